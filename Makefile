@@ -1,0 +1,59 @@
+# A thin door in front of Meson and Ninja.
+#
+#   make            builds build/bawn
+#   make run        shows the plan for this folder, or for another: make run DIR=../project
+#   make test       builds and runs all tests
+#   make bench      measures a release build
+#   make lint       formatters, analysers, sanitizers, and the project's own rules
+#   make fuzz       fuzzes each target for FUZZ_SECONDS
+#   make install    to PREFIX, below DESTDIR
+#   make clean      removes every build folder
+#
+# Each target first asks tools/install-deps.sh for the packages it needs; where they are
+# installed, that takes milliseconds and no network.
+
+DIR          ?= .
+FUZZ_SECONDS ?= 60
+PREFIX       ?= /usr/local
+
+# A terminal sees ninja's one moving line; a log would get one line per file, and gets none.
+ninja := ninja $(if $(MAKE_TERMOUT),,--quiet)
+
+# Sets a build folder up once; what meson says matters only when it fails.
+setup = @test -f $(1)/build.ninja || said=$$(meson setup $(1) $(2)) || { echo "$$said"; exit 1; }
+
+.PHONY: all run test bench lint fuzz install clean
+.NOTPARALLEL:
+
+all: deps-build
+	$(call setup,build)
+	@$(ninja) -C build
+	@test -e build/bawn || ln -sf src/cli/bawn build/bawn
+
+run: all
+	@cd '$(DIR)' && '$(CURDIR)/build/bawn' plan
+
+test: deps-test all
+	@tools/run-tests.py build
+
+bench: deps-bench
+	$(call setup,build-release,--buildtype=release)
+	@$(ninja) -C build-release
+	@tests/bench/run build-release
+
+lint: deps-lint all
+	@tools/lint.sh
+
+fuzz: deps-fuzz
+	@tools/fuzz.sh '$(FUZZ_SECONDS)'
+
+# A build folder remembers its prefix, so it is told each time.
+install: all
+	@meson configure build -Dprefix='$(PREFIX)' && ninja -C build >/dev/null
+	@DESTDIR='$(abspath $(DESTDIR))' meson install -C build --no-rebuild --quiet
+
+clean:
+	rm -rf build build-*
+
+deps-%:
+	@tools/install-deps.sh $*

@@ -1,0 +1,278 @@
+/*
+ * gen_docs - writes the pages that come from the program's own tables, so that no key, option or
+ * guarantee can exist undocumented.
+ *
+ *   gen_docs bawn.1 | bawn.yaml.5 | guarantees.md      to standard output
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/cli.h"
+
+/* Text for roff: a backslash, a hyphen and a leading point or quote mean something there. */
+static void roff(const char *text)
+{
+	bool is_start = true;
+
+	for (const char *p = text; *p; p++) {
+		if (is_start && (*p == '.' || *p == '\''))
+			fputs("\\&", stdout);
+		if (*p == '\\')
+			fputs("\\e", stdout);
+		else if (*p == '-')
+			fputs("\\-", stdout);
+		else
+			putchar(*p);
+		is_start = *p == '\n';
+	}
+}
+
+static void paragraph(const char *text)
+{
+	puts(".PP");
+	roff(text);
+	putchar('\n');
+}
+
+static void title(const char *page, const char *section, const char *name)
+{
+	printf(".TH %s %s \"\" \"bawn %s\" \"bawn\"\n.SH NAME\n", page, section, BAWN_VERSION);
+	roff(name);
+	putchar('\n');
+}
+
+/* --- bawn(1) --- */
+
+static void options(const struct cli_option *o)
+{
+	for (; o->name; o++) {
+		puts(".TP");
+		if (o->letter)
+			printf("\\fB\\-%c\\fR, ", o->letter);
+		fputs("\\fB\\-\\-", stdout);
+		roff(o->name);
+		fputs("\\fR", stdout);
+		if (o->argument) {
+			fputs(" \\fI", stdout);
+			roff(o->argument);
+			fputs("\\fR", stdout);
+		}
+		putchar('\n');
+		roff(o->help);
+		puts(".");
+	}
+}
+
+static void print_bawn_1(void)
+{
+	title("BAWN", "1", "bawn - puts a wall around an AI agent, or any command");
+	puts(".SH SYNOPSIS");
+	for (const struct cli_command *c = cli_commands; c->name; c++) {
+		printf(".B bawn %s\n", c->name);
+		roff(c->usage);
+		puts("\n.br");
+	}
+	puts(".SH DESCRIPTION");
+	roff("The operator declares the wall in one YAML file, described in bawn.yaml(5). This "
+	     "version "
+	     "makes and shows the plan of a cage and says what the host can guarantee; it does not "
+	     "run "
+	     "commands yet.\n");
+	for (const struct cli_command *c = cli_commands; c->name; c++) {
+		printf(".SS bawn %s\n", c->name);
+		roff(c->help);
+		puts(".");
+		if (c->options)
+			options(c->options);
+	}
+	puts(".SH COMMON OPTIONS");
+	options(cli_common_options);
+	puts(".SH OPTIONS OF A SPEC");
+	paragraph("They override the spec one by one; those of a list add to it. What follows -- "
+		  "is the "
+		  "command.");
+	options(cli_spec_options);
+	puts(".SH EXIT STATUS");
+	paragraph("0; 1 for a negative answer (check found errors, the plan was refused, the "
+		  "doctor sees "
+		  "no hardened cage); 2 for wrong use; 125 where bawn itself failed.");
+	puts(".SH ENVIRONMENT");
+	paragraph("HOME is what ~ means. XDG_CONFIG_HOME replaces ~/.config. NO_COLOR switches "
+		  "colours "
+		  "off.");
+	puts(".SH FILES");
+	paragraph("bawn.yaml in the current directory: the project's spec. "
+		  "~/.config/bawn/policy.yaml and "
+		  "/etc/bawn/policy.yaml: the operator's policy; each must belong to its user or "
+		  "to root "
+		  "and be writable by nobody else.");
+	puts(".SH SEE ALSO\n.BR bawn.yaml (5)");
+}
+
+/* --- bawn.yaml(5) --- */
+
+static const char *type_name(const struct spec_key_def *def)
+{
+	static const char *const names[] = {
+		[SPEC_TYPE_VERSION] = "the number 1",
+		[SPEC_TYPE_BOOL] = "true or false",
+		[SPEC_TYPE_CHOICE] = "one of",
+		[SPEC_TYPE_INT] = "a whole number",
+		[SPEC_TYPE_SIZE] = "a size",
+		[SPEC_TYPE_DURATION] = "a duration",
+		[SPEC_TYPE_CPUS] = "a number",
+		[SPEC_TYPE_TEXT] = "text",
+		[SPEC_TYPE_LIST] = "a list of texts, in order",
+		[SPEC_TYPE_SET] = "a list of texts",
+		[SPEC_TYPE_PORTS] = "a list of port numbers",
+		[SPEC_TYPE_BINDS] = "a list of texts or maps",
+		[SPEC_TYPE_VARS] = "a map of names to texts",
+	};
+
+	return names[def->type];
+}
+
+static const char *tighten_name(const struct spec_key_def *def)
+{
+	static const char *const names[] = {
+		[SPEC_FREE] = "set it freely",
+		[SPEC_ONLY_FALSE] = "set it to false",
+		[SPEC_ONLY_TRUE] = "set it to true",
+		[SPEC_RANK] = "choose the operator's value or one before it",
+		[SPEC_HARDENED] = "choose a value that keeps it hardened, or the operator's",
+		[SPEC_AT_MOST] = "lower it",
+		[SPEC_SUBSET] = "use entries that the operator's cover",
+		[SPEC_ADD] = "add entries",
+		[SPEC_SAME] = "keep the operator's value, or stay inside the project",
+		[SPEC_OPERATOR_ONLY] = "not use it",
+	};
+
+	return names[def->tighten];
+}
+
+static void key_entry(const struct spec_key_def *def)
+{
+	puts(".TP");
+	printf(".B %s\n", def->path);
+	roff(type_name(def));
+	for (const char *const *c = def->choices; c && *c; c++) {
+		fputs(c == def->choices ? " " : ", ", stdout);
+		roff(*c);
+	}
+	if (def->def) {
+		fputs("; default ", stdout);
+		roff(def->def);
+	}
+	puts("\n.br");
+	roff(def->doc);
+	puts("\n.br");
+	fputs("A project's own file may ", stdout);
+	roff(tighten_name(def));
+	puts(".\n.br");
+	fputs("Example: ", stdout);
+	roff(def->example);
+	putchar('\n');
+}
+
+static void print_grammar(void)
+{
+	puts(".SH NUMBERS");
+	paragraph("A size is digits and K, KB, M, MB, G, GB, T or TB, in multiples of 1024; digits "
+		  "alone "
+		  "are bytes. A duration is one or more of digits and d, h, m, s or ms, the "
+		  "largest first: "
+		  "30m, 1h30m. No sign, space, fraction or underscore.");
+	puts(".SH WHAT IS NOT YAML HERE");
+	paragraph("One UTF-8 document of maps, lists and scalars of at most 256 kB and 32 levels. "
+		  "Anchors, "
+		  "aliases, tags, merge keys, directives, duplicate keys, tabs, NULs, hidden and "
+		  "direction-changing characters and a second document are errors. Only true and "
+		  "false are "
+		  "booleans; no, off, 0777, 1_000 and 22:22 are text. An unknown key is always an "
+		  "error.");
+}
+
+static void print_layers(void)
+{
+	puts(".SH LAYERS");
+	paragraph("Values come from the built-in defaults, /etc/bawn/policy.yaml, "
+		  "~/.config/bawn/policy.yaml, the spec file and the command line; a later layer "
+		  "replaces "
+		  "the value of an earlier one. A spec file inside the current directory is the "
+		  "project's "
+		  "own: it may only tighten. It counts as the operator's word with --trust, in a "
+		  "project "
+		  "below trusted_projects, or when it lies elsewhere and is named with -f.");
+	paragraph("A policy is a file with version: 1 and the keys environment, trusted_projects, "
+		  "defaults "
+		  "(a map of spec keys: what every cage starts from) and project_may (a map of "
+		  "spec keys: "
+		  "the most that a project's own file may ask for; where it says nothing, the "
+		  "defaults are "
+		  "the most).");
+	paragraph("bawn check --explain KEY says which layer set a value.");
+}
+
+static void print_yaml_5(void)
+{
+	title("BAWN.YAML", "5", "bawn.yaml - the spec of a cage");
+	puts(".SH DESCRIPTION");
+	roff("A spec declares what a cage contains and what it must guarantee. What it does not "
+	     "say has a "
+	     "hardened default. ~ is the operator's home, $PROJECT the project's directory.\n");
+	puts(".SH KEYS");
+	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)
+		if (spec_keys[k].tighten != SPEC_OPERATOR_ONLY)
+			key_entry(&spec_keys[k]);
+	puts(".SH KEYS OF A POLICY");
+	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)
+		if (spec_keys[k].tighten == SPEC_OPERATOR_ONLY)
+			key_entry(&spec_keys[k]);
+	print_layers();
+	print_grammar();
+	puts(".SH GUARANTEES");
+	paragraph("A plan gives these, each required unless allow_degraded names it:");
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
+		printf(".TP\n.B %s\n", plan_guarantee_defs[g].name);
+		roff(plan_guarantee_defs[g].meaning);
+		putchar('\n');
+	}
+	puts(".SH SEE ALSO\n.BR bawn (1)");
+}
+
+/* --- guarantees.md --- */
+
+static void print_guarantees_md(void)
+{
+	puts("# Guarantees\n");
+	puts("The vocabulary of plans, doctor, cards and records. This page is printed from the "
+	     "table in");
+	puts("`src/plan/plan_guarantees.c`; a test compares the two.\n");
+	puts("| name | what it means | how it is seen from outside |\n|---|---|---|");
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
+		printf("| `%s` | %s | %s |\n", plan_guarantee_defs[g].name,
+			plan_guarantee_defs[g].meaning, plan_guarantee_defs[g].observed);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*print)(void);
+	} pages[] = {
+		{ "bawn.1", print_bawn_1 },
+		{ "bawn.yaml.5", print_yaml_5 },
+		{ "guarantees.md", print_guarantees_md },
+	};
+
+	for (size_t i = 0; argc == 2 && i < sizeof(pages) / sizeof(pages[0]); i++) {
+		if (str_eq(argv[1], pages[i].name)) {
+			pages[i].print();
+			return fflush(stdout) == 0 ? 0 : 1;
+		}
+	}
+	fputs("gen_docs: say which page: bawn.1, bawn.yaml.5 or guarantees.md\n", stderr);
+	return 2;
+}

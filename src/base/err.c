@@ -1,0 +1,58 @@
+#include "base/err.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+	int exit_status, http_status;
+} kinds[ERR_KIND_COUNT] = {
+	[ERR_NONE] = { 0, 200 },
+	[ERR_USE] = { 2, 400 },
+	[ERR_SPEC] = { 125, 422 },
+	[ERR_REFUSED] = { 125, 403 },
+	[ERR_SYS] = { 125, 500 },
+	[ERR_NOT_FOUND] = { 127, 422 },
+	[ERR_NOT_EXEC] = { 126, 422 },
+};
+
+int err_set(struct err *e, enum err_kind kind, int num, const char *fmt, ...)
+{
+	if (e) {
+		va_list args;
+
+		e->kind = kind;
+		e->num = num;
+		va_start(args, fmt);
+		vsnprintf(e->text, sizeof(e->text), fmt, args);
+		va_end(args);
+	}
+	return num > 0 ? -num : -EINVAL;
+}
+
+void err_prefix(struct err *e, const char *fmt, ...)
+{
+	char old[ERR_TEXT_SIZE];
+	va_list args;
+	int n;
+
+	if (!e)
+		return;
+	memcpy(old, e->text, sizeof(old));
+	va_start(args, fmt);
+	n = vsnprintf(e->text, sizeof(e->text), fmt, args);
+	va_end(args);
+	if (n >= 0 && (size_t)n < sizeof(e->text))
+		snprintf(e->text + n, sizeof(e->text) - (size_t)n, ": %s", old);
+}
+
+int err_exit_status(enum err_kind kind)
+{
+	return kinds[kind].exit_status;
+}
+
+int err_http_status(enum err_kind kind)
+{
+	return kinds[kind].http_status;
+}

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <stdbool.h>
+
+/* Whose fault an error is. One table in err.c maps each kind to exit and HTTP status. */
+enum err_kind {
+	ERR_NONE,
+	ERR_USE,       /* the command line is wrong */
+	ERR_SPEC,      /* the spec or a policy is wrong */
+	ERR_REFUSED,   /* what was asked cannot be guaranteed here, or is forbidden */
+	ERR_SYS,       /* the system said no */
+	ERR_NOT_FOUND, /* the command does not exist */
+	ERR_NOT_EXEC,  /* the command exists and cannot be executed */
+	ERR_KIND_COUNT,
+};
+
+/*
+ * One failure, told once: fixed size and free of pointers, so that a child can write it whole
+ * down a pipe. `text` is a sentence without a full stop; `num` is an errno or 0.
+ */
+#define ERR_TEXT_SIZE 496
+
+struct err {
+	enum err_kind kind;
+	int num;
+	char text[ERR_TEXT_SIZE];
+};
+
+/* Fills `e` (which may be NULL) and returns -num, or -EINVAL where num is 0. */
+int err_set(struct err *e, enum err_kind kind, int num, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* Puts "context: " before the sentence already there. */
+void err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The process exit status, and the HTTP status, that a kind stands for. */
+int err_exit_status(enum err_kind kind);
+int err_http_status(enum err_kind kind);

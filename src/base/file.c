@@ -1,0 +1,128 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/own.h"
+
+int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	struct open_how how = {
+		.flags = (unsigned)(flags | O_CLOEXEC),
+		.mode = mode,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	long fd;
+
+	/* EAGAIN means a rename raced with the look-up; it is over in a moment or is an attack. */
+	for (int tries = 0; tries < 16; tries++) {
+		fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
+		if (fd >= 0)
+			return (int)fd;
+		if (errno != EAGAIN && errno != EINTR)
+			break;
+	}
+	return -errno;
+}
+
+int file_open(const char *path, int flags)
+{
+	int fd;
+
+	do
+		fd = open(path, flags | O_CLOEXEC);
+	while (fd < 0 && errno == EINTR);
+	return fd < 0 ? -errno : fd;
+}
+
+/* Fills `bytes` up to `size` or the end; how many, or -errno. */
+static ssize_t read_up_to(int fd, char *bytes, size_t size)
+{
+	size_t len = 0;
+
+	while (len < size) {
+		ssize_t n = read(fd, bytes + len, size - len);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		len += (size_t)n;
+	}
+	return (ssize_t)len;
+}
+
+int file_read_all(int fd, size_t max, char **ret, size_t *ret_size)
+{
+	size_t len = 0, cap = 16 * 1024;
+	own_free char *bytes = NULL;
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > max)
+		return -EFBIG;
+	if (S_ISREG(st.st_mode))
+		cap = (size_t)st.st_size + 2;
+	for (;;) {
+		char *grown = realloc(bytes, cap);
+		ssize_t n;
+
+		if (!grown)
+			return -ENOMEM;
+		bytes = grown;
+		n = read_up_to(fd, bytes + len, cap - 1 - len);
+		if (n < 0)
+			return (int)n;
+		len += (size_t)n;
+		if (len > max)
+			return -EFBIG;
+		if (len < cap - 1)
+			break;
+		cap *= 2;
+	}
+	bytes[len] = '\0';
+	*ret = take_ptr(bytes);
+	*ret_size = len;
+	return 0;
+}
+
+int file_read_path(const char *path, size_t max, char **ret, size_t *ret_size)
+{
+	own_fd int fd = file_open(path, O_RDONLY | O_NOCTTY);
+
+	return fd < 0 ? fd : file_read_all(fd, max, ret, ret_size);
+}
+
+ssize_t file_read_small(const char *path, char *ret, size_t size)
+{
+	own_fd int fd = file_open(path, O_RDONLY);
+	ssize_t n = fd < 0 ? fd : read_up_to(fd, ret, size - 1);
+
+	ret[n < 0 ? 0 : n] = '\0';
+	return n;
+}
+
+int file_write_all(int fd, const void *bytes, size_t n)
+{
+	const char *p = bytes;
+
+	while (n) {
+		ssize_t wrote = write(fd, p, n);
+
+		if (wrote < 0 && errno == EINTR)
+			continue;
+		if (wrote < 0)
+			return -errno;
+		p += wrote;
+		n -= (size_t)wrote;
+	}
+	return 0;
+}

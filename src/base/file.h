@@ -1,0 +1,35 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/*
+ * Files by descriptor. Below a trusted directory descriptor nothing is resolved that leaves it:
+ * no symlink is followed, no ".." climbs out, no mount of /proc is crossed by magic links.
+ */
+
+/* openat2 with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | O_CLOEXEC. A descriptor or -errno. */
+int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode);
+
+/* open(2) by ordinary rules, O_CLOEXEC. For paths the operator named. A descriptor or -errno. */
+int file_open(const char *path, int flags);
+
+/*
+ * Reads all of `fd`, which may be a pipe, into new memory that ends with a NUL: at most `max`
+ * bytes, -EFBIG beyond. A regular file larger than that is not read at all. The caller owns
+ * *ret.
+ */
+int file_read_all(int fd, size_t max, char **ret, size_t *ret_size);
+
+/* file_read_all of a named file. */
+int file_read_path(const char *path, size_t max, char **ret, size_t *ret_size);
+
+/* Reads a small file, such as one of /proc, into `ret` and ends it with a NUL; size or -errno. */
+ssize_t file_read_small(const char *path, char *ret, size_t size);
+
+/* Writes all n bytes. 0 or -errno. */
+int file_write_all(int fd, const void *bytes, size_t n);

@@ -1,0 +1,83 @@
+#include "base/str.h"
+
+#include <limits.h>
+#include <string.h>
+
+bool str_eq(const char *a, const char *b)
+{
+	return strcmp(a, b) == 0;
+}
+
+bool str_starts(const char *text, const char *prefix)
+{
+	return strncmp(text, prefix, strlen(prefix)) == 0;
+}
+
+bool str_ends(const char *text, const char *suffix)
+{
+	size_t n = strlen(text), m = strlen(suffix);
+
+	return n >= m && memcmp(text + n - m, suffix, m) == 0;
+}
+
+bool str_path_within(const char *inner, const char *outer)
+{
+	size_t n = strlen(outer);
+
+	if (str_eq(outer, "/"))
+		return inner[0] == '/';
+	return strncmp(inner, outer, n) == 0 && (inner[n] == '\0' || inner[n] == '/');
+}
+
+#define WORD_MAX 63
+
+static unsigned least(unsigned a, unsigned b)
+{
+	return a < b ? a : b;
+}
+
+unsigned str_distance(const char *a, const char *b)
+{
+	size_t n = strlen(a), m = strlen(b);
+	unsigned rows[3][WORD_MAX + 1];
+	unsigned *before = rows[0], *last = rows[1], *row = rows[2];
+
+	if (n > WORD_MAX || m > WORD_MAX)
+		return UINT_MAX;
+	memset(rows, 0, sizeof(rows));
+	for (size_t j = 0; j <= m; j++)
+		last[j] = (unsigned)j;
+	for (size_t i = 1; i <= n; i++) {
+		unsigned *spare = before;
+
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= m; j++) {
+			char x = str_lower(a[i - 1]), y = str_lower(b[j - 1]);
+
+			row[j] = least(least(last[j], row[j - 1]) + 1, last[j - 1] + (x != y));
+			if (i > 1 && j > 1 && x == str_lower(b[j - 2]) && str_lower(a[i - 2]) == y)
+				row[j] = least(row[j], before[j - 2] + 1);
+		}
+		before = last;
+		last = row;
+		row = spare;
+	}
+	return last[m];
+}
+
+const char *str_nearest(const char *word, const char *const *candidates, size_t count)
+{
+	/* About a third of the letters may be slips; more is another word. */
+	unsigned best = ((unsigned)strlen(word) + 1) / 3 + 1;
+	const char *found = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		unsigned d = str_distance(word, candidates[i]);
+
+		if (d < best) {
+			best = d;
+			found = candidates[i];
+		}
+	}
+	return found;
+}

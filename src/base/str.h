@@ -1,0 +1,36 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+static inline bool str_is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static inline bool str_is_letter(char c)
+{
+	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+/* ASCII only, whatever the locale. */
+static inline char str_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
+}
+
+bool str_eq(const char *a, const char *b);
+bool str_starts(const char *text, const char *prefix);
+bool str_ends(const char *text, const char *suffix);
+
+/* Is path `inner` the path `outer` or below it? Both normalised; "/" holds every absolute path. */
+bool str_path_within(const char *inner, const char *outer);
+
+/*
+ * How far apart two words are in slips of the hand: letters added, dropped, changed or swapped
+ * with a neighbour, case not counted. Words longer than 63 are infinitely far.
+ */
+unsigned str_distance(const char *a, const char *b);
+
+/* The candidate nearest to `word`, if near enough to have been meant; NULL otherwise. */
+const char *str_nearest(const char *word, const char *const *candidates, size_t count);

@@ -1,0 +1,100 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "host/host.h"
+#include "plan/plan.h"
+#include "spec/spec.h"
+
+/*
+ * The command line: a table of subcommands, each in its own file. A subcommand returns the exit
+ * status; what went wrong is told once, here at the edge.
+ */
+
+enum cli_status {
+	CLI_OK = 0,
+	CLI_NO = 1,       /* a negative answer */
+	CLI_MISUSE = 2,   /* wrong use */
+	CLI_FAILED = 125, /* bawn refused or failed */
+};
+
+struct cli;
+struct cli_option;
+
+struct cli_command {
+	const char *name;
+	const char *usage;                /* what follows the name */
+	const char *help;                 /* one line */
+	const struct cli_option *options; /* of its own, ended with a NULL name; or NULL */
+	bool takes_spec; /* the options of a spec as well, and a command after -- */
+	int (*run)(struct cli *cli);
+};
+
+/* An option that sets a key of the spec, or one of a command's own (key is SPEC_KEY_COUNT). */
+struct cli_option {
+	const char *name;
+	char letter;
+	const char *argument; /* its name in the help; NULL: the option takes none */
+	enum spec_key key;
+	const char *fixed; /* what an option without argument sets the key to */
+	const char *help;
+};
+
+/* An option as given. */
+struct cli_given {
+	const struct cli_option *option;
+	const char *value; /* or NULL */
+};
+
+#define CLI_MAX_OPTIONS 4096
+
+struct cli {
+	const struct cli_command *command;
+	struct cli_given *given;
+	size_t given_count;
+	char **words; /* what is left, ended with NULL */
+	size_t word_count;
+	bool has_dashes; /* the words follow "--" */
+	bool is_json, is_quiet, has_color;
+};
+
+extern const struct cli_command cli_commands[];
+extern const struct cli_option cli_spec_options[];
+extern const struct cli_option cli_common_options[];
+
+/* Sorts the arguments into options and words. Says what is wrong and returns CLI_MISUSE. */
+int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
+
+/* The last value of one of the command's own options; "" for one without; NULL: not given. */
+const char *cli_value(const struct cli *cli, const char *name);
+
+void cli_print_help(void);
+void cli_print_command_help(const struct cli_command *command);
+
+/* Says one sentence on stderr, as "bawn: …", visibly. */
+void cli_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Writes a buffer to stdout; CLI_FAILED and a complaint where that fails, else `status`. */
+int cli_write(const struct buf *out, int status);
+
+/* --- what commands on a spec share: cli_load.c --- */
+
+struct cli_place {
+	char project[4096]; /* the project's directory, resolved */
+	const char *home;   /* or NULL */
+};
+
+/*
+ * Reads the policies, the spec file and the options, and settles them. 0, or a status after the
+ * diagnostics were printed. The spec is initialised in any case; spec_done it.
+ */
+int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_place);
+
+/* Prints what s->diags hold, as text on stderr; nothing with --json. */
+void cli_print_diags(const struct cli *cli, const struct spec *s);
+
+/* host_probe, or the host described by the file of --host. */
+int cli_probe(const struct cli *cli, struct host *ret);

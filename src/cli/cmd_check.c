@@ -1,0 +1,105 @@
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "check/check.h"
+#include "cli/commands.h"
+
+const struct cli_option cmd_check_options[] = {
+	{ "explain", 0, "KEY", SPEC_KEY_COUNT, NULL,
+		"which layer set a value, and what a project may" },
+	{ "schema", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"print the JSON Schema of bawn.yaml, for editors" },
+	{ "canonical", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"print the canonical form, whose sha256 names it" },
+	{ 0 },
+};
+
+static int print_schema(void)
+{
+	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+
+	spec_print_schema(&out);
+	return cli_write(&out, CLI_OK);
+}
+
+static int explain(const struct cli *cli, const struct spec *s)
+{
+	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+	const char *path = cli_value(cli, "explain"), *paths[SPEC_KEY_COUNT], *near;
+	enum spec_key key = spec_key_find(path);
+
+	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)
+		paths[k] = spec_keys[k].path;
+	near = str_nearest(path, paths, SPEC_KEY_COUNT);
+	if (key == SPEC_KEY_COUNT) {
+		cli_complain("there is no key '%s'%s%s%s", path, near ? "; did you mean " : "",
+			near ? near : "", near ? "?" : "");
+		return CLI_MISUSE;
+	}
+	spec_explain(s, key, &out);
+	return cli_write(&out, CLI_OK);
+}
+
+static void print_json(const struct spec *s, const char *digest, struct buf *out)
+{
+	struct json j;
+
+	json_init(&j, out, 0);
+	json_open_map(&j, NULL);
+	json_bool(&j, "ok", s->diags.errors == 0);
+	json_int(&j, "errors", (int64_t)s->diags.errors);
+	json_int(&j, "warnings", (int64_t)s->diags.warnings);
+	json_text(&j, "spec_sha256", *digest ? digest : NULL);
+	diags_print_json(&s->diags, &j);
+	json_close_map(&j);
+	buf_putc(out, '\n');
+}
+
+static int report(const struct cli *cli, const struct spec *s)
+{
+	own(buf) struct buf out = { .max = (size_t)16 << 20 };
+	own(buf) struct buf canonical = { .max = (size_t)16 << 20 };
+	char digest[SHA256_HEX_SIZE] = "";
+	bool is_good = s->diags.errors == 0;
+
+	if (is_good) {
+		spec_print_canonical(s, &canonical);
+		sha256_hex(buf_text(&canonical), canonical.len, digest);
+	}
+	out.failed = canonical.failed;
+	cli_print_diags(cli, s);
+	if (cli->is_json)
+		print_json(s, digest, &out);
+	else if (is_good && cli_value(cli, "canonical"))
+		buf_add(&out, canonical.data, canonical.len);
+	else if (!cli->is_quiet)
+		buf_printf(&out, "%zu error%s, %zu warning%s%s%s\n", s->diags.errors,
+			s->diags.errors == 1 ? "" : "s", s->diags.warnings,
+			s->diags.warnings == 1 ? "" : "s", is_good ? "; spec sha256:" : "", digest);
+	return cli_write(&out, is_good ? CLI_OK : CLI_NO);
+}
+
+int cmd_check(struct cli *cli)
+{
+	struct cli_place place;
+	struct spec s;
+	int status;
+
+	if (cli_value(cli, "schema"))
+		return print_schema();
+	status = cli_load_spec(cli, &s, &place);
+	if (status == CLI_OK && cli_value(cli, "explain")) {
+		status = explain(cli, &s);
+	} else if (status == CLI_OK) {
+		struct check_places places = { place.home, place.project };
+
+		plan_check_spec(&s);
+		check_settings(&s);
+		check_contents(&s, &places);
+		status = report(cli, &s);
+	} else if (status == CLI_NO) {
+		status = report(cli, &s);
+	}
+	spec_done(&s);
+	return status;
+}

@@ -1,0 +1,87 @@
+#include <stdlib.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "cli/commands.h"
+
+const struct cli_option cmd_plan_options[] = {
+	{ "digest", 0, NULL, SPEC_KEY_COUNT, NULL, "only the sha256 of the plan" },
+	{ 0 },
+};
+
+/* A refusal as an object, so that programs see it as people do. */
+static void print_refusal_json(const struct spec *s, const struct host *h,
+	const struct plan_choice *choice, const struct err *e, struct buf *out)
+{
+	struct json j;
+
+	json_init(&j, out, 0);
+	json_open_map(&j, NULL);
+	json_text(&j, "error", e->text);
+	if (e->kind == ERR_REFUSED)
+		plan_print_refusal_json(choice, h, &j);
+	diags_print_json(&s->diags, &j);
+	json_close_map(&j);
+	buf_putc(out, '\n');
+}
+
+static int refuse(const struct cli *cli, const struct spec *s, const struct host *h,
+	const struct plan_choice *choice, const struct err *e)
+{
+	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+
+	cli_print_diags(cli, s);
+	if (cli->is_json) {
+		print_refusal_json(s, h, choice, e, &out);
+		return cli_write(&out, CLI_NO);
+	}
+	cli_complain("%s", e->text);
+	if (e->kind == ERR_REFUSED) {
+		plan_print_refusal(choice, h, &out);
+		file_write_all(STDERR_FILENO, buf_text(&out), out.len);
+	}
+	return e->kind == ERR_SYS ? CLI_FAILED : CLI_NO;
+}
+
+static int show(const struct cli *cli, const struct plan *p)
+{
+	own(buf) struct buf out = { .max = 8 * PLAN_MAX_SIZE };
+	char digest[SHA256_HEX_SIZE] = "";
+
+	if (cli_value(cli, "digest")) {
+		if (plan_digest(p, digest) < 0)
+			out.failed = true;
+		buf_printf(&out, "%s\n", digest);
+	} else if (cli->is_json) {
+		plan_print_json(p, &out);
+	} else {
+		plan_print(p, &out, cli->has_color);
+	}
+	return cli_write(&out, CLI_OK);
+}
+
+int cmd_plan(struct cli *cli)
+{
+	struct cli_place place;
+	struct plan_choice choice;
+	struct err e = { .kind = ERR_SPEC, .text = "the spec has errors" };
+	own_free struct plan *p = NULL;
+	struct spec s;
+	struct host h;
+	int status = cli_load_spec(cli, &s, &place);
+
+	if (status == CLI_NO)
+		status = refuse(cli, &s, NULL, NULL, &e);
+	else if (status == CLI_OK)
+		status = cli_probe(cli, &h);
+	if (status == CLI_OK) {
+		if (plan_build(&s, &h, &p, &choice, &e) < 0) {
+			status = refuse(cli, &s, &h, &choice, &e);
+		} else {
+			cli_print_diags(cli, &s);
+			status = show(cli, p);
+		}
+	}
+	spec_done(&s);
+	return status;
+}

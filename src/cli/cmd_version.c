@@ -1,0 +1,22 @@
+#include "base/own.h"
+#include "cli/commands.h"
+
+int cmd_version(struct cli *cli)
+{
+	own(buf) struct buf out = { .max = 4096 };
+	char preflight[SHA256_HEX_SIZE];
+	struct json j;
+
+	plan_preflight_digest(preflight);
+	if (cli->is_json) {
+		json_init(&j, &out, 0);
+		json_open_map(&j, NULL);
+		json_text(&j, "version", BAWN_VERSION);
+		json_text(&j, "preflight_sha256", preflight);
+		json_close_map(&j);
+		buf_putc(&out, '\n');
+	} else {
+		buf_printf(&out, "bawn %s\npreflight sha256:%s\n", BAWN_VERSION, preflight);
+	}
+	return cli_write(&out, CLI_OK);
+}

@@ -1,0 +1,11 @@
+#include "cli/commands.h"
+
+const struct cli_command cli_commands[] = {
+	{ "plan", "[options] [--] [command…]", "what a cage would be made of; nothing is done",
+		cmd_plan_options, true, cmd_plan },
+	{ "check", "[options]", "validate and lint a spec", cmd_check_options, true, cmd_check },
+	{ "doctor", "[options]", "what this host can guarantee, and the remedy for what it cannot",
+		cmd_doctor_options, false, cmd_doctor },
+	{ "version", "", "the version, and what it was built with", NULL, false, cmd_version },
+	{ 0 },
+};

@@ -1,0 +1,105 @@
+/*
+ * bawn - puts a wall around an agent, or any command, and proves afterwards that it stood.
+ *
+ * Runs as: the operator.
+ * Reads:   its arguments; the commands read the spec and the policies.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/str.h"
+#include "cli/cli.h"
+
+static const struct cli_command *find_command(const char *name)
+{
+	for (const struct cli_command *c = cli_commands; c->name; c++)
+		if (str_eq(c->name, name))
+			return c;
+	return NULL;
+}
+
+static int say_unknown(const char *name)
+{
+	const char *names[16];
+	const char *near;
+	size_t n = 0;
+
+	for (const struct cli_command *c = cli_commands; c->name; c++)
+		names[n++] = c->name;
+	near = str_nearest(name, names, n);
+	if (str_eq(name, "run"))
+		cli_complain(
+			"this version plans cages and does not run them yet; bawn plan shows what "
+			"a run would enforce");
+	else if (near)
+		cli_complain("there is no command '%s'; did you mean %s?", name, near);
+	else
+		cli_complain("there is no command '%s'; bawn --help lists them", name);
+	return str_eq(name, "run") ? CLI_FAILED : CLI_MISUSE;
+}
+
+/* Colours on a terminal, unless --color or NO_COLOR says otherwise. */
+static int choose_color(struct cli *cli)
+{
+	const char *when = cli_value(cli, "color"), *none = getenv("NO_COLOR");
+
+	if (!when)
+		when = none && *none ? "never" : "auto";
+	if (!str_eq(when, "auto") && !str_eq(when, "always") && !str_eq(when, "never")) {
+		cli_complain("--color is auto, always or never, not '%s'", when);
+		return CLI_MISUSE;
+	}
+	cli->has_color = str_eq(when, "always") ||
+			 (str_eq(when, "auto") && isatty(STDOUT_FILENO) && isatty(STDERR_FILENO));
+	return CLI_OK;
+}
+
+static int run_command(const struct cli_command *command, int argc, char **argv)
+{
+	struct cli cli;
+	int status = cli_parse(&cli, command, argc, argv);
+
+	if (status == CLI_OK)
+		status = choose_color(&cli);
+	if (status == CLI_OK && cli_value(&cli, "help"))
+		cli_print_command_help(command);
+	else if (status == CLI_OK && cli.word_count && !command->takes_spec) {
+		cli_complain("%s takes no '%s'", command->name, cli.words[0]);
+		status = CLI_MISUSE;
+	} else if (status == CLI_OK)
+		status = command->run(&cli);
+	free(cli.given);
+	return status;
+}
+
+/* A descriptor that came in closed would be taken by the next file opened. */
+static void keep_standard_descriptors(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+			file_open("/dev/null", O_RDWR);
+}
+
+int main(int argc, char **argv)
+{
+	const struct cli_command *command;
+
+	keep_standard_descriptors();
+	signal(SIGPIPE, SIG_IGN);
+	if (argc < 2) {
+		cli_complain("say what to do; bawn --help lists the commands");
+		return CLI_MISUSE;
+	}
+	if (str_eq(argv[1], "--help") || str_eq(argv[1], "-h") || str_eq(argv[1], "help")) {
+		cli_print_help();
+		return CLI_OK;
+	}
+	if (str_eq(argv[1], "--version"))
+		argv[1] = argv[1] + 2;
+	command = find_command(argv[1]);
+	return command ? run_command(command, argc - 2, argv + 2) : say_unknown(argv[1]);
+}

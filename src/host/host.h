@@ -1,0 +1,142 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "spec/yaml.h"
+
+/*
+ * Facts of this machine, read once, as plain data: the plan is made from them and from nothing
+ * else of the machine. A fact is found by trying the thing, never by comparing versions.
+ */
+
+/* What the machine can do for the user who asks. Names and meanings: host_ability_defs. */
+enum host_ability {
+	HOST_NS_USER,
+	HOST_NS_MOUNT,
+	HOST_NS_PID,
+	HOST_NS_NET, /* … whose loopback can be brought up */
+	HOST_NS_IPC,
+	HOST_NS_UTS,
+	HOST_NS_CGROUP,
+	HOST_NS_TIME,
+	HOST_OPENAT2,
+	HOST_MOUNT_API,   /* fsopen, open_tree, mount_setattr, move_mount, pivot_root in there */
+	HOST_IDMAP,       /* id-mapped mounts; matters to root only */
+	HOST_OVERLAY,     /* overlay with userxattr in a user namespace */
+	HOST_PROC,        /* a fresh /proc in a new pid namespace */
+	HOST_PROC_SUBSET, /* … with subset=pid */
+	HOST_LANDLOCK,    /* any ABI; host.landlock_abi says which */
+	HOST_SECCOMP,
+	HOST_SECCOMP_NOTIFY,
+	HOST_CGROUP_MEMORY, /* a child cgroup with this controller can be made */
+	HOST_CGROUP_CPU,
+	HOST_CGROUP_PIDS,
+	HOST_USERNS_PIDS, /* RLIMIT_NPROC counts per user namespace */
+	HOST_SUBIDS, /* other ids can be mapped: by root, or newuidmap with ranges for the user */
+	HOST_NO_GROUPS, /* supplementary groups: there are none, or they can be dropped */
+	HOST_BWRAP,
+	HOST_CRUN,
+	HOST_RUNC,
+	HOST_PODMAN,
+	HOST_QEMU,
+	HOST_KVM,
+	HOST_ABILITY_COUNT,
+};
+
+/* Why an ability is missing. Sentence and remedy of each: host_cause_defs. */
+enum host_cause {
+	HOST_CAUSE_NONE,             /* it is not missing */
+	HOST_CAUSE_KERNEL,           /* the kernel does not have it */
+	HOST_CAUSE_USERNS_OFF,       /* kernel.unprivileged_userns_clone=0 */
+	HOST_CAUSE_USERNS_MAX,       /* user.max_…_namespaces=0, or used up */
+	HOST_CAUSE_APPARMOR,         /* kernel.apparmor_restrict_unprivileged_userns=1 */
+	HOST_CAUSE_CONTAINER_FILTER, /* a container's system-call filter or AppArmor profile */
+	HOST_CAUSE_CONTAINER_PROC,   /* a container's masked /proc forbids a fresh one */
+	HOST_CAUSE_FILTER,           /* a system-call filter outside a container, as of a service */
+	HOST_CAUSE_FIXED_ROOT,       /* a chroot or the first ram disk: the root stays */
+	HOST_CAUSE_NO_PROC,          /* no /proc to write id maps to */
+	HOST_CAUSE_LANDLOCK_OFF,     /* in the kernel, not switched on at boot */
+	HOST_CAUSE_NO_DELEGATION,    /* no cgroup this user may divide */
+	HOST_CAUSE_UNDIVIDED,        /* a cgroup to divide, but its controllers stay in it */
+	HOST_CAUSE_NO_CGROUP,        /* the controller is not mounted or not enabled */
+	HOST_CAUSE_NO_SUBIDS,        /* no range in /etc/subuid and /etc/subgid, or no newuidmap */
+	HOST_CAUSE_NO_SETUID,        /* no_new_privs or nosuid: newuidmap gains nothing */
+	HOST_CAUSE_FEW_IDS,          /* root of a user namespace that has no other id to give */
+	HOST_CAUSE_WEAK_ROOT,        /* root without the capabilities to give ids away */
+	HOST_CAUSE_NOT_INSTALLED,    /* a program is missing */
+	HOST_CAUSE_NO_DEVICE,        /* no /dev/kvm */
+	HOST_CAUSE_DEVICE_GROUP,     /* /dev/kvm belongs to a group this user is not in */
+	HOST_CAUSE_NOT_ROOT,         /* only root may */
+	HOST_CAUSE_NEEDS_USERNS,     /* could not be tried without a user namespace */
+	HOST_CAUSE_DENIED,           /* it failed, and by what is not known */
+	HOST_CAUSE_COUNT,
+};
+
+struct host_ability_def {
+	const char *name;    /* "ns.user" */
+	const char *meaning; /* half a sentence */
+};
+
+struct host_cause_def {
+	const char *name;    /* "userns-off" */
+	const char *because; /* half a sentence: why */
+	const char *remedy;  /* a sentence: the supported way out; NULL for HOST_CAUSE_NONE */
+};
+
+extern const struct host_ability_def host_ability_defs[HOST_ABILITY_COUNT];
+extern const struct host_cause_def host_cause_defs[HOST_CAUSE_COUNT];
+
+/* Directories and files of the system that a cage may need, in the order they are mounted. */
+enum host_path_kind {
+	HOST_PATH_ABSENT,
+	HOST_PATH_DIR,
+	HOST_PATH_FILE,
+	HOST_PATH_LINK, /* host.system[i].target says where to; absent if that cannot be said */
+};
+
+#define HOST_SYSTEM_COUNT 17
+extern const char *const host_system_paths[HOST_SYSTEM_COUNT];
+
+struct host {
+	char kernel[72];    /* release */
+	char arch[16];      /* x86_64 */
+	bool is_root;       /* effective uid 0; whether it has other ids to give: HOST_SUBIDS */
+	bool has_bash;      /* /bin/bash */
+	int landlock_abi;   /* 0: none */
+	int cgroup_version; /* 0 none, 1, 2 */
+	int groups;         /* supplementary groups of the user, the primary one not counted */
+	char container[24]; /* "" or what we are inside of: docker, podman, lxc, userns, … */
+	struct {
+		enum host_cause cause; /* HOST_CAUSE_NONE: it can */
+		int num;               /* the errno seen, or 0 */
+	} abilities[HOST_ABILITY_COUNT];
+	struct {
+		enum host_path_kind kind;
+		char target[64];
+	} system[HOST_SYSTEM_COUNT];
+};
+
+static inline bool host_can(const struct host *h, enum host_ability ability)
+{
+	return h->abilities[ability].cause == HOST_CAUSE_NONE;
+}
+
+/*
+ * Looks at this machine as the current user. Forks and waits for two children; leaves nothing
+ * behind. Fails only when looking itself is impossible (no memory, no processes).
+ */
+int host_probe(struct host *ret, struct err *e);
+
+/* The facts as members of the open map. */
+void host_print_json(const struct host *h, struct json *j);
+
+/*
+ * Back from such a map (JSON is YAML, so both read). Everything must be there, and nothing else:
+ * -EINVAL after any error, all of them in `diags`, *ret untouched.
+ */
+int host_from_yaml(struct host *ret, const struct yaml_node *map, struct diags *diags);

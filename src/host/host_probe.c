@@ -1,0 +1,225 @@
+/*
+ * host_probe - looks at this machine once, by trying what a cage will do.
+ *
+ * Runs as:     the operator, in the process that asked.
+ * Leaves:      a struct host; no process, mount, cgroup, descriptor or file.
+ * Must not:    decide anything, believe the environment, compare versions.
+ *
+ * The children that try namespaces take most of the time, much of it in the kernel that takes them
+ * down again. They run while the facts that need no namespace are gathered here.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "base/utf8.h"
+#include "host/host_probe.h"
+
+/* Can a target be written down and read back as it is: whole, UTF-8, and shown as it is? */
+static bool is_plain_text(const char *text, size_t n)
+{
+	for (size_t i = 0; i < n;) {
+		uint32_t c = 0;
+		size_t width = utf8_decode(text + i, n - i, &c);
+
+		if (width == 0 || utf8_is_hidden(c))
+			return false;
+		i += width;
+	}
+	return n > 0;
+}
+
+static void look_at_system(struct host *h)
+{
+	for (int i = 0; i < HOST_SYSTEM_COUNT; i++) {
+		const char *path = host_system_paths[i];
+		char *target = h->system[i].target;
+		size_t size = sizeof(h->system[i].target);
+		struct stat st;
+		ssize_t n;
+
+		if (lstat(path, &st) < 0)
+			continue;
+		if (S_ISDIR(st.st_mode))
+			h->system[i].kind = HOST_PATH_DIR;
+		if (S_ISREG(st.st_mode))
+			h->system[i].kind = HOST_PATH_FILE;
+		if (!S_ISLNK(st.st_mode))
+			continue;
+		n = readlink(path, target, size);
+		if (n > 0 && (size_t)n < size && is_plain_text(target, (size_t)n))
+			h->system[i].kind = HOST_PATH_LINK;
+		else
+			memset(target, 0, size);
+	}
+}
+
+#define PROGRAM_PATH_SIZE 128
+
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+	       faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
+}
+
+/* In the system's directories alone: what $PATH says is the user's business, or an attacker's. */
+static bool find_program(const char *name, char ret[static PROGRAM_PATH_SIZE])
+{
+	static const char *const dirs[] = { "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin",
+		"/sbin" };
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		snprintf(ret, PROGRAM_PATH_SIZE, "%s/%s", dirs[i], name);
+		if (is_program(ret))
+			return true;
+	}
+	return false;
+}
+
+static void look_for_program(struct host *h, enum host_ability ability, const char *name)
+{
+	char path[PROGRAM_PATH_SIZE];
+
+	if (!find_program(name, path))
+		host_set(h, ability, HOST_CAUSE_NOT_INSTALLED, ENOENT);
+}
+
+/* QEMU's name for the machine where it is not the kernel's. */
+static const char *qemu_arch(const char *arch)
+{
+	static const char *const names[][2] = {
+		{ "i686", "i386" },
+		{ "armv7l", "arm" },
+		{ "ppc64le", "ppc64" },
+	};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (str_eq(arch, names[i][0]))
+			return names[i][1];
+	return arch;
+}
+
+static void look_for_programs(struct host *h)
+{
+	char qemu[48];
+
+	snprintf(qemu, sizeof(qemu), "qemu-system-%s", qemu_arch(h->arch));
+	look_for_program(h, HOST_BWRAP, "bwrap");
+	look_for_program(h, HOST_CRUN, "crun");
+	look_for_program(h, HOST_RUNC, "runc");
+	look_for_program(h, HOST_PODMAN, "podman");
+	look_for_program(h, HOST_QEMU, qemu);
+	h->has_bash = is_program("/bin/bash");
+}
+
+static int try_kvm(void)
+{
+	own_fd int fd = file_open("/dev/kvm", O_RDWR);
+
+	return fd < 0 ? -fd : 0;
+}
+
+/* Explains each result, in an order in which one may build on another. */
+static void set_tried(struct host *h, const struct host_rules *rules, const int *tried)
+{
+	static const enum host_ability order[] = { HOST_NS_USER, HOST_NS_MOUNT, HOST_NS_PID,
+		HOST_NS_NET, HOST_NS_IPC, HOST_NS_UTS, HOST_NS_CGROUP, HOST_NS_TIME, HOST_OPENAT2,
+		HOST_MOUNT_API, HOST_OVERLAY, HOST_PROC, HOST_PROC_SUBSET, HOST_LANDLOCK,
+		HOST_SECCOMP, HOST_SECCOMP_NOTIFY, HOST_USERNS_PIDS, HOST_KVM };
+
+	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		host_set_tried(h, rules, order[i], tried[order[i]]);
+}
+
+/* Root needs no newuidmap: it gave the child another id, had none to give, or was refused. */
+static void set_root_ids(
+	struct host *h, const struct host_rules *rules, const struct host_children *c)
+{
+	if (!host_can(h, HOST_NS_USER)) {
+		host_set(h, HOST_IDMAP, HOST_CAUSE_NEEDS_USERNS, 0);
+		host_set(h, HOST_SUBIDS, HOST_CAUSE_NEEDS_USERNS, 0);
+	} else if (c->other_ids == HOST_UNTRIED) {
+		host_set(h, HOST_IDMAP, HOST_CAUSE_FEW_IDS, 0);
+		host_set(h, HOST_SUBIDS, HOST_CAUSE_FEW_IDS, 0);
+	} else {
+		host_set_tried(h, rules, HOST_SUBIDS, c->other_ids);
+		host_set_tried(h, rules, HOST_IDMAP, c->other_ids ? c->other_ids : c->idmap);
+	}
+}
+
+static void set_groups(
+	struct host *h, const struct host_rules *rules, const struct host_children *c)
+{
+	enum host_ability gives = HOST_SUBIDS;
+
+	if (h->groups == 0)
+		host_set(h, HOST_NO_GROUPS, HOST_CAUSE_NONE, 0);
+	else if (h->is_root && host_can(h, HOST_SUBIDS))
+		host_set_tried(h, rules, HOST_NO_GROUPS, c->report->tried[HOST_NO_GROUPS]);
+	else
+		host_set(h, HOST_NO_GROUPS, h->abilities[gives].cause, h->abilities[gives].num);
+}
+
+/* Everything that needs no namespace, done while the children are busy. */
+static void look_around(struct host *h, int *tried)
+{
+	host_probe_container(h);
+	host_probe_groups(h);
+	if (!h->is_root) {
+		host_set(h, HOST_IDMAP, HOST_CAUSE_NOT_ROOT, 0);
+		host_probe_subids(h);
+	}
+	look_at_system(h);
+	look_for_programs(h);
+	tried[HOST_KVM] = try_kvm();
+	host_probe_cgroups(h);
+}
+
+static void name_kernel(struct host *h)
+{
+	struct utsname name = { 0 };
+
+	uname(&name);
+	snprintf(h->kernel, sizeof(h->kernel), "%s", name.release);
+	snprintf(h->arch, sizeof(h->arch), "%.15s", name.machine);
+}
+
+int host_probe(struct host *ret, struct err *e)
+{
+	own(host_children) struct host_children children = { .userns = -1 };
+	char bwrap[PROGRAM_PATH_SIZE];
+	struct host_rules rules;
+	struct host h;
+	int r;
+
+	/* All bytes, the gaps between members too: the same machine gives the same bytes. */
+	memset(&h, 0, sizeof(h));
+	h.is_root = geteuid() == 0;
+	r = host_children_start(&children, h.is_root, e);
+	if (r < 0)
+		return r;
+	name_kernel(&h);
+	look_around(&h, children.report->tried);
+	host_children_finish(&children);
+	/* Not earlier: while a child mounts, looking at mounts waits for it. */
+	host_probe_rules(&rules, &h);
+	rules.filter |= children.was_filtered;
+	h.landlock_abi = children.report->landlock_abi;
+	set_tried(&h, &rules, children.report->tried);
+	if (h.is_root)
+		set_root_ids(&h, &rules, &children);
+	set_groups(&h, &rules, &children);
+	if (find_program("bwrap", bwrap))
+		host_probe_bwrap(&h, bwrap);
+	memcpy(ret, &h, sizeof(h));
+	return 0;
+}

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "host/host.h"
+#include "plan/plan_data.h"
+#include "plan/plan_guarantees.h"
+#include "spec/spec.h"
+
+/*
+ * Making and showing plans. What a plan is, as data, is in plan_data.h, which is all that those
+ * who carry one out need to know.
+ */
+
+/*
+ * Says in s->diags what no host could plan: binds that open credentials nobody acknowledged or
+ * cover what the cage makes itself, two binds for one target, patterns outside the project,
+ * guarantees that do not exist. plan_build does it too.
+ */
+void plan_check_spec(struct spec *s);
+
+/*
+ * Makes the plan of a settled spec on a host. What is wrong with the spec is said in s->diags and
+ * answered with ERR_SPEC; what this host cannot give, with ERR_REFUSED and the choice that was
+ * made of its engines in *ret_choice (which may be NULL). The caller frees *ret.
+ */
+int plan_build(struct spec *s, const struct host *h, struct plan **ret,
+	struct plan_choice *ret_choice, struct err *e);
+
+/* For people. */
+void plan_print(const struct plan *p, struct buf *out, bool color);
+
+/*
+ * The plan as one line of JSON, and the sha256 of exactly that line: what `bawn plan --json`
+ * prints can be hashed by anyone.
+ */
+void plan_print_json(const struct plan *p, struct buf *out);
+int plan_digest(const struct plan *p, char ret[static SHA256_HEX_SIZE]);
+
+/* The preflight: a shell script that is the same for every run everywhere, and its digest. */
+extern const char plan_preflight_script[];
+void plan_preflight_digest(char ret[static SHA256_HEX_SIZE]);

@@ -1,0 +1,214 @@
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "plan/plan_builder.h"
+
+static_assert(sizeof(struct plan) % 8 == 0, "operations follow the head without a gap");
+static_assert(sizeof(struct plan_op) == 24, "an operation has no padding");
+static_assert(sizeof(struct plan_promise) == 12, "a promise has no padding");
+
+uint32_t plan_add_string(struct plan_builder *b, const char *text)
+{
+	size_t at = b->strings.len;
+
+	if (!*text && at)
+		return 0;
+	buf_add(&b->strings, text, strlen(text) + 1);
+	return (uint32_t)at;
+}
+
+void plan_add(struct plan_builder *b, enum plan_op_kind kind, const char *from, const char *to,
+	struct plan_op like)
+{
+	like.kind = (uint16_t)kind;
+	like.a = plan_add_string(b, from);
+	like.b = plan_add_string(b, to);
+	buf_add(&b->ops, &like, sizeof(like));
+}
+
+void plan_add_entries(
+	struct plan_builder *b, enum spec_key key, enum plan_op_kind kind, struct plan_op like)
+{
+	size_t n = 0;
+	own_free const struct spec_item **items = spec_ordered(key, spec_list(b->spec, key), &n);
+
+	if (!items)
+		b->ops.failed = true;
+	for (size_t i = 0; items && i < n; i++)
+		plan_add(b, kind, items[i]->text, "", like);
+}
+
+static void add_namespaces(struct plan_builder *b)
+{
+	static const struct {
+		const char *name;
+		enum host_ability ability;
+	} namespaces[] = {
+		{ "user", HOST_NS_USER },
+		{ "mount", HOST_NS_MOUNT },
+		{ "pid", HOST_NS_PID },
+		{ "net", HOST_NS_NET },
+		{ "ipc", HOST_NS_IPC },
+		{ "uts", HOST_NS_UTS },
+		{ "cgroup", HOST_NS_CGROUP },
+	};
+
+	if (b->engine == SPEC_ENGINE_LANDLOCK || b->engine == SPEC_ENGINE_LOGICAL)
+		return;
+	for (size_t i = 0; i < sizeof(namespaces) / sizeof(namespaces[0]); i++) {
+		bool shares_net = namespaces[i].ability == HOST_NS_NET &&
+				  spec_choice(b->spec, SPEC_NETWORK_MODE) == SPEC_NET_HOST;
+		bool is_there =
+			b->engine != SPEC_ENGINE_NATIVE || host_can(b->host, namespaces[i].ability);
+
+		if (!shares_net && is_there)
+			plan_add(b, PLAN_NAMESPACE, namespaces[i].name, "", PLAN_OP());
+	}
+}
+
+/* The id outside: the operator's own, or for root one of a reserved range, never 0. */
+static void add_ids(struct plan_builder *b)
+{
+	bool is_root_inside = spec_bool(b->spec, SPEC_FAKEROOT);
+
+	plan_add(b, PLAN_IDS, b->host->is_root ? "reserved" : "operator", "",
+		PLAN_OP(.n = is_root_inside ? 0 : 1000));
+	plan_add(b, PLAN_HOSTNAME, "bawn", "", PLAN_OP());
+}
+
+static void add_promises(struct plan_builder *b)
+{
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
+		const struct plan_verdict *v = &b->choice->engines[b->engine].verdicts[g];
+		const struct plan_demand *d = &b->choice->demands[g];
+		struct plan_promise promise = {
+			.guarantee = (uint16_t)g,
+			.need = d->need,
+			.is_given = d->need != PLAN_NONE && v->can,
+			.declared = plan_add_string(b, d->value),
+			.ability = (uint16_t)(v->is_possible && !v->can ? v->missing + 1 : 0),
+		};
+
+		buf_add(&b->promises, &promise, sizeof(promise));
+	}
+}
+
+/* --- the level --- */
+
+static bool ends_hardened(const struct spec *s, enum spec_key key)
+{
+	const struct spec_key_def *def = &spec_keys[key];
+	const struct spec_value *v = &s->settled.v[key];
+
+	if (def->type == SPEC_TYPE_CHOICE && def->hardened_choices)
+		return v->choice >= def->hardened_choices;
+	if (key == SPEC_SYSCALLS)
+		return !str_eq(v->text, "default") && !str_eq(v->text, "strict");
+	return def->makes_custom && (v->yes || v->count);
+}
+
+#define MANY 20 /* entries of a list that are not named one by one */
+
+/* Hardened, or the values that make it custom. */
+static bool judge_level(const struct spec *s, struct buf *reasons)
+{
+	bool is_hardened = true;
+
+	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++) {
+		if (!ends_hardened(s, k))
+			continue;
+		buf_printf(reasons, "%s%s ", is_hardened ? "" : ", ", spec_keys[k].path);
+		if (s->settled.v[k].count > MANY)
+			buf_printf(reasons, "(%zu entries)", s->settled.v[k].count);
+		else
+			spec_print_value(k, &s->settled.v[k], reasons);
+		is_hardened = false;
+	}
+	return is_hardened;
+}
+
+/* --- packing --- */
+
+static int pack(struct plan_builder *b, const char *digest, struct plan **ret, struct err *e)
+{
+	own(buf) struct buf reasons = { .max = 1 << 20 };
+	struct plan head = { .magic = PLAN_MAGIC, .version = PLAN_VERSION };
+	own_free struct plan *block = NULL;
+	char *at;
+	size_t size;
+
+	head.engine = (uint16_t)b->engine;
+	head.is_hardened = judge_level(b->spec, &reasons);
+	head.level_reasons = plan_add_string(b, buf_text(&reasons));
+	head.name = plan_add_string(
+		b, spec_text(b->spec, SPEC_NAME) ? spec_text(b->spec, SPEC_NAME) : "");
+	memcpy(head.spec_digest, digest, SHA256_HEX_SIZE);
+	head.op_count = (uint32_t)(b->ops.len / sizeof(struct plan_op));
+	head.promise_count = PLAN_GUARANTEE_COUNT;
+	head.string_size = (uint32_t)b->strings.len;
+	size = sizeof(head) + b->ops.len + b->promises.len + b->strings.len;
+	if (b->ops.failed || b->promises.failed || b->strings.failed || reasons.failed ||
+		size > PLAN_MAX_SIZE)
+		return err_set(e, ERR_SPEC, E2BIG, "the plan would be larger than %zu MB",
+			PLAN_MAX_SIZE >> 20);
+	block = calloc(1, size);
+	if (!block)
+		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the plan");
+	head.size = (uint32_t)size;
+	*block = head;
+	at = (char *)(block + 1);
+	memcpy(at, b->ops.data, b->ops.len);
+	memcpy(at + b->ops.len, b->promises.data, b->promises.len);
+	memcpy(at + b->ops.len + b->promises.len, b->strings.data, b->strings.len);
+	*ret = take_ptr(block);
+	return 0; /* cppcheck-suppress memleak */
+}
+
+static int build(struct plan_builder *b, struct plan **ret, struct err *e)
+{
+	own(buf) struct buf canonical = { .max = PLAN_MAX_SIZE };
+	char digest[SHA256_HEX_SIZE];
+
+	spec_print_canonical(b->spec, &canonical);
+	if (canonical.failed)
+		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the spec's digest");
+	sha256_hex(canonical.data, canonical.len, digest);
+	plan_add_string(b, "");
+	plan_add_entries(b, SPEC_ENGINE_ARGS, PLAN_ENGINE_ARGUMENT, PLAN_OP());
+	add_namespaces(b);
+	add_ids(b);
+	plan_build_files(b);
+	plan_build_limits(b);
+	plan_build_command(b);
+	add_promises(b);
+	return pack(b, digest, ret, e);
+}
+
+int plan_build(struct spec *s, const struct host *h, struct plan **ret,
+	struct plan_choice *ret_choice, struct err *e)
+{
+	struct plan_choice choice;
+	struct plan_builder b = { .spec = s, .host = h, .choice = &choice };
+	int r;
+
+	plan_choose(s, h, &choice);
+	plan_check_spec(s);
+	if (ret_choice)
+		*ret_choice = choice;
+	if (s->diags.errors)
+		return err_set(e, ERR_SPEC, 0, "the spec cannot be planned");
+	if (choice.engine == SPEC_ENGINE_AUTO)
+		return err_set(e, ERR_REFUSED, EOPNOTSUPP,
+			"this host cannot give every guarantee that is required");
+	b.engine = choice.engine;
+	b.ops.max = b.promises.max = b.strings.max = PLAN_MAX_SIZE;
+	r = build(&b, ret, e);
+	buf_done(&b.ops);
+	buf_done(&b.promises);
+	buf_done(&b.strings);
+	return r;
+}

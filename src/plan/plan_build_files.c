@@ -1,0 +1,303 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "plan/plan_builder.h"
+
+/*
+ * The tree of a cage, from the root down: the system read-only, what the cage makes for itself,
+ * the project, the declared binds. Nothing of the host is in it that is not in this file or in
+ * the spec.
+ */
+
+static const char *const etc_passwd =
+	"root:x:0:0:root:/root:/usr/sbin/nologin\n"
+	"agent:x:1000:1000:agent:/home/agent:/bin/sh\n"
+	"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+static const char *const etc_passwd_fakeroot =
+	"root:x:0:0:root:/home/agent:/bin/sh\n"
+	"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
+static const char *const etc_group = "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n";
+static const char *const etc_hosts = "127.0.0.1 localhost bawn\n::1 localhost bawn\n";
+static const char *const etc_nsswitch = "passwd: files\ngroup: files\nhosts: files dns\n";
+
+#define READ_ONLY_TREE (PLAN_READ_ONLY | PLAN_NO_DEV)
+
+static void add_system(struct plan_builder *b)
+{
+	const char *image = spec_text(b->spec, SPEC_ROOT_IMAGE);
+
+	if (!str_eq(image, "host")) {
+		plan_add(b, PLAN_IMAGE, image, "/", PLAN_OP(.flags = PLAN_READ_ONLY));
+		return;
+	}
+	plan_add(b, PLAN_TMPFS, "", "/",
+		PLAN_OP(.mode = 0755, .flags = PLAN_NO_DEV,
+			.n = spec_number(b->spec, SPEC_LIMITS_DISK)));
+	plan_add(b, PLAN_TMPFS, "", "/etc",
+		PLAN_OP(.mode = 0755, .flags = PLAN_READ_ONLY | PLAN_NO_DEV));
+	for (size_t i = 0; i < HOST_SYSTEM_COUNT; i++) {
+		const char *path = host_system_paths[i];
+
+		if (b->host->system[i].kind == HOST_PATH_LINK)
+			plan_add(b, PLAN_SYMLINK, b->host->system[i].target, path, PLAN_OP());
+		else if (b->host->system[i].kind != HOST_PATH_ABSENT)
+			plan_add(b, PLAN_BIND, path, path, PLAN_OP(.flags = READ_ONLY_TREE));
+	}
+}
+
+/* A layer that outlives the run takes the writes to the root; otherwise they vanish with it. */
+static void add_overlay(struct plan_builder *b)
+{
+	const char *overlay = spec_text(b->spec, SPEC_ROOT_OVERLAY);
+	uint64_t size = spec_number(b->spec, SPEC_ROOT_OVERLAY_SIZE);
+	bool may_create = spec_bool(b->spec, SPEC_ROOT_OVERLAY_CREATE) && size;
+
+	if (!str_eq(overlay, "ephemeral"))
+		plan_add(b, PLAN_OVERLAY, overlay, "/",
+			PLAN_OP(.n = may_create ? size : 0, .flags = may_create ? PLAN_CREATE : 0));
+}
+
+/* The files a program looks for, made for the cage; the host's are never seen. */
+static void add_etc(struct plan_builder *b)
+{
+	bool is_root = spec_bool(b->spec, SPEC_FAKEROOT);
+	bool has_names = spec_choice(b->spec, SPEC_NETWORK_MODE) == SPEC_NET_ALLOWLIST;
+	const struct {
+		const char *path, *content;
+	} files[] = {
+		{ "/etc/group", etc_group },
+		{ "/etc/hostname", "bawn\n" },
+		{ "/etc/hosts", etc_hosts },
+		{ "/etc/nsswitch.conf", etc_nsswitch },
+		{ "/etc/passwd", is_root ? etc_passwd_fakeroot : etc_passwd },
+		{ "/etc/resolv.conf", has_names ? "nameserver 127.0.0.1\n" : "" },
+	};
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+		plan_add(b, PLAN_FILE, files[i].content, files[i].path, PLAN_OP(.mode = 0444));
+	plan_add(b, PLAN_SYMLINK, "/proc/self/mounts", "/etc/mtab", PLAN_OP());
+}
+
+/*
+ * A fresh /proc in which everything that is not a process is covered, but for the few files that
+ * programs need. Where a container forbids a whole /proc, one of processes only has to do.
+ */
+static void add_proc(struct plan_builder *b)
+{
+	static const char *const kept[] = { "/proc/cpuinfo", "/proc/loadavg", "/proc/meminfo",
+		"/proc/stat", "/proc/uptime" };
+	bool is_whole = host_can(b->host, HOST_PROC);
+
+	if (!is_whole && !host_can(b->host, HOST_PROC_SUBSET))
+		return;
+	plan_add(b, PLAN_PROC, "", "/proc",
+		PLAN_OP(.flags = PLAN_NO_DEV | PLAN_NO_EXEC | (is_whole ? 0 : PLAN_SUBSET)));
+	for (size_t i = 0; is_whole && i < sizeof(kept) / sizeof(kept[0]); i++)
+		plan_add(b, PLAN_PROC_FILE, "", kept[i],
+			PLAN_OP_NEED(PLAN_MAY, .flags = PLAN_READ_ONLY));
+}
+
+static void add_dev(struct plan_builder *b)
+{
+	static const char *const devices[] = { "/dev/full", "/dev/null", "/dev/random", "/dev/tty",
+		"/dev/urandom", "/dev/zero" };
+	static const char *const links[][2] = { { "/proc/self/fd", "/dev/fd" },
+		{ "pts/ptmx", "/dev/ptmx" }, { "/run/shm", "/dev/shm" },
+		{ "/proc/self/fd/2", "/dev/stderr" }, { "/proc/self/fd/0", "/dev/stdin" },
+		{ "/proc/self/fd/1", "/dev/stdout" } };
+
+	plan_add(b, PLAN_TMPFS, "", "/dev",
+		PLAN_OP(.mode = 0755, .flags = PLAN_READ_ONLY | PLAN_NO_EXEC));
+	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+		plan_add(b, PLAN_DEVICE, "", devices[i], PLAN_OP());
+	plan_add(b, PLAN_DEVPTS, "", "/dev/pts", PLAN_OP(.flags = PLAN_NO_EXEC));
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+		plan_add(b, PLAN_SYMLINK, links[i][0], links[i][1], PLAN_OP());
+}
+
+/* The cage's own places to write, all in the root's file system: one quota holds for them all. */
+static void add_scratch(struct plan_builder *b)
+{
+	static const struct {
+		const char *path;
+		uint16_t mode;
+	} places[] = {
+		{ "/home/agent", 0700 },
+		{ "/mnt", 0755 },
+		{ "/opt", 0755 },
+		{ "/run", 0755 },
+		{ "/run/shm", 01777 },
+		{ "/srv", 0755 },
+		{ "/tmp", 01777 },
+		{ "/var", 0755 },
+		{ "/var/tmp", 01777 },
+	};
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		plan_add(b, PLAN_DIR, "", places[i].path, PLAN_OP(.mode = places[i].mode));
+}
+
+/* --- the project --- */
+
+const char *plan_project_place(const struct spec *s, enum spec_engine engine)
+{
+	bool has_own_tree = engine != SPEC_ENGINE_LANDLOCK && engine != SPEC_ENGINE_LOGICAL;
+
+	if (!has_own_tree || spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_PROJECT)
+		return "$PROJECT";
+	return spec_text(s, SPEC_PROJECT_AT);
+}
+
+/* Does the list hold the whole project, or only parts of it? */
+static bool has_whole_project(const struct spec *s, enum spec_key key)
+{
+	const struct spec_value *patterns = spec_list(s, key);
+
+	for (size_t i = 0; i < patterns->count; i++)
+		if (str_eq(patterns->items[i].text, "$PROJECT/**"))
+			return true;
+	return false;
+}
+
+static uint16_t project_flags(const struct plan_builder *b)
+{
+	unsigned mode = spec_choice(b->spec, SPEC_PROJECT_MODE);
+	uint16_t flags = PLAN_NO_DEV;
+
+	if (mode == SPEC_MODE_READ_ONLY || !has_whole_project(b->spec, SPEC_PROJECT_WRITE))
+		flags |= PLAN_READ_ONLY;
+	if (!has_whole_project(b->spec, SPEC_PROJECT_READ))
+		flags |= PLAN_PARTS;
+	if (mode == SPEC_MODE_CAPTURED)
+		flags |= PLAN_CAPTURED;
+	if (mode == SPEC_MODE_CAPTURED && !host_can(b->host, HOST_OVERLAY))
+		flags |= PLAN_COPIED;
+	if (b->host->is_root)
+		flags |= PLAN_IDMAPPED;
+	return flags;
+}
+
+const char *plan_pattern_base(struct spec *s, const char *pattern)
+{
+	size_t n = strlen(pattern);
+
+	if (!str_ends(pattern, "/**"))
+		return pattern;
+	return n == 3 ? "/" : arena_copy(&s->arena, pattern, n - 3);
+}
+
+/*
+ * Patterns below the project become parts with rights of their own; patterns elsewhere, which
+ * only cage: project has, become read-only binds at the same place.
+ */
+static void add_patterns(struct plan_builder *b, enum spec_key key, uint16_t flags)
+{
+	size_t n = 0;
+	own_free const struct spec_item **patterns = spec_ordered(key, spec_list(b->spec, key), &n);
+
+	if (!patterns)
+		b->ops.failed = true;
+	for (size_t i = 0; patterns && i < n; i++) {
+		const char *base = plan_pattern_base(b->spec, patterns[i]->text);
+
+		if (!base)
+			b->ops.failed = true;
+		else if (str_starts(base, "$PROJECT/"))
+			plan_add(b, PLAN_PART, "", base + strlen("$PROJECT/"),
+				PLAN_OP(.flags = flags));
+		else if (!str_eq(base, "$PROJECT"))
+			plan_add(b, PLAN_BIND, base, base, PLAN_OP(.flags = READ_ONLY_TREE));
+	}
+}
+
+/* Things that run on the host later, whoever writes them. */
+static const char *const protected_paths[] = { ".bash_profile", ".bashrc", ".claude", ".codex",
+	".envrc", ".gemini", ".git/config", ".git/hooks", ".git/info/attributes", ".gitmodules",
+	".idea", ".mcp.json", ".opencode", ".profile", ".vscode", ".zshrc", "bawn.yaml" };
+
+static bool is_protected_anyway(const char *path)
+{
+	for (size_t i = 0; i < sizeof(protected_paths) / sizeof(protected_paths[0]); i++)
+		if (str_eq(path, protected_paths[i]))
+			return true;
+	return false;
+}
+
+static void add_protected(struct plan_builder *b)
+{
+	size_t n = 0;
+	own_free const struct spec_item **more =
+		spec_ordered(SPEC_PROJECT_PROTECT, spec_list(b->spec, SPEC_PROJECT_PROTECT), &n);
+
+	if (spec_choice(b->spec, SPEC_PROJECT_MODE) != SPEC_MODE_WRITABLE)
+		return;
+	for (size_t i = 0; i < sizeof(protected_paths) / sizeof(protected_paths[0]); i++)
+		plan_add(b, PLAN_PROTECT, "", protected_paths[i], PLAN_OP(.flags = PLAN_READ_ONLY));
+	if (!more)
+		b->ops.failed = true;
+	for (size_t i = 0; more && i < n; i++)
+		if (!is_protected_anyway(more[i]->text))
+			plan_add(b, PLAN_PROTECT, "", more[i]->text,
+				PLAN_OP(.flags = PLAN_READ_ONLY));
+}
+
+static void add_project(struct plan_builder *b)
+{
+	plan_add(b, PLAN_PROJECT, "$PROJECT", plan_project_place(b->spec, b->engine),
+		PLAN_OP(.flags = project_flags(b)));
+	add_patterns(b, SPEC_PROJECT_READ, PLAN_READ_ONLY);
+	add_patterns(b, SPEC_PROJECT_WRITE, 0);
+	add_protected(b);
+}
+
+/* --- binds --- */
+
+static int compare_targets(const void *a, const void *b)
+{
+	const struct spec_item *x = *(const struct spec_item *const *)a;
+	const struct spec_item *y = *(const struct spec_item *const *)b;
+
+	return strcmp(x->bind.to, y->bind.to);
+}
+
+/* Sorted by target, so that a directory is mounted before what is mounted in it. */
+static void add_binds(struct plan_builder *b)
+{
+	const struct spec_value *binds = spec_list(b->spec, SPEC_BINDS);
+	own_free const struct spec_item **sorted =
+		calloc(binds->count + 1, sizeof(const struct spec_item *));
+
+	if (!sorted) {
+		b->ops.failed = true;
+		return;
+	}
+	for (size_t i = 0; i < binds->count; i++)
+		sorted[i] = &binds->items[i];
+	qsort(sorted, binds->count, sizeof(sorted[0]), compare_targets);
+	for (size_t i = 0; i < binds->count; i++) {
+		const struct spec_bind *bind = &sorted[i]->bind;
+		uint16_t flags = bind->is_writable ? PLAN_NO_DEV : READ_ONLY_TREE;
+
+		if (b->host->is_root)
+			flags |= PLAN_IDMAPPED;
+		plan_add(b, PLAN_BIND, bind->from, bind->to, PLAN_OP(.flags = flags));
+	}
+}
+
+void plan_build_files(struct plan_builder *b)
+{
+	/* These engines leave the host's tree as it is. */
+	if (b->engine == SPEC_ENGINE_LOGICAL || b->engine == SPEC_ENGINE_LANDLOCK)
+		return;
+	add_system(b);
+	add_overlay(b);
+	add_etc(b);
+	add_proc(b);
+	add_dev(b);
+	add_scratch(b);
+	add_project(b);
+	add_binds(b);
+	plan_add(b, PLAN_ENTER, "", "", PLAN_OP());
+}

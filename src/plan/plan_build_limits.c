@@ -1,0 +1,260 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "plan/plan_builder.h"
+
+/* --- environment: built from nothing --- */
+
+static void add_env(struct plan_builder *b, const char *name, const char *value)
+{
+	plan_add(b, PLAN_ENV, name, value, PLAN_OP());
+}
+
+static bool is_set_by_spec(const struct spec *s, const char *name)
+{
+	const struct spec_value *set = spec_list(s, SPEC_ENV_SET),
+				*pass = spec_list(s, SPEC_ENV_PASS);
+
+	for (size_t i = 0; i < set->count; i++)
+		if (str_eq(set->items[i].var.name, name))
+			return true;
+	for (size_t i = 0; i < pass->count; i++)
+		if (str_eq(pass->items[i].text, name))
+			return true;
+	return false;
+}
+
+/* S-09: sources bound for reading have one well-known place. */
+static bool has_sources(const struct spec *s)
+{
+	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
+
+	for (size_t i = 0; i < binds->count; i++)
+		if (str_path_within(binds->items[i].bind.to, "/srv/sources"))
+			return true;
+	return false;
+}
+
+static void add_settings(struct plan_builder *b)
+{
+	size_t n = 0;
+	own_free const struct spec_item **set =
+		spec_ordered(SPEC_ENV_SET, spec_list(b->spec, SPEC_ENV_SET), &n);
+
+	if (!set)
+		b->ops.failed = true;
+	for (size_t i = 0; set && i < n; i++)
+		add_env(b, set[i]->var.name, set[i]->var.value);
+}
+
+static void add_environment(struct plan_builder *b)
+{
+	const struct spec *s = b->spec;
+	const char *user = spec_bool(s, SPEC_FAKEROOT) ? "root" : "agent";
+	const struct {
+		const char *name, *value;
+	} own[] = {
+		{ "BAWN_PROJECT_DIR", plan_project_place(s, b->engine) },
+		{ "BAWN_SANDBOX", "1" },
+		{ "BAWN_SANDBOX_ROOT", "/" },
+		{ "BAWN_SESSION_ID", "$RUN" },
+		{ "HOME", "/home/agent" },
+		{ "LANG", "C.UTF-8" },
+		{ "LOGNAME", user },
+		{ "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
+		{ "SHELL", b->host->has_bash ? "/bin/bash" : "/bin/sh" },
+		{ "TERM", "xterm-256color" },
+		{ "TMPDIR", "/tmp" },
+		{ "USER", user },
+	};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (!is_set_by_spec(s, own[i].name))
+			add_env(b, own[i].name, own[i].value);
+	if (has_sources(s))
+		add_env(b, "BAWN_WORKDIR", "/srv/sources");
+	add_settings(b);
+	plan_add_entries(b, SPEC_ENV_PASS, PLAN_ENV_PASS, PLAN_OP_NEED(PLAN_MAY));
+}
+
+/* --- network --- */
+
+static void add_host_ports(struct plan_builder *b)
+{
+	size_t n = 0;
+	own_free const struct spec_item **ports = spec_ordered(
+		SPEC_NETWORK_HOST_PORTS, spec_list(b->spec, SPEC_NETWORK_HOST_PORTS), &n);
+
+	if (!ports)
+		b->ops.failed = true;
+	for (size_t i = 0; ports && i < n; i++)
+		plan_add(b, PLAN_HOST_PORT, "", "", PLAN_OP(.n = ports[i]->port));
+}
+
+static void add_network(struct plan_builder *b)
+{
+	unsigned mode = spec_choice(b->spec, SPEC_NETWORK_MODE);
+
+	plan_add(b, PLAN_NETWORK, spec_keys[SPEC_NETWORK_MODE].choices[mode], "", PLAN_OP());
+	if (mode != SPEC_NET_ALLOWLIST)
+		return;
+	plan_add_entries(b, SPEC_NETWORK_ALLOW, PLAN_ALLOW, PLAN_OP());
+	add_host_ports(b);
+	plan_add_entries(b, SPEC_NETWORK_PUBLISH, PLAN_PUBLISH, PLAN_OP());
+}
+
+/* --- limits --- */
+
+static const char *cgroup_or(
+	const struct plan_builder *b, enum host_ability ability, const char *otherwise)
+{
+	if (b->engine == SPEC_ENGINE_MICROVM)
+		return "virtual machine";
+	if (!host_can(b->host, ability))
+		return otherwise;
+	return b->host->cgroup_version == 2 ? "cgroup v2" : "cgroup v1";
+}
+
+static void add_limits(struct plan_builder *b)
+{
+	const struct {
+		enum plan_guarantee guarantee;
+		enum spec_key key;
+		const char *by;
+	} limits[] = {
+		{ PLAN_LIMITS_MEMORY, SPEC_LIMITS_MEMORY, cgroup_or(b, HOST_CGROUP_MEMORY, NULL) },
+		{ PLAN_LIMITS_CPU, SPEC_LIMITS_CPU, cgroup_or(b, HOST_CGROUP_CPU, NULL) },
+		{ PLAN_LIMITS_PIDS, SPEC_LIMITS_PIDS,
+			cgroup_or(b, HOST_CGROUP_PIDS, "user namespace") },
+		{ PLAN_LIMITS_DISK, SPEC_LIMITS_DISK, "file system" },
+		{ PLAN_LIMITS_TIME, SPEC_LIMITS_TIME, "keeper" },
+		{ PLAN_LIMITS_OUTPUT, SPEC_LIMITS_OUTPUT, "keeper" },
+		{ PLAN_LIMITS_FILES, SPEC_LIMITS_FILES, "rlimit" },
+	};
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		enum plan_guarantee g = limits[i].guarantee;
+		uint64_t n = spec_number(b->spec, limits[i].key);
+
+		if (n && limits[i].by && b->choice->engines[b->engine].verdicts[g].can)
+			plan_add(b, PLAN_LIMIT, plan_guarantee_defs[g].name, limits[i].by,
+				PLAN_OP_NEED(b->choice->demands[g].need, .n = n));
+	}
+}
+
+/* --- what the processes lose, and what they are held to --- */
+
+static bool gives(const struct plan_builder *b, enum plan_guarantee g)
+{
+	return b->choice->engines[b->engine].verdicts[g].can;
+}
+
+static void add_drops(struct plan_builder *b)
+{
+	static const char *const drops[] = { "capabilities", "keyring", "new-privileges" };
+
+	if (gives(b, PLAN_GROUPS))
+		plan_add(b, PLAN_DROP, "groups", "", PLAN_OP());
+	for (size_t i = 0; i < sizeof(drops) / sizeof(drops[0]); i++)
+		plan_add(b, PLAN_DROP, drops[i], "", PLAN_OP());
+}
+
+/*
+ * Without a tree of its own, the cage is the host's tree seen through Landlock: the system and
+ * the binds' sources as they are, and the project, which only mode: writable lets be written.
+ */
+static void add_rules_of_host(struct plan_builder *b)
+{
+	static const char *const devices[] = { "/dev/full", "/dev/null", "/dev/random",
+		"/dev/urandom", "/dev/zero" };
+	const struct spec_value *binds = spec_list(b->spec, SPEC_BINDS);
+	bool is_writable = spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE;
+
+	for (size_t i = 0; i < HOST_SYSTEM_COUNT; i++)
+		if (b->host->system[i].kind == HOST_PATH_DIR ||
+			b->host->system[i].kind == HOST_PATH_FILE)
+			plan_add(b, PLAN_RULE, "", host_system_paths[i],
+				PLAN_OP(.flags = PLAN_READ_ONLY));
+	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+		plan_add(b, PLAN_RULE, "", devices[i], PLAN_OP(.flags = PLAN_NO_EXEC));
+	plan_add(b, PLAN_RULE, "", "$PROJECT", PLAN_OP(.flags = is_writable ? 0 : PLAN_READ_ONLY));
+	for (size_t i = 0; i < binds->count; i++) {
+		const struct spec_bind *bind = &binds->items[i].bind;
+
+		plan_add(b, PLAN_RULE, "", bind->from,
+			PLAN_OP(.flags = bind->is_writable ? 0 : PLAN_READ_ONLY));
+	}
+}
+
+/*
+ * Landlock says the same as the mounts, by another mechanism: made from them, so they agree.
+ * Rules only add up, so the root opens no more than its names, and each mount opens itself.
+ */
+static void add_rules_of_tree(struct plan_builder *b)
+{
+	size_t count = b->ops.len / sizeof(struct plan_op);
+
+	for (size_t i = 0; i < count && !b->ops.failed && !b->strings.failed; i++) {
+		/* Copied: adding an operation may move them all. */
+		struct plan_op op = ((const struct plan_op *)(const void *)b->ops.data)[i];
+		bool is_root = str_eq(b->strings.data + op.b, "/");
+		bool is_device = op.kind == PLAN_DEVICE || op.kind == PLAN_DEVPTS;
+		bool is_tree = op.kind == PLAN_TMPFS || op.kind == PLAN_BIND ||
+			       op.kind == PLAN_PROC || op.kind == PLAN_PROJECT ||
+			       op.kind == PLAN_IMAGE || op.kind == PLAN_DIR;
+
+		if (!is_tree && !is_device)
+			continue;
+		op.flags &= PLAN_READ_ONLY | PLAN_NO_EXEC;
+		if (is_device)
+			op.flags = PLAN_NO_EXEC;
+		if (is_root)
+			op.flags = op.kind == PLAN_IMAGE ? PLAN_READ_ONLY : PLAN_LIST;
+		op.kind = PLAN_RULE;
+		op.need = PLAN_MUST;
+		op.a = 0;
+		op.n = op.mode = 0;
+		buf_add(&b->ops, &op, sizeof(op));
+	}
+}
+
+static void add_landlock(struct plan_builder *b)
+{
+	if (!gives(b, PLAN_LANDLOCKED))
+		return;
+	plan_add(b, PLAN_LANDLOCK, "", "", PLAN_OP(.n = (uint64_t)b->host->landlock_abi));
+	if (b->engine == SPEC_ENGINE_LANDLOCK)
+		add_rules_of_host(b);
+	else
+		add_rules_of_tree(b);
+	plan_add(b, PLAN_CONFINE, "", "", PLAN_OP());
+}
+
+void plan_build_limits(struct plan_builder *b)
+{
+	add_environment(b);
+	add_network(b);
+	add_limits(b);
+	if (b->engine == SPEC_ENGINE_LOGICAL)
+		return;
+	add_drops(b);
+	add_landlock(b);
+	if (gives(b, PLAN_SYSTEM_CALLS))
+		plan_add(b, PLAN_SYSCALLS, spec_text(b->spec, SPEC_SYSCALLS), "", PLAN_OP());
+}
+
+void plan_build_command(struct plan_builder *b)
+{
+	const char *workdir = spec_text(b->spec, SPEC_WORKDIR);
+	char digest[SHA256_HEX_SIZE];
+
+	plan_preflight_digest(digest);
+	plan_add(b, PLAN_PREFLIGHT, digest, "", PLAN_OP());
+	plan_add_entries(b, SPEC_STARTUP_COMMANDS, PLAN_STARTUP, PLAN_OP());
+	plan_add_entries(b, SPEC_STARTUP_PROMPTS, PLAN_PROMPT, PLAN_OP());
+	plan_add(b, PLAN_WORKDIR, "", workdir ? workdir : plan_project_place(b->spec, b->engine),
+		PLAN_OP());
+	plan_add_entries(b, SPEC_COMMAND, PLAN_ARGUMENT, PLAN_OP());
+}

@@ -1,0 +1,39 @@
+#pragma once
+
+#include "plan/plan.h"
+
+/*
+ * A plan under construction. Failures (no memory, too large) stick and are found at the end.
+ */
+struct plan_builder {
+	struct spec *spec;
+	const struct host *host;
+	const struct plan_choice *choice;
+	enum spec_engine engine;
+	struct buf ops, promises, strings;
+};
+
+/* Adds a string and returns its place; the empty one is at 0. */
+uint32_t plan_add_string(struct plan_builder *b, const char *text);
+
+/* Adds an operation with the flags, need and mode of `like`; its strings are given as texts. */
+void plan_add(struct plan_builder *b, enum plan_op_kind kind, const char *from, const char *to,
+	struct plan_op like);
+
+#define PLAN_OP_NEED(how, ...) ((struct plan_op){ .need = (how), __VA_ARGS__ })
+#define PLAN_OP(...)           PLAN_OP_NEED(PLAN_MUST, __VA_ARGS__)
+
+/* One operation for each entry of a list, its text as the first operand; sets in their order. */
+void plan_add_entries(
+	struct plan_builder *b, enum spec_key key, enum plan_op_kind kind, struct plan_op like);
+
+/* The parts of plan_build, each in its file. */
+void plan_build_files(struct plan_builder *b);  /* the tree of the cage */
+void plan_build_limits(struct plan_builder *b); /* environment, network, limits, filters */
+void plan_build_command(struct plan_builder *b);
+
+/* The directory of a pattern that ends with two stars; the pattern itself if it does not. */
+const char *plan_pattern_base(struct spec *s, const char *pattern);
+
+/* Where the project is for the command: in the cage, or where it always was. */
+const char *plan_project_place(const struct spec *s, enum spec_engine engine);

@@ -1,0 +1,229 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "plan/plan_builder.h"
+
+/* Where the operator's keys, tokens and sessions live; a bind of one, or of what holds it, leaks.
+ */
+static const char *const credentials[] = { "~/.aws", "~/.azure", "~/.bash_history", "~/.claude",
+	"~/.claude.json", "~/.codex", "~/.config/anthropic", "~/.config/gcloud", "~/.config/gh",
+	"~/.config/git/credentials", "~/.docker", "~/.gemini", "~/.git-credentials", "~/.gitconfig",
+	"~/.gnupg", "~/.kube", "~/.local/share/keyrings", "~/.local/state/bawn", "~/.config/bawn",
+	"~/.mozilla", "~/.netrc", "~/.npmrc", "~/.password-store", "~/.pgpass", "~/.pypirc",
+	"~/.ssh", "~/.vault-token", "/etc/bawn", "/etc/shadow", "/etc/ssh", "/run/docker.sock",
+	"/run/user", "/var/lib/bawn", "/var/run/docker.sock" };
+
+static bool is_acknowledged(const struct spec *s, const char *path)
+{
+	const struct spec_value *allowed = spec_list(s, SPEC_PREFLIGHT_ALLOW);
+
+	for (size_t i = 0; i < allowed->count; i++)
+		if (str_eq(allowed->items[i].text, path))
+			return true;
+	return false;
+}
+
+/* Directories that hold homes, sockets or the kernel's own files: to bind one is to bind the host.
+ */
+static bool is_host_itself(const char *from)
+{
+	static const char *const whole[] = { "/", "~", "/dev", "/etc", "/home", "/run", "/var",
+		"/var/lib", "/var/run" };
+
+	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+		if (str_eq(from, whole[i]))
+			return true;
+	return str_path_within(from, "/proc") || str_path_within(from, "/sys");
+}
+
+/* The credentials that a bind shows: what it is, is in, or holds. NULL: none that are known. */
+static const char *credentials_of(const char *from)
+{
+	for (size_t i = 0; i < sizeof(credentials) / sizeof(credentials[0]); i++)
+		if (str_path_within(from, credentials[i]) || str_path_within(credentials[i], from))
+			return credentials[i];
+	return NULL;
+}
+
+/* Places the cage makes itself, or that belong to the read-only system; NULL where `to` is free. */
+static const char *reserved(const char *to)
+{
+	static const char *const trees[] = { "/boot", "/dev", "/proc", "/sys" };
+	static const char *const places[] = { "/etc", "/etc/passwd", "/etc/group", "/etc/hosts",
+		"/etc/hostname", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/mtab", "/home",
+		"/home/agent", "/tmp", "/var", "/var/tmp", "/run", "/run/shm" };
+
+	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++)
+		if (str_path_within(to, trees[i]))
+			return trees[i];
+	for (size_t i = 0; i < HOST_SYSTEM_COUNT; i++)
+		if (str_path_within(to, host_system_paths[i]))
+			return host_system_paths[i];
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (str_eq(to, places[i]))
+			return places[i];
+	return NULL;
+}
+
+/* Somebody's home by its usual path is a home all the same: /home/NAME/x and /root/x as ~/x. */
+static const char *home_form(struct spec *s, const char *from)
+{
+	size_t n = str_path_within(from, "/root") ? strlen("/root")
+		   : str_starts(from, "/home/")   ? strlen("/home/") + strcspn(from + 6, "/")
+						  : 0;
+
+	return n ? arena_printf(&s->arena, "~%s", from + n) : from;
+}
+
+/* Would a path of the host, seen in the cage, show more than anyone means to show? */
+static void check_leak(struct spec *s, enum spec_key key, const char *from, struct diag_pos at)
+{
+	const char *home = home_form(s, from), *leak = credentials_of(home ? home : from), *hint;
+	const char *path = spec_keys[key].path;
+
+	if ((!leak && !is_host_itself(from)) || is_acknowledged(s, from))
+		return;
+	hint = arena_printf(
+		&s->arena, "if it is meant, acknowledge it: preflight_allow: [%s]", from);
+	if (is_host_itself(from))
+		diags_error(&s->diags, at, hint, "%s: %s would show the host itself", path, from);
+	else if (str_path_within(home, leak))
+		diags_error(&s->diags, at, hint, "%s: %s holds credentials", path, from);
+	else
+		diags_error(&s->diags, at, hint, "%s: %s would show the credentials in %s", path,
+			from, leak);
+}
+
+/* False, and said, where the place is taken. */
+static bool check_place(
+	struct spec *s, enum spec_key key, const char *what, const char *to, struct diag_pos at)
+{
+	const char *taken = reserved(to);
+	bool is_pattern = key == SPEC_PROJECT_READ;
+
+	if (taken)
+		diags_error(&s->diags, at,
+			is_pattern ? "name what you need below it"
+				   : "choose a place below /home/agent, /srv, /opt or /data",
+			str_eq(taken, to) ? "%s: %s %s would cover what the cage makes itself"
+					  : "%s: %s %s lies in what the cage makes itself",
+			spec_keys[key].path, what, to);
+	return !taken;
+}
+
+static void check_binds(struct spec *s)
+{
+	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
+	const char *project = spec_text(s, SPEC_PROJECT_AT);
+	bool is_full = spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_FULL;
+
+	for (size_t i = 0; i < binds->count; i++) {
+		const struct spec_item *item = &binds->items[i];
+
+		check_place(s, SPEC_BINDS, "target", item->bind.to, item->at);
+		if (is_full && str_path_within(project, item->bind.to) && !reserved(item->bind.to))
+			diags_error(&s->diags, item->at, "choose another place",
+				"binds: target %s would cover the project at %s", item->bind.to,
+				project);
+		check_leak(s, SPEC_BINDS, item->bind.from, item->at);
+	}
+}
+
+/* The other paths of the host that a cage would be made of. */
+static void check_other_paths(struct spec *s)
+{
+	const char *image = spec_text(s, SPEC_ROOT_IMAGE), *colon = strchr(image, ':');
+	const char *project = spec_text(s, SPEC_PROJECT_PATH);
+
+	if (colon)
+		check_leak(s, SPEC_ROOT_IMAGE, colon + 1, spec_where(s, SPEC_ROOT_IMAGE));
+	if (project[0] == '/' || project[0] == '~')
+		check_leak(s, SPEC_PROJECT_PATH, project, spec_where(s, SPEC_PROJECT_PATH));
+	check_place(s, SPEC_PROJECT_AT, "the project at", spec_text(s, SPEC_PROJECT_AT),
+		spec_where(s, SPEC_PROJECT_AT));
+}
+
+static int compare_targets(const void *a, const void *b)
+{
+	const struct spec_item *x = *(const struct spec_item *const *)a;
+	const struct spec_item *y = *(const struct spec_item *const *)b;
+	int order = strcmp(x->bind.to, y->bind.to);
+
+	return order ? order : x < y ? -1 : 1;
+}
+
+static void check_targets(struct spec *s)
+{
+	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
+	const struct spec_item **sorted =
+		arena_array(&s->arena, binds->count + 1, sizeof(const struct spec_item *));
+
+	if (!sorted) {
+		diags_error(&s->diags, binds->at, NULL, "binds: not enough memory to check them");
+		return;
+	}
+	for (size_t i = 0; i < binds->count; i++)
+		sorted[i] = &binds->items[i];
+	qsort(sorted, binds->count, sizeof(sorted[0]), compare_targets);
+	for (size_t i = 1; i < binds->count; i++)
+		if (str_eq(sorted[i]->bind.to, sorted[i - 1]->bind.to))
+			diags_error(&s->diags, sorted[i]->at, NULL,
+				"binds: target %s is already taken at %s", sorted[i]->bind.to,
+				diags_where(&s->diags, sorted[i - 1]->at));
+}
+
+/* Patterns below the project are its own; others only cage: project has, for reading. */
+static void check_patterns(struct spec *s, enum spec_key key)
+{
+	const struct spec_value *patterns = spec_list(s, key);
+	bool may_leave =
+		key == SPEC_PROJECT_READ && spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_PROJECT;
+
+	for (size_t i = 0; i < patterns->count && !diags_are_full(&s->diags); i++) {
+		const struct spec_item *item = &patterns->items[i];
+		const char *base = plan_pattern_base(s, item->text);
+
+		if (str_starts(item->text, "$PROJECT") || !base)
+			continue;
+		if (!may_leave) {
+			diags_error(&s->diags, item->at, "use a bind",
+				"%s: '%s' is outside the project", spec_keys[key].path, item->text);
+		} else if (str_eq(base, "/")) {
+			diags_error(&s->diags, item->at, "name the directories, such as /opt/**",
+				"%s: '%s' would show the whole host", spec_keys[key].path,
+				item->text);
+		} else if (check_place(s, key, "the pattern", base, item->at)) {
+			check_leak(s, key, base, item->at);
+		}
+	}
+}
+
+static void check_degraded_names(struct spec *s)
+{
+	const struct spec_value *names = spec_list(s, SPEC_ALLOW_DEGRADED);
+	const char *all[PLAN_GUARANTEE_COUNT];
+
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
+		all[g] = plan_guarantee_defs[g].name;
+	for (size_t i = 0; i < names->count && !diags_are_full(&s->diags); i++) {
+		const struct spec_item *item = &names->items[i];
+		const char *near = str_nearest(item->text, all, PLAN_GUARANTEE_COUNT);
+
+		if (plan_guarantee_find(item->text) == PLAN_GUARANTEE_COUNT)
+			diags_error(&s->diags, item->at,
+				near ? arena_printf(&s->arena, "did you mean '%s'?", near)
+				     : "bawn doctor lists them",
+				"allow_degraded: there is no guarantee '%s'", item->text);
+	}
+}
+
+void plan_check_spec(struct spec *s)
+{
+	check_degraded_names(s);
+	check_binds(s);
+	check_targets(s);
+	check_other_paths(s);
+	check_patterns(s, SPEC_PROJECT_READ);
+	check_patterns(s, SPEC_PROJECT_WRITE);
+}

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/sha256.h"
+#include "plan/plan_ops.h"
+
+/*
+ * What will be done and what it guarantees, as one block of bytes without pointers: it can be
+ * printed, hashed, compared and sent down a pipe. The same spec on the same host gives the same
+ * bytes, whoever the operator is: what differs between operators and runs stands in it by name,
+ *
+ *   ~         the operator's home          $PROJECT  the project's directory
+ *   $RUN      the id of the run
+ *
+ * and is filled in by the keeper. Values of passed variables are never in it.
+ */
+#define PLAN_MAGIC    0x4e574142U /* "BAWN" */
+#define PLAN_VERSION  1U
+#define PLAN_MAX_SIZE ((size_t)16 * 1024 * 1024)
+
+enum plan_need {
+	PLAN_NONE, /* a guarantee: not asked for */
+	PLAN_MAY,  /* done where possible; the record says whether */
+	PLAN_MUST, /* or nothing runs */
+};
+
+/* One small operation. Which operands count: plan_op_defs. */
+struct plan_op {
+	uint64_t n;
+	uint32_t a, b;  /* strings */
+	uint16_t kind;  /* enum plan_op_kind */
+	uint16_t flags; /* PLAN_READ_ONLY … */
+	uint16_t mode;  /* permission bits, or 0 */
+	uint8_t need;   /* PLAN_MAY or PLAN_MUST */
+	uint8_t pad;
+};
+
+/* One guarantee as this plan gives it. */
+struct plan_promise {
+	uint16_t guarantee; /* enum plan_guarantee; they stand in its order */
+	uint8_t need;       /* enum plan_need */
+	uint8_t is_given;
+	uint32_t declared; /* string: the value asked for, such as "captured" or "2G" */
+	uint16_t ability;  /* 1 + the enum host_ability that is missing; 0: none is */
+	uint16_t pad;
+};
+
+/* The head of the block; the arrays and the strings follow it, in this order and without gaps. */
+struct plan {
+	uint32_t magic, version, size;
+	uint16_t engine;      /* enum spec_engine, never auto */
+	uint16_t is_hardened; /* the level: hardened, or custom */
+	uint32_t op_count, promise_count, string_size;
+	uint32_t name, level_reasons; /* strings */
+	uint32_t pad;
+	char spec_digest[SHA256_HEX_SIZE + 7]; /* of the spec's canonical form */
+};
+
+static inline const struct plan_op *plan_ops(const struct plan *p)
+{
+	return (const struct plan_op *)(p + 1);
+}
+
+static inline const struct plan_promise *plan_promises(const struct plan *p)
+{
+	return (const struct plan_promise *)(plan_ops(p) + p->op_count);
+}
+
+static inline const char *plan_strings(const struct plan *p)
+{
+	return (const char *)(plan_promises(p) + p->promise_count);
+}
+
+/* A string of the plan; `at` comes from a plan that was checked. */
+static inline const char *plan_str(const struct plan *p, uint32_t at)
+{
+	return plan_strings(p) + at;
+}
+
+/*
+ * Is this a plan that can be trusted to be one? Everything a reader relies on is looked at:
+ * sizes, kinds, order, strings, paths. For bytes that came from anywhere else than plan_build.
+ */
+int plan_check(const void *bytes, size_t n, struct err *e);

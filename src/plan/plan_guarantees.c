@@ -1,0 +1,150 @@
+#include "plan/plan_guarantees.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "plan/plan.h"
+
+const struct plan_guarantee_def plan_guarantee_defs[PLAN_GUARANTEE_COUNT] = {
+	[PLAN_FS_ROOT] = { "fs.root", "The cage has a root of its own; the host's cannot be named.",
+		"mountinfo: every mount is one of the plan's" },
+	[PLAN_FS_READS] = { "fs.reads", "Only declared paths of the host can be read.",
+		"mountinfo: the source of every mount is declared" },
+	[PLAN_FS_WRITES] = { "fs.writes", "Only declared paths of the host can be written.",
+		"mountinfo: every other mount is read-only or the cage's own" },
+	[PLAN_FS_PROJECT] = { "fs.project",
+		"The project is read-only, captured or writable, as asked.",
+		"mountinfo: type and options of the project's mount" },
+	[PLAN_FS_PROTECT] = { "fs.protect",
+		"In a writable project, what runs on the host later stays as it is.",
+		"mountinfo: a read-only mount at each protected path and its parents" },
+	[PLAN_HOME] = { "home", "The home is /home/agent, private and empty at the start.",
+		"mountinfo: /home/agent is in the cage's own root, and nothing is mounted on it" },
+	[PLAN_ENVIRONMENT] = { "env", "No variable of the operator's passes unless it is declared.",
+		"/proc/PID/environ: the planned variables and no others" },
+	[PLAN_IDS_UNPRIVILEGED] = { "ids",
+		"On the host the agent is an unprivileged user without capabilities, for good.",
+		"status, uid_map: no capability in any set, no_new_privs, no uid 0 outside" },
+	[PLAN_GROUPS] = { "groups", "No supplementary group of the operator's is kept.",
+		"status: Groups is empty" },
+	[PLAN_PROCESSES] = { "proc", "Processes of the host are neither seen nor signalled.",
+		"ns/pid differs; mountinfo: a fresh /proc" },
+	[PLAN_IPC] = { "ipc", "No shared memory, semaphore or queue is shared with the host.",
+		"ns/ipc differs" },
+	[PLAN_UTS] = { "uts", "The host's name is not seen.", "ns/uts differs" },
+	[PLAN_CGROUP] = { "cgroup", "The host's cgroups are not seen.", "ns/cgroup differs" },
+	[PLAN_DEV] = { "dev",
+		"Only null, zero, full, random, urandom, tty and own terminals exist.",
+		"mountinfo: below /dev the planned devices and no others" },
+	[PLAN_TTY] = { "tty", "The operator's terminal is never a descriptor in the cage.",
+		"fd: no terminal but the cage's own" },
+	[PLAN_SYSTEM_CALLS] = { "syscalls", "System calls outside the profile are refused.",
+		"status: Seccomp is 2, with the planned number of filters" },
+	[PLAN_LANDLOCKED] = { "landlock",
+		"A second, independent layer allows the same paths and no others.",
+		"a claim of the cage: the kernel does not show it outside" },
+	[PLAN_NET_NONE] = { "net.none", "There is no network.",
+		"ns/net differs; its only interface is loopback" },
+	[PLAN_NET_ALLOWLIST] = { "net.allowlist",
+		"Only the declared hosts and ports are reached, by name.",
+		"ns/net differs; its only interface is loopback; the gate listens" },
+	[PLAN_LIMITS_MEMORY] = { "limits.memory", "All processes together use no more memory.",
+		"the cgroup's limit" },
+	[PLAN_LIMITS_CPU] = { "limits.cpu", "All processes together use no more processor time.",
+		"the cgroup's limit" },
+	[PLAN_LIMITS_PIDS] = { "limits.pids", "There are never more processes and threads.",
+		"the cgroup's limit, or /proc/PID/limits in the user namespace" },
+	[PLAN_LIMITS_DISK] = { "limits.disk", "The run writes no more to disk and memory files.",
+		"mountinfo: sizes of the cage's own file systems" },
+	[PLAN_LIMITS_TIME] = { "limits.time", "The run ends in time.", "the keeper's own clock" },
+	[PLAN_LIMITS_OUTPUT] = { "limits.output", "The command prints no more.",
+		"the keeper's own count" },
+	[PLAN_LIMITS_FILES] = { "limits.files", "A process has no more files open.",
+		"/proc/PID/limits" },
+};
+
+enum plan_guarantee plan_guarantee_find(const char *name)
+{
+	enum plan_guarantee g = 0;
+
+	while (g < PLAN_GUARANTEE_COUNT && !str_eq(plan_guarantee_defs[g].name, name))
+		g++;
+	return g;
+}
+
+/* --- what a spec asks for --- */
+
+static const struct {
+	enum plan_guarantee guarantee;
+	enum spec_key key;
+} limits[] = {
+	{ PLAN_LIMITS_MEMORY, SPEC_LIMITS_MEMORY },
+	{ PLAN_LIMITS_CPU, SPEC_LIMITS_CPU },
+	{ PLAN_LIMITS_PIDS, SPEC_LIMITS_PIDS },
+	{ PLAN_LIMITS_DISK, SPEC_LIMITS_DISK },
+	{ PLAN_LIMITS_TIME, SPEC_LIMITS_TIME },
+	{ PLAN_LIMITS_OUTPUT, SPEC_LIMITS_OUTPUT },
+	{ PLAN_LIMITS_FILES, SPEC_LIMITS_FILES },
+};
+
+/* A limit someone declared must hold; one that is only a default is applied where it can be. */
+static bool demand_limit(const struct spec *s, enum plan_guarantee g, struct plan_demand *ret)
+{
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		enum spec_key key = limits[i].key;
+		struct buf value = { .max = sizeof(ret->value) - 1 };
+
+		if (limits[i].guarantee != g)
+			continue;
+		ret->need = PLAN_NONE;
+		if (spec_number(s, key)) {
+			ret->need = spec_is_declared(s, key) ? PLAN_MUST : PLAN_MAY;
+			spec_print_value(key, spec_list(s, key), &value);
+			snprintf(ret->value, sizeof(ret->value), "%s", buf_text(&value));
+			buf_done(&value);
+		}
+		return true;
+	}
+	return false;
+}
+
+static void demand_rest(const struct spec *s, enum plan_guarantee g, struct plan_demand *ret)
+{
+	unsigned net = spec_choice(s, SPEC_NETWORK_MODE), mode = spec_choice(s, SPEC_PROJECT_MODE);
+
+	ret->need = PLAN_MUST;
+	snprintf(ret->value, sizeof(ret->value), "yes");
+	if (g == PLAN_FS_PROJECT)
+		snprintf(ret->value, sizeof(ret->value), "%s",
+			spec_keys[SPEC_PROJECT_MODE].choices[mode]);
+	else if (g == PLAN_SYSTEM_CALLS)
+		snprintf(ret->value, sizeof(ret->value), "%.39s", spec_text(s, SPEC_SYSCALLS));
+	else if ((g == PLAN_FS_PROTECT && mode != SPEC_MODE_WRITABLE) ||
+		 (g == PLAN_NET_NONE && net != SPEC_NET_NONE) ||
+		 (g == PLAN_NET_ALLOWLIST && net != SPEC_NET_ALLOWLIST))
+		ret->need = PLAN_NONE;
+	else if (g == PLAN_GROUPS)
+		ret->need = PLAN_MAY;
+}
+
+static bool is_degradable(const struct spec *s, enum plan_guarantee g)
+{
+	const struct spec_value *names = spec_list(s, SPEC_ALLOW_DEGRADED);
+
+	for (size_t i = 0; i < names->count; i++)
+		if (str_eq(names->items[i].text, plan_guarantee_defs[g].name))
+			return true;
+	return spec_bool(s, SPEC_RELAXED);
+}
+
+void plan_demand(const struct spec *s, enum plan_guarantee guarantee, struct plan_demand *ret)
+{
+	*ret = (struct plan_demand){ 0 };
+	if (!demand_limit(s, guarantee, ret))
+		demand_rest(s, guarantee, ret);
+	ret->is_degraded = ret->need == PLAN_MUST && is_degradable(s, guarantee);
+	if (ret->is_degraded)
+		ret->need = PLAN_MAY;
+}

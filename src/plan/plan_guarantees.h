@@ -1,0 +1,96 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/json.h"
+#include "host/host.h"
+#include "spec/spec.h"
+
+/*
+ * The vocabulary: what bawn promises, one row each. The plan, doctor, the man page and the docs
+ * come from this table; so will the card and the record.
+ */
+enum plan_guarantee {
+	PLAN_FS_ROOT,
+	PLAN_FS_READS,
+	PLAN_FS_WRITES,
+	PLAN_FS_PROJECT,
+	PLAN_FS_PROTECT,
+	PLAN_HOME,
+	PLAN_ENVIRONMENT,
+	PLAN_IDS_UNPRIVILEGED,
+	PLAN_GROUPS,
+	PLAN_PROCESSES,
+	PLAN_IPC,
+	PLAN_UTS,
+	PLAN_CGROUP,
+	PLAN_DEV,
+	PLAN_TTY,
+	PLAN_SYSTEM_CALLS,
+	PLAN_LANDLOCKED,
+	PLAN_NET_NONE,
+	PLAN_NET_ALLOWLIST,
+	PLAN_LIMITS_MEMORY,
+	PLAN_LIMITS_CPU,
+	PLAN_LIMITS_PIDS,
+	PLAN_LIMITS_DISK,
+	PLAN_LIMITS_TIME,
+	PLAN_LIMITS_OUTPUT,
+	PLAN_LIMITS_FILES,
+	PLAN_GUARANTEE_COUNT,
+};
+
+struct plan_guarantee_def {
+	const char *name;     /* "fs.root" */
+	const char *meaning;  /* a sentence */
+	const char *observed; /* how the keeper sees from outside that it holds */
+};
+
+extern const struct plan_guarantee_def plan_guarantee_defs[PLAN_GUARANTEE_COUNT];
+
+/* The guarantee of a name; PLAN_GUARANTEE_COUNT where there is none. */
+enum plan_guarantee plan_guarantee_find(const char *name);
+
+#define PLAN_ENGINE_COUNT (SPEC_ENGINE_LOGICAL + 1)
+
+/* Whether an engine can give a guarantee on a host; if not, what is missing. */
+struct plan_verdict {
+	bool can;
+	bool is_possible;          /* the engine could, on a host that had … */
+	enum host_ability missing; /* … this; means something only where !can && is_possible */
+};
+
+struct plan_verdict plan_engine_gives(
+	enum spec_engine engine, enum plan_guarantee guarantee, const struct host *h);
+
+/* What a spec asks for: PLAN_NONE, PLAN_MAY or PLAN_MUST (see plan.h), and the value. */
+struct plan_demand {
+	uint8_t need;
+	bool is_degraded; /* a must that the spec allows to be missing, so a may */
+	char value[40];
+};
+
+void plan_demand(const struct spec *s, enum plan_guarantee guarantee, struct plan_demand *ret);
+
+/* The choice of an engine: for each one tried, what it would leave out. */
+struct plan_choice {
+	enum spec_engine engine; /* the one chosen; SPEC_ENGINE_AUTO: none */
+	struct plan_demand demands[PLAN_GUARANTEE_COUNT];
+	struct {
+		bool is_tried;
+		unsigned lacking;  /* guarantees that are required and not given */
+		unsigned degraded; /* … that were allowed to be missing, and are */
+		struct plan_verdict verdicts[PLAN_GUARANTEE_COUNT];
+	} engines[PLAN_ENGINE_COUNT];
+};
+
+/*
+ * Goes down the ladder: the engine the spec names, or with auto the first of those that give
+ * everything required and leave the least of what may be missing.
+ */
+void plan_choose(const struct spec *s, const struct host *h, struct plan_choice *ret);
+
+/* Why nothing was chosen: per guarantee what is missing, the cause and the remedy. */
+void plan_print_refusal(const struct plan_choice *c, const struct host *h, struct buf *out);
+void plan_print_refusal_json(const struct plan_choice *c, const struct host *h, struct json *j);

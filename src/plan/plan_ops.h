@@ -1,0 +1,79 @@
+#pragma once
+
+#include <stdint.h>
+
+/*
+ * Everything a cage consists of, in the order in which it is done. An engine walks through the
+ * operations once; there are no others.
+ */
+enum plan_op_kind {
+	PLAN_ENGINE_ARGUMENT, /* a: for the engine, as it is */
+	PLAN_NAMESPACE,       /* a: its name */
+	PLAN_IDS,             /* a: whose id outside; n: uid and gid inside */
+	PLAN_HOSTNAME,        /* a */
+	PLAN_IMAGE,           /* a: which; b: where */
+	PLAN_OVERLAY,         /* a: a kept layer for writes; b: above what; n: bytes if created */
+	PLAN_TMPFS,     /* b: where; n: bytes, or 0; mode; read-only once the tree is complete */
+	PLAN_DIR,       /* b: where; mode */
+	PLAN_BIND,      /* a: from; b: where; flags */
+	PLAN_SYMLINK,   /* a: its content; b: where */
+	PLAN_FILE,      /* a: its content; b: where; mode */
+	PLAN_PROC,      /* b: where; all but processes is covered, or with a flag not there */
+	PLAN_PROC_FILE, /* b: a file of /proc that is not covered */
+	PLAN_DEVICE,    /* b: a device of the host */
+	PLAN_DEVPTS,    /* b: where */
+	PLAN_PROJECT,   /* a: from; b: where; flags */
+	PLAN_PART,      /* b: a path of the project with rights of its own; flags */
+	PLAN_PROTECT,   /* b: a path of the project that stays as it is */
+	PLAN_ENTER,     /* the tree becomes the root, the host's is let go */
+	PLAN_ENV,       /* a: name; b: value */
+	PLAN_ENV_PASS,  /* a: name of the operator's variable */
+	PLAN_NETWORK,   /* a: mode */
+	PLAN_ALLOW,     /* a: destination */
+	PLAN_HOST_PORT, /* n: port of the host's loopback */
+	PLAN_PUBLISH,   /* a: address and ports */
+	PLAN_LIMIT,     /* a: which; b: by what; n */
+	PLAN_DROP,      /* a: what the processes lose */
+	PLAN_LANDLOCK,  /* n: ABI */
+	PLAN_RULE,      /* b: a path Landlock opens; flags */
+	PLAN_CONFINE,   /* from here on Landlock holds */
+	PLAN_SYSCALLS,  /* a: profile */
+	PLAN_PREFLIGHT, /* a: digest of the script */
+	PLAN_STARTUP,   /* a: a shell command */
+	PLAN_PROMPT,    /* a: a prompt for the agent */
+	PLAN_WORKDIR,   /* b: where the command starts */
+	PLAN_ARGUMENT,  /* a: one word of the command */
+	PLAN_OP_KIND_COUNT,
+};
+
+enum plan_op_flags {
+	PLAN_READ_ONLY = 1,
+	PLAN_NO_EXEC = 2,
+	PLAN_NO_DEV = 4, /* devices inside are inert; set-user-id never works anywhere */
+	PLAN_SUBSET = 8, /* /proc with process directories only */
+	PLAN_CAPTURED = 16,
+	PLAN_COPIED = 32, /* captured by copying, where overlay is impossible */
+	PLAN_IDMAPPED = 64,
+	PLAN_CREATE = 128, /* made where it is missing */
+	PLAN_LIST = 256,   /* a rule: names can be listed, nothing more */
+	PLAN_PARTS = 512,  /* a project: nothing of it is seen but its parts */
+};
+
+/* What an operand must be for the plan to be one. */
+enum plan_operand {
+	PLAN_OPERAND_NONE,   /* the empty string */
+	PLAN_OPERAND_TEXT,   /* any */
+	PLAN_OPERAND_WORD,   /* not empty */
+	PLAN_OPERAND_SOURCE, /* a path of the host: /…, ~…, $PROJECT… */
+	PLAN_OPERAND_TARGET, /* a path of the cage: absolute, normalised */
+	PLAN_OPERAND_PLACE,  /* a target, or $PROJECT… */
+	PLAN_OPERAND_INSIDE, /* a path below the project: relative, normalised */
+};
+
+struct plan_op_def {
+	const char *name;
+	enum plan_operand a, b;
+	uint16_t flags; /* those that may be set */
+};
+
+extern const struct plan_op_def plan_op_defs[PLAN_OP_KIND_COUNT];

@@ -1,0 +1,293 @@
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "plan/plan.h"
+
+/* One table of output sections; every kind of operation belongs to one. */
+enum section {
+	IDENTITY,
+	TREE,
+	ENVIRONMENT,
+	NETWORK,
+	LIMITS,
+	FILTERS,
+	COMMAND,
+};
+
+static const char *const titles[] = {
+	[IDENTITY] = "Identity",
+	[TREE] = "Tree",
+	[ENVIRONMENT] = "Environment",
+	[NETWORK] = "Network",
+	[LIMITS] = "Limits",
+	[FILTERS] = "Filters",
+	[COMMAND] = "Command",
+};
+
+static const enum section sections[PLAN_OP_KIND_COUNT] = {
+	[PLAN_ENGINE_ARGUMENT] = IDENTITY,
+	[PLAN_NAMESPACE] = IDENTITY,
+	[PLAN_IDS] = IDENTITY,
+	[PLAN_HOSTNAME] = IDENTITY,
+	[PLAN_IMAGE] = TREE,
+	[PLAN_OVERLAY] = TREE,
+	[PLAN_TMPFS] = TREE,
+	[PLAN_DIR] = TREE,
+	[PLAN_BIND] = TREE,
+	[PLAN_SYMLINK] = TREE,
+	[PLAN_FILE] = TREE,
+	[PLAN_PROC] = TREE,
+	[PLAN_PROC_FILE] = TREE,
+	[PLAN_DEVICE] = TREE,
+	[PLAN_DEVPTS] = TREE,
+	[PLAN_PROJECT] = TREE,
+	[PLAN_PART] = TREE,
+	[PLAN_PROTECT] = TREE,
+	[PLAN_ENTER] = TREE,
+	[PLAN_ENV] = ENVIRONMENT,
+	[PLAN_ENV_PASS] = ENVIRONMENT,
+	[PLAN_NETWORK] = NETWORK,
+	[PLAN_ALLOW] = NETWORK,
+	[PLAN_HOST_PORT] = NETWORK,
+	[PLAN_PUBLISH] = NETWORK,
+	[PLAN_LIMIT] = LIMITS,
+	[PLAN_DROP] = FILTERS,
+	[PLAN_LANDLOCK] = FILTERS,
+	[PLAN_RULE] = FILTERS,
+	[PLAN_CONFINE] = FILTERS,
+	[PLAN_SYSCALLS] = FILTERS,
+	[PLAN_PREFLIGHT] = COMMAND,
+	[PLAN_STARTUP] = COMMAND,
+	[PLAN_PROMPT] = COMMAND,
+	[PLAN_WORKDIR] = COMMAND,
+	[PLAN_ARGUMENT] = COMMAND,
+};
+
+static void put(struct buf *out, const char *text)
+{
+	buf_add_visible(out, text, strlen(text));
+}
+
+static void put_padded(struct buf *out, const char *text, size_t width)
+{
+	size_t before = out->len, used;
+
+	put(out, text);
+	used = out->len - before;
+	buf_repeat(out, ' ', used < width ? width - used : 1);
+}
+
+/* "ro", "rw" or "cow" for what a mount lets be written. */
+static const char *rights(const struct plan_op *op)
+{
+	bool is_own = op->kind == PLAN_PROC || op->kind == PLAN_SYMLINK || op->kind == PLAN_FILE;
+
+	if (op->flags & PLAN_CAPTURED && !(op->flags & PLAN_READ_ONLY))
+		return "cow";
+	return op->flags & PLAN_READ_ONLY ? "ro" : is_own ? "-" : "rw";
+}
+
+static void print_tree_op(const struct plan *p, const struct plan_op *op, struct buf *out)
+{
+	const char *from = plan_str(p, op->a), *to = plan_str(p, op->b);
+	bool is_inside = op->kind == PLAN_PART || op->kind == PLAN_PROTECT;
+
+	buf_printf(out, "  %-4s%-10s", rights(op), plan_op_defs[op->kind].name);
+	if (is_inside)
+		buf_puts(out, "  in the project: ");
+	put_padded(out, to, is_inside ? 14 : 22);
+	if (op->kind == PLAN_BIND || op->kind == PLAN_PROJECT || op->kind == PLAN_IMAGE ||
+		op->kind == PLAN_OVERLAY) {
+		buf_puts(out, "from ");
+		put(out, from);
+	} else if (op->kind == PLAN_SYMLINK) {
+		buf_puts(out, "to ");
+		put(out, from);
+	}
+	if (op->flags & PLAN_PARTS)
+		buf_puts(out, "  (only its parts)");
+	if (op->flags & PLAN_COPIED)
+		buf_puts(out, "  (by copying: no overlay here)");
+	if (op->kind == PLAN_PROC)
+		buf_puts(out,
+			op->flags & PLAN_SUBSET ? "processes only" : "processes, and what follows");
+	if (op->need == PLAN_MAY)
+		buf_puts(out, "if it is there");
+	while (out->len && out->data[out->len - 1] == ' ')
+		out->data[--out->len] = '\0';
+	buf_putc(out, '\n');
+}
+
+static void print_limit(const struct plan *p, const struct plan_op *op, struct buf *out)
+{
+	const char *name = plan_str(p, op->a);
+	char value[NUM_TEXT_SIZE];
+
+	if (str_ends(name, ".memory") || str_ends(name, ".disk") || str_ends(name, ".output"))
+		num_print_size(op->n, value);
+	else if (str_ends(name, ".time"))
+		num_print_duration(op->n, value);
+	else if (str_ends(name, ".cpu"))
+		num_print_cpus(op->n, value);
+	else
+		snprintf(value, sizeof(value), "%" PRIu64, op->n);
+	buf_puts(out, "  ");
+	put_padded(out, name, 16);
+	buf_printf(out, "%-10s by ", value);
+	put(out, plan_str(p, op->b));
+	buf_puts(out, op->need == PLAN_MAY ? ", where possible\n" : "\n");
+}
+
+static void print_word(const char *label, const char *text, struct buf *out)
+{
+	buf_printf(out, "  %-12s", label);
+	put(out, text);
+	buf_putc(out, '\n');
+}
+
+static void print_op(const struct plan *p, const struct plan_op *op, struct buf *out)
+{
+	const char *a = plan_str(p, op->a), *b = plan_str(p, op->b);
+
+	if (sections[op->kind] == TREE) {
+		print_tree_op(p, op, out);
+	} else if (op->kind == PLAN_LIMIT) {
+		print_limit(p, op, out);
+	} else if (op->kind == PLAN_IDS) {
+		buf_printf(out, "  ids         uid and gid %" PRIu64 " inside, %s outside\n", op->n,
+			str_eq(a, "operator") ? "the operator's"
+					      : "an unprivileged one of its own");
+	} else if (op->kind == PLAN_ENV) {
+		buf_puts(out, "  ");
+		put(out, a);
+		buf_putc(out, '=');
+		put(out, b);
+		buf_putc(out, '\n');
+	} else if (op->kind == PLAN_ENV_PASS) {
+		buf_puts(out, "  ");
+		put(out, a);
+		buf_puts(out, " from the operator's, if it is set\n");
+	} else if (op->kind == PLAN_HOST_PORT) {
+		buf_printf(out, "  host-port   bawn-host:%" PRIu64 "\n", op->n);
+	} else if (op->kind == PLAN_LANDLOCK) {
+		buf_printf(out, "  landlock    ABI %" PRIu64 ", the tree above and nothing else\n",
+			op->n);
+	} else {
+		print_word(plan_op_defs[op->kind].name, *a ? a : b, out);
+	}
+}
+
+/* A word as a shell would need it. */
+static void put_quoted(struct buf *out, const char *word)
+{
+	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				   "_-+=./:,@%";
+
+	if (*word && strspn(word, safe) == strlen(word)) {
+		buf_puts(out, word);
+		return;
+	}
+	buf_putc(out, '\'');
+	while (*word) {
+		size_t n = strcspn(word, "'");
+
+		buf_add_visible(out, word, n);
+		word += n;
+		if (*word == '\'') {
+			buf_puts(out, "'\\''");
+			word++;
+		}
+	}
+	buf_putc(out, '\'');
+}
+
+/* Words that belong on one line: namespaces, and the command. */
+static uint32_t print_run(const struct plan *p, uint32_t i, struct buf *out)
+{
+	uint16_t kind = plan_ops(p)[i].kind;
+
+	buf_printf(out, "  %-12s", kind == PLAN_ARGUMENT ? "run" : "namespaces");
+	for (; i < p->op_count && plan_ops(p)[i].kind == kind; i++) {
+		put_quoted(out, plan_str(p, plan_ops(p)[i].a));
+		buf_putc(out, ' ');
+	}
+	if (!out->failed)
+		out->data[--out->len] = '\0';
+	buf_putc(out, '\n');
+	return i;
+}
+
+static void print_title(const char *title, struct buf *out, bool color)
+{
+	buf_printf(out, "\n%s%s%s\n", color ? "\x1b[1m" : "", title, color ? "\x1b[0m" : "");
+}
+
+static void print_promises(const struct plan *p, struct buf *out, bool color)
+{
+	print_title("Guarantees", out, color);
+	for (uint32_t i = 0; i < p->promise_count; i++) {
+		const struct plan_promise *promise = &plan_promises(p)[i];
+		const struct plan_guarantee_def *def = &plan_guarantee_defs[promise->guarantee];
+
+		if (promise->need == PLAN_NONE)
+			continue;
+		buf_printf(out, "  %-4s%-16s", promise->is_given ? "yes" : "no", def->name);
+		put_padded(out, plan_str(p, promise->declared), 12);
+		buf_puts(out, def->meaning);
+		if (!promise->is_given && promise->ability)
+			buf_printf(out, " Missing: %s.",
+				host_ability_defs[promise->ability - 1].meaning);
+		buf_putc(out, '\n');
+	}
+}
+
+static void print_head(const struct plan *p, struct buf *out, bool color)
+{
+	char digest[SHA256_HEX_SIZE] = "", preflight[SHA256_HEX_SIZE];
+
+	plan_digest(p, digest);
+	plan_preflight_digest(preflight);
+	buf_puts(out, color ? "\x1b[1m" : "");
+	put(out, *plan_str(p, p->name) ? plan_str(p, p->name) : "plan");
+	buf_printf(out, "%s: %s, engine %s\n", color ? "\x1b[0m" : "",
+		p->is_hardened ? "hardened" : "custom", spec_keys[SPEC_ENGINE].choices[p->engine]);
+	if (!p->is_hardened)
+		print_word("because of", plan_str(p, p->level_reasons), out);
+	buf_printf(out, "  spec        sha256:%s\n", p->spec_digest);
+	buf_printf(out, "  plan        sha256:%s\n", digest);
+	buf_printf(out, "  preflight   sha256:%s\n", preflight);
+}
+
+/* Steps that say nothing new to people; the digest in the head covers them. */
+static bool is_shown(const struct plan *p, const struct plan_op *op)
+{
+	if (op->kind == PLAN_RULE) /* they repeat the tree, where there is one */
+		return p->engine == SPEC_ENGINE_LANDLOCK;
+	return op->kind != PLAN_ENTER && op->kind != PLAN_CONFINE && op->kind != PLAN_PREFLIGHT;
+}
+
+void plan_print(const struct plan *p, struct buf *out, bool color)
+{
+	const char *title = NULL;
+
+	print_head(p, out, color);
+	for (uint32_t i = 0; i < p->op_count;) {
+		const struct plan_op *op = &plan_ops(p)[i];
+
+		if (titles[sections[op->kind]] != title) {
+			title = titles[sections[op->kind]];
+			print_title(title, out, color);
+		}
+		if (op->kind == PLAN_NAMESPACE || op->kind == PLAN_ARGUMENT) {
+			i = print_run(p, i, out);
+			continue;
+		}
+		if (is_shown(p, op))
+			print_op(p, op, out);
+		i++;
+	}
+	print_promises(p, out, color);
+}

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/json.h"
+
+/*
+ * Diagnostics as a good compiler gives them: file, line, column, one sentence, the source line
+ * with a caret under the words meant, and a hint. All of a file's at once.
+ */
+#define DIAG_MAX 100 /* kept; more are counted */
+
+enum diag_level {
+	DIAG_ERROR,
+	DIAG_WARNING,
+};
+
+/* A place in a source. Line 0 means the source as a whole, as for a command-line option. */
+struct diag_pos {
+	uint32_t line, column, width; /* from 1, in characters */
+	uint32_t source;
+};
+
+struct diag {
+	enum diag_level level;
+	struct diag_pos at;
+	const char *text;
+	const char *hint; /* or NULL */
+};
+
+struct diag_source {
+	const char *name;
+	const char *bytes; /* or NULL, for an option */
+	size_t size;
+};
+
+struct diags {
+	struct arena *arena;         /* borrowed; everything said lives there */
+	struct diag_source *sources; /* in the arena */
+	unsigned source_count;
+	struct diag items[DIAG_MAX];
+	size_t count;            /* kept in items */
+	size_t errors, warnings; /* all that were said */
+};
+
+void diags_init(struct diags *d, struct arena *arena);
+
+/*
+ * Names a source and returns its number; `name` and `bytes` are borrowed until the diagnostics are
+ * printed. Without memory for another, the first stands for it.
+ */
+unsigned diags_add_source(struct diags *d, const char *name, const char *bytes, size_t size);
+
+/* Says something about a place. `hint` may be NULL and is copied. */
+void diags_say(struct diags *d, enum diag_level level, struct diag_pos at, const char *hint,
+	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* Have all been said that will be shown? Then the rest need not be looked for. */
+bool diags_are_full(const struct diags *d);
+
+#define diags_error(d, at, hint, ...) diags_say((d), DIAG_ERROR, (at), (hint), __VA_ARGS__)
+#define diags_warn(d, at, hint, ...)  diags_say((d), DIAG_WARNING, (at), (hint), __VA_ARGS__)
+
+/* For people; hostile bytes of the source are made visible. `color` uses the terminal's colours. */
+void diags_print(const struct diags *d, struct buf *out, bool color);
+
+/* A list member "diagnostics" of the open map. */
+void diags_print_json(const struct diags *d, struct json *j);
+
+/* "file:line:column", "file" for a whole source; written into the arena. */
+const char *diags_where(const struct diags *d, struct diag_pos at);

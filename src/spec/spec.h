@@ -1,0 +1,162 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "spec/diag.h"
+#include "spec/spec_table.h"
+
+/*
+ * What was asked, by whom, and where it stands: the values of every key, layer by layer, and the
+ * one that counts. Pure: takes bytes, touches nothing.
+ */
+
+/* Who speaks. A later layer overrides an earlier one; the project's own file only to tighten. */
+enum spec_layer {
+	SPEC_LAYER_BUILTIN,
+	SPEC_LAYER_SYSTEM,  /* /etc/bawn/policy.yaml */
+	SPEC_LAYER_USER,    /* ~/.config/bawn/policy.yaml */
+	SPEC_LAYER_FILE,    /* bawn.yaml, or the file named by -f */
+	SPEC_LAYER_OPTIONS, /* the command line */
+	SPEC_LAYER_COUNT,
+};
+
+struct spec_bind {
+	const char *from; /* "/abs", "~", "~/…", "$PROJECT", "$PROJECT/…" */
+	const char *to;   /* absolute and normalised */
+	bool is_writable;
+};
+
+enum spec_protocol {
+	SPEC_TLS,
+	SPEC_HTTP,
+	SPEC_TCP,
+};
+
+extern const char *const spec_protocol_names[]; /* by enum spec_protocol */
+
+/* A destination: a host name, "*.name", or a network in CIDR form. */
+struct spec_egress {
+	const char *host;    /* lower case, without "*." and trailing dot; NULL for a network */
+	bool is_wildcard;    /* any name below host, at any depth, and not host itself */
+	uint8_t address[16]; /* IPv4 as ::ffff:a.b.c.d */
+	uint8_t prefix;      /* bits of address that count, of 128 */
+	uint16_t port;
+	enum spec_protocol protocol;
+};
+
+struct spec_publish {
+	const char *address; /* an IP address of the host */
+	uint16_t host_port, cage_port;
+};
+
+struct spec_var {
+	const char *name, *value;
+};
+
+/* One entry of a list or map; `text` is its canonical form. */
+struct spec_item {
+	struct diag_pos at;
+	const char *text;
+	union {
+		struct spec_bind bind;
+		struct spec_egress egress;
+		struct spec_publish publish;
+		struct spec_var var;
+		uint16_t port;
+	};
+};
+
+/* The value of a key in one layer; which member counts follows from the key's type. */
+struct spec_value {
+	bool is_set;
+	bool adds; /* a list: entries are added to those of the layers below */
+	bool yes;
+	unsigned choice;
+	uint64_t number; /* bytes, milliseconds, thousandths of a processor, or a count */
+	const char *text;
+	struct spec_item *items;
+	size_t count;
+	struct diag_pos at;
+};
+
+struct spec_layer_values {
+	struct spec_value v[SPEC_KEY_COUNT];
+};
+
+struct spec {
+	struct arena arena;
+	struct diags diags;
+	struct spec_layer_values layers[SPEC_LAYER_COUNT];
+	struct spec_layer_values may; /* project_may of the policies: the project file's ceiling */
+	struct spec_layer_values settled; /* what counts */
+	enum spec_layer set_by[SPEC_KEY_COUNT];
+	bool is_file_trusted; /* the file is the operator's own word: no ceiling */
+};
+
+void spec_init(struct spec *s);
+void spec_done(struct spec *s);
+
+/*
+ * Add what a layer says. Names and bytes are borrowed until spec_done. Problems are in
+ * s->diags; adding goes on after them, so that all are found.
+ */
+void spec_add_policy(
+	struct spec *s, enum spec_layer layer, const char *name, const char *bytes, size_t n);
+void spec_add_file(struct spec *s, const char *name, const char *bytes, size_t n, bool is_trusted);
+
+/*
+ * One option of the command line: sets a key, or adds to its list. A variable or a bind target
+ * that a layer below has too is replaced. `option` names it in messages.
+ */
+void spec_add_option(struct spec *s, enum spec_key key, const char *option, const char *text);
+
+/* Sets a whole list, whatever the layers below say: the command after "--". */
+void spec_add_option_list(struct spec *s, enum spec_key key, const char *option,
+	const char *const *texts, size_t count);
+
+/*
+ * Merges the layers and, unless s->is_file_trusted was set, holds the file to its ceiling. False
+ * when there are errors.
+ */
+bool spec_settle(struct spec *s);
+
+/* Only merges: what would count if all layers were believed. Nothing is said. */
+void spec_merge(struct spec *s);
+
+/* Values that count. Each is for keys of the types it names. */
+bool spec_bool(const struct spec *s, enum spec_key key);        /* BOOL */
+unsigned spec_choice(const struct spec *s, enum spec_key key);  /* CHOICE */
+uint64_t spec_number(const struct spec *s, enum spec_key key);  /* SIZE … INT; 0: not set */
+const char *spec_text(const struct spec *s, enum spec_key key); /* TEXT; NULL: not set */
+const struct spec_value *spec_list(const struct spec *s, enum spec_key key); /* the lists */
+
+/* Did anyone but the built-in defaults set it? */
+bool spec_is_declared(const struct spec *s, enum spec_key key);
+struct diag_pos spec_where(const struct spec *s, enum spec_key key);
+
+/*
+ * The canonical form: one line of JSON with every key in the table's order, each value in one
+ * spelling, sets sorted. The same meaning gives the same bytes, whatever the order, the comments
+ * or the operator. Its digest names the spec.
+ */
+void spec_print_canonical(const struct spec *s, struct buf *out);
+
+/*
+ * The entries in canonical order: as they stand for a list, sorted and once each for a set. The
+ * caller frees the array; NULL without memory.
+ */
+const struct spec_item **spec_ordered(
+	enum spec_key key, const struct spec_value *v, size_t *ret_count);
+
+/* One value in its canonical spelling, as people read it: 2G, [a, b]. */
+void spec_print_value(enum spec_key key, const struct spec_value *v, struct buf *out);
+
+/* Which layer set a key, what it overrides, and how far the project's file may go. */
+void spec_explain(const struct spec *s, enum spec_key key, struct buf *out);
+
+/* The JSON Schema of the spec file, for editors. */
+void spec_print_schema(struct buf *out);

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "spec/spec.h"
+
+/*
+ * One grammar per kind of text. Each parses the whole text or explains, in `e`, what is wrong and
+ * how to write it; on success ret->text is the canonical spelling, in the arena.
+ */
+spec_grammar spec_grammar_any;       /* any text that is not empty */
+spec_grammar spec_grammar_word;      /* any text at all */
+spec_grammar spec_grammar_name;      /* letters, digits and . _ - ; starts with one of the first */
+spec_grammar spec_grammar_source;    /* a path of the host */
+spec_grammar spec_grammar_project;   /* a directory of the host; relative to the current one */
+spec_grammar spec_grammar_trusted;   /* a directory of the host by its whole path */
+spec_grammar spec_grammar_target;    /* an absolute path in the cage */
+spec_grammar spec_grammar_inside;    /* a path below the project, relative */
+spec_grammar spec_grammar_pattern;   /* a path, or a path and "/ **" without the space */
+spec_grammar spec_grammar_bind;      /* SOURCE:TARGET[:ro|:rw] */
+spec_grammar spec_grammar_variable;  /* the name of an environment variable that may pass */
+spec_grammar spec_grammar_setting;   /* NAME=VALUE */
+spec_grammar spec_grammar_egress;    /* HOST:PORT[/tls|/http|/tcp] */
+spec_grammar spec_grammar_publish;   /* [ADDRESS:]PORT:PORT */
+spec_grammar spec_grammar_port;      /* 1 to 65535 */
+spec_grammar spec_grammar_image;     /* host, dir:PATH, oci:PATH, sif:PATH or a name */
+spec_grammar spec_grammar_overlay;   /* ephemeral or a path of the host */
+spec_grammar spec_grammar_syscalls;  /* default, strict or the path of a profile */
+spec_grammar spec_grammar_guarantee; /* the name of a guarantee, such as limits.memory */
+
+/* A bind from a parsed source and target; false when the arena is full. */
+bool spec_join_bind(struct arena *arena, const struct spec_item *from, const struct spec_item *to,
+	bool is_writable, struct spec_item *ret);
+
+/* A variable from its parts. */
+int spec_make_setting(struct arena *arena, const char *name, const char *value,
+	struct spec_item *ret, struct err *e);
+
+/* Does the path leave, by "..", the place it seems to be in? */
+bool spec_climbs(const char *path);
+
+/* Is a host path of the spec inside the project, as far as its spelling tells? */
+bool spec_is_inside_project(const char *source);

@@ -1,0 +1,279 @@
+#include "spec/spec_grammar.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/num.h"
+#include "base/str.h"
+
+#define HOST_LIMIT 253
+
+#define BAD(e, ...)  (err_set((e), ERR_SPEC, 0, __VA_ARGS__), -EINVAL)
+#define NO_MEMORY(e) (err_set((e), ERR_SYS, ENOMEM, "not enough memory"), -ENOMEM)
+
+const char *const spec_protocol_names[] = { "tls", "http", "tcp" };
+
+#define PROTOCOLS (sizeof(spec_protocol_names) / sizeof(spec_protocol_names[0]))
+
+/* Splits "host:port" or "[address]:port" at its last colon; both parts are copies. */
+static int split_port(
+	struct arena *arena, const char *text, char **ret_host, uint16_t *ret_port, struct err *e)
+{
+	const char *colon = strrchr(text, ':');
+	int64_t port = 0;
+
+	if (text[0] == '[') {
+		const char *bracket = strchr(text, ']');
+
+		if (!bracket || bracket[1] != ':')
+			return BAD(e, "'%.200s' must be [ADDRESS]:PORT", text);
+		colon = bracket + 1;
+	}
+	if (!text[0] || colon == text || str_eq(text, ".") || str_starts(text, ".:"))
+		return BAD(
+			e, "'%.200s' has no host: write HOST:PORT, such as example.org:443", text);
+	if (!colon)
+		return BAD(e, "'%.200s' has no port: write it as %.100s:443", text, text);
+	if (text[0] != '[' && memchr(text, ':', (size_t)(colon - text)))
+		return BAD(e, "'%.200s': write an IPv6 address in brackets, as [2001:db8::1]:443",
+			text);
+	if (num_parse_int(colon + 1, 1, 65535, &port, NULL) < 0)
+		return BAD(e, "'%.200s': the port '%.20s' is not a number from 1 to 65535", text,
+			colon + 1);
+	*ret_port = (uint16_t)port;
+	if (text[0] == '[')
+		*ret_host = arena_copy(arena, text + 1, (size_t)(colon - 1 - text) - 1);
+	else
+		*ret_host = arena_copy(arena, text, (size_t)(colon - text));
+	return *ret_host ? 0 : NO_MEMORY(e);
+}
+
+/* Takes "/tls", "/http" or "/tcp" off the end, or chooses by the port. */
+static int take_protocol(char *text, struct spec_egress *ret, bool *ret_is_given, struct err *e)
+{
+	char *colon = strrchr(text, ':'), *slash = colon ? strchr(colon, '/') : NULL;
+
+	*ret_is_given = slash != NULL;
+	if (!slash)
+		return 0;
+	for (size_t i = 0; i < PROTOCOLS; i++) {
+		if (str_eq(slash + 1, spec_protocol_names[i])) {
+			ret->protocol = (enum spec_protocol)i;
+			*slash = '\0';
+			return 0;
+		}
+	}
+	return BAD(e, "'%.200s': the protocol '%.20s' is not tls, http or tcp", text, slash + 1);
+}
+
+static int check_label(const char *label, size_t n, const char *host, struct err *e)
+{
+	if (n == 0)
+		return BAD(e, "host '%.200s' has an empty part between two points", host);
+	if (n > 63)
+		return BAD(e, "host '%.200s' has a part longer than 63 characters", host);
+	if (label[0] == '-' || label[n - 1] == '-')
+		return BAD(e, "host '%.200s' has a part that starts or ends with '-'", host);
+	for (size_t i = 0; i < n; i++) {
+		if (label[i] == '*')
+			return BAD(e,
+				"host '%.200s': * stands alone at the front only, as in "
+				"*.example.org",
+				host);
+		if ((unsigned char)label[i] >= 0x80)
+			return BAD(e, "host '%.200s': write international names in their xn-- form",
+				host);
+		if (!str_is_letter(label[i]) && !str_is_digit(label[i]) && !strchr("-_", label[i]))
+			return BAD(e, "host '%.200s' has a character that no host name has", host);
+	}
+	return 0;
+}
+
+/* A name, lower-cased in place; the last label of a name is never all digits. */
+static int parse_name(char *host, struct spec_egress *ret, struct err *e)
+{
+	size_t n = strlen(host), last = 0, labels = 0;
+
+	if (n && host[n - 1] == '.')
+		host[--n] = '\0';
+	if (str_starts(host, "*.")) {
+		ret->is_wildcard = true;
+		host += 2;
+		n -= 2;
+	}
+	if (str_eq(host, "*") || n == 0)
+		return BAD(e,
+			"'%s' would allow every host; name the hosts, or use network.mode host",
+			ret->is_wildcard ? "*." : host);
+	if (n > HOST_LIMIT)
+		return BAD(e, "host '%.60s…' is longer than %d characters", host, HOST_LIMIT);
+	for (size_t at = 0; at <= n; at += strcspn(host + at, ".") + 1) {
+		int r = check_label(host + at, strcspn(host + at, "."), host, e);
+
+		if (r < 0)
+			return r;
+		last = at;
+		labels++;
+	}
+	if (ret->is_wildcard && labels < 2)
+		return BAD(e, "'*.%s' would allow a whole top-level domain; name a domain below it",
+			host);
+	if (strspn(host + last, "0123456789") == n - last)
+		return BAD(e, "'%.200s' is neither a host name nor an address", host);
+	for (char *p = host; *p; p++)
+		*p = str_lower(*p);
+	ret->host = host;
+	return 0;
+}
+
+/* An address or a network; false where the text is neither and may be a name. */
+static bool parse_network(const char *text, struct spec_egress *ret, bool *ret_is_good)
+{
+	const char *slash = strchr(text, '/');
+	size_t n = slash ? (size_t)(slash - text) : strlen(text);
+	char address[INET6_ADDRSTRLEN];
+	int64_t bits;
+	uint8_t v4[4];
+	int width;
+
+	*ret_is_good = false;
+	if (n >= sizeof(address))
+		return false;
+	memcpy(address, text, n);
+	address[n] = '\0';
+	if (inet_pton(AF_INET, address, v4) == 1) {
+		memcpy(ret->address, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12);
+		memcpy(ret->address + 12, v4, 4);
+		width = 32;
+	} else if (inet_pton(AF_INET6, address, ret->address) == 1) {
+		width = 128;
+	} else {
+		return slash != NULL;
+	}
+	bits = width;
+	if (slash && num_parse_int(slash + 1, 0, width, &bits, NULL) < 0)
+		return true;
+	ret->prefix = (uint8_t)(128 - width + (int)bits);
+	*ret_is_good = true;
+	return true;
+}
+
+/* Are there bits set behind the prefix? Then one of the two is a slip. */
+static bool has_host_bits(const struct spec_egress *n)
+{
+	for (unsigned bit = n->prefix; bit < 128; bit++)
+		if (n->address[bit / 8] & (0x80U >> bit % 8))
+			return true;
+	return false;
+}
+
+static bool is_mapped(const struct spec_egress *n)
+{
+	return memcmp(n->address, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12) == 0;
+}
+
+static const char *print_network(struct arena *arena, const struct spec_egress *n)
+{
+	bool is_v4 = is_mapped(n) && n->prefix >= 96;
+	int width = is_v4 ? 32 : 128, bits = n->prefix - (128 - width);
+	char address[INET6_ADDRSTRLEN];
+
+	inet_ntop(is_v4 ? AF_INET : AF_INET6, n->address + (is_v4 ? 12 : 0), address,
+		sizeof(address));
+	if (bits == width)
+		return arena_printf(arena, is_v4 ? "%s" : "[%s]", address);
+	return arena_printf(arena, is_v4 ? "%s/%d" : "[%s/%d]", address, bits);
+}
+
+int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+{
+	struct spec_egress *to = &ret->egress;
+	char *copy = arena_copy(arena, text, strlen(text)), *host = NULL;
+	bool is_protocol_given = false, is_good = false;
+	const char *shown;
+	int r;
+
+	if (!copy)
+		return NO_MEMORY(e);
+	*to = (struct spec_egress){ 0 };
+	if (strstr(text, "://"))
+		return BAD(e, "'%.200s' is a URL: write HOST:PORT, such as example.org:443", text);
+	r = take_protocol(copy, to, &is_protocol_given, e);
+	if (r == 0)
+		r = split_port(arena, copy, &host, &to->port, e);
+	if (r < 0)
+		return r;
+	if (!is_protocol_given)
+		to->protocol = to->port == 443 ? SPEC_TLS : to->port == 80 ? SPEC_HTTP : SPEC_TCP;
+	if (parse_network(host, to, &is_good)) {
+		if (!is_good)
+			return BAD(
+				e, "'%.200s' is not a network: write it as 10.0.0.0/8:5432", text);
+		if (to->prefix == 0 || (to->prefix == 96 && is_mapped(to)))
+			return BAD(e,
+				"'%.200s' would allow every host; name the hosts, or use "
+				"network.mode host",
+				text);
+		if (has_host_bits(to))
+			return BAD(e,
+				"'%.200s' has address bits behind its prefix: one of the two is "
+				"wrong",
+				text);
+		/* An address says nothing of a name that a hello could be held to. */
+		if (!is_protocol_given)
+			to->protocol = SPEC_TCP;
+		shown = print_network(arena, to);
+	} else {
+		r = parse_name(host, to, e);
+		if (r < 0)
+			return r;
+		shown = arena_printf(arena, "%s%s", to->is_wildcard ? "*." : "", to->host);
+	}
+	if (!shown)
+		return NO_MEMORY(e);
+	ret->text =
+		arena_printf(arena, "%s:%u/%s", shown, to->port, spec_protocol_names[to->protocol]);
+	return ret->text ? 0 : NO_MEMORY(e);
+}
+
+/* An address as the system would write it; NULL where the text is none. */
+static const char *one_spelling(struct arena *arena, const char *address)
+{
+	char text[INET6_ADDRSTRLEN];
+	uint8_t bytes[16];
+	int family = strchr(address, ':') ? AF_INET6 : AF_INET;
+
+	if (inet_pton(family, address, bytes) != 1 || !inet_ntop(family, bytes, text, sizeof(text)))
+		return NULL;
+	return arena_copy(arena, text, strlen(text));
+}
+
+int spec_grammar_publish(
+	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+{
+	struct spec_publish *p = &ret->publish;
+	const char *colon = strrchr(text, ':');
+	char *rest = colon ? arena_copy(arena, text, (size_t)(colon - text)) : NULL;
+	char *address = NULL;
+	int64_t cage = 0, host = 0;
+	int r;
+
+	if (!colon || num_parse_int(colon + 1, 1, 65535, &cage, NULL) < 0)
+		return BAD(e, "'%.200s' must be [ADDRESS:]HOST_PORT:CAGE_PORT", text);
+	if (!rest)
+		return NO_MEMORY(e);
+	p->cage_port = (uint16_t)cage;
+	p->address = "127.0.0.1";
+	if (num_parse_int(rest, 1, 65535, &host, NULL) == 0) {
+		p->host_port = (uint16_t)host;
+	} else {
+		r = split_port(arena, rest, &address, &p->host_port, NULL);
+		p->address = r < 0 ? NULL : one_spelling(arena, address);
+		if (!p->address)
+			return BAD(e, "'%.200s' must be [ADDRESS:]HOST_PORT:CAGE_PORT", text);
+	}
+	ret->text = arena_printf(arena, strchr(p->address, ':') ? "[%s]:%u:%u" : "%s:%u:%u",
+		p->address, p->host_port, p->cage_port);
+	return ret->text ? 0 : NO_MEMORY(e);
+}

@@ -1,0 +1,375 @@
+#include "spec/spec_layers.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "spec/spec_grammar.h"
+
+/* Variables that name no secret and no place; a project may ask for them by itself. */
+static const char *const harmless_variables[] = { "CI", "COLORTERM", "LANG", "LC_ALL", "LC_COLLATE",
+	"LC_CTYPE", "LC_MESSAGES", "LC_NUMERIC", "LC_TIME", "NO_COLOR", "TERM", "TZ" };
+
+const char *spec_layer_name(enum spec_layer layer)
+{
+	static const char *const names[] = {
+		[SPEC_LAYER_BUILTIN] = "the built-in policy",
+		[SPEC_LAYER_SYSTEM] = "the system's policy",
+		[SPEC_LAYER_USER] = "the user's policy",
+		[SPEC_LAYER_FILE] = "the spec file",
+		[SPEC_LAYER_OPTIONS] = "the command line",
+	};
+
+	return names[layer];
+}
+
+/* The last layer up to and including `last` that sets the key; the built-in one if none does. */
+static enum spec_layer setter(const struct spec *s, enum spec_key key, enum spec_layer last)
+{
+	for (; last > SPEC_LAYER_BUILTIN; last--)
+		if (s->layers[last].v[key].is_set)
+			break;
+	return last;
+}
+
+const struct spec_value *spec_ceiling(
+	const struct spec *s, enum spec_key key, const char **ret_where)
+{
+	enum spec_layer layer = setter(s, key, SPEC_LAYER_USER);
+	const struct spec_value *v = &s->layers[layer].v[key];
+
+	if (s->may.v[key].is_set)
+		v = &s->may.v[key];
+	*ret_where = v->is_set && v->at.line ? diags_where(&s->diags, v->at)
+					     : spec_layer_name(SPEC_LAYER_BUILTIN);
+	return v;
+}
+
+/* --- what covers what --- */
+
+static bool egress_covers(const struct spec_egress *above, const struct spec_egress *below)
+{
+	/* Another protocol is another check of the name, so it is never the same destination. */
+	if (above->port != below->port || above->protocol != below->protocol ||
+		!above->host != !below->host)
+		return false;
+	if (!above->host) {
+		struct spec_egress cut = *below;
+
+		if (above->prefix > below->prefix)
+			return false;
+		for (unsigned bit = above->prefix; bit < 128; bit++)
+			cut.address[bit / 8] &= (uint8_t) ~(0x80U >> bit % 8);
+		return memcmp(cut.address, above->address, sizeof(cut.address)) == 0;
+	}
+	if (!above->is_wildcard)
+		return !below->is_wildcard && str_eq(above->host, below->host);
+	if (below->is_wildcard && str_eq(above->host, below->host))
+		return true;
+	return strlen(below->host) > strlen(above->host) + 1 &&
+	       str_ends(below->host, above->host) &&
+	       below->host[strlen(below->host) - strlen(above->host) - 1] == '.';
+}
+
+static bool pattern_covers(const char *above, const char *below)
+{
+	size_t n = strlen(above);
+
+	if (!str_ends(above, "/**"))
+		return str_eq(above, below);
+	n -= 3;
+	return strncmp(above, below, n) == 0 && (below[n] == '\0' || below[n] == '/');
+}
+
+bool spec_covers(enum spec_key key, const struct spec_item *above, const struct spec_item *below)
+{
+	if (key == SPEC_NETWORK_ALLOW)
+		return egress_covers(&above->egress, &below->egress);
+	if (key == SPEC_PROJECT_READ || key == SPEC_PROJECT_WRITE)
+		return pattern_covers(above->text, below->text);
+	if (key == SPEC_BINDS)
+		return str_path_within(below->bind.from, above->bind.from) &&
+		       !spec_climbs(below->bind.from + strlen(above->bind.from)) &&
+		       (above->bind.is_writable || !below->bind.is_writable);
+	return str_eq(above->text, below->text);
+}
+
+/* --- holding the project's file to its ceiling --- */
+
+/* Entries a project's file may have by itself, whatever stands above. */
+static bool is_harmless(const struct spec *s, enum spec_key key, const struct spec_item *item)
+{
+	if (key == SPEC_ENV_PASS) {
+		for (size_t i = 0; i < sizeof(harmless_variables) / sizeof(harmless_variables[0]);
+			i++)
+			if (str_eq(item->text, harmless_variables[i]))
+				return true;
+	}
+	if (key == SPEC_BINDS && spec_is_inside_project(item->bind.from)) {
+		const char *where;
+
+		/* Writing past the capture is what mode: writable would be. */
+		return !item->bind.is_writable ||
+		       spec_ceiling(s, SPEC_PROJECT_MODE, &where)->choice == SPEC_MODE_WRITABLE;
+	}
+	return false;
+}
+
+/* Sorted by port, then by name: what egress_find searches. */
+static int compare_egress(const void *a, const void *b)
+{
+	const struct spec_egress *x = &(*(const struct spec_item *const *)a)->egress;
+	const struct spec_egress *y = &(*(const struct spec_item *const *)b)->egress;
+
+	if (x->port != y->port)
+		return x->port < y->port ? -1 : 1;
+	if (x->protocol != y->protocol)
+		return x->protocol < y->protocol ? -1 : 1;
+	if (x->is_wildcard != y->is_wildcard)
+		return x->is_wildcard ? 1 : -1;
+	if (!x->host || !y->host)
+		return (x->host != NULL) - (y->host != NULL);
+	return strcmp(x->host, y->host);
+}
+
+/*
+ * Is a name covered by one of the sorted names above? Looks up the name itself, then every
+ * domain it is below: a handful of searches, so that ten thousand entries cost no more than that.
+ */
+static bool name_is_covered(
+	const struct spec_item **above, size_t count, const struct spec_item *below)
+{
+	struct spec_item wanted = *below;
+	const struct spec_item *key = &wanted;
+	const char *point = below->egress.host;
+
+	if (bsearch(&key, above, count, sizeof(*above), compare_egress))
+		return true;
+	wanted.egress.is_wildcard = true;
+	while ((point = strchr(point, '.')) != NULL) {
+		wanted.egress.host = ++point;
+		if (bsearch(&key, above, count, sizeof(*above), compare_egress))
+			return true;
+	}
+	return false;
+}
+
+static bool any_covers(
+	enum spec_key key, const struct spec_value *above, const struct spec_item *below)
+{
+	for (size_t i = 0; i < above->count; i++)
+		if (spec_covers(key, &above->items[i], below))
+			return true;
+	return false;
+}
+
+static const char *const loosen_hint = "allow it below project_may: in your own policy.yaml, or "
+				       "run with --trust if the file is yours";
+
+static void say_looser(struct spec *s, enum spec_key key, struct diag_pos at, const char *value)
+{
+	const char *where;
+
+	spec_ceiling(s, key, &where);
+	diags_error(&s->diags, at, loosen_hint,
+		"%s: '%s' is more than %s lets a project's own file ask for", spec_keys[key].path,
+		value, where);
+}
+
+static void check_subset(struct spec *s, enum spec_key key, const struct spec_value *below)
+{
+	const char *where;
+	const struct spec_value *above = spec_ceiling(s, key, &where);
+	const struct spec_item **sorted = NULL;
+
+	if (key == SPEC_NETWORK_ALLOW && above->count) {
+		sorted = arena_array(&s->arena, above->count, sizeof(const struct spec_item *));
+		for (size_t i = 0; sorted && i < above->count; i++)
+			sorted[i] = &above->items[i];
+		if (sorted)
+			qsort(sorted, above->count, sizeof(*sorted), compare_egress);
+	}
+	for (size_t i = 0; i < below->count; i++) {
+		const struct spec_item *item = &below->items[i];
+		bool is_covered;
+
+		if (sorted && item->egress.host)
+			is_covered = name_is_covered(sorted, above->count, item);
+		else
+			is_covered = any_covers(key, above, item);
+		if (!is_covered && !is_harmless(s, key, item))
+			say_looser(s, key, item->at, item->text);
+	}
+}
+
+/* Texts that need no leave: the built-in value, a tighter one, or a path inside the project. */
+static bool stays_inside(enum spec_key key, const char *text)
+{
+	const char *path = strchr(text, ':');
+
+	if (str_eq(text, spec_keys[key].def) || (key == SPEC_SYSCALLS && str_eq(text, "strict")))
+		return true;
+	if (key == SPEC_PROJECT_PATH)
+		return spec_is_inside_project(text);
+	return key == SPEC_ROOT_IMAGE && path && spec_is_inside_project(path + 1);
+}
+
+static void check_same(struct spec *s, enum spec_key key, const struct spec_value *below)
+{
+	const char *where;
+	const struct spec_value *above = spec_ceiling(s, key, &where);
+	enum spec_layer layer = setter(s, key, SPEC_LAYER_USER);
+	bool is_chosen = layer != SPEC_LAYER_BUILTIN || s->may.v[key].is_set;
+
+	if (above->text && str_eq(above->text, below->text))
+		return;
+	/* strict tightens whatever the operator chose; the rest only what nobody chose. */
+	if (key == SPEC_SYSCALLS ? str_eq(below->text, "strict") || !is_chosen : !is_chosen)
+		if (stays_inside(key, below->text))
+			return;
+	say_looser(s, key, below->at, below->text);
+}
+
+static bool is_looser(const struct spec *s, enum spec_key key, const struct spec_value *below)
+{
+	const struct spec_key_def *def = &spec_keys[key];
+	const char *where;
+	const struct spec_value *above = spec_ceiling(s, key, &where);
+
+	switch (def->tighten) {
+	case SPEC_ONLY_FALSE:
+		return below->yes && !above->yes;
+	case SPEC_ONLY_TRUE:
+		return !below->yes && above->yes;
+	case SPEC_RANK:
+		return below->choice > above->choice;
+	case SPEC_HARDENED:
+		if (above->at.line)
+			return below->choice != above->choice;
+		return below->choice >= def->hardened_choices;
+	case SPEC_AT_MOST:
+		return above->is_set && below->number > above->number;
+	case SPEC_FREE:
+	case SPEC_SUBSET:
+	case SPEC_ADD:
+	case SPEC_SAME:
+	case SPEC_OPERATOR_ONLY:
+		break;
+	}
+	return false;
+}
+
+static void check_file(struct spec *s)
+{
+	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++) {
+		const struct spec_value *below = &s->layers[SPEC_LAYER_FILE].v[k];
+
+		if (!below->is_set)
+			continue;
+		if (spec_keys[k].tighten == SPEC_SUBSET) {
+			check_subset(s, k, below);
+		} else if (spec_keys[k].tighten == SPEC_SAME) {
+			check_same(s, k, below);
+		} else if (is_looser(s, k, below)) {
+			struct buf value = { .max = 256 };
+
+			spec_print_value(k, below, &value);
+			say_looser(s, k, below->at, buf_text(&value));
+			buf_done(&value);
+		}
+	}
+}
+
+/* --- merging --- */
+
+/* Is the entry replaced by one of a list above: the same text, variable or bind target? */
+static bool is_replaced(
+	enum spec_key key, const struct spec_item *item, const struct spec_value *above)
+{
+	for (size_t i = 0; i < above->count; i++) {
+		const struct spec_item *other = &above->items[i];
+
+		if (str_eq(item->text, other->text) ||
+			(key == SPEC_ENV_SET && str_eq(item->var.name, other->var.name)) ||
+			(key == SPEC_BINDS && str_eq(item->bind.to, other->bind.to)))
+			return true;
+	}
+	return false;
+}
+
+/* Puts the entries of `above` behind those that are settled already. */
+static void add_to_settled(struct spec *s, enum spec_key key, const struct spec_value *above)
+{
+	struct spec_value *sum = &s->settled.v[key];
+	struct spec_item *items = arena_array(&s->arena, sum->count + above->count, sizeof(*items));
+	size_t n = 0;
+
+	if (!items) {
+		diags_error(&s->diags, above->at, NULL, "not enough memory to merge the lists");
+		return;
+	}
+	for (size_t i = 0; i < sum->count; i++)
+		if (!is_replaced(key, &sum->items[i], above))
+			items[n++] = sum->items[i];
+	if (above->count)
+		memcpy(items + n, above->items, above->count * sizeof(*items));
+	sum->items = items;
+	sum->count = n + above->count;
+}
+
+/* What the layers come to for one key. */
+static void merge(struct spec *s, enum spec_key key)
+{
+	for (enum spec_layer i = SPEC_LAYER_BUILTIN; i < SPEC_LAYER_COUNT; i++) {
+		const struct spec_value *v = &s->layers[i].v[key];
+
+		if (i > SPEC_LAYER_BUILTIN && !v->is_set)
+			continue;
+		s->set_by[key] = i;
+		if (spec_is_list(spec_keys[key].type) && i > SPEC_LAYER_BUILTIN &&
+			(v->adds || spec_keys[key].tighten == SPEC_ADD)) {
+			add_to_settled(s, key, v);
+			s->settled.v[key].is_set = true;
+			s->settled.v[key].at = v->at;
+		} else {
+			s->settled.v[key] = *v;
+		}
+	}
+}
+
+static void check_policy(struct spec *s)
+{
+	const struct spec_value *engine = &s->settled.v[SPEC_ENGINE];
+	const struct spec_value *place = &s->layers[SPEC_LAYER_SYSTEM].v[SPEC_ENVIRONMENT];
+
+	/* A machine that its administrator calls prod is prod for everyone on it. */
+	if (place->is_set && place->choice == SPEC_PROD) {
+		s->settled.v[SPEC_ENVIRONMENT] = *place;
+		s->set_by[SPEC_ENVIRONMENT] = SPEC_LAYER_SYSTEM;
+	}
+	place = &s->settled.v[SPEC_ENVIRONMENT];
+	if (place->choice == SPEC_PROD && engine->choice == SPEC_ENGINE_LOGICAL)
+		diags_error(&s->diags, engine->at, "use engine: auto",
+			"engine: 'logical' enforces nothing, and %s says environment: prod",
+			diags_where(&s->diags, place->at));
+	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)
+		if (s->may.v[k].is_set &&
+			(spec_keys[k].tighten == SPEC_FREE || spec_keys[k].tighten == SPEC_ADD))
+			diags_error(&s->diags, s->may.v[k].at, "remove it",
+				"project_may.%s: a project may set this freely", spec_keys[k].path);
+}
+
+void spec_merge(struct spec *s)
+{
+	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)
+		merge(s, k);
+}
+
+bool spec_settle(struct spec *s)
+{
+	spec_merge(s);
+	if (!s->is_file_trusted)
+		check_file(s);
+	check_policy(s);
+	return s->diags.errors == 0;
+}

@@ -1,0 +1,435 @@
+#include "spec/spec_table.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "spec/spec_grammar.h"
+
+static const char *const engines[] = { "auto", "native", "bwrap", "container", "microvm",
+	"landlock", "logical", NULL };
+static const char *const project_modes[] = { "read_only", "captured", "writable", NULL };
+static const char *const project_cages[] = { "full", "project", NULL };
+static const char *const network_modes[] = { "none", "allowlist", "host", NULL };
+static const char *const environments[] = { "dev", "prod", NULL };
+
+#define NAME_PATTERN   "^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+#define TARGET_PATTERN "^/[^/]"
+#define SIZE_PATTERN   "^[1-9][0-9]*(K|KB|M|MB|G|GB|T|TB)?$"
+
+const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
+	[SPEC_VERSION] = {
+		.path = "version",
+		.type = SPEC_TYPE_VERSION,
+		.example = "1",
+		.doc = "The version of this format. Required, and always 1.",
+	},
+	[SPEC_ENVIRONMENT] = {
+		.path = "environment",
+		.type = SPEC_TYPE_CHOICE,
+		.tighten = SPEC_OPERATOR_ONLY,
+		.def = "dev",
+		.choices = environments,
+		.example = "prod",
+		.doc = "Where this machine stands. With prod, the engine logical, which enforces nothing, "
+		       "is refused. A prod in the system's policy cannot be undone by the user's.",
+	},
+	[SPEC_TRUSTED_PROJECTS] = {
+		.path = "trusted_projects",
+		.type = SPEC_TYPE_SET,
+		.tighten = SPEC_OPERATOR_ONLY,
+		.grammar = spec_grammar_trusted,
+		.example = "[~/src/mine]",
+		.doc = "Directories. The spec file of a project at or below one of them counts as the "
+		       "operator's own word, as if --trust were given.",
+	},
+	[SPEC_NAME] = {
+		.path = "name",
+		.type = SPEC_TYPE_TEXT,
+		.grammar = spec_grammar_name,
+		.pattern = NAME_PATTERN,
+		.example = "stats-auditor",
+		.doc = "A name for the records and cards.",
+	},
+	[SPEC_AGENT] = {
+		.path = "agent",
+		.type = SPEC_TYPE_TEXT,
+		.grammar = spec_grammar_name,
+		.pattern = NAME_PATTERN,
+		.example = "claude",
+		.doc = "The profile of an agent: its command, settings, state and hosts.",
+	},
+	[SPEC_COMMAND] = {
+		.path = "command",
+		.type = SPEC_TYPE_LIST,
+		.grammar = spec_grammar_word,
+		.example = "[claude, -p, audit]",
+		.doc = "The program and its arguments. What follows -- on the command line replaces it.",
+	},
+	[SPEC_STARTUP_COMMANDS] = {
+		.path = "startup_commands",
+		.type = SPEC_TYPE_LIST,
+		.grammar = spec_grammar_any,
+		.example = "[npm ci]",
+		.doc = "Shell commands run in the cage, in order, before the command. One that fails ends "
+		       "the run.",
+	},
+	[SPEC_STARTUP_PROMPTS] = {
+		.path = "startup_prompts",
+		.type = SPEC_TYPE_LIST,
+		.grammar = spec_grammar_any,
+		.example = "[Read AUDIT.md first.]",
+		.doc = "Prompts handed to the agent before yours.",
+	},
+	[SPEC_WORKDIR] = {
+		.path = "workdir",
+		.type = SPEC_TYPE_TEXT,
+		.grammar = spec_grammar_target,
+		.pattern = TARGET_PATTERN,
+		.example = "/work/src",
+		.doc = "The directory in the cage where the command starts; the project's if not said.",
+	},
+	[SPEC_ENGINE] = {
+		.path = "engine",
+		.type = SPEC_TYPE_CHOICE,
+		.tighten = SPEC_HARDENED,
+		.def = "auto",
+		.choices = engines,
+		.hardened_choices = SPEC_ENGINE_LANDLOCK,
+		.example = "auto",
+		.doc = "What carries the plan out. With auto, the first of native, bwrap, container, "
+		       "microvm and landlock that gives every guarantee required here. The engine "
+		       "logical enforces nothing and is for development.",
+	},
+	[SPEC_ENGINE_ARGS] = {
+		.path = "engine_args",
+		.type = SPEC_TYPE_LIST,
+		.tighten = SPEC_SUBSET,
+		.makes_custom = true,
+		.grammar = spec_grammar_any,
+		.example = "[--nested]",
+		.doc = "Arguments for the engine as they are. They make the level custom.",
+	},
+	[SPEC_RELAXED] = {
+		.path = "relaxed",
+		.type = SPEC_TYPE_BOOL,
+		.tighten = SPEC_ONLY_FALSE,
+		.def = "false",
+		.makes_custom = true,
+		.example = "false",
+		.doc = "The one opt-out: guarantees this host cannot give no longer stop the run. The "
+		       "record says so and is outside the chain of verification.",
+	},
+	[SPEC_FAKEROOT] = {
+		.path = "fakeroot",
+		.type = SPEC_TYPE_BOOL,
+		.tighten = SPEC_ONLY_FALSE,
+		.def = "false",
+		.makes_custom = true,
+		.example = "false",
+		.doc = "Makes the agent uid 0 in the cage; outside it stays an unprivileged user.",
+	},
+	[SPEC_ROOT_IMAGE] = {
+		.path = "root.image",
+		.type = SPEC_TYPE_TEXT,
+		.tighten = SPEC_SAME,
+		.def = "host",
+		.grammar = spec_grammar_image,
+		.example = "host",
+		.doc = "What the cage's root is made of, read-only: host (the system's own /usr and what "
+		       "belongs to it), dir:PATH, oci:PATH, sif:PATH, or the name of a stored image.",
+	},
+	[SPEC_ROOT_OVERLAY] = {
+		.path = "root.overlay",
+		.type = SPEC_TYPE_TEXT,
+		.tighten = SPEC_SAME,
+		.def = "ephemeral",
+		.grammar = spec_grammar_overlay,
+		.example = "ephemeral",
+		.doc = "Where writes to the root go: ephemeral (they vanish with the run), or the path of "
+		       "an overlay that is kept.",
+	},
+	[SPEC_ROOT_OVERLAY_SIZE] = {
+		.path = "root.overlay_size",
+		.type = SPEC_TYPE_SIZE,
+		.tighten = SPEC_AT_MOST,
+		.pattern = "^[1-9][0-9]*(M|MB|G|GB)$",
+		.example = "5G",
+		.doc = "The size of an overlay that is created, in M, MB, G or GB.",
+	},
+	[SPEC_ROOT_OVERLAY_CREATE] = {
+		.path = "root.overlay_create_if_missing",
+		.type = SPEC_TYPE_BOOL,
+		.def = "true",
+		.example = "true",
+		.doc = "Whether an overlay that is missing is created; it needs overlay_size.",
+	},
+	[SPEC_PROJECT_PATH] = {
+		.path = "project.path",
+		.type = SPEC_TYPE_TEXT,
+		.tighten = SPEC_SAME,
+		.def = ".",
+		.grammar = spec_grammar_project,
+		.example = ".",
+		.doc = "The project on the host. A relative path starts at the current directory.",
+	},
+	[SPEC_PROJECT_AT] = {
+		.path = "project.at",
+		.type = SPEC_TYPE_TEXT,
+		.def = "/work",
+		.grammar = spec_grammar_target,
+		.pattern = TARGET_PATTERN,
+		.example = "/work",
+		.doc = "Where the project is in the cage; with cage: project it is at its own path instead.",
+	},
+	[SPEC_PROJECT_MODE] = {
+		.path = "project.mode",
+		.type = SPEC_TYPE_CHOICE,
+		.tighten = SPEC_RANK,
+		.def = "captured",
+		.choices = project_modes,
+		.hardened_choices = SPEC_MODE_WRITABLE,
+		.example = "captured",
+		.doc = "What writing to the project does: captured keeps the changes aside to be looked at "
+		       "and applied, read_only refuses them, writable lets them through except on the "
+		       "protected paths.",
+	},
+	[SPEC_PROJECT_CAGE] = {
+		.path = "project.cage",
+		.type = SPEC_TYPE_CHOICE,
+		.tighten = SPEC_RANK,
+		.def = "full",
+		.choices = project_cages,
+		.hardened_choices = SPEC_CAGE_PROJECT,
+		.example = "full",
+		.doc = "With full, what is not declared cannot be named. With project, the project is "
+		       "mounted over its real path, and read_allowlist says what else of the host is seen.",
+	},
+	[SPEC_PROJECT_READ] = {
+		.path = "project.read_allowlist",
+		.type = SPEC_TYPE_SET,
+		.tighten = SPEC_SUBSET,
+		.def = "$PROJECT/**",
+		.grammar = spec_grammar_pattern,
+		.example = "[$PROJECT/**]",
+		.doc = "What can be read: paths, or paths that end with /** for all below. Below the "
+		       "project, except with cage: project.",
+	},
+	[SPEC_PROJECT_WRITE] = {
+		.path = "project.write_allowlist",
+		.type = SPEC_TYPE_SET,
+		.tighten = SPEC_SUBSET,
+		.def = "$PROJECT/**",
+		.grammar = spec_grammar_pattern,
+		.example = "[$PROJECT/src/**]",
+		.doc = "What can be written, in the same form; all below the project.",
+	},
+	[SPEC_PROJECT_PROTECT] = {
+		.path = "project.protect",
+		.type = SPEC_TYPE_SET,
+		.tighten = SPEC_ADD,
+		.grammar = spec_grammar_inside,
+		.example = "[.git/hooks, .git/config]",
+		.doc = "Paths below the project that stay read-only even in mode writable, added to the "
+		       "built-in list. Entries of all layers add up.",
+	},
+	[SPEC_BINDS] = {
+		.path = "binds",
+		.type = SPEC_TYPE_BINDS,
+		.tighten = SPEC_SUBSET,
+		.grammar = spec_grammar_bind,
+		.example = "[~/proj/lib:/home/agent/lib:ro, { from: /srv/data, to: /data, mode: ro }]",
+		.doc = "Paths of the host that are seen in the cage: SOURCE:TARGET[:ro|:rw], or a map with "
+		       "from, to and mode. Read-only if not said. ~ is the operator's home; a relative "
+		       "source starts at the project.",
+	},
+	[SPEC_ENV_PASS] = {
+		.path = "env.pass",
+		.type = SPEC_TYPE_SET,
+		.tighten = SPEC_SUBSET,
+		.grammar = spec_grammar_variable,
+		.pattern = "^[A-Za-z_][A-Za-z0-9_]*$",
+		.example = "[LANG]",
+		.doc = "Names of the operator's environment variables that pass into the cage.",
+	},
+	[SPEC_ENV_SET] = {
+		.path = "env.set",
+		.type = SPEC_TYPE_VARS,
+		.grammar = spec_grammar_setting,
+		.example = "{ CI: \"1\" }",
+		.doc = "Variables set in the cage.",
+	},
+	[SPEC_NETWORK_MODE] = {
+		.path = "network.mode",
+		.type = SPEC_TYPE_CHOICE,
+		.tighten = SPEC_RANK,
+		.def = "none",
+		.choices = network_modes,
+		.hardened_choices = SPEC_NET_HOST,
+		.example = "allowlist",
+		.doc = "With none there is no network. With allowlist the hosts of network.allow are "
+		       "reached, by name. With host the host's network is shared: an opt-out.",
+	},
+	[SPEC_NETWORK_ALLOW] = {
+		.path = "network.allow",
+		.type = SPEC_TYPE_SET,
+		.tighten = SPEC_SUBSET,
+		.grammar = spec_grammar_egress,
+		.example = "[\"api.anthropic.com:443\", \"*.npmjs.org:443\"]",
+		.doc = "Destinations, as HOST:PORT[/tls|/http|/tcp]. HOST is a name, *.NAME for every name "
+		       "below NAME but not NAME itself, an address, or a network such as 10.0.0.0/8. The "
+		       "protocol is tls for port 443, http for 80 and tcp otherwise, if not said. An "
+		       "empty list allows nothing.",
+	},
+	[SPEC_NETWORK_HOST_PORTS] = {
+		.path = "network.host_ports",
+		.type = SPEC_TYPE_PORTS,
+		.tighten = SPEC_SUBSET,
+		.grammar = spec_grammar_port,
+		.example = "[7878]",
+		.doc = "Ports of the host's loopback that are reached as bawn-host:PORT.",
+	},
+	[SPEC_NETWORK_PUBLISH] = {
+		.path = "network.publish",
+		.type = SPEC_TYPE_SET,
+		.tighten = SPEC_SUBSET,
+		.grammar = spec_grammar_publish,
+		.example = "[\"127.0.0.1:3000:3000\"]",
+		.doc = "Ports of the cage opened on the host: [ADDRESS:]HOST_PORT:CAGE_PORT. The address is "
+		       "127.0.0.1 if not said.",
+	},
+	[SPEC_LIMITS_MEMORY] = {
+		.path = "limits.memory",
+		.type = SPEC_TYPE_SIZE,
+		.tighten = SPEC_AT_MOST,
+		.def = "8G",
+		.pattern = SIZE_PATTERN,
+		.example = "2G",
+		.doc = "Memory of all processes together.",
+	},
+	[SPEC_LIMITS_CPU] = {
+		.path = "limits.cpu",
+		.type = SPEC_TYPE_CPUS,
+		.tighten = SPEC_AT_MOST,
+		.example = "1.5",
+		.doc = "Processors, as a number such as 2 or 1.5.",
+	},
+	[SPEC_LIMITS_PIDS] = {
+		.path = "limits.pids",
+		.type = SPEC_TYPE_INT,
+		.tighten = SPEC_AT_MOST,
+		.def = "4096",
+		.example = "256",
+		.doc = "Processes and threads at the same time.",
+	},
+	[SPEC_LIMITS_DISK] = {
+		.path = "limits.disk",
+		.type = SPEC_TYPE_SIZE,
+		.tighten = SPEC_AT_MOST,
+		.def = "8G",
+		.pattern = SIZE_PATTERN,
+		.example = "4G",
+		.doc = "What the run may write to the captured project, the root and its temporary "
+		       "directories together.",
+	},
+	[SPEC_LIMITS_TIME] = {
+		.path = "limits.time",
+		.type = SPEC_TYPE_DURATION,
+		.tighten = SPEC_AT_MOST,
+		.example = "30m",
+		.doc = "How long the run may take.",
+	},
+	[SPEC_LIMITS_OUTPUT] = {
+		.path = "limits.output",
+		.type = SPEC_TYPE_SIZE,
+		.tighten = SPEC_AT_MOST,
+		.pattern = SIZE_PATTERN,
+		.example = "64M",
+		.doc = "What the command may print.",
+	},
+	[SPEC_LIMITS_FILES] = {
+		.path = "limits.files",
+		.type = SPEC_TYPE_INT,
+		.tighten = SPEC_AT_MOST,
+		.example = "1024",
+		.doc = "Files open at the same time in one process.",
+	},
+	[SPEC_SYSCALLS] = {
+		.path = "syscalls",
+		.type = SPEC_TYPE_TEXT,
+		.tighten = SPEC_SAME,
+		.def = "default",
+		.grammar = spec_grammar_syscalls,
+		.example = "default",
+		.doc = "The system calls allowed: default, strict, or the path of a profile in the "
+		       "containers' JSON format.",
+	},
+	[SPEC_PREFLIGHT_ALLOW] = {
+		.path = "preflight_allow",
+		.type = SPEC_TYPE_SET,
+		.tighten = SPEC_SUBSET,
+		.makes_custom = true,
+		.grammar = spec_grammar_source,
+		.example = "[~/.gitconfig]",
+		.doc = "Paths of the host whose binding would be refused as credentials, acknowledged one "
+		       "by one.",
+	},
+	[SPEC_ALLOW_DEGRADED] = {
+		.path = "allow_degraded",
+		.type = SPEC_TYPE_SET,
+		.tighten = SPEC_SUBSET,
+		.makes_custom = true,
+		.grammar = spec_grammar_guarantee,
+		.example = "[limits.memory]",
+		.doc = "Guarantees that may be missing, by name; the record says which were.",
+	},
+	[SPEC_SESSION_TTL] = {
+		.path = "session.ttl",
+		.type = SPEC_TYPE_DURATION,
+		.tighten = SPEC_AT_MOST,
+		.def = "1h",
+		.example = "1h",
+		.doc = "How long a session is kept after its last use.",
+	},
+	[SPEC_AUDIT_STRICT_BINDS] = {
+		.path = "audit.strict_binds",
+		.type = SPEC_TYPE_BOOL,
+		.tighten = SPEC_ONLY_TRUE,
+		.def = "false",
+		.example = "false",
+		.doc = "Makes the warning about bind targets that mirror a host an error.",
+	},
+};
+
+enum spec_key spec_key_find(const char *path)
+{
+	enum spec_key key = 0;
+
+	while (key < SPEC_KEY_COUNT && !str_eq(spec_keys[key].path, path))
+		key++;
+	return key;
+}
+
+bool spec_key_section(enum spec_key key, char *ret, size_t size)
+{
+	const char *path = spec_keys[key].path;
+	size_t n = strcspn(path, ".");
+
+	if (!path[n] || n >= size)
+		return false;
+	memcpy(ret, path, n);
+	ret[n] = '\0';
+	return true;
+}
+
+const char *spec_key_leaf(enum spec_key key)
+{
+	const char *point = strchr(spec_keys[key].path, '.');
+
+	return point ? point + 1 : spec_keys[key].path;
+}
+
+bool spec_is_list(enum spec_type type)
+{
+	return type == SPEC_TYPE_LIST || type == SPEC_TYPE_SET || type == SPEC_TYPE_PORTS ||
+	       type == SPEC_TYPE_BINDS || type == SPEC_TYPE_VARS;
+}

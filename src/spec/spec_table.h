@@ -1,0 +1,155 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+/*
+ * The schema: one row per key. Parsing, defaults, layers, `bawn check`, the man page, the JSON
+ * Schema and the canonical form all come from it; a key that has no row does not exist.
+ */
+enum spec_key {
+	SPEC_VERSION,
+	SPEC_ENVIRONMENT,
+	SPEC_TRUSTED_PROJECTS,
+	SPEC_NAME,
+	SPEC_AGENT,
+	SPEC_COMMAND,
+	SPEC_STARTUP_COMMANDS,
+	SPEC_STARTUP_PROMPTS,
+	SPEC_WORKDIR,
+	SPEC_ENGINE,
+	SPEC_ENGINE_ARGS,
+	SPEC_RELAXED,
+	SPEC_FAKEROOT,
+	SPEC_ROOT_IMAGE,
+	SPEC_ROOT_OVERLAY,
+	SPEC_ROOT_OVERLAY_SIZE,
+	SPEC_ROOT_OVERLAY_CREATE,
+	SPEC_PROJECT_PATH,
+	SPEC_PROJECT_AT,
+	SPEC_PROJECT_MODE,
+	SPEC_PROJECT_CAGE,
+	SPEC_PROJECT_READ,
+	SPEC_PROJECT_WRITE,
+	SPEC_PROJECT_PROTECT,
+	SPEC_BINDS,
+	SPEC_ENV_PASS,
+	SPEC_ENV_SET,
+	SPEC_NETWORK_MODE,
+	SPEC_NETWORK_ALLOW,
+	SPEC_NETWORK_HOST_PORTS,
+	SPEC_NETWORK_PUBLISH,
+	SPEC_LIMITS_MEMORY,
+	SPEC_LIMITS_CPU,
+	SPEC_LIMITS_PIDS,
+	SPEC_LIMITS_DISK,
+	SPEC_LIMITS_TIME,
+	SPEC_LIMITS_OUTPUT,
+	SPEC_LIMITS_FILES,
+	SPEC_SYSCALLS,
+	SPEC_PREFLIGHT_ALLOW,
+	SPEC_ALLOW_DEGRADED,
+	SPEC_SESSION_TTL,
+	SPEC_AUDIT_STRICT_BINDS,
+	SPEC_KEY_COUNT,
+};
+
+enum spec_type {
+	SPEC_TYPE_VERSION,
+	SPEC_TYPE_BOOL,
+	SPEC_TYPE_CHOICE,
+	SPEC_TYPE_INT,
+	SPEC_TYPE_SIZE,
+	SPEC_TYPE_DURATION,
+	SPEC_TYPE_CPUS,
+	SPEC_TYPE_TEXT,
+	SPEC_TYPE_LIST,  /* in order */
+	SPEC_TYPE_SET,   /* a list whose order means nothing */
+	SPEC_TYPE_PORTS, /* a set of port numbers */
+	SPEC_TYPE_BINDS, /* a set of texts or maps */
+	SPEC_TYPE_VARS,  /* a map of name to text */
+};
+
+/* How the file inside a project may differ from what the operator's layers say. */
+enum spec_tighten {
+	SPEC_FREE,       /* decides nothing about the wall */
+	SPEC_ONLY_FALSE, /* true needs a true above */
+	SPEC_ONLY_TRUE,
+	SPEC_RANK,     /* a choice not further down the list of choices than the one above */
+	SPEC_HARDENED, /* a choice that keeps the level, unless the operator named one: then that
+			  one */
+	SPEC_AT_MOST,  /* a number not larger; no number above means no bound */
+	SPEC_SUBSET,   /* every entry is covered by one above */
+	SPEC_ADD,      /* entries are added to those above, none is lost */
+	SPEC_SAME,     /* the value above, or one that stays inside the project */
+	SPEC_OPERATOR_ONLY, /* not a key of the spec: it stands in a policy */
+};
+
+struct spec_item;
+
+/* Parses one text of a key: fills ret->text (canonical) and the member of its kind. */
+typedef int spec_grammar(
+	struct arena *arena, const char *text, struct spec_item *ret, struct err *e);
+
+struct spec_key_def {
+	const char *path; /* "project.mode" */
+	enum spec_type type;
+	enum spec_tighten tighten;
+	const char *def;            /* the default as an option would write it; NULL: none */
+	const char *const *choices; /* CHOICE: tightest first, ended with NULL */
+	unsigned hardened_choices;  /* CHOICE: how many from the front keep the level `hardened` */
+	bool makes_custom;          /* true, or not empty, ends the level `hardened` */
+	spec_grammar *grammar;      /* of a TEXT, or of an entry of a list */
+	const char *pattern;        /* the same for editors, as a regular expression; or NULL */
+	const char *example;        /* YAML, as one flow value */
+	const char *doc;            /* sentences */
+};
+
+extern const struct spec_key_def spec_keys[SPEC_KEY_COUNT];
+
+/* The key of a dotted path; SPEC_KEY_COUNT where there is none. */
+enum spec_key spec_key_find(const char *path);
+
+/* "project" for "project.mode"; false for a key at the top. Copies at most size bytes. */
+bool spec_key_section(enum spec_key key, char *ret, size_t size);
+
+/* The last part of the path: "mode" for "project.mode". */
+const char *spec_key_leaf(enum spec_key key);
+
+bool spec_is_list(enum spec_type type);
+
+/* Choices by name, for code; each stands in the order of its row. */
+enum spec_engine {
+	SPEC_ENGINE_AUTO,
+	SPEC_ENGINE_NATIVE,
+	SPEC_ENGINE_BWRAP,
+	SPEC_ENGINE_CONTAINER,
+	SPEC_ENGINE_MICROVM,
+	SPEC_ENGINE_LANDLOCK,
+	SPEC_ENGINE_LOGICAL,
+};
+
+enum spec_project_mode {
+	SPEC_MODE_READ_ONLY,
+	SPEC_MODE_CAPTURED,
+	SPEC_MODE_WRITABLE,
+};
+
+enum spec_project_cage {
+	SPEC_CAGE_FULL,
+	SPEC_CAGE_PROJECT,
+};
+
+enum spec_network_mode {
+	SPEC_NET_NONE,
+	SPEC_NET_ALLOWLIST,
+	SPEC_NET_HOST,
+};
+
+enum spec_environment {
+	SPEC_DEV,
+	SPEC_PROD,
+};

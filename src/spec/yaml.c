@@ -1,0 +1,462 @@
+#include "spec/yaml.h"
+
+#include <libfyaml.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "spec/yaml_scan.h"
+
+/* What grows while the events of one document come in. */
+struct reader {
+	struct arena *arena;
+	struct diags *diags;
+	unsigned source;
+	const char *bytes;
+	unsigned documents;
+	bool is_key_empty; /* said when its value shows where it stands */
+	int depth;
+	struct {
+		struct yaml_node *node, *last;
+		const struct yaml_node *key; /* read, its value still to come */
+		bool is_flow;                /* here, or anywhere above */
+	} open[YAML_MAX_DEPTH];
+	struct yaml_node *root;
+};
+
+static void own_parser_(struct fy_parser **p)
+{
+	if (*p)
+		fy_parser_destroy(*p);
+}
+
+static void own_fy_diag_(struct fy_diag **p)
+{
+	if (*p)
+		fy_diag_destroy(*p);
+}
+
+static struct diag_pos pos_of(const struct reader *r, struct fy_token *token)
+{
+	const struct fy_mark *start = token ? fy_token_start_mark(token) : NULL;
+	const struct fy_mark *end = token ? fy_token_end_mark(token) : NULL;
+	struct diag_pos at = { .source = r->source, .line = 1, .column = 1, .width = 1 };
+
+	if (!start)
+		return at;
+	at.line = (uint32_t)start->line + 1;
+	at.column = (uint32_t)start->column + 1;
+	if (end && end->line == start->line && end->column > start->column)
+		at.width = (uint32_t)(end->column - start->column);
+	return at;
+}
+
+#define REFUSE(r, token, hint, ...)                                                                \
+	(diags_error((r)->diags, pos_of((r), (token)), (hint), __VA_ARGS__), false)
+
+static bool out_of_memory(struct reader *r)
+{
+	struct diag_pos at = { .source = r->source };
+
+	diags_error(r->diags, at, NULL, "not enough memory to read the file");
+	return false;
+}
+
+/* JSON's grammar of numbers, which no YAML reader sees differently. */
+static enum yaml_type classify_number(const char *p)
+{
+	enum yaml_type type = YAML_INT;
+
+	p += *p == '-';
+	if (!str_is_digit(*p) || (p[0] == '0' && str_is_digit(p[1])))
+		return YAML_TEXT;
+	p += strspn(p, "0123456789");
+	if (*p == '.') {
+		type = YAML_FLOAT;
+		p++;
+		if (!str_is_digit(*p))
+			return YAML_TEXT;
+		p += strspn(p, "0123456789");
+	}
+	if (*p == 'e' || *p == 'E') {
+		type = YAML_FLOAT;
+		p++;
+		p += *p == '+' || *p == '-';
+		if (!str_is_digit(*p))
+			return YAML_TEXT;
+		p += strspn(p, "0123456789");
+	}
+	return *p ? YAML_TEXT : type;
+}
+
+static enum yaml_type classify(const char *text)
+{
+	static const char *const nulls[] = { "", "~", "null", "Null", "NULL" };
+
+	for (size_t i = 0; i < sizeof(nulls) / sizeof(nulls[0]); i++)
+		if (str_eq(text, nulls[i]))
+			return YAML_NULL;
+	if (str_eq(text, "true") || str_eq(text, "false"))
+		return YAML_BOOL;
+	return classify_number(text);
+}
+
+/* Hangs a finished or just opened value where it belongs. */
+static bool attach(struct reader *r, struct yaml_node *node)
+{
+	int i = r->depth - 1;
+	struct yaml_node *parent = i >= 0 ? r->open[i].node : NULL;
+
+	if (!parent) {
+		r->root = node;
+		return true;
+	}
+	if (parent->kind == YAML_MAP) {
+		node->key = r->open[i].key;
+		r->open[i].key = NULL;
+	}
+	if (r->open[i].last)
+		r->open[i].last->next = node;
+	else
+		parent->first = node;
+	r->open[i].last = node;
+	parent->count++;
+	return true;
+}
+
+static bool expects_key(const struct reader *r)
+{
+	return r->depth > 0 && r->open[r->depth - 1].node->kind == YAML_MAP &&
+	       !r->open[r->depth - 1].key;
+}
+
+/* Anchors and tags change nothing of the tree, so the reading goes on and finds more. */
+static void refuse_marks(struct reader *r, struct fy_token *anchor, struct fy_token *tag)
+{
+	if (anchor)
+		diags_error(r->diags, pos_of(r, anchor), "write the value where it is used",
+			"anchors are not allowed");
+	if (tag)
+		diags_error(r->diags, pos_of(r, tag), "remove it", "tags are not allowed");
+}
+
+/*
+ * In block style a value stands further right than its key, and an entry than its dash. The
+ * parser is more lenient; others are not, and read another document.
+ */
+static bool check_indent(struct reader *r, const struct yaml_node *node, bool is_quoted)
+{
+	const struct yaml_node *parent = r->depth ? r->open[r->depth - 1].node : NULL;
+	const struct yaml_node *key = r->depth ? r->open[r->depth - 1].key : NULL;
+	uint32_t column = node->at.column - is_quoted; /* of the quote, not of the text */
+
+	if (!parent || r->open[r->depth - 1].is_flow || node->type == YAML_NULL)
+		return true;
+	if (key && node->at.line > key->at.line && column <= parent->at.column) {
+		diags_error(
+			r->diags, node->at, NULL, "a value must stand further right than its key");
+		return false;
+	}
+	if (!key && parent->kind == YAML_LIST && column <= parent->at.column) {
+		diags_error(r->diags, node->at, NULL,
+			"an entry must stand further right than its dash");
+		return false;
+	}
+	return true;
+}
+
+/* A key without a word has no place of its own; its value's will do. */
+static bool check_empty_key(struct reader *r, struct fy_token *token)
+{
+	if (!r->is_key_empty || !token)
+		return true;
+	return REFUSE(r, token, "write the key before the colon", "a key is empty");
+}
+
+/* A block of lines behind '|' or '>' starts where its first line does, whatever its indent. */
+static bool is_block(struct fy_token *token)
+{
+	enum fy_scalar_style style = token ? fy_token_scalar_style(token) : FYSS_PLAIN;
+
+	return style == FYSS_LITERAL || style == FYSS_FOLDED;
+}
+
+static bool is_quoted(struct fy_token *token)
+{
+	enum fy_scalar_style style = token ? fy_token_scalar_style(token) : FYSS_PLAIN;
+
+	return style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED;
+}
+
+static bool on_scalar(struct reader *r, const struct fy_event *event)
+{
+	struct fy_token *token = event->scalar.value;
+	struct yaml_node *node = arena_alloc(r->arena, sizeof(*node));
+	const char *text;
+	size_t n = 0;
+
+	refuse_marks(r, event->scalar.anchor, event->scalar.tag);
+	if (!check_empty_key(r, token))
+		return false;
+	text = token ? fy_token_get_text(token, &n) : "";
+	if (!node || !text)
+		return out_of_memory(r);
+	if (memchr(text, '\0', n))
+		return REFUSE(r, token, NULL, "text with a NUL character is not allowed");
+	node->kind = YAML_SCALAR;
+	node->at = !token && r->depth && r->open[r->depth - 1].key ? r->open[r->depth - 1].key->at
+								   : pos_of(r, token);
+	node->text = arena_copy(r->arena, text, n);
+	if (!node->text)
+		return out_of_memory(r);
+	if (!token || fy_token_scalar_style(token) == FYSS_PLAIN)
+		node->type = classify(node->text);
+	if (!expects_key(r))
+		return (is_block(token) || check_indent(r, node, is_quoted(token))) &&
+		       attach(r, node);
+	if (str_eq(node->text, "<<"))
+		return REFUSE(r, token, "write the keys out", "merge keys are not allowed");
+	r->is_key_empty = n == 0;
+	if (r->is_key_empty && token)
+		return REFUSE(r, token, NULL, "a key is empty");
+	r->open[r->depth - 1].key = node;
+	return true;
+}
+
+static bool starts_flow(const struct reader *r, struct fy_token *token)
+{
+	const struct fy_mark *start = token ? fy_token_start_mark(token) : NULL;
+
+	return start && r->bytes &&
+	       (r->bytes[start->input_pos] == '{' || r->bytes[start->input_pos] == '[');
+}
+
+static bool on_open(struct reader *r, enum yaml_kind kind, struct fy_token *token,
+	struct fy_token *anchor, struct fy_token *tag)
+{
+	struct yaml_node *node = arena_alloc(r->arena, sizeof(*node));
+
+	refuse_marks(r, anchor, tag);
+	if (!check_empty_key(r, token))
+		return false;
+	if (expects_key(r))
+		return REFUSE(r, token, "write it as plain text", "a key must be text");
+	if (r->depth == YAML_MAX_DEPTH)
+		return REFUSE(r, token, NULL, "more than %d levels deep", YAML_MAX_DEPTH);
+	if (!node)
+		return out_of_memory(r);
+	node->kind = kind;
+	node->at = pos_of(r, token);
+	if (node->at.width > 1)
+		node->at.width = 1;
+	if ((starts_flow(r, token) && !check_indent(r, node, false)) || !attach(r, node))
+		return false;
+	r->open[r->depth].node = node;
+	r->open[r->depth].last = NULL;
+	r->open[r->depth].key = NULL;
+	r->open[r->depth].is_flow =
+		starts_flow(r, token) || (r->depth && r->open[r->depth - 1].is_flow);
+	r->depth++;
+	return true;
+}
+
+static int compare_keys(const void *a, const void *b)
+{
+	const struct yaml_node *x = *(const struct yaml_node *const *)a;
+	const struct yaml_node *y = *(const struct yaml_node *const *)b;
+	int order = strcmp(x->text, y->text);
+
+	if (order == 0)
+		order = x->at.line != y->at.line ? (x->at.line < y->at.line ? -1 : 1)
+						 : (x->at.column < y->at.column ? -1 : 1);
+	return order;
+}
+
+/* Says every key of a map that stands there twice; the map goes on, so that more is found. */
+static bool check_duplicates(struct reader *r, const struct yaml_node *map)
+{
+	const struct yaml_node **keys;
+	size_t n = 0;
+
+	if (map->count < 2)
+		return true;
+	keys = arena_array(r->arena, map->count, sizeof(const struct yaml_node *));
+	if (!keys)
+		return out_of_memory(r);
+	for (const struct yaml_node *v = map->first; v; v = v->next)
+		keys[n++] = v->key;
+	qsort(keys, n, sizeof(keys[0]), compare_keys);
+	for (size_t i = 1, first = 0; i < n; i++) {
+		if (!str_eq(keys[first]->text, keys[i]->text))
+			first = i;
+		else
+			diags_error(r->diags, keys[i]->at, NULL,
+				"key '%s' stands here a second time; the first is on line %u",
+				keys[i]->text, keys[first]->at.line);
+	}
+	return true;
+}
+
+static bool on_close(struct reader *r)
+{
+	struct yaml_node *node = r->open[--r->depth].node;
+
+	return !node || node->kind != YAML_MAP || check_duplicates(r, node);
+}
+
+static bool refuse_document(struct reader *r, const struct fy_event *event)
+{
+	struct fy_document_state *state = event->document_start.document_state;
+	const struct fy_mark *start = state ? fy_document_state_start_mark(state) : NULL;
+	struct diag_pos at = pos_of(r, event->document_start.document_start);
+
+	if (!event->document_start.document_start && start) {
+		at.line = (uint32_t)start->line + 1;
+		at.column = (uint32_t)start->column + 1;
+	}
+	diags_error(r->diags, at, "keep one document in a file", "a second document starts here");
+	return false;
+}
+
+/* An alias stands for nothing, so that what follows it can be read. */
+static bool on_alias(struct reader *r, const struct fy_event *event)
+{
+	struct yaml_node *node = arena_alloc(r->arena, sizeof(*node));
+
+	diags_error(r->diags, pos_of(r, event->alias.anchor),
+		"write the value out; a pattern goes in quotes, as \"*.example.org:443\"",
+		"aliases are not allowed");
+	if (!node || expects_key(r))
+		return false;
+	node->kind = YAML_SCALAR;
+	node->type = YAML_TEXT;
+	node->text = "alias";
+	node->at = pos_of(r, event->alias.anchor);
+	return attach(r, node);
+}
+
+/* One event; false ends the reading. */
+static bool on_event(struct reader *r, const struct fy_event *event)
+{
+	switch (event->type) {
+	case FYET_DOCUMENT_START:
+		return ++r->documents == 1 || refuse_document(r, event);
+	case FYET_ALIAS:
+		return on_alias(r, event);
+	case FYET_SCALAR:
+		return on_scalar(r, event);
+	case FYET_SEQUENCE_START:
+		return on_open(r, YAML_LIST, event->sequence_start.sequence_start,
+			event->sequence_start.anchor, event->sequence_start.tag);
+	case FYET_MAPPING_START:
+		return on_open(r, YAML_MAP, event->mapping_start.mapping_start,
+			event->mapping_start.anchor, event->mapping_start.tag);
+	case FYET_SEQUENCE_END:
+	case FYET_MAPPING_END:
+		return on_close(r);
+	case FYET_NONE:
+	case FYET_STREAM_START:
+	case FYET_STREAM_END:
+	case FYET_DOCUMENT_END:
+	default:
+		return true;
+	}
+}
+
+/* Passes on what the parser itself found wrong: its first complaint, the rest follow from it. */
+static void report_syntax(struct reader *r, struct fy_diag *complaints)
+{
+	void *iterator = NULL;
+	const struct fy_diag_error *first = fy_diag_errors_iterate(complaints, &iterator);
+	struct diag_pos at = { .source = r->source, .line = 1, .column = 1, .width = 1 };
+
+	if (first && first->line > 0) {
+		at.line = (uint32_t)first->line;
+		at.column = first->column > 0 ? (uint32_t)first->column : 1;
+	}
+	diags_error(r->diags, at, NULL, "not valid YAML: %s",
+		first && first->msg ? first->msg : "the parser gave up");
+}
+
+static void read_events(struct reader *r, const char *bytes, size_t n)
+{
+	__attribute__((cleanup(own_fy_diag_))) struct fy_diag *complaints = NULL;
+	__attribute__((cleanup(own_parser_))) struct fy_parser *parser = NULL;
+	struct fy_diag_cfg diag_cfg;
+	struct fy_parse_cfg cfg = { .flags = FYPCF_DEFAULT_VERSION_1_2 | FYPCF_JSON_NONE };
+	struct fy_event *event;
+	bool go_on = true;
+
+	fy_diag_cfg_default(&diag_cfg);
+	diag_cfg.fp = NULL;
+	complaints = fy_diag_create(&diag_cfg);
+	if (complaints)
+		fy_diag_set_collect_errors(complaints, true);
+	cfg.diag = complaints;
+	parser = complaints ? fy_parser_create(&cfg) : NULL;
+	if (!parser || fy_parser_set_string(parser, bytes, n) != 0) {
+		out_of_memory(r);
+		return;
+	}
+	while (go_on && !diags_are_full(r->diags) && (event = fy_parser_parse(parser)) != NULL) {
+		go_on = on_event(r, event);
+		fy_parser_event_free(parser, event);
+	}
+	if (go_on && fy_parser_get_stream_error(parser)) {
+		report_syntax(r, complaints);
+		go_on = false;
+	}
+	/* Half a tree is none. */
+	if (!go_on || r->depth)
+		r->root = NULL;
+}
+
+const struct yaml_node *yaml_read(
+	struct arena *arena, struct diags *diags, unsigned source, const char *bytes, size_t n)
+{
+	struct reader r = { .arena = arena, .diags = diags, .source = source, .bytes = bytes };
+	struct diag_pos whole = { .source = source };
+	size_t errors = diags->errors;
+
+	if (!yaml_scan(diags, source, bytes, n))
+		return NULL;
+	read_events(&r, bytes, n);
+	if (!r.root && diags->errors != errors)
+		return NULL;
+	if (!r.root || (r.root->kind == YAML_SCALAR && r.root->type == YAML_NULL)) {
+		diags_error(diags, whole, "write at least: version: 1", "the file is empty");
+		return NULL;
+	}
+	if (r.root->kind != YAML_MAP) {
+		diags_error(diags, r.root->at, "write key: value lines, such as: version: 1",
+			"the file must be a map, not %s", yaml_describe(r.root));
+		return NULL;
+	}
+	return r.root;
+}
+
+const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key)
+{
+	for (const struct yaml_node *v = map->first; v; v = v->next)
+		if (v->key && str_eq(v->key->text, key))
+			return v;
+	return NULL;
+}
+
+const char *yaml_describe(const struct yaml_node *node)
+{
+	static const char *const types[] = {
+		[YAML_TEXT] = "text",
+		[YAML_NULL] = "nothing",
+		[YAML_BOOL] = "true or false",
+		[YAML_INT] = "a number",
+		[YAML_FLOAT] = "a number with a point",
+	};
+
+	if (node->kind == YAML_LIST)
+		return "a list";
+	if (node->kind == YAML_MAP)
+		return "a map";
+	return types[node->type];
+}

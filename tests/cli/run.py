@@ -1,0 +1,315 @@
+#!/usr/bin/env python3
+"""The command line as a person uses it: on this machine, as root where we are, and as a user.
+
+    run.py BAWN        prints TAP
+"""
+
+import hashlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FILES = pathlib.Path(tempfile.mkdtemp(prefix="bawn-cli-"))  # what a user may read, wherever ROOT is
+BAWN = str(FILES / "bawn")
+CASES = []
+USER = 12345  # an id that owns nothing here
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+class Place:
+    """A home and a project of a person's own, gone afterwards."""
+
+    def __init__(self, uid):
+        self.uid = uid
+        self.top = pathlib.Path(tempfile.mkdtemp(prefix="bawn-cli-"))
+        self.home = self.top / "home"
+        self.project = self.home / "project"
+        self.project.mkdir(parents=True)
+        for path in (self.top, self.home, self.project):
+            os.chown(path, uid, uid)
+
+    def write(self, path, text, mode=0o644):
+        path = self.top / path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+        path.chmod(mode)
+        os.chown(path, self.uid, self.uid)
+        return path
+
+    def policy(self, text, mode=0o644):
+        return self.write("home/.config/bawn/policy.yaml", text, mode)
+
+    def spec(self, text):
+        return self.write("home/project/bawn.yaml", text)
+
+    def run(self, *args, env=None, cwd=None, stdin=""):
+        command = [BAWN, *map(str, args)]
+        if os.geteuid() == 0 and self.uid != 0:
+            command = ["setpriv", "--reuid", str(self.uid), "--regid", str(self.uid),
+                       "--clear-groups", *command]
+        environ = {"HOME": str(self.home), "PATH": os.environ["PATH"], **(env or {})}
+        return subprocess.run(command, cwd=cwd or self.project, env=environ, input=stdin, timeout=60,
+                              capture_output=True, text=True, check=False)
+
+
+def expect(done, status, *parts):
+    said = done.stdout + done.stderr
+    assert done.returncode == status, f"exit {done.returncode}, not {status}:\n{said}"
+    for part in parts:
+        assert part in said, f"{part!r} is not in:\n{said}"
+    return done
+
+
+OPENS = "version: 1\nnetwork: {mode: allowlist, allow: ['example.org:443']}\n"
+
+
+@case
+def plan_digest_is_the_sha256_of_what_json_prints(p):
+    printed = expect(p.run("plan", "--json", "--", "true"), 0).stdout
+    digest = expect(p.run("plan", "--digest", "--", "true"), 0).stdout.strip()
+    assert hashlib.sha256(printed.encode()).hexdigest() == digest
+    assert digest in expect(p.run("plan", "--", "true"), 0).stdout
+    assert json.loads(printed)["engine"] == "native"
+
+
+@case
+def preflight_digest_is_that_of_its_file(p):
+    digest = hashlib.sha256((FILES / "preflight.sh").read_bytes()).hexdigest()
+    expect(p.run("plan"), 0, digest)
+    expect(p.run("version"), 0, digest)
+
+
+def preflight(home, *before):
+    """The exit status of the script with this home, started through the commands before it."""
+    env = {"HOME": home, "PATH": os.environ["PATH"]}
+    return subprocess.run([*before, "sh", str(FILES / "preflight.sh")], env=env, check=False).returncode
+
+
+@case
+def preflight_accepts_and_refuses(p):
+    as_user = ["setpriv", "--reuid", str(USER), "--regid", str(USER), "--clear-groups"]
+    as_user = as_user if os.geteuid() == 0 else []
+    assert preflight("/home/agent", *as_user) == 0
+    assert preflight("/root", *as_user) == 12
+    assert preflight("/home/agent", *as_user, "unshare", "-Ur") == 0, "root inside, a user outside"
+    if os.geteuid() == 0:
+        assert preflight("/home/agent") == 11, "root outside is refused"
+
+
+@case
+def same_spec_same_plan_for_every_operator(p):
+    spec = "version: 1\nbinds: ['~/lib:/home/agent/lib']\nenv: {pass: [TOKEN]}\n"
+    p.spec(spec)
+    other = Place(p.uid + 1 if p.uid else 0)
+    other.spec(spec)
+    try:
+        args = ("plan", "--trust", "--json")
+        mine = expect(p.run(*args, env={"TOKEN": "a"}), 0).stdout
+        theirs = expect(other.run(*args, env={"TOKEN": "b"}), 0).stdout
+        assert mine == theirs
+        assert str(p.home) not in mine
+    finally:
+        shutil.rmtree(other.top)
+
+
+@case
+def values_of_passed_variables_are_in_no_plan(p):
+    for args in (("plan",), ("plan", "--json")):
+        done = expect(p.run(*args, "-e", "TOKEN", env={"TOKEN": "hunter2"}), 0, "TOKEN")
+        assert "hunter2" not in done.stdout + done.stderr
+
+
+@case
+def project_file_cannot_loosen(p):
+    p.spec(OPENS)
+    expect(p.run("check"), 1, "bawn.yaml:2:", "is more than the built-in policy lets", "--trust")
+    expect(p.run("check", "-f", "bawn.yaml"), 1, "is more than")
+    expect(p.run("check", "-f", p.project / "bawn.yaml"), 1, "is more than")
+    expect(p.run("plan"), 1, "is more than")
+
+
+@case
+def operators_word_can_loosen(p):
+    p.spec(OPENS)
+    expect(p.run("check", "--trust"), 0, "0 errors")
+    expect(p.run("plan", "--allow", "example.org:443", "-f", "/dev/null"), 1, "the file is empty")
+    p.policy("version: 1\nproject_may: {network: {mode: allowlist, allow: ['*.org:443']}}\n")
+    expect(p.run("check"), 1, "whole top-level domain")
+    p.policy("version: 1\nproject_may: {network: {mode: allowlist, allow: ['example.org:443']}}\n")
+    expect(p.run("check"), 0, "0 errors")
+    p.policy(f"version: 1\ntrusted_projects: ['{p.home}']\n")
+    expect(p.run("check"), 0, "0 errors")
+    p.policy("version: 1\ntrusted_projects: ['~/project']\n")
+    expect(p.run("check"), 0, "0 errors")
+    p.policy("version: 1\ntrusted_projects: ['~/proj']\n")
+    expect(p.run("check"), 1, "is more than")
+
+
+@case
+def a_file_elsewhere_is_the_operators(p):
+    spec = p.write("home/specs/open.yaml", OPENS)
+    expect(p.run("plan", "-f", spec), 0, "example.org:443")
+    expect(p.run("plan", "-f", "-", stdin=OPENS), 0, "example.org:443")
+    link = p.project / "link.yaml"
+    link.symlink_to(spec)
+    expect(p.run("plan", "-f", "link.yaml"), 1, "is more than")
+    expect(p.run("plan", "-f", "./link.yaml"), 1, "is more than")
+    inside = p.project / "sub"
+    inside.mkdir()
+    shutil.copy(spec, inside / "bawn.yaml")
+    (p.home / "specs/back.yaml").symlink_to(inside / "bawn.yaml")
+    expect(p.run("plan", "-f", p.home / "specs/back.yaml"), 1, "is more than")
+
+
+@case
+def a_policy_names_its_line(p):
+    p.policy("version: 1\ndefaults:\n  limits: {memory: 2G}\n")
+    p.spec("version: 1\nlimits: {memory: 3G}\n")
+    expect(p.run("check"), 1, "limits.memory: '3G' is more than", "policy.yaml:3:20")
+    expect(p.run("check", "--memory", "4G", "--explain", "limits.memory"), 1)
+    p.spec("version: 1\nlimits: {memory: 1G}\n")
+    expect(p.run("check", "--explain", "limits.memory"), 0, "value       1G", "the spec file, bawn.yaml:2:18",
+           "overrides   2G", "the user's policy")
+
+
+@case
+def a_policy_others_can_write_is_refused(p):
+    path = p.policy("version: 1\n", mode=0o666)
+    expect(p.run("plan"), 125, "can be written by others", f"chmod go-w '{path}'")
+    path.chmod(0o600)
+    expect(p.run("plan"), 0)
+    if p.uid and os.geteuid() == 0:
+        os.chown(path, p.uid + 1, p.uid + 1)
+        path.chmod(0o644)
+        expect(p.run("plan"), 125, "belongs to another user")
+        os.chown(path, 0, 0)
+        path.chmod(0o600)
+        expect(p.run("plan"), 125, "cannot read policy", "Permission denied")
+
+
+@case
+def a_hostile_project_file_cannot_hang_or_mislead(p):
+    os.mkfifo(p.project / "bawn.yaml")
+    os.chown(p.project / "bawn.yaml", p.uid, p.uid)
+    expect(p.run("check"), 125, "not a regular file")
+    (p.project / "bawn.yaml").unlink()
+    (p.project / "bawn.yaml").mkdir()
+    expect(p.run("check"), 125)
+    (p.project / "bawn.yaml").rmdir()
+    p.spec("version: 1\n\"\\x1b[31mname\": x\n")
+    done = expect(p.run("check"), 1, "\\x1b[31mname")
+    assert "\x1b" not in done.stderr
+
+
+@case
+def options_override_and_add(p):
+    p.spec("version: 1\nenv: {set: {A: one, B: two}}\nlimits: {time: 5m}\n")
+    done = expect(p.run("plan", "-e", "A=three", "--time", "1h30m", "-v", "/srv:/data", "--name", "x"), 0, "A=three",
+                  "B=two", "1h30m", "/data", "x: hardened")
+    assert "A=one" not in done.stdout
+    expect(p.run("plan", "--network", "host"), 0, "custom", "because of  network.mode host")
+    expect(p.run("plan", "--read-only"), 0, "ro  project")
+    expect(p.run("plan", "--write"), 0, "rw  project", "protect")
+
+
+@case
+def wrong_use_is_told(p):
+    expect(p.run(), 2, "say what to do")
+    expect(p.run("paln"), 2, "did you mean plan?")
+    expect(p.run("plan", "--jsno"), 2, "did you mean --json?")
+    expect(p.run("plan", "--memory"), 2, "needs a value: SIZE")
+    expect(p.run("plan", "--memory", "2X"), 1, "--memory: error: limits.memory", "unknown unit 'X'")
+    expect(p.run("plan", "--json=1"), 2, "takes no value")
+    expect(p.run("plan", "-f", "missing.yaml"), 125, "cannot read spec 'missing.yaml': No such file")
+    expect(p.run("plan", "--project", "missing"), 125, "cannot use the project 'missing'")
+    expect(p.run("doctor", "x"), 2, "takes no 'x'")
+    expect(p.run("check", "--explain", "limits.memroy"), 2, "did you mean limits.memory?")
+    expect(p.run("plan", "--color", "blue"), 2, "auto, always or never")
+    expect(p.run("run", "--", "true"), 125, "does not run them yet")
+    gone = p.project / "gone"
+    gone.mkdir()
+    done = subprocess.run(["sh", "-c", f"cd '{gone}' && rmdir '{gone}' && exec '{BAWN}' plan"], check=False,
+                          capture_output=True, text=True)
+    expect(done, 125, "the current directory cannot be named")
+
+
+@case
+def json_is_json_and_help_is_help(p):
+    p.spec("version: 1\nnmae: x\n")
+    said = json.loads(expect(p.run("check", "--json"), 1).stdout)
+    assert said["ok"] is False and said["diagnostics"][0]["line"] == 2
+    assert said["diagnostics"][0]["hint"] == "did you mean 'name'?"
+    assert json.loads(expect(p.run("plan", "--json"), 1).stdout)["diagnostics"]
+    doctor = json.loads(p.run("doctor", "--json").stdout)
+    assert doctor["host"]["is_root"] is (p.uid == 0)
+    schema = json.loads(expect(p.run("check", "--schema"), 0).stdout)
+    assert schema["properties"]["limits"]["properties"]["memory"]["default"] == "8G"
+    for command in ("plan", "check", "doctor", "version"):
+        expect(p.run(command, "--help"), 0, "--json")
+        assert command in p.run("--help").stdout
+    expect(p.run("plan", "--color", "always", "-f", "/dev/null"), 1, "\x1b[1;31m")
+
+
+@case
+def doctor_agrees_with_plan(p):
+    printed = p.run("doctor", "--json").stdout
+    doctor, replay = json.loads(printed), p.write("host.json", printed)
+    here, there = p.run("plan", "--json"), p.run("plan", "--json", "--host", replay)
+    assert here.stdout == there.stdout, here.stdout + here.stderr + there.stdout + there.stderr
+    assert here.returncode == there.returncode
+    again, now = p.run("doctor", "--host", replay).stdout, p.run("doctor").stdout
+    assert again == now, again + now
+    for name, row in doctor["guarantees"].items():
+        if not row["possible"]:
+            assert row["remedy"], name
+    limit = doctor["guarantees"]["limits.memory"]["possible"]
+    done = p.run("plan", "--memory", "2G")
+    assert done.returncode == (0 if limit else 1)
+    if not limit:
+        expect(done, 1, "limits.memory", "→", "allow_degraded")
+        expect(p.run("plan", "--memory", "2G", "--allow-degraded", "limits.memory"), 0, "no  limits.memory")
+
+
+@case
+def full_example_is_planned(p):
+    p.write("home/proj/lib/x", "")
+    done = p.run("check", "-f", FILES / "full.yaml")
+    assert "error" not in done.stderr.replace("does not exist", "") or "/srv/data" in done.stderr, done.stderr
+    expect(p.run("plan", "-f", FILES / "full.yaml"), 0, "stats-auditor: custom")
+
+
+def main():
+    for source in (sys.argv[1], ROOT / "data/preflight.sh", ROOT / "examples/full.yaml"):
+        shutil.copy(source, FILES)
+    FILES.chmod(0o755)
+    uids = [0, USER] if os.geteuid() == 0 else [os.geteuid()]
+    failed, number = 0, 0
+    print(f"1..{len(CASES) * len(uids)}")
+    for uid in uids:
+        for function in CASES:
+            number += 1
+            place = Place(uid)
+            try:
+                function(place)
+                print(f"ok {number} - {function.__name__} as {'root' if uid == 0 else 'a user'}")
+            except Exception as e:  # a failed case is told, and the rest still run
+                failed += 1
+                print(f"not ok {number} - {function.__name__} as {'root' if uid == 0 else 'a user'}")
+                print("\n".join("# " + line for line in f"{type(e).__name__}: {e}".splitlines()))
+            finally:
+                shutil.rmtree(place.top)
+    shutil.rmtree(FILES)
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

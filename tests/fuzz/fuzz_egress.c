@@ -1,0 +1,68 @@
+/*
+ * Text in each of the grammars of a spec. A canonical spelling is read again as itself; $PROJECT,
+ * which stands for the directory a relative path starts at, is written as that: ".".
+ */
+#include <stdio.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "fuzz.h"
+#include "spec/spec_grammar.h"
+
+static const struct {
+	spec_grammar *grammar;
+	bool is_relative; /* to the project, where it does not say otherwise */
+} grammars[] = {
+	{ spec_grammar_egress, false },
+	{ spec_grammar_publish, false },
+	{ spec_grammar_port, false },
+	{ spec_grammar_bind, true },
+	{ spec_grammar_source, true },
+	{ spec_grammar_image, true },
+	{ spec_grammar_overlay, true },
+	{ spec_grammar_syscalls, true },
+	{ spec_grammar_project, false },
+	{ spec_grammar_target, false },
+	{ spec_grammar_inside, false },
+	{ spec_grammar_pattern, false },
+	{ spec_grammar_name, false },
+	{ spec_grammar_variable, false },
+	{ spec_grammar_setting, false },
+};
+
+/* $PROJECT stands at the front, or behind the "dir:" of an image. */
+static const char *respell(struct arena *arena, const char *text)
+{
+	const char *colon = strchr(text, ':');
+
+	if (str_starts(text, "$PROJECT"))
+		return arena_printf(arena, "./%s", text + strlen("$PROJECT"));
+	if (str_is_letter(text[0]) && colon == text + 3 && str_starts(colon + 1, "$PROJECT"))
+		return arena_printf(arena, "%.4s./%s", text, text + 4 + strlen("$PROJECT"));
+	return text;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	own_free char *text = fuzz_text(data, size < 4000 ? size : 4000);
+	struct arena arena;
+
+	arena_init(&arena, (size_t)1 << 20);
+	for (size_t i = 0; i < sizeof(grammars) / sizeof(grammars[0]); i++) {
+		struct spec_item item = { 0 }, again = { 0 };
+		struct err e = { 0 };
+		const char *canonical;
+
+		if (grammars[i].grammar(&arena, text, &item, &e) < 0)
+			continue;
+		canonical = grammars[i].is_relative ? respell(&arena, item.text) : item.text;
+		if (grammars[i].grammar(&arena, canonical, &again, &e) < 0 ||
+			!str_eq(item.text, again.text)) {
+			fprintf(stderr, "grammar %zu: '%s' is '%s', which is '%s'\n", i, text,
+				item.text, again.text ? again.text : e.text);
+			abort();
+		}
+	}
+	arena_done(&arena);
+	return 0;
+}

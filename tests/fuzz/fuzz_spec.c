@@ -1,0 +1,52 @@
+/*
+ * Bytes as a spec file, once as the project's word and once as the operator's, and as a policy.
+ * What settles is planned; a plan of ours that plan_check refuses ends the run.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "fake_host.h"
+#include "fuzz.h"
+#include "plan/plan.h"
+
+static struct spec spec; /* too large for a stack */
+
+static void try_plan(const struct host *host, struct buf *out)
+{
+	own_free struct plan *p = NULL;
+
+	plan_check_spec(&spec);
+	if (plan_build(&spec, host, &p, NULL, NULL) < 0)
+		return;
+	if (plan_check(p, p->size, NULL) < 0)
+		abort();
+	plan_print(p, out, true);
+	plan_print_json(p, out);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	own_free char *text = fuzz_text(data, size);
+	struct host host;
+
+	fake_host_init(&host);
+	for (int who = 0; who < 3; who++) {
+		own(buf) struct buf out = { .max = (size_t)1 << 24 };
+
+		spec_init(&spec);
+		if (who == 2)
+			spec_add_policy(&spec, SPEC_LAYER_USER, "policy.yaml", text, size);
+		else
+			spec_add_file(&spec, "bawn.yaml", text, size, who);
+		if (spec_settle(&spec)) {
+			spec_print_canonical(&spec, &out);
+			try_plan(&host, &out);
+		}
+		for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)
+			spec_explain(&spec, k, &out);
+		diags_print(&spec.diags, &out, true);
+		spec_done(&spec);
+	}
+	return 0;
+}

@@ -1,0 +1,395 @@
+/* Plans of specs on a machine made by hand: what is in them, and what their digest stands for. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "check.h"
+#include "fake_host.h"
+#include "is_json.h"
+#include "make_spec.h"
+#include "plan/plan.h"
+
+static struct spec spec;
+static struct host host;
+
+static void check_file(bool is_so, const char *file, int line)
+{
+	char start[120];
+
+	snprintf(start, sizeof(start), "%s", file); /* a file may be long */
+	check_that(is_so, start, __FILE__, line);
+}
+
+#define CHECK_FILE(is_so, file) check_file((is_so), (file), __LINE__)
+
+/* The plan of an operator's file on `host`; NULL where there is none. The caller frees it. */
+static struct plan *build(const char *file, struct err *e)
+{
+	struct plan *p = NULL;
+	int r = -EINVAL;
+
+	if (make_spec(&spec, file))
+		r = plan_build(&spec, &host, &p, NULL, e);
+	CHECK_FILE((r == 0) == (p != NULL), file);
+	if (p)
+		CHECK_FILE(plan_check(p, p->size, NULL) == 0, file);
+	spec_done(&spec);
+	return p;
+}
+
+static struct plan *build_good(const char *file)
+{
+	struct err e = { 0 };
+	struct plan *p = build(file, &e);
+
+	CHECK_FILE(p != NULL, file);
+	CHECK_STR(e.text, "");
+	return p;
+}
+
+/* Is there an operation of this kind with these operands? NULL: any. */
+static const struct plan_op *find(
+	const struct plan *p, enum plan_op_kind kind, const char *a, const char *b)
+{
+	for (uint32_t i = 0; p && i < p->op_count; i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+
+		if (op->kind == kind && (!a || str_eq(plan_str(p, op->a), a)) &&
+			(!b || str_eq(plan_str(p, op->b), b)))
+			return op;
+	}
+	return NULL;
+}
+
+static char *print(const struct plan *p, bool is_json_form)
+{
+	struct buf out = { .max = (size_t)1 << 22 };
+
+	if (p && is_json_form)
+		plan_print_json(p, &out);
+	else if (p)
+		plan_print(p, &out, false);
+	CHECK(!out.failed);
+	return out.data ? out.data : strdup("");
+}
+
+/* --- what is in a plan --- */
+
+static void test_default(void)
+{
+	own_free struct plan *p = build_good("version: 1\n");
+	own_free char *text = print(p, false), *json = print(p, true);
+	uint32_t late = 0;
+
+	if (!p)
+		return;
+	CHECK(p->engine == SPEC_ENGINE_NATIVE && p->is_hardened);
+	CHECK_STR(plan_str(p, p->level_reasons), "");
+	for (uint32_t i = 0; i < p->op_count; i++)
+		late += plan_ops(p)[i].kind == PLAN_NAMESPACE && i >= 7;
+	CHECK(late == 0 && find(p, PLAN_NAMESPACE, "user", NULL) == plan_ops(p));
+	CHECK(find(p, PLAN_NAMESPACE, "net", NULL) && find(p, PLAN_NETWORK, "none", NULL));
+	CHECK(find(p, PLAN_IDS, "operator", NULL) && find(p, PLAN_IDS, NULL, NULL)->n == 1000);
+	CHECK(find(p, PLAN_TMPFS, "", "/") && find(p, PLAN_DIR, "", "/home/agent"));
+	CHECK(find(p, PLAN_BIND, "/usr", "/usr")->flags == (PLAN_READ_ONLY | PLAN_NO_DEV));
+	CHECK(find(p, PLAN_SYMLINK, "usr/bin", "/bin") && !find(p, PLAN_BIND, NULL, "/sbin"));
+	CHECK(find(p, PLAN_PROJECT, "$PROJECT", "/work")->flags == (PLAN_NO_DEV | PLAN_CAPTURED));
+	CHECK(!(find(p, PLAN_PROC, "", "/proc")->flags & PLAN_SUBSET));
+	CHECK(find(p, PLAN_PROC_FILE, "", "/proc/cpuinfo"));
+	CHECK(find(p, PLAN_LANDLOCK, NULL, NULL)->n == 2);
+	CHECK(find(p, PLAN_RULE, "", "/usr")->flags == PLAN_READ_ONLY);
+	CHECK(find(p, PLAN_RULE, "", "/work")->flags == 0 && find(p, PLAN_RULE, "", "/tmp"));
+	CHECK(find(p, PLAN_LIMIT, "limits.memory", "cgroup v2")->need == PLAN_MAY);
+	CHECK(find(p, PLAN_SYSCALLS, "default", NULL) && find(p, PLAN_WORKDIR, "", "/work"));
+	CHECK(find(p, PLAN_DROP, "groups", NULL) && find(p, PLAN_DROP, "capabilities", NULL));
+	CHECK(!find(p, PLAN_PROTECT, NULL, NULL) && !find(p, PLAN_ALLOW, NULL, NULL));
+	CHECK(str_starts(text, "plan: hardened, engine native\n  spec        sha256:"));
+	CHECK(strstr(text, "\n  cow project   /work") && is_json(json));
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
+		const struct plan_promise *promise = &plan_promises(p)[g];
+
+		check_that(promise->guarantee == g && promise->is_given == (promise->need > 0),
+			plan_guarantee_defs[g].name, __FILE__, __LINE__);
+	}
+}
+
+static void test_pieces(void)
+{
+	own_free struct plan *p = build_good(
+		"version: 1\nname: audit\nfakeroot: true\ncommand: [echo, hi]\nworkdir: /work/src\n"
+		"startup_commands: [make]\nstartup_prompts: [be kind]\n"
+		"project: {mode: writable, protect: [Makefile], write_allowlist: "
+		"[$PROJECT/out/**]}\n"
+		"binds: [/srv/b:/z/b, /srv/a:/z:rw, /srv/s:/srv/sources/s]\n"
+		"env: {set: {CI: \"1\", LANG: de}, pass: [EDITOR]}\n"
+		"network: {mode: allowlist, allow: [a.org:443], host_ports: [7878], "
+		"publish: [\"80:80\"]}\n"
+		"limits: {memory: 1G, cpu: 1.5, time: 30m}\n");
+	own_free char *text = print(p, false);
+
+	if (!p)
+		return;
+	CHECK(!p->is_hardened);
+	CHECK_STR(plan_str(p, p->name), "audit");
+	CHECK_STR(plan_str(p, p->level_reasons), "fakeroot true, project.mode writable");
+	CHECK(find(p, PLAN_IDS, NULL, NULL)->n == 0);
+	CHECK(find(p, PLAN_PROJECT, NULL, "/work")->flags ==
+		(PLAN_NO_DEV | PLAN_READ_ONLY)); /* but for the part */
+	CHECK(find(p, PLAN_PROTECT, "", ".git/hooks") && find(p, PLAN_PROTECT, "", "Makefile"));
+	CHECK(find(p, PLAN_PROTECT, "", "bawn.yaml") && find(p, PLAN_PART, "", "out"));
+	/* A directory is mounted before what is mounted in it. */
+	CHECK(find(p, PLAN_BIND, "/srv/a", "/z") < find(p, PLAN_BIND, "/srv/b", "/z/b"));
+	CHECK(find(p, PLAN_BIND, NULL, "/z")->flags == PLAN_NO_DEV);
+	CHECK(find(p, PLAN_BIND, NULL, "/z/b")->flags == (PLAN_NO_DEV | PLAN_READ_ONLY));
+	CHECK(find(p, PLAN_ENV, "CI", "1") && find(p, PLAN_ENV, "LANG", "de"));
+	CHECK(!find(p, PLAN_ENV, "LANG", "C.UTF-8") && !find(p, PLAN_ENV, "EDITOR", NULL));
+	CHECK(find(p, PLAN_ENV_PASS, "EDITOR", NULL)->need == PLAN_MAY);
+	CHECK(find(p, PLAN_ENV, "BAWN_WORKDIR", "/srv/sources"));
+	CHECK(find(p, PLAN_ALLOW, "a.org:443/tls", NULL) &&
+		find(p, PLAN_HOST_PORT, "", "")->n == 7878);
+	CHECK(find(p, PLAN_PUBLISH, "127.0.0.1:80:80", NULL));
+	CHECK(find(p, PLAN_FILE, "nameserver 127.0.0.1\n", "/etc/resolv.conf"));
+	CHECK(find(p, PLAN_LIMIT, "limits.memory", NULL)->need == PLAN_MUST);
+	CHECK(find(p, PLAN_LIMIT, "limits.cpu", NULL)->n == 1500);
+	CHECK(find(p, PLAN_STARTUP, "make", NULL) && find(p, PLAN_PROMPT, "be kind", NULL));
+	CHECK(find(p, PLAN_WORKDIR, "", "/work/src") && find(p, PLAN_ARGUMENT, "echo", NULL));
+	CHECK(strstr(text, "\n  run         echo hi\n") && strstr(text, "limits.time     30m"));
+}
+
+static void test_hosts(void)
+{
+	own_free struct plan *copied = NULL, *root = NULL, *image = NULL, *shared = NULL;
+
+	fake_host_lose(&host, HOST_OVERLAY);
+	fake_host_lose(&host, HOST_PROC_SUBSET);
+	copied = build_good("version: 1\n");
+	CHECK(find(copied, PLAN_PROJECT, NULL, NULL)->flags & PLAN_COPIED);
+	CHECK(!(find(copied, PLAN_PROC, NULL, NULL)->flags & PLAN_SUBSET));
+	fake_host_init(&host);
+	host.is_root = true;
+	host.has_bash = false;
+	root = build_good("version: 1\nbinds: [/srv:/srv]\n");
+	CHECK(find(root, PLAN_IDS, "reserved", NULL));
+	CHECK(find(root, PLAN_PROJECT, NULL, NULL)->flags & PLAN_IDMAPPED);
+	CHECK(find(root, PLAN_BIND, "/srv", NULL)->flags & PLAN_IDMAPPED);
+	CHECK(find(root, PLAN_ENV, "SHELL", "/bin/sh"));
+	fake_host_init(&host);
+	image = build_good("version: 1\nroot: {image: dir:/srv/image}\n");
+	CHECK(find(image, PLAN_IMAGE, "dir:/srv/image", "/") &&
+		!find(image, PLAN_BIND, "/usr", NULL));
+	shared = build_good("version: 1\nnetwork: {mode: host}\n");
+	CHECK(!find(shared, PLAN_NAMESPACE, "net", NULL) &&
+		find(shared, PLAN_NETWORK, "host", NULL));
+}
+
+/* A limit that is promised is also set: by an operation, whatever the engine. */
+static void test_limits_are_set(void)
+{
+	static const enum plan_guarantee limits[] = { PLAN_LIMITS_MEMORY, PLAN_LIMITS_CPU,
+		PLAN_LIMITS_PIDS, PLAN_LIMITS_DISK, PLAN_LIMITS_TIME, PLAN_LIMITS_OUTPUT,
+		PLAN_LIMITS_FILES };
+	static const enum host_ability lost[] = { HOST_KVM, HOST_CGROUP_MEMORY, HOST_CGROUP_CPU,
+		HOST_CGROUP_PIDS, HOST_USERNS_PIDS };
+
+	for (enum spec_engine e = SPEC_ENGINE_NATIVE; e <= SPEC_ENGINE_LOGICAL; e++) {
+		for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
+			char file[200];
+			own_free struct plan *p = NULL;
+
+			if (i > 0)
+				fake_host_lose(&host, lost[i]);
+			snprintf(file, sizeof(file),
+				"version: 1\nengine: %s\nrelaxed: true\nlimits: {memory: 1G, cpu: "
+				"1, pids: 9, disk: 1G, time: 1m, output: 1M, files: 9}\n",
+				spec_keys[SPEC_ENGINE].choices[e]);
+			p = build_good(file);
+			for (size_t k = 0; p && k < sizeof(limits) / sizeof(limits[0]); k++) {
+				const char *name = plan_guarantee_defs[limits[k]].name;
+				char what[80];
+
+				snprintf(what, sizeof(what), "%s is set by %s without %s", name,
+					spec_keys[SPEC_ENGINE].choices[e],
+					i ? host_ability_defs[lost[i]].name : "nothing");
+				check_that(plan_promises(p)[limits[k]].is_given ==
+						   (find(p, PLAN_LIMIT, name, NULL) != NULL),
+					what, __FILE__, __LINE__);
+			}
+			fake_host_init(&host);
+		}
+	}
+}
+
+/* --- what differs, differs; what does not, does not --- */
+
+/* The operations as text: what a cage would do, without the name of the spec. */
+static char *operations(const char *file)
+{
+	own_free struct plan *p = build_good(file);
+	char *json = print(p, true), *start = strstr(json, "\"operations\":");
+
+	if (start)
+		memmove(json, start, strlen(start) + 1);
+	return json;
+}
+
+/* An empty allow-list allows nothing: its cage is not the cage of the full one. */
+static void test_narrow_lists(void)
+{
+	static const char *const rows[][2] = {
+		{ "version: 1\n", "version: 1\nproject: {write_allowlist: []}\n" },
+		{ "version: 1\n", "version: 1\nproject: {read_allowlist: []}\n" },
+		{ "version: 1\nproject: {write_allowlist: [$PROJECT/src/**]}\n",
+			"version: 1\nproject: {write_allowlist: [$PROJECT/**, "
+			"$PROJECT/src/**]}\n" },
+		{ "version: 1\nproject: {read_allowlist: [$PROJECT/src/**]}\n",
+			"version: 1\nproject: {read_allowlist: [$PROJECT/**, $PROJECT/src/**]}\n" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		own_free char *wide = operations(rows[i][0]), *narrow = operations(rows[i][1]);
+
+		CHECK_FILE(!str_eq(wide, narrow), rows[i][1]);
+	}
+}
+
+/* Specs of one canonical form are one spec: they have one plan. */
+static void test_same_spec_same_plan(void)
+{
+	static const char *const rows[][2] = {
+		{ "version: 1\nbinds: [/a:/x, /b:/y]\n", "version: 1\nbinds: [/b:/y, /a:/x:ro]\n" },
+		{ "version: 1\nenv: {set: {A: x, B: y}}\n",
+			"version: 1\nenv: {set: {B: y, A: x}}\n" },
+		{ "version: 1\nenv: {pass: [P, Q]}\n", "version: 1\nenv: {pass: [Q, P, Q]}\n" },
+		{ "version: 1\nnetwork: {mode: allowlist, allow: [a.org:1, b.org:1]}\n",
+			"version: 1\nnetwork: {mode: allowlist, allow: [b.org:1, a.org:1]}\n" },
+		{ "version: 1\nproject: {mode: writable, protect: [a, b]}\n",
+			"version: 1\nproject: {mode: writable, protect: [b, a]}\n" },
+		{ "version: 1\nproject: {write_allowlist: [$PROJECT/a, $PROJECT/b]}\n",
+			"version: 1\nproject: {write_allowlist: [$PROJECT/b, $PROJECT/a]}\n" },
+		{ "version: 1\n", "version: 1\nlimits: {memory: 8G}\n" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		own_free struct plan *a = build_good(rows[i][0]), *b = build_good(rows[i][1]);
+		char x[SHA256_HEX_SIZE] = "", y[SHA256_HEX_SIZE] = "";
+
+		if (!a || !b)
+			continue;
+		CHECK(plan_digest(a, x) == 0 && plan_digest(b, y) == 0);
+		check_that(
+			!str_eq(a->spec_digest, b->spec_digest) ||
+				(a->size == b->size && memcmp(a, b, a->size) == 0 && str_eq(x, y)),
+			rows[i][1], __FILE__, __LINE__);
+	}
+}
+
+static void test_digest(void)
+{
+	static const char base[] = "version: 1\nbinds: [/srv/a:/a]\ncommand: [x]\n";
+	static const char *const others[] = {
+		"version: 1\nbinds: [/srv/a:/b]\ncommand: [x]\n",
+		"version: 1\nbinds: [/srv/b:/a]\ncommand: [x]\n",
+		"version: 1\nbinds: [/srv/a:/a:rw]\ncommand: [x]\n",
+		"version: 1\nbinds: []\ncommand: [x]\n",
+		"version: 1\nbinds: [/srv/a:/a]\ncommand: [x, x]\n",
+		"version: 1\nbinds: [/srv/a:/a]\ncommand: [x]\nname: n\n",
+	};
+	own_free struct plan *p = build_good(base), *again = build_good(base);
+	own_free char *json = print(p, true);
+	char digest[SHA256_HEX_SIZE], other[SHA256_HEX_SIZE];
+
+	if (!p || !again)
+		return;
+	CHECK(p->size == again->size && memcmp(p, again, p->size) == 0);
+	CHECK(plan_digest(p, digest) == 0 && plan_digest(again, other) == 0);
+	CHECK_STR(other, digest);
+	sha256_hex(json, strlen(json), other); /* anyone can hash what is printed */
+	CHECK_STR(other, digest);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		own_free struct plan *q = build_good(others[i]);
+
+		CHECK(q && plan_digest(q, other) == 0 && !str_eq(other, digest));
+	}
+	plan_preflight_digest(other);
+	CHECK(find(p, PLAN_PREFLIGHT, other, NULL));
+}
+
+/* --- what cannot be planned --- */
+
+static void test_errors(void)
+{
+	struct plan_choice choice;
+	struct plan *p = NULL;
+	struct err e = { 0 };
+
+	CHECK(!build("version: 1\nbinds: [~/.ssh:/x]\n", &e) && e.kind == ERR_SPEC);
+	CHECK(make_spec(&spec, "version: 1\n"));
+	fake_host_lose(&host, HOST_LANDLOCK);
+	fake_host_lose(&host, HOST_QEMU);
+	CHECK(plan_build(&spec, &host, &p, &choice, &e) == -EOPNOTSUPP && e.kind == ERR_REFUSED);
+	CHECK(!p && choice.engine == SPEC_ENGINE_AUTO &&
+		choice.engines[SPEC_ENGINE_NATIVE].lacking == 1);
+	CHECK(plan_build(&spec, &host, &p, NULL, NULL) == -EOPNOTSUPP && !p);
+	fake_host_init(&host);
+	spec_done(&spec);
+}
+
+/* What is missing is told, the first ability of the table like any other. */
+static void test_missing_is_told(void)
+{
+	static const enum host_ability lost[] = { HOST_NS_USER, HOST_NS_IPC, HOST_LANDLOCK };
+
+	for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
+		own_free struct plan *p = NULL;
+		own_free char *text = NULL, *json = NULL;
+		char member[80];
+
+		fake_host_lose(&host, lost[i]);
+		p = build_good("version: 1\nrelaxed: true\nengine: native\n");
+		text = print(p, false);
+		json = print(p, true);
+		snprintf(member, sizeof(member), "\"missing\":\"%s\"",
+			host_ability_defs[lost[i]].name);
+		check_that(strstr(json, member) != NULL, member, __FILE__, __LINE__);
+		check_that(strstr(text, host_ability_defs[lost[i]].meaning) != NULL, member,
+			__FILE__, __LINE__);
+		fake_host_init(&host);
+	}
+}
+
+/* Sizes of the spec that fit its file fit the plan. */
+static void test_large(void)
+{
+	own(buf) struct buf file = { .max = YAML_MAX_SIZE };
+	own_free struct plan *p = NULL, *q = NULL;
+
+	buf_puts(&file, "version: 1\nbinds:\n");
+	for (int i = 0; i < 1000; i++)
+		buf_printf(&file, "- /srv/%d:/data/%d\n", i, i);
+	p = build_good(buf_text(&file));
+	CHECK(p && find(p, PLAN_BIND, "/srv/999", "/data/999"));
+	buf_done(&file);
+	buf_init(&file, YAML_MAX_SIZE);
+	buf_puts(&file, "version: 1\npreflight_allow:\n");
+	for (int i = 0; i < 4000; i++)
+		buf_printf(&file, "- /srv/some/longer/name/%d\n", i);
+	q = build_good(buf_text(&file));
+	CHECK(q && !q->is_hardened);
+}
+
+int main(void)
+{
+	fake_host_init(&host);
+	test_default();
+	test_pieces();
+	test_hosts();
+	test_limits_are_set();
+	test_narrow_lists();
+	test_same_spec_same_plan();
+	test_digest();
+	test_errors();
+	test_missing_is_told();
+	test_large();
+	return check_report();
+}

@@ -1,0 +1,78 @@
+#!/bin/sh
+# Installs the Debian packages a task needs; does nothing, and quickly, when none is missing.
+# This is the only place where packages are named.
+#
+#   tools/install-deps.sh build|test|lint|fuzz|bench
+set -eu
+
+build='gcc libc6-dev meson ninja-build pkg-config python3 libfyaml-dev libsodium-dev'
+test="$build groff-base util-linux"
+clang='clang libclang-rt-dev'
+
+# What the packages are wanted for, to ask a system that has no dpkg.
+build_tools='gcc meson ninja pkg-config python3'
+test_tools="$build_tools groff setpriv"
+
+case ${1-} in
+build) wanted=$build tools=$build_tools ;;
+test | bench) wanted=$test tools=$test_tools ;;
+lint)
+	wanted="$test $clang clang-format clang-tidy cppcheck shellcheck git"
+	tools="$test_tools clang clang-format clang-tidy cppcheck shellcheck git"
+	;;
+fuzz) wanted="$test $clang" tools="$test_tools clang" ;;
+*)
+	echo "usage: $0 build|test|lint|fuzz|bench" >&2
+	exit 2
+	;;
+esac
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+	missing=
+	for tool in $tools; do
+		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
+	done
+	for library in libfyaml libsodium; do
+		pkg-config --exists "$library" 2>/dev/null || missing="$missing $library"
+	done
+	echo "$0: this is not Debian; '$1' needs what Debian calls: $wanted" >&2
+	[ -z "$missing" ] && exit 0
+	echo "$0: please install the ones for:$missing" >&2
+	exit 1
+fi
+
+# The second letter is the state: 'i' is installed, whether wanted ('ii') or held ('hi').
+# shellcheck disable=SC2016,SC2086 # dpkg-query expands the format; the packages are words
+installed=" $(dpkg-query -W -f '${db:Status-Abbrev}${Package}\n' $wanted 2>/dev/null |
+	sed -n 's/^.i. *//p' | tr '\n' ' ')"
+missing=
+for package in $wanted; do
+	case $installed in
+	*" $package "*) ;;
+	*) missing="$missing $package" ;;
+	esac
+done
+[ -z "$missing" ] && exit 0
+
+# A fresh machine may still be busy with its own first updates: wait for the lock.
+options='-o DPkg::Lock::Timeout=300'
+command="apt-get update && apt-get install -y --no-install-recommends$missing"
+
+if [ "$(id -u)" = 0 ]; then
+	as_root() { DEBIAN_FRONTEND=noninteractive "$@"; }
+elif command -v sudo >/dev/null 2>&1; then
+	as_root() { sudo DEBIAN_FRONTEND=noninteractive "$@"; }
+else
+	echo "$0: packages are missing and installing them needs root; as root, run: $command" >&2
+	exit 1
+fi
+
+echo "installing:$missing"
+# Old lists may still do, so a failed update alone does not end the attempt.
+# shellcheck disable=SC2086 # options and packages are words
+as_root apt-get -qq $options update || echo "$0: could not update the package lists" >&2
+# shellcheck disable=SC2086
+as_root apt-get -qq $options install -y --no-install-recommends $missing || {
+	echo "$0: installing failed; what it tried, as root: $command" >&2
+	exit 1
+}

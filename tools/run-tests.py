@@ -1,0 +1,95 @@
+#!/usr/bin/env python3
+"""Runs the tests of a build folder and ends with one line: N passed, N failed, N skipped.
+
+    tools/run-tests.py BUILD [argument of `meson test`]...
+
+A test that speaks TAP counts once per case, any other counts as one. Every skip is shown with
+its reason; with CI=true in the environment a skip is a failure, for there the machine is chosen
+to be able to run everything.
+"""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+TAP_CASE = re.compile(r"^(not )?ok\b(?: *\d+)?(?: *-)? *(.*?)(?:# *(SKIP|TODO)\b *(.*))?$", re.I)
+
+
+def tap_cases(test):
+    """The (name, outcome, reason) of every TAP case a test printed; none if it speaks no TAP."""
+    lines = (test.get("stdout") or "").splitlines()
+    if not any(re.match(r"1\.\.\d+", line) for line in lines):
+        return
+    for line in lines:
+        case = TAP_CASE.match(line)
+        if not case:
+            continue
+        failed, name, directive, reason = case.groups()
+        name = f"{test['name']}: {name.strip()}"
+        if (directive or "").upper() == "SKIP":
+            yield name, "skipped", reason
+        else:
+            todo = (directive or "").upper() == "TODO"
+            yield name, "failed" if failed and not todo else "passed", ""
+
+
+def outcomes(test):
+    cases = list(tap_cases(test))
+    result = test["result"]
+    good = {"OK": "passed", "EXPECTEDFAIL": "passed", "SKIP": "skipped"}.get(result, "failed")
+    # A crash, a time-out or a wrong plan is a failure even when every case printed was fine.
+    if good == "failed" and not any(outcome == "failed" for _, outcome, _ in cases):
+        cases.append((test["name"], "failed", result.lower()))
+    if not cases:
+        said = (test.get("stdout") or test.get("stderr") or "").strip().splitlines()
+        cases.append((test["name"], good, said[-1] if said else ""))
+    return cases
+
+
+def run_meson(build, arguments):
+    """Shows what meson says as it says it, without its own closing table; returns its status."""
+    command = ["meson", "test", "-C", build, "--no-rebuild", "--print-errorlogs", *arguments]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace",
+                          env={**os.environ, "PYTHONUNBUFFERED": "1"}) as meson:
+        is_table = False
+        for line in meson.stdout:
+            is_table = is_table or re.match(r"(Summary of Failures|Ok): ", line.strip() + " ")
+            if not is_table:
+                print(line, end="", flush=True)
+    return meson.returncode
+
+
+def main():
+    build, arguments = sys.argv[1], sys.argv[2:]
+    log = os.path.join(build, "meson-logs", "testlog.json")
+    if os.path.exists(log):
+        os.remove(log)  # so that an old result can never pass for this one
+    status = run_meson(build, arguments)
+    if not os.path.exists(log):
+        sys.exit(f"{sys.argv[0]}: 'meson test' left no results in {log}")
+
+    with open(log, encoding="utf-8") as lines:
+        cases = [case for line in lines for case in outcomes(json.loads(line))]
+    skip_is = "failed" if os.environ.get("CI") == "true" else "skipped"
+    count = {"passed": 0, "failed": 0, "skipped": 0}
+    for name, outcome, reason in cases:
+        if outcome == "skipped":
+            print(f"skipped: {name}: {reason or 'no reason given'}")
+            outcome = skip_is
+        elif outcome == "failed":
+            print(f"failed: {name}")
+        count[outcome] += 1
+    # No test at all is no success, and meson may know of a failure that it did not log.
+    if not cases or (status and not count["failed"]):
+        count["failed"] += 1
+        print(f"failed: meson test ended with status {status}, {len(cases)} cases")
+    print("{passed} passed, {failed} failed, {skipped} skipped".format(**count))
+    sys.exit(1 if count["failed"] else 0)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(f"usage: {sys.argv[0]} BUILD [argument of `meson test`]...")
+    main()
