@@ -394,7 +394,7 @@ int spec_grammar_syscalls(
 {
 	if (str_eq(text, "default") || str_eq(text, "strict"))
 		return keep(arena, text, ret, e);
-	if (!strchr(text, '/') && !str_ends(text, ".json"))
+	if (!str_ends(text, ".json"))
 		return BAD(e,
 			"'%.60s' is not a system-call profile: write default, strict, or the path "
 			"of "

@@ -171,6 +171,28 @@ def a_file_elsewhere_is_the_operators(p):
 
 
 @case
+def a_file_above_or_beside_the_project_is_not_always_the_operators(p):
+    p.spec(OPENS)
+    inside, elsewhere = p.project / "sub", p.home / "elsewhere"
+    for path in (inside, elsewhere):
+        path.mkdir()
+    expect(p.run("plan", "-f", "../bawn.yaml", cwd=inside), 1, "is more than")
+    expect(p.run("plan", "--project", p.project, "-f", p.project / "bawn.yaml", cwd=elsewhere), 1, "is more than")
+    expect(p.run("plan", "-f", p.write("home/open.yaml", OPENS), cwd=inside), 0, "example.org:443")
+    p.spec(OPENS + "project: {path: sub}\n")
+    expect(p.run("plan"), 1, "is more than")
+
+
+@case
+def a_home_is_no_project(p):
+    expect(p.run("plan", cwd=p.home), 1, "would show your home with its credentials")
+    expect(p.run("plan", cwd=p.top), 1, "would show your home")
+    expect(p.run("plan", "--project", "~"), 1, "project.path")
+    spec = p.write("specs/home.yaml", "version: 1\npreflight_allow: ['~']\n")
+    expect(p.run("plan", "-f", spec, cwd=p.home), 0, "because of  preflight_allow [~]")
+
+
+@case
 def a_policy_names_its_line(p):
     p.policy("version: 1\ndefaults:\n  limits: {memory: 2G}\n")
     p.spec("version: 1\nlimits: {memory: 3G}\n")

@@ -342,7 +342,7 @@ static void test_resources(void)
 		{ "strict", "strict", NULL },
 		{ "/etc/p.json", "/etc/p.json", NULL },
 		{ "p.json", "$PROJECT/p.json", NULL },
-		{ "sub/profile", "$PROJECT/sub/profile", NULL },
+		{ "sub/profile.json", "$PROJECT/sub/profile.json", NULL },
 		{ "Default", NULL,
 			"'Default' is not a system-call profile: write default, strict, or the "
 			"path of a JSON file" },
