@@ -136,8 +136,8 @@ int spec_grammar_project(
 
 	if (r < 0)
 		return r;
-	/* "./~" is a directory of that name, and has to stay one. */
-	if (path[0] == '~' && text[0] != '~') {
+	/* "./~" and "./$x" are directories of that name, and have to stay so. */
+	if ((path[0] == '~' && text[0] != '~') || path[0] == '$') {
 		ret->text = arena_printf(arena, "./%s", path);
 		return ret->text ? 0 : NO_MEMORY(e);
 	}

@@ -128,6 +128,70 @@ static void test_goes_on(void)
 	CHECK(!read_text("*a : 1\nb: 2\n") && diags.errors > 0);
 }
 
+/* --- read right, or not at all --- */
+
+static void print_node(const struct yaml_node *n, struct buf *out)
+{
+	if (n->key)
+		buf_printf(out, "%s=", n->key->text);
+	if (n->kind == YAML_SCALAR)
+		buf_printf(out, "'%s'", n->text);
+	else
+		buf_puts(out, n->kind == YAML_MAP ? "{" : "[");
+	for (const struct yaml_node *c = n->first; c; c = c->next) {
+		print_node(c, out);
+		buf_puts(out, c->next ? " " : "");
+	}
+	if (n->kind != YAML_SCALAR)
+		buf_puts(out, n->kind == YAML_MAP ? "}" : "]");
+}
+
+/*
+ * Texts that readers of YAML are known to disagree on, slips of the parser among them, and what
+ * they mean. NULL: they mean nothing, so they must be refused.
+ */
+static void test_never_misread(void)
+{
+	static const char *const rows[][2] = {
+		/* quoted over several lines */
+		{ "a: 'x\n  y'\n", "{a='x y'}" },
+		{ "a: \"x\n\n  y\"\n", "{a='x\ny'}" },
+		{ "a: '''''\n  ?'\n", "{a=''' ?'}" },
+		{ "a: '~\n ''''\n    - y\n  #c'\n", "{a='~ '' - y #c'}" },
+		{ "a: \"\\\n       \n  \n    it's\n      a: b\"\n", "{a='\n\nit's a: b'}" },
+		/* folded */
+		{ "a: >-\n e\n\n  5\n", "{a='e\n\n 5'}" },
+		{ "a: >\n e\n\n\n  5\n\n", "{a='e\n\n\n 5\n'}" },
+		{ "a: >-\n  one\n    - x\n  two\n", "{a='one\n  - x\ntwo'}" },
+		/* as it stands */
+		{ "a: |\n  x\n\n   y\n", "{a='x\n\n y\n'}" },
+		{ "a: |1-\n    \n", "{a='   '}" },
+		{ "a: #c\n |\n - \n    {m: n}\n", "{a='- \n   {m: n}\n'}" },
+		{ "a:\n  - |\n\n  - \"\"\n", "{a=['' '']}" },
+		{ "a:\n  - |+\n  - x\n", "{a=['' 'x']}" },
+		{ "k:\n  a: |\n  b: c\n", "{k={a='' b='c'}}" },
+		{ "k:\n  a: |\n  text\n", NULL },
+		{ "k:\n b: >-\n e\n  5:\n     x\nd:\n", NULL },
+		{ "k:\n  x: |-\n  x #c\n     y\n", NULL },
+		/* a key without a word */
+		{ "a: :\n", NULL },
+		{ "a:\n  :\n", NULL },
+		{ ":\n", NULL },
+		{ "a: [:]\n", NULL },
+		{ "a: {b: c, :}\n", NULL },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct yaml_node *root = read_text(rows[i][0]);
+		own(buf) struct buf out = { .max = 1000 };
+
+		if (root && diags.errors == 0)
+			print_node(root, &out);
+		check_that(diags.errors || (rows[i][1] && str_eq(buf_text(&out), rows[i][1])),
+			rows[i][0], __FILE__, __LINE__);
+	}
+}
+
 /* What will not be shown is not looked for, and is an error all the same. */
 static void test_full(void)
 {
@@ -143,6 +207,7 @@ int main(void)
 	test_indents();
 	test_directives();
 	test_goes_on();
+	test_never_misread();
 	test_full();
 	repeat("", "", 0, "");
 	arena_done(&arena);
