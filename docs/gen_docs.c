@@ -76,10 +76,8 @@ static void print_bawn_1(void)
 	}
 	puts(".SH DESCRIPTION");
 	roff("The operator declares the wall in one YAML file, described in bawn.yaml(5). This "
-	     "version "
-	     "makes and shows the plan of a cage and says what the host can guarantee; it does not "
-	     "run "
-	     "commands yet.\n");
+	     "version makes and shows the plan of a cage and says what the host can guarantee; it "
+	     "does not run commands yet.\n");
 	for (const struct cli_command *c = cli_commands; c->name; c++) {
 		printf(".SS bawn %s\n", c->name);
 		roff(c->help);
@@ -91,23 +89,18 @@ static void print_bawn_1(void)
 	options(cli_common_options);
 	puts(".SH OPTIONS OF A SPEC");
 	paragraph("They override the spec one by one; those of a list add to it. What follows -- "
-		  "is the "
-		  "command.");
+		  "is the command.");
 	options(cli_spec_options);
 	puts(".SH EXIT STATUS");
 	paragraph("0; 1 for a negative answer (check found errors, the plan was refused, the "
-		  "doctor sees "
-		  "no hardened cage); 2 for wrong use; 125 where bawn itself failed.");
+		  "doctor sees no hardened cage); 2 for wrong use; 125 where bawn itself failed.");
 	puts(".SH ENVIRONMENT");
 	paragraph("HOME is what ~ means. XDG_CONFIG_HOME replaces ~/.config. NO_COLOR switches "
-		  "colours "
-		  "off.");
+		  "colours off.");
 	puts(".SH FILES");
 	paragraph("bawn.yaml in the current directory: the project's spec. "
-		  "~/.config/bawn/policy.yaml and "
-		  "/etc/bawn/policy.yaml: the operator's policy; each must belong to its user or "
-		  "to root "
-		  "and be writable by nobody else.");
+		  "~/.config/bawn/policy.yaml and /etc/bawn/policy.yaml: the operator's policy; "
+		  "each must belong to its user or to root and be writable by nobody else.");
 	puts(".SH SEE ALSO\n.BR bawn.yaml (5)");
 }
 
@@ -179,19 +172,16 @@ static void key_entry(const struct spec_key_def *def)
 static void print_grammar(void)
 {
 	puts(".SH NUMBERS");
-	paragraph("A size is digits and K, KB, M, MB, G, GB, T or TB, in multiples of 1024; digits "
-		  "alone "
-		  "are bytes. A duration is one or more of digits and d, h, m, s or ms, the "
-		  "largest first: "
-		  "30m, 1h30m. No sign, space, fraction or underscore.");
+	paragraph("A size is digits and K, KB, M, MB, G, GB, T or TB, in multiples of 1024; "
+		  "digits alone are bytes. A duration is one or more of digits and d, h, m, s or "
+		  "ms, the largest first: 30m, 1h30m. No sign, space, fraction or underscore.");
 	puts(".SH WHAT IS NOT YAML HERE");
-	paragraph("One UTF-8 document of maps, lists and scalars of at most 256 kB and 32 levels. "
-		  "Anchors, "
-		  "aliases, tags, merge keys, directives, duplicate keys, tabs, NULs, hidden and "
-		  "direction-changing characters and a second document are errors. Only true and "
-		  "false are "
-		  "booleans; no, off, 0777, 1_000 and 22:22 are text. An unknown key is always an "
-		  "error.");
+	paragraph(
+		"One UTF-8 document of maps, lists and scalars of at most 256 kB and 32 levels. "
+		"Anchors, aliases, tags, merge keys, directives, duplicate keys, tabs, NULs, "
+		"hidden and direction-changing characters and a second document are errors. "
+		"Only true and false are booleans; no, off, 0777, 1_000 and 22:22 are text. Text "
+		"over several lines is a block behind | or |-. An unknown key is always an error.");
 }
 
 static void print_layers(void)
@@ -199,19 +189,14 @@ static void print_layers(void)
 	puts(".SH LAYERS");
 	paragraph("Values come from the built-in defaults, /etc/bawn/policy.yaml, "
 		  "~/.config/bawn/policy.yaml, the spec file and the command line; a later layer "
-		  "replaces "
-		  "the value of an earlier one. A spec file inside the current directory is the "
-		  "project's "
-		  "own: it may only tighten. It counts as the operator's word with --trust, in a "
-		  "project "
-		  "below trusted_projects, or when it lies elsewhere and is named with -f.");
+		  "replaces the value of an earlier one. A spec file inside the current directory "
+		  "is the project's own: it may only tighten. It counts as the operator's word "
+		  "with --trust, in a project below trusted_projects, or when it lies elsewhere "
+		  "and is named with -f.");
 	paragraph("A policy is a file with version: 1 and the keys environment, trusted_projects, "
-		  "defaults "
-		  "(a map of spec keys: what every cage starts from) and project_may (a map of "
-		  "spec keys: "
-		  "the most that a project's own file may ask for; where it says nothing, the "
-		  "defaults are "
-		  "the most).");
+		  "defaults (a map of spec keys: what every cage starts from) and project_may (a "
+		  "map of spec keys: the most that a project's own file may ask for; where it "
+		  "says nothing, the defaults are the most).");
 	paragraph("bawn check --explain KEY says which layer set a value.");
 }
 
@@ -220,8 +205,8 @@ static void print_yaml_5(void)
 	title("BAWN.YAML", "5", "bawn.yaml - the spec of a cage");
 	puts(".SH DESCRIPTION");
 	roff("A spec declares what a cage contains and what it must guarantee. What it does not "
-	     "say has a "
-	     "hardened default. ~ is the operator's home, $PROJECT the project's directory.\n");
+	     "say has a hardened default. ~ is the operator's home, $PROJECT the project's "
+	     "directory.\n");
 	puts(".SH KEYS");
 	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)
 		if (spec_keys[k].tighten != SPEC_OPERATOR_ONLY)

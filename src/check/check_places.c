@@ -49,8 +49,7 @@ static void check_target(struct spec *s, const struct spec_item *item)
 		diags_say(&s->diags, is_strict ? DIAG_ERROR : DIAG_WARNING, item->at,
 			hint_place(s, to),
 			"binds: target %.200s mirrors a host: the same spec would not mean the "
-			"same "
-			"for another operator",
+			"same for another operator",
 			to);
 }
 

@@ -121,8 +121,7 @@ static void check_opt_outs(struct spec *s)
 		diags_warn(&s->diags, spec_where(s, SPEC_RELAXED),
 			"name what may be missing in allow_degraded instead",
 			"relaxed: guarantees may be missing, and the record is outside the chain "
-			"of "
-			"verification");
+			"of verification");
 	/* In production it is an error already. */
 	if (spec_choice(s, SPEC_ENGINE) == SPEC_ENGINE_LOGICAL && !is_prod)
 		diags_warn(&s->diags, spec_where(s, SPEC_ENGINE), "use engine: auto",

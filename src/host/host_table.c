@@ -44,8 +44,7 @@ const struct host_cause_def host_cause_defs[HOST_CAUSE_COUNT] = {
 		"this system keeps user namespaces from ordinary users "
 		"(kernel.unprivileged_userns_clone=0)",
 		"Ask the administrator to start bawn as root, where the command still runs under "
-		"an "
-		"unprivileged id; a spec with `engine: landlock` needs no namespaces." },
+		"an unprivileged id; a spec with `engine: landlock` needs no namespaces." },
 	[HOST_CAUSE_USERNS_MAX] = { "userns-max",
 		"the number of namespaces is limited (user.max_*_namespaces), and no more are left",
 		"Raise the one limit that is used up, in a file of its own in /etc/sysctl.d "
@@ -54,8 +53,7 @@ const struct host_cause_def host_cause_defs[HOST_CAUSE_COUNT] = {
 		"AppArmor gives user namespaces only to programs that have a profile for them "
 		"(kernel.apparmor_restrict_unprivileged_userns=1)",
 		"Give bawn its profile and leave the restriction on: put the lines `abi "
-		"<abi/4.0>,`, "
-		"`include <tunables/global>` and `profile bawn /usr/local/bin/bawn "
+		"<abi/4.0>,`, `include <tunables/global>` and `profile bawn /usr/local/bin/bawn "
 		"flags=(unconfined) { userns, }` into /etc/apparmor.d/bawn, with the path bawn is "
 		"installed at, and load it with `apparmor_parser -r /etc/apparmor.d/bawn`." },
 	[HOST_CAUSE_CONTAINER_FILTER] = { "container-filter",
@@ -78,57 +76,47 @@ const struct host_cause_def host_cause_defs[HOST_CAUSE_COUNT] = {
 	[HOST_CAUSE_FIXED_ROOT] = { "fixed-root",
 		"the root directory is a chroot or the initial ram disk, which cannot be replaced",
 		"Start bawn outside the chroot, or enter the tree with a tool that changes the "
-		"root "
-		"properly (systemd-nspawn, podman); from a ram disk, switch to a real root "
+		"root properly (systemd-nspawn, podman); from a ram disk, switch to a real root "
 		"first." },
 	[HOST_CAUSE_NO_PROC] = { "no-proc", "/proc is not there or not the kernel's",
 		"Mount it: `mount -t proc proc /proc`." },
 	[HOST_CAUSE_LANDLOCK_OFF] = { "landlock-off",
 		"Landlock is in the kernel but was not switched on at boot",
 		"Add landlock to the lsm= list of the kernel's command line (the present list is "
-		"in "
-		"/sys/kernel/security/lsm) and restart." },
+		"in /sys/kernel/security/lsm) and restart." },
 	[HOST_CAUSE_NO_DELEGATION] = { "no-delegation", "no cgroup is delegated to this user",
 		"Start bawn in a cgroup of its own: `systemd-run --user --scope -p Delegate=yes "
-		"bawn "
-		"…`; for a service, add `Delegate=yes` (systemctl edit UNIT); in a container, "
-		"mount "
-		"/sys/fs/cgroup writable." },
+		"bawn …`; for a service, add `Delegate=yes` (systemctl edit UNIT); in a "
+		"container, mount /sys/fs/cgroup writable." },
 	[HOST_CAUSE_UNDIVIDED] = { "undivided",
 		"a cgroup is delegated, but its controllers are not enabled for children",
-		"Start bawn in a cgroup below it: `systemd-run --user --scope -p Delegate=yes bawn "
-		"…`; "
-		"for a service, add `DelegateSubgroup=main` beside `Delegate=yes` and enable the "
-		"controllers in its cgroup.subtree_control." },
+		"Start bawn in a cgroup below it: `systemd-run --user --scope -p Delegate=yes "
+		"bawn …`; for a service, add `DelegateSubgroup=main` beside `Delegate=yes` and "
+		"enable the controllers in its cgroup.subtree_control." },
 	[HOST_CAUSE_NO_CGROUP] = { "no-cgroup",
 		"the cgroup controller is not mounted or not enabled",
 		"Mount it (systemd does), or enable it at boot, as with cgroup_enable=memory on "
-		"the "
-		"kernel's command line." },
+		"the kernel's command line." },
 	[HOST_CAUSE_NO_SUBIDS] = { "no-subids",
 		"newuidmap and newgidmap are missing, or this user has no range of ids",
 		"Install them (`apt-get install uidmap`) and give the user ranges: `usermod "
 		"--add-subuids 100000-165535 --add-subgids 100000-165535 USER`." },
 	[HOST_CAUSE_NO_SETUID] = { "no-setuid",
-		"programs cannot gain rights here (no_new_privs, or a file system mounted nosuid), "
-		"so "
-		"newuidmap cannot work",
+		"programs cannot gain rights here (no_new_privs, or a file system mounted "
+		"nosuid), so newuidmap cannot work",
 		"Start bawn without `NoNewPrivileges=yes` (a service) or without "
 		"`--security-opt no-new-privileges` (a container)." },
 	[HOST_CAUSE_FEW_IDS] = { "few-ids",
 		"this root is root of a user namespace that has no other id to give away",
 		"Start the outer container with a range of ids (`podman run --userns=auto`), or "
-		"start "
-		"bawn as an ordinary user." },
+		"start bawn as an ordinary user." },
 	[HOST_CAUSE_WEAK_ROOT] = { "weak-root",
 		"root was started here without the capabilities to give a process other ids",
 		"Leave this one container CAP_SETUID, CAP_SETGID and CAP_SETFCAP (`--cap-add` "
-		"after "
-		"`--cap-drop=all`), or start bawn as an ordinary user, which needs none." },
+		"after `--cap-drop=all`), or start bawn as an ordinary user, which needs none." },
 	[HOST_CAUSE_NOT_INSTALLED] = { "not-installed", "the program is not installed",
 		"Install it with the system's package manager; only /usr/local/bin, /usr/bin, "
-		"/bin, "
-		"/usr/sbin and /sbin are looked at." },
+		"/bin, /usr/sbin and /sbin are looked at." },
 	[HOST_CAUSE_NO_DEVICE] = { "no-device", "there is no /dev/kvm",
 		"Switch virtualisation on in the firmware, or nested virtualisation in the machine "
 		"that carries this one; in a container, pass `--device /dev/kvm`." },
@@ -143,8 +131,7 @@ const struct host_cause_def host_cause_defs[HOST_CAUSE_COUNT] = {
 	[HOST_CAUSE_DENIED] = { "denied",
 		"the kernel refused it, and what stands behind is not known",
 		"Look into the kernel's log and the audit log for a line of the same moment, and "
-		"at "
-		"the security modules in use (/sys/kernel/security/lsm)." },
+		"at the security modules in use (/sys/kernel/security/lsm)." },
 };
 
 /* clang-format off */

@@ -397,8 +397,7 @@ int spec_grammar_syscalls(
 	if (!str_ends(text, ".json"))
 		return BAD(e,
 			"'%.60s' is not a system-call profile: write default, strict, or the path "
-			"of "
-			"a JSON file",
+			"of a JSON file",
 			text);
 	return spec_grammar_source(arena, text, ret, e);
 }

@@ -6,6 +6,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "spec/yaml_block.h"
 #include "spec/yaml_scan.h"
 
 /* What grows while the events of one document come in. */
@@ -14,6 +15,7 @@ struct reader {
 	struct diags *diags;
 	unsigned source;
 	const char *bytes;
+	size_t size;
 	unsigned documents;
 	bool is_key_empty; /* said when its value shows where it stands */
 	int depth;
@@ -61,45 +63,6 @@ static bool out_of_memory(struct reader *r)
 
 	diags_error(r->diags, at, NULL, "not enough memory to read the file");
 	return false;
-}
-
-/* JSON's grammar of numbers, which no YAML reader sees differently. */
-static enum yaml_type classify_number(const char *p)
-{
-	enum yaml_type type = YAML_INT;
-
-	p += *p == '-';
-	if (!str_is_digit(*p) || (p[0] == '0' && str_is_digit(p[1])))
-		return YAML_TEXT;
-	p += strspn(p, "0123456789");
-	if (*p == '.') {
-		type = YAML_FLOAT;
-		p++;
-		if (!str_is_digit(*p))
-			return YAML_TEXT;
-		p += strspn(p, "0123456789");
-	}
-	if (*p == 'e' || *p == 'E') {
-		type = YAML_FLOAT;
-		p++;
-		p += *p == '+' || *p == '-';
-		if (!str_is_digit(*p))
-			return YAML_TEXT;
-		p += strspn(p, "0123456789");
-	}
-	return *p ? YAML_TEXT : type;
-}
-
-static enum yaml_type classify(const char *text)
-{
-	static const char *const nulls[] = { "", "~", "null", "Null", "NULL" };
-
-	for (size_t i = 0; i < sizeof(nulls) / sizeof(nulls[0]); i++)
-		if (str_eq(text, nulls[i]))
-			return YAML_NULL;
-	if (str_eq(text, "true") || str_eq(text, "false"))
-		return YAML_BOOL;
-	return classify_number(text);
 }
 
 /* Hangs a finished or just opened value where it belongs. */
@@ -166,12 +129,17 @@ static bool check_indent(struct reader *r, const struct yaml_node *node, bool is
 	return true;
 }
 
-/* A key without a word has no place of its own; its value's will do. */
+/* A key without a word has no place of its own; its value's will do, or its map's. */
 static bool check_empty_key(struct reader *r, struct fy_token *token)
 {
-	if (!r->is_key_empty || !token)
+	struct diag_pos at = pos_of(r, token);
+
+	if (!r->is_key_empty)
 		return true;
-	return REFUSE(r, token, "write the key before the colon", "a key is empty");
+	if (!token && r->depth)
+		at = r->open[r->depth - 1].node->at;
+	diags_error(r->diags, at, "write the key before the colon", "a key is empty");
+	return false;
 }
 
 /* A block of lines behind '|' or '>' starts where its first line does, whatever its indent. */
@@ -189,6 +157,34 @@ static bool is_quoted(struct fy_token *token)
 	return style == FYSS_SINGLE_QUOTED || style == FYSS_DOUBLE_QUOTED;
 }
 
+/*
+ * Text over several lines is where readers of YAML disagree, the parser among them: only a block
+ * behind '|' is taken, and only where a second reading sees the same in it.
+ */
+static bool check_lines(struct reader *r, struct fy_token *token, const char *text, size_t n)
+{
+	const struct fy_mark *start = token ? fy_token_start_mark(token) : NULL;
+	const struct fy_mark *end = token ? fy_token_end_mark(token) : NULL;
+	enum fy_scalar_style style = token ? fy_token_scalar_style(token) : FYSS_PLAIN;
+	size_t least = r->depth ? r->open[r->depth - 1].node->at.column : 1;
+
+	if (!start || !end)
+		return true;
+	if (style == FYSS_FOLDED)
+		return REFUSE(r, token, "write | instead of >", "folded text is not allowed");
+	if (style == FYSS_LITERAL) {
+		if (yaml_block_is_sure(r->bytes, r->size, start->input_pos, least, text, n))
+			return true;
+		return REFUSE(r, token,
+			"write '|' at the end of its line, and the text indented below it",
+			"this block of text can be read in several ways");
+	}
+	if (start->line != end->line)
+		return REFUSE(r, token, "use a block of lines after '|'",
+			"text goes on over several lines");
+	return true;
+}
+
 static bool on_scalar(struct reader *r, const struct fy_event *event)
 {
 	struct fy_token *token = event->scalar.value;
@@ -202,6 +198,8 @@ static bool on_scalar(struct reader *r, const struct fy_event *event)
 	text = token ? fy_token_get_text(token, &n) : "";
 	if (!node || !text)
 		return out_of_memory(r);
+	if (!check_lines(r, token, text, n))
+		return false;
 	if (memchr(text, '\0', n))
 		return REFUSE(r, token, NULL, "text with a NUL character is not allowed");
 	node->kind = YAML_SCALAR;
@@ -211,7 +209,7 @@ static bool on_scalar(struct reader *r, const struct fy_event *event)
 	if (!node->text)
 		return out_of_memory(r);
 	if (!token || fy_token_scalar_style(token) == FYSS_PLAIN)
-		node->type = classify(node->text);
+		node->type = yaml_type_of(node->text);
 	if (!expects_key(r))
 		return (is_block(token) || check_indent(r, node, is_quoted(token))) &&
 		       attach(r, node);
@@ -415,7 +413,9 @@ static void read_events(struct reader *r, const char *bytes, size_t n)
 const struct yaml_node *yaml_read(
 	struct arena *arena, struct diags *diags, unsigned source, const char *bytes, size_t n)
 {
-	struct reader r = { .arena = arena, .diags = diags, .source = source, .bytes = bytes };
+	struct reader r = {
+		.arena = arena, .diags = diags, .source = source, .bytes = bytes, .size = n
+	};
 	struct diag_pos whole = { .source = source };
 	size_t errors = diags->errors;
 
@@ -442,21 +442,4 @@ const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key)
 		if (v->key && str_eq(v->key->text, key))
 			return v;
 	return NULL;
-}
-
-const char *yaml_describe(const struct yaml_node *node)
-{
-	static const char *const types[] = {
-		[YAML_TEXT] = "text",
-		[YAML_NULL] = "nothing",
-		[YAML_BOOL] = "true or false",
-		[YAML_INT] = "a number",
-		[YAML_FLOAT] = "a number with a point",
-	};
-
-	if (node->kind == YAML_LIST)
-		return "a list";
-	if (node->kind == YAML_MAP)
-		return "a map";
-	return types[node->type];
 }

@@ -59,5 +59,8 @@ static inline const char *yaml_key(const struct yaml_node *value)
 /* The value of a key, or NULL. */
 const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
 
+/* What a plain scalar is. */
+enum yaml_type yaml_type_of(const char *text);
+
 /* The nodes' kinds and types as words for messages: "a list", "text", "true or false". */
 const char *yaml_describe(const struct yaml_node *node);

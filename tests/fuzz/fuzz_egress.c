@@ -4,7 +4,6 @@
  */
 #include <stdio.h>
 
-#include "base/own.h"
 #include "base/str.h"
 #include "fuzz.h"
 #include "spec/spec_grammar.h"
@@ -44,7 +43,7 @@ static const char *respell(struct arena *arena, const char *text)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	own_free char *text = fuzz_text(data, size < 4000 ? size : 4000);
+	char *text = fuzz_text(data, size < 4000 ? size : 4000);
 	struct arena arena;
 
 	arena_init(&arena, (size_t)1 << 20);
@@ -64,5 +63,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		}
 	}
 	arena_done(&arena);
+	free(text);
 	return 0;
 }

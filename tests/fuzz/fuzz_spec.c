@@ -27,7 +27,7 @@ static void try_plan(const struct host *host, struct buf *out)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	own_free char *text = fuzz_text(data, size);
+	char *text = fuzz_text(data, size);
 	struct host host;
 
 	fake_host_init(&host);
@@ -48,5 +48,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		diags_print(&spec.diags, &out, true);
 		spec_done(&spec);
 	}
+	free(text);
 	return 0;
 }

@@ -33,7 +33,7 @@ static void check_node(const struct yaml_node *node, int depth, bool in_map)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	own_free char *text = fuzz_text(data, size);
+	char *text = fuzz_text(data, size);
 	own(buf) struct buf out = { .max = (size_t)1 << 24 };
 	const struct yaml_node *root;
 	struct arena arena;
@@ -47,5 +47,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_node(root, 1, false);
 	diags_print(&diags, &out, false);
 	arena_done(&arena);
+	free(text);
 	return 0;
 }

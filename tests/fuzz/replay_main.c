@@ -29,18 +29,20 @@ int main(int argc, char **argv)
 	int passed = 0, failed = 0;
 
 	for (int i = 1; i < argc; i++) {
-		own_dir DIR *dir = opendir(argv[i]);
-		const struct dirent *entry;
+		struct dirent **names = NULL;
+		int n = scandir(argv[i], &names, NULL, alphasort);
 
-		failed += !dir;
-		while (dir && (entry = readdir(dir)) != NULL) {
-			if (entry->d_name[0] == '.')
-				continue;
-			if (replay(argv[i], entry->d_name))
-				passed++;
-			else
-				failed++;
+		failed += n < 0;
+		for (int k = 0; k < n; k++) {
+			if (names[k]->d_name[0] != '.') {
+				bool is_good = replay(argv[i], names[k]->d_name);
+
+				passed += is_good;
+				failed += !is_good;
+			}
+			free(names[k]);
 		}
+		free(names);
 	}
 	printf("%d passed, %d failed\n", passed, failed);
 	return failed || !passed;

@@ -67,8 +67,6 @@ static void test_trees(void)
 		{ "a: \"x\\ty\\u00e9\"\n", "{a=t'x\ty\xc3\xa9'}1" },
 		{ "a: 'it''s'\n", "{a=t'it's'}1" },
 		{ "a: |\n  one\n  two\n", "{a=t'one\ntwo\n'}1" },
-		{ "a: >-\n  one\n  two\n", "{a=t'one two'}1" },
-		{ "a: one\n  two\n", "{a=t'one two'}1" },
 		{ "# head\na: 1 # tail\n\n# end\n", "{a=i'1'}1" },
 		{ "a: x#y\n", "{a=t'x#y'}1" },
 		{ "---\na: 1\n...\n", "{a=i'1'}1" },
