@@ -36,6 +36,19 @@ size_t utf8_decode(const char *text, size_t n, uint32_t *ret)
 	return width;
 }
 
+size_t utf8_encode(uint32_t c, char ret[static 4])
+{
+	size_t width = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	static const unsigned leads[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+
+	if (c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	for (size_t i = width; i-- > 1; c >>= 6)
+		ret[i] = (char)(0x80 | (c & 0x3f));
+	ret[0] = (char)(leads[width] | c);
+	return width;
+}
+
 bool utf8_is_hidden(uint32_t c)
 {
 	/* Variation selectors are not among them: they follow many emoji and hide nothing. */

@@ -10,5 +10,8 @@
  */
 size_t utf8_decode(const char *text, size_t n, uint32_t *ret);
 
+/* Writes a character as bytes and returns how many; 0 where the number is no character. */
+size_t utf8_encode(uint32_t c, char ret[static 4]);
+
 /* A character that shows nothing, or changes how others show: controls, bidi, zero-width. */
 bool utf8_is_hidden(uint32_t c);

@@ -6,8 +6,8 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "spec/yaml_block.h"
 #include "spec/yaml_scan.h"
+#include "spec/yaml_text.h"
 
 /* What grows while the events of one document come in. */
 struct reader {
@@ -158,31 +158,36 @@ static bool is_quoted(struct fy_token *token)
 }
 
 /*
- * Text over several lines is where readers of YAML disagree, the parser among them: only a block
- * behind '|' is taken, and only where a second reading sees the same in it.
+ * Text over several lines is where readers of YAML disagree: only a block behind '|' is taken. And
+ * all text is taken only where a second reading sees the same in it as the parser.
  */
-static bool check_lines(struct reader *r, struct fy_token *token, const char *text, size_t n)
+static bool check_text(struct reader *r, struct fy_token *token, const char *text, size_t n)
 {
+	static const enum yaml_quote quotes[] = {
+		[FYSS_PLAIN] = YAML_PLAIN,
+		[FYSS_SINGLE_QUOTED] = YAML_SINGLE,
+		[FYSS_DOUBLE_QUOTED] = YAML_DOUBLE,
+		[FYSS_LITERAL] = YAML_BLOCK,
+	};
 	const struct fy_mark *start = token ? fy_token_start_mark(token) : NULL;
 	const struct fy_mark *end = token ? fy_token_end_mark(token) : NULL;
 	enum fy_scalar_style style = token ? fy_token_scalar_style(token) : FYSS_PLAIN;
 	size_t least = r->depth ? r->open[r->depth - 1].node->at.column : 1;
 
-	if (!start || !end)
+	if (!token)
 		return true;
 	if (style == FYSS_FOLDED)
 		return REFUSE(r, token, "write | instead of >", "folded text is not allowed");
-	if (style == FYSS_LITERAL) {
-		if (yaml_block_is_sure(r->bytes, r->size, start->input_pos, least, text, n))
-			return true;
-		return REFUSE(r, token,
-			"write '|' at the end of its line, and the text indented below it",
-			"this block of text can be read in several ways");
-	}
-	if (start->line != end->line)
+	if (style != FYSS_LITERAL && start && end && start->line != end->line)
 		return REFUSE(r, token, "use a block of lines after '|'",
 			"text goes on over several lines");
-	return true;
+	if (start && end && style >= FYSS_PLAIN && style <= FYSS_LITERAL &&
+		yaml_text_is_sure(quotes[style], r->bytes, r->size, start->input_pos,
+			end->input_pos, least, text, n))
+		return true;
+	return REFUSE(r, token,
+		"write it in a plainer way; a block has its '|' at the end of a line",
+		"this text can be read in several ways");
 }
 
 static bool on_scalar(struct reader *r, const struct fy_event *event)
@@ -198,10 +203,10 @@ static bool on_scalar(struct reader *r, const struct fy_event *event)
 	text = token ? fy_token_get_text(token, &n) : "";
 	if (!node || !text)
 		return out_of_memory(r);
-	if (!check_lines(r, token, text, n))
-		return false;
 	if (memchr(text, '\0', n))
 		return REFUSE(r, token, NULL, "text with a NUL character is not allowed");
+	if (!check_text(r, token, text, n))
+		return false;
 	node->kind = YAML_SCALAR;
 	node->at = !token && r->depth && r->open[r->depth - 1].key ? r->open[r->depth - 1].key->at
 								   : pos_of(r, token);
