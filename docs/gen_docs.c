@@ -187,12 +187,12 @@ static void print_grammar(void)
 static void print_layers(void)
 {
 	puts(".SH LAYERS");
-	paragraph("Values come from the built-in defaults, /etc/bawn/policy.yaml, "
-		  "~/.config/bawn/policy.yaml, the spec file and the command line; a later layer "
-		  "replaces the value of an earlier one. A spec file inside the current directory "
-		  "is the project's own: it may only tighten. It counts as the operator's word "
-		  "with --trust, in a project below trusted_projects, or when it lies elsewhere "
-		  "and is named with -f.");
+	paragraph(
+		"Values come from the built-in defaults, /etc/bawn/policy.yaml, "
+		"~/.config/bawn/policy.yaml, the spec file and the command line; a later layer "
+		"replaces the value of an earlier one. A spec file is the project's word, and may "
+		"only tighten, unless it is the operator's: with --trust, through standard input, "
+		"or where it really lies in ~/.config/bawn, /etc/bawn or below trusted_projects.");
 	paragraph("A policy is a file with version: 1 and the keys environment, trusted_projects, "
 		  "defaults (a map of spec keys: what every cage starts from) and project_may (a "
 		  "map of spec keys: the most that a project's own file may ask for; where it "

@@ -34,7 +34,7 @@ lint_sanitize() {
 	configure build-asan -Db_sanitize=address,undefined -Db_lundef=false \
 		-Dc_args=-fno-sanitize-recover=undefined
 	ninja --quiet -C build-asan
-	tools/run-tests.py build-asan --suite pure --timeout-multiplier 5
+	tools/run-tests.py build-asan --suite pure --suite host --timeout-multiplier 5
 }
 
 # The database of the clang build: gcc's has options that clang does not know.

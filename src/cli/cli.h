@@ -93,6 +93,12 @@ struct cli_place {
  */
 int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_place);
 
+/*
+ * Says in s->diags what only shows on this machine: paths inside the project that lead out of it,
+ * and paths that lead to credentials or to the home by another name.
+ */
+void cli_check_paths(struct spec *s, const char *here, const struct cli_place *place);
+
 /* Prints what s->diags hold, as text on stderr; nothing with --json. */
 void cli_print_diags(const struct cli *cli, const struct spec *s);
 

@@ -44,6 +44,23 @@ static int read_into(struct spec *s, int fd, const char **ret, size_t *ret_size)
 	return *ret ? 0 : -ENOMEM;
 }
 
+/* Who can write the folder can put another policy there. */
+static bool is_operators_folder(const char *path)
+{
+	char folder[PATH_MAX];
+	struct stat st;
+
+	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
+	if (stat(folder, &st) < 0 || (st.st_uid != 0 && st.st_uid != geteuid()) ||
+		st.st_mode & (S_IWGRP | S_IWOTH)) {
+		cli_complain(
+			"the folder '%s' of a policy can be written by others; run: chmod go-w '%s'",
+			folder, folder);
+		return false;
+	}
+	return true;
+}
+
 /* A policy that others can write is not the operator's. */
 static bool is_operators(int fd, const char *path)
 {
@@ -63,17 +80,19 @@ static bool is_operators(int fd, const char *path)
 			"policy '%s' can be written by others; run: chmod go-w '%s'", path, path);
 		return false;
 	}
-	return true;
+	return is_operators_folder(path);
 }
 
 static int load_policy(struct spec *s, enum spec_layer layer, const char *path)
 {
 	own_fd int fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	const char *bytes = NULL;
+	struct stat st;
 	size_t n = 0;
 	int r;
 
-	if (fd == -ENOENT || fd == -ENOTDIR)
+	/* A link that leads nowhere is a policy that cannot be read, not the lack of one. */
+	if ((fd == -ENOENT || fd == -ENOTDIR) && lstat(path, &st) < 0)
 		return CLI_OK;
 	if (fd < 0)
 		return fail_reading("policy", path, -fd);
@@ -90,91 +109,71 @@ static int load_policies(struct spec *s, const char *home)
 {
 	const char *config = getenv("XDG_CONFIG_HOME");
 	char path[PATH_MAX];
-	int status = load_policy(s, SPEC_LAYER_SYSTEM, SYSTEM_POLICY);
+	int n, status = load_policy(s, SPEC_LAYER_SYSTEM, SYSTEM_POLICY);
 
 	if (status != CLI_OK)
 		return status;
 	if (config && config[0] == '/')
-		snprintf(path, sizeof(path), "%s/bawn/policy.yaml", config);
+		n = snprintf(path, sizeof(path), "%s/bawn/policy.yaml", config);
 	else if (home)
-		snprintf(path, sizeof(path), "%s/.config/bawn/policy.yaml", home);
+		n = snprintf(path, sizeof(path), "%s/.config/bawn/policy.yaml", home);
 	else
 		return CLI_OK;
+	if (n < 0 || (size_t)n >= sizeof(path)) {
+		cli_complain("the path of the user's policy is longer than %d bytes", PATH_MAX);
+		return CLI_FAILED;
+	}
 	return load_policy(s, SPEC_LAYER_USER, path);
 }
 
-/* "~/x" of a policy against the operator's home; false where it cannot be resolved. */
+/* "~/x" against the operator's home, resolved; false where it cannot be. */
 static bool resolve_operators(const char *path, const char *home, char ret[static PATH_MAX])
 {
 	char whole[PATH_MAX];
+	int n;
 
 	if (path[0] == '~' && !home)
 		return false;
 	if (path[0] == '~')
-		snprintf(whole, sizeof(whole), "%s%s", home, path + 1);
+		n = snprintf(whole, sizeof(whole), "%s%s", home, path + 1);
 	else
-		snprintf(whole, sizeof(whole), "%s", path);
-	return realpath(whole, ret) != NULL;
+		n = snprintf(whole, sizeof(whole), "%s", path);
+	return n >= 0 && (size_t)n < sizeof(whole) && realpath(whole, ret) != NULL;
 }
 
-static bool is_trusted_project(const struct spec *s, const char *here, const char *home)
+static bool lies_in(const char *file, const char *folder, const char *home)
 {
-	for (enum spec_layer layer = SPEC_LAYER_SYSTEM; layer <= SPEC_LAYER_USER; layer++) {
-		const struct spec_value *v = &s->layers[layer].v[SPEC_TRUSTED_PROJECTS];
-		char trusted[PATH_MAX];
+	char real[PATH_MAX];
 
-		for (size_t i = 0; i < v->count; i++)
-			if (resolve_operators(v->items[i].text, home, trusted) &&
-				str_path_within(here, trusted))
-				return true;
-	}
-	return false;
-}
-
-/* Could whoever wrote the project have written a file in this folder? Ours is `home`'s owner. */
-static bool is_projects_folder(const char *folder, const char *project, const char *home)
-{
-	if (str_path_within(folder, project))
-		return true;
-	/* A folder above the project belongs to it, unless it is so far up that it is ours. */
-	return str_path_within(project, folder) && !str_eq(folder, "/") &&
-	       !(home && str_path_within(home, folder));
-}
-
-/* Does the path, or what it leads to through links, lie where the project's author writes? */
-static bool is_projects(const char *path, const char *project, const char *home)
-{
-	char real[PATH_MAX], folder[PATH_MAX], named[PATH_MAX];
-	const char *slash = strrchr(path, '/');
-	char *end;
-
-	if (!slash || (size_t)(slash - path) + 2 > sizeof(named))
-		return true;
-	snprintf(named, sizeof(named), "%.*s", (int)(slash - path + 1), path);
-	if (!realpath(path, real) || !realpath(named, folder))
-		return true;
-	end = strrchr(real, '/');
-	*(end == real ? end + 1 : end) = '\0';
-	return is_projects_folder(real, project, home) || is_projects_folder(folder, project, home);
+	return resolve_operators(folder, home, real) && !str_eq(file, real) &&
+	       str_path_within(file, real);
 }
 
 /*
- * Whose word the file is: the operator's if it was named and lies away from the project and from
- * the current directory, or if it is trusted; the project's otherwise.
+ * Whose word the open file is: the operator's if it really lies in a folder of bawn's policies or
+ * of a trusted project. Everywhere else somebody else may have written it. Decided by the open
+ * descriptor, so that no link and no rename comes in between, and by nothing that the file says.
  */
-static bool is_operators_word(const struct cli *cli, const struct spec *s, const char *here,
-	const struct cli_place *place)
+static bool is_operators_file(const struct spec *s, int fd, const char *home)
 {
-	const char *path = cli_value(cli, "file");
+	char link[64], file[PATH_MAX];
+	ssize_t n;
 
-	if (cli_value(cli, "trust") ||
-		(*place->project && is_trusted_project(s, place->project, place->home)))
-		return true;
-	if (!path)
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, file, sizeof(file) - 1);
+	if (n <= 0 || file[0] != '/')
 		return false;
-	/* What comes through a pipe comes from whoever typed the command. */
-	return str_eq(path, "-") || (!is_projects(path, here, place->home) &&
-					    !is_projects(path, place->project, place->home));
+	file[n] = '\0';
+	if (lies_in(file, "/etc/bawn", home) || lies_in(file, "~/.config/bawn", home))
+		return true;
+	for (enum spec_layer layer = SPEC_LAYER_SYSTEM; layer <= SPEC_LAYER_USER; layer++) {
+		const struct spec_value *v = &s->layers[layer].v[SPEC_TRUSTED_PROJECTS];
+
+		for (size_t i = 0; i < v->count; i++)
+			if (lies_in(file, v->items[i].text, home))
+				return true;
+	}
+	return false;
 }
 
 /* The file a project brings along may be anything; one that is named may be a pipe. */
@@ -196,11 +195,12 @@ static int open_spec(const char *named)
 	return take_fd(&fd);
 }
 
-static int load_file(const struct cli *cli, struct spec *s)
+static int load_file(const struct cli *cli, struct spec *s, const char *home)
 {
 	const char *named = cli_value(cli, "file"), *path = named ? named : SPEC_FILE,
 		   *bytes = NULL;
 	own_fd int fd = open_spec(named);
+	bool is_trusted;
 	size_t n = 0;
 	int r;
 
@@ -212,10 +212,12 @@ static int load_file(const struct cli *cli, struct spec *s)
 	}
 	if (fd < 0)
 		return fail_reading("spec", path, -fd);
+	/* What comes through a pipe comes from whoever typed the command. */
+	is_trusted = cli_value(cli, "trust") || str_eq(path, "-") || is_operators_file(s, fd, home);
 	r = read_into(s, fd, &bytes, &n);
 	if (r < 0)
 		return fail_reading("spec", path, -r);
-	spec_add_file(s, str_eq(path, "-") ? "standard input" : path, bytes, n, false);
+	spec_add_file(s, str_eq(path, "-") ? "standard input" : path, bytes, n, is_trusted);
 	return CLI_OK;
 }
 
@@ -296,25 +298,6 @@ static int find_project(const struct spec *s, const char *here, struct cli_place
 	return r;
 }
 
-/* The home itself, or what holds it, is no project: every key and token would be in the cage. */
-static int check_project(struct spec *s, const struct cli_place *place)
-{
-	const struct spec_value *allowed = spec_list(s, SPEC_PREFLIGHT_ALLOW);
-	char home[PATH_MAX];
-
-	if (!place->home || !realpath(place->home, home) || !str_path_within(home, place->project))
-		return CLI_OK;
-	for (size_t i = 0; i < allowed->count; i++)
-		if (str_eq(allowed->items[i].text, "~") ||
-			str_eq(allowed->items[i].text, place->project))
-			return CLI_OK;
-	diags_error(&s->diags, spec_where(s, SPEC_PROJECT_PATH),
-		"start bawn in the project's own directory; if it is meant: preflight_allow: "
-		"[\"~\"]",
-		"project.path: %s would show your home with its credentials", place->project);
-	return CLI_NO;
-}
-
 static void print_diags(const struct spec *s, bool color)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
@@ -344,23 +327,21 @@ int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_p
 	}
 	status = load_policies(s, ret_place->home);
 	if (status == CLI_OK)
-		status = load_file(cli, s);
+		status = load_file(cli, s, ret_place->home);
 	if (status != CLI_OK)
 		return status;
 	add_options(cli, s, here);
-	/* The project is needed to say whose word the file is, and the word to settle the rest. */
-	spec_merge(s);
-	found = find_project(s, here, ret_place);
-	s->is_file_trusted = is_operators_word(cli, s, here, ret_place);
 	if (!spec_settle(s))
 		return CLI_NO;
+	found = find_project(s, here, ret_place);
 	if (found < 0) {
 		cli_complain("cannot use the project '%s' (%s): %s",
 			spec_text(s, SPEC_PROJECT_PATH),
 			diags_where(&s->diags, spec_where(s, SPEC_PROJECT_PATH)), strerror(-found));
 		return CLI_FAILED;
 	}
-	return check_project(s, ret_place);
+	cli_check_paths(s, here, ret_place);
+	return s->diags.errors ? CLI_NO : CLI_OK;
 }
 
 int cli_probe(const struct cli *cli, struct host *ret)

@@ -7,7 +7,7 @@
 /* Options follow docker's names where docker has one. */
 const struct cli_option cli_spec_options[] = {
 	{ "file", 'f', "FILE", SPEC_KEY_COUNT, NULL, "the spec; bawn.yaml here if there is one" },
-	{ "trust", 0, NULL, SPEC_KEY_COUNT, NULL, "take the project's own spec file as your word" },
+	{ "trust", 0, NULL, SPEC_KEY_COUNT, NULL, "take the spec file as your own word" },
 	{ "project", 0, "DIR", SPEC_PROJECT_PATH, NULL, "the project; the current directory" },
 	{ "read-only", 0, NULL, SPEC_PROJECT_MODE, "read_only", "the project cannot be written" },
 	{ "write", 0, NULL, SPEC_PROJECT_MODE, "writable", "writes reach the project at once" },

@@ -87,6 +87,11 @@ int cmd_check(struct cli *cli)
 
 	if (cli_value(cli, "schema"))
 		return print_schema();
+	if (cli->word_count && !cli->has_dashes) {
+		cli_complain("check takes no '%s'; to check that file: bawn check -f %s",
+			cli->words[0], cli->words[0]);
+		return CLI_MISUSE;
+	}
 	status = cli_load_spec(cli, &s, &place);
 	if (status == CLI_OK && cli_value(cli, "explain")) {
 		status = explain(cli, &s);

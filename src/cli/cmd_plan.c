@@ -1,4 +1,5 @@
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/file.h"
 #include "base/own.h"
@@ -43,7 +44,7 @@ static int refuse(const struct cli *cli, const struct spec *s, const struct host
 	return e->kind == ERR_SYS ? CLI_FAILED : CLI_NO;
 }
 
-static int show(const struct cli *cli, const struct plan *p)
+static int show(const struct cli *cli, const struct plan *p, const struct cli_place *place)
 {
 	own(buf) struct buf out = { .max = 8 * PLAN_MAX_SIZE };
 	char digest[SHA256_HEX_SIZE] = "";
@@ -56,6 +57,10 @@ static int show(const struct cli *cli, const struct plan *p)
 		plan_print_json(p, &out);
 	} else {
 		plan_print(p, &out, cli->has_color);
+		/* Not part of the plan, which is the same for every operator. */
+		buf_puts(&out, "\n$PROJECT is ");
+		buf_add_visible(&out, place->project, strlen(place->project));
+		buf_putc(&out, '\n');
 	}
 	return cli_write(&out, CLI_OK);
 }
@@ -79,7 +84,7 @@ int cmd_plan(struct cli *cli)
 			status = refuse(cli, &s, &h, &choice, &e);
 		} else {
 			cli_print_diags(cli, &s);
-			status = show(cli, p);
+			status = show(cli, p, &place);
 		}
 	}
 	spec_done(&s);

@@ -113,6 +113,19 @@ static bool ends_hardened(const struct spec *s, enum spec_key key)
 
 #define MANY 20 /* entries of a list that are not named one by one */
 
+static void print_reason(enum spec_key key, const struct spec_value *v, struct buf *reasons)
+{
+	size_t n = 0;
+	own_free const struct spec_item **items = spec_ordered(key, v, &n);
+
+	if (!items)
+		reasons->failed = true;
+	if (n > MANY)
+		buf_printf(reasons, "(%zu entries)", n);
+	else
+		spec_print_value(key, v, reasons);
+}
+
 /* Hardened, or the values that make it custom. */
 static bool judge_level(const struct spec *s, struct buf *reasons)
 {
@@ -122,10 +135,7 @@ static bool judge_level(const struct spec *s, struct buf *reasons)
 		if (!ends_hardened(s, k))
 			continue;
 		buf_printf(reasons, "%s%s ", is_hardened ? "" : ", ", spec_keys[k].path);
-		if (s->settled.v[k].count > MANY)
-			buf_printf(reasons, "(%zu entries)", s->settled.v[k].count);
-		else
-			spec_print_value(k, &s->settled.v[k], reasons);
+		print_reason(k, &s->settled.v[k], reasons);
 		is_hardened = false;
 	}
 	return is_hardened;

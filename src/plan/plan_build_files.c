@@ -29,7 +29,9 @@ static void add_system(struct plan_builder *b)
 	const char *image = spec_text(b->spec, SPEC_ROOT_IMAGE);
 
 	if (!str_eq(image, "host")) {
-		plan_add(b, PLAN_IMAGE, image, "/", PLAN_OP(.flags = PLAN_READ_ONLY));
+		plan_add(b, PLAN_IMAGE, image, "/",
+			PLAN_OP(.flags = PLAN_READ_ONLY,
+				.n = spec_number(b->spec, SPEC_LIMITS_DISK)));
 		return;
 	}
 	plan_add(b, PLAN_TMPFS, "", "/",
@@ -252,31 +254,52 @@ static void add_project(struct plan_builder *b)
 	add_protected(b);
 }
 
+bool plan_is_protected(const struct spec *s, const char *path)
+{
+	const struct spec_value *more = spec_list(s, SPEC_PROJECT_PROTECT);
+
+	if (!*path)
+		return true;
+	for (size_t i = 0; i < sizeof(protected_paths) / sizeof(protected_paths[0]); i++)
+		if (str_path_within(path, protected_paths[i]) ||
+			str_path_within(protected_paths[i], path))
+			return true;
+	for (size_t i = 0; i < more->count; i++)
+		if (str_path_within(path, more->items[i].text) ||
+			str_path_within(more->items[i].text, path))
+			return true;
+	return false;
+}
+
 /* --- binds --- */
 
 static int compare_targets(const void *a, const void *b)
 {
 	const struct spec_item *x = *(const struct spec_item *const *)a;
 	const struct spec_item *y = *(const struct spec_item *const *)b;
+	int order = strcmp(x->bind.to, y->bind.to);
 
-	return strcmp(x->bind.to, y->bind.to);
+	return order ? order : strcmp(x->text, y->text);
 }
 
-/* Sorted by target, so that a directory is mounted before what is mounted in it. */
+const struct spec_item **plan_sorted_binds(const struct spec *s, size_t *ret_count)
+{
+	const struct spec_item **sorted =
+		spec_ordered(SPEC_BINDS, spec_list(s, SPEC_BINDS), ret_count);
+
+	if (sorted)
+		qsort(sorted, *ret_count, sizeof(const struct spec_item *), compare_targets);
+	return sorted;
+}
+
 static void add_binds(struct plan_builder *b)
 {
-	const struct spec_value *binds = spec_list(b->spec, SPEC_BINDS);
-	own_free const struct spec_item **sorted =
-		calloc(binds->count + 1, sizeof(const struct spec_item *));
+	size_t n = 0;
+	own_free const struct spec_item **sorted = plan_sorted_binds(b->spec, &n);
 
-	if (!sorted) {
+	if (!sorted)
 		b->ops.failed = true;
-		return;
-	}
-	for (size_t i = 0; i < binds->count; i++)
-		sorted[i] = &binds->items[i];
-	qsort(sorted, binds->count, sizeof(sorted[0]), compare_targets);
-	for (size_t i = 0; i < binds->count; i++) {
+	for (size_t i = 0; sorted && i < n; i++) {
 		const struct spec_bind *bind = &sorted[i]->bind;
 		uint16_t flags = bind->is_writable ? PLAN_NO_DEV : READ_ONLY_TREE;
 

@@ -1,5 +1,6 @@
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/own.h"
 #include "base/str.h"
@@ -7,23 +8,9 @@
 
 /* --- environment: built from nothing --- */
 
-static void add_env(struct plan_builder *b, const char *name, const char *value)
+static void add_env(struct plan_builder *b, const char *name, const char *value, uint16_t flags)
 {
-	plan_add(b, PLAN_ENV, name, value, PLAN_OP());
-}
-
-static bool is_set_by_spec(const struct spec *s, const char *name)
-{
-	const struct spec_value *set = spec_list(s, SPEC_ENV_SET),
-				*pass = spec_list(s, SPEC_ENV_PASS);
-
-	for (size_t i = 0; i < set->count; i++)
-		if (str_eq(set->items[i].var.name, name))
-			return true;
-	for (size_t i = 0; i < pass->count; i++)
-		if (str_eq(pass->items[i].text, name))
-			return true;
-	return false;
+	plan_add(b, PLAN_ENV, name, value, PLAN_OP(.flags = flags));
 }
 
 /* S-09: sources bound for reading have one well-known place. */
@@ -46,7 +33,7 @@ static void add_settings(struct plan_builder *b)
 	if (!set)
 		b->ops.failed = true;
 	for (size_t i = 0; set && i < n; i++)
-		add_env(b, set[i]->var.name, set[i]->var.value);
+		add_env(b, set[i]->var.name, set[i]->var.value, 0);
 }
 
 static void add_environment(struct plan_builder *b)
@@ -70,11 +57,12 @@ static void add_environment(struct plan_builder *b)
 		{ "USER", user },
 	};
 
+	/* All of them, also those that a declared one replaces for the command: see PLAN_PREFLIGHT.
+	 */
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if (!is_set_by_spec(s, own[i].name))
-			add_env(b, own[i].name, own[i].value);
+		add_env(b, own[i].name, own[i].value, PLAN_OWN);
 	if (has_sources(s))
-		add_env(b, "BAWN_WORKDIR", "/srv/sources");
+		add_env(b, "BAWN_WORKDIR", "/srv/sources", PLAN_OWN);
 	add_settings(b);
 	plan_add_entries(b, SPEC_ENV_PASS, PLAN_ENV_PASS, PLAN_OP_NEED(PLAN_MAY));
 }
@@ -117,29 +105,29 @@ static const char *cgroup_or(
 	return b->host->cgroup_version == 2 ? "cgroup v2" : "cgroup v1";
 }
 
+/* By what a limit holds; NULL: by nothing here. */
+static const char *limit_by(const struct plan_builder *b, enum plan_guarantee g)
+{
+	if (g == PLAN_LIMITS_MEMORY)
+		return cgroup_or(b, HOST_CGROUP_MEMORY, NULL);
+	if (g == PLAN_LIMITS_CPU)
+		return cgroup_or(b, HOST_CGROUP_CPU, NULL);
+	if (g == PLAN_LIMITS_PIDS)
+		return cgroup_or(b, HOST_CGROUP_PIDS, "user namespace");
+	if (g == PLAN_LIMITS_DISK)
+		return "file system";
+	return g == PLAN_LIMITS_FILES ? "rlimit" : "keeper";
+}
+
 static void add_limits(struct plan_builder *b)
 {
-	const struct {
-		enum plan_guarantee guarantee;
-		enum spec_key key;
-		const char *by;
-	} limits[] = {
-		{ PLAN_LIMITS_MEMORY, SPEC_LIMITS_MEMORY, cgroup_or(b, HOST_CGROUP_MEMORY, NULL) },
-		{ PLAN_LIMITS_CPU, SPEC_LIMITS_CPU, cgroup_or(b, HOST_CGROUP_CPU, NULL) },
-		{ PLAN_LIMITS_PIDS, SPEC_LIMITS_PIDS,
-			cgroup_or(b, HOST_CGROUP_PIDS, "user namespace") },
-		{ PLAN_LIMITS_DISK, SPEC_LIMITS_DISK, "file system" },
-		{ PLAN_LIMITS_TIME, SPEC_LIMITS_TIME, "keeper" },
-		{ PLAN_LIMITS_OUTPUT, SPEC_LIMITS_OUTPUT, "keeper" },
-		{ PLAN_LIMITS_FILES, SPEC_LIMITS_FILES, "rlimit" },
-	};
+	for (size_t i = 0; i < PLAN_LIMIT_COUNT; i++) {
+		enum plan_guarantee g = plan_limits[i].guarantee;
+		uint64_t n = spec_number(b->spec, plan_limits[i].key);
+		const char *by = limit_by(b, g);
 
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		enum plan_guarantee g = limits[i].guarantee;
-		uint64_t n = spec_number(b->spec, limits[i].key);
-
-		if (n && limits[i].by && b->choice->engines[b->engine].verdicts[g].can)
-			plan_add(b, PLAN_LIMIT, plan_guarantee_defs[g].name, limits[i].by,
+		if (n && by && b->choice->engines[b->engine].verdicts[g].can)
+			plan_add(b, PLAN_LIMIT, plan_guarantee_defs[g].name, by,
 				PLAN_OP_NEED(b->choice->demands[g].need, .n = n));
 	}
 }
@@ -161,6 +149,40 @@ static void add_drops(struct plan_builder *b)
 		plan_add(b, PLAN_DROP, drops[i], "", PLAN_OP());
 }
 
+static void add_rule(struct plan_builder *b, const char *path, uint16_t flags)
+{
+	plan_add(b, PLAN_RULE, "", path, PLAN_OP(.flags = flags));
+}
+
+/*
+ * What Landlock opens of the project, seen at `place`: all of it, or its parts. Rules only add
+ * up, so what is less than the whole is opened piece by piece, and a protected path cannot be
+ * taken out again: that rests on the mounts.
+ */
+static void add_rules_of_project(struct plan_builder *b, const char *place, bool is_writable)
+{
+	size_t count = b->ops.len / sizeof(struct plan_op);
+	const struct plan_op *ops = (const struct plan_op *)(const void *)b->ops.data;
+	uint16_t whole = is_writable ? 0 : PLAN_READ_ONLY;
+	struct plan_op project = { 0 };
+
+	for (size_t i = 0; i < count; i++)
+		if (ops[i].kind == PLAN_PROJECT)
+			project = ops[i];
+	if (project.flags & PLAN_READ_ONLY)
+		whole = PLAN_READ_ONLY;
+	add_rule(b, place, project.flags & PLAN_PARTS ? PLAN_LIST : whole);
+	for (size_t i = 0; i < count && !b->ops.failed && !b->strings.failed; i++) {
+		struct plan_op op = ((const struct plan_op *)(const void *)b->ops.data)[i];
+		const char *path = op.kind == PLAN_PART ? arena_printf(&b->spec->arena, "%s/%s",
+								  place, b->strings.data + op.b)
+							: NULL;
+
+		if (path)
+			add_rule(b, path, is_writable ? op.flags & PLAN_READ_ONLY : PLAN_READ_ONLY);
+	}
+}
+
 /*
  * Without a tree of its own, the cage is the host's tree seen through Landlock: the system and
  * the binds' sources as they are, and the project, which only mode: writable lets be written.
@@ -170,53 +192,48 @@ static void add_rules_of_host(struct plan_builder *b)
 	static const char *const devices[] = { "/dev/full", "/dev/null", "/dev/random",
 		"/dev/urandom", "/dev/zero" };
 	const struct spec_value *binds = spec_list(b->spec, SPEC_BINDS);
-	bool is_writable = spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE;
 
 	for (size_t i = 0; i < HOST_SYSTEM_COUNT; i++)
 		if (b->host->system[i].kind == HOST_PATH_DIR ||
 			b->host->system[i].kind == HOST_PATH_FILE)
-			plan_add(b, PLAN_RULE, "", host_system_paths[i],
-				PLAN_OP(.flags = PLAN_READ_ONLY));
+			add_rule(b, host_system_paths[i], PLAN_READ_ONLY);
 	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
-		plan_add(b, PLAN_RULE, "", devices[i], PLAN_OP(.flags = PLAN_NO_EXEC));
-	plan_add(b, PLAN_RULE, "", "$PROJECT", PLAN_OP(.flags = is_writable ? 0 : PLAN_READ_ONLY));
-	for (size_t i = 0; i < binds->count; i++) {
-		const struct spec_bind *bind = &binds->items[i].bind;
-
-		plan_add(b, PLAN_RULE, "", bind->from,
-			PLAN_OP(.flags = bind->is_writable ? 0 : PLAN_READ_ONLY));
-	}
+		add_rule(b, devices[i], PLAN_NO_EXEC);
+	add_rules_of_project(
+		b, "$PROJECT", spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE);
+	for (size_t i = 0; i < binds->count; i++)
+		add_rule(b, binds->items[i].bind.from,
+			binds->items[i].bind.is_writable ? 0 : PLAN_READ_ONLY);
 }
 
 /*
- * Landlock says the same as the mounts, by another mechanism: made from them, so they agree.
- * Rules only add up, so the root opens no more than its names, and each mount opens itself.
+ * Landlock says the same as the mounts, by another mechanism: made from them, so they agree. The
+ * root opens no more than its names, and each mount opens itself.
  */
 static void add_rules_of_tree(struct plan_builder *b)
 {
 	size_t count = b->ops.len / sizeof(struct plan_op);
 
 	for (size_t i = 0; i < count && !b->ops.failed && !b->strings.failed; i++) {
-		/* Copied: adding an operation may move them all. */
+		/* Copied: adding an operation may move them all, and their strings. */
 		struct plan_op op = ((const struct plan_op *)(const void *)b->ops.data)[i];
-		bool is_root = str_eq(b->strings.data + op.b, "/");
+		const char *path = arena_copy(
+			&b->spec->arena, b->strings.data + op.b, strlen(b->strings.data + op.b));
 		bool is_device = op.kind == PLAN_DEVICE || op.kind == PLAN_DEVPTS;
 		bool is_tree = op.kind == PLAN_TMPFS || op.kind == PLAN_BIND ||
-			       op.kind == PLAN_PROC || op.kind == PLAN_PROJECT ||
-			       op.kind == PLAN_IMAGE || op.kind == PLAN_DIR;
+			       op.kind == PLAN_PROC || op.kind == PLAN_DIR || op.kind == PLAN_IMAGE;
 
-		if (!is_tree && !is_device)
-			continue;
-		op.flags &= PLAN_READ_ONLY | PLAN_NO_EXEC;
-		if (is_device)
-			op.flags = PLAN_NO_EXEC;
-		if (is_root)
-			op.flags = op.kind == PLAN_IMAGE ? PLAN_READ_ONLY : PLAN_LIST;
-		op.kind = PLAN_RULE;
-		op.need = PLAN_MUST;
-		op.a = 0;
-		op.n = op.mode = 0;
-		buf_add(&b->ops, &op, sizeof(op));
+		if (!path)
+			b->ops.failed = true;
+		else if (op.kind == PLAN_PROJECT)
+			add_rules_of_project(b, path,
+				spec_choice(b->spec, SPEC_PROJECT_MODE) != SPEC_MODE_READ_ONLY);
+		else if (is_device)
+			add_rule(b, path, PLAN_NO_EXEC);
+		else if (is_tree && str_eq(path, "/"))
+			add_rule(b, path, op.kind == PLAN_IMAGE ? PLAN_READ_ONLY : PLAN_LIST);
+		else if (is_tree)
+			add_rule(b, path, op.flags & (PLAN_READ_ONLY | PLAN_NO_EXEC));
 	}
 }
 

@@ -35,5 +35,11 @@ void plan_build_command(struct plan_builder *b);
 /* The directory of a pattern that ends with two stars; the pattern itself if it does not. */
 const char *plan_pattern_base(struct spec *s, const char *pattern);
 
+/* The binds by target, so that a directory comes before what is in it. The caller frees. */
+const struct spec_item **plan_sorted_binds(const struct spec *s, size_t *ret_count);
+
+/* Is a path of the project protected, in or above something protected? "" is the project. */
+bool plan_is_protected(const struct spec *s, const char *path);
+
 /* Where the project is for the command: in the cage, or where it always was. */
 const char *plan_project_place(const struct spec *s, enum spec_engine engine);

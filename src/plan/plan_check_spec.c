@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/own.h"
 #include "base/str.h"
 #include "plan/plan_builder.h"
 
@@ -49,10 +50,9 @@ static const char *credentials_of(const char *from)
 /* Places the cage makes itself, or that belong to the read-only system; NULL where `to` is free. */
 static const char *reserved(const char *to)
 {
-	static const char *const trees[] = { "/boot", "/dev", "/proc", "/sys" };
-	static const char *const places[] = { "/etc", "/etc/passwd", "/etc/group", "/etc/hosts",
-		"/etc/hostname", "/etc/resolv.conf", "/etc/nsswitch.conf", "/etc/mtab", "/home",
-		"/home/agent", "/tmp", "/var", "/var/tmp", "/run", "/run/shm" };
+	static const char *const trees[] = { "/boot", "/dev", "/etc", "/proc", "/sys" };
+	static const char *const places[] = { "/home", "/home/agent", "/tmp", "/var", "/var/tmp",
+		"/run", "/run/shm" };
 
 	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++)
 		if (str_path_within(to, trees[i]))
@@ -76,23 +76,29 @@ static const char *home_form(struct spec *s, const char *from)
 	return n ? arena_printf(&s->arena, "~%s", from + n) : from;
 }
 
+const char *plan_leak_of(struct spec *s, const char *from)
+{
+	const char *home = home_form(s, from), *leak = credentials_of(home ? home : from);
+
+	if (is_host_itself(from))
+		return "would show the host itself";
+	if (!leak)
+		return NULL;
+	if (str_path_within(home ? home : from, leak))
+		return "holds credentials";
+	return arena_printf(&s->arena, "would show the credentials in %s", leak);
+}
+
 /* Would a path of the host, seen in the cage, show more than anyone means to show? */
 static void check_leak(struct spec *s, enum spec_key key, const char *from, struct diag_pos at)
 {
-	const char *home = home_form(s, from), *leak = credentials_of(home ? home : from), *hint;
-	const char *path = spec_keys[key].path;
+	const char *leak = plan_leak_of(s, from);
 
-	if ((!leak && !is_host_itself(from)) || is_acknowledged(s, from))
-		return;
-	hint = arena_printf(
-		&s->arena, "if it is meant, acknowledge it: preflight_allow: [%s]", from);
-	if (is_host_itself(from))
-		diags_error(&s->diags, at, hint, "%s: %s would show the host itself", path, from);
-	else if (str_path_within(home, leak))
-		diags_error(&s->diags, at, hint, "%s: %s holds credentials", path, from);
-	else
-		diags_error(&s->diags, at, hint, "%s: %s would show the credentials in %s", path,
-			from, leak);
+	if (leak && !is_acknowledged(s, from))
+		diags_error(&s->diags, at,
+			arena_printf(&s->arena,
+				"if it is meant, acknowledge it: preflight_allow: [%s]", from),
+			"%s: %s %s", spec_keys[key].path, from, leak);
 }
 
 /* False, and said, where the place is taken. */
@@ -144,33 +150,38 @@ static void check_other_paths(struct spec *s)
 		spec_where(s, SPEC_PROJECT_AT));
 }
 
-static int compare_targets(const void *a, const void *b)
-{
-	const struct spec_item *x = *(const struct spec_item *const *)a;
-	const struct spec_item *y = *(const struct spec_item *const *)b;
-	int order = strcmp(x->bind.to, y->bind.to);
-
-	return order ? order : x < y ? -1 : 1;
-}
-
 static void check_targets(struct spec *s)
 {
-	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
-	const struct spec_item **sorted =
-		arena_array(&s->arena, binds->count + 1, sizeof(const struct spec_item *));
+	size_t n = 0;
+	own_free const struct spec_item **sorted = plan_sorted_binds(s, &n);
 
-	if (!sorted) {
-		diags_error(&s->diags, binds->at, NULL, "binds: not enough memory to check them");
-		return;
-	}
-	for (size_t i = 0; i < binds->count; i++)
-		sorted[i] = &binds->items[i];
-	qsort(sorted, binds->count, sizeof(sorted[0]), compare_targets);
-	for (size_t i = 1; i < binds->count; i++)
+	if (!sorted)
+		diags_error(&s->diags, spec_where(s, SPEC_BINDS), NULL,
+			"binds: not enough memory to check them");
+	for (size_t i = 1; sorted && i < n; i++)
 		if (str_eq(sorted[i]->bind.to, sorted[i - 1]->bind.to))
 			diags_error(&s->diags, sorted[i]->at, NULL,
 				"binds: target %s is already taken at %s", sorted[i]->bind.to,
 				diags_where(&s->diags, sorted[i - 1]->at));
+}
+
+/* A writable way around what mode: writable protects would make fs.protect a lie. */
+static void check_protected(struct spec *s)
+{
+	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
+
+	for (size_t i = 0; i < binds->count; i++) {
+		const struct spec_item *item = &binds->items[i];
+		const char *from = item->bind.from;
+
+		if (!item->bind.is_writable || !str_path_within(from, "$PROJECT"))
+			continue;
+		from += strlen("$PROJECT");
+		if (plan_is_protected(s, *from ? from + 1 : ""))
+			diags_error(&s->diags, item->at, "make it :ro",
+				"binds: writing to %s would go around what project.protect protects",
+				item->bind.from);
+	}
 }
 
 /* Patterns below the project are its own; others only cage: project has, for reading. */
@@ -224,6 +235,7 @@ void plan_check_spec(struct spec *s)
 	check_binds(s);
 	check_targets(s);
 	check_other_paths(s);
+	check_protected(s);
 	check_patterns(s, SPEC_PROJECT_READ);
 	check_patterns(s, SPEC_PROJECT_WRITE);
 }

@@ -126,6 +126,11 @@ struct plan_verdict plan_engine_gives(
 	if (engine == SPEC_ENGINE_NATIVE && instead &&
 		first_missing(instead, h) == HOST_ABILITY_COUNT)
 		verdict.can = true;
+	/* Before ABI 3 a file could be truncated without the right to write to it. */
+	if (engine == SPEC_ENGINE_LANDLOCK && guarantee == PLAN_FS_WRITES && h->landlock_abi < 3) {
+		verdict.can = false;
+		verdict.missing = HOST_LANDLOCK;
+	}
 	if (verdict.can)
 		verdict.missing = 0;
 	return verdict;

@@ -15,7 +15,8 @@
  *   ~         the operator's home          $PROJECT  the project's directory
  *   $RUN      the id of the run
  *
- * and is filled in by the keeper. Values of passed variables are never in it.
+ * and is filled in by the keeper. A source below $PROJECT is opened beneath it: no link leads out.
+ * Values of passed variables are never in it.
  */
 #define PLAN_MAGIC    0x4e574142U /* "BAWN" */
 #define PLAN_VERSION  1U

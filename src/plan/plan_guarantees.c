@@ -20,7 +20,8 @@ const struct plan_guarantee_def plan_guarantee_defs[PLAN_GUARANTEE_COUNT] = {
 	[PLAN_FS_PROTECT] = { "fs.protect",
 		"In a writable project, what runs on the host later stays as it is.",
 		"mountinfo: a read-only mount at each protected path and its parents" },
-	[PLAN_HOME] = { "home", "The home is /home/agent, private and empty at the start.",
+	[PLAN_HOME] = { "home",
+		"The home is /home/agent, private, with nothing in it but declared binds.",
 		"mountinfo: /home/agent is in the cage's own root, and nothing is mounted on it" },
 	[PLAN_ENVIRONMENT] = { "env", "No variable of the operator's passes unless it is declared.",
 		"/proc/PID/environ: the planned variables and no others" },
@@ -43,7 +44,7 @@ const struct plan_guarantee_def plan_guarantee_defs[PLAN_GUARANTEE_COUNT] = {
 	[PLAN_SYSTEM_CALLS] = { "syscalls", "System calls outside the profile are refused.",
 		"status: Seccomp is 2, with the planned number of filters" },
 	[PLAN_LANDLOCKED] = { "landlock",
-		"A second, independent layer allows the same paths and no others.",
+		"A second, independent layer opens what is declared; protected paths rest on mounts alone.",
 		"a claim of the cage: the kernel does not show it outside" },
 	[PLAN_NET_NONE] = { "net.none", "There is no network.",
 		"ns/net differs; its only interface is loopback" },
@@ -56,7 +57,8 @@ const struct plan_guarantee_def plan_guarantee_defs[PLAN_GUARANTEE_COUNT] = {
 		"the cgroup's limit" },
 	[PLAN_LIMITS_PIDS] = { "limits.pids", "There are never more processes and threads.",
 		"the cgroup's limit, or /proc/PID/limits in the user namespace" },
-	[PLAN_LIMITS_DISK] = { "limits.disk", "The run writes no more to disk and memory files.",
+	[PLAN_LIMITS_DISK] = { "limits.disk",
+		"What vanishes with the run or is captured by it takes no more space.",
 		"mountinfo: sizes of the cage's own file systems" },
 	[PLAN_LIMITS_TIME] = { "limits.time", "The run ends in time.", "the keeper's own clock" },
 	[PLAN_LIMITS_OUTPUT] = { "limits.output", "The command prints no more.",
@@ -76,10 +78,7 @@ enum plan_guarantee plan_guarantee_find(const char *name)
 
 /* --- what a spec asks for --- */
 
-static const struct {
-	enum plan_guarantee guarantee;
-	enum spec_key key;
-} limits[] = {
+const struct plan_limit plan_limits[PLAN_LIMIT_COUNT] = {
 	{ PLAN_LIMITS_MEMORY, SPEC_LIMITS_MEMORY },
 	{ PLAN_LIMITS_CPU, SPEC_LIMITS_CPU },
 	{ PLAN_LIMITS_PIDS, SPEC_LIMITS_PIDS },
@@ -92,11 +91,11 @@ static const struct {
 /* A limit someone declared must hold; one that is only a default is applied where it can be. */
 static bool demand_limit(const struct spec *s, enum plan_guarantee g, struct plan_demand *ret)
 {
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		enum spec_key key = limits[i].key;
+	for (size_t i = 0; i < PLAN_LIMIT_COUNT; i++) {
+		enum spec_key key = plan_limits[i].key;
 		struct buf value = { .max = sizeof(ret->value) - 1 };
 
-		if (limits[i].guarantee != g)
+		if (plan_limits[i].guarantee != g)
 			continue;
 		ret->need = PLAN_NONE;
 		if (spec_number(s, key)) {

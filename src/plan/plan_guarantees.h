@@ -49,6 +49,16 @@ struct plan_guarantee_def {
 
 extern const struct plan_guarantee_def plan_guarantee_defs[PLAN_GUARANTEE_COUNT];
 
+/* The limits, and the keys that declare them. */
+#define PLAN_LIMIT_COUNT 7
+
+struct plan_limit {
+	enum plan_guarantee guarantee;
+	enum spec_key key;
+};
+
+extern const struct plan_limit plan_limits[PLAN_LIMIT_COUNT];
+
 /* The guarantee of a name; PLAN_GUARANTEE_COUNT where there is none. */
 enum plan_guarantee plan_guarantee_find(const char *name);
 

@@ -11,8 +11,8 @@ enum plan_op_kind {
 	PLAN_NAMESPACE,       /* a: its name */
 	PLAN_IDS,             /* a: whose id outside; n: uid and gid inside */
 	PLAN_HOSTNAME,        /* a */
-	PLAN_IMAGE,           /* a: which; b: where */
-	PLAN_OVERLAY,         /* a: a kept layer for writes; b: above what; n: bytes if created */
+	PLAN_IMAGE,     /* a: which, read-only; b: where; n: bytes of the throw-away layer above */
+	PLAN_OVERLAY,   /* a: a kept layer for writes; b: above what; n: bytes if created */
 	PLAN_TMPFS,     /* b: where; n: bytes, or 0; mode; read-only once the tree is complete */
 	PLAN_DIR,       /* b: where; mode */
 	PLAN_BIND,      /* a: from; b: where; flags */
@@ -38,7 +38,7 @@ enum plan_op_kind {
 	PLAN_RULE,      /* b: a path Landlock opens; flags */
 	PLAN_CONFINE,   /* from here on Landlock holds */
 	PLAN_SYSCALLS,  /* a: profile */
-	PLAN_PREFLIGHT, /* a: digest of the script */
+	PLAN_PREFLIGHT, /* a: digest of the script; run with the cage's own variables only */
 	PLAN_STARTUP,   /* a: a shell command */
 	PLAN_PROMPT,    /* a: a prompt for the agent */
 	PLAN_WORKDIR,   /* b: where the command starts */
@@ -56,6 +56,7 @@ enum plan_op_flags {
 	PLAN_IDMAPPED = 64,
 	PLAN_CREATE = 128, /* made where it is missing */
 	PLAN_LIST = 256,   /* a rule: names can be listed, nothing more */
+	PLAN_OWN = 1024,   /* a variable of bawn's own; the preflight sees no others */
 	PLAN_PARTS = 512,  /* a project: nothing of it is seen but its parts */
 };
 

@@ -124,9 +124,6 @@ void spec_add_option_list(struct spec *s, enum spec_key key, const char *option,
  */
 bool spec_settle(struct spec *s);
 
-/* Only merges: what would count if all layers were believed. Nothing is said. */
-void spec_merge(struct spec *s);
-
 /* Values that count. Each is for keys of the types it names. */
 bool spec_bool(const struct spec *s, enum spec_key key);        /* BOOL */
 unsigned spec_choice(const struct spec *s, enum spec_key key);  /* CHOICE */

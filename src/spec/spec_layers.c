@@ -105,12 +105,17 @@ static bool is_harmless(const struct spec *s, enum spec_key key, const struct sp
 			if (str_eq(item->text, harmless_variables[i]))
 				return true;
 	}
-	if (key == SPEC_BINDS && spec_is_inside_project(item->bind.from)) {
+	/* A path of the project read at another place shows nothing new, if it may be read at all.
+	 */
+	if (key == SPEC_BINDS && !item->bind.is_writable &&
+		spec_is_inside_project(item->bind.from)) {
 		const char *where;
+		struct spec_item seen = { .text = item->bind.from };
+		const struct spec_value *readable = spec_ceiling(s, SPEC_PROJECT_READ, &where);
 
-		/* Writing past the capture is what mode: writable would be. */
-		return !item->bind.is_writable ||
-		       spec_ceiling(s, SPEC_PROJECT_MODE, &where)->choice == SPEC_MODE_WRITABLE;
+		for (size_t i = 0; i < readable->count; i++)
+			if (spec_covers(SPEC_PROJECT_READ, &readable->items[i], &seen))
+				return true;
 	}
 	return false;
 }
@@ -205,13 +210,9 @@ static void check_subset(struct spec *s, enum spec_key key, const struct spec_va
 /* Texts that need no leave: the built-in value, a tighter one, or a path inside the project. */
 static bool stays_inside(enum spec_key key, const char *text)
 {
-	const char *path = strchr(text, ':');
-
 	if (str_eq(text, spec_keys[key].def) || (key == SPEC_SYSCALLS && str_eq(text, "strict")))
 		return true;
-	if (key == SPEC_PROJECT_PATH)
-		return spec_is_inside_project(text);
-	return key == SPEC_ROOT_IMAGE && path && spec_is_inside_project(path + 1);
+	return key == SPEC_PROJECT_PATH && spec_is_inside_project(text);
 }
 
 static void check_same(struct spec *s, enum spec_key key, const struct spec_value *below)
@@ -359,15 +360,10 @@ static void check_policy(struct spec *s)
 				"project_may.%s: a project may set this freely", spec_keys[k].path);
 }
 
-void spec_merge(struct spec *s)
+bool spec_settle(struct spec *s)
 {
 	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)
 		merge(s, k);
-}
-
-bool spec_settle(struct spec *s)
-{
-	spec_merge(s);
 	if (!s->is_file_trusted)
 		check_file(s);
 	check_policy(s);

@@ -328,8 +328,9 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.def = "8G",
 		.pattern = SIZE_PATTERN,
 		.example = "4G",
-		.doc = "What the run may write to the captured project, the root and its temporary "
-		       "directories together.",
+		.doc = "What the captured project, the root and the temporary directories may take "
+		       "together. A writable project, writable binds and an overlay that is kept, which "
+		       "has a size of its own, are not counted.",
 	},
 	[SPEC_LIMITS_TIME] = {
 		.path = "limits.time",

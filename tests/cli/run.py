@@ -158,32 +158,82 @@ def operators_word_can_loosen(p):
 
 
 @case
-def a_file_elsewhere_is_the_operators(p):
-    spec = p.write("home/specs/open.yaml", OPENS)
-    expect(p.run("plan", "-f", spec), 0, "example.org:443")
+def only_the_operators_folders_make_a_file_the_operators(p):
+    expect(p.run("plan", "-f", p.write("home/.config/bawn/open.yaml", OPENS)), 0, "example.org:443")
     expect(p.run("plan", "-f", "-", stdin=OPENS), 0, "example.org:443")
-    link = p.project / "link.yaml"
-    link.symlink_to(spec)
-    expect(p.run("plan", "-f", "link.yaml"), 1, "is more than")
-    expect(p.run("plan", "-f", "./link.yaml"), 1, "is more than")
-    inside = p.project / "sub"
-    inside.mkdir()
-    shutil.copy(spec, inside / "bawn.yaml")
-    (p.home / "specs/back.yaml").symlink_to(inside / "bawn.yaml")
-    expect(p.run("plan", "-f", p.home / "specs/back.yaml"), 1, "is more than")
+    beside = p.write("home/specs/open.yaml", OPENS)
+    expect(p.run("plan", "-f", beside), 1, "is more than")
+    expect(p.run("plan", "-f", beside, "--trust"), 0)
+    # No link, whatever it is called and wherever it starts, moves a file into those folders.
+    (p.home / ".config/bawn/link.yaml").symlink_to(beside)
+    expect(p.run("plan", "-f", p.home / ".config/bawn/link.yaml"), 1, "is more than")
+    (p.project / "d").symlink_to(p.home / "specs")
+    expect(p.run("plan", "-f", "d/open.yaml"), 1, "is more than")
+    p.spec(OPENS)
+    sub = p.project / "sub"
+    sub.mkdir()
+    expect(p.run("plan", "-f", "../bawn.yaml", cwd=sub), 1, "is more than")
+    expect(p.run("plan", "--project", p.project, "-f", p.project / "bawn.yaml", cwd=p.home / "specs"), 1,
+           "is more than")
 
 
 @case
-def a_file_above_or_beside_the_project_is_not_always_the_operators(p):
+def a_file_cannot_trust_itself(p):
+    mine = p.home / "mine"
+    mine.mkdir()
+    p.policy("version: 1\ntrusted_projects: [~/mine]\n")
+    p.spec(OPENS + "project: {path: ~/mine}\n")
+    expect(p.run("check"), 1, "is more than")
+    (p.project / "link").symlink_to(mine)
+    p.spec(OPENS + "project: {path: link}\n")
+    expect(p.run("check"), 1, "is more than")
     p.spec(OPENS)
-    inside, elsewhere = p.project / "sub", p.home / "elsewhere"
-    for path in (inside, elsewhere):
-        path.mkdir()
-    expect(p.run("plan", "-f", "../bawn.yaml", cwd=inside), 1, "is more than")
-    expect(p.run("plan", "--project", p.project, "-f", p.project / "bawn.yaml", cwd=elsewhere), 1, "is more than")
-    expect(p.run("plan", "-f", p.write("home/open.yaml", OPENS), cwd=inside), 0, "example.org:443")
-    p.spec(OPENS + "project: {path: sub}\n")
-    expect(p.run("plan"), 1, "is more than")
+    expect(p.run("check", "--project", mine), 1, "is more than")
+    (mine / "bawn.yaml").write_text(OPENS, encoding="utf-8")
+    expect(p.run("check", cwd=mine), 0, "0 errors")
+
+
+@case
+def links_of_a_project_do_not_lead_out_of_it(p):
+    (p.home / ".ssh").mkdir()
+    (p.project / "keys").symlink_to(p.home / ".ssh")
+    (p.project / "root").symlink_to("/")
+    (p.project / "own").mkdir()
+    for text, part in (("project: {path: keys}", "leads out of the project"),
+                       ("root: {image: 'dir:root'}", "is more than"),
+                       ("binds: ['keys:/data/k']", "leads out of the project"),
+                       ("binds: ['own:/data/k:rw']", "is more than")):
+        p.spec(f"version: 1\n{text}\n")
+        expect(p.run("check"), 1, part)
+        expect(p.run("plan"), 1, part)
+    for text in ("project: {path: own}", "binds: ['own:/data/k']"):
+        p.spec(f"version: 1\n{text}\n")
+        expect(p.run("check"), 0)
+    p.spec("version: 1\nroot: {image: 'dir:root'}\n")
+    expect(p.run("plan", "--trust"), 1, "leads out of the project")
+
+
+@case
+def a_bind_does_not_go_around_the_lists(p):
+    for name in (".git", "src", "priv"):
+        (p.project / name).mkdir()
+    p.policy("version: 1\ndefaults: {project: {mode: writable, write_allowlist: [$PROJECT/src/**], "
+             "read_allowlist: [$PROJECT/src/**]}}\n")
+    for bind, status in ((".git:/data/g:rw", 1), ("priv:/data/p", 1), ("src:/data/s:rw", 1), ("src:/data/s", 0)):
+        p.spec(f"version: 1\nbinds: ['{bind}']\n")
+        expect(p.run("check"), status)
+    expect(p.run("plan", "--write", "-v", "./.git:/data/g:rw"), 1, "go around what project.protect protects")
+    expect(p.run("plan", "--write", "-v", "./src:/data/g:rw"), 0)
+
+
+@case
+def credentials_are_known_by_any_name(p):
+    (p.home / ".ssh").mkdir()
+    (p.top / "alias").symlink_to(p.home / ".ssh")
+    for source in ("~/.ssh", p.home / ".ssh", p.top / "alias", "../.ssh", p.top):
+        expect(p.run("plan", "-v", f"{source}:/data/k"), 1, "preflight_allow")
+    spec = "version: 1\nbinds: ['~/.ssh:/data/k']\npreflight_allow: ['~/.ssh']\n"
+    expect(p.run("plan", "--trust", "-f", p.write("s.yaml", spec)), 0)
 
 
 @case
@@ -192,7 +242,7 @@ def a_home_is_no_project(p):
     expect(p.run("plan", cwd=p.top), 1, "would show your home")
     expect(p.run("plan", "--project", "~"), 1, "project.path")
     spec = p.write("specs/home.yaml", "version: 1\npreflight_allow: ['~']\n")
-    expect(p.run("plan", "-f", spec, cwd=p.home), 0, "because of  preflight_allow [~]")
+    expect(p.run("plan", "--trust", "-f", spec, cwd=p.home), 0, "because of  preflight_allow [~]")
 
 
 @case
@@ -212,6 +262,9 @@ def a_policy_others_can_write_is_refused(p):
     expect(p.run("plan"), 125, "can be written by others", f"chmod go-w '{path}'")
     path.chmod(0o600)
     expect(p.run("plan"), 0)
+    path.parent.chmod(0o777)
+    expect(p.run("plan"), 125, "folder", "can be written by others")
+    path.parent.chmod(0o755)
     if p.uid and os.geteuid() == 0:
         os.chown(path, p.uid + 1, p.uid + 1)
         path.chmod(0o644)
@@ -222,7 +275,38 @@ def a_policy_others_can_write_is_refused(p):
 
 
 @case
+def a_policy_that_is_there_is_never_skipped(p):
+    path = p.policy("version: 1\n")
+    path.unlink()
+    path.symlink_to("/nonexistent/policy.yaml")
+    expect(p.run("plan"), 125, "cannot read policy")
+    path.unlink()
+    os.mkfifo(path)
+    os.chown(path, p.uid, p.uid)
+    path.chmod(0o600)
+    expect(p.run("plan"), 125, "not a regular file")
+    path.unlink()
+    p.policy("version: 2\n")
+    expect(p.run("check"), 1, "version 1, not 2")
+    long = str(p.home) + "/." * ((4090 - len(str(p.home))) // 2)
+    expect(p.run("check", env={"HOME": long}), 125, "longer than")
+
+
+@case
+def closed_descriptors_are_not_taken_for_files(p):
+    p.spec("version: 1\nnmae: x\n")
+    for closed in ("0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"):
+        done = subprocess.run(["sh", "-c", f"'{BAWN}' check {closed}"], cwd=p.project, check=False, timeout=60,
+                              capture_output=True, env={"HOME": str(p.home)})
+        assert done.returncode == 1, (closed, done)
+        assert (p.project / "bawn.yaml").read_text(encoding="utf-8") == "version: 1\nnmae: x\n"
+
+
+@case
 def a_hostile_project_file_cannot_hang_or_mislead(p):
+    (p.project / "bawn.yaml").symlink_to("nowhere")
+    expect(p.run("check"), 125, "not a regular file")
+    (p.project / "bawn.yaml").unlink()
     os.mkfifo(p.project / "bawn.yaml")
     os.chown(p.project / "bawn.yaml", p.uid, p.uid)
     expect(p.run("check"), 125, "not a regular file")
@@ -257,6 +341,7 @@ def wrong_use_is_told(p):
     expect(p.run("plan", "-f", "missing.yaml"), 125, "cannot read spec 'missing.yaml': No such file")
     expect(p.run("plan", "--project", "missing"), 125, "cannot use the project 'missing'")
     expect(p.run("doctor", "x"), 2, "takes no 'x'")
+    expect(p.run("check", "other.yaml"), 2, "bawn check -f other.yaml")
     expect(p.run("check", "--explain", "limits.memroy"), 2, "did you mean limits.memory?")
     expect(p.run("plan", "--color", "blue"), 2, "auto, always or never")
     expect(p.run("run", "--", "true"), 125, "does not run them yet")
@@ -311,7 +396,7 @@ def full_example_is_planned(p):
     p.write("home/proj/lib/x", "")
     done = p.run("check", "-f", FILES / "full.yaml")
     assert "error" not in done.stderr.replace("does not exist", "") or "/srv/data" in done.stderr, done.stderr
-    expect(p.run("plan", "-f", FILES / "full.yaml"), 0, "stats-auditor: custom")
+    expect(p.run("plan", "--trust", "-f", FILES / "full.yaml"), 0, "stats-auditor: custom")
 
 
 def main():

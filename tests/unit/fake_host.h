@@ -15,7 +15,7 @@ static inline void fake_host_init(struct host *ret)
 		.kernel = "6.1.0-fake",
 		.arch = "x86_64",
 		.has_bash = true,
-		.landlock_abi = 2,
+		.landlock_abi = 4,
 		.cgroup_version = 2,
 	};
 	for (int i = 0; i < HOST_SYSTEM_COUNT; i++)

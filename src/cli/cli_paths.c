@@ -1,0 +1,112 @@
+/*
+ * cli_paths - what the paths of a spec really lead to on this machine.
+ *
+ * Runs as:  the operator.
+ * Reads:    names of files, through links; no file's content.
+ * Must not: let a link say what the spec itself could not.
+ *
+ * The spec's own checks see spellings. A link in a cloned project can make a harmless spelling
+ * lead to the operator's keys, so everything is looked at once more by what it leads to.
+ */
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+
+/* The real path of a source as the plan writes it; false where it does not exist. */
+static bool resolve(const char *source, const struct cli_place *place, char ret[static PATH_MAX])
+{
+	char whole[PATH_MAX];
+	int n;
+
+	if (source[0] == '~' && !place->home)
+		return false;
+	if (source[0] == '~')
+		n = snprintf(whole, sizeof(whole), "%s%s", place->home, source + 1);
+	else if (str_path_within(source, "$PROJECT"))
+		n = snprintf(
+			whole, sizeof(whole), "%s%s", place->project, source + strlen("$PROJECT"));
+	else
+		n = snprintf(whole, sizeof(whole), "%s", source);
+	return n >= 0 && (size_t)n < sizeof(whole) && realpath(whole, ret) != NULL;
+}
+
+static bool is_acknowledged(const struct spec *s, const char *source, const char *real)
+{
+	const struct spec_value *allowed = spec_list(s, SPEC_PREFLIGHT_ALLOW);
+
+	for (size_t i = 0; i < allowed->count; i++)
+		if (str_eq(allowed->items[i].text, source) || str_eq(allowed->items[i].text, real))
+			return true;
+	return false;
+}
+
+/* Is what a source leads to something the spec would not be let to name? */
+static void check_source(struct spec *s, enum spec_key key, const char *source, struct diag_pos at,
+	const struct cli_place *place)
+{
+	char real[PATH_MAX], home[PATH_MAX];
+	const char *form = real, *leak;
+
+	if (!resolve(source, place, real))
+		return;
+	if (str_path_within(source, "$PROJECT") && !strstr(source, "/..") &&
+		!str_path_within(real, place->project)) {
+		diags_error(&s->diags, at, "write where it leads to, if that is meant",
+			"%s: %s leads out of the project, to %s", spec_keys[key].path, source,
+			real);
+		return;
+	}
+	if (place->home && realpath(place->home, home) && str_path_within(real, home))
+		form = arena_printf(&s->arena, "~%s", real + strlen(home));
+	leak = form ? plan_leak_of(s, form) : NULL;
+	if (!leak && place->home && realpath(place->home, home) && str_path_within(home, real))
+		leak = "holds your home";
+	if (leak && !plan_leak_of(s, source) && !is_acknowledged(s, source, real))
+		diags_error(&s->diags, at,
+			arena_printf(&s->arena,
+				"if it is meant, acknowledge it: preflight_allow: [%s]", source),
+			"%s: %s leads to %s, which %s", spec_keys[key].path, source, real, leak);
+}
+
+/* The home itself, or what holds it, is no project: every key and token would be in the cage. */
+static void check_home(struct spec *s, const struct cli_place *place)
+{
+	if (is_acknowledged(s, "~", place->project))
+		return;
+	diags_error(&s->diags, spec_where(s, SPEC_PROJECT_PATH),
+		"start bawn in the project's own directory; if it is meant: preflight_allow: [\"~\"]",
+		"project.path: %s would show your home with its credentials", place->project);
+}
+
+/* A project's own file may choose a folder of the project, and not a link out of it. */
+static void check_project(struct spec *s, const char *here, const struct cli_place *place)
+{
+	struct diag_pos at = spec_where(s, SPEC_PROJECT_PATH);
+	char real[PATH_MAX], home[PATH_MAX];
+
+	if (s->set_by[SPEC_PROJECT_PATH] == SPEC_LAYER_FILE && !s->is_file_trusted &&
+		(!realpath(here, real) || !str_path_within(place->project, real)))
+		diags_error(&s->diags, at, NULL, "project.path: %s leads out of the project, to %s",
+			spec_text(s, SPEC_PROJECT_PATH), place->project);
+	else if (place->home && realpath(place->home, home) &&
+		 str_path_within(home, place->project))
+		check_home(s, place);
+	else
+		check_source(s, SPEC_PROJECT_PATH, "$PROJECT", at, place);
+}
+
+void cli_check_paths(struct spec *s, const char *here, const struct cli_place *place)
+{
+	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
+	const char *image = strchr(spec_text(s, SPEC_ROOT_IMAGE), ':');
+
+	check_project(s, here, place);
+	if (image)
+		check_source(s, SPEC_ROOT_IMAGE, image + 1, spec_where(s, SPEC_ROOT_IMAGE), place);
+	for (size_t i = 0; i < binds->count && !diags_are_full(&s->diags); i++)
+		check_source(s, SPEC_BINDS, binds->items[i].bind.from, binds->items[i].at, place);
+}
