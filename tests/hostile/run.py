@@ -249,6 +249,11 @@ class Suite:
         if self.words and not any(word in name for word in self.words):
             return
         run = Run(self.top, args, cwd or self.top, **more)
+        # A busy machine can only add to the time: the best of three counts. A stream is read once.
+        for _ in range(0 if "stdin" in more else 2):
+            if run.cpu < MOST_CPU:
+                break
+            run = min(run, Run(self.top, args, cwd or self.top, **more), key=lambda r: r.cpu)
         faults = list(run.faults())
         self.count += 1
         self.failed += bool(faults)
