@@ -172,7 +172,8 @@ static bool check_text(struct reader *r, struct fy_token *token, const char *tex
 	const struct fy_mark *start = token ? fy_token_start_mark(token) : NULL;
 	const struct fy_mark *end = token ? fy_token_end_mark(token) : NULL;
 	enum fy_scalar_style style = token ? fy_token_scalar_style(token) : FYSS_PLAIN;
-	size_t least = r->depth ? r->open[r->depth - 1].node->at.column : 1;
+	const struct yaml_node *parent = r->depth ? r->open[r->depth - 1].node : NULL;
+	struct yaml_place place = { .bytes = r->bytes, .size = r->size, .least = 1 };
 
 	if (!token)
 		return true;
@@ -181,10 +182,15 @@ static bool check_text(struct reader *r, struct fy_token *token, const char *tex
 	if (style != FYSS_LITERAL && start && end && start->line != end->line)
 		return REFUSE(r, token, "use a block of lines after '|'",
 			"text goes on over several lines");
-	if (start && end && style >= FYSS_PLAIN && style <= FYSS_LITERAL &&
-		yaml_text_is_sure(quotes[style], r->bytes, r->size, start->input_pos,
-			end->input_pos, least, text, n))
-		return true;
+	if (parent)
+		place.least = parent->at.column;
+	if (start && end && style >= FYSS_PLAIN && style <= FYSS_LITERAL) {
+		place.quote = quotes[style];
+		place.start = start->input_pos;
+		place.end = end->input_pos;
+		if (yaml_text_is_sure(&place, text, n))
+			return true;
+	}
 	return REFUSE(r, token,
 		"write it in a plainer way; a block has its '|' at the end of a line",
 		"this text can be read in several ways");

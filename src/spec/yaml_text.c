@@ -162,24 +162,22 @@ static bool read_double(const char *p, const char *end, struct buf *out)
 	return true;
 }
 
-bool yaml_text_is_sure(enum yaml_quote quote, const char *bytes, size_t n, size_t start, size_t end,
-	size_t least, const char *text, size_t len)
+bool yaml_text_is_sure(const struct yaml_place *p, const char *text, size_t len)
 {
-	own(buf) struct buf sure = { .max = n + 1 };
-	bool is_read = false;
+	own(buf) struct buf sure = { .max = p->size + 1 };
+	const char *start = p->bytes + p->start, *end = p->bytes + p->end;
+	bool is_read = true;
 
-	if (start > end || end > n)
+	if (p->start > p->end || p->end > p->size)
 		return false;
-	if (quote == YAML_BLOCK) {
-		is_read = read_block(bytes, n, start, least, &sure);
-	} else if (quote == YAML_SINGLE) {
-		is_read = read_single(bytes + start, bytes + end, &sure);
-	} else if (quote == YAML_DOUBLE) {
-		is_read = read_double(bytes + start, bytes + end, &sure);
-	} else {
-		buf_add(&sure, bytes + start, end - start);
-		is_read = true;
-	}
+	if (p->quote == YAML_BLOCK)
+		is_read = read_block(p->bytes, p->size, p->start, p->least, &sure);
+	else if (p->quote == YAML_SINGLE)
+		is_read = read_single(start, end, &sure);
+	else if (p->quote == YAML_DOUBLE)
+		is_read = read_double(start, end, &sure);
+	else
+		buf_add(&sure, start, p->end - p->start);
 	return is_read && !sure.failed && sure.len == len &&
 	       memcmp(buf_text(&sure), text, len) == 0;
 }

@@ -14,10 +14,18 @@ enum yaml_quote {
 	YAML_BLOCK,  /* | and lines below it */
 };
 
+/* A scalar where it stands: bytes[start] to bytes[end], its quotes not counted. */
+struct yaml_place {
+	enum yaml_quote quote;
+	const char *bytes;
+	size_t size; /* of the whole file */
+	size_t start, end;
+	size_t least; /* spaces that a block must be indented by */
+};
+
 /*
- * Does the scalar that stands at bytes[start] to bytes[end], its quotes not counted, say `text`?
- * For a block only the start counts: it is plain where the line before ends with '|' or '|-', its
- * first line is not empty and has at least `least` spaces, and what follows is indented as far.
+ * Does the scalar there say `text`? Of a block only the start counts: it is plain where the line
+ * before ends with '|' or '|-', its first line is not empty and has at least `least` spaces, and
+ * what follows is indented as far.
  */
-bool yaml_text_is_sure(enum yaml_quote quote, const char *bytes, size_t n, size_t start, size_t end,
-	size_t least, const char *text, size_t len);
+bool yaml_text_is_sure(const struct yaml_place *p, const char *text, size_t len);
