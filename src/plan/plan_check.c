@@ -71,7 +71,21 @@ static bool fits(enum plan_operand operand, const char *text)
 	return false;
 }
 
-static int check_op(const struct plan *p, uint32_t i, struct err *e)
+/*
+ * A million operations that all point at one long string would take for ever to look at: what
+ * they point at may not add up to much more than the strings there are.
+ */
+#define OPERANDS_MAX (4 * PLAN_MAX_SIZE)
+
+static bool spend(size_t *budget, const char *text)
+{
+	size_t n = strnlen(text, *budget);
+
+	*budget -= n;
+	return *budget > 0;
+}
+
+static int check_op(const struct plan *p, uint32_t i, size_t *budget, struct err *e)
 {
 	const struct plan_op *op = &plan_ops(p)[i];
 	const struct plan_op_def *def;
@@ -87,6 +101,8 @@ static int check_op(const struct plan *p, uint32_t i, struct err *e)
 		return BAD(e, "operation %u (%s) has an impossible mode", i, def->name);
 	if (op->a >= p->string_size || op->b >= p->string_size)
 		return BAD(e, "operation %u (%s) points outside the strings", i, def->name);
+	if (!spend(budget, plan_str(p, op->a)) || !spend(budget, plan_str(p, op->b)))
+		return BAD(e, "the operands of the plan are longer than its strings");
 	if (!fits(def->a, plan_str(p, op->a)) || !fits(def->b, plan_str(p, op->b)))
 		return BAD(e, "operation %u (%s) has an operand of the wrong form", i, def->name);
 	return 0;
@@ -146,13 +162,14 @@ static int check_head(const struct plan *p, size_t n, struct err *e)
 int plan_check(const void *bytes, size_t n, struct err *e)
 {
 	const struct plan *p = bytes;
+	size_t budget = OPERANDS_MAX;
 	int r;
 
 	if (n < sizeof(*p) || n > PLAN_MAX_SIZE || (uintptr_t)bytes % _Alignof(struct plan_op))
 		return BAD(e, "these bytes are not a plan");
 	r = check_head(p, n, e);
 	for (uint32_t i = 0; r == 0 && i < p->op_count; i++) {
-		r = check_op(p, i, e);
+		r = check_op(p, i, &budget, e);
 		if (r == 0 && i && plan_ops(p)[i].kind == PLAN_NAMESPACE &&
 			plan_ops(p)[i - 1].kind > PLAN_NAMESPACE)
 			r = BAD(e, "operation %u makes a namespace too late", i);

@@ -120,7 +120,7 @@ static bool is_harmless(const struct spec *s, enum spec_key key, const struct sp
 	return false;
 }
 
-/* Sorted by port, then by name: what egress_find searches. */
+/* Sorted by port, protocol and name: what name_is_covered searches. */
 static int compare_egress(const void *a, const void *b)
 {
 	const struct spec_egress *x = &(*(const struct spec_item *const *)a)->egress;
@@ -137,6 +137,34 @@ static int compare_egress(const void *a, const void *b)
 	return strcmp(x->host, y->host);
 }
 
+static int compare_texts(const void *a, const void *b)
+{
+	const struct spec_item *x = *(const struct spec_item *const *)a;
+	const struct spec_item *y = *(const struct spec_item *const *)b;
+
+	return strcmp(x->text, y->text);
+}
+
+/* The entries of a list in an order that can be searched; NULL without memory. */
+static const struct spec_item **sort_items(
+	struct arena *arena, const struct spec_value *v, int (*compare)(const void *, const void *))
+{
+	const struct spec_item **sorted =
+		arena_array(arena, v->count + 1, sizeof(const struct spec_item *));
+
+	for (size_t i = 0; sorted && i < v->count; i++)
+		sorted[i] = &v->items[i];
+	if (sorted)
+		qsort(sorted, v->count, sizeof(const struct spec_item *), compare);
+	return sorted;
+}
+
+static bool is_among(const struct spec_item **sorted, size_t count, const struct spec_item *item,
+	int (*compare)(const void *, const void *))
+{
+	return bsearch(&item, sorted, count, sizeof(const struct spec_item *), compare) != NULL;
+}
+
 /*
  * Is a name covered by one of the sorted names above? Looks up the name itself, then every
  * domain it is below: a handful of searches, so that ten thousand entries cost no more than that.
@@ -145,24 +173,30 @@ static bool name_is_covered(
 	const struct spec_item **above, size_t count, const struct spec_item *below)
 {
 	struct spec_item wanted = *below;
-	const struct spec_item *key = &wanted;
 	const char *point = below->egress.host;
 
-	if (bsearch(&key, above, count, sizeof(*above), compare_egress))
+	if (is_among(above, count, &wanted, compare_egress))
 		return true;
 	wanted.egress.is_wildcard = true;
 	while ((point = strchr(point, '.')) != NULL) {
 		wanted.egress.host = ++point;
-		if (bsearch(&key, above, count, sizeof(*above), compare_egress))
+		if (is_among(above, count, &wanted, compare_egress))
 			return true;
 	}
 	return false;
 }
 
+/* Whether an entry can cover others than itself, so that each has to be asked. */
+static bool has_patterns(enum spec_key key)
+{
+	return key == SPEC_NETWORK_ALLOW || key == SPEC_PROJECT_READ || key == SPEC_PROJECT_WRITE ||
+	       key == SPEC_BINDS;
+}
+
 static bool any_covers(
 	enum spec_key key, const struct spec_value *above, const struct spec_item *below)
 {
-	for (size_t i = 0; i < above->count; i++)
+	for (size_t i = 0; has_patterns(key) && i < above->count; i++)
 		if (spec_covers(key, &above->items[i], below))
 			return true;
 	return false;
@@ -185,22 +219,18 @@ static void check_subset(struct spec *s, enum spec_key key, const struct spec_va
 {
 	const char *where;
 	const struct spec_value *above = spec_ceiling(s, key, &where);
-	const struct spec_item **sorted = NULL;
+	const struct spec_item **texts = sort_items(&s->arena, above, compare_texts);
+	const struct spec_item **names =
+		key == SPEC_NETWORK_ALLOW ? sort_items(&s->arena, above, compare_egress) : NULL;
 
-	if (key == SPEC_NETWORK_ALLOW && above->count) {
-		sorted = arena_array(&s->arena, above->count, sizeof(const struct spec_item *));
-		for (size_t i = 0; sorted && i < above->count; i++)
-			sorted[i] = &above->items[i];
-		if (sorted)
-			qsort(sorted, above->count, sizeof(*sorted), compare_egress);
-	}
-	for (size_t i = 0; i < below->count; i++) {
+	/* What will not be shown is not looked for. */
+	for (size_t i = 0; i < below->count && !diags_are_full(&s->diags); i++) {
 		const struct spec_item *item = &below->items[i];
-		bool is_covered;
+		bool is_covered = texts && is_among(texts, above->count, item, compare_texts);
 
-		if (sorted && item->egress.host)
-			is_covered = name_is_covered(sorted, above->count, item);
-		else
+		if (!is_covered && names && item->egress.host)
+			is_covered = name_is_covered(names, above->count, item);
+		else if (!is_covered)
 			is_covered = any_covers(key, above, item);
 		if (!is_covered && !is_harmless(s, key, item))
 			say_looser(s, key, item->at, item->text);
@@ -283,16 +313,15 @@ static void check_file(struct spec *s)
 
 /* --- merging --- */
 
-/* Is the entry replaced by one of a list above: the same text, variable or bind target? */
+/* Is the entry replaced by one of the command line: the same variable or bind target? */
 static bool is_replaced(
 	enum spec_key key, const struct spec_item *item, const struct spec_value *above)
 {
-	for (size_t i = 0; i < above->count; i++) {
+	for (size_t i = 0; (key == SPEC_ENV_SET || key == SPEC_BINDS) && i < above->count; i++) {
 		const struct spec_item *other = &above->items[i];
 
-		if (str_eq(item->text, other->text) ||
-			(key == SPEC_ENV_SET && str_eq(item->var.name, other->var.name)) ||
-			(key == SPEC_BINDS && str_eq(item->bind.to, other->bind.to)))
+		if (key == SPEC_ENV_SET ? str_eq(item->var.name, other->var.name)
+					: str_eq(item->bind.to, other->bind.to))
 			return true;
 	}
 	return false;
@@ -303,14 +332,16 @@ static void add_to_settled(struct spec *s, enum spec_key key, const struct spec_
 {
 	struct spec_value *sum = &s->settled.v[key];
 	struct spec_item *items = arena_array(&s->arena, sum->count + above->count, sizeof(*items));
+	const struct spec_item **texts = sort_items(&s->arena, above, compare_texts);
 	size_t n = 0;
 
-	if (!items) {
+	if (!items || !texts) {
 		diags_error(&s->diags, above->at, NULL, "not enough memory to merge the lists");
 		return;
 	}
 	for (size_t i = 0; i < sum->count; i++)
-		if (!is_replaced(key, &sum->items[i], above))
+		if (!is_among(texts, above->count, &sum->items[i], compare_texts) &&
+			!is_replaced(key, &sum->items[i], above))
 			items[n++] = sum->items[i];
 	if (above->count)
 		memcpy(items + n, above->items, above->count * sizeof(*items));

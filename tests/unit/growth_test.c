@@ -1,0 +1,151 @@
+/*
+ * Time grows with the size of what is read, not with its square: the largest inputs there are, in
+ * the shapes that would make it show. Linear work takes a few hundredths of the second allowed.
+ */
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "check.h"
+#include "fake_host.h"
+#include "make_spec.h"
+#include "plan/plan.h"
+
+#define ALLOWED 1.0 /* seconds of processor time, also with the sanitizers in */
+
+static double now(void)
+{
+	return (double)clock() / CLOCKS_PER_SEC;
+}
+
+static void check_time(double start, const char *what, int line)
+{
+	char text[120];
+
+	snprintf(text, sizeof(text), "%s took %.1f s", what, now() - start);
+	check_that(now() - start < ALLOWED, text, __FILE__, line);
+}
+
+#define CHECK_TIME(start, what) check_time((start), (what), __LINE__)
+
+/* --- layers --- */
+
+/* A list of as many entries as a file holds, each made from its number. */
+static void add_entries(struct buf *out, const char *prefix, const char *suffix, size_t limit)
+{
+	for (unsigned i = 0; out->len < limit; i++)
+		buf_printf(out, "  - %s%x%s\n", prefix, i, suffix);
+}
+
+/* The project's file against a policy that covers none of it, both as large as they may be. */
+static void test_ceilings(void)
+{
+	static const struct {
+		const char *name, *policy, *file, *above, *below, *suffix;
+	} rows[] = {
+		{ "env.pass", "project_may:\n env:\n  pass:\n", "env:\n pass:\n", "B", "A", "" },
+		{ "binds", "project_may:\n binds:\n", "binds:\n", "/b", "/a", ":/x" },
+		{ "network.allow", "project_may:\n network:\n  allow:\n", "network:\n allow:\n",
+			"b", "a", ".org:1" },
+		{ "network.allow of addresses", "project_may:\n network:\n  allow:\n",
+			"network:\n allow:\n", "\"[2001:b::", "\"[2001:a::", "]:1\"" },
+		{ "project.protect", "defaults:\n project:\n  protect:\n", "project:\n protect:\n",
+			"b", "a", "x" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		own(buf) struct buf policy = { .max = YAML_MAX_SIZE }, file = policy;
+		static struct spec spec;
+		double start;
+
+		buf_printf(&policy, "version: 1\n%s", rows[i].policy);
+		add_entries(&policy, rows[i].above, rows[i].suffix, YAML_MAX_SIZE - 100);
+		buf_printf(&file, "version: 1\n%s", rows[i].file);
+		add_entries(&file, rows[i].below, rows[i].suffix, YAML_MAX_SIZE - 100);
+		start = now();
+		make_layers(&spec, NULL, buf_text(&policy), buf_text(&file), false);
+		CHECK_TIME(start, rows[i].name);
+		CHECK(spec.layers[SPEC_LAYER_FILE].v[SPEC_NETWORK_ALLOW].count +
+				spec.layers[SPEC_LAYER_FILE].v[SPEC_ENV_PASS].count +
+				spec.layers[SPEC_LAYER_FILE].v[SPEC_BINDS].count +
+				spec.layers[SPEC_LAYER_FILE].v[SPEC_PROJECT_PROTECT].count >
+			5000);
+		spec_done(&spec);
+	}
+}
+
+/* --- plans --- */
+
+/* A plan of one long string, and of operations that all name it. */
+static struct plan *make_plan(enum plan_op_kind kind, uint32_t string_size)
+{
+	const uint32_t op_count = 43000;
+	struct plan *small = NULL, *large;
+	static struct spec spec;
+	struct host host;
+	struct plan_op *op;
+	char *text;
+	size_t size;
+
+	fake_host_init(&host);
+	if (!make_spec(&spec, "version: 1\nengine: logical\n") ||
+		plan_build(&spec, &host, &small, NULL, NULL) < 0)
+		abort();
+	spec_done(&spec);
+	size = sizeof(*large) + op_count * sizeof(*op) +
+	       PLAN_GUARANTEE_COUNT * sizeof(struct plan_promise) + string_size;
+	large = calloc(1, size);
+	if (!large)
+		abort();
+	*large = *small;
+	large->size = (uint32_t)size;
+	large->op_count = op_count;
+	large->string_size = string_size;
+	large->name = large->level_reasons = 0;
+	op = (struct plan_op *)(large + 1);
+	for (uint32_t i = 0; i < op_count; i++)
+		op[i] = (struct plan_op){
+			.kind = (uint16_t)kind, .need = PLAN_MUST, .a = 1, .b = kind == PLAN_BIND
+		};
+	for (uint16_t g = 0; g < PLAN_GUARANTEE_COUNT; g++)
+		((struct plan_promise *)(op + op_count))[g].guarantee = g;
+	text = (char *)large + size - string_size;
+	memset(text + 1, 'a', string_size - 2);
+	text[1] = '/';
+	free(small);
+	return large;
+}
+
+/* One string may be named by every operation: it must not be read again for each of them. */
+static void test_plans(void)
+{
+	static const enum plan_op_kind kinds[] = { PLAN_BIND, PLAN_ENV, PLAN_ARGUMENT };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct plan *p = make_plan(kinds[i], 1 << 20), *q = make_plan(kinds[i], 1 << 17);
+		struct buf out = { .max = 1 << 16 };
+		double start = now();
+
+		plan_check(p, p->size, NULL);
+		CHECK_TIME(start, "plan_check");
+		start = now();
+		if (plan_check(q, q->size, NULL) == 0) { /* else there is nothing to print */
+			plan_print_json(q, &out);
+			CHECK_TIME(start, "plan_print_json");
+			start = now();
+			plan_print(q, &out, false);
+			CHECK_TIME(start, "plan_print");
+		}
+		buf_done(&out);
+		free(p);
+		free(q);
+	}
+}
+
+int main(void)
+{
+	test_ceilings();
+	test_plans();
+	return check_report();
+}
