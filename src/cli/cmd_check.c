@@ -22,6 +22,28 @@ static int print_schema(void)
 	return cli_write(&out, CLI_OK);
 }
 
+static void explain_json(const struct spec *s, enum spec_key key, struct buf *out)
+{
+	struct spec_account rows[SPEC_ACCOUNT_MAX];
+	size_t n = spec_account(s, key, rows);
+	struct json j;
+
+	json_init(&j, out, 0);
+	json_open_map(&j, NULL);
+	json_text(&j, "key", spec_keys[key].path);
+	json_open_list(&j, "says");
+	for (size_t i = 0; i < n; i++) {
+		json_open_map(&j, NULL);
+		json_text(&j, "role", rows[i].role);
+		json_text(&j, "value", rows[i].value);
+		json_text(&j, "where", rows[i].where);
+		json_close_map(&j);
+	}
+	json_close_list(&j);
+	json_close_map(&j);
+	buf_putc(out, '\n');
+}
+
 static int explain(const struct cli *cli, const struct spec *s)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
@@ -36,8 +58,11 @@ static int explain(const struct cli *cli, const struct spec *s)
 			near ? near : "", near ? "?" : "");
 		return CLI_MISUSE;
 	}
-	spec_explain(s, key, &out);
-	return cli_write(&out, CLI_OK);
+	if (cli->is_json)
+		explain_json(s, key, &out);
+	else
+		spec_explain(s, key, &out);
+	return cli_write(&out, s->diags.errors ? CLI_NO : CLI_OK);
 }
 
 static void print_json(const struct spec *s, const char *digest, struct buf *out)
@@ -93,7 +118,9 @@ int cmd_check(struct cli *cli)
 		return CLI_MISUSE;
 	}
 	status = cli_load_spec(cli, &s, &place);
-	if (status == CLI_OK && cli_value(cli, "explain")) {
+	if (status != CLI_FAILED && cli_value(cli, "explain")) {
+		/* Also where the spec is refused: then the question is whose word it was. */
+		cli_print_diags(cli, &s);
 		status = explain(cli, &s);
 	} else if (status == CLI_OK) {
 		struct check_places places = { place.home, place.project };

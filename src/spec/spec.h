@@ -152,7 +152,18 @@ const struct spec_item **spec_ordered(
 /* One value in its canonical spelling, as people read it: 2G, [a, b]. */
 void spec_print_value(enum spec_key key, const struct spec_value *v, struct buf *out);
 
-/* Which layer set a key, what it overrides, and how far the project's file may go. */
+/* Who says what about a key: "value", then what it "overrides" or adds to ("and"), then how far
+ * the project's file may go. `where` may be NULL. Both texts live in the spec's arena. */
+struct spec_account {
+	const char *role, *value, *where;
+};
+
+#define SPEC_ACCOUNT_MAX (SPEC_LAYER_COUNT + 1)
+
+size_t spec_account(
+	const struct spec *s, enum spec_key key, struct spec_account ret[static SPEC_ACCOUNT_MAX]);
+
+/* The same as text. */
 void spec_explain(const struct spec *s, enum spec_key key, struct buf *out);
 
 /* The JSON Schema of the spec file, for editors. */

@@ -161,35 +161,65 @@ static bool is_added(const struct spec *s, enum spec_key key)
 	return spec_keys[key].tighten == SPEC_ADD || s->layers[s->set_by[key]].v[key].adds;
 }
 
-void spec_explain(const struct spec *s, enum spec_key key, struct buf *out)
+/* One value as text that stays, or NULL without memory. */
+static const char *keep_value(const struct spec *s, enum spec_key key, const struct spec_value *v)
+{
+	struct buf value = { .max = (size_t)1 << 20 };
+	const char *kept;
+
+	spec_print_value(key, v, &value);
+	kept = value.failed ? NULL : arena_copy(s->diags.arena, buf_text(&value), value.len);
+	buf_done(&value);
+	return kept;
+}
+
+static struct spec_account account_of_project(const struct spec *s, enum spec_key key)
 {
 	const char *where = NULL;
 	const struct spec_value *most = spec_ceiling(s, key, &where);
-	struct buf value = { .max = (size_t)1 << 20 };
+	enum spec_tighten tighten = spec_keys[key].tighten;
+
+	if (tighten == SPEC_FREE || tighten == SPEC_ADD)
+		return (struct spec_account){ "project may", "set it freely", NULL };
+	if (tighten == SPEC_OPERATOR_ONLY)
+		return (struct spec_account){ "project may", "not set it: it is a key of policies",
+			NULL };
+	if (tighten == SPEC_AT_MOST && !most->is_set)
+		return (struct spec_account){ "project may", "any", where };
+	return (struct spec_account){ "project may", keep_value(s, key, most), where };
+}
+
+size_t spec_account(
+	const struct spec *s, enum spec_key key, struct spec_account ret[static SPEC_ACCOUNT_MAX])
+{
+	size_t n = 0;
+
+	for (int i = SPEC_LAYER_OPTIONS; i >= SPEC_LAYER_BUILTIN; i--) {
+		enum spec_layer layer = (enum spec_layer)i;
+		const struct spec_value *v = &s->layers[layer].v[key];
+		bool is_it = layer == s->set_by[key];
+
+		if (!v->is_set && !(is_it && layer == SPEC_LAYER_BUILTIN))
+			continue;
+		ret[n++] = (struct spec_account){ is_it              ? "value"
+						  : is_added(s, key) ? "and"
+								     : "overrides",
+			keep_value(s, key, v), where_set(s, layer, v) };
+	}
+	ret[n++] = account_of_project(s, key);
+	return n;
+}
+
+void spec_explain(const struct spec *s, enum spec_key key, struct buf *out)
+{
+	struct spec_account rows[SPEC_ACCOUNT_MAX];
+	size_t n = spec_account(s, key, rows);
 
 	buf_printf(out, "%s\n", spec_keys[key].path);
-	for (int i = SPEC_LAYER_OPTIONS; i >= SPEC_LAYER_BUILTIN; i--) {
-		const struct spec_value *v = &s->layers[i].v[key];
-
-		if (!v->is_set && (i != SPEC_LAYER_BUILTIN || s->set_by[key] != SPEC_LAYER_BUILTIN))
-			continue;
-		value.len = 0;
-		spec_print_value(key, v, &value);
-		print_line((enum spec_layer)i == s->set_by[key] ? "value"
-			   : is_added(s, key)                   ? "and"
-								: "overrides",
-			buf_text(&value), where_set(s, (enum spec_layer)i, v), out);
+	for (size_t i = 0; i < n; i++) {
+		if (!rows[i].value)
+			out->failed = true;
+		else
+			print_line(rows[i].role, rows[i].value, rows[i].where, out);
 	}
-	value.len = 0;
-	if (spec_keys[key].tighten == SPEC_AT_MOST && !most->is_set)
-		buf_puts(&value, "any");
-	else
-		spec_print_value(key, most, &value);
-	if (spec_keys[key].tighten == SPEC_FREE || spec_keys[key].tighten == SPEC_ADD)
-		print_line("project may", "set it freely", NULL, out);
-	else if (spec_keys[key].tighten == SPEC_OPERATOR_ONLY)
-		print_line("project may", "not set it: it is a key of policies", NULL, out);
-	else
-		print_line("project may", buf_text(&value), where, out);
-	buf_done(&value);
 }

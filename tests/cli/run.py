@@ -250,10 +250,12 @@ def a_policy_names_its_line(p):
     p.policy("version: 1\ndefaults:\n  limits: {memory: 2G}\n")
     p.spec("version: 1\nlimits: {memory: 3G}\n")
     expect(p.run("check"), 1, "limits.memory: '3G' is more than", "policy.yaml:3:20")
-    expect(p.run("check", "--memory", "4G", "--explain", "limits.memory"), 1)
+    expect(p.run("check", "--explain", "limits.memory"), 1, "is more than", "project may 2G")
     p.spec("version: 1\nlimits: {memory: 1G}\n")
     expect(p.run("check", "--explain", "limits.memory"), 0, "value       1G", "the spec file, bawn.yaml:2:18",
            "overrides   2G", "the user's policy")
+    said = json.loads(expect(p.run("check", "--explain", "limits.memory", "--json"), 0).stdout)
+    assert [row["value"] for row in said["says"]] == ["1G", "2G", "8G", "2G"], said
 
 
 @case
