@@ -105,24 +105,34 @@ static int load_policy(struct spec *s, enum spec_layer layer, const char *path)
 	return CLI_OK;
 }
 
-static int load_policies(struct spec *s, const char *home)
+/* Where the operator's own files are: 0, -ENOENT without a home, or -ENAMETOOLONG. */
+static int config_folder(const char *home, char ret[static PATH_MAX])
 {
 	const char *config = getenv("XDG_CONFIG_HOME");
-	char path[PATH_MAX];
-	int n, status = load_policy(s, SPEC_LAYER_SYSTEM, SYSTEM_POLICY);
+	int n;
 
-	if (status != CLI_OK)
-		return status;
 	if (config && config[0] == '/')
-		n = snprintf(path, sizeof(path), "%s/bawn/policy.yaml", config);
+		n = snprintf(ret, PATH_MAX, "%s/bawn", config);
 	else if (home)
-		n = snprintf(path, sizeof(path), "%s/.config/bawn/policy.yaml", home);
+		n = snprintf(ret, PATH_MAX, "%s/.config/bawn", home);
 	else
-		return CLI_OK;
-	if (n < 0 || (size_t)n >= sizeof(path)) {
+		return -ENOENT;
+	return n >= 0 && n < PATH_MAX - (int)sizeof("/policy.yaml") ? 0 : -ENAMETOOLONG;
+}
+
+static int load_policies(struct spec *s, const char *home)
+{
+	char folder[PATH_MAX], path[PATH_MAX + 16];
+	int status = load_policy(s, SPEC_LAYER_SYSTEM, SYSTEM_POLICY);
+	int r = config_folder(home, folder);
+
+	if (status != CLI_OK || r == -ENOENT)
+		return status;
+	if (r < 0) {
 		cli_complain("the path of the user's policy is longer than %d bytes", PATH_MAX);
 		return CLI_FAILED;
 	}
+	snprintf(path, sizeof(path), "%s/policy.yaml", folder);
 	return load_policy(s, SPEC_LAYER_USER, path);
 }
 
@@ -156,7 +166,7 @@ static bool lies_in(const char *file, const char *folder, const char *home)
  */
 static bool is_operators_file(const struct spec *s, int fd, const char *home)
 {
-	char link[64], file[PATH_MAX];
+	char link[64], file[PATH_MAX], config[PATH_MAX];
 	ssize_t n;
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
@@ -164,7 +174,8 @@ static bool is_operators_file(const struct spec *s, int fd, const char *home)
 	if (n <= 0 || file[0] != '/')
 		return false;
 	file[n] = '\0';
-	if (lies_in(file, "/etc/bawn", home) || lies_in(file, "~/.config/bawn", home))
+	if (lies_in(file, "/etc/bawn", home) ||
+		(config_folder(home, config) == 0 && lies_in(file, config, home)))
 		return true;
 	for (enum spec_layer layer = SPEC_LAYER_SYSTEM; layer <= SPEC_LAYER_USER; layer++) {
 		const struct spec_value *v = &s->layers[layer].v[SPEC_TRUSTED_PROJECTS];

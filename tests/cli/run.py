@@ -163,6 +163,9 @@ def only_the_operators_folders_make_a_file_the_operators(p):
     expect(p.run("plan", "-f", "-", stdin=OPENS), 0, "example.org:443")
     beside = p.write("home/specs/open.yaml", OPENS)
     expect(p.run("plan", "-f", beside), 1, "is more than")
+    elsewhere = {"XDG_CONFIG_HOME": str(p.top / "config")}
+    expect(p.run("plan", "-f", p.write("config/bawn/open.yaml", OPENS), env=elsewhere), 0)
+    expect(p.run("plan", "-f", p.home / ".config/bawn/open.yaml", env=elsewhere), 1, "is more than")
     expect(p.run("plan", "-f", beside, "--trust"), 0)
     # No link, whatever it is called and wherever it starts, moves a file into those folders.
     (p.home / ".config/bawn/link.yaml").symlink_to(beside)
