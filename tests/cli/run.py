@@ -112,7 +112,7 @@ def preflight_accepts_and_refuses(p):
 def same_spec_same_plan_for_every_operator(p):
     spec = "version: 1\nbinds: ['~/lib:/home/agent/lib']\nenv: {pass: [TOKEN]}\n"
     p.spec(spec)
-    other = Place(p.uid + 1 if p.uid else 0)
+    other = Place(p.uid + 1 if p.uid and os.geteuid() == 0 else p.uid)
     other.spec(spec)
     try:
         args = ("plan", "--trust", "--json")
