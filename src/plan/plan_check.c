@@ -99,6 +99,8 @@ static int check_op(const struct plan *p, uint32_t i, size_t *budget, struct err
 		return BAD(e, "operation %u (%s) has flags that mean nothing", i, def->name);
 	if (op->mode & ~07777U || op->pad)
 		return BAD(e, "operation %u (%s) has an impossible mode", i, def->name);
+	if (op->n > INT64_MAX || (op->kind == PLAN_HOST_PORT && (op->n == 0 || op->n > 65535)))
+		return BAD(e, "operation %u (%s) has an impossible number", i, def->name);
 	if (op->a >= p->string_size || op->b >= p->string_size)
 		return BAD(e, "operation %u (%s) points outside the strings", i, def->name);
 	if (!spend(budget, plan_str(p, op->a)) || !spend(budget, plan_str(p, op->b)))

@@ -90,6 +90,13 @@ static int check_label(const char *label, size_t n, const char *host, struct err
 	return 0;
 }
 
+/* Digits, or 0x and what follows: old resolvers take these for an address. */
+static bool is_number(const char *label)
+{
+	return strspn(label, "0123456789") == strlen(label) ||
+	       (label[0] == '0' && str_lower(label[1]) == 'x');
+}
+
 /* A name, lower-cased in place; the last label of a name is never all digits. */
 static int parse_name(char *host, struct spec_egress *ret, struct err *e)
 {
@@ -119,7 +126,7 @@ static int parse_name(char *host, struct spec_egress *ret, struct err *e)
 	if (ret->is_wildcard && labels < 2)
 		return BAD(e, "'*.%s' would allow a whole top-level domain; name a domain below it",
 			host);
-	if (strspn(host + last, "0123456789") == n - last)
+	if (is_number(host + last))
 		return BAD(e, "'%.200s' is neither a host name nor an address", host);
 	for (char *p = host; *p; p++)
 		*p = str_lower(*p);
@@ -224,6 +231,8 @@ int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item 
 		if (!is_protocol_given)
 			to->protocol = SPEC_TCP;
 		shown = print_network(arena, to);
+	} else if (copy[0] == '[') {
+		return BAD(e, "'%.200s': brackets are for IPv6 addresses only", text);
 	} else {
 		r = parse_name(host, to, e);
 		if (r < 0)

@@ -22,7 +22,7 @@ enum yaml_kind {
 	YAML_MAP,
 };
 
-/* What a plain scalar would be to other readers of YAML 1.2; a quoted one is always text. */
+/* What a plain scalar is, where all readers agree; the rest, and all that is quoted, is text. */
 enum yaml_type {
 	YAML_TEXT,
 	YAML_NULL,

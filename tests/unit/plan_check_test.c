@@ -295,7 +295,7 @@ static void test_operands(void)
 					root = plan_ops(good)[k].b;
 			root += other == PLAN_OPERAND_INSIDE;
 			root = other == PLAN_OPERAND_NONE ? 0 : root;
-			*op = (struct plan_op){ .kind = kind, .need = PLAN_MUST };
+			*op = (struct plan_op){ .kind = kind, .need = PLAN_MUST, .n = 1 };
 			op->a = is_b ? root : at;
 			op->b = is_b ? at : root;
 			snprintf(what, sizeof(what), "%s %s '%s' is %s", def->name,
@@ -305,6 +305,25 @@ static void test_operands(void)
 				__LINE__);
 			free(p);
 		}
+	}
+}
+
+/* Numbers that no engine could take. */
+static void test_numbers(void)
+{
+	static const uint64_t ports[] = { 0, 65536, UINT64_MAX };
+
+	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++) {
+		uint32_t at;
+		struct plan *p = copy_with("", &at);
+
+		ops_of(p)[p->op_count - 1] = (struct plan_op){
+			.kind = PLAN_HOST_PORT, .need = PLAN_MUST, .n = ports[i]
+		};
+		CHECK(plan_check(p, p->size, NULL) < 0);
+		ops_of(p)[p->op_count - 1].n = 65535;
+		CHECK(plan_check(p, p->size, NULL) == 0);
+		free(p);
 	}
 }
 
@@ -459,6 +478,7 @@ int main(void)
 	test_operations();
 	test_flags();
 	test_operands();
+	test_numbers();
 	test_promises();
 	test_mutations();
 	test_small_buffers();
