@@ -15,6 +15,7 @@
 
 #include "base/str.h"
 #include "cli/cli.h"
+#include "spec/spec_grammar.h"
 
 /* The real path of a source as the plan writes it; false where it does not exist. */
 static bool resolve(const char *source, const struct cli_place *place, char ret[static PATH_MAX])
@@ -53,7 +54,7 @@ static void check_source(struct spec *s, enum spec_key key, const char *source, 
 
 	if (!resolve(source, place, real))
 		return;
-	if (str_path_within(source, "$PROJECT") && !strstr(source, "/..") &&
+	if (str_path_within(source, "$PROJECT") && !spec_climbs(source) &&
 		!str_path_within(real, place->project)) {
 		diags_error(&s->diags, at, "write where it leads to, if that is meant",
 			"%s: %s leads out of the project, to %s", spec_keys[key].path, source,

@@ -201,10 +201,12 @@ def links_of_a_project_do_not_lead_out_of_it(p):
     (p.home / ".ssh").mkdir()
     (p.project / "keys").symlink_to(p.home / ".ssh")
     (p.project / "root").symlink_to("/")
+    (p.project / "..other").symlink_to(p.top)  # a name, and not a way up
     (p.project / "own").mkdir()
     for text, part in (("project: {path: keys}", "leads out of the project"),
                        ("root: {image: 'dir:root'}", "is more than"),
                        ("binds: ['keys:/data/k']", "leads out of the project"),
+                       ("binds: ['..other:/data/k']", "leads out of the project"),
                        ("binds: ['own:/data/k:rw']", "is more than")):
         p.spec(f"version: 1\n{text}\n")
         expect(p.run("check"), 1, part)
