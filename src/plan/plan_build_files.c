@@ -4,6 +4,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "plan/plan_builder.h"
+#include "spec/spec_layers.h"
 
 /*
  * The tree of a cage, from the root down: the system read-only, what the cage makes for itself,
@@ -152,8 +153,7 @@ const char *plan_project_place(const struct spec *s, enum spec_engine engine)
 	return spec_text(s, SPEC_PROJECT_AT);
 }
 
-/* Does the list hold the whole project, or only parts of it? */
-static bool has_whole_project(const struct spec *s, enum spec_key key)
+bool plan_has_whole_project(const struct spec *s, enum spec_key key)
 {
 	const struct spec_value *patterns = spec_list(s, key);
 
@@ -168,9 +168,9 @@ static uint16_t project_flags(const struct plan_builder *b)
 	unsigned mode = spec_choice(b->spec, SPEC_PROJECT_MODE);
 	uint16_t flags = PLAN_NO_DEV;
 
-	if (mode == SPEC_MODE_READ_ONLY || !has_whole_project(b->spec, SPEC_PROJECT_WRITE))
+	if (mode == SPEC_MODE_READ_ONLY || !plan_has_whole_project(b->spec, SPEC_PROJECT_WRITE))
 		flags |= PLAN_READ_ONLY;
-	if (!has_whole_project(b->spec, SPEC_PROJECT_READ))
+	if (!plan_has_whole_project(b->spec, SPEC_PROJECT_READ))
 		flags |= PLAN_PARTS;
 	if (mode == SPEC_MODE_CAPTURED)
 		flags |= PLAN_CAPTURED;
@@ -190,11 +190,23 @@ const char *plan_pattern_base(struct spec *s, const char *pattern)
 	return n == 3 ? "/" : arena_copy(&s->arena, pattern, n - 3);
 }
 
-/*
- * Patterns below the project become parts with rights of their own; patterns elsewhere, which
- * only cage: project has, become read-only binds at the same place.
- */
-static void add_patterns(struct plan_builder *b, enum spec_key key, uint16_t flags)
+/* Can a path that may be read be written too? Then *ret_is_said tells if the other list has it. */
+static bool is_writable_part(
+	const struct spec *s, const struct spec_item *readable, bool *ret_is_said)
+{
+	const struct spec_value *patterns = spec_list(s, SPEC_PROJECT_WRITE);
+	bool is_writable = false;
+
+	*ret_is_said = false;
+	for (size_t i = 0; i < patterns->count; i++) {
+		is_writable |= spec_covers(SPEC_PROJECT_WRITE, &patterns->items[i], readable);
+		*ret_is_said |= str_eq(patterns->items[i].text, readable->text);
+	}
+	return is_writable;
+}
+
+void plan_walk_parts(struct plan_builder *b, enum spec_key key, bool is_writable, plan_part *emit,
+	const char *place)
 {
 	size_t n = 0;
 	own_free const struct spec_item **patterns = spec_ordered(key, spec_list(b->spec, key), &n);
@@ -203,15 +215,29 @@ static void add_patterns(struct plan_builder *b, enum spec_key key, uint16_t fla
 		b->ops.failed = true;
 	for (size_t i = 0; patterns && i < n; i++) {
 		const char *base = plan_pattern_base(b->spec, patterns[i]->text);
+		bool is_said = false;
+		bool can_write = is_writable;
 
+		if (key == SPEC_PROJECT_READ)
+			can_write &= is_writable_part(b->spec, patterns[i], &is_said);
 		if (!base)
 			b->ops.failed = true;
-		else if (str_starts(base, "$PROJECT/"))
-			plan_add(b, PLAN_PART, "", base + strlen("$PROJECT/"),
-				PLAN_OP(.flags = flags));
-		else if (!str_eq(base, "$PROJECT"))
-			plan_add(b, PLAN_BIND, base, base, PLAN_OP(.flags = READ_ONLY_TREE));
+		else if (!str_eq(base, "$PROJECT") && !(can_write && is_said))
+			emit(b, base, can_write ? 0 : PLAN_READ_ONLY, place);
 	}
+}
+
+/*
+ * Patterns below the project become parts with rights of their own; patterns elsewhere, which
+ * only cage: project has, become read-only binds at the same place.
+ */
+static void add_part(struct plan_builder *b, const char *base, uint16_t flags, const char *place)
+{
+	(void)place;
+	if (str_starts(base, "$PROJECT/"))
+		plan_add(b, PLAN_PART, "", base + strlen("$PROJECT/"), PLAN_OP(.flags = flags));
+	else
+		plan_add(b, PLAN_BIND, base, base, PLAN_OP(.flags = READ_ONLY_TREE));
 }
 
 /* Things that run on the host later, whoever writes them. */
@@ -247,10 +273,13 @@ static void add_protected(struct plan_builder *b)
 
 static void add_project(struct plan_builder *b)
 {
+	bool is_writable = spec_choice(b->spec, SPEC_PROJECT_MODE) != SPEC_MODE_READ_ONLY;
+
 	plan_add(b, PLAN_PROJECT, "$PROJECT", plan_project_place(b->spec, b->engine),
 		PLAN_OP(.flags = project_flags(b)));
-	add_patterns(b, SPEC_PROJECT_READ, PLAN_READ_ONLY);
-	add_patterns(b, SPEC_PROJECT_WRITE, 0);
+	plan_walk_parts(b, SPEC_PROJECT_READ, is_writable, add_part, NULL);
+	if (is_writable)
+		plan_walk_parts(b, SPEC_PROJECT_WRITE, true, add_part, NULL);
 	add_protected(b);
 }
 

@@ -154,6 +154,20 @@ static void add_rule(struct plan_builder *b, const char *path, uint16_t flags)
 	plan_add(b, PLAN_RULE, "", path, PLAN_OP(.flags = flags));
 }
 
+/* Patterns elsewhere are binds, and have rules as such. */
+static void add_rule_of_part(
+	struct plan_builder *b, const char *base, uint16_t flags, const char *place)
+{
+	const char *path = str_starts(base, "$PROJECT/") ? arena_printf(&b->spec->arena, "%s%s",
+								   place, base + strlen("$PROJECT"))
+							 : NULL;
+
+	if (path)
+		add_rule(b, path, flags);
+	else if (str_starts(base, "$PROJECT/"))
+		b->ops.failed = true;
+}
+
 /*
  * What Landlock opens of the project, seen at `place`: all of it, or its parts. Rules only add
  * up, so what is less than the whole is opened piece by piece, and a protected path cannot be
@@ -161,26 +175,15 @@ static void add_rule(struct plan_builder *b, const char *path, uint16_t flags)
  */
 static void add_rules_of_project(struct plan_builder *b, const char *place, bool is_writable)
 {
-	size_t count = b->ops.len / sizeof(struct plan_op);
-	const struct plan_op *ops = (const struct plan_op *)(const void *)b->ops.data;
-	uint16_t whole = is_writable ? 0 : PLAN_READ_ONLY;
-	struct plan_op project = { 0 };
+	bool is_whole = is_writable && plan_has_whole_project(b->spec, SPEC_PROJECT_WRITE);
 
-	for (size_t i = 0; i < count; i++)
-		if (ops[i].kind == PLAN_PROJECT)
-			project = ops[i];
-	if (project.flags & PLAN_READ_ONLY)
-		whole = PLAN_READ_ONLY;
-	add_rule(b, place, project.flags & PLAN_PARTS ? PLAN_LIST : whole);
-	for (size_t i = 0; i < count && !b->ops.failed && !b->strings.failed; i++) {
-		struct plan_op op = ((const struct plan_op *)(const void *)b->ops.data)[i];
-		const char *path = op.kind == PLAN_PART ? arena_printf(&b->spec->arena, "%s/%s",
-								  place, b->strings.data + op.b)
-							: NULL;
-
-		if (path)
-			add_rule(b, path, is_writable ? op.flags & PLAN_READ_ONLY : PLAN_READ_ONLY);
-	}
+	if (!plan_has_whole_project(b->spec, SPEC_PROJECT_READ))
+		add_rule(b, place, PLAN_LIST);
+	else
+		add_rule(b, place, is_whole ? 0 : PLAN_READ_ONLY);
+	plan_walk_parts(b, SPEC_PROJECT_READ, is_writable, add_rule_of_part, place);
+	if (is_writable)
+		plan_walk_parts(b, SPEC_PROJECT_WRITE, true, add_rule_of_part, place);
 }
 
 /*

@@ -32,6 +32,17 @@ void plan_build_files(struct plan_builder *b);  /* the tree of the cage */
 void plan_build_limits(struct plan_builder *b); /* environment, network, limits, filters */
 void plan_build_command(struct plan_builder *b);
 
+/* Does the list hold the whole project, or only parts of it? */
+bool plan_has_whole_project(const struct spec *s, enum spec_key key);
+
+/*
+ * Calls `emit` for each pattern of an allow-list that is less than the whole project, with its
+ * directory and PLAN_READ_ONLY or 0.
+ */
+typedef void plan_part(struct plan_builder *b, const char *base, uint16_t flags, const char *place);
+void plan_walk_parts(struct plan_builder *b, enum spec_key key, bool is_writable, plan_part *emit,
+	const char *place);
+
 /* The directory of a pattern that ends with two stars; the pattern itself if it does not. */
 const char *plan_pattern_base(struct spec *s, const char *pattern);
 

@@ -221,7 +221,8 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.def = "$PROJECT/**",
 		.grammar = spec_grammar_pattern,
 		.example = "[$PROJECT/src/**]",
-		.doc = "What can be written, in the same form; all below the project.",
+		.doc = "What can be written, in the same form; all below the project. What can be written can "
+		       "be read.",
 	},
 	[SPEC_PROJECT_PROTECT] = {
 		.path = "project.protect",

@@ -379,6 +379,39 @@ static void test_large(void)
 	CHECK(q && !q->is_hardened);
 }
 
+/* The allow-lists are in the tree and in Landlock's rules, and say the same in both. */
+static void test_parts(void)
+{
+	static const struct {
+		const char *file;
+		int part, rule, whole; /* flags; -1: there is none */
+	} rows[] = {
+		{ "project: {write_allowlist: [$PROJECT/src/**]}", 0, 0, PLAN_READ_ONLY },
+		{ "project: {read_allowlist: [$PROJECT/src/**]}", 0, 0, PLAN_LIST },
+		{ "project: {read_allowlist: [$PROJECT/src/**], write_allowlist: []}",
+			PLAN_READ_ONLY, PLAN_READ_ONLY, PLAN_LIST },
+		{ "project: {mode: read_only, write_allowlist: [$PROJECT/src/**]}", -1, -1,
+			PLAN_READ_ONLY },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char file[200];
+		own_free struct plan *p = NULL;
+		const struct plan_op *part, *rule, *whole;
+
+		snprintf(file, sizeof(file), "version: 1\n%s\n", rows[i].file);
+		p = build_good(file);
+		if (!p)
+			continue;
+		part = find(p, PLAN_PART, "", "src");
+		rule = find(p, PLAN_RULE, "", "/work/src");
+		whole = find(p, PLAN_RULE, "", "/work");
+		CHECK((part ? part->flags : -1) == rows[i].part);
+		CHECK((rule ? rule->flags : -1) == rows[i].rule);
+		CHECK(whole && whole->flags == rows[i].whole);
+	}
+}
+
 int main(void)
 {
 	fake_host_init(&host);
@@ -392,5 +425,6 @@ int main(void)
 	test_errors();
 	test_missing_is_told();
 	test_large();
+	test_parts();
 	return check_report();
 }
