@@ -94,6 +94,12 @@ struct cli_place {
 int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_place);
 
 /*
+ * What a path leads to: "~" is `home` (which may be NULL), a relative one starts at `base`. 0 or
+ * -errno; ret is written only on success.
+ */
+int cli_resolve(const char *path, const char *home, const char *base, char ret[static 4096]);
+
+/*
  * Says in s->diags what only shows on this machine: paths inside the project that lead out of it,
  * and paths that lead to credentials or to the home by another name.
  */

@@ -136,26 +136,11 @@ static int load_policies(struct spec *s, const char *home)
 	return load_policy(s, SPEC_LAYER_USER, path);
 }
 
-/* "~/x" against the operator's home, resolved; false where it cannot be. */
-static bool resolve_operators(const char *path, const char *home, char ret[static PATH_MAX])
-{
-	char whole[PATH_MAX];
-	int n;
-
-	if (path[0] == '~' && !home)
-		return false;
-	if (path[0] == '~')
-		n = snprintf(whole, sizeof(whole), "%s%s", home, path + 1);
-	else
-		n = snprintf(whole, sizeof(whole), "%s", path);
-	return n >= 0 && (size_t)n < sizeof(whole) && realpath(whole, ret) != NULL;
-}
-
 static bool lies_in(const char *file, const char *folder, const char *home)
 {
 	char real[PATH_MAX];
 
-	return resolve_operators(folder, home, real) && !str_eq(file, real) &&
+	return cli_resolve(folder, home, "/", real) == 0 && !str_eq(file, real) &&
 	       str_path_within(file, real);
 }
 
@@ -284,29 +269,15 @@ static void add_options(const struct cli *cli, struct spec *s, const char *here)
 			(const char *const *)cli->words, cli->word_count);
 }
 
-/* Resolves where the project is; 0 or -errno, with place->project left empty. */
+/* Resolves where the project is; 0 or -errno. */
 static int find_project(const struct spec *s, const char *here, struct cli_place *place)
 {
-	const char *path = spec_text(s, SPEC_PROJECT_PATH);
-	char whole[PATH_MAX * 2];
 	struct stat st;
-	int r = 0;
+	int r = cli_resolve(spec_text(s, SPEC_PROJECT_PATH), place->home, here, place->project);
 
-	if (path[0] == '~' && !place->home)
-		return -ENOENT;
-	if (path[0] == '~')
-		snprintf(whole, sizeof(whole), "%s%s", place->home, path + 1);
-	else if (path[0] == '/')
-		snprintf(whole, sizeof(whole), "%s", path);
-	else
-		snprintf(whole, sizeof(whole), "%s/%s", here, path);
-	if (!realpath(whole, place->project) || stat(place->project, &st) < 0)
+	if (r == 0 && stat(place->project, &st) < 0)
 		r = -errno;
-	else if (!S_ISDIR(st.st_mode))
-		r = -ENOTDIR;
-	if (r < 0)
-		place->project[0] = '\0';
-	return r;
+	return r == 0 && !S_ISDIR(st.st_mode) ? -ENOTDIR : r;
 }
 
 static void print_diags(const struct spec *s, bool color)

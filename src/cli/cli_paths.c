@@ -8,6 +8,7 @@
  * The spec's own checks see spellings. A link in a cloned project can make a harmless spelling
  * lead to the operator's keys, so everything is looked at once more by what it leads to.
  */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,22 +18,39 @@
 #include "cli/cli.h"
 #include "spec/spec_grammar.h"
 
+int cli_resolve(const char *path, const char *home, const char *base, char ret[static PATH_MAX])
+{
+	char whole[PATH_MAX], real[PATH_MAX];
+	int n;
+
+	if (path[0] == '~' && !home)
+		return -ENOENT;
+	if (path[0] == '~')
+		n = snprintf(whole, sizeof(whole), "%s%s", home, path + 1);
+	else if (path[0] == '/')
+		n = snprintf(whole, sizeof(whole), "%s", path);
+	else
+		n = snprintf(whole, sizeof(whole), "%s/%s", base, path);
+	if (n < 0 || (size_t)n >= sizeof(whole))
+		return -ENAMETOOLONG;
+	if (!realpath(whole, real))
+		return -errno;
+	memcpy(ret, real, strlen(real) + 1);
+	return 0;
+}
+
 /* The real path of a source as the plan writes it; false where it does not exist. */
 static bool resolve(const char *source, const struct cli_place *place, char ret[static PATH_MAX])
 {
 	char whole[PATH_MAX];
 	int n;
 
-	if (source[0] == '~' && !place->home)
-		return false;
-	if (source[0] == '~')
-		n = snprintf(whole, sizeof(whole), "%s%s", place->home, source + 1);
-	else if (str_path_within(source, "$PROJECT"))
-		n = snprintf(
-			whole, sizeof(whole), "%s%s", place->project, source + strlen("$PROJECT"));
-	else
-		n = snprintf(whole, sizeof(whole), "%s", source);
-	return n >= 0 && (size_t)n < sizeof(whole) && realpath(whole, ret) != NULL;
+	if (!str_path_within(source, "$PROJECT"))
+		return cli_resolve(source, place->home, "/", ret) == 0;
+	/* As one absolute path: a directory of the project may be called "~". */
+	n = snprintf(whole, sizeof(whole), "%s%s", place->project, source + strlen("$PROJECT"));
+	return n >= 0 && (size_t)n < sizeof(whole) &&
+	       cli_resolve(whole, place->home, "/", ret) == 0;
 }
 
 static bool is_acknowledged(const struct spec *s, const char *source, const char *real)

@@ -202,11 +202,13 @@ def links_of_a_project_do_not_lead_out_of_it(p):
     (p.project / "keys").symlink_to(p.home / ".ssh")
     (p.project / "root").symlink_to("/")
     (p.project / "..other").symlink_to(p.top)  # a name, and not a way up
+    (p.project / "~").symlink_to(p.top)  # a name, and not the home
     (p.project / "own").mkdir()
     for text, part in (("project: {path: keys}", "leads out of the project"),
                        ("root: {image: 'dir:root'}", "is more than"),
                        ("binds: ['keys:/data/k']", "leads out of the project"),
                        ("binds: ['..other:/data/k']", "leads out of the project"),
+                       ("binds: ['./~:/data/k']", "leads out of the project"),
                        ("binds: ['own:/data/k:rw']", "is more than")):
         p.spec(f"version: 1\n{text}\n")
         expect(p.run("check"), 1, part)
