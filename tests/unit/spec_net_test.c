@@ -2,35 +2,8 @@
 #include <stdlib.h>
 
 #include "base/str.h"
-#include "check.h"
-#include "spec/spec_grammar.h"
+#include "grammar_rows.h"
 #include "spec/spec_layers.h"
-
-static struct arena arena;
-
-struct row {
-	const char *text;
-	const char *canonical; /* or NULL … */
-	const char *error;     /* … then this */
-};
-
-static void check_rows(spec_grammar *grammar, const struct row *rows, size_t count)
-{
-	for (size_t i = 0; i < count; i++) {
-		struct spec_item item = { 0 };
-		struct err e = { 0 };
-		int r = grammar(&arena, rows[i].text, &item, &e);
-
-		check_that(
-			(r == 0) == (rows[i].canonical != NULL), rows[i].text, __FILE__, __LINE__);
-		if (r == 0 && rows[i].canonical)
-			CHECK_STR(item.text, rows[i].canonical);
-		else if (r < 0 && rows[i].error)
-			CHECK_STR(e.text, rows[i].error);
-	}
-}
-
-#define CHECK_ROWS(grammar, rows) check_rows((grammar), (rows), sizeof(rows) / sizeof((rows)[0]))
 
 static void test_names(void)
 {
