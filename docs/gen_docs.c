@@ -75,9 +75,9 @@ static void print_bawn_1(void)
 		puts("\n.br");
 	}
 	puts(".SH DESCRIPTION");
-	roff("The operator declares the wall in one YAML file, described in bawn.yaml(5). This "
-	     "version makes and shows the plan of a cage and says what the host can guarantee; it "
-	     "does not run commands yet.\n");
+	roff("The operator declares the wall in one YAML file, described in bawn.yaml(5); without "
+	     "one, the current directory is caged with the hardened defaults. The kernel enforces "
+	     "the wall, and before the command runs it is looked at from outside.\n");
 	for (const struct cli_command *c = cli_commands; c->name; c++) {
 		printf(".SS bawn %s\n", c->name);
 		roff(c->help);
@@ -92,15 +92,23 @@ static void print_bawn_1(void)
 		  "is the command.");
 	options(cli_spec_options);
 	puts(".SH EXIT STATUS");
-	paragraph("0; 1 for a negative answer (check found errors, the plan was refused, the "
-		  "doctor sees no hardened cage); 2 for wrong use; 125 where bawn itself failed.");
+	paragraph("Of bawn run: the command's own; 128+n if signal n ended it; 124 at the time "
+		  "limit; 125 where bawn refused or failed, and then the command never ran, or was "
+		  "stopped; 126 if the command cannot be executed; 127 if there is none. "
+		  "--status-fd tells a 125 of the command from bawn's own.");
+	paragraph("Of the others: 0; 1 for a negative answer (check found errors, the plan was "
+		  "refused, the doctor sees no hardened cage); 2 for wrong use; 125 where bawn "
+		  "itself failed.");
 	puts(".SH ENVIRONMENT");
-	paragraph("HOME is what ~ means. XDG_CONFIG_HOME replaces ~/.config. NO_COLOR switches "
+	paragraph("HOME is what ~ means. XDG_CONFIG_HOME replaces ~/.config, and XDG_STATE_HOME "
+		  "~/.local/state or root's /var/lib. NO_COLOR switches "
 		  "colours off.");
 	puts(".SH FILES");
 	paragraph("bawn.yaml in the current directory: the project's spec. "
 		  "~/.config/bawn/policy.yaml and /etc/bawn/policy.yaml: the operator's policy; "
-		  "each must belong to its user or to root and be writable by nobody else.");
+		  "each must belong to its user or to root and be writable by nobody else. "
+		  "~/.local/state/bawn/runs, for root /var/lib/bawn/runs: a folder per run, with "
+		  "its record.");
 	puts(".SH SEE ALSO\n.BR bawn.yaml (5)");
 }
 

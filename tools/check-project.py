@@ -21,8 +21,8 @@ from pathlib import Path
 
 # From left to right; modules of one set do not know each other.
 MODULES = [
-    {"base"}, {"wire"}, {"spec"}, {"host"}, {"plan"},
-    {"cage", "work", "gate", "record", "store"},
+    {"base"}, {"wire"}, {"init"}, {"spec"}, {"host"}, {"plan"},
+    {"cage", "filter", "work", "gate", "record", "store"},
     {"check"}, {"keep"}, {"serve", "agent"}, {"cli"},
 ]
 # The cage runs finished plans: the parser must not even be linked into it.

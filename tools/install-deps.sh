@@ -5,7 +5,7 @@
 #   tools/install-deps.sh build|test|lint|fuzz|bench
 set -eu
 
-build='gcc libc6-dev meson ninja-build pkg-config python3 libfyaml-dev libsodium-dev'
+build='gcc libc6-dev meson ninja-build pkg-config python3 libfyaml-dev libseccomp-dev libsodium-dev'
 test="$build groff-base util-linux"
 clang='clang libclang-rt-dev'
 
@@ -32,7 +32,7 @@ if ! command -v dpkg-query >/dev/null 2>&1; then
 	for tool in $tools; do
 		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
 	done
-	for library in libfyaml libsodium; do
+	for library in libfyaml libseccomp libsodium; do
 		pkg-config --exists "$library" 2>/dev/null || missing="$missing $library"
 	done
 	echo "$0: this is not Debian; '$1' needs what Debian calls: $wanted" >&2

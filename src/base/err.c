@@ -15,6 +15,7 @@ static const struct {
 	[ERR_SYS] = { 125, 500 },
 	[ERR_NOT_FOUND] = { 127, 422 },
 	[ERR_NOT_EXEC] = { 126, 422 },
+	[ERR_SIGNAL] = { 125, 503 },
 };
 
 int err_set(struct err *e, enum err_kind kind, int num, const char *fmt, ...)

@@ -11,6 +11,7 @@ enum err_kind {
 	ERR_SYS,       /* the system said no */
 	ERR_NOT_FOUND, /* the command does not exist */
 	ERR_NOT_EXEC,  /* the command exists and cannot be executed */
+	ERR_SIGNAL,    /* somebody ended it: `num` is the signal */
 	ERR_KIND_COUNT,
 };
 

@@ -10,12 +10,12 @@
 
 #include "base/own.h"
 
-int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode)
+static int open_how(int dir_fd, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
 	struct open_how how = {
 		.flags = (unsigned)(flags | O_CLOEXEC),
 		.mode = mode,
-		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+		.resolve = resolve | RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
 	};
 	long fd;
 
@@ -28,6 +28,16 @@ int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode)
 			break;
 	}
 	return -errno;
+}
+
+int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	return open_how(dir_fd, path, flags, mode, RESOLVE_NO_SYMLINKS);
+}
+
+int file_open_inside(int dir_fd, const char *path, int flags)
+{
+	return open_how(dir_fd, path, flags, 0, 0);
 }
 
 int file_open(const char *path, int flags)

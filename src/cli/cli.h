@@ -31,6 +31,7 @@ struct cli_command {
 	const struct cli_option *options; /* of its own, ended with a NULL name; or NULL */
 	bool takes_spec; /* the options of a spec as well, and a command after -- */
 	int (*run)(struct cli *cli);
+	bool returns_another; /* its status is a program's; where it is bawn's own it is 125 */
 };
 
 /* An option that sets a key of the spec, or one of a command's own (key is SPEC_KEY_COUNT). */

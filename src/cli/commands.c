@@ -1,6 +1,8 @@
 #include "cli/commands.h"
 
 const struct cli_command cli_commands[] = {
+	{ "run", "[options] [--] command…", "run a command in a cage", cmd_run_options, true,
+		cmd_run, true },
 	{ "plan", "[options] [--] [command…]", "what a cage would be made of; nothing is done",
 		cmd_plan_options, true, cmd_plan },
 	{ "check", "[options]", "validate and lint a spec", cmd_check_options, true, cmd_check },

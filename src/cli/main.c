@@ -31,15 +31,11 @@ static int say_unknown(const char *name)
 	for (const struct cli_command *c = cli_commands; c->name; c++)
 		names[n++] = c->name;
 	near = str_nearest(name, names, n);
-	if (str_eq(name, "run"))
-		cli_complain(
-			"this version plans cages and does not run them yet; bawn plan shows what "
-			"a run would enforce");
-	else if (near)
+	if (near)
 		cli_complain("there is no command '%s'; did you mean %s?", name, near);
 	else
 		cli_complain("there is no command '%s'; bawn --help lists them", name);
-	return str_eq(name, "run") ? CLI_FAILED : CLI_MISUSE;
+	return CLI_MISUSE;
 }
 
 /* Colours on a terminal, unless --color or NO_COLOR says otherwise. */
@@ -72,6 +68,8 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 		status = CLI_MISUSE;
 	} else if (status == CLI_OK)
 		status = command->run(&cli);
+	else if (command->returns_another)
+		status = CLI_FAILED;
 	free(cli.given);
 	return status;
 }

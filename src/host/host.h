@@ -132,6 +132,12 @@ static inline bool host_can(const struct host *h, enum host_ability ability)
  */
 int host_probe(struct host *ret, struct err *e);
 
+/*
+ * The same without trying what takes time: namespaces, mounts and filters are taken for possible.
+ * For who is about to try them anyway, and asks host_probe when that fails.
+ */
+void host_assume(struct host *ret);
+
 /* The facts as members of the open map. */
 void host_print_json(const struct host *h, struct json *j);
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -156,17 +157,19 @@ static void set_root_ids(
 	}
 }
 
+/*
+ * Root drops them. A user could with newgidmap, which the cage does not use: it maps one id and
+ * no more.
+ */
 static void set_groups(
 	struct host *h, const struct host_rules *rules, const struct host_children *c)
 {
-	enum host_ability gives = HOST_SUBIDS;
-
 	if (h->groups == 0)
 		host_set(h, HOST_NO_GROUPS, HOST_CAUSE_NONE, 0);
-	else if (h->is_root && host_can(h, HOST_SUBIDS))
+	else if (h->is_root)
 		host_set_tried(h, rules, HOST_NO_GROUPS, c->report->tried[HOST_NO_GROUPS]);
 	else
-		host_set(h, HOST_NO_GROUPS, h->abilities[gives].cause, h->abilities[gives].num);
+		host_set(h, HOST_NO_GROUPS, HOST_CAUSE_NOT_ROOT, EPERM);
 }
 
 /* Everything that needs no namespace, done while the children are busy. */
@@ -222,4 +225,26 @@ int host_probe(struct host *ret, struct err *e)
 		host_probe_bwrap(&h, bwrap);
 	memcpy(ret, &h, sizeof(h));
 	return 0;
+}
+
+void host_assume(struct host *ret)
+{
+	struct host h;
+	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
+
+	memset(&h, 0, sizeof(h));
+	h.is_root = geteuid() == 0;
+	h.landlock_abi = abi > 0 ? (int)abi : 0;
+	name_kernel(&h);
+	look_at_system(&h);
+	h.has_bash = is_program("/bin/bash");
+	host_probe_groups(&h);
+	host_probe_cgroups(&h);
+	if (abi < 0)
+		host_set(&h, HOST_LANDLOCK, HOST_CAUSE_KERNEL, errno);
+	if (!h.is_root)
+		host_set(&h, HOST_IDMAP, HOST_CAUSE_NOT_ROOT, 0);
+	if (h.groups && !h.is_root)
+		host_set(&h, HOST_NO_GROUPS, HOST_CAUSE_NOT_ROOT, EPERM);
+	memcpy(ret, &h, sizeof(h));
 }

@@ -353,7 +353,7 @@ def wrong_use_is_told(p):
     expect(p.run("check", "other.yaml"), 2, "bawn check -f other.yaml")
     expect(p.run("check", "--explain", "limits.memroy"), 2, "did you mean limits.memory?")
     expect(p.run("plan", "--color", "blue"), 2, "auto, always or never")
-    expect(p.run("run", "--", "true"), 125, "does not run them yet")
+    expect(p.run("run", "--jsno"), 125, "did you mean --json?")
     gone = p.project / "gone"
     gone.mkdir()
     done = subprocess.run(["sh", "-c", f"cd '{gone}' && rmdir '{gone}' && exec '{BAWN}' plan"], check=False,

@@ -76,6 +76,7 @@ static void test_err_table(void)
 		{ ERR_SYS, 125, 500 },
 		{ ERR_NOT_FOUND, 127, 422 },
 		{ ERR_NOT_EXEC, 126, 422 },
+		{ ERR_SIGNAL, 125, 503 },
 	};
 
 	CHECK(sizeof(rows) / sizeof(rows[0]) == ERR_KIND_COUNT);

@@ -1,0 +1,235 @@
+/*
+ * cage - the first process of a cage: one walk over the plan.
+ *
+ * Runs as:     a child of the keeper, born into the plan's namespaces; all capabilities in its own
+ *              user namespace until the plan drops them, none outside.
+ * Enters with: the keeper's memory and descriptors, of which none is left once the command or the
+ *              init is executed.
+ * Leaves:      the command, and the init as first process.
+ * Must not:    parse, choose, fall back, log, allocate; outlive the keeper.
+ *
+ * The first operation that fails is told to the keeper in one sentence, and that is the end of the
+ * cage; an operation that may fail is told too, and the walk goes on.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cage/cage_inside.h"
+#include "wire/wire.h"
+
+/* Operations that are not here are the keeper's, or are gathered by it beforehand. */
+static cage_step *const steps[PLAN_OP_KIND_COUNT] = {
+	[PLAN_IDS] = cage_take_ids,
+	[PLAN_HOSTNAME] = cage_set_hostname,
+	[PLAN_IMAGE] = cage_mount_image,
+	[PLAN_TMPFS] = cage_mount_tmpfs,
+	[PLAN_DIR] = cage_make_dir,
+	[PLAN_BIND] = cage_mount_bind,
+	[PLAN_SYMLINK] = cage_make_symlink,
+	[PLAN_FILE] = cage_make_file,
+	[PLAN_PROC] = cage_mount_proc,
+	[PLAN_DEVICE] = cage_mount_device,
+	[PLAN_DEVPTS] = cage_mount_devpts,
+	[PLAN_PROJECT] = cage_mount_project,
+	[PLAN_PART] = cage_mount_part,
+	[PLAN_ENTER] = cage_enter,
+	[PLAN_NETWORK] = cage_set_network,
+	[PLAN_LIMIT] = cage_set_limit,
+	[PLAN_DROP] = cage_drop,
+	[PLAN_LANDLOCK] = cage_make_ruleset,
+	[PLAN_RULE] = cage_add_rule,
+	[PLAN_CONFINE] = cage_confine,
+	[PLAN_SYSCALLS] = cage_set_filter,
+};
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+/* In the test build: is the operation one to leave out? */
+static bool is_left_out(const struct cage *c, const struct plan_op *op)
+{
+	char name[64];
+
+	if (op->kind == PLAN_LANDLOCK || op->kind == PLAN_RULE || op->kind == PLAN_CONFINE)
+		return cage_is_broken("landlock");
+	if (op->kind == PLAN_SYSCALLS)
+		return cage_is_broken("syscalls");
+	snprintf(name, sizeof(name), "drop:%s", op->kind == PLAN_DROP ? cage_a(c, op) : "");
+	return op->kind == PLAN_DROP && cage_is_broken(name);
+}
+
+static noreturn void fail(const struct cage *c, const struct err *e)
+{
+	wire_send(c->channel, WIRE_FAILED, 0, e);
+	_exit(125);
+}
+
+static void carry_out(struct cage *c, const struct plan_op *op)
+{
+	struct cage_times *times = c->start->times;
+	uint64_t before = times ? now() : 0;
+	struct err e = { 0 };
+	int r;
+
+	if (!steps[op->kind] || is_left_out(c, op))
+		return;
+	r = steps[op->kind](c, op, &e);
+	if (r < 0 && op->need == PLAN_MUST)
+		fail(c, &e);
+	if (r < 0)
+		wire_send(c->channel, WIRE_SKIPPED, (int)cage_op_index(c, op), &e);
+	if (times)
+		times->spent[op->kind] += now() - before;
+}
+
+/*
+ * The keeper may be dead already, and then no signal will come: its end of the channel is closed
+ * with it, which shows here.
+ */
+static void die_with_keeper(const struct cage *c)
+{
+	struct pollfd channel = { .fd = c->channel, .events = POLLIN };
+
+	if (cage_is_broken("death"))
+		return;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		_exit(125);
+	if (poll(&channel, 1, 0) < 0 || channel.revents & (POLLHUP | POLLERR))
+		_exit(125);
+}
+
+/* At once, so that the operator's own are gone before anybody looks. */
+static void take_standard_descriptors(const struct cage *c)
+{
+	struct err e;
+
+	for (int fd = 0; fd < 3; fd++) {
+		if (c->start->stdio[fd] == fd || dup2(c->start->stdio[fd], fd) == fd)
+			continue;
+		err_set(&e, ERR_SYS, errno, "cannot pass standard input and output: %s",
+			strerror(errno));
+		fail(c, &e);
+	}
+}
+
+static noreturn void be_first_process(const struct cage_start *start)
+{
+	struct cage c = { .start = start,
+		.channel = start->channel,
+		.pool = -1,
+		.root = -1,
+		.rules = -1,
+		.project = -1 };
+	const struct plan_op *ops = plan_ops(start->plan);
+	sigset_t none;
+	struct err e;
+
+	if (start->times)
+		start->times->born = now();
+	die_with_keeper(&c);
+	/* What the operator's shell left open is not the command's, and not the init's. */
+	if (!cage_is_broken("descriptors") &&
+		syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) < 0) {
+		err_set(&e, ERR_SYS, errno, "cannot mark the operator's descriptors: %s",
+			strerror(errno));
+		fail(&c, &e);
+	}
+	take_standard_descriptors(&c);
+	for (int n = 1; n < NSIG; n++)
+		signal(n, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	umask(022);
+	for (uint32_t i = 0; i < start->plan->op_count; i++) {
+		carry_out(&c, &ops[i]);
+		if (ops[i].kind == PLAN_IDS) {
+			die_with_keeper(&c); /* new ids forget the signal */
+			if (start->times)
+				start->times->mapped = now();
+		}
+	}
+	die_with_keeper(&c);
+	if (start->times)
+		start->times->ready = now();
+	cage_run(&c);
+}
+
+/* --- as the keeper --- */
+
+uint64_t cage_namespace_flag(const char *name)
+{
+	static const struct {
+		const char *name;
+		uint64_t flag;
+	} namespaces[] = {
+		{ "user", CLONE_NEWUSER },
+		{ "mount", CLONE_NEWNS },
+		{ "pid", CLONE_NEWPID },
+		{ "net", CLONE_NEWNET },
+		{ "ipc", CLONE_NEWIPC },
+		{ "uts", CLONE_NEWUTS },
+		{ "cgroup", CLONE_NEWCGROUP },
+	};
+
+	for (size_t i = 0; i < sizeof(namespaces) / sizeof(namespaces[0]); i++)
+		if (str_eq(namespaces[i].name, name))
+			return namespaces[i].flag;
+	return 0;
+}
+
+static uint64_t namespaces_of(const struct plan *p)
+{
+	const struct plan_op *ops = plan_ops(p);
+	uint64_t flags = 0;
+	char broken[32];
+
+	for (uint32_t i = 0; i < p->op_count; i++) {
+		if (ops[i].kind != PLAN_NAMESPACE)
+			continue;
+		snprintf(broken, sizeof(broken), "namespace:%s", plan_str(p, ops[i].a));
+		if (!cage_is_broken(broken))
+			flags |= cage_namespace_flag(plan_str(p, ops[i].a));
+	}
+	return flags;
+}
+
+int cage_spawn(const struct cage_start *start, pid_t *ret_pid, int *ret_pidfd, struct err *e)
+{
+	int pidfd = -1;
+	struct clone_args args = {
+		.flags = namespaces_of(start->plan) | CLONE_PIDFD,
+		.pidfd = (uint64_t)(uintptr_t)&pidfd,
+		.exit_signal = SIGCHLD,
+	};
+	long pid = syscall(SYS_clone3, &args, sizeof(args));
+
+	/* A kernel or a filter without clone3 has clone, which can do the same. */
+	if (pid < 0 && errno == ENOSYS)
+		pid = syscall(
+			SYS_clone, (unsigned long)args.flags | SIGCHLD, NULL, &pidfd, NULL, NULL);
+	if (pid < 0)
+		return err_set(e, ERR_SYS, errno, "cannot make the cage's namespaces: %s",
+			strerror(errno));
+	if (pid == 0)
+		be_first_process(start);
+	*ret_pid = (pid_t)pid;
+	*ret_pidfd = pidfd;
+	return 0;
+}

@@ -1,0 +1,69 @@
+#pragma once
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "plan/plan_data.h"
+
+/*
+ * A cage: one process that is born into the new namespaces, carries the plan out operation by
+ * operation, tells the keeper that the wall stands, and starts the command once the keeper has
+ * looked. It parses nothing, chooses nothing and falls back to nothing.
+ */
+
+/* Who the cage's one user is on the host. */
+struct cage_ids {
+	bool is_given; /* the keeper writes the maps: root's cages run as an id of their own */
+	uint32_t uid, gid;
+};
+
+/* Where the time went, in memory that keeper and cage share. Nanoseconds, CLOCK_MONOTONIC. */
+struct cage_times {
+	uint64_t born, mapped, ready, told, checked, started;
+	uint64_t spent[PLAN_OP_KIND_COUNT];
+};
+
+/* All the first process is told. Everything in it is the keeper's and is borrowed. */
+struct cage_start {
+	const struct plan *plan;
+	const char *project, *home,
+		*run; /* what $PROJECT, ~ and $RUN stand for; home may be NULL */
+	struct cage_ids ids;
+	const int *trees; /* one per operation: a detached tree made for it, or -1; or NULL */
+	const struct sock_filter *filter;
+	unsigned short filter_count;
+	char *const *arguments;     /* of the command */
+	char *const *environment;   /* of the command and the startup commands */
+	char *const *own_variables; /* of the preflight */
+	const char *preflight;      /* its script */
+	int stdio[3];               /* become the command's 0, 1 and 2 */
+	int channel;                /* the cage's end of a wire_pair */
+	struct cage_times *times;   /* or NULL */
+};
+
+/*
+ * Starts the first process of a cage in the plan's namespaces. It writes its own id maps, or waits
+ * for WIRE_MAPPED after cage_write_maps. *ret_pidfd is the caller's.
+ */
+int cage_spawn(const struct cage_start *start, pid_t *ret_pid, int *ret_pidfd, struct err *e);
+
+/* Gives process `pid` its ids; `inside` is what they are called in the cage. */
+int cage_write_maps(pid_t pid, const struct cage_ids *ids, unsigned inside, struct err *e);
+
+/*
+ * A user namespace that shows files of `uid` and `gid` as those of `ids`, for id-mapped mounts;
+ * made by a child that ends at once. A descriptor or -errno.
+ */
+int cage_make_idmap(const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e);
+
+/* Opens the source of an operation as the operator named it, with O_PATH; or -errno. */
+int cage_open_source(const struct cage_start *start, const char *from, struct err *e);
+
+/* A string of the plan with its symbols filled in; false where it does not fit. */
+bool cage_fill_in(const struct cage_start *start, const char *text, char *ret, size_t size);
+
+/* The bits of clone for the name of a namespace; 0 where there is none. */
+uint64_t cage_namespace_flag(const char *name);

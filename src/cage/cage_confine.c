@@ -1,0 +1,163 @@
+/*
+ * cage_confine - what the processes of a cage lose, for good.
+ *
+ * Runs as:     the first process, after the tree is entered.
+ * Enters with: all capabilities in its own user namespace.
+ * Leaves:      none in any set, no groups, no keys, no way to gain privileges, the system calls of
+ *              the profile and no others. Whatever is started inherits all of it.
+ */
+#include <errno.h>
+#include <linux/capability.h>
+#include <linux/keyctl.h>
+#include <linux/seccomp.h>
+#include <linux/securebits.h>
+#include <net/if.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "cage/cage_inside.h"
+
+int cage_set_hostname(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	const char *name = cage_a(c, op);
+
+	if (cage_is_broken("namespace:uts"))
+		return 0;
+	if (sethostname(name, strlen(name)) < 0 || setdomainname("", 0) < 0)
+		return err_set(
+			e, ERR_SYS, errno, "cannot set the cage's host name: %s", strerror(errno));
+	return 0;
+}
+
+/* A new network has a loopback that is down; programs expect theirs to work. */
+static int bring_loopback_up(void)
+{
+	own_fd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+
+	return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
+}
+
+int cage_set_network(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	int r;
+
+	if (str_eq(cage_a(c, op), "host") || cage_is_broken("namespace:net"))
+		return 0;
+	r = bring_loopback_up();
+	if (r < 0)
+		return err_set(
+			e, ERR_SYS, -r, "cannot bring the cage's loopback up: %s", strerror(-r));
+	return 0;
+}
+
+/* The limits that a process carries with it; the others are the keeper's and the file system's. */
+int cage_set_limit(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	static const struct {
+		const char *name, *by;
+		enum __rlimit_resource resource;
+	} limits[] = {
+		{ "limits.files", "rlimit", RLIMIT_NOFILE },
+		{ "limits.pids", "user namespace", RLIMIT_NPROC },
+	};
+	struct rlimit limit = { .rlim_cur = op->n, .rlim_max = op->n };
+
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
+		if (str_eq(limits[i].name, cage_a(c, op)) && str_eq(limits[i].by, cage_b(c, op)) &&
+			setrlimit(limits[i].resource, &limit) < 0)
+			return err_set(e, ERR_SYS, errno, "cannot set %s: %s", limits[i].name,
+				strerror(errno));
+	return 0;
+}
+
+/* --- dropping --- */
+
+#define SECUREBITS                                                                                 \
+	(SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                           \
+		SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |                          \
+		SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
+
+static int drop_groups(void)
+{
+	/* Who has none need not be allowed to drop them. */
+	if (syscall(SYS_getgroups, 0, NULL) == 0)
+		return 0;
+	return syscall(SYS_setgroups, 0, NULL) < 0 ? -errno : 0;
+}
+
+/* Out of all five sets, and out of the reach of uid 0. */
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
+
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
+		prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0)
+		return -errno;
+	/* The kernel says where its capabilities end. */
+	for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			return -errno;
+	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
+}
+
+/* A session keyring of its own, empty: the operator's is not reached any more. */
+static int drop_keyring(void)
+{
+	long r = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
+
+	/* A kernel without keys has none to reach. */
+	return r < 0 && errno != ENOSYS ? -errno : 0;
+}
+
+static int drop_new_privileges(void)
+{
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
+}
+
+int cage_drop(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	static const struct {
+		const char *name;
+		int (*drop)(void);
+	} drops[] = {
+		{ "groups", drop_groups },
+		{ "capabilities", drop_capabilities },
+		{ "keyring", drop_keyring },
+		{ "new-privileges", drop_new_privileges },
+	};
+
+	for (size_t i = 0; i < sizeof(drops) / sizeof(drops[0]); i++) {
+		int r = str_eq(drops[i].name, cage_a(c, op)) ? drops[i].drop() : 1;
+
+		if (r == 0)
+			return 0;
+		if (r < 0)
+			return err_set(
+				e, ERR_SYS, -r, "cannot drop %s: %s", drops[i].name, strerror(-r));
+	}
+	return err_set(e, ERR_SYS, EINVAL, "there is no '%s' to drop", cage_a(c, op));
+}
+
+/* --- system calls --- */
+
+int cage_set_filter(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	struct sock_fprog program = { .len = c->start->filter_count };
+
+	(void)op;
+	/* The kernel does not write to it. */
+	memcpy(&program.filter, &c->start->filter, sizeof(program.filter));
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot set the system-call filter: %s",
+			strerror(errno));
+	return 0;
+}

@@ -1,0 +1,196 @@
+/*
+ * cage_ids - who the cage's one user is.
+ *
+ * Runs as:     the first process, right after its birth; cage_write_maps and cage_make_idmap as
+ *              the keeper.
+ * Enters with: a user namespace without maps.
+ * Leaves:      one user and one group in it. Outside that is the operator, or with root an id that
+ *              belongs to nobody; never root itself.
+ * Must not:    believe a /proc that is not the kernel's.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <linux/magic.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cage/cage_inside.h"
+#include "wire/wire.h"
+
+static int write_proc(const char *who, const char *name, const char *text, struct err *e)
+{
+	char path[64];
+	own_fd int fd = -1;
+	struct statfs fs;
+	int r;
+
+	snprintf(path, sizeof(path), "/proc/%s/%s", who, name);
+	fd = file_open(path, O_WRONLY);
+	r = fd < 0 ? fd : 0;
+	if (r == 0 && (fstatfs(fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC))
+		return err_set(e, ERR_SYS, EINVAL,
+			"cannot map the cage's ids: '/proc' is not the kernel's");
+	if (r == 0)
+		r = file_write_all(fd, text, strlen(text));
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot map the cage's ids: writing '%s': %s", path,
+			strerror(-r));
+	return 0;
+}
+
+static int write_maps(const char *who, const struct cage_ids *ids, unsigned inside, struct err *e)
+{
+	char uids[48], gids[48];
+	int r = 0;
+
+	snprintf(uids, sizeof(uids), "%u %u 1\n", inside, ids->uid);
+	snprintf(gids, sizeof(gids), "%u %u 1\n", inside, ids->gid);
+	/* Without rights over the outer groups the kernel wants setgroups given up first. */
+	if (!ids->is_given)
+		r = write_proc(who, "setgroups", "deny", e);
+	if (r == 0)
+		r = write_proc(who, "uid_map", uids, e);
+	return r == 0 ? write_proc(who, "gid_map", gids, e) : r;
+}
+
+int cage_write_maps(pid_t pid, const struct cage_ids *ids, unsigned inside, struct err *e)
+{
+	char who[16];
+
+	snprintf(who, sizeof(who), "%d", pid);
+	return write_maps(who, ids, inside, e);
+}
+
+/* Back to all capabilities of the own user namespace, which a change of ids may take. */
+static int raise_capabilities(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct sets[2];
+
+	if (syscall(SYS_capget, &head, sets) < 0)
+		return -errno;
+	sets[0].effective = sets[0].permitted;
+	sets[1].effective = sets[1].permitted;
+	return syscall(SYS_capset, &head, sets) < 0 ? -errno : 0;
+}
+
+int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	unsigned inside = (unsigned)op->n;
+	struct wire_message m;
+	int r;
+
+	if (!c->start->ids.is_given)
+		return write_maps("self", &c->start->ids, inside, e);
+	/* The end of the channel is the end of the keeper. */
+	if (wire_receive(c->channel, &m, NULL) < 0 || m.kind != WIRE_MAPPED)
+		_exit(125);
+	/* System calls, not libc's wrappers: those would tell threads this process does not have.
+	 */
+	r = prctl(PR_SET_KEEPCAPS, 1) < 0 || syscall(SYS_setresgid, inside, inside, inside) < 0 ||
+			    syscall(SYS_setresuid, inside, inside, inside) < 0
+		    ? -errno
+		    : raise_capabilities();
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot become user %u of the cage: %s", inside,
+			strerror(-r));
+	return 0;
+}
+
+/* --- as the keeper --- */
+
+/* Waits for its end in a user namespace that only a descriptor will keep. */
+static noreturn void hold_namespace(int end)
+{
+	char unused;
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	(void)!read(end, &unused, 1);
+	_exit(0);
+}
+
+static pid_t spawn_holder(int ends[static 2])
+{
+	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
+	long pid = syscall(SYS_clone3, &args, sizeof(args));
+
+	if (pid < 0 && errno == ENOSYS)
+		pid = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL);
+	if (pid == 0) {
+		close(ends[0]);
+		hold_namespace(ends[1]);
+	}
+	return (pid_t)(pid < 0 ? -errno : pid);
+}
+
+int cage_make_idmap(const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e)
+{
+	char who[16], path[32], uids[48], gids[48];
+	own_fd int near = -1, far = -1, userns = -1;
+	int ends[2], r;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot make an id map: %s", strerror(errno));
+	near = ends[0];
+	far = ends[1];
+	pid = spawn_holder(ends);
+	if (pid < 0)
+		return err_set(e, ERR_SYS, -pid, "cannot make an id map: %s", strerror(-pid));
+	snprintf(who, sizeof(who), "%d", pid);
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	snprintf(uids, sizeof(uids), "%u %u 1\n", uid, ids->uid);
+	snprintf(gids, sizeof(gids), "%u %u 1\n", gid, ids->gid);
+	r = write_proc(who, "uid_map", uids, e);
+	if (r == 0)
+		r = write_proc(who, "gid_map", gids, e);
+	if (r == 0) {
+		userns = file_open(path, O_RDONLY);
+		r = userns < 0 ? err_set(e, ERR_SYS, -userns, "cannot open an id map: %s",
+					 strerror(-userns))
+			       : 0;
+	}
+	close(take_fd(&near));
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return r < 0 ? r : take_fd(&userns);
+}
+
+/* --- names of the plan --- */
+
+bool cage_fill_in(const struct cage_start *start, const char *text, char *ret, size_t size)
+{
+	static const char project[] = "$PROJECT";
+	const char *head = "", *rest = text;
+	int n;
+
+	if (str_starts(text, project) && (!text[8] || text[8] == '/')) {
+		head = start->project;
+		rest = text + sizeof(project) - 1;
+	} else if (text[0] == '~' && (!text[1] || text[1] == '/')) {
+		if (!start->home)
+			return false;
+		head = start->home;
+		rest = text + 1;
+	} else if (str_eq(text, "$RUN")) {
+		head = start->run;
+		rest = "";
+	}
+	if (str_eq(head, "/") && rest[0] == '/')
+		head = "";
+	n = snprintf(ret, size, "%s%s", head, rest);
+	return n >= 0 && (size_t)n < size;
+}

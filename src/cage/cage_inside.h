@@ -1,0 +1,109 @@
+#pragma once
+
+#include <linux/landlock.h>
+#include <stdnoreturn.h>
+#include <sys/stat.h>
+
+#include "cage/cage.h"
+#include "cage/cage_break.h"
+
+/* What the files of the cage share. Nobody else includes it. */
+
+#define CAGE_MAX_OWN    16 /* file systems of the cage's own */
+#define CAGE_MAX_SEALED 8  /* of those, the ones that become read-only */
+#define CAGE_PATH_SIZE  4096
+#define CAGE_CHANNEL    3 /* where the channel is once the wall stands */
+
+/* The first process at work. Descriptors are closed by exec or by its end, whichever comes. */
+struct cage {
+	const struct cage_start *start;
+	int channel;
+	int pool;  /* a tmpfs nobody can name: holds the root and the layers, under one quota */
+	int root;  /* the tree being built */
+	int rules; /* the Landlock ruleset */
+	int abi;
+	int project;                /* the whole project, with all rights, out of sight */
+	char place[CAGE_PATH_SIZE]; /* where the cage sees it */
+	dev_t own[CAGE_MAX_OWN];
+	unsigned own_count;
+	int sealed[CAGE_MAX_SEALED];
+	unsigned sealed_count;
+};
+
+typedef int cage_step(struct cage *c, const struct plan_op *op, struct err *e);
+
+static inline const char *cage_a(const struct cage *c, const struct plan_op *op)
+{
+	return plan_str(c->start->plan, op->a);
+}
+
+static inline const char *cage_b(const struct cage *c, const struct plan_op *op)
+{
+	return plan_str(c->start->plan, op->b);
+}
+
+static inline size_t cage_op_index(const struct cage *c, const struct plan_op *op)
+{
+	return (size_t)(op - plan_ops(c->start->plan));
+}
+
+/* --- cage_ids.c --- */
+
+int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e);
+
+/* --- cage_place.c: names in the new tree --- */
+
+/* Remembers that the file system of `fd` is the cage's own: only there is anything created. */
+int cage_own(struct cage *c, int fd, struct err *e);
+
+/*
+ * Opens a place of the tree, with O_PATH, and makes what is missing of it: directories, and a file
+ * at the end unless `is_dir`. Follows no symlink. A descriptor or -errno.
+ */
+int cage_open_place(struct cage *c, int base, const char *path, bool is_dir, struct err *e);
+
+/* The same for the directory a path is in; *ret_name is its last part. */
+int cage_open_parent(
+	struct cage *c, int base, const char *path, const char **ret_name, struct err *e);
+
+cage_step cage_make_dir, cage_make_symlink, cage_make_file;
+
+/* --- cage_mount.c, cage_proc.c, cage_project.c --- */
+
+/* What a mount may not do, from an operation's flags; every mount of a cage is nosuid. */
+uint64_t cage_restrictions(unsigned flags);
+
+/* A new file system with options in pairs, ended with NULL; detached. A descriptor or -errno. */
+int cage_new_mount(
+	const char *type, const char *const *options, uint64_t attributes, struct err *e);
+
+/* A detached copy of what is at `fd`, restricted. A descriptor or -errno. */
+int cage_clone_tree(int fd, uint64_t attributes, struct err *e);
+
+/* Puts a detached tree on an open place. `name` is for the sentence. */
+int cage_attach(int tree, int place, const char *name, struct err *e);
+
+/* The detached tree for an operation: the one the keeper made, or a clone of its source. */
+int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e);
+
+/* Makes the pool and puts it where nothing can name it once the root is entered. */
+int cage_make_pool(struct cage *c, uint64_t size, struct err *e);
+
+/* An overlay of names in the pool: `lower` is one place there, writes go to `upper`. */
+int cage_new_overlay(struct cage *c, const char *lower, const char *upper, const char *work,
+	uint64_t attributes, struct err *e);
+
+cage_step cage_mount_tmpfs, cage_mount_image, cage_mount_bind, cage_mount_device, cage_mount_devpts,
+	cage_enter;
+cage_step cage_mount_proc;
+cage_step cage_mount_project, cage_mount_part;
+
+/* --- cage_confine.c, cage_landlock.c --- */
+
+cage_step cage_set_hostname, cage_set_network, cage_set_limit, cage_drop, cage_set_filter;
+cage_step cage_make_ruleset, cage_add_rule, cage_confine;
+
+/* --- cage_exec.c --- */
+
+/* The wall stands: tells the keeper, waits for its word, runs the command, becomes the init. */
+noreturn void cage_run(struct cage *c);

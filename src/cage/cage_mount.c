@@ -1,0 +1,327 @@
+/*
+ * cage_mount - gives the cage its file tree, and nothing else.
+ *
+ * Runs as:     the first process; all capabilities in its own user namespace, none outside.
+ * Enters with: a mount namespace of its own that still shows the host.
+ * Leaves:      every mount operation of the plan attached below the new root, the new root
+ *              entered, the host's let go.
+ * Must not:    follow a symlink in a target, read configuration, allocate, log.
+ *
+ * Each tree is cloned detached, restricted while nobody can see it, and only then attached: at its
+ * final path it never has more rights than planned, and a failure half way leaves nothing to undo.
+ *
+ * One tmpfs, the pool, holds everything the cage can write that is not the host's: the root is one
+ * of its folders, the layers that capture writes are others, and one quota holds for them all. It
+ * is put over the host's /proc, which nobody needs once the ids are mapped, and goes away with the
+ * host's root: in the cage it has no name.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cage/cage_inside.h"
+
+uint64_t cage_restrictions(unsigned flags)
+{
+	uint64_t attributes = MOUNT_ATTR_NOSUID;
+
+	if (flags & PLAN_READ_ONLY && !cage_is_broken("read-only"))
+		attributes |= MOUNT_ATTR_RDONLY;
+	if (flags & PLAN_NO_EXEC)
+		attributes |= MOUNT_ATTR_NOEXEC;
+	if (flags & PLAN_NO_DEV && !cage_is_broken("no-dev"))
+		attributes |= MOUNT_ATTR_NODEV;
+	return attributes;
+}
+
+int cage_new_mount(const char *type, const char *const *options, uint64_t attributes, struct err *e)
+{
+	own_fd int fs = fsopen(type, FSOPEN_CLOEXEC);
+	int fd;
+
+	if (fs < 0)
+		return err_set(e, ERR_SYS, errno, "cannot make a file system of type %s: %s", type,
+			strerror(errno));
+	for (; options && *options; options += 2) {
+		const char *value = options[1];
+
+		if (fsconfig(fs, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, options[0], value,
+			    0) < 0)
+			return err_set(e, ERR_SYS, errno, "cannot make a %s with %s%s%s: %s", type,
+				options[0], value ? "=" : "", value ? value : "", strerror(errno));
+	}
+	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot make a file system of type %s: %s", type,
+			strerror(errno));
+	fd = fsmount(fs, FSMOUNT_CLOEXEC, (unsigned)attributes);
+	if (fd < 0)
+		return err_set(e, ERR_SYS, errno, "cannot mount a file system of type %s: %s", type,
+			strerror(errno));
+	return fd;
+}
+
+/* Only ever more restricted, and deaf to what is mounted elsewhere. */
+static int restrict_tree(int tree, uint64_t attributes, struct err *e)
+{
+	struct mount_attr attr = { .attr_set = attributes, .propagation = MS_PRIVATE };
+
+	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot restrict a mount: %s", strerror(errno));
+	return 0;
+}
+
+int cage_clone_tree(int fd, uint64_t attributes, struct err *e)
+{
+	own_fd int tree = open_tree(
+		fd, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	int r;
+
+	if (tree < 0)
+		return err_set(e, ERR_SYS, errno, "cannot clone a mount: %s", strerror(errno));
+	r = restrict_tree(tree, attributes, e);
+	return r < 0 ? r : take_fd(&tree);
+}
+
+int cage_attach(int tree, int place, const char *name, struct err *e)
+{
+	if (move_mount(tree, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot attach '%s' in the cage: %s", name,
+			strerror(errno));
+	return 0;
+}
+
+int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e)
+{
+	own_fd int source = -1;
+	int given = c->start->trees ? c->start->trees[cage_op_index(c, op)] : -1;
+	int tree, r;
+
+	if (given >= 0) {
+		r = restrict_tree(given, attributes, e);
+		return r < 0 ? r : given;
+	}
+	source = cage_open_source(c->start, cage_a(c, op), e);
+	if (source < 0)
+		return source;
+	tree = cage_clone_tree(source, attributes, e);
+	if (tree < 0)
+		err_prefix(e, "'%s'", cage_a(c, op));
+	return tree;
+}
+
+/* --- the pool and the root --- */
+
+static int make_folder(int at, const char *name, mode_t mode, struct err *e)
+{
+	if (mkdirat(at, name, mode) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot make the cage's own folder '%s': %s",
+			name, strerror(errno));
+	return 0;
+}
+
+/*
+ * Puts a detached tree over a folder of the host's, as this process sees it. Nothing but the new
+ * root may go over "/": letting go of the host takes off one mount, and must take all of it.
+ */
+static int attach_over(int tree, const char *folder, struct err *e)
+{
+	if (move_mount(tree, "", AT_FDCWD, folder, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return err_set(
+			e, ERR_SYS, errno, "cannot attach the cage's root: %s", strerror(errno));
+	return 0;
+}
+
+int cage_make_pool(struct cage *c, uint64_t size, struct err *e)
+{
+	static const char *const folders[] = { "root", "lower", "upper", "work", "layer", "change",
+		"project", "view", "empty" };
+	char bytes[24];
+	const char *options[] = { "mode", "0755", size ? "size" : NULL, bytes, NULL };
+	own_fd int blank = -1;
+	int r = 0;
+
+	snprintf(bytes, sizeof(bytes), "%" PRIu64, size);
+	c->pool = cage_new_mount("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
+	if (c->pool < 0)
+		return c->pool;
+	r = attach_over(c->pool, "/proc", e);
+	for (size_t i = 0; r == 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
+		r = make_folder(c->pool, folders[i], 0755, e);
+	if (r == 0)
+		blank = openat(c->pool, "blank", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	if (r == 0 && blank < 0)
+		r = err_set(
+			e, ERR_SYS, errno, "cannot make the cage's own files: %s", strerror(errno));
+	return r < 0 ? r : cage_own(c, c->pool, e);
+}
+
+static int mount_root(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	own_fd int folder = -1;
+	int r = cage_make_pool(c, op->n, e);
+
+	if (r < 0)
+		return r;
+	folder = file_open_beneath(c->pool, "root", O_PATH, 0);
+	c->root = cage_clone_tree(folder, cage_restrictions(op->flags), e);
+	return c->root < 0 ? c->root : attach_over(c->root, "/", e);
+}
+
+int cage_mount_tmpfs(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	char mode[8], size[24], path[CAGE_PATH_SIZE];
+	const char *options[] = { "mode", mode, op->n ? "size" : NULL, size, NULL };
+	own_fd int place = -1;
+	int tree, r;
+
+	if (str_eq(cage_b(c, op), "/"))
+		return mount_root(c, op, e);
+	if (!cage_fill_in(c->start, cage_b(c, op), path, sizeof(path)))
+		return err_set(e, ERR_SYS, ENAMETOOLONG, "'%s' is too long", cage_b(c, op));
+	snprintf(mode, sizeof(mode), "%04o", (unsigned)op->mode);
+	snprintf(size, sizeof(size), "%" PRIu64, op->n);
+	place = cage_open_place(c, c->root, path, true, e);
+	if (place < 0)
+		return place;
+	tree = cage_new_mount(
+		"tmpfs", options, cage_restrictions(op->flags & ~(unsigned)PLAN_READ_ONLY), e);
+	if (tree < 0)
+		return tree;
+	r = cage_attach(tree, place, path, e);
+	if (r == 0)
+		r = cage_own(c, tree, e);
+	if (r < 0 || !(op->flags & PLAN_READ_ONLY))
+		return r;
+	if (c->sealed_count == CAGE_MAX_SEALED)
+		return err_set(e, ERR_SYS, EMFILE, "the cage has too many read-only parts");
+	c->sealed[c->sealed_count++] = tree;
+	return 0;
+}
+
+int cage_new_overlay(struct cage *c, const char *lower, const char *upper, const char *work,
+	uint64_t attributes, struct err *e)
+{
+	const char *options[] = { "lowerdir", lower, "upperdir", upper, "workdir", work,
+		"userxattr", NULL, NULL };
+
+	/* By names relative to the pool: what the host calls its folders does not matter. */
+	if (fchdir(c->pool) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot enter the cage's own folder: %s",
+			strerror(errno));
+	return cage_new_mount("overlay", options, attributes, e);
+}
+
+/* A folder of the host as root, below a layer that takes the writes and vanishes with the run. */
+int cage_mount_image(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	const char *image = cage_a(c, op) + strlen("dir:");
+	own_fd int source = -1, tree = -1, place = -1;
+	int r = cage_make_pool(c, op->n, e);
+
+	if (r < 0)
+		return r;
+	source = cage_open_source(c->start, image, e);
+	if (source < 0)
+		return source;
+	tree = cage_clone_tree(source, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY, e);
+	if (tree < 0)
+		return tree;
+	place = file_open_beneath(c->pool, "layer", O_PATH, 0);
+	r = cage_attach(tree, place, image, e);
+	if (r < 0)
+		return r;
+	c->root = cage_new_overlay(
+		c, "layer", "root", "change", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
+	if (c->root < 0)
+		return c->root;
+	r = cage_own(c, c->root, e);
+	return r < 0 ? r : attach_over(c->root, "/", e);
+}
+
+/* --- what is put into the root --- */
+
+int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	const char *to = cage_b(c, op);
+	own_fd int tree = cage_source_tree(c, op, cage_restrictions(op->flags), e);
+	own_fd int place = -1;
+	struct stat st;
+
+	if (tree < 0)
+		return tree;
+	if (fstat(tree, &st) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot look at '%s': %s", cage_a(c, op),
+			strerror(errno));
+	place = cage_open_place(c, c->root, to, S_ISDIR(st.st_mode), e);
+	return place < 0 ? place : cage_attach(tree, place, to, e);
+}
+
+int cage_mount_device(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	const char *path = cage_b(c, op);
+	own_fd int source = file_open(path, O_PATH | O_NOFOLLOW);
+	own_fd int tree = -1, place = -1;
+	struct stat st;
+
+	if (source < 0 || fstat(source, &st) < 0 || !S_ISCHR(st.st_mode))
+		return err_set(e, ERR_SYS, ENODEV, "'%s' of this host is not a device", path);
+	tree = cage_clone_tree(source, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
+	if (tree < 0)
+		return tree;
+	place = cage_open_place(c, c->root, path, false, e);
+	return place < 0 ? place : cage_attach(tree, place, path, e);
+}
+
+int cage_mount_devpts(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	static const char *const options[] = { "ptmxmode", "0666", "mode", "0600", NULL };
+	own_fd int place = cage_open_place(c, c->root, cage_b(c, op), true, e);
+	own_fd int tree = -1;
+
+	if (place < 0)
+		return place;
+	tree = cage_new_mount("devpts", options, cage_restrictions(op->flags), e);
+	return tree < 0 ? tree : cage_attach(tree, place, cage_b(c, op), e);
+}
+
+/* --- the last step --- */
+
+static int let_go_of_host(struct err *e)
+{
+	if (cage_is_broken("detach"))
+		return syscall(SYS_pivot_root, ".", "mnt") < 0 || chdir("/") < 0 ? -errno : 0;
+	/* The host's root lands on top of the new one, and is taken off again: no folder for it
+	 * is needed, and nothing of it stays. */
+	if (syscall(SYS_pivot_root, ".", ".") < 0)
+		return err_set(
+			e, ERR_SYS, errno, "cannot enter the cage's root: %s", strerror(errno));
+	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return err_set(
+			e, ERR_SYS, errno, "cannot let go of the host's root: %s", strerror(errno));
+	return 0;
+}
+
+int cage_enter(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
+
+	(void)op;
+	for (unsigned i = 0; i < c->sealed_count && !cage_is_broken("read-only"); i++)
+		if (mount_setattr(c->sealed[i], "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) <
+			0)
+			return err_set(e, ERR_SYS, errno, "cannot make a mount read-only: %s",
+				strerror(errno));
+	if (fchdir(c->root) < 0)
+		return err_set(
+			e, ERR_SYS, errno, "cannot enter the cage's root: %s", strerror(errno));
+	return let_go_of_host(e);
+}

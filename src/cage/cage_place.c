@@ -1,0 +1,220 @@
+/*
+ * cage_place - names in the cage's tree, and what is made there.
+ *
+ * Runs as:     the first process, before the tree is entered; cage_open_source also as the keeper.
+ * Enters with: the root of the tree and, below it, mounts of the host.
+ * Leaves:      directories, files and links on file systems of the cage's own.
+ * Must not:    follow a symlink; create anything on a file system of the host.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cage/cage_inside.h"
+
+int cage_own(struct cage *c, int fd, struct err *e)
+{
+	struct stat st;
+
+	if (c->own_count == CAGE_MAX_OWN)
+		return err_set(e, ERR_SYS, EMFILE, "the cage has too many file systems");
+	if (fstat(fd, &st) < 0)
+		return err_set(
+			e, ERR_SYS, errno, "cannot look at a new file system: %s", strerror(errno));
+	c->own[c->own_count++] = st.st_dev;
+	return 0;
+}
+
+static bool is_own(const struct cage *c, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	for (unsigned i = 0; i < c->own_count; i++)
+		if (c->own[i] == st.st_dev)
+			return true;
+	return false;
+}
+
+/* Why a name cannot be used, in the words of who declared it. */
+static int fail(int num, const char *path, struct err *e)
+{
+	if (num == ELOOP)
+		return err_set(e, ERR_SYS, num,
+			"cannot make '%s' in the cage: a symlink is in the way", path);
+	if (num == EROFS)
+		return err_set(e, ERR_SYS, num,
+			"cannot make '%s' in the cage: it is not there, and nothing is created on "
+			"the host; create it first or choose another target",
+			path);
+	return err_set(e, ERR_SYS, num, "cannot make '%s' in the cage: %s", path, strerror(num));
+}
+
+/* One step down, made if it is missing: a descriptor or -errno. */
+static int step_into(const struct cage *c, int at, const char *name, bool is_dir)
+{
+	int fd = file_open_beneath(at, name, O_PATH, 0);
+	own_fd int made = -1;
+
+	if (fd != -ENOENT)
+		return fd;
+	if (!is_own(c, at))
+		return -EROFS;
+	if (is_dir && mkdirat(at, name, 0755) < 0)
+		return -errno;
+	if (!is_dir) {
+		made = openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
+		if (made < 0)
+			return -errno;
+	}
+	return file_open_beneath(at, name, O_PATH, 0);
+}
+
+static int walk_to(struct cage *c, int base, const char *path, bool is_dir)
+{
+	own_fd int at = fcntl(base, F_DUPFD_CLOEXEC, 3);
+	char name[NAME_MAX + 1];
+
+	while (at >= 0 && *path) {
+		size_t n = strcspn(path, "/");
+		bool is_last = !path[n];
+		int next;
+
+		if (n > NAME_MAX)
+			return -ENAMETOOLONG;
+		memcpy(name, path, n);
+		name[n] = '\0';
+		next = step_into(c, at, name, is_dir || !is_last);
+		close(at);
+		at = next;
+		path += n + (is_last ? 0 : 1);
+	}
+	return at == -1 ? -errno : take_fd(&at);
+}
+
+int cage_open_place(struct cage *c, int base, const char *path, bool is_dir, struct err *e)
+{
+	const char *inside = *path == '/' ? path + 1 : path;
+	struct stat st;
+	int fd = *inside ? file_open_beneath(base, inside, O_PATH, 0)
+			 : fcntl(base, F_DUPFD_CLOEXEC, 3);
+
+	if (fd == -ENOENT)
+		fd = walk_to(c, base, inside, is_dir);
+	if (fd < 0)
+		return fail(-fd, path, e);
+	if (fstat(fd, &st) < 0 || is_dir != S_ISDIR(st.st_mode)) {
+		close(fd);
+		return err_set(e, ERR_SYS, ENOTDIR, "cannot mount on '%s' in the cage: it is %s",
+			path, is_dir ? "not a directory" : "a directory");
+	}
+	return fd;
+}
+
+int cage_open_parent(
+	struct cage *c, int base, const char *path, const char **ret_name, struct err *e)
+{
+	const char *slash = strrchr(path, '/');
+	char parent[CAGE_PATH_SIZE];
+
+	snprintf(parent, sizeof(parent), "%.*s", slash ? (int)(slash - path) : 0, path);
+	*ret_name = slash ? slash + 1 : path;
+	return cage_open_place(c, base, parent, true, e);
+}
+
+/* Opens the directory a new name goes into, and takes away what an image has there. */
+static int make_room(struct cage *c, const char *path, const char **ret_name, struct err *e)
+{
+	own_fd int dir = cage_open_parent(c, c->root, path, ret_name, e);
+
+	if (dir < 0)
+		return dir;
+	if (!is_own(c, dir))
+		return fail(EROFS, path, e);
+	if (unlinkat(dir, *ret_name, 0) < 0 && errno != ENOENT)
+		return fail(errno, path, e);
+	return take_fd(&dir);
+}
+
+int cage_make_symlink(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	const char *name;
+	own_fd int dir = make_room(c, cage_b(c, op), &name, e);
+
+	if (dir < 0)
+		return dir;
+	return symlinkat(cage_a(c, op), dir, name) < 0 ? fail(errno, cage_b(c, op), e) : 0;
+}
+
+int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	const char *name, *content = cage_a(c, op);
+	own_fd int dir = make_room(c, cage_b(c, op), &name, e);
+	own_fd int fd = -1;
+	int r;
+
+	if (dir < 0)
+		return dir;
+	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, op->mode);
+	if (fd < 0)
+		return fail(errno, cage_b(c, op), e);
+	r = file_write_all(fd, content, strlen(content));
+	return r < 0 ? fail(-r, cage_b(c, op), e) : 0;
+}
+
+int cage_make_dir(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	char path[CAGE_PATH_SIZE];
+	const char *name;
+	own_fd int dir = -1, made = -1;
+
+	if (!cage_fill_in(c->start, cage_b(c, op), path, sizeof(path)))
+		return fail(ENAMETOOLONG, cage_b(c, op), e);
+	dir = cage_open_parent(c, c->root, path, &name, e);
+	if (dir < 0)
+		return dir;
+	if (!is_own(c, dir))
+		return fail(EROFS, path, e);
+	if (mkdirat(dir, name, 0755) == 0) {
+		/* The mode as planned, not as the mask left it. */
+		if (fchmodat(dir, name, op->mode, 0) < 0)
+			return fail(errno, path, e);
+		return 0;
+	}
+	/* An image may have it, and may have made it a link: then nothing goes through it. */
+	made = errno == EEXIST ? file_open_beneath(dir, name, O_PATH | O_DIRECTORY, 0) : -errno;
+	return made < 0 ? fail(-made, path, e) : 0;
+}
+
+int cage_open_source(const struct cage_start *start, const char *from, struct err *e)
+{
+	char path[CAGE_PATH_SIZE];
+	own_fd int project = -1;
+	int fd;
+
+	if (!cage_fill_in(start, from, path, sizeof(path)))
+		return err_set(e, ERR_SYS, ENAMETOOLONG, "cannot open '%s': %s", from,
+			start->home ? "its path is too long" : "there is no home");
+	if (str_starts(from, "$PROJECT/")) {
+		project = file_open(start->project, O_PATH | O_DIRECTORY);
+		fd = project < 0 ? project
+				 : file_open_inside(project, from + strlen("$PROJECT/"), O_PATH);
+	} else {
+		fd = file_open(path, O_PATH);
+	}
+	if (fd == -EXDEV)
+		return err_set(e, ERR_SYS, EXDEV,
+			"cannot show '%s' in the cage: it leads out of the project", path);
+	if (fd < 0)
+		return err_set(
+			e, ERR_SYS, -fd, "cannot show '%s' in the cage: %s", path, strerror(-fd));
+	return fd;
+}

@@ -1,0 +1,123 @@
+/*
+ * cage_proc - the cage's own /proc, of which nothing is left but processes and a few files.
+ *
+ * Runs as:  the first process of the cage's pid namespace.
+ * Leaves:   a fresh /proc; an empty folder or an empty file, read-only, over everything in it that
+ *           is neither a process nor kept by the plan.
+ * Must not: cover by name: what a later kernel adds is covered too.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cage/cage_inside.h"
+
+#define COVER (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY)
+
+struct entry {
+	uint64_t inode;
+	int64_t next;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+static bool is_kept(const struct cage *c, const struct plan_op *proc, const char *name)
+{
+	const struct plan_op *end = plan_ops(c->start->plan) + c->start->plan->op_count;
+	const char *slash;
+
+	if (str_is_digit(name[0]) || name[0] == '.')
+		return true;
+	for (const struct plan_op *op = proc + 1; op < end && op->kind == PLAN_PROC_FILE; op++) {
+		slash = strrchr(cage_b(c, op), '/');
+		if (slash && str_eq(slash + 1, name))
+			return true;
+	}
+	return false;
+}
+
+/* Makes the covers: attached in the pool, they can be cloned as often as needed. */
+static int prepare_cover(struct cage *c, const char *name, int *ret, struct err *e)
+{
+	own_fd int plain = file_open_beneath(c->pool, name, O_PATH, 0);
+	own_fd int tree = plain < 0 ? -1 : cage_clone_tree(plain, COVER, e);
+	int r;
+
+	if (tree < 0)
+		return tree;
+	r = cage_attach(tree, plain, name, e);
+	*ret = r < 0 ? -1 : take_fd(&tree);
+	return r;
+}
+
+static int cover(int proc, const struct entry *entry, const int covers[static 2], struct err *e)
+{
+	own_fd int place = file_open_beneath(proc, entry->name, O_PATH, 0);
+	own_fd int tree = -1;
+
+	if (place < 0)
+		return place == -ENOENT ? 0
+					: err_set(e, ERR_SYS, -place, "cannot open '/proc/%s': %s",
+						  entry->name, strerror(-place));
+	tree = open_tree(covers[entry->type == DT_DIR], "",
+		AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree < 0)
+		return err_set(e, ERR_SYS, errno, "cannot clone a cover for '/proc/%s': %s",
+			entry->name, strerror(errno));
+	return cage_attach(tree, place, entry->name, e);
+}
+
+static int cover_all(struct cage *c, const struct plan_op *op, int proc, struct err *e)
+{
+	own_fd int blank = -1, empty = -1,
+		   list = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_Alignas(struct entry) char bytes[4096];
+	int r = prepare_cover(c, "blank", &blank, e);
+	long n;
+
+	if (r == 0)
+		r = prepare_cover(c, "empty", &empty, e);
+	while (r == 0 && (n = syscall(SYS_getdents64, list, bytes, sizeof(bytes))) != 0) {
+		if (n < 0)
+			return err_set(e, ERR_SYS, errno, "cannot list the cage's /proc: %s",
+				strerror(errno));
+		for (long at = 0; r == 0 && at < n;) {
+			const struct entry *entry = (const void *)(bytes + at);
+
+			/* Links in /proc lead to the reader's own process. */
+			if (entry->type != DT_LNK && !is_kept(c, op, entry->name))
+				r = cover(proc, entry, (int[2]){ blank, empty }, e);
+			at += entry->size;
+		}
+	}
+	return r;
+}
+
+int cage_mount_proc(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	static const char *const subset[] = { "subset", "pid", NULL };
+	bool is_subset = op->flags & PLAN_SUBSET;
+	own_fd int place = cage_open_place(c, c->root, cage_b(c, op), true, e);
+	own_fd int proc = -1;
+	int r;
+
+	if (place < 0)
+		return place;
+	proc = cage_new_mount("proc", is_subset ? subset : NULL, cage_restrictions(op->flags), e);
+	if (proc < 0)
+		return proc;
+	r = cage_attach(proc, place, cage_b(c, op), e);
+	/* With the subset there is nothing else in it. */
+	if (r < 0 || is_subset || cage_is_broken("proc"))
+		return r;
+	return cover_all(c, op, proc, e);
+}

@@ -1,0 +1,120 @@
+/*
+ * cage_project - the project as the cage sees it: read-only, captured or writable, whole or in
+ * parts.
+ *
+ * Runs as:     the first process, while the tree is built.
+ * Enters with: the root of the tree; the pool.
+ * Leaves:      the project at its place with the planned rights, and each part with its own. In
+ *              the pool, which has no name in the cage, the whole of it with all rights.
+ * Must not:    create anything in the project on the host.
+ *
+ * Captured: an overlay above the project whose upper layer is in the pool; the project below it is
+ * mounted read-only, so that no write can reach it by any way.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "cage/cage_inside.h"
+
+/* Attaches a tree in the pool by name; what is there now is borrowed until exec. */
+static int attach_in_pool(struct cage *c, int tree, const char *name, struct err *e)
+{
+	own_fd int place = file_open_beneath(c->pool, name, O_PATH, 0);
+
+	return place < 0 ? err_set(e, ERR_SYS, -place, "cannot open '%s' of the cage: %s", name,
+				   strerror(-place))
+			 : cage_attach(tree, place, name, e);
+}
+
+static bool is_captured(const struct plan_op *op)
+{
+	return op->flags & PLAN_CAPTURED && !cage_is_broken("project");
+}
+
+/* The whole project, with the rights of its best part. */
+static int whole_project(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	uint64_t base = cage_restrictions(op->flags & ~(unsigned)PLAN_READ_ONLY);
+	own_fd int tree =
+		cage_source_tree(c, op, is_captured(op) ? base | MOUNT_ATTR_RDONLY : base, e);
+	int r;
+
+	if (tree < 0 || !is_captured(op))
+		return tree < 0 ? tree : take_fd(&tree);
+	r = attach_in_pool(c, tree, "lower", e);
+	if (r < 0)
+		return r;
+	return cage_new_overlay(c, "lower", "upper", "work", base, e);
+}
+
+/* What is seen where only parts are: their names, and nothing that can be written. */
+static int empty_view(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	const struct plan_op *end = plan_ops(c->start->plan) + c->start->plan->op_count;
+	own_fd int view = file_open_beneath(c->pool, "view", O_PATH, 0);
+
+	for (const struct plan_op *part = op + 1; part < end && part->kind == PLAN_PART; part++) {
+		own_fd int there = file_open_beneath(c->project, cage_b(c, part), O_PATH, 0);
+		own_fd int made = -1;
+		struct stat st;
+
+		if (there < 0 || fstat(there, &st) < 0)
+			continue; /* said when the part itself is mounted */
+		made = cage_open_place(c, view, cage_b(c, part), S_ISDIR(st.st_mode), e);
+		if (made < 0)
+			return made;
+	}
+	return cage_clone_tree(view, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY, e);
+}
+
+int cage_mount_project(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	own_fd int place = -1, tree = -1;
+	int r;
+
+	if (!cage_fill_in(c->start, cage_b(c, op), c->place, sizeof(c->place)))
+		return err_set(e, ERR_SYS, ENAMETOOLONG, "the project's path is too long");
+	c->project = whole_project(c, op, e);
+	if (c->project < 0)
+		return c->project;
+	r = attach_in_pool(c, c->project, "project", e);
+	if (r == 0 && is_captured(op))
+		r = cage_own(c, c->project, e);
+	if (r < 0)
+		return r;
+	tree = op->flags & PLAN_PARTS
+		       ? empty_view(c, op, e)
+		       : cage_clone_tree(c->project, cage_restrictions(op->flags), e);
+	if (tree < 0)
+		return tree;
+	place = cage_open_place(c, c->root, c->place, true, e);
+	return place < 0 ? place : cage_attach(tree, place, c->place, e);
+}
+
+int cage_mount_part(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	const char *inside = cage_b(c, op);
+	char path[CAGE_PATH_SIZE];
+	own_fd int source = file_open_beneath(c->project, inside, O_PATH, 0);
+	own_fd int place = -1, tree = -1;
+	struct stat st;
+
+	if (source < 0 || fstat(source, &st) < 0)
+		return err_set(e, ERR_SYS, source < 0 ? -source : errno,
+			"cannot open '%s' of the project, which has rights of its own: %s", inside,
+			strerror(source < 0 ? -source : errno));
+	if (snprintf(path, sizeof(path), "%s/%s", c->place, inside) >= (int)sizeof(path))
+		return err_set(e, ERR_SYS, ENAMETOOLONG, "'%s' is too long", inside);
+	tree = cage_clone_tree(source, cage_restrictions(op->flags | PLAN_NO_DEV), e);
+	if (tree < 0)
+		return tree;
+	place = cage_open_place(c, c->root, path, S_ISDIR(st.st_mode), e);
+	return place < 0 ? place : cage_attach(tree, place, path, e);
+}

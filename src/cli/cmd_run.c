@@ -1,0 +1,315 @@
+/*
+ * cmd_run - runs a command in a cage.
+ *
+ * Runs as: the operator.
+ * Leaves:  the record of the run, and nothing else of it.
+ *
+ * The plan is first made for a host that is taken to be able to do everything: trying it all would
+ * take longer than making the cage. Where the cage cannot be made, the host is looked at closely,
+ * and either the plan for it is another one, which is then carried out, or it is refused with the
+ * reasons.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/num.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/commands.h"
+#include "keep/keep.h"
+
+const struct cli_option cmd_run_options[] = {
+	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to this file too" },
+	{ "status-fd", 0, "N", SPEC_KEY_COUNT, NULL, "events as lines of JSON on this descriptor" },
+	{ "timing", 0, NULL, SPEC_KEY_COUNT, NULL, "say where the time of the start went" },
+	{ 0 },
+};
+
+struct run {
+	struct cli *cli;
+	struct spec spec;
+	struct cli_place place;
+	struct host host;
+	struct plan *plan; /* owned */
+	struct filter_made made;
+	struct keep_request request;
+	struct record record;
+	struct plan_choice choice;
+	int folder;
+};
+
+static int say_refusal(const struct run *r, const struct err *e)
+{
+	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+
+	cli_print_diags(r->cli, &r->spec);
+	cli_complain("%s", e->text);
+	if (e->kind == ERR_REFUSED && r->choice.engine == SPEC_ENGINE_AUTO && !r->plan) {
+		plan_print_refusal(&r->choice, &r->host, &out);
+		file_write_all(STDERR_FILENO, buf_text(&out), out.len);
+	}
+	keep_say_failed(&r->request, e, CLI_FAILED);
+	return CLI_FAILED;
+}
+
+/* --- before the start --- */
+
+static int open_status(struct run *r)
+{
+	const char *text = cli_value(r->cli, "status-fd");
+	struct err e = { 0 };
+	int64_t fd;
+
+	r->request.status_fd = -1;
+	if (!text)
+		return CLI_OK;
+	if (num_parse_int(text, 0, 1 << 20, &fd, &e) < 0 || fcntl((int)fd, F_GETFD) < 0) {
+		cli_complain("--status-fd wants the number of an open descriptor, not '%s'", text);
+		return CLI_FAILED;
+	}
+	r->request.status_fd = (int)fd;
+	return CLI_OK;
+}
+
+/* The filter that the plan names: built in, or the operator's file. */
+static int choose_filter(struct run *r, struct err *e)
+{
+	const char *name = spec_text(&r->spec, SPEC_SYSCALLS);
+	const struct filter *known = filter_named(name);
+	own_free char *bytes = NULL;
+	char path[4096];
+	size_t n = 0;
+	int ret;
+
+	if (known) {
+		r->request.filter = *known;
+		return 0;
+	}
+	ret = cli_resolve(name, r->place.home, r->place.project, path);
+	if (ret == 0)
+		ret = file_read_path(path, YAML_MAX_SIZE, &bytes, &n);
+	if (ret < 0)
+		return err_set(e, ERR_SYS, -ret, "cannot read the system-call profile '%s': %s",
+			name, strerror(-ret));
+	ret = filter_read_profile(name, bytes, n, &r->made, e);
+	r->request.filter = (struct filter){ r->made.code, r->made.count };
+	return ret;
+}
+
+static int make_plan(struct run *r, struct err *e)
+{
+	int ret = plan_build(&r->spec, &r->host, &r->plan, &r->choice, e);
+
+	if (ret < 0)
+		return ret;
+	r->request.plan = r->record.plan = r->plan;
+	r->record.note_count = 0;
+	ret = keep_check_plan(r->plan, &r->record, e);
+	if (ret < 0)
+		return ret;
+	if (plan_digest(r->plan, r->record.plan_digest) < 0)
+		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the plan's digest");
+	return 0;
+}
+
+/* --- the run --- */
+
+/*
+ * Did the start fail in a way that another plan may mend? Then it is made from what the host
+ * really can do: 1 if it is another one, 0 if it is the same, -errno if there is none.
+ */
+static int plan_again(struct run *r, struct err *e)
+{
+	char before[SHA256_HEX_SIZE];
+	own_free struct plan *old = r->plan;
+	struct err probing;
+
+	memcpy(before, r->record.plan_digest, sizeof(before));
+	if (host_probe(&r->host, &probing) < 0)
+		return (r->plan = take_ptr(old), 0);
+	r->plan = NULL;
+	if (make_plan(r, e) < 0)
+		return -EPERM;
+	return !str_eq(before, r->record.plan_digest);
+}
+
+static int run_cage(struct run *r, struct err *e)
+{
+	struct err again = { 0 };
+	int ret = keep_run(&r->request, &r->record, e);
+
+	if (ret == 0 || e->kind != ERR_SYS || r->record.start_ns)
+		return ret;
+	switch (plan_again(r, &again)) {
+	case 0:
+		return ret;
+	case 1:
+		return keep_run(&r->request, &r->record, e);
+	default:
+		*e = again;
+		return -EPERM;
+	}
+}
+
+/* --- afterwards --- */
+
+static int exit_status(const struct record *record)
+{
+	switch (record->outcome) {
+	case RECORD_EXITED:
+		return record->status;
+	case RECORD_SIGNALED:
+		return 128 + record->status;
+	case RECORD_TIMED_OUT:
+		return 124;
+	case RECORD_REFUSED:
+	case RECORD_BROKEN:
+		break;
+	}
+	return CLI_FAILED;
+}
+
+static int status_of(const struct err *e)
+{
+	if (e->kind == ERR_SIGNAL)
+		return 128 + e->num;
+	return e->kind == ERR_USE ? CLI_FAILED : err_exit_status(e->kind);
+}
+
+/* The record goes where records go, and where the operator wants it. */
+static void write_record(struct run *r)
+{
+	const char *also = cli_value(r->cli, "record");
+	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+	own_fd int fd = -1;
+	struct err e;
+	int ret;
+
+	clock_gettime(CLOCK_REALTIME, &r->record.ended);
+	sha256_hex(r->request.filter.code, r->request.filter.count * sizeof(struct sock_filter),
+		r->record.filter_digest);
+	record_print(&r->record, &out);
+	if (record_write_file(r->folder, "record.json", &out, &e) < 0)
+		cli_complain("%s", e.text);
+	if (!also)
+		return;
+	fd = open(also, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+	ret = fd < 0 ? -errno : file_write_all(fd, buf_text(&out), out.len);
+	if (ret < 0)
+		cli_complain("cannot write the record to '%s': %s", also, strerror(-ret));
+}
+
+static void say_step(const char *name, uint64_t ns)
+{
+	fprintf(stderr, "  %-24s %8.1f µs\n", name, (double)ns / 1000);
+}
+
+/* Where the time of the start went, for --timing. */
+static void say_times(const struct run *r, uint64_t began)
+{
+	const struct cage_times *t = r->request.times;
+
+	if (!t || !t->started)
+		return;
+	fprintf(stderr, "bawn: the start of run %s\n", r->record.run);
+	say_step("plan and clone", t->born - began);
+	say_step("ids", t->mapped - t->born);
+	for (int kind = 0; kind < PLAN_OP_KIND_COUNT; kind++)
+		if (t->spent[kind] && kind != PLAN_IDS)
+			say_step(plan_op_defs[kind].name, t->spent[kind]);
+	say_step("= until the wall stands", t->ready - t->born);
+	say_step("look from outside", t->told - t->ready);
+	say_step("preflight, the rest of", t->checked - t->told);
+	say_step("startup", t->started - t->checked);
+	say_step("= until the command", t->started - began);
+	say_step("command and its end", r->record.run_ns);
+}
+
+/* --- the command --- */
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+static int prepare(struct run *r, struct err *e)
+{
+	int ret;
+
+	r->request.project = r->place.project;
+	r->request.home = r->place.home;
+	host_assume(&r->host);
+	ret = make_plan(r, e);
+	if (ret == 0)
+		ret = choose_filter(r, e);
+	if (ret == 0)
+		ret = record_make_run(r->record.run, e);
+	if (ret == 0) {
+		r->folder = record_make_folder(r->record.run, r->place.home, e);
+		ret = r->folder < 0 ? r->folder : 0;
+	}
+	return ret;
+}
+
+static int run(struct run *r)
+{
+	struct err e = { 0 };
+	uint64_t began = now();
+	int status;
+
+	clock_gettime(CLOCK_REALTIME, &r->record.began);
+	if (prepare(r, &e) < 0)
+		return say_refusal(r, &e);
+	cli_print_diags(r->cli, &r->spec);
+	if (cli_value(r->cli, "timing"))
+		r->request.times = mmap(NULL, sizeof(struct cage_times), PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (r->request.times == MAP_FAILED)
+		r->request.times = NULL;
+	if (run_cage(r, &e) < 0) {
+		r->record.error = e;
+		status = status_of(&e);
+		if (r->record.plan)
+			write_record(r);
+		if (status == CLI_FAILED)
+			return say_refusal(r, &e);
+		cli_complain("%s", e.text);
+		keep_say_failed(&r->request, &e, status);
+		return status;
+	}
+	status = exit_status(&r->record);
+	r->record.error = e;
+	if (e.kind != ERR_NONE)
+		cli_complain("%s", e.text);
+	write_record(r);
+	say_times(r, began);
+	keep_say_ended(&r->request, &r->record, status);
+	return status;
+}
+
+int cmd_run(struct cli *cli)
+{
+	struct run r = { .cli = cli, .folder = -1, .request.status_fd = -1 };
+	int status = cli_load_spec(cli, &r.spec, &r.place);
+
+	if (status == CLI_NO)
+		cli_print_diags(cli, &r.spec);
+	if (status == CLI_OK)
+		status = open_status(&r);
+	status = status == CLI_OK ? run(&r) : CLI_FAILED;
+	if (r.folder >= 0)
+		close(r.folder);
+	filter_made_done(&r.made);
+	free(r.plan);
+	spec_done(&r.spec);
+	return status;
+}

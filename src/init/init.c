@@ -1,0 +1,154 @@
+/*
+ * init - the first process of a cage, once the wall stands.
+ *
+ * Runs as:     the cage's user, under everything the command is under.
+ * Enters with: an empty environment, a constant command line, and two descriptors: 3 speaks to
+ *              the keeper, 4 holds the command's pid.
+ * Leaves:      nothing. When the command ends, or the keeper does, all of the cage ends.
+ * Must not:    know anything. It is a program of its own, without a library, so that no byte of
+ *              the operator's memory, arguments or environment is in it.
+ *
+ * It reaps what is left to it, passes signals on to the command, tells the keeper the command's
+ * wait status, and ends; as it is the first process, the kernel then ends all others.
+ */
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include "wire/wire.h"
+
+#define KEEPER 3
+#define PID    4
+
+static long call(long number, long a, long b, long c, long d, long e, long f)
+{
+#if defined(__x86_64__)
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long result;
+
+	__asm__ volatile("syscall"
+			 : "=a"(result)
+			 : "a"(number), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return result;
+#elif defined(__aarch64__)
+	register long x8 __asm__("x8") = number;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc 0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory");
+	return x0;
+#else
+#error "init has no system calls for this architecture yet"
+#endif
+}
+
+static __attribute__((noreturn)) void end(int status)
+{
+	for (;;)
+		call(__NR_exit_group, status, 0, 0, 0, 0, 0);
+}
+
+/* Messages are too large for the stack's taste of a program without a library to clear them. */
+static struct wire_message message;
+
+static void tell_exit(int status)
+{
+	message.kind = WIRE_EXITED;
+	message.n = status;
+	call(__NR_write, KEEPER, (long)&message, sizeof(message), 0, 0, 0);
+}
+
+/* Reaps everything that is dead; true when the command is among them. */
+static int reap(int command, int *status)
+{
+	int is_over = 0;
+
+	for (;;) {
+		int one = 0;
+		long pid = call(__NR_wait4, -1, (long)&one, WNOHANG, 0, 0, 0);
+
+		if (pid <= 0)
+			return is_over;
+		if (pid == command) {
+			*status = one;
+			is_over = 1;
+		}
+	}
+}
+
+static void pass_signal(int command)
+{
+	long n = call(__NR_read, KEEPER, (long)&message, sizeof(message), 0, 0, 0);
+
+	if (n == 0)
+		end(137);
+	if (n == sizeof(message) && message.kind == WIRE_SIGNAL && message.n > 0 && message.n < 65)
+		call(__NR_kill, command, message.n, 0, 0, 0, 0);
+}
+
+/* The command is over: so is everything it left behind, before anyone is told. */
+static __attribute__((noreturn)) void finish(int status)
+{
+	call(__NR_kill, -1, 9, 0, 0, 0, 0);
+	while (call(__NR_wait4, -1, 0, 0, 0, 0, 0) > 0)
+		;
+	tell_exit(status);
+	end(0);
+}
+
+static void watch(int children, int command)
+{
+	struct pollfd fds[2] = { { .fd = KEEPER, .events = POLLIN },
+		{ .fd = children, .events = POLLIN } };
+	static char signals[4096];
+	int status = 0;
+
+	for (;;) {
+		if (reap(command, &status))
+			finish(status);
+		call(__NR_ppoll, (long)fds, 2, 0, 0, 0, 0);
+		if (fds[0].revents)
+			pass_signal(command);
+		if (fds[1].revents)
+			call(__NR_read, children, (long)signals, sizeof(signals), 0, 0, 0);
+	}
+}
+
+/* Called by the few instructions below, which the kernel starts. */
+__attribute__((noreturn)) void init_main(void);
+
+void init_main(void)
+{
+	unsigned long child_ends = 1UL << (SIGCHLD - 1), command = 0;
+	long children;
+
+	call(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
+	call(__NR_read, PID, (long)&command, sizeof(command), 0, 0, 0);
+	call(__NR_close, PID, 0, 0, 0, 0, 0);
+	call(__NR_rt_sigprocmask, SIG_BLOCK, (long)&child_ends, 0, sizeof(child_ends), 0, 0);
+	children =
+		call(__NR_signalfd4, -1, (long)&child_ends, sizeof(child_ends), SFD_CLOEXEC, 0, 0);
+	if (children < 0 || command == 0)
+		end(125);
+	watch((int)children, (int)command);
+	end(125);
+}
+
+#if defined(__x86_64__)
+__asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tand $-16, %rsp\n\tcall init_main\n");
+#else
+__asm__(".globl _start\n_start:\n\tmov x29, #0\n\tb init_main\n");
+#endif

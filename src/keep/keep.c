@@ -1,0 +1,450 @@
+/*
+ * keep - one run, from the clone to the end of the cage.
+ *
+ * Runs as:     the operator.
+ * Enters with: a plan, and nothing started.
+ * Leaves:      nothing of the cage: no process, no mount, no descriptor; a filled record.
+ * Must not:    let the command start before the look from outside is done and good.
+ *
+ * Keeper and cage speak over one channel; its end is the end of the other side. Whatever goes
+ * wrong here, the cage is killed, and with its first process all others end.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "keep/keep_inside.h"
+#include "wire/wire.h"
+
+#define GRACE_MS 5000 /* between the request to end in time and the end */
+
+struct keeper {
+	const struct keep_request *q;
+	struct record *record;
+	struct cage_start start;
+	struct keep_words words;
+	struct keep_trees trees;
+	struct keep_stdio stdio;
+	int channel, pidfd, signals, timer;
+	pid_t pid;
+	uint64_t began_ns, started_ns;
+	int wait_status;
+	bool is_started, has_ended, is_timed_out, is_gone;
+	sigset_t old_signals;
+};
+
+static uint64_t now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
+}
+
+/* --- events for programs --- */
+
+static void say(int fd, const struct buf *line)
+{
+	if (fd >= 0 && !line->failed)
+		(void)file_write_all(fd, line->data, line->len);
+}
+
+void keep_say_failed(const struct keep_request *q, const struct err *e, int status)
+{
+	own(buf) struct buf line = { .max = 8192 };
+	struct json j;
+
+	if (q->status_fd < 0)
+		return;
+	json_init(&j, &line, 0);
+	json_open_map(&j, NULL);
+	json_text(&j, "event", "failed");
+	json_int(&j, "status", status);
+	json_text(&j, "error", e->text);
+	json_close_map(&j);
+	buf_putc(&line, '\n');
+	say(q->status_fd, &line);
+}
+
+void keep_say_ended(const struct keep_request *q, const struct record *record, int status)
+{
+	own(buf) struct buf line = { .max = 8192 };
+	struct json j;
+
+	if (q->status_fd < 0)
+		return;
+	json_init(&j, &line, 0);
+	json_open_map(&j, NULL);
+	json_text(&j, "event", "exited");
+	json_text(&j, "run", record->run);
+	json_int(&j, "status", status);
+	if (record->outcome == RECORD_SIGNALED)
+		json_int(&j, "signal", record->status);
+	if (record->outcome == RECORD_TIMED_OUT)
+		json_bool(&j, "timed_out", true);
+	json_close_map(&j);
+	buf_putc(&line, '\n');
+	say(q->status_fd, &line);
+}
+
+static void say_started(const struct keeper *k)
+{
+	own(buf) struct buf line = { .max = 8192 };
+	struct json j;
+
+	if (k->q->status_fd < 0)
+		return;
+	json_init(&j, &line, 0);
+	json_open_map(&j, NULL);
+	json_text(&j, "event", "started");
+	json_text(&j, "run", k->record->run);
+	json_int(&j, "pid", k->pid);
+	json_close_map(&j);
+	buf_putc(&line, '\n');
+	say(k->q->status_fd, &line);
+}
+
+/* --- starting --- */
+
+static int open_signals(struct keeper *k, struct err *e)
+{
+	static const int passed[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2 };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
+		sigaddset(&set, passed[i]);
+	sigprocmask(SIG_BLOCK, &set, &k->old_signals);
+	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (k->signals < 0)
+		return err_set(e, ERR_SYS, errno, "cannot receive signals: %s", strerror(errno));
+	return 0;
+}
+
+static int open_timer(struct keeper *k, struct err *e)
+{
+	k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (k->timer < 0)
+		return err_set(e, ERR_SYS, errno, "cannot make a clock: %s", strerror(errno));
+	return 0;
+}
+
+static void set_timer(const struct keeper *k, uint64_t ms)
+{
+	struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ms / 1000),
+					   .tv_nsec = (long)(ms % 1000) * 1000000L } };
+
+	timerfd_settime(k->timer, 0, &when, NULL);
+}
+
+/* The time limit in ms, or 0. */
+static uint64_t time_limit(const struct plan *p)
+{
+	for (uint32_t i = 0; i < p->op_count; i++)
+		if (plan_ops(p)[i].kind == PLAN_LIMIT &&
+			str_eq(plan_str(p, plan_ops(p)[i].a), "limits.time"))
+			return plan_ops(p)[i].n;
+	return 0;
+}
+
+static unsigned id_inside(const struct plan *p)
+{
+	for (uint32_t i = 0; i < p->op_count; i++)
+		if (plan_ops(p)[i].kind == PLAN_IDS)
+			return (unsigned)plan_ops(p)[i].n;
+	return 0;
+}
+
+static void kill_cage(const struct keeper *k)
+{
+	if (k->pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
+	else if (k->pid > 0)
+		kill(k->pid, SIGKILL);
+}
+
+static int spawn(struct keeper *k, struct err *e)
+{
+	int ends[2], r = wire_pair(ends);
+
+	if (r < 0)
+		return err_set(
+			e, ERR_SYS, -r, "cannot make a channel to the cage: %s", strerror(-r));
+	k->channel = ends[0];
+	k->start.channel = ends[1];
+	for (int i = 0; i < 3; i++)
+		k->start.stdio[i] = k->stdio.streams[i].inside;
+	r = cage_spawn(&k->start, &k->pid, &k->pidfd, e);
+	/* From here on the channel ends with the cage. */
+	close(ends[1]);
+	keep_stdio_close_inside(&k->stdio);
+	if (r == 0 && k->start.ids.is_given) {
+		r = cage_write_maps(k->pid, &k->start.ids, id_inside(k->start.plan), e);
+		if (r == 0 && wire_send(k->channel, WIRE_MAPPED, 0, NULL) < 0)
+			r = err_set(e, ERR_SYS, EPIPE, "the cage ended before it was made");
+	}
+	return r;
+}
+
+static int prepare(struct keeper *k, struct err *e)
+{
+	const struct keep_request *q = k->q;
+	int r;
+
+	k->start = (struct cage_start){
+		.plan = q->plan,
+		.project = q->project,
+		.home = q->home,
+		.run = k->record->run,
+		.filter = q->filter.code,
+		.filter_count = q->filter.count,
+		.preflight = plan_preflight_script,
+		.times = q->times,
+	};
+	r = keep_choose_ids(q->plan, &k->start.ids, e);
+	if (r == 0)
+		r = keep_words_make(&k->words, &k->start, e);
+	if (r == 0)
+		r = keep_trees_make(&k->trees, &k->start, e);
+	if (r == 0)
+		r = keep_stdio_open(&k->stdio, e);
+	if (r == 0)
+		r = open_signals(k, e);
+	if (r == 0)
+		r = open_timer(k, e);
+	k->start.trees = k->trees.fds;
+	k->start.arguments = k->words.arguments;
+	k->start.environment = k->words.environment;
+	k->start.own_variables = k->words.own_variables;
+	return r;
+}
+
+/* --- while it runs --- */
+
+static void note_skipped(struct keeper *k, const struct wire_message *m)
+{
+	struct record *r = k->record;
+
+	if (r->note_count == RECORD_MAX_NOTES || m->n < 0 ||
+		(uint32_t)m->n >= k->start.plan->op_count)
+		return;
+	r->notes[r->note_count].op = (uint32_t)m->n;
+	snprintf(r->notes[r->note_count++].text, sizeof(r->notes[0].text), "%.150s", m->err.text);
+}
+
+static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
+{
+	int r = keep_look(&k->start, k->pid, is_landlocked, k->record, e);
+
+	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
+		r = err_set(e, ERR_SYS, EPIPE, "the cage ended before the command was started");
+	return r;
+}
+
+static void note_started(struct keeper *k)
+{
+	uint64_t limit = time_limit(k->start.plan);
+
+	k->is_started = true;
+	k->started_ns = now();
+	if (limit)
+		set_timer(k, limit);
+	say_started(k);
+}
+
+/* One message of the cage; an error ends the run. */
+static int hear(struct keeper *k, struct err *e)
+{
+	struct wire_message m;
+	int r = wire_receive(k->channel, &m, NULL);
+
+	if (r == -EPIPE) {
+		k->is_gone = true;
+		return 0;
+	}
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot hear the cage: %s", strerror(-r));
+	switch ((enum wire_kind)m.kind) {
+	case WIRE_READY:
+		return k->is_started ? 0 : look_and_go(k, m.n != 0, e);
+	case WIRE_SKIPPED:
+		note_skipped(k, &m);
+		return 0;
+	case WIRE_STARTED:
+		note_started(k);
+		return 0;
+	case WIRE_FAILED:
+		*e = m.err;
+		return m.err.num ? -m.err.num : -EINVAL;
+	case WIRE_EXITED:
+		k->has_ended = true;
+		k->wait_status = m.n;
+		return 0;
+	case WIRE_MAPPED:
+	case WIRE_GO:
+	case WIRE_SIGNAL:
+	default:
+		return err_set(e, ERR_SYS, EBADMSG, "the cage said what no cage says (%u)", m.kind);
+	}
+}
+
+/* Before the command runs, a signal is for the keeper; afterwards for the command. */
+static int pass_signal(struct keeper *k, struct err *e)
+{
+	struct signalfd_siginfo got;
+
+	if (read(k->signals, &got, sizeof(got)) != (ssize_t)sizeof(got))
+		return 0;
+	if (k->is_started) {
+		wire_send(k->channel, WIRE_SIGNAL, (int)got.ssi_signo, NULL);
+		return 0;
+	}
+	k->record->outcome = RECORD_REFUSED;
+	return err_set(e, ERR_SIGNAL, (int)got.ssi_signo,
+		"stopped by signal %u before the command was started", got.ssi_signo);
+}
+
+/* Time is up: the command is asked to end, and a while later it is ended. */
+static void end_in_time(struct keeper *k)
+{
+	uint64_t unused;
+
+	if (read(k->timer, &unused, sizeof(unused)) < 0)
+		return;
+	if (k->is_timed_out) {
+		kill_cage(k);
+		return;
+	}
+	k->is_timed_out = true;
+	wire_send(k->channel, WIRE_SIGNAL, SIGTERM, NULL);
+	set_timer(k, GRACE_MS);
+}
+
+static int watch(struct keeper *k, struct err *e)
+{
+	enum {
+		CHANNEL,
+		SIGNALS,
+		TIMER,
+		STDIO
+	};
+	struct pollfd fds[STDIO + 3] = {
+		[CHANNEL] = { .fd = k->channel, .events = POLLIN },
+		[SIGNALS] = { .fd = k->signals, .events = POLLIN },
+		[TIMER] = { .fd = k->timer, .events = POLLIN },
+	};
+	int r = 0;
+
+	while (r == 0 && !k->is_gone && !k->has_ended) {
+		keep_stdio_want(&k->stdio, fds + STDIO);
+		if (poll(fds, STDIO + 3, -1) < 0) {
+			if (errno == EINTR)
+				continue;
+			return err_set(
+				e, ERR_SYS, errno, "cannot wait for the cage: %s", strerror(errno));
+		}
+		if (fds[CHANNEL].revents)
+			r = hear(k, e);
+		if (r == 0 && fds[SIGNALS].revents)
+			r = pass_signal(k, e);
+		if (fds[TIMER].revents)
+			end_in_time(k);
+		keep_stdio_move(&k->stdio, fds + STDIO);
+	}
+	return r;
+}
+
+/* --- ending --- */
+
+/* Waits until the first process is gone, and with it every other. */
+static void reap(struct keeper *k)
+{
+	int status = 0;
+
+	while (k->pid > 0 && waitpid(k->pid, &status, 0) < 0 && errno == EINTR)
+		;
+	k->pid = -1;
+}
+
+static void judge_end(struct keeper *k)
+{
+	struct record *r = k->record;
+
+	r->outcome = RECORD_EXITED;
+	r->status = WEXITSTATUS(k->wait_status);
+	if (WIFSIGNALED(k->wait_status)) {
+		r->outcome = RECORD_SIGNALED;
+		r->status = WTERMSIG(k->wait_status);
+	}
+	if (k->is_timed_out)
+		r->outcome = RECORD_TIMED_OUT;
+	if (!k->has_ended && !k->is_timed_out)
+		r->outcome = RECORD_BROKEN;
+}
+
+static void release(struct keeper *k)
+{
+	int *const fds[] = { &k->channel, &k->pidfd, &k->signals, &k->timer };
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
+	keep_stdio_done(&k->stdio);
+	keep_trees_done(&k->trees);
+	keep_words_done(&k->words);
+	sigprocmask(SIG_SETMASK, &k->old_signals, NULL);
+}
+
+int keep_run(const struct keep_request *q, struct record *record, struct err *e)
+{
+	struct keeper k = { .q = q,
+		.record = record,
+		.channel = -1,
+		.pidfd = -1,
+		.signals = -1,
+		.timer = -1,
+		.pid = -1 };
+	int r;
+
+	sigprocmask(SIG_SETMASK, NULL, &k.old_signals);
+	for (int i = 0; i < 3; i++)
+		k.stdio.streams[i].inside = k.stdio.streams[i].near = -1;
+	k.began_ns = now();
+	record->outcome = RECORD_REFUSED;
+	r = prepare(&k, e);
+	if (r == 0)
+		r = spawn(&k, e);
+	if (r == 0)
+		keep_trees_done(&k.trees);
+	if (r == 0)
+		r = watch(&k, e);
+	if (r == 0 && !k.is_started)
+		r = err_set(e, ERR_SYS, ECHILD, "the cage ended before the command was started");
+	kill_cage(&k);
+	reap(&k);
+	keep_stdio_drain(&k.stdio);
+	if (k.is_started) {
+		record->start_ns = k.started_ns - k.began_ns;
+		record->run_ns = now() - k.started_ns;
+	}
+	if (r == 0)
+		judge_end(&k);
+	if (r == 0 && record->outcome == RECORD_BROKEN)
+		err_set(e, ERR_SYS, ECHILD,
+			"the cage was ended from outside while the command ran");
+	release(&k);
+	return r;
+}

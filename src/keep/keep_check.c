@@ -1,0 +1,86 @@
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/str.h"
+#include "keep/keep.h"
+
+/*
+ * What this version does not carry out, row by row: a plan that needs it is refused before
+ * anything is started, and one that may do without says so in its record.
+ */
+static const struct {
+	enum plan_op_kind kind;
+	const char *a, *b;             /* prefixes; NULL: any */
+	uint16_t flag;                 /* or 0: any */
+	enum plan_guarantee guarantee; /* PLAN_GUARANTEE_COUNT: always needed */
+	const char *what;
+} missing[] = {
+	{ PLAN_ENGINE_ARGUMENT, NULL, NULL, 0, PLAN_GUARANTEE_COUNT, "engine_args" },
+	{ PLAN_IMAGE, "oci:", NULL, 0, PLAN_GUARANTEE_COUNT, "images of the kind oci:" },
+	{ PLAN_IMAGE, "sif:", NULL, 0, PLAN_GUARANTEE_COUNT, "images of the kind sif:" },
+	{ PLAN_OVERLAY, NULL, NULL, 0, PLAN_GUARANTEE_COUNT, "root.overlay at a path" },
+	{ PLAN_PROJECT, NULL, NULL, PLAN_COPIED, PLAN_FS_PROJECT, "capturing by copying" },
+	{ PLAN_PROTECT, NULL, NULL, 0, PLAN_FS_PROTECT, "protected paths in a writable project" },
+	{ PLAN_NETWORK, "allowlist", NULL, 0, PLAN_NET_ALLOWLIST, "network: allowlist" },
+	{ PLAN_LIMIT, "limits.memory", NULL, 0, PLAN_LIMITS_MEMORY, "limits.memory" },
+	{ PLAN_LIMIT, "limits.cpu", NULL, 0, PLAN_LIMITS_CPU, "limits.cpu" },
+	{ PLAN_LIMIT, "limits.pids", "cgroup", 0, PLAN_LIMITS_PIDS, "limits.pids by cgroup" },
+	{ PLAN_LIMIT, "limits.output", NULL, 0, PLAN_LIMITS_OUTPUT, "limits.output" },
+	{ PLAN_PROMPT, NULL, NULL, 0, PLAN_GUARANTEE_COUNT, "startup_prompts" },
+};
+
+static bool matches(const struct plan *p, const struct plan_op *op, size_t row)
+{
+	return op->kind == missing[row].kind &&
+	       (!missing[row].a || str_starts(plan_str(p, op->a), missing[row].a)) &&
+	       (!missing[row].b || str_starts(plan_str(p, op->b), missing[row].b)) &&
+	       (!missing[row].flag || op->flags & missing[row].flag);
+}
+
+static void note(struct record *record, uint32_t op)
+{
+	if (record->note_count == RECORD_MAX_NOTES)
+		return;
+	record->notes[record->note_count].op = op;
+	snprintf(record->notes[record->note_count++].text, sizeof(record->notes[0].text),
+		"not carried out by this version");
+}
+
+static int check_op(const struct plan *p, uint32_t i, struct record *record, struct err *e)
+{
+	for (size_t row = 0; row < sizeof(missing) / sizeof(missing[0]); row++) {
+		enum plan_guarantee g = missing[row].guarantee;
+
+		if (!matches(p, &plan_ops(p)[i], row))
+			continue;
+		if (g == PLAN_GUARANTEE_COUNT || plan_promises(p)[g].need == PLAN_MUST)
+			return err_set(e, ERR_REFUSED, EOPNOTSUPP,
+				"this version does not carry out %s yet%s%s", missing[row].what,
+				g == PLAN_GUARANTEE_COUNT
+					? ""
+					: "; it runs without if allow_degraded names ",
+				g == PLAN_GUARANTEE_COUNT ? "" : plan_guarantee_defs[g].name);
+		note(record, i);
+	}
+	return 0;
+}
+
+int keep_check_plan(const struct plan *p, struct record *record, struct err *e)
+{
+	const char *engine = spec_keys[SPEC_ENGINE].choices[p->engine];
+	bool has_command = false;
+	int r = 0;
+
+	if (p->engine != SPEC_ENGINE_NATIVE)
+		return err_set(e, ERR_REFUSED, EOPNOTSUPP,
+			"this version runs cages by its own engine only, and the plan wants %s",
+			engine);
+	for (uint32_t i = 0; r == 0 && i < p->op_count; i++) {
+		r = check_op(p, i, record, e);
+		has_command |= plan_ops(p)[i].kind == PLAN_ARGUMENT;
+	}
+	if (r == 0 && !has_command)
+		return err_set(e, ERR_USE, EINVAL,
+			"say what to run, as in: bawn run -- ls; or give the spec a command");
+	return r;
+}

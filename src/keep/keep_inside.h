@@ -1,0 +1,67 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "keep/keep.h"
+
+/* What the files of the keeper share. Nobody else includes it. */
+
+/* --- keep_words.c: what the command is told --- */
+
+struct keep_words {
+	struct arena arena;
+	char **arguments, **environment, **own_variables;
+};
+
+int keep_words_make(struct keep_words *ret, const struct cage_start *start, struct err *e);
+void keep_words_done(struct keep_words *words);
+
+/* --- keep_ids.c: root's cages --- */
+
+/* The id a cage of ours has outside, and whether we must give it. */
+int keep_choose_ids(const struct plan *p, struct cage_ids *ret, struct err *e);
+
+/* Detached id-mapped trees, one per operation that wants one, else -1. The caller frees *ret. */
+struct keep_trees {
+	int *fds;
+	uint32_t count;
+};
+
+int keep_trees_make(struct keep_trees *ret, const struct cage_start *start, struct err *e);
+void keep_trees_done(struct keep_trees *trees);
+
+/* --- keep_stdio.c --- */
+
+/*
+ * Terminals stay outside: where the operator's 0, 1 or 2 is one, the cage gets a pipe and the
+ * keeper passes the bytes on.
+ */
+struct keep_stdio {
+	struct {
+		int inside;  /* what the cage gets; our copy is closed once it has it */
+		int near;    /* our end of the pipe, or -1: nothing to pass on */
+		int outside; /* the operator's */
+		char bytes[4096];
+		size_t at, len; /* read and not yet written */
+	} streams[3];
+};
+
+int keep_stdio_open(struct keep_stdio *ret, struct err *e);
+void keep_stdio_done(struct keep_stdio *s);
+void keep_stdio_close_inside(struct keep_stdio *s);
+
+struct pollfd;
+
+/* Fills three entries; an entry that waits for nothing has the descriptor -1. */
+void keep_stdio_want(const struct keep_stdio *s, struct pollfd *ret);
+void keep_stdio_move(struct keep_stdio *s, const struct pollfd *seen);
+
+/* The cage is gone: what it wrote and nobody has read yet. */
+void keep_stdio_drain(struct keep_stdio *s);
+
+/* --- keep_look.c --- */
+
+/* Compares the cage of process `pid` with the plan, guarantee by guarantee. */
+int keep_look(const struct cage_start *start, pid_t pid, bool is_landlocked, struct record *record,
+	struct err *e);

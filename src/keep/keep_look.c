@@ -1,0 +1,315 @@
+/*
+ * keep_look - looks at the cage from outside, before a line of foreign code runs in it.
+ *
+ * Runs as:     the keeper, while the cage's first process waits.
+ * Enters with: the cage saying that it is ready, which is a claim.
+ * Leaves:      for every guarantee what was seen, and from where. One that must hold and does not
+ *              is an error, and the caller ends the cage.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/num.h"
+#include "base/str.h"
+#include "cage/cage_break.h"
+#include "keep/keep_mounts.h"
+
+#define MAX_LOOK ((size_t)64 * 1024 * 1024)
+
+struct look {
+	const struct cage_start *start;
+	struct record *record;
+	struct keep_view cage, host;
+	struct keep_mounts mounts;
+	struct keep_mount_faults faults;
+};
+
+/* Notes what was seen; a fault that is "" is none. */
+static void see(struct look *l, enum plan_guarantee g, enum record_vantage vantage,
+	const char *fault, const char *good)
+{
+	struct record_observation *o = &l->record->observations[g];
+
+	o->vantage = vantage;
+	o->holds = !fault[0];
+	snprintf(o->seen, sizeof(o->seen), "%s", fault[0] ? fault : good);
+}
+
+static const struct plan_op *find_op(const struct look *l, enum plan_op_kind kind, const char *a)
+{
+	const struct plan *p = l->start->plan;
+
+	for (uint32_t i = 0; i < p->op_count; i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+
+		if (op->kind == kind && (!a || str_eq(plan_str(p, op->a), a)))
+			return op;
+	}
+	return NULL;
+}
+
+/* --- namespaces --- */
+
+static bool is_own(const struct look *l, enum keep_namespace ns)
+{
+	return l->cage.namespaces[ns] != l->host.namespaces[ns];
+}
+
+static void see_namespace(struct look *l, enum plan_guarantee g, enum keep_namespace ns)
+{
+	char fault[64] = "", good[64];
+
+	if (!is_own(l, ns))
+		snprintf(fault, sizeof(fault), "the %s namespace is the host's",
+			keep_namespace_names[ns]);
+	snprintf(good, sizeof(good), "%s:[%" PRIu64 "]", keep_namespace_names[ns],
+		l->cage.namespaces[ns]);
+	see(l, g, RECORD_OUTSIDE, fault, good);
+}
+
+static void see_network(struct look *l)
+{
+	char fault[128] = "";
+
+	if (!is_own(l, KEEP_NS_NET))
+		snprintf(fault, sizeof(fault), "the network namespace is the host's");
+	else if (!str_eq(l->cage.interfaces, "lo "))
+		snprintf(fault, sizeof(fault), "its interfaces are %.64s", l->cage.interfaces);
+	see(l, PLAN_NET_NONE, RECORD_OUTSIDE, fault, "a network of its own with loopback only");
+}
+
+/* --- files --- */
+
+static void see_files(struct look *l)
+{
+	char root[128] = "";
+	const struct keep_mount_faults *f = &l->faults;
+
+	snprintf(root, sizeof(root), "%s",
+		is_own(l, KEEP_NS_MOUNT) ? f->root : "the mount namespace is the host's");
+	see(l, PLAN_FS_ROOT, RECORD_OUTSIDE, root, "every mount is one of the plan's");
+	see(l, PLAN_FS_READS, RECORD_OUTSIDE, root[0] ? root : f->reads,
+		"every source is declared");
+	see(l, PLAN_FS_WRITES, RECORD_OUTSIDE, root[0] ? root : f->writes,
+		"every mount has the planned restrictions");
+	see(l, PLAN_FS_PROJECT, RECORD_OUTSIDE, f->project, "mounted as planned");
+	see(l, PLAN_HOME, RECORD_OUTSIDE, root, "in the cage's own root");
+	see(l, PLAN_DEV, RECORD_OUTSIDE, f->dev[0] ? f->dev : root, "the planned devices");
+	see(l, PLAN_PROCESSES, RECORD_OUTSIDE,
+		is_own(l, KEEP_NS_PID) ? f->proc : "the pid namespace is the host's",
+		"pids of its own, and a fresh /proc");
+	if (find_op(l, PLAN_PROTECT, NULL))
+		see(l, PLAN_FS_PROTECT, RECORD_UNSEEN, "not carried out by this version", "");
+}
+
+/* --- who it is --- */
+
+static bool are_all(const uint32_t ids[static 4], uint32_t id)
+{
+	return ids[0] == id && ids[1] == id && ids[2] == id && ids[3] == id;
+}
+
+static void see_ids(struct look *l)
+{
+	static const char *const sets[] = { "inheritable", "permitted", "effective", "bounding",
+		"ambient" };
+	const struct keep_view *v = &l->cage;
+	const struct cage_ids *ids = &l->start->ids;
+	const struct plan_op *op = find_op(l, PLAN_IDS, NULL);
+	char fault[128] = "", good[64];
+
+	for (int i = 0; i < 5 && !fault[0]; i++)
+		if (v->capabilities[i])
+			snprintf(fault, sizeof(fault), "its %s capabilities are %" PRIx64, sets[i],
+				v->capabilities[i]);
+	if (!v->no_new_privileges && !fault[0])
+		snprintf(fault, sizeof(fault), "no_new_privs is not set");
+	if (!is_own(l, KEEP_NS_USER) && !fault[0])
+		snprintf(fault, sizeof(fault), "the user namespace is the host's");
+	if (!fault[0] && (ids->uid == 0 || ids->gid == 0 || !are_all(v->uids, ids->uid) ||
+				 !are_all(v->gids, ids->gid)))
+		snprintf(fault, sizeof(fault), "outside it is user %u and group %u", v->uids[0],
+			v->gids[0]);
+	if (!fault[0] && (v->uid_map.lines != 1 || v->gid_map.lines != 1 ||
+				 v->uid_map.outside != ids->uid || v->gid_map.outside != ids->gid ||
+				 v->uid_map.count != 1 || v->gid_map.count != 1 || !op ||
+				 v->uid_map.inside != op->n || v->gid_map.inside != op->n))
+		snprintf(fault, sizeof(fault), "its id maps are not the planned ones");
+	snprintf(good, sizeof(good), "user %u outside, no capabilities", ids->uid);
+	see(l, PLAN_IDS_UNPRIVILEGED, RECORD_OUTSIDE, fault, good);
+}
+
+static void see_groups(struct look *l)
+{
+	char fault[64] = "";
+
+	if (l->cage.group_count)
+		snprintf(fault, sizeof(fault), "%u supplementary groups", l->cage.group_count);
+	see(l, PLAN_GROUPS, RECORD_OUTSIDE, fault, "none");
+}
+
+/* What will be passed to execve, against the plan: every variable is one of its. */
+static void see_environment(struct look *l)
+{
+	const struct plan *p = l->start->plan;
+	char fault[128] = "";
+
+	for (char *const *pair = l->start->environment; *pair && !fault[0]; pair++) {
+		size_t n = strcspn(*pair, "=");
+		bool is_planned = false;
+
+		for (uint32_t i = 0; i < p->op_count && !is_planned; i++) {
+			const struct plan_op *op = &plan_ops(p)[i];
+			const char *name = plan_str(p, op->a);
+
+			is_planned = (op->kind == PLAN_ENV || op->kind == PLAN_ENV_PASS) &&
+				     strlen(name) == n && memcmp(name, *pair, n) == 0;
+		}
+		if (!is_planned)
+			snprintf(fault, sizeof(fault), "the variable %.*s is not planned",
+				n < 64 ? (int)n : 64, *pair);
+	}
+	see(l, PLAN_ENVIRONMENT, RECORD_KEEPER, fault, "the planned variables and no others");
+}
+
+/* --- what it is held to --- */
+
+static void see_filter(struct look *l)
+{
+	const struct keep_view *v = &l->cage;
+	char fault[96] = "";
+
+	if (v->seccomp != 2 || v->filter_count != l->host.filter_count + 1)
+		snprintf(fault, sizeof(fault), "seccomp mode %d with %d filters", v->seccomp,
+			v->filter_count);
+	see(l, PLAN_SYSTEM_CALLS, RECORD_OUTSIDE, fault, "seccomp mode 2 with the filter");
+}
+
+static void see_terminal(struct look *l)
+{
+	char fault[128] = "";
+
+	if (l->cage.terminal[0])
+		snprintf(fault, sizeof(fault), "it holds %s", l->cage.terminal);
+	else if (l->cage.descriptor_count != 4)
+		snprintf(fault, sizeof(fault), "it holds %u descriptors, not 4",
+			l->cage.descriptor_count);
+	see(l, PLAN_TTY, RECORD_OUTSIDE, fault, "no terminal among its descriptors");
+}
+
+/* The size of the cage's own file system, as the kernel prints it. */
+static void see_disk(struct look *l, const struct plan_op *op)
+{
+	char wanted[32], fault[128] = "";
+	const struct keep_mount *pool = NULL;
+
+	/* A pool of the cage's size, rounded up to pages. */
+	snprintf(wanted, sizeof(wanted), "size=%" PRIu64 "k", (op->n + 4095) / 4096 * 4);
+	for (size_t i = 0; i < l->cage.mount_count; i++)
+		if (l->mounts.pool && str_eq(l->cage.mounts[i].device, l->mounts.pool))
+			pool = &l->cage.mounts[i];
+	if (!pool || !keep_has_option(pool->super, wanted))
+		snprintf(fault, sizeof(fault), "the cage's file system has %.60s",
+			pool ? pool->super : "no quota");
+	see(l, PLAN_LIMITS_DISK, RECORD_OUTSIDE, fault, wanted);
+}
+
+static void see_rlimit(
+	struct look *l, enum plan_guarantee g, const struct plan_op *op, uint64_t seen)
+{
+	char fault[64] = "", good[64];
+
+	snprintf(good, sizeof(good), "%" PRIu64, seen);
+	if (seen != op->n)
+		snprintf(fault, sizeof(fault), "the limit is %" PRIu64, seen);
+	see(l, g, RECORD_OUTSIDE, fault, good);
+}
+
+static void see_limits(struct look *l)
+{
+	const struct plan *p = l->start->plan;
+
+	for (uint32_t i = 0; i < p->op_count; i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+		const char *by = plan_str(p, op->b);
+		enum plan_guarantee g;
+
+		if (op->kind != PLAN_LIMIT)
+			continue;
+		g = plan_guarantee_find(plan_str(p, op->a));
+		if (g == PLAN_LIMITS_DISK)
+			see_disk(l, op);
+		else if (g == PLAN_LIMITS_FILES)
+			see_rlimit(l, g, op, l->cage.max_files);
+		else if (g == PLAN_LIMITS_PIDS && str_eq(by, "user namespace"))
+			see_rlimit(l, g, op, l->cage.max_processes);
+		else if (g == PLAN_LIMITS_TIME)
+			see(l, g, RECORD_KEEPER, "", "the keeper's own clock");
+		else if (g < PLAN_GUARANTEE_COUNT)
+			see(l, g, RECORD_UNSEEN, "not carried out by this version", "");
+	}
+}
+
+/* --- the verdict --- */
+
+static int judge(const struct look *l, struct err *e)
+{
+	const struct plan_promise *promises = plan_promises(l->start->plan);
+
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
+		const struct record_observation *o = &l->record->observations[g];
+
+		if (promises[g].need == PLAN_MUST && !(o->vantage != RECORD_UNSEEN && o->holds))
+			return err_set(e, ERR_REFUSED, EPERM,
+				"the cage was looked at from outside and '%s' does not hold: %s; "
+				"nothing was run",
+				plan_guarantee_defs[g].name,
+				o->seen[0] ? o->seen : "nothing was seen of it");
+	}
+	return 0;
+}
+
+static void see_all(struct look *l, bool is_landlocked)
+{
+	see_files(l);
+	see_environment(l);
+	see_ids(l);
+	see_groups(l);
+	see_namespace(l, PLAN_IPC, KEEP_NS_IPC);
+	see_namespace(l, PLAN_UTS, KEEP_NS_UTS);
+	see_namespace(l, PLAN_CGROUP, KEEP_NS_CGROUP);
+	see_terminal(l);
+	see_filter(l);
+	if (find_op(l, PLAN_LANDLOCK, NULL))
+		see(l, PLAN_LANDLOCKED, RECORD_INSIDE,
+			is_landlocked ? "" : "the cage did not enter its domain",
+			"a write was refused by it");
+	if (plan_promises(l->start->plan)[PLAN_NET_NONE].need != PLAN_NONE)
+		see_network(l);
+	see_limits(l);
+}
+
+int keep_look(const struct cage_start *start, pid_t pid, bool is_landlocked, struct record *record,
+	struct err *e)
+{
+	struct look l = { .start = start, .record = record };
+	struct arena arena;
+	int r;
+
+	arena_init(&arena, MAX_LOOK);
+	r = keep_view_read(&l.cage, pid, &arena, e);
+	if (r == 0)
+		r = keep_view_read(&l.host, getpid(), &arena, e);
+	if (r == 0)
+		r = keep_mounts_expect(&l.mounts, start, &l.host, &arena, e);
+	if (r == 0) {
+		keep_mounts_compare(&l.mounts, &l.cage, &l.host, &l.faults);
+		see_all(&l, is_landlocked);
+		r = cage_is_broken("look") ? 0 : judge(&l, e);
+	}
+	arena_done(&arena);
+	return r;
+}

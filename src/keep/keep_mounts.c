@@ -1,0 +1,399 @@
+/*
+ * keep_mounts - every mount of the cage against the plan, in both directions.
+ *
+ * Runs as:  the keeper.
+ * Must not: take the cage's word for anything: what a source is on the host is asked here again.
+ */
+#include "keep/keep_mounts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+
+/* --- what is to be seen --- */
+
+static int no_memory(struct err *e)
+{
+	return err_set(e, ERR_SYS, ENOMEM, "not enough memory to look at the cage's mounts");
+}
+
+static struct keep_expected *add(
+	struct keep_mounts *m, unsigned kind, const char *place, const char *type, const char *root)
+{
+	struct keep_expected *x = &m->expected[m->count++];
+
+	*x = (struct keep_expected){ .kind = kind, .place = place, .type = type, .root = root };
+	return x;
+}
+
+static const struct keep_mount *find_by_id(const struct keep_view *v, int id)
+{
+	for (size_t i = 0; i < v->mount_count; i++)
+		if (v->mounts[i].id == id)
+			return &v->mounts[i];
+	return NULL;
+}
+
+/* Puts the path of an open file together as mountinfo writes it: below its mount's root. */
+static const char *root_of(const struct keep_mount *mount, const char *path, struct arena *arena)
+{
+	const char *below = str_eq(mount->place, "/") ? path : path + strlen(mount->place);
+	const char *root = str_eq(mount->root, "/") ? "" : mount->root;
+
+	if (str_eq(path, mount->place))
+		return mount->root;
+	return arena_printf(arena, "%s%s", root, below);
+}
+
+/* Which part of which mount of the host a source is. */
+static int locate(struct keep_expected *x, int source, const struct keep_view *host,
+	struct arena *arena, struct err *e)
+{
+	char link[64], path[4096];
+	const struct keep_mount *mount;
+	struct statx st;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", source);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0 || statx(source, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 ||
+		!(st.stx_mask & STATX_MNT_ID))
+		return err_set(e, ERR_SYS, errno, "cannot find the mount of '%s': %s", x->place,
+			strerror(errno));
+	path[n] = '\0';
+	mount = find_by_id(host, (int)st.stx_mnt_id);
+	if (!mount || !str_path_within(path, mount->place))
+		return err_set(e, ERR_SYS, ENOENT, "cannot find the mount of '%s'", path);
+	x->device = mount->device;
+	x->type = mount->type;
+	x->root = root_of(mount, path, arena);
+	x->source = arena_copy(arena, path, (size_t)n);
+	return x->root && x->source ? 0 : no_memory(e);
+}
+
+/* What the expectations are made from. */
+struct expecting {
+	struct keep_mounts *m;
+	const struct cage_start *start;
+	const struct keep_view *host;
+	struct arena *arena;
+	struct keep_expected project; /* the whole of it, out of sight */
+};
+
+typedef int expect(struct expecting *x, const struct plan_op *op, struct err *e);
+
+static const char *op_a(const struct expecting *x, const struct plan_op *op)
+{
+	return plan_str(x->start->plan, op->a);
+}
+
+static const char *op_b(const struct expecting *x, const struct plan_op *op)
+{
+	return plan_str(x->start->plan, op->b);
+}
+
+static int expect_source(
+	const struct expecting *x, struct keep_expected *mount, const char *from, struct err *e)
+{
+	own_fd int source = cage_open_source(x->start, from, e);
+
+	return source < 0 ? source : locate(mount, source, x->host, x->arena, e);
+}
+
+static int expect_tmpfs(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	bool is_root = str_eq(op_b(x, op), "/");
+	struct keep_expected *mount =
+		add(x->m, op->kind, op_b(x, op), "tmpfs", is_root ? "/root" : "/");
+
+	(void)e;
+	mount->is_pool = is_root;
+	mount->flags = op->flags;
+	return 0;
+}
+
+static int expect_image(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	(void)e;
+	add(x->m, op->kind, op_b(x, op), "overlay", "/")->flags = PLAN_NO_DEV;
+	return 0;
+}
+
+static int expect_bind(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	struct keep_expected *mount = add(x->m, op->kind, op_b(x, op), NULL, NULL);
+
+	mount->flags = op->flags;
+	return expect_source(x, mount, op_a(x, op), e);
+}
+
+static int expect_device(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	struct keep_expected *mount = add(x->m, op->kind, op_b(x, op), NULL, NULL);
+
+	mount->flags = PLAN_NO_EXEC;
+	return expect_source(x, mount, op_b(x, op), e);
+}
+
+static int expect_devpts(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	(void)e;
+	add(x->m, op->kind, op_b(x, op), "devpts", "/")->flags = op->flags;
+	return 0;
+}
+
+static bool is_kept(const struct plan *p, const struct plan_op *proc, const char *name)
+{
+	const struct plan_op *end = plan_ops(p) + p->op_count;
+
+	for (const struct plan_op *op = proc + 1; op < end && op->kind == PLAN_PROC_FILE; op++)
+		if (str_eq(plan_str(p, op->b) + strlen("/proc/"), name))
+			return true;
+	return str_is_digit(name[0]) || name[0] == '.';
+}
+
+/* Our own /proc lists what the cage's has: the same kernel fills both. */
+static int expect_covers(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	own_dir DIR *proc = opendir("/proc");
+	const struct dirent *entry;
+
+	if (!proc)
+		return err_set(e, ERR_SYS, errno, "cannot list '/proc': %s", strerror(errno));
+	while ((entry = readdir(proc))) {
+		struct keep_expected *mount;
+		const char *place;
+
+		if (entry->d_type == DT_LNK || is_kept(x->start->plan, op, entry->d_name))
+			continue;
+		place = arena_printf(x->arena, "/proc/%s", entry->d_name);
+		if (!place || x->m->count == x->m->max)
+			return no_memory(e);
+		mount = add(x->m, op->kind, place, "tmpfs",
+			entry->d_type == DT_DIR ? "/empty" : "/blank");
+		mount->is_pool = true;
+		mount->flags = PLAN_READ_ONLY | PLAN_NO_EXEC | PLAN_NO_DEV;
+	}
+	return 0;
+}
+
+static int expect_proc(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	add(x->m, op->kind, op_b(x, op), "proc", "/")->flags = op->flags;
+	return op->flags & PLAN_SUBSET ? 0 : expect_covers(x, op, e);
+}
+
+static int expect_project(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	struct keep_expected *whole = &x->project, *mount;
+	char place[4096];
+	int r = 0;
+
+	*whole = (struct keep_expected){ .kind = op->kind, .flags = op->flags };
+	if (!cage_fill_in(x->start, op_b(x, op), place, sizeof(place)))
+		return no_memory(e);
+	whole->place = arena_copy(x->arena, place, strlen(place));
+	if (!whole->place)
+		return no_memory(e);
+	if (op->flags & PLAN_CAPTURED) {
+		whole->type = "overlay";
+		whole->root = "/";
+	} else {
+		r = expect_source(x, whole, op_a(x, op), e);
+	}
+	mount = add(x->m, op->kind, whole->place, "tmpfs", "/view");
+	if (op->flags & PLAN_PARTS) {
+		mount->is_pool = true;
+		mount->flags = PLAN_READ_ONLY | PLAN_NO_DEV;
+	} else {
+		*mount = *whole;
+	}
+	return r;
+}
+
+/* A part of the project: of the overlay, or of the folder on the host. */
+static int expect_part(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	const struct keep_expected *whole = &x->project;
+	struct keep_expected *mount = add(x->m, PLAN_PROJECT, NULL, whole->type, NULL);
+	const char *root = str_eq(whole->root, "/") ? "" : whole->root;
+
+	mount->flags = op->flags | PLAN_NO_DEV;
+	mount->device = whole->device;
+	mount->place = arena_printf(x->arena, "%s/%s", whole->place, op_b(x, op));
+	mount->root = arena_printf(x->arena, "%s/%s", root, op_b(x, op));
+	if (whole->source)
+		mount->source = arena_printf(x->arena, "%s/%s", whole->source, op_b(x, op));
+	return mount->place && mount->root ? 0 : no_memory(e);
+}
+
+#define MOST_COVERS 512 /* names in /proc that are not processes; a kernel has about 60 */
+
+int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
+	const struct keep_view *host, struct arena *arena, struct err *e)
+{
+	static expect *const expects[PLAN_OP_KIND_COUNT] = {
+		[PLAN_TMPFS] = expect_tmpfs,
+		[PLAN_IMAGE] = expect_image,
+		[PLAN_BIND] = expect_bind,
+		[PLAN_DEVICE] = expect_device,
+		[PLAN_DEVPTS] = expect_devpts,
+		[PLAN_PROC] = expect_proc,
+		[PLAN_PROJECT] = expect_project,
+		[PLAN_PART] = expect_part,
+	};
+	struct expecting x = { .m = ret, .start = start, .host = host, .arena = arena };
+	const struct plan *p = start->plan;
+	int r = 0;
+
+	*ret = (struct keep_mounts){ .max = p->op_count + MOST_COVERS };
+	ret->expected = arena_array(arena, ret->max, sizeof(*ret->expected));
+	if (!ret->expected)
+		return no_memory(e);
+	for (uint32_t i = 0; r == 0 && i < p->op_count && ret->count < ret->max; i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+
+		if (expects[op->kind])
+			r = expects[op->kind](&x, op, e);
+	}
+	return r;
+}
+
+/* --- what is seen --- */
+
+static struct keep_expected *find_expected(struct keep_mounts *m, const char *place)
+{
+	/* The last one at a place is the one that is seen there. */
+	for (size_t i = m->count; i > 0; i--)
+		if (str_eq(m->expected[i - 1].place, place))
+			return &m->expected[i - 1];
+	return NULL;
+}
+
+/* Something mounted on the host below a source comes along with it. */
+static const struct keep_expected *find_carrier(
+	const struct keep_mounts *m, const struct keep_mount *mount, const struct keep_view *host)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		const struct keep_expected *x = &m->expected[i];
+		char source[4096];
+
+		if (!x->source || !str_path_within(mount->place, x->place))
+			continue;
+		snprintf(source, sizeof(source), "%s%s", str_eq(x->source, "/") ? "" : x->source,
+			mount->place + strlen(x->place));
+		for (size_t k = 0; k < host->mount_count; k++)
+			if (str_eq(host->mounts[k].place, source) &&
+				str_eq(host->mounts[k].device, mount->device) &&
+				str_eq(host->mounts[k].root, mount->root))
+				return x;
+	}
+	return NULL;
+}
+
+/* The first restriction that is missing, or NULL. */
+static const char *missing_option(const struct keep_mount *mount, unsigned flags)
+{
+	static const struct {
+		unsigned flag;
+		const char *word;
+	} options[] = { { PLAN_READ_ONLY, "ro" }, { PLAN_NO_DEV, "nodev" },
+		{ PLAN_NO_EXEC, "noexec" } };
+
+	if (!keep_has_option(mount->options, "nosuid"))
+		return "nosuid";
+	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+		if (flags & options[i].flag && !keep_has_option(mount->options, options[i].word))
+			return options[i].word;
+	if (flags & PLAN_IDMAPPED && !(flags & PLAN_CAPTURED) &&
+		!keep_has_option(mount->options, "idmapped"))
+		return "idmapped";
+	return NULL;
+}
+
+#define SAY(fault, ...)                                                                            \
+	do {                                                                                       \
+		if (!(fault)[0])                                                                   \
+			snprintf(fault, sizeof(fault), __VA_ARGS__);                               \
+	} while (0)
+
+static void judge(struct keep_mounts *m, const struct keep_mount *mount,
+	const struct keep_expected *x, struct keep_mount_faults *f)
+{
+	const char *missing = missing_option(mount, x->flags);
+	bool is_other = (x->type && !str_eq(x->type, mount->type)) ||
+			(x->device && !str_eq(x->device, mount->device)) ||
+			!str_eq(x->root, mount->root);
+
+	if (x->is_pool && !m->pool)
+		m->pool = mount->device;
+	if (x->is_pool && !str_eq(m->pool, mount->device))
+		is_other = true;
+	if (is_other && x->kind == PLAN_PROC)
+		SAY(f->proc, "at %.40s there is a %.20s, not the cage's own", mount->place,
+			mount->type);
+	else if (is_other && x->kind == PLAN_DEVICE)
+		SAY(f->dev, "%.80s is not the planned device", mount->place);
+	else if (is_other && x->kind == PLAN_PROJECT)
+		SAY(f->project, "at %.40s there is %.20s %.40s", mount->place, mount->type,
+			mount->root);
+	else if (is_other)
+		SAY(f->reads, "at %.40s there is %.16s %.40s, not the planned", mount->place,
+			mount->type, mount->root);
+	if (missing && x->kind == PLAN_PROJECT)
+		SAY(f->project, "the mount at %.80s lacks %s", mount->place, missing);
+	else if (missing && x->kind == PLAN_PROC)
+		SAY(f->proc, "the mount at %.80s lacks %s", mount->place, missing);
+	else if (missing)
+		SAY(f->writes, "the mount at %.80s lacks %s", mount->place, missing);
+}
+
+static void say_absent(const struct keep_expected *x, struct keep_mount_faults *f)
+{
+	if (x->kind == PLAN_PROC)
+		SAY(f->proc, "%.80s is not covered", x->place);
+	else if (x->kind == PLAN_DEVICE || x->kind == PLAN_DEVPTS)
+		SAY(f->dev, "%.80s is not mounted", x->place);
+	else if (x->kind == PLAN_PROJECT)
+		SAY(f->project, "%.80s is not mounted", x->place);
+	else
+		SAY(f->root, "%.80s is not mounted", x->place);
+}
+
+void keep_mounts_compare(struct keep_mounts *m, const struct keep_view *cage,
+	const struct keep_view *host, struct keep_mount_faults *ret)
+{
+	memset(ret, 0, sizeof(*ret));
+	for (size_t i = 0; i < cage->mount_count; i++) {
+		const struct keep_mount *mount = &cage->mounts[i];
+		struct keep_expected *x = find_expected(m, mount->place);
+		const struct keep_expected *carrier =
+			x && !x->is_seen ? NULL : find_carrier(m, mount, host);
+
+		if (x && !x->is_seen) {
+			x->is_seen = true;
+			judge(m, mount, x, ret);
+		} else if (carrier) {
+			const char *missing = missing_option(mount, carrier->flags);
+
+			if (missing)
+				SAY(ret->writes, "the mount at %.80s lacks %s", mount->place,
+					missing);
+		} else {
+			SAY(ret->root, "there is a mount at %.80s that is not planned",
+				mount->place);
+		}
+	}
+	for (size_t i = 0; i < m->count; i++)
+		if (!m->expected[i].is_seen && !m->expected[i].is_optional)
+			say_absent(&m->expected[i], ret);
+}

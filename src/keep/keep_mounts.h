@@ -1,0 +1,38 @@
+#pragma once
+
+#include "keep/keep_inside.h"
+#include "keep/keep_view.h"
+
+/*
+ * The mounts a plan makes, as mountinfo must show them, and the comparison. Pure but for
+ * keep_mounts_expect, which asks where the sources are on the host.
+ */
+struct keep_expected {
+	const char *place;
+	const char *type;   /* or NULL: that of the host's mount it is a part of */
+	const char *device; /* or NULL: a file system of the cage's own */
+	const char *root;
+	const char *source; /* on the host, where what is mounted below it comes along; or NULL */
+	unsigned flags;     /* PLAN_READ_ONLY … */
+	unsigned kind;      /* of the operation */
+	bool is_pool;       /* a folder of the cage's pool */
+	bool is_optional;
+	bool is_seen;
+};
+
+struct keep_mounts {
+	struct keep_expected *expected;
+	size_t count, max;
+	const char *pool; /* device of the cage's pool, once seen */
+};
+
+int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
+	const struct keep_view *host, struct arena *arena, struct err *e);
+
+/* What a comparison found wrong, by the guarantee that it breaks; "" where nothing is. */
+struct keep_mount_faults {
+	char root[128], reads[128], writes[128], project[128], proc[128], dev[128];
+};
+
+void keep_mounts_compare(struct keep_mounts *m, const struct keep_view *cage,
+	const struct keep_view *host, struct keep_mount_faults *ret);

@@ -1,0 +1,186 @@
+/*
+ * keep_stdio - standard input, output and error, without a terminal in the cage.
+ *
+ * Runs as:  the keeper.
+ * Must not: let a descriptor in that is more than a stream of bytes: a terminal can be typed into,
+ *           a folder can be walked out of, a device can be anything.
+ *
+ * Files, pipes and sockets are the operator's choice and pass as they are.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "cage/cage_break.h"
+#include "keep/keep_inside.h"
+
+static const char *const names[] = { "input", "output", "error" };
+
+/* The devices of memory's major that are streams: null 3, zero 5, full 7, random 8, urandom 9. */
+static bool is_harmless_device(const struct stat *st)
+{
+	unsigned n = minor(st->st_rdev);
+
+	return major(st->st_rdev) == 1 && (n == 3 || n == 5 || n == 7 || n == 8 || n == 9);
+}
+
+static int open_pipe(struct keep_stdio *s, int i, struct err *e)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot make a pipe for standard %s: %s",
+			names[i], strerror(errno));
+	s->streams[i].inside = ends[i == 0 ? 0 : 1];
+	s->streams[i].near = ends[i == 0 ? 1 : 0];
+	/* Ours is only ever touched when poll says so, but poll may be wrong. */
+	fcntl(s->streams[i].near, F_SETFL, O_NONBLOCK);
+	return 0;
+}
+
+static int open_stream(struct keep_stdio *s, int i, struct err *e)
+{
+	struct stat st;
+
+	if (fstat(i, &st) < 0)
+		return err_set(e, ERR_SYS, errno, "standard %s is not open", names[i]);
+	if (isatty(i) && !cage_is_broken("tty"))
+		return open_pipe(s, i, e);
+	if (S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode) || fcntl(i, F_GETFL) & O_PATH ||
+		(S_ISCHR(st.st_mode) && !isatty(i) && !is_harmless_device(&st)))
+		return err_set(e, ERR_REFUSED, EPERM,
+			"standard %s is %s, which would be a way out of the cage; pass a file or a "
+			"pipe",
+			names[i], S_ISDIR(st.st_mode) ? "a folder" : "a device");
+	return 0;
+}
+
+int keep_stdio_open(struct keep_stdio *ret, struct err *e)
+{
+	int r = 0;
+
+	memset(ret, 0, sizeof(*ret));
+	for (int i = 0; i < 3; i++) {
+		ret->streams[i].inside = ret->streams[i].outside = i;
+		ret->streams[i].near = -1;
+	}
+	for (int i = 0; r == 0 && i < 3; i++)
+		r = open_stream(ret, i, e);
+	return r;
+}
+
+static void close_near(struct keep_stdio *s, int i)
+{
+	if (s->streams[i].near >= 0)
+		close(s->streams[i].near);
+	s->streams[i].near = -1;
+}
+
+void keep_stdio_close_inside(struct keep_stdio *s)
+{
+	for (int i = 0; i < 3; i++) {
+		if (s->streams[i].inside > 2)
+			close(s->streams[i].inside);
+		s->streams[i].inside = -1;
+	}
+}
+
+void keep_stdio_done(struct keep_stdio *s)
+{
+	keep_stdio_close_inside(s);
+	for (int i = 0; i < 3; i++)
+		close_near(s, i);
+}
+
+/* Where bytes of stream i come from, and where they go. */
+static int source_of(const struct keep_stdio *s, int i)
+{
+	return i == 0 ? s->streams[i].outside : s->streams[i].near;
+}
+
+static int target_of(const struct keep_stdio *s, int i)
+{
+	return i == 0 ? s->streams[i].near : s->streams[i].outside;
+}
+
+void keep_stdio_want(const struct keep_stdio *s, struct pollfd *ret)
+{
+	for (int i = 0; i < 3; i++) {
+		bool has_bytes = s->streams[i].len > s->streams[i].at;
+
+		ret[i] = (struct pollfd){ .fd = -1 };
+		if (s->streams[i].near < 0)
+			continue;
+		ret[i].fd = has_bytes ? target_of(s, i) : source_of(s, i);
+		ret[i].events = has_bytes ? POLLOUT : POLLIN;
+	}
+}
+
+static bool is_for_later(void)
+{
+	return errno == EINTR || errno == EAGAIN;
+}
+
+static void fill(struct keep_stdio *s, int i)
+{
+	ssize_t n = read(source_of(s, i), s->streams[i].bytes, sizeof(s->streams[i].bytes));
+
+	if (n < 0 && is_for_later())
+		return;
+	/* The end, or a terminal that is gone. */
+	if (n <= 0) {
+		close_near(s, i);
+		return;
+	}
+	s->streams[i].at = 0;
+	s->streams[i].len = (size_t)n;
+}
+
+static void empty(struct keep_stdio *s, int i)
+{
+	size_t left = s->streams[i].len - s->streams[i].at;
+	ssize_t n = write(target_of(s, i), s->streams[i].bytes + s->streams[i].at, left);
+
+	if (n < 0 && is_for_later())
+		return;
+	if (n < 0)
+		close_near(s, i); /* the writer hears of it as SIGPIPE, the reader as the end */
+	else
+		s->streams[i].at += (size_t)n;
+}
+
+void keep_stdio_move(struct keep_stdio *s, const struct pollfd *seen)
+{
+	for (int i = 0; i < 3; i++) {
+		if (seen[i].fd < 0 || !seen[i].revents || s->streams[i].near < 0)
+			continue;
+		if (seen[i].events == POLLOUT)
+			empty(s, i);
+		else
+			fill(s, i);
+	}
+}
+
+void keep_stdio_drain(struct keep_stdio *s)
+{
+	close_near(s, 0);
+	for (int i = 1; i < 3; i++) {
+		while (s->streams[i].near >= 0) {
+			struct pollfd wait = { .fd = s->streams[i].outside, .events = POLLOUT };
+
+			if (s->streams[i].len > s->streams[i].at) {
+				poll(&wait, 1, -1);
+				empty(s, i);
+			} else {
+				fill(s, i);
+				if (s->streams[i].near >= 0 &&
+					s->streams[i].len == s->streams[i].at)
+					close_near(s, i); /* nobody is left to write */
+			}
+		}
+	}
+}

@@ -1,0 +1,313 @@
+/*
+ * keep_view - reads what the kernel says of a process.
+ *
+ * Runs as:  the keeper.
+ * Must not: believe a /proc that is not the kernel's, or read half of a file as the whole.
+ */
+#include "keep/keep_view.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+
+#define MAX_FILE ((size_t)16 * 1024 * 1024)
+
+const char *const keep_namespace_names[KEEP_NS_COUNT] = {
+	[KEEP_NS_USER] = "user",
+	[KEEP_NS_MOUNT] = "mount",
+	[KEEP_NS_PID] = "pid",
+	[KEEP_NS_NET] = "net",
+	[KEEP_NS_IPC] = "ipc",
+	[KEEP_NS_UTS] = "uts",
+	[KEEP_NS_CGROUP] = "cgroup",
+};
+
+bool keep_has_option(const char *options, const char *word)
+{
+	size_t n = strlen(word);
+
+	for (const char *at = options; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+		if (strncmp(at, word, n) == 0 && (!at[n] || at[n] == ','))
+			return true;
+	return false;
+}
+
+/* --- status --- */
+
+static bool parse_ids(const char *text, uint32_t ret[static 4])
+{
+	return sscanf(text, "%" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32, &ret[0], &ret[1],
+		       &ret[2], &ret[3]) == 4;
+}
+
+static unsigned count_words(const char *text)
+{
+	unsigned n = 0;
+
+	for (; *text && *text != '\n'; text++)
+		n += str_is_digit(*text) && !str_is_digit(text[1]);
+	return n;
+}
+
+/* One line of status into its place; false where it is not as the kernel writes it. */
+static bool parse_status_line(struct keep_view *v, const char *key, const char *value)
+{
+	static const char *const sets[] = { "CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:" };
+
+	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
+		if (str_starts(key, sets[i]))
+			return sscanf(value, "%" SCNx64, &v->capabilities[i]) == 1;
+	if (str_starts(key, "Uid:"))
+		return parse_ids(value, v->uids);
+	if (str_starts(key, "Gid:"))
+		return parse_ids(value, v->gids);
+	if (str_starts(key, "NoNewPrivs:"))
+		return sscanf(value, "%d", &v->no_new_privileges) == 1;
+	if (str_starts(key, "Seccomp:"))
+		return sscanf(value, "%d", &v->seccomp) == 1;
+	if (str_starts(key, "Seccomp_filters:"))
+		return sscanf(value, "%d", &v->filter_count) == 1;
+	if (str_starts(key, "Groups:"))
+		v->group_count = count_words(value);
+	return true;
+}
+
+int keep_view_parse_status(struct keep_view *v, const char *text)
+{
+	v->filter_count = v->no_new_privileges = v->seccomp = -1;
+	memset(v->capabilities, 0xff, sizeof(v->capabilities));
+	while (text && *text) {
+		const char *value = strchr(text, ':');
+
+		if (!value || !parse_status_line(v, text, value + 1))
+			return -EBADMSG;
+		text = strchr(text, '\n');
+		text = text ? text + 1 : NULL;
+	}
+	/* A line that is missing left a value behind that is no good one. */
+	return v->no_new_privileges < 0 || v->seccomp < 0 || v->filter_count < 0 ? -EBADMSG : 0;
+}
+
+/* --- mounts --- */
+
+/* \040 and the like back to bytes, in place. */
+static void unescape(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++) {
+		if (text[0] == '\\' && str_is_digit(text[1]) && str_is_digit(text[2]) &&
+			str_is_digit(text[3])) {
+			*to++ = (char)((text[1] - '0') * 64 + (text[2] - '0') * 8 + text[3] - '0');
+			text += 3;
+		} else {
+			*to++ = *text;
+		}
+	}
+	*to = '\0';
+}
+
+/* id parent device root place options [more…] - type source super */
+static bool parse_mount(struct keep_mount *m, char *line)
+{
+	char *save = NULL, *words[6], *rest = strstr(line, " - ");
+
+	if (!rest)
+		return false;
+	*rest = '\0';
+	for (int i = 0; i < 6; i++) {
+		words[i] = strtok_r(i ? NULL : line, " ", &save);
+		if (!words[i])
+			return false;
+	}
+	m->id = atoi(words[0]);
+	m->device = words[2];
+	unescape(words[3]);
+	unescape(words[4]);
+	m->root = words[3];
+	m->place = words[4];
+	m->options = words[5];
+	m->type = strtok_r(rest + 3, " ", &save);
+	strtok_r(NULL, " ", &save);
+	m->super = strtok_r(NULL, " ", &save);
+	return m->type && m->super;
+}
+
+int keep_view_parse_mounts(struct keep_view *v, char *text, struct arena *arena)
+{
+	char *save = NULL;
+	size_t lines = 0;
+
+	for (const char *at = text; *at; at++)
+		lines += *at == '\n';
+	v->mounts = arena_array(arena, lines + 1, sizeof(*v->mounts));
+	v->mount_count = 0;
+	if (!v->mounts)
+		return -ENOMEM;
+	for (char *line = strtok_r(text, "\n", &save); line; line = strtok_r(NULL, "\n", &save))
+		if (!parse_mount(&v->mounts[v->mount_count++], line))
+			return -EBADMSG;
+	return 0;
+}
+
+/* --- the other files --- */
+
+static int read_into(int proc, const char *name, struct arena *arena, char **ret)
+{
+	own_fd int fd = openat(proc, name, O_RDONLY | O_CLOEXEC);
+	own_free char *bytes = NULL;
+	size_t n = 0;
+	int r = fd < 0 ? -errno : file_read_all(fd, MAX_FILE, &bytes, &n);
+
+	if (r < 0)
+		return r;
+	*ret = arena_copy(arena, bytes, n);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int parse_map(const char *text, uint32_t *inside, uint32_t *outside, uint32_t *count)
+{
+	return sscanf(text, "%" SCNu32 " %" SCNu32 " %" SCNu32, inside, outside, count) == 3
+		       ? 0
+		       : -EBADMSG;
+}
+
+static unsigned count_lines(const char *text)
+{
+	unsigned n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+static uint64_t parse_limit(const char *text, const char *name)
+{
+	const char *line = strstr(text, name);
+	uint64_t n;
+
+	if (!line || sscanf(line + strlen(name), " %" SCNu64, &n) != 1)
+		return UINT64_MAX;
+	return n;
+}
+
+/* Two lines of heading, then one interface each: "    lo: …". */
+static void parse_interfaces(struct keep_view *v, const char *text)
+{
+	size_t at = 0;
+
+	for (const char *line = strchr(text, '\n'); line; line = strchr(line + 1, '\n')) {
+		const char *name = line + 1 + strspn(line + 1, " ");
+		size_t n = strcspn(name, ":\n");
+
+		if (name[n] == ':' && at + n + 2 < sizeof(v->interfaces))
+			at += (size_t)snprintf(v->interfaces + at, sizeof(v->interfaces) - at,
+				"%.*s ", (int)n, name);
+	}
+}
+
+static int read_namespaces(struct keep_view *v, int proc)
+{
+	static const char *const files[KEEP_NS_COUNT] = { "ns/user", "ns/mnt", "ns/pid", "ns/net",
+		"ns/ipc", "ns/uts", "ns/cgroup" };
+
+	for (int i = 0; i < KEEP_NS_COUNT; i++) {
+		struct stat st;
+
+		if (fstatat(proc, files[i], &st, 0) < 0)
+			return -errno;
+		v->namespaces[i] = st.st_ino;
+	}
+	return 0;
+}
+
+static bool is_terminal(const char *path)
+{
+	return str_starts(path, "/dev/pts/") || str_starts(path, "/dev/tty") ||
+	       str_starts(path, "/dev/console") || str_starts(path, "/dev/hvc");
+}
+
+static int read_descriptors(struct keep_view *v, int proc)
+{
+	int fd = openat(proc, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	own_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	const struct dirent *entry;
+
+	if (!dir)
+		return -errno;
+	while ((entry = readdir(dir))) {
+		char target[256];
+		ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+
+		if (n < 0)
+			continue;
+		target[n] = '\0';
+		v->descriptor_count++;
+		if (is_terminal(target) && !v->terminal[0])
+			snprintf(v->terminal, sizeof(v->terminal), "%.60s", target);
+	}
+	return 0;
+}
+
+static int read_all(struct keep_view *v, int proc, struct arena *arena)
+{
+	char *text = NULL;
+	int r = read_into(proc, "status", arena, &text);
+
+	if (r == 0)
+		r = keep_view_parse_status(v, text);
+	if (r == 0 && (r = read_into(proc, "uid_map", arena, &text)) == 0) {
+		v->uid_map.lines = count_lines(text);
+		r = parse_map(text, &v->uid_map.inside, &v->uid_map.outside, &v->uid_map.count);
+	}
+	if (r == 0 && (r = read_into(proc, "gid_map", arena, &text)) == 0) {
+		v->gid_map.lines = count_lines(text);
+		r = parse_map(text, &v->gid_map.inside, &v->gid_map.outside, &v->gid_map.count);
+	}
+	if (r == 0 && (r = read_into(proc, "limits", arena, &text)) == 0) {
+		v->max_files = parse_limit(text, "Max open files");
+		v->max_processes = parse_limit(text, "Max processes");
+	}
+	if (r == 0 && (r = read_into(proc, "net/dev", arena, &text)) == 0)
+		parse_interfaces(v, text);
+	if (r == 0)
+		r = read_namespaces(v, proc);
+	if (r == 0)
+		r = read_descriptors(v, proc);
+	if (r == 0 && (r = read_into(proc, "mountinfo", arena, &text)) == 0)
+		r = keep_view_parse_mounts(v, text, arena);
+	return r;
+}
+
+int keep_view_read(struct keep_view *ret, pid_t pid, struct arena *arena, struct err *e)
+{
+	char path[32];
+	own_fd int proc = -1;
+	struct statfs fs;
+	int r;
+
+	memset(ret, 0, sizeof(*ret));
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	proc = file_open(path, O_RDONLY | O_DIRECTORY);
+	if (proc < 0 || fstatfs(proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+		return err_set(e, ERR_SYS, proc < 0 ? -proc : EINVAL,
+			"cannot look at the cage from outside: '%s' is not there or not the kernel's",
+			path);
+	r = read_all(ret, proc, arena);
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot look at the cage from outside in '%s': %s",
+			path, strerror(-r));
+	return 0;
+}

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+
+/*
+ * The kernel's view of a process, as plain data: what /proc says of it, nothing concluded. The
+ * same for the cage's first process and for the keeper, so that the two can be compared.
+ */
+
+enum keep_namespace {
+	KEEP_NS_USER,
+	KEEP_NS_MOUNT,
+	KEEP_NS_PID,
+	KEEP_NS_NET,
+	KEEP_NS_IPC,
+	KEEP_NS_UTS,
+	KEEP_NS_CGROUP,
+	KEEP_NS_COUNT,
+};
+
+extern const char *const keep_namespace_names[KEEP_NS_COUNT]; /* as plans call them */
+
+struct keep_mount {
+	int id;
+	const char *device;  /* "8:1" */
+	const char *root;    /* what of the file system is mounted */
+	const char *place;   /* where */
+	const char *options; /* of the mount: "ro,nosuid,…" */
+	const char *type;
+	const char *super; /* of the file system */
+};
+
+struct keep_view {
+	uint32_t uids[4], gids[4];
+	unsigned group_count;
+	uint64_t capabilities[5]; /* inheritable, permitted, effective, bounding, ambient */
+	int no_new_privileges, seccomp, filter_count;
+	struct {
+		uint32_t inside, outside, count;
+		unsigned lines;
+	} uid_map, gid_map;
+	uint64_t namespaces[KEEP_NS_COUNT]; /* inodes */
+	struct keep_mount *mounts;
+	size_t mount_count;
+	uint64_t max_files, max_processes; /* UINT64_MAX: unlimited */
+	char interfaces[64];               /* names, a blank after each */
+	char terminal[64];                 /* the first descriptor that is one, or "" */
+	unsigned descriptor_count;
+};
+
+/* Reads all of it. What is in *ret lives in `arena`. */
+int keep_view_read(struct keep_view *ret, pid_t pid, struct arena *arena, struct err *e);
+
+/* Is a word among the comma-separated options? */
+bool keep_has_option(const char *options, const char *word);
+
+/* The parts of /proc's files that are parsed, for their tests. */
+int keep_view_parse_status(struct keep_view *v, const char *text);
+int keep_view_parse_mounts(struct keep_view *v, char *text, struct arena *arena);

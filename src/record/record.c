@@ -1,0 +1,92 @@
+#include "record/record.h"
+
+#include <stdio.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "spec/spec.h"
+
+static const char *const vantages[] = { "none", "inside", "keeper", "outside" };
+static const char *const outcomes[] = { "refused", "exited", "signaled", "timed_out", "broken" };
+static const char *const needs[] = { "none", "may", "must" };
+
+static void print_time(struct json *j, const char *key, const struct timespec *t)
+{
+	char text[48];
+	struct tm tm;
+	size_t n;
+
+	gmtime_r(&t->tv_sec, &tm);
+	n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text + n, sizeof(text) - n, ".%06ldZ", t->tv_nsec / 1000);
+	json_text(j, key, text);
+}
+
+static void print_guarantee(const struct record *r, enum plan_guarantee g, struct json *j)
+{
+	const struct plan_promise *p = &plan_promises(r->plan)[g];
+	const struct record_observation *o = &r->observations[g];
+
+	if (p->need == PLAN_NONE)
+		return;
+	json_open_map(j, plan_guarantee_defs[g].name);
+	json_text(j, "need", needs[p->need]);
+	json_text(j, "declared", plan_str(r->plan, p->declared));
+	json_bool(j, "holds", o->vantage != RECORD_UNSEEN && o->holds);
+	json_text(j, "vantage", vantages[o->vantage]);
+	json_text(j, "seen", o->seen);
+	json_close_map(j);
+}
+
+static void print_end(const struct record *r, struct json *j)
+{
+	bool has_status = r->outcome == RECORD_EXITED, has_signal = r->outcome == RECORD_SIGNALED;
+
+	json_text(j, "outcome", outcomes[r->outcome]);
+	if (has_status)
+		json_int(j, "status", r->status);
+	if (has_signal)
+		json_int(j, "signal", r->status);
+	if (r->error.kind != ERR_NONE)
+		json_text(j, "error", r->error.text);
+	print_time(j, "began", &r->began);
+	print_time(j, "ended", &r->ended);
+	json_int(j, "start_us", (int64_t)(r->start_ns / 1000));
+	json_int(j, "run_us", (int64_t)(r->run_ns / 1000));
+}
+
+void record_print(const struct record *r, struct buf *out)
+{
+	struct json j;
+
+	json_init(&j, out, 0);
+	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
+	json_text(&j, "run", r->run);
+	json_text(&j, "bawn", BAWN_VERSION);
+	json_text(&j, "name", plan_str(r->plan, r->plan->name));
+	json_text(&j, "engine", spec_keys[SPEC_ENGINE].choices[r->plan->engine]);
+	json_text(&j, "level", r->plan->is_hardened ? "hardened" : "custom");
+	json_text(&j, "spec_sha256", r->plan->spec_digest);
+	json_text(&j, "plan_sha256", r->plan_digest);
+	json_text(&j, "filter_sha256", r->filter_digest);
+	print_end(r, &j);
+	json_open_map(&j, "guarantees");
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
+		print_guarantee(r, g, &j);
+	json_close_map(&j);
+	json_open_list(&j, "skipped");
+	for (unsigned i = 0; i < r->note_count; i++) {
+		const struct plan_op *op = &plan_ops(r->plan)[r->notes[i].op];
+
+		json_open_map(&j, NULL);
+		json_text(&j, "op", plan_op_defs[op->kind].name);
+		json_text(&j, "a", plan_str(r->plan, op->a));
+		json_text(&j, "b", plan_str(r->plan, op->b));
+		json_text(&j, "why", r->notes[i].text);
+		json_close_map(&j);
+	}
+	json_close_list(&j);
+	json_close_map(&j);
+	buf_putc(out, '\n');
+}

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/sha256.h"
+#include "plan/plan_data.h"
+#include "plan/plan_guarantees.h"
+
+/*
+ * What a run was: planned, seen, done. Plain data that the keeper fills in as things happen, and
+ * that is printed once at the end. Nothing is in it that was merely intended.
+ */
+
+#define RECORD_RUN_SIZE  32
+#define RECORD_MAX_NOTES 16
+
+/* From where something was seen. */
+enum record_vantage {
+	RECORD_UNSEEN,
+	RECORD_INSIDE,  /* bawn's own code in the cage said so: a claim */
+	RECORD_KEEPER,  /* the keeper does it itself */
+	RECORD_OUTSIDE, /* the keeper read it from the kernel: evidence */
+};
+
+struct record_observation {
+	enum record_vantage vantage;
+	bool holds;
+	char seen[128]; /* what was seen, or what was missing */
+};
+
+enum record_outcome {
+	RECORD_REFUSED, /* the command never ran */
+	RECORD_EXITED,
+	RECORD_SIGNALED,
+	RECORD_TIMED_OUT,
+	RECORD_BROKEN, /* the command ran, and the cage ended in a way it should not */
+};
+
+struct record {
+	char run[RECORD_RUN_SIZE];
+	const struct plan *plan; /* borrowed */
+	char plan_digest[SHA256_HEX_SIZE];
+	char filter_digest[SHA256_HEX_SIZE];
+	struct timespec began, ended; /* of the clock on the wall */
+	uint64_t start_ns, run_ns;    /* until the command was started, and from there to its end */
+	struct record_observation observations[PLAN_GUARANTEE_COUNT];
+	unsigned note_count;
+	struct {
+		uint32_t op; /* an operation that may fail, and did */
+		char text[160];
+	} notes[RECORD_MAX_NOTES];
+	enum record_outcome outcome;
+	int status; /* exit status or signal of the command */
+	struct err error;
+};
+
+/* One object of JSON and a newline. */
+void record_print(const struct record *r, struct buf *out);
+
+/* A name for a new run that sorts by time: 20261115-224501-1f2e3d4c. */
+int record_make_run(char ret[static RECORD_RUN_SIZE], struct err *e);
+
+/*
+ * Makes the folder of a run below the operator's state, with all that leads to it, and opens it.
+ * The folder of the state must be the operator's alone. `home` may be NULL. The caller owns the
+ * descriptor.
+ */
+int record_make_folder(const char *run, const char *home, struct err *e);
+
+/* Writes a file of the folder whole or not at all. */
+int record_write_file(int folder, const char *name, const struct buf *text, struct err *e);

@@ -1,0 +1,136 @@
+/*
+ * record_folder - where the records of runs are kept.
+ *
+ * Runs as: the keeper.
+ * Leaves:  a folder of its own for each run, below the operator's state, that nobody else can
+ *          read; in it files that are whole.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "record/record.h"
+
+int record_make_run(char ret[static RECORD_RUN_SIZE], struct err *e)
+{
+	uint32_t chance;
+	time_t now = time(NULL);
+	struct tm tm;
+	size_t n;
+
+	if (getrandom(&chance, sizeof(chance), 0) != (ssize_t)sizeof(chance))
+		return err_set(e, ERR_SYS, errno, "cannot name the run: no random numbers: %s",
+			strerror(errno));
+	gmtime_r(&now, &tm);
+	n = strftime(ret, RECORD_RUN_SIZE, "%Y%m%d-%H%M%S", &tm);
+	snprintf(ret + n, RECORD_RUN_SIZE - n, "-%08x", chance);
+	return 0;
+}
+
+/* Where the operator's state is: XDG's word, root's own place, or the home. */
+static int state_folder(const char *home, char ret[static PATH_MAX])
+{
+	const char *state = getenv("XDG_STATE_HOME");
+	int n;
+
+	if (state && state[0] == '/')
+		n = snprintf(ret, PATH_MAX, "%s/bawn", state);
+	else if (geteuid() == 0)
+		n = snprintf(ret, PATH_MAX, "/var/lib/bawn");
+	else if (home)
+		n = snprintf(ret, PATH_MAX, "%s/.local/state/bawn", home);
+	else
+		return -ENOENT;
+	return n >= 0 && n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
+/* Opens a folder, and makes it and what leads to it where missing. */
+static int open_path(char *path)
+{
+	int fd = file_open(path, O_RDONLY | O_DIRECTORY);
+
+	if (fd != -ENOENT)
+		return fd;
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		int r;
+
+		*slash = '\0';
+		r = mkdir(path, 0700) < 0 && errno != EEXIST ? -errno : 0;
+		*slash = '/';
+		if (r < 0)
+			return r;
+	}
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	return file_open(path, O_RDONLY | O_DIRECTORY);
+}
+
+/* Opens a folder below another by name, no link followed, and makes it where missing. */
+static int open_below(int at, const char *name)
+{
+	int fd = file_open_beneath(at, name, O_RDONLY | O_DIRECTORY, 0);
+
+	if (fd != -ENOENT)
+		return fd;
+	if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
+		return -errno;
+	return file_open_beneath(at, name, O_RDONLY | O_DIRECTORY, 0);
+}
+
+static int fail(const char *path, int num, struct err *e)
+{
+	return err_set(e, ERR_SYS, num,
+		"cannot keep a record in '%s': %s; XDG_STATE_HOME can name another place", path,
+		strerror(num));
+}
+
+int record_make_folder(const char *run, const char *home, struct err *e)
+{
+	char path[PATH_MAX];
+	own_fd int state = -1, runs = -1;
+	struct stat st;
+	int r = state_folder(home, path), fd;
+
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r,
+			"there is no place for the record: set HOME or XDG_STATE_HOME");
+	state = open_path(path);
+	if (state < 0)
+		return fail(path, -state, e);
+	if (fstat(state, &st) < 0 || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+		return err_set(e, ERR_REFUSED, EPERM,
+			"cannot keep a record in '%s': it must be yours, and others must not be "
+			"able to write to it",
+			path);
+	runs = open_below(state, "runs");
+	if (runs < 0)
+		return fail(path, -runs, e);
+	if (mkdirat(runs, run, 0700) < 0)
+		return fail(path, errno, e);
+	fd = file_open_beneath(runs, run, O_RDONLY | O_DIRECTORY, 0);
+	return fd < 0 ? fail(path, -fd, e) : fd;
+}
+
+int record_write_file(int folder, const char *name, const struct buf *text, struct err *e)
+{
+	char draft[64];
+	own_fd int fd = -1;
+	int r;
+
+	snprintf(draft, sizeof(draft), "%s.new", name);
+	fd = openat(folder, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = fd < 0 ? -errno : text->failed ? -ENOMEM : file_write_all(fd, text->data, text->len);
+	if (r == 0 && renameat(folder, draft, folder, name) < 0)
+		r = -errno;
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot write the run's %s: %s", name, strerror(-r));
+	return 0;
+}

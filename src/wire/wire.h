@@ -1,0 +1,38 @@
+#pragma once
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/*
+ * What the processes of one run say to each other, over a socket that keeps messages apart. Every
+ * message has the same size and no pointers; one of another size is not a message.
+ */
+enum wire_kind {
+	WIRE_MAPPED,  /* keeper → cage: your ids are mapped */
+	WIRE_READY,   /* cage → keeper: the wall stands; look at me */
+	WIRE_GO,      /* keeper → cage: run the command */
+	WIRE_FAILED,  /* cage → keeper: `err` says at which step and why */
+	WIRE_SKIPPED, /* cage → keeper: operation `n`, which may fail, did; `err` says why */
+	WIRE_STARTED, /* cage → keeper: startup is over, the command runs */
+	WIRE_SIGNAL,  /* keeper → init: `n` is for the command */
+	WIRE_EXITED,  /* init → keeper: `n` is the wait status of the command */
+};
+
+struct wire_message {
+	uint32_t kind;
+	int32_t n;
+	struct err err;
+};
+
+/* The two ends; both close on exec. */
+int wire_pair(int ret[static 2]);
+
+int wire_send(int fd, enum wire_kind kind, int n, const struct err *e);
+
+/*
+ * Waits for the next message. -EPIPE: the other side is gone. -EBADMSG: not a message. `ret_pid`
+ * (or NULL) is the sender as the kernel knows it, in the receiver's pid namespace.
+ */
+int wire_receive(int fd, struct wire_message *ret, pid_t *ret_pid);
