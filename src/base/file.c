@@ -79,7 +79,8 @@ int file_read_all(int fd, size_t max, char **ret, size_t *ret_size)
 		return -errno;
 	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > max)
 		return -EFBIG;
-	if (S_ISREG(st.st_mode))
+	/* Files of /proc say that they are empty, and are not. */
+	if (S_ISREG(st.st_mode) && st.st_size > 0)
 		cap = (size_t)st.st_size + 2;
 	for (;;) {
 		char *grown = realloc(bytes, cap);

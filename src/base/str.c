@@ -81,3 +81,19 @@ const char *str_nearest(const char *word, const char *const *candidates, size_t 
 	}
 	return found;
 }
+
+void str_unescape_octal(char *text)
+{
+	char *to = text;
+
+	for (; *text; text++) {
+		if (text[0] == '\\' && str_is_digit(text[1]) && str_is_digit(text[2]) &&
+			str_is_digit(text[3])) {
+			*to++ = (char)((text[1] - '0') * 64 + (text[2] - '0') * 8 + text[3] - '0');
+			text += 3;
+		} else {
+			*to++ = *text;
+		}
+	}
+	*to = '\0';
+}

@@ -26,6 +26,9 @@ bool str_ends(const char *text, const char *suffix);
 /* Is path `inner` the path `outer` or below it? Both normalised; "/" holds every absolute path. */
 bool str_path_within(const char *inner, const char *outer);
 
+/* \040 and the like back to bytes, in place: how the kernel writes paths in tables. */
+void str_unescape_octal(char *text);
+
 /*
  * How far apart two words are in slips of the hand: letters added, dropped, changed or swapped
  * with a neighbour, case not counted. Words longer than 63 are infinitely far.

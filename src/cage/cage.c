@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/str.h"
 #include "cage/cage_inside.h"
 #include "wire/wire.h"
@@ -54,14 +55,6 @@ static cage_step *const steps[PLAN_OP_KIND_COUNT] = {
 	[PLAN_SYSCALLS] = cage_set_filter,
 };
 
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
-}
-
 /* In the test build: is the operation one to leave out? */
 static bool is_left_out(const struct cage *c, const struct plan_op *op)
 {
@@ -84,7 +77,7 @@ static noreturn void fail(const struct cage *c, const struct err *e)
 static void carry_out(struct cage *c, const struct plan_op *op)
 {
 	struct cage_times *times = c->start->times;
-	uint64_t before = times ? now() : 0;
+	uint64_t before = times ? clock_ns() : 0;
 	struct err e = { 0 };
 	int r;
 
@@ -96,7 +89,7 @@ static void carry_out(struct cage *c, const struct plan_op *op)
 	if (r < 0)
 		wire_send(c->channel, WIRE_SKIPPED, (int)cage_op_index(c, op), &e);
 	if (times)
-		times->spent[op->kind] += now() - before;
+		times->spent[op->kind] += clock_ns() - before;
 }
 
 /*
@@ -142,7 +135,7 @@ static noreturn void be_first_process(const struct cage_start *start)
 	struct err e;
 
 	if (start->times)
-		start->times->born = now();
+		start->times->born = clock_ns();
 	die_with_keeper(&c);
 	/* What the operator's shell left open is not the command's, and not the init's. */
 	if (!cage_is_broken("descriptors") &&
@@ -162,12 +155,12 @@ static noreturn void be_first_process(const struct cage_start *start)
 		if (ops[i].kind == PLAN_IDS) {
 			die_with_keeper(&c); /* new ids forget the signal */
 			if (start->times)
-				start->times->mapped = now();
+				start->times->mapped = clock_ns();
 		}
 	}
 	die_with_keeper(&c);
 	if (start->times)
-		start->times->ready = now();
+		start->times->ready = clock_ns();
 	cage_run(&c);
 }
 

@@ -22,6 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -39,14 +40,6 @@ static noreturn void fail(const struct cage *c, const struct err *e)
 {
 	wire_send(c->channel, WIRE_FAILED, 0, e);
 	_exit(125);
-}
-
-static void note_time(uint64_t *at)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	*at = (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
 }
 
 static pid_t fork_or_fail(const struct cage *c, const char *what)
@@ -322,7 +315,7 @@ static noreturn void start_command(const struct cage *c)
 		fail(c, &e);
 	}
 	if (c->start->times)
-		note_time(&c->start->times->started);
+		c->start->times->started = clock_ns();
 	wire_send(c->channel, WIRE_STARTED, 0, NULL);
 	pid = fork_or_fail(c, "the command");
 	if (pid == 0) {
@@ -364,10 +357,10 @@ noreturn void cage_run(struct cage *c)
 	if (wire_receive(c->channel, &m, NULL) < 0 || m.kind != WIRE_GO)
 		_exit(125);
 	if (c->start->times)
-		note_time(&c->start->times->told);
+		c->start->times->told = clock_ns();
 	judge_preflight(c, preflight);
 	if (c->start->times)
-		note_time(&c->start->times->checked);
+		c->start->times->checked = clock_ns();
 	enter_workdir(c);
 	run_startup_commands(c);
 	start_command(c);

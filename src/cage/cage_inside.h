@@ -22,6 +22,7 @@ struct cage {
 	int root;  /* the tree being built */
 	int rules; /* the Landlock ruleset */
 	int abi;
+	bool has_image;             /* the root is not empty to begin with */
 	int project;                /* the whole project, with all rights, out of sight */
 	char place[CAGE_PATH_SIZE]; /* where the cage sees it */
 	dev_t own[CAGE_MAX_OWN];
@@ -86,11 +87,16 @@ int cage_attach(int tree, int place, const char *name, struct err *e);
 /* The detached tree for an operation: the one the keeper made, or a clone of its source. */
 int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e);
 
-/* Makes the pool and puts it where nothing can name it once the root is entered. */
-int cage_make_pool(struct cage *c, uint64_t size, struct err *e);
+/* A folder of the pool, made for the purpose; with O_PATH. A descriptor or -errno. */
+int cage_pool_folder(struct cage *c, const char *name, struct err *e);
 
-/* An overlay of names in the pool: `lower` is one place there, writes go to `upper`. */
-int cage_new_overlay(struct cage *c, const char *lower, const char *upper, const char *work,
+/* Folders of the pool that an overlay is made of. */
+struct cage_layers {
+	const char *lower, *upper, *work;
+};
+
+/* An overlay above the detached tree `lower`, which it uses up. A descriptor or -errno. */
+int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers,
 	uint64_t attributes, struct err *e);
 
 cage_step cage_mount_tmpfs, cage_mount_image, cage_mount_bind, cage_mount_device, cage_mount_devpts,

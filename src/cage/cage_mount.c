@@ -120,12 +120,15 @@ int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attribut
 
 /* --- the pool and the root --- */
 
-static int make_folder(int at, const char *name, mode_t mode, struct err *e)
+int cage_pool_folder(struct cage *c, const char *name, struct err *e)
 {
-	if (mkdirat(at, name, mode) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make the cage's own folder '%s': %s",
-			name, strerror(errno));
-	return 0;
+	int fd = mkdirat(c->pool, name, 0755) < 0 ? -errno
+						  : file_open_beneath(c->pool, name, O_PATH, 0);
+
+	if (fd < 0)
+		return err_set(e, ERR_SYS, -fd, "cannot make the cage's own folder '%s': %s", name,
+			strerror(-fd));
+	return fd;
 }
 
 /*
@@ -140,38 +143,29 @@ static int attach_over(int tree, const char *folder, struct err *e)
 	return 0;
 }
 
-int cage_make_pool(struct cage *c, uint64_t size, struct err *e)
+static int make_pool(struct cage *c, uint64_t size, struct err *e)
 {
-	static const char *const folders[] = { "root", "lower", "upper", "work", "layer", "change",
-		"project", "view", "empty" };
 	char bytes[24];
 	const char *options[] = { "mode", "0755", size ? "size" : NULL, bytes, NULL };
-	own_fd int blank = -1;
-	int r = 0;
+	int r;
 
 	snprintf(bytes, sizeof(bytes), "%" PRIu64, size);
 	c->pool = cage_new_mount("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
 	if (c->pool < 0)
 		return c->pool;
 	r = attach_over(c->pool, "/proc", e);
-	for (size_t i = 0; r == 0 && i < sizeof(folders) / sizeof(folders[0]); i++)
-		r = make_folder(c->pool, folders[i], 0755, e);
-	if (r == 0)
-		blank = openat(c->pool, "blank", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
-	if (r == 0 && blank < 0)
-		r = err_set(
-			e, ERR_SYS, errno, "cannot make the cage's own files: %s", strerror(errno));
 	return r < 0 ? r : cage_own(c, c->pool, e);
 }
 
 static int mount_root(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	own_fd int folder = -1;
-	int r = cage_make_pool(c, op->n, e);
+	int r = make_pool(c, op->n, e);
 
-	if (r < 0)
-		return r;
-	folder = file_open_beneath(c->pool, "root", O_PATH, 0);
+	if (r == 0)
+		folder = cage_pool_folder(c, "root", e);
+	if (folder < 0)
+		return r < 0 ? r : folder;
 	c->root = cage_clone_tree(folder, cage_restrictions(op->flags), e);
 	return c->root < 0 ? c->root : attach_over(c->root, "/", e);
 }
@@ -207,12 +201,21 @@ int cage_mount_tmpfs(struct cage *c, const struct plan_op *op, struct err *e)
 	return 0;
 }
 
-int cage_new_overlay(struct cage *c, const char *lower, const char *upper, const char *work,
+int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers,
 	uint64_t attributes, struct err *e)
 {
-	const char *options[] = { "lowerdir", lower, "upperdir", upper, "workdir", work,
-		"userxattr", NULL, NULL };
+	const char *options[] = { "lowerdir", layers->lower, "upperdir", layers->upper, "workdir",
+		layers->work, "userxattr", NULL, NULL };
+	own_fd int place = cage_pool_folder(c, layers->lower, e);
+	own_fd int upper = place < 0 ? -1 : cage_pool_folder(c, layers->upper, e);
+	own_fd int work = upper < 0 ? -1 : cage_pool_folder(c, layers->work, e);
+	int r;
 
+	if (work < 0)
+		return -EIO;
+	r = cage_attach(lower, place, layers->lower, e);
+	if (r < 0)
+		return r;
 	/* By names relative to the pool: what the host calls its folders does not matter. */
 	if (fchdir(c->pool) < 0)
 		return err_set(e, ERR_SYS, errno, "cannot enter the cage's own folder: %s",
@@ -223,24 +226,20 @@ int cage_new_overlay(struct cage *c, const char *lower, const char *upper, const
 /* A folder of the host as root, below a layer that takes the writes and vanishes with the run. */
 int cage_mount_image(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	const char *image = cage_a(c, op) + strlen("dir:");
-	own_fd int source = -1, tree = -1, place = -1;
-	int r = cage_make_pool(c, op->n, e);
+	static const struct cage_layers layers = { "image", "root", "root-work" };
+	own_fd int source = -1, tree = -1;
+	int r = make_pool(c, op->n, e);
 
 	if (r < 0)
 		return r;
-	source = cage_open_source(c->start, image, e);
+	c->has_image = true;
+	source = cage_open_source(c->start, cage_a(c, op) + strlen("dir:"), e);
 	if (source < 0)
 		return source;
 	tree = cage_clone_tree(source, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY, e);
 	if (tree < 0)
 		return tree;
-	place = file_open_beneath(c->pool, "layer", O_PATH, 0);
-	r = cage_attach(tree, place, image, e);
-	if (r < 0)
-		return r;
-	c->root = cage_new_overlay(
-		c, "layer", "root", "change", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
+	c->root = cage_new_overlay(c, tree, &layers, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
 	if (c->root < 0)
 		return c->root;
 	r = cage_own(c, c->root, e);

@@ -62,19 +62,13 @@ static int fail(int num, const char *path, struct err *e)
 static int step_into(const struct cage *c, int at, const char *name, bool is_dir)
 {
 	int fd = file_open_beneath(at, name, O_PATH, 0);
-	own_fd int made = -1;
 
 	if (fd != -ENOENT)
 		return fd;
 	if (!is_own(c, at))
 		return -EROFS;
-	if (is_dir && mkdirat(at, name, 0755) < 0)
+	if ((is_dir ? mkdirat(at, name, 0755) : mknodat(at, name, S_IFREG | 0444, 0)) < 0)
 		return -errno;
-	if (!is_dir) {
-		made = openat(at, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444);
-		if (made < 0)
-			return -errno;
-	}
 	return file_open_beneath(at, name, O_PATH, 0);
 }
 
@@ -139,7 +133,8 @@ static int make_room(struct cage *c, const char *path, const char **ret_name, st
 		return dir;
 	if (!is_own(c, dir))
 		return fail(EROFS, path, e);
-	if (unlinkat(dir, *ret_name, 0) < 0 && errno != ENOENT)
+	/* The plain cage starts from nothing. */
+	if (c->has_image && unlinkat(dir, *ret_name, 0) < 0 && errno != ENOENT)
 		return fail(errno, path, e);
 	return take_fd(&dir);
 }

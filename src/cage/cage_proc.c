@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -45,47 +46,47 @@ static bool is_kept(const struct cage *c, const struct plan_op *proc, const char
 	return false;
 }
 
-/* Makes the covers: attached in the pool, they can be cloned as often as needed. */
-static int prepare_cover(struct cage *c, const char *name, int *ret, struct err *e)
+/* Makes a cover from an empty name in the pool: attached there, it can be cloned at will. */
+static int make_cover(int plain, const char *name, struct err *e)
 {
-	own_fd int plain = file_open_beneath(c->pool, name, O_PATH, 0);
-	own_fd int tree = plain < 0 ? -1 : cage_clone_tree(plain, COVER, e);
-	int r;
+	own_fd int tree = plain < 0 ? plain : cage_clone_tree(plain, COVER, e);
+	int r = tree < 0 ? tree : cage_attach(tree, plain, name, e);
 
-	if (tree < 0)
-		return tree;
-	r = cage_attach(tree, plain, name, e);
-	*ret = r < 0 ? -1 : take_fd(&tree);
-	return r;
+	return r < 0 ? r : take_fd(&tree);
+}
+
+static int blank_file(struct cage *c, struct err *e)
+{
+	if (mknodat(c->pool, "blank", S_IFREG | 0444, 0) < 0)
+		return err_set(
+			e, ERR_SYS, errno, "cannot make the cage's own files: %s", strerror(errno));
+	return file_open_beneath(c->pool, "blank", O_PATH, 0);
 }
 
 static int cover(int proc, const struct entry *entry, const int covers[static 2], struct err *e)
 {
-	own_fd int place = file_open_beneath(proc, entry->name, O_PATH, 0);
-	own_fd int tree = -1;
-
-	if (place < 0)
-		return place == -ENOENT ? 0
-					: err_set(e, ERR_SYS, -place, "cannot open '/proc/%s': %s",
-						  entry->name, strerror(-place));
-	tree = open_tree(covers[entry->type == DT_DIR], "",
+	own_fd int tree = open_tree(covers[entry->type == DT_DIR], "",
 		AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
 	if (tree < 0)
 		return err_set(e, ERR_SYS, errno, "cannot clone a cover for '/proc/%s': %s",
 			entry->name, strerror(errno));
-	return cage_attach(tree, place, entry->name, e);
+	/* The name was listed by the kernel a moment ago; a last link is not followed. */
+	if (move_mount(tree, "", proc, entry->name, MOVE_MOUNT_F_EMPTY_PATH) < 0 && errno != ENOENT)
+		return err_set(e, ERR_SYS, errno, "cannot cover '/proc/%s': %s", entry->name,
+			strerror(errno));
+	return 0;
 }
 
 static int cover_all(struct cage *c, const struct plan_op *op, int proc, struct err *e)
 {
-	own_fd int blank = -1, empty = -1,
-		   list = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	own_fd int list = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	own_fd int file = blank_file(c, e), folder = cage_pool_folder(c, "empty", e);
+	own_fd int blank = make_cover(file, "blank", e), empty = make_cover(folder, "empty", e);
 	_Alignas(struct entry) char bytes[4096];
-	int r = prepare_cover(c, "blank", &blank, e);
+	int r = blank < 0 ? blank : empty < 0 ? empty : 0;
 	long n;
 
-	if (r == 0)
-		r = prepare_cover(c, "empty", &empty, e);
 	while (r == 0 && (n = syscall(SYS_getdents64, list, bytes, sizeof(bytes))) != 0) {
 		if (n < 0)
 			return err_set(e, ERR_SYS, errno, "cannot list the cage's /proc: %s",

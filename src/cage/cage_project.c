@@ -23,16 +23,6 @@
 #include "base/own.h"
 #include "cage/cage_inside.h"
 
-/* Attaches a tree in the pool by name; what is there now is borrowed until exec. */
-static int attach_in_pool(struct cage *c, int tree, const char *name, struct err *e)
-{
-	own_fd int place = file_open_beneath(c->pool, name, O_PATH, 0);
-
-	return place < 0 ? err_set(e, ERR_SYS, -place, "cannot open '%s' of the cage: %s", name,
-				   strerror(-place))
-			 : cage_attach(tree, place, name, e);
-}
-
 static bool is_captured(const struct plan_op *op)
 {
 	return op->flags & PLAN_CAPTURED && !cage_is_broken("project");
@@ -41,25 +31,24 @@ static bool is_captured(const struct plan_op *op)
 /* The whole project, with the rights of its best part. */
 static int whole_project(struct cage *c, const struct plan_op *op, struct err *e)
 {
+	static const struct cage_layers layers = { "lower", "upper", "work" };
 	uint64_t base = cage_restrictions(op->flags & ~(unsigned)PLAN_READ_ONLY);
 	own_fd int tree =
 		cage_source_tree(c, op, is_captured(op) ? base | MOUNT_ATTR_RDONLY : base, e);
-	int r;
 
 	if (tree < 0 || !is_captured(op))
 		return tree < 0 ? tree : take_fd(&tree);
-	r = attach_in_pool(c, tree, "lower", e);
-	if (r < 0)
-		return r;
-	return cage_new_overlay(c, "lower", "upper", "work", base, e);
+	return cage_new_overlay(c, tree, &layers, base, e);
 }
 
 /* What is seen where only parts are: their names, and nothing that can be written. */
 static int empty_view(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const struct plan_op *end = plan_ops(c->start->plan) + c->start->plan->op_count;
-	own_fd int view = file_open_beneath(c->pool, "view", O_PATH, 0);
+	own_fd int view = cage_pool_folder(c, "view", e);
 
+	if (view < 0)
+		return view;
 	for (const struct plan_op *part = op + 1; part < end && part->kind == PLAN_PART; part++) {
 		own_fd int there = file_open_beneath(c->project, cage_b(c, part), O_PATH, 0);
 		own_fd int made = -1;
@@ -76,7 +65,7 @@ static int empty_view(struct cage *c, const struct plan_op *op, struct err *e)
 
 int cage_mount_project(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	own_fd int place = -1, tree = -1;
+	own_fd int hidden = -1, place = -1, tree = -1;
 	int r;
 
 	if (!cage_fill_in(c->start, cage_b(c, op), c->place, sizeof(c->place)))
@@ -84,7 +73,8 @@ int cage_mount_project(struct cage *c, const struct plan_op *op, struct err *e)
 	c->project = whole_project(c, op, e);
 	if (c->project < 0)
 		return c->project;
-	r = attach_in_pool(c, c->project, "project", e);
+	hidden = cage_pool_folder(c, "project", e);
+	r = hidden < 0 ? hidden : cage_attach(c->project, hidden, "project", e);
 	if (r == 0 && is_captured(op))
 		r = cage_own(c, c->project, e);
 	if (r < 0)

@@ -17,6 +17,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "base/own.h"
@@ -110,12 +111,21 @@ static int make_plan(struct run *r, struct err *e)
 		return ret;
 	r->request.plan = r->record.plan = r->plan;
 	r->record.note_count = 0;
-	ret = keep_check_plan(r->plan, &r->record, e);
-	if (ret < 0)
-		return ret;
+	return keep_check_plan(r->plan, &r->record, e);
+}
+
+/* What the record needs, and a place for it: without one nothing is run. */
+static int prepare_record(void *of, struct err *e)
+{
+	struct run *r = of;
+
 	if (plan_digest(r->plan, r->record.plan_digest) < 0)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the plan's digest");
-	return 0;
+		return err_set(e, ERR_REFUSED, ENOMEM, "not enough memory for the plan's digest");
+	sha256_hex(r->request.filter.code, r->request.filter.count * sizeof(struct sock_filter),
+		r->record.filter_digest);
+	if (r->folder < 0)
+		r->folder = record_make_folder(r->record.run, r->place.home, e);
+	return r->folder < 0 ? r->folder : 0;
 }
 
 /* --- the run --- */
@@ -126,17 +136,16 @@ static int make_plan(struct run *r, struct err *e)
  */
 static int plan_again(struct run *r, struct err *e)
 {
-	char before[SHA256_HEX_SIZE];
 	own_free struct plan *old = r->plan;
-	struct err probing;
+	struct host host;
 
-	memcpy(before, r->record.plan_digest, sizeof(before));
-	if (host_probe(&r->host, &probing) < 0)
+	if (host_probe(&host, e) < 0)
 		return (r->plan = take_ptr(old), 0);
+	r->host = host;
 	r->plan = NULL;
 	if (make_plan(r, e) < 0)
 		return -EPERM;
-	return !str_eq(before, r->record.plan_digest);
+	return old->size != r->plan->size || memcmp(old, r->plan, old->size) != 0;
 }
 
 static int run_cage(struct run *r, struct err *e)
@@ -192,10 +201,8 @@ static void write_record(struct run *r)
 	int ret;
 
 	clock_gettime(CLOCK_REALTIME, &r->record.ended);
-	sha256_hex(r->request.filter.code, r->request.filter.count * sizeof(struct sock_filter),
-		r->record.filter_digest);
 	record_print(&r->record, &out);
-	if (record_write_file(r->folder, "record.json", &out, &e) < 0)
+	if (r->folder >= 0 && record_write_file(r->folder, "record.json", &out, &e) < 0)
 		cli_complain("%s", e.text);
 	if (!also)
 		return;
@@ -233,37 +240,25 @@ static void say_times(const struct run *r, uint64_t began)
 
 /* --- the command --- */
 
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
-}
-
 static int prepare(struct run *r, struct err *e)
 {
 	int ret;
 
+	r->request.meanwhile = prepare_record;
+	r->request.of = r;
 	r->request.project = r->place.project;
 	r->request.home = r->place.home;
 	host_assume(&r->host);
 	ret = make_plan(r, e);
 	if (ret == 0)
 		ret = choose_filter(r, e);
-	if (ret == 0)
-		ret = record_make_run(r->record.run, e);
-	if (ret == 0) {
-		r->folder = record_make_folder(r->record.run, r->place.home, e);
-		ret = r->folder < 0 ? r->folder : 0;
-	}
-	return ret;
+	return ret == 0 ? record_make_run(r->record.run, e) : ret;
 }
 
 static int run(struct run *r)
 {
 	struct err e = { 0 };
-	uint64_t began = now();
+	uint64_t began = clock_ns();
 	int status;
 
 	clock_gettime(CLOCK_REALTIME, &r->record.began);
@@ -278,7 +273,7 @@ static int run(struct run *r)
 	if (run_cage(r, &e) < 0) {
 		r->record.error = e;
 		status = status_of(&e);
-		if (r->record.plan)
+		if (r->plan)
 			write_record(r);
 		if (status == CLI_FAILED)
 			return say_refusal(r, &e);

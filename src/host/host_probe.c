@@ -184,7 +184,7 @@ static void look_around(struct host *h, int *tried)
 	look_at_system(h);
 	look_for_programs(h);
 	tried[HOST_KVM] = try_kvm();
-	host_probe_cgroups(h);
+	host_probe_cgroups(h, true);
 }
 
 static void name_kernel(struct host *h)
@@ -239,7 +239,7 @@ void host_assume(struct host *ret)
 	look_at_system(&h);
 	h.has_bash = is_program("/bin/bash");
 	host_probe_groups(&h);
-	host_probe_cgroups(&h);
+	host_probe_cgroups(&h, false);
 	if (abi < 0)
 		host_set(&h, HOST_LANDLOCK, HOST_CAUSE_KERNEL, errno);
 	if (!h.is_root)

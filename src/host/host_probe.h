@@ -122,6 +122,6 @@ void host_try_calls(struct host_report *report);
 pid_t host_clone(uint64_t flags, int *ret_fd);
 
 /* Facts that need no namespace, each file's own. */
-void host_probe_cgroups(struct host *h);
+void host_probe_cgroups(struct host *h, bool tries); /* or only looks */
 void host_probe_groups(struct host *h);
 void host_probe_subids(struct host *h);

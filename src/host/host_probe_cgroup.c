@@ -92,23 +92,6 @@ static void read_own_paths(struct places *p)
 	}
 }
 
-/* mountinfo writes a space as \040, and so on. */
-static void unescape(char *text)
-{
-	char *out = text;
-
-	for (; *text; text++, out++) {
-		if (text[0] == '\\' && str_is_digit(text[1]) && str_is_digit(text[2]) &&
-			str_is_digit(text[3])) {
-			*out = (char)((text[1] - '0') * 64 + (text[2] - '0') * 8 + text[3] - '0');
-			text += 3;
-		} else {
-			*out = *text;
-		}
-	}
-	*out = '\0';
-}
-
 /* A mount shows the part of its hierarchy below `root`; is our place in that part? */
 static void place_in_mount(struct place *p, const char *root, const char *mount)
 {
@@ -142,8 +125,8 @@ static void read_mounts(struct places *p)
 		rest += strlen(" - ");
 		if (!fields[4])
 			continue;
-		unescape(fields[3]);
-		unescape(fields[4]);
+		str_unescape_octal(fields[3]);
+		str_unescape_octal(fields[4]);
 		if (str_starts(rest, "cgroup2 "))
 			place_in_mount(&p->v2, fields[3], fields[4]);
 		options = strrchr(rest, ' ');
@@ -168,11 +151,18 @@ static int open_cgroup(const char *path, long magic)
 	return (long)fs.f_type == magic ? take_fd(&fd) : -ENOENT;
 }
 
-/* Makes a cgroup below dir_fd; ret[i] says whether it has files[i]; removes it. 0 or an errno. */
-static int try_child(int dir_fd, const char *const files[], bool ret[], int count)
+/*
+ * Makes a cgroup below dir_fd; ret[i] says whether it has files[i]; removes it. Where nothing is to
+ * be tried, it is taken to have them if it could be made. 0 or an errno.
+ */
+static int try_child(int dir_fd, const char *const files[], bool ret[], int count, bool tries)
 {
 	char name[32], path[64];
 
+	for (int i = 0; i < count && !tries; i++)
+		ret[i] = true;
+	if (!tries)
+		return faccessat(dir_fd, ".", W_OK, AT_EACCESS) < 0 ? errno : 0;
 	snprintf(name, sizeof(name), "bawn-probe-%d", getpid());
 	if (mkdirat(dir_fd, name, 0755) < 0 && errno != EEXIST)
 		return errno;
@@ -183,11 +173,11 @@ static int try_child(int dir_fd, const char *const files[], bool ret[], int coun
 	return unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 ? errno : 0;
 }
 
-static void try_v1(struct host *h, int i, const struct place *place)
+static void try_v1(struct host *h, int i, const struct place *place, bool tries)
 {
 	own_fd int fd = open_cgroup(place->dir, CGROUP_SUPER_MAGIC);
 	bool has_file = false;
-	int num = fd < 0 ? -fd : try_child(fd, &controllers[i].file_v1, &has_file, 1);
+	int num = fd < 0 ? -fd : try_child(fd, &controllers[i].file_v1, &has_file, 1, tries);
 	enum host_cause missing = has_file ? HOST_CAUSE_NONE : HOST_CAUSE_NO_CGROUP;
 
 	host_set(h, controllers[i].ability, num ? HOST_CAUSE_NO_DELEGATION : missing, num);
@@ -199,6 +189,7 @@ struct climb {
 	bool undivided[CONTROLLERS]; /* a level that may be divided keeps it to itself */
 	bool exists[CONTROLLERS];
 	int refusal; /* the first errno */
+	bool tries;  /* or only looks */
 };
 
 /* The words of a file of a cgroup, such as its controllers. */
@@ -234,7 +225,7 @@ static void look_at_level(struct climb *climb, const char *dir, int dir_fd)
 		climb->exists[i] |= has_word(has, controllers[i].name);
 	}
 	if (num == 0 && hands_down)
-		num = try_child(dir_fd, files, has_file, CONTROLLERS);
+		num = try_child(dir_fd, files, has_file, CONTROLLERS, climb->tries);
 	for (int i = 0; i < CONTROLLERS; i++) {
 		climb->found[i] |= num == 0 && has_file[i];
 		climb->undivided[i] |= num == 0 && has_word(has, controllers[i].name);
@@ -278,10 +269,10 @@ static void set_v2(struct host *h, int i, const struct climb *climb)
 		host_set(h, ability, HOST_CAUSE_NO_CGROUP, 0);
 }
 
-void host_probe_cgroups(struct host *h)
+void host_probe_cgroups(struct host *h, bool tries)
 {
 	struct places places = { 0 };
-	struct climb climb = { 0 };
+	struct climb climb = { .tries = tries };
 	bool needs_v2 = false;
 
 	read_own_paths(&places);
@@ -290,7 +281,7 @@ void host_probe_cgroups(struct host *h)
 		bool has_v1 = places.v1[i].dir[0] != '\0';
 
 		if (has_v1)
-			try_v1(h, i, &places.v1[i]);
+			try_v1(h, i, &places.v1[i], tries);
 		h->cgroup_version |= has_v1;
 		needs_v2 |= !has_v1;
 	}

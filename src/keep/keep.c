@@ -20,6 +20,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/own.h"
@@ -36,6 +37,7 @@ struct keeper {
 	struct keep_words words;
 	struct keep_trees trees;
 	struct keep_stdio stdio;
+	struct keep_look *look;
 	int channel, pidfd, signals, timer;
 	pid_t pid;
 	uint64_t began_ns, started_ns;
@@ -43,14 +45,6 @@ struct keeper {
 	bool is_started, has_ended, is_timed_out, is_gone;
 	sigset_t old_signals;
 };
-
-static uint64_t now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
-}
 
 /* --- events for programs --- */
 
@@ -230,6 +224,15 @@ static int prepare(struct keeper *k, struct err *e)
 	return r;
 }
 
+/* The cage takes a while to be made: what is needed later is done now. */
+static int work_meanwhile(struct keeper *k, struct err *e)
+{
+	int r = keep_look_prepare(&k->look, &k->start, e);
+
+	keep_trees_done(&k->trees);
+	return r == 0 ? k->q->meanwhile(k->q->of, e) : r;
+}
+
 /* --- while it runs --- */
 
 static void note_skipped(struct keeper *k, const struct wire_message *m)
@@ -245,7 +248,7 @@ static void note_skipped(struct keeper *k, const struct wire_message *m)
 
 static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
 {
-	int r = keep_look(&k->start, k->pid, is_landlocked, k->record, e);
+	int r = keep_look(k->look, k->pid, is_landlocked, k->record, e);
 
 	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
 		r = err_set(e, ERR_SYS, EPIPE, "the cage ended before the command was started");
@@ -257,7 +260,7 @@ static void note_started(struct keeper *k)
 	uint64_t limit = time_limit(k->start.plan);
 
 	k->is_started = true;
-	k->started_ns = now();
+	k->started_ns = clock_ns();
 	if (limit)
 		set_timer(k, limit);
 	say_started(k);
@@ -402,6 +405,7 @@ static void release(struct keeper *k)
 			close(*fds[i]);
 		*fds[i] = -1;
 	}
+	keep_look_free(k->look);
 	keep_stdio_done(&k->stdio);
 	keep_trees_done(&k->trees);
 	keep_words_done(&k->words);
@@ -422,13 +426,13 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	sigprocmask(SIG_SETMASK, NULL, &k.old_signals);
 	for (int i = 0; i < 3; i++)
 		k.stdio.streams[i].inside = k.stdio.streams[i].near = -1;
-	k.began_ns = now();
+	k.began_ns = clock_ns();
 	record->outcome = RECORD_REFUSED;
 	r = prepare(&k, e);
 	if (r == 0)
 		r = spawn(&k, e);
 	if (r == 0)
-		keep_trees_done(&k.trees);
+		r = work_meanwhile(&k, e);
 	if (r == 0)
 		r = watch(&k, e);
 	if (r == 0 && !k.is_started)
@@ -438,7 +442,7 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	keep_stdio_drain(&k.stdio);
 	if (k.is_started) {
 		record->start_ns = k.started_ns - k.began_ns;
-		record->run_ns = now() - k.started_ns;
+		record->run_ns = clock_ns() - k.started_ns;
 	}
 	if (r == 0)
 		judge_end(&k);

@@ -19,6 +19,9 @@ struct keep_request {
 	struct filter filter;
 	int status_fd;            /* events as lines of JSON, or -1 */
 	struct cage_times *times; /* shared with the cage, or NULL */
+	/* Done while the cage is being made, and before the command may start. */
+	int (*meanwhile)(void *of, struct err *e);
+	void *of;
 };
 
 /*

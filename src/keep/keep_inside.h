@@ -62,6 +62,12 @@ void keep_stdio_drain(struct keep_stdio *s);
 
 /* --- keep_look.c --- */
 
+struct keep_look;
+
+/* Finds out what is to be seen; while the cage is being made there is time for that. */
+int keep_look_prepare(struct keep_look **ret, const struct cage_start *start, struct err *e);
+void keep_look_free(struct keep_look *l);
+
 /* Compares the cage of process `pid` with the plan, guarantee by guarantee. */
-int keep_look(const struct cage_start *start, pid_t pid, bool is_landlocked, struct record *record,
-	struct err *e);
+int keep_look(
+	struct keep_look *l, pid_t pid, bool is_landlocked, struct record *record, struct err *e);

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -19,8 +20,9 @@
 
 #define MAX_LOOK ((size_t)64 * 1024 * 1024)
 
-struct look {
+struct keep_look {
 	const struct cage_start *start;
+	struct arena arena;
 	struct record *record;
 	struct keep_view cage, host;
 	struct keep_mounts mounts;
@@ -28,7 +30,7 @@ struct look {
 };
 
 /* Notes what was seen; a fault that is "" is none. */
-static void see(struct look *l, enum plan_guarantee g, enum record_vantage vantage,
+static void see(struct keep_look *l, enum plan_guarantee g, enum record_vantage vantage,
 	const char *fault, const char *good)
 {
 	struct record_observation *o = &l->record->observations[g];
@@ -38,7 +40,8 @@ static void see(struct look *l, enum plan_guarantee g, enum record_vantage vanta
 	snprintf(o->seen, sizeof(o->seen), "%s", fault[0] ? fault : good);
 }
 
-static const struct plan_op *find_op(const struct look *l, enum plan_op_kind kind, const char *a)
+static const struct plan_op *find_op(
+	const struct keep_look *l, enum plan_op_kind kind, const char *a)
 {
 	const struct plan *p = l->start->plan;
 
@@ -53,12 +56,12 @@ static const struct plan_op *find_op(const struct look *l, enum plan_op_kind kin
 
 /* --- namespaces --- */
 
-static bool is_own(const struct look *l, enum keep_namespace ns)
+static bool is_own(const struct keep_look *l, enum keep_namespace ns)
 {
 	return l->cage.namespaces[ns] != l->host.namespaces[ns];
 }
 
-static void see_namespace(struct look *l, enum plan_guarantee g, enum keep_namespace ns)
+static void see_namespace(struct keep_look *l, enum plan_guarantee g, enum keep_namespace ns)
 {
 	char fault[64] = "", good[64];
 
@@ -70,7 +73,7 @@ static void see_namespace(struct look *l, enum plan_guarantee g, enum keep_names
 	see(l, g, RECORD_OUTSIDE, fault, good);
 }
 
-static void see_network(struct look *l)
+static void see_network(struct keep_look *l)
 {
 	char fault[128] = "";
 
@@ -83,7 +86,7 @@ static void see_network(struct look *l)
 
 /* --- files --- */
 
-static void see_files(struct look *l)
+static void see_files(struct keep_look *l)
 {
 	char root[128] = "";
 	const struct keep_mount_faults *f = &l->faults;
@@ -112,7 +115,7 @@ static bool are_all(const uint32_t ids[static 4], uint32_t id)
 	return ids[0] == id && ids[1] == id && ids[2] == id && ids[3] == id;
 }
 
-static void see_ids(struct look *l)
+static void see_ids(struct keep_look *l)
 {
 	static const char *const sets[] = { "inheritable", "permitted", "effective", "bounding",
 		"ambient" };
@@ -142,7 +145,7 @@ static void see_ids(struct look *l)
 	see(l, PLAN_IDS_UNPRIVILEGED, RECORD_OUTSIDE, fault, good);
 }
 
-static void see_groups(struct look *l)
+static void see_groups(struct keep_look *l)
 {
 	char fault[64] = "";
 
@@ -152,7 +155,7 @@ static void see_groups(struct look *l)
 }
 
 /* What will be passed to execve, against the plan: every variable is one of its. */
-static void see_environment(struct look *l)
+static void see_environment(struct keep_look *l)
 {
 	const struct plan *p = l->start->plan;
 	char fault[128] = "";
@@ -177,7 +180,7 @@ static void see_environment(struct look *l)
 
 /* --- what it is held to --- */
 
-static void see_filter(struct look *l)
+static void see_filter(struct keep_look *l)
 {
 	const struct keep_view *v = &l->cage;
 	char fault[96] = "";
@@ -188,7 +191,7 @@ static void see_filter(struct look *l)
 	see(l, PLAN_SYSTEM_CALLS, RECORD_OUTSIDE, fault, "seccomp mode 2 with the filter");
 }
 
-static void see_terminal(struct look *l)
+static void see_terminal(struct keep_look *l)
 {
 	char fault[128] = "";
 
@@ -201,7 +204,7 @@ static void see_terminal(struct look *l)
 }
 
 /* The size of the cage's own file system, as the kernel prints it. */
-static void see_disk(struct look *l, const struct plan_op *op)
+static void see_disk(struct keep_look *l, const struct plan_op *op)
 {
 	char wanted[32], fault[128] = "";
 	const struct keep_mount *pool = NULL;
@@ -218,7 +221,7 @@ static void see_disk(struct look *l, const struct plan_op *op)
 }
 
 static void see_rlimit(
-	struct look *l, enum plan_guarantee g, const struct plan_op *op, uint64_t seen)
+	struct keep_look *l, enum plan_guarantee g, const struct plan_op *op, uint64_t seen)
 {
 	char fault[64] = "", good[64];
 
@@ -228,7 +231,7 @@ static void see_rlimit(
 	see(l, g, RECORD_OUTSIDE, fault, good);
 }
 
-static void see_limits(struct look *l)
+static void see_limits(struct keep_look *l)
 {
 	const struct plan *p = l->start->plan;
 
@@ -255,7 +258,7 @@ static void see_limits(struct look *l)
 
 /* --- the verdict --- */
 
-static int judge(const struct look *l, struct err *e)
+static int judge(const struct keep_look *l, struct err *e)
 {
 	const struct plan_promise *promises = plan_promises(l->start->plan);
 
@@ -272,7 +275,7 @@ static int judge(const struct look *l, struct err *e)
 	return 0;
 }
 
-static void see_all(struct look *l, bool is_landlocked)
+static void see_all(struct keep_look *l, bool is_landlocked)
 {
 	see_files(l);
 	see_environment(l);
@@ -292,24 +295,38 @@ static void see_all(struct look *l, bool is_landlocked)
 	see_limits(l);
 }
 
-int keep_look(const struct cage_start *start, pid_t pid, bool is_landlocked, struct record *record,
-	struct err *e)
+int keep_look_prepare(struct keep_look **ret, const struct cage_start *start, struct err *e)
 {
-	struct look l = { .start = start, .record = record };
-	struct arena arena;
+	struct keep_look *l = calloc(1, sizeof(*l));
 	int r;
 
-	arena_init(&arena, MAX_LOOK);
-	r = keep_view_read(&l.cage, pid, &arena, e);
+	if (!l)
+		return err_set(e, ERR_SYS, ENOMEM, "not enough memory to look at the cage");
+	l->start = start;
+	arena_init(&l->arena, MAX_LOOK);
+	r = keep_view_read_own(&l->host, &l->arena, e);
 	if (r == 0)
-		r = keep_view_read(&l.host, getpid(), &arena, e);
-	if (r == 0)
-		r = keep_mounts_expect(&l.mounts, start, &l.host, &arena, e);
-	if (r == 0) {
-		keep_mounts_compare(&l.mounts, &l.cage, &l.host, &l.faults);
-		see_all(&l, is_landlocked);
-		r = cage_is_broken("look") ? 0 : judge(&l, e);
-	}
-	arena_done(&arena);
+		r = keep_mounts_expect(&l->mounts, start, &l->host, &l->arena, e);
+	*ret = l;
 	return r;
+}
+
+void keep_look_free(struct keep_look *l)
+{
+	if (l)
+		arena_done(&l->arena);
+	free(l);
+}
+
+int keep_look(
+	struct keep_look *l, pid_t pid, bool is_landlocked, struct record *record, struct err *e)
+{
+	int r = keep_view_read(&l->cage, pid, &l->arena, e);
+
+	if (r < 0)
+		return r;
+	l->record = record;
+	keep_mounts_compare(&l->mounts, &l->cage, &l->host, &l->faults);
+	see_all(l, is_landlocked);
+	return cage_is_broken("look") ? 0 : judge(l, e);
 }

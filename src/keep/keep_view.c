@@ -102,23 +102,6 @@ int keep_view_parse_status(struct keep_view *v, const char *text)
 
 /* --- mounts --- */
 
-/* \040 and the like back to bytes, in place. */
-static void unescape(char *text)
-{
-	char *to = text;
-
-	for (; *text; text++) {
-		if (text[0] == '\\' && str_is_digit(text[1]) && str_is_digit(text[2]) &&
-			str_is_digit(text[3])) {
-			*to++ = (char)((text[1] - '0') * 64 + (text[2] - '0') * 8 + text[3] - '0');
-			text += 3;
-		} else {
-			*to++ = *text;
-		}
-	}
-	*to = '\0';
-}
-
 /* id parent device root place options [more…] - type source super */
 static bool parse_mount(struct keep_mount *m, char *line)
 {
@@ -134,8 +117,8 @@ static bool parse_mount(struct keep_mount *m, char *line)
 	}
 	m->id = atoi(words[0]);
 	m->device = words[2];
-	unescape(words[3]);
-	unescape(words[4]);
+	str_unescape_octal(words[3]);
+	str_unescape_octal(words[4]);
 	m->root = words[3];
 	m->place = words[4];
 	m->options = words[5];
@@ -261,14 +244,28 @@ static int read_descriptors(struct keep_view *v, int proc)
 	return 0;
 }
 
-static int read_all(struct keep_view *v, int proc, struct arena *arena)
+static int read_status(struct keep_view *v, int proc, struct arena *arena)
 {
 	char *text = NULL;
 	int r = read_into(proc, "status", arena, &text);
 
-	if (r == 0)
-		r = keep_view_parse_status(v, text);
-	if (r == 0 && (r = read_into(proc, "uid_map", arena, &text)) == 0) {
+	return r < 0 ? r : keep_view_parse_status(v, text);
+}
+
+static int read_mounts(struct keep_view *v, int proc, struct arena *arena)
+{
+	char *text = NULL;
+	int r = read_into(proc, "mountinfo", arena, &text);
+
+	return r < 0 ? r : keep_view_parse_mounts(v, text, arena);
+}
+
+static int read_maps(struct keep_view *v, int proc, struct arena *arena)
+{
+	char *text = NULL;
+	int r = read_into(proc, "uid_map", arena, &text);
+
+	if (r == 0) {
 		v->uid_map.lines = count_lines(text);
 		r = parse_map(text, &v->uid_map.inside, &v->uid_map.outside, &v->uid_map.count);
 	}
@@ -276,38 +273,60 @@ static int read_all(struct keep_view *v, int proc, struct arena *arena)
 		v->gid_map.lines = count_lines(text);
 		r = parse_map(text, &v->gid_map.inside, &v->gid_map.outside, &v->gid_map.count);
 	}
-	if (r == 0 && (r = read_into(proc, "limits", arena, &text)) == 0) {
+	return r;
+}
+
+static int read_rest(struct keep_view *v, int proc, struct arena *arena)
+{
+	char *text = NULL;
+	int r = read_into(proc, "limits", arena, &text);
+
+	if (r == 0) {
 		v->max_files = parse_limit(text, "Max open files");
 		v->max_processes = parse_limit(text, "Max processes");
+		r = read_into(proc, "net/dev", arena, &text);
 	}
-	if (r == 0 && (r = read_into(proc, "net/dev", arena, &text)) == 0)
+	if (r == 0)
 		parse_interfaces(v, text);
+	return r < 0 ? r : read_descriptors(v, proc);
+}
+
+static int read_view(
+	struct keep_view *v, const char *path, bool is_whole, struct arena *arena, struct err *e)
+{
+	own_fd int proc = file_open(path, O_RDONLY | O_DIRECTORY);
+	struct statfs fs;
+	int r;
+
+	memset(v, 0, sizeof(*v));
+	if (proc < 0 || fstatfs(proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
+		return err_set(e, ERR_SYS, proc < 0 ? -proc : EINVAL,
+			"cannot look at the cage from outside: '%s' is not there or not the kernel's",
+			path);
+	r = read_status(v, proc, arena);
 	if (r == 0)
 		r = read_namespaces(v, proc);
 	if (r == 0)
-		r = read_descriptors(v, proc);
-	if (r == 0 && (r = read_into(proc, "mountinfo", arena, &text)) == 0)
-		r = keep_view_parse_mounts(v, text, arena);
-	return r;
+		r = read_mounts(v, proc, arena);
+	if (r == 0 && is_whole)
+		r = read_maps(v, proc, arena);
+	if (r == 0 && is_whole)
+		r = read_rest(v, proc, arena);
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot look at the cage from outside in '%s': %s",
+			path, strerror(-r));
+	return 0;
 }
 
 int keep_view_read(struct keep_view *ret, pid_t pid, struct arena *arena, struct err *e)
 {
 	char path[32];
-	own_fd int proc = -1;
-	struct statfs fs;
-	int r;
 
-	memset(ret, 0, sizeof(*ret));
 	snprintf(path, sizeof(path), "/proc/%d", pid);
-	proc = file_open(path, O_RDONLY | O_DIRECTORY);
-	if (proc < 0 || fstatfs(proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
-		return err_set(e, ERR_SYS, proc < 0 ? -proc : EINVAL,
-			"cannot look at the cage from outside: '%s' is not there or not the kernel's",
-			path);
-	r = read_all(ret, proc, arena);
-	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot look at the cage from outside in '%s': %s",
-			path, strerror(-r));
-	return 0;
+	return read_view(ret, path, true, arena, e);
+}
+
+int keep_view_read_own(struct keep_view *ret, struct arena *arena, struct err *e)
+{
+	return read_view(ret, "/proc/self", false, arena, e);
 }

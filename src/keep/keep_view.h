@@ -56,6 +56,9 @@ struct keep_view {
 /* Reads all of it. What is in *ret lives in `arena`. */
 int keep_view_read(struct keep_view *ret, pid_t pid, struct arena *arena, struct err *e);
 
+/* What a cage is compared with: status, namespaces and mounts of this process. */
+int keep_view_read_own(struct keep_view *ret, struct arena *arena, struct err *e);
+
 /* Is a word among the comma-separated options? */
 bool keep_has_option(const char *options, const char *word);
 

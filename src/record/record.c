@@ -1,7 +1,6 @@
 #include "record/record.h"
 
-#include <stdio.h>
-
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "spec/spec.h"
@@ -12,13 +11,9 @@ static const char *const needs[] = { "none", "may", "must" };
 
 static void print_time(struct json *j, const char *key, const struct timespec *t)
 {
-	char text[48];
-	struct tm tm;
-	size_t n;
+	char text[CLOCK_TEXT_SIZE];
 
-	gmtime_r(&t->tv_sec, &tm);
-	n = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text + n, sizeof(text) - n, ".%06ldZ", t->tv_nsec / 1000);
+	clock_print(t, text);
 	json_text(j, key, text);
 }
 

@@ -15,23 +15,24 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "record/record.h"
 
 int record_make_run(char ret[static RECORD_RUN_SIZE], struct err *e)
 {
+	char text[CLOCK_TEXT_SIZE];
+	struct timespec now;
 	uint32_t chance;
-	time_t now = time(NULL);
-	struct tm tm;
-	size_t n;
 
 	if (getrandom(&chance, sizeof(chance), 0) != (ssize_t)sizeof(chance))
 		return err_set(e, ERR_SYS, errno, "cannot name the run: no random numbers: %s",
 			strerror(errno));
-	gmtime_r(&now, &tm);
-	n = strftime(ret, RECORD_RUN_SIZE, "%Y%m%d-%H%M%S", &tm);
-	snprintf(ret + n, RECORD_RUN_SIZE - n, "-%08x", chance);
+	clock_gettime(CLOCK_REALTIME, &now);
+	clock_print(&now, text);
+	snprintf(ret, RECORD_RUN_SIZE, "%.4s%.2s%.2s-%.2s%.2s%.2s-%08x", text, text + 5, text + 8,
+		text + 11, text + 14, text + 17, chance);
 	return 0;
 }
 
@@ -87,7 +88,7 @@ static int open_below(int at, const char *name)
 
 static int fail(const char *path, int num, struct err *e)
 {
-	return err_set(e, ERR_SYS, num,
+	return err_set(e, ERR_REFUSED, num,
 		"cannot keep a record in '%s': %s; XDG_STATE_HOME can name another place", path,
 		strerror(num));
 }
@@ -100,7 +101,7 @@ int record_make_folder(const char *run, const char *home, struct err *e)
 	int r = state_folder(home, path), fd;
 
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r,
+		return err_set(e, ERR_REFUSED, -r,
 			"there is no place for the record: set HOME or XDG_STATE_HOME");
 	state = open_path(path);
 	if (state < 0)

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <stdint.h>
+#include <time.h>
+
+/* Nanoseconds of the clock that only goes forward; the same in every process. */
+uint64_t clock_ns(void);
+
+#define CLOCK_TEXT_SIZE 64
+
+/* 2026-11-15T22:45:01.123456Z. Years 1970 to 9999; reads no file, as libc's would. */
+void clock_print(const struct timespec *t, char ret[static CLOCK_TEXT_SIZE]);
