@@ -113,6 +113,15 @@ static noreturn void be_preflight(const struct cage *c)
 	_exit(errno == ENOENT ? preflight_ourselves(c) : 1);
 }
 
+static pid_t start_preflight(const struct cage *c)
+{
+	pid_t pid = fork_or_fail(c, "the preflight");
+
+	if (pid == 0)
+		be_preflight(c);
+	return pid;
+}
+
 static void judge_preflight(const struct cage *c, pid_t pid)
 {
 	int status = wait_for(pid);
@@ -346,19 +355,19 @@ static void close_the_rest(struct cage *c)
 noreturn void cage_run(struct cage *c)
 {
 	struct wire_message m;
-	pid_t preflight;
+	pid_t preflight = -1;
 
 	close_the_rest(c);
 	wire_send(c->channel, WIRE_READY, c->rules >= 0, NULL);
-	preflight = fork_or_fail(c, "the preflight");
-	if (preflight == 0)
-		be_preflight(c);
+	/* The host's own shell does no harm while the keeper looks; an image's is not known. */
+	if (!c->has_image)
+		preflight = start_preflight(c);
 	/* The end of the channel is the end of the keeper. */
 	if (wire_receive(c->channel, &m, NULL) < 0 || m.kind != WIRE_GO)
 		_exit(125);
 	if (c->start->times)
 		c->start->times->told = clock_ns();
-	judge_preflight(c, preflight);
+	judge_preflight(c, c->has_image ? start_preflight(c) : preflight);
 	if (c->start->times)
 		c->start->times->checked = clock_ns();
 	enter_workdir(c);

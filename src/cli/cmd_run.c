@@ -294,12 +294,22 @@ static int run(struct run *r)
 int cmd_run(struct cli *cli)
 {
 	struct run r = { .cli = cli, .folder = -1, .request.status_fd = -1 };
-	int status = cli_load_spec(cli, &r.spec, &r.place);
+	struct err e = { .kind = ERR_SPEC, .text = "the spec has errors" };
+	int status;
 
+	if (cli->is_json) {
+		cli_complain(
+			"run prints what the command prints; --record and --status-fd give JSON");
+		return CLI_FAILED;
+	}
+	status = open_status(&r);
+	if (status != CLI_OK)
+		return status;
+	status = cli_load_spec(cli, &r.spec, &r.place);
 	if (status == CLI_NO)
 		cli_print_diags(cli, &r.spec);
-	if (status == CLI_OK)
-		status = open_status(&r);
+	if (status != CLI_OK)
+		keep_say_failed(&r.request, &e, CLI_FAILED);
 	status = status == CLI_OK ? run(&r) : CLI_FAILED;
 	if (r.folder >= 0)
 		close(r.folder);

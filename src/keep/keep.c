@@ -21,14 +21,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/file.h"
-#include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "keep/keep_inside.h"
 #include "wire/wire.h"
 
-#define GRACE_MS 5000 /* between the request to end in time and the end */
+#define GRACE_MS 5000  /* between the request to end in time and the end */
+#define READY_MS 30000 /* a cage that is not ready by then never will be */
+#define REAP_MS  10000 /* what is killed and not gone by then hangs in the kernel */
 
 struct keeper {
 	const struct keep_request *q;
@@ -45,69 +45,6 @@ struct keeper {
 	bool is_started, has_ended, is_timed_out, is_gone;
 	sigset_t old_signals;
 };
-
-/* --- events for programs --- */
-
-static void say(int fd, const struct buf *line)
-{
-	if (fd >= 0 && !line->failed)
-		(void)file_write_all(fd, line->data, line->len);
-}
-
-void keep_say_failed(const struct keep_request *q, const struct err *e, int status)
-{
-	own(buf) struct buf line = { .max = 8192 };
-	struct json j;
-
-	if (q->status_fd < 0)
-		return;
-	json_init(&j, &line, 0);
-	json_open_map(&j, NULL);
-	json_text(&j, "event", "failed");
-	json_int(&j, "status", status);
-	json_text(&j, "error", e->text);
-	json_close_map(&j);
-	buf_putc(&line, '\n');
-	say(q->status_fd, &line);
-}
-
-void keep_say_ended(const struct keep_request *q, const struct record *record, int status)
-{
-	own(buf) struct buf line = { .max = 8192 };
-	struct json j;
-
-	if (q->status_fd < 0)
-		return;
-	json_init(&j, &line, 0);
-	json_open_map(&j, NULL);
-	json_text(&j, "event", "exited");
-	json_text(&j, "run", record->run);
-	json_int(&j, "status", status);
-	if (record->outcome == RECORD_SIGNALED)
-		json_int(&j, "signal", record->status);
-	if (record->outcome == RECORD_TIMED_OUT)
-		json_bool(&j, "timed_out", true);
-	json_close_map(&j);
-	buf_putc(&line, '\n');
-	say(q->status_fd, &line);
-}
-
-static void say_started(const struct keeper *k)
-{
-	own(buf) struct buf line = { .max = 8192 };
-	struct json j;
-
-	if (k->q->status_fd < 0)
-		return;
-	json_init(&j, &line, 0);
-	json_open_map(&j, NULL);
-	json_text(&j, "event", "started");
-	json_text(&j, "run", k->record->run);
-	json_int(&j, "pid", k->pid);
-	json_close_map(&j);
-	buf_putc(&line, '\n');
-	say(k->q->status_fd, &line);
-}
 
 /* --- starting --- */
 
@@ -183,6 +120,7 @@ static int spawn(struct keeper *k, struct err *e)
 	/* From here on the channel ends with the cage. */
 	close(ends[1]);
 	keep_stdio_close_inside(&k->stdio);
+	set_timer(k, READY_MS);
 	if (r == 0 && k->start.ids.is_given) {
 		r = cage_write_maps(k->pid, &k->start.ids, id_inside(k->start.plan), e);
 		if (r == 0 && wire_send(k->channel, WIRE_MAPPED, 0, NULL) < 0)
@@ -250,6 +188,7 @@ static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
 {
 	int r = keep_look(k->look, k->pid, is_landlocked, k->record, e);
 
+	set_timer(k, 0);
 	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
 		r = err_set(e, ERR_SYS, EPIPE, "the cage ended before the command was started");
 	return r;
@@ -263,7 +202,7 @@ static void note_started(struct keeper *k)
 	k->started_ns = clock_ns();
 	if (limit)
 		set_timer(k, limit);
-	say_started(k);
+	keep_say_started(k->q, k->record, k->pid);
 }
 
 /* One message of the cage; an error ends the run. */
@@ -319,19 +258,24 @@ static int pass_signal(struct keeper *k, struct err *e)
 }
 
 /* Time is up: the command is asked to end, and a while later it is ended. */
-static void end_in_time(struct keeper *k)
+static int end_in_time(struct keeper *k, struct err *e)
 {
 	uint64_t unused;
 
 	if (read(k->timer, &unused, sizeof(unused)) < 0)
-		return;
+		return 0;
 	if (k->is_timed_out) {
 		kill_cage(k);
-		return;
+		return 0;
 	}
+	if (!k->is_started)
+		return err_set(e, ERR_REFUSED, ETIMEDOUT,
+			"the cage was not ready within %d s; something it opens does not answer",
+			READY_MS / 1000);
 	k->is_timed_out = true;
 	wire_send(k->channel, WIRE_SIGNAL, SIGTERM, NULL);
 	set_timer(k, GRACE_MS);
+	return 0;
 }
 
 static int watch(struct keeper *k, struct err *e)
@@ -361,8 +305,8 @@ static int watch(struct keeper *k, struct err *e)
 			r = hear(k, e);
 		if (r == 0 && fds[SIGNALS].revents)
 			r = pass_signal(k, e);
-		if (fds[TIMER].revents)
-			end_in_time(k);
+		if (r == 0 && fds[TIMER].revents)
+			r = end_in_time(k, e);
 		keep_stdio_move(&k->stdio, fds + STDIO);
 	}
 	return r;
@@ -371,13 +315,20 @@ static int watch(struct keeper *k, struct err *e)
 /* --- ending --- */
 
 /* Waits until the first process is gone, and with it every other. */
-static void reap(struct keeper *k)
+static int reap(struct keeper *k, struct err *e)
 {
+	struct pollfd end = { .fd = k->pidfd, .events = POLLIN };
 	int status = 0;
 
+	if (k->pidfd >= 0 && poll(&end, 1, REAP_MS) == 0)
+		return err_set(e, ERR_SYS, ETIMEDOUT,
+			"process %d of the cage was killed and hangs in the kernel; it ends when "
+			"what it waits for answers",
+			k->pid);
 	while (k->pid > 0 && waitpid(k->pid, &status, 0) < 0 && errno == EINTR)
 		;
 	k->pid = -1;
+	return 0;
 }
 
 static void judge_end(struct keeper *k)
@@ -438,8 +389,8 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	if (r == 0 && !k.is_started)
 		r = err_set(e, ERR_SYS, ECHILD, "the cage ended before the command was started");
 	kill_cage(&k);
-	reap(&k);
-	keep_stdio_drain(&k.stdio);
+	if (reap(&k, r == 0 ? e : NULL) == 0)
+		keep_stdio_drain(&k.stdio);
 	if (k.is_started) {
 		record->start_ns = k.started_ns - k.began_ns;
 		record->run_ns = clock_ns() - k.started_ns;

@@ -60,6 +60,10 @@ void keep_stdio_move(struct keep_stdio *s, const struct pollfd *seen);
 /* The cage is gone: what it wrote and nobody has read yet. */
 void keep_stdio_drain(struct keep_stdio *s);
 
+/* --- keep_events.c --- */
+
+void keep_say_started(const struct keep_request *q, const struct record *record, pid_t pid);
+
 /* --- keep_look.c --- */
 
 struct keep_look;

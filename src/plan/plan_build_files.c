@@ -81,6 +81,9 @@ static void add_etc(struct plan_builder *b)
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		plan_add(b, PLAN_FILE, files[i].content, files[i].path, PLAN_OP(.mode = 0444));
 	plan_add(b, PLAN_SYMLINK, "/proc/self/mounts", "/etc/mtab", PLAN_OP());
+	/* An image has its own; of the host's system it is where the standard puts it. */
+	if (str_eq(spec_text(b->spec, SPEC_ROOT_IMAGE), "host"))
+		plan_add(b, PLAN_SYMLINK, "../usr/lib/os-release", "/etc/os-release", PLAN_OP());
 }
 
 /*

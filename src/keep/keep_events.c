@@ -1,0 +1,63 @@
+/*
+ * keep_events - says what happens as lines of JSON, for programs that run bawn.
+ *
+ * Runs as: the keeper. A reader that is gone or slow changes nothing for the run but its end.
+ */
+#include "base/file.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "keep/keep_inside.h"
+
+#define MAX_LINE 8192
+
+static void begin(struct json *j, struct buf *line, const char *event)
+{
+	json_init(j, line, 0);
+	json_open_map(j, NULL);
+	json_text(j, "event", event);
+}
+
+static void end(const struct keep_request *q, struct json *j, struct buf *line)
+{
+	json_close_map(j);
+	buf_putc(line, '\n');
+	if (q->status_fd >= 0 && !line->failed)
+		(void)file_write_all(q->status_fd, line->data, line->len);
+}
+
+void keep_say_started(const struct keep_request *q, const struct record *record, pid_t pid)
+{
+	own(buf) struct buf line = { .max = MAX_LINE };
+	struct json j;
+
+	begin(&j, &line, "started");
+	json_text(&j, "run", record->run);
+	json_int(&j, "pid", pid);
+	end(q, &j, &line);
+}
+
+void keep_say_failed(const struct keep_request *q, const struct err *e, int status)
+{
+	own(buf) struct buf line = { .max = MAX_LINE };
+	struct json j;
+
+	begin(&j, &line, "failed");
+	json_int(&j, "status", status);
+	json_text(&j, "error", e->text);
+	end(q, &j, &line);
+}
+
+void keep_say_ended(const struct keep_request *q, const struct record *record, int status)
+{
+	own(buf) struct buf line = { .max = MAX_LINE };
+	struct json j;
+
+	begin(&j, &line, "exited");
+	json_text(&j, "run", record->run);
+	json_int(&j, "status", status);
+	if (record->outcome == RECORD_SIGNALED)
+		json_int(&j, "signal", record->status);
+	if (record->outcome == RECORD_TIMED_OUT)
+		json_bool(&j, "timed_out", true);
+	end(q, &j, &line);
+}
