@@ -1,7 +1,7 @@
 # A thin door in front of Meson and Ninja.
 #
 #   make            builds build/bawn
-#   make run        shows the plan for this folder, or for another: make run DIR=../project
+#   make run        shows what a cage around this folder does, or another: make run DIR=../project
 #   make test       builds and runs all tests
 #   make bench      measures a release build
 #   make lint       formatters, analysers, sanitizers, and the project's own rules
@@ -31,7 +31,7 @@ all: deps-build
 	@test -e build/bawn || ln -sf src/cli/bawn build/bawn
 
 run: all
-	@cd '$(DIR)' && '$(CURDIR)/build/bawn' plan
+	@cd '$(DIR)' && '$(CURDIR)/tools/demo.sh' '$(CURDIR)/build/bawn'
 
 test: deps-test all
 	@tools/run-tests.py build
