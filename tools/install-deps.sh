@@ -15,10 +15,14 @@ test_tools="$build_tools groff setpriv"
 
 case ${1-} in
 build) wanted=$build tools=$build_tools ;;
-test | bench) wanted=$test tools=$test_tools ;;
+test) wanted=$test tools=$test_tools ;;
 lint)
 	wanted="$test $clang clang-format clang-tidy cppcheck shellcheck git"
 	tools="$test_tools clang clang-format clang-tidy cppcheck shellcheck git"
+	;;
+bench)
+	wanted="$test bubblewrap"
+	tools="$test_tools bwrap"
 	;;
 fuzz) wanted="$test $clang" tools="$test_tools clang" ;;
 *)
