@@ -1,9 +1,11 @@
 #include "base/num.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define BAD(e, ...) (err_set((e), ERR_SPEC, 0, __VA_ARGS__), -EINVAL)
@@ -238,4 +240,22 @@ int num_parse_int(const char *text, int64_t min, int64_t max, int64_t *ret, stru
 			e, "%.40s is out of range: from %" PRId64 " to %" PRId64, text, min, max);
 	*ret = value;
 	return 0;
+}
+
+bool num_scan(const char *text, int base, uint64_t *ret, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		char *end = NULL;
+
+		text += strspn(text, " \t");
+		/* strtoull would take a sign, a line's end and 0x. */
+		if (!isxdigit((unsigned char)*text))
+			return false;
+		errno = 0;
+		ret[i] = strtoull(text, &end, base);
+		if (errno || end == text)
+			return false;
+		text = end;
+	}
+	return true;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,12 @@ int num_parse_size(const char *text, uint64_t *ret, struct err *e);
 int num_parse_duration(const char *text, uint64_t *ret_ms, struct err *e);
 int num_parse_cpus(const char *text, uint64_t *ret_milli, struct err *e);
 int num_parse_int(const char *text, int64_t min, int64_t max, int64_t *ret, struct err *e);
+
+/*
+ * Reads `count` numbers as the kernel's tables have them, each after any blanks, to `base` 10 or
+ * 16. False where one is missing or does not fit; what follows the last one does not matter.
+ */
+bool num_scan(const char *text, int base, uint64_t *ret, size_t count);
 
 #define NUM_TEXT_SIZE 64
 

@@ -24,6 +24,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cage/cage_inside.h"
@@ -91,19 +92,28 @@ static const char *value_of(char *const *environment, const char *name)
 static int preflight_ourselves(const struct cage *c)
 {
 	char map[128];
-	unsigned inside, outside;
+	uint64_t ids[2];
 	bool is_root = getuid() == 0 || geteuid() == 0;
 
 	if (file_read_small("/proc/self/uid_map", map, sizeof(map)) <= 0 ||
-		sscanf(map, "%u %u", &inside, &outside) != 2 || (is_root && outside == 0))
+		!num_scan(map, 10, ids, 2) || (is_root && ids[1] == 0))
 		return 11;
 	return str_eq(value_of(c->start->own_variables, "HOME"), "/home/agent") ? 0 : 12;
+}
+
+/* execve does not write to its words, and its type does not say so. */
+static char *as_word(const char *text)
+{
+	char *word;
+
+	memcpy(&word, &text, sizeof(word));
+	return word;
 }
 
 static noreturn void be_preflight(const struct cage *c)
 {
 	char shell[] = "/bin/sh", dash_c[] = "-c", name[] = "preflight";
-	char *const words[] = { shell, dash_c, (char *)(uintptr_t)c->start->preflight, name, NULL };
+	char *const words[] = { shell, dash_c, as_word(c->start->preflight), name, NULL };
 	int null = file_open("/dev/null", O_RDWR);
 
 	for (int fd = 0; fd < 3; fd++)
@@ -216,7 +226,7 @@ static void enter_workdir(const struct cage *c)
 static noreturn void be_startup(const struct cage *c, const char *text)
 {
 	char shell[] = "/bin/sh", dash_c[] = "-c";
-	char *const words[] = { shell, dash_c, (char *)(uintptr_t)text, NULL };
+	char *const words[] = { shell, dash_c, as_word(text), NULL };
 
 	setsid();
 	execve(shell, words, c->start->environment);

@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -111,44 +110,32 @@ int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e)
 
 /* --- as the keeper --- */
 
-/* Waits for its end in a user namespace that only a descriptor will keep. */
-static noreturn void hold_namespace(int end)
-{
-	char unused;
-
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	(void)!read(end, &unused, 1);
-	_exit(0);
-}
-
-static pid_t spawn_holder(int ends[static 2])
+/*
+ * A process in a user namespace of its own that lives until the pipe ends, which it does with us.
+ * Its pid or -errno.
+ */
+static pid_t spawn_holder(const int pipe_ends[static 2])
 {
 	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
 	long pid = syscall(SYS_clone3, &args, sizeof(args));
+	char unused;
 
 	if (pid < 0 && errno == ENOSYS)
 		pid = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL);
 	if (pid == 0) {
-		close(ends[0]);
-		hold_namespace(ends[1]);
+		close(pipe_ends[1]);
+		(void)!read(pipe_ends[0], &unused, 1);
+		_exit(0);
 	}
 	return (pid_t)(pid < 0 ? -errno : pid);
 }
 
-int cage_make_idmap(const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e)
+/* Gives the holder its map and opens its namespace: a descriptor or -errno. */
+static int map_holder(pid_t pid, const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e)
 {
 	char who[16], path[32], uids[48], gids[48];
-	own_fd int near = -1, far = -1, userns = -1;
-	int ends[2], r;
-	pid_t pid;
+	int fd, r;
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make an id map: %s", strerror(errno));
-	near = ends[0];
-	far = ends[1];
-	pid = spawn_holder(ends);
-	if (pid < 0)
-		return err_set(e, ERR_SYS, -pid, "cannot make an id map: %s", strerror(-pid));
 	snprintf(who, sizeof(who), "%d", pid);
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
 	snprintf(uids, sizeof(uids), "%u %u 1\n", uid, ids->uid);
@@ -156,17 +143,27 @@ int cage_make_idmap(const struct cage_ids *ids, uid_t uid, gid_t gid, struct err
 	r = write_proc(who, "uid_map", uids, e);
 	if (r == 0)
 		r = write_proc(who, "gid_map", gids, e);
-	if (r == 0) {
-		userns = file_open(path, O_RDONLY);
-		r = userns < 0 ? err_set(e, ERR_SYS, -userns, "cannot open an id map: %s",
-					 strerror(-userns))
-			       : 0;
-	}
-	close(take_fd(&near));
-	kill(pid, SIGKILL);
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+	if (r < 0)
+		return r;
+	fd = file_open(path, O_RDONLY);
+	return fd < 0 ? err_set(e, ERR_SYS, -fd, "cannot open an id map: %s", strerror(-fd)) : fd;
+}
+
+int cage_make_idmap(const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e)
+{
+	int ends[2], fd;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot make an id map: %s", strerror(errno));
+	pid = spawn_holder(ends);
+	close(ends[0]);
+	fd = pid < 0 ? err_set(e, ERR_SYS, -pid, "cannot make an id map: %s", strerror(-pid))
+		     : map_holder(pid, ids, uid, gid, e);
+	close(ends[1]);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	return r < 0 ? r : take_fd(&userns);
+	return fd;
 }
 
 /* --- names of the plan --- */

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cage/cage_break.h"
@@ -35,22 +36,22 @@
 static uint32_t pick_id(const char *path, uint32_t chance)
 {
 	char text[4096];
-	unsigned long best = 0, best_size = 1;
+	uint64_t best = 0, best_size = 1;
 
 	if (file_read_small(path, text, sizeof(text)) <= 0)
 		return 0;
 	for (char *line = text; line && *line; line = strchr(line, '\n')) {
-		unsigned long first, outer, size;
+		uint64_t range[3]; /* from, outside, how many */
 
 		line += *line == '\n';
-		if (sscanf(line, "%lu %lu %lu", &first, &outer, &size) != 3)
+		if (!num_scan(line, 10, range, 3))
 			break;
-		if (first <= RESERVED_BASE &&
-			size - 1 >= RESERVED_BASE + RESERVED_SIZE - 1UL - first)
+		if (range[0] <= RESERVED_BASE &&
+			range[0] + range[2] >= (uint64_t)RESERVED_BASE + RESERVED_SIZE)
 			return RESERVED_BASE + chance % RESERVED_SIZE;
-		if (size > best_size) {
-			best = first + size / 2;
-			best_size = size;
+		if (range[2] > best_size) {
+			best = range[0] + range[2] / 2;
+			best_size = range[2];
 		}
 	}
 	return best ? (uint32_t)(best + chance % (best_size / 2)) : 0;

@@ -9,7 +9,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <limits.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
 
@@ -48,8 +49,23 @@ bool keep_has_option(const char *options, const char *word)
 
 static bool parse_ids(const char *text, uint32_t ret[static 4])
 {
-	return sscanf(text, "%" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32, &ret[0], &ret[1],
-		       &ret[2], &ret[3]) == 4;
+	uint64_t ids[4];
+
+	if (!num_scan(text, 10, ids, 4))
+		return false;
+	for (int i = 0; i < 4; i++)
+		ret[i] = (uint32_t)ids[i];
+	return true;
+}
+
+static bool parse_int(const char *text, int *ret)
+{
+	uint64_t n;
+
+	if (!num_scan(text, 10, &n, 1) || n > INT_MAX)
+		return false;
+	*ret = (int)n;
+	return true;
 }
 
 static unsigned count_words(const char *text)
@@ -68,17 +84,17 @@ static bool parse_status_line(struct keep_view *v, const char *key, const char *
 
 	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
 		if (str_starts(key, sets[i]))
-			return sscanf(value, "%" SCNx64, &v->capabilities[i]) == 1;
+			return num_scan(value, 16, &v->capabilities[i], 1);
 	if (str_starts(key, "Uid:"))
 		return parse_ids(value, v->uids);
 	if (str_starts(key, "Gid:"))
 		return parse_ids(value, v->gids);
 	if (str_starts(key, "NoNewPrivs:"))
-		return sscanf(value, "%d", &v->no_new_privileges) == 1;
+		return parse_int(value, &v->no_new_privileges);
 	if (str_starts(key, "Seccomp:"))
-		return sscanf(value, "%d", &v->seccomp) == 1;
+		return parse_int(value, &v->seccomp);
 	if (str_starts(key, "Seccomp_filters:"))
-		return sscanf(value, "%d", &v->filter_count) == 1;
+		return parse_int(value, &v->filter_count);
 	if (str_starts(key, "Groups:"))
 		v->group_count = count_words(value);
 	return true;
@@ -115,7 +131,8 @@ static bool parse_mount(struct keep_mount *m, char *line)
 		if (!words[i])
 			return false;
 	}
-	m->id = atoi(words[0]);
+	if (!parse_int(words[0], &m->id))
+		return false;
 	m->device = words[2];
 	str_unescape_octal(words[3]);
 	str_unescape_octal(words[4]);
@@ -162,9 +179,14 @@ static int read_into(int proc, const char *name, struct arena *arena, char **ret
 
 static int parse_map(const char *text, uint32_t *inside, uint32_t *outside, uint32_t *count)
 {
-	return sscanf(text, "%" SCNu32 " %" SCNu32 " %" SCNu32, inside, outside, count) == 3
-		       ? 0
-		       : -EBADMSG;
+	uint64_t n[3];
+
+	if (!num_scan(text, 10, n, 3))
+		return -EBADMSG;
+	*inside = (uint32_t)n[0];
+	*outside = (uint32_t)n[1];
+	*count = (uint32_t)n[2];
+	return 0;
 }
 
 static unsigned count_lines(const char *text)
@@ -181,9 +203,7 @@ static uint64_t parse_limit(const char *text, const char *name)
 	const char *line = strstr(text, name);
 	uint64_t n;
 
-	if (!line || sscanf(line + strlen(name), " %" SCNu64, &n) != 1)
-		return UINT64_MAX;
-	return n;
+	return line && num_scan(line + strlen(name), 10, &n, 1) ? n : UINT64_MAX;
 }
 
 /* Two lines of heading, then one interface each: "    lo: …". */
