@@ -364,7 +364,7 @@ static void close_the_rest(struct cage *c)
 
 noreturn void cage_run(struct cage *c)
 {
-	struct wire_message m;
+	struct wire_message m = { 0 };
 	pid_t preflight = -1;
 
 	close_the_rest(c);

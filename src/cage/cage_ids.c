@@ -88,7 +88,7 @@ static int raise_capabilities(void)
 int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	unsigned inside = (unsigned)op->n;
-	struct wire_message m;
+	struct wire_message m = { 0 };
 	int r;
 
 	if (!c->start->ids.is_given)

@@ -208,7 +208,7 @@ static void note_started(struct keeper *k)
 /* One message of the cage; an error ends the run. */
 static int hear(struct keeper *k, struct err *e)
 {
-	struct wire_message m;
+	struct wire_message m = { 0 };
 	int r = wire_receive(k->channel, &m, NULL);
 
 	if (r == -EPIPE) {
