@@ -250,6 +250,7 @@ static int read_descriptors(struct keep_view *v, int proc)
 
 	if (!dir)
 		return -errno;
+	/* cppcheck-suppress readdirCalled ; nobody else reads this directory */
 	while ((entry = readdir(dir))) {
 		char target[256];
 		ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
