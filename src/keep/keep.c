@@ -199,6 +199,7 @@ static void note_started(struct keeper *k)
 	uint64_t limit = time_limit(k->start.plan);
 
 	k->is_started = true;
+	k->record->is_preflight_passed = true; /* or the cage would not have gone on */
 	k->started_ns = clock_ns();
 	if (limit)
 		set_timer(k, limit);

@@ -50,6 +50,14 @@ static void print_end(const struct record *r, struct json *j)
 	json_int(j, "run_us", (int64_t)(r->run_ns / 1000));
 }
 
+static const char *preflight_of(const struct plan *p)
+{
+	for (uint32_t i = 0; i < p->op_count; i++)
+		if (plan_ops(p)[i].kind == PLAN_PREFLIGHT)
+			return plan_str(p, plan_ops(p)[i].a);
+	return NULL;
+}
+
 void record_print(const struct record *r, struct buf *out)
 {
 	struct json j;
@@ -62,9 +70,12 @@ void record_print(const struct record *r, struct buf *out)
 	json_text(&j, "name", plan_str(r->plan, r->plan->name));
 	json_text(&j, "engine", spec_keys[SPEC_ENGINE].choices[r->plan->engine]);
 	json_text(&j, "level", r->plan->is_hardened ? "hardened" : "custom");
+	json_text(&j, "level_reasons", plan_str(r->plan, r->plan->level_reasons));
 	json_text(&j, "spec_sha256", r->plan->spec_digest);
 	json_text(&j, "plan_sha256", r->plan_digest);
 	json_text(&j, "filter_sha256", r->filter_digest);
+	json_text(&j, "preflight_sha256", preflight_of(r->plan));
+	json_bool(&j, "preflight_passed", r->is_preflight_passed);
 	print_end(r, &j);
 	json_open_map(&j, "guarantees");
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)

@@ -47,6 +47,7 @@ struct record {
 	char filter_digest[SHA256_HEX_SIZE];
 	struct timespec began, ended; /* of the clock on the wall */
 	uint64_t start_ns, run_ns;    /* until the command was started, and from there to its end */
+	bool is_preflight_passed;
 	struct record_observation observations[PLAN_GUARANTEE_COUNT];
 	unsigned note_count;
 	struct {
