@@ -68,12 +68,6 @@ static bool is_left_out(const struct cage *c, const struct plan_op *op)
 	return op->kind == PLAN_DROP && cage_is_broken(name);
 }
 
-static noreturn void fail(const struct cage *c, const struct err *e)
-{
-	wire_send(c->channel, WIRE_FAILED, 0, e);
-	_exit(125);
-}
-
 static void carry_out(struct cage *c, const struct plan_op *op)
 {
 	struct cage_times *times = c->start->times;
@@ -85,7 +79,7 @@ static void carry_out(struct cage *c, const struct plan_op *op)
 		return;
 	r = steps[op->kind](c, op, &e);
 	if (r < 0 && op->need == PLAN_MUST)
-		fail(c, &e);
+		cage_fail(c, &e);
 	if (r < 0)
 		wire_send(c->channel, WIRE_SKIPPED, (int)cage_op_index(c, op), &e);
 	if (times)
@@ -118,7 +112,7 @@ static void take_standard_descriptors(const struct cage *c)
 			continue;
 		err_set(&e, ERR_SYS, errno, "cannot pass standard input and output: %s",
 			strerror(errno));
-		fail(c, &e);
+		cage_fail(c, &e);
 	}
 }
 
@@ -142,7 +136,7 @@ static noreturn void be_first_process(const struct cage_start *start)
 		syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) < 0) {
 		err_set(&e, ERR_SYS, errno, "cannot mark the operator's descriptors: %s",
 			strerror(errno));
-		fail(&c, &e);
+		cage_fail(&c, &e);
 	}
 	take_standard_descriptors(&c);
 	for (int n = 1; n < NSIG; n++)

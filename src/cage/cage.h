@@ -39,9 +39,11 @@ struct cage_start {
 	char *const *environment;   /* of the command and the startup commands */
 	char *const *own_variables; /* of the preflight */
 	const char *preflight;      /* its script */
-	int stdio[3];               /* become the command's 0, 1 and 2 */
-	int channel;                /* the cage's end of a wire_pair */
-	struct cage_times *times;   /* or NULL */
+	char *command_line;         /* what ps shows of this process; wiped in the cage */
+	size_t command_line_size;
+	int stdio[3];             /* become the command's 0, 1 and 2 */
+	int channel;              /* the cage's end of a wire_pair */
+	struct cage_times *times; /* or NULL */
 };
 
 /*

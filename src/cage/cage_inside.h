@@ -109,7 +109,21 @@ cage_step cage_mount_project, cage_mount_part;
 cage_step cage_set_hostname, cage_set_network, cage_set_limit, cage_drop, cage_set_filter;
 cage_step cage_make_ruleset, cage_add_rule, cage_confine;
 
-/* --- cage_exec.c --- */
+/* --- cage_exec.c, cage_command.c --- */
 
-/* The wall stands: tells the keeper, waits for its word, runs the command, becomes the init. */
+/* The wall stands: tells the keeper, waits for its word, starts the command, becomes the init. */
 noreturn void cage_run(struct cage *c);
+
+/* Becomes the command, once the pipe `gate` has ended. */
+noreturn void cage_be_command(const struct cage *c, int gate);
+
+/* Tells the keeper what went wrong, and ends the process. */
+noreturn void cage_fail(const struct cage *c, const struct err *e);
+
+pid_t cage_fork(const struct cage *c, const char *what);
+
+/* The wait status of a child. */
+int cage_wait_for(pid_t pid);
+
+pid_t cage_start_preflight(const struct cage *c);
+void cage_judge_preflight(const struct cage *c, pid_t pid);

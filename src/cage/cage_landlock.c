@@ -74,29 +74,17 @@ static int add_rule(const struct cage *c, int fd, uint64_t rights)
 	return 0;
 }
 
-/* A file that the operator redirects to can be opened again as /dev/stdout, as anywhere. */
-static int open_standard_files(const struct cage *c)
+/* A file that the operator redirects from can be opened again as /dev/stdin, as anywhere. */
+static int open_standard_input(const struct cage *c)
 {
-	static const uint64_t rights[] = {
-		[O_RDONLY] = READ,
-		[O_WRONLY] = LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE,
-		[O_RDWR] = READ | LANDLOCK_ACCESS_FS_WRITE_FILE | FS_TRUNCATE,
-	};
+	struct stat st;
+	int r;
 
-	for (int i = 0; i < 3; i++) {
-		int flags = fcntl(i, F_GETFL), r;
-		struct stat st;
-
-		if (flags < 0 || fstat(i, &st) < 0)
-			return -errno;
-		if (!S_ISREG(st.st_mode) || (flags & O_ACCMODE) == O_ACCMODE)
-			continue;
-		r = add_rule(c, i, rights[flags & O_ACCMODE]);
-		/* EBADFD: a file without a path, such as a memfd, which Landlock leaves alone. */
-		if (r < 0 && r != -EBADFD)
-			return r;
-	}
-	return 0;
+	if (fstat(STDIN_FILENO, &st) < 0)
+		return -errno;
+	r = S_ISREG(st.st_mode) ? add_rule(c, STDIN_FILENO, READ) : 0;
+	/* EBADFD: a file without a path, such as a memfd, which Landlock leaves alone. */
+	return r == -EBADFD ? 0 : r;
 }
 
 int cage_make_ruleset(struct cage *c, const struct plan_op *op, struct err *e)
@@ -112,10 +100,10 @@ int cage_make_ruleset(struct cage *c, const struct plan_op *op, struct err *e)
 	if (c->rules < 0)
 		return err_set(e, ERR_SYS, errno, "cannot make a Landlock ruleset of ABI %d: %s",
 			c->abi, strerror(errno));
-	r = open_standard_files(c);
+	r = open_standard_input(c);
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r,
-			"cannot open the standard input and output in Landlock: %s", strerror(-r));
+		return err_set(
+			e, ERR_SYS, -r, "cannot open standard input in Landlock: %s", strerror(-r));
 	return 0;
 }
 

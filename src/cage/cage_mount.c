@@ -227,16 +227,13 @@ int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers
 int cage_mount_image(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	static const struct cage_layers layers = { "image", "root", "root-work" };
-	own_fd int source = -1, tree = -1;
+	own_fd int tree = -1;
 	int r = make_pool(c, op->n, e);
 
 	if (r < 0)
 		return r;
 	c->has_image = true;
-	source = cage_open_source(c->start, cage_a(c, op) + strlen("dir:"), e);
-	if (source < 0)
-		return source;
-	tree = cage_clone_tree(source, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY, e);
+	tree = cage_source_tree(c, op, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY, e);
 	if (tree < 0)
 		return tree;
 	c->root = cage_new_overlay(c, tree, &layers, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);

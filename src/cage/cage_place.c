@@ -195,6 +195,9 @@ int cage_open_source(const struct cage_start *start, const char *from, struct er
 	own_fd int project = -1;
 	int fd;
 
+	/* What an image is called begins with its kind. */
+	if (str_starts(from, "dir:"))
+		from += strlen("dir:");
 	if (!cage_fill_in(start, from, path, sizeof(path)))
 		return err_set(e, ERR_SYS, ENAMETOOLONG, "cannot open '%s': %s", from,
 			start->home ? "its path is too long" : "there is no home");

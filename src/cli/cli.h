@@ -60,6 +60,8 @@ struct cli {
 	size_t word_count;
 	bool has_dashes; /* the words follow "--" */
 	bool is_json, is_quiet, has_color;
+	char *command_line; /* all of it, in one piece of memory, as ps shows it */
+	size_t command_line_size;
 };
 
 extern const struct cli_command cli_commands[];

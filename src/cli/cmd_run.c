@@ -257,6 +257,8 @@ static int prepare(struct run *r, struct err *e)
 	r->request.meanwhile = prepare_record;
 	r->request.of = r;
 	r->request.project = r->place.project;
+	r->request.command_line = r->cli->command_line;
+	r->request.command_line_size = r->cli->command_line_size;
 	r->request.home = r->place.home;
 	host_assume(&r->host);
 	ret = make_plan(r, e);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -54,10 +55,24 @@ static int choose_color(struct cli *cli)
 	return CLI_OK;
 }
 
+/* The kernel puts the arguments one behind the other; as far as they are, they are counted. */
+static size_t command_line_size(int argc, char **argv)
+{
+	size_t size = 0;
+
+	for (int i = 0; i < argc && argv[i] == argv[0] + size; i++)
+		size += strlen(argv[i]) + 1;
+	return size;
+}
+
 static int run_command(const struct cli_command *command, int argc, char **argv)
 {
 	struct cli cli;
-	int status = cli_parse(&cli, command, argc, argv);
+	size_t size = command_line_size(argc, argv);
+	int status = cli_parse(&cli, command, argc - 2, argv + 2);
+
+	cli.command_line = argv[0];
+	cli.command_line_size = size;
 
 	if (status == CLI_OK)
 		status = choose_color(&cli);
@@ -85,6 +100,7 @@ static void keep_standard_descriptors(void)
 int main(int argc, char **argv)
 {
 	const struct cli_command *command;
+	const char *name;
 
 	keep_standard_descriptors();
 	signal(SIGPIPE, SIG_IGN);
@@ -96,8 +112,7 @@ int main(int argc, char **argv)
 		cli_print_help();
 		return CLI_OK;
 	}
-	if (str_eq(argv[1], "--version"))
-		argv[1] = argv[1] + 2;
-	command = find_command(argv[1]);
-	return command ? run_command(command, argc - 2, argv + 2) : say_unknown(argv[1]);
+	name = str_eq(argv[1], "--version") ? "version" : argv[1];
+	command = find_command(name);
+	return command ? run_command(command, argc, argv) : say_unknown(argv[1]);
 }

@@ -142,6 +142,8 @@ static int prepare(struct keeper *k, struct err *e)
 		.filter = q->filter.code,
 		.filter_count = q->filter.count,
 		.preflight = plan_preflight_script,
+		.command_line = q->command_line,
+		.command_line_size = q->command_line_size,
 		.times = q->times,
 	};
 	r = keep_choose_ids(q->plan, &k->start.ids, e);
@@ -150,7 +152,7 @@ static int prepare(struct keeper *k, struct err *e)
 	if (r == 0)
 		r = keep_trees_make(&k->trees, &k->start, e);
 	if (r == 0)
-		r = keep_stdio_open(&k->stdio, e);
+		r = keep_stdio_open(&k->stdio, &k->start.ids, e);
 	if (r == 0)
 		r = open_signals(k, e);
 	if (r == 0)
@@ -392,6 +394,8 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	kill_cage(&k);
 	if (reap(&k, r == 0 ? e : NULL) == 0)
 		keep_stdio_drain(&k.stdio);
+	if (r == 0)
+		keep_stdio_judge(&k.stdio, e);
 	if (k.is_started) {
 		record->start_ns = k.started_ns - k.began_ns;
 		record->run_ns = clock_ns() - k.started_ns;

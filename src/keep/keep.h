@@ -17,6 +17,8 @@ struct keep_request {
 	const struct plan *plan;
 	const char *project, *home; /* home may be NULL */
 	struct filter filter;
+	char *command_line; /* bawn's own, as ps shows it */
+	size_t command_line_size;
 	int status_fd;            /* events as lines of JSON, or -1 */
 	struct cage_times *times; /* shared with the cage, or NULL */
 	/* Done while the cage is being made, and before the command may start. */

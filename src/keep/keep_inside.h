@@ -34,20 +34,21 @@ void keep_trees_done(struct keep_trees *trees);
 /* --- keep_stdio.c --- */
 
 /*
- * Terminals stay outside: where the operator's 0, 1 or 2 is one, the cage gets a pipe and the
- * keeper passes the bytes on.
+ * Terminals, and files that are written to, stay outside: the cage gets a pipe and the keeper
+ * passes the bytes on.
  */
 struct keep_stdio {
 	struct {
 		int inside;  /* what the cage gets; our copy is closed once it has it */
 		int near;    /* our end of the pipe, or -1: nothing to pass on */
 		int outside; /* the operator's */
-		char bytes[4096];
+		int failure; /* errno of writing to the operator's, or 0 */
+		char bytes[65536];
 		size_t at, len; /* read and not yet written */
 	} streams[3];
 };
 
-int keep_stdio_open(struct keep_stdio *ret, struct err *e);
+int keep_stdio_open(struct keep_stdio *ret, const struct cage_ids *ids, struct err *e);
 void keep_stdio_done(struct keep_stdio *s);
 void keep_stdio_close_inside(struct keep_stdio *s);
 
@@ -59,6 +60,9 @@ void keep_stdio_move(struct keep_stdio *s, const struct pollfd *seen);
 
 /* The cage is gone: what it wrote and nobody has read yet. */
 void keep_stdio_drain(struct keep_stdio *s);
+
+/* Did all of it arrive? */
+int keep_stdio_judge(const struct keep_stdio *s, struct err *e);
 
 /* --- keep_events.c --- */
 

@@ -3,9 +3,12 @@
  *
  * Runs as:  the keeper.
  * Must not: let a descriptor in that is more than a stream of bytes: a terminal can be typed into,
- *           a folder can be walked out of, a device can be anything.
+ *           a file that is written to can be emptied or read, a folder can be walked out of, a
+ *           device can be anything.
  *
- * Files, pipes and sockets are the operator's choice and pass as they are.
+ * Pipes and sockets, and files for reading, pass as they are. Terminals and other files stay
+ * outside, and the keeper passes the bytes on. The rest is refused. A pipe of root's is root's: the
+ * cage's user could not open it again as /dev/stdout, so root's pipes stay outside too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -28,11 +31,12 @@ static bool is_harmless_device(const struct stat *st)
 	return major(st->st_rdev) == 1 && (n == 3 || n == 5 || n == 7 || n == 8 || n == 9);
 }
 
-static int open_pipe(struct keep_stdio *s, int i, struct err *e)
+static int open_pipe(struct keep_stdio *s, int i, const struct cage_ids *ids, struct err *e)
 {
 	int ends[2];
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	if (pipe2(ends, O_CLOEXEC) < 0 ||
+		(ids->is_given && fchown(ends[0], ids->uid, ids->gid) < 0))
 		return err_set(e, ERR_SYS, errno, "cannot make a pipe for standard %s: %s",
 			names[i], strerror(errno));
 	s->streams[i].inside = ends[i == 0 ? 0 : 1];
@@ -42,14 +46,24 @@ static int open_pipe(struct keep_stdio *s, int i, struct err *e)
 	return 0;
 }
 
-static int open_stream(struct keep_stdio *s, int i, struct err *e)
+static bool is_passed_on(int i, const struct cage_ids *ids, const struct stat *st)
+{
+	bool is_for_reading = i == 0 && (fcntl(i, F_GETFL) & O_ACCMODE) == O_RDONLY;
+
+	if (cage_is_broken("tty"))
+		return false;
+	return isatty(i) || (S_ISREG(st->st_mode) && !is_for_reading) ||
+	       (S_ISFIFO(st->st_mode) && ids->is_given);
+}
+
+static int open_stream(struct keep_stdio *s, int i, const struct cage_ids *ids, struct err *e)
 {
 	struct stat st;
 
 	if (fstat(i, &st) < 0)
 		return err_set(e, ERR_SYS, errno, "standard %s is not open", names[i]);
-	if (isatty(i) && !cage_is_broken("tty"))
-		return open_pipe(s, i, e);
+	if (is_passed_on(i, ids, &st))
+		return open_pipe(s, i, ids, e);
 	if (S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode) || fcntl(i, F_GETFL) & O_PATH ||
 		(S_ISCHR(st.st_mode) && !isatty(i) && !is_harmless_device(&st)))
 		return err_set(e, ERR_REFUSED, EPERM,
@@ -59,7 +73,7 @@ static int open_stream(struct keep_stdio *s, int i, struct err *e)
 	return 0;
 }
 
-int keep_stdio_open(struct keep_stdio *ret, struct err *e)
+int keep_stdio_open(struct keep_stdio *ret, const struct cage_ids *ids, struct err *e)
 {
 	int r = 0;
 
@@ -69,7 +83,7 @@ int keep_stdio_open(struct keep_stdio *ret, struct err *e)
 		ret->streams[i].near = -1;
 	}
 	for (int i = 0; r == 0 && i < 3; i++)
-		r = open_stream(ret, i, e);
+		r = open_stream(ret, i, ids, e);
 	return r;
 }
 
@@ -147,9 +161,10 @@ static void empty(struct keep_stdio *s, int i)
 
 	if (n < 0 && is_for_later())
 		return;
-	if (n < 0)
+	if (n < 0) {
+		s->streams[i].failure = errno;
 		close_near(s, i); /* the writer hears of it as SIGPIPE, the reader as the end */
-	else
+	} else
 		s->streams[i].at += (size_t)n;
 }
 
@@ -183,4 +198,17 @@ void keep_stdio_drain(struct keep_stdio *s)
 			}
 		}
 	}
+}
+
+int keep_stdio_judge(const struct keep_stdio *s, struct err *e)
+{
+	for (int i = 1; i < 3; i++) {
+		int num = s->streams[i].failure;
+
+		/* A reader that has seen enough is no failure. */
+		if (num && num != EPIPE)
+			return err_set(e, ERR_SYS, num, "cannot write standard %s: %s", names[i],
+				strerror(num));
+	}
+	return 0;
 }

@@ -28,10 +28,11 @@ static const char *const etc_nsswitch = "passwd: files\ngroup: files\nhosts: fil
 static void add_system(struct plan_builder *b)
 {
 	const char *image = spec_text(b->spec, SPEC_ROOT_IMAGE);
+	bool is_mapped = b->host->is_root && str_starts(image, "dir:");
 
 	if (!str_eq(image, "host")) {
 		plan_add(b, PLAN_IMAGE, image, "/",
-			PLAN_OP(.flags = PLAN_READ_ONLY,
+			PLAN_OP(.flags = PLAN_READ_ONLY | (is_mapped ? PLAN_IDMAPPED : 0),
 				.n = spec_number(b->spec, SPEC_LIMITS_DISK)));
 		return;
 	}

@@ -1,0 +1,267 @@
+/*
+ * cage_command - the process that becomes the command.
+ *
+ * Runs as:     a child of the init, under everything the command will be under.
+ * Enters with: the operator's memory, still. Nothing can read it: it is not dumpable until the
+ *              command is executed, and its command line is wiped.
+ * Leaves:      the preflight passed, the startup commands run, itself replaced by the command.
+ * Must not:    start anything of the user's before the init stands.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/num.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cage/cage_inside.h"
+#include "wire/wire.h"
+
+noreturn void cage_fail(const struct cage *c, const struct err *e)
+{
+	wire_send(c->channel, WIRE_FAILED, 0, e);
+	_exit(125);
+}
+
+pid_t cage_fork(const struct cage *c, const char *what)
+{
+	/* Not libc's fork: it would run handlers and lock what this process does not have. */
+	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	struct err e;
+
+	if (pid < 0) {
+		err_set(&e, ERR_SYS, errno, "cannot start %s: %s", what, strerror(errno));
+		cage_fail(c, &e);
+	}
+	return pid;
+}
+
+/* Others that end meanwhile are reaped too; only `pid` is awaited. */
+int cage_wait_for(pid_t pid)
+{
+	int status = 0;
+	pid_t got;
+
+	do
+		got = waitpid(-1, &status, 0);
+	while (got != pid && (got > 0 || errno == EINTR));
+	return got == pid ? status : -1;
+}
+
+/* --- preflight --- */
+
+static const struct {
+	int status;
+	const char *meaning;
+} preflight_answers[] = {
+	{ 11, "root in the cage would be root outside" },
+	{ 12, "the home is not the cage's own" },
+};
+
+static const char *value_of(char *const *environment, const char *name)
+{
+	size_t n = strlen(name);
+
+	for (; *environment; environment++)
+		if (strncmp(*environment, name, n) == 0 && (*environment)[n] == '=')
+			return *environment + n + 1;
+	return "";
+}
+
+/* What the script looks at, for an image that has no shell to run it. */
+static int preflight_ourselves(const struct cage *c)
+{
+	char map[128];
+	uint64_t ids[2];
+	bool is_root = getuid() == 0 || geteuid() == 0;
+
+	if (file_read_small("/proc/self/uid_map", map, sizeof(map)) <= 0 ||
+		!num_scan(map, 10, ids, 2) || (is_root && ids[1] == 0))
+		return 11;
+	return str_eq(value_of(c->start->own_variables, "HOME"), "/home/agent") ? 0 : 12;
+}
+
+/* execve does not write to its words, and its type does not say so. */
+static char *as_word(const char *text)
+{
+	char *word;
+
+	memcpy(&word, &text, sizeof(word));
+	return word;
+}
+
+static noreturn void be_preflight(const struct cage *c)
+{
+	char shell[] = "/bin/sh", dash_c[] = "-c", name[] = "preflight";
+	char *const words[] = { shell, dash_c, as_word(c->start->preflight), name, NULL };
+	int null = file_open("/dev/null", O_RDWR);
+
+	for (int fd = 0; fd < 3; fd++)
+		if (dup2(null, fd) < 0)
+			_exit(1);
+	execve(shell, words, c->start->own_variables);
+	_exit(errno == ENOENT ? preflight_ourselves(c) : 1);
+}
+
+pid_t cage_start_preflight(const struct cage *c)
+{
+	pid_t pid = cage_fork(c, "the preflight");
+
+	if (pid == 0)
+		be_preflight(c);
+	return pid;
+}
+
+void cage_judge_preflight(const struct cage *c, pid_t pid)
+{
+	int status = cage_wait_for(pid);
+	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	const char *why = "its shell did not end well";
+	struct err e;
+
+	if (code == 0)
+		return;
+	for (size_t i = 0; i < sizeof(preflight_answers) / sizeof(preflight_answers[0]); i++)
+		if (preflight_answers[i].status == code)
+			why = preflight_answers[i].meaning;
+	err_set(&e, ERR_REFUSED, EPERM, "the preflight in the cage failed: %s (status %d)", why,
+		code);
+	cage_fail(c, &e);
+}
+
+/* --- the command --- */
+
+/* What execve said, as a shell would. */
+static noreturn void say_not_started(const struct cage *c, const char *name, int num)
+{
+	struct err e;
+
+	if (num == ENOENT)
+		err_set(&e, ERR_NOT_FOUND, num, "there is no command '%s' in the cage", name);
+	else if (num == ESRCH)
+		err_set(&e, ERR_NOT_EXEC, num,
+			"cannot execute '%s' in the cage: the interpreter it names is not there",
+			name);
+	else
+		err_set(&e, ERR_NOT_EXEC, num, "cannot execute '%s' in the cage: %s", name,
+			strerror(num));
+	cage_fail(c, &e);
+}
+
+/* Executes one candidate; the errno, ESRCH where only its interpreter is missing. */
+static int try_exec(const struct cage *c, const char *path)
+{
+	execve(path, c->start->arguments, c->start->environment);
+	if (errno == ENOENT && access(path, F_OK) == 0)
+		return ESRCH;
+	errno = errno == ENOTDIR ? ENOENT : errno;
+	return errno;
+}
+
+/* Looks the command up in the cage's own PATH, as a shell does. */
+static noreturn void exec_command(const struct cage *c)
+{
+	const char *name = c->start->arguments[0];
+	const char *at = value_of(c->start->environment, "PATH");
+	char path[CAGE_PATH_SIZE];
+	int worst = ENOENT;
+
+	if (strchr(name, '/') || !*name)
+		say_not_started(c, name, *name ? try_exec(c, name) : ENOENT);
+	for (;;) {
+		size_t n = strcspn(at, ":");
+		int num = ENOENT;
+
+		if (snprintf(path, sizeof(path), "%.*s%s%s", (int)n, at, n ? "/" : "", name) <
+			(int)sizeof(path))
+			num = try_exec(c, path);
+		if (num != ENOENT)
+			worst = num;
+		if (num != ENOENT && num != EACCES)
+			break;
+		if (!at[n])
+			break;
+		at += n + 1;
+	}
+	say_not_started(c, name, worst);
+}
+
+static void enter_workdir(const struct cage *c)
+{
+	const struct plan *p = c->start->plan;
+	char path[CAGE_PATH_SIZE] = "/";
+	struct err e;
+
+	for (uint32_t i = 0; i < p->op_count; i++)
+		if (plan_ops(p)[i].kind == PLAN_WORKDIR)
+			cage_fill_in(c->start, plan_str(p, plan_ops(p)[i].b), path, sizeof(path));
+	if (chdir(path) < 0) {
+		err_set(&e, ERR_REFUSED, errno,
+			"cannot start in '%s', the working directory in the cage: %s", path,
+			strerror(errno));
+		cage_fail(c, &e);
+	}
+}
+
+static noreturn void be_startup(const struct cage *c, const char *text)
+{
+	char shell[] = "/bin/sh", dash_c[] = "-c";
+	char *const words[] = { shell, dash_c, as_word(text), NULL };
+
+	setsid();
+	execve(shell, words, c->start->environment);
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/* Each must end well before the next begins; what they leave running stays. */
+static void run_startup_commands(const struct cage *c)
+{
+	const struct plan *p = c->start->plan;
+	struct err e;
+
+	for (uint32_t i = 0; i < p->op_count; i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+		pid_t pid;
+		int status;
+
+		if (op->kind != PLAN_STARTUP)
+			continue;
+		pid = cage_fork(c, "a startup command");
+		if (pid == 0)
+			be_startup(c, plan_str(p, op->a));
+		status = cage_wait_for(pid);
+		if (status == 0)
+			continue;
+		err_set(&e, ERR_REFUSED, ECANCELED, "the startup command '%.200s' ended with %s %d",
+			plan_str(p, op->a), WIFSIGNALED(status) ? "signal" : "status",
+			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
+		cage_fail(c, &e);
+	}
+}
+
+noreturn void cage_be_command(const struct cage *c, int gate)
+{
+	char unused;
+
+	/* Ends when the first process has become the init, or is no more. */
+	(void)!read(gate, &unused, 1);
+	if (c->has_image)
+		cage_judge_preflight(c, cage_start_preflight(c));
+	if (c->start->times)
+		c->start->times->checked = clock_ns();
+	enter_workdir(c);
+	run_startup_commands(c);
+	if (c->start->times)
+		c->start->times->started = clock_ns();
+	wire_send(c->channel, WIRE_STARTED, 0, NULL);
+	setsid();
+	exec_command(c);
+}
