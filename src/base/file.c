@@ -15,7 +15,7 @@ static int open_how(int dir_fd, const char *path, int flags, mode_t mode, uint64
 	struct open_how how = {
 		.flags = (unsigned)(flags | O_CLOEXEC),
 		.mode = mode,
-		.resolve = resolve | RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS,
+		.resolve = resolve | RESOLVE_NO_MAGICLINKS,
 	};
 	long fd;
 
@@ -32,12 +32,17 @@ static int open_how(int dir_fd, const char *path, int flags, mode_t mode, uint64
 
 int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode)
 {
-	return open_how(dir_fd, path, flags, mode, RESOLVE_NO_SYMLINKS);
+	return open_how(dir_fd, path, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }
 
 int file_open_inside(int dir_fd, const char *path, int flags)
 {
-	return open_how(dir_fd, path, flags, 0, 0);
+	return open_how(dir_fd, path, flags, 0, RESOLVE_BENEATH);
+}
+
+int file_open_real(const char *path, int flags)
+{
+	return open_how(AT_FDCWD, path, flags, 0, RESOLVE_NO_SYMLINKS);
 }
 
 int file_open(const char *path, int flags)

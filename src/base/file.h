@@ -18,6 +18,9 @@ int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode);
 /* The same, but links are followed as long as they stay below `dir_fd`; -EXDEV: one leads out. */
 int file_open_inside(int dir_fd, const char *path, int flags);
 
+/* A whole path in which no part is a symlink: -ELOOP where one is. */
+int file_open_real(const char *path, int flags);
+
 /* open(2) by ordinary rules, O_CLOEXEC. For paths the operator named. A descriptor or -errno. */
 int file_open(const char *path, int flags);
 

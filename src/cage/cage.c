@@ -108,12 +108,24 @@ static void take_standard_descriptors(const struct cage *c)
 	struct err e;
 
 	for (int fd = 0; fd < 3; fd++) {
-		if (c->start->stdio[fd] == fd || dup2(c->start->stdio[fd], fd) == fd)
+		if ((c->start->stdio[fd] == fd || dup2(c->start->stdio[fd], fd) == fd) &&
+			fcntl(fd, F_SETFD, 0) == 0)
 			continue;
 		err_set(&e, ERR_SYS, errno, "cannot pass standard input and output: %s",
 			strerror(errno));
 		cage_fail(c, &e);
 	}
+}
+
+/* Or whoever opens /dev/tty in the cage would have the operator's terminal. */
+static void leave_session(const struct cage *c)
+{
+	struct err e;
+
+	if (cage_is_broken("session") || setsid() >= 0)
+		return;
+	err_set(&e, ERR_SYS, errno, "cannot leave the operator's session: %s", strerror(errno));
+	cage_fail(c, &e);
 }
 
 static noreturn void be_first_process(const struct cage_start *start)
@@ -130,6 +142,8 @@ static noreturn void be_first_process(const struct cage_start *start)
 
 	if (start->times)
 		start->times->born = clock_ns();
+	/* Or the channel would not end with the keeper. */
+	close(start->keepers_end);
 	die_with_keeper(&c);
 	/* What the operator's shell left open is not the command's, and not the init's. */
 	if (!cage_is_broken("descriptors") &&
@@ -139,6 +153,7 @@ static noreturn void be_first_process(const struct cage_start *start)
 		cage_fail(&c, &e);
 	}
 	take_standard_descriptors(&c);
+	leave_session(&c);
 	for (int n = 1; n < NSIG; n++)
 		signal(n, SIG_DFL);
 	sigemptyset(&none);

@@ -26,13 +26,21 @@ struct cage_times {
 	uint64_t spent[PLAN_OP_KIND_COUNT];
 };
 
+/* A source of an operation, as the keeper opened, checked and approved it. */
+struct cage_source {
+	const char *path; /* its real one; NULL: the operation has none */
+	dev_t device;
+	ino_t inode;
+	int tree; /* a detached tree made for the cage, or -1: the cage clones it by its path */
+};
+
 /* All the first process is told. Everything in it is the keeper's and is borrowed. */
 struct cage_start {
 	const struct plan *plan;
 	const char *project, *home,
 		*run; /* what $PROJECT, ~ and $RUN stand for; home may be NULL */
 	struct cage_ids ids;
-	const int *trees; /* one per operation: a detached tree made for it, or -1; or NULL */
+	const struct cage_source *sources; /* one per operation */
 	const struct sock_filter *filter;
 	unsigned short filter_count;
 	char *const *arguments;     /* of the command */
@@ -43,6 +51,7 @@ struct cage_start {
 	size_t command_line_size;
 	int stdio[3];             /* become the command's 0, 1 and 2 */
 	int channel;              /* the cage's end of a wire_pair */
+	int keepers_end;          /* the keeper's, of which the cage has a copy; it closes it */
 	struct cage_times *times; /* or NULL */
 };
 
@@ -60,9 +69,6 @@ int cage_write_maps(pid_t pid, const struct cage_ids *ids, unsigned inside, stru
  * made by a child that ends at once. A descriptor or -errno.
  */
 int cage_make_idmap(const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e);
-
-/* Opens the source of an operation as the operator named it, with O_PATH; or -errno. */
-int cage_open_source(const struct cage_start *start, const char *from, struct err *e);
 
 /* A string of the plan with its symbols filled in; false where it does not fit. */
 bool cage_fill_in(const struct cage_start *start, const char *text, char *ret, size_t size);

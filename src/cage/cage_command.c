@@ -215,7 +215,11 @@ static noreturn void be_startup(const struct cage *c, const char *text)
 {
 	char shell[] = "/bin/sh", dash_c[] = "-c";
 	char *const words[] = { shell, dash_c, as_word(text), NULL };
+	int null = file_open("/dev/null", O_RDONLY);
 
+	/* The input is the command's. */
+	if (dup2(null, STDIN_FILENO) < 0)
+		_exit(126);
 	setsid();
 	execve(shell, words, c->start->environment);
 	_exit(errno == ENOENT ? 127 : 126);
@@ -249,10 +253,11 @@ static void run_startup_commands(const struct cage *c)
 
 noreturn void cage_be_command(const struct cage *c, int gate)
 {
-	char unused;
+	char word;
 
-	/* Ends when the first process has become the init, or is no more. */
-	(void)!read(gate, &unused, 1);
+	/* The init says a word once it stands; the end without one is that of the cage. */
+	if (read(gate, &word, 1) != 1)
+		_exit(125);
 	if (c->has_image)
 		cage_judge_preflight(c, cage_start_preflight(c));
 	if (c->start->times)
@@ -261,7 +266,8 @@ noreturn void cage_be_command(const struct cage *c, int gate)
 	run_startup_commands(c);
 	if (c->start->times)
 		c->start->times->started = clock_ns();
-	wire_send(c->channel, WIRE_STARTED, 0, NULL);
+	if (wire_send(c->channel, WIRE_STARTED, 0, NULL) < 0)
+		_exit(125);
 	setsid();
 	exec_command(c);
 }

@@ -68,13 +68,19 @@ int cage_set_limit(struct cage *c, const struct plan_op *op, struct err *e)
 		{ "limits.files", "rlimit", RLIMIT_NOFILE },
 		{ "limits.pids", "user namespace", RLIMIT_NPROC },
 	};
-	struct rlimit limit = { .rlim_cur = op->n, .rlim_max = op->n };
+	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
+		struct rlimit limit = { 0 };
 
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++)
-		if (str_eq(limits[i].name, cage_a(c, op)) && str_eq(limits[i].by, cage_b(c, op)) &&
-			setrlimit(limits[i].resource, &limit) < 0)
+		if (!str_eq(limits[i].name, cage_a(c, op)) || !str_eq(limits[i].by, cage_b(c, op)))
+			continue;
+		/* One that is tighter already stays. */
+		if (getrlimit(limits[i].resource, &limit) == 0 && limit.rlim_max > op->n)
+			limit.rlim_max = op->n;
+		limit.rlim_cur = limit.rlim_max;
+		if (setrlimit(limits[i].resource, &limit) < 0)
 			return err_set(e, ERR_SYS, errno, "cannot set %s: %s", limits[i].name,
 				strerror(errno));
+	}
 	return 0;
 }
 

@@ -34,7 +34,14 @@
 extern const unsigned char cage_init_program[];
 extern const unsigned cage_init_program_size;
 
-/* A program nobody can write to: it has no name, and is sealed. */
+struct init_parts {
+	int program, counter, gate;
+};
+
+/*
+ * A program nobody can write to: it has no name, and is sealed. Nor can anybody read it, which
+ * makes its process one that cannot be looked into, from its first instruction.
+ */
 static int init_program(void)
 {
 	int fd = (int)syscall(SYS_memfd_create, "init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
@@ -43,15 +50,16 @@ static int init_program(void)
 	if (fd < 0 && errno == EINVAL)
 		fd = (int)syscall(SYS_memfd_create, "init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (fd < 0)
-		return -errno;
+		return -1;
 	if (file_write_all(fd, cage_init_program, cage_init_program_size) < 0 ||
-		fchmod(fd, 0555) < 0 ||
+		fchmod(fd, 0111) < 0 ||
 		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) <
 			0) {
 		int num = errno;
 
 		close(fd);
-		return -num;
+		errno = num;
+		return -1;
 	}
 	return fd;
 }
@@ -62,8 +70,8 @@ static noreturn void stay(const struct cage *c, pid_t command)
 {
 	int status;
 
-	/* What exec would have closed; the command waits for that. */
-	syscall(SYS_close_range, CAGE_CHANNEL + 1, ~0U, 0);
+	/* As the init does. */
+	(void)!write(CAGE_CHANNEL + 2, "", 1);
 	status = cage_wait_for(command);
 
 	/* Without a pid namespace that would be the host's. */
@@ -81,21 +89,30 @@ static noreturn void stay(const struct cage *c, pid_t command)
 }
 #endif
 
-/* The init finds the keeper at CAGE_CHANNEL, and the command's pid, in a counter, behind it. */
-static noreturn void be_init(const struct cage *c, int program, int counter, pid_t command)
+/*
+ * The init finds the keeper at CAGE_CHANNEL and behind it a counter with the command's pid and the
+ * gate, which it opens once it stands.
+ */
+static noreturn void be_init(const struct cage *c, const struct init_parts *parts, pid_t command)
 {
 	char name[] = "init";
 	char *const words[] = { name, NULL }, *const nothing[] = { NULL };
+	const int passed[] = { c->channel, parts->counter, parts->gate };
 	uint64_t pid = (uint64_t)command;
+	bool is_good = write(parts->counter, &pid, sizeof(pid)) == (ssize_t)sizeof(pid);
 	struct err e;
 
+	for (int i = 0; i < 3; i++)
+		is_good = is_good && dup2(passed[i], CAGE_CHANNEL + i) >= 0 &&
+			  fcntl(CAGE_CHANNEL + i, F_SETFD, 0) == 0;
 	if (cage_is_broken("init"))
 		stay(c, command);
-	if (write(counter, &pid, sizeof(pid)) == (ssize_t)sizeof(pid) &&
-		dup2(counter, CAGE_CHANNEL + 1) >= 0 && fcntl(CAGE_CHANNEL, F_SETFD, 0) == 0 &&
-		fcntl(CAGE_CHANNEL + 1, F_SETFD, 0) == 0)
-		syscall(SYS_execveat, program, "", words, nothing, AT_EMPTY_PATH);
-	err_set(&e, ERR_SYS, errno, "cannot start the cage's init: %s", strerror(errno));
+	if (is_good)
+		syscall(SYS_execveat, parts->program, "", words, nothing, AT_EMPTY_PATH);
+	err_set(&e, ERR_SYS, errno, "cannot start the cage's init: %s%s", strerror(errno),
+		errno == EPERM || errno == ENOSYS
+			? "; a profile of system calls must allow execveat, signalfd4 and ppoll"
+			: "");
 	cage_fail(c, &e);
 }
 
@@ -119,27 +136,39 @@ static void hide_memory(const struct cage *c)
 	memset(c->start->command_line, 0, c->start->command_line_size);
 }
 
+/* Above what the init is given, so that none is in the way of another. */
+static int move_up(int fd)
+{
+	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, CAGE_CHANNEL + 3);
+
+	if (fd >= 0)
+		close(fd);
+	return moved;
+}
+
 static noreturn void start_command(const struct cage *c)
 {
-	int counter = eventfd(0, EFD_CLOEXEC), program = init_program(), gate[2] = { -1, -1 };
+	struct init_parts parts = { .counter = move_up(eventfd(0, EFD_CLOEXEC)) };
+	int gate[2] = { -1, -1 };
 	struct err e;
 	pid_t pid;
 
-	if (counter < 0 || program < 0 || pipe2(gate, O_CLOEXEC) < 0) {
-		int num = program < 0 ? -program : errno;
-
-		err_set(&e, ERR_SYS, num, "cannot make the cage's init: %s", strerror(num));
+	parts.program = move_up(init_program());
+	if (parts.counter < 0 || parts.program < 0 || pipe2(gate, O_CLOEXEC) < 0) {
+		err_set(&e, ERR_SYS, errno, "cannot make the cage's init: %s", strerror(errno));
 		cage_fail(c, &e);
 	}
+	gate[0] = move_up(gate[0]);
+	parts.gate = move_up(gate[1]);
 	pid = cage_fork(c, "the command");
 	if (pid == 0) {
-		close(gate[1]);
+		close(parts.gate);
 		cage_be_command(c, gate[0]);
 	}
 	/* The command has what it needs, and the init needs nothing. */
 	for (int fd = 0; fd < 3; fd++)
 		close(fd);
-	be_init(c, program, counter, pid);
+	be_init(c, &parts, pid);
 }
 
 /* Nothing stays open but what the command gets, and the channel: the keeper looks at that too. */
@@ -163,7 +192,9 @@ noreturn void cage_run(struct cage *c)
 	pid_t preflight = -1;
 
 	close_the_rest(c);
-	wire_send(c->channel, WIRE_READY, c->rules >= 0, NULL);
+	/* Without an answer to come there is nothing to wait for. */
+	if (wire_send(c->channel, WIRE_READY, c->rules >= 0, NULL) < 0)
+		_exit(125);
 	if (!c->has_image)
 		preflight = cage_start_preflight(c);
 	/* The end of the channel is the end of the keeper. */

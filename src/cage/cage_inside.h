@@ -90,14 +90,24 @@ int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attribut
 /* A folder of the pool, made for the purpose; with O_PATH. A descriptor or -errno. */
 int cage_pool_folder(struct cage *c, const char *name, struct err *e);
 
-/* Folders of the pool that an overlay is made of. */
+/*
+ * Folders of the pool that an overlay is made of. Without an upper one nothing can be written, and
+ * an empty one goes below, because the kernel wants two.
+ */
 struct cage_layers {
-	const char *lower, *upper, *work;
+	const char *lower, *upper, *work, *empty;
 };
 
 /* An overlay above the detached tree `lower`, which it uses up. A descriptor or -errno. */
 int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers,
 	uint64_t attributes, struct err *e);
+
+/*
+ * A folder seen through a layer that nothing can be written to: a socket in it cannot be connected
+ * to, which a read-only mount does not forbid, and mountinfo does not tell where it is. Uses `tree`
+ * up. A descriptor or -errno.
+ */
+int cage_view_of(struct cage *c, const struct plan_op *op, int tree, struct err *e);
 
 cage_step cage_mount_tmpfs, cage_mount_image, cage_mount_bind, cage_mount_device, cage_mount_devpts,
 	cage_enter;

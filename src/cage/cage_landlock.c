@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -74,24 +75,10 @@ static int add_rule(const struct cage *c, int fd, uint64_t rights)
 	return 0;
 }
 
-/* A file that the operator redirects from can be opened again as /dev/stdin, as anywhere. */
-static int open_standard_input(const struct cage *c)
-{
-	struct stat st;
-	int r;
-
-	if (fstat(STDIN_FILENO, &st) < 0)
-		return -errno;
-	r = S_ISREG(st.st_mode) ? add_rule(c, STDIN_FILENO, READ) : 0;
-	/* EBADFD: a file without a path, such as a memfd, which Landlock leaves alone. */
-	return r == -EBADFD ? 0 : r;
-}
-
 int cage_make_ruleset(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	struct ruleset_attr attr = { .fs = known_rights((int)op->n) };
 	size_t size = op->n >= 6 ? sizeof(attr) : sizeof(attr.fs);
-	int r;
 
 	c->abi = (int)op->n;
 	if (op->n >= 6)
@@ -100,10 +87,6 @@ int cage_make_ruleset(struct cage *c, const struct plan_op *op, struct err *e)
 	if (c->rules < 0)
 		return err_set(e, ERR_SYS, errno, "cannot make a Landlock ruleset of ABI %d: %s",
 			c->abi, strerror(errno));
-	r = open_standard_input(c);
-	if (r < 0)
-		return err_set(
-			e, ERR_SYS, -r, "cannot open standard input in Landlock: %s", strerror(-r));
 	return 0;
 }
 
@@ -132,9 +115,11 @@ int cage_add_rule(struct cage *c, const struct plan_op *op, struct err *e)
 
 int cage_confine(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	static const char nowhere[] = "/.bawn";
+	char nowhere[64];
 
 	(void)op;
+	/* A name that an image does not have. */
+	snprintf(nowhere, sizeof(nowhere), "/.bawn-%.40s", c->start->run);
 	if (syscall(SYS_landlock_restrict_self, c->rules, 0) < 0)
 		return err_set(
 			e, ERR_SYS, errno, "cannot enter the Landlock domain: %s", strerror(errno));

@@ -99,22 +99,37 @@ int cage_attach(int tree, int place, const char *name, struct err *e)
 	return 0;
 }
 
+/* By its real path, and only if it still is what the keeper saw there. */
+static int open_source(const struct cage_source *source, struct err *e)
+{
+	own_fd int fd = file_open_real(source->path, O_PATH);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(e, ERR_SYS, fd < 0 ? -fd : errno, "cannot show '%s' in the cage: %s",
+			source->path, strerror(fd < 0 ? -fd : errno));
+	if (st.st_dev != source->device || st.st_ino != source->inode)
+		return err_set(e, ERR_REFUSED, ESTALE,
+			"cannot show '%s' in the cage: it was replaced just now", source->path);
+	return take_fd(&fd);
+}
+
 int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e)
 {
-	own_fd int source = -1;
-	int given = c->start->trees ? c->start->trees[cage_op_index(c, op)] : -1;
+	const struct cage_source *source = &c->start->sources[cage_op_index(c, op)];
+	own_fd int fd = -1;
 	int tree, r;
 
-	if (given >= 0) {
-		r = restrict_tree(given, attributes, e);
-		return r < 0 ? r : given;
+	if (source->tree >= 0) {
+		r = restrict_tree(source->tree, attributes, e);
+		return r < 0 ? r : source->tree;
 	}
-	source = cage_open_source(c->start, cage_a(c, op), e);
-	if (source < 0)
-		return source;
-	tree = cage_clone_tree(source, attributes, e);
+	fd = open_source(source, e);
+	if (fd < 0)
+		return fd;
+	tree = cage_clone_tree(fd, attributes, e);
 	if (tree < 0)
-		err_prefix(e, "'%s'", cage_a(c, op));
+		err_prefix(e, "'%s'", source->path);
 	return tree;
 }
 
@@ -153,7 +168,7 @@ static int make_pool(struct cage *c, uint64_t size, struct err *e)
 	c->pool = cage_new_mount("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
 	if (c->pool < 0)
 		return c->pool;
-	r = attach_over(c->pool, "/proc", e);
+	r = attach_over(c->pool, cage_is_broken("namespace:pid") ? "/sys" : "/proc", e);
 	return r < 0 ? r : cage_own(c, c->pool, e);
 }
 
@@ -201,18 +216,33 @@ int cage_mount_tmpfs(struct cage *c, const struct plan_op *op, struct err *e)
 	return 0;
 }
 
+/* Makes those folders of the layers that have a name. */
+static int make_folders(struct cage *c, const struct cage_layers *layers, struct err *e)
+{
+	const char *const names[] = { layers->lower, layers->upper, layers->work, layers->empty };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		own_fd int made = names[i] ? cage_pool_folder(c, names[i], e) : -1;
+
+		if (names[i] && made < 0)
+			return made;
+	}
+	return 0;
+}
+
 int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers,
 	uint64_t attributes, struct err *e)
 {
-	const char *options[] = { "lowerdir", layers->lower, "upperdir", layers->upper, "workdir",
+	char both[64];
+	const char *writable[] = { "lowerdir", layers->lower, "upperdir", layers->upper, "workdir",
 		layers->work, "userxattr", NULL, NULL };
-	own_fd int place = cage_pool_folder(c, layers->lower, e);
-	own_fd int upper = place < 0 ? -1 : cage_pool_folder(c, layers->upper, e);
-	own_fd int work = upper < 0 ? -1 : cage_pool_folder(c, layers->work, e);
-	int r;
+	const char *read_only[] = { "lowerdir", both, "userxattr", NULL, NULL };
+	own_fd int place = -1;
+	int r = make_folders(c, layers, e);
 
-	if (work < 0)
-		return -EIO;
+	if (r < 0)
+		return r;
+	place = file_open_beneath(c->pool, layers->lower, O_PATH, 0);
 	r = cage_attach(lower, place, layers->lower, e);
 	if (r < 0)
 		return r;
@@ -220,7 +250,8 @@ int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers
 	if (fchdir(c->pool) < 0)
 		return err_set(e, ERR_SYS, errno, "cannot enter the cage's own folder: %s",
 			strerror(errno));
-	return cage_new_mount("overlay", options, attributes, e);
+	snprintf(both, sizeof(both), "%s:%s", layers->lower, layers->empty ? layers->empty : "");
+	return cage_new_mount("overlay", layers->upper ? writable : read_only, attributes, e);
 }
 
 /* A folder of the host as root, below a layer that takes the writes and vanishes with the run. */
@@ -245,11 +276,21 @@ int cage_mount_image(struct cage *c, const struct plan_op *op, struct err *e)
 
 /* --- what is put into the root --- */
 
+int cage_view_of(struct cage *c, const struct plan_op *op, int tree, struct err *e)
+{
+	char lower[24], empty[24];
+	const struct cage_layers layers = { .lower = lower, .empty = empty };
+
+	snprintf(lower, sizeof(lower), "bind-%zu", cage_op_index(c, op));
+	snprintf(empty, sizeof(empty), "empty-%zu", cage_op_index(c, op));
+	return cage_new_overlay(c, tree, &layers, cage_restrictions(op->flags), e);
+}
+
 int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *to = cage_b(c, op);
 	own_fd int tree = cage_source_tree(c, op, cage_restrictions(op->flags), e);
-	own_fd int place = -1;
+	own_fd int view = -1, place = -1;
 	struct stat st;
 
 	if (tree < 0)
@@ -257,8 +298,13 @@ int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
 	if (fstat(tree, &st) < 0)
 		return err_set(e, ERR_SYS, errno, "cannot look at '%s': %s", cage_a(c, op),
 			strerror(errno));
+	if (op->flags & PLAN_VIEW && S_ISDIR(st.st_mode) && !cage_is_broken("read-only")) {
+		view = cage_view_of(c, op, tree, e);
+		if (view < 0)
+			return view;
+	}
 	place = cage_open_place(c, c->root, to, S_ISDIR(st.st_mode), e);
-	return place < 0 ? place : cage_attach(tree, place, to, e);
+	return place < 0 ? place : cage_attach(view >= 0 ? view : tree, place, to, e);
 }
 
 int cage_mount_device(struct cage *c, const struct plan_op *op, struct err *e)

@@ -1,7 +1,7 @@
 /*
  * cage_place - names in the cage's tree, and what is made there.
  *
- * Runs as:     the first process, before the tree is entered; cage_open_source also as the keeper.
+ * Runs as:     the first process, before the tree is entered.
  * Enters with: the root of the tree and, below it, mounts of the host.
  * Leaves:      directories, files and links on file systems of the cage's own.
  * Must not:    follow a symlink; create anything on a file system of the host.
@@ -45,8 +45,11 @@ static bool is_own(const struct cage *c, int fd)
 }
 
 /* Why a name cannot be used, in the words of who declared it. */
-static int fail(int num, const char *path, struct err *e)
+static int fail(const struct cage *c, int num, const char *path, struct err *e)
 {
+	if (c->has_image && (num == EACCES || num == EPERM || num == EOVERFLOW))
+		return err_set(e, ERR_REFUSED, num,
+			"cannot make '%s' in the image: its files must belong to you", path);
 	if (num == ELOOP)
 		return err_set(e, ERR_SYS, num,
 			"cannot make '%s' in the cage: a symlink is in the way", path);
@@ -104,7 +107,7 @@ int cage_open_place(struct cage *c, int base, const char *path, bool is_dir, str
 	if (fd == -ENOENT)
 		fd = walk_to(c, base, inside, is_dir);
 	if (fd < 0)
-		return fail(-fd, path, e);
+		return fail(c, -fd, path, e);
 	if (fstat(fd, &st) < 0 || is_dir != S_ISDIR(st.st_mode)) {
 		close(fd);
 		return err_set(e, ERR_SYS, ENOTDIR, "cannot mount on '%s' in the cage: it is %s",
@@ -132,10 +135,10 @@ static int make_room(struct cage *c, const char *path, const char **ret_name, st
 	if (dir < 0)
 		return dir;
 	if (!is_own(c, dir))
-		return fail(EROFS, path, e);
+		return fail(c, EROFS, path, e);
 	/* The plain cage starts from nothing. */
 	if (c->has_image && unlinkat(dir, *ret_name, 0) < 0 && errno != ENOENT)
-		return fail(errno, path, e);
+		return fail(c, errno, path, e);
 	return take_fd(&dir);
 }
 
@@ -146,7 +149,7 @@ int cage_make_symlink(struct cage *c, const struct plan_op *op, struct err *e)
 
 	if (dir < 0)
 		return dir;
-	return symlinkat(cage_a(c, op), dir, name) < 0 ? fail(errno, cage_b(c, op), e) : 0;
+	return symlinkat(cage_a(c, op), dir, name) < 0 ? fail(c, errno, cage_b(c, op), e) : 0;
 }
 
 int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
@@ -160,9 +163,9 @@ int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
 		return dir;
 	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, op->mode);
 	if (fd < 0)
-		return fail(errno, cage_b(c, op), e);
+		return fail(c, errno, cage_b(c, op), e);
 	r = file_write_all(fd, content, strlen(content));
-	return r < 0 ? fail(-r, cage_b(c, op), e) : 0;
+	return r < 0 ? fail(c, -r, cage_b(c, op), e) : 0;
 }
 
 int cage_make_dir(struct cage *c, const struct plan_op *op, struct err *e)
@@ -172,47 +175,19 @@ int cage_make_dir(struct cage *c, const struct plan_op *op, struct err *e)
 	own_fd int dir = -1, made = -1;
 
 	if (!cage_fill_in(c->start, cage_b(c, op), path, sizeof(path)))
-		return fail(ENAMETOOLONG, cage_b(c, op), e);
+		return fail(c, ENAMETOOLONG, cage_b(c, op), e);
 	dir = cage_open_parent(c, c->root, path, &name, e);
 	if (dir < 0)
 		return dir;
 	if (!is_own(c, dir))
-		return fail(EROFS, path, e);
+		return fail(c, EROFS, path, e);
 	if (mkdirat(dir, name, 0755) == 0) {
 		/* The mode as planned, not as the mask left it. */
 		if (fchmodat(dir, name, op->mode, 0) < 0)
-			return fail(errno, path, e);
+			return fail(c, errno, path, e);
 		return 0;
 	}
 	/* An image may have it, and may have made it a link: then nothing goes through it. */
 	made = errno == EEXIST ? file_open_beneath(dir, name, O_PATH | O_DIRECTORY, 0) : -errno;
-	return made < 0 ? fail(-made, path, e) : 0;
-}
-
-int cage_open_source(const struct cage_start *start, const char *from, struct err *e)
-{
-	char path[CAGE_PATH_SIZE];
-	own_fd int project = -1;
-	int fd;
-
-	/* What an image is called begins with its kind. */
-	if (str_starts(from, "dir:"))
-		from += strlen("dir:");
-	if (!cage_fill_in(start, from, path, sizeof(path)))
-		return err_set(e, ERR_SYS, ENAMETOOLONG, "cannot open '%s': %s", from,
-			start->home ? "its path is too long" : "there is no home");
-	if (str_starts(from, "$PROJECT/")) {
-		project = file_open(start->project, O_PATH | O_DIRECTORY);
-		fd = project < 0 ? project
-				 : file_open_inside(project, from + strlen("$PROJECT/"), O_PATH);
-	} else {
-		fd = file_open(path, O_PATH);
-	}
-	if (fd == -EXDEV)
-		return err_set(e, ERR_SYS, EXDEV,
-			"cannot show '%s' in the cage: it leads out of the project", path);
-	if (fd < 0)
-		return err_set(
-			e, ERR_SYS, -fd, "cannot show '%s' in the cage: %s", path, strerror(-fd));
-	return fd;
+	return made < 0 ? fail(c, -made, path, e) : 0;
 }

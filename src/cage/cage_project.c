@@ -36,6 +36,8 @@ static int whole_project(struct cage *c, const struct plan_op *op, struct err *e
 	own_fd int tree =
 		cage_source_tree(c, op, is_captured(op) ? base | MOUNT_ATTR_RDONLY : base, e);
 
+	if (tree >= 0 && op->flags & PLAN_VIEW && !cage_is_broken("project"))
+		return cage_view_of(c, op, tree, e);
 	if (tree < 0 || !is_captured(op))
 		return tree < 0 ? tree : take_fd(&tree);
 	return cage_new_overlay(c, tree, &layers, base, e);

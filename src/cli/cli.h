@@ -108,6 +108,13 @@ int cli_resolve(const char *path, const char *home, const char *base, char ret[s
  */
 void cli_check_paths(struct spec *s, const char *here, const struct cli_place *place);
 
+/*
+ * The same for one source that has been opened and found to be `real`, a moment later: what it
+ * leads to may have changed since.
+ */
+int cli_approve_source(struct spec *s, const struct cli_place *place, const char *source,
+	const char *real, struct err *e);
+
 /* Prints what s->diags hold, as text on stderr; nothing with --json. */
 void cli_print_diags(const struct cli *cli, const struct spec *s);
 

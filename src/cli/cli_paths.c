@@ -63,12 +63,28 @@ static bool is_acknowledged(const struct spec *s, const char *source, const char
 	return false;
 }
 
+/* What is wrong with showing what a source leads to and nobody acknowledged, or NULL. */
+static const char *leak_at(
+	struct spec *s, const char *source, const char *real, const struct cli_place *place)
+{
+	char home[PATH_MAX];
+	const char *form = real, *leak;
+	bool has_home = place->home && realpath(place->home, home);
+
+	if (has_home && str_path_within(real, home))
+		form = arena_printf(&s->arena, "~%s", real + strlen(home));
+	leak = form ? plan_leak_of(s, form) : "cannot be checked";
+	if (!leak && has_home && str_path_within(home, real))
+		leak = "holds your home";
+	return leak && !plan_leak_of(s, source) && !is_acknowledged(s, source, real) ? leak : NULL;
+}
+
 /* Is what a source leads to something the spec would not be let to name? */
 static void check_source(struct spec *s, enum spec_key key, const char *source, struct diag_pos at,
 	const struct cli_place *place)
 {
-	char real[PATH_MAX], home[PATH_MAX];
-	const char *form = real, *leak;
+	char real[PATH_MAX];
+	const char *leak;
 
 	if (!resolve(source, place, real))
 		return;
@@ -79,16 +95,29 @@ static void check_source(struct spec *s, enum spec_key key, const char *source, 
 			real);
 		return;
 	}
-	if (place->home && realpath(place->home, home) && str_path_within(real, home))
-		form = arena_printf(&s->arena, "~%s", real + strlen(home));
-	leak = form ? plan_leak_of(s, form) : NULL;
-	if (!leak && place->home && realpath(place->home, home) && str_path_within(home, real))
-		leak = "holds your home";
-	if (leak && !plan_leak_of(s, source) && !is_acknowledged(s, source, real))
+	leak = leak_at(s, source, real, place);
+	if (leak)
 		diags_error(&s->diags, at,
 			arena_printf(&s->arena,
 				"if it is meant, acknowledge it: preflight_allow: [%s]", source),
 			"%s: %s leads to %s, which %s", spec_keys[key].path, source, real, leak);
+}
+
+int cli_approve_source(struct spec *s, const struct cli_place *place, const char *source,
+	const char *real, struct err *e)
+{
+	const char *leak = NULL;
+
+	if (str_path_within(source, "$PROJECT") && !spec_climbs(source) &&
+		!str_path_within(real, place->project))
+		leak = "is out of the project";
+	/* The project itself was judged when it was resolved, and is opened as that. */
+	if (!leak && !str_eq(source, "$PROJECT"))
+		leak = leak_at(s, source, real, place);
+	if (leak)
+		return err_set(e, ERR_REFUSED, EPERM, "cannot show %s: it leads to %s, which %s",
+			source, real, leak);
+	return 0;
 }
 
 /* The home itself, or what holds it, is no project: every key and token would be in the cage. */

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -42,7 +43,7 @@ struct run {
 	struct keep_request request;
 	struct record record;
 	struct plan_choice choice;
-	int folder;
+	int folder, copy; /* where the record goes, and also goes, or -1 */
 };
 
 static int say_refusal(const struct run *r, const struct err *e)
@@ -111,7 +112,15 @@ static int make_plan(struct run *r, struct err *e)
 		return ret;
 	r->request.plan = r->record.plan = r->plan;
 	r->record.note_count = 0;
+	memset(r->record.observations, 0, sizeof(r->record.observations));
 	return keep_check_plan(r->plan, &r->record, e);
+}
+
+static int approve_source(void *of, const char *from, const char *real, struct err *e)
+{
+	struct run *r = of;
+
+	return cli_approve_source(&r->spec, &r->place, from, real, e);
 }
 
 /* What the record needs, and a place for it: without one nothing is run. */
@@ -159,6 +168,7 @@ static int run_cage(struct run *r, struct err *e)
 	case 0:
 		return ret;
 	case 1:
+		*e = (struct err){ 0 };
 		return keep_run(&r->request, &r->record, e);
 	default:
 		*e = again;
@@ -191,12 +201,32 @@ static int status_of(const struct err *e)
 	return e->kind == ERR_USE ? CLI_FAILED : err_exit_status(e->kind);
 }
 
+/*
+ * Opened before anything runs: what runs may put a link in its place. A link that is there already
+ * may be an earlier run's.
+ */
+static int open_copy(struct run *r, struct err *e)
+{
+	const char *path = cli_value(r->cli, "record");
+	struct stat st;
+
+	if (!path)
+		return 0;
+	r->copy = open(
+		path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+	if (r->copy < 0 || fstat(r->copy, &st) < 0)
+		return err_set(e, ERR_REFUSED, errno, "cannot write the record to '%s': %s", path,
+			errno == ELOOP ? "it is a link" : strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return err_set(e, ERR_REFUSED, EINVAL,
+			"cannot write the record to '%s': it is not a file", path);
+	return 0;
+}
+
 /* The record goes where records go, and where the operator wants it. */
 static void write_record(struct run *r)
 {
-	const char *also = cli_value(r->cli, "record");
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
-	own_fd int fd = -1;
 	struct err e;
 	int ret;
 
@@ -204,12 +234,12 @@ static void write_record(struct run *r)
 	record_print(&r->record, &out);
 	if (r->folder >= 0 && record_write_file(r->folder, "record.json", &out, &e) < 0)
 		cli_complain("%s", e.text);
-	if (!also)
+	if (r->copy < 0)
 		return;
-	fd = open(also, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-	ret = fd < 0 ? -errno : file_write_all(fd, buf_text(&out), out.len);
+	ret = ftruncate(r->copy, 0) < 0 ? -errno : file_write_all(r->copy, buf_text(&out), out.len);
 	if (ret < 0)
-		cli_complain("cannot write the record to '%s': %s", also, strerror(-ret));
+		cli_complain("cannot write the record to '%s': %s", cli_value(r->cli, "record"),
+			strerror(-ret));
 }
 
 /* Memory that the cage writes to as well; NULL where there is none. */
@@ -252,9 +282,11 @@ static void say_times(const struct run *r, uint64_t began)
 
 static int prepare(struct run *r, struct err *e)
 {
+	struct err probing;
 	int ret;
 
 	r->request.meanwhile = prepare_record;
+	r->request.approve = approve_source;
 	r->request.of = r;
 	r->request.project = r->place.project;
 	r->request.command_line = r->cli->command_line;
@@ -262,14 +294,21 @@ static int prepare(struct run *r, struct err *e)
 	r->request.home = r->place.home;
 	host_assume(&r->host);
 	ret = make_plan(r, e);
+	/* Why not is for the probe to say. */
+	if (ret < 0 && e->kind == ERR_REFUSED && !r->plan && host_probe(&r->host, &probing) == 0) {
+		*e = (struct err){ 0 };
+		ret = make_plan(r, e);
+	}
 	if (ret == 0)
 		ret = choose_filter(r, e);
-	return ret == 0 ? record_make_run(r->record.run, e) : ret;
+	if (ret == 0)
+		ret = record_make_run(r->record.run, e);
+	return ret == 0 ? open_copy(r, e) : ret;
 }
 
 static int run(struct run *r)
 {
-	struct err e = { 0 };
+	struct err e = { 0 }, late;
 	uint64_t began = clock_ns();
 	int status;
 
@@ -282,7 +321,7 @@ static int run(struct run *r)
 	if (run_cage(r, &e) < 0) {
 		r->record.error = e;
 		status = status_of(&e);
-		if (r->plan)
+		if (r->plan && (r->folder >= 0 || prepare_record(r, &late) == 0))
 			write_record(r);
 		if (status == CLI_FAILED)
 			return say_refusal(r, &e);
@@ -294,6 +333,9 @@ static int run(struct run *r)
 	r->record.error = e;
 	if (e.kind != ERR_NONE)
 		cli_complain("%s", e.text);
+	/* What the command printed did not all arrive: that is no success. */
+	if (e.kind != ERR_NONE && status == 0)
+		status = CLI_FAILED;
 	write_record(r);
 	say_times(r, began);
 	keep_say_ended(&r->request, &r->record, status);
@@ -302,7 +344,7 @@ static int run(struct run *r)
 
 int cmd_run(struct cli *cli)
 {
-	struct run r = { .cli = cli, .folder = -1, .request.status_fd = -1 };
+	struct run r = { .cli = cli, .folder = -1, .copy = -1, .request.status_fd = -1 };
 	struct err e = { .kind = ERR_SPEC, .text = "the spec has errors" };
 	int status;
 
@@ -322,6 +364,8 @@ int cmd_run(struct cli *cli)
 	status = status == CLI_OK ? run(&r) : CLI_FAILED;
 	if (r.folder >= 0)
 		close(r.folder);
+	if (r.copy >= 0)
+		close(r.copy);
 	filter_made_done(&r.made);
 	free(r.plan);
 	spec_done(&r.spec);

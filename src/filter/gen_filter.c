@@ -179,7 +179,7 @@ static uint32_t read_error(struct reader *r)
 	const char *word = need_word(r, "the error");
 	int num = filter_find_errno(word);
 
-	if (num == 0)
+	if (num == 0 && !str_eq(word, "0"))
 		fail(r, "'%s' is not the name of an error", word);
 	return SECCOMP_RET_ERRNO | (uint32_t)num;
 }

@@ -229,8 +229,11 @@ int host_probe(struct host *ret, struct err *e)
 
 void host_assume(struct host *ret)
 {
+	static const enum host_ability programs[] = { HOST_BWRAP, HOST_CRUN, HOST_RUNC, HOST_PODMAN,
+		HOST_QEMU, HOST_KVM };
 	struct host h;
 	long abi = syscall(SYS_landlock_create_ruleset, NULL, 0, 1);
+	int num = abi < 0 ? errno : 0;
 
 	memset(&h, 0, sizeof(h));
 	h.is_root = geteuid() == 0;
@@ -241,7 +244,10 @@ void host_assume(struct host *ret)
 	host_probe_groups(&h);
 	host_probe_cgroups(&h, false);
 	if (abi < 0)
-		host_set(&h, HOST_LANDLOCK, HOST_CAUSE_KERNEL, errno);
+		host_set(&h, HOST_LANDLOCK, HOST_CAUSE_KERNEL, num);
+	/* Other engines are looked for when this one cannot do it. */
+	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+		host_set(&h, programs[i], HOST_CAUSE_NOT_INSTALLED, ENOENT);
 	if (!h.is_root)
 		host_set(&h, HOST_IDMAP, HOST_CAUSE_NOT_ROOT, 0);
 	if (h.groups && !h.is_root)

@@ -2,8 +2,8 @@
  * init - the first process of a cage, once the wall stands.
  *
  * Runs as:     the cage's user, under everything the command is under.
- * Enters with: an empty environment, a constant command line, and two descriptors: 3 speaks to
- *              the keeper, 4 holds the command's pid.
+ * Enters with: an empty environment, a constant command line, and three descriptors: 3 speaks to
+ *              the keeper, 4 holds the command's pid, 5 is the gate the command waits at.
  * Leaves:      nothing. When the command ends, or the keeper does, all of the cage ends.
  * Must not:    know anything. It is a program of its own, without a library, so that no byte of
  *              the operator's memory, arguments or environment is in it.
@@ -11,6 +11,7 @@
  * It reaps what is left to it, passes signals on to the command, tells the keeper the command's
  * wait status, and ends; as it is the first process, the kernel then ends all others.
  */
+#include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -22,6 +23,7 @@
 
 #define KEEPER 3
 #define PID    4
+#define GATE   5
 
 static long call(long number, long a, long b, long c, long d, long e, long f)
 {
@@ -75,19 +77,32 @@ static void tell_exit(int status)
 /* Reaps everything that is dead; true when the command is among them. */
 static int reap(int command, int *status)
 {
-	int is_over = 0;
+	int is_over = 0, errors = 0;
 
 	for (;;) {
 		int one = 0;
 		long pid = call(__NR_wait4, -1, (long)&one, WNOHANG, 0, 0, 0);
 
-		if (pid <= 0)
+		if (pid == 0 || pid == -ECHILD)
 			return is_over;
+		/* Nothing else is known to happen; it must not go on for ever. */
+		if (pid < 0 && ++errors > 100)
+			end(125);
 		if (pid == command) {
 			*status = one;
 			is_over = 1;
 		}
 	}
+}
+
+/* What a terminal sends goes to all of the command's group, as from a terminal. */
+static void send(int command, int number)
+{
+	int is_terminals = number == SIGINT || number == SIGQUIT || number == SIGHUP;
+
+	/* Before it leads a group, to itself. */
+	if (!is_terminals || call(__NR_kill, -command, number, 0, 0, 0, 0) < 0)
+		call(__NR_kill, command, number, 0, 0, 0, 0);
 }
 
 static void pass_signal(int command)
@@ -97,7 +112,7 @@ static void pass_signal(int command)
 	if (n == 0)
 		end(137);
 	if (n == sizeof(message) && message.kind == WIRE_SIGNAL && message.n > 0 && message.n < 65)
-		call(__NR_kill, command, message.n, 0, 0, 0, 0);
+		send(command, message.n);
 }
 
 /* The command is over: so is everything it left behind, before anyone is told. */
@@ -136,16 +151,21 @@ __attribute__((noreturn)) void init_main(void);
 void init_main(void)
 {
 	unsigned long child_ends = 1UL << (SIGCHLD - 1), command = 0;
-	long children;
+	long children, blocked;
 
 	call(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
 	call(__NR_read, PID, (long)&command, sizeof(command), 0, 0, 0);
 	call(__NR_close, PID, 0, 0, 0, 0, 0);
-	call(__NR_rt_sigprocmask, SIG_BLOCK, (long)&child_ends, 0, sizeof(child_ends), 0, 0);
+	blocked = call(
+		__NR_rt_sigprocmask, SIG_BLOCK, (long)&child_ends, 0, sizeof(child_ends), 0, 0);
 	children =
 		call(__NR_signalfd4, -1, (long)&child_ends, sizeof(child_ends), SFD_CLOEXEC, 0, 0);
-	if (children < 0 || command == 0)
+	if (blocked < 0 || children < 0 || command == 0)
 		end(125);
+	/* From here on the command may run: this process stands, and cannot be looked into. */
+	if (call(__NR_write, GATE, (long)"", 1, 0, 0, 0) != 1)
+		end(125);
+	call(__NR_close, GATE, 0, 0, 0, 0, 0);
 	watch((int)children, (int)command);
 	end(125);
 }

@@ -35,15 +35,14 @@ struct keeper {
 	struct record *record;
 	struct cage_start start;
 	struct keep_words words;
-	struct keep_trees trees;
+	struct keep_sources sources;
 	struct keep_stdio stdio;
 	struct keep_look *look;
 	int channel, pidfd, signals, timer;
 	pid_t pid;
 	uint64_t began_ns, started_ns;
 	int wait_status;
-	bool is_started, has_ended, is_timed_out, is_gone;
-	sigset_t old_signals;
+	bool is_ready, is_started, has_ended, is_timed_out, is_gone;
 };
 
 /* --- starting --- */
@@ -56,7 +55,8 @@ static int open_signals(struct keeper *k, struct err *e)
 	sigemptyset(&set);
 	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
 		sigaddset(&set, passed[i]);
-	sigprocmask(SIG_BLOCK, &set, &k->old_signals);
+	/* Blocked to the end of the process: a signal at the end must not cost the record. */
+	sigprocmask(SIG_BLOCK, &set, NULL);
 	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (k->signals < 0)
 		return err_set(e, ERR_SYS, errno, "cannot receive signals: %s", strerror(errno));
@@ -114,6 +114,7 @@ static int spawn(struct keeper *k, struct err *e)
 			e, ERR_SYS, -r, "cannot make a channel to the cage: %s", strerror(-r));
 	k->channel = ends[0];
 	k->start.channel = ends[1];
+	k->start.keepers_end = ends[0];
 	for (int i = 0; i < 3; i++)
 		k->start.stdio[i] = k->stdio.streams[i].inside;
 	r = cage_spawn(&k->start, &k->pid, &k->pidfd, e);
@@ -150,14 +151,14 @@ static int prepare(struct keeper *k, struct err *e)
 	if (r == 0)
 		r = keep_words_make(&k->words, &k->start, e);
 	if (r == 0)
-		r = keep_trees_make(&k->trees, &k->start, e);
+		r = keep_sources_make(&k->sources, &k->start, q, e);
 	if (r == 0)
 		r = keep_stdio_open(&k->stdio, &k->start.ids, e);
 	if (r == 0)
 		r = open_signals(k, e);
 	if (r == 0)
 		r = open_timer(k, e);
-	k->start.trees = k->trees.fds;
+	k->start.sources = k->sources.items;
 	k->start.arguments = k->words.arguments;
 	k->start.environment = k->words.environment;
 	k->start.own_variables = k->words.own_variables;
@@ -167,9 +168,9 @@ static int prepare(struct keeper *k, struct err *e)
 /* The cage takes a while to be made: what is needed later is done now. */
 static int work_meanwhile(struct keeper *k, struct err *e)
 {
-	int r = keep_look_prepare(&k->look, &k->start, e);
+	int r = keep_look_prepare(&k->look, &k->start, &k->sources, e);
 
-	keep_trees_done(&k->trees);
+	keep_sources_close(&k->sources);
 	return r == 0 ? k->q->meanwhile(k->q->of, e) : r;
 }
 
@@ -190,7 +191,8 @@ static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
 {
 	int r = keep_look(k->look, k->pid, is_landlocked, k->record, e);
 
-	set_timer(k, 0);
+	/* From here on what runs is the user's: startup commands are part of the time. */
+	set_timer(k, time_limit(k->start.plan));
 	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
 		r = err_set(e, ERR_SYS, EPIPE, "the cage ended before the command was started");
 	return r;
@@ -198,17 +200,40 @@ static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
 
 static void note_started(struct keeper *k)
 {
-	uint64_t limit = time_limit(k->start.plan);
-
 	k->is_started = true;
 	k->record->is_preflight_passed = true; /* or the cage would not have gone on */
 	k->started_ns = clock_ns();
-	if (limit)
-		set_timer(k, limit);
 	keep_say_started(k->q, k->record, k->pid);
 }
 
-/* One message of the cage; an error ends the run. */
+/* What the cage says went wrong; it always is something. */
+static int take_failure(const struct wire_message *m, struct err *e)
+{
+	bool is_known = m->err.kind == ERR_SYS || m->err.kind == ERR_REFUSED ||
+			m->err.kind == ERR_NOT_FOUND || m->err.kind == ERR_NOT_EXEC;
+
+	if (!is_known || !m->err.text[0] || m->err.num < 0)
+		return err_set(e, ERR_SYS, EPROTO, "the cage failed and did not say why");
+	*e = m->err;
+	return -EPROTO;
+}
+
+/*
+ * The cage is gone, or seems to be, and what it said last may not have been heard: it is the
+ * better reason.
+ */
+static void hear_last(struct keeper *k, struct err *e)
+{
+	struct pollfd channel = { .fd = k->channel, .events = POLLIN };
+	struct wire_message m = { 0 };
+
+	while (k->channel >= 0 && poll(&channel, 1, 0) == 1 &&
+		wire_receive(k->channel, &m, NULL) == 0)
+		if (m.kind == WIRE_FAILED)
+			take_failure(&m, e);
+}
+
+/* One message of the cage, which comes in its turn or is none; an error ends the run. */
 static int hear(struct keeper *k, struct err *e)
 {
 	struct wire_message m = { 0 };
@@ -220,28 +245,22 @@ static int hear(struct keeper *k, struct err *e)
 	}
 	if (r < 0)
 		return err_set(e, ERR_SYS, -r, "cannot hear the cage: %s", strerror(-r));
-	switch ((enum wire_kind)m.kind) {
-	case WIRE_READY:
-		return k->is_started ? 0 : look_and_go(k, m.n != 0, e);
-	case WIRE_SKIPPED:
+	if (m.kind == WIRE_SKIPPED && !k->is_ready) {
 		note_skipped(k, &m);
-		return 0;
-	case WIRE_STARTED:
+	} else if (m.kind == WIRE_READY && !k->is_ready) {
+		k->is_ready = true;
+		return look_and_go(k, m.n != 0, e);
+	} else if (m.kind == WIRE_STARTED && k->is_ready && !k->is_started) {
 		note_started(k);
-		return 0;
-	case WIRE_FAILED:
-		*e = m.err;
-		return m.err.num ? -m.err.num : -EINVAL;
-	case WIRE_EXITED:
+	} else if (m.kind == WIRE_EXITED && k->is_ready) {
 		k->has_ended = true;
 		k->wait_status = m.n;
-		return 0;
-	case WIRE_MAPPED:
-	case WIRE_GO:
-	case WIRE_SIGNAL:
-	default:
+	} else if (m.kind == WIRE_FAILED) {
+		return take_failure(&m, e);
+	} else {
 		return err_set(e, ERR_SYS, EBADMSG, "the cage said what no cage says (%u)", m.kind);
 	}
+	return 0;
 }
 
 /* Before the command runs, a signal is for the keeper; afterwards for the command. */
@@ -271,7 +290,7 @@ static int end_in_time(struct keeper *k, struct err *e)
 		kill_cage(k);
 		return 0;
 	}
-	if (!k->is_started)
+	if (!k->is_ready)
 		return err_set(e, ERR_REFUSED, ETIMEDOUT,
 			"the cage was not ready within %d s; something it opens does not answer",
 			READY_MS / 1000);
@@ -361,9 +380,8 @@ static void release(struct keeper *k)
 	}
 	keep_look_free(k->look);
 	keep_stdio_done(&k->stdio);
-	keep_trees_done(&k->trees);
+	keep_sources_done(&k->sources);
 	keep_words_done(&k->words);
-	sigprocmask(SIG_SETMASK, &k->old_signals, NULL);
 }
 
 int keep_run(const struct keep_request *q, struct record *record, struct err *e)
@@ -377,7 +395,6 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 		.pid = -1 };
 	int r;
 
-	sigprocmask(SIG_SETMASK, NULL, &k.old_signals);
 	for (int i = 0; i < 3; i++)
 		k.stdio.streams[i].inside = k.stdio.streams[i].near = -1;
 	k.began_ns = clock_ns();
@@ -389,19 +406,25 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 		r = work_meanwhile(&k, e);
 	if (r == 0)
 		r = watch(&k, e);
-	if (r == 0 && !k.is_started)
+	if (r == 0 && !k.is_started && !k.is_timed_out)
 		r = err_set(e, ERR_SYS, ECHILD, "the cage ended before the command was started");
 	kill_cage(&k);
+	if (r < 0 && e->kind == ERR_SYS)
+		hear_last(&k, e);
+	if (r < 0 && e->kind == ERR_SYS && k.is_started) {
+		record->outcome = RECORD_BROKEN;
+		err_prefix(e, "the command was stopped");
+	}
 	if (reap(&k, r == 0 ? e : NULL) == 0)
 		keep_stdio_drain(&k.stdio);
-	if (r == 0)
-		keep_stdio_judge(&k.stdio, e);
 	if (k.is_started) {
 		record->start_ns = k.started_ns - k.began_ns;
 		record->run_ns = clock_ns() - k.started_ns;
 	}
 	if (r == 0)
 		judge_end(&k);
+	if (r == 0)
+		keep_stdio_judge(&k.stdio, e);
 	if (r == 0 && record->outcome == RECORD_BROKEN)
 		err_set(e, ERR_SYS, ECHILD,
 			"the cage was ended from outside while the command ran");

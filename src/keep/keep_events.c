@@ -1,14 +1,18 @@
 /*
  * keep_events - says what happens as lines of JSON, for programs that run bawn.
  *
- * Runs as: the keeper. A reader that is gone or slow changes nothing for the run but its end.
+ * Runs as:  the keeper.
+ * Must not: wait for a reader for long: the run's own end matters more than who hears of it.
  */
+#include <poll.h>
+
 #include "base/file.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "keep/keep_inside.h"
 
-#define MAX_LINE 8192
+#define MAX_LINE    4096
+#define PATIENCE_MS 1000
 
 static void begin(struct json *j, struct buf *line, const char *event)
 {
@@ -19,9 +23,12 @@ static void begin(struct json *j, struct buf *line, const char *event)
 
 static void end(const struct keep_request *q, struct json *j, struct buf *line)
 {
+	struct pollfd reader = { .fd = q->status_fd, .events = POLLOUT };
+
 	json_close_map(j);
 	buf_putc(line, '\n');
-	if (q->status_fd >= 0 && !line->failed)
+	/* A line is shorter than what a pipe takes in one piece once it takes anything. */
+	if (q->status_fd >= 0 && !line->failed && poll(&reader, 1, PATIENCE_MS) == 1)
 		(void)file_write_all(q->status_fd, line->data, line->len);
 }
 

@@ -1,26 +1,19 @@
 /*
- * keep_ids - whose files and whose processes a cage's are on the host.
+ * keep_ids - who a cage's processes are on the host.
  *
- * Runs as: the keeper; what is done here needs root, and happens for root only.
- * Leaves:  detached trees in which files of the owner of a tree's top are those of the cage's
- *          user, and what the cage writes is that owner's: the operator's files keep their owner.
+ * Runs as: the keeper.
  *
  * A user's cage is the user. Root's cage is an id that belongs to nobody: the number of the
  * keeper's process on top of a reserved base, so that two runs at one time never share it and
- * nothing has to be remembered.
+ * nothing has to be remembered. Where pids begin anew, in another pid namespace, so do the ids.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/num.h"
-#include "base/own.h"
 #include "base/str.h"
 #include "cage/cage_break.h"
 #include "keep/keep_inside.h"
@@ -59,96 +52,30 @@ static uint32_t pick_id(const char *path, uint32_t chance)
 
 int keep_choose_ids(const struct plan *p, struct cage_ids *ret, struct err *e)
 {
+	uint32_t chance = (uint32_t)getpid();
 	bool is_reserved = false;
+	struct stat pids;
 
 	for (uint32_t i = 0; i < p->op_count; i++)
 		if (plan_ops(p)[i].kind == PLAN_IDS)
 			is_reserved = str_eq(plan_str(p, plan_ops(p)[i].a), "reserved");
 	*ret = (struct cage_ids){ .uid = geteuid(), .gid = getegid() };
+	if (!is_reserved && ret->gid == 0)
+		return err_set(e, ERR_REFUSED, EPERM,
+			"your group is root's, and a cage must not have it; start bawn with another "
+			"group, as with: sg GROUP -c 'bawn …'");
 	if (!is_reserved)
 		return 0;
 	ret->is_given = true;
 	if (cage_is_broken("ids"))
 		return 0;
-	ret->uid = pick_id("/proc/self/uid_map", (uint32_t)getpid());
-	ret->gid = pick_id("/proc/self/gid_map", (uint32_t)getpid());
+	if (stat("/proc/self/ns/pid", &pids) == 0)
+		chance += (uint32_t)pids.st_ino * 2654435761U;
+	ret->uid = pick_id("/proc/self/uid_map", chance);
+	ret->gid = pick_id("/proc/self/gid_map", chance);
 	if (!ret->uid || !ret->gid)
 		return err_set(e, ERR_REFUSED, EPERM,
 			"root's cages run as an id of their own, and this container has none to "
 			"give; run bawn as an ordinary user");
 	return 0;
-}
-
-/* --- trees --- */
-
-struct idmap {
-	uid_t uid;
-	gid_t gid;
-	int fd;
-};
-
-static int make_tree(
-	const struct cage_start *start, const struct plan_op *op, struct idmap *map, struct err *e)
-{
-	const char *from = plan_str(start->plan, op->a);
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP };
-	own_fd int source = cage_open_source(start, from, e);
-	own_fd int tree = -1;
-	struct stat st;
-
-	if (source < 0)
-		return source;
-	if (fstat(source, &st) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot look at '%s': %s", from, strerror(errno));
-	if (map->fd < 0 || map->uid != st.st_uid || map->gid != st.st_gid) {
-		if (map->fd >= 0)
-			close(map->fd);
-		*map = (struct idmap){ st.st_uid, st.st_gid, -1 };
-		map->fd = cage_make_idmap(&start->ids, st.st_uid, st.st_gid, e);
-	}
-	if (map->fd < 0)
-		return map->fd;
-	attr.userns_fd = (unsigned)map->fd;
-	tree = open_tree(
-		source, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-	if (tree < 0 ||
-		mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
-		return err_set(e, ERR_REFUSED, errno,
-			"cannot show '%s' with its owner mapped to the cage's user: %s; its file "
-			"system may not support that; as an ordinary user it is not needed",
-			from, strerror(errno));
-	return take_fd(&tree);
-}
-
-int keep_trees_make(struct keep_trees *ret, const struct cage_start *start, struct err *e)
-{
-	const struct plan *p = start->plan;
-	struct idmap map = { .fd = -1 };
-	int r = 0;
-
-	*ret = (struct keep_trees){ 0 };
-	if (!start->ids.is_given)
-		return 0;
-	ret->fds = malloc(p->op_count * sizeof(int));
-	if (!ret->fds)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the plan's trees");
-	for (; r == 0 && ret->count < p->op_count; ret->count++) {
-		const struct plan_op *op = &plan_ops(p)[ret->count];
-		bool is_mapped = op->flags & PLAN_IDMAPPED;
-
-		ret->fds[ret->count] = is_mapped ? make_tree(start, op, &map, e) : -1;
-		r = is_mapped && ret->fds[ret->count] < 0 ? ret->fds[ret->count] : 0;
-	}
-	if (map.fd >= 0)
-		close(map.fd);
-	return r;
-}
-
-void keep_trees_done(struct keep_trees *trees)
-{
-	for (uint32_t i = 0; i < trees->count; i++)
-		if (trees->fds[i] >= 0)
-			close(trees->fds[i]);
-	free(trees->fds);
-	*trees = (struct keep_trees){ 0 };
 }

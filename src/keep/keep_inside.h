@@ -17,31 +17,38 @@ struct keep_words {
 int keep_words_make(struct keep_words *ret, const struct cage_start *start, struct err *e);
 void keep_words_done(struct keep_words *words);
 
-/* --- keep_ids.c: root's cages --- */
+/* --- keep_ids.c --- */
 
 /* The id a cage of ours has outside, and whether we must give it. */
 int keep_choose_ids(const struct plan *p, struct cage_ids *ret, struct err *e);
 
-/* Detached id-mapped trees, one per operation that wants one, else -1. The caller frees *ret. */
-struct keep_trees {
-	int *fds;
+/* --- keep_sources.c --- */
+
+struct keep_sources {
+	struct arena arena;
+	struct cage_source *items; /* one per operation */
+	int *fds;                  /* the same, open with O_PATH, or -1 */
 	uint32_t count;
 };
 
-int keep_trees_make(struct keep_trees *ret, const struct cage_start *start, struct err *e);
-void keep_trees_done(struct keep_trees *trees);
+int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
+	const struct keep_request *q, struct err *e);
+void keep_sources_done(struct keep_sources *s);
+
+/* Closes what is open; the names stay. */
+void keep_sources_close(struct keep_sources *s);
 
 /* --- keep_stdio.c --- */
 
 /*
- * Terminals, and files that are written to, stay outside: the cage gets a pipe and the keeper
- * passes the bytes on.
+ * Terminals and files stay outside: the cage gets a pipe and the keeper passes the bytes on.
  */
 struct keep_stdio {
 	struct {
 		int inside;  /* what the cage gets; our copy is closed once it has it */
 		int near;    /* our end of the pipe, or -1: nothing to pass on */
 		int outside; /* the operator's */
+		bool is_file;
 		int failure; /* errno of writing to the operator's, or 0 */
 		char bytes[65536];
 		size_t at, len; /* read and not yet written */
@@ -73,7 +80,8 @@ void keep_say_started(const struct keep_request *q, const struct record *record,
 struct keep_look;
 
 /* Finds out what is to be seen; while the cage is being made there is time for that. */
-int keep_look_prepare(struct keep_look **ret, const struct cage_start *start, struct err *e);
+int keep_look_prepare(struct keep_look **ret, const struct cage_start *start,
+	const struct keep_sources *sources, struct err *e);
 void keep_look_free(struct keep_look *l);
 
 /* Compares the cage of process `pid` with the plan, guarantee by guarantee. */

@@ -25,6 +25,7 @@ struct keep_look {
 	struct arena arena;
 	struct record *record;
 	struct keep_view cage, host;
+	pid_t pid;
 	struct keep_mounts mounts;
 	struct keep_mount_faults faults;
 };
@@ -73,13 +74,29 @@ static void see_namespace(struct keep_look *l, enum plan_guarantee g, enum keep_
 	see(l, g, RECORD_OUTSIDE, fault, good);
 }
 
+/* Some kernels put the stubs of their tunnels into every network; without rights they are none. */
+static bool has_only_loopback(const char *interfaces)
+{
+	static const char known[] = " lo tunl0 sit0 gre0 gretap0 erspan0 ip_vti0 ip6_vti0 ip6tnl0 "
+				    "ip6gre0 ";
+
+	for (const char *at = interfaces; *at; at = strchr(at, ' ') + 1) {
+		char word[32];
+
+		snprintf(word, sizeof(word), " %.*s ", (int)strcspn(at, " "), at);
+		if (!strstr(known, word))
+			return false;
+	}
+	return str_starts(interfaces, "lo ") || strstr(interfaces, " lo ");
+}
+
 static void see_network(struct keep_look *l)
 {
 	char fault[128] = "";
 
 	if (!is_own(l, KEEP_NS_NET))
 		snprintf(fault, sizeof(fault), "the network namespace is the host's");
-	else if (!str_eq(l->cage.interfaces, "lo "))
+	else if (!has_only_loopback(l->cage.interfaces))
 		snprintf(fault, sizeof(fault), "its interfaces are %.64s", l->cage.interfaces);
 	see(l, PLAN_NET_NONE, RECORD_OUTSIDE, fault, "a network of its own with loopback only");
 }
@@ -197,6 +214,8 @@ static void see_terminal(struct keep_look *l)
 
 	if (l->cage.terminal[0])
 		snprintf(fault, sizeof(fault), "it holds %s", l->cage.terminal);
+	else if (l->cage.session != (int64_t)l->pid || l->cage.terminal_number)
+		snprintf(fault, sizeof(fault), "it is in the operator's session");
 	else if (l->cage.descriptor_count != 4)
 		snprintf(fault, sizeof(fault), "it holds %u descriptors, not 4",
 			l->cage.descriptor_count);
@@ -226,7 +245,7 @@ static void see_rlimit(
 	char fault[64] = "", good[64];
 
 	snprintf(good, sizeof(good), "%" PRIu64, seen);
-	if (seen != op->n)
+	if (seen > op->n)
 		snprintf(fault, sizeof(fault), "the limit is %" PRIu64, seen);
 	see(l, g, RECORD_OUTSIDE, fault, good);
 }
@@ -295,7 +314,8 @@ static void see_all(struct keep_look *l, bool is_landlocked)
 	see_limits(l);
 }
 
-int keep_look_prepare(struct keep_look **ret, const struct cage_start *start, struct err *e)
+int keep_look_prepare(struct keep_look **ret, const struct cage_start *start,
+	const struct keep_sources *sources, struct err *e)
 {
 	struct keep_look *l = calloc(1, sizeof(*l));
 	int r;
@@ -306,7 +326,7 @@ int keep_look_prepare(struct keep_look **ret, const struct cage_start *start, st
 	arena_init(&l->arena, MAX_LOOK);
 	r = keep_view_read_own(&l->host, &l->arena, e);
 	if (r == 0)
-		r = keep_mounts_expect(&l->mounts, start, &l->host, &l->arena, e);
+		r = keep_mounts_expect(&l->mounts, start, sources, &l->host, &l->arena, e);
 	*ret = l;
 	return r;
 }
@@ -326,6 +346,7 @@ int keep_look(
 	if (r < 0)
 		return r;
 	l->record = record;
+	l->pid = pid;
 	keep_mounts_compare(&l->mounts, &l->cage, &l->host, &l->faults);
 	see_all(l, is_landlocked);
 	return cage_is_broken("look") ? 0 : judge(l, e);

@@ -65,7 +65,7 @@ static int locate(struct keep_expected *x, int source, const struct keep_view *h
 
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", source);
 	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0 || statx(source, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 ||
+	if (n < 0 || statx(source, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MNT_ID, &st) < 0 ||
 		!(st.stx_mask & STATX_MNT_ID))
 		return err_set(e, ERR_SYS, errno, "cannot find the mount of '%s': %s", x->place,
 			strerror(errno));
@@ -73,6 +73,7 @@ static int locate(struct keep_expected *x, int source, const struct keep_view *h
 	mount = find_by_id(host, (int)st.stx_mnt_id);
 	if (!mount || !str_path_within(path, mount->place))
 		return err_set(e, ERR_SYS, ENOENT, "cannot find the mount of '%s'", path);
+	x->is_folder = S_ISDIR(st.stx_mode);
 	x->device = mount->device;
 	x->type = mount->type;
 	x->root = root_of(mount, path, arena);
@@ -84,6 +85,7 @@ static int locate(struct keep_expected *x, int source, const struct keep_view *h
 struct expecting {
 	struct keep_mounts *m;
 	const struct cage_start *start;
+	const struct keep_sources *sources;
 	const struct keep_view *host;
 	struct arena *arena;
 	struct keep_expected project; /* the whole of it, out of sight */
@@ -91,22 +93,18 @@ struct expecting {
 
 typedef int expect(struct expecting *x, const struct plan_op *op, struct err *e);
 
-static const char *op_a(const struct expecting *x, const struct plan_op *op)
-{
-	return plan_str(x->start->plan, op->a);
-}
-
 static const char *op_b(const struct expecting *x, const struct plan_op *op)
 {
 	return plan_str(x->start->plan, op->b);
 }
 
-static int expect_source(
-	const struct expecting *x, struct keep_expected *mount, const char *from, struct err *e)
+/* Where the source of an operation is on the host, by the descriptor that was approved. */
+static int expect_source(const struct expecting *x, struct keep_expected *mount,
+	const struct plan_op *op, struct err *e)
 {
-	own_fd int source = cage_open_source(x->start, from, e);
+	int fd = x->sources->fds[op - plan_ops(x->start->plan)];
 
-	return source < 0 ? source : locate(mount, source, x->host, x->arena, e);
+	return locate(mount, fd, x->host, x->arena, e);
 }
 
 static int expect_tmpfs(struct expecting *x, const struct plan_op *op, struct err *e)
@@ -128,20 +126,47 @@ static int expect_image(struct expecting *x, const struct plan_op *op, struct er
 	return 0;
 }
 
+/* A view shows one file system: what is mounted below its source would be missing in silence. */
+static int refuse_nested(const struct expecting *x, const char *source, struct err *e)
+{
+	for (size_t i = 0; i < x->host->mount_count; i++) {
+		const char *place = x->host->mounts[i].place;
+
+		if (!str_eq(place, source) && str_path_within(place, source))
+			return err_set(e, ERR_REFUSED, EXDEV,
+				"cannot show '%s' in one piece: '%s' is mounted below it; declare "
+				"folders that have nothing mounted below them",
+				source, place);
+	}
+	return 0;
+}
+
 static int expect_bind(struct expecting *x, const struct plan_op *op, struct err *e)
 {
 	struct keep_expected *mount = add(x->m, op->kind, op_b(x, op), NULL, NULL);
+	int r;
 
 	mount->flags = op->flags;
-	return expect_source(x, mount, op_a(x, op), e);
+	r = expect_source(x, mount, op, e);
+	if (r < 0 || !(op->flags & PLAN_VIEW) || !mount->is_folder)
+		return r;
+	r = refuse_nested(x, mount->source, e);
+	mount->flags &= ~(unsigned)PLAN_IDMAPPED;
+	mount->type = "overlay";
+	mount->root = "/";
+	mount->device = mount->source = NULL;
+	return r;
 }
 
 static int expect_device(struct expecting *x, const struct plan_op *op, struct err *e)
 {
 	struct keep_expected *mount = add(x->m, op->kind, op_b(x, op), NULL, NULL);
+	own_fd int fd = file_open(op_b(x, op), O_PATH | O_NOFOLLOW);
 
 	mount->flags = PLAN_NO_EXEC;
-	return expect_source(x, mount, op_b(x, op), e);
+	if (fd < 0)
+		return err_set(e, ERR_SYS, -fd, "cannot open '%s': %s", op_b(x, op), strerror(-fd));
+	return locate(mount, fd, x->host, x->arena, e);
 }
 
 static int expect_devpts(struct expecting *x, const struct plan_op *op, struct err *e)
@@ -193,11 +218,27 @@ static int expect_proc(struct expecting *x, const struct plan_op *op, struct err
 	return op->flags & PLAN_SUBSET ? 0 : expect_covers(x, op, e);
 }
 
+/* Captured or as a view, the project is an overlay, and has no place on the host. */
+static int expect_whole_project(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	struct keep_expected *whole = &x->project;
+	int r = expect_source(x, whole, op, e);
+
+	if (r < 0 || !(op->flags & (PLAN_CAPTURED | PLAN_VIEW)))
+		return r;
+	r = refuse_nested(x, whole->source, e);
+	whole->flags &= ~(unsigned)PLAN_IDMAPPED;
+	whole->type = "overlay";
+	whole->root = "/";
+	whole->device = whole->source = NULL;
+	return r;
+}
+
 static int expect_project(struct expecting *x, const struct plan_op *op, struct err *e)
 {
 	struct keep_expected *whole = &x->project, *mount;
 	char place[4096];
-	int r = 0;
+	int r;
 
 	*whole = (struct keep_expected){ .kind = op->kind, .flags = op->flags };
 	if (!cage_fill_in(x->start, op_b(x, op), place, sizeof(place)))
@@ -205,12 +246,7 @@ static int expect_project(struct expecting *x, const struct plan_op *op, struct 
 	whole->place = arena_copy(x->arena, place, strlen(place));
 	if (!whole->place)
 		return no_memory(e);
-	if (op->flags & PLAN_CAPTURED) {
-		whole->type = "overlay";
-		whole->root = "/";
-	} else {
-		r = expect_source(x, whole, op_a(x, op), e);
-	}
+	r = expect_whole_project(x, op, e);
 	mount = add(x->m, op->kind, whole->place, "tmpfs", "/view");
 	if (op->flags & PLAN_PARTS) {
 		mount->is_pool = true;
@@ -240,7 +276,8 @@ static int expect_part(struct expecting *x, const struct plan_op *op, struct err
 #define MOST_COVERS 512 /* names in /proc that are not processes; a kernel has about 60 */
 
 int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
-	const struct keep_view *host, struct arena *arena, struct err *e)
+	const struct keep_sources *sources, const struct keep_view *host, struct arena *arena,
+	struct err *e)
 {
 	static expect *const expects[PLAN_OP_KIND_COUNT] = {
 		[PLAN_TMPFS] = expect_tmpfs,
@@ -252,7 +289,9 @@ int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
 		[PLAN_PROJECT] = expect_project,
 		[PLAN_PART] = expect_part,
 	};
-	struct expecting x = { .m = ret, .start = start, .host = host, .arena = arena };
+	struct expecting x = {
+		.m = ret, .start = start, .sources = sources, .host = host, .arena = arena
+	};
 	const struct plan *p = start->plan;
 	int r = 0;
 
@@ -315,8 +354,7 @@ static const char *missing_option(const struct keep_mount *mount, unsigned flags
 	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
 		if (flags & options[i].flag && !keep_has_option(mount->options, options[i].word))
 			return options[i].word;
-	if (flags & PLAN_IDMAPPED && !(flags & PLAN_CAPTURED) &&
-		!keep_has_option(mount->options, "idmapped"))
+	if (flags & PLAN_IDMAPPED && !keep_has_option(mount->options, "idmapped"))
 		return "idmapped";
 	return NULL;
 }
@@ -395,6 +433,6 @@ void keep_mounts_compare(struct keep_mounts *m, const struct keep_view *cage,
 		}
 	}
 	for (size_t i = 0; i < m->count; i++)
-		if (!m->expected[i].is_seen && !m->expected[i].is_optional)
+		if (!m->expected[i].is_seen)
 			say_absent(&m->expected[i], ret);
 }

@@ -16,7 +16,7 @@ struct keep_expected {
 	unsigned flags;     /* PLAN_READ_ONLY … */
 	unsigned kind;      /* of the operation */
 	bool is_pool;       /* a folder of the cage's pool */
-	bool is_optional;
+	bool is_folder;     /* the source is one */
 	bool is_seen;
 };
 
@@ -27,7 +27,8 @@ struct keep_mounts {
 };
 
 int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
-	const struct keep_view *host, struct arena *arena, struct err *e);
+	const struct keep_sources *sources, const struct keep_view *host, struct arena *arena,
+	struct err *e);
 
 /* What a comparison found wrong, by the guarantee that it breaks; "" where nothing is. */
 struct keep_mount_faults {

@@ -1,21 +1,24 @@
 /*
- * keep_stdio - standard input, output and error, without a terminal in the cage.
+ * keep_stdio - standard input, output and error, without a terminal or a file in the cage.
  *
  * Runs as:  the keeper.
  * Must not: let a descriptor in that is more than a stream of bytes: a terminal can be typed into,
- *           a file that is written to can be emptied or read, a folder can be walked out of, a
+ *           a file can be emptied, read, or given another mode, a folder can be walked out of, a
  *           device can be anything.
  *
- * Pipes and sockets, and files for reading, pass as they are. Terminals and other files stay
- * outside, and the keeper passes the bytes on. The rest is refused. A pipe of root's is root's: the
- * cage's user could not open it again as /dev/stdout, so root's pipes stay outside too.
+ * Pipes and sockets pass as they are. Terminals and whatever has a name stay outside, and the
+ * keeper passes the bytes on. Folders and devices are refused. What the keeper took from a file and
+ * the command did not read is given back at the end.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "cage/cage_break.h"
@@ -46,30 +49,50 @@ static int open_pipe(struct keep_stdio *s, int i, const struct cage_ids *ids, st
 	return 0;
 }
 
-static bool is_passed_on(int i, const struct cage_ids *ids, const struct stat *st)
+static bool has_name(int fd, const struct stat *st)
 {
-	bool is_for_reading = i == 0 && (fcntl(i, F_GETFL) & O_ACCMODE) == O_RDONLY;
+	struct statfs fs;
 
-	if (cage_is_broken("tty"))
-		return false;
-	return isatty(i) || (S_ISREG(st->st_mode) && !is_for_reading) ||
-	       (S_ISFIFO(st->st_mode) && ids->is_given);
+	return S_ISREG(st->st_mode) ||
+	       (S_ISFIFO(st->st_mode) && (fstatfs(fd, &fs) < 0 || fs.f_type != PIPEFS_MAGIC));
+}
+
+/* Why a descriptor cannot be a stream of the cage's, or NULL. */
+static const char *refusal(int fd, const struct stat *st)
+{
+	if (fcntl(fd, F_GETFL) & O_PATH)
+		return "a path and not open";
+	if (S_ISDIR(st->st_mode))
+		return "a folder";
+	if (S_ISBLK(st->st_mode) ||
+		(S_ISCHR(st->st_mode) && !isatty(fd) && !is_harmless_device(st)))
+		return "a device";
+	return NULL;
 }
 
 static int open_stream(struct keep_stdio *s, int i, const struct cage_ids *ids, struct err *e)
 {
+	const char *what;
 	struct stat st;
 
 	if (fstat(i, &st) < 0)
 		return err_set(e, ERR_SYS, errno, "standard %s is not open", names[i]);
-	if (is_passed_on(i, ids, &st))
-		return open_pipe(s, i, ids, e);
-	if (S_ISDIR(st.st_mode) || S_ISBLK(st.st_mode) || fcntl(i, F_GETFL) & O_PATH ||
-		(S_ISCHR(st.st_mode) && !isatty(i) && !is_harmless_device(&st)))
+	what = refusal(i, &st);
+	if (what)
 		return err_set(e, ERR_REFUSED, EPERM,
 			"standard %s is %s, which would be a way out of the cage; pass a file or a "
 			"pipe",
-			names[i], S_ISDIR(st.st_mode) ? "a folder" : "a device");
+			names[i], what);
+	if (cage_is_broken("tty"))
+		return 0;
+	if (isatty(i) || has_name(i, &st)) {
+		s->streams[i].is_file = S_ISREG(st.st_mode);
+		return open_pipe(s, i, ids, e);
+	}
+	/* The cage's user could not open root's pipe again, as /dev/stdout. */
+	if (S_ISFIFO(st.st_mode) && ids->is_given && fchown(i, ids->uid, ids->gid) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot pass standard %s: %s", names[i],
+			strerror(errno));
 	return 0;
 }
 
@@ -97,14 +120,33 @@ static void close_near(struct keep_stdio *s, int i)
 void keep_stdio_close_inside(struct keep_stdio *s)
 {
 	for (int i = 0; i < 3; i++) {
+		/* How much of an input file was read will be asked there. */
+		if (i == 0 && s->streams[i].is_file)
+			continue;
 		if (s->streams[i].inside > 2)
 			close(s->streams[i].inside);
 		s->streams[i].inside = -1;
 	}
 }
 
+/* The offset of an input file, back to what the command has read of it. */
+static void give_back(struct keep_stdio *s)
+{
+	off_t unread = (off_t)(s->streams[0].len - s->streams[0].at);
+	int in_pipe = 0;
+
+	if (!s->streams[0].is_file || s->streams[0].inside < 0)
+		return;
+	if (ioctl(s->streams[0].inside, FIONREAD, &in_pipe) == 0)
+		unread += in_pipe;
+	lseek(s->streams[0].outside, -unread, SEEK_CUR);
+	close(s->streams[0].inside);
+	s->streams[0].inside = -1;
+}
+
 void keep_stdio_done(struct keep_stdio *s)
 {
+	give_back(s);
 	keep_stdio_close_inside(s);
 	for (int i = 0; i < 3; i++)
 		close_near(s, i);

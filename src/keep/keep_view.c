@@ -118,31 +118,30 @@ int keep_view_parse_status(struct keep_view *v, const char *text)
 
 /* --- mounts --- */
 
-/* id parent device root place options [more…] - type source super */
+/* id parent device root place options [more…] - type source super; a source may be empty. */
 static bool parse_mount(struct keep_mount *m, char *line)
 {
-	char *save = NULL, *words[6], *rest = strstr(line, " - ");
+	char *rest = strstr(line, " - "), *words[6], *last[3];
 
 	if (!rest)
 		return false;
 	*rest = '\0';
-	for (int i = 0; i < 6; i++) {
-		words[i] = strtok_r(i ? NULL : line, " ", &save);
-		if (!words[i])
-			return false;
-	}
-	if (!parse_int(words[0], &m->id))
+	rest += strlen(" - ");
+	for (int i = 0; i < 6; i++)
+		words[i] = strsep(&line, " ");
+	for (int i = 0; i < 3; i++)
+		last[i] = strsep(&rest, " ");
+	if (!words[5] || !last[2] || !parse_int(words[0], &m->id))
 		return false;
-	m->device = words[2];
 	str_unescape_octal(words[3]);
 	str_unescape_octal(words[4]);
+	m->device = words[2];
 	m->root = words[3];
 	m->place = words[4];
 	m->options = words[5];
-	m->type = strtok_r(rest + 3, " ", &save);
-	strtok_r(NULL, " ", &save);
-	m->super = strtok_r(NULL, " ", &save);
-	return m->type && m->super;
+	m->type = last[0];
+	m->super = last[2];
+	return true;
 }
 
 int keep_view_parse_mounts(struct keep_view *v, char *text, struct arena *arena)
@@ -273,6 +272,24 @@ static int read_status(struct keep_view *v, int proc, struct arena *arena)
 	return r < 0 ? r : keep_view_parse_status(v, text);
 }
 
+/* pid (name) state ppid pgrp session tty_nr …; a name may have anything in it. */
+static int read_session(struct keep_view *v, int proc, struct arena *arena)
+{
+	char *text = NULL;
+	int r = read_into(proc, "stat", arena, &text);
+	const char *rest = r < 0 ? NULL : strrchr(text, ')');
+	uint64_t n[4];
+
+	if (r < 0)
+		return r;
+	/* A blank, the state, a blank, and then numbers. */
+	if (!rest || strlen(rest) < 4 || !num_scan(rest + 3, 10, n, 4))
+		return -EBADMSG;
+	v->session = (int64_t)n[2];
+	v->terminal_number = (int64_t)n[3];
+	return 0;
+}
+
 static int read_mounts(struct keep_view *v, int proc, struct arena *arena)
 {
 	char *text = NULL;
@@ -331,6 +348,8 @@ static int read_view(
 		r = read_mounts(v, proc, arena);
 	if (r == 0 && is_whole)
 		r = read_maps(v, proc, arena);
+	if (r == 0 && is_whole)
+		r = read_session(v, proc, arena);
 	if (r == 0 && is_whole)
 		r = read_rest(v, proc, arena);
 	if (r < 0)

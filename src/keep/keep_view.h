@@ -51,6 +51,7 @@ struct keep_view {
 	char interfaces[64];               /* names, a blank after each */
 	char terminal[64];                 /* the first descriptor that is one, or "" */
 	unsigned descriptor_count;
+	int64_t session, terminal_number; /* 0: no controlling terminal */
 };
 
 /* Reads all of it. What is in *ret lives in `arena`. */

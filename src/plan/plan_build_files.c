@@ -180,9 +180,21 @@ static uint16_t project_flags(const struct plan_builder *b)
 		flags |= PLAN_CAPTURED;
 	if (mode == SPEC_MODE_CAPTURED && !host_can(b->host, HOST_OVERLAY))
 		flags |= PLAN_COPIED;
+	if (mode == SPEC_MODE_READ_ONLY && host_can(b->host, HOST_OVERLAY))
+		flags |= PLAN_VIEW;
 	if (b->host->is_root)
 		flags |= PLAN_IDMAPPED;
 	return flags;
+}
+
+/* A part of the host that the operator declared for reading. */
+static uint16_t read_only_flags(const struct plan_builder *b)
+{
+	uint16_t flags = READ_ONLY_TREE;
+
+	if (b->host->is_root)
+		flags |= PLAN_IDMAPPED;
+	return host_can(b->host, HOST_OVERLAY) ? flags | PLAN_VIEW : flags;
 }
 
 const char *plan_pattern_base(struct spec *s, const char *pattern)
@@ -241,7 +253,7 @@ static void add_part(struct plan_builder *b, const char *base, uint16_t flags, c
 	if (str_starts(base, "$PROJECT/"))
 		plan_add(b, PLAN_PART, "", base + strlen("$PROJECT/"), PLAN_OP(.flags = flags));
 	else
-		plan_add(b, PLAN_BIND, base, base, PLAN_OP(.flags = READ_ONLY_TREE));
+		plan_add(b, PLAN_BIND, base, base, PLAN_OP(.flags = read_only_flags(b)));
 }
 
 /* Things that run on the host later, whoever writes them. */
@@ -334,10 +346,10 @@ static void add_binds(struct plan_builder *b)
 		b->ops.failed = true;
 	for (size_t i = 0; sorted && i < n; i++) {
 		const struct spec_bind *bind = &sorted[i]->bind;
-		uint16_t flags = bind->is_writable ? PLAN_NO_DEV : READ_ONLY_TREE;
+		uint16_t flags = read_only_flags(b);
 
-		if (b->host->is_root)
-			flags |= PLAN_IDMAPPED;
+		if (bind->is_writable)
+			flags &= (uint16_t) ~(PLAN_READ_ONLY | PLAN_VIEW);
 		plan_add(b, PLAN_BIND, bind->from, bind->to, PLAN_OP(.flags = flags));
 	}
 }

@@ -58,6 +58,8 @@ enum plan_op_flags {
 	PLAN_LIST = 256,   /* a rule: names can be listed, nothing more */
 	PLAN_OWN = 1024,   /* a variable of bawn's own; the preflight sees no others */
 	PLAN_PARTS = 512,  /* a project: nothing of it is seen but its parts */
+	PLAN_VIEW = 2048,  /* a folder is shown through a layer: no socket in it can be used, and
+			      where it is on the host is not seen */
 };
 
 /* What an operand must be for the plan to be one. */

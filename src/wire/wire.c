@@ -42,11 +42,13 @@ int wire_receive(int fd, struct wire_message *ret, pid_t *ret_pid)
 	struct cmsghdr *c;
 	ssize_t n;
 
+	/* A side that ends with something unread resets the connection, which is told once, before
+	 * what it said last. */
 	do
 		n = recvmsg(fd, &h, MSG_CMSG_CLOEXEC);
-	while (n < 0 && errno == EINTR);
+	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0)
-		return errno == ECONNRESET ? -EPIPE : -errno;
+		return -errno;
 	if (n == 0)
 		return -EPIPE;
 	if (n != (ssize_t)sizeof(*ret) || h.msg_flags & MSG_TRUNC)

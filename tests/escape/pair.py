@@ -100,7 +100,6 @@ class Row:
     before: tuple = ()  # a command that starts bawn, outside
     prepare: typing.Callable = contextlib.nullcontext
     check: typing.Optional[typing.Callable] = None  # what the host sees; a sentence if the attack worked
-    todo: str = ""  # why it may fail today
     who: str = "both"
     may_refuse: bool = False  # bawn may refuse to make such a cage at all
     variables: dict = dataclasses.field(default_factory=dict)

@@ -340,7 +340,7 @@ ROWS = [
     Row("T201", "the first process at startup commands", (), broken("init"), custom=at_startup),
     Row("T201", "the first process at the preflight of an image", (), broken("init"), custom=image_shell, who="user"),
     Row("T201", "the first process at the preflight of an image of root's", (), broken("init"), custom=image_shell,
-        who="root", todo="root's cage has no map for the ids in an image"),
+        who="root"),
     Row("T113", "odd names", (), opened("the neighbour itself"), custom=odd_names),
     Row("T117", "mounts that come later", (), Outside(), custom=propagation, who="root"),
     Row("T120", "a project that changes meanwhile", (), Nowhere("observed only"), custom=live),

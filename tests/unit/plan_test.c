@@ -141,7 +141,8 @@ static void test_pieces(void)
 	/* A directory is mounted before what is mounted in it. */
 	CHECK(find(p, PLAN_BIND, "/srv/a", "/z") < find(p, PLAN_BIND, "/srv/b", "/z/b"));
 	CHECK(find(p, PLAN_BIND, NULL, "/z")->flags == PLAN_NO_DEV);
-	CHECK(find(p, PLAN_BIND, NULL, "/z/b")->flags == (PLAN_NO_DEV | PLAN_READ_ONLY));
+	CHECK(find(p, PLAN_BIND, NULL, "/z/b")->flags ==
+		(PLAN_NO_DEV | PLAN_READ_ONLY | PLAN_VIEW));
 	CHECK(find(p, PLAN_ENV, "CI", "1") && find(p, PLAN_ENV, "LANG", "de"));
 	CHECK(find(p, PLAN_ENV, "LANG", "C.UTF-8")->flags == PLAN_OWN &&
 		!find(p, PLAN_ENV, "EDITOR", NULL));

@@ -1,0 +1,188 @@
+/*
+ * keep_sources - opens what the operator declared, once, and lets nothing else take its place.
+ *
+ * Runs as: the keeper, before the clone.
+ * Leaves:  for every operation with a source its real path and what is there; for root also a
+ *          detached tree in which files of the owner of its top are those of the cage's user, and
+ *          what the cage writes is that owner's: the operator's files keep their owner.
+ *
+ * A name may lead elsewhere from one moment to the next. So it is followed here and nowhere else;
+ * what it led to is approved; and the cage opens that, by a path without links, or gets the tree.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "keep/keep_inside.h"
+
+struct idmap {
+	uid_t uid;
+	gid_t gid;
+	int fd;
+};
+
+/* The source's name in the plan, or NULL: what an image is called begins with its kind. */
+static const char *source_of(const struct plan *p, const struct plan_op *op)
+{
+	const char *a = plan_str(p, op->a);
+
+	if (op->kind == PLAN_IMAGE && str_starts(a, "dir:"))
+		return a + strlen("dir:");
+	return op->kind == PLAN_BIND || op->kind == PLAN_PROJECT ? a : NULL;
+}
+
+static int open_named(const struct cage_start *start, const char *from, struct err *e)
+{
+	char path[4096];
+	own_fd int project = -1;
+	int fd;
+
+	if (!cage_fill_in(start, from, path, sizeof(path)))
+		return err_set(e, ERR_REFUSED, ENAMETOOLONG, "cannot open '%s': %s", from,
+			start->home ? "its path is too long" : "there is no home");
+	if (str_path_within(from, "$PROJECT")) {
+		/* Resolved when the spec was read; from there on no link leads out. */
+		project = file_open_real(start->project, O_PATH | O_DIRECTORY);
+		fd = project < 0 || str_eq(from, "$PROJECT")
+			     ? take_fd(&project)
+			     : file_open_inside(project, from + strlen("$PROJECT/"), O_PATH);
+	} else {
+		fd = file_open(path, O_PATH);
+	}
+	if (fd == -EXDEV)
+		return err_set(e, ERR_REFUSED, EXDEV,
+			"cannot show '%s' in the cage: it leads out of the project", path);
+	/* What only a kernel without openat2 says is for the host to explain. */
+	if (fd < 0)
+		return err_set(e, fd == -ENOSYS ? ERR_SYS : ERR_REFUSED, -fd,
+			"cannot show '%s' in the cage: %s", path, strerror(-fd));
+	return fd;
+}
+
+/* What a descriptor is called; its links are all followed by now. */
+static int find_path(struct keep_sources *s, uint32_t i, const char *from, struct err *e)
+{
+	char link[64], path[4096];
+	struct stat st;
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", s->fds[i]);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0 || fstat(s->fds[i], &st) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot look at '%s': %s", from, strerror(errno));
+	s->items[i].path = arena_copy(&s->arena, path, (size_t)n);
+	s->items[i].device = st.st_dev;
+	s->items[i].inode = st.st_ino;
+	return s->items[i].path ? 0
+				: err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", from);
+}
+
+static int find_idmap(const struct cage_start *start, int source, struct idmap *map, struct err *e)
+{
+	struct stat st;
+
+	if (fstat(source, &st) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot look at a source: %s", strerror(errno));
+	if (map->fd >= 0 && map->uid == st.st_uid && map->gid == st.st_gid)
+		return 0;
+	if (map->fd >= 0)
+		close(map->fd);
+	*map = (struct idmap){ st.st_uid, st.st_gid, -1 };
+	map->fd = cage_make_idmap(&start->ids, st.st_uid, st.st_gid, e);
+	return map->fd < 0 ? map->fd : 0;
+}
+
+static int make_tree(const struct cage_start *start, int source, const char *path,
+	struct idmap *map, struct err *e)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP };
+	own_fd int tree = -1;
+	int r = find_idmap(start, source, map, e);
+
+	if (r < 0)
+		return r;
+	attr.userns_fd = (unsigned)map->fd;
+	tree = open_tree(
+		source, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	if (tree < 0)
+		return err_set(e, ERR_SYS, errno, "cannot clone the mount of '%s': %s", path,
+			strerror(errno));
+	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) == 0)
+		return take_fd(&tree);
+	/* EINVAL is what a file system says that cannot; the rest is the host's to explain. */
+	return err_set(e, errno == EINVAL ? ERR_REFUSED : ERR_SYS, errno,
+		"cannot show '%s' with its owner mapped to the cage's user: %s; its file system may "
+		"not support that; as an ordinary user it is not needed",
+		path, strerror(errno));
+}
+
+static int make_source(struct keep_sources *s, uint32_t i, const struct cage_start *start,
+	const struct keep_request *q, struct idmap *map, struct err *e)
+{
+	const struct plan_op *op = &plan_ops(start->plan)[i];
+	const char *from = source_of(start->plan, op);
+	int r;
+
+	s->fds[i] = s->items[i].tree = -1;
+	if (!from)
+		return 0;
+	s->fds[i] = open_named(start, from, e);
+	r = s->fds[i] < 0 ? s->fds[i] : find_path(s, i, from, e);
+	if (r == 0)
+		r = q->approve(q->of, from, s->items[i].path, e);
+	if (r == 0 && op->flags & PLAN_IDMAPPED && start->ids.is_given) {
+		s->items[i].tree = make_tree(start, s->fds[i], s->items[i].path, map, e);
+		r = s->items[i].tree < 0 ? s->items[i].tree : 0;
+	}
+	return r;
+}
+
+int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
+	const struct keep_request *q, struct err *e)
+{
+	uint32_t n = start->plan->op_count;
+	struct idmap map = { .fd = -1 };
+	int r = 0;
+
+	*ret = (struct keep_sources){ 0 };
+	arena_init(&ret->arena, PLAN_MAX_SIZE * 2);
+	ret->items = arena_array(&ret->arena, n, sizeof(*ret->items));
+	ret->fds = arena_array(&ret->arena, n, sizeof(*ret->fds));
+	if (!ret->items || !ret->fds)
+		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the plan's sources");
+	for (; r == 0 && ret->count < n; ret->count++)
+		r = make_source(ret, ret->count, start, q, &map, e);
+	if (map.fd >= 0)
+		close(map.fd);
+	return r;
+}
+
+static void close_one(int *fd)
+{
+	if (*fd >= 0)
+		close(*fd);
+	*fd = -1;
+}
+
+void keep_sources_close(struct keep_sources *s)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		close_one(&s->fds[i]);
+		close_one(&s->items[i].tree);
+	}
+}
+
+void keep_sources_done(struct keep_sources *s)
+{
+	keep_sources_close(s);
+	arena_done(&s->arena);
+	s->count = 0;
+}

@@ -1,0 +1,277 @@
+/* Records: what is printed of a run made by hand, and where it is kept. */
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <sys/stat.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "check.h"
+#include "fake_host.h"
+#include "is_json.h"
+#include "make_spec.h"
+#include "plan/plan.h"
+#include "record/record.h"
+
+static struct plan *plan;
+
+/* A record of a run of `plan` in which everything held. */
+static struct record make_record(void)
+{
+	struct record r = { .run = "20260102-030405-0a0b0c0d",
+		.plan = plan,
+		.outcome = RECORD_EXITED,
+		.status = 3,
+		.began = { 1000000000, 5000 },
+		.ended = { 1000000001, 999999999 },
+		.start_ns = 1999,
+		.run_ns = 2000000 };
+
+	memset(r.plan_digest, 'a', SHA256_HEX_SIZE - 1);
+	memset(r.filter_digest, 'f', SHA256_HEX_SIZE - 1);
+	for (int g = 0; g < PLAN_GUARANTEE_COUNT; g++)
+		r.observations[g] = (struct record_observation){ RECORD_OUTSIDE, true, "seen" };
+	return r;
+}
+
+/* What is printed, which is always one line of JSON. Borrowed until the next call. */
+static const char *print(const struct record *r)
+{
+	static struct buf out;
+
+	buf_done(&out);
+	buf_init(&out, (size_t)1 << 20);
+	record_print(r, &out);
+	CHECK(!out.failed && is_json(buf_text(&out)));
+	CHECK(out.len && strchr(buf_text(&out), '\n') == buf_text(&out) + out.len - 1);
+	return buf_text(&out);
+}
+
+static bool has(const char *text, const char *part)
+{
+	bool is_there = strstr(text, part) != NULL;
+
+	if (!is_there)
+		printf("'%s' is not in:\n%s", part, text);
+	return is_there;
+}
+
+static void test_head(void)
+{
+	struct record r = make_record();
+	const char *text = print(&r);
+
+	CHECK(str_starts(text, "{\"version\":1,\"run\":\"20260102-030405-0a0b0c0d\",\"bawn\":\""));
+	CHECK(has(text, "\"name\":\"one\",\"engine\":\"native\",\"level\":\"hardened\""));
+	CHECK(has(text, "\"plan_sha256\":\"aaaaaaaa"));
+	CHECK(has(text, "\"filter_sha256\":\"ffffffff"));
+	CHECK(has(text, plan->spec_digest));
+	/* Microseconds, cut and not rounded into the next second. */
+	CHECK(has(text, "\"began\":\"2001-09-09T01:46:40.000005Z\""));
+	CHECK(has(text, "\"ended\":\"2001-09-09T01:46:41.999999Z\""));
+	CHECK(has(text, "\"start_us\":1,\"run_us\":2000,"));
+	CHECK(has(text, "\"skipped\":[]}"));
+}
+
+static void test_outcomes(void)
+{
+	static const struct {
+		enum record_outcome outcome;
+		const char *part, *never;
+	} rows[] = {
+		{ RECORD_REFUSED, "\"outcome\":\"refused\",\"began\"", "\"status\"" },
+		{ RECORD_EXITED, "\"outcome\":\"exited\",\"status\":3,\"began\"", "\"signal\"" },
+		{ RECORD_SIGNALED, "\"outcome\":\"signaled\",\"signal\":3,\"began\"",
+			"\"status\"" },
+		{ RECORD_TIMED_OUT, "\"outcome\":\"timed_out\",\"began\"", "\"status\"" },
+		{ RECORD_BROKEN, "\"outcome\":\"broken\",\"began\"", "\"status\"" },
+	};
+	struct record r = make_record();
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		r.outcome = rows[i].outcome;
+		CHECK(has(print(&r), rows[i].part));
+		CHECK(!strstr(print(&r), rows[i].never));
+	}
+	err_set(&r.error, ERR_SYS, EIO, "a \"sentence\"\nwith\x01 things");
+	CHECK(has(print(&r), "\"error\":\"a \\\"sentence\\\"\\nwith\\u0001 things\""));
+}
+
+static void test_guarantees(void)
+{
+	struct record r = make_record();
+	const char *text = print(&r);
+
+	CHECK(has(text, "\"fs.root\":{\"need\":\"must\",\"declared\":\"yes\",\"holds\":true,"
+			"\"vantage\":\"outside\",\"seen\":\"seen\"}"));
+	CHECK(has(text, "\"groups\":{\"need\":\"may\""));
+	/* What was not asked for is not in it. */
+	CHECK(!strstr(text, "\"net.allowlist\"") && !strstr(text, "\"fs.protect\""));
+	r.observations[PLAN_FS_ROOT].holds = false;
+	CHECK(has(
+		print(&r), "\"fs.root\":{\"need\":\"must\",\"declared\":\"yes\",\"holds\":false"));
+	/* Nobody looked, so it does not hold, whatever was written there. */
+	r.observations[PLAN_FS_ROOT] = (struct record_observation){ RECORD_UNSEEN, true, "" };
+	CHECK(has(print(&r), "\"fs.root\":{\"need\":\"must\",\"declared\":\"yes\",\"holds\":false,"
+			     "\"vantage\":\"none\",\"seen\":\"\"}"));
+	r.observations[PLAN_IPC].vantage = RECORD_KEEPER;
+	r.observations[PLAN_UTS].vantage = RECORD_INSIDE;
+	CHECK(has(print(&r), "\"ipc\":{\"need\":\"must\",\"declared\":\"yes\",\"holds\":true,"
+			     "\"vantage\":\"keeper\""));
+	CHECK(has(print(&r), "\"uts\":{\"need\":\"must\",\"declared\":\"yes\",\"holds\":true,"
+			     "\"vantage\":\"inside\""));
+	/* A name of the cage's choosing is text and nothing else. */
+	memcpy(r.observations[PLAN_DEV].seen, "\",\"holds\":true,\x7f\xff", 18);
+	CHECK(has(print(&r), "\"seen\":\"\\\",\\\"holds\\\":true,"));
+}
+
+static void test_notes(void)
+{
+	struct record r = make_record();
+
+	r.note_count = 1;
+	for (uint32_t i = 0; i < plan->op_count; i++)
+		if (plan_ops(plan)[i].kind == PLAN_DROP)
+			r.notes[0].op = i;
+	snprintf(r.notes[0].text, sizeof(r.notes[0].text), "it \"could\" not");
+	CHECK(has(print(&r), "\"skipped\":[{\"op\":\"drop\",\"a\":\"new-privileges\",\"b\":\"\","
+			     "\"why\":\"it \\\"could\\\" not\"}]}"));
+	r.note_count = RECORD_MAX_NOTES;
+	print(&r);
+}
+
+/* The same run is the same bytes. */
+static void test_same(void)
+{
+	struct record r = make_record();
+	own_free char *first = strdup(print(&r));
+
+	CHECK_STR(print(&r), first);
+}
+
+/* --- where it is kept --- */
+
+static char top[] = "/tmp/bawn-record-XXXXXX";
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *where)
+{
+	(void)st;
+	(void)kind;
+	(void)where;
+	return remove(path);
+}
+
+static const char *below(const char *name)
+{
+	static char path[4][256];
+	static unsigned turn;
+
+	turn = (turn + 1) % 4;
+	snprintf(path[turn], sizeof(path[0]), "%s/%s", top, name);
+	return path[turn];
+}
+
+static mode_t mode_of(const char *path)
+{
+	struct stat st = { 0 };
+
+	CHECK(lstat(path, &st) == 0);
+	return st.st_mode & 07777;
+}
+
+static void test_runs(void)
+{
+	char first[RECORD_RUN_SIZE], second[RECORD_RUN_SIZE];
+	struct err e;
+
+	CHECK(record_make_run(first, &e) == 0 && record_make_run(second, &e) == 0);
+	CHECK(strlen(first) == strlen("20260102-030405-0a0b0c0d"));
+	CHECK(first[8] == '-' && first[15] == '-');
+	CHECK(strspn(first, "0123456789abcdef-") == strlen(first));
+	CHECK(!str_eq(first, second));
+}
+
+static void test_folder(void)
+{
+	own(buf) struct buf text = { .max = 1024 };
+	own_fd int fd = -1, again = -1;
+	struct err e = { 0 };
+	struct stat st;
+
+	setenv("XDG_STATE_HOME", below("deep/er/state"), 1);
+	umask(0);
+	fd = record_make_folder("run-1", NULL, &e);
+	umask(022);
+	CHECK_STR(e.text, "");
+	CHECK(fd >= 0 && fcntl(fd, F_GETFD) & FD_CLOEXEC);
+	CHECK(mode_of(below("deep/er/state/bawn")) == 0700);
+	CHECK(mode_of(below("deep/er/state/bawn/runs")) == 0700);
+	CHECK(mode_of(below("deep/er/state/bawn/runs/run-1")) == 0700);
+	buf_puts(&text, "{}\n");
+	CHECK(record_write_file(fd, "record.json", &text, &e) == 0);
+	CHECK(stat(below("deep/er/state/bawn/runs/run-1/record.json"), &st) == 0);
+	CHECK(st.st_size == 3 && (st.st_mode & 07777) == 0600);
+	CHECK(access(below("deep/er/state/bawn/runs/run-1/record.json.new"), F_OK) < 0);
+	/* A run's name is used once. */
+	again = record_make_folder("run-1", NULL, &e);
+	CHECK(again < 0 && strstr(e.text, "cannot keep a record in"));
+}
+
+static void test_unusable_folders(void)
+{
+	struct err e = { 0 };
+
+	setenv("XDG_STATE_HOME", below("file"), 1);
+	CHECK(close(open(below("file"), O_CREAT | O_WRONLY, 0600)) == 0);
+	CHECK(record_make_folder("run", NULL, &e) == -ENOTDIR);
+	CHECK(mkdir(below("open"), 0755) == 0 && mkdir(below("open/bawn"), 0755) == 0);
+	CHECK(chmod(below("open/bawn"), 0777) == 0);
+	setenv("XDG_STATE_HOME", below("open"), 1);
+	CHECK(record_make_folder("run", NULL, &e) < 0 && e.kind == ERR_REFUSED);
+	CHECK(chmod(below("open/bawn"), 0700) == 0);
+	/* Where runs would be is a link that somebody made. */
+	CHECK(symlink(top, below("open/bawn/runs")) == 0);
+	CHECK(record_make_folder("run", NULL, &e) < 0);
+	CHECK(access(below("run"), F_OK) < 0);
+}
+
+/* Half a record is none: nothing is left where the whole was not written. */
+static void test_half_written(void)
+{
+	own(buf) struct buf text = { .max = 4 };
+	own_fd int folder = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct err e = { 0 };
+
+	buf_puts(&text, "longer than that");
+	CHECK(text.failed);
+	CHECK(record_write_file(folder, "half.json", &text, &e) == -ENOMEM);
+	CHECK(access(below("half.json"), F_OK) < 0);
+}
+
+int main(void)
+{
+	static struct spec spec;
+	struct host host;
+	struct err e = { 0 };
+
+	fake_host_init(&host);
+	CHECK(make_spec(&spec, "version: 1\nname: one\ncommand: [ls]\n"));
+	CHECK(plan_build(&spec, &host, &plan, NULL, &e) == 0);
+	CHECK_STR(e.text, "");
+	CHECK(mkdtemp(top) != NULL);
+	if (plan) {
+		test_head();
+		test_outcomes();
+		test_guarantees();
+		test_notes();
+		test_same();
+	}
+	test_runs();
+	test_folder();
+	test_unusable_folders();
+	test_half_written();
+	nftw(top, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+	free(plan);
+	spec_done(&spec);
+	return check_report();
+}
