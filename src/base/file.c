@@ -142,3 +142,20 @@ int file_write_all(int fd, const void *bytes, size_t n)
 	}
 	return 0;
 }
+
+const struct file_entry *file_next_entry(struct file_entries *e)
+{
+	const struct file_entry *entry;
+
+	if (e->at >= e->len) {
+		e->at = 0;
+		e->len = syscall(SYS_getdents64, e->fd, e->bytes, sizeof(e->bytes));
+		if (e->len < 0)
+			e->failure = errno;
+		if (e->len <= 0)
+			return NULL;
+	}
+	entry = (const void *)(e->bytes + e->at);
+	e->at += entry->size;
+	return entry;
+}

@@ -37,5 +37,24 @@ int file_read_path(const char *path, size_t max, char **ret, size_t *ret_size);
 /* Reads a small file, such as one of /proc, into `ret` and ends it with a NUL; size or -errno. */
 ssize_t file_read_small(const char *path, char *ret, size_t size);
 
+/* A folder's entries one by one, without memory of its own. */
+struct file_entry {
+	uint64_t inode;
+	int64_t next;
+	uint16_t size;
+	uint8_t type; /* DT_DIR … */
+	char name[];
+};
+
+struct file_entries {
+	int fd;       /* the folder, borrowed */
+	int failure;  /* errno that ended it, or 0 */
+	long at, len; /* in bytes */
+	_Alignas(8) char bytes[4096];
+};
+
+/* The next entry, valid until the one after it is asked for; NULL at the end. */
+const struct file_entry *file_next_entry(struct file_entries *e);
+
 /* Writes all n bytes. 0 or -errno. */
 int file_write_all(int fd, const void *bytes, size_t n);

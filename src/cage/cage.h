@@ -65,10 +65,27 @@ int cage_spawn(const struct cage_start *start, pid_t *ret_pid, int *ret_pidfd, s
 int cage_write_maps(pid_t pid, const struct cage_ids *ids, unsigned inside, struct err *e);
 
 /*
- * A user namespace that shows files of `uid` and `gid` as those of `ids`, for id-mapped mounts;
- * made by a child that ends at once. A descriptor or -errno.
+ * A user namespace that shows files of one owner as those of the cage's user, for id-mapped
+ * mounts. A process holds it until it is done with; where it is must not move meanwhile.
  */
-int cage_make_idmap(const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e);
+struct cage_idmap {
+	uid_t uid;
+	gid_t gid;
+	int fd; /* the namespace, or -1 */
+	int pipe[2];
+	pid_t holder;
+	_Alignas(16) char stack[4096];
+};
+
+static inline void cage_idmap_init(struct cage_idmap *map)
+{
+	map->fd = map->pipe[0] = map->pipe[1] = -1;
+	map->holder = 0;
+}
+
+int cage_idmap_make(
+	struct cage_idmap *map, const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e);
+void cage_idmap_done(struct cage_idmap *map);
 
 /* A string of the plan with its symbols filled in; false where it does not fit. */
 bool cage_fill_in(const struct cage_start *start, const char *text, char *ret, size_t size);

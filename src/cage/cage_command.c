@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -98,31 +99,41 @@ static char *as_word(const char *text)
 	return word;
 }
 
-static noreturn void be_preflight(const struct cage *c)
+/* Shares the memory of its parent, which waits until it has executed. */
+static int be_preflight(void *of)
 {
+	const struct cage *c = of;
 	char shell[] = "/bin/sh", dash_c[] = "-c", name[] = "preflight";
 	char *const words[] = { shell, dash_c, as_word(c->start->preflight), name, NULL };
 	int null = file_open("/dev/null", O_RDWR);
 
 	for (int fd = 0; fd < 3; fd++)
 		if (dup2(null, fd) < 0)
-			_exit(1);
+			return 1;
 	execve(shell, words, c->start->own_variables);
-	_exit(errno == ENOENT ? preflight_ourselves(c) : 1);
+	return errno == ENOENT ? preflight_ourselves(c) : 1;
 }
 
-pid_t cage_start_preflight(const struct cage *c)
+static pid_t start_preflight(const struct cage *c)
 {
-	pid_t pid = cage_fork(c, "the preflight");
+	_Alignas(16) char stack[16384];
+	const struct cage *of = c;
+	pid_t pid;
+	struct err e;
+	void *argument;
 
-	if (pid == 0)
-		be_preflight(c);
-	return pid;
+	memcpy(&argument, &of, sizeof(argument));
+	pid = clone(
+		be_preflight, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, argument);
+	if (pid >= 0)
+		return pid;
+	err_set(&e, ERR_SYS, errno, "cannot start the preflight: %s", strerror(errno));
+	cage_fail(c, &e);
 }
 
-void cage_judge_preflight(const struct cage *c, pid_t pid)
+static void run_preflight(const struct cage *c)
 {
-	int status = cage_wait_for(pid);
+	int status = cage_wait_for(start_preflight(c));
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 	const char *why = "its shell did not end well";
 	struct err e;
@@ -255,11 +266,13 @@ noreturn void cage_be_command(const struct cage *c, int gate)
 {
 	char word;
 
+	if (!c->has_image)
+		run_preflight(c);
 	/* The init says a word once it stands; the end without one is that of the cage. */
 	if (read(gate, &word, 1) != 1)
 		_exit(125);
 	if (c->has_image)
-		cage_judge_preflight(c, cage_start_preflight(c));
+		run_preflight(c);
 	if (c->start->times)
 		c->start->times->checked = clock_ns();
 	enter_workdir(c);

@@ -8,8 +8,9 @@
  * Must not:    let anything of the user's run before the keeper has looked, or while a process
  *              with the operator's memory could be read.
  *
- * The preflight is bawn's own script in the host's own shell, and runs while the keeper looks; an
- * image's shell is foreign, and waits for the init.
+ * The child starts at once, with the preflight, while the keeper looks: that is bawn's own script
+ * in the host's own shell. At the gate it waits for the init, which comes after the look; an
+ * image's shell is foreign, and waits there too.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -117,9 +118,8 @@ static noreturn void be_init(const struct cage *c, const struct init_parts *part
 }
 
 /*
- * From here on something of the user's may run beside this process and its child, which both have
- * the operator's memory until they execute: it must not be read. Not earlier, for the keeper too
- * would not see through it.
+ * This process and its child have the operator's memory until they execute, and beside them runs
+ * what is not ours: it must not be read.
  */
 static void hide_memory(const struct cage *c)
 {
@@ -136,6 +136,26 @@ static void hide_memory(const struct cage *c)
 	memset(c->start->command_line, 0, c->start->command_line_size);
 }
 
+/*
+ * Nothing stays open but what the command gets, the channel, and the gate, at which the command
+ * will wait: the keeper looks at that too.
+ */
+static void close_the_rest(struct cage *c, int gate[static 2])
+{
+	struct err e;
+	bool is_good = true;
+
+	if (c->channel != CAGE_CHANNEL)
+		c->channel = dup3(c->channel, CAGE_CHANNEL, O_CLOEXEC);
+	is_good = c->channel == CAGE_CHANNEL;
+	if (is_good && !cage_is_broken("descriptors"))
+		is_good = syscall(SYS_close_range, CAGE_CHANNEL + 1, ~0U, 0) == 0;
+	if (is_good && pipe2(gate, O_CLOEXEC) == 0)
+		return;
+	err_set(&e, ERR_SYS, errno, "cannot close descriptors: %s", strerror(errno));
+	cage_fail(c, &e);
+}
+
 /* Above what the init is given, so that none is in the way of another. */
 static int move_up(int fd)
 {
@@ -146,64 +166,46 @@ static int move_up(int fd)
 	return moved;
 }
 
-static noreturn void start_command(const struct cage *c)
+static noreturn void become_init(const struct cage *c, int gate, pid_t command)
 {
-	struct init_parts parts = { .counter = move_up(eventfd(0, EFD_CLOEXEC)) };
-	int gate[2] = { -1, -1 };
+	struct init_parts parts = { .gate = move_up(gate) };
 	struct err e;
-	pid_t pid;
 
+	parts.counter = move_up(eventfd(0, EFD_CLOEXEC));
 	parts.program = move_up(init_program());
-	if (parts.counter < 0 || parts.program < 0 || pipe2(gate, O_CLOEXEC) < 0) {
+	if (parts.gate < 0 || parts.counter < 0 || parts.program < 0) {
 		err_set(&e, ERR_SYS, errno, "cannot make the cage's init: %s", strerror(errno));
 		cage_fail(c, &e);
-	}
-	gate[0] = move_up(gate[0]);
-	parts.gate = move_up(gate[1]);
-	pid = cage_fork(c, "the command");
-	if (pid == 0) {
-		close(parts.gate);
-		cage_be_command(c, gate[0]);
 	}
 	/* The command has what it needs, and the init needs nothing. */
 	for (int fd = 0; fd < 3; fd++)
 		close(fd);
-	be_init(c, &parts, pid);
-}
-
-/* Nothing stays open but what the command gets, and the channel: the keeper looks at that too. */
-static void close_the_rest(struct cage *c)
-{
-	struct err e;
-
-	if (c->channel != CAGE_CHANNEL)
-		c->channel = dup3(c->channel, CAGE_CHANNEL, O_CLOEXEC);
-	if (cage_is_broken("descriptors"))
-		return;
-	if (c->channel < 0 || syscall(SYS_close_range, CAGE_CHANNEL + 1, ~0U, 0) < 0) {
-		err_set(&e, ERR_SYS, errno, "cannot close descriptors: %s", strerror(errno));
-		cage_fail(c, &e);
-	}
+	be_init(c, &parts, command);
 }
 
 noreturn void cage_run(struct cage *c)
 {
 	struct wire_message m = { 0 };
-	pid_t preflight = -1;
+	int gate[2];
+	pid_t command;
 
-	close_the_rest(c);
+	close_the_rest(c, gate);
 	/* Without an answer to come there is nothing to wait for. */
 	if (wire_send(c->channel, WIRE_READY, c->rules >= 0, NULL) < 0)
 		_exit(125);
-	if (!c->has_image)
-		preflight = cage_start_preflight(c);
+	command = cage_fork(c, "the command");
+	if (command == 0) {
+		close(gate[1]);
+		hide_memory(c);
+		cage_be_command(c, gate[0]);
+	}
 	/* The end of the channel is the end of the keeper. */
 	if (wire_receive(c->channel, &m, NULL) < 0 || m.kind != WIRE_GO)
 		_exit(125);
 	if (c->start->times)
 		c->start->times->told = clock_ns();
-	if (!c->has_image)
-		cage_judge_preflight(c, preflight);
+	/* Not earlier: the keeper too would not see through it. */
 	hide_memory(c);
-	start_command(c);
+	close(gate[0]);
+	become_init(c, gate[1], command);
 }

@@ -12,7 +12,7 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/magic.h>
-#include <linux/sched.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/call.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -111,23 +112,17 @@ int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e)
 /* --- as the keeper --- */
 
 /*
- * A process in a user namespace of its own that lives until the pipe ends, which it does with us.
- * Its pid or -errno.
+ * Lives in a user namespace of its own until the pipe ends, which it does with us. It shares our
+ * memory, so as to be quick, and only makes system calls.
  */
-static pid_t spawn_holder(const int pipe_ends[static 2])
+static int be_holder(void *of)
 {
-	struct clone_args args = { .flags = CLONE_NEWUSER, .exit_signal = SIGCHLD };
-	long pid = syscall(SYS_clone3, &args, sizeof(args));
+	const struct cage_idmap *map = of;
 	char unused;
 
-	if (pid < 0 && errno == ENOSYS)
-		pid = syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL);
-	if (pid == 0) {
-		close(pipe_ends[1]);
-		(void)!read(pipe_ends[0], &unused, 1);
-		_exit(0);
-	}
-	return (pid_t)(pid < 0 ? -errno : pid);
+	call(__NR_close, map->pipe[1], 0, 0, 0, 0, 0);
+	call(__NR_read, map->pipe[0], (long)&unused, 1, 0, 0, 0);
+	return 0;
 }
 
 /* Gives the holder its map and opens its namespace: a descriptor or -errno. */
@@ -149,21 +144,34 @@ static int map_holder(pid_t pid, const struct cage_ids *ids, uid_t uid, gid_t gi
 	return fd < 0 ? err_set(e, ERR_SYS, -fd, "cannot open an id map: %s", strerror(-fd)) : fd;
 }
 
-int cage_make_idmap(const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e)
+int cage_idmap_make(
+	struct cage_idmap *map, const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e)
 {
-	int ends[2], fd;
-	pid_t pid;
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	if (pipe2(map->pipe, O_CLOEXEC) < 0)
 		return err_set(e, ERR_SYS, errno, "cannot make an id map: %s", strerror(errno));
-	pid = spawn_holder(ends);
-	close(ends[0]);
-	fd = pid < 0 ? err_set(e, ERR_SYS, -pid, "cannot make an id map: %s", strerror(-pid))
-		     : map_holder(pid, ids, uid, gid, e);
-	close(ends[1]);
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+	map->holder = clone(be_holder, map->stack + sizeof(map->stack),
+		CLONE_VM | CLONE_NEWUSER | SIGCHLD, map);
+	if (map->holder < 0)
+		return err_set(e, ERR_SYS, errno, "cannot make an id map: %s", strerror(errno));
+	map->uid = uid;
+	map->gid = gid;
+	map->fd = map_holder(map->holder, ids, uid, gid, e);
+	return map->fd < 0 ? map->fd : 0;
+}
+
+void cage_idmap_done(struct cage_idmap *map)
+{
+	const int fds[] = { map->pipe[0], map->pipe[1], map->fd };
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	/* Others may still have the pipe open. */
+	if (map->holder > 0)
+		kill(map->holder, SIGKILL);
+	while (map->holder > 0 && waitpid(map->holder, NULL, 0) < 0 && errno == EINTR)
 		;
-	return fd;
+	cage_idmap_init(map);
 }
 
 /* --- names of the plan --- */

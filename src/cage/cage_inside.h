@@ -124,7 +124,7 @@ cage_step cage_make_ruleset, cage_add_rule, cage_confine;
 /* The wall stands: tells the keeper, waits for its word, starts the command, becomes the init. */
 noreturn void cage_run(struct cage *c);
 
-/* Becomes the command, once the pipe `gate` has ended. */
+/* Becomes the command, once the init has said a word at the gate. */
 noreturn void cage_be_command(const struct cage *c, int gate);
 
 /* Tells the keeper what went wrong, and ends the process. */
@@ -134,6 +134,3 @@ pid_t cage_fork(const struct cage *c, const char *what);
 
 /* The wait status of a child. */
 int cage_wait_for(pid_t pid);
-
-pid_t cage_start_preflight(const struct cage *c);
-void cage_judge_preflight(const struct cage *c, pid_t pid);

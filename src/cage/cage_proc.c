@@ -23,14 +23,6 @@
 
 #define COVER (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY)
 
-struct entry {
-	uint64_t inode;
-	int64_t next;
-	uint16_t size;
-	uint8_t type;
-	char name[];
-};
-
 static bool is_kept(const struct cage *c, const struct plan_op *proc, const char *name)
 {
 	const struct plan_op *end = plan_ops(c->start->plan) + c->start->plan->op_count;
@@ -66,7 +58,8 @@ static int blank_file(struct cage *c, struct err *e)
 		      : fd;
 }
 
-static int cover(int proc, const struct entry *entry, const int covers[static 2], struct err *e)
+static int cover(
+	int proc, const struct file_entry *entry, const int covers[static 2], struct err *e)
 {
 	own_fd int tree = open_tree(covers[entry->type == DT_DIR], "",
 		AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
@@ -86,23 +79,17 @@ static int cover_all(struct cage *c, const struct plan_op *op, int proc, struct 
 	own_fd int list = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	own_fd int file = blank_file(c, e), folder = cage_pool_folder(c, "empty", e);
 	own_fd int blank = make_cover(file, "blank", e), empty = make_cover(folder, "empty", e);
-	_Alignas(struct entry) char bytes[4096];
+	struct file_entries entries = { .fd = list };
+	const struct file_entry *entry;
 	int r = blank < 0 ? blank : empty < 0 ? empty : 0;
-	long n;
 
-	while (r == 0 && (n = syscall(SYS_getdents64, list, bytes, sizeof(bytes))) != 0) {
-		if (n < 0)
-			return err_set(e, ERR_SYS, errno, "cannot list the cage's /proc: %s",
-				strerror(errno));
-		for (long at = 0; r == 0 && at < n;) {
-			const struct entry *entry = (const void *)(bytes + at);
-
-			/* Links in /proc lead to the reader's own process. */
-			if (entry->type != DT_LNK && !is_kept(c, op, entry->name))
-				r = cover(proc, entry, (int[2]){ blank, empty }, e);
-			at += entry->size;
-		}
-	}
+	/* Links in /proc lead to the reader's own process. */
+	while (r == 0 && (entry = file_next_entry(&entries)))
+		if (entry->type != DT_LNK && !is_kept(c, op, entry->name))
+			r = cover(proc, entry, (int[2]){ blank, empty }, e);
+	if (r == 0 && entries.failure)
+		return err_set(e, ERR_SYS, entries.failure, "cannot list the cage's /proc: %s",
+			strerror(entries.failure));
 	return r;
 }
 

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,8 +188,9 @@ static int exit_status(const struct record *record)
 		return 128 + record->status;
 	case RECORD_TIMED_OUT:
 		return 124;
-	case RECORD_REFUSED:
 	case RECORD_BROKEN:
+		return 128 + SIGKILL; /* the kernel ended it with its first process */
+	case RECORD_REFUSED:
 		break;
 	}
 	return CLI_FAILED;
@@ -242,6 +244,14 @@ static void write_record(struct run *r)
 			strerror(-ret));
 }
 
+static void write_ended(void *of, const struct err *e)
+{
+	struct run *r = of;
+
+	r->record.error = *e;
+	write_record(r);
+}
+
 /* Memory that the cage writes to as well; NULL where there is none. */
 static struct cage_times *shared_times(void)
 {
@@ -287,6 +297,7 @@ static int prepare(struct run *r, struct err *e)
 
 	r->request.meanwhile = prepare_record;
 	r->request.approve = approve_source;
+	r->request.afterwards = write_ended;
 	r->request.of = r;
 	r->request.project = r->place.project;
 	r->request.command_line = r->cli->command_line;
@@ -330,13 +341,11 @@ static int run(struct run *r)
 		return status;
 	}
 	status = exit_status(&r->record);
-	r->record.error = e;
 	if (e.kind != ERR_NONE)
 		cli_complain("%s", e.text);
 	/* What the command printed did not all arrive: that is no success. */
 	if (e.kind != ERR_NONE && status == 0)
 		status = CLI_FAILED;
-	write_record(r);
 	say_times(r, began);
 	keep_say_ended(&r->request, &r->record, status);
 	return status;

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -118,6 +119,8 @@ static int spawn(struct keeper *k, struct err *e)
 	for (int i = 0; i < 3; i++)
 		k->start.stdio[i] = k->stdio.streams[i].inside;
 	r = cage_spawn(&k->start, &k->pid, &k->pidfd, e);
+	/* The cage goes first: what is done here meanwhile must not keep it from starting. */
+	sched_yield();
 	/* From here on the channel ends with the cage. */
 	close(ends[1]);
 	keep_stdio_close_inside(&k->stdio);
@@ -353,7 +356,7 @@ static int reap(struct keeper *k, struct err *e)
 	return 0;
 }
 
-static void judge_end(struct keeper *k)
+static void judge_end(struct keeper *k, struct err *e)
 {
 	struct record *r = k->record;
 
@@ -365,8 +368,11 @@ static void judge_end(struct keeper *k)
 	}
 	if (k->is_timed_out)
 		r->outcome = RECORD_TIMED_OUT;
-	if (!k->has_ended && !k->is_timed_out)
-		r->outcome = RECORD_BROKEN;
+	keep_stdio_judge(&k->stdio, e);
+	if (k->has_ended || k->is_timed_out)
+		return;
+	r->outcome = RECORD_BROKEN;
+	err_set(e, ERR_SYS, ECHILD, "the cage was ended from outside while the command ran");
 }
 
 static void release(struct keeper *k)
@@ -384,6 +390,46 @@ static void release(struct keeper *k)
 	keep_words_done(&k->words);
 }
 
+/* Why the run failed, in the best words there are. */
+static void explain(struct keeper *k, struct err *e)
+{
+	if (e->kind != ERR_SYS)
+		return;
+	hear_last(k, e);
+	if (e->kind == ERR_SYS && k->is_started) {
+		k->record->outcome = RECORD_BROKEN;
+		err_prefix(e, "the command was stopped");
+	}
+}
+
+/*
+ * When the init has told the end, no other process is left, and the record can be written while
+ * the kernel takes the cage down. Otherwise that has to be awaited first.
+ */
+static void finish(struct keeper *k, int r, struct err *e)
+{
+	bool is_gone = true;
+
+	kill_cage(k);
+	if (r < 0)
+		explain(k, e);
+	if (!k->has_ended)
+		is_gone = reap(k, r == 0 ? e : NULL) == 0;
+	if (is_gone)
+		keep_stdio_drain(&k->stdio);
+	if (k->is_started) {
+		k->record->start_ns = k->started_ns - k->began_ns;
+		k->record->run_ns = clock_ns() - k->started_ns;
+	}
+	if (r == 0) {
+		judge_end(k, e);
+		k->q->afterwards(k->q->of, e);
+	}
+	if (k->has_ended)
+		reap(k, NULL);
+	release(k);
+}
+
 int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 {
 	struct keeper k = { .q = q,
@@ -397,6 +443,7 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 
 	for (int i = 0; i < 3; i++)
 		k.stdio.streams[i].inside = k.stdio.streams[i].near = -1;
+	cage_idmap_init(&k.sources.map);
 	k.began_ns = clock_ns();
 	record->outcome = RECORD_REFUSED;
 	r = prepare(&k, e);
@@ -408,26 +455,6 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 		r = watch(&k, e);
 	if (r == 0 && !k.is_started && !k.is_timed_out)
 		r = err_set(e, ERR_SYS, ECHILD, "the cage ended before the command was started");
-	kill_cage(&k);
-	if (r < 0 && e->kind == ERR_SYS)
-		hear_last(&k, e);
-	if (r < 0 && e->kind == ERR_SYS && k.is_started) {
-		record->outcome = RECORD_BROKEN;
-		err_prefix(e, "the command was stopped");
-	}
-	if (reap(&k, r == 0 ? e : NULL) == 0)
-		keep_stdio_drain(&k.stdio);
-	if (k.is_started) {
-		record->start_ns = k.started_ns - k.began_ns;
-		record->run_ns = clock_ns() - k.started_ns;
-	}
-	if (r == 0)
-		judge_end(&k);
-	if (r == 0)
-		keep_stdio_judge(&k.stdio, e);
-	if (r == 0 && record->outcome == RECORD_BROKEN)
-		err_set(e, ERR_SYS, ECHILD,
-			"the cage was ended from outside while the command ran");
-	release(&k);
+	finish(&k, r, e);
 	return r;
 }

@@ -23,6 +23,8 @@ struct keep_request {
 	struct cage_times *times; /* shared with the cage, or NULL */
 	/* Done while the cage is being made, and before the command may start. */
 	int (*meanwhile)(void *of, struct err *e);
+	/* The command has ended, and the record is complete; `e` says what else went wrong. */
+	void (*afterwards)(void *of, const struct err *e);
 	/* May this be shown, which the plan calls `from`? Asked before anything is started. */
 	int (*approve)(void *of, const char *from, const char *real, struct err *e);
 	void *of;

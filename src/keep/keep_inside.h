@@ -28,6 +28,7 @@ struct keep_sources {
 	struct arena arena;
 	struct cage_source *items; /* one per operation */
 	int *fds;                  /* the same, open with O_PATH, or -1 */
+	struct cage_idmap map;     /* root's */
 	uint32_t count;
 };
 
@@ -43,14 +44,16 @@ void keep_sources_close(struct keep_sources *s);
 /*
  * Terminals and files stay outside: the cage gets a pipe and the keeper passes the bytes on.
  */
+#define KEEP_STREAM_SIZE 65536
+
 struct keep_stdio {
 	struct {
 		int inside;  /* what the cage gets; our copy is closed once it has it */
 		int near;    /* our end of the pipe, or -1: nothing to pass on */
 		int outside; /* the operator's */
 		bool is_file;
-		int failure; /* errno of writing to the operator's, or 0 */
-		char bytes[65536];
+		int failure;    /* errno of writing to the operator's, or 0 */
+		char *bytes;    /* KEEP_STREAM_SIZE, where bytes are passed on */
 		size_t at, len; /* read and not yet written */
 	} streams[3];
 };

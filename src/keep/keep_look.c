@@ -18,7 +18,9 @@
 #include "cage/cage_break.h"
 #include "keep/keep_mounts.h"
 
-#define MAX_LOOK ((size_t)64 * 1024 * 1024)
+/* The standard ones, the channel, and both ends of the gate. */
+#define DESCRIPTORS 6
+#define MAX_LOOK    ((size_t)64 * 1024 * 1024)
 
 struct keep_look {
 	const struct cage_start *start;
@@ -216,8 +218,8 @@ static void see_terminal(struct keep_look *l)
 		snprintf(fault, sizeof(fault), "it holds %s", l->cage.terminal);
 	else if (l->cage.session != (int64_t)l->pid || l->cage.terminal_number)
 		snprintf(fault, sizeof(fault), "it is in the operator's session");
-	else if (l->cage.descriptor_count != 4)
-		snprintf(fault, sizeof(fault), "it holds %u descriptors, not 4",
+	else if (l->cage.descriptor_count != DESCRIPTORS)
+		snprintf(fault, sizeof(fault), "it holds %u descriptors, not 6",
 			l->cage.descriptor_count);
 	see(l, PLAN_TTY, RECORD_OUTSIDE, fault, "no terminal among its descriptors");
 }

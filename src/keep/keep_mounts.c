@@ -186,30 +186,37 @@ static bool is_kept(const struct plan *p, const struct plan_op *proc, const char
 	return str_is_digit(name[0]) || name[0] == '.';
 }
 
-/* Our own /proc lists what the cage's has: the same kernel fills both. */
+static int expect_cover(struct expecting *x, const struct file_entry *entry, struct err *e)
+{
+	struct keep_expected *mount;
+	const char *place = arena_printf(x->arena, "/proc/%s", entry->name);
+
+	if (!place || x->m->count == x->m->max)
+		return no_memory(e);
+	mount = add(x->m, PLAN_PROC, place, "tmpfs", entry->type == DT_DIR ? "/empty" : "/blank");
+	mount->is_pool = true;
+	mount->flags = PLAN_READ_ONLY | PLAN_NO_EXEC | PLAN_NO_DEV;
+	return 0;
+}
+
+/*
+ * Our own /proc lists what the cage's has: the same kernel fills both. Processes come last in it,
+ * and are of no interest.
+ */
 static int expect_covers(struct expecting *x, const struct plan_op *op, struct err *e)
 {
-	own_dir DIR *proc = opendir("/proc");
-	const struct dirent *entry;
+	own_fd int proc = file_open("/proc", O_RDONLY | O_DIRECTORY);
+	struct file_entries entries = { .fd = proc };
+	const struct file_entry *entry;
+	int r = 0;
 
-	if (!proc)
-		return err_set(e, ERR_SYS, errno, "cannot list '/proc': %s", strerror(errno));
-	/* cppcheck-suppress readdirCalled ; nobody else reads this directory */
-	while ((entry = readdir(proc))) {
-		struct keep_expected *mount;
-		const char *place;
-
-		if (entry->d_type == DT_LNK || is_kept(x->start->plan, op, entry->d_name))
-			continue;
-		place = arena_printf(x->arena, "/proc/%s", entry->d_name);
-		if (!place || x->m->count == x->m->max)
-			return no_memory(e);
-		mount = add(x->m, op->kind, place, "tmpfs",
-			entry->d_type == DT_DIR ? "/empty" : "/blank");
-		mount->is_pool = true;
-		mount->flags = PLAN_READ_ONLY | PLAN_NO_EXEC | PLAN_NO_DEV;
-	}
-	return 0;
+	while (r == 0 && (entry = file_next_entry(&entries)) && !str_is_digit(entry->name[0]))
+		if (entry->type != DT_LNK && !is_kept(x->start->plan, op, entry->name))
+			r = expect_cover(x, entry, e);
+	if (r == 0 && (proc < 0 || entries.failure))
+		return err_set(e, ERR_SYS, proc < 0 ? -proc : entries.failure,
+			"cannot list '/proc': %s", strerror(proc < 0 ? -proc : entries.failure));
+	return r;
 }
 
 static int expect_proc(struct expecting *x, const struct plan_op *op, struct err *e)

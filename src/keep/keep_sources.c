@@ -23,12 +23,6 @@
 #include "base/str.h"
 #include "keep/keep_inside.h"
 
-struct idmap {
-	uid_t uid;
-	gid_t gid;
-	int fd;
-};
-
 /* The source's name in the plan, or NULL: what an image is called begins with its kind. */
 static const char *source_of(const struct plan *p, const struct plan_op *op)
 {
@@ -85,33 +79,33 @@ static int find_path(struct keep_sources *s, uint32_t i, const char *from, struc
 				: err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", from);
 }
 
-static int find_idmap(const struct cage_start *start, int source, struct idmap *map, struct err *e)
+/* Most sources have one owner, and so one map is enough; a second one ends the first. */
+static int find_idmap(
+	struct keep_sources *s, const struct cage_start *start, int source, struct err *e)
 {
 	struct stat st;
 
 	if (fstat(source, &st) < 0)
 		return err_set(e, ERR_SYS, errno, "cannot look at a source: %s", strerror(errno));
-	if (map->fd >= 0 && map->uid == st.st_uid && map->gid == st.st_gid)
+	if (s->map.fd >= 0 && s->map.uid == st.st_uid && s->map.gid == st.st_gid)
 		return 0;
-	if (map->fd >= 0)
-		close(map->fd);
-	*map = (struct idmap){ st.st_uid, st.st_gid, -1 };
-	map->fd = cage_make_idmap(&start->ids, st.st_uid, st.st_gid, e);
-	return map->fd < 0 ? map->fd : 0;
+	cage_idmap_done(&s->map);
+	return cage_idmap_make(&s->map, &start->ids, st.st_uid, st.st_gid, e);
 }
 
-static int make_tree(const struct cage_start *start, int source, const char *path,
-	struct idmap *map, struct err *e)
+static int make_tree(
+	struct keep_sources *s, const struct cage_start *start, uint32_t i, struct err *e)
 {
+	const char *path = s->items[i].path;
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP };
 	own_fd int tree = -1;
-	int r = find_idmap(start, source, map, e);
+	int r = find_idmap(s, start, s->fds[i], e);
 
 	if (r < 0)
 		return r;
-	attr.userns_fd = (unsigned)map->fd;
+	attr.userns_fd = (unsigned)s->map.fd;
 	tree = open_tree(
-		source, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+		s->fds[i], "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (tree < 0)
 		return err_set(e, ERR_SYS, errno, "cannot clone the mount of '%s': %s", path,
 			strerror(errno));
@@ -125,7 +119,7 @@ static int make_tree(const struct cage_start *start, int source, const char *pat
 }
 
 static int make_source(struct keep_sources *s, uint32_t i, const struct cage_start *start,
-	const struct keep_request *q, struct idmap *map, struct err *e)
+	const struct keep_request *q, struct err *e)
 {
 	const struct plan_op *op = &plan_ops(start->plan)[i];
 	const char *from = source_of(start->plan, op);
@@ -139,7 +133,7 @@ static int make_source(struct keep_sources *s, uint32_t i, const struct cage_sta
 	if (r == 0)
 		r = q->approve(q->of, from, s->items[i].path, e);
 	if (r == 0 && op->flags & PLAN_IDMAPPED && start->ids.is_given) {
-		s->items[i].tree = make_tree(start, s->fds[i], s->items[i].path, map, e);
+		s->items[i].tree = make_tree(s, start, i, e);
 		r = s->items[i].tree < 0 ? s->items[i].tree : 0;
 	}
 	return r;
@@ -149,19 +143,17 @@ int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
 	const struct keep_request *q, struct err *e)
 {
 	uint32_t n = start->plan->op_count;
-	struct idmap map = { .fd = -1 };
 	int r = 0;
 
-	*ret = (struct keep_sources){ 0 };
+	ret->count = 0;
+	cage_idmap_init(&ret->map);
 	arena_init(&ret->arena, PLAN_MAX_SIZE * 2);
 	ret->items = arena_array(&ret->arena, n, sizeof(*ret->items));
 	ret->fds = arena_array(&ret->arena, n, sizeof(*ret->fds));
 	if (!ret->items || !ret->fds)
 		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the plan's sources");
 	for (; r == 0 && ret->count < n; ret->count++)
-		r = make_source(ret, ret->count, start, q, &map, e);
-	if (map.fd >= 0)
-		close(map.fd);
+		r = make_source(ret, ret->count, start, q, e);
 	return r;
 }
 
@@ -178,6 +170,7 @@ void keep_sources_close(struct keep_sources *s)
 		close_one(&s->fds[i]);
 		close_one(&s->items[i].tree);
 	}
+	cage_idmap_done(&s->map);
 }
 
 void keep_sources_done(struct keep_sources *s)

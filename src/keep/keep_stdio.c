@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <poll.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -42,10 +43,13 @@ static int open_pipe(struct keep_stdio *s, int i, const struct cage_ids *ids, st
 		(ids->is_given && fchown(ends[0], ids->uid, ids->gid) < 0))
 		return err_set(e, ERR_SYS, errno, "cannot make a pipe for standard %s: %s",
 			names[i], strerror(errno));
+	s->streams[i].bytes = malloc(KEEP_STREAM_SIZE);
 	s->streams[i].inside = ends[i == 0 ? 0 : 1];
 	s->streams[i].near = ends[i == 0 ? 1 : 0];
 	/* Ours is only ever touched when poll says so, but poll may be wrong. */
 	fcntl(s->streams[i].near, F_SETFL, O_NONBLOCK);
+	if (!s->streams[i].bytes)
+		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for standard %s", names[i]);
 	return 0;
 }
 
@@ -148,8 +152,11 @@ void keep_stdio_done(struct keep_stdio *s)
 {
 	give_back(s);
 	keep_stdio_close_inside(s);
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		close_near(s, i);
+		free(s->streams[i].bytes);
+		s->streams[i].bytes = NULL;
+	}
 }
 
 /* Where bytes of stream i come from, and where they go. */
@@ -183,7 +190,7 @@ static bool is_for_later(void)
 
 static void fill(struct keep_stdio *s, int i)
 {
-	ssize_t n = read(source_of(s, i), s->streams[i].bytes, sizeof(s->streams[i].bytes));
+	ssize_t n = read(source_of(s, i), s->streams[i].bytes, KEEP_STREAM_SIZE);
 
 	if (n < 0 && is_for_later())
 		return;

@@ -165,7 +165,7 @@ def variables_that_are_not_planned_are_noticed(p):
 
 @case
 def descriptors_that_are_not_planned_are_noticed(p):
-    check_noticed(p, "descriptors", "tty", "descriptors, not 4")
+    check_noticed(p, "descriptors", "tty", "descriptors, not 6")
 
 
 @case
