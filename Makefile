@@ -6,6 +6,7 @@
 #   make bench      measures a release build
 #   make lint       formatters, analysers, sanitizers, and the project's own rules
 #   make fuzz       fuzzes each target for FUZZ_SECONDS
+#   make faults     fails and kills every system call of a start, and 10,000 keepers: half an hour
 #   make install    to PREFIX, below DESTDIR
 #   make clean      removes every build folder
 #
@@ -14,6 +15,7 @@
 
 DIR          ?= .
 FUZZ_SECONDS ?= 60
+KEEPERS      ?= 10000
 PREFIX       ?= /usr/local
 
 # A terminal sees ninja's one moving line; a log would get one line per file, and gets none.
@@ -22,7 +24,7 @@ ninja := ninja $(if $(MAKE_TERMOUT),,--quiet)
 # Sets a build folder up once; what meson says matters only when it fails.
 setup = @test -f $(1)/build.ninja || said=$$(meson setup $(1) $(2)) || { echo "$$said"; exit 1; }
 
-.PHONY: all run test bench lint fuzz install clean
+.PHONY: all run test bench lint fuzz faults install clean
 .NOTPARALLEL:
 
 all: deps-build
@@ -46,6 +48,11 @@ lint: deps-lint all
 
 fuzz: deps-fuzz
 	@tools/fuzz.sh '$(FUZZ_SECONDS)'
+
+faults: deps-test all
+	@tests/faults/faults.py build/bawn build/tests/faults/inject build/tests/faults/witness --all
+	@tests/faults/killed.py build/bawn --count $(KEEPERS)
+	@tests/faults/leaks.py build/bawn --count $(KEEPERS)
 
 # A build folder remembers its prefix, so it is told each time.
 install: all

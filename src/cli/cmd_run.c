@@ -304,6 +304,7 @@ static int prepare(struct run *r, struct err *e)
 	r->request.command_line_size = r->cli->command_line_size;
 	r->request.home = r->place.home;
 	host_assume(&r->host);
+	memcpy(r->record.kernel, r->host.kernel, sizeof(r->record.kernel));
 	ret = make_plan(r, e);
 	/* Why not is for the probe to say. */
 	if (ret < 0 && e->kind == ERR_REFUSED && !r->plan && host_probe(&r->host, &probing) == 0) {

@@ -50,6 +50,14 @@ static void print_end(const struct record *r, struct json *j)
 	json_int(j, "run_us", (int64_t)(r->run_ns / 1000));
 }
 
+static int landlock_abi(const struct plan *p)
+{
+	for (uint32_t i = 0; i < p->op_count; i++)
+		if (plan_ops(p)[i].kind == PLAN_LANDLOCK)
+			return (int)plan_ops(p)[i].n;
+	return 0;
+}
+
 static const char *preflight_of(const struct plan *p)
 {
 	for (uint32_t i = 0; i < p->op_count; i++)
@@ -67,6 +75,8 @@ void record_print(const struct record *r, struct buf *out)
 	json_int(&j, "version", 1);
 	json_text(&j, "run", r->run);
 	json_text(&j, "bawn", BAWN_VERSION);
+	json_text(&j, "kernel", r->kernel);
+	json_int(&j, "landlock_abi", landlock_abi(r->plan));
 	json_text(&j, "name", plan_str(r->plan, r->plan->name));
 	json_text(&j, "engine", spec_keys[SPEC_ENGINE].choices[r->plan->engine]);
 	json_text(&j, "level", r->plan->is_hardened ? "hardened" : "custom");

@@ -43,6 +43,7 @@ enum record_outcome {
 struct record {
 	char run[RECORD_RUN_SIZE];
 	const struct plan *plan; /* borrowed */
+	char kernel[72];         /* its release */
 	char plan_digest[SHA256_HEX_SIZE];
 	char filter_digest[SHA256_HEX_SIZE];
 	struct timespec began, ended; /* of the clock on the wall */
