@@ -45,6 +45,16 @@ int file_open_real(const char *path, int flags)
 	return open_how(AT_FDCWD, path, flags, 0, RESOLVE_NO_SYMLINKS);
 }
 
+int file_open_name(int dir_fd, const char *name, int flags)
+{
+	int fd;
+
+	do
+		fd = openat(dir_fd, name, flags | O_NOFOLLOW | O_CLOEXEC);
+	while (fd < 0 && errno == EINTR);
+	return fd < 0 ? -errno : fd;
+}
+
 int file_open(const char *path, int flags)
 {
 	int fd;

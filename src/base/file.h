@@ -21,6 +21,9 @@ int file_open_inside(int dir_fd, const char *path, int flags);
 /* A whole path in which no part is a symlink: -ELOOP where one is. */
 int file_open_real(const char *path, int flags);
 
+/* One name in an open folder, not followed if it is a link; for kernels without openat2 too. */
+int file_open_name(int dir_fd, const char *name, int flags);
+
 /* open(2) by ordinary rules, O_CLOEXEC. For paths the operator named. A descriptor or -errno. */
 int file_open(const char *path, int flags);
 

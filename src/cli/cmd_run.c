@@ -80,28 +80,30 @@ static int open_status(struct run *r)
 	return CLI_OK;
 }
 
-/* The filter that the plan names: built in, or the operator's file. */
+/* A profile of the operator's, in the containers' format. */
+static int read_filter(struct run *r, const char *name, struct err *e)
+{
+	own_free char *bytes = NULL;
+	char path[4096];
+	size_t n = 0;
+	int ret = cli_resolve(name, r->place.home, r->place.project, path);
+
+	if (ret == 0)
+		ret = file_read_path(path, YAML_MAX_SIZE, &bytes, &n);
+	if (ret < 0)
+		return err_set(e, ERR_REFUSED, -ret, "cannot read the system-call profile '%s': %s",
+			name, strerror(-ret));
+	return filter_read_profile(name, bytes, n, &r->made, e);
+}
+
+/* The filter that the plan names. */
 static int choose_filter(struct run *r, struct err *e)
 {
 	const char *name = spec_text(&r->spec, SPEC_SYSCALLS);
 	const struct filter *known = filter_named(name);
-	own_free char *bytes = NULL;
-	char path[4096];
-	size_t n = 0;
-	int ret;
+	int ret = known ? 0 : read_filter(r, name, e);
 
-	if (known) {
-		r->request.filter = *known;
-		return 0;
-	}
-	ret = cli_resolve(name, r->place.home, r->place.project, path);
-	if (ret == 0)
-		ret = file_read_path(path, YAML_MAX_SIZE, &bytes, &n);
-	if (ret < 0)
-		return err_set(e, ERR_SYS, -ret, "cannot read the system-call profile '%s': %s",
-			name, strerror(-ret));
-	ret = filter_read_profile(name, bytes, n, &r->made, e);
-	r->request.filter = (struct filter){ r->made.code, r->made.count };
+	r->request.filter = known ? *known : (struct filter){ r->made.code, r->made.count };
 	return ret;
 }
 

@@ -163,17 +163,23 @@ int keep_view_parse_mounts(struct keep_view *v, char *text, struct arena *arena)
 
 /* --- the other files --- */
 
-static int read_into(int proc, const char *name, struct arena *arena, char **ret)
+static int read_open(int fd, struct arena *arena, char **ret)
 {
-	own_fd int fd = openat(proc, name, O_RDONLY | O_CLOEXEC);
 	own_free char *bytes = NULL;
 	size_t n = 0;
-	int r = fd < 0 ? -errno : file_read_all(fd, MAX_FILE, &bytes, &n);
+	int r = file_read_all(fd, MAX_FILE, &bytes, &n);
 
 	if (r < 0)
 		return r;
 	*ret = arena_copy(arena, bytes, n);
 	return *ret ? 0 : -ENOMEM;
+}
+
+static int read_into(int proc, const char *name, struct arena *arena, char **ret)
+{
+	own_fd int fd = file_open_name(proc, name, O_RDONLY);
+
+	return fd < 0 ? fd : read_open(fd, arena, ret);
 }
 
 static int parse_map(const char *text, uint32_t *inside, uint32_t *outside, uint32_t *count)

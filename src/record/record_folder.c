@@ -74,23 +74,16 @@ static int open_path(char *path)
 	return file_open(path, O_RDONLY | O_DIRECTORY);
 }
 
-static int open_folder(int at, const char *name)
-{
-	int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-
-	return fd < 0 ? -errno : fd;
-}
-
 /* Opens a folder below another by its one name, no link followed, and makes it where missing. */
 static int open_below(int at, const char *name)
 {
-	int fd = open_folder(at, name);
+	int fd = file_open_name(at, name, O_RDONLY | O_DIRECTORY);
 
 	if (fd != -ENOENT)
 		return fd;
 	if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
 		return -errno;
-	return open_folder(at, name);
+	return file_open_name(at, name, O_RDONLY | O_DIRECTORY);
 }
 
 static int fail(const char *path, int num, struct err *e)
@@ -123,7 +116,7 @@ int record_make_folder(const char *run, const char *home, struct err *e)
 		return fail(path, -runs, e);
 	if (mkdirat(runs, run, 0700) < 0)
 		return fail(path, errno, e);
-	fd = open_folder(runs, run);
+	fd = file_open_name(runs, run, O_RDONLY | O_DIRECTORY);
 	return fd < 0 ? fail(path, -fd, e) : fd;
 }
 
