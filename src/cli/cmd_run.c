@@ -165,7 +165,8 @@ static int run_cage(struct run *r, struct err *e)
 	struct err again = { 0 };
 	int ret = keep_run(&r->request, &r->record, e);
 
-	if (ret == 0 || e->kind != ERR_SYS || r->record.start_ns)
+	/* Never a second time what may have run. */
+	if (ret == 0 || e->kind != ERR_SYS || r->record.outcome == RECORD_BROKEN)
 		return ret;
 	switch (plan_again(r, &again)) {
 	case 0:
@@ -334,7 +335,8 @@ static int run(struct run *r)
 		r->request.times = shared_times();
 	if (run_cage(r, &e) < 0) {
 		r->record.error = e;
-		status = status_of(&e);
+		status = r->record.outcome == RECORD_BROKEN ? exit_status(&r->record)
+							    : status_of(&e);
 		if (r->plan && (r->folder >= 0 || prepare_record(r, &late) == 0))
 			write_record(r);
 		if (status == CLI_FAILED)

@@ -43,7 +43,7 @@ struct keeper {
 	pid_t pid;
 	uint64_t began_ns, started_ns;
 	int wait_status;
-	bool is_ready, is_started, has_ended, is_timed_out, is_gone;
+	bool is_ready, is_let_go, has_failed, is_started, has_ended, is_timed_out, is_gone;
 };
 
 /* --- starting --- */
@@ -196,6 +196,7 @@ static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
 
 	/* From here on what runs is the user's: startup commands are part of the time. */
 	set_timer(k, time_limit(k->start.plan));
+	k->is_let_go = r == 0;
 	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
 		r = err_set(e, ERR_SYS, EPIPE, "the cage ended before the command was started");
 	return r;
@@ -210,11 +211,12 @@ static void note_started(struct keeper *k)
 }
 
 /* What the cage says went wrong; it always is something. */
-static int take_failure(const struct wire_message *m, struct err *e)
+static int take_failure(struct keeper *k, const struct wire_message *m, struct err *e)
 {
 	bool is_known = m->err.kind == ERR_SYS || m->err.kind == ERR_REFUSED ||
 			m->err.kind == ERR_NOT_FOUND || m->err.kind == ERR_NOT_EXEC;
 
+	k->has_failed = true;
 	if (!is_known || !m->err.text[0] || m->err.num < 0)
 		return err_set(e, ERR_SYS, EPROTO, "the cage failed and did not say why");
 	*e = m->err;
@@ -233,7 +235,7 @@ static void hear_last(struct keeper *k, struct err *e)
 	while (k->channel >= 0 && poll(&channel, 1, 0) == 1 &&
 		wire_receive(k->channel, &m, NULL) == 0)
 		if (m.kind == WIRE_FAILED)
-			take_failure(&m, e);
+			take_failure(k, &m, e);
 }
 
 /* One message of the cage, which comes in its turn or is none; an error ends the run. */
@@ -259,7 +261,7 @@ static int hear(struct keeper *k, struct err *e)
 		k->has_ended = true;
 		k->wait_status = m.n;
 	} else if (m.kind == WIRE_FAILED) {
-		return take_failure(&m, e);
+		return take_failure(k, &m, e);
 	} else {
 		return err_set(e, ERR_SYS, EBADMSG, "the cage said what no cage says (%u)", m.kind);
 	}
@@ -390,13 +392,16 @@ static void release(struct keeper *k)
 	keep_words_done(&k->words);
 }
 
-/* Why the run failed, in the best words there are. */
+/*
+ * Why the run failed, in the best words there are. Once the cage was let go the command may run,
+ * unless the cage itself says that it does not.
+ */
 static void explain(struct keeper *k, struct err *e)
 {
 	if (e->kind != ERR_SYS)
 		return;
 	hear_last(k, e);
-	if (e->kind == ERR_SYS && k->is_started) {
+	if (k->is_let_go && !k->has_failed) {
 		k->record->outcome = RECORD_BROKEN;
 		err_prefix(e, "the command was stopped");
 	}

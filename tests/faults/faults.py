@@ -23,6 +23,7 @@ import errno
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -31,7 +32,7 @@ from place import Before, Place, Tap, Tools, adopt_orphans, name_of, namespaces_
 ERRORS = ("EMFILE", "ENOMEM", "ENOSPC", "EINTR", "EPERM")
 SECONDS = 10  # for anything at all
 NOTES = 40  # of one case
-ENDED = "the cage was ended from outside while the command ran"
+ENDED = re.compile("the cage was ended from outside while the command ran|the command was stopped: ")
 SOON = 2000  # ms: after the keeper's end everything else has ended
 
 # They cannot fail, so programs need not be ready for it.
@@ -192,7 +193,7 @@ def judge_refusal(fault, report):
     if fault.role == "command" and fault.kind == "killed" and report["status"] == 128 + 9:
         return None
     # So it is when the init dies between the announcement of the command and its first instruction.
-    if report["status"] == 128 + 9 and ENDED in report["err"]:
+    if report["status"] == 128 + 9 and ENDED.search(report["err"]):
         return None
     wanted = (125, 126, 127) if fault.role == "command" else (125,)
     if report["status"] not in wanted:
@@ -214,7 +215,7 @@ def judge_run(suite, fault, report):
         return f"the command ran, and the status says it did not: {report['err'].strip()!r}"
     if not report["done"] or report["status"] != 0:
         # Cut short by a failure while it ran: that is said, and it is no success.
-        if report["status"] == 128 + 9 and ENDED in report["err"]:
+        if report["status"] == 128 + 9 and ENDED.search(report["err"]):
             return None
         if report["started_before"] and report["status"] != 0 and "bawn: " in report["err"]:
             return None
