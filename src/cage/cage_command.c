@@ -209,15 +209,19 @@ static void enter_workdir(const struct cage *c)
 {
 	const struct plan *p = c->start->plan;
 	char path[CAGE_PATH_SIZE] = "/";
+	bool fits = true;
 	struct err e;
 
 	for (uint32_t i = 0; i < p->op_count; i++)
 		if (plan_ops(p)[i].kind == PLAN_WORKDIR)
-			cage_fill_in(c->start, plan_str(p, plan_ops(p)[i].b), path, sizeof(path));
-	if (chdir(path) < 0) {
-		err_set(&e, ERR_REFUSED, errno,
+			fits = cage_fill_in(
+				c->start, plan_str(p, plan_ops(p)[i].b), path, sizeof(path));
+	if (!fits || chdir(path) < 0) {
+		int num = fits ? errno : ENAMETOOLONG;
+
+		err_set(&e, ERR_REFUSED, num,
 			"cannot start in '%s', the working directory in the cage: %s", path,
-			strerror(errno));
+			strerror(num));
 		cage_fail(c, &e);
 	}
 }

@@ -191,7 +191,7 @@ noreturn void cage_run(struct cage *c)
 
 	close_the_rest(c, gate);
 	/* Without an answer to come there is nothing to wait for. */
-	if (wire_send(c->channel, WIRE_READY, c->rules >= 0, NULL) < 0)
+	if (wire_send(c->channel, WIRE_READY, c->is_confined, NULL) < 0)
 		_exit(125);
 	command = cage_fork(c, "the command");
 	if (command == 0) {

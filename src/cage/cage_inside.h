@@ -23,6 +23,7 @@ struct cage {
 	int rules; /* the Landlock ruleset */
 	int abi;
 	bool has_image;             /* the root is not empty to begin with */
+	bool is_confined;           /* by Landlock, and it was seen to refuse something */
 	int project;                /* the whole project, with all rights, out of sight */
 	char place[CAGE_PATH_SIZE]; /* where the cage sees it */
 	dev_t own[CAGE_MAX_OWN];

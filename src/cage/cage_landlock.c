@@ -126,5 +126,6 @@ int cage_confine(struct cage *c, const struct plan_op *op, struct err *e)
 	/* No rule opens the root for writing, so this shows that the domain holds. */
 	if (mkdir(nowhere, 0700) == 0 || errno != EACCES)
 		return err_set(e, ERR_SYS, EINVAL, "Landlock is on and does not refuse anything");
+	c->is_confined = true;
 	return 0;
 }

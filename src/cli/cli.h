@@ -109,6 +109,12 @@ int cli_resolve(const char *path, const char *home, const char *base, char ret[s
 void cli_check_paths(struct spec *s, const char *here, const struct cli_place *place);
 
 /*
+ * What a path as the plan writes it leads to, with $PROJECT and ~; -EXDEV: through a link of the
+ * project out of it.
+ */
+int cli_resolve_source(const char *source, const struct cli_place *place, char ret[static 4096]);
+
+/*
  * The same for one source that has been opened and found to be `real`, a moment later: what it
  * leads to may have changed since.
  */

@@ -39,6 +39,65 @@ int cli_resolve(const char *path, const char *home, const char *base, char ret[s
 	return 0;
 }
 
+/* A source as the plan writes it, as one absolute path; false where there is none. */
+static bool expand(const char *source, const struct cli_place *place, char ret[static PATH_MAX])
+{
+	const char *head = "", *rest = source;
+	int n;
+
+	if (str_path_within(source, "$PROJECT")) {
+		head = place->project;
+		rest = source + strlen("$PROJECT");
+	} else if (source[0] == '~') {
+		if (!place->home)
+			return false;
+		head = place->home;
+		rest = source + 1;
+	}
+	n = snprintf(ret, PATH_MAX, "%s%s", head, rest);
+	return n >= 0 && n < PATH_MAX;
+}
+
+/*
+ * Does a path go into the project and come out of it again? However it is spelt: a link in the
+ * project may be anybody's. One that climbs out says so itself.
+ */
+static bool leads_out(
+	const char *source, const char *path, const char *real, const struct cli_place *place)
+{
+	char part[PATH_MAX], real_part[PATH_MAX];
+
+	if (str_path_within(real, place->project) ||
+		(str_path_within(source, "$PROJECT") && spec_climbs(source)))
+		return false;
+	for (const char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
+		size_t n = slash ? (size_t)(slash - path) : strlen(path);
+
+		if (n >= sizeof(part))
+			return true;
+		memcpy(part, path, n);
+		part[n] = '\0';
+		if (realpath(part, real_part) && str_path_within(real_part, place->project))
+			return true;
+		if (!slash)
+			return false;
+	}
+}
+
+int cli_resolve_source(const char *source, const struct cli_place *place, char ret[static PATH_MAX])
+{
+	char path[PATH_MAX], real[PATH_MAX];
+
+	if (!expand(source, place, path))
+		return -ENAMETOOLONG;
+	if (!realpath(path, real))
+		return -errno;
+	if (leads_out(source, path, real, place))
+		return -EXDEV;
+	memcpy(ret, real, strlen(real) + 1);
+	return 0;
+}
+
 /* The real path of a source as the plan writes it; false where it does not exist. */
 static bool resolve(const char *source, const struct cli_place *place, char ret[static PATH_MAX])
 {
@@ -83,13 +142,12 @@ static const char *leak_at(
 static void check_source(struct spec *s, enum spec_key key, const char *source, struct diag_pos at,
 	const struct cli_place *place)
 {
-	char real[PATH_MAX];
+	char path[PATH_MAX], real[PATH_MAX];
 	const char *leak;
 
 	if (!resolve(source, place, real))
 		return;
-	if (str_path_within(source, "$PROJECT") && !spec_climbs(source) &&
-		!str_path_within(real, place->project)) {
+	if (expand(source, place, path) && leads_out(source, path, real, place)) {
 		diags_error(&s->diags, at, "write where it leads to, if that is meant",
 			"%s: %s leads out of the project, to %s", spec_keys[key].path, source,
 			real);
@@ -106,10 +164,10 @@ static void check_source(struct spec *s, enum spec_key key, const char *source, 
 int cli_approve_source(struct spec *s, const struct cli_place *place, const char *source,
 	const char *real, struct err *e)
 {
+	char path[PATH_MAX];
 	const char *leak = NULL;
 
-	if (str_path_within(source, "$PROJECT") && !spec_climbs(source) &&
-		!str_path_within(real, place->project))
+	if (!expand(source, place, path) || leads_out(source, path, real, place))
 		leak = "is out of the project";
 	/* The project itself was judged when it was resolved, and is opened as that. */
 	if (!leak && !str_eq(source, "$PROJECT"))

@@ -86,13 +86,13 @@ static int read_filter(struct run *r, const char *name, struct err *e)
 	own_free char *bytes = NULL;
 	char path[4096];
 	size_t n = 0;
-	int ret = cli_resolve(name, r->place.home, r->place.project, path);
+	int ret = cli_resolve_source(name, &r->place, path);
 
 	if (ret == 0)
 		ret = file_read_path(path, YAML_MAX_SIZE, &bytes, &n);
 	if (ret < 0)
 		return err_set(e, ERR_REFUSED, -ret, "cannot read the system-call profile '%s': %s",
-			name, strerror(-ret));
+			name, ret == -EXDEV ? "it leads out of the project" : strerror(-ret));
 	return filter_read_profile(name, bytes, n, &r->made, e);
 }
 
@@ -206,25 +206,52 @@ static int status_of(const struct err *e)
 	return e->kind == ERR_USE ? CLI_FAILED : err_exit_status(e->kind);
 }
 
+/* The folder a file is in, really; `path` may have links in it, but none that leave the project. */
+static int open_parent(const struct run *r, const char *path, const char **ret_name)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[4096], whole[4096 + 1], real[4096];
+	int ret;
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1,
+		slash ? path : ".");
+	*ret_name = slash ? slash + 1 : path;
+	if (folder[0] == '/')
+		snprintf(whole, sizeof(whole), "%s", folder);
+	else if (!getcwd(real, sizeof(real)) ||
+		 snprintf(whole, sizeof(whole), "%s/%s", real, folder) >= (int)sizeof(whole))
+		return -ENAMETOOLONG;
+	ret = cli_resolve_source(whole, &r->place, real);
+	return ret < 0 ? ret : file_open_real(real, O_PATH | O_DIRECTORY);
+}
+
 /*
  * Opened before anything runs: what runs may put a link in its place. A link that is there already
  * may be an earlier run's.
  */
 static int open_copy(struct run *r, struct err *e)
 {
-	const char *path = cli_value(r->cli, "record");
+	const char *path = cli_value(r->cli, "record"), *name, *why = NULL;
+	own_fd int folder = -1;
 	struct stat st;
 
 	if (!path)
 		return 0;
-	r->copy = open(
-		path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
-	if (r->copy < 0 || fstat(r->copy, &st) < 0)
-		return err_set(e, ERR_REFUSED, errno, "cannot write the record to '%s': %s", path,
-			errno == ELOOP ? "it is a link" : strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return err_set(e, ERR_REFUSED, EINVAL,
-			"cannot write the record to '%s': it is not a file", path);
+	folder = open_parent(r, path, &name);
+	r->copy = folder < 0 ? -1
+			     : openat(folder, name,
+				       O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
+					       O_CLOEXEC,
+				       0666);
+	if (folder < 0)
+		why = folder == -EXDEV ? "it leads out of the project" : strerror(-folder);
+	else if (r->copy < 0 || fstat(r->copy, &st) < 0)
+		why = errno == ELOOP ? "it is a link" : strerror(errno);
+	else if (!S_ISREG(st.st_mode) || st.st_mode & (S_ISUID | S_ISGID))
+		why = "it is not a plain file";
+	if (why)
+		return err_set(
+			e, ERR_REFUSED, EINVAL, "cannot write the record to '%s': %s", path, why);
 	return 0;
 }
 

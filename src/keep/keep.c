@@ -54,8 +54,13 @@ static int open_signals(struct keeper *k, struct err *e)
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++)
-		sigaddset(&set, passed[i]);
+	for (size_t i = 0; i < sizeof(passed) / sizeof(passed[0]); i++) {
+		struct sigaction old;
+
+		/* Who was told to ignore one, as by nohup, does. */
+		if (sigaction(passed[i], NULL, &old) < 0 || old.sa_handler != SIG_IGN)
+			sigaddset(&set, passed[i]);
+	}
 	/* Blocked to the end of the process: a signal at the end must not cost the record. */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -321,8 +326,9 @@ static int watch(struct keeper *k, struct err *e)
 	int r = 0;
 
 	while (r == 0 && !k->is_gone && !k->has_ended) {
-		keep_stdio_want(&k->stdio, fds + STDIO);
-		if (poll(fds, STDIO + 3, -1) < 0) {
+		int timeout = keep_stdio_want(&k->stdio, fds + STDIO);
+
+		if (poll(fds, STDIO + 3, timeout) < 0) {
 			if (errno == EINTR)
 				continue;
 			return err_set(
@@ -421,7 +427,7 @@ static void finish(struct keeper *k, int r, struct err *e)
 	if (!k->has_ended)
 		is_gone = reap(k, r == 0 ? e : NULL) == 0;
 	if (is_gone)
-		keep_stdio_drain(&k->stdio);
+		keep_stdio_drain(&k->stdio, k->signals);
 	if (k->is_started) {
 		k->record->start_ns = k->started_ns - k->began_ns;
 		k->record->run_ns = clock_ns() - k->started_ns;

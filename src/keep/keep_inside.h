@@ -41,21 +41,31 @@ void keep_sources_close(struct keep_sources *s);
 
 /* --- keep_stdio.c --- */
 
-/*
- * Terminals and files stay outside: the cage gets a pipe and the keeper passes the bytes on.
- */
+enum keep_stream_kind {
+	KEEP_HARMLESS, /* passes as it is */
+	KEEP_TERMINAL,
+	KEEP_FILE,
+	KEEP_PIPE,
+	KEEP_SOCKET,
+};
+
 #define KEEP_STREAM_SIZE 65536
 
+struct keep_stream {
+	enum keep_stream_kind kind; /* of the operator's */
+	int inside;                 /* what the cage gets; our copy is closed once it has it */
+	int near;                   /* our end of the pipe, or -1: nothing to pass on */
+	int outside;                /* the operator's */
+	bool is_given_back;         /* a file, from which nothing is taken that is not read */
+	size_t chunk;               /* written at once */
+	int failure;                /* errno of writing to the operator's, or 0 */
+	char *bytes;                /* KEEP_STREAM_SIZE, where bytes are passed on */
+	size_t at, len;             /* read and not yet written */
+};
+
 struct keep_stdio {
-	struct {
-		int inside;  /* what the cage gets; our copy is closed once it has it */
-		int near;    /* our end of the pipe, or -1: nothing to pass on */
-		int outside; /* the operator's */
-		bool is_file;
-		int failure;    /* errno of writing to the operator's, or 0 */
-		char *bytes;    /* KEEP_STREAM_SIZE, where bytes are passed on */
-		size_t at, len; /* read and not yet written */
-	} streams[3];
+	struct keep_stream streams[3];
+	int shared; /* the cage's end that output and error share */
 };
 
 int keep_stdio_open(struct keep_stdio *ret, const struct cage_ids *ids, struct err *e);
@@ -64,12 +74,12 @@ void keep_stdio_close_inside(struct keep_stdio *s);
 
 struct pollfd;
 
-/* Fills three entries; an entry that waits for nothing has the descriptor -1. */
-void keep_stdio_want(const struct keep_stdio *s, struct pollfd *ret);
+/* Fills three entries, -1 where nothing is waited for; for how long to wait, or -1. */
+int keep_stdio_want(const struct keep_stdio *s, struct pollfd *ret);
 void keep_stdio_move(struct keep_stdio *s, const struct pollfd *seen);
 
-/* The cage is gone: what it wrote and nobody has read yet. */
-void keep_stdio_drain(struct keep_stdio *s);
+/* The cage is gone: what it wrote and nobody has read yet. A signal ends it. */
+void keep_stdio_drain(struct keep_stdio *s, int signals);
 
 /* Did all of it arrive? */
 int keep_stdio_judge(const struct keep_stdio *s, struct err *e);

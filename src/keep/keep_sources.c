@@ -22,6 +22,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "keep/keep_inside.h"
+#include "spec/spec_grammar.h"
 
 /* The source's name in the plan, or NULL: what an image is called begins with its kind. */
 static const char *source_of(const struct plan *p, const struct plan_op *op)
@@ -42,7 +43,7 @@ static int open_named(const struct cage_start *start, const char *from, struct e
 	if (!cage_fill_in(start, from, path, sizeof(path)))
 		return err_set(e, ERR_REFUSED, ENAMETOOLONG, "cannot open '%s': %s", from,
 			start->home ? "its path is too long" : "there is no home");
-	if (str_path_within(from, "$PROJECT")) {
+	if (str_path_within(from, "$PROJECT") && !spec_climbs(from)) {
 		/* Resolved when the spec was read; from there on no link leads out. */
 		project = file_open_real(start->project, O_PATH | O_DIRECTORY);
 		fd = project < 0 || str_eq(from, "$PROJECT")
@@ -118,6 +119,19 @@ static int make_tree(
 		path, strerror(errno));
 }
 
+/* Read-only says nothing about who may talk to a socket or into a pipe. */
+static int refuse_talkers(int fd, const char *path, struct err *e)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && !S_ISSOCK(st.st_mode) && !S_ISFIFO(st.st_mode))
+		return 0;
+	return err_set(e, ERR_REFUSED, EPERM,
+		"cannot show '%s' read-only: it is a socket or a pipe, and what is behind it could "
+		"be talked to; if that is meant, bind it with :rw",
+		path);
+}
+
 static int make_source(struct keep_sources *s, uint32_t i, const struct cage_start *start,
 	const struct keep_request *q, struct err *e)
 {
@@ -130,6 +144,8 @@ static int make_source(struct keep_sources *s, uint32_t i, const struct cage_sta
 		return 0;
 	s->fds[i] = open_named(start, from, e);
 	r = s->fds[i] < 0 ? s->fds[i] : find_path(s, i, from, e);
+	if (r == 0 && op->flags & PLAN_READ_ONLY)
+		r = refuse_talkers(s->fds[i], s->items[i].path, e);
 	if (r == 0)
 		r = q->approve(q->of, from, s->items[i].path, e);
 	if (r == 0 && op->flags & PLAN_IDMAPPED && start->ids.is_given) {

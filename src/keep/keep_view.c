@@ -220,7 +220,12 @@ static void parse_interfaces(struct keep_view *v, const char *text)
 		const char *name = line + 1 + strspn(line + 1, " ");
 		size_t n = strcspn(name, ":\n");
 
-		if (name[n] == ':' && at + n + 2 < sizeof(v->interfaces))
+		if (name[n] == ':' && at + n + 2 >= sizeof(v->interfaces)) {
+			/* More than can be told is more than there should be. */
+			snprintf(v->interfaces, sizeof(v->interfaces), "many ");
+			return;
+		}
+		if (name[n] == ':')
 			at += (size_t)snprintf(v->interfaces + at, sizeof(v->interfaces) - at,
 				"%.*s ", (int)n, name);
 	}

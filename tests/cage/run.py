@@ -11,6 +11,7 @@ import pty
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import termios
@@ -230,15 +231,65 @@ def a_file_that_is_written_to_cannot_be_emptied_or_read(p):
 
 
 @case
-def input_that_the_command_does_not_read_is_left_for_others(p):
-    """As in a shell's: producer | while read line; do bawn run -- …; done"""
+def what_the_command_does_not_read_of_a_file_is_left_for_others(p):
+    source = p.write("in", "".join(f"line {n}\n" for n in range(1000)))
+    with open(source, "rb") as stdin:
+        expect(p.sh("true", stdin=stdin), 0)
+        assert os.read(stdin.fileno(), 7) == b"line 0\n"
+
+
+@case
+def output_and_error_to_one_place_keep_their_order(p):
+    target = p.write("out", "")
+    for _ in range(5):
+        with open(target, "wb") as out:
+            expect(p.sh("for i in 1 2 3 4 5; do echo o$i; echo e$i >&2; done", stdout=out, stderr=out), 0)
+        assert target.read_text() == "".join(f"o{n}\ne{n}\n" for n in range(1, 6)), target.read_text()
+
+
+@case
+def pipes_of_others_stay_theirs(p):
+    """What another writes to the same pipe cannot be read, and the pipe stays as it was."""
     read, write = os.pipe()
-    os.fchown(read, p.uid, p.uid)
-    os.write(write, b"one\ntwo\n")
-    with open(read, "rb", buffering=0) as stdin:
-        expect(p.run("run", "--", "true", stdin=stdin), 0)
-        os.close(write)
-        assert stdin.read() == b"one\ntwo\n"
+    with open(read, "rb", buffering=0) as ours, open(write, "wb", buffering=0) as theirs:
+        theirs.write(b"SECRET\n")
+        script = "timeout 0.2 head -c 6 <>/dev/stdout >&2; timeout 0.2 head -c 6 <>/dev/fd/1 >&2"
+        done = p.sh(script, stdout=theirs)
+        assert "SECRET" not in done.stderr and ours.read(7) == b"SECRET\n", done
+        assert os.get_blocking(write)
+
+
+@case
+def sockets_are_streams_and_nothing_more(p):
+    """One of the host's network must not be a way around the cage's."""
+    near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    with near, far:
+        near.sendall(b"hello\n")
+        near.shutdown(socket.SHUT_WR)
+        with far.makefile("rb", buffering=0) as stdin:
+            output(p.sh("test -p /dev/stdin && cat", stdin=stdin), "hello\n")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp, udp.makefile("rb", buffering=0) as stdin:
+        expect_refusal(p.sh("echo ran", stdin=stdin), "standard input is no stream of bytes")
+
+
+@case
+def a_reader_that_stands_still_does_not_stop_the_clock(p):
+    main, side = pty.openpty()
+    try:
+        process = p.start("run", "--time", "300ms", "--", "yes", stdin=subprocess.DEVNULL, stdout=side)
+        end = time.monotonic() + 15
+        while process.poll() is None and time.monotonic() < end:
+            if time.monotonic() > end - 8:  # it is over, and says so once somebody reads
+                os.set_blocking(main, False)
+                try:
+                    os.read(main, 65536)
+                except OSError:
+                    pass
+            time.sleep(0.01)
+        assert process.wait(timeout=5) == 124
+    finally:
+        os.close(side)
+        os.close(main)
 
 
 @case

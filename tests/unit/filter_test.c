@@ -79,7 +79,7 @@ static const char agents[] =
 static const char tools[] =
 	"chown faccessat fchmodat fchownat fdatasync fgetxattr fork fstatfs futex_waitv getpgid "
 	"getpriority getresuid getresgid getrlimit getsid gettimeofday getxattr lgetxattr link linkat "
-	"listxattr membarrier mincore mkdirat mknod mknodat mremap msync nanosleep openat2 pause "
+	"listxattr membarrier mincore mkdirat mknod mknodat mremap msync nanosleep pause "
 	"pidfd_send_signal pipe ppoll preadv pwritev readlinkat readv recvmmsg rt_sigtimedwait "
 	"sched_setaffinity select sendfile sendmsg setitimer setrlimit symlinkat sync_file_range "
 	"time times tkill truncate utime utimes waitid landlock_create_ruleset";
