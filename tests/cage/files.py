@@ -7,6 +7,7 @@
 import os
 import pathlib
 import shutil
+import socket
 import stat
 import subprocess
 import sys
@@ -130,6 +131,47 @@ def binds_lie_in_binds_where_there_is_a_place(p):
     p.make("outer/place")
     p.write("inner/file", "text\n")
     output(p.sh("cat /data/place/file", "-v", f"{outer}:/data", "-v", f"{inner}:/data/place"), "text\n")
+
+
+@case
+def links_of_the_project_do_not_lead_out_however_they_are_spelt(p):
+    other = p.make("other")
+    os.symlink(other, p.project / "link")
+    for source in ("./link", "link", f"{p.project}/link", "~/project/link"):
+        expect(p.run("run", "-v", f"{source}:/mnt/x:rw", "--", "touch", "/mnt/x/new"), 125, "out of the project")
+    assert not list(other.iterdir())
+    expect(p.run("run", "-v", "../other:/mnt/x:rw", "--", "touch", "/mnt/x/new"), 0)  # that is said
+    assert (other / "new").exists()
+
+
+@case
+def a_socket_or_a_pipe_is_not_bound_read_only(p):
+    os.mkfifo(p.home / "fifo")
+    p.own(p.home / "fifo")
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(p.home / "socket"))
+        p.own(p.home / "socket")
+        for name in ("fifo", "socket"):
+            expect_refusal(p.run("run", "-v", f"{p.home / name}:/mnt/{name}", "--", "true"), "bind it with :rw")
+            expect(p.run("run", "-v", f"{p.home / name}:/mnt/{name}:rw", "--", "true"), 0)
+
+
+@case
+def no_file_of_the_host_gets_a_set_user_id_bit(p):
+    folder = p.make("rw")
+    script = """import os
+for make in (lambda: os.close(os.open('/rw/a', os.O_CREAT | os.O_WRONLY, 0o4755)), lambda: os.mknod('/rw/b', 0o104755),
+             lambda: os.chmod('/rw/c', 0o4755), lambda: os.chmod('/rw/c', 0o2755),
+             lambda: os.close(os.open('/rw', os.O_TMPFILE | os.O_WRONLY, 0o6755))):
+    try:
+        make()
+        print('made')
+    except OSError as e:
+        print(e.errno)
+"""
+    p.write("rw/c", "")
+    output(p.run("run", "-v", f"{folder}:/rw:rw", "--", "python3", "-c", script), "1\n" * 5)
+    assert not any(path.stat().st_mode & 0o6000 for path in folder.iterdir())
 
 
 @case

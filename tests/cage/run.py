@@ -512,6 +512,15 @@ def signals_are_the_commands(p):
 
 
 @case
+def a_signal_that_bawn_was_told_to_ignore_is_ignored(p):
+    process = p.start("run", "--", "sh", "-c", "echo ready; sleep 0.4; exit 9",
+                      preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGHUP)
+    assert process.wait(timeout=10) == 9
+
+
+@case
 def signals_that_the_command_does_not_catch_end_it(p):
     for name in PASSED:
         number = getattr(signal, "SIG" + name)
@@ -927,6 +936,30 @@ def the_record_goes_where_the_operator_wants_it_too(p):
     (p.home / "copy.json").unlink()
     expect(p.run("run", "--record", "here.json", "--", "no-such-command"), 127)
     assert json.loads((p.project / "here.json").read_bytes())["outcome"] == "refused"
+
+
+@case
+def the_record_follows_no_link(p):
+    target = p.write("precious", "text\n")
+    os.symlink(target, p.project / "record.json")
+    os.symlink(p.home, p.project / "out")
+    expect_refusal(p.run("run", "--record", "record.json", "--", "echo", "ran"), "it is a link")
+    expect_refusal(p.run("run", "--record", "out/new.json", "--", "echo", "ran"), "leads out of the project")
+    assert target.read_text() == "text\n" and not (p.home / "new.json").exists()
+    script = f"ln -sf {target} /out/late.json"
+    folder = p.make("rw")
+    expect(p.run("run", "-v", f"{folder}:/out:rw", "--record", f"{folder}/late.json", "--", "sh", "-c", script), 0)
+    assert target.read_text() == "text\n"
+
+
+@case
+def a_profile_of_the_project_is_read_and_holds(p):
+    p.write("project/deny.json", json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
+        {"names": ["mkdir", "mkdirat"], "action": "SCMP_ACT_ERRNO", "errnoRet": 13}]}))
+    expect(p.sh("mkdir /tmp/x", "--syscalls", "./deny.json"), 1, "Permission denied")
+    expect(p.sh("unshare -U true", "--syscalls", "./deny.json"), 1)
+    expect(p.sh("echo ran", "--syscalls", "strict"), 0, "ran")
+    expect_refusal(p.sh("echo ran", "--syscalls", "./missing.json"), "cannot read the system-call profile")
 
 
 @case
