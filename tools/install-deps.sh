@@ -6,19 +6,19 @@
 set -eu
 
 build='gcc libc6-dev meson ninja-build pkg-config python3 libfyaml-dev libseccomp-dev libsodium-dev'
-test="$build groff-base util-linux"
+test="$build bash git groff-base mount util-linux"
 clang='clang libclang-rt-dev'
 
 # What the packages are wanted for, to ask a system that has no dpkg.
 build_tools='gcc meson ninja pkg-config python3'
-test_tools="$build_tools groff setpriv"
+test_tools="$build_tools bash git groff mount setpriv unshare"
 
 case ${1-} in
 build) wanted=$build tools=$build_tools ;;
 test) wanted=$test tools=$test_tools ;;
 lint)
-	wanted="$test $clang clang-format clang-tidy cppcheck shellcheck git"
-	tools="$test_tools clang clang-format clang-tidy cppcheck shellcheck git"
+	wanted="$test $clang clang-format clang-tidy cppcheck shellcheck"
+	tools="$test_tools clang clang-format clang-tidy cppcheck shellcheck"
 	;;
 bench)
 	wanted="$test bubblewrap"
