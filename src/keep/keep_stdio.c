@@ -21,6 +21,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
+#include "base/own.h"
 #include "cage/cage_break.h"
 #include "keep/keep_inside.h"
 
@@ -42,19 +43,20 @@ static bool is_harmless_device(const struct stat *st)
 
 static int open_pipe(struct keep_stream *s, int i, const struct cage_ids *ids, struct err *e)
 {
+	own_free char *bytes = malloc(KEEP_STREAM_SIZE);
 	int ends[2];
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	if (!bytes || pipe2(ends, O_CLOEXEC) < 0)
 		return err_set(e, ERR_SYS, errno, "cannot make a pipe for standard %s: %s",
 			names[i], strerror(errno));
 	s->inside = ends[i == 0 ? 0 : 1];
 	s->near = ends[i == 0 ? 1 : 0];
-	s->bytes = malloc(KEEP_STREAM_SIZE);
 	/* Root's cage must be able to open it again, as /dev/stdout. */
-	if (!s->bytes || fcntl(s->near, F_SETFL, O_NONBLOCK) < 0 ||
+	if (fcntl(s->near, F_SETFL, O_NONBLOCK) < 0 ||
 		(ids->is_given && fchown(s->near, ids->uid, ids->gid) < 0))
 		return err_set(e, ERR_SYS, errno, "cannot make a pipe for standard %s: %s",
 			names[i], strerror(errno));
+	s->bytes = take_ptr(bytes);
 	return 0;
 }
 
