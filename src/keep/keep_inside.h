@@ -65,6 +65,7 @@ struct keep_stream {
 
 struct keep_stdio {
 	struct keep_stream streams[3];
+	struct arena arena;
 	int shared; /* the cage's end that output and error share */
 };
 

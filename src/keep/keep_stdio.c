@@ -13,7 +13,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -21,7 +20,6 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/own.h"
 #include "cage/cage_break.h"
 #include "keep/keep_inside.h"
 
@@ -41,22 +39,22 @@ static bool is_harmless_device(const struct stat *st)
 	       (n == 3 || n == 5 || n == 7 || n == 8 || n == 9);
 }
 
-static int open_pipe(struct keep_stream *s, int i, const struct cage_ids *ids, struct err *e)
+static int open_pipe(struct keep_stdio *all, int i, const struct cage_ids *ids, struct err *e)
 {
-	own_free char *bytes = malloc(KEEP_STREAM_SIZE);
+	struct keep_stream *s = &all->streams[i];
 	int ends[2];
 
-	if (!bytes || pipe2(ends, O_CLOEXEC) < 0)
+	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_set(e, ERR_SYS, errno, "cannot make a pipe for standard %s: %s",
 			names[i], strerror(errno));
 	s->inside = ends[i == 0 ? 0 : 1];
 	s->near = ends[i == 0 ? 1 : 0];
+	s->bytes = arena_alloc(&all->arena, KEEP_STREAM_SIZE);
 	/* Root's cage must be able to open it again, as /dev/stdout. */
-	if (fcntl(s->near, F_SETFL, O_NONBLOCK) < 0 ||
+	if (!s->bytes || fcntl(s->near, F_SETFL, O_NONBLOCK) < 0 ||
 		(ids->is_given && fchown(s->near, ids->uid, ids->gid) < 0))
 		return err_set(e, ERR_SYS, errno, "cannot make a pipe for standard %s: %s",
 			names[i], strerror(errno));
-	s->bytes = take_ptr(bytes);
 	return 0;
 }
 
@@ -126,7 +124,7 @@ static int open_stream(struct keep_stdio *s, int i, const struct cage_ids *ids, 
 		stream->inside = s->streams[1].inside;
 		return 0;
 	}
-	r = open_pipe(stream, i, ids, e);
+	r = open_pipe(s, i, ids, e);
 	stream->is_given_back = r == 0 && i == 0 && stream->kind == KEEP_FILE;
 	return r;
 }
@@ -136,6 +134,7 @@ int keep_stdio_open(struct keep_stdio *ret, const struct cage_ids *ids, struct e
 	int r = 0;
 
 	memset(ret, 0, sizeof(*ret));
+	arena_init(&ret->arena, 4UL * KEEP_STREAM_SIZE);
 	for (int i = 0; i < 3; i++) {
 		ret->streams[i].inside = ret->streams[i].outside = i;
 		ret->streams[i].near = -1;
@@ -187,11 +186,9 @@ void keep_stdio_done(struct keep_stdio *s)
 {
 	give_back(&s->streams[0]);
 	keep_stdio_close_inside(s);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 3; i++)
 		close_near(&s->streams[i]);
-		free(s->streams[i].bytes);
-		s->streams[i].bytes = NULL;
-	}
+	arena_done(&s->arena);
 }
 
 /* --- passing on --- */
