@@ -971,7 +971,7 @@ def without_a_place_for_the_record_nothing_runs(p):
     (p.state / "bawn").chmod(0o777)
     expect_refusal(p.sh("echo ran"), "others must not be able to write")
     (p.state / "bawn").chmod(0o700)
-    if p.uid:
+    if p.uid and os.geteuid() == 0:
         os.chown(p.state / "bawn", 0, 0)
         expect_refusal(p.sh("echo ran"), "cannot keep a record")
 
