@@ -426,6 +426,8 @@ static void finish(struct keeper *k, int r, struct err *e)
 		explain(k, e);
 	if (!k->has_ended)
 		is_gone = reap(k, r == 0 ? e : NULL) == 0;
+	/* Or the end of what the cage wrote would never come. */
+	keep_stdio_close_inside(&k->stdio);
 	if (is_gone)
 		keep_stdio_drain(&k->stdio, k->signals);
 	if (k->is_started) {
