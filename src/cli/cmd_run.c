@@ -362,8 +362,9 @@ static int run(struct run *r)
 		r->request.times = shared_times();
 	if (run_cage(r, &e) < 0) {
 		r->record.error = e;
-		status = r->record.outcome == RECORD_BROKEN ? exit_status(&r->record)
-							    : status_of(&e);
+		status = r->record.outcome == RECORD_BROKEN && e.kind != ERR_SIGNAL
+				 ? exit_status(&r->record)
+				 : status_of(&e);
 		if (r->plan && (r->folder >= 0 || prepare_record(r, &late) == 0))
 			write_record(r);
 		if (status == CLI_FAILED)

@@ -11,7 +11,6 @@
  */
 #include <errno.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -124,8 +123,6 @@ static int spawn(struct keeper *k, struct err *e)
 	for (int i = 0; i < 3; i++)
 		k->start.stdio[i] = k->stdio.streams[i].inside;
 	r = cage_spawn(&k->start, &k->pid, &k->pidfd, e);
-	/* The cage goes first: what is done here meanwhile must not keep it from starting. */
-	sched_yield();
 	/* From here on the channel ends with the cage. */
 	close(ends[1]);
 	keep_stdio_close_inside(&k->stdio);
@@ -201,9 +198,9 @@ static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
 
 	/* From here on what runs is the user's: startup commands are part of the time. */
 	set_timer(k, time_limit(k->start.plan));
-	k->is_let_go = r == 0;
 	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
 		r = err_set(e, ERR_SYS, EPIPE, "the cage ended before the command was started");
+	k->is_let_go = r == 0;
 	return r;
 }
 
@@ -229,18 +226,23 @@ static int take_failure(struct keeper *k, const struct wire_message *m, struct e
 }
 
 /*
- * The cage is gone, or seems to be, and what it said last may not have been heard: it is the
- * better reason.
+ * The cage is dead, and what it said last may not have been heard: its reason is the better one,
+ * and what it started was started. True when all of it was heard.
  */
-static void hear_last(struct keeper *k, struct err *e)
+static bool hear_last(struct keeper *k, struct err *e)
 {
-	struct pollfd channel = { .fd = k->channel, .events = POLLIN };
 	struct wire_message m = { 0 };
+	struct err other;
+	int r;
 
-	while (k->channel >= 0 && poll(&channel, 1, 0) == 1 &&
-		wire_receive(k->channel, &m, NULL) == 0)
+	/* What the keeper itself saw or was told stands. */
+	while ((r = wire_receive(k->channel, &m, NULL)) == 0) {
 		if (m.kind == WIRE_FAILED)
-			take_failure(k, &m, e);
+			take_failure(k, &m, e->kind == ERR_SYS ? e : &other);
+		if (m.kind == WIRE_STARTED && !k->is_started)
+			note_started(k);
+	}
+	return r == -EPIPE;
 }
 
 /* One message of the cage, which comes in its turn or is none; an error ends the run. */
@@ -284,7 +286,6 @@ static int pass_signal(struct keeper *k, struct err *e)
 		wire_send(k->channel, WIRE_SIGNAL, (int)got.ssi_signo, NULL);
 		return 0;
 	}
-	k->record->outcome = RECORD_REFUSED;
 	return err_set(e, ERR_SIGNAL, (int)got.ssi_signo,
 		"stopped by signal %u before the command was started", got.ssi_signo);
 }
@@ -399,18 +400,23 @@ static void release(struct keeper *k)
 }
 
 /*
- * Why the run failed, in the best words there are. Once the cage was let go the command may run,
- * unless the cage itself says that it does not.
+ * Why the run failed, in the best words there are, and whether the command may have run: if it was
+ * started and the cage itself does not say that it could not be, or if nobody can tell.
  */
-static void explain(struct keeper *k, struct err *e)
+static void explain(struct keeper *k, bool is_gone, struct err *e)
 {
-	if (e->kind != ERR_SYS)
+	bool is_known = k->channel < 0 || !k->is_let_go;
+
+	if (k->channel >= 0 && is_gone)
+		is_known |= hear_last(k, e);
+	if (k->has_failed || (is_known && !k->is_started))
 		return;
-	hear_last(k, e);
-	if (k->is_let_go && !k->has_failed) {
-		k->record->outcome = RECORD_BROKEN;
+	k->record->outcome = RECORD_BROKEN;
+	if (e->kind == ERR_SIGNAL)
+		err_set(e, ERR_SIGNAL, e->num, "stopped by signal %d while the command started",
+			e->num);
+	else
 		err_prefix(e, "the command was stopped");
-	}
 }
 
 /*
@@ -422,10 +428,10 @@ static void finish(struct keeper *k, int r, struct err *e)
 	bool is_gone = true;
 
 	kill_cage(k);
-	if (r < 0)
-		explain(k, e);
 	if (!k->has_ended)
 		is_gone = reap(k, r == 0 ? e : NULL) == 0;
+	if (r < 0)
+		explain(k, is_gone, e);
 	/* Or the end of what the cage wrote would never come. */
 	keep_stdio_close_inside(&k->stdio);
 	if (is_gone)
