@@ -80,8 +80,9 @@ static void carry_out(struct cage *c, const struct plan_op *op)
 	r = steps[op->kind](c, op, &e);
 	if (r < 0 && op->need == PLAN_MUST)
 		cage_fail(c, &e);
-	if (r < 0)
-		wire_send(c->channel, WIRE_SKIPPED, (int)cage_op_index(c, op), &e);
+	/* What is left out must be on record, or nothing runs. */
+	if (r < 0 && wire_send(c->channel, WIRE_SKIPPED, (int)cage_op_index(c, op), &e) < 0)
+		_exit(125);
 	if (times)
 		times->spent[op->kind] += clock_ns() - before;
 }

@@ -99,6 +99,8 @@ static char *as_word(const char *text)
 	return word;
 }
 
+#define BY_US 64 /* in the status: there was no shell, and the script's questions were ours */
+
 /* Shares the memory of its parent, which waits until it has executed. */
 static int be_preflight(void *of)
 {
@@ -111,7 +113,7 @@ static int be_preflight(void *of)
 		if (dup2(null, fd) < 0)
 			return 1;
 	execve(shell, words, c->start->own_variables);
-	return errno == ENOENT ? preflight_ourselves(c) : 1;
+	return errno == ENOENT ? BY_US | preflight_ourselves(c) : 1;
 }
 
 static pid_t start_preflight(const struct cage *c)
@@ -138,8 +140,13 @@ static void run_preflight(const struct cage *c)
 	const char *why = "its shell did not end well";
 	struct err e;
 
-	if (code == 0)
+	if (code == 0 || code == BY_US) {
+		if (wire_send(c->channel, WIRE_CHECKED, code == BY_US, NULL) < 0)
+			_exit(125);
 		return;
+	}
+	if (code > 0)
+		code &= ~BY_US;
 	for (size_t i = 0; i < sizeof(preflight_answers) / sizeof(preflight_answers[0]); i++)
 		if (preflight_answers[i].status == code)
 			why = preflight_answers[i].meaning;

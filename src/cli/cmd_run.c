@@ -44,7 +44,8 @@ struct run {
 	struct keep_request request;
 	struct record record;
 	struct plan_choice choice;
-	int folder, copy; /* where the record goes, and also goes, or -1 */
+	int folder, copy;   /* where the record goes, and also goes, or -1 */
+	bool is_unrecorded; /* it could not be written */
 };
 
 static int say_refusal(const struct run *r, const struct err *e)
@@ -255,6 +256,12 @@ static int open_copy(struct run *r, struct err *e)
 	return 0;
 }
 
+static void complain_unrecorded(struct run *r, const struct err *e)
+{
+	r->is_unrecorded = true;
+	cli_complain("%s", e->text);
+}
+
 /* The record goes where records go, and where the operator wants it. */
 static void write_record(struct run *r)
 {
@@ -265,13 +272,15 @@ static void write_record(struct run *r)
 	clock_gettime(CLOCK_REALTIME, &r->record.ended);
 	record_print(&r->record, &out);
 	if (r->folder >= 0 && record_write_file(r->folder, "record.json", &out, &e) < 0)
-		cli_complain("%s", e.text);
+		complain_unrecorded(r, &e);
 	if (r->copy < 0)
 		return;
 	ret = ftruncate(r->copy, 0) < 0 ? -errno : file_write_all(r->copy, buf_text(&out), out.len);
-	if (ret < 0)
-		cli_complain("cannot write the record to '%s': %s", cli_value(r->cli, "record"),
-			strerror(-ret));
+	if (ret < 0) {
+		err_set(&e, ERR_SYS, -ret, "cannot write the record to '%s': %s",
+			cli_value(r->cli, "record"), strerror(-ret));
+		complain_unrecorded(r, &e);
+	}
 }
 
 static void write_ended(void *of, const struct err *e)
@@ -376,8 +385,8 @@ static int run(struct run *r)
 	status = exit_status(&r->record);
 	if (e.kind != ERR_NONE)
 		cli_complain("%s", e.text);
-	/* What the command printed did not all arrive: that is no success. */
-	if (e.kind != ERR_NONE && status == 0)
+	/* What the command printed did not all arrive, or is not on record: that is no success. */
+	if ((e.kind != ERR_NONE || r->is_unrecorded) && status == 0)
 		status = CLI_FAILED;
 	say_times(r, began);
 	keep_say_ended(&r->request, &r->record, status);

@@ -12,7 +12,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
@@ -181,17 +180,6 @@ static int work_meanwhile(struct keeper *k, struct err *e)
 
 /* --- while it runs --- */
 
-static void note_skipped(struct keeper *k, const struct wire_message *m)
-{
-	struct record *r = k->record;
-
-	if (r->note_count == RECORD_MAX_NOTES || m->n < 0 ||
-		(uint32_t)m->n >= k->start.plan->op_count)
-		return;
-	r->notes[r->note_count].op = (uint32_t)m->n;
-	snprintf(r->notes[r->note_count++].text, sizeof(r->notes[0].text), "%.150s", m->err.text);
-}
-
 static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
 {
 	int r = keep_look(k->look, k->pid, is_landlocked, k->record, e);
@@ -207,7 +195,6 @@ static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
 static void note_started(struct keeper *k)
 {
 	k->is_started = true;
-	k->record->is_preflight_passed = true; /* or the cage would not have gone on */
 	k->started_ns = clock_ns();
 	keep_say_started(k->q, k->record, k->pid);
 }
@@ -239,6 +226,7 @@ static bool hear_last(struct keeper *k, struct err *e)
 	while ((r = wire_receive(k->channel, &m, NULL)) == 0) {
 		if (m.kind == WIRE_FAILED)
 			take_failure(k, &m, e->kind == ERR_SYS ? e : &other);
+		k->record->is_preflight_passed |= m.kind == WIRE_CHECKED;
 		if (m.kind == WIRE_STARTED && !k->is_started)
 			note_started(k);
 	}
@@ -258,11 +246,15 @@ static int hear(struct keeper *k, struct err *e)
 	if (r < 0)
 		return err_set(e, ERR_SYS, -r, "cannot hear the cage: %s", strerror(-r));
 	if (m.kind == WIRE_SKIPPED && !k->is_ready) {
-		note_skipped(k, &m);
+		if (m.n >= 0 && (uint32_t)m.n < k->start.plan->op_count)
+			record_note(k->record, (uint32_t)m.n, m.err.text);
 	} else if (m.kind == WIRE_READY && !k->is_ready) {
 		k->is_ready = true;
 		return look_and_go(k, m.n != 0, e);
-	} else if (m.kind == WIRE_STARTED && k->is_ready && !k->is_started) {
+	} else if (m.kind == WIRE_CHECKED && k->is_ready && !k->record->is_preflight_passed) {
+		k->record->is_preflight_passed = true;
+		k->record->is_preflight_ours = m.n != 0;
+	} else if (m.kind == WIRE_STARTED && k->record->is_preflight_passed && !k->is_started) {
 		note_started(k);
 	} else if (m.kind == WIRE_EXITED && k->is_ready) {
 		k->has_ended = true;
@@ -465,6 +457,7 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	cage_idmap_init(&k.sources.map);
 	k.began_ns = clock_ns();
 	record->outcome = RECORD_REFUSED;
+	record->is_preflight_passed = record->is_preflight_ours = false;
 	r = prepare(&k, e);
 	if (r == 0)
 		r = spawn(&k, e);

@@ -1,5 +1,4 @@
 #include <errno.h>
-#include <stdio.h>
 
 #include "base/str.h"
 #include "keep/keep.h"
@@ -37,15 +36,6 @@ static bool matches(const struct plan *p, const struct plan_op *op, size_t row)
 	       (!missing[row].flag || op->flags & missing[row].flag);
 }
 
-static void note(struct record *record, uint32_t op)
-{
-	if (record->note_count == RECORD_MAX_NOTES)
-		return;
-	record->notes[record->note_count].op = op;
-	snprintf(record->notes[record->note_count++].text, sizeof(record->notes[0].text),
-		"not carried out by this version");
-}
-
 static int check_op(const struct plan *p, uint32_t i, struct record *record, struct err *e)
 {
 	for (size_t row = 0; row < sizeof(missing) / sizeof(missing[0]); row++) {
@@ -60,7 +50,7 @@ static int check_op(const struct plan *p, uint32_t i, struct record *record, str
 					? ""
 					: "; it runs without if allow_degraded names ",
 				g == PLAN_GUARANTEE_COUNT ? "" : plan_guarantee_defs[g].name);
-		note(record, i);
+		record_note(record, i, "not carried out by this version");
 	}
 	return 0;
 }

@@ -1,5 +1,7 @@
 #include "record/record.h"
 
+#include <stdio.h>
+
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
@@ -66,6 +68,16 @@ static const char *preflight_of(const struct plan *p)
 	return NULL;
 }
 
+void record_note(struct record *r, uint32_t op, const char *why)
+{
+	unsigned i = r->note_count++;
+
+	if (i >= RECORD_MAX_NOTES)
+		return;
+	r->notes[i].op = op;
+	snprintf(r->notes[i].text, sizeof(r->notes[i].text), "%.150s", why);
+}
+
 void record_print(const struct record *r, struct buf *out)
 {
 	struct json j;
@@ -86,13 +98,14 @@ void record_print(const struct record *r, struct buf *out)
 	json_text(&j, "filter_sha256", r->filter_digest);
 	json_text(&j, "preflight_sha256", preflight_of(r->plan));
 	json_bool(&j, "preflight_passed", r->is_preflight_passed);
+	json_text(&j, "preflight_by", r->is_preflight_ours ? "bawn" : "shell");
 	print_end(r, &j);
 	json_open_map(&j, "guarantees");
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
 		print_guarantee(r, g, &j);
 	json_close_map(&j);
 	json_open_list(&j, "skipped");
-	for (unsigned i = 0; i < r->note_count; i++) {
+	for (unsigned i = 0; i < r->note_count && i < RECORD_MAX_NOTES; i++) {
 		const struct plan_op *op = &plan_ops(r->plan)[r->notes[i].op];
 
 		json_open_map(&j, NULL);
@@ -103,6 +116,7 @@ void record_print(const struct record *r, struct buf *out)
 		json_close_map(&j);
 	}
 	json_close_list(&j);
+	json_int(&j, "skipped_count", r->note_count);
 	json_close_map(&j);
 	buf_putc(out, '\n');
 }

@@ -48,9 +48,9 @@ struct record {
 	char filter_digest[SHA256_HEX_SIZE];
 	struct timespec began, ended; /* of the clock on the wall */
 	uint64_t start_ns, run_ns;    /* until the command was started, and from there to its end */
-	bool is_preflight_passed;
+	bool is_preflight_passed, is_preflight_ours; /* passed; without a shell */
 	struct record_observation observations[PLAN_GUARANTEE_COUNT];
-	unsigned note_count;
+	unsigned note_count; /* may be more than are kept */
 	struct {
 		uint32_t op; /* an operation that may fail, and did */
 		char text[160];
@@ -59,6 +59,9 @@ struct record {
 	int status; /* exit status or signal of the command */
 	struct err error;
 };
+
+/* Notes that an operation was left out, and why. */
+void record_note(struct record *r, uint32_t op, const char *why);
 
 /* One object of JSON and a newline. */
 void record_print(const struct record *r, struct buf *out);

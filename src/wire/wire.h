@@ -15,6 +15,8 @@ enum wire_kind {
 	WIRE_GO,      /* keeper → cage: run the command */
 	WIRE_FAILED,  /* cage → keeper: `err` says at which step and why */
 	WIRE_SKIPPED, /* cage → keeper: operation `n`, which may fail, did; `err` says why */
+	WIRE_CHECKED, /* cage → keeper: the preflight passed; `n`: bawn's own code did it, no shell
+		       */
 	WIRE_STARTED, /* cage → keeper: startup is over, the command runs */
 	WIRE_SIGNAL,  /* keeper → init: `n` is for the command */
 	WIRE_EXITED,  /* init → keeper: `n` is the wait status of the command */

@@ -63,6 +63,8 @@ def a_cage_with_another_home_ends_before_the_startup_commands(p):
     said = expect(broken_run(p, "home", *spec, "--", "echo", "RAN"), 125, "the home is not the cage's own (status 12)")
     assert "RAN" not in said.stdout and "STARTED" not in said.stdout
     assert p.record()["preflight_passed"] is False
+    expect(p.run("run", *p.spec('startup_commands: ["exit 3"]\n'), "--", "echo", "RAN"), 125, "status 3")
+    assert p.record()["preflight_passed"] is True  # what failed is another thing
 
 
 @case
@@ -72,6 +74,9 @@ def an_image_without_a_shell_is_judged_the_same(p):
                   "the home is not the cage's own (status 12)")
     assert "bawn" not in said.stdout
     expect(broken_run(p, "none", *image_spec(p, image), "--", "/bin/tool", "cat", "/etc/hostname"), 0, "bawn")
+    assert p.record()["preflight_by"] == "bawn"
+    expect(p.sh("true"), 0)
+    assert p.record()["preflight_by"] == "shell"
 
 
 if __name__ == "__main__":

@@ -70,7 +70,9 @@ static void test_head(void)
 	CHECK(has(text, "\"began\":\"2001-09-09T01:46:40.000005Z\""));
 	CHECK(has(text, "\"ended\":\"2001-09-09T01:46:41.999999Z\""));
 	CHECK(has(text, "\"start_us\":1,\"run_us\":2000,"));
-	CHECK(has(text, "\"skipped\":[]}"));
+	CHECK(has(text, "\"skipped\":[],\"skipped_count\":0}"));
+	memcpy(r.kernel, "6.1.2-x", 8);
+	CHECK(has(print(&r), "\"kernel\":\"6.1.2-x\",\"landlock_abi\":4,"));
 }
 
 static void test_outcomes(void)
@@ -128,16 +130,18 @@ static void test_guarantees(void)
 static void test_notes(void)
 {
 	struct record r = make_record();
+	uint32_t op = 0;
 
-	r.note_count = 1;
 	for (uint32_t i = 0; i < plan->op_count; i++)
 		if (plan_ops(plan)[i].kind == PLAN_DROP)
-			r.notes[0].op = i;
-	snprintf(r.notes[0].text, sizeof(r.notes[0].text), "it \"could\" not");
+			op = i;
+	record_note(&r, op, "it \"could\" not");
 	CHECK(has(print(&r), "\"skipped\":[{\"op\":\"drop\",\"a\":\"new-privileges\",\"b\":\"\","
-			     "\"why\":\"it \\\"could\\\" not\"}]}"));
-	r.note_count = RECORD_MAX_NOTES;
-	print(&r);
+			     "\"why\":\"it \\\"could\\\" not\"}],\"skipped_count\":1}"));
+	/* More than are kept are counted all the same. */
+	for (int i = 0; i < 2 * RECORD_MAX_NOTES; i++)
+		record_note(&r, op, "why");
+	CHECK(has(print(&r), "\"skipped_count\":33}"));
 }
 
 /* The same run is the same bytes. */
