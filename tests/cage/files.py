@@ -13,7 +13,7 @@ import subprocess
 import sys
 
 sys.dont_write_bytecode = True
-from place import TOOL, Skip, case, expect, expect_refusal, main, of_root, output, picture  # noqa: E402
+from place import BREAKABLE, TOOL, Skip, case, expect, expect_refusal, main, of_root, output, picture  # noqa: E402
 
 # --- the system ---
 
@@ -172,6 +172,10 @@ for make in (lambda: os.close(os.open('/rw/a', os.O_CREAT | os.O_WRONLY, 0o4755)
     p.write("rw/c", "")
     output(p.run("run", "-v", f"{folder}:/rw:rw", "--", "python3", "-c", script), "1\n" * 5)
     assert not any(path.stat().st_mode & 0o6000 for path in folder.iterdir())
+    done = p.run("run", "-v", f"{folder}:/rw:rw", "--", "python3", "-c", script, program=BREAKABLE,
+                 env={"BAWN_TEST_BREAK": "syscalls,look"})
+    output(done, "made\n" * 5)
+    assert sum(bool(path.stat().st_mode & 0o6000) for path in folder.iterdir()) == 3
 
 
 @case

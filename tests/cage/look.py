@@ -169,6 +169,11 @@ def descriptors_that_are_not_planned_are_noticed(p):
 
 
 @case
+def the_operators_session_is_noticed(p):
+    check_noticed(p, "session", "tty", "it is in the operator's session")
+
+
+@case
 def a_project_that_is_not_captured_is_noticed(p):
     check_noticed(p, "project", "fs.project", "at /work there is")
 

@@ -19,7 +19,7 @@ import time
 import tty
 
 sys.dont_write_bytecode = True
-from place import (TOOL, Skip, case, decode, descendants, expect, expect_refusal, in_mount_namespace,  # noqa: E402
+from place import (BREAKABLE, TOOL, Skip, case, decode, descendants, expect, expect_refusal, in_mount_namespace,  # noqa: E402
                    main, of_root, of_users, output, picture, reap, wait_until)
 
 # --- exit statuses ---
@@ -270,6 +270,26 @@ def sockets_are_streams_and_nothing_more(p):
             output(p.sh("test -p /dev/stdin && cat", stdin=stdin), "hello\n")
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp, udp.makefile("rb", buffering=0) as stdin:
         expect_refusal(p.sh("echo ran", stdin=stdin), "standard input is no stream of bytes")
+
+
+CONNECT_ANEW = """import os, socket, sys
+s = socket.socket(fileno=os.dup(0))
+s.settimeout(2)
+libc = __import__('ctypes').CDLL(None)
+libc.connect(s.fileno(), bytes(16), 16)  # AF_UNSPEC: no longer connected
+s.connect(('127.0.0.1', int(sys.argv[1])))
+print('REACHED')
+"""
+
+
+@case
+def a_socket_of_the_hosts_network_is_no_way_around_the_cages(p):
+    def try_it(**more):
+        with socket.create_server(("127.0.0.1", 0)) as inviting, socket.create_server(("127.0.0.1", 0)) as other:
+            with socket.create_connection(inviting.getsockname()) as client, client.makefile("rb", buffering=0) as stdin:
+                return p.run("run", "--", "python3", "-c", CONNECT_ANEW, other.getsockname()[1], stdin=stdin, **more)
+    assert "REACHED" not in try_it().stdout
+    expect(try_it(program=BREAKABLE, env={"BAWN_TEST_BREAK": "tty,look"}), 0, "REACHED")
 
 
 @case
