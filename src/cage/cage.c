@@ -95,8 +95,6 @@ static void die_with_keeper(const struct cage *c)
 {
 	struct pollfd channel = { .fd = c->channel, .events = POLLIN };
 
-	if (cage_is_broken("death"))
-		return;
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		_exit(125);
 	if (poll(&channel, 1, 0) < 0 || channel.revents & (POLLHUP | POLLERR))
@@ -176,7 +174,7 @@ static noreturn void be_first_process(const struct cage_start *start)
 
 /* --- as the keeper --- */
 
-uint64_t cage_namespace_flag(const char *name)
+static uint64_t namespace_flag(const char *name)
 {
 	static const struct {
 		const char *name;
@@ -208,7 +206,7 @@ static uint64_t namespaces_of(const struct plan *p)
 			continue;
 		snprintf(broken, sizeof(broken), "namespace:%s", plan_str(p, ops[i].a));
 		if (!cage_is_broken(broken))
-			flags |= cage_namespace_flag(plan_str(p, ops[i].a));
+			flags |= namespace_flag(plan_str(p, ops[i].a));
 	}
 	return flags;
 }

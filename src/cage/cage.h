@@ -89,6 +89,3 @@ void cage_idmap_done(struct cage_idmap *map);
 
 /* A string of the plan with its symbols filled in; false where it does not fit. */
 bool cage_fill_in(const struct cage_start *start, const char *text, char *ret, size_t size);
-
-/* The bits of clone for the name of a namespace; 0 where there is none. */
-uint64_t cage_namespace_flag(const char *name);

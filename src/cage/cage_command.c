@@ -215,14 +215,13 @@ static noreturn void exec_command(const struct cage *c)
 static void enter_workdir(const struct cage *c)
 {
 	const struct plan *p = c->start->plan;
+	const struct plan_op *op = plan_find(p, PLAN_WORKDIR, NULL);
 	char path[CAGE_PATH_SIZE] = "/";
 	bool fits = true;
 	struct err e;
 
-	for (uint32_t i = 0; i < p->op_count; i++)
-		if (plan_ops(p)[i].kind == PLAN_WORKDIR)
-			fits = cage_fill_in(
-				c->start, plan_str(p, plan_ops(p)[i].b), path, sizeof(path));
+	if (op)
+		fits = cage_fill_in(c->start, plan_str(p, op->b), path, sizeof(path));
 	if (!fits || chdir(path) < 0) {
 		int num = fits ? errno : ENAMETOOLONG;
 

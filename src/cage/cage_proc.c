@@ -23,21 +23,6 @@
 
 #define COVER (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY)
 
-static bool is_kept(const struct cage *c, const struct plan_op *proc, const char *name)
-{
-	const struct plan_op *end = plan_ops(c->start->plan) + c->start->plan->op_count;
-	const char *slash;
-
-	if (str_is_digit(name[0]) || name[0] == '.')
-		return true;
-	for (const struct plan_op *op = proc + 1; op < end && op->kind == PLAN_PROC_FILE; op++) {
-		slash = strrchr(cage_b(c, op), '/');
-		if (slash && str_eq(slash + 1, name))
-			return true;
-	}
-	return false;
-}
-
 /* Makes a cover from an empty name in the pool: attached there, it can be cloned at will. */
 static int make_cover(int plain, const char *name, struct err *e)
 {
@@ -85,7 +70,7 @@ static int cover_all(struct cage *c, const struct plan_op *op, int proc, struct 
 
 	/* Links in /proc lead to the reader's own process. */
 	while (r == 0 && (entry = file_next_entry(&entries)))
-		if (entry->type != DT_LNK && !is_kept(c, op, entry->name))
+		if (entry->type != DT_LNK && !plan_keeps_in_proc(c->start->plan, op, entry->name))
 			r = cover(proc, entry, (int[2]){ blank, empty }, e);
 	if (r == 0 && entries.failure)
 		return err_set(e, ERR_SYS, entries.failure, "cannot list the cage's /proc: %s",

@@ -101,15 +101,9 @@ int cli_resolve_source(const char *source, const struct cli_place *place, char r
 /* The real path of a source as the plan writes it; false where it does not exist. */
 static bool resolve(const char *source, const struct cli_place *place, char ret[static PATH_MAX])
 {
-	char whole[PATH_MAX];
-	int n;
+	char path[PATH_MAX];
 
-	if (!str_path_within(source, "$PROJECT"))
-		return cli_resolve(source, place->home, "/", ret) == 0;
-	/* As one absolute path: a directory of the project may be called "~". */
-	n = snprintf(whole, sizeof(whole), "%s%s", place->project, source + strlen("$PROJECT"));
-	return n >= 0 && (size_t)n < sizeof(whole) &&
-	       cli_resolve(whole, place->home, "/", ret) == 0;
+	return expand(source, place, path) && realpath(path, ret);
 }
 
 static bool is_acknowledged(const struct spec *s, const char *source, const char *real)

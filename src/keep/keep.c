@@ -21,7 +21,6 @@
 
 #include "base/clock.h"
 #include "base/own.h"
-#include "base/str.h"
 #include "keep/keep_inside.h"
 #include "wire/wire.h"
 
@@ -86,19 +85,9 @@ static void set_timer(const struct keeper *k, uint64_t ms)
 /* The time limit in ms, or 0. */
 static uint64_t time_limit(const struct plan *p)
 {
-	for (uint32_t i = 0; i < p->op_count; i++)
-		if (plan_ops(p)[i].kind == PLAN_LIMIT &&
-			str_eq(plan_str(p, plan_ops(p)[i].a), "limits.time"))
-			return plan_ops(p)[i].n;
-	return 0;
-}
+	const struct plan_op *op = plan_find(p, PLAN_LIMIT, "limits.time");
 
-static unsigned id_inside(const struct plan *p)
-{
-	for (uint32_t i = 0; i < p->op_count; i++)
-		if (plan_ops(p)[i].kind == PLAN_IDS)
-			return (unsigned)plan_ops(p)[i].n;
-	return 0;
+	return op ? op->n : 0;
 }
 
 static void kill_cage(const struct keeper *k)
@@ -127,7 +116,9 @@ static int spawn(struct keeper *k, struct err *e)
 	keep_stdio_close_inside(&k->stdio);
 	set_timer(k, READY_MS);
 	if (r == 0 && k->start.ids.is_given) {
-		r = cage_write_maps(k->pid, &k->start.ids, id_inside(k->start.plan), e);
+		const struct plan_op *ids = plan_find(k->start.plan, PLAN_IDS, NULL);
+
+		r = cage_write_maps(k->pid, &k->start.ids, (unsigned)ids->n, e);
 		if (r == 0 && wire_send(k->channel, WIRE_MAPPED, 0, NULL) < 0)
 			r = err_set(e, ERR_SYS, EPIPE, "the cage ended before it was made");
 	}

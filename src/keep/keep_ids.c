@@ -53,12 +53,9 @@ static uint32_t pick_id(const char *path, uint32_t chance)
 int keep_choose_ids(const struct plan *p, struct cage_ids *ret, struct err *e)
 {
 	uint32_t chance = (uint32_t)getpid();
-	bool is_reserved = false;
+	bool is_reserved = plan_find(p, PLAN_IDS, "reserved") != NULL;
 	struct stat pids;
 
-	for (uint32_t i = 0; i < p->op_count; i++)
-		if (plan_ops(p)[i].kind == PLAN_IDS)
-			is_reserved = str_eq(plan_str(p, plan_ops(p)[i].a), "reserved");
 	*ret = (struct cage_ids){ .uid = geteuid(), .gid = getegid() };
 	if (!is_reserved && ret->gid == 0)
 		return err_set(e, ERR_REFUSED, EPERM,

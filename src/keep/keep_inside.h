@@ -66,7 +66,6 @@ struct keep_stream {
 struct keep_stdio {
 	struct keep_stream streams[3];
 	struct arena arena;
-	int shared; /* the cage's end that output and error share */
 };
 
 int keep_stdio_open(struct keep_stdio *ret, const struct cage_ids *ids, struct err *e);

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/num.h"
 #include "base/str.h"
 #include "cage/cage_break.h"
 #include "keep/keep_mounts.h"
@@ -41,20 +40,6 @@ static void see(struct keep_look *l, enum plan_guarantee g, enum record_vantage 
 	o->vantage = vantage;
 	o->holds = !fault[0];
 	snprintf(o->seen, sizeof(o->seen), "%s", fault[0] ? fault : good);
-}
-
-static const struct plan_op *find_op(
-	const struct keep_look *l, enum plan_op_kind kind, const char *a)
-{
-	const struct plan *p = l->start->plan;
-
-	for (uint32_t i = 0; i < p->op_count; i++) {
-		const struct plan_op *op = &plan_ops(p)[i];
-
-		if (op->kind == kind && (!a || str_eq(plan_str(p, op->a), a)))
-			return op;
-	}
-	return NULL;
 }
 
 /* --- namespaces --- */
@@ -123,7 +108,7 @@ static void see_files(struct keep_look *l)
 	see(l, PLAN_PROCESSES, RECORD_OUTSIDE,
 		is_own(l, KEEP_NS_PID) ? f->proc : "the pid namespace is the host's",
 		"pids of its own, and a fresh /proc");
-	if (find_op(l, PLAN_PROTECT, NULL))
+	if (plan_find(l->start->plan, PLAN_PROTECT, NULL))
 		see(l, PLAN_FS_PROTECT, RECORD_UNSEEN, "not carried out by this version", "");
 }
 
@@ -140,7 +125,7 @@ static void see_ids(struct keep_look *l)
 		"ambient" };
 	const struct keep_view *v = &l->cage;
 	const struct cage_ids *ids = &l->start->ids;
-	const struct plan_op *op = find_op(l, PLAN_IDS, NULL);
+	const struct plan_op *op = plan_find(l->start->plan, PLAN_IDS, NULL);
 	char fault[128] = "", good[64];
 
 	for (int i = 0; i < 5 && !fault[0]; i++)
@@ -307,7 +292,7 @@ static void see_all(struct keep_look *l, bool is_landlocked)
 	see_namespace(l, PLAN_CGROUP, KEEP_NS_CGROUP);
 	see_terminal(l);
 	see_filter(l);
-	if (find_op(l, PLAN_LANDLOCK, NULL))
+	if (plan_find(l->start->plan, PLAN_LANDLOCK, NULL))
 		see(l, PLAN_LANDLOCKED, RECORD_INSIDE,
 			is_landlocked ? "" : "the cage did not enter its domain",
 			"a write was refused by it");

@@ -141,6 +141,18 @@ static int refuse_nested(const struct expecting *x, const char *source, struct e
 	return 0;
 }
 
+/* What is seen through layers has no place on the host. */
+static int expect_overlay(const struct expecting *x, struct keep_expected *mount, struct err *e)
+{
+	int r = refuse_nested(x, mount->source, e);
+
+	mount->flags &= ~(unsigned)PLAN_IDMAPPED;
+	mount->type = "overlay";
+	mount->root = "/";
+	mount->device = mount->source = NULL;
+	return r;
+}
+
 static int expect_bind(struct expecting *x, const struct plan_op *op, struct err *e)
 {
 	struct keep_expected *mount = add(x->m, op->kind, op_b(x, op), NULL, NULL);
@@ -150,12 +162,7 @@ static int expect_bind(struct expecting *x, const struct plan_op *op, struct err
 	r = expect_source(x, mount, op, e);
 	if (r < 0 || !(op->flags & PLAN_VIEW) || !mount->is_folder)
 		return r;
-	r = refuse_nested(x, mount->source, e);
-	mount->flags &= ~(unsigned)PLAN_IDMAPPED;
-	mount->type = "overlay";
-	mount->root = "/";
-	mount->device = mount->source = NULL;
-	return r;
+	return expect_overlay(x, mount, e);
 }
 
 static int expect_device(struct expecting *x, const struct plan_op *op, struct err *e)
@@ -174,16 +181,6 @@ static int expect_devpts(struct expecting *x, const struct plan_op *op, struct e
 	(void)e;
 	add(x->m, op->kind, op_b(x, op), "devpts", "/")->flags = op->flags;
 	return 0;
-}
-
-static bool is_kept(const struct plan *p, const struct plan_op *proc, const char *name)
-{
-	const struct plan_op *end = plan_ops(p) + p->op_count;
-
-	for (const struct plan_op *op = proc + 1; op < end && op->kind == PLAN_PROC_FILE; op++)
-		if (str_eq(plan_str(p, op->b) + strlen("/proc/"), name))
-			return true;
-	return str_is_digit(name[0]) || name[0] == '.';
 }
 
 static int expect_cover(struct expecting *x, const struct file_entry *entry, struct err *e)
@@ -211,7 +208,7 @@ static int expect_covers(struct expecting *x, const struct plan_op *op, struct e
 	int r = 0;
 
 	while (r == 0 && (entry = file_next_entry(&entries)) && !str_is_digit(entry->name[0]))
-		if (entry->type != DT_LNK && !is_kept(x->start->plan, op, entry->name))
+		if (entry->type != DT_LNK && !plan_keeps_in_proc(x->start->plan, op, entry->name))
 			r = expect_cover(x, entry, e);
 	if (r == 0 && (proc < 0 || entries.failure))
 		return err_set(e, ERR_SYS, proc < 0 ? -proc : entries.failure,
@@ -233,12 +230,7 @@ static int expect_whole_project(struct expecting *x, const struct plan_op *op, s
 
 	if (r < 0 || !(op->flags & (PLAN_CAPTURED | PLAN_VIEW)))
 		return r;
-	r = refuse_nested(x, whole->source, e);
-	whole->flags &= ~(unsigned)PLAN_IDMAPPED;
-	whole->type = "overlay";
-	whole->root = "/";
-	whole->device = whole->source = NULL;
-	return r;
+	return expect_overlay(x, whole, e);
 }
 
 static int expect_project(struct expecting *x, const struct plan_op *op, struct err *e)

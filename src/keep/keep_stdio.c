@@ -153,12 +153,12 @@ static void close_near(struct keep_stream *s)
 
 void keep_stdio_close_inside(struct keep_stdio *s)
 {
+	int output = s->streams[1].inside;
+
 	for (int i = 0; i < 3; i++) {
 		struct keep_stream *stream = &s->streams[i];
-		bool is_shared = i == 2 && stream->inside == s->shared;
+		bool is_shared = i == 2 && stream->inside == output;
 
-		if (i == 1)
-			s->shared = stream->inside;
 		/* How much of an input file was read will be asked there. */
 		if (stream->is_given_back)
 			continue;

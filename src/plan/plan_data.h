@@ -1,7 +1,9 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/sha256.h"
@@ -79,6 +81,31 @@ static inline const char *plan_strings(const struct plan *p)
 static inline const char *plan_str(const struct plan *p, uint32_t at)
 {
 	return plan_strings(p) + at;
+}
+
+/* The first operation of a kind, with `a` unless that is NULL; NULL where there is none. */
+static inline const struct plan_op *plan_find(
+	const struct plan *p, enum plan_op_kind kind, const char *a)
+{
+	for (uint32_t i = 0; i < p->op_count; i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+
+		if (op->kind == kind && (!a || strcmp(plan_str(p, op->a), a) == 0))
+			return op;
+	}
+	return NULL;
+}
+
+/* Is a name in /proc a process, or one of the files that follow the operation and are kept? */
+static inline bool plan_keeps_in_proc(
+	const struct plan *p, const struct plan_op *proc, const char *name)
+{
+	const struct plan_op *end = plan_ops(p) + p->op_count;
+
+	for (const struct plan_op *op = proc + 1; op < end && op->kind == PLAN_PROC_FILE; op++)
+		if (strcmp(strrchr(plan_str(p, op->b), '/') + 1, name) == 0)
+			return true;
+	return (name[0] >= '0' && name[0] <= '9') || name[0] == '.';
 }
 
 /*

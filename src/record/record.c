@@ -52,22 +52,6 @@ static void print_end(const struct record *r, struct json *j)
 	json_int(j, "run_us", (int64_t)(r->run_ns / 1000));
 }
 
-static int landlock_abi(const struct plan *p)
-{
-	for (uint32_t i = 0; i < p->op_count; i++)
-		if (plan_ops(p)[i].kind == PLAN_LANDLOCK)
-			return (int)plan_ops(p)[i].n;
-	return 0;
-}
-
-static const char *preflight_of(const struct plan *p)
-{
-	for (uint32_t i = 0; i < p->op_count; i++)
-		if (plan_ops(p)[i].kind == PLAN_PREFLIGHT)
-			return plan_str(p, plan_ops(p)[i].a);
-	return NULL;
-}
-
 void record_note(struct record *r, uint32_t op, const char *why)
 {
 	unsigned i = r->note_count++;
@@ -80,6 +64,8 @@ void record_note(struct record *r, uint32_t op, const char *why)
 
 void record_print(const struct record *r, struct buf *out)
 {
+	const struct plan_op *landlock = plan_find(r->plan, PLAN_LANDLOCK, NULL);
+	const struct plan_op *preflight = plan_find(r->plan, PLAN_PREFLIGHT, NULL);
 	struct json j;
 
 	json_init(&j, out, 0);
@@ -88,7 +74,7 @@ void record_print(const struct record *r, struct buf *out)
 	json_text(&j, "run", r->run);
 	json_text(&j, "bawn", BAWN_VERSION);
 	json_text(&j, "kernel", r->kernel);
-	json_int(&j, "landlock_abi", landlock_abi(r->plan));
+	json_int(&j, "landlock_abi", landlock ? (int64_t)landlock->n : 0);
 	json_text(&j, "name", plan_str(r->plan, r->plan->name));
 	json_text(&j, "engine", spec_keys[SPEC_ENGINE].choices[r->plan->engine]);
 	json_text(&j, "level", r->plan->is_hardened ? "hardened" : "custom");
@@ -96,7 +82,7 @@ void record_print(const struct record *r, struct buf *out)
 	json_text(&j, "spec_sha256", r->plan->spec_digest);
 	json_text(&j, "plan_sha256", r->plan_digest);
 	json_text(&j, "filter_sha256", r->filter_digest);
-	json_text(&j, "preflight_sha256", preflight_of(r->plan));
+	json_text(&j, "preflight_sha256", preflight ? plan_str(r->plan, preflight->a) : NULL);
 	json_bool(&j, "preflight_passed", r->is_preflight_passed);
 	json_text(&j, "preflight_by", r->is_preflight_ours ? "bawn" : "shell");
 	print_end(r, &j);
