@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/lines.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "host/host_lines.h"
 #include "host/host_probe.h"
 
 #define CONTROLLERS 3
@@ -74,13 +74,13 @@ static void copy_path(char ret[static PATH_SIZE], const char *path)
 /* Lines such as 4:memory:/some/where and 0::/some/where. */
 static void read_own_paths(struct places *p)
 {
-	own(host_lines) struct host_lines l = { .fd = -1 };
+	own(lines) struct lines l = { .fd = -1 };
 	char *line;
 
-	host_lines_open(&l, "/proc/self/cgroup");
-	while ((line = host_lines_next(&l))) {
-		const char *id = host_lines_field(&line, ':');
-		const char *names = host_lines_field(&line, ':');
+	lines_open(&l, "/proc/self/cgroup");
+	while ((line = lines_next(&l))) {
+		const char *id = lines_field(&line, ':');
+		const char *names = lines_field(&line, ':');
 
 		if (!line)
 			continue;
@@ -111,17 +111,17 @@ static void place_in_mount(struct place *p, const char *root, const char *mount)
 /* Lines such as 35 31 0:32 ROOT MOUNT rw,relatime - cgroup cgroup rw,memory. */
 static void read_mounts(struct places *p)
 {
-	own(host_lines) struct host_lines l = { .fd = -1 };
+	own(lines) struct lines l = { .fd = -1 };
 	char *line;
 
-	host_lines_open(&l, "/proc/self/mountinfo");
-	while ((line = host_lines_next(&l))) {
+	lines_open(&l, "/proc/self/mountinfo");
+	while ((line = lines_next(&l))) {
 		char *rest = strstr(line, " - cgroup"), *fields[5], *options;
 
 		if (!rest)
 			continue;
 		for (int i = 0; i < 5; i++)
-			fields[i] = host_lines_field(&line, ' ');
+			fields[i] = lines_field(&line, ' ');
 		rest += strlen(" - ");
 		if (!fields[4])
 			continue;

@@ -17,9 +17,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "host/host_lines.h"
 #include "host/host_probe.h"
 
 #define NAME_SIZE 256
@@ -36,18 +36,18 @@ void host_probe_groups(struct host *h)
 /* The name of our effective user id in /etc/passwd, or "". */
 static void find_user_name(char ret[static NAME_SIZE])
 {
-	own(host_lines) struct host_lines l = { .fd = -1 };
+	own(lines) struct lines l = { .fd = -1 };
 	char uid[16], *line;
 
 	ret[0] = '\0';
 	snprintf(uid, sizeof(uid), "%u", geteuid());
-	host_lines_open(&l, "/etc/passwd");
-	while ((line = host_lines_next(&l))) {
-		const char *name = host_lines_field(&line, ':');
+	lines_open(&l, "/etc/passwd");
+	while ((line = lines_next(&l))) {
+		const char *name = lines_field(&line, ':');
 		const char *number;
 
-		host_lines_field(&line, ':');
-		number = host_lines_field(&line, ':');
+		lines_field(&line, ':');
+		number = lines_field(&line, ':');
 		if (name && number && str_eq(number, uid) && strlen(name) < NAME_SIZE) {
 			snprintf(ret, NAME_SIZE, "%s", name);
 			return;
@@ -58,14 +58,14 @@ static void find_user_name(char ret[static NAME_SIZE])
 /* Has the file a line NAME:START:COUNT for the name or the number, with a count above 0? */
 static bool has_range(const char *path, const char *name)
 {
-	own(host_lines) struct host_lines l = { .fd = -1 };
+	own(lines) struct lines l = { .fd = -1 };
 	char uid[16], *line;
 
 	snprintf(uid, sizeof(uid), "%u", geteuid());
-	host_lines_open(&l, path);
-	while ((line = host_lines_next(&l))) {
-		const char *owner = host_lines_field(&line, ':');
-		const char *start = host_lines_field(&line, ':');
+	lines_open(&l, path);
+	while ((line = lines_next(&l))) {
+		const char *owner = lines_field(&line, ':');
+		const char *start = lines_field(&line, ':');
 		const char *count = line;
 		bool is_ours = str_eq(owner, uid) || (name[0] && str_eq(owner, name));
 

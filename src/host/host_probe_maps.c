@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/lines.h"
 #include "base/own.h"
-#include "host/host_lines.h"
 #include "host/host_probe.h"
 
 #define ID_NOBODY 65534UL
@@ -40,12 +40,12 @@ static bool parse_range(const char *line, unsigned long ret[static 3])
 /* An id other than 0 that exists in this user namespace: nobody's, or else the last; 0 if none. */
 static unsigned long pick_id(const char *path)
 {
-	own(host_lines) struct host_lines l = { .fd = -1 };
+	own(lines) struct lines l = { .fd = -1 };
 	unsigned long range[3], id = 0;
 	char *line;
 
-	host_lines_open(&l, path);
-	while ((line = host_lines_next(&l))) {
+	lines_open(&l, path);
+	while ((line = lines_next(&l))) {
 		if (!parse_range(line, range) || range[2] == 0)
 			continue;
 		if (range[0] <= ID_NOBODY && ID_NOBODY - range[0] < range[2])

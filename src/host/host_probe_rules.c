@@ -14,9 +14,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/lines.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "host/host_lines.h"
 #include "host/host_probe.h"
 
 /* The first digit of a setting; -1 where the kernel does not have it. */
@@ -35,17 +35,17 @@ static int read_setting(const char *path)
  */
 static bool has_fixed_root(void)
 {
-	own(host_lines) struct host_lines l = { .fd = -1 };
+	own(lines) struct lines l = { .fd = -1 };
 	bool has_root = false, is_ram_disk = false;
 	char *line;
 
-	if (host_lines_open(&l, "/proc/self/mountinfo") < 0)
+	if (lines_open(&l, "/proc/self/mountinfo") < 0)
 		return false;
-	while ((line = host_lines_next(&l))) {
+	while ((line = lines_next(&l))) {
 		char *rest = strstr(line, " - ");
 
 		for (int i = 0; i < 4; i++)
-			host_lines_field(&line, ' ');
+			lines_field(&line, ' ');
 		if (!line || !rest || !str_starts(line, "/ "))
 			continue;
 		has_root = true;
@@ -59,12 +59,12 @@ static bool has_fixed_root(void)
 
 static void read_status(struct host_rules *ret)
 {
-	own(host_lines) struct host_lines l = { .fd = -1 };
+	own(lines) struct lines l = { .fd = -1 };
 	char *line;
 
-	host_lines_open(&l, "/proc/self/status");
-	while ((line = host_lines_next(&l))) {
-		const char *name = host_lines_field(&line, ':');
+	lines_open(&l, "/proc/self/status");
+	while ((line = lines_next(&l))) {
+		const char *name = lines_field(&line, ':');
 
 		if (line && str_eq(name, "Seccomp"))
 			ret->filter = strtol(line, NULL, 10) == 2;

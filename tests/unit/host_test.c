@@ -9,11 +9,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/lines.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
 #include "host/host.h"
-#include "host/host_lines.h"
 #include "host/host_probe.h"
 
 #define TEXT_MAX (256 * 1024)
@@ -190,11 +190,11 @@ static int count_open(void)
 
 static int count_mounts(void)
 {
-	own(host_lines) struct host_lines l = { .fd = -1 };
+	own(lines) struct lines l = { .fd = -1 };
 	int n = 0;
 
-	host_lines_open(&l, "/proc/self/mountinfo");
-	while (host_lines_next(&l))
+	lines_open(&l, "/proc/self/mountinfo");
+	while (lines_next(&l))
 		n++;
 	return n;
 }
@@ -314,7 +314,7 @@ static void test_lines(void)
 	static const char start[] = "one:two::\n\n", end[] = "\nlast";
 	static char text[30000];
 	own_fd int fd = memfd_create("lines", MFD_CLOEXEC);
-	own(host_lines) struct host_lines l = { .fd = -1 };
+	own(lines) struct lines l = { .fd = -1 };
 	char path[64], *line;
 
 	memset(text, 'x', sizeof(text));
@@ -323,23 +323,23 @@ static void test_lines(void)
 	memcpy(text + sizeof(text) - (sizeof(end) - 1), end, sizeof(end) - 1);
 	CHECK(write(fd, text, sizeof(text)) == (ssize_t)sizeof(text));
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	CHECK(host_lines_open(&l, path) == 0);
-	line = host_lines_next(&l);
-	CHECK_STR(host_lines_field(&line, ':'), "one");
-	CHECK_STR(host_lines_field(&line, ':'), "two");
-	CHECK_STR(host_lines_field(&line, ':'), "");
-	CHECK_STR(host_lines_field(&line, ':'), "");
-	CHECK(!host_lines_field(&line, ':'));
-	CHECK_STR(host_lines_next(&l), "");
-	line = host_lines_next(&l);
+	CHECK(lines_open(&l, path) == 0);
+	line = lines_next(&l);
+	CHECK_STR(lines_field(&line, ':'), "one");
+	CHECK_STR(lines_field(&line, ':'), "two");
+	CHECK_STR(lines_field(&line, ':'), "");
+	CHECK_STR(lines_field(&line, ':'), "");
+	CHECK(!lines_field(&line, ':'));
+	CHECK_STR(lines_next(&l), "");
+	line = lines_next(&l);
 	CHECK(line && strlen(line) >= 8000 && strlen(line) < 8989);
-	line = host_lines_next(&l);
+	line = lines_next(&l);
 	CHECK(line && strlen(line) == sizeof(l.bytes) - 1);
-	CHECK_STR(host_lines_next(&l), "last");
-	CHECK(!host_lines_next(&l));
-	host_lines_done(&l);
-	CHECK(host_lines_open(&l, "/nonexistent") == -ENOENT);
-	CHECK(!host_lines_next(&l));
+	CHECK_STR(lines_next(&l), "last");
+	CHECK(!lines_next(&l));
+	lines_done(&l);
+	CHECK(lines_open(&l, "/nonexistent") == -ENOENT);
+	CHECK(!lines_next(&l));
 }
 
 int main(void)

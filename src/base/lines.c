@@ -1,4 +1,4 @@
-#include "host/host_lines.h"
+#include "base/lines.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 
-int host_lines_open(struct host_lines *l, const char *path)
+int lines_open(struct lines *l, const char *path)
 {
 	l->fd = file_open(path, O_RDONLY | O_NOCTTY);
 	l->start = l->end = 0;
@@ -15,7 +15,7 @@ int host_lines_open(struct host_lines *l, const char *path)
 	return l->fd < 0 ? l->fd : 0;
 }
 
-void host_lines_done(struct host_lines *l)
+void lines_done(struct lines *l)
 {
 	if (l->fd >= 0)
 		close(l->fd);
@@ -23,7 +23,7 @@ void host_lines_done(struct host_lines *l)
 }
 
 /* Moves what is left to the front and reads behind it; false at the end of the file. */
-static bool host_lines_fill(struct host_lines *l)
+static bool lines_fill(struct lines *l)
 {
 	ssize_t n;
 
@@ -42,7 +42,7 @@ static bool host_lines_fill(struct host_lines *l)
 }
 
 /* One piece: up to a newline, the end of the file, or as much as fits. */
-static char *host_lines_piece(struct host_lines *l, bool *ret_is_cut)
+static char *lines_piece(struct lines *l, bool *ret_is_cut)
 {
 	for (;;) {
 		char *line = l->bytes + l->start;
@@ -55,7 +55,7 @@ static char *host_lines_piece(struct host_lines *l, bool *ret_is_cut)
 			l->start = (size_t)(newline + 1 - l->bytes);
 			return line;
 		}
-		if (!is_full && host_lines_fill(l))
+		if (!is_full && lines_fill(l))
 			continue;
 		if (l->end == l->start)
 			return NULL;
@@ -67,19 +67,19 @@ static char *host_lines_piece(struct host_lines *l, bool *ret_is_cut)
 	}
 }
 
-char *host_lines_next(struct host_lines *l)
+char *lines_next(struct lines *l)
 {
 	char *line;
 	bool was_cut;
 
 	do {
 		was_cut = l->is_cut;
-		line = host_lines_piece(l, &l->is_cut);
+		line = lines_piece(l, &l->is_cut);
 	} while (line && was_cut);
 	return line;
 }
 
-char *host_lines_field(char **text, char separator)
+char *lines_field(char **text, char separator)
 {
 	char *field = *text, *end;
 
