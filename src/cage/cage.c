@@ -127,7 +127,25 @@ static void leave_session(const struct cage *c)
 	cage_fail(c, &e);
 }
 
-static noreturn void be_first_process(const struct cage_start *start)
+/*
+ * Into the cage's own cgroups, and then a view of them that begins there: a namespace shows what is
+ * below the place where it was made.
+ */
+static void enter_cgroups(const struct cage *c, bool was_born_there)
+{
+	const struct plan_op *op = plan_find(c->start->plan, PLAN_NAMESPACE, "cgroup");
+	struct err e = { 0 };
+
+	if (c->start->group && !cage_is_broken("limits") &&
+		cgroup_enter(c->start->group, was_born_there, &e) < 0)
+		cage_fail(c, &e);
+	if (!op || cage_is_broken("namespace:cgroup") || unshare(CLONE_NEWCGROUP) == 0)
+		return;
+	err_set(&e, ERR_SYS, errno, "cannot make the cage's cgroup namespace: %s", strerror(errno));
+	cage_fail(c, &e);
+}
+
+static noreturn void be_first_process(const struct cage_start *start, bool was_born_there)
 {
 	struct cage c = { .start = start,
 		.channel = start->channel,
@@ -144,6 +162,7 @@ static noreturn void be_first_process(const struct cage_start *start)
 	/* Or the channel would not end with the keeper. */
 	close(start->keepers_end);
 	die_with_keeper(&c);
+	enter_cgroups(&c, was_born_there);
 	/* What the operator's shell left open is not the command's, and not the init's. */
 	if (!cage_is_broken("descriptors") &&
 		syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) < 0) {
@@ -180,13 +199,9 @@ static uint64_t namespace_flag(const char *name)
 		const char *name;
 		uint64_t flag;
 	} namespaces[] = {
-		{ "user", CLONE_NEWUSER },
-		{ "mount", CLONE_NEWNS },
-		{ "pid", CLONE_NEWPID },
-		{ "net", CLONE_NEWNET },
-		{ "ipc", CLONE_NEWIPC },
-		{ "uts", CLONE_NEWUTS },
-		{ "cgroup", CLONE_NEWCGROUP },
+		{ "user", CLONE_NEWUSER }, { "mount", CLONE_NEWNS }, { "pid", CLONE_NEWPID },
+		{ "net", CLONE_NEWNET }, { "ipc", CLONE_NEWIPC }, { "uts", CLONE_NEWUTS },
+		{ "cgroup", 0 }, /* made once the cage is in its place */
 	};
 
 	for (size_t i = 0; i < sizeof(namespaces) / sizeof(namespaces[0]); i++)
@@ -213,23 +228,33 @@ static uint64_t namespaces_of(const struct plan *p)
 
 int cage_spawn(const struct cage_start *start, pid_t *ret_pid, int *ret_pidfd, struct err *e)
 {
-	int pidfd = -1;
+	int pidfd = -1, group = start->group ? cgroup_clone_fd(start->group) : -1;
+	bool was_born_there = group >= 0 && !cage_is_broken("limits");
 	struct clone_args args = {
 		.flags = namespaces_of(start->plan) | CLONE_PIDFD,
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD,
 	};
-	long pid = syscall(SYS_clone3, &args, sizeof(args));
+	long pid;
 
-	/* A kernel or a filter without clone3 has clone, which can do the same. */
-	if (pid < 0 && errno == ENOSYS)
-		pid = syscall(
-			SYS_clone, (unsigned long)args.flags | SIGCHLD, NULL, &pidfd, NULL, NULL);
+	if (was_born_there) {
+		args.flags |= CLONE_INTO_CGROUP;
+		args.cgroup = (unsigned)group;
+	}
+	pid = syscall(SYS_clone3, &args, sizeof(args));
+	/* A kernel or a filter without clone3 has clone, which can do the same but for the cgroup.
+	 */
+	if (pid < 0 && errno == ENOSYS) {
+		was_born_there = false;
+		pid = syscall(SYS_clone,
+			(unsigned long)namespaces_of(start->plan) | CLONE_PIDFD | SIGCHLD, NULL,
+			&pidfd, NULL, NULL);
+	}
 	if (pid < 0)
 		return err_set(e, ERR_SYS, errno, "cannot make the cage's namespaces: %s",
 			strerror(errno));
 	if (pid == 0)
-		be_first_process(start);
+		be_first_process(start, was_born_there);
 	*ret_pid = (pid_t)pid;
 	*ret_pidfd = pidfd;
 	return 0;

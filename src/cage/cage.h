@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "cgroup/cgroup.h"
 #include "plan/plan_data.h"
 
 /*
@@ -49,10 +50,12 @@ struct cage_start {
 	const char *preflight;      /* its script */
 	char *command_line;         /* what ps shows of this process; wiped in the cage */
 	size_t command_line_size;
-	int stdio[3];             /* become the command's 0, 1 and 2 */
-	int channel;              /* the cage's end of a wire_pair */
-	int keepers_end;          /* the keeper's, of which the cage has a copy; it closes it */
-	struct cage_times *times; /* or NULL */
+	int stdio[3];              /* become the command's 0, 1 and 2 … */
+	unsigned terminal_streams; /* … but for these bits, which become a terminal of the cage */
+	const struct cgroup *group; /* what holds all of the cage to limits, or NULL */
+	int channel;                /* the cage's end of a wire_pair */
+	int keepers_end;            /* the keeper's, of which the cage has a copy; it closes it */
+	struct cage_times *times;   /* or NULL */
 };
 
 /*

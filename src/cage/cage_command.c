@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -272,6 +273,30 @@ static void run_startup_commands(const struct cage *c)
 	}
 }
 
+/*
+ * A group of its own in the init's session, and the terminal's foreground: what a shell gives its
+ * job. Its parent being in the same session, it can be stopped by ^Z.
+ */
+static void take_foreground(const struct cage *c)
+{
+	pid_t group = getpid();
+	sigset_t stop;
+	struct err e;
+	int r = setpgid(0, 0);
+
+	/* Who takes the terminal from the background would be stopped. */
+	sigemptyset(&stop);
+	sigaddset(&stop, SIGTTOU);
+	sigprocmask(SIG_BLOCK, &stop, NULL);
+	if (r == 0 && c->start->terminal_streams && !cage_is_broken("session"))
+		r = ioctl(STDIN_FILENO, TIOCSPGRP, &group);
+	sigprocmask(SIG_UNBLOCK, &stop, NULL);
+	if (r == 0)
+		return;
+	err_set(&e, ERR_SYS, errno, "cannot give the command its terminal: %s", strerror(errno));
+	cage_fail(c, &e);
+}
+
 noreturn void cage_be_command(const struct cage *c, int gate)
 {
 	char word;
@@ -289,8 +314,8 @@ noreturn void cage_be_command(const struct cage *c, int gate)
 	run_startup_commands(c);
 	if (c->start->times)
 		c->start->times->started = clock_ns();
+	take_foreground(c);
 	if (wire_send(c->channel, WIRE_STARTED, 0, NULL) < 0)
 		_exit(125);
-	setsid();
 	exec_command(c);
 }

@@ -79,6 +79,7 @@ static noreturn void stay(const struct cage *c, pid_t command)
 	if (getpid() == 1)
 		kill(-1, SIGKILL);
 	wire_send(c->channel, WIRE_EXITED, status, NULL);
+	wire_send(c->channel, WIRE_EMPTY, 0, NULL);
 	_exit(0);
 }
 #else
@@ -189,6 +190,9 @@ noreturn void cage_run(struct cage *c)
 	int gate[2];
 	pid_t command;
 
+	/* The keeper will ask it how full it is. */
+	if (c->pool >= 0 && wire_send_fd(c->channel, WIRE_DISK, c->pool) < 0)
+		_exit(125);
 	close_the_rest(c, gate);
 	/* Without an answer to come there is nothing to wait for. */
 	if (wire_send(c->channel, WIRE_READY, c->is_confined, NULL) < 0)

@@ -115,6 +115,12 @@ cage_step cage_mount_tmpfs, cage_mount_image, cage_mount_bind, cage_mount_device
 cage_step cage_mount_proc;
 cage_step cage_mount_project, cage_mount_part;
 
+/* --- cage_terminal.c --- */
+
+/* A terminal from the cage's own devpts: its far end becomes the command's, its near the keeper's.
+ */
+int cage_take_terminal(struct cage *c, int devpts, struct err *e);
+
 /* --- cage_confine.c, cage_landlock.c --- */
 
 cage_step cage_set_hostname, cage_set_network, cage_set_limit, cage_drop, cage_set_filter;

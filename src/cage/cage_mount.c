@@ -328,11 +328,13 @@ int cage_mount_devpts(struct cage *c, const struct plan_op *op, struct err *e)
 	static const char *const options[] = { "ptmxmode", "0666", "mode", "0600", NULL };
 	own_fd int place = cage_open_place(c, c->root, cage_b(c, op), true, e);
 	own_fd int tree = -1;
+	int r;
 
 	if (place < 0)
 		return place;
 	tree = cage_new_mount("devpts", options, cage_restrictions(op->flags), e);
-	return tree < 0 ? tree : cage_attach(tree, place, cage_b(c, op), e);
+	r = tree < 0 ? tree : cage_attach(tree, place, cage_b(c, op), e);
+	return r == 0 && c->start->terminal_streams ? cage_take_terminal(c, tree, e) : r;
 }
 
 /* --- the last step --- */

@@ -121,6 +121,13 @@ int cli_resolve_source(const char *source, const struct cli_place *place, char r
 int cli_approve_source(struct spec *s, const struct cli_place *place, const char *source,
 	const char *real, struct err *e);
 
+/*
+ * Opens a plain file that the operator wants something written to: not through a link, and not out
+ * of the project where the path begins there. A descriptor or -errno; `what` is for the sentence.
+ */
+int cli_open_output(
+	const struct cli_place *place, const char *path, const char *what, struct err *e);
+
 /* Prints what s->diags hold, as text on stderr; nothing with --json. */
 void cli_print_diags(const struct cli *cli, const struct spec *s);
 

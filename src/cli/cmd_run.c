@@ -15,8 +15,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -30,6 +28,10 @@
 const struct cli_option cmd_run_options[] = {
 	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to this file too" },
 	{ "status-fd", 0, "N", SPEC_KEY_COUNT, NULL, "events as lines of JSON on this descriptor" },
+	{ "tty", 't', NULL, SPEC_KEY_COUNT, NULL, "a terminal in any case, not only from one" },
+	{ "no-tty", 0, NULL, SPEC_KEY_COUNT, NULL, "pipes, also from a terminal" },
+	{ "raw", 0, NULL, SPEC_KEY_COUNT, NULL, "show what reaches out of the screen too" },
+	{ "cast", 0, "FILE", SPEC_KEY_COUNT, NULL, "write what is printed here, as asciicast" },
 	{ "timing", 0, NULL, SPEC_KEY_COUNT, NULL, "say where the time of the start went" },
 	{ 0 },
 };
@@ -45,6 +47,7 @@ struct run {
 	struct record record;
 	struct plan_choice choice;
 	int folder, copy;   /* where the record goes, and also goes, or -1 */
+	int cast;           /* where what is printed goes too, or -1 */
 	bool is_unrecorded; /* it could not be written */
 };
 
@@ -127,6 +130,18 @@ static int approve_source(void *of, const char *from, const char *real, struct e
 	return cli_approve_source(&r->spec, &r->place, from, real, e);
 }
 
+/* What the record says if nobody lives to write another. */
+static int write_interrupted(struct run *r, struct err *e)
+{
+	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+	enum record_outcome before = r->record.outcome;
+
+	r->record.outcome = RECORD_INTERRUPTED;
+	record_print(&r->record, &out);
+	r->record.outcome = before;
+	return record_write_file(r->folder, "record.json", &out, e);
+}
+
 /* What the record needs, and a place for it: without one nothing is run. */
 static int prepare_record(void *of, struct err *e)
 {
@@ -138,7 +153,9 @@ static int prepare_record(void *of, struct err *e)
 		r->record.filter_digest);
 	if (r->folder < 0)
 		r->folder = record_make_folder(r->record.run, r->place.home, e);
-	return r->folder < 0 ? r->folder : 0;
+	if (r->folder < 0)
+		return r->folder;
+	return write_interrupted(r, e);
 }
 
 /* --- the run --- */
@@ -195,6 +212,8 @@ static int exit_status(const struct record *record)
 	case RECORD_BROKEN:
 		return 128 + SIGKILL; /* the kernel ended it with its first process */
 	case RECORD_REFUSED:
+	case RECORD_CUT_OFF:
+	case RECORD_INTERRUPTED:
 		break;
 	}
 	return CLI_FAILED;
@@ -205,55 +224,6 @@ static int status_of(const struct err *e)
 	if (e->kind == ERR_SIGNAL)
 		return 128 + e->num;
 	return e->kind == ERR_USE ? CLI_FAILED : err_exit_status(e->kind);
-}
-
-/* The folder a file is in, really; `path` may have links in it, but none that leave the project. */
-static int open_parent(const struct run *r, const char *path, const char **ret_name)
-{
-	const char *slash = strrchr(path, '/');
-	char folder[4096], whole[4096 + 1], real[4096];
-	int ret;
-
-	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1,
-		slash ? path : ".");
-	*ret_name = slash ? slash + 1 : path;
-	if (folder[0] == '/')
-		snprintf(whole, sizeof(whole), "%s", folder);
-	else if (!getcwd(real, sizeof(real)) ||
-		 snprintf(whole, sizeof(whole), "%s/%s", real, folder) >= (int)sizeof(whole))
-		return -ENAMETOOLONG;
-	ret = cli_resolve_source(whole, &r->place, real);
-	return ret < 0 ? ret : file_open_real(real, O_PATH | O_DIRECTORY);
-}
-
-/*
- * Opened before anything runs: what runs may put a link in its place. A link that is there already
- * may be an earlier run's.
- */
-static int open_copy(struct run *r, struct err *e)
-{
-	const char *path = cli_value(r->cli, "record"), *name, *why = NULL;
-	own_fd int folder = -1;
-	struct stat st;
-
-	if (!path)
-		return 0;
-	folder = open_parent(r, path, &name);
-	r->copy = folder < 0 ? -1
-			     : openat(folder, name,
-				       O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY |
-					       O_CLOEXEC,
-				       0666);
-	if (folder < 0)
-		why = folder == -EXDEV ? "it leads out of the project" : strerror(-folder);
-	else if (r->copy < 0 || fstat(r->copy, &st) < 0)
-		why = errno == ELOOP ? "it is a link" : strerror(errno);
-	else if (!S_ISREG(st.st_mode) || st.st_mode & (S_ISUID | S_ISGID))
-		why = "it is not a plain file";
-	if (why)
-		return err_set(
-			e, ERR_REFUSED, EINVAL, "cannot write the record to '%s': %s", path, why);
-	return 0;
 }
 
 static void complain_unrecorded(struct run *r, const struct err *e)
@@ -291,43 +261,46 @@ static void write_ended(void *of, const struct err *e)
 	write_record(r);
 }
 
-/* Memory that the cage writes to as well; NULL where there is none. */
-static struct cage_times *shared_times(void)
-{
-	size_t size = sizeof(struct cage_times);
-	/* cppcheck-suppress invalidFunctionArg ; -1 is what mmap(2) asks for here */
-	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	return page == MAP_FAILED ? NULL : page; /* cppcheck-suppress memleak */
-}
-
-static void say_step(const char *name, uint64_t ns)
-{
-	fprintf(stderr, "  %-24s %8.1f µs\n", name, (double)ns / 1000);
-}
-
-/* Where the time of the start went, for --timing. */
-static void say_times(const struct run *r, uint64_t began)
-{
-	const struct cage_times *t = r->request.times;
-
-	if (!t || !t->started)
-		return;
-	fprintf(stderr, "bawn: the start of run %s\n", r->record.run);
-	say_step("plan and clone", t->born - began);
-	say_step("ids", t->mapped - t->born);
-	for (int kind = 0; kind < PLAN_OP_KIND_COUNT; kind++)
-		if (t->spent[kind] && kind != PLAN_IDS)
-			say_step(plan_op_defs[kind].name, t->spent[kind]);
-	say_step("= until the wall stands", t->ready - t->born);
-	say_step("look from outside", t->told - t->ready);
-	say_step("preflight, the rest of", t->checked - t->told);
-	say_step("startup", t->started - t->checked);
-	say_step("= until the command", t->started - began);
-	say_step("command and its end", r->record.run_ns);
-}
-
 /* --- the command --- */
+
+static enum keep_tty wanted_tty(const struct cli *cli)
+{
+	if (cli_value(cli, "no-tty"))
+		return KEEP_TTY_NEVER;
+	return cli_value(cli, "tty") ? KEEP_TTY_ALWAYS : KEEP_TTY_AUTO;
+}
+
+/*
+ * Files the operator wants written are opened before anything runs: what runs may put a link in
+ * their place. A link that is there already may be an earlier run's.
+ */
+static int open_outputs(struct run *r, struct err *e)
+{
+	const char *record = cli_value(r->cli, "record"), *cast = cli_value(r->cli, "cast");
+
+	if (record)
+		r->copy = cli_open_output(&r->place, record, "record", e);
+	if (record && r->copy < 0)
+		return r->copy;
+	if (!cast)
+		return 0;
+	r->cast = cli_open_output(&r->place, cast, "cast", e);
+	if (r->cast < 0)
+		return r->cast;
+	if (ftruncate(r->cast, 0) < 0 || keep_cast_open(&r->request.cast, r->cast, r->plan) < 0)
+		return err_set(e, ERR_REFUSED, errno, "cannot write the cast to '%s': %s", cast,
+			strerror(errno));
+	return 0;
+}
+
+static void close_cast(struct run *r)
+{
+	int ret = r->request.cast ? keep_cast_close(r->request.cast) : 0;
+
+	if (ret < 0)
+		cli_complain("cannot write the cast to '%s': %s", cli_value(r->cli, "cast"),
+			strerror(-ret));
+}
 
 static int prepare(struct run *r, struct err *e)
 {
@@ -338,6 +311,8 @@ static int prepare(struct run *r, struct err *e)
 	r->request.approve = approve_source;
 	r->request.afterwards = write_ended;
 	r->request.of = r;
+	r->request.tty = wanted_tty(r->cli);
+	r->request.is_unfiltered = cli_value(r->cli, "raw") != NULL;
 	r->request.project = r->place.project;
 	r->request.command_line = r->cli->command_line;
 	r->request.command_line_size = r->cli->command_line_size;
@@ -354,7 +329,20 @@ static int prepare(struct run *r, struct err *e)
 		ret = choose_filter(r, e);
 	if (ret == 0)
 		ret = record_make_run(r->record.run, e);
-	return ret == 0 ? open_copy(r, e) : ret;
+	return ret == 0 ? open_outputs(r, e) : ret;
+}
+
+static void say_reached(const struct run *r)
+{
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
+		own(buf) struct buf text = { .max = 512 };
+
+		record_print_reached(&r->record, g, &text);
+		if (!text.len)
+			continue;
+		cli_complain("%s", buf_text(&text));
+		keep_say_reached(&r->request, &r->record, g);
+	}
 }
 
 static int run(struct run *r)
@@ -368,7 +356,7 @@ static int run(struct run *r)
 		return say_refusal(r, &e);
 	cli_print_diags(r->cli, &r->spec);
 	if (cli_value(r->cli, "timing"))
-		r->request.times = shared_times();
+		r->request.times = cli_shared_times();
 	if (run_cage(r, &e) < 0) {
 		r->record.error = e;
 		status = r->record.outcome == RECORD_BROKEN && e.kind != ERR_SIGNAL
@@ -385,17 +373,20 @@ static int run(struct run *r)
 	status = exit_status(&r->record);
 	if (e.kind != ERR_NONE)
 		cli_complain("%s", e.text);
+	say_reached(r);
 	/* What the command printed did not all arrive, or is not on record: that is no success. */
 	if ((e.kind != ERR_NONE || r->is_unrecorded) && status == 0)
 		status = CLI_FAILED;
-	say_times(r, began);
+	cli_say_times(r->request.times, &r->record, began);
 	keep_say_ended(&r->request, &r->record, status);
 	return status;
 }
 
 int cmd_run(struct cli *cli)
 {
-	struct run r = { .cli = cli, .folder = -1, .copy = -1, .request.status_fd = -1 };
+	struct run r = {
+		.cli = cli, .folder = -1, .copy = -1, .cast = -1, .request.status_fd = -1
+	};
 	struct err e = { .kind = ERR_SPEC, .text = "the spec has errors" };
 	int status;
 
@@ -417,6 +408,9 @@ int cmd_run(struct cli *cli)
 		close(r.folder);
 	if (r.copy >= 0)
 		close(r.copy);
+	close_cast(&r);
+	if (r.cast >= 0)
+		close(r.cast);
 	filter_made_done(&r.made);
 	free(r.plan);
 	spec_done(&r.spec);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "cli/cli.h"
+#include "keep/keep.h"
 
 extern const struct cli_option cmd_run_options[], cmd_plan_options[], cmd_check_options[],
 	cmd_doctor_options[];
@@ -10,3 +11,9 @@ int cmd_plan(struct cli *cli);
 int cmd_check(struct cli *cli);
 int cmd_doctor(struct cli *cli);
 int cmd_version(struct cli *cli);
+
+/* Memory that the cage writes to as well, for --timing; NULL where there is none. */
+struct cage_times *cli_shared_times(void);
+
+/* Where the time of a start went; nothing where it was not taken. */
+void cli_say_times(const struct cage_times *t, const struct record *record, uint64_t began);

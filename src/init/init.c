@@ -8,8 +8,10 @@
  * Must not:    know anything. It is a program of its own, without a library, so that no byte of
  *              the operator's memory, arguments or environment is in it.
  *
- * It reaps what is left to it, passes signals on to the command, tells the keeper the command's
- * wait status, and ends; as it is the first process, the kernel then ends all others.
+ * It leads the session that the command's group is in, so that the command can be stopped and
+ * continued as a shell's job can. It reaps what is left to it, passes signals on to the command,
+ * tells the keeper when the command stops and how it ends, and ends itself; as it is the first
+ * process, the kernel then ends all others.
  */
 #include <errno.h>
 #include <poll.h>
@@ -35,10 +37,10 @@ static __attribute__((noreturn)) void end(int status)
 /* Messages are too large for the stack's taste of a program without a library to clear them. */
 static struct wire_message message;
 
-static void tell_exit(int status)
+static void tell(enum wire_kind kind, int n)
 {
-	message.kind = WIRE_EXITED;
-	message.n = status;
+	message.kind = kind;
+	message.n = n;
 	call(__NR_write, KEEPER, (long)&message, sizeof(message), 0, 0, 0);
 }
 
@@ -49,25 +51,36 @@ static int reap(int command, int *status)
 
 	for (;;) {
 		int one = 0;
-		long pid = call(__NR_wait4, -1, (long)&one, WNOHANG, 0, 0, 0);
+		long pid = call(__NR_wait4, -1, (long)&one, WNOHANG | WUNTRACED, 0, 0, 0);
 
 		if (pid == 0 || pid == -ECHILD)
 			return is_over;
 		/* Nothing else is known to happen; it must not go on for ever. */
 		if (pid < 0 && ++errors > 100)
 			end(125);
-		if (pid == command) {
+		if (pid == command && WIFSTOPPED(one)) {
+			tell(WIRE_STOPPED, WSTOPSIG(one));
+		} else if (pid == command) {
 			*status = one;
 			is_over = 1;
 		}
 	}
 }
 
-/* What a terminal sends goes to all of the command's group, as from a terminal. */
+/*
+ * What a terminal sends goes to all of the command's group, as from a terminal; a halt and its end
+ * are for the whole cage.
+ */
 static void send(int command, int number)
 {
-	int is_terminals = number == SIGINT || number == SIGQUIT || number == SIGHUP;
+	int is_terminals = number == SIGINT || number == SIGQUIT || number == SIGHUP ||
+			   number == SIGTSTP || number == SIGWINCH;
+	int is_for_all = number == SIGSTOP || number == SIGCONT;
 
+	if (is_for_all && call(__NR_getpid, 0, 0, 0, 0, 0, 0) == 1) {
+		call(__NR_kill, -1, number, 0, 0, 0, 0);
+		return;
+	}
 	/* Before it leads a group, to itself. */
 	if (!is_terminals || call(__NR_kill, -command, number, 0, 0, 0, 0) < 0)
 		call(__NR_kill, command, number, 0, 0, 0, 0);
@@ -83,15 +96,21 @@ static void pass_signal(int command)
 		send(command, message.n);
 }
 
-/* The command is over: so is everything it left behind, before anyone is told. */
+/*
+ * The command is over: so is everything it left behind. The keeper hears of both, so that it need
+ * not wait for ever for a process that hangs in the kernel.
+ */
 static __attribute__((noreturn)) void finish(int status)
 {
+	int others = 0;
+
+	tell(WIRE_EXITED, status);
 	/* As any other process it would mean the host's, or a container's. */
 	if (call(__NR_getpid, 0, 0, 0, 0, 0, 0) == 1)
 		call(__NR_kill, -1, 9, 0, 0, 0, 0);
 	while (call(__NR_wait4, -1, 0, 0, 0, 0, 0) > 0)
-		;
-	tell_exit(status);
+		others++;
+	tell(WIRE_EMPTY, others);
 	end(0);
 }
 

@@ -13,12 +13,23 @@
  * signals and terminals' bytes, and sees to its end.
  */
 
+enum keep_tty {
+	KEEP_TTY_AUTO, /* if input and output are terminals */
+	KEEP_TTY_ALWAYS,
+	KEEP_TTY_NEVER,
+};
+
+struct keep_cast;
+
 struct keep_request {
 	const struct plan *plan;
 	const char *project, *home; /* home may be NULL */
 	struct filter filter;
 	char *command_line; /* bawn's own, as ps shows it */
 	size_t command_line_size;
+	enum keep_tty tty;        /* has the command a terminal? */
+	bool is_unfiltered;       /* what it prints reaches the operator's terminal as it is */
+	struct keep_cast *cast;   /* what it prints goes here too; or NULL */
 	int status_fd;            /* events as lines of JSON, or -1 */
 	struct cage_times *times; /* shared with the cage, or NULL */
 	/* Done while the cage is being made, and before the command may start. */
@@ -45,3 +56,13 @@ int keep_check_plan(const struct plan *p, struct record *record, struct err *e);
 /* Says an event on q->status_fd, if there is one. */
 void keep_say_failed(const struct keep_request *q, const struct err *e, int status);
 void keep_say_ended(const struct keep_request *q, const struct record *record, int status);
+void keep_say_reached(
+	const struct keep_request *q, const struct record *record, enum plan_guarantee limit);
+
+/* --- what the command prints, as an asciicast --- */
+
+/* Into an open file, which is borrowed, for a run of `p`. -ENOMEM or 0. */
+int keep_cast_open(struct keep_cast **ret, int fd, const struct plan *p);
+
+/* Writes the rest; 0 or -errno of the first write that failed. Frees it. */
+int keep_cast_close(struct keep_cast *c);

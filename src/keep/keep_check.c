@@ -21,10 +21,6 @@ static const struct {
 	{ PLAN_PROJECT, NULL, NULL, PLAN_COPIED, PLAN_FS_PROJECT, "capturing by copying" },
 	{ PLAN_PROTECT, NULL, NULL, 0, PLAN_FS_PROTECT, "protected paths in a writable project" },
 	{ PLAN_NETWORK, "allowlist", NULL, 0, PLAN_NET_ALLOWLIST, "network: allowlist" },
-	{ PLAN_LIMIT, "limits.memory", NULL, 0, PLAN_LIMITS_MEMORY, "limits.memory" },
-	{ PLAN_LIMIT, "limits.cpu", NULL, 0, PLAN_LIMITS_CPU, "limits.cpu" },
-	{ PLAN_LIMIT, "limits.pids", "cgroup", 0, PLAN_LIMITS_PIDS, "limits.pids by cgroup" },
-	{ PLAN_LIMIT, "limits.output", NULL, 0, PLAN_LIMITS_OUTPUT, "limits.output" },
 	{ PLAN_PROMPT, NULL, NULL, 0, PLAN_GUARANTEE_COUNT, "startup_prompts" },
 };
 

@@ -68,3 +68,16 @@ void keep_say_ended(const struct keep_request *q, const struct record *record, i
 		json_bool(&j, "timed_out", true);
 	end(q, &j, &line);
 }
+
+void keep_say_reached(
+	const struct keep_request *q, const struct record *record, enum plan_guarantee limit)
+{
+	own(buf) struct buf line = { .max = MAX_LINE };
+	struct json j;
+
+	begin(&j, &line, "limit");
+	json_text(&j, "run", record->run);
+	json_text(&j, "limit", plan_guarantee_defs[limit].name);
+	json_int(&j, "times", (int64_t)record->reached[limit]);
+	end(q, &j, &line);
+}

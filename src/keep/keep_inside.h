@@ -1,9 +1,13 @@
 #pragma once
 
 #include <sys/types.h>
+#include <termios.h>
 
 #include "base/arena.h"
+#include "cgroup/cgroup.h"
 #include "keep/keep.h"
+#include "term/term_cast.h"
+#include "term/term_filter.h"
 
 /* What the files of the keeper share. Nobody else includes it. */
 
@@ -39,7 +43,39 @@ void keep_sources_done(struct keep_sources *s);
 /* Closes what is open; the names stay. */
 void keep_sources_close(struct keep_sources *s);
 
-/* --- keep_stdio.c --- */
+/* --- keep_terminal.c --- */
+
+struct keep_terminal {
+	bool is_wanted;
+	int operators;         /* one of the operator's streams that is a terminal, or -1 */
+	struct termios before; /* its modes */
+	bool is_raw;           /* it passes every key as it is */
+	int near, far;         /* the ends of the cage's own; -1: it is not there yet */
+	pid_t guard;           /* gives the modes back if we cannot */
+	int alarm;
+};
+
+/* Will the command have a terminal? */
+void keep_terminal_choose(struct keep_terminal *t, enum keep_tty wish);
+
+/* The near end of the cage's, which is ours from here on in any case. */
+int keep_terminal_take(struct keep_terminal *t, int fd, struct err *e);
+
+/* The operator's window has another size: so has the cage's. */
+bool keep_terminal_resize(const struct keep_terminal *t);
+
+/* From here on keys are the command's; nothing happens while we are in the background. */
+int keep_terminal_pass_keys(struct keep_terminal *t, struct err *e);
+
+/* And from here on not any more; `drops_input` with what was typed and not read. */
+void keep_terminal_restore(struct keep_terminal *t, bool drops_input);
+
+/* May what is typed be read? */
+bool keep_terminal_is_ready(const struct keep_terminal *t);
+
+void keep_terminal_done(struct keep_terminal *t);
+
+/* --- keep_stdio.c: what the streams are; keep_relay.c: passing their bytes on --- */
 
 enum keep_stream_kind {
 	KEEP_HARMLESS, /* passes as it is */
@@ -54,35 +90,66 @@ enum keep_stream_kind {
 struct keep_stream {
 	enum keep_stream_kind kind; /* of the operator's */
 	int inside;                 /* what the cage gets; our copy is closed once it has it */
-	int near;                   /* our end of the pipe, or -1: nothing to pass on */
-	int outside;                /* the operator's */
+	int near;                   /* our end, or -1: nothing to pass on */
+	int outside;                /* the operator's, or the same opened anew for ourselves */
 	bool is_given_back;         /* a file, from which nothing is taken that is not read */
+	bool is_on_terminal;        /* the cage's own; `near` is a copy of its near end */
+	bool has_ended;             /* the input, which a terminal is told by a character */
 	size_t chunk;               /* written at once */
 	int failure;                /* errno of writing to the operator's, or 0 */
-	char *bytes;                /* KEEP_STREAM_SIZE, where bytes are passed on */
+	char *bytes;                /* to be written: KEEP_STREAM_SIZE and what a filter holds */
 	size_t at, len;             /* read and not yet written */
+	char *unfiltered;           /* KEEP_STREAM_SIZE; NULL: no filter */
+	struct term_filter filter;
 };
 
 struct keep_stdio {
 	struct keep_stream streams[3];
 	struct arena arena;
+	int null;         /* stands where a terminal will be, or -1 */
+	uint64_t printed; /* by the command */
+	uint64_t max;     /* what it may print; UINT64_MAX: there is no limit */
+	bool is_cut;      /* it printed more */
+	struct keep_cast *cast;
 };
 
-int keep_stdio_open(struct keep_stdio *ret, const struct cage_ids *ids, struct err *e);
+void keep_stdio_init(struct keep_stdio *s);
+int keep_stdio_open(struct keep_stdio *s, const struct keep_request *q,
+	const struct keep_terminal *t, const struct cage_ids *ids, struct err *e);
 void keep_stdio_done(struct keep_stdio *s);
 void keep_stdio_close_inside(struct keep_stdio *s);
+
+/* Our end: the writer hears of it as SIGPIPE or a hangup, the reader as the end. */
+void keep_stream_close(struct keep_stream *s);
+
+/* The streams that a terminal of the cage stands for, as bits. */
+unsigned keep_stdio_on_terminal(const struct keep_stdio *s);
+
+/* The cage's terminal is there: what it prints is passed on, and what is typed with `has_input`. */
+int keep_stdio_attach(
+	struct keep_stdio *s, const struct keep_terminal *t, bool has_input, struct err *e);
 
 struct pollfd;
 
 /* Fills three entries, -1 where nothing is waited for; for how long to wait, or -1. */
-int keep_stdio_want(const struct keep_stdio *s, struct pollfd *ret);
-void keep_stdio_move(struct keep_stdio *s, const struct pollfd *seen);
+int keep_relay_want(const struct keep_stdio *s, const struct keep_terminal *t, struct pollfd *ret);
+void keep_relay_move(struct keep_stdio *s, const struct pollfd *seen);
 
 /* The cage is gone: what it wrote and nobody has read yet. A signal ends it. */
-void keep_stdio_drain(struct keep_stdio *s, int signals);
+void keep_relay_drain(struct keep_stdio *s, int signals);
+
+/* Does a terminal still have to answer what the command asked it? */
+bool keep_relay_awaits_answer(const struct keep_stdio *s);
 
 /* Did all of it arrive? */
-int keep_stdio_judge(const struct keep_stdio *s, struct err *e);
+int keep_relay_judge(const struct keep_stdio *s, struct err *e);
+
+/* --- keep_cast.c --- */
+
+void keep_cast_output(struct keep_cast *c, const char *bytes, size_t n, bool is_terminal);
+
+/* The size of the terminal at `fd`. */
+void keep_cast_resize(struct keep_cast *c, int fd);
 
 /* --- keep_events.c --- */
 
@@ -98,5 +165,59 @@ int keep_look_prepare(struct keep_look **ret, const struct cage_start *start,
 void keep_look_free(struct keep_look *l);
 
 /* Compares the cage of process `pid` with the plan, guarantee by guarantee. */
-int keep_look(
-	struct keep_look *l, pid_t pid, bool is_landlocked, struct record *record, struct err *e);
+int keep_look(struct keep_look *l, pid_t pid, const struct keep_terminal *t, bool is_landlocked,
+	struct record *record, struct err *e);
+
+/* --- keep.c, keep_watch.c: the keeper itself --- */
+
+#define KEEP_READY_MS 30000 /* a cage that is not ready by then never will be */
+#define KEEP_REAP_MS  10000 /* what is killed and not gone by then hangs in the kernel */
+
+struct keeper {
+	const struct keep_request *q;
+	struct record *record;
+	struct cage_start start;
+	struct keep_words words;
+	struct keep_sources sources;
+	struct keep_terminal terminal;
+	struct keep_stdio stdio;
+	struct keep_look *look;
+	struct cgroup group;
+	int channel, pidfd, signals, timer;
+	int disk; /* the cage's own file system, or -1 */
+	pid_t pid;
+	uint64_t began_ns, started_ns;
+	int wait_status;
+	int others; /* processes that the command left */
+	bool is_ready, is_let_go, has_failed, is_started, is_told_to_stop;
+	bool has_exited;               /* the command */
+	bool has_ended;                /* all of the cage but its first process */
+	bool is_gone;                  /* that one too */
+	enum plan_guarantee ended_for; /* the limit it was ended for, or PLAN_GUARANTEE_COUNT */
+	bool is_disk_full;             /* when the command ended */
+};
+
+int keep_watch_open(struct keeper *k, struct err *e);
+void keep_set_timer(const struct keeper *k, uint64_t ms);
+
+/* Hears, passes on and waits until the cage has ended; an error: it has to be ended. */
+int keep_watch(struct keeper *k, struct err *e);
+
+/*
+ * The cage is dead, and what it said last may not have been heard: its reason is the better one,
+ * and what it started was started. True when all of it was heard.
+ */
+bool keep_hear_last(struct keeper *k, struct err *e);
+
+void keep_kill(const struct keeper *k);
+
+/* --- keep_limits.c --- */
+
+/* Makes the cgroups that the plan's limits need. */
+int keep_limits_make(struct keeper *k, struct err *e);
+
+/* Which limits were reached goes into the record. */
+void keep_limits_judge(struct keeper *k);
+
+/* The controller that a limit is held by; CGROUP_COUNT: it is no limit, or by something else. */
+enum cgroup_controller keep_controller_of(const struct plan *p, const struct plan_op *op);

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/str.h"
@@ -195,18 +196,38 @@ static void see_filter(struct keep_look *l)
 	see(l, PLAN_SYSTEM_CALLS, RECORD_OUTSIDE, fault, "seccomp mode 2 with the filter");
 }
 
-static void see_terminal(struct keep_look *l)
+/* The first descriptor that is a terminal, but not the cage's own; or NULL. */
+static const char *foreign_terminal(const struct keep_look *l, const struct stat *own)
 {
+	const struct keep_view *v = &l->cage;
+
+	for (unsigned i = 0; i < v->terminal_count && i < KEEP_MAX_TERMINALS; i++)
+		if (v->terminals[i].device != own->st_dev || v->terminals[i].number != own->st_rdev)
+			return v->terminals[i].name;
+	return v->terminal_count > KEEP_MAX_TERMINALS ? "more terminals than streams" : NULL;
+}
+
+static void see_terminal(struct keep_look *l, const struct keep_terminal *t)
+{
+	bool has_own = t->far >= 0;
+	struct stat own = { 0 };
+	const char *foreign;
 	char fault[128] = "";
 
-	if (l->cage.terminal[0])
-		snprintf(fault, sizeof(fault), "it holds %s", l->cage.terminal);
-	else if (l->cage.session != (int64_t)l->pid || l->cage.terminal_number)
+	if (has_own && fstat(t->far, &own) < 0)
+		own = (struct stat){ 0 };
+	foreign = foreign_terminal(l, &own);
+	if (foreign)
+		snprintf(fault, sizeof(fault), "it holds %s", foreign);
+	else if (l->cage.session != (int64_t)l->pid ||
+		 (uint64_t)l->cage.terminal_number != (has_own ? own.st_rdev : 0))
 		snprintf(fault, sizeof(fault), "it is in the operator's session");
 	else if (l->cage.descriptor_count != DESCRIPTORS)
 		snprintf(fault, sizeof(fault), "it holds %u descriptors, not 6",
 			l->cage.descriptor_count);
-	see(l, PLAN_TTY, RECORD_OUTSIDE, fault, "no terminal among its descriptors");
+	see(l, PLAN_TTY, RECORD_OUTSIDE, fault,
+		has_own ? "a terminal of its own, and no other"
+			: "no terminal among its descriptors");
 }
 
 /* The size of the cage's own file system, as the kernel prints it. */
@@ -237,28 +258,40 @@ static void see_rlimit(
 	see(l, g, RECORD_OUTSIDE, fault, good);
 }
 
+static void see_cgroup(struct keep_look *l, enum plan_guarantee g, const struct plan_op *op)
+{
+	char fault[128] = "", good[64];
+
+	cgroup_look(l->start->group, keep_controller_of(l->start->plan, op), l->pid, op->n, fault,
+		sizeof(fault));
+	snprintf(good, sizeof(good), "%" PRIu64 " in the cage's own %s", op->n,
+		plan_str(l->start->plan, op->b));
+	see(l, g, RECORD_OUTSIDE, fault, good);
+}
+
 static void see_limits(struct keep_look *l)
 {
 	const struct plan *p = l->start->plan;
 
 	for (uint32_t i = 0; i < p->op_count; i++) {
 		const struct plan_op *op = &plan_ops(p)[i];
-		const char *by = plan_str(p, op->b);
 		enum plan_guarantee g;
 
 		if (op->kind != PLAN_LIMIT)
 			continue;
 		g = plan_guarantee_find(plan_str(p, op->a));
-		if (g == PLAN_LIMITS_DISK)
+		if (keep_controller_of(p, op) != CGROUP_COUNT)
+			see_cgroup(l, g, op);
+		else if (g == PLAN_LIMITS_DISK)
 			see_disk(l, op);
 		else if (g == PLAN_LIMITS_FILES)
 			see_rlimit(l, g, op, l->cage.max_files);
-		else if (g == PLAN_LIMITS_PIDS && str_eq(by, "user namespace"))
+		else if (g == PLAN_LIMITS_PIDS)
 			see_rlimit(l, g, op, l->cage.max_processes);
 		else if (g == PLAN_LIMITS_TIME)
 			see(l, g, RECORD_KEEPER, "", "the keeper's own clock");
-		else if (g < PLAN_GUARANTEE_COUNT)
-			see(l, g, RECORD_UNSEEN, "not carried out by this version", "");
+		else if (g == PLAN_LIMITS_OUTPUT)
+			see(l, g, RECORD_KEEPER, "", "the keeper's own count");
 	}
 }
 
@@ -281,7 +314,7 @@ static int judge(const struct keep_look *l, struct err *e)
 	return 0;
 }
 
-static void see_all(struct keep_look *l, bool is_landlocked)
+static void see_all(struct keep_look *l, const struct keep_terminal *t, bool is_landlocked)
 {
 	see_files(l);
 	see_environment(l);
@@ -290,7 +323,7 @@ static void see_all(struct keep_look *l, bool is_landlocked)
 	see_namespace(l, PLAN_IPC, KEEP_NS_IPC);
 	see_namespace(l, PLAN_UTS, KEEP_NS_UTS);
 	see_namespace(l, PLAN_CGROUP, KEEP_NS_CGROUP);
-	see_terminal(l);
+	see_terminal(l, t);
 	see_filter(l);
 	if (plan_find(l->start->plan, PLAN_LANDLOCK, NULL))
 		see(l, PLAN_LANDLOCKED, RECORD_INSIDE,
@@ -325,8 +358,8 @@ void keep_look_free(struct keep_look *l)
 	free(l);
 }
 
-int keep_look(
-	struct keep_look *l, pid_t pid, bool is_landlocked, struct record *record, struct err *e)
+int keep_look(struct keep_look *l, pid_t pid, const struct keep_terminal *t, bool is_landlocked,
+	struct record *record, struct err *e)
 {
 	int r = keep_view_read(&l->cage, pid, &l->arena, e);
 
@@ -335,6 +368,6 @@ int keep_look(
 	l->record = record;
 	l->pid = pid;
 	keep_mounts_compare(&l->mounts, &l->cage, &l->host, &l->faults);
-	see_all(l, is_landlocked);
+	see_all(l, t, is_landlocked);
 	return cage_is_broken("look") ? 0 : judge(l, e);
 }

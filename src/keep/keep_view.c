@@ -252,6 +252,21 @@ static bool is_terminal(const char *path)
 	       str_starts(path, "/dev/console") || str_starts(path, "/dev/hvc");
 }
 
+static void note_terminal(struct keep_view *v, int dir, const char *number, const char *name)
+{
+	unsigned i = v->terminal_count++;
+	struct stat st = { 0 };
+
+	if (i >= KEEP_MAX_TERMINALS)
+		return;
+	/* What the descriptor is, and not what its name is here. One that cannot be asked is
+	 * nobody's. */
+	(void)!fstatat(dir, number, &st, 0);
+	snprintf(v->terminals[i].name, sizeof(v->terminals[i].name), "%.60s", name);
+	v->terminals[i].device = st.st_dev;
+	v->terminals[i].number = st.st_rdev;
+}
+
 static int read_descriptors(struct keep_view *v, int proc)
 {
 	int fd = openat(proc, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -269,8 +284,8 @@ static int read_descriptors(struct keep_view *v, int proc)
 			continue;
 		target[n] = '\0';
 		v->descriptor_count++;
-		if (is_terminal(target) && !v->terminal[0])
-			snprintf(v->terminal, sizeof(v->terminal), "%.60s", target);
+		if (is_terminal(target))
+			note_terminal(v, dirfd(dir), entry->d_name, target);
 	}
 	return 0;
 }

@@ -25,6 +25,8 @@ enum keep_namespace {
 
 extern const char *const keep_namespace_names[KEEP_NS_COUNT]; /* as plans call them */
 
+#define KEEP_MAX_TERMINALS 4
+
 struct keep_mount {
 	int id;
 	const char *device;  /* "8:1" */
@@ -49,7 +51,11 @@ struct keep_view {
 	size_t mount_count;
 	uint64_t max_files, max_processes; /* UINT64_MAX: unlimited */
 	char interfaces[64];               /* names, a blank after each */
-	char terminal[64];                 /* the first descriptor that is one, or "" */
+	struct {
+		char name[64];
+		dev_t device, number;    /* of the file system it is in; its own */
+	} terminals[KEEP_MAX_TERMINALS]; /* the descriptors that are one */
+	unsigned terminal_count;         /* may be more than are kept */
 	unsigned descriptor_count;
 	int64_t session, terminal_number; /* 0: no controlling terminal */
 };

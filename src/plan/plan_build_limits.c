@@ -121,6 +121,8 @@ static const char *limit_by(const struct plan_builder *b, enum plan_guarantee g)
 
 static void add_limits(struct plan_builder *b)
 {
+	bool ends = spec_choice(b->spec, SPEC_LIMITS_OUTPUT_THEN) == SPEC_OUTPUT_END;
+
 	for (size_t i = 0; i < PLAN_LIMIT_COUNT; i++) {
 		enum plan_guarantee g = plan_limits[i].guarantee;
 		uint64_t n = spec_number(b->spec, plan_limits[i].key);
@@ -128,7 +130,8 @@ static void add_limits(struct plan_builder *b)
 
 		if (n && by && b->choice->engines[b->engine].verdicts[g].can)
 			plan_add(b, PLAN_LIMIT, plan_guarantee_defs[g].name, by,
-				PLAN_OP_NEED(b->choice->demands[g].need, .n = n));
+				PLAN_OP_NEED(b->choice->demands[g].need, .n = n,
+					.flags = ends && g == PLAN_LIMITS_OUTPUT ? PLAN_ENDS : 0));
 	}
 }
 

@@ -40,7 +40,7 @@ const struct plan_guarantee_def plan_guarantee_defs[PLAN_GUARANTEE_COUNT] = {
 		"Only null, zero, full, random, urandom, tty and own terminals exist.",
 		"mountinfo: below /dev the planned devices and no others" },
 	[PLAN_TTY] = { "tty", "The operator's terminal is never a descriptor in the cage.",
-		"/proc/PID/fd: the standard ones and three pipes of bawn's, none of them a terminal; a session of its own" },
+		"/proc/PID/fd: three of bawn's own beside the standard ones, which are pipes or the cage's own terminal; a session of its own" },
 	[PLAN_SYSTEM_CALLS] = { "syscalls", "System calls outside the profile are refused.",
 		"status: Seccomp is 2, with the planned number of filters" },
 	[PLAN_LANDLOCKED] = { "landlock",

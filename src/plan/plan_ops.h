@@ -60,6 +60,7 @@ enum plan_op_flags {
 	PLAN_PARTS = 512,  /* a project: nothing of it is seen but its parts */
 	PLAN_VIEW = 2048,  /* a folder is shown through a layer: no socket in it can be used, and
 			      where it is on the host is not seen */
+	PLAN_ENDS = 4096,  /* a limit: who reaches it is ended */
 };
 
 /* What an operand must be for the plan to be one. */

@@ -138,6 +138,8 @@ static void print_limit(const struct plan *p, const struct plan_op *op, struct b
 	put_padded(out, name, 16);
 	buf_printf(out, "%-10s by ", value);
 	put(out, plan_str(p, op->b));
+	if (op->flags & PLAN_ENDS)
+		buf_puts(out, ", which then ends the command");
 	buf_puts(out, op->need == PLAN_MAY ? ", where possible\n" : "\n");
 }
 

@@ -1,14 +1,17 @@
 #include "record/record.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/clock.h"
 #include "base/json.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "spec/spec.h"
 
 static const char *const vantages[] = { "none", "inside", "keeper", "outside" };
-static const char *const outcomes[] = { "refused", "exited", "signaled", "timed_out", "broken" };
+static const char *const outcomes[] = { "refused", "exited", "signaled", "timed_out", "cut_off",
+	"broken", "interrupted" };
 static const char *const needs[] = { "none", "may", "must" };
 
 static void print_time(struct json *j, const char *key, const struct timespec *t)
@@ -47,9 +50,58 @@ static void print_end(const struct record *r, struct json *j)
 	if (r->error.kind != ERR_NONE)
 		json_text(j, "error", r->error.text);
 	print_time(j, "began", &r->began);
-	print_time(j, "ended", &r->ended);
+	if (r->ended.tv_sec)
+		print_time(j, "ended", &r->ended);
 	json_int(j, "start_us", (int64_t)(r->start_ns / 1000));
 	json_int(j, "run_us", (int64_t)(r->run_ns / 1000));
+}
+
+/* --- limits that were reached --- */
+
+static const struct {
+	enum plan_guarantee limit;
+	const char *text, *count; /* what is counted; NULL: nothing */
+} sentences[] = {
+	{ PLAN_LIMITS_MEMORY, "the cage ran out of memory", "processes ended" },
+	{ PLAN_LIMITS_PIDS, "the cage ran out of processes", "starts refused" },
+	{ PLAN_LIMITS_DISK, "the cage's own file system was full when the command ended", NULL },
+	{ PLAN_LIMITS_TIME, "the command was ended, because its time was over", NULL },
+	{ PLAN_LIMITS_OUTPUT, "the command printed more than it may, and the rest was cut off",
+		NULL },
+};
+
+void record_print_reached(const struct record *r, enum plan_guarantee limit, struct buf *out)
+{
+	uint64_t times = r->reached[limit];
+	const struct plan_promise *p = &plan_promises(r->plan)[limit];
+
+	for (size_t i = 0; times && i < sizeof(sentences) / sizeof(sentences[0]); i++) {
+		if (sentences[i].limit != limit)
+			continue;
+		buf_printf(out, "%s (%s: %s)", sentences[i].text, plan_guarantee_defs[limit].name,
+			plan_str(r->plan, p->declared));
+		if (sentences[i].count)
+			buf_printf(out, "; %s: %" PRIu64, sentences[i].count, times);
+	}
+}
+
+static void print_events(const struct record *r, struct json *j)
+{
+	json_open_list(j, "events");
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
+		own(buf) struct buf text = { .max = 512 };
+
+		record_print_reached(r, g, &text);
+		if (!text.len)
+			continue;
+		json_open_map(j, NULL);
+		json_text(j, "type", "limit");
+		json_text(j, "limit", plan_guarantee_defs[g].name);
+		json_int(j, "times", (int64_t)r->reached[g]);
+		json_text(j, "text", buf_text(&text));
+		json_close_map(j);
+	}
+	json_close_list(j);
 }
 
 void record_note(struct record *r, uint32_t op, const char *why)
@@ -85,7 +137,10 @@ void record_print(const struct record *r, struct buf *out)
 	json_text(&j, "preflight_sha256", preflight ? plan_str(r->plan, preflight->a) : NULL);
 	json_bool(&j, "preflight_passed", r->is_preflight_passed);
 	json_text(&j, "preflight_by", r->is_preflight_ours ? "bawn" : "shell");
+	json_bool(&j, "terminal", r->has_terminal);
+	json_int(&j, "escapes_dropped", (int64_t)r->escapes_dropped);
 	print_end(r, &j);
+	print_events(r, &j);
 	json_open_map(&j, "guarantees");
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
 		print_guarantee(r, g, &j);

@@ -37,7 +37,9 @@ enum record_outcome {
 	RECORD_EXITED,
 	RECORD_SIGNALED,
 	RECORD_TIMED_OUT,
-	RECORD_BROKEN, /* the command ran, and the cage ended in a way it should not */
+	RECORD_CUT_OFF,     /* ended by the keeper for another limit */
+	RECORD_BROKEN,      /* the command ran, and the cage ended in a way it should not */
+	RECORD_INTERRUPTED, /* the keeper did not live to say: what a record says until the end */
 };
 
 struct record {
@@ -49,8 +51,11 @@ struct record {
 	struct timespec began, ended; /* of the clock on the wall */
 	uint64_t start_ns, run_ns;    /* until the command was started, and from there to its end */
 	bool is_preflight_passed, is_preflight_ours; /* passed; without a shell */
+	bool has_terminal;                           /* the command had one of its own */
+	uint64_t escapes_dropped; /* sequences that would have reached out of the screen */
 	struct record_observation observations[PLAN_GUARANTEE_COUNT];
-	unsigned note_count; /* may be more than are kept */
+	uint64_t reached[PLAN_GUARANTEE_COUNT]; /* of limits: how often */
+	unsigned note_count;                    /* may be more than are kept */
 	struct {
 		uint32_t op; /* an operation that may fail, and did */
 		char text[160];
@@ -62,6 +67,9 @@ struct record {
 
 /* Notes that an operation was left out, and why. */
 void record_note(struct record *r, uint32_t op, const char *why);
+
+/* Says in half a sentence that a limit was reached; nothing where it was not. */
+void record_print_reached(const struct record *r, enum plan_guarantee limit, struct buf *out);
 
 /* One object of JSON and a newline. */
 void record_print(const struct record *r, struct buf *out);

@@ -9,6 +9,7 @@ static const char *const engines[] = { "auto", "native", "bwrap", "container", "
 	"landlock", "logical", NULL };
 static const char *const project_modes[] = { "read_only", "captured", "writable", NULL };
 static const char *const project_cages[] = { "full", "project", NULL };
+static const char *const output_ends[] = { "end", "cut", NULL };
 static const char *const network_modes[] = { "none", "allowlist", "host", NULL };
 static const char *const environments[] = { "dev", "prod", NULL };
 
@@ -347,6 +348,18 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.pattern = SIZE_PATTERN,
 		.example = "64M",
 		.doc = "What the command may print.",
+	},
+	[SPEC_LIMITS_OUTPUT_THEN] = {
+		.path = "limits.output_then",
+		.type = SPEC_TYPE_CHOICE,
+		.tighten = SPEC_RANK,
+		.def = "cut",
+		.choices = output_ends,
+		.hardened_choices = 2,
+		.example = "end",
+		.doc = "What follows when limits.output is reached: cut shows nothing more, of which the "
+		       "command is told by SIGPIPE, on a terminal by SIGHUP; end asks the command to end, "
+		       "and ends it a while later.",
 	},
 	[SPEC_LIMITS_FILES] = {
 		.path = "limits.files",

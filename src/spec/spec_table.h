@@ -48,6 +48,7 @@ enum spec_key {
 	SPEC_LIMITS_DISK,
 	SPEC_LIMITS_TIME,
 	SPEC_LIMITS_OUTPUT,
+	SPEC_LIMITS_OUTPUT_THEN,
 	SPEC_LIMITS_FILES,
 	SPEC_SYSCALLS,
 	SPEC_PREFLIGHT_ALLOW,
@@ -141,6 +142,11 @@ enum spec_project_mode {
 enum spec_project_cage {
 	SPEC_CAGE_FULL,
 	SPEC_CAGE_PROJECT,
+};
+
+enum spec_output_end {
+	SPEC_OUTPUT_END,
+	SPEC_OUTPUT_CUT,
 };
 
 enum spec_network_mode {

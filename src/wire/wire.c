@@ -1,47 +1,85 @@
 #include "wire/wire.h"
 
 #include <errno.h>
-#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 
 int wire_pair(int ret[static 2])
 {
-	int yes = 1;
+	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret) < 0 ? -errno : 0;
+}
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret) < 0)
-		return -errno;
-	if (setsockopt(ret[0], SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes)) < 0)
-		return -errno;
-	return 0;
+/* Room for one descriptor that comes with a message. */
+union passed {
+	struct cmsghdr head;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+static int send_message(int fd, const struct wire_message *m, int passed)
+{
+	union passed control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
+					 .cmsg_level = SOL_SOCKET,
+					 .cmsg_type = SCM_RIGHTS } };
+	struct msghdr h = { .msg_iovlen = 1 };
+	struct iovec part = { .iov_len = sizeof(*m) };
+	ssize_t sent;
+
+	/* What is sent is not written to, and the type does not say so. */
+	memcpy(&part.iov_base, &m, sizeof(part.iov_base));
+	h.msg_iov = &part;
+	if (passed >= 0) {
+		memcpy(CMSG_DATA(&control.head), &passed, sizeof(passed));
+		h.msg_control = &control;
+		h.msg_controllen = sizeof(control);
+	}
+	do
+		sent = sendmsg(fd, &h, MSG_NOSIGNAL);
+	while (sent < 0 && errno == EINTR);
+	return sent < 0 ? -errno : 0;
 }
 
 int wire_send(int fd, enum wire_kind kind, int n, const struct err *e)
 {
 	struct wire_message m = { .kind = kind, .n = n };
-	ssize_t sent;
 
 	if (e)
 		m.err = *e;
-	do
-		sent = send(fd, &m, sizeof(m), MSG_NOSIGNAL);
-	while (sent < 0 && errno == EINTR);
-	return sent < 0 ? -errno : 0;
+	return send_message(fd, &m, -1);
 }
 
-int wire_receive(int fd, struct wire_message *ret, pid_t *ret_pid)
+int wire_send_fd(int fd, enum wire_kind kind, int passed)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(struct ucred))];
+	struct wire_message m = { .kind = kind };
+
+	return send_message(fd, &m, passed);
+}
+
+/* Without room for it, a descriptor that comes along is closed by the kernel. */
+static int take_passed(struct msghdr *h)
+{
+	struct cmsghdr *c = CMSG_FIRSTHDR(h);
+	int fd = -1;
+
+	if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+		c->cmsg_len == CMSG_LEN(sizeof(int)))
+		memcpy(&fd, CMSG_DATA(c), sizeof(fd));
+	return fd;
+}
+
+int wire_receive(int fd, struct wire_message *ret, int *ret_fd)
+{
+	union passed control = { 0 };
 	struct iovec part = { ret, sizeof(*ret) };
 	struct msghdr h = {
 		.msg_iov = &part,
 		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
+		.msg_control = ret_fd ? &control : NULL,
+		.msg_controllen = ret_fd ? sizeof(control) : 0,
 	};
-	struct cmsghdr *c;
 	ssize_t n;
 
+	if (ret_fd)
+		*ret_fd = -1;
 	/* A side that ends with something unread resets the connection, which is told once, before
 	 * what it said last. */
 	do
@@ -49,17 +87,12 @@ int wire_receive(int fd, struct wire_message *ret, pid_t *ret_pid)
 	while (n < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (n < 0)
 		return -errno;
+	if (ret_fd)
+		*ret_fd = take_passed(&h);
 	if (n == 0)
 		return -EPIPE;
 	if (n != (ssize_t)sizeof(*ret) || h.msg_flags & MSG_TRUNC)
 		return -EBADMSG;
 	ret->err.text[sizeof(ret->err.text) - 1] = '\0';
-	c = CMSG_FIRSTHDR(&h);
-	if (ret_pid && c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
-		struct ucred who;
-
-		memcpy(&who, CMSG_DATA(c), sizeof(who));
-		*ret_pid = who.pid;
-	}
 	return 0;
 }

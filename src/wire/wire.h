@@ -1,7 +1,6 @@
 #pragma once
 
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -17,9 +16,13 @@ enum wire_kind {
 	WIRE_SKIPPED, /* cage → keeper: operation `n`, which may fail, did; `err` says why */
 	WIRE_CHECKED, /* cage → keeper: the preflight passed; `n`: bawn's own code did it, no shell
 		       */
-	WIRE_STARTED, /* cage → keeper: startup is over, the command runs */
-	WIRE_SIGNAL,  /* keeper → init: `n` is for the command */
-	WIRE_EXITED,  /* init → keeper: `n` is the wait status of the command */
+	WIRE_STARTED,  /* cage → keeper: startup is over, the command runs */
+	WIRE_TERMINAL, /* cage → keeper: the near end of the command's terminal comes with this */
+	WIRE_DISK,     /* cage → keeper: the cage's own file system comes with this */
+	WIRE_SIGNAL,   /* keeper → init: `n` is for the command, or for all of the cage */
+	WIRE_STOPPED,  /* init → keeper: signal `n` has stopped the command */
+	WIRE_EXITED,   /* init → keeper: `n` is the wait status of the command */
+	WIRE_EMPTY,    /* init → keeper: and now no other process is left; `n` of them were */
 };
 
 struct wire_message {
@@ -33,8 +36,12 @@ int wire_pair(int ret[static 2]);
 
 int wire_send(int fd, enum wire_kind kind, int n, const struct err *e);
 
+/* The same with a descriptor, of which the other side gets a copy. */
+int wire_send_fd(int fd, enum wire_kind kind, int passed);
+
 /*
- * Waits for the next message. -EPIPE: the other side is gone. -EBADMSG: not a message. `ret_pid`
- * (or NULL) is the sender as the kernel knows it, in the receiver's pid namespace.
+ * Waits for the next message. -EPIPE: the other side is gone. -EBADMSG: not a message. A descriptor
+ * that came with it is the caller's, in *ret_fd, whatever is returned; -1: none came. With ret_fd
+ * NULL none is taken.
  */
-int wire_receive(int fd, struct wire_message *ret, pid_t *ret_pid);
+int wire_receive(int fd, struct wire_message *ret, int *ret_fd);

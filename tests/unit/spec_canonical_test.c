@@ -119,6 +119,7 @@ static const char *const other_values[SPEC_KEY_COUNT] = {
 	[SPEC_LIMITS_DISK] = "3M",
 	[SPEC_LIMITS_TIME] = "3s",
 	[SPEC_LIMITS_OUTPUT] = "3M",
+	[SPEC_LIMITS_OUTPUT_THEN] = "end",
 	[SPEC_LIMITS_FILES] = "3",
 	[SPEC_SYSCALLS] = "strict",
 	[SPEC_PREFLIGHT_ALLOW] = "/other",

@@ -25,16 +25,16 @@ static void test_messages(void)
 	struct wire_message got;
 	struct err e = { 0 };
 	int ends[2] = { -1, -1 };
-	pid_t pid = -1;
+	int fd = 7;
 
 	CHECK(wire_pair(ends) == 0);
 	err_set(&e, ERR_REFUSED, EPERM, "cannot do '%s'", "this");
 	CHECK(wire_send(ends[1], WIRE_READY, 1, NULL) == 0);
 	CHECK(wire_send(ends[1], WIRE_FAILED, -7, &e) == 0);
-	CHECK(wire_receive(ends[0], &got, &pid) == 0);
+	CHECK(wire_receive(ends[0], &got, &fd) == 0);
 	CHECK(got.kind == WIRE_READY && got.n == 1 && got.err.kind == ERR_NONE);
 	CHECK_STR(got.err.text, "");
-	CHECK(pid == getpid());
+	CHECK(fd == -1);
 	CHECK(wire_receive(ends[0], &got, NULL) == 0);
 	CHECK(got.kind == WIRE_FAILED && got.n == -7 && got.err.kind == ERR_REFUSED);
 	CHECK(got.err.num == EPERM);
@@ -46,20 +46,25 @@ static void test_messages(void)
 	close(ends[1]);
 }
 
-/* The sender is who the kernel says it is. */
-static void test_sender(void)
+/* A descriptor comes with its message, close-on-exec; who does not ask for it gets none. */
+static void test_descriptor(void)
 {
 	struct wire_message got;
-	int ends[2] = { -1, -1 };
-	pid_t child, pid = -1;
+	int ends[2] = { -1, -1 }, pipe_ends[2] = { -1, -1 }, fd = -1;
+	char byte = 0;
 
-	CHECK(wire_pair(ends) == 0);
-	child = fork();
-	if (child == 0)
-		_exit(wire_send(ends[1], WIRE_READY, 0, NULL) == 0 ? 0 : 1);
-	CHECK(child > 0 && wire_receive(ends[0], &got, &pid) == 0);
-	CHECK(pid == child);
-	waitpid(child, NULL, 0);
+	CHECK(wire_pair(ends) == 0 && pipe(pipe_ends) == 0);
+	CHECK(wire_send_fd(ends[1], WIRE_TERMINAL, pipe_ends[1]) == 0);
+	CHECK(wire_send_fd(ends[1], WIRE_TERMINAL, pipe_ends[1]) == 0);
+	close(pipe_ends[1]);
+	CHECK(wire_receive(ends[0], &got, &fd) == 0 && got.kind == WIRE_TERMINAL);
+	CHECK(fd > 2 && fcntl(fd, F_GETFD) == FD_CLOEXEC);
+	CHECK(write(fd, "x", 1) == 1 && read(pipe_ends[0], &byte, 1) == 1 && byte == 'x');
+	close(fd);
+	CHECK(wire_receive(ends[0], &got, NULL) == 0 && got.kind == WIRE_TERMINAL);
+	/* No copy is left: the pipe has ended. */
+	CHECK(read(pipe_ends[0], &byte, 1) == 0);
+	close(pipe_ends[0]);
 	close(ends[0]);
 	close(ends[1]);
 }
@@ -177,7 +182,7 @@ int main(void)
 {
 	test_pair();
 	test_messages();
-	test_sender();
+	test_descriptor();
 	test_sizes();
 	test_endless_sentence();
 	test_stowaway();

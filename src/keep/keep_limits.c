@@ -1,0 +1,81 @@
+/*
+ * keep_limits - the limits that the kernel holds all processes of the cage to together.
+ *
+ * Runs as: the keeper.
+ * Leaves:  no cgroup: what was made for the run is removed with it, and what keepers left that
+ *          were killed, by whoever makes one next.
+ */
+#include <errno.h>
+
+#include "base/str.h"
+#include "keep/keep_inside.h"
+
+static const struct {
+	const char *name;
+	enum cgroup_controller controller;
+} controllers[] = {
+	{ "limits.memory", CGROUP_MEMORY },
+	{ "limits.cpu", CGROUP_CPU },
+	{ "limits.pids", CGROUP_PIDS },
+};
+
+enum cgroup_controller keep_controller_of(const struct plan *p, const struct plan_op *op)
+{
+	if (op->kind != PLAN_LIMIT || !str_starts(plan_str(p, op->b), "cgroup"))
+		return CGROUP_COUNT;
+	for (size_t i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++)
+		if (str_eq(controllers[i].name, plan_str(p, op->a)))
+			return controllers[i].controller;
+	return CGROUP_COUNT;
+}
+
+int keep_limits_make(struct keeper *k, struct err *e)
+{
+	const struct plan *p = k->start.plan;
+	unsigned wanted = 0;
+	int r;
+
+	for (uint32_t i = 0; i < p->op_count; i++) {
+		enum cgroup_controller c = keep_controller_of(p, &plan_ops(p)[i]);
+
+		wanted |= c < CGROUP_COUNT ? 1U << c : 0;
+	}
+	if (!wanted)
+		return 0;
+	r = cgroup_find(&k->group, k->record->run, wanted, e);
+	for (uint32_t i = 0; r == 0 && i < p->op_count; i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+		enum cgroup_controller c = keep_controller_of(p, op);
+		struct err why = { 0 };
+
+		if (c == CGROUP_COUNT || cgroup_limit(&k->group, c, op->n, &why) == 0)
+			continue;
+		if (op->need == PLAN_MUST) {
+			*e = why;
+			r = -EPERM;
+		} else {
+			record_note(k->record, i, why.text);
+		}
+	}
+	k->start.group = &k->group;
+	return r;
+}
+
+void keep_limits_judge(struct keeper *k)
+{
+	const struct plan_op *pids = plan_find(k->start.plan, PLAN_LIMIT, "limits.pids");
+	uint64_t *reached = k->record->reached;
+	struct cgroup_counts counts = { 0 };
+
+	reached[PLAN_LIMITS_TIME] = k->ended_for == PLAN_LIMITS_TIME;
+	reached[PLAN_LIMITS_OUTPUT] = k->stdio.is_cut;
+	reached[PLAN_LIMITS_DISK] = k->is_disk_full;
+	(void)cgroup_count(&k->group, &counts);
+	reached[PLAN_LIMITS_MEMORY] = counts.oom_kills;
+	reached[PLAN_LIMITS_PIDS] = counts.forks_refused;
+	/* The user namespace counts nothing for us: only a limit that is reached still shows, with
+	 * the init and the command. */
+	if (pids && keep_controller_of(k->start.plan, pids) == CGROUP_COUNT &&
+		(uint64_t)k->others + 2 >= pids->n)
+		reached[PLAN_LIMITS_PIDS] = 1;
+}

@@ -1,0 +1,261 @@
+/*
+ * keep_relay - passes on what the operator types and the command prints.
+ *
+ * Runs as:  the keeper, while the command runs.
+ * Must not: wait for a stream: time limits and signals go on while a terminal is stopped. Show a
+ *           terminal what reaches out of its screen, unless the operator asked for that.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "keep/keep_inside.h"
+
+#define FOREGROUND_MS 300 /* between two looks whether we are in it again */
+#define END_OF_INPUT  4   /* ^D, which ends the input of a terminal that reads lines */
+
+static bool has_bytes(const struct keep_stream *s)
+{
+	return s->len > s->at;
+}
+
+/* --- what to wait for --- */
+
+/* Who reads a terminal from the background is stopped, and the run with it. */
+static bool must_wait(const struct keep_stream *s, int i, const struct keep_terminal *t)
+{
+	pid_t group;
+
+	if (i > 0 || s->kind != KEEP_TERMINAL)
+		return false;
+	if (s->is_on_terminal)
+		return !keep_terminal_is_ready(t);
+	group = tcgetpgrp(s->outside);
+	/* -1: not our terminal, which then stops nobody. */
+	return group >= 0 && group != getpgrp();
+}
+
+int keep_relay_want(const struct keep_stdio *s, const struct keep_terminal *t, struct pollfd *ret)
+{
+	int timeout = -1;
+
+	for (int i = 0; i < 3; i++) {
+		const struct keep_stream *stream = &s->streams[i];
+		bool is_in = (i == 0) != has_bytes(stream); /* towards or from the operator's */
+
+		ret[i] = (struct pollfd){ .fd = -1 };
+		if (stream->near < 0 || (stream->has_ended && !has_bytes(stream)))
+			continue;
+		ret[i].fd = is_in ? stream->outside : stream->near;
+		ret[i].events = has_bytes(stream) ? POLLOUT : POLLIN;
+		if (!has_bytes(stream) && must_wait(stream, i, t)) {
+			ret[i].fd = -1;
+			timeout = FOREGROUND_MS;
+		}
+	}
+	return timeout;
+}
+
+/* --- reading --- */
+
+static bool is_for_later(void)
+{
+	return errno == EINTR || errno == EAGAIN;
+}
+
+/* How much may still be printed; none, and more is there: that is the end of it. */
+static size_t allowance(struct keep_stdio *all, int i)
+{
+	uint64_t left = all->max - all->printed;
+
+	if (i == 0 || left >= KEEP_STREAM_SIZE)
+		return KEEP_STREAM_SIZE;
+	return (size_t)left;
+}
+
+static void cut(struct keep_stdio *all)
+{
+	all->is_cut = true;
+	keep_stream_close(&all->streams[1]);
+	keep_stream_close(&all->streams[2]);
+}
+
+static void take_output(struct keep_stdio *all, struct keep_stream *s, size_t n)
+{
+	all->printed += n;
+	if (s->unfiltered)
+		s->len = term_filter_pass(&s->filter, s->unfiltered, n, s->bytes);
+	if (all->cast)
+		keep_cast_output(all->cast, s->bytes, s->len, s->is_on_terminal);
+}
+
+/* The input has ended: a terminal is told by a character, a pipe by its end. */
+static void end_input(struct keep_stream *s)
+{
+	bool is_in_line = s->len && s->bytes[s->len - 1] != '\n';
+
+	if (!s->is_on_terminal) {
+		keep_stream_close(s);
+		return;
+	}
+	s->has_ended = true;
+	s->at = 0;
+	s->len = 0;
+	/* In the middle of a line the first one only hands that over. */
+	for (int i = 0; i <= is_in_line; i++)
+		s->bytes[s->len++] = END_OF_INPUT;
+}
+
+/* Reads what is there; false when that was nothing. */
+static bool fill(struct keep_stdio *all, int i)
+{
+	struct keep_stream *s = &all->streams[i];
+	size_t room = allowance(all, i);
+	char *to = s->unfiltered ? s->unfiltered : s->bytes;
+	char probe;
+	ssize_t n = read(i == 0 ? s->outside : s->near, room ? to : &probe, room ? room : 1);
+
+	if (n < 0 && is_for_later())
+		return false;
+	/* The end, or a terminal that is gone. */
+	if (n <= 0) {
+		if (i == 0)
+			end_input(s);
+		else
+			keep_stream_close(s);
+		return false;
+	}
+	if (room == 0) {
+		cut(all);
+		return false;
+	}
+	s->at = 0;
+	s->len = (size_t)n;
+	if (i > 0)
+		take_output(all, s, (size_t)n);
+	else
+		term_filter_answered(&all->streams[1].filter, s->bytes, s->len);
+	return true;
+}
+
+/* --- writing --- */
+
+static ssize_t write_some(const struct keep_stream *s, int i)
+{
+	const char *bytes = s->bytes + s->at;
+	size_t left = s->len - s->at;
+
+	if (i == 0)
+		return write(s->near, bytes, left);
+	if (s->kind == KEEP_SOCKET)
+		return send(s->outside, bytes, left, MSG_DONTWAIT | MSG_NOSIGNAL);
+	return write(s->outside, bytes, left < s->chunk ? left : s->chunk);
+}
+
+static void empty(struct keep_stream *s, int i)
+{
+	ssize_t n = write_some(s, i);
+
+	if (n < 0 && is_for_later())
+		return;
+	if (n < 0) {
+		s->failure = errno;
+		s->len = s->at;
+		keep_stream_close(s);
+	} else {
+		s->at += (size_t)n;
+	}
+}
+
+/* Can be written to without asking first: what does not fit is refused. */
+static bool never_waits(const struct keep_stream *s, int i)
+{
+	return i == 0 || s->outside > 2 || s->kind == KEEP_SOCKET || s->kind == KEEP_FILE;
+}
+
+void keep_relay_move(struct keep_stdio *s, const struct pollfd *seen)
+{
+	for (int i = 0; i < 3; i++) {
+		if (seen[i].fd < 0 || !seen[i].revents || s->streams[i].near < 0)
+			continue;
+		if (seen[i].events == POLLOUT)
+			empty(&s->streams[i], i);
+		else if (fill(s, i) && has_bytes(&s->streams[i]) && never_waits(&s->streams[i], i))
+			empty(&s->streams[i], i);
+	}
+}
+
+/* --- the end --- */
+
+/* Waits for a reader that is slow, until a signal says not to. */
+static bool wait_for_reader(const struct keep_stream *s, int signals)
+{
+	struct pollfd fds[2] = { { .fd = s->outside, .events = POLLOUT },
+		{ .fd = signals, .events = POLLIN } };
+
+	while (poll(fds, 2, -1) < 0)
+		if (errno != EINTR)
+			return false;
+	return !fds[1].revents;
+}
+
+/* Writes what is held; false when a signal ended the waiting. */
+static bool write_out(struct keep_stream *s, int i, int signals)
+{
+	while (has_bytes(s)) {
+		if (!wait_for_reader(s, signals))
+			return false;
+		empty(s, i);
+	}
+	return true;
+}
+
+/* Modes that a full-screen program set and did not live to take back. */
+static bool undo(struct keep_stream *s, int i, int signals)
+{
+	if (!s->unfiltered || s->failure)
+		return true;
+	s->at = 0;
+	s->len = term_filter_undo(&s->filter, s->bytes);
+	return write_out(s, i, signals);
+}
+
+void keep_relay_drain(struct keep_stdio *s, int signals)
+{
+	keep_stream_close(&s->streams[0]);
+	for (int i = 1; i < 3; i++) {
+		struct keep_stream *stream = &s->streams[i];
+
+		do {
+			if (!write_out(stream, i, signals))
+				return;
+		} while (stream->near >= 0 && fill(s, i));
+		keep_stream_close(stream); /* nobody is left to write */
+		if (!write_out(stream, i, signals) || !undo(stream, i, signals))
+			return;
+	}
+}
+
+bool keep_relay_awaits_answer(const struct keep_stdio *s)
+{
+	return s->streams[1].unfiltered && term_filter_expects_answer(&s->streams[1].filter);
+}
+
+int keep_relay_judge(const struct keep_stdio *s, struct err *e)
+{
+	static const char *const names[] = { "input", "output", "error" };
+
+	for (int i = 1; i < 3; i++) {
+		int num = s->streams[i].failure;
+
+		/* A reader that has seen enough is no failure. */
+		if (num && num != EPIPE)
+			return err_set(e, ERR_SYS, num, "cannot write standard %s: %s", names[i],
+				strerror(num));
+	}
+	return 0;
+}

@@ -1,0 +1,195 @@
+/*
+ * keep_terminal - the operator's terminal, and the near end of the cage's.
+ *
+ * Runs as:  the keeper.
+ * Leaves:   the operator's terminal with the modes it had, also when the keeper is killed: a second
+ *           process stands by for that.
+ * Must not: let the operator's terminal into the cage, or be stopped for touching it from the
+ *           background.
+ *
+ * While the command runs, the operator's terminal passes every key as it is, and the cage's own
+ * terminal gives the keys their meaning: ^C, ^Z and line editing are the command's.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <signal.h>
+#include <stdnoreturn.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "keep/keep_inside.h"
+
+void keep_terminal_choose(struct keep_terminal *t, enum keep_tty wish)
+{
+	*t = (struct keep_terminal){ .operators = -1, .near = -1, .far = -1, .alarm = -1 };
+	t->is_wanted = wish == KEEP_TTY_ALWAYS ||
+		       (wish == KEEP_TTY_AUTO && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
+	for (int i = 0; i < 3 && t->is_wanted && t->operators < 0; i++)
+		if (isatty(i) && tcgetattr(i, &t->before) == 0)
+			t->operators = i;
+}
+
+static bool is_in_foreground(const struct keep_terminal *t)
+{
+	pid_t group = tcgetpgrp(t->operators);
+
+	/* -1: not our terminal, which then stops nobody. */
+	return group < 0 || group == getpgrp();
+}
+
+/* --- the near end --- */
+
+/* The near end of a terminal is a device with one well-known number. */
+static bool is_near_end(int fd)
+{
+	struct stat st;
+	int number;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISCHR(st.st_mode) &&
+	       ioctl(fd, TIOCGPTN, &number) == 0;
+}
+
+int keep_terminal_take(struct keep_terminal *t, int fd, struct err *e)
+{
+	if (t->near >= 0 || !t->is_wanted || !is_near_end(fd)) {
+		if (fd >= 0)
+			close(fd);
+		return err_set(e, ERR_SYS, EPROTO, "the cage handed over what is no terminal");
+	}
+	t->near = fd;
+	/* As long as we hold it open ourselves, it does not end when the command closes it. */
+	t->far = ioctl(fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+	if (t->far < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||
+		(t->operators >= 0 && tcsetattr(t->far, TCSANOW, &t->before) < 0))
+		return err_set(
+			e, ERR_SYS, errno, "cannot use the cage's terminal: %s", strerror(errno));
+	keep_terminal_resize(t);
+	return 0;
+}
+
+bool keep_terminal_resize(const struct keep_terminal *t)
+{
+	struct winsize size = { .ws_row = 24, .ws_col = 80 };
+
+	if (t->operators >= 0)
+		ioctl(t->operators, TIOCGWINSZ, &size);
+	return t->near >= 0 && ioctl(t->near, TIOCSWINSZ, &size) == 0;
+}
+
+/* --- the operator's --- */
+
+/*
+ * Waits for the keeper's end, which is the end of a pipe, and gives the terminal its modes back.
+ * Holds nothing else of the keeper's: a channel that stays open would be a cage that goes on.
+ */
+static noreturn void stand_by(const struct keep_terminal *t, int alarm)
+{
+	int terminal = fcntl(t->operators, F_DUPFD, 3);
+	int ends = fcntl(alarm, F_DUPFD, 3);
+	char byte;
+
+	/* Who kills the keeper's whole group does not mean this one. */
+	setsid();
+	if (terminal < 0 || ends < 0 || dup2(terminal, 0) < 0 || dup2(ends, 1) < 0 ||
+		syscall(SYS_close_range, 2, ~0U, 0) < 0)
+		_exit(1);
+	while (read(1, &byte, 1) < 0 && errno == EINTR)
+		;
+	tcsetattr(0, TCSANOW, &t->before);
+	_exit(0);
+}
+
+static int start_standing_by(struct keep_terminal *t)
+{
+	sigset_t all, old;
+	int ends[2];
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	/* Not for it: ^C of whoever shares the group, or the stop for touching a terminal. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &old);
+	pid = fork();
+	if (pid == 0) {
+		close(ends[1]);
+		stand_by(t, ends[0]);
+	}
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	close(ends[0]);
+	if (pid < 0) {
+		int r = -errno;
+
+		close(ends[1]);
+		return r;
+	}
+	t->guard = pid;
+	t->alarm = ends[1];
+	return 0;
+}
+
+static void end_standing_by(struct keep_terminal *t)
+{
+	if (t->guard <= 0)
+		return;
+	kill(t->guard, SIGKILL);
+	while (waitpid(t->guard, NULL, 0) < 0 && errno == EINTR)
+		;
+	close(t->alarm);
+	t->guard = 0;
+	t->alarm = -1;
+}
+
+int keep_terminal_pass_keys(struct keep_terminal *t, struct err *e)
+{
+	struct termios raw = t->before;
+	int r;
+
+	if (t->near < 0 || t->operators < 0 || t->is_raw || !is_in_foreground(t))
+		return 0;
+	cfmakeraw(&raw);
+	r = start_standing_by(t);
+	if (r == 0 && tcsetattr(t->operators, TCSANOW, &raw) < 0)
+		r = -errno;
+	if (r < 0) {
+		end_standing_by(t);
+		return err_set(e, ERR_SYS, -r, "cannot pass the terminal's keys: %s", strerror(-r));
+	}
+	t->is_raw = true;
+	return 0;
+}
+
+void keep_terminal_restore(struct keep_terminal *t, bool drops_input)
+{
+	/* From the background it would stop us; and then somebody else has set the modes. */
+	if (t->is_raw && is_in_foreground(t)) {
+		if (drops_input)
+			tcflush(t->operators, TCIFLUSH);
+		/* At once: a terminal that is not read would never have shown all of it. */
+		tcsetattr(t->operators, TCSANOW, &t->before);
+	}
+	end_standing_by(t);
+	t->is_raw = false;
+}
+
+bool keep_terminal_is_ready(const struct keep_terminal *t)
+{
+	return t->operators < 0 || t->is_raw;
+}
+
+void keep_terminal_done(struct keep_terminal *t)
+{
+	keep_terminal_restore(t, false);
+	if (t->near >= 0)
+		close(t->near);
+	if (t->far >= 0)
+		close(t->far);
+	t->near = t->far = -1;
+}

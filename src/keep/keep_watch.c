@@ -1,0 +1,347 @@
+/*
+ * keep_watch - while the cage is made and the command runs: what it says, what it is sent, when it
+ * is ended.
+ *
+ * Runs as:  the keeper.
+ * Must not: believe the cage out of turn; wait for anything but everything at once; sleep while the
+ *           cage goes on, unless the operator stopped both.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/statfs.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "keep/keep_inside.h"
+#include "wire/wire.h"
+
+#define GRACE_MS 5000 /* between the request to end and the end */
+
+/* --- signals and time --- */
+
+static int open_signals(struct keeper *k, struct err *e)
+{
+	static const int watched[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP,
+		SIGCONT, SIGWINCH };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) {
+		struct sigaction old;
+
+		/* Who was told to ignore one, as by nohup, does. */
+		if (sigaction(watched[i], NULL, &old) < 0 || old.sa_handler != SIG_IGN)
+			sigaddset(&set, watched[i]);
+	}
+	/* Blocked to the end of the process: a signal at the end must not cost the record. */
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (k->signals < 0)
+		return err_set(e, ERR_SYS, errno, "cannot receive signals: %s", strerror(errno));
+	return 0;
+}
+
+int keep_watch_open(struct keeper *k, struct err *e)
+{
+	k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (k->timer < 0)
+		return err_set(e, ERR_SYS, errno, "cannot make a clock: %s", strerror(errno));
+	return open_signals(k, e);
+}
+
+void keep_set_timer(const struct keeper *k, uint64_t ms)
+{
+	struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ms / 1000),
+					   .tv_nsec = (long)(ms % 1000) * 1000000L } };
+
+	timerfd_settime(k->timer, 0, &when, NULL);
+}
+
+/* The time limit in ms, or 0. */
+static uint64_t time_limit(const struct plan *p)
+{
+	const struct plan_op *op = plan_find(p, PLAN_LIMIT, "limits.time");
+
+	return op ? op->n : 0;
+}
+
+static void send_signal(const struct keeper *k, int number)
+{
+	wire_send(k->channel, WIRE_SIGNAL, number, NULL);
+}
+
+/* The command is asked to end, and a while later it is ended. */
+static void begin_to_end(struct keeper *k, enum plan_guarantee limit)
+{
+	if (k->ended_for != PLAN_GUARANTEE_COUNT)
+		return;
+	k->ended_for = limit;
+	send_signal(k, SIGTERM);
+	/* What is stopped would not hear it. */
+	send_signal(k, SIGCONT);
+	keep_set_timer(k, GRACE_MS);
+}
+
+static int hear_clock(struct keeper *k, struct err *e)
+{
+	uint64_t unused;
+
+	if (read(k->timer, &unused, sizeof(unused)) < 0)
+		return 0;
+	if (!k->is_ready)
+		return err_set(e, ERR_REFUSED, ETIMEDOUT,
+			"the cage was not ready within %d s; something it opens does not answer",
+			KEEP_READY_MS / 1000);
+	if (k->has_exited)
+		return err_set(e, ERR_SYS, ETIMEDOUT,
+			"processes that the command left were killed and hang in the kernel; "
+			"they end when what they wait for answers");
+	if (k->ended_for != PLAN_GUARANTEE_COUNT)
+		keep_kill(k);
+	else
+		begin_to_end(k, PLAN_LIMITS_TIME);
+	return 0;
+}
+
+/* --- stopping and going on --- */
+
+static int come_back(struct keeper *k, struct err *e)
+{
+	int r = k->is_started ? keep_terminal_pass_keys(&k->terminal, e) : 0;
+
+	keep_terminal_resize(&k->terminal);
+	return r;
+}
+
+/*
+ * The command has stopped, and we do the same, as a job of the operator's shell. All of the cage
+ * stops first: nothing goes on in it while nobody watches.
+ */
+static int stop(struct keeper *k, struct err *e)
+{
+	sigset_t only;
+
+	send_signal(k, SIGSTOP);
+	keep_terminal_restore(&k->terminal, false);
+	sigemptyset(&only);
+	sigaddset(&only, SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &only, NULL);
+	/* From a terminal it goes to everyone in the foreground, as if ^Z had been for us. Where
+	 * no shell is there to continue us, the kernel does not stop us, and on it goes. */
+	kill(k->terminal.near >= 0 ? 0 : getpid(), SIGTSTP);
+	sigprocmask(SIG_BLOCK, &only, NULL);
+	k->is_told_to_stop = false;
+	send_signal(k, SIGCONT);
+	return come_back(k, e);
+}
+
+/* Before the command runs, a signal is for the keeper; afterwards for the command. */
+static int hear_signal(struct keeper *k, struct err *e)
+{
+	struct signalfd_siginfo got;
+	int number;
+
+	if (read(k->signals, &got, sizeof(got)) != (ssize_t)sizeof(got))
+		return 0;
+	number = (int)got.ssi_signo;
+	if (number == SIGCONT)
+		return come_back(k, e);
+	if (number == SIGWINCH) {
+		if (keep_terminal_resize(&k->terminal) && k->stdio.cast)
+			keep_cast_resize(k->stdio.cast, k->terminal.near);
+		return 0;
+	}
+	if (number == SIGTSTP)
+		k->is_told_to_stop = k->is_started;
+	if (k->is_started)
+		send_signal(k, number);
+	if (k->is_started || number == SIGTSTP)
+		return 0;
+	return err_set(e, ERR_SIGNAL, number, "stopped by signal %d before the command was started",
+		number);
+}
+
+/* --- what the cage says --- */
+
+static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
+{
+	int r = keep_look(k->look, k->pid, &k->terminal, is_landlocked, k->record, e);
+
+	/* From here on what runs is the user's: startup commands are part of the time. */
+	keep_set_timer(k, time_limit(k->start.plan));
+	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
+		r = err_set(e, ERR_SYS, EPIPE, "the cage ended before the command was started");
+	k->is_let_go = r == 0;
+	return r;
+}
+
+static int take_start(struct keeper *k, struct err *e)
+{
+	int r = 0;
+
+	k->is_started = true;
+	k->started_ns = clock_ns();
+	keep_say_started(k->q, k->record, k->pid);
+	if (k->terminal.near >= 0)
+		r = keep_stdio_attach(&k->stdio, &k->terminal, true, e);
+	return r == 0 ? keep_terminal_pass_keys(&k->terminal, e) : r;
+}
+
+static int take_terminal(struct keeper *k, int fd, struct err *e)
+{
+	int r = keep_terminal_take(&k->terminal, fd, e);
+
+	if (r == 0 && k->stdio.cast)
+		keep_cast_resize(k->stdio.cast, k->terminal.near);
+	return r == 0 ? keep_stdio_attach(&k->stdio, &k->terminal, false, e) : r;
+}
+
+/* What the cage says went wrong; it always is something. */
+static int take_failure(struct keeper *k, const struct wire_message *m, struct err *e)
+{
+	bool is_known = m->err.kind == ERR_SYS || m->err.kind == ERR_REFUSED ||
+			m->err.kind == ERR_NOT_FOUND || m->err.kind == ERR_NOT_EXEC;
+
+	k->has_failed = true;
+	if (!is_known || !m->err.text[0] || m->err.num < 0)
+		return err_set(e, ERR_SYS, EPROTO, "the cage failed and did not say why");
+	*e = m->err;
+	return -EPROTO;
+}
+
+static void take_exit(struct keeper *k, int status)
+{
+	struct statfs disk;
+
+	k->has_exited = true;
+	k->wait_status = status;
+	if (k->disk >= 0 && fstatfs(k->disk, &disk) == 0)
+		k->is_disk_full = disk.f_bavail == 0 || (disk.f_files && disk.f_ffree == 0);
+	keep_set_timer(k, KEEP_REAP_MS);
+}
+
+bool keep_hear_last(struct keeper *k, struct err *e)
+{
+	struct wire_message m = { 0 };
+	struct err other;
+	int r;
+
+	/* What the keeper itself saw or was told stands. */
+	while ((r = wire_receive(k->channel, &m, NULL)) == 0) {
+		if (m.kind == WIRE_FAILED)
+			take_failure(k, &m, e->kind == ERR_SYS ? e : &other);
+		k->record->is_preflight_passed |= m.kind == WIRE_CHECKED;
+		if (m.kind == WIRE_STARTED && !k->is_started) {
+			k->is_started = true;
+			k->started_ns = clock_ns();
+			keep_say_started(k->q, k->record, k->pid);
+		}
+	}
+	return r == -EPIPE;
+}
+
+static int take_message(struct keeper *k, const struct wire_message *m, int *fd, struct err *e)
+{
+	if (m->kind == WIRE_SKIPPED && !k->is_ready) {
+		if (m->n >= 0 && (uint32_t)m->n < k->start.plan->op_count)
+			record_note(k->record, (uint32_t)m->n, m->err.text);
+	} else if (m->kind == WIRE_TERMINAL && !k->is_ready) {
+		return take_terminal(k, take_fd(fd), e);
+	} else if (m->kind == WIRE_DISK && !k->is_ready && k->disk < 0) {
+		k->disk = take_fd(fd);
+	} else if (m->kind == WIRE_READY && !k->is_ready) {
+		k->is_ready = true;
+		return look_and_go(k, m->n != 0, e);
+	} else if (m->kind == WIRE_CHECKED && k->is_ready && !k->record->is_preflight_passed) {
+		k->record->is_preflight_passed = true;
+		k->record->is_preflight_ours = m->n != 0;
+	} else if (m->kind == WIRE_STARTED && k->record->is_preflight_passed && !k->is_started) {
+		return take_start(k, e);
+	} else if (m->kind == WIRE_STOPPED && k->is_started) {
+		/* Otherwise nobody would continue us, and a command could put its keeper to sleep.
+		 */
+		return k->is_told_to_stop || k->terminal.is_raw ? stop(k, e) : 0;
+	} else if (m->kind == WIRE_EXITED && k->is_ready && !k->has_exited) {
+		take_exit(k, m->n);
+	} else if (m->kind == WIRE_EMPTY && k->has_exited) {
+		k->has_ended = true;
+		k->others = m->n;
+	} else if (m->kind == WIRE_FAILED) {
+		return take_failure(k, m, e);
+	} else {
+		return err_set(
+			e, ERR_SYS, EBADMSG, "the cage said what no cage says (%u)", m->kind);
+	}
+	return 0;
+}
+
+/* One message of the cage, which comes in its turn or is none; an error ends the run. */
+static int hear_cage(struct keeper *k, struct err *e)
+{
+	struct wire_message m = { 0 };
+	own_fd int fd = -1;
+	int r = wire_receive(k->channel, &m, &fd);
+
+	if (r == -EPIPE) {
+		k->is_gone = true;
+		return 0;
+	}
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot hear the cage: %s", strerror(-r));
+	return take_message(k, &m, &fd, e);
+}
+
+/* --- the loop --- */
+
+static bool must_end_for_output(const struct keeper *k)
+{
+	const struct plan_op *op = plan_find(k->start.plan, PLAN_LIMIT, "limits.output");
+
+	return k->stdio.is_cut && op && op->flags & PLAN_ENDS;
+}
+
+int keep_watch(struct keeper *k, struct err *e)
+{
+	enum {
+		CHANNEL,
+		SIGNALS,
+		TIMER,
+		STDIO
+	};
+	struct pollfd fds[STDIO + 3] = {
+		[CHANNEL] = { .fd = k->channel, .events = POLLIN },
+		[SIGNALS] = { .fd = k->signals, .events = POLLIN },
+		[TIMER] = { .fd = k->timer, .events = POLLIN },
+	};
+	int r = 0;
+
+	while (r == 0 && !k->is_gone && !k->has_ended) {
+		int timeout = keep_relay_want(&k->stdio, &k->terminal, fds + STDIO);
+		int n = poll(fds, STDIO + 3, timeout);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_set(
+				e, ERR_SYS, errno, "cannot wait for the cage: %s", strerror(errno));
+		/* Nothing for a while: we may be in the foreground by now. */
+		if (n == 0 && k->is_started)
+			r = keep_terminal_pass_keys(&k->terminal, e);
+		if (r == 0 && fds[CHANNEL].revents)
+			r = hear_cage(k, e);
+		if (r == 0 && fds[SIGNALS].revents)
+			r = hear_signal(k, e);
+		if (r == 0 && fds[TIMER].revents)
+			r = hear_clock(k, e);
+		keep_relay_move(&k->stdio, fds + STDIO);
+		if (must_end_for_output(k))
+			begin_to_end(k, PLAN_LIMITS_OUTPUT);
+	}
+	return r;
+}
