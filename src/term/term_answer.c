@@ -40,9 +40,15 @@ static bool is_answer(char prefix, char final)
 	}
 }
 
+static bool ends_string(const struct term_state *s, char c)
+{
+	return s->answer_at == AT_STRING ? c == '\a'
+					 : s->answer_at == AT_STRING_ESCAPE && c == '\\';
+}
+
 static void note_byte(struct term_state *s, char c)
 {
-	if (s->answer_at == AT_STRING_ESCAPE && c == '\\') {
+	if (ends_string(s, c)) {
 		s->answer_at = AT_KEYS;
 		count_answer(s, 0, 0);
 	} else if (c == 0x1b) {
@@ -56,9 +62,6 @@ static void note_byte(struct term_state *s, char c)
 		s->answer_at = AT_KEYS;
 		if (is_answer((char)s->answer_was, c))
 			count_answer(s, (char)s->answer_was, c);
-	} else if (s->answer_at == AT_STRING && c == '\a') {
-		s->answer_at = AT_KEYS;
-		count_answer(s, 0, 0);
 	} else if (s->answer_at == AT_STRING_ESCAPE) {
 		s->answer_at = AT_KEYS;
 	}

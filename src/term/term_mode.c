@@ -2,7 +2,7 @@
 
 /*
  * Left out, so that sequences with them are dropped: 2 locks the keyboard, 12 shows what is typed
- * (passwords too); ?2 and ?38 are other terminals, with another syntax; ?40 lets ?3 resize the
+ * (passwords too); ?2 and ?38 are other terminals, with another syntax; ?3 and ?40 resize the
  * window; ?46 logs to a file; ?1001 has the terminal wait for the command; ?1041 moves what is
  * selected to the clipboard; ?1042 and ?1043 raise the window; ?1050 to ?1061 are other keyboards;
  * ?5522 hands over what is pasted with leave to read more.
@@ -27,6 +27,7 @@ const struct term_mode term_modes[TERM_MODE_COUNT] = {
 	{ '?', 2031, 'l', false, false }, /* tell when colours change */
 	{ '?', 2048, 'l', false, false }, /* tell when the size changes */
 	{ '?', 9001, 'l', false, false }, /* keys as Windows has them */
+	{ '?', 7727, 'l', false, false }, /* the escape key, in mintty */
 	{ '?', 1, 'l', true, false },     /* cursor keys for applications */
 	{ '?', 66, 'l', true, false },    /* the keypad too */
 	{ '?', 67, 'l', false, false },   /* the backspace key */
@@ -40,7 +41,7 @@ const struct term_mode term_modes[TERM_MODE_COUNT] = {
 	{ 0, 4, 'l', true, false },       /* insert */
 	{ 0, 20, 'l', true, false },      /* the return key sends two characters */
 	/* What terminals are set to differs, and nothing breaks. */
-	{ '?', 3, 0, false, false },
+	{ 0, 34, 0, false, false },
 	{ '?', 4, 0, false, false },
 	{ '?', 12, 0, false, false },
 	{ '?', 41, 0, false, false },

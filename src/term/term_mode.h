@@ -13,7 +13,7 @@ struct term_mode {
 	bool is_screen; /* switches to the other screen; leaving by one leaves them all */
 };
 
-#define TERM_MODE_COUNT 49
+#define TERM_MODE_COUNT 50
 extern const struct term_mode term_modes[TERM_MODE_COUNT];
 
 /* NULL: not one that a command may switch. */

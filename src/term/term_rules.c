@@ -78,12 +78,13 @@ static bool is_size_query(const struct term_sequence *s)
 	return s->count == 1 && !s->has_colon && (what == 14 || what == 16 || what == 18);
 }
 
+/* Which title, and where on the stack. */
 static bool is_title_stack(const struct term_sequence *s)
 {
 	uint32_t what = term_sequence_param(s, 0, 0);
 
-	return s->count <= 2 && !s->has_colon && (what == 22 || what == 23) &&
-	       term_sequence_param(s, 1, 0) <= 2;
+	return s->count <= 3 && !s->has_colon && (what == 22 || what == 23) &&
+	       term_sequence_param(s, 1, 0) <= 2 && term_sequence_param(s, 2, 0) <= 10;
 }
 
 static bool is_key_resource(const struct term_sequence *s)

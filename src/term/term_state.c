@@ -179,12 +179,20 @@ static void note_keys(struct term_state *s, const struct term_sequence *q)
 	}
 }
 
+/* Programs name the last line rather than leave it out. */
+static bool is_whole_screen(const struct term_state *s, const struct term_sequence *q)
+{
+	uint32_t first = term_sequence_param(q, 0, 1), last = term_sequence_param(q, 1, 0);
+
+	return first == 1 && (last == 0 || (s->rows && last >= s->rows));
+}
+
 static void note_plain_csi(struct term_state *s, const struct term_sequence *q)
 {
 	if (q->final == 'm')
 		note_sgr(s, q);
 	else if (q->final == 'r')
-		set_mark(s, MARK_REGION, q->count > 0);
+		set_mark(s, MARK_REGION, !is_whole_screen(s, q));
 	else if (q->final == 's' && q->count == 0)
 		save_cursor(s);
 	else if (q->final == 'u' && q->count == 0)

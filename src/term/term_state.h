@@ -11,6 +11,8 @@
 
 /* How a terminal differs from one at rest, and what it still owes. All zero: at rest. */
 struct term_state {
+	uint16_t rows; /* of the window, kept by whoever knows; 0: not known */
+
 	uint64_t modes;         /* by place in term_modes: not as at rest */
 	uint32_t marks;         /* of term_state.c */
 	uint32_t saved_marks;   /* what comes back with a saved cursor */

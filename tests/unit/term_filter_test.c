@@ -149,7 +149,7 @@ static void test_passes(void)
 		PASSES(CSI ">4;2m" CSI ">4m" CSI "?4m" CSI ">4n"),
 		PASSES(CSI "2 q" CSI " q" CSI "!p"),
 		PASSES(CSI "14t" CSI "16t" CSI "18t"),
-		PASSES(CSI "22t" CSI "23t" CSI "22;2t" CSI "23;0t"),
+		PASSES(CSI "22;0;0t" CSI "23;0;0t" CSI "22t" CSI "23t" CSI "22;2t" CSI "23;0t"),
 		PASSES(CSI "?1;1;0S"),
 		PASSES(CSI "1;2;3;4;1$r" CSI "1;2'}" CSI "0\"q" CSI "#{" CSI "#}"),
 		PASSES(CSI "?25h" CSI "?0c"),
@@ -165,6 +165,30 @@ static void test_passes(void)
 		PASSES(OSC "133;A;aid=1" BEL OSC "133;D;0" ST),
 		PASSES(DCS "0;1;0q\"1;1;2;2#0;2;0;0;0~~\r\n-" ST),
 		PASSES(DCS "q~~" ST),
+	};
+
+	CHECK_ROWS(rows);
+}
+
+/* How programs begin and end, as recorded; vim tries out what the terminal makes of nonsense. */
+static void test_programs(void)
+{
+	static const struct row rows[] = {
+		PASSES(CSI "?1049h" CSI "22;0;0t" CSI "?1h\033=\r" CSI "?1000h" CSI "?1006h"),
+		PASSES("\r" CSI "K" CSI "?1l\033>" CSI "23;0;0t" CSI "?1049l"),
+		PASSES(CSI "?2004h$ ls\r\n" CSI "?2004l\r" CSI "0m" CSI "01;34msrc" CSI "0m"),
+		PASSES(CSI "?1049h" CSI "22;0;0t" CSI ">4;2m" CSI "?1h\033=" CSI "?2004h" CSI
+			   "?1004h" CSI "1;24r" CSI "?12h" CSI "?12l" CSI "22;2t" CSI "22;1t"),
+		PASSES(OSC "10;?" BEL OSC "11;?" BEL CSI "?4m" CSI ">c" CSI "6n" CSI "?25h"),
+		ROW("\xe2\x96\xbd" CSI "6n" CSI "2;1H  " CSI "3;1H" DCS "zz" ST CSI "0%m" CSI
+		    "6n" DCS "+q436f" ST,
+			"\xe2\x96\xbd" CSI "6n" CSI "2;1H  " CSI "3;1H" CSI "6n"),
+		PASSES(CSI "?1049h" CSI "22;0;0t" ESC "(B" CSI "m" CSI "?1l" ESC ">" CSI "H" CSI
+			   "2J" CSI "?12l" CSI "?25h" CSI "?1000l" CSI "?1002l" CSI "?1006l" CSI
+			   "?1005l" CSI "c" CSI ">4;1m" CSI "?1004h" CSI ">c" CSI ">q"),
+		PASSES(CSI "?7727h" CSI "?7727l" CSI "34h" CSI "?25h" CSI "?0c"),
+		ROW(ESC "c" OSC "104" BEL CSI "!p" CSI "?3;4l" CSI "4l" ESC ">" CSI "?69l",
+			ESC "c" OSC "104" BEL CSI "!p" CSI "4l" ESC ">" CSI "?69l"),
 	};
 
 	CHECK_ROWS(rows);
@@ -264,7 +288,7 @@ static void test_drops(void)
 		/* Windows, printers, reports. */
 		DROPS(CSI "8;100;100t"),
 		DROPS(CSI "3;0;0t" CSI "1t" CSI "2t" CSI "5t" CSI "6t" CSI "9;1t" CSI "10;1t"),
-		DROPS(CSI "11t" CSI "13t" CSI "15t" CSI "19t" CSI "t" CSI "22;3t"),
+		DROPS(CSI "11t" CSI "13t" CSI "15t" CSI "19t" CSI "t" CSI "22;3t" CSI "22;0;0;0t"),
 		DROPS(CSI ">0t" CSI ">2T" CSI "1;2;3;4;5T" CSI "?1t"),
 		DROPS(CSI "i" CSI "5i" CSI "?5i" CSI "?i"),
 		DROPS(CSI "=c" CSI "=0c" CSI "1c"),
@@ -275,7 +299,7 @@ static void test_drops(void)
 		DROPS(CSI "80$|" CSI "24*|" CSI "1$}" CSI "2$~" CSI "61;0\"p" CSI "1q" CSI "2;1y"),
 		DROPS(CSI "12;2]"),
 		/* Modes that lock, echo, log, resize, speak another language. */
-		DROPS(CSI "2h" CSI "12l" CSI "?2l" CSI "?38h" CSI "?40h" CSI "?46h"),
+		DROPS(CSI "2h" CSI "12l" CSI "?2l" CSI "?38h" CSI "?3h" CSI "?40h" CSI "?46h"),
 		DROPS(CSI "?25;2l"),
 		DROPS(CSI "?1001h" CSI "?1041h" CSI "?1042h" CSI "?1043h" CSI "?1061h" CSI
 			  "?5522h"),
@@ -404,6 +428,7 @@ int main(void)
 	test_text();
 	test_bytes();
 	test_passes();
+	test_programs();
 	test_holes();
 	test_drops();
 	test_ends();
