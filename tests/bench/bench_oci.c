@@ -167,11 +167,7 @@ static void make_rootfs(const char *bundle)
 	}
 }
 
-/*
- * crun gives up where both versions of cgroups have controllers. Root can show it a machine that
- * has only the second: a mount namespace, made once and entered at each start; -1 elsewhere.
- */
-static int hide_first_cgroups(void)
+int bench_hide_cgroups(void)
 {
 	char path[64];
 	int made[2], fd = -1;
@@ -218,9 +214,10 @@ void bench_make_oci(struct bench_command *ret, const struct bench_who *who, cons
 	write_config(bench_print("%s/config.json", bundle), who);
 	bench_add_args(ret, (const char *const[]){ path, "--root",
 				    bench_print("%s/%s", who->runtime, name), NULL });
+	/* crun gives up where both versions of cgroups have controllers. */
 	if (is_crun) {
 		bench_add_arg(ret, "--cgroup-manager=disabled");
-		ret->mount_ns = hide_first_cgroups();
+		ret->mount_ns = bench_hide_cgroups();
 	}
 	bench_add_args(ret, (const char *const[]){ "run", "--bundle", bundle,
 				    bench_print("bench-%s-%d", who->name, (int)getpid()), NULL });

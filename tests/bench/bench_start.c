@@ -21,7 +21,7 @@
 
 #include "bench_tools.h"
 
-#define MAX_COMMANDS 16
+#define MAX_COMMANDS 18
 #define WARM_UPS     5
 
 struct bench {
@@ -58,6 +58,7 @@ static void add_commands(struct bench *b, const struct bench_who *who, const cha
 	bench_make_true(&b->commands[b->n++], who);
 	bench_make_version(&b->commands[b->n++], who, bawn);
 	bench_make_bawn(&b->commands[b->n++], who, bawn);
+	bench_make_unlimited(&b->commands[b->n++], who, bawn);
 	bench_make_bwrap(&b->commands[b->n++], who);
 	bench_make_oci(&b->commands[b->n++], who, "crun");
 	bench_make_oci(&b->commands[b->n++], who, "runc");

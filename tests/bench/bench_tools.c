@@ -36,6 +36,15 @@ void bench_make_bawn(struct bench_command *ret, const struct bench_who *who, con
 	bench_add_args(ret, args);
 }
 
+void bench_make_unlimited(struct bench_command *ret, const struct bench_who *who, const char *bawn)
+{
+	bench_make_bawn(ret, who, bawn);
+	ret->name = "unlimited";
+	ret->mount_ns = who->id == 0 ? bench_hide_cgroups() : -1;
+	if (ret->mount_ns < 0)
+		ret->missing = "no cgroups to go without";
+}
+
 void bench_make_version(struct bench_command *ret, const struct bench_who *who, const char *bawn)
 {
 	const char *const args[] = { bawn, "version", NULL };

@@ -12,6 +12,15 @@ void bench_make_true(struct bench_command *ret, const struct bench_who *who);
 /* Every layer on, as nothing is declared; the record is written below the user's home. */
 void bench_make_bawn(struct bench_command *ret, const struct bench_who *who, const char *bawn);
 
+/* The same where there are no cgroups to hold limits. */
+void bench_make_unlimited(struct bench_command *ret, const struct bench_who *who, const char *bawn);
+
+/*
+ * Root can show a command a machine that has only the second version of cgroups, and no controller
+ * in it: a mount namespace, made once and entered at each start; -1 elsewhere.
+ */
+int bench_hide_cgroups(void);
+
 /* The start of the program itself. */
 void bench_make_version(struct bench_command *ret, const struct bench_who *who, const char *bawn);
 
