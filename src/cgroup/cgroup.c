@@ -26,7 +26,7 @@
 #include "cgroup/cgroup_inside.h"
 #include "cgroup/cgroup_place.h"
 
-#define MAKE_TRIES 16
+#define MAKE_TRIES 64
 #define LOCK_MS    1000 /* a sweeper is done with an empty folder long before */
 #define REMOVE_MS  2000
 

@@ -82,7 +82,6 @@ void cgroup_look(const struct cgroup *g, enum cgroup_controller c, pid_t pid, ui
 /* What came of the limits. What the kernel does not count is 0. */
 struct cgroup_counts {
 	uint64_t oom_kills;     /* processes killed because memory was used up */
-	uint64_t memory_hits;   /* times the limit was reached, for whatever could be freed too */
 	uint64_t memory_peak;   /* bytes */
 	uint64_t forks_refused; /* times a process could not be started */
 	uint64_t throttled_us;  /* time in which processes had to wait for their share */
@@ -105,6 +104,6 @@ int cgroup_remove(struct cgroup *g, struct err *e);
 
 /*
  * Removes what dead keepers left in the places found, and kills what still runs in it. Only what
- * is named as a run's folder is touched, and what may not be is left alone.
+ * is named as a run's folder is touched, and what may not be, or was made just now, is left alone.
  */
 void cgroup_sweep(const struct cgroup *g);

@@ -194,10 +194,8 @@ static const struct {
 } counters[] = {
 #define TO(member) offsetof(struct cgroup_counts, member)
 	{ CGROUP_MEMORY, false, "memory.oom_control", "oom_kill", TO(oom_kills), 1 },
-	{ CGROUP_MEMORY, false, "memory.failcnt", "", TO(memory_hits), 1 },
 	{ CGROUP_MEMORY, false, "memory.max_usage_in_bytes", "", TO(memory_peak), 1 },
 	{ CGROUP_MEMORY, true, "memory.events", "oom_kill", TO(oom_kills), 1 },
-	{ CGROUP_MEMORY, true, "memory.events", "max", TO(memory_hits), 1 },
 	{ CGROUP_MEMORY, true, "memory.peak", "", TO(memory_peak), 1 },
 	{ CGROUP_CPU, false, "cpu.stat", "throttled_time", TO(throttled_us), 1000 },
 	{ CGROUP_CPU, true, "cpu.stat", "throttled_usec", TO(throttled_us), 1 },

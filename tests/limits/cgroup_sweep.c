@@ -1,0 +1,185 @@
+/* What dead keepers left is removed, and nothing else, however many sweep and make at once. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "../unit/check.h"
+#include "base/clock.h"
+#include "groups.h"
+
+static bool is_dead(pid_t pid)
+{
+	return kill(pid, 0) < 0 && errno == ESRCH;
+}
+
+/* In another process: a keeper with a cage, both of which groups_stay. */
+struct other {
+	pid_t keeper, cage;
+	char name[CGROUP_NAME_SIZE];
+};
+
+static void be_keeper(struct other *o)
+{
+	struct cgroup g;
+
+	if (!groups_make(&g, GROUPS_ALL))
+		_exit(1);
+	memcpy(o->name, g.name, sizeof(o->name));
+	__atomic_store_n(&o->cage, groups_start(&g, groups_stay), __ATOMIC_RELEASE);
+	groups_stay();
+}
+
+static struct other *start_keeper(void)
+{
+	struct other *o =
+		mmap(NULL, sizeof(*o), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pid_t keeper = fork();
+
+	if (keeper == 0)
+		be_keeper(o);
+	o->keeper = keeper;
+	for (int i = 0; i < 2000 && !__atomic_load_n(&o->cage, __ATOMIC_ACQUIRE); i++)
+		groups_sleep(1);
+	return o;
+}
+
+static void only_dead_keepers_are_swept(void)
+{
+	struct other *o = start_keeper();
+	struct cgroup g;
+
+	CHECK(groups_make(&g, GROUPS_ALL));
+	groups_sleep(120);
+	cgroup_sweep(&g);
+	CHECK(groups_exist(&g, o->name) && !is_dead(o->cage));
+	/* Its cage lives on, has not executed anything, and yet does not have the lock. */
+	kill(o->keeper, SIGKILL);
+	groups_wait(o->keeper);
+	CHECK(groups_exist(&g, o->name) && !is_dead(o->cage));
+	cgroup_sweep(&g);
+	CHECK(!groups_exist(&g, o->name));
+	CHECK(WTERMSIG(groups_wait(o->cage)) == SIGKILL);
+	CHECK(groups_exist(&g, g.name));
+	CHECK(groups_remove(&g));
+}
+
+static void only_our_names_are_swept(void)
+{
+	static const char *const names[] = { "bawn-probe-1", "bawn-20260101-000000-0000000",
+		"bawn-20260101-000000-0000000g", "other" };
+	struct cgroup g;
+
+	CHECK(groups_make(&g, GROUPS_ALL));
+	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++)
+		for (int i = 0; i < g.count; i++)
+			CHECK(mkdirat(g.folders[i].parent, names[n], 0755) == 0);
+	cgroup_sweep_older(&g, 0);
+	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+		CHECK(groups_exist(&g, names[n]));
+		for (int i = 0; i < g.count; i++)
+			unlinkat(g.folders[i].parent, names[n], AT_REMOVEDIR);
+	}
+	/* What root left in a user's place is not the user's to remove; root's own is. */
+	CHECK(groups_exist(&g, groups_foreign) == (geteuid() != 0));
+	CHECK(groups_remove(&g));
+}
+
+static void what_is_not_empty_is_left_to_a_sweep(void)
+{
+	struct cgroup g, other;
+	struct err e;
+	pid_t pid;
+
+	CHECK(groups_make(&g, 1U << CGROUP_PIDS) && groups_make(&other, 1U << CGROUP_PIDS));
+	pid = groups_start(&g, groups_stay);
+	CHECK(cgroup_remove(&g, &e) == -EBUSY);
+	CHECK(strstr(e.text, "cannot remove cgroup 'bawn-2026"));
+	CHECK(!is_dead(pid));
+	cgroup_sweep(&other);
+	CHECK(WTERMSIG(groups_wait(pid)) == SIGKILL);
+	CHECK(groups_remove(&other));
+}
+
+static void what_is_young_is_not_swept(void)
+{
+	struct cgroup g, dead;
+	char name[CGROUP_NAME_SIZE];
+
+	CHECK(groups_make(&g, GROUPS_ALL) && groups_make(&dead, GROUPS_ALL));
+	memcpy(name, dead.name, sizeof(name));
+	cgroup_done(&dead);
+	cgroup_sweep(&g);
+	CHECK(groups_exist(&g, name));
+	groups_sleep(120);
+	cgroup_sweep(&g);
+	CHECK(!groups_exist(&g, name));
+	CHECK(groups_remove(&g));
+}
+
+/* Makers whose folders may be swept between being made and being locked, and sweepers. */
+static void be_maker(uint64_t end)
+{
+	int before = check_failed;
+
+	while (clock_ns() < end && check_failed == before) {
+		char fault[128];
+		struct cgroup g;
+		pid_t pid;
+
+		CHECK(groups_make(&g, 1U << CGROUP_PIDS | 1U << CGROUP_CPU));
+		pid = groups_start(&g, groups_stay);
+		cgroup_look(&g, CGROUP_PIDS, pid, GROUPS_PIDS, fault, sizeof(fault));
+		CHECK_STR(fault, "");
+		kill(pid, SIGTERM);
+		CHECK(WTERMSIG(groups_wait(pid)) == SIGTERM);
+		CHECK(groups_remove(&g));
+	}
+	_exit(check_failed != before);
+}
+
+static void be_sweeper(uint64_t end)
+{
+	struct cgroup g;
+	struct err e;
+	char run[32];
+
+	groups_name_run(run);
+	cgroup_init(&g);
+	if (cgroup_find(&g, run, GROUPS_ALL, &e) < 0)
+		_exit(1);
+	while (clock_ns() < end)
+		cgroup_sweep_older(&g, 0);
+	_exit(0);
+}
+
+static void makers_and_sweepers_agree(void)
+{
+	uint64_t end = clock_ns() + 2000000000;
+	int status;
+
+	for (int i = 0; i < 2; i++) {
+		if (fork() == 0)
+			be_maker(end);
+		if (fork() == 0)
+			be_sweeper(end);
+	}
+	for (int i = 0; i < 4; i++)
+		CHECK(wait(&status) > 0 && status == 0);
+}
+
+int main(void)
+{
+	static const struct groups_case cases[] = {
+		GROUPS_CASE(only_dead_keepers_are_swept),
+		GROUPS_CASE(only_our_names_are_swept),
+		GROUPS_CASE(what_is_not_empty_is_left_to_a_sweep),
+		GROUPS_CASE(what_is_young_is_not_swept),
+		GROUPS_CASE(makers_and_sweepers_agree),
+	};
+
+	return groups_run(cases, sizeof(cases) / sizeof(cases[0]), &check_failed);
+}
