@@ -100,6 +100,8 @@ static void judge(struct term_filter *f, size_t n_end, struct sink *s)
 		answers = 1;
 	if (is_known && answers != TERM_DROP)
 		term_state_note(&f->state, &q, answers);
+	else if (f->is_raw)
+		f->state.queries++;
 	if (answers == TERM_DROP)
 		drop(f);
 	else

@@ -253,6 +253,11 @@ static void test_raw(void)
 	f = (struct term_filter){ .is_raw = true };
 	feed(&f, most);
 	CHECK_STR(undo(&f), " ^[0m");
+	f = (struct term_filter){ .is_raw = true };
+	feed(&f, "text" CSI "1m" OSC "0;x\a");
+	CHECK(!term_filter_expects_answer(&f));
+	feed(&f, ESC "P$qm" ST);
+	CHECK(term_filter_expects_answer(&f));
 }
 
 int main(void)
