@@ -36,8 +36,7 @@ static void limits_are_set_and_seen(void)
 	CHECK_STR(fault, "pids.max is 20 instead of 19");
 	cgroup_look(&g, CGROUP_MEMORY, getpid(), GROUPS_MEMORY, fault, sizeof(fault));
 	CHECK(strstr(fault, " is not in the cgroup for memory"));
-	kill(pid, SIGKILL);
-	groups_wait(pid);
+	CHECK(WTERMSIG(groups_end(pid, SIGKILL)) == SIGKILL);
 	CHECK(groups_remove(&g));
 }
 

@@ -13,7 +13,7 @@
 
 static bool is_dead(pid_t pid)
 {
-	return kill(pid, 0) < 0 && errno == ESRCH;
+	return pid <= 0 || (kill(pid, 0) < 0 && errno == ESRCH);
 }
 
 /* In another process: a keeper with a cage, both of which groups_stay. */
@@ -57,8 +57,7 @@ static void only_dead_keepers_are_swept(void)
 	cgroup_sweep(&g);
 	CHECK(groups_exist(&g, o->name) && !is_dead(o->cage));
 	/* Its cage lives on, has not executed anything, and yet does not have the lock. */
-	kill(o->keeper, SIGKILL);
-	groups_wait(o->keeper);
+	CHECK(WTERMSIG(groups_end(o->keeper, SIGKILL)) == SIGKILL);
 	CHECK(groups_exist(&g, o->name) && !is_dead(o->cage));
 	cgroup_sweep(&g);
 	CHECK(!groups_exist(&g, o->name));
@@ -134,8 +133,7 @@ static void be_maker(uint64_t end)
 		pid = groups_start(&g, groups_stay);
 		cgroup_look(&g, CGROUP_PIDS, pid, GROUPS_PIDS, fault, sizeof(fault));
 		CHECK_STR(fault, "");
-		kill(pid, SIGTERM);
-		CHECK(WTERMSIG(groups_wait(pid)) == SIGTERM);
+		CHECK(WTERMSIG(groups_end(pid, SIGTERM)) == SIGTERM);
 		CHECK(groups_remove(&g));
 	}
 	_exit(check_failed != before);

@@ -21,8 +21,11 @@ bool groups_make(struct cgroup *g, unsigned wanted);
 /* A process that goes in and then does `work`; it is in there when this returns. Or -1. */
 pid_t groups_start(const struct cgroup *g, void (*work)(void));
 
-/* How a process ended, as wait says it; -1: it did not. */
+/* How a process ended, as wait says it; -1: there was none. */
 int groups_wait(pid_t pid);
+
+/* The same after a signal. A process that was not started is not sent one: -1 would be everyone. */
+int groups_end(pid_t pid, int signal);
 
 void groups_sleep(unsigned ms);
 void groups_stay(void);
