@@ -27,6 +27,7 @@ enum {
 	MARK_FOREGROUND = 1 << 11,
 	MARK_BACKGROUND = 1 << 12,
 	MARK_CURSOR_COLOUR = 1 << 13,
+	MARK_ORIGIN = 1 << 14, /* the mode ?6, in what was saved */
 
 	/* What a saved cursor brings back. */
 	MARKS_SAVED = MARK_CHARSET | MARK_SHIFT | MARK_SGR | MARK_PROTECT,
@@ -81,17 +82,25 @@ static unsigned which_screen(const struct term_state *s)
 
 static void save_cursor(struct term_state *s)
 {
-	s->saved_marks |= s->marks & MARKS_SAVED;
-	s->is_origin_saved |= (s->modes & mode_bit(term_mode_find('?', 6))) != 0;
+	bool is_origin = (s->modes & mode_bit(term_mode_find('?', 6))) != 0;
+
+	s->saved_last = (s->marks & MARKS_SAVED) | (is_origin ? MARK_ORIGIN : 0);
+	s->saved[which_screen(s)] = s->saved_last;
 }
 
-/* Terminals differ in how many they keep; any of them may come back. */
+/* Some terminals keep one cursor, some keep one for each screen. */
 static void restore_cursor(struct term_state *s)
 {
 	uint64_t origin = mode_bit(term_mode_find('?', 6));
+	uint32_t saved = s->saved_last | s->saved[which_screen(s)];
 
-	s->marks = (s->marks & ~(uint32_t)MARKS_SAVED) | s->saved_marks;
-	s->modes = s->is_origin_saved ? s->modes | origin : s->modes & ~origin;
+	s->marks = (s->marks & ~(uint32_t)MARKS_SAVED) | (saved & MARKS_SAVED);
+	s->modes = saved & MARK_ORIGIN ? s->modes | origin : s->modes & ~origin;
+}
+
+static void forget_cursors(struct term_state *s)
+{
+	s->saved_last = s->saved[0] = s->saved[1] = 0;
 }
 
 static void reset_soft(struct term_state *s)
@@ -100,16 +109,14 @@ static void reset_soft(struct term_state *s)
 		if (term_modes[i].is_soft)
 			s->modes &= ~((uint64_t)1 << i);
 	s->marks &= ~(uint32_t)MARKS_SOFT;
-	s->saved_marks = 0;
-	s->is_origin_saved = false;
+	forget_cursors(s);
 }
 
 static void reset_hard(struct term_state *s)
 {
 	s->modes = 0;
 	s->marks &= MARKS_HARD;
-	s->saved_marks = 0;
-	s->is_origin_saved = false;
+	forget_cursors(s);
 	s->keys = 0;
 	memset(s->keys_pushed, 0, sizeof(s->keys_pushed));
 	memset(s->are_keys_set, 0, sizeof(s->are_keys_set));
@@ -323,15 +330,20 @@ static size_t undo_keys(const struct term_state *s, unsigned screen, char *out)
 size_t term_state_undo(
 	const struct term_state *s, bool is_open, char out[static TERM_STATE_UNDO_MAX])
 {
+	const struct term_mode *restoring = term_mode_find('?', 1049);
+	struct term_state left = *s;
 	char *at = out;
 
+	/* To leave this screen brings a saved cursor back, and what was saved with it. */
+	if (s->modes & mode_bit(restoring))
+		note_mode(&left, restoring, 'l');
 	/* Ends whatever has begun, and is nothing where nothing has. */
 	if (is_open)
 		at += sprintf(at, "\033\\");
 	if (which_screen(s) == 1)
 		at += undo_keys(s, 1, at);
 	for (size_t i = 0; i < TERM_MODE_COUNT; i++)
-		if (s->modes >> i & 1)
+		if ((s->modes | left.modes) >> i & 1)
 			at += sprintf(at, "\033[%.1s%u%c", &term_modes[i].prefix,
 				term_modes[i].number, term_modes[i].rest);
 	at += undo_keys(s, 0, at);
@@ -339,7 +351,7 @@ size_t term_state_undo(
 		if (s->keys >> i & 1)
 			at += sprintf(at, "\033[>%um", i);
 	for (size_t i = 0; i < sizeof(mark_undo) / sizeof(mark_undo[0]); i++)
-		if (s->marks & mark_undo[i].mark)
+		if ((s->marks | left.marks) & mark_undo[i].mark)
 			at += sprintf(at, "%s", mark_undo[i].undo);
 	return (size_t)(at - out);
 }

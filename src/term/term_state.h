@@ -15,8 +15,8 @@ struct term_state {
 
 	uint64_t modes;         /* by place in term_modes: not as at rest */
 	uint32_t marks;         /* of term_state.c */
-	uint32_t saved_marks;   /* what comes back with a saved cursor */
-	bool is_origin_saved;   /* and with it the mode ?6 */
+	uint32_t saved[2];      /* what comes back with the cursor that was saved on a screen */
+	uint32_t saved_last;    /* or on any */
 	uint8_t keys;           /* xterm's resources for keys that were changed, by number */
 	uint8_t keys_pushed[2]; /* kitty's keyboard, on the main and on the other screen */
 	bool are_keys_set[2];   /* without a push */

@@ -96,6 +96,12 @@ static void test_undo(void)
 		{ CSI "31m" CSI "?1049h" CSI "m" CSI "?1049l", " ^[0m" },
 		{ CSI "?6h" ESC "7" CSI "?6l" ESC "8", " ^[?6l" },
 		{ ESC "7" CSI "31m" ESC "8", "" },
+		{ CSI "31m" ESC "7" CSI "m" ESC "7" ESC "8", "" },
+		{ CSI "1m" ESC "7" CSI "?47h" CSI "m" ESC "7" CSI "?47l" ESC "8", " ^[0m" },
+		{ CSI "?47h" CSI "1m" ESC "7" CSI "?47l" CSI "m" ESC "8", " ^[0m" },
+		{ CSI "1m" ESC "7" CSI "m" CSI "2;3r", " ^7 ^[r ^8" },
+		{ CSI "1m" CSI "?1049h" CSI "m", " ^[?1049l ^[0m" },
+		{ CSI "?6h" CSI "?1049h" CSI "?6l", " ^[?1049l ^[?6l" },
 		{ CSI "?1000h" CSI "?1000s" CSI "?1000l" CSI "?1000r", " ^[?1000l" },
 		/* Colours and links. */
 		{ OSC "8;;https://example.org" ST, " ^]8;; ^\\" },
