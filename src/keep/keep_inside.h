@@ -70,6 +70,9 @@ int keep_terminal_pass_keys(struct keep_terminal *t, struct err *e);
 /* And from here on not any more; `drops_input` with what was typed and not read. */
 void keep_terminal_restore(struct keep_terminal *t, bool drops_input);
 
+/* The operator's is gone: so is the cage's. */
+void keep_terminal_hang_up(struct keep_terminal *t);
+
 /* May what is typed be read? */
 bool keep_terminal_is_ready(const struct keep_terminal *t);
 
@@ -110,6 +113,7 @@ struct keep_stdio {
 	uint64_t printed; /* by the command */
 	uint64_t max;     /* what it may print; UINT64_MAX: there is no limit */
 	bool is_cut;      /* it printed more */
+	bool is_hung_up;  /* the operator's terminal is gone */
 	struct keep_cast *cast;
 };
 

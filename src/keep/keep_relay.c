@@ -94,11 +94,13 @@ static void take_output(struct keep_stdio *all, struct keep_stream *s, size_t n)
 }
 
 /* The input has ended: a terminal is told by a character, a pipe by its end. */
-static void end_input(struct keep_stream *s)
+static void end_input(struct keep_stdio *all, struct keep_stream *s)
 {
 	bool is_in_line = s->len && s->bytes[s->len - 1] != '\n';
 
-	if (!s->is_on_terminal) {
+	/* A terminal that passes every key has no end but its own: the window was closed. */
+	all->is_hung_up = s->is_on_terminal && s->kind == KEEP_TERMINAL;
+	if (!s->is_on_terminal || all->is_hung_up) {
 		keep_stream_close(s);
 		return;
 	}
@@ -124,7 +126,7 @@ static bool fill(struct keep_stdio *all, int i)
 	/* The end, or a terminal that is gone. */
 	if (n <= 0) {
 		if (i == 0)
-			end_input(s);
+			end_input(all, s);
 		else
 			keep_stream_close(s);
 		return false;

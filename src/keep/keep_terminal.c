@@ -184,12 +184,17 @@ bool keep_terminal_is_ready(const struct keep_terminal *t)
 	return t->operators < 0 || t->is_raw;
 }
 
-void keep_terminal_done(struct keep_terminal *t)
+void keep_terminal_hang_up(struct keep_terminal *t)
 {
-	keep_terminal_restore(t, false);
 	if (t->near >= 0)
 		close(t->near);
 	if (t->far >= 0)
 		close(t->far);
 	t->near = t->far = -1;
+}
+
+void keep_terminal_done(struct keep_terminal *t)
+{
+	keep_terminal_restore(t, false);
+	keep_terminal_hang_up(t);
 }

@@ -299,6 +299,21 @@ static int hear_cage(struct keeper *k, struct err *e)
 
 /* --- the loop --- */
 
+/*
+ * As when a window is closed, or nothing more may be printed: the terminal is gone, and the
+ * foreground is told. The kernel would
+ * tell the session's leader, which is the init, and leave the rest to it.
+ */
+static void hang_up(struct keeper *k)
+{
+	k->stdio.is_hung_up = false;
+	keep_stream_close(&k->stdio.streams[0]);
+	keep_stream_close(&k->stdio.streams[1]);
+	keep_terminal_hang_up(&k->terminal);
+	send_signal(k, SIGHUP);
+	send_signal(k, SIGCONT);
+}
+
 static bool must_end_for_output(const struct keeper *k)
 {
 	const struct plan_op *op = plan_find(k->start.plan, PLAN_LIMIT, "limits.output");
@@ -340,6 +355,8 @@ int keep_watch(struct keeper *k, struct err *e)
 		if (r == 0 && fds[TIMER].revents)
 			r = hear_clock(k, e);
 		keep_relay_move(&k->stdio, fds + STDIO);
+		if (k->stdio.is_hung_up || (k->stdio.is_cut && k->terminal.near >= 0))
+			hang_up(k);
 		if (must_end_for_output(k))
 			begin_to_end(k, PLAN_LIMITS_OUTPUT);
 	}
