@@ -104,6 +104,6 @@ int cgroup_remove(struct cgroup *g, struct err *e);
 
 /*
  * Removes what dead keepers left in the places found, and kills what still runs in it. Only what
- * is named as a run's folder is touched, and what may not be, or was made just now, is left alone.
+ * is named as a run's folder is touched, and what may not be is left alone.
  */
 void cgroup_sweep(const struct cgroup *g);

@@ -27,7 +27,6 @@
 #include "cgroup/cgroup_inside.h"
 
 #define KILL_MS     2000
-#define YOUNG_MS    100 /* what is younger may be about to be locked */
 #define SWEEP_MS    200 /* what does not end by then is left to the next */
 #define FIRST_US    100
 #define LONGEST_US  20000
@@ -171,28 +170,11 @@ void cgroup_kill(const struct cgroup *g)
 
 /* --- sweeping --- */
 
-/* The time is that of the first look at it, sooner or later after it was made. */
-static bool is_young(int folder, unsigned ms)
-{
-	struct timespec now;
-	struct stat st;
-	int64_t age;
-
-	if (clock_gettime(CLOCK_REALTIME, &now) < 0 || fstat(folder, &st) < 0)
-		return true;
-	age = (now.tv_sec - st.st_ctim.tv_sec) * 1000 +
-	      (now.tv_nsec - st.st_ctim.tv_nsec) / 1000000;
-	return age >= 0 && age < (int64_t)ms;
-}
-
-static void sweep_folder(int parent, const char *name, unsigned least_ms)
+static void sweep_folder(int parent, const char *name)
 {
 	own_fd int folder = file_open_name(parent, name, O_RDONLY | O_DIRECTORY);
 
-	/* Not that it would do harm: but the keeper would have to make it again. */
-	if (folder < 0 || is_young(folder, least_ms))
-		return;
-	if (cgroup_lock(folder, 0) < 0 || !cgroup_is_at(parent, name, folder))
+	if (folder < 0 || cgroup_lock(folder, 0) < 0 || !cgroup_is_at(parent, name, folder))
 		return;
 	/* A keeper may itself run in what a dead one left. */
 	if (cgroup_lists(folder, getpid()) != 0)
@@ -201,7 +183,7 @@ static void sweep_folder(int parent, const char *name, unsigned least_ms)
 	cgroup_remove_folder(parent, name, SWEEP_MS);
 }
 
-void cgroup_sweep_older(const struct cgroup *g, unsigned least_ms)
+void cgroup_sweep(const struct cgroup *g)
 {
 	for (int i = 0; i < g->count; i++) {
 		own_fd int parent =
@@ -211,11 +193,6 @@ void cgroup_sweep_older(const struct cgroup *g, unsigned least_ms)
 
 		while (parent >= 0 && (entry = file_next_entry(&entries)))
 			if (cgroup_is_name(entry->name) && !str_eq(entry->name, g->name))
-				sweep_folder(parent, entry->name, least_ms);
+				sweep_folder(parent, entry->name);
 	}
-}
-
-void cgroup_sweep(const struct cgroup *g)
-{
-	cgroup_sweep_older(g, YOUNG_MS);
 }

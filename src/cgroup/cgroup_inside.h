@@ -52,6 +52,3 @@ bool cgroup_is_at(int parent, const char *name, int folder);
 
 /* Removes an empty folder; -EBUSY when it is not empty within `ms`. */
 int cgroup_remove_folder(int parent, const char *name, unsigned ms);
-
-/* The sweep, of folders at least that old. */
-void cgroup_sweep_older(const struct cgroup *g, unsigned least_ms);

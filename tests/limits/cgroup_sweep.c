@@ -53,7 +53,6 @@ static void only_dead_keepers_are_swept(void)
 	struct cgroup g;
 
 	CHECK(groups_make(&g, GROUPS_ALL));
-	groups_sleep(120);
 	cgroup_sweep(&g);
 	CHECK(groups_exist(&g, o->name) && !is_dead(o->cage));
 	/* Its cage lives on, has not executed anything, and yet does not have the lock. */
@@ -76,7 +75,7 @@ static void only_our_names_are_swept(void)
 	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++)
 		for (int i = 0; i < g.count; i++)
 			CHECK(mkdirat(g.folders[i].parent, names[n], 0755) == 0);
-	cgroup_sweep_older(&g, 0);
+	cgroup_sweep(&g);
 	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
 		CHECK(groups_exist(&g, names[n]));
 		for (int i = 0; i < g.count; i++)
@@ -101,22 +100,6 @@ static void what_is_not_empty_is_left_to_a_sweep(void)
 	cgroup_sweep(&other);
 	CHECK(WTERMSIG(groups_wait(pid)) == SIGKILL);
 	CHECK(groups_remove(&other));
-}
-
-static void what_is_young_is_not_swept(void)
-{
-	struct cgroup g, dead;
-	char name[CGROUP_NAME_SIZE];
-
-	CHECK(groups_make(&g, GROUPS_ALL) && groups_make(&dead, GROUPS_ALL));
-	memcpy(name, dead.name, sizeof(name));
-	cgroup_done(&dead);
-	cgroup_sweep(&g);
-	CHECK(groups_exist(&g, name));
-	groups_sleep(120);
-	cgroup_sweep(&g);
-	CHECK(!groups_exist(&g, name));
-	CHECK(groups_remove(&g));
 }
 
 /* Makers whose folders may be swept between being made and being locked, and sweepers. */
@@ -150,7 +133,7 @@ static void be_sweeper(uint64_t end)
 	if (cgroup_find(&g, run, GROUPS_ALL, &e) < 0)
 		_exit(1);
 	while (clock_ns() < end)
-		cgroup_sweep_older(&g, 0);
+		cgroup_sweep(&g);
 	_exit(0);
 }
 
@@ -175,7 +158,6 @@ int main(void)
 		GROUPS_CASE(only_dead_keepers_are_swept),
 		GROUPS_CASE(only_our_names_are_swept),
 		GROUPS_CASE(what_is_not_empty_is_left_to_a_sweep),
-		GROUPS_CASE(what_is_young_is_not_swept),
 		GROUPS_CASE(makers_and_sweepers_agree),
 	};
 
