@@ -61,8 +61,8 @@ void keep_terminal_choose(struct keep_terminal *t, enum keep_tty wish);
 /* The near end of the cage's, which is ours from here on in any case. */
 int keep_terminal_take(struct keep_terminal *t, int fd, struct err *e);
 
-/* The operator's window has another size: so has the cage's. */
-bool keep_terminal_resize(const struct keep_terminal *t);
+/* The operator's window has a size: so has the cage's. Its rows, or 0. */
+unsigned keep_terminal_resize(const struct keep_terminal *t);
 
 /* From here on keys are the command's; nothing happens while we are in the background. */
 int keep_terminal_pass_keys(struct keep_terminal *t, struct err *e);

@@ -70,17 +70,16 @@ int keep_terminal_take(struct keep_terminal *t, int fd, struct err *e)
 		(t->operators >= 0 && tcsetattr(t->far, TCSANOW, &t->before) < 0))
 		return err_set(
 			e, ERR_SYS, errno, "cannot use the cage's terminal: %s", strerror(errno));
-	keep_terminal_resize(t);
 	return 0;
 }
 
-bool keep_terminal_resize(const struct keep_terminal *t)
+unsigned keep_terminal_resize(const struct keep_terminal *t)
 {
 	struct winsize size = { .ws_row = 24, .ws_col = 80 };
 
 	if (t->operators >= 0)
 		ioctl(t->operators, TIOCGWINSZ, &size);
-	return t->near >= 0 && ioctl(t->near, TIOCSWINSZ, &size) == 0;
+	return t->near >= 0 && ioctl(t->near, TIOCSWINSZ, &size) == 0 ? size.ws_row : 0;
 }
 
 /* --- the operator's --- */

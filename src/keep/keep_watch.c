@@ -111,11 +111,21 @@ static int hear_clock(struct keeper *k, struct err *e)
 
 /* --- stopping and going on --- */
 
+static void take_size(struct keeper *k)
+{
+	unsigned rows = keep_terminal_resize(&k->terminal);
+
+	if (rows)
+		k->stdio.streams[1].filter.state.rows = (uint16_t)rows;
+	if (k->stdio.cast && k->terminal.near >= 0)
+		keep_cast_resize(k->stdio.cast, k->terminal.near);
+}
+
 static int come_back(struct keeper *k, struct err *e)
 {
 	int r = k->is_started ? keep_terminal_pass_keys(&k->terminal, e) : 0;
 
-	keep_terminal_resize(&k->terminal);
+	take_size(k);
 	return r;
 }
 
@@ -153,8 +163,7 @@ static int hear_signal(struct keeper *k, struct err *e)
 	if (number == SIGCONT)
 		return come_back(k, e);
 	if (number == SIGWINCH) {
-		if (keep_terminal_resize(&k->terminal) && k->stdio.cast)
-			keep_cast_resize(k->stdio.cast, k->terminal.near);
+		take_size(k);
 		return 0;
 	}
 	if (number == SIGTSTP)
@@ -197,8 +206,8 @@ static int take_terminal(struct keeper *k, int fd, struct err *e)
 {
 	int r = keep_terminal_take(&k->terminal, fd, e);
 
-	if (r == 0 && k->stdio.cast)
-		keep_cast_resize(k->stdio.cast, k->terminal.near);
+	if (r == 0)
+		take_size(k);
 	return r == 0 ? keep_stdio_attach(&k->stdio, &k->terminal, false, e) : r;
 }
 
