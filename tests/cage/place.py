@@ -23,6 +23,7 @@ import time
 USER = 12345  # an id that owns nothing here
 RESERVED = 2130706432  # ids of root's cages are at least this
 PR_SET_CHILD_SUBREAPER = 36
+SLOW = int(os.environ.get("BAWN_TEST_SLOW", "1"))  # how many times slower this machine is: emulated ones are
 FILES = pathlib.Path(tempfile.mkdtemp(prefix="bawn-cage-"))  # what a user may execute, wherever we are
 BAWN, BREAKABLE = FILES / "bawn", FILES / "bawn-breakable"
 TOOL = FILES / "tool"  # tool.c, static, so that it runs in any image
@@ -122,11 +123,11 @@ class Place:
             more["stdin"], stdin = stdin, None
         process = self.start(*args, **more)
         try:
-            out, err = process.communicate(stdin, timeout=20)
+            out, err = process.communicate(stdin, timeout=20 * SLOW)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
-            raise AssertionError(f"still running after 20 s: {args}") from None
+            raise AssertionError(f"still running after {20 * SLOW} s: {args}") from None
         return subprocess.CompletedProcess(args, process.returncode, decode(out), decode(err))
 
     def sh(self, script, *options, **more):
@@ -152,8 +153,8 @@ class Place:
 def in_mount_namespace(place, prepare, *args):
     """bawn to its end in a mount namespace of its own, where a script of root's has run before."""
     words = ["unshare", "-m", "sh", "-ec", prepare + '\nexec "$@"', "sh", *place.words(args)]
-    done = subprocess.run(words, cwd=place.project, env=place.environ(None), capture_output=True, timeout=20,
-                          check=False, stdin=subprocess.DEVNULL)
+    done = subprocess.run(words, cwd=place.project, env=place.environ(None), capture_output=True, check=False,
+                          timeout=20 * SLOW, stdin=subprocess.DEVNULL)
     return subprocess.CompletedProcess(words, done.returncode, decode(done.stdout), decode(done.stderr))
 
 
@@ -200,7 +201,7 @@ def picture(top):
 
 
 def wait_until(is_so, seconds, what):
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * SLOW
     while not is_so():
         assert time.monotonic() < end, f"not within {seconds} s: {what}"
         time.sleep(0.005)

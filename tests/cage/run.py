@@ -19,8 +19,8 @@ import time
 import tty
 
 sys.dont_write_bytecode = True
-from place import (BREAKABLE, TOOL, Skip, case, decode, descendants, expect, expect_refusal, in_mount_namespace,  # noqa: E402
-                   main, of_root, of_users, output, picture, reap, wait_until)
+from place import (BREAKABLE, SLOW, TOOL, Skip, case, decode, descendants, expect, expect_refusal,  # noqa: E402
+                   in_mount_namespace, main, of_root, of_users, output, picture, reap, wait_until)
 
 # --- exit statuses ---
 
@@ -44,7 +44,7 @@ def a_signal_that_ends_the_command_is_128_and_its_number(p):
 def a_time_limit_is_124(p):
     began = time.monotonic()
     expect(p.sh("sleep 30", "--time", "200ms"), 124)
-    done = expect(p.sh("trap 'echo asked; exit 0' TERM; sleep 30 & wait", "--time", "200ms"), 124, "asked")
+    done = expect(p.sh("trap 'echo asked; exit 0' TERM; sleep 30 & wait", "--time", f"{200 * SLOW}ms"), 124, "asked")
     assert done.stdout == "asked\n" and time.monotonic() - began < 10
     expect(p.sh("exit 3", "--time", "20s"), 3)
 
@@ -52,7 +52,7 @@ def a_time_limit_is_124(p):
 @case
 def who_ignores_the_time_limit_is_ended_a_while_later(p):
     began = time.monotonic()
-    expect(p.sh("trap '' TERM; (kill -STOP $$) & sleep 60", "--time", "100ms"), 124)
+    expect(p.sh("trap '' TERM; (kill -STOP $$) & sleep 60", "--time", f"{100 * SLOW}ms"), 124)
     assert 4 < time.monotonic() - began < 20
 
 
