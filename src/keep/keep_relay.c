@@ -25,18 +25,20 @@ static bool has_bytes(const struct keep_stream *s)
 
 /* --- what to wait for --- */
 
-/* Who reads a terminal from the background is stopped, and the run with it. */
+/* What is typed is not for who is in the background. */
+static bool is_in_background(const struct keep_stream *s)
+{
+	pid_t group = tcgetpgrp(s->outside);
+
+	/* -1: not our terminal, or none any more. */
+	return group >= 0 && group != getpgrp();
+}
+
 static bool must_wait(const struct keep_stream *s, int i, const struct keep_terminal *t)
 {
-	pid_t group;
-
 	if (i > 0 || s->kind != KEEP_TERMINAL)
 		return false;
-	if (s->is_on_terminal)
-		return !keep_terminal_is_ready(t);
-	group = tcgetpgrp(s->outside);
-	/* -1: not our terminal, which then stops nobody. */
-	return group >= 0 && group != getpgrp();
+	return (s->is_on_terminal && !keep_terminal_is_ready(t)) || is_in_background(s);
 }
 
 int keep_relay_want(const struct keep_stdio *s, const struct keep_terminal *t, struct pollfd *ret)
@@ -122,6 +124,8 @@ static bool fill(struct keep_stdio *all, int i)
 	ssize_t n = read(i == 0 ? s->outside : s->near, room ? to : &probe, room ? room : 1);
 
 	if (n < 0 && is_for_later())
+		return false;
+	if (n < 0 && i == 0 && s->kind == KEEP_TERMINAL && is_in_background(s))
 		return false;
 	/* The end, or a terminal that is gone. */
 	if (n <= 0) {

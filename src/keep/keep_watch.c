@@ -39,9 +39,12 @@ static int open_signals(struct keeper *k, struct err *e)
 		if (sigaction(watched[i], NULL, &old) < 0 || old.sa_handler != SIG_IGN)
 			sigaddset(&set, watched[i]);
 	}
+	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	/* Nor be stopped for touching a terminal from the background, while the cage goes on. */
+	sigaddset(&set, SIGTTIN);
+	sigaddset(&set, SIGTTOU);
 	/* Blocked to the end of the process: a signal at the end must not cost the record. */
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	if (k->signals < 0)
 		return err_set(e, ERR_SYS, errno, "cannot receive signals: %s", strerror(errno));
 	return 0;
@@ -131,7 +134,8 @@ static int come_back(struct keeper *k, struct err *e)
 
 /*
  * The command has stopped, and we do the same, as a job of the operator's shell. All of the cage
- * stops first: nothing goes on in it while nobody watches.
+ * is stopped first. A process that armed a timer for SIGCONT goes on nevertheless: the wall holds
+ * it, and the clock, which is looked at when we come back.
  */
 static int stop(struct keeper *k, struct err *e)
 {
