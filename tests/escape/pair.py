@@ -105,6 +105,7 @@ class Row:
     variables: dict = dataclasses.field(default_factory=dict)
     stdin: str = "/dev/null"
     group: int = 0  # a supplementary group of the operator's
+    in_group: bool = False  # started in a cgroup that is the operator's to divide
     custom: typing.Optional[typing.Callable] = None  # (suite, place, pair) -> Result, instead of all this
 
     def pair_of(self, uid):

@@ -13,10 +13,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SECONDS_MAX 20
-
 static const struct attack *const tables[] = { attacks_files, attacks_mounts, attacks_proc,
-	attacks_rights, attacks_calls, attacks_ipc, attacks_net, attacks_tty, attacks_host };
+	attacks_rights, attacks_calls, attacks_ipc, attacks_net, attacks_tty, attacks_host,
+	attacks_memory, attacks_resources };
 
 /* --- saying what came of it --- */
 

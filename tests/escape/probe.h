@@ -16,6 +16,7 @@
 #include <sys/types.h>
 
 #define CANARY      "bawn-canary-"
+#define SECONDS_MAX 20 /* for an attack */
 #define TEXT_MAX    4096
 #define ELEMENTS(x) (sizeof(x) / sizeof((x)[0]))
 
@@ -32,9 +33,11 @@ extern const struct attack attacks_calls[];
 extern const struct attack attacks_files[];
 extern const struct attack attacks_host[];
 extern const struct attack attacks_ipc[];
+extern const struct attack attacks_memory[];
 extern const struct attack attacks_mounts[];
 extern const struct attack attacks_net[];
 extern const struct attack attacks_proc[];
+extern const struct attack attacks_resources[];
 extern const struct attack attacks_rights[];
 extern const struct attack attacks_tty[];
 

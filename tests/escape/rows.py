@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 
+import resources
 import traps
 from pair import Each, Nowhere, Outside, Result, Row, broken, opened
 from place import as_user, in_shm, inet_servers, open_folder, own_address, spare_port, unix_servers, victim
@@ -22,7 +23,7 @@ from place import as_user, in_shm, inet_servers, open_folder, own_address, spare
 MECHANISMS = ("namespace:pid", "namespace:net", "namespace:ipc", "namespace:uts", "namespace:cgroup", "detach",
               "read-only", "no-dev", "proc", "drop:capabilities", "drop:groups", "drop:keyring",
               "drop:new-privileges", "landlock", "syscalls", "environment", "descriptors", "init", "tty", "ids",
-              "project", "core")
+              "project", "core", "limits")
 
 OUTSIDE = Outside()
 # Whoever takes other ids cannot be looked into any more; root's first process does that.
@@ -333,7 +334,8 @@ ROWS = [
     Row("T455", "a device in a bind", ("device", "/data/device"), broken("no-dev"), custom=traps.device,
         who="both" if os.geteuid() == 0 else "root"),
 
-    # --- T5: outliving the run; the terminal ---
+    # --- T5: resources; outliving the run; the terminal ---
+    *resources.ROWS,
     Row("T507", "outliving the run", ("daemon", "{data}/beat"), OUTSIDE, options=("-v", "{data}:{data}:rw"),
         prepare=beating, check=beat_goes_on),
     Row("T551", "typing into the operator's terminal", ("type", "escape-{end}"), OUTSIDE,

@@ -21,6 +21,8 @@ import tempfile
 import threading
 
 sys.dont_write_bytecode = True
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "limits"))
+from groups import Group, NoGroups  # noqa: E402
 from pair import (NO_CAGE, REFUSED, UNTRIED, WORKED, Broken, Each, Nowhere, Opened, Outside,  # noqa: E402
                   Result, Trap)
 from place import BESIDE, Place, as_user  # noqa: E402
@@ -45,9 +47,17 @@ class Suite:
         for path in (self.top, self.files, self.programs):
             path.chmod(0o755)
         self.lock = threading.Lock()
+        self.groups = {}  # by user
         self.layers = set()  # mechanisms that alone stopped an attack
         self.count = {"tried": 0, "held": 0, "pairs": 0}
         self.not_shown = []
+
+    def group_of(self, uid):
+        """A place in the trees of cgroups that is this user's."""
+        with self.lock:
+            if uid not in self.groups:
+                self.groups[uid] = Group(uid)
+            return self.groups[uid]
 
     # --- one run ---
 
@@ -93,13 +103,14 @@ class Suite:
         words, variables = self.command(row, place, pair)
         runs_as = pair.uid if isinstance(pair, Outside) and pair.uid is not None else place.uid
         groups = (row.group,) if row.group else ()
+        place_in = self.group_of(runs_as).enter() if row.in_group else []
         variables = {**row.variables, **variables}
         environ = {"HOME": str(place.home), "PATH": os.environ["PATH"], "TOKEN": place.text,
                    "XDG_STATE_HOME": str(place.top / "state"),
                    **dict(zip(variables, place.fill(variables.values())))}
         try:
             with open(place.fill([row.stdin])[0], "rb") as stdin:
-                done = subprocess.run([*as_user(runs_as, *groups), *words], cwd=place.project, env=environ,
+                done = subprocess.run([*place_in, *as_user(runs_as, *groups), *words], cwd=place.project, env=environ,
                                       stdin=stdin, capture_output=True, text=True, errors="replace",
                                       timeout=TIMEOUT, pass_fds=place.fds, check=False)
         except subprocess.TimeoutExpired:
@@ -110,6 +121,8 @@ class Suite:
     def read(done):
         """What came of it is the probe's last sentence, and the status has to agree."""
         said = [line for line in done.stdout.splitlines() if line.startswith("probe: ")]
+        if not said and done.returncode == 137 and "(limits.memory: " in done.stderr:
+            return Result(REFUSED, "all of it was killed: " + done.stderr.strip())
         if not said:
             words = " ".join((done.stderr or done.stdout).split())[:400]
             return Result(NO_CAGE, f"status {done.returncode}: {words}")
@@ -198,7 +211,7 @@ class Suite:
                     continue
                 yield row, uid
 
-    def last_cases(self):
+    def last_cases(self, left):
         """The (name, errors, remarks) of what is true of the suite as a whole."""
         for name in MECHANISMS:
             if os.geteuid() and name in ("ids", "drop:groups", "no-dev"):
@@ -206,7 +219,7 @@ class Suite:
                 continue
             errors = [] if name in self.layers else ["no row needed it to be taken out"]
             yield f"mechanism {name} is a layer that holds alone", errors, []
-        yield "nothing is left on the host", leftovers(self.top), []
+        yield "nothing is left on the host", leftovers(self.top) + [f"cgroup {path}" for path in left], []
 
     def main(self, words):
         cases = list(self.cases(words))
@@ -221,8 +234,11 @@ class Suite:
                     failed += report(number, name, errors, remarks)
         finally:
             shutil.rmtree(self.top, ignore_errors=True)
+            left = [folder for group in self.groups.values() for folder in group.runs()]
+            for group in self.groups.values():
+                group.remove()
         if not words:
-            for case in self.last_cases():
+            for case in self.last_cases(left):
                 number += 1
                 failed += report(number, *case)
         print("# {tried} attacks tried, {held} held, {pairs} pairs shown".format(**self.count))
@@ -234,6 +250,8 @@ class Suite:
     def try_case(self, row, uid):
         try:
             return self.judge(row, uid)
+        except NoGroups as e:
+            return None, [str(e)]
         except Exception as e:  # a failed case is told, and the rest still run
             return [f"{type(e).__name__}: {e}"], []
 
