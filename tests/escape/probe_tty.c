@@ -50,18 +50,23 @@ static int attack_type(char **args)
 	return refused("%s", error_name(errno));
 }
 
-/* Whether a descriptor leads to a terminal at all: it is open for reading too, so keys can be
- * taken. */
+/*
+ * Whether a descriptor leads to a terminal of somebody else's: it is open for reading too, so keys
+ * can be taken. The cage's own has a name in the cage.
+ */
 static int attack_terminal(char **args)
 {
-	(void)args;
-	for (int fd = 0; fd < 64; fd++)
-		if (isatty(fd))
-			return worked("descriptor %d is %s", fd,
-				ttyname(fd) ? ttyname(fd) : "a terminal");
-	int fd = open("/dev/tty", O_RDWR | O_CLOEXEC);
+	bool has_own = false;
 
-	return outcome(fd >= 0, "the controlling terminal");
+	(void)args;
+	for (int fd = 0; fd < 64; fd++) {
+		if (isatty(fd) && !ttyname(fd))
+			return worked("descriptor %d is a terminal", fd);
+		has_own |= isatty(fd);
+	}
+	if (has_own)
+		return refused("there is no other than the cage's own");
+	return outcome(open("/dev/tty", O_RDWR | O_CLOEXEC) >= 0, "the controlling terminal");
 }
 
 /* A session without a terminal takes the one a descriptor leads to. */
