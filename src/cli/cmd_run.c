@@ -374,6 +374,8 @@ static int run(struct run *r)
 	if (e.kind != ERR_NONE)
 		cli_complain("%s", e.text);
 	say_reached(r);
+	if (r->record.late.kind != ERR_NONE)
+		cli_complain("%s; the next run tries again", r->record.late.text);
 	/* What the command printed did not all arrive, or is not on record: that is no success. */
 	if ((e.kind != ERR_NONE || r->is_unrecorded) && status == 0)
 		status = CLI_FAILED;

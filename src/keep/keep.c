@@ -195,7 +195,6 @@ static void explain(struct keeper *k, bool is_gone, struct err *e)
 static void finish(struct keeper *k, int r, struct err *e)
 {
 	bool is_gone = true;
-	struct err late;
 
 	keep_kill(k);
 	if (!k->has_ended) {
@@ -221,8 +220,8 @@ static void finish(struct keeper *k, int r, struct err *e)
 	}
 	if (k->has_ended)
 		reap(k, NULL);
-	if (cgroup_remove(&k->group, &late) < 0 && e->kind == ERR_NONE)
-		*e = late;
+	if (cgroup_remove(&k->group, &k->record->late) == 0)
+		k->record->late.kind = ERR_NONE;
 	release(k);
 }
 

@@ -63,6 +63,8 @@ struct record {
 	enum record_outcome outcome;
 	int status; /* exit status or signal of the command */
 	struct err error;
+	struct err
+		late; /* what went wrong after it was written: nothing that concerns the command */
 };
 
 /* Notes that an operation was left out, and why. */
