@@ -3,6 +3,7 @@
 #   make            builds build/bawn
 #   make run        shows what a cage around this folder does, or another: make run DIR=../project
 #   make test       builds and runs all tests
+#   make test-vm    the tests of cages on Debian's kernels, in virtual machines: ten minutes
 #   make bench      measures a release build
 #   make lint       formatters, analysers, sanitizers, and the project's own rules
 #   make fuzz       fuzzes each target for FUZZ_SECONDS
@@ -24,7 +25,7 @@ ninja := ninja $(if $(MAKE_TERMOUT),,--quiet)
 # Sets a build folder up once; what meson says matters only when it fails.
 setup = @test -f $(1)/build.ninja || said=$$(meson setup $(1) $(2)) || { echo "$$said"; exit 1; }
 
-.PHONY: all run test bench lint fuzz faults install clean
+.PHONY: all run test test-vm bench lint fuzz faults install clean
 .NOTPARALLEL:
 
 all: deps-build
@@ -37,6 +38,9 @@ run: all
 
 test: deps-test all
 	@tools/run-tests.py build
+
+test-vm: deps-test all
+	@tools/run-tests.py build --suite vm
 
 bench: deps-bench
 	$(call setup,build-release,--buildtype=release)

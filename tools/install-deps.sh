@@ -6,12 +6,15 @@
 set -eu
 
 build='gcc libc6-dev meson ninja-build pkg-config python3 libfyaml-dev libseccomp-dev libsodium-dev'
-test="$build bash git groff-base mount util-linux"
+vm='busybox-static cpio e2fsprogs qemu-system-x86' # the kernels are not installed: tests/vm/run.py
+terminal='htop less tmux vim' # run in cages, or from outside
+test="$build $vm $terminal bash bubblewrap git groff-base mount util-linux"
 clang='clang libclang-rt-dev'
 
-# What the packages are wanted for, to ask a system that has no dpkg.
+# What the packages are wanted for, to ask a system that has no dpkg. Virtual machines are made of
+# Debian's packages, and elsewhere of none.
 build_tools='gcc meson ninja pkg-config python3'
-test_tools="$build_tools bash git groff mount setpriv unshare"
+test_tools="$build_tools bash git groff htop less mount setpriv tmux unshare vim"
 
 case ${1-} in
 build) wanted=$build tools=$build_tools ;;
@@ -21,7 +24,7 @@ lint)
 	tools="$test_tools clang clang-format clang-tidy cppcheck shellcheck"
 	;;
 bench)
-	wanted="$test bubblewrap"
+	wanted=$test
 	tools="$test_tools bwrap"
 	;;
 fuzz) wanted="$test $clang" tools="$test_tools clang" ;;
