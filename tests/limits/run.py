@@ -30,6 +30,7 @@ from place import BREAKABLE, FILES, USER, Skip, expect, expect_refusal, output, 
 TOOL = FILES / "limits-tool"
 WORKERS = 6
 GRACE = 5  # between SIGTERM and SIGKILL
+SLOW = 1  # how many times slower this machine is than one that starts a cage in 0.1 s
 CASES = []
 
 
@@ -143,6 +144,11 @@ def expect_quiet(p, status, *words, stdout=None, **more):
     return done
 
 
+def soon(ms=300):
+    """A time limit in which a command has begun."""
+    return f"{ms * SLOW}ms"
+
+
 def took(function, *args, **more):
     began = time.monotonic()
     function(*args, **more)
@@ -201,13 +207,15 @@ def used(p, *options, **more):
 
 @case()
 def processors_are_no_more_than_declared(p):
-    # So little that there is more to be had on a busy machine too.
-    ms = used(p, "--cpus", "0.05")
-    expect_seen(p, "limits.cpu", "0.05")
+    # So little that there is more to be had on a busy machine too. Who is emulated overshoots.
+    most = 170 if SLOW < 4 else 350
+    ms = used(p, "--cpus", "0.1")
+    expect_seen(p, "limits.cpu", "0.1")
     assert p.record()["events"] == []
-    assert 20 < ms < 110, f"{ms} ms of 50"
-    assert used(p, "--cpus", "1.5") > 110
-    assert used(p, "--cpus", "0.05", program=BREAKABLE, env={"BAWN_TEST_BREAK": "limits,look"}) > 110
+    assert 30 < ms < most, f"{ms} ms of 100"
+    assert any(used(p, "--cpus", "1.5") > most for _ in range(3))
+    broken = {"program": BREAKABLE, "env": {"BAWN_TEST_BREAK": "limits,look"}}
+    assert any(used(p, "--cpus", "0.1", **broken) > most for _ in range(3))
 
 
 # --- processes ---
@@ -252,13 +260,15 @@ def cage_processes(p):
 
 @case()
 def a_limit_touches_neither_another_run_nor_the_keeper(p):
-    other = p.start(*p.tool_words("allocate-together", "1", "120", options=("-m", "256M", "--cpus", "1.5")))
+    state = p.make(p.state / "other")
+    other = p.start(*p.tool_words("allocate-together", "1", "120", options=("-m", "256M", "--cpus", "1.5")),
+                    env={"XDG_STATE_HOME": str(state)})
     wait_until(p.group.runs, 10, "the other run's cgroup")
     expect_told(p, 137, "limits.memory", *p.tool_words(
         "allocate", "150", options=("-m", "64M", "--pids-limit", "10")), times=1)
     out, err = other.communicate(timeout=20)
     assert (other.returncode, out, err) == (0, b"0 killed\n", b""), (other.returncode, out, err)
-    assert [record["events"] == [] for record in p.records()].count(True) == 1
+    assert json.loads(next(state.glob("bawn/runs/*/record.json")).read_bytes())["events"] == []
 
 
 @case()
@@ -326,9 +336,9 @@ def there_is_an_end_of_files_that_take_no_space(p):
 
 @case(*EVERYBODY)
 def a_command_is_asked_to_end_when_its_time_is_over(p):
-    spent = took(expect_told, p, 124, "limits.time", "run", "--time", "200ms", "--", "sh", "-c",
+    spent = took(expect_told, p, 124, "limits.time", "run", "--time", soon(), "--", "sh", "-c",
                  "trap 'echo asked; exit 0' TERM; sleep 30 & wait", stdout="asked\n", times=1)
-    assert spent < 4, spent
+    assert spent < 4 + SLOW, spent
     assert p.record()["outcome"] == "timed_out" and seen(p, "limits.time")["vantage"] == "keeper"
     expect_quiet(p, 3, "run", "--time", "20s", "--", "sh", "-c", "exit 3")
 
@@ -337,24 +347,24 @@ def a_command_is_asked_to_end_when_its_time_is_over(p):
 def who_does_not_end_when_asked_is_killed(p):
     # It counts the seconds between the request and its end.
     script = "trap 'echo asked' TERM; while :; do sleep 0.1; done"
-    spent = took(expect_told, p, 124, "limits.time", "run", "--time", "200ms", "--", "sh", "-c", script,
+    spent = took(expect_told, p, 124, "limits.time", "run", "--time", soon(), "--", "sh", "-c", script,
                  stdout="asked\n")
-    assert GRACE < spent < GRACE + 4, spent
+    assert GRACE < spent < GRACE + 4 + SLOW, spent
 
 
 @case(*EVERYBODY)
 def a_stopped_command_is_ended_too(p):
     for script in ("kill -STOP $$; sleep 30", "sleep 30 & kill -STOP $!; kill -STOP $$",
-                   "trap 'exit 0' TERM; kill -STOP $$; sleep 30"):
-        spent = took(expect_told, p, 124, "limits.time", "run", "--time", "200ms", "--", "sh", "-c", script)
-        assert spent < 4, (script, spent)
+                   "trap 'exit 0' TERM; kill -STOP $$; while :; do sleep 0.1; done"):
+        spent = took(expect_told, p, 124, "limits.time", "run", "--time", soon(), "--", "sh", "-c", script)
+        assert spent < 4 + SLOW, (script, spent)
 
 
 @case("root", "stranger", first=True)
 def a_command_that_stops_itself_for_ever_is_killed(p):
     script = "trap '' TERM; (while :; do kill -STOP $$; done) & while :; do sleep 0.1; done"
-    spent = took(expect_told, p, 124, "limits.time", "run", "--time", "200ms", "--", "sh", "-c", script)
-    assert GRACE < spent < GRACE + 4, spent
+    spent = took(expect_told, p, 124, "limits.time", "run", "--time", soon(), "--", "sh", "-c", script)
+    assert GRACE < spent < GRACE + 4 + SLOW, spent
 
 
 # --- output ---
@@ -398,13 +408,13 @@ def who_prints_too_much_and_ignores_the_request_is_killed(p):
     script = "trap '' PIPE TERM; yes 2>&-; while :; do sleep 0.1; done"
     spent = took(expect_told, p, 125, "limits.output", "run", *spec_of(p, "output: 1K, output_then: end"), "--", "sh",
                  "-c", script)
-    assert GRACE < spent < GRACE + 4, spent
+    assert GRACE < spent < GRACE + 4 + SLOW, spent
 
 
 @case(*EVERYBODY)
 def a_reader_that_does_not_read_holds_nothing_up(p):
-    keeper = p.start("run", "--output", "64M", "--time", "300ms", "--", "yes")
-    time.sleep(1.2)  # the pipe is full, and time is over all the same
+    keeper = p.start("run", "--output", "64M", "--time", soon(), "--", "yes")
+    time.sleep(0.6 + 0.6 * SLOW)  # the pipe is full, and time is over all the same
     out, err = keeper.communicate(timeout=20)
     assert keeper.returncode == 124 and b"limits.time" in err and b"limits.output" not in err, (len(out), err)
 
@@ -443,7 +453,7 @@ def a_run_that_reaches_no_limit_has_no_events(p):
 def every_limit_that_was_reached_is_told(p):
     script = "(/tool allocate 200); /tool fill /tmp/x 8000; yes | head -c 5000; /tool processes 50; exec sleep 30"
     done, told = run_with_events(p, "run", "-v", f"{TOOL}:/tool", "-m", "64M", "--disk", "4M", "--pids-limit", "12",
-                                 "--output", "4K", "--time", "1s", "--", "sh", "-c", f"trap '' PIPE; {script}")
+                                 "--output", "4K", "--time", soon(1200), "--", "sh", "-c", f"trap '' PIPE; {script}")
     expect(done, 124)
     limits = ["limits.memory", "limits.pids", "limits.disk", "limits.time", "limits.output"]
     assert sorted(events_of(p)) == sorted(limits), events_of(p)
@@ -520,7 +530,7 @@ def marked(p):
 def nothing_survives_the_end_of_the_command(p):
     output(p.tool("leave", p.top.name), "left\n")
     assert not marked(p), marked(p)
-    expect(p.run("run", "-v", f"{TOOL}:/tool", "--time", "400ms", "--", "sh", "-c",
+    expect(p.run("run", "-v", f"{TOOL}:/tool", "--time", soon(900), "--", "sh", "-c",
                  f"/tool leave {p.top.name}; exec sleep 30"), 124, "left")
     assert not marked(p), marked(p)
 
@@ -563,7 +573,7 @@ def cgroups_go_with_every_kind_of_end(p):
         assert p.run("run", "-m", "64M", "--cpus", "1", *words).returncode == status, words
         p.check()
     for sig in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        keeper = p.start("run", "-m", "64M", "--", "sh", "-c", "echo up; sleep 30")
+        keeper = p.start("run", "-m", "64M", "--", "sh", "-c", "echo up; exec sleep 30")
         keeper.stdout.readline()
         keeper.send_signal(sig)
         keeper.communicate(timeout=20)
@@ -621,9 +631,9 @@ def sleeper(p):
 
 def end_frozen(p, keeper, act):
     """Freezes a process of a run and ends that: what bawn says of it, and how long that took."""
-    assert keeper.stdout.readline() == b"up\n"
-    wait_until(lambda: sleeper(p), 5, "its process")
     with freezer(p) as freeze:
+        assert keeper.stdout.readline() == b"up\n"
+        wait_until(lambda: sleeper(p), 5, "its process")
         freeze(sleeper(p))
         began = time.monotonic()
         act()
@@ -649,7 +659,7 @@ def a_process_that_cannot_be_killed_is_told(p):
 
 @case("root", first=True)
 def a_time_limit_ends_also_what_cannot_be_killed(p):
-    keeper = p.start("run", "-m", "64M", "--time", "700ms", "--", "sh", "-c", "sleep 100 & echo up; exec sleep 200")
+    keeper = p.start("run", "-m", "64M", "--time", soon(700), "--", "sh", "-c", "sleep 100 & echo up; exec sleep 200")
     spent = end_frozen(p, keeper, lambda: None)
     assert keeper.returncode in (124, 125), keeper.returncode
     assert spent < GRACE + 30, spent
@@ -695,6 +705,14 @@ def prepare():
     subprocess.run([*compiler, "-O1", "-D_GNU_SOURCE", "-static", "-o", TOOL, source], check=True)
 
 
+def measure():
+    global SLOW
+    p = cages.Place(os.geteuid())
+    SLOW = max(1, min(8, round(10 * min(took(p.run, "run", "--", "true") for _ in range(3)))))
+    p.done()
+    print(f"# slow: {SLOW}")
+
+
 def main():
     present = kinds()
     chosen = [(function, kind) for function in CASES for kind in function.kinds
@@ -703,6 +721,7 @@ def main():
     cages.adopt_orphans()
     try:
         prepare()
+        measure()
         before = cages.Before()
         print(f"1..{len(chosen) + 1}")
         with concurrent.futures.ThreadPoolExecutor(WORKERS) as pool:
