@@ -586,8 +586,9 @@ def a_cage_that_is_ended_from_outside_did_not_run_out_of_processes(p):
     for _ in range(10):
         keeper = p.start(*p.tool_words("fork"))
         keeper.stdout.readline()
-        first = min(pid for pids in cage_processes(p).values() for pid in pids)
-        os.kill(first, signal.SIGKILL)
+        children = pathlib.Path(f"/proc/{keeper.pid}/task/{keeper.pid}/children").read_text(encoding="ascii").split()
+        first = {int(pid) for pid in children} & set.union(*cage_processes(p).values())
+        os.kill(first.pop(), signal.SIGKILL)
         _, err = keeper.communicate(timeout=20)
         assert keeper.returncode == 137 and b"ended from outside" in err, (keeper.returncode, err)
         assert p.record()["events"] == [], p.record()["events"]
@@ -638,7 +639,7 @@ def end_frozen(p, keeper, act):
         began = time.monotonic()
         act()
         try:
-            _, err = keeper.communicate(timeout=45)
+            _, err = keeper.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             keeper.kill()
             raise AssertionError("it waits for what does not end") from None
@@ -654,7 +655,7 @@ def a_process_that_cannot_be_killed_is_told(p):
     keeper = p.start("run", "-m", "64M", "--", "sh", "-c", "sleep 100 & echo up; read x; exit 3")
     spent = end_frozen(p, keeper, lambda: (keeper.stdin.write(b"\n"), keeper.stdin.flush()))
     assert keeper.returncode != 0, "that is no success"
-    assert spent < 30, spent
+    assert spent < 40, spent
 
 
 @case("root", first=True)
@@ -662,7 +663,7 @@ def a_time_limit_ends_also_what_cannot_be_killed(p):
     keeper = p.start("run", "-m", "64M", "--time", soon(700), "--", "sh", "-c", "sleep 100 & echo up; exec sleep 200")
     spent = end_frozen(p, keeper, lambda: None)
     assert keeper.returncode in (124, 125), keeper.returncode
-    assert spent < GRACE + 30, spent
+    assert spent < GRACE + 40, spent
 
 
 # --- running them ---
