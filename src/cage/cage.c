@@ -33,6 +33,7 @@
 /* Operations that are not here are the keeper's, or are gathered by it beforehand. */
 static cage_step *const steps[PLAN_OP_KIND_COUNT] = {
 	[PLAN_IDS] = cage_take_ids,
+	[PLAN_SHARE] = cage_take_share,
 	[PLAN_HOSTNAME] = cage_set_hostname,
 	[PLAN_IMAGE] = cage_mount_image,
 	[PLAN_TMPFS] = cage_mount_tmpfs,

@@ -40,7 +40,8 @@ pid_t cage_fork(const struct cage *c, const char *what)
 	struct err e;
 
 	if (pid < 0) {
-		err_set(&e, ERR_SYS, errno, "cannot start %s: %s", what, strerror(errno));
+		err_set(&e, ERR_SYS, errno, "cannot start %s: %s%s", what, strerror(errno),
+			errno == EAGAIN ? "; is limits.pids too small?" : "");
 		cage_fail(c, &e);
 	}
 	return pid;
@@ -130,7 +131,8 @@ static pid_t start_preflight(const struct cage *c)
 		be_preflight, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, argument);
 	if (pid >= 0)
 		return pid;
-	err_set(&e, ERR_SYS, errno, "cannot start the preflight: %s", strerror(errno));
+	err_set(&e, ERR_SYS, errno, "cannot start the preflight: %s%s", strerror(errno),
+		errno == EAGAIN ? "; is limits.pids too small?" : "");
 	cage_fail(c, &e);
 }
 

@@ -58,33 +58,39 @@ int cage_set_network(struct cage *c, const struct plan_op *op, struct err *e)
 	return 0;
 }
 
-/* The limits that a process carries with it; the others are the keeper's and the file system's. */
-int cage_set_limit(struct cage *c, const struct plan_op *op, struct err *e)
+static int set_rlimit(
+	enum __rlimit_resource resource, const struct plan_op *op, const char *name, struct err *e)
 {
-	static const struct {
-		const char *name, *by;
-		enum __rlimit_resource resource;
-	} limits[] = {
-		{ "limits.files", "rlimit", RLIMIT_NOFILE },
-		{ "limits.pids", "user namespace", RLIMIT_NPROC },
-	};
-	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
-		struct rlimit limit = { 0 };
+	struct rlimit limit = { 0 };
 
-		if (!str_eq(limits[i].name, cage_a(c, op)) || !str_eq(limits[i].by, cage_b(c, op)))
-			continue;
-		/* One that is tighter already stays. */
-		if (getrlimit(limits[i].resource, &limit) == 0 && limit.rlim_max > op->n)
-			limit.rlim_max = op->n;
-		limit.rlim_cur = limit.rlim_max;
-		if (setrlimit(limits[i].resource, &limit) < 0)
-			return err_set(e, ERR_SYS, errno, "cannot set %s: %s", limits[i].name,
-				strerror(errno));
-	}
+	/* One that is tighter already stays. */
+	if (getrlimit(resource, &limit) == 0 && limit.rlim_max > op->n)
+		limit.rlim_max = op->n;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(resource, &limit) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot set %s: %s%s", name, strerror(errno),
+			errno == EPERM ? "; a profile of system calls must allow prlimit64" : "");
 	return 0;
 }
 
+/* The limits that a process carries with it; the others are the keeper's and the file system's. */
+int cage_set_limit(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	if (!str_eq(cage_a(c, op), "limits.pids") || !str_eq(cage_b(c, op), "user namespace"))
+		return 0;
+	return set_rlimit(RLIMIT_NPROC, op, "limits.pids", e);
+}
+
+int cage_limit_files(const struct cage *c, struct err *e)
+{
+	const struct plan_op *op = plan_find(c->start->plan, PLAN_LIMIT, "limits.files");
+
+	return op ? set_rlimit(RLIMIT_NOFILE, op, "limits.files", e) : 0;
+}
+
 /* --- dropping --- */
+
+#define MAX_PENDING 4096 /* signals and timers */
 
 #define SECUREBITS                                                                                 \
 	(SECBIT_NOROOT | SECBIT_NOROOT_LOCKED | SECBIT_NO_SETUID_FIXUP |                           \
@@ -131,6 +137,13 @@ static int drop_keyring(void)
 static int drop_new_privileges(void)
 {
 	struct rlimit no_core = { .rlim_cur = 1, .rlim_max = 1 };
+	/* Counted for the operator too, as what PLAN_SHARE is about. */
+	struct rlimit pending = { .rlim_cur = MAX_PENDING, .rlim_max = MAX_PENDING };
+	struct rlimit now;
+
+	if (!cage_is_broken("share") && getrlimit(RLIMIT_SIGPENDING, &now) == 0 &&
+		now.rlim_max > MAX_PENDING && setrlimit(RLIMIT_SIGPENDING, &pending) < 0)
+		return -errno;
 
 	if (!cage_is_broken("core") && setrlimit(RLIMIT_CORE, &no_core) < 0)
 		return -errno;

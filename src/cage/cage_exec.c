@@ -189,11 +189,14 @@ noreturn void cage_run(struct cage *c)
 	struct wire_message m = { 0 };
 	int gate[2];
 	pid_t command;
+	struct err e;
 
 	/* The keeper will ask it how full it is. */
 	if (c->pool >= 0 && wire_send_fd(c->channel, WIRE_DISK, c->pool) < 0)
 		_exit(125);
 	close_the_rest(c, gate);
+	if (cage_limit_files(c, &e) < 0)
+		cage_fail(c, &e);
 	/* Without an answer to come there is nothing to wait for. */
 	if (wire_send(c->channel, WIRE_READY, c->is_confined, NULL) < 0)
 		_exit(125);

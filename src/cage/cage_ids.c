@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <linux/capability.h>
 #include <linux/magic.h>
 #include <sched.h>
@@ -106,6 +107,25 @@ int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e)
 	if (r < 0)
 		return err_set(e, ERR_SYS, -r, "cannot become user %u of the cage: %s", inside,
 			strerror(-r));
+	return 0;
+}
+
+/* While the host's /proc is still in sight; the file is that of the user namespace that asks. */
+int cage_take_share(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	char path[64], text[24];
+	own_fd int fd = -1;
+
+	snprintf(path, sizeof(path), "/proc/sys/user/max_%s", cage_a(c, op));
+	snprintf(text, sizeof(text), "%" PRIu64, op->n);
+	if (cage_is_broken("share"))
+		return 0;
+	fd = file_open(path, O_WRONLY);
+	if (fd < 0 || write(fd, text, strlen(text)) < 0) {
+		int num = fd < 0 ? -fd : errno;
+
+		return err_set(e, ERR_SYS, num, "cannot write to '%s': %s", path, strerror(num));
+	}
 	return 0;
 }
 

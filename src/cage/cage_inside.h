@@ -51,7 +51,7 @@ static inline size_t cage_op_index(const struct cage *c, const struct plan_op *o
 
 /* --- cage_ids.c --- */
 
-int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e);
+cage_step cage_take_ids, cage_take_share;
 
 /* --- cage_place.c: names in the new tree --- */
 
@@ -124,6 +124,10 @@ int cage_take_terminal(struct cage *c, int devpts, struct err *e);
 /* --- cage_confine.c, cage_landlock.c --- */
 
 cage_step cage_set_hostname, cage_set_network, cage_set_limit, cage_drop, cage_set_filter;
+
+/* Late, when what building a cage takes is closed again. */
+int cage_limit_files(const struct cage *c, struct err *e);
+
 cage_step cage_make_ruleset, cage_add_rule, cage_confine;
 
 /* --- cage_exec.c, cage_command.c --- */

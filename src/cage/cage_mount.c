@@ -160,11 +160,13 @@ static int attach_over(int tree, const char *folder, struct err *e)
 
 static int make_pool(struct cage *c, uint64_t size, struct err *e)
 {
-	char bytes[24];
-	const char *options[] = { "mode", "0755", size ? "size" : NULL, bytes, NULL };
+	char bytes[24], inodes[24];
+	const char *options[] = { "mode", "0755", size ? "size" : NULL, bytes, "nr_inodes", inodes,
+		NULL };
 	int r;
 
 	snprintf(bytes, sizeof(bytes), "%" PRIu64, size);
+	snprintf(inodes, sizeof(inodes), "%" PRIu64, plan_inodes(size));
 	c->pool = cage_new_mount("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
 	if (c->pool < 0)
 		return c->pool;

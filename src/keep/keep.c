@@ -188,25 +188,32 @@ static void explain(struct keeper *k, bool is_gone, struct err *e)
 		err_prefix(e, "the command was stopped");
 }
 
+/* Ends what is left of the cage; false: something of it does not end. */
+static bool end_cage(struct keeper *k, struct err *e)
+{
+	(void)cgroup_count(&k->group, &k->counts);
+	keep_kill(k);
+	if (k->has_ended || k->is_hanging)
+		return !k->is_hanging;
+	cgroup_kill(&k->group);
+	return reap(k, e) == 0;
+}
+
 /*
  * When the init has told the end, no other process is left, and the record can be written while
  * the kernel takes the cage down. Otherwise that has to be awaited first.
  */
 static void finish(struct keeper *k, int r, struct err *e)
 {
-	bool is_gone = true;
+	bool is_gone = end_cage(k, r == 0 ? e : NULL);
 
-	keep_kill(k);
-	if (!k->has_ended) {
-		cgroup_kill(&k->group);
-		is_gone = reap(k, r == 0 ? e : NULL) == 0;
-	}
-	if (r < 0)
+	if (r < 0) {
 		explain(k, is_gone, e);
+		keep_limits_explain(k, e);
+	}
 	/* Or the end of what the cage wrote would never come. */
 	keep_stdio_close_inside(&k->stdio);
-	if (is_gone)
-		keep_relay_drain(&k->stdio, k->signals);
+	keep_relay_drain(&k->stdio, k->signals);
 	/* An answer that comes now would be typed into the operator's shell. */
 	keep_terminal_restore(&k->terminal, keep_relay_awaits_answer(&k->stdio));
 	if (k->is_started) {
@@ -220,7 +227,8 @@ static void finish(struct keeper *k, int r, struct err *e)
 	}
 	if (k->has_ended)
 		reap(k, NULL);
-	if (cgroup_remove(&k->group, &k->record->late) == 0)
+	/* What hangs is in there still; the lock goes with us, and a later run removes it. */
+	if (!is_gone || cgroup_remove(&k->group, &k->record->late) == 0)
 		k->record->late.kind = ERR_NONE;
 	release(k);
 }

@@ -187,6 +187,7 @@ struct keeper {
 	struct keep_stdio stdio;
 	struct keep_look *look;
 	struct cgroup group;
+	struct cgroup_counts counts; /* taken before anybody is killed */
 	int channel, pidfd, signals, timer;
 	int disk; /* the cage's own file system, or -1 */
 	pid_t pid;
@@ -199,6 +200,7 @@ struct keeper {
 	bool is_gone;                  /* that one too */
 	enum plan_guarantee ended_for; /* the limit it was ended for, or PLAN_GUARANTEE_COUNT */
 	bool is_disk_full;             /* when the command ended */
+	bool is_hanging;               /* what was killed does not end */
 };
 
 int keep_watch_open(struct keeper *k, struct err *e);
@@ -219,6 +221,9 @@ void keep_kill(const struct keeper *k);
 
 /* Makes the cgroups that the plan's limits need. */
 int keep_limits_make(struct keeper *k, struct err *e);
+
+/* A limit may be the reason why something else failed. */
+void keep_limits_explain(const struct keeper *k, struct err *e);
 
 /* Which limits were reached goes into the record. */
 void keep_limits_judge(struct keeper *k);

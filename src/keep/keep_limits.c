@@ -61,18 +61,32 @@ int keep_limits_make(struct keeper *k, struct err *e)
 	return r;
 }
 
+void keep_limits_explain(const struct keeper *k, struct err *e)
+{
+	if (k->counts.oom_kills)
+		err_prefix(e, "out of memory (is limits.memory too small?)");
+}
+
+/* It was found out only when nobody was left to be asked to end. */
+static void end_for_output(struct keeper *k)
+{
+	const struct plan_op *op = plan_find(k->start.plan, PLAN_LIMIT, "limits.output");
+
+	if (k->stdio.is_cut && op && op->flags & PLAN_ENDS && k->ended_for == PLAN_GUARANTEE_COUNT)
+		k->ended_for = PLAN_LIMITS_OUTPUT;
+}
+
 void keep_limits_judge(struct keeper *k)
 {
 	const struct plan_op *pids = plan_find(k->start.plan, PLAN_LIMIT, "limits.pids");
 	uint64_t *reached = k->record->reached;
-	struct cgroup_counts counts = { 0 };
 
+	end_for_output(k);
 	reached[PLAN_LIMITS_TIME] = k->ended_for == PLAN_LIMITS_TIME;
 	reached[PLAN_LIMITS_OUTPUT] = k->stdio.is_cut;
 	reached[PLAN_LIMITS_DISK] = k->is_disk_full;
-	(void)cgroup_count(&k->group, &counts);
-	reached[PLAN_LIMITS_MEMORY] = counts.oom_kills;
-	reached[PLAN_LIMITS_PIDS] = counts.forks_refused;
+	reached[PLAN_LIMITS_MEMORY] = k->counts.oom_kills;
+	reached[PLAN_LIMITS_PIDS] = k->counts.forks_refused;
 	/* The user namespace counts nothing for us: only a limit that is reached still shows, with
 	 * the init and the command. */
 	if (pids && keep_controller_of(k->start.plan, pids) == CGROUP_COUNT &&

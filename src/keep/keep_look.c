@@ -233,7 +233,7 @@ static void see_terminal(struct keep_look *l, const struct keep_terminal *t)
 /* The size of the cage's own file system, as the kernel prints it. */
 static void see_disk(struct keep_look *l, const struct plan_op *op)
 {
-	char wanted[32], fault[128] = "";
+	char wanted[32], inodes[32], fault[128] = "";
 	const struct keep_mount *pool = NULL;
 
 	/* A pool of the cage's size, rounded up to pages. */
@@ -241,7 +241,8 @@ static void see_disk(struct keep_look *l, const struct plan_op *op)
 	for (size_t i = 0; i < l->cage.mount_count; i++)
 		if (l->mounts.pool && str_eq(l->cage.mounts[i].device, l->mounts.pool))
 			pool = &l->cage.mounts[i];
-	if (!pool || !keep_has_option(pool->super, wanted))
+	snprintf(inodes, sizeof(inodes), "nr_inodes=%" PRIu64, plan_inodes(op->n));
+	if (!pool || !keep_has_option(pool->super, wanted) || !keep_has_option(pool->super, inodes))
 		snprintf(fault, sizeof(fault), "the cage's file system has %.60s",
 			pool ? pool->super : "no quota");
 	see(l, PLAN_LIMITS_DISK, RECORD_OUTSIDE, fault, wanted);

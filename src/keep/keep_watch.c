@@ -101,11 +101,13 @@ static int hear_clock(struct keeper *k, struct err *e)
 		return err_set(e, ERR_REFUSED, ETIMEDOUT,
 			"the cage was not ready within %d s; something it opens does not answer",
 			KEEP_READY_MS / 1000);
-	if (k->has_exited)
-		return err_set(e, ERR_SYS, ETIMEDOUT,
+	k->is_hanging = k->has_exited;
+	/* How the command ended is known: that is the run's end, and this is said beside it. */
+	if (k->is_hanging)
+		err_set(e, ERR_SYS, ETIMEDOUT,
 			"processes that the command left were killed and hang in the kernel; "
 			"they end when what they wait for answers");
-	if (k->ended_for != PLAN_GUARANTEE_COUNT)
+	else if (k->ended_for != PLAN_GUARANTEE_COUNT)
 		keep_kill(k);
 	else
 		begin_to_end(k, PLAN_LIMITS_TIME);
@@ -349,7 +351,7 @@ int keep_watch(struct keeper *k, struct err *e)
 	};
 	int r = 0;
 
-	while (r == 0 && !k->is_gone && !k->has_ended) {
+	while (r == 0 && !k->is_gone && !k->has_ended && !k->is_hanging) {
 		int timeout = keep_relay_want(&k->stdio, &k->terminal, fds + STDIO);
 		int n = poll(fds, STDIO + 3, timeout);
 

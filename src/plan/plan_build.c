@@ -73,10 +73,24 @@ static void add_namespaces(struct plan_builder *b)
 /* The id outside: the operator's own, or for root one of a reserved range, never 0. */
 static void add_ids(struct plan_builder *b)
 {
+	/* The kernel counts these for who made the user namespace too: without a share of its own,
+	 * a cage could leave the operator none. */
+	static const struct {
+		const char *what;
+		uint64_t n;
+	} shares[] = {
+		{ "fanotify_groups", 32 },
+		{ "inotify_instances", 64 },
+		{ "inotify_watches", 65536 },
+	};
 	bool is_root_inside = spec_bool(b->spec, SPEC_FAKEROOT);
 
 	plan_add(b, PLAN_IDS, b->host->is_root ? "reserved" : "operator", "",
 		PLAN_OP(.n = is_root_inside ? 0 : 1000));
+	for (size_t i = 0;
+		b->engine == SPEC_ENGINE_NATIVE && i < sizeof(shares) / sizeof(shares[0]); i++)
+		plan_add(b, PLAN_SHARE, shares[i].what, "",
+			PLAN_OP_NEED(PLAN_MAY, .n = shares[i].n));
 	plan_add(b, PLAN_HOSTNAME, "bawn", "", PLAN_OP());
 }
 

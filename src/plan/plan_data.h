@@ -96,6 +96,12 @@ static inline const struct plan_op *plan_find(
 	return NULL;
 }
 
+/* As many files as a disk of so many bytes may have: an empty one takes memory too. */
+static inline uint64_t plan_inodes(uint64_t bytes)
+{
+	return 1024 + bytes / 8192;
+}
+
 /* Is a name in /proc a process, or one of the files that follow the operation and are kept? */
 static inline bool plan_keeps_in_proc(
 	const struct plan *p, const struct plan_op *proc, const char *name)

@@ -4,6 +4,7 @@ const struct plan_op_def plan_op_defs[PLAN_OP_KIND_COUNT] = {
 	[PLAN_ENGINE_ARGUMENT] = { "engine-argument", PLAN_OPERAND_WORD },
 	[PLAN_NAMESPACE] = { "namespace", PLAN_OPERAND_WORD },
 	[PLAN_IDS] = { "ids", PLAN_OPERAND_WORD },
+	[PLAN_SHARE] = { "share", PLAN_OPERAND_WORD },
 	[PLAN_HOSTNAME] = { "hostname", PLAN_OPERAND_WORD },
 	[PLAN_IMAGE] = { "image", PLAN_OPERAND_WORD, PLAN_OPERAND_TARGET,
 		PLAN_READ_ONLY | PLAN_IDMAPPED },

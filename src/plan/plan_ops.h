@@ -10,7 +10,8 @@ enum plan_op_kind {
 	PLAN_ENGINE_ARGUMENT, /* a: for the engine, as it is */
 	PLAN_NAMESPACE,       /* a: its name */
 	PLAN_IDS,             /* a: whose id outside; n: uid and gid inside */
-	PLAN_HOSTNAME,        /* a */
+	PLAN_SHARE,     /* a: what the kernel counts for the operator too; n: the cage's part */
+	PLAN_HOSTNAME,  /* a */
 	PLAN_IMAGE,     /* a: which, read-only; b: where; n: bytes of the throw-away layer above */
 	PLAN_OVERLAY,   /* a: a kept layer for writes; b: above what; n: bytes if created */
 	PLAN_TMPFS,     /* b: where; n: bytes, or 0; mode; read-only once the tree is complete */

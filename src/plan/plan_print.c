@@ -31,6 +31,7 @@ static const enum section sections[PLAN_OP_KIND_COUNT] = {
 	[PLAN_ENGINE_ARGUMENT] = IDENTITY,
 	[PLAN_NAMESPACE] = IDENTITY,
 	[PLAN_IDS] = IDENTITY,
+	[PLAN_SHARE] = IDENTITY,
 	[PLAN_HOSTNAME] = IDENTITY,
 	[PLAN_IMAGE] = TREE,
 	[PLAN_OVERLAY] = TREE,
@@ -162,6 +163,9 @@ static void print_op(const struct plan *p, const struct plan_op *op, struct buf 
 		buf_printf(out, "  ids         uid and gid %" PRIu64 " inside, %s outside\n", op->n,
 			str_eq(a, "operator") ? "the operator's"
 					      : "an unprivileged one of its own");
+	} else if (op->kind == PLAN_SHARE) {
+		buf_printf(
+			out, "  share       at most %" PRIu64 " %s of the operator's\n", op->n, a);
 	} else if (op->kind == PLAN_ENV) {
 		buf_puts(out, "  ");
 		put(out, a);

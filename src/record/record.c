@@ -60,7 +60,7 @@ static void print_end(const struct record *r, struct json *j)
 
 static const struct {
 	enum plan_guarantee limit;
-	const char *text, *count; /* what is counted; NULL: nothing */
+	const char *text, *count; /* what a cgroup counts; NULL: nothing */
 } sentences[] = {
 	{ PLAN_LIMITS_MEMORY, "the cage ran out of memory", "processes ended" },
 	{ PLAN_LIMITS_PIDS, "the cage ran out of processes", "starts refused" },
@@ -72,15 +72,17 @@ static const struct {
 
 void record_print_reached(const struct record *r, enum plan_guarantee limit, struct buf *out)
 {
-	uint64_t times = r->reached[limit];
+	const struct plan_op *op = plan_find(r->plan, PLAN_LIMIT, plan_guarantee_defs[limit].name);
 	const struct plan_promise *p = &plan_promises(r->plan)[limit];
+	bool is_counted = op && str_starts(plan_str(r->plan, op->b), "cgroup");
+	uint64_t times = r->reached[limit];
 
 	for (size_t i = 0; times && i < sizeof(sentences) / sizeof(sentences[0]); i++) {
 		if (sentences[i].limit != limit)
 			continue;
 		buf_printf(out, "%s (%s: %s)", sentences[i].text, plan_guarantee_defs[limit].name,
 			plan_str(r->plan, p->declared));
-		if (sentences[i].count)
+		if (sentences[i].count && is_counted)
 			buf_printf(out, "; %s: %" PRIu64, sentences[i].count, times);
 	}
 }
