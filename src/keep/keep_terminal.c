@@ -157,10 +157,15 @@ int keep_terminal_pass_keys(struct keep_terminal *t, struct err *e)
 	r = start_standing_by(t);
 	if (r == 0 && tcsetattr(t->operators, TCSANOW, &raw) < 0)
 		r = -errno;
-	if (r < 0) {
+	if (r < 0)
 		end_standing_by(t);
-		return err_set(e, ERR_SYS, -r, "cannot pass the terminal's keys: %s", strerror(-r));
+	/* It is gone, which shows when it is read. */
+	if (r == -EIO) {
+		t->operators = -1;
+		return 0;
 	}
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot pass the terminal's keys: %s", strerror(-r));
 	t->is_raw = true;
 	return 0;
 }

@@ -369,6 +369,10 @@ int keep_watch(struct keeper *k, struct err *e)
 			r = hear_signal(k, e);
 		if (r == 0 && fds[TIMER].revents)
 			r = hear_clock(k, e);
+		/* What the cage says comes first: that the command has started, before what it
+		 * prints. */
+		if (fds[CHANNEL].revents)
+			continue;
 		keep_relay_move(&k->stdio, fds + STDIO);
 		if (k->stdio.is_hung_up || (k->stdio.is_cut && k->terminal.near >= 0))
 			hang_up(k);
