@@ -243,15 +243,15 @@ def all_that_was_printed_is_shown_at_the_end(p):
 @case
 def a_window_that_is_resized_at_the_end_costs_no_output(p):
     """The command has ended, and its output waits for a reader; then bawn is told of a new size."""
-    for words in ((), ("--no-tty",)):
+    for words, count in (((), 3500), (("--no-tty",), 12000)):
         for number in (signal.SIGWINCH, signal.SIGCONT):
             events = Events(p)
-            with events.file, Window(p, "run", "--status-fd", "2", *words, "--", "seq", "3500",
+            with events.file, Window(p, "run", "--status-fd", "2", *words, "--", "seq", str(count),
                                      stderr=events.file) as window:
                 events.wait_for_end(window.process)
                 window.process.send_signal(number)
                 shown = lines(window.end(0))
-            assert shown == [b"%d" % n for n in range(1, 3501)], (words, number, len(shown))
+            assert shown == [b"%d" % n for n in range(1, count + 1)], (words, number, len(shown))
 
 
 @case
