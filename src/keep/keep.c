@@ -214,7 +214,9 @@ static void finish(struct keeper *k, int r, struct err *e)
 	/* Or the end of what the cage wrote would never come. */
 	keep_stdio_close_inside(&k->stdio);
 	keep_relay_drain(&k->stdio, k->signals);
-	/* An answer that comes now would be typed into the operator's shell. */
+	/* An answer that comes later would be typed into the operator's shell. */
+	if (k->terminal.is_raw)
+		keep_relay_await_answer(&k->stdio);
 	keep_terminal_restore(&k->terminal, keep_relay_awaits_answer(&k->stdio));
 	if (k->is_started) {
 		k->record->start_ns = k->started_ns - k->began_ns;

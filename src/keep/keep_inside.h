@@ -47,7 +47,8 @@ void keep_sources_close(struct keep_sources *s);
 
 struct keep_terminal {
 	bool is_wanted;
-	int operators;         /* one of the operator's streams that is a terminal, or -1 */
+	int operators;         /* the operator's, if what is typed comes from there, or -1 */
+	int shown;             /* one of the operator's streams that is a terminal, or -1 */
 	struct termios before; /* its modes */
 	bool is_raw;           /* it passes every key as it is */
 	int near, far;         /* the ends of the cage's own; -1: it is not there yet */
@@ -142,6 +143,12 @@ void keep_relay_move(struct keep_stdio *s, const struct pollfd *seen);
 /* The cage is gone: what it wrote and nobody has read yet. A signal ends it. */
 void keep_relay_drain(struct keep_stdio *s, int signals);
 
+/* What is printed already, before we sleep. */
+void keep_relay_catch_up(struct keep_stdio *s);
+
+/* Takes, for a moment, the answers to what the command asked and did not live to hear. */
+void keep_relay_await_answer(struct keep_stdio *s);
+
 /* Does a terminal still have to answer what the command asked it? */
 bool keep_relay_awaits_answer(const struct keep_stdio *s);
 
@@ -174,8 +181,9 @@ int keep_look(struct keep_look *l, pid_t pid, const struct keep_terminal *t, boo
 
 /* --- keep.c, keep_watch.c: the keeper itself --- */
 
-#define KEEP_READY_MS 30000 /* a cage that is not ready by then never will be */
-#define KEEP_REAP_MS  10000 /* what is killed and not gone by then hangs in the kernel */
+#define KEEP_FOREGROUND_MS 300   /* between two looks whether we are in it */
+#define KEEP_READY_MS      30000 /* a cage that is not ready by then never will be */
+#define KEEP_REAP_MS       10000 /* what is killed and not gone by then hangs in the kernel */
 
 struct keeper {
 	const struct keep_request *q;
@@ -195,6 +203,7 @@ struct keeper {
 	int wait_status;
 	int others; /* processes that the command left */
 	bool is_ready, is_let_go, has_failed, is_started, is_told_to_stop;
+	bool is_stopped;               /* the command, and we are not */
 	bool has_exited;               /* the command */
 	bool has_ended;                /* all of the cage but its first process */
 	bool is_gone;                  /* that one too */

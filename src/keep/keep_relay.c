@@ -8,15 +8,18 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/str.h"
 #include "keep/keep_inside.h"
 
-#define FOREGROUND_MS 300 /* between two looks whether we are in it again */
-#define END_OF_INPUT  4   /* ^D, which ends the input of a terminal that reads lines */
+#define CATCH_UP_MS  200 /* for a terminal to show what was printed before a stop */
+#define ANSWER_MS    200 /* for a terminal to answer */
+#define END_OF_INPUT 4   /* ^D, which ends the input of a terminal that reads lines */
 
 static bool has_bytes(const struct keep_stream *s)
 {
@@ -56,7 +59,7 @@ int keep_relay_want(const struct keep_stdio *s, const struct keep_terminal *t, s
 		ret[i].events = has_bytes(stream) ? POLLOUT : POLLIN;
 		if (!has_bytes(stream) && must_wait(stream, i, t)) {
 			ret[i].fd = -1;
-			timeout = FOREGROUND_MS;
+			timeout = KEEP_FOREGROUND_MS;
 		}
 	}
 	return timeout;
@@ -195,7 +198,42 @@ void keep_relay_move(struct keep_stdio *s, const struct pollfd *seen)
 	}
 }
 
+void keep_relay_catch_up(struct keep_stdio *s)
+{
+	for (int i = 1; i < 3; i++) {
+		struct keep_stream *stream = &s->streams[i];
+		struct pollfd reader = { .fd = stream->outside, .events = POLLOUT };
+
+		while (has_bytes(stream) || (stream->near >= 0 && fill(s, i))) {
+			if (has_bytes(stream) && poll(&reader, 1, CATCH_UP_MS) <= 0)
+				break;
+			if (has_bytes(stream))
+				empty(stream, i);
+		}
+	}
+}
+
 /* --- the end --- */
+
+void keep_relay_await_answer(struct keep_stdio *s)
+{
+	struct pollfd keys = { .fd = STDIN_FILENO, .events = POLLIN };
+	char bytes[256];
+	ssize_t n;
+
+	while (keep_relay_awaits_answer(s) && poll(&keys, 1, ANSWER_MS) > 0 &&
+		(n = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0)
+		term_filter_answered(&s->streams[1].filter, bytes, (size_t)n);
+}
+
+/* A window that changes, or a stop, is no reason to give up. */
+static bool is_told_to_end(int signals)
+{
+	struct signalfd_siginfo got;
+
+	return read(signals, &got, sizeof(got)) == (ssize_t)sizeof(got) &&
+	       got.ssi_signo != SIGWINCH && got.ssi_signo != SIGCONT && got.ssi_signo != SIGTSTP;
+}
 
 /* Waits for a reader that is slow, until a signal says not to. */
 static bool wait_for_reader(const struct keep_stream *s, int signals)
@@ -203,10 +241,14 @@ static bool wait_for_reader(const struct keep_stream *s, int signals)
 	struct pollfd fds[2] = { { .fd = s->outside, .events = POLLOUT },
 		{ .fd = signals, .events = POLLIN } };
 
-	while (poll(fds, 2, -1) < 0)
-		if (errno != EINTR)
+	do {
+		while (poll(fds, 2, -1) < 0)
+			if (errno != EINTR)
+				return false;
+		if (fds[1].revents && is_told_to_end(signals))
 			return false;
-	return !fds[1].revents;
+	} while (!fds[0].revents);
+	return true;
 }
 
 /* Writes what is held; false when a signal ended the waiting. */

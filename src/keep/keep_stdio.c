@@ -58,6 +58,15 @@ static int make_room(struct keep_stdio *all, int i, const struct keep_request *q
 	return s->bytes && (s->unfiltered || !is_shown) ? 0 : no_memory(e);
 }
 
+/* By whichever name they were opened. */
+static bool are_one_terminal(int a, int b)
+{
+	unsigned first = 0, second = 0;
+
+	return ioctl(a, TIOCGDEV, &first) == 0 && ioctl(b, TIOCGDEV, &second) == 0 &&
+	       first == second;
+}
+
 /*
  * Opened anew, a terminal takes what it can at once and no more; the operator's own descriptor is
  * shared with others, who would not expect that of it.
@@ -71,6 +80,13 @@ static void open_for_ourselves(struct keep_stream *s, int i)
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", i);
 	fd = file_open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY);
+	/* Another's, as after su: our own terminal has a name that everybody may open. */
+	if (fd < 0)
+		fd = file_open("/dev/tty", O_WRONLY | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0 && !are_one_terminal(fd, i)) {
+		close(fd);
+		fd = -1;
+	}
 	if (fd < 0)
 		return;
 	s->outside = fd;
@@ -142,7 +158,7 @@ static bool shares_output(int i, const struct stat *st)
 /* Input and output are on the terminal; errors too unless the operator sent them elsewhere. */
 static bool is_for_terminal(const struct keep_terminal *t, int i, const struct stat *st)
 {
-	return t->is_wanted && (i < 2 || isatty(i) || shares_output(i, st));
+	return t->is_wanted && (i < 2 || shares_output(i, st) || are_one_terminal(1, 2));
 }
 
 static int open_null(struct keep_stdio *s, struct err *e)

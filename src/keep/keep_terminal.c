@@ -17,6 +17,7 @@
 #include <stdnoreturn.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -28,12 +29,16 @@
 
 void keep_terminal_choose(struct keep_terminal *t, enum keep_tty wish)
 {
-	*t = (struct keep_terminal){ .operators = -1, .near = -1, .far = -1, .alarm = -1 };
+	*t = (struct keep_terminal){
+		.operators = -1, .shown = -1, .near = -1, .far = -1, .alarm = -1
+	};
 	t->is_wanted = wish == KEEP_TTY_ALWAYS ||
 		       (wish == KEEP_TTY_AUTO && isatty(STDIN_FILENO) && isatty(STDOUT_FILENO));
-	for (int i = 0; i < 3 && t->is_wanted && t->operators < 0; i++)
+	for (int i = 2; i >= 0 && t->is_wanted; i--)
 		if (isatty(i) && tcgetattr(i, &t->before) == 0)
-			t->operators = i;
+			t->shown = i;
+	if (t->shown == STDIN_FILENO)
+		t->operators = STDIN_FILENO;
 }
 
 static bool is_in_foreground(const struct keep_terminal *t)
@@ -67,7 +72,7 @@ int keep_terminal_take(struct keep_terminal *t, int fd, struct err *e)
 	/* As long as we hold it open ourselves, it does not end when the command closes it. */
 	t->far = ioctl(fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (t->far < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||
-		(t->operators >= 0 && tcsetattr(t->far, TCSANOW, &t->before) < 0))
+		(t->shown >= 0 && tcsetattr(t->far, TCSANOW, &t->before) < 0))
 		return err_set(
 			e, ERR_SYS, errno, "cannot use the cage's terminal: %s", strerror(errno));
 	return 0;
@@ -77,16 +82,16 @@ unsigned keep_terminal_resize(const struct keep_terminal *t)
 {
 	struct winsize size = { .ws_row = 24, .ws_col = 80 };
 
-	if (t->operators >= 0)
-		ioctl(t->operators, TIOCGWINSZ, &size);
+	if (t->shown >= 0)
+		ioctl(t->shown, TIOCGWINSZ, &size);
 	return t->near >= 0 && ioctl(t->near, TIOCSWINSZ, &size) == 0 ? size.ws_row : 0;
 }
 
 /* --- the operator's --- */
 
 /*
- * Waits for the keeper's end, which is the end of a pipe, and gives the terminal its modes back.
- * Holds nothing else of the keeper's: a channel that stays open would be a cage that goes on.
+ * Says that it is there, waits for the keeper's end, and gives the terminal its modes back. Holds
+ * nothing else of the keeper's: a channel that stays open would be a cage that goes on.
  */
 static noreturn void stand_by(const struct keep_terminal *t, int alarm)
 {
@@ -97,7 +102,7 @@ static noreturn void stand_by(const struct keep_terminal *t, int alarm)
 	/* Who kills the keeper's whole group does not mean this one. */
 	setsid();
 	if (terminal < 0 || ends < 0 || dup2(terminal, 0) < 0 || dup2(ends, 1) < 0 ||
-		syscall(SYS_close_range, 2, ~0U, 0) < 0)
+		syscall(SYS_close_range, 2, ~0U, 0) < 0 || write(1, "", 1) != 1)
 		_exit(1);
 	while (read(1, &byte, 1) < 0 && errno == EINTR)
 		;
@@ -110,8 +115,9 @@ static int start_standing_by(struct keep_terminal *t)
 	sigset_t all, old;
 	int ends[2];
 	pid_t pid;
+	char byte;
 
-	if (pipe2(ends, O_CLOEXEC) < 0)
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return -errno;
 	/* Not for it: ^C of whoever shares the group, or the stop for touching a terminal. */
 	sigfillset(&all);
@@ -131,7 +137,7 @@ static int start_standing_by(struct keep_terminal *t)
 	}
 	t->guard = pid;
 	t->alarm = ends[1];
-	return 0;
+	return read(t->alarm, &byte, 1) == 1 ? 0 : -ECHILD;
 }
 
 static void end_standing_by(struct keep_terminal *t)
@@ -146,17 +152,45 @@ static void end_standing_by(struct keep_terminal *t)
 	t->alarm = -1;
 }
 
+/*
+ * Taken when they are to be changed: started from the background, we saw those in which a shell
+ * reads its lines. The cage's follow unless the command has set its own.
+ */
+static void take_modes(struct keep_terminal *t)
+{
+	struct termios now, far;
+
+	if (tcgetattr(t->operators, &now) < 0)
+		return;
+	if (tcgetattr(t->far, &far) == 0 && far.c_lflag == t->before.c_lflag &&
+		far.c_iflag == t->before.c_iflag && far.c_oflag == t->before.c_oflag)
+		tcsetattr(t->far, TCSANOW, &now);
+	t->before = now;
+}
+
 int keep_terminal_pass_keys(struct keep_terminal *t, struct err *e)
 {
-	struct termios raw = t->before;
-	int r;
+	struct termios raw;
+	int r = 0;
 
-	if (t->near < 0 || t->operators < 0 || t->is_raw || !is_in_foreground(t))
+	if (t->near < 0 || t->operators < 0)
 		return 0;
+	if (!is_in_foreground(t)) {
+		/* Stopped without being asked, and continued behind a shell that has its own. */
+		end_standing_by(t);
+		t->is_raw = false;
+		return 0;
+	}
+	if (!t->is_raw) {
+		take_modes(t);
+		r = start_standing_by(t);
+	}
+	raw = t->before;
 	cfmakeraw(&raw);
-	r = start_standing_by(t);
+	/* Also when it should be raw: somebody may have changed it while we were stopped. */
 	if (r == 0 && tcsetattr(t->operators, TCSANOW, &raw) < 0)
 		r = -errno;
+	t->is_raw = r == 0;
 	if (r < 0)
 		end_standing_by(t);
 	/* It is gone, which shows when it is read. */
@@ -166,7 +200,6 @@ int keep_terminal_pass_keys(struct keep_terminal *t, struct err *e)
 	}
 	if (r < 0)
 		return err_set(e, ERR_SYS, -r, "cannot pass the terminal's keys: %s", strerror(-r));
-	t->is_raw = true;
 	return 0;
 }
 

@@ -21,7 +21,8 @@
 #include "keep/keep_inside.h"
 #include "wire/wire.h"
 
-#define GRACE_MS 5000 /* between the request to end and the end */
+#define GRACE_MS      5000 /* between the request to end and the end */
+#define FOREGROUND_NS ((uint64_t)KEEP_FOREGROUND_MS * 1000000)
 
 /* --- signals and time --- */
 
@@ -126,11 +127,21 @@ static void take_size(struct keeper *k)
 		keep_cast_resize(k->stdio.cast, k->terminal.near);
 }
 
+static void wake(struct keeper *k)
+{
+	if (k->is_stopped)
+		send_signal(k, SIGCONT);
+	k->is_stopped = false;
+}
+
 static int come_back(struct keeper *k, struct err *e)
 {
 	int r = k->is_started ? keep_terminal_pass_keys(&k->terminal, e) : 0;
 
 	take_size(k);
+	/* Brought to the foreground with a command that stopped behind our back. */
+	if (k->terminal.is_raw)
+		wake(k);
 	return r;
 }
 
@@ -144,6 +155,7 @@ static int stop(struct keeper *k, struct err *e)
 	sigset_t only;
 
 	send_signal(k, SIGSTOP);
+	keep_relay_catch_up(&k->stdio);
 	keep_terminal_restore(&k->terminal, false);
 	sigemptyset(&only);
 	sigaddset(&only, SIGTSTP);
@@ -176,6 +188,9 @@ static int hear_signal(struct keeper *k, struct err *e)
 		k->is_told_to_stop = k->is_started;
 	if (k->is_started)
 		send_signal(k, number);
+	/* What is stopped would not hear it. */
+	if (number != SIGTSTP)
+		wake(k);
 	if (k->is_started || number == SIGTSTP)
 		return 0;
 	return err_set(e, ERR_SIGNAL, number, "stopped by signal %d before the command was started",
@@ -272,6 +287,9 @@ static int take_message(struct keeper *k, const struct wire_message *m, int *fd,
 		k->disk = take_fd(fd);
 	} else if (m->kind == WIRE_READY && !k->is_ready) {
 		k->is_ready = true;
+		if (k->start.terminal_streams && k->terminal.near < 0)
+			return err_set(
+				e, ERR_SYS, EPROTO, "the cage did not hand its terminal over");
 		return look_and_go(k, m->n != 0, e);
 	} else if (m->kind == WIRE_CHECKED && k->is_ready && !k->record->is_preflight_passed) {
 		k->record->is_preflight_passed = true;
@@ -281,7 +299,9 @@ static int take_message(struct keeper *k, const struct wire_message *m, int *fd,
 	} else if (m->kind == WIRE_STOPPED && k->is_started) {
 		/* Otherwise nobody would continue us, and a command could put its keeper to sleep.
 		 */
-		return k->is_told_to_stop || k->terminal.is_raw ? stop(k, e) : 0;
+		if ((k->is_told_to_stop && m->n == SIGTSTP) || k->terminal.is_raw)
+			return stop(k, e);
+		k->is_stopped = true;
 	} else if (m->kind == WIRE_EXITED && k->is_ready && !k->has_exited) {
 		take_exit(k, m->n);
 	} else if (m->kind == WIRE_EMPTY && k->has_exited) {
@@ -314,6 +334,12 @@ static int hear_cage(struct keeper *k, struct err *e)
 
 /* --- the loop --- */
 
+/* Nothing more is typed, or nothing more can be shown. */
+static bool is_terminal_over(const struct keep_stdio *s)
+{
+	return s->is_hung_up || s->is_cut || s->streams[1].failure;
+}
+
 /*
  * As when a window is closed, or nothing more may be printed: the terminal is gone, and the
  * foreground is told. The kernel would
@@ -321,7 +347,6 @@ static int hear_cage(struct keeper *k, struct err *e)
  */
 static void hang_up(struct keeper *k)
 {
-	k->stdio.is_hung_up = false;
 	keep_stream_close(&k->stdio.streams[0]);
 	keep_stream_close(&k->stdio.streams[1]);
 	keep_terminal_hang_up(&k->terminal);
@@ -349,6 +374,7 @@ int keep_watch(struct keeper *k, struct err *e)
 		[SIGNALS] = { .fd = k->signals, .events = POLLIN },
 		[TIMER] = { .fd = k->timer, .events = POLLIN },
 	};
+	uint64_t asked_ns = 0; /* whether we are in the foreground */
 	int r = 0;
 
 	while (r == 0 && !k->is_gone && !k->has_ended && !k->is_hanging) {
@@ -360,9 +386,10 @@ int keep_watch(struct keeper *k, struct err *e)
 		if (n < 0)
 			return err_set(
 				e, ERR_SYS, errno, "cannot wait for the cage: %s", strerror(errno));
-		/* Nothing for a while: we may be in the foreground by now. */
-		if (n == 0 && k->is_started)
-			r = keep_terminal_pass_keys(&k->terminal, e);
+		if (timeout >= 0 && k->is_started && clock_ns() - asked_ns > FOREGROUND_NS) {
+			asked_ns = clock_ns();
+			r = come_back(k, e);
+		}
 		if (r == 0 && fds[CHANNEL].revents)
 			r = hear_cage(k, e);
 		if (r == 0 && fds[SIGNALS].revents)
@@ -374,7 +401,7 @@ int keep_watch(struct keeper *k, struct err *e)
 		if (fds[CHANNEL].revents)
 			continue;
 		keep_relay_move(&k->stdio, fds + STDIO);
-		if (k->stdio.is_hung_up || (k->stdio.is_cut && k->terminal.near >= 0))
+		if (k->terminal.near >= 0 && is_terminal_over(&k->stdio))
 			hang_up(k);
 		if (must_end_for_output(k))
 			begin_to_end(k, PLAN_LIMITS_OUTPUT);
