@@ -136,11 +136,11 @@ def groups_of_a_user(suite, place, pair):
 
 
 def own_cgroup():
-    """A part of the name of the cgroup we are in; None in the root."""
+    """The first part of the name of the cgroup we are in, which a cage's shares; None in the root."""
     for line in pathlib.Path("/proc/self/cgroup").read_text(encoding="utf-8").splitlines():
         name = line.split(":", 2)[2].strip("/")
         if name and ".." not in name:
-            return name.rsplit("/", maxsplit=1)[-1]
+            return name.split("/", maxsplit=1)[0]
     return None
 
 
