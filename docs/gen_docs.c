@@ -65,6 +65,35 @@ static void options(const struct cli_option *o)
 	}
 }
 
+/* What a run does with terminals and limits. */
+static void print_conduct(void)
+{
+	puts(".SH TERMINALS");
+	paragraph(
+		"If standard input and output are terminals, the command gets a terminal of its "
+		"own, and bawn passes keys, output and the window's size between the two: ^C and ^Z "
+		"are the command's. A command that ^Z stops stops bawn and all of the cage with it, "
+		"until fg. -t gives it one in any case, --no-tty pipes; standard error sent "
+		"elsewhere stays apart. With pipes every byte passes as it is.");
+	paragraph(
+		"On its way to a terminal of yours, what reaches out of the screen is dropped: the "
+		"clipboard, reports of title and state, files, printing, the window, links that are "
+		"no web pages, and whatever is not known. --raw passes everything. Modes that a "
+		"program did not live to take back are taken back for it.");
+	puts(".SH LIMITS");
+	paragraph(
+		"memory, cpu and pids hold for all processes together, by a cgroup of the run's "
+		"own; that takes a cgroup of yours to make it in. On a machine with systemd: "
+		"systemd-run --user --scope -p Delegate=yes bawn run ... or a service with Delegate=yes. "
+		"pids is also held by the user namespace alone. A limit that is declared and cannot be "
+		"held is refused, and bawn doctor says what is missing; one that nobody declared is "
+		"held where it can be.");
+	paragraph(
+		"At the time limit the command gets SIGTERM, and SIGKILL 5 seconds later. Limits that "
+		"were reached are told at the end, in the record and on --status-fd. What output does "
+		"when it is reached is for limits.output_then to say.");
+}
+
 static void print_bawn_1(void)
 {
 	title("BAWN", "1", "bawn - puts a wall around an AI agent, or any command");
@@ -91,26 +120,7 @@ static void print_bawn_1(void)
 	paragraph("They override the spec one by one; those of a list add to it. What follows -- "
 		  "is the command.");
 	options(cli_spec_options);
-	puts(".SH TERMINALS");
-	paragraph("If standard input and output are terminals, the command gets a terminal of its "
-		  "own, and bawn passes keys, output and the window's size between the two: ^C and ^Z "
-		  "are the command's. A command that ^Z stops stops bawn and all of the cage with it, "
-		  "until fg. -t gives it one in any case, --no-tty pipes; standard error sent "
-		  "elsewhere stays apart. With pipes every byte passes as it is.");
-	paragraph("On its way to a terminal of yours, what reaches out of the screen is dropped: the "
-		  "clipboard, reports of title and state, files, printing, the window, links that are "
-		  "no web pages, and whatever is not known. --raw passes everything. Modes that a "
-		  "program did not live to take back are taken back for it.");
-	puts(".SH LIMITS");
-	paragraph("memory, cpu and pids hold for all processes together, by a cgroup of the run's "
-		  "own; that takes a cgroup of yours to make it in. On a machine with systemd: "
-		  "systemd-run --user --scope -p Delegate=yes bawn run ... or a service with Delegate=yes. "
-		  "pids is also held by the user namespace alone. A limit that is declared and cannot be "
-		  "held is refused, and bawn doctor says what is missing; one that nobody declared is "
-		  "held where it can be.");
-	paragraph("At the time limit the command gets SIGTERM, and SIGKILL 5 seconds later. Limits that "
-		  "were reached are told at the end, in the record and on --status-fd. What output does "
-		  "when it is reached is for limits.output_then to say.");
+	print_conduct();
 	puts(".SH EXIT STATUS");
 	paragraph("Of bawn run: the command's own; 128+n if signal n ended it; 124 at the time "
 		  "limit; 125 where bawn refused or failed, and then the command never ran, or was "

@@ -52,7 +52,7 @@ static int spawn(struct keeper *k, struct err *e)
 	if (r == 0 && k->start.ids.is_given) {
 		const struct plan_op *ids = plan_find(k->start.plan, PLAN_IDS, NULL);
 
-		r = cage_write_maps(k->pid, &k->start.ids, (unsigned)ids->n, e);
+		r = cage_write_maps(k->pid, &k->start.ids, ids ? (unsigned)ids->n : 0, e);
 		if (r == 0 && wire_send(k->channel, WIRE_MAPPED, 0, NULL) < 0)
 			r = err_set(e, ERR_SYS, EPIPE, "the cage ended before it was made");
 	}

@@ -112,8 +112,9 @@ static void end_input(struct keep_stdio *all, struct keep_stream *s)
 	s->has_ended = true;
 	s->at = 0;
 	s->len = 0;
+	s->bytes[s->len++] = END_OF_INPUT;
 	/* In the middle of a line the first one only hands that over. */
-	for (int i = 0; i <= is_in_line; i++)
+	if (is_in_line)
 		s->bytes[s->len++] = END_OF_INPUT;
 }
 
@@ -189,12 +190,14 @@ static bool never_waits(const struct keep_stream *s, int i)
 void keep_relay_move(struct keep_stdio *s, const struct pollfd *seen)
 {
 	for (int i = 0; i < 3; i++) {
-		if (seen[i].fd < 0 || !seen[i].revents || s->streams[i].near < 0)
+		struct keep_stream *stream = &s->streams[i];
+
+		if (seen[i].fd < 0 || !seen[i].revents || stream->near < 0)
 			continue;
-		if (seen[i].events == POLLOUT)
-			empty(&s->streams[i], i);
-		else if (fill(s, i) && has_bytes(&s->streams[i]) && never_waits(&s->streams[i], i))
-			empty(&s->streams[i], i);
+		if (seen[i].events == POLLIN && !(fill(s, i) && never_waits(stream, i)))
+			continue;
+		if (has_bytes(stream))
+			empty(stream, i);
 	}
 }
 

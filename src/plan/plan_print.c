@@ -164,8 +164,9 @@ static void print_op(const struct plan *p, const struct plan_op *op, struct buf 
 			str_eq(a, "operator") ? "the operator's"
 					      : "an unprivileged one of its own");
 	} else if (op->kind == PLAN_SHARE) {
-		buf_printf(
-			out, "  share       at most %" PRIu64 " %s of the operator's\n", op->n, a);
+		buf_printf(out, "  share       at most %" PRIu64 " ", op->n);
+		put(out, a);
+		buf_puts(out, " of the operator's\n");
 	} else if (op->kind == PLAN_ENV) {
 		buf_puts(out, "  ");
 		put(out, a);
