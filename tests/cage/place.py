@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import stat
 import subprocess
 import sys
@@ -211,6 +212,8 @@ def wait_until(is_so, seconds, what):
 
 def adopt_orphans():
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # Under nohup, what is started would ignore it too.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def descendants():

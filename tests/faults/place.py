@@ -11,6 +11,7 @@ import os
 import pathlib
 import re
 import shutil
+import signal
 import struct
 import subprocess
 import sys
@@ -34,6 +35,8 @@ def name_of(uid):
 
 def adopt_orphans():
     _libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    # Under nohup, what is started would ignore it too.
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def as_user(uid):
