@@ -212,8 +212,10 @@ def wait_until(is_so, seconds, what):
 
 def adopt_orphans():
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    # Under nohup, what is started would ignore it too.
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    # Under nohup, or in a shell's background, what is started would ignore them too.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in (signal.SIGHUP, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def descendants():
