@@ -203,6 +203,7 @@ struct keeper {
 	int wait_status;
 	int others; /* processes that the command left */
 	bool is_ready, is_let_go, has_failed, is_started, is_told_to_stop;
+	bool has_fault;                /* the cage is not what was planned */
 	bool is_stopped;               /* the command, and we are not */
 	bool has_exited;               /* the command */
 	bool has_ended;                /* all of the cage but its first process */

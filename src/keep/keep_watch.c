@@ -203,6 +203,7 @@ static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
 {
 	int r = keep_look(k->look, k->pid, &k->terminal, is_landlocked, k->record, e);
 
+	k->has_fault = r < 0;
 	/* From here on what runs is the user's: startup commands are part of the time. */
 	keep_set_timer(k, time_limit(k->start.plan));
 	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
@@ -262,10 +263,10 @@ bool keep_hear_last(struct keeper *k, struct err *e)
 	struct err other;
 	int r;
 
-	/* What the keeper itself saw or was told stands. */
+	/* What the keeper was told stands; what it saw may be a cage on its way out. */
 	while ((r = wire_receive(k->channel, &m, NULL)) == 0) {
 		if (m.kind == WIRE_FAILED)
-			take_failure(k, &m, e->kind == ERR_SYS ? e : &other);
+			take_failure(k, &m, e->kind == ERR_SYS || k->has_fault ? e : &other);
 		k->record->is_preflight_passed |= m.kind == WIRE_CHECKED;
 		if (m.kind == WIRE_STARTED && !k->is_started) {
 			k->is_started = true;

@@ -169,7 +169,8 @@ class Host(Window):
         return found[0]
 
     def leave(self):
-        self.type(b"exit 0\r")
+        # Twice: a shell that has not noticed the end of a stopped job asks to be told again.
+        self.type(b"exit 0\rexit 0\r")
         self.end(0)
 
 
