@@ -17,9 +17,11 @@
 #include "base/str.h"
 #include "keep/keep_inside.h"
 
-#define CATCH_UP_MS  200 /* for a terminal to show what was printed before a stop */
-#define ANSWER_MS    200 /* for a terminal to answer */
-#define END_OF_INPUT 4   /* ^D, which ends the input of a terminal that reads lines */
+#define CATCH_UP_MS    200 /* for a terminal to show what was printed before a stop */
+#define CATCH_UP_TURNS 128 /* of which each takes 4 kB of a terminal, which holds 64 */
+#define ANSWER_MS      200 /* for a terminal to answer */
+#define ANSWER_TURNS   8
+#define END_OF_INPUT   4 /* ^D, which ends the input of a terminal that reads lines */
 
 static bool has_bytes(const struct keep_stream *s)
 {
@@ -203,11 +205,13 @@ void keep_relay_move(struct keep_stdio *s, const struct pollfd *seen)
 
 void keep_relay_catch_up(struct keep_stdio *s)
 {
-	for (int i = 1; i < 3; i++) {
+	/* No more than was printed by then: who goes on printing must not keep the keeper here. */
+	for (int i = 1, turns = 0; i < 3; i++, turns = 0) {
 		struct keep_stream *stream = &s->streams[i];
 		struct pollfd reader = { .fd = stream->outside, .events = POLLOUT };
 
-		while (has_bytes(stream) || (stream->near >= 0 && fill(s, i))) {
+		while (turns++ < CATCH_UP_TURNS &&
+			(has_bytes(stream) || (stream->near >= 0 && fill(s, i)))) {
 			if (has_bytes(stream) && poll(&reader, 1, CATCH_UP_MS) <= 0)
 				break;
 			if (has_bytes(stream))
@@ -224,8 +228,11 @@ void keep_relay_await_answer(struct keep_stdio *s)
 	char bytes[256];
 	ssize_t n;
 
-	while (keep_relay_awaits_answer(s) && poll(&keys, 1, ANSWER_MS) > 0 &&
-		(n = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0)
+	/* Who types on meanwhile is not kept waiting. */
+	for (int i = 0;
+		i < ANSWER_TURNS && keep_relay_awaits_answer(s) && poll(&keys, 1, ANSWER_MS) > 0 &&
+		(n = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0;
+		i++)
 		term_filter_answered(&s->streams[1].filter, bytes, (size_t)n);
 }
 
