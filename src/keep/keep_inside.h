@@ -56,6 +56,9 @@ struct keep_terminal {
 	int alarm;
 };
 
+/* Is the terminal ours to read? True also where it is not our own, which then stops nobody. */
+bool keep_is_in_foreground(int terminal);
+
 /* Will the command have a terminal? */
 void keep_terminal_choose(struct keep_terminal *t, enum keep_tty wish);
 
@@ -90,6 +93,8 @@ enum keep_stream_kind {
 };
 
 #define KEEP_STREAM_SIZE 65536
+
+extern const char *const keep_stream_names[3];
 
 struct keep_stream {
 	enum keep_stream_kind kind; /* of the operator's */
@@ -231,6 +236,9 @@ void keep_kill(const struct keeper *k);
 
 /* Makes the cgroups that the plan's limits need. */
 int keep_limits_make(struct keeper *k, struct err *e);
+
+/* Has the command printed more than it may, and is to be ended for that? */
+bool keep_ends_for_output(const struct keeper *k);
 
 /* A limit may be the reason why something else failed. */
 void keep_limits_explain(const struct keeper *k, struct err *e);

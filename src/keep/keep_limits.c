@@ -67,13 +67,11 @@ void keep_limits_explain(const struct keeper *k, struct err *e)
 		err_prefix(e, "out of memory (is limits.memory too small?)");
 }
 
-/* It was found out only when nobody was left to be asked to end. */
-static void end_for_output(struct keeper *k)
+bool keep_ends_for_output(const struct keeper *k)
 {
 	const struct plan_op *op = plan_find(k->start.plan, PLAN_LIMIT, "limits.output");
 
-	if (k->stdio.is_cut && op && op->flags & PLAN_ENDS && k->ended_for == PLAN_GUARANTEE_COUNT)
-		k->ended_for = PLAN_LIMITS_OUTPUT;
+	return k->stdio.is_cut && op && op->flags & PLAN_ENDS;
 }
 
 void keep_limits_judge(struct keeper *k)
@@ -81,7 +79,9 @@ void keep_limits_judge(struct keeper *k)
 	const struct plan_op *pids = plan_find(k->start.plan, PLAN_LIMIT, "limits.pids");
 	uint64_t *reached = k->record->reached;
 
-	end_for_output(k);
+	/* It may have been found out only when nobody was left to be asked to end. */
+	if (keep_ends_for_output(k) && k->ended_for == PLAN_GUARANTEE_COUNT)
+		k->ended_for = PLAN_LIMITS_OUTPUT;
 	reached[PLAN_LIMITS_TIME] = k->ended_for == PLAN_LIMITS_TIME;
 	reached[PLAN_LIMITS_OUTPUT] = k->stdio.is_cut;
 	reached[PLAN_LIMITS_DISK] = k->is_disk_full;

@@ -6,7 +6,6 @@
  *           terminal what reaches out of its screen, unless the operator asked for that.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -14,7 +13,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/str.h"
 #include "keep/keep_inside.h"
 
 #define CATCH_UP_MS    200 /* for a terminal to show what was printed before a stop */
@@ -31,19 +29,12 @@ static bool has_bytes(const struct keep_stream *s)
 /* --- what to wait for --- */
 
 /* What is typed is not for who is in the background. */
-static bool is_in_background(const struct keep_stream *s)
-{
-	pid_t group = tcgetpgrp(s->outside);
-
-	/* -1: not our terminal, or none any more. */
-	return group >= 0 && group != getpgrp();
-}
-
 static bool must_wait(const struct keep_stream *s, int i, const struct keep_terminal *t)
 {
 	if (i > 0 || s->kind != KEEP_TERMINAL)
 		return false;
-	return (s->is_on_terminal && !keep_terminal_is_ready(t)) || is_in_background(s);
+	return (s->is_on_terminal && !keep_terminal_is_ready(t)) ||
+	       !keep_is_in_foreground(s->outside);
 }
 
 int keep_relay_want(const struct keep_stdio *s, const struct keep_terminal *t, struct pollfd *ret)
@@ -131,7 +122,7 @@ static bool fill(struct keep_stdio *all, int i)
 
 	if (n < 0 && is_for_later())
 		return false;
-	if (n < 0 && i == 0 && s->kind == KEEP_TERMINAL && is_in_background(s))
+	if (n < 0 && i == 0 && s->kind == KEEP_TERMINAL && !keep_is_in_foreground(s->outside))
 		return false;
 	/* The end, or a terminal that is gone. */
 	if (n <= 0) {
@@ -305,15 +296,13 @@ bool keep_relay_awaits_answer(const struct keep_stdio *s)
 
 int keep_relay_judge(const struct keep_stdio *s, struct err *e)
 {
-	static const char *const names[] = { "input", "output", "error" };
-
 	for (int i = 1; i < 3; i++) {
 		int num = s->streams[i].failure;
 
 		/* A reader that has seen enough is no failure. */
 		if (num && num != EPIPE)
-			return err_set(e, ERR_SYS, num, "cannot write standard %s: %s", names[i],
-				strerror(num));
+			return err_set(e, ERR_SYS, num, "cannot write standard %s: %s",
+				keep_stream_names[i], strerror(num));
 	}
 	return 0;
 }

@@ -28,7 +28,7 @@
 #define TERMINAL_CHUNK 256
 #define PIPE_CHUNK     4096
 
-static const char *const names[] = { "input", "output", "error" };
+const char *const keep_stream_names[3] = { "input", "output", "error" };
 
 /* The devices of memory's major that are streams: null 3, zero 5, full 7, random 8, urandom 9. */
 static bool is_harmless_device(const struct stat *st)
@@ -100,14 +100,14 @@ static int open_pipe(struct keep_stdio *all, int i, const struct cage_ids *ids, 
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
 		return err_set(e, ERR_SYS, errno, "cannot make a pipe for standard %s: %s",
-			names[i], strerror(errno));
+			keep_stream_names[i], strerror(errno));
 	s->inside = ends[i == 0 ? 0 : 1];
 	s->near = ends[i == 0 ? 1 : 0];
 	/* Root's cage must be able to open it again, as /dev/stdout. */
 	if (fcntl(s->near, F_SETFL, O_NONBLOCK) < 0 ||
 		(ids->is_given && fchown(s->near, ids->uid, ids->gid) < 0))
 		return err_set(e, ERR_SYS, errno, "cannot make a pipe for standard %s: %s",
-			names[i], strerror(errno));
+			keep_stream_names[i], strerror(errno));
 	return 0;
 }
 
@@ -179,13 +179,13 @@ static int open_stream(struct keep_stdio *s, int i, const struct keep_request *q
 	int r;
 
 	if (fstat(i, &st) < 0)
-		return err_set(e, ERR_SYS, errno, "standard %s is not open", names[i]);
+		return err_set(e, ERR_SYS, errno, "standard %s is not open", keep_stream_names[i]);
 	refusal = classify(stream, i, &st);
 	if (refusal)
 		return err_set(e, ERR_REFUSED, EPERM,
 			"standard %s is %s, which would be a way out of the cage; pass a file or a "
 			"pipe",
-			names[i], refusal);
+			keep_stream_names[i], refusal);
 	if (cage_is_broken("tty"))
 		return 0;
 	stream->is_on_terminal = is_for_terminal(t, i, &st);

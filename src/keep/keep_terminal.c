@@ -41,11 +41,10 @@ void keep_terminal_choose(struct keep_terminal *t, enum keep_tty wish)
 		t->operators = STDIN_FILENO;
 }
 
-static bool is_in_foreground(const struct keep_terminal *t)
+bool keep_is_in_foreground(int terminal)
 {
-	pid_t group = tcgetpgrp(t->operators);
+	pid_t group = tcgetpgrp(terminal);
 
-	/* -1: not our terminal, which then stops nobody. */
 	return group < 0 || group == getpgrp();
 }
 
@@ -175,7 +174,7 @@ int keep_terminal_pass_keys(struct keep_terminal *t, struct err *e)
 
 	if (t->near < 0 || t->operators < 0)
 		return 0;
-	if (!is_in_foreground(t)) {
+	if (!keep_is_in_foreground(t->operators)) {
 		/* Stopped without being asked, and continued behind a shell that has its own. */
 		end_standing_by(t);
 		t->is_raw = false;
@@ -206,7 +205,7 @@ int keep_terminal_pass_keys(struct keep_terminal *t, struct err *e)
 void keep_terminal_restore(struct keep_terminal *t, bool drops_input)
 {
 	/* From the background it would stop us; and then somebody else has set the modes. */
-	if (t->is_raw && is_in_foreground(t)) {
+	if (t->is_raw && keep_is_in_foreground(t->operators)) {
 		if (drops_input)
 			tcflush(t->operators, TCIFLUSH);
 		/* At once: a terminal that is not read would never have shown all of it. */

@@ -7,7 +7,6 @@
  *           cage goes on, unless the operator stopped both.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -212,13 +211,18 @@ static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
 	return r;
 }
 
+static void note_start(struct keeper *k)
+{
+	k->is_started = true;
+	k->started_ns = clock_ns();
+	keep_say_started(k->q, k->record, k->pid);
+}
+
 static int take_start(struct keeper *k, struct err *e)
 {
 	int r = 0;
 
-	k->is_started = true;
-	k->started_ns = clock_ns();
-	keep_say_started(k->q, k->record, k->pid);
+	note_start(k);
 	if (k->terminal.near >= 0)
 		r = keep_stdio_attach(&k->stdio, &k->terminal, true, e);
 	return r == 0 ? keep_terminal_pass_keys(&k->terminal, e) : r;
@@ -268,11 +272,8 @@ bool keep_hear_last(struct keeper *k, struct err *e)
 		if (m.kind == WIRE_FAILED)
 			take_failure(k, &m, e->kind == ERR_SYS || k->has_fault ? e : &other);
 		k->record->is_preflight_passed |= m.kind == WIRE_CHECKED;
-		if (m.kind == WIRE_STARTED && !k->is_started) {
-			k->is_started = true;
-			k->started_ns = clock_ns();
-			keep_say_started(k->q, k->record, k->pid);
-		}
+		if (m.kind == WIRE_STARTED && !k->is_started)
+			note_start(k);
 	}
 	return r == -EPIPE;
 }
@@ -343,8 +344,8 @@ static bool is_terminal_over(const struct keep_stdio *s)
 
 /*
  * As when a window is closed, or nothing more may be printed: the terminal is gone, and the
- * foreground is told. The kernel would
- * tell the session's leader, which is the init, and leave the rest to it.
+ * foreground is told. The kernel would tell the session's leader, which is the init, and leave the
+ * rest to it.
  */
 static void hang_up(struct keeper *k)
 {
@@ -353,13 +354,6 @@ static void hang_up(struct keeper *k)
 	keep_terminal_hang_up(&k->terminal);
 	send_signal(k, SIGHUP);
 	send_signal(k, SIGCONT);
-}
-
-static bool must_end_for_output(const struct keeper *k)
-{
-	const struct plan_op *op = plan_find(k->start.plan, PLAN_LIMIT, "limits.output");
-
-	return k->stdio.is_cut && op && op->flags & PLAN_ENDS;
 }
 
 int keep_watch(struct keeper *k, struct err *e)
@@ -404,7 +398,7 @@ int keep_watch(struct keeper *k, struct err *e)
 		keep_relay_move(&k->stdio, fds + STDIO);
 		if (k->terminal.near >= 0 && is_terminal_over(&k->stdio))
 			hang_up(k);
-		if (must_end_for_output(k))
+		if (keep_ends_for_output(k))
 			begin_to_end(k, PLAN_LIMITS_OUTPUT);
 	}
 	return r;
