@@ -127,13 +127,19 @@ int file_read_path(const char *path, size_t max, char **ret, size_t *ret_size)
 	return fd < 0 ? fd : file_read_all(fd, max, ret, ret_size);
 }
 
-ssize_t file_read_small(const char *path, char *ret, size_t size)
+ssize_t file_read_text(int fd, char *ret, size_t size)
 {
-	own_fd int fd = file_open(path, O_RDONLY);
 	ssize_t n = fd < 0 ? fd : read_up_to(fd, ret, size - 1);
 
 	ret[n < 0 ? 0 : n] = '\0';
 	return n;
+}
+
+ssize_t file_read_small(const char *path, char *ret, size_t size)
+{
+	own_fd int fd = file_open(path, O_RDONLY);
+
+	return file_read_text(fd, ret, size);
 }
 
 int file_write_all(int fd, const void *bytes, size_t n)

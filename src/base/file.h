@@ -40,6 +40,9 @@ int file_read_path(const char *path, size_t max, char **ret, size_t *ret_size);
 /* Reads a small file, such as one of /proc, into `ret` and ends it with a NUL; size or -errno. */
 ssize_t file_read_small(const char *path, char *ret, size_t size);
 
+/* The same of an open file; a descriptor that is an error is that error. */
+ssize_t file_read_text(int fd, char *ret, size_t size);
+
 /* A folder's entries one by one, without memory of its own. */
 struct file_entry {
 	uint64_t inode;

@@ -19,6 +19,20 @@ static void json_break(struct json *j)
 	buf_repeat(j->out, ' ', (size_t)j->indent * (size_t)j->depth);
 }
 
+void json_put_character(struct buf *out, uint32_t c, const char *bytes, size_t width)
+{
+	if (c == '"' || c == '\\')
+		buf_printf(out, "\\%c", (char)c);
+	else if (c == '\n')
+		buf_puts(out, "\\n");
+	else if (c == '\t')
+		buf_puts(out, "\\t");
+	else if (c < 0x20 || c == 0x7f)
+		buf_printf(out, "\\u%04x", (unsigned)c);
+	else
+		buf_add(out, bytes, width);
+}
+
 static void json_string(struct json *j, const char *text)
 {
 	struct buf *out = j->out;
@@ -31,16 +45,8 @@ static void json_string(struct json *j, const char *text)
 
 		if (width == 0)
 			buf_printf(out, "\\udc%02x", (unsigned char)text[i]);
-		else if (c == '"' || c == '\\')
-			buf_printf(out, "\\%c", (char)c);
-		else if (c == '\n')
-			buf_puts(out, "\\n");
-		else if (c == '\t')
-			buf_puts(out, "\\t");
-		else if (c < 0x20 || c == 0x7f)
-			buf_printf(out, "\\u%04x", (unsigned)c);
 		else
-			buf_add(out, text + i, width);
+			json_put_character(out, c, text + i, width);
 		i += width ? width : 1;
 	}
 	buf_putc(out, '"');

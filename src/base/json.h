@@ -33,3 +33,6 @@ void json_int(struct json *j, const char *key, int64_t value);
 
 /* A number that is already text, such as 1.5; the caller vouches for its form. */
 void json_raw(struct json *j, const char *key, const char *number);
+
+/* One character of a string, of which `bytes` are the UTF-8, as JSON wants it between quotes. */
+void json_put_character(struct buf *out, uint32_t c, const char *bytes, size_t width);

@@ -23,24 +23,8 @@
 ssize_t cgroup_read(int folder, const char *file, char *ret, size_t size)
 {
 	own_fd int fd = file_open_name(folder, file, O_RDONLY);
-	size_t len = 0;
 
-	ret[0] = '\0';
-	if (fd < 0)
-		return fd;
-	while (len < size - 1) {
-		ssize_t n = read(fd, ret + len, size - 1 - len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		len += (size_t)n;
-		ret[len] = '\0';
-	}
-	return (ssize_t)len;
+	return file_read_text(fd, ret, size);
 }
 
 int cgroup_write(int folder, const char *file, const char *text)

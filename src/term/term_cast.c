@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/utf8.h"
 
 #define REPLACEMENT "\357\277\275" /* U+FFFD */
@@ -17,20 +18,6 @@ static size_t plain_run(const char *text, size_t n)
 	while (i < n && text[i] >= 0x20 && text[i] < 0x7f && text[i] != '"' && text[i] != '\\')
 		i++;
 	return i;
-}
-
-static void put_character(struct buf *out, uint32_t c, const char *bytes, size_t width)
-{
-	if (c == '"' || c == '\\')
-		buf_printf(out, "\\%c", (char)c);
-	else if (c == '\n')
-		buf_puts(out, "\\n");
-	else if (c == '\t')
-		buf_puts(out, "\\t");
-	else if (c < 0x20 || c == 0x7f)
-		buf_printf(out, "\\u%04x", (unsigned)c);
-	else
-		buf_add(out, bytes, width);
 }
 
 /* Could these bytes, up to the end, be the start of a character? */
@@ -59,7 +46,7 @@ static size_t put_text(struct buf *out, const char *text, size_t n)
 		}
 		width = utf8_decode(text + i, n - i, &c);
 		if (width)
-			put_character(out, c, text + i, width);
+			json_put_character(out, c, text + i, width);
 		else if (n - i < 4 && is_cut(text + i, n - i))
 			return n - i;
 		else
@@ -127,7 +114,7 @@ static size_t put_held(struct term_cast *c, const char *text, size_t n, struct b
 			continue;
 		}
 		if (width)
-			put_character(out, decoded, c->held, width);
+			json_put_character(out, decoded, c->held, width);
 		else
 			put_replacements(out, c->n_held);
 		used += width > 0;
