@@ -3,9 +3,10 @@
 
     tools/run-tests.py BUILD [argument of `meson test`]...
 
-A test that speaks TAP counts once per case, any other counts as one. Every skip is shown with
-its reason; with CI=true in the environment a skip is a failure, for there the machine is chosen
-to be able to run everything.
+A test that speaks TAP counts once per case, any other counts as one. A case that is known not to
+hold yet (TODO) is shown with its reason and counts as nothing. Every skip is shown with its
+reason; with CI=true in the environment a skip is a failure, for there the machine is chosen to be
+able to run everything.
 """
 
 import json
@@ -28,11 +29,13 @@ def tap_cases(test):
             continue
         failed, name, directive, reason = case.groups()
         name = f"{test['name']}: {name.strip()}"
-        if (directive or "").upper() == "SKIP":
+        directive = (directive or "").upper()
+        if directive == "SKIP":
             yield name, "skipped", reason
+        elif directive == "TODO" and failed:
+            yield name, "to do", reason
         else:
-            todo = (directive or "").upper() == "TODO"
-            yield name, "failed" if failed and not todo else "passed", ""
+            yield name, "failed" if failed else "passed", ""
 
 
 def outcomes(test):
@@ -80,6 +83,10 @@ def main():
             outcome = skip_is
         elif outcome == "failed":
             print(f"failed: {name}")
+        elif outcome == "to do":
+            # Known, and told in the suite with its reason: it is no success, and not counted as one.
+            print(f"does not hold yet: {name}: {reason or 'no reason given'}")
+            continue
         count[outcome] += 1
     # No test at all is no success, and meson may know of a failure that it did not log.
     if not cases or (status and not count["failed"]):
