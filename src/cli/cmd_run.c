@@ -297,9 +297,12 @@ static void close_cast(struct run *r)
 {
 	int ret = r->request.cast ? keep_cast_close(r->request.cast) : 0;
 
-	if (ret < 0)
-		cli_complain("cannot write the cast to '%s': %s", cli_value(r->cli, "cast"),
-			strerror(-ret));
+	r->request.cast = NULL;
+	if (ret == 0)
+		return;
+	r->is_unrecorded = true;
+	cli_complain(
+		"cannot write the cast to '%s': %s", cli_value(r->cli, "cast"), strerror(-ret));
 }
 
 static int prepare(struct run *r, struct err *e)
@@ -349,7 +352,7 @@ static int run(struct run *r)
 {
 	struct err e = { 0 }, late;
 	uint64_t began = clock_ns();
-	int status;
+	int status, failure;
 
 	clock_gettime(CLOCK_REALTIME, &r->record.began);
 	if (prepare(r, &e) < 0)
@@ -357,7 +360,9 @@ static int run(struct run *r)
 	cli_print_diags(r->cli, &r->spec);
 	if (cli_value(r->cli, "timing"))
 		r->request.times = cli_shared_times();
-	if (run_cage(r, &e) < 0) {
+	failure = run_cage(r, &e);
+	close_cast(r);
+	if (failure < 0) {
 		r->record.error = e;
 		status = r->record.outcome == RECORD_BROKEN && e.kind != ERR_SIGNAL
 				 ? exit_status(&r->record)
