@@ -1,7 +1,9 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 
+#define SHA256_SIZE     32
 #define SHA256_HEX_SIZE 65
 
 /* Writes the digest of n bytes as 64 lower-case hex digits and a NUL. */

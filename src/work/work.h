@@ -1,0 +1,135 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include "base/arena.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/sha256.h"
+
+/*
+ * The effects of a run on a tree: what its layer changes when it is put on the tree below. They
+ * are found once, when the run ends, kept as effects.json in its folder, and are what `bawn diff`
+ * shows and `bawn apply` carries out. Sorted by path, byte by byte.
+ */
+
+enum work_type {
+	WORK_NOTHING, /* it is not there */
+	WORK_FILE,
+	WORK_FOLDER,
+	WORK_LINK,
+	WORK_SPECIAL, /* a device, a socket, a pipe: shown, never applied */
+};
+
+enum work_change {
+	WORK_ADDED,
+	WORK_CHANGED, /* content, type, mode or attributes */
+	WORK_DELETED,
+	WORK_RENAMED, /* the same content under another name, and the old name is gone */
+};
+
+/* Does it do something on the host by itself later? */
+enum work_mark {
+	WORK_PLAIN,
+	WORK_RUNS, /* runs on the host when somebody builds, tests or installs */
+	WORK_HELD, /* runs on the host without being called: applied only when named */
+	WORK_LOCK, /* a lock of git's: never applied */
+};
+
+/* One side of a change. */
+struct work_state {
+	enum work_type type;
+	uint16_t mode;             /* permission bits, with those for set-user-id and the like */
+	uint64_t size;             /* of a file; of a link's target */
+	uint8_t hash[SHA256_SIZE]; /* of a file's content or a link's target; zero elsewhere */
+	bool has_hash;             /* only what was needed is hashed */
+};
+
+/* The tree's file as it was when the run ended: by this is seen that it changed since. */
+struct work_signature {
+	uint64_t inode, size;
+	int64_t modified_ns, changed_ns; /* mtime, ctime; 0, 0: it was not there */
+};
+
+struct work_attribute {
+	const char *name; /* user.… */
+	enum work_change change;
+	uint8_t hash[SHA256_SIZE]; /* of the value it has now */
+};
+
+struct work_effect {
+	const char *path; /* below the tree's top; bytes, any but NUL */
+	const char *from; /* renamed: its old path; NULL elsewhere */
+	enum work_change change;
+	enum work_mark mark;
+	struct work_state before, after;
+	struct work_signature below; /* of `from` where renamed */
+	bool has_moved;              /* the tree's file changed while the run lasted */
+	bool has_base;               /* what it was is kept in the run's folder, as base/INDEX */
+	bool is_text;                /* both sides: then lines are counted */
+	uint32_t lines_added, lines_removed;
+	const struct work_attribute *attributes;
+	size_t attribute_count;
+};
+
+struct work_effects {
+	struct arena arena;
+	struct work_effect *items;
+	size_t count;
+	char digest[SHA256_HEX_SIZE]; /* same effects, same digest: of paths, changes, states */
+};
+
+#define WORK_MAX_EFFECTS ((size_t)1 << 22)
+#define WORK_MAX_MEMORY  ((size_t)2 << 30)
+#define WORK_MAX_TEXT    ((size_t)8 << 20) /* larger files are shown by size and hash */
+#define WORK_MAX_BASE    ((size_t)1 << 20) /* larger files keep no base, and are not merged */
+
+void work_effects_init(struct work_effects *x);
+void work_effects_done(struct work_effects *x);
+
+/* Long work tells how far it is: `total` is 0 where nobody knows. */
+struct work_progress {
+	void (*tell)(void *of, const char *what, uint64_t done, uint64_t total);
+	void *of;
+};
+
+/* --- finding: work_scan.c --- */
+
+struct work_scan {
+	int layer;               /* the top of what an overlay keeps above, opened for reading */
+	int below;               /* the top of the tree below */
+	int base;                /* a folder for what text files were, or -1 */
+	struct timespec began;   /* what changed below since then has_moved */
+	const char *const *held; /* paths the operator protects, beside those that always are */
+	size_t held_count;
+	struct work_progress progress;
+};
+
+/* Fills `ret`, which is initialised. Follows no link, on neither side. */
+int work_scan(const struct work_scan *q, struct work_effects *ret, struct err *e);
+
+/* The mark of a path: pure, and blind to case. work_marks.c */
+enum work_mark work_mark_of(const char *path, const char *const *held, size_t held_count);
+
+/* Its sentence, such as "a git hook: git runs it"; NULL for a plain path. */
+const char *work_mark_reason(const char *path);
+
+/* Summary of effects. */
+struct work_sum {
+	size_t added, changed, deleted, renamed, held, runs;
+};
+
+void work_sum_up(const struct work_effects *x, struct work_sum *ret);
+
+/* --- keeping: work_json.c --- */
+
+/* As JSON, for effects.json and --json; with `only` (may be NULL) just the effects it is true for.
+ */
+void work_effects_print(const struct work_effects *x,
+	bool (*only)(void *of, const struct work_effect *), void *of, struct buf *out);
+
+/* Back from effects.json. `ret` is initialised. */
+int work_effects_read(const char *bytes, size_t n, struct work_effects *ret, struct err *e);

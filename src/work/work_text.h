@@ -1,0 +1,37 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/*
+ * Texts against each other, line by line. Pure: bytes in, bytes out. The bytes are a stranger's: no
+ * content makes it slow (what differs too much is told as one replaced block) or large.
+ */
+struct work_text {
+	const char *bytes;
+	size_t size;
+};
+
+/* Would git show it as text? No NUL in its first 8000 bytes. */
+bool work_is_text(const struct work_text *t);
+
+/* How many lines came and went. 0 or -ENOMEM. */
+int work_text_count(const struct work_text *a, const struct work_text *b, uint32_t *ret_added,
+	uint32_t *ret_removed);
+
+/*
+ * The hunks of a unified diff with three lines around, as git and patch take them, "\ No newline at
+ * end of file" included; nothing where the texts are equal. `out->failed` where it does not fit.
+ */
+int work_text_diff(const struct work_text *a, const struct work_text *b, struct buf *out);
+
+/*
+ * Three ways: what both sides made of `base`. Writes the merged text, with conflict markers that
+ * name the sides where both changed the same lines; *ret_conflicts says how many.
+ */
+int work_text_merge(const struct work_text *base, const struct work_text *ours,
+	const struct work_text *theirs, const char *our_name, const char *their_name,
+	struct buf *out, size_t *ret_conflicts);
