@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,9 +32,37 @@ static int open_how(int dir_fd, const char *path, int flags, mode_t mode, uint64
 	return -errno;
 }
 
+/* As much of a path as the kernel takes at once, up to a slash: its length; 0 if there is none. */
+static size_t first_part(const char *path)
+{
+	const char *slash = memrchr(path, '/', PATH_MAX - 1);
+
+	return slash ? (size_t)(slash - path) : 0;
+}
+
 int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode)
 {
-	return open_how(dir_fd, path, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+	const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
+	own_fd int at = -1;
+	char part[PATH_MAX];
+
+	while (strnlen(path, PATH_MAX) == PATH_MAX) {
+		size_t n = first_part(path);
+		int next;
+
+		if (n == 0)
+			return -ENAMETOOLONG;
+		memcpy(part, path, n);
+		part[n] = '\0';
+		next = open_how(at < 0 ? dir_fd : at, part, O_PATH | O_DIRECTORY, 0, resolve);
+		if (next < 0)
+			return next;
+		if (at >= 0)
+			close(at);
+		at = next;
+		path += n + 1;
+	}
+	return open_how(at < 0 ? dir_fd : at, path, flags, mode, resolve);
 }
 
 int file_open_inside(int dir_fd, const char *path, int flags)

@@ -12,7 +12,10 @@
  * no symlink is followed, no ".." climbs out, no mount of /proc is crossed by magic links.
  */
 
-/* openat2 with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | O_CLOEXEC. A descriptor or -errno. */
+/*
+ * openat2 with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | O_CLOEXEC; a path longer than PATH_MAX is
+ * opened in parts, out of none of which ".." may lead. A descriptor or -errno.
+ */
 int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode);
 
 /* The same, but links are followed as long as they stay below `dir_fd`; -EXDEV: one leads out. */

@@ -54,10 +54,11 @@ struct work_signature {
 	int64_t modified_ns, changed_ns; /* mtime, ctime; 0, 0: it was not there */
 };
 
+/* One that differs; all of them where there was nothing, or nothing of this type, before. */
 struct work_attribute {
-	const char *name; /* user.… */
-	enum work_change change;
-	uint8_t hash[SHA256_SIZE]; /* of the value it has now */
+	const char *name; /* user.…, but for user.overlay.…, which are none of the tree's */
+	enum work_change change;   /* ADDED, CHANGED or DELETED */
+	uint8_t hash[SHA256_SIZE]; /* of the value it has now; zero where deleted */
 };
 
 struct work_effect {
@@ -69,10 +70,12 @@ struct work_effect {
 	struct work_signature below; /* of `from` where renamed */
 	bool has_moved;              /* the tree's file changed while the run lasted */
 	bool has_base;               /* what it was is kept in the run's folder, as base/INDEX */
-	bool is_text;                /* both sides: then lines are counted */
+	bool is_implied;             /* a folder that comes or goes with what is in it */
+	bool is_text; /* both sides: then lines are counted; deleted: not looked at */
 	uint32_t lines_added, lines_removed;
-	const struct work_attribute *attributes;
+	const struct work_attribute *attributes; /* sorted by name */
 	size_t attribute_count;
+	const char *note; /* what could not be found out, and why: half a sentence; mostly NULL */
 };
 
 struct work_effects {
@@ -83,12 +86,22 @@ struct work_effects {
 };
 
 #define WORK_MAX_EFFECTS ((size_t)1 << 22)
+#define WORK_MAX_DEPTH   1024               /* folders in folders: a layer beyond is refused */
+#define WORK_MAX_PATH    ((size_t)64 << 10) /* longer than PATH_MAX: file_open_beneath knows how */
 #define WORK_MAX_MEMORY  ((size_t)2 << 30)
 #define WORK_MAX_TEXT    ((size_t)8 << 20) /* larger files are shown by size and hash */
 #define WORK_MAX_BASE    ((size_t)1 << 20) /* larger files keep no base, and are not merged */
 
 void work_effects_init(struct work_effects *x);
 void work_effects_done(struct work_effects *x);
+
+/* One word each, as in JSON: "file", "added", "held". */
+const char *work_type_word(enum work_type t);
+const char *work_change_word(enum work_change c);
+const char *work_mark_word(enum work_mark m);
+
+/* Of the effects as they are now; docs/effects.md says of which bytes. work_digest.c */
+void work_digest(const struct work_effects *x, char ret[static SHA256_HEX_SIZE]);
 
 /* Long work tells how far it is: `total` is 0 where nobody knows. */
 struct work_progress {
@@ -101,23 +114,32 @@ struct work_progress {
 struct work_scan {
 	int layer;               /* the top of what an overlay keeps above, opened for reading */
 	int below;               /* the top of the tree below */
-	int base;                /* a folder for what text files were, or -1 */
-	struct timespec began;   /* what changed below since then has_moved */
+	int base;                /* an empty folder for what text files were, or -1 */
+	bool is_copy;            /* the layer is a whole tree: what it lacks is deleted */
+	struct timespec began;   /* by CLOCK_REALTIME_COARSE, as times of files are */
 	const char *const *held; /* paths the operator protects, beside those that always are */
 	size_t held_count;
 	struct work_progress progress;
 };
 
-/* Fills `ret`, which is initialised. Follows no link, on neither side. */
+/*
+ * Fills `ret`, which is initialised. Follows no link, on neither side, and does not go where
+ * another file system is mounted below. The tops themselves are not compared: the layer's is of our
+ * making.
+ */
 int work_scan(const struct work_scan *q, struct work_effects *ret, struct err *e);
 
 /* The mark of a path: pure, and blind to case. work_marks.c */
 enum work_mark work_mark_of(const char *path, const char *const *held, size_t held_count);
 
-/* Its sentence, such as "a git hook: git runs it"; NULL for a plain path. */
+/* The mark of an effect: the graver one of its paths, knowing what is there. */
+enum work_mark work_mark_effect(
+	const struct work_effect *x, const char *const *held, size_t held_count);
+
+/* Its sentence, such as "a git hook: git runs it"; NULL for a plain path, or one of `held`. */
 const char *work_mark_reason(const char *path);
 
-/* Summary of effects. */
+/* Summary of effects, without folders that are implied. */
 struct work_sum {
 	size_t added, changed, deleted, renamed, held, runs;
 };

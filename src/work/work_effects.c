@@ -15,12 +15,35 @@ void work_effects_done(struct work_effects *x)
 	x->count = 0;
 }
 
+const char *work_type_word(enum work_type t)
+{
+	static const char *const words[] = { "nothing", "file", "folder", "link", "special" };
+
+	return words[t];
+}
+
+const char *work_change_word(enum work_change c)
+{
+	static const char *const words[] = { "added", "changed", "deleted", "renamed" };
+
+	return words[c];
+}
+
+const char *work_mark_word(enum work_mark m)
+{
+	static const char *const words[] = { "plain", "runs", "held", "lock" };
+
+	return words[m];
+}
+
 void work_sum_up(const struct work_effects *x, struct work_sum *ret)
 {
 	memset(ret, 0, sizeof(*ret));
 	for (size_t i = 0; i < x->count; i++) {
 		const struct work_effect *effect = &x->items[i];
 
+		if (effect->is_implied)
+			continue;
 		ret->added += effect->change == WORK_ADDED;
 		ret->changed += effect->change == WORK_CHANGED;
 		ret->deleted += effect->change == WORK_DELETED;

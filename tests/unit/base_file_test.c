@@ -87,6 +87,51 @@ static void test_open_beneath(int dir)
 	}
 }
 
+/* deep/deep/…/end, longer than the kernel takes at once. */
+static void test_open_long(int dir)
+{
+	enum {
+		LEVELS = 40,
+		WIDTH = 200
+	};
+	char path[LEVELS * (WIDTH + 1) + 8] = "";
+	own_fd int at = openat(dir, "in", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	own_fd int in = dup(at);
+	char name[WIDTH + 1];
+	size_t n = 0;
+
+	memset(name, 'd', WIDTH);
+	name[WIDTH] = '\0';
+	for (int i = 0; i < LEVELS; i++) {
+		int next;
+
+		CHECK(mkdirat(at, name, 0700) == 0);
+		next = openat(at, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		close(at);
+		at = next;
+		n += (size_t)sprintf(path + n, "%s/", name);
+	}
+	write_file(at, "end", "x", 1);
+	CHECK(symlinkat("end", at, "link") == 0);
+	strcpy(path + n, "end");
+	CHECK(strlen(path) > 4096 && try_open(in, path, O_RDONLY) == 0);
+	strcpy(path + n, "link");
+	CHECK(try_open(in, path, O_RDONLY) == -ELOOP);
+	strcpy(path + n, "none");
+	CHECK(try_open(in, path, O_RDONLY) == -ENOENT);
+	memset(path, 'x', sizeof(path) - 1);
+	CHECK(try_open(in, path, O_RDONLY) == -ENAMETOOLONG);
+	unlinkat(at, "end", 0);
+	unlinkat(at, "link", 0);
+	for (int i = LEVELS; i > 0; i--) {
+		int up = openat(at, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+		CHECK(unlinkat(up, name, AT_REMOVEDIR) == 0);
+		close(at);
+		at = up;
+	}
+}
+
 static void test_open(int dir, const char *base)
 {
 	char path[256];
@@ -213,6 +258,7 @@ int main(void)
 	dir = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	make_tree(dir);
 	test_open_beneath(dir);
+	test_open_long(dir);
 	test_open(dir, base);
 	test_read_all(dir);
 	test_read_odd(dir, base);
