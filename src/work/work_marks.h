@@ -1,0 +1,32 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "work/work.h"
+
+/* Where a rule's patterns begin to be compared. */
+enum work_rule_place {
+	WORK_ANYWHERE,  /* at every folder of the path */
+	WORK_IN_GIT,    /* at the top of a repository's own folder, .git or one of its modules */
+	WORK_BELOW_GIT, /* anywhere in such a folder */
+};
+
+/*
+ * One row: patterns with the same reason, NULL after the last. They are in lower case; '*' is any
+ * part of a name, and a last part "**" the folder and everything in it. One that begins with '*'
+ * is of a name alone.
+ */
+struct work_rule {
+	enum work_mark mark;
+	enum work_rule_place place;
+	bool is_never_folder; /* a folder of that name is harmless */
+	const char *reason;
+	const char *const *patterns;
+};
+
+extern const struct work_rule work_rules[];
+extern const size_t work_rule_count;
+
+/* The mark of a path below a folder that is itself a repository's, whatever its name. */
+enum work_mark work_mark_in_git(const char *path, bool is_folder);

@@ -1,0 +1,205 @@
+/* Which paths do something on the host by themselves, under all their names. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/clock.h"
+#include "base/str.h"
+#include "check.h"
+#include "work/work_marks.h"
+
+static void check_mark(const char *path, enum work_mark wanted)
+{
+	enum work_mark got = work_mark_of(path, NULL, 0);
+
+	if (got != wanted)
+		printf("%s is %s, not %s\n", path, work_mark_word(got), work_mark_word(wanted));
+	CHECK(got == wanted);
+	CHECK((work_mark_reason(path) != NULL) == (wanted != WORK_PLAIN));
+}
+
+static void test_paths(void)
+{
+	static const struct {
+		enum work_mark mark;
+		const char *paths[24];
+	} rows[] = {
+		{ WORK_HELD,
+			{ ".git", ".git/hooks", ".git/hooks/pre-commit", ".git/hooks/a/b",
+				".git/config", ".git/config.worktree", ".git/info/attributes",
+				".git/objects/info/alternates", ".git/commondir", ".git/gitdir",
+				".git/modules/a/config", ".git/modules/a/b/hooks/x",
+				".git/modules/a/modules/b/config", ".git/worktrees/w/gitdir",
+				".git/worktrees/w/commondir", ".git/worktrees/w/config.worktree",
+				"deep/in/.git/hooks/x", "sub/.git", ".gitmodules", "a/.gitmodules",
+				"x/.git/modules/y/info/attributes" } },
+		{ WORK_HELD,
+			{ ".envrc", "a/.envrc", ".direnv", ".vscode", ".vscode/tasks.json",
+				"a/.vscode/b/c", ".idea/x.xml", ".claude/settings.json",
+				".codex/config.toml", ".gemini/x", ".opencode/x",
+				".cursor/mcp.json", ".mcp.json", ".devcontainer/devcontainer.json",
+				"bawn.yaml", ".bashrc", ".zshenv", ".profile",
+				".config/fish/config.fish", ".husky/pre-commit",
+				".pre-commit-config.yaml", ".ssh/authorized_keys" } },
+		{ WORK_HELD, { "v/lib/python3/site-packages/x.pth", "sitecustomize.py",
+				     "a/sitecustomize.py", ".gdbinit", ".dir-locals.el",
+				     "x.code-workspace" } },
+		{ WORK_RUNS,
+			{ "package.json", "web/package.json", "Makefile", "src/GNUmakefile",
+				"CMakeLists.txt", "build.rs", "Cargo.toml", "setup.py",
+				"pyproject.toml", "tests/conftest.py", ".github/workflows/ci.yml",
+				".gitlab-ci.yml", "Jenkinsfile", "Dockerfile", "Dockerfile.dev",
+				"docker-compose.yml", "node_modules/.bin/eslint", ".npmrc",
+				".yarnrc.yml", "Justfile", "Taskfile.yml", ".gitattributes",
+				".git/rebase-merge/git-rebase-todo", "AGENTS.md" } },
+		{ WORK_LOCK, { ".git/index.lock", ".git/HEAD.lock", ".git/refs/heads/a/b.lock",
+				     ".git/packed-refs.lock", ".git/shallow.lock", ".git/gc.pid",
+				     ".git/config.lock", "a/.git/modules/b/index.lock" } },
+		{ WORK_PLAIN, { "README.md", "src/main.c", ".git/index", ".git/HEAD",
+				      ".git/refs/heads/config", ".git/objects/ab/cdef",
+				      ".git/logs/HEAD", ".git/refs/heads/hooks", "hooks/pre-commit",
+				      "config", "yarn.lock", "Cargo.lock", "x.pth", "a/index.lock",
+				      ".gitignore", ".github/x", ".vscod", ".vscodes/x", "my.envrc",
+				      "package.json/x", "git", "gits~1", ".config/other" } },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		for (size_t k = 0; k < 24 && rows[i].paths[k]; k++)
+			check_mark(rows[i].paths[k], rows[i].mark);
+}
+
+/* Other spellings that some file system takes for the same name. */
+static void test_disguises(void)
+{
+	static const char *const held[] = { ".GIT/config", ".Git/Hooks/x", "git~1/config",
+		"GIT~1/hooks/x", "git~1", ".g\u200cit/config", ".git\ufeff/hooks/x",
+		"\u200d.git\u202e/config", ".git /config", ".git./config", ".git. ./config",
+		".git::$INDEX_ALLOCATION/config", ".git/config::$DATA", ".EnvRC",
+		".v\u017fcode/tasks.json", ".hus\u212ay/x", "GITMOD~1", ".envrc.", ".MCP.json " };
+
+	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++)
+		check_mark(held[i], WORK_HELD);
+	check_mark("MAKEFILE", WORK_RUNS);
+	check_mark(".Git/Index.LOCK", WORK_LOCK);
+	check_mark("\xff\xfe.git", WORK_PLAIN); /* bytes that are no text stay what they are */
+	check_mark("\xff/.git", WORK_HELD);
+	check_mark("...", WORK_PLAIN);
+	check_mark(":", WORK_PLAIN);
+	check_mark("\u200c", WORK_PLAIN);
+	check_mark(".git\n/config", WORK_HELD);
+}
+
+static void test_operators(void)
+{
+	static const char *const held[] = { "secret", "Deep/Folder" };
+
+	CHECK(work_mark_of("secret", held, 2) == WORK_HELD);
+	CHECK(work_mark_of("SECRET/x", held, 2) == WORK_HELD);
+	CHECK(work_mark_of("deep/folder/x/y", held, 2) == WORK_HELD);
+	CHECK(work_mark_of("secrets", held, 2) == WORK_PLAIN);
+	CHECK(work_mark_of("deep", held, 2) == WORK_PLAIN);
+	CHECK(work_mark_of("a/secret", held, 2) == WORK_PLAIN);
+	CHECK(work_mark_of("secret/.git/index.lock", held, 2) == WORK_LOCK);
+	CHECK(work_mark_of("secret/Makefile", held, 2) == WORK_HELD);
+}
+
+static enum work_mark effect(
+	const char *path, const char *from, enum work_type before, enum work_type after)
+{
+	struct work_effect x = {
+		.path = path, .from = from, .before.type = before, .after.type = after
+	};
+
+	return work_mark_effect(&x, NULL, 0);
+}
+
+/* .git as a file or a link says where the repository is; as a folder it is one. */
+static void test_effects(void)
+{
+	CHECK(effect(".git", NULL, WORK_NOTHING, WORK_FILE) == WORK_HELD);
+	CHECK(effect(".git", NULL, WORK_NOTHING, WORK_LINK) == WORK_HELD);
+	CHECK(effect("a/.git", NULL, WORK_FOLDER, WORK_FILE) == WORK_HELD);
+	CHECK(effect("a/.git", NULL, WORK_FILE, WORK_FOLDER) == WORK_HELD);
+	CHECK(effect("a/.git", NULL, WORK_FILE, WORK_NOTHING) == WORK_HELD);
+	CHECK(effect(".git", NULL, WORK_NOTHING, WORK_FOLDER) == WORK_PLAIN);
+	CHECK(effect(".git", NULL, WORK_FOLDER, WORK_FOLDER) == WORK_PLAIN);
+	CHECK(effect(".git/refs/x.lock", NULL, WORK_NOTHING, WORK_FOLDER) == WORK_PLAIN);
+	CHECK(effect(".git/refs/x.lock", NULL, WORK_NOTHING, WORK_FILE) == WORK_LOCK);
+	CHECK(effect(".vscode", NULL, WORK_NOTHING, WORK_FOLDER) == WORK_HELD);
+	CHECK(effect("build", NULL, WORK_NOTHING, WORK_FOLDER) == WORK_PLAIN);
+	CHECK(effect("plain", ".envrc", WORK_FILE, WORK_FILE) == WORK_HELD);
+	CHECK(effect(".envrc", "plain", WORK_FILE, WORK_FILE) == WORK_HELD);
+	CHECK(effect("a", "b", WORK_FILE, WORK_FILE) == WORK_PLAIN);
+}
+
+static void test_bare(void)
+{
+	CHECK(work_mark_in_git("config", false) == WORK_HELD);
+	CHECK(work_mark_in_git("hooks/x", false) == WORK_HELD);
+	CHECK(work_mark_in_git("HEAD", false) == WORK_PLAIN);
+	CHECK(work_mark_in_git("index.lock", false) == WORK_LOCK);
+	CHECK(work_mark_in_git("refs/heads/config", false) == WORK_PLAIN);
+}
+
+/* What a writable project protects; the list is in src/plan/plan_build_files.c. */
+static void test_as_in_writable_mode(void)
+{
+	static const char *const protected[] = { ".bash_profile", ".bashrc", ".claude", ".codex",
+		".envrc", ".gemini", ".git/config", ".git/hooks", ".git/info/attributes",
+		".gitmodules", ".idea", ".mcp.json", ".opencode", ".profile", ".vscode", ".zshrc",
+		"bawn.yaml" };
+
+	for (size_t i = 0; i < sizeof(protected) / sizeof(protected[0]); i++)
+		check_mark(protected[i], WORK_HELD);
+}
+
+/* Long and adversarial paths: marked, and soon. */
+static void test_long(void)
+{
+	char *path = malloc(WORK_MAX_PATH + 2);
+	uint64_t began = clock_ns();
+
+	if (!path)
+		return;
+	for (size_t i = 0; i < WORK_MAX_PATH; i++)
+		path[i] = ".git/modules/a*/"[i % 16];
+	path[WORK_MAX_PATH - 1] = 'x';
+	path[WORK_MAX_PATH] = '\0';
+	for (int i = 0; i < 10; i++)
+		CHECK(work_mark_of(path, NULL, 0) == WORK_PLAIN);
+	memcpy(path + WORK_MAX_PATH - 7, "/config", 7);
+	CHECK(work_mark_of(path, NULL, 0) == WORK_HELD);
+	path[WORK_MAX_PATH] = 'x'; /* longer than any path is */
+	path[WORK_MAX_PATH + 1] = '\0';
+	CHECK(work_mark_of(path, NULL, 0) == WORK_LOCK);
+	CHECK(clock_ns() - began < 2000000000);
+	free(path);
+}
+
+/* Every pattern of the table is reached by the path that it is. */
+static void test_every_pattern(void)
+{
+	for (size_t i = 0; i < work_rule_count; i++)
+		for (const char *const *p = work_rules[i].patterns; *p; p++) {
+			char path[128];
+
+			snprintf(path, sizeof(path), "%s%s",
+				work_rules[i].place == WORK_ANYWHERE ? "in/" : "in/.git/", *p);
+			CHECK(work_mark_of(path, NULL, 0) >= work_rules[i].mark);
+			CHECK(**p != '*' || !strchr(*p, '/'));
+			for (const char *c = *p; *c; c++) /* else it would never match */
+				CHECK(*c == str_lower(*c));
+		}
+}
+
+int main(void)
+{
+	test_paths();
+	test_disguises();
+	test_operators();
+	test_effects();
+	test_bare();
+	test_as_in_writable_mode();
+	test_long();
+	test_every_pattern();
+	return check_report();
+}
