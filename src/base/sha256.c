@@ -1,11 +1,148 @@
 #include "base/sha256.h"
 
+#include <errno.h>
 #include <sodium.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/sha256_x86.h"
+
+#define BLOCK 64
+
+void sha256_init(struct sha256 *s)
+{
+	crypto_hash_sha256_init(&s->state);
+	s->is_fast = sha256_x86_is_there();
+}
+
+/*
+ * libsodium keeps the state and what does not fill a block. Where the processor can do better and
+ * nothing is kept, whole blocks go around it: the state's words are the standard's, and `count` is
+ * bits. The tests compare both ways.
+ */
+void sha256_add(struct sha256 *s, const void *bytes, size_t n)
+{
+	size_t kept = (size_t)(s->state.count / 8) % BLOCK;
+	size_t first = kept ? BLOCK - kept : 0;
+	const uint8_t *p = bytes;
+
+	if (s->is_fast && n >= first + BLOCK) {
+		size_t blocks = (n - first) / BLOCK;
+
+		if (first)
+			crypto_hash_sha256_update(&s->state, p, first);
+		sha256_x86_blocks(s->state.state, p + first, blocks);
+		s->state.count += (uint64_t)blocks * BLOCK * 8;
+		p += first + blocks * BLOCK;
+		n -= first + blocks * BLOCK;
+	}
+	if (n)
+		crypto_hash_sha256_update(&s->state, p, n);
+}
+
+void sha256_finish(struct sha256 *s, uint8_t ret[static SHA256_SIZE])
+{
+	crypto_hash_sha256_final(&s->state, ret);
+}
+
+void sha256_print(const uint8_t digest[static SHA256_SIZE], char ret[static SHA256_HEX_SIZE])
+{
+	sodium_bin2hex(ret, SHA256_HEX_SIZE, digest, SHA256_SIZE);
+}
+
+int sha256_parse(const char *hex, uint8_t ret[static SHA256_SIZE])
+{
+	uint8_t digest[SHA256_SIZE];
+	size_t n = 0;
+
+	if (strlen(hex) != SHA256_HEX_SIZE - 1 ||
+		sodium_hex2bin(digest, sizeof(digest), hex, SHA256_HEX_SIZE - 1, NULL, &n, NULL) ||
+		n != SHA256_SIZE)
+		return -EINVAL;
+	memcpy(ret, digest, SHA256_SIZE);
+	return 0;
+}
 
 void sha256_hex(const void *bytes, size_t n, char ret[static SHA256_HEX_SIZE])
 {
-	unsigned char digest[crypto_hash_sha256_BYTES];
+	uint8_t digest[SHA256_SIZE];
+	struct sha256 s;
 
-	crypto_hash_sha256(digest, bytes, n);
-	sodium_bin2hex(ret, SHA256_HEX_SIZE, digest, sizeof(digest));
+	sha256_init(&s);
+	sha256_add(&s, bytes, n);
+	sha256_finish(&s, digest);
+	sha256_print(digest, ret);
+}
+
+/* --- files --- */
+
+static void add_zeros(struct sha256 *s, uint64_t n)
+{
+	static const uint8_t zeros[4096];
+
+	for (; n > sizeof(zeros); n -= sizeof(zeros))
+		sha256_add(s, zeros, sizeof(zeros));
+	sha256_add(s, zeros, (size_t)n);
+}
+
+/* Where the next data is, at `at` or behind; the end where there is none. */
+static off_t next_data(int fd, off_t at, off_t end)
+{
+	off_t data = lseek(fd, at, SEEK_DATA);
+
+	if (data >= 0)
+		return data < end ? data : end;
+	return errno == ENXIO ? end : at; /* a file system without holes has data everywhere */
+}
+
+/* Reads on from `at` until a hole may begin, or the end; how far it came, or -errno. */
+static off_t add_data(struct sha256 *s, int fd, off_t at)
+{
+	char bytes[64 * 1024];
+	off_t hole = lseek(fd, at, SEEK_HOLE);
+
+	while (hole < 0 || at < hole) {
+		size_t wanted = sizeof(bytes);
+		ssize_t n;
+
+		if (hole >= 0 && hole - at < (off_t)wanted)
+			wanted = (size_t)(hole - at);
+		n = pread(fd, bytes, wanted, at);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			break;
+		sha256_add(s, bytes, (size_t)n);
+		at += n;
+	}
+	return at;
+}
+
+int sha256_file(int fd, uint8_t ret[static SHA256_SIZE], uint64_t *ret_size)
+{
+	struct sha256 s;
+	struct stat st;
+	off_t at = 0;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	sha256_init(&s);
+	while (at < st.st_size) {
+		off_t data = next_data(fd, at, st.st_size), end;
+
+		add_zeros(&s, (uint64_t)(data - at));
+		end = data < st.st_size ? add_data(&s, fd, data) : data;
+		if (end < 0)
+			return (int)end;
+		if (end == at)
+			break; /* it became shorter meanwhile */
+		at = end;
+	}
+	sha256_finish(&s, ret);
+	if (ret_size)
+		*ret_size = (uint64_t)at;
+	return 0;
 }
