@@ -1,0 +1,92 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "base/sha256.h"
+
+/*
+ * Whole trees by descriptor. What is in them may be a stranger's: no link is followed, no path is
+ * resolved, nothing is waited for. A failure names the path below the top.
+ */
+
+/* Folders in each other. Each takes two descriptors while it is copied. */
+#define TREE_MAX_DEPTH 256
+
+/* Bytes of names that a digest holds at one time. */
+#define TREE_MAX_NAMES ((size_t)256 << 20)
+
+struct tree_counts {
+	uint64_t files, folders, links, others; /* others: pipes and whiteouts */
+	uint64_t bytes;                         /* of content; a hole has none */
+	uint64_t skipped;                       /* sockets and devices, which are not copied */
+};
+
+struct tree_options {
+	mode_t drops;  /* permission bits that a copy never has, such as S_ISUID */
+	bool is_plain; /* leave out what an overlay's layer is made of: whiteouts, user.overlay.* */
+	/* The source is given up: what its owner cannot read is made readable, and so is its copy.
+	 */
+	bool opens_up;
+	/*
+	 * An empty folder on the file system of the copy, by which hard links stay together; it is
+	 * empty again afterwards. 0: each name becomes a file of its own.
+	 */
+	int links;
+	struct tree_counts *counts; /* added to as it goes; or NULL */
+	/* Told after each entry, or NULL; 0, or -errno: then that is what the copy returns. */
+	int (*step)(void *of);
+	void *of;
+};
+
+/*
+ * Copies what is in the folder `from` into the folder `to`, which is empty, and gives `to` the
+ * mode, the times and the attributes of `from`. Content with its holes, permission bits, times of
+ * modification, user.* attributes, links, pipes and whiteouts are kept; owners, access-control
+ * lists and other attributes are not: everything belongs to who copies. Allocates nothing.
+ */
+int tree_copy(int from, int to, const struct tree_options *o, struct err *e);
+
+/*
+ * Removes `name` in the folder `at` with all below it, however deep, also what lies in folders of
+ * our own that nobody may enter. 0 where there is nothing.
+ */
+int tree_remove(int at, const char *name, struct err *e);
+
+/*
+ * The same content gives the same digest, wherever it lies and whoever owns it: names, types,
+ * modes, sizes, contents, targets of links, numbers of devices, user.* attributes. Times and hard
+ * links do not count. The digest of a folder is the SHA-256 of its entries in the order of their
+ * names' bytes, each
+ *
+ *   TYPE MODE SIZE HASH ATTRIBUTES NAME NUL
+ *
+ * where type is one of f d l p w s c b (file, folder, link, pipe, whiteout, socket, devices), the
+ * mode has four octal digits, the hash is that of the content, the target, the folder, and the
+ * attributes are a hash of theirs; "-" where there is none. The tree's is that of one such entry,
+ * whose name is ".".
+ */
+int tree_digest(int fd, char ret[static SHA256_HEX_SIZE], struct err *e);
+
+/* --- shared by the three --- */
+
+#define TREE_PATH_SIZE 1024
+
+/* Where a walk is, for its sentences; what does not fit is not there. */
+struct tree_path {
+	size_t len;
+	char text[TREE_PATH_SIZE];
+};
+
+/* Adds a name, and gives back what tree_path_leave needs to take it off. */
+size_t tree_path_enter(struct tree_path *p, const char *name);
+void tree_path_leave(struct tree_path *p, size_t before);
+
+/* "cannot VERB 'PATH/NAME': reason"; -num. */
+int tree_fail(
+	const struct tree_path *p, const char *name, int num, const char *verb, struct err *e);
+
+/* A folder in a folder, to be read; no link followed. A descriptor or -errno. */
+int tree_open_folder(int at, const char *name);

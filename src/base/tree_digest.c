@@ -1,0 +1,256 @@
+/*
+ * tree_digest - one number for all that is in a tree; tree.h says of what.
+ *
+ * Runs as:  the operator.
+ * Must not: follow a link, open anything but files and folders, change anything.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "base/tree.h"
+
+struct digest {
+	unsigned depth;
+	size_t names_size; /* of the folders that are open */
+	struct tree_path path;
+	char names[XATTR_LIST_MAX];
+	char bytes[XATTR_SIZE_MAX];
+};
+
+/* What stands for an entry, and is hashed into its folder. */
+struct line {
+	struct stat st;
+	char hash[SHA256_HEX_SIZE], attributes[SHA256_HEX_SIZE];
+};
+
+static void print_hash(struct sha256 *s, char ret[static SHA256_HEX_SIZE])
+{
+	uint8_t hash[SHA256_SIZE];
+
+	sha256_finish(s, hash);
+	sha256_print(hash, ret);
+}
+
+static char type_of(const struct stat *st)
+{
+	static const struct {
+		mode_t type;
+		char letter;
+	} types[] = { { S_IFREG, 'f' }, { S_IFDIR, 'd' }, { S_IFLNK, 'l' }, { S_IFIFO, 'p' },
+		{ S_IFSOCK, 's' }, { S_IFCHR, 'c' }, { S_IFBLK, 'b' } };
+
+	if (S_ISCHR(st->st_mode) && st->st_rdev == 0)
+		return 'w';
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+		if (types[i].type == (st->st_mode & S_IFMT))
+			return types[i].letter;
+	return '?';
+}
+
+static uint64_t size_of(const struct stat *st)
+{
+	if (S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode))
+		return st->st_rdev;
+	return S_ISREG(st->st_mode) || S_ISLNK(st->st_mode) ? (uint64_t)st->st_size : 0;
+}
+
+static void add_line(struct sha256 *s, const struct line *l, const char *name)
+{
+	char head[256];
+	int n = snprintf(head, sizeof(head), "%c %04o %" PRIu64 " %s %s ", type_of(&l->st),
+		(unsigned)l->st.st_mode & 07777, size_of(&l->st), l->hash, l->attributes);
+
+	sha256_add(s, head, (size_t)n);
+	sha256_add(s, name, strlen(name) + 1);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Pointers to the texts that stand one behind the other in n bytes, in order. The caller's. */
+static const char **sort_texts(const char *texts, size_t n, size_t *ret_count)
+{
+	const char **sorted;
+	size_t count = 0, i = 0;
+
+	for (size_t k = 0; k < n; k++)
+		count += texts[k] == '\0';
+	sorted = calloc(count + 1, sizeof(*sorted));
+	if (!sorted)
+		return NULL;
+	for (const char *text = texts; i < count; text += strlen(text) + 1)
+		sorted[i++] = text;
+	qsort(sorted, count, sizeof(*sorted), compare_names);
+	*ret_count = count;
+	return sorted;
+}
+
+/* --- what an entry consists of --- */
+
+static int hash_attributes(struct digest *d, int fd, char ret[static SHA256_HEX_SIZE])
+{
+	ssize_t n = flistxattr(fd, d->names, sizeof(d->names));
+	own_free const char **sorted = NULL;
+	struct sha256 s;
+	size_t count = 0;
+	bool has_any = false;
+
+	if (n < 0)
+		return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
+	sorted = sort_texts(d->names, (size_t)n, &count);
+	if (!sorted)
+		return -ENOMEM;
+	sha256_init(&s);
+	for (size_t i = 0; i < count; i++) {
+		ssize_t size;
+		char text[32];
+
+		if (!str_starts(sorted[i], "user."))
+			continue;
+		size = fgetxattr(fd, sorted[i], d->bytes, sizeof(d->bytes));
+		if (size < 0)
+			return -errno;
+		has_any = true;
+		sha256_add(&s, sorted[i], strlen(sorted[i]) + 1);
+		sha256_add(&s, text, (size_t)snprintf(text, sizeof(text), "%zd ", size));
+		sha256_add(&s, d->bytes, (size_t)size);
+	}
+	if (has_any)
+		print_hash(&s, ret);
+	return 0;
+}
+
+static int hash_content(int fd, char ret[static SHA256_HEX_SIZE])
+{
+	uint8_t hash[SHA256_SIZE];
+	int r = sha256_file(fd, hash, NULL);
+
+	if (r == 0)
+		sha256_print(hash, ret);
+	return r;
+}
+
+static int hash_target(struct digest *d, int at, const char *name, char ret[static SHA256_HEX_SIZE])
+{
+	ssize_t n = readlinkat(at, name, d->bytes, sizeof(d->bytes));
+
+	if (n < 0)
+		return -errno;
+	sha256_hex(d->bytes, (size_t)n, ret);
+	return 0;
+}
+
+static int hash_folder(struct digest *d, int fd, char ret[static SHA256_HEX_SIZE], struct err *e);
+
+static int hash_subfolder(
+	struct digest *d, int fd, const char *name, char ret[static SHA256_HEX_SIZE], struct err *e)
+{
+	size_t before;
+	int r;
+
+	if (d->depth == TREE_MAX_DEPTH)
+		return tree_fail(&d->path, name, ELOOP, "read", e);
+	before = tree_path_enter(&d->path, name);
+	d->depth++;
+	r = hash_folder(d, fd, ret, e);
+	d->depth--;
+	tree_path_leave(&d->path, before);
+	return r;
+}
+
+static int hash_entry(struct digest *d, int at, const char *name, struct line *l, struct err *e)
+{
+	own_fd int fd = -1;
+	bool is_folder;
+	int r = 0;
+
+	*l = (struct line){ .hash = "-", .attributes = "-" };
+	if (fstatat(at, name, &l->st, AT_SYMLINK_NOFOLLOW) < 0)
+		return tree_fail(&d->path, name, errno, "look at", e);
+	is_folder = S_ISDIR(l->st.st_mode);
+	if (S_ISREG(l->st.st_mode) || is_folder) {
+		fd = is_folder ? tree_open_folder(at, name)
+			       : file_open_name(at, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+		r = fd < 0 ? fd : hash_attributes(d, fd, l->attributes);
+	}
+	if (r == 0 && is_folder)
+		return hash_subfolder(d, fd, name, l->hash, e);
+	if (r == 0 && fd >= 0)
+		r = hash_content(fd, l->hash);
+	if (S_ISLNK(l->st.st_mode))
+		r = hash_target(d, at, name, l->hash);
+	return r < 0 ? tree_fail(&d->path, name, -r, "read", e) : 0;
+}
+
+/* --- folders --- */
+
+static int list(struct digest *d, int fd, struct buf *names, struct err *e)
+{
+	struct file_entries entries = { .fd = fd };
+	const struct file_entry *entry;
+
+	names->max = TREE_MAX_NAMES - d->names_size;
+	while ((entry = file_next_entry(&entries)))
+		if (!str_eq(entry->name, ".") && !str_eq(entry->name, ".."))
+			buf_add(names, entry->name, strlen(entry->name) + 1);
+	if (entries.failure || names->failed)
+		return tree_fail(
+			&d->path, "", entries.failure ? entries.failure : ENOMEM, "list", e);
+	return 0;
+}
+
+static int hash_folder(struct digest *d, int fd, char ret[static SHA256_HEX_SIZE], struct err *e)
+{
+	own(buf) struct buf names = { 0 };
+	own_free const char **sorted = NULL;
+	struct sha256 s;
+	size_t count = 0;
+	struct line l;
+	int r = list(d, fd, &names, e);
+
+	if (r < 0)
+		return r;
+	sorted = sort_texts(buf_text(&names), names.len, &count);
+	if (!sorted)
+		return tree_fail(&d->path, "", ENOMEM, "list", e);
+	d->names_size += names.len;
+	sha256_init(&s);
+	for (size_t i = 0; i < count; i++) {
+		r = hash_entry(d, fd, sorted[i], &l, e);
+		if (r < 0)
+			return r;
+		add_line(&s, &l, sorted[i]);
+	}
+	d->names_size -= names.len;
+	print_hash(&s, ret);
+	return 0;
+}
+
+int tree_digest(int fd, char ret[static SHA256_HEX_SIZE], struct err *e)
+{
+	struct digest d = { 0 };
+	struct sha256 s;
+	struct line l;
+	int r = hash_entry(&d, fd, ".", &l, e);
+
+	if (r < 0)
+		return r;
+	sha256_init(&s);
+	add_line(&s, &l, ".");
+	print_hash(&s, ret);
+	return 0;
+}

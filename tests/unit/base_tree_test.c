@@ -1,0 +1,419 @@
+/* Whole trees, in a directory made for the test and removed after it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <sys/xattr.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/tree.h"
+#include "check.h"
+
+#define SOMEBODY 65534 /* any id but root's */
+
+static void write_file(int dir, const char *name, const char *text, mode_t mode)
+{
+	own_fd int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	CHECK(fd >= 0 && file_write_all(fd, text, strlen(text)) == 0 && fchmod(fd, mode) == 0);
+}
+
+static int make_folder(int dir, const char *name)
+{
+	CHECK(mkdirat(dir, name, 0755) == 0 && fchmodat(dir, name, 0755, 0) == 0);
+	return tree_open_folder(dir, name);
+}
+
+static struct stat look(int dir, const char *name)
+{
+	struct stat st = { 0 };
+
+	CHECK(fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0);
+	return st;
+}
+
+static bool is_there(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static void check_text(int dir, const char *name, const char *wanted)
+{
+	own_fd int fd = file_open_name(dir, name, O_RDONLY);
+	char text[64];
+
+	CHECK(file_read_text(fd, text, sizeof(text)) >= 0);
+	CHECK_STR(text, wanted);
+}
+
+static void check_link(int dir, const char *name, const char *wanted)
+{
+	char target[128] = "";
+
+	CHECK(readlinkat(dir, name, target, sizeof(target) - 1) > 0);
+	CHECK_STR(target, wanted);
+}
+
+static void set_attribute(int dir, const char *name, const char *attribute, const char *value)
+{
+	own_fd int fd = file_open_name(dir, name, O_RDONLY);
+
+	CHECK(fsetxattr(fd, attribute, value, strlen(value), 0) == 0);
+}
+
+/* What an attribute is, or "" where there is none. */
+static void check_attribute(int dir, const char *name, const char *attribute, const char *wanted)
+{
+	own_fd int fd = file_open_name(dir, name, O_RDONLY);
+	char value[64] = "";
+	ssize_t n = fgetxattr(fd, attribute, value, sizeof(value) - 1);
+
+	CHECK(n >= 0 || errno == ENODATA);
+	CHECK_STR(value, wanted);
+}
+
+static void make_socket(int dir, const char *name)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	own_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", dir, name);
+	CHECK(bind(fd, (struct sockaddr *)&address, sizeof(address)) == 0);
+}
+
+/* One of each kind, and ways out of the tree. */
+static void make_tree(int dir)
+{
+	const struct timespec times[] = { { 1000, 1 }, { 2000, 2 } };
+	own_fd int in = make_folder(dir, "from"), sub = make_folder(in, "sub"), holes = -1;
+
+	write_file(in, "file", "content", 04751);
+	write_file(in, "name\nwith \xff", "odd", 0600);
+	write_file(sub, "linked", "one file", 0644);
+	CHECK(linkat(sub, "linked", in, "again", 0) == 0);
+	CHECK(symlinkat("/etc/passwd", in, "out") == 0 && symlinkat("..", in, "up") == 0);
+	CHECK(mkfifoat(in, "pipe", 0640) == 0 && fchmodat(in, "pipe", 0620, 0) == 0);
+	CHECK(mknodat(in, "whiteout", S_IFCHR, 0) == 0);
+	make_socket(in, "socket");
+	set_attribute(in, "file", "user.colour", "red");
+	set_attribute(in, "sub", "user.overlay.opaque", "y");
+	holes = openat(in, "holes", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CHECK(pwrite(holes, "in", 2, 1 << 20) == 2 && ftruncate(holes, 1 << 30) == 0);
+	CHECK(utimensat(in, "file", times, 0) == 0 && utimensat(in, "sub", times, 0) == 0);
+	CHECK(fchmod(in, 0711) == 0 && futimens(in, times) == 0);
+}
+
+static int copy(int dir, const char *to, struct tree_options o, struct tree_counts *ret)
+{
+	own_fd int from = tree_open_folder(dir, "from"), target = make_folder(dir, to);
+	own_fd int links = make_folder(dir, "links");
+	struct err e = { 0 };
+	int r;
+
+	o.counts = ret;
+	if (o.links)
+		o.links = links;
+	r = tree_copy(from, target, &o, &e);
+	/* The folder of links is empty again. */
+	CHECK(unlinkat(dir, "links", AT_REMOVEDIR) == 0);
+	return r;
+}
+
+static void test_copy(int dir)
+{
+	struct tree_counts counts = { 0 };
+	own_fd int to = -1;
+	struct stat st;
+
+	CHECK(copy(dir, "to", (struct tree_options){ .links = 1 }, &counts) == 0);
+	to = tree_open_folder(dir, "to");
+	CHECK(counts.files == 5 && counts.folders == 1 && counts.links == 2 && counts.others == 2);
+	CHECK(counts.skipped == 1 && !is_there(to, "socket"));
+	CHECK(counts.bytes > 0 && counts.bytes < 1 << 20);
+	st = look(to, ".");
+	CHECK((st.st_mode & 07777) == 0711 && st.st_mtim.tv_sec == 2000);
+	st = look(to, "file");
+	CHECK((st.st_mode & 07777) == 04751);
+	CHECK(st.st_mtim.tv_sec == 2000 && st.st_mtim.tv_nsec == 2 && st.st_atim.tv_sec == 1000);
+	CHECK(look(to, "sub").st_mtim.tv_sec == 2000);
+	check_text(to, "file", "content");
+	check_text(to, "name\nwith \xff", "odd");
+	check_link(to, "out", "/etc/passwd");
+	check_link(to, "up", "..");
+	CHECK(look(to, "pipe").st_mode == (S_IFIFO | 0620));
+	st = look(to, "whiteout");
+	CHECK(S_ISCHR(st.st_mode) && st.st_rdev == 0);
+	check_attribute(to, "file", "user.colour", "red");
+	check_attribute(to, "sub", "user.overlay.opaque", "y");
+	CHECK(look(to, "again").st_ino == look(to, "sub/linked").st_ino);
+	CHECK(look(to, "again").st_nlink == 2);
+	st = look(to, "holes");
+	CHECK(st.st_size == 1 << 30 && st.st_blocks < 1024);
+}
+
+static void test_copy_plain(int dir)
+{
+	struct tree_counts counts = { 0 };
+	own_fd int to = -1;
+
+	CHECK(copy(dir, "plain", (struct tree_options){ .is_plain = true, .drops = S_ISUID },
+		      &counts) == 0);
+	to = tree_open_folder(dir, "plain");
+	CHECK(counts.skipped == 2 && !is_there(to, "whiteout"));
+	CHECK((look(to, "file").st_mode & 07777) == 0751);
+	check_attribute(to, "file", "user.colour", "red");
+	check_attribute(to, "sub", "user.overlay.opaque", "");
+	/* Nobody asked for the links. */
+	CHECK(look(to, "again").st_ino != look(to, "sub/linked").st_ino);
+	check_text(to, "again", "one file");
+	CHECK(look(to, "sub/linked").st_nlink == 1);
+}
+
+/* What is there already is never written to. */
+static void test_copy_over(int dir)
+{
+	own_fd int from = tree_open_folder(dir, "from"), to = make_folder(dir, "over");
+	struct tree_options o = { 0 };
+	struct err e = { 0 };
+
+	write_file(dir, "outside", "mine", 0600);
+	CHECK(symlinkat("../outside", to, "file") == 0);
+	CHECK(tree_copy(from, to, &o, &e) == -EEXIST);
+	CHECK_STR(e.text, "cannot copy 'file': File exists");
+	check_text(dir, "outside", "mine");
+}
+
+static int stop_at_third(void *of)
+{
+	int *count = of;
+
+	return ++*count == 3 ? -ECANCELED : 0;
+}
+
+static void test_copy_stopped(int dir)
+{
+	own_fd int from = tree_open_folder(dir, "from"), to = make_folder(dir, "stopped");
+	int count = 0;
+	struct tree_options o = { .step = stop_at_third, .of = &count };
+
+	CHECK(tree_copy(from, to, &o, NULL) == -ECANCELED && count == 3);
+}
+
+/* --- permissions --- */
+
+static void test_opening(int dir)
+{
+	own_fd int from = make_folder(dir, "from"), shut = make_folder(from, "shut");
+	own_fd int to = make_folder(dir, "to"), refused = make_folder(dir, "refused");
+	struct tree_options o = { 0 };
+	struct err e = { 0 };
+
+	write_file(from, "secret", "mine", 0200);
+	write_file(shut, "below", "too", 0644);
+	CHECK(fchmod(shut, 0) == 0);
+	CHECK(tree_copy(from, refused, &o, &e) == -EACCES);
+	CHECK((look(from, "shut").st_mode & 0777) == 0 &&
+		(look(from, "secret").st_mode & 0777) == 0200);
+	o.opens_up = true;
+	CHECK(tree_copy(from, to, &o, &e) == 0);
+	check_text(to, "secret", "mine");
+	CHECK((look(to, "secret").st_mode & 0777) == 0600 &&
+		(look(to, "shut").st_mode & 0777) == 0700);
+	CHECK(fchmod(shut, 0) == 0 && fchmod(from, 0400) == 0);
+	CHECK(tree_remove(dir, "from", &e) == 0 && !is_there(dir, "from"));
+	CHECK(tree_remove(dir, "to", &e) == 0 && tree_remove(dir, "refused", &e) == 0);
+}
+
+/* Root may do everything, so that these need somebody else. */
+static void test_as_somebody(int dir)
+{
+	bool is_root = geteuid() == 0;
+
+	CHECK(!is_root || (fchown(dir, SOMEBODY, SOMEBODY) == 0 && seteuid(SOMEBODY) == 0));
+	test_opening(dir);
+	CHECK(!is_root || seteuid(0) == 0);
+}
+
+/* --- depth --- */
+
+/* `count` folders in each other below `dir`. */
+static void make_deep(int dir, const char *name, unsigned count)
+{
+	own_fd int at = make_folder(dir, name);
+
+	for (unsigned i = 1; i < count; i++) {
+		int next = make_folder(at, "d");
+
+		close(at);
+		at = next;
+	}
+	write_file(at, "bottom", "deep", 0644);
+}
+
+static int copy_deep(int dir, unsigned count, struct err *e)
+{
+	own_fd int from = -1, to = make_folder(dir, "copy");
+	struct tree_options o = { 0 };
+	char digest[SHA256_HEX_SIZE];
+	int r;
+
+	make_deep(dir, "deep", count);
+	from = tree_open_folder(dir, "deep");
+	r = tree_copy(from, to, &o, e);
+	CHECK(tree_digest(from, digest, NULL) == r);
+	CHECK(tree_remove(dir, "deep", e) == 0 && tree_remove(dir, "copy", e) == 0);
+	return r;
+}
+
+static void test_depth(int dir)
+{
+	struct err e = { 0 };
+
+	CHECK(copy_deep(dir, TREE_MAX_DEPTH, &e) == 0);
+	CHECK(copy_deep(dir, TREE_MAX_DEPTH + 1, &e) == -ELOOP);
+	CHECK(strstr(e.text, "folders are nested deeper than 256") != NULL);
+	/* Removing has no such bound, and what stands in its way is not spared. */
+	make_deep(dir, "deep", 3000);
+	write_file(dir, "deep/moved-0", "in the way", 0600);
+	CHECK(mkdirat(dir, "deep/moved-1", 0700) == 0);
+	write_file(dir, "deep/moved-1/file", "in the way", 0600);
+	CHECK(mkdirat(dir, "deep/moved-2", 0700) == 0);
+	CHECK(tree_remove(dir, "deep", &e) == 0 && !is_there(dir, "deep"));
+}
+
+static void test_remove(int dir)
+{
+	own_fd int in = make_folder(dir, "gone"), beside = make_folder(dir, "beside");
+	struct err e = { 0 };
+
+	write_file(beside, "kept", "kept", 0600);
+	CHECK(symlinkat("../beside", in, "link") == 0 && symlinkat("/", in, "root") == 0);
+	for (int i = 0; i < 1000; i++) {
+		char name[32];
+
+		snprintf(name, sizeof(name), "file-%d", i);
+		write_file(in, name, "", 0600);
+	}
+	CHECK(tree_remove(dir, "gone", &e) == 0 && !is_there(dir, "gone"));
+	check_text(beside, "kept", "kept");
+	CHECK(tree_remove(dir, "gone", &e) == 0); /* there is nothing */
+	CHECK(symlinkat("beside", dir, "link") == 0);
+	CHECK(tree_remove(dir, "link", &e) == 0 && !is_there(dir, "link"));
+	CHECK(tree_remove(dir, "beside/kept", &e) == 0 && !is_there(beside, "kept"));
+	CHECK(tree_remove(dir, "beside/none/x", &e) == 0);
+	CHECK(tree_remove(-1, "x", &e) == -EBADF);
+	CHECK_STR(e.text, "cannot remove 'x': Bad file descriptor");
+}
+
+/* --- digests --- */
+
+static void digest_of(int dir, const char *name, char ret[static SHA256_HEX_SIZE])
+{
+	own_fd int fd = tree_open_folder(dir, name);
+	struct err e = { 0 };
+
+	CHECK(tree_digest(fd, ret, &e) == 0);
+}
+
+/* By hand, from what the header says. */
+static void test_digest(int dir)
+{
+	own_fd int in = make_folder(dir, "d");
+	char file[SHA256_HEX_SIZE], link[SHA256_HEX_SIZE], attributes[SHA256_HEX_SIZE];
+	char folder[SHA256_HEX_SIZE], wanted[SHA256_HEX_SIZE], got[SHA256_HEX_SIZE];
+	char lines[1024];
+	int n;
+
+	write_file(in, "b", "hello", 0640);
+	set_attribute(in, "b", "user.a", "xy");
+	CHECK(symlinkat("b", in, "a") == 0 && mknodat(in, "c", S_IFCHR, 0) == 0);
+	sha256_hex("hello", 5, file);
+	sha256_hex("b", 1, link);
+	sha256_hex("user.a\0002 xy", 11, attributes);
+	n = snprintf(lines, sizeof(lines), "l 0777 1 %s - a%cf 0640 5 %s %s b%cw 0000 0 - - c%c",
+		link, 0, file, attributes, 0, 0);
+	sha256_hex(lines, (size_t)n, folder);
+	n = snprintf(lines, sizeof(lines), "d 0755 0 %s - .%c", folder, 0);
+	sha256_hex(lines, (size_t)n, wanted);
+	digest_of(dir, "d", got);
+	CHECK_STR(got, wanted);
+}
+
+/* A copy has the digest of its source, and loses it with every change. */
+static void test_digest_changes(int dir)
+{
+	char before[SHA256_HEX_SIZE], now[SHA256_HEX_SIZE];
+	own_fd int to = tree_open_folder(dir, "to"), file = file_open_name(to, "file", O_RDWR);
+
+	CHECK(unlinkat(dir, "from/socket", 0) == 0);
+	digest_of(dir, "from", before);
+	digest_of(dir, "to", now);
+	CHECK_STR(now, before);
+#define CHANGES(change)                                                                            \
+	do {                                                                                       \
+		memcpy(before, now, sizeof(before));                                               \
+		CHECK((change) == 0);                                                              \
+		digest_of(dir, "to", now);                                                         \
+		CHECK(strcmp(before, now) != 0);                                                   \
+	} while (0)
+	CHANGES(fchmodat(to, "sub/linked", 0600, 0));
+	CHANGES(renameat(to, "sub/linked", to, "sub/other"));
+	CHANGES(unlinkat(to, "whiteout", 0));
+	CHANGES(unlinkat(to, "out", 0) < 0 || symlinkat("/etc/shadow", to, "out") < 0);
+	CHANGES(fchmod(to, 0700));
+	CHANGES(fremovexattr(file, "user.colour"));
+	CHANGES(fsetxattr(file, "user.size", "", 0, 0));
+	CHANGES(pwrite(file, "C", 1, 0) - 1);
+	CHANGES(ftruncate(file, 3));
+#undef CHANGES
+}
+
+/* Where there are attributes and whiteouts: not on every tmpfs, and not in every container. */
+static int find_place(char path[static 64])
+{
+	static const char *const places[] = { "/tmp", "/var/tmp", "/dev/shm" };
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		own_fd int dir = -1;
+
+		snprintf(path, 64, "%s/bawn-tree-XXXXXX", places[i]);
+		dir = mkdtemp(path) ? file_open(path, O_RDONLY | O_DIRECTORY) : -1;
+		if (dir >= 0 && fsetxattr(dir, "user.test", "", 0, 0) == 0 &&
+			mknodat(dir, "whiteout", S_IFCHR, 0) == 0)
+			return take_fd(&dir);
+		tree_remove(AT_FDCWD, path, NULL);
+	}
+	return -1;
+}
+
+int main(void)
+{
+	char path[64];
+	own_fd int dir = find_place(path);
+
+	if (dir < 0) {
+		printf("skipped: no file system here has user attributes and whiteouts\n");
+		return 77;
+	}
+	umask(022);
+	make_tree(dir);
+	test_copy(dir);
+	test_copy_plain(dir);
+	test_copy_over(dir);
+	test_copy_stopped(dir);
+	test_digest(dir);
+	test_digest_changes(dir);
+	test_remove(dir);
+	test_depth(dir);
+	CHECK(tree_remove(dir, "from", NULL) == 0 && tree_remove(dir, "to", NULL) == 0);
+	test_as_somebody(dir);
+	CHECK(tree_remove(AT_FDCWD, path, NULL) == 0 && !is_there(AT_FDCWD, path));
+	return check_report();
+}
