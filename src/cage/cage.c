@@ -150,6 +150,7 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
 {
 	struct cage c = { .start = start,
 		.channel = start->channel,
+		.at = -1,
 		.pool = -1,
 		.root = -1,
 		.rules = -1,
@@ -179,6 +180,7 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	umask(022);
 	for (uint32_t i = 0; i < start->plan->op_count; i++) {
+		c.at = (int)i;
 		carry_out(&c, &ops[i]);
 		if (ops[i].kind == PLAN_IDS) {
 			die_with_keeper(&c); /* new ids forget the signal */
@@ -186,6 +188,7 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
 				start->times->mapped = clock_ns();
 		}
 	}
+	c.at = -1;
 	die_with_keeper(&c);
 	if (start->times)
 		start->times->ready = clock_ns();

@@ -42,6 +42,7 @@ struct cage_start {
 		*run; /* what $PROJECT, ~ and $RUN stand for; home may be NULL */
 	struct cage_ids ids;
 	const struct cage_source *sources; /* one per operation */
+	struct cage_source layer; /* in the run's folder: what a captured project's writes go to */
 	const struct sock_filter *filter;
 	unsigned short filter_count;
 	char *const *arguments;     /* of the command */

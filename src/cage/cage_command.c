@@ -29,7 +29,7 @@
 
 noreturn void cage_fail(const struct cage *c, const struct err *e)
 {
-	wire_send(c->channel, WIRE_FAILED, 0, e);
+	wire_send(c->channel, WIRE_FAILED, c->at, e);
 	_exit(125);
 }
 

@@ -18,6 +18,7 @@
 struct cage {
 	const struct cage_start *start;
 	int channel;
+	int at;    /* the operation that is carried out, or -1 */
 	int pool;  /* a tmpfs nobody can name: holds the root and the layers, under one quota */
 	int root;  /* the tree being built */
 	int rules; /* the Landlock ruleset */
@@ -85,7 +86,10 @@ int cage_clone_tree(int fd, uint64_t attributes, struct err *e);
 /* Puts a detached tree on an open place. `name` is for the sentence. */
 int cage_attach(int tree, int place, const char *name, struct err *e);
 
-/* The detached tree for an operation: the one the keeper made, or a clone of its source. */
+/* The detached tree of a source: the one the keeper made, or a clone. A descriptor or -errno. */
+int cage_tree_of(const struct cage_source *source, uint64_t attributes, struct err *e);
+
+/* The same for the source of an operation. */
 int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e);
 
 /* A folder of the pool, made for the purpose; with O_PATH. A descriptor or -errno. */
@@ -97,6 +101,7 @@ int cage_pool_folder(struct cage *c, const char *name, struct err *e);
  */
 struct cage_layers {
 	const char *lower, *upper, *work, *empty;
+	bool is_kept; /* the upper one and its work are there already */
 };
 
 /* An overlay above the detached tree `lower`, which it uses up. A descriptor or -errno. */

@@ -114,9 +114,8 @@ static int open_source(const struct cage_source *source, struct err *e)
 	return take_fd(&fd);
 }
 
-int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e)
+int cage_tree_of(const struct cage_source *source, uint64_t attributes, struct err *e)
 {
-	const struct cage_source *source = &c->start->sources[cage_op_index(c, op)];
 	own_fd int fd = -1;
 	int tree, r;
 
@@ -131,6 +130,11 @@ int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attribut
 	if (tree < 0)
 		err_prefix(e, "'%s'", source->path);
 	return tree;
+}
+
+int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e)
+{
+	return cage_tree_of(&c->start->sources[cage_op_index(c, op)], attributes, e);
 }
 
 /* --- the pool and the root --- */
@@ -218,10 +222,11 @@ int cage_mount_tmpfs(struct cage *c, const struct plan_op *op, struct err *e)
 	return 0;
 }
 
-/* Makes those folders of the layers that have a name. */
+/* Makes those folders of the layers that have a name, and are not there. */
 static int make_folders(struct cage *c, const struct cage_layers *layers, struct err *e)
 {
-	const char *const names[] = { layers->lower, layers->upper, layers->work, layers->empty };
+	const char *const names[] = { layers->lower, layers->is_kept ? NULL : layers->upper,
+		layers->is_kept ? NULL : layers->work, layers->empty };
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		own_fd int made = names[i] ? cage_pool_folder(c, names[i], e) : -1;

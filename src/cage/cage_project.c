@@ -8,8 +8,8 @@
  *              the pool, which has no name in the cage, the whole of it with all rights.
  * Must not:    create anything in the project on the host.
  *
- * Captured: an overlay above the project whose upper layer is in the pool; the project below it is
- * mounted read-only, so that no write can reach it by any way.
+ * Captured: an overlay above the project whose upper layer is in the run's folder, or in the pool;
+ * the project below it is mounted read-only, so that no write can reach it by any way.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -28,19 +29,55 @@ static bool is_captured(const struct plan_op *op)
 	return op->flags & PLAN_CAPTURED && !cage_is_broken("project");
 }
 
+/* Puts the layer of the run's folder into the pool, where the overlay can name it. */
+static int attach_layer(struct cage *c, struct err *e)
+{
+	own_fd int tree = cage_tree_of(&c->start->layer, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
+	own_fd int folder = tree < 0 ? -1 : cage_pool_folder(c, "layer", e);
+
+	if (tree < 0 || folder < 0)
+		return tree < 0 ? tree : folder;
+	return cage_attach(tree, folder, "layer", e);
+}
+
+/*
+ * Deletions of folders are marked by attributes, which a tmpfs has since Linux 6.6: without them
+ * they would fail one by one.
+ */
+static int overlay_in_pool(struct cage *c, int tree, uint64_t attributes, struct err *e)
+{
+	static const struct cage_layers layers = { "lower", "upper", "work" };
+	own_fd int overlay = cage_new_overlay(c, tree, &layers, attributes, e);
+	own_fd int upper = -1;
+
+	if (overlay < 0)
+		return overlay;
+	upper = file_open_beneath(c->pool, "work", O_RDONLY | O_DIRECTORY, 0);
+	if (upper < 0 || fsetxattr(upper, "user.bawn", "", 0, 0) < 0)
+		return err_set(e, ERR_SYS, upper < 0 ? -upper : errno,
+			"cannot capture the project in memory: tmpfs has no attributes here: %s",
+			strerror(upper < 0 ? -upper : errno));
+	return take_fd(&overlay);
+}
+
 /* The whole project, with the rights of its best part. */
 static int whole_project(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	static const struct cage_layers layers = { "lower", "upper", "work" };
+	static const struct cage_layers kept = { "lower", "layer/upper", "layer/work",
+		.is_kept = true };
 	uint64_t base = cage_restrictions(op->flags & ~(unsigned)PLAN_READ_ONLY);
 	own_fd int tree =
 		cage_source_tree(c, op, is_captured(op) ? base | MOUNT_ATTR_RDONLY : base, e);
+	int r;
 
 	if (tree >= 0 && op->flags & PLAN_VIEW && !cage_is_broken("project"))
 		return cage_view_of(c, op, tree, e);
 	if (tree < 0 || !is_captured(op))
 		return tree < 0 ? tree : take_fd(&tree);
-	return cage_new_overlay(c, tree, &layers, base, e);
+	if (!c->start->layer.path)
+		return overlay_in_pool(c, tree, base, e);
+	r = attach_layer(c, e);
+	return r < 0 ? r : cage_new_overlay(c, tree, &kept, base, e);
 }
 
 /* What is seen where only parts are: their names, and nothing that can be written. */

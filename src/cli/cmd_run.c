@@ -142,6 +142,16 @@ static int write_interrupted(struct run *r, struct err *e)
 	return record_write_file(r->folder, "record.json", &out, e);
 }
 
+/* Where the run is kept: made when it is first asked for, and ours until the end. */
+static int open_folder(void *of, struct err *e)
+{
+	struct run *r = of;
+
+	if (r->folder < 0)
+		r->folder = record_make_folder(r->record.run, r->place.home, e);
+	return r->folder;
+}
+
 /* What the record needs, and a place for it: without one nothing is run. */
 static int prepare_record(void *of, struct err *e)
 {
@@ -151,9 +161,7 @@ static int prepare_record(void *of, struct err *e)
 		return err_set(e, ERR_REFUSED, ENOMEM, "not enough memory for the plan's digest");
 	sha256_hex(r->request.filter.code, r->request.filter.count * sizeof(struct sock_filter),
 		r->record.filter_digest);
-	if (r->folder < 0)
-		r->folder = record_make_folder(r->record.run, r->place.home, e);
-	if (r->folder < 0)
+	if (open_folder(r, e) < 0)
 		return r->folder;
 	return write_interrupted(r, e);
 }
@@ -178,10 +186,48 @@ static int plan_again(struct run *r, struct err *e)
 	return old->size != r->plan->size || memcmp(old, r->plan, old->size) != 0;
 }
 
+/* The way of capturing that the start failed at; 0: it failed at something else. */
+static unsigned failed_capture(const struct run *r)
+{
+	const struct plan_op *op = plan_find(r->plan, PLAN_PROJECT, NULL);
+
+	if (!op || r->record.failed_op != op - plan_ops(r->plan) || !(op->flags & PLAN_CAPTURED))
+		return 0;
+	if (op->flags & PLAN_COPIED)
+		return HOST_CAPTURE_BY_COPY;
+	return op->flags & PLAN_IN_POOL ? HOST_CAPTURE_IN_POOL : HOST_CAPTURE_ON_DISK;
+}
+
+/* One attempt, and others while there are other ways to capture the project. */
+static int try_to_run(struct run *r, struct err *e)
+{
+	for (;;) {
+		int ret = keep_run(&r->request, &r->record, e);
+		unsigned failed = failed_capture(r);
+		own_free struct plan *old = NULL;
+		struct err why;
+
+		if (ret == 0 || e->kind != ERR_SYS || !failed || failed == HOST_CAPTURE_BY_COPY)
+			return ret;
+		why = *e;
+		old = take_ptr(r->plan);
+		r->host.no_capture |= failed;
+		if (make_plan(r, e) < 0) {
+			/* There is no other: the first reason is the better one. */
+			free(r->plan);
+			r->request.plan = r->record.plan = r->plan = take_ptr(old);
+			*e = why;
+			return ret;
+		}
+		cli_complain("%s; trying another way", why.text);
+		*e = (struct err){ 0 };
+	}
+}
+
 static int run_cage(struct run *r, struct err *e)
 {
 	struct err again = { 0 };
-	int ret = keep_run(&r->request, &r->record, e);
+	int ret = try_to_run(r, e);
 
 	/* Never a second time what may have run. */
 	if (ret == 0 || e->kind != ERR_SYS || r->record.outcome == RECORD_BROKEN)
@@ -191,7 +237,7 @@ static int run_cage(struct run *r, struct err *e)
 		return ret;
 	case 1:
 		*e = (struct err){ 0 };
-		return keep_run(&r->request, &r->record, e);
+		return try_to_run(r, e);
 	default:
 		*e = again;
 		return -EPERM;
@@ -310,6 +356,7 @@ static int prepare(struct run *r, struct err *e)
 	struct err probing;
 	int ret;
 
+	r->request.open_folder = open_folder;
 	r->request.meanwhile = prepare_record;
 	r->request.approve = approve_source;
 	r->request.afterwards = write_ended;

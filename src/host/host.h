@@ -102,15 +102,23 @@ enum host_path_kind {
 #define HOST_SYSTEM_COUNT 17
 extern const char *const host_system_paths[HOST_SYSTEM_COUNT];
 
+/* Ways to capture what is written to a project. That one fails shows only when it is tried. */
+enum host_capture {
+	HOST_CAPTURE_ON_DISK = 1, /* an overlay with its layer in the run's folder */
+	HOST_CAPTURE_IN_POOL = 2, /* … in the cage's own file system, which has a quota */
+	HOST_CAPTURE_BY_COPY = 4,
+};
+
 struct host {
-	char kernel[72];    /* release */
-	char arch[16];      /* x86_64 */
-	bool is_root;       /* effective uid 0; whether it has other ids to give: HOST_SUBIDS */
-	bool has_bash;      /* /bin/bash */
-	int landlock_abi;   /* 0: none */
-	int cgroup_version; /* 0 none, 1, 2 */
-	int groups;         /* supplementary groups of the user, the primary one not counted */
-	char container[24]; /* "" or what we are inside of: docker, podman, lxc, userns, … */
+	char kernel[72];     /* release */
+	char arch[16];       /* x86_64 */
+	bool is_root;        /* effective uid 0; whether it has other ids to give: HOST_SUBIDS */
+	bool has_bash;       /* /bin/bash */
+	int landlock_abi;    /* 0: none */
+	int cgroup_version;  /* 0 none, 1, 2 */
+	unsigned no_capture; /* ways that failed for this project: HOST_CAPTURE_… */
+	int groups;          /* supplementary groups of the user, the primary one not counted */
+	char container[24];  /* "" or what we are inside of: docker, podman, lxc, userns, … */
 	struct {
 		enum host_cause cause; /* HOST_CAUSE_NONE: it can */
 		int num;               /* the errno seen, or 0 */

@@ -84,11 +84,14 @@ static int prepare(struct keeper *k, struct err *e)
 	if (r == 0)
 		r = keep_sources_make(&k->sources, &k->start, q, e);
 	if (r == 0)
+		r = keep_layer_make(k, e);
+	if (r == 0)
 		r = keep_stdio_open(&k->stdio, q, &k->terminal, &k->start.ids, e);
 	if (r == 0)
 		r = keep_limits_make(k, e);
 	if (r == 0)
 		r = keep_watch_open(k, e);
+	keep_disk_open(k);
 	k->start.terminal_streams = keep_stdio_on_terminal(&k->stdio);
 	k->start.sources = k->sources.items;
 	k->start.arguments = k->words.arguments;
@@ -165,6 +168,7 @@ static void release(struct keeper *k)
 	keep_terminal_done(&k->terminal);
 	cgroup_done(&k->group);
 	keep_sources_done(&k->sources);
+	keep_layer_done(&k->layer);
 	keep_words_done(&k->words);
 }
 
@@ -225,8 +229,10 @@ static void finish(struct keeper *k, int r, struct err *e)
 	if (r == 0) {
 		keep_limits_judge(k);
 		judge_end(k, e);
-		k->q->afterwards(k->q->of, e);
 	}
+	keep_layer_end(k, r == 0 || k->record->outcome == RECORD_BROKEN, is_gone);
+	if (r == 0)
+		k->q->afterwards(k->q->of, e);
 	if (k->has_ended)
 		reap(k, NULL);
 	/* What hangs is in there still; the lock goes with us, and a later run removes it. */
@@ -252,8 +258,12 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	keep_stdio_init(&k.stdio);
 	keep_terminal_choose(&k.terminal, KEEP_TTY_NEVER);
 	cage_idmap_init(&k.sources.map);
+	k.sources.layer.tree = -1;
+	keep_layer_init(&k.layer);
 	k.began_ns = clock_ns();
 	record->outcome = RECORD_REFUSED;
+	record->failed_op = -1;
+	record->ended_for = PLAN_GUARANTEE_COUNT;
 	record->is_preflight_passed = record->is_preflight_ours = false;
 	r = prepare(&k, e);
 	if (r == 0)

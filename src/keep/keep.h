@@ -7,6 +7,7 @@
 #include "filter/filter.h"
 #include "plan/plan.h"
 #include "record/record.h"
+#include "work/work.h"
 
 /*
  * The keeper of one run: starts the cage, looks at it from outside, lets the command go, passes
@@ -32,6 +33,11 @@ struct keep_request {
 	struct keep_cast *cast;   /* what it prints goes here too; or NULL */
 	int status_fd;            /* events as lines of JSON, or -1 */
 	struct cage_times *times; /* shared with the cage, or NULL */
+	const char *const *held;  /* paths of the project that the operator protects */
+	size_t held_count;
+	struct work_progress progress;
+	/* The run's folder, which is the caller's; made when it is first asked for. */
+	int (*open_folder)(void *of, struct err *e);
 	/* Done while the cage is being made, and before the command may start. */
 	int (*meanwhile)(void *of, struct err *e);
 	/* The command has ended, and the record is complete; `e` says what else went wrong. */

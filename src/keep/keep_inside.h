@@ -8,6 +8,7 @@
 #include "keep/keep.h"
 #include "term/term_cast.h"
 #include "term/term_filter.h"
+#include "work/work.h"
 
 /* What the files of the keeper share. Nobody else includes it. */
 
@@ -32,7 +33,8 @@ struct keep_sources {
 	struct arena arena;
 	struct cage_source *items; /* one per operation */
 	int *fds;                  /* the same, open with O_PATH, or -1 */
-	struct cage_idmap map;     /* root's */
+	struct cage_source layer;
+	struct cage_idmap map; /* root's */
 	uint32_t count;
 };
 
@@ -40,8 +42,30 @@ int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
 	const struct keep_request *q, struct err *e);
 void keep_sources_done(struct keep_sources *s);
 
+/* And the layer, which is an open folder of ours; `start` gets it. */
+int keep_sources_add_layer(struct keep_sources *s, struct cage_start *start, int fd, struct err *e);
+
 /* Closes what is open; the names stay. */
 void keep_sources_close(struct keep_sources *s);
+
+/* --- keep_layer.c --- */
+
+struct keep_layer {
+	int folder;            /* the run's, borrowed; -1: it has none */
+	int top;               /* `layer` in it, or -1: nothing is captured there */
+	int below;             /* the project */
+	struct timespec began; /* by the clock that marks files */
+	struct {
+		uint64_t max;              /* bytes; 0: nobody watches */
+		uint64_t next_ns;          /* when to look again */
+		uint64_t bytes, files;     /* in the layer, when it was last counted */
+		uint64_t free, free_files; /* of its file system, at that time */
+		uint64_t free_at_start;
+	} disk;
+};
+
+void keep_layer_init(struct keep_layer *l);
+void keep_layer_done(struct keep_layer *l);
 
 /* --- keep_terminal.c --- */
 
@@ -199,6 +223,7 @@ struct keeper {
 	struct keep_terminal terminal;
 	struct keep_stdio stdio;
 	struct keep_look *look;
+	struct keep_layer layer;
 	struct cgroup group;
 	struct cgroup_counts counts; /* taken before anybody is killed */
 	int channel, pidfd, signals, timer;
@@ -231,6 +256,30 @@ int keep_watch(struct keeper *k, struct err *e);
 bool keep_hear_last(struct keeper *k, struct err *e);
 
 void keep_kill(const struct keeper *k);
+
+/* --- keep_layer.c --- */
+
+/* Makes the layer, if the plan wants one in the run's folder. */
+int keep_layer_make(struct keeper *k, struct err *e);
+
+/*
+ * The cage has ended: finds out what it changed, and keeps that; or, if the command never ran,
+ * removes the layer. What goes wrong is in the record.
+ */
+void keep_layer_end(struct keeper *k, bool has_run, bool is_gone);
+
+/* --- keep_disk.c: how much the layer takes --- */
+
+#define KEEP_DISK_MS 100 /* between two looks */
+
+/* Begins to watch, if a limit holds that no file system holds. */
+void keep_disk_open(struct keeper *k);
+
+/* How long to wait for the next look, or -1. */
+int keep_disk_wait(const struct keeper *k);
+
+/* Does the run take more than it may? */
+bool keep_disk_is_over(struct keeper *k);
 
 /* --- keep_limits.c --- */
 

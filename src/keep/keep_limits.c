@@ -84,7 +84,8 @@ void keep_limits_judge(struct keeper *k)
 		k->ended_for = PLAN_LIMITS_OUTPUT;
 	reached[PLAN_LIMITS_TIME] = k->ended_for == PLAN_LIMITS_TIME;
 	reached[PLAN_LIMITS_OUTPUT] = k->stdio.is_cut;
-	reached[PLAN_LIMITS_DISK] = k->is_disk_full;
+	reached[PLAN_LIMITS_DISK] = k->is_disk_full || k->ended_for == PLAN_LIMITS_DISK;
+	k->record->ended_for = k->ended_for;
 	reached[PLAN_LIMITS_MEMORY] = k->counts.oom_kills;
 	reached[PLAN_LIMITS_PIDS] = k->counts.forks_refused;
 	/* The user namespace counts nothing for us: only a limit that is reached still shows, with

@@ -63,21 +63,21 @@ static int open_named(const struct cage_start *start, const char *from, struct e
 }
 
 /* What a descriptor is called; its links are all followed by now. */
-static int find_path(struct keep_sources *s, uint32_t i, const char *from, struct err *e)
+static int find_path(
+	struct keep_sources *s, int fd, const char *from, struct cage_source *ret, struct err *e)
 {
 	char link[64], path[4096];
 	struct stat st;
 	ssize_t n;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", s->fds[i]);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0 || fstat(s->fds[i], &st) < 0)
+	if (n < 0 || fstat(fd, &st) < 0)
 		return err_set(e, ERR_SYS, errno, "cannot look at '%s': %s", from, strerror(errno));
-	s->items[i].path = arena_copy(&s->arena, path, (size_t)n);
-	s->items[i].device = st.st_dev;
-	s->items[i].inode = st.st_ino;
-	return s->items[i].path ? 0
-				: err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", from);
+	ret->path = arena_copy(&s->arena, path, (size_t)n);
+	ret->device = st.st_dev;
+	ret->inode = st.st_ino;
+	return ret->path ? 0 : err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", from);
 }
 
 /* Most sources have one owner, and so one map is enough; a second one ends the first. */
@@ -94,19 +94,18 @@ static int find_idmap(
 	return cage_idmap_make(&s->map, &start->ids, st.st_uid, st.st_gid, e);
 }
 
-static int make_tree(
-	struct keep_sources *s, const struct cage_start *start, uint32_t i, struct err *e)
+static int make_tree(struct keep_sources *s, const struct cage_start *start, int fd,
+	const char *path, struct err *e)
 {
-	const char *path = s->items[i].path;
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP };
 	own_fd int tree = -1;
-	int r = find_idmap(s, start, s->fds[i], e);
+	int r = find_idmap(s, start, fd, e);
 
 	if (r < 0)
 		return r;
 	attr.userns_fd = (unsigned)s->map.fd;
 	tree = open_tree(
-		s->fds[i], "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+		fd, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (tree < 0)
 		return err_set(e, ERR_SYS, errno, "cannot clone the mount of '%s': %s", path,
 			strerror(errno));
@@ -143,13 +142,13 @@ static int make_source(struct keep_sources *s, uint32_t i, const struct cage_sta
 	if (!from)
 		return 0;
 	s->fds[i] = open_named(start, from, e);
-	r = s->fds[i] < 0 ? s->fds[i] : find_path(s, i, from, e);
+	r = s->fds[i] < 0 ? s->fds[i] : find_path(s, s->fds[i], from, &s->items[i], e);
 	if (r == 0 && op->flags & PLAN_READ_ONLY)
 		r = refuse_talkers(s->fds[i], s->items[i].path, e);
 	if (r == 0)
 		r = q->approve(q->of, from, s->items[i].path, e);
 	if (r == 0 && op->flags & PLAN_IDMAPPED && start->ids.is_given) {
-		s->items[i].tree = make_tree(s, start, i, e);
+		s->items[i].tree = make_tree(s, start, s->fds[i], s->items[i].path, e);
 		r = s->items[i].tree < 0 ? s->items[i].tree : 0;
 	}
 	return r;
@@ -162,6 +161,7 @@ int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
 	int r = 0;
 
 	ret->count = 0;
+	ret->layer = (struct cage_source){ .tree = -1 };
 	cage_idmap_init(&ret->map);
 	arena_init(&ret->arena, PLAN_MAX_SIZE * 2);
 	ret->items = arena_array(&ret->arena, n, sizeof(*ret->items));
@@ -170,6 +170,18 @@ int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
 		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the plan's sources");
 	for (; r == 0 && ret->count < n; ret->count++)
 		r = make_source(ret, ret->count, start, q, e);
+	return r;
+}
+
+int keep_sources_add_layer(struct keep_sources *s, struct cage_start *start, int fd, struct err *e)
+{
+	int r = find_path(s, fd, "the run's layer", &s->layer, e);
+
+	if (r == 0 && start->ids.is_given) {
+		s->layer.tree = make_tree(s, start, fd, s->layer.path, e);
+		r = s->layer.tree < 0 ? s->layer.tree : 0;
+	}
+	start->layer = s->layer;
 	return r;
 }
 
@@ -186,6 +198,7 @@ void keep_sources_close(struct keep_sources *s)
 		close_one(&s->fds[i]);
 		close_one(&s->items[i].tree);
 	}
+	close_one(&s->layer.tree);
 	cage_idmap_done(&s->map);
 }
 

@@ -91,6 +91,14 @@ static void begin_to_end(struct keeper *k, enum plan_guarantee limit)
 	keep_set_timer(k, GRACE_MS);
 }
 
+/* At once: whoever fills the disk would go on while it is asked. */
+static void end_for_disk(struct keeper *k)
+{
+	if (k->ended_for == PLAN_GUARANTEE_COUNT)
+		k->ended_for = PLAN_LIMITS_DISK;
+	keep_kill(k);
+}
+
 static int hear_clock(struct keeper *k, struct err *e)
 {
 	uint64_t unused;
@@ -247,6 +255,7 @@ static int take_failure(struct keeper *k, const struct wire_message *m, struct e
 	if (!is_known || !m->err.text[0] || m->err.num < 0)
 		return err_set(e, ERR_SYS, EPROTO, "the cage failed and did not say why");
 	*e = m->err;
+	k->record->failed_op = m->n;
 	return -EPROTO;
 }
 
@@ -356,6 +365,12 @@ static void hang_up(struct keeper *k)
 	send_signal(k, SIGCONT);
 }
 
+/* The shorter of two times to wait, of which -1 is for ever. */
+static int sooner(int a, int b)
+{
+	return a < 0 || (b >= 0 && b < a) ? b : a;
+}
+
 int keep_watch(struct keeper *k, struct err *e)
 {
 	enum {
@@ -374,7 +389,7 @@ int keep_watch(struct keeper *k, struct err *e)
 
 	while (r == 0 && !k->is_gone && !k->has_ended && !k->is_hanging) {
 		int timeout = keep_relay_want(&k->stdio, &k->terminal, fds + STDIO);
-		int n = poll(fds, STDIO + 3, timeout);
+		int n = poll(fds, STDIO + 3, sooner(timeout, keep_disk_wait(k)));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -400,6 +415,8 @@ int keep_watch(struct keeper *k, struct err *e)
 			hang_up(k);
 		if (keep_ends_for_output(k))
 			begin_to_end(k, PLAN_LIMITS_OUTPUT);
+		if (keep_disk_wait(k) >= 0 && keep_disk_is_over(k))
+			end_for_disk(k);
 	}
 	return r;
 }

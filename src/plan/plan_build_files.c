@@ -167,6 +167,30 @@ bool plan_has_whole_project(const struct spec *s, enum spec_key key)
 	return false;
 }
 
+enum host_capture plan_capture(const struct spec *s, const struct host *h)
+{
+	bool has_quota = spec_is_declared(s, SPEC_LIMITS_DISK);
+	enum host_capture first = has_quota ? HOST_CAPTURE_IN_POOL : HOST_CAPTURE_ON_DISK;
+	enum host_capture second = has_quota ? HOST_CAPTURE_ON_DISK : HOST_CAPTURE_IN_POOL;
+
+	if (!host_can(h, HOST_OVERLAY) || (h->no_capture & first && h->no_capture & second))
+		return HOST_CAPTURE_BY_COPY;
+	return h->no_capture & first ? second : first;
+}
+
+static uint16_t capture_flags(const struct plan_builder *b)
+{
+	switch (plan_capture(b->spec, b->host)) {
+	case HOST_CAPTURE_BY_COPY:
+		return PLAN_CAPTURED | PLAN_COPIED;
+	case HOST_CAPTURE_IN_POOL:
+		return PLAN_CAPTURED | PLAN_IN_POOL;
+	case HOST_CAPTURE_ON_DISK:
+		break;
+	}
+	return PLAN_CAPTURED;
+}
+
 static uint16_t project_flags(const struct plan_builder *b)
 {
 	unsigned mode = spec_choice(b->spec, SPEC_PROJECT_MODE);
@@ -177,9 +201,7 @@ static uint16_t project_flags(const struct plan_builder *b)
 	if (!plan_has_whole_project(b->spec, SPEC_PROJECT_READ))
 		flags |= PLAN_PARTS;
 	if (mode == SPEC_MODE_CAPTURED)
-		flags |= PLAN_CAPTURED;
-	if (mode == SPEC_MODE_CAPTURED && !host_can(b->host, HOST_OVERLAY))
-		flags |= PLAN_COPIED;
+		flags |= capture_flags(b);
 	if (mode == SPEC_MODE_READ_ONLY && host_can(b->host, HOST_OVERLAY))
 		flags |= PLAN_VIEW;
 	if (b->host->is_root)

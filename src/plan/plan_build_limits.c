@@ -115,7 +115,10 @@ static const char *limit_by(const struct plan_builder *b, enum plan_guarantee g)
 	if (g == PLAN_LIMITS_PIDS)
 		return cgroup_or(b, HOST_CGROUP_PIDS, "user namespace");
 	if (g == PLAN_LIMITS_DISK)
-		return "file system";
+		return spec_choice(b->spec, SPEC_PROJECT_MODE) != SPEC_MODE_CAPTURED ||
+				       plan_capture(b->spec, b->host) == HOST_CAPTURE_IN_POOL
+			       ? "file system"
+			       : "file system, keeper";
 	return g == PLAN_LIMITS_FILES ? "rlimit" : "keeper";
 }
 

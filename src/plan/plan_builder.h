@@ -52,5 +52,8 @@ const struct spec_item **plan_sorted_binds(const struct spec *s, size_t *ret_cou
 /* Is a path of the project protected, in or above something protected? "" is the project. */
 bool plan_is_protected(const struct spec *s, const char *path);
 
+/* How the writes to a captured project are kept on this host. */
+enum host_capture plan_capture(const struct spec *s, const struct host *h);
+
 /* Where the project is for the command: in the cage, or where it always was. */
 const char *plan_project_place(const struct spec *s, enum spec_engine engine);

@@ -96,6 +96,14 @@ static inline const struct plan_op *plan_find(
 	return NULL;
 }
 
+/* The project, if its writes are captured; NULL otherwise. */
+static inline const struct plan_op *plan_find_captured(const struct plan *p)
+{
+	const struct plan_op *op = plan_find(p, PLAN_PROJECT, NULL);
+
+	return op && op->flags & PLAN_CAPTURED ? op : NULL;
+}
+
 /* As many files as a disk of so many bytes may have: an empty one takes memory too. */
 static inline uint64_t plan_inodes(uint64_t bytes)
 {

@@ -55,13 +55,14 @@ enum plan_op_flags {
 	PLAN_CAPTURED = 16,
 	PLAN_COPIED = 32, /* captured by copying, where overlay is impossible */
 	PLAN_IDMAPPED = 64,
-	PLAN_CREATE = 128, /* made where it is missing */
-	PLAN_LIST = 256,   /* a rule: names can be listed, nothing more */
-	PLAN_OWN = 1024,   /* a variable of bawn's own; the preflight sees no others */
-	PLAN_PARTS = 512,  /* a project: nothing of it is seen but its parts */
-	PLAN_VIEW = 2048,  /* a folder is shown through a layer: no socket in it can be used, and
-			      where it is on the host is not seen */
-	PLAN_ENDS = 4096,  /* a limit: who reaches it is ended */
+	PLAN_CREATE = 128,   /* made where it is missing */
+	PLAN_LIST = 256,     /* a rule: names can be listed, nothing more */
+	PLAN_OWN = 1024,     /* a variable of bawn's own; the preflight sees no others */
+	PLAN_PARTS = 512,    /* a project: nothing of it is seen but its parts */
+	PLAN_VIEW = 2048,    /* a folder is shown through a layer: no socket in it can be used, and
+				where it is on the host is not seen */
+	PLAN_ENDS = 4096,    /* a limit: who reaches it is ended */
+	PLAN_IN_POOL = 8192, /* captured: in the cage's own file system, and saved when it ends */
 };
 
 /* What an operand must be for the plan to be one. */

@@ -61,10 +61,12 @@ static void print_end(const struct record *r, struct json *j)
 static const struct {
 	enum plan_guarantee limit;
 	const char *text, *count; /* what a cgroup counts; NULL: nothing */
+	const char *ended;        /* the text if the command was ended for it; NULL: the same */
 } sentences[] = {
 	{ PLAN_LIMITS_MEMORY, "the cage ran out of memory", "processes ended" },
 	{ PLAN_LIMITS_PIDS, "the cage ran out of processes", "starts refused" },
-	{ PLAN_LIMITS_DISK, "the cage's own file system was full when the command ended", NULL },
+	{ PLAN_LIMITS_DISK, "the cage's own file system was full when the command ended", NULL,
+		"the command was ended, because what it wrote takes more than it may" },
 	{ PLAN_LIMITS_TIME, "the command was ended, because its time was over", NULL },
 	{ PLAN_LIMITS_OUTPUT, "the command printed more than it may, and the rest was cut off",
 		NULL },
@@ -74,14 +76,16 @@ void record_print_reached(const struct record *r, enum plan_guarantee limit, str
 {
 	const struct plan_op *op = plan_find(r->plan, PLAN_LIMIT, plan_guarantee_defs[limit].name);
 	const struct plan_promise *p = &plan_promises(r->plan)[limit];
+	bool is_ended = r->ended_for == limit;
 	bool is_counted = op && str_starts(plan_str(r->plan, op->b), "cgroup");
 	uint64_t times = r->reached[limit];
 
 	for (size_t i = 0; times && i < sizeof(sentences) / sizeof(sentences[0]); i++) {
 		if (sentences[i].limit != limit)
 			continue;
-		buf_printf(out, "%s (%s: %s)", sentences[i].text, plan_guarantee_defs[limit].name,
-			plan_str(r->plan, p->declared));
+		buf_printf(out, "%s (%s: %s)",
+			is_ended && sentences[i].ended ? sentences[i].ended : sentences[i].text,
+			plan_guarantee_defs[limit].name, plan_str(r->plan, p->declared));
 		if (sentences[i].count && is_counted)
 			buf_printf(out, "; %s: %" PRIu64, sentences[i].count, times);
 	}
@@ -104,6 +108,38 @@ static void print_events(const struct record *r, struct json *j)
 		json_close_map(j);
 	}
 	json_close_list(j);
+}
+
+/* Where the project's writes were kept; NULL: they were not captured. */
+static const char *capture_of(const struct plan *p)
+{
+	const struct plan_op *op = plan_find_captured(p);
+
+	if (!op)
+		return NULL;
+	if (op->flags & PLAN_COPIED)
+		return "copy";
+	return op->flags & PLAN_IN_POOL ? "memory" : "disk";
+}
+
+static void print_effects(const struct record *r, struct json *j)
+{
+	const struct record_effects *x = &r->effects;
+
+	if (!x->is_known && x->error.kind == ERR_NONE)
+		return;
+	json_open_map(j, "effects");
+	if (x->is_known) {
+		json_text(j, "sha256", x->digest);
+		json_int(j, "added", (int64_t)x->added);
+		json_int(j, "changed", (int64_t)x->changed);
+		json_int(j, "deleted", (int64_t)x->deleted);
+		json_int(j, "renamed", (int64_t)x->renamed);
+		json_int(j, "runs_on_host", (int64_t)x->held);
+	} else {
+		json_text(j, "error", x->error.text);
+	}
+	json_close_map(j);
 }
 
 void record_note(struct record *r, uint32_t op, const char *why)
@@ -139,10 +175,12 @@ void record_print(const struct record *r, struct buf *out)
 	json_text(&j, "preflight_sha256", preflight ? plan_str(r->plan, preflight->a) : NULL);
 	json_bool(&j, "preflight_passed", r->is_preflight_passed);
 	json_text(&j, "preflight_by", r->is_preflight_ours ? "bawn" : "shell");
+	json_text(&j, "capture", capture_of(r->plan));
 	json_bool(&j, "terminal", r->has_terminal);
 	json_int(&j, "escapes_dropped", (int64_t)r->escapes_dropped);
 	print_end(r, &j);
 	print_events(r, &j);
+	print_effects(r, &j);
 	json_open_map(&j, "guarantees");
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
 		print_guarantee(r, g, &j);

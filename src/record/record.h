@@ -42,6 +42,15 @@ enum record_outcome {
 	RECORD_INTERRUPTED, /* the keeper did not live to say: what a record says until the end */
 };
 
+/* What the run did to the project, if that was captured. */
+struct record_effects {
+	bool is_known;
+	uint64_t added, changed, deleted, renamed;
+	uint64_t held;                /* of these, what runs on the host by itself */
+	char digest[SHA256_HEX_SIZE]; /* same effects, same digest */
+	struct err error;             /* why it is not known */
+};
+
 struct record {
 	char run[RECORD_RUN_SIZE];
 	const struct plan *plan; /* borrowed */
@@ -60,6 +69,9 @@ struct record {
 		uint32_t op; /* an operation that may fail, and did */
 		char text[160];
 	} notes[RECORD_MAX_NOTES];
+	struct record_effects effects;
+	int failed_op;                 /* the operation that the start failed at, or -1 */
+	enum plan_guarantee ended_for; /* the limit the command was ended for, or the count */
 	enum record_outcome outcome;
 	int status; /* exit status or signal of the command */
 	struct err error;

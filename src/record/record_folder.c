@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -117,7 +118,16 @@ int record_make_folder(const char *run, const char *home, struct err *e)
 	if (mkdirat(runs, run, 0700) < 0)
 		return fail(path, errno, e);
 	fd = file_open_name(runs, run, O_RDONLY | O_DIRECTORY);
-	return fd < 0 ? fail(path, -fd, e) : fd;
+	if (fd < 0)
+		return fail(path, -fd, e);
+	/* Whoever comes to look sees by this that the run still lasts. */
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		int num = errno;
+
+		close(fd);
+		return fail(path, num, e);
+	}
+	return fd;
 }
 
 int record_write_file(int folder, const char *name, const struct buf *text, struct err *e)

@@ -12,7 +12,7 @@ enum wire_kind {
 	WIRE_MAPPED,  /* keeper → cage: your ids are mapped */
 	WIRE_READY,   /* cage → keeper: the wall stands; look at me */
 	WIRE_GO,      /* keeper → cage: run the command */
-	WIRE_FAILED,  /* cage → keeper: `err` says at which step and why */
+	WIRE_FAILED,  /* cage → keeper: `err` says why, `n` at which operation, or -1 */
 	WIRE_SKIPPED, /* cage → keeper: operation `n`, which may fail, did; `err` says why */
 	WIRE_CHECKED, /* cage → keeper: the preflight passed; `n`: bawn's own code did it, no shell
 		       */

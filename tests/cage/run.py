@@ -946,7 +946,8 @@ def records_are_the_operators_alone(p):
                        (folder / "record.json", 0o600)):
         st = path.stat()
         assert (st.st_mode & 0o777, st.st_uid) == (mode, p.uid), (path, oct(st.st_mode), st.st_uid)
-    assert [path.name for path in folder.iterdir()] == ["record.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["project", "record.json"]
+    assert os.readlink(folder / "project") == str(p.project)
 
 
 @case

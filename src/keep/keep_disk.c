@@ -1,0 +1,119 @@
+/*
+ * keep_disk - the limit of a layer on disk, which no file system holds for an ordinary user.
+ *
+ * Runs as:  the keeper, while the command runs.
+ * Must not: take long. The layer's files are counted only when the whole file system has lost so
+ *           much since the last count that the limit may be reached.
+ *
+ * Who reaches the limit is ended at once, and may have written some more by then: as much as the
+ * disk takes between two looks. Where that is too much, a declared limits.disk keeps the layer in
+ * memory, where the kernel counts.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "keep/keep_inside.h"
+
+#define DEEPEST 128 /* folders in folders that are counted */
+
+struct usage {
+	uint64_t bytes, files;
+	bool is_blind; /* a folder could not be looked into */
+};
+
+static void count_folder(int at, const char *name, unsigned depth, struct usage *ret)
+{
+	own_fd int folder = file_open_name(at, name, O_RDONLY | O_DIRECTORY);
+	struct file_entries entries = { .fd = folder };
+	const struct file_entry *entry;
+
+	while (folder >= 0 && (entry = file_next_entry(&entries))) {
+		struct stat st;
+
+		if (str_eq(entry->name, ".") || str_eq(entry->name, "..") ||
+			fstatat(folder, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		ret->bytes += (uint64_t)st.st_blocks * 512;
+		ret->files++;
+		if (!S_ISDIR(st.st_mode))
+			continue;
+		if (depth == DEEPEST)
+			ret->is_blind = true;
+		else
+			count_folder(folder, entry->name, depth + 1, ret);
+	}
+	/* What was removed meanwhile takes no space; what cannot be opened may hide any. */
+	ret->is_blind |= (folder < 0 && folder != -ENOENT) || (folder >= 0 && entries.failure);
+}
+
+static uint64_t lost(uint64_t before, uint64_t now)
+{
+	return before > now ? before - now : 0;
+}
+
+static bool ask(const struct keep_layer *l, uint64_t *ret_free, uint64_t *ret_files)
+{
+	struct statfs fs;
+
+	if (fstatfs(l->top, &fs) < 0)
+		return false;
+	*ret_free = (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
+	*ret_files = fs.f_ffree;
+	return true;
+}
+
+/* What the cage's own file system takes counts too. */
+static uint64_t pool_bytes(const struct keeper *k)
+{
+	struct statfs fs;
+
+	if (k->disk < 0 || fstatfs(k->disk, &fs) < 0)
+		return 0;
+	return (uint64_t)(fs.f_blocks - fs.f_bfree) * (uint64_t)fs.f_bsize;
+}
+
+void keep_disk_open(struct keeper *k)
+{
+	const struct plan_op *op = plan_find(k->start.plan, PLAN_LIMIT, "limits.disk");
+	struct keep_layer *l = &k->layer;
+
+	if (!op || l->top < 0 || !ask(l, &l->disk.free, &l->disk.free_files))
+		return;
+	l->disk.max = op->n;
+	l->disk.free_at_start = l->disk.free;
+}
+
+int keep_disk_wait(const struct keeper *k)
+{
+	return k->layer.disk.max && k->is_started && !k->has_exited ? KEEP_DISK_MS : -1;
+}
+
+bool keep_disk_is_over(struct keeper *k)
+{
+	struct keep_layer *l = &k->layer;
+	uint64_t now = clock_ns(), bytes, files, pool;
+	struct usage usage = { 0 };
+
+	if (!l->disk.max || now < l->disk.next_ns || !ask(l, &bytes, &files))
+		return false;
+	l->disk.next_ns = now + KEEP_DISK_MS * (uint64_t)1000000;
+	pool = pool_bytes(k);
+	if (l->disk.bytes + lost(l->disk.free, bytes) + pool <= l->disk.max &&
+		l->disk.files + lost(l->disk.free_files, files) <= plan_inodes(l->disk.max))
+		return false;
+	count_folder(l->top, ".", 0, &usage);
+	if (usage.is_blind && usage.bytes < lost(l->disk.free_at_start, bytes))
+		usage.bytes = lost(l->disk.free_at_start, bytes);
+	l->disk.bytes = usage.bytes;
+	l->disk.files = usage.files;
+	l->disk.free = bytes;
+	l->disk.free_files = files;
+	return usage.bytes + pool > l->disk.max || usage.files > plan_inodes(l->disk.max);
+}
