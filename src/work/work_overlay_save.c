@@ -1,0 +1,183 @@
+/*
+ * work_overlay_save - what an overlay keeps, replaced as a whole.
+ *
+ * Runs as:  the operator, with the overlay's lock.
+ * Must not: change the kept tree: it is exchanged for another one, which is complete and on disk.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/tree.h"
+#include "work/work_overlay_inside.h"
+
+int work_overlay_tree(const struct work_overlay *o, struct err *e)
+{
+	int fd = file_open_name(o->folder, "tree", O_RDONLY | O_DIRECTORY);
+
+	return fd < 0 ? work_overlay_fail(o, "open the tree of", -fd, e) : fd;
+}
+
+int work_overlay_digest(
+	const struct work_overlay *o, char ret[static SHA256_HEX_SIZE], struct err *e)
+{
+	own_fd int tree = work_overlay_tree(o, e);
+	int r = tree < 0 ? tree : tree_digest(tree, ret, e);
+
+	if (tree >= 0 && r < 0)
+		err_prefix(e, "cannot digest the overlay '%s'", o->path);
+	return r;
+}
+
+static bool has(const struct work_overlay *o, const char *name)
+{
+	struct stat st;
+
+	return fstatat(o->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+int work_overlay_recover(const struct work_overlay *o, struct err *e)
+{
+	if (has(o, "tree") || !has(o, "tree.old"))
+		return 0;
+	return renameat(o->folder, "tree.old", o->folder, "tree") < 0
+		       ? work_overlay_fail(o, "restore", errno, e)
+		       : 0;
+}
+
+/* Where two names cannot be exchanged, there is a moment without a tree; recovering knows it. */
+static int put_in_place(const struct work_overlay *o)
+{
+	if (renameat2(o->folder, "tree.new", o->folder, "tree", RENAME_EXCHANGE) == 0)
+		return 0;
+	if (errno != EINVAL && errno != ENOSYS)
+		return -errno;
+	if (renameat(o->folder, "tree", o->folder, "tree.old") < 0)
+		return -errno;
+	if (renameat(o->folder, "tree.new", o->folder, "tree") == 0)
+		return 0;
+	/* As it was. */
+	(void)renameat(o->folder, "tree.old", o->folder, "tree");
+	return -errno;
+}
+
+static int make(const struct work_overlay *o, const char *name)
+{
+	if (mkdirat(o->folder, name, 0700) < 0)
+		return -errno;
+	return file_open_name(o->folder, name, O_RDONLY | O_DIRECTORY);
+}
+
+struct saving {
+	const struct work_progress *progress;
+	struct tree_counts counts;
+};
+
+static int tell(void *of)
+{
+	const struct saving *s = of;
+	const struct tree_counts *c = &s->counts;
+
+	if (s->progress->tell)
+		s->progress->tell(s->progress->of, "saving the overlay",
+			c->files + c->folders + c->links + c->others, 0);
+	return 0;
+}
+
+static int copy(int from, int tree, int links, struct saving *s, struct err *e)
+{
+	/* Set-user-id would mean the operator's own id here; in a cage it never has an effect. */
+	const struct tree_options options = { .drops = S_ISUID | S_ISGID,
+		.opens_up = true,
+		.links = links,
+		.counts = &s->counts,
+		.step = tell,
+		.of = s };
+
+	return tree_copy(from, tree, &options, e);
+}
+
+/* Fills tree.new; from = -1: with nothing. */
+static int write_new(struct work_overlay *o, int from, struct saving *s,
+	char ret_digest[static SHA256_HEX_SIZE], struct err *e)
+{
+	own_fd int tree = make(o, "tree.new"), links = make(o, "links.new");
+	int r = 0;
+
+	if (tree < 0 || links < 0)
+		return work_overlay_fail(o, "write to", tree < 0 ? -tree : -links, e);
+	if (from >= 0)
+		r = copy(from, tree, links, s, e);
+	else if (fchmod(tree, 0755) < 0)
+		r = work_overlay_fail(o, "write to", errno, e);
+	if (r == 0)
+		r = tree_digest(tree, ret_digest, e);
+	if (r == 0 && syncfs(tree) < 0)
+		r = work_overlay_fail(o, "write to", errno, e);
+	return r;
+}
+
+static int replace(struct work_overlay *o, int from, struct saving *s, struct err *e)
+{
+	char digest[SHA256_HEX_SIZE];
+	unsigned left;
+	int r = work_overlay_prune(o, &left, e);
+
+	if (r == 0)
+		r = write_new(o, from, s, digest, e);
+	if (r == 0) {
+		r = put_in_place(o);
+		if (r < 0)
+			work_overlay_fail(o, "write to", -r, e);
+	}
+	if (r < 0) {
+		/* What cannot be removed now is left for the next one. */
+		work_overlay_prune(o, &left, NULL);
+		err_prefix(e, "the overlay '%s' was not saved, and is as it was before", o->path);
+		return r;
+	}
+	memcpy(o->digest, digest, sizeof(digest));
+	r = fsync(o->folder) < 0 ? work_overlay_fail(o, "write to", errno, e) : 0;
+	if (r == 0)
+		r = work_overlay_note(o, e);
+	if (r == 0)
+		r = work_overlay_prune(o, &left, e);
+	if (r < 0)
+		err_prefix(e, "the overlay '%s' was saved, and something is wrong", o->path);
+	return r;
+}
+
+int work_overlay_save(struct work_overlay *o, int from, const struct work_progress *progress,
+	uint64_t *ret_skipped, struct err *e)
+{
+	struct saving s = { .progress = progress };
+	int r = replace(o, from, &s, e);
+
+	*ret_skipped = s.counts.skipped;
+	return r;
+}
+
+int work_overlay_reset(struct work_overlay *o, struct err *e)
+{
+	struct saving s = { 0 };
+
+	return replace(o, -1, &s, e);
+}
+
+int work_overlay_prune(struct work_overlay *o, unsigned *ret_count, struct err *e)
+{
+	static const char *const names[] = { "tree.new", "tree.old", "links.new",
+		"overlay.json.new" };
+	int r = work_overlay_recover(o, e);
+
+	*ret_count = 0;
+	for (size_t i = 0; r == 0 && i < sizeof(names) / sizeof(names[0]); i++) {
+		*ret_count += i < 2 && has(o, names[i]);
+		r = tree_remove(o->folder, names[i], e);
+	}
+	return r;
+}
