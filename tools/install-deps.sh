@@ -10,6 +10,7 @@ vm='busybox-static cpio e2fsprogs qemu-system-x86' # the kernels are not install
 terminal='htop less tmux vim' # run in cages, or from outside
 test="$build $vm $terminal bash bubblewrap git groff-base mount util-linux"
 clang='clang libclang-rt-dev'
+bench='bc bison flex libelf-dev libssl-dev linux-source-6.1 make ripgrep' # a large tree, to be built
 
 # What the packages are wanted for, to ask a system that has no dpkg. Virtual machines are made of
 # Debian's packages, and elsewhere of none.
@@ -24,8 +25,8 @@ lint)
 	tools="$test_tools clang clang-format clang-tidy cppcheck shellcheck"
 	;;
 bench)
-	wanted=$test
-	tools="$test_tools bwrap"
+	wanted="$test $bench"
+	tools="$test_tools bc bison bwrap flex make rg"
 	;;
 fuzz) wanted="$test $clang" tools="$test_tools clang" ;;
 *)

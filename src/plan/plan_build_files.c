@@ -21,6 +21,11 @@ static const char *const etc_passwd_fakeroot =
 	"nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n";
 static const char *const etc_group = "root:x:0:\nagent:x:1000:\nnogroup:x:65534:\n";
 static const char *const etc_hosts = "127.0.0.1 localhost bawn\n::1 localhost bawn\n";
+/*
+ * Git remembers who owned each file. In the cage that is somebody else, and so git would read the
+ * whole project to find out that nothing changed.
+ */
+static const char *const etc_gitconfig = "[core]\n\tcheckStat = minimal\n";
 static const char *const etc_nsswitch = "passwd: files\ngroup: files\nhosts: files dns\n";
 
 #define READ_ONLY_TREE (PLAN_READ_ONLY | PLAN_NO_DEV)
@@ -83,8 +88,10 @@ static void add_etc(struct plan_builder *b)
 		plan_add(b, PLAN_FILE, files[i].content, files[i].path, PLAN_OP(.mode = 0444));
 	plan_add(b, PLAN_SYMLINK, "/proc/self/mounts", "/etc/mtab", PLAN_OP());
 	/* An image has its own; of the host's system it is where the standard puts it. */
-	if (str_eq(spec_text(b->spec, SPEC_ROOT_IMAGE), "host"))
-		plan_add(b, PLAN_SYMLINK, "../usr/lib/os-release", "/etc/os-release", PLAN_OP());
+	if (!str_eq(spec_text(b->spec, SPEC_ROOT_IMAGE), "host"))
+		return;
+	plan_add(b, PLAN_SYMLINK, "../usr/lib/os-release", "/etc/os-release", PLAN_OP());
+	plan_add(b, PLAN_FILE, etc_gitconfig, "/etc/gitconfig", PLAN_OP(.mode = 0444));
 }
 
 /*
