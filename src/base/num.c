@@ -74,6 +74,26 @@ int num_parse_size(const char *text, uint64_t *ret, struct err *e)
 	return BAD(e, "size '%.40s' has an unknown unit '%.8s': use K, M, G or T", text, p);
 }
 
+int num_parse_large_size(const char *text, uint64_t *ret, struct err *e)
+{
+	static const char *const units[] = { "M", "MB", "G", "GB" };
+	const char *unit = text + strspn(text, "0123456789.");
+	uint64_t size = 0;
+	bool is_large = false;
+	int r;
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		is_large |= strcmp(unit, units[i]) == 0;
+	if (!is_large)
+		return BAD(e, "'%.40s' must be in M, MB, G or GB, such as 5G", text);
+	r = num_parse_size(text, &size, e);
+	if (r == 0 && size == 0)
+		return BAD(e, "'%.40s' would let nothing be written", text);
+	if (r == 0)
+		*ret = size;
+	return r;
+}
+
 void num_print_size(uint64_t bytes, char ret[static NUM_TEXT_SIZE])
 {
 	static const char units[] = { 'T', 'G', 'M', 'K' };

@@ -18,6 +18,9 @@
  * and says in `e` what is wrong and how to write it; the sentence quotes the text.
  */
 int num_parse_size(const char *text, uint64_t *ret, struct err *e);
+
+/* A size of whole megabytes and more than none: in M, MB, G or GB only. */
+int num_parse_large_size(const char *text, uint64_t *ret, struct err *e);
 int num_parse_duration(const char *text, uint64_t *ret_ms, struct err *e);
 int num_parse_cpus(const char *text, uint64_t *ret_milli, struct err *e);
 int num_parse_int(const char *text, int64_t min, int64_t max, int64_t *ret, struct err *e);

@@ -93,17 +93,20 @@ static void check_overlay(struct spec *s)
 {
 	bool is_kept = !str_eq(spec_text(s, SPEC_ROOT_OVERLAY), "ephemeral");
 	bool may_create = spec_bool(s, SPEC_ROOT_OVERLAY_CREATE);
+	uint64_t size = spec_number(s, SPEC_ROOT_OVERLAY_SIZE);
+	uint64_t memory = spec_number(s, SPEC_LIMITS_MEMORY);
 
 	if (!is_kept && is_said_under(s, SPEC_ROOT_OVERLAY_SIZE, SPEC_ROOT_OVERLAY))
 		diags_warn(&s->diags, spec_where(s, SPEC_ROOT_OVERLAY_SIZE),
 			"name a path in root.overlay, or use limits.disk, which a run is held to",
 			"root.overlay_size: it has no effect, because root.overlay is ephemeral");
-	if (is_kept && !may_create &&
-		is_said_under(s, SPEC_ROOT_OVERLAY_SIZE, SPEC_ROOT_OVERLAY_CREATE))
+	if (is_kept && size > memory &&
+		is_said_under(s, SPEC_ROOT_OVERLAY_SIZE, SPEC_LIMITS_MEMORY))
 		diags_warn(&s->diags, spec_where(s, SPEC_ROOT_OVERLAY_SIZE),
-			"remove it, or set root.overlay_create_if_missing: true",
-			"root.overlay_size: it has no effect, because no overlay is created");
-	if (is_kept && may_create && !spec_number(s, SPEC_ROOT_OVERLAY_SIZE))
+			"lower it, or raise limits.memory",
+			"root.overlay_size: it cannot be filled, because an overlay is in memory while "
+			"the run lasts, and limits.memory is smaller");
+	if (is_kept && may_create && !size)
 		diags_warn(&s->diags, spec_where(s, SPEC_ROOT_OVERLAY),
 			"add root.overlay_size, such as 5G, or say that it must exist with "
 			"root.overlay_create_if_missing: false",

@@ -56,16 +56,19 @@ static void add_system(struct plan_builder *b)
 	}
 }
 
-/* A layer that outlives the run takes the writes to the root; otherwise they vanish with it. */
+/*
+ * A layer that outlives the run takes the writes to the root; otherwise they vanish with it. It
+ * comes first, because the root is made of it.
+ */
 static void add_overlay(struct plan_builder *b)
 {
 	const char *overlay = spec_text(b->spec, SPEC_ROOT_OVERLAY);
-	uint64_t size = spec_number(b->spec, SPEC_ROOT_OVERLAY_SIZE);
-	bool may_create = spec_bool(b->spec, SPEC_ROOT_OVERLAY_CREATE) && size;
+	bool may_create = spec_bool(b->spec, SPEC_ROOT_OVERLAY_CREATE);
 
 	if (!str_eq(overlay, "ephemeral"))
 		plan_add(b, PLAN_OVERLAY, overlay, "/",
-			PLAN_OP(.n = may_create ? size : 0, .flags = may_create ? PLAN_CREATE : 0));
+			PLAN_OP(.n = spec_number(b->spec, SPEC_ROOT_OVERLAY_SIZE),
+				.flags = may_create ? PLAN_CREATE : 0));
 }
 
 /* The files a program looks for, made for the cage; the host's are never seen. */
@@ -388,8 +391,8 @@ void plan_build_files(struct plan_builder *b)
 	/* These engines leave the host's tree as it is. */
 	if (b->engine == SPEC_ENGINE_LOGICAL || b->engine == SPEC_ENGINE_LANDLOCK)
 		return;
-	add_system(b);
 	add_overlay(b);
+	add_system(b);
 	add_etc(b);
 	add_proc(b);
 	add_dev(b);

@@ -13,7 +13,7 @@ enum plan_op_kind {
 	PLAN_SHARE,     /* a: what the kernel counts for the operator too; n: the cage's part */
 	PLAN_HOSTNAME,  /* a */
 	PLAN_IMAGE,     /* a: which, read-only; b: where; n: bytes of the throw-away layer above */
-	PLAN_OVERLAY,   /* a: a kept layer for writes; b: above what; n: bytes if created */
+	PLAN_OVERLAY,   /* a: a kept layer for writes; b: above what; n: bytes, or 0: as it has */
 	PLAN_TMPFS,     /* b: where; n: bytes, or 0; mode; read-only once the tree is complete */
 	PLAN_DIR,       /* b: where; mode */
 	PLAN_BIND,      /* a: from; b: where; flags */

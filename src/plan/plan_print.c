@@ -91,6 +91,15 @@ static const char *rights(const struct plan_op *op)
 	return op->flags & PLAN_READ_ONLY ? "ro" : is_own ? "-" : "rw";
 }
 
+static void print_overlay(const struct plan_op *op, struct buf *out)
+{
+	char size[NUM_TEXT_SIZE];
+
+	num_print_size(op->n, size);
+	buf_printf(out, "  (kept%s%s%s)", op->n ? ", at most " : "", op->n ? size : "",
+		op->n && op->flags & PLAN_CREATE ? ", made if missing" : "");
+}
+
 static void print_tree_op(const struct plan *p, const struct plan_op *op, struct buf *out)
 {
 	const char *from = plan_str(p, op->a), *to = plan_str(p, op->b);
@@ -108,6 +117,8 @@ static void print_tree_op(const struct plan *p, const struct plan_op *op, struct
 		buf_puts(out, "to ");
 		put(out, from);
 	}
+	if (op->kind == PLAN_OVERLAY)
+		print_overlay(op, out);
 	if (op->flags & PLAN_PARTS)
 		buf_puts(out, "  (only its parts)");
 	if (op->flags & PLAN_COPIED)

@@ -147,7 +147,8 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.grammar = spec_grammar_overlay,
 		.example = "ephemeral",
 		.doc = "Where writes to the root go: ephemeral (they vanish with the run), or the path of "
-		       "an overlay that is kept.",
+		       "an overlay that is kept. It is in memory while the run lasts, and saved when the "
+		       "run ends, however it ends.",
 	},
 	[SPEC_ROOT_OVERLAY_SIZE] = {
 		.path = "root.overlay_size",
@@ -155,7 +156,8 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.tighten = SPEC_AT_MOST,
 		.pattern = "^[1-9][0-9]*(M|MB|G|GB)$",
 		.example = "5G",
-		.doc = "The size of an overlay that is created, in M, MB, G or GB.",
+		.doc = "What an overlay at a path may take, in M, MB, G or GB: the kernel lets no more be "
+		       "written. Without it, an overlay keeps the size it has.",
 	},
 	[SPEC_ROOT_OVERLAY_CREATE] = {
 		.path = "root.overlay_create_if_missing",

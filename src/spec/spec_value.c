@@ -76,20 +76,15 @@ static void set_bool(struct slot *slot, const char *text, struct diag_pos at)
 	SAY(slot, at, hint, "'%s' is not true or false", text);
 }
 
-/* The overlay's file system is made in whole megabytes, so smaller units are refused (S-16). */
-static bool is_overlay_size(const char *text)
-{
-	return text[0] != '0' && (str_ends(text, "M") || str_ends(text, "MB") ||
-					 str_ends(text, "G") || str_ends(text, "GB"));
-}
-
 static void set_number(struct slot *slot, const char *text, struct diag_pos at)
 {
 	struct err e = { 0 };
 	int64_t whole = 0;
 	int r;
 
-	if (slot->def->type == SPEC_TYPE_SIZE)
+	if (slot->def == &spec_keys[SPEC_ROOT_OVERLAY_SIZE])
+		r = num_parse_large_size(text, &slot->v->number, &e);
+	else if (slot->def->type == SPEC_TYPE_SIZE)
 		r = num_parse_size(text, &slot->v->number, &e);
 	else if (slot->def->type == SPEC_TYPE_DURATION)
 		r = num_parse_duration(text, &slot->v->number, &e);
@@ -101,8 +96,6 @@ static void set_number(struct slot *slot, const char *text, struct diag_pos at)
 	}
 	if (r == 0 && slot->v->number == 0)
 		r = err_set(&e, ERR_SPEC, 0, "'%s' would let nothing run", text);
-	if (r == 0 && slot->def == &spec_keys[SPEC_ROOT_OVERLAY_SIZE] && !is_overlay_size(text))
-		r = err_set(&e, ERR_SPEC, 0, "'%s' must be in M, MB, G or GB, such as 5G", text);
 	slot->v->is_set = r == 0;
 	if (r < 0)
 		SAY(slot, at, NULL, "%s", e.text);

@@ -108,6 +108,37 @@ static void test_size(void)
 	CHECK_ROWS(num_parse_size, rows);
 }
 
+static void test_large_size(void)
+{
+	static const struct row rows[] = {
+		{ "1M", MB },
+		{ "64MB", 64 * MB },
+		{ "5G", 5 * GB },
+		{ "5GB", 5 * GB },
+		{ .text = "5120K", .error = "'5120K' must be in M, MB, G or GB, such as 5G" },
+		{ .text = "5120KB", .error = "'5120KB' must be in M, MB, G or GB, such as 5G" },
+		{ .text = "1T", .error = "'1T' must be in M, MB, G or GB, such as 5G" },
+		{ .text = "64m", .error = "'64m' must be in M, MB, G or GB, such as 5G" },
+		{ .text = "1048576", .error = "'1048576' must be in M, MB, G or GB, such as 5G" },
+		{ .text = "", .error = "'' must be in M, MB, G or GB, such as 5G" },
+		{ .text = "M",
+			.error = "'M' is not a size: write digits and a unit, such as 512M or 2G" },
+		{ .text = " 5G", .error = "' 5G' must be in M, MB, G or GB, such as 5G" },
+		{ .text = "5GM", .error = "'5GM' must be in M, MB, G or GB, such as 5G" },
+		{ .text = "-5G", .error = "'-5G' must be in M, MB, G or GB, such as 5G" },
+		{ .text = "05G", .error = "size '05G' starts with a zero: write it without" },
+		{ .text = "0M", .error = "'0M' would let nothing be written" },
+		{ .text = "1.5G",
+			.error =
+				"size '1.5G' has a fraction: use a smaller unit, such as 1536M for "
+				"1.5G" },
+		{ .text = "8589934592G",
+			.error = "size '8589934592G' is too large: at most 8388607T" },
+	};
+
+	CHECK_ROWS(num_parse_large_size, rows);
+}
+
 #define SECOND ((uint64_t)1000)
 #define MINUTE (60 * SECOND)
 #define HOUR   (60 * MINUTE)
@@ -367,6 +398,7 @@ static void test_round_trips(void)
 int main(void)
 {
 	test_size();
+	test_large_size();
 	test_duration();
 	test_cpus();
 	test_int();
