@@ -49,6 +49,7 @@ def unpack(folder):
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
     quietly(["tar", "xf", SOURCE, "--strip-components=1", "-C", tree])
+    (tree / ".gitignore").unlink()  # Debian's has git ignore everything
     quietly(["make", "-s", "tinyconfig"], cwd=tree)
     quietly(["make", "-s", "-j2", "prepare"], cwd=tree)
     quietly(["git", "init", "-q"], cwd=tree)
