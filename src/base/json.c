@@ -33,21 +33,36 @@ void json_put_character(struct buf *out, uint32_t c, const char *bytes, size_t w
 		buf_add(out, bytes, width);
 }
 
+/* How many bytes from here on stand for themselves: most do. */
+static size_t plain_size(const char *text)
+{
+	size_t n = 0;
+
+	while (text[n] >= ' ' && text[n] < 0x7f && text[n] != '"' && text[n] != '\\')
+		n++;
+	return n;
+}
+
 static void json_string(struct json *j, const char *text)
 {
 	struct buf *out = j->out;
-	size_t n = strlen(text);
+	const char *end = text + strlen(text);
 
 	buf_putc(out, '"');
-	for (size_t i = 0; i < n;) {
+	while (text < end) {
+		size_t plain = plain_size(text), width;
 		uint32_t c = 0;
-		size_t width = utf8_decode(text + i, n - i, &c);
 
+		buf_add(out, text, plain);
+		text += plain;
+		if (text == end)
+			break;
+		width = utf8_decode(text, (size_t)(end - text), &c);
 		if (width == 0)
-			buf_printf(out, "\\udc%02x", (unsigned char)text[i]);
+			buf_printf(out, "\\udc%02x", (unsigned char)*text);
 		else
-			json_put_character(out, c, text + i, width);
-		i += width ? width : 1;
+			json_put_character(out, c, text, width);
+		text += width ? width : 1;
 	}
 	buf_putc(out, '"');
 }

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/sha256_x86.h"
+#include "base/str.h"
 
 #define BLOCK 64
 
@@ -16,29 +17,33 @@ void sha256_init(struct sha256 *s)
 	s->is_fast = sha256_x86_is_there();
 }
 
+/* Whole blocks, around libsodium: the state's words are the standard's, `count` is in bits. */
+static size_t add_blocks(struct sha256 *s, const uint8_t *bytes, size_t n)
+{
+	sha256_x86_blocks(s->state.state, bytes, n / BLOCK);
+	return n - n % BLOCK;
+}
+
 /*
- * libsodium keeps the state and what does not fill a block. Where the processor can do better and
- * nothing is kept, whole blocks go around it: the state's words are the standard's, and `count` is
- * bits. The tests compare both ways.
+ * libsodium keeps the state, and what does not fill a block. Where the processor can do better the
+ * blocks do not go through it; the tests compare both ways.
  */
 void sha256_add(struct sha256 *s, const void *bytes, size_t n)
 {
 	size_t kept = (size_t)(s->state.count / 8) % BLOCK;
-	size_t first = kept ? BLOCK - kept : 0;
+	size_t first = kept ? BLOCK - kept : 0, done = 0;
 	const uint8_t *p = bytes;
 
-	if (s->is_fast && n >= first + BLOCK) {
-		size_t blocks = (n - first) / BLOCK;
-
-		if (first)
-			crypto_hash_sha256_update(&s->state, p, first);
-		sha256_x86_blocks(s->state.state, p + first, blocks);
-		s->state.count += (uint64_t)blocks * BLOCK * 8;
-		p += first + blocks * BLOCK;
-		n -= first + blocks * BLOCK;
+	if (s->is_fast && n >= first + (kept ? 0 : BLOCK)) {
+		if (kept) {
+			memcpy(s->state.buf + kept, p, first);
+			add_blocks(s, s->state.buf, BLOCK);
+		}
+		done = first + add_blocks(s, p + first, n - first);
+		s->state.count += (uint64_t)done * 8;
 	}
-	if (n)
-		crypto_hash_sha256_update(&s->state, p, n);
+	if (n > done)
+		crypto_hash_sha256_update(&s->state, p + done, n - done);
 }
 
 void sha256_finish(struct sha256 *s, uint8_t ret[static SHA256_SIZE])
@@ -54,12 +59,16 @@ void sha256_print(const uint8_t digest[static SHA256_SIZE], char ret[static SHA2
 int sha256_parse(const char *hex, uint8_t ret[static SHA256_SIZE])
 {
 	uint8_t digest[SHA256_SIZE];
-	size_t n = 0;
 
-	if (strlen(hex) != SHA256_HEX_SIZE - 1 ||
-		sodium_hex2bin(digest, sizeof(digest), hex, SHA256_HEX_SIZE - 1, NULL, &n, NULL) ||
-		n != SHA256_SIZE)
+	if (strlen(hex) != SHA256_HEX_SIZE - 1)
 		return -EINVAL;
+	for (size_t i = 0; i < SHA256_SIZE; i++) {
+		int high = str_hex_digit(hex[2 * i]), low = str_hex_digit(hex[2 * i + 1]);
+
+		if (high < 0 || low < 0)
+			return -EINVAL;
+		digest[i] = (uint8_t)(high << 4 | low);
+	}
 	memcpy(ret, digest, SHA256_SIZE);
 	return 0;
 }

@@ -21,7 +21,7 @@ void sha256_init(struct sha256 *s);
 void sha256_add(struct sha256 *s, const void *bytes, size_t n);
 void sha256_finish(struct sha256 *s, uint8_t ret[static SHA256_SIZE]);
 
-/* A digest as hex digits, and back: 0 or -EINVAL, nothing skipped. */
+/* A digest as lower-case hex digits, and back: 0 or -EINVAL, nothing skipped. */
 void sha256_print(const uint8_t digest[static SHA256_SIZE], char ret[static SHA256_HEX_SIZE]);
 int sha256_parse(const char *hex, uint8_t ret[static SHA256_SIZE]);
 

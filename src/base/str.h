@@ -19,6 +19,14 @@ static inline char str_lower(char c)
 	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
+/* The value of a lower-case hex digit; -1: it is none. */
+static inline int str_hex_digit(char c)
+{
+	if (str_is_digit(c))
+		return c - '0';
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
 bool str_eq(const char *a, const char *b);
 bool str_starts(const char *text, const char *prefix);
 bool str_ends(const char *text, const char *suffix);

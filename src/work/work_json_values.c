@@ -1,0 +1,130 @@
+#include "work/work_json_read.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+/* --- maps: one row for each key --- */
+
+static size_t find_field(
+	const struct work_field *fields, size_t count, const char *key, size_t first)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t at = (first + i) % count;
+
+		if (str_eq(fields[at].key, key))
+			return at;
+	}
+	return count;
+}
+
+bool work_read_map(struct work_reader *r, const struct work_field *fields, size_t count, void *into)
+{
+	uint32_t seen = 0;
+	size_t at = 0;
+	const char *key;
+
+	if (!json_enter_map(&r->json))
+		return false;
+	while (json_next_key(&r->json, &key)) {
+		size_t found = find_field(fields, count, key, at);
+
+		if (found == count) {
+			json_skip(&r->json);
+			continue;
+		}
+		if (seen & 1U << found)
+			return json_wrong(&r->json, "each key once");
+		seen |= 1U << found;
+		at = found + 1; /* mostly they come in this order */
+		if (!fields[found].read(r, (char *)into + fields[found].at))
+			return json_wrong(&r->json, fields[found].key);
+	}
+	return !r->json.wrong;
+}
+
+/* --- values --- */
+
+bool work_read_word(
+	struct work_reader *r, const char *const words[static WORK_MAX_WORDS], unsigned *ret)
+{
+	const char *text;
+
+	if (!json_read_text(&r->json, &text))
+		return false;
+	for (unsigned i = 0; i < WORK_MAX_WORDS && words[i]; i++)
+		if (str_eq(text, words[i])) {
+			*ret = i;
+			return true;
+		}
+	return json_wrong(&r->json, "a known word");
+}
+
+bool work_read_change(struct work_reader *r, void *into)
+{
+	static const char *const words[WORK_MAX_WORDS] = { "added", "changed", "deleted",
+		"renamed" };
+	enum work_change *ret = into;
+	unsigned change = 0;
+	bool is_good = work_read_word(r, words, &change);
+
+	*ret = change;
+	return is_good;
+}
+
+bool work_read_hash(struct work_reader *r, void *into)
+{
+	const char *hex;
+
+	if (!json_read_text(&r->json, &hex))
+		return false;
+	return sha256_parse(hex, into) == 0 ? true : json_wrong(&r->json, "a hash");
+}
+
+bool work_read_numbers(struct work_reader *r, int64_t *ret, size_t count)
+{
+	size_t n = 0;
+
+	if (!json_enter_list(&r->json))
+		return false;
+	while (json_next_item(&r->json)) {
+		if (n == count)
+			return json_wrong(&r->json, "fewer numbers");
+		if (!json_read_int(&r->json, &ret[n++]))
+			return false;
+	}
+	return n == count ? true : json_wrong(&r->json, "more numbers");
+}
+
+/* --- names: as text, or in hex where they are none --- */
+
+bool work_read_name(struct work_reader *r, void *into)
+{
+	const char **ret = into, *text;
+
+	if (*ret || !json_read_text(&r->json, &text))
+		return json_wrong(&r->json, "one name");
+	*ret = arena_copy(&r->ret->arena, text, r->json.text.len);
+	return *ret ? true : json_wrong(&r->json, "less memory");
+}
+
+bool work_read_hex_name(struct work_reader *r, void *into)
+{
+	const char **ret = into, *hex;
+	size_t n;
+	char *name;
+
+	if (*ret || !json_read_text(&r->json, &hex))
+		return json_wrong(&r->json, "one name");
+	n = r->json.text.len;
+	name = n % 2 ? NULL : arena_alloc(&r->ret->arena, n / 2 + 1);
+	for (size_t i = 0; name && i < n; i += 2) {
+		int high = str_hex_digit(hex[i]), low = str_hex_digit(hex[i + 1]);
+
+		if (high < 0 || low < 0 || high + low == 0) /* NUL ends names */
+			return json_wrong(&r->json, "bytes in hex");
+		name[i / 2] = (char)(high << 4 | low);
+	}
+	*ret = name;
+	return name ? true : json_wrong(&r->json, "bytes in hex");
+}
