@@ -8,14 +8,14 @@ set -eu
 build='gcc libc6-dev meson ninja-build pkg-config python3 libfyaml-dev libseccomp-dev libsodium-dev'
 vm='busybox-static cpio e2fsprogs qemu-system-x86' # the kernels are not installed: tests/vm/run.py
 terminal='htop less tmux vim' # run in cages, or from outside
-test="$build $vm $terminal bash bubblewrap git groff-base mount util-linux"
+test="$build $vm $terminal bash bubblewrap git groff-base mount patch util-linux"
 clang='clang libclang-rt-dev'
 bench='bc bison flex libelf-dev libssl-dev linux-source-6.1 make ripgrep' # a large tree, to be built
 
 # What the packages are wanted for, to ask a system that has no dpkg. Virtual machines are made of
 # Debian's packages, and elsewhere of none.
 build_tools='gcc meson ninja pkg-config python3'
-test_tools="$build_tools bash git groff htop less mount setpriv tmux unshare vim"
+test_tools="$build_tools bash git groff htop less mount patch setpriv tmux unshare vim"
 
 case ${1-} in
 build) wanted=$build tools=$build_tools ;;

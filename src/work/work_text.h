@@ -9,6 +9,8 @@
 /*
  * Texts against each other, line by line. Pure: bytes in, bytes out. The bytes are a stranger's: no
  * content makes it slow (what differs too much is told as one replaced block) or large.
+ *
+ * What returns an int returns 0, -EFBIG for a text of 1 GiB or more, or -ENOMEM.
  */
 struct work_text {
 	const char *bytes;
@@ -18,7 +20,7 @@ struct work_text {
 /* Would git show it as text? No NUL in its first 8000 bytes. */
 bool work_is_text(const struct work_text *t);
 
-/* How many lines came and went. 0 or -ENOMEM. */
+/* How many lines came and went. */
 int work_text_count(const struct work_text *a, const struct work_text *b, uint32_t *ret_added,
 	uint32_t *ret_removed);
 
@@ -29,8 +31,9 @@ int work_text_count(const struct work_text *a, const struct work_text *b, uint32
 int work_text_diff(const struct work_text *a, const struct work_text *b, struct buf *out);
 
 /*
- * Three ways: what both sides made of `base`. Writes the merged text, with conflict markers that
- * name the sides where both changed the same lines; *ret_conflicts says how many.
+ * Three ways: what both sides made of `base`. Adds the merged text to `out`, with conflict markers
+ * that name the sides where both changed the same lines, or neighbouring ones, and not to the same;
+ * *ret_conflicts says how many.
  */
 int work_text_merge(const struct work_text *base, const struct work_text *ours,
 	const struct work_text *theirs, const char *our_name, const char *their_name,
