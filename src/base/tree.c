@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
+#include "base/str.h"
 
 size_t tree_path_enter(struct tree_path *p, const char *name)
 {
@@ -42,4 +44,49 @@ int tree_fail(const struct tree_path *p, const char *name, int num, const char *
 int tree_open_folder(int at, const char *name)
 {
 	return file_open_name(at, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+}
+
+/* --- names in order --- */
+
+static int compare_texts(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+const char **tree_sort_texts(const char *texts, size_t n, size_t *ret_count)
+{
+	const char **sorted;
+	size_t count = 0, i = 0;
+
+	for (size_t k = 0; k < n; k++)
+		count += texts[k] == '\0';
+	sorted = calloc(count + 1, sizeof(*sorted));
+	if (!sorted)
+		return NULL;
+	for (const char *text = texts; i < count; text += strlen(text) + 1)
+		sorted[i++] = text;
+	qsort(sorted, count, sizeof(*sorted), compare_texts);
+	*ret_count = count;
+	return sorted;
+}
+
+int tree_names_read(int folder, size_t max, struct tree_names *ret)
+{
+	struct file_entries entries = { .fd = folder };
+	const struct file_entry *entry;
+
+	*ret = (struct tree_names){ .bytes.max = max };
+	while ((entry = file_next_entry(&entries)))
+		if (!str_eq(entry->name, ".") && !str_eq(entry->name, ".."))
+			buf_add(&ret->bytes, entry->name, strlen(entry->name) + 1);
+	if (entries.failure || ret->bytes.failed)
+		return entries.failure ? -entries.failure : -ENOMEM;
+	ret->sorted = tree_sort_texts(buf_text(&ret->bytes), ret->bytes.len, &ret->count);
+	return ret->sorted ? 0 : -ENOMEM;
+}
+
+void tree_names_done(struct tree_names *names)
+{
+	buf_done(&names->bytes);
+	free(names->sorted);
 }

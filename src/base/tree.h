@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/sha256.h"
 
@@ -15,7 +16,7 @@
 /* Folders in each other. Each takes two descriptors while it is copied. */
 #define TREE_MAX_DEPTH 256
 
-/* Bytes of names that a digest holds at one time. */
+/* Bytes of names that a walk in their order holds at one time. */
 #define TREE_MAX_NAMES ((size_t)256 << 20)
 
 struct tree_counts {
@@ -25,7 +26,8 @@ struct tree_counts {
 };
 
 struct tree_options {
-	mode_t drops;  /* permission bits that a copy never has, such as S_ISUID */
+	mode_t drops;   /* permission bits that a copy never has, such as S_ISUID */
+	bool drops_ids; /* set-id bits of files that are not those of who copies */
 	bool is_plain; /* leave out what an overlay's layer is made of: whiteouts, user.overlay.* */
 	/* The source is given up: what its owner cannot read is made readable, and so is its copy.
 	 */
@@ -70,7 +72,21 @@ int tree_remove(int at, const char *name, struct err *e);
  */
 int tree_digest(int fd, char ret[static SHA256_HEX_SIZE], struct err *e);
 
-/* --- shared by the three --- */
+/* --- shared by those who walk --- */
+
+/* The names in a folder in the order of their bytes, without "." and "..". */
+struct tree_names {
+	struct buf bytes;
+	const char **sorted;
+	size_t count;
+};
+
+/* At most `max` bytes of them. 0 or -errno; `ret` is the caller's in both cases. */
+int tree_names_read(int folder, size_t max, struct tree_names *ret);
+void tree_names_done(struct tree_names *names);
+
+/* Pointers to the texts that stand one behind the other in n bytes, in order. The caller's. */
+const char **tree_sort_texts(const char *texts, size_t n, size_t *ret_count);
 
 #define TREE_PATH_SIZE 1024
 

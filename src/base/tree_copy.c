@@ -133,11 +133,23 @@ static int copy_attributes(struct copy *c, int from, int to)
 	return 0;
 }
 
+/* What a file may do for whoever runs it is its owner's to say, and the copy has another one. */
+static mode_t mode_of(const struct copy *c, const struct stat *st)
+{
+	mode_t mode = st->st_mode & 07777 & ~c->o->drops;
+
+	if (c->o->drops_ids && S_ISREG(st->st_mode) && st->st_uid != geteuid())
+		mode &= ~(mode_t)S_ISUID;
+	if (c->o->drops_ids && S_ISREG(st->st_mode) && st->st_gid != getegid())
+		mode &= ~(mode_t)S_ISGID;
+	return mode;
+}
+
 /* Everything that is not content. */
 static int finish(struct copy *c, int from, int to, const struct stat *st)
 {
 	const struct timespec times[] = { st->st_atim, st->st_mtim };
-	mode_t mode = st->st_mode & 07777 & ~c->o->drops;
+	mode_t mode = mode_of(c, st);
 	int r = copy_attributes(c, from, to);
 
 	if (c->o->opens_up)

@@ -76,29 +76,6 @@ static void add_line(struct sha256 *s, const struct line *l, const char *name)
 	sha256_add(s, name, strlen(name) + 1);
 }
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* Pointers to the texts that stand one behind the other in n bytes, in order. The caller's. */
-static const char **sort_texts(const char *texts, size_t n, size_t *ret_count)
-{
-	const char **sorted;
-	size_t count = 0, i = 0;
-
-	for (size_t k = 0; k < n; k++)
-		count += texts[k] == '\0';
-	sorted = calloc(count + 1, sizeof(*sorted));
-	if (!sorted)
-		return NULL;
-	for (const char *text = texts; i < count; text += strlen(text) + 1)
-		sorted[i++] = text;
-	qsort(sorted, count, sizeof(*sorted), compare_names);
-	*ret_count = count;
-	return sorted;
-}
-
 /* --- what an entry consists of --- */
 
 static int hash_attributes(struct digest *d, int fd, char ret[static SHA256_HEX_SIZE])
@@ -111,7 +88,7 @@ static int hash_attributes(struct digest *d, int fd, char ret[static SHA256_HEX_
 
 	if (n < 0)
 		return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
-	sorted = sort_texts(d->names, (size_t)n, &count);
+	sorted = tree_sort_texts(d->names, (size_t)n, &count);
 	if (!sorted)
 		return -ENOMEM;
 	sha256_init(&s);
@@ -198,44 +175,24 @@ static int hash_entry(struct digest *d, int at, const char *name, struct line *l
 
 /* --- folders --- */
 
-static int list(struct digest *d, int fd, struct buf *names, struct err *e)
-{
-	struct file_entries entries = { .fd = fd };
-	const struct file_entry *entry;
-
-	names->max = TREE_MAX_NAMES - d->names_size;
-	while ((entry = file_next_entry(&entries)))
-		if (!str_eq(entry->name, ".") && !str_eq(entry->name, ".."))
-			buf_add(names, entry->name, strlen(entry->name) + 1);
-	if (entries.failure || names->failed)
-		return tree_fail(
-			&d->path, "", entries.failure ? entries.failure : ENOMEM, "list", e);
-	return 0;
-}
-
 static int hash_folder(struct digest *d, int fd, char ret[static SHA256_HEX_SIZE], struct err *e)
 {
-	own(buf) struct buf names = { 0 };
-	own_free const char **sorted = NULL;
+	own(tree_names) struct tree_names names = { 0 };
 	struct sha256 s;
-	size_t count = 0;
 	struct line l;
-	int r = list(d, fd, &names, e);
+	int r = tree_names_read(fd, TREE_MAX_NAMES - d->names_size, &names);
 
 	if (r < 0)
-		return r;
-	sorted = sort_texts(buf_text(&names), names.len, &count);
-	if (!sorted)
-		return tree_fail(&d->path, "", ENOMEM, "list", e);
-	d->names_size += names.len;
+		return tree_fail(&d->path, "", -r, "list", e);
+	d->names_size += names.bytes.len;
 	sha256_init(&s);
-	for (size_t i = 0; i < count; i++) {
-		r = hash_entry(d, fd, sorted[i], &l, e);
+	for (size_t i = 0; i < names.count; i++) {
+		r = hash_entry(d, fd, names.sorted[i], &l, e);
 		if (r < 0)
 			return r;
-		add_line(&s, &l, sorted[i]);
+		add_line(&s, &l, names.sorted[i]);
 	}
-	d->names_size -= names.len;
+	d->names_size -= names.bytes.len;
 	print_hash(&s, ret);
 	return 0;
 }
