@@ -1,7 +1,7 @@
 /*
  * tree_remove - takes a tree away, whatever a stranger made of it.
  *
- * Runs as:  the operator.
+ * Runs as:  the operator; the cage's first process.
  * Must not: follow a link; leave the tree; need more descriptors than TREE_MAX_DEPTH.
  *
  * A folder that lies too deep is moved to the top of the tree, where it is as shallow as any.

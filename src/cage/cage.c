@@ -35,6 +35,7 @@ static cage_step *const steps[PLAN_OP_KIND_COUNT] = {
 	[PLAN_IDS] = cage_take_ids,
 	[PLAN_SHARE] = cage_take_share,
 	[PLAN_HOSTNAME] = cage_set_hostname,
+	[PLAN_OVERLAY] = cage_load_overlay,
 	[PLAN_IMAGE] = cage_mount_image,
 	[PLAN_TMPFS] = cage_mount_tmpfs,
 	[PLAN_DIR] = cage_make_dir,
@@ -152,6 +153,7 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
 		.channel = start->channel,
 		.at = -1,
 		.pool = -1,
+		.kept = -1,
 		.root = -1,
 		.rules = -1,
 		.project = -1 };

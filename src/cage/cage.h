@@ -43,6 +43,7 @@ struct cage_start {
 	struct cage_ids ids;
 	const struct cage_source *sources; /* one per operation */
 	struct cage_source layer; /* in the run's folder: what a captured project's writes go to */
+	uint64_t overlay_size;    /* what a kept layer of the root may take */
 	const struct sock_filter *filter;
 	unsigned short filter_count;
 	char *const *arguments;     /* of the command */

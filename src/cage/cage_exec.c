@@ -194,6 +194,9 @@ noreturn void cage_run(struct cage *c)
 	/* The keeper will ask it how full it is. */
 	if (c->pool >= 0 && wire_send_fd(c->channel, WIRE_DISK, c->pool) < 0)
 		_exit(125);
+	/* And save this one. */
+	if (c->kept >= 0 && wire_send_fd(c->channel, WIRE_KEPT, c->kept) < 0)
+		_exit(125);
 	close_the_rest(c, gate);
 	if (cage_limit_files(c, &e) < 0)
 		cage_fail(c, &e);

@@ -20,6 +20,7 @@ struct cage {
 	int channel;
 	int at;    /* the operation that is carried out, or -1 */
 	int pool;  /* a tmpfs nobody can name: holds the root and the layers, under one quota */
+	int kept;  /* another, of its own size: what is kept of the root; or -1 */
 	int root;  /* the tree being built */
 	int rules; /* the Landlock ruleset */
 	int abi;
@@ -119,6 +120,16 @@ cage_step cage_mount_tmpfs, cage_mount_image, cage_mount_bind, cage_mount_device
 	cage_enter;
 cage_step cage_mount_proc;
 cage_step cage_mount_project, cage_mount_part;
+
+/* --- cage_overlay.c --- */
+
+cage_step cage_load_overlay;
+
+/* Puts what was loaded into the pool as `kept`: the root is made of its folder `upper`. */
+int cage_attach_kept(struct cage *c, struct err *e);
+
+/* Can it be a layer above an image? */
+int cage_check_kept_attributes(const struct cage *c, struct err *e);
 
 /* --- cage_terminal.c --- */
 

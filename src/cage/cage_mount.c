@@ -183,8 +183,13 @@ static int mount_root(struct cage *c, const struct plan_op *op, struct err *e)
 	own_fd int folder = -1;
 	int r = make_pool(c, op->n, e);
 
-	if (r == 0)
+	if (r == 0 && c->kept >= 0) {
+		r = cage_attach_kept(c, e);
+		if (r == 0)
+			folder = file_open_beneath(c->pool, "kept/upper", O_PATH, 0);
+	} else if (r == 0) {
 		folder = cage_pool_folder(c, "root", e);
+	}
 	if (folder < 0)
 		return r < 0 ? r : folder;
 	c->root = cage_clone_tree(folder, cage_restrictions(op->flags), e);
@@ -261,12 +266,20 @@ int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers
 	return cage_new_mount("overlay", layers->upper ? writable : read_only, attributes, e);
 }
 
-/* A folder of the host as root, below a layer that takes the writes and vanishes with the run. */
+/* A folder of the host as root, below a layer that takes the writes: a kept one, or one that
+ * vanishes with the run. */
 int cage_mount_image(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	static const struct cage_layers layers = { "image", "root", "root-work" };
+	static const struct cage_layers fresh = { "image", "root", "root-work" };
+	static const struct cage_layers kept = { "image", "kept/upper", "kept/work",
+		.is_kept = true };
 	own_fd int tree = -1;
 	int r = make_pool(c, op->n, e);
+
+	if (r == 0 && c->kept >= 0)
+		r = cage_check_kept_attributes(c, e);
+	if (r == 0 && c->kept >= 0)
+		r = cage_attach_kept(c, e);
 
 	if (r < 0)
 		return r;
@@ -274,7 +287,8 @@ int cage_mount_image(struct cage *c, const struct plan_op *op, struct err *e)
 	tree = cage_source_tree(c, op, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY, e);
 	if (tree < 0)
 		return tree;
-	c->root = cage_new_overlay(c, tree, &layers, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
+	c->root = cage_new_overlay(
+		c, tree, c->kept >= 0 ? &kept : &fresh, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
 	if (c->root < 0)
 		return c->root;
 	r = cage_own(c, c->root, e);

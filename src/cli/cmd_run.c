@@ -409,6 +409,7 @@ static int run(struct run *r)
 		r->request.times = cli_shared_times();
 	failure = run_cage(r, &e);
 	close_cast(r);
+	r->is_unrecorded |= !cli_say_overlay(&r->record);
 	if (failure < 0) {
 		r->record.error = e;
 		status = r->record.outcome == RECORD_BROKEN && e.kind != ERR_SIGNAL

@@ -12,6 +12,9 @@ int cmd_check(struct cli *cli);
 int cmd_doctor(struct cli *cli);
 int cmd_version(struct cli *cli);
 
+/* What became of the overlay of a run; false: it should have been saved, and was not. */
+bool cli_say_overlay(const struct record *record);
+
 /* Memory that the cage writes to as well, for --timing; NULL where there is none. */
 struct cage_times *cli_shared_times(void);
 

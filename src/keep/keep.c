@@ -48,7 +48,7 @@ static int spawn(struct keeper *k, struct err *e)
 	/* From here on the channel ends with the cage. */
 	close(ends[1]);
 	keep_stdio_close_inside(&k->stdio);
-	keep_set_timer(k, KEEP_READY_MS);
+	keep_set_timer(k, k->ready_ms);
 	if (r == 0 && k->start.ids.is_given) {
 		const struct plan_op *ids = plan_find(k->start.plan, PLAN_IDS, NULL);
 
@@ -84,6 +84,8 @@ static int prepare(struct keeper *k, struct err *e)
 	if (r == 0)
 		r = keep_sources_make(&k->sources, &k->start, q, e);
 	if (r == 0)
+		r = keep_overlay_take(k, e);
+	if (r == 0)
 		r = keep_layer_make(k, e);
 	if (r == 0)
 		r = keep_stdio_open(&k->stdio, q, &k->terminal, &k->start.ids, e);
@@ -108,6 +110,8 @@ static int work_meanwhile(struct keeper *k, struct err *e)
 	cgroup_sweep(&k->group);
 
 	keep_sources_close(&k->sources);
+	if (r == 0)
+		r = keep_overlay_digest(k, e);
 	return r == 0 ? k->q->meanwhile(k->q->of, e) : r;
 }
 
@@ -169,6 +173,7 @@ static void release(struct keeper *k)
 	cgroup_done(&k->group);
 	keep_sources_done(&k->sources);
 	keep_layer_done(&k->layer);
+	keep_overlay_done(&k->overlay);
 	keep_words_done(&k->words);
 }
 
@@ -230,6 +235,7 @@ static void finish(struct keeper *k, int r, struct err *e)
 		keep_limits_judge(k);
 		judge_end(k, e);
 	}
+	keep_overlay_end(k, r == 0 || k->record->outcome == RECORD_BROKEN, is_gone);
 	keep_layer_end(k, r == 0 || k->record->outcome == RECORD_BROKEN, is_gone);
 	if (r == 0)
 		k->q->afterwards(k->q->of, e);
@@ -251,6 +257,7 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 		.timer = -1,
 		.disk = -1,
 		.pid = -1,
+		.ready_ms = KEEP_READY_MS,
 		.ended_for = PLAN_GUARANTEE_COUNT };
 	int r;
 
@@ -260,6 +267,7 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	cage_idmap_init(&k.sources.map);
 	k.sources.layer.tree = -1;
 	keep_layer_init(&k.layer);
+	keep_overlay_init(&k.overlay);
 	k.began_ns = clock_ns();
 	record->outcome = RECORD_REFUSED;
 	record->failed_op = -1;

@@ -9,6 +9,7 @@
 #include "term/term_cast.h"
 #include "term/term_filter.h"
 #include "work/work.h"
+#include "work/work_overlay.h"
 
 /* What the files of the keeper share. Nobody else includes it. */
 
@@ -45,6 +46,10 @@ void keep_sources_done(struct keep_sources *s);
 /* And the layer, which is an open folder of ours; `start` gets it. */
 int keep_sources_add_layer(struct keep_sources *s, struct cage_start *start, int fd, struct err *e);
 
+/* And what an overlay keeps, for operation `i`. */
+int keep_sources_add_overlay(
+	struct keep_sources *s, const struct cage_start *start, uint32_t i, int fd, struct err *e);
+
 /* Closes what is open; the names stay. */
 void keep_sources_close(struct keep_sources *s);
 
@@ -66,6 +71,17 @@ struct keep_layer {
 
 void keep_layer_init(struct keep_layer *l);
 void keep_layer_done(struct keep_layer *l);
+
+/* --- keep_overlay.c --- */
+
+struct keep_overlay {
+	struct work_overlay kept; /* on disk */
+	const struct plan_op *op; /* NULL: there is none */
+	int loaded;               /* the file system that the cage loaded it into, or -1 */
+};
+
+void keep_overlay_init(struct keep_overlay *o);
+void keep_overlay_done(struct keep_overlay *o);
 
 /* --- keep_terminal.c --- */
 
@@ -210,9 +226,10 @@ int keep_look(struct keep_look *l, pid_t pid, const struct keep_terminal *t, boo
 
 /* --- keep.c, keep_watch.c: the keeper itself --- */
 
-#define KEEP_FOREGROUND_MS 300   /* between two looks whether we are in it */
-#define KEEP_READY_MS      30000 /* a cage that is not ready by then never will be */
-#define KEEP_REAP_MS       10000 /* what is killed and not gone by then hangs in the kernel */
+#define KEEP_FOREGROUND_MS 300    /* between two looks whether we are in it */
+#define KEEP_READY_MS      30000  /* a cage that is not ready by then never will be */
+#define KEEP_LOAD_MS       600000 /* … and one that has an overlay to load */
+#define KEEP_REAP_MS       10000  /* what is killed and not gone by then hangs in the kernel */
 
 struct keeper {
 	const struct keep_request *q;
@@ -224,12 +241,14 @@ struct keeper {
 	struct keep_stdio stdio;
 	struct keep_look *look;
 	struct keep_layer layer;
+	struct keep_overlay overlay;
 	struct cgroup group;
 	struct cgroup_counts counts; /* taken before anybody is killed */
 	int channel, pidfd, signals, timer;
 	int disk; /* the cage's own file system, or -1 */
 	pid_t pid;
 	uint64_t began_ns, started_ns;
+	unsigned ready_ms; /* what the cage may take to be made */
 	int wait_status;
 	int others; /* processes that the command left */
 	bool is_ready, is_let_go, has_failed, is_started, is_told_to_stop;
@@ -297,3 +316,17 @@ void keep_limits_judge(struct keeper *k);
 
 /* The controller that a limit is held by; CGROUP_COUNT: it is no limit, or by something else. */
 enum cgroup_controller keep_controller_of(const struct plan *p, const struct plan_op *op);
+
+/* --- keep_overlay.c, with the keeper --- */
+
+/* Finds the plan's overlay, or makes it; locks it; and hands what is in it to the cage. */
+int keep_overlay_take(struct keeper *k, struct err *e);
+
+/* Notes what it keeps before the command runs. */
+int keep_overlay_digest(struct keeper *k, struct err *e);
+
+/* Is what the cage loaded it into as large as it may be, and no larger? */
+int keep_overlay_look(const struct keeper *k, struct err *e);
+
+/* Saves what the run left of it; record->overlay says whether, and why not. */
+void keep_overlay_end(struct keeper *k, bool has_run, bool is_gone);

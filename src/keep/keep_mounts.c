@@ -110,11 +110,14 @@ static int expect_source(const struct expecting *x, struct keep_expected *mount,
 static int expect_tmpfs(struct expecting *x, const struct plan_op *op, struct err *e)
 {
 	bool is_root = str_eq(op_b(x, op), "/");
-	struct keep_expected *mount =
-		add(x->m, op->kind, op_b(x, op), "tmpfs", is_root ? "/root" : "/");
+	bool is_kept = is_root && plan_find(x->start->plan, PLAN_OVERLAY, NULL);
+	struct keep_expected *mount = add(x->m, op->kind, op_b(x, op), "tmpfs",
+		is_kept   ? "/upper"
+		: is_root ? "/root"
+			  : "/");
 
 	(void)e;
-	mount->is_pool = is_root;
+	mount->is_pool = is_root && !is_kept;
 	mount->flags = op->flags;
 	return 0;
 }

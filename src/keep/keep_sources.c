@@ -185,6 +185,18 @@ int keep_sources_add_layer(struct keep_sources *s, struct cage_start *start, int
 	return r;
 }
 
+int keep_sources_add_overlay(
+	struct keep_sources *s, const struct cage_start *start, uint32_t i, int fd, struct err *e)
+{
+	int r = find_path(s, fd, "the overlay", &s->items[i], e);
+
+	if (r == 0 && start->ids.is_given) {
+		s->items[i].tree = make_tree(s, start, fd, s->items[i].path, e);
+		r = s->items[i].tree < 0 ? s->items[i].tree : 0;
+	}
+	return r;
+}
+
 static void close_one(int *fd)
 {
 	if (*fd >= 0)

@@ -107,8 +107,8 @@ static int hear_clock(struct keeper *k, struct err *e)
 		return 0;
 	if (!k->is_ready)
 		return err_set(e, ERR_REFUSED, ETIMEDOUT,
-			"the cage was not ready within %d s; something it opens does not answer",
-			KEEP_READY_MS / 1000);
+			"the cage was not ready within %u s; something it opens does not answer",
+			k->ready_ms / 1000);
 	k->is_hanging = k->has_exited;
 	/* How the command ended is known: that is the run's end, and this is said beside it. */
 	if (k->is_hanging)
@@ -210,6 +210,8 @@ static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
 {
 	int r = keep_look(k->look, k->pid, &k->terminal, is_landlocked, k->record, e);
 
+	if (r == 0)
+		r = keep_overlay_look(k, e);
 	k->has_fault = r < 0;
 	/* From here on what runs is the user's: startup commands are part of the time. */
 	keep_set_timer(k, time_limit(k->start.plan));
@@ -296,6 +298,8 @@ static int take_message(struct keeper *k, const struct wire_message *m, int *fd,
 		return take_terminal(k, take_fd(fd), e);
 	} else if (m->kind == WIRE_DISK && !k->is_ready && k->disk < 0) {
 		k->disk = take_fd(fd);
+	} else if (m->kind == WIRE_KEPT && !k->is_ready && k->overlay.loaded < 0) {
+		k->overlay.loaded = take_fd(fd);
 	} else if (m->kind == WIRE_READY && !k->is_ready) {
 		k->is_ready = true;
 		if (k->start.terminal_streams && k->terminal.near < 0)

@@ -216,8 +216,20 @@ static void add_rules_of_host(struct plan_builder *b)
 }
 
 /*
- * Landlock says the same as the mounts, by another mechanism: made from them, so they agree. The
- * root opens no more than its names, and each mount opens itself.
+ * What the root itself opens: its names, or what an image has to be read and executed. An overlay
+ * above an image is there to be written to anywhere; then that what is mounted in it stays
+ * read-only rests on the mounts.
+ */
+static uint16_t root_flags(const struct plan_builder *b, const struct plan_op *op)
+{
+	if (op->kind != PLAN_IMAGE)
+		return PLAN_LIST;
+	return str_eq(spec_text(b->spec, SPEC_ROOT_OVERLAY), "ephemeral") ? PLAN_READ_ONLY : 0;
+}
+
+/*
+ * Landlock says the same as the mounts, by another mechanism: made from them, so they agree. Each
+ * mount opens itself.
  */
 static void add_rules_of_tree(struct plan_builder *b)
 {
@@ -240,7 +252,7 @@ static void add_rules_of_tree(struct plan_builder *b)
 		else if (is_device)
 			add_rule(b, path, PLAN_NO_EXEC);
 		else if (is_tree && str_eq(path, "/"))
-			add_rule(b, path, op.kind == PLAN_IMAGE ? PLAN_READ_ONLY : PLAN_LIST);
+			add_rule(b, path, root_flags(b, &op));
 		else if (is_tree)
 			add_rule(b, path, op.flags & (PLAN_READ_ONLY | PLAN_NO_EXEC));
 	}

@@ -142,6 +142,26 @@ static void print_effects(const struct record *r, struct json *j)
 	json_close_map(j);
 }
 
+static void print_overlay(const struct record *r, struct json *j)
+{
+	const struct plan_op *op = plan_find(r->plan, PLAN_OVERLAY, NULL);
+	const struct record_overlay *x = &r->overlay;
+
+	if (!op)
+		return;
+	json_open_map(j, "overlay");
+	json_text(j, "path", plan_str(r->plan, op->a));
+	json_int(j, "size", (int64_t)x->size);
+	json_text(j, "sha256_before", x->before[0] ? x->before : NULL);
+	json_text(j, "sha256_after", x->after[0] ? x->after : NULL);
+	json_bool(j, "saved", x->is_saved);
+	json_bool(j, "full", x->is_full);
+	json_int(j, "skipped", (int64_t)x->skipped);
+	if (x->error.kind != ERR_NONE)
+		json_text(j, "error", x->error.text);
+	json_close_map(j);
+}
+
 void record_note(struct record *r, uint32_t op, const char *why)
 {
 	unsigned i = r->note_count++;
@@ -181,6 +201,7 @@ void record_print(const struct record *r, struct buf *out)
 	print_end(r, &j);
 	print_events(r, &j);
 	print_effects(r, &j);
+	print_overlay(r, &j);
 	json_open_map(&j, "guarantees");
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
 		print_guarantee(r, g, &j);

@@ -51,6 +51,16 @@ struct record_effects {
 	struct err error;             /* why it is not known */
 };
 
+/* The overlay of the root that is kept, if there is one; its path is in the plan. */
+struct record_overlay {
+	uint64_t size; /* what it may take, in bytes; 0: there is none, or it was not found */
+	char before[SHA256_HEX_SIZE], after[SHA256_HEX_SIZE]; /* digests of what it keeps; or "" */
+	uint64_t skipped;                                     /* sockets and devices, not kept */
+	bool is_full;                                         /* when the run ended */
+	bool is_saved;                                        /* what the run left */
+	struct err error;
+};
+
 struct record {
 	char run[RECORD_RUN_SIZE];
 	const struct plan *plan; /* borrowed */
@@ -70,6 +80,7 @@ struct record {
 		char text[160];
 	} notes[RECORD_MAX_NOTES];
 	struct record_effects effects;
+	struct record_overlay overlay;
 	int failed_op;                 /* the operation that the start failed at, or -1 */
 	enum plan_guarantee ended_for; /* the limit the command was ended for, or the count */
 	enum record_outcome outcome;
