@@ -1,0 +1,224 @@
+/*
+ * work_compare - one name in the layer and in the tree: does it differ, and in what?
+ *
+ * Runs as:     part of work_scan.
+ * Enters with: what both sides have under the name.
+ * Leaves:      an effect where they differ; what a changed text was in q->base.
+ * Must not:    wait for a pipe or a device; fail because the host's file cannot be read, which is
+ *              said in the effect instead.
+ *
+ * Owner and times do not count: the layer's owner is the cage's user, and times change by looking.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "work/work_open.h"
+#include "work/work_scanner.h"
+#include "work/work_text.h"
+
+/* Pipes do not make us wait, terminals do not become ours. */
+#define READ_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY)
+
+/* One side, with what had to be read of it. */
+struct side {
+	struct work_attributes attributes;
+	char *bytes; /* of a file that is not too large to be a text; else NULL */
+	size_t size;
+	uint64_t length; /* of a file or a link's target, as it was read */
+	uint8_t hash[SHA256_SIZE];
+	const char *forged;
+};
+
+static void side_done(struct side *s)
+{
+	work_attributes_done(&s->attributes);
+	free(s->bytes);
+}
+
+static void hash_bytes(struct side *ret, const char *bytes, size_t n)
+{
+	struct sha256 s;
+
+	sha256_init(&s);
+	sha256_add(&s, bytes, n);
+	sha256_finish(&s, ret->hash);
+	ret->length = n;
+}
+
+static int read_link(int folder, const char *name, struct side *ret)
+{
+	char target[PATH_MAX + 1];
+	ssize_t n = readlinkat(folder, name, target, sizeof(target));
+
+	if (n < 0)
+		return -errno;
+	hash_bytes(ret, target, (size_t)n);
+	return 0;
+}
+
+static int read_file(int fd, struct side *ret)
+{
+	struct stat st;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EBADF; /* it was one a moment ago */
+	r = file_read_all(fd, WORK_MAX_TEXT, &ret->bytes, &ret->size);
+	if (r == -EFBIG)
+		return sha256_file(fd, ret->hash, &ret->length);
+	if (r == 0)
+		hash_bytes(ret, ret->bytes, ret->size);
+	return r;
+}
+
+static int read_side(
+	int folder, const char *name, enum work_type type, bool is_layer, struct side *ret)
+{
+	own(work_right) struct work_right right = WORK_NO_RIGHT;
+	int flags = type == WORK_FOLDER ? READ_FLAGS | O_DIRECTORY : READ_FLAGS;
+	own_fd int fd = -1;
+	int r;
+
+	if (type == WORK_LINK)
+		return read_link(folder, name, ret);
+	if (type == WORK_SPECIAL)
+		return 0;
+	fd = is_layer ? work_open(folder, name, flags, &right)
+		      : file_open_beneath(folder, name, flags, 0);
+	r = fd < 0 || type == WORK_FOLDER ? fd : read_file(fd, ret);
+	return r < 0 ? r : work_attributes_read(fd, &ret->attributes, &ret->forged);
+}
+
+/* --- lines --- */
+
+static struct work_text text_of(const struct side *s)
+{
+	return (struct work_text){ .bytes = s->bytes, .size = s->size };
+}
+
+static int count_lines(const struct side *old, const struct side *now, struct work_effect *x)
+{
+	struct work_text a = text_of(old), b = text_of(now);
+	bool has_old = x->before.type == WORK_FILE;
+
+	if (x->after.type != WORK_FILE || !now->bytes || (has_old && !old->bytes))
+		return 0;
+	x->is_text = work_is_text(&a) && work_is_text(&b);
+	return x->is_text ? work_text_count(&a, &b, &x->lines_added, &x->lines_removed) : 0;
+}
+
+/* What was hashed is what is kept: the host may be writing to its file. */
+static int keep_base(struct work_scanner *s, const struct side *old, struct work_found *found)
+{
+	char name[32];
+	own_fd int fd = -1;
+	int r;
+
+	if (s->q->base < 0 || !found->x.is_text || found->x.before.type != WORK_FILE ||
+		old->size > WORK_MAX_BASE)
+		return 0;
+	snprintf(name, sizeof(name), "new-%u", s->base_count + 1);
+	fd = file_open_beneath(s->q->base, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	r = fd < 0 ? fd : file_write_all(fd, old->bytes, old->size);
+	if (r < 0)
+		return err_set(s->e, ERR_SYS, -r, "cannot keep what '%.200s' was: %s", s->path,
+			strerror(-r));
+	found->base = ++s->base_count;
+	found->x.has_base = true;
+	return 0;
+}
+
+/* --- both sides --- */
+
+static bool is_same(const struct work_pair *p, const struct side *old, const struct side *now)
+{
+	const struct statx *a = &p->before.st, *b = &p->now.st;
+
+	if (a->stx_mode != b->stx_mode) /* type and permissions */
+		return false;
+	if (p->now.type == WORK_SPECIAL)
+		return a->stx_rdev_major == b->stx_rdev_major &&
+		       a->stx_rdev_minor == b->stx_rdev_minor;
+	return old->length == now->length && memcmp(old->hash, now->hash, SHA256_SIZE) == 0;
+}
+
+static void set_hash(const struct side *side, struct work_state *ret)
+{
+	if (ret->type != WORK_FILE && ret->type != WORK_LINK)
+		return;
+	memcpy(ret->hash, side->hash, SHA256_SIZE);
+	ret->has_hash = true;
+	ret->size = side->length;
+}
+
+/*
+ * What the attributes are compared with. A folder that cannot be read on the host is in the layer
+ * because of what is in it: its attributes are taken to be the same.
+ */
+static const struct work_attributes *old_attributes(
+	const struct work_pair *p, const struct side *old, const struct side *now, bool is_old_read)
+{
+	if (p->before.type != p->now.type)
+		return NULL;
+	if (is_old_read)
+		return &old->attributes;
+	return p->now.type == WORK_FOLDER ? &now->attributes : NULL;
+}
+
+static int add_difference(struct work_scanner *s, const struct work_pair *p, const struct side *old,
+	const struct side *now, bool is_old_read)
+{
+	bool was_there = p->before.type != WORK_NOTHING;
+	bool is_known = is_old_read || p->before.type == WORK_FOLDER;
+	struct work_effect like = { 0 };
+	struct work_found *found;
+	int r = work_attributes_compare(
+		old_attributes(p, old, now, is_old_read), &now->attributes, &s->ret->arena, &like);
+
+	if (r < 0)
+		return work_refuse_size(s);
+	if (is_known && like.attribute_count == 0 && is_same(p, old, now))
+		return 0;
+	found = work_add(s, was_there ? WORK_CHANGED : WORK_ADDED, &p->before, &p->now);
+	if (!found)
+		return -EOVERFLOW;
+	found->x.attributes = like.attributes;
+	found->x.attribute_count = like.attribute_count;
+	found->x.note = p->note;
+	set_hash(now, &found->x.after);
+	if (was_there && !is_known) {
+		found->x.note = "what it was cannot be read on the host";
+		return 0;
+	}
+	set_hash(old, &found->x.before);
+	r = count_lines(old, now, &found->x);
+	return r < 0 ? work_refuse_size(s) : keep_base(s, old, found);
+}
+
+int work_compare(struct work_scanner *s, const struct work_pair *p)
+{
+	own(side) struct side old = { 0 }, now = { 0 };
+	bool was_there = p->before.type != WORK_NOTHING;
+	int r = read_side(p->layer, p->name, p->now.type, true, &now);
+
+	if (r < 0)
+		return err_set(s->e, ERR_SYS, -r,
+			"cannot find out what the run changed: reading '%.200s' of its layer: %s",
+			s->path, strerror(-r));
+	if (now.forged && !s->q->is_copy)
+		return err_set(s->e, ERR_REFUSED, EBADMSG,
+			"cannot find out what the run changed: '%.200s' of its layer has '%s', "
+			"which no run leaves: somebody changed the layer; discard it",
+			s->path, now.forged);
+	if (was_there)
+		r = read_side(p->below, p->name, p->before.type, false, &old);
+	return add_difference(s, p, &old, &now, was_there && r == 0);
+}

@@ -1,0 +1,372 @@
+/*
+ * work_scan - finds what a run changed.
+ *
+ * Runs as:     the operator, after the run: nothing else writes to the layer any more.
+ * Enters with: the top of the layer, whose names, modes and contents are a stranger's; the top of
+ *              the tree below, which the host may be changing.
+ * Leaves:      the effects; in q->base what changed texts were. Layer and tree are as before.
+ * Must not:    follow a link, on either side; open what is not a file or a folder; go where
+ *              another file system is mounted; believe an attribute that no run can set.
+ *
+ * Only the layer is walked, so the time depends on what changed; the tree below is listed only
+ * where a folder of it is gone. Folders wait as paths and are opened from the top when their turn
+ * comes: no depth costs descriptors or stack.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/sysmacros.h>
+#include <sys/xattr.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "work/work_open.h"
+#include "work/work_scanner.h"
+
+/* A folder to be looked at. */
+struct work_place {
+	struct work_place *next;
+	unsigned depth;
+	uint16_t mode;  /* the layer's */
+	bool has_below; /* the tree has a folder there too */
+	bool is_opaque; /* of which nothing is seen through the layer */
+	bool is_gone;   /* the tree's alone: everything in it was deleted */
+	char path[];
+};
+
+static int refuse(const struct work_scanner *s, int num, const char *what)
+{
+	return err_set(s->e, ERR_SYS, num, "cannot find out what the run changed: %s '%.200s': %s",
+		what, *s->path ? s->path : ".", strerror(num));
+}
+
+/* --- names --- */
+
+static void enter_folder(struct work_scanner *s, const char *path)
+{
+	s->folder_size = strlen(path);
+	memcpy(s->path, path, s->folder_size + 1);
+}
+
+static int set_name(struct work_scanner *s, const char *name)
+{
+	size_t n = strlen(name), at = s->folder_size;
+
+	if (at + 1 + n > WORK_MAX_PATH)
+		return err_set(s->e, ERR_REFUSED, ENAMETOOLONG,
+			"cannot find out what the run changed: a path in '%.100s…' is longer than "
+			"%zu bytes; delete it in the run's layer",
+			s->path, WORK_MAX_PATH);
+	if (at)
+		s->path[at++] = '/';
+	memcpy(s->path + at, name, n + 1);
+	return 0;
+}
+
+/* The name in s->path. */
+static const char *last_name(const struct work_scanner *s)
+{
+	return s->path + s->folder_size + (s->folder_size > 0);
+}
+
+static bool is_dot(const char *name)
+{
+	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+/* --- folders that wait --- */
+
+/* s->path, for later. */
+static int add_place(struct work_scanner *s, struct work_place like)
+{
+	size_t n = strlen(s->path);
+	struct work_place *place;
+
+	if (like.depth > WORK_MAX_DEPTH)
+		return err_set(s->e, ERR_REFUSED, ENAMETOOLONG,
+			"cannot find out what the run changed: below '%.100s…' there are more than "
+			"%d folders in each other; delete them in the run's layer",
+			s->path, WORK_MAX_DEPTH);
+	place = s->place_count < WORK_MAX_EFFECTS ? malloc(sizeof(*place) + n + 1) : NULL;
+	if (!place)
+		return work_refuse_size(s);
+	*place = like;
+	memcpy(place->path, s->path, n + 1);
+	place->next = s->places;
+	s->places = place;
+	s->place_count++;
+	return 0;
+}
+
+static struct work_place *take_place(struct work_scanner *s)
+{
+	struct work_place *place = s->places;
+
+	if (place) {
+		s->places = place->next;
+		s->place_count--;
+	}
+	return place;
+}
+
+/* -ENOENT also where the host has put a link there meanwhile. */
+static int open_below(const struct work_scanner *s, const char *path, int flags)
+{
+	int fd = file_open_beneath(s->q->below, *path ? path : ".", flags | O_DIRECTORY, 0);
+
+	return fd == -ELOOP || fd == -ENOTDIR ? -ENOENT : fd;
+}
+
+static bool is_elsewhere(const struct work_scanner *s, const struct work_entry *entry)
+{
+	return entry->type != WORK_NOTHING && entry->st.stx_mnt_id != s->mount;
+}
+
+/* --- what an overlay says about its layer --- */
+
+static int refuse_forged(const struct work_scanner *s, const char *what)
+{
+	return err_set(s->e, ERR_REFUSED, EBADMSG,
+		"cannot find out what the run changed: '%.200s' of its layer has %s, which no run "
+		"leaves: somebody changed the layer; discard it",
+		*s->path ? s->path : ".", what);
+}
+
+/* Does the folder hide what is below it? And are there files that stand for nothing? */
+static int read_opaque(const struct work_scanner *s, int layer, bool *ret_opaque, bool *ret_x)
+{
+	char value[2] = "";
+	ssize_t n =
+		s->q->is_copy ? 0 : fgetxattr(layer, "user.overlay.opaque", value, sizeof(value));
+
+	*ret_opaque = *ret_x = false;
+	if (s->q->is_copy || (n < 0 && (errno == ENODATA || errno == ENOTSUP)))
+		return 0;
+	if (n < 0 && errno != ERANGE)
+		return refuse(s, errno, "reading attributes of the layer's");
+	if (n != 1 || (value[0] != 'y' && value[0] != 'x'))
+		return refuse_forged(s, "an impossible 'user.overlay.opaque'");
+	*ret_opaque = value[0] == 'y';
+	*ret_x = value[0] == 'x';
+	return 0;
+}
+
+/* Does it stand for nothing? `has_x`: in its folder also an empty file may. */
+static bool is_whiteout(
+	const struct work_scanner *s, int layer, const struct work_entry *entry, bool has_x)
+{
+	own(work_right) struct work_right right = WORK_NO_RIGHT;
+	own_fd int fd = -1;
+
+	if (s->q->is_copy)
+		return false; /* there it is a device */
+	if (S_ISCHR(entry->st.stx_mode))
+		return entry->st.stx_rdev_major == 0 && entry->st.stx_rdev_minor == 0;
+	if (!has_x || entry->type != WORK_FILE || entry->st.stx_size > 0)
+		return false;
+	fd = work_open(layer, last_name(s), O_RDONLY, &right);
+	return fd >= 0 && fgetxattr(fd, "user.overlay.whiteout", NULL, 0) >= 0;
+}
+
+/* --- what is gone --- */
+
+/* s->path, which `entry` of the tree was; what is in it follows later. */
+static int add_gone(struct work_scanner *s, const struct work_entry *entry, unsigned depth)
+{
+	static const struct work_entry nothing;
+	struct work_found *found = work_add(s, WORK_DELETED, entry, &nothing);
+
+	if (!found)
+		return -EOVERFLOW;
+	if (is_elsewhere(s, entry))
+		found->x.note = WORK_NOTE_MOUNT;
+	if (entry->type != WORK_FOLDER || is_elsewhere(s, entry))
+		return 0;
+	return add_place(s, (struct work_place){ .depth = depth + 1, .is_gone = true });
+}
+
+/* A folder of the tree that is gone or was replaced, and that nobody may list. */
+static int note_unread(struct work_scanner *s, const struct work_place *place)
+{
+	own_fd int below = open_below(s, place->path, O_PATH);
+	struct work_entry before, now = { .type = WORK_FOLDER, .st.stx_mode = place->mode };
+	struct work_found *found = NULL;
+
+	for (size_t i = s->count; i-- > 0 && !found;)
+		if (strcmp(s->found[i].x.path, place->path) == 0)
+			found = &s->found[i];
+	if (!found) { /* the same but for what was in it */
+		if (below < 0 || !*place->path || work_entry_look(below, ".", &before) < 0)
+			return refuse(s, EACCES, "reading the project's");
+		found = work_add(s, WORK_CHANGED, &before, &now);
+	}
+	if (!found)
+		return -EOVERFLOW;
+	found->x.note = "what was in it cannot be read on the host";
+	return 0;
+}
+
+/* Deletes what a folder of the tree has and the folder of the layer (-1: none) has not. */
+static int scan_gone(struct work_scanner *s, const struct work_place *place, int layer, bool has_x)
+{
+	own_fd int below = open_below(s, place->path, O_RDONLY);
+	struct file_entries entries = { .fd = below };
+	const struct file_entry *next;
+	int r = 0;
+
+	if (below == -ENOENT)
+		return 0; /* the host has deleted it meanwhile */
+	if (below < 0)
+		return note_unread(s, place);
+	while (r == 0 && (next = file_next_entry(&entries))) {
+		struct work_entry entry, now = { 0 };
+
+		if (is_dot(next->name))
+			continue;
+		r = set_name(s, next->name);
+		if (r < 0)
+			return r;
+		if (layer >= 0)
+			r = work_entry_look(layer, next->name, &now);
+		if (r < 0)
+			return refuse(s, -r, "looking at the layer's");
+		if (now.type != WORK_NOTHING && !is_whiteout(s, layer, &now, has_x))
+			continue;
+		if (work_entry_look(below, next->name, &entry) == 0 && entry.type != WORK_NOTHING)
+			r = add_gone(s, &entry, place->depth);
+	}
+	return r == 0 && entries.failure ? refuse(s, entries.failure, "reading the project's") : r;
+}
+
+/* --- what is there --- */
+
+/* What the tree has under the same name, as far as it may be known. */
+static void look_below(const struct work_scanner *s, struct work_pair *p)
+{
+	bool is_hidden = p->below < 0 && p->below != -ENOENT;
+	int r = p->below < 0 ? 0 : work_entry_look(p->below, p->name, &p->before);
+
+	if (r < 0 || is_hidden)
+		p->note = "what it was cannot be looked at on the host";
+	else if (is_elsewhere(s, &p->before))
+		p->note = WORK_NOTE_MOUNT;
+	if (p->note)
+		p->before.type = WORK_NOTHING;
+}
+
+static int scan_entry(
+	struct work_scanner *s, const struct work_place *place, struct work_pair *p, bool has_x)
+{
+	bool was_folder, is_folder;
+	int r = set_name(s, p->name);
+
+	if (r < 0)
+		return r;
+	r = work_entry_look(p->layer, p->name, &p->now);
+	if (r < 0 || p->now.type == WORK_NOTHING)
+		return refuse(s, r < 0 ? -r : ENOENT, "looking at the layer's");
+	look_below(s, p);
+	was_folder = p->before.type == WORK_FOLDER;
+	is_folder = p->now.type == WORK_FOLDER;
+	if (is_whiteout(s, p->layer, &p->now, has_x)) {
+		/* In a folder that hides all below, it is found among what is hidden. */
+		bool is_told = place->is_opaque || p->before.type == WORK_NOTHING;
+
+		return is_told ? 0 : add_gone(s, &p->before, place->depth);
+	}
+	r = work_compare(s, p);
+	if (r == 0 && was_folder && !is_folder)
+		r = add_place(s, (struct work_place){ .depth = place->depth + 1, .is_gone = true });
+	if (r == 0 && is_folder)
+		r = add_place(s, (struct work_place){ .depth = place->depth + 1,
+					 .mode = p->now.st.stx_mode,
+					 .has_below = was_folder,
+					 .is_opaque = place->is_opaque });
+	return r;
+}
+
+static int scan_folder(struct work_scanner *s, struct work_place *place)
+{
+	const char *path = *place->path ? place->path : ".";
+	own(work_right) struct work_right right = WORK_NO_RIGHT;
+	own_fd int layer = work_open(s->q->layer, path, O_RDONLY | O_DIRECTORY, &right);
+	own_fd int below = place->has_below ? open_below(s, place->path, O_PATH) : -ENOENT;
+	struct file_entries entries = { .fd = layer };
+	const struct file_entry *next;
+	bool is_opaque = false, has_x = false;
+	int r;
+
+	if (layer < 0)
+		return refuse(s, -layer, "opening the layer's");
+	r = read_opaque(s, layer, &is_opaque, &has_x);
+	place->is_opaque |= is_opaque;
+	while (r == 0 && (next = file_next_entry(&entries))) {
+		struct work_pair p = { .layer = layer, .below = below, .name = next->name };
+
+		if (is_dot(next->name))
+			continue;
+		s->seen++;
+		if (s->q->progress.tell)
+			s->q->progress.tell(
+				s->q->progress.of, "looking at what changed", s->seen, 0);
+		r = scan_entry(s, place, &p, has_x);
+	}
+	if (r == 0 && entries.failure)
+		r = refuse(s, entries.failure, "reading the layer's");
+	if (r == 0 && place->has_below && place->is_opaque) {
+		enter_folder(s, place->path);
+		r = scan_gone(s, place, layer, has_x);
+	}
+	return r;
+}
+
+/* --- all of it --- */
+
+static void scanner_free(struct work_scanner *s)
+{
+	for (struct work_place *place; (place = take_place(s));)
+		free(place);
+	free(s->found);
+	free(s);
+}
+
+static int scan_all(struct work_scanner *s)
+{
+	struct work_entry top;
+	int r = work_entry_look(s->q->below, ".", &top);
+
+	if (r < 0)
+		return refuse(s, -r, "looking at the project's");
+	s->mount = top.st.stx_mnt_id;
+	r = add_place(s, (struct work_place){ .has_below = true, .is_opaque = s->q->is_copy });
+	while (r == 0 && s->places) {
+		own_free struct work_place *place = take_place(s);
+
+		enter_folder(s, place->path);
+		r = place->is_gone ? scan_gone(s, place, -1, false) : scan_folder(s, place);
+	}
+	return r;
+}
+
+int work_scan(const struct work_scan *q, struct work_effects *ret, struct err *e)
+{
+	/* On the heap for the path in it. */
+	struct work_scanner *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (!s)
+		return err_set(
+			e, ERR_SYS, ENOMEM, "cannot find out what the run changed: no memory");
+	s->q = q;
+	s->ret = ret;
+	s->e = e;
+	r = scan_all(s);
+	if (r == 0)
+		r = work_find_renames(s);
+	if (r == 0)
+		r = work_finish(s);
+	scanner_free(s);
+	return r;
+}

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <sys/stat.h>
+
+#include "work/work.h"
+
+/* What the parts of a scan share: the walk, one entry, its attributes, and what follows at the end.
+ */
+
+/* An effect while the others are still being found. */
+struct work_found {
+	struct work_effect x;
+	uint32_t base; /* its file in q->base is new-BASE until its index is known; 0: none */
+	bool is_dropped;
+};
+
+struct work_place;
+
+struct work_scanner {
+	const struct work_scan *q;
+	struct work_effects *ret; /* whose arena has the paths */
+	struct work_found *found;
+	size_t count, room;
+	struct work_place *places; /* folders yet to be looked at */
+	size_t place_count;
+	uint64_t mount; /* of the tree below */
+	uint64_t seen;  /* entries */
+	uint32_t base_count;
+	struct err *e;
+	size_t folder_size; /* how much of the path is the folder */
+	char path[WORK_MAX_PATH + 1];
+};
+
+/* What one side has under a name. */
+struct work_entry {
+	enum work_type type;
+	struct statx st;
+};
+
+/* One name on both sides. */
+struct work_pair {
+	int layer, below; /* the folders; -ENOENT: there is none, another error: not for us */
+	const char *name;
+	struct work_entry now, before;
+	const char *note; /* of the side below */
+};
+
+#define WORK_NOTE_MOUNT "another file system is mounted there on the host"
+
+/* Says in s->e that it is too much. */
+int work_refuse_size(const struct work_scanner *s);
+
+/* What is at one name; what is not there is NOTHING, and no failure. 0 or -errno. */
+int work_entry_look(int folder, const char *name, struct work_entry *ret);
+
+/* Adds an effect of s->path with what the entries say; NULL, and s->e, where that is too
+ * much. */
+struct work_found *work_add(struct work_scanner *s, enum work_change change,
+	const struct work_entry *before, const struct work_entry *now);
+
+/* Fills in what differs, and adds an effect if anything does. work_compare.c */
+int work_compare(struct work_scanner *s, const struct work_pair *p);
+
+/* user.…, sorted by name. work_attributes.c */
+struct work_attributes {
+	struct work_attribute *items;
+	size_t count;
+	char *names;
+};
+
+/*
+ * Those of an open file or folder. *ret_forged (may be NULL) is a name that an overlay obeys and
+ * that no run sets, or NULL. 0 or -errno.
+ */
+int work_attributes_read(int fd, struct work_attributes *ret, const char **ret_forged);
+void work_attributes_done(struct work_attributes *a);
+
+/* What became of them, as an effect has it; `before` may be NULL. 0 or -ENOMEM. */
+int work_attributes_compare(const struct work_attributes *before, const struct work_attributes *now,
+	struct arena *arena, struct work_effect *ret);
+
+/* Finds which of them are renames. work_renames.c */
+int work_find_renames(struct work_scanner *s);
+
+/* Sorts, marks, names the bases, and hands over to s->ret. work_finish.c */
+int work_finish(struct work_scanner *s);
+
+/* Files of folders that git would take for repositories are marked like .git's. work_bare.c */
+void work_mark_bare(const struct work_scan *q, struct work_effects *x);
+
+/* The effect of a path, or NULL. */
+struct work_effect *work_effect_find(const struct work_effects *x, const char *path, size_t n);
