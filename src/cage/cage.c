@@ -45,6 +45,7 @@ static cage_step *const steps[PLAN_OP_KIND_COUNT] = {
 	[PLAN_PROC] = cage_mount_proc,
 	[PLAN_DEVICE] = cage_mount_device,
 	[PLAN_DEVPTS] = cage_mount_devpts,
+	[PLAN_GIT] = cage_mount_git,
 	[PLAN_PROJECT] = cage_mount_project,
 	[PLAN_PART] = cage_mount_part,
 	[PLAN_ENTER] = cage_enter,

@@ -35,15 +35,22 @@ struct cage_source {
 	int tree; /* a detached tree made for the cage, or -1: the cage clones it by its path */
 };
 
+/* The trees whose writes are captured in layers of the run's folder. */
+enum cage_layer {
+	CAGE_LAYER_PROJECT,
+	CAGE_LAYER_GIT,
+	CAGE_LAYER_COUNT,
+};
+
 /* All the first process is told. Everything in it is the keeper's and is borrowed. */
 struct cage_start {
 	const struct plan *plan;
-	const char *project, *home,
-		*run; /* what $PROJECT, ~ and $RUN stand for; home may be NULL */
+	const char *project, *git, *home,
+		*run; /* what $PROJECT, $GIT, ~ and $RUN stand for; git and home may be NULL */
 	struct cage_ids ids;
-	const struct cage_source *sources; /* one per operation */
-	struct cage_source layer; /* in the run's folder: what a captured project's writes go to */
-	uint64_t overlay_size;    /* what a kept layer of the root may take */
+	const struct cage_source *sources;           /* one per operation */
+	struct cage_source layers[CAGE_LAYER_COUNT]; /* in the run's folder, for what is captured */
+	uint64_t overlay_size;                       /* what a kept layer of the root may take */
 	const struct sock_filter *filter;
 	unsigned short filter_count;
 	char *const *arguments;     /* of the command */

@@ -205,6 +205,11 @@ bool cage_fill_in(const struct cage_start *start, const char *text, char *ret, s
 	if (str_starts(text, project) && (!text[8] || text[8] == '/')) {
 		head = start->project;
 		rest = text + sizeof(project) - 1;
+	} else if (str_eq(text, "$GIT")) {
+		if (!start->git)
+			return false;
+		head = start->git;
+		rest = "";
 	} else if (text[0] == '~' && (!text[1] || text[1] == '/')) {
 		if (!start->home)
 			return false;

@@ -81,6 +81,9 @@ uint64_t cage_restrictions(unsigned flags);
 int cage_new_mount(
 	const char *type, const char *const *options, uint64_t attributes, struct err *e);
 
+/* Only ever more restricted, and deaf to what is mounted elsewhere. */
+int cage_restrict_tree(int tree, uint64_t attributes, struct err *e);
+
 /* A detached copy of what is at `fd`, restricted. A descriptor or -errno. */
 int cage_clone_tree(int fd, uint64_t attributes, struct err *e);
 
@@ -119,7 +122,7 @@ int cage_view_of(struct cage *c, const struct plan_op *op, int tree, struct err 
 cage_step cage_mount_tmpfs, cage_mount_image, cage_mount_bind, cage_mount_device, cage_mount_devpts,
 	cage_enter;
 cage_step cage_mount_proc;
-cage_step cage_mount_project, cage_mount_part;
+cage_step cage_mount_project, cage_mount_part, cage_mount_git;
 
 /* --- cage_overlay.c --- */
 

@@ -69,8 +69,7 @@ int cage_new_mount(const char *type, const char *const *options, uint64_t attrib
 	return fd;
 }
 
-/* Only ever more restricted, and deaf to what is mounted elsewhere. */
-static int restrict_tree(int tree, uint64_t attributes, struct err *e)
+int cage_restrict_tree(int tree, uint64_t attributes, struct err *e)
 {
 	struct mount_attr attr = { .attr_set = attributes, .propagation = MS_PRIVATE };
 
@@ -87,7 +86,7 @@ int cage_clone_tree(int fd, uint64_t attributes, struct err *e)
 
 	if (tree < 0)
 		return err_set(e, ERR_SYS, errno, "cannot clone a mount: %s", strerror(errno));
-	r = restrict_tree(tree, attributes, e);
+	r = cage_restrict_tree(tree, attributes, e);
 	return r < 0 ? r : take_fd(&tree);
 }
 
@@ -120,7 +119,7 @@ int cage_tree_of(const struct cage_source *source, uint64_t attributes, struct e
 	int tree, r;
 
 	if (source->tree >= 0) {
-		r = restrict_tree(source->tree, attributes, e);
+		r = cage_restrict_tree(source->tree, attributes, e);
 		return r < 0 ? r : source->tree;
 	}
 	fd = open_source(source, e);

@@ -1,6 +1,6 @@
 /*
  * cage_project - the project as the cage sees it: read-only, captured or writable, whole or in
- * parts.
+ * parts; and the folder of its git, where that is outside of it.
  *
  * Runs as:     the first process, while the tree is built.
  * Enters with: the root of the tree; the pool.
@@ -29,42 +29,55 @@ static bool is_captured(const struct plan_op *op)
 	return op->flags & PLAN_CAPTURED && !cage_is_broken("project");
 }
 
+/* What the layers of a captured tree are called in the pool. */
+struct names {
+	enum cage_layer which;
+	const char *layer;             /* of the run's folder */
+	struct cage_layers kept, pool; /* there, or in the pool itself */
+};
+
+static const struct names project_names = { CAGE_LAYER_PROJECT, "layer",
+	{ "lower", "layer/upper", "layer/work", .is_kept = true }, { "lower", "upper", "work" } };
+static const struct names git_names = { CAGE_LAYER_GIT, "git-layer",
+	{ "git-lower", "git-layer/upper", "git-layer/work", .is_kept = true },
+	{ "git-lower", "git-upper", "git-work" } };
+
 /* Puts the layer of the run's folder into the pool, where the overlay can name it. */
-static int attach_layer(struct cage *c, struct err *e)
+static int attach_layer(struct cage *c, const struct names *names, struct err *e)
 {
-	own_fd int tree = cage_tree_of(&c->start->layer, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
-	own_fd int folder = tree < 0 ? -1 : cage_pool_folder(c, "layer", e);
+	own_fd int tree = cage_tree_of(
+		&c->start->layers[names->which], MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
+	own_fd int folder = tree < 0 ? -1 : cage_pool_folder(c, names->layer, e);
 
 	if (tree < 0 || folder < 0)
 		return tree < 0 ? tree : folder;
-	return cage_attach(tree, folder, "layer", e);
+	return cage_attach(tree, folder, names->layer, e);
 }
 
 /*
  * Deletions of folders are marked by attributes, which a tmpfs has since Linux 6.6: without them
  * they would fail one by one.
  */
-static int overlay_in_pool(struct cage *c, int tree, uint64_t attributes, struct err *e)
+static int overlay_in_pool(
+	struct cage *c, int tree, const struct names *names, uint64_t attributes, struct err *e)
 {
-	static const struct cage_layers layers = { "lower", "upper", "work" };
-	own_fd int overlay = cage_new_overlay(c, tree, &layers, attributes, e);
-	own_fd int upper = -1;
+	own_fd int overlay = cage_new_overlay(c, tree, &names->pool, attributes, e);
+	own_fd int work = -1;
 
 	if (overlay < 0)
 		return overlay;
-	upper = file_open_beneath(c->pool, "work", O_RDONLY | O_DIRECTORY, 0);
-	if (upper < 0 || fsetxattr(upper, "user.bawn", "", 0, 0) < 0)
-		return err_set(e, ERR_SYS, upper < 0 ? -upper : errno,
+	work = file_open_beneath(c->pool, names->pool.work, O_RDONLY | O_DIRECTORY, 0);
+	if (work < 0 || fsetxattr(work, "user.bawn", "", 0, 0) < 0)
+		return err_set(e, ERR_SYS, work < 0 ? -work : errno,
 			"cannot capture the project in memory: tmpfs has no attributes here: %s",
-			strerror(upper < 0 ? -upper : errno));
+			strerror(work < 0 ? -work : errno));
 	return take_fd(&overlay);
 }
 
-/* The whole project, with the rights of its best part. */
-static int whole_project(struct cage *c, const struct plan_op *op, struct err *e)
+/* The whole of the project or of its git, with the rights of its best part. */
+static int whole_tree(
+	struct cage *c, const struct plan_op *op, const struct names *names, struct err *e)
 {
-	static const struct cage_layers kept = { "lower", "layer/upper", "layer/work",
-		.is_kept = true };
 	uint64_t base = cage_restrictions(op->flags & ~(unsigned)PLAN_READ_ONLY);
 	own_fd int tree =
 		cage_source_tree(c, op, is_captured(op) ? base | MOUNT_ATTR_RDONLY : base, e);
@@ -74,10 +87,26 @@ static int whole_project(struct cage *c, const struct plan_op *op, struct err *e
 		return cage_view_of(c, op, tree, e);
 	if (tree < 0 || !is_captured(op))
 		return tree < 0 ? tree : take_fd(&tree);
-	if (!c->start->layer.path)
-		return overlay_in_pool(c, tree, base, e);
-	r = attach_layer(c, e);
-	return r < 0 ? r : cage_new_overlay(c, tree, &kept, base, e);
+	if (!c->start->layers[names->which].path)
+		return overlay_in_pool(c, tree, names, base, e);
+	r = attach_layer(c, names, e);
+	return r < 0 ? r : cage_new_overlay(c, tree, &names->kept, base, e);
+}
+
+int cage_mount_git(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	char path[CAGE_PATH_SIZE];
+	own_fd int tree = -1, place = -1;
+	int r;
+
+	if (!cage_fill_in(c->start, cage_b(c, op), path, sizeof(path)))
+		return err_set(e, ERR_SYS, ENAMETOOLONG, "the path of git's folder is too long");
+	tree = whole_tree(c, op, &git_names, e);
+	r = tree < 0 ? tree : cage_restrict_tree(tree, cage_restrictions(op->flags), e);
+	if (r < 0)
+		return r;
+	place = cage_open_place(c, c->root, path, true, e);
+	return place < 0 ? place : cage_attach(tree, place, path, e);
 }
 
 /* What is seen where only parts are: their names, and nothing that can be written. */
@@ -109,7 +138,7 @@ int cage_mount_project(struct cage *c, const struct plan_op *op, struct err *e)
 
 	if (!cage_fill_in(c->start, cage_b(c, op), c->place, sizeof(c->place)))
 		return err_set(e, ERR_SYS, ENAMETOOLONG, "the project's path is too long");
-	c->project = whole_project(c, op, e);
+	c->project = whole_tree(c, op, &project_names, e);
 	if (c->project < 0)
 		return c->project;
 	hidden = cage_pool_folder(c, "project", e);

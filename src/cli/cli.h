@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "check/check_repository.h"
 #include "host/host.h"
 #include "plan/plan.h"
 #include "spec/spec.h"
@@ -88,6 +89,7 @@ int cli_write(const struct buf *out, int status);
 struct cli_place {
 	char project[4096]; /* the project's directory, resolved */
 	const char *home;   /* or NULL */
+	struct check_repository repository;
 };
 
 /*
@@ -120,6 +122,21 @@ int cli_resolve_source(const char *source, const struct cli_place *place, char r
  */
 int cli_approve_source(struct spec *s, const struct cli_place *place, const char *source,
 	const char *real, struct err *e);
+
+/* What is wrong with showing a real path that nobody acknowledged, as "holds credentials"; or NULL.
+ */
+const char *cli_leak_of(struct spec *s, const char *real, const struct cli_place *place);
+
+/* --- the project's git: cli_repository.c --- */
+
+/* Finds it, and says in s->diags if it will not work in the cage. */
+void cli_find_repository(struct spec *s, struct cli_place *place);
+
+/* What a plan for this project has to know. */
+void cli_tell_host(const struct cli_place *place, struct host *ret);
+
+/* Paths of the project that are protected here beside those that always are; NULL: no memory. */
+const char *const *cli_held_paths(struct spec *s, const struct cli_place *place, size_t *ret_count);
 
 /*
  * Opens a plain file that the operator wants something written to: not through a link, and not out

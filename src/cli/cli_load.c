@@ -323,6 +323,7 @@ int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_p
 		return CLI_FAILED;
 	}
 	cli_check_paths(s, here, ret_place);
+	cli_find_repository(s, ret_place);
 	return s->diags.errors ? CLI_NO : CLI_OK;
 }
 

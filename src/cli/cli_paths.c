@@ -116,9 +116,7 @@ static bool is_acknowledged(const struct spec *s, const char *source, const char
 	return false;
 }
 
-/* What is wrong with showing what a source leads to and nobody acknowledged, or NULL. */
-static const char *leak_at(
-	struct spec *s, const char *source, const char *real, const struct cli_place *place)
+static const char *leak_of_real(struct spec *s, const char *real, const struct cli_place *place)
 {
 	char home[PATH_MAX];
 	const char *form = real, *leak;
@@ -129,6 +127,22 @@ static const char *leak_at(
 	leak = form ? plan_leak_of(s, form) : "cannot be checked";
 	if (!leak && has_home && str_path_within(home, real))
 		leak = "holds your home";
+	return leak;
+}
+
+const char *cli_leak_of(struct spec *s, const char *real, const struct cli_place *place)
+{
+	const char *leak = leak_of_real(s, real, place);
+
+	return leak && !is_acknowledged(s, real, real) ? leak : NULL;
+}
+
+/* What is wrong with showing what a source leads to and nobody acknowledged, or NULL. */
+static const char *leak_at(
+	struct spec *s, const char *source, const char *real, const struct cli_place *place)
+{
+	const char *leak = leak_of_real(s, real, place);
+
 	return leak && !plan_leak_of(s, source) && !is_acknowledged(s, source, real) ? leak : NULL;
 }
 
@@ -161,10 +175,13 @@ int cli_approve_source(struct spec *s, const struct cli_place *place, const char
 	char path[PATH_MAX];
 	const char *leak = NULL;
 
-	if (!expand(source, place, path) || leads_out(source, path, real, place))
+	if (str_eq(source, "$GIT"))
+		leak = str_eq(real, place->repository.folder) ? cli_leak_of(s, real, place)
+							      : "is not the project's";
+	else if (!expand(source, place, path) || leads_out(source, path, real, place))
 		leak = "is out of the project";
 	/* The project itself was judged when it was resolved, and is opened as that. */
-	if (!leak && !str_eq(source, "$PROJECT"))
+	else if (!str_eq(source, "$PROJECT"))
 		leak = leak_at(s, source, real, place);
 	if (leak)
 		return err_set(e, ERR_REFUSED, EPERM, "cannot show %s: it leads to %s, which %s",

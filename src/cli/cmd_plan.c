@@ -61,6 +61,13 @@ static int show(const struct cli *cli, const struct plan *p, const struct cli_pl
 		buf_puts(&out, "\n$PROJECT is ");
 		buf_add_visible(&out, place->project, strlen(place->project));
 		buf_putc(&out, '\n');
+		if (plan_find(p, PLAN_GIT, NULL)) {
+			const char *git = place->repository.folder;
+
+			buf_puts(&out, "$GIT is ");
+			buf_add_visible(&out, git, strlen(git));
+			buf_putc(&out, '\n');
+		}
 	}
 	return cli_write(&out, CLI_OK);
 }
@@ -80,6 +87,7 @@ int cmd_plan(struct cli *cli)
 	else if (status == CLI_OK)
 		status = cli_probe(cli, &h);
 	if (status == CLI_OK) {
+		cli_tell_host(&place, &h);
 		if (plan_build(&s, &h, &p, &choice, &e) < 0) {
 			status = refuse(cli, &s, &h, &choice, &e);
 		} else {

@@ -113,7 +113,10 @@ static int choose_filter(struct run *r, struct err *e)
 
 static int make_plan(struct run *r, struct err *e)
 {
-	int ret = plan_build(&r->spec, &r->host, &r->plan, &r->choice, e);
+	int ret;
+
+	cli_tell_host(&r->place, &r->host);
+	ret = plan_build(&r->spec, &r->host, &r->plan, &r->choice, e);
 
 	if (ret < 0)
 		return ret;
@@ -189,9 +192,11 @@ static int plan_again(struct run *r, struct err *e)
 /* The way of capturing that the start failed at; 0: it failed at something else. */
 static unsigned failed_capture(const struct run *r)
 {
-	const struct plan_op *op = plan_find(r->plan, PLAN_PROJECT, NULL);
+	int failed = r->record.failed_op;
+	const struct plan_op *op = failed < 0 ? NULL : &plan_ops(r->plan)[failed];
 
-	if (!op || r->record.failed_op != op - plan_ops(r->plan) || !(op->flags & PLAN_CAPTURED))
+	if (!op || (op->kind != PLAN_PROJECT && op->kind != PLAN_GIT) ||
+		!(op->flags & PLAN_CAPTURED))
 		return 0;
 	if (op->flags & PLAN_COPIED)
 		return HOST_CAPTURE_BY_COPY;
@@ -364,6 +369,10 @@ static int prepare(struct run *r, struct err *e)
 	r->request.tty = wanted_tty(r->cli);
 	r->request.is_unfiltered = cli_value(r->cli, "raw") != NULL;
 	r->request.project = r->place.project;
+	r->request.git = r->place.repository.folder[0] ? r->place.repository.folder : NULL;
+	r->request.held = cli_held_paths(&r->spec, &r->place, &r->request.held_count);
+	if (!r->request.held)
+		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the protected paths");
 	r->request.command_line = r->cli->command_line;
 	r->request.command_line_size = r->cli->command_line_size;
 	r->request.home = r->place.home;

@@ -110,15 +110,21 @@ enum host_capture {
 };
 
 struct host {
-	char kernel[72];     /* release */
-	char arch[16];       /* x86_64 */
-	bool is_root;        /* effective uid 0; whether it has other ids to give: HOST_SUBIDS */
-	bool has_bash;       /* /bin/bash */
-	int landlock_abi;    /* 0: none */
-	int cgroup_version;  /* 0 none, 1, 2 */
-	unsigned no_capture; /* ways that failed for this project: HOST_CAPTURE_… */
-	int groups;          /* supplementary groups of the user, the primary one not counted */
-	char container[24];  /* "" or what we are inside of: docker, podman, lxc, userns, … */
+	char kernel[72];    /* release */
+	char arch[16];      /* x86_64 */
+	bool is_root;       /* effective uid 0; whether it has other ids to give: HOST_SUBIDS */
+	bool has_bash;      /* /bin/bash */
+	int landlock_abi;   /* 0: none */
+	int cgroup_version; /* 0 none, 1, 2 */
+	/* Of the one project that is planned for, not of the machine: nothing of it is printed. */
+	unsigned no_capture;      /* ways that failed for it: HOST_CAPTURE_… */
+	bool has_outer_git;       /* the folder of its git is outside of it, and may be shown */
+	const char *const *hooks; /* paths of it that its git takes hooks from; borrowed */
+	size_t hook_count;
+	const char *const *git_others; /* paths in git's folder that are other worktrees' */
+	size_t git_other_count;
+	int groups;         /* supplementary groups of the user, the primary one not counted */
+	char container[24]; /* "" or what we are inside of: docker, podman, lxc, userns, … */
 	struct {
 		enum host_cause cause; /* HOST_CAUSE_NONE: it can */
 		int num;               /* the errno seen, or 0 */

@@ -67,6 +67,7 @@ static int prepare(struct keeper *k, struct err *e)
 	k->start = (struct cage_start){
 		.plan = q->plan,
 		.project = q->project,
+		.git = q->git,
 		.home = q->home,
 		.run = k->record->run,
 		.filter = q->filter.code,
@@ -264,8 +265,7 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	cgroup_init(&k.group);
 	keep_stdio_init(&k.stdio);
 	keep_terminal_choose(&k.terminal, KEEP_TTY_NEVER);
-	cage_idmap_init(&k.sources.map);
-	k.sources.layer.tree = -1;
+	keep_sources_init(&k.sources);
 	keep_layer_init(&k.layer);
 	keep_overlay_init(&k.overlay);
 	k.began_ns = clock_ns();

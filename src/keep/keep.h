@@ -24,7 +24,7 @@ struct keep_cast;
 
 struct keep_request {
 	const struct plan *plan;
-	const char *project, *home; /* home may be NULL */
+	const char *project, *git, *home; /* git and home may be NULL */
 	struct filter filter;
 	char *command_line; /* bawn's own, as ps shows it */
 	size_t command_line_size;

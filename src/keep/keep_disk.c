@@ -62,7 +62,7 @@ static bool ask(const struct keep_layer *l, uint64_t *ret_free, uint64_t *ret_fi
 {
 	struct statfs fs;
 
-	if (fstatfs(l->top, &fs) < 0)
+	if (fstatfs(l->trees[CAGE_LAYER_PROJECT].top, &fs) < 0)
 		return false;
 	*ret_free = (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
 	*ret_files = fs.f_ffree;
@@ -84,7 +84,8 @@ void keep_disk_open(struct keeper *k)
 	const struct plan_op *op = plan_find(k->start.plan, PLAN_LIMIT, "limits.disk");
 	struct keep_layer *l = &k->layer;
 
-	if (!op || l->top < 0 || !ask(l, &l->disk.free, &l->disk.free_files))
+	if (!op || l->trees[CAGE_LAYER_PROJECT].top < 0 ||
+		!ask(l, &l->disk.free, &l->disk.free_files))
 		return;
 	l->disk.max = op->n;
 	l->disk.free_at_start = l->disk.free;
@@ -108,7 +109,9 @@ bool keep_disk_is_over(struct keeper *k)
 	if (l->disk.bytes + lost(l->disk.free, bytes) + pool <= l->disk.max &&
 		l->disk.files + lost(l->disk.free_files, files) <= plan_inodes(l->disk.max))
 		return false;
-	count_folder(l->top, ".", 0, &usage);
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		if (l->trees[i].top >= 0)
+			count_folder(l->trees[i].top, ".", 0, &usage);
 	if (usage.is_blind && usage.bytes < lost(l->disk.free_at_start, bytes))
 		usage.bytes = lost(l->disk.free_at_start, bytes);
 	l->disk.bytes = usage.bytes;

@@ -34,17 +34,20 @@ struct keep_sources {
 	struct arena arena;
 	struct cage_source *items; /* one per operation */
 	int *fds;                  /* the same, open with O_PATH, or -1 */
-	struct cage_source layer;
+	struct cage_source layers[CAGE_LAYER_COUNT];
 	struct cage_idmap map; /* root's */
 	uint32_t count;
 };
+
+void keep_sources_init(struct keep_sources *s);
 
 int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
 	const struct keep_request *q, struct err *e);
 void keep_sources_done(struct keep_sources *s);
 
-/* And the layer, which is an open folder of ours; `start` gets it. */
-int keep_sources_add_layer(struct keep_sources *s, struct cage_start *start, int fd, struct err *e);
+/* And a layer, which is an open folder of ours; `start` gets it. */
+int keep_sources_add_layer(struct keep_sources *s, struct cage_start *start, enum cage_layer which,
+	int fd, struct err *e);
 
 /* And what an overlay keeps, for operation `i`. */
 int keep_sources_add_overlay(
@@ -57,9 +60,11 @@ void keep_sources_close(struct keep_sources *s);
 
 struct keep_layer {
 	int folder;            /* the run's, borrowed; -1: it has none */
-	int top;               /* `layer` in it, or -1: nothing is captured there */
-	int below;             /* the project */
 	struct timespec began; /* by the clock that marks files */
+	struct {
+		int top;   /* `layer` or `git-layer` in it, or -1: nothing is captured there */
+		int below; /* the project, or the folder of its git; -1: it is not captured */
+	} trees[CAGE_LAYER_COUNT];
 	struct {
 		uint64_t max;              /* bytes; 0: nobody watches */
 		uint64_t next_ns;          /* when to look again */

@@ -22,19 +22,33 @@
 #include "base/tree.h"
 #include "keep/keep_inside.h"
 
+/* What may be captured, and what its layer is called: in the run's folder, and in the pool. */
+static const struct tree {
+	enum plan_op_kind kind;
+	const char *link;  /* says which folder it is */
+	const char *layer; /* in the run's folder, with upper and work in it */
+	const char *pool;  /* its upper in the cage's own file system */
+	const char *what;  /* for sentences */
+} trees[CAGE_LAYER_COUNT] = {
+	[CAGE_LAYER_PROJECT] = { PLAN_PROJECT, "project", "layer", "upper", "the project" },
+	[CAGE_LAYER_GIT] = { PLAN_GIT, "git", "git-layer", "git-upper", "git's folder" },
+};
+
 void keep_layer_init(struct keep_layer *l)
 {
-	l->folder = l->top = l->below = -1;
+	l->folder = -1;
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		l->trees[i].top = l->trees[i].below = -1;
 }
 
 void keep_layer_done(struct keep_layer *l)
 {
-	int *const fds[] = { &l->top, &l->below };
-
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
-		if (*fds[i] >= 0)
-			close(*fds[i]);
-		*fds[i] = -1;
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++) {
+		if (l->trees[i].top >= 0)
+			close(l->trees[i].top);
+		if (l->trees[i].below >= 0)
+			close(l->trees[i].below);
+		l->trees[i].top = l->trees[i].below = -1;
 	}
 }
 
@@ -59,27 +73,31 @@ static int make_folder(int at, const char *name, const struct stat *owner)
 	return 0;
 }
 
-/* Makes `layer` with the folders that an overlay wants; what is merged shows the upper's mode. */
-static int make_top(struct keep_layer *l, struct err *e)
+/* Makes a layer with the folders that an overlay wants; what is merged shows the upper's mode. */
+static int make_top(struct keep_layer *l, enum cage_layer which, struct err *e)
 {
-	struct stat project;
-	int r = fstat(l->below, &project) < 0 ? -errno : make_folder(l->folder, "layer", &project);
+	const char *name = trees[which].layer;
+	struct stat below;
+	int top = -1;
+	int r = fstat(l->trees[which].below, &below) < 0 ? -errno
+							 : make_folder(l->folder, name, &below);
 
 	if (r == 0)
-		r = l->top = file_open_name(l->folder, "layer", O_RDONLY | O_DIRECTORY);
+		r = top = file_open_name(l->folder, name, O_RDONLY | O_DIRECTORY);
+	l->trees[which].top = top;
 	if (r >= 0)
-		r = make_folder(l->top, "upper", &project);
+		r = make_folder(top, "upper", &below);
 	if (r == 0)
-		r = make_folder(l->top, "work", &project);
-	if (r == 0 && fchmodat(l->top, "upper", project.st_mode & 0777, 0) < 0)
+		r = make_folder(top, "work", &below);
+	if (r == 0 && fchmodat(top, "upper", below.st_mode & 0777, 0) < 0)
 		r = -errno;
 	return r < 0 ? fail(-r, e) : 0;
 }
 
 /* Deletions of folders are marked by an attribute; a file system without any cannot be used. */
-static int try_attribute(const struct keep_layer *l, struct err *e)
+static int try_attribute(int top, struct err *e)
 {
-	own_fd int work = file_open_name(l->top, "work", O_RDONLY | O_DIRECTORY);
+	own_fd int work = file_open_name(top, "work", O_RDONLY | O_DIRECTORY);
 
 	if (work < 0 || fsetxattr(work, "user.bawn", "", 0, 0) < 0)
 		return err_set(e, ERR_SYS, work < 0 ? -work : errno,
@@ -89,61 +107,79 @@ static int try_attribute(const struct keep_layer *l, struct err *e)
 	return 0;
 }
 
-/* Which project it is, and since when: whoever finds the layer later needs both. */
-static int tell_project(struct keeper *k, struct err *e)
+/* Which folder it is, and since when: whoever finds the layer later needs both. */
+static int tell_folder(struct keeper *k, enum cage_layer which, struct err *e)
 {
 	struct keep_layer *l = &k->layer;
+	const char *target = which == CAGE_LAYER_GIT ? k->q->git : k->q->project;
 	struct stat st;
 
-	if ((symlinkat(k->q->project, l->folder, "project") < 0 && errno != EEXIST) ||
-		fstatat(l->folder, "project", &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if ((symlinkat(target, l->folder, trees[which].link) < 0 && errno != EEXIST) ||
+		fstatat(l->folder, trees[which].link, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail(errno, e);
-	l->began = st.st_mtim;
+	if (which == CAGE_LAYER_PROJECT)
+		l->began = st.st_mtim;
 	return 0;
 }
 
-static int make_on_disk(struct keeper *k, struct err *e)
+static int make_on_disk(struct keeper *k, enum cage_layer which, struct err *e)
 {
 	struct keep_layer *l = &k->layer;
-	int r = make_top(l, e);
+	int r = make_top(l, which, e);
 
 	if (r == 0)
-		r = try_attribute(l, e);
-	return r == 0 ? keep_sources_add_layer(&k->sources, &k->start, l->top, e) : r;
+		r = try_attribute(l->trees[which].top, e);
+	if (r < 0)
+		return r;
+	return keep_sources_add_layer(&k->sources, &k->start, which, l->trees[which].top, e);
 }
 
-int keep_layer_make(struct keeper *k, struct err *e)
+static int make_layer(struct keeper *k, enum cage_layer which, struct err *e)
 {
-	const struct plan_op *op = plan_find_captured(k->start.plan);
+	const struct plan_op *op = plan_find(k->start.plan, trees[which].kind, NULL);
 	struct keep_layer *l = &k->layer;
-	int index, r;
+	int index, below, r;
 
-	if (!op)
+	if (!op || !(op->flags & PLAN_CAPTURED))
 		return 0;
 	index = (int)(op - plan_ops(k->start.plan));
 	l->folder = k->q->open_folder(k->q->of, e);
 	if (l->folder < 0)
 		return l->folder;
-	l->below = file_open_name(k->sources.fds[index], ".", O_RDONLY | O_DIRECTORY);
-	if (l->below < 0)
-		return err_set(e, ERR_REFUSED, -l->below, "cannot open the project '%s': %s",
-			k->q->project, strerror(-l->below));
-	r = tell_project(k, e);
+	below = file_open_name(k->sources.fds[index], ".", O_RDONLY | O_DIRECTORY);
+	if (below < 0)
+		return err_set(e, ERR_REFUSED, -below, "cannot open %s '%s': %s", trees[which].what,
+			k->sources.items[index].path, strerror(-below));
+	l->trees[which].below = below;
+	r = tell_folder(k, which, e);
 	if (r < 0 || op->flags & PLAN_IN_POOL)
 		return r;
 	/* What fails here is a reason to capture in another way. */
 	k->record->failed_op = index;
-	r = make_on_disk(k, e);
+	r = make_on_disk(k, which, e);
 	if (r == 0)
 		k->record->failed_op = -1;
 	return r;
 }
 
+int keep_layer_make(struct keeper *k, struct err *e)
+{
+	int r = 0;
+
+	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++)
+		r = make_layer(k, which, e);
+	return r;
+}
+
 /* --- when the cage has ended --- */
 
-static void remove_layer(struct keep_layer *l, struct err *e)
+static void remove_layers(struct keep_layer *l, struct err *e)
 {
-	if (tree_remove(l->folder, "layer", e) == 0)
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < CAGE_LAYER_COUNT; i++)
+		r = tree_remove(l->folder, trees[i].layer, e);
+	if (r == 0)
 		tree_remove(l->folder, "base", e);
 }
 
@@ -160,26 +196,26 @@ static bool is_empty(int folder)
 }
 
 /* What was captured in memory goes where it would have been captured on disk. */
-static int save(struct keeper *k, int upper, struct err *e)
+static int save(struct keeper *k, enum cage_layer which, int upper, struct err *e)
 {
 	struct keep_layer *l = &k->layer;
 	struct tree_options options = { .opens_up = true };
 	own_fd int saved = -1;
-	int r = make_top(l, e);
+	int r = make_top(l, which, e);
 
 	if (r < 0)
 		return r;
-	saved = file_open_name(l->top, "upper", O_RDONLY | O_DIRECTORY);
+	saved = file_open_name(l->trees[which].top, "upper", O_RDONLY | O_DIRECTORY);
 	return saved < 0 ? fail(-saved, e) : tree_copy(upper, saved, &options, e);
 }
 
 /* Opens what the run wrote. A descriptor or -errno; *ret_is_empty: it wrote nothing. */
-static int open_upper(struct keeper *k, bool *ret_is_empty, struct err *e)
+static int open_upper(struct keeper *k, enum cage_layer which, bool *ret_is_empty, struct err *e)
 {
 	struct keep_layer *l = &k->layer;
-	bool is_saved = l->top >= 0;
-	own_fd int upper =
-		file_open_name(is_saved ? l->top : k->disk, "upper", O_RDONLY | O_DIRECTORY);
+	bool is_saved = l->trees[which].top >= 0;
+	own_fd int upper = file_open_name(is_saved ? l->trees[which].top : k->disk,
+		is_saved ? "upper" : trees[which].pool, O_RDONLY | O_DIRECTORY);
 	int r;
 
 	if (upper < 0)
@@ -188,18 +224,26 @@ static int open_upper(struct keeper *k, bool *ret_is_empty, struct err *e)
 	*ret_is_empty = is_empty(upper);
 	if (is_saved || *ret_is_empty)
 		return take_fd(&upper);
-	r = save(k, upper, e);
-	return r < 0 ? r : file_open_name(l->top, "upper", O_RDONLY | O_DIRECTORY);
+	r = save(k, which, upper, e);
+	return r < 0 ? r : file_open_name(l->trees[which].top, "upper", O_RDONLY | O_DIRECTORY);
 }
 
-/* Keeps what was written; nothing stays of a layer in which there is nothing. */
-static void keep_layer(struct keeper *k, struct err *e)
+/* Keeps what was written; nothing stays of layers in which there is nothing. */
+static void keep_layers(struct keeper *k, struct err *e)
 {
-	bool wrote_nothing = false;
-	own_fd int upper = open_upper(k, &wrote_nothing, e);
+	bool wrote_nothing = true;
 
-	if (upper >= 0 && wrote_nothing)
-		remove_layer(&k->layer, &k->record->late);
+	for (enum cage_layer which = 0; which < CAGE_LAYER_COUNT; which++) {
+		own_fd int upper = -1;
+		bool is_empty_one = false;
+
+		if (k->layer.trees[which].below < 0)
+			continue;
+		upper = open_upper(k, which, &is_empty_one, e);
+		wrote_nothing &= upper >= 0 && is_empty_one;
+	}
+	if (wrote_nothing)
+		remove_layers(&k->layer, &k->record->late);
 }
 
 void keep_layer_end(struct keeper *k, bool has_run, bool is_gone)
@@ -207,16 +251,16 @@ void keep_layer_end(struct keeper *k, bool has_run, bool is_gone)
 	struct keep_layer *l = &k->layer;
 	struct err *e = &k->record->effects.error;
 
-	if (l->below < 0)
+	if (l->folder < 0)
 		return;
 	if (!has_run) {
-		remove_layer(l, &k->record->late);
+		remove_layers(l, &k->record->late);
 	} else if (!is_gone) {
 		err_set(e, ERR_SYS, EBUSY,
 			"processes of the cage hang in the kernel and may still write: what the "
 			"run changed is told by bawn diff once they have ended");
 	} else {
 		k->record->effects.error.kind = ERR_NONE;
-		keep_layer(k, e);
+		keep_layers(k, e);
 	}
 }

@@ -225,30 +225,38 @@ static int expect_proc(struct expecting *x, const struct plan_op *op, struct err
 	return op->flags & PLAN_SUBSET ? 0 : expect_covers(x, op, e);
 }
 
-/* Captured or as a view, the project is an overlay, and has no place on the host. */
-static int expect_whole_project(struct expecting *x, const struct plan_op *op, struct err *e)
+/*
+ * The project, or the folder of its git. Captured or as a view it is an overlay, and has no place
+ * on the host.
+ */
+static int expect_whole(const struct expecting *x, const struct plan_op *op,
+	struct keep_expected *ret, struct err *e)
 {
-	struct keep_expected *whole = &x->project;
-	int r = expect_source(x, whole, op, e);
+	char place[4096];
+	int r;
 
+	*ret = (struct keep_expected){ .kind = PLAN_PROJECT, .flags = op->flags };
+	if (!cage_fill_in(x->start, op_b(x, op), place, sizeof(place)))
+		return no_memory(e);
+	ret->place = arena_copy(x->arena, place, strlen(place));
+	if (!ret->place)
+		return no_memory(e);
+	r = expect_source(x, ret, op, e);
 	if (r < 0 || !(op->flags & (PLAN_CAPTURED | PLAN_VIEW)))
 		return r;
-	return expect_overlay(x, whole, e);
+	return expect_overlay(x, ret, e);
+}
+
+static int expect_git(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	return expect_whole(x, op, add(x->m, op->kind, NULL, NULL, NULL), e);
 }
 
 static int expect_project(struct expecting *x, const struct plan_op *op, struct err *e)
 {
 	struct keep_expected *whole = &x->project, *mount;
-	char place[4096];
-	int r;
+	int r = expect_whole(x, op, whole, e);
 
-	*whole = (struct keep_expected){ .kind = op->kind, .flags = op->flags };
-	if (!cage_fill_in(x->start, op_b(x, op), place, sizeof(place)))
-		return no_memory(e);
-	whole->place = arena_copy(x->arena, place, strlen(place));
-	if (!whole->place)
-		return no_memory(e);
-	r = expect_whole_project(x, op, e);
 	mount = add(x->m, op->kind, whole->place, "tmpfs", "/view");
 	if (op->flags & PLAN_PARTS) {
 		mount->is_pool = true;
@@ -288,6 +296,7 @@ int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
 		[PLAN_DEVICE] = expect_device,
 		[PLAN_DEVPTS] = expect_devpts,
 		[PLAN_PROC] = expect_proc,
+		[PLAN_GIT] = expect_git,
 		[PLAN_PROJECT] = expect_project,
 		[PLAN_PART] = expect_part,
 	};

@@ -31,7 +31,7 @@ static const char *source_of(const struct plan *p, const struct plan_op *op)
 
 	if (op->kind == PLAN_IMAGE && str_starts(a, "dir:"))
 		return a + strlen("dir:");
-	return op->kind == PLAN_BIND || op->kind == PLAN_PROJECT ? a : NULL;
+	return op->kind == PLAN_BIND || op->kind == PLAN_PROJECT || op->kind == PLAN_GIT ? a : NULL;
 }
 
 static int open_named(const struct cage_start *start, const char *from, struct err *e)
@@ -49,6 +49,8 @@ static int open_named(const struct cage_start *start, const char *from, struct e
 		fd = project < 0 || str_eq(from, "$PROJECT")
 			     ? take_fd(&project)
 			     : file_open_inside(project, from + strlen("$PROJECT/"), O_PATH);
+	} else if (str_eq(from, "$GIT")) {
+		fd = file_open_real(path, O_PATH | O_DIRECTORY);
 	} else {
 		fd = file_open(path, O_PATH);
 	}
@@ -154,15 +156,20 @@ static int make_source(struct keep_sources *s, uint32_t i, const struct cage_sta
 	return r;
 }
 
+void keep_sources_init(struct keep_sources *s)
+{
+	s->count = 0;
+	cage_idmap_init(&s->map);
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		s->layers[i] = (struct cage_source){ .tree = -1 };
+}
+
 int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
 	const struct keep_request *q, struct err *e)
 {
 	uint32_t n = start->plan->op_count;
 	int r = 0;
 
-	ret->count = 0;
-	ret->layer = (struct cage_source){ .tree = -1 };
-	cage_idmap_init(&ret->map);
 	arena_init(&ret->arena, PLAN_MAX_SIZE * 2);
 	ret->items = arena_array(&ret->arena, n, sizeof(*ret->items));
 	ret->fds = arena_array(&ret->arena, n, sizeof(*ret->fds));
@@ -173,15 +180,17 @@ int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
 	return r;
 }
 
-int keep_sources_add_layer(struct keep_sources *s, struct cage_start *start, int fd, struct err *e)
+int keep_sources_add_layer(struct keep_sources *s, struct cage_start *start, enum cage_layer which,
+	int fd, struct err *e)
 {
-	int r = find_path(s, fd, "the run's layer", &s->layer, e);
+	struct cage_source *layer = &s->layers[which];
+	int r = find_path(s, fd, "the run's layer", layer, e);
 
 	if (r == 0 && start->ids.is_given) {
-		s->layer.tree = make_tree(s, start, fd, s->layer.path, e);
-		r = s->layer.tree < 0 ? s->layer.tree : 0;
+		layer->tree = make_tree(s, start, fd, layer->path, e);
+		r = layer->tree < 0 ? layer->tree : 0;
 	}
-	start->layer = s->layer;
+	start->layers[which] = *layer;
 	return r;
 }
 
@@ -210,7 +219,8 @@ void keep_sources_close(struct keep_sources *s)
 		close_one(&s->fds[i]);
 		close_one(&s->items[i].tree);
 	}
-	close_one(&s->layer.tree);
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		close_one(&s->layers[i].tree);
 	cage_idmap_done(&s->map);
 }
 

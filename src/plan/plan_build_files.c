@@ -319,10 +319,22 @@ static void add_protected(struct plan_builder *b)
 				PLAN_OP(.flags = PLAN_READ_ONLY));
 }
 
+/*
+ * The folder of its git, where that is outside, with the rights of the whole project: where only
+ * parts of it may be read, their history is none of them. First, because the project may be in it.
+ */
+static void add_git(struct plan_builder *b)
+{
+	if (b->host->has_outer_git && spec_choice(b->spec, SPEC_PROJECT_GIT) == SPEC_GIT_AUTO &&
+		plan_has_whole_project(b->spec, SPEC_PROJECT_READ))
+		plan_add(b, PLAN_GIT, "$GIT", "$GIT", PLAN_OP(.flags = project_flags(b)));
+}
+
 static void add_project(struct plan_builder *b)
 {
 	bool is_writable = spec_choice(b->spec, SPEC_PROJECT_MODE) != SPEC_MODE_READ_ONLY;
 
+	add_git(b);
 	plan_add(b, PLAN_PROJECT, "$PROJECT", plan_project_place(b->spec, b->engine),
 		PLAN_OP(.flags = project_flags(b)));
 	plan_walk_parts(b, SPEC_PROJECT_READ, is_writable, add_part, NULL);

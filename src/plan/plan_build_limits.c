@@ -242,7 +242,8 @@ static void add_rules_of_tree(struct plan_builder *b)
 			&b->spec->arena, b->strings.data + op.b, strlen(b->strings.data + op.b));
 		bool is_device = op.kind == PLAN_DEVICE || op.kind == PLAN_DEVPTS;
 		bool is_tree = op.kind == PLAN_TMPFS || op.kind == PLAN_BIND ||
-			       op.kind == PLAN_PROC || op.kind == PLAN_DIR || op.kind == PLAN_IMAGE;
+			       op.kind == PLAN_PROC || op.kind == PLAN_DIR ||
+			       op.kind == PLAN_IMAGE || op.kind == PLAN_GIT;
 
 		if (!path)
 			b->ops.failed = true;

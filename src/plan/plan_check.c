@@ -35,6 +35,8 @@ static bool is_source(const char *path)
 
 	if (path[0] == '/')
 		return is_target(path);
+	if (str_eq(path, "$GIT"))
+		return true;
 	if (path[0] != '~' && !str_starts(path, "$PROJECT"))
 		return false;
 	path += n;
@@ -45,7 +47,7 @@ static bool is_source(const char *path)
 
 static bool is_place(const char *path)
 {
-	if (str_eq(path, "$PROJECT"))
+	if (str_eq(path, "$PROJECT") || str_eq(path, "$GIT"))
 		return true;
 	return str_starts(path, "$PROJECT/") ? path[9] && is_normal(path + 9) : is_target(path);
 }

@@ -15,7 +15,7 @@
  * bytes, whoever the operator is: what differs between operators and runs stands in it by name,
  *
  *   ~         the operator's home          $PROJECT  the project's directory
- *   $RUN      the id of the run
+ *   $RUN      the id of the run            $GIT      its git's, where that is outside of it
  *
  * and is filled in by the keeper. A source below $PROJECT is opened beneath it: no link leads out.
  * Values of passed variables are never in it.

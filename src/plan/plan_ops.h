@@ -23,6 +23,7 @@ enum plan_op_kind {
 	PLAN_PROC_FILE, /* b: a file of /proc that is not covered */
 	PLAN_DEVICE,    /* b: a device of the host */
 	PLAN_DEVPTS,    /* b: where */
+	PLAN_GIT,       /* a: from; b: where; flags: the folder of the project's git, outside of it */
 	PLAN_PROJECT,   /* a: from; b: where; flags */
 	PLAN_PART,      /* b: a path of the project with rights of its own; flags */
 	PLAN_PROTECT,   /* b: a path of the project that stays as it is */
@@ -70,9 +71,9 @@ enum plan_operand {
 	PLAN_OPERAND_NONE,   /* the empty string */
 	PLAN_OPERAND_TEXT,   /* any */
 	PLAN_OPERAND_WORD,   /* not empty */
-	PLAN_OPERAND_SOURCE, /* a path of the host: /…, ~…, $PROJECT… */
+	PLAN_OPERAND_SOURCE, /* a path of the host: /…, ~…, $PROJECT…, $GIT */
 	PLAN_OPERAND_TARGET, /* a path of the cage: absolute, normalised */
-	PLAN_OPERAND_PLACE,  /* a target, or $PROJECT… */
+	PLAN_OPERAND_PLACE,  /* a target, $PROJECT…, or $GIT */
 	PLAN_OPERAND_INSIDE, /* a path below the project: relative, normalised */
 };
 

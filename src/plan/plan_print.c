@@ -44,6 +44,7 @@ static const enum section sections[PLAN_OP_KIND_COUNT] = {
 	[PLAN_PROC_FILE] = TREE,
 	[PLAN_DEVICE] = TREE,
 	[PLAN_DEVPTS] = TREE,
+	[PLAN_GIT] = TREE,
 	[PLAN_PROJECT] = TREE,
 	[PLAN_PART] = TREE,
 	[PLAN_PROTECT] = TREE,
@@ -109,8 +110,8 @@ static void print_tree_op(const struct plan *p, const struct plan_op *op, struct
 	if (is_inside)
 		buf_puts(out, "  in the project: ");
 	put_padded(out, to, is_inside ? 14 : 22);
-	if (op->kind == PLAN_BIND || op->kind == PLAN_PROJECT || op->kind == PLAN_IMAGE ||
-		op->kind == PLAN_OVERLAY) {
+	if (op->kind == PLAN_BIND || op->kind == PLAN_GIT || op->kind == PLAN_PROJECT ||
+		op->kind == PLAN_IMAGE || op->kind == PLAN_OVERLAY) {
 		buf_puts(out, "from ");
 		put(out, from);
 	} else if (op->kind == PLAN_SYMLINK) {

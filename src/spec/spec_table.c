@@ -9,6 +9,7 @@ static const char *const engines[] = { "auto", "native", "bwrap", "container", "
 	"landlock", "logical", NULL };
 static const char *const project_modes[] = { "read_only", "captured", "writable", NULL };
 static const char *const project_cages[] = { "full", "project", NULL };
+static const char *const project_gits[] = { "none", "auto", NULL };
 static const char *const output_ends[] = { "end", "cut", NULL };
 static const char *const network_modes[] = { "none", "allowlist", "host", NULL };
 static const char *const environments[] = { "dev", "prod", NULL };
@@ -206,6 +207,18 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.example = "full",
 		.doc = "With full, what is not declared cannot be named. With project, the project is "
 		       "mounted over its real path, and read_allowlist says what else of the host is seen.",
+	},
+	[SPEC_PROJECT_GIT] = {
+		.path = "project.git",
+		.type = SPEC_TYPE_CHOICE,
+		.tighten = SPEC_RANK,
+		.def = "auto",
+		.choices = project_gits,
+		.example = "auto",
+		.doc = "For a project that is a linked worktree or a submodule, whose repository is "
+		       "outside of it: with auto, git's folder is shown at its own path and written as "
+		       "project.mode says, if it points back to the project and belongs to the operator. "
+		       "With none it is not shown.",
 	},
 	[SPEC_PROJECT_READ] = {
 		.path = "project.read_allowlist",

@@ -32,6 +32,7 @@ enum spec_key {
 	SPEC_PROJECT_AT,
 	SPEC_PROJECT_MODE,
 	SPEC_PROJECT_CAGE,
+	SPEC_PROJECT_GIT,
 	SPEC_PROJECT_READ,
 	SPEC_PROJECT_WRITE,
 	SPEC_PROJECT_PROTECT,
@@ -142,6 +143,11 @@ enum spec_project_mode {
 enum spec_project_cage {
 	SPEC_CAGE_FULL,
 	SPEC_CAGE_PROJECT,
+};
+
+enum spec_project_git {
+	SPEC_GIT_NONE,
+	SPEC_GIT_AUTO,
 };
 
 enum spec_output_end {

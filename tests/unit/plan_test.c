@@ -413,6 +413,40 @@ static void test_parts(void)
 	}
 }
 
+/* The folder of git that is outside the project, if there is one. */
+static void test_git(void)
+{
+	static const struct {
+		const char *file;
+		unsigned flags; /* 0: it is not shown */
+	} rows[] = {
+		{ "version: 1\n", PLAN_NO_DEV | PLAN_CAPTURED },
+		{ "version: 1\nproject: {cage: project}\n", PLAN_NO_DEV | PLAN_CAPTURED },
+		{ "version: 1\nproject: {mode: read_only}\n",
+			PLAN_NO_DEV | PLAN_READ_ONLY | PLAN_VIEW },
+		{ "version: 1\nproject: {write_allowlist: [$PROJECT/a]}\n",
+			PLAN_NO_DEV | PLAN_CAPTURED | PLAN_READ_ONLY },
+		{ "version: 1\nproject: {read_allowlist: [$PROJECT/a]}\n", 0 },
+		{ "version: 1\nproject: {git: none}\n", 0 },
+		{ "version: 1\nengine: logical\n", 0 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		own_free struct plan *without = build_good(rows[i].file);
+		own_free struct plan *with = (host.has_outer_git = true, build_good(rows[i].file));
+		const struct plan_op *git = find(with, PLAN_GIT, "$GIT", "$GIT");
+		const struct plan_op *rule = find(with, PLAN_RULE, NULL, "$GIT");
+
+		host.has_outer_git = false;
+		CHECK_FILE(!find(without, PLAN_GIT, NULL, NULL), rows[i].file);
+		CHECK_FILE((git ? git->flags : 0) == rows[i].flags, rows[i].file);
+		CHECK_FILE(!git || git < find(with, PLAN_PROJECT, NULL, NULL), rows[i].file);
+		CHECK_FILE((git != NULL) == (rule != NULL), rows[i].file);
+		CHECK_FILE(!rule || (rule->flags & PLAN_READ_ONLY) == (git->flags & PLAN_READ_ONLY),
+			rows[i].file);
+	}
+}
+
 int main(void)
 {
 	fake_host_init(&host);
@@ -427,5 +461,6 @@ int main(void)
 	test_missing_is_told();
 	test_large();
 	test_parts();
+	test_git();
 	return check_report();
 }

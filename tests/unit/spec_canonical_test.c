@@ -103,6 +103,7 @@ static const char *const other_values[SPEC_KEY_COUNT] = {
 	[SPEC_PROJECT_AT] = "/other",
 	[SPEC_PROJECT_MODE] = "writable",
 	[SPEC_PROJECT_CAGE] = "project",
+	[SPEC_PROJECT_GIT] = "none",
 	[SPEC_PROJECT_READ] = "$PROJECT/other/**",
 	[SPEC_PROJECT_WRITE] = "$PROJECT/other/**",
 	[SPEC_PROJECT_PROTECT] = "other",

@@ -86,6 +86,8 @@ static void test_choices(void)
 	CHECK_STR(spec_keys[SPEC_PROJECT_MODE].choices[SPEC_MODE_CAPTURED], "captured");
 	CHECK(count_choices(SPEC_PROJECT_CAGE) == SPEC_CAGE_PROJECT + 1);
 	CHECK_STR(spec_keys[SPEC_PROJECT_CAGE].choices[SPEC_CAGE_PROJECT], "project");
+	CHECK(count_choices(SPEC_PROJECT_GIT) == SPEC_GIT_AUTO + 1);
+	CHECK_STR(spec_keys[SPEC_PROJECT_GIT].choices[SPEC_GIT_AUTO], "auto");
 	CHECK(count_choices(SPEC_NETWORK_MODE) == SPEC_NET_HOST + 1);
 	CHECK_STR(spec_keys[SPEC_NETWORK_MODE].choices[SPEC_NET_ALLOWLIST], "allowlist");
 	CHECK(count_choices(SPEC_ENVIRONMENT) == SPEC_PROD + 1);

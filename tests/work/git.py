@@ -6,6 +6,8 @@
 
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
 
@@ -15,9 +17,9 @@ from place import USER, case, expect, main, of_root, output, picture  # noqa: E4
 
 PERSON = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER")
           for what, value in (("NAME", "a person"), ("EMAIL", "person@example.org"))}
+CAGED = [word for name, value in PERSON.items() for word in ("-e", f"{name}={value}")]
 # Only what a case says: neither this machine's configuration nor its user's.
 PERSON |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
-CAGED = [word for name, value in PERSON.items() for word in ("-e", f"{name}={value}")]
 
 
 def git(place, *args, cwd=None, status=0):
@@ -184,6 +186,287 @@ def submodules_of_the_project(p):
         git fsck --full --strict
     """), "a\nnewer\n \n3\n")
     assert picture(p.project) == before
+
+
+# --- the project is a linked worktree ---
+
+AT_OWN_PATH = "project: {cage: project}\n"
+
+
+def worktree(place, main="main", branch="side"):
+    """The project as a linked worktree of another repository, which is left with a branch of its own."""
+    main = repository(place, main)
+    shutil.rmtree(place.project)
+    git(place, "worktree", "add", "-q", "-b", branch, str(place.project), cwd=main)
+    return main
+
+
+class Unchanged:
+    """Neither the project nor what is beside it changes meanwhile."""
+
+    def __init__(self, place, *folders):
+        self.folders = [place.project, *folders]
+
+    def __enter__(self):
+        self.before = [picture(folder) for folder in self.folders]
+
+    def __exit__(self, kind, *_):
+        if not kind:
+            for folder, before in zip(self.folders, self.before):
+                now = picture(folder)
+                assert now == before, f"changed: {sorted(set(now.items()) ^ set(before.items()))}"
+
+
+# The same as in a repository of its own, but for what is checked out elsewhere.
+WORKTREE_DAY = """
+test -z "$(git status --porcelain)"
+echo more >>a
+git commit -qam second
+git switch -qc other HEAD~1
+echo other >d
+git add d
+git commit -qm third
+git rebase -q side
+git stash list
+echo unfinished >>b
+git stash -q
+git stash pop -q
+git checkout -q -- b
+git tag -a -m 'a tag' v1
+git switch -q side
+git merge -q --no-ff -m merged other
+git worktree add -q .trees/new other
+git -C .trees/new status --porcelain
+git worktree list | wc -l
+git gc -q
+git fsck --full --strict --no-dangling
+git log --oneline --all | wc -l
+"""
+
+
+@case
+def git_in_a_linked_worktree(p):
+    main_folder = worktree(p)
+    with Unchanged(p, main_folder):
+        output(caged(p, WORKTREE_DAY), "3\n4\n")
+        output(caged(p, WORKTREE_DAY, *p.spec(AT_OWN_PATH)), "3\n4\n")
+        done = expect(caged(p, "test -t 1\n" + WORKTREE_DAY, "--tty"), 0)
+        assert done.stdout.split() == ["3", "4"], done
+    expect_sound(p, main_folder)
+    assert git(p, "status", "--porcelain") == ""
+
+
+@case
+def what_is_written_to_a_worktrees_git_is_kept(p):
+    main_folder = worktree(p)
+    for options in ((), p.spec("limits: {disk: 64M}\n")):  # on disk, and in the cage's own file system
+        with Unchanged(p, main_folder):
+            expect(caged(p, "git commit -q --allow-empty -m second", *options), 0)
+        (run,) = p.state.glob("bawn/runs/*")
+        assert os.readlink(run / "project") == str(p.project)
+        assert os.readlink(run / "git") == f"{main_folder}/.git"
+        assert (run / "git-layer/upper/refs/heads/side").exists(), list(run.rglob("*"))
+        shutil.rmtree(run)
+        # A run that wrote nothing leaves no layers.
+        expect(caged(p, "git log --oneline", *options), 0)
+        (run,) = p.state.glob("bawn/runs/*")
+        assert not {"layer", "git-layer"} & set(os.listdir(run)), os.listdir(run)
+        shutil.rmtree(run)
+
+
+@case
+def a_worktrees_git_is_planned_and_recorded(p):
+    main_folder = worktree(p)
+    done = expect(p.run("plan", "--", "true"), 0, f"$GIT is {main_folder}/.git")
+    assert re.search(r"cow git +\$GIT +from \$GIT", done.stdout), done.stdout
+    digest = p.run("plan", "--digest", "--", "true").stdout
+    output(caged(p, f"ls -A {main_folder}"), ".git\n")
+    expect(p.run("run", "--", "true"), 0)
+    assert p.record()["plan_sha256"] == digest.strip()
+    # Wherever it is: the plan says what is shown, not where that is on one machine.
+    shutil.rmtree(main_folder)
+    worktree(p, "elsewhere/repository.git", "another")
+    assert p.run("plan", "--digest", "--", "true").stdout == digest
+    for options in (p.spec("project: {git: none}\n"), p.spec("project: {read_allowlist: [$PROJECT/a]}\n")):
+        assert "$GIT" not in expect(p.run("plan", *options, "--", "true"), 0).stdout
+
+
+@case
+def a_worktrees_git_has_the_rights_of_the_project(p):
+    main_folder = worktree(p)
+    with Unchanged(p, main_folder):
+        look = "git status --porcelain; git log --oneline | wc -l; "
+        write = f"echo x >{main_folder}/.git/HEAD"
+        output(caged(p, look, "--read-only"), "1\n")
+        expect(caged(p, write, "--read-only"), 2, "Read-only file system")
+        part = p.spec("project: {write_allowlist: [$PROJECT/a]}\n")
+        output(caged(p, look + "echo more >>a", *part), "1\n")
+        expect(caged(p, write, *part), 2, "Read-only file system")
+        # What is written there while the run lasts is seen by the run only.
+        output(caged(p, write + f"; cat {main_folder}/.git/HEAD"), "x\n")
+        # Where it is on the host, and what else is there, is not seen.
+        output(caged(p, "grep -c " + str(p.top) + " /proc/self/mountinfo"), "1\n")
+
+
+@case
+def the_operator_can_do_without(p):
+    main_folder = worktree(p)
+    for options in (p.spec("project: {git: none}\n"), p.spec("project: {read_allowlist: [$PROJECT/.git]}\n")):
+        done = expect(p.sh("git status", *options), 128, "not a git repository")
+        assert "warning" not in done.stderr, done.stderr
+        expect(p.sh(f"ls {main_folder}", *options), 2)
+    # Or show it in another way: then that is what git has.
+    done = caged(p, "git log --oneline | wc -l; git commit --allow-empty -m x 2>&1 | grep -c Read-only",
+                 "-v", f"{main_folder}/.git:{main_folder}/.git")
+    output(done, "1\n1\n")
+    assert done.stderr == "" and "git-layer" not in os.listdir(next(p.state.glob("bawn/runs/*")))
+
+
+@case
+def other_worktrees_are_not_taken_for_gone(p):
+    """git in the cage cannot see them, and would tidy up; on the host they are as they were."""
+    main_folder = worktree(p)
+    git(p, "worktree", "add", "-q", "-b", "third", str(p.home / "third"), cwd=main_folder)
+    with Unchanged(p, main_folder, p.home / "third"):
+        expect(caged(p, "git worktree prune; git gc -q --prune=now || true"), 0)
+    for folder in (p.project, p.home / "third"):
+        assert git(p, "status", "--porcelain", cwd=folder) == ""
+
+
+# --- what is believed ---
+
+def refused(place, *parts, options=()):
+    """git does not work, one warning says why, the run goes on."""
+    done = expect(place.sh("git status >/dev/null 2>&1; echo status $?", *options), 0, "status 128",
+                  ".git: warning: git will not work in the cage: ", *parts)
+    assert done.stderr.count("warning") == 1, done.stderr
+
+
+@case
+def a_forged_pointer_opens_nothing(p):
+    canary = repository(p, "precious")
+    p.write("precious/secret", "canary\n")
+    git(p, "add", ".", cwd=canary)
+    git(p, "commit", "-qm", "a secret", cwd=canary)
+    read = f"cat {canary}/.git/HEAD 2>/dev/null || echo nothing; git log --oneline 2>/dev/null | wc -l"
+    forgeries = {canary / ".git": "nothing says", canary: "nothing says", p.home: "nothing says",
+                 canary / ".git/worktrees/x": "cannot be found", "/etc": "nothing says"}
+    for target, why in forgeries.items():
+        p.write("project/.git", f"gitdir: {target}\n")
+        refused(p, why)
+        output(caged(p, read), "nothing\n0\n")
+    # One that is registered, for another project.
+    git(p, "worktree", "add", "-q", "--detach", str(p.home / "registered"), cwd=canary)
+    pointer = (p.home / "registered/.git").read_text()
+    p.write("project/.git", pointer)
+    refused(p, "nothing says")
+    output(caged(p, read), "nothing\n0\n")
+    # The twin: the repository itself says that the project is its worktree.
+    p.write("precious/.git/worktrees/registered/gitdir", f"{p.project}/.git\n")
+    done = expect(caged(p, read), 0)
+    assert done.stdout != "nothing\n0\n" and done.stdout.endswith("\n2\n"), done
+
+
+@case
+def a_folder_of_credentials_is_not_shown(p):
+    main_folder = worktree(p, ".password-store")
+    refused(p, "holds credentials", str(main_folder))
+    options = p.spec(f"preflight_allow: [{main_folder}/.git]\n")
+    output(caged(p, "git log --oneline | wc -l", *options), "1\n")
+
+
+@case
+@of_root
+def somebody_elses_repository_is_not_shown(p):
+    main_folder = worktree(p)
+    for folder, folders, files in os.walk(main_folder):
+        for name in (".", *folders, *files):
+            os.chown(os.path.join(folder, name), USER, USER)
+    refused(p, "belongs to somebody else")
+    # Unless the project is theirs too.
+    for folder, folders, files in os.walk(p.project):
+        for name in (".", *folders, *files):
+            os.chown(os.path.join(folder, name), USER, USER)
+    with Unchanged(p, main_folder):
+        output(caged(p, WORKTREE_DAY), "3\n4\n")
+
+
+@case
+def a_git_folder_elsewhere_without_a_way_back(p):
+    p.make("separate")
+    git(p, "init", "-q", "--separate-git-dir", str(p.home / "separate/repo.git"), ".")
+    refused(p, "where nothing says that this is its working tree", "bind it at its own path")
+    done = caged(p, "git status --porcelain", "-v", f"{p.home}/separate/repo.git:{p.home}/separate/repo.git")
+    output(done, "")
+    assert done.stderr == "", done.stderr
+
+
+@case
+def pointers_that_begin_at_the_project(p):
+    """Only where the project is at its own path do they lead to git's folder."""
+    main_folder = worktree(p)
+    p.write("project/.git", f"gitdir: ../main/.git/worktrees/{p.project.name}\n")
+    refused(p, "found only from where the project is on the host", "project.cage: project")
+    with Unchanged(p, main_folder):
+        output(caged(p, WORKTREE_DAY, *p.spec(AT_OWN_PATH)), "3\n4\n")
+
+
+@case
+def a_project_that_is_a_submodule(p):
+    repository(p, "library")
+    outer = repository(p, "outer")
+    git(p, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(p.home / "library"), "deep/sub",
+        cwd=outer)
+    git(p, "commit", "-qm", "a submodule", cwd=outer)
+    p.project = outer / "deep/sub"
+    refused(p, "found only from where the project is on the host", "project.cage: project")
+    with Unchanged(p, outer):
+        output(caged(p, f"""
+            test -z "$(git status --porcelain)"
+            echo more >>a
+            git commit -qam second
+            git switch -qc side HEAD~1
+            git commit -q --allow-empty -m third
+            git rebase -q main
+            git stash -q || true
+            git log --oneline | wc -l
+            git fsck --full --strict --no-dangling
+            ls -A {outer} {outer}/deep {outer}/.git
+        """, *p.spec(AT_OWN_PATH)), f"3\n{outer}:\n.git\ndeep\n\n{outer}/.git:\nmodules\n\n{outer}/deep:\nsub\n")
+    # The superproject has everything inside.
+    p.project = outer
+    with Unchanged(p):
+        output(caged(p, "cd deep/sub; git commit -q --allow-empty -m x; git log --oneline | wc -l"), "2\n")
+
+
+@case
+def worktrees_in_a_bare_repository(p):
+    repository(p, "source")
+    git(p, "clone", "-q", "--bare", "source", "bare.git", cwd=p.home)
+    bare = p.home / "bare.git"
+    git(p, "worktree", "add", "-q", "-b", "side", str(bare / "tree"), cwd=bare)
+    p.project = bare / "tree"
+    refused(p, "found only from where the project is on the host", "project.cage: project")
+    with Unchanged(p, bare):
+        output(caged(p, "echo x >>a; git commit -qam second; git log --oneline | wc -l; git status --porcelain",
+                     *p.spec(AT_OWN_PATH)), "2\n")
+
+
+@case
+def a_repository_where_the_cage_has_the_project(p):
+    worktree(p)
+    refused(p, "is where the cage has the project", "another project.at",
+            options=p.spec(f"project: {{at: {p.home}/main}}\n"))
+
+
+@case
+def a_project_with_a_link_for_git(p):
+    repository(p, "main")
+    os.symlink("../main/.git", p.project / ".git")
+    refused(p, "a link out of the project")
+    (p.project / ".git").unlink()
+    p.write("project/.git", "x")
+    refused(p, "not one of git's")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,169 @@
+#include "check/check_git_value.h"
+
+#include <string.h>
+
+#include "base/str.h"
+
+#define END (-1)
+#define BAD (-2) /* what git refuses to read */
+
+/* One character; the two that end lines elsewhere are one. */
+static int take(struct check_git_values *v)
+{
+	if (v->at == v->end)
+		return END;
+	if (*v->at == '\r' && v->at + 1 < v->end && v->at[1] == '\n')
+		v->at++;
+	return (unsigned char)*v->at++;
+}
+
+static bool is_space(int c)
+{
+	return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r';
+}
+
+static bool is_of_name(int c)
+{
+	return c > 0 && (str_is_letter((char)c) || str_is_digit((char)c) || c == '-');
+}
+
+static void skip_line(struct check_git_values *v)
+{
+	int c;
+
+	do
+		c = take(v);
+	while (c != '\n' && c != END);
+}
+
+/* A word in small letters; "" where it does not fit. The character after it. */
+static int take_name(struct check_git_values *v, int first, char *ret, size_t size)
+{
+	size_t n = 0;
+	int c = first;
+
+	for (; is_of_name(c); c = take(v), n++)
+		if (n < size)
+			ret[n] = str_lower((char)c);
+	ret[n < size ? n : 0] = '\0';
+	return c;
+}
+
+/* After "[": NAME], NAME.SUB] or NAME "SUB"]. */
+static bool take_section(struct check_git_values *v)
+{
+	bool is_quoted = false;
+	int c = take_name(v, take(v), v->section, sizeof(v->section));
+
+	v->has_subsection = c != ']';
+	while (c != END && c != '\n' && (c != ']' || is_quoted)) {
+		if (c == '"')
+			is_quoted = !is_quoted;
+		c = take(v);
+		if (c == '\\' && is_quoted) {
+			take(v);
+			c = take(v);
+		}
+	}
+	return c == ']';
+}
+
+/* What stands behind a backslash; 0: nothing, the line goes on. */
+static int take_escaped(struct check_git_values *v)
+{
+	static const char escapes[] = "t\tb\bn\n\\\\\"\"";
+	int c = take(v);
+
+	if (c == '\n' || c == END)
+		return 0;
+	for (const char *e = escapes; *e; e += 2)
+		if (*e == c)
+			return e[1];
+	return BAD;
+}
+
+/* The value behind "=", in `ret` if it fits: its length, or BAD. */
+static int take_value(struct check_git_values *v, char *ret, size_t size)
+{
+	bool is_quoted = false;
+	size_t n = 0, kept = 0; /* spaces at the end are not kept */
+
+	for (int c = take(v);; c = take(v)) {
+		bool is_escaped = c == '\\';
+
+		if (is_escaped)
+			c = take_escaped(v);
+		if (c == BAD || (is_quoted && !is_escaped && (c == '\n' || c == END)))
+			return BAD;
+		if (is_escaped && c == 0)
+			continue;
+		if (!is_escaped && (c == '\n' || c == END))
+			break;
+		if (!is_escaped && c == '"') {
+			is_quoted = !is_quoted;
+			kept = n;
+			continue;
+		}
+		if (!is_escaped && !is_quoted && (c == '#' || c == ';')) {
+			skip_line(v);
+			break;
+		}
+		if (n == 0 && !is_quoted && !is_escaped && is_space(c))
+			continue;
+		if (n < size)
+			ret[n] = (char)c;
+		n++;
+		if (is_escaped || is_quoted || !is_space(c))
+			kept = n;
+	}
+	if (kept < size)
+		ret[kept] = '\0';
+	return kept < size ? (int)kept : (int)size;
+}
+
+void check_git_values_init(struct check_git_values *v, const char *bytes, size_t n)
+{
+	*v = (struct check_git_values){ .at = bytes, .end = bytes + n };
+	if (n >= 3 && memcmp(bytes, "\xef\xbb\xbf", 3) == 0)
+		v->at += 3;
+}
+
+bool check_git_values_next(
+	struct check_git_values *v, const char *section, const char *key, char *ret, size_t size)
+{
+	char name[32];
+	int c, n;
+
+	for (;;) {
+		c = take(v);
+		if (c == END)
+			return false;
+		if (is_space(c) || c == '\n')
+			continue;
+		if (c == '#' || c == ';') {
+			skip_line(v);
+			continue;
+		}
+		if (c == '[') {
+			if (take_section(v))
+				continue;
+			break;
+		}
+		if (!str_is_letter((char)c))
+			break;
+		c = take_name(v, c, name, sizeof(name));
+		while (c == ' ' || c == '\t')
+			c = take(v);
+		if (c != '=' && c != '\n' && c != END)
+			break;
+		ret[0] = '\0';
+		n = c == '=' ? take_value(v, ret, size) : 0;
+		if (n == BAD)
+			break;
+		if ((size_t)n < size && !v->has_subsection && str_eq(v->section, section) &&
+			str_eq(name, key))
+			return true;
+	}
+	v->at = v->end;
+	return false;
+}

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * Reads values of a git configuration exactly as git does: quotes, escapes, comments, lines that go
+ * on. Pure. What git would refuse to read ends it.
+ */
+struct check_git_values {
+	const char *at, *end; /* what is left of the bytes; borrowed */
+	char section[32];     /* in small letters; "" for one that is too long */
+	bool has_subsection;
+};
+
+void check_git_values_init(struct check_git_values *v, const char *bytes, size_t n);
+
+/*
+ * The next value of `section.key`, both in small letters and without a subsection; false where
+ * there is none. A value that does not fit is passed over.
+ */
+bool check_git_values_next(
+	struct check_git_values *v, const char *section, const char *key, char *ret, size_t size);

@@ -1,0 +1,305 @@
+/*
+ * check_repository - finds the folder of git that a project's .git names, and asks whether that is
+ * true.
+ *
+ * Runs as:     the operator.
+ * Enters with: a project, whose .git may be a stranger's.
+ * Leaves:      the folder, if it says itself that the project is its working tree; otherwise why
+ *              not, in half a sentence.
+ * Must not:    believe the project; take what belongs to somebody else; write; wait.
+ *
+ * A file in a project can name any folder. What it cannot do is write into one that it was not
+ * unpacked into: so the pointer back counts, and what is pointed to must be of git's making by its
+ * form, its name and its owner. The name matters because who unpacks an archive in his folder of
+ * projects could get HEAD, objects and refs right there.
+ */
+#include "check/check_repository.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "check/check_git_value.h"
+#include "check/check_repository_inside.h"
+
+#define MAX_CONFIG ((size_t)1 << 20)
+
+static const char own_path[] = "project.cage: project has it there";
+
+__attribute__((format(printf, 3, 4))) static void doubt(
+	struct check_looking *l, const char *hint, const char *fmt, ...)
+{
+	char why[2 * PATH_MAX];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(why, sizeof(why), fmt, args);
+	va_end(args);
+	l->ret->why = arena_copy(l->arena, why, strlen(why));
+	if (!l->ret->why)
+		l->ret->why = "there is no memory to look at it";
+	l->ret->hint = hint;
+}
+
+/* --- files --- */
+
+static int open_file(int folder, const char *name)
+{
+	own_fd int fd = file_open_name(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)))
+		return -EINVAL;
+	return take_fd(&fd);
+}
+
+int check_read_line(int folder, const char *name, char ret[static PATH_MAX])
+{
+	own_fd int fd = open_file(folder, name);
+	ssize_t n = file_read_text(fd, ret, PATH_MAX);
+
+	if (n < 0)
+		return (int)n;
+	while (n > 0 && (ret[n - 1] == '\n' || ret[n - 1] == '\r'))
+		ret[--n] = '\0';
+	/* Nothing, more than a path, or more than text. */
+	return n == 0 || n == PATH_MAX - 1 || strlen(ret) != (size_t)n ? -EINVAL : 0;
+}
+
+int check_resolve(const char *folder, const char *path, char ret[static PATH_MAX])
+{
+	char whole[2 * PATH_MAX];
+
+	snprintf(whole, sizeof(whole), "%s/%s", folder, path);
+	return realpath(path[0] == '/' ? path : whole, ret) ? 0 : -errno;
+}
+
+char *check_read_config(int folder, const char *name, size_t *ret_size)
+{
+	own_fd int fd = open_file(folder, name);
+	char *bytes = NULL;
+
+	return fd >= 0 && file_read_all(fd, MAX_CONFIG, &bytes, ret_size) == 0 ? bytes : NULL;
+}
+
+static bool is_of_type(int folder, const char *name, mode_t type)
+{
+	struct stat st;
+
+	return fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       (st.st_mode & S_IFMT) == type;
+}
+
+/* The operator's, or for root whoever's the project is. */
+static bool is_owner_right(const struct check_looking *l, int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return false;
+	return st.st_uid == geteuid() || (geteuid() == 0 && st.st_uid == l->owner.st_uid);
+}
+
+/* --- what .git says --- */
+
+/* Takes the last part off; false where there is no other. */
+static bool cut_name(char *path, const char **ret_name)
+{
+	char *slash = strrchr(path, '/');
+
+	if (!slash || slash == path)
+		return false;
+	*slash = '\0';
+	*ret_name = slash + 1;
+	return true;
+}
+
+static bool read_pointer(struct check_looking *l, int project)
+{
+	static const char head[] = "gitdir: ";
+	char line[PATH_MAX];
+
+	if (check_read_line(project, ".git", line) < 0 || !str_starts(line, head)) {
+		doubt(l, NULL, "the file .git is not one of git's");
+		return false;
+	}
+	snprintf(l->pointer, sizeof(l->pointer), "%s", line + strlen(head));
+	if (check_resolve(l->project->path, l->pointer, l->ret->named) == 0)
+		return true;
+	doubt(l, NULL, ".git names %s, which cannot be found", l->pointer);
+	return false;
+}
+
+/* --- what it names --- */
+
+/* NAME/gitdir is the .git of this project, and what is shared is two folders up. */
+static bool is_worktree_of_ours(struct check_looking *l, int named)
+{
+	char line[PATH_MAX], led_to[PATH_MAX], own[PATH_MAX + 8];
+	const char *name = "";
+
+	snprintf(l->common, sizeof(l->common), "%s", l->ret->named);
+	for (int i = 0; i < 2; i++)
+		if (!cut_name(l->common, &name))
+			return false;
+	if (!str_eq(name, "worktrees"))
+		return false;
+	if (check_read_line(named, "commondir", line) < 0 ||
+		check_resolve(l->ret->named, line, led_to) < 0 || !str_eq(led_to, l->common))
+		return false;
+	snprintf(own, sizeof(own), "%s/.git", l->project->path);
+	return check_read_line(named, "gitdir", line) == 0 &&
+	       check_resolve(l->ret->named, line, led_to) == 0 && str_eq(led_to, own);
+}
+
+/* core.worktree is this project: the last one counts. */
+static bool is_module_of_ours(struct check_looking *l, int named)
+{
+	char value[PATH_MAX], led_to[PATH_MAX];
+	struct check_git_values values;
+	bool is_ours = false;
+	size_t n = 0;
+	own_free char *config = check_read_config(named, "config", &n);
+
+	snprintf(l->common, sizeof(l->common), "%s", l->ret->named);
+	check_git_values_init(&values, config ? config : "", n);
+	while (check_git_values_next(&values, "core", "worktree", value, sizeof(value)))
+		is_ours = check_resolve(l->ret->named, value, led_to) == 0 &&
+			  str_eq(led_to, l->project->path);
+	return is_ours;
+}
+
+/* Is it, or lies it in, something that is called as folders of git are? */
+static bool is_gits_by_name(const char *path)
+{
+	while (*path) {
+		size_t n = strcspn(path, "/");
+
+		if ((n >= 4 && memcmp(path + n - 4, ".git", 4) == 0) ||
+			(n == 5 && memcmp(path, ".bare", 5) == 0))
+			return true;
+		path += n + (path[n] == '/');
+	}
+	return false;
+}
+
+static bool is_gits_by_form(int folder)
+{
+	return is_of_type(folder, "HEAD", S_IFREG) && is_of_type(folder, "objects", S_IFDIR) &&
+	       is_of_type(folder, "refs", S_IFDIR);
+}
+
+static bool is_believed(struct check_looking *l, int named)
+{
+	bool is_worktree = is_of_type(named, "commondir", S_IFREG);
+	bool points_back =
+		is_worktree ? is_worktree_of_ours(l, named) : is_module_of_ours(l, named);
+	own_fd int common = points_back ? file_open_real(l->common, O_RDONLY | O_DIRECTORY) : -1;
+	own_fd int back = open_file(named, is_worktree ? "gitdir" : "config");
+
+	if (!points_back)
+		doubt(l, "if it is yours, bind it at its own path",
+			".git names %s, where nothing says that this is its working tree",
+			l->ret->named);
+	else if (common < 0 || !is_of_type(named, "HEAD", S_IFREG) || !is_gits_by_form(common) ||
+		 !is_gits_by_name(l->common))
+		doubt(l, NULL, ".git names %s, which is not a folder of git's", l->ret->named);
+	else if (back < 0 || !is_owner_right(l, named) || !is_owner_right(l, common) ||
+		 !is_owner_right(l, back))
+		doubt(l, NULL, ".git names %s, which belongs to somebody else", l->ret->named);
+	else
+		return true;
+	return false;
+}
+
+/* --- where it would be in the cage --- */
+
+static bool are_apart(const char *a, const char *b)
+{
+	return !str_path_within(a, b) && !str_path_within(b, a);
+}
+
+/* Paths of the host lead there in the cage as well, if nothing else is in the way. */
+static bool has_place(struct check_looking *l)
+{
+	static const char *const taken[] = { "/dev", "/proc", "/sys" };
+	const struct check_project *p = l->project;
+	bool is_module = str_eq(l->ret->named, l->common);
+
+	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+		if (str_path_within(l->common, taken[i])) {
+			doubt(l, NULL, "its folder %s cannot be shown there", l->common);
+			return false;
+		}
+	if (p->is_at_own_path)
+		return true;
+	if (is_module || l->pointer[0] != '/' || !are_apart(l->common, p->path))
+		doubt(l, own_path,
+			"its folder %s is found only from where the project is on the host",
+			l->common);
+	else if (!are_apart(l->common, p->at))
+		doubt(l, "project.cage: project, or another project.at",
+			"its folder %s is where the cage has the project", l->common);
+	else
+		return true;
+	return false;
+}
+
+static void look_outside(struct check_looking *l)
+{
+	own_fd int named = file_open_real(l->ret->named, O_RDONLY | O_DIRECTORY);
+
+	if (named < 0)
+		doubt(l, NULL, ".git names %s, which cannot be opened", l->ret->named);
+	else if (is_believed(l, named) && has_place(l))
+		memcpy(l->ret->folder, l->common, sizeof(l->common));
+}
+
+/* .git is a file; with a path of the host the folder is somewhere else in the cage. */
+static void look_behind_pointer(struct check_looking *l, int project)
+{
+	if (!read_pointer(l, project))
+		return;
+	if (!str_path_within(l->ret->named, l->project->path)) {
+		look_outside(l);
+		return;
+	}
+	snprintf(l->common, sizeof(l->common), "%s", l->ret->named);
+	l->is_common_in_project = true;
+	if (l->pointer[0] == '/' && !l->project->is_at_own_path)
+		doubt(l, own_path, ".git names %s, a path of the host", l->pointer);
+}
+
+static void look_inside(struct check_looking *l)
+{
+	if (check_resolve(l->project->path, ".git", l->common) < 0)
+		return;
+	l->is_common_in_project = str_path_within(l->common, l->project->path);
+	if (!l->is_common_in_project)
+		doubt(l, NULL, ".git is a link out of the project, to %s", l->common);
+}
+
+void check_repository(
+	const struct check_project *project, struct arena *arena, struct check_repository *ret)
+{
+	struct check_looking l = { .project = project, .arena = arena, .ret = ret };
+	own_fd int top = file_open_real(project->path, O_RDONLY | O_DIRECTORY);
+	struct stat git;
+
+	*ret = (struct check_repository){ 0 };
+	if (top < 0 || fstat(top, &l.owner) < 0 ||
+		fstatat(top, ".git", &git, AT_SYMLINK_NOFOLLOW) < 0)
+		return;
+	if (S_ISREG(git.st_mode))
+		look_behind_pointer(&l, top);
+	else
+		look_inside(&l);
+	check_find_parts(&l);
+}

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+
+/*
+ * Where the project's repository is on this host. A project that is a linked worktree or a
+ * submodule has a file .git that names a folder outside of it. That file may be a stranger's, and
+ * the folder is believed only if it points back: by nothing that lies in the project.
+ */
+struct check_project {
+	const char *path;    /* real */
+	const char *home;    /* or NULL */
+	const char *at;      /* where the cage has it … */
+	bool is_at_own_path; /* … or there */
+};
+
+struct check_repository {
+	char folder[PATH_MAX]; /* of git, outside the project and believed; "": there is none */
+	char named[PATH_MAX];  /* what .git names, believed or not; "": it is no file */
+	/* Half a sentence: why git will not work in the cage. NULL: it will, or is not wanted. */
+	const char *why;
+	const char *hint; /* what to do about that, or NULL */
+	/* Folders of the project from which its git takes hooks, beside its own. */
+	const char *const *hooks;
+	size_t hook_count;
+	/*
+	 * Paths below git's folder, wherever that is, that are none of the project's business:
+	 * other worktrees, and hooks of a name of their own.
+	 */
+	const char *const *others;
+	size_t other_count;
+};
+
+#define CHECK_MAX_WORKTREES 1024 /* with more of them in a repository, all are others */
+
+/* Looks, follows no link of the project's without asking where it led, writes nothing. */
+void check_repository(
+	const struct check_project *project, struct arena *arena, struct check_repository *ret);

@@ -1,0 +1,86 @@
+/*
+ * cli_repository - what git has to do with the project, as the plan and the keeper are told.
+ *
+ * Runs as:  the operator.
+ * Must not: show a folder that a bind of the same path would not be let to show.
+ */
+#include <string.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+
+/* Has the operator put something there already? Then that is what git finds. */
+static bool is_bound(const struct spec *s, const char *folder)
+{
+	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
+
+	for (size_t i = 0; i < binds->count; i++)
+		if (str_path_within(folder, binds->items[i].bind.to))
+			return true;
+	return false;
+}
+
+static void warn(struct spec *s, const char *hint, const char *why, const char *path)
+{
+	struct diag_pos at = { .source = diags_add_source(&s->diags, ".git", NULL, 0) };
+
+	diags_warn(&s->diags, at, hint, "git will not work in the cage: %s%s%s", why,
+		*path ? ": " : "", path);
+}
+
+void cli_find_repository(struct spec *s, struct cli_place *place)
+{
+	struct check_repository *r = &place->repository;
+	const struct check_project project = {
+		.path = place->project,
+		.home = place->home,
+		.at = spec_text(s, SPEC_PROJECT_AT),
+		.is_at_own_path = spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_PROJECT,
+	};
+	const char *leak;
+
+	check_repository(&project, &s->arena, r);
+	leak = r->folder[0] ? cli_leak_of(s, r->folder, place) : NULL;
+	if (spec_choice(s, SPEC_PROJECT_GIT) == SPEC_GIT_NONE ||
+		(r->named[0] && is_bound(s, r->named))) {
+		r->folder[0] = '\0';
+	} else if (r->why) {
+		warn(s, r->hint, r->why, "");
+	} else if (leak) {
+		warn(s, "if it is meant, acknowledge it: preflight_allow", leak, r->folder);
+		r->folder[0] = '\0';
+	}
+}
+
+void cli_tell_host(const struct cli_place *place, struct host *ret)
+{
+	const struct check_repository *r = &place->repository;
+
+	ret->has_outer_git = r->folder[0];
+	ret->hooks = r->hooks;
+	ret->hook_count = r->hook_count;
+	ret->git_others = r->others;
+	ret->git_other_count = r->other_count;
+}
+
+const char *const *cli_held_paths(struct spec *s, const struct cli_place *place, size_t *ret_count)
+{
+	const struct spec_value *more = spec_list(s, SPEC_PROJECT_PROTECT);
+	const struct check_repository *r = &place->repository;
+	const char **paths = arena_array(
+		&s->arena, more->count + r->hook_count + r->other_count + 1, sizeof(const char *));
+	size_t n = 0;
+
+	*ret_count = 0;
+	for (size_t i = 0; paths && i < more->count; i++)
+		paths[n++] = more->items[i].text;
+	for (size_t i = 0; paths && i < r->hook_count; i++)
+		paths[n++] = r->hooks[i];
+	for (size_t i = 0; paths && i < r->other_count; i++) {
+		paths[n] = arena_printf(&s->arena, ".git/%s", r->others[i]);
+		if (!paths[n++])
+			return NULL;
+	}
+	*ret_count = n;
+	return paths;
+}
