@@ -67,10 +67,9 @@ static int overlay_in_pool(
 	if (overlay < 0)
 		return overlay;
 	work = file_open_beneath(c->pool, names->pool.work, O_RDONLY | O_DIRECTORY, 0);
-	if (work < 0 || fsetxattr(work, "user.bawn", "", 0, 0) < 0)
-		return err_set(e, ERR_SYS, work < 0 ? -work : errno,
-			"cannot capture the project in memory: tmpfs has no attributes here: %s",
-			strerror(work < 0 ? -work : errno));
+	if (work < 0 || cage_is_broken("attributes") || fsetxattr(work, "user.bawn", "", 0, 0) < 0)
+		return err_set(e, ERR_SYS, EOPNOTSUPP,
+			"cannot capture the project in memory: tmpfs has no attributes on this kernel");
 	return take_fd(&overlay);
 }
 

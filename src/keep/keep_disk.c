@@ -109,9 +109,10 @@ bool keep_disk_is_over(struct keeper *k)
 	if (l->disk.bytes + lost(l->disk.free, bytes) + pool <= l->disk.max &&
 		l->disk.files + lost(l->disk.free_files, files) <= plan_inodes(l->disk.max))
 		return false;
+	/* Not what the overlay keeps for itself beside it, which nobody may enter. */
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		if (l->trees[i].top >= 0)
-			count_folder(l->trees[i].top, ".", 0, &usage);
+			count_folder(l->trees[i].top, "upper", 0, &usage);
 	if (usage.is_blind && usage.bytes < lost(l->disk.free_at_start, bytes))
 		usage.bytes = lost(l->disk.free_at_start, bytes);
 	l->disk.bytes = usage.bytes;

@@ -59,8 +59,10 @@ void keep_sources_close(struct keep_sources *s);
 /* --- keep_layer.c --- */
 
 struct keep_layer {
-	int folder;            /* the run's, borrowed; -1: it has none */
-	struct timespec began; /* by the clock that marks files */
+	int folder;                /* the run's, borrowed; -1: it has none */
+	struct timespec began;     /* by the clock that marks files */
+	struct keep_point *points; /* places for mounts, which bawn made in the project's */
+	struct arena arena;        /* of these */
 	struct {
 		int top;   /* `layer` or `git-layer` in it, or -1: nothing is captured there */
 		int below; /* the project, or the folder of its git; -1: it is not captured */
@@ -291,6 +293,14 @@ int keep_layer_make(struct keeper *k, struct err *e);
  * removes the layer. What goes wrong is in the record.
  */
 void keep_layer_end(struct keeper *k, bool has_run, bool is_gone);
+
+/* --- keep_points.c --- */
+
+/* The cage stands and the command has not started: what is in the layer now is bawn's own. */
+int keep_points_find(struct keeper *k, struct err *e);
+
+/* Takes that out of the layer again. */
+void keep_points_remove(struct keep_layer *l, int upper);
 
 /* --- keep_disk.c: how much the layer takes --- */
 

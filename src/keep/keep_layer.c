@@ -34,6 +34,8 @@ static const struct tree {
 	[CAGE_LAYER_GIT] = { PLAN_GIT, "git", "git-layer", "git-upper", "git's folder" },
 };
 
+#define MOST_TEXT ((size_t)1 << 30) /* of effects.json */
+
 void keep_layer_init(struct keep_layer *l)
 {
 	l->folder = -1;
@@ -50,6 +52,8 @@ void keep_layer_done(struct keep_layer *l)
 			close(l->trees[i].below);
 		l->trees[i].top = l->trees[i].below = -1;
 	}
+	arena_done(&l->arena);
+	l->points = NULL;
 }
 
 /* --- before the cage is made --- */
@@ -183,6 +187,20 @@ static void remove_layers(struct keep_layer *l, struct err *e)
 		tree_remove(l->folder, "base", e);
 }
 
+static void count(const struct work_effects *x, struct record_effects *ret)
+{
+	struct work_sum sum;
+
+	work_sum_up(x, &sum);
+	ret->is_known = true;
+	ret->added = sum.added;
+	ret->changed = sum.changed;
+	ret->deleted = sum.deleted;
+	ret->renamed = sum.renamed;
+	ret->held = sum.held;
+	memcpy(ret->digest, x->digest, sizeof(ret->digest));
+}
+
 /* Most runs write nothing to the project. */
 static bool is_empty(int folder)
 {
@@ -221,6 +239,8 @@ static int open_upper(struct keeper *k, enum cage_layer which, bool *ret_is_empt
 	if (upper < 0)
 		return err_set(
 			e, ERR_SYS, -upper, "cannot open the run's layer: %s", strerror(-upper));
+	if (which == CAGE_LAYER_PROJECT)
+		keep_points_remove(l, upper);
 	*ret_is_empty = is_empty(upper);
 	if (is_saved || *ret_is_empty)
 		return take_fd(&upper);
@@ -228,22 +248,53 @@ static int open_upper(struct keeper *k, enum cage_layer which, bool *ret_is_empt
 	return r < 0 ? r : file_open_name(l->trees[which].top, "upper", O_RDONLY | O_DIRECTORY);
 }
 
-/* Keeps what was written; nothing stays of layers in which there is nothing. */
-static void keep_layers(struct keeper *k, struct err *e)
+/* Keeps what was written to a tree, and finds out what that does to the project. */
+static int scan(struct keeper *k, enum cage_layer which, struct work_effects *x, bool *ret_wrote,
+	struct err *e)
 {
-	bool wrote_nothing = true;
+	struct keep_layer *l = &k->layer;
+	bool is_empty_one = false;
+	own_fd int upper = open_upper(k, which, &is_empty_one, e);
+	own_fd int base = -1;
+	struct work_scan q = { .layer = upper,
+		.below = l->trees[which].below,
+		.began = l->began,
+		.held = k->q->held,
+		.held_count = k->q->held_count,
+		.progress = k->q->progress };
 
-	for (enum cage_layer which = 0; which < CAGE_LAYER_COUNT; which++) {
-		own_fd int upper = -1;
-		bool is_empty_one = false;
+	if (upper < 0)
+		return upper;
+	*ret_wrote |= !is_empty_one;
+	if (which != CAGE_LAYER_PROJECT)
+		return 0;
+	if (!is_empty_one && (mkdirat(l->folder, "base", 0700) == 0 || errno == EEXIST))
+		base = file_open_name(l->folder, "base", O_RDONLY | O_DIRECTORY);
+	q.base = base;
+	return work_scan(&q, x, e);
+}
 
-		if (k->layer.trees[which].below < 0)
-			continue;
-		upper = open_upper(k, which, &is_empty_one, e);
-		wrote_nothing &= upper >= 0 && is_empty_one;
-	}
-	if (wrote_nothing)
+static int find_effects(struct keeper *k, struct err *e)
+{
+	own(buf) struct buf out = { .max = MOST_TEXT };
+	own(work_effects) struct work_effects x;
+	bool wrote_elsewhere = false, wrote = false;
+	int r = 0;
+
+	work_effects_init(&x);
+	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++)
+		if (k->layer.trees[which].below >= 0)
+			r = scan(k, which, &x,
+				which == CAGE_LAYER_PROJECT ? &wrote : &wrote_elsewhere, e);
+	if (r < 0)
+		return r;
+	count(&x, &k->record->effects);
+	if (x.count == 0 && !wrote_elsewhere) {
 		remove_layers(&k->layer, &k->record->late);
+		return 0;
+	}
+	work_effects_print(&x, NULL, NULL, &out);
+	return record_write_file(k->layer.folder, "effects.json", &out, e);
 }
 
 void keep_layer_end(struct keeper *k, bool has_run, bool is_gone)
@@ -261,6 +312,6 @@ void keep_layer_end(struct keeper *k, bool has_run, bool is_gone)
 			"run changed is told by bawn diff once they have ended");
 	} else {
 		k->record->effects.error.kind = ERR_NONE;
-		keep_layers(k, e);
+		find_effects(k, e);
 	}
 }

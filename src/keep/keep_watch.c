@@ -213,6 +213,8 @@ static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
 	if (r == 0)
 		r = keep_overlay_look(k, e);
 	k->has_fault = r < 0;
+	if (r == 0)
+		r = keep_points_find(k, e);
 	/* From here on what runs is the user's: startup commands are part of the time. */
 	keep_set_timer(k, time_limit(k->start.plan));
 	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)

@@ -70,10 +70,7 @@ SUITES = [
 # Why a case means nothing here: in any of these guests, or to a user. Root's part of it is tried by other tests.
 NOT_HERE = re.compile("no freezer of version 1|only root can")
 # What bawn cannot do yet: release, part of a case's name, and why.
-KNOWN = [
-    ("6.1", "what_is_written_to_a_captured_project_stays_inside",
-     "before 6.6 tmpfs has no user.* attributes, without which an overlay cannot replace a folder"),
-]
+KNOWN = []  # (release, part of a name, why)
 
 
 # --- what comes back ---
