@@ -109,5 +109,17 @@ int record_make_run(char ret[static RECORD_RUN_SIZE], struct err *e);
  */
 int record_make_folder(const char *run, const char *home, struct err *e);
 
+/* Has a text the form of such a name, or of the beginning of one? */
+bool record_is_run(const char *text, bool is_whole);
+
+/*
+ * Opens the folder that holds those of all runs. -ENOENT, with nothing in `e`, where no run was
+ * ever kept. The caller owns the descriptor.
+ */
+int record_open_runs(const char *home, struct err *e);
+
+/* Opens the folder of a run, which must be the operator's alone. */
+int record_open_folder(int runs, const char *run, struct err *e);
+
 /* Writes a file of the folder whole or not at all. */
 int record_write_file(int folder, const char *name, const struct buf *text, struct err *e);

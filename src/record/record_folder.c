@@ -1,7 +1,7 @@
 /*
  * record_folder - where the records of runs are kept.
  *
- * Runs as: the keeper.
+ * Runs as: the keeper; whoever looks at runs later.
  * Leaves:  a folder of its own for each run, below the operator's state, that nobody else can
  *          read; in it files that are whole.
  */
@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "record/record.h"
 
 int record_make_run(char ret[static RECORD_RUN_SIZE], struct err *e)
@@ -87,6 +88,14 @@ static int open_below(int at, const char *name)
 	return file_open_name(at, name, O_RDONLY | O_DIRECTORY);
 }
 
+/* Nobody else may have put anything into it. */
+static bool is_ours(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
 static int fail(const char *path, int num, struct err *e)
 {
 	return err_set(e, ERR_REFUSED, num,
@@ -98,7 +107,6 @@ int record_make_folder(const char *run, const char *home, struct err *e)
 {
 	char path[PATH_MAX];
 	own_fd int state = -1, runs = -1;
-	struct stat st;
 	int r = state_folder(home, path), fd;
 
 	if (r < 0)
@@ -107,7 +115,7 @@ int record_make_folder(const char *run, const char *home, struct err *e)
 	state = open_path(path);
 	if (state < 0)
 		return fail(path, -state, e);
-	if (fstat(state, &st) < 0 || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+	if (!is_ours(state))
 		return err_set(e, ERR_REFUSED, EPERM,
 			"cannot keep a record in '%s': it must be yours, and others must not be "
 			"able to write to it",
@@ -130,6 +138,61 @@ int record_make_folder(const char *run, const char *home, struct err *e)
 	return fd;
 }
 
+bool record_is_run(const char *text, bool is_whole)
+{
+	static const char form[] = "dddddddd-dddddd-xxxxxxxx";
+	size_t n = strlen(text);
+
+	if (n > sizeof(form) - 1 || (is_whole && n < sizeof(form) - 1))
+		return false;
+	for (size_t i = 0; i < n; i++) {
+		bool is_hex = str_is_digit(text[i]) || (text[i] >= 'a' && text[i] <= 'f');
+
+		if (form[i] == '-'       ? text[i] != '-'
+			: form[i] == 'd' ? !str_is_digit(text[i])
+					 : !is_hex)
+			return false;
+	}
+	return true;
+}
+
+static int fail_foreign(const char *what, const char *name, struct err *e)
+{
+	return err_set(e, ERR_REFUSED, EPERM,
+		"cannot use %s '%s': it must be yours, and others must not be able to write to it",
+		what, name);
+}
+
+int record_open_runs(const char *home, struct err *e)
+{
+	char path[PATH_MAX];
+	own_fd int state = -1, runs = -1;
+	int r = state_folder(home, path);
+
+	if (r < 0)
+		return err_set(e, ERR_REFUSED, -r,
+			"nobody knows where the runs are: set HOME or XDG_STATE_HOME");
+	state = file_open(path, O_RDONLY | O_DIRECTORY);
+	runs = state < 0 ? state : file_open_name(state, "runs", O_RDONLY | O_DIRECTORY);
+	if (runs == -ENOENT)
+		return -ENOENT;
+	if (runs < 0)
+		return err_set(e, ERR_SYS, -runs, "cannot open the runs in '%s': %s", path,
+			strerror(-runs));
+	return is_ours(state) ? take_fd(&runs) : fail_foreign("the runs in", path, e);
+}
+
+int record_open_folder(int runs, const char *run, struct err *e)
+{
+	own_fd int fd = file_open_name(runs, run, O_RDONLY | O_DIRECTORY);
+
+	if (fd == -ENOENT)
+		return err_set(e, ERR_REFUSED, ENOENT, "there is no run %s", run);
+	if (fd < 0)
+		return err_set(e, ERR_SYS, -fd, "cannot open run %s: %s", run, strerror(-fd));
+	return is_ours(fd) ? take_fd(&fd) : fail_foreign("the run", run, e);
+}
+
 int record_write_file(int folder, const char *name, const struct buf *text, struct err *e)
 {
 	char draft[64];
@@ -137,6 +200,8 @@ int record_write_file(int folder, const char *name, const struct buf *text, stru
 	int r;
 
 	snprintf(draft, sizeof(draft), "%s.new", name);
+	/* One may be left of somebody who was killed; nobody else writes now. */
+	unlinkat(folder, draft, 0);
 	fd = openat(folder, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	r = fd < 0 ? -errno : text->failed ? -ENOMEM : file_write_all(fd, text->data, text->len);
 	if (r == 0 && renameat(folder, draft, folder, name) < 0)
