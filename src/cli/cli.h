@@ -33,6 +33,7 @@ struct cli_command {
 	bool takes_spec; /* the options of a spec as well, and a command after -- */
 	int (*run)(struct cli *cli);
 	bool returns_another; /* its status is a program's; where it is bawn's own it is 125 */
+	bool takes_words;     /* its own, between and after the options */
 };
 
 /* An option that sets a key of the spec, or one of a command's own (key is SPEC_KEY_COUNT). */
@@ -59,7 +60,8 @@ struct cli {
 	size_t given_count;
 	char **words; /* what is left, ended with NULL */
 	size_t word_count;
-	bool has_dashes; /* the words follow "--" */
+	bool has_dashes;   /* there is a "--" */
+	size_t open_count; /* with takes_words: the words before it */
 	bool is_json, is_quiet, has_color;
 	char *command_line; /* all of it, in one piece of memory, as ps shows it */
 	size_t command_line_size;

@@ -132,6 +132,7 @@ static int take_option(struct cli *cli, char **argv, int *i)
 
 int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv)
 {
+	size_t n = 0; /* words found between options are moved to the front */
 	int i = 0;
 
 	*cli = (struct cli){ .command = command };
@@ -140,9 +141,16 @@ int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char
 		cli_complain("not enough memory for the options");
 		return CLI_FAILED;
 	}
-	for (; i < argc && argv[i][0] == '-' && argv[i][1]; i++) {
+	for (; i < argc; i++) {
+		bool is_word = argv[i][0] != '-' || !argv[i][1];
 		int status;
 
+		if (is_word && !command->takes_words)
+			break;
+		if (is_word) {
+			argv[n++] = argv[i];
+			continue;
+		}
 		if (str_eq(argv[i], "--")) {
 			cli->has_dashes = true;
 			i++;
@@ -152,8 +160,10 @@ int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char
 		if (status != CLI_OK)
 			return status;
 	}
-	cli->words = argv + i;
-	cli->word_count = (size_t)(argc - i);
+	cli->open_count = n;
+	cli->word_count = n + (size_t)(argc - i);
+	memmove(argv + i - n, argv, n * sizeof(*argv));
+	cli->words = argv + i - n;
 	cli->is_json = cli_value(cli, "json") != NULL;
 	cli->is_quiet = cli_value(cli, "quiet") != NULL;
 	return CLI_OK;

@@ -2,15 +2,19 @@
 
 #include "cli/cli.h"
 #include "keep/keep.h"
+#include "work/work.h"
 
 extern const struct cli_option cmd_run_options[], cmd_plan_options[], cmd_check_options[],
-	cmd_doctor_options[];
+	cmd_doctor_options[], cmd_diff_options[], cmd_apply_options[], cmd_discard_options[];
 
 int cmd_run(struct cli *cli);
 int cmd_plan(struct cli *cli);
 int cmd_check(struct cli *cli);
 int cmd_doctor(struct cli *cli);
 int cmd_version(struct cli *cli);
+int cmd_diff(struct cli *cli);
+int cmd_apply(struct cli *cli);
+int cmd_discard(struct cli *cli);
 
 /* What became of the overlay of a run; false: it should have been saved, and was not. */
 bool cli_say_overlay(const struct record *record);
@@ -20,3 +24,10 @@ struct cage_times *cli_shared_times(void);
 
 /* Where the time of a start went; nothing where it was not taken. */
 void cli_say_times(const struct cage_times *t, const struct record *record, uint64_t began);
+
+/*
+ * Says in one line what a run did to the project, and what to type; nothing where it did nothing.
+ * `project` is its real path.
+ */
+void cli_say_effects(
+	const struct cli *cli, const struct work_sum *sum, const char *run, const char *project);

@@ -78,7 +78,8 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 		status = choose_color(&cli);
 	if (status == CLI_OK && cli_value(&cli, "help"))
 		cli_print_command_help(command);
-	else if (status == CLI_OK && cli.word_count && !command->takes_spec) {
+	else if (status == CLI_OK && cli.word_count && !command->takes_spec &&
+		 !command->takes_words) {
 		cli_complain("%s takes no '%s'", command->name, cli.words[0]);
 		status = CLI_MISUSE;
 	} else if (status == CLI_OK)

@@ -1,0 +1,203 @@
+/* What happened in a repository's own folder, in a few lines instead of binary noise. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/cli_patch.h"
+#include "cli/cli_side.h"
+
+#define MOST_NAMES 6  /* of other files */
+#define MOST_VALUE 40 /* bytes of what a ref is, where it is no hash */
+#define SHORT_HASH 10
+
+enum kind {
+	GIT_OTHER,
+	GIT_OBJECT,
+	GIT_REF,
+	GIT_LOG,
+};
+
+/* Where in a path the inside of a repository begins; NULL: it is in none. */
+static const char *find_inside(const char *path)
+{
+	for (const char *part = path; part;) {
+		const char *slash = strchr(part, '/');
+		size_t n = slash ? (size_t)(slash - part) : strlen(part);
+
+		if (n == 4 && memcmp(part, ".git", 4) == 0)
+			return slash ? slash + 1 : part + n;
+		part = slash ? slash + 1 : NULL;
+	}
+	return NULL;
+}
+
+/* The first folder that has a meaning decides: logs/refs/heads/x is a log. */
+static enum kind kind_of(const char *inside)
+{
+	static const struct {
+		const char *name;
+		enum kind kind;
+	} folders[] = { { "objects", GIT_OBJECT }, { "refs", GIT_REF }, { "logs", GIT_LOG } };
+
+	if (str_eq(inside, "HEAD"))
+		return GIT_REF;
+	for (const char *part = inside; part;) {
+		const char *slash = strchr(part, '/');
+		size_t n = slash ? (size_t)(slash - part) : strlen(part);
+
+		for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+			if (strlen(folders[i].name) == n && memcmp(part, folders[i].name, n) == 0)
+				return folders[i].kind;
+		part = slash ? slash + 1 : NULL;
+	}
+	return GIT_OTHER;
+}
+
+bool cli_git_owns(const struct work_effect *x)
+{
+	const char *inside = find_inside(x->path);
+
+	if (!inside || (x->mark != WORK_PLAIN && x->mark != WORK_LOCK))
+		return false;
+	/* A file named .git is a link to a repository, which one wants to see. */
+	return *inside || x->before.type == WORK_FOLDER || x->after.type == WORK_FOLDER;
+}
+
+size_t cli_git_folder(const struct work_effect *x)
+{
+	const char *inside = find_inside(x->path);
+	size_t n = (size_t)(inside - x->path);
+
+	return n - (x->path[n - 1] == '/');
+}
+
+size_t cli_git_count(const struct work_effects *x, size_t i)
+{
+	size_t n = cli_git_folder(&x->items[i]), end = i;
+
+	while (end < x->count && strncmp(x->items[end].path, x->items[i].path, n) == 0 &&
+		(x->items[end].path[n] == '/' || x->items[end].path[n] == '\0'))
+		end++;
+	return end - i;
+}
+
+/* --- refs --- */
+
+static void add_value(struct buf *out, const struct cli_side *s)
+{
+	size_t n = s->size, digits = 0;
+
+	if (s->found != CLI_SIDE_HERE) {
+		buf_puts(out, "(not known)");
+		return;
+	}
+	while (n && (s->bytes[n - 1] == '\n'))
+		n--;
+	while (digits < n && (str_is_digit(s->bytes[digits]) ||
+				     (s->bytes[digits] >= 'a' && s->bytes[digits] <= 'f')))
+		digits++;
+	if (digits == n && n >= 40)
+		n = SHORT_HASH;
+	buf_add_visible(out, s->bytes, n < MOST_VALUE ? n : MOST_VALUE);
+}
+
+static void show_ref(const struct cli_kept *k, const struct work_effect *x, struct cli_show *out)
+{
+	own(cli_side) struct cli_side old = { .bytes = NULL }, new = { .bytes = NULL };
+	own(buf) struct buf text = { .max = 1024 };
+
+	buf_putc(&text, ' ');
+	if (x->before.type == WORK_FILE)
+		cli_side_before(k, x, &old), add_value(&text, &old);
+	else
+		buf_puts(&text, "(new)");
+	buf_puts(&text, "..");
+	if (x->after.type == WORK_FILE)
+		cli_side_after(k, x, &new), add_value(&text, &new);
+	else
+		buf_puts(&text, "(gone)");
+	cli_patch_note(out, CLI_INK_NOTE, "git: ", x->path, buf_text(&text));
+}
+
+/* --- the rest --- */
+
+struct rest {
+	size_t objects[WORK_RENAMED + 1];
+	size_t logs, others;
+	struct buf names;
+};
+
+static void count(struct rest *r, const struct work_effect *x)
+{
+	const char *inside = find_inside(x->path);
+	bool is_folder =
+		(x->after.type == WORK_NOTHING ? &x->before : &x->after)->type == WORK_FOLDER;
+
+	if (is_folder)
+		return;
+	switch (kind_of(inside)) {
+	case GIT_OBJECT:
+		r->objects[x->change]++;
+		break;
+	case GIT_LOG:
+		r->logs++;
+		break;
+	case GIT_OTHER:
+		if (r->others++ < MOST_NAMES) {
+			buf_puts(&r->names, r->names.len ? ", " : "");
+			cli_add_quoted(&r->names, "", inside);
+		}
+		break;
+	case GIT_REF:
+		break;
+	}
+}
+
+static void show_count(struct cli_show *out, const char *folder, const char *what, size_t n)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), ": %s: %zu", what, n);
+	if (n)
+		cli_patch_note(out, CLI_INK_NOTE, "git: ", folder, text);
+}
+
+static void show_rest(const struct rest *r, const char *folder, struct cli_show *out)
+{
+	show_count(out, folder, "objects added", r->objects[WORK_ADDED] + r->objects[WORK_RENAMED]);
+	show_count(out, folder, "objects changed", r->objects[WORK_CHANGED]);
+	show_count(out, folder, "objects deleted", r->objects[WORK_DELETED]);
+	show_count(out, folder, "logs of refs", r->logs);
+	if (r->others) {
+		own(buf) struct buf line = { .max = r->names.max + 64 };
+
+		buf_printf(&line, ": %s", buf_text(&r->names));
+		if (r->others > MOST_NAMES)
+			buf_printf(&line, " and %zu others", r->others - MOST_NAMES);
+		cli_patch_note(out, CLI_INK_NOTE, "git: ", folder, buf_text(&line));
+	}
+}
+
+size_t cli_git_show(const struct cli_kept *k, size_t i, struct cli_show *out)
+{
+	size_t n = cli_git_count(&k->effects, i);
+	own(buf) struct buf folder = { .max = WORK_MAX_PATH };
+	struct rest rest = { .names.max = (MOST_NAMES + 1) * 4 * WORK_MAX_PATH };
+
+	for (size_t at = i; at < i + n; at++) {
+		const struct work_effect *x = &k->effects.items[at];
+		bool is_file = x->before.type == WORK_FILE || x->after.type == WORK_FILE;
+
+		if (!cli_git_owns(x))
+			continue;
+		if (is_file && kind_of(find_inside(x->path)) == GIT_REF)
+			show_ref(k, x, out);
+		else
+			count(&rest, x);
+	}
+	buf_add(&folder, k->effects.items[i].path, cli_git_folder(&k->effects.items[i]));
+	show_rest(&rest, buf_text(&folder), out);
+	buf_done(&rest.names);
+	return n;
+}

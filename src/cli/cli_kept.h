@@ -1,0 +1,82 @@
+#pragma once
+
+#include <limits.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "record/record.h"
+#include "work/work.h"
+
+/*
+ * What is kept of a run, as the commands diff, apply and discard see it. In its folder:
+ *
+ *   project        a link whose text is the project's real path, made when the run began
+ *   protect        paths that the operator protects beside those that always are, each ended by NUL
+ *   layer/upper    what it wrote, as long as there is something to apply
+ *   layer/copy     instead of it: a copy of the project, while the run lasts or was interrupted
+ *   effects.json   what that does to the project; missing where the run was interrupted
+ *   base/INDEX     what a text file was
+ *
+ * Whoever writes to the folder has locked it: the keeper while the run lasts, apply, discard.
+ */
+struct cli_kept {
+	const struct cli *cli;
+	char id[RECORD_RUN_SIZE];
+	char project[PATH_MAX]; /* "": the run kept nothing of a project */
+	struct timespec began;
+	int folder;               /* -1: there is no such run */
+	int layer, below, base;   /* -1: not there */
+	int below_failure;        /* why the project cannot be opened */
+	bool has_copy;            /* the layer is one still */
+	bool has_named_run;       /* the first word is one */
+	bool is_locked;           /* by us */
+	bool is_going_on;         /* the keeper has it */
+	bool was_interrupted;     /* its effects were found just now */
+	struct arena arena;       /* of the paths */
+	const char *const *paths; /* below the project's top; none: everything */
+	size_t path_count;
+	const char *const *held; /* what the operator protects */
+	size_t held_count;
+	struct work_effects effects;
+};
+
+void cli_kept_init(struct cli_kept *k, const struct cli *cli);
+void cli_kept_done(struct cli_kept *k);
+
+/* --- which run: cli_runs.c --- */
+
+/*
+ * The run that is meant: that of --run, one that the first word names, or the newest of this
+ * project with changes still to be applied; and the paths among the words. CLI_OK with no folder
+ * where there is no such run, which was said.
+ */
+int cli_kept_choose(struct cli_kept *k);
+
+/* Calls `see` for every run whose project is that of the current folder, the newest first. */
+int cli_kept_each(const struct cli *cli, int (*see)(void *of, struct cli_kept *k), void *of);
+
+/* The words from `first` on, as paths of the project. cli_kept_paths.c */
+int cli_kept_take_paths(struct cli_kept *k, const char *here, size_t first);
+
+/* CLI_NO where one of the paths has no effect, which is said. */
+int cli_kept_check_paths(const struct cli_kept *k);
+
+/* Is it among the chosen paths? */
+bool cli_kept_is_chosen(const struct cli_kept *k, const struct work_effect *x);
+
+/* --- one run: cli_kept.c --- */
+
+/* Opens the folder of a run, and what is in it. */
+int cli_kept_open(struct cli_kept *k, int runs, const char *id);
+
+/* For commands that change something; CLI_NO, which is said, while somebody else has the lock. */
+int cli_kept_lock(struct cli_kept *k);
+
+/* Reads what its effects are; of a run that was interrupted, or goes on, finds it out. */
+int cli_kept_load(struct cli_kept *k);
+
+/* Half a sentence about a run that did not end as it should, or did not end yet; "" otherwise. */
+const char *cli_kept_state(const struct cli_kept *k);
+
+/* Removes the layer and what belongs to it: at once for whoever looks, then from the disk. */
+int cli_kept_remove(struct cli_kept *k);

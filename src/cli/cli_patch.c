@@ -1,0 +1,372 @@
+#include "cli/cli_patch.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "cli/cli_side.h"
+#include "work/work_text.h"
+
+#define MOST_HUNKS   ((size_t)32 << 20) /* of one file; what is more is told by its size */
+#define MOST_LINE    (8 * WORK_MAX_PATH)
+#define SPECIAL_BITS 07000
+
+/* One change of one thing; where its type changes, an effect is two: the old goes, the new comes.
+ */
+struct part {
+	const struct cli_kept *kept;
+	const struct work_effect *effect;
+	const struct work_state *old, *new; /* NULL: nothing */
+	struct cli_show *out;
+};
+
+/* --- lines --- */
+
+void cli_patch_note(struct cli_show *out, enum cli_ink ink, const char *before, const char *path,
+	const char *after)
+{
+	own(buf) struct buf line = { .max = MOST_LINE };
+
+	buf_printf(&line, "# %s", before);
+	cli_add_quoted(&line, "", path);
+	buf_puts(&line, after);
+	cli_show_line(out, ink, buf_text(&line), line.len);
+}
+
+static void note(const struct part *p, const char *before, const char *after)
+{
+	cli_patch_note(p->out, CLI_INK_NOTE, before, p->effect->path, after);
+}
+
+static void head(const struct part *p, const char *before, const char *prefix, const char *path)
+{
+	own(buf) struct buf line = { .max = MOST_LINE };
+
+	buf_puts(&line, before);
+	cli_add_quoted_blanks(&line, prefix, path);
+	cli_show_line(p->out, CLI_INK_HEAD, buf_text(&line), line.len);
+}
+
+static const char *old_path(const struct part *p)
+{
+	return p->effect->from ? p->effect->from : p->effect->path;
+}
+
+static void show_state(const struct part *p, const char *name, const struct work_state *s)
+{
+	char hex[2 * SHA256_SIZE + 1] = "";
+
+	if (!s)
+		return;
+	for (size_t i = 0; s->has_hash && i < SHA256_SIZE; i++)
+		snprintf(hex + 2 * i, 3, "%02x", s->hash[i]);
+	cli_show_text(p->out, CLI_INK_NOTE, "#   %s %" PRIu64 " bytes%s%s", name, s->size,
+		s->has_hash ? ", sha256 " : "", hex);
+}
+
+/* What is not shown line by line, by size and hash. */
+static void show_states(const struct part *p, const char *before, const char *after)
+{
+	note(p, before, after);
+	show_state(p, "before:", p->old);
+	show_state(p, "after: ", p->new);
+}
+
+/* --- the header --- */
+
+/* Git knows these modes and no others. */
+static const char *git_mode(const struct work_state *s)
+{
+	if (s->type == WORK_LINK)
+		return "120000";
+	return s->mode & 0100 ? "100755" : "100644";
+}
+
+static void show_modes(const struct part *p)
+{
+	if (!p->old)
+		cli_show_text(p->out, CLI_INK_HEAD, "new file mode %s", git_mode(p->new));
+	else if (!p->new)
+		cli_show_text(p->out, CLI_INK_HEAD, "deleted file mode %s", git_mode(p->old));
+	/* Of a link that changes, patch(1) wants to be told that it is one. */
+	else if (git_mode(p->old) != git_mode(p->new) || p->old->type == WORK_LINK) {
+		cli_show_text(p->out, CLI_INK_HEAD, "old mode %s", git_mode(p->old));
+		cli_show_text(p->out, CLI_INK_HEAD, "new mode %s", git_mode(p->new));
+	}
+}
+
+static void show_header(const struct part *p)
+{
+	own(buf) struct buf line = { .max = 2 * MOST_LINE };
+
+	buf_puts(&line, "diff --git ");
+	cli_add_quoted_blanks(&line, "a/", old_path(p));
+	buf_putc(&line, ' ');
+	cli_add_quoted_blanks(&line, "b/", p->effect->path);
+	cli_show_line(p->out, CLI_INK_HEAD, buf_text(&line), line.len);
+	show_modes(p);
+	if (p->effect->from) {
+		cli_show_text(p->out, CLI_INK_HEAD, "similarity index 100%%");
+		head(p, "rename from ", "", p->effect->from);
+		head(p, "rename to ", "", p->effect->path);
+	}
+}
+
+/* A change without a line of text: of the mode, of the name, of a file with nothing in it. */
+static void show_without_text(const struct part *p)
+{
+	if (p->old && p->new && !p->effect->from &&git_mode(p->old) == git_mode(p->new))
+		return;
+	show_header(p);
+	/* patch(1) removes an empty file only if told so by git's name of nothing. */
+	if (!p->new)
+		cli_show_text(p->out, CLI_INK_HEAD, "index e69de29..0000000");
+}
+
+static void show_hunks(const struct part *p, const struct buf *hunks)
+{
+	show_header(p);
+	if (p->old)
+		head(p, "--- ", "a/", old_path(p));
+	else
+		cli_show_text(p->out, CLI_INK_HEAD, "--- /dev/null");
+	if (p->new)
+		head(p, "+++ ", "b/", p->effect->path);
+	else
+		cli_show_text(p->out, CLI_INK_HEAD, "+++ /dev/null");
+	cli_show_hunks(p->out, buf_text(hunks), hunks->len);
+}
+
+/* --- what it was, what it is --- */
+
+/* Is a side of it missing? Then it is said why, and nothing is shown. */
+static bool tell_missing(const struct part *p, const struct cli_side *s, const char *which)
+{
+	char why[160];
+
+	switch (s->found) {
+	case CLI_SIDE_HERE:
+		return false;
+	case CLI_SIDE_LARGE:
+		show_states(p, "", " is too large to show");
+		return true;
+	case CLI_SIDE_CHANGED:
+		snprintf(why, sizeof(why), " has changed %s since, and what it was is not kept",
+			which);
+		show_states(p, "", why);
+		return true;
+	case CLI_SIDE_FAILED:
+		break;
+	}
+	snprintf(why, sizeof(why), " cannot be read %s: %s", which, strerror(s->failure));
+	show_states(p, "", why);
+	return true;
+}
+
+static void show_binary(const struct part *p)
+{
+	own(buf) struct buf line = { .max = 2 * MOST_LINE };
+
+	buf_puts(&line, "# Binary files ");
+	if (p->old)
+		cli_add_quoted(&line, "a/", old_path(p));
+	else
+		buf_puts(&line, "/dev/null");
+	buf_puts(&line, " and ");
+	if (p->new)
+		cli_add_quoted(&line, "b/", p->effect->path);
+	else
+		buf_puts(&line, "/dev/null");
+	buf_puts(&line, " differ");
+	cli_show_line(p->out, CLI_INK_NOTE, buf_text(&line), line.len);
+	show_state(p, "before:", p->old);
+	show_state(p, "after: ", p->new);
+}
+
+static void compare(const struct part *p, const struct cli_side *old, const struct cli_side *new)
+{
+	struct work_text a = { old->bytes ? old->bytes : "", old->size },
+			 b = { new->bytes ? new->bytes : "", new->size };
+	own(buf) struct buf hunks = { .max = MOST_HUNKS };
+	bool is_link = (p->old ? p->old : p->new)->type == WORK_LINK;
+	int r;
+
+	if (!is_link && (!work_is_text(&a) || !work_is_text(&b))) {
+		if (a.size != b.size || memcmp(a.bytes, b.bytes, a.size) != 0)
+			show_binary(p);
+		else
+			show_without_text(p);
+		return;
+	}
+	r = work_text_diff(&a, &b, &hunks);
+	if (r < 0 || hunks.failed)
+		show_states(p, "", " differs by more than can be shown");
+	else if (hunks.len)
+		show_hunks(p, &hunks);
+	else
+		show_without_text(p);
+}
+
+/* Has it the same content on both sides, as far as the effects know? */
+static bool is_unchanged(const struct part *p)
+{
+	return p->effect->from ||
+	       (p->old && p->new && p->old->has_hash && p->new->has_hash &&
+		       p->old->size ==
+			       p->new->size &&memcmp(p->old->hash, p->new->hash, SHA256_SIZE) == 0);
+}
+
+static void show_content(const struct part *p)
+{
+	const struct work_effect *x = p->effect;
+	own(cli_side) struct cli_side old = { .bytes = NULL }, new = { .bytes = NULL };
+
+	if (p->old)
+		cli_side_before(p->kept, x, &old);
+	if (old.is_kept)
+		note(p, "", " has changed on the host since: this is against what it was");
+	if (p->old && tell_missing(p, &old, "on the host"))
+		return;
+	if (p->new)
+		cli_side_after(p->kept, x, &new);
+	if (p->new &&tell_missing(p, &new, "in the run's layer"))
+		return;
+	compare(p, &old, &new);
+}
+
+static bool is_large(const struct work_state *s)
+{
+	return s && s->type == WORK_FILE && s->size > WORK_MAX_TEXT;
+}
+
+static void show_file(const struct part *p)
+{
+	const struct work_effect *x = p->effect;
+	/* Of what was deleted, or was of another type, the effects do not know. */
+	bool is_known = x->after.type == WORK_FILE &&
+			(x->before.type == WORK_NOTHING || x->before.type == WORK_FILE);
+
+	if (is_unchanged(p))
+		show_without_text(p);
+	else if (is_large(p->old) || is_large(p->new))
+		show_states(p, "", " is too large to show");
+	else if (is_known && !x->is_text)
+		show_binary(p);
+	else
+		show_content(p);
+}
+
+/* --- effects --- */
+
+static void show_part(const struct part *p)
+{
+	const struct work_state *s = p->old ? p->old : p->new;
+
+	switch (s ? s->type : WORK_NOTHING) {
+	case WORK_FILE:
+	case WORK_LINK:
+		show_file(p);
+		break;
+	case WORK_FOLDER:
+		if (!p->effect->is_implied && (!p->old || !p->new))
+			note(p, p->old ? "removed folder " : "new folder ", "");
+		break;
+	case WORK_SPECIAL:
+		note(p, "",
+			p->new ? " is a device, a socket or a pipe, and is never applied"
+			       : " was a device, a socket or a pipe");
+		break;
+	case WORK_NOTHING:
+		break;
+	}
+}
+
+/* Modes that git has no word for. */
+static void note_mode(const struct part *p)
+{
+	const struct work_state *old = &p->effect->before, *new = &p->effect->after;
+	char text[64];
+
+	if (new->type == WORK_FILE &&new->mode & SPECIAL_BITS) {
+		snprintf(text, sizeof(text), " has mode %04o: never applied above 0777", new->mode);
+		note(p, "", text);
+	}
+	if (old->type != new->type || old->mode == new->mode || new->type == WORK_LINK)
+		return;
+	if (new->type == WORK_FILE && (old->mode ^ new->mode) == 0111)
+		return;
+	snprintf(text, sizeof(text), " has mode %04o, was %04o", new->mode, old->mode);
+	note(p, "", text);
+}
+
+static void note_attributes(const struct part *p)
+{
+	static const char *const words[] = {
+		[WORK_ADDED] = " is new on ",
+		[WORK_CHANGED] = " changed on ",
+		[WORK_DELETED] = " is gone from ",
+	};
+
+	for (size_t i = 0; i < p->effect->attribute_count; i++) {
+		const struct work_attribute *a = &p->effect->attributes[i];
+		own(buf) struct buf line = { .max = MOST_LINE };
+
+		if (a->change == WORK_RENAMED)
+			continue;
+		buf_puts(&line, "# attribute ");
+		cli_add_quoted(&line, "", a->name);
+		buf_puts(&line, words[a->change]);
+		cli_add_quoted(&line, "", p->effect->path);
+		cli_show_line(p->out, CLI_INK_NOTE, buf_text(&line), line.len);
+	}
+}
+
+static void note_mark(const struct part *p)
+{
+	const char *path = p->effect->path, *reason = work_mark_reason(path);
+	char text[256];
+
+	if (p->effect->mark == WORK_PLAIN)
+		return;
+	if (p->effect->mark == WORK_LOCK) {
+		note(p, "", " is a lock of git's, and is never applied");
+		return;
+	}
+	if (!reason && p->effect->from)
+		reason = work_mark_reason(p->effect->from);
+	snprintf(text, sizeof(text), " (%.200s)", reason ? reason : "the operator protects it");
+	cli_patch_note(p->out, CLI_INK_WARNING, "runs on the host: ", path, text);
+}
+
+void cli_patch_show(const struct cli_kept *k, const struct work_effect *x, struct cli_show *out)
+{
+	struct part p = { .kept = k, .effect = x, .out = out };
+	bool is_there = x->after.type != WORK_NOTHING, was_there = x->before.type != WORK_NOTHING;
+
+	if (x->is_implied && !x->attribute_count && !x->note)
+		return;
+	note_mark(&p);
+	if (x->has_moved)
+		note(&p, "", " changed on the host while the run lasted");
+	if (x->note) {
+		own(buf) struct buf text = { .max = MOST_LINE };
+
+		buf_puts(&text, ": ");
+		buf_add_visible(&text, x->note, strlen(x->note));
+		note(&p, "", buf_text(&text));
+	}
+	note_mode(&p);
+	note_attributes(&p);
+	if (is_there && was_there && x->before.type != x->after.type) {
+		p.old = &x->before;
+		show_part(&p);
+		p.old = NULL;
+		p.new = &x->after;
+	} else {
+		p.old = was_there ? &x->before : NULL;
+		p.new = is_there ? &x->after : NULL;
+	}
+	show_part(&p);
+}

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "cli/cli_kept.h"
+#include "cli/cli_show.h"
+
+/*
+ * One effect as git writes a change, so that `git apply` and `patch -p1` accept it. What they do
+ * not know is told in lines that begin with #, which both skip.
+ */
+void cli_patch_show(const struct cli_kept *k, const struct work_effect *x, struct cli_show *out);
+
+/* A line about a path: "# " before, the path as git quotes it, after. */
+void cli_patch_note(struct cli_show *out, enum cli_ink ink, const char *before, const char *path,
+	const char *after);
+
+/* --- cli_git.c --- */
+
+/* Does the path belong to git's own bookkeeping, which nobody reads as a diff? */
+bool cli_git_owns(const struct work_effect *x);
+
+/*
+ * The effects from `i` on that are the bookkeeping of one repository, in a few lines. How many
+ * effects that were.
+ */
+size_t cli_git_show(const struct cli_kept *k, size_t i, struct cli_show *out);
+
+/* How many they are, and how many bytes of their paths are the repository's folder. */
+size_t cli_git_count(const struct work_effects *x, size_t i);
+size_t cli_git_folder(const struct work_effect *x);
+
+/* --- cli_stat.c --- */
+
+/* Each effect in a line, with how much it is: by what the effects say, without a look at files. */
+void cli_stat_show(const struct cli_kept *k, struct cli_show *out);

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/cli.h"
+#include "work/work.h"
+
+/* One line on the terminal that tells how far long work is, and is gone afterwards. */
+struct cli_progress {
+	bool is_shown; /* may be */
+	bool has_line; /* is */
+	uint64_t next; /* when something is told again */
+};
+
+struct cli_progress cli_progress_begin(const struct cli *cli);
+void cli_progress_done(struct cli_progress *p);
+
+/* Takes the line away, because something else is printed. */
+void cli_progress_clear(struct cli_progress *p);
+
+/* What work wants to be told through; borrows `p`. */
+struct work_progress cli_progress_of(struct cli_progress *p);

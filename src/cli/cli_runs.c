@@ -1,0 +1,267 @@
+/*
+ * cli_runs - which run is meant.
+ *
+ * Runs as: the operator.
+ * Reads:   the names of all runs, and the projects they were in.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/cli_kept.h"
+
+#define LEAST_PREFIX 8 /* a day */
+#define MOST_RUNS    ((size_t)64 << 20)
+
+/* A run of this project. */
+struct seen {
+	char id[RECORD_RUN_SIZE];
+	struct timespec began;
+	bool has_layer;
+};
+
+struct runs {
+	int fd; /* -1: no run was ever kept */
+	char here[PATH_MAX];
+	char project[PATH_MAX]; /* the nearest folder that was a run's project; "": none was */
+	struct arena arena;
+	struct seen *items; /* the newest first */
+	size_t count, room;
+};
+
+static void runs_done(struct runs *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	arena_done(&r->arena);
+}
+
+static int runs_open(struct runs *r)
+{
+	const char *home = getenv("HOME");
+	struct err e = { 0 };
+
+	r->fd = -1;
+	arena_init(&r->arena, MOST_RUNS);
+	if (!getcwd(r->here, sizeof(r->here)) || r->here[0] != '/') {
+		cli_complain("the current directory cannot be named: %s",
+			strerror(r->here[0] != '/' ? ENOENT : errno));
+		return CLI_FAILED;
+	}
+	r->fd = record_open_runs(home && home[0] == '/' ? home : NULL, &e);
+	if (r->fd >= 0 || e.kind == ERR_NONE)
+		return CLI_OK;
+	cli_complain("%s", e.text);
+	return CLI_FAILED;
+}
+
+static bool is_there(int runs, const char *id, const char *name)
+{
+	char path[RECORD_RUN_SIZE + 32];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s", id, name);
+	return fstatat(runs, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* The project of a run; false where it has none. */
+static bool read_project(int runs, const char *id, char ret[static PATH_MAX])
+{
+	char path[RECORD_RUN_SIZE + 16];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "%s/project", id);
+	n = readlinkat(runs, path, ret, PATH_MAX - 1);
+	if (n <= 0)
+		return false;
+	ret[n] = '\0';
+	return ret[0] == '/';
+}
+
+static int add(struct runs *r, const char *id)
+{
+	char path[RECORD_RUN_SIZE + 16];
+	struct stat st;
+	struct seen *s;
+
+	if (r->count == r->room) {
+		size_t room = r->room ? 2 * r->room : 64;
+		struct seen *grown = arena_array(&r->arena, room, sizeof(*grown));
+
+		if (!grown)
+			return -ENOMEM;
+		if (r->count)
+			memcpy(grown, r->items, r->count * sizeof(*grown));
+		r->items = grown;
+		r->room = room;
+	}
+	s = &r->items[r->count++];
+	snprintf(s->id, sizeof(s->id), "%s", id);
+	snprintf(path, sizeof(path), "%s/project", id);
+	if (fstatat(r->fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		s->began = st.st_mtim;
+	s->has_layer = is_there(r->fd, id, "layer/upper") || is_there(r->fd, id, "layer/copy");
+	return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+	const struct seen *x = a, *y = b;
+
+	if (x->began.tv_sec != y->began.tv_sec)
+		return x->began.tv_sec < y->began.tv_sec ? 1 : -1;
+	if (x->began.tv_nsec != y->began.tv_nsec)
+		return x->began.tv_nsec < y->began.tv_nsec ? 1 : -1;
+	return strcmp(y->id, x->id);
+}
+
+/* The runs of the nearest folder, from here upwards, that was the project of one. */
+static int runs_find(struct runs *r)
+{
+	struct file_entries entries = { .fd = r->fd };
+	const struct file_entry *entry;
+	int failure = 0;
+
+	while (r->fd >= 0 && !failure && (entry = file_next_entry(&entries))) {
+		char project[PATH_MAX];
+
+		if (!record_is_run(entry->name, true) ||
+			!read_project(r->fd, entry->name, project) ||
+			!str_path_within(r->here, project) || strlen(project) < strlen(r->project))
+			continue;
+		if (!str_eq(project, r->project))
+			r->count = 0;
+		memcpy(r->project, project, strlen(project) + 1);
+		failure = -add(r, entry->name);
+	}
+	if (!failure)
+		failure = entries.failure;
+	if (failure) {
+		cli_complain("cannot list the runs: %s", strerror(failure));
+		return CLI_FAILED;
+	}
+	if (r->count)
+		qsort(r->items, r->count, sizeof(*r->items), compare);
+	return CLI_OK;
+}
+
+/* --- a run by its name --- */
+
+/* How many runs begin so; the last of them in `ret`. */
+static size_t match(int runs, const char *prefix, char ret[static RECORD_RUN_SIZE])
+{
+	struct file_entries entries = { .fd = runs };
+	const struct file_entry *entry;
+	size_t count = 0;
+
+	while (runs >= 0 && (entry = file_next_entry(&entries))) {
+		if (!record_is_run(entry->name, true) || !str_starts(entry->name, prefix))
+			continue;
+		snprintf(ret, RECORD_RUN_SIZE, "%s", entry->name);
+		count++;
+	}
+	if (runs >= 0)
+		lseek(runs, 0, SEEK_SET);
+	return count;
+}
+
+/* CLI_OK with an empty `ret` where the word may be a path; said with --run in any case. */
+static int name_run(int runs, const char *word, bool is_run, char ret[static RECORD_RUN_SIZE])
+{
+	bool is_name = strlen(word) >= LEAST_PREFIX && record_is_run(word, false);
+	size_t count = is_name ? match(runs, word, ret) : 0;
+
+	if (count == 1)
+		return CLI_OK;
+	ret[0] = '\0';
+	if (count > 1) {
+		cli_complain("'%s' begins the names of %zu runs: write more of it", word, count);
+		return CLI_NO;
+	}
+	if (is_run || record_is_run(word, true)) {
+		cli_complain("there is no run '%s'", word);
+		return CLI_NO;
+	}
+	return CLI_OK;
+}
+
+/* --- the one that is meant --- */
+
+static void choose_newest(struct runs *r, char ret[static RECORD_RUN_SIZE])
+{
+	for (size_t i = 0; i < r->count; i++) {
+		if (!r->items[i].has_layer)
+			continue;
+		memcpy(ret, r->items[i].id, RECORD_RUN_SIZE);
+		return;
+	}
+}
+
+static void say_none(const struct cli *cli, const struct runs *r)
+{
+	if (!cli->is_quiet)
+		cli_complain("no changes of a run are waiting in '%s'",
+			r->project[0] ? r->project : r->here);
+}
+
+int cli_kept_choose(struct cli_kept *k)
+{
+	const struct cli *cli = k->cli;
+	const char *named = cli_value(cli, "run");
+	own(runs) struct runs r = { 0 };
+	char id[RECORD_RUN_SIZE] = "";
+	size_t first = 0;
+	int status = runs_open(&r);
+
+	if (status == CLI_OK && named)
+		status = name_run(r.fd, named, true, id);
+	else if (status == CLI_OK && cli->open_count) {
+		status = name_run(r.fd, cli->words[0], false, id);
+		k->has_named_run = id[0] != '\0';
+		first = k->has_named_run;
+	}
+	if (status == CLI_OK && !id[0]) {
+		status = runs_find(&r);
+		choose_newest(&r, id);
+	}
+	if (status != CLI_OK)
+		return status;
+	if (!id[0]) {
+		say_none(cli, &r);
+		return CLI_OK;
+	}
+	status = cli_kept_open(k, r.fd, id);
+	return status == CLI_OK && k->project[0] ? cli_kept_take_paths(k, r.here, first) : status;
+}
+
+int cli_kept_each(const struct cli *cli, int (*see)(void *of, struct cli_kept *k), void *of)
+{
+	own(runs) struct runs r = { 0 };
+	int status = runs_open(&r);
+	size_t seen = 0;
+
+	if (status == CLI_OK)
+		status = runs_find(&r);
+	for (size_t i = 0; status == CLI_OK && i < r.count; i++) {
+		own(cli_kept) struct cli_kept k;
+
+		cli_kept_init(&k, cli);
+		if (!is_there(r.fd, r.items[i].id, "layer") &&
+			!is_there(r.fd, r.items[i].id, "layer.gone"))
+			continue;
+		seen++;
+		status = cli_kept_open(&k, r.fd, r.items[i].id);
+		if (status == CLI_OK)
+			status = see(of, &k);
+	}
+	if (status == CLI_OK && !seen)
+		say_none(cli, &r);
+	return status;
+}

@@ -1,0 +1,172 @@
+#include "cli/cli_show.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+
+#define FLUSH_AT    ((size_t)64 << 10)
+#define MOST_KEPT   ((size_t)256 << 20) /* one line, made visible, with what stands before it */
+#define USUAL_WIDTH 80
+#define LEAST_WIDTH 40
+
+static const char *const inks[CLI_INK_COUNT] = {
+	[CLI_INK_PLAIN] = "",
+	[CLI_INK_HEAD] = "\x1b[1m",
+	[CLI_INK_HUNK] = "\x1b[36m",
+	[CLI_INK_ADDED] = "\x1b[32m",
+	[CLI_INK_REMOVED] = "\x1b[31m",
+	[CLI_INK_NOTE] = "\x1b[33m",
+	[CLI_INK_WARNING] = "\x1b[1;31m",
+};
+
+static unsigned find_width(void)
+{
+	struct winsize size;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0 || size.ws_col == 0)
+		return USUAL_WIDTH;
+	return size.ws_col < LEAST_WIDTH ? LEAST_WIDTH : size.ws_col;
+}
+
+void cli_show_open(struct cli_show *s, const struct cli *cli, bool may_page)
+{
+	bool is_terminal = isatty(STDOUT_FILENO) == 1;
+
+	*s = (struct cli_show){
+		.fd = STDOUT_FILENO,
+		.for_person = is_terminal || cli->has_color,
+		.has_color = cli->has_color,
+		.width = find_width(),
+		.kept.max = MOST_KEPT,
+	};
+	if (is_terminal && may_page)
+		s->pager = cli_pager_start(&s->fd);
+}
+
+bool cli_show_is_over(const struct cli_show *s)
+{
+	return s->failure != 0;
+}
+
+static void flush(struct cli_show *s)
+{
+	int r = 0;
+
+	if (!s->failure)
+		r = s->kept.failed ? -ENOMEM
+				   : file_write_all(s->fd, buf_text(&s->kept), s->kept.len);
+	if (r < 0)
+		s->failure = -r;
+	s->kept.len = 0;
+}
+
+int cli_show_close(struct cli_show *s, int status)
+{
+	flush(s);
+	buf_done(&s->kept);
+	if (s->pager) {
+		close(s->fd);
+		cli_pager_wait(s->pager);
+	}
+	if (s->failure == 0 || s->failure == EPIPE)
+		return status;
+	cli_complain("cannot write to standard output: %s", strerror(s->failure));
+	return CLI_FAILED;
+}
+
+void cli_show_raw(struct cli_show *s, const char *bytes, size_t n)
+{
+	if (s->failure)
+		return;
+	buf_add(&s->kept, bytes, n);
+	if (s->kept.len >= FLUSH_AT || s->kept.failed)
+		flush(s);
+}
+
+/* A TAB does nothing but move to the right, and people want to see text as it is. */
+static void add_harmless(struct buf *out, const char *bytes, size_t n)
+{
+	while (n) {
+		const char *tab = memchr(bytes, '\t', n);
+		size_t part = tab ? (size_t)(tab - bytes) : n;
+
+		buf_add_visible(out, bytes, part);
+		if (tab)
+			buf_putc(out, '\t');
+		part += tab != NULL;
+		bytes += part;
+		n -= part;
+	}
+}
+
+void cli_show_line(struct cli_show *s, enum cli_ink ink, const char *bytes, size_t n)
+{
+	bool has_ink = s->has_color && inks[ink][0];
+
+	if (s->failure)
+		return;
+	if (has_ink)
+		buf_puts(&s->kept, inks[ink]);
+	if (s->for_person)
+		add_harmless(&s->kept, bytes, n);
+	else
+		buf_add(&s->kept, bytes, n);
+	if (has_ink)
+		buf_puts(&s->kept, "\x1b[m");
+	cli_show_raw(s, "\n", 1);
+}
+
+void cli_show_text(struct cli_show *s, enum cli_ink ink, const char *fmt, ...)
+{
+	own_free char *text = NULL;
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vasprintf(&text, fmt, args);
+	va_end(args);
+	if (n < 0) {
+		text = NULL;
+		s->failure = ENOMEM;
+		return;
+	}
+	cli_show_line(s, ink, text, (size_t)n);
+}
+
+static enum cli_ink ink_of(char first)
+{
+	switch (first) {
+	case '+':
+		return CLI_INK_ADDED;
+	case '-':
+		return CLI_INK_REMOVED;
+	case '@':
+		return CLI_INK_HUNK;
+	default:
+		return CLI_INK_PLAIN;
+	}
+}
+
+void cli_show_hunks(struct cli_show *s, const char *bytes, size_t n)
+{
+	if (!s->for_person) {
+		cli_show_raw(s, bytes, n);
+		return;
+	}
+	while (n && !s->failure) {
+		const char *end = memchr(bytes, '\n', n);
+		size_t line = end ? (size_t)(end - bytes) : n;
+
+		cli_show_line(s, ink_of(bytes[0]), bytes, line);
+		line += end != NULL;
+		bytes += line;
+		n -= line;
+	}
+}

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "cli/cli.h"
+
+/*
+ * Where long output goes: a pager on a terminal, else standard output. For a person every line is
+ * made harmless; into a file or a pipe go the bytes as they are. A reader that has seen enough is
+ * no failure.
+ */
+struct cli_show {
+	int fd;
+	pid_t pager;     /* 0: none */
+	bool for_person; /* a terminal shows it */
+	bool has_color;
+	unsigned width;  /* of the terminal, in columns */
+	int failure;     /* errno, sticky */
+	struct buf kept; /* not written yet */
+};
+
+enum cli_ink {
+	CLI_INK_PLAIN,
+	CLI_INK_HEAD,
+	CLI_INK_HUNK,
+	CLI_INK_ADDED,
+	CLI_INK_REMOVED,
+	CLI_INK_NOTE,
+	CLI_INK_WARNING,
+	CLI_INK_COUNT,
+};
+
+void cli_show_open(struct cli_show *s, const struct cli *cli, bool may_page);
+
+/* Waits for the pager; CLI_FAILED and a complaint where something could not be written. */
+int cli_show_close(struct cli_show *s, int status);
+
+/* Has the reader gone, or did writing fail? Then there is no need to go on. */
+bool cli_show_is_over(const struct cli_show *s);
+
+/* One line of n bytes, without its newline. */
+void cli_show_line(struct cli_show *s, enum cli_ink ink, const char *bytes, size_t n);
+
+/* The same, as printf has it. */
+void cli_show_text(struct cli_show *s, enum cli_ink ink, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* The hunks of a unified diff, each line in its colour. */
+void cli_show_hunks(struct cli_show *s, const char *bytes, size_t n);
+
+/* Bytes as they are, also for a person: the caller vouches for them. */
+void cli_show_raw(struct cli_show *s, const char *bytes, size_t n);
+
+/* --- cli_pager.c --- */
+
+/*
+ * Starts $PAGER, or less, on the terminal: what is written to *ret_fd is shown. 0 where there is
+ * none to be had.
+ */
+pid_t cli_pager_start(int *ret_fd);
+void cli_pager_wait(pid_t pager);
+
+/* --- cli_quote.c --- */
+
+/*
+ * A path as git writes it: in double quotes where a byte of it is special, which then is \n or
+ * \033 or the like. What comes out is harmless to a terminal, and one line.
+ */
+void cli_add_quoted(struct buf *out, const char *prefix, const char *path);
+
+/* The same for headers of a patch, where patch(1) wants quotes for blanks too. */
+void cli_add_quoted_blanks(struct buf *out, const char *prefix, const char *path);

@@ -1,0 +1,139 @@
+/*
+ * cli_side - the text of a file before and after a run.
+ *
+ * Runs as:  the operator.
+ * Reads:    single files of the project, the run's layer and its base; no link is followed.
+ * Must not: wait for a pipe that lies where a file was; show a file that is not the one that the
+ *           effects speak of as what it was.
+ */
+#include "cli/cli_side.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "work/work_open.h"
+
+void cli_side_done(struct cli_side *s)
+{
+	free(s->bytes);
+	s->bytes = NULL;
+}
+
+static int64_t in_ns(const struct timespec *t)
+{
+	return t->tv_sec * (int64_t)1000000000 + t->tv_nsec;
+}
+
+static bool is_same(const struct stat *st, const struct work_signature *s)
+{
+	return st->st_ino == s->inode && (uint64_t)st->st_size == s->size &&
+	       in_ns(&st->st_mtim) == s->modified_ns && in_ns(&st->st_ctim) == s->changed_ns;
+}
+
+static void fail(struct cli_side *s, int num)
+{
+	s->found = num == EFBIG ? CLI_SIDE_LARGE : CLI_SIDE_FAILED;
+	s->failure = num;
+}
+
+static void read_file(int fd, struct cli_side *ret)
+{
+	int r = file_read_all(fd, WORK_MAX_TEXT, &ret->bytes, &ret->size);
+
+	if (r < 0)
+		fail(ret, -r);
+}
+
+static void read_link(int fd, struct cli_side *ret)
+{
+	char target[PATH_MAX];
+	ssize_t n = readlinkat(fd, "", target, sizeof(target));
+
+	ret->bytes = n < 0 ? NULL : malloc((size_t)n + 1);
+	if (!ret->bytes) {
+		fail(ret, n < 0 ? errno : ENOMEM);
+		return;
+	}
+	ret->size = (size_t)n;
+	memcpy(ret->bytes, target, ret->size);
+}
+
+/*
+ * Opens a file or a link below `top`; with a signature only the one it is of. -ESTALE: it is
+ * another one.
+ */
+static int open_side(
+	int top, const char *path, enum work_type type, const struct work_signature *only)
+{
+	int how = type == WORK_LINK ? O_PATH : O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	own_fd int fd = file_open_beneath(top, path, how | O_NOFOLLOW, 0);
+	struct stat st;
+
+	if (fd < 0)
+		return fd == -ENOENT || fd == -ELOOP || fd == -ENOTDIR || fd == -ENXIO ? -ESTALE
+										       : fd;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if ((st.st_mode & S_IFMT) != (type == WORK_LINK ? S_IFLNK : S_IFREG) ||
+		(only && !is_same(&st, only)))
+		return -ESTALE;
+	return take_fd(&fd);
+}
+
+static void read_side(int fd, enum work_type type, struct cli_side *ret)
+{
+	if (fd == -ESTALE)
+		ret->found = CLI_SIDE_CHANGED;
+	else if (fd < 0)
+		fail(ret, -fd);
+	else if (type == WORK_LINK)
+		read_link(fd, ret);
+	else
+		read_file(fd, ret);
+}
+
+/* What the keeper put aside. */
+static int open_base(const struct cli_kept *k, const struct work_effect *x)
+{
+	char name[32];
+
+	if (!x->has_base || k->base < 0)
+		return -ESTALE;
+	snprintf(name, sizeof(name), "%zu", (size_t)(x - k->effects.items));
+	return open_side(k->base, name, WORK_FILE, NULL);
+}
+
+void cli_side_before(const struct cli_kept *k, const struct work_effect *x, struct cli_side *ret)
+{
+	own_fd int fd = k->below < 0 ? -ESTALE
+				     : open_side(k->below, x->from ? x->from : x->path,
+					       x->before.type, &x->below);
+
+	*ret = (struct cli_side){ 0 };
+	if (fd == -ESTALE && x->before.type == WORK_FILE) {
+		fd = open_base(k, x);
+		ret->is_kept = fd >= 0;
+	}
+	read_side(fd, x->before.type, ret);
+}
+
+void cli_side_after(const struct cli_kept *k, const struct work_effect *x, struct cli_side *ret)
+{
+	struct work_right right = WORK_NO_RIGHT;
+	own_fd int fd = -1;
+
+	*ret = (struct cli_side){ 0 };
+	fd = x->after.type == WORK_LINK || k->is_going_on
+		     ? open_side(k->layer, x->path, x->after.type, NULL)
+		     : work_open(k->layer, x->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &right);
+	read_side(fd, x->after.type, ret);
+	work_right_done(&right);
+}

@@ -1,0 +1,198 @@
+/*
+ * cmd_diff - shows what a run did to the project.
+ *
+ * Runs as:  the operator.
+ * Reads:    the run's folder and the files it changed.
+ * Leaves:   effects.json where the run was interrupted, and nothing else.
+ * Must not: let a name or a line that a stranger wrote command the operator's terminal.
+ */
+#include <string.h>
+
+#include "base/own.h"
+#include "cli/cli_kept.h"
+#include "cli/cli_patch.h"
+#include "cli/cli_show.h"
+#include "cli/commands.h"
+
+#define MOST_JSON ((size_t)2 << 30)
+
+const struct cli_option cmd_diff_options[] = {
+	{ "stat", 0, NULL, SPEC_KEY_COUNT, NULL, "how much, a line for each file" },
+	{ "name-only", 0, NULL, SPEC_KEY_COUNT, NULL, "only the paths, quoted as git quotes them" },
+	{ "null", 'z', NULL, SPEC_KEY_COUNT, NULL,
+		"with --name-only: paths as they are, each ended by NUL" },
+	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "of this run; the newest with changes" },
+	{ 0 },
+};
+
+/* --- as a patch --- */
+
+/* What is in front, and under which heading. */
+static const struct {
+	enum work_mark mark;
+	const char *heading;
+} marked[] = {
+	{ WORK_HELD, "# These run on the host without being called: bawn apply takes them only by "
+		     "name, or with --all." },
+	{ WORK_RUNS, "# These run on the host when somebody builds, tests or installs." },
+};
+
+static bool show_marked(const struct cli_kept *k, size_t which, struct cli_show *out)
+{
+	const struct work_effects *x = &k->effects;
+	bool has_any = false;
+
+	for (size_t i = 0; i < x->count && !cli_show_is_over(out); i++) {
+		if (x->items[i].mark != marked[which].mark || x->items[i].is_implied ||
+			!cli_kept_is_chosen(k, &x->items[i]))
+			continue;
+		if (!has_any)
+			cli_show_text(out, CLI_INK_WARNING, "%s", marked[which].heading);
+		has_any = true;
+		cli_patch_show(k, &x->items[i], out);
+	}
+	return has_any;
+}
+
+static void show_rest(const struct cli_kept *k, struct cli_show *out)
+{
+	const struct work_effects *x = &k->effects;
+
+	for (size_t i = 0; i < x->count && !cli_show_is_over(out); i++) {
+		const struct work_effect *at = &x->items[i];
+
+		if (at->mark == WORK_HELD || at->mark == WORK_RUNS || !cli_kept_is_chosen(k, at))
+			continue;
+		if (k->path_count == 0 && cli_git_owns(at))
+			i += cli_git_show(k, i, out) - 1;
+		else
+			cli_patch_show(k, at, out);
+	}
+}
+
+static void show_patch(const struct cli_kept *k, struct cli_show *out)
+{
+	const char *state = cli_kept_state(k);
+	bool has_marked = false;
+
+	cli_show_text(out, CLI_INK_NOTE, "# run %s%s%s", k->id, *state ? ": " : "", state);
+	for (size_t i = 0; i < sizeof(marked) / sizeof(marked[0]); i++)
+		has_marked |= show_marked(k, i, out);
+	if (has_marked)
+		cli_show_text(out, CLI_INK_NOTE, "# Everything else.");
+	show_rest(k, out);
+}
+
+/* --- in other forms --- */
+
+static void show_names(const struct cli_kept *k, struct cli_show *out)
+{
+	bool ends_with_nul = cli_value(k->cli, "null") && !out->for_person;
+
+	for (size_t i = 0; i < k->effects.count && !cli_show_is_over(out); i++) {
+		const struct work_effect *x = &k->effects.items[i];
+		own(buf) struct buf line = { .max = 8 * WORK_MAX_PATH };
+
+		if (x->is_implied || !cli_kept_is_chosen(k, x))
+			continue;
+		if (ends_with_nul) {
+			cli_show_raw(out, x->path, strlen(x->path) + 1);
+			continue;
+		}
+		cli_add_quoted(&line, "", x->path);
+		buf_putc(&line, '\n');
+		cli_show_raw(out, buf_text(&line), line.len);
+	}
+}
+
+static bool is_chosen(void *of, const struct work_effect *x)
+{
+	return cli_kept_is_chosen(of, x);
+}
+
+static int print_json(struct cli_kept *k)
+{
+	own(buf) struct buf out = { .max = MOST_JSON };
+
+	work_effects_print(&k->effects, is_chosen, k, &out);
+	return cli_write(&out, CLI_OK);
+}
+
+static int show(struct cli_kept *k)
+{
+	struct cli_show out;
+
+	if (k->cli->is_json)
+		return print_json(k);
+	cli_show_open(&out, k->cli, cli_value(k->cli, "null") == NULL);
+	if (cli_value(k->cli, "name-only"))
+		show_names(k, &out);
+	else if (cli_value(k->cli, "stat"))
+		cli_stat_show(k, &out);
+	else
+		show_patch(k, &out);
+	return cli_show_close(&out, CLI_OK);
+}
+
+/* --- the command --- */
+
+static int check_options(const struct cli *cli)
+{
+	int forms = cli->is_json + (cli_value(cli, "stat") != NULL) +
+		    (cli_value(cli, "name-only") != NULL);
+
+	if (forms > 1) {
+		cli_complain("diff has one form: --stat, --name-only or --json");
+		return CLI_MISUSE;
+	}
+	if (cli_value(cli, "null") && !cli_value(cli, "name-only")) {
+		cli_complain("-z goes with --name-only");
+		return CLI_MISUSE;
+	}
+	return CLI_OK;
+}
+
+static bool wants_content(const struct cli *cli)
+{
+	return !cli->is_json && !cli_value(cli, "stat") && !cli_value(cli, "name-only");
+}
+
+static int show_effects(struct cli_kept *k)
+{
+	int status = cli_kept_check_paths(k);
+
+	if (status != CLI_OK)
+		return status;
+	if (k->effects.count == 0 && !k->cli->is_json) {
+		if (!k->cli->is_quiet)
+			cli_complain("run %s changed nothing in the project", k->id);
+		return CLI_OK;
+	}
+	if (k->layer < 0 && wants_content(k->cli)) {
+		cli_complain("what run %s wrote is not kept any more: it was applied or discarded; "
+			     "--stat still tells what it was",
+			k->id);
+		return CLI_NO;
+	}
+	if (!wants_content(k->cli) && *cli_kept_state(k))
+		cli_complain("run %s: %s", k->id, cli_kept_state(k));
+	return show(k);
+}
+
+int cmd_diff(struct cli *cli)
+{
+	own(cli_kept) struct cli_kept k;
+	int status = check_options(cli);
+
+	cli_kept_init(&k, cli);
+	if (status == CLI_OK)
+		status = cli_kept_choose(&k);
+	if (status == CLI_OK && k.folder >= 0)
+		status = cli_kept_load(&k);
+	if (status != CLI_OK)
+		return status;
+	/* Nobody's effects are none: whoever wants an object gets one. */
+	if (k.folder < 0)
+		return cli->is_json ? print_json(&k) : CLI_OK;
+	return show_effects(&k);
+}

@@ -1,0 +1,140 @@
+/*
+ * cmd_discard - drops what a run wrote.
+ *
+ * Runs as:  the operator, who has locked the run.
+ * Leaves:   of the run its record, and effects.json that says what it did.
+ * Must not: touch the project.
+ */
+#include <string.h>
+
+#include "base/own.h"
+#include "cli/cli_kept.h"
+#include "cli/commands.h"
+
+const struct cli_option cmd_discard_options[] = {
+	{ "all", 0, NULL, SPEC_KEY_COUNT, NULL, "of all runs in this project that have ended" },
+	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "of this run; the newest with changes" },
+	{ 0 },
+};
+
+struct discard {
+	const struct cli *cli;
+	struct buf output;
+	struct json json;
+	bool is_all;
+	int status; /* the worst of all */
+};
+
+/* Files, and folders that are more than where files are. */
+static size_t count_files(const struct cli_kept *k)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < k->effects.count; i++)
+		n += !k->effects.items[i].is_implied;
+	return n;
+}
+
+static void tell(struct discard *d, const struct cli_kept *k)
+{
+	size_t n = count_files(k);
+
+	if (d->cli->is_json) {
+		json_open_map(&d->json, NULL);
+		json_text(&d->json, "run", k->id);
+		json_int(&d->json, "files", (int64_t)n);
+		json_close_map(&d->json);
+	} else if (!d->cli->is_quiet) {
+		buf_printf(&d->output, "discarded what run %s wrote: %zu file%s\n", k->id, n,
+			n == 1 ? "" : "s");
+	}
+}
+
+static int discard(struct discard *d, struct cli_kept *k)
+{
+	bool has_layer = k->layer >= 0 || k->has_copy;
+	int status = cli_kept_lock(k);
+
+	if (status != CLI_OK)
+		return status;
+	/* What it did stays known, if that can be found out; a layer that cannot be read goes too.
+	 */
+	if (has_layer && k->below >= 0)
+		cli_kept_load(k);
+	status = cli_kept_remove(k);
+	if (status == CLI_OK && has_layer)
+		tell(d, k);
+	else if (status == CLI_OK && !d->is_all && !d->cli->is_quiet)
+		cli_complain("nothing that run %s wrote is kept any more", k->id);
+	return status;
+}
+
+static int discard_each(void *of, struct cli_kept *k)
+{
+	struct discard *d = of;
+	int status = discard(d, k);
+
+	/* The others go all the same; one that still runs is said to, and is none of them. */
+	if (status == CLI_FAILED)
+		d->status = status;
+	return CLI_OK;
+}
+
+static int discard_one(struct discard *d)
+{
+	own(cli_kept) struct cli_kept k;
+	int status;
+
+	cli_kept_init(&k, d->cli);
+	status = cli_kept_choose(&k);
+	if (status != CLI_OK)
+		return status;
+	if (d->cli->word_count && !k.has_named_run) {
+		cli_complain("there is no run '%s', and discard takes no paths", d->cli->words[0]);
+		return CLI_MISUSE;
+	}
+	return k.folder < 0 ? CLI_OK : discard(d, &k);
+}
+
+/* All of a run goes, or nothing: what is wanted of it is applied before. */
+static int check_words(const struct cli *cli)
+{
+	size_t most = cli_value(cli, "run") || cli_value(cli, "all") ? 0 : 1;
+	const char *word = cli->word_count ? cli->words[most && cli->word_count > 1] : "";
+
+	if (cli_value(cli, "run") && cli_value(cli, "all")) {
+		cli_complain("discard takes one run with --run, or --all");
+		return CLI_MISUSE;
+	}
+	if (cli->word_count <= most && (!*word || record_is_run(word, false)))
+		return CLI_OK;
+	cli_complain("discard drops all that a run wrote, and takes no '%s'", word);
+	return CLI_MISUSE;
+}
+
+int cmd_discard(struct cli *cli)
+{
+	struct discard d = { .cli = cli, .is_all = cli_value(cli, "all") != NULL };
+	int status = check_words(cli);
+
+	if (status != CLI_OK)
+		return status;
+	buf_init(&d.output, (size_t)16 << 20);
+	if (cli->is_json) {
+		json_init(&d.json, &d.output, 0);
+		json_open_map(&d.json, NULL);
+		json_int(&d.json, "version", 1);
+		json_open_list(&d.json, "discarded");
+	}
+	status = d.is_all ? cli_kept_each(cli, discard_each, &d) : discard_one(&d);
+	if (d.status != CLI_OK)
+		status = d.status;
+	if (cli->is_json) {
+		json_close_list(&d.json);
+		json_close_map(&d.json);
+		buf_putc(&d.output, '\n');
+	}
+	status = cli_write(&d.output, status);
+	buf_done(&d.output);
+	return status;
+}
