@@ -92,6 +92,19 @@ static void print_conduct(void)
 		"At the time limit the command gets SIGTERM, and SIGKILL 5 seconds later. Limits that "
 		"were reached are told at the end, in the record and on --status-fd. What output does "
 		"when it is reached is for limits.output_then to say.");
+	puts(".SH OVERLAYS");
+	paragraph(
+		"What is written to the root vanishes with the run, unless root.overlay names a "
+		"folder in which it is kept for the next one. bawn overlay init makes it, and so does a "
+		"run if root.overlay_size is set; reset empties it; prune removes what killed runs left "
+		"of trees they were saving; digest prints what stands in records as sha256_before and "
+		"sha256_after. One run has an overlay at a time.");
+	paragraph(
+		"While a run lasts, what is kept is in memory, in a file system of the overlay's size: "
+		"it counts as limits.memory, not as limits.disk, and takes the time of a copy before and "
+		"after. It is saved however the command ended, but not if it never ran, or if bawn itself "
+		"is killed: then the overlay is as it was. Owners, access-control lists, set-user-id, "
+		"sockets and devices are not kept; what its owner could not read is readable.");
 }
 
 static void print_bawn_1(void)

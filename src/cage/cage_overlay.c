@@ -116,6 +116,7 @@ static enum want want_of(const struct cage *c, const struct plan_op *op)
 		[PLAN_PROC] = WANT_FOLDER,
 		[PLAN_DEVPTS] = WANT_FOLDER,
 		[PLAN_PROJECT] = WANT_FOLDER,
+		[PLAN_GIT] = WANT_FOLDER,
 		[PLAN_DEVICE] = WANT_FILE,
 		[PLAN_SYMLINK] = WANT_NOTHING,
 		[PLAN_FILE] = WANT_NOTHING,

@@ -5,12 +5,14 @@
 #include "work/work.h"
 
 extern const struct cli_option cmd_run_options[], cmd_plan_options[], cmd_check_options[],
-	cmd_doctor_options[], cmd_diff_options[], cmd_apply_options[], cmd_discard_options[];
+	cmd_doctor_options[], cmd_diff_options[], cmd_apply_options[], cmd_discard_options[],
+	cmd_overlay_options[];
 
 int cmd_run(struct cli *cli);
 int cmd_plan(struct cli *cli);
 int cmd_check(struct cli *cli);
 int cmd_doctor(struct cli *cli);
+int cmd_overlay(struct cli *cli);
 int cmd_version(struct cli *cli);
 int cmd_diff(struct cli *cli);
 int cmd_apply(struct cli *cli);
