@@ -109,14 +109,23 @@ struct work_progress {
 	void *of;
 };
 
+/*
+ * Where the folder of the project's git is outside of it: what is told of as ".git/…" is in these.
+ * It cannot be mistaken: in such a project .git is a file.
+ */
+struct work_git_tops {
+	int layer, below;
+};
+
 /* --- finding: work_scan.c --- */
 
 struct work_scan {
-	int layer;               /* the top of what an overlay keeps above, opened for reading */
-	int below;               /* the top of the tree below */
-	int base;                /* an empty folder for what text files were, or -1 */
-	bool is_copy;            /* the layer is a whole tree: what it lacks is deleted */
-	struct timespec began;   /* by CLOCK_REALTIME_COARSE, as times of files are */
+	int layer; /* the top of what an overlay keeps above, opened for reading */
+	int below; /* the top of the tree below */
+	const struct work_git_tops *git; /* or NULL */
+	int base;                        /* an empty folder for what text files were, or -1 */
+	bool is_copy;                    /* the layer is a whole tree: what it lacks is deleted */
+	struct timespec began;           /* by CLOCK_REALTIME_COARSE, as times of files are */
 	const char *const *held; /* paths the operator protects, beside those that always are */
 	size_t held_count;
 	struct work_progress progress;

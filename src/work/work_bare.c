@@ -9,6 +9,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "work/work_marks.h"
+#include "work/work_open.h"
 #include "work/work_scanner.h"
 
 /* Is it there once the effects are applied? */
@@ -17,7 +18,9 @@ static bool will_be(const struct work_scan *q, const struct work_effects *x, con
 {
 	own(buf) struct buf path = { .max = WORK_MAX_PATH };
 	const struct work_effect *effect;
+	const char *below;
 	own_fd int fd = -1;
+	int top;
 
 	buf_add(&path, folder, n);
 	if (n)
@@ -28,7 +31,9 @@ static bool will_be(const struct work_scan *q, const struct work_effects *x, con
 	effect = work_effect_find(x, buf_text(&path), path.len);
 	if (effect)
 		return effect->after.type != WORK_NOTHING;
-	fd = file_open_beneath(q->below, buf_text(&path), O_PATH | O_NOFOLLOW, 0);
+	below = buf_text(&path);
+	top = work_below_of(q->git, q->below, &below);
+	fd = file_open_beneath(top, below, O_PATH | O_NOFOLLOW, 0);
 	return fd >= 0;
 }
 

@@ -17,6 +17,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "base/str.h"
 
 #define FD_PATH_SIZE 40
 
@@ -116,4 +117,27 @@ int work_open(int folder, const char *path, int flags, struct work_right *right)
 		return fd;
 	close(fd);
 	return r;
+}
+
+#define GIT ".git/"
+
+bool work_is_in_git(const struct work_git_tops *git, const char *path)
+{
+	return git && str_starts(path, GIT);
+}
+
+int work_layer_of(const struct work_git_tops *git, int top, const char **path)
+{
+	if (!work_is_in_git(git, *path))
+		return top;
+	*path += strlen(GIT);
+	return git->layer;
+}
+
+int work_below_of(const struct work_git_tops *git, int top, const char **path)
+{
+	if (!work_is_in_git(git, *path))
+		return top;
+	*path += strlen(GIT);
+	return git->below;
 }

@@ -2,6 +2,8 @@
 
 #include <sys/types.h>
 
+#include "work/work.h"
+
 /*
  * What a run leaves in its layer is ours, whatever mode it has: a file nobody may read is read by
  * giving its owner the right, for as long as it is looked at.
@@ -21,3 +23,13 @@ struct work_right {
 int work_open(int folder, const char *path, int flags, struct work_right *right);
 
 void work_right_done(struct work_right *right);
+
+/*
+ * The top that a path is below, layer or tree: `top`, or git's where the path is in it, and then it
+ * is cut to what it is below that.
+ */
+int work_layer_of(const struct work_git_tops *git, int top, const char **path);
+int work_below_of(const struct work_git_tops *git, int top, const char **path);
+
+/* Is it in a folder of git that is outside the project? */
+bool work_is_in_git(const struct work_git_tops *git, const char *path);

@@ -62,8 +62,9 @@ static bool is_deleted_file(const struct work_effect *x)
 /* Its hash, unless the host has changed it meanwhile or nobody may read it. */
 static bool hash_deleted(const struct work_scanner *s, struct work_effect *x)
 {
-	own_fd int fd =
-		file_open_beneath(s->q->below, x->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+	const char *path = x->path;
+	int top = work_below_of(s->q->git, s->q->below, &path);
+	own_fd int fd = file_open_beneath(top, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	uint64_t size = 0;
 	struct stat st;
 
@@ -105,8 +106,11 @@ static int compare_attributes(struct work_scanner *s, struct work_effect *x)
 {
 	own(work_attributes) struct work_attributes old = { 0 }, now = { 0 };
 	own(work_right) struct work_right right = WORK_NO_RIGHT;
-	own_fd int below = file_open_beneath(s->q->below, x->from, O_RDONLY | O_NONBLOCK, 0);
-	own_fd int layer = work_open(s->q->layer, x->path, O_RDONLY | O_NONBLOCK, &right);
+	const char *from = x->from, *path = x->path;
+	int old_top = work_below_of(s->q->git, s->q->below, &from);
+	int new_top = work_layer_of(s->q->git, s->q->layer, &path);
+	own_fd int below = file_open_beneath(old_top, from, O_RDONLY | O_NONBLOCK, 0);
+	own_fd int layer = work_open(new_top, path, O_RDONLY | O_NONBLOCK, &right);
 
 	if (below < 0 || work_attributes_read(below, &old, NULL) < 0)
 		return 0;

@@ -22,6 +22,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "work/work_open.h"
 #include "work/work_scanner.h"
 
@@ -111,17 +112,43 @@ static struct work_place *take_place(struct work_scanner *s)
 	return place;
 }
 
+/* Is it, as a folder, the top of git's, which is outside the project? */
+static bool is_git_top(const struct work_scanner *s, const char *path)
+{
+	return s->q->git && str_eq(path, ".git");
+}
+
+/* The top that a folder is below, on one side; its path becomes that from there. */
+static int top_of(const struct work_scanner *s, bool is_layer, const char **path)
+{
+	const struct work_git_tops *git = s->q->git;
+	int top;
+
+	if (git && str_eq(*path, ".git")) {
+		*path = ".";
+		return is_layer ? git->layer : git->below;
+	}
+	top = is_layer ? work_layer_of(git, s->q->layer, path)
+		       : work_below_of(git, s->q->below, path);
+	if (!**path)
+		*path = ".";
+	return top;
+}
+
 /* -ENOENT also where the host has put a link there meanwhile. */
 static int open_below(const struct work_scanner *s, const char *path, int flags)
 {
-	int fd = file_open_beneath(s->q->below, *path ? path : ".", flags | O_DIRECTORY, 0);
+	int top = top_of(s, false, &path);
+	int fd = file_open_beneath(top, path, flags | O_DIRECTORY, 0);
 
 	return fd == -ELOOP || fd == -ENOTDIR ? -ENOENT : fd;
 }
 
 static bool is_elsewhere(const struct work_scanner *s, const struct work_entry *entry)
 {
-	return entry->type != WORK_NOTHING && entry->st.stx_mnt_id != s->mount;
+	uint64_t mount = work_is_in_git(s->q->git, s->path) ? s->git_mount : s->mount;
+
+	return entry->type != WORK_NOTHING && entry->st.stx_mnt_id != mount;
 }
 
 /* --- what an overlay says about its layer --- */
@@ -182,7 +209,7 @@ static int add_gone(struct work_scanner *s, const struct work_entry *entry, unsi
 		return -EOVERFLOW;
 	if (is_elsewhere(s, entry))
 		found->x.note = WORK_NOTE_MOUNT;
-	if (entry->type != WORK_FOLDER || is_elsewhere(s, entry))
+	if (entry->type != WORK_FOLDER || is_elsewhere(s, entry) || is_git_top(s, s->path))
 		return 0;
 	return add_place(s, (struct work_place){ .depth = depth + 1, .is_gone = true });
 }
@@ -256,6 +283,18 @@ static void look_below(const struct work_scanner *s, struct work_pair *p)
 		p->before.type = WORK_NOTHING;
 }
 
+/* A folder in place of the file that names git's: what is in it would be called like what is there.
+ */
+static void keep_apart(struct work_pair *p)
+{
+	if (p->before.type == WORK_FOLDER)
+		p->before.type = WORK_SPECIAL;
+	if (p->now.type != WORK_FOLDER)
+		return;
+	p->now.type = WORK_SPECIAL;
+	p->note = "it took the place of the file that names git's folder";
+}
+
 static int scan_entry(
 	struct work_scanner *s, const struct work_place *place, struct work_pair *p, bool has_x)
 {
@@ -268,6 +307,8 @@ static int scan_entry(
 	if (r < 0 || p->now.type == WORK_NOTHING)
 		return refuse(s, r < 0 ? -r : ENOENT, "looking at the layer's");
 	look_below(s, p);
+	if (is_git_top(s, s->path))
+		keep_apart(p);
 	was_folder = p->before.type == WORK_FOLDER;
 	is_folder = p->now.type == WORK_FOLDER;
 	if (is_whiteout(s, p->layer, &p->now, has_x)) {
@@ -289,9 +330,10 @@ static int scan_entry(
 
 static int scan_folder(struct work_scanner *s, struct work_place *place)
 {
-	const char *path = *place->path ? place->path : ".";
+	const char *path = place->path;
+	int top = top_of(s, true, &path);
 	own(work_right) struct work_right right = WORK_NO_RIGHT;
-	own_fd int layer = work_open(s->q->layer, path, O_RDONLY | O_DIRECTORY, &right);
+	own_fd int layer = work_open(top, path, O_RDONLY | O_DIRECTORY, &right);
 	own_fd int below = place->has_below ? open_below(s, place->path, O_PATH) : -ENOENT;
 	struct file_entries entries = { .fd = layer };
 	const struct file_entry *next;
@@ -332,15 +374,25 @@ static void scanner_free(struct work_scanner *s)
 	free(s);
 }
 
-static int scan_all(struct work_scanner *s)
+/* A tree to begin with, called `name`. */
+static int add_top(struct work_scanner *s, const char *name, int below, uint64_t *ret_mount)
 {
 	struct work_entry top;
-	int r = work_entry_look(s->q->below, ".", &top);
+	int r = work_entry_look(below, ".", &top);
 
+	enter_folder(s, name);
 	if (r < 0)
 		return refuse(s, -r, "looking at the project's");
-	s->mount = top.st.stx_mnt_id;
-	r = add_place(s, (struct work_place){ .has_below = true, .is_opaque = s->q->is_copy });
+	*ret_mount = top.st.stx_mnt_id;
+	return add_place(s, (struct work_place){ .has_below = true, .is_opaque = s->q->is_copy });
+}
+
+static int scan_all(struct work_scanner *s)
+{
+	int r = add_top(s, "", s->q->below, &s->mount);
+
+	if (r == 0 && s->q->git)
+		r = add_top(s, ".git", s->q->git->below, &s->git_mount);
 	while (r == 0 && s->places) {
 		own_free struct work_place *place = take_place(s);
 

@@ -24,7 +24,8 @@ struct work_scanner {
 	struct work_place *places; /* folders yet to be looked at */
 	size_t place_count;
 	uint64_t mount; /* of the tree below */
-	uint64_t seen;  /* entries */
+	uint64_t git_mount;
+	uint64_t seen; /* entries */
 	uint32_t base_count;
 	struct err *e;
 	size_t folder_size; /* how much of the path is the folder */

@@ -288,6 +288,65 @@ static void test_attributes(void)
 	end_layer();
 }
 
+/* Where git's folder is outside the project, what is in it is told of as .git/…. */
+static void test_outer_git(void)
+{
+	static const char *const held[] = { ".git/worktrees/other" };
+	own(work_effects) struct work_effects x, y, z;
+	struct work_git_tops git;
+	struct err e = { 0 };
+
+	start_layer("outer git");
+	folder("git-layer");
+	folder("git-below");
+	put_text("below/.git", "gitdir: elsewhere\n");
+	put_both("file", "old", "new!");
+	folder("git-layer/refs");
+	folder("git-below/refs");
+	put_text("git-below/refs/main", "1\n");
+	put_text("git-layer/refs/main", "2\n");
+	put_text("git-below/refs/gone", "1\n");
+	whiteout("git-layer/refs/gone");
+	folder("git-layer/hooks");
+	put_text("git-layer/hooks/post-commit", "a hook\n");
+	put_text("git-below/moved from", "moved, and not changed\n");
+	whiteout("git-layer/moved from");
+	put_text("git-layer/moved to", "moved, and not changed\n");
+	folder("git-layer/worktrees");
+	folder("git-below/worktrees");
+	folder("git-below/worktrees/other");
+	put_text("git-below/worktrees/other/HEAD", "x");
+	whiteout("git-layer/worktrees/other");
+	git = (struct work_git_tops){ open("git-layer", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+		open("git-below", O_RDONLY | O_DIRECTORY | O_CLOEXEC) };
+	CHECK(scan_with((struct work_scan){ .git = &git, .held = held, .held_count = 1 }, &x, &e) ==
+		0);
+	CHECK_STR(list(&x), "added .git/hooks, added .git/hooks/post-commit, "
+			    "renamed .git/moved to from .git/moved from, deleted .git/refs/gone, "
+			    "changed .git/refs/main, deleted .git/worktrees/other, "
+			    "deleted .git/worktrees/other/HEAD, changed file");
+	CHECK(find(&x, ".git/hooks/post-commit")->mark == WORK_HELD);
+	CHECK(find(&x, ".git/worktrees/other/HEAD")->mark == WORK_HELD);
+	CHECK(find(&x, ".git/refs/main")->mark == WORK_PLAIN);
+	CHECK(find(&x, ".git/refs/main")->before.size == 2);
+	/* A folder instead of the file is not another git folder, and neither is the host's. */
+	folder("layer/.git");
+	put_text("layer/.git/HEAD", "x");
+	CHECK(scan_with((struct work_scan){ .git = &git, .base = -1 }, &y, &e) == 0);
+	CHECK(y.count == x.count + 1 && find(&y, ".git")->after.type == WORK_SPECIAL);
+	CHECK(find(&y, ".git")->mark == WORK_HELD && find(&y, ".git/HEAD")->change == 99);
+	CHECK(unlink("below/.git") == 0);
+	folder("below/.git");
+	put_text("below/.git/config", "x");
+	CHECK(unlink("layer/.git/HEAD") == 0 && rmdir("layer/.git") == 0);
+	whiteout("layer/.git");
+	CHECK(scan_with((struct work_scan){ .git = &git, .base = -1 }, &z, &e) == 0);
+	CHECK(z.count == x.count + 1 && find(&z, ".git")->change == WORK_DELETED);
+	close(git.layer);
+	close(git.below);
+	end_layer();
+}
+
 static void tests(void)
 {
 	umask(022);
@@ -301,6 +360,7 @@ static void tests(void)
 	test_special();
 	test_names();
 	test_attributes();
+	test_outer_git();
 }
 
 int main(void)
