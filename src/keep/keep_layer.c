@@ -166,13 +166,25 @@ static int make_layer(struct keeper *k, enum cage_layer which, struct err *e)
 	return r;
 }
 
+/* What the operator protects, each path ended with a NUL: whoever finds the layer needs it too. */
+static int tell_protected(const struct keeper *k, struct err *e)
+{
+	own(buf) struct buf out = { .max = MOST_TEXT };
+
+	for (size_t i = 0; i < k->q->held_count; i++)
+		buf_add(&out, k->q->held[i], strlen(k->q->held[i]) + 1);
+	if (!out.len && !out.failed)
+		return 0;
+	return record_write_file(k->layer.folder, "protect", &out, e);
+}
+
 int keep_layer_make(struct keeper *k, struct err *e)
 {
 	int r = 0;
 
 	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++)
 		r = make_layer(k, which, e);
-	return r;
+	return r == 0 && k->layer.folder >= 0 ? tell_protected(k, e) : r;
 }
 
 /* --- when the cage has ended --- */
@@ -202,7 +214,7 @@ static void count(const struct work_effects *x, struct record_effects *ret)
 }
 
 /* Most runs write nothing to the project. */
-static bool is_empty(int folder)
+static bool has_nothing(int folder)
 {
 	struct file_entries entries = { .fd = folder };
 	const struct file_entry *entry;
@@ -241,55 +253,61 @@ static int open_upper(struct keeper *k, enum cage_layer which, bool *ret_is_empt
 			e, ERR_SYS, -upper, "cannot open the run's layer: %s", strerror(-upper));
 	if (which == CAGE_LAYER_PROJECT)
 		keep_points_remove(l, upper);
-	*ret_is_empty = is_empty(upper);
+	*ret_is_empty = has_nothing(upper);
 	if (is_saved || *ret_is_empty)
 		return take_fd(&upper);
 	r = save(k, which, upper, e);
 	return r < 0 ? r : file_open_name(l->trees[which].top, "upper", O_RDONLY | O_DIRECTORY);
 }
 
-/* Keeps what was written to a tree, and finds out what that does to the project. */
-static int scan(struct keeper *k, enum cage_layer which, struct work_effects *x, bool *ret_wrote,
-	struct err *e)
+/* What texts were, for whoever merges later; -1: without. */
+static int open_base(const struct keep_layer *l)
+{
+	if (mkdirat(l->folder, "base", 0700) < 0 && errno != EEXIST)
+		return -1;
+	return file_open_name(l->folder, "base", O_RDONLY | O_DIRECTORY);
+}
+
+/* Keeps what was written, and finds out what that does to the project and to its git. */
+static int scan(struct keeper *k, struct work_effects *ret, struct err *e)
 {
 	struct keep_layer *l = &k->layer;
-	bool is_empty_one = false;
-	own_fd int upper = open_upper(k, which, &is_empty_one, e);
+	bool is_empty[CAGE_LAYER_COUNT] = { true, true };
+	bool has_git = l->trees[CAGE_LAYER_GIT].below >= 0;
+	own_fd int upper = open_upper(k, CAGE_LAYER_PROJECT, &is_empty[CAGE_LAYER_PROJECT], e);
+	own_fd int git = upper >= 0 && has_git
+				 ? open_upper(k, CAGE_LAYER_GIT, &is_empty[CAGE_LAYER_GIT], e)
+				 : -1;
 	own_fd int base = -1;
+	const struct work_git_tops tops = { git, l->trees[CAGE_LAYER_GIT].below };
 	struct work_scan q = { .layer = upper,
-		.below = l->trees[which].below,
+		.below = l->trees[CAGE_LAYER_PROJECT].below,
+		.git = has_git ? &tops : NULL,
 		.began = l->began,
 		.held = k->q->held,
 		.held_count = k->q->held_count,
 		.progress = k->q->progress };
 
-	if (upper < 0)
-		return upper;
-	*ret_wrote |= !is_empty_one;
-	if (which != CAGE_LAYER_PROJECT)
-		return 0;
-	if (!is_empty_one && (mkdirat(l->folder, "base", 0700) == 0 || errno == EEXIST))
-		base = file_open_name(l->folder, "base", O_RDONLY | O_DIRECTORY);
+	if (upper < 0 || (has_git && git < 0))
+		return upper < 0 ? upper : git;
+	if (!is_empty[CAGE_LAYER_PROJECT] || !is_empty[CAGE_LAYER_GIT])
+		base = open_base(l);
 	q.base = base;
-	return work_scan(&q, x, e);
+	return work_scan(&q, ret, e);
 }
 
 static int find_effects(struct keeper *k, struct err *e)
 {
 	own(buf) struct buf out = { .max = MOST_TEXT };
 	own(work_effects) struct work_effects x;
-	bool wrote_elsewhere = false, wrote = false;
-	int r = 0;
+	int r;
 
 	work_effects_init(&x);
-	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++)
-		if (k->layer.trees[which].below >= 0)
-			r = scan(k, which, &x,
-				which == CAGE_LAYER_PROJECT ? &wrote : &wrote_elsewhere, e);
+	r = scan(k, &x, e);
 	if (r < 0)
 		return r;
 	count(&x, &k->record->effects);
-	if (x.count == 0 && !wrote_elsewhere) {
+	if (x.count == 0) {
 		remove_layers(&k->layer, &k->record->late);
 		return 0;
 	}

@@ -126,8 +126,9 @@ static bool applies(const struct work_rule *rule, const struct place *p, bool is
 	return matches_one_of(rule->patterns, p->path, !p->slash);
 }
 
-/* The gravest rule for a path; NULL where there is none. */
-static const struct work_rule *rule_of(const char *path, bool is_folder, bool is_git)
+/* The gravest of some rules for a path; NULL where there is none. */
+static const struct work_rule *rule_among(
+	const struct work_rule *rules, size_t count, const char *path, bool is_folder, bool is_git)
 {
 	const struct work_rule *found = NULL;
 	struct folded folded __attribute__((uninitialized));
@@ -137,12 +138,22 @@ static const struct work_rule *rule_of(const char *path, bool is_folder, bool is
 		return &work_rules[0]; /* there is no such path: never applied */
 	for (; p.path; go_on(&p)) {
 		p.slash = strchr(p.path, '/');
-		for (size_t i = 0; i < work_rule_count; i++)
-			if ((!found || work_rules[i].mark > found->mark) &&
-				applies(&work_rules[i], &p, is_folder))
-				found = &work_rules[i];
+		for (size_t i = 0; i < count; i++)
+			if ((!found || rules[i].mark > found->mark) &&
+				applies(&rules[i], &p, is_folder))
+				found = &rules[i];
 	}
 	return found;
+}
+
+static const struct work_rule *rule_of(const char *path, bool is_folder, bool is_git)
+{
+	return rule_among(work_rules, work_rule_count, path, is_folder, is_git);
+}
+
+static bool is_held_when_gone(const char *path)
+{
+	return rule_among(&work_rule_gone, 1, path, false, false);
 }
 
 static bool is_held(const char *path, const char *const *held, size_t held_count)
@@ -188,8 +199,11 @@ enum work_mark work_mark_effect(
 			 (before == WORK_FOLDER || before == WORK_NOTHING);
 	enum work_mark mark = mark_of(x->path, is_folder, held, held_count);
 	enum work_mark old = x->from ? mark_of(x->from, false, held, held_count) : WORK_PLAIN;
+	const char *gone = x->change == WORK_DELETED ? x->path : x->from;
 
-	return old > mark ? old : mark;
+	if (old > mark)
+		mark = old;
+	return mark < WORK_HELD && gone && is_held_when_gone(gone) ? WORK_HELD : mark;
 }
 
 const char *work_mark_reason(const char *path)

@@ -28,5 +28,8 @@ struct work_rule {
 extern const struct work_rule work_rules[];
 extern const size_t work_rule_count;
 
+/* One for what is gone. */
+extern const struct work_rule work_rule_gone;
+
 /* The mark of a path below a folder that is itself a repository's, whatever its name. */
 enum work_mark work_mark_in_git(const char *path, bool is_folder);

@@ -115,4 +115,7 @@ const struct work_rule work_rules[] = {
 		ONE_OF(".gitattributes") },
 };
 
+const struct work_rule work_rule_gone = { WORK_HELD, WORK_IN_GIT, true,
+	"without it git finds no repository", ONE_OF("head", "worktrees/*/head") };
+
 const size_t work_rule_count = sizeof(work_rules) / sizeof(work_rules[0]);

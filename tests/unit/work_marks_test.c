@@ -131,6 +131,35 @@ static void test_effects(void)
 	CHECK(effect("a", "b", WORK_FILE, WORK_FILE) == WORK_PLAIN);
 }
 
+/* A repository without a HEAD is none: what is in it is lost from sight. */
+static void test_gone(void)
+{
+	static const struct {
+		const char *path;
+		enum work_mark mark;
+	} rows[] = {
+		{ ".git/HEAD", WORK_HELD },
+		{ "a/.git/HEAD", WORK_HELD },
+		{ ".git/modules/x/HEAD", WORK_HELD },
+		{ ".git/worktrees/x/HEAD", WORK_HELD },
+		{ ".git/worktrees/x/ORIG_HEAD", WORK_PLAIN },
+		{ ".git/refs/remotes/origin/HEAD", WORK_PLAIN },
+		{ ".git/logs/HEAD", WORK_PLAIN },
+		{ "HEAD", WORK_PLAIN },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct work_effect x = {
+			.path = rows[i].path, .change = WORK_DELETED, .before.type = WORK_FILE
+		};
+
+		CHECK(work_mark_effect(&x, NULL, 0) == rows[i].mark);
+		x = (struct work_effect){ .path = "plain", .from = rows[i].path };
+		CHECK(work_mark_effect(&x, NULL, 0) == rows[i].mark);
+		CHECK(effect(rows[i].path, NULL, WORK_FILE, WORK_FILE) == WORK_PLAIN);
+	}
+}
+
 static void test_bare(void)
 {
 	CHECK(work_mark_in_git("config", false) == WORK_HELD);
@@ -197,6 +226,7 @@ int main(void)
 	test_disguises();
 	test_operators();
 	test_effects();
+	test_gone();
 	test_bare();
 	test_as_in_writable_mode();
 	test_long();

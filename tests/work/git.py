@@ -4,6 +4,7 @@
     git.py BAWN BREAKABLE [PART OF A NAME]        prints TAP
 """
 
+import json
 import os
 import pathlib
 import re
@@ -331,6 +332,60 @@ def other_worktrees_are_not_taken_for_gone(p):
         expect(caged(p, "git worktree prune; git gc -q --prune=now || true"), 0)
     for folder in (p.project, p.home / "third"):
         assert git(p, "status", "--porcelain", cwd=folder) == ""
+
+
+def effects(place):
+    """What the only run did, by path."""
+    (run,) = place.state.glob("bawn/runs/*")
+    found = json.loads((run / "effects.json").read_bytes())["effects"]
+    shutil.rmtree(run)
+    return {effect["path"]: effect for effect in found}
+
+
+@case
+def effects_on_a_worktrees_git_are_told_with_the_others(p):
+    main_folder = worktree(p)
+    git(p, "worktree", "add", "-q", "-b", "third", str(p.home / "third"), cwd=main_folder)
+    expect(caged(p, f"""
+        echo more >>a
+        git commit -qam second
+        echo evil >{main_folder}/.git/hooks/post-commit
+        git config core.fsmonitor evil
+        git worktree prune
+    """), 0)
+    record = p.record()["effects"]
+    found = effects(p)
+    assert found["a"]["change"] == "changed" and found["a"].get("mark", "plain") == "plain"
+    assert found[".git/refs/heads/side"]["change"] == "changed"
+    assert found[".git/hooks/post-commit"]["mark"] == "held" and found[".git/config"]["mark"] == "held"
+    # Of other worktrees, which git could not find, nothing is taken over unless it is named; and a
+    # worktree without a HEAD is none.
+    pruned = {path: effect["mark"] for path, effect in found.items() if path.startswith(".git/worktrees/third/")}
+    assert pruned and set(pruned.values()) == {"held"}, pruned
+    assert found[f".git/worktrees/{p.project.name}/HEAD"]["mark"] == "held"
+    assert record["runs_on_host"] >= 3 and len(record["sha256"]) == 64
+
+
+@case
+def where_hooks_are_is_asked_of_git(p):
+    repository(p)
+    git(p, "config", "core.hooksPath", "tools/run")
+    p.make("project/tools/run")
+    output(caged(p, "mkdir -p tools; echo x >tools/run/pre-commit; echo x >tools/other"), "")
+    found = effects(p)
+    assert found["tools/run/pre-commit"]["mark"] == "held" and "mark" not in found["tools/other"], found
+
+
+@case
+def a_repository_instead_of_the_pointer(p):
+    main_folder = worktree(p)
+    expect(caged(p, "rm .git; git init -q . && git add . && git commit -qm other"), 0)
+    found = effects(p)
+    assert set(found) == {".git"} and found[".git"]["after"]["type"] == "special", found
+    assert found[".git"]["mark"] == "held"
+    expect(caged(p, "rm .git; echo x >.git"), 0)
+    assert effects(p)[".git"]["mark"] == "held"
+    assert git(p, "status", "--porcelain", cwd=main_folder) == ""
 
 
 # --- what is believed ---
