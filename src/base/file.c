@@ -40,11 +40,10 @@ static size_t first_part(const char *path)
 	return slash ? (size_t)(slash - path) : 0;
 }
 
-int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode)
+static int open_in_parts(int dir_fd, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
-	const uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS;
 	own_fd int at = -1;
-	char part[PATH_MAX];
+	char part[PATH_MAX] __attribute__((uninitialized));
 
 	while (strnlen(path, PATH_MAX) == PATH_MAX) {
 		size_t n = first_part(path);
@@ -63,6 +62,17 @@ int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode)
 		path += n + 1;
 	}
 	return open_how(at < 0 ? dir_fd : at, path, flags, mode, resolve);
+}
+
+int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode)
+{
+	return open_in_parts(dir_fd, path, flags, mode, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+}
+
+int file_open_same_mount(int dir_fd, const char *path, int flags)
+{
+	return open_in_parts(
+		dir_fd, path, flags, 0, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
 }
 
 int file_open_inside(int dir_fd, const char *path, int flags)

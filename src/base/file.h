@@ -18,7 +18,11 @@
  */
 int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode);
 
-/* The same, but links are followed as long as they stay below `dir_fd`; -EXDEV: one leads out. */
+/* The same for what is there already, and no mount is entered: -EXDEV where one is on the way. */
+int file_open_same_mount(int dir_fd, const char *path, int flags);
+
+/* As the first, but links are followed as long as they stay below `dir_fd`; -EXDEV: one leads out.
+ */
 int file_open_inside(int dir_fd, const char *path, int flags);
 
 /* A whole path in which no part is a symlink: -ELOOP where one is. */

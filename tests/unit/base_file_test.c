@@ -49,6 +49,24 @@ static int try_open(int dir, const char *path, int flags)
 	return fd < 0 ? fd : 0;
 }
 
+/* /proc is mounted wherever tests run. */
+static void test_open_same_mount(int dir)
+{
+	own_fd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	own_fd int in = openat(dir, "in", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	own_fd int other = file_open_beneath(root, "proc/version", O_RDONLY, 0);
+	own_fd int fd = file_open_same_mount(in, "deep/file", O_RDONLY);
+
+	CHECK(fd >= 0);
+	CHECK(file_open_same_mount(in, "link", O_RDONLY) == -ELOOP);
+	CHECK(file_open_same_mount(in, "parent/file", O_RDONLY) == -ELOOP);
+	CHECK(file_open_same_mount(in, "../secret", O_RDONLY) == -EXDEV);
+	CHECK(file_open_same_mount(in, "nothing", O_RDONLY) == -ENOENT);
+	CHECK(other >= 0);
+	CHECK(file_open_same_mount(root, "proc/version", O_RDONLY) == -EXDEV);
+	CHECK(file_open_same_mount(root, "proc", O_PATH) == -EXDEV);
+}
+
 static void test_open_beneath(int dir)
 {
 	own_fd int in = openat(dir, "in", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -258,6 +276,7 @@ int main(void)
 	dir = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	make_tree(dir);
 	test_open_beneath(dir);
+	test_open_same_mount(dir);
 	test_open_long(dir);
 	test_open(dir, base);
 	test_read_all(dir);
