@@ -5,6 +5,13 @@
 /*
  * Carries effects out on the tree: below one open folder, file by file, each of them whole or not
  * at all. What is interrupted is finished by the next call, because what is there already is seen.
+ *
+ * What is there decides, not what should be: a file is written beside the one it replaces, and
+ * takes its place only if that still is what was compared. Between that last look and the renaming
+ * lie a few microseconds in which another program's change to the same file would be lost; a file
+ * that appears in them is not, and neither is one that git guards by its locks.
+ *
+ * Files get the time of the call, so that what is built of them is built again.
  */
 enum work_verdict {
 	WORK_APPLIED,
@@ -20,23 +27,43 @@ enum work_verdict {
 struct work_apply {
 	const char *run;          /* its id */
 	int folder;               /* the run's: the journal, base/ */
-	int layer, below;         /* as in work_scan; the tree is written to */
+	int layer, below;         /* as in work_scan, opened for reading; the tree is written to */
 	bool is_forced;           /* also what changed since */
 	bool merges;              /* what changed since, three ways */
 	bool takes_held;          /* also what runs on the host and was not named */
 	const char *const *paths; /* only these and what is below them; none: all */
 	size_t path_count;
+	const char *const *held; /* as in work_scan */
+	size_t held_count;
 	struct work_progress progress;
-	/* Told for each effect that is not simply applied; `why` is half a sentence. */
+	/*
+	 * Told for each effect that is not simply applied; `why` is half a sentence, or NULL. With
+	 * WORK_APPLIED it says what was left out.
+	 */
 	void (*tell)(void *of, const struct work_effect *x, enum work_verdict v, const char *why);
+	/* Asked between files, by several threads; may be NULL. */
+	bool (*is_stopped)(void *of);
 	void *of;
 };
 
 struct work_applied {
 	size_t counts[WORK_VERDICT_COUNT];
 	bool was_interrupted; /* an earlier call, which this one finished */
+	bool was_stopped; /* this one, by is_stopped: the effects not counted were not reached */
 };
 
-/* 0 also where single effects were left alone: the counts say so. */
+/*
+ * 0 also where single effects were left alone: the counts say so, also after a failure. Where the
+ * disk is full or broken it ends at once; nothing half-written stays, and what was applied stays.
+ */
 int work_apply(const struct work_apply *q, const struct work_effects *x, struct work_applied *ret,
 	struct err *e);
+
+/*
+ * Removes what an interrupted work_apply of this run left in the tree. work_apply does so itself;
+ * this is for whoever discards the run instead.
+ */
+int work_apply_clean(int folder, int below, const char *run, struct err *e);
+
+/* Is one of the effect's names `path`, or below it? Both normalised; "." holds everything. */
+bool work_effect_is_within(const struct work_effect *x, const char *path);

@@ -1,0 +1,253 @@
+/*
+ * work_batch - many effects at once, because a sync for each of them would take most of the time.
+ *
+ * Runs as:     the operator; looking and writing in several threads, everything else in one.
+ * Enters with: effects that leave files or links, or remove something.
+ * Leaves:      each of them in its place, whole, or what was there; no temporary file.
+ * Must not:    rename anything before its content is on the disk.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "work/work_put.h"
+
+#define BATCH_MAX   4096
+#define BYTES_MAX   ((uint64_t)256 << 20)
+#define FOLDERS_MAX 4096
+#define THREADS_MAX 4
+#define PER_THREAD  32 /* fewer are not worth starting one */
+
+/* Folders are held open: a quarter of what the process may have is theirs. */
+static size_t count_folders(void)
+{
+	struct rlimit limit = { 0 };
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < 64)
+		return 8;
+	return limit.rlim_cur / 4 < FOLDERS_MAX ? (size_t)limit.rlim_cur / 4 : FOLDERS_MAX;
+}
+
+int work_batch_init(struct work_batch *b, struct work_job *j)
+{
+	*b = (struct work_batch){ .j = j, .room = BATCH_MAX, .folder_room = count_folders() };
+	b->puts = calloc(b->room, sizeof(*b->puts));
+	b->folders = calloc(b->folder_room, sizeof(*b->folders));
+	return b->puts && b->folders ? 0 : -ENOMEM;
+}
+
+void work_batch_clear(struct work_batch *b)
+{
+	for (size_t i = 0; i < b->count; i++)
+		if (b->puts[i].host >= 0)
+			close(b->puts[i].host);
+	for (size_t i = 0; i < b->folder_count; i++) {
+		struct work_folder *f = &b->folders[i];
+
+		if (f->fd >= 0 && f->has_changed && (!b->j->syncs_each || work_folder_sync(f) < 0))
+			b->j->needs_sync = true;
+		if (f->fd >= 0)
+			close(f->fd);
+	}
+	b->count = b->folder_count = 0;
+	b->bytes = 0;
+}
+
+void work_batch_done(struct work_batch *b)
+{
+	if (b->puts && b->folders)
+		work_batch_clear(b);
+	free(b->puts);
+	free(b->folders);
+}
+
+/* --- filling --- */
+
+static struct work_folder *find_folder(struct work_batch *b, const char *path)
+{
+	const char *name = work_name_of(path);
+	size_t len = name == path ? 0 : (size_t)(name - path) - 1;
+
+	/* They come sorted: it is among the last ones. */
+	for (size_t i = b->folder_count; i > 0; i--) {
+		struct work_folder *f = &b->folders[i - 1];
+
+		if (f->len == len && memcmp(f->path, path, len) == 0)
+			return f;
+	}
+	work_folder_open(&b->folders[b->folder_count], b->j->q->below, path);
+	return &b->folders[b->folder_count++];
+}
+
+bool work_batch_is_full(const struct work_batch *b)
+{
+	return b->count == b->room || b->folder_count == b->folder_room || b->bytes >= BYTES_MAX;
+}
+
+struct work_put *work_batch_add(struct work_batch *b, const struct work_effect *x)
+{
+	struct work_put *p = &b->puts[b->count++];
+
+	*p = (struct work_put){ .x = x,
+		.index = (size_t)(x - b->j->x->items),
+		.path = x->path,
+		.name = work_name_of(x->path),
+		.folder = find_folder(b, x->path),
+		.git = work_git_place_of(x->path),
+		.host = -1,
+		.verdict = WORK_UNDECIDED };
+	b->bytes += x->after.size;
+	return p;
+}
+
+/* --- looking and writing --- */
+
+static bool is_over(const struct work_job *j)
+{
+	return atomic_load(&j->is_full) || (j->q->is_stopped && j->q->is_stopped(j->q->of));
+}
+
+bool work_is_fatal(int error)
+{
+	return error == ENOSPC || error == EDQUOT || error == EROFS || error == EIO ||
+	       error == ENOMEM || error == EMFILE || error == ENFILE;
+}
+
+static void *write_some(void *of)
+{
+	struct work_batch *b = of;
+	size_t i;
+
+	while ((i = atomic_fetch_add(&b->next, 1)) < b->count && !is_over(b->j)) {
+		struct work_put *p = &b->puts[i];
+
+		if (p->verdict != WORK_UNDECIDED)
+			continue;
+		work_put_look(b->j, p);
+		if (p->step != WORK_STEP_NONE)
+			work_put_write(b->j, p);
+		if (work_is_fatal(p->error))
+			atomic_store(&b->j->is_full, true);
+	}
+	return NULL;
+}
+
+static void write_all(struct work_batch *b)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	size_t wanted = b->count / PER_THREAD, started = 0;
+	pthread_t threads[THREADS_MAX];
+	sigset_t all, before;
+
+	if (wanted > THREADS_MAX)
+		wanted = THREADS_MAX;
+	if (cores > 0 && wanted > (size_t)cores)
+		wanted = (size_t)cores;
+	atomic_store(&b->next, 0);
+	/* Signals are for the one who started us. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	while (started + 1 < wanted && pthread_create(&threads[started], NULL, write_some, b) == 0)
+		started++;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	write_some(b);
+	while (started > 0)
+		pthread_join(threads[--started], NULL);
+}
+
+/* --- settling --- */
+
+static bool is_written(const struct work_put *p)
+{
+	return p->has_temporary && p->step != WORK_STEP_NONE;
+}
+
+static void drop_all(struct work_batch *b, enum work_verdict v, const char *why)
+{
+	for (size_t i = 0; i < b->count; i++) {
+		struct work_put *p = &b->puts[i];
+
+		if (!is_written(p))
+			continue;
+		work_put_drop(b->j, p);
+		work_put_decide(p, v, "%s", why);
+	}
+}
+
+/* All locks are ours, and nothing has changed since it was seen. */
+static bool lock_all(struct work_batch *b)
+{
+	for (size_t i = 0; i < b->count; i++) {
+		struct work_put *p = &b->puts[i];
+
+		if (p->verdict == WORK_CONFLICT || p->verdict == WORK_FAILED)
+			return false;
+		if (!is_written(p))
+			continue;
+		if (!work_put_lock(b->j, p)) {
+			work_put_drop(b->j, p);
+			return false;
+		}
+		if (!work_put_is_still(p))
+			return false;
+	}
+	return true;
+}
+
+static void settle(const struct work_batch *b, struct work_put *p)
+{
+	bool is_there = p->verdict == WORK_THERE;
+
+	if (is_written(p)) {
+		if (!p->has_lock && !work_put_lock(b->j, p)) {
+			work_put_drop(b->j, p);
+			return;
+		}
+		work_put_settle(b->j, p);
+		is_there = p->verdict == WORK_APPLIED || p->verdict == WORK_MERGED;
+	}
+	if (is_there && p->x->from)
+		work_put_remove_old(b->j, p);
+}
+
+int work_batch_run(struct work_batch *b)
+{
+	bool has_written = false;
+	int r = 0;
+
+	write_all(b);
+	for (size_t i = 0; i < b->count; i++)
+		has_written |= is_written(&b->puts[i]);
+	if (has_written && !b->j->syncs_each && syncfs(b->j->q->below) < 0)
+		r = -errno;
+	if (r < 0)
+		drop_all(b, WORK_FAILED, "it could not be written to the disk");
+	if (b->is_together && (is_over(b->j) || !lock_all(b)))
+		drop_all(b, WORK_CONFLICT, "other files of git's, which belong to it, conflict");
+	for (size_t i = 0; i < b->count; i++)
+		settle(b, &b->puts[i]);
+	return r;
+}
+
+const struct work_put *work_batch_find_conflict(struct work_batch *b)
+{
+	for (size_t i = 0; i < b->count; i++) {
+		struct work_put *p = &b->puts[i];
+
+		if (p->verdict != WORK_UNDECIDED || p->x->after.type == WORK_FOLDER)
+			continue;
+		if (p->x->change == WORK_DELETED)
+			work_put_look_removal(b->j, p);
+		else
+			work_put_look(b->j, p);
+		if (p->verdict == WORK_UNDECIDED && work_put_is_locked(p))
+			work_put_refuse_lock(p);
+		if (p->verdict != WORK_UNDECIDED && p->verdict != WORK_THERE)
+			return p;
+	}
+	return NULL;
+}

@@ -1,0 +1,283 @@
+/*
+ * work_carrier - takes the effects in turns, and git's state as a whole.
+ *
+ * Runs as:     part of work_apply.
+ * Enters with: the turns in their order; the journal on the disk.
+ * Leaves:      a verdict on each effect that was reached.
+ * Must not:    put a ref where one of its objects could not be put; half of a repository's state.
+ */
+#include "work/work_carrier.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+
+#define OFTEN 100 /* how many between two words of progress */
+#define WHOLE "git's state is taken as a whole, and another part of it conflicts"
+
+/* Beyond the verdicts: a folder that is there, and gets its mode at the end. */
+#define LATE (WORK_UNDECIDED + 1)
+
+static bool is_over(struct work_carrier *c)
+{
+	const struct work_apply *q = c->job.q;
+
+	if (!c->ret->was_stopped && q->is_stopped && q->is_stopped(q->of))
+		c->ret->was_stopped = true;
+	return c->failure || c->ret->was_stopped;
+}
+
+/* --- verdicts --- */
+
+static void finish(struct work_carrier *c, const struct work_put *p)
+{
+	const struct work_apply *q = c->job.q;
+
+	if (p->verdict == WORK_UNDECIDED)
+		return; /* not reached */
+	c->verdicts[p->index] = (uint8_t)p->verdict;
+	c->ret->counts[p->verdict]++;
+	if (work_is_fatal(p->error) && !c->failure)
+		c->failure = err_set(
+			c->e, ERR_SYS, p->error, "cannot apply '%.200s': %s", p->x->path, p->why);
+	if (q->tell && (p->verdict != WORK_APPLIED || *p->why))
+		q->tell(q->of, p->x, p->verdict, *p->why ? p->why : NULL);
+	if (++c->done % OFTEN == 0 && q->progress.tell)
+		q->progress.tell(q->progress.of, "applied", c->done, c->count);
+}
+
+void work_carrier_decide(
+	struct work_carrier *c, const struct work_effect *x, enum work_verdict v, const char *why)
+{
+	struct work_put p = { .x = x, .index = (size_t)(x - c->job.x->items) };
+
+	if (c->verdicts[p.index] != WORK_UNDECIDED)
+		return;
+	work_put_decide(&p, v, "%s", why);
+	finish(c, &p);
+}
+
+/* What is never taken, whatever the host has. */
+static void decide_early(struct work_put *p)
+{
+	const struct work_effect *x = p->x;
+
+	if (!work_is_path(x->path) || (x->from && !work_is_path(x->from)))
+		work_put_decide(p, WORK_FAILED, "this is no path below the project");
+	else if (x->mark == WORK_LOCK)
+		work_put_decide(
+			p, WORK_NOT_TAKEN, "a lock of git's: it belongs to one running command");
+	else if (x->after.type == WORK_SPECIAL)
+		work_put_decide(p, WORK_NOT_TAKEN, "neither a file, a folder nor a link");
+	else if (p->git.kind == WORK_GIT_CACHE)
+		work_put_decide(p, WORK_NOT_TAKEN, "git makes it again when it needs it");
+	else if (p->git.kind == WORK_GIT_OBJECT && x->change == WORK_DELETED)
+		work_put_decide(p, WORK_NOT_TAKEN, "an object of git's: its own gc removes them");
+	else if (p->git.kind == WORK_GIT_OBJECT && x->change == WORK_CHANGED)
+		work_put_decide(p, WORK_NOT_TAKEN, "an object of git's: they never change");
+}
+
+/* --- steps --- */
+
+/* One effect by itself; the folders it needs stay open for the next ones. */
+static struct work_put *begin_one(struct work_carrier *c, const struct work_effect *x)
+{
+	struct work_put *p;
+
+	if (work_batch_is_full(&c->batch))
+		work_batch_clear(&c->batch);
+	p = work_batch_add(&c->batch, x);
+	decide_early(p);
+	return p;
+}
+
+static void end_one(struct work_carrier *c, struct work_put *p)
+{
+	finish(c, p);
+	if (p->host >= 0)
+		close(take_fd(&p->host));
+	c->batch.count = 0;
+}
+
+static void make_folders(struct work_carrier *c, const struct work_turn *turns, size_t count)
+{
+	for (size_t i = 0; i < count && !is_over(c); i++) {
+		const struct work_effect *x = work_carrier_effect(c, &turns[i]);
+		struct work_put *p;
+
+		if (x->after.type != WORK_FOLDER || c->verdicts[turns[i].index] != WORK_UNDECIDED)
+			continue;
+		p = begin_one(c, x);
+		if (p->verdict == WORK_UNDECIDED)
+			work_put_make_folder(&c->job, p);
+		if (p->verdict == WORK_UNDECIDED)
+			c->verdicts[turns[i].index] = LATE;
+		end_one(c, p);
+	}
+	work_batch_clear(&c->batch);
+}
+
+/* Those whose mode would have kept us from putting things into them. */
+static void finish_folders(struct work_carrier *c, const struct work_turn *turns, size_t count)
+{
+	for (size_t i = count; i-- > 0;) {
+		uint8_t *verdict = &c->verdicts[turns[i].index];
+		struct work_put *p;
+
+		if (*verdict != LATE)
+			continue;
+		p = begin_one(c, work_carrier_effect(c, &turns[i]));
+		*verdict = WORK_UNDECIDED;
+		if (work_put_see(p))
+			work_put_finish_folder(&c->job, p);
+		end_one(c, p);
+	}
+	work_batch_clear(&c->batch);
+}
+
+static void remove_things(struct work_carrier *c, const struct work_turn *turns, size_t count)
+{
+	for (size_t i = count; i-- > 0 && !is_over(c);) {
+		const struct work_effect *x = work_carrier_effect(c, &turns[i]);
+		struct work_put *p;
+
+		if (x->change != WORK_DELETED || c->verdicts[turns[i].index] != WORK_UNDECIDED)
+			continue;
+		p = begin_one(c, x);
+		if (p->verdict == WORK_UNDECIDED)
+			work_put_look_removal(&c->job, p);
+		work_put_remove(&c->job, p);
+		end_one(c, p);
+	}
+	work_batch_clear(&c->batch);
+}
+
+static void run_batch(struct work_carrier *c)
+{
+	int r = work_batch_run(&c->batch);
+
+	for (size_t i = 0; i < c->batch.count; i++)
+		finish(c, &c->batch.puts[i]);
+	work_batch_clear(&c->batch);
+	if (r < 0 && !c->failure)
+		c->failure = err_set(c->e, ERR_SYS, -r,
+			"cannot write to the project's file system: %s", strerror(-r));
+}
+
+/* Files and links; with `is_late` those that replace a folder, which is empty by then. */
+static void put_files(
+	struct work_carrier *c, const struct work_turn *turns, size_t count, bool is_late)
+{
+	for (size_t i = 0; i < count && !is_over(c); i++) {
+		const struct work_effect *x = work_carrier_effect(c, &turns[i]);
+
+		if (x->after.type == WORK_FOLDER || x->change == WORK_DELETED ||
+			(x->before.type == WORK_FOLDER) != is_late ||
+			c->verdicts[turns[i].index] != WORK_UNDECIDED)
+			continue;
+		decide_early(work_batch_add(&c->batch, x));
+		if (work_batch_is_full(&c->batch))
+			run_batch(c);
+	}
+	run_batch(c);
+}
+
+/* --- repositories --- */
+
+static bool is_left(const struct work_carrier *c, const char *path)
+{
+	struct work_git_place place = work_git_place_of(path);
+
+	for (size_t i = 0; i < c->left_count; i++) {
+		struct work_git_place other = work_git_place_of(c->left[i]);
+
+		if (work_is_same_repository(path, &place, c->left[i], &other))
+			return true;
+	}
+	return false;
+}
+
+/* The state of the repository that `path` is in stays as it is. */
+static void leave_repository(struct work_carrier *c, const char *path)
+{
+	if (!is_left(c, path))
+		c->left[c->left_count++] = path;
+}
+
+static void leave_group(struct work_carrier *c, const struct work_turn *turns, size_t count)
+{
+	leave_repository(c, work_carrier_effect(c, turns)->path);
+	for (size_t i = 0; i < count; i++)
+		work_carrier_decide(c, work_carrier_effect(c, &turns[i]), WORK_CONFLICT, WHOLE);
+}
+
+/* Does nothing on the host stand in the way of any of them? */
+static bool can_take_all(struct work_carrier *c, const struct work_turn *turns, size_t count)
+{
+	const struct work_put *conflict = NULL;
+
+	for (size_t i = 0; i < count && !conflict; i++) {
+		decide_early(work_batch_add(&c->batch, work_carrier_effect(c, &turns[i])));
+		if (i + 1 == count || work_batch_is_full(&c->batch)) {
+			conflict = work_batch_find_conflict(&c->batch);
+			if (conflict)
+				finish(c, conflict);
+			work_batch_clear(&c->batch);
+		}
+	}
+	return !conflict;
+}
+
+static bool has_conflict(const struct work_carrier *c, const struct work_turn *turns, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint8_t verdict = c->verdicts[turns[i].index];
+
+		if (verdict == WORK_CONFLICT || verdict == WORK_FAILED)
+			return true;
+	}
+	return false;
+}
+
+/* --- all of them --- */
+
+static void run_group(struct work_carrier *c, const struct work_turn *turns, size_t count)
+{
+	bool is_state = turns->kind == WORK_GIT_STATE;
+
+	if (is_state &&
+		(is_left(c, work_carrier_effect(c, turns)->path) || !can_take_all(c, turns, count)))
+		leave_group(c, turns, count);
+	for (size_t i = 0; turns->kind == WORK_GIT_REST && i < count; i++)
+		if (is_left(c, work_carrier_effect(c, &turns[i])->path) &&
+			work_carrier_effect(c, &turns[i])->mark != WORK_HELD)
+			work_carrier_decide(
+				c, work_carrier_effect(c, &turns[i]), WORK_CONFLICT, WHOLE);
+	c->batch.is_together = is_state;
+	make_folders(c, turns, count);
+	put_files(c, turns, count, false);
+	if (is_state && !is_over(c) && has_conflict(c, turns, count))
+		leave_group(c, turns, count);
+	remove_things(c, turns, count);
+	put_files(c, turns, count, true);
+	finish_folders(c, turns, count);
+	/* Refs without their objects would be worse than none. */
+	for (size_t i = 0; turns->kind == WORK_GIT_OBJECT && i < count; i++)
+		if (has_conflict(c, &turns[i], 1))
+			leave_repository(c, work_carrier_effect(c, &turns[i])->path);
+}
+
+int work_carrier_run(struct work_carrier *c)
+{
+	for (size_t i = 0, n; i < c->count && !is_over(c); i += n) {
+		n = work_turns_group(c->job.x, c->turns + i, c->count - i);
+		run_group(c, c->turns + i, n);
+	}
+	if (c->job.needs_sync && syncfs(c->job.q->below) < 0 && !c->failure)
+		c->failure = err_set(c->e, ERR_SYS, errno,
+			"cannot write to the project's file system: %s", strerror(errno));
+	return c->failure;
+}

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "work/work_put.h"
+
+/* Everything that one call of work_apply knows. */
+struct work_carrier {
+	struct work_job job;
+	struct work_batch batch;
+	struct work_applied *ret;
+	struct work_turn *turns;
+	size_t count;
+	uint8_t *choices, *verdicts; /* one for each effect */
+	const char **left;           /* paths in repositories whose state is left alone */
+	size_t left_count;
+	uint64_t done;
+	int failure;
+	struct err *e;
+};
+
+void work_carrier_done(struct work_carrier *c);
+
+static inline const struct work_effect *work_carrier_effect(
+	const struct work_carrier *c, const struct work_turn *t)
+{
+	return &c->job.x->items[t->index];
+}
+
+/* The verdict on an effect that needs no look, unless it has one. */
+void work_carrier_decide(
+	struct work_carrier *c, const struct work_effect *x, enum work_verdict v, const char *why);
+
+/* All turns, in their order. 0 or -errno. */
+int work_carrier_run(struct work_carrier *c);

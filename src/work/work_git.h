@@ -1,0 +1,35 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/*
+ * What a path is to git, by its name alone: a repository is put on the host in an order in which
+ * no moment shows a ref without its object, and by git's own rules about locks. Pure.
+ */
+enum work_git_kind {
+	WORK_GIT_NOT,    /* of the working tree */
+	WORK_GIT_OBJECT, /* only ever added */
+	WORK_GIT_STATE,  /* refs, HEAD, the index: taken together or not at all */
+	WORK_GIT_REST,
+	WORK_GIT_CACHE, /* made again by git when it wants it: not taken */
+	WORK_GIT_KIND_COUNT,
+};
+
+struct work_git_place {
+	enum work_git_kind kind;
+	unsigned order; /* among those of a kind: the smaller ones first */
+	bool is_locked; /* git writes it as NAME.lock, and so do we */
+	bool is_index;
+	size_t folder; /* how much of the path is the repository's own folder; 0: none */
+};
+
+struct work_git_place work_git_place_of(const char *path);
+
+/*
+ * Have two of git's index files the same entries, whatever else git remembers in them? False also
+ * where one cannot be read: damaged, split, of an unknown version. work_git_index.c
+ */
+bool work_git_index_is_same(const char *a, size_t a_size, const char *b, size_t b_size);
+
+#define WORK_GIT_MAX_INDEX ((size_t)64 << 20)

@@ -1,0 +1,162 @@
+#include <stdint.h>
+#include <string.h>
+
+#include "work/work_git.h"
+
+/*
+ * git writes its index anew only because it has looked at files: the times, sizes and inodes in it
+ * change, and nothing that was staged. Here only what was staged counts: mode, object, flags, path.
+ *
+ * The bytes may be anybody's, so every length is compared with what is left. Objects are named by
+ * SHA-1: an index of the other kind does not pass for one, because each entry's length is said
+ * twice, and is not the same as another then.
+ */
+
+#define MAX_NAME   4096
+#define STAT_SIZE  40 /* times, device, inode, mode, owner, size: only the mode counts */
+#define OBJECT     20
+#define MODE_AT    24
+#define HEAD_SIZE  12
+#define CHECKSUM   20
+#define EXTENDED   0x4000
+#define NAME_FLAGS 0x0fff
+#define FIXED      (STAT_SIZE + OBJECT + 2)
+
+struct index {
+	const uint8_t *at, *end; /* of entries and extensions */
+	uint32_t version, left;
+	/* the entry */
+	uint32_t mode;
+	const uint8_t *object;
+	uint16_t flags, more_flags;
+	size_t name_size;
+	uint8_t name[MAX_NAME];
+};
+
+static uint32_t get_32(const uint8_t *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
+}
+
+static uint16_t get_16(const uint8_t *p)
+{
+	return (uint16_t)(p[0] << 8 | p[1]);
+}
+
+static bool open_index(struct index *x, const char *bytes, size_t n)
+{
+	const uint8_t *p = (const uint8_t *)bytes;
+
+	if (n < HEAD_SIZE + CHECKSUM || n > WORK_GIT_MAX_INDEX || memcmp(p, "DIRC", 4) != 0)
+		return false;
+	x->version = get_32(p + 4);
+	x->left = get_32(p + 8);
+	x->at = p + HEAD_SIZE;
+	x->end = p + n - CHECKSUM;
+	x->name_size = 0;
+	return x->version >= 2 && x->version <= 4;
+}
+
+/* How much of the name before is not in this one, as version 4 writes it. */
+static bool read_strip(struct index *x, size_t *ret)
+{
+	size_t value = 0;
+	uint8_t byte;
+
+	do {
+		if (x->at == x->end || value > MAX_NAME)
+			return false;
+		byte = *x->at++;
+		value = value << 7 | (byte & 0x7f);
+		if (byte & 0x80)
+			value++;
+	} while (byte & 0x80);
+	*ret = value;
+	return true;
+}
+
+/* The name, and what fills the entry up, which began at `start`. */
+static bool read_name(struct index *x, const uint8_t *start)
+{
+	size_t kept = 0, strip = x->name_size, n, fill;
+	const uint8_t *nul;
+
+	if (x->version == 4 && (!read_strip(x, &strip) || strip > x->name_size))
+		return false;
+	kept = x->name_size - strip;
+	nul = memchr(x->at, 0, (size_t)(x->end - x->at));
+	if (!nul)
+		return false;
+	n = (size_t)(nul - x->at);
+	if (n > MAX_NAME - kept || kept + n == 0)
+		return false;
+	memcpy(x->name + kept, x->at, n);
+	x->name_size = kept + n;
+	x->at = nul + 1;
+	if (x->version == 4)
+		return true;
+	fill = (8 - (size_t)(x->at - start) % 8) % 8;
+	if (fill > (size_t)(x->end - x->at))
+		return false;
+	x->at += fill;
+	return true;
+}
+
+static bool read_entry(struct index *x)
+{
+	const uint8_t *start = x->at;
+	size_t said;
+
+	if ((size_t)(x->end - x->at) < FIXED + 2)
+		return false;
+	x->mode = get_32(start + MODE_AT);
+	x->object = start + STAT_SIZE;
+	x->flags = get_16(start + STAT_SIZE + OBJECT);
+	x->more_flags = 0;
+	x->at += FIXED;
+	if (x->flags & EXTENDED) {
+		x->more_flags = get_16(x->at);
+		x->at += 2;
+	}
+	said = x->flags & NAME_FLAGS;
+	return read_name(x, start) &&
+	       said == (x->name_size < NAME_FLAGS ? x->name_size : NAME_FLAGS);
+}
+
+/* An extension in small letters changes what the entries mean. */
+static bool ends_well(struct index *x)
+{
+	while (x->at < x->end) {
+		size_t left = (size_t)(x->end - x->at), n;
+
+		if (left < 8 || x->at[0] < 'A' || x->at[0] > 'Z')
+			return false;
+		n = get_32(x->at + 4);
+		if (n > left - 8)
+			return false;
+		x->at += 8 + n;
+	}
+	return true;
+}
+
+static bool is_same_entry(const struct index *a, const struct index *b)
+{
+	const uint16_t ignored = EXTENDED;
+
+	return a->mode == b->mode && memcmp(a->object, b->object, OBJECT) == 0 &&
+	       (a->flags & ~ignored) == (b->flags & ~ignored) && a->more_flags == b->more_flags &&
+	       a->name_size == b->name_size && memcmp(a->name, b->name, a->name_size) == 0;
+}
+
+bool work_git_index_is_same(const char *a, size_t a_size, const char *b, size_t b_size)
+{
+	struct index x __attribute__((uninitialized));
+	struct index y __attribute__((uninitialized));
+
+	if (!open_index(&x, a, a_size) || !open_index(&y, b, b_size) || x.left != y.left)
+		return false;
+	for (; x.left; x.left--)
+		if (!read_entry(&x) || !read_entry(&y) || !is_same_entry(&x, &y))
+			return false;
+	return ends_well(&x) && ends_well(&y);
+}

@@ -1,0 +1,360 @@
+/* What apply decides without looking at a disk: what is chosen, in which order, what git guards. */
+#include <stdlib.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "check.h"
+#include "work/work_put.h"
+
+/* --- git's files --- */
+
+static void test_places(void)
+{
+	static const struct {
+		const char *path;
+		enum work_git_kind kind;
+		unsigned order;
+		bool is_locked;
+		size_t folder;
+	} rows[] = {
+		{ "src/main.c", WORK_GIT_NOT, 0, false, 0 },
+		{ ".git", WORK_GIT_NOT, 0, false, 0 },
+		{ "a/.git", WORK_GIT_NOT, 0, false, 0 },
+		{ ".gitignore", WORK_GIT_NOT, 0, false, 0 },
+		{ "x.git/HEAD", WORK_GIT_NOT, 0, false, 0 },
+		{ ".git/HEAD", WORK_GIT_STATE, 2, true, 4 },
+		{ ".GIT/HEAD", WORK_GIT_STATE, 2, true, 4 },
+		{ "a/b/.git/HEAD", WORK_GIT_STATE, 2, true, 8 },
+		{ ".git/ORIG_HEAD", WORK_GIT_STATE, 2, true, 4 },
+		{ ".git/index", WORK_GIT_STATE, 3, true, 4 },
+		{ ".git/sharedindex.abc", WORK_GIT_STATE, 0, false, 4 },
+		{ ".git/packed-refs", WORK_GIT_STATE, 0, true, 4 },
+		{ ".git/shallow", WORK_GIT_STATE, 0, true, 4 },
+		{ ".git/refs/heads/main", WORK_GIT_STATE, 1, true, 4 },
+		{ ".git/refs/heads/objects/x", WORK_GIT_STATE, 1, true, 4 },
+		{ ".git/reftable/tables.list", WORK_GIT_STATE, 1, true, 4 },
+		{ ".git/reftable/0x1-0x2.ref", WORK_GIT_STATE, 0, false, 4 },
+		{ ".git/config", WORK_GIT_REST, 0, true, 4 },
+		{ ".git/logs/refs/heads/main", WORK_GIT_REST, 0, false, 4 },
+		{ ".git/logs/HEAD", WORK_GIT_REST, 0, false, 4 },
+		{ ".git/FETCH_HEAD", WORK_GIT_REST, 0, false, 4 },
+		{ ".git/hooks/index", WORK_GIT_REST, 0, false, 4 },
+		{ ".git/objects/ab/cdef", WORK_GIT_OBJECT, 0, false, 4 },
+		{ ".git/objects/ab/tmp_obj_x", WORK_GIT_CACHE, 0, false, 4 },
+		{ ".git/objects/pack/pack-1.pack", WORK_GIT_OBJECT, 0, false, 4 },
+		{ ".git/objects/pack/pack-1.idx", WORK_GIT_OBJECT, 1, false, 4 },
+		{ ".git/objects/pack/multi-pack-index", WORK_GIT_CACHE, 0, false, 4 },
+		{ ".git/objects/pack/tmp_pack_x", WORK_GIT_CACHE, 0, false, 4 },
+		{ ".git/objects/info/commit-graph", WORK_GIT_CACHE, 0, false, 4 },
+		{ ".git/objects/info/alternates", WORK_GIT_REST, 0, false, 4 },
+		{ ".git/worktrees/w/HEAD", WORK_GIT_STATE, 2, true, 4 },
+		{ ".git/worktrees/w/index", WORK_GIT_STATE, 3, true, 4 },
+		{ ".git/worktrees/w/logs/HEAD", WORK_GIT_REST, 0, false, 4 },
+		{ ".git/worktrees/w", WORK_GIT_REST, 0, false, 4 },
+		{ ".git/modules/m/HEAD", WORK_GIT_STATE, 2, true, 14 },
+		{ ".git/modules/m/objects/ab/cd", WORK_GIT_OBJECT, 0, false, 14 },
+		{ ".git/modules/lib/m/refs/heads/x", WORK_GIT_STATE, 1, true, 18 },
+		{ ".git/modules/lib/m/index", WORK_GIT_STATE, 3, true, 18 },
+		{ ".git/modules/m/modules/n/index", WORK_GIT_STATE, 3, true, 24 },
+		{ ".git/modules/m", WORK_GIT_REST, 0, false, 12 },
+		{ ".git/modules", WORK_GIT_REST, 0, false, 4 },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct work_git_place p = work_git_place_of(rows[i].path);
+
+		if (p.kind != rows[i].kind || p.order != rows[i].order ||
+			p.is_locked != rows[i].is_locked || p.folder != rows[i].folder)
+			printf("%s: kind %d order %u locked %d folder %zu\n", rows[i].path, p.kind,
+				p.order, p.is_locked, p.folder);
+		CHECK(p.kind == rows[i].kind && p.order == rows[i].order &&
+			p.is_locked == rows[i].is_locked && p.folder == rows[i].folder);
+	}
+}
+
+/* --- git's index --- */
+
+struct entry {
+	const char *name;
+	unsigned mode, flags, more_flags;
+	char object;
+};
+
+static void put_32(struct buf *b, uint32_t n)
+{
+	for (int shift = 24; shift >= 0; shift -= 8)
+		buf_putc(b, (char)(n >> shift));
+}
+
+static void put_16(struct buf *b, unsigned n)
+{
+	buf_putc(b, (char)(n >> 8));
+	buf_putc(b, (char)n);
+}
+
+static void put_entry(struct buf *b, uint32_t version, const struct entry *e, uint32_t times)
+{
+	size_t start = b->len, n = strlen(e->name);
+	unsigned flags = e->flags | (n < 0xfff ? (unsigned)n : 0xfff);
+
+	for (int i = 0; i < 6; i++)
+		put_32(b, times);
+	put_32(b, e->mode);
+	for (int i = 0; i < 3; i++)
+		put_32(b, times);
+	buf_repeat(b, e->object, 20);
+	put_16(b, flags | (e->more_flags ? 0x4000 : 0));
+	if (e->more_flags)
+		put_16(b, e->more_flags);
+	buf_puts(b, e->name);
+	buf_putc(b, '\0');
+	while (version < 4 && (b->len - start) % 8)
+		buf_putc(b, '\0');
+}
+
+/* Names are a, ab, abc …: version 4 takes nothing off, or says so. */
+static struct buf make_index(
+	uint32_t version, const struct entry *e, uint32_t count, uint32_t times)
+{
+	struct buf b;
+
+	buf_init(&b, 1 << 20);
+	buf_puts(&b, "DIRC");
+	put_32(&b, version);
+	put_32(&b, count);
+	for (uint32_t i = 0; i < count; i++)
+		put_entry(&b, version, &e[i], times);
+	return b;
+}
+
+static bool is_same(const struct buf *a, const struct buf *b)
+{
+	return work_git_index_is_same(a->data, a->len, b->data, b->len);
+}
+
+static void end_index(struct buf *b)
+{
+	buf_repeat(b, 'c', 20);
+}
+
+static void compare_changed(const struct entry *now, bool wanted)
+{
+	static const struct entry was[] = { { "a", 0100644, 0, 0, 'x' },
+		{ "b", 0100755, 0, 0, 'y' } };
+	struct entry both[] = { was[0], *now };
+	own(buf) struct buf a = make_index(2, was, 2, 1), b = make_index(2, both, 2, 99);
+
+	if (now->more_flags) {
+		buf_done(&b);
+		b = make_index(3, both, 2, 99);
+	}
+	end_index(&a);
+	end_index(&b);
+	CHECK(is_same(&a, &b) == wanted);
+}
+
+static void test_index(void)
+{
+	static const struct entry e[] = { { "a", 0100644, 0, 0, 'x' },
+		{ "b", 0100755, 0, 0, 'y' } };
+	own(buf) struct buf a = make_index(2, e, 2, 1), b = make_index(2, e, 1, 1);
+	own(buf) struct buf with = make_index(3, e, 2, 2), split = make_index(2, e, 2, 1);
+
+	compare_changed(&(struct entry){ "b", 0100755, 0, 0, 'y' }, true);
+	compare_changed(&(struct entry){ "b", 0100644, 0, 0, 'y' }, false);
+	compare_changed(&(struct entry){ "b", 0100755, 0, 0, 'z' }, false);
+	compare_changed(&(struct entry){ "c", 0100755, 0, 0, 'y' }, false);
+	compare_changed(&(struct entry){ "b", 0100755, 0x1000, 0, 'y' }, false); /* a stage */
+	compare_changed(&(struct entry){ "b", 0100755, 0x8000, 0, 'y' }, false);
+	compare_changed(&(struct entry){ "b", 0100755, 0, 0x2000, 'y' }, false);
+
+	buf_puts(&with, "TREE");
+	put_32(&with, 3);
+	buf_puts(&with, "abc");
+	buf_puts(&split, "link");
+	put_32(&split, 3);
+	buf_puts(&split, "abc");
+	end_index(&a);
+	end_index(&b);
+	end_index(&with);
+	end_index(&split);
+	CHECK(is_same(&a, &a) && is_same(&a, &with) && is_same(&with, &a));
+	CHECK(!is_same(&a, &b) && !is_same(&a, &split) && !is_same(&split, &split));
+	for (size_t n = 0; n < with.len; n++)
+		CHECK(!work_git_index_is_same(a.data, a.len, with.data, n) || n == with.len - 11);
+	CHECK(!work_git_index_is_same("", 0, "", 0));
+}
+
+/* "a", then one more letter each: of the name before, nothing or all is taken off. */
+static void test_index_4(void)
+{
+	static const struct entry whole[] = { { "ab", 0100644, 0, 0, 'x' },
+		{ "abc", 0100644, 0, 0, 'y' } };
+	own(buf) struct buf two = make_index(2, whole, 2, 1), four;
+	size_t first;
+
+	end_index(&two);
+	buf_init(&four, 1 << 16);
+	buf_puts(&four, "DIRC");
+	put_32(&four, 4);
+	put_32(&four, 2);
+	for (int i = 0; i < 2; i++) {
+		buf_repeat(&four, 7, 24);
+		put_32(&four, 0100644);
+		buf_repeat(&four, 7, 12);
+		buf_repeat(&four, i ? 'y' : 'x', 20);
+		put_16(&four, i ? 3 : 2);
+		buf_putc(&four, 0);
+		first = four.len;
+		buf_add(&four, i ? "c" : "ab", i ? 2 : 3);
+	}
+	end_index(&four);
+	CHECK(is_same(&two, &four) && is_same(&four, &two));
+	four.data[first - 1] = 3; /* more than there is */
+	CHECK(!is_same(&two, &four));
+	four.data[first - 1] = (char)0xff;
+	CHECK(!is_same(&two, &four));
+}
+
+/* --- choosing, and the order --- */
+
+static struct work_effects effects_of(struct work_effect *items, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (items[i].after.type == WORK_NOTHING && items[i].change != WORK_DELETED)
+			items[i].after.type = WORK_FILE;
+	return (struct work_effects){ .items = items, .count = count };
+}
+
+static void test_within(void)
+{
+	const struct work_effect x = { .path = "a/b", .from = "c/d" };
+
+	CHECK(work_effect_is_within(&x, ".") && work_effect_is_within(&x, "a"));
+	CHECK(work_effect_is_within(&x, "a/b") && work_effect_is_within(&x, "c"));
+	CHECK(!work_effect_is_within(&x, "a/bb") && !work_effect_is_within(&x, "a/b/c"));
+	CHECK(!work_effect_is_within(&x, "b") && !work_effect_is_within(&x, ".."));
+}
+
+static void test_paths(void)
+{
+	CHECK(work_is_path("a") && work_is_path("a/b") && work_is_path("...") &&
+		work_is_path(".a"));
+	CHECK(work_is_path("..a/b..") && work_is_path("\n") && work_is_path("a/.../b"));
+	CHECK(!work_is_path("") && !work_is_path("/") && !work_is_path("/a") &&
+		!work_is_path("a/"));
+	CHECK(!work_is_path("a//b") && !work_is_path(".") && !work_is_path("..") &&
+		!work_is_path("a/..") && !work_is_path("../a") && !work_is_path("a/./b"));
+}
+
+static enum work_choice choose(const struct work_effect *x, const char *path, bool takes_held)
+{
+	static const char *const held[] = { "mine/deep" };
+	struct work_apply q = { .paths = &path,
+		.path_count = path ? 1 : 0,
+		.held = held,
+		.held_count = 1,
+		.takes_held = takes_held };
+
+	return work_choose_one(&q, x);
+}
+
+static void test_choice(void)
+{
+	const struct work_effect plain = { .path = "src/a.c", .from = "old/a.c" };
+	const struct work_effect hook = { .path = ".git/hooks/x", .mark = WORK_HELD };
+	const struct work_effect mine = { .path = "mine/deep/x/y", .mark = WORK_HELD };
+
+	CHECK(choose(&plain, NULL, false) == WORK_CHOSEN);
+	CHECK(choose(&plain, "src", false) == WORK_CHOSEN);
+	CHECK(choose(&plain, "old", false) == WORK_CHOSEN);
+	CHECK(choose(&plain, "sr", false) == WORK_NOT_CHOSEN);
+	CHECK(choose(&hook, NULL, false) == WORK_CHOSEN_HELD);
+	CHECK(choose(&hook, NULL, true) == WORK_CHOSEN);
+	CHECK(choose(&hook, ".", false) == WORK_CHOSEN_HELD);
+	CHECK(choose(&hook, ".git", false) == WORK_CHOSEN_HELD);
+	CHECK(choose(&hook, ".git", true) == WORK_CHOSEN);
+	CHECK(choose(&hook, ".git/hooks", false) == WORK_CHOSEN);
+	CHECK(choose(&hook, ".git/hooks/x", false) == WORK_CHOSEN);
+	CHECK(choose(&mine, "mine", false) == WORK_CHOSEN_HELD);
+	CHECK(choose(&mine, "mine/deep", false) == WORK_CHOSEN);
+	CHECK(choose(&mine, "mine/deep/x", false) == WORK_CHOSEN);
+}
+
+/* New folders above come along; and with a ref, the objects. */
+static void test_taken_along(void)
+{
+	struct work_effect items[] = {
+		{ .path = ".git/objects/ab", .after.type = WORK_FOLDER },
+		{ .path = ".git/objects/ab/1" },
+		{ .path = ".git/objects/cd/2", .change = WORK_DELETED },
+		{ .path = ".git/refs/heads/x", .change = WORK_CHANGED },
+		{ .path = "a", .after.type = WORK_FOLDER, .change = WORK_CHANGED },
+		{ .path = "a/b", .after.type = WORK_FOLDER },
+		{ .path = "a/b/c", .after.type = WORK_FOLDER },
+		{ .path = "a/b/c/d" },
+		{ .path = "a/b/e" },
+		{ .path = "sub/.git/objects/ab/1" },
+	};
+	struct work_effects x = effects_of(items, sizeof(items) / sizeof(items[0]));
+	const char *paths[] = { "a/b/c/d" };
+	struct work_apply q = { .paths = paths, .path_count = 1 };
+	uint8_t choices[sizeof(items) / sizeof(items[0])];
+	char got[sizeof(choices) + 1] = "";
+
+	work_choose(&q, &x, choices);
+	for (size_t i = 0; i < sizeof(choices); i++)
+		got[i] = choices[i] ? '1' : '0';
+	CHECK_STR(got, "0000011100");
+	paths[0] = ".git/refs";
+	work_choose(&q, &x, choices);
+	for (size_t i = 0; i < sizeof(choices); i++)
+		got[i] = choices[i] ? '1' : '0';
+	CHECK_STR(got, "1101000000");
+}
+
+static void test_order(void)
+{
+	struct work_effect items[] = {
+		{ .path = ".git/HEAD", .change = WORK_CHANGED },
+		{ .path = ".git/index", .change = WORK_CHANGED },
+		{ .path = ".git/logs/HEAD", .change = WORK_CHANGED },
+		{ .path = ".git/objects/pack/pack-1.idx" },
+		{ .path = ".git/objects/pack/pack-1.pack" },
+		{ .path = ".git/packed-refs", .change = WORK_CHANGED },
+		{ .path = ".git/refs/heads/main", .change = WORK_CHANGED },
+		{ .path = ".git/refs/heads/new", .after.type = WORK_FOLDER },
+		{ .path = "a" },
+		{ .path = "sub/.git/HEAD", .change = WORK_CHANGED },
+		{ .path = "sub/.git/refs/x", .change = WORK_CHANGED },
+		{ .path = "sub/b", .from = ".git/refs/gone", .change = WORK_RENAMED },
+	};
+	static const char *const wanted[] = { "a", ".git/objects/pack/pack-1.pack",
+		".git/refs/heads/new", ".git/objects/pack/pack-1.idx", "sub/b", ".git/packed-refs",
+		".git/refs/heads/main", ".git/HEAD", ".git/index", "sub/.git/refs/x",
+		"sub/.git/HEAD", ".git/logs/HEAD" };
+	struct work_effects x = effects_of(items, sizeof(items) / sizeof(items[0]));
+	struct work_turn turns[sizeof(items) / sizeof(items[0])];
+
+	for (size_t i = 0; i < x.count; i++)
+		turns[i] = (struct work_turn){ .index = (uint32_t)i };
+	work_turns_sort(&x, turns, x.count);
+	for (size_t i = 0; i < x.count; i++)
+		CHECK_STR(items[turns[i].index].path, wanted[i]);
+	CHECK(work_turns_group(&x, turns, x.count) == 1);
+	CHECK(work_turns_group(&x, turns + 1, x.count - 1) == 3);
+	CHECK(work_turns_group(&x, turns + 5, x.count - 5) == 4);
+}
+
+int main(void)
+{
+	test_places();
+	test_index();
+	test_index_4();
+	test_within();
+	test_paths();
+	test_choice();
+	test_taken_along();
+	test_order();
+	return check_report();
+}
