@@ -31,7 +31,7 @@ void cli_kept_init(struct cli_kept *k, const struct cli *cli)
 {
 	memset(k, 0, sizeof(*k));
 	k->cli = cli;
-	k->folder = k->layer = k->below = k->base = -1;
+	k->folder = k->layer = k->below = k->base = k->git.layer = k->git.below = -1;
 	arena_init(&k->arena, MOST_PATHS);
 	work_effects_init(&k->effects);
 }
@@ -47,6 +47,8 @@ void cli_kept_done(struct cli_kept *k)
 {
 	close_fd(&k->layer);
 	close_fd(&k->below);
+	close_fd(&k->git.layer);
+	close_fd(&k->git.below);
 	close_fd(&k->base);
 	close_fd(&k->folder);
 	work_effects_done(&k->effects);
@@ -70,20 +72,42 @@ static int open_inner(int folder, const char *path, int *ret_failure)
 	return fd < 0 ? -1 : fd;
 }
 
-static int read_project(struct cli_kept *k)
+/* Opens the folder that a link of the run's names; there may be none. A status. */
+static int open_linked(struct cli_kept *k, const char *name, char ret_path[static PATH_MAX],
+	struct timespec *ret_time, int *ret_fd)
 {
-	ssize_t n = readlinkat(k->folder, "project", k->project, sizeof(k->project) - 1);
+	ssize_t n = readlinkat(k->folder, name, ret_path, PATH_MAX - 1);
 	struct stat st;
 
 	if (n < 0 && errno == ENOENT)
 		return CLI_OK;
-	if (n < 0 || k->project[0] != '/' ||
-		fstatat(k->folder, "project", &st, AT_SYMLINK_NOFOLLOW) < 0)
+	if (n < 0 || ret_path[0] != '/' || fstatat(k->folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail(k, "the project", n < 0 ? errno : EINVAL);
-	k->began = st.st_mtim;
-	k->below = file_open_real(k->project, O_RDONLY | O_DIRECTORY);
-	k->below_failure = k->below < 0 ? -k->below : 0;
+	*ret_time = st.st_mtim;
+	*ret_fd = file_open_real(ret_path, O_RDONLY | O_DIRECTORY);
+	if (*ret_fd < 0) {
+		k->unopened = ret_path;
+		k->below_failure = -*ret_fd;
+	}
 	return CLI_OK;
+}
+
+static int read_project(struct cli_kept *k)
+{
+	struct timespec later;
+	int status = open_linked(k, "project", k->project, &k->began, &k->below);
+
+	if (status == CLI_OK && k->git.layer >= 0)
+		status = open_linked(k, "git", k->git_path, &later, &k->git.below);
+	/* One without the other would be half of what the run did. */
+	if (k->git.layer >= 0 && k->git.below < 0)
+		close_fd(&k->below);
+	return status;
+}
+
+const struct work_git_tops *cli_kept_git(const struct cli_kept *k)
+{
+	return k->git.layer >= 0 ? &k->git : NULL;
 }
 
 static bool has_file(const struct cli_kept *k, const char *name)
@@ -98,9 +122,12 @@ static int open_layer(struct cli_kept *k)
 	int failure;
 
 	close_fd(&k->layer);
+	close_fd(&k->git.layer);
 	close_fd(&k->base);
 	k->has_copy = has_file(k, "layer/copy");
 	k->layer = open_inner(k->folder, "layer/upper", &failure);
+	if (!failure && k->layer >= 0)
+		k->git.layer = open_inner(k->folder, "git-layer/upper", &failure);
 	if (failure)
 		return fail(k, "the layer", failure);
 	k->base = open_inner(k->folder, "base", &failure);
@@ -240,6 +267,7 @@ static int scan(struct cli_kept *k)
 	if (r == 0 && !k->is_going_on)
 		r = make_base(k, &e);
 	q.layer = k->layer;
+	q.git = cli_kept_git(k);
 	q.base = k->is_going_on ? -1 : k->base;
 	if (r == 0)
 		r = work_scan(&q, &k->effects, &e);
@@ -260,7 +288,8 @@ static int find_effects(struct cli_kept *k)
 	int status, r;
 
 	if (k->below < 0) {
-		cli_complain("cannot open the project '%s' of run %s: %s", k->project, k->id,
+		cli_complain("cannot open '%s' of run %s: %s",
+			k->unopened ? k->unopened : "the project", k->id,
 			strerror(k->below_failure));
 		return CLI_FAILED;
 	}
@@ -306,10 +335,11 @@ const char *cli_kept_state(const struct cli_kept *k)
 
 int cli_kept_remove(struct cli_kept *k)
 {
-	static const char *const names[] = { GONE, "base" };
+	static const char *const names[] = { GONE, "git-layer", "base" };
 	struct err e = { 0 };
 
 	close_fd(&k->layer);
+	close_fd(&k->git.layer);
 	close_fd(&k->base);
 	/* One step: half a layer would be taken for what the run did. */
 	if (tree_remove(k->folder, GONE, &e) == 0 &&

@@ -12,7 +12,9 @@
  *
  *   project        a link whose text is the project's real path, made when the run began
  *   protect        paths that the operator protects beside those that always are, each ended by NUL
+ *   git            the same for the folder of its git, where that is outside of it
  *   layer/upper    what it wrote, as long as there is something to apply
+ *   git-layer      the same for git
  *   layer/copy     instead of it: a copy of the project, while the run lasts or was interrupted
  *   effects.json   what that does to the project; missing where the run was interrupted
  *   base/INDEX     what a text file was
@@ -26,8 +28,12 @@ struct cli_kept {
 	struct timespec began;
 	int folder;               /* -1: there is no such run */
 	int layer, below, base;   /* -1: not there */
-	int below_failure;        /* why the project cannot be opened */
-	bool has_copy;            /* the layer is one still */
+	struct work_git_tops git; /* -1, -1: it has none outside */
+	char git_path[PATH_MAX];
+	const char
+		*unopened; /* the project, or the folder of its git, if that cannot be opened … */
+	int below_failure; /* … and why */
+	bool has_copy;     /* the layer is one still */
 	bool has_named_run;       /* the first word is one */
 	bool is_locked;           /* by us */
 	bool is_going_on;         /* the keeper has it */
@@ -77,6 +83,9 @@ int cli_kept_load(struct cli_kept *k);
 
 /* Half a sentence about a run that did not end as it should, or did not end yet; "" otherwise. */
 const char *cli_kept_state(const struct cli_kept *k);
+
+/* Where the folder of its git is, if that is outside the project; NULL otherwise. */
+const struct work_git_tops *cli_kept_git(const struct cli_kept *k);
 
 /* Removes the layer and what belongs to it: at once for whoever looks, then from the disk. */
 int cli_kept_remove(struct cli_kept *k);

@@ -113,9 +113,9 @@ static int open_base(const struct cli_kept *k, const struct work_effect *x)
 
 void cli_side_before(const struct cli_kept *k, const struct work_effect *x, struct cli_side *ret)
 {
-	own_fd int fd = k->below < 0 ? -ESTALE
-				     : open_side(k->below, x->from ? x->from : x->path,
-					       x->before.type, &x->below);
+	const char *path = x->from ? x->from : x->path;
+	int top = work_below_of(cli_kept_git(k), k->below, &path);
+	own_fd int fd = top < 0 ? -ESTALE : open_side(top, path, x->before.type, &x->below);
 
 	*ret = (struct cli_side){ 0 };
 	if (fd == -ESTALE && x->before.type == WORK_FILE) {
@@ -128,12 +128,14 @@ void cli_side_before(const struct cli_kept *k, const struct work_effect *x, stru
 void cli_side_after(const struct cli_kept *k, const struct work_effect *x, struct cli_side *ret)
 {
 	struct work_right right = WORK_NO_RIGHT;
+	const char *path = x->path;
+	int top = work_layer_of(cli_kept_git(k), k->layer, &path);
 	own_fd int fd = -1;
 
 	*ret = (struct cli_side){ 0 };
 	fd = x->after.type == WORK_LINK || k->is_going_on
-		     ? open_side(k->layer, x->path, x->after.type, NULL)
-		     : work_open(k->layer, x->path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &right);
+		     ? open_side(top, path, x->after.type, NULL)
+		     : work_open(top, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &right);
 	read_side(fd, x->after.type, ret);
 	work_right_done(&right);
 }

@@ -292,6 +292,13 @@ static int scan(struct keeper *k, struct work_effects *ret, struct err *e)
 		return upper < 0 ? upper : git;
 	if (!is_empty[CAGE_LAYER_PROJECT] || !is_empty[CAGE_LAYER_GIT])
 		base = open_base(l);
+	/* By it is seen that there is something to apply. */
+	if (!is_empty[CAGE_LAYER_GIT] && l->trees[CAGE_LAYER_PROJECT].top < 0) {
+		int r = make_top(l, CAGE_LAYER_PROJECT, e);
+
+		if (r < 0)
+			return r;
+	}
 	q.base = base;
 	return work_scan(&q, ret, e);
 }

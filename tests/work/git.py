@@ -367,6 +367,26 @@ def effects_on_a_worktrees_git_are_told_with_the_others(p):
 
 
 @case
+def a_worktrees_git_is_shown_and_discarded_with_the_rest(p):
+    main_folder = worktree(p)
+    with Unchanged(p, main_folder):
+        for options in ((), p.spec("limits: {disk: 64M}\n")):
+            expect(caged(p, f"echo evil >{main_folder}/.git/hooks/post-commit; git tag v1", *options), 0)
+            (run,) = p.state.glob("bawn/runs/*")
+            first = json.loads((run / "effects.json").read_bytes())
+            done = expect(p.run("diff"), 0, "b/.git/hooks/post-commit", "+evil")
+            # A run that nobody lived to look at is looked at now: with the same result.
+            (run / "effects.json").unlink()
+            again = expect(p.run("diff"), 0, "it was interrupted").stdout
+            assert json.loads((run / "effects.json").read_bytes()) == first
+            assert again.partition("\n")[2] == done.stdout.partition("\n")[2], (again, done.stdout)
+            expect(p.run("diff", ".git/refs"), 0, "v1")
+            expect(p.run("discard"), 0, "discarded")
+            assert not {"layer", "git-layer", "base"} & set(os.listdir(run)), os.listdir(run)
+            shutil.rmtree(run)
+
+
+@case
 def where_hooks_are_is_asked_of_git(p):
     repository(p)
     git(p, "config", "core.hooksPath", "tools/run")
