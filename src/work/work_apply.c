@@ -131,7 +131,7 @@ int work_apply(const struct work_apply *q, const struct work_effects *x, struct 
 	r = name_temporaries(&c);
 	if (r == 0)
 		r = work_journal_open(
-			&journal, q->folder, q->below, q->run, &ret->was_interrupted, e);
+			&journal, q->folder, q->below, q->git, q->run, &ret->was_interrupted, e);
 	if (r == 0) {
 		pthread_mutex_init(&c.job.rights, NULL);
 		r = run(&c, &journal);

@@ -25,13 +25,14 @@ enum work_verdict {
 };
 
 struct work_apply {
-	const char *run;          /* its id */
-	int folder;               /* the run's: the journal, base/ */
-	int layer, below;         /* as in work_scan, opened for reading; the tree is written to */
-	bool is_forced;           /* also what changed since */
-	bool merges;              /* what changed since, three ways */
-	bool takes_held;          /* also what runs on the host and was not named */
-	const char *const *paths; /* only these and what is below them; none: all */
+	const char *run;  /* its id */
+	int folder;       /* the run's: the journal, base/ */
+	int layer, below; /* as in work_scan, opened for reading; the tree is written to */
+	const struct work_git_tops *git; /* as in work_scan, or NULL */
+	bool is_forced;                  /* also what changed since */
+	bool merges;                     /* what changed since, three ways */
+	bool takes_held;                 /* also what runs on the host and was not named */
+	const char *const *paths;        /* only these and what is below them; none: all */
 	size_t path_count;
 	const char *const *held; /* as in work_scan */
 	size_t held_count;
@@ -63,7 +64,8 @@ int work_apply(const struct work_apply *q, const struct work_effects *x, struct 
  * Removes what an interrupted work_apply of this run left in the tree. work_apply does so itself;
  * this is for whoever discards the run instead.
  */
-int work_apply_clean(int folder, int below, const char *run, struct err *e);
+int work_apply_clean(
+	int folder, int below, const struct work_git_tops *git, const char *run, struct err *e);
 
 /* Is one of the effect's names `path`, or below it? Both normalised; "." holds everything. */
 bool work_effect_is_within(const struct work_effect *x, const char *path);

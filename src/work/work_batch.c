@@ -79,7 +79,7 @@ static struct work_folder *find_folder(struct work_batch *b, const char *path)
 		if (f->len == len && memcmp(f->path, path, len) == 0)
 			return f;
 	}
-	work_folder_open(&b->folders[b->folder_count], b->j->q->below, path);
+	work_folder_open(&b->folders[b->folder_count], b->j->q->below, b->j->q->git, path);
 	return &b->folders[b->folder_count++];
 }
 
@@ -222,8 +222,8 @@ int work_batch_run(struct work_batch *b)
 	write_all(b);
 	for (size_t i = 0; i < b->count; i++)
 		has_written |= is_written(&b->puts[i]);
-	if (has_written && !b->j->syncs_each && syncfs(b->j->q->below) < 0)
-		r = -errno;
+	if (has_written && !b->j->syncs_each)
+		r = work_job_sync(b->j);
 	if (r < 0)
 		drop_all(b, WORK_FAILED, "it could not be written to the disk");
 	if (b->is_together && (is_over(b->j) || !lock_all(b)))

@@ -272,12 +272,15 @@ static void run_group(struct work_carrier *c, const struct work_turn *turns, siz
 
 int work_carrier_run(struct work_carrier *c)
 {
+	int r;
+
 	for (size_t i = 0, n; i < c->count && !is_over(c); i += n) {
 		n = work_turns_group(c->job.x, c->turns + i, c->count - i);
 		run_group(c, c->turns + i, n);
 	}
-	if (c->job.needs_sync && syncfs(c->job.q->below) < 0 && !c->failure)
-		c->failure = err_set(c->e, ERR_SYS, errno,
-			"cannot write to the project's file system: %s", strerror(errno));
+	r = c->job.needs_sync ? work_job_sync(&c->job) : 0;
+	if (r < 0 && !c->failure)
+		c->failure = err_set(c->e, ERR_SYS, -r,
+			"cannot write to the project's file system: %s", strerror(-r));
 	return c->failure;
 }

@@ -59,7 +59,8 @@ static void clean_lock(int dir, const char *temporary, const char *lock)
 }
 
 /* 0, or -errno where it is there and stays. */
-static int clean_one(int below, const char *run, const char *path, const char *lock)
+static int clean_one(int below, const struct work_git_tops *git, const char *run, const char *path,
+	const char *lock)
 {
 	const char *name = work_name_of(path);
 	struct work_folder folder;
@@ -69,7 +70,7 @@ static int clean_one(int below, const char *run, const char *path, const char *l
 	snprintf(prefix, sizeof(prefix), WORK_TEMPORARY, run);
 	if (!str_starts(name, prefix))
 		return 0;
-	work_folder_open(&folder, below, path);
+	work_folder_open(&folder, below, git, path);
 	if (folder.fd == -ENOENT || folder.fd == -ENOTDIR || folder.fd == -ELOOP)
 		return 0; /* what it was in is gone, and it too */
 	if (folder.fd < 0)
@@ -84,7 +85,7 @@ static int clean_one(int below, const char *run, const char *path, const char *l
 	return r == -ENOENT ? 0 : r;
 }
 
-static int clean(int fd, int below, const char *run, struct err *e)
+static int clean(int fd, int below, const struct work_git_tops *git, const char *run, struct err *e)
 {
 	own_free char *text = NULL;
 	size_t n = 0;
@@ -97,7 +98,7 @@ static int clean(int fd, int below, const char *run, struct err *e)
 		lock = memchr(path, '\0', (size_t)(end - path));
 		if (!lock || ++lock == end || !memchr(lock, '\0', (size_t)(end - lock)))
 			break;
-		r = clean_one(below, run, path, lock);
+		r = clean_one(below, git, run, path, lock);
 		if (r < 0)
 			return err_set(e, ERR_SYS, -r,
 				"cannot remove '%.200s', which an interrupted apply left: %s", path,
@@ -138,8 +139,8 @@ static int open_alone(int folder, int flags, struct err *e)
 	}
 }
 
-int work_journal_open(struct work_journal *w, int folder, int below, const char *run,
-	bool *ret_found, struct err *e)
+int work_journal_open(struct work_journal *w, int folder, int below,
+	const struct work_git_tops *git, const char *run, bool *ret_found, struct err *e)
 {
 	struct stat st;
 	int r;
@@ -152,21 +153,22 @@ int work_journal_open(struct work_journal *w, int folder, int below, const char 
 	if (fstat(w->fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return err_set(e, ERR_SYS, EINVAL, "the run's " NAME " is not a file");
 	*ret_found = st.st_size > 0;
-	r = clean(w->fd, below, run, e);
+	r = clean(w->fd, below, git, run, e);
 	if (r == 0 && (ftruncate(w->fd, 0) < 0 || lseek(w->fd, 0, SEEK_SET) < 0))
 		r = err_set(
 			e, ERR_SYS, errno, "cannot write the run's " NAME ": %s", strerror(errno));
 	return r;
 }
 
-int work_apply_clean(int folder, int below, const char *run, struct err *e)
+int work_apply_clean(
+	int folder, int below, const struct work_git_tops *git, const char *run, struct err *e)
 {
 	own_fd int fd = open_alone(folder, 0, e);
 	int r;
 
 	if (fd == -ENOENT)
 		return 0;
-	r = fd < 0 ? fd : clean(fd, below, run, e);
+	r = fd < 0 ? fd : clean(fd, below, git, run, e);
 	if (r == 0 && unlinkat(folder, NAME, 0) < 0)
 		r = err_set(
 			e, ERR_SYS, errno, "cannot remove the run's " NAME ": %s", strerror(errno));

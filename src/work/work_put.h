@@ -222,7 +222,11 @@ void work_put_remove_old(const struct work_job *j, struct work_put *p);
 const char *work_name_of(const char *path);
 
 /* Opens what `path` lies in; f->fd says why it could not. */
-void work_folder_open(struct work_folder *f, int below, const char *path);
+void work_folder_open(
+	struct work_folder *f, int below, const struct work_git_tops *git, const char *path);
+
+/* All that was written, to the disk. 0 or -errno. */
+int work_job_sync(const struct work_job *j);
 
 /* To the disk. 0 or -errno. */
 int work_folder_sync(const struct work_folder *f);
@@ -278,8 +282,8 @@ struct work_journal {
  * Opens the run's journal, and removes what an earlier call left in the tree; *ret_found says
  * whether there was one.
  */
-int work_journal_open(struct work_journal *w, int folder, int below, const char *run,
-	bool *ret_found, struct err *e);
+int work_journal_open(struct work_journal *w, int folder, int below,
+	const struct work_git_tops *git, const char *run, bool *ret_found, struct err *e);
 
 /* A temporary file that will be beside `path`; and perhaps git's lock of it. */
 void work_journal_add(

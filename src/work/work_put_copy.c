@@ -21,14 +21,15 @@
 
 int work_put_open_layer(struct work_job *j, const char *path, int flags)
 {
-	int fd = file_open_beneath(j->q->layer, path, flags, 0);
+	int top = work_layer_of(j->q->git, j->q->layer, &path);
+	int fd = file_open_beneath(top, path, flags, 0);
 
 	if (fd == -EACCES) {
 		struct work_right right;
 
 		/* Rights are given to folders for a moment: one at a time. */
 		pthread_mutex_lock(&j->rights);
-		fd = work_open(j->q->layer, path, flags, &right);
+		fd = work_open(top, path, flags, &right);
 		work_right_done(&right);
 		pthread_mutex_unlock(&j->rights);
 	}

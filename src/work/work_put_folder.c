@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "work/work_open.h"
 #include "work/work_put.h"
 
 /* --- those that things are put into --- */
@@ -24,19 +25,22 @@ const char *work_name_of(const char *path)
 	return slash ? slash + 1 : path;
 }
 
-void work_folder_open(struct work_folder *f, int below, const char *path)
+void work_folder_open(
+	struct work_folder *f, int below, const struct work_git_tops *git, const char *path)
 {
-	const char *name = work_name_of(path);
+	const char *name = work_name_of(path), *from = path;
+	int top = work_below_of(git, below, &from);
 	char parent[WORK_MAX_PATH] __attribute__((uninitialized));
+	size_t n = name == from ? 0 : (size_t)(name - from) - 1;
 	struct stat st;
 
 	*f = (struct work_folder){ .path = path, .fd = -ENAMETOOLONG };
 	f->len = name == path ? 0 : (size_t)(name - path) - 1;
-	if (f->len >= sizeof(parent))
+	if (n >= sizeof(parent))
 		return;
-	memcpy(parent, path, f->len);
-	parent[f->len] = '\0';
-	f->fd = file_open_same_mount(below, f->len ? parent : ".", O_PATH | O_DIRECTORY);
+	memcpy(parent, from, n);
+	parent[n] = '\0';
+	f->fd = file_open_same_mount(top, n ? parent : ".", O_PATH | O_DIRECTORY);
 	if (f->fd < 0)
 		return;
 	if (fstat(f->fd, &st) < 0) {
@@ -47,6 +51,13 @@ void work_folder_open(struct work_folder *f, int below, const char *path)
 	f->uid = st.st_uid;
 	f->gid = st.st_gid;
 	f->gives_group = st.st_mode & S_ISGID;
+}
+
+int work_job_sync(const struct work_job *j)
+{
+	const struct work_git_tops *git = j->q->git;
+
+	return syncfs(j->q->below) < 0 || (git && syncfs(git->below) < 0) ? -errno : 0;
 }
 
 int work_folder_sync(const struct work_folder *f)

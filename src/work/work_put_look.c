@@ -14,6 +14,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "work/work_open.h"
 #include "work/work_put.h"
 
 void work_put_decide(struct work_put *p, enum work_verdict v, const char *fmt, ...)
@@ -131,6 +132,15 @@ bool work_put_is_under(const struct work_put *p, const char *name)
 	       is_same_thing(&st, &p->seen);
 }
 
+/* What was renamed, under its old name. */
+static int open_from(const struct work_job *j, const struct work_put *p, int flags)
+{
+	const char *path = p->x->from;
+	int top = work_below_of(j->q->git, j->q->below, &path);
+
+	return file_open_same_mount(top, path, flags);
+}
+
 int work_put_open_old(const struct work_job *j, struct work_put *p)
 {
 	int flags = S_ISLNK(p->old.st_mode) ? O_PATH | O_NOFOLLOW
@@ -140,7 +150,7 @@ int work_put_open_old(const struct work_job *j, struct work_put *p)
 	if (p->host >= 0 || (!S_ISREG(p->old.st_mode) && !S_ISLNK(p->old.st_mode)))
 		return 0;
 	p->host = p->seen.st_mode ? file_open_same_mount(p->folder->fd, p->name, flags)
-				  : file_open_same_mount(j->q->below, p->x->from, flags);
+				  : open_from(j, p, flags);
 	if (p->host < 0)
 		return p->host;
 	if (fstat(p->host, &st) < 0)
@@ -315,7 +325,7 @@ static void look_at_renamed(const struct work_job *j, struct work_put *p)
 		look_at_old(j, p, LIKE_AFTER);
 		return;
 	}
-	fd = file_open_same_mount(j->q->below, p->x->from, O_PATH | O_NOFOLLOW);
+	fd = open_from(j, p, O_PATH | O_NOFOLLOW);
 	if (fd >= 0 && fstat(fd, &p->old) == 0)
 		look_at_old(j, p, LIKE_BEFORE);
 	else if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)

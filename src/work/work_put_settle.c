@@ -199,7 +199,7 @@ void work_put_remove_old(const struct work_job *j, struct work_put *p)
 	/* Where the new name was free, what was compared is the old one's. */
 	if (p->seen.st_mode == 0)
 		old.old = p->old;
-	work_folder_open(&folder, j->q->below, old.path);
+	work_folder_open(&folder, j->q->below, j->q->git, old.path);
 	old.name = work_name_of(old.path);
 	work_put_look_removal(j, &old);
 	work_put_remove(j, &old);

@@ -163,7 +163,7 @@ static int clean(char **args)
 	own_fd int below = open_folder(args[0]), folder = open_folder(args[1]);
 	struct err e = { 0 };
 
-	return work_apply_clean(folder, below, RUN, &e) < 0 ? fail(&e) : 0;
+	return work_apply_clean(folder, below, NULL, RUN, &e) < 0 ? fail(&e) : 0;
 }
 
 int main(int argc, char **argv)
