@@ -26,7 +26,7 @@ static enum work_type type_of(unsigned mode)
 int work_entry_look(int folder, const char *name, struct work_entry *ret)
 {
 	*ret = (struct work_entry){ .type = WORK_NOTHING };
-	if (statx(folder, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT,
+	if (statx(folder, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH,
 		    STATX_BASIC_STATS | STATX_MNT_ID, &ret->st) < 0)
 		return errno == ENOENT ? 0 : -errno;
 	ret->type = type_of(ret->st.stx_mode);

@@ -26,90 +26,9 @@
 #include "work/work_open.h"
 #include "work/work_scanner.h"
 
-/* A folder to be looked at. */
-struct work_place {
-	struct work_place *next;
-	unsigned depth;
-	uint16_t mode;  /* the layer's */
-	bool has_below; /* the tree has a folder there too */
-	bool is_opaque; /* of which nothing is seen through the layer */
-	bool is_gone;   /* the tree's alone: everything in it was deleted */
-	char path[];
-};
-
-static int refuse(const struct work_scanner *s, int num, const char *what)
-{
-	return err_set(s->e, ERR_SYS, num, "cannot find out what the run changed: %s '%.200s': %s",
-		what, *s->path ? s->path : ".", strerror(num));
-}
-
-/* --- names --- */
-
-static void enter_folder(struct work_scanner *s, const char *path)
-{
-	s->folder_size = strlen(path);
-	memcpy(s->path, path, s->folder_size + 1);
-}
-
-static int set_name(struct work_scanner *s, const char *name)
-{
-	size_t n = strlen(name), at = s->folder_size;
-
-	if (at + 1 + n > WORK_MAX_PATH)
-		return err_set(s->e, ERR_REFUSED, ENAMETOOLONG,
-			"cannot find out what the run changed: a path in '%.100s…' is longer than "
-			"%zu bytes; delete it in the run's layer",
-			s->path, WORK_MAX_PATH);
-	if (at)
-		s->path[at++] = '/';
-	memcpy(s->path + at, name, n + 1);
-	return 0;
-}
-
-/* The name in s->path. */
-static const char *last_name(const struct work_scanner *s)
-{
-	return s->path + s->folder_size + (s->folder_size > 0);
-}
-
 static bool is_dot(const char *name)
 {
 	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
-}
-
-/* --- folders that wait --- */
-
-/* s->path, for later. */
-static int add_place(struct work_scanner *s, struct work_place like)
-{
-	size_t n = strlen(s->path);
-	struct work_place *place;
-
-	if (like.depth > WORK_MAX_DEPTH)
-		return err_set(s->e, ERR_REFUSED, ENAMETOOLONG,
-			"cannot find out what the run changed: below '%.100s…' there are more than "
-			"%d folders in each other; delete them in the run's layer",
-			s->path, WORK_MAX_DEPTH);
-	place = s->place_count < WORK_MAX_EFFECTS ? malloc(sizeof(*place) + n + 1) : NULL;
-	if (!place)
-		return work_refuse_size(s);
-	*place = like;
-	memcpy(place->path, s->path, n + 1);
-	place->next = s->places;
-	s->places = place;
-	s->place_count++;
-	return 0;
-}
-
-static struct work_place *take_place(struct work_scanner *s)
-{
-	struct work_place *place = s->places;
-
-	if (place) {
-		s->places = place->next;
-		s->place_count--;
-	}
-	return place;
 }
 
 /* Is it, as a folder, the top of git's, which is outside the project? */
@@ -172,7 +91,7 @@ static int read_opaque(const struct work_scanner *s, int layer, bool *ret_opaque
 	if (s->q->is_copy || (n < 0 && (errno == ENODATA || errno == ENOTSUP)))
 		return 0;
 	if (n < 0 && errno != ERANGE)
-		return refuse(s, errno, "reading attributes of the layer's");
+		return work_refuse(s, errno, "reading attributes of the layer's");
 	if (n != 1 || (value[0] != 'y' && value[0] != 'x'))
 		return refuse_forged(s, "an impossible 'user.overlay.opaque'");
 	*ret_opaque = value[0] == 'y';
@@ -193,7 +112,7 @@ static bool is_whiteout(
 		return entry->st.stx_rdev_major == 0 && entry->st.stx_rdev_minor == 0;
 	if (!has_x || entry->type != WORK_FILE || entry->st.stx_size > 0)
 		return false;
-	fd = work_open(layer, last_name(s), O_RDONLY, &right);
+	fd = work_open(layer, work_last_name(s), O_RDONLY, &right);
 	return fd >= 0 && fgetxattr(fd, "user.overlay.whiteout", NULL, 0) >= 0;
 }
 
@@ -211,22 +130,38 @@ static int add_gone(struct work_scanner *s, const struct work_entry *entry, unsi
 		found->x.note = WORK_NOTE_MOUNT;
 	if (entry->type != WORK_FOLDER || is_elsewhere(s, entry) || is_git_top(s, s->path))
 		return 0;
-	return add_place(s, (struct work_place){ .depth = depth + 1, .is_gone = true });
+	return work_place_add(s, &(struct work_place){ .depth = depth + 1, .is_gone = true });
 }
 
-/* A folder of the tree that is gone or was replaced, and that nobody may list. */
+/* The effect of s->path, or of the nearest folder above that has one. */
+static struct work_found *find_nearest(struct work_scanner *s, size_t n)
+{
+	while (n) {
+		const char *slash = memrchr(s->path, '/', n);
+
+		for (size_t i = s->count; i-- > 0;)
+			if (strncmp(s->found[i].x.path, s->path, n) == 0 && !s->found[i].x.path[n])
+				return &s->found[i];
+		n = slash ? (size_t)(slash - s->path) : 0;
+	}
+	return NULL;
+}
+
+/*
+ * Something in a folder of the tree is gone, and nobody may look at what it was. That is said where
+ * the folder, or one above, was changed; a folder that was not is then told as changed.
+ */
 static int note_unread(struct work_scanner *s, const struct work_place *place)
 {
 	own_fd int below = open_below(s, place->path, O_PATH);
 	struct work_entry before, now = { .type = WORK_FOLDER, .st.stx_mode = place->mode };
-	struct work_found *found = NULL;
+	struct work_found *found;
 
-	for (size_t i = s->count; i-- > 0 && !found;)
-		if (strcmp(s->found[i].x.path, place->path) == 0)
-			found = &s->found[i];
-	if (!found) { /* the same but for what was in it */
-		if (below < 0 || !*place->path || work_entry_look(below, ".", &before) < 0)
-			return refuse(s, EACCES, "reading the project's");
+	work_enter(s, place->path);
+	found = find_nearest(s, s->folder_size);
+	if (!found) {
+		if (below < 0 || !*place->path || work_entry_look(below, "", &before) < 0)
+			return work_refuse(s, EACCES, "reading the project's");
 		found = work_add(s, WORK_CHANGED, &before, &now);
 	}
 	if (!found)
@@ -252,35 +187,45 @@ static int scan_gone(struct work_scanner *s, const struct work_place *place, int
 
 		if (is_dot(next->name))
 			continue;
-		r = set_name(s, next->name);
+		r = work_set_name(s, next->name);
 		if (r < 0)
 			return r;
 		if (layer >= 0)
 			r = work_entry_look(layer, next->name, &now);
 		if (r < 0)
-			return refuse(s, -r, "looking at the layer's");
+			return work_refuse(s, -r, "looking at the layer's");
 		if (now.type != WORK_NOTHING && !is_whiteout(s, layer, &now, has_x))
 			continue;
 		if (work_entry_look(below, next->name, &entry) == 0 && entry.type != WORK_NOTHING)
 			r = add_gone(s, &entry, place->depth);
 	}
-	return r == 0 && entries.failure ? refuse(s, entries.failure, "reading the project's") : r;
+	return r == 0 && entries.failure ? work_refuse(s, entries.failure, "reading the project's")
+					 : r;
 }
 
 /* --- what is there --- */
 
 /* What the tree has under the same name, as far as it may be known. */
-static void look_below(const struct work_scanner *s, struct work_pair *p)
+static void look_below(struct work_pair *p)
 {
 	bool is_hidden = p->below < 0 && p->below != -ENOENT;
 	int r = p->below < 0 ? 0 : work_entry_look(p->below, p->name, &p->before);
 
-	if (r < 0 || is_hidden)
+	if (!p->note && (r < 0 || is_hidden))
 		p->note = "what it was cannot be looked at on the host";
-	else if (is_elsewhere(s, &p->before))
-		p->note = WORK_NOTE_MOUNT;
-	if (p->note)
-		p->before.type = WORK_NOTHING;
+}
+
+static int scan_whiteout(
+	struct work_scanner *s, struct work_place *place, const struct work_pair *p)
+{
+	if (place->is_opaque)
+		return 0; /* it is found among what its folder hides */
+	if (p->before.type != WORK_NOTHING)
+		return add_gone(s, &p->before, place->depth);
+	if (!p->note || place->is_noted)
+		return 0; /* nothing was there, or this is said already */
+	place->is_noted = true;
+	return note_unread(s, place);
 }
 
 /* A folder in place of the file that names git's: what is in it would be called like what is there.
@@ -296,36 +241,34 @@ static void keep_apart(struct work_pair *p)
 }
 
 static int scan_entry(
-	struct work_scanner *s, const struct work_place *place, struct work_pair *p, bool has_x)
+	struct work_scanner *s, struct work_place *place, struct work_pair *p, bool has_x)
 {
-	bool was_folder, is_folder;
-	int r = set_name(s, p->name);
+	struct work_place inner = { .depth = place->depth + 1 };
+	int r = work_set_name(s, p->name);
 
 	if (r < 0)
 		return r;
 	r = work_entry_look(p->layer, p->name, &p->now);
 	if (r < 0 || p->now.type == WORK_NOTHING)
-		return refuse(s, r < 0 ? -r : ENOENT, "looking at the layer's");
-	look_below(s, p);
+		return work_refuse(s, r < 0 ? -r : ENOENT, "looking at the layer's");
+	look_below(p);
 	if (is_git_top(s, s->path))
 		keep_apart(p);
-	was_folder = p->before.type == WORK_FOLDER;
-	is_folder = p->now.type == WORK_FOLDER;
-	if (is_whiteout(s, p->layer, &p->now, has_x)) {
-		/* In a folder that hides all below, it is found among what is hidden. */
-		bool is_told = place->is_opaque || p->before.type == WORK_NOTHING;
-
-		return is_told ? 0 : add_gone(s, &p->before, place->depth);
+	if (is_whiteout(s, p->layer, &p->now, has_x))
+		return scan_whiteout(s, place, p);
+	if (is_elsewhere(s, &p->before)) {
+		p->before.type = WORK_NOTHING;
+		p->note = WORK_NOTE_MOUNT;
 	}
 	r = work_compare(s, p);
-	if (r == 0 && was_folder && !is_folder)
-		r = add_place(s, (struct work_place){ .depth = place->depth + 1, .is_gone = true });
-	if (r == 0 && is_folder)
-		r = add_place(s, (struct work_place){ .depth = place->depth + 1,
-					 .mode = p->now.st.stx_mode,
-					 .has_below = was_folder,
-					 .is_opaque = place->is_opaque });
-	return r;
+	if (r < 0 || (p->now.type != WORK_FOLDER && p->before.type != WORK_FOLDER))
+		return r;
+	inner.mode = p->now.st.stx_mode;
+	inner.note = p->note;
+	inner.has_below = p->before.type == WORK_FOLDER;
+	inner.is_opaque = place->is_opaque;
+	inner.is_gone = p->now.type != WORK_FOLDER;
+	return work_place_add(s, &inner);
 }
 
 static int scan_folder(struct work_scanner *s, struct work_place *place)
@@ -341,11 +284,13 @@ static int scan_folder(struct work_scanner *s, struct work_place *place)
 	int r;
 
 	if (layer < 0)
-		return refuse(s, -layer, "opening the layer's");
+		return work_refuse(s, -layer, "opening the layer's");
 	r = read_opaque(s, layer, &is_opaque, &has_x);
 	place->is_opaque |= is_opaque;
 	while (r == 0 && (next = file_next_entry(&entries))) {
-		struct work_pair p = { .layer = layer, .below = below, .name = next->name };
+		struct work_pair p = {
+			.layer = layer, .below = below, .name = next->name, .note = place->note
+		};
 
 		if (is_dot(next->name))
 			continue;
@@ -356,9 +301,9 @@ static int scan_folder(struct work_scanner *s, struct work_place *place)
 		r = scan_entry(s, place, &p, has_x);
 	}
 	if (r == 0 && entries.failure)
-		r = refuse(s, entries.failure, "reading the layer's");
+		r = work_refuse(s, entries.failure, "reading the layer's");
 	if (r == 0 && place->has_below && place->is_opaque) {
-		enter_folder(s, place->path);
+		work_enter(s, place->path);
 		r = scan_gone(s, place, layer, has_x);
 	}
 	return r;
@@ -368,7 +313,7 @@ static int scan_folder(struct work_scanner *s, struct work_place *place)
 
 static void scanner_free(struct work_scanner *s)
 {
-	for (struct work_place *place; (place = take_place(s));)
+	for (struct work_place *place; (place = work_place_take(s));)
 		free(place);
 	free(s->found);
 	free(s);
@@ -378,13 +323,14 @@ static void scanner_free(struct work_scanner *s)
 static int add_top(struct work_scanner *s, const char *name, int below, uint64_t *ret_mount)
 {
 	struct work_entry top;
-	int r = work_entry_look(below, ".", &top);
+	int r = work_entry_look(below, "", &top);
 
-	enter_folder(s, name);
+	work_enter(s, name);
 	if (r < 0)
-		return refuse(s, -r, "looking at the project's");
+		return work_refuse(s, -r, "looking at the project's");
 	*ret_mount = top.st.stx_mnt_id;
-	return add_place(s, (struct work_place){ .has_below = true, .is_opaque = s->q->is_copy });
+	return work_place_add(
+		s, &(struct work_place){ .has_below = true, .is_opaque = s->q->is_copy });
 }
 
 static int scan_all(struct work_scanner *s)
@@ -394,9 +340,9 @@ static int scan_all(struct work_scanner *s)
 	if (r == 0 && s->q->git)
 		r = add_top(s, ".git", s->q->git->below, &s->git_mount);
 	while (r == 0 && s->places) {
-		own_free struct work_place *place = take_place(s);
+		own_free struct work_place *place = work_place_take(s);
 
-		enter_folder(s, place->path);
+		work_enter(s, place->path);
 		r = place->is_gone ? scan_gone(s, place, -1, false) : scan_folder(s, place);
 	}
 	return r;

@@ -4,8 +4,7 @@
 
 #include "work/work.h"
 
-/* What the parts of a scan share: the walk, one entry, its attributes, and what follows at the end.
- */
+/* What the parts of a scan share: the walk, one entry, its attributes, what follows at the end. */
 
 /* An effect while the others are still being found. */
 struct work_found {
@@ -14,7 +13,18 @@ struct work_found {
 	bool is_dropped;
 };
 
-struct work_place;
+/* A folder to be looked at. */
+struct work_place {
+	struct work_place *next;
+	unsigned depth;
+	uint16_t mode;    /* the layer's */
+	const char *note; /* why nothing is known about the tree's: holds for all that is in it */
+	bool has_below;   /* the tree has a folder there too */
+	bool is_opaque;   /* of which nothing is seen through the layer */
+	bool is_gone;     /* the tree's alone: everything in it was deleted */
+	bool is_noted;    /* that of what is gone in it nothing is known */
+	char path[];
+};
 
 struct work_scanner {
 	const struct work_scan *q;
@@ -48,14 +58,23 @@ struct work_pair {
 
 #define WORK_NOTE_MOUNT "another file system is mounted there on the host"
 
-/* Says in s->e that it is too much. */
+/* Says in s->e that it is too much; that reading or the like of s->path failed. */
 int work_refuse_size(const struct work_scanner *s);
+int work_refuse(const struct work_scanner *s, int num, const char *what);
 
-/* What is at one name; what is not there is NOTHING, and no failure. 0 or -errno. */
+/* s->path: a folder, one name in it, and that name again. work_places.c */
+void work_enter(struct work_scanner *s, const char *path);
+int work_set_name(struct work_scanner *s, const char *name);
+const char *work_last_name(const struct work_scanner *s);
+
+/* A folder for later: s->path, otherwise like `like`. The last one comes first; NULL: no more. */
+int work_place_add(struct work_scanner *s, const struct work_place *like);
+struct work_place *work_place_take(struct work_scanner *s);
+
+/* What is at one name, "" for the folder itself. What is not there is NOTHING. 0 or -errno. */
 int work_entry_look(int folder, const char *name, struct work_entry *ret);
 
-/* Adds an effect of s->path with what the entries say; NULL, and s->e, where that is too
- * much. */
+/* Adds an effect of s->path with what the entries say; NULL, and s->e, where that is too much. */
 struct work_found *work_add(struct work_scanner *s, enum work_change change,
 	const struct work_entry *before, const struct work_entry *now);
 

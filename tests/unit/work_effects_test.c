@@ -27,9 +27,15 @@ static void test_renames(void)
 	put_both("target", "x", "moved over\n");
 	put_text("below/same size", "1234567\n");
 	whiteout("layer/same size");
+	folder("below/away"); /* all that was in it has another name now */
+	put_text("below/away/a", "moved away\n");
+	whiteout("layer/away");
+	put_text("layer/b", "moved away\n");
 	scan(&x);
-	CHECK_STR(list(&x), "deleted empty, renamed new from old, deleted replaced, "
-			    "deleted same size, changed target, added void");
+	CHECK_STR(list(&x), "deleted away, renamed b from away/a, deleted empty, "
+			    "renamed new from old, deleted replaced, deleted same size, "
+			    "changed target, added void");
+	CHECK(find(&x, "away")->is_implied);
 	e = find(&x, "new");
 	CHECK(e->before.mode == 0644 && e->after.mode == 0755 && e->before.has_hash);
 	CHECK(e->below.inode && e->below.size == 8);
@@ -193,7 +199,7 @@ static void test_marks(void)
 	folder("below/repo/.git");
 	folder("below/repo/.git/hooks");
 	put_text("below/repo/.git/hooks/pre-commit", "x");
-	put_text("below/repo/.git/HEAD", "y");
+	put_text("below/repo/.git/index", "y");
 	whiteout("layer/repo"); /* takes a hook with it */
 	folder("below/mine");
 	whiteout("layer/mine"); /* would take what is protected with it */
@@ -204,7 +210,7 @@ static void test_marks(void)
 	put_text("layer/ordinary", "ordinary\n");
 	CHECK(scan_with((struct work_scan){ .held = held, .held_count = 2 }, &x, &e) == 0);
 	CHECK(find(&x, "repo")->mark == WORK_HELD && find(&x, "repo/.git")->mark == WORK_HELD);
-	CHECK(find(&x, "repo/.git/HEAD")->mark == WORK_PLAIN);
+	CHECK(find(&x, "repo/.git/index")->mark == WORK_PLAIN);
 	CHECK(find(&x, "mine")->mark == WORK_HELD);
 	CHECK(find(&x, ".envrc")->change == WORK_RENAMED && find(&x, ".envrc")->mark == WORK_HELD);
 	CHECK(find(&x, "Makefile")->mark == WORK_RUNS && find(&x, "ordinary")->mark == WORK_PLAIN);
@@ -298,6 +304,11 @@ static void test_locked_below(void)
 	whiteout("layer/gone");
 	folder_both("closed");
 	put_both("closed/a", "x", "x");
+	put_text("below/closed/b", "of another size\n");
+	whiteout("layer/closed/b");
+	folder_both("closed/sub");
+	put_text("below/closed/sub/c", "of a third size, too\n");
+	whiteout("layer/closed/sub/c");
 	CHECK(chmod("below/closed", 0) == 0 && chmod("layer/closed", 0) == 0);
 	folder_both("remade");
 	put_text("below/remade/a", "x");
@@ -307,9 +318,12 @@ static void test_locked_below(void)
 	CHECK(chmod("layer/remade", 0311) == 0);
 	scan(&x);
 	if (is_root) {
-		CHECK_STR(list(&x), "changed file, deleted gone, deleted gone/a, deleted remade/a");
+		CHECK_STR(list(&x), "deleted closed/b, deleted closed/sub/c, changed file, "
+				    "deleted gone, deleted gone/a, deleted remade/a");
 	} else {
-		CHECK_STR(list(&x), "added closed/a, changed file, deleted gone, changed remade");
+		CHECK_STR(list(&x), "changed closed, added closed/a, added closed/sub, "
+				    "changed file, deleted gone, changed remade");
+		CHECK(find(&x, "closed")->note && find(&x, "closed/sub")->note);
 		CHECK(find(&x, "file")->note && !find(&x, "file")->before.has_hash);
 		CHECK(find(&x, "gone")->note && find(&x, "closed/a")->note);
 		CHECK(find(&x, "remade")->note && find(&x, "remade")->after.mode == 0311);

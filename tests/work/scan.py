@@ -272,6 +272,24 @@ def inside(top, seeds):
         subprocess.run(["umount", place / "merged"], check=True)
 
 
+def inside_mounts(top):
+    """Another file system below: an overlay does not see it, and nothing of it is an effect."""
+    place = pathlib.Path(top)
+    for name in ("below/on/it", "below/whole/on", "below/gone", "layer/on", "base"):
+        (place / name).mkdir(parents=True)
+    for name in ("below/on", "below/whole/on", "below/gone"):
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", place / name], check=True)
+        (place / name / "mounted").write_text("x", encoding="ascii")
+    (place / "layer/on/mounted").write_text("y", encoding="ascii")
+    for name in ("whole", "gone"):
+        os.mknod(place / "layer" / name, stat.S_IFCHR, 0)
+    (place / "began").write_text(str(time.clock_gettime_ns(COARSE) + 10 ** 9), encoding="ascii")
+    effects = scan(place / "tool", os.geteuid(), place, "layer", "-")["effects"]
+    told = [(x["change"], x["path"].decode(), "note" in x) for x in effects]
+    assert told == [("deleted", "gone", True), ("added", "on", True), ("added", "on/mounted", True), 
+                    ("deleted", "whole", False), ("deleted", "whole/on", True)], told
+
+
 # --- outside ---
 
 def as_user(uid, words):
@@ -417,29 +435,35 @@ def run(tool, uid, seeds):
         shutil.copy(tool, top / "tool")
         shutil.copy(__file__, top / "scan.py")
         words = as_user(uid, ["unshare", "-Urm", PYTHON, top / "scan.py", "inside", top, *seeds])
-        subprocess.run([str(word) for word in words], check=True)
-        return sum(check(top / "tool", uid, top / str(seed)) for seed in seeds)
+        done = subprocess.run([str(word) for word in words], stderr=subprocess.PIPE, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return sum(check(top / "tool", uid, top / str(seed)) for seed in seeds) if seeds else 0
     finally:
         shutil.rmtree(top)
 
 
 def main():
     if sys.argv[1] == "inside":
-        inside(sys.argv[2], [int(seed) for seed in sys.argv[3:]])
+        seeds = [int(seed) for seed in sys.argv[3:]]
+        inside(sys.argv[2], seeds) if seeds else inside_mounts(sys.argv[2])
         return 0
     count = int(sys.argv[2]) if len(sys.argv) > 2 else 40
     first = int(sys.argv[3]) if len(sys.argv) > 3 else 1
     uids = [0, USER] if os.geteuid() == 0 else [os.geteuid()]
+    cases = [(name, seeds, uid) for uid in uids
+             for name, seeds in (("random changes", range(first, first + count)), ("mounts below", ()))]
     failed = 0
-    print(f"1..{len(uids)}")
-    for number, uid in enumerate(uids, 1):
+    print(f"1..{len(cases)}")
+    for number, (name, seeds, uid) in enumerate(cases, 1):
+        error, effects = None, 0
         try:
-            effects = run(sys.argv[1], uid, range(first, first + count))
-            print(f"ok {number} - random changes as {'root' if uid == 0 else 'a user'} # {effects} effects")
+            effects = run(sys.argv[1], uid, seeds)
         except AssertionError as e:
+            error = str(e)
             failed += 1
-            print(f"not ok {number} - random changes as {'root' if uid == 0 else 'a user'}")
-            print("\n".join("# " + line for line in str(e).splitlines()))
+        print(f"{'not ok' if error else 'ok'} {number} - {name} as {'root' if uid == 0 else 'a user'}")
+        for line in error.splitlines() if error else [f"{effects} effects"] if effects else []:
+            print("# " + line)
     return 1 if failed else 0
 
 

@@ -1,0 +1,70 @@
+/* The path a scan is at, and the folders that wait for it. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "work/work_scanner.h"
+
+int work_refuse(const struct work_scanner *s, int num, const char *what)
+{
+	return err_set(s->e, ERR_SYS, num, "cannot find out what the run changed: %s '%.200s': %s",
+		what, *s->path ? s->path : ".", strerror(num));
+}
+
+void work_enter(struct work_scanner *s, const char *path)
+{
+	s->folder_size = strlen(path);
+	memcpy(s->path, path, s->folder_size + 1);
+}
+
+int work_set_name(struct work_scanner *s, const char *name)
+{
+	size_t n = strlen(name), at = s->folder_size;
+
+	if (at + 1 + n > WORK_MAX_PATH)
+		return err_set(s->e, ERR_REFUSED, ENAMETOOLONG,
+			"cannot find out what the run changed: a path in '%.100s…' is longer than "
+			"%zu bytes; delete it in the run's layer",
+			s->path, WORK_MAX_PATH);
+	if (at)
+		s->path[at++] = '/';
+	memcpy(s->path + at, name, n + 1);
+	return 0;
+}
+
+const char *work_last_name(const struct work_scanner *s)
+{
+	return s->path + s->folder_size + (s->folder_size > 0);
+}
+
+int work_place_add(struct work_scanner *s, const struct work_place *like)
+{
+	size_t n = strlen(s->path);
+	struct work_place *place;
+
+	if (like->depth > WORK_MAX_DEPTH)
+		return err_set(s->e, ERR_REFUSED, ENAMETOOLONG,
+			"cannot find out what the run changed: below '%.100s…' there are more than "
+			"%d folders in each other; delete them in the run's layer",
+			s->path, WORK_MAX_DEPTH);
+	place = s->place_count < WORK_MAX_EFFECTS ? malloc(sizeof(*place) + n + 1) : NULL;
+	if (!place)
+		return work_refuse_size(s);
+	*place = *like;
+	memcpy(place->path, s->path, n + 1);
+	place->next = s->places;
+	s->places = place;
+	s->place_count++;
+	return 0;
+}
+
+struct work_place *work_place_take(struct work_scanner *s)
+{
+	struct work_place *place = s->places;
+
+	if (place) {
+		s->places = place->next;
+		s->place_count--;
+	}
+	return place;
+}
