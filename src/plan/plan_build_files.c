@@ -322,12 +322,16 @@ static void add_protected(struct plan_builder *b)
 /*
  * The folder of its git, where that is outside, with the rights of the whole project: where only
  * parts of it may be read, their history is none of them. First, because the project may be in it.
+ * Of a writable project it is for reading: nothing would hold its hooks.
  */
 static void add_git(struct plan_builder *b)
 {
+	bool is_writable = spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE;
+	uint16_t flags = is_writable ? read_only_flags(b) : project_flags(b);
+
 	if (b->host->has_outer_git && spec_choice(b->spec, SPEC_PROJECT_GIT) == SPEC_GIT_AUTO &&
 		plan_has_whole_project(b->spec, SPEC_PROJECT_READ))
-		plan_add(b, PLAN_GIT, "$GIT", "$GIT", PLAN_OP(.flags = project_flags(b)));
+		plan_add(b, PLAN_GIT, "$GIT", "$GIT", PLAN_OP(.flags = flags));
 }
 
 static void add_project(struct plan_builder *b)

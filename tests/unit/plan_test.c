@@ -426,6 +426,8 @@ static void test_git(void)
 			PLAN_NO_DEV | PLAN_READ_ONLY | PLAN_VIEW },
 		{ "version: 1\nproject: {write_allowlist: [$PROJECT/a]}\n",
 			PLAN_NO_DEV | PLAN_CAPTURED | PLAN_READ_ONLY },
+		{ "version: 1\nproject: {mode: writable}\n",
+			PLAN_NO_DEV | PLAN_READ_ONLY | PLAN_VIEW },
 		{ "version: 1\nproject: {read_allowlist: [$PROJECT/a]}\n", 0 },
 		{ "version: 1\nproject: {git: none}\n", 0 },
 		{ "version: 1\nengine: logical\n", 0 },
