@@ -68,7 +68,8 @@ int tree_remove(int at, const char *name, struct err *e);
  * where type is one of f d l p w s c b (file, folder, link, pipe, whiteout, socket, devices), the
  * mode has four octal digits, the hash is that of the content, the target, the folder, and the
  * attributes are a hash of theirs; "-" where there is none. The tree's is that of one such entry,
- * whose name is ".".
+ * whose name is ".". Of content only blocks of 4096 bytes count that are not all zero, each after
+ * its number and a space: so holes take no time, and it does not matter where they are.
  */
 int tree_digest(int fd, char ret[static SHA256_HEX_SIZE], struct err *e);
 

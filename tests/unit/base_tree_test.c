@@ -334,7 +334,7 @@ static void test_digest(int dir)
 	write_file(in, "b", "hello", 0640);
 	set_attribute(in, "b", "user.a", "xy");
 	CHECK(symlinkat("b", in, "a") == 0 && mknodat(in, "c", S_IFCHR, 0) == 0);
-	sha256_hex("hello", 5, file);
+	sha256_hex("0 hello", 7, file);
 	sha256_hex("b", 1, link);
 	sha256_hex("user.a\0002 xy", 11, attributes);
 	n = snprintf(lines, sizeof(lines), "l 0777 1 %s - a%cf 0640 5 %s %s b%cw 0000 0 - - c%c",
@@ -344,6 +344,30 @@ static void test_digest(int dir)
 	sha256_hex(lines, (size_t)n, wanted);
 	digest_of(dir, "d", got);
 	CHECK_STR(got, wanted);
+}
+
+/* Zeros that are there and zeros that are not are the same, and none takes time. */
+static void test_digest_holes(int dir)
+{
+	own_fd int one = make_folder(dir, "one"), two = make_folder(dir, "two");
+	own_fd int sparse = openat(one, "f", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	own_fd int dense = openat(two, "f", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	static const char zeros[3 * 65536];
+	char a[SHA256_HEX_SIZE], b[SHA256_HEX_SIZE];
+
+	CHECK(file_write_all(dense, zeros, sizeof(zeros)) == 0);
+	CHECK(pwrite(sparse, "x", 1, 70000) == 1 && pwrite(dense, "x", 1, 70000) == 1);
+	CHECK(ftruncate(sparse, sizeof(zeros)) == 0);
+	digest_of(dir, "one", a);
+	digest_of(dir, "two", b);
+	CHECK_STR(a, b);
+	/* The same bytes elsewhere are others, and so is a longer hole. */
+	CHECK(pwrite(dense, "\0", 1, 70000) == 1 && pwrite(dense, "x", 1, 70000 - 4096) == 1);
+	digest_of(dir, "two", b);
+	CHECK(strcmp(a, b) != 0);
+	CHECK(ftruncate(sparse, (off_t)8 << 40) == 0);
+	digest_of(dir, "one", b);
+	CHECK(strcmp(a, b) != 0);
 }
 
 /* A copy has the digest of its source, and loses it with every change. */
@@ -409,6 +433,7 @@ int main(void)
 	test_copy_over(dir);
 	test_copy_stopped(dir);
 	test_digest(dir);
+	test_digest_holes(dir);
 	test_digest_changes(dir);
 	test_remove(dir);
 	test_depth(dir);

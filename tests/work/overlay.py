@@ -598,6 +598,13 @@ def what_is_nested_too_deep_is_not_saved_and_hurts_nobody(p):
 
 
 @case
+def holes_take_no_time(p):
+    options = make(p, "cd /opt; i=0; while test $i -lt 100; do truncate -s 8T $i; i=$((i+1)); done")
+    output(p.sh("ls /opt | wc -l; stat -c %s /opt/99", *options), f"100\n{8 << 40}\n")
+    expect(p.run("overlay", "digest", overlay(p)), 0)
+
+
+@case
 def what_an_image_run_left_does_not_stop_the_next(p):
     if not has_tmpfs_attributes():
         raise Skip("a tmpfs has attributes since Linux 6.6")
