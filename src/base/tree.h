@@ -13,7 +13,7 @@
  * resolved, nothing is waited for. A failure names the path below the top.
  */
 
-/* Folders in each other. Each takes two descriptors while it is copied. */
+/* Folders in each other. Each takes two descriptors while it is copied, or three. */
 #define TREE_MAX_DEPTH 256
 
 /* Bytes of names that a walk in their order holds at one time. */
@@ -22,6 +22,7 @@
 struct tree_counts {
 	uint64_t files, folders, links, others; /* others: pipes and whiteouts */
 	uint64_t bytes;                         /* of content; a hole has none */
+	uint64_t reused;                        /* of the files: shared with an older copy */
 	uint64_t skipped;                       /* sockets and devices, which are not copied */
 };
 
@@ -37,6 +38,11 @@ struct tree_options {
 	 * empty again afterwards. 0: each name becomes a file of its own.
 	 */
 	int links;
+	/*
+	 * An older copy on the same file system, of which nothing is ever changed: a file that is
+	 * there and still the same is not copied, but linked. 0: there is none.
+	 */
+	int older;
 	struct tree_counts *counts; /* added to as it goes; or NULL */
 	/* Told after each entry, or NULL; 0, or -errno: then that is what the copy returns. */
 	int (*step)(void *of);
@@ -104,6 +110,17 @@ void tree_path_leave(struct tree_path *p, size_t before);
 /* "cannot VERB 'PATH/NAME': reason"; -num. */
 int tree_fail(
 	const struct tree_path *p, const char *name, int num, const char *verb, struct err *e);
+
+/* Room for content, and for a second one or names of attributes. */
+struct tree_bytes {
+	char content[65536], other[65536];
+};
+
+/* Copies `size` bytes into an empty file; *ret_copied grows by those that are no hole. */
+int tree_copy_content(int from, int to, off_t size, struct tree_bytes *b, uint64_t *ret_copied);
+
+/* Have two files the same bytes? False also where that cannot be seen. */
+bool tree_same_content(int one, int other, struct tree_bytes *b);
 
 /* A folder in a folder, to be read; no link followed. A descriptor or -errno. */
 int tree_open_folder(int at, const char *name);

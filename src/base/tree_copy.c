@@ -28,82 +28,8 @@ struct copy {
 	unsigned depth;
 	struct tree_path path;
 	struct tree_counts uncounted; /* where the caller does not ask */
-	char names[XATTR_LIST_MAX];   /* of attributes */
-	char bytes[XATTR_SIZE_MAX];   /* a value, or content */
+	struct tree_bytes bytes;
 };
-
-/* --- content --- */
-
-static int copy_bytes(struct copy *c, int from, int to, off_t at, off_t end)
-{
-	while (at < end) {
-		size_t want = sizeof(c->bytes);
-		ssize_t n;
-
-		if (end - at < (off_t)want)
-			want = (size_t)(end - at);
-		n = pread(from, c->bytes, want, at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n < 0 ? -errno : 0; /* it became shorter meanwhile */
-		for (ssize_t done = 0; done < n;) {
-			ssize_t wrote = pwrite(to, c->bytes + done, (size_t)(n - done), at + done);
-
-			if (wrote < 0 && errno != EINTR)
-				return -errno;
-			done += wrote < 0 ? 0 : wrote;
-		}
-		at += n;
-	}
-	return 0;
-}
-
-/* By the kernel, which may share what is on disk; by hand where it cannot. */
-static int copy_range(struct copy *c, int from, int to, off_t at, off_t end)
-{
-	off_t in = at, out = at;
-
-	while (in < end) {
-		ssize_t n = copy_file_range(from, &in, to, &out, (size_t)(end - in), 0);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0 && (errno == ENOSPC || errno == EDQUOT || errno == EIO || errno == EFBIG))
-			return -errno;
-		if (n <= 0)
-			return copy_bytes(c, from, to, in, end);
-	}
-	return 0;
-}
-
-static int copy_content(struct copy *c, int from, int to, off_t size)
-{
-	off_t at = 0;
-
-	if (ftruncate(to, size) < 0)
-		return -errno;
-	while (at < size) {
-		off_t start = lseek(from, at, SEEK_DATA), end;
-		int r;
-
-		if (start < 0 && errno == ENXIO)
-			break; /* only a hole is left */
-		if (start < 0)
-			start = at; /* a file system that does not tell */
-		end = lseek(from, start, SEEK_HOLE);
-		if (end < 0 || end > size)
-			end = size;
-		if (start >= end)
-			break;
-		r = copy_range(c, from, to, start, end);
-		if (r < 0)
-			return r;
-		c->counts->bytes += (uint64_t)(end - start);
-		at = end;
-	}
-	return 0;
-}
 
 /* --- attributes --- */
 
@@ -115,19 +41,20 @@ static bool is_kept(const struct copy *c, const char *attribute)
 
 static int copy_attributes(struct copy *c, int from, int to)
 {
-	ssize_t n = flistxattr(from, c->names, sizeof(c->names));
+	char *names = c->bytes.other, *value = c->bytes.content;
+	ssize_t n = flistxattr(from, names, sizeof(c->bytes.other));
 
 	if (n < 0)
 		return errno == EOPNOTSUPP || errno == ENOSYS ? 0 : -errno;
-	for (const char *name = c->names; name < c->names + n; name += strlen(name) + 1) {
+	for (const char *name = names; name < names + n; name += strlen(name) + 1) {
 		ssize_t size;
 
 		if (!is_kept(c, name))
 			continue;
-		size = fgetxattr(from, name, c->bytes, sizeof(c->bytes));
+		size = fgetxattr(from, name, value, sizeof(c->bytes.content));
 		if (size < 0 && errno == ENODATA)
 			continue;
-		if (size < 0 || fsetxattr(to, name, c->bytes, (size_t)size, 0) < 0)
+		if (size < 0 || fsetxattr(to, name, value, (size_t)size, 0) < 0)
 			return -errno;
 	}
 	return 0;
@@ -142,6 +69,8 @@ static mode_t mode_of(const struct copy *c, const struct stat *st)
 		mode &= ~(mode_t)S_ISUID;
 	if (c->o->drops_ids && S_ISREG(st->st_mode) && st->st_gid != getegid())
 		mode &= ~(mode_t)S_ISGID;
+	if (c->o->opens_up)
+		mode |= S_ISDIR(st->st_mode) ? S_IRWXU : S_IRUSR;
 	return mode;
 }
 
@@ -149,12 +78,9 @@ static mode_t mode_of(const struct copy *c, const struct stat *st)
 static int finish(struct copy *c, int from, int to, const struct stat *st)
 {
 	const struct timespec times[] = { st->st_atim, st->st_mtim };
-	mode_t mode = mode_of(c, st);
 	int r = copy_attributes(c, from, to);
 
-	if (c->o->opens_up)
-		mode |= S_ISDIR(st->st_mode) ? S_IRWXU : S_IRUSR;
-	if (r == 0 && (fchmod(to, mode) < 0 || futimens(to, times) < 0))
+	if (r == 0 && (fchmod(to, mode_of(c, st)) < 0 || futimens(to, times) < 0))
 		r = -errno;
 	return r;
 }
@@ -163,6 +89,7 @@ static int finish(struct copy *c, int from, int to, const struct stat *st)
 
 struct entry {
 	int from, to; /* the folders it is in */
+	int older;    /* and was in; or -1 */
 	const char *name;
 	struct stat st;
 };
@@ -217,9 +144,61 @@ static int remember_linked(const struct copy *c, const struct entry *x)
 	return linkat(x->to, x->name, c->o->links, known, 0) < 0 ? -errno : 0;
 }
 
+/* Has a file attributes that would be copied, or may it? */
+static bool has_attributes(struct copy *c, int fd)
+{
+	ssize_t n = flistxattr(fd, c->bytes.other, sizeof(c->bytes.other));
+
+	if (n < 0)
+		return errno != EOPNOTSUPP && errno != ENOSYS;
+	for (const char *name = c->bytes.other; name < c->bytes.other + n; name += strlen(name) + 1)
+		if (is_kept(c, name))
+			return true;
+	return false;
+}
+
+/*
+ * Does the older copy still say all there is to say? Times do not prove that: whoever wrote the
+ * file can have set them. What has several names, or attributes, is not looked into: few have.
+ */
+static bool is_as_before(struct copy *c, const struct entry *x, int from)
+{
+	const struct timespec *now = &x->st.st_mtim;
+	own_fd int old = -1;
+	struct stat st;
+
+	if (x->older < 0 || x->st.st_nlink != 1)
+		return false;
+	old = file_open_name(x->older, x->name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	if (old < 0 || fstat(old, &st) < 0 || !S_ISREG(st.st_mode) || st.st_nlink != 1)
+		return false;
+	return st.st_size == x->st.st_size && st.st_uid == geteuid() &&
+	       (st.st_mode & 07777) == mode_of(c, &x->st) && st.st_mtim.tv_sec == now->tv_sec &&
+	       st.st_mtim.tv_nsec == now->tv_nsec && !has_attributes(c, from) &&
+	       !has_attributes(c, old) && tree_same_content(from, old, &c->bytes);
+}
+
+/* Makes the file anew, or one more name for what was made before. */
+static int write_file(struct copy *c, const struct entry *x, int from)
+{
+	own_fd int to = -1;
+	int r;
+
+	if (is_as_before(c, x, from) && linkat(x->older, x->name, x->to, x->name, 0) == 0) {
+		c->counts->reused++;
+		return 0;
+	}
+	to = openat(x->to, x->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = to < 0 ? -errno
+		   : tree_copy_content(from, to, x->st.st_size, &c->bytes, &c->counts->bytes);
+	if (r == 0)
+		r = finish(c, from, to, &x->st);
+	return r == 0 ? remember_linked(c, x) : r;
+}
+
 static int copy_file(struct copy *c, struct entry *x, struct err *e)
 {
-	own_fd int from = -1, to = -1;
+	own_fd int from = -1;
 	int r = find_linked(c, x);
 
 	if (r == 0) {
@@ -230,13 +209,7 @@ static int copy_file(struct copy *c, struct entry *x, struct err *e)
 			r = -ESTALE;
 		if (r < 0)
 			return tree_fail(&c->path, x->name, -r, "read", e);
-		to = openat(
-			x->to, x->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-		r = to < 0 ? -errno : copy_content(c, from, to, x->st.st_size);
-		if (r == 0)
-			r = finish(c, from, to, &x->st);
-		if (r == 0)
-			r = remember_linked(c, x);
+		r = write_file(c, x, from);
 	}
 	if (r < 0)
 		return tree_fail(&c->path, x->name, -r, "copy", e);
@@ -281,11 +254,11 @@ static int copy_node(struct copy *c, struct entry *x, struct err *e)
 	return 0;
 }
 
-static int copy_folder(struct copy *c, int from, int to, struct err *e);
+static int copy_folder(struct copy *c, int from, int to, int older, struct err *e);
 
 static int copy_subfolder(struct copy *c, struct entry *x, struct err *e)
 {
-	own_fd int from = -1, to = -1;
+	own_fd int from = -1, to = -1, older = -1;
 	size_t before;
 	int r;
 
@@ -299,9 +272,10 @@ static int copy_subfolder(struct copy *c, struct entry *x, struct err *e)
 	to = tree_open_folder(x->to, x->name);
 	if (to < 0)
 		return tree_fail(&c->path, x->name, -to, "copy", e);
+	older = x->older < 0 ? -1 : tree_open_folder(x->older, x->name);
 	before = tree_path_enter(&c->path, x->name);
 	c->depth++;
-	r = copy_folder(c, from, to, e);
+	r = copy_folder(c, from, to, older, e);
 	c->depth--;
 	tree_path_leave(&c->path, before);
 	if (r < 0)
@@ -332,14 +306,14 @@ static int copy_entry(struct copy *c, struct entry *x, struct err *e)
 	return 0;
 }
 
-static int copy_folder(struct copy *c, int from, int to, struct err *e)
+static int copy_folder(struct copy *c, int from, int to, int older, struct err *e)
 {
 	struct file_entries entries = { .fd = from };
 	const struct file_entry *entry;
 	int r = 0;
 
 	while (r == 0 && (entry = file_next_entry(&entries))) {
-		struct entry x = { .from = from, .to = to, .name = entry->name };
+		struct entry x = { .from = from, .to = to, .older = older, .name = entry->name };
 
 		if (str_eq(entry->name, ".") || str_eq(entry->name, ".."))
 			continue;
@@ -379,7 +353,7 @@ int tree_copy(int from, int to, const struct tree_options *o, struct err *e)
 			: target < 0 ? -target
 				     : errno,
 			"open", e);
-	r = copy_folder(&c, source, target, e);
+	r = copy_folder(&c, source, target, o->older > 0 ? o->older : -1, e);
 	if (o->links > 0)
 		forget_links(o->links);
 	if (r != 0)

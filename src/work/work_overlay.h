@@ -19,6 +19,7 @@
  *   links.new      of a save in progress
  *
  * The tree is never written to in place. A run that is killed leaves it whole, as it was before.
+ * Files that did not change are shared with the tree that follows it.
  */
 struct work_overlay {
 	char path[PATH_MAX]; /* its real one */

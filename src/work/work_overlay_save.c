@@ -88,12 +88,13 @@ static int tell(void *of)
 	return 0;
 }
 
-static int copy(int from, int tree, int links, struct saving *s, struct err *e)
+static int copy(int from, int tree, int links, int older, struct saving *s, struct err *e)
 {
 	/* Set-user-id would mean the operator's own id here; in a cage it never has an effect. */
 	const struct tree_options options = { .drops = S_ISUID | S_ISGID,
 		.opens_up = true,
 		.links = links,
+		.older = older,
 		.counts = &s->counts,
 		.step = tell,
 		.of = s };
@@ -106,12 +107,13 @@ static int write_new(struct work_overlay *o, int from, struct saving *s,
 	char ret_digest[static SHA256_HEX_SIZE], struct err *e)
 {
 	own_fd int tree = make(o, "tree.new"), links = make(o, "links.new");
+	own_fd int older = file_open_name(o->folder, "tree", O_RDONLY | O_DIRECTORY);
 	int r = 0;
 
 	if (tree < 0 || links < 0)
 		return work_overlay_fail(o, "write to", tree < 0 ? -tree : -links, e);
 	if (from >= 0)
-		r = copy(from, tree, links, s, e);
+		r = copy(from, tree, links, older, s, e);
 	else if (fchmod(tree, 0755) < 0)
 		r = work_overlay_fail(o, "write to", errno, e);
 	if (r == 0)

@@ -176,6 +176,64 @@ static void test_copy_plain(int dir)
 	CHECK(look(to, "sub/linked").st_nlink == 1);
 }
 
+/* --- an older copy --- */
+
+static uint64_t copy_again(int dir, const char *to)
+{
+	own_fd int from = tree_open_folder(dir, "from"), older = tree_open_folder(dir, "older");
+	own_fd int target = make_folder(dir, to);
+	struct tree_counts counts = { 0 };
+	struct tree_options o = { .older = older, .counts = &counts };
+	char a[SHA256_HEX_SIZE], b[SHA256_HEX_SIZE];
+
+	CHECK(tree_copy(from, target, &o, NULL) == 0 && counts.files == 6);
+	CHECK(tree_digest(from, a, NULL) == 0 && tree_digest(target, b, NULL) == 0);
+	CHECK_STR(b, a);
+	CHECK(tree_remove(dir, to, NULL) == 0);
+	return counts.reused;
+}
+
+static void set_mtime(int dir, const char *name, time_t seconds)
+{
+	const struct timespec times[] = { { 1000, 1 }, { seconds, 2 } };
+
+	CHECK(utimensat(dir, name, times, 0) == 0);
+}
+
+/* What is still the same is not copied again, and what only looks the same is. */
+static void test_older_copy(int dir)
+{
+	own_fd int from = tree_open_folder(dir, "from"), older = -1, file = -1;
+	struct tree_options o = { 0 };
+
+	write_file(from, "sub/plain", "12345678", 0644);
+	set_mtime(from, "sub/plain", 5000);
+	older = make_folder(dir, "older");
+	CHECK(tree_copy(from, older, &o, NULL) == 0);
+	/* Of six files one has attributes, and two are one. */
+	CHECK(copy_again(dir, "new") == 3);
+	CHECK(look(older, "sub/plain").st_nlink == 1);
+	file = openat(from, "sub/plain", O_RDWR | O_CLOEXEC);
+	CHECK(pwrite(file, "X", 1, 7) == 1);
+	set_mtime(from, "sub/plain", 5000);
+	CHECK(copy_again(dir, "new") == 2);
+	check_text(older, "sub/plain", "12345678");
+	CHECK(pwrite(file, "8", 1, 7) == 1);
+	CHECK(copy_again(dir, "new") == 2);
+	set_mtime(from, "sub/plain", 5000);
+	CHECK(copy_again(dir, "new") == 3);
+	CHECK(fchmod(file, 0640) == 0 && copy_again(dir, "new") == 2);
+	CHECK(fchmod(file, 0644) == 0 && copy_again(dir, "new") == 3);
+	CHECK(fsetxattr(file, "user.a", "", 0, 0) == 0 && copy_again(dir, "new") == 2);
+	CHECK(fremovexattr(file, "user.a") == 0 && copy_again(dir, "new") == 3);
+	/* A link in the older copy is not followed, and its folder neither. */
+	CHECK(unlinkat(older, "sub/plain", 0) == 0);
+	CHECK(symlinkat("../file", older, "sub/plain") == 0 && copy_again(dir, "new") == 2);
+	CHECK(renameat(older, "sub", older, "moved") == 0 && symlinkat("moved", older, "sub") == 0);
+	CHECK(copy_again(dir, "new") == 2);
+	CHECK(unlinkat(from, "sub/plain", 0) == 0 && tree_remove(dir, "older", NULL) == 0);
+}
+
 /* What is there already is never written to. */
 static void test_copy_over(int dir)
 {
@@ -435,6 +493,7 @@ int main(void)
 	test_digest(dir);
 	test_digest_holes(dir);
 	test_digest_changes(dir);
+	test_older_copy(dir);
 	test_remove(dir);
 	test_depth(dir);
 	CHECK(tree_remove(dir, "from", NULL) == 0 && tree_remove(dir, "to", NULL) == 0);

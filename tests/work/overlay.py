@@ -136,6 +136,16 @@ def sockets_are_not_kept_and_that_is_said(p):
     assert p.record()["overlay"]["skipped"] == 1
 
 
+@case
+def what_did_not_change_is_not_written_again(p):
+    options = make(p, "echo one >/opt/one; echo two >/opt/two; touch -d 2001-02-03 /opt/two")
+    tree = overlay(p) / "tree/opt"
+    before = {name: (tree / name).stat().st_ino for name in ("one", "two")}
+    expect(p.sh("echo TWO >/opt/two; touch -d 2001-02-03 /opt/two", *options), 0)
+    assert (tree / "one").stat().st_ino == before["one"] and (tree / "one").stat().st_nlink == 1
+    assert (tree / "two").stat().st_ino != before["two"] and (tree / "two").read_text() == "TWO\n"
+
+
 # --- the size ---
 
 FILL = "cat /dev/zero >/opt/zeros; stat -c %s /opt/zeros"
