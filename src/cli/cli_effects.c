@@ -11,7 +11,7 @@ static void add_count(struct buf *out, size_t n, const char *what)
 		buf_printf(out, "%s%zu %s", out->len ? ", " : "", n, what);
 }
 
-void cli_say_effects(
+static void say_sum(
 	const struct cli *cli, const struct work_sum *sum, const char *run, const char *project)
 {
 	own(buf) struct buf line = { .max = 1024 };
@@ -31,4 +31,20 @@ void cli_say_effects(
 	cli_complain("files: %s; see: bawn diff%s%s, then: bawn apply%s%s or bawn discard%s%s",
 		buf_text(&line), is_here ? "" : " ", is_here ? "" : run, is_here ? "" : " ",
 		is_here ? "" : run, is_here ? "" : " ", is_here ? "" : run);
+}
+
+void cli_say_effects(const struct cli *cli, const struct record *record, const char *project)
+{
+	const struct record_effects *x = &record->effects;
+	struct work_sum sum = { .added = x->added,
+		.changed = x->changed,
+		.deleted = x->deleted,
+		.renamed = x->renamed,
+		.held = x->held };
+
+	if (x->error.kind != ERR_NONE)
+		cli_complain("cannot tell what the run changed: %s; bawn diff tries again",
+			x->error.text);
+	else if (x->is_known)
+		say_sum(cli, &sum, record->run, project);
 }

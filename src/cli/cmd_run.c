@@ -22,6 +22,7 @@
 #include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "cli/cli_progress.h"
 #include "cli/commands.h"
 #include "keep/keep.h"
 
@@ -407,6 +408,7 @@ static void say_reached(const struct run *r)
 static int run(struct run *r)
 {
 	struct err e = { 0 }, late;
+	own(cli_progress) struct cli_progress progress = cli_progress_begin(r->cli);
 	uint64_t began = clock_ns();
 	int status, failure;
 
@@ -416,7 +418,9 @@ static int run(struct run *r)
 	cli_print_diags(r->cli, &r->spec);
 	if (cli_value(r->cli, "timing"))
 		r->request.times = cli_shared_times();
+	r->request.progress = cli_progress_of(&progress);
 	failure = run_cage(r, &e);
+	cli_progress_clear(&progress);
 	close_cast(r);
 	r->is_unrecorded |= !cli_say_overlay(&r->record);
 	if (failure < 0) {
@@ -436,6 +440,7 @@ static int run(struct run *r)
 	if (e.kind != ERR_NONE)
 		cli_complain("%s", e.text);
 	say_reached(r);
+	cli_say_effects(r->cli, &r->record, r->place.project);
 	if (r->record.late.kind != ERR_NONE)
 		cli_complain("%s; the next run tries again", r->record.late.text);
 	/* What the command printed did not all arrive, or is not on record: that is no success. */

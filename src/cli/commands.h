@@ -31,5 +31,4 @@ void cli_say_times(const struct cage_times *t, const struct record *record, uint
  * Says in one line what a run did to the project, and what to type; nothing where it did nothing.
  * `project` is its real path.
  */
-void cli_say_effects(
-	const struct cli *cli, const struct work_sum *sum, const char *run, const char *project);
+void cli_say_effects(const struct cli *cli, const struct record *record, const char *project);

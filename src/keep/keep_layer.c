@@ -303,6 +303,16 @@ static int scan(struct keeper *k, struct work_effects *ret, struct err *e)
 	return work_scan(&q, ret, e);
 }
 
+/* What the overlay kept for itself is of no use to anybody, and nobody may enter it. */
+static void remove_work(struct keep_layer *l, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < CAGE_LAYER_COUNT; i++)
+		if (l->trees[i].top >= 0)
+			r = tree_remove(l->trees[i].top, "work", e);
+}
+
 static int find_effects(struct keeper *k, struct err *e)
 {
 	own(buf) struct buf out = { .max = MOST_TEXT };
@@ -318,6 +328,7 @@ static int find_effects(struct keeper *k, struct err *e)
 		remove_layers(&k->layer, &k->record->late);
 		return 0;
 	}
+	remove_work(&k->layer, &k->record->late);
 	work_effects_print(&x, NULL, NULL, &out);
 	return record_write_file(k->layer.folder, "effects.json", &out, e);
 }

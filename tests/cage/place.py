@@ -148,6 +148,9 @@ class Place:
         return json.loads((folders[-1] / "record.json").read_bytes())
 
     def done(self):
+        # Of a run that was killed, an overlay's own folder, which nobody may enter.
+        for path in self.state.glob("bawn/runs/*/*layer/work/work"):
+            path.chmod(0o700)
         shutil.rmtree(self.top)
 
 
