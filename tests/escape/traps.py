@@ -160,6 +160,30 @@ def image_of_links(suite, place, pair):
     return Result(REFUSED, str(ends))
 
 
+def overlay_of_links(suite, place, pair):
+    """The same in a root that was kept: left by an earlier run, in the way of the next, which starts all the same."""
+    kept, spec = place.top / "kept/overlay", place.home / ".config/bawn/overlay.yaml"
+    place.write(spec, f"version: 1\nroot: {{overlay: '{kept}', overlay_size: 16M}}", 0o644)
+    for folder in (spec.parent, spec.parent.parent):
+        folder.chmod(0o755)
+    kept.parent.mkdir()
+    own(place.uid, kept.parent)
+    row = Row("", "", ("capabilities",), options=("-f", str(spec)))
+    done = suite.run(row, place, None)
+    for name in IMAGE_LINKS:
+        left = kept / "tree" / name
+        if left.is_dir() and not left.is_symlink():
+            shutil.rmtree(left)
+        left.symlink_to(place.data)
+        own(place.uid, left)
+        if pair:
+            (left / "null").write_text("")
+        done = Result(REFUSED, "") if pair else suite.run(row, place, None)
+        if os.listdir(place.data) != ["file"] or done.verdict != REFUSED:
+            return Result(WORKED, f"/{name} of the overlay led out, or stopped the next run: {done}")
+    return Result(REFUSED, f"all {len(IMAGE_LINKS)} links; the last: {done}")
+
+
 # --- T106: binds over what the cage makes, a false /proc first of all ---
 
 def covers(suite, place, pair):
@@ -331,6 +355,7 @@ ROWS = [
         Trap(make_target), options=("--write", "--allow-degraded", "fs.protect", "-v", "{secret}:/work/link/target"),
         prepare=link_to_data, check=data_changed, may_refuse=True),
     Row("T102 T104 T105", "an image whose folders are links", (), Trap(None), custom=image_of_links),
+    Row("T102 T104 T105", "an overlay whose folders are links", (), Trap(None), custom=overlay_of_links),
     Row("T106", "binds over what the cage makes", (), opened("a place of its own"), custom=covers),
     Row("T103", "swapping a bind's source", (), Trap(None), custom=race(RACE_SOURCE)),
     Row("T103", "swapping a bind's target", (), Trap(None), custom=race(RACE_TARGET)),
