@@ -30,6 +30,7 @@ struct cage {
 	char place[CAGE_PATH_SIZE]; /* where the cage sees it */
 	dev_t own[CAGE_MAX_OWN];
 	unsigned own_count;
+	uint64_t own_mount; /* of the copy of a project, on a file system of the host; or 0 */
 	int sealed[CAGE_MAX_SEALED];
 	unsigned sealed_count;
 };
@@ -59,6 +60,9 @@ cage_step cage_take_ids, cage_take_share;
 
 /* Remembers that the file system of `fd` is the cage's own: only there is anything created. */
 int cage_own(struct cage *c, int fd, struct err *e);
+
+/* The same for one mount: the rest of its file system is the host's. */
+int cage_own_mount(struct cage *c, int tree, struct err *e);
 
 /*
  * Opens a place of the tree, with O_PATH, and makes what is missing of it: directories, and a file

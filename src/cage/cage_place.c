@@ -32,12 +32,27 @@ int cage_own(struct cage *c, int fd, struct err *e)
 	return 0;
 }
 
+int cage_own_mount(struct cage *c, int tree, struct err *e)
+{
+	struct statx st;
+
+	if (statx(tree, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 || !(st.stx_mask & STATX_MNT_ID))
+		return err_set(e, ERR_SYS, errno, "cannot find the mount of the project's copy: %s",
+			strerror(errno));
+	c->own_mount = st.stx_mnt_id;
+	return 0;
+}
+
 static bool is_own(const struct cage *c, int fd)
 {
+	struct statx mount;
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
 		return false;
+	if (c->own_mount && statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &mount) == 0 &&
+		mount.stx_mnt_id == c->own_mount)
+		return true;
 	for (unsigned i = 0; i < c->own_count; i++)
 		if (c->own[i] == st.st_dev)
 			return true;

@@ -9,7 +9,8 @@
  * Must not:    create anything in the project on the host.
  *
  * Captured: an overlay above the project whose upper layer is in the run's folder, or in the pool;
- * the project below it is mounted read-only, so that no write can reach it by any way.
+ * the project below it is mounted read-only, so that no write can reach it by any way. Where that
+ * cannot be, the keeper has put a copy in the place of the project.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +25,11 @@
 #include "base/own.h"
 #include "cage/cage_inside.h"
 
+/* As an overlay: where it is captured by copying, the source is the copy. */
 static bool is_captured(const struct plan_op *op)
 {
-	return op->flags & PLAN_CAPTURED && !cage_is_broken("project");
+	return op->flags & PLAN_CAPTURED && !(op->flags & PLAN_COPIED) &&
+	       !cage_is_broken("project");
 }
 
 /* What the layers of a captured tree are called in the pool. */
@@ -152,7 +155,8 @@ int cage_mount_project(struct cage *c, const struct plan_op *op, struct err *e)
 	if (tree < 0)
 		return tree;
 	place = cage_open_place(c, c->root, c->place, true, e);
-	return place < 0 ? place : cage_attach(tree, place, c->place, e);
+	r = place < 0 ? place : cage_attach(tree, place, c->place, e);
+	return r == 0 && op->flags & PLAN_COPIED ? cage_own_mount(c, tree, e) : r;
 }
 
 int cage_mount_part(struct cage *c, const struct plan_op *op, struct err *e)

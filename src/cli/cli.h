@@ -152,3 +152,14 @@ void cli_print_diags(const struct cli *cli, const struct spec *s);
 
 /* host_probe, or the host described by the file of --host. */
 int cli_probe(const struct cli *cli, struct host *ret);
+
+/* --- cli_capture.c --- */
+
+/* Rules out, by whom the project belongs to, ways of capturing it: h->no_capture. */
+void cli_look_at_project(struct host *h, const struct cli_place *place);
+
+/* Says why the plan copies the project, where that is so because of its owner. */
+void cli_say_copied(const struct plan *p, const struct host *h, const struct cli_place *place);
+
+/* The way of capturing that a start failed at; 0: it failed at something else. */
+unsigned cli_failed_capture(const struct plan *p, int failed_op);

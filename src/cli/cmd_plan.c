@@ -88,6 +88,9 @@ int cmd_plan(struct cli *cli)
 		status = cli_probe(cli, &h);
 	if (status == CLI_OK) {
 		cli_tell_host(&place, &h);
+		/* Another host has another project. */
+		if (!cli_value(cli, "host"))
+			cli_look_at_project(&h, &place);
 		if (plan_build(&s, &h, &p, &choice, &e) < 0) {
 			status = refuse(cli, &s, &h, &choice, &e);
 		} else {

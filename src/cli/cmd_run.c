@@ -117,6 +117,7 @@ static int make_plan(struct run *r, struct err *e)
 	int ret;
 
 	cli_tell_host(&r->place, &r->host);
+	cli_look_at_project(&r->host, &r->place);
 	ret = plan_build(&r->spec, &r->host, &r->plan, &r->choice, e);
 
 	if (ret < 0)
@@ -183,6 +184,8 @@ static int plan_again(struct run *r, struct err *e)
 
 	if (host_probe(&host, e) < 0)
 		return (r->plan = take_ptr(old), 0);
+	/* What failed for this project, a probe does not know. */
+	host.no_capture = r->host.no_capture;
 	r->host = host;
 	r->plan = NULL;
 	if (make_plan(r, e) < 0)
@@ -190,26 +193,12 @@ static int plan_again(struct run *r, struct err *e)
 	return old->size != r->plan->size || memcmp(old, r->plan, old->size) != 0;
 }
 
-/* The way of capturing that the start failed at; 0: it failed at something else. */
-static unsigned failed_capture(const struct run *r)
-{
-	int failed = r->record.failed_op;
-	const struct plan_op *op = failed < 0 ? NULL : &plan_ops(r->plan)[failed];
-
-	if (!op || (op->kind != PLAN_PROJECT && op->kind != PLAN_GIT) ||
-		!(op->flags & PLAN_CAPTURED))
-		return 0;
-	if (op->flags & PLAN_COPIED)
-		return HOST_CAPTURE_BY_COPY;
-	return op->flags & PLAN_IN_POOL ? HOST_CAPTURE_IN_POOL : HOST_CAPTURE_ON_DISK;
-}
-
 /* One attempt, and others while there are other ways to capture the project. */
 static int try_to_run(struct run *r, struct err *e)
 {
 	for (;;) {
 		int ret = keep_run(&r->request, &r->record, e);
-		unsigned failed = failed_capture(r);
+		unsigned failed = cli_failed_capture(r->plan, r->record.failed_op);
 		own_free struct plan *old = NULL;
 		struct err why;
 
@@ -218,6 +207,9 @@ static int try_to_run(struct run *r, struct err *e)
 		why = *e;
 		old = take_ptr(r->plan);
 		r->host.no_capture |= failed;
+		/* A kernel without overlays has none anywhere. */
+		if (why.num == ENODEV)
+			r->host.no_capture |= HOST_CAPTURE_ON_DISK | HOST_CAPTURE_IN_POOL;
 		if (make_plan(r, e) < 0) {
 			/* There is no other: the first reason is the better one. */
 			free(r->plan);
@@ -416,6 +408,7 @@ static int run(struct run *r)
 	if (prepare(r, &e) < 0)
 		return say_refusal(r, &e);
 	cli_print_diags(r->cli, &r->spec);
+	cli_say_copied(r->plan, &r->host, &r->place);
 	if (cli_value(r->cli, "timing"))
 		r->request.times = cli_shared_times();
 	r->request.progress = cli_progress_of(&progress);

@@ -94,6 +94,8 @@ static int prepare(struct keeper *k, struct err *e)
 		r = keep_limits_make(k, e);
 	if (r == 0)
 		r = keep_watch_open(k, e);
+	if (r == 0)
+		r = keep_copy_make(k, e);
 	keep_disk_open(k);
 	k->start.terminal_streams = keep_stdio_on_terminal(&k->stdio);
 	k->start.sources = k->sources.items;

@@ -2,8 +2,10 @@
  * keep_disk - the limit of a layer on disk, which no file system holds for an ordinary user.
  *
  * Runs as:  the keeper, while the command runs.
- * Must not: take long. The layer's files are counted only when the whole file system has lost so
- *           much since the last count that the limit may be reached.
+ * Must not: take long. The layer's files are counted when the whole file system has lost so much
+ *           since the last count that the limit may be reached, and from time to time besides.
+ *
+ * A copy of the project is not the run's: what it takes at the start does not count.
  *
  * Who reaches the limit is ended at once, and may have written some more by then: as much as the
  * disk takes between two looks. Where that is too much, a declared limits.disk keeps the layer in
@@ -21,7 +23,9 @@
 #include "base/str.h"
 #include "keep/keep_inside.h"
 
-#define DEEPEST 128 /* folders in folders that are counted */
+#define COUNT_NS    ((uint64_t)1000 * 1000 * 1000)
+#define COUNT_SHARE 20  /* times as long as counting takes */
+#define DEEPEST     128 /* folders in folders that are counted */
 
 struct usage {
 	uint64_t bytes, files;
@@ -53,9 +57,18 @@ static void count_folder(int at, const char *name, unsigned depth, struct usage 
 	ret->is_blind |= (folder < 0 && folder != -ENOENT) || (folder >= 0 && entries.failure);
 }
 
-static uint64_t lost(uint64_t before, uint64_t now)
+/* Not what the overlay keeps for itself beside it, which nobody may enter. */
+static void count_layers(const struct keep_layer *l, struct usage *ret)
 {
-	return before > now ? before - now : 0;
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		if (l->trees[i].top >= 0)
+			count_folder(
+				l->trees[i].top, l->trees[i].is_copied ? "copy" : "upper", 0, ret);
+}
+
+static uint64_t beyond(uint64_t a, uint64_t b)
+{
+	return a > b ? a - b : 0;
 }
 
 static bool ask(const struct keep_layer *l, uint64_t *ret_free, uint64_t *ret_files)
@@ -67,6 +80,14 @@ static bool ask(const struct keep_layer *l, uint64_t *ret_free, uint64_t *ret_fi
 	*ret_free = (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
 	*ret_files = fs.f_ffree;
 	return true;
+}
+
+/* When to count in any case: others may free what the run takes. A small part of our time. */
+static uint64_t next_count(uint64_t began, uint64_t ended)
+{
+	uint64_t rest = (ended - began) * COUNT_SHARE;
+
+	return ended + (rest > COUNT_NS ? rest : COUNT_NS);
 }
 
 /* What the cage's own file system takes counts too. */
@@ -83,12 +104,18 @@ void keep_disk_open(struct keeper *k)
 {
 	const struct plan_op *op = plan_find(k->start.plan, PLAN_LIMIT, "limits.disk");
 	struct keep_layer *l = &k->layer;
+	struct usage first = { 0 };
+	uint64_t now = clock_ns();
 
 	if (!op || l->trees[CAGE_LAYER_PROJECT].top < 0 ||
 		!ask(l, &l->disk.free, &l->disk.free_files))
 		return;
 	l->disk.max = op->n;
 	l->disk.free_at_start = l->disk.free;
+	count_layers(l, &first);
+	l->disk.count_ns = next_count(now, clock_ns());
+	l->disk.first_bytes = first.bytes;
+	l->disk.first_files = first.files;
 }
 
 int keep_disk_wait(const struct keeper *k)
@@ -106,15 +133,16 @@ bool keep_disk_is_over(struct keeper *k)
 		return false;
 	l->disk.next_ns = now + KEEP_DISK_MS * (uint64_t)1000000;
 	pool = pool_bytes(k);
-	if (l->disk.bytes + lost(l->disk.free, bytes) + pool <= l->disk.max &&
-		l->disk.files + lost(l->disk.free_files, files) <= plan_inodes(l->disk.max))
+	if (now < l->disk.count_ns &&
+		l->disk.bytes + beyond(l->disk.free, bytes) + pool <= l->disk.max &&
+		l->disk.files + beyond(l->disk.free_files, files) <= plan_inodes(l->disk.max))
 		return false;
-	/* Not what the overlay keeps for itself beside it, which nobody may enter. */
-	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
-		if (l->trees[i].top >= 0)
-			count_folder(l->trees[i].top, "upper", 0, &usage);
-	if (usage.is_blind && usage.bytes < lost(l->disk.free_at_start, bytes))
-		usage.bytes = lost(l->disk.free_at_start, bytes);
+	count_layers(l, &usage);
+	usage.bytes = beyond(usage.bytes, l->disk.first_bytes);
+	usage.files = beyond(usage.files, l->disk.first_files);
+	if (usage.is_blind && usage.bytes < beyond(l->disk.free_at_start, bytes))
+		usage.bytes = beyond(l->disk.free_at_start, bytes);
+	l->disk.count_ns = next_count(now, clock_ns());
 	l->disk.bytes = usage.bytes;
 	l->disk.files = usage.files;
 	l->disk.free = bytes;

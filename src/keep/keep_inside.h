@@ -53,6 +53,10 @@ int keep_sources_add_layer(struct keep_sources *s, struct cage_start *start, enu
 int keep_sources_add_overlay(
 	struct keep_sources *s, const struct cage_start *start, uint32_t i, int fd, struct err *e);
 
+/* Puts a folder of ours, which is owned from here on, in the place of a source. */
+int keep_sources_replace(
+	struct keep_sources *s, const struct cage_start *start, uint32_t i, int fd, struct err *e);
+
 /* Closes what is open; the names stay. */
 void keep_sources_close(struct keep_sources *s);
 
@@ -64,14 +68,17 @@ struct keep_layer {
 	struct keep_point *points; /* places for mounts, which bawn made in the project's */
 	struct arena arena;        /* of these */
 	struct {
-		int top;   /* `layer` or `git-layer` in it, or -1: nothing is captured there */
-		int below; /* the project, or the folder of its git; -1: it is not captured */
+		int top;        /* `layer` or `git-layer` in it, or -1: nothing is captured there */
+		int below;      /* the project, or the folder of its git; -1: it is not captured */
+		bool is_copied; /* instead of being under an overlay */
 	} trees[CAGE_LAYER_COUNT];
 	struct {
-		uint64_t max;              /* bytes; 0: nobody watches */
-		uint64_t next_ns;          /* when to look again */
-		uint64_t bytes, files;     /* in the layer, when it was last counted */
-		uint64_t free, free_files; /* of its file system, at that time */
+		uint64_t max;          /* bytes; 0: nobody watches */
+		uint64_t next_ns;      /* when to look again */
+		uint64_t count_ns;     /* when to count, even if nothing seems to be taken */
+		uint64_t bytes, files; /* in the layer, when it was last counted */
+		uint64_t first_bytes, first_files; /* what a copy has before the run */
+		uint64_t free, free_files;         /* of its file system, at that time */
 		uint64_t free_at_start;
 	} disk;
 };
@@ -283,6 +290,9 @@ bool keep_hear_last(struct keeper *k, struct err *e);
 
 void keep_kill(const struct keeper *k);
 
+/* Takes one signal: an error, if it ends the run. */
+int keep_hear_signal(struct keeper *k, struct err *e);
+
 /* --- keep_layer.c --- */
 
 /* Makes the layer, if the plan wants one in the run's folder. */
@@ -293,6 +303,14 @@ int keep_layer_make(struct keeper *k, struct err *e);
  * removes the layer. What goes wrong is in the record.
  */
 void keep_layer_end(struct keeper *k, bool has_run, bool is_gone);
+
+/* --- keep_copy.c --- */
+
+/* Copies the project, if the plan captures it in that way. Signals are heard already. */
+int keep_copy_make(struct keeper *k, struct err *e);
+
+/* Writes down what is in the copies: what differs from it later is the run's. */
+int keep_copy_list(const struct keeper *k, struct err *e);
 
 /* --- keep_points.c --- */
 

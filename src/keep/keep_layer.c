@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "keep/keep_inside.h"
+#include "work/work_copy.h"
 
 /* What may be captured, and what its layer is called: in the run's folder, and in the pool. */
 static const struct tree {
@@ -77,10 +78,14 @@ static int make_folder(int at, const char *name, const struct stat *owner)
 	return 0;
 }
 
-/* Makes a layer with the folders that an overlay wants; what is merged shows the upper's mode. */
+/*
+ * Makes a layer with the folders that an overlay wants, or with one for a copy. What is merged
+ * shows the upper's mode.
+ */
 static int make_top(struct keep_layer *l, enum cage_layer which, struct err *e)
 {
 	const char *name = trees[which].layer;
+	bool is_copied = l->trees[which].is_copied;
 	struct stat below;
 	int top = -1;
 	int r = fstat(l->trees[which].below, &below) < 0 ? -errno
@@ -90,10 +95,10 @@ static int make_top(struct keep_layer *l, enum cage_layer which, struct err *e)
 		r = top = file_open_name(l->folder, name, O_RDONLY | O_DIRECTORY);
 	l->trees[which].top = top;
 	if (r >= 0)
-		r = make_folder(top, "upper", &below);
-	if (r == 0)
+		r = make_folder(top, is_copied ? "copy" : "upper", &below);
+	if (r == 0 && !is_copied)
 		r = make_folder(top, "work", &below);
-	if (r == 0 && fchmodat(top, "upper", below.st_mode & 0777, 0) < 0)
+	if (r == 0 && !is_copied && fchmodat(top, "upper", below.st_mode & 0777, 0) < 0)
 		r = -errno;
 	return r < 0 ? fail(-r, e) : 0;
 }
@@ -155,12 +160,13 @@ static int make_layer(struct keeper *k, enum cage_layer which, struct err *e)
 		return err_set(e, ERR_REFUSED, -below, "cannot open %s '%s': %s", trees[which].what,
 			k->sources.items[index].path, strerror(-below));
 	l->trees[which].below = below;
+	l->trees[which].is_copied = op->flags & PLAN_COPIED;
 	r = tell_folder(k, which, e);
 	if (r < 0 || op->flags & PLAN_IN_POOL)
 		return r;
 	/* What fails here is a reason to capture in another way. */
 	k->record->failed_op = index;
-	r = make_on_disk(k, which, e);
+	r = op->flags & PLAN_COPIED ? make_top(l, which, e) : make_on_disk(k, which, e);
 	if (r == 0)
 		k->record->failed_op = -1;
 	return r;
@@ -244,10 +250,16 @@ static int open_upper(struct keeper *k, enum cage_layer which, bool *ret_is_empt
 {
 	struct keep_layer *l = &k->layer;
 	bool is_saved = l->trees[which].top >= 0;
-	own_fd int upper = file_open_name(is_saved ? l->trees[which].top : k->disk,
-		is_saved ? "upper" : trees[which].pool, O_RDONLY | O_DIRECTORY);
-	int r;
+	own_fd int upper = -1;
+	int r = 0;
 
+	/* What was done to a copy is what was written. */
+	if (l->trees[which].is_copied)
+		r = work_copy_finish(l->trees[which].top, &k->q->progress, e);
+	if (r < 0)
+		return r;
+	upper = file_open_name(is_saved ? l->trees[which].top : k->disk,
+		is_saved ? "upper" : trees[which].pool, O_RDONLY | O_DIRECTORY);
 	if (upper < 0)
 		return err_set(
 			e, ERR_SYS, -upper, "cannot open the run's layer: %s", strerror(-upper));

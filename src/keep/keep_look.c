@@ -20,7 +20,6 @@
 
 /* The standard ones, the channel, and both ends of the gate. */
 #define DESCRIPTORS 6
-#define MAX_LOOK    ((size_t)64 * 1024 * 1024)
 
 struct keep_look {
 	const struct cage_start *start;
@@ -344,7 +343,7 @@ int keep_look_prepare(struct keep_look **ret, const struct cage_start *start,
 	if (!l)
 		return err_set(e, ERR_SYS, ENOMEM, "not enough memory to look at the cage");
 	l->start = start;
-	arena_init(&l->arena, MAX_LOOK);
+	arena_init(&l->arena, KEEP_MAX_VIEW);
 	r = keep_view_read_own(&l->host, &l->arena, e);
 	if (r == 0)
 		r = keep_mounts_expect(&l->mounts, start, sources, &l->host, &l->arena, e);

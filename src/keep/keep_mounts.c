@@ -129,11 +129,10 @@ static int expect_image(struct expecting *x, const struct plan_op *op, struct er
 	return 0;
 }
 
-/* A view shows one file system: what is mounted below its source would be missing in silence. */
-static int refuse_nested(const struct expecting *x, const char *source, struct err *e)
+int keep_refuse_nested(const struct keep_view *host, const char *source, struct err *e)
 {
-	for (size_t i = 0; i < x->host->mount_count; i++) {
-		const char *place = x->host->mounts[i].place;
+	for (size_t i = 0; i < host->mount_count; i++) {
+		const char *place = host->mounts[i].place;
 
 		if (!str_eq(place, source) && str_path_within(place, source))
 			return err_set(e, ERR_REFUSED, EXDEV,
@@ -147,7 +146,7 @@ static int refuse_nested(const struct expecting *x, const char *source, struct e
 /* What is seen through layers has no place on the host. */
 static int expect_overlay(const struct expecting *x, struct keep_expected *mount, struct err *e)
 {
-	int r = refuse_nested(x, mount->source, e);
+	int r = keep_refuse_nested(x->host, mount->source, e);
 
 	mount->flags &= ~(unsigned)PLAN_IDMAPPED;
 	mount->type = "overlay";
@@ -227,7 +226,7 @@ static int expect_proc(struct expecting *x, const struct plan_op *op, struct err
 
 /*
  * The project, or the folder of its git. Captured or as a view it is an overlay, and has no place
- * on the host.
+ * on the host; captured by copying, its source is the copy.
  */
 static int expect_whole(const struct expecting *x, const struct plan_op *op,
 	struct keep_expected *ret, struct err *e)
@@ -242,7 +241,7 @@ static int expect_whole(const struct expecting *x, const struct plan_op *op,
 	if (!ret->place)
 		return no_memory(e);
 	r = expect_source(x, ret, op, e);
-	if (r < 0 || !(op->flags & (PLAN_CAPTURED | PLAN_VIEW)))
+	if (r < 0 || op->flags & PLAN_COPIED || !(op->flags & (PLAN_CAPTURED | PLAN_VIEW)))
 		return r;
 	return expect_overlay(x, ret, e);
 }

@@ -20,6 +20,10 @@ struct keep_expected {
 	bool is_seen;
 };
 
+/* Nothing may be mounted below a folder of which one file system is shown: that would be missing.
+ */
+int keep_refuse_nested(const struct keep_view *host, const char *source, struct err *e);
+
 struct keep_mounts {
 	struct keep_expected *expected;
 	size_t count, max;

@@ -79,6 +79,8 @@ int keep_points_find(struct keeper *k, struct err *e)
 
 	int top = l->trees[CAGE_LAYER_PROJECT].top;
 
+	if (l->trees[CAGE_LAYER_PROJECT].is_copied)
+		return keep_copy_list(k, e);
 	if (l->trees[CAGE_LAYER_PROJECT].below < 0)
 		return 0;
 	arena_init(&l->arena, MOST_MEMORY);

@@ -149,7 +149,9 @@ static int make_source(struct keep_sources *s, uint32_t i, const struct cage_sta
 		r = refuse_talkers(s->fds[i], s->items[i].path, e);
 	if (r == 0)
 		r = q->approve(q->of, from, s->items[i].path, e);
-	if (r == 0 && op->flags & PLAN_IDMAPPED && start->ids.is_given) {
+	/* What is copied needs no tree: its copy does. */
+	if (r == 0 && op->flags & PLAN_IDMAPPED && !(op->flags & PLAN_COPIED) &&
+		start->ids.is_given) {
 		s->items[i].tree = make_tree(s, start, s->fds[i], s->items[i].path, e);
 		r = s->items[i].tree < 0 ? s->items[i].tree : 0;
 	}
@@ -180,30 +182,32 @@ int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
 	return r;
 }
 
+/* A folder of ours, and for root a tree in which it is the cage's. */
+static int add_folder(struct keep_sources *s, const struct cage_start *start, int fd,
+	const char *what, struct cage_source *ret, struct err *e)
+{
+	int r = find_path(s, fd, what, ret, e);
+
+	if (r == 0 && start->ids.is_given) {
+		ret->tree = make_tree(s, start, fd, ret->path, e);
+		r = ret->tree < 0 ? ret->tree : 0;
+	}
+	return r;
+}
+
 int keep_sources_add_layer(struct keep_sources *s, struct cage_start *start, enum cage_layer which,
 	int fd, struct err *e)
 {
-	struct cage_source *layer = &s->layers[which];
-	int r = find_path(s, fd, "the run's layer", layer, e);
+	int r = add_folder(s, start, fd, "the run's layer", &s->layers[which], e);
 
-	if (r == 0 && start->ids.is_given) {
-		layer->tree = make_tree(s, start, fd, layer->path, e);
-		r = layer->tree < 0 ? layer->tree : 0;
-	}
-	start->layers[which] = *layer;
+	start->layers[which] = s->layers[which];
 	return r;
 }
 
 int keep_sources_add_overlay(
 	struct keep_sources *s, const struct cage_start *start, uint32_t i, int fd, struct err *e)
 {
-	int r = find_path(s, fd, "the overlay", &s->items[i], e);
-
-	if (r == 0 && start->ids.is_given) {
-		s->items[i].tree = make_tree(s, start, fd, s->items[i].path, e);
-		r = s->items[i].tree < 0 ? s->items[i].tree : 0;
-	}
-	return r;
+	return add_folder(s, start, fd, "the overlay", &s->items[i], e);
 }
 
 static void close_one(int *fd)
@@ -211,6 +215,14 @@ static void close_one(int *fd)
 	if (*fd >= 0)
 		close(*fd);
 	*fd = -1;
+}
+
+int keep_sources_replace(
+	struct keep_sources *s, const struct cage_start *start, uint32_t i, int fd, struct err *e)
+{
+	close_one(&s->fds[i]);
+	s->fds[i] = fd;
+	return add_folder(s, start, fd, "the copy", &s->items[i], e);
 }
 
 void keep_sources_close(struct keep_sources *s)

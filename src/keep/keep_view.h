@@ -26,6 +26,7 @@ enum keep_namespace {
 extern const char *const keep_namespace_names[KEEP_NS_COUNT]; /* as plans call them */
 
 #define KEEP_MAX_TERMINALS 4
+#define KEEP_MAX_VIEW      ((size_t)64 << 20) /* bytes of what it says */
 
 struct keep_mount {
 	int id;

@@ -177,7 +177,7 @@ static int stop(struct keeper *k, struct err *e)
 }
 
 /* Before the command runs, a signal is for the keeper; afterwards for the command. */
-static int hear_signal(struct keeper *k, struct err *e)
+int keep_hear_signal(struct keeper *k, struct err *e)
 {
 	struct signalfd_siginfo got;
 	int number;
@@ -409,7 +409,7 @@ int keep_watch(struct keeper *k, struct err *e)
 		if (r == 0 && fds[CHANNEL].revents)
 			r = hear_cage(k, e);
 		if (r == 0 && fds[SIGNALS].revents)
-			r = hear_signal(k, e);
+			r = keep_hear_signal(k, e);
 		if (r == 0 && fds[TIMER].revents)
 			r = hear_clock(k, e);
 		/* What the cage says comes first: that the command has started, before what it

@@ -81,6 +81,7 @@ static const struct name calls[] = {
 	CALL(landlock_create_ruleset),
 	CALL(landlock_restrict_self),
 	CALL(memfd_create),
+	CALL(mknodat),
 	CALL(mount),
 	CALL(mount_setattr),
 	CALL(move_mount),

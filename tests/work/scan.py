@@ -164,7 +164,7 @@ class Actor:
     def make_again(self):
         """A folder that is deleted and made again, with some of it."""
         path = self.any(os.path.isdir)
-        kept = [name for name in os.listdir(path) if self.random.random() < 0.3]
+        kept = [name for name in sorted(os.listdir(path)) if self.random.random() < 0.3]
         contents = {name: pathlib.Path(os.fsdecode(os.path.join(path, name))).read_bytes() for name in kept
                     if os.path.isfile(os.path.join(path, name)) and not os.path.islink(os.path.join(path, name))}
         shutil.rmtree(path)

@@ -1,0 +1,302 @@
+/*
+ * keep_copy - a project that is captured by copying it, where no overlay can be.
+ *
+ * Runs as:  the keeper; the copying itself is done by a process that has the rights of the
+ *           project's owner and no other: started by root, it hands the cage nothing that the
+ *           owner could not read.
+ * Leaves:   `copy` in the layer, and in the place of the project among the sources; before the
+ *           command runs also `list`, as work_copy.h says.
+ * Must not: write to the project; let the command start on a copy that is not complete.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "base/tree.h"
+#include "keep/keep_inside.h"
+#include "keep/keep_mounts.h"
+#include "work/work_copy.h"
+
+#define TELL_NS ((uint64_t)100 * 1000 * 1000)
+
+/* What the process that copies says: how far it is and, in the end, how that went. */
+struct said {
+	uint64_t done;
+	bool is_over;
+	int result;
+	struct err e;
+};
+
+static_assert(sizeof(struct said) <= 4096, "a pipe takes it whole");
+
+struct copier {
+	pid_t keeper;
+	int from, to;
+	int pipe;
+	struct stat owner; /* of what is copied */
+	uint64_t next_ns;  /* when to tell again */
+	struct said said;
+};
+
+/* --- the process that copies --- */
+
+static int become_owner(const struct stat *owner)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct none[2] = { { 0 } };
+
+	if (geteuid() == 0 && (syscall(SYS_setgroups, 0, NULL) < 0 ||
+				      setresgid(owner->st_gid, owner->st_gid, owner->st_gid) < 0 ||
+				      setresuid(owner->st_uid, owner->st_uid, owner->st_uid) < 0))
+		return -errno;
+	if (syscall(SYS_capset, &head, none) < 0)
+		return -errno;
+	/* It has the operator's memory, and is now somebody else's process. */
+	return prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ? -errno : 0;
+}
+
+static int tell(void *of)
+{
+	struct copier *c = of;
+	uint64_t now = clock_ns();
+
+	c->said.done++;
+	if (now < c->next_ns)
+		return 0;
+	c->next_ns = now + TELL_NS;
+	return file_write_all(c->pipe, &c->said, sizeof(c->said));
+}
+
+static int copy_as_owner(struct copier *c, struct err *e)
+{
+	struct tree_options options = {
+		.is_plain = true, .drops_ids = true, .step = tell, .of = c
+	};
+	int r = become_owner(&c->owner);
+
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot become its owner: %s", strerror(-r));
+	/* Nobody would have been told of its end. */
+	if (getppid() != c->keeper)
+		return -ESRCH;
+	return tree_copy(c->from, c->to, &options, e);
+}
+
+static _Noreturn void be_copier(struct copier *c)
+{
+	c->said.result = copy_as_owner(c, &c->said.e);
+	c->said.is_over = true;
+	_exit(file_write_all(c->pipe, &c->said, sizeof(c->said)) < 0);
+}
+
+/* --- the keeper meanwhile --- */
+
+static int hear_copier(struct keeper *k, int pipe, struct err *e)
+{
+	struct said said;
+	ssize_t n = read(pipe, &said, sizeof(said));
+
+	if (n < 0 && errno == EINTR)
+		return 1;
+	if (n != (ssize_t)sizeof(said))
+		return err_set(e, ERR_REFUSED, ECHILD,
+			"the process that copies the project was ended from outside");
+	if (said.is_over && said.result < 0)
+		*e = said.e;
+	if (said.is_over)
+		return said.result;
+	if (k->q->progress.tell)
+		k->q->progress.tell(k->q->progress.of, "copying the project", said.done, 0);
+	return 1;
+}
+
+/* Until it is done, or a signal ends us. */
+static int await_copier(struct keeper *k, int pipe, struct err *e)
+{
+	struct pollfd fds[] = { { .fd = pipe, .events = POLLIN },
+		{ .fd = k->signals, .events = POLLIN } };
+	int r = 1;
+
+	while (r > 0) {
+		if (poll(fds, 2, -1) < 0 && errno != EINTR)
+			return err_set(e, ERR_SYS, errno, "cannot wait for the project's copy: %s",
+				strerror(errno));
+		if (fds[1].revents && keep_hear_signal(k, e) < 0)
+			return -EINTR;
+		if (fds[0].revents)
+			r = hear_copier(k, pipe, e);
+	}
+	return r;
+}
+
+static int run_copier(struct keeper *k, struct copier *c, struct err *e)
+{
+	own_fd int ours = -1, theirs = -1;
+	int ends[2], r;
+	pid_t pid;
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot make a pipe: %s", strerror(errno));
+	ours = ends[0];
+	theirs = c->pipe = ends[1];
+	pid = fork();
+	if (pid == 0)
+		be_copier(c);
+	if (pid < 0)
+		return err_set(e, ERR_SYS, errno, "cannot start a process: %s", strerror(errno));
+	/* From here on the pipe ends with it. */
+	close(take_fd(&theirs));
+	r = await_copier(k, ours, e);
+	kill(pid, SIGKILL);
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return r;
+}
+
+/* --- before and after --- */
+
+static const struct tree {
+	enum plan_op_kind kind;
+	const char *what; /* for sentences */
+} trees[CAGE_LAYER_COUNT] = {
+	[CAGE_LAYER_PROJECT] = { PLAN_PROJECT, "the project" },
+	[CAGE_LAYER_GIT] = { PLAN_GIT, "git's folder" },
+};
+
+/* Refused: no other plan would mend it. */
+static int refuse(const char *what, const struct err *why, const char *remedy, struct err *e)
+{
+	return err_set(e, ERR_REFUSED, why->num, "cannot capture %s by copying it: %.300s%s", what,
+		why->text, remedy);
+}
+
+static int explain(const char *what, int r, struct err *e)
+{
+	const struct err why = *e;
+	const char *remedy = "";
+
+	if (r == 0 || why.kind == ERR_SIGNAL)
+		return r;
+	if (why.num == ENOSPC || why.num == EDQUOT)
+		remedy = "; XDG_STATE_HOME can name a place with more room";
+	if (why.num == EACCES)
+		remedy = geteuid() == 0 ? "; its owner must be able to read all of it"
+					: "; you must be able to read all of it";
+	return refuse(what, &why, remedy, e);
+}
+
+/* What a run takes away is marked by devices and attributes, in the end: too late to fail. */
+static int try_marks(int copy, struct err *e)
+{
+	const char *missing = NULL;
+
+	if (fsetxattr(copy, "user.bawn", "", 0, 0) < 0 || fremovexattr(copy, "user.bawn") < 0)
+		missing = "attributes";
+	else if (mknodat(copy, "gone", S_IFCHR, 0) < 0 || unlinkat(copy, "gone", 0) < 0)
+		missing = "whiteouts";
+	if (!missing)
+		return 0;
+	return err_set(e, ERR_SYS, errno,
+		"the file system of the run's folder has no %s: %s; XDG_STATE_HOME can name another "
+		"place",
+		missing, strerror(errno));
+}
+
+/* Nothing is copied that an overlay would not show; nor does a copy hold itself. */
+static int check_source(const struct keeper *k, const char *source, struct err *e)
+{
+	struct arena arena;
+	struct keep_view host;
+	char link[64], folder[4096];
+	ssize_t n;
+	int r;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", k->layer.folder);
+	n = readlink(link, folder, sizeof(folder) - 1);
+	if (n < 0)
+		return err_set(e, ERR_SYS, errno, "the run's folder: %s", strerror(errno));
+	folder[n] = '\0';
+	if (str_path_within(folder, source))
+		return err_set(e, ERR_SYS, ELOOP,
+			"the run's folder is in it; XDG_STATE_HOME can name another place");
+	arena_init(&arena, KEEP_MAX_VIEW);
+	r = keep_view_read_own(&host, &arena, e);
+	if (r == 0)
+		r = keep_refuse_nested(&host, source, e);
+	arena_done(&arena);
+	return r;
+}
+
+static int make_copy(struct keeper *k, enum cage_layer which, uint32_t index, struct err *e)
+{
+	own_fd int copy = file_open_name(k->layer.trees[which].top, "copy", O_RDONLY | O_DIRECTORY);
+	struct copier c = { .keeper = getpid(), .from = k->layer.trees[which].below, .to = copy };
+	int r;
+
+	if (copy < 0 || fstat(c.from, &c.owner) < 0)
+		return err_set(e, ERR_SYS, copy < 0 ? -copy : errno, "%s",
+			strerror(copy < 0 ? -copy : errno));
+	r = check_source(k, k->sources.items[index].path, e);
+	if (r == 0)
+		r = try_marks(copy, e);
+	if (r == 0)
+		r = run_copier(k, &c, e);
+	return r == 0 ? keep_sources_replace(&k->sources, &k->start, index, take_fd(&copy), e) : r;
+}
+
+int keep_copy_make(struct keeper *k, struct err *e)
+{
+	int r = 0;
+
+	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++) {
+		const struct plan *p = k->start.plan;
+		const struct plan_op *op = plan_find(p, trees[which].kind, NULL);
+
+		if (op && op->flags & PLAN_COPIED)
+			r = explain(trees[which].what,
+				make_copy(k, which, (uint32_t)(op - plan_ops(p)), e), e);
+	}
+	return r;
+}
+
+/* The list is there once it is whole, and the clock has gone on. */
+static int write_list(int top, struct err *e)
+{
+	own_fd int copy = file_open_name(top, "copy", O_RDONLY | O_DIRECTORY);
+	own_fd int list =
+		openat(top, "list.new", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r;
+
+	if (copy < 0 || list < 0)
+		return err_set(e, ERR_SYS, copy < 0 ? -copy : errno, "%s",
+			strerror(copy < 0 ? -copy : errno));
+	r = work_copy_list(copy, list, e);
+	if (r == 0 && (fsync(list) < 0 || renameat(top, "list.new", top, "list") < 0))
+		r = err_set(e, ERR_SYS, errno, "cannot write its list: %s", strerror(errno));
+	return r == 0 ? work_copy_settle(list, e) : r;
+}
+
+int keep_copy_list(const struct keeper *k, struct err *e)
+{
+	int r = 0;
+
+	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++)
+		if (k->layer.trees[which].is_copied)
+			r = explain(trees[which].what, write_list(k->layer.trees[which].top, e), e);
+	return r;
+}
