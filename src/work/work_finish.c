@@ -83,8 +83,10 @@ static bool took_protected(const struct work_scan *q, const struct work_effect *
 	return false;
 }
 
-static void mark_all(const struct work_scan *q, struct work_effects *x)
+static int mark_all(const struct work_scan *q, struct work_effects *x)
 {
+	int r;
+
 	for (size_t i = 0; i < x->count; i++) {
 		struct work_effect *effect = &x->items[i];
 
@@ -93,6 +95,7 @@ static void mark_all(const struct work_scan *q, struct work_effects *x)
 			effect->mark = WORK_HELD;
 	}
 	work_mark_bare(q, x);
+	r = work_hold_headless(x);
 	for (size_t i = 0; i < x->count; i++) {
 		struct work_effect *effect = &x->items[i];
 		const char *old = effect->from ? effect->from : effect->path;
@@ -104,6 +107,7 @@ static void mark_all(const struct work_scan *q, struct work_effects *x)
 			imply_folders(x, effect->from, true);
 		imply_folders(x, effect->path, effect->change == WORK_DELETED);
 	}
+	return r;
 }
 
 static int name_base(struct work_scanner *s, uint32_t base, size_t index)
@@ -136,7 +140,8 @@ int work_finish(struct work_scanner *s)
 		if (s->found[i].base)
 			r = name_base(s, s->found[i].base, x->count - 1);
 	}
-	mark_all(s->q, x);
+	if (mark_all(s->q, x) < 0)
+		return work_refuse_size(s);
 	work_digest(x, x->digest);
 	return r;
 }

@@ -151,7 +151,7 @@ static const struct work_rule *rule_of(const char *path, bool is_folder, bool is
 	return rule_among(work_rules, work_rule_count, path, is_folder, is_git);
 }
 
-static bool is_held_when_gone(const char *path)
+bool work_is_head(const char *path)
 {
 	return rule_among(&work_rule_gone, 1, path, false, false);
 }
@@ -203,7 +203,7 @@ enum work_mark work_mark_effect(
 
 	if (old > mark)
 		mark = old;
-	return mark < WORK_HELD && gone && is_held_when_gone(gone) ? WORK_HELD : mark;
+	return mark < WORK_HELD && gone && work_is_head(gone) ? WORK_HELD : mark;
 }
 
 const char *work_mark_reason(const char *path)

@@ -31,5 +31,8 @@ extern const size_t work_rule_count;
 /* One for what is gone. */
 extern const struct work_rule work_rule_gone;
 
+/* Is it what that is for: the HEAD of a repository, or of a worktree? */
+bool work_is_head(const char *path);
+
 /* The mark of a path below a folder that is itself a repository's, whatever its name. */
 enum work_mark work_mark_in_git(const char *path, bool is_folder);

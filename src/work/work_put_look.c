@@ -259,16 +259,42 @@ static int compare(const struct work_job *j, struct work_put *p, unsigned asked,
 }
 
 /* git rewrites its index to remember what it has looked at: is this still the same one to it? */
-static bool is_same_index(const struct work_job *j, struct work_put *p)
+static bool is_same_index(
+	const struct work_job *j, struct work_put *p, const char *other, size_t other_size)
 {
-	own_free char *base = NULL, *now = NULL;
-	size_t base_size, now_size;
+	own_free char *now = NULL;
+	size_t size;
 
-	return p->git.is_index && p->x->has_base && !p->x->has_moved && S_ISREG(p->old.st_mode) &&
-	       work_put_open_old(j, p) == 0 && lseek(p->host, 0, SEEK_SET) == 0 &&
-	       work_put_read_base(j, p, WORK_GIT_MAX_INDEX, &base, &base_size) == 0 &&
-	       file_read_all(p->host, WORK_GIT_MAX_INDEX, &now, &now_size) == 0 &&
-	       work_git_index_is_same(base, base_size, now, now_size);
+	return S_ISREG(p->old.st_mode) && work_put_open_old(j, p) == 0 &&
+	       lseek(p->host, 0, SEEK_SET) == 0 &&
+	       file_read_all(p->host, WORK_GIT_MAX_INDEX, &now, &size) == 0 &&
+	       work_git_index_is_same(other, other_size, now, size);
+}
+
+/* … as it was before the run. */
+static bool is_index_before(const struct work_job *j, struct work_put *p)
+{
+	own_free char *base = NULL;
+	size_t size;
+
+	return p->git.is_index && p->x->has_base && !p->x->has_moved &&
+	       work_put_read_base(j, p, WORK_GIT_MAX_INDEX, &base, &size) == 0 &&
+	       is_same_index(j, p, base, size);
+}
+
+/* … as the run left it: an apply put it there, and git has looked at it since. */
+static bool is_index_after(const struct work_job *j, struct work_put *p)
+{
+	const char *path = p->x->path;
+	int top = work_layer_of(j->q->git, j->q->layer, &path);
+	own_fd int fd = p->git.is_index && p->x->after.type == WORK_FILE
+				? file_open_beneath(top, path, O_RDONLY | O_NONBLOCK, 0)
+				: -1;
+	own_free char *layer = NULL;
+	size_t size;
+
+	return fd >= 0 && file_read_all(fd, WORK_GIT_MAX_INDEX, &layer, &size) == 0 &&
+	       is_same_index(j, p, layer, size);
 }
 
 static bool can_merge(const struct work_put *p)
@@ -286,7 +312,9 @@ static enum work_step take_step(const struct work_put *p)
 
 static void look_at_other(const struct work_job *j, struct work_put *p)
 {
-	if (is_same_index(j, p))
+	if (is_index_after(j, p))
+		work_put_decide(p, WORK_THERE, "%s", "");
+	else if (is_index_before(j, p))
 		p->step = take_step(p);
 	else if (j->q->merges && can_merge(p))
 		p->step = WORK_STEP_MERGE;

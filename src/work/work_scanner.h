@@ -108,5 +108,8 @@ int work_finish(struct work_scanner *s);
 /* Files of folders that git would take for repositories are marked like .git's. work_bare.c */
 void work_mark_bare(const struct work_scan *q, struct work_effects *x);
 
+/* What was removed from a repository together with its HEAD is held. work_heads.c */
+int work_hold_headless(struct work_effects *x);
+
 /* The effect of a path, or NULL. */
 struct work_effect *work_effect_find(const struct work_effects *x, const char *path, size_t n);

@@ -347,6 +347,38 @@ static void test_outer_git(void)
 	end_layer();
 }
 
+/* What goes with the HEAD of a repository is held like that, wherever it went. */
+static void test_headless(void)
+{
+	own(work_effects) struct work_effects x;
+
+	start_layer("headless");
+	folder_both("a");
+	folder("below/a/.git");
+	folder("below/a/.git/refs");
+	put_text("below/a/.git/refs/main", "1234\n");
+	put_text("below/a/.git/HEAD", "ref\n");
+	put_text("below/a/.git/index", "an index\n");
+	whiteout("layer/a/.git");
+	put_text("layer/moved", "1234\n");
+	folder_both("b");
+	folder_both("b/.git");
+	put_text("below/b/.git/index", "another one\n");
+	whiteout("layer/b/.git/index");
+	put_text("below/a/file", "a file\n");
+	whiteout("layer/a/file");
+	scan(&x);
+	CHECK_STR(list(&x), "deleted a/.git, deleted a/.git/HEAD, deleted a/.git/index, "
+			    "deleted a/.git/refs, deleted a/file, deleted b/.git/index, "
+			    "renamed moved from a/.git/refs/main");
+	for (size_t i = 0; i < 4; i++)
+		CHECK(x.items[i].mark == WORK_HELD);
+	CHECK(find(&x, "moved")->mark == WORK_HELD);
+	CHECK(find(&x, "a/file")->mark == WORK_PLAIN);
+	CHECK(find(&x, "b/.git/index")->mark == WORK_PLAIN);
+	end_layer();
+}
+
 static void tests(void)
 {
 	umask(022);
@@ -361,6 +393,7 @@ static void tests(void)
 	test_names();
 	test_attributes();
 	test_outer_git();
+	test_headless();
 }
 
 int main(void)
