@@ -284,7 +284,7 @@ def inside_mounts(top):
     for name in ("whole", "gone"):
         os.mknod(place / "layer" / name, stat.S_IFCHR, 0)
     (place / "began").write_text(str(time.clock_gettime_ns(COARSE) + 10 ** 9), encoding="ascii")
-    effects = scan(place / "tool", os.geteuid(), place, "layer", "-")["effects"]
+    effects = decode(scan(place / "tool", os.geteuid(), place, "layer", "-"))["effects"]
     told = [(x["change"], x["path"].decode(), "note" in x) for x in effects]
     assert told == [("deleted", "gone", True), ("added", "on", True), ("added", "on/mounted", True), 
                     ("deleted", "whole", False), ("deleted", "whole/on", True)], told
@@ -298,17 +298,14 @@ def as_user(uid, words):
     return ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", *words]
 
 
-def digest(effects):
-    """As docs/effects.md says."""
-    fields = [b"bawn-effects-1"]
-    for x in effects:
-        after = x["after"]
-        fields += [x["path"], x["from"] or b"", x["change"].encode(), after["type"].encode(), after["mode"].encode(),
-                   str(after.get("size", 0)).encode(), after.get("sha256", "").encode(),
-                   str(len(x["attributes"])).encode()]
-        for a in x["attributes"]:
-            fields += [a["name"], a["change"].encode(), a.get("sha256", "").encode()]
-    return hashlib.sha256(b"".join(field + b"\0" for field in fields)).hexdigest()
+def check_digest(text, place):
+    """By the program that docs/effects.md gives to people."""
+    page = (pathlib.Path(__file__).resolve().parents[2] / "docs/effects.md").read_text(encoding="utf-8")
+    program = page.split("```python\n")[1].split("```")[0]
+    (place / "effects.json").write_bytes(text)
+    done = subprocess.run([sys.executable, "-c", program, place / "effects.json"], capture_output=True, text=True,
+                          check=False)
+    assert done.stdout == "the digest is that of the effects\n", f"{place}: {done.stdout}{done.stderr}"
 
 
 def decode(text):
@@ -377,7 +374,7 @@ def scan(tool, uid, place, layer, base, *more):
                           (place / "began").read_text(encoding="ascii"), *more])
     done = subprocess.run([str(word) for word in words], capture_output=True, check=False)
     assert done.returncode == 0, f"{place}: status {done.returncode}: {done.stderr.decode()}"
-    return decode(done.stdout)
+    return done.stdout
 
 
 def check_base(document, place):
@@ -399,14 +396,15 @@ def modes(top):
 def check(tool, uid, place):
     old, new = picture(place / "below"), pickle.loads((place / "picture").read_bytes())
     wanted, layer = difference(old, new), modes(place / "layer")
-    document = scan(tool, uid, place, "layer", place / "base")
+    text = scan(tool, uid, place, "layer", place / "base")
+    document = decode(text)
     renames = check_effects(document["effects"], wanted, place)
     check_renames(document["effects"], renames, wanted, place)
     check_base(document, place)
-    assert digest(document["effects"]) == document["digest"], f"{place}: the digest"
+    check_digest(text, place)
     assert modes(place / "layer") == layer, f"{place}: modes of the layer changed"
     assert picture(place / "below") == old, f"{place}: the tree changed"
-    copy = scan(tool, uid, place, "copy", "-", "copy")
+    copy = decode(scan(tool, uid, place, "copy", "-", "copy"))
     for x in copy["effects"] + document["effects"]:
         x.pop("base", None)
     assert copy["effects"] == document["effects"] and copy["digest"] == document["digest"], \
