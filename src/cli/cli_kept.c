@@ -238,34 +238,52 @@ static int write_effects(struct cli_kept *k, struct err *e)
 }
 
 /* What the keeper does when a run ends whose project was captured by copying it. */
-static int finish_copy(struct cli_kept *k, const struct work_progress *progress, struct err *e)
+static int finish_in(const struct cli_kept *k, const char *name,
+	const struct work_progress *progress, struct err *e)
 {
-	own_fd int layer = file_open_name(k->folder, "layer", O_RDONLY | O_DIRECTORY);
-	int r;
+	own_fd int layer = file_open_name(k->folder, name, O_RDONLY | O_DIRECTORY);
 
+	if (layer == -ENOENT)
+		return 0;
 	if (layer < 0)
 		return err_set(e, ERR_SYS, -layer, "cannot open its layer: %s", strerror(-layer));
-	r = work_copy_finish(layer, progress, e);
+	return work_copy_finish(layer, progress, e);
+}
+
+/* 1: there is a layer now; 0: no command was ever started on the copy. */
+static int finish_copy(struct cli_kept *k, const struct work_progress *progress, struct err *e)
+{
+	/* The project's comes last: by it is seen that there is something to be finished. */
+	int r = finish_in(k, "git-layer", progress, e);
+
+	if (r == 0)
+		r = finish_in(k, "layer", progress, e);
 	if (r < 0)
 		return r;
-	return open_layer(k) == CLI_OK && k->layer >= 0
-		       ? 0
-		       : err_set(e, ERR_SYS, ENOENT, "it has no layer");
+	close_fd(&k->below);
+	if (open_layer(k) != CLI_OK || read_project(k) != CLI_OK)
+		return err_set(e, ERR_SYS, EIO, "it cannot be opened");
+	if (k->below < 0)
+		return err_set(e, ERR_SYS, k->below_failure, "cannot open '%s': %s",
+			k->unopened ? k->unopened : "the project", strerror(k->below_failure));
+	return k->layer >= 0;
 }
 
 static int scan(struct cli_kept *k)
 {
 	own(cli_progress) struct cli_progress progress = cli_progress_begin(k->cli);
-	struct work_scan q = { .below = k->below,
-		.began = k->began,
+	struct work_scan q = { .began = k->began,
 		.held = k->held,
 		.held_count = k->held_count,
 		.progress = cli_progress_of(&progress) };
 	struct err e = { 0 };
-	int r = k->has_copy ? finish_copy(k, &q.progress, &e) : 0;
+	int r = k->has_copy ? finish_copy(k, &q.progress, &e) : 1;
 
-	if (r == 0 && !k->is_going_on)
-		r = make_base(k, &e);
+	if (r == 0)
+		return cli_kept_remove(k);
+	if (r > 0)
+		r = k->is_going_on ? 0 : make_base(k, &e);
+	q.below = k->below;
 	q.layer = k->layer;
 	q.git = cli_kept_git(k);
 	q.base = k->is_going_on ? -1 : k->base;

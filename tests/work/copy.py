@@ -21,7 +21,7 @@ from place import BAWN, BREAKABLE as WITHOUT, CASES  # noqa: E402
 from place import Skip, case, descendants, expect, in_mount_namespace, main, of_root, of_users, output, picture  # noqa: E402
 from place import wait_until  # noqa: E402
 import capture  # noqa: E402,F401 # pylint: disable=unused-import
-from git import git_in_a_linked_worktree, what_is_written_to_a_worktrees_git_is_kept  # noqa: E402
+from git import git_in_a_linked_worktree, what_is_written_to_a_worktrees_git_is_kept, worktree  # noqa: E402
 
 NO_OVERLAY = ["fsopen:overlay=ENODEV", "mount:overlay=ENODEV", "--", BAWN]
 OTHER = 23456  # an id that is neither root's nor the user's
@@ -438,6 +438,49 @@ def nobody_goes_on_copying_for_a_keeper_that_was_killed(p):
     assert out == b""
     wait_until(lambda: not descendants(), 5, "the process that copies is gone")
     assert not (runs(p)[-1] / "layer/list").exists()
+    # No command ran on it: that is seen, and it is removed.
+    expect(p.run("diff", runs(p)[-1].name), 0)
+    assert not (runs(p)[-1] / "layer").exists()
+
+
+def start_and_kill(place, script):
+    """A run whose keeper is killed when the script says so."""
+    child = place.start(*NO_OVERLAY, "run", "--", "sh", "-c", script + "; echo written; sleep 60", program=WITHOUT)
+    assert child.stdout.readline() == b"written\n"
+    # While it goes on, nobody touches the copy.
+    expect(place.run("diff"), 1, "still going on")
+    os.kill(keeper(), signal.SIGKILL)
+    child.communicate(timeout=20)
+    wait_until(lambda: not descendants(), 5, "the cage is gone")
+
+
+@case
+def the_work_of_a_killed_run_is_found(p):
+    project(p)
+    before = picture(p.project)
+    start_and_kill(p, "echo more >>f; rm sub/g; mkdir new; echo x >new/x")
+    assert sorted(os.listdir(runs(p)[-1] / "layer")) == ["copy", "list"]
+    (p.project / "sub/h").write_text("changed on the host\n")
+    done = expect(p.run("diff", "--name-only"), 0, "interrupted")
+    assert done.stdout.split() == ["f", "new/x", "sub/g"], done.stdout
+    assert kept(p) == {"f": "one\nmore\n", "sub": "folder", "sub/g": "gone", "new": "folder", "new/x": "x\n"}
+    (p.project / "sub/h").write_text("three\n")
+    assert before.keys() == picture(p.project).keys()
+    expect(p.run("discard"), 0)
+    assert not (runs(p)[-1] / "layer").exists()
+
+
+@case
+def the_work_of_a_killed_run_in_a_worktree_is_found(p):
+    repository = worktree(p)
+    start_and_kill(p, "echo more >>a; git add a; git -c user.name=a -c user.email=b commit -qm new")
+    run = runs(p)[-1]
+    assert sorted(os.listdir(run / "git-layer")) == ["copy", "list"]
+    done = expect(p.run("diff", "--name-only"), 0, "interrupted")
+    assert "a" in done.stdout.split(), done.stdout
+    for layer in ("layer", "git-layer"):
+        assert sorted(os.listdir(run / layer)) == ["upper"]
+    assert (run / "git-layer/upper/worktrees/project").exists() and repository.exists()
 
 
 @case
