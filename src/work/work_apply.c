@@ -111,7 +111,7 @@ static int run(struct work_carrier *c, struct work_journal *w)
 
 	if (take_turns(c) < 0 || work_batch_init(&c->batch, &c->job) < 0)
 		r = err_set(c->e, ERR_SYS, ENOMEM, "cannot apply: not enough memory");
-	if (r == 0)
+	if (r == 0 && !c->job.q->is_dry)
 		r = begin_journal(c, w);
 	return r == 0 ? work_carrier_run(c) : r;
 }
@@ -129,14 +129,15 @@ int work_apply(const struct work_apply *q, const struct work_effects *x, struct 
 	c.job.uid = geteuid();
 	c.job.gid = getegid();
 	r = name_temporaries(&c);
-	if (r == 0)
+	if (r == 0 && !q->is_dry)
 		r = work_journal_open(
 			&journal, q->folder, q->below, q->git, q->run, &ret->was_interrupted, e);
 	if (r == 0) {
 		pthread_mutex_init(&c.job.rights, NULL);
 		r = run(&c, &journal);
 		work_carrier_done(&c);
-		work_journal_end(&journal, q->folder);
+		if (!q->is_dry)
+			work_journal_end(&journal, q->folder);
 	}
 	work_journal_done(&journal);
 	return r;

@@ -29,10 +29,11 @@ struct work_apply {
 	int folder;       /* the run's: the journal, base/ */
 	int layer, below; /* as in work_scan, opened for reading; the tree is written to */
 	const struct work_git_tops *git; /* as in work_scan, or NULL */
-	bool is_forced;                  /* also what changed since */
-	bool merges;                     /* what changed since, three ways */
-	bool takes_held;                 /* also what runs on the host and was not named */
-	const char *const *paths;        /* only these and what is below them; none: all */
+	bool is_dry;              /* nothing is written: the verdicts are those it would come to */
+	bool is_forced;           /* also what changed since */
+	bool merges;              /* what changed since, three ways */
+	bool takes_held;          /* also what runs on the host and was not named */
+	const char *const *paths; /* only these and what is below them; none: all */
 	size_t path_count;
 	const char *const *held; /* as in work_scan */
 	size_t held_count;

@@ -214,11 +214,29 @@ static void settle(const struct work_batch *b, struct work_put *p)
 		work_put_remove_old(b->j, p);
 }
 
+static void foresee_all(struct work_batch *b)
+{
+	for (size_t i = 0; i < b->count && !is_over(b->j); i++) {
+		struct work_put *p = &b->puts[i];
+
+		if (p->verdict != WORK_UNDECIDED)
+			continue;
+		work_put_look(b->j, p);
+		work_put_foresee(b->j, p);
+		if (p->host >= 0)
+			close(take_fd(&p->host));
+	}
+}
+
 int work_batch_run(struct work_batch *b)
 {
 	bool has_written = false;
 	int r = 0;
 
+	if (b->j->q->is_dry) {
+		foresee_all(b);
+		return 0;
+	}
 	write_all(b);
 	for (size_t i = 0; i < b->count; i++)
 		has_written |= is_written(&b->puts[i]);

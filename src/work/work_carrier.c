@@ -80,18 +80,24 @@ static void decide_early(struct work_put *p)
 		work_put_decide(p, WORK_NOT_TAKEN, "an object of git's: they never change");
 }
 
+static struct work_put *add(struct work_carrier *c, const struct work_effect *x)
+{
+	struct work_put *p = work_batch_add(&c->batch, x);
+
+	decide_early(p);
+	if (c->job.q->is_dry)
+		work_foresee_folder(c, p);
+	return p;
+}
+
 /* --- steps --- */
 
 /* One effect by itself; the folders it needs stay open for the next ones. */
 static struct work_put *begin_one(struct work_carrier *c, const struct work_effect *x)
 {
-	struct work_put *p;
-
 	if (work_batch_is_full(&c->batch))
 		work_batch_clear(&c->batch);
-	p = work_batch_add(&c->batch, x);
-	decide_early(p);
-	return p;
+	return add(c, x);
 }
 
 static void end_one(struct work_carrier *c, struct work_put *p)
@@ -147,8 +153,12 @@ static void remove_things(struct work_carrier *c, const struct work_turn *turns,
 		if (x->change != WORK_DELETED || c->verdicts[turns[i].index] != WORK_UNDECIDED)
 			continue;
 		p = begin_one(c, x);
+		if (c->job.q->is_dry)
+			work_foresee_removal(c, p);
 		if (p->verdict == WORK_UNDECIDED)
 			work_put_look_removal(&c->job, p);
+		if (c->job.q->is_dry)
+			work_put_foresee(&c->job, p);
 		work_put_remove(&c->job, p);
 		end_one(c, p);
 	}
@@ -173,12 +183,15 @@ static void put_files(
 {
 	for (size_t i = 0; i < count && !is_over(c); i++) {
 		const struct work_effect *x = work_carrier_effect(c, &turns[i]);
+		struct work_put *p;
 
 		if (x->after.type == WORK_FOLDER || x->change == WORK_DELETED ||
 			(x->before.type == WORK_FOLDER) != is_late ||
 			c->verdicts[turns[i].index] != WORK_UNDECIDED)
 			continue;
-		decide_early(work_batch_add(&c->batch, x));
+		p = add(c, x);
+		if (is_late && c->job.q->is_dry)
+			work_foresee_removal(c, p);
 		if (work_batch_is_full(&c->batch))
 			run_batch(c);
 	}
@@ -220,7 +233,7 @@ static bool can_take_all(struct work_carrier *c, const struct work_turn *turns, 
 	const struct work_put *conflict = NULL;
 
 	for (size_t i = 0; i < count && !conflict; i++) {
-		decide_early(work_batch_add(&c->batch, work_carrier_effect(c, &turns[i])));
+		add(c, work_carrier_effect(c, &turns[i]));
 		if (i + 1 == count || work_batch_is_full(&c->batch)) {
 			conflict = work_batch_find_conflict(&c->batch);
 			if (conflict)

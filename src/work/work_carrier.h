@@ -29,5 +29,9 @@ static inline const struct work_effect *work_carrier_effect(
 void work_carrier_decide(
 	struct work_carrier *c, const struct work_effect *x, enum work_verdict v, const char *why);
 
+/* In a dry run: it lies in a folder that would be made; it is a folder that would not be empty. */
+void work_foresee_folder(const struct work_carrier *c, struct work_put *p);
+void work_foresee_removal(const struct work_carrier *c, struct work_put *p);
+
 /* All turns, in their order. 0 or -errno. */
 int work_carrier_run(struct work_carrier *c);

@@ -142,6 +142,9 @@ void work_put_look(const struct work_job *j, struct work_put *p);
 /* Decides whether p->path goes; it does if it is p->old, where that is known. */
 void work_put_look_removal(const struct work_job *j, struct work_put *p);
 
+/* Instead of the steps that would follow: the verdict they would come to. work_foresee.c */
+void work_put_foresee(struct work_job *j, struct work_put *p);
+
 /* --- work_put_write.c --- */
 
 /* Writes the temporary file or link, complete. */

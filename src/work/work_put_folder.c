@@ -173,7 +173,7 @@ void work_put_make_folder(struct work_job *j, struct work_put *p)
 		return;
 	if (S_ISDIR(p->seen.st_mode)) {
 		if (p->x->before.type == WORK_FOLDER) {
-			if (!is_late(p->x))
+			if (!is_late(p->x) || j->q->is_dry)
 				work_put_finish_folder(j, p);
 			return;
 		}
@@ -183,6 +183,8 @@ void work_put_make_folder(struct work_job *j, struct work_put *p)
 		return;
 	}
 	work_put_look(j, p);
+	if (j->q->is_dry)
+		work_put_foresee(j, p);
 	if (p->step == WORK_STEP_NONE)
 		return;
 	r = make(j, p);
@@ -215,5 +217,5 @@ void work_put_finish_folder(struct work_job *j, struct work_put *p)
 	if (fd < 0 || st.st_ino != p->seen.st_ino)
 		work_put_fail_host(p, fd < 0 ? -fd : ESTALE);
 	else if (may_change(j, p, fd, st.st_mode & 0777))
-		settle(p, change(j, p, fd, st.st_mode));
+		settle(p, j->q->is_dry ? 0 : change(j, p, fd, st.st_mode));
 }
