@@ -107,6 +107,38 @@ static void print_conduct(void)
 		"sockets and devices are not kept; what its owner could not read is readable.");
 }
 
+/* What becomes of a captured project. */
+static void print_changes(void)
+{
+	puts(".SH CHANGES TO THE PROJECT");
+	paragraph(
+		"What a command writes to a captured project is kept in a layer of the run's own, and "
+		"the project stays as it is until bawn apply. Without a RUN the newest run is meant "
+		"that was in this project and still has changes; the project is the current directory, "
+		"or the nearest one above in which a run was. RUN may be shortened as far as it stays "
+		"unique, to 8 characters at least. Paths are relative to the current directory; what "
+		"follows -- are paths in any case.");
+	paragraph(
+		"bawn diff prints what git apply and patch -p1 accept. Lines that begin with # tell "
+		"what these have no word for: binary files by size and sha256, empty directories, "
+		"attributes, special files, and whatever is inside a .git, which git would refuse; what "
+		"git keeps there for itself is summed up unless a path of it is named. First comes what "
+		"runs on the host, such as git hooks. What has changed on the host since is said, and "
+		"shown against what it was; what is on the host already is left out, though --stat, "
+		"--name-only and --json tell all that the run did. On a terminal it is shown by PAGER, "
+		"or less, and characters that a terminal would obey are made visible. A file that "
+		"becomes a directory, or the reverse, is too much for patch.");
+	paragraph(
+		"bawn apply writes each file beside the one it replaces, and renames it. What has "
+		"changed on the host since is left alone, unless --merge or --force is given. What runs "
+		"on the host without being called is held back, unless its path is named or --all is "
+		"given. Device nodes, sockets, set-user-id bits, owners and locks of git are never "
+		"taken. The status is 1 where something was left out. Interrupted, it is finished by "
+		"the next call; ^C ends it between two files. Once everything is applied the layer is "
+		"removed; bawn discard removes it at once. What the run did stays known in "
+		"effects.json.");
+}
+
 static void print_bawn_1(void)
 {
 	title("BAWN", "1", "bawn - puts a wall around an AI agent, or any command");
@@ -134,24 +166,29 @@ static void print_bawn_1(void)
 		  "is the command.");
 	options(cli_spec_options);
 	print_conduct();
+	print_changes();
 	puts(".SH EXIT STATUS");
 	paragraph("Of bawn run: the command's own; 128+n if signal n ended it; 124 at the time "
 		  "limit; 125 where bawn refused or failed, and then the command never ran, or was "
 		  "stopped; 126 if the command cannot be executed; 127 if there is none. "
 		  "--status-fd tells a 125 of the command from bawn's own.");
-	paragraph("Of the others: 0; 1 for a negative answer (check found errors, the plan was "
-		  "refused, the doctor sees no hardened cage); 2 for wrong use; 125 where bawn "
-		  "itself failed.");
+	paragraph(
+		"Of the others: 0; 1 for a negative answer (check found errors, the plan was "
+		"refused, the doctor sees no hardened cage, a path was not changed or not applied); 2 for wrong use; 125 where bawn "
+		"itself failed.");
 	puts(".SH ENVIRONMENT");
-	paragraph("HOME is what ~ means. XDG_CONFIG_HOME replaces ~/.config, and XDG_STATE_HOME "
-		  "~/.local/state or root's /var/lib. NO_COLOR switches "
-		  "colours off.");
+	paragraph(
+		"HOME is what ~ means. XDG_CONFIG_HOME replaces ~/.config, and XDG_STATE_HOME "
+		"~/.local/state or root's /var/lib. NO_COLOR switches "
+		"colours off. PAGER shows diffs, by its words and without a shell; LESS is FRX for "
+		"it unless it is set.");
 	puts(".SH FILES");
 	paragraph("bawn.yaml in the current directory: the project's spec. "
 		  "~/.config/bawn/policy.yaml and /etc/bawn/policy.yaml: the operator's policy; "
 		  "each must belong to its user or to root and be writable by nobody else. "
 		  "~/.local/state/bawn/runs, for root /var/lib/bawn/runs: a folder per run, with "
-		  "its record.");
+		  "its record.json, effects.json and, until it is applied or discarded, what it "
+		  "wrote to the project.");
 	puts(".SH SEE ALSO\n.BR bawn.yaml (5)");
 }
 

@@ -105,6 +105,20 @@ static int read_project(struct cli_kept *k)
 	return status;
 }
 
+int cli_kept_check_below(const struct cli_kept *k)
+{
+	if (k->below >= 0)
+		return CLI_OK;
+	cli_complain("cannot open '%s' of run %s: %s", k->unopened ? k->unopened : "the project",
+		k->id, strerror(k->below_failure));
+	return CLI_FAILED;
+}
+
+bool cli_kept_has_layer(const struct cli_kept *k)
+{
+	return k->layer >= 0 || k->has_copy;
+}
+
 const struct work_git_tops *cli_kept_git(const struct cli_kept *k)
 {
 	return k->git.layer >= 0 ? &k->git : NULL;
@@ -305,12 +319,8 @@ static int find_effects(struct cli_kept *k)
 	bool was_locked = k->is_locked;
 	int status, r;
 
-	if (k->below < 0) {
-		cli_complain("cannot open '%s' of run %s: %s",
-			k->unopened ? k->unopened : "the project", k->id,
-			strerror(k->below_failure));
+	if (cli_kept_check_below(k) != CLI_OK)
 		return CLI_FAILED;
-	}
 	if (!was_locked && flock(k->folder, LOCK_EX | LOCK_NB) < 0) {
 		k->is_going_on = true;
 		if (!k->has_copy)
@@ -339,7 +349,7 @@ int cli_kept_load(struct cli_kept *k)
 	r = read_effects(k);
 	if (r < 0)
 		return CLI_FAILED;
-	return r > 0 || (k->layer < 0 && !k->has_copy) ? CLI_OK : find_effects(k);
+	return r > 0 || !cli_kept_has_layer(k) ? CLI_OK : find_effects(k);
 }
 
 const char *cli_kept_state(const struct cli_kept *k)

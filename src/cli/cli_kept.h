@@ -30,10 +30,9 @@ struct cli_kept {
 	int layer, below, base;   /* -1: not there */
 	struct work_git_tops git; /* -1, -1: it has none outside */
 	char git_path[PATH_MAX];
-	const char
-		*unopened; /* the project, or the folder of its git, if that cannot be opened … */
-	int below_failure; /* … and why */
-	bool has_copy;     /* the layer is one still */
+	const char *unopened;     /* which of the two cannot be opened, … */
+	int below_failure;        /* … and why */
+	bool has_copy;            /* the layer is one still */
 	bool has_named_run;       /* the first word is one */
 	bool is_locked;           /* by us */
 	bool is_going_on;         /* the keeper has it */
@@ -44,6 +43,7 @@ struct cli_kept {
 	const char *const *held; /* what the operator protects */
 	size_t held_count;
 	struct work_effects effects;
+	bool *is_there; /* of each effect: the host is like that already; or NULL */
 };
 
 void cli_kept_init(struct cli_kept *k, const struct cli *cli);
@@ -77,6 +77,12 @@ int cli_kept_open(struct cli_kept *k, int runs, const char *id);
 
 /* For commands that change something; CLI_NO, which is said, while somebody else has the lock. */
 int cli_kept_lock(struct cli_kept *k);
+
+/* Is anything there that it wrote? */
+bool cli_kept_has_layer(const struct cli_kept *k);
+
+/* CLI_FAILED, which is said, where the project cannot be opened. */
+int cli_kept_check_below(const struct cli_kept *k);
 
 /* Reads what its effects are; of a run that was interrupted, or goes on, finds it out. */
 int cli_kept_load(struct cli_kept *k);

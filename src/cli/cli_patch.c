@@ -4,14 +4,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/own.h"
 #include "cli/cli_side.h"
 #include "work/work_text.h"
 
-#define MOST_HUNKS   ((size_t)32 << 20) /* of one file; what is more is told by its size */
-#define MOST_LINE    (8 * WORK_MAX_PATH)
-#define SPECIAL_BITS 07000
+#define MOST_HUNKS ((size_t)32 << 20) /* of one file; what is more is told by its size */
 
 /* One change of one thing; where its type changes, an effect is two: the old goes, the new comes.
  */
@@ -24,17 +23,6 @@ struct part {
 
 /* --- lines --- */
 
-void cli_patch_note(struct cli_show *out, enum cli_ink ink, const char *before, const char *path,
-	const char *after)
-{
-	own(buf) struct buf line = { .max = MOST_LINE };
-
-	buf_printf(&line, "# %s", before);
-	cli_add_quoted(&line, "", path);
-	buf_puts(&line, after);
-	cli_show_line(out, ink, buf_text(&line), line.len);
-}
-
 static void note(const struct part *p, const char *before, const char *after)
 {
 	cli_patch_note(p->out, CLI_INK_NOTE, before, p->effect->path, after);
@@ -42,7 +30,7 @@ static void note(const struct part *p, const char *before, const char *after)
 
 static void head(const struct part *p, const char *before, const char *prefix, const char *path)
 {
-	own(buf) struct buf line = { .max = MOST_LINE };
+	own(buf) struct buf line = { .max = CLI_PATCH_LINE };
 
 	buf_puts(&line, before);
 	cli_add_quoted_blanks(&line, prefix, path);
@@ -62,8 +50,8 @@ static void show_state(const struct part *p, const char *name, const struct work
 		return;
 	for (size_t i = 0; s->has_hash && i < SHA256_SIZE; i++)
 		snprintf(hex + 2 * i, 3, "%02x", s->hash[i]);
-	cli_show_text(p->out, CLI_INK_NOTE, "#   %s %" PRIu64 " bytes%s%s", name, s->size,
-		s->has_hash ? ", sha256 " : "", hex);
+	cli_show_text(p->out, CLI_INK_NOTE, "%s  %s %" PRIu64 " bytes%s%s",
+		p->out->is_aside ? "" : "# ", name, s->size, s->has_hash ? ", sha256 " : "", hex);
 }
 
 /* What is not shown line by line, by size and hash. */
@@ -99,7 +87,7 @@ static void show_modes(const struct part *p)
 
 static void show_header(const struct part *p)
 {
-	own(buf) struct buf line = { .max = 2 * MOST_LINE };
+	own(buf) struct buf line = { .max = 2 * CLI_PATCH_LINE };
 
 	buf_puts(&line, "diff --git ");
 	cli_add_quoted_blanks(&line, "a/", old_path(p));
@@ -167,9 +155,9 @@ static bool tell_missing(const struct part *p, const struct cli_side *s, const c
 
 static void show_binary(const struct part *p)
 {
-	own(buf) struct buf line = { .max = 2 * MOST_LINE };
+	own(buf) struct buf line = { .max = 2 * CLI_PATCH_LINE };
 
-	buf_puts(&line, "# Binary files ");
+	buf_puts(&line, p->out->is_aside ? "Binary files " : "# Binary files ");
 	if (p->old)
 		cli_add_quoted(&line, "a/", old_path(p));
 	else
@@ -283,90 +271,49 @@ static void show_part(const struct part *p)
 	}
 }
 
-/* Modes that git has no word for. */
-static void note_mode(const struct part *p)
+static bool is_part(const char *part, size_t n, const char *name)
 {
-	const struct work_state *old = &p->effect->before, *new = &p->effect->after;
-	char text[64];
-
-	if (new->type == WORK_FILE &&new->mode & SPECIAL_BITS) {
-		snprintf(text, sizeof(text), " has mode %04o: never applied above 0777", new->mode);
-		note(p, "", text);
-	}
-	if (old->type != new->type || old->mode == new->mode || new->type == WORK_LINK)
-		return;
-	if (new->type == WORK_FILE && (old->mode ^ new->mode) == 0111)
-		return;
-	snprintf(text, sizeof(text), " has mode %04o, was %04o", new->mode, old->mode);
-	note(p, "", text);
+	return n == strlen(name) && strncasecmp(part, name, n) == 0;
 }
 
-static void note_attributes(const struct part *p)
+/* Would git refuse a whole patch for this path? Nothing may be put into a .git by a patch. */
+static bool is_refused(const char *path)
 {
-	static const char *const words[] = {
-		[WORK_ADDED] = " is new on ",
-		[WORK_CHANGED] = " changed on ",
-		[WORK_DELETED] = " is gone from ",
-	};
+	for (const char *part = path; part;) {
+		size_t n = strcspn(part, "/");
 
-	for (size_t i = 0; i < p->effect->attribute_count; i++) {
-		const struct work_attribute *a = &p->effect->attributes[i];
-		own(buf) struct buf line = { .max = MOST_LINE };
-
-		if (a->change == WORK_RENAMED)
-			continue;
-		buf_puts(&line, "# attribute ");
-		cli_add_quoted(&line, "", a->name);
-		buf_puts(&line, words[a->change]);
-		cli_add_quoted(&line, "", p->effect->path);
-		cli_show_line(p->out, CLI_INK_NOTE, buf_text(&line), line.len);
+		if (is_part(part, n, ".git") || is_part(part, n, "git~1"))
+			return true;
+		part = part[n] ? part + n + 1 : NULL;
 	}
+	return false;
 }
 
-static void note_mark(const struct part *p)
+static void show_parts(struct part *p)
 {
-	const char *path = p->effect->path, *reason = work_mark_reason(path);
-	char text[256];
+	const struct work_effect *x = p->effect;
+	bool is_there = x->after.type != WORK_NOTHING, was_there = x->before.type != WORK_NOTHING;
 
-	if (p->effect->mark == WORK_PLAIN)
-		return;
-	if (p->effect->mark == WORK_LOCK) {
-		note(p, "", " is a lock of git's, and is never applied");
-		return;
+	if (is_there && was_there && x->before.type != x->after.type) {
+		p->old = &x->before;
+		show_part(p);
+		p->old = NULL;
+		p->new = &x->after;
+	} else {
+		p->old = was_there ? &x->before : NULL;
+		p->new = is_there ? &x->after : NULL;
 	}
-	if (!reason && p->effect->from)
-		reason = work_mark_reason(p->effect->from);
-	snprintf(text, sizeof(text), " (%.200s)", reason ? reason : "the operator protects it");
-	cli_patch_note(p->out, CLI_INK_WARNING, "runs on the host: ", path, text);
+	show_part(p);
 }
 
 void cli_patch_show(const struct cli_kept *k, const struct work_effect *x, struct cli_show *out)
 {
 	struct part p = { .kept = k, .effect = x, .out = out };
-	bool is_there = x->after.type != WORK_NOTHING, was_there = x->before.type != WORK_NOTHING;
 
 	if (x->is_implied && !x->attribute_count && !x->note)
 		return;
-	note_mark(&p);
-	if (x->has_moved)
-		note(&p, "", " changed on the host while the run lasted");
-	if (x->note) {
-		own(buf) struct buf text = { .max = MOST_LINE };
-
-		buf_puts(&text, ": ");
-		buf_add_visible(&text, x->note, strlen(x->note));
-		note(&p, "", buf_text(&text));
-	}
-	note_mode(&p);
-	note_attributes(&p);
-	if (is_there && was_there && x->before.type != x->after.type) {
-		p.old = &x->before;
-		show_part(&p);
-		p.old = NULL;
-		p.new = &x->after;
-	} else {
-		p.old = was_there ? &x->before : NULL;
-		p.new = is_there ? &x->after : NULL;
-	}
-	show_part(&p);
+	cli_patch_notes(x, out);
+	out->is_aside = is_refused(x->path) || (x->from && is_refused(x->from));
+	show_parts(&p);
+	out->is_aside = false;
 }

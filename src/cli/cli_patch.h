@@ -3,6 +3,8 @@
 #include "cli/cli_kept.h"
 #include "cli/cli_show.h"
 
+#define CLI_PATCH_LINE (8 * WORK_MAX_PATH) /* bytes, at most, of one that tells of a path */
+
 /*
  * One effect as git writes a change, so that `git apply` and `patch -p1` accept it. What they do
  * not know is told in lines that begin with #, which both skip.
@@ -12,6 +14,9 @@ void cli_patch_show(const struct cli_kept *k, const struct work_effect *x, struc
 /* A line about a path: "# " before, the path as git quotes it, after. */
 void cli_patch_note(struct cli_show *out, enum cli_ink ink, const char *before, const char *path,
 	const char *after);
+
+/* All such lines that an effect needs beside its diff. cli_patch_notes.c */
+void cli_patch_notes(const struct work_effect *x, struct cli_show *out);
 
 /* --- cli_git.c --- */
 

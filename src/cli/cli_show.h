@@ -17,6 +17,7 @@ struct cli_show {
 	pid_t pager;     /* 0: none */
 	bool for_person; /* a terminal shows it */
 	bool has_color;
+	bool is_aside;   /* lines are comments: no part of the patch they are in */
 	unsigned width;  /* of the terminal, in columns */
 	int failure;     /* errno, sticky */
 	struct buf kept; /* not written yet */

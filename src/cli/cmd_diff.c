@@ -13,6 +13,7 @@
 #include "cli/cli_patch.h"
 #include "cli/cli_show.h"
 #include "cli/commands.h"
+#include "work/work_apply.h"
 
 #define MOST_JSON ((size_t)2 << 30)
 
@@ -24,6 +25,56 @@ const struct cli_option cmd_diff_options[] = {
 	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "of this run; the newest with changes" },
 	{ 0 },
 };
+
+/* --- what is left of it --- */
+
+static void note_there(void *of, const struct work_effect *x, enum work_verdict v, const char *why)
+{
+	struct cli_kept *k = of;
+
+	(void)why;
+	k->is_there[x - k->effects.items] = v == WORK_THERE;
+}
+
+/* Finds out what has been applied: a diff is what is still to come. */
+static void find_there(struct cli_kept *k)
+{
+	struct work_apply q = {
+		.run = k->id,
+		.folder = k->folder,
+		.layer = k->layer,
+		.below = k->below,
+		.git = cli_kept_git(k),
+		.is_dry = true,
+		.takes_held = true,
+		.paths = k->paths,
+		.path_count = k->path_count,
+		.tell = note_there,
+		.of = k,
+	};
+	struct work_applied result;
+	struct err e;
+
+	if (k->is_going_on || k->below < 0)
+		return;
+	k->is_there = arena_array(&k->arena, k->effects.count, sizeof(*k->is_there));
+	if (k->is_there && work_apply(&q, &k->effects, &result, &e) < 0)
+		k->is_there = NULL;
+}
+
+static bool is_shown(const struct cli_kept *k, const struct work_effect *x)
+{
+	return cli_kept_is_chosen(k, x) && !(k->is_there && k->is_there[x - k->effects.items]);
+}
+
+static size_t count_there(const struct cli_kept *k)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; k->is_there && i < k->effects.count; i++)
+		n += k->is_there[i] && !k->effects.items[i].is_implied;
+	return n;
+}
 
 /* --- as a patch --- */
 
@@ -44,7 +95,7 @@ static bool show_marked(const struct cli_kept *k, size_t which, struct cli_show 
 
 	for (size_t i = 0; i < x->count && !cli_show_is_over(out); i++) {
 		if (x->items[i].mark != marked[which].mark || x->items[i].is_implied ||
-			!cli_kept_is_chosen(k, &x->items[i]))
+			!is_shown(k, &x->items[i]))
 			continue;
 		if (!has_any)
 			cli_show_text(out, CLI_INK_WARNING, "%s", marked[which].heading);
@@ -61,7 +112,7 @@ static void show_rest(const struct cli_kept *k, struct cli_show *out)
 	for (size_t i = 0; i < x->count && !cli_show_is_over(out); i++) {
 		const struct work_effect *at = &x->items[i];
 
-		if (at->mark == WORK_HELD || at->mark == WORK_RUNS || !cli_kept_is_chosen(k, at))
+		if (at->mark == WORK_HELD || at->mark == WORK_RUNS || !is_shown(k, at))
 			continue;
 		if (k->path_count == 0 && cli_git_owns(at))
 			i += cli_git_show(k, i, out) - 1;
@@ -73,9 +124,13 @@ static void show_rest(const struct cli_kept *k, struct cli_show *out)
 static void show_patch(const struct cli_kept *k, struct cli_show *out)
 {
 	const char *state = cli_kept_state(k);
+	size_t there = count_there(k);
 	bool has_marked = false;
 
 	cli_show_text(out, CLI_INK_NOTE, "# run %s%s%s", k->id, *state ? ": " : "", state);
+	if (there)
+		cli_show_text(
+			out, CLI_INK_NOTE, "# on the host already, and not shown: %zu", there);
 	for (size_t i = 0; i < sizeof(marked) / sizeof(marked[0]); i++)
 		has_marked |= show_marked(k, i, out);
 	if (has_marked)
@@ -118,12 +173,19 @@ static int print_json(struct cli_kept *k)
 	return cli_write(&out, CLI_OK);
 }
 
+static bool wants_content(const struct cli *cli)
+{
+	return !cli->is_json && !cli_value(cli, "stat") && !cli_value(cli, "name-only");
+}
+
 static int show(struct cli_kept *k)
 {
 	struct cli_show out;
 
 	if (k->cli->is_json)
 		return print_json(k);
+	if (wants_content(k->cli))
+		find_there(k);
 	cli_show_open(&out, k->cli, cli_value(k->cli, "null") == NULL);
 	if (cli_value(k->cli, "name-only"))
 		show_names(k, &out);
@@ -152,11 +214,6 @@ static int check_options(const struct cli *cli)
 	return CLI_OK;
 }
 
-static bool wants_content(const struct cli *cli)
-{
-	return !cli->is_json && !cli_value(cli, "stat") && !cli_value(cli, "name-only");
-}
-
 static int show_effects(struct cli_kept *k)
 {
 	int status = cli_kept_check_paths(k);
@@ -168,7 +225,7 @@ static int show_effects(struct cli_kept *k)
 			cli_complain("run %s changed nothing in the project", k->id);
 		return CLI_OK;
 	}
-	if (k->layer < 0 && wants_content(k->cli)) {
+	if (!cli_kept_has_layer(k) && wants_content(k->cli)) {
 		cli_complain("what run %s wrote is not kept any more: it was applied or discarded; "
 			     "--stat still tells what it was",
 			k->id);

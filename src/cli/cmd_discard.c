@@ -3,13 +3,14 @@
  *
  * Runs as:  the operator, who has locked the run.
  * Leaves:   of the run its record, and effects.json that says what it did.
- * Must not: touch the project.
+ * Must not: touch the project, but for drafts that an interrupted apply left there.
  */
 #include <string.h>
 
 #include "base/own.h"
 #include "cli/cli_kept.h"
 #include "cli/commands.h"
+#include "work/work_apply.h"
 
 const struct cli_option cmd_discard_options[] = {
 	{ "all", 0, NULL, SPEC_KEY_COUNT, NULL, "of all runs in this project that have ended" },
@@ -24,6 +25,17 @@ struct discard {
 	bool is_all;
 	int status; /* the worst of all */
 };
+
+/* Drafts in the project, and what else an interrupted apply left. */
+static int clean(struct cli_kept *k)
+{
+	struct err e = { 0 };
+
+	if (k->below < 0 || work_apply_clean(k->folder, k->below, cli_kept_git(k), k->id, &e) == 0)
+		return CLI_OK;
+	cli_complain("cannot clean up after run %s: %s", k->id, e.text);
+	return CLI_FAILED;
+}
 
 /* Files, and folders that are more than where files are. */
 static size_t count_files(const struct cli_kept *k)
@@ -52,7 +64,7 @@ static void tell(struct discard *d, const struct cli_kept *k)
 
 static int discard(struct discard *d, struct cli_kept *k)
 {
-	bool has_layer = k->layer >= 0 || k->has_copy;
+	bool has_layer = cli_kept_has_layer(k);
 	int status = cli_kept_lock(k);
 
 	if (status != CLI_OK)
@@ -61,7 +73,9 @@ static int discard(struct discard *d, struct cli_kept *k)
 	 */
 	if (has_layer && k->below >= 0)
 		cli_kept_load(k);
-	status = cli_kept_remove(k);
+	status = clean(k);
+	if (status == CLI_OK)
+		status = cli_kept_remove(k);
 	if (status == CLI_OK && has_layer)
 		tell(d, k);
 	else if (status == CLI_OK && !d->is_all && !d->cli->is_quiet)
@@ -108,7 +122,9 @@ static int check_words(const struct cli *cli)
 	}
 	if (cli->word_count <= most && (!*word || record_is_run(word, false)))
 		return CLI_OK;
-	cli_complain("discard drops all that a run wrote, and takes no '%s'", word);
+	cli_complain("discard drops all that a run wrote, and takes no '%s'; to keep some of it "
+		     "first: bawn apply PATH",
+		word);
 	return CLI_MISUSE;
 }
 

@@ -8,6 +8,8 @@ const struct cli_command cli_commands[] = {
 	{ "check", "[options]", "validate and lint a spec", cmd_check_options, true, cmd_check },
 	{ "diff", "[RUN] [options] [path…]", "what a run did to the project", cmd_diff_options,
 		false, cmd_diff, .takes_words = true },
+	{ "apply", "[RUN] [options] [path…]", "put what a run did on the host, or some of it",
+		cmd_apply_options, false, cmd_apply, .takes_words = true },
 	{ "discard", "[RUN] [options]", "drop what a run wrote", cmd_discard_options, false,
 		cmd_discard, .takes_words = true },
 	{ "overlay", "init|reset|prune|digest PATH [options]",

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""bawn diff and discard as a person uses them, as root and as a user.
+"""bawn diff, apply and discard as a person uses them, as root and as a user.
 
     commands.py BAWN BREAKABLE [WORD…]        prints TAP; with words, only cases that have them all in the name
 
-Most runs are made by hand (layers.py), so that what is in a layer is exactly what a case wants.
+Most runs are made by hand (runs.py), so that what is in a layer is exactly what a case wants.
 """
 
 import fcntl
@@ -14,7 +14,7 @@ import pty
 import random
 import re
 import shutil
-import stat
+import signal
 import subprocess
 import sys
 import time
@@ -24,7 +24,7 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [str(HERE.parent / "cage"), str(HERE)]
 import place as cages  # noqa: E402
 import trees  # noqa: E402
-from layers import GIT, Run, as_git_sees, entries  # noqa: E402
+from runs import GIT, Run, as_git_sees, entries  # noqa: E402
 from place import case, expect  # noqa: E402
 
 EVIL = "x\x1b]52;c;cm0=\x07\x1b[2J"  # would write to the clipboard and clear the screen
@@ -238,8 +238,15 @@ def what_runs_on_the_host_comes_first_and_is_set_apart(p):
     lines = text.splitlines()
     assert lines[1].startswith("# These run on the host without being called"), text
     assert re.match(r"# runs on the host: \.git/hooks/pre-commit \(.+\)", lines[2]), text
-    assert lines[3] == "diff --git a/.git/hooks/pre-commit b/.git/hooks/pre-commit", text
-    assert text.index("+evil") < text.index("# Everything else.") < text.index("diff --git a/README")
+    # It is told as a comment: git would refuse the whole patch, and patch would put it there.
+    assert lines[3] == "# diff --git a/.git/hooks/pre-commit b/.git/hooks/pre-commit", text
+    assert text.index("\n# +evil") < text.index("# Everything else.") < text.index("\ndiff --git a/README")
+    wanted = p.top / "wanted"
+    shutil.copytree(p.project, wanted)
+    (wanted / "README").write_text("one\n2\nthree\n")
+    (wanted / "src/new.c").write_text("new\n")
+    (wanted / "src/old.c").unlink()
+    applies(p, patch_of(p), wanted)
 
 
 @case
@@ -279,6 +286,7 @@ def a_diff_with_nothing_to_show_says_so(p):
         for folder in (p.state / "bawn", p.state / "bawn/runs"):
             os.chown(folder, p.uid, p.uid)
     assert bawn(p, "diff", "-q").stderr == ""
+    assert expect(bawn(p, "apply"), 0).stdout == ""
     assert expect(bawn(p, "discard"), 0).stdout == ""
 
 
@@ -441,12 +449,12 @@ def nothing_a_stranger_wrote_commands_the_terminal(p):
 
 
 @case
-def what_is_said_beside_a_diff_is_harmless_too(p):
+def what_apply_and_discard_say_is_harmless_too(p):
     fill(p)
     run = Run(p)
     run.write(".git/hooks/" + EVIL, EVIL)
     run.write(EVIL, EVIL)
-    for args in (["diff", EVIL], ["diff", EVIL + "2"], ["discard"]):
+    for args in (["apply", "-n"], ["apply"], ["discard"], ["diff", EVIL], ["apply", run.id, EVIL + "2"]):
         _, said = on_terminal(p, *args, env={"NO_COLOR": "1"})
         assert b"\x1b]" not in said and b"\x07" not in said and b"\x1b[2J" not in said, (args, said)
 
@@ -512,7 +520,7 @@ def a_run_that_goes_on_is_shown_and_left_alone(p):
         assert "+2" in text
         expect(bawn(p, "diff", "--stat"), 0, "still going on", "3 files changed")
         before = cages.picture(run.folder)
-        for command in (["discard"], ["discard", run.id]):
+        for command in (["apply"], ["apply", "-n"], ["discard"], ["discard", run.id]):
             expect(bawn(p, *command), 1, f"run {run.id} is still going on")
         expect(bawn(p, "discard", "--all"), 0, f"run {run.id} is still going on")
         assert cages.picture(run.folder) == before, "something was written"
@@ -530,7 +538,8 @@ def two_commands_on_one_run_exclude_each_other(p):
     fcntl.flock(lock, fcntl.LOCK_EX)
     try:
         expect(bawn(p, "diff"), 0, "+2")
-        expect(bawn(p, "discard"), 1, f"another bawn is at work on run {run.id}")
+        for command in ("apply", "discard"):
+            expect(bawn(p, command), 1, f"another bawn is at work on run {run.id}")
     finally:
         os.close(lock)
     assert run.is_kept()
@@ -560,6 +569,7 @@ def paths_that_the_operator_protects_stay_protected(p):
     (run.folder / "protect").write_bytes(b"deploy\0README\0")
     run.own(run.folder / "protect")
     assert "# runs on the host: README (the operator protects it)" in patch_of(p).decode()
+    expect(bawn(p, "apply"), 1, "README: held back")
 
 
 @case
@@ -575,10 +585,190 @@ def what_is_not_the_operators_is_refused(p):
     (run.folder / "effects.json").write_text("{")
     run.own(run.folder / "effects.json")
     expect(bawn(p, "diff"), 125, f"cannot use effects.json of run {run.id}")
+    expect(bawn(p, "apply"), 125, f"cannot use effects.json of run {run.id}")
     expect(bawn(p, "discard"), 0, "discarded")
     env = {"HOME": "", "XDG_STATE_HOME": ""}
     if p.uid:
         expect(bawn(p, "diff", env=env), 125, "set HOME or XDG_STATE_HOME")
+
+
+# --- apply ---
+
+@case
+def apply_makes_the_project_what_the_run_made_of_it(p):
+    for seed in range(4):
+        chance = random.Random(1000 + seed)
+        shutil.rmtree(p.project)
+        p.project.mkdir()
+        trees.grow(chance, p.project, binaries=True)
+        wanted = p.top / f"wanted-{seed}"
+        shutil.copytree(p.project, wanted, symlinks=True)
+        trees.alter(chance, wanted, binaries=True)
+        for path in [p.project, *p.project.rglob("*")]:
+            os.chown(path, p.uid, p.uid, follow_symlinks=False)
+        run = Run(p, seed).become(wanted)
+        expect(bawn(p, "apply"), 0, f"run {run.id} is applied")
+        have, want = entries(p.project), entries(wanted)
+        assert have == want, f"seed {seed}: {sorted(set(have.items()) ^ set(want.items()))[:4]}"
+        assert not run.is_kept() and (run.folder / "effects.json").exists()
+        assert not (run.folder / "layer").exists() and not (run.folder / "base").exists()
+        expect(bawn(p, "apply", run.id), 1, "not kept any more")
+
+
+@case
+def apply_takes_the_paths_that_are_named(p):
+    fill(p)
+    run = changed(p)
+    expect(bawn(p, "apply", "README"), 0, "1 applied")
+    assert (p.project / "README").read_text() == "one\n2\nthree\n"
+    assert (p.project / "src/old.c").exists() and run.is_kept()
+    # What is there already is not shown as if it were still to come.
+    text = patch_of(p).decode()
+    assert "+2" not in text and "# on the host already, and not shown: 1\n" in text and "+new" in text, text
+    expect(bawn(p, "apply", "nothing"), 1, "did not change 'nothing'")
+    expect(bawn(p, "apply", "new.c", "old.c", cwd=p.project / "src"), 0, "2 applied", f"run {run.id} is applied")
+    assert not (p.project / "src/old.c").exists() and not run.is_kept()
+
+
+@case
+def apply_says_what_it_would_do(p):
+    fill(p)
+    run = changed(p)
+    before = cages.picture(p.project)
+    done = expect(bawn(p, "apply", "-n"), 0, "would be: 3 applied")
+    assert "is applied" not in done.stdout
+    found = json.loads(expect(bawn(p, "apply", "--dry-run", "--json"), 0).stdout)
+    assert found["dry_run"] and found["counts"]["applied"] == 3 and not found["finished"]
+    assert cages.picture(p.project) == before and run.is_kept()
+
+
+@case
+def a_dry_run_foretells_what_apply_does(p):
+    verdicts = set()
+    for seed in range(10):
+        chance = random.Random(2000 + seed)
+        shutil.rmtree(p.project)
+        p.project.mkdir()
+        trees.grow(chance, p.project, binaries=True)
+        wanted = p.top / f"wanted-{seed}"
+        shutil.copytree(p.project, wanted, symlinks=True)
+        trees.alter(chance, wanted, binaries=True)
+        for path in [p.project, *p.project.rglob("*")]:
+            os.chown(path, p.uid, p.uid, follow_symlinks=False)
+        run = Run(p, seed).become(wanted)
+        run.write(".envrc", "x\n")
+        expect(bawn(p, "diff", "--stat"), 0)
+        time.sleep(0.01)
+        # The host goes on meanwhile; folders stay, because one that is not empty is only found when it is removed.
+        for path in sorted(p.project.rglob("*"), key=os.fsencode):
+            if path.is_file() and not path.is_symlink() and chance.random() < 0.3:
+                path.write_bytes(b"more\n" + path.read_bytes())
+        options = ([], ["--merge"], ["--merge", "--all"], ["--force"], ["--all"])[seed % 5]
+        foretold = json.loads(bawn(p, "apply", "--json", "-n", *options).stdout)
+        done = json.loads(bawn(p, "apply", "--json", *options).stdout)
+        told = [sorted((x["path"], x["verdict"]) for x in found["effects"]) for found in (foretold, done)]
+        assert foretold["counts"] == done["counts"] and told[0] == told[1], f"seed {seed} {options}: {foretold} {done}"
+        verdicts |= {name for name, count in done["counts"].items() if count}
+        bawn(p, "discard", run.id)
+    assert verdicts >= {"applied", "merged", "conflict", "held_back"}, verdicts
+
+
+@case
+def an_apply_that_is_stopped_can_go_on(p):
+    run = Run(p)
+    for i in range(60):
+        folder = run.layer / f"folder-{i:02}"
+        folder.mkdir()
+        for j in range(100):
+            (folder / f"file-{j:02}.txt").write_text(f"{i}\n{j}\n")
+    if p.uid:
+        subprocess.run(["chown", "-R", f"{p.uid}:{p.uid}", run.layer], check=True)
+    expect(bawn(p, "diff", "--stat"), 0)
+    process = p.start("apply")
+    cages.wait_until(lambda: any(p.project.rglob("*-*")), 10, "the first file")
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == 1 and b"stopped; the rest can follow: bawn apply" in err, (out, err)
+    assert run.is_kept() and not list(p.project.rglob(".bawn-*"))
+    expect(bawn(p, "apply"), 0, f"run {run.id} is applied")
+    assert len(list(p.project.rglob("*.txt"))) == 6000
+
+
+@case
+def apply_leaves_what_changed_on_the_host_unless_told_otherwise(p):
+    fill(p)
+    run = changed(p)
+    expect(bawn(p, "diff", "--stat"), 0)
+    time.sleep(0.01)
+    p.write("project/README", "one\ntwo\nthree\nfour\nfive\nsix\nseven\n")
+    done = expect(bawn(p, "apply"), 1, "README: in conflict", "2 applied, 1 in conflict", "--merge", "--force")
+    assert (p.project / "README").read_text() == "one\ntwo\nthree\nfour\nfive\nsix\nseven\n", done
+    assert run.is_kept()
+    expect(bawn(p, "apply", "--merge", "--force"), 2, "not both")
+    expect(bawn(p, "apply", "--force"), 0, f"run {run.id} is applied")
+    assert (p.project / "README").read_text() == "one\n2\nthree\n"
+
+
+@case
+def apply_merges_with_what_changed_on_the_host(p):
+    lines = [f"line {i}\n" for i in range(30)]
+    p.write("project/text", "".join(lines))
+    run = Run(p)
+    run.write("text", "".join(["first\n", *lines[1:]]))
+    expect(bawn(p, "diff", "--stat"), 0)
+    time.sleep(0.01)
+    p.write("project/text", "".join([*lines[:-1], "last\n"]))
+    expect(bawn(p, "apply", "--merge"), 0, "text: merged")
+    assert (p.project / "text").read_text() == "".join(["first\n", *lines[1:-1], "last\n"])
+    assert not run.is_kept()
+
+
+@case
+def apply_holds_back_what_runs_on_the_host(p):
+    fill(p)
+    git(p.project, "init", "-q")
+    for path in p.project.rglob("*"):
+        p.own(path)
+    run = changed(p)
+    run.write(".git/hooks/pre-commit", "#!/bin/sh\n", 0o755)
+    done = expect(bawn(p, "apply"), 1, ".git/hooks/pre-commit: held back", "3 applied, 1 held back", "--all")
+    assert not (p.project / ".git/hooks/pre-commit").exists() and run.is_kept(), done
+    expect(bawn(p, "apply", "."), 1, "held back")
+    expect(bawn(p, "apply", ".git/hooks/pre-commit"), 0, f"run {run.id} is applied")
+    assert (p.project / ".git/hooks/pre-commit").exists()
+    other = Run(p, 2)
+    other.write(".git/hooks/post-commit", "#!/bin/sh\n", 0o755)
+    expect(bawn(p, "apply", "--all"), 0, "1 applied")
+    assert (p.project / ".git/hooks/post-commit").exists() and not other.is_kept()
+
+
+@case
+def apply_tells_programs_what_it_did(p):
+    fill(p)
+    run = changed(p)
+    run.write(".envrc", "evil\n")
+    found = json.loads(expect(bawn(p, "apply", "--json"), 1).stdout)
+    assert found["run"] == run.id and found["project"] == str(p.project.resolve())
+    assert found["counts"]["applied"] == 3 and found["counts"]["held_back"] == 1 and not found["finished"]
+    assert [(x["path"], x["verdict"]) for x in found["effects"]] == [(".envrc", "held_back")]
+    found = json.loads(expect(bawn(p, "apply", "--json", "--all"), 0).stdout)
+    assert found["finished"] and found["counts"]["there"] == 3
+    found = json.loads(expect(bawn(p, "apply", "--json"), 0).stdout)
+    assert found["run"] is None and found["effects"] == []
+
+
+@case
+def apply_without_the_project_says_so(p):
+    fill(p)
+    elsewhere = p.make("elsewhere")
+    run = Run(p, 1, elsewhere)
+    run.write("x", "x\n")
+    expect(bawn(p, "diff", "--stat", run.id), 0)
+    shutil.rmtree(elsewhere)
+    expect(bawn(p, "apply", run.id), 125, f"cannot open '{elsewhere}'")
+    assert run.is_kept()
+    expect(bawn(p, "discard", run.id), 0, "discarded")
+    assert not run.is_kept()
 
 
 # --- discard ---

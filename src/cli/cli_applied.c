@@ -1,0 +1,157 @@
+#include "cli/cli_applied.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "cli/cli_show.h"
+
+#define MOST_OUTPUT ((size_t)1 << 30)
+
+static const struct {
+	const char *word;   /* in JSON */
+	const char *phrase; /* in sentences */
+	bool is_left;       /* the run's layer has to stay for it */
+} verdicts[] = {
+	[WORK_APPLIED] = { "applied", "applied", false },
+	[WORK_MERGED] = { "merged", "merged", false },
+	[WORK_THERE] = { "there", "there already", false },
+	[WORK_CONFLICT] = { "conflict", "in conflict", true },
+	[WORK_HELD_BACK] = { "held_back", "held back", true },
+	[WORK_NOT_TAKEN] = { "not_taken", "never applied", false },
+	[WORK_FAILED] = { "failed", "failed", true },
+};
+
+static_assert(sizeof(verdicts) / sizeof(verdicts[0]) == WORK_VERDICT_COUNT, "a row for each");
+
+static void tell_json(
+	struct cli_applied *a, const struct work_effect *x, enum work_verdict v, const char *why)
+{
+	json_open_map(&a->json, NULL);
+	json_text(&a->json, "path", x->path);
+	json_text(&a->json, "verdict", verdicts[v].word);
+	json_text(&a->json, "why", why);
+	json_close_map(&a->json);
+}
+
+/* Each effect that is not simply applied, in a line. */
+void cli_applied_tell(void *of, const struct work_effect *x, enum work_verdict v, const char *why)
+{
+	struct cli_applied *a = of;
+	own(buf) struct buf line = { .max = 8 * WORK_MAX_PATH };
+
+	if (a->kept->cli->is_json) {
+		tell_json(a, x, v, why);
+		return;
+	}
+	if (v == WORK_THERE || (a->kept->cli->is_quiet && !verdicts[v].is_left))
+		return;
+	cli_progress_clear(&a->progress);
+	cli_add_quoted(&line, "", x->path);
+	buf_printf(&line, ": %s", verdicts[v].phrase);
+	if (why && *why) {
+		buf_puts(&line, ": ");
+		buf_add_visible(&line, why, strlen(why));
+	}
+	buf_putc(&line, '\n');
+	cli_write(&line, CLI_OK);
+}
+
+size_t cli_applied_left(const struct work_applied *r)
+{
+	size_t n = 0;
+
+	for (size_t v = 0; v < WORK_VERDICT_COUNT; v++)
+		n += verdicts[v].is_left ? r->counts[v] : 0;
+	return n;
+}
+
+/* What to type for what was left out. */
+static void say_ways(const struct cli_applied *a)
+{
+	const size_t *n = a->result.counts;
+	const char *id = a->kept->id;
+
+	if (n[WORK_CONFLICT])
+		cli_complain("what changed on the host since was left as it is: bawn apply --merge "
+			     "%s merges, bawn apply --force %s replaces it",
+			id, id);
+	if (n[WORK_HELD_BACK])
+		cli_complain(
+			"what runs on the host by itself was held back: look at it with bawn "
+			"diff %s, then name it: bawn apply %s PATH, or all: bawn apply --all %s",
+			id, id, id);
+	if (n[WORK_FAILED])
+		cli_complain("what failed can be tried again: bawn apply %s", id);
+	if (a->result.was_stopped)
+		cli_complain("stopped; the rest can follow: bawn apply %s", id);
+}
+
+static void print_sum(struct cli_applied *a)
+{
+	own(buf) struct buf line = { .max = 4096 };
+	bool is_first = true;
+
+	if (a->result.was_interrupted)
+		buf_puts(&line, "an earlier apply was interrupted, and is finished now\n");
+	buf_puts(&line, a->is_dry ? "would be: " : "");
+	for (size_t v = 0; v < WORK_VERDICT_COUNT; v++) {
+		if (!a->result.counts[v])
+			continue;
+		buf_printf(&line, "%s%zu %s", is_first ? "" : ", ", a->result.counts[v],
+			verdicts[v].phrase);
+		is_first = false;
+	}
+	buf_puts(&line, is_first ? "nothing to apply\n" : "\n");
+	if (a->is_finished)
+		buf_printf(&line, "run %s is applied, and what it wrote is removed\n", a->kept->id);
+	cli_write(&line, CLI_OK);
+}
+
+static int print_json(struct cli_applied *a, int status)
+{
+	struct json *j = &a->json;
+
+	json_close_list(j);
+	json_open_map(j, "counts");
+	for (size_t v = 0; v < WORK_VERDICT_COUNT; v++)
+		json_int(j, verdicts[v].word, (int64_t)a->result.counts[v]);
+	json_close_map(j);
+	json_bool(j, "was_interrupted", a->result.was_interrupted);
+	json_bool(j, "was_stopped", a->result.was_stopped);
+	json_text(j, "error", a->error.kind == ERR_NONE ? NULL : a->error.text);
+	json_bool(j, "finished", a->is_finished);
+	json_close_map(j);
+	buf_putc(&a->output, '\n');
+	return cli_write(&a->output, status);
+}
+
+void cli_applied_begin(struct cli_applied *a)
+{
+	struct json *j = &a->json;
+
+	if (!a->kept->cli->is_json)
+		return;
+	buf_init(&a->output, MOST_OUTPUT);
+	json_init(j, &a->output, 0);
+	json_open_map(j, NULL);
+	json_int(j, "version", 1);
+	json_text(j, "run", a->kept->folder < 0 ? NULL : a->kept->id);
+	json_text(j, "project", a->kept->project[0] ? a->kept->project : NULL);
+	json_bool(j, "dry_run", a->is_dry);
+	json_open_list(j, "effects");
+}
+
+int cli_applied_report(struct cli_applied *a, int status)
+{
+	const struct cli *cli = a->kept->cli;
+
+	if (cli->is_json)
+		status = print_json(a, status);
+	else if (a->has_tried && !cli->is_quiet)
+		print_sum(a);
+	if (status == CLI_NO && a->has_tried && !a->is_dry && !cli->is_json)
+		say_ways(a);
+	buf_done(&a->output);
+	return status;
+}

@@ -1,0 +1,190 @@
+/*
+ * cmd_apply - puts what a run did to the project on the host.
+ *
+ * Runs as:  the operator, who has locked the run.
+ * Leaves:   the project with the effects that were asked for; the run's layer, unless all of it
+ *           has been applied.
+ * Must not: take anything that was not asked for, or lose anything that was not applied.
+ */
+#include <signal.h>
+#include <string.h>
+
+#include "cli/cli_applied.h"
+#include "cli/commands.h"
+#include "work/work_apply.h"
+
+const struct cli_option cmd_apply_options[] = {
+	{ "merge", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"merge with what changed on the host since, three ways" },
+	{ "force", 0, NULL, SPEC_KEY_COUNT, NULL, "replace what changed on the host since" },
+	{ "all", 0, NULL, SPEC_KEY_COUNT, NULL, "also what runs on the host by itself" },
+	{ "dry-run", 'n', NULL, SPEC_KEY_COUNT, NULL, "only say what would be done" },
+	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "of this run; the newest with changes" },
+	{ 0 },
+};
+
+struct apply {
+	struct cli_kept kept;
+	struct cli_applied told;
+};
+
+/* --- what is done --- */
+
+/* The first ^C ends it between two files; the second one at once, which the next call mends. */
+static volatile sig_atomic_t has_signal;
+
+static void note_signal(int number)
+{
+	(void)number;
+	has_signal = 1;
+}
+
+static bool is_stopped(void *of)
+{
+	(void)of;
+	return has_signal != 0;
+}
+
+static void catch_signals(void)
+{
+	static const int numbers[] = { SIGINT, SIGTERM, SIGHUP };
+	struct sigaction action = { .sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND };
+
+	sigemptyset(&action.sa_mask);
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+		sigaction(numbers[i], &action, NULL);
+}
+
+static int apply(struct apply *a, struct work_apply *q)
+{
+	int r;
+
+	catch_signals();
+	a->told.has_tried = true;
+	a->told.progress = cli_progress_begin(a->kept.cli);
+	q->progress = cli_progress_of(&a->told.progress);
+	r = work_apply(q, &a->kept.effects, &a->told.result, &a->told.error);
+	cli_progress_done(&a->told.progress);
+	return r == 0 ? CLI_OK : CLI_FAILED;
+}
+
+/* Is everything of the run on the host, after only some of it was asked for? */
+static bool is_all_there(const struct work_apply *q, const struct cli_kept *k)
+{
+	struct work_apply all = *q;
+	struct work_applied result = { 0 };
+	struct err e = { 0 };
+
+	all.is_dry = all.takes_held = true;
+	all.is_forced = all.merges = false;
+	all.path_count = 0;
+	all.tell = NULL;
+	all.is_stopped = NULL;
+	all.progress = (struct work_progress){ 0 };
+	if (work_apply(&all, &k->effects, &result, &e) < 0)
+		return false;
+	return result.counts[WORK_THERE] + result.counts[WORK_NOT_TAKEN] == k->effects.count;
+}
+
+/* Nothing that a run wrote is removed unless every single effect is accounted for. */
+static int finish(struct apply *a, const struct work_apply *q)
+{
+	size_t left = cli_applied_left(&a->told.result), all = 0;
+
+	for (size_t v = 0; v < WORK_VERDICT_COUNT; v++)
+		all += a->told.result.counts[v];
+	a->told.is_finished = !a->told.is_dry && !left && !a->told.result.was_stopped &&
+			      (all == a->kept.effects.count || is_all_there(q, &a->kept));
+	if (a->told.is_finished && cli_kept_remove(&a->kept) != CLI_OK)
+		return CLI_FAILED;
+	return left || a->told.result.was_stopped ? CLI_NO : CLI_OK;
+}
+
+static int carry_out(struct apply *a)
+{
+	struct cli_kept *k = &a->kept;
+	struct work_apply q = {
+		.run = k->id,
+		.folder = k->folder,
+		.layer = k->layer,
+		.below = k->below,
+		.git = cli_kept_git(k),
+		.is_dry = a->told.is_dry,
+		.is_forced = cli_value(k->cli, "force") != NULL,
+		.merges = cli_value(k->cli, "merge") != NULL,
+		.takes_held = cli_value(k->cli, "all") != NULL,
+		.paths = k->paths,
+		.path_count = k->path_count,
+		.held = k->held,
+		.held_count = k->held_count,
+		.tell = cli_applied_tell,
+		.is_stopped = is_stopped,
+		.of = &a->told,
+	};
+	int status = apply(a, &q);
+
+	if (status == CLI_OK)
+		return finish(a, &q);
+	cli_complain("cannot apply run %s: %s", k->id, a->told.error.text);
+	return status;
+}
+
+/* --- the command --- */
+
+static int check_options(const struct cli *cli)
+{
+	if (!cli_value(cli, "force") || !cli_value(cli, "merge"))
+		return CLI_OK;
+	cli_complain("what changed on the host is replaced with --force or merged with --merge, "
+		     "not both");
+	return CLI_MISUSE;
+}
+
+/* Nothing to do is done; what is not kept any more cannot be. */
+static int say_nothing_left(const struct cli_kept *k)
+{
+	if (k->effects.count) {
+		cli_complain("what run %s wrote is not kept any more: it was applied or discarded",
+			k->id);
+		return CLI_NO;
+	}
+	if (k->folder >= 0 && !k->cli->is_quiet)
+		cli_complain("run %s changed nothing in the project", k->id);
+	return CLI_OK;
+}
+
+static int prepare(struct apply *a)
+{
+	struct cli_kept *k = &a->kept;
+	int status = cli_kept_lock(k);
+
+	if (status == CLI_OK)
+		status = cli_kept_load(k);
+	if (status == CLI_OK && k->was_interrupted && !k->cli->is_quiet)
+		cli_complain("run %s: %s", k->id, cli_kept_state(k));
+	if (status == CLI_OK)
+		status = cli_kept_check_paths(k);
+	if (status == CLI_OK && cli_kept_has_layer(k))
+		status = cli_kept_check_below(k);
+	return status;
+}
+
+int cmd_apply(struct cli *cli)
+{
+	struct apply a = { .told.is_dry = cli_value(cli, "dry-run") != NULL };
+	int status = check_options(cli);
+
+	cli_kept_init(&a.kept, cli);
+	a.told.kept = &a.kept;
+	if (status == CLI_OK)
+		status = cli_kept_choose(&a.kept);
+	if (status == CLI_OK && a.kept.folder >= 0)
+		status = prepare(&a);
+	if (status == CLI_OK) {
+		cli_applied_begin(&a.told);
+		status = cli_kept_has_layer(&a.kept) ? carry_out(&a) : say_nothing_left(&a.kept);
+		status = cli_applied_report(&a.told, status);
+	}
+	cli_kept_done(&a.kept);
+	return status;
+}
