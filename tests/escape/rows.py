@@ -13,6 +13,7 @@ import tempfile
 import threading
 import time
 
+import effects
 import resources
 import traps
 from pair import Each, Nowhere, Outside, Result, Row, broken, opened
@@ -167,6 +168,7 @@ X32 = Each((broken("syscalls"), OUTSIDE)) if has_x32() else Nowhere("this kernel
 ROWS = [
     # --- T1: paths, and the time when the cage is made ---
     *traps.ROWS,
+    *effects.ROWS,
     Row("T104", "replacing /dev/null", ("unlink", "/dev/null"), Nowhere("not on the machine's own /dev")),
     Row("T104", "new files in /dev", ("write", "/dev/escape"), broken("read-only", "landlock")),
     Row("T107", "a current directory behind a descriptor", ("walk", "{canary}", "{end}"), OUTSIDE,
