@@ -45,6 +45,8 @@ title "What it writes is captured"
 # shellcheck disable=SC2016
 "$bawn" run -- sh -c 'echo changed >.bawn-demo && echo "  inside:  $(cat .bawn-demo)"'
 if [ -e .bawn-demo ]; then echo "  outside: changed"; else echo "  outside: nothing has changed"; fi
+"$bawn" diff --stat | sed 's/^/  bawn diff: /'
+"$bawn" discard | sed 's/^/  bawn discard: /'
 
 title "How long it takes"
 "$bawn" run --timing -- true 2>&1 | grep -E '=|look|clone|command'
