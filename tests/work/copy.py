@@ -22,6 +22,7 @@ from place import Skip, case, descendants, expect, in_mount_namespace, main, of_
 from place import wait_until  # noqa: E402
 import capture  # noqa: E402,F401 # pylint: disable=unused-import
 from git import git_in_a_linked_worktree, what_is_written_to_a_worktrees_git_is_kept, worktree  # noqa: E402
+from git_apply import a_commit_in_a_linked_worktree_arrives_in_its_repository  # noqa: E402
 
 NO_OVERLAY = ["fsopen:overlay=ENODEV", "mount:overlay=ENODEV", "--", BAWN]
 OTHER = 23456  # an id that is neither root's nor the user's
@@ -30,6 +31,7 @@ OTHER = 23456  # an id that is neither root's nor the user's
 
 SAME = [function for function in CASES if function.__module__ == "capture"]
 SAME += [git_in_a_linked_worktree, what_is_written_to_a_worktrees_git_is_kept]
+SAME += [a_commit_in_a_linked_worktree_arrives_in_its_repository]
 CASES.clear()
 DIFFERENT = {
     "writes_stay_in_the_layer": "the record has another word",
