@@ -38,6 +38,9 @@ void work_overlay_done(struct work_overlay *o)
 {
 	const int fds[] = { o->parent, o->folder, o->lock };
 
+	/* Whoever else has the descriptor for a moment longer does not hold the lock with it. */
+	if (o->lock >= 0)
+		flock(o->lock, LOCK_UN);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
@@ -271,6 +274,20 @@ static int refuse_used(const struct work_overlay *o, int lock, struct err *e)
 		o->path, holder);
 }
 
+/* What was killed just now lets go of it in a moment. */
+static int lock_soon(int fd)
+{
+	const struct timespec moment = { .tv_nsec = 20 * 1000 * 1000 };
+	int r = -EWOULDBLOCK;
+
+	for (int tries = 0; tries < 10 && r == -EWOULDBLOCK; tries++) {
+		if (tries)
+			nanosleep(&moment, NULL);
+		r = flock(fd, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+	}
+	return r;
+}
+
 int work_overlay_take(struct work_overlay *o, const char *holder, struct err *e)
 {
 	own_fd int lock = openat(
@@ -280,9 +297,10 @@ int work_overlay_take(struct work_overlay *o, const char *holder, struct err *e)
 
 	if (lock < 0)
 		return work_overlay_fail(o, "lock", errno, e);
-	if (flock(lock, LOCK_EX | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK ? refuse_used(o, lock, e)
-					    : work_overlay_fail(o, "lock", errno, e);
+	n = lock_soon(lock);
+	if (n < 0)
+		return n == -EWOULDBLOCK ? refuse_used(o, lock, e)
+					 : work_overlay_fail(o, "lock", -n, e);
 	n = snprintf(text, sizeof(text), "%s, process %d\n", holder, getpid());
 	if (ftruncate(lock, 0) < 0 || pwrite(lock, text, (size_t)n, 0) != n)
 		return work_overlay_fail(o, "lock", errno, e);
