@@ -5,6 +5,7 @@
 
 #include "base/own.h"
 #include "cli/cli_show.h"
+#include "work/work_json.h"
 
 #define MOST_OUTPUT ((size_t)1 << 30)
 
@@ -28,7 +29,7 @@ static void tell_json(
 	struct cli_applied *a, const struct work_effect *x, enum work_verdict v, const char *why)
 {
 	json_open_map(&a->json, NULL);
-	json_text(&a->json, "path", x->path);
+	work_json_name(&a->json, "path", "path_hex", x->path);
 	json_text(&a->json, "verdict", verdicts[v].word);
 	json_text(&a->json, "why", why);
 	json_close_map(&a->json);

@@ -44,12 +44,12 @@ static const char *old_path(const struct part *p)
 
 static void show_state(const struct part *p, const char *name, const struct work_state *s)
 {
-	char hex[2 * SHA256_SIZE + 1] = "";
+	char hex[SHA256_HEX_SIZE] = "";
 
 	if (!s)
 		return;
-	for (size_t i = 0; s->has_hash && i < SHA256_SIZE; i++)
-		snprintf(hex + 2 * i, 3, "%02x", s->hash[i]);
+	if (s->has_hash)
+		sha256_print(s->hash, hex);
 	cli_show_text(p->out, CLI_INK_NOTE, "%s  %s %" PRIu64 " bytes%s%s",
 		p->out->is_aside ? "" : "# ", name, s->size, s->has_hash ? ", sha256 " : "", hex);
 }

@@ -1,7 +1,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
 #include "base/own.h"
 #include "base/utf8.h"
 #include "work/work.h"
@@ -22,8 +21,7 @@ static bool is_utf8(const char *text)
 	return true;
 }
 
-/* Names are bytes: one that is not UTF-8 is written in hex, under another key. */
-static void print_name(struct json *j, const char *key, const char *hex_key, const char *name)
+void work_json_name(struct json *j, const char *key, const char *hex_key, const char *name)
 {
 	own(buf) struct buf hex = { .max = WORK_MAX_PATH * 2 };
 
@@ -77,7 +75,7 @@ static void print_attributes(struct json *j, const struct work_effect *x)
 		const struct work_attribute *a = &x->attributes[i];
 
 		json_open_map(j, NULL);
-		print_name(j, "name", "name_hex", a->name);
+		work_json_name(j, "name", "name_hex", a->name);
 		json_text(j, "change", work_change_word(a->change));
 		if (a->change != WORK_DELETED)
 			print_hash(j, a->hash);
@@ -116,9 +114,9 @@ static void print_mark(struct json *j, const struct work_effect *x)
 static void print_effect(struct json *j, const struct work_effect *x)
 {
 	json_open_map(j, NULL);
-	print_name(j, "path", "path_hex", x->path);
+	work_json_name(j, "path", "path_hex", x->path);
 	if (x->from)
-		print_name(j, "from", "from_hex", x->from);
+		work_json_name(j, "from", "from_hex", x->from);
 	json_text(j, "change", work_change_word(x->change));
 	print_mark(j, x);
 	print_state(j, "before", &x->before);

@@ -666,7 +666,7 @@ def a_dry_run_foretells_what_apply_does(p):
         options = ([], ["--merge"], ["--merge", "--all"], ["--force"], ["--all"])[seed % 5]
         foretold = json.loads(bawn(p, "apply", "--json", "-n", *options).stdout)
         done = json.loads(bawn(p, "apply", "--json", *options).stdout)
-        told = [sorted((x["path"], x["verdict"]) for x in found["effects"]) for found in (foretold, done)]
+        told = [sorted((x.get("path", x.get("path_hex")), x["verdict"]) for x in found["effects"]) for found in (foretold, done)]
         assert foretold["counts"] == done["counts"] and told[0] == told[1], f"seed {seed} {options}: {foretold} {done}"
         verdicts |= {name for name, count in done["counts"].items() if count}
         bawn(p, "discard", run.id)
@@ -818,6 +818,59 @@ def a_discard_that_was_interrupted_is_finished(p):
     expect(bawn(p, "diff", run.id), 1, "not kept any more")
     expect(bawn(p, "discard", "--all"), 0)
     assert not list(run.folder.glob("layer*")) and not (run.folder / "base").exists()
+
+
+# --- real runs ---
+
+CHANGE = "echo more >>README; echo new >src/new.c; rm src/old.c"
+
+
+@case
+def a_run_ends_with_what_it_changed_and_what_to_type(p):
+    fill(p)
+    done = expect(p.sh(CHANGE), 0)
+    assert done.stderr == ("bawn: files: 1 changed, 1 added, 1 deleted; see: bawn diff, then: bawn apply or bawn discard\n"), done
+    wanted = p.top / "wanted"
+    shutil.copytree(p.project, wanted)
+    subprocess.run(["sh", "-c", CHANGE], cwd=wanted, check=True)
+    applies(p, patch_of(p), wanted)
+    expect(bawn(p, "apply"), 0, "3 applied")
+    assert entries(p.project) == entries(wanted)
+    assert expect(p.sh("cat README"), 0).stderr == "", "nothing changed, nothing is said"
+    assert p.run("run", "-q", "--", "sh", "-c", "echo >>README").stderr == ""
+    expect(bawn(p, "discard"), 0, "1 file")
+    done = expect(p.sh("mkdir .vscode; echo {} >.vscode/tasks.json"), 0, "1 of them runs on the host by itself")
+    expect(bawn(p, "apply"), 1, ".vscode/tasks.json: held back")
+    # From elsewhere it has to be named.
+    done = expect(p.run("run", "--project", p.project, "--", "sh", "-c", "echo x >x", cwd=p.home), 0, "files: 1 added")
+    command = re.search(r"see: bawn (diff \S+),", done.stderr).group(1).split()
+    assert "+x" in expect(bawn(p, *command, cwd=p.home), 0).stdout
+
+
+@case
+def a_run_is_looked_at_while_it_goes_on(p):
+    fill(p)
+    process = p.start("run", "--", "sh", "-c", CHANGE + "; echo there; read x")
+    assert process.stdout.readline() == b"there\n"
+    assert "it is still going on" in expect(bawn(p, "diff"), 0, "+more").stdout
+    expect(bawn(p, "apply"), 1, "is still going on: apply it when it has ended")
+    expect(bawn(p, "discard"), 1, "is still going on")
+    process.communicate(b"\n", timeout=20)
+    assert process.returncode == 0
+    assert "going on" not in expect(bawn(p, "diff"), 0, "+more").stdout
+
+
+@case
+def what_a_killed_run_wrote_is_not_lost(p):
+    fill(p)
+    process = p.start("run", "--", "sh", "-c", CHANGE + "; echo there; sleep 60")
+    assert process.stdout.readline() == b"there\n"
+    process.kill()
+    process.communicate(timeout=20)
+    cages.wait_until(lambda: "still going on" not in bawn(p, "diff").stdout, 10, "the end of the run")
+    expect(bawn(p, "diff"), 0, "+more", "+new", "-gone")
+    expect(bawn(p, "apply"), 0, "3 applied")
+    assert (p.project / "README").read_text().endswith("more\n") and not (p.project / "src/old.c").exists()
 
 
 if __name__ == "__main__":
