@@ -9,35 +9,46 @@
  * In a user's cage there are one user and one group, and an overlay cannot copy up what belongs to
  * others: every change of such a file would fail by itself, as EOVERFLOW.
  */
-static bool is_of_others(const struct host *h, const struct cli_place *place, struct stat *ret)
+static const char *find_others(const struct host *h, const struct cli_place *place,
+	const char **ret_what, struct stat *ret)
 {
-	return !h->is_root && stat(place->project, ret) == 0 &&
-	       (ret->st_uid != geteuid() || ret->st_gid != getegid());
+	const char *const paths[] = { place->project, place->repository.folder };
+
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		*ret_what = i == 0 ? "project" : "folder of its git";
+		if (!h->is_root && paths[i][0] && stat(paths[i], ret) == 0 &&
+			(ret->st_uid != geteuid() || ret->st_gid != getegid()))
+			return paths[i];
+	}
+	return NULL;
 }
 
 void cli_look_at_project(struct host *h, const struct cli_place *place)
 {
+	const char *what;
 	struct stat st;
 
-	if (is_of_others(h, place, &st))
+	if (find_others(h, place, &what, &st))
 		h->no_capture |= HOST_CAPTURE_ON_DISK | HOST_CAPTURE_IN_POOL;
 }
 
 void cli_say_copied(const struct plan *p, const struct host *h, const struct cli_place *place)
 {
 	const struct plan_op *op = plan_find_captured(p);
+	const char *what, *path;
 	struct stat st;
 
-	if (!op || !(op->flags & PLAN_COPIED) || !is_of_others(h, place, &st))
+	if (!op || !(op->flags & PLAN_COPIED))
 		return;
-	if (st.st_uid != geteuid())
-		cli_complain("the project belongs to user %u, and no overlay can change it: it is "
+	path = find_others(h, place, &what, &st);
+	if (path && st.st_uid != geteuid())
+		cli_complain("the %s belongs to user %u, and no overlay can change it: it is "
 			     "copied for this run",
-			(unsigned)st.st_uid);
-	else
-		cli_complain("the project belongs to group %u, and no overlay can change it: it is "
+			what, (unsigned)st.st_uid);
+	else if (path)
+		cli_complain("the %s belongs to group %u, and no overlay can change it: it is "
 			     "copied for this run; chgrp -R %u '%s' would spare that",
-			(unsigned)st.st_gid, (unsigned)getegid(), place->project);
+			what, (unsigned)st.st_gid, (unsigned)getegid(), path);
 }
 
 unsigned cli_failed_capture(const struct plan *p, int failed_op)

@@ -9,12 +9,13 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(HERE.parent / "cage"), str(HERE)]
-from place import USER, case, expect, main, of_root, output, picture  # noqa: E402
+from place import USER, Skip, case, expect, main, of_root, of_users, output, picture  # noqa: E402
 from repositories import Unchanged, caged, expect_sound, git, repository, worktree  # noqa: E402
 
 # --- a repository in the project ---
@@ -261,6 +262,23 @@ def the_operator_can_do_without(p):
                  "-v", f"{main_folder}/.git:{main_folder}/.git")
     output(done, "1\n1\n")
     assert done.stderr == "" and "git-layer" not in os.listdir(next(p.state.glob("bawn/runs/*")))
+
+
+@case
+@of_users
+def a_repository_of_another_group_is_copied(p):
+    main_folder = worktree(p)
+    if os.geteuid() != 0:
+        raise Skip("only root gives files to groups")
+    subprocess.run(["chgrp", "-R", "23456", main_folder / ".git"], check=True)
+    with Unchanged(p, main_folder):
+        done = expect(caged(p, WORKTREE_DAY), 0, "the folder of its git belongs to group 23456", "is copied")
+        assert done.stdout == "3\n4\n", done
+    # A worktree that the run made is known to git only if its pointers are taken too.
+    expect(p.run("apply"), 1, ".trees/new/.git: held back")
+    expect_sound(p, main_folder)
+    assert git(p, "rev-list", "--count", "--all") == "4\n" and git(p, "status", "--porcelain") == "?? .trees/\n"
+    assert len(git(p, "worktree", "list").splitlines()) == 2
 
 
 @case
