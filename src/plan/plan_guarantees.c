@@ -21,7 +21,7 @@ const struct plan_guarantee_def plan_guarantee_defs[PLAN_GUARANTEE_COUNT] = {
 		"In a writable project, what runs on the host later stays as it is.",
 		"mountinfo: a read-only mount at each protected path and its parents" },
 	[PLAN_HOME] = { "home",
-		"The home is /home/agent, private, with nothing in it but declared binds.",
+		"The home is /home/agent, private, with nothing in it but declared binds and what an overlay keeps.",
 		"mountinfo: /home/agent is in the cage's own root, and nothing is mounted on it" },
 	[PLAN_ENVIRONMENT] = { "env", "No variable of the operator's passes unless it is declared.",
 		"the keeper makes it: the planned variables and no others" },
