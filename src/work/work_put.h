@@ -182,6 +182,9 @@ int work_put_copy(struct work_job *j, int from, int to, const struct stat *st,
 int work_put_read_base(const struct work_job *j, const struct work_put *p, size_t max, char **ret,
 	size_t *ret_size);
 
+/* Has the host's file, open at p->host, all that the run did to it already? */
+bool work_put_is_merged(const struct work_job *j, struct work_put *p, int layer);
+
 /* All three ways; the verdict is given where that leads nowhere. */
 bool work_put_merge(const struct work_job *j, struct work_put *p, int layer, struct buf *out);
 

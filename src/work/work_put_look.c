@@ -303,6 +303,18 @@ static bool can_merge(const struct work_put *p)
 	       p->x->after.type == WORK_FILE && (uint64_t)p->old.st_size <= WORK_MAX_TEXT;
 }
 
+/* An earlier call merged it: the host's has all that the run did, and must not lose what is its
+ * own. */
+static bool is_merged(const struct work_job *j, struct work_put *p)
+{
+	const char *path = p->x->path;
+	int top = work_layer_of(j->q->git, j->q->layer, &path);
+	own_fd int layer =
+		can_merge(p) ? file_open_beneath(top, path, O_RDONLY | O_NONBLOCK, 0) : -1;
+
+	return layer >= 0 && work_put_open_old(j, p) == 0 && work_put_is_merged(j, p, layer);
+}
+
 static enum work_step take_step(const struct work_put *p)
 {
 	return p->seen.st_mode ? WORK_STEP_REPLACE : WORK_STEP_ADD;
@@ -312,7 +324,7 @@ static enum work_step take_step(const struct work_put *p)
 
 static void look_at_other(const struct work_job *j, struct work_put *p)
 {
-	if (is_index_after(j, p))
+	if (is_index_after(j, p) || is_merged(j, p))
 		work_put_decide(p, WORK_THERE, "%s", "");
 	else if (is_index_before(j, p))
 		p->step = take_step(p);

@@ -50,6 +50,25 @@ int work_put_read_base(const struct work_job *j, const struct work_put *p, size_
 	return 0;
 }
 
+bool work_put_is_merged(const struct work_job *j, struct work_put *p, int layer)
+{
+	own_free char *base = NULL, *host = NULL, *now = NULL;
+	own(buf) struct buf both = { .max = WORK_MAX_TEXT * 2 };
+	struct work_text was = { 0 }, ours = { 0 }, theirs = { 0 };
+	size_t conflicts = 0;
+
+	if (work_put_read_base(j, p, WORK_MAX_BASE, &base, &was.size) < 0 ||
+		read_whole(p->host, WORK_MAX_TEXT, &host, &ours.size) < 0 ||
+		read_whole(layer, WORK_MAX_TEXT, &now, &theirs.size) < 0)
+		return false;
+	was.bytes = base;
+	ours.bytes = host;
+	theirs.bytes = now;
+	return work_text_merge(&was, &ours, &theirs, "host", "run", &both, &conflicts) == 0 &&
+	       !both.failed && conflicts == 0 && both.len == ours.size &&
+	       memcmp(buf_text(&both), host, ours.size) == 0;
+}
+
 bool work_put_merge(const struct work_job *j, struct work_put *p, int layer, struct buf *out)
 {
 	own_free char *base = NULL, *host = NULL, *now = NULL;

@@ -724,6 +724,25 @@ def apply_merges_with_what_changed_on_the_host(p):
 
 
 @case
+def what_was_merged_is_not_taken_back(p):
+    lines = [f"line {i}\n" for i in range(30)]
+    for name in ("merged", "other"):
+        p.write(f"project/{name}", "".join(lines))
+    run = Run(p)
+    for name in ("merged", "other"):
+        run.write(name, "".join(["first\n", *lines[1:]]))
+    expect(bawn(p, "diff", "--stat"), 0)
+    time.sleep(0.01)
+    p.write("project/merged", "".join([*lines[:-1], "last\n"]))
+    p.write("project/other", "".join(["1st\n", *lines[1:]]))
+    expect(bawn(p, "apply", "--merge"), 1, "merged: merged", "other: in conflict")
+    expect(bawn(p, "apply", "--force"), 0, "1 applied, 1 there already")
+    assert (p.project / "merged").read_text() == "".join(["first\n", *lines[1:-1], "last\n"])
+    assert (p.project / "other").read_text() == "".join(["first\n", *lines[1:]])
+    assert not run.is_kept()
+
+
+@case
 def apply_holds_back_what_runs_on_the_host(p):
     fill(p)
     git(p.project, "init", "-q")
