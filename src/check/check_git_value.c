@@ -128,40 +128,40 @@ void check_git_values_init(struct check_git_values *v, const char *bytes, size_t
 		v->at += 3;
 }
 
-bool check_git_values_next(
-	struct check_git_values *v, const char *section, const char *key, char *ret, size_t size)
+/* A setting whose name begins with `first`: is it the one? BAD: it is none. */
+static int take_setting(
+	struct check_git_values *v, int first, const char *key, char *ret, size_t size)
 {
 	char name[32];
 	int c, n;
 
-	for (;;) {
+	if (first <= 0 || !str_is_letter((char)first))
+		return BAD;
+	c = take_name(v, first, name, sizeof(name));
+	while (c == ' ' || c == '\t')
 		c = take(v);
-		if (c == END)
-			return false;
+	if (c != '=' && c != '\n' && c != END)
+		return BAD;
+	ret[0] = '\0';
+	n = c == '=' ? take_value(v, ret, size) : 0;
+	return n == BAD ? BAD : (size_t)n < size && str_eq(name, key);
+}
+
+bool check_git_values_next(
+	struct check_git_values *v, const char *section, const char *key, char *ret, size_t size)
+{
+	int c, found = false;
+
+	while (found != BAD && (c = take(v)) != END) {
 		if (is_space(c) || c == '\n')
 			continue;
-		if (c == '#' || c == ';') {
+		if (c == '#' || c == ';')
 			skip_line(v);
-			continue;
-		}
-		if (c == '[') {
-			if (take_section(v))
-				continue;
-			break;
-		}
-		if (!str_is_letter((char)c))
-			break;
-		c = take_name(v, c, name, sizeof(name));
-		while (c == ' ' || c == '\t')
-			c = take(v);
-		if (c != '=' && c != '\n' && c != END)
-			break;
-		ret[0] = '\0';
-		n = c == '=' ? take_value(v, ret, size) : 0;
-		if (n == BAD)
-			break;
-		if ((size_t)n < size && !v->has_subsection && str_eq(v->section, section) &&
-			str_eq(name, key))
+		else if (c == '[')
+			found = take_section(v) ? false : BAD;
+		else
+			found = take_setting(v, c, key, ret, size);
+		if (found == true && !v->has_subsection && str_eq(v->section, section))
 			return true;
 	}
 	v->at = v->end;
