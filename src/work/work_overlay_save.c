@@ -125,7 +125,7 @@ static int write_new(struct work_overlay *o, int from, struct saving *s,
 
 static int replace(struct work_overlay *o, int from, struct saving *s, struct err *e)
 {
-	char digest[SHA256_HEX_SIZE];
+	char digest[SHA256_HEX_SIZE] = "";
 	unsigned left;
 	int r = work_overlay_prune(o, &left, e);
 
