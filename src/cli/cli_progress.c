@@ -40,6 +40,11 @@ static void tell(void *of, const char *what, uint64_t done, uint64_t total)
 	if (!p->is_shown)
 		return;
 	now = clock_ns();
+	if (!what) {
+		cli_progress_clear(p);
+		p->next = now + FIRST_NS;
+		return;
+	}
 	if (now < p->next)
 		return;
 	p->next = now + EVERY_NS;

@@ -165,6 +165,7 @@ static int run_copier(struct keeper *k, struct copier *c, struct err *e)
 	kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
+	work_progress_end(&k->q->progress);
 	return r;
 }
 

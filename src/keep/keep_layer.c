@@ -352,6 +352,8 @@ void keep_layer_end(struct keeper *k, bool has_run, bool is_gone)
 
 	if (l->folder < 0)
 		return;
+	/* What is short is not told, however long the run was. */
+	work_progress_end(&k->q->progress);
 	if (!has_run) {
 		remove_layers(l, &k->record->late);
 	} else if (!is_gone) {

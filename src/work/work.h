@@ -103,11 +103,19 @@ const char *work_mark_word(enum work_mark m);
 /* Of the effects as they are now; docs/effects.md says of which bytes. work_digest.c */
 void work_digest(const struct work_effects *x, char ret[static SHA256_HEX_SIZE]);
 
-/* Long work tells how far it is: `total` is 0 where nobody knows. */
+/* Long work tells how far it is: `total` is 0 where nobody knows; `what` is NULL when it is over.
+ */
 struct work_progress {
 	void (*tell)(void *of, const char *what, uint64_t done, uint64_t total);
 	void *of;
 };
+
+/* One piece of work is over, and nothing of it is to be seen any more. */
+static inline void work_progress_end(const struct work_progress *p)
+{
+	if (p->tell)
+		p->tell(p->of, NULL, 0, 0);
+}
 
 /*
  * Where the folder of the project's git is outside of it: what is told of as ".git/…" is in these.
