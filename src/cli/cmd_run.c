@@ -196,6 +196,8 @@ static int plan_again(struct run *r, struct err *e)
 /* One attempt, and others while there are other ways to capture the project. */
 static int try_to_run(struct run *r, struct err *e)
 {
+	struct err told = { 0 };
+
 	for (;;) {
 		int ret = keep_run(&r->request, &r->record, e);
 		unsigned failed = cli_failed_capture(r->plan, r->record.failed_op);
@@ -217,7 +219,9 @@ static int try_to_run(struct run *r, struct err *e)
 			*e = why;
 			return ret;
 		}
-		cli_complain("%s; trying another way", why.text);
+		if (!str_eq(why.text, told.text))
+			cli_complain("%s; trying another way", why.text);
+		told = why;
 		*e = (struct err){ 0 };
 	}
 }

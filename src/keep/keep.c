@@ -84,6 +84,7 @@ static int prepare(struct keeper *k, struct err *e)
 		r = keep_words_make(&k->words, &k->start, e);
 	if (r == 0)
 		r = keep_sources_make(&k->sources, &k->start, q, e);
+	k->record->failed_op = k->sources.unmapped;
 	if (r == 0)
 		r = keep_overlay_take(k, e);
 	if (r == 0)
@@ -96,7 +97,8 @@ static int prepare(struct keeper *k, struct err *e)
 		r = keep_watch_open(k, e);
 	if (r == 0)
 		r = keep_copy_make(k, e);
-	keep_disk_open(k);
+	if (r == 0)
+		keep_disk_open(k);
 	k->start.terminal_streams = keep_stdio_on_terminal(&k->stdio);
 	k->start.sources = k->sources.items;
 	k->start.arguments = k->words.arguments;

@@ -36,6 +36,7 @@ struct keep_sources {
 	int *fds;                  /* the same, open with O_PATH, or -1 */
 	struct cage_source layers[CAGE_LAYER_COUNT];
 	struct cage_idmap map; /* root's */
+	int unmapped;          /* what is captured and has no map: the operation, or -1 */
 	uint32_t count;
 };
 

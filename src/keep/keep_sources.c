@@ -154,12 +154,18 @@ static int make_source(struct keep_sources *s, uint32_t i, const struct cage_sta
 		start->ids.is_given) {
 		s->items[i].tree = make_tree(s, start, s->fds[i], s->items[i].path, e);
 		r = s->items[i].tree < 0 ? s->items[i].tree : 0;
+		/* What its file system refuses, a copy may have. */
+		if (r < 0 && e->kind == ERR_REFUSED && op->flags & PLAN_CAPTURED) {
+			e->kind = ERR_SYS;
+			s->unmapped = (int)i;
+		}
 	}
 	return r;
 }
 
 void keep_sources_init(struct keep_sources *s)
 {
+	s->unmapped = -1;
 	s->count = 0;
 	cage_idmap_init(&s->map);
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)

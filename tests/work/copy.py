@@ -401,6 +401,17 @@ def what_is_mounted_in_a_project_is_not_copied(p):
     expect(done, 125, "in one piece", str(p.project / "sub"))
 
 
+@case
+@of_root
+def a_file_system_that_cannot_map_owners_is_copied_from(p):
+    os.chown(p.project, OTHER, OTHER)
+    prepare = (f"mount -t ramfs ramfs {p.project}; echo one >{p.project}/f; chown -R {OTHER}:{OTHER} {p.project}; "
+               f"cd {p.project}")
+    done = expect(in_mount_namespace(p, prepare, "run", "--", "sh", "-c", "stat -c %U f; echo more >>f; cat f"), 0)
+    assert done.stdout == "agent\none\nmore\n" and done.stderr.count("trying another way") == 1, done
+    assert p.record()["capture"] == "copy" and p.record()["effects"]["changed"] == 1
+
+
 def large(place):
     """So many files that there is time to look while they are copied."""
     folder = place.make("project/many")
