@@ -440,8 +440,10 @@ static int run(struct run *r)
 	cli_say_effects(r->cli, &r->record, r->place.project);
 	if (r->record.late.kind != ERR_NONE)
 		cli_complain("%s; the next run tries again", r->record.late.text);
-	/* What the command printed did not all arrive, or is not on record: that is no success. */
-	if ((e.kind != ERR_NONE || r->is_unrecorded) && status == 0)
+	/* What the command printed did not all arrive, what it did is not known or not on record:
+	 * that is no success. */
+	if ((e.kind != ERR_NONE || r->is_unrecorded || r->record.effects.error.kind != ERR_NONE) &&
+		status == 0)
 		status = CLI_FAILED;
 	cli_say_times(r->request.times, &r->record, began);
 	keep_say_ended(&r->request, &r->record, status);

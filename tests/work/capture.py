@@ -309,6 +309,16 @@ def the_work_of_a_killed_run_is_kept(p):
 
 
 @case
+def what_cannot_be_told_is_no_success(p):
+    """Folders in folders without end; they are in the layer still, and can be dropped."""
+    dig = "i=0; while [ $i -lt 1100 ]; do mkdir d && cd d || exit 3; i=$((i+1)); done; echo dug"
+    done = expect(p.sh(dig), 125, "cannot tell what the run changed")
+    assert done.stdout == "dug\n" and "error" in p.record()["effects"], p.record()["effects"]
+    expect(p.run("discard"), 0)
+    assert not (newest(p) / "layer").exists()
+
+
+@case
 def what_never_ran_leaves_no_layer(p):
     expect(p.run("run", "--", "no-such-command"), 127)
     assert not (newest(p) / "layer").exists()
