@@ -97,10 +97,11 @@ static void print_sum(struct cli_applied *a)
 		buf_puts(&line, "an earlier apply was interrupted, and is finished now\n");
 	buf_puts(&line, a->is_dry ? "would be: " : "");
 	for (size_t v = 0; v < WORK_VERDICT_COUNT; v++) {
-		if (!a->result.counts[v])
+		size_t n = a->result.counts[v] - a->result.implied[v];
+
+		if (!n)
 			continue;
-		buf_printf(&line, "%s%zu %s", is_first ? "" : ", ", a->result.counts[v],
-			verdicts[v].phrase);
+		buf_printf(&line, "%s%zu %s", is_first ? "" : ", ", n, verdicts[v].phrase);
 		is_first = false;
 	}
 	buf_puts(&line, is_first ? "nothing to apply\n" : "\n");

@@ -1,10 +1,8 @@
 /*
- * cli_kept - what is kept of one run: opened, locked, read, removed.
+ * cli_kept - what is kept of one run: opened, locked, removed.
  *
  * Runs as:  the operator.
- * Reads:    the run's folder; of a run that was interrupted its whole layer.
- * Leaves:   effects.json where an interrupted run has none.
- * Must not: write to the project, or to a run that somebody else has locked.
+ * Must not: remove anything of a run that is not locked.
  */
 #include "cli/cli_kept.h"
 
@@ -19,13 +17,9 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/tree.h"
-#include "cli/cli_progress.h"
-#include "work/work_copy.h"
 
-#define MOST_EFFECTS ((size_t)1 << 30) /* bytes of effects.json */
-#define MOST_PROTECT ((size_t)1 << 20)
-#define MOST_PATHS   ((size_t)64 << 20)
-#define GONE         "layer.gone" /* a layer that is being removed */
+#define MOST_PATHS ((size_t)64 << 20)
+#define GONE       "layer.gone" /* a layer that is being removed */
 
 void cli_kept_init(struct cli_kept *k, const struct cli *cli)
 {
@@ -148,10 +142,19 @@ static int open_layer(struct cli_kept *k)
 	return failure ? fail(k, "the base", failure) : CLI_OK;
 }
 
+int cli_kept_reopen(struct cli_kept *k)
+{
+	int status;
+
+	close_fd(&k->below);
+	close_fd(&k->git.below);
+	status = open_layer(k);
+	return status == CLI_OK ? read_project(k) : status;
+}
+
 int cli_kept_open(struct cli_kept *k, int runs, const char *id)
 {
 	struct err e = { 0 };
-	int status;
 
 	snprintf(k->id, sizeof(k->id), "%s", id);
 	k->folder = record_open_folder(runs, k->id, &e);
@@ -159,8 +162,7 @@ int cli_kept_open(struct cli_kept *k, int runs, const char *id)
 		cli_complain("%s", e.text);
 		return k->folder == -ENOENT ? CLI_NO : CLI_FAILED;
 	}
-	status = open_layer(k);
-	return status == CLI_OK ? read_project(k) : status;
+	return cli_kept_reopen(k);
 }
 
 /* --- the lock --- */
@@ -170,7 +172,7 @@ int cli_kept_lock(struct cli_kept *k)
 	if (flock(k->folder, LOCK_EX | LOCK_NB) == 0) {
 		k->is_locked = true;
 		/* Whoever had it before may have applied or discarded everything. */
-		return open_layer(k);
+		return cli_kept_reopen(k);
 	}
 	if (errno != EWOULDBLOCK)
 		return fail(k, "the lock", errno);
@@ -180,176 +182,6 @@ int cli_kept_lock(struct cli_kept *k)
 		cli_complain("run %s is still going on: %s it when it has ended", k->id,
 			k->cli->command->name);
 	return CLI_NO;
-}
-
-/* --- the effects --- */
-
-/* 1: read; 0: there are none yet; a status below 0 is -errno, told. */
-static int read_effects(struct cli_kept *k)
-{
-	own_fd int fd = file_open_name(k->folder, "effects.json", O_RDONLY | O_NOCTTY);
-	own_free char *bytes = NULL;
-	struct err e = { 0 };
-	size_t n = 0;
-	int r;
-
-	if (fd == -ENOENT)
-		return 0;
-	r = fd < 0 ? fd : file_read_all(fd, MOST_EFFECTS, &bytes, &n);
-	if (r < 0)
-		return fail(k, "effects.json", -r), r;
-	r = work_effects_read(bytes, n, &k->effects, &e);
-	if (r < 0)
-		cli_complain("cannot use effects.json of run %s: %s", k->id, e.text);
-	return r < 0 ? r : 1;
-}
-
-/* What the operator protects, as the keeper wrote it down; owned by the arena. */
-static int read_protected(struct cli_kept *k)
-{
-	own_fd int fd = file_open_name(k->folder, "protect", O_RDONLY | O_NOCTTY);
-	own_free char *bytes = NULL;
-	const char **held;
-	size_t n = 0, count = 0;
-	char *text;
-	int r;
-
-	if (fd == -ENOENT)
-		return 0;
-	r = fd < 0 ? fd : file_read_all(fd, MOST_PROTECT, &bytes, &n);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < n; i++)
-		count += bytes[i] == '\0';
-	text = arena_copy(&k->arena, bytes, n);
-	held = arena_array(&k->arena, count + 1, sizeof(*held));
-	if (!text || !held)
-		return -ENOMEM;
-	for (; k->held_count < count; text += strlen(text) + 1)
-		held[k->held_count++] = text;
-	k->held = held;
-	return 0;
-}
-
-/* A folder for the base, without what an interrupted scan left in it. */
-static int make_base(struct cli_kept *k, struct err *e)
-{
-	close_fd(&k->base);
-	if (tree_remove(k->folder, "base", e) < 0)
-		return -EIO;
-	if (mkdirat(k->folder, "base", 0700) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make a folder: %s", strerror(errno));
-	k->base = file_open_name(k->folder, "base", O_RDONLY | O_DIRECTORY);
-	return 0;
-}
-
-static int write_effects(struct cli_kept *k, struct err *e)
-{
-	own(buf) struct buf out = { .max = MOST_EFFECTS };
-
-	work_effects_print(&k->effects, NULL, NULL, &out);
-	return record_write_file(k->folder, "effects.json", &out, e);
-}
-
-/* What the keeper does when a run ends whose project was captured by copying it. */
-static int finish_in(const struct cli_kept *k, const char *name,
-	const struct work_progress *progress, struct err *e)
-{
-	own_fd int layer = file_open_name(k->folder, name, O_RDONLY | O_DIRECTORY);
-
-	if (layer == -ENOENT)
-		return 0;
-	if (layer < 0)
-		return err_set(e, ERR_SYS, -layer, "cannot open its layer: %s", strerror(-layer));
-	return work_copy_finish(layer, progress, e);
-}
-
-/* 1: there is a layer now; 0: no command was ever started on the copy. */
-static int finish_copy(struct cli_kept *k, const struct work_progress *progress, struct err *e)
-{
-	/* The project's comes last: by it is seen that there is something to be finished. */
-	int r = finish_in(k, "git-layer", progress, e);
-
-	if (r == 0)
-		r = finish_in(k, "layer", progress, e);
-	if (r < 0)
-		return r;
-	close_fd(&k->below);
-	if (open_layer(k) != CLI_OK || read_project(k) != CLI_OK)
-		return err_set(e, ERR_SYS, EIO, "it cannot be opened");
-	if (k->below < 0)
-		return err_set(e, ERR_SYS, k->below_failure, "cannot open '%s': %s",
-			k->unopened ? k->unopened : "the project", strerror(k->below_failure));
-	return k->layer >= 0;
-}
-
-static int scan(struct cli_kept *k)
-{
-	own(cli_progress) struct cli_progress progress = cli_progress_begin(k->cli);
-	struct work_scan q = { .began = k->began,
-		.held = k->held,
-		.held_count = k->held_count,
-		.progress = cli_progress_of(&progress) };
-	struct err e = { 0 };
-	int r = k->has_copy ? finish_copy(k, &q.progress, &e) : 1;
-
-	if (r == 0)
-		return cli_kept_remove(k);
-	if (r > 0)
-		r = k->is_going_on ? 0 : make_base(k, &e);
-	q.below = k->below;
-	q.layer = k->layer;
-	q.git = cli_kept_git(k);
-	q.base = k->is_going_on ? -1 : k->base;
-	if (r == 0)
-		r = work_scan(&q, &k->effects, &e);
-	if (r == 0 && !k->is_going_on && k->effects.count == 0)
-		return cli_kept_remove(k);
-	if (r == 0 && !k->is_going_on)
-		r = write_effects(k, &e);
-	if (r == 0)
-		return CLI_OK;
-	cli_complain("cannot find out what run %s changed: %s", k->id, e.text);
-	return CLI_FAILED;
-}
-
-/* Nobody wrote the effects down: the run goes on, or its keeper did not live to. */
-static int find_effects(struct cli_kept *k)
-{
-	bool was_locked = k->is_locked;
-	int status, r;
-
-	if (cli_kept_check_below(k) != CLI_OK)
-		return CLI_FAILED;
-	if (!was_locked && flock(k->folder, LOCK_EX | LOCK_NB) < 0) {
-		k->is_going_on = true;
-		if (!k->has_copy)
-			return scan(k);
-		cli_complain(
-			"run %s is still going on, on a copy of the project: what it changed is "
-			"known when it has ended",
-			k->id);
-		return CLI_NO;
-	}
-	/* Its keeper may have ended between the two looks. */
-	r = read_effects(k);
-	k->was_interrupted = r == 0;
-	status = r == 0 ? scan(k) : r < 0 ? CLI_FAILED : CLI_OK;
-	if (!was_locked)
-		flock(k->folder, LOCK_UN);
-	return status;
-}
-
-int cli_kept_load(struct cli_kept *k)
-{
-	int r = read_protected(k);
-
-	if (r < 0)
-		return fail(k, "the protected paths", -r);
-	r = read_effects(k);
-	if (r < 0)
-		return CLI_FAILED;
-	return r > 0 || !cli_kept_has_layer(k) ? CLI_OK : find_effects(k);
 }
 
 const char *cli_kept_state(const struct cli_kept *k)
@@ -369,6 +201,7 @@ int cli_kept_remove(struct cli_kept *k)
 	close_fd(&k->layer);
 	close_fd(&k->git.layer);
 	close_fd(&k->base);
+	k->has_copy = false;
 	/* One step: half a layer would be taken for what the run did. */
 	if (tree_remove(k->folder, GONE, &e) == 0 &&
 		renameat(k->folder, "layer", k->folder, GONE) < 0 && errno != ENOENT)

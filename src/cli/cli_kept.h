@@ -75,6 +75,9 @@ bool cli_kept_is_chosen(const struct cli_kept *k, const struct work_effect *x);
 /* Opens the folder of a run, and what is in it. */
 int cli_kept_open(struct cli_kept *k, int runs, const char *id);
 
+/* Opens it again: somebody else may have changed it. */
+int cli_kept_reopen(struct cli_kept *k);
+
 /* For commands that change something; CLI_NO, which is said, while somebody else has the lock. */
 int cli_kept_lock(struct cli_kept *k);
 
@@ -84,7 +87,10 @@ bool cli_kept_has_layer(const struct cli_kept *k);
 /* CLI_FAILED, which is said, where the project cannot be opened. */
 int cli_kept_check_below(const struct cli_kept *k);
 
-/* Reads what its effects are; of a run that was interrupted, or goes on, finds it out. */
+/*
+ * Reads what its effects are; of a run that was interrupted, or goes on, finds it out.
+ * cli_kept_effects.c
+ */
 int cli_kept_load(struct cli_kept *k);
 
 /* Half a sentence about a run that did not end as it should, or did not end yet; "" otherwise. */

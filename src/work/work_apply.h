@@ -50,7 +50,8 @@ struct work_apply {
 
 struct work_applied {
 	size_t counts[WORK_VERDICT_COUNT];
-	bool was_interrupted; /* an earlier call, which this one finished */
+	size_t implied[WORK_VERDICT_COUNT]; /* of these, folders that go with what is in them */
+	bool was_interrupted;               /* an earlier call, which this one finished */
 	bool was_stopped; /* this one, by is_stopped: the effects not counted were not reached */
 };
 

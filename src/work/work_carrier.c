@@ -40,6 +40,7 @@ static void finish(struct work_carrier *c, const struct work_put *p)
 		return; /* not reached */
 	c->verdicts[p->index] = (uint8_t)p->verdict;
 	c->ret->counts[p->verdict]++;
+	c->ret->implied[p->verdict] += p->x->is_implied;
 	if (work_is_fatal(p->error) && !c->failure)
 		c->failure = err_set(
 			c->e, ERR_SYS, p->error, "cannot apply '%.200s': %s", p->x->path, p->why);

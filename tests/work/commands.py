@@ -690,7 +690,9 @@ def an_apply_that_is_stopped_can_go_on(p):
     out, err = process.communicate(timeout=20)
     assert process.returncode == 1 and b"stopped; the rest can follow: bawn apply" in err, (out, err)
     assert run.is_kept() and not list(p.project.rglob(".bawn-*"))
-    expect(bawn(p, "apply"), 0, f"run {run.id} is applied")
+    done = expect(bawn(p, "apply"), 0, f"run {run.id} is applied")
+    # Folders that come with what is in them are not counted.
+    assert sum(map(int, re.findall(r"(\d+) (?:applied|there)", done.stdout))) == 6000, done.stdout
     assert len(list(p.project.rglob("*.txt"))) == 6000
 
 
