@@ -54,11 +54,15 @@ static void tell(struct discard *d, const struct cli_kept *k)
 	if (d->cli->is_json) {
 		json_open_map(&d->json, NULL);
 		json_text(&d->json, "run", k->id);
-		json_int(&d->json, "files", (int64_t)n);
+		/* A layer that could not be read is not one without files. */
+		if (n)
+			json_int(&d->json, "files", (int64_t)n);
 		json_close_map(&d->json);
 	} else if (!d->cli->is_quiet) {
-		buf_printf(&d->output, "discarded what run %s wrote: %zu file%s\n", k->id, n,
-			n == 1 ? "" : "s");
+		buf_printf(&d->output, "discarded what run %s wrote", k->id);
+		if (n)
+			buf_printf(&d->output, ": %zu file%s", n, n == 1 ? "" : "s");
+		buf_putc(&d->output, '\n');
 	}
 }
 
