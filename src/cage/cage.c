@@ -48,6 +48,7 @@ static cage_step *const steps[PLAN_OP_KIND_COUNT] = {
 	[PLAN_GIT] = cage_mount_git,
 	[PLAN_PROJECT] = cage_mount_project,
 	[PLAN_PART] = cage_mount_part,
+	[PLAN_PROTECT] = cage_hold_path,
 	[PLAN_ENTER] = cage_enter,
 	[PLAN_NETWORK] = cage_set_network,
 	[PLAN_LIMIT] = cage_set_limit,

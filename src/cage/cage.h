@@ -42,6 +42,34 @@ enum cage_layer {
 	CAGE_LAYER_COUNT,
 };
 
+/* How a path of a writable project is held that is protected, or leads to one. */
+enum cage_held_kind {
+	CAGE_HELD_WAY,    /* leads to one: stays where it is */
+	CAGE_HELD_THERE,  /* is there, and stays as it is */
+	CAGE_HELD_FOLDER, /* is missing, and stays so: an empty folder stands for it … */
+	CAGE_HELD_FILE,   /* … or a file with a text … */
+	CAGE_HELD_NAME,   /* … or a socket at which nobody listens */
+};
+
+struct cage_held {
+	const char *path; /* below the project */
+	const char *text;
+	enum cage_held_kind kind;
+	uint32_t op; /* the operation that it is for */
+};
+
+/*
+ * All of them, ways before what they lead to; and what the layer takes that holds them, a folder
+ * for its work. It is on the project's mount, so root's come together: as a detached tree, and both
+ * open in it.
+ */
+struct cage_hold {
+	const struct cage_held *items;
+	size_t count;
+	struct cage_source work; /* its `tree` has both of these in it, or is -1 */
+	int project_fd, work_fd;
+};
+
 /* All the first process is told. Everything in it is the keeper's and is borrowed. */
 struct cage_start {
 	const struct plan *plan;
@@ -51,6 +79,7 @@ struct cage_start {
 	const struct cage_source *sources;           /* one per operation */
 	struct cage_source layers[CAGE_LAYER_COUNT]; /* in the run's folder, for what is captured */
 	uint64_t overlay_size;                       /* what a kept layer of the root may take */
+	struct cage_hold hold;                       /* of a project that is held */
 	const struct sock_filter *filter;
 	unsigned short filter_count;
 	char *const *arguments;     /* of the command */

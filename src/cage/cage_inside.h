@@ -94,6 +94,11 @@ int cage_clone_tree(int fd, uint64_t attributes, struct err *e);
 /* Puts a detached tree on an open place. `name` is for the sentence. */
 int cage_attach(int tree, int place, const char *name, struct err *e);
 
+/* A source by its real path, with O_PATH, if it still is what the keeper saw. A descriptor or
+ * -errno.
+ */
+int cage_open_source(const struct cage_source *source, struct err *e);
+
 /* The detached tree of a source: the one the keeper made, or a clone. A descriptor or -errno. */
 int cage_tree_of(const struct cage_source *source, uint64_t attributes, struct err *e);
 
@@ -137,6 +142,17 @@ int cage_attach_kept(struct cage *c, struct err *e);
 
 /* Can it be a layer above an image? */
 int cage_check_kept_attributes(const struct cage *c, struct err *e);
+
+/* --- cage_hold.c --- */
+
+/*
+ * The project itself, seen through a layer in which every protected name that is missing is taken.
+ * A descriptor or -errno.
+ */
+int cage_hold_project(struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e);
+
+/* Holds a protected path where the cage sees it. */
+cage_step cage_hold_path;
 
 /* --- cage_terminal.c --- */
 

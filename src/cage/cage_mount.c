@@ -98,8 +98,7 @@ int cage_attach(int tree, int place, const char *name, struct err *e)
 	return 0;
 }
 
-/* By its real path, and only if it still is what the keeper saw there. */
-static int open_source(const struct cage_source *source, struct err *e)
+int cage_open_source(const struct cage_source *source, struct err *e)
 {
 	own_fd int fd = file_open_real(source->path, O_PATH);
 	struct stat st;
@@ -122,7 +121,7 @@ int cage_tree_of(const struct cage_source *source, uint64_t attributes, struct e
 		r = cage_restrict_tree(source->tree, attributes, e);
 		return r < 0 ? r : source->tree;
 	}
-	fd = open_source(source, e);
+	fd = cage_open_source(source, e);
 	if (fd < 0)
 		return fd;
 	tree = cage_clone_tree(fd, attributes, e);

@@ -11,6 +11,7 @@
  * Captured: an overlay above the project whose upper layer is in the run's folder, or in the pool;
  * the project below it is mounted read-only, so that no write can reach it by any way. Where that
  * cannot be, the keeper has put a copy in the place of the project.
+ * Writable: the project itself, through the layer that cage_hold.c makes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -81,10 +82,12 @@ static int whole_tree(
 	struct cage *c, const struct plan_op *op, const struct names *names, struct err *e)
 {
 	uint64_t base = cage_restrictions(op->flags & ~(unsigned)PLAN_READ_ONLY);
-	own_fd int tree =
-		cage_source_tree(c, op, is_captured(op) ? base | MOUNT_ATTR_RDONLY : base, e);
+	own_fd int tree = -1;
 	int r;
 
+	if (op->flags & PLAN_HELD && !cage_is_broken("protect"))
+		return cage_hold_project(c, op, base, e);
+	tree = cage_source_tree(c, op, is_captured(op) ? base | MOUNT_ATTR_RDONLY : base, e);
 	if (tree >= 0 && op->flags & PLAN_VIEW && !cage_is_broken("project"))
 		return cage_view_of(c, op, tree, e);
 	if (tree < 0 || !is_captured(op))

@@ -141,6 +141,12 @@ void cli_tell_host(const struct cli_place *place, struct host *ret);
 const char *const *cli_held_paths(struct spec *s, const struct cli_place *place, size_t *ret_count);
 
 /*
+ * Notes that this host cannot do what the start failed at, if that may be done in another way, or
+ * be left out: the next plan knows. False: it is nothing of the kind. `failed_op` may be -1.
+ */
+bool cli_note_failed_way(struct host *h, const struct plan *p, int failed_op, const struct err *e);
+
+/*
  * Opens a plain file that the operator wants something written to: not through a link, and not out
  * of the project where the path begins there. A descriptor or -errno; `what` is for the sentence.
  */
@@ -160,6 +166,3 @@ void cli_look_at_project(struct host *h, const struct cli_place *place);
 
 /* Says why the plan copies the project, where that is so because of its owner. */
 void cli_say_copied(const struct plan *p, const struct host *h, const struct cli_place *place);
-
-/* The way of capturing that a start failed at; 0: it failed at something else. */
-unsigned cli_failed_capture(const struct plan *p, int failed_op);

@@ -1,4 +1,5 @@
-/* In which way a project's writes can be captured, as far as that shows before or by trying. */
+/* In which way a project can be shown, as far as that shows before or by trying. */
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -51,14 +52,35 @@ void cli_say_copied(const struct plan *p, const struct host *h, const struct cli
 			what, (unsigned)st.st_gid, (unsigned)getegid(), path);
 }
 
-unsigned cli_failed_capture(const struct plan *p, int failed_op)
+/* The way of capturing that the start failed at; 0: it failed at something else. */
+static unsigned failed_capture(const struct plan_op *op)
 {
-	const struct plan_op *op = failed_op < 0 ? NULL : &plan_ops(p)[failed_op];
-
-	if (!op || (op->kind != PLAN_PROJECT && op->kind != PLAN_GIT) ||
-		!(op->flags & PLAN_CAPTURED))
+	if ((op->kind != PLAN_PROJECT && op->kind != PLAN_GIT) || !(op->flags & PLAN_CAPTURED))
 		return 0;
 	if (op->flags & PLAN_COPIED)
 		return HOST_CAPTURE_BY_COPY;
 	return op->flags & PLAN_IN_POOL ? HOST_CAPTURE_IN_POOL : HOST_CAPTURE_ON_DISK;
+}
+
+static bool failed_to_hold(const struct plan_op *op)
+{
+	return op->kind == PLAN_PROTECT || (op->kind == PLAN_PROJECT && op->flags & PLAN_HELD);
+}
+
+bool cli_note_failed_way(struct host *h, const struct plan *p, int failed_op, const struct err *e)
+{
+	const struct plan_op *op = failed_op >= 0 ? &plan_ops(p)[failed_op] : NULL;
+	unsigned capture = op ? failed_capture(op) : 0;
+
+	if (op && failed_to_hold(op)) {
+		h->no_hold = true;
+		return true;
+	}
+	if (e->kind != ERR_SYS || !capture || capture == HOST_CAPTURE_BY_COPY)
+		return false;
+	h->no_capture |= capture;
+	/* A kernel without overlays has none anywhere. */
+	if (e->num == ENODEV)
+		h->no_capture |= HOST_CAPTURE_ON_DISK | HOST_CAPTURE_IN_POOL;
+	return true;
 }

@@ -193,34 +193,37 @@ static int plan_again(struct run *r, struct err *e)
 	return old->size != r->plan->size || memcmp(old, r->plan, old->size) != 0;
 }
 
-/* One attempt, and others while there are other ways to capture the project. */
+static const char ways_to_do_without[] =
+	"; project.mode: captured does not need it, and with allow_degraded: [fs.protect] it goes "
+	"on without";
+
+/* One attempt, and others while there are other ways to show the project. */
 static int try_to_run(struct run *r, struct err *e)
 {
 	struct err told = { 0 };
 
 	for (;;) {
 		int ret = keep_run(&r->request, &r->record, e);
-		unsigned failed = cli_failed_capture(r->plan, r->record.failed_op);
 		own_free struct plan *old = NULL;
 		struct err why;
 
-		if (ret == 0 || e->kind != ERR_SYS || !failed || failed == HOST_CAPTURE_BY_COPY)
+		/* Never a second time what may have run. */
+		if (ret == 0 || r->record.outcome == RECORD_BROKEN ||
+			!cli_note_failed_way(&r->host, r->plan, r->record.failed_op, e))
 			return ret;
 		why = *e;
 		old = take_ptr(r->plan);
-		r->host.no_capture |= failed;
-		/* A kernel without overlays has none anywhere. */
-		if (why.num == ENODEV)
-			r->host.no_capture |= HOST_CAPTURE_ON_DISK | HOST_CAPTURE_IN_POOL;
 		if (make_plan(r, e) < 0) {
 			/* There is no other: the first reason is the better one. */
 			free(r->plan);
 			r->request.plan = r->record.plan = r->plan = take_ptr(old);
-			*e = why;
+			err_set(e, why.kind, why.num, "%s%s", why.text,
+				r->host.no_hold ? ways_to_do_without : "");
 			return ret;
 		}
 		if (!str_eq(why.text, told.text))
-			cli_complain("%s; trying another way", why.text);
+			cli_complain("%s; %s", why.text,
+				r->host.no_hold ? "going on without" : "trying another way");
 		told = why;
 		*e = (struct err){ 0 };
 	}

@@ -118,6 +118,7 @@ struct host {
 	int cgroup_version; /* 0 none, 1, 2 */
 	/* Of the one project that is planned for, not of the machine: nothing of it is printed. */
 	unsigned no_capture;      /* ways that failed for it: HOST_CAPTURE_… */
+	bool no_hold;             /* what is protected in it could not be held */
 	bool has_outer_git;       /* the folder of its git is outside of it, and may be shown */
 	const char *const *hooks; /* paths of it that its git takes hooks from; borrowed */
 	size_t hook_count;

@@ -90,6 +90,8 @@ static int prepare(struct keeper *k, struct err *e)
 	if (r == 0)
 		r = keep_layer_make(k, e);
 	if (r == 0)
+		r = keep_hold_make(k, e);
+	if (r == 0)
 		r = keep_stdio_open(&k->stdio, q, &k->terminal, &k->start.ids, e);
 	if (r == 0)
 		r = keep_limits_make(k, e);
@@ -179,6 +181,7 @@ static void release(struct keeper *k)
 	keep_sources_done(&k->sources);
 	keep_layer_done(&k->layer);
 	keep_overlay_done(&k->overlay);
+	keep_hold_done(&k->hold);
 	keep_words_done(&k->words);
 }
 
@@ -241,6 +244,7 @@ static void finish(struct keeper *k, int r, struct err *e)
 		judge_end(k, e);
 	}
 	keep_overlay_end(k, r == 0 || k->record->outcome == RECORD_BROKEN, is_gone);
+	keep_hold_end(k);
 	keep_layer_end(k, r == 0 || k->record->outcome == RECORD_BROKEN, is_gone);
 	if (r == 0)
 		k->q->afterwards(k->q->of, e);
@@ -272,6 +276,7 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	keep_sources_init(&k.sources);
 	keep_layer_init(&k.layer);
 	keep_overlay_init(&k.overlay);
+	keep_hold_init(&k.hold);
 	k.began_ns = clock_ns();
 	record->outcome = RECORD_REFUSED;
 	record->failed_op = -1;

@@ -98,6 +98,29 @@ struct keep_overlay {
 void keep_overlay_init(struct keep_overlay *o);
 void keep_overlay_done(struct keep_overlay *o);
 
+/* --- keep_hold.c, keep_hold_find.c --- */
+
+struct keep_hold {
+	struct arena arena;
+	struct cage_held *items;
+	size_t count;
+	int folder;                        /* the run's, borrowed */
+	int work;                          /* `hold` in it, or -1 */
+	int tree, tree_project, tree_work; /* root's: both id-mapped, for the cage; or -1 */
+	int view;                          /* the layer's file system, or -1 */
+	uint64_t next_ns;                  /* when it is to forget what it knows of the host */
+};
+
+void keep_hold_init(struct keep_hold *h);
+void keep_hold_done(struct keep_hold *h);
+
+/*
+ * Finds out what has to be held of the open project, for which `whole` is the operation: what is
+ * there, missing, or on the way.
+ */
+int keep_hold_find(struct keep_hold *h, const struct plan *p, const struct plan_op *whole,
+	int project, struct err *e);
+
 /* --- keep_terminal.c --- */
 
 struct keep_terminal {
@@ -257,6 +280,7 @@ struct keeper {
 	struct keep_look *look;
 	struct keep_layer layer;
 	struct keep_overlay overlay;
+	struct keep_hold hold;
 	struct cgroup group;
 	struct cgroup_counts counts; /* taken before anybody is killed */
 	int channel, pidfd, signals, timer;
@@ -320,6 +344,23 @@ int keep_points_find(struct keeper *k, struct err *e);
 
 /* Takes that out of the layer again. */
 void keep_points_remove(struct keep_layer *l, int upper);
+
+/* --- keep_hold.c --- */
+
+/* Makes what the cage needs to hold what is protected, if the plan wants that. */
+int keep_hold_make(struct keeper *k, struct err *e);
+
+/* The cage has what it needs, or will never: removes what was made on disk. */
+void keep_hold_end(struct keeper *k);
+
+/* How long to wait until keep_hold_refresh, or -1. */
+int keep_hold_wait(const struct keeper *k);
+
+/*
+ * The layer remembers names, and does not notice that the host puts something else there. So it is
+ * made to forget them now and then.
+ */
+void keep_hold_refresh(struct keeper *k);
 
 /* --- keep_disk.c: how much the layer takes --- */
 

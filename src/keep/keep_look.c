@@ -90,6 +90,23 @@ static void see_network(struct keep_look *l)
 
 /* --- files --- */
 
+/* What of it cannot be written anyway needs no mount of its own. */
+static void see_protected(struct keep_look *l)
+{
+	const struct plan *p = l->start->plan;
+	unsigned count = 0;
+	char good[64];
+
+	for (uint32_t i = 0; i < p->op_count; i++)
+		count += plan_ops(p)[i].kind == PLAN_PROTECT;
+	snprintf(good, sizeof(good), "%u paths, held by %zu mounts", count, l->start->hold.count);
+	if (count)
+		see(l, PLAN_FS_PROTECT, RECORD_OUTSIDE,
+			l->faults.protect[0] ? l->faults.protect : l->faults.project, good);
+	else if (plan_promises(p)[PLAN_FS_PROTECT].need != PLAN_NONE)
+		see(l, PLAN_FS_PROTECT, RECORD_UNSEEN, "nothing is held", "");
+}
+
 static void see_files(struct keep_look *l)
 {
 	char root[128] = "";
@@ -108,8 +125,7 @@ static void see_files(struct keep_look *l)
 	see(l, PLAN_PROCESSES, RECORD_OUTSIDE,
 		is_own(l, KEEP_NS_PID) ? f->proc : "the pid namespace is the host's",
 		"pids of its own, and a fresh /proc");
-	if (plan_find(l->start->plan, PLAN_PROTECT, NULL))
-		see(l, PLAN_FS_PROTECT, RECORD_UNSEEN, "not carried out by this version", "");
+	see_protected(l);
 }
 
 /* --- who it is --- */

@@ -225,8 +225,8 @@ static int expect_proc(struct expecting *x, const struct plan_op *op, struct err
 }
 
 /*
- * The project, or the folder of its git. Captured or as a view it is an overlay, and has no place
- * on the host; captured by copying, its source is the copy.
+ * The project, or the folder of its git. Captured, held or as a view it is an overlay, and has
+ * no place on the host; captured by copying, its source is the copy.
  */
 static int expect_whole(const struct expecting *x, const struct plan_op *op,
 	struct keep_expected *ret, struct err *e)
@@ -241,8 +241,10 @@ static int expect_whole(const struct expecting *x, const struct plan_op *op,
 	if (!ret->place)
 		return no_memory(e);
 	r = expect_source(x, ret, op, e);
-	if (r < 0 || op->flags & PLAN_COPIED || !(op->flags & (PLAN_CAPTURED | PLAN_VIEW)))
+	if (r < 0 || op->flags & PLAN_COPIED ||
+		!(op->flags & (PLAN_CAPTURED | PLAN_VIEW | PLAN_HELD)))
 		return r;
+	ret->is_layer = op->kind == PLAN_PROJECT;
 	return expect_overlay(x, ret, e);
 }
 
@@ -275,11 +277,36 @@ static int expect_part(struct expecting *x, const struct plan_op *op, struct err
 
 	mount->flags = op->flags | PLAN_NO_DEV;
 	mount->device = whole->device;
+	mount->is_layer = whole->is_layer;
 	mount->place = arena_printf(x->arena, "%s/%s", whole->place, op_b(x, op));
 	mount->root = arena_printf(x->arena, "%s/%s", root, op_b(x, op));
 	if (whole->source)
 		mount->source = arena_printf(x->arena, "%s/%s", whole->source, op_b(x, op));
 	return mount->place && mount->root ? 0 : no_memory(e);
+}
+
+/* What is protected, and what leads there: each a mount of the project on itself. */
+static int expect_held(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	const struct cage_hold *h = &x->start->hold;
+
+	for (size_t i = 0; i < h->count; i++) {
+		const struct cage_held *item = &h->items[i];
+		struct keep_expected *mount;
+
+		if (item->op != op - plan_ops(x->start->plan))
+			continue;
+		if (x->m->count == x->m->max)
+			return no_memory(e);
+		mount = add(x->m, PLAN_PROTECT, NULL, x->project.type, NULL);
+		mount->is_layer = true;
+		mount->flags = PLAN_NO_DEV | (item->kind == CAGE_HELD_WAY ? 0 : PLAN_READ_ONLY);
+		mount->place = arena_printf(x->arena, "%s/%s", x->project.place, item->path);
+		mount->root = arena_printf(x->arena, "/%s", item->path);
+		if (!mount->place || !mount->root)
+			return no_memory(e);
+	}
+	return 0;
 }
 
 #define MOST_COVERS 512 /* names in /proc that are not processes; a kernel has about 60 */
@@ -298,6 +325,7 @@ int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
 		[PLAN_GIT] = expect_git,
 		[PLAN_PROJECT] = expect_project,
 		[PLAN_PART] = expect_part,
+		[PLAN_PROTECT] = expect_held,
 	};
 	struct expecting x = {
 		.m = ret, .start = start, .sources = sources, .host = host, .arena = arena
@@ -305,7 +333,7 @@ int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
 	const struct plan *p = start->plan;
 	int r = 0;
 
-	*ret = (struct keep_mounts){ .max = p->op_count + MOST_COVERS };
+	*ret = (struct keep_mounts){ .max = p->op_count + MOST_COVERS + start->hold.count };
 	ret->expected = arena_array(arena, ret->max, sizeof(*ret->expected));
 	if (!ret->expected)
 		return no_memory(e);
@@ -372,50 +400,67 @@ static const char *missing_option(const struct keep_mount *mount, unsigned flags
 #define SAY(fault, ...)                                                                            \
 	do {                                                                                       \
 		if (!(fault)[0])                                                                   \
-			snprintf(fault, sizeof(fault), __VA_ARGS__);                               \
+			snprintf(fault, KEEP_FAULT_SIZE, __VA_ARGS__);                             \
 	} while (0)
+
+/* Where a fault of a mount of this kind is told; `other` of those that have no place of their own.
+ */
+static char *fault_of(struct keep_mount_faults *f, unsigned kind, char *other)
+{
+	switch (kind) {
+	case PLAN_PROC:
+		return f->proc;
+	case PLAN_PROJECT:
+		return f->project;
+	case PLAN_PROTECT:
+		return f->protect;
+	default:
+		return other;
+	}
+}
+
+/* The device of what the first mount of a kind was seen on; false: this one is on another. */
+static bool is_on(const char **device, const struct keep_mount *mount)
+{
+	if (!*device)
+		*device = mount->device;
+	return str_eq(*device, mount->device);
+}
+
+static bool is_planned(
+	struct keep_mounts *m, const struct keep_mount *mount, const struct keep_expected *x)
+{
+	return (!x->type || str_eq(x->type, mount->type)) &&
+	       (!x->device || str_eq(x->device, mount->device)) && str_eq(x->root, mount->root) &&
+	       (!x->is_pool || is_on(&m->pool, mount)) && (!x->is_layer || is_on(&m->layer, mount));
+}
 
 static void judge(struct keep_mounts *m, const struct keep_mount *mount,
 	const struct keep_expected *x, struct keep_mount_faults *f)
 {
 	const char *missing = missing_option(mount, x->flags);
-	bool is_other = (x->type && !str_eq(x->type, mount->type)) ||
-			(x->device && !str_eq(x->device, mount->device)) ||
-			!str_eq(x->root, mount->root);
+	bool is_other = !is_planned(m, mount, x);
 
-	if (x->is_pool && !m->pool)
-		m->pool = mount->device;
-	if (x->is_pool && !str_eq(m->pool, mount->device))
-		is_other = true;
-	if (is_other && x->kind == PLAN_PROC)
-		SAY(f->proc, "at %.40s there is a %.20s, not the cage's own", mount->place,
-			mount->type);
-	else if (is_other && x->kind == PLAN_DEVICE)
+	if (is_other && x->kind == PLAN_DEVICE)
 		SAY(f->dev, "%.80s is not the planned device", mount->place);
-	else if (is_other && x->kind == PLAN_PROJECT)
-		SAY(f->project, "at %.40s there is %.20s %.40s", mount->place, mount->type,
-			mount->root);
 	else if (is_other)
-		SAY(f->reads, "at %.40s there is %.16s %.40s, not the planned", mount->place,
-			mount->type, mount->root);
-	if (missing && x->kind == PLAN_PROJECT)
-		SAY(f->project, "the mount at %.80s lacks %s", mount->place, missing);
-	else if (missing && x->kind == PLAN_PROC)
-		SAY(f->proc, "the mount at %.80s lacks %s", mount->place, missing);
-	else if (missing)
-		SAY(f->writes, "the mount at %.80s lacks %s", mount->place, missing);
+		SAY(fault_of(f, x->kind, f->reads),
+			"at %.40s there is %.16s %.40s, not the planned", mount->place, mount->type,
+			mount->root);
+	if (missing)
+		SAY(fault_of(f, x->kind, f->writes), "the mount at %.80s lacks %s", mount->place,
+			missing);
 }
 
 static void say_absent(const struct keep_expected *x, struct keep_mount_faults *f)
 {
+	bool is_device = x->kind == PLAN_DEVICE || x->kind == PLAN_DEVPTS;
+
 	if (x->kind == PLAN_PROC)
 		SAY(f->proc, "%.80s is not covered", x->place);
-	else if (x->kind == PLAN_DEVICE || x->kind == PLAN_DEVPTS)
-		SAY(f->dev, "%.80s is not mounted", x->place);
-	else if (x->kind == PLAN_PROJECT)
-		SAY(f->project, "%.80s is not mounted", x->place);
 	else
-		SAY(f->root, "%.80s is not mounted", x->place);
+		SAY(fault_of(f, x->kind, is_device ? f->dev : f->root), "%.80s is not mounted",
+			x->place);
 }
 
 void keep_mounts_compare(struct keep_mounts *m, const struct keep_view *cage,

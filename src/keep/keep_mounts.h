@@ -16,6 +16,7 @@ struct keep_expected {
 	unsigned flags;     /* PLAN_READ_ONLY … */
 	unsigned kind;      /* of the operation */
 	bool is_pool;       /* a folder of the cage's pool */
+	bool is_layer;      /* of the one overlay that the project is */
 	bool is_folder;     /* the source is one */
 	bool is_seen;
 };
@@ -27,16 +28,21 @@ int keep_refuse_nested(const struct keep_view *host, const char *source, struct 
 struct keep_mounts {
 	struct keep_expected *expected;
 	size_t count, max;
-	const char *pool; /* device of the cage's pool, once seen */
+	const char *pool;  /* device of the cage's pool, once seen */
+	const char *layer; /* and of the project's overlay */
 };
 
 int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
 	const struct keep_sources *sources, const struct keep_view *host, struct arena *arena,
 	struct err *e);
 
+#define KEEP_FAULT_SIZE 128
+
 /* What a comparison found wrong, by the guarantee that it breaks; "" where nothing is. */
 struct keep_mount_faults {
-	char root[128], reads[128], writes[128], project[128], proc[128], dev[128];
+	char root[KEEP_FAULT_SIZE], reads[KEEP_FAULT_SIZE], writes[KEEP_FAULT_SIZE];
+	char project[KEEP_FAULT_SIZE], protect[KEEP_FAULT_SIZE];
+	char proc[KEEP_FAULT_SIZE], dev[KEEP_FAULT_SIZE];
 };
 
 void keep_mounts_compare(struct keep_mounts *m, const struct keep_view *cage,

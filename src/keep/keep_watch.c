@@ -208,7 +208,10 @@ int keep_hear_signal(struct keeper *k, struct err *e)
 
 static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
 {
-	int r = keep_look(k->look, k->pid, &k->terminal, is_landlocked, k->record, e);
+	int r;
+
+	keep_hold_end(k);
+	r = keep_look(k->look, k->pid, &k->terminal, is_landlocked, k->record, e);
 
 	if (r == 0)
 		r = keep_overlay_look(k, e);
@@ -259,7 +262,7 @@ static int take_failure(struct keeper *k, const struct wire_message *m, struct e
 	if (!is_known || !m->err.text[0] || m->err.num < 0)
 		return err_set(e, ERR_SYS, EPROTO, "the cage failed and did not say why");
 	*e = m->err;
-	k->record->failed_op = m->n;
+	k->record->failed_op = m->n < (int32_t)k->start.plan->op_count ? m->n : -1;
 	return -EPROTO;
 }
 
@@ -302,6 +305,8 @@ static int take_message(struct keeper *k, const struct wire_message *m, int *fd,
 		k->disk = take_fd(fd);
 	} else if (m->kind == WIRE_KEPT && !k->is_ready && k->overlay.loaded < 0) {
 		k->overlay.loaded = take_fd(fd);
+	} else if (m->kind == WIRE_VIEW && !k->is_ready && k->hold.view < 0) {
+		k->hold.view = take_fd(fd);
 	} else if (m->kind == WIRE_READY && !k->is_ready) {
 		k->is_ready = true;
 		if (k->start.terminal_streams && k->terminal.near < 0)
@@ -395,7 +400,8 @@ int keep_watch(struct keeper *k, struct err *e)
 
 	while (r == 0 && !k->is_gone && !k->has_ended && !k->is_hanging) {
 		int timeout = keep_relay_want(&k->stdio, &k->terminal, fds + STDIO);
-		int n = poll(fds, STDIO + 3, sooner(timeout, keep_disk_wait(k)));
+		int n = poll(fds, STDIO + 3,
+			sooner(timeout, sooner(keep_disk_wait(k), keep_hold_wait(k))));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -423,6 +429,7 @@ int keep_watch(struct keeper *k, struct err *e)
 			begin_to_end(k, PLAN_LIMITS_OUTPUT);
 		if (keep_disk_wait(k) >= 0 && keep_disk_is_over(k))
 			end_for_disk(k);
+		keep_hold_refresh(k);
 	}
 	return r;
 }

@@ -214,6 +214,8 @@ static uint16_t project_flags(const struct plan_builder *b)
 		flags |= capture_flags(b);
 	if (mode == SPEC_MODE_READ_ONLY && host_can(b->host, HOST_OVERLAY))
 		flags |= PLAN_VIEW;
+	if (plan_holds_protected(b) && plan_can_reach_protected(b))
+		flags |= PLAN_HELD;
 	if (b->host->is_root)
 		flags |= PLAN_IDMAPPED;
 	return flags;
@@ -253,6 +255,14 @@ static bool is_writable_part(
 	return is_writable;
 }
 
+/* In a writable project the parts of what is protected are for reading. */
+static bool is_protected_part(const struct plan_builder *b, const char *base)
+{
+	return spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE &&
+	       str_starts(base, "$PROJECT/") &&
+	       plan_is_in_protected(b->spec, b->host, base + strlen("$PROJECT/"));
+}
+
 void plan_walk_parts(struct plan_builder *b, enum spec_key key, bool is_writable, plan_part *emit,
 	const char *place)
 {
@@ -268,11 +278,35 @@ void plan_walk_parts(struct plan_builder *b, enum spec_key key, bool is_writable
 
 		if (key == SPEC_PROJECT_READ)
 			can_write &= is_writable_part(b->spec, patterns[i], &is_said);
+		if (base && is_protected_part(b, base))
+			can_write = false;
 		if (!base)
 			b->ops.failed = true;
 		else if (!str_eq(base, "$PROJECT") && !(can_write && is_said))
 			emit(b, base, can_write ? 0 : PLAN_READ_ONLY, place);
 	}
+}
+
+/*
+ * In a writable project, is a part inside another that can be written? Then it has no mount of its
+ * own: what is protected there is held by mounts that no others may be in the way of.
+ */
+static bool is_shown_anyway(const struct spec *s, const char *base)
+{
+	const struct spec_value *patterns = spec_list(s, SPEC_PROJECT_WRITE);
+	bool is_whole = plan_has_whole_project(s, SPEC_PROJECT_READ);
+
+	if (spec_choice(s, SPEC_PROJECT_MODE) != SPEC_MODE_WRITABLE)
+		return false;
+	for (size_t i = 0; i < patterns->count; i++) {
+		const char *text = patterns->items[i].text;
+		size_t n = strlen(text) - (str_ends(text, "/**") ? 3 : 0);
+
+		if (strncmp(base, text, n) == 0 && base[n] == '/' &&
+			(is_whole || n > strlen("$PROJECT")))
+			return true;
+	}
+	return false;
 }
 
 /*
@@ -282,41 +316,12 @@ void plan_walk_parts(struct plan_builder *b, enum spec_key key, bool is_writable
 static void add_part(struct plan_builder *b, const char *base, uint16_t flags, const char *place)
 {
 	(void)place;
+	if (is_shown_anyway(b->spec, base))
+		return;
 	if (str_starts(base, "$PROJECT/"))
 		plan_add(b, PLAN_PART, "", base + strlen("$PROJECT/"), PLAN_OP(.flags = flags));
 	else
 		plan_add(b, PLAN_BIND, base, base, PLAN_OP(.flags = read_only_flags(b)));
-}
-
-/* Things that run on the host later, whoever writes them. */
-static const char *const protected_paths[] = { ".bash_profile", ".bashrc", ".claude", ".codex",
-	".envrc", ".gemini", ".git/config", ".git/hooks", ".git/info/attributes", ".gitmodules",
-	".idea", ".mcp.json", ".opencode", ".profile", ".vscode", ".zshrc", "bawn.yaml" };
-
-static bool is_protected_anyway(const char *path)
-{
-	for (size_t i = 0; i < sizeof(protected_paths) / sizeof(protected_paths[0]); i++)
-		if (str_eq(path, protected_paths[i]))
-			return true;
-	return false;
-}
-
-static void add_protected(struct plan_builder *b)
-{
-	size_t n = 0;
-	own_free const struct spec_item **more =
-		spec_ordered(SPEC_PROJECT_PROTECT, spec_list(b->spec, SPEC_PROJECT_PROTECT), &n);
-
-	if (spec_choice(b->spec, SPEC_PROJECT_MODE) != SPEC_MODE_WRITABLE)
-		return;
-	for (size_t i = 0; i < sizeof(protected_paths) / sizeof(protected_paths[0]); i++)
-		plan_add(b, PLAN_PROTECT, "", protected_paths[i], PLAN_OP(.flags = PLAN_READ_ONLY));
-	if (!more)
-		b->ops.failed = true;
-	for (size_t i = 0; more && i < n; i++)
-		if (!is_protected_anyway(more[i]->text))
-			plan_add(b, PLAN_PROTECT, "", more[i]->text,
-				PLAN_OP(.flags = PLAN_READ_ONLY));
 }
 
 /*
@@ -344,24 +349,8 @@ static void add_project(struct plan_builder *b)
 	plan_walk_parts(b, SPEC_PROJECT_READ, is_writable, add_part, NULL);
 	if (is_writable)
 		plan_walk_parts(b, SPEC_PROJECT_WRITE, true, add_part, NULL);
-	add_protected(b);
-}
-
-bool plan_is_protected(const struct spec *s, const char *path)
-{
-	const struct spec_value *more = spec_list(s, SPEC_PROJECT_PROTECT);
-
-	if (!*path)
-		return true;
-	for (size_t i = 0; i < sizeof(protected_paths) / sizeof(protected_paths[0]); i++)
-		if (str_path_within(path, protected_paths[i]) ||
-			str_path_within(protected_paths[i], path))
-			return true;
-	for (size_t i = 0; i < more->count; i++)
-		if (str_path_within(path, more->items[i].text) ||
-			str_path_within(more->items[i].text, path))
-			return true;
-	return false;
+	if (plan_holds_protected(b))
+		plan_add_protected(b);
 }
 
 /* --- binds --- */

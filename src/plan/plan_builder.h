@@ -49,11 +49,26 @@ const char *plan_pattern_base(struct spec *s, const char *pattern);
 /* The binds by target, so that a directory comes before what is in it. The caller frees. */
 const struct spec_item **plan_sorted_binds(const struct spec *s, size_t *ret_count);
 
-/* Is a path of the project protected, in or above something protected? "" is the project. */
-bool plan_is_protected(const struct spec *s, const char *path);
+/*
+ * Is a path of the project protected, in or above something protected? "" is the project. Without a
+ * host nothing is known of the hooks of its git.
+ */
+bool plan_is_protected(const struct spec *s, const struct host *h, const char *path);
 
 /* How the writes to a captured project are kept on this host. */
 enum host_capture plan_capture(const struct spec *s, const struct host *h);
+
+/* Is it protected, or in something that is? */
+bool plan_is_in_protected(const struct spec *s, const struct host *h, const char *path);
+
+/* Is what is protected held? Not in a project that is not writable, nor where it is impossible. */
+bool plan_holds_protected(const struct plan_builder *b);
+
+/* Is something that is protected where the project may be written? */
+bool plan_can_reach_protected(const struct plan_builder *b);
+
+/* Adds what is protected, sorted: a folder before what is in it. */
+void plan_add_protected(struct plan_builder *b);
 
 /* Where the project is for the command: in the cage, or where it always was. */
 const char *plan_project_place(const struct spec *s, enum spec_engine engine);

@@ -165,6 +165,24 @@ static void check_targets(struct spec *s)
 				diags_where(&s->diags, sorted[i - 1]->at));
 }
 
+/* What is protected cannot be named as writable in the same breath. */
+static void check_writable_parts(struct spec *s)
+{
+	const struct spec_value *patterns = spec_list(s, SPEC_PROJECT_WRITE);
+
+	for (size_t i = 0; i < patterns->count; i++) {
+		const struct spec_item *item = &patterns->items[i];
+		const char *base = plan_pattern_base(s, item->text);
+
+		if (base && str_starts(base, "$PROJECT/") &&
+			plan_is_in_protected(s, NULL, base + strlen("$PROJECT/")))
+			diags_error(&s->diags, item->at,
+				"mode: captured lets it be written, and shows it before it counts",
+				"project.write_allowlist: %s is protected in mode writable",
+				item->text);
+	}
+}
+
 /* A writable way around what mode: writable protects would make fs.protect a lie. */
 static void check_protected(struct spec *s)
 {
@@ -177,7 +195,7 @@ static void check_protected(struct spec *s)
 		if (!item->bind.is_writable || !str_path_within(from, "$PROJECT"))
 			continue;
 		from += strlen("$PROJECT");
-		if (plan_is_protected(s, *from ? from + 1 : ""))
+		if (plan_is_protected(s, NULL, *from ? from + 1 : ""))
 			diags_error(&s->diags, item->at, "make it :ro",
 				"binds: writing to %s would go around what project.protect protects",
 				item->bind.from);
@@ -236,6 +254,8 @@ void plan_check_spec(struct spec *s)
 	check_targets(s);
 	check_other_paths(s);
 	check_protected(s);
+	if (spec_choice(s, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE)
+		check_writable_parts(s);
 	check_patterns(s, SPEC_PROJECT_READ);
 	check_patterns(s, SPEC_PROJECT_WRITE);
 }

@@ -33,7 +33,7 @@ static const uint64_t native_needs[PLAN_GUARANTEE_COUNT] = {
 	[PLAN_FS_READS] = TREE,
 	[PLAN_FS_WRITES] = TREE,
 	[PLAN_FS_PROJECT] = TREE,
-	[PLAN_FS_PROTECT] = TREE,
+	[PLAN_FS_PROTECT] = TREE | BIT(HOST_OVERLAY) | BIT(HOST_PROC),
 	[PLAN_HOME] = TREE,
 	[PLAN_IDS_UNPRIVILEGED] = USER,
 	[PLAN_GROUPS] = USER,
@@ -49,6 +49,7 @@ static const uint64_t native_needs[PLAN_GUARANTEE_COUNT] = {
 
 /* Another way for native to the same end, without what stands above. */
 static const uint64_t native_instead[PLAN_GUARANTEE_COUNT] = {
+	[PLAN_FS_PROTECT] = TREE | BIT(HOST_OVERLAY) | BIT(HOST_PROC_SUBSET),
 	[PLAN_PROCESSES] = TREE | BIT(HOST_NS_PID) | BIT(HOST_PROC_SUBSET),
 	[PLAN_LIMITS_PIDS] = USER | BIT(HOST_USERNS_PIDS),
 };
@@ -131,6 +132,9 @@ struct plan_verdict plan_engine_gives(
 		verdict.can = false;
 		verdict.missing = HOST_LANDLOCK;
 	}
+	/* Whether it works with this project shows only when it is tried. */
+	if (guarantee == PLAN_FS_PROTECT && h->no_hold)
+		verdict = (struct plan_verdict){ 0 };
 	if (verdict.can)
 		verdict.missing = 0;
 	return verdict;

@@ -19,7 +19,7 @@ const struct plan_guarantee_def plan_guarantee_defs[PLAN_GUARANTEE_COUNT] = {
 		"mountinfo: type and options of the project's mount" },
 	[PLAN_FS_PROTECT] = { "fs.protect",
 		"In a writable project, what runs on the host later stays as it is.",
-		"mountinfo: a read-only mount at each protected path and its parents" },
+		"mountinfo: a read-only mount on each protected path that could be written, and a mount on each folder that leads to it" },
 	[PLAN_HOME] = { "home",
 		"The home is /home/agent, private, with nothing in it but declared binds and what an overlay keeps.",
 		"mountinfo: /home/agent is in the cage's own root, and nothing is mounted on it" },

@@ -23,12 +23,12 @@ enum plan_op_kind {
 	PLAN_PROC_FILE, /* b: a file of /proc that is not covered */
 	PLAN_DEVICE,    /* b: a device of the host */
 	PLAN_DEVPTS,    /* b: where */
-	PLAN_GIT,       /* a: from; b: where; flags: the folder of the project's git, outside of it */
-	PLAN_PROJECT,   /* a: from; b: where; flags */
-	PLAN_PART,      /* b: a path of the project with rights of its own; flags */
-	PLAN_PROTECT,   /* b: a path of the project that stays as it is */
-	PLAN_ENTER,     /* the tree becomes the root, the host's is let go */
-	PLAN_ENV,       /* a: name; b: value */
+	PLAN_GIT,     /* a: from; b: where; flags: the folder of the project's git, outside of it */
+	PLAN_PROJECT, /* a: from; b: where; flags */
+	PLAN_PART,    /* b: a path of the project with rights of its own; flags */
+	PLAN_PROTECT, /* b: a path of the project that stays as it is */
+	PLAN_ENTER,   /* the tree becomes the root, the host's is let go */
+	PLAN_ENV,     /* a: name; b: value */
 	PLAN_ENV_PASS,  /* a: name of the operator's variable */
 	PLAN_NETWORK,   /* a: mode */
 	PLAN_ALLOW,     /* a: destination */
@@ -64,6 +64,7 @@ enum plan_op_flags {
 				where it is on the host is not seen */
 	PLAN_ENDS = 4096,    /* a limit: who reaches it is ended */
 	PLAN_IN_POOL = 8192, /* captured: in the cage's own file system, and saved when it ends */
+	PLAN_HELD = 16384,   /* writable: seen through a layer that holds what is protected */
 };
 
 /* What an operand must be for the plan to be one. */

@@ -66,6 +66,18 @@ def the_real_build_leaves_nothing_out(p):
 
 
 @case
+def a_project_in_which_nothing_is_held_is_noticed(p):
+    done, has_run = run_broken(p, "protect", "--write")
+    expect(done, 125, "does not hold", "nothing was run")
+    assert not has_run and not p.record()["guarantees"]["fs.protect"]["holds"]
+    _, has_run = run_broken(p, "protect,look", "--write")
+    assert has_run and not p.record()["guarantees"]["fs.protect"]["holds"]
+    # And one of which a single path can be written.
+    done, has_run = run_broken(p, "read-only", "--write")
+    assert not has_run and not p.record()["guarantees"]["fs.protect"]["holds"], done
+
+
+@case
 def a_cage_without_a_user_namespace_is_not_started(p):
     check_step(p, "namespace:user", "cannot ")
 

@@ -64,6 +64,30 @@ static int attack_rename(char **args)
 	return outcome(rename(args[0], args[1]) == 0, "rename");
 }
 
+static int attack_exchange(char **args)
+{
+	return outcome(
+		syscall(SYS_renameat2, AT_FDCWD, args[0], AT_FDCWD, args[1], 2) == 0, "exchange");
+}
+
+/* Something else in the place of a folder, whatever is held in it. */
+static int attack_replace(char **args)
+{
+	char away[4096];
+
+	snprintf(away, sizeof(away), "%s.away", args[0]);
+	if (rename(args[0], away) < 0)
+		return refused("rename: %s", error_name(errno));
+	if (mkdir(args[0], 0755) < 0)
+		return refused("mkdir: %s", error_name(errno));
+	return attack_write(args + 1);
+}
+
+static int attack_symlink(char **args)
+{
+	return outcome(symlink(args[0], args[1]) == 0, "symlink");
+}
+
 static int attack_list(char **args)
 {
 	DIR *dir = opendir(args[0]);
@@ -333,6 +357,9 @@ const struct attack attacks_files[] = {
 	{ "unlink", "PATH", attack_unlink, "removes a name" },
 	{ "link", "FROM TO", attack_link, "makes a hard link" },
 	{ "rename", "FROM TO", attack_rename, "moves a file" },
+	{ "exchange", "A B", attack_exchange, "swaps two names" },
+	{ "replace", "FOLDER PATH …", attack_replace, "moves a folder away and makes another" },
+	{ "symlink", "TO PATH", attack_symlink, "makes a symlink" },
 	{ "list", "PATH", attack_list, "lists a folder" },
 	{ "execute", "FILE …", attack_execute, "starts a program" },
 	{ "walk", "PATH END", attack_walk, "goes up, from here and from the root" },

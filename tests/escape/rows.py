@@ -24,13 +24,14 @@ from place import as_user, in_shm, inet_servers, open_folder, own_address, spare
 MECHANISMS = ("namespace:pid", "namespace:net", "namespace:ipc", "namespace:uts", "namespace:cgroup", "detach",
               "read-only", "no-dev", "proc", "drop:capabilities", "drop:groups", "drop:keyring",
               "drop:new-privileges", "landlock", "syscalls", "environment", "descriptors", "init", "tty", "ids",
-              "project", "core", "limits")
+              "project", "protect", "core", "limits")
 
 OUTSIDE = Outside()
 # Whoever takes other ids cannot be looked into any more; root's first process does that.
 INIT_OF_ROOT = broken("init", "ids")
 NO_RIGHT = Nowhere("an ordinary user may not do it outside either")
 WRITE = opened("--write", "--allow-degraded", "fs.protect")
+DIRECT = broken("protect", options=("--write",))  # the project itself, and nothing of it held
 SHOW = opened("-v", "{secret}:{secret}")
 CALLS = Each((broken("syscalls"), broken("syscalls", "drop:capabilities", options=("--fakeroot",)), OUTSIDE))
 NET = opened("--network", "host")
@@ -78,8 +79,8 @@ def tree_of(folder):
 @contextlib.contextmanager
 def repository(place):
     """A project such as people have, remembered as it is."""
-    for name in (".git/HEAD", ".git/config", ".git/hooks/pre-push.sample", ".git/info/exclude", "package.json",
-                 "code.py", "bawn.yaml"):
+    for name in (".git/HEAD", ".git/config", ".git/hooks/pre-push.sample", ".git/info/exclude",
+                 ".git/objects/one", "package.json", "code.py", "bawn.yaml"):
         place.write(place.project / name, "version: 1" if name == "bawn.yaml" else "theirs")
     place.write(place.home / ".config/bawn/policy.yaml", "version: 1", 0o644).parent.chmod(0o755)
     (place.home / ".config").chmod(0o755)
@@ -176,6 +177,21 @@ ROWS = [
     Row("T107", "a current directory that is gone", ("walk", "{canary}", "{end}"), OUTSIDE,
         before=("{host_probe}", "in-removed", "{top}/gone"), options=("--project", "{project}"),
         prepare=traps.gone_folder, may_refuse=True),
+    Row("T110", "replacing a folder that leads to something protected", (
+        "replace", "/work/.git", "/work/.git/hooks/", "/work/.git/hooks/pre-commit"), broken("protect"),
+        options=("--write",), prepare=repository, check=home_changed),
+    Row("T110", "swapping it", ("exchange", "/work/.git/info", "/work/.git/objects"), broken("protect"),
+        options=("--write",), prepare=repository, check=home_changed),
+    Row("T111", "making what is protected and missing", write_paths(
+        ".claude/", ".claude/settings.json", ".mcp.json", ".vscode/", ".vscode/tasks.json", ".envrc", ".bashrc",
+        ".gitmodules", ".git/commondir", ".git/config.worktree", ".git/info/attributes"), broken("protect"),
+        options=("--write",), prepare=repository, check=home_changed),
+    Row("T111", "making it as a link", ("symlink", "code.py", "/work/.envrc"), broken("protect"),
+        options=("--write",), prepare=repository, check=home_changed),
+    Row("T111", "making it by moving something there", ("rename", "/work/code.py", "/work/.mcp.json"),
+        broken("protect"), options=("--write",), prepare=repository, check=home_changed),
+    Row("T114", "a second name of something protected", ("link", "/work/.git/config", "/work/twin"),
+        broken("protect"), options=("--write",), prepare=repository, check=home_changed),
     Row("T114", "writing to a file that has a second name outside", ("write", "/work/twin"), WRITE,
         prepare=traps.twin, check=canary_changed),
     Row("T114", "making a second name", ("link", "/data/file", "/work/twin"), OUTSIDE,
@@ -203,7 +219,7 @@ ROWS = [
         broken("syscalls", "drop:capabilities", "landlock"), options=("--fakeroot",)),
     Row("T116", "a mount of our own", ("mount", "/tmp"),
         broken("syscalls", "drop:capabilities", "landlock"), options=("--fakeroot",)),
-    Row("T116", "the project's name on the host", ("names", "{top}"), WRITE),
+    Row("T116", "the project's name on the host", ("names", "{top}"), DIRECT),
     Row("T116", "the name of a bind's source", ("names", "{top}"), opened("-v", "{data}:/data:rw"),
         options=("-v", "{data}:/data")),
 
@@ -269,7 +285,7 @@ ROWS = [
         prepare=unix_servers, check=heard_something),
     Row("T257", "a socket in a read-only bind", ("connect", "{end}", "/data/agent"),
         opened("-v", "{sockets}:/data:rw"), options=("-v", "{sockets}:/data"), prepare=unix_servers),
-    Row("T257", "a socket in the project", ("connect", "{end}", "/work/listener"), WRITE,
+    Row("T257", "a socket in the project", ("connect", "{end}", "/work/listener"), DIRECT,
         prepare=unix_servers),
     Row("T258", "sockets of every family", ("families",), broken("syscalls")),
     Row("T258", "every netlink protocol", ("netlink",), broken("syscalls")),
@@ -356,6 +372,11 @@ ROWS = [
         broken("project"), prepare=repository, check=home_changed),
     Row("T601", "another .git", ("rename", "/work/.git", "/work/git"), broken("project"), prepare=repository,
         check=home_changed),
+    Row("T601", "git's hooks and settings of a writable project", write_paths(
+        ".git/hooks/pre-commit", ".git/hooks/pre-push.sample", ".git/config", "bawn.yaml"), broken("protect"),
+        options=("--write",), prepare=repository, check=home_changed),
+    Row("T601", "their place in a writable project", ("unlink", "/work/.git/config"), broken("protect"),
+        options=("--write",), prepare=repository, check=home_changed),
     Row("T602", "settings of editors, shells and agents", write_paths(
         ".claude/", ".claude/settings.json", ".mcp.json", ".vscode/", ".vscode/tasks.json", ".envrc", ".bashrc",
         "package.json", "node_modules/", "node_modules/.bin/"), WRITE, prepare=repository,

@@ -17,6 +17,8 @@ enum {
 	NULL_DEVICE,
 	PTS,
 	WORK,
+	GIT,
+	HOOKS,
 	DATA,
 	COUNT
 };
@@ -75,8 +77,21 @@ static void make_good(void)
 		[WORK] = { .place = "/work",
 			.type = "overlay",
 			.root = "/",
-			.flags = PLAN_NO_DEV | PLAN_CAPTURED,
-			.kind = PLAN_PROJECT },
+			.flags = PLAN_NO_DEV | PLAN_HELD,
+			.kind = PLAN_PROJECT,
+			.is_layer = true },
+		[GIT] = { .place = "/work/.git",
+			.type = "overlay",
+			.root = "/.git",
+			.flags = PLAN_NO_DEV,
+			.kind = PLAN_PROTECT,
+			.is_layer = true },
+		[HOOKS] = { .place = "/work/.git/hooks",
+			.type = "overlay",
+			.root = "/.git/hooks",
+			.flags = READ_ONLY,
+			.kind = PLAN_PROTECT,
+			.is_layer = true },
 		[DATA] = { .place = "/data",
 			.type = "ext4",
 			.device = "8:1",
@@ -96,6 +111,9 @@ static void make_good(void)
 			"rw" },
 		[PTS] = { 7, "0:43", "/", "/dev/pts", "rw,nosuid,noexec", "devpts", "rw" },
 		[WORK] = { 8, "0:44", "/", "/work", "rw,nosuid,nodev", "overlay", "rw" },
+		[GIT] = { 10, "0:44", "/.git", "/work/.git", "rw,nosuid,nodev", "overlay", "rw" },
+		[HOOKS] = { 11, "0:44", "/.git/hooks", "/work/.git/hooks", "ro,nosuid,nodev",
+			"overlay", "rw" },
 		[DATA] = { 9, "8:1", "/srv/data", "/data", "ro,nosuid,nodev,idmapped", "ext4",
 			"rw" },
 	};
@@ -117,7 +135,7 @@ static void compare(void)
 static bool is_only(const char *but)
 {
 	const char *const all[] = { faults.root, faults.reads, faults.writes, faults.project,
-		faults.proc, faults.dev };
+		faults.protect, faults.proc, faults.dev };
 	bool is_so = !but || but[0];
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
@@ -146,7 +164,8 @@ static void test_absent(void)
 		char *fault;
 	} rows[] = { { ETC, faults.root }, { USR, faults.root }, { PROC, faults.proc },
 		{ COVER, faults.proc }, { NULL_DEVICE, faults.dev }, { PTS, faults.dev },
-		{ WORK, faults.project }, { DATA, faults.root } };
+		{ WORK, faults.project }, { GIT, faults.protect }, { HOOKS, faults.protect },
+		{ DATA, faults.root } };
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		make_good();
@@ -224,6 +243,10 @@ static void test_other(void)
 		{ NULL_DEVICE, "8:1", NULL, NULL, faults.dev },
 		{ WORK, NULL, NULL, "ext4", faults.project },
 		{ WORK, NULL, "/sub", NULL, faults.project },
+		{ GIT, NULL, "/git", NULL, faults.protect },
+		{ GIT, "0:45", NULL, NULL, faults.protect },
+		{ HOOKS, NULL, NULL, "ext4", faults.protect },
+		{ HOOKS, "0:45", NULL, NULL, faults.protect },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
@@ -261,6 +284,8 @@ static void test_restrictions(void)
 		{ NULL_DEVICE, "rw,nosuid", "noexec", faults.writes },
 		{ WORK, "rw,nosuid", "nodev", faults.project },
 		{ WORK, "rw,nodev", "nosuid", faults.project },
+		{ GIT, "rw,nosuid", "nodev", faults.protect },
+		{ HOOKS, "rw,nosuid,nodev", "ro", faults.protect },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

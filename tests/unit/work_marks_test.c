@@ -169,13 +169,13 @@ static void test_bare(void)
 	CHECK(work_mark_in_git("refs/heads/config", false) == WORK_PLAIN);
 }
 
-/* What a writable project protects; the list is in src/plan/plan_build_files.c. */
+/* What a writable project protects; the list is in src/plan/plan_build_protect.c. */
 static void test_as_in_writable_mode(void)
 {
 	static const char *const protected[] = { ".bash_profile", ".bashrc", ".claude", ".codex",
-		".envrc", ".gemini", ".git/config", ".git/hooks", ".git/info/attributes",
-		".gitmodules", ".idea", ".mcp.json", ".opencode", ".profile", ".vscode", ".zshrc",
-		"bawn.yaml" };
+		".envrc", ".gemini", ".git/commondir", ".git/config", ".git/config.worktree",
+		".git/hooks", ".git/info/attributes", ".gitmodules", ".idea", ".mcp.json",
+		".opencode", ".profile", ".vscode", ".zshrc", "bawn.yaml" };
 
 	for (size_t i = 0; i < sizeof(protected) / sizeof(protected[0]); i++)
 		check_mark(protected[i], WORK_HELD);

@@ -62,6 +62,7 @@ SUITES = [
     Suite("cage/preflight.py", (BAWN, BREAKABLE), {"root": [], "user": []}, slice={"root": [], "user": []}),
     Suite("cage/look.py", (BAWN, BREAKABLE), {"root": ["noticed"]}, slice={"user": ["hosts"]}),
     Suite("cage/files.py", (BAWN, BREAKABLE), {"root": ["bind"], "user": []}, slice={"user": ["captured"]}),
+    Suite("cage/protect.py", (BAWN, BREAKABLE), {"root": ["cannot"], "user": ["host"]}, slice={"user": ["replaces"]}),
     Suite("cage/run.py", (BAWN, BREAKABLE), {"user": []}, timed="time_limit|clock|orphans"),
     Suite("escape/run.py", (BAWN, BREAKABLE, "tests/escape/probe"), {"root": ["T116"]}),
     Suite("limits/run.py", (BAWN, BREAKABLE), {"root": []}, slice={"user": ["memory"]},

@@ -1,0 +1,106 @@
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "plan/plan_builder.h"
+
+/*
+ * What stays as it is in a writable project: things that run on the host later, whoever wrote
+ * them. What they are is here; how they are held is for the cage.
+ */
+static const char *const protected_paths[] = { ".bash_profile", ".bashrc", ".claude", ".codex",
+	".envrc", ".gemini", ".git/commondir", ".git/config", ".git/config.worktree", ".git/hooks",
+	".git/info/attributes", ".gitmodules", ".idea", ".mcp.json", ".opencode", ".profile",
+	".vscode", ".zshrc", "bawn.yaml" };
+
+#define BUILT_IN (sizeof(protected_paths) / sizeof(protected_paths[0]))
+
+/* All of them: what is built in, what the spec adds, where git takes hooks from. NULL: no more. */
+static const char *path_at(const struct spec *s, const struct host *h, size_t i)
+{
+	const struct spec_value *more = spec_list(s, SPEC_PROJECT_PROTECT);
+
+	if (i < BUILT_IN)
+		return protected_paths[i];
+	i -= BUILT_IN;
+	if (i < more->count)
+		return more->items[i].text;
+	i -= more->count;
+	return h && i < h->hook_count ? h->hooks[i] : NULL;
+}
+
+bool plan_is_protected(const struct spec *s, const struct host *h, const char *path)
+{
+	const char *protected;
+
+	if (!*path)
+		return true;
+	for (size_t i = 0; (protected = path_at(s, h, i)); i++)
+		if (str_path_within(path, protected) || str_path_within(protected, path))
+			return true;
+	return false;
+}
+
+bool plan_is_in_protected(const struct spec *s, const struct host *h, const char *path)
+{
+	const char *protected;
+
+	for (size_t i = 0; (protected = path_at(s, h, i)); i++)
+		if (str_path_within(path, protected))
+			return true;
+	return false;
+}
+
+bool plan_holds_protected(const struct plan_builder *b)
+{
+	return spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE &&
+	       plan_engine_gives(b->engine, PLAN_FS_PROTECT, b->host).can;
+}
+
+bool plan_can_reach_protected(const struct plan_builder *b)
+{
+	const struct spec_value *patterns = spec_list(b->spec, SPEC_PROJECT_WRITE);
+
+	for (size_t i = 0; i < patterns->count; i++) {
+		const char *text = patterns->items[i].text;
+		size_t n = strlen(text) - (str_ends(text, "/**") ? 3 : 0);
+		size_t skipped = strlen("$PROJECT/");
+		char base[4096];
+
+		if (n < skipped)
+			return true; /* all of it */
+		if (n - skipped >= sizeof(base))
+			continue;
+		memcpy(base, text + skipped, n - skipped);
+		base[n - skipped] = '\0';
+		if (plan_is_protected(b->spec, b->host, base))
+			return true;
+	}
+	return false;
+}
+
+static int compare_paths(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void plan_add_protected(struct plan_builder *b)
+{
+	own_free const char **paths = NULL;
+	size_t n = 0;
+
+	while (path_at(b->spec, b->host, n))
+		n++;
+	paths = calloc(n, sizeof(const char *));
+	if (!paths) {
+		b->ops.failed = true;
+		return;
+	}
+	for (size_t i = 0; i < n; i++)
+		paths[i] = path_at(b->spec, b->host, i);
+	qsort(paths, n, sizeof(const char *), compare_paths);
+	for (size_t i = 0; i < n; i++)
+		if (i == 0 || !str_eq(paths[i], paths[i - 1]))
+			plan_add(b, PLAN_PROTECT, "", paths[i], PLAN_OP(.flags = PLAN_READ_ONLY));
+}
