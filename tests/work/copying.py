@@ -68,11 +68,11 @@ def check(tools, uid, place):
     below, was = scan.picture(place / "below"), picture(place / "forger/copy")
     for layer in ("lawful", "forger"):
         run(tools, uid, "finish", place / layer)
-    by_overlay = scan.scan(tools / "scan", uid, place, "layer", "-")
-    by_copy = scan.scan(tools / "scan", uid, place, "lawful/upper", "-")
+    by_overlay = scan.decode(scan.scan(tools / "scan", uid, place, "layer", "-"))
+    by_copy = scan.decode(scan.scan(tools / "scan", uid, place, "lawful/upper", "-"))
     other = [x for x in tell(by_copy) + tell(by_overlay) if x not in tell(by_overlay) or x not in tell(by_copy)]
     assert not other and by_copy["digest"] == by_overlay["digest"], f"{place}: other effects: {other}"
-    forged = scan.scan(tools / "scan", uid, place, "forger/upper", "-")
+    forged = scan.decode(scan.scan(tools / "scan", uid, place, "forger/upper", "-"))
     scan.check_effects(forged["effects"], scan.difference(below, was), place)
     assert scan.picture(place / "below") == below, f"{place}: the tree changed"
     return len(by_copy["effects"])
