@@ -150,7 +150,7 @@ static int take_setting(
 bool check_git_values_next(
 	struct check_git_values *v, const char *section, const char *key, char *ret, size_t size)
 {
-	int c, found = false;
+	int c, found = 0;
 
 	while (found != BAD && (c = take(v)) != END) {
 		if (is_space(c) || c == '\n')
@@ -158,10 +158,10 @@ bool check_git_values_next(
 		if (c == '#' || c == ';')
 			skip_line(v);
 		else if (c == '[')
-			found = take_section(v) ? false : BAD;
+			found = take_section(v) ? 0 : BAD;
 		else
 			found = take_setting(v, c, key, ret, size);
-		if (found == true && !v->has_subsection && str_eq(v->section, section))
+		if (found > 0 && !v->has_subsection && str_eq(v->section, section))
 			return true;
 	}
 	v->at = v->end;

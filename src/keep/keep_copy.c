@@ -101,7 +101,7 @@ static _Noreturn void be_copier(struct copier *c)
 {
 	c->said.result = copy_as_owner(c, &c->said.e);
 	c->said.is_over = true;
-	_exit(file_write_all(c->pipe, &c->said, sizeof(c->said)) < 0);
+	_exit(file_write_all(c->pipe, &c->said, sizeof(c->said)) < 0 ? 1 : 0);
 }
 
 /* --- the keeper meanwhile --- */
