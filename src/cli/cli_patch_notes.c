@@ -76,6 +76,8 @@ static void note_mark(const struct work_effect *x, struct cli_show *out)
 	}
 	if (!reason && x->from)
 		reason = work_mark_reason(x->from);
+	if (!reason)
+		reason = x->note;
 	snprintf(text, sizeof(text), " (%.200s)", reason ? reason : "the operator protects it");
 	cli_patch_note(out, CLI_INK_WARNING, "runs on the host: ", path, text);
 }

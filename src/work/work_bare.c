@@ -59,14 +59,14 @@ static bool is_of_git(const char *rest)
 static void mark_one(
 	const struct work_scan *q, const struct work_effects *x, struct work_effect *one)
 {
-	bool is_folder = one->after.type == WORK_FOLDER;
-
 	for (const char *rest = one->path; rest; rest = strchr(rest, '/')) {
 		size_t n = (size_t)(rest - one->path);
 		enum work_mark mark;
 
 		rest += *rest == '/';
-		mark = is_of_git(rest) ? work_mark_in_git(rest, is_folder) : WORK_PLAIN;
+		mark = is_of_git(rest) || one->after.type == WORK_LINK
+			       ? work_mark_in_git(rest, one->after.type)
+			       : WORK_PLAIN;
 		if (mark <= one->mark || !is_repository(q, x, one->path, n))
 			continue;
 		one->mark = mark;

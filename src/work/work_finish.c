@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/str.h"
+#include "work/work_marks.h"
 #include "work/work_scanner.h"
 
 static int compare_found(const void *a, const void *b)
@@ -72,17 +72,6 @@ static void hold_folders(const struct work_effects *x, const char *path)
 	}
 }
 
-/* The same for what the operator protects, which may not even be there. */
-static bool took_protected(const struct work_scan *q, const struct work_effect *x)
-{
-	if (x->before.type != WORK_FOLDER || x->after.type == WORK_FOLDER)
-		return false;
-	for (size_t i = 0; i < q->held_count; i++)
-		if (str_path_within(q->held[i], x->path))
-			return true;
-	return false;
-}
-
 static int mark_all(const struct work_scan *q, struct work_effects *x)
 {
 	int r;
@@ -91,8 +80,8 @@ static int mark_all(const struct work_scan *q, struct work_effects *x)
 		struct work_effect *effect = &x->items[i];
 
 		effect->mark = work_mark_effect(effect, q->held, q->held_count);
-		if (effect->mark < WORK_HELD && took_protected(q, effect))
-			effect->mark = WORK_HELD;
+		if (effect->after.type == WORK_LINK && !effect->note)
+			effect->note = work_mark_link_reason(effect->path);
 	}
 	work_mark_bare(q, x);
 	r = work_hold_headless(x);

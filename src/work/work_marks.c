@@ -71,17 +71,26 @@ static bool fold_path(const char *path, struct folded *ret)
 	return true;
 }
 
+/* What is at a path, as far as a rule asks. */
+enum kind {
+	KIND_FILE,
+	KIND_FOLDER,
+	KIND_LINK, /* whatever a pattern says of a path in it is found where it leads */
+};
+
 /* Is the rest of a path what the pattern says? */
-static bool matches(const char *pattern, const char *path)
+static bool matches(const char *pattern, const char *path, enum kind kind)
 {
 	for (; *pattern; pattern++, path++) {
+		if (kind == KIND_LINK && *pattern == '/' && *path == '\0')
+			return true;
 		if (str_eq(pattern, "/**"))
 			return *path == '\0' || *path == '/';
 		if (*pattern == '*') {
 			for (; *path && *path != '/'; path++)
-				if (matches(pattern + 1, path))
+				if (matches(pattern + 1, path, kind))
 					return true;
-			return matches(pattern + 1, path);
+			return matches(pattern + 1, path, kind);
 		}
 		if (*pattern != *path)
 			return false;
@@ -89,11 +98,12 @@ static bool matches(const char *pattern, const char *path)
 	return *path == '\0';
 }
 
-static bool matches_one_of(const char *const *patterns, const char *path, bool is_last)
+static bool matches_one_of(
+	const char *const *patterns, const char *path, bool is_last, enum kind kind)
 {
 	for (; *patterns; patterns++)
-		if (**patterns == '*' ? is_last && matches(*patterns, path)
-				      : **patterns == *path && matches(*patterns, path))
+		if (**patterns == '*' ? is_last && matches(*patterns, path, kind)
+				      : **patterns == *path && matches(*patterns, path, kind))
 			return true;
 	return false;
 }
@@ -115,20 +125,20 @@ static void go_on(struct place *p)
 	p->path = p->slash ? p->slash + 1 : NULL;
 }
 
-static bool applies(const struct work_rule *rule, const struct place *p, bool is_folder)
+static bool applies(const struct work_rule *rule, const struct place *p, enum kind kind)
 {
-	if (is_folder && rule->is_never_folder)
+	if (kind == KIND_FOLDER && rule->is_never_folder)
 		return false;
 	if (rule->place == WORK_IN_GIT && !p->is_in_git)
 		return false;
 	if (rule->place == WORK_BELOW_GIT && !p->is_below_git)
 		return false;
-	return matches_one_of(rule->patterns, p->path, !p->slash);
+	return matches_one_of(rule->patterns, p->path, !p->slash, kind);
 }
 
 /* The gravest of some rules for a path; NULL where there is none. */
 static const struct work_rule *rule_among(
-	const struct work_rule *rules, size_t count, const char *path, bool is_folder, bool is_git)
+	const struct work_rule *rules, size_t count, const char *path, enum kind kind, bool is_git)
 {
 	const struct work_rule *found = NULL;
 	struct folded folded __attribute__((uninitialized));
@@ -139,24 +149,27 @@ static const struct work_rule *rule_among(
 	for (; p.path; go_on(&p)) {
 		p.slash = strchr(p.path, '/');
 		for (size_t i = 0; i < count; i++)
-			if ((!found || rules[i].mark > found->mark) &&
-				applies(&rules[i], &p, is_folder))
+			if ((!found || rules[i].mark > found->mark) && applies(&rules[i], &p, kind))
 				found = &rules[i];
+		if (!p.slash && kind == KIND_LINK && p.is_below_git &&
+			(!found || work_rule_link.mark > found->mark))
+			found = &work_rule_link;
 	}
 	return found;
 }
 
-static const struct work_rule *rule_of(const char *path, bool is_folder, bool is_git)
+static const struct work_rule *rule_of(const char *path, enum kind kind, bool is_git)
 {
-	return rule_among(work_rules, work_rule_count, path, is_folder, is_git);
+	return rule_among(work_rules, work_rule_count, path, kind, is_git);
 }
 
 bool work_is_head(const char *path)
 {
-	return rule_among(&work_rule_gone, 1, path, false, false);
+	return rule_among(&work_rule_gone, 1, path, KIND_FILE, false);
 }
 
-static bool is_held(const char *path, const char *const *held, size_t held_count)
+/* Is it one of those, or in one; or, where it takes their place, is one of them in it? */
+static bool is_held(const char *path, bool is_in_place, const char *const *held, size_t held_count)
 {
 	struct folded folded __attribute__((uninitialized));
 	struct folded other __attribute__((uninitialized));
@@ -164,28 +177,35 @@ static bool is_held(const char *path, const char *const *held, size_t held_count
 	if (!held_count || !fold_path(path, &folded))
 		return false;
 	for (size_t i = 0; i < held_count; i++)
-		if (fold_path(held[i], &other) && str_path_within(folded.text, other.text))
+		if (fold_path(held[i], &other) &&
+			(str_path_within(folded.text, other.text) ||
+				(is_in_place && str_path_within(other.text, folded.text))))
 			return true;
 	return false;
 }
 
-static enum work_mark mark_of(
-	const char *path, bool is_folder, const char *const *held, size_t held_count)
-{
-	const struct work_rule *rule = rule_of(path, is_folder, false);
-	enum work_mark mark = rule ? rule->mark : WORK_PLAIN;
-
-	return mark < WORK_HELD && is_held(path, held, held_count) ? WORK_HELD : mark;
-}
-
 enum work_mark work_mark_of(const char *path, const char *const *held, size_t held_count)
 {
-	return mark_of(path, false, held, held_count);
+	const struct work_rule *rule = rule_of(path, KIND_FILE, false);
+	enum work_mark mark = rule ? rule->mark : WORK_PLAIN;
+
+	return mark < WORK_HELD && is_held(path, false, held, held_count) ? WORK_HELD : mark;
 }
 
-enum work_mark work_mark_in_git(const char *path, bool is_folder)
+/* Neither side is anything but a folder: or it is not one. */
+static enum kind kind_of(enum work_type before, enum work_type now)
 {
-	const struct work_rule *rule = rule_of(path, is_folder, true);
+	if (now == WORK_LINK)
+		return KIND_LINK;
+	return (now == WORK_FOLDER || now == WORK_NOTHING) &&
+			       (before == WORK_FOLDER || before == WORK_NOTHING)
+		       ? KIND_FOLDER
+		       : KIND_FILE;
+}
+
+enum work_mark work_mark_in_git(const char *path, enum work_type now)
+{
+	const struct work_rule *rule = rule_of(path, kind_of(WORK_NOTHING, now), true);
 
 	return rule ? rule->mark : WORK_PLAIN;
 }
@@ -194,21 +214,32 @@ enum work_mark work_mark_effect(
 	const struct work_effect *x, const char *const *held, size_t held_count)
 {
 	enum work_type now = x->after.type, before = x->before.type;
-	/* Neither side is anything but a folder. */
-	bool is_folder = (now == WORK_FOLDER || now == WORK_NOTHING) &&
-			 (before == WORK_FOLDER || before == WORK_NOTHING);
-	enum work_mark mark = mark_of(x->path, is_folder, held, held_count);
-	enum work_mark old = x->from ? mark_of(x->from, false, held, held_count) : WORK_PLAIN;
+	/* What is protected, and may not even be there, is gone with its folder or behind a link.
+	 */
+	bool is_in_place = now == WORK_LINK || (before == WORK_FOLDER && now != WORK_FOLDER);
+	const struct work_rule *rule = rule_of(x->path, kind_of(before, now), false);
+	enum work_mark mark = rule ? rule->mark : WORK_PLAIN;
+	enum work_mark old = x->from ? work_mark_of(x->from, held, held_count) : WORK_PLAIN;
 	const char *gone = x->change == WORK_DELETED ? x->path : x->from;
 
 	if (old > mark)
 		mark = old;
-	return mark < WORK_HELD && gone && work_is_head(gone) ? WORK_HELD : mark;
+	if (mark < WORK_HELD &&
+		(is_held(x->path, is_in_place, held, held_count) || (gone && work_is_head(gone))))
+		mark = WORK_HELD;
+	return mark;
 }
 
 const char *work_mark_reason(const char *path)
 {
-	const struct work_rule *rule = rule_of(path, false, false);
+	const struct work_rule *rule = rule_of(path, KIND_FILE, false);
 
 	return rule ? rule->reason : NULL;
+}
+
+const char *work_mark_link_reason(const char *path)
+{
+	const struct work_rule *rule = rule_of(path, KIND_LINK, false);
+
+	return rule && !work_mark_reason(path) ? rule->reason : NULL;
 }

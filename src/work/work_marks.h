@@ -34,5 +34,11 @@ extern const struct work_rule work_rule_gone;
 /* Is it what that is for: the HEAD of a repository, or of a worktree? */
 bool work_is_head(const char *path);
 
-/* The mark of a path below a folder that is itself a repository's, whatever its name. */
-enum work_mark work_mark_in_git(const char *path, bool is_folder);
+/* One for any link below a repository's own folder. */
+extern const struct work_rule work_rule_link;
+
+/* The mark of what is now at a path below a folder that is a repository's, whatever its name. */
+enum work_mark work_mark_in_git(const char *path, enum work_type now);
+
+/* Why a link at this path has a mark where a file has none; else NULL. */
+const char *work_mark_link_reason(const char *path);

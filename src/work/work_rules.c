@@ -118,4 +118,7 @@ const struct work_rule work_rules[] = {
 const struct work_rule work_rule_gone = { WORK_HELD, WORK_IN_GIT, true,
 	"without it git finds no repository", ONE_OF("head", "worktrees/*/head") };
 
+const struct work_rule work_rule_link = { WORK_HELD, WORK_BELOW_GIT, false,
+	"a link in git's folder: git writes to where it leads", ONE_OF("**") };
+
 const size_t work_rule_count = sizeof(work_rules) / sizeof(work_rules[0]);

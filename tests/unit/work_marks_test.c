@@ -131,6 +131,47 @@ static void test_effects(void)
 	CHECK(effect("a", "b", WORK_FILE, WORK_FILE) == WORK_PLAIN);
 }
 
+/* What writes or reads below a link does it where that leads. */
+static void test_links(void)
+{
+	static const char *const held[] = { "conf/secret.yml" };
+	static const struct {
+		enum work_mark link, file;
+		const char *path;
+	} rows[] = {
+		{ WORK_HELD, WORK_PLAIN, ".git/logs/HEAD" },
+		{ WORK_HELD, WORK_PLAIN, ".git/FETCH_HEAD" },
+		{ WORK_HELD, WORK_PLAIN, "a/.GIT/modules/b/COMMIT_EDITMSG" },
+		{ WORK_HELD, WORK_PLAIN, ".git/info" },
+		{ WORK_LOCK, WORK_LOCK, ".git/x.lock" },
+		{ WORK_HELD, WORK_PLAIN, ".hg" },
+		{ WORK_HELD, WORK_PLAIN, "a/.Config" },
+		{ WORK_HELD, WORK_PLAIN, ".local/share" },
+		{ WORK_HELD, WORK_PLAIN, "lib/site-packages" },
+		{ WORK_RUNS, WORK_PLAIN, ".github" },
+		{ WORK_HELD, WORK_PLAIN, "Conf" },
+		{ WORK_HELD, WORK_HELD, "conf/secret.yml" },
+		{ WORK_PLAIN, WORK_PLAIN, "a/conf" },
+		{ WORK_PLAIN, WORK_PLAIN, ".hgx" },
+		{ WORK_PLAIN, WORK_PLAIN, ".config/other" },
+		{ WORK_PLAIN, WORK_PLAIN, "a/link" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct work_effect x = { .path = rows[i].path, .after.type = WORK_LINK };
+
+		CHECK(work_mark_effect(&x, held, 1) == rows[i].link);
+		x.before.type = WORK_FILE;
+		CHECK(work_mark_effect(&x, held, 1) == rows[i].link);
+		x.after.type = WORK_FILE;
+		CHECK(work_mark_effect(&x, held, 1) == rows[i].file);
+	}
+	CHECK(work_mark_link_reason(".git/logs/HEAD") && work_mark_link_reason(".hg"));
+	CHECK(!work_mark_link_reason(".git/config") && !work_mark_link_reason("a"));
+	CHECK(work_mark_in_git("logs/HEAD", WORK_LINK) == WORK_HELD);
+	CHECK(work_mark_in_git("logs/HEAD", WORK_FILE) == WORK_PLAIN);
+}
+
 /* A repository without a HEAD is none: what is in it is lost from sight. */
 static void test_gone(void)
 {
@@ -162,11 +203,11 @@ static void test_gone(void)
 
 static void test_bare(void)
 {
-	CHECK(work_mark_in_git("config", false) == WORK_HELD);
-	CHECK(work_mark_in_git("hooks/x", false) == WORK_HELD);
-	CHECK(work_mark_in_git("HEAD", false) == WORK_PLAIN);
-	CHECK(work_mark_in_git("index.lock", false) == WORK_LOCK);
-	CHECK(work_mark_in_git("refs/heads/config", false) == WORK_PLAIN);
+	CHECK(work_mark_in_git("config", WORK_FILE) == WORK_HELD);
+	CHECK(work_mark_in_git("hooks/x", WORK_FILE) == WORK_HELD);
+	CHECK(work_mark_in_git("HEAD", WORK_FILE) == WORK_PLAIN);
+	CHECK(work_mark_in_git("index.lock", WORK_FILE) == WORK_LOCK);
+	CHECK(work_mark_in_git("refs/heads/config", WORK_FILE) == WORK_PLAIN);
 }
 
 /* What a writable project protects; the list is in src/plan/plan_build_protect.c. */
@@ -226,6 +267,7 @@ int main(void)
 	test_disguises();
 	test_operators();
 	test_effects();
+	test_links();
 	test_gone();
 	test_bare();
 	test_as_in_writable_mode();
