@@ -131,7 +131,7 @@ struct work_scan {
 	int layer; /* the top of what an overlay keeps above, opened for reading */
 	int below; /* the top of the tree below */
 	const struct work_git_tops *git; /* or NULL */
-	int base;                        /* an empty folder for what text files were, or -1 */
+	int base;                        /* an empty folder for texts and git's index, or -1 */
 	bool is_copy;                    /* the layer is a whole tree: what it lacks is deleted */
 	struct timespec began;           /* by CLOCK_REALTIME_COARSE, as times of files are */
 	const char *const *held; /* paths the operator protects, beside those that always are */

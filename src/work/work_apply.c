@@ -36,17 +36,19 @@ static int begin_journal(const struct work_carrier *c, struct work_journal *w)
 	for (size_t i = 0; i < c->count; i++) {
 		const struct work_effect *x = work_carrier_effect(c, &c->turns[i]);
 		struct work_put p = { .x = x, .index = c->turns[i].index, .path = x->path };
-		bool is_locked = work_git_place_of(x->path).is_locked;
 		char name[WORK_NAME_SIZE];
 
+		p.git = work_git_place_of(p.path);
 		work_put_name(&c->job, &p, name);
-		if (x->change != WORK_DELETED || is_locked)
-			work_journal_add(w, x->path, name, is_locked);
-		p.path = x->from;
-		if (!x->from || !work_git_place_of(x->from).is_locked)
+		if (x->change != WORK_DELETED || p.git.is_locked)
+			work_journal_add(w, p.path, name, p.git.is_locked);
+		if (!x->from)
 			continue;
+		p.path = x->from;
+		p.git = work_git_place_of(p.path);
 		work_put_name(&c->job, &p, name);
-		work_journal_add(w, x->from, name, true);
+		if (p.git.is_locked)
+			work_journal_add(w, p.path, name, true);
 	}
 	return work_journal_begin(w, c->job.q->folder, c->e);
 }

@@ -16,7 +16,7 @@
 #include "base/own.h"
 #include "work/work_put.h"
 
-#define BATCH_MAX   4096
+#define BATCH_MAX   16384
 #define BYTES_MAX   ((uint64_t)256 << 20)
 #define FOLDERS_MAX 4096
 #define THREADS_MAX 4
@@ -117,26 +117,55 @@ bool work_is_fatal(int error)
 	       error == ENOMEM || error == EMFILE || error == ENFILE;
 }
 
+/* Puts that one thread takes at once. */
+struct share {
+	size_t at, end;
+};
+
+/*
+ * The next ones of the batch, for whichever thread asks; false where there are none. They are of
+ * one folder: two threads that make files in the same one would wait for each other.
+ */
+static bool take_share(struct work_batch *b, struct share *ret)
+{
+	size_t at = atomic_load(&b->next), end;
+
+	do {
+		if (at >= b->count)
+			return false;
+		end = at + 1;
+		while (end < b->count && end < at + PER_THREAD &&
+			b->puts[end].folder == b->puts[at].folder)
+			end++;
+	} while (!atomic_compare_exchange_weak(&b->next, &at, end));
+	*ret = (struct share){ .at = at, .end = end };
+	return true;
+}
+
+static void write_one(struct work_job *j, struct work_put *p)
+{
+	if (p->verdict != WORK_UNDECIDED || is_over(j))
+		return;
+	work_put_look(j, p);
+	if (p->step != WORK_STEP_NONE)
+		work_put_write(j, p);
+	if (work_is_fatal(p->error))
+		atomic_store(&j->is_full, true);
+}
+
 static void *write_some(void *of)
 {
 	struct work_batch *b = of;
-	size_t i;
+	struct share s;
 
-	while ((i = atomic_fetch_add(&b->next, 1)) < b->count && !is_over(b->j)) {
-		struct work_put *p = &b->puts[i];
-
-		if (p->verdict != WORK_UNDECIDED)
-			continue;
-		work_put_look(b->j, p);
-		if (p->step != WORK_STEP_NONE)
-			work_put_write(b->j, p);
-		if (work_is_fatal(p->error))
-			atomic_store(&b->j->is_full, true);
-	}
+	while (take_share(b, &s))
+		for (; s.at < s.end; s.at++)
+			write_one(b->j, &b->puts[s.at]);
 	return NULL;
 }
 
-static void write_all(struct work_batch *b)
+/* Some work on all puts, by as many threads as are worth it. */
+static void run_threads(struct work_batch *b, void *(*work)(void *of))
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	size_t wanted = b->count / PER_THREAD, started = 0;
@@ -151,10 +180,10 @@ static void write_all(struct work_batch *b)
 	/* Signals are for the one who started us. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (started + 1 < wanted && pthread_create(&threads[started], NULL, write_some, b) == 0)
+	while (started + 1 < wanted && pthread_create(&threads[started], NULL, work, b) == 0)
 		started++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	write_some(b);
+	work(b);
 	while (started > 0)
 		pthread_join(threads[--started], NULL);
 }
@@ -198,7 +227,7 @@ static bool lock_all(struct work_batch *b)
 	return true;
 }
 
-static void settle(const struct work_batch *b, struct work_put *p)
+static void settle_one(const struct work_batch *b, struct work_put *p)
 {
 	bool is_there = p->verdict == WORK_THERE;
 
@@ -228,6 +257,17 @@ static void foresee_all(struct work_batch *b)
 	}
 }
 
+static void *settle_some(void *of)
+{
+	struct work_batch *b = of;
+	struct share s;
+
+	while (take_share(b, &s))
+		for (; s.at < s.end; s.at++)
+			settle_one(b, &b->puts[s.at]);
+	return NULL;
+}
+
 int work_batch_run(struct work_batch *b)
 {
 	bool has_written = false;
@@ -237,18 +277,36 @@ int work_batch_run(struct work_batch *b)
 		foresee_all(b);
 		return 0;
 	}
-	write_all(b);
+	run_threads(b, write_some);
 	for (size_t i = 0; i < b->count; i++)
 		has_written |= is_written(&b->puts[i]);
 	if (has_written && !b->j->syncs_each)
 		r = work_job_sync(b->j);
 	if (r < 0)
 		drop_all(b, WORK_FAILED, "it could not be written to the disk");
-	if (b->is_together && (is_over(b->j) || !lock_all(b)))
+	if (!b->is_together) {
+		run_threads(b, settle_some);
+		return r;
+	}
+	if (is_over(b->j) || !lock_all(b))
 		drop_all(b, WORK_CONFLICT, "other files of git's, which belong to it, conflict");
-	for (size_t i = 0; i < b->count; i++)
-		settle(b, &b->puts[i]);
+	/* One after the other: their order counts. */
+	atomic_store(&b->next, 0);
+	settle_some(b);
 	return r;
+}
+
+static void look_ahead(const struct work_job *j, struct work_put *p)
+{
+	/* One that will be made in the place of a file. */
+	if (p->folder->fd == -ENOENT || p->folder->fd == -ENOTDIR)
+		return;
+	if (p->x->change == WORK_DELETED)
+		work_put_look_removal(j, p);
+	else if (p->x->after.type != WORK_FOLDER || (work_put_see(p) && !S_ISDIR(p->seen.st_mode)))
+		work_put_look(j, p);
+	if (p->verdict == WORK_UNDECIDED && work_put_is_locked(p))
+		work_put_refuse_lock(p);
 }
 
 const struct work_put *work_batch_find_conflict(struct work_batch *b)
@@ -256,14 +314,9 @@ const struct work_put *work_batch_find_conflict(struct work_batch *b)
 	for (size_t i = 0; i < b->count; i++) {
 		struct work_put *p = &b->puts[i];
 
-		if (p->verdict != WORK_UNDECIDED || p->x->after.type == WORK_FOLDER)
+		if (p->verdict != WORK_UNDECIDED)
 			continue;
-		if (p->x->change == WORK_DELETED)
-			work_put_look_removal(b->j, p);
-		else
-			work_put_look(b->j, p);
-		if (p->verdict == WORK_UNDECIDED && work_put_is_locked(p))
-			work_put_refuse_lock(p);
+		look_ahead(b->j, p);
 		if (p->verdict != WORK_UNDECIDED && p->verdict != WORK_THERE)
 			return p;
 	}

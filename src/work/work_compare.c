@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "work/work_git.h"
 #include "work/work_open.h"
 #include "work/work_scanner.h"
 #include "work/work_text.h"
@@ -28,7 +29,8 @@
 /* One side, with what had to be read of it. */
 struct side {
 	struct work_attributes attributes;
-	char *bytes; /* of a file that is not too large to be a text; else NULL */
+	size_t max;  /* larger files are only hashed */
+	char *bytes; /* of the others; else NULL */
 	size_t size;
 	uint64_t length; /* of a file or a link's target, as it was read */
 	uint8_t hash[SHA256_SIZE];
@@ -71,7 +73,7 @@ static int read_file(int fd, struct side *ret)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EBADF; /* it was one a moment ago */
-	r = file_read_all(fd, WORK_MAX_TEXT, &ret->bytes, &ret->size);
+	r = file_read_all(fd, ret->max, &ret->bytes, &ret->size);
 	if (r == -EFBIG)
 		return sha256_file(fd, ret->hash, &ret->length);
 	if (r == 0)
@@ -109,7 +111,8 @@ static int count_lines(const struct side *old, const struct side *now, struct wo
 	struct work_text a = text_of(old), b = text_of(now);
 	bool has_old = x->before.type == WORK_FILE;
 
-	if (x->after.type != WORK_FILE || !now->bytes || (has_old && !old->bytes))
+	if (x->after.type != WORK_FILE || !now->bytes || (has_old && !old->bytes) ||
+		a.size > WORK_MAX_TEXT || b.size > WORK_MAX_TEXT)
 		return 0;
 	x->is_text = work_is_text(&a) && work_is_text(&b);
 	return x->is_text ? work_text_count(&a, &b, &x->lines_added, &x->lines_removed) : 0;
@@ -122,8 +125,10 @@ static int keep_base(struct work_scanner *s, const struct side *old, struct work
 	own_fd int fd = -1;
 	int r;
 
-	if (s->q->base < 0 || !found->x.is_text || found->x.before.type != WORK_FILE ||
-		old->size > WORK_MAX_BASE)
+	if (s->q->base < 0 || found->x.before.type != WORK_FILE || !old->bytes ||
+		found->x.after.type != WORK_FILE)
+		return 0;
+	if (old->max == WORK_MAX_TEXT && (!found->x.is_text || old->size > WORK_MAX_BASE))
 		return 0;
 	snprintf(name, sizeof(name), "new-%u", s->base_count + 1);
 	fd = file_open_beneath(s->q->base, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
@@ -205,7 +210,9 @@ static int add_difference(struct work_scanner *s, const struct work_pair *p, con
 
 int work_compare(struct work_scanner *s, const struct work_pair *p)
 {
-	own(side) struct side old = { 0 }, now = { 0 };
+	/* git rewrites its index without changing what is in it: only by its base is that seen. */
+	size_t max = work_git_place_of(s->path).is_index ? WORK_GIT_MAX_INDEX : WORK_MAX_TEXT;
+	own(side) struct side old = { .max = max }, now = { .max = max };
 	bool was_there = p->before.type != WORK_NOTHING;
 	int r = read_side(p->layer, p->name, p->now.type, true, &now);
 

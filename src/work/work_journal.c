@@ -68,7 +68,9 @@ static int clean_one(int below, const struct work_git_tops *git, const char *run
 	int r = 0;
 
 	snprintf(prefix, sizeof(prefix), WORK_TEMPORARY, run);
-	if (!str_starts(name, prefix))
+	if (!str_starts(name, prefix) &&
+		!(str_starts(name, WORK_TEMPORARY_OBJECT) &&
+			str_starts(name + strlen(WORK_TEMPORARY_OBJECT), prefix)))
 		return 0;
 	work_folder_open(&folder, below, git, path);
 	if (folder.fd == -ENOENT || folder.fd == -ENOTDIR || folder.fd == -ELOOP)

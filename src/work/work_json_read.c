@@ -11,6 +11,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
+#include "work/work_git.h"
 #include "work/work_json.h"
 
 static void work_reader_done(struct work_reader *r)
@@ -215,7 +216,8 @@ static bool is_sound(const struct work_effect *x)
 		return false;
 	if ((x->change == WORK_RENAMED) != (x->from != NULL) || (x->from && !are_files))
 		return false;
-	if (x->has_base && !(are_files && x->change == WORK_CHANGED && x->is_text))
+	if (x->has_base && !(are_files && x->change == WORK_CHANGED &&
+				   (x->is_text || work_git_place_of(x->path).is_index)))
 		return false;
 	return !x->is_implied || (is_folder && comes_or_goes);
 }

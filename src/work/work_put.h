@@ -11,7 +11,7 @@
  * What the parts of work_apply share. An effect is put on the tree in steps: look at what is there
  * (work_put_look.c), write beside it (work_put_write.c), take its place (work_put_settle.c);
  * folders and removals have their own (work_put_folder.c, work_put_remove.c). None of the steps
- * knows any effect but its own, so that several threads may look and write.
+ * knows any effect but its own, so that several threads may take them.
  */
 
 /* --- which effects: work_choose.c, pure --- */
@@ -52,9 +52,10 @@ bool work_is_path(const char *path);
 
 /* --- one effect on its way --- */
 
-#define WORK_TEMPORARY ".bawn-%s-" /* how names of temporary files of a run begin */
-#define WORK_WHY_SIZE  192
-#define WORK_NAME_SIZE 160 /* of a temporary file */
+#define WORK_TEMPORARY        ".bawn-%s-" /* how names of temporary files of a run begin */
+#define WORK_TEMPORARY_OBJECT "tmp_obj_"  /* and before that, among git's objects */
+#define WORK_WHY_SIZE         192
+#define WORK_NAME_SIZE        160 /* of a temporary file */
 
 /* A folder of the tree that something is put into, held open as long as that takes. */
 struct work_folder {
@@ -64,7 +65,7 @@ struct work_folder {
 	uid_t uid; /* whose it is */
 	gid_t gid;
 	bool gives_group; /* to what is made in it */
-	bool has_changed;
+	atomic_bool has_changed;
 };
 
 enum work_step {
@@ -114,6 +115,15 @@ void work_put_decide(struct work_put *p, enum work_verdict v, const char *fmt, .
 void work_put_fail(struct work_put *p, int error, const char *what);
 void work_put_conflict(const struct work_job *j, struct work_put *p, const char *why);
 
+/* The verdict where what the host has could not be read. */
+void work_put_fail_host(struct work_put *p, int error);
+
+/* The verdict where the layer could not be read, or is not what it was: EBADMSG. */
+void work_put_fail_layer(struct work_put *p, int error);
+
+/* To be told with WORK_APPLIED: what was left out. */
+void work_put_note(struct work_put *p, const char *what);
+
 /* The name of its temporary file; the one of a removal is another. */
 void work_put_name(const struct work_job *j, const struct work_put *p, char ret[WORK_NAME_SIZE]);
 
@@ -133,11 +143,11 @@ bool work_put_is_under(const struct work_put *p, const char *name);
 /* Opens p->old as p->host, if it is a file or a link. 0 or -errno: -ESTALE, it is another. */
 int work_put_open_old(const struct work_job *j, struct work_put *p);
 
-/* The verdict where what the host has could not be read. */
-void work_put_fail_host(struct work_put *p, int error);
-
 /* Decides the step of an effect that leaves a file or a link, or a folder where there is none. */
 void work_put_look(const struct work_job *j, struct work_put *p);
+
+/* Is all there that a merge takes? */
+bool work_put_can_merge(const struct work_put *p);
 
 /* Decides whether p->path goes; it does if it is p->old, where that is known. */
 void work_put_look_removal(const struct work_job *j, struct work_put *p);
@@ -152,12 +162,6 @@ void work_put_write(struct work_job *j, struct work_put *p);
 
 /* An empty one, by which a lock is known to be ours. 0 or -errno. */
 int work_put_touch(const struct work_job *j, struct work_put *p);
-
-/* The verdict where the layer could not be read, or is not what it was: EBADMSG. */
-void work_put_fail_layer(struct work_put *p, int error);
-
-/* To be told with WORK_APPLIED: what was left out. */
-void work_put_note(struct work_put *p, const char *what);
 
 struct work_owner {
 	uid_t uid;
@@ -182,11 +186,22 @@ int work_put_copy(struct work_job *j, int from, int to, const struct stat *st,
 int work_put_read_base(const struct work_job *j, const struct work_put *p, size_t max, char **ret,
 	size_t *ret_size);
 
+/* All of an open file, from its beginning. The caller owns *ret. 0 or -errno. */
+int work_put_read_whole(int fd, size_t max, char **ret, size_t *ret_size);
+
 /* Has the host's file, open at p->host, all that the run did to it already? */
-bool work_put_is_merged(const struct work_job *j, struct work_put *p, int layer);
+bool work_put_is_merged(const struct work_job *j, const struct work_put *p, int layer);
 
 /* All three ways; the verdict is given where that leads nowhere. */
 bool work_put_merge(const struct work_job *j, struct work_put *p, int layer, struct buf *out);
+
+/* --- work_put_same.c --- */
+
+/* Is p->old git's index, with the entries it had before the run? */
+bool work_put_is_index_before(const struct work_job *j, struct work_put *p);
+
+/* Has p->old all that the run did to it, though it is not the same: an index, or merged? */
+bool work_put_has_all(const struct work_job *j, struct work_put *p);
 
 /* --- work_put_attributes.c --- */
 

@@ -8,57 +8,12 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/own.h"
 #include "work/work_open.h"
 #include "work/work_put.h"
-
-void work_put_decide(struct work_put *p, enum work_verdict v, const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vsnprintf(p->why, sizeof(p->why), fmt, args);
-	va_end(args);
-	p->verdict = v;
-	p->step = WORK_STEP_NONE;
-}
-
-void work_put_fail(struct work_put *p, int error, const char *what)
-{
-	p->error = error;
-	work_put_decide(p, WORK_FAILED, "%s: %s", what, strerror(error));
-}
-
-void work_put_conflict(const struct work_job *j, struct work_put *p, const char *why)
-{
-	if (!j->q->is_forced)
-		work_put_decide(p, WORK_CONFLICT, "%s", why);
-	else
-		p->step = p->seen.st_mode ? WORK_STEP_REPLACE : WORK_STEP_ADD;
-}
-
-void work_put_name(
-	const struct work_job *j, const struct work_put *p, char ret[static WORK_NAME_SIZE])
-{
-	snprintf(ret, WORK_NAME_SIZE, "%s%zu%s", j->prefix, p->index,
-		p->path == p->x->path ? "" : "-old");
-}
-
-enum work_type work_put_type(const struct stat *st)
-{
-	if (st->st_mode == 0)
-		return WORK_NOTHING;
-	if (S_ISREG(st->st_mode))
-		return WORK_FILE;
-	if (S_ISDIR(st->st_mode))
-		return WORK_FOLDER;
-	return S_ISLNK(st->st_mode) ? WORK_LINK : WORK_SPECIAL;
-}
 
 /* --- seeing --- */
 
@@ -158,16 +113,6 @@ int work_put_open_old(const struct work_job *j, struct work_put *p)
 	return is_same(&st, &p->old) ? 0 : -ESTALE;
 }
 
-void work_put_fail_host(struct work_put *p, int error)
-{
-	if (error == ESTALE || error == ENOENT || error == ELOOP)
-		work_put_decide(p, WORK_CONFLICT, "the host is changing it at this moment");
-	else if (error == EXDEV)
-		work_put_decide(p, WORK_NOT_TAKEN, "something is mounted on it on the host");
-	else
-		work_put_fail(p, error, "cannot read what the host has there");
-}
-
 /* --- comparing --- */
 
 /* Its content as effects have it. 0 or -errno. */
@@ -258,61 +203,10 @@ static int compare(const struct work_job *j, struct work_put *p, unsigned asked,
 	return 0;
 }
 
-/* git rewrites its index to remember what it has looked at: is this still the same one to it? */
-static bool is_same_index(
-	const struct work_job *j, struct work_put *p, const char *other, size_t other_size)
-{
-	own_free char *now = NULL;
-	size_t size;
-
-	return S_ISREG(p->old.st_mode) && work_put_open_old(j, p) == 0 &&
-	       lseek(p->host, 0, SEEK_SET) == 0 &&
-	       file_read_all(p->host, WORK_GIT_MAX_INDEX, &now, &size) == 0 &&
-	       work_git_index_is_same(other, other_size, now, size);
-}
-
-/* … as it was before the run. */
-static bool is_index_before(const struct work_job *j, struct work_put *p)
-{
-	own_free char *base = NULL;
-	size_t size;
-
-	return p->git.is_index && p->x->has_base && !p->x->has_moved &&
-	       work_put_read_base(j, p, WORK_GIT_MAX_INDEX, &base, &size) == 0 &&
-	       is_same_index(j, p, base, size);
-}
-
-/* … as the run left it: an apply put it there, and git has looked at it since. */
-static bool is_index_after(const struct work_job *j, struct work_put *p)
-{
-	const char *path = p->x->path;
-	int top = work_layer_of(j->q->git, j->q->layer, &path);
-	own_fd int fd = p->git.is_index && p->x->after.type == WORK_FILE
-				? file_open_beneath(top, path, O_RDONLY | O_NONBLOCK, 0)
-				: -1;
-	own_free char *layer = NULL;
-	size_t size;
-
-	return fd >= 0 && file_read_all(fd, WORK_GIT_MAX_INDEX, &layer, &size) == 0 &&
-	       is_same_index(j, p, layer, size);
-}
-
-static bool can_merge(const struct work_put *p)
+bool work_put_can_merge(const struct work_put *p)
 {
 	return p->x->has_base && p->x->is_text && !p->x->has_moved && S_ISREG(p->old.st_mode) &&
 	       p->x->after.type == WORK_FILE && (uint64_t)p->old.st_size <= WORK_MAX_TEXT;
-}
-
-/* An earlier call merged it: the host's has all that the run did, and must not lose what is its
- * own. */
-static bool is_merged(const struct work_job *j, struct work_put *p)
-{
-	const char *path = p->x->path;
-	int top = work_layer_of(j->q->git, j->q->layer, &path);
-	own_fd int layer =
-		can_merge(p) ? file_open_beneath(top, path, O_RDONLY | O_NONBLOCK, 0) : -1;
-
-	return layer >= 0 && work_put_open_old(j, p) == 0 && work_put_is_merged(j, p, layer);
 }
 
 static enum work_step take_step(const struct work_put *p)
@@ -324,11 +218,11 @@ static enum work_step take_step(const struct work_put *p)
 
 static void look_at_other(const struct work_job *j, struct work_put *p)
 {
-	if (is_index_after(j, p) || is_merged(j, p))
+	if (work_put_has_all(j, p))
 		work_put_decide(p, WORK_THERE, "%s", "");
-	else if (is_index_before(j, p))
+	else if (work_put_is_index_before(j, p))
 		p->step = take_step(p);
-	else if (j->q->merges && can_merge(p))
+	else if (j->q->merges && work_put_can_merge(p))
 		p->step = WORK_STEP_MERGE;
 	else if (p->x->before.type == WORK_NOTHING || (p->x->from && p->seen.st_mode))
 		work_put_conflict(j, p, "the host has another one there");

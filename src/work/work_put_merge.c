@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -10,8 +11,7 @@
 #include "work/work_put.h"
 #include "work/work_text.h"
 
-/* All of `fd` from its beginning. */
-static int read_whole(int fd, size_t max, char **ret, size_t *ret_size)
+int work_put_read_whole(int fd, size_t max, char **ret, size_t *ret_size)
 {
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return -errno;
@@ -50,63 +50,74 @@ int work_put_read_base(const struct work_job *j, const struct work_put *p, size_
 	return 0;
 }
 
-bool work_put_is_merged(const struct work_job *j, struct work_put *p, int layer)
-{
-	own_free char *base = NULL, *host = NULL, *now = NULL;
-	own(buf) struct buf both = { .max = WORK_MAX_TEXT * 2 };
-	struct work_text was = { 0 }, ours = { 0 }, theirs = { 0 };
-	size_t conflicts = 0;
+struct three {
+	char *base, *host, *now;
+	struct work_text was, ours, theirs;
+};
 
-	if (work_put_read_base(j, p, WORK_MAX_BASE, &base, &was.size) < 0 ||
-		read_whole(p->host, WORK_MAX_TEXT, &host, &ours.size) < 0 ||
-		read_whole(layer, WORK_MAX_TEXT, &now, &theirs.size) < 0)
-		return false;
-	was.bytes = base;
-	ours.bytes = host;
-	theirs.bytes = now;
-	return work_text_merge(&was, &ours, &theirs, "host", "run", &both, &conflicts) == 0 &&
-	       !both.failed && conflicts == 0 && both.len == ours.size &&
-	       memcmp(buf_text(&both), host, ours.size) == 0;
+static void three_done(struct three *t)
+{
+	free(t->base);
+	free(t->host);
+	free(t->now);
 }
 
-bool work_put_merge(const struct work_job *j, struct work_put *p, int layer, struct buf *out)
+/* All three; the verdict is given where one of them cannot be had. */
+static bool read_three(const struct work_job *j, struct work_put *p, int layer, struct three *ret)
 {
-	own_free char *base = NULL, *host = NULL, *now = NULL;
-	struct work_text was = { 0 }, ours = { 0 }, theirs = { 0 };
-	size_t conflicts = 0;
-	int r = work_put_read_base(j, p, WORK_MAX_BASE, &base, &was.size);
+	int r = work_put_read_base(j, p, WORK_MAX_BASE, &ret->base, &ret->was.size);
 
 	if (r < 0) {
 		work_put_fail(p, -r, "cannot read what it was when the run ended");
 		return false;
 	}
-	r = read_whole(p->host, WORK_MAX_TEXT, &host, &ours.size);
+	r = work_put_read_whole(p->host, WORK_MAX_TEXT, &ret->host, &ret->ours.size);
 	if (r < 0) {
 		work_put_fail_host(p, -r);
 		return false;
 	}
-	r = read_whole(layer, WORK_MAX_TEXT, &now, &theirs.size);
-	if (r == 0 && !has_hash(now, theirs.size, &p->x->after))
+	r = work_put_read_whole(layer, WORK_MAX_TEXT, &ret->now, &ret->theirs.size);
+	if (r == 0 && !has_hash(ret->now, ret->theirs.size, &p->x->after))
 		r = -EBADMSG;
-	if (r < 0) {
+	if (r < 0)
 		work_put_fail_layer(p, -r);
+	ret->was.bytes = ret->base;
+	ret->ours.bytes = ret->host;
+	ret->theirs.bytes = ret->now;
+	return r == 0;
+}
+
+bool work_put_is_merged(const struct work_job *j, const struct work_put *p, int layer)
+{
+	own(buf) struct buf both = { .max = 2 * WORK_MAX_TEXT };
+	own(three) struct three t = { 0 };
+	struct work_put asked = *p; /* of which the verdict does not count */
+	size_t conflicts = 0;
+
+	return read_three(j, &asked, layer, &t) &&
+	       work_text_merge(&t.was, &t.ours, &t.theirs, "host", "run", &both, &conflicts) == 0 &&
+	       !both.failed && conflicts == 0 && both.len == t.ours.size &&
+	       memcmp(buf_text(&both), t.host, both.len) == 0;
+}
+
+bool work_put_merge(const struct work_job *j, struct work_put *p, int layer, struct buf *out)
+{
+	own(three) struct three t = { 0 };
+	size_t conflicts = 0;
+	int r;
+
+	if (!read_three(j, p, layer, &t))
 		return false;
-	}
-	was.bytes = base;
-	ours.bytes = host;
-	theirs.bytes = now;
-	if (!work_is_text(&ours)) {
+	if (!work_is_text(&t.ours)) {
 		work_put_decide(p, WORK_CONFLICT, "the host made something of it that is no text");
 		return false;
 	}
-	r = work_text_merge(&was, &ours, &theirs, "host", "run", out, &conflicts);
-	if (r < 0 || out->failed) {
+	r = work_text_merge(&t.was, &t.ours, &t.theirs, "host", "run", out, &conflicts);
+	if (r < 0 || out->failed)
 		work_put_fail(p, r < 0 ? -r : EFBIG, "cannot merge it");
-		return false;
-	}
-	if (conflicts)
+	else if (conflicts)
 		work_put_decide(p, WORK_CONFLICT,
 			"the host and the run changed the same lines, in %zu place%s", conflicts,
 			conflicts == 1 ? "" : "s");
-	return conflicts == 0;
+	return p->verdict == WORK_UNDECIDED;
 }

@@ -1,7 +1,7 @@
 /*
  * work_put_settle - what was written takes its place; what is to go, goes.
  *
- * Runs as:     the operator, in one thread.
+ * Runs as:     the operator, in one of several threads.
  * Enters with: an open folder, a complete temporary file in it, what was seen under the name.
  * Leaves:      the name for the new file, whole; or for what was there, untouched.
  * Must not:    resolve a path; replace anything but what was seen; leave a lock behind.
@@ -130,7 +130,8 @@ void work_put_settle(const struct work_job *j, struct work_put *p)
 {
 	enum work_verdict v = p->step == WORK_STEP_MERGE ? WORK_MERGED : WORK_APPLIED;
 	char name[WORK_NAME_SIZE];
-	int r = work_put_is_still(p) ? 0 : -ESTALE;
+	/* Where there was nothing, the renaming itself takes care that there still is. */
+	int r = p->seen.st_mode == 0 || work_put_is_still(p) ? 0 : -ESTALE;
 
 	work_put_name(j, p, name);
 	if (r == 0)

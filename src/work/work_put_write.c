@@ -10,29 +10,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/own.h"
 #include "work/work_put.h"
-
-void work_put_fail_layer(struct work_put *p, int error)
-{
-	if (error == EBADMSG || error == ENOENT || error == ELOOP || error == ENOTDIR)
-		work_put_decide(p, WORK_FAILED,
-			"the run's layer has changed: it is not what the run left there");
-	else
-		work_put_fail(p, error, "cannot read what the run left there");
-}
-
-void work_put_note(struct work_put *p, const char *what)
-{
-	size_t n = strlen(p->why);
-
-	snprintf(p->why + n, sizeof(p->why) - n, "%s%s", n ? ", " : "", what);
-}
 
 static int create(const struct work_job *j, struct work_put *p)
 {

@@ -161,5 +161,5 @@ def leftovers(*tops):
     for top in tops:
         for folder, folders, files in os.walk(top):
             found += [os.path.join(folder, name) for name in folders + files
-                      if name.startswith(".bawn-") or name.endswith(".lock") or name == "apply.journal"]
+                      if ".bawn-" in name or name.endswith(".lock") or name == "apply.journal"]
     return found
