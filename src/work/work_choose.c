@@ -15,13 +15,28 @@ bool work_effect_is_within(const struct work_effect *x, const char *path)
 	return is_within(x->path, path) || (x->from && is_within(x->from, path));
 }
 
-/* Is this effect, which runs on the host, meant by this path? By its own, or one that runs too. */
+/* Is it the old name alone that makes this effect, a renaming, one that runs on the host? */
+static bool is_held_by_old(const struct work_apply *q, const struct work_effect *x)
+{
+	struct work_effect now = *x;
+
+	now.from = NULL;
+	return work_mark_of(x->from, q->held, q->held_count) == WORK_HELD &&
+	       work_mark_effect(&now, q->held, q->held_count) != WORK_HELD;
+}
+
+/*
+ * Is this effect, which runs on the host, meant by this path? By its own, or one that runs too; who
+ * says the old name of something does not say what runs under the new one.
+ */
 static bool is_named(const struct work_apply *q, const struct work_effect *x, const char *path)
 {
 	const struct work_effect folder = {
 		.path = path, .before.type = WORK_FOLDER, .after.type = WORK_FOLDER
 	};
 
+	if (!is_within(x->path, path) && !is_held_by_old(q, x))
+		return false;
 	if (str_eq(path, x->path) || (x->from && str_eq(path, x->from)))
 		return true;
 	return work_mark_effect(&folder, q->held, q->held_count) == WORK_HELD;
