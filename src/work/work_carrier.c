@@ -9,10 +9,12 @@
 #include "work/work_carrier.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/own.h"
 
 #define OFTEN 100 /* how many between two words of progress */
@@ -81,11 +83,36 @@ static void decide_early(struct work_put *p)
 		work_put_decide(p, WORK_NOT_TAKEN, "an object of git's: they never change");
 }
 
+/* git writes where its index says, into .git too, and a hook there would run. */
+static void decide_index(struct work_job *j, struct work_put *p)
+{
+	own_fd int fd = -1;
+	own_free char *bytes = NULL;
+	size_t size = 0;
+	int r = -EFBIG;
+
+	if (p->verdict != WORK_UNDECIDED || !p->git.lists_paths || p->x->change == WORK_DELETED ||
+		p->x->after.type == WORK_FOLDER)
+		return;
+	if (p->x->after.type == WORK_FILE) {
+		r = fd = work_put_open_layer(j, p->x->path, O_RDONLY | O_NONBLOCK);
+		if (fd >= 0)
+			r = file_read_all(fd, WORK_GIT_MAX_INDEX, &bytes, &size);
+	}
+	if (r < 0 && r != -EFBIG)
+		work_put_fail_layer(p, -r);
+	else if (r < 0 || !work_git_index_is_safe(bytes, size))
+		work_put_decide(p, WORK_NOT_TAKEN,
+			"an index of git's that names a path in .git or outside the project, or that "
+			"bawn cannot read ('git reset' makes it anew)");
+}
+
 static struct work_put *add(struct work_carrier *c, const struct work_effect *x)
 {
 	struct work_put *p = work_batch_add(&c->batch, x);
 
 	decide_early(p);
+	decide_index(&c->job, p);
 	if (c->job.q->is_dry)
 		work_foresee_folder(c, p);
 	return p;

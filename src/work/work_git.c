@@ -114,6 +114,7 @@ struct work_git_place work_git_place_of(const char *path)
 	ret.order = rules[i].order;
 	ret.is_locked = rules[i].is_locked;
 	ret.is_index = str_eq(rest, "index");
+	ret.lists_paths = ret.is_index || str_starts(rest, "sharedindex.");
 	if (ret.kind == WORK_GIT_OBJECT) {
 		const char *name = strrchr(rest, '/') + 1;
 

@@ -21,7 +21,8 @@ struct work_git_place {
 	unsigned order; /* among those of a kind: the smaller ones first */
 	bool is_locked; /* git writes it as NAME.lock, and so do we */
 	bool is_index;
-	size_t folder; /* how much of the path is the repository's own folder; 0: none */
+	bool lists_paths; /* an index, or what a split one shares: git writes to what it names */
+	size_t folder;    /* how much of the path is the repository's own folder; 0: none */
 };
 
 struct work_git_place work_git_place_of(const char *path);
@@ -31,5 +32,11 @@ struct work_git_place work_git_place_of(const char *path);
  * where one cannot be read: damaged, split, of an unknown version. work_git_index.c
  */
 bool work_git_index_is_same(const char *a, size_t a_size, const char *b, size_t b_size);
+
+/*
+ * Does each path in it stay in the working tree, outside of any .git? git believes its index: to
+ * check files out it writes wherever that says. False also where it cannot be read.
+ */
+bool work_git_index_is_safe(const char *bytes, size_t n);
 
 #define WORK_GIT_MAX_INDEX ((size_t)64 << 20)

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "work/work_git.h"
+#include "work/work_marks.h"
 
 /*
  * git writes its index anew only because it has looked at files: the times, sizes and inodes in it
@@ -21,6 +22,7 @@
 #define EXTENDED   0x4000
 #define NAME_FLAGS 0x0fff
 #define FIXED      (STAT_SIZE + OBJECT + 2)
+#define SHORTCUT   (8 + 4 + CHECKSUM) /* the extension EOIE, which git looks for at the end */
 
 struct index {
 	const uint8_t *at, *end; /* of entries and extensions */
@@ -159,4 +161,51 @@ bool work_git_index_is_same(const char *a, size_t a_size, const char *b, size_t 
 		if (!read_entry(&x) || !read_entry(&y) || !is_same_entry(&x, &y))
 			return false;
 	return ends_well(&x) && ends_well(&y);
+}
+
+/* --- what it makes git write --- */
+
+static bool is_safe_part(const char *part, size_t n)
+{
+	static const char head[] = "/HEAD";
+	char path[MAX_NAME + sizeof(head)];
+
+	if (n == 0 || (part[0] == '.' && (n == 1 || (n == 2 && part[1] == '.'))))
+		return false;
+	memcpy(path, part, n);
+	memcpy(path + n, head, sizeof(head));
+	return !work_is_head(path); /* which knows all that passes for ".git" */
+}
+
+static bool is_safe_name(const char *name, size_t n)
+{
+	for (;;) {
+		const char *slash = memchr(name, '/', n);
+		size_t part = slash ? (size_t)(slash - name) : n;
+
+		if (!is_safe_part(name, part))
+			return false;
+		if (!slash)
+			return true;
+		name = slash + 1;
+		n -= part + 1;
+	}
+}
+
+/* By that extension git finds entries and extensions elsewhere than where they are read here. */
+static bool has_shortcut(const struct index *x)
+{
+	return x->end - x->at >= SHORTCUT && memcmp(x->end - SHORTCUT, "EOIE", 4) == 0;
+}
+
+bool work_git_index_is_safe(const char *bytes, size_t n)
+{
+	struct index x __attribute__((uninitialized));
+
+	if (!open_index(&x, bytes, n) || has_shortcut(&x))
+		return false;
+	for (; x.left; x.left--)
+		if (!read_entry(&x) || !is_safe_name((const char *)x.name, x.name_size))
+			return false;
+	return ends_well(&x);
 }

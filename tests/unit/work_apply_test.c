@@ -216,6 +216,40 @@ static void test_index_4(void)
 	CHECK(!is_same(&two, &four));
 }
 
+static bool is_safe(const char *name, const char *extension, const char *content)
+{
+	const struct entry e[] = { { "a", 0100644, 0, 0, 'x' }, { name, 0100755, 0, 0, 'y' } };
+	own(buf) struct buf b = make_index(2, e, 2, 1);
+
+	if (extension) {
+		buf_puts(&b, extension);
+		put_32(&b, (uint32_t)strlen(content));
+		buf_puts(&b, content);
+	}
+	end_index(&b);
+	return work_git_index_is_safe(b.data, b.len);
+}
+
+static void test_index_paths(void)
+{
+	static const char *const good[] = { "b", "b/c", ".gitignore", "x/.github/y", "x.git/HEAD",
+		"...", "..b/c", ".git-x/y", "HEAD", "b/HEAD" };
+	static const char *const bad[] = { ".git/hooks/post-checkout", ".git", "b/.git/config",
+		"b/.git", ".GIT/x", "b/.gIt/x", "git~1/x", ".git /x", ".git./x", ".git::$DATA/x",
+		".g\xe2\x80\x8cit/x", "../x", "b/../x", "b/..", "./x", "b/./c", "b//c", "/b",
+		"b/" };
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		CHECK(is_safe(good[i], NULL, NULL));
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK(!is_safe(bad[i], NULL, NULL));
+	CHECK(is_safe("b", "TREE", "abc") && !is_safe("b", "link", "abc"));
+	/* Also in another one: git looks only at how far from the end it is. */
+	CHECK(!is_safe("b", "EOIE", "oooochecksumchecksumchec"));
+	CHECK(!is_safe("b", "TREE", "abcEOIEnnnnoooochecksumchecksumchec"));
+	CHECK(!work_git_index_is_safe("", 0) && !work_git_index_is_safe("DIRC", 4));
+}
+
 /* --- choosing, and the order --- */
 
 static struct work_effects effects_of(struct work_effect *items, size_t count)
@@ -264,6 +298,16 @@ static void test_choice(void)
 	const struct work_effect plain = { .path = "src/a.c", .from = "old/a.c" };
 	const struct work_effect hook = { .path = ".git/hooks/x", .mark = WORK_HELD };
 	const struct work_effect mine = { .path = "mine/deep/x/y", .mark = WORK_HELD };
+	const struct work_effect in = {
+		.path = ".git/hooks/x", .from = "set/up", .change = WORK_RENAMED, .mark = WORK_HELD
+	};
+	const struct work_effect out = {
+		.path = "set/up", .from = ".git/hooks/x", .change = WORK_RENAMED, .mark = WORK_HELD
+	};
+	const struct work_effect both = { .path = ".git/hooks/y",
+		.from = ".git/hooks/x",
+		.change = WORK_RENAMED,
+		.mark = WORK_HELD };
 
 	CHECK(choose(&plain, NULL, false) == WORK_CHOSEN);
 	CHECK(choose(&plain, "src", false) == WORK_CHOSEN);
@@ -276,6 +320,14 @@ static void test_choice(void)
 	CHECK(choose(&hook, ".git", true) == WORK_CHOSEN);
 	CHECK(choose(&hook, ".git/hooks", false) == WORK_CHOSEN);
 	CHECK(choose(&hook, ".git/hooks/x", false) == WORK_CHOSEN);
+	CHECK(choose(&in, "set/up", false) == WORK_CHOSEN_HELD);
+	CHECK(choose(&in, "set", false) == WORK_CHOSEN_HELD);
+	CHECK(choose(&in, "set/up", true) == WORK_CHOSEN);
+	CHECK(choose(&in, ".git/hooks/x", false) == WORK_CHOSEN);
+	CHECK(choose(&in, ".git/hooks", false) == WORK_CHOSEN);
+	CHECK(choose(&out, ".git/hooks/x", false) == WORK_CHOSEN);
+	CHECK(choose(&both, ".git/hooks/x", false) == WORK_CHOSEN_HELD);
+	CHECK(choose(&both, ".git/hooks", false) == WORK_CHOSEN);
 	CHECK(choose(&mine, "mine", false) == WORK_CHOSEN_HELD);
 	CHECK(choose(&mine, "mine/deep", false) == WORK_CHOSEN);
 	CHECK(choose(&mine, "mine/deep/x", false) == WORK_CHOSEN);
@@ -351,6 +403,7 @@ int main(void)
 	test_places();
 	test_index();
 	test_index_4();
+	test_index_paths();
 	test_within();
 	test_paths();
 	test_choice();

@@ -6,8 +6,10 @@
 
 import errno
 import fcntl
+import hashlib
 import os
 import pathlib
+import shutil
 import socket
 import stat
 import struct
@@ -538,6 +540,46 @@ def what_runs_on_the_host_is_named_or_held_back(place):
                    for name in held), paths
         before = [name for name in held if (work.tree / name).exists()]
     work.apply("--held", *hold).expect(there=11)
+
+
+@case
+def the_old_name_does_not_install_what_runs(place):
+    for name, applied in (("setup.sh", False), (".git/hooks/post-commit", True)):
+        work = Work(place, {"setup.sh": "#!/bin/sh\n" * 20, ".git/hooks/x": "x\n"})
+        work.delete("setup.sh")
+        work.write(".git/hooks/post-commit", "#!/bin/sh\n" * 20)
+        work.scan().apply(paths=[name])
+        assert (work.tree / ".git/hooks/post-commit").exists() == applied, name
+        assert (work.tree / "setup.sh").exists() != applied, name
+        for top in (work.tree, work.layer, work.run):
+            shutil.rmtree(top)
+
+
+def index_of(*names):
+    """As git writes it."""
+    entries = b"".join((bytes(24) + struct.pack(">I12x20sH", 0o100644, b"x" * 20, len(name)) + name).ljust(
+        (62 + len(name) + 8) & ~7, b"\0") for name in names)
+    content = struct.pack(">4sII", b"DIRC", 2, len(names)) + entries
+    return content + hashlib.sha1(content).digest()
+
+
+@case
+def an_index_that_leads_into_git_is_not_taken(place):
+    good, bad = index_of(b"a", b"b/c"), index_of(b".git/hooks/post-checkout", b"a")
+    for options in ((), ("--force", "--held")):
+        work = Work(place, {".git/HEAD": "ref: refs/heads/main\n", "a/.git/HEAD": "ref: refs/heads/main\n"})
+        work.write(".git/index", bad)
+        work.write(".git/worktrees/w/index", good[:-30])
+        work.write(".git/sharedindex.12", bad)
+        work.write(".git/refs/heads/main", "1" * 40 + "\n")
+        work.write("a/.git/index", good)
+        applied = work.scan().apply(*options)
+        for path in (".git/index", ".git/worktrees/w/index", ".git/sharedindex.12"):
+            applied.expect_word(path, "not-taken", "index")
+            assert not (work.tree / path).exists(), path
+        assert (work.tree / "a/.git/index").read_bytes() == good and (work.tree / ".git/refs/heads/main").exists()
+        for top in (work.tree, work.layer, work.run):
+            shutil.rmtree(top)
 
 
 # --- one at a time ---
