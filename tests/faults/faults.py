@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every system call of a start fails, or is the last: then all layers stand, or nothing runs.
 
-    faults.py BAWN INJECT WITNESS [--all] [--only TEXT] [--user UID]        prints TAP
+    faults.py BAWN INJECT WITNESS [--all] [--only TEXT] [--user UID] [--write]        prints TAP
 
 A first run counts the calls of each process. Then, for the keeper, the cage's first process and
 the others that bawn starts (helpers, the preflight's shell, the command until it is executed):
@@ -13,7 +13,8 @@ the others that bawn starts (helpers, the preflight's shell, the command until i
 
 After each, the command has seen all layers, or has not run and bawn has said so; nothing hangs;
 no process, mount, namespace or file is left. By default, each kind of call of each process fails
-with one errno, and every fifth call is the last; with --all, every call with every errno.
+with one errno, and every fifth call is the last; with --all, every call with every errno. With --write
+the project is writable: then the command's own file is in it, but nothing that is protected.
 """
 
 import argparse
@@ -61,10 +62,11 @@ class Suite:
         self.layers = subprocess.run([self.tools.witness, "--names"], capture_output=True, text=True,
                                      check=True).stdout.split()
         self.spaces = namespaces_here()
+        self.is_writable = args.write
 
     def command(self, *options):
-        return [self.tools.inject, "--seconds", str(SECONDS), *options, "--", self.bawn, "run", "--",
-                "/work/witness", str(self.tools.canary), *self.spaces]
+        return [self.tools.inject, "--seconds", str(SECONDS), *options, "--", self.bawn, "run",
+                *(["--write"] if self.is_writable else []), "--", "/work/witness", str(self.tools.canary), *self.spaces]
 
     def run(self, place, *options):
         """The report of one run, with what it printed."""
@@ -257,8 +259,12 @@ def try_fault(suite, place, fault):
     is_mute = fault.role == "keeper" and fault.name in SAYS
     if not wrong and outcome == "ran" and not is_mute and not is_recorded(place) and "bawn: " not in report["err"]:
         wrong = "it ran, there is no record, and nobody said so"
-    if not wrong and place.left_files():
-        wrong = f"files changed: {place.left_files()}"
+    changed = place.left_files()
+    if suite.is_writable and str(place.project / "written") in changed:
+        changed.remove(str(place.project / "written"))
+        (place.project / "written").unlink()
+    if not wrong and changed:
+        wrong = f"files changed: {changed}"
     place.forget_runs()
     return fault, outcome, wrong
 
@@ -359,6 +365,7 @@ def main():
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--user", type=int)
+    parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
     adopt_orphans()
     suite, tap = Suite(args), Tap()

@@ -241,13 +241,19 @@ static bool has_name(const struct host *h)
 	return gethostname(name, sizeof(name) - 1) == 0 && strcmp(name, "bawn") == 0;
 }
 
-/* Captured: it can be written in here; whoever started this looks whether it was, outside. */
+/*
+ * Captured: it can be written in here; whoever started this looks whether it was, outside. And what
+ * is protected is tried in any case.
+ */
 static bool has_project(const struct host *h)
 {
+	int held = open("/work/.envrc", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	int fd = open("/work/written", O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 	bool is_good = fd >= 0 && write(fd, "x", 1) == 1;
 
 	(void)h;
+	if (held >= 0)
+		close(held);
 	if (fd >= 0)
 		close(fd);
 	return is_good && access("/work/witness", R_OK) == 0;
