@@ -128,27 +128,24 @@ void check_git_values_init(struct check_git_values *v, const char *bytes, size_t
 		v->at += 3;
 }
 
-/* A setting whose name begins with `first`: is it the one? BAD: it is none. */
-static int take_setting(
-	struct check_git_values *v, int first, const char *key, char *ret, size_t size)
+/* A setting whose name begins with `first`: has it a value that fits? BAD: it is none. */
+static int take_setting(struct check_git_values *v, int first, char *ret, size_t size)
 {
-	char name[32];
 	int c, n;
 
 	if (first <= 0 || !str_is_letter((char)first))
 		return BAD;
-	c = take_name(v, first, name, sizeof(name));
+	c = take_name(v, first, v->key, sizeof(v->key));
 	while (c == ' ' || c == '\t')
 		c = take(v);
 	if (c != '=' && c != '\n' && c != END)
 		return BAD;
 	ret[0] = '\0';
 	n = c == '=' ? take_value(v, ret, size) : 0;
-	return n == BAD ? BAD : (size_t)n < size && str_eq(name, key);
+	return n == BAD ? BAD : (size_t)n < size;
 }
 
-bool check_git_values_next(
-	struct check_git_values *v, const char *section, const char *key, char *ret, size_t size)
+bool check_git_values_any(struct check_git_values *v, char *ret, size_t size)
 {
 	int c, found = 0;
 
@@ -160,10 +157,19 @@ bool check_git_values_next(
 		else if (c == '[')
 			found = take_section(v) ? 0 : BAD;
 		else
-			found = take_setting(v, c, key, ret, size);
-		if (found > 0 && !v->has_subsection && str_eq(v->section, section))
+			found = take_setting(v, c, ret, size);
+		if (found > 0)
 			return true;
 	}
 	v->at = v->end;
+	return false;
+}
+
+bool check_git_values_next(
+	struct check_git_values *v, const char *section, const char *key, char *ret, size_t size)
+{
+	while (check_git_values_any(v, ret, size))
+		if (!v->has_subsection && str_eq(v->section, section) && str_eq(v->key, key))
+			return true;
 	return false;
 }

@@ -11,9 +11,16 @@ struct check_git_values {
 	const char *at, *end; /* what is left of the bytes; borrowed */
 	char section[32];     /* in small letters; "" for one that is too long */
 	bool has_subsection;
+	char key[32]; /* of what was read last; like the section */
 };
 
 void check_git_values_init(struct check_git_values *v, const char *bytes, size_t n);
+
+/*
+ * The next setting, whatever it is: v->section and v->key say which. False where there is none. A
+ * value that does not fit is passed over.
+ */
+bool check_git_values_any(struct check_git_values *v, char *ret, size_t size);
 
 /*
  * The next value of `section.key`, both in small letters and without a subsection; false where

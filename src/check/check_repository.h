@@ -24,7 +24,7 @@ struct check_repository {
 	/* Half a sentence: why git will not work in the cage. NULL: it will, or is not wanted. */
 	const char *why;
 	const char *hint; /* what to do about that, or NULL */
-	/* Folders of the project from which its git takes hooks, beside its own. */
+	/* Paths of the project, beside .git, that its git has hooks, programs or settings from. */
 	const char *const *hooks;
 	size_t hook_count;
 	/*

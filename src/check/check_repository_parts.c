@@ -18,7 +18,7 @@
 #include "check/check_git_value.h"
 #include "check/check_repository_inside.h"
 
-#define MAX_HOOKS 32
+#define MAX_HOOKS 256
 
 /* A list that grows in the arena, to a known maximum. */
 struct list {
@@ -44,7 +44,7 @@ static void add(struct check_looking *l, struct list *list, const char *text)
 		list->is_short = true;
 }
 
-/* --- hooks --- */
+/* --- what git runs or obeys --- */
 
 /* A path without "." and "..", by its letters; it is absolute. */
 static void normalise(const char *path, char ret[static PATH_MAX])
@@ -73,8 +73,8 @@ struct found {
 	struct list hooks, others;
 };
 
-/* By what it is called and by where it is: hooks run from either. */
-static void add_hooks(struct check_looking *l, struct found *f, const char *path)
+/* By what it is called and by where it is: git finds it by either. */
+static void add_part(struct check_looking *l, struct found *f, const char *path)
 {
 	const char *project = l->project->path;
 
@@ -84,24 +84,122 @@ static void add_hooks(struct check_looking *l, struct found *f, const char *path
 		add(l, &f->others, path + strlen(l->common) + 1);
 }
 
-/* A relative one starts where git changes to before it runs them: at the top of the project. */
-static void take_hooks_path(struct check_looking *l, struct found *f, const char *value)
+/* A path in a configuration, made whole; `base` is where a relative one begins. */
+static bool find_whole(const struct check_looking *l, const char *base, const char *value,
+	char ret[static PATH_MAX])
 {
-	const char *base = value[0] == '~' && l->project->home ? l->project->home
-			   : value[0] == '/'                   ? ""
-							       : l->project->path;
-	char whole[2 * PATH_MAX], path[PATH_MAX];
+	char whole[2 * PATH_MAX];
 
-	snprintf(whole, sizeof(whole), "%s/%s", base, value + (value[0] == '~'));
-	normalise(whole, path);
 	if (value[0] == '~' && !l->project->home)
-		return;
-	add_hooks(l, f, path);
-	if (realpath(path, whole))
-		add_hooks(l, f, whole);
+		return false;
+	if (value[0] == '~')
+		base = l->project->home;
+	else if (value[0] == '/')
+		base = "";
+	snprintf(whole, sizeof(whole), "%s/%s", base, value + (value[0] == '~'));
+	normalise(whole, ret);
+	return true;
 }
 
-static void read_hooks(
+static void take_path(struct check_looking *l, struct found *f, const char *base, const char *value)
+{
+	char path[PATH_MAX], led_to[PATH_MAX];
+
+	if (!find_whole(l, base, value, path))
+		return;
+	add_part(l, f, path);
+	if (realpath(path, led_to))
+		add_part(l, f, led_to);
+}
+
+/* Git changes there before it runs anything, or looks for it. */
+static void take_from_top(struct check_looking *l, struct found *f, const char *folder, char *value)
+{
+	(void)folder;
+	take_path(l, f, l->project->path, value);
+}
+
+static void take_from_config(
+	struct check_looking *l, struct found *f, const char *folder, char *value)
+{
+	take_path(l, f, folder, value);
+}
+
+/*
+ * A shell's line: any word of it may be the program, or what the program runs. A word without "/"
+ * is one only if there is such a file at the top, and a folder is none: "status" is rather git's.
+ */
+static void take_command(struct check_looking *l, struct found *f, const char *folder, char *value)
+{
+	char *rest = value, path[PATH_MAX];
+	const char *word;
+
+	(void)folder;
+	while ((word = strsep(&rest, " \t\n\"'`;&|()<>=!"))) {
+		struct stat st;
+		bool is_there;
+
+		if (!*word || !find_whole(l, l->project->path, word, path))
+			continue;
+		is_there = stat(path, &st) == 0;
+		if (is_there ? S_ISREG(st.st_mode) : strchr(word, '/') != NULL)
+			take_path(l, f, l->project->path, word);
+	}
+}
+
+/*
+ * Settings that name what git runs or obeys. With or without a subsection: where git knows them
+ * only without, they are held for nothing.
+ */
+static const struct setting {
+	const char *section, *key; /* in small letters; NULL: any */
+	void (*take)(struct check_looking *l, struct found *f, const char *folder, char *value);
+} settings[] = {
+	{ "alias", NULL, take_command },
+	{ "core", "alternaterefscommand", take_command },
+	{ "core", "askpass", take_command },
+	{ "core", "attributesfile", take_from_top },
+	{ "core", "editor", take_command },
+	{ "core", "fsmonitor", take_command },
+	{ "core", "gitproxy", take_command },
+	{ "core", "hookspath", take_from_top },
+	{ "core", "pager", take_command },
+	{ "core", "sshcommand", take_command },
+	{ "credential", "helper", take_command },
+	{ "diff", "command", take_command },
+	{ "diff", "external", take_command },
+	{ "diff", "textconv", take_command },
+	{ "difftool", "cmd", take_command },
+	{ "difftool", "path", take_command },
+	{ "filter", "clean", take_command },
+	{ "filter", "process", take_command },
+	{ "filter", "smudge", take_command },
+	{ "gpg", "program", take_command },
+	{ "include", "path", take_from_config },
+	{ "includeif", "path", take_from_config },
+	{ "interactive", "difffilter", take_command },
+	{ "merge", "driver", take_command },
+	{ "mergetool", "cmd", take_command },
+	{ "mergetool", "path", take_command },
+	{ "pager", NULL, take_command },
+	{ "remote", "receivepack", take_command },
+	{ "remote", "uploadpack", take_command },
+	{ "sequence", "editor", take_command },
+	{ "submodule", "update", take_command },
+};
+
+static void take_setting(struct check_looking *l, struct found *f, const struct check_git_values *v,
+	const char *folder, char *value)
+{
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+		if (str_eq(settings[i].section, v->section) &&
+			(!settings[i].key || str_eq(settings[i].key, v->key))) {
+			settings[i].take(l, f, folder, value);
+			return;
+		}
+}
+
+static void read_config(
 	struct check_looking *l, struct found *f, const char *folder, const char *name)
 {
 	own_fd int fd = *folder ? file_open(folder, O_RDONLY | O_DIRECTORY) : -ENOENT;
@@ -111,27 +209,27 @@ static void read_hooks(
 	own_free char *config = fd < 0 ? NULL : check_read_config(fd, name, &n);
 
 	check_git_values_init(&values, config ? config : "", n);
-	while (check_git_values_next(&values, "core", "hookspath", value, sizeof(value)))
+	while (check_git_values_any(&values, value, sizeof(value)))
 		if (*value)
-			take_hooks_path(l, f, value);
+			take_setting(l, f, &values, folder, value);
 }
 
-static void find_hooks(struct check_looking *l, struct found *f)
+static void find_obeyed(struct check_looking *l, struct found *f)
 {
 	const char *home = l->project->home, *config = getenv("XDG_CONFIG_HOME");
 	char folder[PATH_MAX];
 
-	read_hooks(l, f, "/etc", "gitconfig");
+	read_config(l, f, "/etc", "gitconfig");
 	if (config && config[0] == '/')
 		snprintf(folder, sizeof(folder), "%s/git", config);
 	else
 		snprintf(folder, sizeof(folder), "%s/.config/git", home ? home : "");
-	read_hooks(l, f, folder, "config");
-	read_hooks(l, f, home ? home : "", ".gitconfig");
+	read_config(l, f, folder, "config");
+	read_config(l, f, home ? home : "", ".gitconfig");
 	/* Also of a repository that is not believed: git on the host may believe it. */
-	read_hooks(l, f, l->common, "config");
-	read_hooks(l, f, l->common, "config.worktree");
-	read_hooks(l, f, l->ret->named, "config.worktree");
+	read_config(l, f, l->common, "config");
+	read_config(l, f, l->common, "config.worktree");
+	read_config(l, f, l->ret->named, "config.worktree");
 }
 
 /* --- other worktrees --- */
@@ -184,7 +282,7 @@ void check_find_parts(struct check_looking *l)
 
 	if (l->is_common_in_project || l->ret->folder[0])
 		find_worktrees(l, &f.others);
-	find_hooks(l, &f);
+	find_obeyed(l, &f);
 	l->ret->hooks = f.hooks.items;
 	l->ret->hook_count = f.hooks.count;
 	l->ret->others = f.others.items;

@@ -238,6 +238,48 @@ static void test_hooks(void)
 	CHECK(seen.why && seen.hook_count == 1 && str_eq(seen.hooks[0], ".hooks"));
 }
 
+/* What else the host's configuration names in the project. */
+static void test_obeyed(void)
+{
+	static const struct {
+		const char *config, *held; /* NULL: nothing */
+	} rows[] = {
+		/* From where the configuration is, which is m/.git, or wherever it is. */
+		{ "[include]\npath = ../../w/more.cfg", "more.cfg" },
+		{ "[includeIf \"gitdir:/x/\"]\npath = ../../w/a/../more.cfg", "more.cfg" },
+		{ "[include]\npath = more.cfg", NULL },
+		{ "[include]\npath = ~/w/more.cfg", "more.cfg" },
+		{ "[core]\nattributesFile = etc/attributes", "etc/attributes" },
+		{ "[core]\nfsmonitor = tools/new.sh --fast", "tools/new.sh" },
+		{ "[core]\nfsmonitor = true", NULL },
+		{ "[filter \"x\"]\nclean = sh run.sh %f", "run.sh" },
+		{ "[filter \"x\"]\nclean = sh absent.sh %f", NULL },
+		{ "[diff \"x\"]\ntextconv = 'tools/conv'", "tools/conv" },
+		{ "[merge \"x\"]\ndriver = A=1 ./run.sh", "run.sh" },
+		{ "[alias]\nx = !./run.sh", "run.sh" },
+		/* A folder is no program. */
+		{ "[alias]\nst = status", NULL },
+		{ "[alias]\nx = diff status/", NULL },
+		{ "[core]\nexcludesFile = etc/ignore", NULL },
+		{ "[user]\nname = run.sh", NULL },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		FILE *config;
+
+		begin();
+		run("mkdir w/status; touch w/run.sh");
+		project.home = top;
+		config = fopen("m/.git/config", "we");
+		if (!config || fputs(rows[i].config, config) < 0 || fclose(config) != 0)
+			exit(1); /* NOLINT(concurrency-mt-unsafe) */
+		look();
+		check_equal(seen.hook_count ? seen.hooks[0] : "", rows[i].held ? rows[i].held : "",
+			rows[i].config, (int)i);
+		CHECK(seen.hook_count == (rows[i].held ? 1 : 0));
+	}
+}
+
 int main(void)
 {
 	unsetenv("XDG_CONFIG_HOME"); /* NOLINT(concurrency-mt-unsafe) */
@@ -251,6 +293,7 @@ int main(void)
 	test_owner();
 	test_parts();
 	test_hooks();
+	test_obeyed();
 	arena_done(&arena);
 	if (chdir("/") == 0)
 		run(strcat((char[64]){ "rm -rf " }, top));
