@@ -86,8 +86,9 @@ struct work_effects {
 };
 
 #define WORK_MAX_EFFECTS ((size_t)1 << 22)
-#define WORK_MAX_DEPTH   1024               /* folders in folders: a layer beyond is refused */
-#define WORK_MAX_PATH    ((size_t)64 << 10) /* longer than PATH_MAX: file_open_beneath knows how */
+#define WORK_MAX_DEPTH   1024                /* folders in folders: a layer beyond is refused */
+#define WORK_MAX_PATH    ((size_t)64 << 10)  /* longer than PATH_MAX: file_open_beneath knows how */
+#define WORK_MAX_PATHS   ((size_t)256 << 20) /* bytes of all paths together */
 #define WORK_MAX_MEMORY  ((size_t)2 << 30)
 #define WORK_MAX_TEXT    ((size_t)8 << 20) /* larger files are shown by size and hash */
 #define WORK_MAX_BASE    ((size_t)1 << 20) /* larger files keep no base, and are not merged */

@@ -74,9 +74,12 @@ static bool make_room(struct work_scanner *s)
 struct work_found *work_add(struct work_scanner *s, enum work_change change,
 	const struct work_entry *before, const struct work_entry *now)
 {
-	const char *path = arena_copy(&s->ret->arena, s->path, strlen(s->path));
 	struct work_found *found;
+	const char *path;
 
+	if (work_charge_path(s) < 0)
+		return NULL;
+	path = arena_copy(&s->ret->arena, s->path, strlen(s->path));
 	if (!path || !make_room(s)) {
 		work_refuse_size(s);
 		return NULL;

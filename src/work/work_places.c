@@ -37,16 +37,34 @@ const char *work_last_name(const struct work_scanner *s)
 	return s->path + s->folder_size + (s->folder_size > 0);
 }
 
+int work_charge_path(struct work_scanner *s)
+{
+	size_t n = strlen(s->path) + 1;
+
+	if (n > WORK_MAX_PATHS - s->path_bytes)
+		return err_set(s->e, ERR_REFUSED, EOVERFLOW,
+			"cannot find out what the run changed: the paths of its changes are "
+			"together longer than %zu MiB, as that of '%.100s…'; delete what is so deep "
+			"in the run's layer, or discard it",
+			WORK_MAX_PATHS >> 20, s->path);
+	s->path_bytes += n;
+	return 0;
+}
+
 int work_place_add(struct work_scanner *s, const struct work_place *like)
 {
 	size_t n = strlen(s->path);
 	struct work_place *place;
+	int r;
 
 	if (like->depth > WORK_MAX_DEPTH)
 		return err_set(s->e, ERR_REFUSED, ENAMETOOLONG,
 			"cannot find out what the run changed: below '%.100s…' there are more than "
 			"%d folders in each other; delete them in the run's layer",
 			s->path, WORK_MAX_DEPTH);
+	r = work_charge_path(s);
+	if (r < 0)
+		return r;
 	place = s->place_count < WORK_MAX_EFFECTS ? malloc(sizeof(*place) + n + 1) : NULL;
 	if (!place)
 		return work_refuse_size(s);
@@ -65,6 +83,7 @@ struct work_place *work_place_take(struct work_scanner *s)
 	if (place) {
 		s->places = place->next;
 		s->place_count--;
+		s->path_bytes -= strlen(place->path) + 1;
 	}
 	return place;
 }

@@ -33,7 +33,8 @@ struct work_scanner {
 	size_t count, room;
 	struct work_place *places; /* folders yet to be looked at */
 	size_t place_count;
-	uint64_t mount; /* of the tree below */
+	size_t path_bytes; /* of effects and of places that wait */
+	uint64_t mount;    /* of the tree below */
 	uint64_t git_mount;
 	uint64_t seen; /* entries */
 	uint32_t base_count;
@@ -66,6 +67,9 @@ int work_refuse(const struct work_scanner *s, int num, const char *what);
 void work_enter(struct work_scanner *s, const char *path);
 int work_set_name(struct work_scanner *s, const char *name);
 const char *work_last_name(const struct work_scanner *s);
+
+/* Counts s->path, which somebody will keep; refuses what is too much. */
+int work_charge_path(struct work_scanner *s);
 
 /* A folder for later: s->path, otherwise like `like`. The last one comes first; NULL: no more. */
 int work_place_add(struct work_scanner *s, const struct work_place *like);

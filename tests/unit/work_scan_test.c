@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "work/work_scanner.h"
 #include "work_layer.h"
 
 static void test_kinds(void)
@@ -379,6 +380,36 @@ static void test_headless(void)
 	end_layer();
 }
 
+/* All paths together, of effects and of folders that wait; one that is done counts no more. */
+static void test_path_bytes(void)
+{
+	static const struct work_entry nothing, file = { .type = WORK_FILE };
+	struct work_scan q = { 0 };
+	own(work_effects) struct work_effects x;
+	struct err e = { 0 };
+	struct work_scanner *s = calloc(1, sizeof(*s));
+
+	work_effects_init(&x);
+	if (!s)
+		exit(1); /* NOLINT(concurrency-mt-unsafe) */
+	s->q = &q;
+	s->ret = &x;
+	s->e = &e;
+	s->path_bytes = WORK_MAX_PATHS - 10;
+	work_enter(s, "");
+	CHECK(work_set_name(s, "12345") == 0);
+	CHECK(work_place_add(s, &(struct work_place){ 0 }) == 0);
+	CHECK(work_place_add(s, &(struct work_place){ 0 }) < 0 && strstr(e.text, "256 MiB"));
+	CHECK(!work_add(s, WORK_ADDED, &nothing, &file));
+	free(work_place_take(s));
+	CHECK(work_add(s, WORK_ADDED, &nothing, &file) && !work_place_take(s));
+	CHECK(!work_add(s, WORK_ADDED, &nothing, &file) && s->count == 1);
+	CHECK(work_set_name(s, "123") == 0 && work_add(s, WORK_ADDED, &nothing, &file));
+	CHECK(s->path_bytes == WORK_MAX_PATHS);
+	free(s->found);
+	free(s);
+}
+
 static void tests(void)
 {
 	umask(022);
@@ -394,6 +425,7 @@ static void tests(void)
 	test_attributes();
 	test_outer_git();
 	test_headless();
+	test_path_bytes();
 }
 
 int main(void)
