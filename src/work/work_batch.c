@@ -142,6 +142,13 @@ static bool take_share(struct work_batch *b, struct share *ret)
 	return true;
 }
 
+/* A batch is larger than the number of files a process may have open. */
+static void close_host(struct work_put *p)
+{
+	if (p->host >= 0)
+		close(take_fd(&p->host));
+}
+
 static void write_one(struct work_job *j, struct work_put *p)
 {
 	if (p->verdict != WORK_UNDECIDED || is_over(j))
@@ -149,6 +156,7 @@ static void write_one(struct work_job *j, struct work_put *p)
 	work_put_look(j, p);
 	if (p->step != WORK_STEP_NONE)
 		work_put_write(j, p);
+	close_host(p);
 	if (work_is_fatal(p->error))
 		atomic_store(&j->is_full, true);
 }
@@ -252,8 +260,7 @@ static void foresee_all(struct work_batch *b)
 			continue;
 		work_put_look(b->j, p);
 		work_put_foresee(b->j, p);
-		if (p->host >= 0)
-			close(take_fd(&p->host));
+		close_host(p);
 	}
 }
 
@@ -317,6 +324,7 @@ const struct work_put *work_batch_find_conflict(struct work_batch *b)
 		if (p->verdict != WORK_UNDECIDED)
 			continue;
 		look_ahead(b->j, p);
+		close_host(p);
 		if (p->verdict != WORK_UNDECIDED && p->verdict != WORK_THERE)
 			return p;
 	}

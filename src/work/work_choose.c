@@ -103,6 +103,7 @@ static void choose_objects(const struct work_effects *x, uint8_t *choices)
 			struct work_git_place other = work_git_place_of(x->items[k].path);
 
 			if (other.kind == WORK_GIT_OBJECT && x->items[k].change == WORK_ADDED &&
+				choices[k] != WORK_CHOSEN_HELD &&
 				work_is_same_repository(x->items[k].path, &other, path, &place))
 				choices[k] = WORK_CHOSEN;
 		}

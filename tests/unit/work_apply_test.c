@@ -363,6 +363,11 @@ static void test_taken_along(void)
 	for (size_t i = 0; i < sizeof(choices); i++)
 		got[i] = choices[i] ? '1' : '0';
 	CHECK_STR(got, "1101000000");
+	/* But not what is held back, though it was in what was said. */
+	items[1].mark = WORK_HELD;
+	paths[0] = ".git";
+	work_choose(&q, &x, choices);
+	CHECK(choices[1] == WORK_CHOSEN_HELD && choices[3] == WORK_CHOSEN);
 }
 
 static void test_order(void)

@@ -582,6 +582,20 @@ def an_index_that_leads_into_git_is_not_taken(place):
             shutil.rmtree(top)
 
 
+@case
+def many_files_need_few_descriptors(place):
+    count = 300
+    work = Work(place, {f"{n:03}": "old\n" for n in range(count)})
+    for n in range(count):
+        work.write(f"{n:03}", "new\n")
+    work.scan()
+    words = [str(word) for word in work.words()]
+    for verdict in ("applied", "there"):
+        done = subprocess.run(["prlimit", "--nofile=128", *place.words(words, program=cage.BAWN)], cwd=place.home,
+                              capture_output=True, text=True, check=False)
+        assert done.returncode == 0 and f"{verdict}={count}" in done.stdout, done.stdout[-300:] + done.stderr
+
+
 # --- one at a time ---
 
 @case
