@@ -1,8 +1,12 @@
 /*
- * A folder with HEAD, objects and refs is a repository to git, whatever its name: whoever enters it
- * and asks for the status runs what its config names. So its files are marked like those of .git.
+ * A folder with HEAD, objects and refs is a repository to git, whatever its name, and so is one
+ * with HEAD and commondir, which says where the others are: whoever enters it and asks for the
+ * status runs what its config names. So files in what is one, or lacks a HEAD only, are marked like
+ * those of .git; and what makes a repository of a folder that has such files already is held.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -12,12 +16,27 @@
 #include "work/work_open.h"
 #include "work/work_scanner.h"
 
-/* Is it there once the effects are applied? */
-static bool will_be(const struct work_scan *q, const struct work_effects *x, const char *folder,
-	size_t n, const char *name)
+/* Repositories in each other, of which more are nobody's work. */
+#define MOST_NESTED 8
+
+/* What is asked about folders, with the answers for those of the last path. */
+struct folders {
+	const struct work_scan *q;
+	const struct work_effects *x;
+	const char *path;
+	enum {
+		UNKNOWN,
+		ORDINARY,
+		REPOSITORY
+	} known[WORK_MAX_PATH + 1]; /* by their length */
+};
+
+/* Is a name in a folder there: on the host, or once the effects are applied? */
+static bool has(
+	const struct folders *f, const char *folder, size_t n, const char *name, bool is_after)
 {
 	own(buf) struct buf path = { .max = WORK_MAX_PATH };
-	const struct work_effect *effect;
+	const struct work_effect *effect = NULL;
 	const char *below;
 	own_fd int fd = -1;
 	int top;
@@ -28,55 +47,114 @@ static bool will_be(const struct work_scan *q, const struct work_effects *x, con
 	buf_puts(&path, name);
 	if (path.failed)
 		return false;
-	effect = work_effect_find(x, buf_text(&path), path.len);
+	if (is_after)
+		effect = work_effect_find(f->x, buf_text(&path), path.len);
 	if (effect)
 		return effect->after.type != WORK_NOTHING;
 	below = buf_text(&path);
-	top = work_below_of(q->git, q->below, &below);
+	top = work_below_of(f->q->git, f->q->below, &below);
 	fd = file_open_beneath(top, below, O_PATH | O_NOFOLLOW, 0);
 	return fd >= 0;
 }
 
-static bool is_repository(
-	const struct work_scan *q, const struct work_effects *x, const char *folder, size_t n)
+static bool is_repository(const struct folders *f, const char *folder, size_t n, bool is_after)
 {
-	return will_be(q, x, folder, n, "HEAD") && will_be(q, x, folder, n, "objects") &&
-	       will_be(q, x, folder, n, "refs");
+	return (has(f, folder, n, "objects", is_after) && has(f, folder, n, "refs", is_after)) ||
+	       (has(f, folder, n, "commondir", is_after) && has(f, folder, n, "HEAD", is_after));
 }
 
-/* Could a rule of git's folder begin with this name? Saves most looks at the tree. */
-static bool is_of_git(const char *rest)
+/* Will the first n bytes of f->path be one? */
+static bool will_be_repository(struct folders *f, size_t n)
 {
-	static const char *const names[] = { "config", "config.worktree", "hooks", "commondir",
-		"gitdir", "info", "objects", "remotes", "branches", "modules", "worktrees" };
+	if (f->known[n] == UNKNOWN)
+		f->known[n] = is_repository(f, f->path, n, true) ? REPOSITORY : ORDINARY;
+	return f->known[n] == REPOSITORY;
+}
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (str_path_within(rest, names[i]))
+/* The answers for folders that both paths are in stay. */
+static void go_to(struct folders *f, const char *path)
+{
+	size_t n = 0;
+
+	while (path[n] && path[n] == f->path[n])
+		n++;
+	memset(f->known + n, 0, sizeof(f->known) - n * sizeof(f->known[0]));
+	f->path = path;
+}
+
+static bool is_within_one_of(const char *path, const char *const *names)
+{
+	for (; *names; names++)
+		if (str_path_within(path, *names))
 			return true;
 	return false;
 }
 
-static void mark_one(
-	const struct work_scan *q, const struct work_effects *x, struct work_effect *one)
+/* With which a rule of git's folder begins. */
+static const char *const ruled[] = { "config", "config.worktree", "hooks", "commondir", "gitdir",
+	"info", "objects", "remotes", "branches", "modules", "worktrees", NULL };
+
+/* By which git knows a repository. */
+static const char *const telling[] = { "HEAD", "objects", "refs", "commondir", NULL };
+
+/* Does the host have something in the folder that a repository would obey? */
+static bool has_ruled(const struct folders *f, size_t n)
 {
-	for (const char *rest = one->path; rest; rest = strchr(rest, '/')) {
+	for (const char *const *name = ruled; *name; name++)
+		if (has(f, f->path, n, *name, false))
+			return true;
+	return false;
+}
+
+/* The mark of what comes in a folder of n bytes that will be a repository. */
+static enum work_mark mark_in(const struct folders *f, const struct work_effect *one, size_t n)
+{
+	const char *rest = one->path + n + (n > 0);
+	enum work_mark mark = work_mark_in_git(rest, one->after.type);
+
+	if (mark < WORK_HELD && one->after.type != WORK_NOTHING &&
+		is_within_one_of(rest, telling) && !is_repository(f, f->path, n, false) &&
+		has_ruled(f, n))
+		mark = WORK_HELD;
+	return mark;
+}
+
+static void mark_one(struct folders *f, struct work_effect *one)
+{
+	unsigned nested = 0;
+
+	go_to(f, one->path);
+	for (const char *rest = one->path; rest && one->mark < WORK_HELD;
+		rest = strchr(rest, '/')) {
 		size_t n = (size_t)(rest - one->path);
 		enum work_mark mark;
 
 		rest += *rest == '/';
-		mark = is_of_git(rest) || one->after.type == WORK_LINK
-			       ? work_mark_in_git(rest, one->after.type)
-			       : WORK_PLAIN;
-		if (mark <= one->mark || !is_repository(q, x, one->path, n))
+		/* Saves most looks at the tree. */
+		if (one->after.type != WORK_LINK && !is_within_one_of(rest, ruled) &&
+			!is_within_one_of(rest, telling))
+			continue;
+		if (!will_be_repository(f, n))
+			continue;
+		mark = ++nested > MOST_NESTED ? WORK_HELD : mark_in(f, one, n);
+		if (mark <= one->mark)
 			continue;
 		one->mark = mark;
 		one->note = one->note ? one->note : "git takes its folder for a repository";
 	}
 }
 
-void work_mark_bare(const struct work_scan *q, struct work_effects *x)
+int work_mark_bare(const struct work_scan *q, struct work_effects *x)
 {
+	own_free struct folders *f = calloc(1, sizeof(*f));
+
+	if (!f)
+		return -ENOMEM;
+	f->q = q;
+	f->x = x;
+	f->path = "";
 	for (size_t i = 0; i < x->count; i++)
 		if (x->items[i].mark < WORK_HELD)
-			mark_one(q, x, &x->items[i]);
+			mark_one(f, &x->items[i]);
+	return 0;
 }

@@ -83,8 +83,9 @@ static int mark_all(const struct work_scan *q, struct work_effects *x)
 		if (effect->after.type == WORK_LINK && !effect->note)
 			effect->note = work_mark_link_reason(effect->path);
 	}
-	work_mark_bare(q, x);
-	r = work_hold_headless(x);
+	r = work_mark_bare(q, x);
+	if (r == 0)
+		r = work_hold_headless(x);
 	for (size_t i = 0; i < x->count; i++) {
 		struct work_effect *effect = &x->items[i];
 		const char *old = effect->from ? effect->from : effect->path;

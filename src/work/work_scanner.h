@@ -110,7 +110,7 @@ int work_find_renames(struct work_scanner *s);
 int work_finish(struct work_scanner *s);
 
 /* Files of folders that git would take for repositories are marked like .git's. work_bare.c */
-void work_mark_bare(const struct work_scan *q, struct work_effects *x);
+int work_mark_bare(const struct work_scan *q, struct work_effects *x);
 
 /* What was removed from a repository together with its HEAD is held. work_heads.c */
 int work_hold_headless(struct work_effects *x);

@@ -1,7 +1,6 @@
 /* What a scan makes of its finds: renames, bases, marks; and what it cannot read, or refuses. */
 #include <errno.h>
 
-#include "base/clock.h"
 #include "work_layer.h"
 
 /* --- renames --- */
@@ -220,39 +219,6 @@ static void test_marks(void)
 	end_layer();
 }
 
-/* A folder that git would take for a repository. */
-static void test_bare(void)
-{
-	own(work_effects) struct work_effects x;
-
-	start_layer("bare");
-	folder("layer/docs");
-	folder("layer/docs/objects");
-	folder("layer/docs/refs");
-	put_text("layer/docs/HEAD", "ref: refs/heads/main\n");
-	put_text("layer/docs/config", "[core]\n");
-	folder_both("half"); /* the rest of it was there */
-	folder("below/half/objects");
-	folder("below/half/refs");
-	put_text("below/half/HEAD", "x");
-	put_text("layer/half/config", "[core]\n");
-	folder("layer/plain");
-	put_text("layer/plain/config", "[core]\n");
-	folder_both("undone"); /* its refs are gone */
-	folder("below/undone/objects");
-	folder("below/undone/refs");
-	whiteout("layer/undone/refs");
-	put_text("below/undone/HEAD", "x");
-	put_text("layer/undone/config", "x");
-	scan(&x);
-	CHECK(find(&x, "docs/config")->mark == WORK_HELD && find(&x, "docs/config")->note);
-	CHECK(find(&x, "docs/HEAD")->mark == WORK_PLAIN);
-	CHECK(find(&x, "half/config")->mark == WORK_HELD);
-	CHECK(find(&x, "plain/config")->mark == WORK_PLAIN && !find(&x, "plain/config")->note);
-	CHECK(find(&x, "undone/config")->mark == WORK_PLAIN);
-	end_layer();
-}
-
 /* --- what cannot be read --- */
 
 static mode_t mode_of(const char *path)
@@ -445,7 +411,6 @@ static void tests(void)
 	test_moved();
 	test_texts();
 	test_marks();
-	test_bare();
 	test_locked_layer();
 	test_locked_below();
 	test_deep();

@@ -1,0 +1,117 @@
+/* Folders that git would take for repositories, by whatever name; as root and as a user. */
+#include "base/clock.h"
+#include "work_layer.h"
+
+/* A folder that git would take for a repository. */
+static void test_bare(void)
+{
+	own(work_effects) struct work_effects x;
+
+	start_layer("bare");
+	folder("layer/docs");
+	folder("layer/docs/objects");
+	folder("layer/docs/refs");
+	put_text("layer/docs/HEAD", "ref: refs/heads/main\n");
+	put_text("layer/docs/config", "[core]\n");
+	folder_both("half"); /* the rest of it was there */
+	folder("below/half/objects");
+	folder("below/half/refs");
+	put_text("below/half/HEAD", "x");
+	put_text("layer/half/config", "[core]\n");
+	folder("layer/plain");
+	put_text("layer/plain/config", "[core]\n");
+	folder_both("undone"); /* its refs are gone */
+	folder("below/undone/objects");
+	folder("below/undone/refs");
+	whiteout("layer/undone/refs");
+	put_text("below/undone/HEAD", "x");
+	put_text("layer/undone/config", "x");
+	scan(&x);
+	CHECK(find(&x, "docs/config")->mark == WORK_HELD && find(&x, "docs/config")->note);
+	CHECK(find(&x, "docs/HEAD")->mark == WORK_PLAIN);
+	CHECK(find(&x, "half/config")->mark == WORK_HELD);
+	CHECK(find(&x, "plain/config")->mark == WORK_PLAIN && !find(&x, "plain/config")->note);
+	CHECK(find(&x, "undone/config")->mark == WORK_PLAIN);
+	end_layer();
+}
+
+/* One that has its parts elsewhere, or gets them one after the other. */
+static void test_parts_of_bare(void)
+{
+	own(work_effects) struct work_effects x;
+
+	start_layer("parts");
+	folder("layer/x");
+	put_text("layer/x/HEAD", "ref: refs/heads/main\n");
+	put_text("layer/x/commondir", "../y\n");
+	put_text("layer/x/config.worktree", "[core]\n");
+	folder("layer/y");
+	folder("layer/y/objects");
+	folder("layer/y/refs");
+	put_text("layer/y/config", "[core]\n");
+	CHECK(symlink("/etc/motd", "layer/y/FETCH_HEAD") == 0);
+	folder("layer/alone");
+	put_text("layer/alone/commondir", "../y\n"); /* beside no HEAD */
+	CHECK(symlink("/etc/motd", "layer/alone/FETCH_HEAD") == 0);
+	folder_both("two"); /* the first run left the others */
+	put_text("below/two/config", "[core]\n");
+	folder("below/two/objects");
+	put_text("layer/two/HEAD", "ref: refs/heads/main\n");
+	folder("layer/two/refs");
+	put_text("layer/two/refs/a", "x");
+	put_text("layer/two/readme", "x");
+	folder_both("one"); /* nothing in it that git would obey */
+	put_text("below/one/readme", "x");
+	folder("layer/one/objects");
+	folder("layer/one/refs");
+	put_text("layer/one/HEAD", "ref: refs/heads/main\n");
+	scan(&x);
+	CHECK(find(&x, "x/commondir")->mark == WORK_HELD);
+	CHECK(find(&x, "x/config.worktree")->mark == WORK_HELD);
+	CHECK(find(&x, "y/config")->mark == WORK_HELD);
+	CHECK(find(&x, "y/FETCH_HEAD")->mark == WORK_HELD);
+	CHECK(find(&x, "alone/commondir")->mark == WORK_PLAIN);
+	CHECK(find(&x, "alone/FETCH_HEAD")->mark == WORK_PLAIN);
+	CHECK(find(&x, "two/HEAD")->mark == WORK_HELD && find(&x, "two/refs")->mark == WORK_HELD);
+	CHECK(find(&x, "two/refs/a")->mark == WORK_HELD);
+	CHECK(find(&x, "two/readme")->mark == WORK_PLAIN);
+	CHECK(find(&x, "one/HEAD")->mark == WORK_PLAIN && find(&x, "one/refs")->mark == WORK_PLAIN);
+	end_layer();
+}
+
+/* Names of git's in each other, with and without a repository in each: marked, and soon. */
+static void test_nested_bare(void)
+{
+	own(work_effects) struct work_effects x;
+	uint64_t began;
+	char path[2048] = "layer";
+
+	start_layer("nested");
+	for (size_t i = 0; i < 160; i++) {
+		strcat(path, i < 120 ? "/hooks" : "/objects");
+		folder(path);
+		if (i >= 120) {
+			strcat(path, "/refs");
+			folder(path);
+			path[strlen(path) - 5] = '\0';
+		}
+	}
+	began = clock_ns();
+	scan(&x);
+	CHECK(clock_ns() - began < SECOND);
+	CHECK(x.count == 200 && x.items[100].mark == WORK_PLAIN);
+	CHECK(x.items[160].mark == WORK_HELD && x.items[199].mark == WORK_PLAIN);
+	end_layer();
+}
+
+static void tests(void)
+{
+	test_bare();
+	test_parts_of_bare();
+	test_nested_bare();
+}
+
+int main(void)
+{
+	return work_place_run(tests);
+}
