@@ -124,6 +124,31 @@ static int check_binds(const struct keeper *k, const char *project, struct err *
 	return 0;
 }
 
+/* What is held is seen: nothing else is put there. */
+static int check_targets(const struct keeper *k, const struct plan_op *project, struct err *e)
+{
+	const struct plan *p = k->start.plan;
+	const struct plan_op *end = plan_ops(p) + p->op_count;
+	char place[4096];
+
+	if (!cage_fill_in(&k->start, plan_str(p, project->b), place, sizeof(place)))
+		return err_set(e, ERR_REFUSED, ENAMETOOLONG, "the project's path is too long");
+	for (const struct plan_op *op = project; op < end; op++) {
+		const char *to = plan_str(p, op->b);
+		size_t n = strlen(place);
+
+		if (op->kind != PLAN_BIND || !str_path_within(to, place) || !to[n])
+			continue;
+		for (size_t i = 0; i < k->hold.count; i++)
+			if (str_eq(k->hold.items[i].path, to + n + 1))
+				return err_set(e, ERR_REFUSED, EBUSY,
+					"cannot show '%.160s' at '%.160s': that is protected, or leads to "
+					"something that is",
+					plan_str(p, op->a), to);
+	}
+	return 0;
+}
+
 /* --- the folder for the layer's work --- */
 
 /* Which mount something is on, and which file it is; a mount of 0 is none. */
@@ -284,6 +309,8 @@ int keep_hold_make(struct keeper *k, struct err *e)
 	r = check_binds(k, k->sources.items[i].path, e);
 	if (r == 0)
 		r = keep_hold_find(&k->hold, k->start.plan, op, project, e);
+	if (r == 0)
+		r = check_targets(k, op, e);
 	if (r == 0)
 		r = make_work(k, project, e);
 	if (r == 0)

@@ -246,8 +246,8 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.tighten = SPEC_ADD,
 		.grammar = spec_grammar_inside,
 		.example = "[.git/hooks, .git/config]",
-		.doc = "Paths below the project that stay read-only even in mode writable, added to the "
-		       "built-in list. Entries of all layers add up.",
+		.doc = "Paths below the project that stay as they are even in mode writable, also if they "
+		       "are missing; added to the built-in list. Entries of all layers add up.",
 	},
 	[SPEC_BINDS] = {
 		.path = "binds",

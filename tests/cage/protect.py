@@ -231,6 +231,13 @@ def it_holds_in_the_projects_own_place(p):
 
 
 @case
+def it_holds_for_a_made_up_root(p):
+    repository(p)
+    fill(p, (".vscode", ".envrc"))
+    expect_held(p, (".git/config", ".git/hooks", ".vscode", ".envrc", ".mcp.json"), "--fakeroot")
+
+
+@case
 def a_git_that_is_a_file_is_held(p):
     main_one = p.make("main")
     repository(p)
@@ -578,6 +585,11 @@ def a_bind_is_no_way_around(p):
         done = p.sh("echo ran", "--write", "--project", str(parent), "-v", f"{source}:/data:rw")
         expect(done, 125, "could be written through the bind of")
     expect(p.sh("echo x >/data/new", "--write", "--project", str(parent), "-v", f"{parent}/src:/data:rw"), 0)
+    for target in ("/work/.envrc", "/work/.vscode", "/work/.git"):
+        p.make("project/deep/project/.git")
+        source = parent / ".envrc" if target.endswith("rc") else parent / "src"
+        expect_refusal(p.sh("echo ran", "--write", "--project", str(parent), "-v", f"{source}:{target}"),
+                       f"at '{target}': that is protected, or leads to")
     expect(p.sh("cat /data/.envrc", "--write", "--project", str(parent), "-v", f"{parent}:/data:ro"), 0, "theirs")
 
 
