@@ -19,17 +19,31 @@
 #define BATCH_MAX   16384
 #define BYTES_MAX   ((uint64_t)256 << 20)
 #define FOLDERS_MAX 4096
+#define FOLDERS_MIN 8
+#define SPARE       128 /* descriptors that others need, and the threads */
+#define RECENT      64
 #define THREADS_MAX 4
 #define PER_THREAD  32 /* fewer are not worth starting one */
 
-/* Folders are held open: a quarter of what the process may have is theirs. */
+/*
+ * Folders are held open: as many as the process may have, but for some. Where it may have more than
+ * it asked for, it asks for them.
+ */
 static size_t count_folders(void)
 {
+	const rlim_t wanted = FOLDERS_MAX + SPARE;
 	struct rlimit limit = { 0 };
 
-	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur < 64)
-		return 8;
-	return limit.rlim_cur / 4 < FOLDERS_MAX ? (size_t)limit.rlim_cur / 4 : FOLDERS_MAX;
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return FOLDERS_MIN;
+	if (limit.rlim_cur < wanted && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max < wanted ? limit.rlim_max : wanted;
+		if (setrlimit(RLIMIT_NOFILE, &limit) < 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+			return FOLDERS_MIN;
+	}
+	if (limit.rlim_cur < FOLDERS_MIN + SPARE)
+		return FOLDERS_MIN;
+	return limit.rlim_cur < wanted ? (size_t)limit.rlim_cur - SPARE : FOLDERS_MAX;
 }
 
 int work_batch_init(struct work_batch *b, struct work_job *j)
@@ -72,8 +86,8 @@ static struct work_folder *find_folder(struct work_batch *b, const char *path)
 	const char *name = work_name_of(path);
 	size_t len = name == path ? 0 : (size_t)(name - path) - 1;
 
-	/* They come sorted: it is among the last ones. */
-	for (size_t i = b->folder_count; i > 0; i--) {
+	/* They come sorted: it is among the last ones, or is opened once more. */
+	for (size_t i = b->folder_count; i > 0 && i + RECENT > b->folder_count; i--) {
 		struct work_folder *f = &b->folders[i - 1];
 
 		if (f->len == len && memcmp(f->path, path, len) == 0)

@@ -10,6 +10,7 @@ at every system call, not only at some.
 
 import contextlib
 import ctypes
+import errno
 import json
 import os
 import pathlib
@@ -28,6 +29,7 @@ cage.CASES.clear()  # those of apply.py are run there
 
 LIBC = ctypes.CDLL(None, use_errno=True)
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
+RENAMEAT2 = {"x86_64": 316, "aarch64": 276}[os.uname().machine]
 SECONDS = 3
 POINTS = 40  # where a call is interrupted, for each user
 
@@ -348,6 +350,29 @@ def whatever_call_fails_every_file_is_whole(place):
         assert not applied.counts["failed"], (call, error, applied.text)
         expect_tree(work, EXPECTED)
         clear(place)
+
+
+@case
+def a_file_system_that_cannot_exchange_names(place):
+    """Nor rename without replacing: then by links, and a type changes in two steps."""
+    work = change_everything(place)
+    report, out, _ = inject(work, "--process", "k", "--call", 1, "--number", RENAMEAT2, "--error", errno.EINVAL,
+                            "--times", 0)
+    assert report["hits"] > 10, report
+    assert "conflict=0" in out and "failed=0" in out, out
+    expect_tree(work, EXPECTED)
+
+
+@case
+def few_descriptors_are_enough(place):
+    work = Work(place)
+    for n in range(300):
+        work.write(f"d{n}/e/f", f"{n}\n")
+    work.scan()
+    script = 'ulimit -n 48; exec "$@"'
+    applied = Applied(place.run("-c", script, "sh", TOOL, *work.words(), program="sh", cwd=place.home))
+    applied.expect(applied=900)
+    assert work.look() == look(work.layer)
 
 
 @case
