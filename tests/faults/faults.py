@@ -33,6 +33,7 @@ from place import Before, Place, Tap, Tools, adopt_orphans, name_of, namespaces_
 ERRORS = ("EMFILE", "ENOMEM", "ENOSPC", "EINTR", "EPERM")
 SECONDS = 10  # for anything at all
 NOTES = 40  # of one case
+UNTOLD = re.compile("bawn: cannot (write (standard|the run's|the record)|tell what the run changed)")
 ENDED = re.compile("the cage was ended from outside while the command ran|the command was stopped: ")
 SOON = 2000  # ms: after the keeper's end everything else has ended
 
@@ -214,7 +215,7 @@ def judge_run(suite, fault, report):
     if fault.kind == "orphaned" or (fault.kind == "killed" and fault.role in ("keeper", "cage")):
         return None
     # What it printed is lost, or its record, so its own 0 would be a lie.
-    if report["status"] == 125 and re.search("bawn: cannot write (standard|the run's|the record)", report["err"]):
+    if report["status"] == 125 and UNTOLD.search(report["err"]):
         return None
     if report["status"] == 125 and fault.role == "keeper" and fault.name in SAYS and fault.kind != "fails once":
         return None  # nor can that be said
