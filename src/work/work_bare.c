@@ -146,7 +146,7 @@ static void mark_one(struct folders *f, struct work_effect *one)
 
 int work_mark_bare(const struct work_scan *q, struct work_effects *x)
 {
-	own_free struct folders *f = calloc(1, sizeof(*f));
+	struct folders *f = arena_alloc(&x->arena, sizeof(*f));
 
 	if (!f)
 		return -ENOMEM;
