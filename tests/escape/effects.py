@@ -5,6 +5,7 @@ or applied. The pair is a careless tool that does the same by names.
 """
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import pty
@@ -19,6 +20,8 @@ from pair import NO_CAGE, REFUSED, WORKED, Nowhere, Result, Row, Trap
 from place import as_user, own
 
 ESCAPES = "\x1b]52;c;eA==\x07"
+LIBC = ctypes.CDLL(None)
+AT_FDCWD, RENAME_EXCHANGE = -100, 2
 
 
 def environ(place):
@@ -125,11 +128,9 @@ def swapping(place):
     stop = threading.Event()
 
     def swap():
-        spare = place.project / "spare"
+        names = os.fsencode(folder), os.fsencode(other)
         while not stop.is_set():
-            for first, second in ((folder, spare), (other, folder), (folder, other), (spare, folder)):
-                with contextlib.suppress(OSError):
-                    os.rename(first, second)
+            assert LIBC.renameat2(AT_FDCWD, names[0], AT_FDCWD, names[1], RENAME_EXCHANGE) == 0
 
     thread = threading.Thread(target=swap)
     thread.start()
