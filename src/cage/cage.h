@@ -35,7 +35,7 @@ struct cage_source {
 	int tree; /* a detached tree made for the cage, or -1: the cage clones it by its path */
 };
 
-/* The trees whose writes are captured in layers of the run's folder. */
+/* The trees that are captured, in layers of the run's folder, or written to and held. */
 enum cage_layer {
 	CAGE_LAYER_PROJECT,
 	CAGE_LAYER_GIT,
@@ -52,7 +52,7 @@ enum cage_held_kind {
 };
 
 struct cage_held {
-	const char *path; /* below the project */
+	const char *path; /* below the top */
 	const char *text;
 	enum cage_held_kind kind;
 	uint32_t op; /* the operation that it is for */
@@ -79,7 +79,7 @@ struct cage_start {
 	const struct cage_source *sources;           /* one per operation */
 	struct cage_source layers[CAGE_LAYER_COUNT]; /* in the run's folder, for what is captured */
 	uint64_t overlay_size;                       /* what a kept layer of the root may take */
-	struct cage_hold hold;                       /* of a project that is held */
+	struct cage_hold holds[CAGE_LAYER_COUNT];    /* of what is written to and held */
 	const struct sock_filter *filter;
 	unsigned short filter_count;
 	char *const *arguments;     /* of the command */
@@ -127,6 +127,14 @@ static inline void cage_idmap_init(struct cage_idmap *map)
 int cage_idmap_make(
 	struct cage_idmap *map, const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e);
 void cage_idmap_done(struct cage_idmap *map);
+
+/* Which of the trees an operation is of. */
+static inline enum cage_layer cage_layer_of(const struct plan *p, const struct plan_op *op)
+{
+	bool is_protected_git = op->kind == PLAN_PROTECT && *plan_str(p, op->a);
+
+	return op->kind == PLAN_GIT || is_protected_git ? CAGE_LAYER_GIT : CAGE_LAYER_PROJECT;
+}
 
 /* A string of the plan with its symbols filled in; false where it does not fit. */
 bool cage_fill_in(const struct cage_start *start, const char *text, char *ret, size_t size);

@@ -69,34 +69,35 @@ static int make_stand_in(struct cage *c, int below, const struct cage_held *item
 	return 0;
 }
 
-static int make_below(struct cage *c, struct err *e)
+static int make_below(struct cage *c, const struct cage_hold *h, const char *name, struct err *e)
 {
-	own_fd int below = cage_pool_folder(c, "held", e);
+	own_fd int below = cage_pool_folder(c, name, e);
 	int r = below < 0 ? below : 0;
 
-	for (size_t i = 0; r == 0 && i < c->start->hold.count; i++)
-		r = make_stand_in(c, below, &c->start->hold.items[i], e);
+	for (size_t i = 0; r == 0 && i < h->count; i++)
+		r = make_stand_in(c, below, &h->items[i], e);
 	return r < 0 ? r : take_fd(&below);
 }
 
 /* --- the layer --- */
 
 /* What root's keeper opened is in a tree that has to be in this mount namespace to be used. */
-static int attach_host(struct cage *c, struct err *e)
+static int attach_host(struct cage *c, const struct cage_hold *h, const char *name, struct err *e)
 {
-	own_fd int folder = cage_pool_folder(c, "host", e);
+	own_fd int folder = cage_pool_folder(c, name, e);
 
-	return folder < 0 ? folder : cage_attach(c->start->hold.work.tree, folder, "host", e);
+	return folder < 0 ? folder : cage_attach(h->work.tree, folder, name, e);
 }
 
 static int open_sides(
 	struct cage *c, const struct plan_op *op, int *ret_project, int *ret_work, struct err *e)
 {
-	const struct cage_hold *h = &c->start->hold;
+	enum cage_layer which = cage_layer_of(c->start->plan, op);
+	const struct cage_hold *h = &c->start->holds[which];
 	int r = 0;
 
 	if (h->work.tree >= 0) {
-		r = attach_host(c, e);
+		r = attach_host(c, h, which == CAGE_LAYER_GIT ? "git-host" : "host", e);
 		*ret_project = fcntl(h->project_fd, F_DUPFD_CLOEXEC, 3);
 		*ret_work = fcntl(h->work_fd, F_DUPFD_CLOEXEC, 3);
 		return r;
@@ -143,12 +144,14 @@ static int hand_over(const struct cage *c, int overlay, struct err *e)
 
 int cage_hold_project(struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e)
 {
+	enum cage_layer which = cage_layer_of(c->start->plan, op);
 	own_fd int project = -1, work = -1, below = -1, overlay = -1;
 	int r = open_sides(c, op, &project, &work, e);
 
 	if (r < 0)
 		return r;
-	below = make_below(c, e);
+	below = make_below(
+		c, &c->start->holds[which], which == CAGE_LAYER_GIT ? "git-held" : "held", e);
 	if (below < 0)
 		return below;
 	overlay = mount_layer(c, below, project, work, attributes, e);
@@ -163,18 +166,17 @@ int cage_hold_project(struct cage *c, const struct plan_op *op, uint64_t attribu
 
 /* --- the mounts on it --- */
 
-static int hold(struct cage *c, const struct cage_held *item, struct err *e)
+static int hold(struct cage *c, const char *top, const struct cage_held *item, struct err *e)
 {
 	unsigned flags = PLAN_NO_DEV | (item->kind == CAGE_HELD_WAY ? 0 : PLAN_READ_ONLY);
 	char path[CAGE_PATH_SIZE];
 	own_fd int place = -1, tree = -1;
 
-	if (snprintf(path, sizeof(path), "%s/%s", c->place, item->path) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/%s", top, item->path) >= (int)sizeof(path))
 		return err_set(e, ERR_SYS, ENAMETOOLONG, "'%s' is too long", item->path);
 	place = file_open_beneath(c->root, path + 1, O_PATH | O_NOFOLLOW, 0);
 	if (place < 0)
-		return err_set(e, ERR_SYS, -place,
-			"cannot hold '%s' of the project, which is protected: %s", item->path,
+		return err_set(e, ERR_SYS, -place, "cannot hold '%s', which is protected: %s", path,
 			strerror(-place));
 	tree = cage_clone_tree(place, cage_restrictions(flags), e);
 	return tree < 0 ? tree : cage_attach(tree, place, path, e);
@@ -182,11 +184,13 @@ static int hold(struct cage *c, const struct cage_held *item, struct err *e)
 
 int cage_hold_path(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	const struct cage_hold *h = &c->start->hold;
+	enum cage_layer which = cage_layer_of(c->start->plan, op);
+	const struct cage_hold *h = &c->start->holds[which];
+	const char *top = which == CAGE_LAYER_GIT ? c->start->git : c->place;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < h->count && !cage_is_broken("protect"); i++)
 		if (h->items[i].op == cage_op_index(c, op))
-			r = hold(c, &h->items[i], e);
+			r = hold(c, top, &h->items[i], e);
 	return r;
 }

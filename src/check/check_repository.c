@@ -260,6 +260,7 @@ static void look_outside(struct check_looking *l)
 		doubt(l, NULL, ".git names %s, which cannot be opened", l->ret->named);
 	else if (is_believed(l, named) && has_place(l))
 		memcpy(l->ret->folder, l->common, sizeof(l->common));
+	l->ret->holds_project = l->ret->folder[0] && str_path_within(l->project->path, l->common);
 }
 
 /* .git is a file; with a path of the host the folder is somewhere else in the cage. */

@@ -20,6 +20,7 @@ struct check_project {
 
 struct check_repository {
 	char folder[PATH_MAX]; /* of git, outside the project and believed; "": there is none */
+	bool holds_project;    /* and the project is in it */
 	char named[PATH_MAX];  /* what .git names, believed or not; "": it is no file */
 	/* Half a sentence: why git will not work in the cage. NULL: it will, or is not wanted. */
 	const char *why;
@@ -28,8 +29,8 @@ struct check_repository {
 	const char *const *hooks;
 	size_t hook_count;
 	/*
-	 * Paths below git's folder, wherever that is, that are none of the project's business:
-	 * other worktrees, and hooks of a name of their own.
+	 * Paths in git's folder, wherever that is, as ".git/…": other worktrees, hooks under a name
+	 * of their own, and of a worktree what says where the rest is.
 	 */
 	const char *const *others;
 	size_t other_count;

@@ -44,6 +44,15 @@ static void add(struct check_looking *l, struct list *list, const char *text)
 		list->is_short = true;
 }
 
+/* A path in git's folder, as effects have it. */
+static void add_other(struct check_looking *l, struct list *others, const char *path)
+{
+	char text[2 * PATH_MAX + 16];
+
+	snprintf(text, sizeof(text), ".git/%s", path);
+	add(l, others, text);
+}
+
 /* --- what git runs or obeys --- */
 
 /* A path without "." and "..", by its letters; it is absolute. */
@@ -81,7 +90,7 @@ static void add_part(struct check_looking *l, struct found *f, const char *path)
 	if (str_path_within(path, project) && !str_eq(path, project))
 		add(l, &f->hooks, path + strlen(project) + 1);
 	else if (l->ret->folder[0] && str_path_within(path, l->common) && !str_eq(path, l->common))
-		add(l, &f->others, path + strlen(l->common) + 1);
+		add_other(l, &f->others, path + strlen(l->common) + 1);
 }
 
 /* A path in a configuration, made whole; `base` is where a relative one begins. */
@@ -267,12 +276,26 @@ static void find_worktrees(struct check_looking *l, struct list *others)
 			is_found_in_cage(l, folder, entry->name))
 			continue;
 		snprintf(path, sizeof(path), "worktrees/%s", entry->name);
-		add(l, others, path);
+		add_other(l, others, path);
 	}
 	/* What cannot be told apart is all of it. */
 	if (folder < 0 || entries.failure || others->is_short) {
 		others->count = 0;
-		add(l, others, "worktrees");
+		add_other(l, others, "worktrees");
+	}
+}
+
+/* What in the worktree's own folder says where the rest is, or how git works. */
+static void find_own(struct check_looking *l, struct list *others)
+{
+	static const char *const names[] = { "commondir", "config.worktree", "gitdir" };
+	size_t n = strlen(l->common);
+	char path[2 * PATH_MAX];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(path, sizeof(path), "%s/%s", l->ret->named + n + 1, names[i]);
+		if (!str_eq(l->ret->named, l->common))
+			add_other(l, others, path);
 	}
 }
 
@@ -282,6 +305,8 @@ void check_find_parts(struct check_looking *l)
 
 	if (l->is_common_in_project || l->ret->folder[0])
 		find_worktrees(l, &f.others);
+	if (l->ret->folder[0])
+		find_own(l, &f.others);
 	find_obeyed(l, &f);
 	l->ret->hooks = f.hooks.items;
 	l->ret->hook_count = f.hooks.count;

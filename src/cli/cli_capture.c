@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "cage/cage.h"
 #include "cli/cli.h"
 
 /*
@@ -64,7 +65,7 @@ static unsigned failed_capture(const struct plan_op *op)
 
 static bool failed_to_hold(const struct plan_op *op)
 {
-	return op->kind == PLAN_PROTECT || (op->kind == PLAN_PROJECT && op->flags & PLAN_HELD);
+	return op->kind == PLAN_PROTECT || op->flags & PLAN_HELD;
 }
 
 bool cli_note_failed_way(struct host *h, const struct plan *p, int failed_op, const struct err *e)
@@ -73,7 +74,11 @@ bool cli_note_failed_way(struct host *h, const struct plan *p, int failed_op, co
 	unsigned capture = op ? failed_capture(op) : 0;
 
 	if (op && failed_to_hold(op)) {
-		h->no_hold = true;
+		/* Git's folder can be shown for reading; the project has nothing else. */
+		if (cage_layer_of(p, op) == CAGE_LAYER_GIT)
+			h->no_git_hold = true;
+		else
+			h->no_hold = true;
 		return true;
 	}
 	if (e->kind != ERR_SYS || !capture || capture == HOST_CAPTURE_BY_COPY)

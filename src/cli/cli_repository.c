@@ -28,6 +28,14 @@ static void warn(struct spec *s, const char *hint, const char *why, const char *
 		*path ? ": " : "", path);
 }
 
+/* Nothing of a folder that is not shown can be touched. */
+static void leave_out(struct check_repository *r)
+{
+	if (r->folder[0])
+		r->other_count = 0;
+	r->folder[0] = '\0';
+}
+
 void cli_find_repository(struct spec *s, struct cli_place *place)
 {
 	struct check_repository *r = &place->repository;
@@ -43,12 +51,12 @@ void cli_find_repository(struct spec *s, struct cli_place *place)
 	leak = r->folder[0] ? cli_leak_of(s, r->folder, place) : NULL;
 	if (spec_choice(s, SPEC_PROJECT_GIT) == SPEC_GIT_NONE ||
 		(r->named[0] && is_bound(s, r->named))) {
-		r->folder[0] = '\0';
+		leave_out(r);
 	} else if (r->why) {
 		warn(s, r->hint, r->why, "");
 	} else if (leak) {
 		warn(s, "if it is meant, acknowledge it: preflight_allow", leak, r->folder);
-		r->folder[0] = '\0';
+		leave_out(r);
 	}
 }
 
@@ -57,6 +65,8 @@ void cli_tell_host(const struct cli_place *place, struct host *ret)
 	const struct check_repository *r = &place->repository;
 
 	ret->has_outer_git = r->folder[0];
+	/* Two layers that are written to must not lie in each other. */
+	ret->no_git_hold |= r->holds_project;
 	ret->hooks = r->hooks;
 	ret->hook_count = r->hook_count;
 	ret->git_others = r->others;
@@ -76,11 +86,8 @@ const char *const *cli_held_paths(struct spec *s, const struct cli_place *place,
 		paths[n++] = more->items[i].text;
 	for (size_t i = 0; paths && i < r->hook_count; i++)
 		paths[n++] = r->hooks[i];
-	for (size_t i = 0; paths && i < r->other_count; i++) {
-		paths[n] = arena_printf(&s->arena, ".git/%s", r->others[i]);
-		if (!paths[n++])
-			return NULL;
-	}
+	for (size_t i = 0; paths && i < r->other_count; i++)
+		paths[n++] = r->others[i];
 	*ret_count = n;
 	return paths;
 }

@@ -119,10 +119,11 @@ struct host {
 	/* Of the one project that is planned for, not of the machine: nothing of it is printed. */
 	unsigned no_capture;      /* ways that failed for it: HOST_CAPTURE_… */
 	bool no_hold;             /* what is protected in it could not be held */
+	bool no_git_hold;         /* the same in the folder of its git, or it cannot be tried */
 	bool has_outer_git;       /* the folder of its git is outside of it, and may be shown */
 	const char *const *hooks; /* paths of it that its git takes hooks from; borrowed */
 	size_t hook_count;
-	const char *const *git_others; /* paths in git's folder that are other worktrees' */
+	const char *const *git_others; /* .git/…: what is other worktrees' in it */
 	size_t git_other_count;
 	int groups;         /* supplementary groups of the user, the primary one not counted */
 	char container[24]; /* "" or what we are inside of: docker, podman, lxc, userns, … */

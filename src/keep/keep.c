@@ -181,7 +181,8 @@ static void release(struct keeper *k)
 	keep_sources_done(&k->sources);
 	keep_layer_done(&k->layer);
 	keep_overlay_done(&k->overlay);
-	keep_hold_done(&k->hold);
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		keep_hold_done(&k->holds[i]);
 	keep_words_done(&k->words);
 }
 
@@ -276,7 +277,8 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	keep_sources_init(&k.sources);
 	keep_layer_init(&k.layer);
 	keep_overlay_init(&k.overlay);
-	keep_hold_init(&k.hold);
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		keep_hold_init(&k.holds[i]);
 	k.began_ns = clock_ns();
 	record->outcome = RECORD_REFUSED;
 	record->failed_op = -1;

@@ -43,17 +43,22 @@ void keep_hold_done(struct keep_hold *h)
 	arena_done(&h->arena);
 }
 
+static const char *const folders[CAGE_LAYER_COUNT] = { "hold", "git-hold" };
+
 void keep_hold_end(struct keeper *k)
 {
-	struct keep_hold *h = &k->hold;
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++) {
+		struct keep_hold *h = &k->holds[i];
 
-	if (h->work < 0)
-		return;
-	/* What the kernel made in it is the cage's to remove, unless that never came so far. */
-	unlinkat(h->work, "work", AT_REMOVEDIR);
-	unlinkat(h->folder, "hold", AT_REMOVEDIR);
-	close(h->work);
-	h->work = -1;
+		if (h->work < 0)
+			continue;
+		/* What the kernel made in it is the cage's to remove, unless that never came so
+		 * far. */
+		unlinkat(h->work, "work", AT_REMOVEDIR);
+		unlinkat(h->folder, folders[i], AT_REMOVEDIR);
+		close(h->work);
+		h->work = -1;
+	}
 }
 
 /* --- while the command runs --- */
@@ -61,17 +66,31 @@ void keep_hold_end(struct keeper *k)
 #define REFRESH_MS    200 /* between two times, or more: */
 #define REFRESH_SHARE 50  /* one part of so many of the time */
 
-int keep_hold_wait(const struct keeper *k)
+void keep_hold_take_view(struct keeper *k, int fd)
 {
-	return k->hold.view >= 0 && k->is_started && !k->has_exited ? REFRESH_MS : -1;
+	/* Git's folder comes first. */
+	for (int i = CAGE_LAYER_COUNT - 1; i >= 0; i--)
+		if (k->holds[i].work >= 0 && k->holds[i].view < 0) {
+			k->holds[i].view = fd;
+			return;
+		}
+	close(fd);
 }
 
-void keep_hold_refresh(struct keeper *k)
+int keep_hold_wait(const struct keeper *k)
 {
-	struct keep_hold *h = &k->hold;
+	bool has_view = false;
+
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		has_view |= k->holds[i].view >= 0;
+	return has_view && k->is_started && !k->has_exited ? REFRESH_MS : -1;
+}
+
+static void refresh(struct keep_hold *h)
+{
 	uint64_t now = clock_ns(), took;
 
-	if (keep_hold_wait(k) < 0 || now < h->next_ns || cage_is_broken("refresh"))
+	if (h->view < 0 || now < h->next_ns)
 		return;
 	/* Nothing is changed; but whatever is mounted anew drops the names that nobody uses. */
 	if (fsconfig(h->view, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0) {
@@ -84,10 +103,19 @@ void keep_hold_refresh(struct keeper *k)
 	h->next_ns = now + took;
 }
 
+void keep_hold_refresh(struct keeper *k)
+{
+	if (keep_hold_wait(k) < 0 || cage_is_broken("refresh"))
+		return;
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		refresh(&k->holds[i]);
+}
+
 /* --- ways around it --- */
 
 /* Would writing to what a bind shows change something that is protected? */
-static bool goes_around(const struct plan *p, const char *source, const char *project)
+static bool goes_around(
+	const struct plan *p, enum cage_layer which, const char *source, const char *project)
 {
 	const struct plan_op *end = plan_ops(p) + p->op_count;
 
@@ -99,14 +127,15 @@ static bool goes_around(const struct plan *p, const char *source, const char *pr
 	for (const struct plan_op *op = plan_ops(p); op < end; op++) {
 		const char *path = plan_str(p, op->b);
 
-		if (op->kind == PLAN_PROTECT &&
+		if (op->kind == PLAN_PROTECT && cage_layer_of(p, op) == which &&
 			(str_path_within(source, path) || str_path_within(path, source)))
 			return true;
 	}
 	return false;
 }
 
-static int check_binds(const struct keeper *k, const char *project, struct err *e)
+static int check_binds(
+	const struct keeper *k, enum cage_layer which, const char *project, struct err *e)
 {
 	const struct plan *p = k->start.plan;
 
@@ -115,32 +144,33 @@ static int check_binds(const struct keeper *k, const char *project, struct err *
 		const char *source = k->sources.items[i].path;
 
 		if (op->kind == PLAN_BIND && !(op->flags & PLAN_READ_ONLY) &&
-			goes_around(p, source, project))
+			goes_around(p, which, source, project))
 			return err_set(e, ERR_REFUSED, EPERM,
-				"what is protected in the project could be written through the "
-				"bind of '%.200s'; make it :ro",
-				source);
+				"what is protected in '%.100s' could be written through the bind "
+				"of '%.200s'; make it :ro",
+				project, source);
 	}
 	return 0;
 }
 
 /* What is held is seen: nothing else is put there. */
-static int check_targets(const struct keeper *k, const struct plan_op *project, struct err *e)
+static int check_targets(const struct keeper *k, const struct plan_op *whole, struct err *e)
 {
 	const struct plan *p = k->start.plan;
+	const struct keep_hold *h = &k->holds[cage_layer_of(p, whole)];
 	const struct plan_op *end = plan_ops(p) + p->op_count;
 	char place[4096];
 
-	if (!cage_fill_in(&k->start, plan_str(p, project->b), place, sizeof(place)))
+	if (!cage_fill_in(&k->start, plan_str(p, whole->b), place, sizeof(place)))
 		return err_set(e, ERR_REFUSED, ENAMETOOLONG, "the project's path is too long");
-	for (const struct plan_op *op = project; op < end; op++) {
+	for (const struct plan_op *op = whole; op < end; op++) {
 		const char *to = plan_str(p, op->b);
 		size_t n = strlen(place);
 
 		if (op->kind != PLAN_BIND || !str_path_within(to, place) || !to[n])
 			continue;
-		for (size_t i = 0; i < k->hold.count; i++)
-			if (str_eq(k->hold.items[i].path, to + n + 1))
+		for (size_t i = 0; i < h->count; i++)
+			if (str_eq(h->items[i].path, to + n + 1))
 				return err_set(e, ERR_REFUSED, EBUSY,
 					"cannot show '%.160s' at '%.160s': that is protected, or leads to "
 					"something that is",
@@ -177,17 +207,17 @@ static int fail(int num, struct err *e)
 }
 
 /* It belongs to whom the project belongs: so will what the cage does in it. */
-static int make_work(struct keeper *k, int project, struct err *e)
+static int make_work(struct keeper *k, enum cage_layer which, int project, struct err *e)
 {
-	struct keep_hold *h = &k->hold;
+	struct keep_hold *h = &k->holds[which];
 	struct stat owner;
 
 	h->folder = k->q->open_folder(k->q->of, e);
 	if (h->folder < 0)
 		return h->folder;
-	if (fstat(project, &owner) < 0 || mkdirat(h->folder, "hold", 0700) < 0)
+	if (fstat(project, &owner) < 0 || mkdirat(h->folder, folders[which], 0700) < 0)
 		return fail(errno, e);
-	h->work = file_open_name(h->folder, "hold", O_RDONLY | O_DIRECTORY);
+	h->work = file_open_name(h->folder, folders[which], O_RDONLY | O_DIRECTORY);
 	if (h->work < 0)
 		return fail(-h->work, e);
 	if (geteuid() == 0 && fchown(h->work, owner.st_uid, owner.st_gid) < 0)
@@ -195,20 +225,19 @@ static int make_work(struct keeper *k, int project, struct err *e)
 	return 0;
 }
 
-static int find_work(
-	struct keeper *k, const struct cage_source *project, int project_fd, struct err *e)
+static int find_work(struct keep_hold *h, const struct cage_source *project, int project_fd,
+	struct cage_source *work, struct err *e)
 {
-	struct cage_source *work = &k->start.hold.work;
-	struct statx there = look_at(project_fd), ours = look_at(k->hold.work);
+	struct statx there = look_at(project_fd), ours = look_at(h->work);
 	struct stat st;
 	char path[4096], link[64];
 	ssize_t n;
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", k->hold.work);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", h->work);
 	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0 || fstat(k->hold.work, &st) < 0)
+	if (n < 0 || fstat(h->work, &st) < 0)
 		return fail(errno, e);
-	*work = (struct cage_source){ .path = arena_copy(&k->hold.arena, path, (size_t)n),
+	*work = (struct cage_source){ .path = arena_copy(&h->arena, path, (size_t)n),
 		.device = st.st_dev,
 		.inode = st.st_ino,
 		.tree = -1 };
@@ -271,10 +300,9 @@ static int open_in_tree(int tree, const char *path, const struct statx *same, st
 }
 
 /* The folder that both are in, cloned, with the project's owner mapped to the cage's user. */
-static int make_tree(struct keeper *k, const char *project, int project_fd, struct err *e)
+static int make_tree(struct keep_hold *h, const struct cage_ids *ids, const char *project,
+	int project_fd, const char *work, struct err *e)
 {
-	struct keep_hold *h = &k->hold;
-	const char *work = k->start.hold.work.path;
 	struct statx there = look_at(project_fd), ours = look_at(h->work);
 	size_t n = common_length(project, work);
 	const char *top = n ? arena_copy(&h->arena, project, n) : "/";
@@ -287,7 +315,7 @@ static int make_tree(struct keeper *k, const char *project, int project_fd, stru
 	if (h->tree < 0)
 		return err_set(e, ERR_SYS, errno, "cannot clone the mount of '%s': %s", project,
 			strerror(errno));
-	r = map_tree(h->tree, &k->start.ids, &there, e);
+	r = map_tree(h->tree, ids, &there, e);
 	if (r == 0)
 		r = h->tree_project = open_in_tree(h->tree, project + n + 1, &there, e);
 	if (r >= 0)
@@ -295,34 +323,48 @@ static int make_tree(struct keeper *k, const char *project, int project_fd, stru
 	return r < 0 ? r : 0;
 }
 
-int keep_hold_make(struct keeper *k, struct err *e)
+static int make_hold(struct keeper *k, const struct plan_op *op, struct err *e)
 {
-	const struct plan_op *op = plan_find(k->start.plan, PLAN_PROJECT, NULL);
-	size_t i = op ? (size_t)(op - plan_ops(k->start.plan)) : 0;
-	int project, r;
+	enum cage_layer which = cage_layer_of(k->start.plan, op);
+	size_t i = (size_t)(op - plan_ops(k->start.plan));
+	const struct cage_source *source = &k->sources.items[i];
+	struct cage_hold *start = &k->start.holds[which];
+	struct keep_hold *h = &k->holds[which];
+	int fd = k->sources.fds[i], r;
 
-	if (!op || !(op->flags & PLAN_HELD))
-		return 0;
-	project = k->sources.fds[i];
 	/* What fails here is a reason to do without, for who may. */
 	k->record->failed_op = (int)i;
-	r = check_binds(k, k->sources.items[i].path, e);
+	r = check_binds(k, which, source->path, e);
 	if (r == 0)
-		r = keep_hold_find(&k->hold, k->start.plan, op, project, e);
+		r = keep_hold_find(h, k->start.plan, op, fd, e);
 	if (r == 0)
 		r = check_targets(k, op, e);
 	if (r == 0)
-		r = make_work(k, project, e);
+		r = make_work(k, which, fd, e);
 	if (r == 0)
-		r = find_work(k, &k->sources.items[i], project, e);
+		r = find_work(h, source, fd, &start->work, e);
 	if (r == 0 && k->start.ids.is_given)
-		r = make_tree(k, k->sources.items[i].path, project, e);
+		r = make_tree(h, &k->start.ids, source->path, fd, start->work.path, e);
 	if (r == 0)
 		k->record->failed_op = -1;
-	k->start.hold.items = k->hold.items;
-	k->start.hold.count = k->hold.count;
-	k->start.hold.work.tree = k->hold.tree;
-	k->start.hold.project_fd = k->hold.tree_project;
-	k->start.hold.work_fd = k->hold.tree_work;
+	start->items = h->items;
+	start->count = h->count;
+	start->work.tree = h->tree;
+	start->project_fd = h->tree_project;
+	start->work_fd = h->tree_work;
+	return r;
+}
+
+int keep_hold_make(struct keeper *k, struct err *e)
+{
+	static const enum plan_op_kind kinds[] = { PLAN_GIT, PLAN_PROJECT };
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		const struct plan_op *op = plan_find(k->start.plan, kinds[i], NULL);
+
+		if (op && op->flags & PLAN_HELD)
+			r = make_hold(k, op, e);
+	}
 	return r;
 }

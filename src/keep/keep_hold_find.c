@@ -31,9 +31,15 @@ struct finding {
 	const struct plan_op *whole; /* the project's */
 	const struct plan_op *op;    /* the one at work */
 	const char *project;         /* its real path */
-	const char *repository;      /* git's own folder below it */
+	const char *repository;      /* git's own folder below it; "": it is that */
 	int fd;                      /* the project */
 };
+
+/* Is it for the tree that is looked at? */
+static bool is_of_tree(const struct finding *f, const struct plan_op *op)
+{
+	return cage_layer_of(f->plan, op) == cage_layer_of(f->plan, f->whole);
+}
 
 /* --- what is found --- */
 
@@ -86,9 +92,10 @@ static int add_missing(struct finding *f, const char *path, struct err *e)
 	static const char *const folders[] = { ".claude", ".codex", ".gemini", ".git", ".idea",
 		".opencode", ".vscode", NULL };
 	static const char *const folders_of_git[] = { "hooks", "info", NULL };
-	const char *in_git = str_path_within(path, f->repository) && !str_eq(path, f->repository)
-				     ? path + strlen(f->repository) + 1
-				     : "";
+	size_t n = strlen(f->repository);
+	const char *in_git = n == 0                                            ? path
+			     : str_path_within(path, f->repository) && path[n] ? path + n + 1
+									       : "";
 
 	if (is_one_of(path, folders) || is_one_of(in_git, folders_of_git) ||
 		str_eq(path, f->repository))
@@ -280,7 +287,7 @@ static int hold_repository(struct finding *f, const char *folder, struct err *e)
 		const char *path = plan_str(f->plan, op->b);
 		char there[PATH_MAX];
 
-		if (op->kind != PLAN_PROTECT || !str_starts(path, ".git/"))
+		if (op->kind != PLAN_PROTECT || !is_of_tree(f, op) || !str_starts(path, ".git/"))
 			continue;
 		if (snprintf(there, sizeof(there), "%s%s", folder, path + strlen(".git")) >=
 			(int)sizeof(there))
@@ -326,7 +333,7 @@ int keep_hold_find(struct keep_hold *h, const struct plan *p, const struct plan_
 		.plan = p,
 		.whole = whole,
 		.project = path,
-		.repository = ".git",
+		.repository = whole->kind == PLAN_GIT ? "" : ".git",
 		.fd = project };
 	const struct plan_op *end = plan_ops(p) + p->op_count;
 	int r = 0;
@@ -335,7 +342,7 @@ int keep_hold_find(struct keep_hold *h, const struct plan *p, const struct plan_
 	if (!h->items || !path_of(project, path))
 		return no_memory(e);
 	for (f.op = plan_ops(p); r == 0 && f.op < end; f.op++)
-		if (f.op->kind == PLAN_PROTECT)
+		if (f.op->kind == PLAN_PROTECT && is_of_tree(&f, f.op))
 			r = walk(&f, plan_str(p, f.op->b), e);
 	return r;
 }

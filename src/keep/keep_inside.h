@@ -105,7 +105,7 @@ struct keep_hold {
 	struct cage_held *items;
 	size_t count;
 	int folder;                        /* the run's, borrowed */
-	int work;                          /* `hold` in it, or -1 */
+	int work;                          /* `hold` or `git-hold` in it, or -1 */
 	int tree, tree_project, tree_work; /* root's: both id-mapped, for the cage; or -1 */
 	int view;                          /* the layer's file system, or -1 */
 	uint64_t next_ns;                  /* when it is to forget what it knows of the host */
@@ -115,8 +115,8 @@ void keep_hold_init(struct keep_hold *h);
 void keep_hold_done(struct keep_hold *h);
 
 /*
- * Finds out what has to be held of the open project, for which `whole` is the operation: what is
- * there, missing, or on the way.
+ * Finds out what has to be held of the open project, or of git's folder, for which `whole` is the
+ * operation: what is there, missing, or on the way.
  */
 int keep_hold_find(struct keep_hold *h, const struct plan *p, const struct plan_op *whole,
 	int project, struct err *e);
@@ -280,7 +280,7 @@ struct keeper {
 	struct keep_look *look;
 	struct keep_layer layer;
 	struct keep_overlay overlay;
-	struct keep_hold hold;
+	struct keep_hold holds[CAGE_LAYER_COUNT];
 	struct cgroup group;
 	struct cgroup_counts counts; /* taken before anybody is killed */
 	int channel, pidfd, signals, timer;
@@ -352,6 +352,9 @@ int keep_hold_make(struct keeper *k, struct err *e);
 
 /* The cage has what it needs, or will never: removes what was made on disk. */
 void keep_hold_end(struct keeper *k);
+
+/* The file system of a layer that holds, as the cage hands it over: in the order of the plan. */
+void keep_hold_take_view(struct keeper *k, int fd);
 
 /* How long to wait until keep_hold_refresh, or -1. */
 int keep_hold_wait(const struct keeper *k);

@@ -94,12 +94,14 @@ static void see_network(struct keep_look *l)
 static void see_protected(struct keep_look *l)
 {
 	const struct plan *p = l->start->plan;
-	unsigned count = 0;
-	char good[64];
+	size_t count = 0, mounts = 0;
+	char good[80];
 
 	for (uint32_t i = 0; i < p->op_count; i++)
 		count += plan_ops(p)[i].kind == PLAN_PROTECT;
-	snprintf(good, sizeof(good), "%u paths, held by %zu mounts", count, l->start->hold.count);
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		mounts += l->start->holds[i].count;
+	snprintf(good, sizeof(good), "%zu paths, held by %zu mounts", count, mounts);
 	if (count)
 		see(l, PLAN_FS_PROTECT, RECORD_OUTSIDE,
 			l->faults.protect[0] ? l->faults.protect : l->faults.project, good);

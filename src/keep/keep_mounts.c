@@ -1,5 +1,5 @@
 /*
- * keep_mounts - every mount of the cage against the plan, in both directions.
+ * keep_mounts - every mount that a plan makes, as it must be seen.
  *
  * Runs as:  the keeper.
  * Must not: take the cage's word for anything: what a source is on the host is asked here again.
@@ -18,8 +18,6 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-
-/* --- what is to be seen --- */
 
 static int no_memory(struct err *e)
 {
@@ -88,7 +86,7 @@ struct expecting {
 	const struct keep_sources *sources;
 	const struct keep_view *host;
 	struct arena *arena;
-	struct keep_expected project; /* the whole of it, out of sight */
+	struct keep_expected wholes[CAGE_LAYER_COUNT]; /* the project is out of sight */
 };
 
 typedef int expect(struct expecting *x, const struct plan_op *op, struct err *e);
@@ -244,18 +242,22 @@ static int expect_whole(const struct expecting *x, const struct plan_op *op,
 	if (r < 0 || op->flags & PLAN_COPIED ||
 		!(op->flags & (PLAN_CAPTURED | PLAN_VIEW | PLAN_HELD)))
 		return r;
-	ret->is_layer = op->kind == PLAN_PROJECT;
+	ret->layer = 1 + cage_layer_of(x->start->plan, op);
 	return expect_overlay(x, ret, e);
 }
 
 static int expect_git(struct expecting *x, const struct plan_op *op, struct err *e)
 {
-	return expect_whole(x, op, add(x->m, op->kind, NULL, NULL, NULL), e);
+	struct keep_expected *whole = &x->wholes[CAGE_LAYER_GIT];
+	int r = expect_whole(x, op, whole, e);
+
+	*add(x->m, op->kind, NULL, NULL, NULL) = *whole;
+	return r;
 }
 
 static int expect_project(struct expecting *x, const struct plan_op *op, struct err *e)
 {
-	struct keep_expected *whole = &x->project, *mount;
+	struct keep_expected *whole = &x->wholes[CAGE_LAYER_PROJECT], *mount;
 	int r = expect_whole(x, op, whole, e);
 
 	mount = add(x->m, op->kind, whole->place, "tmpfs", "/view");
@@ -271,13 +273,13 @@ static int expect_project(struct expecting *x, const struct plan_op *op, struct 
 /* A part of the project: of the overlay, or of the folder on the host. */
 static int expect_part(struct expecting *x, const struct plan_op *op, struct err *e)
 {
-	const struct keep_expected *whole = &x->project;
+	const struct keep_expected *whole = &x->wholes[CAGE_LAYER_PROJECT];
 	struct keep_expected *mount = add(x->m, PLAN_PROJECT, NULL, whole->type, NULL);
 	const char *root = str_eq(whole->root, "/") ? "" : whole->root;
 
 	mount->flags = op->flags | PLAN_NO_DEV;
 	mount->device = whole->device;
-	mount->is_layer = whole->is_layer;
+	mount->layer = whole->layer;
 	mount->place = arena_printf(x->arena, "%s/%s", whole->place, op_b(x, op));
 	mount->root = arena_printf(x->arena, "%s/%s", root, op_b(x, op));
 	if (whole->source)
@@ -288,7 +290,9 @@ static int expect_part(struct expecting *x, const struct plan_op *op, struct err
 /* What is protected, and what leads there: each a mount of the project on itself. */
 static int expect_held(struct expecting *x, const struct plan_op *op, struct err *e)
 {
-	const struct cage_hold *h = &x->start->hold;
+	enum cage_layer which = cage_layer_of(x->start->plan, op);
+	const struct cage_hold *h = &x->start->holds[which];
+	const struct keep_expected *whole = &x->wholes[which];
 
 	for (size_t i = 0; i < h->count; i++) {
 		const struct cage_held *item = &h->items[i];
@@ -298,10 +302,10 @@ static int expect_held(struct expecting *x, const struct plan_op *op, struct err
 			continue;
 		if (x->m->count == x->m->max)
 			return no_memory(e);
-		mount = add(x->m, PLAN_PROTECT, NULL, x->project.type, NULL);
-		mount->is_layer = true;
+		mount = add(x->m, PLAN_PROTECT, NULL, whole->type, NULL);
+		mount->layer = whole->layer;
 		mount->flags = PLAN_NO_DEV | (item->kind == CAGE_HELD_WAY ? 0 : PLAN_READ_ONLY);
-		mount->place = arena_printf(x->arena, "%s/%s", x->project.place, item->path);
+		mount->place = arena_printf(x->arena, "%s/%s", whole->place, item->path);
 		mount->root = arena_printf(x->arena, "/%s", item->path);
 		if (!mount->place || !mount->root)
 			return no_memory(e);
@@ -333,7 +337,9 @@ int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
 	const struct plan *p = start->plan;
 	int r = 0;
 
-	*ret = (struct keep_mounts){ .max = p->op_count + MOST_COVERS + start->hold.count };
+	*ret = (struct keep_mounts){ .max = p->op_count + MOST_COVERS };
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		ret->max += start->holds[i].count;
 	ret->expected = arena_array(arena, ret->max, sizeof(*ret->expected));
 	if (!ret->expected)
 		return no_memory(e);
@@ -344,150 +350,4 @@ int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
 			r = expects[op->kind](&x, op, e);
 	}
 	return r;
-}
-
-/* --- what is seen --- */
-
-static struct keep_expected *find_expected(struct keep_mounts *m, const char *place)
-{
-	/* The last one at a place is the one that is seen there. */
-	for (size_t i = m->count; i > 0; i--)
-		if (str_eq(m->expected[i - 1].place, place))
-			return &m->expected[i - 1];
-	return NULL;
-}
-
-/* Something mounted on the host below a source comes along with it. */
-static const struct keep_expected *find_carrier(
-	const struct keep_mounts *m, const struct keep_mount *mount, const struct keep_view *host)
-{
-	for (size_t i = 0; i < m->count; i++) {
-		const struct keep_expected *x = &m->expected[i];
-		char source[4096];
-
-		if (!x->source || !str_path_within(mount->place, x->place))
-			continue;
-		snprintf(source, sizeof(source), "%s%s", str_eq(x->source, "/") ? "" : x->source,
-			mount->place + strlen(x->place));
-		for (size_t k = 0; k < host->mount_count; k++)
-			if (str_eq(host->mounts[k].place, source) &&
-				str_eq(host->mounts[k].device, mount->device) &&
-				str_eq(host->mounts[k].root, mount->root))
-				return x;
-	}
-	return NULL;
-}
-
-/* The first restriction that is missing, or NULL. */
-static const char *missing_option(const struct keep_mount *mount, unsigned flags)
-{
-	static const struct {
-		unsigned flag;
-		const char *word;
-	} options[] = { { PLAN_READ_ONLY, "ro" }, { PLAN_NO_DEV, "nodev" },
-		{ PLAN_NO_EXEC, "noexec" } };
-
-	if (!keep_has_option(mount->options, "nosuid"))
-		return "nosuid";
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
-		if (flags & options[i].flag && !keep_has_option(mount->options, options[i].word))
-			return options[i].word;
-	if (flags & PLAN_IDMAPPED && !keep_has_option(mount->options, "idmapped"))
-		return "idmapped";
-	return NULL;
-}
-
-#define SAY(fault, ...)                                                                            \
-	do {                                                                                       \
-		if (!(fault)[0])                                                                   \
-			snprintf(fault, KEEP_FAULT_SIZE, __VA_ARGS__);                             \
-	} while (0)
-
-/* Where a fault of a mount of this kind is told; `other` of those that have no place of their own.
- */
-static char *fault_of(struct keep_mount_faults *f, unsigned kind, char *other)
-{
-	switch (kind) {
-	case PLAN_PROC:
-		return f->proc;
-	case PLAN_PROJECT:
-		return f->project;
-	case PLAN_PROTECT:
-		return f->protect;
-	default:
-		return other;
-	}
-}
-
-/* The device of what the first mount of a kind was seen on; false: this one is on another. */
-static bool is_on(const char **device, const struct keep_mount *mount)
-{
-	if (!*device)
-		*device = mount->device;
-	return str_eq(*device, mount->device);
-}
-
-static bool is_planned(
-	struct keep_mounts *m, const struct keep_mount *mount, const struct keep_expected *x)
-{
-	return (!x->type || str_eq(x->type, mount->type)) &&
-	       (!x->device || str_eq(x->device, mount->device)) && str_eq(x->root, mount->root) &&
-	       (!x->is_pool || is_on(&m->pool, mount)) && (!x->is_layer || is_on(&m->layer, mount));
-}
-
-static void judge(struct keep_mounts *m, const struct keep_mount *mount,
-	const struct keep_expected *x, struct keep_mount_faults *f)
-{
-	const char *missing = missing_option(mount, x->flags);
-	bool is_other = !is_planned(m, mount, x);
-
-	if (is_other && x->kind == PLAN_DEVICE)
-		SAY(f->dev, "%.80s is not the planned device", mount->place);
-	else if (is_other)
-		SAY(fault_of(f, x->kind, f->reads),
-			"at %.40s there is %.16s %.40s, not the planned", mount->place, mount->type,
-			mount->root);
-	if (missing)
-		SAY(fault_of(f, x->kind, f->writes), "the mount at %.80s lacks %s", mount->place,
-			missing);
-}
-
-static void say_absent(const struct keep_expected *x, struct keep_mount_faults *f)
-{
-	bool is_device = x->kind == PLAN_DEVICE || x->kind == PLAN_DEVPTS;
-
-	if (x->kind == PLAN_PROC)
-		SAY(f->proc, "%.80s is not covered", x->place);
-	else
-		SAY(fault_of(f, x->kind, is_device ? f->dev : f->root), "%.80s is not mounted",
-			x->place);
-}
-
-void keep_mounts_compare(struct keep_mounts *m, const struct keep_view *cage,
-	const struct keep_view *host, struct keep_mount_faults *ret)
-{
-	memset(ret, 0, sizeof(*ret));
-	for (size_t i = 0; i < cage->mount_count; i++) {
-		const struct keep_mount *mount = &cage->mounts[i];
-		struct keep_expected *x = find_expected(m, mount->place);
-		const struct keep_expected *carrier =
-			x && !x->is_seen ? NULL : find_carrier(m, mount, host);
-
-		if (x && !x->is_seen) {
-			x->is_seen = true;
-			judge(m, mount, x, ret);
-		} else if (carrier) {
-			const char *missing = missing_option(mount, carrier->flags);
-
-			if (missing)
-				SAY(ret->writes, "the mount at %.80s lacks %s", mount->place,
-					missing);
-		} else {
-			SAY(ret->root, "there is a mount at %.80s that is not planned",
-				mount->place);
-		}
-	}
-	for (size_t i = 0; i < m->count; i++)
-		if (!m->expected[i].is_seen)
-			say_absent(&m->expected[i], ret);
 }

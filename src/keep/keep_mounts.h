@@ -16,7 +16,7 @@ struct keep_expected {
 	unsigned flags;     /* PLAN_READ_ONLY … */
 	unsigned kind;      /* of the operation */
 	bool is_pool;       /* a folder of the cage's pool */
-	bool is_layer;      /* of the one overlay that the project is */
+	unsigned layer;     /* of the one overlay that a tree is: 1 + enum cage_layer; or 0 */
 	bool is_folder;     /* the source is one */
 	bool is_seen;
 };
@@ -28,8 +28,8 @@ int keep_refuse_nested(const struct keep_view *host, const char *source, struct 
 struct keep_mounts {
 	struct keep_expected *expected;
 	size_t count, max;
-	const char *pool;  /* device of the cage's pool, once seen */
-	const char *layer; /* and of the project's overlay */
+	const char *pool;                     /* device of the cage's pool, once seen */
+	const char *layers[CAGE_LAYER_COUNT]; /* and of the overlays */
 };
 
 int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,

@@ -305,8 +305,8 @@ static int take_message(struct keeper *k, const struct wire_message *m, int *fd,
 		k->disk = take_fd(fd);
 	} else if (m->kind == WIRE_KEPT && !k->is_ready && k->overlay.loaded < 0) {
 		k->overlay.loaded = take_fd(fd);
-	} else if (m->kind == WIRE_VIEW && !k->is_ready && k->hold.view < 0) {
-		k->hold.view = take_fd(fd);
+	} else if (m->kind == WIRE_VIEW && !k->is_ready) {
+		keep_hold_take_view(k, take_fd(fd));
 	} else if (m->kind == WIRE_READY && !k->is_ready) {
 		k->is_ready = true;
 		if (k->start.terminal_streams && k->terminal.near < 0)

@@ -327,16 +327,21 @@ static void add_part(struct plan_builder *b, const char *base, uint16_t flags, c
 /*
  * The folder of its git, where that is outside, with the rights of the whole project: where only
  * parts of it may be read, their history is none of them. First, because the project may be in it.
- * Of a writable project it is for reading: nothing would hold its hooks.
+ * Where nothing would hold its hooks, it is for reading.
  */
 static void add_git(struct plan_builder *b)
 {
 	bool is_writable = spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE;
-	uint16_t flags = is_writable ? read_only_flags(b) : project_flags(b);
+	uint16_t flags = project_flags(b);
 
-	if (b->host->has_outer_git && spec_choice(b->spec, SPEC_PROJECT_GIT) == SPEC_GIT_AUTO &&
-		plan_has_whole_project(b->spec, SPEC_PROJECT_READ))
-		plan_add(b, PLAN_GIT, "$GIT", "$GIT", PLAN_OP(.flags = flags));
+	if (!b->host->has_outer_git || spec_choice(b->spec, SPEC_PROJECT_GIT) != SPEC_GIT_AUTO ||
+		!plan_has_whole_project(b->spec, SPEC_PROJECT_READ))
+		return;
+	if (is_writable && (b->host->no_git_hold || flags & PLAN_READ_ONLY || !(flags & PLAN_HELD)))
+		flags = read_only_flags(b);
+	plan_add(b, PLAN_GIT, "$GIT", "$GIT", PLAN_OP(.flags = flags));
+	if (flags & PLAN_HELD)
+		plan_add_protected(b, "$GIT");
 }
 
 static void add_project(struct plan_builder *b)
@@ -350,7 +355,7 @@ static void add_project(struct plan_builder *b)
 	if (is_writable)
 		plan_walk_parts(b, SPEC_PROJECT_WRITE, true, add_part, NULL);
 	if (plan_holds_protected(b))
-		plan_add_protected(b);
+		plan_add_protected(b, "");
 }
 
 /* --- binds --- */

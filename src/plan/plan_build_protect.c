@@ -16,7 +16,10 @@ static const char *const protected_paths[] = { ".bash_profile", ".bashrc", ".cla
 
 #define BUILT_IN (sizeof(protected_paths) / sizeof(protected_paths[0]))
 
-/* All of them: what is built in, what the spec adds, where git takes hooks from. NULL: no more. */
+/*
+ * All of them: what is built in, what the spec adds, where git takes hooks from, other worktrees of
+ * a repository that is in the project. NULL: no more.
+ */
 static const char *path_at(const struct spec *s, const struct host *h, size_t i)
 {
 	const struct spec_value *more = spec_list(s, SPEC_PROJECT_PROTECT);
@@ -27,7 +30,21 @@ static const char *path_at(const struct spec *s, const struct host *h, size_t i)
 	if (i < more->count)
 		return more->items[i].text;
 	i -= more->count;
-	return h && i < h->hook_count ? h->hooks[i] : NULL;
+	if (!h)
+		return NULL;
+	if (i < h->hook_count)
+		return h->hooks[i];
+	i -= h->hook_count;
+	return !h->has_outer_git && i < h->git_other_count ? h->git_others[i] : NULL;
+}
+
+/* The same for git's folder outside the project, as paths that begin with ".git/". */
+static const char *git_path_at(const struct host *h, size_t i)
+{
+	for (size_t k = 0; k < BUILT_IN; k++)
+		if (str_starts(protected_paths[k], ".git/") && i-- == 0)
+			return protected_paths[k];
+	return i < h->git_other_count ? h->git_others[i] : NULL;
 }
 
 bool plan_is_protected(const struct spec *s, const struct host *h, const char *path)
@@ -85,22 +102,29 @@ static int compare_paths(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-void plan_add_protected(struct plan_builder *b)
+static const char *any_path_at(const struct plan_builder *b, const char *tree, size_t i)
+{
+	const char *path = *tree ? git_path_at(b->host, i) : path_at(b->spec, b->host, i);
+
+	return path && *tree ? path + strlen(".git/") : path;
+}
+
+void plan_add_protected(struct plan_builder *b, const char *tree)
 {
 	own_free const char **paths = NULL;
 	size_t n = 0;
 
-	while (path_at(b->spec, b->host, n))
+	while (any_path_at(b, tree, n))
 		n++;
-	paths = calloc(n, sizeof(const char *));
+	paths = calloc(n + 1, sizeof(const char *));
 	if (!paths) {
 		b->ops.failed = true;
 		return;
 	}
 	for (size_t i = 0; i < n; i++)
-		paths[i] = path_at(b->spec, b->host, i);
+		paths[i] = any_path_at(b, tree, i);
 	qsort(paths, n, sizeof(const char *), compare_paths);
 	for (size_t i = 0; i < n; i++)
 		if (i == 0 || !str_eq(paths[i], paths[i - 1]))
-			plan_add(b, PLAN_PROTECT, "", paths[i], PLAN_OP(.flags = PLAN_READ_ONLY));
+			plan_add(b, PLAN_PROTECT, tree, paths[i], PLAN_OP(.flags = PLAN_READ_ONLY));
 }

@@ -67,8 +67,8 @@ bool plan_holds_protected(const struct plan_builder *b);
 /* Is something that is protected where the project may be written? */
 bool plan_can_reach_protected(const struct plan_builder *b);
 
-/* Adds what is protected, sorted: a folder before what is in it. */
-void plan_add_protected(struct plan_builder *b);
+/* Adds what is protected in the project, or in "$GIT"; sorted: a folder before what is in it. */
+void plan_add_protected(struct plan_builder *b, const char *tree);
 
 /* Where the project is for the command: in the cage, or where it always was. */
 const char *plan_project_place(const struct spec *s, enum spec_engine engine);

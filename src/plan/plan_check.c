@@ -67,6 +67,8 @@ static bool fits(enum plan_operand operand, const char *text)
 		return is_target(text);
 	case PLAN_OPERAND_PLACE:
 		return is_place(text);
+	case PLAN_OPERAND_TREE:
+		return !*text || str_eq(text, "$GIT");
 	case PLAN_OPERAND_INSIDE:
 		return *text && *text != '/' && is_normal(text);
 	}

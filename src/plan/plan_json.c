@@ -27,7 +27,7 @@ static void print_op(const struct plan *p, const struct plan_op *op, struct json
 	json_text(j, "op", def->name);
 	if (op->need == PLAN_MAY)
 		json_text(j, "need", "may");
-	if (def->a != PLAN_OPERAND_NONE)
+	if (def->a != PLAN_OPERAND_NONE && (def->a != PLAN_OPERAND_TREE || *plan_str(p, op->a)))
 		json_text(j, "a", plan_str(p, op->a));
 	if (def->b != PLAN_OPERAND_NONE)
 		json_text(j, "b", plan_str(p, op->b));

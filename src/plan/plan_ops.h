@@ -26,7 +26,8 @@ enum plan_op_kind {
 	PLAN_GIT,     /* a: from; b: where; flags: the folder of the project's git, outside of it */
 	PLAN_PROJECT, /* a: from; b: where; flags */
 	PLAN_PART,    /* b: a path of the project with rights of its own; flags */
-	PLAN_PROTECT, /* b: a path of the project that stays as it is */
+	PLAN_PROTECT, /* a: "", or $GIT; b: a path of the project, or of that, that stays as it is
+		       */
 	PLAN_ENTER,   /* the tree becomes the root, the host's is let go */
 	PLAN_ENV,     /* a: name; b: value */
 	PLAN_ENV_PASS,  /* a: name of the operator's variable */
@@ -75,7 +76,8 @@ enum plan_operand {
 	PLAN_OPERAND_SOURCE, /* a path of the host: /…, ~…, $PROJECT…, $GIT */
 	PLAN_OPERAND_TARGET, /* a path of the cage: absolute, normalised */
 	PLAN_OPERAND_PLACE,  /* a target, $PROJECT…, or $GIT */
-	PLAN_OPERAND_INSIDE, /* a path below the project: relative, normalised */
+	PLAN_OPERAND_TREE,   /* "", which is the project, or $GIT */
+	PLAN_OPERAND_INSIDE, /* a path below one of them: relative, normalised */
 };
 
 struct plan_op_def {

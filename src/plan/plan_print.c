@@ -108,7 +108,7 @@ static void print_tree_op(const struct plan *p, const struct plan_op *op, struct
 
 	buf_printf(out, "  %-4s%-10s", rights(op), plan_op_defs[op->kind].name);
 	if (is_inside)
-		buf_puts(out, "  in the project: ");
+		buf_puts(out, *from ? "  in $GIT:        " : "  in the project: ");
 	put_padded(out, to, is_inside ? 14 : 22);
 	if (op->kind == PLAN_BIND || op->kind == PLAN_GIT || op->kind == PLAN_PROJECT ||
 		op->kind == PLAN_IMAGE || op->kind == PLAN_OVERLAY) {

@@ -216,9 +216,10 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.choices = project_gits,
 		.example = "auto",
 		.doc = "For a project that is a linked worktree or a submodule, whose repository is "
-		       "outside of it: with auto, git's folder is shown at its own path, captured like the "
-		       "project, or else read-only, if it points back to the project and belongs to the "
-		       "operator. With none it is not shown.",
+		       "outside of it: with auto, git's folder is shown at its own path, with the rights of "
+		       "the project, if it points back to the project and belongs to the operator. In mode "
+		       "writable its hooks, its configuration and other worktrees are protected. With none "
+		       "it is not shown.",
 	},
 	[SPEC_PROJECT_READ] = {
 		.path = "project.read_allowlist",

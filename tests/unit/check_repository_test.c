@@ -188,6 +188,8 @@ static bool has(const char *const *items, size_t count, const char *wanted)
 	return false;
 }
 
+#define IS_OTHER(path) has(seen.others, seen.other_count, ".git/" path)
+
 static void test_parts(void)
 {
 	static char path[64];
@@ -199,16 +201,18 @@ static void test_parts(void)
 	    "mkdir w/in; touch w/in/.git; cp -r m/.git/worktrees/other m/.git/worktrees/in; echo "
 	    "\"$PWD/w/in/.git\" >m/.git/worktrees/in/gitdir");
 	look();
-	CHECK(seen.other_count == 3 && has(seen.others, 3, "worktrees/other") &&
-		has(seen.others, 3, "worktrees/broken") && has(seen.others, 3, "worktrees/in"));
+	CHECK(seen.other_count == 6 && IS_OTHER("worktrees/other") && IS_OTHER("worktrees/broken"));
+	CHECK(IS_OTHER("worktrees/in") && IS_OTHER("worktrees/w/gitdir"));
+	CHECK(IS_OTHER("worktrees/w/commondir") && IS_OTHER("worktrees/w/config.worktree"));
 	project.is_at_own_path = true;
 	look();
-	CHECK(seen.other_count == 2 && !has(seen.others, 2, "worktrees/in"));
+	CHECK(seen.other_count == 5 && !IS_OTHER("worktrees/in"));
 	/* The same of a repository in the project. */
 	snprintf(path, sizeof(path), "%s/m", top);
 	project.path = path;
 	look();
-	CHECK(!seen.folder[0] && !seen.why && has(seen.others, seen.other_count, "worktrees/w"));
+	CHECK(!seen.folder[0] && !seen.why && IS_OTHER("worktrees/w") &&
+		!IS_OTHER("worktrees/w/gitdir"));
 }
 
 static void test_hooks(void)
@@ -231,7 +235,7 @@ static void test_hooks(void)
 	CHECK(seen.hook_count == 1 && str_eq(seen.hooks[0], "mine"));
 	run("printf \"[core]\\n\\thooksPath = $PWD/m/.git/other-hooks\\n\" >m/.git/config");
 	look();
-	CHECK(seen.hook_count == 0 && has(seen.others, seen.other_count, "other-hooks"));
+	CHECK(seen.hook_count == 0 && IS_OTHER("other-hooks"));
 	/* Whose repository is not believed may still be git's. */
 	run("rm m/.git/worktrees/w/gitdir; printf '[core]\\n\\thooksPath = .hooks\\n' >m/.git/config");
 	look();

@@ -189,7 +189,8 @@ static void test_flags(void)
 			char said[100];
 
 			ops_of(p)[0] = (struct plan_op){ .kind = kind, .need = PLAN_MUST };
-			ops_of(p)[0].a = def->a == PLAN_OPERAND_NONE ? 0 : at;
+			ops_of(p)[0].a =
+				def->a == PLAN_OPERAND_NONE || def->a == PLAN_OPERAND_TREE ? 0 : at;
 			ops_of(p)[0].b = def->b == PLAN_OPERAND_NONE
 						 ? 0
 						 : at + (def->b == PLAN_OPERAND_INSIDE);
@@ -221,6 +222,8 @@ static const struct {
 	{ "~/a", true, false, false, true },
 	{ "$PROJECT", true, false, true, true },
 	{ "$PROJECT/a", true, false, true, true },
+	{ "$GIT", true, false, true, true },
+	{ "$GIT/a", false, false, false, true },
 	{ "$PROJECT/..", true, false, false, false },
 	{ "$PROJECT/../../a", true, false, false, false },
 	{ "a", false, false, false, true },
@@ -267,6 +270,8 @@ static bool is_spelled(enum plan_operand operand, size_t i)
 		return spellings[i].target;
 	case PLAN_OPERAND_PLACE:
 		return spellings[i].place;
+	case PLAN_OPERAND_TREE:
+		return !spellings[i].text[0] || str_eq(spellings[i].text, "$GIT");
 	case PLAN_OPERAND_INSIDE:
 		return spellings[i].inside;
 	}
@@ -294,7 +299,7 @@ static void test_operands(void)
 				if (plan_ops(good)[k].kind == PLAN_PROJECT)
 					root = plan_ops(good)[k].b;
 			root += other == PLAN_OPERAND_INSIDE;
-			root = other == PLAN_OPERAND_NONE ? 0 : root;
+			root = other == PLAN_OPERAND_NONE || other == PLAN_OPERAND_TREE ? 0 : root;
 			*op = (struct plan_op){ .kind = kind, .need = PLAN_MUST, .n = 1 };
 			op->a = is_b ? root : at;
 			op->b = is_b ? at : root;

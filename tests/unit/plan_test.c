@@ -426,7 +426,8 @@ static void test_git(void)
 			PLAN_NO_DEV | PLAN_READ_ONLY | PLAN_VIEW },
 		{ "version: 1\nproject: {write_allowlist: [$PROJECT/a]}\n",
 			PLAN_NO_DEV | PLAN_CAPTURED | PLAN_READ_ONLY },
-		{ "version: 1\nproject: {mode: writable}\n",
+		{ "version: 1\nproject: {mode: writable}\n", PLAN_NO_DEV | PLAN_HELD },
+		{ "version: 1\nproject: {mode: writable, write_allowlist: [$PROJECT/a]}\n",
 			PLAN_NO_DEV | PLAN_READ_ONLY | PLAN_VIEW },
 		{ "version: 1\nproject: {read_allowlist: [$PROJECT/a]}\n", 0 },
 		{ "version: 1\nproject: {git: none}\n", 0 },
@@ -449,6 +450,36 @@ static void test_git(void)
 	}
 }
 
+/* In a writable one its hooks are held, and what is other worktrees'. */
+static void test_git_protected(void)
+{
+	static const char file[] = "version: 1\nproject: {mode: writable}\n";
+	static const char *const others[] = { ".git/worktrees/x" };
+	struct host before = host;
+	own_free struct plan *inside = NULL, *outside = NULL, *without = NULL;
+
+	host.git_others = others;
+	host.git_other_count = 1;
+	inside = build_good(file);
+	CHECK(find(inside, PLAN_PROTECT, "", ".git/hooks"));
+	CHECK(find(inside, PLAN_PROTECT, "", ".git/worktrees/x"));
+	CHECK(!find(inside, PLAN_PROTECT, "$GIT", NULL));
+	host.has_outer_git = true;
+	outside = build_good(file);
+	CHECK(find(outside, PLAN_PROTECT, "", ".git/hooks"));
+	CHECK(!find(outside, PLAN_PROTECT, "", ".git/worktrees/x"));
+	CHECK(find(outside, PLAN_PROTECT, "$GIT", "hooks"));
+	CHECK(find(outside, PLAN_PROTECT, "$GIT", "config"));
+	CHECK(find(outside, PLAN_PROTECT, "$GIT", "info/attributes"));
+	CHECK(find(outside, PLAN_PROTECT, "$GIT", "worktrees/x"));
+	CHECK(!find(outside, PLAN_PROTECT, "$GIT", ".envrc"));
+	host.no_git_hold = true;
+	without = build_good(file);
+	CHECK(find(without, PLAN_GIT, NULL, NULL)->flags & PLAN_READ_ONLY);
+	CHECK(!find(without, PLAN_PROTECT, "$GIT", NULL));
+	host = before;
+}
+
 int main(void)
 {
 	fake_host_init(&host);
@@ -464,5 +495,6 @@ int main(void)
 	test_large();
 	test_parts();
 	test_git();
+	test_git_protected();
 	return check_report();
 }

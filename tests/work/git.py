@@ -15,7 +15,7 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(HERE.parent / "cage"), str(HERE)]
-from place import USER, Skip, case, expect, main, of_root, of_users, output, picture  # noqa: E402
+from place import BREAKABLE, USER, Skip, case, expect, main, of_root, of_users, output, picture  # noqa: E402
 from repositories import Unchanged, caged, expect_sound, git, repository, worktree  # noqa: E402
 
 # --- a repository in the project ---
@@ -248,6 +248,78 @@ def a_worktrees_git_has_the_rights_of_the_project(p):
         output(caged(p, write + f"; cat {main_folder}/.git/HEAD"), "x\n")
         # Where it is on the host, and what else is there, is not seen.
         output(caged(p, "grep -c " + str(p.top) + " /proc/self/mountinfo"), "1\n")
+
+
+@case
+def in_a_writable_project_commits_are_the_hosts(p):
+    main_folder = worktree(p)
+    git(p, "worktree", "add", "-q", "-b", "third", str(p.home / "third"), cwd=main_folder)
+    for options in (("--write",), ("--write", *p.spec(AT_OWN_PATH))):
+        held = picture(main_folder / ".git/hooks"), (main_folder / ".git/config").read_bytes()
+        before = int(git(p, "rev-list", "--count", "HEAD"))
+        script = f"""
+            echo more >>a
+            git commit -qam second
+            git switch -qc new-{before}
+            git commit -q --allow-empty -m third
+            git switch -q side
+            git merge -q --no-ff -m merged new-{before}
+            git stash list
+            git status --porcelain
+            git fsck --full --strict --no-dangling
+        """
+        output(caged(p, script, *options), "")
+        assert int(git(p, "rev-list", "--count", "HEAD")) == before + 3
+        for folder in (p.project, main_folder, p.home / "third"):
+            assert git(p, "status", "--porcelain", cwd=folder) == ""
+            expect_sound(p, folder)
+        # What would run on the host, and what is another worktree's, stays as it is.
+        top = main_folder / ".git"
+        for attempt in (f"echo x >{top}/hooks/post-commit", f"echo x >>{top}/config", "git config core.pager x",
+                        f"mkdir -p {top}/info && echo x >{top}/info/attributes", f"echo x >{top}/config.worktree",
+                        f"echo x >{top}/commondir", f"mv {top}/hooks {top}/old", f"mv {top}/worktrees {top}/old",
+                        f"rm -r {top}/worktrees/third", f"echo x >{top}/worktrees/{p.project.name}/gitdir",
+                        f"echo x >{top}/worktrees/{p.project.name}/config.worktree", "rm .git", "mv .git x"):
+            done = caged(p, attempt + " 2>/dev/null", *options)
+            assert done.returncode != 0, attempt
+        caged(p, "git worktree prune; git gc -q", *options)
+        assert (picture(main_folder / ".git/hooks"), (main_folder / ".git/config").read_bytes()) == held
+        for folder in (p.project, main_folder, p.home / "third"):
+            assert git(p, "status", "--porcelain", cwd=folder) == ""
+            expect_sound(p, folder)
+    left = [path for path in (main_folder / ".git").rglob("*")
+            if path.name.endswith(".lock") or path.name in ("attributes", "commondir") and path.parent.name != p.project.name
+            and "worktrees" not in path.parts]
+    assert not left, left
+    assert not (main_folder / ".git/config.worktree").exists()
+    # The twin: where nothing is held, and nobody looks, they are written.
+    expect(caged(p, f"echo x >{main_folder}/.git/hooks/post-commit; rm -r {main_folder}/.git/worktrees/third", "--write",
+                 program=BREAKABLE, env={"BAWN_TEST_BREAK": "protect,look"}), 0)
+    assert (main_folder / ".git/hooks/post-commit").exists()
+
+
+@case
+def in_a_writable_repository_other_worktrees_stay(p):
+    repository(p)
+    git(p, "worktree", "add", "-q", "-b", "third", str(p.home / "third"))
+    expect(caged(p, "git commit -q --allow-empty -m second; git worktree prune || true", "--write"), 0)
+    assert caged(p, "rm -r .git/worktrees/third 2>/dev/null", "--write").returncode != 0
+    assert git(p, "status", "--porcelain", cwd=p.home / "third") == ""
+    assert git(p, "rev-list", "--count", "HEAD") == "2\n"
+    expect_sound(p, p.home / "third")
+
+
+@case
+def hooks_that_git_takes_from_the_project_are_protected(p):
+    repository(p)
+    git(p, "config", "core.hooksPath", "tools/run")
+    p.write("project/tools/run/pre-commit", "#!/bin/sh\n", mode=0o755)
+    before = picture(p.project / "tools")
+    for attempt in ("echo x >tools/run/pre-commit", "echo x >tools/run/other", "rm -r tools/run", "mv tools old"):
+        assert caged(p, attempt + " 2>/dev/null", "--write").returncode != 0, attempt
+    assert picture(p.project / "tools") == before
+    expect(caged(p, "echo x >tools/other", "--write"), 0)
+    assert (p.project / "tools/other").exists()
 
 
 @case
