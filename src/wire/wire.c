@@ -15,17 +15,17 @@ union passed {
 	char room[CMSG_SPACE(sizeof(int))];
 };
 
-static int send_message(int fd, const struct wire_message *m, int passed)
+int wire_send_message(int fd, const void *message, size_t size, int passed)
 {
 	union passed control = { .head = { .cmsg_len = CMSG_LEN(sizeof(int)),
 					 .cmsg_level = SOL_SOCKET,
 					 .cmsg_type = SCM_RIGHTS } };
 	struct msghdr h = { .msg_iovlen = 1 };
-	struct iovec part = { .iov_len = sizeof(*m) };
+	struct iovec part = { .iov_len = size };
 	ssize_t sent;
 
 	/* What is sent is not written to, and the type does not say so. */
-	memcpy(&part.iov_base, &m, sizeof(part.iov_base));
+	memcpy(&part.iov_base, &message, sizeof(part.iov_base));
 	h.msg_iov = &part;
 	if (passed >= 0) {
 		memcpy(CMSG_DATA(&control.head), &passed, sizeof(passed));
@@ -44,14 +44,14 @@ int wire_send(int fd, enum wire_kind kind, int n, const struct err *e)
 
 	if (e)
 		m.err = *e;
-	return send_message(fd, &m, -1);
+	return wire_send_message(fd, &m, sizeof(m), -1);
 }
 
 int wire_send_fd(int fd, enum wire_kind kind, int passed)
 {
 	struct wire_message m = { .kind = kind };
 
-	return send_message(fd, &m, passed);
+	return wire_send_message(fd, &m, sizeof(m), passed);
 }
 
 /* Without room for it, a descriptor that comes along is closed by the kernel. */
@@ -66,10 +66,10 @@ static int take_passed(struct msghdr *h)
 	return fd;
 }
 
-int wire_receive(int fd, struct wire_message *ret, int *ret_fd)
+int wire_receive_message(int fd, void *ret, size_t size, int *ret_fd)
 {
 	union passed control = { 0 };
-	struct iovec part = { ret, sizeof(*ret) };
+	struct iovec part = { ret, size };
 	struct msghdr h = {
 		.msg_iov = &part,
 		.msg_iovlen = 1,
@@ -91,8 +91,13 @@ int wire_receive(int fd, struct wire_message *ret, int *ret_fd)
 		*ret_fd = take_passed(&h);
 	if (n == 0)
 		return -EPIPE;
-	if (n != (ssize_t)sizeof(*ret) || h.msg_flags & MSG_TRUNC)
-		return -EBADMSG;
+	return n != (ssize_t)size || h.msg_flags & MSG_TRUNC ? -EBADMSG : 0;
+}
+
+int wire_receive(int fd, struct wire_message *ret, int *ret_fd)
+{
+	int r = wire_receive_message(fd, ret, sizeof(*ret), ret_fd);
+
 	ret->err.text[sizeof(ret->err.text) - 1] = '\0';
-	return 0;
+	return r;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -47,3 +48,10 @@ int wire_send_fd(int fd, enum wire_kind kind, int passed);
  * NULL none is taken.
  */
 int wire_receive(int fd, struct wire_message *ret, int *ret_fd);
+
+/*
+ * One whole message of any kind, with a descriptor or -1. 0, or -errno: -EAGAIN where the socket
+ * does not wait, -EPIPE: the other side is gone, -EBADMSG: of another size. *ret_fd as above.
+ */
+int wire_send_message(int fd, const void *message, size_t size, int passed);
+int wire_receive_message(int fd, void *ret, size_t size, int *ret_fd);

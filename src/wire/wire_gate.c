@@ -1,0 +1,134 @@
+#include "wire/wire_gate.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/str.h"
+
+const char *const wire_protocol_names[] = { "tls", "http", "tcp", "udp" };
+
+const char *const wire_decision_names[WIRE_DECISION_KIND_COUNT] = {
+	[WIRE_NET_ALLOWED] = "net_allowed",
+	[WIRE_NET_DENIED] = "net_denied",
+	[WIRE_NET_FAILED] = "net_failed",
+	[WIRE_NAME_DENIED] = "name_denied",
+	[WIRE_PUBLISHED] = "published",
+};
+
+/* --- matching --- */
+
+bool wire_rule_covers(const struct wire_rule *rule, const uint8_t address[static 16])
+{
+	unsigned whole = rule->prefix / 8, rest = rule->prefix % 8;
+
+	if (rule->name[0] || rule->prefix > 128 || memcmp(rule->address, address, whole) != 0)
+		return false;
+	return !rest || ((rule->address[whole] ^ address[whole]) >> (8 - rest)) == 0;
+}
+
+bool wire_rule_names(const struct wire_rule *rule, const char *name)
+{
+	size_t n = strlen(name), suffix = strlen(rule->name);
+
+	if (!rule->name[0] || !rule->is_wildcard)
+		return rule->name[0] && str_eq(rule->name, name);
+	return n > suffix + 1 && name[n - suffix - 1] == '.' &&
+	       str_eq(name + n - suffix, rule->name);
+}
+
+/* The name itself is nearer than any "*.", and a longer one of these than a shorter. */
+static size_t nearness(const struct wire_rule *rule)
+{
+	return rule->is_wildcard ? strlen(rule->name) : WIRE_NAME_SIZE;
+}
+
+const struct wire_rule *wire_find_name(
+	const struct wire_rules *rules, const char *name, uint16_t port)
+{
+	const struct wire_rule *best = NULL;
+
+	for (uint32_t i = 0; i < rules->rule_count; i++) {
+		const struct wire_rule *rule = &rules->rules[i];
+
+		if ((!port || rule->port == port) && wire_rule_names(rule, name) &&
+			(!best || nearness(rule) > nearness(best)))
+			best = rule;
+	}
+	return best;
+}
+
+const struct wire_rule *wire_find_address(
+	const struct wire_rules *rules, const uint8_t address[static 16], uint16_t port)
+{
+	const struct wire_rule *best = NULL;
+
+	for (uint32_t i = 0; i < rules->rule_count; i++) {
+		const struct wire_rule *rule = &rules->rules[i];
+
+		if (rule->port == port && wire_rule_covers(rule, address) &&
+			(!best || rule->prefix > best->prefix))
+			best = rule;
+	}
+	return best;
+}
+
+/* --- decisions --- */
+
+/* What follows "NAME:PORT "; %s stands for `other`. */
+static const char *const reasons[WIRE_REASON_COUNT] = {
+	[WIRE_BECAUSE_ALLOWED] = "is allowed",
+	[WIRE_BECAUSE_NAME] = "is not in network.allow",
+	[WIRE_BECAUSE_PORT] = "is not in network.allow, which has the name with another port",
+	[WIRE_BECAUSE_ADDRESS] =
+		"is not in network.allow: an address is reached by the name that is "
+		"allowed, or if it is declared itself",
+	[WIRE_BECAUSE_ODD_NAME] = "is not the name of a host",
+	[WIRE_BECAUSE_MANY_NAMES] = "is one name more than a run may ask for",
+	[WIRE_BECAUSE_UDP] = "was sent a datagram, and only TCP is passed on",
+	[WIRE_BECAUSE_NOT_TLS] = "is declared as tls, and something else was spoken",
+	[WIRE_BECAUSE_NO_SNI] = "is declared as tls, and the hello names no server",
+	[WIRE_BECAUSE_OTHER_SNI] = "was connected to, and the TLS hello names '%s'",
+	[WIRE_BECAUSE_NOT_HTTP] = "is declared as http, and something else was spoken",
+	[WIRE_BECAUSE_NO_HOST] = "is declared as http, and the request names no host",
+	[WIRE_BECAUSE_OTHER_HOST] = "was connected to, and the request names '%s'",
+	[WIRE_BECAUSE_BAD_HTTP] = "is declared as http, and the request was not plain: %s",
+	[WIRE_BECAUSE_SILENT] = "was connected to, and nothing was said in time",
+	[WIRE_BECAUSE_MANY] = "was one connection too many at the same time",
+	[WIRE_BECAUSE_RESERVED] = "leads to %s, which is no public address and not declared itself",
+	[WIRE_BECAUSE_OWN_ADDRESS] =
+		"leads to %s, which is this machine; its services are declared as "
+		"network.host_ports",
+	[WIRE_BECAUSE_UNKNOWN_NAME] = "does not exist",
+	[WIRE_BECAUSE_RESOLVER] = "was not found: %s",
+	[WIRE_BECAUSE_UNREACHABLE] = "could not be reached: %s",
+};
+
+void wire_print_decision(const struct wire_decision *d, char *ret, size_t size)
+{
+	bool is_address = strchr(d->name, ':') != NULL;
+	const char *reason = reasons[d->reason], *hole = strstr(reason, "%s");
+	int before = hole ? (int)(hole - reason) : (int)strlen(reason);
+	char where[WIRE_NAME_SIZE + 16];
+
+	snprintf(where, sizeof(where), is_address ? "[%s]" : "%s", d->name);
+	if (d->port)
+		snprintf(where + strlen(where), 8, ":%u", d->port);
+	snprintf(ret, size, "%s %.*s%s%s", where, before, reason, hole ? d->other : "",
+		hole ? hole + 2 : "");
+}
+
+static bool is_text(const char text[static WIRE_NAME_SIZE])
+{
+	size_t n = strnlen(text, WIRE_NAME_SIZE);
+
+	for (size_t i = 0; i < n; i++)
+		if (text[i] < 0x20 || text[i] > 0x7e)
+			return false;
+	return n < WIRE_NAME_SIZE;
+}
+
+bool wire_is_decision(const struct wire_decision *d)
+{
+	return d->kind < WIRE_DECISION_KIND_COUNT && d->reason < WIRE_REASON_COUNT &&
+	       d->protocol <= WIRE_UDP && is_text(d->name) && is_text(d->other);
+}

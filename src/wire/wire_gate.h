@@ -1,0 +1,171 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+/*
+ * What keeper, gate and caller of one run tell each other about the network. Like every message
+ * here: of a fixed size, without pointers, and believed only after a look.
+ *
+ *   keeper ─ rules (sealed memory) ─► gate ─ "reach this" ─► caller
+ *   keeper ◄─ decisions ───────────── gate ◄─ a socket ───── caller
+ *
+ * The gate speaks with the cage and sits in its network, from which nothing leads out. The caller
+ * speaks with the world and holds every request to the same rules once more.
+ */
+
+#define WIRE_NAME_SIZE 256 /* a host name, and what ends it */
+#define WIRE_HOST_NAME "bawn-host"
+
+enum wire_protocol {
+	WIRE_TLS,
+	WIRE_HTTP,
+	WIRE_TCP,
+	WIRE_UDP, /* never allowed, and told apart where it is denied */
+};
+
+extern const char *const wire_protocol_names[];
+
+/* One destination that is allowed. */
+struct wire_rule {
+	char name[WIRE_NAME_SIZE]; /* lower case, without "*." and trailing dot; "": a network */
+	uint8_t address[16];       /* of the network; IPv4 as ::ffff:a.b.c.d */
+	uint8_t prefix;            /* in bits of these */
+	uint8_t protocol;          /* enum wire_protocol */
+	bool is_wildcard;          /* what is below the name, and not the name itself */
+	bool is_host;              /* bawn-host: the host's own loopback */
+	uint16_t port;
+};
+
+/* A port of the host that leads into the cage; its socket is handed over with it. */
+struct wire_publish {
+	char address[48]; /* of the host, for people */
+	uint16_t host_port, cage_port;
+};
+
+#define WIRE_MAX_RULES   65536
+#define WIRE_MAX_PUBLISH 64
+
+/* All that gate and caller are told, in memory that nobody can write to any more. */
+struct wire_rules {
+	uint32_t rule_count, publish_count;
+	uint32_t uid, gid;  /* who to be, for root; otherwise one's own */
+	bool is_landlocked; /* the plan wants that layer: without it there is no gate */
+	struct wire_publish publish[WIRE_MAX_PUBLISH];
+	struct wire_rule rules[];
+};
+
+/* --- matching: the one meaning of a rule --- */
+
+/* Is the address in the rule's network? False for a rule that has a name. */
+bool wire_rule_covers(const struct wire_rule *rule, const uint8_t address[static 16]);
+
+/* Does the rule's name stand for this one, which is in lower case? */
+bool wire_rule_names(const struct wire_rule *rule, const char *name);
+
+/*
+ * The rule for a name, or an address, at a port: the name itself before "*.", the longer before the
+ * shorter. NULL: it is not allowed. With port 0, any rule for the name.
+ */
+const struct wire_rule *wire_find_name(
+	const struct wire_rules *rules, const char *name, uint16_t port);
+const struct wire_rule *wire_find_address(
+	const struct wire_rules *rules, const uint8_t address[static 16], uint16_t port);
+
+/* --- decisions --- */
+
+enum wire_decision_kind {
+	WIRE_NET_ALLOWED,
+	WIRE_NET_DENIED,
+	WIRE_NET_FAILED, /* allowed, and could not be reached */
+	WIRE_NAME_DENIED,
+	WIRE_PUBLISHED,
+	WIRE_DECISION_KIND_COUNT,
+};
+
+extern const char *const wire_decision_names[WIRE_DECISION_KIND_COUNT];
+
+/* Why. wire_gate.c has the sentences. */
+enum wire_reason {
+	WIRE_BECAUSE_ALLOWED,
+	WIRE_BECAUSE_NAME,         /* it is not in network.allow */
+	WIRE_BECAUSE_PORT,         /* the name is, and not at this port */
+	WIRE_BECAUSE_ADDRESS,      /* an address, not by a name that is allowed */
+	WIRE_BECAUSE_ODD_NAME,     /* no host is called that */
+	WIRE_BECAUSE_MANY_NAMES,   /* more names than a run may ask for */
+	WIRE_BECAUSE_UDP,          /* only TCP is passed on */
+	WIRE_BECAUSE_NOT_TLS,      /* the port is declared as tls … */
+	WIRE_BECAUSE_NO_SNI,       /* … and the hello names no server */
+	WIRE_BECAUSE_OTHER_SNI,    /* … or another: `other` */
+	WIRE_BECAUSE_NOT_HTTP,     /* the port is declared as http … */
+	WIRE_BECAUSE_NO_HOST,      /* … and a request names no host */
+	WIRE_BECAUSE_OTHER_HOST,   /* … or another: `other` */
+	WIRE_BECAUSE_BAD_HTTP,     /* … or can be read in two ways */
+	WIRE_BECAUSE_SILENT,       /* nothing was said in time */
+	WIRE_BECAUSE_MANY,         /* too many connections at once */
+	WIRE_BECAUSE_RESERVED,     /* the name leads to `other`, which is not public */
+	WIRE_BECAUSE_OWN_ADDRESS,  /* the name leads to `other`, which is the host itself */
+	WIRE_BECAUSE_UNKNOWN_NAME, /* failed: there is no such name */
+	WIRE_BECAUSE_RESOLVER,     /* failed: the host's name server did not answer */
+	WIRE_BECAUSE_UNREACHABLE,  /* failed: `other` says why */
+	WIRE_REASON_COUNT,
+};
+
+/* What was decided, as often as it was the same. */
+struct wire_decision {
+	uint8_t kind, reason, protocol;
+	uint16_t port;
+	char name[WIRE_NAME_SIZE];  /* as asked for: a name or an address; printable */
+	char other[WIRE_NAME_SIZE]; /* what the reason is about; printable */
+	uint64_t times;
+	uint64_t bytes_out, bytes_in; /* of what was allowed, as the cage sees it */
+};
+
+/* One sentence without a full stop, for the record, for logs and for a client that can show it. */
+void wire_print_decision(const struct wire_decision *d, char *ret, size_t size);
+
+/* Is this message of another process one of the above, with texts that end and can be printed? */
+bool wire_is_decision(const struct wire_decision *d);
+
+/* --- gate → keeper --- */
+
+enum wire_gate_kind {
+	WIRE_GATE_READY,   /* both stand and are confined */
+	WIRE_GATE_FAILED,  /* `err` says why there will be no network; the end */
+	WIRE_GATE_DECIDED, /* row `row` is now this; a new one or another count */
+	WIRE_GATE_UNTOLD,  /* `row` decisions had no room */
+	WIRE_GATE_END,     /* asked to end: all is told */
+};
+
+struct wire_gate_message {
+	uint32_t kind, row;
+	union {
+		struct wire_decision decision;
+		struct err err;
+	};
+};
+
+#define WIRE_MAX_ROWS 512
+
+/* --- gate → caller, and back --- */
+
+struct wire_call {
+	uint32_t id; /* the gate's, comes back */
+	uint16_t port;
+	uint8_t has_address;
+	uint8_t address[16];       /* with has_address … */
+	char name[WIRE_NAME_SIZE]; /* … otherwise */
+};
+
+/* Comes with a connected socket if `reason` is WIRE_BECAUSE_ALLOWED. */
+struct wire_called {
+	uint32_t id;
+	uint8_t kind, reason;       /* as of a decision */
+	char other[WIRE_NAME_SIZE]; /* the address that was reached, or what the reason is about */
+};
+
+#define WIRE_CALLER_READY 0xffffffffU /* the id of the caller's first message … */
+/* … with kind WIRE_NET_ALLOWED; otherwise `other` says what went wrong, and that is the end. */
