@@ -138,7 +138,7 @@ static int approve_source(void *of, const char *from, const char *real, struct e
 /* What the record says if nobody lives to write another. */
 static int write_interrupted(struct run *r, struct err *e)
 {
-	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+	own(buf) struct buf out = { .max = RECORD_MAX_SIZE };
 	enum record_outcome before = r->record.outcome;
 
 	r->record.outcome = RECORD_INTERRUPTED;
@@ -286,7 +286,7 @@ static void complain_unrecorded(struct run *r, const struct err *e)
 /* The record goes where records go, and where the operator wants it. */
 static void write_record(struct run *r)
 {
-	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+	own(buf) struct buf out = { .max = RECORD_MAX_SIZE };
 	struct err e;
 	int ret;
 

@@ -107,6 +107,7 @@ static void print_events(const struct record *r, struct json *j)
 		json_text(j, "text", buf_text(&text));
 		json_close_map(j);
 	}
+	record_print_net(r, j);
 	json_close_list(j);
 }
 

@@ -6,9 +6,11 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/sha256.h"
 #include "plan/plan_data.h"
 #include "plan/plan_guarantees.h"
+#include "wire/wire_gate.h"
 
 /*
  * What a run was: planned, seen, done. Plain data that the keeper fills in as things happen, and
@@ -17,6 +19,7 @@
 
 #define RECORD_RUN_SIZE  32
 #define RECORD_MAX_NOTES 16
+#define RECORD_MAX_SIZE  ((size_t)4 << 20) /* printed: as many decisions as there may be */
 
 /* From where something was seen. */
 enum record_vantage {
@@ -81,6 +84,10 @@ struct record {
 	} notes[RECORD_MAX_NOTES];
 	struct record_effects effects;
 	struct record_overlay overlay;
+	struct wire_decision *decisions; /* about the network; borrowed, from who receives them */
+	size_t decision_count;
+	uint64_t decisions_untold;     /* for which the gate had no room */
+	struct err gate;               /* why the network closed before the end, if it did */
 	int failed_op;                 /* the operation that the start failed at, or -1 */
 	enum plan_guarantee ended_for; /* the limit the command was ended for, or the count */
 	enum record_outcome outcome;
@@ -95,6 +102,12 @@ void record_note(struct record *r, uint32_t op, const char *why);
 
 /* Says in half a sentence that a limit was reached; nothing where it was not. */
 void record_print_reached(const struct record *r, enum plan_guarantee limit, struct buf *out);
+
+/* The members of a decision, its kind excepted, into a map that is open. */
+void record_print_decision(const struct wire_decision *d, struct json *j);
+
+/* All that is known of the network's use, as items of a list that is open. */
+void record_print_net(const struct record *r, struct json *j);
 
 /* One object of JSON and a newline. */
 void record_print(const struct record *r, struct buf *out);

@@ -74,6 +74,30 @@ const struct wire_rule *wire_find_address(
 
 /* --- decisions --- */
 
+const char *const wire_reason_names[WIRE_REASON_COUNT] = {
+	[WIRE_BECAUSE_ALLOWED] = "allowed",
+	[WIRE_BECAUSE_NAME] = "name",
+	[WIRE_BECAUSE_PORT] = "port",
+	[WIRE_BECAUSE_ADDRESS] = "address",
+	[WIRE_BECAUSE_ODD_NAME] = "odd_name",
+	[WIRE_BECAUSE_MANY_NAMES] = "many_names",
+	[WIRE_BECAUSE_UDP] = "udp",
+	[WIRE_BECAUSE_NOT_TLS] = "not_tls",
+	[WIRE_BECAUSE_NO_SNI] = "no_sni",
+	[WIRE_BECAUSE_OTHER_SNI] = "other_sni",
+	[WIRE_BECAUSE_NOT_HTTP] = "not_http",
+	[WIRE_BECAUSE_NO_HOST] = "no_host",
+	[WIRE_BECAUSE_OTHER_HOST] = "other_host",
+	[WIRE_BECAUSE_BAD_HTTP] = "bad_http",
+	[WIRE_BECAUSE_SILENT] = "silent",
+	[WIRE_BECAUSE_MANY] = "many",
+	[WIRE_BECAUSE_RESERVED] = "reserved",
+	[WIRE_BECAUSE_OWN_ADDRESS] = "own_address",
+	[WIRE_BECAUSE_UNKNOWN_NAME] = "unknown_name",
+	[WIRE_BECAUSE_RESOLVER] = "resolver",
+	[WIRE_BECAUSE_UNREACHABLE] = "unreachable",
+};
+
 /* What follows "NAME:PORT "; %s stands for `other`. */
 static const char *const reasons[WIRE_REASON_COUNT] = {
 	[WIRE_BECAUSE_ALLOWED] = "is allowed",
@@ -106,7 +130,9 @@ static const char *const reasons[WIRE_REASON_COUNT] = {
 void wire_print_decision(const struct wire_decision *d, char *ret, size_t size)
 {
 	bool is_address = strchr(d->name, ':') != NULL;
-	const char *reason = reasons[d->reason], *hole = strstr(reason, "%s");
+	bool is_inwards = d->kind == WIRE_PUBLISHED && d->reason == WIRE_BECAUSE_ALLOWED;
+	const char *reason = is_inwards ? "leads into the cage" : reasons[d->reason];
+	const char *hole = strstr(reason, "%s");
 	int before = hole ? (int)(hole - reason) : (int)strlen(reason);
 	char where[WIRE_NAME_SIZE + 16];
 

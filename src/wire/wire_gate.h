@@ -88,7 +88,7 @@ enum wire_decision_kind {
 
 extern const char *const wire_decision_names[WIRE_DECISION_KIND_COUNT];
 
-/* Why. wire_gate.c has the sentences. */
+/* Why. wire_gate.c has the words and the sentences. */
 enum wire_reason {
 	WIRE_BECAUSE_ALLOWED,
 	WIRE_BECAUSE_NAME,         /* it is not in network.allow */
@@ -113,6 +113,9 @@ enum wire_reason {
 	WIRE_BECAUSE_UNREACHABLE,  /* failed: `other` says why */
 	WIRE_REASON_COUNT,
 };
+
+/* One word each, for programs: they stay what they are. */
+extern const char *const wire_reason_names[WIRE_REASON_COUNT];
 
 /* What was decided, as often as it was the same. */
 struct wire_decision {

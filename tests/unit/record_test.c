@@ -144,6 +144,107 @@ static void test_notes(void)
 	CHECK(has(print(&r), "\"skipped_count\":33}"));
 }
 
+/* --- the network --- */
+
+static void test_decisions(void)
+{
+	struct wire_decision rows[] = {
+		{ .kind = WIRE_NET_DENIED,
+			.reason = WIRE_BECAUSE_PORT,
+			.protocol = WIRE_TCP,
+			.port = 22,
+			.name = "github.com",
+			.times = 3 },
+		{ .kind = WIRE_NET_ALLOWED,
+			.port = 443,
+			.name = "pypi.org",
+			.other = "192.0.2.7",
+			.times = 2,
+			.bytes_out = 10,
+			.bytes_in = UINT64_MAX },
+		{ .kind = WIRE_NAME_DENIED,
+			.reason = WIRE_BECAUSE_NAME,
+			.protocol = WIRE_UDP,
+			.name = "a\"b\\c",
+			.times = 1 },
+		{ .kind = WIRE_NET_DENIED,
+			.reason = WIRE_BECAUSE_RESERVED,
+			.port = 80,
+			.protocol = WIRE_HTTP,
+			.name = "inner.example",
+			.other = "10.0.0.1",
+			.times = 1 },
+		{ .kind = WIRE_PUBLISHED,
+			.protocol = WIRE_TCP,
+			.port = 8080,
+			.name = "::1",
+			.times = 1 },
+	};
+	struct record r = make_record();
+
+	CHECK(has(print(&r), "\"events\":[],"));
+	r.decisions = rows;
+	r.decision_count = sizeof(rows) / sizeof(rows[0]);
+	CHECK(has(print(&r),
+		"\"events\":[{\"type\":\"net_denied\",\"name\":\"github.com\",\"port\":22,"
+		"\"protocol\":\"tcp\",\"reason\":\"port\",\"times\":3,\"text\":\"github.com:22 is "
+		"not in network.allow, which has the name with another port\"},"));
+	/* A count that another process made up is still a number, and not a negative one. */
+	CHECK(has(print(&r), "},{\"type\":\"net_allowed\",\"name\":\"pypi.org\",\"port\":443,"
+			     "\"protocol\":\"tls\",\"reason\":\"allowed\","
+			     "\"address\":\"192.0.2.7\",\"times\":2,\"bytes_out\":10,"
+			     "\"bytes_in\":9223372036854775807,"));
+	/* No port and no protocol: nothing was connected to. */
+	CHECK(has(print(&r), "},{\"type\":\"name_denied\",\"name\":\"a\\\"b\\\\c\","
+			     "\"reason\":\"name\",\"times\":1,\"text\":"));
+	CHECK(has(print(&r), "\"reason\":\"reserved\",\"other\":\"10.0.0.1\",\"times\":1,"));
+	CHECK(has(print(&r), "\"text\":\"[::1]:8080 leads into the cage\"}],"));
+}
+
+static void test_network_end(void)
+{
+	struct record r = make_record();
+
+	r.decisions_untold = 7;
+	CHECK(has(print(&r), "\"events\":[{\"type\":\"decisions_untold\",\"times\":7,"));
+	err_set(&r.gate, ERR_SYS, EIO, "it \"ended\"");
+	CHECK(has(print(&r), "},{\"type\":\"network_closed\",\"text\":\"it \\\"ended\\\"\"}],"));
+}
+
+/* As many decisions as there may be, of the longest texts, are a record all the same. */
+static void test_many_decisions(void)
+{
+	struct wire_decision *rows = calloc(WIRE_MAX_ROWS, sizeof(*rows));
+	own(buf) struct buf out = { .max = RECORD_MAX_SIZE };
+	struct record r = make_record();
+
+	CHECK(rows != NULL);
+	for (size_t i = 0; rows && i < WIRE_MAX_ROWS; i++) {
+		memset(rows[i].name, '"', WIRE_NAME_SIZE - 1);
+		memset(rows[i].other, '\\', WIRE_NAME_SIZE - 1);
+		rows[i].kind = WIRE_NET_ALLOWED;
+		rows[i].reason = WIRE_BECAUSE_RESERVED;
+		rows[i].port = 65535;
+		rows[i].times = rows[i].bytes_in = rows[i].bytes_out = UINT64_MAX;
+		CHECK(wire_is_decision(&rows[i]));
+	}
+	r.decisions = rows;
+	r.decision_count = rows ? WIRE_MAX_ROWS : 0;
+	record_print(&r, &out);
+	CHECK(!out.failed && is_json(buf_text(&out)));
+	free(rows);
+}
+
+/* A word for each reason, and another for each. */
+static void test_reasons(void)
+{
+	for (size_t i = 0; i < WIRE_REASON_COUNT; i++) {
+		CHECK(wire_reason_names[i] != NULL);
+		for (size_t k = 0; k < i; k++)
+			CHECK(!str_eq(wire_reason_names[i], wire_reason_names[k]));
+	}
+}
+
 /* The same run is the same bytes. */
 static void test_same(void)
 {
@@ -268,8 +369,12 @@ int main(void)
 		test_outcomes();
 		test_guarantees();
 		test_notes();
+		test_decisions();
+		test_network_end();
+		test_many_decisions();
 		test_same();
 	}
+	test_reasons();
 	test_runs();
 	test_folder();
 	test_unusable_folders();
