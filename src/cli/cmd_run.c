@@ -48,6 +48,7 @@ struct run {
 	struct record record;
 	struct plan_choice choice;
 	int folder, copy;   /* where the record goes, and also goes, or -1 */
+	int patience_ms;    /* with who reads decisions */
 	int cast;           /* where what is printed goes too, or -1 */
 	bool is_unrecorded; /* it could not be written */
 };
@@ -82,6 +83,8 @@ static int open_status(struct run *r)
 		return CLI_FAILED;
 	}
 	r->request.status_fd = (int)fd;
+	r->patience_ms = KEEP_PATIENCE_MS;
+	r->request.patience_ms = &r->patience_ms;
 	return CLI_OK;
 }
 
@@ -440,6 +443,7 @@ static int run(struct run *r)
 	if (e.kind != ERR_NONE)
 		cli_complain("%s", e.text);
 	say_reached(r);
+	cli_say_net(r->cli, &r->record);
 	cli_say_effects(r->cli, &r->record, r->place.project);
 	if (r->record.late.kind != ERR_NONE)
 		cli_complain("%s; the next run tries again", r->record.late.text);

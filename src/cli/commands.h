@@ -32,3 +32,6 @@ void cli_say_times(const struct cage_times *t, const struct record *record, uint
  * `project` is its real path.
  */
 void cli_say_effects(const struct cli *cli, const struct record *record, const char *project);
+
+/* Says in one line what of the network was denied, and in another why it closed, where it did. */
+void cli_say_net(const struct cli *cli, const struct record *record);

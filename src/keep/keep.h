@@ -22,6 +22,8 @@ enum keep_tty {
 
 struct keep_cast;
 
+#define KEEP_PATIENCE_MS 1000
+
 struct keep_request {
 	const struct plan *plan;
 	const char *project, *git, *home; /* git and home may be NULL */
@@ -32,6 +34,7 @@ struct keep_request {
 	bool is_unfiltered;       /* what it prints reaches the operator's terminal as it is */
 	struct keep_cast *cast;   /* what it prints goes here too; or NULL */
 	int status_fd;            /* events as lines of JSON, or -1 */
+	int *patience_ms;         /* what its reader of decisions has left; NULL: nothing */
 	struct cage_times *times; /* shared with the cage, or NULL */
 	const char *const *held;  /* paths of the project that the operator protects */
 	size_t held_count;
@@ -64,6 +67,14 @@ void keep_say_failed(const struct keep_request *q, const struct err *e, int stat
 void keep_say_ended(const struct keep_request *q, const struct record *record, int status);
 void keep_say_reached(
 	const struct keep_request *q, const struct record *record, enum plan_guarantee limit);
+
+/*
+ * The same for a decision about the network, which is new or has another count. The run goes on
+ * while they are told: all together they wait no longer than *q->patience_ms, and one that nobody
+ * takes by then is left out. The record has them all.
+ */
+void keep_say_decided(
+	const struct keep_request *q, const struct record *record, const struct wire_decision *d);
 
 /* --- what the command prints, as an asciicast --- */
 

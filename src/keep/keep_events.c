@@ -6,13 +6,13 @@
  */
 #include <poll.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "keep/keep_inside.h"
 
-#define MAX_LINE    4096
-#define PATIENCE_MS 1000
+#define MAX_LINE 4096
 
 static void begin(struct json *j, struct buf *line, const char *event)
 {
@@ -21,15 +21,21 @@ static void begin(struct json *j, struct buf *line, const char *event)
 	json_text(j, "event", event);
 }
 
-static void end(const struct keep_request *q, struct json *j, struct buf *line)
+static void end_within(
+	const struct keep_request *q, struct json *j, struct buf *line, int patience_ms)
 {
 	struct pollfd reader = { .fd = q->status_fd, .events = POLLOUT };
 
 	json_close_map(j);
 	buf_putc(line, '\n');
 	/* A line is shorter than what a pipe takes in one piece once it takes anything. */
-	if (q->status_fd >= 0 && !line->failed && poll(&reader, 1, PATIENCE_MS) == 1)
+	if (q->status_fd >= 0 && !line->failed && poll(&reader, 1, patience_ms) == 1)
 		(void)file_write_all(q->status_fd, line->data, line->len);
+}
+
+static void end(const struct keep_request *q, struct json *j, struct buf *line)
+{
+	end_within(q, j, line, KEEP_PATIENCE_MS);
 }
 
 void keep_say_started(const struct keep_request *q, const struct record *record, pid_t pid)
@@ -80,4 +86,25 @@ void keep_say_reached(
 	json_text(&j, "limit", plan_guarantee_defs[limit].name);
 	json_int(&j, "times", (int64_t)record->reached[limit]);
 	end(q, &j, &line);
+}
+
+void keep_say_decided(
+	const struct keep_request *q, const struct record *record, const struct wire_decision *d)
+{
+	own(buf) struct buf line = { .max = MAX_LINE };
+	int patience_ms = q->patience_ms ? *q->patience_ms : 0;
+	uint64_t began = clock_ns(), waited_ms;
+	struct json j;
+
+	if (q->status_fd < 0)
+		return;
+	begin(&j, &line, wire_decision_names[d->kind]);
+	json_text(&j, "run", record->run);
+	record_print_decision(d, &j);
+	end_within(q, &j, &line, patience_ms);
+	/* The cage decides how many there are, so that it is their sum that has a limit. */
+	waited_ms = (clock_ns() - began) / 1000000;
+	if (q->patience_ms)
+		*q->patience_ms =
+			waited_ms < (uint64_t)patience_ms ? patience_ms - (int)waited_ms : 0;
 }

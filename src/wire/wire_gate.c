@@ -127,18 +127,23 @@ static const char *const reasons[WIRE_REASON_COUNT] = {
 	[WIRE_BECAUSE_UNREACHABLE] = "could not be reached: %s",
 };
 
+void wire_print_where(const char *name, uint16_t port, char ret[static WIRE_WHERE_SIZE])
+{
+	int n = snprintf(ret, WIRE_WHERE_SIZE, strchr(name, ':') ? "[%.255s]" : "%.255s", name);
+
+	if (port)
+		snprintf(ret + n, WIRE_WHERE_SIZE - (size_t)n, ":%u", port);
+}
+
 void wire_print_decision(const struct wire_decision *d, char *ret, size_t size)
 {
-	bool is_address = strchr(d->name, ':') != NULL;
 	bool is_inwards = d->kind == WIRE_PUBLISHED && d->reason == WIRE_BECAUSE_ALLOWED;
 	const char *reason = is_inwards ? "leads into the cage" : reasons[d->reason];
 	const char *hole = strstr(reason, "%s");
 	int before = hole ? (int)(hole - reason) : (int)strlen(reason);
-	char where[WIRE_NAME_SIZE + 16];
+	char where[WIRE_WHERE_SIZE];
 
-	snprintf(where, sizeof(where), is_address ? "[%s]" : "%s", d->name);
-	if (d->port)
-		snprintf(where + strlen(where), 8, ":%u", d->port);
+	wire_print_where(d->name, d->port, where);
 	snprintf(ret, size, "%s %.*s%s%s", where, before, reason, hole ? d->other : "",
 		hole ? hole + 2 : "");
 }

@@ -127,6 +127,11 @@ struct wire_decision {
 	uint64_t bytes_out, bytes_in; /* of what was allowed, as the cage sees it */
 };
 
+#define WIRE_WHERE_SIZE (WIRE_NAME_SIZE + 16)
+
+/* example.org:443, [2001:db8::1]:443; without the port where that is 0. */
+void wire_print_where(const char *name, uint16_t port, char ret[static WIRE_WHERE_SIZE]);
+
 /* One sentence without a full stop, for the record, for logs and for a client that can show it. */
 void wire_print_decision(const struct wire_decision *d, char *ret, size_t size);
 

@@ -1,0 +1,51 @@
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/commands.h"
+
+#define MOST_NAMED 3
+
+static bool is_denied(const struct wire_decision *d)
+{
+	return d->kind == WIRE_NET_DENIED || d->kind == WIRE_NAME_DENIED;
+}
+
+/* Denied, and not the same destination as one before it that was denied for another reason. */
+static bool is_first(const struct record *r, size_t i)
+{
+	const struct wire_decision *d = r->decisions;
+
+	if (!is_denied(&d[i]))
+		return false;
+	for (size_t k = 0; k < i; k++)
+		if (is_denied(&d[k]) && d[k].port == d[i].port && str_eq(d[k].name, d[i].name))
+			return false;
+	return true;
+}
+
+static void say_denied(const struct record *r)
+{
+	own(buf) struct buf names = { .max = (size_t)16 << 10 };
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->decision_count; i++) {
+		char where[WIRE_WHERE_SIZE];
+
+		if (!is_first(r, i) || count++ >= MOST_NAMED)
+			continue;
+		wire_print_where(r->decisions[i].name, r->decisions[i].port, where);
+		buf_printf(&names, "%s%s", names.len ? ", " : "", where);
+	}
+	if (count > MOST_NAMED)
+		buf_printf(&names, " and %zu more", count - MOST_NAMED);
+	if (count)
+		cli_complain(
+			"network: denied %s; why: bawn log --denials %s", buf_text(&names), r->run);
+}
+
+void cli_say_net(const struct cli *cli, const struct record *record)
+{
+	if (!cli->is_quiet)
+		say_denied(record);
+	if (record->gate.kind != ERR_NONE)
+		cli_complain("the network was closed before the end: %s", record->gate.text);
+}
