@@ -8,9 +8,9 @@
 /*
  * System-call filters as programs for seccomp(2). Pure: nothing here installs one.
  *
- * Every program, built in or read from a file, kills a process that calls by another architecture
- * (int 0x80), answers ENOSYS to x32, and begins with data/syscalls/always.txt: no new namespaces,
- * mounts, keys, bpf, io_uring, listeners of its own, or typing into terminals.
+ * Every program for a cage, built in or read from a file, kills a process that calls by another
+ * architecture (int 0x80), answers ENOSYS to x32, and begins with data/syscalls/always.txt: no new
+ * namespaces, mounts, keys, bpf, io_uring, listeners of its own, or typing into terminals.
  */
 struct filter {
 	const struct sock_filter *code;
@@ -19,6 +19,12 @@ struct filter {
 
 /* The built-in profile `default` or `strict`; NULL for any other name. */
 const struct filter *filter_named(const char *name);
+
+/*
+ * What bawn's own processes that face the network are held to (gate.h); no spec can name them.
+ * They begin with nothing, and what they do not allow kills.
+ */
+extern const struct filter filter_gate, filter_caller;
 
 /* A program of the caller's own. */
 struct filter_made {

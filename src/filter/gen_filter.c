@@ -1,7 +1,7 @@
 /*
  * gen_filter - turns the readable profiles of data/syscalls into C, when bawn is built.
  *
- *   gen_filter ARCH ALWAYS.txt DEFAULT.txt STRICT.txt >filter_tables.c
+ *   gen_filter ARCH ALWAYS.txt DEFAULT.txt STRICT.txt GATE.txt CALLER.txt >filter_tables.c
  *
  * always.txt says how a profile is written. A name that nobody knows ends the build, and so does
  * a line that no call can ever reach; a name of another architecture is passed over.
@@ -184,6 +184,14 @@ static uint32_t read_error(struct reader *r)
 	return SECCOMP_RET_ERRNO | (uint32_t)num;
 }
 
+/* otherwise kill */
+static void read_otherwise(struct reader *r)
+{
+	if (!str_eq(need_word(r, "kill"), "kill"))
+		fail(r, "otherwise a call can only kill");
+	r->rules.action = SECCOMP_RET_KILL_PROCESS;
+}
+
 static void read_file(struct reader *r, const char *path);
 
 static void read_include(struct reader *r)
@@ -221,6 +229,8 @@ static void read_line(struct reader *r, char *text)
 		read_rule(r, read_error(r), false);
 	else if (str_eq(word, "number"))
 		read_call_number(r);
+	else if (str_eq(word, "otherwise"))
+		read_otherwise(r);
 	else if (str_eq(word, "include"))
 		read_include(r);
 	else
@@ -282,19 +292,21 @@ static void print_rules(const char *name, const struct filter_rules *rules)
 
 int main(int argc, char **argv)
 {
-	static const char *const names[] = { "always", "default", "strict" };
+	static const char *const names[] = { "always", "default", "strict", "gate", "caller" };
+	const int count = sizeof(names) / sizeof(names[0]);
 	static struct filter_rule items[FILTER_MAX_RULES];
-	const struct filter_arch *arch = argc == 5 ? filter_arch_named(argv[1]) : NULL;
+	const struct filter_arch *arch = argc == count + 2 ? filter_arch_named(argv[1]) : NULL;
 	struct arena arena;
 
 	if (!arch) {
-		fprintf(stderr, "usage: gen_filter x86_64|aarch64 ALWAYS DEFAULT STRICT\n");
+		fprintf(stderr,
+			"usage: gen_filter x86_64|aarch64 ALWAYS DEFAULT STRICT GATE CALLER\n");
 		return 2;
 	}
 	printf("/* Made by gen_filter for %s. */\n#include \"filter/filter_rules.h\"\n\n",
 		arch->name);
 	arena_init(&arena, (size_t)1 << 22);
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < count; i++) {
 		struct reader r = { .arch = arch,
 			.rules = { arch->audit, SECCOMP_RET_ERRNO | ENOSYS, items, 0 } };
 		struct filter program;

@@ -1,0 +1,103 @@
+/* The filters of the gate and of the caller, run by an interpreter: what is not listed kills. */
+#include "filter/filter.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+
+#include "filter/filter_rules.h"
+
+#include "bpf.h"
+#include "check.h"
+
+#define ALLOW SECCOMP_RET_ALLOW
+#define KILL  SECCOMP_RET_KILL_PROCESS
+#define HIGH  (1ULL << 32)
+
+static uint32_t ask(
+	const struct filter *f, const char *name, uint64_t a, uint64_t b, uint64_t c, uint64_t d)
+{
+	struct seccomp_data data = { .nr = filter_find_call(filter_arch_native(), name),
+		.arch = filter_arch_native()->audit,
+		.args = { a, b, c, d } };
+	unsigned steps;
+
+	return bpf_is_sound(f) ? bpf_run(f, &data, &steps) : 1;
+}
+
+static void test_both(const struct filter *f)
+{
+	static const char *const never[] = { "execve", "execveat", "clone", "clone3", "unshare",
+		"setns", "mount", "ptrace", "prctl", "bind", "listen", "kill", "tgkill", "openat2",
+		"unlinkat", "renameat2", "socketpair", "io_uring_setup", "bpf", "seccomp",
+		"setresuid", "capset", "memfd_create", "process_vm_readv", "pidfd_getfd",
+		"sendmmsg", "dup3" };
+
+	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+		CHECK_STR(ask(f, never[i], 0, 0, 0, 0) == KILL ? never[i] : "allowed", never[i]);
+	CHECK(ask(f, "read", 0, 0, 0, 0) == ALLOW && ask(f, "exit_group", 0, 0, 0, 0) == ALLOW);
+	CHECK(ask(f, "mmap", 0, 4096, PROT_READ | PROT_EXEC, 0) == KILL);
+	CHECK(ask(f, "mmap", 0, 4096, HIGH + PROT_EXEC, 0) == KILL);
+	CHECK(ask(f, "mprotect", 0, 4096, PROT_EXEC, 0) == KILL);
+	CHECK(ask(f, "socket", AF_UNIX, SOCK_STREAM, 0, 0) == KILL);
+	CHECK(ask(f, "socket", AF_NETLINK, SOCK_RAW, 0, 0) == KILL);
+	CHECK(ask(f, "socket", AF_PACKET, SOCK_RAW, 0, 0) == KILL);
+	CHECK(ask(f, "socket", AF_INET, SOCK_RAW, IPPROTO_ICMP, 0) == KILL);
+	CHECK(ask(f, "socket", AF_INET, SOCK_STREAM, IPPROTO_SCTP, 0) == KILL);
+	CHECK(ask(f, "socket", AF_INET, SOCK_STREAM, IPPROTO_MPTCP, 0) == KILL);
+	CHECK(ask(f, "socket", AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, 0) == ALLOW);
+	CHECK(ask(f, "socket", AF_INET6, SOCK_STREAM, IPPROTO_TCP, 0) == ALLOW);
+	CHECK(ask(f, "setsockopt", 3, IPPROTO_TCP, TCP_NODELAY, 0) == ALLOW);
+	CHECK(ask(f, "setsockopt", 3, IPPROTO_TCP, TCP_ULP, 0) == KILL);
+	CHECK(ask(f, "setsockopt", 3, SOL_SOCKET, SO_ATTACH_FILTER, 0) == KILL);
+	CHECK(ask(f, "fcntl", 3, F_SETFL, O_NONBLOCK, 0) == ALLOW);
+	CHECK(ask(f, "fcntl", 3, F_SETOWN, 1, 0) == KILL);
+	CHECK(ask(f, "fcntl", 3, F_DUPFD, 0, 0) == KILL);
+}
+
+static void test_gate(void)
+{
+	CHECK(ask(&filter_gate, "socket", AF_INET, SOCK_DGRAM, 0, 0) == KILL);
+	CHECK(ask(&filter_gate, "openat", 0, 0, O_RDONLY, 0) == KILL);
+	CHECK(ask(&filter_gate, "mmap", 0, 4096, PROT_READ, 0) == KILL);
+	CHECK(ask(&filter_gate, "splice", 0, 0, 0, 0) == ALLOW);
+	CHECK(ask(&filter_gate, "fcntl", 3, F_SETPIPE_SZ, 65536, 0) == ALLOW);
+	CHECK(ask(&filter_gate, "ioctl", 3, 0x541b, 0, 0) == ALLOW);
+	CHECK(ask(&filter_gate, "ioctl", 3, 0x5412, 0, 0) == KILL);
+}
+
+static void test_caller(void)
+{
+	static const uint64_t bad[] = { O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_APPEND, O_TMPFILE,
+		O_PATH, O_DIRECTORY };
+
+	CHECK(ask(&filter_caller, "socket", AF_INET6, SOCK_DGRAM, 0, 0) == ALLOW);
+	CHECK(ask(&filter_caller, "openat", 0, 0, O_RDONLY | O_CLOEXEC, 0) == ALLOW);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK(ask(&filter_caller, "openat", 0, 0, bad[i], 0) == KILL);
+	CHECK(ask(&filter_caller, "mmap", 0, 4096, PROT_READ | PROT_WRITE, 0) == ALLOW);
+	CHECK(ask(&filter_caller, "sendto", 3, 0, 0, MSG_NOSIGNAL) == ALLOW);
+	CHECK(ask(&filter_caller, "sendto", 3, 0, 0, MSG_FASTOPEN) == KILL);
+	CHECK(ask(&filter_caller, "sendmsg", 3, 0, MSG_FASTOPEN, 0) == KILL);
+	CHECK(ask(&filter_caller, "accept4", 3, 0, 0, 0) == KILL);
+	CHECK(ask(&filter_caller, "ioctl", 3, 0x541b, 0, 0) == KILL);
+}
+
+/* They are not for cages. */
+static void test_names(void)
+{
+	CHECK(!filter_named("gate") && !filter_named("caller"));
+}
+
+int main(void)
+{
+	test_both(&filter_gate);
+	test_both(&filter_caller);
+	test_gate();
+	test_caller();
+	test_names();
+	return check_report();
+}
