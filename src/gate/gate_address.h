@@ -12,8 +12,8 @@
 
 /*
  * Why an address is not one of the public internet: "private", "loopback", "link-local", "metadata
- * service" …; NULL: it is public. Addresses that carry another one inside (mapped, NAT64, 6to4,
- * Teredo) are judged by that one too, and what is not known to be public is not.
+ * service" …; NULL: it is public. One that carries an IPv4 address inside (mapped, NAT64, 6to4) is
+ * judged by that one; Teredo's, and whatever is not known to be public, are not.
  */
 const char *gate_address_reserved(const uint8_t address[static 16]);
 

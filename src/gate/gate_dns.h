@@ -11,8 +11,8 @@
  * or a rule. What is read comes from the cage and is hostile.
  */
 
-#define GATE_DNS_MAX_QUERY 512  /* nothing longer is a question */
-#define GATE_DNS_MAX_REPLY 1024 /* room for any reply */
+#define GATE_DNS_MAX_QUERY 512 /* nothing longer is a question */
+#define GATE_DNS_MAX_REPLY 512 /* every asker takes that much, with and without EDNS */
 
 enum gate_dns_type {
 	GATE_DNS_A = 1,
@@ -28,14 +28,19 @@ enum gate_dns_code {
 	GATE_DNS_NO_NAME = 3,  /* clients give up at once, and do not ask again */
 	GATE_DNS_NOT_HERE = 4, /* another kind of request */
 	GATE_DNS_REFUSED = 5,
+	GATE_DNS_BAD_VERSION = 16, /* of EDNS; only an asker that has options is told so */
 };
 
 struct gate_question {
-	char name[WIRE_NAME_SIZE]; /* lower case, no trailing dot; what is odd in it as \ddd */
-	bool is_host;              /* it can be the name of a host: letters, digits, - and _ */
+	/*
+	 * Lower case, no trailing dot, the root is ".". Any byte that no host's name has, and be it
+	 * a dot within a label, is \ddd; cut where that gets too long. "" if it cannot be read.
+	 */
+	char name[WIRE_NAME_SIZE];
+	bool is_host; /* nothing odd: letters, digits, - and _, no label with a - at an end */
 	uint16_t type;
 	bool has_options;     /* the asker understands EDNS, and so an explanation */
-	size_t size;          /* of header and question, which the reply repeats */
+	size_t size;          /* of header and question, both repeated; or of the header alone */
 	enum gate_dns_code r; /* GATE_DNS_OK, or what to answer whatever is asked */
 };
 
@@ -47,9 +52,9 @@ bool gate_dns_read(const uint8_t *bytes, size_t n, struct gate_question *ret);
  */
 struct gate_answer {
 	enum gate_dns_code code;
-	const uint8_t *address; /* 4 bytes for A, 16 for AAAA; or NULL */
+	const uint8_t *address; /* 4 bytes for A, 16 for AAAA; or NULL. Said with GATE_DNS_OK */
 	uint32_t ttl;
-	const char *why; /* an explanation for who understands it (RFC 8914), or NULL */
+	const char *why; /* for who understands it (RFC 8914), cut where it is too long; or NULL */
 };
 
 /* Writes the reply to the query that q was read from; its size. */
