@@ -10,6 +10,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "wire/wire_gate.h"
 
 /* Text for roff: a backslash, a hyphen and a leading point or quote mean something there. */
 static void roff(const char *text)
@@ -139,6 +140,40 @@ static void print_changes(void)
 		"effects.json.");
 }
 
+/* What is told of a run, and the words it is told in. */
+static void print_events(void)
+{
+	puts(".SH EVENTS");
+	paragraph(
+		"bawn log shows what happened in a run, a line for each event; without a RUN, in the "
+		"newest of all. --denials shows what was denied to it, and ends with the entries that "
+		"would allow it, for a command line and for a spec. A name that is denied is never "
+		"connected to, so that its port is a guess. Nothing is offered where no entry helps, "
+		"or only one that holds the destination to less. Of a run that goes on, or was "
+		"interrupted, no events are known. --json prints them as the record has them; with "
+		"--denials also the entries, as allow and host_ports.");
+	paragraph(
+		"In record.json the type of an event is limit, net_allowed, net_denied, net_failed "
+		"(allowed, and not reached), name_denied (asked for, and never connected to), "
+		"published (from the host into the cage), decisions_untold (known by their number "
+		"only) or network_closed (before the end of the run). Decisions about the network have "
+		"name, port, protocol, times, text, a reason, and as address or other what that is "
+		"about; of connections that were made bytes_out and bytes_in, as the cage sees it. "
+		"--status-fd has a line, with event instead of type, when one is new or has another "
+		"count; if nobody reads, lines are left out. The reasons:");
+	for (size_t i = 0; i < WIRE_REASON_COUNT; i++) {
+		struct wire_decision d = {
+			.reason = (uint8_t)i, .port = 443, .name = "HOST", .other = "OTHER"
+		};
+		char text[1024];
+
+		wire_print_decision(&d, text, sizeof(text));
+		printf(".TP\n.B %s\n", wire_reason_names[i]);
+		roff(text);
+		putchar('\n');
+	}
+}
+
 static void print_bawn_1(void)
 {
 	title("BAWN", "1", "bawn - puts a wall around an AI agent, or any command");
@@ -167,6 +202,7 @@ static void print_bawn_1(void)
 	options(cli_spec_options);
 	print_conduct();
 	print_changes();
+	print_events();
 	puts(".SH EXIT STATUS");
 	paragraph("Of bawn run: the command's own; 128+n if signal n ended it; 124 at the time "
 		  "limit; 125 where bawn refused or failed, and then the command never ran, or was "

@@ -106,6 +106,8 @@ static bool read_escape(struct json_reader *r)
 	if (r->at >= r->end || *r->at++ != 'u' || !read_unicode(r, &c) || c == 0)
 		return false;
 	n = utf8_encode(c, bytes);
+	if (r->takes_bytes && c >= 0xdc80 && c <= 0xdcff)
+		bytes[n++] = (char)(c & 0xff);
 	buf_add(&r->text, bytes, n);
 	return n > 0;
 }

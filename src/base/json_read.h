@@ -23,6 +23,7 @@ struct json_reader {
 	const char *bytes, *at, *end;
 	const char *wrong; /* what was expected and is not there; NULL: nothing is wrong */
 	struct buf text;   /* the last string */
+	bool takes_bytes;  /* \udcXX, as json_text writes a byte that is not UTF-8, is that byte */
 	unsigned depth;
 	bool has_items[JSON_READ_DEPTH]; /* the map or list at that depth has had one */
 };

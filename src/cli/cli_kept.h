@@ -58,6 +58,13 @@ void cli_kept_done(struct cli_kept *k);
  */
 int cli_kept_choose(struct cli_kept *k);
 
+/*
+ * Opens the folder of the run that a word names, or with NULL of the newest of all, wherever it
+ * was. CLI_OK with -1 where no run was ever kept, which was said. The caller owns *ret_folder.
+ */
+int cli_open_run(
+	const struct cli *cli, const char *word, char ret[static RECORD_RUN_SIZE], int *ret_folder);
+
 /* Calls `see` for every run whose project is that of the current folder, the newest first. */
 int cli_kept_each(const struct cli *cli, int (*see)(void *of, struct cli_kept *k), void *of);
 

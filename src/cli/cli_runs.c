@@ -111,15 +111,19 @@ static int add(struct runs *r, const char *id)
 	return 0;
 }
 
+static int compare_times(const struct timespec *a, const struct timespec *b)
+{
+	if (a->tv_sec != b->tv_sec)
+		return a->tv_sec < b->tv_sec ? -1 : 1;
+	return (a->tv_nsec > b->tv_nsec) - (a->tv_nsec < b->tv_nsec);
+}
+
 static int compare(const void *a, const void *b)
 {
 	const struct seen *x = a, *y = b;
+	int order = compare_times(&y->began, &x->began);
 
-	if (x->began.tv_sec != y->began.tv_sec)
-		return x->began.tv_sec < y->began.tv_sec ? 1 : -1;
-	if (x->began.tv_nsec != y->began.tv_nsec)
-		return x->began.tv_nsec < y->began.tv_nsec ? 1 : -1;
-	return strcmp(y->id, x->id);
+	return order ? order : strcmp(y->id, x->id);
 }
 
 /* The runs of the nearest folder, from here upwards, that was the project of one. */
@@ -239,6 +243,57 @@ int cli_kept_choose(struct cli_kept *k)
 	}
 	status = cli_kept_open(k, r.fd, id);
 	return status == CLI_OK && k->project[0] ? cli_kept_take_paths(k, r.here, first) : status;
+}
+
+/* By name, which has the second in it; within one by who wrote last. */
+static void find_last(int runs, char ret[static RECORD_RUN_SIZE])
+{
+	const size_t second = strlen("20260102-030405");
+	struct file_entries entries = { .fd = runs };
+	const struct file_entry *entry;
+	struct stat st, best = { 0 };
+
+	while (runs >= 0 && (entry = file_next_entry(&entries))) {
+		int order;
+
+		if (!record_is_run(entry->name, true) ||
+			fstatat(runs, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		order = strncmp(entry->name, ret, second);
+		if (order == 0)
+			order = compare_times(&st.st_mtim, &best.st_mtim);
+		if (order <= 0 && ret[0])
+			continue;
+		snprintf(ret, RECORD_RUN_SIZE, "%s", entry->name);
+		best = st;
+	}
+}
+
+int cli_open_run(
+	const struct cli *cli, const char *word, char ret[static RECORD_RUN_SIZE], int *ret_folder)
+{
+	own(runs) struct runs r = { 0 };
+	struct err e = { 0 };
+	int status = runs_open(&r);
+
+	ret[0] = '\0';
+	*ret_folder = -1;
+	if (status == CLI_OK && word)
+		status = name_run(r.fd, word, true, ret);
+	else if (status == CLI_OK)
+		find_last(r.fd, ret);
+	if (status != CLI_OK)
+		return status;
+	if (!ret[0]) {
+		if (!cli->is_quiet)
+			cli_complain("there is no run yet");
+		return CLI_OK;
+	}
+	*ret_folder = record_open_folder(r.fd, ret, &e);
+	if (*ret_folder >= 0)
+		return CLI_OK;
+	cli_complain("%s", e.text);
+	return *ret_folder == -ENOENT ? CLI_NO : CLI_FAILED;
 }
 
 int cli_kept_each(const struct cli *cli, int (*see)(void *of, struct cli_kept *k), void *of)

@@ -12,6 +12,8 @@ const struct cli_command cli_commands[] = {
 		cmd_apply_options, false, cmd_apply, .takes_words = true },
 	{ "discard", "[RUN] [options]", "drop what a run wrote", cmd_discard_options, false,
 		cmd_discard, .takes_words = true },
+	{ "log", "[RUN] [options]", "what happened in a run, and what was denied to it",
+		cmd_log_options, false, cmd_log, .takes_words = true },
 	{ "overlay", "init|reset|prune|digest PATH [options]",
 		"make, empty, tidy up or digest an overlay of the root", cmd_overlay_options, false,
 		cmd_overlay, .takes_words = true },

@@ -104,8 +104,8 @@ static const char *const reasons[WIRE_REASON_COUNT] = {
 	[WIRE_BECAUSE_NAME] = "is not in network.allow",
 	[WIRE_BECAUSE_PORT] = "is not in network.allow, which has the name with another port",
 	[WIRE_BECAUSE_ADDRESS] =
-		"is not in network.allow: an address is reached by the name that is "
-		"allowed, or if it is declared itself",
+		("is not in network.allow: an address is reached by the name that is "
+		 "allowed, or if it is declared itself"),
 	[WIRE_BECAUSE_ODD_NAME] = "is not the name of a host",
 	[WIRE_BECAUSE_MANY_NAMES] = "is one name more than a run may ask for",
 	[WIRE_BECAUSE_UDP] = "was sent a datagram, and only TCP is passed on",
@@ -120,8 +120,8 @@ static const char *const reasons[WIRE_REASON_COUNT] = {
 	[WIRE_BECAUSE_MANY] = "was one connection too many at the same time",
 	[WIRE_BECAUSE_RESERVED] = "leads to %s, which is no public address and not declared itself",
 	[WIRE_BECAUSE_OWN_ADDRESS] =
-		"leads to %s, which is this machine; its services are declared as "
-		"network.host_ports",
+		("leads to %s, which is this machine; its services are declared as "
+		 "network.host_ports"),
 	[WIRE_BECAUSE_UNKNOWN_NAME] = "does not exist",
 	[WIRE_BECAUSE_RESOLVER] = "was not found: %s",
 	[WIRE_BECAUSE_UNREACHABLE] = "could not be reached: %s",

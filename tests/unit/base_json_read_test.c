@@ -16,6 +16,33 @@ static bool is_json(const char *text, size_t n)
 	return json_read_end(&r);
 }
 
+/* What json_text writes of bytes that are not UTF-8 comes back to who asks for it. */
+static void test_bytes(void)
+{
+	static const char *const bad[] = { "\"\\udc7f\"", "\"\\udd00\"", "\"\\ud880\"",
+		"\"\\udc00\"" };
+	own(buf) struct buf out = { .max = 1000 };
+	own(json_reader) struct json_reader r;
+	const char *text = NULL;
+	struct json j;
+
+	json_init(&j, &out, 0);
+	json_text(&j, NULL, "a\xff\xc3z\x80");
+	json_read_init(&r, buf_text(&out), out.len, 1000);
+	CHECK(!json_read_text(&r, &text));
+	json_reader_done(&r);
+	json_read_init(&r, buf_text(&out), out.len, 1000);
+	r.takes_bytes = true;
+	CHECK(json_read_text(&r, &text) && json_read_end(&r));
+	CHECK_STR(text, "a\xff\xc3z\x80");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		json_reader_done(&r);
+		json_read_init(&r, bad[i], strlen(bad[i]), 1000);
+		r.takes_bytes = true;
+		CHECK(!json_read_text(&r, &text));
+	}
+}
+
 static void test_whole(void)
 {
 	static const char *const good[] = { "0", "-0", "1", "-12", "1.5", "1e5", "1E+5", "-1.25e-3",
@@ -128,6 +155,7 @@ static void test_walk(void)
 int main(void)
 {
 	test_whole();
+	test_bytes();
 	test_depth();
 	test_integers();
 	test_texts();
