@@ -251,6 +251,11 @@ class Web(http.server.BaseHTTPRequestHandler):
 
     do_GET = do_HEAD = do_POST = do_PUT = answer
 
+    def handle_expect_100(self):
+        super().handle_expect_100()
+        self.wfile.flush()
+        return True
+
     def find(self):
         """A file that the host of this name has, or that it has none; None for a host without files."""
         host = (self.headers.get("Host") or "").partition(":")[0]

@@ -29,7 +29,7 @@ import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cage"))
 from internet import Internet, METADATA, RESOLVER, address_commands, run_ip  # noqa: E402
-from place import FILES  # noqa: E402
+from place import FILES, SLOW, decode  # noqa: E402
 
 CLONE_NEWNS, CLONE_NEWNET = 0x00020000, 0x40000000
 PR_SET_PDEATHSIG = 1
@@ -39,6 +39,7 @@ WEB, WEB6 = "93.184.216.34", "2606:2800:220:1::34"
 OTHER, OTHER6 = "93.184.216.35", "2606:2800:220:1::35"
 SILENT, SILENT6 = "45.33.32.200", "2600:3c01::200"  # what is sent there is lost
 IN_HOSTS = "in-hosts.example.org"  # only the host's /etc/hosts has it
+PATIENCE = 60  # seconds that nothing takes, however busy the machine
 BUNDLE = "/etc/ssl/certs/ca-certificates.crt"
 
 # What every suite finds; names below example.net are free for what a test makes up.
@@ -104,10 +105,16 @@ class World:
     def bawn(self, place, script, *options, **more):
         """A shell script in a cage of the place's person."""
         path = place.top / "record.json"
-        done = place.run("run", "--record", path, *options, "--", "sh", "-c", script, **more)
+        process = place.start("run", "--record", path, *options, "--", "sh", "-c", script, **more)
+        try:
+            out, err = process.communicate(b"", timeout=PATIENCE * SLOW)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            out, err = process.communicate()
+            raise AssertionError(f"hung: {script}\n{decode(out)}{decode(err)}") from None
         record = json.loads(path.read_bytes()) if path.exists() else None
         path.unlink(missing_ok=True)
-        return Done(done.returncode, done.stdout, done.stderr, record)
+        return Done(process.returncode, decode(out), decode(err), record)
 
     def host(self, place, script, **more):
         """The same without a cage."""
