@@ -18,9 +18,13 @@ enum gate_tls {
 	GATE_TLS_BAD,     /* TLS, and not to be trusted: lengths that lie, two names, an odd name */
 };
 
+/* Whatever is longer, its records' heads included, is GATE_TLS_BAD: who reads needs no more room.
+ */
+#define GATE_TLS_MAX_HELLO 16384
+
 /*
  * Looks at all that has come so far. With GATE_TLS_NAME, `name` is the server's in lower case,
- * without a trailing dot.
+ * without a trailing dot; otherwise it is "". What follows the hello does not matter.
  */
 enum gate_tls gate_tls_read(const uint8_t *bytes, size_t n, char name[static WIRE_NAME_SIZE]);
 
