@@ -18,27 +18,30 @@
 #define GATE_HTTP_MAX_HEAD 16384
 
 enum gate_http_state {
-	GATE_HTTP_HEAD,    /* a request's line and fields */
-	GATE_HTTP_LENGTH,  /* a body of `left` bytes */
-	GATE_HTTP_CHUNK,   /* the line before a chunk, or the trailers after the last */
-	GATE_HTTP_UPGRADE, /* asked for a websocket: nothing passes until the server has agreed */
-	GATE_HTTP_OPAQUE,  /* it has: whatever comes passes */
+	GATE_HTTP_HEAD,        /* a request's line and fields */
+	GATE_HTTP_LENGTH,      /* a body of `left` bytes */
+	GATE_HTTP_CHUNK_SIZE,  /* the line before a chunk */
+	GATE_HTTP_CHUNK_BYTES, /* `left` bytes of it */
+	GATE_HTTP_CHUNK_END,   /* the line's end after them */
+	GATE_HTTP_TRAILERS,    /* fields after the last chunk */
+	GATE_HTTP_UPGRADE,     /* asked for a websocket: nothing passes until the server agreed */
+	GATE_HTTP_OPAQUE,      /* it has: whatever comes passes */
 };
 
 struct gate_http {
 	enum gate_http_state state;
-	const char *name; /* borrowed: the host that was connected to, lower case */
+	const char *name; /* borrowed: the host that was connected to, lower case; "": any */
 	uint16_t port;
-	bool is_later; /* a request has passed before */
-	uint64_t left; /* of a body or a chunk */
-	uint8_t line;  /* of chunks: where in their lines we are; gate_http.c */
-	/* … whatever else the reader keeps; no pointers, fixed size */
-	uint32_t head; /* bytes of the chunk line or trailers so far */
+	bool is_later;     /* a request has passed before */
+	uint32_t looked;   /* bytes of a head that is not whole which need no second look */
+	uint32_t trailers; /* bytes of them that passed */
+	uint64_t left;     /* of a body or a chunk */
 };
 
+/* `name` may be NULL, as "": then a request may name any host, and must name one. */
 void gate_http_init(struct gate_http *h, const char *name, uint16_t port);
 
-enum gate_http {
+enum gate_http_verdict {
 	GATE_HTTP_PASS, /* the first *ret_pass bytes may go on to the server (at least one) */
 	GATE_HTTP_MORE, /* none may yet */
 	GATE_HTTP_DENY, /* none ever: *ret_reason and `other` say why */
@@ -46,20 +49,24 @@ enum gate_http {
 
 /*
  * Looks at the n bytes that the client sent and that have not gone on yet. A head goes on only when
- * it is whole and good, so the caller keeps up to GATE_HTTP_MAX_HEAD bytes. `other` is for the
- * decision: the host that was named, or what is wrong, printable.
+ * it is whole and good, so the caller keeps up to GATE_HTTP_MAX_HEAD bytes: with so many there is
+ * always an answer, except in GATE_HTTP_UPGRADE. What passed may be followed by what is denied: the
+ * caller asks again about the rest. `other` is for the decision: the host that was named, or what
+ * is wrong, printable.
  */
-enum gate_http gate_http_read(struct gate_http *h, const uint8_t *bytes, size_t n, size_t *ret_pass,
-	enum wire_reason *ret_reason, char other[static WIRE_NAME_SIZE]);
+enum gate_http_verdict gate_http_read(struct gate_http *h, const uint8_t *bytes, size_t n,
+	size_t *ret_pass, enum wire_reason *ret_reason, char other[static WIRE_NAME_SIZE]);
 
 /*
- * In GATE_HTTP_UPGRADE: the first bytes of the server's answer. True once it is known whether it
- * agreed; the state is then GATE_HTTP_OPAQUE, or GATE_HTTP_HEAD again.
+ * In GATE_HTTP_UPGRADE: all that has come of the server's answer. True once it is known whether it
+ * agreed; the state is then GATE_HTTP_OPAQUE, or GATE_HTTP_HEAD again. Twelve bytes and what
+ * follows them are enough.
  */
 bool gate_http_hear_server(struct gate_http *h, const uint8_t *bytes, size_t n);
 
 /* Can what came first become an HTTP/1 request, so that an answer in HTTP would be understood? */
 bool gate_http_is_request(const uint8_t *bytes, size_t n);
 
-/* A whole response with one sentence as its body, for the eyes of who asked; its size. */
+/* A whole response with one sentence as its body, for the eyes of who asked; its size. 0: no room.
+ */
 size_t gate_http_write(unsigned status, const char *sentence, char *ret, size_t size);
