@@ -14,6 +14,15 @@
 #include "base/file.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "gate/gate.h"
+
+/* Names that bawn starts itself by, to be another program. */
+static const struct {
+	const char *name;
+	int (*main)(void);
+} programs[] = {
+	{ GATE_CALLER_PROGRAM, gate_caller_main },
+};
 
 static const struct cli_command *find_command(const char *name)
 {
@@ -105,6 +114,9 @@ int main(int argc, char **argv)
 
 	keep_standard_descriptors();
 	signal(SIGPIPE, SIG_IGN);
+	for (size_t i = 0; argc == 1 && i < sizeof(programs) / sizeof(programs[0]); i++)
+		if (str_eq(argv[0], programs[i].name))
+			return programs[i].main();
 	if (argc < 2) {
 		cli_complain("say what to do; bawn --help lists the commands");
 		return CLI_MISUSE;

@@ -1,0 +1,392 @@
+/*
+ * gate_caller - connects to the world for the gate, and hands the sockets over.
+ *
+ * Runs as:     a process of its own, in the host's network.
+ * Enters with: GATE_FD_OTHER to the gate, GATE_FD_RULES, the keeper's rights.
+ * Leaves:      nothing; it ends with the channel, or with its parent.
+ * Must not:    believe the gate: every call is held to the rules once more.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "gate/gate_caller.h"
+#include "wire/wire.h"
+
+#define CHANNEL    GATE_FD_OTHER
+#define MAX_EVENTS 64
+#define NAMES_PORT 53
+
+/* --- answers --- */
+
+/* True: it has gone, and the call's place is free. */
+static bool send_answer(struct caller *c, struct caller_call *call)
+{
+	int r = wire_send_message(CHANNEL, &call->answer, sizeof(call->answer), call->passed);
+
+	if (r == -EAGAIN)
+		return false;
+	/* As where too many descriptors are on their way: the answer can still be told. */
+	if (r < 0 && r != -EPIPE && call->passed >= 0) {
+		close(take_fd(&call->passed));
+		call->answer.kind = WIRE_NET_FAILED;
+		call->answer.reason = WIRE_BECAUSE_UNREACHABLE;
+		snprintf(call->answer.other, sizeof(call->answer.other),
+			"the connection could not be handed over: %s", strerror(-r));
+		return send_answer(c, call);
+	}
+	if (call->passed >= 0)
+		close(take_fd(&call->passed));
+	call->state = CALLER_FREE;
+	c->count--;
+	while (c->end && c->calls[c->end - 1].state == CALLER_FREE)
+		c->end--;
+	return true;
+}
+
+void caller_answer(struct caller *c, struct caller_call *call, enum wire_decision_kind kind,
+	enum wire_reason reason, const char *other, int passed)
+{
+	caller_stop(call);
+	call->answer = (struct wire_called){
+		.id = call->asked.id, .kind = (uint8_t)kind, .reason = (uint8_t)reason
+	};
+	snprintf(call->answer.other, sizeof(call->answer.other), "%s", other);
+	call->passed = passed;
+	call->state = CALLER_ANSWERED;
+	if (c->unsent || !send_answer(c, call))
+		c->unsent++;
+}
+
+static void send_answers(struct caller *c)
+{
+	for (unsigned i = 0; i < c->end && c->unsent; i++) {
+		if (c->calls[i].state != CALLER_ANSWERED)
+			continue;
+		if (!send_answer(c, &c->calls[i]))
+			return;
+		c->unsent--;
+	}
+}
+
+/* --- calls --- */
+
+/* Labels of letters, digits, - and _, none of them empty or too long. */
+static bool is_host_name(const char name[static WIRE_NAME_SIZE])
+{
+	size_t n = strnlen(name, WIRE_NAME_SIZE), label = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		bool is_dot = name[i] == '.';
+
+		if (is_dot ? label == 0 : ++label > 63)
+			return false;
+		if (is_dot)
+			label = 0;
+		else if (!(name[i] >= 'a' && name[i] <= 'z') && !str_is_digit(name[i]) &&
+			 name[i] != '-' && name[i] != '_')
+			return false;
+	}
+	return label > 0 && n < 254;
+}
+
+/* The host's own loopback, for a port of it that is declared. */
+static void connect_to_host(struct caller *c, struct caller_call *call)
+{
+	static const struct caller_addresses loopback = { 2,
+		{ { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 }, { [15] = 1 } } };
+
+	call->to = loopback;
+	call->is_declared = true;
+	caller_connect(c, call);
+}
+
+static void connect_to_address(struct caller *c, struct caller_call *call)
+{
+	if (!wire_find_address(c->rules, call->asked.address, call->asked.port)) {
+		caller_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_ADDRESS, "", -1);
+		return;
+	}
+	call->to.count = 1;
+	memcpy(call->to.items[0], call->asked.address, sizeof(call->asked.address));
+	call->is_declared = true;
+	caller_connect(c, call);
+}
+
+static void connect_to_name(struct caller *c, struct caller_call *call)
+{
+	const char *name = call->asked.name;
+	uint16_t port = call->asked.port;
+	bool is_odd = !is_host_name(name);
+	const struct wire_rule *rule =
+		is_odd || !port ? NULL : wire_find_name(c->rules, name, port);
+
+	if (rule && rule->is_host)
+		connect_to_host(c, call);
+	else if (rule)
+		caller_find(c, call);
+	else if (is_odd)
+		caller_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_ODD_NAME, "", -1);
+	else if (wire_find_name(c->rules, name, 0))
+		caller_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_PORT, "", -1);
+	else
+		caller_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_NAME, "", -1);
+}
+
+static struct caller_call *find_free(struct caller *c)
+{
+	for (unsigned i = 0; i < CALLER_MAX_CALLS && c->count < CALLER_MAX_CALLS; i++)
+		if (c->calls[i].state == CALLER_FREE)
+			return &c->calls[i];
+	return NULL;
+}
+
+static void take_call(struct caller *c, struct caller_call *call, const struct wire_call *asked)
+{
+	unsigned index = (unsigned)(call - c->calls);
+
+	memset(call, 0, sizeof(*call));
+	call->asked = *asked;
+	call->deadline_ns = c->now_ns + CALLER_LIMIT_NS;
+	call->passed = -1;
+	for (size_t i = 0; i < CALLER_MAX_ATTEMPTS; i++)
+		call->attempts[i].fd = -1;
+	c->count++;
+	if (c->end <= index)
+		c->end = index + 1;
+	if (asked->has_address)
+		connect_to_address(c, call);
+	else
+		connect_to_name(c, call);
+}
+
+/* As many as there are places for. 0; -EPIPE: the gate is gone; -EBADMSG: it speaks nonsense. */
+static int read_calls(struct caller *c)
+{
+	struct caller_call *call;
+	struct wire_call asked;
+
+	while ((call = find_free(c)) != NULL) {
+		int r = wire_receive_message(CHANNEL, &asked, sizeof(asked), NULL);
+
+		if (r < 0)
+			return r == -EAGAIN ? 0 : r;
+		take_call(c, call, &asked);
+	}
+	return 0;
+}
+
+/* --- waiting --- */
+
+static void end_call(struct caller *c, struct caller_call *call)
+{
+	enum wire_reason reason =
+		call->state == CALLER_NAMING ? WIRE_BECAUSE_RESOLVER : WIRE_BECAUSE_UNREACHABLE;
+
+	caller_answer(c, call, WIRE_NET_FAILED, reason, "no answer within 15 s", -1);
+}
+
+static bool is_under_way(const struct caller_call *call)
+{
+	return call->state == CALLER_NAMING || call->state == CALLER_CONNECTING;
+}
+
+static void look_at_times(struct caller *c)
+{
+	caller_hear_names(c, -1, 0);
+	for (unsigned i = 0; i < c->end; i++) {
+		struct caller_call *call = &c->calls[i];
+
+		if (is_under_way(call) && call->deadline_ns <= c->now_ns)
+			end_call(c, call);
+		else if (call->state == CALLER_CONNECTING && call->next_ns <= c->now_ns)
+			caller_try_next(c, call);
+	}
+}
+
+/* In milliseconds, rounded up; -1: nothing is under way. */
+static int next_time(const struct caller *c)
+{
+	uint64_t ns = caller_names_wait(c, UINT64_MAX);
+
+	for (unsigned i = 0; i < c->end; i++) {
+		const struct caller_call *call = &c->calls[i];
+		uint64_t at = call->deadline_ns;
+
+		if (!is_under_way(call))
+			continue;
+		if (call->state == CALLER_CONNECTING && call->next_ns < at)
+			at = call->next_ns;
+		at = at > c->now_ns ? at - c->now_ns : 0;
+		if (at < ns)
+			ns = at;
+	}
+	return ns == UINT64_MAX ? -1 : (int)((ns + 999999) / 1000000);
+}
+
+/* Calls only while there is a place for one, and the way out while something waits for it. */
+static int watch_channel(struct caller *c)
+{
+	struct epoll_event event = { .data.u64 = (uint64_t)CALLER_FROM_GATE << 32 };
+
+	if (c->count < CALLER_MAX_CALLS)
+		event.events |= EPOLLIN;
+	if (c->unsent)
+		event.events |= EPOLLOUT;
+	if (event.events == c->interest)
+		return 0;
+	c->interest = event.events;
+	return epoll_ctl(c->epoll, EPOLL_CTL_MOD, CHANNEL, &event) < 0 ? -errno : 0;
+}
+
+static int hear(struct caller *c, const struct epoll_event *event)
+{
+	unsigned source = (unsigned)(event->data.u64 >> 32);
+	uint32_t rest = (uint32_t)event->data.u64;
+
+	if (source >= CALLER_FROM_ATTEMPT)
+		caller_hear_attempt(c, source - CALLER_FROM_ATTEMPT, rest);
+	else if (source == CALLER_FROM_NAMES)
+		caller_hear_names(c, (int)rest, event->events);
+	else if (event->events & (EPOLLHUP | EPOLLERR))
+		return -EPIPE;
+	else {
+		if (event->events & EPOLLOUT)
+			send_answers(c);
+		if (event->events & EPOLLIN)
+			return read_calls(c);
+	}
+	return 0;
+}
+
+/* Until the channel ends: -EPIPE. */
+static int serve(struct caller *c)
+{
+	struct epoll_event events[MAX_EVENTS];
+	int r = 0;
+
+	while (r == 0) {
+		int n = epoll_wait(c->epoll, events, MAX_EVENTS, next_time(c));
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		c->now_ns = clock_ns();
+		for (int i = 0; i < n && r == 0; i++)
+			r = hear(c, &events[i]);
+		if (r == 0) {
+			look_at_times(c);
+			r = watch_channel(c);
+		}
+	}
+	return r;
+}
+
+/* --- the beginning --- */
+
+/* Nothing of the keeper's but what was meant for us; not its terminal either. */
+static int close_others(struct err *e)
+{
+	int nothing = file_open("/dev/null", O_RDWR);
+	int r = nothing < 0 ? nothing : 0;
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && r == 0; fd++)
+		r = dup2(nothing, fd) < 0 ? -errno : 0;
+	/* `nothing` is among them. */
+	if (r == 0 && (close_range(STDERR_FILENO + 1, CHANNEL - 1, 0) < 0 ||
+			      close_range(GATE_FD_RULES + 1, ~0U, 0) < 0))
+		r = -errno;
+	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot let go of descriptors: %s", strerror(-r))
+		     : 0;
+}
+
+static int open_channel(struct caller *c, struct err *e)
+{
+	struct epoll_event event = { .events = EPOLLIN,
+		.data.u64 = (uint64_t)CALLER_FROM_GATE << 32 };
+	int flags = fcntl(CHANNEL, F_GETFL);
+
+	c->interest = event.events;
+	c->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (c->epoll < 0 || flags < 0 || fcntl(CHANNEL, F_SETFL, flags | O_NONBLOCK) < 0 ||
+		epoll_ctl(c->epoll, EPOLL_CTL_ADD, CHANNEL, &event) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot listen to the gate: %s", strerror(errno));
+	return 0;
+}
+
+/* Every port of the rules once, and that of names. */
+static size_t list_ports(const struct wire_rules *rules, uint16_t ret[static UINT16_MAX + 1])
+{
+	static bool is_listed[UINT16_MAX + 1];
+	size_t count = 0;
+
+	ret[count++] = NAMES_PORT;
+	is_listed[NAMES_PORT] = true;
+	for (uint32_t i = 0; i < rules->rule_count; i++) {
+		uint16_t port = rules->rules[i].port;
+
+		if (!is_listed[port])
+			ret[count++] = port;
+		is_listed[port] = true;
+	}
+	return count;
+}
+
+static int confine(const struct caller *c, struct err *e)
+{
+	/* c-ares reads the first one for each name; the others it has read. */
+	static const char *const readable[] = { "/etc/hosts", "/etc/resolv.conf",
+		"/etc/nsswitch.conf", "/etc/host.conf", NULL };
+	static uint16_t ports[UINT16_MAX + 1];
+	const struct gate_wall wall = { .filter = &filter_caller,
+		.readable = readable,
+		.ports = ports,
+		.port_count = list_ports(c->rules, ports),
+		.max_files = CALLER_MAX_FILES,
+		.channel = CHANNEL };
+
+	return gate_confine(&wall, c->rules, e);
+}
+
+static int start(struct caller *c, struct err *e)
+{
+	int r = close_others(e);
+
+	/* What is typed at the operator's terminal is not for us. */
+	setsid();
+	/* Another file of names, which could not be read later. */
+	unsetenv("HOSTALIASES");
+	if (r < 0)
+		return r;
+	c->rules = gate_map_rules(GATE_FD_RULES, e);
+	close(GATE_FD_RULES);
+	if (!c->rules)
+		return -EINVAL;
+	if ((r = open_channel(c, e)) < 0 || (r = caller_names_open(c, e)) < 0)
+		return r;
+	return confine(c, e);
+}
+
+int gate_caller_main(void)
+{
+	static struct caller c;
+	struct err e = { 0 };
+	struct wire_called ready = { .id = WIRE_CALLER_READY, .kind = WIRE_NET_ALLOWED };
+	int r = start(&c, &e);
+
+	if (r < 0) {
+		ready.kind = WIRE_NET_FAILED;
+		ready.reason = WIRE_BECAUSE_UNREACHABLE;
+		snprintf(ready.other, sizeof(ready.other), "%.*s", WIRE_NAME_SIZE - 1, e.text);
+	}
+	if (wire_send_message(CHANNEL, &ready, sizeof(ready), -1) < 0 || r < 0)
+		return EXIT_FAILURE;
+	return serve(&c) == -EPIPE ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,131 @@
+#pragma once
+
+#include <ares.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gate/gate.h"
+#include "gate/gate_address.h"
+
+/*
+ * What the files of the caller share. Nobody else includes it.
+ *
+ * A call is a place in a table from the moment it is read to the moment its answer is sent; when
+ * all are taken, the gate has to wait. Only c-ares takes memory, for as many lookups as there are
+ * places for them.
+ */
+
+#define CALLER_MAX_CALLS     1024
+#define CALLER_MAX_LOOKUPS   1024
+#define CALLER_MAX_ADDRESSES 8 /* of each family that a name has */
+#define CALLER_MAX_ATTEMPTS  8 /* to connect, for one call */
+#define CALLER_MAX_KNOWN     128
+#define CALLER_MAX_FILES     8192
+
+#define CALLER_SECOND_NS 1000000000ULL
+#define CALLER_LIMIT_NS  (15 * CALLER_SECOND_NS)  /* a call, from its first to its last */
+#define CALLER_NEXT_NS   (CALLER_SECOND_NS / 4)   /* until the next address is tried as well */
+#define CALLER_KNOWN_NS  (300 * CALLER_SECOND_NS) /* and no name is remembered for longer */
+
+/* In the order in which they are tried. */
+struct caller_addresses {
+	unsigned count;
+	uint8_t items[2 * CALLER_MAX_ADDRESSES][16];
+};
+
+enum caller_state {
+	CALLER_FREE,
+	CALLER_NAMING,     /* its name is being looked up */
+	CALLER_CONNECTING, /* attempts are under way */
+	CALLER_ANSWERED,   /* `answer` is not sent yet */
+};
+
+struct caller_attempt {
+	int fd;       /* -1: none */
+	uint32_t tag; /* what comes late is for another */
+	unsigned address;
+};
+
+struct caller_call {
+	enum caller_state state;
+	struct wire_call asked;
+	uint64_t deadline_ns, next_ns; /* the end; the next attempt */
+	unsigned lookup;               /* that it waits for */
+	bool is_declared;              /* its addresses are in the rules: none is refused */
+	struct caller_addresses to;
+	unsigned next, tried;
+	int failure;     /* errno of the last attempt that failed */
+	uint8_t refusal; /* enum wire_reason of the first address that was refused; 0: none */
+	uint8_t refused[16];
+	struct caller_attempt attempts[CALLER_MAX_ATTEMPTS];
+	struct wire_called answer;
+	int passed; /* the socket that goes with it, or -1 */
+};
+
+/* A name that c-ares looks up, for all calls that wait for it. */
+struct caller_lookup {
+	struct caller *caller; /* NULL: free */
+	char name[WIRE_NAME_SIZE];
+};
+
+struct caller_known {
+	char name[WIRE_NAME_SIZE]; /* "": none */
+	uint64_t until_ns;
+	struct caller_addresses addresses;
+};
+
+struct caller {
+	const struct wire_rules *rules;
+	int epoll;
+	uint64_t now_ns;
+	uint32_t tag;
+	uint32_t interest; /* the events of the channel that are waited for */
+	unsigned count;    /* of calls … */
+	unsigned end;      /* … of which none is from here on … */
+	unsigned unsent;   /* … and these only wait for the gate to listen */
+	ares_channel names;
+	struct caller_call calls[CALLER_MAX_CALLS];
+	struct caller_lookup lookups[CALLER_MAX_LOOKUPS];
+	struct caller_known known[CALLER_MAX_KNOWN];
+};
+
+/* What an event is about, in the upper half of its number; below it the descriptor or the tag. */
+enum caller_source {
+	CALLER_FROM_GATE,
+	CALLER_FROM_NAMES,
+	CALLER_FROM_ATTEMPT, /* and those that follow: the call's index times the attempts' */
+};
+
+/* --- gate_caller.c --- */
+
+/* The end of a call: the answer is sent now or as soon as the gate listens. Owns `passed`. */
+void caller_answer(struct caller *c, struct caller_call *call, enum wire_decision_kind kind,
+	enum wire_reason reason, const char *other, int passed);
+
+/* --- gate_caller_names.c --- */
+
+/* Reads how the system looks up names. */
+int caller_names_open(struct caller *c, struct err *e);
+
+/* Finds the addresses of the call's name and goes on with caller_connect, now or later. */
+void caller_find(struct caller *c, struct caller_call *call);
+
+/* Something happened to one of the sockets of names (or to none, -1, and time passed). */
+void caller_hear_names(struct caller *c, int fd, uint32_t events);
+
+/* When names want to be heard again, in nanoseconds from now; `max` if that is sooner. */
+uint64_t caller_names_wait(const struct caller *c, uint64_t max);
+
+/* --- gate_caller_connect.c --- */
+
+/* Tries the addresses of the call, as RFC 8305 wants it: the next one soon after the one before. */
+void caller_connect(struct caller *c, struct caller_call *call);
+
+void caller_hear_attempt(struct caller *c, unsigned index, uint32_t tag);
+
+/* The time for the next attempt has come. */
+void caller_try_next(struct caller *c, struct caller_call *call);
+
+/* Closes all attempts. */
+void caller_stop(struct caller_call *call);
