@@ -259,7 +259,9 @@ static void add_options(const struct cli *cli, struct spec *s, const char *here)
 			key = SPEC_ENV_PASS;
 		if (key == SPEC_BINDS && is_elsewhere)
 			value = from_here(s, value, here);
-		if (key == SPEC_NETWORK_ALLOW && !cli_value(cli, "network"))
+		if ((key == SPEC_NETWORK_ALLOW || key == SPEC_NETWORK_HOST_PORTS ||
+			    key == SPEC_NETWORK_PUBLISH) &&
+			!cli_value(cli, "network"))
 			spec_add_option(s, SPEC_NETWORK_MODE, name, "allowlist");
 		if (name && value)
 			spec_add_option(s, key, name, value);

@@ -21,6 +21,7 @@ static const struct {
 	const char *name;
 	int (*main)(void);
 } programs[] = {
+	{ GATE_PROGRAM, gate_main },
 	{ GATE_CALLER_PROGRAM, gate_caller_main },
 };
 

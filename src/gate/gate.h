@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -49,14 +50,12 @@ struct gate_wall {
 	const uint16_t *ports;       /* that it may connect to by TCP, where Landlock knows ports */
 	size_t port_count;
 	unsigned max_files; /* open descriptors */
+	bool is_root;       /* it was started as that, and has ids to lose */
 	int channel;        /* ends when the keeper has: nothing lives on without it */
 };
 
 /*
  * Takes everything else away, for good: ids (root becomes rules->uid), groups, capabilities, new
  * privileges, core dumps and ptrace by others, files, system calls. Dies with its parent.
- *
- * One that joined the cage's user namespace must be its one user by then: ids that have no name
- * there are refused, for they could be root's.
  */
 int gate_confine(const struct gate_wall *wall, const struct wire_rules *rules, struct err *e);

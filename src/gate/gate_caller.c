@@ -346,6 +346,7 @@ static int confine(const struct caller *c, struct err *e)
 		"/etc/nsswitch.conf", "/etc/host.conf", NULL };
 	static uint16_t ports[UINT16_MAX + 1];
 	const struct gate_wall wall = { .filter = &filter_caller,
+		.is_root = geteuid() == 0,
 		.readable = readable,
 		.ports = ports,
 		.port_count = list_ports(c->rules, ports),

@@ -17,15 +17,12 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/num.h"
 #include "gate/gate_wall.h"
 
 /* As many descriptors as wanted, if the system has them, and never more. No core dumps: 1 is the
@@ -69,32 +66,17 @@ static int drop_bounding_set(void)
 	return 0;
 }
 
-/* Is 0 the one id of this user namespace, and not the root of the one outside? A cage's can be. */
-static bool is_only_user(void)
+/* Others have their one user already, who joined a cage's namespace or not. */
+static int drop_ids(const struct gate_wall *wall, const struct wire_rules *rules)
 {
-	uint64_t range[3] = { 0 }; /* from, outside, how many */
-	char text[64];
-
-	return file_read_small("/proc/self/uid_map", text, sizeof(text)) > 0 &&
-	       num_scan(text, 10, range, 3) && range[0] == 0 && range[1] != 0 && range[2] == 1;
-}
-
-/*
- * Ids that are one's own already are taken once more: in a user namespace that has no name for
- * them, as for root that joined a cage's, that fails.
- */
-static int drop_ids(const struct wire_rules *rules)
-{
-	bool is_root = geteuid() == 0 && !is_only_user();
-	uid_t uid = is_root ? rules->uid : geteuid();
-	gid_t gid = is_root ? rules->gid : getegid();
-
-	if (is_root && (!uid || !gid))
+	if (!wall->is_root)
+		return 0;
+	if (!rules->uid || !rules->gid)
 		return -EINVAL;
-	/* A user cannot give groups up. */
-	if (setgroups(0, NULL) < 0 && is_root)
-		return -errno;
-	return setresgid(gid, gid, gid) < 0 || setresuid(uid, uid, uid) < 0 ? -errno : 0;
+	return setgroups(0, NULL) < 0 || setresgid(rules->gid, rules->gid, rules->gid) < 0 ||
+			       setresuid(rules->uid, rules->uid, rules->uid) < 0
+		       ? -errno
+		       : 0;
 }
 
 static int drop_capabilities(void)
@@ -143,7 +125,7 @@ int gate_confine(const struct gate_wall *wall, const struct wire_rules *rules, s
 		return fail(e, r, "set the limits of a process");
 	if ((r = drop_bounding_set()) < 0)
 		return fail(e, r, "drop the bounding set of capabilities");
-	if ((r = drop_ids(rules)) < 0)
+	if ((r = drop_ids(wall, rules)) < 0)
 		return fail(e, r, "become a user without rights");
 	if ((r = drop_capabilities()) < 0)
 		return fail(e, r, "drop capabilities");

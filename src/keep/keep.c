@@ -56,7 +56,7 @@ static int spawn(struct keeper *k, struct err *e)
 		if (r == 0 && wire_send(k->channel, WIRE_MAPPED, 0, NULL) < 0)
 			r = err_set(e, ERR_SYS, EPIPE, "the cage ended before it was made");
 	}
-	return r;
+	return r == 0 ? keep_gate_start(k, e) : r;
 }
 
 static int prepare(struct keeper *k, struct err *e)
@@ -95,6 +95,8 @@ static int prepare(struct keeper *k, struct err *e)
 		r = keep_stdio_open(&k->stdio, q, &k->terminal, &k->start.ids, e);
 	if (r == 0)
 		r = keep_limits_make(k, e);
+	if (r == 0)
+		r = keep_gate_make(k, e);
 	if (r == 0)
 		r = keep_watch_open(k, e);
 	if (r == 0)
@@ -183,6 +185,7 @@ static void release(struct keeper *k)
 	keep_overlay_done(&k->overlay);
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		keep_hold_done(&k->holds[i]);
+	keep_gate_done(&k->gate);
 	keep_words_done(&k->words);
 }
 
@@ -225,6 +228,7 @@ static void finish(struct keeper *k, int r, struct err *e)
 {
 	bool is_gone = end_cage(k, r == 0 ? e : NULL);
 
+	keep_gate_end(k);
 	if (r < 0) {
 		explain(k, is_gone, e);
 		keep_limits_explain(k, e);
@@ -279,6 +283,7 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	keep_overlay_init(&k.overlay);
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		keep_hold_init(&k.holds[i]);
+	keep_gate_init(&k.gate);
 	k.began_ns = clock_ns();
 	record->outcome = RECORD_REFUSED;
 	record->failed_op = -1;

@@ -17,7 +17,6 @@ static const struct {
 	{ PLAN_ENGINE_ARGUMENT, NULL, NULL, 0, PLAN_GUARANTEE_COUNT, "engine_args" },
 	{ PLAN_IMAGE, "oci:", NULL, 0, PLAN_GUARANTEE_COUNT, "images of the kind oci:" },
 	{ PLAN_IMAGE, "sif:", NULL, 0, PLAN_GUARANTEE_COUNT, "images of the kind sif:" },
-	{ PLAN_NETWORK, "allowlist", NULL, 0, PLAN_NET_ALLOWLIST, "network: allowlist" },
 	{ PLAN_PROMPT, NULL, NULL, 0, PLAN_GUARANTEE_COUNT, "startup_prompts" },
 };
 

@@ -8,6 +8,7 @@
 #include "keep/keep.h"
 #include "term/term_cast.h"
 #include "term/term_filter.h"
+#include "wire/wire_gate.h"
 #include "work/work.h"
 #include "work/work_overlay.h"
 
@@ -120,6 +121,22 @@ void keep_hold_done(struct keep_hold *h);
  */
 int keep_hold_find(struct keep_hold *h, const struct plan *p, const struct plan_op *whole,
 	int project, struct err *e);
+
+/* --- keep_gate_rules.c, keep_gate.c, keep_gate_look.c --- */
+
+struct keep_gate {
+	bool is_awaited; /* there has to be one, and it does not stand yet */
+	bool is_over;    /* it has told all */
+	pid_t pids[2];   /* the gate and the caller */
+	int channel;     /* to the gate; -1: there is none, or it has ended */
+	int rules;       /* sealed, until they have them */
+	int published[WIRE_MAX_PUBLISH];
+	uint32_t published_count;
+	struct wire_decision *rows; /* the record borrows them */
+};
+
+void keep_gate_init(struct keep_gate *g);
+void keep_gate_done(struct keep_gate *g);
 
 /* --- keep_terminal.c --- */
 
@@ -258,9 +275,10 @@ int keep_look_prepare(struct keep_look **ret, const struct cage_start *start,
 	const struct keep_sources *sources, struct err *e);
 void keep_look_free(struct keep_look *l);
 
-/* Compares the cage of process `pid` with the plan, guarantee by guarantee. */
-int keep_look(struct keep_look *l, pid_t pid, const struct keep_terminal *t, bool is_landlocked,
-	struct record *record, struct err *e);
+struct keeper;
+
+/* Compares the cage with the plan, guarantee by guarantee. */
+int keep_look(struct keep_look *l, const struct keeper *k, struct record *record, struct err *e);
 
 /* --- keep.c, keep_watch.c: the keeper itself --- */
 
@@ -281,6 +299,7 @@ struct keeper {
 	struct keep_layer layer;
 	struct keep_overlay overlay;
 	struct keep_hold holds[CAGE_LAYER_COUNT];
+	struct keep_gate gate;
 	struct cgroup group;
 	struct cgroup_counts counts; /* taken before anybody is killed */
 	int channel, pidfd, signals, timer;
@@ -289,8 +308,10 @@ struct keeper {
 	uint64_t began_ns, started_ns;
 	unsigned ready_ms; /* what the cage may take to be made */
 	int wait_status;
-	int others; /* processes that the command left */
-	bool is_ready, is_let_go, has_failed, is_started, is_told_to_stop;
+	int others;                   /* processes that the command left */
+	bool is_built, is_landlocked; /* the cage says so */
+	bool is_ready;                /* and the gate too */
+	bool is_let_go, has_failed, is_started, is_told_to_stop;
 	bool has_fault;                /* the cage is not what was planned */
 	bool is_stopped;               /* the command, and we are not */
 	bool has_exited;               /* the command */
@@ -408,3 +429,20 @@ int keep_overlay_look(const struct keeper *k, struct err *e);
 
 /* Saves what the run left of it; record->overlay says whether, and why not. */
 void keep_overlay_end(struct keeper *k, bool has_run, bool is_gone);
+
+/* --- keep_gate*.c, with the keeper --- */
+
+/* Gathers the rules of the plan's network, and takes the ports of the host that lead into it. */
+int keep_gate_make(struct keeper *k, struct err *e);
+
+/* The cage has its namespaces: starts the gate and the caller. */
+int keep_gate_start(struct keeper *k, struct err *e);
+
+/* What the gate has said. An error: it will never stand. */
+int keep_gate_hear(struct keeper *k, struct err *e);
+
+/* Is the gate what it should be? "", or what is wrong. */
+void keep_gate_look(const struct keeper *k, char *ret, size_t size);
+
+/* The cage has ended: hears the last of the gate, and ends it. */
+void keep_gate_end(struct keeper *k);

@@ -77,7 +77,7 @@ static bool has_only_loopback(const char *interfaces)
 	return str_starts(interfaces, "lo ") || strstr(interfaces, " lo ");
 }
 
-static void see_network(struct keep_look *l)
+static void see_network(struct keep_look *l, const struct keeper *k)
 {
 	char fault[128] = "";
 
@@ -85,7 +85,15 @@ static void see_network(struct keep_look *l)
 		snprintf(fault, sizeof(fault), "the network namespace is the host's");
 	else if (!has_only_loopback(l->cage.interfaces))
 		snprintf(fault, sizeof(fault), "its interfaces are %.64s", l->cage.interfaces);
-	see(l, PLAN_NET_NONE, RECORD_OUTSIDE, fault, "a network of its own with loopback only");
+	if (plan_promises(l->start->plan)[PLAN_NET_NONE].need != PLAN_NONE) {
+		see(l, PLAN_NET_NONE, RECORD_OUTSIDE, fault,
+			"a network of its own with loopback only");
+		return;
+	}
+	if (!fault[0])
+		keep_gate_look(k, fault, sizeof(fault));
+	see(l, PLAN_NET_ALLOWLIST, RECORD_OUTSIDE, fault,
+		"loopback only, and a confined gate at the planned ports");
 }
 
 /* --- files --- */
@@ -332,7 +340,7 @@ static int judge(const struct keep_look *l, struct err *e)
 	return 0;
 }
 
-static void see_all(struct keep_look *l, const struct keep_terminal *t, bool is_landlocked)
+static void see_all(struct keep_look *l, const struct keeper *k)
 {
 	see_files(l);
 	see_environment(l);
@@ -341,14 +349,15 @@ static void see_all(struct keep_look *l, const struct keep_terminal *t, bool is_
 	see_namespace(l, PLAN_IPC, KEEP_NS_IPC);
 	see_namespace(l, PLAN_UTS, KEEP_NS_UTS);
 	see_namespace(l, PLAN_CGROUP, KEEP_NS_CGROUP);
-	see_terminal(l, t);
+	see_terminal(l, &k->terminal);
 	see_filter(l);
 	if (plan_find(l->start->plan, PLAN_LANDLOCK, NULL))
 		see(l, PLAN_LANDLOCKED, RECORD_INSIDE,
-			is_landlocked ? "" : "the cage did not enter its domain",
+			k->is_landlocked ? "" : "the cage did not enter its domain",
 			"a write was refused by it");
-	if (plan_promises(l->start->plan)[PLAN_NET_NONE].need != PLAN_NONE)
-		see_network(l);
+	if (plan_promises(l->start->plan)[PLAN_NET_NONE].need != PLAN_NONE ||
+		plan_promises(l->start->plan)[PLAN_NET_ALLOWLIST].need != PLAN_NONE)
+		see_network(l, k);
 	see_limits(l);
 }
 
@@ -376,16 +385,15 @@ void keep_look_free(struct keep_look *l)
 	free(l);
 }
 
-int keep_look(struct keep_look *l, pid_t pid, const struct keep_terminal *t, bool is_landlocked,
-	struct record *record, struct err *e)
+int keep_look(struct keep_look *l, const struct keeper *k, struct record *record, struct err *e)
 {
-	int r = keep_view_read(&l->cage, pid, &l->arena, e);
+	int r = keep_view_read(&l->cage, k->pid, &l->arena, e);
 
 	if (r < 0)
 		return r;
 	l->record = record;
-	l->pid = pid;
+	l->pid = k->pid;
 	keep_mounts_compare(&l->mounts, &l->cage, &l->host, &l->faults);
-	see_all(l, t, is_landlocked);
+	see_all(l, k);
 	return cage_is_broken("look") ? 0 : judge(l, e);
 }

@@ -206,12 +206,12 @@ int keep_hear_signal(struct keeper *k, struct err *e)
 
 /* --- what the cage says --- */
 
-static int look_and_go(struct keeper *k, bool is_landlocked, struct err *e)
+static int look_and_go(struct keeper *k, struct err *e)
 {
 	int r;
 
 	keep_hold_end(k);
-	r = keep_look(k->look, k->pid, &k->terminal, is_landlocked, k->record, e);
+	r = keep_look(k->look, k, k->record, e);
 
 	if (r == 0)
 		r = keep_overlay_look(k, e);
@@ -296,24 +296,25 @@ bool keep_hear_last(struct keeper *k, struct err *e)
 
 static int take_message(struct keeper *k, const struct wire_message *m, int *fd, struct err *e)
 {
-	if (m->kind == WIRE_SKIPPED && !k->is_ready) {
+	if (m->kind == WIRE_SKIPPED && !k->is_built) {
 		if (m->n >= 0 && (uint32_t)m->n < k->start.plan->op_count)
 			record_note(k->record, (uint32_t)m->n, m->err.text);
-	} else if (m->kind == WIRE_TERMINAL && !k->is_ready) {
+	} else if (m->kind == WIRE_TERMINAL && !k->is_built) {
 		return take_terminal(k, take_fd(fd), e);
-	} else if (m->kind == WIRE_DISK && !k->is_ready && k->disk < 0) {
+	} else if (m->kind == WIRE_DISK && !k->is_built && k->disk < 0) {
 		k->disk = take_fd(fd);
-	} else if (m->kind == WIRE_KEPT && !k->is_ready && k->overlay.loaded < 0) {
+	} else if (m->kind == WIRE_KEPT && !k->is_built && k->overlay.loaded < 0) {
 		k->overlay.loaded = take_fd(fd);
-	} else if (m->kind == WIRE_VIEW && !k->is_ready) {
+	} else if (m->kind == WIRE_VIEW && !k->is_built) {
 		keep_hold_take_view(k, take_fd(fd));
-	} else if (m->kind == WIRE_READY && !k->is_ready) {
-		k->is_ready = true;
+	} else if (m->kind == WIRE_READY && !k->is_built) {
+		k->is_built = true;
+		k->is_landlocked = m->n != 0;
 		if (k->start.terminal_streams && k->terminal.near < 0)
 			return err_set(
 				e, ERR_SYS, EPROTO, "the cage did not hand its terminal over");
-		return look_and_go(k, m->n != 0, e);
-	} else if (m->kind == WIRE_CHECKED && k->is_ready && !k->record->is_preflight_passed) {
+		return 0;
+	} else if (m->kind == WIRE_CHECKED && k->is_built && !k->record->is_preflight_passed) {
 		k->record->is_preflight_passed = true;
 		k->record->is_preflight_ours = m->n != 0;
 	} else if (m->kind == WIRE_STARTED && k->record->is_preflight_passed && !k->is_started) {
@@ -388,6 +389,7 @@ int keep_watch(struct keeper *k, struct err *e)
 		CHANNEL,
 		SIGNALS,
 		TIMER,
+		GATE,
 		STDIO
 	};
 	struct pollfd fds[STDIO + 3] = {
@@ -399,8 +401,10 @@ int keep_watch(struct keeper *k, struct err *e)
 	int r = 0;
 
 	while (r == 0 && !k->is_gone && !k->has_ended && !k->is_hanging) {
-		int timeout = keep_relay_want(&k->stdio, &k->terminal, fds + STDIO);
-		int n = poll(fds, STDIO + 3,
+		int timeout = keep_relay_want(&k->stdio, &k->terminal, fds + STDIO), n;
+
+		fds[GATE] = (struct pollfd){ .fd = k->gate.channel, .events = POLLIN };
+		n = poll(fds, STDIO + 3,
 			sooner(timeout, sooner(keep_disk_wait(k), keep_hold_wait(k))));
 
 		if (n < 0 && errno == EINTR)
@@ -418,6 +422,12 @@ int keep_watch(struct keeper *k, struct err *e)
 			r = keep_hear_signal(k, e);
 		if (r == 0 && fds[TIMER].revents)
 			r = hear_clock(k, e);
+		if (r == 0 && fds[GATE].revents)
+			r = keep_gate_hear(k, e);
+		if (r == 0 && k->is_built && !k->is_ready && !k->gate.is_awaited) {
+			k->is_ready = true;
+			r = look_and_go(k, e);
+		}
 		/* What the cage says comes first: that the command has started, before what it
 		 * prints. */
 		if (fds[CHANNEL].revents)

@@ -1,0 +1,348 @@
+/*
+ * gate_conn - the life of a connection out of the cage.
+ *
+ * Runs as:     the gate.
+ * Enters with: a connection to an address that stands for a name, is declared, or neither.
+ * Leaves:      a connection to what was meant, or a reason: for the operator as a decision, and for
+ *              the client in the words of what it speaks.
+ * Must not:    ask for a connection outside before what the client said agrees with where it went;
+ *              wait for anybody without a limit.
+ */
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "gate/gate_address.h"
+#include "gate/gate_inside.h"
+#include "gate/gate_tls.h"
+#include "wire/wire.h"
+
+#define CALL_NS       (30 * GATE_SECOND_NS) /* more than the caller takes */
+#define TLS_HANDSHAKE 22
+
+/* --- places --- */
+
+struct gate_conn *gate_conn_take(struct gate *g)
+{
+	for (uint32_t i = 0; g->conn_count < g->conn_max && i < g->conn_max; i++) {
+		struct gate_conn *c = &g->conns[(g->conn_next + i) % g->conn_max];
+		uint16_t generation = c->generation;
+
+		if (c->state != GATE_CONN_FREE || c->is_ready)
+			continue;
+		*c = (struct gate_conn){ .generation = generation, .row = -1 };
+		c->inside = c->outside = -1;
+		c->ways[GATE_OUT].pipe = c->ways[GATE_IN].pipe = -1;
+		g->conn_next = (g->conn_next + i + 1) % g->conn_max;
+		g->conn_count++;
+		return c;
+	}
+	return NULL;
+}
+
+/* With what is not read yet thrown away on both sides, which the other end hears at once. */
+void gate_reset(int fd)
+{
+	struct linger now = { .l_onoff = 1 };
+
+	if (fd < 0)
+		return;
+	setsockopt(fd, SOL_SOCKET, SO_LINGER, &now, sizeof(now));
+	close(fd);
+}
+
+void gate_conn_end(struct gate *g, struct gate_conn *c, bool is_orderly)
+{
+	gate_rows_add_bytes(&g->rows, c->row, c->ways[GATE_OUT].bytes, c->ways[GATE_IN].bytes);
+	gate_pump_stop(g, c);
+	if (is_orderly) {
+		close(c->inside);
+		if (c->outside >= 0)
+			close(c->outside);
+	} else {
+		gate_reset(c->inside);
+		gate_reset(c->outside);
+	}
+	c->inside = c->outside = -1;
+	c->state = GATE_CONN_FREE;
+	c->generation++;
+	g->conn_count--;
+}
+
+static void add_ready(struct gate *g, struct gate_conn *c)
+{
+	if (c->is_ready)
+		return;
+	c->is_ready = true;
+	g->ready[g->ready_count++] = (uint16_t)(c - g->conns);
+}
+
+void gate_hurry(int fd)
+{
+	int on = 1;
+
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+/* --- saying no --- */
+
+/* In the words of what the client has begun to speak; 0: nothing it would understand. */
+static size_t write_answer(const struct gate *g, const struct gate_conn *c, int row,
+	enum wire_decision_kind kind, enum wire_reason reason, char *ret, size_t size)
+{
+	const uint8_t *head = g->heads[c - g->conns];
+	char sentence[ERR_TEXT_SIZE] = "this is not in network.allow";
+	enum gate_tls_alert alert = kind == WIRE_NET_FAILED            ? GATE_TLS_INTERNAL_ERROR
+				    : reason == WIRE_BECAUSE_OTHER_SNI ? GATE_TLS_UNRECOGNIZED_NAME
+								       : GATE_TLS_ACCESS_DENIED;
+
+	if (c->head_len && head[0] == TLS_HANDSHAKE) {
+		gate_tls_write_alert(alert, (uint8_t *)ret);
+		return GATE_TLS_ALERT_SIZE;
+	}
+	if (!gate_http_is_request(head, c->head_len))
+		return 0;
+	if (row >= 0)
+		wire_print_decision(&g->rows.rows[row], sentence, sizeof(sentence));
+	return gate_http_write(kind == WIRE_NET_FAILED ? 502 : 403, sentence, ret, size);
+}
+
+void gate_conn_leave(struct gate *g, struct gate_conn *c, int row, enum wire_decision_kind kind,
+	enum wire_reason reason)
+{
+	char answer[1024];
+	size_t n = write_answer(g, c, row, kind, reason, answer, sizeof(answer));
+
+	if (!n || c->ways[GATE_IN].bytes) {
+		/* A stream that has begun cannot be answered in the middle. */
+		gate_conn_end(g, c, false);
+		return;
+	}
+	(void)send(c->inside, answer, n, MSG_NOSIGNAL);
+	shutdown(c->inside, SHUT_WR);
+	gate_reset(c->outside);
+	c->outside = -1;
+	c->state = GATE_CONN_LEAVING;
+	c->deadline_ns = g->now_ns + GATE_LEAVE_NS;
+}
+
+void gate_conn_deny(struct gate *g, struct gate_conn *c, enum wire_decision_kind kind,
+	enum wire_reason reason, const char *other)
+{
+	int row = gate_rows_add(&g->rows, kind, reason, c->protocol, c->name, c->port, other);
+
+	gate_conn_leave(g, c, row, kind, reason);
+}
+
+/* --- asking the caller --- */
+
+static void ask_caller(struct gate *g, struct gate_conn *c)
+{
+	struct wire_call call = { .id = (uint32_t)(c - g->conns) | (uint32_t)c->generation << 16,
+		.port = c->port,
+		.has_address = c->is_address };
+
+	memcpy(call.address, c->address, sizeof(call.address));
+	if (!c->is_address)
+		memcpy(call.name, c->name, sizeof(call.name));
+	c->is_asked = wire_send_message(GATE_FD_OTHER, &call, sizeof(call), -1) == 0;
+	/* Otherwise it is busy, and asked again when it has read something. */
+}
+
+void gate_conn_call(struct gate *g, struct gate_conn *c)
+{
+	c->state = GATE_CONN_CALLING;
+	c->deadline_ns = g->now_ns + CALL_NS;
+	ask_caller(g, c);
+}
+
+/* --- open connections --- */
+
+static void pump(struct gate *g, struct gate_conn *c, unsigned ways)
+{
+	struct gate_refusal no = { .reason = WIRE_BECAUSE_BAD_HTTP };
+
+	switch (gate_pump(g, c, ways, &no)) {
+	case GATE_PUMP_WAIT:
+		return;
+	case GATE_PUMP_MORE:
+		add_ready(g, c);
+		return;
+	case GATE_PUMP_OVER:
+		gate_conn_end(g, c, true);
+		return;
+	case GATE_PUMP_BROKEN:
+		gate_conn_end(g, c, false);
+		return;
+	case GATE_PUMP_DENY:
+		gate_conn_deny(g, c, WIRE_NET_DENIED, no.reason, no.other);
+		return;
+	}
+}
+
+void gate_conn_open(
+	struct gate *g, struct gate_conn *c, enum wire_decision_kind kind, const char *other)
+{
+	c->row = gate_rows_add(
+		&g->rows, kind, WIRE_BECAUSE_ALLOWED, c->protocol, c->name, c->port, other);
+	c->state = GATE_CONN_OPEN;
+	c->deadline_ns = 0;
+	pump(g, c, GATE_BOTH_WAYS);
+}
+
+static void take_called(struct gate *g, struct gate_conn *c, struct wire_called *m, int fd)
+{
+	m->other[sizeof(m->other) - 1] = '\0';
+	if (m->reason != WIRE_BECAUSE_ALLOWED || fd < 0) {
+		bool is_known = m->reason > WIRE_BECAUSE_ALLOWED && m->reason < WIRE_REASON_COUNT &&
+				(m->kind == WIRE_NET_DENIED || m->kind == WIRE_NET_FAILED);
+
+		gate_conn_deny(g, c, is_known ? (enum wire_decision_kind)m->kind : WIRE_NET_FAILED,
+			is_known ? (enum wire_reason)m->reason : WIRE_BECAUSE_UNREACHABLE,
+			m->other);
+		return;
+	}
+	c->outside = fd;
+	if (gate_add_conn(g, c, false) < 0)
+		gate_conn_end(g, c, false);
+	else
+		gate_conn_open(g, c, WIRE_NET_ALLOWED, m->other);
+}
+
+void gate_hear_caller(struct gate *g)
+{
+	struct wire_called m;
+	int fd = -1, r;
+
+	while ((r = wire_receive_message(GATE_FD_OTHER, &m, sizeof(m), &fd)) == 0) {
+		uint32_t place = m.id & 0xffff;
+		struct gate_conn *c = place < g->conn_max ? &g->conns[place] : NULL;
+
+		if (c && c->state == GATE_CONN_CALLING && !c->is_published &&
+			c->generation == m.id >> 16)
+			take_called(g, c, &m, fd);
+		else if (fd >= 0)
+			close(fd);
+	}
+	g->has_caller = r == -EAGAIN;
+	for (uint32_t i = 0; g->has_caller && i < g->conn_max; i++)
+		if (g->conns[i].state == GATE_CONN_CALLING && !g->conns[i].is_published &&
+			!g->conns[i].is_asked)
+			ask_caller(g, &g->conns[i]);
+}
+
+/* --- all of them --- */
+
+static void hear_leaving(struct gate *g, struct gate_conn *c)
+{
+	char nobody[4096];
+	ssize_t n;
+
+	do
+		n = recv(c->inside, nobody, sizeof(nobody), 0);
+	while (n > 0);
+	if (n == 0 || errno != EAGAIN)
+		gate_conn_end(g, c, true);
+}
+
+/* Which directions an event is about: what can be read, and what can be written. */
+static unsigned ways_of(const struct gate_conn *c, bool is_inside, uint32_t events)
+{
+	enum gate_way_kind from = is_inside ? GATE_OUT : GATE_IN,
+			   to = is_inside ? GATE_IN : GATE_OUT;
+	unsigned ways = 0;
+
+	if (events & ~(uint32_t)EPOLLOUT)
+		ways |= 1U << from;
+	if (events & EPOLLOUT && (c->ways[to].held || (to == GATE_OUT && c->head_len)))
+		ways |= 1U << to;
+	return ways;
+}
+
+void gate_hear_conn(struct gate *g, uint32_t index, bool is_inside, uint32_t events)
+{
+	struct gate_conn *c = &g->conns[index];
+	unsigned ways;
+
+	switch (c->state) {
+	case GATE_CONN_FREE:
+		return;
+	case GATE_CONN_HEAD:
+		gate_hear_head(g, c);
+		return;
+	case GATE_CONN_CALLING:
+		if (c->is_published)
+			gate_hear_inside(g, c);
+		return;
+	case GATE_CONN_OPEN:
+		ways = ways_of(c, is_inside, events);
+		if (ways)
+			pump(g, c, ways);
+		return;
+	case GATE_CONN_LEAVING:
+		hear_leaving(g, c);
+		return;
+	}
+}
+
+bool gate_go_on(struct gate *g)
+{
+	uint32_t count = g->ready_count;
+	uint16_t ready[GATE_MAX_CONNS];
+
+	memcpy(ready, g->ready, count * sizeof(ready[0]));
+	g->ready_count = 0;
+	for (uint32_t i = 0; i < count; i++) {
+		struct gate_conn *c = &g->conns[ready[i]];
+
+		c->is_ready = false;
+		if (c->state == GATE_CONN_OPEN)
+			pump(g, c, GATE_BOTH_WAYS);
+	}
+	return g->ready_count > 0;
+}
+
+static void end_in_time(struct gate *g, struct gate_conn *c)
+{
+	if (c->state == GATE_CONN_HEAD && c->denied == WIRE_BECAUSE_ALLOWED)
+		gate_conn_deny(g, c, WIRE_NET_DENIED, WIRE_BECAUSE_SILENT, "");
+	else if (c->state == GATE_CONN_CALLING && !c->is_published)
+		gate_conn_deny(
+			g, c, WIRE_NET_FAILED, WIRE_BECAUSE_UNREACHABLE, "no answer in time");
+	else
+		gate_conn_end(g, c, false);
+}
+
+void gate_drop_old_conns(struct gate *g)
+{
+	for (uint32_t i = 0; i < g->conn_max; i++) {
+		struct gate_conn *c = &g->conns[i];
+
+		if (c->state != GATE_CONN_FREE && c->deadline_ns && g->now_ns > c->deadline_ns)
+			end_in_time(g, c);
+	}
+}
+
+void gate_end_said(struct gate *g)
+{
+	for (uint32_t i = 0; i < g->conn_max; i++) {
+		struct gate_conn *c = &g->conns[i];
+		bool is_said = c->state == GATE_CONN_LEAVING || c->ways[GATE_OUT].is_shut;
+
+		if (c->state != GATE_CONN_FREE && is_said)
+			gate_conn_end(g, c, true);
+	}
+}
+
+void gate_close_all(struct gate *g)
+{
+	for (uint32_t i = 0; i < g->conn_max; i++)
+		if (g->conns[i].state != GATE_CONN_FREE)
+			gate_conn_end(g, &g->conns[i], false);
+}

@@ -1,0 +1,119 @@
+#include <errno.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "gate/gate_inside.h"
+#include "wire/wire.h"
+
+#define ROOM (2 * WIRE_MAX_ROWS)
+
+static uint32_t hash(const struct wire_decision *d)
+{
+	uint32_t h = 2166136261U;
+
+	for (const char *p = d->name; *p; p++)
+		h = (h ^ (uint8_t)*p) * 16777619U;
+	for (const char *p = d->other; *p; p++)
+		h = (h ^ (uint8_t)*p) * 16777619U;
+	return h ^ (uint32_t)d->port << 16 ^ (uint32_t)d->kind << 8 ^ d->reason;
+}
+
+static bool is_same(const struct wire_decision *a, const struct wire_decision *b)
+{
+	return a->kind == b->kind && a->reason == b->reason && a->protocol == b->protocol &&
+	       a->port == b->port && str_eq(a->name, b->name) && str_eq(a->other, b->other);
+}
+
+static void note(struct gate_rows *r, uint32_t row)
+{
+	r->is_new[row] = true;
+	r->is_behind = true;
+}
+
+/* What a stranger named, as something that can be printed. */
+static void copy_text(char ret[static WIRE_NAME_SIZE], const char *text)
+{
+	size_t i = 0;
+
+	for (; text[i] && i < WIRE_NAME_SIZE - 1; i++)
+		ret[i] = text[i] >= 0x20 && text[i] <= 0x7e ? text[i] : '?';
+	ret[i] = '\0';
+}
+
+int gate_rows_add(struct gate_rows *r, enum wire_decision_kind kind, enum wire_reason reason,
+	enum wire_protocol protocol, const char *name, uint16_t port, const char *other)
+{
+	struct wire_decision d = { .kind = (uint8_t)kind,
+		.reason = (uint8_t)reason,
+		.protocol = (uint8_t)protocol,
+		.port = port };
+	uint32_t at;
+
+	copy_text(d.name, name);
+	copy_text(d.other, other);
+	for (at = hash(&d) % ROOM; r->places[at]; at = (at + 1) % ROOM) {
+		uint32_t row = r->places[at] - 1U;
+
+		if (!is_same(&r->rows[row], &d))
+			continue;
+		r->rows[row].times++;
+		note(r, row);
+		return (int)row;
+	}
+	if (r->count == WIRE_MAX_ROWS) {
+		r->untold++;
+		r->is_untold_new = r->is_behind = true;
+		return -1;
+	}
+	d.times = 1;
+	r->rows[r->count] = d;
+	r->places[at] = (uint16_t)(r->count + 1);
+	note(r, r->count);
+	return (int)r->count++;
+}
+
+void gate_rows_add_bytes(struct gate_rows *r, int row, uint64_t out, uint64_t in)
+{
+	if (row < 0 || (!out && !in))
+		return;
+	r->rows[row].bytes_out += out;
+	r->rows[row].bytes_in += in;
+	note(r, (uint32_t)row);
+}
+
+static int tell(const struct wire_gate_message *m, int keeper)
+{
+	return wire_send_message(keeper, m, sizeof(*m), -1);
+}
+
+int gate_rows_tell(struct gate_rows *r, int keeper)
+{
+	int ret = 0;
+
+	if (!r->is_behind)
+		return 0;
+	/* In turn, so that a row that changes all the time does not keep others from being told. */
+	for (uint32_t n = 0; ret == 0 && n < r->count; n++) {
+		uint32_t row = (r->told + n) % r->count;
+		struct wire_gate_message m = { .kind = WIRE_GATE_DECIDED, .row = row };
+
+		if (!r->is_new[row])
+			continue;
+		m.decision = r->rows[row];
+		ret = tell(&m, keeper);
+		if (ret == 0)
+			r->is_new[row] = false;
+		else
+			r->told = row;
+	}
+	if (ret == 0 && r->is_untold_new) {
+		struct wire_gate_message m = { .kind = WIRE_GATE_UNTOLD };
+
+		m.row = r->untold > UINT32_MAX ? UINT32_MAX : (uint32_t)r->untold;
+		ret = tell(&m, keeper);
+		if (ret == 0)
+			r->is_untold_new = false;
+	}
+	r->is_behind = ret != 0;
+	return ret;
+}

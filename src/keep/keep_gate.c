@@ -1,0 +1,288 @@
+/*
+ * keep_gate - starts the gate and the caller of a run, hears what they decide, and ends them.
+ *
+ * Runs as:     the keeper.
+ * Enters with: the rules, and a cage that has a network namespace.
+ * Leaves:      neither of the two; their decisions in the record.
+ * Must not:    believe a message that is none, or wait for them: a gate that says nothing more is
+ *              ended, and a network without a gate is closed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "gate/gate.h"
+#include "keep/keep_inside.h"
+#include "wire/wire.h"
+
+#define MAX_AT_ONCE 64
+#define END_MS      4000 /* for the last words of the gate, which passes on what was said */
+#define ABOVE_ALL   128  /* descriptors are first moved above those that are given away */
+
+void keep_gate_init(struct keep_gate *g)
+{
+	*g = (struct keep_gate){ .channel = -1, .rules = -1 };
+}
+
+/* --- starting --- */
+
+/* The descriptors of one of them, by enum gate_fd; -1: it has none there. */
+struct given {
+	int fds[GATE_FD_PUBLISH + WIRE_MAX_PUBLISH];
+	int count;
+};
+
+/*
+ * In the child, which borrows our memory until it is another program: nothing here allocates, or
+ * changes what we would miss.
+ */
+static void become(const char *program, const struct given *given)
+{
+	char *const nothing[] = { NULL };
+	char *named[] = { NULL, NULL };
+
+	memcpy(&named[0], &program, sizeof(program)); /* which nobody writes to */
+	/* Neither the operator's terminal nor who types ^C there. */
+	setsid();
+	for (int i = 0; i < given->count; i++)
+		if (given->fds[i] >= 0 && dup2(given->fds[i], i) < 0)
+			_exit(127);
+	execve("/proc/self/exe", named, nothing);
+	_exit(127);
+}
+
+/* Copies above all numbers that are given, so that none is overwritten before its turn. */
+static int lift(struct given *given)
+{
+	for (int i = 0; i < given->count; i++) {
+		if (given->fds[i] < 0)
+			continue;
+		given->fds[i] = fcntl(given->fds[i], F_DUPFD_CLOEXEC, ABOVE_ALL);
+		if (given->fds[i] < 0) {
+			given->count = i;
+			return -errno;
+		}
+	}
+	return 0;
+}
+
+static int start_one(const char *program, struct given *given, pid_t *ret)
+{
+	int r = lift(given);
+	pid_t pid = -1;
+
+	if (r == 0) {
+		pid = vfork();
+		if (pid == 0)
+			become(program, given);
+		r = pid < 0 ? -errno : 0;
+	}
+	for (int i = 0; i < given->count; i++)
+		if (given->fds[i] >= 0)
+			close(given->fds[i]);
+	*ret = pid;
+	return r;
+}
+
+static void give(struct given *g, int null)
+{
+	for (size_t i = 0; i < sizeof(g->fds) / sizeof(g->fds[0]); i++)
+		g->fds[i] = i < 3 ? null : -1;
+	g->count = GATE_FD_PUBLISH;
+}
+
+static int start_both(struct keeper *k, int keepers_end, int null, int *others)
+{
+	struct keep_gate *g = &k->gate;
+	struct given given;
+	int r;
+
+	give(&given, null);
+	given.fds[GATE_FD_KEEPER] = keepers_end;
+	given.fds[GATE_FD_OTHER] = others[0];
+	given.fds[GATE_FD_RULES] = g->rules;
+	given.fds[GATE_FD_CAGE] = k->pidfd;
+	for (uint32_t i = 0; i < g->published_count; i++)
+		given.fds[given.count++] = g->published[i];
+	r = start_one(GATE_PROGRAM, &given, &g->pids[0]);
+	if (r < 0)
+		return r;
+	give(&given, null);
+	given.fds[GATE_FD_OTHER] = others[1];
+	given.fds[GATE_FD_RULES] = g->rules;
+	return start_one(GATE_CALLER_PROGRAM, &given, &g->pids[1]);
+}
+
+static void close_published(struct keep_gate *g)
+{
+	for (uint32_t i = 0; i < g->published_count; i++)
+		close(g->published[i]);
+	g->published_count = 0;
+}
+
+int keep_gate_start(struct keeper *k, struct err *e)
+{
+	own_fd int null = -1, ours = -1, theirs = -1, first = -1, second = -1;
+	int channel[2], others[2], r;
+
+	if (!k->gate.is_awaited)
+		return 0;
+	null = file_open("/dev/null", O_RDWR);
+	r = null < 0 ? null : wire_pair(channel);
+	if (r == 0) {
+		ours = channel[0];
+		theirs = channel[1];
+		r = wire_pair(others);
+	}
+	if (r == 0) {
+		first = others[0];
+		second = others[1];
+		r = start_both(k, theirs, null, others);
+	}
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot start the gate: %s", strerror(-r));
+	k->gate.channel = take_fd(&ours);
+	/* It never makes us wait. */
+	fcntl(k->gate.channel, F_SETFL, O_RDWR | O_NONBLOCK);
+	/* Theirs from here on: the ports close with the gate. */
+	close_published(&k->gate);
+	close(k->gate.rules);
+	k->gate.rules = -1;
+	return 0;
+}
+
+/* --- what it says --- */
+
+static void take_decision(struct keeper *k, const struct wire_gate_message *m)
+{
+	struct keep_gate *g = &k->gate;
+
+	if (!wire_is_decision(&m->decision) || m->row >= WIRE_MAX_ROWS ||
+		m->row > k->record->decision_count)
+		return;
+	g->rows[m->row] = m->decision;
+	k->record->decisions = g->rows;
+	if (m->row == k->record->decision_count)
+		k->record->decision_count++;
+	keep_say_decided(k->q, k->record, &m->decision);
+}
+
+/* The network is closed from here on: there is nobody to connect to. */
+static void note_end(struct keeper *k, const char *why)
+{
+	err_set(&k->record->gate, ERR_SYS, ECHILD, "%s", why);
+}
+
+static int take_failure(struct keeper *k, struct wire_gate_message *m, struct err *e)
+{
+	m->err.text[sizeof(m->err.text) - 1] = '\0';
+	if (!k->gate.is_awaited) {
+		note_end(k, m->err.text);
+		return 0;
+	}
+	k->gate.is_awaited = false;
+	return err_set(e, m->err.kind == ERR_REFUSED ? ERR_REFUSED : ERR_SYS, EPROTO, "%s",
+		m->err.text[0] ? m->err.text : "the gate failed and did not say why");
+}
+
+/* One message: 1, 0 at the end of them, or an error that ends the run. */
+static int hear_one(struct keeper *k, struct err *e)
+{
+	struct keep_gate *g = &k->gate;
+	struct wire_gate_message m = { 0 };
+	int r;
+
+	r = wire_receive_message(g->channel, &m, sizeof(m), NULL);
+	if (r == -EAGAIN)
+		return 0;
+	if (r < 0) {
+		close(g->channel);
+		g->channel = -1;
+		if (g->is_awaited)
+			return err_set(e, ERR_SYS, EPIPE, "the gate ended before it stood");
+		if (!g->is_over && k->record->gate.kind == ERR_NONE)
+			note_end(k, "the gate has ended, so nothing more is reached");
+		return 0;
+	}
+	switch (m.kind) {
+	case WIRE_GATE_READY:
+		g->is_awaited = false;
+		return 1;
+	case WIRE_GATE_FAILED:
+		r = take_failure(k, &m, e);
+		return r < 0 ? r : 1;
+	case WIRE_GATE_DECIDED:
+		take_decision(k, &m);
+		return 1;
+	case WIRE_GATE_UNTOLD:
+		k->record->decisions_untold = m.row;
+		return 1;
+	case WIRE_GATE_END:
+		g->is_over = true;
+		return 1;
+	}
+	return 1;
+}
+
+int keep_gate_hear(struct keeper *k, struct err *e)
+{
+	int r = 1;
+
+	for (int i = 0; r > 0 && k->gate.channel >= 0 && i < MAX_AT_ONCE; i++)
+		r = hear_one(k, e);
+	return r < 0 ? r : 0;
+}
+
+/* --- the end --- */
+
+/* Its last words: what was passed on is counted only when a connection ends. */
+static void hear_last(struct keeper *k)
+{
+	uint64_t end_ns = clock_ns() + (uint64_t)END_MS * 1000000;
+	struct err unused;
+
+	while (k->gate.channel >= 0 && !k->gate.is_over && clock_ns() < end_ns) {
+		struct pollfd channel = { .fd = k->gate.channel, .events = POLLIN };
+
+		if (poll(&channel, 1, END_MS) <= 0 || keep_gate_hear(k, &unused) < 0)
+			break;
+	}
+	if (!k->gate.is_over && k->record->gate.kind == ERR_NONE)
+		note_end(k, "the gate did not say at the end what it had passed on");
+}
+
+void keep_gate_end(struct keeper *k)
+{
+	struct keep_gate *g = &k->gate;
+
+	if (g->channel >= 0 && !g->is_awaited) {
+		shutdown(g->channel, SHUT_WR);
+		hear_last(k);
+	}
+	for (size_t i = 0; i < sizeof(g->pids) / sizeof(g->pids[0]); i++) {
+		if (g->pids[i] <= 0)
+			continue;
+		kill(g->pids[i], SIGKILL);
+		while (waitpid(g->pids[i], NULL, 0) < 0 && errno == EINTR)
+			;
+		g->pids[i] = 0;
+	}
+}
+
+void keep_gate_done(struct keep_gate *g)
+{
+	if (g->channel >= 0)
+		close(g->channel);
+	if (g->rules >= 0)
+		close(g->rules);
+	close_published(g);
+}

@@ -1,0 +1,178 @@
+/*
+ * keep_gate_rules - what gate and caller are told: the plan's destinations, in memory that nobody
+ * can change any more.
+ *
+ * Runs as: the keeper, before anything is started.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "keep/keep_inside.h"
+#include "spec/spec_grammar.h"
+
+_Static_assert((int)WIRE_TLS == (int)SPEC_TLS && (int)WIRE_HTTP == (int)SPEC_HTTP &&
+		       (int)WIRE_TCP == (int)SPEC_TCP,
+	"the same names in the same order");
+
+static int count_ops(const struct plan *p, enum plan_op_kind kind)
+{
+	int n = 0;
+
+	for (uint32_t i = 0; i < p->op_count; i++)
+		n += plan_ops(p)[i].kind == kind;
+	return n;
+}
+
+/* --- destinations --- */
+
+static int read_destination(
+	struct arena *arena, const char *text, struct wire_rule *ret, struct err *e)
+{
+	struct spec_item item = { 0 };
+	int r = spec_grammar_egress(arena, text, &item, e);
+
+	if (r < 0)
+		return r;
+	if (item.egress.host)
+		snprintf(ret->name, sizeof(ret->name), "%s", item.egress.host);
+	memcpy(ret->address, item.egress.address, sizeof(ret->address));
+	ret->prefix = item.egress.prefix;
+	ret->protocol = (uint8_t)item.egress.protocol;
+	ret->is_wildcard = item.egress.is_wildcard;
+	ret->port = item.egress.port;
+	return 0;
+}
+
+static void fill_host_port(const struct plan_op *op, struct wire_rule *ret)
+{
+	snprintf(ret->name, sizeof(ret->name), WIRE_HOST_NAME);
+	ret->protocol = WIRE_TCP;
+	ret->is_host = true;
+	ret->port = (uint16_t)op->n;
+}
+
+/* --- ports of the host --- */
+
+/* Taken before anything runs: where that fails, the operator is told at once. */
+static int open_port(const struct spec_publish *publish, struct err *e)
+{
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
+		.sin6_port = htons(publish->host_port) };
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(publish->host_port) };
+	bool is_v6 = inet_pton(AF_INET, publish->address, &v4.sin_addr) != 1;
+	own_fd int fd = -1;
+	int on = 1, r;
+
+	if (is_v6)
+		inet_pton(AF_INET6, publish->address, &v6.sin6_addr);
+	fd = socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	r = fd < 0 ? -errno : 0;
+	if (r == 0) {
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+		r = bind(fd, is_v6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4,
+			is_v6 ? sizeof(v6) : sizeof(v4));
+		r = r < 0 || listen(fd, SOMAXCONN) < 0 ? -errno : 0;
+	}
+	if (r < 0)
+		return err_set(e, ERR_REFUSED, -r,
+			"cannot publish port %u of the cage at %s:%u: %s", publish->cage_port,
+			publish->address, publish->host_port, strerror(-r));
+	return take_fd(&fd);
+}
+
+static int add_port(struct keep_gate *g, struct arena *arena, const char *text,
+	struct wire_rules *rules, struct err *e)
+{
+	struct wire_publish *ret = &rules->publish[rules->publish_count];
+	struct spec_item item = { 0 };
+	int r = spec_grammar_publish(arena, text, &item, e);
+
+	if (r < 0)
+		return r;
+	if (rules->publish_count == WIRE_MAX_PUBLISH)
+		return err_set(e, ERR_REFUSED, ENOSPC, "network.publish has more than %d ports",
+			WIRE_MAX_PUBLISH);
+	r = open_port(&item.publish, e);
+	if (r < 0)
+		return r;
+	g->published[rules->publish_count++] = r;
+	snprintf(ret->address, sizeof(ret->address), "%s", item.publish.address);
+	ret->host_port = item.publish.host_port;
+	ret->cage_port = item.publish.cage_port;
+	return 0;
+}
+
+/* --- all of it --- */
+
+static int fill(struct keep_gate *g, const struct plan *p, struct arena *arena,
+	struct wire_rules *rules, struct err *e)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < p->op_count; i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+		const char *text = plan_str(p, op->a);
+
+		if (op->kind == PLAN_ALLOW)
+			r = read_destination(arena, text, &rules->rules[rules->rule_count++], e);
+		else if (op->kind == PLAN_HOST_PORT)
+			fill_host_port(op, &rules->rules[rules->rule_count++]);
+		else if (op->kind == PLAN_PUBLISH)
+			r = add_port(g, arena, text, rules, e);
+	}
+	return r;
+}
+
+/* A file without a name, which those who have it can only read. */
+static int seal(struct keep_gate *g, const struct wire_rules *rules, size_t size, struct err *e)
+{
+	int r;
+
+	g->rules = memfd_create("rules", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	r = g->rules < 0 ? -errno : file_write_all(g->rules, rules, size);
+	if (r == 0 && fcntl(g->rules, F_ADD_SEALS,
+			      F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		r = -errno;
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot hand the rules of the network over: %s",
+			strerror(-r));
+	return 0;
+}
+
+int keep_gate_make(struct keeper *k, struct err *e)
+{
+	const struct plan *p = k->start.plan;
+	int count = count_ops(p, PLAN_ALLOW) + count_ops(p, PLAN_HOST_PORT);
+	size_t size = sizeof(struct wire_rules) + (size_t)count * sizeof(struct wire_rule);
+	own_free struct wire_rules *rules = NULL;
+	struct arena arena;
+	int r;
+
+	if (!plan_find(p, PLAN_NETWORK, "allowlist"))
+		return 0;
+	if (count > WIRE_MAX_RULES)
+		return err_set(e, ERR_REFUSED, ENOSPC, "network.allow has more than %d entries",
+			WIRE_MAX_RULES);
+	rules = calloc(1, size);
+	k->gate.rows = calloc(WIRE_MAX_ROWS, sizeof(*k->gate.rows));
+	if (!rules || !k->gate.rows)
+		return err_set(
+			e, ERR_SYS, ENOMEM, "not enough memory for the rules of the network");
+	rules->uid = k->start.ids.uid;
+	rules->gid = k->start.ids.gid;
+	rules->is_landlocked = plan_find(p, PLAN_LANDLOCK, NULL) != NULL;
+	arena_init(&arena, (size_t)64 << 20);
+	r = fill(&k->gate, p, &arena, rules, e);
+	arena_done(&arena);
+	k->gate.published_count = rules->publish_count;
+	k->gate.is_awaited = r == 0;
+	return r == 0 ? seal(&k->gate, rules, size, e) : r;
+}
