@@ -270,10 +270,26 @@ static void test_refusals(void)
 		"cannot hold on to the process that started this one: Connection reset by peer");
 }
 
+/* A sanitizer's runtime makes calls of its own, which no filter here knows. */
+static bool is_sanitized(void)
+{
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+	return true;
+#endif
+#endif
+#ifdef __SANITIZE_ADDRESS__
+	return true;
+#endif
+	return false;
+}
+
 int main(void)
 {
 	CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, channel) == 0);
 	test_rules();
+	if (is_sanitized())
+		return check_report();
 	test_landlock();
 	test_filter();
 	test_status();
