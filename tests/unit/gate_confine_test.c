@@ -132,6 +132,7 @@ static struct seen be_confined(enum deed deed)
 	struct err e = { 0 };
 	struct seen seen = { 0 };
 	const struct gate_wall wall = { .filter = &filter_caller,
+		.is_root = geteuid() == 0,
 		.readable = readable,
 		.ports = ports,
 		.port_count = 1,
