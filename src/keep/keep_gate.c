@@ -182,16 +182,18 @@ static void note_end(struct keeper *k, const char *why)
 	err_set(&k->record->gate, ERR_SYS, ECHILD, "%s", why);
 }
 
-static int take_failure(struct keeper *k, struct wire_gate_message *m, struct err *e)
+/* It does not stand: no run, unless the spec does without; then the network stays closed. */
+static int take_failure(struct keeper *k, enum err_kind kind, const char *why, struct err *e)
 {
-	m->err.text[sizeof(m->err.text) - 1] = '\0';
-	if (!k->gate.is_awaited) {
-		note_end(k, m->err.text);
-		return 0;
-	}
+	const struct plan_promise *promise = &plan_promises(k->start.plan)[PLAN_NET_ALLOWLIST];
+	bool is_needed = k->gate.is_awaited && promise->need == PLAN_MUST;
+
 	k->gate.is_awaited = false;
-	return err_set(e, m->err.kind == ERR_REFUSED ? ERR_REFUSED : ERR_SYS, EPROTO, "%s",
-		m->err.text[0] ? m->err.text : "the gate failed and did not say why");
+	if (is_needed)
+		return err_set(e, kind == ERR_REFUSED ? ERR_REFUSED : ERR_SYS, EPROTO, "%s", why);
+	if (k->record->gate.kind == ERR_NONE)
+		note_end(k, why);
+	return 0;
 }
 
 /* One message: 1, 0 at the end of them, or an error that ends the run. */
@@ -207,18 +209,21 @@ static int hear_one(struct keeper *k, struct err *e)
 	if (r < 0) {
 		close(g->channel);
 		g->channel = -1;
-		if (g->is_awaited)
-			return err_set(e, ERR_SYS, EPIPE, "the gate ended before it stood");
-		if (!g->is_over && k->record->gate.kind == ERR_NONE)
-			note_end(k, "the gate has ended, so nothing more is reached");
-		return 0;
+		if (g->is_over)
+			return 0;
+		return take_failure(k, ERR_SYS,
+			g->is_awaited ? "the gate ended before it stood"
+				      : "the gate has ended, so nothing more is reached",
+			e);
 	}
 	switch (m.kind) {
 	case WIRE_GATE_READY:
 		g->is_awaited = false;
 		return 1;
 	case WIRE_GATE_FAILED:
-		r = take_failure(k, &m, e);
+		m.err.text[sizeof(m.err.text) - 1] = '\0';
+		r = take_failure(k, m.err.kind,
+			m.err.text[0] ? m.err.text : "the gate failed and did not say why", e);
 		return r < 0 ? r : 1;
 	case WIRE_GATE_DECIDED:
 		take_decision(k, &m);

@@ -156,7 +156,8 @@ int keep_gate_make(struct keeper *k, struct err *e)
 	struct arena arena;
 	int r;
 
-	if (!plan_find(p, PLAN_NETWORK, "allowlist"))
+	/* Without a network of its own, which only a spec can choose, there is nothing to guard. */
+	if (!plan_find(p, PLAN_NETWORK, "allowlist") || !plan_find(p, PLAN_NAMESPACE, "net"))
 		return 0;
 	if (count > WIRE_MAX_RULES)
 		return err_set(e, ERR_REFUSED, ENOSPC, "network.allow has more than %d entries",
