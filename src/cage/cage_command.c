@@ -299,14 +299,14 @@ static void take_foreground(const struct cage *c)
 	cage_fail(c, &e);
 }
 
-noreturn void cage_be_command(const struct cage *c, int gate)
+noreturn void cage_be_command(const struct cage *c, int latch)
 {
 	char word;
 
 	if (!c->has_image)
 		run_preflight(c);
 	/* The init says a word once it stands; the end without one is that of the cage. */
-	if (read(gate, &word, 1) != 1)
+	if (read(latch, &word, 1) != 1)
 		_exit(125);
 	if (c->has_image)
 		run_preflight(c);

@@ -9,7 +9,7 @@
  *              with the operator's memory could be read.
  *
  * The child starts at once, with the preflight, while the keeper looks: that is bawn's own script
- * in the host's own shell. At the gate it waits for the init, which comes after the look; an
+ * in the host's own shell. At the latch it waits for the init, which comes after the look; an
  * image's shell is foreign, and waits there too.
  */
 #include <errno.h>
@@ -36,7 +36,7 @@ extern const unsigned char cage_init_program[];
 extern const unsigned cage_init_program_size;
 
 struct init_parts {
-	int program, counter, gate;
+	int program, counter, latch;
 };
 
 /*
@@ -93,13 +93,13 @@ static noreturn void stay(const struct cage *c, pid_t command)
 
 /*
  * The init finds the keeper at CAGE_CHANNEL and behind it a counter with the command's pid and the
- * gate, which it opens once it stands.
+ * latch, which it opens once it stands.
  */
 static noreturn void be_init(const struct cage *c, const struct init_parts *parts, pid_t command)
 {
 	char name[] = "init";
 	char *const words[] = { name, NULL }, *const nothing[] = { NULL };
-	const int passed[] = { c->channel, parts->counter, parts->gate };
+	const int passed[] = { c->channel, parts->counter, parts->latch };
 	uint64_t pid = (uint64_t)command;
 	bool is_good = write(parts->counter, &pid, sizeof(pid)) == (ssize_t)sizeof(pid);
 	struct err e;
@@ -138,10 +138,10 @@ static void hide_memory(const struct cage *c)
 }
 
 /*
- * Nothing stays open but what the command gets, the channel, and the gate, at which the command
+ * Nothing stays open but what the command gets, the channel, and the latch, at which the command
  * will wait: the keeper looks at that too.
  */
-static void close_the_rest(struct cage *c, int gate[static 2])
+static void close_the_rest(struct cage *c, int latch[static 2])
 {
 	struct err e;
 	bool is_good = true;
@@ -151,7 +151,7 @@ static void close_the_rest(struct cage *c, int gate[static 2])
 	is_good = c->channel == CAGE_CHANNEL;
 	if (is_good && !cage_is_broken("descriptors"))
 		is_good = syscall(SYS_close_range, CAGE_CHANNEL + 1, ~0U, 0) == 0;
-	if (is_good && pipe2(gate, O_CLOEXEC) == 0)
+	if (is_good && pipe2(latch, O_CLOEXEC) == 0)
 		return;
 	err_set(&e, ERR_SYS, errno, "cannot close descriptors: %s", strerror(errno));
 	cage_fail(c, &e);
@@ -167,14 +167,14 @@ static int move_up(int fd)
 	return moved;
 }
 
-static noreturn void become_init(const struct cage *c, int gate, pid_t command)
+static noreturn void become_init(const struct cage *c, int latch, pid_t command)
 {
-	struct init_parts parts = { .gate = move_up(gate) };
+	struct init_parts parts = { .latch = move_up(latch) };
 	struct err e;
 
 	parts.counter = move_up(eventfd(0, EFD_CLOEXEC));
 	parts.program = move_up(init_program());
-	if (parts.gate < 0 || parts.counter < 0 || parts.program < 0) {
+	if (parts.latch < 0 || parts.counter < 0 || parts.program < 0) {
 		err_set(&e, ERR_SYS, errno, "cannot make the cage's init: %s", strerror(errno));
 		cage_fail(c, &e);
 	}
@@ -187,7 +187,7 @@ static noreturn void become_init(const struct cage *c, int gate, pid_t command)
 noreturn void cage_run(struct cage *c)
 {
 	struct wire_message m = { 0 };
-	int gate[2];
+	int latch[2];
 	pid_t command;
 	struct err e;
 
@@ -197,7 +197,7 @@ noreturn void cage_run(struct cage *c)
 	/* And save this one. */
 	if (c->kept >= 0 && wire_send_fd(c->channel, WIRE_KEPT, c->kept) < 0)
 		_exit(125);
-	close_the_rest(c, gate);
+	close_the_rest(c, latch);
 	if (cage_limit_files(c, &e) < 0)
 		cage_fail(c, &e);
 	/* Without an answer to come there is nothing to wait for. */
@@ -205,9 +205,9 @@ noreturn void cage_run(struct cage *c)
 		_exit(125);
 	command = cage_fork(c, "the command");
 	if (command == 0) {
-		close(gate[1]);
+		close(latch[1]);
 		hide_memory(c);
-		cage_be_command(c, gate[0]);
+		cage_be_command(c, latch[0]);
 	}
 	/* The end of the channel is the end of the keeper. */
 	if (wire_receive(c->channel, &m, NULL) < 0 || m.kind != WIRE_GO)
@@ -216,6 +216,6 @@ noreturn void cage_run(struct cage *c)
 		c->start->times->told = clock_ns();
 	/* Not earlier: the keeper too would not see through it. */
 	hide_memory(c);
-	close(gate[0]);
-	become_init(c, gate[1], command);
+	close(latch[0]);
+	become_init(c, latch[1], command);
 }

@@ -174,8 +174,8 @@ cage_step cage_make_ruleset, cage_add_rule, cage_confine;
 /* The wall stands: tells the keeper, waits for its word, starts the command, becomes the init. */
 noreturn void cage_run(struct cage *c);
 
-/* Becomes the command, once the init has said a word at the gate. */
-noreturn void cage_be_command(const struct cage *c, int gate);
+/* Becomes the command, once the init has said a word at the latch. */
+noreturn void cage_be_command(const struct cage *c, int latch);
 
 /* Tells the keeper what went wrong, and ends the process. */
 noreturn void cage_fail(const struct cage *c, const struct err *e);

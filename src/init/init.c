@@ -3,7 +3,7 @@
  *
  * Runs as:     the cage's user, under everything the command is under.
  * Enters with: an empty environment, a constant command line, and three descriptors: 3 speaks to
- *              the keeper, 4 holds the command's pid, 5 is the gate the command waits at.
+ *              the keeper, 4 holds the command's pid, 5 is the latch the command waits at.
  * Leaves:      nothing. When the command ends, or the keeper does, all of the cage ends.
  * Must not:    know anything. It is a program of its own, without a library, so that no byte of
  *              the operator's memory, arguments or environment is in it.

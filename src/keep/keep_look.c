@@ -18,7 +18,7 @@
 #include "cage/cage_break.h"
 #include "keep/keep_mounts.h"
 
-/* The standard ones, the channel, and both ends of the gate. */
+/* The standard ones, the channel, and both ends of the latch. */
 #define DESCRIPTORS 6
 
 struct keep_look {

@@ -295,8 +295,10 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.example = "[\"api.anthropic.com:443\", \"*.npmjs.org:443\"]",
 		.doc = "Destinations, as HOST:PORT[/tls|/http|/tcp]. HOST is a name, *.NAME for every name "
 		       "below NAME but not NAME itself, an address, or a network such as 10.0.0.0/8. The "
-		       "protocol is tls for port 443, http for 80 and tcp otherwise, if not said. An "
-		       "empty list allows nothing.",
+		       "protocol is tls for port 443, http for 80 and tcp otherwise and for addresses, if "
+		       "not said; the TLS server name or the Host of a request must then be HOST. A name "
+		       "that leads to an address that is not public is refused unless the address is "
+		       "declared too. An empty list allows nothing.",
 	},
 	[SPEC_NETWORK_HOST_PORTS] = {
 		.path = "network.host_ports",
@@ -304,7 +306,8 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.tighten = SPEC_SUBSET,
 		.grammar = spec_grammar_port,
 		.example = "[7878]",
-		.doc = "Ports of the host's loopback that are reached as bawn-host:PORT.",
+		.doc = "Ports of the host's loopback that are reached as bawn-host:PORT, and nothing else "
+		       "of it.",
 	},
 	[SPEC_NETWORK_PUBLISH] = {
 		.path = "network.publish",
