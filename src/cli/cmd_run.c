@@ -487,6 +487,7 @@ int cmd_run(struct cli *cli)
 	if (r.cast >= 0)
 		close(r.cast);
 	filter_made_done(&r.made);
+	record_forget_decisions(&r.record);
 	free(r.plan);
 	spec_done(&r.spec);
 	return status;

@@ -155,7 +155,7 @@ struct gate_conn {
 	uint32_t head_len, head_good; /* of its head: bytes there, and those that may go on */
 };
 
-#define GATE_MAX_PIPES GATE_MAX_CONNS
+#define GATE_MAX_PIPES (GATE_WAY_COUNT * GATE_MAX_CONNS)
 
 struct gate_pipe {
 	int in, out; /* -1: not made */

@@ -27,7 +27,7 @@
 #define TELL_NS      (GATE_SECOND_NS / 50) /* between two tellings: a flood is one row, not many */
 #define LAST_NS      (2 * GATE_SECOND_NS)
 #define RESERVED     64 /* descriptors for all that is not a connection */
-#define PER_CONN     4  /* two sockets, and a pipe */
+#define PER_CONN     6  /* two sockets, and a pipe for each way */
 #define WANTED_FILES (PER_CONN * GATE_MAX_CONNS + GATE_MAX_LISTENERS + GATE_MAX_ASKERS + RESERVED)
 
 /* --- events --- */
@@ -193,7 +193,7 @@ static void count_places(struct gate *g)
 		g->conn_max = files.rlim_cur > taken
 				      ? (uint32_t)((files.rlim_cur - taken) / PER_CONN)
 				      : 0;
-	g->pipes.max = g->conn_max;
+	g->pipes.max = GATE_WAY_COUNT * g->conn_max;
 }
 
 /* What is wanted may be more than what one begins with. */

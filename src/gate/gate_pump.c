@@ -111,9 +111,9 @@ static enum gate_pump pump_stream(struct gate *g, struct gate_way *w, int from, 
 			return GATE_PUMP_MORE;
 		if (w->is_over && !w->held)
 			break;
-		/* None is left: others have them until their receivers read on. */
+		/* There is one for every way; but the machine may have none left. */
 		if (!take_pipe(&g->pipes, w))
-			return GATE_PUMP_MORE;
+			return GATE_PUMP_BROKEN;
 		moved = move_some(w, &g->pipes.pipes[w->pipe], from, to);
 		if (!w->held)
 			give_back(&g->pipes, w);

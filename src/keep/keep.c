@@ -289,6 +289,7 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	record->failed_op = -1;
 	record->ended_for = PLAN_GUARANTEE_COUNT;
 	record->is_preflight_passed = record->is_preflight_ours = false;
+	record_forget_decisions(record);
 	r = prepare(&k, e);
 	if (r == 0)
 		r = spawn(&k, e);

@@ -164,13 +164,10 @@ int keep_gate_start(struct keeper *k, struct err *e)
 
 static void take_decision(struct keeper *k, const struct wire_gate_message *m)
 {
-	struct keep_gate *g = &k->gate;
-
 	if (!wire_is_decision(&m->decision) || m->row >= WIRE_MAX_ROWS ||
 		m->row > k->record->decision_count)
 		return;
-	g->rows[m->row] = m->decision;
-	k->record->decisions = g->rows;
+	k->record->decisions[m->row] = m->decision;
 	if (m->row == k->record->decision_count)
 		k->record->decision_count++;
 	keep_say_decided(k->q, k->record, &m->decision);

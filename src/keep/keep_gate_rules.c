@@ -163,8 +163,8 @@ int keep_gate_make(struct keeper *k, struct err *e)
 		return err_set(e, ERR_REFUSED, ENOSPC, "network.allow has more than %d entries",
 			WIRE_MAX_RULES);
 	rules = calloc(1, size);
-	k->gate.rows = calloc(WIRE_MAX_ROWS, sizeof(*k->gate.rows));
-	if (!rules || !k->gate.rows)
+	k->record->decisions = calloc(WIRE_MAX_ROWS, sizeof(*k->record->decisions));
+	if (!rules || !k->record->decisions)
 		return err_set(
 			e, ERR_SYS, ENOMEM, "not enough memory for the rules of the network");
 	rules->uid = k->start.ids.uid;

@@ -132,7 +132,6 @@ struct keep_gate {
 	int rules;       /* sealed, until they have them */
 	int published[WIRE_MAX_PUBLISH];
 	uint32_t published_count;
-	struct wire_decision *rows; /* the record borrows them */
 };
 
 void keep_gate_init(struct keep_gate *g);

@@ -84,7 +84,7 @@ struct record {
 	} notes[RECORD_MAX_NOTES];
 	struct record_effects effects;
 	struct record_overlay overlay;
-	struct wire_decision *decisions; /* about the network; borrowed, from who receives them */
+	struct wire_decision *decisions; /* about the network; owned, or NULL */
 	size_t decision_count;
 	uint64_t decisions_untold;     /* for which the gate had no room */
 	struct err gate;               /* why the network closed before the end, if it did */
@@ -96,6 +96,9 @@ struct record {
 	struct err
 		late; /* what went wrong after it was written: nothing that concerns the command */
 };
+
+/* Frees them, and forgets how the gate ended. */
+void record_forget_decisions(struct record *r);
 
 /* Notes that an operation was left out, and why. */
 void record_note(struct record *r, uint32_t op, const char *why);

@@ -58,3 +58,12 @@ void record_print_net(const struct record *r, struct json *j)
 		json_close_map(j);
 	}
 }
+
+void record_forget_decisions(struct record *r)
+{
+	free(r->decisions);
+	r->decisions = NULL;
+	r->decision_count = 0;
+	r->decisions_untold = 0;
+	r->gate = (struct err){ 0 };
+}
