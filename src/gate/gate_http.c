@@ -46,7 +46,7 @@ bool gate_http_is_request(const uint8_t *bytes, size_t n)
 /* --- what is read in each state --- */
 
 static enum gate_http_verdict read_head(
-	struct gate_http *h, struct gate_span in, size_t *ret_pass, struct gate_why *why)
+	struct gate_http *h, struct gate_span in, struct gate_pass *ret, struct gate_why *why)
 {
 	struct gate_body body;
 	enum gate_http_verdict r;
@@ -72,38 +72,38 @@ static enum gate_http_verdict read_head(
 	h->is_later = true;
 	h->state = body.next;
 	h->left = body.length;
-	*ret_pass = body.head;
+	*ret = body.pass;
 	return GATE_HTTP_PASS;
 }
 
 static enum gate_http_verdict read_counted(
-	struct gate_http *h, struct gate_span in, size_t *ret_pass, struct gate_why *why)
+	struct gate_http *h, struct gate_span in, struct gate_pass *ret, struct gate_why *why)
 {
 	(void)why;
-	*ret_pass = h->left < in.n ? (size_t)h->left : in.n;
-	h->left -= *ret_pass;
+	ret->n = h->left < in.n ? (size_t)h->left : in.n;
+	h->left -= ret->n;
 	if (h->left == 0)
 		h->state = h->state == GATE_HTTP_LENGTH ? GATE_HTTP_HEAD : GATE_HTTP_CHUNK_END;
 	return GATE_HTTP_PASS;
 }
 
 static enum gate_http_verdict read_nothing(
-	struct gate_http *h, struct gate_span in, size_t *ret_pass, struct gate_why *why)
+	struct gate_http *h, struct gate_span in, struct gate_pass *ret, struct gate_why *why)
 {
-	(void)h, (void)in, (void)ret_pass, (void)why;
+	(void)h, (void)in, (void)ret, (void)why;
 	return GATE_HTTP_MORE;
 }
 
 static enum gate_http_verdict read_anything(
-	struct gate_http *h, struct gate_span in, size_t *ret_pass, struct gate_why *why)
+	struct gate_http *h, struct gate_span in, struct gate_pass *ret, struct gate_why *why)
 {
 	(void)h, (void)why;
-	*ret_pass = in.n;
+	ret->n = in.n;
 	return GATE_HTTP_PASS;
 }
 
 static enum gate_http_verdict (*const readers[])(
-	struct gate_http *h, struct gate_span in, size_t *ret_pass, struct gate_why *why) = {
+	struct gate_http *h, struct gate_span in, struct gate_pass *ret, struct gate_why *why) = {
 	[GATE_HTTP_HEAD] = read_head,
 	[GATE_HTTP_LENGTH] = read_counted,
 	[GATE_HTTP_CHUNK_SIZE] = gate_http_read_chunk_size,
@@ -124,7 +124,13 @@ static void print_span(struct gate_span s, char ret[static WIRE_NAME_SIZE])
 	ret[n] = '\0';
 }
 
-enum gate_http_verdict gate_http_read(struct gate_http *h, const uint8_t *bytes, size_t n,
+/* A field of this name is known to nobody. */
+static void cross_out(uint8_t *bytes, struct gate_part name)
+{
+	memset(bytes + name.at, 'x', name.n);
+}
+
+enum gate_http_verdict gate_http_read(struct gate_http *h, uint8_t *bytes, size_t n,
 	size_t *ret_pass, enum wire_reason *ret_reason, char other[static WIRE_NAME_SIZE])
 {
 	struct gate_why why = { 0 };
@@ -133,12 +139,14 @@ enum gate_http_verdict gate_http_read(struct gate_http *h, const uint8_t *bytes,
 
 	while (passed < n) {
 		struct gate_span rest = { (const char *)bytes + passed, n - passed };
-		size_t taken = 0;
+		struct gate_pass pass = { 0 };
 
-		r = readers[h->state](h, rest, &taken, &why);
+		r = readers[h->state](h, rest, &pass, &why);
 		if (r != GATE_HTTP_PASS)
 			break;
-		passed += taken;
+		cross_out(bytes + passed, pass.upgrade);
+		cross_out(bytes + passed, pass.settings);
+		passed += pass.n;
 	}
 	if (passed > 0) {
 		*ret_pass = passed;

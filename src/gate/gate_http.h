@@ -13,6 +13,10 @@
  * What can be read in two ways is refused: two lengths, a length beside chunks, a coding other than
  * chunked, folded or unnamed fields, spaces before a colon, bare LF or CR, NUL, a target of another
  * host than the Host field, CONNECT, HTTP/2's preface, an upgrade to anything but websocket.
+ *
+ * One offer is common and seldom taken up: Java's client has `Upgrade: h2c` in every request. It is
+ * crossed out: the names of that field and of HTTP2-Settings become as many 'x', which no server
+ * knows, and the request passes.
  */
 
 #define GATE_HTTP_MAX_HEAD 16384
@@ -52,9 +56,9 @@ enum gate_http_verdict {
  * it is whole and good, so the caller keeps up to GATE_HTTP_MAX_HEAD bytes: with so many there is
  * always an answer, except in GATE_HTTP_UPGRADE. What passed may be followed by what is denied: the
  * caller asks again about the rest. `other` is for the decision: the host that was named, or what
- * is wrong, printable.
+ * is wrong, printable. Only bytes that pass are written to, and their number stays.
  */
-enum gate_http_verdict gate_http_read(struct gate_http *h, const uint8_t *bytes, size_t n,
+enum gate_http_verdict gate_http_read(struct gate_http *h, uint8_t *bytes, size_t n,
 	size_t *ret_pass, enum wire_reason *ret_reason, char other[static WIRE_NAME_SIZE]);
 
 /*

@@ -74,7 +74,7 @@ static bool read_size(struct gate_span line, uint64_t *ret, struct gate_why *why
 }
 
 enum gate_http_verdict gate_http_read_chunk_size(
-	struct gate_http *h, struct gate_span in, size_t *ret_pass, struct gate_why *why)
+	struct gate_http *h, struct gate_span in, struct gate_pass *ret, struct gate_why *why)
 {
 	struct gate_span line;
 	enum gate_http_verdict r = gate_http_read_line(
@@ -86,12 +86,12 @@ enum gate_http_verdict gate_http_read_chunk_size(
 		return GATE_HTTP_DENY;
 	h->trailers = 0;
 	h->state = h->left ? GATE_HTTP_CHUNK_BYTES : GATE_HTTP_TRAILERS;
-	*ret_pass = GATE_HTTP_LINE_SIZE(line);
+	ret->n = GATE_HTTP_LINE_SIZE(line);
 	return GATE_HTTP_PASS;
 }
 
 enum gate_http_verdict gate_http_read_chunk_end(
-	struct gate_http *h, struct gate_span in, size_t *ret_pass, struct gate_why *why)
+	struct gate_http *h, struct gate_span in, struct gate_pass *ret, struct gate_why *why)
 {
 	struct gate_span line;
 	enum gate_http_verdict r =
@@ -100,7 +100,7 @@ enum gate_http_verdict gate_http_read_chunk_end(
 	if (r != GATE_HTTP_PASS)
 		return r;
 	h->state = GATE_HTTP_CHUNK_SIZE;
-	*ret_pass = GATE_HTTP_LINE_SIZE(line);
+	ret->n = GATE_HTTP_LINE_SIZE(line);
 	return GATE_HTTP_PASS;
 }
 
@@ -116,7 +116,7 @@ static bool check_trailer(struct gate_span line, struct gate_why *why)
 }
 
 enum gate_http_verdict gate_http_read_trailer(
-	struct gate_http *h, struct gate_span in, size_t *ret_pass, struct gate_why *why)
+	struct gate_http *h, struct gate_span in, struct gate_pass *ret, struct gate_why *why)
 {
 	struct gate_span line;
 	enum gate_http_verdict r = gate_http_read_line(in, MAX_TRAILERS - h->trailers,
@@ -126,8 +126,8 @@ enum gate_http_verdict gate_http_read_trailer(
 		return r;
 	if (line.n > 0 && !check_trailer(line, why))
 		return GATE_HTTP_DENY;
-	*ret_pass = GATE_HTTP_LINE_SIZE(line);
-	h->trailers += (uint32_t)*ret_pass;
+	ret->n = GATE_HTTP_LINE_SIZE(line);
+	h->trailers += (uint32_t)ret->n;
 	if (line.n == 0)
 		h->state = GATE_HTTP_HEAD;
 	return GATE_HTTP_PASS;

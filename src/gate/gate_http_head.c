@@ -8,10 +8,12 @@
 struct head {
 	const struct gate_http *h;
 	struct gate_why *why;
+	const char *begin;
 	struct gate_span method;
 	bool is_1_1;
 	bool has_host, has_length, is_chunked;
 	bool has_upgrade, connects_upgrade;
+	struct gate_part h2c, settings; /* names of fields, to be crossed out */
 	uint64_t length;
 	struct gate_authority target; /* "": the target names no host */
 	struct gate_authority host;
@@ -41,18 +43,20 @@ static bool check_host(struct head *head, struct gate_span text, struct gate_aut
 	return false;
 }
 
-static bool read_host(struct head *head, struct gate_span value)
+static bool read_host(struct head *head, const struct gate_field *field)
 {
 	if (head->has_host)
 		return gate_http_refuse(head->why, "it has two Host fields");
 	head->has_host = true;
-	return check_host(head, value, &head->host);
+	return check_host(head, field->value, &head->host);
 }
 
 /* --- where it ends --- */
 
-static bool read_length(struct head *head, struct gate_span value)
+static bool read_length(struct head *head, const struct gate_field *field)
 {
+	struct gate_span value = field->value;
+
 	if (head->has_length)
 		return gate_http_refuse(head->why, "it has two Content-Length fields");
 	if (value.n == 0 || value.n > 19) /* digits of INT64_MAX, which servers can hold */
@@ -69,13 +73,13 @@ static bool read_length(struct head *head, struct gate_span value)
 	return true;
 }
 
-static bool read_coding(struct head *head, struct gate_span value)
+static bool read_coding(struct head *head, const struct gate_field *field)
 {
 	if (head->is_chunked)
 		return gate_http_refuse(head->why, "it has two Transfer-Encoding fields");
 	if (!head->is_1_1)
 		return gate_http_refuse(head->why, "HTTP/1.0 has no Transfer-Encoding");
-	if (!gate_span_is(value, "chunked"))
+	if (!gate_span_is(field->value, "chunked"))
 		return gate_http_refuse(head->why, "its Transfer-Encoding is not just 'chunked'");
 	head->is_chunked = true;
 	return true;
@@ -83,24 +87,39 @@ static bool read_coding(struct head *head, struct gate_span value)
 
 /* --- what it turns into --- */
 
-static bool read_upgrade(struct head *head, struct gate_span value)
+static struct gate_part find_part(const struct head *head, struct gate_span name)
 {
-	if (head->has_upgrade || !gate_span_is(value, "websocket"))
+	return (struct gate_part){ (size_t)(name.at - head->begin), name.n };
+}
+
+/* More than one offer is a choice, and not ours. */
+static bool read_upgrade(struct head *head, const struct gate_field *field)
+{
+	bool is_first = !head->has_upgrade && !head->h2c.n;
+
+	if (is_first && gate_span_is(field->value, "websocket"))
+		head->has_upgrade = true;
+	else if (is_first && gate_span_is(field->value, "h2c"))
+		head->h2c = find_part(head, field->name);
+	else
 		return gate_http_refuse(
 			head->why, "it asks for an upgrade to something other than websocket");
-	head->has_upgrade = true;
 	return true;
 }
 
-static bool read_settings(struct head *head, struct gate_span value)
+static bool read_settings(struct head *head, const struct gate_field *field)
 {
-	(void)value;
-	return gate_http_refuse(head->why, "it asks for an upgrade to HTTP/2");
+	if (head->settings.n)
+		return gate_http_refuse(head->why, "it has two HTTP2-Settings fields");
+	head->settings = find_part(head, field->name);
+	return true;
 }
 
 /* A list of fields that the next server takes away, which leaves another request. */
-static bool read_connection(struct head *head, struct gate_span value)
+static bool read_connection(struct head *head, const struct gate_field *field)
 {
+	struct gate_span value = field->value;
+
 	while (value.n > 0) {
 		const char *comma = memchr(value.at, ',', value.n);
 		size_t n = comma ? (size_t)(comma - value.at) : value.n;
@@ -108,9 +127,8 @@ static bool read_connection(struct head *head, struct gate_span value)
 
 		if (gate_span_is(word, "upgrade"))
 			head->connects_upgrade = true;
-		else if (gate_span_is(word, "http2-settings"))
-			return read_settings(head, word);
-		else if (gate_http_is_special(word))
+		/* The excepted one is crossed out before anybody could take it away. */
+		else if (!gate_span_is(word, "http2-settings") && gate_http_is_special(word))
 			return gate_http_refuse(
 				head->why, "its Connection field takes a needed field away");
 		value.at += comma ? n + 1 : n;
@@ -123,7 +141,7 @@ static bool read_connection(struct head *head, struct gate_span value)
 
 static const struct {
 	const char *name;
-	bool (*read)(struct head *head, struct gate_span value);
+	bool (*read)(struct head *head, const struct gate_field *field);
 } special[] = {
 	{ "connection", read_connection },
 	{ "content-length", read_length },
@@ -151,7 +169,7 @@ static bool read_head_field(struct head *head, struct gate_span line)
 		return false;
 	for (size_t i = 0; i < SPECIAL_COUNT; i++)
 		if (gate_span_is(field.name, special[i].name))
-			return special[i].read(head, field.value);
+			return special[i].read(head, &field);
 	return true;
 }
 
@@ -235,7 +253,7 @@ static bool check_whole(const struct head *head)
 enum gate_http_verdict gate_http_read_head(
 	const struct gate_http *h, struct gate_span in, struct gate_body *ret, struct gate_why *why)
 {
-	struct head head = { .h = h, .why = why };
+	struct head head = { .h = h, .why = why, .begin = in.at };
 	struct gate_span line;
 	size_t at = 0;
 
@@ -253,7 +271,7 @@ enum gate_http_verdict gate_http_read_head(
 	} while (line.n > 0);
 	if (!check_whole(&head))
 		return GATE_HTTP_DENY;
-	*ret = (struct gate_body){ .length = head.length, .head = at };
+	*ret = (struct gate_body){ .length = head.length, .pass = { at, head.h2c, head.settings } };
 	if (head.has_upgrade)
 		ret->next = GATE_HTTP_UPGRADE;
 	else if (head.is_chunked)

@@ -48,11 +48,19 @@ bool gate_http_read_field(struct gate_span line, struct gate_field *ret, struct 
 /* Does a field of this name say where a request goes, where it ends, or what it turns into? */
 bool gate_http_is_special(struct gate_span name);
 
+/* How much passes, and which parts of that are crossed out before; those of size 0 are none. */
+struct gate_pass {
+	size_t n;
+	struct gate_part {
+		size_t at, n;
+	} upgrade, settings;
+};
+
 /* What a head that may pass says about what follows it. */
 struct gate_body {
 	enum gate_http_state next;
-	uint64_t length; /* of GATE_HTTP_LENGTH */
-	size_t head;     /* bytes of the head itself */
+	uint64_t length;       /* of GATE_HTTP_LENGTH */
+	struct gate_pass pass; /* the head itself */
 };
 
 enum gate_http_verdict gate_http_read_head(const struct gate_http *h, struct gate_span in,
@@ -60,8 +68,8 @@ enum gate_http_verdict gate_http_read_head(const struct gate_http *h, struct gat
 
 /* One line each, in the state of the same name; GATE_HTTP_PASS has set the next. */
 enum gate_http_verdict gate_http_read_chunk_size(
-	struct gate_http *h, struct gate_span in, size_t *ret_pass, struct gate_why *why);
+	struct gate_http *h, struct gate_span in, struct gate_pass *ret, struct gate_why *why);
 enum gate_http_verdict gate_http_read_chunk_end(
-	struct gate_http *h, struct gate_span in, size_t *ret_pass, struct gate_why *why);
+	struct gate_http *h, struct gate_span in, struct gate_pass *ret, struct gate_why *why);
 enum gate_http_verdict gate_http_read_trailer(
-	struct gate_http *h, struct gate_span in, size_t *ret_pass, struct gate_why *why);
+	struct gate_http *h, struct gate_span in, struct gate_pass *ret, struct gate_why *why);

@@ -1,13 +1,16 @@
 /*
- * The bytes of a client that may speak HTTP. Where they are cut makes no difference to what passes,
- * nor to why the rest does not. The first byte says where to cut, and the second what was connected
- * to and what a server says to an upgrade.
+ * The bytes of a client that may speak HTTP. Where they are cut makes no difference to what comes
+ * out, nor to why the rest does not; and what comes out is what came in, but for what is crossed
+ * out, and would come out again as it is. The first byte says where to cut, and the second what was
+ * connected to and what a server says to an upgrade.
  */
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "fuzz.h"
 #include "gate/gate_http.h"
+
+#define PORT 8080
 
 static void demand(bool is_so, const char *what)
 {
@@ -21,8 +24,18 @@ struct answer {
 	enum gate_http_verdict last;
 	enum wire_reason reason;
 	size_t passed;
+	uint8_t *out; /* what goes on to the server, with room for all */
 	char other[WIRE_NAME_SIZE];
 };
+
+static uint8_t *take_room(size_t n)
+{
+	uint8_t *room = malloc(n);
+
+	if (!room)
+		abort();
+	return room;
+}
 
 static void check_denied(const struct answer *a)
 {
@@ -42,16 +55,18 @@ static void ask(
 {
 	while (a->passed < n && a->last != GATE_HTTP_DENY) {
 		size_t rest = n - a->passed, pass = 0;
-		uint8_t *copy = malloc(rest);
+		uint8_t *copy = take_room(rest);
 
-		if (!copy)
-			abort();
 		memcpy(copy, bytes + a->passed, rest);
 		memset(a->other, 'x', sizeof(a->other));
 		a->last = gate_http_read(h, copy, rest, &pass, &a->reason, a->other);
-		free(copy);
 		demand(a->last != GATE_HTTP_PASS || (pass > 0 && pass <= rest),
 			"what passes is there");
+		pass = a->last == GATE_HTTP_PASS ? pass : 0;
+		demand(memcmp(copy + pass, bytes + a->passed + pass, rest - pass) == 0,
+			"what does not pass stays");
+		memcpy(a->out + a->passed, copy, pass);
+		free(copy);
 		if (a->last == GATE_HTTP_PASS)
 			a->passed += pass;
 		else if (a->last == GATE_HTTP_DENY)
@@ -63,6 +78,21 @@ static void ask(
 		else if (a->last == GATE_HTTP_MORE)
 			break;
 	}
+}
+
+static void check_out(
+	const struct answer *a, const uint8_t *bytes, const char *name, const char *said)
+{
+	struct answer again = { .last = GATE_HTTP_MORE, .out = take_room(a->passed + 1) };
+	struct gate_http h;
+
+	gate_http_init(&h, name, PORT);
+	ask(&h, a->out, a->passed, said, &again);
+	demand(again.passed == a->passed && memcmp(again.out, a->out, a->passed) == 0,
+		"nothing is left to cross out");
+	for (size_t i = 0; i < a->passed; i++)
+		demand(a->out[i] == bytes[i] || a->out[i] == 'x', "it says the same");
+	free(again.out);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -80,14 +110,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	name = names[data[1] % 4];
 	said = answers[data[1] / 4 % 3];
-	gate_http_init(&one, name, 8080);
-	gate_http_init(&two, name, 8080);
+	whole.out = take_room(n);
+	cut.out = take_room(n);
+	gate_http_init(&one, name, PORT);
+	gate_http_init(&two, name, PORT);
 	ask(&one, bytes, n, said, &whole);
 	step = data[0] < 16 ? data[0] + 1U : n * data[0] / 256 + 1;
 	for (size_t i = step; i < n; i += step)
 		ask(&two, bytes, i, said, &cut);
 	ask(&two, bytes, n, said, &cut);
 	demand(whole.passed == cut.passed, "a cut does not make more pass");
+	demand(memcmp(whole.out, cut.out, whole.passed) == 0, "a cut changes nothing");
+	check_out(&whole, bytes, name, said);
 	demand((whole.last == GATE_HTTP_DENY) == (cut.last == GATE_HTTP_DENY),
 		"a cut does not make good");
 	demand(whole.last != GATE_HTTP_DENY ||
@@ -96,5 +130,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	demand(one.state == two.state && one.left == two.left && one.is_later == two.is_later,
 		"a cut is not remembered");
 	gate_http_is_request(bytes, n);
+	free(whole.out);
+	free(cut.out);
 	return 0;
 }

@@ -2,7 +2,7 @@
 
 /*
  * Bytes to the reader of requests: each text is fed whole, byte by byte and in two pieces. The same
- * bytes pass, and the same answer follows.
+ * bytes come out, and the same answer follows.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -18,6 +18,7 @@ struct answer {
 	size_t passed;
 	enum wire_reason reason;
 	char other[WIRE_NAME_SIZE];
+	char out[2 * GATE_HTTP_MAX_HEAD]; /* what goes on to the server */
 };
 
 /* The first n bytes have come. Asks as a caller does, about copies that end where the bytes end. */
@@ -31,12 +32,17 @@ static inline void ask(struct gate_http *h, const char *text, size_t n, struct a
 			abort();
 		memcpy(copy, text + a->passed, rest);
 		a->last = gate_http_read(h, copy, rest, &pass, &a->reason, a->other);
-		free(copy);
 		if (a->last != GATE_HTTP_PASS)
-			break;
-		if (pass == 0 || pass > rest)
+			pass = 0;
+		else if (pass == 0 || pass > rest)
 			abort();
+		memcpy(a->out + a->passed, copy, pass);
+		check_that(memcmp(copy + pass, text + a->passed + pass, rest - pass) == 0,
+			"what does not pass stays as it was", __FILE__, __LINE__);
+		free(copy);
 		a->passed += pass;
+		if (!pass)
+			break;
 	}
 }
 
@@ -57,7 +63,7 @@ static inline struct answer feed(
 static inline bool is_same(const struct answer *a, const struct answer *b)
 {
 	return a->last == b->last && a->passed == b->passed && a->reason == b->reason &&
-	       strcmp(a->other, b->other) == 0;
+	       strcmp(a->other, b->other) == 0 && memcmp(a->out, b->out, a->passed) == 0;
 }
 
 static inline struct answer feed_all_ways(const char *name, const char *text, size_t n, int line)
@@ -73,11 +79,13 @@ static inline struct answer feed_all_ways(const char *name, const char *text, si
 	return whole;
 }
 
-static inline void passes(const char *name, const char *text, size_t n, int line)
+/* What comes out is `out`, of the same size. */
+static inline void passes(const char *name, const char *text, const char *out, size_t n, int line)
 {
 	struct answer a = feed_all_ways(name, text, n, line);
 
 	check_that(a.last == GATE_HTTP_PASS && a.passed == n, text, __FILE__, line);
+	check_that(memcmp(a.out, out, a.passed) == 0, "what comes out", __FILE__, line);
 	if (a.last == GATE_HTTP_DENY)
 		printf("%zu of %zu, %s\n", a.passed, n, a.other);
 }
@@ -93,8 +101,13 @@ static inline void denies(const char *name, const char *text, size_t n, size_t p
 	check_equal(a.other, other, __FILE__, line);
 }
 
-#define PASSES(text)          passes(NAME, text, sizeof(text) - 1, __LINE__)
-#define PASSES_AT(name, text) passes(name, text, sizeof(text) - 1, __LINE__)
+#define PASSES(text)          passes(NAME, text, text, sizeof(text) - 1, __LINE__)
+#define PASSES_AT(name, text) passes(name, text, text, sizeof(text) - 1, __LINE__)
+#define PASSES_AS(text, out)                                                                       \
+	do {                                                                                       \
+		_Static_assert(sizeof(text) == sizeof(out), "nothing moves");                      \
+		passes(NAME, text, out, sizeof(text) - 1, __LINE__);                               \
+	} while (0)
 #define DENIES(text, because, other)                                                               \
 	denies(NAME, text, sizeof(text) - 1, 0, WIRE_BECAUSE_##because, other, __LINE__)
 #define DENIES_AT(name, text, because, other)                                                      \

@@ -262,13 +262,9 @@ static void test_upgrades(void)
 	PASSES(ASKS END);
 	PASSES(ASKS "Content-Length: 0\r\n" END);
 	PASSES(GET "Connection: upgrade\r\n" END GET END);
-	DENIES(GET "Connection: Upgrade\r\nUpgrade: h2c\r\n", BAD_HTTP, kind);
-	DENIES(GET "Upgrade: websocket, h2c\r\n", BAD_HTTP, kind);
+	DENIES(GET "Upgrade: TLS/1.0\r\n", BAD_HTTP, kind);
+	DENIES(GET "Upgrade:\r\n", BAD_HTTP, kind);
 	DENIES(ASKS "Upgrade: websocket\r\n", BAD_HTTP, kind);
-	DENIES(GET "HTTP2-Settings: AAMAAABkAAQAAP__\r\n", BAD_HTTP,
-		"it asks for an upgrade to HTTP/2");
-	DENIES(GET "Connection: Upgrade, HTTP2-Settings\r\n", BAD_HTTP,
-		"it asks for an upgrade to HTTP/2");
 	DENIES(GET "Upgrade: websocket\r\n" END, BAD_HTTP, "its Connection field has no 'upgrade'");
 	DENIES(ASKS "Content-Length: 1\r\n" END, BAD_HTTP, form);
 	DENIES(ASKS "Transfer-Encoding: chunked\r\n" END, BAD_HTTP, form);
@@ -277,6 +273,40 @@ static void test_upgrades(void)
 		BAD_HTTP, form);
 	DENIES_AFTER(GET END, ASKS END, BAD_HTTP,
 		"it asks for a websocket on a connection that was used before");
+}
+
+#define OFFER "Connection: Upgrade, HTTP2-Settings\r\n"
+
+/* An offer that a server is free to overlook is made one that it does not see. */
+static void test_offers(void)
+{
+	static const char kind[] = "it asks for an upgrade to something other than websocket";
+	static const char late[] = "a field after its body belongs into its head";
+
+	PASSES_AS(GET OFFER
+		"HTTP2-Settings: AAMAAABkAAQAAP__\r\nUpgrade: h2c\r\nX: upgrade\r\n" END,
+		GET OFFER "xxxxxxxxxxxxxx: AAMAAABkAAQAAP__\r\nxxxxxxx: h2c\r\nX: upgrade\r\n" END);
+	PASSES_AS(GET "upGRADE:\tH2C \r\n" END GET END, GET "xxxxxxx:\tH2C \r\n" END GET END);
+	PASSES_AS(GET END POST "Upgrade: h2c\r\nContent-Length: 12\r\n" END "Upgrade: h2c" GET
+			       "http2-settings:\r\n" END,
+		GET END POST "xxxxxxx: h2c\r\nContent-Length: 12\r\n" END "Upgrade: h2c" GET
+			     "xxxxxxxxxxxxxx:\r\n" END);
+	PASSES_AS("GET / HTTP/1.0\r\n" HOST "Upgrade: h2c\r\n" END,
+		"GET / HTTP/1.0\r\n" HOST "xxxxxxx: h2c\r\n" END);
+	PASSES_AS(ASKS "HTTP2-Settings: x\r\n" END, ASKS "xxxxxxxxxxxxxx: x\r\n" END);
+	PASSES(GET OFFER END);
+	DENIES(GET "Upgrade: h2c, h2c\r\n", BAD_HTTP, kind);
+	DENIES(GET "Upgrade: h2c\r\nUpgrade: h2c\r\n", BAD_HTTP, kind);
+	DENIES(GET "Upgrade: websocket, h2c\r\n", BAD_HTTP, kind);
+	DENIES(GET "Upgrade: h2c\r\nUpgrade: websocket\r\n", BAD_HTTP, kind);
+	DENIES(ASKS "Upgrade: h2c\r\n", BAD_HTTP, kind);
+	DENIES(GET "Upgrade: h2\r\n", BAD_HTTP, kind);
+	DENIES(GET "HTTP2-Settings: a\r\nHTTP2-Settings: b\r\n", BAD_HTTP,
+		"it has two HTTP2-Settings fields");
+	DENIES_AFTER(POST "Transfer-Encoding: chunked\r\n" END "0\r\n", "Upgrade: h2c\r\n",
+		BAD_HTTP, late);
+	DENIES_AFTER(GET END, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", BAD_HTTP,
+		"its version is neither HTTP/1.1 nor HTTP/1.0");
 }
 
 static void test_write(void)
@@ -310,6 +340,7 @@ int main(void)
 	test_agreed();
 	test_not_agreed();
 	test_upgrades();
+	test_offers();
 	test_write();
 	return check_report();
 }
