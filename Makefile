@@ -56,6 +56,7 @@ fuzz: deps-fuzz
 faults: deps-test all
 	@tests/faults/faults.py build/bawn build/tests/faults/inject build/tests/faults/witness --all
 	@tests/faults/faults.py build/bawn build/tests/faults/inject build/tests/faults/witness --all --write
+	@tests/faults/faults.py build/bawn build/tests/faults/inject build/tests/faults/witness --all --allow
 	@tests/faults/killed.py build/bawn --count $(KEEPERS)
 	@tests/faults/leaks.py build/bawn --count $(KEEPERS)
 

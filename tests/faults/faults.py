@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Every system call of a start fails, or is the last: then all layers stand, or nothing runs.
 
-    faults.py BAWN INJECT WITNESS [--all] [--only TEXT] [--user UID] [--write]        prints TAP
+    faults.py BAWN INJECT WITNESS [--all] [--only TEXT] [--user UID] [--write] [--allow]        prints TAP
 
 A first run counts the calls of each process. Then, for the keeper, the cage's first process and
 the others that bawn starts (helpers, the preflight's shell, the command until it is executed):
@@ -14,7 +14,8 @@ the others that bawn starts (helpers, the preflight's shell, the command until i
 After each, the command has seen all layers, or has not run and bawn has said so; nothing hangs;
 no process, mount, namespace or file is left. By default, each kind of call of each process fails
 with one errno, and every fifth call is the last; with --all, every call with every errno. With --write
-the project is writable: then the command's own file is in it, but nothing that is protected.
+the project is writable: then the command's own file is in it, but nothing that is protected. With --allow
+a destination is allowed, so there are a gate and a caller too.
 """
 
 import argparse
@@ -63,11 +64,11 @@ class Suite:
         self.layers = subprocess.run([self.tools.witness, "--names"], capture_output=True, text=True,
                                      check=True).stdout.split()
         self.spaces = namespaces_here()
-        self.is_writable = args.write
+        self.options = (["--write"] if args.write else []) + (["--allow", "nobody.example:443"] if args.allow else [])
 
     def command(self, *options):
         return [self.tools.inject, "--seconds", str(SECONDS), *options, "--", self.bawn, "run",
-                *(["--write"] if self.is_writable else []), "--", "/work/witness", str(self.tools.canary), *self.spaces]
+                *self.options, "--", "/work/witness", str(self.tools.canary), *self.spaces]
 
     def run(self, place, *options):
         """The report of one run, with what it printed."""
@@ -261,7 +262,7 @@ def try_fault(suite, place, fault):
     if not wrong and outcome == "ran" and not is_mute and not is_recorded(place) and "bawn: " not in report["err"]:
         wrong = "it ran, there is no record, and nobody said so"
     changed = place.left_files()
-    if suite.is_writable and str(place.project / "written") in changed:
+    if "--write" in suite.options and str(place.project / "written") in changed:
         changed.remove(str(place.project / "written"))
         (place.project / "written").unlink()
     if not wrong and changed:
@@ -367,6 +368,7 @@ def main():
     parser.add_argument("--only", default="")
     parser.add_argument("--user", type=int)
     parser.add_argument("--write", action="store_true")
+    parser.add_argument("--allow", action="store_true")
     args = parser.parse_args()
     adopt_orphans()
     suite, tap = Suite(args), Tap()
