@@ -99,7 +99,7 @@ enum host_path_kind {
 	HOST_PATH_LINK, /* host.system[i].target says where to; absent if that cannot be said */
 };
 
-#define HOST_SYSTEM_COUNT 17
+#define HOST_SYSTEM_COUNT 21
 extern const char *const host_system_paths[HOST_SYSTEM_COUNT];
 
 /* Ways to capture what is written to a project. That one fails shows only when it is tried. */

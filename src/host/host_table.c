@@ -138,6 +138,7 @@ const struct host_cause_def host_cause_defs[HOST_CAUSE_COUNT] = {
 #define SYSTEM_PATHS \
 	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", \
 	"/etc/alternatives", "/etc/ca-certificates", "/etc/crypto-policies", \
+	"/etc/java", "/etc/java-17-openjdk", "/etc/java-21-openjdk", "/etc/java-25-openjdk", \
 	"/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/pki", "/etc/ssl", \
 	"/nix/store", "/gnu/store"
 /* clang-format on */
