@@ -35,18 +35,20 @@
 
 /*
  * Resets that answer a first packet, which have the number 0; and datagrams, but for questions to
- * the name server. Nothing of 127.0.0.0/8 and ::1: these are the cage's own. Packets with options
- * or extensions are passed over, which no ordinary client sends.
+ * the name server, whatever address it was asked at, and its answers. Nothing of 127.0.0.0/8 and
+ * ::1: these are the cage's own. Packets with options or extensions are passed over, which no
+ * ordinary client sends.
  */
 /* clang-format off */
 static struct sock_filter v4_program[] = {
-	BYTE(0),  IS(0x45, 0, 13),   /* header without options */
+	BYTE(0),  IS(0x45, 0, 15),   /* header without options */
 	BYTE(9),  IS(TCP, 0, 6),
-	BYTE(33), HAS(RESET, 0, 9),  /* flags */
-	WORD(24), IS(0, 0, 7),       /* number */
-	BYTE(12), PASS_OVER(4),      /* from */
-	IS(UDP, 0, 4),
-	HALF(22), IS(53, 2, 0),      /* port */
+	BYTE(33), HAS(RESET, 0, 11), /* flags */
+	WORD(24), IS(0, 0, 9),       /* number */
+	BYTE(12), PASS_OVER(6),      /* from */
+	IS(UDP, 0, 6),
+	HALF(20), IS(53, 4, 0),      /* ports: from, to */
+	HALF(22), IS(53, 2, 0),
 	BYTE(16),                    /* to */
 	IS(127, 0, 1),
 	RETURN(0), RETURN(SEEN),
@@ -54,10 +56,11 @@ static struct sock_filter v4_program[] = {
 
 static struct sock_filter v6_program[] = {
 	BYTE(6),  IS(TCP, 0, 6),
-	BYTE(53), HAS(RESET, 0, 9),
-	WORD(44), IS(0, 0, 7),
-	WORD(8),  PASS_OVER(4),
-	IS(UDP, 0, 4),
+	BYTE(53), HAS(RESET, 0, 11),
+	WORD(44), IS(0, 0, 9),
+	WORD(8),  PASS_OVER(6),
+	IS(UDP, 0, 6),
+	HALF(40), IS(53, 4, 0),
 	HALF(42), IS(53, 2, 0),
 	WORD(24),
 	IS(0, 0, 1),                 /* how ::1 begins, and no address of the world */

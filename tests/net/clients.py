@@ -14,15 +14,18 @@ import typing
 
 import servers
 import world
+from internet import RESOLVER, RESOLVER6
 from servers import BLOB, HTTP2_PORT, TEXT
 from world import BUNDLE, WEB, WEB6, allow
 from place import case, main
 
 WORLD = None
 ANOTHER = "four.example.org"  # what is allowed where the client's own destination is not
+ASK = "curl -sS -w '%{http_code}' "
 PYTHON = "/usr/bin/python3"
-NODE = ["-e", f"NODE_EXTRA_CA_CERTS={BUNDLE}"]  # node may have been built with authorities of its own
-JAVA = [word for path in pathlib.Path("/etc").glob("java-*-openjdk") for word in ("-v", f"{path}:{path}")]
+NODE = ("-e", f"NODE_EXTRA_CA_CERTS={BUNDLE}")  # node may have been built with authorities of its own
+NO_NAME = ("Could not resolve host|unable to resolve host|Name or service not known|No address associated|ENOTFOUND|"
+           "UnknownHostException")
 
 
 class Client(typing.NamedTuple):
@@ -30,16 +33,13 @@ class Client(typing.NamedTuple):
     name: str
     command: str
     prints: str
-    says: str  # a regular expression
     host: str = "www.example.org"
     port: str = "443"
     options: tuple = ()
+    says: str = NO_NAME
 
 
 SEEN = '"sni": "www.example.org"'
-NO_NAME = "Could not resolve host|unable to resolve host|Name or service not known|No address associated|ENOTFOUND|" \
-          "UnknownHostException"
-
 FETCH_BY_NODE = """
 fetch('https://{host}/').then(r => r.text()).then(t => process.stdout.write(t),
 	e => {{ console.error(e.cause || e); process.exitCode = 1; }});
@@ -65,44 +65,43 @@ assert sock.makefile('rb').read() == sent
 print('all came back')
 """
 CLIENTS = [
-    Client("curl", "curl -sS https://{host}/", SEEN, NO_NAME),
-    Client("curl_by_ipv6", "curl -6 -sS https://{host}/", SEEN, NO_NAME),
-    Client("curl_without_tls", "curl -sS http://{host}/one http://{host}/two", '"path": "/two"', NO_NAME, port="80"),
-    Client("curl_to_another_port", "curl -sS https://{host}:8443/", SEEN, NO_NAME, port="8443/tls"),
+    Client("curl", "curl -sS https://{host}/", SEEN),
+    Client("curl_by_ipv6", "curl -6 -sS https://{host}/", SEEN),
+    Client("curl_without_tls", "curl -sS http://{host}/one http://{host}/two", '"path": "/two"', port="80"),
+    Client("curl_to_another_port", "curl -sS https://{host}:8443/", SEEN, port="8443/tls"),
     Client("curl_over_http2", f"curl -sS https://{{host}}:{HTTP2_PORT}/one https://{{host}}:{HTTP2_PORT}/two",
-           '"version":"2.0","host":"h2.example.org:8444","path":"/two","sni":"h2.example.org"', NO_NAME,
+           '"version":"2.0","host":"h2.example.org:8444","path":"/two","sni":"h2.example.org"',
            "h2.example.org", f"{HTTP2_PORT}/tls"),
     Client("curl_for_much", "curl -sS https://{host}/blob >/tmp/blob && sha256sum </tmp/blob",
-           hashlib.sha256(BLOB).hexdigest(), NO_NAME, "blob.example.org"),
+           hashlib.sha256(BLOB).hexdigest(), "blob.example.org"),
     Client("curl_for_much_without_tls", "curl -sS http://{host}/blob >/tmp/blob && sha256sum </tmp/blob",
-           hashlib.sha256(BLOB).hexdigest(), NO_NAME, "blob.example.org", "80"),
+           hashlib.sha256(BLOB).hexdigest(), "blob.example.org", "80"),
     Client("curl_with_much", "head -c 4000000 /dev/zero | curl -sS --data-binary @- https://{host}/",
-           '"length": 4000000', NO_NAME),
+           '"length": 4000000'),
     Client("curl_with_much_without_tls", "head -c 4000000 /dev/zero | curl -sS --data-binary @- http://{host}/",
-           '"length": 4000000', NO_NAME, port="80"),
-    Client("wget", "wget -O- https://{host}/", SEEN, NO_NAME),
-    Client("wget_without_tls", "wget -O- http://{host}/", '"host": "www.example.org"', NO_NAME, port="80"),
-    Client("git", "cd /tmp && git clone -q https://{host}/repo.git && cat repo/hello", TEXT, NO_NAME,
+           '"length": 4000000', port="80"),
+    Client("wget", "wget -O- https://{host}/", SEEN),
+    Client("wget_without_tls", "wget -O- http://{host}/", '"host": "www.example.org"', port="80"),
+    Client("git", "cd /tmp && git clone -q https://{host}/repo.git && cat repo/hello", TEXT,
            "git.example.org"),
     # By itself npm tries three times, whatever the cause, and waits a minute in between.
     Client("npm", "mkdir /tmp/n && cd /tmp/n && npm install --fetch-retries 0 --no-audit --no-fund "
-                  "--registry https://{host} hello && node -p 'require(\"hello\")'", TEXT, NO_NAME,
-           "registry.example.org", options=(*NODE,)),
+                  "--registry https://{host} hello && node -p 'require(\"hello\")'", TEXT,
+           "registry.example.org", options=NODE),
     Client("pip", f"{PYTHON} -m pip install --disable-pip-version-check --retries 1 --target /tmp/p "
                   f"--index-url https://{{host}}/simple/ hello && "
-                  f"PYTHONPATH=/tmp/p {PYTHON} -c 'import hello; print(hello.TEXT)'", TEXT,
-           NO_NAME, "pypi.example.org"),
-    Client("node_fetch", f'node -e "{FETCH_BY_NODE}"', SEEN, NO_NAME, options=(*NODE,)),
-    Client("python_urllib", f'{PYTHON} -c "{FETCH_BY_PYTHON}"', SEEN, NO_NAME),
-    Client("python_ssl", f'{PYTHON} -c "{SPEAK_BY_PYTHON}"', SEEN, NO_NAME),
-    Client("java", "java -XX:TieredStopAtLevel=1 /work/Client.java https://{host}:%d/" % HTTP2_PORT, "HTTP_2 {",
-           NO_NAME, "h2.example.org", f"{HTTP2_PORT}/tls", (*JAVA,)),
+                  f"PYTHONPATH=/tmp/p {PYTHON} -c 'import hello; print(hello.TEXT)'", TEXT, "pypi.example.org"),
+    Client("node_fetch", f'node -e "{FETCH_BY_NODE}"', SEEN, options=NODE),
+    Client("python_urllib", f'{PYTHON} -c "{FETCH_BY_PYTHON}"', SEEN),
+    Client("python_ssl", f'{PYTHON} -c "{SPEAK_BY_PYTHON}"', SEEN),
+    Client("java", f"java -XX:TieredStopAtLevel=1 /work/Client.java https://{{host}}:{HTTP2_PORT}/", "HTTP_2 {",
+           "h2.example.org", f"{HTTP2_PORT}/tls"),
     Client("openssl", "openssl s_client -verify_return_error -connect {host}:443 </dev/null 2>&1",
-           "Verify return code: 0 (ok)", NO_NAME),
+           "Verify return code: 0 (ok)"),
     Client("a_server_that_speaks_first", "bash -c 'exec 3<>/dev/tcp/{host}/22 && head -n 1 <&3'", "SSH-2.0-canary-",
-           NO_NAME, port="22"),
-    Client("half_a_connection", f'{PYTHON} -c "{HALF_CLOSE}"', "all came back", NO_NAME, port="7"),
-    Client("getent", "getent ahosts {host}", "STREAM", "^$"),
+           port="22"),
+    Client("half_a_connection", f'{PYTHON} -c "{HALF_CLOSE}"', "all came back", port="7"),
+    Client("getent", "getent ahosts {host}", "STREAM", says="denied"),
 ]
 
 
@@ -139,7 +138,8 @@ def try_client(p, client):
         assert ("net_allowed", client.host, port, "allowed") in events(done), done.record["events"]
     done, arrived = run(p, command, f"{ANOTHER}:443", options=client.options)
     assert done.status not in (0, 124, 125) and client.prints not in done.out, told(done)
-    assert re.search(client.says, done.out + done.err, re.MULTILINE), told(done)
+    assert re.search(client.says, done.out + done.err), told(done)
+    assert f"bawn: network: denied {client.host}" in done.err, told(done)
     assert arrived == [], arrived
     assert ("name_denied", client.host, None, "name") in events(done), done.record["events"]
 
@@ -176,6 +176,20 @@ def names_are_answered_here(p):
 
 
 @case
+def every_name_server_is_the_cages_own(p):
+    """Whoever is asked answers the same, and that is no denial."""
+    for way in ("notcp", "tcp"):
+        for server in (RESOLVER, RESOLVER6):
+            script = f"dig +short +{way} +time=2 +tries=1 @{server} www.example.org A"
+            done, arrived = run(p, script, "www.example.org:443")
+            assert done.out.startswith("198.1") and arrived == [], (told(done), arrived)
+            assert events(done) == [] and "denied" not in done.err, done.record["events"]
+    script = f"{PYTHON} -c \"import socket; socket.socket(2, 2).sendto(b'x', ('{WEB}', 7))\""
+    done, arrived = run(p, script, "www.example.org:443")
+    assert ("net_denied", WEB, 7, "udp") in events(done) and arrived == [], (done.record["events"], arrived)
+
+
+@case
 def there_is_no_proxy_variable(p):
     done, _ = run(p, "env | grep -ic proxy", "www.example.org:443")
     assert done.out == "0\n", told(done)
@@ -192,29 +206,35 @@ def an_alias_and_a_wildcard_lead_there(p):
 
 @case
 def another_port_is_not_open(p):
-    for command in ("curl -sS https://www.example.org:8443/", "curl -sS http://www.example.org/",
-                    "bash -c 'head -n 1 </dev/tcp/www.example.org/22'"):
+    for command in ("curl -sS https://www.example.org:8443/", "bash -c 'head -n 1 </dev/tcp/www.example.org/22'"):
         done, arrived = run(p, command, "www.example.org:443")
         assert done.status not in (0, 124, 125) and arrived == [], (told(done), arrived)
+    done, arrived = run(p, ASK + "http://www.example.org/", "www.example.org:443")
+    assert "\n403" in done.out and "www.example.org:80 is not in network.allow" in done.out, told(done)
+    assert arrived == [], arrived
 
 
 @case
 def an_address_is_not_a_name(p):
-    for command in (f"curl -sS http://{WEB}/", f"curl -sS http://[{WEB6}]/", f"curl -sSk https://{WEB}/",
+    ports = [f"www.example.org:{port}" for port in (443, 80, 22)]
+    for command in (f"curl -sSk https://{WEB}/", f"curl -sSk https://[{WEB6}]/", f"curl -sSk https://{WEB}:8443/",
                     f"bash -c 'head -n 1 </dev/tcp/{WEB}/22'"):
-        done, arrived = run(p, command, "www.example.org:443", "www.example.org:80", "www.example.org:22")
+        done, arrived = run(p, command, *ports)
         assert done.status not in (0, 124, 125) and arrived == [], (told(done), arrived)
+    for address in (WEB, f"[{WEB6}]"):
+        done, arrived = run(p, ASK + f"http://{address}/", *ports)
+        assert "\n403" in done.out and f"{address}:80 is not in network.allow" in done.out, told(done)
+        assert arrived == [], arrived
 
 
 @case
 def a_client_that_says_another_name_is_told_why(p):
-    script = "curl -sS -w '%{http_code}\\n' -H 'Host: other.example.org' http://www.example.org/"
-    done, arrived = run(p, script, "www.example.org:80")
-    assert "403" in done.out and "other.example.org" in done.out, told(done)
+    done, arrived = run(p, ASK + "-H 'Host: other.example.org' http://www.example.org/", "www.example.org:80")
+    assert "\n403" in done.out and "the request names 'other.example.org'" in done.out, told(done)
     assert [row for row in arrived if row["service"] == "http"] == [], arrived
     done, arrived = run(p, "curl -sS --connect-to other.example.org:443:www.example.org:443 https://other.example.org/",
                         "www.example.org:443")
-    assert done.status == 35 and "alert" in done.err, told(done)
+    assert done.status == 35 and "unrecognized name" in done.err, told(done)
     assert [row for row in arrived if row["service"] == "tls"] == [], arrived
 
 
