@@ -69,6 +69,7 @@ int gate_rows_tell(struct gate_rows *r, int keeper);
 
 #define GATE_LOOPBACK      1 /* its index, in every network */
 #define GATE_PORT_OF_NAMES 53
+#define GATE_WATCH_COUNT   4
 
 struct gate_listener {
 	int fd;
@@ -77,8 +78,9 @@ struct gate_listener {
 
 struct gate_net {
 	bool has_v6;
-	int names;      /* port 53, UDP */
-	int watches[2]; /* see what the kernel turns away; the second is for IPv6, or -1 */
+	int names;                     /* port 53, UDP */
+	int watches[GATE_WATCH_COUNT]; /* see what the kernel turns away */
+	uint32_t watch_count;
 	struct gate_listener listeners[GATE_MAX_LISTENERS];
 	uint32_t listener_count;
 };

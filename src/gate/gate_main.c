@@ -98,7 +98,7 @@ static int listen_to_all(struct gate *g)
 		r = add(g, GATE_FD_OTHER, GATE_FROM_CALLER, 0, EPOLLIN | EPOLLOUT | EPOLLET);
 	if (r == 0)
 		r = gate_add_source(g, g->net.names, GATE_FROM_NAMES, 0);
-	for (uint32_t i = 0; r == 0 && i < (g->net.has_v6 ? 2 : 1); i++)
+	for (uint32_t i = 0; r == 0 && i < g->net.watch_count; i++)
 		r = gate_add_source(g, g->net.watches[i], GATE_FROM_WATCH, i);
 	for (uint32_t i = 0; r == 0 && i < g->net.listener_count; i++)
 		r = gate_add_source(g, g->net.listeners[i].fd, GATE_FROM_LISTENER, i);
