@@ -42,10 +42,31 @@ static void say_denied(const struct record *r)
 			"network: denied %s; why: bawn log --denials %s", buf_text(&names), r->run);
 }
 
+/* The last one is enough: most often all have one reason, such as a resolver that is gone. */
+static void say_failed(const struct record *r)
+{
+	char sentence[1024];
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->decision_count; i++) {
+		if (r->decisions[i].kind != WIRE_NET_FAILED)
+			continue;
+		wire_print_decision(&r->decisions[i], sentence, sizeof(sentence));
+		count++;
+	}
+	if (count == 1)
+		cli_complain("network: %s", sentence);
+	else if (count)
+		cli_complain(
+			"network: %s; and %zu more; see: bawn log %s", sentence, count - 1, r->run);
+}
+
 void cli_say_net(const struct cli *cli, const struct record *record)
 {
-	if (!cli->is_quiet)
+	if (!cli->is_quiet) {
 		say_denied(record);
+		say_failed(record);
+	}
 	if (record->gate.kind != ERR_NONE)
 		cli_complain("the network was closed before the end: %s", record->gate.text);
 }

@@ -32,7 +32,8 @@ static void test_denied(void)
 		{ .kind = WIRE_NET_FAILED,
 			.reason = WIRE_BECAUSE_RESOLVER,
 			.port = 443,
-			.name = "failed.example" },
+			.name = "failed.example",
+			.other = "no answer" },
 		{ .kind = WIRE_NAME_DENIED, .reason = WIRE_BECAUSE_NAME, .name = "evil.example" },
 		{ .kind = WIRE_NET_DENIED,
 			.reason = WIRE_BECAUSE_UDP,
@@ -57,7 +58,8 @@ static void test_denied(void)
 	r.decision_count = 8;
 	CHECK_STR(said(&r, false),
 		"bawn: network: denied github.com:22, evil.example, [2001:db8::1]:53 and 2 more; "
-		"why: bawn log --denials 20260102-030405-0a0b0c0d\n");
+		"why: bawn log --denials 20260102-030405-0a0b0c0d\n"
+		"bawn: network: failed.example:443 was not found: no answer\n");
 	CHECK_STR(said(&r, true), "");
 }
 
