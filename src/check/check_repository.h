@@ -28,6 +28,7 @@ struct check_repository {
 	/* Paths of the project, beside .git, that its git has hooks, programs or settings from. */
 	const char *const *hooks;
 	size_t hook_count;
+	bool has_more; /* … and more of them than anybody needs, which nothing would hold */
 	/*
 	 * Paths in git's folder, wherever that is, as ".git/…": other worktrees, hooks under a name
 	 * of their own, and of a worktree what says where the rest is.
@@ -36,6 +37,7 @@ struct check_repository {
 	size_t other_count;
 };
 
+#define CHECK_MAX_HOOKS     256
 #define CHECK_MAX_WORKTREES 1024 /* with more of them in a repository, all are others */
 
 /* Looks, follows no link of the project's without asking where it led, writes nothing. */

@@ -18,8 +18,6 @@
 #include "check/check_git_value.h"
 #include "check/check_repository_inside.h"
 
-#define MAX_HOOKS 256
-
 /* A list that grows in the arena, to a known maximum. */
 struct list {
 	const char **items;
@@ -301,7 +299,7 @@ static void find_own(struct check_looking *l, struct list *others)
 
 void check_find_parts(struct check_looking *l)
 {
-	struct found f = { .hooks.max = MAX_HOOKS, .others.max = CHECK_MAX_WORKTREES };
+	struct found f = { .hooks.max = CHECK_MAX_HOOKS, .others.max = CHECK_MAX_WORKTREES };
 
 	if (l->is_common_in_project || l->ret->folder[0])
 		find_worktrees(l, &f.others);
@@ -310,6 +308,7 @@ void check_find_parts(struct check_looking *l)
 	find_obeyed(l, &f);
 	l->ret->hooks = f.hooks.items;
 	l->ret->hook_count = f.hooks.count;
+	l->ret->has_more = f.hooks.is_short;
 	l->ret->others = f.others.items;
 	l->ret->other_count = f.others.count;
 }

@@ -20,6 +20,17 @@ static bool is_bound(const struct spec *s, const char *folder)
 	return false;
 }
 
+/* What is not held would run on the host: better no run. */
+static void refuse(struct spec *s)
+{
+	struct diag_pos at = { .source = diags_add_source(&s->diags, ".git", NULL, 0) };
+
+	diags_error(&s->diags, at, "look at the project's git configuration, and shorten it",
+		"git's configuration names more than %d paths of the project that it has hooks, "
+		"programs or settings from: they cannot all be protected",
+		CHECK_MAX_HOOKS);
+}
+
 static void warn(struct spec *s, const char *hint, const char *why, const char *path)
 {
 	struct diag_pos at = { .source = diags_add_source(&s->diags, ".git", NULL, 0) };
@@ -48,6 +59,8 @@ void cli_find_repository(struct spec *s, struct cli_place *place)
 	const char *leak;
 
 	check_repository(&project, &s->arena, r);
+	if (r->has_more)
+		refuse(s);
 	leak = r->folder[0] ? cli_leak_of(s, r->folder, place) : NULL;
 	if (spec_choice(s, SPEC_PROJECT_GIT) == SPEC_GIT_NONE ||
 		(r->named[0] && is_bound(s, r->named))) {

@@ -323,6 +323,19 @@ def hooks_that_git_takes_from_the_project_are_protected(p):
 
 
 @case
+def more_hooks_than_can_be_held_are_no_run(p):
+    repository(p)
+    filters = "".join(f'[filter "f{i}"]\n\tclean = ./tools/f{i}\n' for i in range(300))
+    config = p.project / ".git/config"
+    few = config.read_text()
+    config.write_text(few + filters)
+    for options in ((), ("--write",)):
+        expect(caged(p, "echo ran", *options), 125, "names more than 256 paths")
+    config.write_text(few + filters[:len(filters) // 2])
+    expect(caged(p, "echo ran"), 0, "ran")
+
+
+@case
 def the_operator_can_do_without(p):
     main_folder = worktree(p)
     for options in (p.spec("project: {git: none}\n"), p.spec("project: {read_allowlist: [$PROJECT/.git]}\n")):
