@@ -106,19 +106,30 @@ static size_t write_answer(const struct gate *g, const struct gate_conn *c, int 
 		gate_tls_write_alert(alert, (uint8_t *)ret);
 		return GATE_TLS_ALERT_SIZE;
 	}
-	if (!gate_http_is_request(head, c->head_len))
+	if (!c->head_len || !gate_http_is_request(head, c->head_len))
 		return 0;
 	if (row >= 0)
 		wire_print_decision(&g->rows.rows[row], sentence, sizeof(sentence));
 	return gate_http_write(kind == WIRE_NET_FAILED ? 502 : 403, sentence, ret, size);
 }
 
+/* Of a client whose words did not matter until now: they tell which ones it understands. */
+static void hear_first(struct gate *g, struct gate_conn *c)
+{
+	ssize_t n = c->head_len ? 0 : recv(c->inside, gate_head(g, c), GATE_HEAD_SIZE, 0);
+
+	if (n > 0)
+		c->head_len = (uint32_t)n;
+}
+
 void gate_conn_leave(struct gate *g, struct gate_conn *c, int row, enum wire_decision_kind kind,
 	enum wire_reason reason)
 {
 	char answer[1024];
-	size_t n = write_answer(g, c, row, kind, reason, answer, sizeof(answer));
+	size_t n;
 
+	hear_first(g, c);
+	n = write_answer(g, c, row, kind, reason, answer, sizeof(answer));
 	if (!n || c->ways[GATE_IN].bytes) {
 		/* A stream that has begun cannot be answered in the middle. */
 		gate_conn_end(g, c, false);
