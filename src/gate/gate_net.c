@@ -108,7 +108,7 @@ static int add_route(int tables, int family, struct err *e)
 	return ask(tables, &q, "its routes", e);
 }
 
-static int furnish(const struct gate_net *net, struct err *e)
+static int furnish(struct gate_net *net, struct err *e)
 {
 	own_fd int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	own_fd int tables = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
@@ -123,9 +123,14 @@ static int furnish(const struct gate_net *net, struct err *e)
 	r = add_address(tables, AF_INET, v4, e);
 	if (r == 0)
 		r = add_route(tables, AF_INET, e);
-	if (r == 0 && net->has_v6)
-		r = add_address(tables, AF_INET6, v6, e);
-	return r == 0 && net->has_v6 ? add_route(tables, AF_INET6, e) : r;
+	if (r < 0 || !net->has_v6)
+		return r;
+	r = add_address(tables, AF_INET6, v6, e);
+	/* Known to the kernel and switched off (disable_ipv6): then there is none. */
+	net->has_v6 = r != -EACCES;
+	if (!net->has_v6)
+		return 0;
+	return r == 0 ? add_route(tables, AF_INET6, e) : r;
 }
 
 /* --- listening --- */

@@ -100,6 +100,7 @@ static const struct name calls[] = {
 	CALL(setns),
 	CALL(setresgid),
 	CALL(setresuid),
+	CALL(socket),
 	CALL(statx),
 	CALL(umount2),
 	CALL(unshare),
@@ -109,6 +110,7 @@ static const struct name calls[] = {
 static const struct name errors[] = {
 	ERROR(E2BIG),
 	ERROR(EACCES),
+	ERROR(EAFNOSUPPORT),
 	ERROR(EAGAIN),
 	ERROR(EBUSY),
 	ERROR(EINVAL),
