@@ -276,6 +276,14 @@ static unsigned ways_of(const struct gate_conn *c, bool is_inside, uint32_t even
 	return ways;
 }
 
+/* Has it broken down after it had said all? Nobody reads on there, who would see it. */
+static bool is_broken(const struct gate_conn *c, bool is_inside, uint32_t events)
+{
+	const struct gate_way *from = &c->ways[is_inside ? GATE_OUT : GATE_IN];
+
+	return events & EPOLLERR && from->is_shut;
+}
+
 void gate_hear_conn(struct gate *g, uint32_t index, bool is_inside, uint32_t events)
 {
 	struct gate_conn *c = &g->conns[index];
@@ -293,7 +301,9 @@ void gate_hear_conn(struct gate *g, uint32_t index, bool is_inside, uint32_t eve
 		return;
 	case GATE_CONN_OPEN:
 		ways = ways_of(c, is_inside, events);
-		if (ways)
+		if (is_broken(c, is_inside, events))
+			gate_conn_end(g, c, false);
+		else if (ways)
 			pump(g, c, ways);
 		return;
 	case GATE_CONN_LEAVING:

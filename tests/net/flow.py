@@ -12,7 +12,7 @@ import sys
 import world
 from caged import events, run, spec
 from odd import PORTS
-from place import SLOW, case, main, wait_until
+from place import SLOW, case, main, of_root, wait_until
 
 WORLD = None
 LOG = None
@@ -97,6 +97,21 @@ time.sleep(0.5)
     assert lines == ["reset"], lines
     wait_until(lambda: len(arrived("held")) == 2, 10, "both are over")
     assert set(arrived("held")) == {"reset", shown(0)}, arrived("held")
+
+
+@case
+def a_reset_after_the_end_is_passed_on_too(p):
+    lines = printed(p, """
+with connect(NAME, BREAK) as sock:
+    print(read(sock))
+    sock.setblocking(False)
+    for _ in range(100):
+        time.sleep(0.05)
+        if sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            print("reset")
+            break
+""")
+    assert lines == ["b'so far'", "reset"], lines
 
 
 @case
@@ -370,14 +385,29 @@ def every_refusal_of_http_has_its_sentence(p):
             ("broken.example.net", plain, 502, "was not found: ", "resolver"),
             ("gone.example.net", plain, 502, "No route to host", "unreachable"))
     WORLD.zone({"broken.example.net": {"rcode": 2}, "gone.example.net": {"A": ["8.8.8.8"]}})
-    done = caged(p, f"import json\nprint(json.dumps([ask(host, said.format(host) + chr(10)) for host, said, *_ in {rows!r}]))\n",
-                 ["*.example.org:80", "*.example.net:80"])
+    done = caged(p, f"""
+import json
+print(json.dumps([ask(host, said.format(host) + "\\n") for host, said, *_ in {rows!r}]))
+""", ["*.example.org:80", "*.example.net:80"])
     seen = events(done.record)
     for (host, said, status, words, reason), answer in zip(rows, json.loads(done.out)):
         assert answer.startswith(f"HTTP/1.1 {status} ") and words in answer.splitlines()[-1], (said, answer)
         assert answer.splitlines()[-1].startswith(f"bawn: {host}:80 "), answer
         kind = "net_failed" if status == 502 else "net_denied"
         assert (kind, host, 80, reason) in seen, (kind, host, reason, seen.keys())
+
+
+@of_root  # for it takes a while
+@case
+def a_refusal_is_heard_by_who_is_still_speaking(p):
+    WORLD.zone({"silent.example.net": {"silent": True}})
+    lines = printed(p, """
+body = "x" * 20000000
+for host, named in (("silent.example.net",) * 2, (NAME, "other.example.org"), ("93.184.216.34", NAME)):
+    said = f"POST / HTTP/1.1\\nHost: {named}\\nContent-Length: {len(body)}\\n\\n{body}"
+    print(ask(host, said)[:12])
+""", [f"{NAME}:80", "silent.example.net:80"])
+    assert lines == ["HTTP/1.1 502", "HTTP/1.1 403", "HTTP/1.1 403"], lines
 
 
 @case

@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 
-PORTS = {"sum": 9001, "first": 9002, "reset": 9003, "late": 9004, "web": 9005, "held": 9006}
+PORTS = {"sum": 9001, "first": 9002, "reset": 9003, "late": 9004, "web": 9005, "held": 9006, "break": 9007}
 LATE = 2  # seconds
 LOG = None
 
@@ -50,6 +50,14 @@ class Handler(socketserver.BaseRequestHandler):
 
     def serve_reset(self, sock):
         sock.recv(1)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.close()
+
+    def serve_break(self, sock):
+        """Says all it has to say, and breaks down."""
+        sock.sendall(b"so far")
+        sock.shutdown(socket.SHUT_WR)
+        time.sleep(0.2)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         sock.close()
 
