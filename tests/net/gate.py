@@ -135,6 +135,35 @@ for host, port in (("a.wild.example.org", 80), ("a.b.c.wild.example.org", 80), (
     assert lines[5:7] == ["403", "403"] and lines[7:] == ["gaierror", "gaierror"], lines
 
 
+ASK_MANY = """
+sock = connect("198.18.0.1", 53)
+stream = sock.makefile("rb")
+def code(name):
+    labels = b"".join(bytes([len(label)]) + label for label in name.encode().split(b"."))
+    body = struct.pack("!HHHHHH", 1, 0x100, 1, 0, 0, 0) + labels + b"\\0" + struct.pack("!HH", 1, 1)
+    sock.sendall(struct.pack("!H", len(body)) + body)
+    return stream.read(struct.unpack("!H", stream.read(2))[0])[3] & 15
+codes = [code(f"n{i}.wild.example.org") for i in range(COUNT)]
+print(codes.count(0), codes.count(3), code("n0.wild.example.org"))
+"""
+
+
+@case
+def a_run_has_4096_names(p):
+    done = run(WORLD, p, "COUNT = 4200\n" + ASK_MANY, spec(p, ["www.example.org:443", "*.wild.example.org:80"]))
+    assert done.out == "4096 104 0\n", done.out
+    assert ("name_denied", "n4199.wild.example.org", None, "many_names") in events(done.record)
+
+
+@case
+def a_record_has_512_decisions_and_the_number_of_the_rest(p):
+    done = run(WORLD, p, "COUNT = 700\n" + ASK_MANY, spec(p, ["www.example.org:443"]))
+    assert done.out == "0 700 3\n", done.out
+    assert len(events(done.record)) == 512
+    (rest,) = [event["times"] for event in done.record["events"] if event["type"] == "decisions_untold"]
+    assert rest == 700 - 512, rest
+
+
 # --- ports ---
 
 OWN_SERVER = """
