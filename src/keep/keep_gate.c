@@ -69,7 +69,8 @@ static int lift(struct given *given)
 		given->fds[i] = fcntl(given->fds[i], F_DUPFD_CLOEXEC, ABOVE_ALL);
 		if (given->fds[i] < 0) {
 			given->count = i;
-			return -errno;
+			/* EINVAL: the limit is below that number. */
+			return errno == EINVAL ? -EMFILE : -errno;
 		}
 	}
 	return 0;
@@ -149,7 +150,8 @@ int keep_gate_start(struct keeper *k, struct err *e)
 		r = start_both(k, theirs, null, others);
 	}
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot start the gate: %s", strerror(-r));
+		return err_set(e, ERR_SYS, -r, "cannot start the gate: %s%s", strerror(-r),
+			r == -EMFILE ? "; raise the limit (ulimit -n)" : "");
 	k->gate.channel = take_fd(&ours);
 	/* It never makes us wait. */
 	fcntl(k->gate.channel, F_SETFL, O_RDWR | O_NONBLOCK);
