@@ -190,6 +190,20 @@ def a_declared_port_is_still_the_cages(p):
 
 
 @case
+def a_port_of_many_is_the_gates(p):
+    """Of what cannot be counted, it listens at every address."""
+    lines = say(WORLD, p, """
+for port in (8080, 2222):
+    try:
+        socket.create_server(("127.0.0.1", port))
+        print("taken")
+    except OSError as error:
+        print(os.strerror(error.errno))
+""", spec(p, ["*.example.org:8080/http", "10.0.0.0/8:2222"]))
+    assert lines == ["Address already in use"] * 2, lines
+
+
+@case
 def low_ports_are_the_gates(p):
     """Nobody in a cage may take one, declared or not; at 80 and 443 one hears why not."""
     done = run(WORLD, p, """

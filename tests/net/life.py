@@ -136,6 +136,18 @@ def a_gate_that_dies_leaves_the_network_closed(p):
 
 
 @case
+def a_gate_that_hangs_is_not_waited_for(p):
+    process = start(p, WAIT.partition("try:")[0], spec(p, [f"{NAME}:22"]))
+    assert process.stdout.readline() == b"SSH-2.0-\n"
+    os.kill(children(process.pid)["bawn-gate"], signal.SIGSTOP)
+    began = time.monotonic()
+    _, err = process.communicate(b"\n", timeout=30)
+    assert process.returncode == 0 and time.monotonic() - began < 8 * SLOW, err.decode()
+    assert "the gate did not say at the end what it had passed on" in err.decode(), err
+    assert ("network_closed", None, None, None) in events(json.loads((p.top / "record.json").read_bytes()))
+
+
+@case
 def gate_and_caller_end_with_bawn(p):
     process = start(p, "print('ready', flush=True)\ntime.sleep(60)\n", spec(p, ALLOW))
     assert process.stdout.readline() == b"ready\n"
@@ -200,7 +212,22 @@ def it_goes_without_a_terminal_and_with_one(p):
         os.close(slave)
 
 
-# --- kernels that lack something ---
+# --- machines that lack something ---
+
+def with_files(p, count):
+    words = p.words(["run", *spec(p, ALLOW), "--", "sh", "-c", FETCH])
+    return subprocess.run(["prlimit", f"--nofile={count}:{count}", *words], cwd=p.project, env=p.environ(None),
+                          capture_output=True, text=True, check=False, timeout=30 * SLOW, stdin=subprocess.DEVNULL)
+
+
+@case
+def few_descriptors_are_few_connections(p):
+    fetched(with_files(p, 200))
+    for count in (100, 130):
+        done = with_files(p, count)
+        assert done.returncode == 125 and done.stdout == "", done
+        assert done.stderr == "bawn: cannot start the gate: Too many open files; raise the limit (ulimit -n)\n", done
+
 
 def without(p, rules, *options):
     """FETCH on a kernel that lacks what the rules name."""
