@@ -119,13 +119,22 @@ static enum work_mark mark_in(const struct folders *f, const struct work_effect 
 	return mark;
 }
 
+/* The mark of the name it has now: what a renaming is held for may be the old one alone. */
+static enum work_mark mark_of_new(const struct folders *f, const struct work_effect *one)
+{
+	struct work_effect now = *one;
+
+	now.from = NULL;
+	return one->from ? work_mark_effect(&now, f->q->held, f->q->held_count) : one->mark;
+}
+
 static void mark_one(struct folders *f, struct work_effect *one)
 {
+	enum work_mark gravest = mark_of_new(f, one);
 	unsigned nested = 0;
 
 	go_to(f, one->path);
-	for (const char *rest = one->path; rest && one->mark < WORK_HELD;
-		rest = strchr(rest, '/')) {
+	for (const char *rest = one->path; rest && gravest < WORK_HELD; rest = strchr(rest, '/')) {
 		size_t n = (size_t)(rest - one->path);
 		enum work_mark mark;
 
@@ -137,11 +146,13 @@ static void mark_one(struct folders *f, struct work_effect *one)
 		if (!will_be_repository(f, n))
 			continue;
 		mark = ++nested > MOST_NESTED ? WORK_HELD : mark_in(f, one, n);
-		if (mark <= one->mark)
+		if (mark <= gravest)
 			continue;
-		one->mark = mark;
+		gravest = mark;
 		one->note = one->note ? one->note : "git takes its folder for a repository";
 	}
+	if (gravest > one->mark)
+		one->mark = gravest;
 }
 
 int work_mark_bare(const struct work_scan *q, struct work_effects *x)
@@ -154,7 +165,7 @@ int work_mark_bare(const struct work_scan *q, struct work_effects *x)
 	f->x = x;
 	f->path = "";
 	for (size_t i = 0; i < x->count; i++)
-		if (x->items[i].mark < WORK_HELD)
+		if (x->items[i].mark < WORK_HELD || x->items[i].from)
 			mark_one(f, &x->items[i]);
 	return 0;
 }

@@ -15,13 +15,16 @@ bool work_effect_is_within(const struct work_effect *x, const char *path)
 	return is_within(x->path, path) || (x->from && is_within(x->from, path));
 }
 
-/* Is it the old name alone that makes this effect, a renaming, one that runs on the host? */
+/*
+ * Is it the old name alone that makes this effect, a renaming, one that runs on the host? What the
+ * new one is by its place, as in a bare repository, only the note tells.
+ */
 static bool is_held_by_old(const struct work_apply *q, const struct work_effect *x)
 {
 	struct work_effect now = *x;
 
 	now.from = NULL;
-	return work_mark_of(x->from, q->held, q->held_count) == WORK_HELD &&
+	return !x->note && work_mark_of(x->from, q->held, q->held_count) == WORK_HELD &&
 	       work_mark_effect(&now, q->held, q->held_count) != WORK_HELD;
 }
 

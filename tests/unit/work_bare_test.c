@@ -1,5 +1,6 @@
 /* Folders that git would take for repositories, by whatever name; as root and as a user. */
 #include "base/clock.h"
+#include "work/work_put.h"
 #include "work_layer.h"
 
 /* A folder that git would take for a repository. */
@@ -104,11 +105,44 @@ static void test_nested_bare(void)
 	end_layer();
 }
 
+/* What was held under its old name, and runs as a part of a repository under the new one. */
+static void test_moved_into_bare(void)
+{
+	own(work_effects) struct work_effects x;
+	const char *path = ".envrc";
+	struct work_apply q = { .paths = &path, .path_count = 1 };
+	const struct work_effect *hook, *plain;
+
+	start_layer("moved");
+	put_text("below/.envrc", "a program\n");
+	whiteout("layer/.envrc");
+	put_text("below/.bashrc", "another one\n");
+	whiteout("layer/.bashrc");
+	folder("layer/bare");
+	folder("layer/bare/objects");
+	folder("layer/bare/refs");
+	folder("layer/bare/hooks");
+	put_text("layer/bare/hooks/post-checkout", "a program\n");
+	put_text("layer/plain", "another one\n");
+	scan(&x);
+	hook = find(&x, "bare/hooks/post-checkout");
+	plain = find(&x, "plain");
+	CHECK(hook->change == WORK_RENAMED && hook->mark == WORK_HELD && hook->note);
+	CHECK(work_choose_one(&q, hook) == WORK_CHOSEN_HELD);
+	path = "bare/hooks/post-checkout";
+	CHECK(work_choose_one(&q, hook) == WORK_CHOSEN);
+	path = ".bashrc";
+	CHECK(plain->change == WORK_RENAMED && plain->mark == WORK_HELD && !plain->note);
+	CHECK(work_choose_one(&q, plain) == WORK_CHOSEN);
+	end_layer();
+}
+
 static void tests(void)
 {
 	test_bare();
 	test_parts_of_bare();
 	test_nested_bare();
+	test_moved_into_bare();
 }
 
 int main(void)
