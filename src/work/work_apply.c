@@ -53,11 +53,24 @@ static int begin_journal(const struct work_carrier *c, struct work_journal *w)
 	return work_journal_begin(w, c->job.q->folder, c->e);
 }
 
+/* Why a path is held by itself; NULL: it is not. */
+static const char *reason_of(const struct work_apply *q, const char *path)
+{
+	if (work_mark_of(path, NULL, 0) == WORK_HELD)
+		return work_mark_reason(path);
+	return work_mark_of(path, q->held, q->held_count) == WORK_HELD ? "a protected path" : NULL;
+}
+
+/* What is held for the place it is in has a note that says so. */
 static void hold_back(struct work_carrier *c, const struct work_effect *x)
 {
-	const char *reason = work_mark_reason(x->path);
+	const char *why = reason_of(c->job.q, x->path);
 
-	work_carrier_decide(c, x, WORK_HELD_BACK, reason ? reason : "a protected path");
+	if (!why)
+		why = x->note;
+	if (!why && x->from)
+		why = reason_of(c->job.q, x->from);
+	work_carrier_decide(c, x, WORK_HELD_BACK, why ? why : "a protected path");
 }
 
 /* Chooses the effects, tells what is held back, and gives the others their order. */

@@ -543,6 +543,24 @@ def what_runs_on_the_host_is_named_or_held_back(place):
 
 
 @case
+def what_is_held_back_is_told_with_the_reason(place):
+    work = Work(place, {".envrc": "a program\n", ".bashrc": "another\n"})
+    for name in ("objects", "refs", "hooks"):
+        work.write(f"bare/{name}", None)
+    work.write("bare/config", "[core]\n")
+    work.write(".git/somewhere", pathlib.Path("/etc/motd"))
+    work.write("mine/makefile", "all:\n")
+    for old, new in ((".envrc", "bare/hooks/update"), (".bashrc", "plain")):
+        work.delete(old)
+        work.write(new, (work.tree / old).read_text(encoding="utf-8"))
+    applied = work.scan("mine").apply("--hold", "mine")
+    for path, why in (("bare/config", "git takes its folder for a repository"), (".git/somewhere", "git writes to"),
+                      ("mine/makefile", "a protected path"), ("plain", "when a shell or a session starts"),
+                      ("bare/hooks/update", "git takes its folder for a repository")):
+        applied.expect_word(path, "held", why)
+
+
+@case
 def the_old_name_does_not_install_what_runs(place):
     for name, applied in (("setup.sh", False), (".git/hooks/post-commit", True)):
         work = Work(place, {"setup.sh": "#!/bin/sh\n" * 20, ".git/hooks/x": "x\n"})
