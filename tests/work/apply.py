@@ -310,8 +310,9 @@ def folders_without_rights_are_filled_first(place):
 @case
 def as_root_files_belong_to_whom_the_folder_belongs(place):
     work = Work(place, {"mine/replaced": "old\n", "theirs/replaced": "old\n", "theirs/special": "old\n"})
-    for path, uid, gid in (("theirs", 12345, 12346), ("theirs/replaced", 12345, 12347), ("theirs/special", 12348, 12349)):
-        os.chown(work.tree / path, uid, gid)
+    theirs = {"theirs": (12345, 12346), "theirs/replaced": (12345, 12347), "theirs/special": (12348, 12349)}
+    for path, owner in theirs.items():
+        os.chown(work.tree / path, *owner)
     work.begin()
     for name in ("mine", "theirs"):
         work.write(f"{name}/replaced", "new\n")
@@ -324,7 +325,7 @@ def as_root_files_belong_to_whom_the_folder_belongs(place):
     work.scan().apply().expect(applied=11)
     owners = {str(path.relative_to(work.tree)): (path.lstat().st_uid, path.lstat().st_gid)
               for path in work.tree.rglob("*")}
-    wanted = {"mine": (0, 0), "theirs": (12345, 12346), "theirs/replaced": (12345, 12347), "theirs/special": (12348, 12349)}
+    wanted = {"mine": (0, 0), **theirs}
     for path, owner in owners.items():
         assert owner == wanted.get(path, wanted[path.split("/", maxsplit=1)[0]]), (path, owner)
 
@@ -510,8 +511,9 @@ def only_what_is_chosen(place):
     work.scan()
     work.apply(paths=["b"]).expect(applied=2)
     work.apply(paths=["new/deep/x"]).expect(applied=3)
-    expect_tree(work, {"a": file("old\n"), "b": folder(), "b/c": file("new\n"), "b/d": file("new\n"), "bb": file("old\n"),
-                       "old": file("m\n" * 30), "new": folder(), "new/deep": folder(), "new/deep/x": file("new\n")})
+    expect_tree(work, {"a": file("old\n"), "b": folder(), "b/c": file("new\n"), "b/d": file("new\n"),
+                       "bb": file("old\n"), "old": file("m\n" * 30), "new": folder(),
+                       "new/deep": folder(), "new/deep/x": file("new\n")})
     work.apply(paths=["old"]).expect(applied=1)
     assert not (work.tree / "old").exists() and (work.tree / "renamed").exists()
     work.apply(paths=["no/such"]).expect()

@@ -21,8 +21,8 @@ import stat
 import subprocess
 import time
 
-from apply import EXPECTED, TREE, change_everything, expect_tree, file, folder
-from layer import INJECT, TOOL, Applied, Work, cage, leftovers, look, tick
+from apply import EXPECTED, TREE, change_everything, expect_tree
+from layer import INJECT, TOOL, Applied, Work, cage, leftovers, look
 
 case, of_users, Skip = cage.case, cage.of_users, cage.Skip
 cage.CASES.clear()  # those of apply.py are run there
@@ -78,7 +78,8 @@ def canary(place):
 
 
 def state(top):
-    return {path: (what, os.lstat(os.path.join(os.fsencode(top), path)).st_mtime_ns) for path, what in look(top).items()}
+    return {path: (what, os.lstat(os.path.join(os.fsencode(top), path)).st_mtime_ns)
+            for path, what in look(top).items()}
 
 
 # --- planted links ---
@@ -327,7 +328,8 @@ def killed_anywhere_the_next_call_finishes(place):
             assert not leftovers(work.tree, work.run), (call, leftovers(work.tree, work.run))
             is_whole(work)
         applied = work.apply()
-        assert applied.status == 0 and not applied.counts["conflict"] and not applied.counts["failed"], (call, applied.text)
+        assert applied.status == 0, (call, applied.text)
+        assert not applied.counts["conflict"] and not applied.counts["failed"], (call, applied.text)
         interrupted += applied.counts["interrupted"]
         expect_tree(work, EXPECTED)
         clear(place)
