@@ -81,11 +81,11 @@ static int take_turns(struct work_carrier *c)
 	c->choices = calloc(x->count + 1, 1);
 	c->turns = calloc(x->count + 1, sizeof(*c->turns));
 	c->verdicts = malloc(x->count + 1);
-	c->left = calloc(x->count + 1, sizeof(*c->left));
-	if (!c->choices || !c->turns || !c->verdicts || !c->left)
+	if (work_repositories_init(&c->repositories, x) < 0 || !c->choices || !c->turns ||
+		!c->verdicts)
 		return -ENOMEM;
 	memset(c->verdicts, WORK_UNDECIDED, x->count + 1);
-	work_choose(c->job.q, x, c->choices);
+	work_choose(c->job.q, x, &c->repositories, c->choices);
 	for (size_t i = 0; i < x->count; i++) {
 		if (c->choices[i] == WORK_CHOSEN)
 			c->turns[c->count++].index = (uint32_t)i;
@@ -116,7 +116,7 @@ void work_carrier_done(struct work_carrier *c)
 	free(c->choices);
 	free(c->turns);
 	free(c->verdicts);
-	free(c->left);
+	work_repositories_done(&c->repositories);
 	pthread_mutex_destroy(&c->job.rights);
 }
 

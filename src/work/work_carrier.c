@@ -228,29 +228,23 @@ static void put_files(
 
 /* --- repositories --- */
 
-static bool is_left(const struct work_carrier *c, const char *path)
+static bool is_left(const struct work_carrier *c, const struct work_turn *turn)
 {
-	struct work_git_place place = work_git_place_of(path);
-
-	for (size_t i = 0; i < c->left_count; i++) {
-		struct work_git_place other = work_git_place_of(c->left[i]);
-
-		if (work_is_same_repository(path, &place, c->left[i], &other))
-			return true;
-	}
-	return false;
+	return c->repositories.is_left[c->repositories.of[turn->index]];
 }
 
-/* The state of the repository that `path` is in stays as it is. */
-static void leave_repository(struct work_carrier *c, const char *path)
+/* The state of the repository that it is in stays as it is. */
+static void leave_repository(struct work_carrier *c, const struct work_turn *turn)
 {
-	if (!is_left(c, path))
-		c->left[c->left_count++] = path;
+	uint32_t number = c->repositories.of[turn->index];
+
+	if (number)
+		c->repositories.is_left[number] = true;
 }
 
 static void leave_group(struct work_carrier *c, const struct work_turn *turns, size_t count)
 {
-	leave_repository(c, work_carrier_effect(c, turns)->path);
+	leave_repository(c, turns);
 	for (size_t i = 0; i < count; i++)
 		work_carrier_decide(c, work_carrier_effect(c, &turns[i]), WORK_CONFLICT, WHOLE);
 }
@@ -289,12 +283,10 @@ static void run_group(struct work_carrier *c, const struct work_turn *turns, siz
 {
 	bool is_state = turns->kind == WORK_GIT_STATE;
 
-	if (is_state &&
-		(is_left(c, work_carrier_effect(c, turns)->path) || !can_take_all(c, turns, count)))
+	if (is_state && (is_left(c, turns) || !can_take_all(c, turns, count)))
 		leave_group(c, turns, count);
 	for (size_t i = 0; turns->kind == WORK_GIT_REST && i < count; i++)
-		if (is_left(c, work_carrier_effect(c, &turns[i])->path) &&
-			work_carrier_effect(c, &turns[i])->mark != WORK_HELD)
+		if (is_left(c, &turns[i]) && work_carrier_effect(c, &turns[i])->mark != WORK_HELD)
 			work_carrier_decide(
 				c, work_carrier_effect(c, &turns[i]), WORK_CONFLICT, WHOLE);
 	c->batch.is_together = is_state;
@@ -308,7 +300,7 @@ static void run_group(struct work_carrier *c, const struct work_turn *turns, siz
 	/* Refs without their objects would be worse than none. */
 	for (size_t i = 0; turns->kind == WORK_GIT_OBJECT && i < count; i++)
 		if (has_conflict(c, &turns[i], 1))
-			leave_repository(c, work_carrier_effect(c, &turns[i])->path);
+			leave_repository(c, &turns[i]);
 }
 
 int work_carrier_run(struct work_carrier *c)

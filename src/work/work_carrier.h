@@ -10,8 +10,7 @@ struct work_carrier {
 	struct work_turn *turns;
 	size_t count;
 	uint8_t *choices, *verdicts; /* one for each effect */
-	const char **left;           /* paths in repositories whose state is left alone */
-	size_t left_count;
+	struct work_repositories repositories;
 	uint64_t done;
 	int failure;
 	struct err *e;

@@ -81,39 +81,23 @@ static void choose_folders(const struct work_effects *x, size_t index, uint8_t *
 	}
 }
 
-bool work_is_same_repository(const char *a, const struct work_git_place *in_a, const char *b,
-	const struct work_git_place *in_b)
-{
-	return in_a->folder && in_a->folder == in_b->folder && memcmp(a, b, in_a->folder) == 0;
-}
-
 /* A ref is worth nothing without its objects: who chooses the one takes the others along. */
-static void choose_objects(const struct work_effects *x, uint8_t *choices)
+static void choose_objects(
+	const struct work_effects *x, struct work_repositories *r, uint8_t *choices)
 {
-	struct work_git_place last = { .folder = 0 };
-	const char *last_path = "";
-
-	for (size_t i = 0; i < x->count; i++) {
-		const char *path = x->items[i].path;
-		struct work_git_place place = work_git_place_of(path);
-
-		if (choices[i] != WORK_CHOSEN || place.kind != WORK_GIT_STATE ||
-			work_is_same_repository(path, &place, last_path, &last))
-			continue;
-		last = place;
-		last_path = path;
-		for (size_t k = 0; k < x->count; k++) {
-			struct work_git_place other = work_git_place_of(x->items[k].path);
-
-			if (other.kind == WORK_GIT_OBJECT && x->items[k].change == WORK_ADDED &&
-				choices[k] != WORK_CHOSEN_HELD &&
-				work_is_same_repository(x->items[k].path, &other, path, &place))
-				choices[k] = WORK_CHOSEN;
-		}
-	}
+	for (size_t i = 0; i < x->count; i++)
+		if (choices[i] == WORK_CHOSEN && r->of[i] &&
+			work_git_place_of(x->items[i].path).kind == WORK_GIT_STATE)
+			r->has_state[r->of[i]] = true;
+	for (size_t i = 0; i < x->count; i++)
+		if (r->has_state[r->of[i]] && x->items[i].change == WORK_ADDED &&
+			choices[i] != WORK_CHOSEN_HELD &&
+			work_git_place_of(x->items[i].path).kind == WORK_GIT_OBJECT)
+			choices[i] = WORK_CHOSEN;
 }
 
-void work_choose(const struct work_apply *q, const struct work_effects *x, uint8_t *choices)
+void work_choose(const struct work_apply *q, const struct work_effects *x,
+	struct work_repositories *repositories, uint8_t *choices)
 {
 	bool is_all = true;
 
@@ -123,7 +107,7 @@ void work_choose(const struct work_apply *q, const struct work_effects *x, uint8
 	}
 	if (is_all)
 		return;
-	choose_objects(x, choices);
+	choose_objects(x, repositories, choices);
 	for (size_t i = 0; i < x->count; i++)
 		if (choices[i] == WORK_CHOSEN && x->items[i].after.type != WORK_NOTHING)
 			choose_folders(x, i, choices);

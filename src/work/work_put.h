@@ -14,6 +14,18 @@
  * knows any effect but its own, so that several threads may take them.
  */
 
+/* --- which belong together: work_repositories.c, pure --- */
+
+struct work_repositories {
+	uint32_t *of;    /* of each effect: its repository's number, from 1 on; 0: it is in none */
+	bool *has_state; /* of each repository: something of its state was chosen */
+	bool *is_left;   /* of each repository: its state is left alone */
+};
+
+/* By the names of the effects. 0 or -ENOMEM. */
+int work_repositories_init(struct work_repositories *r, const struct work_effects *x);
+void work_repositories_done(struct work_repositories *r);
+
 /* --- which effects: work_choose.c, pure --- */
 
 enum work_choice {
@@ -28,11 +40,8 @@ enum work_choice work_choose_one(const struct work_apply *q, const struct work_e
  * One choice for each effect; new folders that chosen ones lie in are chosen too, and what is new
  * among the objects that chosen refs may point to.
  */
-void work_choose(const struct work_apply *q, const struct work_effects *x, uint8_t *choices);
-
-/* Are two paths, of which these are the places, in one repository's own folder? */
-bool work_is_same_repository(const char *a, const struct work_git_place *in_a, const char *b,
-	const struct work_git_place *in_b);
+void work_choose(const struct work_apply *q, const struct work_effects *x,
+	struct work_repositories *repositories, uint8_t *choices);
 
 /* --- in which order: work_turns.c, pure --- */
 

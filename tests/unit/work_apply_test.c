@@ -1,5 +1,6 @@
 /* What apply decides without looking at a disk: what is chosen, in which order, what git guards. */
 #include <stdlib.h>
+#include <time.h>
 
 #include "base/own.h"
 #include "base/str.h"
@@ -333,6 +334,15 @@ static void test_choice(void)
 	CHECK(choose(&mine, "mine/deep/x", false) == WORK_CHOSEN);
 }
 
+static void choose_all(const struct work_apply *q, const struct work_effects *x, uint8_t *choices)
+{
+	struct work_repositories repositories;
+
+	CHECK(work_repositories_init(&repositories, x) == 0);
+	work_choose(q, x, &repositories, choices);
+	work_repositories_done(&repositories);
+}
+
 /* New folders above come along; and with a ref, the objects. */
 static void test_taken_along(void)
 {
@@ -354,20 +364,52 @@ static void test_taken_along(void)
 	uint8_t choices[sizeof(items) / sizeof(items[0])];
 	char got[sizeof(choices) + 1] = "";
 
-	work_choose(&q, &x, choices);
+	choose_all(&q, &x, choices);
 	for (size_t i = 0; i < sizeof(choices); i++)
 		got[i] = choices[i] ? '1' : '0';
 	CHECK_STR(got, "0000011100");
 	paths[0] = ".git/refs";
-	work_choose(&q, &x, choices);
+	choose_all(&q, &x, choices);
 	for (size_t i = 0; i < sizeof(choices); i++)
 		got[i] = choices[i] ? '1' : '0';
 	CHECK_STR(got, "1101000000");
 	/* But not what is held back, though it was in what was said. */
 	items[1].mark = WORK_HELD;
 	paths[0] = ".git";
-	work_choose(&q, &x, choices);
+	choose_all(&q, &x, choices);
 	CHECK(choices[1] == WORK_CHOSEN_HELD && choices[3] == WORK_CHOSEN);
+}
+
+#define MANY_REPOSITORIES 2000
+#define MANY_EFFECTS      (MANY_REPOSITORIES * 20)
+
+/* A run can make as many as it likes: the time must not be that of all with all. */
+static void test_many_repositories(void)
+{
+	struct work_effect *items = calloc(MANY_EFFECTS, sizeof(*items));
+	char(*paths)[64] = calloc(MANY_EFFECTS, sizeof(*paths));
+	uint8_t *choices = calloc(MANY_EFFECTS, 1);
+	struct work_apply q = { .run = "x" };
+	struct work_effects x;
+	size_t chosen = 0;
+	clock_t began;
+
+	for (size_t i = 0; i < MANY_EFFECTS; i++) {
+		snprintf(paths[i], sizeof(paths[i]), "r%05zu/.git/%s/%02zu", i / 20,
+			i % 20 == 19 ? "refs/heads" : "objects/ab", i % 20);
+		items[i].path = paths[i];
+	}
+	items[0].mark = WORK_HELD;
+	x = effects_of(items, MANY_EFFECTS);
+	began = clock();
+	choose_all(&q, &x, choices);
+	CHECK(clock() - began < CLOCKS_PER_SEC);
+	for (size_t i = 0; i < MANY_EFFECTS; i++)
+		chosen += choices[i] == WORK_CHOSEN;
+	CHECK(chosen == MANY_EFFECTS - 1);
+	free(items);
+	free(paths);
+	free(choices);
 }
 
 static void test_order(void)
@@ -413,6 +455,7 @@ int main(void)
 	test_paths();
 	test_choice();
 	test_taken_along();
+	test_many_repositories();
 	test_order();
 	return check_report();
 }
