@@ -96,6 +96,9 @@ CLIENTS = [
     Client("python_ssl", f'{PYTHON} -c "{SPEAK_BY_PYTHON}"', SEEN),
     Client("java", f"java -XX:TieredStopAtLevel=1 /work/Client.java https://{{host}}:{HTTP2_PORT}/", "HTTP_2 {",
            "h2.example.org", f"{HTTP2_PORT}/tls"),
+    # It offers HTTP/2 in every such request.
+    Client("java_without_tls", "java -XX:TieredStopAtLevel=1 /work/Client.java http://{host}/", "HTTP_1_1 {", NO_NAME,
+           port="80"),
     Client("openssl", "openssl s_client -verify_return_error -connect {host}:443 </dev/null 2>&1",
            "Verify return code: 0 (ok)"),
     Client("a_server_that_speaks_first", "bash -c 'exec 3<>/dev/tcp/{host}/22 && head -n 1 <&3'", "SSH-2.0-canary-",
