@@ -97,7 +97,7 @@ CLIENTS = [
     Client("java", f"java -XX:TieredStopAtLevel=1 /work/Client.java https://{{host}}:{HTTP2_PORT}/", "HTTP_2 {",
            "h2.example.org", f"{HTTP2_PORT}/tls"),
     # It offers HTTP/2 in every such request.
-    Client("java_without_tls", "java -XX:TieredStopAtLevel=1 /work/Client.java http://{host}/", "HTTP_1_1 {", NO_NAME,
+    Client("java_without_tls", "java -XX:TieredStopAtLevel=1 /work/Client.java http://{host}/", "HTTP_1_1 {",
            port="80"),
     Client("openssl", "openssl s_client -verify_return_error -connect {host}:443 </dev/null 2>&1",
            "Verify return code: 0 (ok)"),
