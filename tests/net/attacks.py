@@ -18,7 +18,6 @@ import socket
 import socketserver
 import subprocess
 import threading
-import time
 
 import world
 from attack_rows import (ALLOW, HOST_PORT, NAME, ROWS, Broken, Declared, Instead, Nowhere, Opened, Outcome)
