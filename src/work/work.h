@@ -90,8 +90,10 @@ struct work_effects {
 #define WORK_MAX_PATH    ((size_t)64 << 10)  /* longer than PATH_MAX: file_open_beneath knows how */
 #define WORK_MAX_PATHS   ((size_t)256 << 20) /* bytes of all paths together */
 #define WORK_MAX_MEMORY  ((size_t)2 << 30)
-#define WORK_MAX_TEXT    ((size_t)8 << 20) /* larger files are shown by size and hash */
-#define WORK_MAX_BASE    ((size_t)1 << 20) /* larger files keep no base, and are not merged */
+/* Bytes that are read but take no room on the disk: texts under another name. */
+#define WORK_MAX_UNSTORED ((uint64_t)16 << 30)
+#define WORK_MAX_TEXT     ((size_t)8 << 20) /* larger files are shown by size and hash */
+#define WORK_MAX_BASE     ((size_t)1 << 20) /* larger files keep no base, and are not merged */
 
 void work_effects_init(struct work_effects *x);
 void work_effects_done(struct work_effects *x);
@@ -137,6 +139,7 @@ struct work_scan {
 	struct timespec began;           /* by CLOCK_REALTIME_COARSE, as times of files are */
 	const char *const *held; /* paths the operator protects, beside those that always are */
 	size_t held_count;
+	uint64_t max_unstored; /* 0: WORK_MAX_UNSTORED */
 	struct work_progress progress;
 };
 

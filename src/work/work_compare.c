@@ -29,28 +29,15 @@
 /* One side, with what had to be read of it. */
 struct side {
 	struct work_attributes attributes;
-	size_t max;  /* larger files are only hashed */
-	char *bytes; /* of the others; else NULL */
-	size_t size;
-	uint64_t length; /* of a file or a link's target, as it was read */
-	uint8_t hash[SHA256_SIZE];
+	size_t max; /* larger files are only hashed */
+	struct work_content content;
 	const char *forged;
 };
 
 static void side_done(struct side *s)
 {
 	work_attributes_done(&s->attributes);
-	free(s->bytes);
-}
-
-static void hash_bytes(struct side *ret, const char *bytes, size_t n)
-{
-	struct sha256 s;
-
-	sha256_init(&s);
-	sha256_add(&s, bytes, n);
-	sha256_finish(&s, ret->hash);
-	ret->length = n;
+	work_content_done(&s->content);
 }
 
 static int read_link(int folder, const char *name, struct side *ret)
@@ -60,42 +47,27 @@ static int read_link(int folder, const char *name, struct side *ret)
 
 	if (n < 0)
 		return -errno;
-	hash_bytes(ret, target, (size_t)n);
+	work_content_hash(&ret->content, target, (size_t)n);
 	return 0;
 }
 
-static int read_file(int fd, struct side *ret)
-{
-	struct stat st;
-	int r;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EBADF; /* it was one a moment ago */
-	r = file_read_all(fd, ret->max, &ret->bytes, &ret->size);
-	if (r == -EFBIG)
-		return sha256_file(fd, ret->hash, &ret->length);
-	if (r == 0)
-		hash_bytes(ret, ret->bytes, ret->size);
-	return r;
-}
-
 static int read_side(
-	int folder, const char *name, enum work_type type, bool is_layer, struct side *ret)
+	struct work_scanner *s, const struct work_pair *p, bool is_layer, struct side *ret)
 {
+	enum work_type type = is_layer ? p->now.type : p->before.type;
+	int folder = is_layer ? p->layer : p->below;
 	own(work_right) struct work_right right = WORK_NO_RIGHT;
 	int flags = type == WORK_FOLDER ? READ_FLAGS | O_DIRECTORY : READ_FLAGS;
 	own_fd int fd = -1;
 	int r;
 
 	if (type == WORK_LINK)
-		return read_link(folder, name, ret);
+		return read_link(folder, p->name, ret);
 	if (type == WORK_SPECIAL)
 		return 0;
-	fd = is_layer ? work_open(folder, name, flags, &right)
-		      : file_open_beneath(folder, name, flags, 0);
-	r = fd < 0 || type == WORK_FOLDER ? fd : read_file(fd, ret);
+	fd = is_layer ? work_open(folder, p->name, flags, &right)
+		      : file_open_beneath(folder, p->name, flags, 0);
+	r = fd < 0 || type == WORK_FOLDER ? fd : work_content_read(s, fd, ret->max, &ret->content);
 	return r < 0 ? r : work_attributes_read(fd, &ret->attributes, &ret->forged);
 }
 
@@ -103,7 +75,7 @@ static int read_side(
 
 static struct work_text text_of(const struct side *s)
 {
-	return (struct work_text){ .bytes = s->bytes, .size = s->size };
+	return (struct work_text){ .bytes = s->content.bytes, .size = s->content.size };
 }
 
 static int count_lines(const struct side *old, const struct side *now, struct work_effect *x)
@@ -111,7 +83,7 @@ static int count_lines(const struct side *old, const struct side *now, struct wo
 	struct work_text a = text_of(old), b = text_of(now);
 	bool has_old = x->before.type == WORK_FILE;
 
-	if (x->after.type != WORK_FILE || !now->bytes || (has_old && !old->bytes) ||
+	if (x->after.type != WORK_FILE || !now->content.bytes || (has_old && !old->content.bytes) ||
 		a.size > WORK_MAX_TEXT || b.size > WORK_MAX_TEXT)
 		return 0;
 	x->is_text = work_is_text(&a) && work_is_text(&b);
@@ -125,14 +97,14 @@ static int keep_base(struct work_scanner *s, const struct side *old, struct work
 	own_fd int fd = -1;
 	int r;
 
-	if (s->q->base < 0 || found->x.before.type != WORK_FILE || !old->bytes ||
+	if (s->q->base < 0 || found->x.before.type != WORK_FILE || !old->content.bytes ||
 		found->x.after.type != WORK_FILE)
 		return 0;
-	if (old->max == WORK_MAX_TEXT && (!found->x.is_text || old->size > WORK_MAX_BASE))
+	if (old->max == WORK_MAX_TEXT && (!found->x.is_text || old->content.size > WORK_MAX_BASE))
 		return 0;
 	snprintf(name, sizeof(name), "new-%u", s->base_count + 1);
 	fd = file_open_beneath(s->q->base, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
-	r = fd < 0 ? fd : file_write_all(fd, old->bytes, old->size);
+	r = fd < 0 ? fd : file_write_all(fd, old->content.bytes, old->content.size);
 	if (r < 0)
 		return err_set(s->e, ERR_SYS, -r, "cannot keep what '%.200s' was: %s", s->path,
 			strerror(-r));
@@ -152,16 +124,17 @@ static bool is_same(const struct work_pair *p, const struct side *old, const str
 	if (p->now.type == WORK_SPECIAL)
 		return a->stx_rdev_major == b->stx_rdev_major &&
 		       a->stx_rdev_minor == b->stx_rdev_minor;
-	return old->length == now->length && memcmp(old->hash, now->hash, SHA256_SIZE) == 0;
+	return old->content.length == now->content.length &&
+	       memcmp(old->content.hash, now->content.hash, SHA256_SIZE) == 0;
 }
 
 static void set_hash(const struct side *side, struct work_state *ret)
 {
 	if (ret->type != WORK_FILE && ret->type != WORK_LINK)
 		return;
-	memcpy(ret->hash, side->hash, SHA256_SIZE);
+	memcpy(ret->hash, side->content.hash, SHA256_SIZE);
 	ret->has_hash = true;
-	ret->size = side->length;
+	ret->size = side->content.length;
 }
 
 /*
@@ -204,6 +177,8 @@ static int add_difference(struct work_scanner *s, const struct work_pair *p, con
 		return 0;
 	}
 	set_hash(old, &found->x.before);
+	if (!found->x.note && (now->content.is_unread || old->content.is_unread))
+		found->x.note = "its lines are not counted: too many files have several names";
 	r = count_lines(old, now, &found->x);
 	return r < 0 ? work_refuse_size(s) : keep_base(s, old, found);
 }
@@ -214,7 +189,7 @@ int work_compare(struct work_scanner *s, const struct work_pair *p)
 	size_t max = work_git_place_of(s->path).is_index ? WORK_GIT_MAX_INDEX : WORK_MAX_TEXT;
 	own(side) struct side old = { .max = max }, now = { .max = max };
 	bool was_there = p->before.type != WORK_NOTHING;
-	int r = read_side(p->layer, p->name, p->now.type, true, &now);
+	int r = read_side(s, p, true, &now);
 
 	if (r < 0)
 		return err_set(s->e, ERR_SYS, -r,
@@ -226,6 +201,6 @@ int work_compare(struct work_scanner *s, const struct work_pair *p)
 			"which no run leaves: somebody changed the layer; discard it",
 			s->path, now.forged);
 	if (was_there)
-		r = read_side(p->below, p->name, p->before.type, false, &old);
+		r = read_side(s, p, false, &old);
 	return add_difference(s, p, &old, &now, was_there && r == 0);
 }

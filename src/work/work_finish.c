@@ -14,6 +14,12 @@ static int compare_found(const void *a, const void *b)
 	return strcmp(x->x.path, y->x.path);
 }
 
+void work_sort(struct work_scanner *s)
+{
+	if (s->count)
+		qsort(s->found, s->count, sizeof(*s->found), compare_found);
+}
+
 struct work_effect *work_effect_find(const struct work_effects *x, const char *path, size_t n)
 {
 	size_t first = 0, last = x->count;
@@ -117,8 +123,6 @@ int work_finish(struct work_scanner *s)
 	struct work_effects *x = s->ret;
 	int r = 0;
 
-	if (s->count)
-		qsort(s->found, s->count, sizeof(*s->found), compare_found);
 	x->count = 0;
 	x->items = arena_array(&x->arena, s->count, sizeof(*x->items));
 	if (!x->items)

@@ -51,7 +51,7 @@ int work_charge_path(struct work_scanner *s)
 	return 0;
 }
 
-int work_place_add(struct work_scanner *s, const struct work_place *like)
+int work_place_add(struct work_scanner *s, struct work_place **list, const struct work_place *like)
 {
 	size_t n = strlen(s->path);
 	struct work_place *place;
@@ -70,20 +70,50 @@ int work_place_add(struct work_scanner *s, const struct work_place *like)
 		return work_refuse_size(s);
 	*place = *like;
 	memcpy(place->path, s->path, n + 1);
-	place->next = s->places;
-	s->places = place;
+	place->next = *list;
+	*list = place;
 	s->place_count++;
 	return 0;
 }
 
-struct work_place *work_place_take(struct work_scanner *s)
+struct work_place *work_place_take(struct work_scanner *s, struct work_place **list)
 {
-	struct work_place *place = s->places;
+	struct work_place *place = *list;
 
 	if (place) {
-		s->places = place->next;
+		*list = place->next;
 		s->place_count--;
 		s->path_bytes -= strlen(place->path) + 1;
 	}
 	return place;
+}
+
+static int compare_places(const void *a, const void *b)
+{
+	const struct work_place *const *x = a, *const *y = b;
+
+	return strcmp((*x)->path, (*y)->path);
+}
+
+int work_places_sort(struct work_place **list)
+{
+	struct work_place **all, *place;
+	size_t count = 0;
+
+	for (place = *list; place; place = place->next)
+		count++;
+	all = calloc(count + 1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	count = 0;
+	for (place = *list; place; place = place->next)
+		all[count++] = place;
+	qsort(all, count, sizeof(*all), compare_places);
+	*list = NULL;
+	while (count > 0) {
+		all[--count]->next = *list;
+		*list = all[count];
+	}
+	free(all);
+	return 0;
 }

@@ -60,17 +60,20 @@ static bool is_deleted_file(const struct work_effect *x)
 }
 
 /* Its hash, unless the host has changed it meanwhile or nobody may read it. */
-static bool hash_deleted(const struct work_scanner *s, struct work_effect *x)
+static bool hash_deleted(struct work_scanner *s, struct work_effect *x)
 {
 	const char *path = x->path;
 	int top = work_below_of(s->q->git, s->q->below, &path);
 	own_fd int fd = file_open_beneath(top, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
-	uint64_t size = 0;
+	struct work_content content = { .bytes = NULL };
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || st.st_ino != x->below.inode || !S_ISREG(st.st_mode))
 		return false;
-	x->before.has_hash = sha256_file(fd, x->before.hash, &size) == 0 && size == x->before.size;
+	x->before.has_hash =
+		work_content_read(s, fd, 0, &content) == 0 && content.length == x->before.size;
+	if (x->before.has_hash)
+		memcpy(x->before.hash, content.hash, SHA256_SIZE);
 	return x->before.has_hash;
 }
 

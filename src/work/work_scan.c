@@ -130,7 +130,8 @@ static int add_gone(struct work_scanner *s, const struct work_entry *entry, unsi
 		found->x.note = WORK_NOTE_MOUNT;
 	if (entry->type != WORK_FOLDER || is_elsewhere(s, entry) || is_git_top(s, s->path))
 		return 0;
-	return work_place_add(s, &(struct work_place){ .depth = depth + 1, .is_gone = true });
+	return work_place_add(
+		s, &s->places, &(struct work_place){ .depth = depth + 1, .is_gone = true });
 }
 
 /* The effect of s->path, or of the nearest folder above that has one. */
@@ -240,10 +241,9 @@ static void keep_apart(struct work_pair *p)
 	p->note = "it took the place of the file that names git's folder";
 }
 
-static int scan_entry(
-	struct work_scanner *s, struct work_place *place, struct work_pair *p, bool has_x)
+/* Both sides of one name in the folder we are in. */
+static int look_at_pair(struct work_scanner *s, struct work_pair *p)
 {
-	struct work_place inner = { .depth = place->depth + 1 };
 	int r = work_set_name(s, p->name);
 
 	if (r < 0)
@@ -254,13 +254,32 @@ static int scan_entry(
 	look_below(p);
 	if (is_git_top(s, s->path))
 		keep_apart(p);
-	if (is_whiteout(s, p->layer, &p->now, has_x))
-		return scan_whiteout(s, place, p);
+	return 0;
+}
+
+static int compare_pair(struct work_scanner *s, struct work_pair *p)
+{
 	if (is_elsewhere(s, &p->before)) {
 		p->before.type = WORK_NOTHING;
 		p->note = WORK_NOTE_MOUNT;
 	}
-	r = work_compare(s, p);
+	return work_compare(s, p);
+}
+
+static int scan_entry(
+	struct work_scanner *s, struct work_place *place, struct work_pair *p, bool has_x)
+{
+	struct work_place inner = { .depth = place->depth + 1 };
+	int r = look_at_pair(s, p);
+
+	if (r < 0)
+		return r;
+	if (is_whiteout(s, p->layer, &p->now, has_x))
+		return scan_whiteout(s, place, p);
+	if (work_content_is_late(p))
+		return work_place_add(s, &s->late,
+			&(struct work_place){ .note = place->note, .has_below = place->has_below });
+	r = compare_pair(s, p);
 	if (r < 0 || (p->now.type != WORK_FOLDER && p->before.type != WORK_FOLDER))
 		return r;
 	inner.mode = p->now.st.stx_mode;
@@ -268,7 +287,7 @@ static int scan_entry(
 	inner.has_below = p->before.type == WORK_FOLDER;
 	inner.is_opaque = place->is_opaque;
 	inner.is_gone = p->now.type != WORK_FOLDER;
-	return work_place_add(s, &inner);
+	return work_place_add(s, &s->places, &inner);
 }
 
 static int scan_folder(struct work_scanner *s, struct work_place *place)
@@ -309,12 +328,44 @@ static int scan_folder(struct work_scanner *s, struct work_place *place)
 	return r;
 }
 
+/* A file whose folder was left. */
+static int scan_late(struct work_scanner *s, struct work_place *place)
+{
+	char *slash = strrchr(place->path, '/');
+	const char *folder = slash ? place->path : "", *path = folder;
+	own(work_right) struct work_right right = WORK_NO_RIGHT;
+	own_fd int layer = -1, below = -ENOENT;
+	struct work_pair p = { .name = slash ? slash + 1 : place->path, .note = place->note };
+	int top, r;
+
+	if (slash)
+		*slash = '\0';
+	work_enter(s, folder);
+	top = top_of(s, true, &path);
+	layer = work_open(top, path, O_RDONLY | O_DIRECTORY, &right);
+	if (layer < 0)
+		return work_refuse(s, -layer, "opening the layer's");
+	if (place->has_below)
+		below = open_below(s, folder, O_PATH);
+	p.layer = layer;
+	p.below = below;
+	r = look_at_pair(s, &p);
+	return r < 0 ? r : compare_pair(s, &p);
+}
+
 /* --- all of it --- */
+
+static void free_places(struct work_scanner *s, struct work_place **list)
+{
+	for (struct work_place *place; (place = work_place_take(s, list));)
+		free(place);
+}
 
 static void scanner_free(struct work_scanner *s)
 {
-	for (struct work_place *place; (place = work_place_take(s));)
-		free(place);
+	free_places(s, &s->places);
+	free_places(s, &s->late);
+	work_content_forget(s);
 	free(s->found);
 	free(s);
 }
@@ -329,8 +380,8 @@ static int add_top(struct work_scanner *s, const char *name, int below, uint64_t
 	if (r < 0)
 		return work_refuse(s, -r, "looking at the project's");
 	*ret_mount = top.st.stx_mnt_id;
-	return work_place_add(
-		s, &(struct work_place){ .has_below = true, .is_opaque = s->q->is_copy });
+	return work_place_add(s, &s->places,
+		&(struct work_place){ .has_below = true, .is_opaque = s->q->is_copy });
 }
 
 static int scan_all(struct work_scanner *s)
@@ -340,10 +391,17 @@ static int scan_all(struct work_scanner *s)
 	if (r == 0 && s->q->git)
 		r = add_top(s, ".git", s->q->git->below, &s->git_mount);
 	while (r == 0 && s->places) {
-		own_free struct work_place *place = work_place_take(s);
+		own_free struct work_place *place = work_place_take(s, &s->places);
 
 		work_enter(s, place->path);
 		r = place->is_gone ? scan_gone(s, place, -1, false) : scan_folder(s, place);
+	}
+	if (r == 0 && work_places_sort(&s->late) < 0)
+		r = work_refuse_size(s);
+	while (r == 0 && s->late) {
+		own_free struct work_place *place = work_place_take(s, &s->late);
+
+		r = scan_late(s, place);
 	}
 	return r;
 }
@@ -361,6 +419,7 @@ int work_scan(const struct work_scan *q, struct work_effects *ret, struct err *e
 	s->ret = ret;
 	s->e = e;
 	r = scan_all(s);
+	work_sort(s);
 	if (r == 0)
 		r = work_find_renames(s);
 	if (r == 0)

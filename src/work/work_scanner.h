@@ -32,12 +32,15 @@ struct work_scanner {
 	struct work_found *found;
 	size_t count, room;
 	struct work_place *places; /* folders yet to be looked at */
+	struct work_place *late;   /* files that are looked at when all others were */
 	size_t place_count;
 	size_t path_bytes; /* of effects and of places that wait */
 	uint64_t mount;    /* of the tree below */
 	uint64_t git_mount;
 	uint64_t seen; /* entries */
 	uint32_t base_count;
+	uint64_t unstored; /* how much was read that takes no room on the disk */
+	void *linked;      /* files that have several names, with their hashes */
 	struct err *e;
 	size_t folder_size; /* how much of the path is the folder */
 	char path[WORK_MAX_PATH + 1];
@@ -71,9 +74,12 @@ const char *work_last_name(const struct work_scanner *s);
 /* Counts s->path, which somebody will keep; refuses what is too much. */
 int work_charge_path(struct work_scanner *s);
 
-/* A folder for later: s->path, otherwise like `like`. The last one comes first; NULL: no more. */
-int work_place_add(struct work_scanner *s, const struct work_place *like);
-struct work_place *work_place_take(struct work_scanner *s);
+/* Something for later: s->path, otherwise like `like`. The last one comes first; NULL: no more. */
+int work_place_add(struct work_scanner *s, struct work_place **list, const struct work_place *like);
+struct work_place *work_place_take(struct work_scanner *s, struct work_place **list);
+
+/* Puts them in the order of their paths. 0 or -ENOMEM. */
+int work_places_sort(struct work_place **list);
 
 /* What is at one name, "" for the folder itself. What is not there is NOTHING. 0 or -errno. */
 int work_entry_look(int folder, const char *name, struct work_entry *ret);
@@ -81,6 +87,26 @@ int work_entry_look(int folder, const char *name, struct work_entry *ret);
 /* Adds an effect of s->path with what the entries say; NULL, and s->e, where that is too much. */
 struct work_found *work_add(struct work_scanner *s, enum work_change change,
 	const struct work_entry *before, const struct work_entry *now);
+
+/* What is in a file or a link. work_content.c */
+struct work_content {
+	char *bytes; /* where it is not too large to be a text; else NULL */
+	size_t size;
+	uint64_t length; /* as it was read */
+	uint8_t hash[SHA256_SIZE];
+	bool is_unread; /* bytes are missing because they were read too often */
+};
+
+/* Larger files than `max` are only hashed. 0 or -errno. */
+int work_content_read(struct work_scanner *s, int fd, size_t max, struct work_content *ret);
+void work_content_hash(struct work_content *c, const char *bytes, size_t n);
+void work_content_done(struct work_content *c);
+
+/* Is it to be looked at when all others were? */
+bool work_content_is_late(const struct work_pair *p);
+
+/* Ends the memory of files with several names. */
+void work_content_forget(struct work_scanner *s);
 
 /* Fills in what differs, and adds an effect if anything does. work_compare.c */
 int work_compare(struct work_scanner *s, const struct work_pair *p);
@@ -103,10 +129,11 @@ void work_attributes_done(struct work_attributes *a);
 int work_attributes_compare(const struct work_attributes *before, const struct work_attributes *now,
 	struct arena *arena, struct work_effect *ret);
 
-/* Finds which of them are renames. work_renames.c */
+/* Finds which of them, sorted, are renames. work_renames.c */
 int work_find_renames(struct work_scanner *s);
 
-/* Sorts, marks, names the bases, and hands over to s->ret. work_finish.c */
+/* Sorts them by path; marks them, names the bases, and hands over to s->ret. work_finish.c */
+void work_sort(struct work_scanner *s);
 int work_finish(struct work_scanner *s);
 
 /* Files of folders that git would take for repositories are marked like .git's. work_bare.c */

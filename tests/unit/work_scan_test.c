@@ -398,11 +398,12 @@ static void test_path_bytes(void)
 	s->path_bytes = WORK_MAX_PATHS - 10;
 	work_enter(s, "");
 	CHECK(work_set_name(s, "12345") == 0);
-	CHECK(work_place_add(s, &(struct work_place){ 0 }) == 0);
-	CHECK(work_place_add(s, &(struct work_place){ 0 }) < 0 && strstr(e.text, "256 MiB"));
+	CHECK(work_place_add(s, &s->places, &(struct work_place){ 0 }) == 0);
+	CHECK(work_place_add(s, &s->places, &(struct work_place){ 0 }) < 0 &&
+		strstr(e.text, "256 MiB"));
 	CHECK(!work_add(s, WORK_ADDED, &nothing, &file));
-	free(work_place_take(s));
-	CHECK(work_add(s, WORK_ADDED, &nothing, &file) && !work_place_take(s));
+	free(work_place_take(s, &s->places));
+	CHECK(work_add(s, WORK_ADDED, &nothing, &file) && !work_place_take(s, &s->places));
 	CHECK(!work_add(s, WORK_ADDED, &nothing, &file) && s->count == 1);
 	CHECK(work_set_name(s, "123") == 0 && work_add(s, WORK_ADDED, &nothing, &file));
 	CHECK(s->path_bytes == WORK_MAX_PATHS);

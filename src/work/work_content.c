@@ -1,0 +1,161 @@
+/*
+ * work_content - what is in a file of either side, in a time that the disk bounds.
+ *
+ * Runs as:     part of work_scan.
+ * Must not:    take longer than what the run really wrote is worth: a file may have any number of
+ *              names, and each of them is an effect.
+ *
+ * Files with several names are read once for their hash, and again for their lines only as long as
+ * WORK_MAX_UNSTORED lasts. So that this ends at the same file wherever the effects are looked for,
+ * such files are looked at last, in the order of their paths.
+ */
+#include <errno.h>
+#include <search.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "work/work_scanner.h"
+
+/* Reading less takes no longer than opening it. */
+#define SMALL ((uint64_t)64 << 10)
+
+/* A file with several names. Of the layer nobody changes one; the host's may become another. */
+struct linked {
+	uint64_t device, inode, size;
+	struct timespec modified;
+	uint8_t hash[SHA256_SIZE];
+};
+
+void work_content_done(struct work_content *c)
+{
+	free(c->bytes);
+}
+
+void work_content_hash(struct work_content *c, const char *bytes, size_t n)
+{
+	struct sha256 s;
+
+	sha256_init(&s);
+	sha256_add(&s, bytes, n);
+	sha256_finish(&s, c->hash);
+	c->length = n;
+}
+
+/* --- what is not on the disk --- */
+
+/* May so much be read that takes no room there? */
+static bool spend(struct work_scanner *s, uint64_t n)
+{
+	uint64_t most = s->q->max_unstored ? s->q->max_unstored : WORK_MAX_UNSTORED;
+
+	if (n > most - s->unstored)
+		return false;
+	s->unstored += n;
+	return true;
+}
+
+static bool is_costly(const struct work_entry *entry)
+{
+	return entry->type == WORK_FILE && entry->st.stx_size >= SMALL && entry->st.stx_nlink > 1;
+}
+
+bool work_content_is_late(const struct work_pair *p)
+{
+	/* What is in a folder is told with the folder's effect. */
+	return p->before.type != WORK_FOLDER && (is_costly(&p->now) || is_costly(&p->before));
+}
+
+/* --- files with several names --- */
+
+static int compare(const void *a, const void *b)
+{
+	const struct linked *x = a, *y = b;
+
+	if (x->device != y->device)
+		return x->device < y->device ? -1 : 1;
+	return x->inode < y->inode ? -1 : x->inode > y->inode;
+}
+
+static struct linked linked_of(const struct stat *st)
+{
+	return (struct linked){ .device = st->st_dev,
+		.inode = st->st_ino,
+		.size = (uint64_t)st->st_size,
+		.modified = st->st_mtim };
+}
+
+/* Its hash, if another name of it was read. */
+static bool find_linked(const struct work_scanner *s, const struct stat *st, uint8_t *ret)
+{
+	const struct linked key = linked_of(st);
+	void *const *node = tfind(&key, &s->linked, compare);
+	const struct linked *found = node ? *node : NULL;
+
+	if (!found || found->size != key.size || found->modified.tv_sec != key.modified.tv_sec ||
+		found->modified.tv_nsec != key.modified.tv_nsec)
+		return false;
+	memcpy(ret, found->hash, SHA256_SIZE);
+	return true;
+}
+
+static int keep_linked(struct work_scanner *s, const struct stat *st, const uint8_t *hash)
+{
+	struct linked *one = malloc(sizeof(*one));
+	struct linked *const *node;
+
+	if (!one)
+		return -ENOMEM;
+	*one = linked_of(st);
+	memcpy(one->hash, hash, SHA256_SIZE);
+	node = tsearch(one, &s->linked, compare);
+	if (!node || *node != one) {
+		/* No memory; or the host's file has changed since: what it was is of no use. */
+		if (node)
+			memcpy(*node, one, sizeof(*one));
+		free(one);
+	}
+	return node ? 0 : -ENOMEM;
+}
+
+void work_content_forget(struct work_scanner *s)
+{
+	tdestroy(s->linked, free);
+	s->linked = NULL;
+}
+
+/* --- all of it --- */
+
+static int read_bytes(int fd, size_t max, struct work_content *ret)
+{
+	int r = file_read_all(fd, max, &ret->bytes, &ret->size);
+
+	if (r == -EFBIG)
+		return sha256_file(fd, ret->hash, &ret->length);
+	if (r == 0)
+		work_content_hash(ret, ret->bytes, ret->size);
+	return r;
+}
+
+int work_content_read(struct work_scanner *s, int fd, size_t max, struct work_content *ret)
+{
+	struct stat st;
+	uint64_t size;
+	bool is_linked;
+	int r;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EBADF; /* it was one a moment ago */
+	size = (uint64_t)st.st_size;
+	is_linked = st.st_nlink > 1 && size >= SMALL;
+	if (is_linked && find_linked(s, &st, ret->hash)) {
+		ret->length = size;
+		ret->is_unread = size <= max && !spend(s, size);
+		if (size > max || ret->is_unread)
+			return 0;
+	}
+	r = read_bytes(fd, max, ret);
+	return r == 0 && is_linked && ret->length == size ? keep_linked(s, &st, ret->hash) : r;
+}
