@@ -90,7 +90,7 @@ struct work_effects {
 #define WORK_MAX_PATH    ((size_t)64 << 10)  /* longer than PATH_MAX: file_open_beneath knows how */
 #define WORK_MAX_PATHS   ((size_t)256 << 20) /* bytes of all paths together */
 #define WORK_MAX_MEMORY  ((size_t)2 << 30)
-/* Bytes that are read but take no room on the disk: texts under another name. */
+/* Bytes that take no room on the disk, and are read: holes, and texts under another name. */
 #define WORK_MAX_UNSTORED ((uint64_t)16 << 30)
 #define WORK_MAX_TEXT     ((size_t)8 << 20) /* larger files are shown by size and hash */
 #define WORK_MAX_BASE     ((size_t)1 << 20) /* larger files keep no base, and are not merged */

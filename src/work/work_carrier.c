@@ -75,6 +75,9 @@ static void decide_early(struct work_put *p)
 			p, WORK_NOT_TAKEN, "a lock of git's: it belongs to one running command");
 	else if (x->after.type == WORK_SPECIAL)
 		work_put_decide(p, WORK_NOT_TAKEN, "neither a file, a folder nor a link");
+	else if (x->after.type == WORK_FILE && !x->after.has_hash)
+		work_put_decide(
+			p, WORK_NOT_TAKEN, "%s", x->note ? x->note : "its content was not read");
 	else if (p->git.kind == WORK_GIT_CACHE)
 		work_put_decide(p, WORK_NOT_TAKEN, "git makes it again when it needs it");
 	else if (p->git.kind == WORK_GIT_OBJECT && x->change == WORK_DELETED)

@@ -11,6 +11,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -124,7 +125,8 @@ static bool is_same(const struct work_pair *p, const struct side *old, const str
 	if (p->now.type == WORK_SPECIAL)
 		return a->stx_rdev_major == b->stx_rdev_major &&
 		       a->stx_rdev_minor == b->stx_rdev_minor;
-	return old->content.length == now->content.length &&
+	return !old->content.unread_holes && !now->content.unread_holes &&
+	       old->content.length == now->content.length &&
 	       memcmp(old->content.hash, now->content.hash, SHA256_SIZE) == 0;
 }
 
@@ -132,9 +134,10 @@ static void set_hash(const struct side *side, struct work_state *ret)
 {
 	if (ret->type != WORK_FILE && ret->type != WORK_LINK)
 		return;
-	memcpy(ret->hash, side->content.hash, SHA256_SIZE);
-	ret->has_hash = true;
 	ret->size = side->content.length;
+	ret->has_hash = !side->content.unread_holes;
+	if (ret->has_hash)
+		memcpy(ret->hash, side->content.hash, SHA256_SIZE);
 }
 
 /*
@@ -149,6 +152,23 @@ static const struct work_attributes *old_attributes(
 	if (is_old_read)
 		return &old->attributes;
 	return p->now.type == WORK_FOLDER ? &now->attributes : NULL;
+}
+
+/* What was too much to be read is said in the effect; that of the layer is never applied. */
+static int note_unread(struct work_scanner *s, const struct side *old, const struct side *now,
+	struct work_effect *x)
+{
+	const struct work_content *which =
+		now->content.unread_holes ? &now->content : &old->content;
+
+	if (which->unread_holes)
+		x->note = arena_printf(&s->ret->arena,
+			"%s %" PRIu64 " bytes, of which %" PRIu64 " are holes: it was not read%s",
+			which == &now->content ? "a file of" : "it was a file of", which->length,
+			which->unread_holes, which == &now->content ? ", and is not applied" : "");
+	else if (!x->note && (now->content.is_unread || old->content.is_unread))
+		x->note = "its lines are not counted: too many files have several names";
+	return which->unread_holes && !x->note ? -ENOMEM : 0;
 }
 
 static int add_difference(struct work_scanner *s, const struct work_pair *p, const struct side *old,
@@ -177,9 +197,9 @@ static int add_difference(struct work_scanner *s, const struct work_pair *p, con
 		return 0;
 	}
 	set_hash(old, &found->x.before);
-	if (!found->x.note && (now->content.is_unread || old->content.is_unread))
-		found->x.note = "its lines are not counted: too many files have several names";
-	r = count_lines(old, now, &found->x);
+	r = note_unread(s, old, now, &found->x);
+	if (r == 0)
+		r = count_lines(old, now, &found->x);
 	return r < 0 ? work_refuse_size(s) : keep_base(s, old, found);
 }
 

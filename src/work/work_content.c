@@ -2,23 +2,27 @@
  * work_content - what is in a file of either side, in a time that the disk bounds.
  *
  * Runs as:     part of work_scan.
- * Must not:    take longer than what the run really wrote is worth: a file may have any number of
- *              names, and each of them is an effect.
+ * Must not:    take longer than what the run really wrote is worth: a hole may be as long as a
+ *              number can say, a file may have any number of names, and each is an effect.
  *
- * Files with several names are read once for their hash, and again for their lines only as long as
- * WORK_MAX_UNSTORED lasts. So that this ends at the same file wherever the effects are looked for,
- * such files are looked at last, in the order of their paths.
+ * Holes are hashed, and files with several names are read again for their lines (their hash is
+ * known), only as long as WORK_MAX_UNSTORED lasts. So that this ends at the same file wherever the
+ * effects are looked for, such files are looked at last, in the order of their paths.
  */
 #include <errno.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "work/work_scanner.h"
 
 /* Reading less takes no longer than opening it. */
 #define SMALL ((uint64_t)64 << 10)
+
+/* How much smaller a file system's compression makes a file at most. */
+#define MOST_COMPRESSED 64
 
 /* A file with several names. Of the layer nobody changes one; the host's may become another. */
 struct linked {
@@ -57,7 +61,40 @@ static bool spend(struct work_scanner *s, uint64_t n)
 
 static bool is_costly(const struct work_entry *entry)
 {
-	return entry->type == WORK_FILE && entry->st.stx_size >= SMALL && entry->st.stx_nlink > 1;
+	const struct statx *st = &entry->st;
+
+	return entry->type == WORK_FILE && st->stx_size >= SMALL &&
+	       (st->stx_nlink > 1 || st->stx_blocks * 512 < st->stx_size);
+}
+
+/* As the file system tells them, which may know none. */
+static uint64_t told_holes(int fd, off_t size)
+{
+	uint64_t holes = 0;
+
+	for (off_t at = 0, data; at < size; at = lseek(fd, data, SEEK_HOLE)) {
+		data = at < 0 ? -1 : lseek(fd, at, SEEK_DATA);
+		if (data < 0 && (at < 0 || errno != ENXIO))
+			break;
+		if (data < 0 || data > size)
+			data = size;
+		holes += (uint64_t)(data - at);
+		if (data == size)
+			break;
+	}
+	return holes;
+}
+
+static uint64_t count_holes(int fd, const struct stat *st)
+{
+	uint64_t size = (uint64_t)st->st_size, stored = (uint64_t)st->st_blocks * 512, holes;
+
+	if (size < SMALL || stored >= size)
+		return 0;
+	holes = told_holes(fd, st->st_size);
+	if (size / MOST_COMPRESSED > stored && holes < size - stored * MOST_COMPRESSED)
+		holes = size - stored * MOST_COMPRESSED;
+	return holes;
 }
 
 bool work_content_is_late(const struct work_pair *p)
@@ -137,11 +174,32 @@ static int read_bytes(int fd, size_t max, struct work_content *ret)
 	return r;
 }
 
+/* Its hash is known: is that all that can be had of it? */
+static bool take_linked(struct work_scanner *s, uint64_t size, size_t max, struct work_content *ret)
+{
+	ret->length = size;
+	ret->is_unread = size <= max && !spend(s, size);
+	return size > max || ret->is_unread;
+}
+
+/* Are there too many of them? */
+static bool leave_holes(
+	struct work_scanner *s, int fd, const struct stat *st, struct work_content *ret)
+{
+	uint64_t holes = count_holes(fd, st);
+
+	if (spend(s, holes))
+		return false;
+	ret->length = (uint64_t)st->st_size;
+	ret->unread_holes = holes;
+	return true;
+}
+
 int work_content_read(struct work_scanner *s, int fd, size_t max, struct work_content *ret)
 {
 	struct stat st;
 	uint64_t size;
-	bool is_linked;
+	bool is_linked, is_all;
 	int r;
 
 	if (fstat(fd, &st) < 0)
@@ -150,12 +208,13 @@ int work_content_read(struct work_scanner *s, int fd, size_t max, struct work_co
 		return -EBADF; /* it was one a moment ago */
 	size = (uint64_t)st.st_size;
 	is_linked = st.st_nlink > 1 && size >= SMALL;
-	if (is_linked && find_linked(s, &st, ret->hash)) {
-		ret->length = size;
-		ret->is_unread = size <= max && !spend(s, size);
-		if (size > max || ret->is_unread)
-			return 0;
-	}
+	is_all = is_linked && find_linked(s, &st, ret->hash) ? take_linked(s, size, max, ret)
+							     : leave_holes(s, fd, &st, ret);
+	if (is_all)
+		return 0;
+	/* Looking for holes has moved it. */
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
 	r = read_bytes(fd, max, ret);
 	return r == 0 && is_linked && ret->length == size ? keep_linked(s, &st, ret->hash) : r;
 }

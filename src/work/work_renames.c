@@ -50,7 +50,8 @@ static int compare_names(const void *a, const void *b)
 
 static bool is_added_file(const struct work_effect *x)
 {
-	return x->change == WORK_ADDED && x->after.type == WORK_FILE && x->after.size;
+	return x->change == WORK_ADDED && x->after.type == WORK_FILE && x->after.size &&
+	       x->after.has_hash;
 }
 
 static bool is_deleted_file(const struct work_effect *x)
@@ -65,13 +66,16 @@ static bool hash_deleted(struct work_scanner *s, struct work_effect *x)
 	const char *path = x->path;
 	int top = work_below_of(s->q->git, s->q->below, &path);
 	own_fd int fd = file_open_beneath(top, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
-	struct work_content content = { .bytes = NULL };
+	own(work_content) struct work_content content = { .bytes = NULL };
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0 || st.st_ino != x->below.inode || !S_ISREG(st.st_mode))
 		return false;
-	x->before.has_hash =
-		work_content_read(s, fd, 0, &content) == 0 && content.length == x->before.size;
+	if (work_content_read(s, fd, 0, &content) < 0)
+		return false;
+	if (content.unread_holes)
+		x->note = "whether it was renamed is not known: too much of it is holes";
+	x->before.has_hash = !content.unread_holes && content.length == x->before.size;
 	if (x->before.has_hash)
 		memcpy(x->before.hash, content.hash, SHA256_SIZE);
 	return x->before.has_hash;

@@ -94,7 +94,8 @@ struct work_content {
 	size_t size;
 	uint64_t length; /* as it was read */
 	uint8_t hash[SHA256_SIZE];
-	bool is_unread; /* bytes are missing because they were read too often */
+	bool is_unread;        /* bytes are missing because they were read too often */
+	uint64_t unread_holes; /* not 0: there is no hash either, for these are too many */
 };
 
 /* Larger files than `max` are only hashed. 0 or -errno. */

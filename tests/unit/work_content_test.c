@@ -110,8 +110,107 @@ static void test_linked_texts(void)
 	end_layer();
 }
 
+/* --- holes --- */
+
+#define HUGE ((off_t)4 << 40)
+
+/* A file of this size with nothing in it but a word at its end. */
+static void put_hole(const char *path, off_t size)
+{
+	own_fd int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	CHECK(fd >= 0 && ftruncate(fd, size) == 0 && fchmod(fd, 0644) == 0);
+	CHECK(pwrite(fd, "end", 3, size - 3) == 3);
+}
+
+/* Told, with its size and why there is no hash. */
+static bool is_told(const struct work_effect *x)
+{
+	return x->after.type == WORK_FILE && x->after.size == (uint64_t)HUGE &&
+	       !x->after.has_hash && x->note && strstr(x->note, "holes") &&
+	       strstr(x->note, "not applied");
+}
+
+/* What is longer than anybody can read, in all the ways in which it can be met. */
+static void test_huge(void)
+{
+	own(work_effects) struct work_effects x, copy;
+	const struct work_effect *was;
+	struct err e = { 0 };
+	double began;
+
+	start_layer("huge");
+	put_hole("layer/added", HUGE);
+	CHECK(link("layer/added", "layer/again") == 0);
+	put_hole("layer/both", HUGE);
+	put_hole("below/both", HUGE);
+	put_hole("below/gone", HUGE);
+	put_hole("below/was", HUGE);
+	put_text("layer/was", "small\n");
+	began = used();
+	CHECK(scan_with((struct work_scan){ .is_copy = true }, &copy, &e) == 0);
+	whiteout("layer/gone");
+	scan(&x);
+	CHECK(used() - began < 3);
+	CHECK_STR(list(&x), "added added, added again, changed both, deleted gone, changed was");
+	CHECK(is_told(find(&x, "added")) && is_told(find(&x, "again")));
+	CHECK(is_told(find(&x, "both")));
+	was = find(&x, "was");
+	CHECK(was->after.has_hash && !was->before.has_hash && was->note);
+	CHECK(was->before.size == (uint64_t)HUGE);
+	CHECK_STR(copy.digest, x.digest);
+	end_layer();
+}
+
+/* Of what lasts for some, the first by path are hashed, in whatever order they were made. */
+static void test_holes(void)
+{
+	own(work_effects) struct work_effects x, whole;
+	own_free char *bytes = calloc(1, 4 * MIB);
+	char hex[SHA256_HEX_SIZE], wanted[SHA256_HEX_SIZE];
+
+	start_layer("holes");
+	put_hole("layer/c", 4 * MIB);
+	put_hole("layer/b", 4 * MIB);
+	put_lines("layer/d", 4 * MIB);
+	put_hole("layer/a", 4 * MIB);
+	scan_within(9 * MIB, &x);
+	CHECK(find(&x, "a")->after.has_hash && find(&x, "b")->after.has_hash);
+	CHECK(!find(&x, "c")->after.has_hash && find(&x, "c")->note);
+	CHECK(find(&x, "d")->after.has_hash && !find(&x, "a")->note);
+	scan(&whole);
+	CHECK(find(&whole, "c")->after.has_hash && !find(&whole, "c")->note);
+	CHECK(bytes != NULL);
+	memcpy(bytes + 4 * MIB - 3, "end", 3);
+	sha256_hex(bytes, 4 * MIB, wanted);
+	sha256_print(find(&whole, "c")->after.hash, hex);
+	CHECK_STR(hex, wanted);
+	end_layer();
+}
+
+/* The host's own: its size alone does not make the other one its new name. */
+static void test_gone_hole(void)
+{
+	own(work_effects) struct work_effects x;
+
+	start_layer("gone hole");
+	put_hole("below/old", 4 * MIB);
+	whiteout("layer/old");
+	put_hole("layer/new", 4 * MIB);
+	scan_within(5 * MIB, &x);
+	CHECK_STR(list(&x), "added new, deleted old");
+	CHECK(find(&x, "old")->note && strstr(find(&x, "old")->note, "renamed"));
+	work_effects_done(&x);
+	scan(&x);
+	CHECK_STR(list(&x), "renamed new from old");
+	end_layer();
+}
+
 static void tests(void)
 {
+	test_huge();
+	test_holes();
+	test_gone_hole();
 	test_links();
 	test_gone_links();
 	test_linked_texts();

@@ -183,6 +183,18 @@ def a_sparse_file_stays_one(place):
 
 
 @case
+def a_file_of_holes_that_was_not_read_is_not_taken(place):
+    work = Work(place, {"changed": "old\n"})
+    for name in ("changed", "new"):
+        os.truncate(work.write(name), 4 << 40)
+    work.write("other", "x\n")
+    applied = work.scan().apply("--force", "--held").expect(applied=1, not_taken=2)
+    applied.expect_word("new", "not-taken", "holes").expect_word("changed", "not-taken", "holes")
+    assert sorted(os.listdir(work.tree)) == ["changed", "other"]
+    assert (work.tree / "changed").read_text(encoding="ascii") == "old\n"
+
+
+@case
 def hard_links_of_the_host_are_left_alone(place):
     """A name in the tree, another outside: only the one in the tree changes, in content and in mode."""
     outside = place.write("outside/file", "old\n")

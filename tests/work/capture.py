@@ -4,6 +4,7 @@
     capture.py BAWN BREAKABLE [PART OF A NAME]        prints TAP
 """
 
+import hashlib
 import json
 import os
 import pathlib
@@ -16,8 +17,8 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
-from place import (BREAKABLE, USER, case, descendants, expect, main, of_root, of_users, picture,  # noqa: E402
-                   wait_until)
+from place import (BREAKABLE, USER, case, descendants, expect, main, of_root, of_users, output,  # noqa: E402
+                   picture, wait_until)
 
 ODD = ["a\nb", " leading and trailing ", "-rf", "*?[x]", "\x1b]52;c;eA==\x07", "tab\there", "\\", "'\"", "\u202ecod",
        "a", "A", "x" * 255]
@@ -95,6 +96,21 @@ def the_same_effects_have_the_same_digest(p):
     other = digest(p)
     expect(p.sh("true"), 0)
     assert digest(p) != other
+
+
+@case
+def a_hole_nobody_can_read_is_told_and_not_applied(p):
+    caged(p, "truncate -s 4T huge; ln huge again; truncate -s 1M fits; echo x >x",
+          {"huge": "added", "again": "added", "fits": "added", "x": "added"})
+    for path in ("huge", "again"):
+        x = found(p)[path]
+        assert x["after"]["size"] == 4 << 40 and "sha256" not in x["after"] and "holes" in x["note"], x
+    assert found(p)["fits"]["after"]["sha256"] == hashlib.sha256(bytes(1 << 20)).hexdigest()
+    for args in (("diff",), ("apply", "--dry-run"), ("apply", "--all")):
+        done = p.run(*args)
+        assert "4398046511104" in done.stdout + done.stderr and "holes" in done.stdout + done.stderr, output(done)
+    assert sorted(os.listdir(p.project)) == ["fits", "x"]
+    assert (p.project / "fits").stat().st_size == 1 << 20
 
 
 @case
