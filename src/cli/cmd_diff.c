@@ -6,6 +6,8 @@
  * Leaves:   effects.json where the run was interrupted, and nothing else.
  * Must not: let a name or a line that a stranger wrote command the operator's terminal.
  */
+#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/own.h"
@@ -28,17 +30,32 @@ const struct cli_option cmd_diff_options[] = {
 
 /* --- what is left of it --- */
 
+/* What was found out about it beside k->is_there: what could not be. */
+struct found_there {
+	struct cli_kept *k;
+	bool has_failed; /* all of it, and e says why */
+	struct err e;
+	size_t unknown;                    /* effects of which it could not, … */
+	const struct work_effect *example; /* … the first of them, … */
+	char why[200];                     /* … and its reason */
+};
+
 static void note_there(void *of, const struct work_effect *x, enum work_verdict v, const char *why)
 {
-	struct cli_kept *k = of;
+	struct found_there *f = of;
+	struct cli_kept *k = f->k;
 
-	(void)why;
 	k->is_there[x - k->effects.items] = v == WORK_THERE;
+	if (v == WORK_FAILED && f->unknown++ == 0) {
+		f->example = x;
+		snprintf(f->why, sizeof(f->why), ": %s", why ? why : "for no known reason");
+	}
 }
 
 /* Finds out what has been applied: a diff is what is still to come. */
-static void find_there(struct cli_kept *k)
+static void find_there(struct found_there *ret)
 {
+	struct cli_kept *k = ret->k;
 	struct work_apply q = {
 		.run = k->id,
 		.folder = k->folder,
@@ -50,16 +67,44 @@ static void find_there(struct cli_kept *k)
 		.paths = k->paths,
 		.path_count = k->path_count,
 		.tell = note_there,
-		.of = k,
+		.of = ret,
 	};
 	struct work_applied result;
-	struct err e;
+	int r;
 
-	if (k->is_going_on || k->below < 0)
+	if (k->is_going_on)
 		return;
 	k->is_there = arena_array(&k->arena, k->effects.count, sizeof(*k->is_there));
-	if (k->is_there && work_apply(&q, &k->effects, &result, &e) < 0)
+	if (k->below < 0)
+		r = err_set(&ret->e, ERR_SYS, k->below_failure, "cannot open '%s': %s",
+			k->unopened ? k->unopened : "the project", strerror(k->below_failure));
+	else if (!k->is_there)
+		r = err_set(&ret->e, ERR_SYS, ENOMEM, "not enough memory");
+	else
+		r = work_apply(&q, &k->effects, &result, &ret->e);
+	ret->has_failed = r < 0;
+	if (r < 0)
 		k->is_there = NULL;
+}
+
+/* What is shown though it may be there. */
+static void tell_unknown(const struct found_there *f, struct cli_show *out)
+{
+	own(buf) struct buf text = { .max = CLI_PATCH_LINE };
+
+	if (f->has_failed) {
+		buf_puts(&text, out->is_aside ? "" : "# ");
+		buf_puts(&text,
+			"what is on the host already could not be found out, and is shown: ");
+		buf_add_visible(&text, f->e.text, strlen(f->e.text));
+		cli_show_line(out, CLI_INK_WARNING, buf_text(&text), text.len);
+	} else if (f->unknown) {
+		buf_printf(&text,
+			"whether it is on the host already could not be found out, and "
+			"it is shown: %zu, as ",
+			f->unknown);
+		cli_patch_note(out, CLI_INK_WARNING, buf_text(&text), f->example->path, f->why);
+	}
 }
 
 static bool is_shown(const struct cli_kept *k, const struct work_effect *x)
@@ -121,7 +166,8 @@ static void show_rest(const struct cli_kept *k, struct cli_show *out)
 	}
 }
 
-static void show_patch(const struct cli_kept *k, struct cli_show *out)
+static void show_patch(
+	const struct cli_kept *k, const struct found_there *found, struct cli_show *out)
 {
 	const char *state = cli_kept_state(k);
 	size_t there = count_there(k);
@@ -131,6 +177,7 @@ static void show_patch(const struct cli_kept *k, struct cli_show *out)
 	if (there)
 		cli_show_text(
 			out, CLI_INK_NOTE, "# on the host already, and not shown: %zu", there);
+	tell_unknown(found, out);
 	for (size_t i = 0; i < sizeof(marked) / sizeof(marked[0]); i++)
 		has_marked |= show_marked(k, i, out);
 	if (has_marked)
@@ -180,19 +227,20 @@ static bool wants_content(const struct cli *cli)
 
 static int show(struct cli_kept *k)
 {
+	struct found_there found = { .k = k };
 	struct cli_show out;
 
 	if (k->cli->is_json)
 		return print_json(k);
 	if (wants_content(k->cli))
-		find_there(k);
+		find_there(&found);
 	cli_show_open(&out, k->cli, cli_value(k->cli, "null") == NULL);
 	if (cli_value(k->cli, "name-only"))
 		show_names(k, &out);
 	else if (cli_value(k->cli, "stat"))
 		cli_stat_show(k, &out);
 	else
-		show_patch(k, &out);
+		show_patch(k, &found, &out);
 	return cli_show_close(&out, CLI_OK);
 }
 

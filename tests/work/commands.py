@@ -6,6 +6,7 @@
 Most runs are made by hand (runs.py), so that what is in a layer is exactly what a case wants.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -628,6 +629,40 @@ def apply_takes_the_paths_that_are_named(p):
     expect(bawn(p, "apply", "nothing"), 1, "did not change 'nothing'")
     expect(bawn(p, "apply", "new.c", "old.c", cwd=p.project / "src"), 0, "2 applied", f"run {run.id} is applied")
     assert not (p.project / "src/old.c").exists() and not run.is_kept()
+
+
+@cages.of_users
+@case
+def what_cannot_be_compared_with_the_host_is_said(p):
+    fill(p)
+    changed(p)
+    assert "found out" not in patch_of(p).decode()
+    (p.project / "README").write_text("one\n2\nthree\n")
+    (p.project / "README").chmod(0)
+    text = patch_of(p).decode()
+    assert "found out, and it is shown: 1, as README: " in text and "Permission denied" in text, text
+
+
+@case
+def what_is_there_and_cannot_be_found_out_is_said(p):
+    names = [f"d{n:02}" for n in range(40)]
+    for name in names:
+        p.write(f"project/{name}/file", "old\n")
+    run = Run(p)
+    for name in names:
+        run.write(f"{name}/file", "new\n")
+    said = set()
+    for limit in range(8, 24):  # some of them are enough for all but this
+        done = subprocess.run(["prlimit", f"--nofile={limit}:{limit}", *p.words(["diff"])], cwd=p.project,
+                              env=p.environ(None), capture_output=True, text=True, check=False)
+        said |= {line for line in done.stdout.splitlines() if done.stdout.count("+new") == 40 and "found out" in line}
+    assert said
+    for line in said:
+        assert line.startswith("# what is on the host already could not be found out, and is shown: "), line
+        assert line.endswith(os.strerror(errno.EMFILE)), line
+    p.project.rename(p.home / "elsewhere")
+    text = patch_of(p, "--run", run.id, cwd=p.home).decode()
+    assert "found out, and is shown: cannot open " in text and os.strerror(errno.ENOENT) in text, text
 
 
 @case
