@@ -272,10 +272,13 @@ void keep_gate_end(struct keeper *k)
 		shutdown(g->channel, SHUT_WR);
 		hear_last(k);
 	}
+	/* Both at once, so that the second ends while the first is awaited. */
+	for (size_t i = 0; i < sizeof(g->pids) / sizeof(g->pids[0]); i++)
+		if (g->pids[i] > 0)
+			kill(g->pids[i], SIGKILL);
 	for (size_t i = 0; i < sizeof(g->pids) / sizeof(g->pids[0]); i++) {
 		if (g->pids[i] <= 0)
 			continue;
-		kill(g->pids[i], SIGKILL);
 		while (waitpid(g->pids[i], NULL, 0) < 0 && errno == EINTR)
 			;
 		g->pids[i] = 0;
