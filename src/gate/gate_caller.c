@@ -105,7 +105,7 @@ static void connect_to_host(struct caller *c, struct caller_call *call)
 		{ { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 }, { [15] = 1 } } };
 
 	call->to = loopback;
-	call->is_declared = true;
+	call->is_declared = call->is_host = true;
 	caller_connect(c, call);
 }
 

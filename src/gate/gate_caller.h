@@ -53,6 +53,7 @@ struct caller_call {
 	uint64_t deadline_ns, next_ns; /* the end; the next attempt */
 	unsigned lookup;               /* that it waits for */
 	bool is_declared;              /* its addresses are in the rules: none is refused */
+	bool is_host;                  /* they are the host's loopback */
 	struct caller_addresses to;
 	unsigned next, tried;
 	int failure;     /* errno of the last attempt that failed */

@@ -97,10 +97,14 @@ static void succeed(struct caller *c, struct caller_call *call, struct caller_at
 
 /* --- attempts --- */
 
-static int set_options(int fd)
+static int set_options(int fd, bool is_host)
 {
+	static const char plain[] = "reno";
 	const int on = 1;
 
+	/* As in the cage's network (gate_net.c), and no harm either if it fails. */
+	if (is_host)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof(plain) - 1);
 	return setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0 ||
 			       setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0
 		       ? -errno
@@ -118,7 +122,7 @@ static int begin(struct caller *c, struct caller_call *call, struct caller_attem
 	own_fd int fd =
 		socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, IPPROTO_TCP);
 	struct epoll_event event = { .events = EPOLLOUT };
-	int r = fd < 0 ? -errno : set_options(fd);
+	int r = fd < 0 ? -errno : set_options(fd, call->is_host);
 
 	if (r == 0 && connect(fd, (const struct sockaddr *)&to, size) < 0)
 		r = -errno;
