@@ -13,7 +13,8 @@ terminal='htop less tmux vim' # run in cages, or from outside
 net='bind9-dnsutils curl iproute2 nodejs openjdk-17-jdk-headless openssl python3-pip wget'
 test="$build $vm $terminal $net bash bubblewrap git groff-base mount patch util-linux"
 clang='clang libclang-rt-dev'
-bench='bc bison flex libelf-dev libssl-dev linux-source-6.1 make ripgrep' # a large tree, to be built
+# A large tree, to be built, and what else carries bytes.
+bench='bc bison flex libelf-dev libssl-dev linux-source-6.1 make passt ripgrep socat'
 
 # What the packages are wanted for, to ask a system that has no dpkg. Virtual machines are made of
 # Debian's packages, and elsewhere of none.
@@ -30,7 +31,7 @@ lint)
 	;;
 bench)
 	wanted="$test $bench"
-	tools="$test_tools bc bison bwrap flex make rg"
+	tools="$test_tools bc bison bwrap flex make pasta rg socat"
 	;;
 fuzz) wanted="$test $clang" tools="$test_tools clang" ;;
 *)
