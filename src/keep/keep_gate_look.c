@@ -4,11 +4,18 @@
  * Runs as:     the keeper, before the command may start.
  * Enters with: the gate saying that it is ready, which is a claim.
  */
+#include <arpa/inet.h>
 #include <errno.h>
-#include <inttypes.h>
+#include <linux/inet_diag.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <sched.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
 
 #include "base/file.h"
 #include "base/own.h"
@@ -16,11 +23,91 @@
 #include "keep/keep_inside.h"
 #include "keep/keep_view.h"
 
-#define LISTENS   0x0a /* the state, in the kernel's tables */
+#define LISTENS   10 /* the state, as the kernel counts them */
 #define MAX_TABLE ((size_t)4 << 20)
 #define PORTS     65536
+#define STACK     16384
 
-/* Notes the ports that somebody listens at, from one of the kernel's tables. */
+struct opened {
+	int cage, fd;
+};
+
+/* What the kernel is asked: who listens, of one family. */
+struct question {
+	struct nlmsghdr head;
+	struct inet_diag_req_v2 which;
+};
+
+/*
+ * In a child that has our descriptors and not our namespaces: what it opens in the cage's network
+ * is ours. Without rights over other networks it first becomes who made the cage's.
+ */
+static int open_in_cage(void *of)
+{
+	struct opened *o = of;
+
+	if (setns(o->cage, geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET) == 0)
+		o->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG);
+	return 0;
+}
+
+/* A socket that tells of the cage's network; or -errno. */
+static int open_listing(int cage)
+{
+	char stack[STACK] __attribute__((aligned(16)));
+	struct opened o = { .cage = cage, .fd = -1 };
+	pid_t pid = clone(open_in_cage, stack + sizeof(stack),
+		CLONE_VM | CLONE_VFORK | CLONE_FILES | SIGCHLD, &o);
+
+	if (pid < 0)
+		return -errno;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return o.fd < 0 ? -EPERM : o.fd;
+}
+
+/* 1: there is more, 0: that was all, or -errno. */
+static int read_some(int listing, uint8_t ret[static PORTS])
+{
+	char bytes[1 << 14] __attribute__((aligned(8)));
+	ssize_t n = recv(listing, bytes, sizeof(bytes), 0);
+
+	if (n < 0)
+		return errno == EINTR ? 1 : -errno;
+	for (struct nlmsghdr *m = (void *)bytes; NLMSG_OK(m, (size_t)n); m = NLMSG_NEXT(m, n)) {
+		const struct inet_diag_msg *one = NLMSG_DATA(m);
+
+		if (m->nlmsg_type == NLMSG_DONE)
+			return m->nlmsg_len < NLMSG_LENGTH(sizeof(int))
+				       ? -EINVAL
+				       : *(const int *)NLMSG_DATA(m);
+		if (m->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+			m->nlmsg_len < NLMSG_LENGTH(sizeof(*one)))
+			return -EINVAL;
+		ret[ntohs(one->id.idiag_sport)] = 1;
+	}
+	return 1;
+}
+
+/* Notes the ports that somebody listens at. */
+static int ask_listeners(int listing, int family, uint8_t ret[static PORTS])
+{
+	struct question q = { .head = { .nlmsg_len = sizeof(q),
+				      .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+				      .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		.which = { .sdiag_family = (uint8_t)family,
+			.sdiag_protocol = IPPROTO_TCP,
+			.idiag_states = 1U << LISTENS } };
+	int r = 1;
+
+	if (send(listing, &q, sizeof(q), 0) < 0)
+		return -errno;
+	while (r > 0)
+		r = read_some(listing, ret);
+	return r;
+}
+
+/* The same from one of the kernel's tables. */
 static int read_listeners(pid_t pid, const char *table, uint8_t ret[static PORTS])
 {
 	own_free char *text = NULL;
@@ -45,6 +132,22 @@ static int read_listeners(pid_t pid, const char *table, uint8_t ret[static PORTS
 	return 0;
 }
 
+/*
+ * A table is written by a walk through the places of all connections of the machine, which takes
+ * milliseconds. So the kernel is asked, and the tables are read where it has no answer.
+ */
+static int find_listeners(const struct keeper *k, uint8_t ret[static PORTS])
+{
+	own_fd int listing = open_listing(k->pidfd);
+	int r;
+
+	if (listing >= 0 && ask_listeners(listing, AF_INET, ret) == 0 &&
+		ask_listeners(listing, AF_INET6, ret) == 0)
+		return 0;
+	r = read_listeners(k->pid, "tcp", ret);
+	return r < 0 ? r : read_listeners(k->pid, "tcp6", ret);
+}
+
 /* Are the listening ports those of the rules, and no others? */
 static bool see_ports(const struct keeper *k, char *ret, size_t size)
 {
@@ -52,8 +155,7 @@ static bool see_ports(const struct keeper *k, char *ret, size_t size)
 	own_free uint8_t *seen = calloc(1, PORTS), *wanted = calloc(1, PORTS);
 	const struct plan *p = k->start.plan;
 
-	if (!seen || !wanted || read_listeners(k->pid, "tcp", seen) < 0 ||
-		read_listeners(k->pid, "tcp6", seen) < 0) {
+	if (!seen || !wanted || find_listeners(k, seen) < 0) {
 		snprintf(ret, size, "the ports of the cage's network cannot be read");
 		return false;
 	}
