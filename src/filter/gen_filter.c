@@ -1,7 +1,8 @@
 /*
  * gen_filter - turns the readable profiles of data/syscalls into C, when bawn is built.
  *
- *   gen_filter ARCH ALWAYS.txt DEFAULT.txt STRICT.txt GATE.txt CALLER.txt >filter_tables.c
+ *   gen_filter ARCH ALWAYS.txt DEFAULT.txt STRICT.txt GATE.txt CALLER.txt
+ *              USHER.txt >filter_tables.c
  *
  * always.txt says how a profile is written. A name that nobody knows ends the build, and so does
  * a line that no call can ever reach; a name of another architecture is passed over.
@@ -292,7 +293,8 @@ static void print_rules(const char *name, const struct filter_rules *rules)
 
 int main(int argc, char **argv)
 {
-	static const char *const names[] = { "always", "default", "strict", "gate", "caller" };
+	static const char *const names[] = { "always", "default", "strict", "gate", "caller",
+		"usher" };
 	const int count = sizeof(names) / sizeof(names[0]);
 	static struct filter_rule items[FILTER_MAX_RULES];
 	const struct filter_arch *arch = argc == count + 2 ? filter_arch_named(argv[1]) : NULL;
@@ -300,7 +302,7 @@ int main(int argc, char **argv)
 
 	if (!arch) {
 		fprintf(stderr,
-			"usage: gen_filter x86_64|aarch64 ALWAYS DEFAULT STRICT GATE CALLER\n");
+			"usage: gen_filter x86_64|aarch64 ALWAYS DEFAULT STRICT GATE CALLER USHER\n");
 		return 2;
 	}
 	printf("/* Made by gen_filter for %s. */\n#include \"filter/filter_rules.h\"\n\n",

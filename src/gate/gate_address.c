@@ -103,6 +103,15 @@ const char *gate_address_reserved(const uint8_t address[static 16])
 	return "reserved";
 }
 
+bool gate_address_is_here(const uint8_t address[static 16])
+{
+	static const uint8_t none[15] = { 0 };
+
+	if (is_v4(address))
+		return address[12] == 127 || address[12] == 0;
+	return memcmp(address, none, sizeof(none)) == 0 && address[15] <= 1;
+}
+
 void gate_address_print(const uint8_t address[static 16], char ret[static GATE_ADDRESS_TEXT])
 {
 	static_assert(GATE_ADDRESS_TEXT >= INET6_ADDRSTRLEN, "room for any address");

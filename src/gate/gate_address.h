@@ -17,6 +17,9 @@
  */
 const char *gate_address_reserved(const uint8_t address[static 16]);
 
+/* Is it this machine by its form: loopback, or no address at all? */
+bool gate_address_is_here(const uint8_t address[static 16]);
+
 /* As people write it, without brackets. */
 void gate_address_print(const uint8_t address[static 16], char ret[static GATE_ADDRESS_TEXT]);
 

@@ -19,6 +19,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "gate/gate_caller.h"
+#include "gate/gate_host.h"
 #include "wire/wire.h"
 
 #define CHANNEL    GATE_FD_OTHER
@@ -79,23 +80,13 @@ static void send_answers(struct caller *c)
 
 /* --- calls --- */
 
-/* Labels of letters, digits, - and _, none of them empty or too long. */
+/* Is it one, in the form that rules have? */
 static bool is_host_name(const char name[static WIRE_NAME_SIZE])
 {
-	size_t n = strnlen(name, WIRE_NAME_SIZE), label = 0;
+	size_t n = strnlen(name, WIRE_NAME_SIZE);
+	char read[WIRE_NAME_SIZE];
 
-	for (size_t i = 0; i < n; i++) {
-		bool is_dot = name[i] == '.';
-
-		if (is_dot ? label == 0 : ++label > 63)
-			return false;
-		if (is_dot)
-			label = 0;
-		else if (!(name[i] >= 'a' && name[i] <= 'z') && !str_is_digit(name[i]) &&
-			 name[i] != '-' && name[i] != '_')
-			return false;
-	}
-	return label > 0 && n < 254;
+	return n < WIRE_NAME_SIZE && gate_host_read_name(name, n, read) && str_eq(read, name);
 }
 
 /* The host's own loopback, for a port of it that is declared. */
@@ -105,7 +96,7 @@ static void connect_to_host(struct caller *c, struct caller_call *call)
 		{ { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 }, { [15] = 1 } } };
 
 	call->to = loopback;
-	call->is_declared = call->is_host = true;
+	call->is_host = true;
 	caller_connect(c, call);
 }
 
@@ -117,7 +108,6 @@ static void connect_to_address(struct caller *c, struct caller_call *call)
 	}
 	call->to.count = 1;
 	memcpy(call->to.items[0], call->asked.address, sizeof(call->asked.address));
-	call->is_declared = true;
 	caller_connect(c, call);
 }
 

@@ -52,8 +52,7 @@ struct caller_call {
 	struct wire_call asked;
 	uint64_t deadline_ns, next_ns; /* the end; the next attempt */
 	unsigned lookup;               /* that it waits for */
-	bool is_declared;              /* its addresses are in the rules: none is refused */
-	bool is_host;                  /* they are the host's loopback */
+	bool is_host;                  /* a declared port of the host's own loopback */
 	struct caller_addresses to;
 	unsigned next, tried;
 	int failure;     /* errno of the last attempt that failed */

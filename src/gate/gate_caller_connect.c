@@ -47,7 +47,13 @@ static int judge(
 {
 	int r;
 
-	if (call->is_declared || wire_find_address(c->rules, address, call->asked.port))
+	/* Ports of the loopback are declared one by one; no network that holds it stands for them.
+	 */
+	if (call->is_host)
+		return WIRE_BECAUSE_ALLOWED;
+	if (gate_address_is_here(address))
+		return WIRE_BECAUSE_OWN_ADDRESS;
+	if (wire_find_address(c->rules, address, call->asked.port))
 		return WIRE_BECAUSE_ALLOWED;
 	if (gate_address_reserved(address))
 		return WIRE_BECAUSE_RESERVED;
@@ -92,6 +98,8 @@ static void succeed(struct caller *c, struct caller_call *call, struct caller_at
 	char text[GATE_ADDRESS_TEXT];
 
 	gate_address_print(call->to.items[attempt->address], text);
+	/* Who gets it has the same file open, so closing ours does not end this. */
+	epoll_ctl(c->epoll, EPOLL_CTL_DEL, attempt->fd, NULL);
 	caller_answer(c, call, WIRE_NET_ALLOWED, WIRE_BECAUSE_ALLOWED, text, take_fd(&attempt->fd));
 }
 

@@ -247,7 +247,10 @@ uint64_t caller_names_wait(const struct caller *c, uint64_t max)
 
 int caller_names_open(struct caller *c, struct err *e)
 {
-	struct ares_options options = { .timeout = ANSWER_MS,
+	/* A rule means its name, and none below a domain that this system likes to add. */
+	struct ares_options options = { .flags = ARES_FLAG_NOSEARCH,
+		.ndomains = 0,
+		.timeout = ANSWER_MS,
 		.tries = TRIES,
 		.sock_state_cb = watch_socket,
 		.sock_state_cb_data = c };
@@ -255,7 +258,8 @@ int caller_names_open(struct caller *c, struct err *e)
 
 	if (status == ARES_SUCCESS)
 		status = ares_init_options(&c->names, &options,
-			ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_SOCK_STATE_CB);
+			ARES_OPT_FLAGS | ARES_OPT_DOMAINS | ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES |
+				ARES_OPT_SOCK_STATE_CB);
 	if (status != ARES_SUCCESS)
 		return err_set(e, ERR_SYS, EIO, "cannot read how this system looks up names: %s",
 			ares_strerror(status));

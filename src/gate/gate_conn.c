@@ -6,7 +6,7 @@
  * Leaves:      a connection to what was meant, or a reason: for the operator as a decision, and for
  *              the client in the words of what it speaks.
  * Must not:    ask for a connection outside before what the client said agrees with where it went;
- *              wait for anybody without a limit.
+ *              wait without a limit for a client's first words, or for the caller.
  */
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -62,7 +62,8 @@ void gate_conn_end(struct gate *g, struct gate_conn *c, bool is_orderly)
 	gate_rows_add_bytes(&g->rows, c->row, c->ways[GATE_OUT].bytes, c->ways[GATE_IN].bytes);
 	gate_pump_stop(g, c);
 	if (is_orderly) {
-		close(c->inside);
+		if (c->inside >= 0)
+			close(c->inside);
 		if (c->outside >= 0)
 			close(c->outside);
 	} else {
@@ -241,6 +242,8 @@ void gate_hear_caller(struct gate *g)
 		else if (fd >= 0)
 			close(fd);
 	}
+	if (fd >= 0 && r == -EBADMSG)
+		close(fd);
 	g->has_caller = r == -EAGAIN;
 	for (uint32_t i = 0; g->has_caller && i < g->conn_max; i++)
 		if (g->conns[i].state == GATE_CONN_CALLING && !g->conns[i].is_published &&
@@ -250,15 +253,15 @@ void gate_hear_caller(struct gate *g)
 
 /* --- all of them --- */
 
+/* For a while: who goes on and on speaks until the time is over. */
 static void hear_leaving(struct gate *g, struct gate_conn *c)
 {
 	char nobody[4096];
-	ssize_t n;
+	ssize_t n = 1;
 
-	do
+	for (int i = 0; n > 0 && i < 16; i++)
 		n = recv(c->inside, nobody, sizeof(nobody), 0);
-	while (n > 0);
-	if (n == 0 || errno != EAGAIN)
+	if (n == 0 || (n < 0 && errno != EAGAIN))
 		gate_conn_end(g, c, true);
 }
 
@@ -289,6 +292,11 @@ void gate_hear_conn(struct gate *g, uint32_t index, bool is_inside, uint32_t eve
 	struct gate_conn *c = &g->conns[index];
 	unsigned ways;
 
+	/* It would wait at its mark, and all that follows behind it. */
+	if (events & EPOLLPRI && (c->state == GATE_CONN_HEAD || c->state == GATE_CONN_OPEN)) {
+		gate_conn_deny(g, c, WIRE_NET_DENIED, WIRE_BECAUSE_URGENT, "");
+		return;
+	}
 	switch (c->state) {
 	case GATE_CONN_FREE:
 		return;
@@ -298,6 +306,8 @@ void gate_hear_conn(struct gate *g, uint32_t index, bool is_inside, uint32_t eve
 	case GATE_CONN_CALLING:
 		if (c->is_published)
 			gate_hear_inside(g, c);
+		else if (events & (EPOLLHUP | EPOLLERR))
+			gate_conn_end(g, c, false);
 		return;
 	case GATE_CONN_OPEN:
 		ways = ways_of(c, is_inside, events);
@@ -312,7 +322,7 @@ void gate_hear_conn(struct gate *g, uint32_t index, bool is_inside, uint32_t eve
 	}
 }
 
-bool gate_go_on(struct gate *g)
+void gate_go_on(struct gate *g)
 {
 	uint32_t count = g->ready_count;
 	uint16_t ready[GATE_MAX_CONNS];
@@ -326,7 +336,6 @@ bool gate_go_on(struct gate *g)
 		if (c->state == GATE_CONN_OPEN)
 			pump(g, c, GATE_BOTH_WAYS);
 	}
-	return g->ready_count > 0;
 }
 
 static void end_in_time(struct gate *g, struct gate_conn *c)
@@ -350,13 +359,24 @@ void gate_drop_old_conns(struct gate *g)
 	}
 }
 
+/* The cage is gone. Has it said something that still has to arrive? A hello alone is nothing. */
+static bool has_more_to_say(const struct gate_conn *c)
+{
+	char any;
+
+	if (c->state == GATE_CONN_OPEN)
+		return !c->ways[GATE_OUT].is_shut;
+	if (c->state != GATE_CONN_CALLING || c->is_published || c->protocol == WIRE_TLS)
+		return false;
+	return c->head_good || recv(c->inside, &any, 1, MSG_PEEK) > 0;
+}
+
 void gate_end_said(struct gate *g)
 {
 	for (uint32_t i = 0; i < g->conn_max; i++) {
 		struct gate_conn *c = &g->conns[i];
-		bool is_said = c->state == GATE_CONN_LEAVING || c->ways[GATE_OUT].is_shut;
 
-		if (c->state != GATE_CONN_FREE && is_said)
+		if (c->state != GATE_CONN_FREE && !has_more_to_say(c))
 			gate_conn_end(g, c, true);
 	}
 }

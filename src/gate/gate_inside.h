@@ -50,7 +50,7 @@ struct gate_rows {
 	struct wire_decision rows[WIRE_MAX_ROWS];
 	bool is_new[WIRE_MAX_ROWS]; /* the keeper does not know this state of it */
 	uint16_t places[2 * WIRE_MAX_ROWS];
-	uint32_t count;
+	uint32_t count, counts[WIRE_DECISION_KIND_COUNT];
 	uint32_t told; /* where telling goes on */
 	uint64_t untold;
 	bool is_untold_new;
@@ -142,6 +142,7 @@ struct gate_conn {
 	enum wire_protocol protocol;
 	bool is_published; /* began outside, at this one of the rules: */
 	uint32_t published;
+	bool is_v6;              /* and is connected to ::1 in the cage */
 	bool is_address;         /* `name` is one, and declared */
 	bool is_asked;           /* the caller was told */
 	bool is_ready;           /* in the list of those that have more to do */
@@ -182,6 +183,8 @@ struct gate {
 	const struct wire_rules *rules;
 	int epoll;
 	uint64_t now_ns, end_ns;
+	int usher; /* the channel to it */
+	pid_t usher_pid;
 	bool is_ending, has_caller, has_askers;
 	struct gate_net net;
 	struct gate_book book;
@@ -240,8 +243,8 @@ void gate_conn_leave(struct gate *g, struct gate_conn *c, int row, enum wire_dec
 void gate_hear_conn(struct gate *g, uint32_t index, bool is_inside, uint32_t events);
 void gate_hear_caller(struct gate *g);
 
-/* Those that have more to do than one turn allows. True: there are some still. */
-bool gate_go_on(struct gate *g);
+/* Those that have more to do than one turn allows. */
+void gate_go_on(struct gate *g);
 
 /* Ends those that had their time. */
 void gate_drop_old_conns(struct gate *g);
@@ -268,7 +271,19 @@ enum wire_reason gate_judge(const struct gate *g, const uint8_t address[static 1
 	const char **ret_name, const struct wire_rule **ret_rule);
 
 void gate_take_conns(struct gate *g, uint32_t listener);
+
+/* The next that waits at a listening socket, or -1. */
+int gate_accept(int listener);
 void gate_hear_head(struct gate *g, struct gate_conn *c);
+
+/* --- gate_usher.c: connects into the cage --- */
+
+/* Before the wall, of which the usher's is like. */
+int gate_usher_start(struct gate *g, const struct gate_wall *wall, struct err *e);
+
+/* A socket that is about to be connected to a published port, at 127.0.0.1 or ::1; or -errno. */
+int gate_usher_connect(const struct gate *g, uint32_t index, bool is_v6);
+void gate_usher_end(struct gate *g);
 
 /* --- gate_publish.c --- */
 

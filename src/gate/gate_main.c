@@ -48,7 +48,7 @@ int gate_add_conn(struct gate *g, const struct gate_conn *c, bool is_inside)
 {
 	return add(g, is_inside ? c->inside : c->outside,
 		is_inside ? GATE_FROM_INSIDE : GATE_FROM_OUTSIDE, (uint32_t)(c - g->conns),
-		EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET);
+		EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET);
 }
 
 static void hear(struct gate *g, const struct epoll_event *event)
@@ -209,9 +209,7 @@ static void raise_files(void)
 
 static int start(struct gate *g, struct err *e)
 {
-	uint16_t ports[WIRE_MAX_PUBLISH];
-	struct gate_wall wall = { .filter = &filter_gate,
-		.ports = ports,
+	const struct gate_wall wall = { .filter = &filter_gate,
 		.max_files = WANTED_FILES,
 		.is_root = geteuid() == 0,
 		.channel = GATE_FD_KEEPER };
@@ -236,10 +234,10 @@ static int start(struct gate *g, struct err *e)
 	if (g->conn_max < 1)
 		return err_set(e, ERR_REFUSED, EMFILE,
 			"the gate may not open enough descriptors: raise the limit (ulimit -n)");
-	/* It connects to what is published, and to nothing else. */
-	for (; wall.port_count < g->rules->publish_count; wall.port_count++)
-		ports[wall.port_count] = g->rules->publish[wall.port_count].cage_port;
-	r = gate_confine(&wall, g->rules, e);
+	if (g->rules->publish_count)
+		r = gate_usher_start(g, &wall, e);
+	if (r == 0)
+		r = gate_confine(&wall, g->rules, e);
 	g->has_caller = true;
 	return r < 0 ? r : await_caller(e);
 }
@@ -250,6 +248,7 @@ static int finish(struct gate *g)
 	struct err e;
 
 	gate_close_all(g);
+	gate_usher_end(g);
 	fcntl(GATE_FD_KEEPER, F_SETFL, O_RDWR);
 	(void)gate_rows_tell(&g->rows, GATE_FD_KEEPER);
 	if (!g->has_caller) {

@@ -9,43 +9,36 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "gate/gate_address.h"
 #include "gate/gate_inside.h"
 
 #define MAX_AT_ONCE 64
 #define CONNECT_NS  (10 * GATE_SECOND_NS)
 
-static const uint8_t loopback_v6[16] = { [15] = 1 };
-static const uint8_t loopback_v4[16] = { [10] = 0xff, 0xff, 127, [15] = 1 };
-
 /* Begins to connect to the port in the cage: 0 or -errno. */
-static int connect_to(struct gate *g, struct gate_conn *c, const uint8_t address[static 16])
+static int connect_inside(struct gate *g, struct gate_conn *c)
 {
-	uint16_t port = g->rules->publish[c->published].cage_port;
-	struct sockaddr_storage to = { 0 };
-	unsigned size = gate_address_write(address, port, &to);
+	int fd = gate_usher_connect(g, c->published, c->is_v6);
 
-	memcpy(c->address, address, sizeof(c->address));
-	c->inside = socket(to.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (c->inside < 0)
-		return -errno;
-	gate_hurry(c->inside);
-	if (connect(c->inside, (struct sockaddr *)&to, size) < 0 && errno != EINPROGRESS)
-		return -errno;
+	if (fd < 0)
+		return fd;
+	c->inside = fd;
+	gate_hurry(fd);
 	return gate_add_conn(g, c, true);
 }
 
 /* Nobody listens at 127.0.0.1: maybe at ::1, as servers do that were told "localhost". */
 static void try_other(struct gate *g, struct gate_conn *c, int num)
 {
-	bool is_last = !g->net.has_v6 || memcmp(c->address, loopback_v6, sizeof(loopback_v6)) == 0;
+	bool is_last = !g->net.has_v6 || c->is_v6;
 
 	if (c->inside >= 0)
 		close(c->inside);
 	c->inside = -1;
 	if (!is_last) {
-		int r = connect_to(g, c, loopback_v6);
+		int r;
 
+		c->is_v6 = true;
+		r = connect_inside(g, c);
 		if (r == 0)
 			return;
 		num = -r;
@@ -72,10 +65,13 @@ void gate_hear_inside(struct gate *g, struct gate_conn *c)
 
 static void take(struct gate *g, int fd, uint32_t index)
 {
+	const struct wire_publish *p = &g->rules->publish[index];
 	struct gate_conn *c = gate_conn_take(g);
 	int r;
 
 	if (!c) {
+		gate_rows_add(&g->rows, WIRE_PUBLISHED, WIRE_BECAUSE_MANY, WIRE_TCP, p->address,
+			p->host_port, "");
 		gate_reset(fd);
 		return;
 	}
@@ -83,26 +79,25 @@ static void take(struct gate *g, int fd, uint32_t index)
 	c->published = index;
 	c->protocol = WIRE_TCP;
 	c->outside = fd;
-	c->port = g->rules->publish[index].host_port;
-	memcpy(c->name, g->rules->publish[index].address, sizeof(g->rules->publish[index].address));
+	c->port = p->host_port;
+	memcpy(c->name, p->address, sizeof(p->address));
 	c->state = GATE_CONN_CALLING;
 	c->deadline_ns = g->now_ns + CONNECT_NS;
 	gate_hurry(fd);
 	r = gate_add_conn(g, c, false);
 	if (r == 0)
-		r = connect_to(g, c, loopback_v4);
+		r = connect_inside(g, c);
 	if (r < 0)
 		try_other(g, c, -r);
 }
 
 void gate_take_published(struct gate *g, uint32_t index)
 {
-	for (int i = 0; i < MAX_AT_ONCE; i++) {
-		int fd = accept4(
-			GATE_FD_PUBLISH + (int)index, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	int fd = 0;
 
-		if (fd < 0)
-			return;
-		take(g, fd, index);
+	for (int i = 0; fd >= 0 && i < MAX_AT_ONCE; i++) {
+		fd = gate_accept(GATE_FD_PUBLISH + (int)index);
+		if (fd >= 0)
+			take(g, fd, index);
 	}
 }

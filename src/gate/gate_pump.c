@@ -9,6 +9,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,7 +20,8 @@
 #define LARGE_PIPE  ((size_t)1 << 20)
 #define LARGE_COUNT 16 /* the kernel counts what one user has in pipes */
 #define COMMON_PIPE ((size_t)1 << 16)
-#define MAX_ROUNDS  16 /* in one turn, so that others have theirs */
+#define UPGRADE_NS  (60 * GATE_SECOND_NS) /* for a server to agree */
+#define MAX_ROUNDS  16                    /* in one turn, so that others have theirs */
 
 /* --- pipes --- */
 
@@ -123,6 +126,16 @@ static enum gate_pump pump_stream(struct gate *g, struct gate_way *w, int from, 
 
 /* --- heads --- */
 
+/* Has the other end said all? Also where some of it is not read yet. */
+static bool has_ended(int fd)
+{
+	struct tcp_info info = { 0 };
+	socklen_t size = sizeof(info);
+
+	return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) < 0 ||
+	       info.tcpi_state != TCP_ESTABLISHED;
+}
+
 /* What may go on of a head goes on. 1: all of it, 0: the receiver is full, -1: it is gone. */
 static int send_good(struct gate *g, struct gate_conn *c)
 {
@@ -186,17 +199,29 @@ static enum gate_pump pump_requests(struct gate *g, struct gate_conn *c, struct 
 	return GATE_PUMP_MORE;
 }
 
-/* A websocket was asked for: does the server agree? Until it is known, nothing else passes. */
-static bool is_upgrade_open(struct gate *g, struct gate_conn *c)
+/*
+ * A websocket was asked for: does the server still have to say whether it agrees? Until then
+ * nothing else passes. One that ends, or says too little in time, has not agreed.
+ */
+static bool awaits_upgrade(const struct gate *g, struct gate_conn *c)
 {
 	uint8_t first[64];
 	ssize_t n;
 
-	(void)g;
-	if (!c->is_request_read || c->http.state != GATE_HTTP_UPGRADE)
+	if (!c->is_request_read)
+		return false;
+	c->deadline_ns = 0;
+	if (c->http.state != GATE_HTTP_UPGRADE)
 		return false;
 	n = recv(c->outside, first, sizeof(first), MSG_PEEK);
-	return n <= 0 || !gate_http_hear_server(&c->http, first, (size_t)n);
+	if (n > 0 && gate_http_hear_server(&c->http, first, (size_t)n))
+		return false;
+	if (n == 0 || (n < 0 && errno != EAGAIN) || (n > 0 && has_ended(c->outside))) {
+		c->http.state = GATE_HTTP_HEAD;
+		return false;
+	}
+	c->deadline_ns = g->now_ns + UPGRADE_NS;
+	return true;
 }
 
 /* --- both --- */
@@ -234,7 +259,7 @@ enum gate_pump gate_pump(
 {
 	enum gate_pump out = GATE_PUMP_WAIT, in = GATE_PUMP_WAIT;
 
-	if (is_upgrade_open(g, c))
+	if (awaits_upgrade(g, c))
 		ways &= ~(1U << GATE_IN);
 	else if (c->is_request_read)
 		ways = GATE_BOTH_WAYS;

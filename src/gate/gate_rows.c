@@ -1,4 +1,4 @@
-#include <errno.h>
+#include <assert.h>
 #include <string.h>
 
 #include "base/str.h"
@@ -7,21 +7,37 @@
 
 #define ROOM (2 * WIRE_MAX_ROWS)
 
+/*
+ * Each kind has its own, so that what is denied, as often as a cage likes, leaves room for what is
+ * allowed. Of that the rest is counted in one row, with its bytes.
+ */
+static const uint32_t shares[WIRE_DECISION_KIND_COUNT] = {
+	[WIRE_NET_ALLOWED] = 192,
+	[WIRE_NET_DENIED] = 128,
+	[WIRE_NET_FAILED] = 32,
+	[WIRE_NAME_DENIED] = 128,
+	[WIRE_PUBLISHED] = 32,
+};
+
+static_assert(192 + 128 + 32 + 128 + 32 == WIRE_MAX_ROWS, "they are all of them");
+
+#define REST "(others)" /* no host is called that */
+
 static uint32_t hash(const struct wire_decision *d)
 {
 	uint32_t h = 2166136261U;
 
 	for (const char *p = d->name; *p; p++)
 		h = (h ^ (uint8_t)*p) * 16777619U;
-	for (const char *p = d->other; *p; p++)
-		h = (h ^ (uint8_t)*p) * 16777619U;
 	return h ^ (uint32_t)d->port << 16 ^ (uint32_t)d->kind << 8 ^ d->reason;
 }
 
+/* Where an allowed name led to is told of the first time; it may have many addresses. */
 static bool is_same(const struct wire_decision *a, const struct wire_decision *b)
 {
 	return a->kind == b->kind && a->reason == b->reason && a->protocol == b->protocol &&
-	       a->port == b->port && str_eq(a->name, b->name) && str_eq(a->other, b->other);
+	       a->port == b->port && str_eq(a->name, b->name) &&
+	       (a->kind == WIRE_NET_ALLOWED || str_eq(a->other, b->other));
 }
 
 static void note(struct gate_rows *r, uint32_t row)
@@ -60,12 +76,15 @@ int gate_rows_add(struct gate_rows *r, enum wire_decision_kind kind, enum wire_r
 		note(r, row);
 		return (int)row;
 	}
-	if (r->count == WIRE_MAX_ROWS) {
+	if (r->counts[kind] == shares[kind] - 1 && kind == WIRE_NET_ALLOWED && !str_eq(name, REST))
+		return gate_rows_add(r, kind, reason, WIRE_TCP, REST, 0, "");
+	if (r->counts[kind] == shares[kind]) {
 		r->untold++;
 		r->is_untold_new = r->is_behind = true;
 		return -1;
 	}
 	d.times = 1;
+	r->counts[kind]++;
 	r->rows[r->count] = d;
 	r->places[at] = (uint16_t)(r->count + 1);
 	note(r, r->count);

@@ -29,13 +29,6 @@ enum wire_reason gate_judge(const struct gate *g, const uint8_t address[static 1
 	return name ? WIRE_BECAUSE_PORT : WIRE_BECAUSE_ADDRESS;
 }
 
-static bool is_loopback(const uint8_t address[static 16])
-{
-	static const uint8_t v6[16] = { [15] = 1 }, v4[13] = { [10] = 0xff, 0xff, 127 };
-
-	return memcmp(address, v6, sizeof(v6)) == 0 || memcmp(address, v4, sizeof(v4)) == 0;
-}
-
 static void begin(struct gate *g, struct gate_conn *c)
 {
 	const struct wire_rule *rule;
@@ -85,7 +78,7 @@ static void take(struct gate *g, int fd)
 		return;
 	}
 	/* The cage's own loopback, where nobody of the cage listens at this port. */
-	if (is_loopback(address)) {
+	if (gate_address_is_here(address)) {
 		gate_reset(fd);
 		return;
 	}
@@ -106,20 +99,24 @@ static void take(struct gate *g, int fd)
 	begin(g, c);
 }
 
-void gate_take_conns(struct gate *g, uint32_t listener)
+int gate_accept(int listener)
 {
 	static const struct timespec moment = { .tv_nsec = 1000000 };
+	int fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	for (int i = 0; i < MAX_AT_ONCE; i++) {
-		int fd = accept4(
-			g->net.listeners[listener].fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	/* The machine has no more descriptors or memory: not all the time. */
+	if (fd < 0 && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR)
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
+	return fd;
+}
 
+void gate_take_conns(struct gate *g, uint32_t listener)
+{
+	int fd = 0;
+
+	for (int i = 0; fd >= 0 && i < MAX_AT_ONCE; i++) {
+		fd = gate_accept(g->net.listeners[listener].fd);
 		if (fd >= 0)
 			take(g, fd);
-		else if (errno == EAGAIN)
-			return;
-		else if (errno != ECONNABORTED && errno != EINTR)
-			/* The machine has no more descriptors or memory: not all the time. */
-			clock_nanosleep(CLOCK_MONOTONIC, 0, &moment, NULL);
 	}
 }

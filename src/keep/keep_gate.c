@@ -254,10 +254,12 @@ static void hear_last(struct keeper *k)
 	uint64_t end_ns = clock_ns() + (uint64_t)END_MS * 1000000;
 	struct err unused;
 
-	while (k->gate.channel >= 0 && !k->gate.is_over && clock_ns() < end_ns) {
+	for (uint64_t now = clock_ns(); k->gate.channel >= 0 && !k->gate.is_over && now < end_ns;
+		now = clock_ns()) {
 		struct pollfd channel = { .fd = k->gate.channel, .events = POLLIN };
 
-		if (poll(&channel, 1, END_MS) <= 0 || keep_gate_hear(k, &unused) < 0)
+		if (poll(&channel, 1, (int)((end_ns - now) / 1000000) + 1) <= 0 ||
+			keep_gate_hear(k, &unused) < 0)
 			break;
 	}
 	if (!k->gate.is_over && k->record->gate.kind == ERR_NONE)

@@ -34,6 +34,9 @@ bool spec_join_bind(struct arena *arena, const struct spec_item *from, const str
 int spec_make_setting(struct arena *arena, const char *name, const char *value,
 	struct spec_item *ret, struct err *e);
 
+/* Is all of a network in another? */
+bool spec_network_holds(const struct spec_egress *outer, const struct spec_egress *inner);
+
 /* Does the path leave, by "..", the place it seems to be in? */
 bool spec_climbs(const char *path);
 

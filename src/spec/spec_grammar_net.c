@@ -193,6 +193,43 @@ static const char *print_network(struct arena *arena, const struct spec_egress *
 	return arena_printf(arena, is_v4 ? "%s/%d" : "[%s/%d]", address, bits);
 }
 
+/* Networks that mean something else in a cage. */
+static const struct {
+	struct spec_egress network;
+	const char *what;
+} own_networks[] = {
+	{ { .address = { [10] = 0xff, 0xff, 127 }, .prefix = 104 },
+		"this machine itself: write its ports in network.host_ports" },
+	{ { .address = { [10] = 0xff, 0xff, 0 }, .prefix = 104 },
+		"this machine itself: write its ports in network.host_ports" },
+	{ { .address = { 0 }, .prefix = 127 },
+		"this machine itself: write its ports in network.host_ports" },
+	{ { .address = { [10] = 0xff, 0xff, 198, 18 }, .prefix = 111 },
+		"where names are put in a cage: nothing else can be reached there" },
+	{ { .address = { 0xfd, 0x62, 0x61, 0x77, 0x6e, 0x67 }, .prefix = 112 },
+		"where names are put in a cage: nothing else can be reached there" },
+};
+
+bool spec_network_holds(const struct spec_egress *outer, const struct spec_egress *inner)
+{
+	struct spec_egress cut = *inner;
+
+	/* A network of IPv6 holds none of IPv4, however wide it is. */
+	if (outer->prefix > inner->prefix || (outer->prefix < 96 && is_mapped(inner)))
+		return false;
+	for (unsigned bit = outer->prefix; bit < 128; bit++)
+		cut.address[bit / 8] &= (uint8_t) ~(0x80U >> bit % 8);
+	return memcmp(cut.address, outer->address, sizeof(cut.address)) == 0;
+}
+
+static const char *own_meaning(const struct spec_egress *n)
+{
+	for (size_t i = 0; i < sizeof(own_networks) / sizeof(own_networks[0]); i++)
+		if (spec_network_holds(&own_networks[i].network, n))
+			return own_networks[i].what;
+	return NULL;
+}
+
 int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	struct spec_egress *to = &ret->egress;
@@ -227,6 +264,8 @@ int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item 
 				"'%.200s' has address bits behind its prefix: one of the two is "
 				"wrong",
 				text);
+		if (own_meaning(to))
+			return BAD(e, "'%.200s' is %s", text, own_meaning(to));
 		/* An address says nothing of a name that a hello could be held to. */
 		if (!is_protocol_given)
 			to->protocol = SPEC_TCP;
@@ -237,6 +276,10 @@ int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item 
 		r = parse_name(host, to, e);
 		if (r < 0)
 			return r;
+		if (str_eq(to->host, "bawn-host"))
+			return BAD(e,
+				"'%.200s': ports of this machine are written in network.host_ports",
+				text);
 		shown = arena_printf(arena, "%s%s", to->is_wildcard ? "*." : "", to->host);
 	}
 	if (!shown)

@@ -53,15 +53,8 @@ static bool egress_covers(const struct spec_egress *above, const struct spec_egr
 	if (above->port != below->port || above->protocol != below->protocol ||
 		!above->host != !below->host)
 		return false;
-	if (!above->host) {
-		struct spec_egress cut = *below;
-
-		if (above->prefix > below->prefix)
-			return false;
-		for (unsigned bit = above->prefix; bit < 128; bit++)
-			cut.address[bit / 8] &= (uint8_t) ~(0x80U >> bit % 8);
-		return memcmp(cut.address, above->address, sizeof(cut.address)) == 0;
-	}
+	if (!above->host)
+		return spec_network_holds(above, below);
 	if (!above->is_wildcard)
 		return !below->is_wildcard && str_eq(above->host, below->host);
 	if (below->is_wildcard && str_eq(above->host, below->host))

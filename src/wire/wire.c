@@ -74,7 +74,9 @@ int wire_receive_message(int fd, void *ret, size_t size, int *ret_fd)
 		.msg_iov = &part,
 		.msg_iovlen = 1,
 		.msg_control = ret_fd ? &control : NULL,
-		.msg_controllen = ret_fd ? sizeof(control) : 0,
+		/* Room for one, and what the kernel adds for its own alignment would be another's.
+		 */
+		.msg_controllen = ret_fd ? CMSG_LEN(sizeof(int)) : 0,
 	};
 	ssize_t n;
 
@@ -91,6 +93,9 @@ int wire_receive_message(int fd, void *ret, size_t size, int *ret_fd)
 		*ret_fd = take_passed(&h);
 	if (n == 0)
 		return -EPIPE;
+	/* Of several descriptors the kernel has closed all but the first. */
+	if (ret_fd && h.msg_flags & MSG_CTRUNC)
+		return -EBADMSG;
 	return n != (ssize_t)size || h.msg_flags & MSG_TRUNC ? -EBADMSG : 0;
 }
 

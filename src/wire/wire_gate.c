@@ -19,7 +19,12 @@ const char *const wire_decision_names[WIRE_DECISION_KIND_COUNT] = {
 
 bool wire_rule_covers(const struct wire_rule *rule, const uint8_t address[static 16])
 {
+	static const uint8_t v4_front[12] = { [10] = 0xff, [11] = 0xff };
 	unsigned whole = rule->prefix / 8, rest = rule->prefix % 8;
+
+	/* A network of IPv6 holds none of IPv4, however wide it is. */
+	if (rule->prefix < 96 && memcmp(address, v4_front, sizeof(v4_front)) == 0)
+		return false;
 
 	if (rule->name[0] || rule->prefix > 128 || memcmp(rule->address, address, whole) != 0)
 		return false;
@@ -89,6 +94,7 @@ const char *const wire_reason_names[WIRE_REASON_COUNT] = {
 	[WIRE_BECAUSE_NO_HOST] = "no_host",
 	[WIRE_BECAUSE_OTHER_HOST] = "other_host",
 	[WIRE_BECAUSE_BAD_HTTP] = "bad_http",
+	[WIRE_BECAUSE_URGENT] = "urgent",
 	[WIRE_BECAUSE_SILENT] = "silent",
 	[WIRE_BECAUSE_MANY] = "many",
 	[WIRE_BECAUSE_RESERVED] = "reserved",
@@ -116,6 +122,7 @@ static const char *const reasons[WIRE_REASON_COUNT] = {
 	[WIRE_BECAUSE_NO_HOST] = "is declared as http, and the request names no host",
 	[WIRE_BECAUSE_OTHER_HOST] = "was connected to, and the request names '%s'",
 	[WIRE_BECAUSE_BAD_HTTP] = "is declared as http, and the request was not plain: %s",
+	[WIRE_BECAUSE_URGENT] = "had urgent data on the connection, which is not passed on",
 	[WIRE_BECAUSE_SILENT] = "was connected to, and nothing was said in time",
 	[WIRE_BECAUSE_MANY] = "was one connection too many at the same time",
 	[WIRE_BECAUSE_RESERVED] = "leads to %s, which is no public address and not declared itself",

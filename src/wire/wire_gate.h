@@ -104,6 +104,7 @@ enum wire_reason {
 	WIRE_BECAUSE_NO_HOST,      /* … and a request names no host */
 	WIRE_BECAUSE_OTHER_HOST,   /* … or another: `other` */
 	WIRE_BECAUSE_BAD_HTTP,     /* … or can be read in two ways */
+	WIRE_BECAUSE_URGENT,       /* something was sent out of turn (TCP's urgent data) */
 	WIRE_BECAUSE_SILENT,       /* nothing was said in time */
 	WIRE_BECAUSE_MANY,         /* too many connections at once */
 	WIRE_BECAUSE_RESERVED,     /* the name leads to `other`, which is not public */

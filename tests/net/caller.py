@@ -28,7 +28,7 @@ CHANNEL, RULES = 4, 5  # gate.h
 READY = 0xFFFFFFFF
 ALLOWED, DENIED, FAILED = 0, 1, 2
 WIRE_REASONS = ("ALLOWED NAME PORT ADDRESS ODD_NAME MANY_NAMES UDP NOT_TLS NO_SNI OTHER_SNI NOT_HTTP NO_HOST OTHER_HOST "
-                "BAD_HTTP SILENT MANY RESERVED OWN_ADDRESS UNKNOWN_NAME RESOLVER UNREACHABLE").split()
+                "BAD_HTTP URGENT SILENT MANY RESERVED OWN_ADDRESS UNKNOWN_NAME RESOLVER UNREACHABLE").split()
 F_ADD_SEALS, SEALS = 1033, 2 | 4 | 8
 
 
@@ -293,7 +293,7 @@ def reserved_addresses_are_refused_unless_declared(p):
         WORLD.take()
         refused(c.ask("private.example.org"), "RESERVED", "fd00:9::7 (private)")
         refused(c.ask("metadata.example.org"), "RESERVED", "fd00:ec2::254 (metadata service)")
-        refused(c.ask("loopback.example.org"), "RESERVED", "::1 (loopback)")
+        refused(c.ask("loopback.example.org"), "OWN_ADDRESS", "::1 (loopback)")
         assert WORLD.take("tcp") == []
         reached(c.ask("mixed.example.net"), WEB)
         assert [row["address"] for row in WORLD.take("tcp")] == [WEB]
@@ -319,12 +319,59 @@ def the_host_itself_is_refused_unless_declared(p):
 
 
 @case
+def a_name_means_itself_and_nothing_below_a_search_domain(p):
+    WORLD.zone({"nowhere.example.net.corp.example": {"A": [WEB]}, "www.corp.example": {"A": [WEB]}})
+    settings = pathlib.Path("/etc/resolv.conf")
+    before = settings.read_text(encoding="utf-8")
+    settings.write_text(before + "search corp.example\noptions ndots:5\n", encoding="utf-8")
+    try:
+        with caller(p, *public("nowhere.example.net", "www")) as c:
+            WORLD.take()
+            failed(c.ask("nowhere.example.net"), "UNKNOWN_NAME")
+            failed(c.ask("www"), "UNKNOWN_NAME")
+            asked = WORLD.queries()
+            assert asked and not [name for name in asked if "corp" in name], asked
+    finally:
+        settings.write_text(before, encoding="utf-8")
+
+
+@case
+def no_network_stands_for_the_loopback(p):
+    wide = (("127.0.0.0/8", 9001), ("::/1", 9001), ("0.0.0.0/1", 9001))
+    with socket.create_server(("127.0.0.1", 9001)) as server, \
+            caller(p, ("loopback.example.org", 9001), *wide) as c:
+        refused(c.ask("loopback.example.org", 9001), "OWN_ADDRESS", "::1 (loopback)")
+        for address in ("127.0.0.1", "::1", "0.0.0.0", "::"):
+            assert c.ask(address=address, port=9001).reason in ("OWN_ADDRESS", "ADDRESS"), address
+        server.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            server.accept()
+            raise AssertionError("it was connected to")
+
+
+@case
+def an_idle_connection_keeps_nobody_busy(p):
+    def ticks(pid):
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+            fields = f.read().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+
+    with caller(p, *public("www.example.org")) as c:
+        held = [c.ask("www.example.org") for _ in range(10)]
+        before = ticks(c.pid)
+        time.sleep(1)
+        assert ticks(c.pid) - before <= 10, ticks(c.pid) - before  # of 100
+        for answer in held:
+            answer.sock.close()
+
+
+@case
 def a_name_that_changes_is_judged_again(p):
     WORLD.zone({"turning.example.net": {"turns": [{"A": [WEB], "ttl": 0}, {"A": ["127.0.0.1"], "ttl": 0},
                                                   {"A": [WEB], "ttl": 0}]}})
     with caller(p, *public("turning.example.net")) as c:
         reached(c.ask("turning.example.net"), WEB)
-        refused(c.ask("turning.example.net"), "RESERVED", "127.0.0.1 (loopback)")
+        refused(c.ask("turning.example.net"), "OWN_ADDRESS", "127.0.0.1 (loopback)")
         reached(c.ask("turning.example.net"), WEB)
 
 
@@ -381,7 +428,7 @@ def the_rules_hold_here_too(p):
         refused(c.ask("other.example.org"), "NAME")
         refused(c.ask("wild.example.org"), "NAME")
         refused(c.ask("www.example.org", 0), "PORT")
-        refused(c.ask("93.184.216.34"), "NAME")
+        refused(c.ask("93.184.216.34"), "ODD_NAME")
         assert WORLD.take() == []
         reached(c.ask("a.wild.example.org"), WEB6)
 

@@ -178,6 +178,41 @@ static void test_last_words(void)
 	close(ends[0]);
 }
 
+/* One descriptor may come with a message; of two, none stays open. */
+static void test_two_descriptors(void)
+{
+	union {
+		struct cmsghdr head;
+		char room[CMSG_SPACE(2 * sizeof(int))];
+	} control = { .head = { .cmsg_len = CMSG_LEN(2 * sizeof(int)),
+			      .cmsg_level = SOL_SOCKET,
+			      .cmsg_type = SCM_RIGHTS } };
+	int ends[2], two[2] = { 0, 1 }, fd = -1, first, after;
+	uint64_t word = 7;
+	struct iovec part = { &word, sizeof(word) };
+	struct msghdr h = { .msg_iov = &part,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control) };
+
+	CHECK(wire_pair(ends) == 0);
+	memcpy(CMSG_DATA(&control.head), two, sizeof(two));
+	first = dup(0);
+	close(first);
+	CHECK(sendmsg(ends[0], &h, 0) == (ssize_t)sizeof(word));
+	CHECK(wire_receive_message(ends[1], &word, sizeof(word), &fd) == -EBADMSG);
+	if (fd >= 0)
+		close(fd);
+	after = dup(0);
+	CHECK(after == first);
+	close(after);
+	CHECK(wire_send_message(ends[0], &word, sizeof(word), 0) == 0);
+	CHECK(wire_receive_message(ends[1], &word, sizeof(word), &fd) == 0 && fd >= 0);
+	close(fd);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	test_pair();
@@ -189,5 +224,6 @@ int main(void)
 	test_end();
 	test_reset();
 	test_last_words();
+	test_two_descriptors();
 	return check_report();
 }
