@@ -261,7 +261,9 @@ static void hear_leaving(struct gate *g, struct gate_conn *c)
 
 	for (int i = 0; n > 0 && i < 16; i++)
 		n = recv(c->inside, nobody, sizeof(nobody), 0);
-	if (n == 0 || (n < 0 && errno != EAGAIN))
+	if (n > 0)
+		add_ready(g, c);
+	else if (n == 0 || errno != EAGAIN)
 		gate_conn_end(g, c, true);
 }
 
@@ -335,6 +337,8 @@ void gate_go_on(struct gate *g)
 		c->is_ready = false;
 		if (c->state == GATE_CONN_OPEN)
 			pump(g, c, GATE_BOTH_WAYS);
+		else if (c->state == GATE_CONN_LEAVING)
+			hear_leaving(g, c);
 	}
 }
 

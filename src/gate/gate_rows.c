@@ -76,7 +76,7 @@ int gate_rows_add(struct gate_rows *r, enum wire_decision_kind kind, enum wire_r
 		note(r, row);
 		return (int)row;
 	}
-	if (r->counts[kind] == shares[kind] - 1 && kind == WIRE_NET_ALLOWED && !str_eq(name, REST))
+	if (r->counts[kind] >= shares[kind] - 1 && kind == WIRE_NET_ALLOWED && !str_eq(name, REST))
 		return gate_rows_add(r, kind, reason, WIRE_TCP, REST, 0, "");
 	if (r->counts[kind] == shares[kind]) {
 		r->untold++;

@@ -167,15 +167,16 @@ add("T305", "DNS over HTTPS", ("tls", RESOLVER, "443", "dns.example.org"), HOST)
 
 # --- T307, T308: names that change ---
 
-_LOCAL = {"A": ["127.0.0.1"], "ttl": 0}
+# The loopback itself is reached by no declared network, which has no twin: caller.py has it.
+_LOCAL = {"A": [OWN], "ttl": 0}
 for _name, _entry in (
-        ("loopback after a public address", {"turns": [{"A": [WEB], "ttl": 0}, _LOCAL]}),
-        ("loopback beside a public address that is closed", {"A": ["93.184.216.99", "127.0.0.1"], "ttl": 0}),
-        ("an alias of a name for loopback", {"CNAME": "loopback.example.org"})):
-    add("T307", _name, ("tcp_twice", "turning.example.net", str(HOST_PORT)), declared(f"127.0.0.1:{HOST_PORT}"),
+        ("this machine after a public address", {"turns": [{"A": [WEB], "ttl": 0}, _LOCAL]}),
+        ("this machine beside a public address that is closed", {"A": ["93.184.216.99", OWN], "ttl": 0}),
+        ("an alias of a name for this machine", {"CNAME": "host.example.org"})):
+    add("T307", _name, ("tcp_twice", "turning.example.net", str(HOST_PORT)), declared(f"{OWN}:{HOST_PORT}"),
         allow=(f"turning.example.net:{HOST_PORT}",), zone={"turning.example.net": _entry}, leaves=True)
-add("T308", "an address that was remembered, when its name leads to loopback",
-    ("tcp_pinned", "turning.example.net", str(HOST_PORT)), declared(f"127.0.0.1:{HOST_PORT}"),
+add("T308", "an address that was remembered, when its name leads to this machine",
+    ("tcp_pinned", "turning.example.net", str(HOST_PORT)), declared(f"{OWN}:{HOST_PORT}"),
     allow=(f"turning.example.net:{HOST_PORT}",), leaves=True,
     zone={"turning.example.net": {"turns": [{"A": [WEB], "ttl": 0}, _LOCAL]}})
 add("T307", "a private address beside a public one", ("tcp", "turning.example.net", "22"), declared("10.0.0.0/8:22"),

@@ -155,13 +155,43 @@ def a_run_has_4096_names(p):
     assert ("name_denied", "n4199.wild.example.org", None, "many_names") in events(done.record)
 
 
+def of_type(record, kind):
+    return [event for event in record["events"] if event["type"] == kind]
+
+
 @case
-def a_record_has_512_decisions_and_the_number_of_the_rest(p):
-    done = run(WORLD, p, "COUNT = 700\n" + ASK_MANY, spec(p, ["www.example.org:443"]))
-    assert done.out == "0 700 3\n", done.out
-    assert len(events(done.record)) == 512
+def what_is_denied_leaves_room_for_what_is_allowed(p):
+    script = "COUNT = 700\n" + ASK_MANY + """
+near = connect("www.example.org", 80)
+near.sendall(b"GET / HTTP/1.0\\r\\nHost: www.example.org\\r\\n\\r\\n")
+print(read(near)[:5].decode())
+"""
+    done = run(WORLD, p, script, spec(p, ["www.example.org:80"]))
+    assert done.out == "0 700 3\nHTTP/\n", done.out
+    assert len(of_type(done.record, "name_denied")) == 128
     (rest,) = [event["times"] for event in done.record["events"] if event["type"] == "decisions_untold"]
-    assert rest == 700 - 512, rest
+    assert rest == 700 - 128, rest
+    (passed,) = of_type(done.record, "net_allowed")
+    assert passed["name"] == "www.example.org" and passed["bytes_out"] == 41, passed
+
+
+@case
+def more_names_than_can_be_told_are_counted_with_their_bytes(p):
+    WORLD.zone({f"n{i}.wild.example.org": {"A": [WEB]} for i in range(250)})
+    script = """
+for i in range(250):
+    near = connect(f"n{i}.wild.example.org", 22)
+    near.sendall(b"x" * 10)
+    near.shutdown(socket.SHUT_WR)
+    read(near)
+print("done")
+"""
+    done = run(WORLD, p, script, spec(p, ["*.wild.example.org:22"]))
+    assert done.out == "done\n", done.out + done.err
+    passed = of_type(done.record, "net_allowed")
+    assert len(passed) == 192 and passed[-1]["name"] == "(others)", passed[-1]
+    assert sum(event["times"] for event in passed) == 250
+    assert sum(event["bytes_out"] for event in passed) == 2500
 
 
 # --- ports ---
