@@ -82,7 +82,7 @@ static int take_turns(struct work_carrier *c)
 	c->turns = calloc(x->count + 1, sizeof(*c->turns));
 	c->verdicts = malloc(x->count + 1);
 	if (work_repositories_init(&c->repositories, x) < 0 || !c->choices || !c->turns ||
-		!c->verdicts)
+		!c->verdicts || (c->job.q->is_dry && work_foresee_init(c) < 0))
 		return -ENOMEM;
 	memset(c->verdicts, WORK_UNDECIDED, x->count + 1);
 	work_choose(c->job.q, x, &c->repositories, c->choices);
@@ -116,6 +116,7 @@ void work_carrier_done(struct work_carrier *c)
 	free(c->choices);
 	free(c->turns);
 	free(c->verdicts);
+	free(c->moved);
 	work_repositories_done(&c->repositories);
 	pthread_mutex_destroy(&c->job.rights);
 }

@@ -11,6 +11,8 @@ struct work_carrier {
 	size_t count;
 	uint8_t *choices, *verdicts; /* one for each effect */
 	struct work_repositories repositories;
+	const struct work_effect **moved; /* in a dry run: those with an old name, sorted by it */
+	size_t moved_count;
 	uint64_t done;
 	int failure;
 	struct err *e;
@@ -27,6 +29,9 @@ static inline const struct work_effect *work_carrier_effect(
 /* The verdict on an effect that needs no look, unless it has one. */
 void work_carrier_decide(
 	struct work_carrier *c, const struct work_effect *x, enum work_verdict v, const char *why);
+
+/* Before a dry run: fills c->moved. 0 or -ENOMEM. */
+int work_foresee_init(struct work_carrier *c);
 
 /* In a dry run: it lies in a folder that would be made; it is a folder that would not be empty. */
 void work_foresee_folder(const struct work_carrier *c, struct work_put *p);

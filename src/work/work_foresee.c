@@ -4,7 +4,9 @@
  * Runs as:  part of work_apply, in a dry run.
  * Must not: change anything.
  */
+#include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -59,18 +61,39 @@ void work_foresee_folder(const struct work_carrier *c, struct work_put *p)
 		p->verdict = WORK_APPLIED;
 }
 
+static int compare_old(const void *a, const void *b)
+{
+	const struct work_effect *const *x = a, *const *y = b;
+
+	return strcmp((*x)->from, (*y)->from);
+}
+
+int work_foresee_init(struct work_carrier *c)
+{
+	const struct work_effects *x = c->job.x;
+
+	c->moved = calloc(x->count + 1, sizeof(*c->moved));
+	if (!c->moved)
+		return -ENOMEM;
+	for (size_t i = 0; i < x->count; i++)
+		if (x->items[i].from)
+			c->moved[c->moved_count++] = &x->items[i];
+	qsort(c->moved, c->moved_count, sizeof(const struct work_effect *), compare_old);
+	return 0;
+}
+
 /* Would nothing have this name any more? */
 static bool would_go(const struct work_carrier *c, const char *path)
 {
-	const struct work_effects *x = c->job.x;
-	const struct work_effect *found = work_effect_find(x, path, strlen(path));
+	const struct work_effect key = { .from = path }, *wanted = &key;
+	const struct work_effect *found = work_effect_find(c->job.x, path, strlen(path));
+	const struct work_effect *const *moved;
 
 	if (found && found->change == WORK_DELETED)
 		return is_applied(c, found);
-	for (size_t i = 0; i < x->count; i++)
-		if (x->items[i].from && str_eq(x->items[i].from, path))
-			return is_applied(c, &x->items[i]);
-	return false;
+	moved = bsearch(
+		&wanted, c->moved, c->moved_count, sizeof(const struct work_effect *), compare_old);
+	return moved && is_applied(c, *moved);
 }
 
 void work_foresee_removal(const struct work_carrier *c, struct work_put *p)

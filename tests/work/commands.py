@@ -678,6 +678,23 @@ def apply_says_what_it_would_do(p):
 
 
 @case
+def a_dry_run_of_many_renames_takes_as_long_as_they_are_many(p):
+    used = []
+    for count in (2000, 16000):
+        run = Run(p, count)
+        p.write(f"project/old-{count}/0", "same\n")
+        run.write("new/0", "same\n")
+        for folder in (p.project / f"old-{count}", run.layer / "new"):
+            for n in range(1, count):
+                os.link(folder / "0", folder / str(n))
+        run.delete(f"old-{count}")
+        expect(bawn(p, "diff", "--name-only", "--run", run.id), 0)  # finds them
+        expect(bawn(p, "apply", "-n", "--run", run.id), 0, f"would be: {count} applied")
+        used.append(min(seconds_of(p, "apply", "-n", "--run", run.id) for _ in range(2)))
+    assert used[1] < 20 * max(used[0], 0.02), used
+
+
+@case
 def a_dry_run_foretells_what_apply_does(p):
     verdicts = set()
     for seed in range(10):
