@@ -4,6 +4,7 @@
 #   make run        shows what a cage around this folder does, or another: make run DIR=../project
 #   make test       builds and runs all tests
 #   make test-vm    the tests of cages on Debian's kernels, in virtual machines: ten minutes
+#   make test-net   the attacks on an allow-list, each as root and as a user: four minutes
 #   make bench      measures a release build
 #   make lint       formatters, analysers, sanitizers, and the project's own rules
 #   make fuzz       fuzzes each target for FUZZ_SECONDS
@@ -25,7 +26,7 @@ ninja := ninja $(if $(MAKE_TERMOUT),,--quiet)
 # Sets a build folder up once; what meson says matters only when it fails.
 setup = @test -f $(1)/build.ninja || said=$$(meson setup $(1) $(2)) || { echo "$$said"; exit 1; }
 
-.PHONY: all run test test-vm bench lint fuzz faults install clean
+.PHONY: all run test test-net test-vm bench lint fuzz faults install clean
 .NOTPARALLEL:
 
 all: deps-build
@@ -41,6 +42,9 @@ test: deps-test all
 
 test-vm: deps-test all
 	@tools/run-tests.py build --suite vm
+
+test-net: deps-test all
+	@tests/net/attacks.py build/bawn build/src/cli/bawn-breakable --all
 
 bench: deps-bench
 	$(call setup,build-release,--buildtype=release)
