@@ -219,6 +219,7 @@ void gate_hear_watch(struct gate *g, uint32_t index);
 
 #define GATE_SECOND_NS 1000000000ULL
 #define GATE_HEAD_NS   (10 * GATE_SECOND_NS) /* to say what it wants */
+#define GATE_DENY_NS   (GATE_SECOND_NS / 4)  /* to say something, so that it can be answered */
 #define GATE_LEAVE_NS  (2 * GATE_SECOND_NS)  /* to read why not */
 
 /* A place for a new one; NULL: all are taken. */

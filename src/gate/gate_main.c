@@ -23,7 +23,7 @@
 #include "wire/wire.h"
 
 #define MAX_EVENTS   256
-#define SWEEP_NS     (GATE_SECOND_NS / 2)
+#define SWEEP_NS     (GATE_SECOND_NS / 4)
 #define TELL_NS      (GATE_SECOND_NS / 50) /* between two tellings: a flood is one row, not many */
 #define LAST_NS      (2 * GATE_SECOND_NS)
 #define RESERVED     64 /* descriptors for all that is not a connection */
@@ -115,7 +115,7 @@ static int wait_ms(const struct gate *g)
 		return 0;
 	if (g->rows.is_behind)
 		return (int)(TELL_NS / 1000000);
-	return g->is_ending ? 10 : g->conn_count || g->has_askers ? 500 : -1;
+	return g->is_ending ? 10 : g->conn_count || g->has_askers ? (int)(SWEEP_NS / 1000000) : -1;
 }
 
 /* Who is asked to end passes on what was said already, and gives the receivers a while for it. */

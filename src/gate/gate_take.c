@@ -42,7 +42,7 @@ static void begin(struct gate *g, struct gate_conn *c)
 	else
 		gate_address_print(c->address, c->name);
 	c->state = GATE_CONN_HEAD;
-	c->deadline_ns = g->now_ns + (rule ? GATE_HEAD_NS : GATE_LEAVE_NS);
+	c->deadline_ns = g->now_ns + (rule ? GATE_HEAD_NS : GATE_DENY_NS);
 	if (!rule)
 		c->row = gate_rows_add(
 			&g->rows, WIRE_NET_DENIED, c->denied, WIRE_TCP, c->name, c->port, "");
