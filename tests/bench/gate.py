@@ -4,6 +4,7 @@ All that carries bytes leads to the same server on the host's loopback, and each
 of a connection copy nothing (stream.c), so that what lies between them is what is measured.
 """
 
+import contextlib
 import os
 import pathlib
 import select
@@ -31,9 +32,10 @@ PASTA_AS_ROOT = ["unshare", "--mount", "sh", "-c",
 class Shell:
     """A shell somewhere that is told what to run, line by line, and answers each with a line."""
 
-    def __init__(self, command, **how):
+    def __init__(self, stack, command, **how):
         self.process = subprocess.Popen([*command, "sh"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=subprocess.DEVNULL, bufsize=0, **how)
+        stack.callback(self.close)
         self.ask("echo ready")
 
     def ask(self, line):
@@ -61,6 +63,14 @@ def end(process):
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def started(stack, command):
+    """A process that ends when the stack does."""
+    process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, bufsize=0)
+    stack.callback(end, process)
+    stack.callback(process.terminate)
+    return process
 
 
 def free_port():
@@ -92,22 +102,21 @@ def cpu_seconds(pid):
 class Carriers:
     """All ways to the server, open at once: name → (shell, host, port, process that carries or None)."""
 
-    def __init__(self, options, env, folder, port):
-        self.ways, self.socat, how = {}, None, {"env": env, "cwd": folder}
-        self.ways["direct"] = (Shell([], **how), "127.0.0.1", port, None)
-        bawn = Shell([options.bawn, "run", "--no-tty", "--host-port", str(port), "--"], **how)
+    def __init__(self, stack, options, env, folder, port):
+        self.ways, how = {}, {"env": env, "cwd": folder}
+        self.ways["direct"] = (Shell(stack, [], **how), "127.0.0.1", port, None)
+        bawn = Shell(stack, [options.bawn, "run", "--no-tty", "--host-port", str(port), "--"], **how)
         self.keeper = bawn.process.pid
         self.ways["gate"] = (bawn, "bawn-host", port, find_process(self.keeper, "bawn-gate"))
         if shutil.which("pasta"):
             as_user = PASTA_AS_ROOT if os.geteuid() == 0 else []
-            shell = Shell([*as_user, "pasta", "--config-net", "-T", str(port), "--"], **how)
+            shell = Shell(stack, [*as_user, "pasta", "--config-net", "-T", str(port), "--"], **how)
             self.ways["pasta"] = (shell, "127.0.0.1", port, find_process(shell.process.pid, "pasta"))
         if shutil.which("socat"):
             other = free_port()
-            self.socat = subprocess.Popen(["socat", f"TCP-LISTEN:{other},bind=127.0.0.1,fork",
-                                           f"TCP:127.0.0.1:{port}"], stdin=subprocess.DEVNULL)
+            started(stack, ["socat", f"TCP-LISTEN:{other},bind=127.0.0.1,fork", f"TCP:127.0.0.1:{port}"])
             time.sleep(0.2)
-            self.ways["socat"] = (Shell([], **how), "127.0.0.1", other, None)
+            self.ways["socat"] = (Shell(stack, [], **how), "127.0.0.1", other, None)
 
     def ask(self, name, what, count):
         shell, host, port, _ = self.ways[name]
@@ -116,13 +125,6 @@ class Carriers:
         if said == "failed" and name in ("direct", "gate"):
             raise SystemExit(f"{name}: {what} failed")
         return said
-
-    def close(self):
-        for shell, *_ in self.ways.values():
-            shell.close()
-        if self.socat:
-            self.socat.terminate()
-            end(self.socat)
 
 
 def show_goal(name, value, limit, unit="", is_least=False):
@@ -208,16 +210,11 @@ def show(options):
         folder.mkdir()
         shutil.copy(options.bench / "stream", folder)
         port = free_port()
-        server = subprocess.Popen([folder / "stream", "serve", str(port)], stdout=subprocess.PIPE, bufsize=0)
-        answer_of(server, "stream serve")
-        carriers = Carriers(options, env, folder, port)
-        try:
+        with contextlib.ExitStack() as stack:
+            answer_of(started(stack, [folder / "stream", "serve", str(port)]), "stream serve")
+            carriers = Carriers(stack, options, env, folder, port)
             show_bulk(carriers, "send", "upload")
             show_bulk(carriers, "receive", "download")
             show_latency(carriers)
             show_memory(carriers)
-        finally:
-            carriers.close()
-            server.terminate()
-            end(server)
         show_start(options, env, folder)
