@@ -9,6 +9,7 @@
  * REFUSED they say "temporary failure", and programs try again.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -63,13 +64,14 @@ static void deny(struct gate *g, const struct gate_question *q, enum wire_reason
 	char why[static ERR_TEXT_SIZE], struct gate_answer *ret)
 {
 	int row = gate_rows_add(&g->rows, WIRE_NAME_DENIED, reason, WIRE_UDP, q->name, 0, "");
+	char sentence[ERR_TEXT_SIZE - sizeof("bawn: ")];
 
 	ret->code = GATE_DNS_NO_NAME;
 	ret->why = "bawn: not in network.allow";
 	if (row < 0)
 		return;
-	memcpy(why, "bawn: ", 6);
-	wire_print_decision(&g->rows.rows[row], why + 6, ERR_TEXT_SIZE - 6);
+	wire_print_decision(&g->rows.rows[row], sentence, sizeof(sentence));
+	snprintf(why, ERR_TEXT_SIZE, "bawn: %s", sentence);
 	ret->why = why;
 }
 

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -41,25 +42,6 @@ struct given {
 	int count;
 };
 
-/*
- * In the child, which borrows our memory until it is another program: nothing here allocates, or
- * changes what we would miss.
- */
-static void become(const char *program, const struct given *given)
-{
-	char *const nothing[] = { NULL };
-	char *named[] = { NULL, NULL };
-
-	memcpy(&named[0], &program, sizeof(program)); /* which nobody writes to */
-	/* Neither the operator's terminal nor who types ^C there. */
-	setsid();
-	for (int i = 0; i < given->count; i++)
-		if (given->fds[i] >= 0 && dup2(given->fds[i], i) < 0)
-			_exit(127);
-	execve("/proc/self/exe", named, nothing);
-	_exit(127);
-}
-
 /* Copies above all numbers that are given, so that none is overwritten before its turn. */
 static int lift(struct given *given)
 {
@@ -76,21 +58,40 @@ static int lift(struct given *given)
 	return 0;
 }
 
+/* As a fresh program, with nothing of our memory, our environment or the operator's terminal. */
+static int spawn_program(const char *program, const struct given *given, pid_t *ret)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	char *const nothing[] = { NULL };
+	char *named[] = { NULL, NULL };
+	int r = posix_spawn_file_actions_init(&actions);
+
+	if (r)
+		return -r;
+	memcpy(&named[0], &program, sizeof(program)); /* which nobody writes to */
+	for (int i = 0; r == 0 && i < given->count; i++)
+		if (given->fds[i] >= 0)
+			r = posix_spawn_file_actions_adddup2(&actions, given->fds[i], i);
+	if (r == 0 && (r = posix_spawnattr_init(&attributes)) == 0) {
+		posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+		r = posix_spawn(ret, "/proc/self/exe", &actions, &attributes, named, nothing);
+		posix_spawnattr_destroy(&attributes);
+	}
+	posix_spawn_file_actions_destroy(&actions);
+	return -r;
+}
+
 static int start_one(const char *program, struct given *given, pid_t *ret)
 {
 	int r = lift(given);
-	pid_t pid = -1;
 
-	if (r == 0) {
-		pid = vfork();
-		if (pid == 0)
-			become(program, given);
-		r = pid < 0 ? -errno : 0;
-	}
+	*ret = -1;
+	if (r == 0)
+		r = spawn_program(program, given, ret);
 	for (int i = 0; i < given->count; i++)
 		if (given->fds[i] >= 0)
 			close(given->fds[i]);
-	*ret = pid;
 	return r;
 }
 
@@ -101,7 +102,7 @@ static void give(struct given *g, int null)
 	g->count = GATE_FD_PUBLISH;
 }
 
-static int start_both(struct keeper *k, int keepers_end, int null, int *others)
+static int start_both(struct keeper *k, int keepers_end, int null, int gates_end, int callers_end)
 {
 	struct keep_gate *g = &k->gate;
 	struct given given;
@@ -109,7 +110,7 @@ static int start_both(struct keeper *k, int keepers_end, int null, int *others)
 
 	give(&given, null);
 	given.fds[GATE_FD_KEEPER] = keepers_end;
-	given.fds[GATE_FD_OTHER] = others[0];
+	given.fds[GATE_FD_OTHER] = gates_end;
 	given.fds[GATE_FD_RULES] = g->rules;
 	given.fds[GATE_FD_CAGE] = k->pidfd;
 	for (uint32_t i = 0; i < g->published_count; i++)
@@ -118,7 +119,7 @@ static int start_both(struct keeper *k, int keepers_end, int null, int *others)
 	if (r < 0)
 		return r;
 	give(&given, null);
-	given.fds[GATE_FD_OTHER] = others[1];
+	given.fds[GATE_FD_OTHER] = callers_end;
 	given.fds[GATE_FD_RULES] = g->rules;
 	return start_one(GATE_CALLER_PROGRAM, &given, &g->pids[1]);
 }
@@ -147,7 +148,7 @@ int keep_gate_start(struct keeper *k, struct err *e)
 	if (r == 0) {
 		first = others[0];
 		second = others[1];
-		r = start_both(k, theirs, null, others);
+		r = start_both(k, theirs, null, first, second);
 	}
 	if (r < 0)
 		return err_set(e, ERR_SYS, -r, "cannot start the gate: %s%s", strerror(-r),

@@ -18,6 +18,7 @@
 #include <sys/wait.h>
 
 #include "base/file.h"
+#include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "keep/keep_inside.h"
@@ -122,11 +123,16 @@ static int read_listeners(pid_t pid, const char *table, uint8_t ret[static PORTS
 		return r == -ENOENT && str_eq(table, "tcp6") ? 0 : r;
 	for (const char *line = strchr(text, '\n'); line && line[1];
 		line = strchr(line + 1, '\n')) {
-		unsigned port = 0, state = 0;
+		/* "0: ADDRESS:PORT ADDRESS:PORT STATE …", in hex */
+		const char *own = strchr(line, ':'), *other;
+		uint64_t port, state[2];
 
-		if (sscanf(line + 1, "%*d: %*[0-9A-F]:%x %*[0-9A-F]:%*x %x", &port, &state) != 2)
+		own = own ? strchr(own + 1, ':') : NULL;
+		other = own ? strchr(own + 1, ':') : NULL;
+		if (!other || !num_scan(own + 1, 16, &port, 1) ||
+			!num_scan(other + 1, 16, state, 2))
 			return -EINVAL;
-		if (state == LISTENS && port < PORTS)
+		if (state[1] == LISTENS && port < PORTS)
 			ret[port] = 1;
 	}
 	return 0;
@@ -148,35 +154,51 @@ static int find_listeners(const struct keeper *k, uint8_t ret[static PORTS])
 	return r < 0 ? r : read_listeners(k->pid, "tcp6", ret);
 }
 
-/* Are the listening ports those of the rules, and no others? */
-static bool see_ports(const struct keeper *k, char *ret, size_t size)
+static void want_ports(const struct plan *p, uint8_t ret[static PORTS])
 {
 	static const uint16_t always[] = { 53, 80, 443 };
-	own_free uint8_t *seen = calloc(1, PORTS), *wanted = calloc(1, PORTS);
-	const struct plan *p = k->start.plan;
 
-	if (!seen || !wanted || find_listeners(k, seen) < 0) {
-		snprintf(ret, size, "the ports of the cage's network cannot be read");
-		return false;
-	}
 	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
-		wanted[always[i]] = 1;
+		ret[always[i]] = 1;
 	for (uint32_t i = 0; i < p->op_count; i++) {
 		const struct plan_op *op = &plan_ops(p)[i];
 
 		if (op->kind == PLAN_HOST_PORT)
-			wanted[op->n % PORTS] = 1;
+			ret[op->n % PORTS] = 1;
 		else if (op->kind == PLAN_ALLOW)
-			wanted[strtoul(strrchr(plan_str(p, op->a), ':') + 1, NULL, 10) % PORTS] = 1;
+			ret[strtoul(strrchr(plan_str(p, op->a), ':') + 1, NULL, 10) % PORTS] = 1;
 	}
-	for (unsigned port = 0; port < PORTS; port++) {
-		if (seen[port] == wanted[port])
-			continue;
+}
+
+struct ports {
+	uint8_t seen[PORTS], wanted[PORTS];
+};
+
+/* Are the listening ports those of the rules, and no others? */
+static void compare_ports(const struct keeper *k, struct ports *ports, char *ret, size_t size)
+{
+	unsigned port = 0;
+
+	if (find_listeners(k, ports->seen) < 0) {
+		snprintf(ret, size, "the ports of the cage's network cannot be read");
+		return;
+	}
+	want_ports(k->start.plan, ports->wanted);
+	while (port < PORTS && ports->seen[port] == ports->wanted[port])
+		port++;
+	if (port < PORTS)
 		snprintf(ret, size, "%s listens at port %u in the cage's network",
-			seen[port] ? "somebody" : "nobody", port);
-		return false;
-	}
-	return true;
+			ports->seen[port] ? "somebody" : "nobody", port);
+}
+
+static void see_ports(const struct keeper *k, char *ret, size_t size)
+{
+	own_free struct ports *ports = calloc(1, sizeof(*ports));
+
+	if (ports)
+		compare_ports(k, ports, ret, size);
+	else
+		snprintf(ret, size, "there is no memory to look at the cage's network");
 }
 
 /* Has the process lost what it has to lose? */
@@ -208,5 +230,5 @@ void keep_gate_look(const struct keeper *k, char *ret, size_t size)
 		snprintf(ret, size, "there is no gate");
 	else if (see_confined(k->gate.pids[0], "gate", ret, size) &&
 		 see_confined(k->gate.pids[1], "caller", ret, size))
-		(void)see_ports(k, ret, size);
+		see_ports(k, ret, size);
 }

@@ -22,9 +22,9 @@ _Static_assert((int)WIRE_TLS == (int)SPEC_TLS && (int)WIRE_HTTP == (int)SPEC_HTT
 		       (int)WIRE_TCP == (int)SPEC_TCP,
 	"the same names in the same order");
 
-static int count_ops(const struct plan *p, enum plan_op_kind kind)
+static size_t count_ops(const struct plan *p, enum plan_op_kind kind)
 {
-	int n = 0;
+	size_t n = 0;
 
 	for (uint32_t i = 0; i < p->op_count; i++)
 		n += plan_ops(p)[i].kind == kind;
@@ -147,22 +147,18 @@ static int seal(struct keep_gate *g, const struct wire_rules *rules, size_t size
 	return 0;
 }
 
-int keep_gate_make(struct keeper *k, struct err *e)
+static int make_rules(struct keeper *k, struct arena *arena, struct err *e)
 {
 	const struct plan *p = k->start.plan;
-	int count = count_ops(p, PLAN_ALLOW) + count_ops(p, PLAN_HOST_PORT);
-	size_t size = sizeof(struct wire_rules) + (size_t)count * sizeof(struct wire_rule);
-	own_free struct wire_rules *rules = NULL;
-	struct arena arena;
+	size_t count = count_ops(p, PLAN_ALLOW) + count_ops(p, PLAN_HOST_PORT);
+	size_t size = sizeof(struct wire_rules) + count * sizeof(struct wire_rule);
+	struct wire_rules *rules;
 	int r;
 
-	/* Without a network of its own, which only a spec can choose, there is nothing to guard. */
-	if (!plan_find(p, PLAN_NETWORK, "allowlist") || !plan_find(p, PLAN_NAMESPACE, "net"))
-		return 0;
 	if (count > WIRE_MAX_RULES)
 		return err_set(e, ERR_REFUSED, ENOSPC, "network.allow has more than %d entries",
 			WIRE_MAX_RULES);
-	rules = calloc(1, size);
+	rules = arena_array(arena, 1, size);
 	k->record->decisions = calloc(WIRE_MAX_ROWS, sizeof(*k->record->decisions));
 	if (!rules || !k->record->decisions)
 		return err_set(
@@ -170,10 +166,23 @@ int keep_gate_make(struct keeper *k, struct err *e)
 	rules->uid = k->start.ids.uid;
 	rules->gid = k->start.ids.gid;
 	rules->is_landlocked = plan_find(p, PLAN_LANDLOCK, NULL) != NULL;
-	arena_init(&arena, (size_t)64 << 20);
-	r = fill(&k->gate, p, &arena, rules, e);
-	arena_done(&arena);
+	r = fill(&k->gate, p, arena, rules, e);
 	k->gate.published_count = rules->publish_count;
-	k->gate.is_awaited = r == 0;
 	return r == 0 ? seal(&k->gate, rules, size, e) : r;
+}
+
+int keep_gate_make(struct keeper *k, struct err *e)
+{
+	const struct plan *p = k->start.plan;
+	struct arena arena;
+	int r;
+
+	/* Without a network of its own, which only a spec can choose, there is nothing to guard. */
+	if (!plan_find(p, PLAN_NETWORK, "allowlist") || !plan_find(p, PLAN_NAMESPACE, "net"))
+		return 0;
+	arena_init(&arena, (size_t)64 << 20);
+	r = make_rules(k, &arena, e);
+	arena_done(&arena);
+	k->gate.is_awaited = r == 0;
+	return r;
 }
