@@ -193,12 +193,13 @@ static void compare_ports(const struct keeper *k, struct ports *ports, char *ret
 
 static void see_ports(const struct keeper *k, char *ret, size_t size)
 {
-	own_free struct ports *ports = calloc(1, sizeof(*ports));
+	struct ports *ports = calloc(1, sizeof(*ports));
 
 	if (ports)
 		compare_ports(k, ports, ret, size);
 	else
 		snprintf(ret, size, "there is no memory to look at the cage's network");
+	free(ports);
 }
 
 /* Has the process lost what it has to lose? */
