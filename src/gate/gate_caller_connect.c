@@ -162,7 +162,7 @@ static int judge_and_begin(struct caller *c, struct caller_call *call, unsigned 
 		call->refusal = (uint8_t)r;
 		memcpy(call->refused, address, sizeof(call->refused));
 	}
-	if (r > WIRE_BECAUSE_ALLOWED)
+	if (r > WIRE_BECAUSE_ALLOWED || !attempt)
 		return -EACCES;
 	call->tried++;
 	attempt->address = index;

@@ -229,7 +229,7 @@ static void take_called(struct gate *g, struct gate_conn *c, struct wire_called 
 
 void gate_hear_caller(struct gate *g)
 {
-	struct wire_called m;
+	struct wire_called m = { 0 };
 	int fd = -1, r;
 
 	while ((r = wire_receive_message(GATE_FD_OTHER, &m, sizeof(m), &fd)) == 0) {

@@ -26,6 +26,7 @@
 #include "base/own.h"
 #include "gate/gate_address.h"
 #include "gate/gate_inside.h"
+#include "wire/wire.h"
 
 #define FIRST_COMMON  1024
 #define MAX_ADDRESSES 64 /* of one port, to listen at each */
@@ -124,8 +125,8 @@ static void hurry(void)
 
 static int furnish(struct gate_net *net, struct err *e)
 {
-	own_fd int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	own_fd int tables = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+	own_fd int any = wire_socket(AF_INET, SOCK_DGRAM, 0);
+	own_fd int tables = wire_socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
 	struct ifreq up = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
 	uint8_t v4[4], v6[16];
 	int r;
@@ -166,7 +167,7 @@ static int open_socket(
 			(struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(port) };
 	else
 		gate_address_write(any_v4, port, &at);
-	fd = socket(at.ss_family, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	fd = wire_socket(at.ss_family, type | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return fail(e, "a socket");
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
@@ -279,7 +280,7 @@ static int open_names(struct gate_net *net, struct err *e)
 
 static bool has_v6(void)
 {
-	own_fd int fd = socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	own_fd int fd = wire_socket(AF_INET6, SOCK_STREAM, 0);
 
 	return fd >= 0;
 }

@@ -58,7 +58,7 @@ static void be_usher(int channel, const struct wire_rules *rules, const struct g
 	uint16_t ports[WIRE_MAX_PUBLISH];
 	struct gate_wall own = *wall;
 	struct reply ready = { 0 };
-	struct request q;
+	struct request q = { 0 };
 	struct err e;
 
 	if (dup2(channel, CHANNEL) < 0 || syscall(SYS_close_range, CHANNEL + 1, ~0U, 0) < 0)

@@ -15,6 +15,7 @@
 #include "base/own.h"
 #include "gate/gate_address.h"
 #include "gate/gate_inside.h"
+#include "wire/wire.h"
 
 #define MAX_AT_ONCE 64
 #define SEEN        64 /* bytes: the headers */
@@ -93,7 +94,7 @@ static int open_socket(size_t i)
 	own_fd int fd = -1;
 	int on = 1;
 
-	fd = socket(kinds[i].family, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, kinds[i].protocol);
+	fd = wire_socket(kinds[i].family, SOCK_RAW | SOCK_NONBLOCK, kinds[i].protocol);
 	if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) < 0 ||
 		setsockopt(fd, is_v6 ? IPPROTO_IPV6 : IPPROTO_IP,
 			is_v6 ? IPV6_RECVPKTINFO : IP_PKTINFO, &on, sizeof(on)) < 0)

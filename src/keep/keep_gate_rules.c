@@ -17,6 +17,7 @@
 #include "base/own.h"
 #include "keep/keep_inside.h"
 #include "spec/spec_grammar.h"
+#include "wire/wire.h"
 
 _Static_assert((int)WIRE_TLS == (int)SPEC_TLS && (int)WIRE_HTTP == (int)SPEC_HTTP &&
 		       (int)WIRE_TCP == (int)SPEC_TCP,
@@ -73,8 +74,8 @@ static int open_port(const struct spec_publish *publish, struct err *e)
 
 	if (is_v6)
 		inet_pton(AF_INET6, publish->address, &v6.sin6_addr);
-	fd = socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	r = fd < 0 ? -errno : 0;
+	fd = wire_socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	r = fd < 0 ? fd : 0;
 	if (r == 0) {
 		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 		r = bind(fd, is_v6 ? (struct sockaddr *)&v6 : (struct sockaddr *)&v4,
@@ -159,8 +160,7 @@ static int make_rules(struct keeper *k, struct arena *arena, struct err *e)
 		return err_set(e, ERR_REFUSED, ENOSPC, "network.allow has more than %d entries",
 			WIRE_MAX_RULES);
 	rules = arena_array(arena, 1, size);
-	k->record->decisions = calloc(WIRE_MAX_ROWS, sizeof(*k->record->decisions));
-	if (!rules || !k->record->decisions)
+	if (!rules || !record_expect_decisions(k->record))
 		return err_set(
 			e, ERR_SYS, ENOMEM, "not enough memory for the rules of the network");
 	rules->uid = k->start.ids.uid;

@@ -97,6 +97,9 @@ struct record {
 		late; /* what went wrong after it was written: nothing that concerns the command */
 };
 
+/* Makes room for as many as a gate tells; false: there is none. */
+bool record_expect_decisions(struct record *r);
+
 /* Frees them, and forgets how the gate ended. */
 void record_forget_decisions(struct record *r);
 

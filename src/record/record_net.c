@@ -1,4 +1,5 @@
 #include <assert.h>
+#include <stdlib.h>
 
 #include "record/record.h"
 
@@ -57,6 +58,12 @@ void record_print_net(const struct record *r, struct json *j)
 		json_text(j, "text", r->gate.text);
 		json_close_map(j);
 	}
+}
+
+bool record_expect_decisions(struct record *r)
+{
+	r->decisions = calloc(WIRE_MAX_ROWS, sizeof(*r->decisions));
+	return r->decisions != NULL;
 }
 
 void record_forget_decisions(struct record *r)

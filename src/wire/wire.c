@@ -9,6 +9,14 @@ int wire_pair(int ret[static 2])
 	return socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret) < 0 ? -errno : 0;
 }
 
+int wire_socket(int family, int type, int protocol)
+{
+	int fd = socket(family, type | SOCK_CLOEXEC, protocol);
+
+	/* cppcheck-suppress resourceLeak ; it is the caller's */
+	return fd < 0 ? -errno : fd;
+}
+
 /* Room for one descriptor that comes with a message. */
 union passed {
 	struct cmsghdr head;

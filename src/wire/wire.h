@@ -49,6 +49,9 @@ int wire_send_fd(int fd, enum wire_kind kind, int passed);
  */
 int wire_receive(int fd, struct wire_message *ret, int *ret_fd);
 
+/* A socket of any kind that closes on exec; or -errno. */
+int wire_socket(int family, int type, int protocol);
+
 /*
  * One whole message of any kind, with a descriptor or -1. 0, or -errno: -EAGAIN where the socket
  * does not wait, -EPIPE: the other side is gone, -EBADMSG: of another size. *ret_fd as above.

@@ -138,26 +138,27 @@ static bool find_linked(const struct work_scanner *s, const struct stat *st, uin
 
 static int keep_linked(struct work_scanner *s, const struct stat *st, const uint8_t *hash)
 {
-	struct linked *one = malloc(sizeof(*one));
-	struct linked *const *node;
+	struct linked key = linked_of(st), *one;
+	void *const *node = tfind(&key, &s->linked, compare);
 
+	memcpy(key.hash, hash, SHA256_SIZE);
+	/* The host's file has changed since: what it was is of no use. */
+	one = node ? *node : arena_alloc(&s->ret->arena, sizeof(*one));
 	if (!one)
 		return -ENOMEM;
-	*one = linked_of(st);
-	memcpy(one->hash, hash, SHA256_SIZE);
-	node = tsearch(one, &s->linked, compare);
-	if (!node || *node != one) {
-		/* No memory; or the host's file has changed since: what it was is of no use. */
-		if (node)
-			memcpy(*node, one, sizeof(*one));
-		free(one);
-	}
-	return node ? 0 : -ENOMEM;
+	*one = key;
+	return node || tsearch(one, &s->linked, compare) ? 0 : -ENOMEM;
+}
+
+/* They are in the arena. */
+static void leave(void *one)
+{
+	(void)one;
 }
 
 void work_content_forget(struct work_scanner *s)
 {
-	tdestroy(s->linked, free);
+	tdestroy(s->linked, leave);
 	s->linked = NULL;
 }
 
