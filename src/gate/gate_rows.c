@@ -51,7 +51,7 @@ static void copy_text(char ret[static WIRE_NAME_SIZE], const char *text)
 {
 	size_t i = 0;
 
-	for (; text[i] && i < WIRE_NAME_SIZE - 1; i++)
+	for (; i < WIRE_NAME_SIZE - 1 && text[i]; i++)
 		ret[i] = text[i] >= 0x20 && text[i] <= 0x7e ? text[i] : '?';
 	ret[i] = '\0';
 }
