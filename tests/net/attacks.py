@@ -329,6 +329,7 @@ def memory_of(pid):
 
 
 @case
+@of_users
 def T314_a_flood_of_connections_is_outlived(p):
     """2000 connections that say one byte: at the end of their time others are served, in little memory."""
     one = command("flood", 500, NAME, 443, NAME)
