@@ -11,18 +11,18 @@ static const uint8_t v6_prefix[14] = { 0xfd, 0x62, 0x61, 0x77, 0x6e, 0x67 };
 
 _Static_assert(GATE_MAX_NAMES + FIRST <= 65536, "two bytes tell the name");
 
-static uint32_t hash(const char *name)
+uint32_t gate_hash(const char *text)
 {
 	uint32_t h = 2166136261U;
 
-	while (*name)
-		h = (h ^ (uint8_t)*name++) * 16777619U;
+	while (*text)
+		h = (h ^ (uint8_t)*text++) * 16777619U;
 	return h;
 }
 
 int gate_book_add(struct gate_book *b, const char *name)
 {
-	size_t room = sizeof(b->places) / sizeof(b->places[0]), at = hash(name) % room;
+	size_t room = sizeof(b->places) / sizeof(b->places[0]), at = gate_hash(name) % room;
 
 	/* Half of the places are never taken, so there is always an end. */
 	for (; b->places[at]; at = (at + 1) % room)

@@ -25,11 +25,7 @@ static_assert(192 + 128 + 32 + 128 + 32 == WIRE_MAX_ROWS, "they are all of them"
 
 static uint32_t hash(const struct wire_decision *d)
 {
-	uint32_t h = 2166136261U;
-
-	for (const char *p = d->name; *p; p++)
-		h = (h ^ (uint8_t)*p) * 16777619U;
-	return h ^ (uint32_t)d->port << 16 ^ (uint32_t)d->kind << 8 ^ d->reason;
+	return gate_hash(d->name) ^ (uint32_t)d->port << 16 ^ (uint32_t)d->kind << 8 ^ d->reason;
 }
 
 /* Where an allowed name led to is told of the first time; it may have many addresses. */
