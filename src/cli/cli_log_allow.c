@@ -85,6 +85,18 @@ static void add_entry(struct cli_log *log, struct cli_ways *ways, const char *ho
 	ways->has_guess |= !port;
 }
 
+/* The other is an address, and mostly says what kind of one behind a blank. */
+static void add_other(struct cli_log *log, struct cli_ways *ways, const char *other, uint16_t port)
+{
+	char address[WIRE_NAME_SIZE];
+	size_t n = strcspn(other, " ");
+
+	if (n >= sizeof(address))
+		return;
+	snprintf(address, sizeof(address), "%.*s", (int)n, other);
+	add_entry(log, ways, address, port);
+}
+
 void cli_log_find_ways(struct cli_log *log, struct cli_ways *ret)
 {
 	*ret = (struct cli_ways){ 0 };
@@ -97,11 +109,12 @@ void cli_log_find_ways(struct cli_log *log, struct cli_ways *ret)
 		for (size_t k = 0; k < sizeof(remedies) / sizeof(remedies[0]); k++) {
 			if (!str_eq(x->reason, wire_reason_names[remedies[k].reason]))
 				continue;
-			if (remedies[k].what == THE_PORT)
+			if (remedies[k].what == THE_PORT || str_eq(x->name, WIRE_HOST_NAME))
 				add_port(ret, port);
+			else if (remedies[k].what == THE_OTHER)
+				add_other(log, ret, x->other, port);
 			else
-				add_entry(log, ret,
-					remedies[k].what == THE_OTHER ? x->other : x->name, port);
+				add_entry(log, ret, x->name, port);
 		}
 	}
 }

@@ -114,8 +114,14 @@ def options_survive_a_shell(p):
 
 @case
 def reserved_addresses_are_suggested_themselves(p):
-    assert last_lines(p, denied("inner.example", 5432, "reserved", other="10.0.0.1"))[-1] == \
+    assert last_lines(p, denied("inner.example", 5432, "reserved", other="10.0.0.1 (private)"))[-1] == \
         'to allow these, add to network.allow: "10.0.0.1:5432"'
+
+
+@case
+def ports_of_the_host_are_suggested_as_such(p):
+    assert last_lines(p, denied("bawn-host", 22, "port")) == last_lines(p, denied("me.example", 22, "own_address"))
+    assert "22" in last_lines(p, denied("bawn-host", 22, "port"))[-1]
 
 
 @case
