@@ -350,10 +350,6 @@ static int start(struct caller *c, struct err *e)
 {
 	int r = close_others(e);
 
-	/* What is typed at the operator's terminal is not for us. */
-	setsid();
-	/* Another file of names, which could not be read later. */
-	unsetenv("HOSTALIASES");
 	if (r < 0)
 		return r;
 	c->rules = gate_map_rules(GATE_FD_RULES, e);
