@@ -1,0 +1,99 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/json.h"
+#include "base/sha256.h"
+
+/*
+ * What happened, as lines of JSON that are only ever added: docs/format-events.md. Each event goes
+ * into two chains, that of its run (RUN/events.jsonl) and that of all the operator's runs
+ * (STATE/log/events.jsonl). A line has the SHA-256 of the one before it, so that nothing can be
+ * taken out, changed or put between without being noticed from there on.
+ *
+ * Written by the keeper and by commands on the host, never by anything in a cage.
+ */
+
+#define LOG_LINE_SIZE  ((size_t)32 << 10) /* the longest line, its newline included */
+#define LOG_RUN_FILE   "events.jsonl"
+#define LOG_STATE_DIR  "log"
+#define LOG_STATE_FILE "events.jsonl"
+
+/* `prev` of a chain's first line. */
+extern const char log_no_line[SHA256_HEX_SIZE];
+
+/* Where a chain ends. */
+struct log_tail {
+	uint64_t count;              /* of lines; the next one's seq */
+	uint64_t size;               /* of them, in bytes; what stands behind is no whole line */
+	char last[SHA256_HEX_SIZE];  /* digest of the last one, without its newline */
+};
+
+struct log {
+	const char *run, *session; /* borrowed; NULL: it concerns none */
+	int chain;                 /* the run's, or -1 */
+	int state;                 /* the folder of the operator's state, or -1; borrowed */
+	struct log_tail tail;        /* of the run's chain */
+	struct json json;          /* the event that is being said */
+	struct buf event;          /* its text */
+	struct buf waiting;        /* events that are said and not written, each ended by a newline */
+	bool is_synced;            /* every write reaches the disk before it counts */
+	struct err failure;        /* the first: nothing is written after it */
+};
+
+/* An event goes to where there is a place for it; `state` is borrowed. */
+void log_init(struct log *l, int state, const char *run, const char *session);
+void log_done(struct log *l);
+
+/*
+ * Begins the run's chain in its open folder, or continues it where there is one: behind its last
+ * whole line, what stands after that being cut off. -EBADMSG: it is no chain.
+ */
+int log_open_chain(struct log *l, int folder, struct err *e);
+
+/*
+ * Says an event: begin, members, end.
+ *
+ *	struct json *j = log_begin(l, "net_denied");
+ *	json_text(j, "name", name);
+ *	log_end(l);
+ *
+ * It is written by log_write, with all that wait: a start says some forty, and writes once.
+ */
+struct json *log_begin(struct log *l, const char *type);
+void log_end(struct log *l);
+
+/*
+ * Writes what waits. 0 or -errno, and then l->failure says what; what was written of a line is
+ * taken back, and nothing more is written to that chain.
+ */
+int log_write(struct log *l);
+
+/* --- reading: log_read.c --- */
+
+/* One line of a chain, borrowed from the reader until the next. */
+struct log_line {
+	uint64_t seq;
+	const char *text; /* the object, without the newline */
+	size_t size;
+};
+
+/* Reads a chain from its beginning, and judges it. */
+struct log_reader {
+	int fd;             /* borrowed */
+	struct log_tail tail; /* of what was read */
+	struct buf bytes;
+	size_t at;
+	bool is_torn;       /* it ends with a piece of a line: who wrote it was killed */
+	bool is_broken;     /* a line is not what comes after the one before: e says why */
+	struct err failure;
+};
+
+void log_reader_init(struct log_reader *r, int fd);
+void log_reader_done(struct log_reader *r);
+
+/* The next whole line that continues the chain: 1, 0 at the end, -errno with r->failure. */
+int log_read_line(struct log_reader *r, struct log_line *ret);
