@@ -47,6 +47,7 @@ struct run {
 	struct keep_request request;
 	struct record record;
 	struct plan_choice choice;
+	int state;          /* the folder of the operator's state, or -1 */
 	int folder, copy;   /* where the record goes, and also goes, or -1 */
 	int patience_ms;    /* with who reads decisions */
 	int cast;           /* where what is printed goes too, or -1 */
@@ -155,8 +156,10 @@ static int open_folder(void *of, struct err *e)
 {
 	struct run *r = of;
 
+	if (r->state < 0)
+		r->state = record_open_state(r->place.home, true, e);
 	if (r->folder < 0)
-		r->folder = record_make_folder(r->record.run, r->place.home, e);
+		r->folder = r->state < 0 ? r->state : record_make_folder(r->state, r->record.run, e);
 	return r->folder;
 }
 
@@ -460,7 +463,7 @@ static int run(struct run *r)
 int cmd_run(struct cli *cli)
 {
 	struct run r = {
-		.cli = cli, .folder = -1, .copy = -1, .cast = -1, .request.status_fd = -1
+		.cli = cli, .state = -1, .folder = -1, .copy = -1, .cast = -1, .request.status_fd = -1
 	};
 	struct err e = { .kind = ERR_SPEC, .text = "the spec has errors" };
 	int status;
@@ -481,6 +484,8 @@ int cmd_run(struct cli *cli)
 	status = status == CLI_OK ? run(&r) : CLI_FAILED;
 	if (r.folder >= 0)
 		close(r.folder);
+	if (r.state >= 0)
+		close(r.state);
 	if (r.copy >= 0)
 		close(r.copy);
 	close_cast(&r);

@@ -122,11 +122,14 @@ void record_print(const struct record *r, struct buf *out);
 int record_make_run(char ret[static RECORD_RUN_SIZE], struct err *e);
 
 /*
- * Makes the folder of a run below the operator's state, with all that leads to it, and opens it.
- * The folder of the state must be the operator's alone. `home` may be NULL. The caller owns the
- * descriptor.
+ * Opens the folder of the operator's state, which must be the operator's alone; `makes` it, and
+ * what leads to it, where missing. -ENOENT, with nothing in `e`, where it is missing and stays so.
+ * `home` may be NULL. The caller owns the descriptor.
  */
-int record_make_folder(const char *run, const char *home, struct err *e);
+int record_open_state(const char *home, bool makes, struct err *e);
+
+/* Makes the folder of a run below it, opens and locks it. The caller owns the descriptor. */
+int record_make_folder(int state, const char *run, struct err *e);
 
 /* Has a text the form of such a name, or of the beginning of one? */
 bool record_is_run(const char *text, bool is_whole);

@@ -103,39 +103,50 @@ static int fail(const char *path, int num, struct err *e)
 		strerror(num));
 }
 
-int record_make_folder(const char *run, const char *home, struct err *e)
+int record_open_state(const char *home, bool makes, struct err *e)
 {
 	char path[PATH_MAX];
-	own_fd int state = -1, runs = -1;
-	int r = state_folder(home, path), fd;
+	own_fd int state = -1;
+	int r = state_folder(home, path);
 
 	if (r < 0)
 		return err_set(e, ERR_REFUSED, -r,
-			"there is no place for the record: set HOME or XDG_STATE_HOME");
-	state = open_path(path);
+			"there is no place for records: set HOME or XDG_STATE_HOME");
+	state = makes ? open_path(path) : file_open(path, O_RDONLY | O_DIRECTORY);
+	if (state == -ENOENT && !makes)
+		return -ENOENT;
 	if (state < 0)
 		return fail(path, -state, e);
 	if (!is_ours(state))
 		return err_set(e, ERR_REFUSED, EPERM,
-			"cannot keep a record in '%s': it must be yours, and others must not be "
-			"able to write to it",
+			"cannot use '%s': it must be yours, and others must not be able to write "
+			"to it; XDG_STATE_HOME can name another place",
 			path);
-	runs = open_below(state, "runs");
+	return take_fd(&state);
+}
+
+static int fail_run(const char *run, int num, struct err *e)
+{
+	return err_set(e, ERR_REFUSED, num,
+		"cannot make a folder for run %s: %s; XDG_STATE_HOME can name another place", run,
+		strerror(num));
+}
+
+int record_make_folder(int state, const char *run, struct err *e)
+{
+	own_fd int runs = open_below(state, "runs"), fd = -1;
+
 	if (runs < 0)
-		return fail(path, -runs, e);
+		return fail_run(run, -runs, e);
 	if (mkdirat(runs, run, 0700) < 0)
-		return fail(path, errno, e);
+		return fail_run(run, errno, e);
 	fd = file_open_name(runs, run, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
-		return fail(path, -fd, e);
+		return fail_run(run, -fd, e);
 	/* Whoever comes to look sees by this that the run still lasts. */
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		int num = errno;
-
-		close(fd);
-		return fail(path, num, e);
-	}
-	return fd;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return fail_run(run, errno, e);
+	return take_fd(&fd);
 }
 
 bool record_is_run(const char *text, bool is_whole)
@@ -156,30 +167,18 @@ bool record_is_run(const char *text, bool is_whole)
 	return true;
 }
 
-static int fail_foreign(const char *what, const char *name, struct err *e)
-{
-	return err_set(e, ERR_REFUSED, EPERM,
-		"cannot use %s '%s': it must be yours, and others must not be able to write to it",
-		what, name);
-}
-
 int record_open_runs(const char *home, struct err *e)
 {
-	char path[PATH_MAX];
-	own_fd int state = -1, runs = -1;
-	int r = state_folder(home, path);
+	own_fd int state = record_open_state(home, false, e), runs = -1;
 
-	if (r < 0)
-		return err_set(e, ERR_REFUSED, -r,
-			"nobody knows where the runs are: set HOME or XDG_STATE_HOME");
-	state = file_open(path, O_RDONLY | O_DIRECTORY);
-	runs = state < 0 ? state : file_open_name(state, "runs", O_RDONLY | O_DIRECTORY);
+	if (state < 0)
+		return state;
+	runs = file_open_name(state, "runs", O_RDONLY | O_DIRECTORY);
 	if (runs == -ENOENT)
 		return -ENOENT;
 	if (runs < 0)
-		return err_set(e, ERR_SYS, -runs, "cannot open the runs in '%s': %s", path,
-			strerror(-runs));
-	return is_ours(state) ? take_fd(&runs) : fail_foreign("the runs in", path, e);
+		return err_set(e, ERR_SYS, -runs, "cannot open the runs: %s", strerror(-runs));
+	return take_fd(&runs);
 }
 
 int record_open_folder(int runs, const char *run, struct err *e)
@@ -190,7 +189,12 @@ int record_open_folder(int runs, const char *run, struct err *e)
 		return err_set(e, ERR_REFUSED, ENOENT, "there is no run %s", run);
 	if (fd < 0)
 		return err_set(e, ERR_SYS, -fd, "cannot open run %s: %s", run, strerror(-fd));
-	return is_ours(fd) ? take_fd(&fd) : fail_foreign("the run", run, e);
+	if (!is_ours(fd))
+		return err_set(e, ERR_REFUSED, EPERM,
+			"cannot use run %s: its folder must be yours, and others must not be able "
+			"to write to it",
+			run);
+	return take_fd(&fd);
 }
 
 int record_write_file(int folder, const char *name, const struct buf *text, struct err *e)

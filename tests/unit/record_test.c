@@ -296,6 +296,13 @@ static void test_runs(void)
 	CHECK(!str_eq(first, second));
 }
 
+static int make_folder(const char *run, struct err *e)
+{
+	own_fd int state = record_open_state(NULL, true, e);
+
+	return state < 0 ? state : record_make_folder(state, run, e);
+}
+
 static void test_folder(void)
 {
 	own(buf) struct buf text = { .max = 1024 };
@@ -304,8 +311,9 @@ static void test_folder(void)
 	struct stat st;
 
 	setenv("XDG_STATE_HOME", below("deep/er/state"), 1);
+	CHECK(record_open_state(NULL, false, &e) == -ENOENT);
 	umask(0);
-	fd = record_make_folder("run-1", NULL, &e);
+	fd = make_folder("run-1", &e);
 	umask(022);
 	CHECK_STR(e.text, "");
 	CHECK(fd >= 0 && fcntl(fd, F_GETFD) & FD_CLOEXEC);
@@ -318,8 +326,8 @@ static void test_folder(void)
 	CHECK(st.st_size == 3 && (st.st_mode & 07777) == 0600);
 	CHECK(access(below("deep/er/state/bawn/runs/run-1/record.json.new"), F_OK) < 0);
 	/* A run's name is used once. */
-	again = record_make_folder("run-1", NULL, &e);
-	CHECK(again < 0 && strstr(e.text, "cannot keep a record in"));
+	again = make_folder("run-1", &e);
+	CHECK(again < 0 && strstr(e.text, "cannot make a folder for run run-1"));
 }
 
 static void test_unusable_folders(void)
@@ -328,15 +336,15 @@ static void test_unusable_folders(void)
 
 	setenv("XDG_STATE_HOME", below("file"), 1);
 	CHECK(close(open(below("file"), O_CREAT | O_WRONLY, 0600)) == 0);
-	CHECK(record_make_folder("run", NULL, &e) == -ENOTDIR);
+	CHECK(make_folder("run", &e) == -ENOTDIR);
 	CHECK(mkdir(below("open"), 0755) == 0 && mkdir(below("open/bawn"), 0755) == 0);
 	CHECK(chmod(below("open/bawn"), 0777) == 0);
 	setenv("XDG_STATE_HOME", below("open"), 1);
-	CHECK(record_make_folder("run", NULL, &e) < 0 && e.kind == ERR_REFUSED);
+	CHECK(make_folder("run", &e) < 0 && e.kind == ERR_REFUSED);
 	CHECK(chmod(below("open/bawn"), 0700) == 0);
 	/* Where runs would be is a link that somebody made. */
 	CHECK(symlink(top, below("open/bawn/runs")) == 0);
-	CHECK(record_make_folder("run", NULL, &e) < 0);
+	CHECK(make_folder("run", &e) < 0);
 	CHECK(access(below("run"), F_OK) < 0);
 }
 
