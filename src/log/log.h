@@ -21,36 +21,46 @@
 #define LOG_RUN_FILE   "events.jsonl"
 #define LOG_STATE_DIR  "log"
 #define LOG_STATE_FILE "events.jsonl"
+#define LOG_STATE_SIZE ((uint64_t)64 << 20) /* the state's file grows beyond it by one write */
 
 /* `prev` of a chain's first line. */
 extern const char log_no_line[SHA256_HEX_SIZE];
 
 /* Where a chain ends. */
 struct log_tail {
-	uint64_t count;              /* of lines; the next one's seq */
-	uint64_t size;               /* of them, in bytes; what stands behind is no whole line */
-	char last[SHA256_HEX_SIZE];  /* digest of the last one, without its newline */
+	uint64_t count;             /* of lines; the next one's seq */
+	uint64_t size;              /* of those in this file, in bytes */
+	char last[SHA256_HEX_SIZE]; /* digest of the last one, without its newline */
 };
 
 struct log {
-	const char *run, *session; /* borrowed; NULL: it concerns none */
-	int chain;                 /* the run's, or -1 */
-	int state;                 /* the folder of the operator's state, or -1; borrowed */
-	struct log_tail tail;        /* of the run's chain */
-	struct json json;          /* the event that is being said */
-	struct buf event;          /* its text */
-	struct buf waiting;        /* events that are said and not written, each ended by a newline */
-	bool is_synced;            /* every write reaches the disk before it counts */
-	struct err failure;        /* the first: nothing is written after it */
+	const char *run, *session;         /* borrowed; NULL: it concerns none */
+	int chain;                         /* the run's, or -1 */
+	int state;                         /* the folder of the operator's state, or -1; borrowed */
+	uint64_t state_size;               /* LOG_STATE_SIZE */
+	struct log_tail tail;              /* of the run's chain */
+	struct json json;                  /* the event that is being said */
+	const char *type;                  /* its own */
+	struct buf event;                  /* its text */
+	struct buf waiting;                /* said and not written, each ended by a newline */
+	bool is_synced;                    /* every write reaches the disk before it counts */
+	bool is_chain_over, is_state_over; /* writing there failed, so nothing more is written */
+	struct err failure;                /* the first */
 };
 
-/* An event goes to where there is a place for it; `state` is borrowed. */
+/*
+ * An event goes to where there is a place for it. `state`, -1 where there is none, and the texts
+ * are borrowed.
+ */
 void log_init(struct log *l, int state, const char *run, const char *session);
+
+/* What waits and was not written is lost. */
 void log_done(struct log *l);
 
 /*
  * Begins the run's chain in its open folder, or continues it where there is one: behind its last
- * whole line, what stands after that being cut off. -EBADMSG: it is no chain.
+ * whole line, what stands after that being cut off. -EBADMSG: it is no chain. Whoever does so has
+ * locked the folder.
  */
 int log_open_chain(struct log *l, int folder, struct err *e);
 
@@ -61,14 +71,16 @@ int log_open_chain(struct log *l, int folder, struct err *e);
  *	json_text(j, "name", name);
  *	log_end(l);
  *
- * It is written by log_write, with all that wait: a start says some forty, and writes once.
+ * It is written by log_write, with all that wait: a start says some forty, and writes once. Of one
+ * that is too long for a line only the type is said, and that it was. The type is borrowed until
+ * log_end.
  */
 struct json *log_begin(struct log *l, const char *type);
 void log_end(struct log *l);
 
 /*
- * Writes what waits. 0 or -errno, and then l->failure says what; what was written of a line is
- * taken back, and nothing more is written to that chain.
+ * Writes what waits, to each chain at once. 0 or -errno, and then l->failure says what; what was
+ * written of it is taken back, and nothing more is written to that chain.
  */
 int log_write(struct log *l);
 
@@ -77,23 +89,32 @@ int log_write(struct log *l);
 /* One line of a chain, borrowed from the reader until the next. */
 struct log_line {
 	uint64_t seq;
-	const char *text; /* the object, without the newline */
+	const char *text; /* the object; instead of the newline a NUL */
 	size_t size;
 };
 
-/* Reads a chain from its beginning, and judges it. */
+/*
+ * Reads a chain, and judges it: that each line has the number and the digest that it must have
+ * after the one before. What is in a line, and that it is JSON, is for others to judge. The file
+ * may grow meanwhile: at its end one asks again.
+ */
 struct log_reader {
-	int fd;             /* borrowed */
+	int fd;               /* borrowed; a plain file */
 	struct log_tail tail; /* of what was read */
-	struct buf bytes;
-	size_t at;
+	char *bytes;
+	size_t at, len;     /* in them */
+	bool is_continued;  /* the first line may be any: those before it are in another file */
 	bool is_torn;       /* it ends with a piece of a line: who wrote it was killed */
-	bool is_broken;     /* a line is not what comes after the one before: e says why */
-	struct err failure;
+	bool is_broken;     /* a line is not what comes after the one before: failure says why */
+	struct err failure; /* once there was one, there are no more lines */
 };
 
+/* From the beginning of a chain. */
 void log_reader_init(struct log_reader *r, int fd);
 void log_reader_done(struct log_reader *r);
+
+/* Goes on with the file in which the chain continues. */
+void log_reader_next_file(struct log_reader *r, int fd);
 
 /* The next whole line that continues the chain: 1, 0 at the end, -errno with r->failure. */
 int log_read_line(struct log_reader *r, struct log_line *ret);
