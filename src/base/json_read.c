@@ -280,6 +280,11 @@ static bool skip_number(struct json_reader *r)
 	return is_good ? true : json_wrong(r, "a value");
 }
 
+bool json_take_null(struct json_reader *r)
+{
+	return take_word(r, "null");
+}
+
 /* Depth is limited, and with it how deep this calls itself. */
 bool json_skip(struct json_reader *r)
 {

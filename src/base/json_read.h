@@ -44,6 +44,9 @@ bool json_read_bool(struct json_reader *r, bool *ret);
 bool json_read_int(struct json_reader *r, int64_t *ret); /* no fraction, no exponent */
 bool json_skip(struct json_reader *r);
 
+/* Takes a null if there is one; otherwise nothing is read, and nothing is wrong. */
+bool json_take_null(struct json_reader *r);
+
 /* Is that all? */
 bool json_read_end(struct json_reader *r);
 

@@ -9,9 +9,10 @@
 #include "base/str.h"
 #include "spec/spec.h"
 
-static const char *const vantages[] = { "none", "inside", "keeper", "outside" };
-static const char *const outcomes[] = { "refused", "exited", "signaled", "timed_out", "cut_off",
-	"broken", "interrupted" };
+const char *const record_vantage_words[RECORD_VANTAGE_COUNT] = { "none", "inside", "keeper",
+	"outside" };
+const char *const record_outcome_words[RECORD_OUTCOME_COUNT] = { "refused", "exited", "signaled",
+	"timed_out", "cut_off", "broken", "interrupted" };
 static const char *const needs[] = { "none", "may", "must" };
 
 static void print_time(struct json *j, const char *key, const struct timespec *t)
@@ -33,7 +34,7 @@ static void print_guarantee(const struct record *r, enum plan_guarantee g, struc
 	json_text(j, "need", needs[p->need]);
 	json_text(j, "declared", plan_str(r->plan, p->declared));
 	json_bool(j, "holds", o->vantage != RECORD_UNSEEN && o->holds);
-	json_text(j, "vantage", vantages[o->vantage]);
+	json_text(j, "vantage", record_vantage_words[o->vantage]);
 	json_text(j, "seen", o->seen);
 	json_close_map(j);
 }
@@ -42,7 +43,7 @@ static void print_end(const struct record *r, struct json *j)
 {
 	bool has_status = r->outcome == RECORD_EXITED, has_signal = r->outcome == RECORD_SIGNALED;
 
-	json_text(j, "outcome", outcomes[r->outcome]);
+	json_text(j, "outcome", record_outcome_words[r->outcome]);
 	if (has_status)
 		json_int(j, "status", r->status);
 	if (has_signal)

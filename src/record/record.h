@@ -29,6 +29,8 @@ enum record_vantage {
 	RECORD_OUTSIDE, /* the keeper read it from the kernel: evidence */
 };
 
+#define RECORD_VANTAGE_COUNT (RECORD_OUTSIDE + 1)
+
 struct record_observation {
 	enum record_vantage vantage;
 	bool holds;
@@ -44,6 +46,12 @@ enum record_outcome {
 	RECORD_BROKEN,      /* the command ran, and the cage ended in a way it should not */
 	RECORD_INTERRUPTED, /* the keeper did not live to say: what a record says until the end */
 };
+
+#define RECORD_OUTCOME_COUNT (RECORD_INTERRUPTED + 1)
+
+/* One word each, as records have them. */
+extern const char *const record_vantage_words[RECORD_VANTAGE_COUNT];
+extern const char *const record_outcome_words[RECORD_OUTCOME_COUNT];
 
 /* What the run did to the project, if that was captured. */
 struct record_effects {
