@@ -21,7 +21,7 @@ from pathlib import Path
 
 # From left to right; modules of one set do not know each other.
 MODULES = [
-    {"base"}, {"log"}, {"wire"}, {"term"}, {"init"}, {"spec"}, {"cgroup"}, {"host"}, {"plan"},
+    {"base"}, {"log", "sign"}, {"wire"}, {"term"}, {"init"}, {"spec"}, {"cgroup"}, {"host"}, {"plan"},
     {"filter"}, {"cage", "work", "gate", "record", "store"},
     {"check"}, {"keep"}, {"serve", "agent"}, {"cli"},
 ]

@@ -15,6 +15,7 @@
 
 #define SIGN_PUBLIC_SIZE    32
 #define SIGN_SECRET_SIZE    64
+#define SIGN_SEED_SIZE      32 /* what the other two are made of */
 #define SIGN_SIGNATURE_SIZE 64
 #define SIGN_ID_SIZE        65 /* SHA-256 of the SubjectPublicKeyInfo, in hex */
 #define SIGN_PAYLOAD_TYPE   "application/vnd.in-toto+json"
@@ -32,7 +33,18 @@ struct sign_key {
 
 void sign_key_done(struct sign_key *key);
 
+/* The key that a secret seed stands for, with its public one. */
+void sign_derive_key(const uint8_t seed[static SIGN_SEED_SIZE], struct sign_key *ret);
+
 /* --- keys as text: sign_pem.c; pure --- */
+
+/* Fills in the id that belongs to the bytes. */
+void sign_name_key(struct sign_public *key);
+
+/*
+ * -EBADMSG where a text is anything but one such key. What sign_print_private writes is secret: who
+ * asked for it wipes it.
+ */
 
 int sign_read_private(const char *pem, size_t n, struct sign_key *ret, struct err *e);
 int sign_read_public(const char *pem, size_t n, struct sign_public *ret, struct err *e);
@@ -41,23 +53,28 @@ void sign_print_public(const struct sign_public *key, struct buf *out);
 
 /* --- the operator's own: sign_keys.c; `state` is the open folder of the operator's state --- */
 
+#define SIGN_KEY_FOLDER  "keys"
+#define SIGN_KEY_FILE    "signing.pem"
+#define SIGN_PUBLIC_FILE "signing.pub"
+
 /*
- * Loads STATE/keys/signing.pem, which must be a plain file of the operator's with mode 0600; -ENOENT
- * where there is none.
+ * Loads STATE/keys/signing.pem, which must be a plain file of the operator's with mode 0600;
+ * -ENOENT, with nothing in `e`, where there is none.
  */
 int sign_load_key(int state, struct sign_key *ret, struct err *e);
 
 /*
  * Makes one, with the public one beside it (signing.pub), whole or not at all, and safe on disk;
- * two who do so at once end up with the same. -EEXIST where there is one; with `replaces` that one's
- * public key is kept as former/ID.pub first.
+ * two who do so at once end up with the same. -EEXIST, with nothing in `e`, where there is one,
+ * which then is *ret; with `replaces` that one's public key is kept as former/ID.pub first.
  */
 int sign_make_key(int state, bool replaces, struct sign_key *ret, struct err *e);
 
 /* Is it the operator's own public key, now or formerly? */
 bool sign_is_own(int state, const struct sign_public *key);
 
-/* The public key with that id among the operator's own. -ENOENT: none of them. */
+/* The public key with that id among the operator's own. -ENOENT, with nothing in `e`: none of them.
+ */
 int sign_find_own(int state, const char *id, struct sign_public *ret, struct err *e);
 
 /* --- signatures and envelopes: sign.c, sign_envelope.c; pure --- */
@@ -66,6 +83,9 @@ void sign_bytes(const struct sign_key *key, const void *bytes, size_t n,
 	uint8_t ret[static SIGN_SIGNATURE_SIZE]);
 bool sign_check(const struct sign_public *key, const void *bytes, size_t n,
 	const uint8_t signature[static SIGN_SIGNATURE_SIZE]);
+
+/* What DSSE signs: payload and type, with their sizes before them. */
+void sign_print_pae(const char *type, const void *payload, size_t n, struct buf *out);
 
 /* A DSSE envelope around a payload of SIGN_PAYLOAD_TYPE, on one line with its newline. */
 void sign_print_envelope(
@@ -84,9 +104,12 @@ struct sign_envelope {
 	size_t count; /* those that are of another length are not among them */
 };
 
-/* Reads one line. What it points to is the arena's. -EBADMSG or -ENOMEM with a sentence. */
-int sign_read_envelope(const char *line, size_t n, struct arena *arena, struct sign_envelope *ret,
-	struct err *e);
+/*
+ * Reads one line, with its newline or without. What it points to is the arena's. -EBADMSG or
+ * -ENOMEM, with a sentence.
+ */
+int sign_read_envelope(
+	const char *line, size_t n, struct arena *arena, struct sign_envelope *ret, struct err *e);
 
 /* Is one of its signatures by that key? */
 bool sign_is_by(const struct sign_envelope *x, const struct sign_public *key);
