@@ -79,6 +79,13 @@ int tree_remove(int at, const char *name, struct err *e);
  */
 int tree_digest(int fd, char ret[static SHA256_HEX_SIZE], struct err *e);
 
+/*
+ * The same with counts, and told how far it is: of the options those three count, and `step` is
+ * called within long files too. The top is one of the folders; bytes are those that were read.
+ */
+int tree_digest_with(
+	int fd, const struct tree_options *o, char ret[static SHA256_HEX_SIZE], struct err *e);
+
 /* --- shared by those who walk --- */
 
 /* The names in a folder in the order of their bytes, without "." and "..". */

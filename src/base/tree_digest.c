@@ -24,6 +24,7 @@
 #define BLOCK 4096
 
 struct digest {
+	const struct tree_options *options; /* counts, step, of; or NULL */
 	unsigned depth;
 	size_t names_size; /* of the folders that are open */
 	struct tree_path path;
@@ -118,6 +119,26 @@ static bool is_zero(const char *bytes, size_t n)
 	return bytes[0] == 0 && memcmp(bytes, bytes + 1, n - 1) == 0;
 }
 
+/* Tells how far it is. 0, or what ends it. */
+static int tell(const struct digest *d, uint64_t bytes)
+{
+	if (d->options && d->options->counts)
+		d->options->counts->bytes += bytes;
+	return d->options && d->options->step ? d->options->step(d->options->of) : 0;
+}
+
+static void count(const struct digest *d, const struct stat *st)
+{
+	struct tree_counts *counts = d->options ? d->options->counts : NULL;
+
+	if (!counts)
+		return;
+	counts->files += S_ISREG(st->st_mode);
+	counts->folders += S_ISDIR(st->st_mode);
+	counts->links += S_ISLNK(st->st_mode);
+	counts->others += !S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode) && !S_ISLNK(st->st_mode);
+}
+
 /* As much as there is of whole blocks at a place; how much, or -errno. */
 static ssize_t read_blocks(struct digest *d, int fd, off_t at)
 {
@@ -147,6 +168,7 @@ static int hash_content(struct digest *d, int fd, char ret[static SHA256_HEX_SIZ
 	for (;;) {
 		off_t data = lseek(fd, at, SEEK_DATA);
 		ssize_t n;
+		int r;
 
 		if (data < 0 && errno == ENXIO)
 			break;
@@ -169,9 +191,12 @@ static int hash_content(struct digest *d, int fd, char ret[static SHA256_HEX_SIZ
 			sha256_add(&s, d->bytes + i, size);
 		}
 		at += n;
+		r = tell(d, (uint64_t)n);
+		if (r < 0)
+			return r;
 	}
 	print_hash(&s, ret);
-	return 0;
+	return tell(d, 0);
 }
 
 static int hash_target(struct digest *d, int at, const char *name, char ret[static SHA256_HEX_SIZE])
@@ -211,6 +236,7 @@ static int hash_entry(struct digest *d, int at, const char *name, struct line *l
 	*l = (struct line){ .hash = "-", .attributes = "-" };
 	if (fstatat(at, name, &l->st, AT_SYMLINK_NOFOLLOW) < 0)
 		return tree_fail(&d->path, name, errno, "look at", e);
+	count(d, &l->st);
 	is_folder = S_ISDIR(l->st.st_mode);
 	if (S_ISREG(l->st.st_mode) || is_folder) {
 		fd = is_folder ? tree_open_folder(at, name)
@@ -250,9 +276,10 @@ static int hash_folder(struct digest *d, int fd, char ret[static SHA256_HEX_SIZE
 	return 0;
 }
 
-int tree_digest(int fd, char ret[static SHA256_HEX_SIZE], struct err *e)
+int tree_digest_with(
+	int fd, const struct tree_options *o, char ret[static SHA256_HEX_SIZE], struct err *e)
 {
-	struct digest d = { 0 };
+	struct digest d = { .options = o };
 	struct sha256 s;
 	struct line l;
 	int r = hash_entry(&d, fd, ".", &l, e);
@@ -263,4 +290,9 @@ int tree_digest(int fd, char ret[static SHA256_HEX_SIZE], struct err *e)
 	add_line(&s, &l, ".");
 	print_hash(&s, ret);
 	return 0;
+}
+
+int tree_digest(int fd, char ret[static SHA256_HEX_SIZE], struct err *e)
+{
+	return tree_digest_with(fd, NULL, ret, e);
 }

@@ -88,6 +88,37 @@ static void test_digest_changes(int dir)
 #undef CHANGES
 }
 
+static int count_down(void *of)
+{
+	unsigned *left = of;
+
+	return (*left)-- ? 0 : -EINTR;
+}
+
+/* It is told how far it is, also within a file, and ends when it is to. */
+static void test_digest_told(int dir)
+{
+	own_fd int top = make_folder(dir, "told"),
+		   file = openat(top, "long", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+	char before[SHA256_HEX_SIZE], now[SHA256_HEX_SIZE], block[4096];
+	struct tree_counts counts = { 0 };
+	unsigned left = 10000;
+	struct tree_options o = { .counts = &counts, .step = count_down, .of = &left };
+
+	memset(block, 'x', sizeof(block));
+	for (size_t i = 0; i < 256; i++)
+		CHECK(write(file, block, sizeof(block)) == (ssize_t)sizeof(block));
+	CHECK(symlinkat("long", top, "link") == 0 && mkdirat(top, "sub", 0700) == 0);
+	CHECK(tree_digest(top, before, NULL) == 0);
+	CHECK(tree_digest_with(top, &o, now, NULL) == 0);
+	CHECK_STR(now, before);
+	CHECK(counts.files == 1 && counts.folders == 2 && counts.links == 1);
+	CHECK(counts.bytes == (uint64_t)256 * sizeof(block));
+	CHECK(left <= 10000 - 256 * sizeof(block) / 65536);
+	left = 3;
+	CHECK(tree_digest_with(top, &o, now, NULL) == -EINTR);
+}
+
 int main(void)
 {
 	char path[64];
@@ -107,6 +138,7 @@ int main(void)
 	test_digest(dir);
 	test_digest_holes(dir);
 	test_digest_changes(dir);
+	test_digest_told(dir);
 	CHECK(tree_remove(AT_FDCWD, path, NULL) == 0 && !is_there(AT_FDCWD, path));
 	return check_report();
 }
