@@ -100,6 +100,7 @@ static bool read_effects(void *reader, void *into)
 {
 	static const struct json_field fields[] = {
 		{ "sha256", record_read_sha256, AT(effects.sha256) },
+		{ "file_sha256", record_read_sha256, AT(effects.file_sha256) },
 		{ "added", record_read_count, AT(effects.added) },
 		{ "changed", record_read_count, AT(effects.changed) },
 		{ "deleted", record_read_count, AT(effects.deleted) },

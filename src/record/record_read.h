@@ -107,7 +107,7 @@ struct record_read {
 		size_t count;
 	} events;
 	struct {
-		const char *sha256, *error;
+		const char *sha256, *file_sha256, *error;
 		int64_t added, changed, deleted, renamed, runs_on_host;
 	} effects;
 	struct {
