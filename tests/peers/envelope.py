@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+"""Envelopes of bawn's, verified by programs that are not: openssl as README.md says it, and @sigstore/verify.
+
+    envelope.py BUILD MAKE_ENVELOPE        prints TAP
+
+Whatever one of them takes for signed is what was signed: no changed byte, no missing one.
+"""
+
+import base64
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True
+import npm  # noqa: E402
+
+BUILD, MAKE = sys.argv[1:3]
+README = npm.HERE.parent.parent / "README.md"
+TYPE = "application/vnd.in-toto+json"
+STATEMENT = json.dumps({
+    "_type": "https://in-toto.io/Statement/v1", "subject": [{"name": "effects", "digest": {"sha256": "0" * 64}}],
+    "predicateType": "urn:bawn:record:v1", "predicate": {"name": "é\n\"quoted\"", "payload": "\"payload\":\"AAAA\""},
+}, ensure_ascii=False).encode()
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def flipped(content):
+    """With one bit changed, a different one in each byte."""
+    return [content[:i] + bytes([byte ^ (1 << i % 8)]) + content[i + 1:] for i, byte in enumerate(content)]
+
+
+def cut(content):
+    return [content[:n] for n in range(len(content))]
+
+
+def longer(content):
+    return [content + b"\0", b"\0" + content, content + b" ", content * 2]
+
+
+def changed(content):
+    return flipped(content) + cut(content) + longer(content)
+
+
+class Envelope:
+    """One of bawn's, the key's public half, and both verifiers' opinion of others that are like it."""
+
+    def __init__(self, top, payload, node):
+        self.top, self.payload, self.node = top, payload, node
+        state = top / "state"
+        state.mkdir(mode=0o700, exist_ok=True)
+        self.line = subprocess.run([MAKE, state], input=payload, capture_output=True, check=True).stdout.decode()
+        (top / "bawn.pub").write_bytes((state / "keys/signing.pub").read_bytes())
+        self.object = json.loads(self.line)
+        self.signature = base64.b64decode(self.object["signatures"][0]["sig"], validate=True)
+
+    def but(self, payload=None, signature=None, kind=TYPE):
+        """The line with another payload, signature or type."""
+        return json.dumps({**self.object, "payloadType": kind,
+                           "payload": encode(self.payload if payload is None else payload),
+                           "signatures": [{**self.object["signatures"][0],
+                                           "sig": encode(self.signature if signature is None else signature)}]},
+                          separators=(",", ":")) + "\n"
+
+    def by_script(self, line):
+        """Does README.md's script take it? What it printed says so, and its status."""
+        (self.top / "record.intoto.jsonl").write_text(line, encoding="utf-8")
+        done = subprocess.run(["sh", "-c", script()], cwd=self.top, capture_output=True, text=True, check=False)
+        said = "Signature Verified Successfully" in done.stdout
+        assert said == (done.returncode == 0), f"status {done.returncode}, and printed {done.stdout!r}"
+        return said
+
+    def by_openssl(self, payload, signature):
+        """The script's last line alone."""
+        (self.top / "signed").write_bytes(b"DSSEv1 %d %s %d %s" % (len(TYPE), TYPE.encode(), len(payload), payload))
+        (self.top / "signature").write_bytes(signature)
+        return subprocess.run(["sh", "-c", script().splitlines()[-1]], cwd=self.top, capture_output=True,
+                              check=False).returncode == 0
+
+    def by_sigstore(self, lines):
+        """The answer for each line."""
+        done = self.node.run("envelope.mjs", self.top / "bawn.pub", input="".join(lines))
+        assert done.returncode == 0, done.stderr
+        answers = done.stdout.splitlines()
+        assert len(answers) == len(lines), f"{len(answers)} answers to {len(lines)} lines"
+        return answers
+
+
+def encode(content):
+    return base64.b64encode(content).decode()
+
+
+def script():
+    """The one of README.md that verifies."""
+    blocks = re.findall(r"^```sh\n(.*?)^```", README.read_text(encoding="utf-8"), re.M | re.S)
+    found = [block for block in blocks if "openssl pkeyutl" in block]
+    assert len(found) == 1, f"README.md has {len(found)} scripts that verify"
+    return found[0]
+
+
+@case
+def the_readme_verifies_in_five_lines(x):
+    assert len(script().splitlines()) == 5
+    assert x.by_script(x.line)
+    assert (x.top / "payload").read_bytes() == x.payload
+
+
+@case
+def sigstore_verifies_it(x):
+    assert x.by_sigstore([x.line, x.but()]) == ["good", "good"]
+
+
+@case
+def it_is_one_line_of_json_with_a_key_that_openssl_names_alike(x):
+    assert x.line.endswith("}\n") and x.line.count("\n") == 1
+    assert list(x.object) == ["payloadType", "payload", "signatures"] and x.object["payloadType"] == TYPE
+    der = subprocess.run(["openssl", "pkey", "-pubin", "-in", "bawn.pub", "-outform", "DER"], cwd=x.top,
+                         capture_output=True, check=True).stdout
+    name = subprocess.run(["sha256sum"], input=der, capture_output=True, check=True).stdout.split()[0].decode()
+    assert x.object["signatures"][0]["keyid"] == name
+
+
+@case
+def openssl_reads_the_private_key_and_signs_alike(x):
+    """Ed25519 has one signature for a key and a text."""
+    (x.top / "signed").write_bytes(b"DSSEv1 %d %s %d %s" % (len(TYPE), TYPE.encode(), len(x.payload), x.payload))
+    done = subprocess.run(["openssl", "pkeyutl", "-sign", "-inkey", "state/keys/signing.pem", "-rawin", "-in", "signed"],
+                          cwd=x.top, capture_output=True, check=True)
+    assert done.stdout == x.signature
+
+
+@case
+def openssl_catches_every_change(x):
+    bad = [(payload, x.signature) for payload in changed(x.payload)[::3]]
+    bad += [(x.payload, signature) for signature in changed(x.signature)]
+    assert x.by_openssl(x.payload, x.signature)
+    for payload, signature in bad:
+        assert not x.by_openssl(payload, signature), (payload, signature)
+
+
+@case
+def the_readme_catches_changes(x):
+    bad = [x.but(payload=payload) for payload in changed(x.payload)[::29]]
+    bad += [x.but(signature=signature) for signature in changed(x.signature)[::11]]
+    bad += ["\n", "{}\n", x.line[:len(x.line) // 2], x.but(payload=b""), x.but(signature=b"")]
+    assert x.by_script(x.but())
+    for line in bad:
+        assert not x.by_script(line), line
+
+
+@case
+def sigstore_catches_every_change(x):
+    bad = [x.but(payload=payload) for payload in changed(x.payload)]
+    bad += [x.but(signature=signature) for signature in changed(x.signature)]
+    bad += [x.but(kind=kind) for kind in ("", TYPE + " ", TYPE.upper(), "application/json")]
+    answers = x.by_sigstore([x.but(), *bad])
+    assert answers[0] == "good"
+    taken = [line for line, answer in zip(bad, answers[1:]) if answer == "good"]
+    assert not taken, taken[:3]
+
+
+@case
+def another_key_is_another(x):
+    subprocess.run("openssl genpkey -algorithm ed25519 | openssl pkey -pubout -out bawn.pub", shell=True, cwd=x.top,
+                   check=True)
+    assert not x.by_script(x.line)
+    assert x.by_sigstore([x.line]) != ["good"]
+
+
+@case
+def a_large_payload_verifies(x):
+    large = Envelope(x.top, b"{" + b" " * 3_000_001 + b"}", x.node)
+    assert large.by_script(large.line)
+    assert large.by_sigstore([large.line]) == ["good"]
+
+
+def main():
+    try:
+        node = npm.Node(BUILD)
+    except npm.Missing as reason:
+        print(f"1..0 # SKIP {reason}")
+        return
+    print(f"1..{len(CASES)}")
+    for number, function in enumerate(CASES, 1):
+        with tempfile.TemporaryDirectory(prefix="bawn-peers-") as top:
+            try:
+                function(Envelope(pathlib.Path(top), STATEMENT, node))
+                print(f"ok {number} - {function.__name__}")
+            except Exception as problem:  # pylint: disable=broad-exception-caught
+                print(f"not ok {number} - {function.__name__}")
+                print("".join(f"# {line}\n" for line in f"{type(problem).__name__}: {problem}"[:2000].splitlines()), end="")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()
