@@ -213,6 +213,11 @@ bool json_next_key(struct json_reader *r, const char **ret)
 
 /* --- the rest --- */
 
+char json_peek(struct json_reader *r)
+{
+	return r->wrong ? '\0' : next(r);
+}
+
 bool json_read_bool(struct json_reader *r, bool *ret)
 {
 	*ret = take_word(r, "true");

@@ -38,6 +38,9 @@ bool json_enter_list(struct json_reader *r);
 bool json_next_key(struct json_reader *r, const char **ret);
 bool json_next_item(struct json_reader *r);
 
+/* The first character of what comes next, which tells its kind; NUL where nothing does. */
+char json_peek(struct json_reader *r);
+
 /* One value. Texts and keys are borrowed from `r` until the next one is read. */
 bool json_read_text(struct json_reader *r, const char **ret);
 bool json_read_bool(struct json_reader *r, bool *ret);

@@ -143,6 +143,12 @@ struct diag_pos spec_where(const struct spec *s, enum spec_key key);
 void spec_print_canonical(const struct spec *s, struct buf *out);
 
 /*
+ * Reads one back into a new spec, and settles it; nothing else is added to it. -EBADMSG for what
+ * spec_print_canonical of the result would not print. The bytes may be anybody's: spec_reread.c
+ */
+int spec_read_canonical(struct spec *s, const char *bytes, size_t n, struct err *e);
+
+/*
  * The entries in canonical order: as they stand for a list, sorted and once each for a set. The
  * caller frees the array; NULL without memory.
  */

@@ -414,3 +414,11 @@ void spec_value_from_text(struct spec *s, struct spec_layer_values *values, enum
 	}
 	v->count++;
 }
+
+bool spec_value_add(struct spec *s, struct spec_value *v, const struct spec_item *item)
+{
+	if (!grow(&s->arena, v))
+		return false;
+	v->items[v->count++] = *item;
+	return true;
+}

@@ -1,6 +1,7 @@
 /*
  * Bytes as a spec file, once as the project's word and once as the operator's, and as a policy.
- * What settles is planned; a plan of ours that plan_check refuses ends the run.
+ * What settles reads back from its canonical form, and is planned; a plan of ours that plan_check
+ * refuses ends the run.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +11,18 @@
 #include "fuzz.h"
 #include "plan/plan.h"
 
-static struct spec spec; /* too large for a stack */
+static struct spec spec, again; /* too large for a stack */
+
+static void check_reread(void)
+{
+	own(buf) struct buf form = { .max = (size_t)1 << 24 };
+
+	spec_print_canonical(&spec, &form);
+	spec_init(&again);
+	if (!form.failed && spec_read_canonical(&again, form.data, form.len, NULL) < 0)
+		abort();
+	spec_done(&again);
+}
 
 static void try_plan(const struct host *host, struct buf *out)
 {
@@ -40,7 +52,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		else
 			spec_add_file(&spec, "bawn.yaml", text, size, who);
 		if (spec_settle(&spec)) {
-			spec_print_canonical(&spec, &out);
+			check_reread();
 			try_plan(&host, &out);
 		}
 		for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)

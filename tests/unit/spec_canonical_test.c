@@ -7,7 +7,21 @@
 #include "is_json.h"
 #include "make_spec.h"
 
-static struct spec spec, other;
+static struct spec spec, other, again;
+
+static bool is_reread(const char *form)
+{
+	struct err e = { 0 };
+	bool is_so;
+
+	spec_init(&again);
+	is_so = spec_read_canonical(&again, form, strlen(form), &e) == 0;
+	CHECK(is_so == (e.kind == ERR_NONE));
+	if (is_so)
+		CHECK_STR(canonical_of(&again), form);
+	spec_done(&again);
+	return is_so;
+}
 
 static void check_same(const char *a, const char *b)
 {
@@ -16,6 +30,7 @@ static void check_same(const char *a, const char *b)
 	CHECK_STR(first_said(&other), "");
 	CHECK_STR(canonical_of(&spec), canonical_of(&other));
 	CHECK(is_json(canonical_of(&spec)));
+	CHECK(is_reread(canonical_of(&spec)));
 	spec_done(&spec);
 	spec_done(&other);
 }
@@ -204,6 +219,53 @@ static void test_odd_bytes(void)
 	spec_done(&other);
 }
 
+/* What reads back is what was written, and nothing that only resembles it. */
+static void test_reread(void)
+{
+	static const struct {
+		const char *from, *to;
+	} changes[] = {
+		{ "\"version\":1", "\"version\":2" },
+		{ "\"fakeroot\":false", "\"fakeroot\":0" },
+		{ "\"fakeroot\":false", "\"fakeroot\":null" },
+		{ "\"fakeroot\"", "\"fakeroots\"" },
+		{ "\"engine\":\"auto\"", "\"engine\":\"none\"" },
+		{ "\"engine\":\"auto\"", "\"engine\": \"auto\"" },
+		{ "[\"/a:/b:ro\",\"/c:/d:rw\"]", "[\"/c:/d:rw\",\"/a:/b:ro\"]" },
+		{ "[\"/a:/b:ro\",\"/c:/d:rw\"]", "\"/a:/b:ro\"" },
+		{ "\"limits.memory\":2147483648", "\"limits.memory\":\"2G\"" },
+		{ "}\n", "}" },
+		{ "}\n", "}\n\n" },
+	};
+	const char *form;
+
+	CHECK(make_spec(&spec, "version: 1\nbinds: [/a:/b, /c:/d:rw]\nlimits: {memory: 2G}\n"));
+	form = canonical_of(&spec);
+	CHECK(is_reread(form));
+	CHECK(!is_reread("") && !is_reread("{}") && !is_reread("[]"));
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		const char *at = strstr(form, changes[i].from);
+		own(buf) struct buf changed = { .max = 8192 };
+
+		CHECK(at);
+		if (!at)
+			continue;
+		buf_add(&changed, form, (size_t)(at - form));
+		buf_puts(&changed, changes[i].to);
+		buf_puts(&changed, at + strlen(changes[i].from));
+		CHECK(!is_reread(buf_text(&changed)));
+	}
+	spec_done(&spec);
+	/* Paths that the grammar of options has no words for. */
+	CHECK(make_spec(&spec,
+		"version: 1\nbinds: [{from: './a:b', to: '/c:d', mode: rw}, {from: '/e\\', to: /f},"
+		" {from: '/g\\h:i', to: /j}, {from: ., to: /k}, {from: './~', to: /l}]\n"
+		"preflight_allow: ['./~', ., ~/.x]\nsyscalls: p.json\n"
+		"root: {image: 'dir:./a:b', overlay: ./o}\n"));
+	CHECK(is_reread(canonical_of(&spec)));
+	spec_done(&spec);
+}
+
 int main(void)
 {
 	test_equal();
@@ -211,5 +273,6 @@ int main(void)
 	test_every_key_counts();
 	test_different();
 	test_odd_bytes();
+	test_reread();
 	return check_report();
 }

@@ -1,0 +1,178 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/json_read.h"
+#include "base/num.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "spec/spec.h"
+#include "spec/spec_grammar.h"
+#include "spec/spec_value.h"
+
+/* A number as an option would write it. */
+static void print_number(enum spec_type type, int64_t number, char ret[static NUM_TEXT_SIZE])
+{
+	if (type == SPEC_TYPE_SIZE)
+		num_print_size((uint64_t)number, ret);
+	else if (type == SPEC_TYPE_DURATION)
+		num_print_duration((uint64_t)number, ret);
+	else if (type == SPEC_TYPE_CPUS)
+		num_print_cpus((uint64_t)number, ret);
+	else
+		snprintf(ret, NUM_TEXT_SIZE, "%" PRId64, number);
+}
+
+/* --- entries whose canonical form nobody may write --- */
+
+/* What the canonical form writes with $PROJECT stands in a spec as a relative path. */
+static const char *relative(struct arena *arena, const char *path)
+{
+	if (str_eq(path, "$PROJECT"))
+		return ".";
+	if (!str_starts(path, "$PROJECT/"))
+		return path;
+	return arena_printf(arena, "./%s", path + strlen("$PROJECT/"));
+}
+
+/* A path of the host, or the name of an image with one behind its kind. */
+static const char *relative_of(struct arena *arena, enum spec_key key, const char *text)
+{
+	const char *path = key == SPEC_ROOT_IMAGE ? strchr(text, ':') : NULL, *rest;
+
+	if (!path)
+		return key == SPEC_ROOT_IMAGE ? text : relative(arena, text);
+	rest = relative(arena, path + 1);
+	return rest ? arena_printf(arena, "%.*s%s", (int)(path + 1 - text), text, rest) : NULL;
+}
+
+/* One path of a bind, without the backslashes that kept its colons from splitting it. */
+static const char *unescape(struct arena *arena, const char *path, size_t n)
+{
+	char *out = arena_copy(arena, path, n);
+	size_t kept = 0;
+
+	if (!out || !strstr(out, "\\:"))
+		return out;
+	for (size_t i = 0; i < n; i++) {
+		i += path[i] == '\\' && i + 1 < n;
+		out[kept++] = path[i];
+	}
+	out[kept] = '\0';
+	return out;
+}
+
+/* The bind that is written like this when it is split here; false: there is none. */
+static bool split_bind(struct arena *arena, const char *text, const char *at, const char *mode,
+	struct spec_item *ret)
+{
+	const char *from = unescape(arena, text, (size_t)(at - text));
+	const char *to = unescape(arena, at + 1, (size_t)(mode - at - 1));
+	struct spec_item source = { 0 }, target = { 0 };
+
+	from = from ? relative(arena, from) : NULL;
+	return from && to && spec_grammar_source(arena, from, &source, NULL) == 0 &&
+	       spec_grammar_target(arena, to, &target, NULL) == 0 &&
+	       spec_join_bind(arena, &source, &target, str_eq(mode, ":rw"), ret) &&
+	       str_eq(ret->text, text);
+}
+
+static bool read_bind(struct arena *arena, const char *text, struct spec_item *ret)
+{
+	const char *mode = strrchr(text, ':');
+
+	for (const char *at = text; mode && (at = strchr(at, ':')) && at < mode; at++)
+		if (split_bind(arena, text, at, mode, ret))
+			return true;
+	return false;
+}
+
+/* --- values --- */
+
+/* Sets a key, or adds to its list, to what is written; copied, since the reader's text goes. */
+static void set(struct spec *s, enum spec_key key, const char *text, struct json_reader *r)
+{
+	struct diag_pos at = { .source = 0 };
+	struct spec_value *v = &s->layers[SPEC_LAYER_OPTIONS].v[key];
+	const char *kept = arena_copy(&s->arena, text, strlen(text));
+	struct spec_item bind = { 0 };
+
+	if (kept && (key == SPEC_PREFLIGHT_ALLOW || key == SPEC_SYSCALLS ||
+			    key == SPEC_ROOT_IMAGE || key == SPEC_ROOT_OVERLAY))
+		kept = relative_of(&s->arena, key, kept);
+	if (kept && key == SPEC_BINDS) {
+		if (!read_bind(&s->arena, kept, &bind) || !spec_value_add(s, v, &bind))
+			json_wrong(r, "a bind");
+	} else if (kept)
+		spec_value_from_text(s, &s->layers[SPEC_LAYER_OPTIONS], key, kept, at);
+	else
+		json_wrong(r, "more memory");
+}
+
+static void take_list(struct spec *s, enum spec_key key, struct json_reader *r)
+{
+	const char *text;
+
+	s->layers[SPEC_LAYER_OPTIONS].v[key].is_set = true;
+	json_enter_list(r);
+	while (json_next_item(r) && json_read_text(r, &text))
+		set(s, key, text, r);
+}
+
+static void take_scalar(struct spec *s, enum spec_key key, struct json_reader *r)
+{
+	enum spec_type type = spec_keys[key].type;
+	char number[NUM_TEXT_SIZE] = "";
+	const char *text = number;
+	int64_t n = 0;
+	bool yes = false;
+
+	if (type == SPEC_TYPE_BOOL) {
+		json_read_bool(r, &yes);
+		text = yes ? "true" : "false";
+	} else if (type == SPEC_TYPE_TEXT || type == SPEC_TYPE_CHOICE) {
+		json_read_text(r, &text);
+	} else {
+		json_read_int(r, &n);
+		print_number(type, n, number);
+	}
+	if (!r->wrong)
+		set(s, key, text, r);
+}
+
+static void take_member(struct spec *s, const char *path, struct json_reader *r)
+{
+	enum spec_key key = spec_key_find(path);
+
+	if (key == SPEC_KEY_COUNT)
+		json_wrong(r, "a key of the spec");
+	else if (key == SPEC_VERSION || json_peek(r) == 'n')
+		json_skip(r);
+	else if (spec_is_list(spec_keys[key].type))
+		take_list(s, key, r);
+	else
+		take_scalar(s, key, r);
+}
+
+int spec_read_canonical(struct spec *s, const char *bytes, size_t n, struct err *e)
+{
+	own(json_reader) struct json_reader r;
+	own(buf) struct buf again = { .max = n + 1 };
+	const char *path;
+
+	json_read_init(&r, bytes, n, n);
+	r.takes_bytes = true;
+	json_enter_map(&r);
+	while (json_next_key(&r, &path))
+		take_member(s, path, &r);
+	json_read_end(&r);
+	if (r.wrong)
+		return err_set(e, ERR_SPEC, EBADMSG, "it is no spec: expected %s", r.wrong);
+	/* One meaning has one form: whatever was misunderstood would be written otherwise. */
+	if (spec_settle(s))
+		spec_print_canonical(s, &again);
+	if (again.failed || again.len != n || memcmp(buf_text(&again), bytes, n) != 0)
+		return err_set(e, ERR_SPEC, EBADMSG, "it is no spec in canonical form");
+	return 0;
+}
