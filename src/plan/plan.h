@@ -23,6 +23,9 @@ void plan_check_spec(struct spec *s);
 /* What is wrong with showing a path of the host, as "holds credentials"; NULL: nothing known. */
 const char *plan_leak_of(struct spec *s, const char *from);
 
+/* Does the value of this key end the level `hardened`? */
+bool plan_ends_hardened(const struct spec *s, enum spec_key key);
+
 /*
  * Makes the plan of a settled spec on a host. What is wrong with the spec is said in s->diags and
  * answered with ERR_SPEC; what this host cannot give, with ERR_REFUSED and the choice that was

@@ -113,7 +113,7 @@ static void add_promises(struct plan_builder *b)
 
 /* --- the level --- */
 
-static bool ends_hardened(const struct spec *s, enum spec_key key)
+bool plan_ends_hardened(const struct spec *s, enum spec_key key)
 {
 	const struct spec_key_def *def = &spec_keys[key];
 	const struct spec_value *v = &s->settled.v[key];
@@ -146,7 +146,7 @@ static bool judge_level(const struct spec *s, struct buf *reasons)
 	bool is_hardened = true;
 
 	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++) {
-		if (!ends_hardened(s, k))
+		if (!plan_ends_hardened(s, k))
 			continue;
 		buf_printf(reasons, "%s%s ", is_hardened ? "" : ", ", spec_keys[k].path);
 		print_reason(k, &s->settled.v[k], reasons);
