@@ -23,23 +23,32 @@ static void print_time(struct json *j, const char *key, const struct timespec *t
 	json_text(j, key, text);
 }
 
-static void print_guarantee(const struct record *r, enum plan_guarantee g, struct json *j)
+void record_print_guarantee(const struct record *r, enum plan_guarantee g, struct json *j)
 {
 	const struct plan_promise *p = &plan_promises(r->plan)[g];
 	const struct record_observation *o = &r->observations[g];
 
-	if (p->need == PLAN_NONE)
-		return;
-	json_open_map(j, plan_guarantee_defs[g].name);
 	json_text(j, "need", needs[p->need]);
 	json_text(j, "declared", plan_str(r->plan, p->declared));
 	json_bool(j, "holds", o->vantage != RECORD_UNSEEN && o->holds);
 	json_text(j, "vantage", record_vantage_words[o->vantage]);
 	json_text(j, "seen", o->seen);
+}
+
+static void print_guarantees(const struct record *r, struct json *j)
+{
+	json_open_map(j, "guarantees");
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
+		if (plan_promises(r->plan)[g].need == PLAN_NONE)
+			continue;
+		json_open_map(j, plan_guarantee_defs[g].name);
+		record_print_guarantee(r, g, j);
+		json_close_map(j);
+	}
 	json_close_map(j);
 }
 
-static void print_end(const struct record *r, struct json *j)
+void record_print_outcome(const struct record *r, const struct err *e, struct json *j)
 {
 	bool has_status = r->outcome == RECORD_EXITED, has_signal = r->outcome == RECORD_SIGNALED;
 
@@ -48,8 +57,13 @@ static void print_end(const struct record *r, struct json *j)
 		json_int(j, "status", r->status);
 	if (has_signal)
 		json_int(j, "signal", r->status);
-	if (r->error.kind != ERR_NONE)
-		json_text(j, "error", r->error.text);
+	if (e->kind != ERR_NONE)
+		json_text(j, "error", e->text);
+}
+
+static void print_end(const struct record *r, struct json *j)
+{
+	record_print_outcome(r, &r->error, j);
 	print_time(j, "began", &r->began);
 	if (r->ended.tv_sec)
 		print_time(j, "ended", &r->ended);
@@ -92,6 +106,15 @@ void record_print_reached(const struct record *r, enum plan_guarantee limit, str
 	}
 }
 
+void record_print_limit(
+	const struct record *r, enum plan_guarantee limit, const char *text, struct json *j)
+{
+	json_text(j, "limit", plan_guarantee_defs[limit].name);
+	json_text(j, "declared", plan_str(r->plan, plan_promises(r->plan)[limit].declared));
+	json_int(j, "times", (int64_t)r->reached[limit]);
+	json_text(j, "text", text);
+}
+
 static void print_events(const struct record *r, struct json *j)
 {
 	json_open_list(j, "events");
@@ -102,10 +125,8 @@ static void print_events(const struct record *r, struct json *j)
 		if (!text.len)
 			continue;
 		json_open_map(j, NULL);
-		json_text(j, "type", "limit");
-		json_text(j, "limit", plan_guarantee_defs[g].name);
-		json_int(j, "times", (int64_t)r->reached[g]);
-		json_text(j, "text", buf_text(&text));
+		json_text(j, "type", "limit_hit");
+		record_print_limit(r, g, buf_text(&text), j);
 		json_close_map(j);
 	}
 	record_print_net(r, j);
@@ -204,10 +225,7 @@ void record_print(const struct record *r, struct buf *out)
 	print_events(r, &j);
 	print_effects(r, &j);
 	print_overlay(r, &j);
-	json_open_map(&j, "guarantees");
-	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
-		print_guarantee(r, g, &j);
-	json_close_map(&j);
+	print_guarantees(r, &j);
 	json_open_list(&j, "skipped");
 	for (unsigned i = 0; i < r->note_count && i < RECORD_MAX_NOTES; i++) {
 		const struct plan_op *op = &plan_ops(r->plan)[r->notes[i].op];

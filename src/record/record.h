@@ -117,8 +117,17 @@ void record_note(struct record *r, uint32_t op, const char *why);
 /* Says in half a sentence that a limit was reached; nothing where it was not. */
 void record_print_reached(const struct record *r, enum plan_guarantee limit, struct buf *out);
 
-/* The members of a decision, its kind excepted, into a map that is open. */
+/*
+ * The members of what a record and events have in common, into a map that is open: a decision
+ * without its kind, how many were not told, a guarantee without its name, a limit that was reached
+ * with the text for it, and how the run ended.
+ */
 void record_print_decision(const struct wire_decision *d, struct json *j);
+void record_print_untold(const struct record *r, struct json *j);
+void record_print_guarantee(const struct record *r, enum plan_guarantee g, struct json *j);
+void record_print_limit(
+	const struct record *r, enum plan_guarantee limit, const char *text, struct json *j);
+void record_print_outcome(const struct record *r, const struct err *e, struct json *j);
 
 /* All that is known of the network's use, as items of a list that is open. */
 void record_print_net(const struct record *r, struct json *j);

@@ -36,6 +36,12 @@ void record_print_decision(const struct wire_decision *d, struct json *j)
 	json_text(j, "text", text);
 }
 
+void record_print_untold(const struct record *r, struct json *j)
+{
+	print_count(j, "times", r->decisions_untold);
+	json_text(j, "text", "decisions about the network of which only the number is known");
+}
+
 void record_print_net(const struct record *r, struct json *j)
 {
 	for (size_t i = 0; i < r->decision_count; i++) {
@@ -47,9 +53,7 @@ void record_print_net(const struct record *r, struct json *j)
 	if (r->decisions_untold) {
 		json_open_map(j, NULL);
 		json_text(j, "type", "decisions_untold");
-		print_count(j, "times", r->decisions_untold);
-		json_text(
-			j, "text", "decisions about the network of which only the number is known");
+		record_print_untold(r, j);
 		json_close_map(j);
 	}
 	if (r->gate.kind != ERR_NONE) {

@@ -48,7 +48,8 @@ def denied(name, port=None, reason="name", **more):
 
 ALLOWED = {"type": "net_allowed", "name": "pypi.org", "port": 443, "protocol": "tls", "reason": "allowed",
            "address": "192.0.2.7", "times": 2, "bytes_out": 10, "bytes_in": 2000, "text": "pypi.org:443 is allowed"}
-LIMIT = {"type": "limit", "limit": "limits.memory", "times": 1, "text": "the cage ran out of memory"}
+LIMIT = {"type": "limit_hit", "limit": "limits.memory", "declared": "64M", "times": 1,
+         "text": "the cage ran out of memory"}
 
 
 def lines(done):

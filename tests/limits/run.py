@@ -128,7 +128,7 @@ def expect_told(p, status, limit, *words, times=None, stdout=None):
     assert told[0]["run"] == p.record()["run"]
     assert list(events_of(p)) == [limit], p.record()["events"]
     event = events_of(p)[limit]
-    assert event["type"] == "limit" and event["text"] in lines[0] and event["times"] == told[0]["times"] > 0, event
+    assert event["type"] == "limit_hit" and event["text"] in lines[0] and event["times"] == told[0]["times"] > 0, event
     assert times is None or event["times"] == times, event
     assert stdout is None or done.stdout == stdout, f"printed {done.stdout!r}, not {stdout!r}"
     return done
