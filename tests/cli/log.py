@@ -72,7 +72,7 @@ def events_are_shown_one_a_line(p):
     assert done.stderr == ""
     assert lines(done) == [
         f"# run {RUN}",
-        "limit            once        the cage ran out of memory",
+        "limit_hit        once        the cage ran out of memory",
         "net_denied       3    times  github.com is denied",
         "net_allowed      2    times  pypi.org:443 is allowed (192.0.2.7; 10 bytes out, 2000 in)",
         "network_closed               the gate ended"], done.stdout
