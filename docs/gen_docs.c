@@ -153,7 +153,7 @@ static void print_events(void)
 		"interrupted, no events are known. --json prints them as the record has them; with "
 		"--denials also the entries, as allow and host_ports.");
 	paragraph(
-		"In record.json the type of an event is limit, net_allowed, net_denied, net_failed "
+		"In a record the type of an event is limit, net_allowed, net_denied, net_failed "
 		"(allowed, and not reached), name_denied (asked for, and never connected to), "
 		"published (from the host into the cage), decisions_untold (known by their number "
 		"only) or network_closed (before the end of the run). Decisions about the network have "
@@ -223,8 +223,9 @@ static void print_bawn_1(void)
 		  "~/.config/bawn/policy.yaml and /etc/bawn/policy.yaml: the operator's policy; "
 		  "each must belong to its user or to root and be writable by nobody else. "
 		  "~/.local/state/bawn/runs, for root /var/lib/bawn/runs: a folder per run, with "
-		  "its record.json, effects.json and, until it is applied or discarded, what it "
-		  "wrote to the project.");
+		  "its record.intoto.jsonl, events.jsonl, spec.json, plan.json, effects.json and, "
+		  "until it is applied or discarded, what it wrote to the project. Beside runs: "
+		  "keys, log (of all runs) and unsigned (runs that have no record yet).");
 	puts(".SH SEE ALSO\n.BR bawn.yaml (5)");
 }
 

@@ -52,6 +52,7 @@ title "How long it takes"
 "$bawn" run --timing -- true 2>&1 | grep -E '=|look|clone|command'
 
 title "What was enforced is on record"
-set -- "$state"/bawn/runs/*/record.json
-grep -o '"[a-z.]*":{"need":"must"[^}]*"holds":true' "$1" | wc -l |
+set -- "$state"/bawn/runs/*/record.intoto.jsonl
+sed 's/.*"payload":"\([^"]*\)".*/\1/;q' "$1" | base64 -d |
+	grep -o '"[a-z.]*":{"need":"must"[^}]*"holds":true' | wc -l |
 	sed 's/$/ guarantees declared, and seen to hold before the command ran/; s/^ */  /'

@@ -84,6 +84,7 @@ struct cgroup_counts {
 	uint64_t oom_kills;     /* processes killed because memory was used up */
 	uint64_t memory_peak;   /* bytes */
 	uint64_t forks_refused; /* times a process could not be started */
+	uint64_t pids_peak;     /* since kernel 6.1 */
 	uint64_t throttled_us;  /* time in which processes had to wait for their share */
 };
 

@@ -185,6 +185,8 @@ static const struct {
 	{ CGROUP_CPU, true, "cpu.stat", "throttled_usec", TO(throttled_us), 1 },
 	{ CGROUP_PIDS, false, "pids.events", "max", TO(forks_refused), 1 },
 	{ CGROUP_PIDS, true, "pids.events", "max", TO(forks_refused), 1 },
+	{ CGROUP_PIDS, false, "pids.peak", "", TO(pids_peak), 1 },
+	{ CGROUP_PIDS, true, "pids.peak", "", TO(pids_peak), 1 },
 #undef TO
 };
 

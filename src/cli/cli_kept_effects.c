@@ -94,7 +94,7 @@ static int write_effects(struct cli_kept *k, struct err *e)
 	own(buf) struct buf out = { .max = MOST_EFFECTS };
 
 	work_effects_print(&k->effects, NULL, NULL, &out);
-	return record_write_file(k->folder, "effects.json", &out, e);
+	return record_write_file(k->folder, "effects.json", &out, false, e);
 }
 
 /* What the keeper does when a run ends whose project was captured by copying it. */

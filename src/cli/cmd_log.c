@@ -21,6 +21,8 @@
 #include "cli/cli_log.h"
 #include "cli/cli_show.h"
 #include "cli/commands.h"
+#include "record/record_read.h"
+#include "sign/sign.h"
 
 #define MOST_EVENTS ((size_t)128 << 20) /* bytes, of all there is to know of them */
 #define MOST_LINE   ((size_t)16 << 20)
@@ -207,28 +209,45 @@ static bool is_locked(int folder)
 	return false;
 }
 
-static void log_done(struct cli_log *log)
+static void cli_log_done(struct cli_log *log)
 {
 	arena_done(&log->arena);
+}
+
+/* The record's own text, which is in the first envelope. */
+static int open_envelope(struct cli_log *log, const char *bytes, size_t n,
+	struct record_statement *ret, struct err *e)
+{
+	const char *end = memchr(bytes, '\n', n);
+	struct sign_envelope envelope;
+	int r = sign_read_envelope(
+		bytes, end ? (size_t)(end - bytes) : n, &log->arena, &envelope, e);
+
+	return r < 0 ? r
+		     : record_read_statement(
+			       (const char *)envelope.payload, envelope.size, &log->arena, ret, e);
 }
 
 /* *ret_bytes are what the events are borrowed from. */
 static int load(struct cli_log *log, int folder, char **ret_bytes)
 {
-	own_fd int fd = file_open_name(folder, "record.json", O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	own_fd int fd = file_open_name(folder, RECORD_FILE, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	struct record_statement statement;
 	struct err e = { 0 };
 	size_t n = 0;
-	int r = fd < 0 ? fd : file_read_all(fd, RECORD_MAX_SIZE, ret_bytes, &n);
+	int r = fd < 0 ? fd : file_read_all(fd, 4 * RECORD_MAX_SIZE, ret_bytes, &n);
 
-	if (r == 0 && cli_log_read(*ret_bytes, n, log, &e) < 0) {
-		cli_complain("cannot use record.json of run %s: %s", log->id, e.text);
+	if (r == 0 &&
+		(open_envelope(log, *ret_bytes, n, &statement, &e) < 0 ||
+			cli_log_read(statement.predicate, statement.predicate_size, log, &e) < 0)) {
+		cli_complain("cannot use the record of run %s: %s", log->id, e.text);
 		return CLI_FAILED;
 	}
 	/* Nobody lived to write it, or nobody has come to that. */
 	if (r == -ENOENT)
 		log->outcome = "interrupted";
 	else if (r < 0) {
-		cli_complain("cannot read record.json of run %s: %s", log->id, strerror(-r));
+		cli_complain("cannot read the record of run %s: %s", log->id, strerror(-r));
 		return CLI_FAILED;
 	}
 	log->is_going_on = str_eq(log->outcome, "interrupted") && is_locked(folder);
@@ -253,7 +272,7 @@ static void say_state(const struct cli *cli, const struct cli_log *log)
 
 int cmd_log(struct cli *cli)
 {
-	own(log) struct cli_log log = { .outcome = "", .arena.max = MOST_EVENTS };
+	own(cli_log) struct cli_log log = { .outcome = "", .arena.max = MOST_EVENTS };
 	own_free char *bytes = NULL;
 	own_fd int folder = -1;
 	int status;

@@ -23,11 +23,12 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli_progress.h"
+#include "cli/cli_run.h"
 #include "cli/commands.h"
-#include "keep/keep.h"
 
 const struct cli_option cmd_run_options[] = {
 	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to this file too" },
+	{ "sync", 0, NULL, SPEC_KEY_COUNT, NULL, "what is on record survives a power cut too" },
 	{ "status-fd", 0, "N", SPEC_KEY_COUNT, NULL, "events as lines of JSON on this descriptor" },
 	{ "tty", 't', NULL, SPEC_KEY_COUNT, NULL, "a terminal in any case, not only from one" },
 	{ "no-tty", 0, NULL, SPEC_KEY_COUNT, NULL, "pipes, also from a terminal" },
@@ -35,23 +36,6 @@ const struct cli_option cmd_run_options[] = {
 	{ "cast", 0, "FILE", SPEC_KEY_COUNT, NULL, "write what is printed here, as asciicast" },
 	{ "timing", 0, NULL, SPEC_KEY_COUNT, NULL, "say where the time of the start went" },
 	{ 0 },
-};
-
-struct run {
-	struct cli *cli;
-	struct spec spec;
-	struct cli_place place;
-	struct host host;
-	struct plan *plan; /* owned */
-	struct filter_made made;
-	struct keep_request request;
-	struct record record;
-	struct plan_choice choice;
-	int state;          /* the folder of the operator's state, or -1 */
-	int folder, copy;   /* where the record goes, and also goes, or -1 */
-	int patience_ms;    /* with who reads decisions */
-	int cast;           /* where what is printed goes too, or -1 */
-	bool is_unrecorded; /* it could not be written */
 };
 
 static int say_refusal(const struct run *r, const struct err *e)
@@ -137,44 +121,6 @@ static int approve_source(void *of, const char *from, const char *real, struct e
 	struct run *r = of;
 
 	return cli_approve_source(&r->spec, &r->place, from, real, e);
-}
-
-/* What the record says if nobody lives to write another. */
-static int write_interrupted(struct run *r, struct err *e)
-{
-	own(buf) struct buf out = { .max = RECORD_MAX_SIZE };
-	enum record_outcome before = r->record.outcome;
-
-	r->record.outcome = RECORD_INTERRUPTED;
-	record_print(&r->record, &out);
-	r->record.outcome = before;
-	return record_write_file(r->folder, "record.json", &out, e);
-}
-
-/* Where the run is kept: made when it is first asked for, and ours until the end. */
-static int open_folder(void *of, struct err *e)
-{
-	struct run *r = of;
-
-	if (r->state < 0)
-		r->state = record_open_state(r->place.home, true, e);
-	if (r->folder < 0)
-		r->folder = r->state < 0 ? r->state : record_make_folder(r->state, r->record.run, e);
-	return r->folder;
-}
-
-/* What the record needs, and a place for it: without one nothing is run. */
-static int prepare_record(void *of, struct err *e)
-{
-	struct run *r = of;
-
-	if (plan_digest(r->plan, r->record.plan_digest) < 0)
-		return err_set(e, ERR_REFUSED, ENOMEM, "not enough memory for the plan's digest");
-	sha256_hex(r->request.filter.code, r->request.filter.count * sizeof(struct sock_filter),
-		r->record.filter_digest);
-	if (open_folder(r, e) < 0)
-		return r->folder;
-	return write_interrupted(r, e);
 }
 
 /* --- the run --- */
@@ -283,41 +229,6 @@ static int status_of(const struct err *e)
 	return e->kind == ERR_USE ? CLI_FAILED : err_exit_status(e->kind);
 }
 
-static void complain_unrecorded(struct run *r, const struct err *e)
-{
-	r->is_unrecorded = true;
-	cli_complain("%s", e->text);
-}
-
-/* The record goes where records go, and where the operator wants it. */
-static void write_record(struct run *r)
-{
-	own(buf) struct buf out = { .max = RECORD_MAX_SIZE };
-	struct err e;
-	int ret;
-
-	clock_gettime(CLOCK_REALTIME, &r->record.ended);
-	record_print(&r->record, &out);
-	if (r->folder >= 0 && record_write_file(r->folder, "record.json", &out, &e) < 0)
-		complain_unrecorded(r, &e);
-	if (r->copy < 0)
-		return;
-	ret = ftruncate(r->copy, 0) < 0 ? -errno : file_write_all(r->copy, buf_text(&out), out.len);
-	if (ret < 0) {
-		err_set(&e, ERR_SYS, -ret, "cannot write the record to '%s': %s",
-			cli_value(r->cli, "record"), strerror(-ret));
-		complain_unrecorded(r, &e);
-	}
-}
-
-static void write_ended(void *of, const struct err *e)
-{
-	struct run *r = of;
-
-	r->record.error = *e;
-	write_record(r);
-}
-
 /* --- the command --- */
 
 static enum keep_tty wanted_tty(const struct cli *cli)
@@ -367,10 +278,10 @@ static int prepare(struct run *r, struct err *e)
 	struct err probing;
 	int ret;
 
-	r->request.open_folder = open_folder;
-	r->request.meanwhile = prepare_record;
+	r->request.open_folder = run_open_folder;
+	r->request.meanwhile = run_prepare_record;
 	r->request.approve = approve_source;
-	r->request.afterwards = write_ended;
+	r->request.afterwards = run_record_end;
 	r->request.of = r;
 	r->request.tty = wanted_tty(r->cli);
 	r->request.is_unfiltered = cli_value(r->cli, "raw") != NULL;
@@ -382,6 +293,7 @@ static int prepare(struct run *r, struct err *e)
 	r->request.command_line = r->cli->command_line;
 	r->request.command_line_size = r->cli->command_line_size;
 	r->request.home = r->place.home;
+	r->record.is_relaxed = spec_bool(&r->spec, SPEC_RELAXED);
 	host_assume(&r->host);
 	memcpy(r->record.kernel, r->host.kernel, sizeof(r->record.kernel));
 	ret = make_plan(r, e);
@@ -392,8 +304,6 @@ static int prepare(struct run *r, struct err *e)
 	}
 	if (ret == 0)
 		ret = choose_filter(r, e);
-	if (ret == 0)
-		ret = record_make_run(r->record.run, e);
 	return ret == 0 ? open_outputs(r, e) : ret;
 }
 
@@ -412,14 +322,18 @@ static void say_reached(const struct run *r)
 
 static int run(struct run *r)
 {
-	struct err e = { 0 }, late;
+	struct err e = { 0 };
 	own(cli_progress) struct cli_progress progress = cli_progress_begin(r->cli);
 	uint64_t began = clock_ns();
 	int status, failure;
 
 	clock_gettime(CLOCK_REALTIME, &r->record.began);
-	if (prepare(r, &e) < 0)
+	failure = record_make_run(r->record.run, &e);
+	run_open_log(r);
+	if (failure < 0 || prepare(r, &e) < 0) {
+		run_record_refusal(r, &e);
 		return say_refusal(r, &e);
+	}
 	cli_print_diags(r->cli, &r->spec);
 	cli_say_copied(r->plan, &r->host, &r->place);
 	if (cli_value(r->cli, "timing"))
@@ -430,12 +344,10 @@ static int run(struct run *r)
 	close_cast(r);
 	r->is_unrecorded |= !cli_say_overlay(&r->record);
 	if (failure < 0) {
-		r->record.error = e;
 		status = r->record.outcome == RECORD_BROKEN && e.kind != ERR_SIGNAL
 				 ? exit_status(&r->record)
 				 : status_of(&e);
-		if (r->plan && (r->folder >= 0 || prepare_record(r, &late) == 0))
-			write_record(r);
+		run_record_refusal(r, &e);
 		if (status == CLI_FAILED)
 			return say_refusal(r, &e);
 		cli_complain("%s", e.text);
@@ -462,9 +374,13 @@ static int run(struct run *r)
 
 int cmd_run(struct cli *cli)
 {
-	struct run r = {
-		.cli = cli, .state = -1, .folder = -1, .copy = -1, .cast = -1, .request.status_fd = -1
-	};
+	struct run r = { .cli = cli,
+		.state = -1,
+		.folder = -1,
+		.copy = -1,
+		.cast = -1,
+		.record.used = RECORD_USED_UNKNOWN,
+		.request.status_fd = -1 };
 	struct err e = { .kind = ERR_SPEC, .text = "the spec has errors" };
 	int status;
 
@@ -479,15 +395,14 @@ int cmd_run(struct cli *cli)
 	status = cli_load_spec(cli, &r.spec, &r.place);
 	if (status == CLI_NO)
 		cli_print_diags(cli, &r.spec);
-	if (status != CLI_OK)
+	if (status != CLI_OK) {
+		run_open_log(&r);
+		run_record_refusal(&r, &e);
 		keep_say_failed(&r.request, &e, CLI_FAILED);
+	}
 	status = status == CLI_OK ? run(&r) : CLI_FAILED;
-	if (r.folder >= 0)
-		close(r.folder);
-	if (r.state >= 0)
-		close(r.state);
-	if (r.copy >= 0)
-		close(r.copy);
+	run_sign_interrupted(&r);
+	run_close_record(&r);
 	close_cast(&r);
 	if (r.cast >= 0)
 		close(r.cast);

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -130,6 +131,7 @@ static int work_meanwhile(struct keeper *k, struct err *e)
 static int reap(struct keeper *k, struct err *e)
 {
 	struct pollfd end = { .fd = k->pidfd, .events = POLLIN };
+	struct rusage used = { 0 };
 	int status = 0;
 
 	if (k->pidfd >= 0 && poll(&end, 1, KEEP_REAP_MS) == 0)
@@ -137,8 +139,10 @@ static int reap(struct keeper *k, struct err *e)
 			"process %d of the cage was killed and hangs in the kernel; it ends when "
 			"what it waits for answers",
 			k->pid);
-	while (k->pid > 0 && waitpid(k->pid, &status, 0) < 0 && errno == EINTR)
+	while (k->pid > 0 && wait4(k->pid, &status, 0, &used) < 0 && errno == EINTR)
 		;
+	k->cpu_us = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * (int64_t)1000000 +
+		    used.ru_utime.tv_usec + used.ru_stime.tv_usec;
 	k->pid = -1;
 	return 0;
 }
@@ -213,6 +217,9 @@ static void explain(struct keeper *k, bool is_gone, struct err *e)
 static bool end_cage(struct keeper *k, struct err *e)
 {
 	(void)cgroup_count(&k->group, &k->counts);
+	/* Later it is reaped, and the record written before that. */
+	if (k->has_ended)
+		k->cpu_us = keep_ask_cpu_us(k->pid);
 	keep_kill(k);
 	if (k->has_ended || k->is_hanging)
 		return !k->is_hanging;
@@ -244,6 +251,8 @@ static void finish(struct keeper *k, int r, struct err *e)
 		k->record->start_ns = k->started_ns - k->began_ns;
 		k->record->run_ns = clock_ns() - k->started_ns;
 	}
+	if (k->is_started)
+		keep_limits_measure(k);
 	if (r == 0) {
 		keep_limits_judge(k);
 		judge_end(k, e);
@@ -271,6 +280,7 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 		.timer = -1,
 		.disk = -1,
 		.pid = -1,
+		.cpu_us = -1,
 		.ready_ms = KEEP_READY_MS,
 		.ended_for = PLAN_GUARANTEE_COUNT };
 	int r;

@@ -35,6 +35,7 @@ struct keep_request {
 	struct keep_cast *cast;   /* what it prints goes here too; or NULL */
 	int status_fd;            /* events as lines of JSON, or -1 */
 	int *patience_ms;         /* what its reader of decisions has left; NULL: nothing */
+	struct log *log;          /* events go here as they happen; or NULL */
 	struct cage_times *times; /* shared with the cage, or NULL */
 	const char *const *held;  /* paths of the project that the operator protects */
 	size_t held_count;

@@ -307,6 +307,7 @@ struct keeper {
 	uint64_t began_ns, started_ns;
 	unsigned ready_ms; /* what the cage may take to be made */
 	int wait_status;
+	int64_t cpu_us;               /* that the cage has used, or -1 */
 	int others;                   /* processes that the command left */
 	bool is_built, is_landlocked; /* the cage says so */
 	bool is_ready;                /* and the gate too */
@@ -409,7 +410,11 @@ bool keep_ends_for_output(const struct keeper *k);
 /* A limit may be the reason why something else failed. */
 void keep_limits_explain(const struct keeper *k, struct err *e);
 
-/* Which limits were reached goes into the record. */
+/* How long its processes ran, as its first one knows it that still is there; or -1. */
+int64_t keep_ask_cpu_us(pid_t first);
+
+/* What was used of the limits goes into the record, and which were reached. */
+void keep_limits_measure(struct keeper *k);
 void keep_limits_judge(struct keeper *k);
 
 /* The controller that a limit is held by; CGROUP_COUNT: it is no limit, or by something else. */

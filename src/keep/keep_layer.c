@@ -181,7 +181,7 @@ static int tell_protected(const struct keeper *k, struct err *e)
 		buf_add(&out, k->q->held[i], strlen(k->q->held[i]) + 1);
 	if (!out.len && !out.failed)
 		return 0;
-	return record_write_file(k->layer.folder, "protect", &out, e);
+	return record_write_file(k->layer.folder, "protect", &out, false, e);
 }
 
 int keep_layer_make(struct keeper *k, struct err *e)
@@ -336,13 +336,16 @@ static int find_effects(struct keeper *k, struct err *e)
 	if (r < 0)
 		return r;
 	count(&x, &k->record->effects);
+	k->record->used.written = 0;
+	for (size_t i = 0; i < x.count; i++)
+		k->record->used.written += (int64_t)x.items[i].after.size;
 	if (x.count == 0) {
 		remove_layers(&k->layer, &k->record->late);
 		return 0;
 	}
 	remove_work(&k->layer, &k->record->late);
 	work_effects_print(&x, NULL, NULL, &out);
-	return record_write_file(k->layer.folder, "effects.json", &out, e);
+	return record_write_file(k->layer.folder, "effects.json", &out, false, e);
 }
 
 void keep_layer_end(struct keeper *k, bool has_run, bool is_gone)

@@ -6,7 +6,11 @@
  *          were killed, by whoever makes one next.
  */
 #include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
 
+#include "base/file.h"
 #include "base/str.h"
 #include "keep/keep_inside.h"
 
@@ -72,6 +76,36 @@ bool keep_ends_for_output(const struct keeper *k)
 	const struct plan_op *op = plan_find(k->start.plan, PLAN_LIMIT, "limits.output");
 
 	return k->stdio.is_cut && op && op->flags & PLAN_ENDS;
+}
+
+int64_t keep_ask_cpu_us(pid_t first)
+{
+	char path[64], text[1024];
+	unsigned long long own_user, own_system, user, system;
+	const char *rest;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", first);
+	if (file_read_small(path, text, sizeof(text)) <= 0)
+		return -1;
+	/* Its name, which may have anything in it, ends with the last bracket. */
+	rest = strrchr(text, ')');
+	if (!rest ||
+		sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
+			&own_user, &own_system, &user, &system) != 4)
+		return -1;
+	return (int64_t)((own_user + own_system + user + system) * 1000000 /
+			 (unsigned long long)sysconf(_SC_CLK_TCK));
+}
+
+void keep_limits_measure(struct keeper *k)
+{
+	struct record_used *used = &k->record->used;
+
+	used->cpu_us = k->cpu_us;
+	used->printed = (int64_t)k->stdio.printed;
+	/* No cgroup of the cage's has had nothing in it. */
+	used->memory_peak = k->counts.memory_peak ? (int64_t)k->counts.memory_peak : -1;
+	used->processes_peak = k->counts.pids_peak ? (int64_t)k->counts.pids_peak : -1;
 }
 
 void keep_limits_judge(struct keeper *k)

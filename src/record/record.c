@@ -1,5 +1,6 @@
 #include "record/record.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -15,7 +16,7 @@ const char *const record_outcome_words[RECORD_OUTCOME_COUNT] = { "refused", "exi
 	"timed_out", "cut_off", "broken", "interrupted" };
 static const char *const needs[] = { "none", "may", "must" };
 
-static void print_time(struct json *j, const char *key, const struct timespec *t)
+void record_print_time(struct json *j, const char *key, const struct timespec *t)
 {
 	char text[CLOCK_TEXT_SIZE];
 
@@ -64,9 +65,9 @@ void record_print_outcome(const struct record *r, const struct err *e, struct js
 static void print_end(const struct record *r, struct json *j)
 {
 	record_print_outcome(r, &r->error, j);
-	print_time(j, "began", &r->began);
+	record_print_time(j, "began", &r->began);
 	if (r->ended.tv_sec)
-		print_time(j, "ended", &r->ended);
+		record_print_time(j, "ended", &r->ended);
 	json_int(j, "start_us", (int64_t)(r->start_ns / 1000));
 	json_int(j, "run_us", (int64_t)(r->run_ns / 1000));
 }
@@ -185,6 +186,75 @@ static void print_overlay(const struct record *r, struct json *j)
 	json_close_map(j);
 }
 
+static void print_tree(
+	struct json *j, const char *key, const char *name, const struct record_tree *t)
+{
+	if (!name && !t->sha256[0])
+		return;
+	json_open_map(j, key);
+	if (name)
+		json_text(j, "name", name);
+	json_text(j, "sha256", t->sha256[0] ? t->sha256 : NULL);
+	if (t->sha256[0]) {
+		json_int(j, "files", (int64_t)t->files);
+		json_int(j, "bytes", (int64_t)t->bytes);
+	}
+	json_close_map(j);
+}
+
+static void print_used(const struct record *r, struct json *j)
+{
+	const struct {
+		const char *key;
+		int64_t value;
+	} parts[] = {
+		{ "memory_peak", r->used.memory_peak },
+		{ "cpu_us", r->used.cpu_us },
+		{ "processes_peak", r->used.processes_peak },
+		{ "written", r->used.written },
+		{ "printed", r->used.printed },
+	};
+
+	json_open_map(j, "used");
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (parts[i].value >= 0)
+			json_int(j, parts[i].key, parts[i].value);
+	json_close_map(j);
+}
+
+uint64_t record_degraded(const struct record *r)
+{
+	static_assert(PLAN_GUARANTEE_COUNT <= 64, "a bit for each");
+	uint64_t ret = 0;
+
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
+		const struct record_observation *o = &r->observations[g];
+
+		if (plan_promises(r->plan)[g].need == PLAN_MAY && o->vantage != RECORD_UNSEEN &&
+			!o->holds)
+			ret |= (uint64_t)1 << g;
+	}
+	return ret;
+}
+
+static void print_degraded(const struct record *r, struct json *j)
+{
+	uint64_t degraded = record_degraded(r);
+
+	json_open_list(j, "degraded");
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
+		if (degraded >> g & 1)
+			json_text(j, NULL, plan_guarantee_defs[g].name);
+	json_close_list(j);
+}
+
+const char *record_image_name(const struct record *r)
+{
+	const struct plan_op *op = plan_find(r->plan, PLAN_IMAGE, NULL);
+
+	return op ? plan_str(r->plan, op->a) : "host";
+}
+
 void record_note(struct record *r, uint32_t op, const char *why)
 {
 	unsigned i = r->note_count++;
@@ -205,6 +275,7 @@ void record_print(const struct record *r, struct buf *out)
 	json_open_map(&j, NULL);
 	json_int(&j, "version", 1);
 	json_text(&j, "run", r->run);
+	json_text(&j, "session", r->session);
 	json_text(&j, "bawn", BAWN_VERSION);
 	json_text(&j, "kernel", r->kernel);
 	json_int(&j, "landlock_abi", landlock ? (int64_t)landlock->n : 0);
@@ -212,20 +283,25 @@ void record_print(const struct record *r, struct buf *out)
 	json_text(&j, "engine", spec_keys[SPEC_ENGINE].choices[r->plan->engine]);
 	json_text(&j, "level", r->plan->is_hardened ? "hardened" : "custom");
 	json_text(&j, "level_reasons", plan_str(r->plan, r->plan->level_reasons));
+	json_bool(&j, "in_chain", !r->is_relaxed);
 	json_text(&j, "spec_sha256", r->plan->spec_digest);
 	json_text(&j, "plan_sha256", r->plan_digest);
 	json_text(&j, "filter_sha256", r->filter_digest);
 	json_text(&j, "preflight_sha256", preflight ? plan_str(r->plan, preflight->a) : NULL);
 	json_bool(&j, "preflight_passed", r->is_preflight_passed);
 	json_text(&j, "preflight_by", r->is_preflight_ours ? "bawn" : "shell");
+	print_tree(&j, "image", record_image_name(r), &r->image);
+	print_tree(&j, "project", NULL, &r->project);
 	json_text(&j, "capture", capture_of(r->plan));
 	json_bool(&j, "terminal", r->has_terminal);
 	json_int(&j, "escapes_dropped", (int64_t)r->escapes_dropped);
 	print_end(r, &j);
+	print_used(r, &j);
 	print_events(r, &j);
 	print_effects(r, &j);
 	print_overlay(r, &j);
 	print_guarantees(r, &j);
+	print_degraded(r, &j);
 	json_open_list(&j, "skipped");
 	for (unsigned i = 0; i < r->note_count && i < RECORD_MAX_NOTES; i++) {
 		const struct plan_op *op = &plan_ops(r->plan)[r->notes[i].op];
@@ -240,5 +316,4 @@ void record_print(const struct record *r, struct buf *out)
 	json_close_list(&j);
 	json_int(&j, "skipped_count", r->note_count);
 	json_close_map(&j);
-	buf_putc(out, '\n');
 }

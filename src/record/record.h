@@ -8,6 +8,7 @@
 #include "base/err.h"
 #include "base/json.h"
 #include "base/sha256.h"
+#include "log/log.h"
 #include "plan/plan_data.h"
 #include "plan/plan_guarantees.h"
 #include "wire/wire_gate.h"
@@ -72,8 +73,32 @@ struct record_overlay {
 	struct err error;
 };
 
+/* What was used of the limits, whether anybody declared one; -1: nobody counted. */
+struct record_used {
+	int64_t memory_peak; /* bytes */
+	int64_t cpu_us;      /* of all processes, as finely as the kernel's ticks */
+	int64_t processes_peak;
+	int64_t written; /* bytes of what was captured */
+	int64_t printed; /* bytes */
+};
+
+#define RECORD_USED_UNKNOWN                                                                        \
+	{                                                                                          \
+		-1, -1, -1, -1, -1                                                                 \
+	}
+
+/* What a tree was before the run; "": nobody asked. */
+struct record_tree {
+	char sha256[SHA256_HEX_SIZE];
+	uint64_t files, bytes;
+};
+
 struct record {
 	char run[RECORD_RUN_SIZE];
+	const char *session; /* NULL: a run of its own */
+	bool is_relaxed;
+	struct record_tree image, project;
+	struct record_used used;
 	const struct plan *plan; /* borrowed */
 	char kernel[72];         /* its release */
 	char plan_digest[SHA256_HEX_SIZE];
@@ -132,8 +157,68 @@ void record_print_outcome(const struct record *r, const struct err *e, struct js
 /* All that is known of the network's use, as items of a list that is open. */
 void record_print_net(const struct record *r, struct json *j);
 
-/* One object of JSON and a newline. */
+/* --- record.c, record_provenance.c: what is said of a run --- */
+
+/*
+ * Two predicates, each one object of JSON: the record, and the same facts as SLSA provenance.
+ * Where the log ends is not in them: record_print_statement adds it.
+ */
 void record_print(const struct record *r, struct buf *out);
+void record_print_provenance(const struct record *r, struct buf *out);
+
+/* What they share. */
+const char *record_image_name(const struct record *r);
+void record_print_time(struct json *j, const char *key, const struct timespec *t);
+
+/* Guarantees that may be missing, and are: bits 1 << enum plan_guarantee. */
+uint64_t record_degraded(const struct record *r);
+
+/* --- record_statement.c: how it is said; pure --- */
+
+enum record_claim {
+	RECORD_CLAIM, /* urn:bawn:record:v1 */
+	RECORD_PROVENANCE,
+	RECORD_CLAIM_COUNT,
+};
+
+extern const char *const record_predicate_types[RECORD_CLAIM_COUNT];
+
+struct record_subject {
+	const char *name;
+	char sha256[SHA256_HEX_SIZE];
+};
+
+/* An in-toto statement: a predicate as it was printed, of subjects, with a log that ends there. */
+void record_print_statement(enum record_claim claim, const char *predicate, size_t n,
+	const struct record_subject *subjects, size_t count, const struct log_tail *log,
+	struct buf *out);
+
+/* --- record_keep.c: signed, in the run's folder --- */
+
+#define RECORD_FILE "record.intoto.jsonl"
+
+/*
+ * Writes down what the record will say if nobody lives to say more: STATE/unsigned/RUN, which goes
+ * when the record is signed.
+ */
+int record_begin(int state, const struct record *r, struct err *e);
+
+/*
+ * Signs what is said of a run, whose log has been written, and writes it to the run's folder whole
+ * or not at all; with `is_synced` so that it is there after a power cut too. *ret_text (may be
+ * NULL) gets the same. Without subjects the log is the subject.
+ */
+int record_sign(int state, int folder, const struct record *r,
+	const struct record_subject *subjects, size_t count, const struct log_tail *log,
+	bool is_synced, struct buf *ret_text, struct err *e);
+
+/*
+ * Signs the records of runs whose keepers died, as interrupted. At most some at a time: who comes
+ * next does the rest. What cannot be signed is said in `e`, and left.
+ */
+int record_sign_interrupted(int state, struct err *e);
+
+/* --- where: record_folder.c --- */
 
 /* A name for a new run that sorts by time: 20261115-224501-1f2e3d4c. */
 int record_make_run(char ret[static RECORD_RUN_SIZE], struct err *e);
@@ -160,5 +245,6 @@ int record_open_runs(const char *home, struct err *e);
 /* Opens the folder of a run, which must be the operator's alone. */
 int record_open_folder(int runs, const char *run, struct err *e);
 
-/* Writes a file of the folder whole or not at all. */
-int record_write_file(int folder, const char *name, const struct buf *text, struct err *e);
+/* Writes a file of the folder whole or not at all; with `is_synced` past a power cut. */
+int record_write_file(
+	int folder, const char *name, const struct buf *text, bool is_synced, struct err *e);

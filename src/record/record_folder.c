@@ -197,7 +197,8 @@ int record_open_folder(int runs, const char *run, struct err *e)
 	return take_fd(&fd);
 }
 
-int record_write_file(int folder, const char *name, const struct buf *text, struct err *e)
+int record_write_file(
+	int folder, const char *name, const struct buf *text, bool is_synced, struct err *e)
 {
 	char draft[64];
 	own_fd int fd = -1;
@@ -208,7 +209,11 @@ int record_write_file(int folder, const char *name, const struct buf *text, stru
 	unlinkat(folder, draft, 0);
 	fd = openat(folder, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	r = fd < 0 ? -errno : text->failed ? -ENOMEM : file_write_all(fd, text->data, text->len);
+	if (r == 0 && is_synced && fsync(fd) < 0)
+		r = -errno;
 	if (r == 0 && renameat(folder, draft, folder, name) < 0)
+		r = -errno;
+	if (r == 0 && is_synced && fsync(folder) < 0)
 		r = -errno;
 	if (r < 0)
 		return err_set(e, ERR_SYS, -r, "cannot write the run's %s: %s", name, strerror(-r));

@@ -10,7 +10,6 @@ below it, so whatever a run leaves running is a descendant, in whichever namespa
 
 import ctypes
 import hashlib
-import json
 import os
 import pathlib
 import shutil
@@ -20,6 +19,8 @@ import subprocess
 import sys
 import tempfile
 import time
+
+import records
 
 USER = 12345  # an id that owns nothing here
 RESERVED = 2130706432  # ids of root's cages are at least this
@@ -140,12 +141,12 @@ class Place:
 
     def records(self):
         folders = sorted(self.state.glob("bawn/runs/*"))
-        return [json.loads((folder / "record.json").read_bytes()) for folder in folders]
+        return [records.read(folder) for folder in folders]
 
     def record(self):
         """The record of the last run."""
         folders = sorted(self.state.glob("bawn/runs/*"), key=lambda path: path.stat().st_ctime_ns)
-        return json.loads((folders[-1] / "record.json").read_bytes())
+        return records.read(folders[-1])
 
     def done(self):
         # Of a run that was killed, an overlay's own folder, which nobody may enter.

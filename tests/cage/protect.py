@@ -17,6 +17,7 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
+import records  # noqa: E402
 from place import (BREAKABLE, Skip, case, expect, expect_refusal, descendants, in_mount_namespace, main, of_users,  # noqa: E402
                    output, reap, wait_until)
 
@@ -449,7 +450,7 @@ def nothing_is_left_on_the_host(p):
     for path, about in after.items():
         assert not about[8] and about[2:4] == (p.uid, p.uid), (path, about)
     runs = list((p.state / "bawn/runs").iterdir())
-    assert runs and all({entry.name for entry in run.iterdir()} == {"record.json"} for run in runs), runs
+    assert runs and all({entry.name for entry in run.iterdir()} == records.FILES for run in runs), runs
 
 
 @case
@@ -463,7 +464,7 @@ def a_killed_keeper_leaves_nothing(p):
     wait_until(lambda: reap() or not descendants(), 5, "the end of the cage")
     assert snapshot(p.project) == before
     run, = (p.state / "bawn/runs").iterdir()
-    assert {entry.name for entry in run.iterdir()} == {"record.json"}
+    assert {entry.name for entry in run.iterdir()} == records.FILES - {records.FILE}
 
 
 @case
@@ -606,8 +607,8 @@ def without_a_place_on_the_same_mount_it_is_a_missing_guarantee(p):
                       "going on without")
         assert len(done.stderr.splitlines()) == 1
         assert (p.project / ".envrc").read_text() == "mine\n"
-        rows = [json.loads(path.read_bytes())["guarantees"]["fs.protect"]
-                for path in pathlib.Path(other).glob("bawn/runs/*/record.json")]
+        rows = [records.read(path)["guarantees"]["fs.protect"]
+                for path in pathlib.Path(other).glob(f"bawn/runs/*/{records.FILE}")]
         assert [row["holds"] for row in rows if row["need"] == "may"] == [False], rows
 
 

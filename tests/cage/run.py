@@ -19,6 +19,7 @@ import time
 import tty
 
 sys.dont_write_bytecode = True
+import records  # noqa: E402
 from place import (BREAKABLE, SLOW, TOOL, Skip, case, decode, descendants, expect, expect_refusal,  # noqa: E402
                    in_mount_namespace, main, of_root, of_users, output, picture, reap, wait_until)
 
@@ -938,20 +939,20 @@ def records_are_the_operators_alone(p):
     expect(p.sh("true"), 0)
     (folder,) = (p.state / "bawn/runs").iterdir()
     for path, mode in ((p.state / "bawn", 0o700), (folder.parent, 0o700), (folder, 0o700),
-                       (folder / "record.json", 0o600)):
+                       *((folder / name, 0o600) for name in records.FILES)):
         st = path.stat()
         assert (st.st_mode & 0o777, st.st_uid) == (mode, p.uid), (path, oct(st.st_mode), st.st_uid)
-    assert sorted(path.name for path in folder.iterdir()) == ["project", "record.json"]
+    assert sorted(path.name for path in folder.iterdir()) == sorted({"project", *records.FILES})
     assert os.readlink(folder / "project") == str(p.project)
 
 
 @case
 def the_record_goes_where_the_operator_wants_it_too(p):
     expect(p.run("run", "--record", p.home / "copy.json", "--", "true"), 0)
-    assert json.loads((p.home / "copy.json").read_bytes()) == p.record()
+    assert records.read(p.home / "copy.json") == p.record()
     (p.home / "copy.json").unlink()
     expect(p.run("run", "--record", "here.json", "--", "no-such-command"), 127)
-    assert json.loads((p.project / "here.json").read_bytes())["outcome"] == "refused"
+    assert records.read(p.project / "here.json")["outcome"] == "refused"
 
 
 @case

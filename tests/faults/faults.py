@@ -25,10 +25,13 @@ import errno
 import itertools
 import json
 import os
+import pathlib
 import re
 import subprocess
 import sys
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
+import records  # noqa: E402
 from place import Before, Place, Tap, Tools, adopt_orphans, name_of, namespaces_here, reap, system_calls, users
 
 ERRORS = ("EMFILE", "ENOMEM", "ENOSPC", "EINTR", "EPERM")
@@ -274,7 +277,7 @@ def try_fault(suite, place, fault):
 def is_recorded(place):
     for run in place.runs().values():
         try:
-            json.loads((run / "record.json").read_text(encoding="utf-8"))
+            records.read(run)
             return True
         except (OSError, ValueError):
             pass

@@ -9,15 +9,16 @@ unless the guarantee that is missing was named beforehand; then the record says 
 """
 
 import argparse
-import json
 import os
 import pathlib
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "faults"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
 
 # pylint: disable=wrong-import-position
+import records  # noqa: E402
 from place import Before, Place, Tap, Tools, adopt_orphans, name_of, namespaces_here, reap, users  # noqa: E402
 
 
@@ -180,7 +181,7 @@ class Done:
 def read_record(place):
     for run in place.runs().values():
         try:
-            return json.loads((run / "record.json").read_text(encoding="utf-8"))
+            return records.read(run)
         except (OSError, ValueError):
             pass
     return None

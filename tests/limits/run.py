@@ -25,6 +25,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
 sys.path[:0] = [str(HERE.parent / "cage")]
 import place as cages  # noqa: E402
+import records  # noqa: E402
 from groups import Group, NoGroups, read_trees  # noqa: E402
 from place import BREAKABLE, FILES, USER, Skip, expect, expect_refusal, output, wait_until  # noqa: E402
 
@@ -75,7 +76,7 @@ class Person(cages.Place):
 
     def records(self):
         """Of all runs that came so far as to have one."""
-        return [json.loads(path.read_bytes()) for path in sorted(self.state.glob("bawn/runs/*/record.json"))]
+        return [records.read(path) for path in sorted(self.state.glob(f"bawn/runs/*/{records.FILE}"))]
 
     def check(self):
         """Nothing of a run is left in the place."""
@@ -271,7 +272,7 @@ def a_limit_touches_neither_another_run_nor_the_keeper(p):
         "allocate", "150", options=("-m", "64M", "--pids-limit", "10")), times=1)
     out, err = other.communicate(timeout=20)
     assert (other.returncode, out, err) == (0, b"0 killed\n", b""), (other.returncode, out, err)
-    assert json.loads(next(state.glob("bawn/runs/*/record.json")).read_bytes())["events"] == []
+    assert records.read(next(state.glob(f"bawn/runs/*/{records.FILE}")))["events"] == []
 
 
 @case()
@@ -545,11 +546,12 @@ def nothing_survives_a_killed_keeper(p):
     keeper.kill()
     keeper.communicate(timeout=20)
     wait_until(lambda: not marked(p), 5, "the end of what the command left")
-    assert p.record()["outcome"] == "interrupted", p.record()["outcome"]
     if p.group:
         wait_until(lambda: not p.group.processes(), 5, "the end of the cage")
         assert p.group.runs()
-        expect(p.run("run", "--", "true"), 0)  # who sweeps
+    assert not p.records()
+    expect(p.run("run", "--", "true"), 0)  # who sweeps, and signs
+    assert sorted(record["outcome"] for record in p.records()) == ["exited", "interrupted"]
 
 
 @case(*EVERYBODY)
@@ -561,11 +563,12 @@ def the_next_run_removes_what_killed_keepers_left(p):
         time.sleep(chance.uniform(0, 0.08))
         keeper.kill()
         keeper.communicate(timeout=20)
-    assert all(record["outcome"] == "interrupted" for record in p.records())
+    assert not p.records()
     if p.group:
         wait_until(lambda: not p.group.processes(), 5, "the end of all cages")
-        expect(p.run("run", *options, "--", "true"), 0)
-    assert {record["outcome"] for record in p.records()} <= {"interrupted", "exited"}
+    expect(p.run("run", *options, "--", "true"), 0)
+    assert {record["outcome"] for record in p.records()} == {"interrupted", "exited"}
+    assert not list(p.state.glob("bawn/unsigned/*"))
 
 
 @case()

@@ -21,6 +21,7 @@ import sys
 import threading
 
 import world
+import records
 from attack_rows import (ALLOW, HOST_PORT, NAME, ROWS, Broken, Declared, Instead, Nowhere, Opened, Outcome)
 from world import HOST, WEB, WEB6
 from place import BREAKABLE, SLOW, case, decode, descendants, expect, main, of_users, wait_until
@@ -239,7 +240,7 @@ def running(p, script, *options):
     finally:
         out, err = process.communicate(b"\n", timeout=60 * SLOW)
         process.said, process.told = decode(out), decode(err)
-        process.record = json.loads(path.read_bytes()) if path.exists() else None
+        process.record = records.read(path) if path.exists() else None
 
 
 @case

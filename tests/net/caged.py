@@ -4,6 +4,8 @@ import json
 import os
 import pathlib
 
+import records
+
 PYTHON = "/usr/bin/python3"
 
 # The beginning of every program in a cage.
@@ -45,9 +47,9 @@ def spec(p, allow=(), host_ports=(), publish=(), more=""):
 
 
 def start(p, program, options, **more):
-    """A program in a cage, in the background; its record will be at p.top / "record.json"."""
+    """A program in a cage, in the background; its record will be at p.top / records.FILE."""
     p.write("project/program.py", PRELUDE + program)
-    options = ["--record", p.top / "record.json", *options]
+    options = ["--record", p.top / records.FILE, *options]
     return p.start("run", *options, "--", PYTHON, "/work/program.py", **more)
 
 

@@ -14,6 +14,7 @@ import subprocess
 import time
 
 import world
+import records
 from caged import children, events, run, spec, start
 from place import BAWN, FILES, SLOW, case, descendants, expect, main, of_root, reap, wait_until
 
@@ -129,7 +130,7 @@ def a_gate_that_dies_leaves_the_network_closed(p):
         assert out.decode().splitlines() in ([end, "gaierror ConnectionRefusedError ConnectionRefusedError"]
                                              for end in ("reset", "b''")), (name, out)
         assert f"bawn: the network was closed before the end: {why}" in err.decode(), (name, err)
-        record = json.loads((p.top / "record.json").read_bytes())
+        record = records.read(p.top / records.FILE)
         closed = events(record)["network_closed", None, None, None]
         assert closed["text"] == why, closed
         assert WORLD.take() == [], "nothing is reached"
@@ -144,7 +145,7 @@ def a_gate_that_hangs_is_not_waited_for(p):
     _, err = process.communicate(b"\n", timeout=30)
     assert process.returncode == 0 and time.monotonic() - began < 8 * SLOW, err.decode()
     assert "the gate did not say at the end what it had passed on" in err.decode(), err
-    assert ("network_closed", None, None, None) in events(json.loads((p.top / "record.json").read_bytes()))
+    assert ("network_closed", None, None, None) in events(records.read(p.top / records.FILE))
 
 
 @case

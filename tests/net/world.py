@@ -28,6 +28,7 @@ import time
 import typing
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cage"))
+import records  # noqa: E402
 from internet import Internet, METADATA, RESOLVER, address_commands, run_ip  # noqa: E402
 from place import FILES, SLOW, decode  # noqa: E402
 
@@ -104,7 +105,7 @@ class World:
 
     def bawn(self, place, script, *options, **more):
         """A shell script in a cage of the place's person."""
-        path = place.top / "record.json"
+        path = place.top / records.FILE
         process = place.start("run", "--record", path, *options, "--", "sh", "-c", script, **more)
         try:
             out, err = process.communicate(b"", timeout=PATIENCE * SLOW)
@@ -112,7 +113,7 @@ class World:
             process.terminate()
             out, err = process.communicate()
             raise AssertionError(f"hung: {script}\n{decode(out)}{decode(err)}") from None
-        record = json.loads(path.read_bytes()) if path.exists() else None
+        record = records.read(path) if path.exists() else None
         path.unlink(missing_ok=True)
         return Done(process.returncode, decode(out), decode(err), record)
 

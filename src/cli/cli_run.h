@@ -1,0 +1,51 @@
+#pragma once
+
+#include "cli/cli.h"
+#include "keep/keep.h"
+#include "log/log.h"
+#include "sign/sign.h"
+
+/* What the files of `bawn run` share. */
+
+#define RUN_MOST_SUBJECTS 64
+
+struct run {
+	struct cli *cli;
+	struct spec spec;
+	struct cli_place place;
+	struct host host;
+	struct plan *plan; /* owned */
+	struct filter_made made;
+	struct keep_request request;
+	struct record record;
+	struct log log;
+	struct plan_choice choice;
+	int state;          /* the folder of the operator's state, or -1 */
+	int folder, copy;   /* where the record goes, and also goes, or -1 */
+	int patience_ms;    /* with who reads decisions */
+	int cast;           /* where what is printed goes too, or -1 */
+	bool is_unrecorded; /* it could not be written */
+};
+
+/* --- cli_run_record.c --- */
+
+/* Opens what the record needs as soon as anything is known of the run; a refusal is an event too.
+ */
+void run_open_log(struct run *r);
+
+/* The run's folder: made when it is first asked for, and ours until the end. For keep_request. */
+int run_open_folder(void *of, struct err *e);
+
+/* What the record needs, and a place for it: without one nothing is run. For keep_request. */
+int run_prepare_record(void *of, struct err *e);
+
+/* The command was not started, or nobody knows: says why, and signs that. */
+void run_record_refusal(struct run *r, const struct err *e);
+
+/* The command has ended. For keep_request. */
+void run_record_end(void *of, const struct err *e);
+
+/* Signs what other keepers left that died. */
+void run_sign_interrupted(struct run *r);
+
+void run_close_record(struct run *r);

@@ -1,0 +1,196 @@
+/*
+ * cli_run_record - what is written down of a run, from before it starts until it is signed.
+ *
+ * Runs as: the operator.
+ * Leaves:  in the run's folder spec.json, plan.json, events.jsonl and the signed record.
+ *
+ * The key is loaded when it is needed and wiped at once: a cage begins as a copy of this process.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "cli/cli_run.h"
+
+void run_open_log(struct run *r)
+{
+	struct err e;
+
+	/* Where it cannot be opened, the run is refused in a moment, with the reason. */
+	r->state = record_open_state(r->place.home, true, &e);
+	log_init(&r->log, r->state, r->record.run[0] ? r->record.run : NULL, r->record.session);
+	r->log.is_synced = cli_value(r->cli, "sync") != NULL;
+	r->request.log = &r->log;
+}
+
+int run_open_folder(void *of, struct err *e)
+{
+	struct run *r = of;
+
+	if (r->state < 0)
+		r->state = r->log.state = record_open_state(r->place.home, true, e);
+	if (r->folder < 0)
+		r->folder =
+			r->state < 0 ? r->state : record_make_folder(r->state, r->record.run, e);
+	return r->folder;
+}
+
+/* --- before the start --- */
+
+/* There has to be a key that works before anything runs that is to be signed. */
+static int check_key(struct run *r, struct err *e)
+{
+	own(sign_key) struct sign_key key = { 0 };
+	int ret = sign_load_key(r->state, &key, e);
+
+	if (ret != -ENOENT)
+		return ret;
+	ret = sign_make_key(r->state, false, &key, e);
+	/* Another run was faster. */
+	return ret == -EEXIST ? sign_load_key(r->state, &key, e) : ret;
+}
+
+/* What the record's digests are of. */
+static int write_parts(struct run *r, struct err *e)
+{
+	own(buf) struct buf plan = { .max = 4 * PLAN_MAX_SIZE }, spec = { .max = PLAN_MAX_SIZE };
+	int ret;
+
+	plan_print_json(r->plan, &plan);
+	spec_print_canonical(&r->spec, &spec);
+	if (plan.failed || spec.failed)
+		return err_set(e, ERR_REFUSED, ENOMEM, "not enough memory for the plan's digest");
+	sha256_hex(plan.data, plan.len, r->record.plan_digest);
+	ret = record_write_file(r->folder, "plan.json", &plan, false, e);
+	return ret == 0 ? record_write_file(r->folder, "spec.json", &spec, false, e) : ret;
+}
+
+static int say_start(struct run *r, struct err *e)
+{
+	const struct record *record = &r->record;
+	const struct plan_op *command = plan_find(r->plan, PLAN_ARGUMENT, NULL);
+	struct json *j = log_begin(&r->log, "run_start");
+
+	json_text(j, "bawn", BAWN_VERSION);
+	json_text(j, "kernel", record->kernel);
+	json_text(j, "engine", spec_keys[SPEC_ENGINE].choices[r->plan->engine]);
+	json_text(j, "level", r->plan->is_hardened ? "hardened" : "custom");
+	json_text(j, "spec_sha256", r->plan->spec_digest);
+	json_text(j, "plan_sha256", record->plan_digest);
+	json_text(j, "image", record_image_name(record));
+	json_text(j, "project", r->place.project);
+	json_int(j, "uid", (int64_t)getuid());
+	json_text(j, "command", command ? plan_str(r->plan, command->a) : NULL);
+	log_end(&r->log);
+	if (log_write(&r->log) == 0)
+		return 0;
+	*e = r->log.failure;
+	return -e->num;
+}
+
+int run_prepare_record(void *of, struct err *e)
+{
+	struct run *r = of;
+	int ret = run_open_folder(r, e);
+
+	if (ret < 0)
+		return ret;
+	sha256_hex(r->request.filter.code, r->request.filter.count * sizeof(struct sock_filter),
+		r->record.filter_digest);
+	ret = check_key(r, e);
+	if (ret == 0)
+		ret = write_parts(r, e);
+	if (ret == 0)
+		ret = record_begin(r->state, &r->record, e);
+	/* With another plan there is another start. */
+	if (ret == 0 && r->log.chain < 0)
+		ret = log_open_chain(&r->log, r->folder, e);
+	return ret == 0 ? say_start(r, e) : ret;
+}
+
+/* --- afterwards --- */
+
+static void complain_unrecorded(struct run *r, const struct err *e)
+{
+	r->is_unrecorded = true;
+	cli_complain("%s", e->text);
+}
+
+/* Where the operator wants it too. */
+static void write_copy(struct run *r, const struct buf *text)
+{
+	struct err e;
+	int ret = ftruncate(r->copy, 0) < 0 ? -errno
+					    : file_write_all(r->copy, buf_text(text), text->len);
+
+	if (ret == 0)
+		return;
+	err_set(&e, ERR_SYS, -ret, "cannot write the record to '%s': %s",
+		cli_value(r->cli, "record"), strerror(-ret));
+	complain_unrecorded(r, &e);
+}
+
+static void sign_record(struct run *r)
+{
+	own(buf) struct buf text = { .max = 4 * RECORD_MAX_SIZE };
+	struct record_subject effects = { .name = "effects" };
+	struct err e = { 0 };
+
+	clock_gettime(CLOCK_REALTIME, &r->record.ended);
+	memcpy(effects.sha256, r->record.effects.digest, sizeof(effects.sha256));
+	if (r->log.failure.kind != ERR_NONE)
+		complain_unrecorded(r, &r->log.failure);
+	if (record_sign(r->state, r->folder, &r->record, &effects, r->record.effects.is_known,
+		    &r->log.tail, r->log.is_synced, &text, &e) < 0)
+		complain_unrecorded(r, &e);
+	else if (r->copy >= 0)
+		write_copy(r, &text);
+}
+
+void run_record_end(void *of, const struct err *e)
+{
+	struct run *r = of;
+
+	r->record.error = *e;
+	sign_record(r);
+}
+
+void run_record_refusal(struct run *r, const struct err *e)
+{
+	struct err late;
+	bool has_place = r->plan && (r->log.chain >= 0 || run_prepare_record(r, &late) == 0);
+	struct json *j;
+
+	r->record.error = *e;
+	if (r->record.outcome == RECORD_REFUSED) {
+		j = log_begin(&r->log, "refused");
+		json_text(j, "error", e->text);
+		log_end(&r->log);
+		(void)log_write(&r->log);
+	}
+	if (has_place)
+		sign_record(r);
+}
+
+void run_sign_interrupted(struct run *r)
+{
+	struct err e = { 0 };
+
+	if (r->state >= 0 && record_sign_interrupted(r->state, &e) < 0 && !r->cli->is_quiet)
+		cli_complain("cannot sign the record of a run that was interrupted: %s", e.text);
+}
+
+void run_close_record(struct run *r)
+{
+	log_done(&r->log);
+	if (r->folder >= 0)
+		close(r->folder);
+	if (r->state >= 0)
+		close(r->state);
+	if (r->copy >= 0)
+		close(r->copy);
+}

@@ -1,0 +1,270 @@
+/*
+ * record_keep - signs what is said of a run, and keeps it in the run's folder.
+ *
+ * Runs as: the keeper, when the run has ended; whoever comes by later, for a keeper that died.
+ * Leaves:  RUN/record.intoto.jsonl, whole or not at all.
+ *
+ * As long as a run has no record there is STATE/unsigned/RUN with the two predicates, a line each,
+ * as they were known when it began. Whoever finds one whose run nobody has locked signs that.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "record/record.h"
+#include "sign/sign.h"
+
+#define UNSIGNED       "unsigned"
+#define MOST_AT_ONCE   64 /* interrupted runs */
+#define STATEMENT_SIZE (RECORD_MAX_SIZE + ((size_t)1 << 20))
+#define ENVELOPE_SIZE  (2 * STATEMENT_SIZE)
+
+static int open_unsigned(int state, bool makes, struct err *e)
+{
+	int fd = file_open_name(state, UNSIGNED, O_RDONLY | O_DIRECTORY);
+
+	if (fd == -ENOENT && makes && (mkdirat(state, UNSIGNED, 0700) == 0 || errno == EEXIST))
+		fd = file_open_name(state, UNSIGNED, O_RDONLY | O_DIRECTORY);
+	if (fd < 0 && !(fd == -ENOENT && !makes))
+		err_set(e, ERR_SYS, -fd, "cannot open the folder of unsigned records: %s",
+			strerror(-fd));
+	return fd;
+}
+
+int record_begin(int state, const struct record *r, struct err *e)
+{
+	own(buf) struct buf text = { .max = 2 * RECORD_MAX_SIZE };
+	own_fd int folder = open_unsigned(state, true, e), fd = -1;
+	struct record draft = *r;
+	int ret;
+
+	if (folder < 0)
+		return folder;
+	draft.outcome = RECORD_INTERRUPTED;
+	record_print(&draft, &text);
+	buf_putc(&text, '\n');
+	record_print_provenance(&draft, &text);
+	buf_putc(&text, '\n');
+	/* Half of one is seen to be that: cut_draft. */
+	fd = openat(folder, r->run, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	ret = fd < 0 ? -errno : text.failed ? -ENOMEM : file_write_all(fd, text.data, text.len);
+	if (ret < 0)
+		return err_set(e, ERR_SYS, -ret, "cannot write down the run that begins: %s",
+			strerror(-ret));
+	return 0;
+}
+
+/* --- signing --- */
+
+/* What is signed: two predicates as they were printed, and where the log ends. */
+struct statement {
+	const char *predicates[RECORD_CLAIM_COUNT];
+	size_t sizes[RECORD_CLAIM_COUNT];
+	const struct record_subject *subjects;
+	size_t count;
+	const struct log_tail *log;
+};
+
+/* The log up to where it ends, as the one subject of what left nothing else. */
+static int digest_log(int folder, uint64_t size, struct record_subject *ret, struct err *e)
+{
+	own_fd int fd = file_open_name(folder, LOG_RUN_FILE, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	uint8_t digest[SHA256_SIZE];
+	char bytes[16384];
+	struct sha256 sum;
+	ssize_t n = 1;
+
+	sha256_init(&sum);
+	for (uint64_t at = 0; fd >= 0 && at < size && n > 0; at += (uint64_t)n) {
+		uint64_t left = size - at;
+
+		n = pread(fd, bytes, left < sizeof(bytes) ? left : sizeof(bytes), (off_t)at);
+		if (n > 0)
+			sha256_add(&sum, bytes, (size_t)n);
+	}
+	if (size && (fd < 0 || n <= 0))
+		return err_set(e, ERR_SYS, EIO, "cannot read the run's events again");
+	sha256_finish(&sum, digest);
+	sha256_print(digest, ret->sha256);
+	ret->name = LOG_RUN_FILE;
+	return 0;
+}
+
+static int print_envelopes(int folder, const struct sign_key *key, const struct statement *s,
+	struct buf *out, struct err *e)
+{
+	struct record_subject log;
+	struct statement own = *s;
+
+	if (own.count == 0) {
+		int r = digest_log(folder, own.log->size, &log, e);
+
+		if (r < 0)
+			return r;
+		own.subjects = &log;
+		own.count = 1;
+	}
+	for (enum record_claim c = 0; c < RECORD_CLAIM_COUNT; c++) {
+		own(buf) struct buf statement = { .max = STATEMENT_SIZE };
+
+		record_print_statement(c, own.predicates[c], own.sizes[c], own.subjects, own.count,
+			own.log, &statement);
+		out->failed |= statement.failed;
+		sign_print_envelope(key, statement.data, statement.len, out);
+	}
+	return out->failed ? err_set(e, ERR_SYS, ENOMEM, "not enough memory for the record") : 0;
+}
+
+/* The log of all runs says in which order they were signed, and what exactly. */
+static void tell(int state, const char *run, const struct sign_key *key, const struct buf *text)
+{
+	char digest[SHA256_HEX_SIZE];
+	struct log log;
+	struct json *j;
+
+	sha256_hex(text->data, text->len, digest);
+	log_init(&log, state, run, NULL);
+	j = log_begin(&log, "signed");
+	json_text(j, "record_sha256", digest);
+	json_text(j, "key", key->public.id);
+	log_end(&log);
+	(void)log_write(&log);
+	log_done(&log);
+}
+
+static int sign(int state, int folder, const char *run, const struct statement *s, bool is_synced,
+	struct buf *out, struct err *e)
+{
+	own(sign_key) struct sign_key key = { 0 };
+	own_fd int drafts = -1;
+	int r = sign_load_key(state, &key, e);
+
+	if (r == 0)
+		r = print_envelopes(folder, &key, s, out, e);
+	/* What the record speaks of reaches the disk before it does. */
+	if (r == 0 && is_synced && syncfs(folder) < 0)
+		r = err_set(e, ERR_SYS, errno, "cannot sync the run's folder: %s", strerror(errno));
+	if (r == 0)
+		r = record_write_file(folder, RECORD_FILE, out, is_synced, e);
+	if (r < 0)
+		return r;
+	tell(state, run, &key, out);
+	drafts = open_unsigned(state, false, NULL);
+	if (drafts >= 0)
+		unlinkat(drafts, run, 0);
+	return 0;
+}
+
+int record_sign(int state, int folder, const struct record *r,
+	const struct record_subject *subjects, size_t count, const struct log_tail *log,
+	bool is_synced, struct buf *ret_text, struct err *e)
+{
+	own(buf) struct buf claim = { .max = RECORD_MAX_SIZE };
+	own(buf) struct buf provenance = { .max = RECORD_MAX_SIZE };
+	own(buf) struct buf text = { .max = ENVELOPE_SIZE };
+	struct statement s = { .subjects = subjects, .count = count, .log = log };
+
+	record_print(r, &claim);
+	record_print_provenance(r, &provenance);
+	if (claim.failed || provenance.failed)
+		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the record");
+	s.predicates[RECORD_CLAIM] = claim.data;
+	s.sizes[RECORD_CLAIM] = claim.len;
+	s.predicates[RECORD_PROVENANCE] = provenance.data;
+	s.sizes[RECORD_PROVENANCE] = provenance.len;
+	return sign(state, folder, r->run, &s, is_synced, ret_text ? ret_text : &text, e);
+}
+
+/* --- what keepers left that died --- */
+
+/* Two lines, each an object; false: its writer died while it wrote, before anything ran. */
+static bool cut_draft(const char *bytes, size_t n, struct statement *ret)
+{
+	for (enum record_claim c = 0; c < RECORD_CLAIM_COUNT; c++) {
+		const char *end = memchr(bytes, '\n', n);
+
+		if (!end || end - bytes < 4 || bytes[0] != '{' || end[-1] != '}')
+			return false;
+		ret->predicates[c] = bytes;
+		ret->sizes[c] = (size_t)(end - bytes);
+		n -= ret->sizes[c] + 1;
+		bytes = end + 1;
+	}
+	return n == 0;
+}
+
+static int sign_draft(
+	int state, int folder, const char *run, const char *bytes, size_t n, struct err *e)
+{
+	own(buf) struct buf text = { .max = ENVELOPE_SIZE };
+	struct statement s = { 0 };
+	struct log log;
+	struct json *j;
+	int r;
+
+	if (!cut_draft(bytes, n, &s))
+		return -ENOENT;
+	log_init(&log, state, run, NULL);
+	r = log_open_chain(&log, folder, e);
+	if (r == 0) {
+		j = log_begin(&log, "interrupted");
+		json_text(j, "text", "the keeper ended before the run did");
+		log_end(&log);
+		r = log_write(&log);
+		if (r < 0)
+			*e = log.failure;
+	}
+	s.log = &log.tail;
+	if (r == 0)
+		r = sign(state, folder, run, &s, false, &text, e);
+	log_done(&log);
+	return r;
+}
+
+/* One draft: 1 when its run was signed, 0 where nothing is to be done about it, or not by us. */
+static int look_at_draft(int state, int runs, int drafts, const char *run, struct err *e)
+{
+	own_fd int fd = -1, folder = file_open_name(runs, run, O_RDONLY | O_DIRECTORY);
+	own_free char *bytes = NULL;
+	size_t n = 0;
+	int r;
+
+	if (folder < 0)
+		return folder == -ENOENT ? (unlinkat(drafts, run, 0), 0) : 0;
+	if (flock(folder, LOCK_EX | LOCK_NB) < 0)
+		return 0;
+	fd = file_open_name(drafts, run, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	r = fd < 0 ? fd : file_read_all(fd, 2 * RECORD_MAX_SIZE, &bytes, &n);
+	/* Somebody else has done it, or the keeper came as far as this. */
+	if (r == 0 && faccessat(folder, RECORD_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		r = -ENOENT;
+	if (r == 0)
+		r = sign_draft(state, folder, run, bytes, n, e);
+	if (r == -ENOENT)
+		return (unlinkat(drafts, run, 0), 0);
+	return r == 0 ? 1 : r;
+}
+
+int record_sign_interrupted(int state, struct err *e)
+{
+	own_fd int drafts = open_unsigned(state, false, e), runs = -1;
+	struct file_entries entries = { .fd = drafts };
+	const struct file_entry *entry;
+	int r = 0, signed_count = 0;
+
+	if (drafts < 0)
+		return drafts == -ENOENT ? 0 : drafts;
+	runs = file_open_name(state, "runs", O_RDONLY | O_DIRECTORY);
+	while (runs >= 0 && r >= 0 && signed_count < MOST_AT_ONCE &&
+		(entry = file_next_entry(&entries)))
+		if (record_is_run(entry->name, true)) {
+			r = look_at_draft(state, runs, drafts, entry->name, e);
+			signed_count += r > 0;
+		}
+	return r < 0 ? r : 0;
+}
