@@ -140,6 +140,23 @@ static void print_changes(void)
 		"effects.json.");
 }
 
+/* What records are signed with. */
+static void print_keys(void)
+{
+	puts(".SH KEYS");
+	paragraph(
+		"Records and cards are signed with an Ed25519 key of the operator's. bawn key init "
+		"makes it, in keys/signing.pem of the state, where no cage can be shown it; "
+		"bawn key show prints its id, where it is, and the public half, with --pem that "
+		"alone: bawn key show --pem >bawn.pub is what others need to verify. Both "
+		"are PEM as openssl reads it. The id is the SHA-256 of the public key's DER.");
+	paragraph(
+		"bawn key init --new makes another in its place. Of the former one the public half "
+		"stays, in keys/former, so that what it signed can still be verified; the private "
+		"half is gone. Who has read the private half can sign anything in the "
+		"operator's name: then make another, and tell those who verify.");
+}
+
 /* What is told of a run, and the words it is told in. */
 static void print_events(void)
 {
@@ -203,6 +220,7 @@ static void print_bawn_1(void)
 	print_conduct();
 	print_changes();
 	print_events();
+	print_keys();
 	puts(".SH EXIT STATUS");
 	paragraph("Of bawn run: the command's own; 128+n if signal n ended it; 124 at the time "
 		  "limit; 125 where bawn refused or failed, and then the command never ran, or was "
@@ -222,6 +240,7 @@ static void print_bawn_1(void)
 	paragraph("bawn.yaml in the current directory: the project's spec. "
 		  "~/.config/bawn/policy.yaml and /etc/bawn/policy.yaml: the operator's policy; "
 		  "each must belong to its user or to root and be writable by nobody else. "
+		  "~/.local/state/bawn/keys, for root /var/lib/bawn/keys: the signing key. "
 		  "~/.local/state/bawn/runs, for root /var/lib/bawn/runs: a folder per run, with "
 		  "its record.intoto.jsonl, events.jsonl, spec.json, plan.json, effects.json and, "
 		  "until it is applied or discarded, what it wrote to the project. Beside runs: "

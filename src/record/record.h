@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
@@ -222,6 +223,12 @@ int record_sign_interrupted(int state, struct err *e);
 
 /* A name for a new run that sorts by time: 20261115-224501-1f2e3d4c. */
 int record_make_run(char ret[static RECORD_RUN_SIZE], struct err *e);
+
+/*
+ * Where the operator's state is: XDG's word, root's own place, or `home`, which may be NULL. It
+ * need not be there. -ENOENT: nothing says where.
+ */
+int record_find_state(const char *home, char ret[static PATH_MAX]);
 
 /*
  * Opens the folder of the operator's state, which must be the operator's alone; `makes` it, and

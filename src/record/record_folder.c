@@ -38,8 +38,7 @@ int record_make_run(char ret[static RECORD_RUN_SIZE], struct err *e)
 	return 0;
 }
 
-/* Where the operator's state is: XDG's word, root's own place, or the home. */
-static int state_folder(const char *home, char ret[static PATH_MAX])
+int record_find_state(const char *home, char ret[static PATH_MAX])
 {
 	const char *state = getenv("XDG_STATE_HOME");
 	int n;
@@ -107,7 +106,7 @@ int record_open_state(const char *home, bool makes, struct err *e)
 {
 	char path[PATH_MAX];
 	own_fd int state = -1;
-	int r = state_folder(home, path);
+	int r = record_find_state(home, path);
 
 	if (r < 0)
 		return err_set(e, ERR_REFUSED, -r,

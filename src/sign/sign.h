@@ -63,6 +63,10 @@ void sign_print_public(const struct sign_public *key, struct buf *out);
  */
 int sign_load_key(int state, struct sign_key *ret, struct err *e);
 
+/* The public key beside it, as the last maker left it. -ENOENT, with nothing in `e`: there is none.
+ */
+int sign_load_public(int state, struct sign_public *ret, struct err *e);
+
 /*
  * Makes one, with the public one beside it (signing.pub), whole or not at all, and safe on disk;
  * two who do so at once end up with the same. -EEXIST, with nothing in `e`, where there is one,

@@ -77,8 +77,8 @@ static int open_plain(int folder, const char *name, bool is_secret, struct err *
 	if (is_secret && st.st_mode & 0177)
 		return err_set(e, ERR_REFUSED, EPERM,
 			"cannot use the signing key: %s has mode %04o, so others may have read "
-			"it; it must be 0600. Make another with 'bawn key init --new', or, if "
-			"nobody can have, change the mode",
+			"it; if nobody has, change that to 0600, else make another with bawn key "
+			"init --new",
 			name, (unsigned)st.st_mode & 07777);
 	return take_fd(&fd);
 }
@@ -145,6 +145,13 @@ int sign_load_key(int state, struct sign_key *ret, struct err *e)
 	own_fd int keys = open_folder(state, SIGN_KEY_FOLDER, false, e);
 
 	return keys < 0 ? keys : load_private(keys, ret, e);
+}
+
+int sign_load_public(int state, struct sign_public *ret, struct err *e)
+{
+	own_fd int keys = open_folder(state, SIGN_KEY_FOLDER, false, e);
+
+	return keys < 0 ? keys : load_public(keys, SIGN_PUBLIC_FILE, ret, e);
 }
 
 /* It becomes part of a path. */

@@ -1,0 +1,225 @@
+/*
+ * cmd_key - the operator's signing key: makes it, and shows its public half.
+ *
+ * Runs as:  the operator.
+ * Leaves:   a key in the operator's state, whole or not at all, and in the state's log that it was
+ *           made.
+ * Must not: print anything of the private half.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/commands.h"
+#include "log/log.h"
+#include "record/record.h"
+#include "sign/sign.h"
+
+const struct cli_option cmd_key_options[] = {
+	{ "new", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"init: in place of the one there is, of which the public half is kept" },
+	{ "pem", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"show: the public half only, as PEM, for those who verify" },
+	{ 0 },
+};
+
+/* What is done with a key, and where it is. */
+struct key_job {
+	const struct cli *cli;
+	struct sign_key key;
+	const char *home;
+	char path[PATH_MAX]; /* of the state */
+	int state;           /* open, or -1 */
+	char former[SIGN_ID_SIZE];
+	struct buf out;
+};
+
+/* Says what went wrong, and of what is in the state also where that is. */
+static int fail(const struct key_job *job, const struct err *e)
+{
+	if (job->state < 0)
+		cli_complain("cannot use a signing key: %s", e->text);
+	else
+		cli_complain("%s; keys are in '%s/" SIGN_KEY_FOLDER "'", e->text, job->path);
+	return err_exit_status(e->kind);
+}
+
+static void print_json(struct key_job *job)
+{
+	own(buf) struct buf path = { .max = PATH_MAX * 2 }, pem = { .max = 1000 };
+	struct json j;
+
+	json_init(&j, &job->out, 0);
+	json_open_map(&j, NULL);
+	json_text(&j, "id", job->key.public.id);
+	buf_printf(&path, "%s/" SIGN_KEY_FOLDER "/" SIGN_KEY_FILE, job->path);
+	json_text(&j, "private", buf_text(&path));
+	path.len = 0;
+	buf_printf(&path, "%s/" SIGN_KEY_FOLDER "/" SIGN_PUBLIC_FILE, job->path);
+	json_text(&j, "public", buf_text(&path));
+	sign_print_public(&job->key.public, &pem);
+	json_text(&j, "pem", buf_text(&pem));
+	if (job->former[0])
+		json_text(&j, "former", job->former);
+	json_close_map(&j);
+	buf_putc(&job->out, '\n');
+}
+
+/* A line that begins with a word and ends with a file of the folder. */
+static void print_file(struct key_job *job, const char *word, const char *name)
+{
+	buf_puts(&job->out, word);
+	buf_add_visible(&job->out, job->path, strlen(job->path));
+	buf_printf(&job->out, "/" SIGN_KEY_FOLDER "/%s\n", name);
+}
+
+/* --- init --- */
+
+/* An event of the state's log. The key is made by then, so that a failure is told and no more. */
+static void note_made(const struct key_job *job)
+{
+	own(log) struct log log;
+	struct json *j;
+
+	log_init(&log, job->state, NULL, NULL);
+	log.is_synced = true;
+	j = log_begin(&log, "key_made");
+	json_text(j, "key", job->key.public.id);
+	json_text(j, "former", job->former[0] ? job->former : NULL);
+	log_end(&log);
+	if (log_write(&log) < 0)
+		cli_complain("the key is made, and the log does not say so: %s", log.failure.text);
+}
+
+static void print_made(struct key_job *job)
+{
+	buf_printf(&job->out, "made the signing key %s\n", job->key.public.id);
+	print_file(job, "its public half, for those who verify: ", SIGN_PUBLIC_FILE);
+	if (job->former[0])
+		buf_printf(&job->out, "what %s signed stays verifiable: its public half is kept\n",
+			job->former);
+}
+
+static int init_key(struct key_job *job)
+{
+	bool replaces = cli_value(job->cli, "new") != NULL;
+	struct sign_public former;
+	struct err e = { 0 };
+	int r;
+
+	job->state = record_open_state(job->home, true, &e);
+	if (job->state < 0)
+		return fail(job, &e);
+	if (replaces && sign_load_public(job->state, &former, NULL) == 0)
+		memcpy(job->former, former.id, sizeof(former.id));
+	r = sign_make_key(job->state, replaces, &job->key, &e);
+	if (r == -EEXIST) {
+		cli_complain(
+			"there is a signing key already, %s; bawn key init --new makes another in "
+			"its place",
+			job->key.public.id);
+		return CLI_NO;
+	}
+	if (r < 0)
+		return fail(job, &e);
+	note_made(job);
+	if (job->cli->is_json)
+		print_json(job);
+	else if (!job->cli->is_quiet)
+		print_made(job);
+	return CLI_OK;
+}
+
+/* --- show --- */
+
+static int show_key(struct key_job *job)
+{
+	struct err e = { 0 };
+	int r;
+
+	job->state = record_open_state(job->home, false, &e);
+	r = job->state < 0 ? job->state : sign_load_key(job->state, &job->key, &e);
+	if (r == -ENOENT && !e.text[0]) {
+		cli_complain("there is no signing key in '%s'; bawn key init makes one", job->path);
+		return CLI_NO;
+	}
+	if (r < 0)
+		return fail(job, &e);
+	if (job->cli->is_json) {
+		print_json(job);
+		return CLI_OK;
+	}
+	if (!cli_value(job->cli, "pem")) {
+		buf_printf(&job->out, "id       %s\n", job->key.public.id);
+		print_file(job, "private  ", SIGN_KEY_FILE);
+		print_file(job, "public   ", SIGN_PUBLIC_FILE);
+	}
+	sign_print_public(&job->key.public, &job->out);
+	return CLI_OK;
+}
+
+/* --- the command --- */
+
+static const struct verb {
+	const char *name;
+	int (*run)(struct key_job *job);
+	const char *not_taken; /* the option that is the other's */
+} verbs[] = {
+	{ "init", init_key, "pem" },
+	{ "show", show_key, "new" },
+};
+
+#define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
+
+static const struct verb *choose_verb(const struct cli *cli)
+{
+	const char *word = cli->word_count ? cli->words[0] : NULL;
+
+	if (!word) {
+		cli_complain("say what to do about the signing key: init or show");
+		return NULL;
+	}
+	for (size_t i = 0; i < VERB_COUNT; i++) {
+		if (!str_eq(verbs[i].name, word))
+			continue;
+		if (cli->word_count > 1)
+			cli_complain("key %s takes no '%s'", word, cli->words[1]);
+		else if (cli_value(cli, verbs[i].not_taken))
+			cli_complain("key %s takes no --%s", word, verbs[i].not_taken);
+		else if (cli->is_json && cli_value(cli, "pem"))
+			cli_complain("choose one of --json, which has the PEM in it, and --pem");
+		else
+			return &verbs[i];
+		return NULL;
+	}
+	cli_complain("key knows init and show, not '%s'", word);
+	return NULL;
+}
+
+int cmd_key(struct cli *cli)
+{
+	struct key_job job = { .cli = cli, .state = -1, .out = { .max = (size_t)1 << 16 } };
+	const struct verb *verb = choose_verb(cli);
+	const char *home = getenv("HOME");
+	int status;
+
+	if (!verb)
+		return CLI_MISUSE;
+	job.home = home && home[0] == '/' ? home : NULL;
+	if (record_find_state(job.home, job.path) < 0) {
+		cli_complain("there is no place for a signing key: set HOME or XDG_STATE_HOME");
+		return CLI_FAILED;
+	}
+	status = verb->run(&job);
+	if (job.out.len)
+		status = cli_write(&job.out, status);
+	buf_done(&job.out);
+	own_fd_(&job.state);
+	sign_key_done(&job.key);
+	return status;
+}
