@@ -39,6 +39,9 @@ int run_open_folder(void *of, struct err *e);
 /* What the record needs, and a place for it: without one nothing is run. For keep_request. */
 int run_prepare_record(void *of, struct err *e);
 
+/* The command runs: what is known by now is in its record if we do not live to say more. */
+void run_record_start(void *of);
+
 /* The command was not started, or nobody knows: says why, and signs that. */
 void run_record_refusal(struct run *r, const struct err *e);
 

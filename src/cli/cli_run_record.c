@@ -112,6 +112,15 @@ int run_prepare_record(void *of, struct err *e)
 	return ret == 0 ? say_start(r, e) : ret;
 }
 
+void run_record_start(void *of)
+{
+	struct run *r = of;
+	struct err e;
+
+	/* If it cannot be written now, the one from before the start stays. */
+	(void)record_begin(r->state, &r->record, &e);
+}
+
 /* --- afterwards --- */
 
 static void complain_unrecorded(struct run *r, const struct err *e)

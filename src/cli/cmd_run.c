@@ -280,6 +280,7 @@ static int prepare(struct run *r, struct err *e)
 
 	r->request.open_folder = run_open_folder;
 	r->request.meanwhile = run_prepare_record;
+	r->request.started = run_record_start;
 	r->request.approve = approve_source;
 	r->request.afterwards = run_record_end;
 	r->request.of = r;

@@ -44,6 +44,8 @@ struct keep_request {
 	int (*open_folder)(void *of, struct err *e);
 	/* Done while the cage is being made, and before the command may start. */
 	int (*meanwhile)(void *of, struct err *e);
+	/* The command runs, and the record says what was seen before that. */
+	void (*started)(void *of);
 	/* The command has ended, and the record is complete; `e` says what else went wrong. */
 	void (*afterwards)(void *of, const struct err *e);
 	/* May this be shown, which the plan calls `from`? Asked before anything is started. */

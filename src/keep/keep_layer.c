@@ -345,6 +345,8 @@ static int find_effects(struct keeper *k, struct err *e)
 	}
 	remove_work(&k->layer, &k->record->late);
 	work_effects_print(&x, NULL, NULL, &out);
+	if (!out.failed)
+		sha256_hex(out.data, out.len, k->record->effects.file);
 	return record_write_file(k->layer.folder, "effects.json", &out, false, e);
 }
 

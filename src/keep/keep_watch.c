@@ -231,6 +231,7 @@ static void note_start(struct keeper *k)
 	k->is_started = true;
 	k->started_ns = clock_ns();
 	keep_say_started(k->q, k->record, k->pid);
+	k->q->started(k->q->of);
 }
 
 static int take_start(struct keeper *k, struct err *e)

@@ -155,6 +155,8 @@ static void print_effects(const struct record *r, struct json *j)
 	json_open_map(j, "effects");
 	if (x->is_known) {
 		json_text(j, "sha256", x->digest);
+		if (x->file[0])
+			json_text(j, "file_sha256", x->file);
 		json_int(j, "added", (int64_t)x->added);
 		json_int(j, "changed", (int64_t)x->changed);
 		json_int(j, "deleted", (int64_t)x->deleted);

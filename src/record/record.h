@@ -19,9 +19,10 @@
  * that is printed once at the end. Nothing is in it that was merely intended.
  */
 
-#define RECORD_RUN_SIZE  32
-#define RECORD_MAX_NOTES 16
-#define RECORD_MAX_SIZE  ((size_t)4 << 20) /* printed: as many decisions as there may be */
+#define RECORD_RUN_SIZE   32
+#define RECORD_RUN_LENGTH 24 /* 20260102-030405-0a0b0c0d */
+#define RECORD_MAX_NOTES  16
+#define RECORD_MAX_SIZE   ((size_t)4 << 20) /* printed: as many decisions as there may be */
 
 /* From where something was seen. */
 enum record_vantage {
@@ -61,6 +62,7 @@ struct record_effects {
 	uint64_t added, changed, deleted, renamed;
 	uint64_t held;                /* of these, what runs on the host by itself */
 	char digest[SHA256_HEX_SIZE]; /* same effects, same digest */
+	char file[SHA256_HEX_SIZE];   /* of effects.json; "": there is none */
 	struct err error;             /* why it is not known */
 };
 

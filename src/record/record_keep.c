@@ -9,6 +9,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -39,9 +40,8 @@ static int open_unsigned(int state, bool makes, struct err *e)
 int record_begin(int state, const struct record *r, struct err *e)
 {
 	own(buf) struct buf text = { .max = 2 * RECORD_MAX_SIZE };
-	own_fd int folder = open_unsigned(state, true, e), fd = -1;
+	own_fd int folder = open_unsigned(state, true, e);
 	struct record draft = *r;
-	int ret;
 
 	if (folder < 0)
 		return folder;
@@ -50,13 +50,7 @@ int record_begin(int state, const struct record *r, struct err *e)
 	buf_putc(&text, '\n');
 	record_print_provenance(&draft, &text);
 	buf_putc(&text, '\n');
-	/* Half of one is seen to be that: cut_draft. */
-	fd = openat(folder, r->run, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-	ret = fd < 0 ? -errno : text.failed ? -ENOMEM : file_write_all(fd, text.data, text.len);
-	if (ret < 0)
-		return err_set(e, ERR_SYS, -ret, "cannot write down the run that begins: %s",
-			strerror(-ret));
-	return 0;
+	return record_write_file(folder, r->run, &text, false, e);
 }
 
 /* --- signing --- */
@@ -182,7 +176,7 @@ int record_sign(int state, int folder, const struct record *r,
 
 /* --- what keepers left that died --- */
 
-/* Two lines, each an object; false: its writer died while it wrote, before anything ran. */
+/* Two lines, each an object; a power cut may have left less. */
 static bool cut_draft(const char *bytes, size_t n, struct statement *ret)
 {
 	for (enum record_claim c = 0; c < RECORD_CLAIM_COUNT; c++) {
@@ -203,27 +197,40 @@ static int sign_draft(
 {
 	own(buf) struct buf text = { .max = ENVELOPE_SIZE };
 	struct statement s = { 0 };
+	bool is_whole = cut_draft(bytes, n, &s);
 	struct log log;
 	struct json *j;
 	int r;
 
-	if (!cut_draft(bytes, n, &s))
-		return -ENOENT;
 	log_init(&log, state, run, NULL);
 	r = log_open_chain(&log, folder, e);
 	if (r == 0) {
 		j = log_begin(&log, "interrupted");
-		json_text(j, "text", "the keeper ended before the run did");
+		json_text(j, "text",
+			is_whole ? "the keeper ended before the run did"
+				 : "the keeper ended before the run did, and what was to be signed "
+				   "then did not survive");
 		log_end(&log);
 		r = log_write(&log);
 		if (r < 0)
 			*e = log.failure;
 	}
 	s.log = &log.tail;
+	if (r == 0 && !is_whole)
+		r = -ENOENT;
 	if (r == 0)
 		r = sign(state, folder, run, &s, false, &text, e);
 	log_done(&log);
 	return r;
+}
+
+static void forget(int drafts, const char *run)
+{
+	char half[RECORD_RUN_SIZE + 8];
+
+	snprintf(half, sizeof(half), "%s.new", run);
+	unlinkat(drafts, half, 0);
+	unlinkat(drafts, run, 0);
 }
 
 /* One draft: 1 when its run was signed, 0 where nothing is to be done about it, or not by us. */
@@ -235,7 +242,8 @@ static int look_at_draft(int state, int runs, int drafts, const char *run, struc
 	int r;
 
 	if (folder < 0)
-		return folder == -ENOENT ? (unlinkat(drafts, run, 0), 0) : 0;
+		return folder == -ENOENT ? (forget(drafts, run), 0) : 0;
+	/* Its keeper lives. */
 	if (flock(folder, LOCK_EX | LOCK_NB) < 0)
 		return 0;
 	fd = file_open_name(drafts, run, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -245,9 +253,9 @@ static int look_at_draft(int state, int runs, int drafts, const char *run, struc
 		r = -ENOENT;
 	if (r == 0)
 		r = sign_draft(state, folder, run, bytes, n, e);
-	if (r == -ENOENT)
-		return (unlinkat(drafts, run, 0), 0);
-	return r == 0 ? 1 : r;
+	if (r == 0 || r == -ENOENT)
+		forget(drafts, run);
+	return r == 0 ? 1 : r == -ENOENT ? 0 : r;
 }
 
 int record_sign_interrupted(int state, struct err *e)
@@ -255,16 +263,20 @@ int record_sign_interrupted(int state, struct err *e)
 	own_fd int drafts = open_unsigned(state, false, e), runs = -1;
 	struct file_entries entries = { .fd = drafts };
 	const struct file_entry *entry;
+	char run[RECORD_RUN_SIZE];
 	int r = 0, signed_count = 0;
 
 	if (drafts < 0)
 		return drafts == -ENOENT ? 0 : drafts;
 	runs = file_open_name(state, "runs", O_RDONLY | O_DIRECTORY);
 	while (runs >= 0 && r >= 0 && signed_count < MOST_AT_ONCE &&
-		(entry = file_next_entry(&entries)))
-		if (record_is_run(entry->name, true)) {
-			r = look_at_draft(state, runs, drafts, entry->name, e);
-			signed_count += r > 0;
-		}
+		(entry = file_next_entry(&entries))) {
+		/* One may not have come as far as to its name. */
+		snprintf(run, sizeof(run), "%.*s", RECORD_RUN_LENGTH, entry->name);
+		if (!record_is_run(run, true))
+			continue;
+		r = look_at_draft(state, runs, drafts, run, e);
+		signed_count += r > 0;
+	}
 	return r < 0 ? r : 0;
 }
