@@ -14,6 +14,8 @@ const struct cli_command cli_commands[] = {
 		cmd_discard, .takes_words = true },
 	{ "log", "[RUN] [options]", "what happened in a run, and what was denied to it",
 		cmd_log_options, false, cmd_log, .takes_words = true },
+	{ "card", "[RUN | options]", "the signed agent card of a spec, or of a run",
+		cmd_card_options, true, cmd_card, .takes_words = true },
 	{ "overlay", "init|reset|prune|digest PATH [options]",
 		"make, empty, tidy up or digest an overlay of the root", cmd_overlay_options, false,
 		cmd_overlay, .takes_words = true },

@@ -1,0 +1,244 @@
+/*
+ * bawn card - says what tasks are isolated by, signed, for those who would hand one over.
+ *
+ * Runs as: the operator.
+ * Reads:   the spec and what this host can do; or the record of a run and its spec.
+ * Leaves:  a signing key, where there was none.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "card/card.h"
+#include "cli/cli_kept.h"
+#include "cli/commands.h"
+#include "log/log.h"
+
+#define SPEC_FILE "spec.json"
+
+const struct cli_option cmd_card_options[] = {
+	{ "url", 0, "URL", SPEC_KEY_COUNT, NULL, "where agents reach this one" },
+	{ "unsigned", 0, NULL, SPEC_KEY_COUNT, NULL, "without a signature; needs no key" },
+	{ 0 },
+};
+
+static int fail(const struct err *e)
+{
+	cli_complain("%s", e->text);
+	return e->kind == ERR_SYS ? CLI_FAILED : CLI_NO;
+}
+
+/* --- signing and printing --- */
+
+static void note_made(int state, const struct sign_key *key)
+{
+	own(log) struct log log;
+	struct json *j;
+
+	log_init(&log, state, NULL, NULL);
+	j = log_begin(&log, "key_made");
+	json_text(j, "key", key->public.id);
+	json_text(j, "former", NULL);
+	log_end(&log);
+	if (log_write(&log) < 0)
+		cli_complain("a signing key was made, and the log does not say so: %s",
+			log.failure.text);
+}
+
+/* The operator's key, made where there is none. */
+static int take_key(struct sign_key *ret, struct err *e)
+{
+	const char *home = getenv("HOME");
+	own_fd int state = record_open_state(home && home[0] == '/' ? home : NULL, true, e);
+	int r = state < 0 ? state : sign_load_key(state, ret, e);
+
+	if (r != -ENOENT || state < 0)
+		return r;
+	r = sign_make_key(state, false, ret, e);
+	if (r == 0)
+		note_made(state, ret);
+	/* Somebody else was faster, and that one is it. */
+	return r == -EEXIST ? 0 : r;
+}
+
+static int print(const struct cli *cli, struct card *c)
+{
+	own(sign_key) struct sign_key key = { 0 };
+	own(buf) struct buf out = { .max = CARD_MAX_SIZE };
+	bool is_signed = !cli_value(cli, "unsigned");
+	const char *url = cli_value(cli, "url");
+	struct err e = { 0 };
+
+	if (url)
+		c->url = url;
+	if (is_signed && take_key(&key, &e) < 0)
+		return fail(&e);
+	if (card_print(c, is_signed ? &key : NULL, isatty(STDOUT_FILENO) && !cli->is_json ? 2 : 0,
+		    &out, &e) < 0)
+		return fail(&e);
+	buf_putc(&out, '\n');
+	return cli_write(&out, CLI_OK);
+}
+
+/* --- of a spec --- */
+
+static int plan_card(const struct cli *cli, struct spec *s, const struct cli_place *place)
+{
+	own_free struct plan *p = NULL;
+	char digest[SHA256_HEX_SIZE];
+	struct plan_choice choice;
+	struct err e = { 0 };
+	struct card c;
+	struct host h;
+	int status = cli_probe(cli, &h);
+
+	if (status != CLI_OK)
+		return status;
+	cli_tell_host(place, &h);
+	if (!cli_value(cli, "host"))
+		cli_look_at_project(&h, place);
+	if (plan_build(s, &h, &p, &choice, &e) < 0 || plan_digest(p, digest) < 0) {
+		own(buf) struct buf why = { .max = (size_t)1 << 20 };
+
+		cli_print_diags(cli, s);
+		if (e.kind == ERR_REFUSED)
+			plan_print_refusal(&choice, &h, &why);
+		status = fail(&e);
+		file_write_all(STDERR_FILENO, buf_text(&why), why.len);
+		return status;
+	}
+	cli_print_diags(cli, s);
+	card_from_plan(s, p, digest, &c);
+	return print(cli, &c);
+}
+
+static int show_spec(const struct cli *cli)
+{
+	struct cli_place place;
+	struct spec s;
+	int status = cli_load_spec(cli, &s, &place);
+
+	if (status == CLI_OK)
+		status = plan_card(cli, &s, &place);
+	else
+		cli_print_diags(cli, &s);
+	spec_done(&s);
+	return status;
+}
+
+/* --- of a run --- */
+
+static int read_file(int folder, const char *name, char **ret, size_t *ret_size, struct err *e)
+{
+	own_fd int fd = file_open_name(folder, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	int r = fd < 0 ? fd : file_read_all(fd, RECORD_MAX_SIZE, ret, ret_size);
+
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot read %s: %s", name, strerror(-r));
+	return 0;
+}
+
+/* What is in the record's first envelope, which must be signed by the operator. */
+static int read_record(const char *bytes, size_t n, struct arena *arena, struct record_read *ret,
+	struct sign_public *ret_key, struct err *e)
+{
+	const char *end = memchr(bytes, '\n', n), *home = getenv("HOME");
+	own_fd int state = record_open_state(home && home[0] == '/' ? home : NULL, false, e);
+	struct record_statement statement;
+	struct sign_envelope envelope;
+	bool is_own = false;
+	int r = sign_read_envelope(bytes, end ? (size_t)(end - bytes) : n, arena, &envelope, e);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; state >= 0 && !is_own && i < envelope.count; i++)
+		is_own = sign_find_own(state, envelope.signatures[i].key_id, ret_key, NULL) == 0 &&
+			 sign_is_by(&envelope, ret_key);
+	if (!is_own)
+		return err_set(e, ERR_REFUSED, EKEYREJECTED,
+			"it is not signed by a key of yours: nothing is said on its word");
+	return record_read(
+		(const char *)envelope.payload, envelope.size, arena, &statement, ret, e);
+}
+
+static int make_run_card(const struct cli *cli, int folder, struct spec *s, struct err *e)
+{
+	own_free char *bytes = NULL, *form = NULL;
+	own(arena) struct arena arena = { .max = RECORD_READ_MEMORY };
+	char digest[SHA256_HEX_SIZE];
+	struct record_read record;
+	struct sign_public key;
+	size_t n = 0, form_size = 0;
+	struct card c;
+	int r = read_file(folder, RECORD_FILE, &bytes, &n, e);
+
+	if (r == 0)
+		r = read_file(folder, SPEC_FILE, &form, &form_size, e);
+	if (r < 0)
+		return r;
+	sha256_hex(bytes, n, digest);
+	r = read_record(bytes, n, &arena, &record, &key, e);
+	if (r < 0)
+		err_prefix(e, RECORD_FILE);
+	if (r == 0 && (r = spec_read_canonical(s, form, form_size, e)) < 0)
+		err_prefix(e, SPEC_FILE);
+	if (r == 0)
+		r = card_from_record(s, &record, digest, key.id, &c, e);
+	return r < 0 ? r : print(cli, &c);
+}
+
+static int show_run(const struct cli *cli, const char *word)
+{
+	char id[RECORD_RUN_SIZE];
+	own_fd int folder = -1;
+	struct err e = { 0 };
+	struct spec s;
+	int status = cli_open_run(cli, word, id, &folder);
+
+	if (status != CLI_OK)
+		return status;
+	spec_init(&s);
+	status = make_run_card(cli, folder, &s, &e);
+	spec_done(&s);
+	if (status >= 0)
+		return status;
+	err_prefix(&e, "run %s", id);
+	return fail(&e);
+}
+
+/* --- the command --- */
+
+/* Options of a spec say nothing about a run that was. */
+static const char *given_for_spec(const struct cli *cli)
+{
+	for (size_t i = 0; i < cli->given_count; i++)
+		for (const struct cli_option *o = cli_spec_options; o->name; o++)
+			if (cli->given[i].option == o)
+				return o->name;
+	return NULL;
+}
+
+int cmd_card(struct cli *cli)
+{
+	const char *url = cli_value(cli, "url"), *option = given_for_spec(cli);
+
+	if (url && !card_is_url(url)) {
+		cli_complain("--url is an address as http://HOST:PORT/PATH, not '%s'", url);
+		return CLI_MISUSE;
+	}
+	if (!cli->open_count)
+		return show_spec(cli);
+	if (cli->word_count > 1) {
+		cli_complain("card is of one run, and takes no '%s'", cli->words[1]);
+		return CLI_MISUSE;
+	}
+	if (option) {
+		cli_complain("a run had its spec, and --%s cannot change it", option);
+		return CLI_MISUSE;
+	}
+	return show_run(cli, cli->words[0]);
+}
