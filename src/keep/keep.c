@@ -260,6 +260,7 @@ static void finish(struct keeper *k, int r, struct err *e)
 	keep_overlay_end(k, r == 0 || k->record->outcome == RECORD_BROKEN, is_gone);
 	keep_hold_end(k);
 	keep_layer_end(k, r == 0 || k->record->outcome == RECORD_BROKEN, is_gone);
+	keep_log_end(k, e);
 	if (r == 0)
 		k->q->afterwards(k->q->of, e);
 	if (k->has_ended)

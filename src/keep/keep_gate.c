@@ -167,12 +167,15 @@ int keep_gate_start(struct keeper *k, struct err *e)
 
 static void take_decision(struct keeper *k, const struct wire_gate_message *m)
 {
+	bool is_new = m->row == k->record->decision_count;
+
 	if (!wire_is_decision(&m->decision) || m->row >= WIRE_MAX_ROWS ||
 		m->row > k->record->decision_count)
 		return;
 	k->record->decisions[m->row] = m->decision;
-	if (m->row == k->record->decision_count)
+	if (is_new)
 		k->record->decision_count++;
+	keep_log_decision(k, m->row, is_new);
 	keep_say_decided(k->q, k->record, &m->decision);
 }
 
@@ -180,6 +183,7 @@ static void take_decision(struct keeper *k, const struct wire_gate_message *m)
 static void note_end(struct keeper *k, const char *why)
 {
 	err_set(&k->record->gate, ERR_SYS, ECHILD, "%s", why);
+	keep_log_closed(k);
 }
 
 /* It does not stand: no run, unless the spec does without; then the network stays closed. */

@@ -125,11 +125,12 @@ int keep_hold_find(struct keep_hold *h, const struct plan *p, const struct plan_
 /* --- keep_gate_rules.c, keep_gate.c, keep_gate_look.c --- */
 
 struct keep_gate {
-	bool is_awaited; /* there has to be one, and it does not stand yet */
-	bool is_over;    /* it has told all */
-	pid_t pids[2];   /* the gate and the caller */
-	int channel;     /* to the gate; -1: there is none, or it has ended */
-	int rules;       /* sealed, until they have them */
+	bool is_awaited;                 /* there has to be one, and it does not stand yet */
+	bool is_over;                    /* it has told all */
+	bool is_outdated[WIRE_MAX_ROWS]; /* the log has another count of it */
+	pid_t pids[2];                   /* the gate and the caller */
+	int channel;                     /* to the gate; -1: there is none, or it has ended */
+	int rules;                       /* sealed, until they have them */
 	int published[WIRE_MAX_PUBLISH];
 	uint32_t published_count;
 };
@@ -265,6 +266,31 @@ void keep_cast_resize(struct keep_cast *c, int fd);
 
 void keep_say_started(const struct keep_request *q, const struct record *record, pid_t pid);
 
+/* --- keep_log.c: what happens, for the log --- */
+
+struct keeper;
+
+/* Writes what was said. */
+void keep_log_write(struct keeper *k);
+
+/* The cage was looked at: its guarantees, and what is missing. */
+void keep_log_look(struct keeper *k);
+
+/* The preflight has been run. */
+void keep_log_preflight(struct keeper *k);
+
+/* A decision of the gate's that is new, or has another count. */
+void keep_log_decision(struct keeper *k, uint32_t row, bool is_new);
+
+/* The network is closed from here on, as the record says. */
+void keep_log_closed(struct keeper *k);
+
+/* What of the effects is held back. */
+void keep_log_held(struct keeper *k, const struct work_effects *x);
+
+/* The run has ended, with `e`: says the rest, and writes it. */
+void keep_log_end(struct keeper *k, const struct err *e);
+
 /* --- keep_look.c --- */
 
 struct keep_look;
@@ -273,8 +299,6 @@ struct keep_look;
 int keep_look_prepare(struct keep_look **ret, const struct cage_start *start,
 	const struct keep_sources *sources, struct err *e);
 void keep_look_free(struct keep_look *l);
-
-struct keeper;
 
 /* Compares the cage with the plan, guarantee by guarantee. */
 int keep_look(struct keep_look *l, const struct keeper *k, struct record *record, struct err *e);

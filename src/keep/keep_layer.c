@@ -339,6 +339,7 @@ static int find_effects(struct keeper *k, struct err *e)
 	k->record->used.written = 0;
 	for (size_t i = 0; i < x.count; i++)
 		k->record->used.written += (int64_t)x.items[i].after.size;
+	keep_log_held(k, &x);
 	if (x.count == 0) {
 		remove_layers(&k->layer, &k->record->late);
 		return 0;

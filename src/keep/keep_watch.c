@@ -223,6 +223,7 @@ static int look_and_go(struct keeper *k, struct err *e)
 	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
 		r = err_set(e, ERR_SYS, EPIPE, "the cage ended before the command was started");
 	k->is_let_go = r == 0;
+	keep_log_look(k);
 	return r;
 }
 
@@ -267,6 +268,13 @@ static int take_failure(struct keeper *k, const struct wire_message *m, struct e
 	return -EPROTO;
 }
 
+static void take_check(struct keeper *k, const struct wire_message *m)
+{
+	k->record->is_preflight_passed = true;
+	k->record->is_preflight_ours = m->n != 0;
+	keep_log_preflight(k);
+}
+
 static void take_exit(struct keeper *k, int status)
 {
 	struct statfs disk;
@@ -288,7 +296,8 @@ bool keep_hear_last(struct keeper *k, struct err *e)
 	while ((r = wire_receive(k->channel, &m, NULL)) == 0) {
 		if (m.kind == WIRE_FAILED)
 			take_failure(k, &m, e->kind == ERR_SYS || k->has_fault ? e : &other);
-		k->record->is_preflight_passed |= m.kind == WIRE_CHECKED;
+		if (m.kind == WIRE_CHECKED && !k->record->is_preflight_passed)
+			take_check(k, &m);
 		if (m.kind == WIRE_STARTED && !k->is_started)
 			note_start(k);
 	}
@@ -316,8 +325,7 @@ static int take_message(struct keeper *k, const struct wire_message *m, int *fd,
 				e, ERR_SYS, EPROTO, "the cage did not hand its terminal over");
 		return 0;
 	} else if (m->kind == WIRE_CHECKED && k->is_built && !k->record->is_preflight_passed) {
-		k->record->is_preflight_passed = true;
-		k->record->is_preflight_ours = m->n != 0;
+		take_check(k, m);
 	} else if (m->kind == WIRE_STARTED && k->record->is_preflight_passed && !k->is_started) {
 		return take_start(k, e);
 	} else if (m->kind == WIRE_STOPPED && k->is_started) {
@@ -404,6 +412,7 @@ int keep_watch(struct keeper *k, struct err *e)
 	while (r == 0 && !k->is_gone && !k->has_ended && !k->is_hanging) {
 		int timeout = keep_relay_want(&k->stdio, &k->terminal, fds + STDIO), n;
 
+		keep_log_write(k);
 		fds[GATE] = (struct pollfd){ .fd = k->gate.channel, .events = POLLIN };
 		n = poll(fds, STDIO + 3,
 			sooner(timeout, sooner(keep_disk_wait(k), keep_hold_wait(k))));

@@ -204,7 +204,7 @@ static void print_tree(
 	json_close_map(j);
 }
 
-static void print_used(const struct record *r, struct json *j)
+void record_print_used(const struct record *r, struct json *j)
 {
 	const struct {
 		const char *key;
@@ -298,7 +298,7 @@ void record_print(const struct record *r, struct buf *out)
 	json_bool(&j, "terminal", r->has_terminal);
 	json_int(&j, "escapes_dropped", (int64_t)r->escapes_dropped);
 	print_end(r, &j);
-	print_used(r, &j);
+	record_print_used(r, &j);
 	print_events(r, &j);
 	print_effects(r, &j);
 	print_overlay(r, &j);

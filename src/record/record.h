@@ -156,6 +156,7 @@ void record_print_guarantee(const struct record *r, enum plan_guarantee g, struc
 void record_print_limit(
 	const struct record *r, enum plan_guarantee limit, const char *text, struct json *j);
 void record_print_outcome(const struct record *r, const struct err *e, struct json *j);
+void record_print_used(const struct record *r, struct json *j); /* as `used` */
 
 /* All that is known of the network's use, as items of a list that is open. */
 void record_print_net(const struct record *r, struct json *j);
