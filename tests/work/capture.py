@@ -319,6 +319,7 @@ def the_work_of_a_killed_run_is_kept(p):
         stream.close()
     wait_until(lambda: not descendants(), 10, "nothing is left of the cage")
     expect_unchanged(p, before)
+    expect(p.run("record", "list"), 0, "interrupted")
     assert p.record()["outcome"] == "interrupted"
     assert (newest(p) / "layer/upper/a").read_text() == "a\nb\n"
     assert os.readlink(newest(p) / "project") == str(p.project)

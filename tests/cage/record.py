@@ -1,0 +1,235 @@
+#!/usr/bin/env python3
+"""Records: when they are signed and what they say, bawn record, and what killed keepers leave.
+
+    record.py BAWN BREAKABLE        prints TAP
+
+Whether a signature is good is the matter of tests/verify and tests/peers.
+"""
+
+import hashlib
+import io
+import json
+import os
+import random
+import signal
+import sys
+import tarfile
+import time
+
+sys.dont_write_bytecode = True
+import records  # noqa: E402
+from place import case, descendants, expect, expect_refusal, main, reap, wait_until  # noqa: E402
+
+
+def folders(p):
+    return sorted((p.state / "bawn/runs").iterdir())
+
+
+def sha256(path):
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def chain(path):
+    """The lines of a log, each of which continues the one before; a piece of one at the end is none."""
+    prev, lines = "0" * 64, []
+    *whole, _ = path.read_bytes().split(b"\n")
+    for seq, line in enumerate(whole):
+        event = json.loads(line)
+        assert (event["seq"], event["prev"]) == (seq, prev), (seq, event)
+        prev = hashlib.sha256(line).hexdigest()
+        lines.append(event)
+    return lines, prev
+
+
+def kill_in_the_middle(p, *args):
+    """A run whose keeper is killed while its command runs."""
+    keeper = p.start("run", *args, "--", "sh", "-c", "echo ready; sleep 30")
+    assert keeper.stdout.readline() == b"ready\n"
+    keeper.kill()
+    keeper.communicate(timeout=20)
+    wait_until(lambda: reap() or not descendants(), 5, "the end of the cage")
+
+
+@case
+def the_record_binds_spec_plan_log_and_effects(p):
+    expect(p.sh("echo text >new"), 0)
+    (folder,) = folders(p)
+    record, (statement, provenance) = records.read(folder), records.statements(folder / records.FILE)
+    assert record["spec_sha256"] == sha256(folder / "spec.json")
+    assert record["plan_sha256"] == sha256(folder / "plan.json")
+    assert record["effects"]["file_sha256"] == sha256(folder / "effects.json")
+    effects = json.loads((folder / "effects.json").read_bytes())["digest"]
+    assert record["effects"]["sha256"] == effects
+    events, last = chain(folder / "events.jsonl")
+    assert record["log"] == {"events": len(events), "last": last}
+    assert statement["_type"] == provenance["_type"] == "https://in-toto.io/Statement/v1"
+    assert statement["subject"] == provenance["subject"] == [{"name": "effects", "digest": {"sha256": effects}}]
+    assert statement["predicateType"] == "urn:bawn:record:v1"
+    assert provenance["predicateType"] == "https://slsa.dev/provenance/v1"
+    made = provenance["predicate"]
+    assert made["buildDefinition"]["externalParameters"]["spec"]["sha256"] == record["spec_sha256"]
+    assert made["runDetails"]["metadata"]["invocationId"] == record["run"] == folder.name
+    assert record["in_chain"] and record["session"] is None and record["image"] == {"name": "host", "sha256": None}
+    assert not list(p.state.glob("bawn/unsigned/*"))
+
+
+@case
+def what_a_run_used_is_on_record(p):
+    expect(p.sh("i=0; while [ $i -lt 60000 ]; do i=$((i+1)); done; echo 1234567; head -c 1000 /dev/zero >file"), 0)
+    used = p.record()["used"]
+    assert used["printed"] == 8 and used["written"] == 1000, used
+    assert used["cpu_us"] > 0, used
+
+
+@case
+def a_relaxed_run_is_signed_and_outside_the_chain(p):
+    expect(p.run("run", *p.spec("relaxed: true\n"), "--", "true"), 0)
+    record = p.record()
+    assert record["in_chain"] is False and record["level"] == "custom", record
+    assert "outside the chain" in expect(p.run("record", "show"), 0).stdout
+
+
+@case
+def a_refused_run_is_signed_too(p):
+    expect(p.run("run", "--", "no-such-command"), 127)
+    record = p.record()
+    assert record["outcome"] == "refused" and "no-such-command" in record["error"], record
+    (folder,) = folders(p)
+    events, last = chain(folder / "events.jsonl")
+    assert events[-1]["type"] == "refused" and record["log"]["last"] == last
+    subject, = records.statements(folder / records.FILE)[0]["subject"]
+    assert subject == {"name": "events.jsonl", "digest": {"sha256": sha256(folder / "events.jsonl")}}
+
+
+@case
+def a_refusal_without_a_plan_is_an_event(p):
+    expect(p.run("run", *p.spec("nonsense: 1\n"), "--", "true"), 125, "unknown key 'nonsense'")
+    events, _ = chain(p.state / "bawn/log/events.jsonl")
+    assert [event["type"] for event in events] == ["refused"], events
+
+
+@case
+def without_a_usable_key_nothing_runs(p):
+    expect(p.sh("true"), 0)
+    key = p.state / "bawn/keys/signing.pem"
+    key.chmod(0o644)
+    expect_refusal(p.sh("echo ran"), "signing.pem")
+    key.chmod(0o600)
+    key.write_bytes(b"-----BEGIN PRIVATE KEY-----\n")
+    expect_refusal(p.sh("echo ran"), "signing.pem")
+
+
+@case
+def the_next_bawn_signs_what_a_killed_keeper_left(p):
+    for sign in (("run", "--", "true"), ("record", "list")):
+        kill_in_the_middle(p)
+        (draft,) = p.state.glob("bawn/unsigned/*")
+        folder = p.state / "bawn/runs" / draft.name
+        assert not (folder / records.FILE).exists()
+        expect(p.run(*sign), 0)
+        record = records.read(folder)
+        assert record["outcome"] == "interrupted" and record["preflight_passed"], record
+        assert record["guarantees"]["fs.root"]["holds"] and record["guarantees"]["fs.root"]["vantage"] == "outside"
+        events, last = chain(folder / "events.jsonl")
+        assert events[-1]["type"] == "interrupted" and record["log"] == {"events": len(events), "last": last}
+        assert not draft.exists()
+
+
+@case
+def a_run_that_goes_on_is_signed_by_nobody_else(p):
+    keeper = p.start("run", "--", "sh", "-c", "echo ready; read line")
+    assert keeper.stdout.readline() == b"ready\n"
+    shown = expect(p.run("record", "list"), 0).stdout
+    assert "goes on" in shown, shown
+    (folder,) = folders(p)
+    assert not (folder / records.FILE).exists()
+    keeper.communicate(b"\n", timeout=20)
+    assert records.read(folder)["outcome"] == "exited"
+
+
+@case
+def a_keeper_killed_at_any_moment_leaves_a_log_that_is_a_beginning_and_no_half_record(p):
+    chance = random.Random(p.uid)
+    for _ in range(30):
+        keeper = p.start("run", "--", "true")
+        time.sleep(chance.uniform(0, 0.12))
+        keeper.send_signal(signal.SIGKILL)
+        keeper.communicate(timeout=20)
+    wait_until(lambda: reap() or not descendants(), 5, "the end of the cages")
+    signed = {folder for folder in folders(p) if (folder / records.FILE).exists()}
+    for folder in folders(p):
+        if (folder / "events.jsonl").exists():
+            chain(folder / "events.jsonl")
+    expect(p.run("record", "list", "-n", "0"), 0)
+    outcomes = {folder: records.read(folder)["outcome"] for folder in folders(p) if (folder / records.FILE).exists()}
+    assert set(outcomes.values()) == {"interrupted", "exited"}, "killed before and after"
+    assert all(outcome == "interrupted" for folder, outcome in outcomes.items() if folder not in signed), outcomes
+    for folder in outcomes:
+        events, last = chain(folder / "events.jsonl")
+        assert records.read(folder)["log"] == {"events": len(events), "last": last}
+    chain(p.state / "bawn/log/events.jsonl")
+    assert not list(p.state.glob("bawn/unsigned/*")), "what began was signed"
+
+
+@case
+def a_torn_log_is_signed_up_to_its_last_whole_line(p):
+    kill_in_the_middle(p)
+    (folder,) = folders(p)
+    whole, _ = chain(folder / "events.jsonl")
+    with open(folder / "events.jsonl", "ab") as file:
+        file.write(b'{"seq":99,"time":"20')
+    expect(p.run("record", "list"), 0)
+    events, last = chain(folder / "events.jsonl")
+    assert events[:len(whole)] == whole and [event["type"] for event in events[len(whole):]] == ["interrupted"]
+    assert records.read(folder)["log"]["last"] == last
+
+
+@case
+def records_are_listed_newest_first(p):
+    expect(p.sh("echo 1 >a; exit 3"), 3)
+    time.sleep(1.1)  # names have seconds
+    expect(p.sh("kill -9 $$"), 137)
+    first, second = folders(p)
+    lines = expect(p.run("record", "list"), 0).stdout.splitlines()
+    assert [line.split()[0] for line in lines] == [second.name, first.name]
+    assert "signal 9" in lines[0] and "exit 3" in lines[1] and "+1" in lines[1] and str(p.project) in lines[1], lines
+    (line,) = expect(p.run("record", "list", "-n", "1"), 0).stdout.splitlines()
+    assert line == lines[0]
+    listed = json.loads(expect(p.run("record", "list", "--json"), 0).stdout)
+    assert [(x["outcome"], x.get("status"), x["state"]) for x in listed] == [
+        ("signaled", None, "signed"), ("exited", 3, "signed")], listed
+
+
+@case
+def a_record_is_shown_and_exported(p):
+    expect(p.sh("echo 1 >a"), 0)
+    (folder,) = folders(p)
+    shown = expect(p.run("record", "show"), 0).stdout
+    assert folder.name in shown and "seen from outside" in shown and "exit 0" in shown
+    assert json.loads(expect(p.run("record", "show", folder.name, "--json"), 0).stdout) == records.read(folder)
+    path = p.home / "run.tar"
+    expect(p.run("record", "export", "-o", path), 0)
+    with tarfile.open(fileobj=io.BytesIO(path.read_bytes())) as tar:
+        names = {member.name: tar.extractfile(member).read() for member in tar}
+    assert names == {f"{folder.name}/{name}": (folder / name).read_bytes() for name in (*records.FILES, "effects.json")}
+    expect(p.run("record", "export", "-o", path), 125, "File exists")
+    assert os.stat(path).st_mode & 0o777 == 0o600
+
+
+@case
+def wrong_use_is_explained(p):
+    expect(p.run("record"), 2, "list, show or export")
+    expect(p.run("record", "burn"), 2, "not burn")
+    expect(p.run("record", "list"), 0, "no run yet")
+    expect(p.run("record", "show"), 1, "no run yet")
+    expect(p.run("record", "show", "20260102-030405-0a0b0c0d"), 1, "there is no run")
+    expect(p.sh("true"), 0)
+    expect(p.run("record", "list", "-n", "x"), 2, "number of runs")
+    (folder,) = folders(p)
+    (folder / records.FILE).write_bytes(b"{}\n")
+    expect(p.run("record", "show"), 125, f"cannot use the record of run {folder.name}")
+    expect(p.run("record", "list"), 125, f"cannot use the record of run {folder.name}")
+
+
+if __name__ == "__main__":
+    main()
