@@ -10,3 +10,6 @@ uint64_t clock_ns(void);
 
 /* 2026-11-15T22:45:01.123456Z. Years 1970 to 9999; reads no file, as libc's would. */
 void clock_print(const struct timespec *t, char ret[static CLOCK_TEXT_SIZE]);
+
+/* Back from that form, with any number of digits of a fraction or none. 0 or -EINVAL. */
+int clock_parse(const char *text, struct timespec *ret);

@@ -7,7 +7,7 @@
 extern const struct cli_option cmd_run_options[], cmd_plan_options[], cmd_check_options[],
 	cmd_doctor_options[], cmd_diff_options[], cmd_apply_options[], cmd_discard_options[],
 	cmd_overlay_options[], cmd_log_options[], cmd_key_options[], cmd_card_options[],
-	cmd_record_options[];
+	cmd_record_options[], cmd_verify_options[];
 
 int cmd_run(struct cli *cli);
 int cmd_plan(struct cli *cli);
@@ -22,6 +22,7 @@ int cmd_log(struct cli *cli);
 int cmd_key(struct cli *cli);
 int cmd_card(struct cli *cli);
 int cmd_record(struct cli *cli);
+int cmd_verify(struct cli *cli);
 
 /* What became of the overlay of a run; false: it should have been saved, and was not. */
 bool cli_say_overlay(const struct record *record);

@@ -20,8 +20,11 @@
 #define RECORD_PROVENANCE_TYPE "https://slsa.dev/provenance/v1"
 #define RECORD_BUILD_TYPE      "urn:bawn:run:v1"
 
+/* A record with what is around it. */
+#define RECORD_MAX_STATEMENT (RECORD_MAX_SIZE + ((size_t)1 << 20))
+
 /* What an arena needs to hold the largest record that can be read. */
-#define RECORD_READ_MEMORY (4 * RECORD_MAX_SIZE)
+#define RECORD_READ_MEMORY (4 * RECORD_MAX_STATEMENT)
 
 /* Something with a digest: a subject, an image, a by-product. */
 struct record_artifact {

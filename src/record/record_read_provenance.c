@@ -43,7 +43,7 @@ static bool read_version(void *reader, void *into)
 {
 	static const struct json_field fields[] = {
 		{ "bawn", record_read_text, offsetof(struct record_provenance, bawn) },
-		{ "kernel", record_read_text, offsetof(struct record_provenance, kernel) },
+		{ "linux", record_read_text, offsetof(struct record_provenance, kernel) },
 	};
 
 	return JSON_READ_FIELDS(reader, fields, into);

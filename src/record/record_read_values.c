@@ -12,7 +12,7 @@ void record_reader_begin(struct record_reader *r, const char *bytes, size_t n, s
 	json_read_init(&r->json, bytes, n, RECORD_MAX_SIZE);
 	/* A path in a sentence may be any bytes. */
 	r->json.takes_bytes = true;
-	if (n > RECORD_MAX_SIZE)
+	if (n > RECORD_MAX_STATEMENT)
 		json_wrong(&r->json, "fewer bytes");
 }
 
@@ -118,7 +118,7 @@ void *record_grow(struct record_reader *r, void **items, size_t *count, size_t s
 			json_wrong(&r->json, "fewer of them");
 			return NULL;
 		}
-		if (n)
+		if (*items)
 			memcpy(grown, *items, n * size);
 		*items = grown;
 	}

@@ -1,0 +1,333 @@
+/*
+ * cmd_verify - is a record true, and is what it tells good enough?
+ *
+ * Runs as:  whoever wants to know; needs no bawn that ran anything, only the key.
+ * Must not: change anything; say yes to what was not checked.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/cli_progress.h"
+#include "cli/cli_verify.h"
+#include "cli/commands.h"
+
+#define MOST_OUTPUT ((size_t)16 << 20)
+
+const struct cli_option cmd_verify_options[] = {
+	{ "key", 'k', "FILE", SPEC_KEY_COUNT, NULL,
+		"a public key that may have signed, as PEM; yours. More than once for several" },
+	{ "policy", 0, "FILE", SPEC_KEY_COUNT, NULL, "what the record must say beside being true" },
+	{ "same", 0, NULL, SPEC_KEY_COUNT, NULL, "compare two: same spec, plan, image, effects?" },
+	{ "attest", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"print the result as a statement that is signed with your key" },
+	{ "quick", 0, NULL, SPEC_KEY_COUNT, NULL, "do not hash image and overlay again" },
+	{ 0 },
+};
+
+/* --- the policy --- */
+
+struct demands {
+	struct verify_policy policy;
+	struct diags diags;
+	char *bytes;
+};
+
+static void demands_done(struct demands *d)
+{
+	free(d->bytes);
+}
+
+/* As bawn check shows what is wrong with a spec. */
+static int refuse_policy(const struct cli *cli, const struct diags *diags)
+{
+	own(buf) struct buf out = { .max = MOST_OUTPUT };
+	struct json j;
+
+	if (!cli->is_json) {
+		diags_print(diags, &out, cli->has_color);
+		file_write_all(STDERR_FILENO, buf_text(&out), out.len);
+		return CLI_NO;
+	}
+	json_init(&j, &out, 0);
+	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
+	json_bool(&j, "good", false);
+	json_text(&j, "error", "the policy has errors");
+	diags_print_json(diags, &j);
+	json_close_map(&j);
+	buf_putc(&out, '\n');
+	return cli_write(&out, CLI_NO);
+}
+
+static int read_policy(struct cli_verifier *x, const char *path, struct demands *ret)
+{
+	struct err e = { 0 };
+	size_t n = 0;
+	int r = file_read_path(path, YAML_MAX_SIZE, &ret->bytes, &n);
+
+	if (r < 0) {
+		cli_complain("cannot read the policy '%s': %s", path, strerror(-r));
+		return CLI_NO;
+	}
+	diags_init(&ret->diags, &x->arena);
+	if (verify_read_policy(&ret->policy, path, ret->bytes, n, &x->arena, &ret->diags) < 0)
+		return refuse_policy(x->cli, &ret->diags);
+	if (verify_take_policy_keys(&ret->policy, &x->keys, &x->arena, &e) == 0)
+		return CLI_OK;
+	cli_complain("%s", e.text);
+	return CLI_NO;
+}
+
+/* --- what is told --- */
+
+static void list_unchecked(const struct verify_report *report, struct buf *out)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < report->count; i++)
+		if (report->items[i].result == VERIFY_ABSENT)
+			buf_printf(out, "%s%s",
+				count++ ? ", " : "; not checked: ", report->items[i].name);
+}
+
+static int tell(
+	const struct cli *cli, const struct verify_record *v, const struct verify_report *report)
+{
+	own(buf) struct buf out = { .max = MOST_OUTPUT };
+	bool is_good = !report->has_failed;
+
+	if (v->is_signed)
+		buf_printf(&out, "# run %s, begun %s\n", v->record.run, v->record.began);
+	verify_print(report, cli->has_color, &out);
+	if (!v->is_signed)
+		buf_puts(&out, "not good: without a signature nothing else was looked at\n");
+	else if (!is_good)
+		buf_puts(&out, "not good\n");
+	else {
+		buf_puts(&out, "good");
+		list_unchecked(report, &out);
+		buf_putc(&out, '\n');
+	}
+	if (cli->is_quiet && is_good)
+		return CLI_OK;
+	return cli_write(&out, is_good ? CLI_OK : CLI_NO);
+}
+
+static int tell_json(const struct cli *cli, const struct verify_record *v,
+	const struct verify_options *o, const struct verify_report *report)
+{
+	own(buf) struct buf out = { .max = MOST_OUTPUT };
+	struct json j;
+
+	(void)cli;
+	json_init(&j, &out, 0);
+	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
+	json_bool(&j, "good", !report->has_failed);
+	json_text(&j, "record_sha256", v->sha256);
+	json_text(&j, "key", v->is_signed ? v->key.id : NULL);
+	json_text(&j, "run", v->is_signed ? v->record.run : NULL);
+	json_text(&j, "policy_sha256", o->policy ? o->policy->sha256 : NULL);
+	verify_print_json(report, &j);
+	json_close_map(&j);
+	buf_putc(&out, '\n');
+	return cli_write(&out, report->has_failed ? CLI_NO : CLI_OK);
+}
+
+/* Where even that was not to be found out; what it is was said already. */
+static int fail_json(const struct cli *cli, int status, const struct err *e)
+{
+	own(buf) struct buf out = { .max = MOST_OUTPUT };
+	struct json j;
+
+	if (!cli->is_json)
+		return status;
+	json_init(&j, &out, 0);
+	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
+	json_bool(&j, "good", false);
+	json_text(&j, "error", e->text[0] ? e->text : "there is no record to verify");
+	json_close_map(&j);
+	buf_putc(&out, '\n');
+	return cli_write(&out, status);
+}
+
+/* --- the statement --- */
+
+static int attest(const struct cli_verifier *x, const struct verify_record *v,
+	const struct verify_options *o, const struct verify_report *report)
+{
+	own(buf) struct buf text = { .max = MOST_OUTPUT }, out = { .max = MOST_OUTPUT };
+	own(sign_key) struct sign_key key = { 0 };
+	struct err e = { 0 };
+	int r = x->state < 0 ? -ENOENT : sign_load_key(x->state, &key, &e);
+
+	if (r < 0) {
+		cli_complain("%s", r == -ENOENT
+					   ? "there is no key of yours to sign the result with: "
+					     "bawn key init makes one"
+					   : e.text);
+		return CLI_NO;
+	}
+	verify_print_result(v, o, report, &text);
+	if (text.failed)
+		out.failed = true;
+	else
+		sign_print_envelope(&key, text.data, text.len, &out);
+	return cli_write(&out, CLI_OK);
+}
+
+/* What fails is told where it does not stand for the statement. */
+static int refuse_attest(
+	const struct cli *cli, const struct verify_record *v, const struct verify_report *report)
+{
+	for (size_t i = 0; i < report->count; i++)
+		if (report->items[i].result == VERIFY_NO)
+			cli_complain("%s: %s", report->items[i].name, report->items[i].text);
+	(void)v;
+	(void)cli;
+	cli_complain("nothing is attested of a record that is not good");
+	return CLI_NO;
+}
+
+/* --- one record --- */
+
+static int judge(struct cli_verifier *x, struct verify_record *v, struct verify_options *o,
+	struct verify_report *report)
+{
+	struct cli_progress progress = cli_progress_begin(x->cli);
+
+	o->progress = cli_progress_of(&progress);
+	clock_gettime(CLOCK_REALTIME, &o->now);
+	if (v->is_signed)
+		verify_judge(v, o, report);
+	cli_progress_done(&progress);
+	if (cli_value(x->cli, "attest"))
+		return report->has_failed ? refuse_attest(x->cli, v, report)
+					  : attest(x, v, o, report);
+	return x->cli->is_json ? tell_json(x->cli, v, o, report) : tell(x->cli, v, report);
+}
+
+static int verify_one(struct cli_verifier *x)
+{
+	const char *path = cli_value(x->cli, "policy");
+	own(demands) struct demands demands = { 0 };
+	own(cli_found) struct cli_found found = { .folder = -1 };
+	own(verify_record) struct verify_record v = { 0 };
+	struct verify_report report = { .arena = &x->arena };
+	struct verify_options o = { .is_quick = cli_value(x->cli, "quick") != NULL };
+	struct err e = { 0 };
+	int status = path ? read_policy(x, path, &demands) : CLI_OK;
+
+	if (status != CLI_OK)
+		return status;
+	if (path)
+		o.policy = &demands.policy;
+	status = cli_load_record(x, x->cli->words[0], &found, &v, &report, &e);
+	return status == CLI_OK ? judge(x, &v, &o, &report) : fail_json(x->cli, status, &e);
+}
+
+/* --- two --- */
+
+static int tell_same(const struct cli *cli, const struct verify_record v[static 2],
+	const struct verify_report *report, bool is_same)
+{
+	own(buf) struct buf out = { .max = MOST_OUTPUT };
+	int status = is_same ? CLI_OK : CLI_NO;
+	struct json j;
+
+	if (!cli->is_json) {
+		verify_print(report, cli->has_color, &out);
+		buf_puts(&out, is_same ? "the same\n" : "not the same, or not known to be\n");
+		return cli->is_quiet && is_same ? status : cli_write(&out, status);
+	}
+	json_init(&j, &out, 0);
+	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
+	json_bool(&j, "same", is_same);
+	json_open_list(&j, "runs");
+	for (size_t i = 0; i < 2; i++)
+		json_text(&j, NULL, v[i].is_signed ? v[i].record.run : NULL);
+	json_close_list(&j);
+	verify_print_json(report, &j);
+	json_close_map(&j);
+	buf_putc(&out, '\n');
+	return cli_write(&out, status);
+}
+
+/* Records that are not signed are not compared: anybody can write two that are the same. */
+static int verify_same(struct cli_verifier *x)
+{
+	own(cli_found) struct cli_found first = { .folder = -1 }, second = { .folder = -1 };
+	struct verify_record v[2] = { { .folder = -1 }, { .folder = -1 } };
+	struct verify_report report = { .arena = &x->arena, .is_comparison = true };
+	struct err e = { 0 };
+	bool is_same = false;
+	int status = cli_load_record(x, x->cli->words[0], &first, &v[0], &report, &e);
+
+	if (status == CLI_OK)
+		status = cli_load_record(x, x->cli->words[1], &second, &v[1], &report, &e);
+	if (status == CLI_OK && v[0].is_signed && v[1].is_signed)
+		is_same = verify_compare(&v[0], &v[1], &report);
+	status = status == CLI_OK ? tell_same(x->cli, v, &report, is_same)
+				  : fail_json(x->cli, status, &e);
+	verify_record_done(&v[0]);
+	verify_record_done(&v[1]);
+	return status;
+}
+
+/* --- the command --- */
+
+/* What can be done, by the option that asks for it; the last one without. */
+static const struct mode {
+	const char *option;
+	size_t words;
+	const char *usage; /* what has to be said */
+	const char *without[4];
+	int (*run)(struct cli_verifier *x);
+} modes[] = {
+	{ "same", 2, "say which two records: bawn verify --same A B, each a run or a file",
+		{ "policy", "attest", "quick" }, verify_same },
+	{ NULL, 1, "say which record: bawn verify RUN, or a file, or - for standard input",
+		{ NULL }, verify_one },
+};
+
+static const struct mode *choose_mode(const struct cli *cli)
+{
+	const struct mode *mode = modes;
+
+	while (mode->option && !cli_value(cli, mode->option))
+		mode++;
+	if (cli->word_count != mode->words) {
+		cli_complain("%s", mode->usage);
+		return NULL;
+	}
+	for (size_t i = 0; mode->without[i]; i++)
+		if (cli_value(cli, mode->without[i])) {
+			cli_complain("--%s does not go with --%s", mode->option, mode->without[i]);
+			return NULL;
+		}
+	if (cli_value(cli, "attest") && cli->is_json) {
+		cli_complain("--attest prints an envelope, and no --json");
+		return NULL;
+	}
+	return mode;
+}
+
+int cmd_verify(struct cli *cli)
+{
+	const struct mode *mode = choose_mode(cli);
+	own(cli_verifier) struct cli_verifier x;
+	int status;
+
+	cli_verifier_init(&x, cli);
+	if (!mode)
+		return CLI_MISUSE;
+	status = cli_verifier_take_keys(&x);
+	return status == CLI_OK ? mode->run(&x) : status;
+}
