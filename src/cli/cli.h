@@ -92,6 +92,9 @@ struct cli_place {
 	char project[4096]; /* the project's directory, resolved */
 	const char *home;   /* or NULL */
 	struct check_repository repository;
+	const char *
+		*state_paths; /* under which the operator's state can be seen; the spec's arena */
+	size_t state_count;
 };
 
 /*
@@ -128,6 +131,17 @@ int cli_approve_source(struct spec *s, const struct cli_place *place, const char
 /* What is wrong with showing a real path that nobody acknowledged, as "holds credentials"; or NULL.
  */
 const char *cli_leak_of(struct spec *s, const char *real, const struct cli_place *place);
+
+/* --- the operator's own state: cli_state.c --- */
+
+/* Finds out where it can be seen on this host. 0 or -errno. */
+int cli_find_state(struct spec *s, struct cli_place *place);
+
+/*
+ * What is wrong with showing a real path because of the operator's own state: "is in …", or "would
+ * show …"; or NULL. Nobody can acknowledge that. In the spec's arena.
+ */
+const char *cli_state_of(struct spec *s, const char *real, const struct cli_place *place);
 
 /* --- the project's git: cli_repository.c --- */
 

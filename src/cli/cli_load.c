@@ -324,6 +324,12 @@ int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_p
 			diags_where(&s->diags, spec_where(s, SPEC_PROJECT_PATH)), strerror(-found));
 		return CLI_FAILED;
 	}
+	found = cli_find_state(s, ret_place);
+	if (found < 0) {
+		cli_complain(
+			"cannot find out where bawn's own state can be seen: %s", strerror(-found));
+		return CLI_FAILED;
+	}
 	cli_check_paths(s, here, ret_place);
 	cli_find_repository(s, ret_place);
 	return s->diags.errors ? CLI_NO : CLI_OK;

@@ -146,6 +146,23 @@ static const char *leak_at(
 	return leak && !plan_leak_of(s, source) && !is_acknowledged(s, source, real) ? leak : NULL;
 }
 
+/*
+ * The operator's own state is for no cage, whatever is acknowledged. Where something else is wrong
+ * with the source by its letters, which says the same everywhere, that is left to be said.
+ */
+static bool check_state(struct spec *s, enum spec_key key, const char *source, const char *real,
+	struct diag_pos at, const struct cli_place *place)
+{
+	const char *wrong = cli_state_of(s, real, place);
+
+	if (!wrong || (plan_leak_of(s, source) && !is_acknowledged(s, source, real)))
+		return true;
+	diags_error(&s->diags, at,
+		"show what is needed beside it; XDG_STATE_HOME can move the state", "%s: %s %s",
+		spec_keys[key].path, source, wrong);
+	return false;
+}
+
 /* Is what a source leads to something the spec would not be let to name? */
 static void check_source(struct spec *s, enum spec_key key, const char *source, struct diag_pos at,
 	const struct cli_place *place)
@@ -161,6 +178,8 @@ static void check_source(struct spec *s, enum spec_key key, const char *source, 
 			real);
 		return;
 	}
+	if (!check_state(s, key, str_eq(source, "$PROJECT") ? real : source, real, at, place))
+		return;
 	leak = leak_at(s, source, real, place);
 	if (leak)
 		diags_error(&s->diags, at,
@@ -173,8 +192,10 @@ int cli_approve_source(struct spec *s, const struct cli_place *place, const char
 	const char *real, struct err *e)
 {
 	char path[PATH_MAX];
-	const char *leak = NULL;
+	const char *leak = cli_state_of(s, real, place);
 
+	if (leak)
+		return err_set(e, ERR_REFUSED, EPERM, "cannot show %s: %s %s", source, real, leak);
 	if (str_eq(source, "$GIT"))
 		leak = str_eq(real, place->repository.folder) ? cli_leak_of(s, real, place)
 							      : "is not the project's";
@@ -192,8 +213,11 @@ int cli_approve_source(struct spec *s, const struct cli_place *place, const char
 /* The home itself, or what holds it, is no project: every key and token would be in the cage. */
 static void check_home(struct spec *s, const struct cli_place *place)
 {
-	if (is_acknowledged(s, "~", place->project))
+	if (is_acknowledged(s, "~", place->project)) {
+		check_state(s, SPEC_PROJECT_PATH, place->project, place->project,
+			spec_where(s, SPEC_PROJECT_PATH), place);
 		return;
+	}
 	diags_error(&s->diags, spec_where(s, SPEC_PROJECT_PATH),
 		"start bawn in the project's own directory; if it is meant: preflight_allow: [\"~\"]",
 		"project.path: %s would show your home with its credentials", place->project);

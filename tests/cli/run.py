@@ -237,8 +237,9 @@ def a_bind_does_not_go_around_the_lists(p):
 def credentials_are_known_by_any_name(p):
     (p.home / ".ssh").mkdir()
     (p.top / "alias").symlink_to(p.home / ".ssh")
+    away = {"XDG_STATE_HOME": "/nowhere"}  # bawn's own state is another reason, and nobody acknowledges that
     for source in ("~/.ssh", p.home / ".ssh", p.top / "alias", "../.ssh", p.top):
-        expect(p.run("plan", "-v", f"{source}:/data/k"), 1, "preflight_allow")
+        expect(p.run("plan", "-v", f"{source}:/data/k", env=away), 1, "preflight_allow")
     spec = "version: 1\nbinds: ['~/.ssh:/data/k']\npreflight_allow: ['~/.ssh']\n"
     expect(p.run("plan", "--trust", "-f", p.write("s.yaml", spec)), 0)
 
@@ -249,7 +250,18 @@ def a_home_is_no_project(p):
     expect(p.run("plan", cwd=p.top), 1, "would show your home")
     expect(p.run("plan", "--project", "~"), 1, "project.path")
     spec = p.write("specs/home.yaml", "version: 1\npreflight_allow: ['~']\n")
-    expect(p.run("plan", "--trust", "-f", spec, cwd=p.home), 0, "because of  preflight_allow [~]")
+    expect(p.run("plan", "--trust", "-f", spec, cwd=p.home, env={"XDG_STATE_HOME": "/nowhere"}), 0,
+           "because of  preflight_allow [~]")
+
+
+@case
+def nobody_can_acknowledge_the_state(p):
+    for source in ("~", "~/.local", "~/.local/state/bawn", "~/.local/state/bawn/keys"):
+        (p.home / ".local/state/bawn/keys").mkdir(parents=True, exist_ok=True)
+        spec = p.write("s.yaml", f"version: 1\nbinds: ['{source}:/data/k']\npreflight_allow: ['{source}']\n")
+        done = p.run("plan", "--trust", "-f", spec, env={"XDG_STATE_HOME": str(p.home / ".local/state")})
+        expect(done, 1, "bawn's own state in ", "XDG_STATE_HOME can move the state")
+        expect(p.run("plan", "--trust", "-f", spec, env={"XDG_STATE_HOME": "/nowhere"}), 0)
 
 
 @case
