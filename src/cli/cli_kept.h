@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "record/record.h"
 #include "work/work.h"
+#include "work/work_apply.h"
 
 /*
  * What is kept of a run, as the commands diff, apply and discard see it. In its folder:
@@ -105,6 +106,12 @@ const char *cli_kept_state(const struct cli_kept *k);
 
 /* Where the folder of its git is, if that is outside the project; NULL otherwise. */
 const struct work_git_tops *cli_kept_git(const struct cli_kept *k);
+
+/* Events of the run, which is locked; what goes wrong is said, and changes nothing. cli_kept_log.c
+ */
+void cli_kept_log_applied(
+	const struct cli_kept *k, const struct work_applied *done, const struct err *e);
+void cli_kept_log_discarded(const struct cli_kept *k);
 
 /* Removes the layer and what belongs to it: at once for whoever looks, then from the disk. */
 int cli_kept_remove(struct cli_kept *k);

@@ -123,6 +123,8 @@ static int carry_out(struct apply *a)
 	};
 	int status = apply(a, &q);
 
+	if (!q.is_dry)
+		cli_kept_log_applied(k, &a->told.result, &a->told.error);
 	if (status == CLI_OK)
 		return finish(a, &q);
 	cli_complain("cannot apply run %s: %s", k->id, a->told.error.text);

@@ -81,6 +81,8 @@ static int discard(struct discard *d, struct cli_kept *k)
 	if (status == CLI_OK)
 		status = cli_kept_remove(k);
 	if (status == CLI_OK && has_layer)
+		cli_kept_log_discarded(k);
+	if (status == CLI_OK && has_layer)
 		tell(d, k);
 	else if (status == CLI_OK && !d->is_all && !d->cli->is_quiet)
 		cli_complain("nothing that run %s wrote is kept any more", k->id);

@@ -1,0 +1,66 @@
+/*
+ * cli_kept_log - says in a run's log, and in that of all runs, what became of its work.
+ *
+ * Runs as:  the operator, who has locked the run.
+ * Must not: undo or hinder what was done: what cannot be logged is told, and that is all.
+ */
+#include <unistd.h>
+
+#include "base/own.h"
+#include "cli/cli_kept.h"
+#include "log/log.h"
+
+/* Opens both; one that cannot be opened leaves the other. */
+static int open_log(const struct cli_kept *k, struct log *ret)
+{
+	const char *home = getenv("HOME");
+	struct err e = { 0 };
+	int state = record_open_state(home && home[0] == '/' ? home : NULL, false, &e);
+
+	log_init(ret, state, k->id, NULL);
+	if (state < 0 || log_open_chain(ret, k->folder, &e) < 0)
+		cli_complain("what became of run %s is not in its log: %s", k->id, e.text);
+	return state;
+}
+
+static void write_log(const struct cli_kept *k, struct log *l)
+{
+	log_end(l);
+	if (log_write(l) < 0)
+		cli_complain("what became of run %s is not in its log: %s", k->id, l->failure.text);
+	log_done(l);
+}
+
+void cli_kept_log_discarded(const struct cli_kept *k)
+{
+	struct log l;
+	own_fd int state = open_log(k, &l);
+
+	log_begin(&l, "discard");
+	write_log(k, &l);
+}
+
+void cli_kept_log_applied(
+	const struct cli_kept *k, const struct work_applied *done, const struct err *e)
+{
+	const struct {
+		const char *key;
+		size_t count;
+	} counts[] = {
+		{ "done", done->counts[WORK_APPLIED] + done->counts[WORK_MERGED] },
+		{ "conflicts", done->counts[WORK_CONFLICT] },
+		{ "held", done->counts[WORK_HELD_BACK] },
+		{ "failed", done->counts[WORK_FAILED] },
+	};
+	struct log l;
+	own_fd int state = open_log(k, &l);
+	struct json *j = log_begin(&l, "apply");
+
+	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+		json_int(j, counts[i].key, (int64_t)counts[i].count);
+	if (e->kind != ERR_NONE)
+		json_text(j, "error", e->text);
+	else if (done->was_stopped)
+		json_text(j, "error", "it was stopped between two files");
+	write_log(k, &l);
+}
