@@ -157,6 +157,20 @@ static void print_keys(void)
 		"operator's name: then make another, and tell those who verify.");
 }
 
+/* What is told to other agents. */
+static void print_cards(void)
+{
+	puts(".SH CARDS");
+	paragraph(
+		"bawn card prints an A2A agent card: what a cage made from the spec would be isolated "
+		"by on this host. With a RUN, which may be shortened as for bawn diff, it is what was "
+		"seen in that run, and names the record that says so. Each mechanism is a value of its "
+		"own in the extension urn:bawn:isolation:v1; the level is hardened, or custom with the "
+		"settings that make it so. The card is signed with the key of records, which is made "
+		"where there is none. On a terminal it is indented; --json prints one line. --url is "
+		"where agents reach this one; without it the card has an address of this machine.");
+}
+
 /* What is told of a run, and the words it is told in. */
 static void print_events(void)
 {
@@ -221,6 +235,7 @@ static void print_bawn_1(void)
 	print_changes();
 	print_events();
 	print_keys();
+	print_cards();
 	puts(".SH EXIT STATUS");
 	paragraph("Of bawn run: the command's own; 128+n if signal n ended it; 124 at the time "
 		  "limit; 125 where bawn refused or failed, and then the command never ran, or was "
