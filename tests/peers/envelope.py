@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Envelopes of bawn's, verified by programs that are not: openssl as README.md says it, and @sigstore/verify.
 
-    envelope.py BUILD MAKE_ENVELOPE        prints TAP
+    envelope.py BUILD MAKE_ENVELOPE BAWN        prints TAP
 
-Whatever one of them takes for signed is what was signed: no changed byte, no missing one.
+They are of two kinds: small ones of a payload that is hard to quote, in which every byte is changed once, and a run's
+record. Whatever one of them takes for signed is what was signed: no changed byte, no missing one.
 """
 
 import base64
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -17,7 +19,7 @@ import tempfile
 sys.dont_write_bytecode = True
 import npm  # noqa: E402
 
-BUILD, MAKE = sys.argv[1:3]
+BUILD, MAKE, BAWN = map(os.path.abspath, sys.argv[1:4])
 README = npm.HERE.parent.parent / "README.md"
 TYPE = "application/vnd.in-toto+json"
 STATEMENT = json.dumps({
@@ -52,13 +54,11 @@ def changed(content):
 class Envelope:
     """One of bawn's, the key's public half, and both verifiers' opinion of others that are like it."""
 
-    def __init__(self, top, payload, node):
-        self.top, self.payload, self.node = top, payload, node
-        state = top / "state"
-        state.mkdir(mode=0o700, exist_ok=True)
-        self.line = subprocess.run([MAKE, state], input=payload, capture_output=True, check=True).stdout.decode()
+    def __init__(self, top, line, state, node):
+        self.top, self.line, self.node = top, line, node
         (top / "bawn.pub").write_bytes((state / "keys/signing.pub").read_bytes())
-        self.object = json.loads(self.line)
+        self.object = json.loads(line)
+        self.payload = base64.b64decode(self.object["payload"], validate=True)
         self.signature = base64.b64decode(self.object["signatures"][0]["sig"], validate=True)
 
     def but(self, payload=None, signature=None, kind=TYPE):
@@ -91,6 +91,29 @@ class Envelope:
         answers = done.stdout.splitlines()
         assert len(answers) == len(lines), f"{len(answers)} answers to {len(lines)} lines"
         return answers
+
+
+def made(top, node, payload=STATEMENT):
+    """Of a payload of ours."""
+    state = top / "state"
+    state.mkdir(mode=0o700, exist_ok=True)
+    line = subprocess.run([MAKE, state], input=payload, capture_output=True, check=True).stdout.decode()
+    x = Envelope(top, line, state, node)
+    assert x.payload == payload
+    return x
+
+
+def recorded(x):
+    """The envelopes of a run's record, in its order."""
+    project = x.top / "project"
+    project.mkdir()
+    environ = {"PATH": os.environ["PATH"], "HOME": str(x.top), "XDG_STATE_HOME": str(x.top / "states")}
+    done = subprocess.run([BAWN, "run", "--", "sh", "-c", "echo é >\"$(printf 'a\\tb')\""], cwd=project, env=environ,
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    (path,) = (x.top / "states/bawn/runs").glob("*/record.intoto.jsonl")
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    return [Envelope(x.top, line, x.top / "states/bawn", x.node) for line in lines]
 
 
 def encode(content):
@@ -176,9 +199,35 @@ def another_key_is_another(x):
 
 @case
 def a_large_payload_verifies(x):
-    large = Envelope(x.top, b"{" + b" " * 3_000_001 + b"}", x.node)
+    large = made(x.top, x.node, b"{" + b" " * 3_000_001 + b"}")
     assert large.by_script(large.line)
     assert large.by_sigstore([large.line]) == ["good"]
+
+
+@case
+def a_record_verifies(x):
+    envelopes = recorded(x)
+    types = [json.loads(e.payload)["predicateType"] for e in envelopes]
+    assert types == ["urn:bawn:record:v1", "https://slsa.dev/provenance/v1"], types
+    assert x.by_sigstore([e.line for e in envelopes]) == ["good", "good"]
+    for e in envelopes:
+        assert e.by_script(e.line)
+    # As it is: the script takes the first line.
+    assert envelopes[0].by_script("".join(e.line for e in envelopes))
+    assert (x.top / "payload").read_bytes() == envelopes[0].payload
+
+
+@case
+def a_changed_record_is_caught(x):
+    for e in recorded(x):
+        bad = [e.but(payload=payload) for payload in changed(e.payload)[::97]]
+        bad += [e.but(signature=signature) for signature in changed(e.signature)]
+        answers = e.by_sigstore([e.but(), *bad])
+        assert answers[0] == "good" and "good" not in answers[1:]
+        assert not [line for line in bad[::40] if e.by_script(line)]
+        # What an editor would rather have had.
+        relaxed = e.payload.replace(b'"hardened"', b'"custom"').replace(b'"outcome":"exited"', b'"outcome":"signaled"')
+        assert relaxed != e.payload and not e.by_script(e.but(payload=relaxed))
 
 
 def main():
@@ -191,7 +240,7 @@ def main():
     for number, function in enumerate(CASES, 1):
         with tempfile.TemporaryDirectory(prefix="bawn-peers-") as top:
             try:
-                function(Envelope(pathlib.Path(top), STATEMENT, node))
+                function(made(pathlib.Path(top), node))
                 print(f"ok {number} - {function.__name__}")
             except Exception as problem:  # pylint: disable=broad-exception-caught
                 print(f"not ok {number} - {function.__name__}")
