@@ -7,12 +7,13 @@ Each way in is tried twice: with the folder as bawn's state, and with bawn's sta
 folder as any other, and the key in it can be read: so the way leads there, and it is the state that closes it.
 """
 
+import base64
 import json
 import os
 import sys
 
 sys.dont_write_bytecode = True
-from place import FILES, Skip, case, expect, in_mount_namespace, main  # noqa: E402
+from place import FILES, Skip, case, descendants, expect, in_mount_namespace, main  # noqa: E402
 
 SENTENCE = "bawn's own state in "
 
@@ -160,6 +161,40 @@ def mounts_of_it_are_refused(p):
             done = in_mount_namespace(p, f"export XDG_STATE_HOME='{elsewhere(p)['XDG_STATE_HOME']}'\n{mount}", *options)
             assert secret in done.stdout or "in one piece" in done.stderr, done.stderr
             assert secret in done.stdout or source == outer
+
+
+def memory(pid):
+    """What a process could read of itself."""
+    found = b""
+    with open(f"/proc/{pid}/maps", encoding="ascii") as maps, open(f"/proc/{pid}/mem", "rb", 0) as mem:
+        for line in maps:
+            start, end = (int(part, 16) for part in line.split()[0].split("-"))
+            if " rw" in line and "[v" not in line:
+                mem.seek(start)
+                found += mem.read(end - start)
+    return found
+
+
+@case
+def while_the_command_runs_no_process_has_it_in_memory(p):
+    """What the keeper does have in memory is found by the same search: where the project is."""
+    if os.geteuid() != 0:
+        raise Skip("only root reads the memory of others")
+    secret = make_key(p)
+    seed = base64.b64decode(secret)[16:]
+    process = p.start("run", "--", "sh", "-c", "echo begun; read line; echo line")
+    assert process.stdout.readline() == b"begun\n"
+    try:
+        ours = descendants()
+        seen = {pid: memory(pid) for pid in ours}
+    finally:
+        process.stdin.write(b"x\n")
+        process.communicate(timeout=20)
+    assert len(seen) >= 3, f"only {seen.keys()} were there"
+    assert any(str(p.project).encode() in content for content in seen.values())
+    for pid, content in seen.items():
+        for part in (seed, seed[:16], seed[16:], secret.encode(), secret[24:].encode()):
+            assert part not in content, f"process {pid} has the key"
 
 
 @case
