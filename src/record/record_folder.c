@@ -214,7 +214,8 @@ int record_write_file(
 		r = -errno;
 	if (r == 0 && is_synced && fsync(folder) < 0)
 		r = -errno;
-	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot write the run's %s: %s", name, strerror(-r));
-	return 0;
+	if (r == 0)
+		return 0;
+	unlinkat(folder, draft, 0);
+	return err_set(e, ERR_SYS, -r, "cannot write the run's %s: %s", name, strerror(-r));
 }

@@ -18,6 +18,7 @@ import time
 
 sys.dont_write_bytecode = True
 import records  # noqa: E402
+from records import chain  # noqa: E402
 from place import case, descendants, expect, expect_refusal, main, reap, wait_until  # noqa: E402
 
 
@@ -27,18 +28,6 @@ def folders(p):
 
 def sha256(path):
     return hashlib.sha256(path.read_bytes()).hexdigest()
-
-
-def chain(path):
-    """The lines of a log, each of which continues the one before; a piece of one at the end is none."""
-    prev, lines = "0" * 64, []
-    *whole, _ = path.read_bytes().split(b"\n")
-    for seq, line in enumerate(whole):
-        event = json.loads(line)
-        assert (event["seq"], event["prev"]) == (seq, prev), (seq, event)
-        prev = hashlib.sha256(line).hexdigest()
-        lines.append(event)
-    return lines, prev
 
 
 def kill_in_the_middle(p, *args):

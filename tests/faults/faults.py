@@ -37,7 +37,8 @@ from place import Before, Place, Tap, Tools, adopt_orphans, name_of, namespaces_
 ERRORS = ("EMFILE", "ENOMEM", "ENOSPC", "EINTR", "EPERM")
 SECONDS = 10  # for anything at all
 NOTES = 40  # of one case
-UNTOLD = re.compile("bawn: cannot (write (standard|the run's|the record)|tell what the run changed)")
+UNTOLD = re.compile("bawn: cannot (write (standard|the run's|the record|to the log)|tell what the run changed|"
+                    "(read|open|use|load|sync) .*(events|record|key|log|folder))")
 ENDED = re.compile("the cage was ended from outside while the command ran|the command was stopped: ")
 SOON = 2000  # ms: after the keeper's end everything else has ended
 
@@ -258,6 +259,28 @@ def judge(suite, fault, report):
     return "ran" if report["done"] and report["status"] == 0 else "cut short", judge_run(suite, fault, report)
 
 
+def place_with_key(suite, uid, *programs):
+    """The key is made once, and not by the run that is looked at."""
+    place = Place(uid, *programs)
+    place.start([suite.tools.bawn, "key", "init"], stdout=subprocess.DEVNULL).wait(10)
+    return place
+
+
+def judge_record(place):
+    """Whatever happened: logs are beginnings of what they would have been, and records are whole or not there."""
+    try:
+        if (place.state / "bawn/log/events.jsonl").exists():
+            records.chain(place.state / "bawn/log/events.jsonl")
+        for run in place.runs().values():
+            events = records.chain(run / "events.jsonl")[0] if (run / "events.jsonl").exists() else []
+            if (run / records.FILE).exists():
+                assert len(records.statements(run / records.FILE)) == 2, "half a record"
+                assert records.read(run)["log"]["events"] == len(events), "a record of other events"
+    except (AssertionError, ValueError, KeyError) as e:
+        return f"the record: {e!r}"
+    return None
+
+
 def try_fault(suite, place, fault):
     report = suite.run(place, *options_of(suite, fault))
     outcome, wrong = judge(suite, fault, report)
@@ -270,6 +293,7 @@ def try_fault(suite, place, fault):
         (place.project / "written").unlink()
     if not wrong and changed:
         wrong = f"files changed: {changed}"
+    wrong = wrong or judge_record(place)
     place.forget_runs()
     return fault, outcome, wrong
 
@@ -298,7 +322,7 @@ def tell(suite, wrong):
 
 def run_faults(suite, tap, uid, title, faults):
     """All faults of a kind, two at a time; one case of TAP for each role."""
-    places = [Place(uid, suite.tools.witness) for _ in range(2)]
+    places = [place_with_key(suite, uid, suite.tools.witness) for _ in range(2)]
     before = Before()
     results = []
 
@@ -344,7 +368,7 @@ def run_outside(suite, tap, uid):
 
 def run_user(suite, tap, uid, args):
     run_outside(suite, tap, uid)
-    place = Place(uid, suite.tools.witness)
+    place = place_with_key(suite, uid, suite.tools.witness)
     report = suite.run(place, "--log")
     place.done()
     good = report.get("status") == 0 and report.get("held") == suite.all_layers() and not report.get("late")

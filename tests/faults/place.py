@@ -89,11 +89,11 @@ class Place:
                                 stdin=subprocess.DEVNULL, **as_user(self.uid), **more)
 
     def list_files(self):
-        """Everything but what is kept of runs."""
+        """Everything but what is kept of runs, and the key that signs that."""
         found = set()
         for folder, folders, names in os.walk(self.top):
             if folder == str(self.state / "bawn"):
-                folders[:] = [name for name in folders if name != "runs"]
+                folders[:] = [name for name in folders if name not in ("runs", "keys", "log", "unsigned")]
             found.update(os.path.join(folder, name) for name in folders + names)
         return found - {str(self.state / "bawn")}
 
@@ -108,7 +108,8 @@ class Place:
             return {}
 
     def forget_runs(self):
-        shutil.rmtree(self.state / "bawn/runs", ignore_errors=True)
+        for name in ("runs", "log", "unsigned"):
+            shutil.rmtree(self.state / "bawn" / name, ignore_errors=True)
 
     def done(self):
         shutil.rmtree(self.top)
