@@ -184,6 +184,14 @@ static void print_events(void)
 		"interrupted, no events are known. --json prints them as the record has them; with "
 		"--denials also the entries, as allow and host_ports.");
 	paragraph(
+		"A system call that the filter refuses as forbidden (with EPERM or EACCES) is "
+		"syscall_denied: the call, its number and arguments, the program as it calls itself, "
+		"its process on the host, how often, and what the call is refused for; "
+		"syscalls_untold are those that are known by their number only. Errors that say that "
+		"something is not there are told nobody. What a program calls itself, and whether it "
+		"hides a call behind a filter of its own, is its choice: this is a hint, and no call "
+		"is let through for it.");
+	paragraph(
 		"In a record the type of an event is limit, net_allowed, net_denied, net_failed "
 		"(allowed, and not reached), name_denied (asked for, and never connected to), "
 		"published (from the host into the cage), decisions_untold (known by their number "

@@ -23,6 +23,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cage/cage_inside.h"
+#include "wire/wire.h"
 
 int cage_set_hostname(struct cage *c, const struct plan_op *op, struct err *e)
 {
@@ -176,15 +177,64 @@ int cage_drop(struct cage *c, const struct plan_op *op, struct err *e)
 
 /* --- system calls --- */
 
-int cage_set_filter(struct cage *c, const struct plan_op *op, struct err *e)
+#ifndef SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+#define SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV (1UL << 5)
+#endif
+
+/* A listener, where `flags` ask for one; or -errno. */
+static int install(const struct cage *c, const struct sock_filter *code, unsigned long flags)
 {
 	struct sock_fprog program = { .len = c->start->filter_count };
+	long r;
+
+	/* The kernel does not write to it. */
+	memcpy(&program.filter, &code, sizeof(program.filter));
+	r = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+	return r < 0 ? -errno : (int)r;
+}
+
+/* Where the kernel can, who is answered soon is not interrupted meanwhile. */
+static int install_telling(const struct cage *c)
+{
+	int r = install(c, c->start->telling,
+		SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
+
+	return r == -EINVAL ? install(c, c->start->telling, SECCOMP_FILTER_FLAG_NEW_LISTENER) : r;
+}
+
+/*
+ * What this filter tells has to be answered, and this process is under it from here on. So the
+ * keeper gets the listener with the very next call, which it has seen to be an allowed one.
+ */
+static int tell(struct cage *c, struct err *e)
+{
+	own_fd int listener = install_telling(c);
+
+	if (listener < 0)
+		return err_set(e, ERR_SYS, -listener, "what the filter denies is not told: %s",
+			listener == -EBUSY ? "a filter around bawn has a listener already"
+					   : strerror(-listener));
+	if (wire_send_fd(c->channel, WIRE_LISTENER, listener) < 0)
+		_exit(125);
+	return 0;
+}
+
+int cage_set_filter(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	const struct plan_op *telling = plan_find(c->start->plan, PLAN_TELL, PLAN_TELL_DENIED);
+	int r;
 
 	(void)op;
-	/* The kernel does not write to it. */
-	memcpy(&program.filter, &c->start->filter, sizeof(program.filter));
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot set the system-call filter: %s",
-			strerror(errno));
+	if (telling && c->start->telling && !cage_is_broken("tell")) {
+		if (tell(c, e) == 0)
+			return 0;
+		/* The wall is the same without; that it is silent must be on record. */
+		if (wire_send(c->channel, WIRE_SKIPPED, (int)cage_op_index(c, telling), e) < 0)
+			_exit(125);
+	}
+	r = install(c, c->start->filter, 0);
+	if (r < 0)
+		return err_set(
+			e, ERR_SYS, -r, "cannot set the system-call filter: %s", strerror(-r));
 	return 0;
 }

@@ -11,7 +11,8 @@
 bool cli_event_is_denial(const struct cli_event *event)
 {
 	return str_eq(event->type, wire_decision_names[WIRE_NET_DENIED]) ||
-	       str_eq(event->type, wire_decision_names[WIRE_NAME_DENIED]);
+	       str_eq(event->type, wire_decision_names[WIRE_NAME_DENIED]) ||
+	       str_eq(event->type, RECORD_DENIED) || str_eq(event->type, RECORD_UNTOLD);
 }
 
 /* What has to be declared; nothing does where no entry would help, or only one that asks less. */

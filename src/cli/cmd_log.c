@@ -29,7 +29,7 @@
 
 const struct cli_option cmd_log_options[] = {
 	{ "denials", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"only what the network denied, and what would allow it" },
+		"only what was denied, and what would allow it" },
 	{ 0 },
 };
 

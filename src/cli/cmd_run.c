@@ -359,6 +359,7 @@ static int run(struct run *r)
 	if (e.kind != ERR_NONE)
 		cli_complain("%s", e.text);
 	say_reached(r);
+	cli_say_denied(r->cli, &r->record);
 	cli_say_net(r->cli, &r->record);
 	cli_say_effects(r->cli, &r->record, r->place.project);
 	if (r->record.late.kind != ERR_NONE)

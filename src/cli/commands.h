@@ -41,3 +41,6 @@ void cli_say_effects(const struct cli *cli, const struct record *record, const c
 
 /* Says in one line what of the network was denied, and in another why it closed, where it did. */
 void cli_say_net(const struct cli *cli, const struct record *record);
+
+/* And of system calls. */
+void cli_say_denied(const struct cli *cli, const struct record *r);

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <linux/filter.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 
@@ -33,6 +35,38 @@ struct filter_made {
 };
 
 void filter_made_done(struct filter_made *made);
+
+/* --- filter_told.c: what is refused is told to the keeper --- */
+
+struct seccomp_data;
+
+/*
+ * Is a call with this answer told? Those that are refused as forbidden are, with EPERM or EACCES.
+ * Other errors say that something is not there (ENOSYS, EAFNOSUPPORT): libraries ask for it all
+ * the time, and go on without.
+ */
+bool filter_is_told(uint32_t action);
+
+/*
+ * The same program, but for the answers that are told: the kernel asks a listener for them, which
+ * has to give what the plain program says, see filter_answer. As long, with the same jumps, so that
+ * what is allowed costs the same. -ENOMEM or 0.
+ */
+int filter_make_telling(const struct filter *plain, struct filter_made *ret);
+
+/*
+ * What the kernel would answer to a call: the program is interpreted. One that is none, of which
+ * the compiler makes none, kills.
+ */
+uint32_t filter_answer(const struct filter *f, const struct seccomp_data *call);
+
+/* Does it let this call of this machine through? */
+bool filter_allows(const struct filter *f, int number, const uint64_t arguments[static 6]);
+
+#define FILTER_NAME_SIZE 32
+
+/* The name of a call of this machine; "call N" where nobody knows it. */
+void filter_name_call(uint32_t number, char ret[static FILTER_NAME_SIZE]);
 
 #define FILTER_MAX_CODE 4096 /* instructions, of the kernel's */
 

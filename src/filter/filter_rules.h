@@ -71,6 +71,13 @@ int filter_find_call(const struct filter_arch *arch, const char *name);
 int filter_find_errno(const char *name);
 
 /* Made by gen_filter from data/syscalls. */
+struct filter_new_call {
+	const char *name;
+	uint32_t number;
+};
+
+extern const struct filter_new_call filter_new_calls[]; /* of its lines `number` */
+extern const size_t filter_new_call_count;
 extern const struct filter filter_default, filter_strict;
 extern const struct filter_rule filter_always[];
 extern const size_t filter_always_count;

@@ -291,6 +291,14 @@ static void print_rules(const char *name, const struct filter_rules *rules)
 	printf("};\n\nconst size_t filter_%s_count = %zu;\n", name, rules->count);
 }
 
+static void print_numbers(const struct reader *r)
+{
+	printf("const struct filter_new_call filter_new_calls[] = {\n");
+	for (size_t i = 0; i < r->number_count; i++)
+		printf("\t{ \"%s\", %d },\n", r->numbers[i].name, r->numbers[i].number);
+	printf("};\n\nconst size_t filter_new_call_count = %zu;\n\n", r->number_count);
+}
+
 int main(int argc, char **argv)
 {
 	static const char *const names[] = { "always", "default", "strict", "gate", "caller",
@@ -314,6 +322,9 @@ int main(int argc, char **argv)
 		struct filter program;
 
 		read_file(&r, argv[i + 2]);
+		/* `default` includes the others' that are for cages. */
+		if (str_eq(names[i], "default"))
+			print_numbers(&r);
 		if (i == 0)
 			print_rules(names[i], &r.rules);
 		else if (filter_compile(&r.rules, &arena, &program) < 0)

@@ -99,6 +99,8 @@ static int prepare(struct keeper *k, struct err *e)
 	if (r == 0)
 		r = keep_gate_make(k, e);
 	if (r == 0)
+		r = keep_notify_make(k, e);
+	if (r == 0)
 		r = keep_watch_open(k, e);
 	if (r == 0)
 		r = keep_copy_make(k, e);
@@ -190,6 +192,7 @@ static void release(struct keeper *k)
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		keep_hold_done(&k->holds[i]);
 	keep_gate_done(&k->gate);
+	keep_notify_done(&k->notify);
 	keep_words_done(&k->words);
 }
 
@@ -236,6 +239,7 @@ static void finish(struct keeper *k, int r, struct err *e)
 	bool is_gone = end_cage(k, r == 0 ? e : NULL);
 
 	keep_gate_end(k);
+	keep_notify_end(k);
 	if (r < 0) {
 		explain(k, is_gone, e);
 		keep_limits_explain(k, e);
@@ -295,12 +299,15 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		keep_hold_init(&k.holds[i]);
 	keep_gate_init(&k.gate);
+	keep_notify_init(&k.notify);
 	k.began_ns = clock_ns();
 	record->outcome = RECORD_REFUSED;
 	record->failed_op = -1;
 	record->ended_for = PLAN_GUARANTEE_COUNT;
 	record->is_preflight_passed = record->is_preflight_ours = false;
 	record_forget_decisions(record);
+	record->denial_count = 0;
+	record->denials_untold = 0;
 	r = prepare(&k, e);
 	if (r == 0)
 		r = spawn(&k, e);

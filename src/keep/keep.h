@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "cage/cage.h"
 #include "filter/filter.h"
+#include "log/log.h"
 #include "plan/plan.h"
 #include "record/record.h"
 #include "work/work.h"

@@ -88,12 +88,23 @@ void keep_say_reached(
 	end(q, &j, &line);
 }
 
+/* The cage decides how many there are, so that it is their sum that has a limit. */
+static void end_patiently(const struct keep_request *q, struct json *j, struct buf *line)
+{
+	int patience_ms = q->patience_ms ? *q->patience_ms : 0;
+	uint64_t began = clock_ns(), waited_ms;
+
+	end_within(q, j, line, patience_ms);
+	waited_ms = (clock_ns() - began) / 1000000;
+	if (q->patience_ms)
+		*q->patience_ms =
+			waited_ms < (uint64_t)patience_ms ? patience_ms - (int)waited_ms : 0;
+}
+
 void keep_say_decided(
 	const struct keep_request *q, const struct record *record, const struct wire_decision *d)
 {
 	own(buf) struct buf line = { .max = MAX_LINE };
-	int patience_ms = q->patience_ms ? *q->patience_ms : 0;
-	uint64_t began = clock_ns(), waited_ms;
 	struct json j;
 
 	if (q->status_fd < 0)
@@ -101,10 +112,19 @@ void keep_say_decided(
 	begin(&j, &line, wire_decision_names[d->kind]);
 	json_text(&j, "run", record->run);
 	record_print_decision(d, &j);
-	end_within(q, &j, &line, patience_ms);
-	/* The cage decides how many there are, so that it is their sum that has a limit. */
-	waited_ms = (clock_ns() - began) / 1000000;
-	if (q->patience_ms)
-		*q->patience_ms =
-			waited_ms < (uint64_t)patience_ms ? patience_ms - (int)waited_ms : 0;
+	end_patiently(q, &j, &line);
+}
+
+void keep_say_denied(
+	const struct keep_request *q, const struct record *record, const struct record_denial *d)
+{
+	own(buf) struct buf line = { .max = MAX_LINE };
+	struct json j;
+
+	if (q->status_fd < 0)
+		return;
+	begin(&j, &line, RECORD_DENIED);
+	json_text(&j, "run", record->run);
+	record_print_denial(d, &j);
+	end_patiently(q, &j, &line);
 }

@@ -6,6 +6,7 @@
 #include "base/arena.h"
 #include "cgroup/cgroup.h"
 #include "keep/keep.h"
+#include "keep/keep_notify.h"
 #include "term/term_cast.h"
 #include "term/term_filter.h"
 #include "wire/wire_gate.h"
@@ -266,6 +267,10 @@ void keep_cast_resize(struct keep_cast *c, int fd);
 
 void keep_say_started(const struct keep_request *q, const struct record *record, pid_t pid);
 
+/* As keep_say_decided, of a system call. */
+void keep_say_denied(
+	const struct keep_request *q, const struct record *record, const struct record_denial *d);
+
 /* --- keep_log.c: what happens, for the log --- */
 
 struct keeper;
@@ -323,6 +328,7 @@ struct keeper {
 	struct keep_overlay overlay;
 	struct keep_hold holds[CAGE_LAYER_COUNT];
 	struct keep_gate gate;
+	struct keep_notify notify;
 	struct cgroup group;
 	struct cgroup_counts counts; /* taken before anybody is killed */
 	int channel, pidfd, signals, timer;

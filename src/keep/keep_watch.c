@@ -317,6 +317,8 @@ static int take_message(struct keeper *k, const struct wire_message *m, int *fd,
 		k->overlay.loaded = take_fd(fd);
 	} else if (m->kind == WIRE_VIEW && !k->is_built) {
 		keep_hold_take_view(k, take_fd(fd));
+	} else if (m->kind == WIRE_LISTENER && !k->is_built && k->notify.listener < 0) {
+		keep_notify_take(k, take_fd(fd));
 	} else if (m->kind == WIRE_READY && !k->is_built) {
 		k->is_built = true;
 		k->is_landlocked = m->n != 0;
@@ -399,6 +401,7 @@ int keep_watch(struct keeper *k, struct err *e)
 		SIGNALS,
 		TIMER,
 		GATE,
+		NOTIFY,
 		STDIO
 	};
 	struct pollfd fds[STDIO + 3] = {
@@ -414,8 +417,10 @@ int keep_watch(struct keeper *k, struct err *e)
 
 		keep_log_write(k);
 		fds[GATE] = (struct pollfd){ .fd = k->gate.channel, .events = POLLIN };
+		keep_notify_want(k, &fds[NOTIFY]);
 		n = poll(fds, STDIO + 3,
-			sooner(timeout, sooner(keep_disk_wait(k), keep_hold_wait(k))));
+			sooner(sooner(timeout, keep_notify_wait(k)),
+				sooner(keep_disk_wait(k), keep_hold_wait(k))));
 
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -442,6 +447,7 @@ int keep_watch(struct keeper *k, struct err *e)
 		 * prints. */
 		if (fds[CHANNEL].revents)
 			continue;
+		keep_notify_hear(k, &fds[NOTIFY]);
 		keep_relay_move(&k->stdio, fds + STDIO);
 		if (k->terminal.near >= 0 && is_terminal_over(&k->stdio))
 			hang_up(k);

@@ -271,6 +271,18 @@ static void add_landlock(struct plan_builder *b)
 	plan_add(b, PLAN_CONFINE, "", "", PLAN_OP());
 }
 
+static void add_filter(struct plan_builder *b)
+{
+	if (!gives(b, PLAN_SYSTEM_CALLS))
+		return;
+	plan_add(b, PLAN_SYSCALLS, spec_text(b->spec, SPEC_SYSCALLS), "", PLAN_OP());
+	/* What is denied is denied in any case; only the cage that is ours can hand a listener
+	 * over.
+	 */
+	if (b->engine == SPEC_ENGINE_NATIVE)
+		plan_add(b, PLAN_TELL, PLAN_TELL_DENIED, "", PLAN_OP_NEED(PLAN_MAY));
+}
+
 void plan_build_limits(struct plan_builder *b)
 {
 	add_environment(b);
@@ -280,8 +292,7 @@ void plan_build_limits(struct plan_builder *b)
 		return;
 	add_drops(b);
 	add_landlock(b);
-	if (gives(b, PLAN_SYSTEM_CALLS))
-		plan_add(b, PLAN_SYSCALLS, spec_text(b->spec, SPEC_SYSCALLS), "", PLAN_OP());
+	add_filter(b);
 }
 
 void plan_build_command(struct plan_builder *b)

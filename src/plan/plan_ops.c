@@ -43,6 +43,7 @@ const struct plan_op_def plan_op_defs[PLAN_OP_KIND_COUNT] = {
 		PLAN_READ_ONLY | PLAN_NO_EXEC | PLAN_LIST },
 	[PLAN_CONFINE] = { "confine" },
 	[PLAN_SYSCALLS] = { "syscalls", PLAN_OPERAND_WORD },
+	[PLAN_TELL] = { "tell", PLAN_OPERAND_WORD },
 	[PLAN_PREFLIGHT] = { "preflight", PLAN_OPERAND_WORD },
 	[PLAN_STARTUP] = { "startup", PLAN_OPERAND_WORD },
 	[PLAN_PROMPT] = { "prompt", PLAN_OPERAND_WORD },

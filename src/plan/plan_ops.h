@@ -41,6 +41,7 @@ enum plan_op_kind {
 	PLAN_RULE,      /* b: a path Landlock opens; flags */
 	PLAN_CONFINE,   /* from here on Landlock holds */
 	PLAN_SYSCALLS,  /* a: profile */
+	PLAN_TELL,      /* a: what of it the filter tells the keeper */
 	PLAN_PREFLIGHT, /* a: digest of the script; run with the cage's own variables only */
 	PLAN_STARTUP,   /* a: a shell command */
 	PLAN_PROMPT,    /* a: a prompt for the agent */
@@ -48,6 +49,8 @@ enum plan_op_kind {
 	PLAN_ARGUMENT,  /* a: one word of the command */
 	PLAN_OP_KIND_COUNT,
 };
+
+#define PLAN_TELL_DENIED "denied system calls"
 
 enum plan_op_flags {
 	PLAN_READ_ONLY = 1,

@@ -130,6 +130,7 @@ static void print_events(const struct record *r, struct json *j)
 		record_print_limit(r, g, buf_text(&text), j);
 		json_close_map(j);
 	}
+	record_print_denials(r, j);
 	record_print_net(r, j);
 	json_close_list(j);
 }

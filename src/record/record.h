@@ -66,6 +66,24 @@ struct record_effects {
 	struct err error;             /* why it is not known */
 };
 
+/* Their types as events. */
+#define RECORD_DENIED "syscall_denied"
+#define RECORD_UNTOLD "syscalls_untold"
+
+/* A call that the filter refused, as the first of its kind was made. */
+#define RECORD_MAX_DENIALS     128
+#define RECORD_PROGRAM_SIZE    16 /* as the kernel has it, with the byte that ends it */
+#define RECORD_DENIAL_PROGRAMS 4  /* that are told apart for one call and error */
+
+struct record_denial {
+	uint32_t number;
+	int error;
+	int pid;                           /* of the thread, on the host */
+	char program[RECORD_PROGRAM_SIZE]; /* its name, which is its own choice; "": several */
+	uint64_t arguments[6];
+	uint64_t times;
+};
+
 /* The overlay of the root that is kept, if there is one; its path is in the plan. */
 struct record_overlay {
 	uint64_t size; /* what it may take, in bytes; 0: there is none, or it was not found */
@@ -122,7 +140,10 @@ struct record {
 	struct record_overlay overlay;
 	struct wire_decision *decisions; /* about the network; owned, or NULL */
 	size_t decision_count;
-	uint64_t decisions_untold;     /* for which the gate had no room */
+	uint64_t decisions_untold;                        /* for which the gate had no room */
+	struct record_denial denials[RECORD_MAX_DENIALS]; /* of system calls */
+	size_t denial_count;
+	uint64_t denials_untold;       /* for which there was no room */
 	struct err gate;               /* why the network closed before the end, if it did */
 	int failed_op;                 /* the operation that the start failed at, or -1 */
 	enum plan_guarantee ended_for; /* the limit the command was ended for, or the count */
@@ -138,6 +159,26 @@ bool record_expect_decisions(struct record *r);
 
 /* Frees them, and forgets how the gate ended. */
 void record_forget_decisions(struct record *r);
+
+/*
+ * Counts a denial in the row of its call, error and program, or in a new one: *ret_is_new. NULL:
+ * there is no room, and it is one of those that are untold.
+ */
+struct record_denial *record_count_denial(
+	struct record *r, const struct record_denial *d, bool *ret_is_new);
+
+/* What was refused, and what for, in a sentence. */
+void record_say_denial(const struct record_denial *d, char *ret, size_t size);
+
+/* Is it one that programs try, and do without? */
+bool record_is_tried_only(const struct record_denial *d);
+
+/* The members of a denial, and of how many are untold, into a map that is open. */
+void record_print_denial(const struct record_denial *d, struct json *j);
+void record_print_denials_untold(const struct record *r, struct json *j);
+
+/* All of them, as items of a list that is open. */
+void record_print_denials(const struct record *r, struct json *j);
 
 /* Notes that an operation was left out, and why. */
 void record_note(struct record *r, uint32_t op, const char *why);

@@ -22,6 +22,7 @@ enum wire_kind {
 	WIRE_DISK,     /* cage → keeper: the cage's own file system comes with this */
 	WIRE_KEPT,     /* cage → keeper: and what is kept of its root with this */
 	WIRE_VIEW,     /* cage → keeper: the file system of a project that is held with this */
+	WIRE_LISTENER, /* cage → keeper: what the filter denies is told by this */
 	WIRE_SIGNAL,   /* keeper → init: `n` is for the command, or for all of the cage */
 	WIRE_STOPPED,  /* init → keeper: signal `n` has stopped the command */
 	WIRE_EXITED,   /* init → keeper: `n` is the wait status of the command */

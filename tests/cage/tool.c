@@ -11,15 +11,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ifaddrs.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <net/if.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -220,19 +227,111 @@ static int say_ids(const char *unused)
 	return 0;
 }
 
+/* --- calls that a filter refuses --- */
+
+static void say_call(const char *name, long r)
+{
+	printf("%s %s\n", name, r < 0 ? strerrorname_np(errno) : "0");
+}
+
+/* Each kind of answer, by name. */
+static int make_refused_calls(const char *unused)
+{
+	struct rlimit core = { 0 };
+
+	(void)unused;
+	say_call("mount", mount("none", "/tmp", "tmpfs", 0, NULL));
+	say_call("unshare", unshare(CLONE_NEWNS));
+	say_call("keyctl", syscall(SYS_keyctl, 0, 0));
+	say_call("bpf", syscall(SYS_bpf, 0, NULL, 0));
+	say_call("ioctl", ioctl(0, TIOCSTI, "x"));
+	say_call("chmod", chmod("/tmp", 04755));
+	say_call("chmod", chmod("/tmp", 02755));
+	say_call("clone3", syscall(SYS_clone3, NULL, 0));
+	say_call("openat2", syscall(SYS_openat2, 0, NULL, NULL, 0));
+	say_call("call", syscall(9999));
+	say_call("socket", socket(AF_ALG, SOCK_SEQPACKET, 0));
+	say_call("setrlimit", syscall(SYS_setrlimit, RLIMIT_CORE, &core));
+	say_call("seccomp", syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
+				    SECCOMP_FILTER_FLAG_NEW_LISTENER, NULL));
+	return 0;
+}
+
+/* NUMBER calls by each of two processes; prints in between, and whether one had another answer. */
+static int flood(const char *number)
+{
+	int wrong = 0;
+
+	for (int i = 0; i < 2; i++) {
+		if (fork() != 0)
+			continue;
+		for (long n = atol(number); n > 0; n--)
+			wrong += syscall(SYS_personality, 0) != -1 || errno != EPERM;
+		_exit(wrong ? 1 : 0);
+	}
+	printf("begun\n");
+	fflush(stdout);
+	for (int status; wait(&status) > 0;)
+		wrong += status != 0;
+	printf("%d wrong\n", wrong);
+	return wrong;
+}
+
+/* Under a filter of its own that asks a listener which nobody has, and in whose name it may be. */
+static int ask_nobody(const char *unused)
+{
+	struct sock_filter code[] = {
+		{ BPF_LD | BPF_W | BPF_ABS, 0, 0, 0 },
+		{ BPF_JMP | BPF_JEQ | BPF_K, 0, 1, SYS_mount },
+		{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_USER_NOTIF },
+		{ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW },
+	};
+	struct sock_fprog program = { 4, code };
+
+	(void)unused;
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+		return fail("seccomp");
+	say_call("mount", mount("none", "/tmp", "tmpfs", 0, NULL));
+	say_call("umount2", umount2("/tmp", 0));
+	return 0;
+}
+
+/* Many names, one call; then another call. */
+static int be_many(const char *unused)
+{
+	char name[16];
+
+	(void)unused;
+	for (int i = 0; i < 50; i++) {
+		snprintf(name, sizeof(name), "\x1b[%dm", i);
+		prctl(PR_SET_NAME, name);
+		if (fork() == 0) {
+			syscall(SYS_keyctl, 0, 0);
+			_exit(0);
+		}
+		wait(NULL);
+	}
+	say_call("bpf", syscall(SYS_bpf, 0, NULL, 0));
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	int (*does)(const char *argument);
 } tools[] = {
+	{ "ask-nobody", ask_nobody },
+	{ "be-many", be_many },
 	{ "cat", print_file },
 	{ "devices", make_devices },
 	{ "descriptors", say_descriptors },
 	{ "files", open_many },
+	{ "flood", flood },
 	{ "ids", say_ids },
 	{ "interfaces", say_interfaces },
 	{ "ls", list },
 	{ "processes", fork_many },
 	{ "reach", reach },
+	{ "refused", make_refused_calls },
 	{ "shm", share_memory },
 	{ "signals", say_signals },
 	{ "talk", talk },

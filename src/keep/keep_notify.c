@@ -1,0 +1,233 @@
+/*
+ * keep_notify - hears of the calls that the filter of a cage refuses, and answers them.
+ *
+ * Runs as:     the keeper.
+ * Enters with: a listener, from a cage whose filter stands.
+ * Must not:    let a call through. What is answered is what the plain program says, and whatever
+ *              goes wrong here, the call is refused: without an answer it waits, and without us
+ *              the kernel says ENOSYS.
+ *
+ * All that is learnt of a caller is a hint: its name is its own choice, and it may be gone by the
+ * time it is looked at. Nothing is decided by it. A caller waits until it is answered, and so a
+ * flood of calls is as slow as we like: it waits for us, and we do not work for it.
+ */
+#include <errno.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "keep/keep_inside.h"
+
+#define TURN_NS  ((uint64_t)10000000)
+#define AT_ONCE  256                   /* answers in one turn */
+#define NAMED_NS ((uint64_t)100000000) /* how long a process is taken for what it was */
+
+void keep_notify_init(struct keep_notify *n)
+{
+	*n = (struct keep_notify){ .listener = -1 };
+}
+
+void keep_notify_done(struct keep_notify *n)
+{
+	if (n->listener >= 0)
+		close(n->listener);
+	filter_made_done(&n->telling);
+	n->listener = -1;
+}
+
+/* --- before the start --- */
+
+/* The kernel's may be larger than those we were built with. */
+static bool fit(void)
+{
+	struct seccomp_notif_sizes sizes = { 0 };
+
+	return syscall(SYS_seccomp, SECCOMP_GET_NOTIF_SIZES, 0, &sizes) == 0 &&
+	       sizes.seccomp_notif <= sizeof(union keep_call) &&
+	       sizes.seccomp_notif_resp <= sizeof(union keep_answer);
+}
+
+/* Under a filter that refuses it, who sends the listener would wait for its own answer. */
+static bool can_be_sent(const struct filter *f)
+{
+	const uint64_t arguments[6] = { 0, 1, MSG_NOSIGNAL };
+
+	return filter_allows(f, SYS_sendmsg, arguments);
+}
+
+int keep_notify_make(struct keeper *k, struct err *e)
+{
+	const struct plan_op *op = plan_find(k->q->plan, PLAN_TELL, PLAN_TELL_DENIED);
+	const char *why = NULL;
+
+	if (!op)
+		return 0;
+	if (!fit())
+		why = "what the filter denies is not told: the kernel has no listeners";
+	else if (!can_be_sent(&k->q->filter))
+		why = "what the filter denies is not told: the profile does not allow sendmsg";
+	if (why) {
+		record_note(k->record, (uint32_t)(op - plan_ops(k->q->plan)), why);
+		return 0;
+	}
+	if (filter_make_telling(&k->q->filter, &k->notify.telling) < 0)
+		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the filter");
+	k->start.telling = k->notify.telling.code;
+	return 0;
+}
+
+void keep_notify_take(struct keeper *k, int fd)
+{
+	k->notify.listener = fd;
+}
+
+/* --- who it was --- */
+
+static struct keep_caller *caller_of(struct keep_notify *n, uint32_t pid)
+{
+	return &n->callers[pid % (sizeof(n->callers) / sizeof(n->callers[0]))];
+}
+
+/* Before it is answered, while it waits: a number that is another's by now is not valid. */
+static void look_at(struct keep_notify *n, const struct seccomp_notif *call)
+{
+	struct keep_caller *c = caller_of(n, call->pid);
+	uint64_t now = clock_ns(), id = call->id;
+	char path[32];
+	ssize_t size;
+
+	if (c->pid == call->pid && now - c->seen_ns < NAMED_NS)
+		return;
+	*c = (struct keep_caller){ .pid = call->pid, .seen_ns = now };
+	snprintf(path, sizeof(path), "/proc/%u/comm", call->pid);
+	size = file_read_small(path, c->program, sizeof(c->program));
+	if (size <= 0 || ioctl(n->listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) < 0)
+		c->program[0] = '\0';
+	c->program[strcspn(c->program, "\n")] = '\0';
+}
+
+/* --- what is said of it --- */
+
+static void tell(const struct keeper *k, const struct record_denial *row)
+{
+	struct log *log = k->q->log;
+
+	keep_say_denied(k->q, k->record, row);
+	if (!log)
+		return;
+	record_print_denial(row, log_begin(log, RECORD_DENIED));
+	log_end(log);
+}
+
+static void count(struct keeper *k, const struct seccomp_notif *call, int error)
+{
+	const struct keep_caller *c = caller_of(&k->notify, call->pid);
+	struct record_denial d = {
+		.number = (uint32_t)call->data.nr, .error = error, .pid = (int)call->pid
+	};
+	const struct record_denial *row;
+	bool is_new;
+
+	_Static_assert(sizeof(d.arguments) == sizeof(call->data.args), "the same");
+	memcpy(d.arguments, call->data.args, sizeof(d.arguments));
+	snprintf(d.program, sizeof(d.program), "%s", c->program);
+	row = record_count_denial(k->record, &d, &is_new);
+	if (row && is_new)
+		tell(k, row);
+}
+
+/* --- answers --- */
+
+/*
+ * Is there a call that waits? Nobody else takes it, so that to receive it does not wait. What the
+ * cage says comes first: that the command has started, before what it is denied.
+ */
+static bool is_asked(const struct keeper *k)
+{
+	struct pollfd fds[] = { { .fd = k->notify.listener, .events = POLLIN },
+		{ .fd = k->channel, .events = POLLIN } };
+
+	return poll(fds, 2, 0) > 0 && fds[0].revents & POLLIN && !fds[1].revents;
+}
+
+/* One call, if there is one. */
+static bool answer_one(struct keeper *k)
+{
+	struct keep_notify *n = &k->notify;
+	union keep_call room = { 0 };
+	union keep_answer answer = { 0 };
+	struct seccomp_notif *call = &room.call;
+	uint32_t action;
+	int error;
+
+	if (!is_asked(k) || ioctl(n->listener, SECCOMP_IOCTL_NOTIF_RECV, call) < 0)
+		return false;
+	action = filter_answer(&k->q->filter, &call->data);
+	error = filter_is_told(action) ? (int)(action & SECCOMP_RET_DATA) : EPERM;
+	look_at(n, call);
+	answer.answer = (struct seccomp_notif_resp){ .id = call->id, .error = -error };
+	/* Who was killed or interrupted meanwhile has not been refused, or comes again. */
+	if (ioctl(n->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.answer) == 0)
+		count(k, call, error);
+	return true;
+}
+
+static bool is_at_rest(const struct keep_notify *n)
+{
+	return n->answered >= AT_ONCE && clock_ns() - n->turn_ns < TURN_NS;
+}
+
+int keep_notify_wait(const struct keeper *k)
+{
+	uint64_t gone = clock_ns() - k->notify.turn_ns;
+
+	if (k->notify.listener < 0 || !is_at_rest(&k->notify))
+		return -1;
+	return gone < TURN_NS ? (int)((TURN_NS - gone) / 1000000) + 1 : 0;
+}
+
+void keep_notify_want(const struct keeper *k, struct pollfd *ret)
+{
+	*ret = (struct pollfd){ .fd = is_at_rest(&k->notify) ? -1 : k->notify.listener,
+		.events = POLLIN };
+}
+
+void keep_notify_hear(struct keeper *k, const struct pollfd *seen)
+{
+	struct keep_notify *n = &k->notify;
+	uint64_t now = clock_ns();
+
+	if (n->listener < 0 || !seen->revents)
+		return;
+	if (now - n->turn_ns >= TURN_NS) {
+		n->turn_ns = now;
+		n->answered = 0;
+	}
+	while (n->answered < AT_ONCE && answer_one(k))
+		n->answered++;
+	/* Nobody is left under the filter, and nobody will be. */
+	if (seen->revents & (POLLHUP | POLLERR) && !(seen->revents & POLLIN)) {
+		close(n->listener);
+		n->listener = -1;
+	}
+}
+
+void keep_notify_end(struct keeper *k)
+{
+	struct log *log = k->q->log;
+
+	for (size_t i = 0; i < k->record->denial_count; i++)
+		if (k->record->denials[i].times > 1)
+			tell(k, &k->record->denials[i]);
+	if (!log || !k->record->denials_untold)
+		return;
+	record_print_denials_untold(k->record, log_begin(log, RECORD_UNTOLD));
+	log_end(log);
+}

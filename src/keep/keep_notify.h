@@ -1,0 +1,57 @@
+#pragma once
+
+#include <linux/seccomp.h>
+
+#include "filter/filter.h"
+#include "record/record.h"
+
+/* What the filter of a cage tells the keeper: a part of struct keeper. */
+
+/* As the kernel has them, and larger than it ever made them. */
+union keep_call {
+	struct seccomp_notif call;
+	char room[256];
+};
+
+union keep_answer {
+	struct seccomp_notif_resp answer;
+	char room[128];
+};
+
+/* Who a process was when it was looked at. */
+struct keep_caller {
+	uint32_t pid;
+	uint64_t seen_ns;
+	char program[RECORD_PROGRAM_SIZE + 1]; /* and a newline */
+};
+
+struct keep_notify {
+	int listener; /* -1: nothing is told */
+	struct filter_made telling;
+	uint64_t turn_ns;  /* when the turn began … */
+	unsigned answered; /* … and how many had an answer in it */
+	struct keep_caller callers[16];
+};
+
+void keep_notify_init(struct keep_notify *n);
+void keep_notify_done(struct keep_notify *n);
+
+struct keeper;
+struct pollfd;
+
+/* Makes the filter that tells, if the plan wants one; that there can be none is in the record. */
+int keep_notify_make(struct keeper *k, struct err *e);
+
+/* The listener, which is ours from here on. */
+void keep_notify_take(struct keeper *k, int fd);
+
+/* How long nothing is answered, because too much was, or -1. */
+int keep_notify_wait(const struct keeper *k);
+
+void keep_notify_want(const struct keeper *k, struct pollfd *ret);
+
+/* Answers those that wait, but not too many. */
+void keep_notify_hear(struct keeper *k, const struct pollfd *seen);
+
+/* The cage has ended: says how often each call was denied. */
+void keep_notify_end(struct keeper *k);
