@@ -10,6 +10,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "verify/verify_policy.h"
 #include "wire/wire_gate.h"
 
 /* Text for roff: a backslash, a hyphen and a leading point or quote mean something there. */
@@ -213,6 +214,41 @@ static void print_events(void)
 	}
 }
 
+/* How records are judged, and what can be demanded of them. */
+static void print_verify(void)
+{
+	puts(".SH VERIFYING");
+	paragraph(
+		"bawn verify says of a record, property by property, whether it is so: yes, no, not "
+		"there (what it would be checked against is missing) or not asked. The status is 1 "
+		"where there is a no, or no record. Signatures come first, by the keys of --key or, "
+		"without it, by yours, present and former; of what none of them signed nothing is "
+		"believed. Then events, effects, spec and plan are held to the files beside the record, "
+		"image and overlay are hashed again where they lie, and guarantees, provenance and "
+		"outcome must agree with each other. A run that was relaxed is refused, unless a policy "
+		"takes it.");
+	paragraph(
+		"--same compares two records: 0 where spec, plan, image and effects are known and the "
+		"same. --attest prints the result as an in-toto Simple Verification Result, signed with "
+		"your key, if nothing failed. --policy names a YAML file of what else must be so; "
+		"'version: 1' and any of these, of which most take a list as well:");
+	for (size_t i = 0; i < VERIFY_DEMAND_COUNT; i++) {
+		const struct verify_demand_def *d = &verify_demand_defs[i];
+
+		puts(".TP");
+		fputs("\\fB", stdout);
+		roff(d->key);
+		fputs("\\fR", stdout);
+		if (d->example) {
+			fputs(", such as ", stdout);
+			roff(d->example);
+		}
+		putchar('\n');
+		roff(d->help);
+		putchar('\n');
+	}
+}
+
 static void print_bawn_1(void)
 {
 	title("BAWN", "1", "bawn - puts a wall around an AI agent, or any command");
@@ -244,6 +280,7 @@ static void print_bawn_1(void)
 	print_events();
 	print_keys();
 	print_cards();
+	print_verify();
 	puts(".SH EXIT STATUS");
 	paragraph("Of bawn run: the command's own; 128+n if signal n ended it; 124 at the time "
 		  "limit; 125 where bawn refused or failed, and then the command never ran, or was "

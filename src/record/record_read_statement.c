@@ -6,11 +6,15 @@
 
 static bool read_statement_type(void *reader, void *into)
 {
-	static const char *const words[] = { RECORD_STATEMENT_TYPE };
-	unsigned which;
+	struct json_reader *json = reader;
+	const char *text;
 
 	(void)into;
-	return record_read_word(reader, words, 1, &which);
+	if (!json_read_text(json, &text))
+		return false;
+	return str_eq(text, RECORD_STATEMENT_TYPE)
+		       ? true
+		       : json_wrong(json, "an in-toto statement, version 1");
 }
 
 static bool read_predicate_bytes(void *reader, void *into)

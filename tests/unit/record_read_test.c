@@ -108,7 +108,7 @@ static void test_bad(void)
 		{ "", "a map" },
 		{ "{}", "expected _type" },
 		{ "[]", "a map" },
-		{ "{\"_type\":\"https://in-toto.io/Statement/v0.1\"}", "a known word" },
+		{ "{\"_type\":\"https://in-toto.io/Statement/v0.1\"}", "an in-toto statement" },
 		{ STATEMENT("urn:bawn:record:v2", "{" SMALL "}"), "no record of a run" },
 		{ RECORD("{" SMALL "}") "x", "the end" },
 		{ RECORD("{" SMALL ",\"run\":\"20261116-112233-0a1b2c3d\"}"), "each key once" },
