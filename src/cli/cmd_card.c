@@ -137,9 +137,13 @@ static int read_file(int folder, const char *name, char **ret, size_t *ret_size,
 	own_fd int fd = file_open_name(folder, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	int r = fd < 0 ? fd : file_read_all(fd, RECORD_MAX_SIZE, ret, ret_size);
 
-	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot read %s: %s", name, strerror(-r));
-	return 0;
+	if (r == -ENOENT)
+		err_set(e, ERR_REFUSED, ENOENT,
+			"there is no %s: it still goes on, or was interrupted, or is older than that",
+			name);
+	else if (r < 0)
+		err_set(e, ERR_SYS, -r, "cannot read %s: %s", name, strerror(-r));
+	return r;
 }
 
 /* What is in the record's first envelope, which must be signed by the operator. */

@@ -286,7 +286,7 @@ static void test_signature(void)
 		copy[i] ^= 1;
 		if (is_good(copy, m.text.len, &m.key.public)) {
 			printf("at %zu: %.40s\n", i, copy + i);
-			CHECK(!"a change is noticed");
+			check_that(false, "a change is noticed", __FILE__, __LINE__);
 		}
 		copy[i] ^= 1;
 	}
@@ -388,7 +388,7 @@ static struct record_read_guarantee *find(struct seen *s, enum plan_guarantee g)
 	for (size_t i = 0; i < s->record.guarantees.count; i++)
 		if (str_eq(s->guarantees[i].name, plan_guarantee_defs[g].name))
 			return &s->guarantees[i];
-	CHECK(!"it is there");
+	check_that(false, "it is there", __FILE__, __LINE__);
 	return s->guarantees;
 }
 
