@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/str.h"
@@ -33,6 +34,10 @@ int tree_fail(const struct tree_path *p, const char *name, int num, const char *
 	/* The end of a long path says more than its beginning. */
 	size_t skip = p->len > 200 ? p->len - 200 : 0;
 
+	if (num == EXDEV)
+		return err_set(e, ERR_SYS, num,
+			"cannot %s '%s%s%s': another file system is mounted there", verb,
+			skip ? "…" : "", p->text + skip, name);
 	if (num == ELOOP)
 		return err_set(e, ERR_SYS, num,
 			"cannot %s '%s%s%s': folders are nested deeper than %d", verb,
@@ -44,6 +49,16 @@ int tree_fail(const struct tree_path *p, const char *name, int num, const char *
 int tree_open_folder(int at, const char *name)
 {
 	return file_open_name(at, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+}
+
+void tree_count(struct tree_counts *counts, mode_t mode)
+{
+	if (!counts)
+		return;
+	counts->files += S_ISREG(mode);
+	counts->folders += S_ISDIR(mode);
+	counts->links += S_ISLNK(mode);
+	counts->others += !S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode);
 }
 
 /* --- names in order --- */

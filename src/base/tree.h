@@ -43,6 +43,7 @@ struct tree_options {
 	 * there and still the same is not copied, but linked. 0: there is none.
 	 */
 	int older;
+	bool stays; /* a digest does not enter what is mounted in the tree: -EXDEV where it is */
 	struct tree_counts *counts; /* added to as it goes; or NULL */
 	/* Told after each entry, or NULL; 0, or -errno: then that is what the copy returns. */
 	int (*step)(void *of);
@@ -80,11 +81,27 @@ int tree_remove(int at, const char *name, struct err *e);
 int tree_digest(int fd, char ret[static SHA256_HEX_SIZE], struct err *e);
 
 /*
- * The same with counts, and told how far it is: of the options those three count, and `step` is
- * called within long files too. The top is one of the folders; bytes are those that were read.
+ * The same with counts, and told how far it is: of the options those three and `stays` count, and
+ * `step` is called within long files too. The top is one of the folders; bytes are those that were
+ * read.
  */
 int tree_digest_with(
 	int fd, const struct tree_options *o, char ret[static SHA256_HEX_SIZE], struct err *e);
+
+/*
+ * By which is seen, without reading anything, that a tree is still what it was: names, and of each
+ * entry type, mode, size, device, inode and times, as git's index has them. Whoever changes an
+ * entry changes its ctime to now: where none is younger than the clock is coarse, no change is
+ * missed. Of the options only `step` counts; `stays` is meant.
+ */
+struct tree_fingerprint {
+	char sha256[SHA256_HEX_SIZE];
+	int64_t newest_ns;         /* the latest ctime */
+	struct tree_counts counts; /* bytes: what a digest reads, about */
+};
+
+int tree_fingerprint(
+	int fd, const struct tree_options *o, struct tree_fingerprint *ret, struct err *e);
 
 /* --- shared by those who walk --- */
 
@@ -131,3 +148,6 @@ bool tree_same_content(int one, int other, struct tree_bytes *b);
 
 /* A folder in a folder, to be read; no link followed. A descriptor or -errno. */
 int tree_open_folder(int at, const char *name);
+
+/* Adds an entry to the counts (may be NULL), but for its bytes. */
+void tree_count(struct tree_counts *counts, mode_t mode);

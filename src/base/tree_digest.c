@@ -127,18 +127,6 @@ static int tell(const struct digest *d, uint64_t bytes)
 	return d->options && d->options->step ? d->options->step(d->options->of) : 0;
 }
 
-static void count(const struct digest *d, const struct stat *st)
-{
-	struct tree_counts *counts = d->options ? d->options->counts : NULL;
-
-	if (!counts)
-		return;
-	counts->files += S_ISREG(st->st_mode);
-	counts->folders += S_ISDIR(st->st_mode);
-	counts->links += S_ISLNK(st->st_mode);
-	counts->others += !S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode) && !S_ISLNK(st->st_mode);
-}
-
 /* As much as there is of whole blocks at a place; how much, or -errno. */
 static ssize_t read_blocks(struct digest *d, int fd, off_t at)
 {
@@ -227,6 +215,15 @@ static int hash_subfolder(
 	return r;
 }
 
+static int open_entry(const struct digest *d, int at, const char *name, bool is_folder)
+{
+	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | (is_folder ? O_DIRECTORY : 0);
+
+	if (d->options && d->options->stays)
+		return file_open_same_mount(at, name, flags);
+	return file_open_name(at, name, flags);
+}
+
 static int hash_entry(struct digest *d, int at, const char *name, struct line *l, struct err *e)
 {
 	own_fd int fd = -1;
@@ -236,11 +233,10 @@ static int hash_entry(struct digest *d, int at, const char *name, struct line *l
 	*l = (struct line){ .hash = "-", .attributes = "-" };
 	if (fstatat(at, name, &l->st, AT_SYMLINK_NOFOLLOW) < 0)
 		return tree_fail(&d->path, name, errno, "look at", e);
-	count(d, &l->st);
+	tree_count(d->options ? d->options->counts : NULL, l->st.st_mode);
 	is_folder = S_ISDIR(l->st.st_mode);
 	if (S_ISREG(l->st.st_mode) || is_folder) {
-		fd = is_folder ? tree_open_folder(at, name)
-			       : file_open_name(at, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+		fd = open_entry(d, at, name, is_folder);
 		r = fd < 0 ? fd : hash_attributes(d, fd, l->attributes);
 	}
 	if (r == 0 && is_folder)

@@ -1,0 +1,173 @@
+/*
+ * work_tree - the digest of a tree, from memory where nothing has changed.
+ *
+ * Runs as:  the operator.
+ * Leaves:   one small file for each tree in the folder of what is known, which is the operator's
+ *           alone: DEVICE-INODE, with fingerprint, digest and counts.
+ * Must not: give a digest from memory for a tree that may have changed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "work/work_tree.h"
+
+#define MOST_KNOWN 256 /* trees; beyond them all are forgotten */
+#define FORM       "%s %s %020" PRIu64 " %020" PRIu64 "\n"
+#define FORM_SIZE  (64 + 1 + 64 + 1 + 20 + 1 + 20 + 1)
+
+struct hashing {
+	const struct work_tree *q;
+	struct tree_counts counts;
+	uint64_t total;
+};
+
+static int tell(void *of)
+{
+	const struct hashing *h = of;
+
+	if (h->q->progress.tell && h->total)
+		h->q->progress.tell(
+			h->q->progress.of, h->q->what, h->counts.bytes >> 20, h->total >> 20);
+	return h->q->step ? h->q->step(h->q->of) : 0;
+}
+
+/* --- what is known --- */
+
+/* tmpfs does not note what is written to a mapping; of others nobody has looked at it. */
+static bool notes_changes(int fd)
+{
+	static const unsigned kinds[] = { 0xef53 /* ext4 */, 0x58465342 /* xfs */,
+		0x9123683e /* btrfs */ };
+	struct statfs fs;
+
+	for (size_t i = 0; fstatfs(fd, &fs) == 0 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if ((unsigned)fs.f_type == kinds[i])
+			return true;
+	return false;
+}
+
+/* False: it has none by which it could be found again. */
+static bool name_tree(const struct work_tree *q, char ret[static 64])
+{
+	struct stat st;
+
+	if (q->known < 0 || fstat(q->fd, &st) < 0 || !notes_changes(q->fd))
+		return false;
+	snprintf(ret, 64, "%" PRIx64 "-%" PRIx64, (uint64_t)st.st_dev, (uint64_t)st.st_ino);
+	return true;
+}
+
+static bool recall(
+	int known, const char *name, const char *fingerprint, struct work_tree_digest *ret)
+{
+	own_fd int fd = file_open_name(known, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	char text[FORM_SIZE + 2], again[FORM_SIZE + 2];
+	uint8_t digest[SHA256_SIZE];
+
+	if (file_read_text(fd, text, sizeof(text)) != FORM_SIZE ||
+		memcmp(text, fingerprint, 64) != 0)
+		return false;
+	memcpy(ret->sha256, text + 65, 64);
+	ret->sha256[64] = '\0';
+	ret->files = strtoull(text + 130, NULL, 10);
+	ret->bytes = strtoull(text + 151, NULL, 10);
+	/* What is not exactly what was written is nothing. */
+	snprintf(again, sizeof(again), FORM, fingerprint, ret->sha256, ret->files, ret->bytes);
+	ret->is_remembered = str_eq(text, again) && sha256_parse(ret->sha256, digest) == 0;
+	return ret->is_remembered;
+}
+
+/* Trees come and go; what they leave here must not grow for ever. */
+static void make_room(int known)
+{
+	struct file_entries entries = { .fd = known };
+	const struct file_entry *entry;
+	size_t count = 0;
+
+	if (lseek(known, 0, SEEK_SET) < 0)
+		return;
+	while (file_next_entry(&entries))
+		count++;
+	if (count <= MOST_KNOWN || lseek(known, 0, SEEK_SET) < 0)
+		return;
+	entries = (struct file_entries){ .fd = known };
+	while ((entry = file_next_entry(&entries)))
+		if (entry->name[0] != '.')
+			unlinkat(known, entry->name, 0);
+}
+
+/* Whole or not at all; where it fails, it is hashed again the next time. */
+static void remember(
+	int known, const char *name, const char *fingerprint, const struct work_tree_digest *found)
+{
+	char text[FORM_SIZE + 2], new_name[96];
+	own_fd int fd = -1;
+	int n = snprintf(
+		text, sizeof(text), FORM, fingerprint, found->sha256, found->files, found->bytes);
+
+	make_room(known);
+	snprintf(new_name, sizeof(new_name), "%s.%d", name, getpid());
+	fd = openat(known, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return;
+	if (file_write_all(fd, text, (size_t)n) < 0 || renameat(known, new_name, known, name) < 0)
+		unlinkat(known, new_name, 0);
+}
+
+/* --- finding it --- */
+
+static int64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+static int hash(
+	const struct work_tree *q, uint64_t total, struct work_tree_digest *ret, struct err *e)
+{
+	struct hashing h = { .q = q, .total = total };
+	struct tree_options o = { .stays = true, .counts = &h.counts, .step = tell, .of = &h };
+	int r = tree_digest_with(q->fd, &o, ret->sha256, e);
+
+	ret->files = h.counts.files;
+	ret->bytes = h.counts.bytes;
+	work_progress_end(&q->progress);
+	return r;
+}
+
+int work_tree_digest(const struct work_tree *q, struct work_tree_digest *ret, struct err *e)
+{
+	int64_t settled = now_ns() - (int64_t)q->settled_ms * 1000000;
+	struct hashing walk = { .q = q };
+	struct tree_options o = { .step = tell, .of = &walk };
+	struct tree_fingerprint print;
+	char name[64];
+	int r = tree_fingerprint(q->fd, &o, &print, e);
+	bool has_name;
+
+	*ret = (struct work_tree_digest){ 0 };
+	if (r < 0)
+		return r;
+	has_name = name_tree(q, name);
+	if (has_name && recall(q->known, name, print.sha256, ret))
+		return 0;
+	*ret = (struct work_tree_digest){ 0 };
+	r = hash(q, print.counts.bytes, ret, e);
+	/* What changed while it was hashed has another fingerprint by now. */
+	if (r == 0 && has_name && print.newest_ns < settled)
+		remember(q->known, name, print.sha256, ret);
+	return r;
+}

@@ -1,0 +1,33 @@
+#pragma once
+
+#include "base/tree.h"
+#include "work/work.h"
+
+/*
+ * The digest of a large tree that seldom changes: hashed once, and afterwards only looked at.
+ */
+
+#define WORK_TREE_SETTLED_MS 60000
+
+struct work_tree {
+	int fd;                        /* its top, opened for reading */
+	int known;                     /* the folder of what was found earlier, or -1 */
+	uint64_t settled_ms;           /* that long nothing must have changed to be remembered */
+	const char *what;              /* for who waits: "hashing the image, MiB" */
+	struct work_progress progress; /* told in MiB */
+	int (*step)(void *of);         /* 0, or -errno: then it ends with that; may be NULL */
+	void *of;
+};
+
+struct work_tree_digest {
+	char sha256[SHA256_HEX_SIZE]; /* tree_digest of it, which enters no mount */
+	uint64_t files, bytes;        /* bytes of content, holes not counted */
+	bool is_remembered;           /* nothing was read */
+};
+
+/*
+ * Remembers only what lies on a file system that notes every change in ctime, and where nothing
+ * changed lately: a file that is mapped has the time of the first write until what was written
+ * reaches the disk. What cannot be remembered is hashed anew each time.
+ */
+int work_tree_digest(const struct work_tree *q, struct work_tree_digest *ret, struct err *e);
