@@ -34,6 +34,8 @@ const struct cli_option cli_spec_options[] = {
 	{ "allow-degraded", 0, "GUARANTEE", SPEC_ALLOW_DEGRADED, NULL, "one that may be missing" },
 	{ "fakeroot", 0, NULL, SPEC_FAKEROOT, "true", "uid 0 in the cage" },
 	{ "relaxed", 0, NULL, SPEC_RELAXED, "true", "do not insist on any guarantee" },
+	{ "digest-project", 0, NULL, SPEC_AUDIT_DIGEST_PROJECT, "true",
+		"what the project is before the run goes on record" },
 	{ "host", 0, "FILE", SPEC_KEY_COUNT, NULL, "plan for the host of a doctor --json file" },
 	{ 0 },
 };

@@ -21,6 +21,7 @@ struct run {
 	struct log log;
 	struct plan_choice choice;
 	int state;          /* the folder of the operator's state, or -1 */
+	int digests;        /* the folder of what is known of trees, or -1 */
 	int folder, copy;   /* where the record goes, and also goes, or -1 */
 	int patience_ms;    /* with who reads decisions */
 	int cast;           /* where what is printed goes too, or -1 */
@@ -35,6 +36,9 @@ void run_open_log(struct run *r);
 
 /* The run's folder: made when it is first asked for, and ours until the end. For keep_request. */
 int run_open_folder(void *of, struct err *e);
+
+/* The folder of digests of trees, where the run makes some. Without one they are made anew. */
+void run_open_digests(struct run *r);
 
 /* What the record needs, and a place for it: without one nothing is run. For keep_request. */
 int run_prepare_record(void *of, struct err *e);

@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "cli/cli_run.h"
 
 void run_open_log(struct run *r)
@@ -37,6 +39,17 @@ int run_open_folder(void *of, struct err *e)
 		r->folder =
 			r->state < 0 ? r->state : record_make_folder(r->state, r->record.run, e);
 	return r->folder;
+}
+
+void run_open_digests(struct run *r)
+{
+	bool has_image = str_starts(record_image_name(&r->record), "dir:");
+
+	r->request.digests_project = spec_bool(&r->spec, SPEC_AUDIT_DIGEST_PROJECT);
+	if (r->digests < 0 && r->state >= 0 && (has_image || r->request.digests_project) &&
+		(mkdirat(r->state, "digests", 0700) == 0 || errno == EEXIST))
+		r->digests = file_open_name(r->state, "digests", O_RDONLY | O_DIRECTORY);
+	r->request.digests = r->digests;
 }
 
 /* --- before the start --- */
@@ -202,4 +215,6 @@ void run_close_record(struct run *r)
 		close(r->state);
 	if (r->copy >= 0)
 		close(r->copy);
+	if (r->digests >= 0)
+		close(r->digests);
 }

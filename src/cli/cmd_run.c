@@ -304,6 +304,8 @@ static int prepare(struct run *r, struct err *e)
 		ret = make_plan(r, e);
 	}
 	if (ret == 0)
+		run_open_digests(r);
+	if (ret == 0)
 		ret = choose_filter(r, e);
 	return ret == 0 ? open_outputs(r, e) : ret;
 }
@@ -378,6 +380,7 @@ int cmd_run(struct cli *cli)
 {
 	struct run r = { .cli = cli,
 		.state = -1,
+		.digests = -1,
 		.folder = -1,
 		.copy = -1,
 		.cast = -1,

@@ -120,7 +120,8 @@ static int work_meanwhile(struct keeper *k, struct err *e)
 	int r = keep_look_prepare(&k->look, &k->start, &k->sources, e);
 
 	cgroup_sweep(&k->group);
-
+	if (r == 0)
+		r = keep_digest(k, e);
 	keep_sources_close(&k->sources);
 	if (r == 0)
 		r = keep_overlay_digest(k, e);

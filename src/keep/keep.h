@@ -41,6 +41,8 @@ struct keep_request {
 	const char *const *held;  /* paths of the project that the operator protects */
 	size_t held_count;
 	struct work_progress progress;
+	bool digests_project; /* what it is before the run goes on record */
+	int digests;          /* the folder of those that are known, borrowed; or -1 */
 	/* The run's folder, which is the caller's; made when it is first asked for. */
 	int (*open_folder)(void *of, struct err *e);
 	/* Done while the cage is being made, and before the command may start. */

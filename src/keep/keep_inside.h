@@ -388,6 +388,11 @@ int keep_copy_make(struct keeper *k, struct err *e);
 /* Writes down what is in the copies: what differs from it later is the run's. */
 int keep_copy_list(const struct keeper *k, struct err *e);
 
+/* --- keep_digest.c --- */
+
+/* Digests of the image, and of the project where that was asked for, into the record. */
+int keep_digest(struct keeper *k, struct err *e);
+
 /* --- keep_points.c --- */
 
 /* The cage stands and the command has not started: what is in the layer now is bawn's own. */

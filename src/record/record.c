@@ -202,6 +202,8 @@ static void print_tree(
 		json_int(j, "files", (int64_t)t->files);
 		json_int(j, "bytes", (int64_t)t->bytes);
 	}
+	if (t->error.kind != ERR_NONE)
+		json_text(j, "error", t->error.text);
 	json_close_map(j);
 }
 

@@ -108,10 +108,11 @@ struct record_used {
 		-1, -1, -1, -1, -1                                                                 \
 	}
 
-/* What a tree was before the run; "": nobody asked. */
+/* What a tree was before the run; "": nobody asked, or nobody could tell. */
 struct record_tree {
 	char sha256[SHA256_HEX_SIZE];
 	uint64_t files, bytes;
+	struct err error; /* why not */
 };
 
 struct record {

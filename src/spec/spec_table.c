@@ -434,6 +434,15 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.example = "false",
 		.doc = "Makes the warning about bind targets that mirror a host an error.",
 	},
+	[SPEC_AUDIT_DIGEST_PROJECT] = {
+		.path = "audit.digest_project",
+		.type = SPEC_TYPE_BOOL,
+		.tighten = SPEC_ONLY_TRUE,
+		.def = "false",
+		.example = "true",
+		.doc = "Puts a digest of the whole project as it was before the run on record, by which "
+		       "bawn run --again sees that it repeats the same.",
+	},
 };
 
 enum spec_key spec_key_find(const char *path)

@@ -1,0 +1,110 @@
+/*
+ * keep_digest - what image and project are before the command runs: digests for the record.
+ *
+ * Runs as:  the keeper, while the cage is made.
+ * Must not: let the command start before it is done: afterwards they would be of something else.
+ *
+ * They are taken from the descriptors that were opened for the cage. An image that the operator
+ * cannot read, as one of root's, has none, and the record says why; a project whose digest was
+ * asked for is refused then.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "keep/keep_inside.h"
+#include "work/work_tree.h"
+
+#define STEPS_UNHEARD 64 /* between two looks for signals */
+
+struct listener {
+	struct keeper *k;
+	unsigned steps;
+	struct err e; /* what ended it */
+};
+
+static int listen(void *of)
+{
+	struct listener *l = of;
+	struct pollfd signals = { .fd = l->k->signals, .events = POLLIN };
+
+	if (++l->steps % STEPS_UNHEARD || poll(&signals, 1, 0) <= 0)
+		return 0;
+	return keep_hear_signal(l->k, &l->e) < 0 ? -EINTR : 0;
+}
+
+static int digest(
+	struct keeper *k, int top, const char *what, struct record_tree *ret, struct err *e)
+{
+	own_fd int fd = file_open_name(top, ".", O_RDONLY | O_DIRECTORY);
+	struct listener l = { .k = k };
+	struct work_tree q = { .fd = fd,
+		.known = k->q->digests,
+		.settled_ms = WORK_TREE_SETTLED_MS,
+		.what = what,
+		.progress = k->q->progress,
+		.step = listen,
+		.of = &l };
+	struct work_tree_digest found;
+	int r = fd < 0 ? err_set(e, ERR_SYS, -fd, "cannot open it: %s", strerror(-fd))
+		       : work_tree_digest(&q, &found, e);
+
+	if (l.e.kind != ERR_NONE)
+		*e = l.e;
+	if (r < 0)
+		return r;
+	memcpy(ret->sha256, found.sha256, sizeof(ret->sha256));
+	ret->files = found.files;
+	ret->bytes = found.bytes;
+	return 0;
+}
+
+static int digest_image(struct keeper *k, struct err *e)
+{
+	const struct plan_op *op = plan_find(k->start.plan, PLAN_IMAGE, NULL);
+	int source = op ? k->sources.fds[op - plan_ops(k->start.plan)] : -1;
+	struct record_tree *image = &k->record->image;
+
+	/* Another way to make the same cage needs no other digest. */
+	if (source < 0 || image->sha256[0])
+		return 0;
+	image->error = (struct err){ 0 };
+	if (digest(k, source, "hashing the image, MiB", image, &image->error) == 0)
+		return 0;
+	if (image->error.kind != ERR_SIGNAL)
+		return 0;
+	*e = image->error;
+	return -EINTR;
+}
+
+static int digest_project(struct keeper *k, struct err *e)
+{
+	const struct plan_op *op = plan_find(k->start.plan, PLAN_PROJECT, NULL);
+	int below = k->layer.trees[CAGE_LAYER_PROJECT].below, r;
+
+	if (!k->q->digests_project || !op || k->record->project.sha256[0])
+		return 0;
+	/* Of the host's, also where the cage has a copy. */
+	r = digest(k, below >= 0 ? below : k->sources.fds[op - plan_ops(k->start.plan)],
+		"hashing the project, MiB", &k->record->project, e);
+	if (r < 0 && e->kind != ERR_SIGNAL) {
+		e->kind = ERR_REFUSED;
+		err_prefix(e, "cannot make a digest of the project '%s'", k->q->project);
+	}
+	return r;
+}
+
+int keep_digest(struct keeper *k, struct err *e)
+{
+	int r = digest_image(k, e);
+
+	if (r == 0)
+		r = digest_project(k, e);
+	/* The cage's time is its own. */
+	if (r == 0)
+		keep_set_timer(k, k->ready_ms);
+	return r;
+}
