@@ -221,6 +221,7 @@ static const struct {
 	[SPEC_ALLOW_DEGRADED] = { "home", "[\"home\"]" },
 	[SPEC_SESSION_TTL] = { "3s" },
 	[SPEC_AUDIT_STRICT_BINDS] = { "true" },
+	[SPEC_AUDIT_DIGEST_PROJECT] = { "true" },
 };
 
 /* A value that opens the wall makes the level custom, and is named; none else is. */
