@@ -230,7 +230,9 @@ static void print_verify(void)
 	paragraph(
 		"--same compares two records: 0 where spec, plan, image and effects are known and the "
 		"same. --attest prints the result as an in-toto Simple Verification Result, signed with "
-		"your key, if nothing failed. --policy names a YAML file of what else must be so; "
+		"your key, if nothing failed. --card FILE looks at an agent card as well, or without a "
+		"record at it alone: is it signed, does it name this record, does it say the same? "
+		"--policy names a YAML file of what else must be so; "
 		"'version: 1' and any of these, of which most take a list as well:");
 	for (size_t i = 0; i < VERIFY_DEMAND_COUNT; i++) {
 		const struct verify_demand_def *d = &verify_demand_defs[i];

@@ -46,16 +46,16 @@ static void verify_signature(
 	const struct card_read *c, const struct sign_public *key, struct card_report *ret)
 {
 	if (!c->signature_count)
-		say(ret, "card signature", CARD_NO, "the card is not signed");
+		say(ret, "card.signature", CARD_NO, "the card is not signed");
 	else if (!key)
-		say(ret, "card signature", CARD_NO,
+		say(ret, "card.signature", CARD_NO,
 			"no key is known that could have signed the card: its header names %s",
 			c->signatures[0].key_id);
 	else if (card_find_signature(c, key) < 0)
-		say(ret, "card signature", CARD_NO, "the card is not as the key %s has signed it",
+		say(ret, "card.signature", CARD_NO, "the card is not as the key %s has signed it",
 			key->id);
 	else
-		say(ret, "card signature", CARD_YES, "the card is signed by the key %s", key->id);
+		say(ret, "card.signature", CARD_YES, "the card is signed by the key %s", key->id);
 }
 
 /* --- the block that is not signed --- */
@@ -86,11 +86,11 @@ static void verify_legacy(const struct card_read *c, struct card_report *ret)
 		if (said.size == meant.size && said.bytes &&
 			memcmp(said.bytes, meant.bytes, said.size) == 0)
 			continue;
-		say(ret, CARD_LEGACY, CARD_NO, "%s is not what the signed block says",
+		say(ret, "card.older", CARD_NO, "%s is not what the signed block says",
 			pairs[i].legacy);
 		return;
 	}
-	say(ret, CARD_LEGACY, CARD_YES, "the block that is not signed says the same");
+	say(ret, "card.older", CARD_YES, "the block that is not signed says the same");
 }
 
 void card_verify(const struct card_read *c, const struct sign_public *key, struct card_report *ret)
@@ -131,17 +131,17 @@ static void compare_all(
 	const struct card_read *c, struct card_span meant, bool is_of_run, struct card_report *ret)
 {
 	static const struct group groups[] = {
-		{ "card level", "level and engine", true, { "level", "engine" } },
-		{ "card digests", "spec and plan", true, { "specDigest", "planDigest" } },
-		{ "card run", "run, outcome and effects", false,
+		{ "card.level", "level and engine", true, { "level", "engine" } },
+		{ "card.digests", "spec and plan", true, { "specDigest", "planDigest" } },
+		{ "card.run", "run, outcome and effects", false,
 			{ "run/id", "run/outcome", "run/effects", "run/inChain",
 				"run/record/key" } },
-		{ "card guarantees", "what was observed and what is degraded", false,
+		{ "card.guarantees", "what was observed and what is degraded", false,
 			{ "observed", "degraded" } },
-		{ "card preflight", "preflight", false,
+		{ "card.preflight", "preflight", false,
 			{ "preflight/sha256", "preflight/passed" } },
 	};
-	struct group mechanisms = { "card mechanisms", "every mechanism", false,
+	struct group mechanisms = { "card.mechanisms", "every mechanism", false,
 		{ "networkNamespace", "landlockAbi" } };
 
 	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
@@ -161,11 +161,11 @@ static void compare_record(
 
 	snprintf(wanted, sizeof(wanted), "\"%s\"", digest);
 	if (!is_of_run)
-		say(ret, "card record", CARD_ABSENT, "the card is of a spec, and names no record");
+		say(ret, "card.record", CARD_ABSENT, "the card is of a spec, and names no record");
 	else if (card_is(card_find(c->params, "run/record/sha256"), wanted))
-		say(ret, "card record", CARD_YES, "the card names this record");
+		say(ret, "card.record", CARD_YES, "the card names this record");
 	else
-		say(ret, "card record", CARD_NO, "the card is of another record");
+		say(ret, "card.record", CARD_NO, "the card is of another record");
 }
 
 void card_verify_record(const struct card_read *c, const struct record_read *r, const char *digest,
@@ -179,7 +179,7 @@ void card_verify_record(const struct card_read *c, const struct record_read *r, 
 
 	compare_record(c, digest, is_of_run, ret);
 	if (card_from_record(NULL, r, digest, key, &meant, &e) < 0) {
-		say(ret, "card level", CARD_NO, "%.200s", e.text);
+		say(ret, "card.level", CARD_NO, "%.200s", e.text);
 		return;
 	}
 	json_init(&j, &text, 0);
@@ -187,7 +187,7 @@ void card_verify_record(const struct card_read *c, const struct record_read *r, 
 	card_print_isolation(&meant, &j);
 	json_close_map(&j);
 	if (card_canonicalize(buf_text(&text), text.len, NULL, &form, &e) < 0)
-		say(ret, "card level", CARD_NO, "%.200s", e.text);
+		say(ret, "card.level", CARD_NO, "%.200s", e.text);
 	else
 		compare_all(c, (struct card_span){ buf_text(&form), form.len }, is_of_run, ret);
 }

@@ -23,6 +23,8 @@ const struct cli_option cmd_verify_options[] = {
 		"a public key that may have signed, as PEM; yours. More than once for several" },
 	{ "policy", 0, "FILE", SPEC_KEY_COUNT, NULL, "what the record must say beside being true" },
 	{ "same", 0, NULL, SPEC_KEY_COUNT, NULL, "compare two: same spec, plan, image, effects?" },
+	{ "card", 0, "FILE", SPEC_KEY_COUNT, NULL,
+		"an agent card as well: is it signed, and that of the record?" },
 	{ "attest", 0, NULL, SPEC_KEY_COUNT, NULL,
 		"print the result as a statement that is signed with your key" },
 	{ "quick", 0, NULL, SPEC_KEY_COUNT, NULL, "do not hash image and overlay again" },
@@ -201,12 +203,16 @@ static int judge(struct cli_verifier *x, struct verify_record *v, struct verify_
 	struct verify_report *report)
 {
 	struct cli_progress progress = cli_progress_begin(x->cli);
+	const char *card = cli_value(x->cli, "card");
+	struct err e = { 0 };
 
 	o->progress = cli_progress_of(&progress);
 	clock_gettime(CLOCK_REALTIME, &o->now);
 	if (v->is_signed)
 		verify_judge(v, o, report);
 	cli_progress_done(&progress);
+	if (card && cli_judge_card(x, card, v, report, &e) != CLI_OK)
+		return fail_json(x->cli, CLI_NO, &e);
 	if (cli_value(x->cli, "attest"))
 		return report->has_failed ? refuse_attest(x->cli, v, report)
 					  : attest(x, v, o, report);
@@ -281,19 +287,37 @@ static int verify_same(struct cli_verifier *x)
 	return status;
 }
 
+/* --- a card, with its record or without --- */
+
+static int verify_card(struct cli_verifier *x)
+{
+	static const char *const of_records[] = { "policy", "attest", "quick" };
+
+	if (x->cli->word_count)
+		return verify_one(x);
+	for (size_t i = 0; i < sizeof(of_records) / sizeof(of_records[0]); i++)
+		if (cli_value(x->cli, of_records[i])) {
+			cli_complain("--%s is about a record: say which", of_records[i]);
+			return CLI_MISUSE;
+		}
+	return cli_verify_card(x);
+}
+
 /* --- the command --- */
 
 /* What can be done, by the option that asks for it; the last one without. */
 static const struct mode {
 	const char *option;
-	size_t words;
+	size_t words, fewest;
 	const char *usage; /* what has to be said */
-	const char *without[4];
+	const char *without[5];
 	int (*run)(struct cli_verifier *x);
 } modes[] = {
-	{ "same", 2, "say which two records: bawn verify --same A B, each a run or a file",
-		{ "policy", "attest", "quick" }, verify_same },
-	{ NULL, 1, "say which record: bawn verify RUN, or a file, or - for standard input",
+	{ "same", 2, 2, "say which two records: bawn verify --same A B, each a run or a file",
+		{ "policy", "attest", "quick", "card" }, verify_same },
+	{ "card", 1, 0, "say which card, and of one record: bawn verify --card FILE [RUN]",
+		{ NULL }, verify_card },
+	{ NULL, 1, 1, "say which record: bawn verify RUN, or a file, or - for standard input",
 		{ NULL }, verify_one },
 };
 
@@ -303,7 +327,7 @@ static const struct mode *choose_mode(const struct cli *cli)
 
 	while (mode->option && !cli_value(cli, mode->option))
 		mode++;
-	if (cli->word_count != mode->words) {
+	if (cli->word_count > mode->words || cli->word_count < mode->fewest) {
 		cli_complain("%s", mode->usage);
 		return NULL;
 	}

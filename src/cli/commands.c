@@ -24,7 +24,7 @@ const struct cli_command cli_commands[] = {
 		cmd_overlay, .takes_words = true },
 	{ "key", "init|show [options]", "make the key that records are signed with, or show it",
 		cmd_key_options, false, cmd_key, .takes_words = true },
-	{ "verify", "RUN|FILE|- [options]", "is a record true, and is what it tells good enough",
+	{ "verify", "[RUN|FILE|-] [options]", "is a record true, and is what it tells good enough",
 		cmd_verify_options, false, cmd_verify, .takes_words = true },
 	{ "doctor", "[options]", "what this host can guarantee, and the remedy for what it cannot",
 		cmd_doctor_options, false, cmd_doctor },

@@ -75,6 +75,10 @@ struct verify_keys {
 /* Reads a public key from a PEM file that the verifier named. */
 int verify_add_key(struct verify_keys *keys, const char *path, struct arena *arena, struct err *e);
 
+/* One that counts and has the id; *ret_whose says whose it is. */
+bool verify_find_key(const struct verify_keys *keys, const char *id, struct sign_public *ret,
+	struct arena *arena, const char **ret_whose);
+
 /* --- the record: verify_load.c --- */
 
 #define VERIFY_MAX_FILE  ((size_t)16 << 20)

@@ -56,8 +56,7 @@ int verify_add_key(struct verify_keys *keys, const char *path, struct arena *are
 
 /* --- signatures --- */
 
-/* A key that counts and has the id. */
-static bool find_key(const struct verify_keys *keys, const char *id, struct sign_public *ret,
+bool verify_find_key(const struct verify_keys *keys, const char *id, struct sign_public *ret,
 	struct arena *arena, const char **ret_whose)
 {
 	struct err e;
@@ -79,7 +78,7 @@ static bool check_envelope(
 	struct verify_record *v, const struct sign_envelope *x, const struct verify_keys *keys)
 {
 	for (size_t i = 0; i < x->count; i++)
-		if (find_key(keys, x->signatures[i].key_id, &v->key, &v->arena, &v->whose) &&
+		if (verify_find_key(keys, x->signatures[i].key_id, &v->key, &v->arena, &v->whose) &&
 			sign_is_by(x, &v->key))
 			return true;
 	return false;
@@ -92,7 +91,7 @@ static void say_unsigned(const struct sign_envelope *x, size_t line, const struc
 	struct sign_public key;
 	const char *whose;
 
-	if (find_key(keys, id, &key, report->arena, &whose))
+	if (verify_find_key(keys, id, &key, report->arena, &whose))
 		verify_say(report, "signature", VERIFY_NO,
 			"line %zu was changed: it names %s (%.16s…), which did not sign it so",
 			line, whose, id);

@@ -264,6 +264,83 @@ def a_record_that_was_changed_has_no_card(place):
         assert done.stdout == "" and done.stderr.count("\n") == 1, done
 
 
+# --- bawn's own verdict ---
+
+def verify(place, card, *args):
+    """The status, and the results by property."""
+    path = place.write("card.json", json.dumps(card))
+    done = place.run("verify", "--json", "--card", path, *args)
+    said = json.loads(done.stdout)
+    assert said["good"] == (done.returncode == 0), done
+    return done.returncode, {row["name"]: row["result"] for row in said["properties"]}
+
+
+@case
+def verify_takes_a_card_alone_and_with_its_record(place):
+    run, file = run_of(place)
+    card = card_of(place, run)
+    assert verify(place, card) == (0, {"card.signature": "yes", "card.older": "yes"})
+    for word in (run, file):
+        status, rows = verify(place, card, word)
+        assert status == 0 and rows["signature"] == "yes"
+        assert {name for name in rows if name.startswith("card.")} == {
+            f"card.{name}" for name in ("signature", "older", "record", "level", "digests", "run", "guarantees",
+                                        "preflight", "mechanisms")}
+    declared = card_of(place, "--", "sh", "-c", "echo a >b")
+    status, rows = verify(place, declared, run)
+    assert status == 0 and rows["card.record"] == "not there" and rows["card.digests"] == "yes", rows
+
+
+@case
+def the_card_of_another_run_or_spec_is_noticed(place):
+    first, _ = run_of(place)
+    second, _ = run_of(place)
+    status, rows = verify(place, card_of(place, first), second)
+    assert status == 1 and rows["card.record"] == rows["card.run"] == "no" and rows["card.level"] == "yes", rows
+    status, rows = verify(place, card_of(place, "--fakeroot"), first)
+    assert status == 1 and rows["card.level"] == "no" and rows["card.digests"] == "no", rows
+
+
+@case
+def verify_catches_every_change_too(place):
+    run, _ = run_of(place)
+    card = card_of(place, run)
+    for path, other in tampered(card):
+        status, rows = verify(place, other)
+        assert status == 1 and rows["card.signature"] == "no", path
+    for name in card[LEGACY]["isolation"]:
+        if name not in ("containall", "writable_tmpfs", "preflight_passed"):
+            other = copy.deepcopy(card)
+            block = other[LEGACY]["isolation"]
+            block[name] = changed(block[name])
+            assert verify(place, other) == (1, {"card.signature": "yes", "card.older": "no"}), name
+    unsigned = card_of(place, run, "--unsigned")
+    assert verify(place, unsigned)[1]["card.signature"] == "no"
+
+
+@case
+def whose_key_counts_is_said(place):
+    card = card_of(place)
+    other = place.home / "other.pub"
+    subprocess.run(f"openssl genpkey -algorithm ed25519 | openssl pkey -pubout -out {other} && chmod 644 {other}",
+                   shell=True, check=True)
+    assert verify(place, card, "--key", public_key(place))[0] == 0
+    assert verify(place, card, "--key", other) == (1, {"card.signature": "no", "card.older": "yes"})
+    # A key that was replaced still counts as one's own.
+    expect(place.run("key", "init", "--new"), 0)
+    assert verify(place, card)[0] == 0
+
+
+@case
+def what_is_no_card_is_told_in_a_sentence(place):
+    for content in (b"", b"{}", b"[1]", b"\xff", b"{" * 100, b'{"a":1.5}', b" " * 2_000_000):
+        path = place.write("card.json", content)
+        done = expect(place.run("verify", "--card", path), 1, "card")
+        assert done.stdout == "" and done.stderr.count("\n") == 1, done
+    expect(place.run("verify", "--card", place.home / "none"), 1, "cannot read the card")
+    expect(place.run("verify", "--card", path, "--quick"), 2, "about a record")
+
+
 def main():
     global NODE  # pylint: disable=global-statement
     try:

@@ -404,7 +404,7 @@ static void test_run(void)
 	/* The card of the spec: the run was made from it. */
 	CHECK_STR(failing(&m, &s, RECORD), "");
 	s.record.plan_sha256 = OTHER;
-	CHECK_STR(failing(&m, &s, RECORD), "card digests");
+	CHECK_STR(failing(&m, &s, RECORD), "card.digests");
 	s.record.plan_sha256 = m.digest;
 	/* The card of the run. */
 	CHECK(card_from_record(&spec, &s.record, RECORD, m.key.public.id, &m.card, &e) == 0);
@@ -421,21 +421,21 @@ static void test_run(void)
 	CHECK(strstr(
 		buf_text(&m.text), "\"preflight_passed\":[\"uid-nonzero\",\"home-canonical\"]"));
 	CHECK_STR(failing(&m, &s, RECORD), "");
-	CHECK_STR(failing(&m, &s, OTHER), "card record");
+	CHECK_STR(failing(&m, &s, OTHER), "card.record");
 	s.record.run = "20261115-224501-1f2e3d4d";
-	CHECK_STR(failing(&m, &s, RECORD), "card run");
+	CHECK_STR(failing(&m, &s, RECORD), "card.run");
 	s.record.run = "20261115-224501-1f2e3d4c";
 	s.record.is_hardened = false;
-	CHECK_STR(failing(&m, &s, RECORD), "card level");
+	CHECK_STR(failing(&m, &s, RECORD), "card.level");
 	s.record.is_hardened = true;
 	s.record.preflight_passed = false;
-	CHECK_STR(failing(&m, &s, RECORD), "card preflight");
+	CHECK_STR(failing(&m, &s, RECORD), "card.preflight");
 	s.record.preflight_passed = true;
 	find(&s, PLAN_LANDLOCKED)->vantage = RECORD_INSIDE;
-	CHECK_STR(failing(&m, &s, RECORD), "card guarantees");
+	CHECK_STR(failing(&m, &s, RECORD), "card.guarantees");
 	find(&s, PLAN_LANDLOCKED)->vantage = RECORD_OUTSIDE;
 	s.record.landlock_abi = 5;
-	CHECK_STR(failing(&m, &s, RECORD), "card mechanisms");
+	CHECK_STR(failing(&m, &s, RECORD), "card.mechanisms");
 	s.record.landlock_abi = 4;
 	CHECK_STR(failing(&m, &s, RECORD), "");
 }
