@@ -10,6 +10,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "log/log_event.h"
 #include "verify/verify_policy.h"
 #include "wire/wire_gate.h"
 
@@ -177,13 +178,35 @@ static void print_events(void)
 {
 	puts(".SH EVENTS");
 	paragraph(
-		"bawn log shows what happened in a run, a line for each event; without a RUN, in the "
-		"newest of all. --denials shows what was denied to it, and ends with the entries that "
-		"would allow it, for a command line and for a spec. A name that is denied is never "
-		"connected to, so that its port is a guess. Nothing is offered where no entry helps, "
-		"or only one that holds the destination to less. Of a run that goes on, or was "
-		"interrupted, no events are known. --json prints them as the record has them; with "
-		"--denials also the entries, as allow and host_ports.");
+		"bawn log shows what happened in a run, a line for each event: when, its type, and "
+		"what it was; without a RUN, in the newest of all. What is said again with a higher "
+		"number is shown once. --all shows the log of all runs, with what concerns "
+		"none of them; together with a RUN, what that log has of it, such as what was signed. "
+		"--type, --since (a time, in UTC, or how long ago), --session "
+		"(which looks in all runs) and --lines choose among them. --follow goes on with what "
+		"happens, until the run ends; of all runs the last ten are shown first, if --lines "
+		"does not say otherwise, and it ends with ^C.");
+	paragraph(
+		"--denials shows what was denied, and ends with the entries that would allow it, for a "
+		"command line and for a spec. A name that is denied is never connected to, so that its "
+		"port is a guess. Nothing is offered where no entry helps, or only one that holds the "
+		"destination to less.");
+	paragraph(
+		"--json prints one object: version, run, outcome (null: none is known), going_on, "
+		"events as the log has them, chain (whole, torn or broken), and with --denials the "
+		"entries, as allow and host_ports. --format jsonl, cloudevents and ocsf print one "
+		"object a line for every event, also with --follow: the lines of the log, CloudEvents "
+		"1.0 and OCSF 1.8.0. In all forms, what a terminal would obey is escaped.");
+	paragraph(
+		"Each line of a log has the digest of the one before. Where one does not fit, that is "
+		"said, what follows is shown all the same, and the status is 1. A piece of a "
+		"line at the end, which a power cut leaves, is said and is no failure. The format of "
+		"logs is docs/format-events.md. The types are:");
+	for (size_t i = 0; log_type_name(i); i++) {
+		fputs(i ? ", " : "", stdout);
+		roff(log_type_name(i));
+	}
+	puts(".");
 	paragraph(
 		"A system call that the filter refuses as forbidden (with EPERM or EACCES) is "
 		"syscall_denied: the call, its number and arguments, the program as it calls itself, "
@@ -193,10 +216,8 @@ static void print_events(void)
 		"hides a call behind a filter of its own, is its choice: this is a hint, and no call "
 		"is let through for it.");
 	paragraph(
-		"In a record the type of an event is limit, net_allowed, net_denied, net_failed "
-		"(allowed, and not reached), name_denied (asked for, and never connected to), "
-		"published (from the host into the cage), decisions_untold (known by their number "
-		"only) or network_closed (before the end of the run). Decisions about the network have "
+		"net_failed is what was allowed, and not reached; name_denied asked for, and never "
+		"connected to; published from the host into the cage. Decisions about the network have "
 		"name, port, protocol, times, text, a reason, and as address or other what that is "
 		"about; of connections that were made bytes_out and bytes_in, as the cage sees it. "
 		"--status-fd has a line, with event instead of type, when one is new or has another "

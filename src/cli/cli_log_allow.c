@@ -8,13 +8,6 @@
 
 #define GUESSED_PORT 443
 
-bool cli_event_is_denial(const struct cli_event *event)
-{
-	return str_eq(event->type, wire_decision_names[WIRE_NET_DENIED]) ||
-	       str_eq(event->type, wire_decision_names[WIRE_NAME_DENIED]) ||
-	       str_eq(event->type, RECORD_DENIED) || str_eq(event->type, RECORD_UNTOLD);
-}
-
 /* What has to be declared; nothing does where no entry would help, or only one that asks less. */
 static const struct {
 	enum wire_reason reason;
@@ -63,7 +56,7 @@ static bool is_entry(const char *text)
 	return is_good;
 }
 
-static void add_entry(struct cli_log *log, struct cli_ways *ways, const char *host, uint16_t port)
+static void add_entry(struct cli_ways *ways, const char *host, uint16_t port)
 {
 	char text[WIRE_WHERE_SIZE];
 
@@ -79,15 +72,12 @@ static void add_entry(struct cli_log *log, struct cli_ways *ways, const char *ho
 		ways->has_more = true;
 		return;
 	}
-	ways->allow[ways->allow_count] = arena_copy(&log->arena, text, strlen(text));
-	if (!ways->allow[ways->allow_count])
-		return;
-	ways->allow_count++;
+	snprintf(ways->allow[ways->allow_count++], sizeof(text), "%s", text);
 	ways->has_guess |= !port;
 }
 
 /* The other is an address, and mostly says what kind of one behind a blank. */
-static void add_other(struct cli_log *log, struct cli_ways *ways, const char *other, uint16_t port)
+static void add_other(struct cli_ways *ways, const char *other, uint16_t port)
 {
 	char address[WIRE_NAME_SIZE];
 	size_t n = strcspn(other, " ");
@@ -95,27 +85,31 @@ static void add_other(struct cli_log *log, struct cli_ways *ways, const char *ot
 	if (n >= sizeof(address))
 		return;
 	snprintf(address, sizeof(address), "%.*s", (int)n, other);
-	add_entry(log, ways, address, port);
+	add_entry(ways, address, port);
 }
 
-void cli_log_find_ways(struct cli_log *log, struct cli_ways *ret)
+static bool is_of_gate(const struct log_event *x)
 {
-	*ret = (struct cli_ways){ 0 };
-	for (size_t i = 0; i < log->count && !ret->has_more; i++) {
-		const struct cli_event *x = &log->events[i];
-		uint16_t port = (uint16_t)x->port;
+	return str_eq(x->type, wire_decision_names[WIRE_NET_DENIED]) ||
+	       str_eq(x->type, wire_decision_names[WIRE_NAME_DENIED]);
+}
 
-		if (!cli_event_is_denial(x))
+void cli_ways_add(struct cli_ways *ways, const struct log_event *x)
+{
+	const char *name = log_find_text(x, "name"), *reason = log_find_text(x, "reason");
+	int64_t number = log_find_number(x, "port");
+	uint16_t port = number > 0 && number <= UINT16_MAX ? (uint16_t)number : 0;
+
+	if (!is_of_gate(x) || ways->has_more || number != port)
+		return;
+	for (size_t k = 0; k < sizeof(remedies) / sizeof(remedies[0]); k++) {
+		if (!str_eq(reason, wire_reason_names[remedies[k].reason]))
 			continue;
-		for (size_t k = 0; k < sizeof(remedies) / sizeof(remedies[0]); k++) {
-			if (!str_eq(x->reason, wire_reason_names[remedies[k].reason]))
-				continue;
-			if (remedies[k].what == THE_PORT || str_eq(x->name, WIRE_HOST_NAME))
-				add_port(ret, port);
-			else if (remedies[k].what == THE_OTHER)
-				add_other(log, ret, x->other, port);
-			else
-				add_entry(log, ret, x->name, port);
-		}
+		if (remedies[k].what == THE_PORT || str_eq(name, WIRE_HOST_NAME))
+			add_port(ways, port);
+		else if (remedies[k].what == THE_OTHER)
+			add_other(ways, log_find_text(x, "other"), port);
+		else
+			add_entry(ways, name, port);
 	}
 }

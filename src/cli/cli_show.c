@@ -55,7 +55,7 @@ bool cli_show_is_over(const struct cli_show *s)
 	return s->failure != 0;
 }
 
-static void flush(struct cli_show *s)
+void cli_show_flush(struct cli_show *s)
 {
 	int r = 0;
 
@@ -69,7 +69,7 @@ static void flush(struct cli_show *s)
 
 int cli_show_close(struct cli_show *s, int status)
 {
-	flush(s);
+	cli_show_flush(s);
 	buf_done(&s->kept);
 	if (s->pager) {
 		close(s->fd);
@@ -87,7 +87,7 @@ void cli_show_raw(struct cli_show *s, const char *bytes, size_t n)
 		return;
 	buf_add(&s->kept, bytes, n);
 	if (s->kept.len >= FLUSH_AT || s->kept.failed)
-		flush(s);
+		cli_show_flush(s);
 }
 
 /* A TAB does nothing but move to the right, and people want to see text as it is. */

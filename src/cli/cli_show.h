@@ -39,6 +39,9 @@ void cli_show_open(struct cli_show *s, const struct cli *cli, bool may_page);
 /* Waits for the pager; CLI_FAILED and a complaint where something could not be written. */
 int cli_show_close(struct cli_show *s, int status);
 
+/* Writes what is not written yet. */
+void cli_show_flush(struct cli_show *s);
+
 /* Has the reader gone, or did writing fail? Then there is no need to go on. */
 bool cli_show_is_over(const struct cli_show *s);
 

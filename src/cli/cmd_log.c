@@ -1,294 +1,335 @@
 /*
- * cmd_log - shows what happened in a run, and what would allow what was denied to it.
+ * cmd_log - shows what happened in a run or in all of them, now and as it happens, and what would
+ * allow what was denied.
  *
- * Runs as:  the operator.
- * Reads:    the run's record.
- * Must not: let a name that the cage asked for command the operator's terminal, or pass one on as
- *           an entry of a spec that is none.
+ * Runs as: the operator.
+ * Reads:   events.jsonl of a run, or those of the state.
+ *
+ * Events are looked at twice: what is said again with a higher number is shown where it is said
+ * last, and of the last ten it must be known which they are. Streams are written at once.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
+#include <sys/utsname.h>
 
 #include "base/file.h"
-#include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "base/utf8.h"
 #include "cli/cli_kept.h"
 #include "cli/cli_log.h"
-#include "cli/cli_show.h"
 #include "cli/commands.h"
-#include "record/record_read.h"
-#include "sign/sign.h"
-
-#define MOST_EVENTS ((size_t)128 << 20) /* bytes, of all there is to know of them */
-#define MOST_LINE   ((size_t)16 << 20)
 
 const struct cli_option cmd_log_options[] = {
+	{ "all", 'a', NULL, SPEC_KEY_COUNT, NULL,
+		"all runs, or all that is known of the one named" },
 	{ "denials", 0, NULL, SPEC_KEY_COUNT, NULL,
 		"only what was denied, and what would allow it" },
+	{ "type", 't', "TYPE", SPEC_KEY_COUNT, NULL, "only events of this type; may be repeated" },
+	{ "since", 0, "TIME", SPEC_KEY_COUNT, NULL, "only since then, or so long ago: 1h30m" },
+	{ "session", 0, "SESSION", SPEC_KEY_COUNT, NULL, "only of this session, in all runs" },
+	{ "lines", 'n', "NUMBER", SPEC_KEY_COUNT, NULL, "only the last so many" },
+	{ "follow", 'F', NULL, SPEC_KEY_COUNT, NULL,
+		"go on with what happens, until the run ends" },
+	{ "format", 0, "FORM", SPEC_KEY_COUNT, NULL, "text, json, jsonl, cloudevents or ocsf" },
 	{ 0 },
 };
 
-static bool is_shown(const struct cli *cli, const struct cli_event *event)
+/* Everything that one call of the command holds. Large. */
+struct look {
+	struct cli_log_wish wish;
+	struct cli_log_source source;
+	struct cli_log_out out;
+	struct cli_log_rows rows;
+	struct log_event event;
+	uint64_t total; /* of events to be shown, if it was counted */
+	uint64_t limit; /* so many lines were looked at; UINT64_MAX: all that come */
+	bool is_odd;    /* a line is no event */
+	char whose[64];
+	struct utsname host;
+};
+
+static void look_free(struct look **look)
 {
-	return !cli_value(cli, "denials") || cli_event_is_denial(event);
+	if (!*look)
+		return;
+	cli_log_source_done(&(*look)->source);
+	cli_log_rows_done(&(*look)->rows);
+	free(*look);
 }
 
-static size_t count_shown(const struct cli *cli, const struct cli_log *log)
+/* --- what there is --- */
+
+static int open_state(struct look *l)
 {
-	size_t n = 0;
+	const char *home = getenv("HOME");
+	struct err e = { 0 };
+	own_fd int state = record_open_state(home && home[0] == '/' ? home : NULL, false, &e);
+	int folder =
+		state < 0 ? state : file_open_name(state, LOG_STATE_DIR, O_RDONLY | O_DIRECTORY);
 
-	for (size_t i = 0; i < log->count; i++)
-		n += is_shown(cli, &log->events[i]);
-	return n;
-}
-
-/* --- for people --- */
-
-static void show_event(const struct cli_event *x, struct cli_show *out)
-{
-	own(buf) struct buf line = { .max = MOST_LINE }, visible = { .max = 4 * MOST_LINE };
-
-	buf_printf(&line, "%-16s", x->type);
-	if (x->times == 1)
-		buf_printf(&line, " %-10s", "once");
-	else if (x->times)
-		buf_printf(&line, " %-4" PRId64 " times", x->times);
-	else
-		buf_printf(&line, " %-10s", "");
-	buf_printf(&line, "  %s", x->text);
-	if (str_eq(x->type, wire_decision_names[WIRE_NET_ALLOWED]) ||
-		str_eq(x->type, wire_decision_names[WIRE_PUBLISHED]))
-		buf_printf(&line, " (%s%s%" PRId64 " bytes out, %" PRId64 " in)", x->other,
-			x->other[0] ? "; " : "", x->bytes_out, x->bytes_in);
-	/* Also into a file or a pipe: it is a text, and ends on a terminal some day. */
-	buf_add_visible(&visible, buf_text(&line), line.len);
-	cli_show_line(out, cli_event_is_denial(x) ? CLI_INK_REMOVED : CLI_INK_PLAIN,
-		buf_text(&visible), visible.len);
-}
-
-/* As an option, which a shell reads: brackets mean something there. */
-static void show_options(const struct cli_ways *ways, struct cli_show *out)
-{
-	own(buf) struct buf line = { .max = MOST_LINE };
-
-	for (size_t i = 0; i < ways->allow_count; i++)
-		buf_printf(&line, ways->allow[i][0] == '[' ? " --allow '%s'" : " --allow %s",
-			ways->allow[i]);
-	for (size_t i = 0; i < ways->port_count; i++)
-		buf_printf(&line, " --host-port %u", ways->ports[i]);
-	cli_show_text(out, CLI_INK_NOTE, "to allow these for one run:%s", buf_text(&line));
-}
-
-static void show_ways(const struct cli_ways *ways, struct cli_show *out)
-{
-	own(buf) struct buf allow = { .max = MOST_LINE }, ports = { .max = MOST_LINE };
-
-	for (size_t i = 0; i < ways->allow_count; i++)
-		buf_printf(&allow, "%s\"%s\"", i ? ", " : "", ways->allow[i]);
-	for (size_t i = 0; i < ways->port_count; i++)
-		buf_printf(&ports, "%s%u", i ? ", " : "", ways->ports[i]);
-	if (ways->has_guess)
-		cli_show_text(out, CLI_INK_NOTE,
-			"of a name that was denied nobody knows the port: 443 is a guess");
-	if (ways->has_more)
-		cli_show_text(out, CLI_INK_NOTE, "there are more than these %d", CLI_MOST_WAYS);
-	if (allow.len || ports.len)
-		show_options(ways, out);
-	if (ports.len)
-		cli_show_text(out, CLI_INK_NOTE,
-			"to allow these, which are reached as %s, add to network.host_ports: %s",
-			WIRE_HOST_NAME, buf_text(&ports));
-	if (allow.len)
-		cli_show_text(out, CLI_INK_NOTE, "to allow these, add to network.allow: %s",
-			buf_text(&allow));
-}
-
-static int show(const struct cli *cli, struct cli_log *log)
-{
-	struct cli_show out;
-	struct cli_ways ways;
-
-	cli_show_open(&out, cli, true);
-	cli_show_text(&out, CLI_INK_HEAD, "# run %s", log->id);
-	for (size_t i = 0; i < log->count && !cli_show_is_over(&out); i++)
-		if (is_shown(cli, &log->events[i]))
-			show_event(&log->events[i], &out);
-	if (cli_value(cli, "denials")) {
-		cli_log_find_ways(log, &ways);
-		show_ways(&ways, &out);
+	if (state < 0 && state != -ENOENT) {
+		cli_complain("%s", e.text);
+		return CLI_FAILED;
 	}
-	return cli_show_close(&out, CLI_OK);
-}
-
-/* --- for programs --- */
-
-static void add_escape(struct buf *out, uint32_t c)
-{
-	if (c <= 0xffff)
-		buf_printf(out, "\\u%04x", (unsigned)c);
-	else
-		buf_printf(out, "\\u%04x\\u%04x", (unsigned)(0xd800 + ((c - 0x10000) >> 10)),
-			(unsigned)(0xdc00 + (c & 0x3ff)));
-}
-
-/* An event as the record has it, on one line, and with escapes for what a terminal would obey. */
-static void add_event(struct buf *out, const struct cli_event *x)
-{
-	for (size_t at = 0, width; at < x->size; at += width) {
-		uint32_t c = (unsigned char)x->bytes[at];
-
-		width = c < 0x80 ? 1 : utf8_decode(x->bytes + at, x->size - at, &c);
-		if (width == 0)
-			break; /* never: it was read */
-		if (c < ' ')
-			continue; /* white space between values: texts have none of these */
-		if (utf8_is_hidden(c))
-			add_escape(out, c);
-		else
-			buf_add(out, x->bytes + at, width);
+	if (folder < 0 && folder != -ENOENT) {
+		cli_complain("cannot open the log of all runs: %s", strerror(-folder));
+		return CLI_FAILED;
 	}
+	if (folder < 0 && !l->out.cli->is_quiet)
+		cli_complain("there is no log yet");
+	snprintf(l->whose, sizeof(l->whose), "all runs");
+	cli_log_source_init(&l->source, folder < 0 ? -1 : folder, true, l->whose);
+	return CLI_OK;
 }
 
-static void print_ways(struct json *j, const struct cli_ways *ways)
+static int open_run(struct look *l, const char *word)
 {
-	json_open_list(j, "allow");
-	for (size_t i = 0; i < ways->allow_count; i++)
-		json_text(j, NULL, ways->allow[i]);
-	json_close_list(j);
-	json_open_list(j, "host_ports");
-	for (size_t i = 0; i < ways->port_count; i++)
-		json_int(j, NULL, ways->ports[i]);
-	json_close_list(j);
+	int folder, status = cli_open_run(l->out.cli, word, l->out.id, &folder);
+
+	snprintf(l->whose, sizeof(l->whose), "run %s", l->out.id);
+	cli_log_source_init(&l->source, folder, false, l->whose);
+	if (folder >= 0)
+		l->out.is_going_on = cli_log_is_locked(folder);
+	return status;
 }
 
-static int print(const struct cli *cli, struct cli_log *log)
+/* A run, all of them, or what all of them have about one. */
+static int open_source(struct look *l)
 {
-	own(buf) struct buf out = { .max = 8 * RECORD_MAX_SIZE };
-	struct cli_ways ways;
-	struct json j;
+	const struct cli *cli = l->out.cli;
+	const char *word = cli->word_count ? cli->words[0] : NULL;
+	int status;
 
-	json_init(&j, &out, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
-	json_text(&j, "run", log->id[0] ? log->id : NULL);
-	json_text(&j, "outcome", log->outcome[0] ? log->outcome : NULL);
-	json_bool(&j, "going_on", log->is_going_on);
-	json_open_list(&j, "events");
-	for (size_t i = 0; i < log->count; i++) {
-		own(buf) struct buf event = { .max = 8 * RECORD_MAX_SIZE };
+	if (!cli_value(cli, "all") && (word || !l->wish.session))
+		return open_run(l, word);
+	if (word && !record_is_run(word, true)) {
+		status = open_run(l, word);
+		if (status != CLI_OK || l->source.folder < 0)
+			return status;
+		cli_log_source_done(&l->source);
+		l->out.is_going_on = false;
+		word = l->out.id;
+	}
+	if (word) {
+		snprintf(l->out.id, sizeof(l->out.id), "%s", word);
+		l->wish.run = l->out.id;
+	}
+	return open_state(l);
+}
 
-		if (!is_shown(cli, &log->events[i]))
+/* --- what is shown --- */
+
+/* How it ended, as far as the events say. */
+static void note_outcome(struct look *l)
+{
+	const struct log_event *x = &l->event;
+
+	if (str_eq(x->type, "run_end"))
+		snprintf(l->out.outcome, sizeof(l->out.outcome), "%s", log_find_text(x, "outcome"));
+	else if (str_eq(x->type, "refused") || str_eq(x->type, "interrupted"))
+		snprintf(l->out.outcome, sizeof(l->out.outcome), "%s", x->type);
+}
+
+/* Is the line an event, and wished for? */
+static bool is_wished(struct look *l, const struct log_line *line, bool *ret_is_odd)
+{
+	struct err e = { 0 };
+
+	*ret_is_odd = log_event_read(&l->event, line->text, line->size, &e) < 0;
+	if (!*ret_is_odd)
+		return cli_log_is_wished(&l->wish, &l->event);
+	if (!l->is_odd)
+		cli_complain("line %llu of the log of %s cannot be used: %s",
+			(unsigned long long)l->source.count - 1, l->whose, e.text);
+	l->is_odd = true;
+	return false;
+}
+
+/* Counts what there is, and what of it is said again. */
+static int look_ahead(struct look *l)
+{
+	bool collapses = !cli_log_is_stream(&l->out) && !l->wish.is_followed;
+	struct log_line line;
+	bool is_odd;
+	int r;
+
+	while ((r = cli_log_next(&l->source, &line)) > 0) {
+		bool is_one = is_wished(l, &line, &is_odd);
+
+		if (!is_odd)
+			note_outcome(l);
+		if (is_one && collapses)
+			is_one = cli_log_rows_add(&l->rows, &l->event, l->source.count);
+		l->total += is_one;
+	}
+	l->limit = l->wish.is_followed ? UINT64_MAX : l->source.count;
+	cli_log_rewind(&l->source);
+	l->source.is_silent = true;
+	return r;
+}
+
+/* Shows what there is until now; `seen` counts what could be shown. */
+static int show_lines(struct look *l, uint64_t *seen)
+{
+	uint64_t most = l->wish.has_most ? (uint64_t)l->wish.most : UINT64_MAX;
+	uint64_t first = l->total > most ? l->total - most : 0;
+	struct log_line line;
+	bool is_odd;
+	int r = 0;
+
+	while (!cli_show_is_over(&l->out.show) && l->source.count < l->limit &&
+		(r = cli_log_next(&l->source, &line)) > 0) {
+		if (!is_wished(l, &line, &is_odd)) {
+			if (is_odd)
+				cli_log_show_line(&l->out, &line);
 			continue;
-		add_event(&event, &log->events[i]);
-		out.failed |= event.failed;
-		json_raw(&j, NULL, buf_text(&event));
+		}
+		if (cli_log_rows_is_old(&l->rows, &l->event, l->source.count))
+			continue;
+		if ((*seen)++ >= first)
+			cli_log_show(&l->out, &l->event);
 	}
-	json_close_list(&j);
-	if (cli_value(cli, "denials")) {
-		cli_log_find_ways(log, &ways);
-		print_ways(&j, &ways);
+	return r < 0 ? r : 0;
+}
+
+static int follow(struct look *l, uint64_t *seen)
+{
+	own_fd int watch = cli_log_watch(l->source.folder);
+	bool is_run = !l->source.is_state;
+	int r = 0;
+
+	/* What was written before it ended is read after it was seen to have ended. */
+	for (bool goes_on = true; goes_on && r == 0;) {
+		goes_on = !is_run || cli_log_is_locked(l->source.folder);
+		l->source.is_growing = goes_on;
+		l->source.is_silent = false;
+		r = show_lines(l, seen);
+		cli_show_flush(&l->out.show);
+		if (cli_show_is_over(&l->out.show))
+			break;
+		if (goes_on && r == 0 && !cli_log_wait(watch))
+			break;
 	}
-	json_close_map(&j);
-	buf_putc(&out, '\n');
-	return cli_write(&out, CLI_OK);
+	return r;
 }
 
 /* --- the command --- */
 
-/* A run has its folder locked while it lasts. */
-static bool is_locked(int folder)
+static void say_state(const struct look *l)
 {
-	if (flock(folder, LOCK_SH | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK;
-	flock(folder, LOCK_UN);
-	return false;
+	const struct cli_log_out *out = &l->out;
+
+	if (out->cli->is_quiet || l->source.folder < 0 || l->wish.is_followed)
+		return;
+	if (out->is_going_on)
+		cli_complain("run %s is still going on: this is what happened until now; -F "
+			     "shows what follows",
+			out->id);
+	else if (!l->source.is_state && l->limit && !out->outcome[0])
+		cli_complain(
+			"run %s was interrupted: what happened behind this is not known", out->id);
 }
 
-static void cli_log_done(struct cli_log *log)
+/* A run begins by writing it. */
+static bool is_missing(const struct look *l)
 {
-	arena_done(&log->arena);
+	return l->source.folder >= 0 && !l->source.is_state && !l->source.is_there &&
+	       !l->out.is_going_on;
 }
 
-/* The record's own text, which is in the first envelope. */
-static int open_envelope(struct cli_log *log, const char *bytes, size_t n,
-	struct record_statement *ret, struct err *e)
+static void say_empty(const struct look *l)
 {
-	const char *end = memchr(bytes, '\n', n);
-	struct sign_envelope envelope;
-	int r = sign_read_envelope(
-		bytes, end ? (size_t)(end - bytes) : n, &log->arena, &envelope, e);
+	const struct cli_log_out *out = &l->out;
 
-	return r < 0 ? r
-		     : record_read_statement(
-			       (const char *)envelope.payload, envelope.size, &log->arena, ret, e);
+	if (is_missing(l))
+		cli_complain("%s has no log: its %s is not there", l->whose, LOG_RUN_FILE);
+	else if (out->count || out->cli->is_quiet || l->source.folder < 0 || cli_log_is_object(out))
+		return;
+	else if (l->wish.is_denials)
+		cli_complain("nothing was denied to %s", l->whose);
+	else
+		cli_complain("nothing of the kind is in the log of %s", l->whose);
 }
 
-/* *ret_bytes are what the events are borrowed from. */
-static int load(struct cli_log *log, int folder, char **ret_bytes)
+static bool is_whole(const struct look *l)
 {
-	own_fd int fd = file_open_name(folder, RECORD_FILE, O_RDONLY | O_NOCTTY | O_NONBLOCK);
-	struct record_statement statement;
-	struct err e = { 0 };
-	size_t n = 0;
-	int r = fd < 0 ? fd : file_read_all(fd, 4 * RECORD_MAX_SIZE, ret_bytes, &n);
+	return !l->source.is_broken && !l->is_odd && !is_missing(l);
+}
 
-	if (r == 0 &&
-		(open_envelope(log, *ret_bytes, n, &statement, &e) < 0 ||
-			cli_log_read(statement.predicate, statement.predicate_size, log, &e) < 0)) {
-		cli_complain("cannot use the record of run %s: %s", log->id, e.text);
+static int show(struct look *l)
+{
+	bool is_blind = cli_log_is_stream(&l->out) && !l->wish.has_most;
+	uint64_t seen = 0;
+	int r = 0;
+
+	l->limit = UINT64_MAX;
+	l->source.is_growing = l->out.is_going_on;
+	if (l->source.folder >= 0 && !is_blind)
+		r = look_ahead(l);
+	if (r < 0)
 		return CLI_FAILED;
+	if (!is_blind)
+		say_state(l);
+	/* Where nothing is to be shown there is no need for a heading. */
+	if (!l->total && !is_blind && !l->wish.is_followed && !cli_log_is_object(&l->out) &&
+		!l->is_odd) {
+		say_empty(l);
+		return is_whole(l) ? CLI_OK : CLI_NO;
 	}
-	/* Nobody lived to write it, or nobody has come to that. */
-	if (r == -ENOENT)
-		log->outcome = "interrupted";
-	else if (r < 0) {
-		cli_complain("cannot read the record of run %s: %s", log->id, strerror(-r));
-		return CLI_FAILED;
-	}
-	log->is_going_on = str_eq(log->outcome, "interrupted") && is_locked(folder);
-	return CLI_OK;
+	cli_log_begin(&l->out, !l->wish.is_followed);
+	if (l->wish.is_followed && l->source.folder >= 0)
+		r = follow(l, &seen);
+	else
+		r = show_lines(l, &seen);
+	r = cli_log_end(&l->out, &l->source, r < 0 ? CLI_FAILED : CLI_OK);
+	say_empty(l);
+	return r == CLI_OK && !is_whole(l) ? CLI_NO : r;
 }
 
-static void say_state(const struct cli *cli, const struct cli_log *log)
+static int check_use(const struct look *l)
 {
-	bool is_empty = count_shown(cli, log) == 0;
+	const struct cli *cli = l->out.cli;
 
-	if (log->is_going_on)
-		cli_complain("run %s is still going on: what happens in it is known when it ends",
-			log->id);
-	else if (str_eq(log->outcome, "interrupted"))
-		cli_complain("run %s was interrupted: what happened in it is not known", log->id);
-	else if (is_empty && !cli->is_quiet && !cli->is_json)
-		cli_complain(cli_value(cli, "denials")
-				     ? "nothing was denied to run %s"
-				     : "nothing is on record that happened in run %s",
-			log->id);
+	if (cli->word_count > 1)
+		cli_complain("log shows one run, and takes no '%s'", cli->words[1]);
+	else if (l->wish.is_followed && cli_log_is_object(&l->out))
+		cli_complain("one object has an end, and what is followed has none: "
+			     "--format jsonl is an object a line");
+	else
+		return CLI_OK;
+	return CLI_MISUSE;
 }
 
 int cmd_log(struct cli *cli)
 {
-	own(cli_log) struct cli_log log = { .outcome = "", .arena.max = MOST_EVENTS };
-	own_free char *bytes = NULL;
-	own_fd int folder = -1;
+	__attribute__((cleanup(look_free))) struct look *l = calloc(1, sizeof(*l));
 	int status;
 
-	if (cli->word_count > 1) {
-		cli_complain("log shows one run, and takes no '%s'", cli->words[1]);
-		return CLI_MISUSE;
+	if (!l) {
+		cli_complain("not enough memory for the log");
+		return CLI_FAILED;
 	}
-	status = cli_open_run(cli, cli->word_count ? cli->words[0] : NULL, log.id, &folder);
-	if (status == CLI_OK && folder >= 0)
-		status = load(&log, folder, &bytes);
+	cli_log_source_init(&l->source, -1, false, l->whose);
+	l->out.cli = cli;
+	status = cli_log_read_wish(cli, &l->wish);
+	if (status == CLI_OK)
+		status = cli_log_choose_form(cli, &l->out);
+	if (status == CLI_OK)
+		status = check_use(l);
+	if (status == CLI_OK)
+		status = open_source(l);
 	if (status != CLI_OK)
 		return status;
-	if (folder >= 0)
-		say_state(cli, &log);
-	if (cli->is_json)
-		return print(cli, &log);
-	return folder >= 0 && count_shown(cli, &log) ? show(cli, &log) : CLI_OK;
+	if (l->source.is_state && l->wish.is_followed && !l->wish.has_most) {
+		l->wish.has_most = true;
+		l->wish.most = 10;
+	}
+	l->out.is_denials = l->wish.is_denials;
+	uname(&l->host);
+	l->out.from = (struct log_origin){ l->host.nodename, BAWN_VERSION,
+		l->source.is_state ? LOG_STATE_DIR : l->out.id };
+	return show(l);
 }

@@ -1,0 +1,291 @@
+/*
+ * cli_log_source - reads the lines of a chain, from all files that it is in.
+ *
+ * Runs as:  the operator.
+ * Reads:    events.jsonl of a run, or of the state with the files it was renamed to.
+ * Must not: hide what stands behind a break, or wait for what is no plain file.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/num.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/cli_log.h"
+
+#define NAME_SIZE   64
+#define MOST_BREAKS 16 /* that are said one by one */
+
+static void close_file(struct cli_log_source *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = -1;
+}
+
+void cli_log_source_init(struct cli_log_source *s, int folder, bool is_state, const char *whose)
+{
+	*s = (struct cli_log_source){
+		.folder = folder, .is_state = is_state, .whose = whose, .fd = -1
+	};
+	cli_log_rewind(s);
+}
+
+void cli_log_source_done(struct cli_log_source *s)
+{
+	close_file(s);
+	log_reader_done(&s->reader);
+	if (s->folder >= 0)
+		close(s->folder);
+	s->folder = -1;
+}
+
+void cli_log_rewind(struct cli_log_source *s)
+{
+	close_file(s);
+	log_reader_done(&s->reader);
+	log_reader_init(&s->reader, -1);
+	/* The operator may have put the oldest files elsewhere. */
+	s->reader.is_continued = s->is_state;
+	s->file = 0;
+	s->count = 0;
+}
+
+static int fail(const struct cli_log_source *s, const char *name, const char *why)
+{
+	cli_complain("cannot read %s of %s: %s", name, s->whose, why);
+	return -EIO;
+}
+
+/* --- files --- */
+
+static void print_name(uint64_t number, char ret[static NAME_SIZE])
+{
+	if (number == UINT64_MAX)
+		snprintf(ret, NAME_SIZE, "%s", LOG_RUN_FILE);
+	else
+		snprintf(ret, NAME_SIZE, "events-%" PRIu64 ".jsonl", number);
+}
+
+/* events-N.jsonl; false: it is called something else. */
+static bool read_number(const char *name, uint64_t *ret)
+{
+	char again[NAME_SIZE];
+
+	if (!str_starts(name, "events-") || !num_scan(name + strlen("events-"), 10, ret, 1) ||
+		*ret == UINT64_MAX)
+		return false;
+	print_name(*ret, again);
+	return str_eq(name, again);
+}
+
+/* The file behind number `after`: the renamed one that comes next, or the one that grows. */
+static uint64_t find_file(const struct cli_log_source *s, uint64_t after)
+{
+	own_fd int fd = openat(s->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct file_entries entries = { .fd = fd };
+	const struct file_entry *entry;
+	uint64_t best = UINT64_MAX, n;
+
+	while (s->is_state && fd >= 0 && (entry = file_next_entry(&entries)))
+		if (read_number(entry->name, &n) && n > after && n < best)
+			best = n;
+	return best;
+}
+
+/* 1, 0 where there is none, or -errno. */
+static int open_next(struct cli_log_source *s, uint64_t after)
+{
+	char name[NAME_SIZE];
+	uint64_t number;
+	own_fd int fd = -1;
+	struct stat st;
+
+	do {
+		if (fd >= 0)
+			close(fd);
+		number = find_file(s, after);
+		print_name(number, name);
+		fd = file_open_name(s->folder, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+		/* Renamed between the two looks, what was opened is not the next one. */
+	} while (number == UINT64_MAX && fd >= 0 && find_file(s, after) != UINT64_MAX);
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return fail(s, name, strerror(-fd));
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return fail(s, name, "it is not a plain file");
+	close_file(s);
+	s->file = number;
+	s->fd = take_fd(&fd);
+	s->is_there = true;
+	s->is_over = false;
+	s->mended_at = UINT64_MAX;
+	log_reader_next_file(&s->reader, s->fd);
+	return 1;
+}
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Is the file that grows another one by now? Then ours was renamed, and is complete. */
+static bool is_renamed(const struct cli_log_source *s)
+{
+	struct stat ours, theirs;
+
+	return s->is_state && fstat(s->fd, &ours) == 0 &&
+	       fstatat(s->folder, LOG_STATE_FILE, &theirs, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       !is_same_file(&ours, &theirs);
+}
+
+/* The number that the file being read has got; of one that is gone, the highest there is. */
+static uint64_t find_number(const struct cli_log_source *s)
+{
+	uint64_t number = 0, next;
+	struct stat ours, theirs;
+	char name[NAME_SIZE];
+
+	if (fstat(s->fd, &ours) < 0)
+		return 0;
+	while ((next = find_file(s, number)) != UINT64_MAX) {
+		number = next;
+		print_name(number, name);
+		if (fstatat(s->folder, name, &theirs, AT_SYMLINK_NOFOLLOW) == 0 &&
+			is_same_file(&ours, &theirs))
+			break;
+	}
+	return number;
+}
+
+/* --- breaks --- */
+
+static void say_broken(struct cli_log_source *s)
+{
+	s->is_broken = true;
+	if (s->is_silent || s->break_count > MOST_BREAKS)
+		return;
+	if (s->break_count++ == MOST_BREAKS)
+		cli_complain("the log of %s is broken in more places than these", s->whose);
+	else
+		cli_complain("the log of %s is broken: %s", s->whose, s->reader.failure.text);
+}
+
+/* The line that is not written as one, or as much as there is room for: 1, or -errno. */
+static int take_odd_line(struct cli_log_source *s, struct log_line *ret)
+{
+	struct log_tail *tail = &s->reader.tail;
+	char rest[4096];
+	const char *newline;
+	ssize_t n = pread(s->fd, s->odd, sizeof(s->odd), (off_t)tail->size);
+
+	if (n < 0)
+		return fail(s, LOG_RUN_FILE, strerror(errno));
+	newline = memchr(s->odd, '\n', (size_t)n);
+	*ret = (struct log_line){ .text = s->odd,
+		.size = newline ? (size_t)(newline - s->odd) : (size_t)n };
+	tail->size += ret->size + (newline != NULL);
+	while (!newline && n > 0) {
+		n = pread(s->fd, rest, sizeof(rest), (off_t)tail->size);
+		newline = n > 0 ? memchr(rest, '\n', (size_t)n) : NULL;
+		tail->size += newline ? (uint64_t)(newline - rest) + 1 : (uint64_t)(n > 0 ? n : 0);
+	}
+	return 1;
+}
+
+/* Says what is wrong, and lets the line be read as if it were the first; false: that was tried. */
+static bool mend(struct cli_log_source *s)
+{
+	struct log_reader *r = &s->reader;
+	bool is_new = s->mended_at != r->tail.size;
+
+	if (is_new)
+		say_broken(s);
+	s->mended_at = r->tail.size;
+	r->failure = (struct err){ 0 };
+	r->is_broken = false;
+	r->is_continued = true;
+	r->tail.count = 0;
+	r->at = r->len = 0;
+	return is_new;
+}
+
+/* --- lines --- */
+
+static void note_torn(struct cli_log_source *s)
+{
+	if (!s->reader.is_torn || s->is_torn)
+		return;
+	s->is_torn = true;
+	if (!s->is_silent)
+		cli_complain("the log of %s ends with a piece of a line, which is no event: "
+			     "whoever wrote it was killed",
+			s->whose);
+}
+
+static void note_beginning(const struct cli_log_source *s, const struct log_line *first)
+{
+	if (s->count == 0 && s->is_state && first->seq && !s->is_silent)
+		cli_complain("the log of %s begins with line %" PRIu64
+			     ": those before are in files that are not here",
+			s->whose, first->seq);
+}
+
+/* At the end of a file: 1 where there is more to read, 0 where not yet, or -errno. */
+static int go_on(struct cli_log_source *s)
+{
+	bool is_last = s->file == UINT64_MAX;
+
+	if (is_last && !s->is_over) {
+		s->is_over = is_renamed(s);
+		/* Once more: it may have grown before it was renamed. */
+		if (s->is_over)
+			return 1;
+		if (!s->is_growing)
+			note_torn(s);
+		return 0;
+	}
+	note_torn(s);
+	return open_next(s, is_last ? find_number(s) : s->file);
+}
+
+/* The next line of the file, however odd: 1, 0 at its end, or -errno. */
+static int read_line(struct cli_log_source *s, struct log_line *ret)
+{
+	int r = log_read_line(&s->reader, ret);
+
+	while (r < 0 && s->reader.is_broken) {
+		if (!mend(s))
+			return take_odd_line(s, ret);
+		r = log_read_line(&s->reader, ret);
+	}
+	return r < 0 ? fail(s, LOG_RUN_FILE, s->reader.failure.text) : r;
+}
+
+int cli_log_next(struct cli_log_source *s, struct log_line *ret)
+{
+	int r = 1;
+
+	if (s->folder < 0)
+		return 0;
+	if (s->fd < 0)
+		r = open_next(s, 0);
+	while (r > 0) {
+		r = read_line(s, ret);
+		if (r > 0) {
+			note_beginning(s, ret);
+			s->count++;
+			return 1;
+		}
+		if (r == 0)
+			r = go_on(s);
+	}
+	return r;
+}
