@@ -40,6 +40,12 @@ void cli_kept_log_discarded(const struct cli_kept *k)
 	write_log(k, &l);
 }
 
+/* As people are told: without folders that come and go with what is in them. */
+static size_t count(const struct work_applied *done, enum work_verdict v)
+{
+	return done->counts[v] - done->implied[v];
+}
+
 void cli_kept_log_applied(
 	const struct cli_kept *k, const struct work_applied *done, const struct err *e)
 {
@@ -47,10 +53,10 @@ void cli_kept_log_applied(
 		const char *key;
 		size_t count;
 	} counts[] = {
-		{ "done", done->counts[WORK_APPLIED] + done->counts[WORK_MERGED] },
-		{ "conflicts", done->counts[WORK_CONFLICT] },
-		{ "held", done->counts[WORK_HELD_BACK] },
-		{ "failed", done->counts[WORK_FAILED] },
+		{ "done", count(done, WORK_APPLIED) + count(done, WORK_MERGED) },
+		{ "conflicts", count(done, WORK_CONFLICT) },
+		{ "held", count(done, WORK_HELD_BACK) },
+		{ "failed", count(done, WORK_FAILED) },
 	};
 	struct log l;
 	own_fd int state = open_log(k, &l);
