@@ -37,3 +37,6 @@ void err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(print
 /* The process exit status, and the HTTP status, that a kind stands for. */
 int err_exit_status(enum err_kind kind);
 int err_http_status(enum err_kind kind);
+
+/* One word, as in JSON: "refused". */
+const char *err_kind_word(enum err_kind kind);

@@ -191,6 +191,7 @@ void run_record_refusal(struct run *r, const struct err *e)
 	if (r->record.outcome == RECORD_REFUSED) {
 		j = log_begin(&r->log, "refused");
 		json_text(j, "error", e->text);
+		json_text(j, "kind", err_kind_word(e->kind));
 		log_end(&r->log);
 		(void)log_write(&r->log);
 	}

@@ -114,7 +114,9 @@ int main(int argc, char **argv)
 	const char *name;
 
 	keep_standard_descriptors();
+	/* A file that may not grow, such as the log, is an error like any other. */
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	for (size_t i = 0; argc == 1 && i < sizeof(programs) / sizeof(programs[0]); i++)
 		if (str_eq(argv[0], programs[i].name))
 			return programs[i].main();
