@@ -84,9 +84,14 @@ def last(p):
     events = read(path)
     told = [same(event) for event in state(p) if event["run"] == path.parent.name and event["type"] != "signed"]
     assert [same(event) for event in events] == told, "both logs have the same events"
+    note(p)
+    return events
+
+
+def note(p):
+    """Notes which members were seen."""
     for event in state(p):
         SEEN[p.uid][event["type"]] |= set(event) - set(COMMON) - {"prev"}
-    return events
 
 
 def of_type(events, kind):
