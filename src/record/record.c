@@ -232,13 +232,9 @@ uint64_t record_degraded(const struct record *r)
 	static_assert(PLAN_GUARANTEE_COUNT <= 64, "a bit for each");
 	uint64_t ret = 0;
 
-	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
-		const struct record_observation *o = &r->observations[g];
-
-		if (plan_promises(r->plan)[g].need == PLAN_MAY && o->vantage != RECORD_UNSEEN &&
-			!o->holds)
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
+		if (plan_promises(r->plan)[g].need == PLAN_MAY && !r->observations[g].holds)
 			ret |= (uint64_t)1 << g;
-	}
 	return ret;
 }
 

@@ -110,7 +110,7 @@ static void verify_degraded(const struct record_read *r, struct verify_report *r
 
 	for (size_t i = 0; i < r->guarantees.count; i++) {
 		const struct record_read_guarantee *g = &r->guarantees.items[i];
-		bool is_degraded = !g->is_must && g->vantage != RECORD_UNSEEN && !g->holds;
+		bool is_degraded = !g->is_must && !g->holds;
 
 		missing += is_degraded;
 		if (is_degraded == is_listed(&r->degraded, g->name))
