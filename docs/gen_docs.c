@@ -235,6 +235,19 @@ static void print_events(void)
 	}
 }
 
+/* What a record can be made to tell, and runs repeated by it. */
+static void print_records(void)
+{
+	puts(".SH RECORDS");
+	paragraph(
+		"The record of a run is about its effects and, with --subject, about files of the "
+		"project as the run leaves them, whether it changed them or not: PATH is below the "
+		"project. One that is not there then is said, and a status of 0 becomes 125. "
+		"--digest-project puts on record what the whole project is before the run; what an image "
+		"is always goes there. A large tree takes a while the first time, and is only looked at "
+		"as long as nothing in it changes.");
+}
+
 /* How records are judged, and what can be demanded of them. */
 static void print_verify(void)
 {
@@ -303,6 +316,7 @@ static void print_bawn_1(void)
 	print_events();
 	print_keys();
 	print_cards();
+	print_records();
 	print_verify();
 	puts(".SH EXIT STATUS");
 	paragraph("Of bawn run: the command's own; 128+n if signal n ended it; 124 at the time "
@@ -327,7 +341,8 @@ static void print_bawn_1(void)
 		  "~/.local/state/bawn/runs, for root /var/lib/bawn/runs: a folder per run, with "
 		  "its record.intoto.jsonl, events.jsonl, spec.json, plan.json, effects.json and, "
 		  "until it is applied or discarded, what it wrote to the project. Beside runs: "
-		  "keys, log (of all runs) and unsigned (runs that have no record yet).");
+		  "keys, log (of all runs), unsigned (runs that have no record yet) and digests (of "
+		  "trees, which may be removed).");
 	puts(".SH SEE ALSO\n.BR bawn.yaml (5)");
 }
 

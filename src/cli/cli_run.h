@@ -9,6 +9,12 @@
 
 #define RUN_MOST_SUBJECTS 64
 
+/* Files of the project, by paths below it; borrowed from the arguments. */
+struct run_subjects {
+	const char *names[RUN_MOST_SUBJECTS];
+	size_t count;
+};
+
 struct run {
 	struct cli *cli;
 	struct spec spec;
@@ -19,6 +25,7 @@ struct run {
 	struct keep_request request;
 	struct record record;
 	struct log log;
+	struct run_subjects subjects;
 	struct plan_choice choice;
 	int state;          /* the folder of the operator's state, or -1 */
 	int digests;        /* the folder of what is known of trees, or -1 */
@@ -56,3 +63,14 @@ void run_record_end(void *of, const struct err *e);
 void run_sign_interrupted(struct run *r);
 
 void run_close_record(struct run *r);
+
+/* --- cli_subjects.c --- */
+
+/* Those of --subject, or what is wrong with one. */
+int run_take_subjects(struct run *r, struct err *e);
+
+/* Their digests as the run left them: how many. One that has none is said. */
+size_t run_find_subjects(struct run *r, struct record_subject *ret);
+
+/* What the run did, which is known; `ret` is initialised. */
+int run_read_effects(const struct run *r, struct work_effects *ret, struct err *e);

@@ -159,15 +159,17 @@ static void write_copy(struct run *r, const struct buf *text)
 static void sign_record(struct run *r)
 {
 	own(buf) struct buf text = { .max = 4 * RECORD_MAX_SIZE };
-	struct record_subject effects = { .name = "effects" };
+	struct record_subject subjects[1 + RUN_MOST_SUBJECTS] = { { .name = "effects" } };
+	size_t count = r->record.effects.is_known;
 	struct err e = { 0 };
 
 	clock_gettime(CLOCK_REALTIME, &r->record.ended);
-	memcpy(effects.sha256, r->record.effects.digest, sizeof(effects.sha256));
+	memcpy(subjects[0].sha256, r->record.effects.digest, sizeof(subjects[0].sha256));
+	count += run_find_subjects(r, subjects + count);
 	if (r->log.failure.kind != ERR_NONE)
 		complain_unrecorded(r, &r->log.failure);
-	if (record_sign(r->state, r->folder, &r->record, &effects, r->record.effects.is_known,
-		    &r->log.tail, r->log.is_synced, &text, &e) < 0)
+	if (record_sign(r->state, r->folder, &r->record, subjects, count, &r->log.tail,
+		    r->log.is_synced, &text, &e) < 0)
 		complain_unrecorded(r, &e);
 	else if (r->copy >= 0)
 		write_copy(r, &text);

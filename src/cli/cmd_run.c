@@ -28,6 +28,8 @@
 
 const struct cli_option cmd_run_options[] = {
 	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to this file too" },
+	{ "subject", 0, "PATH", SPEC_KEY_COUNT, NULL,
+		"a file of the project the record is about too, as the run leaves it" },
 	{ "sync", 0, NULL, SPEC_KEY_COUNT, NULL, "what is on record survives a power cut too" },
 	{ "status-fd", 0, "N", SPEC_KEY_COUNT, NULL, "events as lines of JSON on this descriptor" },
 	{ "tty", 't', NULL, SPEC_KEY_COUNT, NULL, "a terminal in any case, not only from one" },
@@ -332,6 +334,8 @@ static int run(struct run *r)
 
 	clock_gettime(CLOCK_REALTIME, &r->record.began);
 	failure = record_make_run(r->record.run, &e);
+	if (failure == 0)
+		failure = run_take_subjects(r, &e);
 	run_open_log(r);
 	if (failure < 0 || prepare(r, &e) < 0) {
 		run_record_refusal(r, &e);
