@@ -129,7 +129,9 @@ void verify_effects(const struct verify_record *v, struct verify_report *report)
 	got = r->effects.sha256 ? verify_read_effects(v->folder, &x, file, &e) : 0;
 	if (!r->effects.sha256)
 		verify_say(report, "effects", VERIFY_ABSENT, "%s",
-			r->effects.error ? r->effects.error : "the project was not captured");
+			r->effects.error ? r->effects.error
+			: r->capture     ? "what became of the project is not in the record"
+					 : "the project was not captured");
 	else if (got < 0)
 		verify_say(report, "effects", VERIFY_NO, "%s", e.text);
 	else if (got == 0)

@@ -4,6 +4,7 @@
 #include <stdint.h>
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "base/utf8.h"
@@ -325,6 +326,38 @@ static void test_is_json(void)
 	CHECK(!is_json("\"\xff\"") && !is_json("[1 2]") && !is_json("{\"a\":1 \"b\":2}"));
 }
 
+/* --- times --- */
+
+static void test_times(void)
+{
+	static const char *const bad[] = { "", "2026", "2026-02-29T00:00:00Z",
+		"2026-13-01T00:00:00Z", "2026-00-01T00:00:00Z", "2026-01-00T00:00:00Z",
+		"2026-01-01T24:00:00Z", "2026-01-01T00:60:00Z", "2026-01-01T00:00:60Z",
+		"2026-01-01 00:00:00Z", "2026-01-01T00:00:00", "2026-01-01T00:00:00.Z",
+		"2026-01-01T00:00:00ZZ", "2026-01-01T00:00:00+00:00", "1969-12-31T23:59:59Z",
+		"2026-1-1T00:00:00Z", "2026-01-01T00:00:00.1", "+026-01-01T00:00:00Z" };
+	char text[CLOCK_TEXT_SIZE];
+	struct timespec t;
+
+	/* Days of all years, each at another second. */
+	for (time_t day = 0; day < 2932897; day += 11) {
+		struct timespec then = { .tv_sec = day * 86400 + day % 86400,
+			.tv_nsec = (day % 1000000) * 1000 };
+
+		clock_print(&then, text);
+		if (clock_parse(text, &t) < 0 || t.tv_sec != then.tv_sec ||
+			t.tv_nsec != then.tv_nsec) {
+			CHECK_STR(text, "the same again");
+			break;
+		}
+	}
+	CHECK(clock_parse("2026-11-16T11:22:33Z", &t) == 0 && t.tv_sec == 1794828153);
+	CHECK(clock_parse("2024-02-29T23:59:59.5Z", &t) == 0 && t.tv_nsec == 500000000);
+	CHECK(clock_parse("2024-02-29T23:59:59.0000000019Z", &t) == 0 && t.tv_nsec == 1);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		CHECK(clock_parse(bad[i], &t) < 0);
+}
+
 int main(void)
 {
 	test_utf8_boundaries();
@@ -339,5 +372,6 @@ int main(void)
 	test_json_shape();
 	test_json_depth();
 	test_is_json();
+	test_times();
 	return check_report();
 }

@@ -108,8 +108,8 @@ def digests_are_those_of_the_files(p):
     assert "no" not in judged(lambda x: None).values()
     for path, value, name in (("spec_sha256", other, "spec"), ("plan_sha256", other, "plan"),
                               ("effects/sha256", other, "effects"), ("effects/file_sha256", other, "effects"),
-                              ("effects/added", 7, "effects"), ("log/last", other, "events"), ("log/events", 1, "events"),
-                              ("log/events", 0, "events"), ("log/events", 10 ** 15, "events")):
+                              ("effects/added", 7, "effects"), ("log/last", other, "events"),
+                              ("log/events", 1, "events"), ("log/events", 0, "events"), ("log/events", 10 ** 15, "events")):
         assert judged(at(path, value))[name] == "no", path
 
 

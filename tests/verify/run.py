@@ -14,7 +14,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
-from place import BREAKABLE, case, expect, main  # noqa: E402
+from place import BREAKABLE, case, descendants, expect, main, reap, wait_until  # noqa: E402
 from records import statements  # noqa: E402
 from verifying import FILE, copied, foreign_key, found, results, run, sign, verify  # noqa: E402
 
@@ -139,7 +139,8 @@ def what_is_no_record_is_told(p):
     whole = (folder / FILE).read_bytes()
     for content, part in ((b"", "it is empty"), (b"\n", "line 1"), (b"{}\n", "line 1"), (b"x" * 1000, "no end"),
                           (whole[:-1], "no end"), (whole + b"{}\n", "line 3"), (b"\0" * 100 + b"\n", "line 1"),
-                          (whole * 2, "two records"), (whole * 9, "more than 16 lines"), (whole.replace(b"vnd.in-toto", b"vnd.in-tata"), "of the type")):
+                          (whole * 2, "two records"), (whole * 9, "more than 16 lines"),
+                          (whole.replace(b"vnd.in-toto", b"vnd.in-tata"), "of the type")):
         done = expect(verify(p, "-", stdin=content), 1, part)
         assert done.stdout == "" and len(done.stderr.splitlines()) == 1, done
         said = json.loads(verify(p, "-", "--json", stdin=content).stdout)
@@ -189,6 +190,42 @@ def a_run_that_goes_on_has_no_record(p):
     expect(verify(p, folder.name), 0)
 
 
+@case
+def runs_that_did_not_end_well_have_true_records(p):
+    expect(p.run("run", "--", "no-such-command"), 127)
+    (folder,) = (p.state / "bawn/runs").iterdir()
+    rows, _ = found(p, folder.name)
+    assert rows["outcome"][0] == "yes" and rows["outcome"][1].startswith("refused: "), rows
+    keeper = p.start("run", "--", "sh", "-c", "echo ready; sleep 30")
+    assert keeper.stdout.readline() == b"ready\n"
+    keeper.kill()
+    keeper.communicate(timeout=20)
+    wait_until(lambda: reap() or not descendants(), 5, "the end of the cage")
+    (killed,) = set((p.state / "bawn/runs").iterdir()) - {folder}
+    run(p)  # signs what the killed one could not
+    rows, _ = found(p, killed.name)
+    assert rows["signature"][0] == rows["events"][0] == "yes" and rows["outcome"][1].startswith("interrupted"), rows
+    assert rows["effects"] == ("not there", "what became of the project is not in the record"), rows
+
+
+@case
+def an_overlay_is_hashed_again(p):
+    spec = p.spec("root: {overlay: ~/overlay, overlay_size: 16M}\n")
+    first = run(p, "echo one >/opt/file", *spec)
+    assert results(p, first.name)["overlay"] == "yes"
+    kept = p.home / "overlay/tree/opt/file"
+    kept.write_text("two\n")
+    assert results(p, first.name)["overlay"] == "no"
+    assert results(p, first.name, "--quick")["overlay"] == "not asked"
+    kept.write_text("one\n")
+    second = run(p, "echo two >/opt/file", *spec)
+    assert results(p, second.name)["overlay"] == "yes"
+    rows, _ = found(p, first.name)
+    assert rows["overlay"][0] == "not there" and "another run" in rows["overlay"][1], rows
+    shutil.rmtree(p.home / "overlay")
+    assert results(p, second.name)["overlay"] == "not there"
+
+
 # --- whose key ---
 
 @case
@@ -232,7 +269,8 @@ def files_that_are_no_keys_are_told(p):
     folder = run(p)
     foreign_key(p)
     long = "-----BEGIN PUBLIC KEY-----\n" + "A" * 100000 + "\n-----END PUBLIC KEY-----\n"
-    subprocess.run(["openssl", "genpkey", "-algorithm", "rsa", "-out", p.home / "rsa.pem"], check=True, capture_output=True)
+    subprocess.run(["openssl", "genpkey", "-algorithm", "rsa", "-out", p.home / "rsa.pem"], check=True,
+                   capture_output=True)
     subprocess.run(["openssl", "pkey", "-in", p.home / "rsa.pem", "-pubout", "-out", p.home / "rsa.pub"], check=True)
     p.own(p.home / "rsa.pub")
     for path in (p.home / "missing", p.home, p.write("empty", ""), p.write("text", "no key\n"), p.write("long", long),
