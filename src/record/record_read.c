@@ -344,7 +344,7 @@ static void check_sense(struct record_reader *r, const struct record_read *x)
 int record_read_predicate(const struct record_statement *statement, struct arena *arena,
 	struct record_read *ret, struct err *e)
 {
-	own(record_reader) struct record_reader r;
+	own(record_reader) struct record_reader r = { 0 };
 
 	*ret = nothing;
 	if (!str_eq(statement->type, RECORD_PREDICATE_TYPE))
