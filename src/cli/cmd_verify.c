@@ -5,9 +5,11 @@
  * Must not: change anything; say yes to what was not checked.
  */
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/own.h"
@@ -199,13 +201,25 @@ static int refuse_attest(
 
 /* --- one record --- */
 
+/* The link in a run's folder that says where its project is; false where there is none. */
+static bool read_project(int folder, char ret[static PATH_MAX])
+{
+	ssize_t n = folder < 0 ? -1 : readlinkat(folder, "project", ret, PATH_MAX - 1);
+
+	ret[n < 0 ? 0 : n] = '\0';
+	return ret[0] == '/';
+}
+
 static int judge(struct cli_verifier *x, struct verify_record *v, struct verify_options *o,
 	struct verify_report *report)
 {
 	struct cli_progress progress = cli_progress_begin(x->cli);
 	const char *card = cli_value(x->cli, "card");
 	struct err e = { 0 };
+	char project[PATH_MAX];
 
+	o->home = getenv("HOME");
+	o->project = read_project(v->folder, project) ? project : NULL;
 	o->progress = cli_progress_of(&progress);
 	clock_gettime(CLOCK_REALTIME, &o->now);
 	if (v->is_signed)

@@ -113,7 +113,8 @@ int verify_load(struct verify_record *v, const char *bytes, size_t n,
 struct verify_policy;
 
 struct verify_options {
-	bool is_quick; /* trees are not hashed again: image and overlay */
+	bool is_quick;              /* trees are not hashed again: image and overlay */
+	const char *home, *project; /* what ~ and $PROJECT in their paths stand for; or NULL */
 	struct work_progress progress;
 	const struct verify_policy *policy; /* or NULL */
 	struct timespec now;

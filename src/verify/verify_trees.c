@@ -7,6 +7,8 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -42,6 +44,26 @@ static int digest_tree(int fd, const char *what, const struct work_progress *pro
 	return r;
 }
 
+/* Where a path leads that is written as plans have it; false: that cannot be known. */
+static bool resolve(const char *path, const struct verify_options *o, char ret[static PATH_MAX])
+{
+	const struct {
+		const char *prefix, *stands_for;
+	} parts[] = { { "~", o->home }, { "$PROJECT", o->project }, { "", "" } };
+
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		size_t n = strlen(parts[i].prefix);
+		int len;
+
+		if (!str_starts(path, parts[i].prefix) || (path[n] && path[n] != '/'))
+			continue;
+		len = snprintf(ret, PATH_MAX, "%s%s",
+			parts[i].stands_for ? parts[i].stands_for : "", path + n);
+		return parts[i].stands_for && ret[0] == '/' && len < PATH_MAX;
+	}
+	return false;
+}
+
 /* --- the image --- */
 
 static void compare_image(const struct record_artifact *image, const char *path,
@@ -69,17 +91,19 @@ void verify_image(
 {
 	const struct record_artifact *image = &v->record.image;
 	const char *name = image->name ? image->name : "";
+	char path[PATH_MAX];
 
 	if (!image->sha256)
 		verify_say(
 			report, "image", VERIFY_ABSENT, "the record has no digest of '%s'", name);
 	else if (o->is_quick)
 		verify_say(report, "image", VERIFY_UNASKED, "%s was not hashed again", name);
-	else if (!str_starts(name, "dir:/"))
+	else if (!str_starts(name, "dir:") || !resolve(name + strlen("dir:"), o, path))
 		verify_say(report, "image", VERIFY_ABSENT,
-			"'%s' cannot be hashed again: only dir: with a whole path can", name);
+			"'%s' cannot be hashed again: only dir: with a path that is known can",
+			name);
 	else
-		compare_image(image, name + strlen("dir:"), &o->progress, report);
+		compare_image(image, path, &o->progress, report);
 }
 
 /* --- the overlay --- */
@@ -132,15 +156,18 @@ static void compare_overlay(const char *path, const char *after,
 void verify_overlay(
 	const struct verify_record *v, const struct verify_options *o, struct verify_report *report)
 {
-	const char *path = v->record.overlay.path, *after = v->record.overlay.sha256_after;
+	const char *name = v->record.overlay.path, *after = v->record.overlay.sha256_after;
+	char path[PATH_MAX];
 
-	if (!path)
+	if (!name)
 		return;
 	if (!v->record.overlay.is_saved || !after)
 		verify_say(report, "overlay", VERIFY_ABSENT,
-			"what the run wrote to '%s' was not saved", path);
+			"what the run wrote to '%s' was not saved", name);
 	else if (o->is_quick)
-		verify_say(report, "overlay", VERIFY_UNASKED, "'%s' was not hashed again", path);
+		verify_say(report, "overlay", VERIFY_UNASKED, "'%s' was not hashed again", name);
+	else if (!resolve(name, o, path))
+		verify_say(report, "overlay", VERIFY_ABSENT, "nobody knows where '%s' leads", name);
 	else
 		compare_overlay(path, after, &o->progress, report);
 }
