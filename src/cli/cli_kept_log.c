@@ -11,7 +11,7 @@
 #include "log/log.h"
 
 /* Opens both; one that cannot be opened leaves the other. */
-static int open_log(const struct cli_kept *k, struct log *ret)
+static void open_log(const struct cli_kept *k, struct log *ret)
 {
 	const char *home = getenv("HOME");
 	struct err e = { 0 };
@@ -20,22 +20,25 @@ static int open_log(const struct cli_kept *k, struct log *ret)
 	log_init(ret, state, k->id, NULL);
 	if (state < 0 || log_open_chain(ret, k->folder, &e) < 0)
 		cli_complain("what became of run %s is not in its log: %s", k->id, e.text);
-	return state;
 }
 
 static void write_log(const struct cli_kept *k, struct log *l)
 {
+	int state = l->state;
+
 	log_end(l);
 	if (log_write(l) < 0)
 		cli_complain("what became of run %s is not in its log: %s", k->id, l->failure.text);
 	log_done(l);
+	if (state >= 0)
+		close(state);
 }
 
 void cli_kept_log_discarded(const struct cli_kept *k)
 {
 	struct log l;
-	own_fd int state = open_log(k, &l);
 
+	open_log(k, &l);
 	log_begin(&l, "discard");
 	write_log(k, &l);
 }
@@ -59,9 +62,10 @@ void cli_kept_log_applied(
 		{ "failed", count(done, WORK_FAILED) },
 	};
 	struct log l;
-	own_fd int state = open_log(k, &l);
-	struct json *j = log_begin(&l, "apply");
+	struct json *j;
 
+	open_log(k, &l);
+	j = log_begin(&l, "apply");
 	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
 		json_int(j, counts[i].key, (int64_t)counts[i].count);
 	if (e->kind != ERR_NONE)
