@@ -22,7 +22,7 @@ def words(text):
 def documented():
     """The members of each type, from the table."""
     found = {}
-    for row in re.findall(r"^\| (`.*) \|$", DOCUMENT.split("## Types")[1], re.MULTILINE):
+    for row in re.findall(r"^\| (`.*) \|$", DOCUMENT.split("## Types")[1].split("\n## ")[0], re.MULTILINE):
         types, _, members = [cell.strip() for cell in row.split(" | ")] if row.count(" | ") == 2 else [row, "", ""]
         for kind in words(types.split("|")[0]):
             found[kind] = set(words(re.sub(r"\([^)]*\)", "", members)))
