@@ -124,7 +124,9 @@ static void add_line(struct buf *out, struct log_tail *tail, const char *event, 
 
 	buf_printf(out, "{\"seq\":%" PRIu64 ",", tail->count++);
 	buf_add(out, event, n);
-	buf_printf(out, ",\"prev\":\"%s\"}", tail->last);
+	buf_puts(out, ",\"prev\":\"");
+	buf_puts(out, tail->last);
+	buf_puts(out, "\"}");
 	if (!out->failed)
 		sha256_hex(out->data + start, out->len - start, tail->last);
 	buf_putc(out, '\n');
