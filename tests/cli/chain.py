@@ -20,10 +20,10 @@ def event(type, second=0, run=None, session=None, /, **members):
 
 def chain(events, seq=0, prev=ZERO, ensure_ascii=True):
     """The bytes of a file; and what the next one begins with."""
-    out = b""
+    out = bytearray()
     for one in events:
         text = line(one, seq, prev, ensure_ascii)
         out += text + b"\n"
         prev = hashlib.sha256(text).hexdigest()
         seq += 1
-    return out, seq, prev
+    return bytes(out), seq, prev
