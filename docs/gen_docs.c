@@ -4,18 +4,16 @@
  *
  *   gen_docs bawn.1 | bawn.yaml.5 | guarantees.md      to standard output
  */
+#include "gen_docs.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli.h"
-#include "log/log_event.h"
-#include "verify/verify_policy.h"
-#include "wire/wire_gate.h"
 
-/* Text for roff: a backslash, a hyphen and a leading point or quote mean something there. */
-static void roff(const char *text)
+void gen_roff(const char *text)
 {
 	bool is_start = true;
 
@@ -32,318 +30,18 @@ static void roff(const char *text)
 	}
 }
 
-static void paragraph(const char *text)
+void gen_paragraph(const char *text)
 {
 	puts(".PP");
-	roff(text);
+	gen_roff(text);
 	putchar('\n');
 }
 
-static void title(const char *page, const char *section, const char *name)
+void gen_title(const char *page, const char *section, const char *name)
 {
 	printf(".TH %s %s \"\" \"bawn %s\" \"bawn\"\n.SH NAME\n", page, section, BAWN_VERSION);
-	roff(name);
+	gen_roff(name);
 	putchar('\n');
-}
-
-/* --- bawn(1) --- */
-
-static void options(const struct cli_option *o)
-{
-	for (; o->name; o++) {
-		puts(".TP");
-		if (o->letter)
-			printf("\\fB\\-%c\\fR, ", o->letter);
-		fputs("\\fB\\-\\-", stdout);
-		roff(o->name);
-		fputs("\\fR", stdout);
-		if (o->argument) {
-			fputs(" \\fI", stdout);
-			roff(o->argument);
-			fputs("\\fR", stdout);
-		}
-		putchar('\n');
-		roff(o->help);
-		puts(".");
-	}
-}
-
-/* What a run does with terminals and limits. */
-static void print_conduct(void)
-{
-	puts(".SH TERMINALS");
-	paragraph(
-		"If standard input and output are terminals, the command gets a terminal of its "
-		"own, and bawn passes keys, output and the window's size between the two: ^C and ^Z "
-		"are the command's. A command that ^Z stops stops bawn and all of the cage with it, "
-		"until fg. -t gives it one in any case, --no-tty pipes; standard error sent "
-		"elsewhere stays apart. With pipes every byte passes as it is.");
-	paragraph(
-		"On its way to a terminal of yours, what reaches out of the screen is dropped: the "
-		"clipboard, reports of title and state, files, printing, the window, links that are "
-		"no web pages, and whatever is not known. --raw passes everything. Modes that a "
-		"program did not live to take back are taken back for it.");
-	puts(".SH LIMITS");
-	paragraph(
-		"memory, cpu and pids hold for all processes together, by a cgroup of the run's "
-		"own; that takes a cgroup of yours to make it in. On a machine with systemd: "
-		"systemd-run --user --scope -p Delegate=yes bawn run ... or a service with Delegate=yes. "
-		"pids is also held by the user namespace alone. A limit that is declared and cannot be "
-		"held is refused, and bawn doctor says what is missing; one that nobody declared is "
-		"held where it can be.");
-	paragraph(
-		"At the time limit the command gets SIGTERM, and SIGKILL 5 seconds later. Limits that "
-		"were reached are told at the end, in the record and on --status-fd. What output does "
-		"when it is reached is for limits.output_then to say.");
-	puts(".SH OVERLAYS");
-	paragraph(
-		"What is written to the root vanishes with the run, unless root.overlay names a "
-		"folder in which it is kept for the next one. bawn overlay init makes it, and so does a "
-		"run if root.overlay_size is set; reset empties it; prune removes what killed runs left "
-		"of trees they were saving; digest prints what stands in records as sha256_before and "
-		"sha256_after. One run has an overlay at a time.");
-	paragraph(
-		"While a run lasts, what is kept is in memory, in a file system of the overlay's size: "
-		"it counts as limits.memory, not as limits.disk, and takes the time of a copy before and "
-		"after. It is saved however the command ended, but not if it never ran, or if bawn itself "
-		"is killed: then the overlay is as it was. Owners, access-control lists, set-user-id, "
-		"sockets and devices are not kept; what its owner could not read is readable.");
-}
-
-/* What becomes of a captured project. */
-static void print_changes(void)
-{
-	puts(".SH CHANGES TO THE PROJECT");
-	paragraph(
-		"What a command writes to a captured project is kept in a layer of the run's own, and "
-		"the project stays as it is until bawn apply. Without a RUN the newest run is meant "
-		"that was in this project and still has changes; the project is the current directory, "
-		"or the nearest one above in which a run was. RUN may be shortened as far as it stays "
-		"unique, to 8 characters at least. Paths are relative to the current directory; what "
-		"follows -- are paths in any case.");
-	paragraph(
-		"bawn diff prints what git apply and patch -p1 accept. Lines that begin with # tell "
-		"what these have no word for: binary files by size and sha256, empty directories, "
-		"attributes, special files, and whatever is inside a .git, which git would refuse; what "
-		"git keeps there for itself is summed up unless a path of it is named. First comes what "
-		"runs on the host, such as git hooks. What has changed on the host since is said, and "
-		"shown against what it was; what is on the host already is left out, though --stat, "
-		"--name-only and --json tell all that the run did. On a terminal it is shown by PAGER, "
-		"or less, and characters that a terminal would obey are made visible. A file that "
-		"becomes a directory, or the reverse, is too much for patch.");
-	paragraph(
-		"bawn apply writes each file beside the one it replaces, and renames it. What has "
-		"changed on the host since is left alone, unless --merge or --force is given. What runs "
-		"on the host without being called is held back, unless its path is named or --all is "
-		"given. Device nodes, sockets, set-user-id bits, owners and locks of git are never "
-		"taken. The status is 1 where something was left out. Interrupted, it is finished by "
-		"the next call; ^C ends it between two files. Once everything is applied the layer is "
-		"removed; bawn discard removes it at once. What the run did stays known in "
-		"effects.json.");
-}
-
-/* What records are signed with. */
-static void print_keys(void)
-{
-	puts(".SH KEYS");
-	paragraph(
-		"Records and cards are signed with an Ed25519 key of the operator's. bawn key init "
-		"makes it, in keys/signing.pem of the state, where no cage can be shown it; "
-		"bawn key show prints its id, where it is, and the public half, with --pem that "
-		"alone: bawn key show --pem >bawn.pub is what others need to verify. Both "
-		"are PEM as openssl reads it. The id is the SHA-256 of the public key's DER.");
-	paragraph(
-		"bawn key init --new makes another in its place. Of the former one the public half "
-		"stays, in keys/former, so that what it signed can still be verified; the private "
-		"half is gone. Who has read the private half can sign anything in the "
-		"operator's name: then make another, and tell those who verify.");
-}
-
-/* What is told to other agents. */
-static void print_cards(void)
-{
-	puts(".SH CARDS");
-	paragraph(
-		"bawn card prints an A2A agent card: what a cage made from the spec would be isolated "
-		"by on this host. With a RUN, which may be shortened as for bawn diff, it is what was "
-		"seen in that run, and names the record that says so. Each mechanism is a value of its "
-		"own in the extension urn:bawn:isolation:v1; the level is hardened, or custom with the "
-		"settings that make it so. The card is signed with the key of records, which is made "
-		"where there is none. On a terminal it is indented; --json prints one line. --url is "
-		"where agents reach this one; without it the card has an address of this machine.");
-}
-
-/* What is told of a run, and the words it is told in. */
-static void print_events(void)
-{
-	puts(".SH EVENTS");
-	paragraph(
-		"bawn log shows what happened in a run, a line for each event: when, its type, and "
-		"what it was; without a RUN, in the newest of all. What is said again with a higher "
-		"number is shown once. --all shows the log of all runs, with what concerns "
-		"none of them; together with a RUN, what that log has of it, such as what was signed. "
-		"--type, --since (a time, in UTC, or how long ago), --session "
-		"(which looks in all runs) and --lines choose among them. --follow goes on with what "
-		"happens, until the run ends; of all runs the last ten are shown first, if --lines "
-		"does not say otherwise, and it ends with ^C.");
-	paragraph(
-		"--denials shows what was denied, and ends with the entries that would allow it, for a "
-		"command line and for a spec. A name that is denied is never connected to, so that its "
-		"port is a guess. Nothing is offered where no entry helps, or only one that holds the "
-		"destination to less.");
-	paragraph(
-		"--json prints one object: version, run, outcome (null: none is known), going_on, "
-		"events as the log has them, chain (whole, torn or broken), and with --denials the "
-		"entries, as allow and host_ports. --format jsonl, cloudevents and ocsf print one "
-		"object a line for every event, also with --follow: the lines of the log, CloudEvents "
-		"1.0 and OCSF 1.8.0. In all forms, what a terminal would obey is escaped.");
-	paragraph(
-		"Each line of a log has the digest of the one before. Where one does not fit, that is "
-		"said, what follows is shown all the same, and the status is 1. A piece of a "
-		"line at the end, which a power cut leaves, is said and is no failure. The format of "
-		"logs is docs/format-events.md. The types are:");
-	for (size_t i = 0; log_type_name(i); i++) {
-		fputs(i ? ", " : "", stdout);
-		roff(log_type_name(i));
-	}
-	puts(".");
-	paragraph(
-		"A system call that the filter refuses as forbidden (with EPERM or EACCES) is "
-		"syscall_denied: the call, its number and arguments, the program as it calls itself, "
-		"its process on the host, how often, and what the call is refused for; "
-		"syscalls_untold are those that are known by their number only. Errors that say that "
-		"something is not there are told nobody. What a program calls itself, and whether it "
-		"hides a call behind a filter of its own, is its choice: this is a hint, and no call "
-		"is let through for it.");
-	paragraph(
-		"net_failed is what was allowed, and not reached; name_denied asked for, and never "
-		"connected to; published from the host into the cage. Decisions about the network have "
-		"name, port, protocol, times, text, a reason, and as address or other what that is "
-		"about; of connections that were made bytes_out and bytes_in, as the cage sees it. "
-		"--status-fd has a line, with event instead of type, when one is new or has another "
-		"count; if nobody reads, lines are left out. The reasons:");
-	for (size_t i = 0; i < WIRE_REASON_COUNT; i++) {
-		struct wire_decision d = {
-			.reason = (uint8_t)i, .port = 443, .name = "HOST", .other = "OTHER"
-		};
-		char text[1024];
-
-		wire_print_decision(&d, text, sizeof(text));
-		printf(".TP\n.B %s\n", wire_reason_names[i]);
-		roff(text);
-		putchar('\n');
-	}
-}
-
-/* What a record can be made to tell, and runs repeated by it. */
-static void print_records(void)
-{
-	puts(".SH RECORDS");
-	paragraph(
-		"The record of a run is about its effects and, with --subject, about files of the "
-		"project as the run leaves them, whether it changed them or not: PATH is below the "
-		"project. One that is not there then is said, and a status of 0 becomes 125. "
-		"--digest-project puts on record what the whole project is before the run; what an image "
-		"is always goes there. A large tree takes a while the first time, and is only looked at "
-		"as long as nothing in it changes.");
-}
-
-/* How records are judged, and what can be demanded of them. */
-static void print_verify(void)
-{
-	puts(".SH VERIFYING");
-	paragraph(
-		"bawn verify says of a record, property by property, whether it is so: yes, no, not "
-		"there (what it would be checked against is missing) or not asked. The status is 1 "
-		"where there is a no, or no record. Signatures come first, by the keys of --key or, "
-		"without it, by yours, present and former; of what none of them signed nothing is "
-		"believed. Then events, effects, spec and plan are held to the files beside the record, "
-		"image and overlay are hashed again where they lie, and guarantees, provenance and "
-		"outcome must agree with each other. A run that was relaxed is refused, unless a policy "
-		"takes it.");
-	paragraph(
-		"--same compares two records: 0 where spec, plan, image and effects are known and the "
-		"same. --attest prints the result as an in-toto Simple Verification Result, signed with "
-		"your key, if nothing failed. --card FILE looks at an agent card as well, or without a "
-		"record at it alone: is it signed, does it name this record, does it say the same? "
-		"--policy names a YAML file of what else must be so; "
-		"'version: 1' and any of these, of which most take a list as well:");
-	for (size_t i = 0; i < VERIFY_DEMAND_COUNT; i++) {
-		const struct verify_demand_def *d = &verify_demand_defs[i];
-
-		puts(".TP");
-		fputs("\\fB", stdout);
-		roff(d->key);
-		fputs("\\fR", stdout);
-		if (d->example) {
-			fputs(", such as ", stdout);
-			roff(d->example);
-		}
-		putchar('\n');
-		roff(d->help);
-		putchar('\n');
-	}
-}
-
-static void print_bawn_1(void)
-{
-	title("BAWN", "1", "bawn - puts a wall around an AI agent, or any command");
-	puts(".SH SYNOPSIS");
-	for (const struct cli_command *c = cli_commands; c->name; c++) {
-		printf(".B bawn %s\n", c->name);
-		roff(c->usage);
-		puts("\n.br");
-	}
-	puts(".SH DESCRIPTION");
-	roff("The operator declares the wall in one YAML file, described in bawn.yaml(5); without "
-	     "one, the current directory is caged with the hardened defaults. The kernel enforces "
-	     "the wall, and before the command runs it is looked at from outside.\n");
-	for (const struct cli_command *c = cli_commands; c->name; c++) {
-		printf(".SS bawn %s\n", c->name);
-		roff(c->help);
-		puts(".");
-		if (c->options)
-			options(c->options);
-	}
-	puts(".SH COMMON OPTIONS");
-	options(cli_common_options);
-	puts(".SH OPTIONS OF A SPEC");
-	paragraph("They override the spec one by one; those of a list add to it. What follows -- "
-		  "is the command.");
-	options(cli_spec_options);
-	print_conduct();
-	print_changes();
-	print_events();
-	print_keys();
-	print_cards();
-	print_records();
-	print_verify();
-	puts(".SH EXIT STATUS");
-	paragraph("Of bawn run: the command's own; 128+n if signal n ended it; 124 at the time "
-		  "limit; 125 where bawn refused or failed, and then the command never ran, or was "
-		  "stopped; 126 if the command cannot be executed; 127 if there is none. "
-		  "--status-fd tells a 125 of the command from bawn's own.");
-	paragraph(
-		"Of the others: 0; 1 for a negative answer (check found errors, the plan was "
-		"refused, the doctor sees no hardened cage, a path was not changed or not applied); 2 for wrong use; 125 where bawn "
-		"itself failed.");
-	puts(".SH ENVIRONMENT");
-	paragraph(
-		"HOME is what ~ means. XDG_CONFIG_HOME replaces ~/.config, and XDG_STATE_HOME "
-		"~/.local/state or root's /var/lib. NO_COLOR switches "
-		"colours off. PAGER shows diffs, by its words and without a shell; LESS is FRX for "
-		"it unless it is set.");
-	puts(".SH FILES");
-	paragraph("bawn.yaml in the current directory: the project's spec. "
-		  "~/.config/bawn/policy.yaml and /etc/bawn/policy.yaml: the operator's policy; "
-		  "each must belong to its user or to root and be writable by nobody else. "
-		  "~/.local/state/bawn/keys, for root /var/lib/bawn/keys: the signing key. "
-		  "~/.local/state/bawn/runs, for root /var/lib/bawn/runs: a folder per run, with "
-		  "its record.intoto.jsonl, events.jsonl, spec.json, plan.json, effects.json and, "
-		  "until it is applied or discarded, what it wrote to the project. Beside runs: "
-		  "keys, log (of all runs), unsigned (runs that have no record yet) and digests (of "
-		  "trees, which may be removed).");
-	puts(".SH SEE ALSO\n.BR bawn.yaml (5)");
 }
 
 /* --- bawn.yaml(5) --- */
@@ -391,34 +89,35 @@ static void key_entry(const struct spec_key_def *def)
 {
 	puts(".TP");
 	printf(".B %s\n", def->path);
-	roff(type_name(def));
+	gen_roff(type_name(def));
 	for (const char *const *c = def->choices; c && *c; c++) {
 		fputs(c == def->choices ? " " : ", ", stdout);
-		roff(*c);
+		gen_roff(*c);
 	}
 	if (def->def) {
 		fputs("; default ", stdout);
-		roff(def->def);
+		gen_roff(def->def);
 	}
 	puts("\n.br");
-	roff(def->doc);
+	gen_roff(def->doc);
 	puts("\n.br");
 	fputs("A project's own file may ", stdout);
-	roff(tighten_name(def));
+	gen_roff(tighten_name(def));
 	puts(".\n.br");
 	fputs("Example: ", stdout);
-	roff(def->example);
+	gen_roff(def->example);
 	putchar('\n');
 }
 
 static void print_grammar(void)
 {
 	puts(".SH NUMBERS");
-	paragraph("A size is digits and K, KB, M, MB, G, GB, T or TB, in multiples of 1024; "
-		  "digits alone are bytes. A duration is one or more of digits and d, h, m, s or "
-		  "ms, the largest first: 30m, 1h30m. No sign, space, fraction or underscore.");
+	gen_paragraph(
+		"A size is digits and K, KB, M, MB, G, GB, T or TB, in multiples of 1024; "
+		"digits alone are bytes. A duration is one or more of digits and d, h, m, s or "
+		"ms, the largest first: 30m, 1h30m. No sign, space, fraction or underscore.");
 	puts(".SH WHAT IS NOT YAML HERE");
-	paragraph(
+	gen_paragraph(
 		"One UTF-8 document of maps, lists and scalars of at most 256 kB and 32 levels. "
 		"Anchors, aliases, tags, merge keys, directives, duplicate keys, tabs, NULs, "
 		"hidden and direction-changing characters and a second document are errors. "
@@ -429,26 +128,28 @@ static void print_grammar(void)
 static void print_layers(void)
 {
 	puts(".SH LAYERS");
-	paragraph(
+	gen_paragraph(
 		"Values come from the built-in defaults, /etc/bawn/policy.yaml, "
 		"~/.config/bawn/policy.yaml, the spec file and the command line; a later layer "
 		"replaces the value of an earlier one. A spec file is the project's word, and may "
 		"only tighten, unless it is the operator's: with --trust, through standard input, "
 		"or where it really lies in ~/.config/bawn, /etc/bawn or below trusted_projects.");
-	paragraph("A policy is a file with version: 1 and the keys environment, trusted_projects, "
-		  "defaults (a map of spec keys: what every cage starts from) and project_may (a "
-		  "map of spec keys: the most that a project's own file may ask for; where it "
-		  "says nothing, the defaults are the most).");
-	paragraph("bawn check --explain KEY says which layer set a value.");
+	gen_paragraph(
+		"A policy is a file with version: 1 and the keys environment, trusted_projects, "
+		"defaults (a map of spec keys: what every cage starts from) and project_may (a "
+		"map of spec keys: the most that a project's own file may ask for; where it "
+		"says nothing, the defaults are the most).");
+	gen_paragraph("bawn check --explain KEY says which layer set a value.");
 }
 
 static void print_yaml_5(void)
 {
-	title("BAWN.YAML", "5", "bawn.yaml - the spec of a cage");
+	gen_title("BAWN.YAML", "5", "bawn.yaml - the spec of a cage");
 	puts(".SH DESCRIPTION");
-	roff("A spec declares what a cage contains and what it must guarantee. What it does not "
-	     "say has a hardened default. ~ is the operator's home, $PROJECT the project's "
-	     "directory.\n");
+	gen_roff(
+		"A spec declares what a cage contains and what it must guarantee. What it does not "
+		"say has a hardened default. ~ is the operator's home, $PROJECT the project's "
+		"directory.\n");
 	puts(".SH KEYS");
 	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)
 		if (spec_keys[k].tighten != SPEC_OPERATOR_ONLY)
@@ -460,10 +161,10 @@ static void print_yaml_5(void)
 	print_layers();
 	print_grammar();
 	puts(".SH GUARANTEES");
-	paragraph("A plan gives these, each required unless allow_degraded names it:");
+	gen_paragraph("A plan gives these, each required unless allow_degraded names it:");
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
 		printf(".TP\n.B %s\n", plan_guarantee_defs[g].name);
-		roff(plan_guarantee_defs[g].meaning);
+		gen_roff(plan_guarantee_defs[g].meaning);
 		putchar('\n');
 	}
 	puts(".SH SEE ALSO\n.BR bawn (1)");
@@ -489,7 +190,7 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*print)(void);
 	} pages[] = {
-		{ "bawn.1", print_bawn_1 },
+		{ "bawn.1", gen_print_bawn_1 },
 		{ "bawn.yaml.5", print_yaml_5 },
 		{ "guarantees.md", print_guarantees_md },
 	};
