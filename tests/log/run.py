@@ -33,9 +33,9 @@ def a_run_is_told_from_its_start_to_its_end(p):
     expect(p.sh("echo hello; exit 3"), 3)
     told = last(p)
     kinds = [event["type"] for event in told]
-    assert kinds[0] == "run_start" and kinds[-1] == "run_end" and len(set(kinds)) == 4, kinds
-    assert kinds == ["run_start"] + ["guarantee"] * kinds.count("guarantee") + ["preflight", "run_end"] or \
-        "degraded" in kinds, kinds
+    guarantees = [kind for kind in kinds[1:-2] if kind != "degraded"]  # which a user's limits may be
+    assert kinds[0] == "run_start" and kinds[-2:] == ["preflight", "run_end"], kinds
+    assert len(guarantees) > 10 and set(guarantees) == {"guarantee"}, kinds
     start, end = told[0], told[-1]
     assert start["project"] == str(p.project) and start["uid"] == p.uid and start["command"] == "sh", start
     assert (end["outcome"], end["status"], end["used"]["printed"]) == ("exited", 3, 6), end
