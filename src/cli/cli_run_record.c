@@ -17,6 +17,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli_run.h"
+#include "cli/commands.h"
 
 void run_open_log(struct run *r)
 {
@@ -58,13 +59,8 @@ void run_open_digests(struct run *r)
 static int check_key(struct run *r, struct err *e)
 {
 	own(sign_key) struct sign_key key = { 0 };
-	int ret = sign_load_key(r->state, &key, e);
 
-	if (ret != -ENOENT)
-		return ret;
-	ret = sign_make_key(r->state, false, &key, e);
-	/* Another run was faster. */
-	return ret == -EEXIST ? sign_load_key(r->state, &key, e) : ret;
+	return cli_take_key(r->state, &key, e);
 }
 
 /* What the record's digests are of. */

@@ -16,7 +16,6 @@
 #include "card/card.h"
 #include "cli/cli_kept.h"
 #include "cli/commands.h"
-#include "log/log.h"
 
 #define SPEC_FILE "spec.json"
 
@@ -34,35 +33,13 @@ static int fail(const struct err *e)
 
 /* --- signing and printing --- */
 
-static void note_made(int state, const struct sign_key *key)
-{
-	own(log) struct log log;
-	struct json *j;
-
-	log_init(&log, state, NULL, NULL);
-	j = log_begin(&log, "key_made");
-	json_text(j, "key", key->public.id);
-	json_text(j, "former", NULL);
-	log_end(&log);
-	if (log_write(&log) < 0)
-		cli_complain("a signing key was made, and the log does not say so: %s",
-			log.failure.text);
-}
-
 /* The operator's key, made where there is none. */
 static int take_key(struct sign_key *ret, struct err *e)
 {
 	const char *home = getenv("HOME");
 	own_fd int state = record_open_state(home && home[0] == '/' ? home : NULL, true, e);
-	int r = state < 0 ? state : sign_load_key(state, ret, e);
 
-	if (r != -ENOENT || state < 0)
-		return r;
-	r = sign_make_key(state, false, ret, e);
-	if (r == 0)
-		note_made(state, ret);
-	/* Somebody else was faster, and that one is it. */
-	return r == -EEXIST ? 0 : r;
+	return state < 0 ? state : cli_take_key(state, ret, e);
 }
 
 static int print(const struct cli *cli, struct card *c)

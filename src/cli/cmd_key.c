@@ -16,7 +16,6 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/commands.h"
-#include "log/log.h"
 #include "record/record.h"
 #include "sign/sign.h"
 
@@ -80,22 +79,6 @@ static void print_file(struct key_job *job, const char *word, const char *name)
 
 /* --- init --- */
 
-/* An event of the state's log. The key is made by then, so that a failure is told and no more. */
-static void note_made(const struct key_job *job)
-{
-	own(log) struct log log;
-	struct json *j;
-
-	log_init(&log, job->state, NULL, NULL);
-	log.is_synced = true;
-	j = log_begin(&log, "key_made");
-	json_text(j, "key", job->key.public.id);
-	json_text(j, "former", job->former[0] ? job->former : NULL);
-	log_end(&log);
-	if (log_write(&log) < 0)
-		cli_complain("the key is made, and the log does not say so: %s", log.failure.text);
-}
-
 static void print_made(struct key_job *job)
 {
 	buf_printf(&job->out, "made the signing key %s\n", job->key.public.id);
@@ -127,7 +110,7 @@ static int init_key(struct key_job *job)
 	}
 	if (r < 0)
 		return fail(job, &e);
-	note_made(job);
+	cli_note_key(job->state, &job->key, job->former[0] ? job->former : NULL);
 	if (job->cli->is_json)
 		print_json(job);
 	else if (!job->cli->is_quiet)

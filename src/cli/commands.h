@@ -2,6 +2,7 @@
 
 #include "cli/cli.h"
 #include "keep/keep.h"
+#include "sign/sign.h"
 #include "work/work.h"
 
 extern const struct cli_option cmd_run_options[], cmd_plan_options[], cmd_check_options[],
@@ -23,6 +24,15 @@ int cmd_key(struct cli *cli);
 int cmd_card(struct cli *cli);
 int cmd_record(struct cli *cli);
 int cmd_verify(struct cli *cli);
+
+/*
+ * The operator's signing key, made where there is none; wiped by the caller. `former` may be NULL.
+ * cli_key.c
+ */
+int cli_take_key(int state, struct sign_key *ret, struct err *e);
+
+/* An event of the state's log. The key is made by then: a failure is told, and no more. */
+void cli_note_key(int state, const struct sign_key *key, const char *former);
 
 /* What became of the overlay of a run; false: it should have been saved, and was not. */
 bool cli_say_overlay(const struct record *record);

@@ -98,6 +98,16 @@ def a_refusal_without_a_plan_is_an_event(p):
 
 
 @case
+def a_key_that_a_run_makes_is_an_event(p):
+    expect(p.sh("true"), 0)
+    expect(p.sh("true"), 0)
+    events, _ = chain(p.state / "bawn/log/events.jsonl")
+    made = [event for event in events if event["type"] == "key_made"]
+    assert len(made) == 1 and made[0]["key"] == json.loads(p.run("key", "show", "--json").stdout)["id"], made
+    assert {event["key"] for event in events if event["type"] == "signed"} == {made[0]["key"]}
+
+
+@case
 def without_a_usable_key_nothing_runs(p):
     expect(p.sh("true"), 0)
     key = p.state / "bawn/keys/signing.pem"
