@@ -248,6 +248,39 @@ static void print_verify(void)
 	}
 }
 
+/* What bawn gives back, and what it reads and leaves. */
+static void print_surroundings(void)
+{
+	puts(".SH EXIT STATUS");
+	gen_paragraph(
+		"Of bawn run: the command's own; 128+n if signal n ended it; 124 at the time "
+		"limit; 125 where bawn refused or failed, and then the command never ran, or was "
+		"stopped; 126 if the command cannot be executed; 127 if there is none. "
+		"--status-fd tells a 125 of the command from bawn's own.");
+	gen_paragraph(
+		"Of the others: 0; 1 for a negative answer (check found errors, the plan was "
+		"refused, the doctor sees no hardened cage, a path was not changed or not applied, a "
+		"record is not good); 2 for wrong use; 125 where bawn "
+		"itself failed.");
+	puts(".SH ENVIRONMENT");
+	gen_paragraph(
+		"HOME is what ~ means. XDG_CONFIG_HOME replaces ~/.config, and XDG_STATE_HOME "
+		"~/.local/state or root's /var/lib. NO_COLOR switches "
+		"colours off. PAGER shows diffs, by its words and without a shell; LESS is FRX for "
+		"it unless it is set.");
+	puts(".SH FILES");
+	gen_paragraph(
+		"bawn.yaml in the current directory: the project's spec. "
+		"~/.config/bawn/policy.yaml and /etc/bawn/policy.yaml: the operator's policy; "
+		"each must belong to its user or to root and be writable by nobody else. "
+		"~/.local/state/bawn/keys, for root /var/lib/bawn/keys: the signing key. "
+		"~/.local/state/bawn/runs, for root /var/lib/bawn/runs: a folder per run, with "
+		"its record.intoto.jsonl, events.jsonl, spec.json, plan.json, effects.json and, "
+		"until it is applied or discarded, what it wrote to the project. Beside runs: "
+		"keys, log (of all runs), unsigned (runs that have no record yet) and digests (of "
+		"trees, which may be removed).");
+}
+
 void gen_print_bawn_1(void)
 {
 	gen_title("BAWN", "1", "bawn - puts a wall around an AI agent, or any command");
@@ -283,32 +316,6 @@ void gen_print_bawn_1(void)
 	print_cards();
 	print_records();
 	print_verify();
-	puts(".SH EXIT STATUS");
-	gen_paragraph(
-		"Of bawn run: the command's own; 128+n if signal n ended it; 124 at the time "
-		"limit; 125 where bawn refused or failed, and then the command never ran, or was "
-		"stopped; 126 if the command cannot be executed; 127 if there is none. "
-		"--status-fd tells a 125 of the command from bawn's own.");
-	gen_paragraph(
-		"Of the others: 0; 1 for a negative answer (check found errors, the plan was "
-		"refused, the doctor sees no hardened cage, a path was not changed or not applied); 2 for wrong use; 125 where bawn "
-		"itself failed.");
-	puts(".SH ENVIRONMENT");
-	gen_paragraph(
-		"HOME is what ~ means. XDG_CONFIG_HOME replaces ~/.config, and XDG_STATE_HOME "
-		"~/.local/state or root's /var/lib. NO_COLOR switches "
-		"colours off. PAGER shows diffs, by its words and without a shell; LESS is FRX for "
-		"it unless it is set.");
-	puts(".SH FILES");
-	gen_paragraph(
-		"bawn.yaml in the current directory: the project's spec. "
-		"~/.config/bawn/policy.yaml and /etc/bawn/policy.yaml: the operator's policy; "
-		"each must belong to its user or to root and be writable by nobody else. "
-		"~/.local/state/bawn/keys, for root /var/lib/bawn/keys: the signing key. "
-		"~/.local/state/bawn/runs, for root /var/lib/bawn/runs: a folder per run, with "
-		"its record.intoto.jsonl, events.jsonl, spec.json, plan.json, effects.json and, "
-		"until it is applied or discarded, what it wrote to the project. Beside runs: "
-		"keys, log (of all runs), unsigned (runs that have no record yet) and digests (of "
-		"trees, which may be removed).");
+	print_surroundings();
 	puts(".SH SEE ALSO\n.BR bawn.yaml (5)");
 }
