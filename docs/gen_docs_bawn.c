@@ -209,6 +209,20 @@ static void print_records(void)
 		"--digest-project puts on record what the whole project is before the run; what an image "
 		"is always goes there. A large tree takes a while the first time, and is only looked at "
 		"as long as nothing in it changes.");
+	gen_paragraph(
+		"bawn run --again RECORD repeats a run in a fresh cage: its command, with its spec. "
+		"RECORD is a run, its folder, or the file of a record that has spec.json beside it. "
+		"Nothing runs unless the record is signed with your key or one of --key, spec.json is "
+		"that of the record, your policies allow it, and image, project and overlay have the "
+		"digests they had, as far as the record has them; what is not known is said. As any file, "
+		"a record may ask for what a project's own spec may, unless --trust makes it your word. "
+		"The project is the current directory, or that of --project. Variables that env.pass "
+		"names have the values of today.");
+	gen_paragraph(
+		"Afterwards it is told whether effects, outcome, plan and filter are the same, and up to "
+		"20 paths that differ; the new record has it as again. The status is the command's own; "
+		"with --same it is 0 if outcome and effects are known to be the same, and 1 if not. "
+		"Effects have no times in them, but whatever a command makes of time or chance differs.");
 }
 
 /* How records are judged, and what can be demanded of them. */
@@ -256,7 +270,7 @@ static void print_surroundings(void)
 		"Of bawn run: the command's own; 128+n if signal n ended it; 124 at the time "
 		"limit; 125 where bawn refused or failed, and then the command never ran, or was "
 		"stopped; 126 if the command cannot be executed; 127 if there is none. "
-		"--status-fd tells a 125 of the command from bawn's own.");
+		"--status-fd tells a 125 of the command from bawn's own. With --same: see RECORDS.");
 	gen_paragraph(
 		"Of the others: 0; 1 for a negative answer (check found errors, the plan was "
 		"refused, the doctor sees no hardened cage, a path was not changed or not applied, a "

@@ -104,6 +104,13 @@ struct cli_place {
 int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_place);
 
 /*
+ * The same for a spec in its canonical form, which is held to what a project's own file may ask for
+ * unless --trust is given. Where it says no more than ".", --project says where the project is.
+ */
+int cli_load_kept_spec(const struct cli *cli, const char *bytes, size_t n, struct spec *s,
+	struct cli_place *ret_place);
+
+/*
  * What a path leads to: "~" is `home` (which may be NULL), a relative one starts at `base`. 0 or
  * -errno; ret is written only on success.
  */

@@ -296,43 +296,81 @@ void cli_print_diags(const struct cli *cli, const struct spec *s)
 		print_diags(s, cli->has_color);
 }
 
-int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_place)
+/* Where we are, and what the policies say. */
+static int begin_spec(struct spec *s, struct cli_place *place, char here[static PATH_MAX])
 {
 	const char *home = getenv("HOME");
-	char here[PATH_MAX];
-	int status, found;
 
-	*ret_place = (struct cli_place){ .home = home && home[0] == '/' ? home : NULL };
+	*place = (struct cli_place){ .home = home && home[0] == '/' ? home : NULL };
 	spec_init(s);
-	if (!getcwd(here, sizeof(here)) || here[0] != '/') {
+	if (!getcwd(here, PATH_MAX) || here[0] != '/') {
 		cli_complain("the current directory cannot be named: %s",
 			strerror(here[0] != '/' ? ENOENT : errno));
 		return CLI_FAILED;
 	}
-	status = load_policies(s, ret_place->home);
-	if (status == CLI_OK)
-		status = load_file(cli, s, ret_place->home);
-	if (status != CLI_OK)
-		return status;
-	add_options(cli, s, here);
+	return load_policies(s, place->home);
+}
+
+static int finish_spec(struct spec *s, struct cli_place *place, const char *here)
+{
+	int found;
+
 	if (!spec_settle(s))
 		return CLI_NO;
-	found = find_project(s, here, ret_place);
+	found = find_project(s, here, place);
 	if (found < 0) {
 		cli_complain("cannot use the project '%s' (%s): %s",
 			spec_text(s, SPEC_PROJECT_PATH),
 			diags_where(&s->diags, spec_where(s, SPEC_PROJECT_PATH)), strerror(-found));
 		return CLI_FAILED;
 	}
-	found = cli_find_state(s, ret_place);
+	found = cli_find_state(s, place);
 	if (found < 0) {
 		cli_complain(
 			"cannot find out where bawn's own state can be seen: %s", strerror(-found));
 		return CLI_FAILED;
 	}
-	cli_check_paths(s, here, ret_place);
-	cli_find_repository(s, ret_place);
+	cli_check_paths(s, here, place);
+	cli_find_repository(s, place);
 	return s->diags.errors ? CLI_NO : CLI_OK;
+}
+
+int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_place)
+{
+	char here[PATH_MAX];
+	int status = begin_spec(s, ret_place, here);
+
+	if (status == CLI_OK)
+		status = load_file(cli, s, ret_place->home);
+	if (status != CLI_OK)
+		return status;
+	add_options(cli, s, here);
+	return finish_spec(s, ret_place, here);
+}
+
+int cli_load_kept_spec(const struct cli *cli, const char *bytes, size_t n, struct spec *s,
+	struct cli_place *ret_place)
+{
+	const char *project = cli_value(cli, "project");
+	char here[PATH_MAX], there[PATH_MAX];
+	int status = begin_spec(s, ret_place, here), r;
+
+	if (status != CLI_OK)
+		return status;
+	spec_add_canonical(s, "the record's spec", bytes, n, cli_value(cli, "trust") != NULL);
+	if (!project)
+		return finish_spec(s, ret_place, here);
+	if (!str_eq(s->layers[SPEC_LAYER_FILE].v[SPEC_PROJECT_PATH].text, ".")) {
+		cli_complain("--project does not go with --again here: the recorded spec names its "
+			     "project itself");
+		return CLI_FAILED;
+	}
+	r = cli_resolve(project, ret_place->home, here, there);
+	if (r < 0) {
+		cli_complain("cannot use the project '%s' (--project): %s", project, strerror(-r));
+		return CLI_FAILED;
+	}
+	return finish_spec(s, ret_place, there);
 }
 
 int cli_probe(const struct cli *cli, struct host *ret)

@@ -26,6 +26,7 @@ struct run {
 	struct record record;
 	struct log log;
 	struct run_subjects subjects;
+	struct run_again *again; /* the run that is repeated; owned, or NULL */
 	struct plan_choice choice;
 	int state;          /* the folder of the operator's state, or -1 */
 	int digests;        /* the folder of what is known of trees, or -1 */
@@ -63,6 +64,26 @@ void run_record_end(void *of, const struct err *e);
 void run_sign_interrupted(struct run *r);
 
 void run_close_record(struct run *r);
+
+/* --- cli_again.c: all of them do nothing where no run is repeated --- */
+
+/*
+ * Verifies the record of --again, and loads its spec. A status, after it was said what is wrong;
+ * `e` has the same, or nothing where diagnostics say it. r->spec is initialised in any case.
+ */
+int run_load_again(struct run *r, struct err *e);
+
+/* Are image, project and overlay, whose digests are in the record by now, what they were? */
+int run_check_again(struct run *r, struct err *e);
+
+/* The command has ended: what is the same goes into record and log; and is told. */
+void run_compare_again(struct run *r);
+void run_say_again(const struct run *r);
+
+/* The status with --same. */
+int run_again_status(const struct run *r, int status);
+
+void run_close_again(struct run *r);
 
 /* --- cli_subjects.c --- */
 

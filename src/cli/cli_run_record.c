@@ -94,6 +94,8 @@ static int say_start(struct run *r, struct err *e)
 	json_text(j, "project", r->place.project);
 	json_int(j, "uid", (int64_t)getuid());
 	json_text(j, "command", command ? plan_str(r->plan, command->a) : NULL);
+	if (record->again.run[0])
+		json_text(j, "again", record->again.run);
 	log_end(&r->log);
 	if (log_write(&r->log) == 0)
 		return 0;
@@ -118,7 +120,10 @@ int run_prepare_record(void *of, struct err *e)
 	/* With another plan there is another start. */
 	if (ret == 0 && r->log.chain < 0)
 		ret = log_open_chain(&r->log, r->folder, e);
-	return ret == 0 ? say_start(r, e) : ret;
+	if (ret == 0)
+		ret = say_start(r, e);
+	/* Refused after it has begun: that is on record. */
+	return ret == 0 ? run_check_again(r, e) : ret;
 }
 
 void run_record_start(void *of)
@@ -176,6 +181,7 @@ void run_record_end(void *of, const struct err *e)
 	struct run *r = of;
 
 	r->record.error = *e;
+	run_compare_again(r);
 	sign_record(r);
 }
 

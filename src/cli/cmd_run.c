@@ -30,6 +30,12 @@ const struct cli_option cmd_run_options[] = {
 	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to this file too" },
 	{ "subject", 0, "PATH", SPEC_KEY_COUNT, NULL,
 		"a file of the project the record is about too, as the run leaves it" },
+	{ "again", 0, "RECORD", SPEC_KEY_COUNT, NULL,
+		"repeat a recorded run, and say whether it came out the same" },
+	{ "same", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"with --again: the status is 0 if it did, and 1 if not" },
+	{ "key", 'k', "FILE", SPEC_KEY_COUNT, NULL,
+		"with --again: a public key that may have signed the record; yours" },
 	{ "sync", 0, NULL, SPEC_KEY_COUNT, NULL, "what is on record survives a power cut too" },
 	{ "status-fd", 0, "N", SPEC_KEY_COUNT, NULL, "events as lines of JSON on this descriptor" },
 	{ "tty", 't', NULL, SPEC_KEY_COUNT, NULL, "a terminal in any case, not only from one" },
@@ -368,6 +374,8 @@ static int run(struct run *r)
 	cli_say_denied(r->cli, &r->record);
 	cli_say_net(r->cli, &r->record);
 	cli_say_effects(r->cli, &r->record, r->place.project);
+	run_say_again(r);
+	status = run_again_status(r, status);
 	if (r->record.late.kind != ERR_NONE)
 		cli_complain("%s; the next run tries again", r->record.late.text);
 	/* What the command printed did not all arrive, what it did is not known or not on record:
@@ -398,10 +406,15 @@ int cmd_run(struct cli *cli)
 			"run prints what the command prints; --record and --status-fd give JSON");
 		return CLI_FAILED;
 	}
+	if (!cli_value(cli, "again") && (cli_value(cli, "same") || cli_value(cli, "key"))) {
+		cli_complain("--same and --key are for --again");
+		return CLI_FAILED;
+	}
 	status = open_status(&r);
 	if (status != CLI_OK)
 		return status;
-	status = cli_load_spec(cli, &r.spec, &r.place);
+	status = cli_value(cli, "again") ? run_load_again(&r, &e)
+					 : cli_load_spec(cli, &r.spec, &r.place);
 	if (status == CLI_NO)
 		cli_print_diags(cli, &r.spec);
 	if (status != CLI_OK) {
@@ -412,6 +425,7 @@ int cmd_run(struct cli *cli)
 	status = status == CLI_OK ? run(&r) : CLI_FAILED;
 	run_sign_interrupted(&r);
 	run_close_record(&r);
+	run_close_again(&r);
 	close_cast(&r);
 	if (r.cast >= 0)
 		close(r.cast);

@@ -72,6 +72,11 @@ void keep_say_ended(const struct keep_request *q, const struct record *record, i
 		json_int(&j, "signal", record->status);
 	if (record->outcome == RECORD_TIMED_OUT)
 		json_bool(&j, "timed_out", true);
+	if (record->again.run[0]) {
+		json_open_map(&j, "again");
+		record_print_again(record, &j);
+		json_close_map(&j);
+	}
 	end(q, &j, &line);
 }
 

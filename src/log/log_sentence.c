@@ -30,6 +30,9 @@ static const struct {
 	{ "limit_hit", NULL },
 	{ "refused", "the command was not started[: {error}]" },
 	{ "run_end", "{outcome}[ with status {status}][ by signal {signal}][: {error}]" },
+	{ "repeated",
+		"of run {of}[: effects {same_effects?the same|not the same}][, outcome "
+		"{same_outcome?the same|not the same}][, plan {same_plan?the same|not the same}]" },
 	{ "interrupted", NULL },
 	{ "signed", "the record was signed[ with key {key}]" },
 	{ "apply", "{done} applied[, {conflicts} in conflict][, {held} held back][: {error}]" },

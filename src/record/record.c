@@ -169,6 +169,30 @@ static void print_effects(const struct record *r, struct json *j)
 	json_close_map(j);
 }
 
+void record_print_again(const struct record *r, struct json *j)
+{
+	const struct record_again *x = &r->again;
+	const struct {
+		const char *key;
+		enum record_same same;
+	} parts[] = {
+		{ "same_image", x->image },
+		{ "same_project", x->project },
+		{ "same_overlay", x->overlay },
+		{ "same_plan", x->plan },
+		{ "same_filter", x->filter },
+		{ "same_outcome", x->outcome },
+		{ "same_effects", x->effects },
+	};
+
+	json_text(j, "of", x->run);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		if (parts[i].same == RECORD_UNKNOWN)
+			json_text(j, parts[i].key, NULL);
+		else
+			json_bool(j, parts[i].key, parts[i].same == RECORD_SAME);
+}
+
 static void print_overlay(const struct record *r, struct json *j)
 {
 	const struct plan_op *op = plan_find(r->plan, PLAN_OVERLAY, NULL);
@@ -301,6 +325,11 @@ void record_print(const struct record *r, struct buf *out)
 	print_events(r, &j);
 	print_effects(r, &j);
 	print_overlay(r, &j);
+	if (r->again.run[0]) {
+		json_open_map(&j, "again");
+		record_print_again(r, &j);
+		json_close_map(&j);
+	}
 	print_guarantees(r, &j);
 	print_degraded(r, &j);
 	json_open_list(&j, "skipped");

@@ -115,6 +115,18 @@ struct record_tree {
 	struct err error; /* why not */
 };
 
+enum record_same {
+	RECORD_UNKNOWN,
+	RECORD_SAME,
+	RECORD_OTHER,
+};
+
+/* A run that repeats another: what was as it was then. */
+struct record_again {
+	char run[RECORD_RUN_SIZE]; /* the other; "": it repeats none */
+	enum record_same image, project, overlay, plan, filter, outcome, effects;
+};
+
 struct record {
 	char run[RECORD_RUN_SIZE];
 	const char *session; /* NULL: a run of its own */
@@ -139,6 +151,7 @@ struct record {
 	} notes[RECORD_MAX_NOTES];
 	struct record_effects effects;
 	struct record_overlay overlay;
+	struct record_again again;
 	struct wire_decision *decisions; /* about the network; owned, or NULL */
 	size_t decision_count;
 	uint64_t decisions_untold;                        /* for which the gate had no room */
@@ -198,6 +211,7 @@ void record_print_guarantee(const struct record *r, enum plan_guarantee g, struc
 void record_print_limit(
 	const struct record *r, enum plan_guarantee limit, const char *text, struct json *j);
 void record_print_outcome(const struct record *r, const struct err *e, struct json *j);
+void record_print_again(const struct record *r, struct json *j);
 void record_print_used(const struct record *r, struct json *j); /* as `used` */
 
 /* All that is known of the network's use, as items of a list that is open. */

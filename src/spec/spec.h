@@ -149,6 +149,13 @@ void spec_print_canonical(const struct spec *s, struct buf *out);
 int spec_read_canonical(struct spec *s, const char *bytes, size_t n, struct err *e);
 
 /*
+ * Adds one as what the file says, with its name in messages, which is borrowed; to be settled like
+ * any other. It was read back before, so that it is one.
+ */
+void spec_add_canonical(
+	struct spec *s, const char *name, const char *bytes, size_t n, bool is_trusted);
+
+/*
  * The entries in canonical order: as they stand for a list, sorted and once each for a set. The
  * caller frees the array; NULL without memory.
  */

@@ -90,13 +90,20 @@ static bool read_bind(struct arena *arena, const char *text, struct spec_item *r
 
 /* --- values --- */
 
+/* Where what is read goes. */
+struct target {
+	struct spec *s;
+	struct spec_layer_values *layer;
+	struct diag_pos at;
+};
+
 /* Sets a key, or adds to its list, to what is written; copied, since the reader's text goes. */
-static void set(struct spec *s, enum spec_key key, const char *text, struct json_reader *r)
+static void set(const struct target *t, enum spec_key key, const char *text, struct json_reader *r)
 {
-	struct diag_pos at = { .source = 0 };
-	struct spec_value *v = &s->layers[SPEC_LAYER_OPTIONS].v[key];
+	struct spec *s = t->s;
+	struct spec_value *v = &t->layer->v[key];
 	const char *kept = arena_copy(&s->arena, text, strlen(text));
-	struct spec_item bind = { 0 };
+	struct spec_item bind = { .at = t->at };
 
 	if (kept && (key == SPEC_PREFLIGHT_ALLOW || key == SPEC_SYSCALLS ||
 			    key == SPEC_ROOT_IMAGE || key == SPEC_ROOT_OVERLAY))
@@ -105,22 +112,23 @@ static void set(struct spec *s, enum spec_key key, const char *text, struct json
 		if (!read_bind(&s->arena, kept, &bind) || !spec_value_add(s, v, &bind))
 			json_wrong(r, "a bind");
 	} else if (kept)
-		spec_value_from_text(s, &s->layers[SPEC_LAYER_OPTIONS], key, kept, at);
+		spec_value_from_text(s, t->layer, key, kept, t->at);
 	else
 		json_wrong(r, "more memory");
 }
 
-static void take_list(struct spec *s, enum spec_key key, struct json_reader *r)
+static void take_list(const struct target *t, enum spec_key key, struct json_reader *r)
 {
 	const char *text;
 
-	s->layers[SPEC_LAYER_OPTIONS].v[key].is_set = true;
+	t->layer->v[key].is_set = true;
+	t->layer->v[key].at = t->at;
 	json_enter_list(r);
 	while (json_next_item(r) && json_read_text(r, &text))
-		set(s, key, text, r);
+		set(t, key, text, r);
 }
 
-static void take_scalar(struct spec *s, enum spec_key key, struct json_reader *r)
+static void take_scalar(const struct target *t, enum spec_key key, struct json_reader *r)
 {
 	enum spec_type type = spec_keys[key].type;
 	char number[NUM_TEXT_SIZE] = "";
@@ -138,10 +146,10 @@ static void take_scalar(struct spec *s, enum spec_key key, struct json_reader *r
 		print_number(type, n, number);
 	}
 	if (!r->wrong)
-		set(s, key, text, r);
+		set(t, key, text, r);
 }
 
-static void take_member(struct spec *s, const char *path, struct json_reader *r)
+static void take_member(const struct target *t, const char *path, struct json_reader *r)
 {
 	enum spec_key key = spec_key_find(path);
 
@@ -150,29 +158,51 @@ static void take_member(struct spec *s, const char *path, struct json_reader *r)
 	else if (key == SPEC_VERSION || json_peek(r) == 'n')
 		json_skip(r);
 	else if (spec_is_list(spec_keys[key].type))
-		take_list(s, key, r);
+		take_list(t, key, r);
 	else
-		take_scalar(s, key, r);
+		take_scalar(t, key, r);
 }
 
-int spec_read_canonical(struct spec *s, const char *bytes, size_t n, struct err *e)
+/* What is expected instead of what is there, or NULL. */
+static const char *read_into(const struct target *t, const char *bytes, size_t n)
 {
 	own(json_reader) struct json_reader r;
-	own(buf) struct buf again = { .max = n + 1 };
 	const char *path;
 
 	json_read_init(&r, bytes, n, n);
 	r.takes_bytes = true;
 	json_enter_map(&r);
 	while (json_next_key(&r, &path))
-		take_member(s, path, &r);
+		take_member(t, path, &r);
 	json_read_end(&r);
-	if (r.wrong)
-		return err_set(e, ERR_SPEC, EBADMSG, "it is no spec: expected %s", r.wrong);
+	return r.wrong;
+}
+
+int spec_read_canonical(struct spec *s, const char *bytes, size_t n, struct err *e)
+{
+	struct target t = { .s = s, .layer = &s->layers[SPEC_LAYER_OPTIONS] };
+	own(buf) struct buf again = { .max = n + 1 };
+	const char *wrong = read_into(&t, bytes, n);
+
+	if (wrong)
+		return err_set(e, ERR_SPEC, EBADMSG, "it is no spec: expected %s", wrong);
 	/* One meaning has one form: whatever was misunderstood would be written otherwise. */
 	if (spec_settle(s))
 		spec_print_canonical(s, &again);
 	if (again.failed || again.len != n || memcmp(buf_text(&again), bytes, n) != 0)
 		return err_set(e, ERR_SPEC, EBADMSG, "it is no spec in canonical form");
 	return 0;
+}
+
+void spec_add_canonical(
+	struct spec *s, const char *name, const char *bytes, size_t n, bool is_trusted)
+{
+	struct target t = { .s = s,
+		.layer = &s->layers[SPEC_LAYER_FILE],
+		.at = { .source = diags_add_source(&s->diags, name, NULL, 0) } };
+	const char *wrong = read_into(&t, bytes, n);
+
+	s->is_file_trusted = is_trusted;
+	if (wrong)
+		diags_error(&s->diags, t.at, NULL, "it is no spec: expected %s", wrong);
 }

@@ -132,6 +132,14 @@ void verify_print_result(const struct verify_record *v, const struct verify_opti
 
 /* --- two runs: verify_same.c --- */
 
+/* Which effects only one of two runs has, or has otherwise; some of them, if there are many. */
+void verify_name_differences(
+	const struct work_effects *a, const struct work_effects *b, struct verify_report *report);
+
+/* Reads effects.json: 1, or 0 where there is none, or -errno. `ret` is initialised. */
+int verify_read_effects(int folder, struct work_effects *ret,
+	char ret_sha256[static SHA256_HEX_SIZE], struct err *e);
+
 /* Adds a property for each thing that can be the same; true: all that decide are. */
 bool verify_compare(
 	const struct verify_record *a, const struct verify_record *b, struct verify_report *report);

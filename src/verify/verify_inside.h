@@ -26,10 +26,6 @@ void verify_overlay(const struct verify_record *v, const struct verify_options *
 int verify_open_file(const struct verify_record *v, const char *property, const char *name,
 	struct verify_report *report);
 
-/* Reads effects.json: 1, or 0 where there is none, or -errno. `ret` is initialised. */
-int verify_read_effects(int folder, struct work_effects *ret,
-	char ret_sha256[static SHA256_HEX_SIZE], struct err *e);
-
 /* --- verify_demands.c --- */
 void verify_demands(const struct verify_record *v, const struct verify_options *o,
 	struct verify_report *report);

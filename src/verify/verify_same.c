@@ -75,7 +75,7 @@ static bool are_same_effects(const struct work_effect *a, const struct work_effe
 }
 
 /* Both are sorted by path: where one is ahead, the other does not have it. */
-static void name_differences(
+void verify_name_differences(
 	const struct work_effects *a, const struct work_effects *b, struct verify_report *report)
 {
 	size_t i = 0, k = 0, count = 0;
@@ -122,7 +122,7 @@ static void compare_effects(
 		verify_say(report, "effect", VERIFY_ABSENT,
 			"effects.json of both runs would say which");
 	else
-		name_differences(&x, &y, report);
+		verify_name_differences(&x, &y, report);
 }
 
 bool verify_compare(

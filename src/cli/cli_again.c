@@ -1,0 +1,341 @@
+/*
+ * cli_again - repeats a run that is on record, and says whether it came out the same.
+ *
+ * Runs as:  the operator.
+ * Reads:    the record, and spec.json and effects.json beside it.
+ * Must not: believe anything of a record that is not signed by a key that counts; run a spec that
+ * is not the record's, that the policies do not allow, or on other trees than recorded.
+ *
+ * A record is no more than a file: whoever wrote the spec in it, it may ask for what a project's
+ * own file may, unless --trust says that it is the operator's word.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/cli_run.h"
+#include "cli/cli_verify.h"
+#include "verify/verify_inside.h"
+
+struct run_again {
+	struct cli_verifier verifier;
+	struct cli_found found;
+	struct verify_record of;
+	struct verify_report report; /* which effects differ */
+	char *spec;
+	size_t spec_size;
+	bool is_said; /* what went wrong, or is not known */
+};
+
+void run_close_again(struct run *r)
+{
+	struct run_again *a = r->again;
+
+	if (!a)
+		return;
+	verify_record_done(&a->of);
+	cli_found_done(&a->found);
+	cli_verifier_done(&a->verifier);
+	free(a->spec);
+	free(a);
+	r->again = NULL;
+}
+
+/* --- the record --- */
+
+/* What decides what is run comes from the record, and from nowhere else. */
+static int check_options(const struct cli *cli, struct err *e)
+{
+	if (cli->word_count)
+		return err_set(e, ERR_USE, EINVAL,
+			"--again repeats the command that is on record; it takes no other");
+	for (size_t i = 0; i < cli->given_count; i++) {
+		const struct cli_option *o = cli->given[i].option;
+
+		if (o->key == SPEC_PROJECT_PATH ||
+			(o->key == SPEC_KEY_COUNT && !str_eq(o->name, "file") &&
+				!str_eq(o->name, "host")))
+			continue;
+		return err_set(e, ERR_USE, EINVAL,
+			"--%s does not go with --again: the spec is that of the record", o->name);
+	}
+	return 0;
+}
+
+static int load_record(struct run *r, struct err *e)
+{
+	struct run_again *a = r->again;
+	const char *word = cli_value(r->cli, "again");
+
+	if (cli_verifier_take_keys(&a->verifier) != CLI_OK ||
+		cli_load_record(&a->verifier, word, &a->found, &a->of, &a->report, e) != CLI_OK)
+		return a->is_said = true,
+		       err_set(e, ERR_REFUSED, EBADMSG, "there is no record to repeat");
+	if (!a->of.is_signed)
+		return err_set(e, ERR_REFUSED, EBADMSG,
+			"the record '%.100s' cannot be relied on: %s", word,
+			a->report.count ? a->report.items[0].text : "it is not signed");
+	if (a->of.record.outcome == RECORD_REFUSED)
+		return err_set(e, ERR_REFUSED, EINVAL,
+			"run %s was refused and ran nothing: there is nothing to repeat",
+			a->of.record.run);
+	return 0;
+}
+
+static int read_spec(struct run *r, struct err *e)
+{
+	struct run_again *a = r->again;
+	const struct record_read *record = &a->of.record;
+	own_fd int fd = a->found.folder < 0 ? -ENOENT
+					    : file_open_name(a->found.folder, "spec.json",
+						      O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	char digest[SHA256_HEX_SIZE];
+	struct spec alone;
+	int ret = fd < 0 ? fd : file_read_all(fd, YAML_MAX_SIZE, &a->spec, &a->spec_size);
+
+	if (ret < 0)
+		return err_set(e, ERR_REFUSED, -ret,
+			"cannot read spec.json, which must be beside the record: %s",
+			strerror(-ret));
+	sha256_hex(a->spec, a->spec_size, digest);
+	if (!record->spec_sha256 || !str_eq(digest, record->spec_sha256))
+		return err_set(e, ERR_REFUSED, EBADMSG,
+			"spec.json is not that of the record: its digest is %s, and the record says "
+			"%s",
+			digest, record->spec_sha256 ? record->spec_sha256 : "none");
+	spec_init(&alone);
+	ret = spec_read_canonical(&alone, a->spec, a->spec_size, e);
+	spec_done(&alone);
+	if (ret < 0 && !str_eq(record->bawn, BAWN_VERSION))
+		return err_set(e, ERR_REFUSED, EBADMSG,
+			"spec.json cannot be read: it is of bawn %.40s, and this is %s",
+			record->bawn, BAWN_VERSION);
+	if (ret < 0)
+		err_prefix(e, "spec.json cannot be read");
+	return ret;
+}
+
+/* With the policies of today it may be another spec: limits that nobody declared, for example. */
+static int check_spec(const struct run *r, struct err *e)
+{
+	own(buf) struct buf now = { .max = PLAN_MAX_SIZE };
+
+	spec_print_canonical(&r->spec, &now);
+	if (!now.failed && now.len == r->again->spec_size &&
+		memcmp(buf_text(&now), r->again->spec, now.len) == 0)
+		return 0;
+	return err_set(e, ERR_REFUSED, EPERM,
+		"the policies of this machine make another spec of that of run %s; bawn check "
+		"--explain KEY says what they set",
+		r->again->of.record.run);
+}
+
+int run_load_again(struct run *r, struct err *e)
+{
+	struct run_again *a = calloc(1, sizeof(*a));
+	const char *home = getenv("HOME");
+	int status = CLI_FAILED;
+
+	*e = (struct err){ 0 };
+	spec_init(&r->spec);
+	/* A refusal is written down too. */
+	r->place.home = home && home[0] == '/' ? home : NULL;
+	r->again = a;
+	if (!a)
+		return (err_set(e, ERR_SYS, ENOMEM, "not enough memory for the record"),
+			CLI_FAILED);
+	a->found.folder = -1;
+	verify_record_init(&a->of);
+	cli_verifier_init(&a->verifier, r->cli);
+	a->report.arena = &a->verifier.arena;
+	if (check_options(r->cli, e) == 0 && load_record(r, e) == 0 && read_spec(r, e) == 0) {
+		spec_done(&r->spec);
+		status = cli_load_kept_spec(r->cli, a->spec, a->spec_size, &r->spec, &r->place);
+	}
+	if (status == CLI_OK && check_spec(r, e) < 0)
+		status = CLI_FAILED;
+	if (e->kind != ERR_NONE && !a->is_said)
+		cli_complain("%s", e->text);
+	if (e->kind == ERR_NONE && status != CLI_OK)
+		err_set(e, ERR_SPEC, EINVAL, "the spec has errors");
+	if (status != CLI_OK)
+		return status;
+	memcpy(r->record.again.run, a->of.record.run,
+		strnlen(a->of.record.run, RECORD_RUN_SIZE - 1));
+	return CLI_OK;
+}
+
+/* --- before the command --- */
+
+static enum record_same compare(const char *then, const char *now)
+{
+	if (!then || !now || !then[0] || !now[0])
+		return RECORD_UNKNOWN;
+	return str_eq(then, now) ? RECORD_SAME : RECORD_OTHER;
+}
+
+/* Where it was is a hint: the link beside the record is not signed. */
+static void say_unknown(const struct run *r)
+{
+	const struct run_again *a = r->again;
+	char then[4096];
+	ssize_t n = a->found.folder < 0
+			    ? -1
+			    : readlinkat(a->found.folder, "project", then, sizeof(then) - 1);
+
+	if (n > 0) {
+		then[n] = '\0';
+		if (!str_eq(then, r->place.project))
+			cli_complain("run %s was in '%s', and this one is in '%s'",
+				a->of.record.run, then, r->place.project);
+	}
+	if (!a->of.record.project.sha256)
+		cli_complain(
+			"whether the project is what it was is not known: the record of run %s "
+			"has no digest of it, as --digest-project makes one",
+			a->of.record.run);
+	if (a->of.record.image.name && str_eq(a->of.record.image.name, "host"))
+		cli_complain("whether this system is what it was is not known: only images have a "
+			     "digest");
+	else if (!a->of.record.image.sha256)
+		cli_complain(
+			"whether the image '%s' is what it was is not known: the record has no "
+			"digest of it",
+			a->of.record.image.name ? a->of.record.image.name : "");
+}
+
+int run_check_again(struct run *r, struct err *e)
+{
+	const struct record_read *then = r->again ? &r->again->of.record : NULL;
+	struct record_again *x = &r->record.again;
+
+	if (!then)
+		return 0;
+	const struct {
+		const char *what, *then, *now;
+		enum record_same *same;
+		const char *remedy;
+	} trees[] = {
+		{ "image", then->image.sha256, r->record.image.sha256, &x->image, "" },
+		{ "project", then->project.sha256, r->record.project.sha256, &x->project,
+			"; if the effects of a run were applied since, that is why: repeat it in a "
+			"copy as it was, with --project" },
+		{ "overlay", then->overlay.sha256_before, r->record.overlay.before, &x->overlay,
+			"; what a run leaves there the next one finds" },
+	};
+
+	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++) {
+		*trees[i].same = compare(trees[i].then, trees[i].now);
+		if (trees[i].then && *trees[i].same != RECORD_SAME)
+			return err_set(e, ERR_REFUSED, ESTALE,
+				"the %s is not what it was when run %s began: its digest is %s, and "
+				"was %s%s",
+				trees[i].what, then->run,
+				trees[i].now[0] ? trees[i].now : "unknown", trees[i].then,
+				trees[i].remedy);
+	}
+	/* Once: with another plan there is another start. */
+	if (!r->cli->is_quiet && !r->again->is_said)
+		say_unknown(r);
+	r->again->is_said = true;
+	return 0;
+}
+
+/* --- afterwards --- */
+
+static void find_differences(struct run *r)
+{
+	own(work_effects) struct work_effects then, now;
+	struct run_again *a = r->again;
+	char file[SHA256_HEX_SIZE];
+	struct err e = { 0 };
+	int ret;
+
+	work_effects_init(&then);
+	work_effects_init(&now);
+	ret = verify_read_effects(a->found.folder, &then, file, &e);
+	/* No effects, no file. */
+	if (ret == 0)
+		work_digest(&then, then.digest);
+	if (ret >= 0)
+		ret = run_read_effects(r, &now, &e);
+	if (ret < 0 || !str_eq(then.digest, a->of.record.effects.sha256))
+		verify_say(&a->report, "effect", VERIFY_ABSENT,
+			"effects.json beside the record would say which paths, and is %s",
+			ret < 0 ? "not readable" : "not that of the record");
+	else
+		verify_name_differences(&then, &now, &a->report);
+}
+
+static enum record_same compare_outcomes(const struct record_read *then, const struct record *now)
+{
+	int64_t status = then->outcome == RECORD_EXITED     ? then->status
+			 : then->outcome == RECORD_SIGNALED ? then->signal
+							    : now->status;
+
+	if (then->outcome == RECORD_INTERRUPTED)
+		return RECORD_UNKNOWN;
+	return then->outcome == now->outcome && status == now->status ? RECORD_SAME : RECORD_OTHER;
+}
+
+void run_compare_again(struct run *r)
+{
+	const struct record_read *then = r->again ? &r->again->of.record : NULL;
+	struct record_again *x = &r->record.again;
+	struct json *j;
+
+	if (!then)
+		return;
+	x->plan = compare(then->plan_sha256, r->record.plan_digest);
+	x->filter = compare(then->filter_sha256, r->record.filter_digest);
+	x->outcome = compare_outcomes(then, &r->record);
+	x->effects = compare(
+		then->effects.sha256, r->record.effects.is_known ? r->record.effects.digest : NULL);
+	if (x->effects == RECORD_OTHER)
+		find_differences(r);
+	j = log_begin(&r->log, "repeated");
+	record_print_again(&r->record, j);
+	log_end(&r->log);
+	(void)log_write(&r->log);
+}
+
+static const char *word_of(enum record_same same)
+{
+	static const char *const words[] = { [RECORD_UNKNOWN] = "not known to be the same",
+		[RECORD_SAME] = "the same",
+		[RECORD_OTHER] = "not the same" };
+
+	return words[same];
+}
+
+void run_say_again(const struct run *r)
+{
+	const struct record_again *x = &r->record.again;
+	const struct run_again *a = r->again;
+	bool is_same = x->effects == RECORD_SAME && x->outcome == RECORD_SAME;
+
+	if (!a || (is_same && r->cli->is_quiet))
+		return;
+	cli_complain("again: the effects are %s as in run %s%s%s", word_of(x->effects), x->run,
+		x->effects == RECORD_SAME ? ": " : "",
+		x->effects == RECORD_SAME ? r->record.effects.digest : "");
+	for (size_t i = 0; i < a->report.count; i++)
+		if (str_eq(a->report.items[i].name, "effect"))
+			cli_complain("again: %s", a->report.items[i].text);
+	cli_complain("again: the outcome is %s, the plan is %s, the filter is %s",
+		word_of(x->outcome), word_of(x->plan), word_of(x->filter));
+}
+
+int run_again_status(const struct run *r, int status)
+{
+	const struct record_again *x = &r->record.again;
+
+	if (!cli_value(r->cli, "same") || r->is_unrecorded)
+		return status;
+	return x->effects == RECORD_SAME && x->outcome == RECORD_SAME ? CLI_OK : CLI_NO;
+}
