@@ -157,6 +157,19 @@ static bool is_asked(const struct keeper *k)
 	return poll(fds, 2, 0) > 0 && fds[0].revents & POLLIN && !fds[1].revents;
 }
 
+/* Nobody is answered any more: from here on the kernel refuses, and says ENOSYS. */
+static void give_up(struct keeper *k, int num)
+{
+	const struct plan_op *op = plan_find(k->q->plan, PLAN_TELL, PLAN_TELL_DENIED);
+	char why[160];
+
+	close(k->notify.listener);
+	k->notify.listener = -1;
+	snprintf(
+		why, sizeof(why), "what the filter denies is not told any more: %s", strerror(num));
+	record_note(k->record, (uint32_t)(op - plan_ops(k->q->plan)), why);
+}
+
 /* One call, if there is one. */
 static bool answer_one(struct keeper *k)
 {
@@ -165,18 +178,29 @@ static bool answer_one(struct keeper *k)
 	union keep_answer answer = { 0 };
 	struct seccomp_notif *call = &room.call;
 	uint32_t action;
-	int error;
+	int error, r;
 
-	if (!is_asked(k) || ioctl(n->listener, SECCOMP_IOCTL_NOTIF_RECV, call) < 0)
+	if (!is_asked(k))
 		return false;
+	if (ioctl(n->listener, SECCOMP_IOCTL_NOTIF_RECV, call) < 0) {
+		/* It was killed meanwhile, or we were interrupted. */
+		if (errno != ENOENT && errno != EINTR)
+			give_up(k, errno);
+		return false;
+	}
 	action = filter_answer(&k->q->filter, &call->data);
 	error = filter_is_told(action) ? (int)(action & SECCOMP_RET_DATA) : EPERM;
 	look_at(n, call);
 	answer.answer = (struct seccomp_notif_resp){ .id = call->id, .error = -error };
 	/* Who was killed or interrupted meanwhile has not been refused, or comes again. */
-	if (ioctl(n->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.answer) == 0)
+	do
+		r = ioctl(n->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.answer);
+	while (r < 0 && errno == EINTR);
+	if (r == 0)
 		count(k, call, error);
-	return true;
+	else if (errno != ENOENT)
+		give_up(k, errno); /* or it would wait for ever */
+	return n->listener >= 0;
 }
 
 static bool is_at_rest(const struct keep_notify *n)
@@ -213,7 +237,7 @@ void keep_notify_hear(struct keeper *k, const struct pollfd *seen)
 	while (n->answered < AT_ONCE && answer_one(k))
 		n->answered++;
 	/* Nobody is left under the filter, and nobody will be. */
-	if (seen->revents & (POLLHUP | POLLERR) && !(seen->revents & POLLIN)) {
+	if (n->listener >= 0 && seen->revents & (POLLHUP | POLLERR) && !(seen->revents & POLLIN)) {
 		close(n->listener);
 		n->listener = -1;
 	}
