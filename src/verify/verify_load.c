@@ -84,6 +84,18 @@ static bool check_envelope(
 	return false;
 }
 
+/* One key speaks for a file: a statement of another must not pass for one of that key's. */
+static bool is_same_key(const struct verify_record *v, const struct sign_public *first, int line,
+	struct verify_report *report)
+{
+	if (str_eq(v->key.id, first->id))
+		return true;
+	verify_say(report, "signature", VERIFY_NO,
+		"line %d is signed by another key (%.16s…) than the first (%.16s…)", line,
+		v->key.id, first->id);
+	return false;
+}
+
 static void say_unsigned(const struct sign_envelope *x, size_t line, const struct verify_keys *keys,
 	struct verify_report *report)
 {
@@ -123,6 +135,7 @@ static int read_envelopes(struct verify_record *v, const char *bytes, size_t n,
 	struct err *e)
 {
 	const char *at = bytes, *line;
+	struct sign_public first;
 	size_t size;
 	int count = 0;
 
@@ -145,7 +158,10 @@ static int read_envelopes(struct verify_record *v, const char *bytes, size_t n,
 			say_unsigned(x, (size_t)count + 1, keys, report);
 			return 0;
 		}
-		count++;
+		if (count++ == 0)
+			first = v->key;
+		if (!is_same_key(v, &first, count, report))
+			return 0;
 	}
 	if (count)
 		return count;

@@ -258,6 +258,25 @@ def a_foreign_signature_under_our_name_is_refused(p):
 
 
 @case
+def one_key_speaks_for_a_file(p):
+    folder, foreign = run(p), foreign_key(p)
+    own = p.state / "bawn/keys/signing.pub"
+    record, provenance = statements(folder / FILE)
+    ours, theirs = sign(p, [record, provenance]).splitlines(keepends=True), None
+    record["predicate"]["level"] = "custom"
+    theirs = sign(p, [record, provenance], p.home / "foreign.pem").splitlines(keepends=True)
+    # Both keys count, and the policy wants ours: what it is asked about must be what ours signed.
+    demand = p.write("policy.yaml", f"version: 1\nkeys: {own}\n")
+    for lines in ([theirs[0], ours[1]], [ours[1], theirs[0]], [ours[0], theirs[1]]):
+        rows, _ = found(p, "-", "--key", foreign, "--policy", demand, stdin=b"".join(lines))
+        assert list(rows) == ["signature"] and rows["signature"][0] == "no" and "another key" in rows["signature"][1], rows
+    rows, _ = found(p, "-", "--key", foreign, "--policy", demand, stdin=b"".join(theirs))
+    assert rows["signature"][0] == "yes" and rows["policy.keys"][0] == "no", rows
+    rows, _ = found(p, "-", "--key", foreign, "--policy", demand, stdin=b"".join(ours))
+    assert rows["signature"][0] == rows["policy.keys"][0] == "yes", rows
+
+
+@case
 def a_former_key_is_still_ours(p):
     folder = run(p)
     expect(p.run("key", "init", "--new"), 0)
