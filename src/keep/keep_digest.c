@@ -26,7 +26,7 @@ struct listener {
 	struct err e; /* what ended it */
 };
 
-static int listen(void *of)
+static int hear(void *of)
 {
 	struct listener *l = of;
 	struct pollfd signals = { .fd = l->k->signals, .events = POLLIN };
@@ -46,9 +46,9 @@ static int digest(
 		.settled_ms = WORK_TREE_SETTLED_MS,
 		.what = what,
 		.progress = k->q->progress,
-		.step = listen,
+		.step = hear,
 		.of = &l };
-	struct work_tree_digest found;
+	struct work_tree_digest found = { 0 };
 	int r = fd < 0 ? err_set(e, ERR_SYS, -fd, "cannot open it: %s", strerror(-fd))
 		       : work_tree_digest(&q, &found, e);
 
