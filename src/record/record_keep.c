@@ -131,15 +131,12 @@ static void tell(int state, const char *run, const struct sign_key *key, const s
 	log_done(&log);
 }
 
-static int sign(int state, int folder, const char *run, const struct statement *s, bool is_synced,
-	struct buf *out, struct err *e)
+static int sign(int state, int folder, const char *run, const struct sign_key *key,
+	const struct statement *s, bool is_synced, struct buf *out, struct err *e)
 {
-	own(sign_key) struct sign_key key = { 0 };
 	own_fd int drafts = -1;
-	int r = sign_load_key(state, &key, e);
+	int r = print_envelopes(folder, key, s, out, e);
 
-	if (r == 0)
-		r = print_envelopes(folder, &key, s, out, e);
 	/* What the record speaks of reaches the disk before it does. */
 	if (r == 0 && is_synced && syncfs(folder) < 0)
 		r = err_set(e, ERR_SYS, errno, "cannot sync the run's folder: %s", strerror(errno));
@@ -147,7 +144,7 @@ static int sign(int state, int folder, const char *run, const struct statement *
 		r = record_write_file(folder, RECORD_FILE, out, is_synced, e);
 	if (r < 0)
 		return r;
-	tell(state, run, &key, out);
+	tell(state, run, key, out);
 	drafts = open_unsigned(state, false, NULL);
 	if (drafts >= 0)
 		unlinkat(drafts, run, 0);
@@ -161,7 +158,9 @@ int record_sign(int state, int folder, const struct record *r,
 	own(buf) struct buf claim = { .max = RECORD_MAX_SIZE };
 	own(buf) struct buf provenance = { .max = RECORD_MAX_SIZE };
 	own(buf) struct buf text = { .max = ENVELOPE_SIZE };
+	own(sign_key) struct sign_key key = { 0 };
 	struct statement s = { .subjects = subjects, .count = count, .log = log };
+	int failure;
 
 	record_print(r, &claim);
 	record_print_provenance(r, &provenance);
@@ -171,7 +170,10 @@ int record_sign(int state, int folder, const struct record *r,
 	s.sizes[RECORD_CLAIM] = claim.len;
 	s.predicates[RECORD_PROVENANCE] = provenance.data;
 	s.sizes[RECORD_PROVENANCE] = provenance.len;
-	return sign(state, folder, r->run, &s, is_synced, ret_text ? ret_text : &text, e);
+	failure = sign_load_key(state, &key, e);
+	return failure < 0 ? failure
+			   : sign(state, folder, r->run, &key, &s, is_synced,
+				     ret_text ? ret_text : &text, e);
 }
 
 /* --- what keepers left that died --- */
@@ -192,34 +194,47 @@ static bool cut_draft(const char *bytes, size_t n, struct statement *ret)
 	return n == 0;
 }
 
+/* The last event of a run that nobody else ended. */
+static int say_interrupted(struct log *log, bool is_whole, struct err *e)
+{
+	struct json *j = log_begin(log, "interrupted");
+
+	json_text(j, "text",
+		is_whole ? "the keeper ended before it had signed the run's record"
+			 : "the keeper ended before it had signed the run's record, and what was "
+			   "known of the run did not survive");
+	log_end(log);
+	/* As with any run, the log of all may fail: the record is about the run's own. */
+	if (log_write(log) == 0 || !log->is_chain_over)
+		return 0;
+	*e = log->failure;
+	return -e->num;
+}
+
 static int sign_draft(
 	int state, int folder, const char *run, const char *bytes, size_t n, struct err *e)
 {
 	own(buf) struct buf text = { .max = ENVELOPE_SIZE };
+	own(sign_key) struct sign_key key = { 0 };
 	struct statement s = { 0 };
 	bool is_whole = cut_draft(bytes, n, &s);
 	struct log log;
-	struct json *j;
-	int r;
+	/* Without one the log would get the same event from whoever comes by. */
+	int r = sign_load_key(state, &key, e);
 
+	if (r == -ENOENT)
+		return err_set(e, ERR_REFUSED, EKEYREJECTED, "there is no signing key");
+	if (r < 0)
+		return r;
 	log_init(&log, state, run, NULL);
 	r = log_open_chain(&log, folder, e);
-	if (r == 0) {
-		j = log_begin(&log, "interrupted");
-		json_text(j, "text",
-			is_whole ? "the keeper ended before the run did"
-				 : "the keeper ended before the run did, and what was to be signed "
-				   "then did not survive");
-		log_end(&log);
-		r = log_write(&log);
-		if (r < 0)
-			*e = log.failure;
-	}
+	if (r == 0)
+		r = say_interrupted(&log, is_whole, e);
 	s.log = &log.tail;
 	if (r == 0 && !is_whole)
 		r = -ENOENT;
 	if (r == 0)
-		r = sign(state, folder, run, &s, false, &text, e);
+		r = sign(state, folder, run, &key, &s, false, &text, e);
 	log_done(&log);
 	return r;
 }
@@ -251,6 +266,9 @@ static int look_at_draft(int state, int runs, int drafts, const char *run, struc
 	/* Somebody else has done it, or the keeper came as far as this. */
 	if (r == 0 && faccessat(folder, RECORD_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		r = -ENOENT;
+	if (r < 0 && r != -ENOENT)
+		return err_set(
+			e, ERR_SYS, -r, "cannot read what is to be signed: %s", strerror(-r));
 	if (r == 0)
 		r = sign_draft(state, folder, run, bytes, n, e);
 	if (r == 0 || r == -ENOENT)
@@ -264,19 +282,26 @@ int record_sign_interrupted(int state, struct err *e)
 	struct file_entries entries = { .fd = drafts };
 	const struct file_entry *entry;
 	char run[RECORD_RUN_SIZE];
-	int r = 0, signed_count = 0;
+	int signed_count = 0, failure = 0;
 
 	if (drafts < 0)
 		return drafts == -ENOENT ? 0 : drafts;
 	runs = file_open_name(state, "runs", O_RDONLY | O_DIRECTORY);
-	while (runs >= 0 && r >= 0 && signed_count < MOST_AT_ONCE &&
-		(entry = file_next_entry(&entries))) {
+	while (runs >= 0 && signed_count < MOST_AT_ONCE && (entry = file_next_entry(&entries))) {
+		struct err why = { 0 };
+		int r;
+
 		/* One may not have come as far as to its name. */
 		snprintf(run, sizeof(run), "%.*s", RECORD_RUN_LENGTH, entry->name);
 		if (!record_is_run(run, true))
 			continue;
-		r = look_at_draft(state, runs, drafts, run, e);
+		r = look_at_draft(state, runs, drafts, run, &why);
 		signed_count += r > 0;
+		/* One that cannot be signed keeps no other from it; the first is told. */
+		if (r >= 0 || failure < 0)
+			continue;
+		failure = r;
+		err_set(e, why.kind, why.num, "run %s: %s", run, why.text);
 	}
-	return r < 0 ? r : 0;
+	return failure;
 }

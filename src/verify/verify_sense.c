@@ -168,7 +168,7 @@ void verify_outcome(const struct verify_record *v, struct verify_report *report)
 		verify_say(report, "outcome", VERIFY_YES, "ended by signal %" PRId64, r->signal);
 	else if (r->outcome == RECORD_INTERRUPTED)
 		verify_say(report, "outcome", VERIFY_YES,
-			"interrupted: bawn was ended before the command, and the rest is not known");
+			"interrupted: bawn ended before it signed what became of the run");
 	else
 		verify_say(report, "outcome", VERIFY_YES, "%s%s%s", word, r->error ? ": " : "",
 			r->error ? r->error : "");

@@ -135,6 +135,41 @@ def the_next_bawn_signs_what_a_killed_keeper_left(p):
 
 
 @case
+def a_run_that_cannot_be_signed_is_named_and_keeps_no_other_from_it(p):
+    for _ in range(3):
+        kill_in_the_middle(p)
+    draft = next((p.state / "bawn/unsigned").iterdir())  # which is looked at first
+    log = p.state / "bawn/runs" / draft.name / "events.jsonl"
+    kept = log.read_bytes()
+    log.write_bytes(b"no event\n")
+    done = expect(p.run("record", "list"), 0)
+    assert done.stderr.count("cannot sign") == 1 and draft.name in done.stderr, done.stderr
+    assert list((p.state / "bawn/unsigned").iterdir()) == [draft]
+    log.write_bytes(kept)
+    expect(p.run("record", "list"), 0)
+    assert not list((p.state / "bawn/unsigned").iterdir())
+
+
+@case
+def what_cannot_be_signed_yet_waits_and_is_not_told_again_and_again(p):
+    kill_in_the_middle(p)
+    (folder,) = folders(p)
+    before = (folder / "events.jsonl").read_bytes()
+    keys = p.state / "bawn/keys"
+    for spoil, mend in ((lambda: (keys / "signing.pem").chmod(0o644), lambda: (keys / "signing.pem").chmod(0o600)),
+                        (lambda: keys.rename(p.home / "keys"), lambda: (p.home / "keys").rename(keys))):
+        spoil()
+        for _ in range(2):
+            done = expect(p.run("record", "list"), 0)
+            assert f"cannot sign the record of a run that was interrupted: run {folder.name}: " in done.stderr, done
+        assert (folder / "events.jsonl").read_bytes() == before
+        mend()
+    expect(p.run("record", "list"), 0)
+    assert records.read(folder)["outcome"] == "interrupted"
+    assert [event["type"] for event in chain(folder / "events.jsonl")[0]].count("interrupted") == 1
+
+
+@case
 def a_run_that_goes_on_is_signed_by_nobody_else(p):
     keeper = p.start("run", "--", "sh", "-c", "echo ready; read line")
     assert keeper.stdout.readline() == b"ready\n"
