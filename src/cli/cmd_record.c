@@ -211,12 +211,14 @@ static int list_one(struct listing *l, const char *id)
 static int list_runs(struct listing *l, size_t most)
 {
 	int status = CLI_OK;
-	int r = find_names(l);
+	int r = l->runs == -ENOENT ? 0 : l->runs < 0 ? l->runs : find_names(l);
 
 	if (r < 0) {
 		cli_complain("cannot list the runs: %s", strerror(-r));
 		return CLI_FAILED;
 	}
+	if (!l->count && !l->cli->is_json)
+		cli_complain("there is no run yet");
 	json_init(&l->json, &l->out, 0);
 	if (l->cli->is_json)
 		json_open_list(&l->json, NULL);
@@ -234,7 +236,7 @@ static int list_runs(struct listing *l, size_t most)
 
 static int do_list(const struct cli *cli, int state)
 {
-	struct listing l = { .cli = cli, .runs = -1, .out.max = (size_t)256 << 20 };
+	struct listing l = { .cli = cli, .runs = -ENOENT, .out.max = (size_t)256 << 20 };
 	const char *text = cli_value(cli, "lines");
 	int64_t most = MOST_LISTED;
 	struct err e = { 0 };
@@ -244,7 +246,8 @@ static int do_list(const struct cli *cli, int state)
 		cli_complain("record list takes no words, and -n a number of runs");
 		return CLI_MISUSE;
 	}
-	l.runs = file_open_name(state, "runs", O_RDONLY | O_DIRECTORY);
+	if (state >= 0)
+		l.runs = file_open_name(state, "runs", O_RDONLY | O_DIRECTORY);
 	status = list_runs(&l, (size_t)most);
 	if (l.runs >= 0)
 		close(l.runs);
@@ -408,22 +411,31 @@ static int run_verb(const struct cli *cli, const char *verb)
 	return CLI_MISUSE;
 }
 
+/* Each option belongs to one verb. */
+static const char *find_misplaced(const struct cli *cli, const char *verb)
+{
+	if (cli_value(cli, "lines") && !str_eq(verb, "list"))
+		return "-n is for record list";
+	return cli_value(cli, "output") && !str_eq(verb, "export") ? "-o is for record export"
+								   : NULL;
+}
+
 int cmd_record(struct cli *cli)
 {
 	const char *home = getenv("HOME"), *verb = cli->word_count ? cli->words[0] : "";
+	const char *misplaced = find_misplaced(cli, verb);
 	struct err e = { 0 };
 	own_fd int state = record_open_state(home && home[0] == '/' ? home : NULL, false, &e);
 
+	if (misplaced) {
+		cli_complain("%s", misplaced);
+		return CLI_MISUSE;
+	}
 	if (state < 0 && e.kind != ERR_NONE) {
 		cli_complain("%s", e.text);
 		return CLI_FAILED;
 	}
 	if (state >= 0 && record_sign_interrupted(state, &e) < 0)
 		cli_complain("cannot sign the record of a run that was interrupted: %s", e.text);
-	if (!str_eq(verb, "list"))
-		return run_verb(cli, verb);
-	if (state >= 0)
-		return do_list(cli, state);
-	cli_complain("there is no run yet");
-	return CLI_OK;
+	return str_eq(verb, "list") ? do_list(cli, state) : run_verb(cli, verb);
 }

@@ -42,6 +42,7 @@ int record_begin(int state, const struct record *r, struct err *e)
 	own(buf) struct buf text = { .max = 2 * RECORD_MAX_SIZE };
 	own_fd int folder = open_unsigned(state, true, e);
 	struct record draft = *r;
+	int failure;
 
 	if (folder < 0)
 		return folder;
@@ -50,7 +51,11 @@ int record_begin(int state, const struct record *r, struct err *e)
 	buf_putc(&text, '\n');
 	record_print_provenance(&draft, &text);
 	buf_putc(&text, '\n');
-	return record_write_file(folder, r->run, &text, false, e);
+	failure = record_write_file(folder, r->run, &text, false, e);
+	if (failure < 0)
+		err_set(e, ERR_SYS, -failure, "cannot write what would be signed of the run: %s",
+			strerror(-failure));
+	return failure;
 }
 
 /* --- signing --- */

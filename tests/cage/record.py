@@ -254,8 +254,13 @@ def a_record_is_shown_and_exported(p):
 def wrong_use_is_explained(p):
     expect(p.run("record"), 2, "list, show or export")
     expect(p.run("record", "burn"), 2, "not burn")
-    expect(p.run("record", "list"), 0, "no run yet")
-    expect(p.run("record", "show"), 1, "no run yet")
+    for _ in ("no state", "a state without runs"):
+        expect(p.run("record", "list"), 0, "no run yet")
+        assert json.loads(expect(p.run("record", "list", "--json"), 0).stdout) == []
+        expect(p.run("record", "show"), 1, "no run yet")
+        p.run("key", "init")
+    expect(p.run("record", "show", "-n", "1"), 2, "-n is for record list")
+    expect(p.run("record", "list", "-o", "x"), 2, "-o is for record export")
     expect(p.run("record", "show", "20260102-030405-0a0b0c0d"), 1, "there is no run")
     expect(p.sh("true"), 0)
     expect(p.run("record", "list", "-n", "x"), 2, "number of runs")
