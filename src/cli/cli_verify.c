@@ -86,8 +86,9 @@ static int find_run(const struct cli_verifier *x, const char *word, struct cli_f
 	own_fd int fd = -1;
 	int status = cli_open_run(x->cli, word, id, &ret->folder);
 
+	/* Why ever there is none to verify, that is a no. */
 	if (status != CLI_OK || ret->folder < 0)
-		return status == CLI_OK ? CLI_NO : status;
+		return CLI_NO;
 	fd = file_open_name(ret->folder, RECORD_FILE, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	if (fd != -ENOENT)
 		return read_bytes(fd, id, ret);
@@ -113,7 +114,7 @@ static int open_parent(const char *path)
 
 static int find_file(const char *path, struct cli_found *ret)
 {
-	own_fd int fd = file_open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	own_fd int fd = file_open_input(path);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)

@@ -52,8 +52,8 @@ static void say_all(const struct card_report *from, struct verify_report *report
 
 static int read_card(const char *path, char **ret, size_t *ret_size, struct err *e)
 {
-	own_fd int fd = str_eq(path, "-") ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
-					  : file_open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	own_fd int fd =
+		str_eq(path, "-") ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : file_open_input(path);
 	int r = fd < 0 ? fd : file_read_all(fd, CARD_MAX_SIZE, ret, ret_size);
 
 	if (r < 0)

@@ -11,6 +11,7 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
@@ -47,6 +48,16 @@ def it_is_found_by_name_file_folder_and_pipe(p):
     assert results(p, p.home / "link")["events"] == "not there"
     piped = results(p, "-", stdin=(folder / FILE).read_bytes())
     assert piped["signature"] == "yes" and piped["effects"] == piped["spec"] == piped["events"] == "not there"
+    # As a shell's <(…) has it; who writes takes his time.
+    pipe = p.home / "pipe"
+    os.mkfifo(pipe)
+    p.own(pipe)
+    expect(verify(p, pipe), 1, "it is empty")
+    writer = subprocess.Popen(["sh", "-c", 'exec 3<>"$1"; sleep 0.3; cat "$0" >&3', folder / FILE, pipe])
+    time.sleep(0.1)
+    done = verify(p, pipe)
+    writer.wait()
+    expect(done, 0, "signature")
 
 
 @case
@@ -360,6 +371,8 @@ def wrong_use_is_told(p):
     expect(verify(p, "a", "b"), 2, "say which record")
     expect(verify(p, folder, "--attest", "--json"), 2, "--attest")
     expect(verify(p, folder, "--polcy", "x"), 2, "did you mean --policy?")
+    (p.state / "bawn").chmod(0o777)
+    expect(verify(p, folder.name), 1, "must be yours")
 
 
 main()
