@@ -86,9 +86,13 @@ static const char *plan_of(const struct verify_record *v)
 	return v->record.plan_sha256;
 }
 
+/* A name that looks like a digest is none: who demands one means what was in the image. */
 static const char *image_of(const struct verify_record *v)
 {
-	return v->record.image.name;
+	const char *name = v->record.image.name;
+	uint8_t unused[SHA256_SIZE];
+
+	return name && sha256_parse(name, unused) == 0 ? NULL : name;
 }
 
 static const char *image_digest_of(const struct verify_record *v)

@@ -140,6 +140,17 @@ def subjects_are_files_beside_it(p):
 
 
 @case
+def a_name_is_no_digest(p):
+    record, provenance = statements(run(p) / FILE)
+    demand = p.write("policy.yaml", f"version: 1\nimage: {'a' * 64}\n")
+    for image, result in (({"name": "a" * 64, "sha256": None}, "no"), ({"name": "a" * 64, "sha256": "b" * 64}, "no"),
+                          ({"name": "dir:/x", "sha256": "a" * 64}, "yes")):
+        record["predicate"]["image"] = image
+        rows, _ = found(p, "-", "--quick", "--policy", demand, stdin=sign(p, [record, provenance]))
+        assert rows["policy.image"][0] == result, (image, rows)
+
+
+@case
 def texts_command_no_terminal(p):
     payloads = statements(run(p) / FILE)
     evil = "\x1b]52;c;eA==\x07\u202e\r\n\x9b2J"
