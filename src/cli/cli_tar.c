@@ -25,7 +25,6 @@ static void fill(struct header *h, const char *prefix, const char *name, const s
 	const unsigned char *bytes = (const unsigned char *)h;
 	unsigned sum = 0;
 
-	memset(h, 0, sizeof(*h));
 	snprintf(h->name, sizeof(h->name), "%s/%s", prefix, name);
 	snprintf(h->mode, sizeof(h->mode), "%07o", 0644);
 	snprintf(h->uid, sizeof(h->uid), "%07o", 0);
@@ -65,7 +64,7 @@ static int copy(int to, int from, uint64_t size)
 int cli_tar_add(int to, int folder, const char *prefix, const char *name, struct err *e)
 {
 	own_fd int fd = file_open_name(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	struct header h;
+	struct header h = { 0 };
 	struct stat st;
 	int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;
 

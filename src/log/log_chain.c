@@ -96,12 +96,13 @@ static int find_tail(int fd, size_t size, struct log_tail *ret)
 
 int log_open_file(int folder, const char *name, struct log_tail *ret)
 {
-	own_fd int fd = openat(folder, name,
-		O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	own_fd int fd = -1;
 	struct log_tail tail;
 	struct stat st;
 	int r;
 
+	fd = openat(folder, name,
+		O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))

@@ -126,7 +126,7 @@ static bool read_form(
 	const struct form *f, const char *pem, size_t n, uint8_t ret[static SIGN_SEED_SIZE])
 {
 	struct text t = { pem, pem + n };
-	uint8_t der[BODY_MAX / 4 * 3 + 3];
+	uint8_t der[BODY_MAX / 4 * 3 + 3] = { 0 };
 	char body[BODY_MAX];
 	ssize_t size = take_line(&t, f->begin) ? take_body(&t, body) : -EINVAL;
 	bool is_one = size >= 0 && take_line(&t, f->end);

@@ -3,8 +3,8 @@
  *
  *   flip STATE RUN    STATE is the operator's folder, RUN a run's, which is copied
  *
- * One line of JSON for each file: how many changes were tried, how many went unnoticed, and the place
- * of the last of these. It calls what bawn verify calls, so that thousands take seconds.
+ * One line of JSON for each file: how many changes were tried, how many went unnoticed, and the
+ * place of the last of these. It calls what bawn verify calls, so that thousands take seconds.
  */
 #include <fcntl.h>
 #include <stdio.h>
