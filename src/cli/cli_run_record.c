@@ -152,6 +152,8 @@ static void write_copy(struct run *r, const struct buf *text)
 
 	if (ret == 0)
 		return;
+	/* A part of one may look whole. */
+	(void)!ftruncate(r->copy, 0);
 	err_set(&e, ERR_SYS, -ret, "cannot write the record to '%s': %s",
 		cli_value(r->cli, "record"), strerror(-ret));
 	complain_unrecorded(r, &e);

@@ -258,6 +258,10 @@ static int open_outputs(struct run *r, struct err *e)
 		r->copy = cli_open_output(&r->place, record, "record", e);
 	if (record && r->copy < 0)
 		return r->copy;
+	/* From here on nobody may take the record of an earlier run for this one's. */
+	if (record && ftruncate(r->copy, 0) < 0)
+		return err_set(e, ERR_REFUSED, errno, "cannot write the record to '%s': %s", record,
+			strerror(errno));
 	if (!cast)
 		return 0;
 	r->cast = cli_open_output(&r->place, cast, "cast", e);

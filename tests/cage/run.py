@@ -950,7 +950,11 @@ def records_are_the_operators_alone(p):
 def the_record_goes_where_the_operator_wants_it_too(p):
     expect(p.run("run", "--record", p.home / "copy.json", "--", "true"), 0)
     assert records.read(p.home / "copy.json") == p.record()
-    (p.home / "copy.json").unlink()
+    # One of an earlier run is gone before another begins.
+    keeper = p.start("run", "--record", p.home / "copy.json", "--", "sh", "-c", "echo ready; read line")
+    assert keeper.stdout.readline() == b"ready\n" and (p.home / "copy.json").read_bytes() == b""
+    keeper.communicate(b"\n", timeout=20)
+    assert records.read(p.home / "copy.json")["outcome"] == "exited"
     expect(p.run("run", "--record", "here.json", "--", "no-such-command"), 127)
     assert records.read(p.project / "here.json")["outcome"] == "refused"
 
