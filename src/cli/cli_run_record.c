@@ -116,12 +116,17 @@ int run_prepare_record(void *of, struct err *e)
 	if (ret == 0)
 		ret = write_parts(r, e);
 	if (ret == 0)
-		ret = record_begin(r->state, &r->record, e);
+		ret = record_begin(r->state, &r->record, r->log.is_synced, e);
 	/* With another plan there is another start. */
 	if (ret == 0 && r->log.chain < 0)
 		ret = log_open_chain(&r->log, r->folder, e);
 	if (ret == 0)
 		ret = say_start(r, e);
+	/* That there was a run survives from here on: its folder, what it is of, what is signed if
+	 * nobody signs more. */
+	if (ret == 0 && r->log.is_synced && syncfs(r->folder) < 0)
+		ret = err_set(
+			e, ERR_SYS, errno, "cannot sync the run's folder: %s", strerror(errno));
 	/* Refused after it has begun: that is on record. */
 	return ret == 0 ? run_check_again(r, e) : ret;
 }
@@ -132,7 +137,7 @@ void run_record_start(void *of)
 	struct err e;
 
 	/* If it cannot be written now, the one from before the start stays. */
-	(void)record_begin(r->state, &r->record, &e);
+	(void)record_begin(r->state, &r->record, r->log.is_synced, &e);
 }
 
 /* --- afterwards --- */

@@ -261,7 +261,7 @@ void record_print_statement(enum record_claim claim, const char *predicate, size
  * Writes down what the record will say if nobody lives to say more: STATE/unsigned/RUN, which goes
  * when the record is signed.
  */
-int record_begin(int state, const struct record *r, struct err *e);
+int record_begin(int state, const struct record *r, bool is_synced, struct err *e);
 
 /*
  * Signs what is said of a run, whose log has been written, and writes it to the run's folder whole

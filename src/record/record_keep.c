@@ -37,7 +37,7 @@ static int open_unsigned(int state, bool makes, struct err *e)
 	return fd;
 }
 
-int record_begin(int state, const struct record *r, struct err *e)
+int record_begin(int state, const struct record *r, bool is_synced, struct err *e)
 {
 	own(buf) struct buf text = { .max = 2 * RECORD_MAX_SIZE };
 	own_fd int folder = open_unsigned(state, true, e);
@@ -51,7 +51,7 @@ int record_begin(int state, const struct record *r, struct err *e)
 	buf_putc(&text, '\n');
 	record_print_provenance(&draft, &text);
 	buf_putc(&text, '\n');
-	failure = record_write_file(folder, r->run, &text, false, e);
+	failure = record_write_file(folder, r->run, &text, is_synced, e);
 	if (failure < 0)
 		err_set(e, ERR_SYS, -failure, "cannot write what would be signed of the run: %s",
 			strerror(-failure));

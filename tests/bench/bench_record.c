@@ -55,7 +55,7 @@ static void say_events(struct bench *b, struct err *e)
 
 static void begin(struct bench *b, struct err *e)
 {
-	record_begin(b->state, &b->record, e);
+	record_begin(b->state, &b->record, false, e);
 }
 
 /* What is said of a run, written like the record, and not signed: what any record costs. */

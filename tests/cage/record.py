@@ -11,6 +11,7 @@ import io
 import json
 import os
 import random
+import shutil
 import signal
 import sys
 import tarfile
@@ -19,7 +20,7 @@ import time
 sys.dont_write_bytecode = True
 import records  # noqa: E402
 from records import chain  # noqa: E402
-from place import case, descendants, expect, expect_refusal, main, reap, wait_until  # noqa: E402
+from place import BAWN, Skip, case, descendants, expect, expect_refusal, main, reap, wait_until  # noqa: E402
 
 
 def folders(p):
@@ -203,6 +204,26 @@ def a_keeper_killed_at_any_moment_leaves_a_log_that_is_a_beginning_and_no_half_r
         assert records.read(folder)["log"] == {"events": len(events), "last": last}
     chain(p.state / "bawn/log/events.jsonl")
     assert not list(p.state.glob("bawn/unsigned/*")), "what began was signed"
+
+
+@case
+def with_sync_a_run_that_began_is_on_the_disk_before_its_command_runs(p):
+    strace, said = shutil.which("strace"), p.home / "said"
+    if not strace:
+        raise Skip("there is no strace")
+    calls = "trace=write,fsync,fdatasync,syncfs,renameat,sendmsg"
+    synced = {}
+    for options in ((), ("--sync",)):
+        expect(p.run("-e", calls, "-o", said, BAWN, "run", *options, "--", "true", program=strace), 0)
+        lines = said.read_text().splitlines()
+        (record,) = [i for i, line in enumerate(lines) if f'"{records.FILE}")' in line and "renameat" in line]
+        draft = next(i for i, line in enumerate(lines) if ".new" in line and "-" in line and "json" not in line
+                     and "signing" not in line and "renameat" in line)
+        synced[options] = [[line.split("(")[0] for line in part if "sync" in line.split("(")[0]]
+                           for part in (lines[draft - 1:record], lines[record:])]
+    assert not any("syncfs" in part for part in synced[()]), synced
+    before, after = synced[("--sync",)]
+    assert before.count("syncfs") == 2 and before[0] == "fsync" and "fsync" in after, synced
 
 
 @case
