@@ -134,7 +134,7 @@ static void compare_all(
 		{ "card.level", "level and engine", true, { "level", "engine" } },
 		{ "card.digests", "spec and plan", true, { "specDigest", "planDigest" } },
 		{ "card.run", "run, outcome and effects", false,
-			{ "run/id", "run/outcome", "run/effects", "run/inChain",
+			{ "basis", "run/id", "run/outcome", "run/effects", "run/inChain",
 				"run/record/key" } },
 		{ "card.guarantees", "what was observed and what is degraded", false,
 			{ "observed", "degraded" } },

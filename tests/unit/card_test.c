@@ -398,6 +398,7 @@ static void test_run(void)
 	own(made) struct made m;
 	struct seen s;
 	struct err e = { 0 };
+	char *basis;
 
 	CHECK(make_of(&m, "version: 1\n"));
 	make_record(&m, &s);
@@ -438,6 +439,12 @@ static void test_run(void)
 	CHECK_STR(failing(&m, &s, RECORD), "card.mechanisms");
 	s.record.landlock_abi = 4;
 	CHECK_STR(failing(&m, &s, RECORD), "");
+	/* Declared or observed, and nothing else. */
+	basis = strstr(m.read.canonical.data, "\"basis\":\"o");
+	CHECK(basis);
+	if (basis)
+		basis[strlen("\"basis\":\"")] = 'x';
+	CHECK_STR(failing(&m, &s, RECORD), "card.run");
 }
 
 /* What was not seen is not said. */
