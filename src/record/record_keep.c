@@ -156,6 +156,16 @@ static int sign(int state, int folder, const char *run, const struct sign_key *k
 	return 0;
 }
 
+/* There was one when the run began; somebody may have taken it away. */
+static int load_key(int state, struct sign_key *ret, struct err *e)
+{
+	int r = sign_load_key(state, ret, e);
+
+	return r == -ENOENT ? err_set(e, ERR_REFUSED, ENOKEY,
+				      "the run cannot be signed: there is no signing key")
+			    : r;
+}
+
 int record_sign(int state, int folder, const struct record *r,
 	const struct record_subject *subjects, size_t count, const struct log_tail *log,
 	bool is_synced, struct buf *ret_text, struct err *e)
@@ -175,7 +185,7 @@ int record_sign(int state, int folder, const struct record *r,
 	s.sizes[RECORD_CLAIM] = claim.len;
 	s.predicates[RECORD_PROVENANCE] = provenance.data;
 	s.sizes[RECORD_PROVENANCE] = provenance.len;
-	failure = sign_load_key(state, &key, e);
+	failure = load_key(state, &key, e);
 	return failure < 0 ? failure
 			   : sign(state, folder, r->run, &key, &s, is_synced,
 				     ret_text ? ret_text : &text, e);
@@ -225,10 +235,8 @@ static int sign_draft(
 	bool is_whole = cut_draft(bytes, n, &s);
 	struct log log;
 	/* Without one the log would get the same event from whoever comes by. */
-	int r = sign_load_key(state, &key, e);
+	int r = load_key(state, &key, e);
 
-	if (r == -ENOENT)
-		return err_set(e, ERR_REFUSED, EKEYREJECTED, "there is no signing key");
 	if (r < 0)
 		return r;
 	log_init(&log, state, run, NULL);

@@ -171,6 +171,21 @@ def what_cannot_be_signed_yet_waits_and_is_not_told_again_and_again(p):
 
 
 @case
+def a_key_that_is_gone_when_the_run_ends_is_said(p):
+    keeper = p.start("run", "--", "sh", "-c", "echo ready; read line")
+    assert keeper.stdout.readline() == b"ready\n"
+    (p.state / "bawn/keys").rename(p.home / "keys")
+    _, said = keeper.communicate(b"\n", timeout=20)
+    assert keeper.returncode == 125 and b"there is no signing key" in said, said
+    (folder,) = folders(p)
+    assert not (folder / records.FILE).exists()
+    (p.home / "keys").rename(p.state / "bawn/keys")
+    expect(p.run("record", "list"), 0)
+    assert records.read(folder)["outcome"] == "interrupted"
+    assert [event["type"] for event in chain(folder / "events.jsonl")[0]][-2:] == ["run_end", "interrupted"]
+
+
+@case
 def a_run_that_goes_on_is_signed_by_nobody_else(p):
     keeper = p.start("run", "--", "sh", "-c", "echo ready; read line")
     assert keeper.stdout.readline() == b"ready\n"
