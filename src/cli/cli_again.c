@@ -72,7 +72,7 @@ static int load_record(struct run *r, struct err *e)
 	struct run_again *a = r->again;
 	const char *word = cli_value(r->cli, "again");
 
-	if (cli_verifier_take_keys(&a->verifier) != CLI_OK ||
+	if (cli_verifier_take_keys(&a->verifier, e) != CLI_OK ||
 		cli_load_record(&a->verifier, word, &a->found, &a->of, &a->report, e) != CLI_OK)
 		return a->is_said = true,
 		       err_set(e, ERR_REFUSED, EBADMSG, "there is no record to repeat");

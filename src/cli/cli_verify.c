@@ -37,23 +37,23 @@ void cli_verifier_done(struct cli_verifier *x)
 	arena_done(&x->arena);
 }
 
-int cli_verifier_take_keys(struct cli_verifier *x)
+int cli_verifier_take_keys(struct cli_verifier *x, struct err *e)
 {
 	const char *home = getenv("HOME");
-	struct err e = { 0 };
+	struct err missing = { 0 };
 
 	for (size_t i = 0; i < x->cli->given_count; i++) {
 		const struct cli_given *given = &x->cli->given[i];
 
 		if (!str_eq(given->option->name, "key"))
 			continue;
-		if (verify_add_key(&x->keys, given->value, &x->arena, &e) < 0) {
-			cli_complain("%s", e.text);
+		if (verify_add_key(&x->keys, given->value, &x->arena, e) < 0) {
+			cli_complain("%s", e->text);
 			return CLI_NO;
 		}
 	}
 	/* Whoever has no state has no keys either; that is said when one is missed. */
-	x->state = record_open_state(home && home[0] == '/' ? home : NULL, false, &e);
+	x->state = record_open_state(home && home[0] == '/' ? home : NULL, false, &missing);
 	x->keys.state = x->state;
 	return CLI_OK;
 }

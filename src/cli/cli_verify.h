@@ -17,8 +17,8 @@ struct cli_verifier {
 void cli_verifier_init(struct cli_verifier *x, const struct cli *cli);
 void cli_verifier_done(struct cli_verifier *x);
 
-/* The keys of --key, or the operator's own. A status, after a complaint. */
-int cli_verifier_take_keys(struct cli_verifier *x);
+/* The keys of --key, or the operator's own. A status, after a complaint, which `e` has too. */
+int cli_verifier_take_keys(struct cli_verifier *x, struct err *e);
 
 /* A record that was found, and the folder it is in. */
 struct cli_found {

@@ -33,6 +33,24 @@ const struct cli_option cmd_verify_options[] = {
 	{ 0 },
 };
 
+/* Where even that was not to be found out; what it is was said already. */
+static int fail_json(const struct cli *cli, int status, const struct err *e)
+{
+	own(buf) struct buf out = { .max = MOST_OUTPUT };
+	struct json j;
+
+	if (!cli->is_json)
+		return status;
+	json_init(&j, &out, 0);
+	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
+	json_bool(&j, "good", false);
+	json_text(&j, "error", e->text[0] ? e->text : "there is no record to verify");
+	json_close_map(&j);
+	buf_putc(&out, '\n');
+	return cli_write(&out, status);
+}
+
 /* --- the policy --- */
 
 struct demands {
@@ -75,8 +93,9 @@ static int read_policy(struct cli_verifier *x, const char *path, struct demands 
 	int r = file_read_path(path, YAML_MAX_SIZE, &ret->bytes, &n);
 
 	if (r < 0) {
-		cli_complain("cannot read the policy '%s': %s", path, strerror(-r));
-		return CLI_NO;
+		err_set(&e, ERR_USE, -r, "cannot read the policy '%s': %s", path, strerror(-r));
+		cli_complain("%s", e.text);
+		return fail_json(x->cli, CLI_NO, &e);
 	}
 	diags_init(&ret->diags, &x->arena);
 	if (verify_read_policy(&ret->policy, path, ret->bytes, n, &x->arena, &ret->diags) < 0)
@@ -84,7 +103,7 @@ static int read_policy(struct cli_verifier *x, const char *path, struct demands 
 	if (verify_take_policy_keys(&ret->policy, &x->keys, &x->arena, &e) == 0)
 		return CLI_OK;
 	cli_complain("%s", e.text);
-	return CLI_NO;
+	return fail_json(x->cli, CLI_NO, &e);
 }
 
 /* --- what is told --- */
@@ -141,24 +160,6 @@ static int tell_json(const struct cli *cli, const struct verify_record *v,
 	json_close_map(&j);
 	buf_putc(&out, '\n');
 	return cli_write(&out, report->has_failed ? CLI_NO : CLI_OK);
-}
-
-/* Where even that was not to be found out; what it is was said already. */
-static int fail_json(const struct cli *cli, int status, const struct err *e)
-{
-	own(buf) struct buf out = { .max = MOST_OUTPUT };
-	struct json j;
-
-	if (!cli->is_json)
-		return status;
-	json_init(&j, &out, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
-	json_bool(&j, "good", false);
-	json_text(&j, "error", e->text[0] ? e->text : "there is no record to verify");
-	json_close_map(&j);
-	buf_putc(&out, '\n');
-	return cli_write(&out, status);
 }
 
 /* --- the statement --- */
@@ -361,11 +362,12 @@ int cmd_verify(struct cli *cli)
 {
 	const struct mode *mode = choose_mode(cli);
 	own(cli_verifier) struct cli_verifier x;
-	int status;
+	struct err e = { 0 };
 
 	cli_verifier_init(&x, cli);
 	if (!mode)
 		return CLI_MISUSE;
-	status = cli_verifier_take_keys(&x);
-	return status == CLI_OK ? mode->run(&x) : status;
+	if (cli_verifier_take_keys(&x, &e) == CLI_OK)
+		return mode->run(&x);
+	return fail_json(cli, CLI_NO, &e);
 }

@@ -138,6 +138,12 @@ def what_is_wrong_with_a_policy_is_told_with_its_place(p):
         assert said["good"] is False and said["diagnostics"], said
     expect(verify(p, folder, "--policy", p.home / "missing"), 1, "cannot read the policy")
     expect(verify(p, folder, "--policy", p.write("large", "#" * 300000)), 1, "cannot read the policy")
+    for path, part in ((p.home / "missing", "cannot read the policy"),
+                       (p.write("keys.yaml", "version: 1\nkeys: none.pub\n"), "none.pub")):
+        said = json.loads(expect(verify(p, folder, "--policy", path, "--json"), 1).stdout)
+        assert said["good"] is False and part in said["error"], said
+    said = json.loads(expect(verify(p, folder, "--key", p.home / "missing", "--json"), 1).stdout)
+    assert said["good"] is False and "cannot read the key" in said["error"], said
 
 
 @case
