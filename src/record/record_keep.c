@@ -67,6 +67,7 @@ struct statement {
 	const struct record_subject *subjects;
 	size_t count;
 	const struct log_tail *log;
+	const struct sign_key *key;
 };
 
 /* The log up to where it ends, as the one subject of what left nothing else. */
@@ -94,8 +95,7 @@ static int digest_log(int folder, uint64_t size, struct record_subject *ret, str
 	return 0;
 }
 
-static int print_envelopes(int folder, const struct sign_key *key, const struct statement *s,
-	struct buf *out, struct err *e)
+static int print_envelopes(int folder, const struct statement *s, struct buf *out, struct err *e)
 {
 	struct record_subject log;
 	struct statement own = *s;
@@ -114,7 +114,7 @@ static int print_envelopes(int folder, const struct sign_key *key, const struct 
 		record_print_statement(c, own.predicates[c], own.sizes[c], own.subjects, own.count,
 			own.log, &statement);
 		out->failed |= statement.failed;
-		sign_print_envelope(key, statement.data, statement.len, out);
+		sign_print_envelope(own.key, statement.data, statement.len, out);
 	}
 	return out->failed ? err_set(e, ERR_SYS, ENOMEM, "not enough memory for the record") : 0;
 }
@@ -136,11 +136,11 @@ static void tell(int state, const char *run, const struct sign_key *key, const s
 	log_done(&log);
 }
 
-static int sign(int state, int folder, const char *run, const struct sign_key *key,
-	const struct statement *s, bool is_synced, struct buf *out, struct err *e)
+static int sign(int state, int folder, const char *run, const struct statement *s, bool is_synced,
+	struct buf *out, struct err *e)
 {
 	own_fd int drafts = -1;
-	int r = print_envelopes(folder, key, s, out, e);
+	int r = print_envelopes(folder, s, out, e);
 
 	/* What the record speaks of reaches the disk before it does. */
 	if (r == 0 && is_synced && syncfs(folder) < 0)
@@ -149,7 +149,7 @@ static int sign(int state, int folder, const char *run, const struct sign_key *k
 		r = record_write_file(folder, RECORD_FILE, out, is_synced, e);
 	if (r < 0)
 		return r;
-	tell(state, run, key, out);
+	tell(state, run, s->key, out);
 	drafts = open_unsigned(state, false, NULL);
 	if (drafts >= 0)
 		unlinkat(drafts, run, 0);
@@ -174,7 +174,7 @@ int record_sign(int state, int folder, const struct record *r,
 	own(buf) struct buf provenance = { .max = RECORD_MAX_SIZE };
 	own(buf) struct buf text = { .max = ENVELOPE_SIZE };
 	own(sign_key) struct sign_key key = { 0 };
-	struct statement s = { .subjects = subjects, .count = count, .log = log };
+	struct statement s = { .subjects = subjects, .count = count, .log = log, .key = &key };
 	int failure;
 
 	record_print(r, &claim);
@@ -186,9 +186,9 @@ int record_sign(int state, int folder, const struct record *r,
 	s.predicates[RECORD_PROVENANCE] = provenance.data;
 	s.sizes[RECORD_PROVENANCE] = provenance.len;
 	failure = load_key(state, &key, e);
-	return failure < 0 ? failure
-			   : sign(state, folder, r->run, &key, &s, is_synced,
-				     ret_text ? ret_text : &text, e);
+	return failure < 0
+		       ? failure
+		       : sign(state, folder, r->run, &s, is_synced, ret_text ? ret_text : &text, e);
 }
 
 /* --- what keepers left that died --- */
@@ -231,7 +231,7 @@ static int sign_draft(
 {
 	own(buf) struct buf text = { .max = ENVELOPE_SIZE };
 	own(sign_key) struct sign_key key = { 0 };
-	struct statement s = { 0 };
+	struct statement s = { .key = &key };
 	bool is_whole = cut_draft(bytes, n, &s);
 	struct log log;
 	/* Without one the log would get the same event from whoever comes by. */
@@ -247,7 +247,7 @@ static int sign_draft(
 	if (r == 0 && !is_whole)
 		r = -ENOENT;
 	if (r == 0)
-		r = sign(state, folder, run, &key, &s, false, &text, e);
+		r = sign(state, folder, run, &s, false, &text, e);
 	log_done(&log);
 	return r;
 }

@@ -441,7 +441,6 @@ static void test_run(void)
 	CHECK_STR(failing(&m, &s, RECORD), "");
 	/* Declared or observed, and nothing else. */
 	basis = strstr(m.read.canonical.data, "\"basis\":\"o");
-	CHECK(basis);
 	if (basis)
 		basis[strlen("\"basis\":\"")] = 'x';
 	CHECK_STR(failing(&m, &s, RECORD), "card.run");
