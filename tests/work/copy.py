@@ -389,7 +389,7 @@ def a_copy_does_not_hold_itself(p):
     project(p)
     state = p.make("project/state")
     done = copied(p, "true", env={"XDG_STATE_HOME": str(state)})
-    expect(done, 125, "the run's folder is in it")
+    expect(done, 125, "would show bawn's own state")
 
 
 @case
