@@ -168,16 +168,18 @@ static void sign_record(struct run *r)
 {
 	own(buf) struct buf text = { .max = 4 * RECORD_MAX_SIZE };
 	struct record_subject subjects[1 + RUN_MOST_SUBJECTS] = { { .name = "effects" } };
-	size_t count = r->record.effects.is_known;
+	struct record_end end = { .subjects = subjects,
+		.count = r->record.effects.is_known,
+		.log = &r->log.tail,
+		.is_synced = r->log.is_synced };
 	struct err e = { 0 };
 
 	clock_gettime(CLOCK_REALTIME, &r->record.ended);
 	memcpy(subjects[0].sha256, r->record.effects.digest, sizeof(subjects[0].sha256));
-	count += run_find_subjects(r, subjects + count);
+	end.count += run_find_subjects(r, subjects + end.count);
 	if (r->log.failure.kind != ERR_NONE)
 		complain_unrecorded(r, &r->log.failure);
-	if (record_sign(r->state, r->folder, &r->record, subjects, count, &r->log.tail,
-		    r->log.is_synced, &text, &e) < 0)
+	if (record_sign(r->state, r->folder, &r->record, &end, &text, &e) < 0)
 		complain_unrecorded(r, &e);
 	else if (r->copy >= 0)
 		write_copy(r, &text);

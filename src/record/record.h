@@ -263,14 +263,20 @@ void record_print_statement(enum record_claim claim, const char *predicate, size
  */
 int record_begin(int state, const struct record *r, bool is_synced, struct err *e);
 
+/* What is known when a run has ended and its log has been written. */
+struct record_end {
+	const struct record_subject *subjects; /* without any, the log is the subject */
+	size_t count;
+	const struct log_tail *log;
+	bool is_synced; /* the record is to be there after a power cut too */
+};
+
 /*
- * Signs what is said of a run, whose log has been written, and writes it to the run's folder whole
- * or not at all; with `is_synced` so that it is there after a power cut too. *ret_text (may be
- * NULL) gets the same. Without subjects the log is the subject.
+ * Signs what is said of a run, and writes it to the run's folder whole or not at all. *ret_text
+ * (may be NULL) gets the same.
  */
-int record_sign(int state, int folder, const struct record *r,
-	const struct record_subject *subjects, size_t count, const struct log_tail *log,
-	bool is_synced, struct buf *ret_text, struct err *e);
+int record_sign(int state, int folder, const struct record *r, const struct record_end *end,
+	struct buf *ret_text, struct err *e);
 
 /*
  * Signs the records of runs whose keepers died, as interrupted. At most some at a time: who comes

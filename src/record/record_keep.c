@@ -166,15 +166,16 @@ static int load_key(int state, struct sign_key *ret, struct err *e)
 			    : r;
 }
 
-int record_sign(int state, int folder, const struct record *r,
-	const struct record_subject *subjects, size_t count, const struct log_tail *log,
-	bool is_synced, struct buf *ret_text, struct err *e)
+int record_sign(int state, int folder, const struct record *r, const struct record_end *end,
+	struct buf *ret_text, struct err *e)
 {
 	own(buf) struct buf claim = { .max = RECORD_MAX_SIZE };
 	own(buf) struct buf provenance = { .max = RECORD_MAX_SIZE };
 	own(buf) struct buf text = { .max = ENVELOPE_SIZE };
 	own(sign_key) struct sign_key key = { 0 };
-	struct statement s = { .subjects = subjects, .count = count, .log = log, .key = &key };
+	struct statement s = {
+		.subjects = end->subjects, .count = end->count, .log = end->log, .key = &key
+	};
 	int failure;
 
 	record_print(r, &claim);
@@ -186,9 +187,9 @@ int record_sign(int state, int folder, const struct record *r,
 	s.predicates[RECORD_PROVENANCE] = provenance.data;
 	s.sizes[RECORD_PROVENANCE] = provenance.len;
 	failure = load_key(state, &key, e);
-	return failure < 0
-		       ? failure
-		       : sign(state, folder, r->run, &s, is_synced, ret_text ? ret_text : &text, e);
+	return failure < 0 ? failure
+			   : sign(state, folder, r->run, &s, end->is_synced,
+				     ret_text ? ret_text : &text, e);
 }
 
 /* --- what keepers left that died --- */

@@ -71,9 +71,12 @@ static void write_plainly(struct bench *b, struct err *e)
 static void sign(struct bench *b, bool is_synced, struct err *e)
 {
 	struct record_subject effects = { .name = "effects" };
+	struct record_end end = {
+		.subjects = &effects, .count = 1, .log = &b->log.tail, .is_synced = is_synced
+	};
 
 	memset(effects.sha256, 'a', SHA256_HEX_SIZE - 1);
-	record_sign(b->state, b->folder, &b->record, &effects, 1, &b->log.tail, is_synced, NULL, e);
+	record_sign(b->state, b->folder, &b->record, &end, NULL, e);
 }
 
 static void sign_quickly(struct bench *b, struct err *e)
