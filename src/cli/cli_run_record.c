@@ -177,7 +177,8 @@ static void sign_record(struct run *r)
 	clock_gettime(CLOCK_REALTIME, &r->record.ended);
 	memcpy(subjects[0].sha256, r->record.effects.digest, sizeof(subjects[0].sha256));
 	end.count += run_find_subjects(r, subjects + end.count);
-	if (r->log.failure.kind != ERR_NONE)
+	/* A run that was refused for it says so itself. */
+	if (r->log.failure.kind != ERR_NONE && !str_eq(r->log.failure.text, r->record.error.text))
 		complain_unrecorded(r, &r->log.failure);
 	if (record_sign(r->state, r->folder, &r->record, &end, &text, &e) < 0)
 		complain_unrecorded(r, &e);

@@ -171,6 +171,17 @@ def what_cannot_be_signed_yet_waits_and_is_not_told_again_and_again(p):
 
 
 @case
+def without_a_log_nothing_runs_and_that_is_said_once(p):
+    expect(p.sh("true"), 0)
+    log = p.state / "bawn/log/events.jsonl"
+    log.write_bytes(b"no event\n")
+    expect_refusal(p.sh("echo ran"), "cannot write to the log of all runs")
+    assert records.read(max(folders(p), key=lambda path: path.stat().st_mtime_ns))["outcome"] == "refused"
+    log.unlink()
+    expect(p.sh("true"), 0)
+
+
+@case
 def a_key_that_is_gone_when_the_run_ends_is_said(p):
     keeper = p.start("run", "--", "sh", "-c", "echo ready; read line")
     assert keeper.stdout.readline() == b"ready\n"
