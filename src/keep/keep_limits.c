@@ -7,10 +7,12 @@
  */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/lines.h"
 #include "base/str.h"
 #include "keep/keep_inside.h"
 
@@ -78,23 +80,26 @@ bool keep_ends_for_output(const struct keeper *k)
 	return k->stdio.is_cut && op && op->flags & PLAN_ENDS;
 }
 
+/* utime, stime, cutime and cstime of proc_pid_stat(5), counted from the field behind the name. */
+#define FIRST_TIME 11
+#define LAST_TIME  14
+
 int64_t keep_ask_cpu_us(pid_t first)
 {
-	char path[64], text[1024];
-	unsigned long long own_user, own_system, user, system;
-	const char *rest;
+	char path[64], text[1024], *rest, *field;
+	uint64_t ticks = 0;
+	int i = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/stat", first);
 	if (file_read_small(path, text, sizeof(text)) <= 0)
 		return -1;
 	/* Its name, which may have anything in it, ends with the last bracket. */
 	rest = strrchr(text, ')');
-	if (!rest ||
-		sscanf(rest, ") %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %llu %llu %llu %llu",
-			&own_user, &own_system, &user, &system) != 4)
-		return -1;
-	return (int64_t)((own_user + own_system + user + system) * 1000000 /
-			 (unsigned long long)sysconf(_SC_CLK_TCK));
+	rest = rest && rest[1] ? rest + 2 : NULL;
+	for (; rest && i <= LAST_TIME && (field = lines_field(&rest, ' ')); i++)
+		if (i >= FIRST_TIME)
+			ticks += strtoull(field, NULL, 10);
+	return i > LAST_TIME ? (int64_t)(ticks * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK)) : -1;
 }
 
 void keep_limits_measure(struct keeper *k)

@@ -394,6 +394,15 @@ static int sooner(int a, int b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
+/* Those that no kernel holds for us. */
+static void watch_limits(struct keeper *k)
+{
+	if (keep_ends_for_output(k))
+		begin_to_end(k, PLAN_LIMITS_OUTPUT);
+	if (keep_disk_wait(k) >= 0 && keep_disk_is_over(k))
+		end_for_disk(k);
+}
+
 int keep_watch(struct keeper *k, struct err *e)
 {
 	enum {
@@ -451,10 +460,7 @@ int keep_watch(struct keeper *k, struct err *e)
 		keep_relay_move(&k->stdio, fds + STDIO);
 		if (k->terminal.near >= 0 && is_terminal_over(&k->stdio))
 			hang_up(k);
-		if (keep_ends_for_output(k))
-			begin_to_end(k, PLAN_LIMITS_OUTPUT);
-		if (keep_disk_wait(k) >= 0 && keep_disk_is_over(k))
-			end_for_disk(k);
+		watch_limits(k);
 		keep_hold_refresh(k);
 	}
 	return r;
