@@ -82,13 +82,13 @@ struct cage_start {
 	struct cage_hold holds[CAGE_LAYER_COUNT];    /* of what is written to and held */
 	const struct sock_filter *filter;
 	unsigned short filter_count;
-	const struct sock_filter *telling; /* the same, as long, which tells what it denies; or NULL
-					    */
-	char *const *arguments;            /* of the command */
-	char *const *environment;          /* of the command and the startup commands */
-	char *const *own_variables;        /* of the preflight */
-	const char *preflight;             /* its script */
-	char *command_line;                /* what ps shows of this process; wiped in the cage */
+	const struct sock_filter *telling; /* the same, which tells what it denies; or NULL */
+	unsigned short telling_count;
+	char *const *arguments;     /* of the command */
+	char *const *environment;   /* of the command and the startup commands */
+	char *const *own_variables; /* of the preflight */
+	const char *preflight;      /* its script */
+	char *command_line;         /* what ps shows of this process; wiped in the cage */
 	size_t command_line_size;
 	int stdio[3];              /* become the command's 0, 1 and 2 … */
 	unsigned terminal_streams; /* … but for these bits, which become a terminal of the cage */

@@ -182,9 +182,9 @@ int cage_drop(struct cage *c, const struct plan_op *op, struct err *e)
 #endif
 
 /* A listener, where `flags` ask for one; or -errno. */
-static int install(const struct cage *c, const struct sock_filter *code, unsigned long flags)
+static int install(const struct sock_filter *code, unsigned short count, unsigned long flags)
 {
-	struct sock_fprog program = { .len = c->start->filter_count };
+	struct sock_fprog program = { .len = count };
 	long r;
 
 	/* The kernel does not write to it. */
@@ -196,10 +196,12 @@ static int install(const struct cage *c, const struct sock_filter *code, unsigne
 /* Where the kernel can, who is answered soon is not interrupted meanwhile. */
 static int install_telling(const struct cage *c)
 {
-	int r = install(c, c->start->telling,
+	const struct sock_filter *code = c->start->telling;
+	unsigned short count = c->start->telling_count;
+	int r = install(code, count,
 		SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV);
 
-	return r == -EINVAL ? install(c, c->start->telling, SECCOMP_FILTER_FLAG_NEW_LISTENER) : r;
+	return r == -EINVAL ? install(code, count, SECCOMP_FILTER_FLAG_NEW_LISTENER) : r;
 }
 
 /*
@@ -219,20 +221,27 @@ static int tell(struct cage *c, struct err *e)
 	return 0;
 }
 
+static void skip_telling(const struct cage *c, const char *what, const struct err *why)
+{
+	const struct plan_op *op = plan_find(c->start->plan, PLAN_TELL, what);
+
+	if (op && wire_send(c->channel, WIRE_SKIPPED, (int)cage_op_index(c, op), why) < 0)
+		_exit(125);
+}
+
 int cage_set_filter(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	const struct plan_op *telling = plan_find(c->start->plan, PLAN_TELL, PLAN_TELL_DENIED);
 	int r;
 
 	(void)op;
-	if (telling && c->start->telling && !cage_is_broken("tell")) {
+	if (c->start->telling && !cage_is_broken("tell")) {
 		if (tell(c, e) == 0)
 			return 0;
 		/* The wall is the same without; that it is silent must be on record. */
-		if (wire_send(c->channel, WIRE_SKIPPED, (int)cage_op_index(c, telling), e) < 0)
-			_exit(125);
+		skip_telling(c, PLAN_TELL_DENIED, e);
+		skip_telling(c, PLAN_TELL_WRITES, e);
 	}
-	r = install(c, c->start->filter, 0);
+	r = install(c->start->filter, c->start->filter_count, 0);
 	if (r < 0)
 		return err_set(
 			e, ERR_SYS, -r, "cannot set the system-call filter: %s", strerror(-r));

@@ -1,44 +1,67 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "base/str.h"
 #include "cli/commands.h"
 #include "filter/filter.h"
 
 #define MOST_NAMED 3
 
-/* The first row of its call that is news: rows of one call differ by program and error. */
+/*
+ * The first row of its call that is news: rows of one call differ by program and error. Of writes,
+ * the first of its path.
+ */
 static bool is_first(const struct record *r, size_t i)
 {
-	if (record_is_tried_only(&r->denials[i]))
+	const struct record_denial *d = &r->denials[i];
+
+	if (record_is_tried_only(d))
 		return false;
 	for (size_t k = 0; k < i; k++)
-		if (r->denials[k].number == r->denials[i].number)
+		if (str_eq(r->denials[k].path, d->path) &&
+			(d->path[0] || r->denials[k].number == d->number))
 			return false;
 	return true;
 }
 
-void cli_say_denied(const struct cli *cli, const struct record *r)
+static void add_name(struct buf *names, const struct record_denial *d)
 {
-	own(buf) struct buf calls = { .max = 4096 };
+	char name[FILTER_NAME_SIZE];
+
+	filter_name_call(d->number, name);
+	if (names->len)
+		buf_puts(names, ", ");
+	if (d->path[0])
+		buf_add_visible(names, d->path, strlen(d->path));
+	else
+		buf_puts(names, name);
+	if (!d->program[0])
+		return;
+	buf_puts(names, " (by ");
+	buf_add_visible(names, d->program, strlen(d->program));
+	buf_puts(names, ")");
+}
+
+/* One line, of the writes or of the others. */
+static void say(const struct record *r, bool is_of_writes, const char *what)
+{
+	own(buf) struct buf names = { .max = 4096 };
 	size_t count = 0;
 
-	for (size_t i = 0; i < r->denial_count; i++) {
-		const char *program = r->denials[i].program;
-		char name[FILTER_NAME_SIZE];
-
-		if (!is_first(r, i) || count++ >= MOST_NAMED)
-			continue;
-		filter_name_call(r->denials[i].number, name);
-		buf_printf(&calls, "%s%s", calls.len ? ", " : "", name);
-		if (!program[0])
-			continue;
-		buf_puts(&calls, " (by ");
-		buf_add_visible(&calls, program, strlen(program));
-		buf_puts(&calls, ")");
-	}
+	for (size_t i = 0; i < r->denial_count; i++)
+		if ((r->denials[i].path[0] != '\0') == is_of_writes && is_first(r, i) &&
+			count++ < MOST_NAMED)
+			add_name(&names, &r->denials[i]);
 	if (count > MOST_NAMED)
-		buf_printf(&calls, " and %zu more", count - MOST_NAMED);
-	if (count && !cli->is_quiet)
-		cli_complain("system calls: denied %s; why: bawn log --denials %s",
-			buf_text(&calls), r->run);
+		buf_printf(&names, " and %zu more", count - MOST_NAMED);
+	if (count)
+		cli_complain("%s %s; why: bawn log --denials %s", what, buf_text(&names), r->run);
+}
+
+void cli_say_denied(const struct cli *cli, const struct record *r)
+{
+	if (cli->is_quiet)
+		return;
+	say(r, false, "system calls: denied");
+	say(r, true, "writes: denied to");
 }

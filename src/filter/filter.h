@@ -63,6 +63,29 @@ uint32_t filter_answer(const struct filter *f, const struct seccomp_data *call);
 /* Does it let this call of this machine through? */
 bool filter_allows(const struct filter *f, int number, const uint64_t arguments[static 6]);
 
+/* --- filter_watch.c: writes by name, which are allowed, are told too --- */
+
+/* A call that writes to what a path names, and which of its arguments do that. */
+struct filter_watched {
+	uint32_t number;
+	int flags; /* which argument says whether it opens for writing; -1: it always writes */
+	struct {
+		int at, path; /* which say the folder and the path; -1: it has none */
+	} places[2];
+	bool only_makes; /* fails where there is something, whatever that is */
+	bool takes_away; /* what it names may have things below it that go with it */
+};
+
+/* What of a call is watched, or NULL. */
+const struct filter_watched *filter_find_watched(const struct seccomp_data *call);
+
+/*
+ * Makes a program tell those calls where it allows them, and nothing else: whatever it refuses,
+ * logs or kills for, it still does. The listener has to let them go on. -ENOMEM, or -E2BIG where
+ * the kernel would not take it; it is then as it was.
+ */
+int filter_watch_writes(struct filter_made *made);
+
 #define FILTER_NAME_SIZE 32
 
 /* The name of a call of this machine; "call N" where nobody knows it. */

@@ -128,7 +128,7 @@ void keep_say_denied(
 
 	if (q->status_fd < 0)
 		return;
-	begin(&j, &line, RECORD_DENIED);
+	begin(&j, &line, record_denial_type(d));
 	json_text(&j, "run", record->run);
 	record_print_denial(d, &j);
 	end_patiently(q, &j, &line);

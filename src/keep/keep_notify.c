@@ -3,9 +3,13 @@
  *
  * Runs as:     the keeper.
  * Enters with: a listener, from a cage whose filter stands.
- * Must not:    let a call through. What is answered is what the plain program says, and whatever
- *              goes wrong here, the call is refused: without an answer it waits, and without us
- *              the kernel says ENOSYS.
+ * Must not:    let a call through that the plain program refuses. What is answered is what that
+ *              one says, and whatever goes wrong here, the call is refused: without an answer it
+ *              waits, and without us the kernel says ENOSYS.
+ *
+ * Where writes are watched, calls come here that the plain program allows. They go on, whatever is
+ * found, and the kernel judges them as it does without us. If they cannot be answered any more, no
+ * file could be written in the cage: then the run is ended.
  *
  * All that is learnt of a caller is a hint: its name is its own choice, and it may be gone by the
  * time it is looked at. Nothing is decided by it. A caller waits until it is answered, and so a
@@ -23,10 +27,12 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "cage/cage_break.h"
 #include "keep/keep_inside.h"
 
 #define TURN_NS  ((uint64_t)10000000)
 #define AT_ONCE  256                   /* answers in one turn */
+#define PASSED   1024                  /* writes that go on, before others are heard */
 #define NAMED_NS ((uint64_t)100000000) /* how long a process is taken for what it was */
 
 void keep_notify_init(struct keep_notify *n)
@@ -62,24 +68,48 @@ static bool can_be_sent(const struct filter *f)
 	return filter_allows(f, SYS_sendmsg, arguments);
 }
 
+/* Notes why something is not told, where the plan has it. */
+static void note(const struct keeper *k, const char *what, const char *why)
+{
+	const struct plan_op *op = plan_find(k->q->plan, PLAN_TELL, what);
+
+	if (op)
+		record_note(k->record, (uint32_t)(op - plan_ops(k->q->plan)), why);
+}
+
+static int watch(struct keeper *k)
+{
+	int r;
+
+	if (!plan_find(k->q->plan, PLAN_TELL, PLAN_TELL_WRITES))
+		return 0;
+	r = filter_watch_writes(&k->notify.telling);
+	if (r == -E2BIG)
+		note(k, PLAN_TELL_WRITES,
+			"writes to what is protected are not told: the profile is too long for it");
+	k->notify.is_watching = r == 0;
+	return r == -E2BIG ? 0 : r;
+}
+
 int keep_notify_make(struct keeper *k, struct err *e)
 {
-	const struct plan_op *op = plan_find(k->q->plan, PLAN_TELL, PLAN_TELL_DENIED);
 	const char *why = NULL;
 
-	if (!op)
+	if (!plan_find(k->q->plan, PLAN_TELL, PLAN_TELL_DENIED))
 		return 0;
 	if (!fit())
 		why = "what the filter denies is not told: the kernel has no listeners";
 	else if (!can_be_sent(&k->q->filter))
 		why = "what the filter denies is not told: the profile does not allow sendmsg";
 	if (why) {
-		record_note(k->record, (uint32_t)(op - plan_ops(k->q->plan)), why);
+		note(k, PLAN_TELL_DENIED, why);
+		note(k, PLAN_TELL_WRITES, why);
 		return 0;
 	}
-	if (filter_make_telling(&k->q->filter, &k->notify.telling) < 0)
+	if (filter_make_telling(&k->q->filter, &k->notify.telling) < 0 || watch(k) < 0)
 		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the filter");
 	k->start.telling = k->notify.telling.code;
+	k->start.telling_count = k->notify.telling.count;
 	return 0;
 }
 
@@ -122,11 +152,12 @@ static void tell(const struct keeper *k, const struct record_denial *row)
 	keep_say_denied(k->q, k->record, row);
 	if (!log)
 		return;
-	record_print_denial(row, log_begin(log, RECORD_DENIED));
+	record_print_denial(row, log_begin(log, record_denial_type(row)));
 	log_end(log);
 }
 
-static void count(struct keeper *k, const struct seccomp_notif *call, int error)
+/* With an error, or with the path of a write. */
+static void count(struct keeper *k, const struct seccomp_notif *call, int error, const char *path)
 {
 	const struct keep_caller *c = caller_of(&k->notify, call->pid);
 	struct record_denial d = {
@@ -138,6 +169,7 @@ static void count(struct keeper *k, const struct seccomp_notif *call, int error)
 	_Static_assert(sizeof(d.arguments) == sizeof(call->data.args), "the same");
 	memcpy(d.arguments, call->data.args, sizeof(d.arguments));
 	snprintf(d.program, sizeof(d.program), "%s", c->program);
+	snprintf(d.path, sizeof(d.path), "%s", path);
 	row = record_count_denial(k->record, &d, &is_new);
 	if (row && is_new)
 		tell(k, row);
@@ -157,17 +189,65 @@ static bool is_asked(const struct keeper *k)
 	return poll(fds, 2, 0) > 0 && fds[0].revents & POLLIN && !fds[1].revents;
 }
 
-/* Nobody is answered any more: from here on the kernel refuses, and says ENOSYS. */
+/*
+ * Nobody is answered any more. From here on the kernel refuses what is told, and says ENOSYS; but
+ * not where that would be every write: who waits then does so until the run is ended.
+ */
 static void give_up(struct keeper *k, int num)
 {
-	const struct plan_op *op = plan_find(k->q->plan, PLAN_TELL, PLAN_TELL_DENIED);
+	struct keep_notify *n = &k->notify;
 	char why[160];
 
-	close(k->notify.listener);
-	k->notify.listener = -1;
+	n->failure = num;
+	if (n->is_watching)
+		return;
+	close(n->listener);
+	n->listener = -1;
 	snprintf(
 		why, sizeof(why), "what the filter denies is not told any more: %s", strerror(num));
-	record_note(k->record, (uint32_t)(op - plan_ops(k->q->plan)), why);
+	note(k, PLAN_TELL_DENIED, why);
+}
+
+/* True: it has its answer. Who was killed or interrupted meanwhile has none, or comes again. */
+static bool send_answer(struct keeper *k, const struct seccomp_notif *call, int error)
+{
+	union keep_answer answer = { .answer = { .id = call->id, .error = -error } };
+	int r;
+
+	if (!error)
+		answer.answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	do
+		r = ioctl(k->notify.listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.answer);
+	while (r < 0 && errno == EINTR);
+	if (r < 0 && errno != ENOENT)
+		give_up(k, errno); /* or it would wait for ever */
+	return r == 0;
+}
+
+/* A call that is refused: with what the plain program says. */
+static void refuse(struct keeper *k, const struct seccomp_notif *call, uint32_t action)
+{
+	int error = filter_is_told(action) ? (int)(action & SECCOMP_RET_DATA) : EPERM;
+
+	look_at(&k->notify, call);
+	if (send_answer(k, call, error))
+		count(k, call, error, "");
+	k->notify.answered++;
+}
+
+/* A write that is allowed. What was read of another process, with the same number, is nothing. */
+static void let_go(struct keeper *k, const struct seccomp_notif *call)
+{
+	char path[RECORD_PATH_SIZE];
+	uint64_t id = call->id;
+	bool is_told = keep_writes_see(k, call, path) &&
+		       ioctl(k->notify.listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
+
+	if (is_told)
+		look_at(&k->notify, call);
+	if (send_answer(k, call, 0) && is_told)
+		count(k, call, 0, path);
+	k->notify.answered += is_told;
 }
 
 /* One call, if there is one. */
@@ -175,32 +255,26 @@ static bool answer_one(struct keeper *k)
 {
 	struct keep_notify *n = &k->notify;
 	union keep_call room = { 0 };
-	union keep_answer answer = { 0 };
-	struct seccomp_notif *call = &room.call;
 	uint32_t action;
-	int error, r;
+	int r;
 
 	if (!is_asked(k))
 		return false;
-	if (ioctl(n->listener, SECCOMP_IOCTL_NOTIF_RECV, call) < 0) {
+	r = ioctl(n->listener, SECCOMP_IOCTL_NOTIF_RECV, &room.call) < 0 ? errno : 0;
+	if (k->is_started && cage_is_broken("listener"))
+		r = EIO;
+	if (r) {
 		/* It was killed meanwhile, or we were interrupted. */
-		if (errno != ENOENT && errno != EINTR)
-			give_up(k, errno);
+		if (r != ENOENT && r != EINTR)
+			give_up(k, r);
 		return false;
 	}
-	action = filter_answer(&k->q->filter, &call->data);
-	error = filter_is_told(action) ? (int)(action & SECCOMP_RET_DATA) : EPERM;
-	look_at(n, call);
-	answer.answer = (struct seccomp_notif_resp){ .id = call->id, .error = -error };
-	/* Who was killed or interrupted meanwhile has not been refused, or comes again. */
-	do
-		r = ioctl(n->listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.answer);
-	while (r < 0 && errno == EINTR);
-	if (r == 0)
-		count(k, call, error);
-	else if (errno != ENOENT)
-		give_up(k, errno); /* or it would wait for ever */
-	return n->listener >= 0;
+	action = filter_answer(&k->q->filter, &room.call.data);
+	if (n->is_watching && action == SECCOMP_RET_ALLOW)
+		let_go(k, &room.call);
+	else
+		refuse(k, &room.call, action);
+	return !n->failure;
 }
 
 static bool is_at_rest(const struct keep_notify *n)
@@ -223,24 +297,30 @@ void keep_notify_want(const struct keeper *k, struct pollfd *ret)
 		.events = POLLIN };
 }
 
-void keep_notify_hear(struct keeper *k, const struct pollfd *seen)
+int keep_notify_hear(struct keeper *k, const struct pollfd *seen, struct err *e)
 {
 	struct keep_notify *n = &k->notify;
 	uint64_t now = clock_ns();
 
 	if (n->listener < 0 || !seen->revents)
-		return;
+		return 0;
 	if (now - n->turn_ns >= TURN_NS) {
 		n->turn_ns = now;
 		n->answered = 0;
 	}
-	while (n->answered < AT_ONCE && answer_one(k))
-		n->answered++;
+	for (int i = 0; i < PASSED && n->answered < AT_ONCE && answer_one(k); i++)
+		continue;
+	if (n->failure && n->is_watching)
+		return err_set(e, ERR_SYS, n->failure,
+			"writes in the cage wait for bawn (audit.watch_protected), which can not "
+			"hear of them any more: %s",
+			strerror(n->failure));
 	/* Nobody is left under the filter, and nobody will be. */
 	if (n->listener >= 0 && seen->revents & (POLLHUP | POLLERR) && !(seen->revents & POLLIN)) {
 		close(n->listener);
 		n->listener = -1;
 	}
+	return 0;
 }
 
 void keep_notify_end(struct keeper *k)

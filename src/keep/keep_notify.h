@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits.h>
 #include <linux/seccomp.h>
 
 #include "filter/filter.h"
@@ -28,8 +29,10 @@ struct keep_caller {
 struct keep_notify {
 	int listener; /* -1: nothing is told */
 	struct filter_made telling;
+	bool is_watching;  /* writes, which are allowed, are told too */
+	int failure;       /* errno of what it was given up for, or 0 */
 	uint64_t turn_ns;  /* when the turn began … */
-	unsigned answered; /* … and how many had an answer in it */
+	unsigned answered; /* … and how many were refused or told in it */
 	struct keep_caller callers[16];
 };
 
@@ -50,8 +53,20 @@ int keep_notify_wait(const struct keeper *k);
 
 void keep_notify_want(const struct keeper *k, struct pollfd *ret);
 
-/* Answers those that wait, but not too many. */
-void keep_notify_hear(struct keeper *k, const struct pollfd *seen);
+/*
+ * Answers those that wait, but not too many. An error: nobody can be answered any more, and what
+ * is allowed waits for answers too.
+ */
+int keep_notify_hear(struct keeper *k, const struct pollfd *seen, struct err *e);
 
 /* The cage has ended: says how often each call was denied. */
 void keep_notify_end(struct keeper *k);
+
+/* --- keep_writes.c --- */
+
+/* An absolute path without ".", ".." and needless slashes, as it is written; false: too long. */
+bool keep_join_path(const char *folder, const char *path, char ret[static PATH_MAX]);
+
+/* Does a call that waits write to what is protected? To what, as far as that can be seen. */
+bool keep_writes_see(const struct keeper *k, const struct seccomp_notif *call,
+	char ret[static RECORD_PATH_SIZE]);

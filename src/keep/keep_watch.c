@@ -456,7 +456,7 @@ int keep_watch(struct keeper *k, struct err *e)
 		 * prints. */
 		if (fds[CHANNEL].revents)
 			continue;
-		keep_notify_hear(k, &fds[NOTIFY]);
+		r = r == 0 ? keep_notify_hear(k, &fds[NOTIFY], e) : r;
 		keep_relay_move(&k->stdio, fds + STDIO);
 		if (k->terminal.near >= 0 && is_terminal_over(&k->stdio))
 			hang_up(k);

@@ -271,6 +271,18 @@ static void add_landlock(struct plan_builder *b)
 	plan_add(b, PLAN_CONFINE, "", "", PLAN_OP());
 }
 
+/* Is there anything that stays as it is in a project that is written to? */
+static bool holds_something(const struct plan_builder *b)
+{
+	const struct plan_op *ops = (const struct plan_op *)(const void *)b->ops.data;
+	size_t count = b->ops.len / sizeof(*ops);
+
+	for (size_t i = 0; i < count; i++)
+		if (ops[i].kind == PLAN_PROTECT)
+			return true;
+	return false;
+}
+
 static void add_filter(struct plan_builder *b)
 {
 	if (!gives(b, PLAN_SYSTEM_CALLS))
@@ -279,8 +291,11 @@ static void add_filter(struct plan_builder *b)
 	/* What is denied is denied in any case; only the cage that is ours can hand a listener
 	 * over.
 	 */
-	if (b->engine == SPEC_ENGINE_NATIVE)
-		plan_add(b, PLAN_TELL, PLAN_TELL_DENIED, "", PLAN_OP_NEED(PLAN_MAY));
+	if (b->engine != SPEC_ENGINE_NATIVE)
+		return;
+	plan_add(b, PLAN_TELL, PLAN_TELL_DENIED, "", PLAN_OP_NEED(PLAN_MAY));
+	if (spec_bool(b->spec, SPEC_AUDIT_WATCH_PROTECTED) && holds_something(b))
+		plan_add(b, PLAN_TELL, PLAN_TELL_WRITES, "", PLAN_OP_NEED(PLAN_MAY));
 }
 
 void plan_build_limits(struct plan_builder *b)

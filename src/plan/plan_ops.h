@@ -51,6 +51,7 @@ enum plan_op_kind {
 };
 
 #define PLAN_TELL_DENIED "denied system calls"
+#define PLAN_TELL_WRITES "writes to what is protected"
 
 enum plan_op_flags {
 	PLAN_READ_ONLY = 1,

@@ -67,21 +67,29 @@ struct record_effects {
 };
 
 /* Their types as events. */
-#define RECORD_DENIED "syscall_denied"
-#define RECORD_UNTOLD "syscalls_untold"
+#define RECORD_DENIED       "syscall_denied"
+#define RECORD_WRITE_DENIED "write_denied"
+#define RECORD_UNTOLD       "syscalls_untold"
 
-/* A call that the filter refused, as the first of its kind was made. */
+/*
+ * A call that the filter refused, as the first of its kind was made; or, with a path, one that the
+ * kernel refuses because that path is protected.
+ */
 #define RECORD_MAX_DENIALS     128
 #define RECORD_PROGRAM_SIZE    16 /* as the kernel has it, with the byte that ends it */
 #define RECORD_DENIAL_PROGRAMS 4  /* that are told apart for one call and error */
 
+#define RECORD_MAX_WRITES 64 /* rows with a path, which leave the others to other calls */
+#define RECORD_PATH_SIZE  512
+
 struct record_denial {
 	uint32_t number;
-	int error;
+	int error;                         /* the filter's; 0: it is a write */
 	int pid;                           /* of the thread, on the host */
 	char program[RECORD_PROGRAM_SIZE]; /* its name, which is its own choice; "": several */
 	uint64_t arguments[6];
 	uint64_t times;
+	char path[RECORD_PATH_SIZE]; /* of a write, from the project's top; else "" */
 };
 
 /* The overlay of the root that is kept, if there is one; its path is in the plan. */
@@ -175,11 +183,14 @@ bool record_expect_decisions(struct record *r);
 void record_forget_decisions(struct record *r);
 
 /*
- * Counts a denial in the row of its call, error and program, or in a new one: *ret_is_new. NULL:
- * there is no room, and it is one of those that are untold.
+ * Counts a denial in the row of its call, error, path and program, or in a new one: *ret_is_new.
+ * NULL: there is no room, and it is one of those that are untold.
  */
 struct record_denial *record_count_denial(
 	struct record *r, const struct record_denial *d, bool *ret_is_new);
+
+/* The type of its event. */
+const char *record_denial_type(const struct record_denial *d);
 
 /* What was refused, and what for, in a sentence. */
 void record_say_denial(const struct record_denial *d, char *ret, size_t size);

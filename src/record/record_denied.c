@@ -6,7 +6,7 @@
 #include "filter/filter.h"
 #include "record/record.h"
 
-#define SENTENCE_SIZE 512
+#define SENTENCE_SIZE 1024
 
 /* --- what a call is refused for, in words that somebody can act on --- */
 
@@ -68,7 +68,12 @@ bool record_is_tried_only(const struct record_denial *d)
 {
 	size_t i = find_reason(d);
 
-	return i < sizeof(reasons) / sizeof(reasons[0]) && reasons[i].is_tried;
+	return !d->path[0] && i < sizeof(reasons) / sizeof(reasons[0]) && reasons[i].is_tried;
+}
+
+const char *record_denial_type(const struct record_denial *d)
+{
+	return d->path[0] ? RECORD_WRITE_DENIED : RECORD_DENIED;
 }
 
 static const char *error_name(const struct record_denial *d)
@@ -84,6 +89,11 @@ void record_say_denial(const struct record_denial *d, char *ret, size_t size)
 	char name[FILTER_NAME_SIZE];
 
 	filter_name_call(d->number, name);
+	if (d->path[0]) {
+		snprintf(ret, size, "a write to '%s'%s%s was refused (%s): it is protected",
+			d->path, d->program[0] ? " by " : "", d->program, name);
+		return;
+	}
 	snprintf(ret, size, "%s%s%s was refused with %s: %s", name, d->program[0] ? " by " : "",
 		d->program, error_name(d),
 		i < sizeof(reasons) / sizeof(reasons[0])
@@ -98,12 +108,15 @@ struct record_denial *record_count_denial(
 {
 	struct record_denial *row = r->denials, *end = row + r->denial_count;
 	char program[RECORD_PROGRAM_SIZE];
-	unsigned known = 0;
+	unsigned known = 0, writes = 0;
+	bool is_full;
 
 	*ret_is_new = false;
 	snprintf(program, sizeof(program), "%s", d->program);
 	for (; row < end; row++) {
-		if (row->number != d->number || row->error != d->error)
+		writes += row->path[0] != '\0';
+		if (row->number != d->number || row->error != d->error ||
+			!str_eq(row->path, d->path))
 			continue;
 		known += row->program[0] != '\0';
 		if (str_eq(row->program, program))
@@ -116,7 +129,9 @@ struct record_denial *record_count_denial(
 		anyone.program[0] = '\0';
 		return record_count_denial(r, &anyone, ret_is_new);
 	}
-	if (row == end && r->denial_count == RECORD_MAX_DENIALS) {
+	is_full = r->denial_count == RECORD_MAX_DENIALS ||
+		  (d->path[0] && writes >= RECORD_MAX_WRITES);
+	if (row == end && is_full) {
 		r->denials_untold++;
 		return NULL;
 	}
@@ -137,22 +152,34 @@ static void print_count(struct json *j, uint64_t n)
 	json_int(j, "times", n > INT64_MAX ? INT64_MAX : (int64_t)n);
 }
 
-void record_print_denial(const struct record_denial *d, struct json *j)
+static void print_arguments(const struct record_denial *d, struct json *j)
 {
-	char text[SENTENCE_SIZE], name[FILTER_NAME_SIZE], word[24];
+	char word[24];
 
-	filter_name_call(d->number, name);
-	json_text(j, "call", name);
-	json_int(j, "number", d->number);
-	json_text(j, "error", error_name(d));
-	json_int(j, "pid", d->pid);
-	json_text(j, "program", d->program[0] ? d->program : NULL);
 	json_open_list(j, "arguments");
 	for (size_t i = 0; i < sizeof(d->arguments) / sizeof(d->arguments[0]); i++) {
 		snprintf(word, sizeof(word), "0x%" PRIx64, d->arguments[i]);
 		json_text(j, NULL, word);
 	}
 	json_close_list(j);
+}
+
+void record_print_denial(const struct record_denial *d, struct json *j)
+{
+	char text[SENTENCE_SIZE], name[FILTER_NAME_SIZE];
+
+	filter_name_call(d->number, name);
+	if (d->path[0])
+		json_text(j, "path", d->path);
+	json_text(j, "call", name);
+	if (!d->path[0]) {
+		json_int(j, "number", d->number);
+		json_text(j, "error", error_name(d));
+	}
+	json_int(j, "pid", d->pid);
+	json_text(j, "program", d->program[0] ? d->program : NULL);
+	if (!d->path[0])
+		print_arguments(d, j);
 	print_count(j, d->times);
 	record_say_denial(d, text, sizeof(text));
 	json_text(j, "text", text);
@@ -168,7 +195,7 @@ void record_print_denials(const struct record *r, struct json *j)
 {
 	for (size_t i = 0; i < r->denial_count; i++) {
 		json_open_map(j, NULL);
-		json_text(j, "type", RECORD_DENIED);
+		json_text(j, "type", record_denial_type(&r->denials[i]));
 		record_print_denial(&r->denials[i], j);
 		json_close_map(j);
 	}

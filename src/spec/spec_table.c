@@ -443,6 +443,17 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.doc = "Puts a digest of the whole project as it was before the run on record, by which "
 		       "bawn run --again sees that it repeats the same.",
 	},
+	[SPEC_AUDIT_WATCH_PROTECTED] = {
+		.path = "audit.watch_protected",
+		.type = SPEC_TYPE_BOOL,
+		.tighten = SPEC_ONLY_TRUE,
+		.def = "false",
+		.example = "true",
+		.doc = "Tells which writes to protected paths were refused, where the project is "
+		       "writable. Every call that writes by name, or opens for writing, then waits "
+		       "until bawn has looked at its path. It is a hint, which a hostile program "
+		       "can evade: what is protected is so without it.",
+	},
 };
 
 enum spec_key spec_key_find(const char *path)

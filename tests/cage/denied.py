@@ -85,13 +85,13 @@ def without_the_filter_nothing_is_refused(p):
     assert denied(p.record()) == []
 
 
-def without(p, *rules):
+def without(p, *rules, options=()):
     """The tool in a cage on a kernel that lacks something."""
     wrapper = FILES / "without"
     if not wrapper.exists():
         source = pathlib.Path(__file__).resolve().parents[1] / "kernels/without.c"
         subprocess.run([*os.environ.get("CC", "cc").split(), "-O1", "-D_GNU_SOURCE", "-o", wrapper, source], check=True)
-    bawn = p.words(["run", "-v", f"{TOOL}:/tool", "--", "/tool", "refused"])
+    bawn = p.words(["run", "-v", f"{TOOL}:/tool", *options, "--", "/tool", "refused"])
     done = subprocess.run([wrapper, *rules, "--", *bawn], cwd=p.project, env=p.environ(None), capture_output=True,
                           check=False, timeout=20 * SLOW, stdin=subprocess.DEVNULL)
     assert done.returncode == 0 and done.stdout.decode() == ANSWERS, done
@@ -109,6 +109,15 @@ def a_listener_around_bawn_is_on_record(p):
     # The wrapper looks into memory for this rule, and so it is a listener.
     assert without(p, "fsopen:nothing") == [
         "what the filter denies is not told: a filter around bawn has a listener already"]
+
+
+@case
+def that_writes_are_not_told_is_on_record_too(p):
+    watched = ["--write", *p.spec("audit: {watch_protected: true}\n")]
+    whys = without(p, "seccomp:3=EINVAL", options=watched)
+    assert whys == ["what the filter denies is not told: the kernel has no listeners"] * 2, whys
+    whys = without(p, "fsopen:nothing", options=watched)
+    assert whys == ["what the filter denies is not told: a filter around bawn has a listener already"] * 2, whys
 
 
 @case

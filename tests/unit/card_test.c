@@ -1,5 +1,4 @@
-/* Cards: what they say of a spec and of a run, that a signature covers it, and that no lie passes.
- */
+/* Cards: what they say of a spec and of a run, that a signature covers it, that no lie passes. */
 #include <sodium.h>
 #include <stdlib.h>
 
@@ -222,6 +221,7 @@ static const struct {
 	[SPEC_SESSION_TTL] = { "3s" },
 	[SPEC_AUDIT_STRICT_BINDS] = { "true" },
 	[SPEC_AUDIT_DIGEST_PROJECT] = { "true" },
+	[SPEC_AUDIT_WATCH_PROTECTED] = { "true" },
 };
 
 /* A value that opens the wall makes the level custom, and is named; none else is. */

@@ -4,6 +4,8 @@
  * says where it was answered.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -115,10 +117,9 @@ _Noreturn static void ask_kernel(const struct filter *marked)
 		continue;
 }
 
-static void test_against_kernel(const char *name)
+static void test_against_kernel(const struct filter *plain)
 {
 	static struct sock_filter code[FILTER_MAX_CODE];
-	const struct filter *plain = filter_named(name);
 	const struct filter marked = { code, plain->count };
 	int status = 0, wrong = 0;
 	pid_t pid;
@@ -145,6 +146,16 @@ static void test_against_kernel(const char *name)
 	CHECK(wrong == 0 && asked_count > 59000);
 }
 
+static void test_watching_against_kernel(void)
+{
+	struct filter_made made = { 0 };
+
+	CHECK(filter_make_telling(filter_named("default"), &made) == 0);
+	CHECK(filter_watch_writes(&made) == 0);
+	test_against_kernel(&(struct filter){ made.code, made.count });
+	filter_made_done(&made);
+}
+
 /* The program that tells differs in what is told, and in nothing else. */
 static void test_telling(const char *name)
 {
@@ -166,6 +177,79 @@ static void test_telling(const char *name)
 		wrong += after != (filter_is_told(before) ? SECCOMP_RET_USER_NOTIF : before);
 	}
 	CHECK(wrong == 0 && told > 1000);
+	filter_made_done(&made);
+}
+
+/* The program that watches tells writes where they are allowed, and differs in nothing else. */
+static void test_watching(const char *name)
+{
+	const struct filter *plain = filter_named(name);
+	struct filter_made made = { 0 };
+	size_t watched = 0, wrong = 0;
+
+	CHECK(filter_make_telling(plain, &made) == 0 && filter_watch_writes(&made) == 0);
+	CHECK(made.count > plain->count && made.count < plain->count + 100);
+	choose_calls();
+	for (size_t i = 0; i < asked_count; i++) {
+		struct seccomp_data call = { .nr = (int)asked[i].number,
+			.arch = filter_arch_native()->audit };
+		uint32_t before, after;
+		bool is_watched;
+
+		memcpy(call.args, asked[i].arguments, sizeof(call.args));
+		before = filter_answer(plain, &call);
+		after = filter_answer(&(struct filter){ made.code, made.count }, &call);
+		is_watched = before == SECCOMP_RET_ALLOW && filter_find_watched(&call);
+		watched += is_watched;
+		if (is_watched || filter_is_told(before))
+			before = SECCOMP_RET_USER_NOTIF;
+		wrong += after != before;
+		call.arch = AUDIT_ARCH_I386;
+		wrong += filter_answer(&(struct filter){ made.code, made.count }, &call) !=
+			 SECCOMP_RET_KILL_PROCESS;
+		wrong += filter_find_watched(&call) != NULL;
+	}
+	CHECK(wrong == 0 && watched > 1000);
+	filter_made_done(&made);
+}
+
+static void test_what_is_watched(void)
+{
+	struct seccomp_data call = { .arch = filter_arch_native()->audit, .nr = SYS_openat };
+	const struct filter_watched *w;
+
+	call.args[1] = call.args[3] = UINT64_MAX;
+	call.args[2] = O_RDONLY | O_CREAT | O_CLOEXEC | O_DIRECTORY;
+	CHECK(!filter_find_watched(&call));
+	for (size_t i = 0; i < 3; i++) {
+		call.args[2] = (uint64_t[]){ O_WRONLY, O_RDWR | O_APPEND, O_RDONLY | O_TRUNC }[i];
+		w = filter_find_watched(&call);
+		CHECK(w && w->places[0].at == 0 && w->places[0].path == 1);
+		CHECK(w && w->places[1].path == -1 && !w->takes_away);
+	}
+	call.args[2] = HIGH; /* the kernel reads an int */
+	CHECK(!filter_find_watched(&call));
+	call.nr = SYS_renameat2;
+	w = filter_find_watched(&call);
+	CHECK(w && w->places[1].at == 2 && w->places[1].path == 3 && w->takes_away);
+	call.nr = SYS_symlinkat;
+	w = filter_find_watched(&call);
+	CHECK(w && w->places[0].at == 1 && w->places[0].path == 2);
+	call.nr = SYS_read;
+	CHECK(!filter_find_watched(&call));
+}
+
+/* A program that is too long stays what it was. */
+static void test_too_long(void)
+{
+	struct filter_made made = { calloc(FILTER_MAX_CODE, sizeof(struct sock_filter)),
+		FILTER_MAX_CODE - 10 };
+
+	for (unsigned i = 0; made.code && i < made.count; i++)
+		made.code[i] = (struct sock_filter){ BPF_RET | BPF_K, 0, 0, SECCOMP_RET_ALLOW };
+	CHECK(made.code && filter_watch_writes(&made) == -E2BIG);
+	CHECK(made.code && made.count == FILTER_MAX_CODE - 10 &&
+		made.code[0].k == SECCOMP_RET_ALLOW);
 	filter_made_done(&made);
 }
 
@@ -241,10 +325,15 @@ int main(void)
 		NULL, sizeof(*is_done), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (asked == MAP_FAILED || is_done == MAP_FAILED)
 		return 1;
-	test_against_kernel("default");
-	test_against_kernel("strict");
+	test_against_kernel(filter_named("default"));
+	test_against_kernel(filter_named("strict"));
+	test_watching_against_kernel();
 	test_telling("default");
 	test_telling("strict");
+	test_watching("default");
+	test_watching("strict");
+	test_what_is_watched();
+	test_too_long();
 	test_what_is_told();
 	test_no_program();
 	test_names();

@@ -43,7 +43,7 @@ static void test_rows(void)
 	row = count(SYS_mount, EPERM, "unshare", &is_new);
 	CHECK(row && is_new && row->times == 1);
 	same = count(SYS_mount, EPERM, "unshare", &is_new);
-	CHECK(same == row && !is_new && row->times == 2);
+	CHECK(row && same == row && !is_new && row->times == 2);
 	CHECK(count(SYS_mount, EACCES, "unshare", &is_new) != row && is_new);
 	CHECK(count(SYS_mount, EPERM, "mount", &is_new) != row && is_new);
 	CHECK(count(SYS_chroot, EPERM, "unshare", &is_new) != row && is_new);
@@ -83,6 +83,36 @@ static void test_no_room(void)
 	CHECK(!count(5000, EPERM, "x", &is_new) && !is_new);
 	CHECK(count(0, EPERM, "x", &is_new) && !is_new);
 	CHECK(r.denial_count == RECORD_MAX_DENIALS && r.denials_untold == 2);
+}
+
+static const struct record_denial *count_write(const char *path, const char *program, bool *ret)
+{
+	struct record_denial d = denial(SYS_openat, 0, program);
+
+	snprintf(d.path, sizeof(d.path), "%s", path);
+	return record_count_denial(&r, &d, ret);
+}
+
+/* Writes have rows of their own, and never all. */
+static void test_writes(void)
+{
+	const struct record_denial *row;
+	char path[32];
+	bool is_new;
+
+	forget();
+	row = count_write(".envrc", "sh", &is_new);
+	CHECK(row && is_new && count_write(".envrc", "sh", &is_new) == row && row->times == 2);
+	CHECK(count_write(".envrc", "cp", &is_new) != row && is_new);
+	CHECK(count(SYS_openat, EPERM, "sh", &is_new) != row && is_new);
+	for (int i = 0; i < 1000; i++) {
+		snprintf(path, sizeof(path), ".git/hooks/%d", i);
+		count_write(path, "sh", &is_new);
+	}
+	CHECK(!is_new && r.denial_count == RECORD_MAX_WRITES + 1);
+	CHECK(r.denials_untold == 1000 - (RECORD_MAX_WRITES - 2));
+	CHECK(count_write(".envrc", "sh", &is_new) == row && row->times == 3);
+	CHECK(count(SYS_mount, EPERM, "sh", &is_new) && is_new);
 }
 
 /* --- what is printed --- */
@@ -126,6 +156,18 @@ static void test_json(void)
 	CHECK(strstr(printed(), "\"times\":9223372036854775807,\"text\":\"call 99999 was refused "
 				"with EACCES: the profile of system calls does without it\"}"));
 	CHECK(strstr(printed(), "{\"type\":\"syscalls_untold\",\"times\":9223372036854775807,"));
+}
+
+static void test_json_of_write(void)
+{
+	bool is_new;
+
+	forget();
+	count_write("a\x1b\xff/b", "sh", &is_new);
+	CHECK_STR(printed(),
+		"[{\"type\":\"write_denied\",\"path\":\"a\\u001b\\udcff/b\",\"call\":\"openat\","
+		"\"pid\":7,\"program\":\"sh\",\"times\":1,\"text\":\"a write to "
+		"'a\\u001b\\udcff/b' by sh was refused (openat): it is protected\"}]");
 }
 
 /* Every call that a profile of ours refuses has a sentence that fits. */
@@ -180,13 +222,32 @@ static void test_line(void)
 		"why: bawn log --denials 20260102-030405-0a0b0c0d\n");
 }
 
+static void test_line_of_writes(void)
+{
+	bool is_new;
+
+	forget();
+	count_write(".git/hooks/\x1b", "sh", &is_new);
+	count_write(".git/hooks/\x1b", "cp", &is_new);
+	count_write(".envrc", "", &is_new);
+	CHECK_STR(said(true), "");
+	CHECK_STR(said(false),
+		"bawn: writes: denied to .git/hooks/\\x1b (by sh), .envrc; why: bawn "
+		"log --denials 20260102-030405-0a0b0c0d\n");
+	count(SYS_openat, EPERM, "sh", &is_new);
+	CHECK(strstr(said(false), "system calls: denied openat (by sh); why"));
+}
+
 int main(void)
 {
 	test_rows();
 	test_many_names();
 	test_no_room();
+	test_writes();
 	test_json();
+	test_json_of_write();
 	test_sentences();
 	test_line();
+	test_line_of_writes();
 	return check_report();
 }

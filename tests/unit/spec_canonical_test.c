@@ -143,6 +143,7 @@ static const char *const other_values[SPEC_KEY_COUNT] = {
 	[SPEC_SESSION_TTL] = "3s",
 	[SPEC_AUDIT_STRICT_BINDS] = "true",
 	[SPEC_AUDIT_DIGEST_PROJECT] = "true",
+	[SPEC_AUDIT_WATCH_PROTECTED] = "true",
 };
 
 static void test_every_key_counts(void)
