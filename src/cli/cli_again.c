@@ -20,7 +20,7 @@
 #include "base/str.h"
 #include "cli/cli_run.h"
 #include "cli/cli_verify.h"
-#include "verify/verify_inside.h"
+#include "verify/verify.h"
 
 struct run_again {
 	struct cli_verifier verifier;
