@@ -64,8 +64,7 @@ static void put_string(struct buf *out, const char *text)
 
 /* A member: its key and, behind that, its value, both canonical but for the key's escapes. */
 struct member {
-	char *key;
-	struct buf value;
+	struct buf key, value;
 };
 
 struct members {
@@ -76,7 +75,7 @@ struct members {
 static void members_done(struct members *m)
 {
 	for (size_t i = 0; i < m->count; i++) {
-		free(m->items[i].key);
+		buf_done(&m->items[i].key);
 		buf_done(&m->items[i].value);
 	}
 	free(m->items);
@@ -96,18 +95,17 @@ static struct member *add_member(struct members *m, const char *key)
 		m->room = room;
 	}
 	x = &m->items[m->count];
-	*x = (struct member){ .key = strdup(key), .value.max = CARD_MAX_SIZE };
-	if (!x->key)
-		return NULL;
+	*x = (struct member){ .key.max = CARD_MAX_SIZE, .value.max = CARD_MAX_SIZE };
 	m->count++;
-	return x;
+	buf_puts(&x->key, key);
+	return x->key.failed ? NULL : x;
 }
 
 static int compare_members(const void *a, const void *b)
 {
 	const struct member *x = a, *y = b;
 
-	return compare_keys(x->key, y->key);
+	return compare_keys(buf_text(&x->key), buf_text(&y->key));
 }
 
 static void put_value(struct json_reader *r, struct buf *out);
@@ -135,11 +133,11 @@ static void put_map(struct json_reader *r, bool (*is_left_out)(const char *key),
 		qsort(m.items, m.count, sizeof(*m.items), compare_members);
 	buf_putc(out, '{');
 	for (size_t i = 0; i < m.count; i++) {
-		if (i && str_eq(m.items[i - 1].key, m.items[i].key))
+		if (i && str_eq(buf_text(&m.items[i - 1].key), buf_text(&m.items[i].key)))
 			json_wrong(r, "each member once");
 		if (i)
 			buf_putc(out, ',');
-		put_string(out, m.items[i].key);
+		put_string(out, buf_text(&m.items[i].key));
 		buf_putc(out, ':');
 		buf_add(out, buf_text(&m.items[i].value), m.items[i].value.len);
 		out->failed = out->failed || m.items[i].value.failed;
