@@ -35,11 +35,11 @@ static const struct cli_command *find_command(const char *name)
 
 static int say_unknown(const char *name)
 {
-	const char *names[16];
+	const char *names[64];
 	const char *near;
 	size_t n = 0;
 
-	for (const struct cli_command *c = cli_commands; c->name; c++)
+	for (const struct cli_command *c = cli_commands; c->name && n < 64; c++)
 		names[n++] = c->name;
 	near = str_nearest(name, names, n);
 	if (near)
