@@ -198,9 +198,11 @@ void run_record_end(void *of, const struct err *e)
 void run_record_refusal(struct run *r, const struct err *e)
 {
 	struct err late;
-	bool has_place = r->plan && (r->log.chain >= 0 || run_prepare_record(r, &late) == 0);
 	struct json *j;
 
+	/* What has begun is signed as refused, also where it is refused for something else yet. */
+	if (r->plan && r->log.chain < 0)
+		(void)run_prepare_record(r, &late);
 	r->record.error = *e;
 	if (r->record.outcome == RECORD_REFUSED) {
 		j = log_begin(&r->log, "refused");
@@ -209,7 +211,7 @@ void run_record_refusal(struct run *r, const struct err *e)
 		log_end(&r->log);
 		(void)log_write(&r->log);
 	}
-	if (has_place)
+	if (r->log.chain >= 0)
 		sign_record(r);
 }
 
