@@ -184,6 +184,10 @@ static void sign_record(struct run *r)
 		complain_unrecorded(r, &e);
 	else if (r->copy >= 0)
 		write_copy(r, &text);
+	/* Signed, and the log of all runs does not say so; where it was broken before, that is
+	 * said. */
+	if (e.kind != ERR_NONE && !r->is_unrecorded && r->log.failure.kind == ERR_NONE)
+		complain_unrecorded(r, &e);
 }
 
 void run_record_end(void *of, const struct err *e)

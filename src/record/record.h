@@ -284,7 +284,8 @@ struct record_end {
 
 /*
  * Signs what is said of a run, and writes it to the run's folder whole or not at all. *ret_text
- * (may be NULL) gets the same.
+ * (may be NULL) gets the same. 0 with a sentence in `e`: it is signed, and the log of all runs does
+ * not say so.
  */
 int record_sign(int state, int folder, const struct record *r, const struct record_end *end,
 	struct buf *ret_text, struct err *e);

@@ -119,8 +119,9 @@ static int print_envelopes(int folder, const struct statement *s, struct buf *ou
 	return out->failed ? err_set(e, ERR_SYS, ENOMEM, "not enough memory for the record") : 0;
 }
 
-/* The log of all runs says in which order they were signed, and what exactly. */
-static void tell(int state, const char *run, const struct sign_key *key, const struct buf *text)
+/* The log of all runs says in which order they were signed, and what exactly; or `e` why not. */
+static void tell(int state, const char *run, const struct statement *s, bool is_synced,
+	const struct buf *text, struct err *e)
 {
 	char digest[SHA256_HEX_SIZE];
 	struct log log;
@@ -128,11 +129,13 @@ static void tell(int state, const char *run, const struct sign_key *key, const s
 
 	sha256_hex(text->data, text->len, digest);
 	log_init(&log, state, run, NULL);
+	log.is_synced = is_synced;
 	j = log_begin(&log, "signed");
 	json_text(j, "record_sha256", digest);
-	json_text(j, "key", key->public.id);
+	json_text(j, "key", s->key->public.id);
 	log_end(&log);
-	(void)log_write(&log);
+	if (log_write(&log) < 0)
+		*e = log.failure;
 	log_done(&log);
 }
 
@@ -149,7 +152,7 @@ static int sign(int state, int folder, const char *run, const struct statement *
 		r = record_write_file(folder, RECORD_FILE, out, is_synced, e);
 	if (r < 0)
 		return r;
-	tell(state, run, s->key, out);
+	tell(state, run, s, is_synced, out, e);
 	drafts = open_unsigned(state, false, NULL);
 	if (drafts >= 0)
 		unlinkat(drafts, run, 0);
