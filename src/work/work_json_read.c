@@ -38,8 +38,9 @@ static bool is_path(const char *path)
 
 /* --- a state --- */
 
-static bool read_type(struct work_reader *r, void *into)
+static bool read_type(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	static const char *const words[WORK_MAX_WORDS] = { "nothing", "file", "folder", "link",
 		"special" };
 	unsigned type = 0;
@@ -49,8 +50,9 @@ static bool read_type(struct work_reader *r, void *into)
 	return is_good;
 }
 
-static bool read_mode(struct work_reader *r, void *into)
+static bool read_mode(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	const char *text;
 	unsigned mode = 0;
 
@@ -64,8 +66,9 @@ static bool read_mode(struct work_reader *r, void *into)
 	return true;
 }
 
-static bool read_size(struct work_reader *r, void *into)
+static bool read_size(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	int64_t size;
 
 	if (!json_read_int(&r->json, &size) || size < 0)
@@ -74,17 +77,19 @@ static bool read_size(struct work_reader *r, void *into)
 	return true;
 }
 
-static bool read_content(struct work_reader *r, void *into)
+static bool read_content(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	struct work_state *s = into;
 
 	s->has_hash = true;
 	return work_read_hash(r, s->hash);
 }
 
-static bool read_state(struct work_reader *r, void *into)
+static bool read_state(void *reader, void *into)
 {
-	static const struct work_field fields[] = {
+	struct work_reader *r = reader;
+	static const struct json_field fields[] = {
 		{ "type", read_type, offsetof(struct work_state, type) },
 		{ "mode", read_mode, offsetof(struct work_state, mode) },
 		{ "size", read_size, offsetof(struct work_state, size) },
@@ -93,7 +98,7 @@ static bool read_state(struct work_reader *r, void *into)
 	struct work_state *s = into;
 	bool has_content;
 
-	if (!WORK_READ_MAP(r, fields, s))
+	if (!JSON_READ_FIELDS(r, fields, s))
 		return false;
 	has_content = s->type == WORK_FILE || s->type == WORK_LINK;
 	if (s->type == WORK_NOTHING || (!has_content && (s->size || s->has_hash)))
@@ -105,14 +110,14 @@ static bool read_state(struct work_reader *r, void *into)
 
 static bool read_attribute(struct work_reader *r, struct work_attribute *a)
 {
-	static const struct work_field fields[] = {
+	static const struct json_field fields[] = {
 		{ "name", work_read_name, offsetof(struct work_attribute, name) },
 		{ "name_hex", work_read_hex_name, offsetof(struct work_attribute, name) },
 		{ "change", work_read_change, offsetof(struct work_attribute, change) },
 		{ "sha256", work_read_hash, offsetof(struct work_attribute, hash) },
 	};
 
-	if (!WORK_READ_MAP(r, fields, a))
+	if (!JSON_READ_FIELDS(r, fields, a))
 		return false;
 	if (!a->name || !str_starts(a->name, "user.") || str_starts(a->name, "user.overlay.") ||
 		a->change == WORK_RENAMED)
@@ -125,8 +130,9 @@ static bool read_attribute(struct work_reader *r, struct work_attribute *a)
 /* More than any file can have: the kernel's list of names is not longer. */
 #define MAX_ATTRIBUTES 16384
 
-static bool read_attributes(struct work_reader *r, void *into)
+static bool read_attributes(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	struct work_effect *x = into;
 	own_free struct work_attribute *items = NULL;
 	struct work_attribute *kept;
@@ -162,8 +168,9 @@ static bool read_attributes(struct work_reader *r, void *into)
 
 /* --- an effect --- */
 
-static bool read_mark(struct work_reader *r, void *into)
+static bool read_mark(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	static const char *const words[WORK_MAX_WORDS] = { "plain", "runs", "held", "lock" };
 	unsigned mark = 0;
 	bool is_good = work_read_word(r, words, &mark);
@@ -172,8 +179,9 @@ static bool read_mark(struct work_reader *r, void *into)
 	return is_good;
 }
 
-static bool read_lines(struct work_reader *r, void *into)
+static bool read_lines(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	struct work_effect *x = into;
 	int64_t lines[2] = { 0 };
 
@@ -188,13 +196,15 @@ static bool read_lines(struct work_reader *r, void *into)
 	return true;
 }
 
-static bool read_flag(struct work_reader *r, void *into)
+static bool read_flag(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	return json_read_bool(&r->json, into);
 }
 
-static bool read_below(struct work_reader *r, void *into)
+static bool read_below(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	int64_t n[4] = { 0 };
 
 	if (!work_read_numbers(r, n, 4))
@@ -225,7 +235,7 @@ static bool is_sound(const struct work_effect *x)
 static bool read_effect(struct work_reader *r, struct work_effect *x)
 {
 	/* In the order in which they are written. */
-	static const struct work_field fields[] = {
+	static const struct json_field fields[] = {
 		{ "path", work_read_name, offsetof(struct work_effect, path) },
 		{ "path_hex", work_read_hex_name, offsetof(struct work_effect, path) },
 		{ "from", work_read_name, offsetof(struct work_effect, from) },
@@ -243,7 +253,7 @@ static bool read_effect(struct work_reader *r, struct work_effect *x)
 		{ "note", work_read_name, offsetof(struct work_effect, note) },
 	};
 
-	if (!WORK_READ_MAP(r, fields, x))
+	if (!JSON_READ_FIELDS(r, fields, x))
 		return false;
 	if (!is_path(x->path) || (x->from && !is_path(x->from)))
 		return json_wrong(&r->json, "a path below the tree");
@@ -252,8 +262,9 @@ static bool read_effect(struct work_reader *r, struct work_effect *x)
 
 /* --- all of them --- */
 
-static bool read_version(struct work_reader *r, void *into)
+static bool read_version(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	int64_t version;
 
 	(void)into;
@@ -262,8 +273,9 @@ static bool read_version(struct work_reader *r, void *into)
 	return version == WORK_JSON_VERSION ? true : json_wrong(&r->json, "version 1");
 }
 
-static bool read_digest(struct work_reader *r, void *into)
+static bool read_digest(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	uint8_t bytes[SHA256_SIZE];
 
 	if (!work_read_hash(r, bytes))
@@ -272,8 +284,9 @@ static bool read_digest(struct work_reader *r, void *into)
 	return true;
 }
 
-static bool read_effects(struct work_reader *r, void *into)
+static bool read_effects(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	(void)into;
 	if (!json_enter_list(&r->json))
 		return false;
@@ -301,7 +314,7 @@ static bool read_effects(struct work_reader *r, void *into)
 
 int work_effects_parse(const char *bytes, size_t n, struct work_effects *ret, struct err *e)
 {
-	static const struct work_field fields[] = {
+	static const struct json_field fields[] = {
 		{ "version", read_version, 0 },
 		{ "digest", read_digest, offsetof(struct work_effects, digest) },
 		{ "effects", read_effects, 0 },
@@ -310,7 +323,7 @@ int work_effects_parse(const char *bytes, size_t n, struct work_effects *ret, st
 
 	json_read_init(&r.json, bytes, n, WORK_MAX_PATH * 2);
 	ret->digest[0] = '\0';
-	if (WORK_READ_MAP(&r, fields, ret) && json_read_end(&r.json) && !ret->digest[0])
+	if (JSON_READ_FIELDS(&r, fields, ret) && json_read_end(&r.json) && !ret->digest[0])
 		json_wrong(&r.json, "a digest");
 	if (r.json.wrong)
 		return err_set(e, ERR_SYS, EBADMSG,

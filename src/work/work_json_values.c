@@ -4,47 +4,6 @@
 
 #include "base/str.h"
 
-/* --- maps: one row for each key --- */
-
-static size_t find_field(
-	const struct work_field *fields, size_t count, const char *key, size_t first)
-{
-	for (size_t i = 0; i < count; i++) {
-		size_t at = (first + i) % count;
-
-		if (str_eq(fields[at].key, key))
-			return at;
-	}
-	return count;
-}
-
-bool work_read_map(struct work_reader *r, const struct work_field *fields, size_t count, void *into)
-{
-	uint32_t seen = 0;
-	size_t at = 0;
-	const char *key;
-
-	if (!json_enter_map(&r->json))
-		return false;
-	while (json_next_key(&r->json, &key)) {
-		size_t found = find_field(fields, count, key, at);
-
-		if (found == count) {
-			json_skip(&r->json);
-			continue;
-		}
-		if (seen & 1U << found)
-			return json_wrong(&r->json, "each key once");
-		seen |= 1U << found;
-		at = found + 1; /* mostly they come in this order */
-		if (!fields[found].read(r, (char *)into + fields[found].at))
-			return json_wrong(&r->json, fields[found].key);
-	}
-	return !r->json.wrong;
-}
-
-/* --- values --- */
-
 bool work_read_word(
 	struct work_reader *r, const char *const words[static WORK_MAX_WORDS], unsigned *ret)
 {
@@ -60,8 +19,9 @@ bool work_read_word(
 	return json_wrong(&r->json, "a known word");
 }
 
-bool work_read_change(struct work_reader *r, void *into)
+bool work_read_change(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	static const char *const words[WORK_MAX_WORDS] = { "added", "changed", "deleted",
 		"renamed" };
 	enum work_change *ret = into;
@@ -72,8 +32,9 @@ bool work_read_change(struct work_reader *r, void *into)
 	return is_good;
 }
 
-bool work_read_hash(struct work_reader *r, void *into)
+bool work_read_hash(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	const char *hex;
 
 	if (!json_read_text(&r->json, &hex))
@@ -98,8 +59,9 @@ bool work_read_numbers(struct work_reader *r, int64_t *ret, size_t count)
 
 /* --- names: as text, or in hex where they are none --- */
 
-bool work_read_name(struct work_reader *r, void *into)
+bool work_read_name(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	const char **ret = into, *text;
 
 	if (*ret || !json_read_text(&r->json, &text))
@@ -108,8 +70,9 @@ bool work_read_name(struct work_reader *r, void *into)
 	return *ret ? true : json_wrong(&r->json, "less memory");
 }
 
-bool work_read_hex_name(struct work_reader *r, void *into)
+bool work_read_hex_name(void *reader, void *into)
 {
+	struct work_reader *r = reader;
 	const char **ret = into, *hex;
 	size_t n;
 	char *name;
