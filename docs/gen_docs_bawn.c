@@ -203,6 +203,13 @@ static void print_records(void)
 {
 	puts(".SH RECORDS");
 	gen_paragraph(
+		"bawn record list prints the runs there are, the newest first, and how they ended; show "
+		"what the record of one says, the newest of all without a RUN; export writes its record, "
+		"events, spec, plan and effects as one tar archive. Spec and plan have the whole command "
+		"and the values of env.set: look before you pass it on. Whether a record is good is for "
+		"bawn verify to say. A run whose bawn was killed is signed, as interrupted, by the next "
+		"run, or by any of these.");
+	gen_paragraph(
 		"The record of a run is about its effects and, with --subject, about files of the "
 		"project as the run leaves them, whether it changed them or not: PATH is below the "
 		"project. One that is not there then is said, and a status of 0 becomes 125. "
