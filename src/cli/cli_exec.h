@@ -1,0 +1,36 @@
+#pragma once
+
+#include "base/buf.h"
+#include "cli/cli.h"
+#include "store/store.h"
+
+/* One command in a session, from whoever wants it: `bawn session exec`, or a worker. */
+
+struct exec_job {
+	const struct store_session *session; /* its spec, its project */
+	const char *run;                     /* its id, given when it was queued; NULL: a new one */
+	const char *worker;                  /* who does it, or NULL */
+	uint64_t token;                      /* of its lease, or 0 */
+	int root;                            /* the sessions', open; borrowed */
+	int stdio[3];                        /* borrowed */
+	/* What follows `session exec SESSION`: options that narrow, --, the command; ended by NULL.
+	 */
+	char **arguments;
+	/* Asked once the command has ended, before anything is signed: may the result still be
+	 * written? 0 or -ESTALE. NULL: nobody else could have taken the session. */
+	int (*is_still_ours)(void *of, struct err *e);
+	void *of;
+};
+
+struct exec_result {
+	enum store_run_state state; /* STORE_ENDED or STORE_FAILED */
+	int status;
+	char run[STORE_RUN_SIZE];
+	uint64_t start_ns;  /* from the request until the command was let go */
+	const char *kind;   /* what ended it, as metrics count: "exited", "refused", "timed_out" … */
+	struct err error;
+	struct buf record; /* the signed one; the caller's: buf_done */
+};
+
+/* Runs it to its end. What a person should know is said on stderr only by `session exec` itself. */
+void exec_run(const struct exec_job *job, struct exec_result *ret);
