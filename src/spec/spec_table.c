@@ -1,8 +1,5 @@
 #include "spec/spec_table.h"
 
-#include <string.h>
-
-#include "base/str.h"
 #include "spec/spec_grammar.h"
 
 static const char *const engines[] = { "auto", "native", "bwrap", "container", "microvm",
@@ -426,6 +423,16 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.example = "1h",
 		.doc = "How long a session is kept after its last use.",
 	},
+	[SPEC_SESSION_BACKGROUND] = {
+		.path = "session.background",
+		.type = SPEC_TYPE_BOOL,
+		.tighten = SPEC_ONLY_FALSE,
+		.def = "false",
+		.example = "true",
+		.doc = "Processes that a command leaves behind in a session go on until the session is "
+		       "stopped. The commands of the session then share their processes, their network "
+		       "and their shared memory; without it, each has its own.",
+	},
 	[SPEC_AUDIT_STRICT_BINDS] = {
 		.path = "audit.strict_binds",
 		.type = SPEC_TYPE_BOOL,
@@ -455,37 +462,3 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		       "can evade: what is protected is so without it.",
 	},
 };
-
-enum spec_key spec_key_find(const char *path)
-{
-	enum spec_key key = 0;
-
-	while (key < SPEC_KEY_COUNT && !str_eq(spec_keys[key].path, path))
-		key++;
-	return key;
-}
-
-bool spec_key_section(enum spec_key key, char *ret, size_t size)
-{
-	const char *path = spec_keys[key].path;
-	size_t n = strcspn(path, ".");
-
-	if (!path[n] || n >= size)
-		return false;
-	memcpy(ret, path, n);
-	ret[n] = '\0';
-	return true;
-}
-
-const char *spec_key_leaf(enum spec_key key)
-{
-	const char *point = strchr(spec_keys[key].path, '.');
-
-	return point ? point + 1 : spec_keys[key].path;
-}
-
-bool spec_is_list(enum spec_type type)
-{
-	return type == SPEC_TYPE_LIST || type == SPEC_TYPE_SET || type == SPEC_TYPE_PORTS ||
-	       type == SPEC_TYPE_BINDS || type == SPEC_TYPE_VARS;
-}
