@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "base/tail.h"
 #include "cli/cli.h"
 #include "store/store.h"
 
@@ -13,6 +14,7 @@ struct exec_job {
 	uint64_t token;                      /* of its lease, or 0 */
 	int root;                            /* the sessions', open; borrowed */
 	int stdio[3];                        /* borrowed */
+	struct tail *printed[2]; /* output and error are kept here instead: keep_request; or NULL */
 	/* What follows `session exec SESSION`: options that narrow, --, the command; ended by NULL.
 	 */
 	char **arguments;
@@ -26,8 +28,8 @@ struct exec_result {
 	enum store_run_state state; /* STORE_ENDED or STORE_FAILED */
 	int status;
 	char run[STORE_RUN_SIZE];
-	uint64_t start_ns;  /* from the request until the command was let go */
-	const char *kind;   /* what ended it, as metrics count: "exited", "refused", "timed_out" … */
+	uint64_t start_ns; /* from the request until the command was let go */
+	const char *kind; /* what ended it, as metrics count: "exited", "refused", "timed_out" … */
 	struct err error;
 	struct buf record; /* the signed one; the caller's: buf_done */
 };

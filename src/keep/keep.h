@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "base/err.h"
+#include "base/tail.h"
 #include "cage/cage.h"
 #include "filter/filter.h"
 #include "log/log.h"
@@ -34,6 +35,7 @@ struct keep_request {
 	enum keep_tty tty;        /* has the command a terminal? */
 	bool is_unfiltered;       /* what it prints reaches the operator's terminal as it is */
 	struct keep_cast *cast;   /* what it prints goes here too; or NULL */
+	struct tail *printed[2];  /* output and error are kept here, and go nowhere; or NULL */
 	int status_fd;            /* events as lines of JSON, or -1 */
 	int *patience_ms;         /* what its reader of decisions has left; NULL: nothing */
 	struct log *log;          /* events go here as they happen; or NULL */

@@ -186,6 +186,7 @@ enum keep_stream_kind {
 	KEEP_FILE,
 	KEEP_PIPE,
 	KEEP_SOCKET,
+	KEEP_TAIL, /* it is none of the operator's: what is printed is kept */
 };
 
 #define KEEP_STREAM_SIZE 65536
@@ -202,6 +203,7 @@ struct keep_stream {
 	bool has_ended;             /* the input, which a terminal is told by a character */
 	size_t chunk;               /* written at once */
 	int failure;                /* errno of writing to the operator's, or 0 */
+	struct tail *tail;          /* what is kept instead, or NULL */
 	char *bytes;                /* to be written: KEEP_STREAM_SIZE and what a filter holds */
 	size_t at, len;             /* read and not yet written */
 	char *unfiltered;           /* KEEP_STREAM_SIZE; NULL: no filter */

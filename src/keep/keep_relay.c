@@ -154,6 +154,10 @@ static ssize_t write_some(const struct keep_stream *s, int i)
 
 	if (i == 0)
 		return write(s->near, bytes, left);
+	if (s->kind == KEEP_TAIL) {
+		tail_add(s->tail, bytes, left);
+		return (ssize_t)left;
+	}
 	if (s->kind == KEEP_SOCKET)
 		return send(s->outside, bytes, left, MSG_DONTWAIT | MSG_NOSIGNAL);
 	return write(s->outside, bytes, left < s->chunk ? left : s->chunk);
@@ -177,7 +181,8 @@ static void empty(struct keep_stream *s, int i)
 /* Can be written to without asking first: what does not fit is refused. */
 static bool never_waits(const struct keep_stream *s, int i)
 {
-	return i == 0 || s->outside > 2 || s->kind == KEEP_SOCKET || s->kind == KEEP_FILE;
+	return i == 0 || s->outside > 2 || s->kind == KEEP_SOCKET || s->kind == KEEP_FILE ||
+	       s->kind == KEEP_TAIL;
 }
 
 void keep_relay_move(struct keep_stdio *s, const struct pollfd *seen)
@@ -256,7 +261,7 @@ static bool wait_for_reader(const struct keep_stream *s, int signals)
 static bool write_out(struct keep_stream *s, int i, int signals)
 {
 	while (has_bytes(s)) {
-		if (!wait_for_reader(s, signals))
+		if (s->kind != KEEP_TAIL && !wait_for_reader(s, signals))
 			return false;
 		empty(s, i);
 	}

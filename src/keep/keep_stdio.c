@@ -170,6 +170,18 @@ static int open_null(struct keep_stdio *s, struct err *e)
 			   : 0;
 }
 
+/* What is printed is kept: whatever is open here under the number is not touched. */
+static int open_tail(struct keep_stdio *s, int i, const struct keep_request *q,
+	const struct cage_ids *ids, struct err *e)
+{
+	struct keep_stream *stream = &s->streams[i];
+	int r = open_pipe(s, i, ids, e);
+
+	stream->kind = KEEP_TAIL;
+	stream->tail = q->printed[i - 1];
+	return r == 0 ? make_room(s, i, q, e) : r;
+}
+
 static int open_stream(struct keep_stdio *s, int i, const struct keep_request *q,
 	const struct keep_terminal *t, const struct cage_ids *ids, struct err *e)
 {
@@ -178,6 +190,8 @@ static int open_stream(struct keep_stdio *s, int i, const struct keep_request *q
 	struct stat st;
 	int r;
 
+	if (i > 0 && q->printed[i - 1])
+		return open_tail(s, i, q, ids, e);
 	if (fstat(i, &st) < 0)
 		return err_set(e, ERR_SYS, errno, "standard %s is not open", keep_stream_names[i]);
 	refusal = classify(stream, i, &st);
