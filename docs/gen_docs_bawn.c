@@ -289,6 +289,18 @@ static void print_surroundings(void)
 		"~/.local/state or root's /var/lib. NO_COLOR switches "
 		"colours off. PAGER shows diffs, by its words and without a shell; LESS is FRX for "
 		"it unless it is set.");
+	gen_paragraph(
+		"Services may say by variables what else is said by options, to bawn session create and "
+		"bawn worker; bawn run does not read them. They count as options do: the policies hold "
+		"for them, and an option that is given wins. An empty one says nothing; one that begins "
+		"with BAWN_SANDBOX_ and is none of these is refused.");
+	for (const struct cli_setting *x = cli_settings; x->option.name; x++) {
+		fputs(".TP\n\\fB", stdout);
+		gen_roff(x->option.name);
+		printf("\\fR \\fI%s\\fR\n", x->option.argument);
+		gen_roff(x->option.help);
+		puts(".");
+	}
 	puts(".SH FILES");
 	gen_paragraph(
 		"bawn.yaml in the current directory: the project's spec. "

@@ -50,6 +50,14 @@ struct cli_option {
 struct cli_given {
 	const struct cli_option *option;
 	const char *value; /* or NULL */
+	const char *unit;  /* it is a setting, with what follows its value; NULL: an option */
+};
+
+/* A variable of the environment that stands for an option. */
+struct cli_setting {
+	struct cli_option option; /* its name is the variable's */
+	const char *unit;         /* what its value counts, as the spec writes it; or "" */
+	const char *counts;       /* the same in words: it is a whole number; or NULL */
 };
 
 #define CLI_MAX_OPTIONS 4096
@@ -70,12 +78,20 @@ struct cli {
 extern const struct cli_command cli_commands[];
 extern const struct cli_option cli_spec_options[];
 extern const struct cli_option cli_common_options[];
+extern const struct cli_setting cli_settings[]; /* ended with a NULL name */
 
 /* Sorts the arguments into options and words. Says what is wrong and returns CLI_MISUSE. */
 int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
 
 /* The last value of one of the command's own options; "" for one without; NULL: not given. */
 const char *cli_value(const struct cli *cli, const char *name);
+
+/*
+ * Puts the settings of the environment before what was given, so that an option wins against
+ * one; for commands that a service calls. An empty variable says nothing. Says what is wrong and
+ * returns CLI_MISUSE. The values are the environment's.
+ */
+int cli_add_settings(struct cli *cli);
 
 void cli_print_help(void);
 void cli_print_command_help(const struct cli_command *command);

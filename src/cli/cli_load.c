@@ -250,11 +250,14 @@ static void add_options(const struct cli *cli, struct spec *s, const char *here)
 	for (size_t i = 0; i < cli->given_count; i++) {
 		const struct cli_option *o = cli->given[i].option;
 		const char *value = o->fixed ? o->fixed : cli->given[i].value;
-		const char *name = arena_printf(&s->arena, "--%s", o->name);
+		const char *unit = cli->given[i].unit;
+		const char *name = arena_printf(&s->arena, "%s%s", unit ? "" : "--", o->name);
 		enum spec_key key = o->key;
 
 		if (key == SPEC_KEY_COUNT)
 			continue;
+		if (unit)
+			value = arena_printf(&s->arena, "%s%s", value, unit);
 		if (key == SPEC_ENV_SET && !strchr(value, '='))
 			key = SPEC_ENV_PASS;
 		if (key == SPEC_BINDS && is_elsewhere)

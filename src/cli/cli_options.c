@@ -100,7 +100,7 @@ static int keep(struct cli *cli, const struct cli_option *option, const char *va
 		cli_complain("more than %d options", CLI_MAX_OPTIONS);
 		return CLI_MISUSE;
 	}
-	cli->given[cli->given_count++] = (struct cli_given){ option, value };
+	cli->given[cli->given_count++] = (struct cli_given){ option, value, NULL };
 	return CLI_OK;
 }
 

@@ -91,6 +91,14 @@ def preflight_digest_is_that_of_its_file(p):
     expect(p.run("version"), 0, digest)
 
 
+@case
+def settings_of_a_service_do_not_change_a_cage(p):
+    env = {"MODE": "logical", "NETWORK": "host", "CPU_LIMIT": "nonsense", "MEMORY_LIMIT_MB": "1", "NETWROK": "x"}
+    env = {f"BAWN_SANDBOX_{name}": value for name, value in env.items()}
+    wanted = expect(p.run("plan", "--digest", "--", "true"), 0).stdout
+    assert expect(p.run("plan", "--digest", "--", "true", env=env), 0).stdout == wanted
+
+
 def preflight(home, *before):
     """The exit status of the script with this home, started through the commands before it."""
     env = {"HOME": home, "PATH": os.environ["PATH"]}
