@@ -64,6 +64,17 @@ int tree_copy(int from, int to, const struct tree_options *o, struct err *e);
  */
 int tree_remove(int at, const char *name, struct err *e);
 
+/* How a stranger's tree is removed. */
+struct tree_removal {
+	bool goes_on;    /* past what cannot be removed: the first of these is named */
+	bool stays;      /* does not enter what is mounted in it; a kernel with openat2 */
+	bool clears;     /* marks that make a file immutable, for whoever may */
+	uint64_t failed; /* set: what could not be removed, without the folders it is in */
+};
+
+/* Removes all that is in an open folder, as tree_remove does. */
+int tree_empty(int folder, struct tree_removal *o, struct err *e);
+
 /*
  * The same content gives the same digest, wherever it lies and whoever owns it: names, types,
  * modes, sizes, contents, targets of links, numbers of devices, user.* attributes. Times and hard

@@ -2,13 +2,19 @@
  * tree_remove - takes a tree away, whatever a stranger made of it.
  *
  * Runs as:  the operator; the cage's first process.
- * Must not: follow a link; leave the tree; need more descriptors than TREE_MAX_DEPTH.
+ * Must not: follow a link; leave the tree; need more descriptors than TREE_MAX_DEPTH, or than
+ *           there are.
  *
  * A folder that lies too deep is moved to the top of the tree, where it is as shallow as any.
+ * Nothing is looked at that need not be: what stands in the way is seen when it does.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/fs.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -17,35 +23,113 @@
 #include "base/str.h"
 #include "base/tree.h"
 
+#define SPARE_FDS    8     /* so many are left for what is not a folder of the walk */
+#define MOST_REPEATS 10000 /* somebody who fills it all the time is not waited for */
+
 struct removal {
-	int top;
-	unsigned depth, moved;
+	const struct tree_removal *o;
+	int top, last_fd;
+	unsigned depth, moved, repeats;
+	uint64_t failed;
 	struct tree_path path;
+	struct err error; /* the first */
 };
 
-/* Opens a folder so that it can be emptied. */
-static int open_to_empty(int at, const char *name)
+static int fail(struct removal *w, const char *name, int num, const char *verb)
 {
-	int fd = tree_open_folder(at, name);
+	w->failed++;
+	/* A folder that is busy is one on which something is mounted. */
+	return tree_fail(&w->path, name, num == EBUSY ? EXDEV : num, verb,
+		w->error.kind == ERR_NONE ? &w->error : NULL);
+}
+
+static int open_folder(const struct removal *w, int at, const char *name)
+{
+	return w->o->stays ? file_open_same_mount(at, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
+			   : tree_open_folder(at, name);
+}
+
+/* --- what stands in the way --- */
+
+/* Was it immutable, or only to be appended to, and is so no more? */
+static bool clear_marks(int fd)
+{
+	int marks = 0;
+
+	if (fd < 0 || ioctl(fd, FS_IOC_GETFLAGS, &marks) < 0 ||
+		!(marks & (FS_IMMUTABLE_FL | FS_APPEND_FL)))
+		return false;
+	marks &= ~(FS_IMMUTABLE_FL | FS_APPEND_FL);
+	return ioctl(fd, FS_IOC_SETFLAGS, &marks) == 0;
+}
+
+/* Only files and folders have marks, and only they are opened without consequences. */
+static bool clear_entry(const struct removal *w, int at, const char *name)
+{
+	own_fd int fd = -1;
 	struct stat st;
 
+	if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		(!S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode)))
+		return false;
+	fd = w->o->stays ? file_open_same_mount(at, name, O_RDONLY | O_NONBLOCK | O_NOCTTY)
+			 : file_open_name(at, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	return clear_marks(fd);
+}
+
+/* After a refusal: could something be done about it? */
+static bool make_way(const struct removal *w, int at, const char *name)
+{
+	bool is_made = false;
+	struct stat st;
+
+	if (w->o->clears && (clear_marks(at) | clear_entry(w, at, name)))
+		is_made = true;
+	if (at >= 0 && fstat(at, &st) == 0 && (st.st_mode & S_IRWXU) != S_IRWXU &&
+		fchmod(at, S_IRWXU) == 0)
+		is_made = true;
+	return is_made;
+}
+
+static int remove_name(const struct removal *w, int at, const char *name, int flags)
+{
+	bool is_refused;
+
+	if (unlinkat(at, name, flags) == 0)
+		return 0;
+	is_refused = errno == EACCES || errno == EPERM;
+	/* Through the name of a path the folder it is in is not known. */
+	if (is_refused && w->depth && make_way(w, at, name) && unlinkat(at, name, flags) == 0)
+		return 0;
+	return errno == ENOENT ? 0 : -errno;
+}
+
+/* Opens a folder so that it can be emptied. */
+static int open_to_empty(const struct removal *w, int at, const char *name)
+{
+	int fd = open_folder(w, at, name);
+
+	if (fd == -EACCES && w->depth && make_way(w, at, name))
+		fd = open_folder(w, at, name);
 	if (fd == -EACCES && fchmodat(at, name, S_IRWXU, AT_SYMLINK_NOFOLLOW) == 0)
-		fd = tree_open_folder(at, name);
-	/* Where this fails, what follows fails, and says so. */
-	if (fd >= 0 && fstat(fd, &st) == 0 && (st.st_mode & S_IRWXU) != S_IRWXU)
-		(void)fchmod(fd, S_IRWXU);
+		fd = open_folder(w, at, name);
 	return fd;
 }
+
+/* --- the walk --- */
 
 /* An empty folder in the way is replaced, which is as good as removed; anything else is avoided. */
 static int move_up(struct removal *w, int at, const char *name)
 {
-	own_fd int folder = open_to_empty(at, name); /* to move it, it must be writable */
+	own_fd int folder = open_to_empty(w, at, name);
 	char shallow[32];
 	int r;
 
 	if (folder < 0)
 		return folder;
+	/* To be moved, it must be writable, and so must be what it is in. */
+	make_way(w, folder, ".");
+	make_way(w, at, name);
 	do {
 		snprintf(shallow, sizeof(shallow), "moved-%u", w->moved++);
 		r = renameat(at, name, w->top, shallow) < 0 ? -errno : 0;
@@ -53,65 +137,126 @@ static int move_up(struct removal *w, int at, const char *name)
 	return r;
 }
 
-static int empty(struct removal *w, int folder, struct err *e);
-
-static int remove_entry(struct removal *w, int at, const char *name, struct err *e)
+/* Has it no room for another folder in it? */
+static bool is_deep(const struct removal *w, int at)
 {
-	own_fd int folder = -1;
-	size_t before;
+	return at != w->top && (w->depth >= TREE_MAX_DEPTH || at >= w->last_fd - SPARE_FDS);
+}
+
+static int empty(struct removal *w, int folder, bool *ret_has_removed);
+
+/* Until it is gone: what is removed while it is listed may hide the next. */
+static int remove_opened(struct removal *w, int at, const char *name, int folder)
+{
+	size_t before = tree_path_enter(&w->path, name);
+	bool has_removed;
 	int r;
 
-	if (unlinkat(at, name, 0) == 0 || errno == ENOENT)
-		return 0;
-	if (errno != EISDIR)
-		return tree_fail(&w->path, name, errno, "remove", e);
-	if (w->depth == TREE_MAX_DEPTH) {
-		r = move_up(w, at, name);
-		return r < 0 ? tree_fail(&w->path, name, -r, "remove", e) : 0;
-	}
-	folder = open_to_empty(at, name);
-	if (folder < 0)
-		return tree_fail(&w->path, name, -folder, "remove", e);
-	if (w->top < 0)
-		w->top = folder;
-	before = tree_path_enter(&w->path, name);
 	w->depth++;
-	r = empty(w, folder, e);
+	do {
+		r = empty(w, folder, &has_removed);
+		if (r < 0)
+			break;
+		r = remove_name(w, at, name, AT_REMOVEDIR);
+	} while (r == -ENOTEMPTY && has_removed && w->repeats++ < MOST_REPEATS &&
+		 lseek(folder, 0, SEEK_SET) == 0);
 	w->depth--;
 	tree_path_leave(&w->path, before);
-	if (r == 0 && unlinkat(at, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-		return tree_fail(&w->path, name, errno, "remove", e);
 	return r;
 }
 
-/* Until nothing is seen any more: what is removed while it is listed may hide the next. */
-static int empty(struct removal *w, int folder, struct err *e)
+static int remove_folder(struct removal *w, int at, const char *name)
 {
-	bool is_empty = false;
+	own_fd int folder = -1;
+	uint64_t failed = w->failed;
+	int r;
 
-	while (!is_empty) {
-		struct file_entries entries = { .fd = folder };
-		const struct file_entry *entry;
-		int r = lseek(folder, 0, SEEK_SET) < 0 ? -errno : 0;
-
-		is_empty = true;
-		while (r == 0 && (entry = file_next_entry(&entries))) {
-			if (str_eq(entry->name, ".") || str_eq(entry->name, ".."))
-				continue;
-			is_empty = false;
-			r = remove_entry(w, folder, entry->name, e);
-			if (r < 0)
-				return r;
-		}
-		if (r < 0 || entries.failure)
-			return tree_fail(&w->path, "", r < 0 ? -r : entries.failure, "list", e);
+	if (is_deep(w, at)) {
+		r = move_up(w, at, name);
+		return r < 0 ? fail(w, name, -r, "remove") : 0;
 	}
-	return 0;
+	folder = open_to_empty(w, at, name);
+	/* It was another just now. */
+	if (folder == -ENOTDIR || folder == -ELOOP) {
+		r = remove_name(w, at, name, 0);
+		return r < 0 ? fail(w, name, -r, "remove") : 0;
+	}
+	if (folder < 0)
+		return folder == -ENOENT ? 0 : fail(w, name, -folder, "remove");
+	if (w->top < 0)
+		w->top = folder;
+	r = remove_opened(w, at, name, folder);
+	/* What is in the way of it was named already. */
+	return r < 0 && w->failed == failed ? fail(w, name, -r, "remove") : r;
+}
+
+static int remove_entry(struct removal *w, int at, const char *name, uint8_t type)
+{
+	int r = type == DT_DIR ? -EISDIR : remove_name(w, at, name, 0);
+
+	if (r == -EISDIR)
+		return remove_folder(w, at, name);
+	return r < 0 ? fail(w, name, -r, "remove") : 0;
+}
+
+static int empty(struct removal *w, int folder, bool *ret_has_removed)
+{
+	struct file_entries entries = { .fd = folder };
+	const struct file_entry *entry;
+	int r = 0;
+
+	*ret_has_removed = false;
+	while ((r == 0 || w->o->goes_on) && (entry = file_next_entry(&entries))) {
+		int one;
+
+		if (str_eq(entry->name, ".") || str_eq(entry->name, ".."))
+			continue;
+		one = remove_entry(w, folder, entry->name, entry->type);
+		*ret_has_removed |= one == 0;
+		r = one < 0 ? one : r;
+	}
+	return entries.failure ? fail(w, "", entries.failure, "list") : r;
+}
+
+static struct removal begin(const struct tree_removal *o, int top)
+{
+	struct removal w = { .o = o, .top = top, .last_fd = INT_MAX };
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < INT_MAX)
+		w.last_fd = (int)files.rlim_cur;
+	return w;
 }
 
 int tree_remove(int at, const char *name, struct err *e)
 {
-	struct removal w = { .top = -1 };
+	static const struct tree_removal plainly = { 0 };
+	struct removal w = begin(&plainly, -1);
+	int r = remove_entry(&w, at, name, DT_UNKNOWN);
 
-	return remove_entry(&w, at, name, e);
+	if (r < 0 && e)
+		*e = w.error;
+	return r;
+}
+
+int tree_empty(int folder, struct tree_removal *o, struct err *e)
+{
+	struct removal w = begin(o, folder);
+	bool has_removed = true;
+	int r = 0;
+
+	w.depth = 1;
+	/* What was moved up meanwhile is found by the next look; the last one counts. */
+	while (has_removed && w.repeats++ < MOST_REPEATS + w.moved) {
+		w.failed = 0;
+		w.error = (struct err){ 0 };
+		r = lseek(folder, 0, SEEK_SET) < 0 ? fail(&w, "", errno, "list")
+						   : empty(&w, folder, &has_removed);
+		if (r < 0 && !o->goes_on)
+			break;
+	}
+	o->failed = w.failed;
+	if (r < 0 && e)
+		*e = w.error;
+	return r;
 }
