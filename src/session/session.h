@@ -1,6 +1,5 @@
 #pragma once
 
-#include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -12,6 +11,7 @@
  *
  *   id                  which root this is, for workers on machines that share it
  *   SESSION/spec.json   fixed when it was created
+ *   SESSION/new         only until the session is in the store
  *   SESSION/w/N/        the workspace; N is the session's `workspace` in the store
  *     project, protect, git, layer, git-layer   as in a run's folder, see cli/cli_kept.h
  *     home, tmp         what the cage has at /home/agent and /tmp
@@ -27,29 +27,56 @@ int session_make_id(char ret[static STORE_ID_SIZE], struct err *e);
 /* Has a text the form of an id, or of the beginning of one? */
 bool session_is_id(const char *text, bool is_whole);
 
-/* May a session be called so? Letters, digits, '.', '_' and '-', not at first, and not like an id.
+/*
+ * May a session be called so? Letters, digits, '.', '_' and '-', none of these three at first, and
+ * not what an id, or its first eight digits, could be. NULL: it may; half a sentence why not.
  */
-bool session_is_name(const char *text);
+const char *session_check_name(const char *text);
 
 /*
  * Opens the root: BAWN_SANDBOX_ROOT, or `sessions` in the operator's open state. It must be the
- * operator's alone. -ENOENT, with nothing in `e`, where it is missing and `makes` is not set.
+ * operator's, and nobody else may write to it. -ENOENT, with nothing in `e`, where it is missing
+ * and `makes` is not set.
  */
 int session_open_root(int state, bool makes, struct err *e);
 
 /* Which one it is; made where missing. Two at the same time get the same. */
 int session_root_id(int root, char ret[static STORE_ID_SIZE], struct err *e);
 
-/* Makes a session's folder with workspace 1 in it, whole or not at all. */
+/*
+ * Makes a session's folder with workspace 1 in it, whole or not at all. It is marked as new until
+ * it is confirmed, when the session is in the store: so it is known what a creation that was
+ * interrupted left.
+ */
 int session_make_folder(int root, const char *id, const char *spec, struct err *e);
+int session_confirm_folder(int root, const char *id, struct err *e);
 
-/* Opens a workspace, which must be the operator's alone. -ENOENT: it is not in this root. */
+/* A folder of the root. */
+struct session_folder {
+	const char *id;
+	bool is_new; /* it was not confirmed */
+	int64_t age_s;
+};
+
+/*
+ * Calls `see` for each; what it returns but 0 ends it. Removes what is left of folders that were
+ * not made whole an hour ago.
+ */
+int session_each_folder(
+	int root, int (*see)(void *of, const struct session_folder *x), void *of, struct err *e);
+
+/*
+ * Opens a workspace, which must be the operator's alone. -ENOENT: it is not in this root. Whoever
+ * uses it has `lock` in it locked, and looks after that whether the lock is still a name.
+ */
 int session_open_workspace(int root, const char *id, uint64_t workspace, struct err *e);
 
 /*
  * Makes workspace `to` out of `from` for a new lease: where nobody has `from` locked any more it
  * becomes `to`; otherwise somebody may still write to it, and `to` is a copy of it as it is. True
- * in *ret_is_copied for that. `from` is removed as far as it can be.
+ * in *ret_is_copied for that. Where `from` is gone, the newest before `to` is meant: one who had
+ * the lease before moved it, and did not live to say so. What is older than `to` is removed as far
+ * as nobody has it locked. -ENOENT: there is none in this root; -EEXIST: there is a `to`.
  */
 int session_move_workspace(
 	int root, const char *id, uint64_t from, uint64_t to, bool *ret_is_copied, struct err *e);
@@ -57,8 +84,8 @@ int session_move_workspace(
 /*
  * Removes a session's folder by descriptor: beneath the root, across no mount, through no link;
  * also what is deep, huge, without permissions, or marked immutable. Nothing may run in it any
- * more: -EBUSY while somebody has a workspace locked. What cannot be removed is named, and the rest
- * is removed nevertheless.
+ * more: -EBUSY while somebody has a workspace locked, and nothing was removed. What cannot be
+ * removed is named, and the rest is removed nevertheless. 0 where there is nothing.
  */
 int session_remove_folder(int root, const char *id, struct err *e);
 
