@@ -22,6 +22,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -197,6 +198,66 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
 	if (start->times)
 		start->times->ready = clock_ns();
 	cage_run(&c);
+}
+
+/* --- a session's trees --- */
+
+static noreturn void be_share(const struct cage_start *start)
+{
+	struct cage c = { .start = start,
+		.channel = start->channel,
+		.at = -1,
+		.pool = -1,
+		.kept = -1,
+		.root = -1,
+		.rules = -1,
+		.project = -1 };
+	const struct plan_op *ids = plan_find(start->plan, PLAN_IDS, NULL);
+	struct err e;
+
+	close(start->keepers_end);
+	leave_session(&c);
+	umask(022);
+	if (ids && cage_take_ids(&c, ids, &e) < 0)
+		cage_fail(&c, &e);
+	cage_share(&c);
+}
+
+/* Between keeper and sharer, so that it is nobody's child; ends at once. */
+static noreturn void be_parent(const struct cage_start *start)
+{
+	const struct plan_op *ids = plan_find(start->plan, PLAN_IDS, NULL);
+	pid_t pid = (pid_t)syscall(
+		SYS_clone, CLONE_NEWUSER | CLONE_NEWNS | SIGCHLD, NULL, NULL, NULL, NULL);
+	struct err e = { 0 };
+
+	if (pid == 0)
+		be_share(start);
+	if (pid < 0)
+		err_set(&e, ERR_SYS, errno, "cannot make namespaces for the session: %s",
+			strerror(errno));
+	else if (start->ids.is_given &&
+		 cage_write_maps(pid, &start->ids, ids ? (unsigned)ids->n : 0, &e) == 0)
+		wire_send(start->keepers_end, WIRE_MAPPED, 0, NULL);
+	if (e.kind != ERR_NONE)
+		wire_send(start->channel, WIRE_FAILED, -1, &e);
+	if (e.kind != ERR_NONE && pid > 0)
+		kill(pid, SIGKILL);
+	_exit(0);
+}
+
+int cage_spawn_share(const struct cage_start *start, struct err *e)
+{
+	pid_t parent = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+
+	if (parent == 0)
+		be_parent(start);
+	if (parent < 0)
+		return err_set(e, ERR_SYS, errno,
+			"cannot start a process for the session: %s", strerror(errno));
+	while (waitpid(parent, NULL, 0) < 0 && errno == EINTR)
+		;
+	return 0;
 }
 
 /* --- as the keeper --- */

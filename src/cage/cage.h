@@ -70,6 +70,13 @@ struct cage_hold {
 	int project_fd, work_fd;
 };
 
+/* What the process has that holds the captured trees of a session for all of its runs. */
+struct cage_share {
+	int door; /* where runs come and ask; it listens */
+	int turn; /* a file: who has it locked starts such a process, or ends as one */
+	int lock; /* another, locked: somebody has the workspace */
+};
+
 /* All the first process is told. Everything in it is the keeper's and is borrowed. */
 struct cage_start {
 	const struct plan *plan;
@@ -96,6 +103,7 @@ struct cage_start {
 	int channel;                /* the cage's end of a wire_pair */
 	int keepers_end;            /* the keeper's, of which the cage has a copy; it closes it */
 	struct cage_times *times;   /* or NULL */
+	const struct cage_share *share; /* this is no cage, but shares a session's; or NULL */
 };
 
 /*
@@ -103,6 +111,12 @@ struct cage_start {
  * for WIRE_MAPPED after cage_write_maps. *ret_pidfd is the caller's.
  */
 int cage_spawn(const struct cage_start *start, pid_t *ret_pid, int *ret_pidfd, struct err *e);
+
+/*
+ * Starts the process that start->share is for, in namespaces of users and mounts alone. It is
+ * nobody's child, and says WIRE_READY on the channel, or WIRE_FAILED.
+ */
+int cage_spawn_share(const struct cage_start *start, struct err *e);
 
 /* Gives process `pid` its ids; `inside` is what they are called in the cage. */
 int cage_write_maps(pid_t pid, const struct cage_ids *ids, unsigned inside, struct err *e);

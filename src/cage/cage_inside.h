@@ -105,6 +105,9 @@ int cage_tree_of(const struct cage_source *source, uint64_t attributes, struct e
 /* The same for the source of an operation. */
 int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e);
 
+/* The pool, and the root in it, over the host's. */
+int cage_make_root(struct cage *c, uint64_t size, unsigned flags, struct err *e);
+
 /* A folder of the pool, made for the purpose; with O_PATH. A descriptor or -errno. */
 int cage_pool_folder(struct cage *c, const char *name, struct err *e);
 
@@ -132,6 +135,14 @@ cage_step cage_mount_tmpfs, cage_mount_image, cage_mount_bind, cage_mount_device
 	cage_enter;
 cage_step cage_mount_proc;
 cage_step cage_mount_project, cage_mount_part, cage_mount_git;
+
+/* The whole of a captured tree, as an overlay that is attached nowhere. A descriptor or -errno. */
+int cage_capture(struct cage *c, const struct plan_op *op, struct err *e);
+
+/* --- cage_share.c --- */
+
+/* Holds the captured trees of a session for all of its runs, until the last one ends. */
+noreturn void cage_share(struct cage *c);
 
 /* --- cage_overlay.c --- */
 

@@ -176,10 +176,10 @@ static int make_pool(struct cage *c, uint64_t size, struct err *e)
 	return r < 0 ? r : cage_own(c, c->pool, e);
 }
 
-static int mount_root(struct cage *c, const struct plan_op *op, struct err *e)
+int cage_make_root(struct cage *c, uint64_t size, unsigned flags, struct err *e)
 {
 	own_fd int folder = -1;
-	int r = make_pool(c, op->n, e);
+	int r = make_pool(c, size, e);
 
 	if (r == 0 && c->kept >= 0) {
 		r = cage_attach_kept(c, e);
@@ -190,7 +190,7 @@ static int mount_root(struct cage *c, const struct plan_op *op, struct err *e)
 	}
 	if (folder < 0)
 		return r < 0 ? r : folder;
-	c->root = cage_clone_tree(folder, cage_restrictions(op->flags), e);
+	c->root = cage_clone_tree(folder, cage_restrictions(flags), e);
 	return c->root < 0 ? c->root : attach_over(c->root, "/", e);
 }
 
@@ -202,7 +202,7 @@ int cage_mount_tmpfs(struct cage *c, const struct plan_op *op, struct err *e)
 	int tree, r;
 
 	if (str_eq(cage_b(c, op), "/"))
-		return mount_root(c, op, e);
+		return cage_make_root(c, op->n, op->flags, e);
 	if (!cage_fill_in(c->start, cage_b(c, op), path, sizeof(path)))
 		return err_set(e, ERR_SYS, ENAMETOOLONG, "'%s' is too long", cage_b(c, op));
 	snprintf(mode, sizeof(mode), "%04o", (unsigned)op->mode);

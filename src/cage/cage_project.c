@@ -87,6 +87,9 @@ static int whole_tree(
 
 	if (op->flags & PLAN_HELD && !cage_is_broken("protect"))
 		return cage_hold_project(c, op, base, e);
+	/* Another process has it mounted, and this is a clone for us. */
+	if (op->flags & PLAN_SHARED && !c->start->share && !cage_is_broken("project"))
+		return cage_tree_of(&c->start->layers[names->which], base, e);
 	tree = cage_source_tree(c, op, is_captured(op) ? base | MOUNT_ATTR_RDONLY : base, e);
 	if (tree >= 0 && op->flags & PLAN_VIEW && !cage_is_broken("project"))
 		return cage_view_of(c, op, tree, e);
@@ -96,6 +99,11 @@ static int whole_tree(
 		return overlay_in_pool(c, tree, names, base, e);
 	r = attach_layer(c, names, e);
 	return r < 0 ? r : cage_new_overlay(c, tree, &names->kept, base, e);
+}
+
+int cage_capture(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	return whole_tree(c, op, op->kind == PLAN_GIT ? &git_names : &project_names, e);
 }
 
 int cage_mount_git(struct cage *c, const struct plan_op *op, struct err *e)

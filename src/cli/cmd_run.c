@@ -401,7 +401,8 @@ int cmd_run(struct cli *cli)
 		.copy = -1,
 		.cast = -1,
 		.record.used = RECORD_USED_UNKNOWN,
-		.request.status_fd = -1 };
+		.request.status_fd = -1,
+		.request.workspace = -1 };
 	struct err e = { .kind = ERR_SPEC, .text = "the spec has errors" };
 	int status;
 

@@ -118,6 +118,7 @@ struct host {
 	int cgroup_version; /* 0 none, 1, 2 */
 	/* Of the one project that is planned for, not of the machine: nothing of it is printed. */
 	unsigned no_capture;      /* ways that failed for it: HOST_CAPTURE_… */
+	bool in_session;          /* it has a workspace that outlives the run */
 	bool no_hold;             /* what is protected in it could not be held */
 	bool no_git_hold;         /* the same in the folder of its git, or it cannot be tried */
 	bool has_outer_git;       /* the folder of its git is outside of it, and may be shown */

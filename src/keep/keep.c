@@ -80,7 +80,7 @@ static int prepare(struct keeper *k, struct err *e)
 	};
 	keep_terminal_choose(&k->terminal, q->tty);
 	k->record->has_terminal = k->terminal.is_wanted;
-	r = keep_choose_ids(q->plan, &k->start.ids, e);
+	r = keep_choose_ids(q->plan, q->workspace >= 0, &k->start.ids, e);
 	if (r == 0)
 		r = keep_words_make(&k->words, &k->start, e);
 	if (r == 0)
@@ -171,7 +171,9 @@ static void judge_end(struct keeper *k, struct err *e)
 	if (k->has_exited || k->ended_for != PLAN_GUARANTEE_COUNT)
 		return;
 	r->outcome = RECORD_BROKEN;
-	err_set(e, ERR_SYS, ECHILD, "the cage was ended from outside while the command ran");
+	err_set(e, ERR_SYS, ECHILD,
+		k->is_unwanted ? "the command was ended with its session"
+			       : "the cage was ended from outside while the command ran");
 }
 
 static void release(struct keeper *k)
@@ -193,6 +195,7 @@ static void release(struct keeper *k)
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		keep_hold_done(&k->holds[i]);
 	keep_gate_done(&k->gate);
+	keep_share_done(&k->share);
 	keep_notify_done(&k->notify);
 	keep_words_done(&k->words);
 }
@@ -300,6 +303,7 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		keep_hold_init(&k.holds[i]);
 	keep_gate_init(&k.gate);
+	keep_share_init(&k.share);
 	keep_notify_init(&k.notify);
 	k.began_ns = clock_ns();
 	record->outcome = RECORD_REFUSED;

@@ -43,6 +43,7 @@ struct keep_request {
 	const char *const *held;  /* paths of the project that the operator protects */
 	size_t held_count;
 	struct work_progress progress;
+	int workspace;        /* of the session that this is a run of, borrowed; -1: of none */
 	bool digests_project; /* what it is before the run goes on record */
 	int digests;          /* the folder of those that are known, borrowed; or -1 */
 	/* The run's folder, which is the caller's; made when it is first asked for. */
@@ -63,6 +64,18 @@ struct keep_request {
  * then the record says how it ended; -errno and a sentence when it did not.
  */
 int keep_run(const struct keep_request *q, struct record *record, struct err *e);
+
+/*
+ * Ends all that runs in a workspace: asks, and kills what has not ended after half of that time.
+ * 0 also where nothing runs; -EBUSY: something still does. keep_share.c
+ */
+int keep_stop_workspace(int workspace, unsigned patience_ms, struct err *e);
+
+/*
+ * Keeps a workspace mounted between runs, as long as the descriptor is open that this returns;
+ * -ENOENT: it is not mounted. On it a message comes when the session is stopped.
+ */
+int keep_hold_workspace(int workspace, struct err *e);
 
 /*
  * What of a plan this version carries out itself: 0, or ERR_REFUSED with the part it does not.

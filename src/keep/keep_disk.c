@@ -58,12 +58,18 @@ static void count_folder(int at, const char *name, unsigned depth, struct usage 
 }
 
 /* Not what the overlay keeps for itself beside it, which nobody may enter. */
-static void count_layers(const struct keep_layer *l, struct usage *ret)
+static void count_layers(const struct keeper *k, struct usage *ret)
 {
+	const struct keep_layer *l = &k->layer;
+
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		if (l->trees[i].top >= 0)
 			count_folder(
 				l->trees[i].top, l->trees[i].is_copied ? "copy" : "upper", 0, ret);
+	if (k->q->workspace < 0)
+		return;
+	count_folder(k->q->workspace, "home", 0, ret);
+	count_folder(k->q->workspace, "tmp", 0, ret);
 }
 
 static uint64_t beyond(uint64_t a, uint64_t b)
@@ -112,8 +118,10 @@ void keep_disk_open(struct keeper *k)
 		return;
 	l->disk.max = op->n;
 	l->disk.free_at_start = l->disk.free;
-	count_layers(l, &first);
-	l->disk.count_ns = next_count(now, clock_ns());
+	/* What a session has already is a part of what it may have. */
+	if (k->q->workspace < 0)
+		count_layers(k, &first);
+	l->disk.count_ns = k->q->workspace < 0 ? next_count(now, clock_ns()) : now;
 	l->disk.first_bytes = first.bytes;
 	l->disk.first_files = first.files;
 }
@@ -137,7 +145,7 @@ bool keep_disk_is_over(struct keeper *k)
 		l->disk.bytes + beyond(l->disk.free, bytes) + pool <= l->disk.max &&
 		l->disk.files + beyond(l->disk.free_files, files) <= plan_inodes(l->disk.max))
 		return false;
-	count_layers(l, &usage);
+	count_layers(k, &usage);
 	usage.bytes = beyond(usage.bytes, l->disk.first_bytes);
 	usage.files = beyond(usage.files, l->disk.first_files);
 	if (usage.is_blind && usage.bytes < beyond(l->disk.free_at_start, bytes))

@@ -6,6 +6,7 @@
  * A user's cage is the user. Root's cage is an id that belongs to nobody: the number of the
  * keeper's process on top of a reserved base, so that two runs at one time never share it and
  * nothing has to be remembered. Where pids begin anew, in another pid namespace, so do the ids.
+ * Runs of sessions share files with others that come later, and are the one that no pid is.
  */
 #include <errno.h>
 #include <string.h>
@@ -50,9 +51,9 @@ static uint32_t pick_id(const char *path, uint32_t chance)
 	return best ? (uint32_t)(best + chance % (best_size / 2)) : 0;
 }
 
-int keep_choose_ids(const struct plan *p, struct cage_ids *ret, struct err *e)
+int keep_choose_ids(const struct plan *p, bool in_session, struct cage_ids *ret, struct err *e)
 {
-	uint32_t chance = (uint32_t)getpid();
+	uint32_t chance = in_session ? 0 : (uint32_t)getpid();
 	bool is_reserved = plan_find(p, PLAN_IDS, "reserved") != NULL;
 	struct stat pids;
 

@@ -28,7 +28,7 @@ void keep_words_done(struct keep_words *words);
 /* --- keep_ids.c --- */
 
 /* The id a cage of ours has outside, and whether we must give it. */
-int keep_choose_ids(const struct plan *p, struct cage_ids *ret, struct err *e);
+int keep_choose_ids(const struct plan *p, bool in_session, struct cage_ids *ret, struct err *e);
 
 /* --- keep_sources.c --- */
 
@@ -56,9 +56,17 @@ int keep_sources_add_layer(struct keep_sources *s, struct cage_start *start, enu
 int keep_sources_add_overlay(
 	struct keep_sources *s, const struct cage_start *start, uint32_t i, int fd, struct err *e);
 
+/* And one that another process has mounted: a detached tree, which is owned from here on. */
+void keep_sources_take_layer(
+	struct keep_sources *s, struct cage_start *start, enum cage_layer which, int tree);
+
 /* Puts a folder of ours, which is owned from here on, in the place of a source. */
 int keep_sources_replace(
 	struct keep_sources *s, const struct cage_start *start, uint32_t i, int fd, struct err *e);
+
+/* Makes the tree of a source that is mapped and not needed until now. */
+int keep_sources_map(
+	struct keep_sources *s, const struct cage_start *start, uint32_t i, struct err *e);
 
 /* Closes what is open; the names stay. */
 void keep_sources_close(struct keep_sources *s);
@@ -88,6 +96,24 @@ struct keep_layer {
 
 void keep_layer_init(struct keep_layer *l);
 void keep_layer_done(struct keep_layer *l);
+
+/* --- keep_share.c: a run of a session --- */
+
+struct keep_share {
+	int connection; /* to the process that has the workspace mounted, or -1 */
+	int lock;       /* of the workspace, shared with others that use it, or -1 */
+};
+
+struct keeper;
+
+void keep_share_init(struct keep_share *s);
+void keep_share_done(struct keep_share *s);
+
+/* Takes part in the workspace: locks it, and gets its trees, where something is captured. */
+int keep_share_join(struct keeper *k, struct err *e);
+
+/* The session is stopped, or nobody is there any more to say so. */
+int keep_share_hear(struct keeper *k, struct err *e);
 
 /* --- keep_overlay.c --- */
 
@@ -330,6 +356,7 @@ struct keeper {
 	struct keep_overlay overlay;
 	struct keep_hold holds[CAGE_LAYER_COUNT];
 	struct keep_gate gate;
+	struct keep_share share;
 	struct keep_notify notify;
 	struct cgroup group;
 	struct cgroup_counts counts; /* taken before anybody is killed */
@@ -352,6 +379,7 @@ struct keeper {
 	enum plan_guarantee ended_for; /* the limit it was ended for, or PLAN_GUARANTEE_COUNT */
 	bool is_disk_full;             /* when the command ended */
 	bool is_hanging;               /* what was killed does not end */
+	bool is_unwanted;              /* the session was stopped */
 };
 
 int keep_watch_open(struct keeper *k, struct err *e);
@@ -368,6 +396,9 @@ bool keep_hear_last(struct keeper *k, struct err *e);
 
 void keep_kill(const struct keeper *k);
 
+/* The command is asked to end, and a while later it is ended. */
+int keep_begin_to_stop(struct keeper *k);
+
 /* Takes one signal: an error, if it ends the run. */
 int keep_hear_signal(struct keeper *k, struct err *e);
 
@@ -375,6 +406,13 @@ int keep_hear_signal(struct keeper *k, struct err *e);
 
 /* Makes the layer, if the plan wants one in the run's folder. */
 int keep_layer_make(struct keeper *k, struct err *e);
+
+/* Is anything captured in a session's workspace? */
+bool keep_layer_is_shared(const struct keeper *k);
+
+/* Makes the layers of a workspace, for who mounts them; and opens them, for who uses them. */
+int keep_layer_make_shared(struct keeper *k, struct err *e);
+int keep_layer_open_shared(struct keeper *k, struct err *e);
 
 /*
  * The cage has ended: finds out what it changed, and keeps that; or, if the command never ran,

@@ -71,7 +71,7 @@ static int fail(int num, struct err *e)
 static int make_folder(int at, const char *name, const struct stat *owner)
 {
 	if (mkdirat(at, name, 0755) < 0)
-		return -errno;
+		return errno == EEXIST ? 0 : -errno;
 	if (geteuid() == 0 &&
 		fchownat(at, name, owner->st_uid, owner->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
@@ -152,7 +152,7 @@ static int make_layer(struct keeper *k, enum cage_layer which, struct err *e)
 	if (!op || !(op->flags & PLAN_CAPTURED))
 		return 0;
 	index = (int)(op - plan_ops(k->start.plan));
-	l->folder = k->q->open_folder(k->q->of, e);
+	l->folder = op->flags & PLAN_SHARED ? k->q->workspace : k->q->open_folder(k->q->of, e);
 	if (l->folder < 0)
 		return l->folder;
 	below = file_open_name(k->sources.fds[index], ".", O_RDONLY | O_DIRECTORY);
@@ -162,7 +162,7 @@ static int make_layer(struct keeper *k, enum cage_layer which, struct err *e)
 	l->trees[which].below = below;
 	l->trees[which].is_copied = op->flags & PLAN_COPIED;
 	r = tell_folder(k, which, e);
-	if (r < 0 || op->flags & PLAN_IN_POOL)
+	if (r < 0 || op->flags & (PLAN_IN_POOL | PLAN_SHARED))
 		return r;
 	/* What fails here is a reason to capture in another way. */
 	k->record->failed_op = index;
@@ -170,6 +170,55 @@ static int make_layer(struct keeper *k, enum cage_layer which, struct err *e)
 	if (r == 0)
 		k->record->failed_op = -1;
 	return r;
+}
+
+/* --- in a session --- */
+
+static const struct plan_op *find_shared(const struct keeper *k, enum cage_layer which)
+{
+	const struct plan_op *op = plan_find(k->start.plan, trees[which].kind, NULL);
+
+	return op && op->flags & PLAN_SHARED ? op : NULL;
+}
+
+bool keep_layer_is_shared(const struct keeper *k)
+{
+	return find_shared(k, CAGE_LAYER_PROJECT) || find_shared(k, CAGE_LAYER_GIT);
+}
+
+int keep_layer_make_shared(struct keeper *k, struct err *e)
+{
+	int r = 0;
+
+	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++) {
+		const struct plan_op *op = find_shared(k, which);
+
+		if (!op)
+			continue;
+		k->record->failed_op = (int)(op - plan_ops(k->start.plan));
+		r = keep_sources_map(
+			&k->sources, &k->start, (uint32_t)k->record->failed_op, e);
+		if (r == 0)
+			r = make_on_disk(k, which, e);
+	}
+	if (r == 0)
+		k->record->failed_op = -1;
+	return r;
+}
+
+int keep_layer_open_shared(struct keeper *k, struct err *e)
+{
+	for (enum cage_layer which = 0; which < CAGE_LAYER_COUNT; which++) {
+		int *top = &k->layer.trees[which].top;
+
+		if (!find_shared(k, which) || *top >= 0)
+			continue;
+		*top = file_open_name(k->q->workspace, trees[which].layer, O_RDONLY | O_DIRECTORY);
+		if (*top < 0)
+			return err_set(e, ERR_SYS, -*top, "cannot open the session's layer: %s",
+				strerror(-*top));
+	}
+	return 0;
 }
 
 /* What the operator protects, each path ended with a NUL: whoever finds the layer needs it too. */
@@ -190,7 +239,9 @@ int keep_layer_make(struct keeper *k, struct err *e)
 
 	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++)
 		r = make_layer(k, which, e);
-	return r == 0 && k->layer.folder >= 0 ? tell_protected(k, e) : r;
+	if (r == 0 && k->layer.folder >= 0)
+		r = tell_protected(k, e);
+	return r == 0 && k->q->workspace >= 0 ? keep_share_join(k, e) : r;
 }
 
 /* --- when the cage has ended --- */
@@ -302,7 +353,8 @@ static int scan(struct keeper *k, struct work_effects *ret, struct err *e)
 
 	if (upper < 0 || (has_git && git < 0))
 		return upper < 0 ? upper : git;
-	if (!is_empty[CAGE_LAYER_PROJECT] || !is_empty[CAGE_LAYER_GIT])
+	if ((!is_empty[CAGE_LAYER_PROJECT] || !is_empty[CAGE_LAYER_GIT]) &&
+		!keep_layer_is_shared(k))
 		base = open_base(l);
 	/* By it is seen that there is something to apply. */
 	if (!is_empty[CAGE_LAYER_GIT] && l->trees[CAGE_LAYER_PROJECT].top < 0) {
@@ -351,6 +403,22 @@ static int find_effects(struct keeper *k, struct err *e)
 	return record_write_file(k->layer.folder, "effects.json", &out, false, e);
 }
 
+/*
+ * What the session has done by now, if that can be said: others may be writing. bawn session diff
+ * tells it at any time.
+ */
+static void find_shared_effects(struct keeper *k)
+{
+	own(work_effects) struct work_effects x;
+	struct err e;
+
+	work_effects_init(&x);
+	if (scan(k, &x, &e) < 0)
+		return;
+	count(&x, &k->record->effects);
+	keep_log_held(k, &x);
+}
+
 void keep_layer_end(struct keeper *k, bool has_run, bool is_gone)
 {
 	struct keep_layer *l = &k->layer;
@@ -358,6 +426,12 @@ void keep_layer_end(struct keeper *k, bool has_run, bool is_gone)
 
 	if (l->folder < 0)
 		return;
+	/* What others of the session wrote is in it too, and stays for those that come. */
+	if (keep_layer_is_shared(k)) {
+		if (has_run && is_gone)
+			find_shared_effects(k);
+		return;
+	}
 	/* What is short is not told, however long the run was. */
 	work_progress_end(&k->q->progress);
 	if (!has_run) {

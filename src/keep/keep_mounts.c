@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -222,6 +223,18 @@ static int expect_proc(struct expecting *x, const struct plan_op *op, struct err
 	return op->flags & PLAN_SUBSET ? 0 : expect_covers(x, op, e);
 }
 
+/* The one that the session has mounted, and no other. */
+static int expect_shared(const struct expecting *x, struct keep_expected *mount, struct err *e)
+{
+	struct stat st;
+	int tree = x->start->layers[mount->layer - 1].tree;
+
+	if (tree < 0 || fstat(tree, &st) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot look at the session's workspace");
+	mount->device = arena_printf(x->arena, "%u:%u", major(st.st_dev), minor(st.st_dev));
+	return mount->device ? 0 : no_memory(e);
+}
+
 /*
  * The project, or the folder of its git. Captured, held or as a view it is an overlay, and has
  * no place on the host; captured by copying, its source is the copy.
@@ -243,7 +256,8 @@ static int expect_whole(const struct expecting *x, const struct plan_op *op,
 		!(op->flags & (PLAN_CAPTURED | PLAN_VIEW | PLAN_HELD)))
 		return r;
 	ret->layer = 1 + cage_layer_of(x->start->plan, op);
-	return expect_overlay(x, ret, e);
+	r = expect_overlay(x, ret, e);
+	return r == 0 && op->flags & PLAN_SHARED ? expect_shared(x, ret, e) : r;
 }
 
 static int expect_git(struct expecting *x, const struct plan_op *op, struct err *e)

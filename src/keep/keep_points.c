@@ -81,7 +81,8 @@ int keep_points_find(struct keeper *k, struct err *e)
 
 	if (l->trees[CAGE_LAYER_PROJECT].is_copied)
 		return keep_copy_list(k, e);
-	if (l->trees[CAGE_LAYER_PROJECT].below < 0)
+	/* A session keeps them: what is in its layer is of other runs too. */
+	if (l->trees[CAGE_LAYER_PROJECT].below < 0 || keep_layer_is_shared(k))
 		return 0;
 	arena_init(&l->arena, MOST_MEMORY);
 	return find_in(l, top >= 0 ? top : k->disk, "upper", "", 0, e);

@@ -34,6 +34,16 @@ static const char *source_of(const struct plan *p, const struct plan_op *op)
 	return op->kind == PLAN_BIND || op->kind == PLAN_PROJECT || op->kind == PLAN_GIT ? a : NULL;
 }
 
+/* What a session keeps is ours, and what is in it a stranger's. */
+static int open_kept(int workspace, const char *name, struct err *e)
+{
+	int fd = workspace < 0 ? -ENOENT : file_open_name(workspace, name, O_PATH | O_DIRECTORY);
+
+	return fd < 0 ? err_set(e, ERR_REFUSED, -fd, "cannot open the session's %s: %s", name,
+				strerror(-fd))
+		      : fd;
+}
+
 static int open_named(const struct cage_start *start, const char *from, struct err *e)
 {
 	char path[4096];
@@ -120,6 +130,24 @@ static int make_tree(struct keep_sources *s, const struct cage_start *start, int
 		path, strerror(errno));
 }
 
+int keep_sources_map(
+	struct keep_sources *s, const struct cage_start *start, uint32_t i, struct err *e)
+{
+	const struct plan_op *op = &plan_ops(start->plan)[i];
+	int r;
+
+	if (!start->ids.is_given)
+		return 0;
+	s->items[i].tree = make_tree(s, start, s->fds[i], s->items[i].path, e);
+	r = s->items[i].tree < 0 ? s->items[i].tree : 0;
+	/* What its file system refuses, a copy may have. */
+	if (r < 0 && e->kind == ERR_REFUSED && op->flags & PLAN_CAPTURED) {
+		e->kind = ERR_SYS;
+		s->unmapped = (int)i;
+	}
+	return r;
+}
+
 /* Read-only says nothing about who may talk to a socket or into a pipe. */
 static int refuse_talkers(int fd, const char *path, struct err *e)
 {
@@ -138,28 +166,23 @@ static int make_source(struct keep_sources *s, uint32_t i, const struct cage_sta
 {
 	const struct plan_op *op = &plan_ops(start->plan)[i];
 	const char *from = source_of(start->plan, op);
+	bool is_kept;
 	int r;
 
 	s->fds[i] = s->items[i].tree = -1;
 	if (!from)
 		return 0;
-	s->fds[i] = open_named(start, from, e);
+	is_kept = str_starts(from, "$SESSION/");
+	s->fds[i] = is_kept ? open_kept(q->workspace, from + strlen("$SESSION/"), e)
+			    : open_named(start, from, e);
 	r = s->fds[i] < 0 ? s->fds[i] : find_path(s, s->fds[i], from, &s->items[i], e);
 	if (r == 0 && op->flags & PLAN_READ_ONLY)
 		r = refuse_talkers(s->fds[i], s->items[i].path, e);
-	if (r == 0)
+	if (r == 0 && !is_kept)
 		r = q->approve(q->of, from, s->items[i].path, e);
-	/* What is copied needs no tree: its copy does. */
-	if (r == 0 && op->flags & PLAN_IDMAPPED && !(op->flags & PLAN_COPIED) &&
-		start->ids.is_given) {
-		s->items[i].tree = make_tree(s, start, s->fds[i], s->items[i].path, e);
-		r = s->items[i].tree < 0 ? s->items[i].tree : 0;
-		/* What its file system refuses, a copy may have. */
-		if (r < 0 && e->kind == ERR_REFUSED && op->flags & PLAN_CAPTURED) {
-			e->kind = ERR_SYS;
-			s->unmapped = (int)i;
-		}
-	}
+	/* What is copied needs no tree: its copy does. And what is shared is mounted by another. */
+	if (r == 0 && op->flags & PLAN_IDMAPPED && !(op->flags & (PLAN_COPIED | PLAN_SHARED)))
+		r = keep_sources_map(s, start, i, e);
 	return r;
 }
 
@@ -208,6 +231,15 @@ int keep_sources_add_layer(struct keep_sources *s, struct cage_start *start, enu
 
 	start->layers[which] = s->layers[which];
 	return r;
+}
+
+void keep_sources_take_layer(
+	struct keep_sources *s, struct cage_start *start, enum cage_layer which, int tree)
+{
+	if (s->layers[which].tree >= 0)
+		close(s->layers[which].tree);
+	s->layers[which] = (struct cage_source){ .path = "", .tree = tree };
+	start->layers[which] = s->layers[which];
 }
 
 int keep_sources_add_overlay(

@@ -79,16 +79,21 @@ static void send_signal(const struct keeper *k, int number)
 	wire_send(k->channel, WIRE_SIGNAL, number, NULL);
 }
 
-/* The command is asked to end, and a while later it is ended. */
+int keep_begin_to_stop(struct keeper *k)
+{
+	send_signal(k, SIGTERM);
+	/* What is stopped would not hear it. */
+	send_signal(k, SIGCONT);
+	keep_set_timer(k, GRACE_MS);
+	return 0;
+}
+
 static void begin_to_end(struct keeper *k, enum plan_guarantee limit)
 {
 	if (k->ended_for != PLAN_GUARANTEE_COUNT)
 		return;
 	k->ended_for = limit;
-	send_signal(k, SIGTERM);
-	/* What is stopped would not hear it. */
-	send_signal(k, SIGCONT);
-	keep_set_timer(k, GRACE_MS);
+	keep_begin_to_stop(k);
 }
 
 /* At once: whoever fills the disk would go on while it is asked. */
@@ -115,7 +120,7 @@ static int hear_clock(struct keeper *k, struct err *e)
 		err_set(e, ERR_SYS, ETIMEDOUT,
 			"processes that the command left were killed and hang in the kernel; "
 			"they end when what they wait for answers");
-	else if (k->ended_for != PLAN_GUARANTEE_COUNT)
+	else if (k->ended_for != PLAN_GUARANTEE_COUNT || k->is_unwanted)
 		keep_kill(k);
 	else
 		begin_to_end(k, PLAN_LIMITS_TIME);
@@ -411,6 +416,7 @@ int keep_watch(struct keeper *k, struct err *e)
 		TIMER,
 		GATE,
 		NOTIFY,
+		SHARE,
 		STDIO
 	};
 	struct pollfd fds[STDIO + 3] = {
@@ -426,6 +432,7 @@ int keep_watch(struct keeper *k, struct err *e)
 
 		keep_log_write(k);
 		fds[GATE] = (struct pollfd){ .fd = k->gate.channel, .events = POLLIN };
+		fds[SHARE] = (struct pollfd){ .fd = k->share.connection, .events = POLLIN };
 		keep_notify_want(k, &fds[NOTIFY]);
 		n = poll(fds, STDIO + 3,
 			sooner(sooner(timeout, keep_notify_wait(k)),
@@ -448,6 +455,8 @@ int keep_watch(struct keeper *k, struct err *e)
 			r = hear_clock(k, e);
 		if (r == 0 && fds[GATE].revents)
 			r = keep_gate_hear(k, e);
+		if (r == 0 && fds[SHARE].revents)
+			r = keep_share_hear(k, e);
 		if (r == 0 && k->is_built && !k->is_ready && !k->gate.is_awaited) {
 			k->is_ready = true;
 			r = look_and_go(k, e);

@@ -156,6 +156,17 @@ static void add_scratch(struct plan_builder *b)
 		plan_add(b, PLAN_DIR, "", places[i].path, PLAN_OP(.mode = places[i].mode));
 }
 
+/* What of these a session keeps from one run to the next. */
+static void add_workspace(struct plan_builder *b)
+{
+	static const char *const kept[][2] = { { "$SESSION/home", "/home/agent" },
+		{ "$SESSION/tmp", "/tmp" } };
+	uint16_t flags = PLAN_NO_DEV | (b->host->is_root ? PLAN_IDMAPPED : 0);
+
+	for (size_t i = 0; b->host->in_session && i < sizeof(kept) / sizeof(kept[0]); i++)
+		plan_add(b, PLAN_BIND, kept[i][0], kept[i][1], PLAN_OP(.flags = flags));
+}
+
 /* --- the project --- */
 
 const char *plan_project_place(const struct spec *s, enum spec_engine engine)
@@ -180,12 +191,13 @@ bool plan_has_whole_project(const struct spec *s, enum spec_key key)
 enum host_capture plan_capture(const struct spec *s, const struct host *h)
 {
 	bool has_quota = spec_is_declared(s, SPEC_LIMITS_DISK);
+	unsigned no_capture = h->no_capture | (h->in_session ? HOST_CAPTURE_IN_POOL : 0U);
 	enum host_capture first = has_quota ? HOST_CAPTURE_IN_POOL : HOST_CAPTURE_ON_DISK;
 	enum host_capture second = has_quota ? HOST_CAPTURE_ON_DISK : HOST_CAPTURE_IN_POOL;
 
-	if (!host_can(h, HOST_OVERLAY) || (h->no_capture & first && h->no_capture & second))
+	if (!host_can(h, HOST_OVERLAY) || (no_capture & first && no_capture & second))
 		return HOST_CAPTURE_BY_COPY;
-	return h->no_capture & first ? second : first;
+	return no_capture & first ? second : first;
 }
 
 static uint16_t capture_flags(const struct plan_builder *b)
@@ -198,7 +210,7 @@ static uint16_t capture_flags(const struct plan_builder *b)
 	case HOST_CAPTURE_ON_DISK:
 		break;
 	}
-	return PLAN_CAPTURED;
+	return b->host->in_session ? PLAN_CAPTURED | PLAN_SHARED : PLAN_CAPTURED;
 }
 
 static uint16_t project_flags(const struct plan_builder *b)
@@ -407,6 +419,7 @@ void plan_build_files(struct plan_builder *b)
 	add_proc(b);
 	add_dev(b);
 	add_scratch(b);
+	add_workspace(b);
 	add_project(b);
 	add_binds(b);
 	plan_add(b, PLAN_ENTER, "", "", PLAN_OP());

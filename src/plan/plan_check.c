@@ -37,6 +37,8 @@ static bool is_source(const char *path)
 		return is_target(path);
 	if (str_eq(path, "$GIT"))
 		return true;
+	if (str_starts(path, "$SESSION/"))
+		return path[9] && is_normal(path + 9);
 	if (path[0] != '~' && !str_starts(path, "$PROJECT"))
 		return false;
 	path += n;

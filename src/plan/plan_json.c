@@ -8,7 +8,7 @@ static void print_flags(const struct plan_op *op, struct json *j)
 {
 	static const char *const names[] = { "read-only", "no-exec", "no-dev", "subset", "captured",
 		"copied", "id-mapped", "create", "list", "parts", "own", "view", "ends", "in-pool",
-		"held" };
+		"held", "shared" };
 
 	if (!op->flags)
 		return;

@@ -70,6 +70,7 @@ enum plan_op_flags {
 	PLAN_ENDS = 4096,    /* a limit: who reaches it is ended */
 	PLAN_IN_POOL = 8192, /* captured: in the cage's own file system, and saved when it ends */
 	PLAN_HELD = 16384,   /* writable: seen through a layer that holds what is protected */
+	PLAN_SHARED = 32768, /* captured: in a session's workspace, for all of its runs */
 };
 
 /* What an operand must be for the plan to be one. */
@@ -77,7 +78,7 @@ enum plan_operand {
 	PLAN_OPERAND_NONE,   /* the empty string */
 	PLAN_OPERAND_TEXT,   /* any */
 	PLAN_OPERAND_WORD,   /* not empty */
-	PLAN_OPERAND_SOURCE, /* a path of the host: /…, ~…, $PROJECT…, $GIT */
+	PLAN_OPERAND_SOURCE, /* a path of the host: /…, ~…, $PROJECT…, $GIT, $SESSION/… */
 	PLAN_OPERAND_TARGET, /* a path of the cage: absolute, normalised */
 	PLAN_OPERAND_PLACE,  /* a target, $PROJECT…, or $GIT */
 	PLAN_OPERAND_TREE,   /* "", which is the project, or $GIT */

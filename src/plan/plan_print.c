@@ -125,6 +125,8 @@ static void print_tree_op(const struct plan *p, const struct plan_op *op, struct
 		buf_puts(out, "  (only its parts)");
 	if (op->flags & PLAN_COPIED)
 		buf_puts(out, "  (by copying: no overlay here)");
+	if (op->flags & PLAN_SHARED)
+		buf_puts(out, "  (for all runs of the session)");
 	if (op->flags & PLAN_HELD)
 		buf_puts(out, "  (what is protected is held)");
 	if (op->kind == PLAN_PROC)

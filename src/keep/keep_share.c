@@ -1,0 +1,309 @@
+/*
+ * keep_share - a run's part in the workspace of its session.
+ *
+ * Runs as:  the keeper; whoever stops a session.
+ * Leaves:   the workspace mounted by a process of its own, as long as any run is in it: that one
+ *           ends by itself. While a run lasts it has the workspace locked, and is known there.
+ * Must not: let two processes mount one workspace.
+ *
+ * `turn` is locked while somebody comes in, or starts the process that has the workspace mounted,
+ * and that process ends only when it gets the turn itself: nobody meets it on its way out.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "keep/keep_inside.h"
+#include "wire/wire.h"
+
+#define RETRY_MS 5
+
+void keep_share_init(struct keep_share *s)
+{
+	s->connection = s->lock = -1;
+}
+
+void keep_share_done(struct keep_share *s)
+{
+	if (s->connection >= 0)
+		close(s->connection);
+	if (s->lock >= 0)
+		close(s->lock);
+	keep_share_init(s);
+}
+
+/* --- locks and the door --- */
+
+/* A file of the workspace to be locked, made where missing. A descriptor or -errno. */
+static int open_lock(int workspace, const char *name, int how)
+{
+	own_fd int fd = openat(
+		workspace, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	while (flock(fd, how) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return take_fd(&fd);
+}
+
+static int fail(int num, struct err *e)
+{
+	return err_set(e, ERR_SYS, num, "cannot take part in the session's workspace: %s",
+		strerror(num));
+}
+
+static void name_door(int workspace, struct sockaddr_un *ret)
+{
+	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
+	snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/door", workspace);
+}
+
+/* -ENOENT: nobody is there. */
+static int connect_door(int workspace)
+{
+	own_fd int fd = wire_socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	struct sockaddr_un name;
+
+	name_door(workspace, &name);
+	if (fd < 0)
+		return fd;
+	if (connect(fd, (const struct sockaddr *)&name, sizeof(name)) < 0)
+		return errno == ECONNREFUSED ? -ENOENT : -errno;
+	return take_fd(&fd);
+}
+
+static int make_door(int workspace)
+{
+	own_fd int fd = wire_socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	struct sockaddr_un name;
+
+	name_door(workspace, &name);
+	if (fd < 0)
+		return fd;
+	/* One may be left of somebody who was killed. */
+	unlinkat(workspace, "door", 0);
+	if (bind(fd, (const struct sockaddr *)&name, sizeof(name)) < 0 || listen(fd, 128) < 0)
+		return -errno;
+	return take_fd(&fd);
+}
+
+/* --- joining --- */
+
+/* Waits until the process says that it stands, or why not. */
+static int hear_sharer(int channel, struct err *e)
+{
+	struct wire_message m = { 0 };
+	int r = wire_receive(channel, &m, NULL);
+
+	if (r == 0 && m.kind == WIRE_READY)
+		return 0;
+	if (r == 0 && m.kind == WIRE_FAILED && m.err.text[0]) {
+		*e = m.err;
+		err_prefix(e, "cannot mount the session's workspace");
+		return -EPROTO;
+	}
+	return err_set(e, ERR_SYS, EPIPE,
+		"cannot mount the session's workspace: the process for it ended");
+}
+
+static int start_sharer(struct keeper *k, struct err *e)
+{
+	own_fd int door = make_door(k->q->workspace);
+	own_fd int lock = door < 0 ? -1 : open_lock(k->q->workspace, "lock", LOCK_SH);
+	own_fd int own_turn = lock < 0 ? -1 : open_lock(k->q->workspace, "turn", LOCK_UN);
+	const struct cage_share share = { .door = door, .turn = own_turn, .lock = lock };
+	struct cage_start start;
+	int ends[2], r;
+
+	if (door < 0 || lock < 0 || own_turn < 0)
+		return fail(door < 0 ? -door : lock < 0 ? -lock : -own_turn, e);
+	r = keep_layer_make_shared(k, e);
+	if (r < 0)
+		return r;
+	if (wire_pair(ends) < 0)
+		return fail(errno, e);
+	start = k->start;
+	start.sources = k->sources.items;
+	start.keepers_end = ends[0];
+	start.channel = ends[1];
+	start.share = &share;
+	r = cage_spawn_share(&start, e);
+	close(ends[1]);
+	if (r == 0)
+		r = hear_sharer(ends[0], e);
+	close(ends[0]);
+	return r;
+}
+
+/* Asks for the trees: 0, -EPIPE: whoever is there is about to go. */
+static int ask_trees(struct keeper *k, int connection, struct err *e)
+{
+	struct wire_message m = { .kind = WIRE_JOIN };
+	int r = wire_send_message(connection, &m, sizeof(m), -1);
+
+	while (r == 0) {
+		own_fd int tree = -1;
+
+		r = wire_receive(connection, &m, &tree);
+		if (r == 0 && m.kind == WIRE_JOINED)
+			return 0;
+		if (r == 0 && (m.kind != WIRE_TREE || m.n < 0 || m.n >= CAGE_LAYER_COUNT || tree < 0))
+			return fail(EPROTO, e);
+		if (r == 0)
+			keep_sources_take_layer(
+				&k->sources, &k->start, (enum cage_layer)m.n, take_fd(&tree));
+	}
+	return r == -EPIPE || r == -ECONNRESET ? -EPIPE : fail(-r, e);
+}
+
+static int come_in(struct keeper *k, struct err *e)
+{
+	for (bool is_started = false;;) {
+		own_fd int connection = connect_door(k->q->workspace);
+		int r;
+
+		if (connection == -ENOENT && !is_started) {
+			r = start_sharer(k, e);
+			if (r < 0)
+				return r;
+			is_started = true;
+			continue;
+		}
+		if (connection < 0)
+			return fail(-connection, e);
+		r = ask_trees(k, connection, e);
+		if (r == 0)
+			k->share.connection = take_fd(&connection);
+		if (r != -EPIPE)
+			return r;
+		if (is_started)
+			return fail(EPIPE, e);
+		usleep(RETRY_MS * 1000);
+	}
+}
+
+int keep_share_join(struct keeper *k, struct err *e)
+{
+	int workspace = k->q->workspace, r;
+	own_fd int turn = -1;
+
+	/* Whoever moves or removes it has it alone. */
+	k->share.lock = open_lock(workspace, "lock", LOCK_SH | LOCK_NB);
+	if (k->share.lock == -EWOULDBLOCK)
+		return err_set(e, ERR_REFUSED, EBUSY,
+			"the session's workspace is being moved, applied or removed; try again "
+			"when that is done");
+	if (k->share.lock < 0)
+		return fail(-k->share.lock, e);
+	turn = open_lock(workspace, "turn", LOCK_EX);
+	if (turn < 0)
+		return fail(-turn, e);
+	r = keep_layer_is_shared(k) ? come_in(k, e) : 0;
+	return r == 0 ? keep_layer_open_shared(k, e) : r;
+}
+
+/* --- being told --- */
+
+int keep_share_hear(struct keeper *k, struct err *e)
+{
+	struct wire_message m = { 0 };
+	bool is_told = wire_receive(k->share.connection, &m, NULL) == 0 && m.kind == WIRE_SIGNAL;
+
+	k->is_unwanted = true;
+	if (!is_told) {
+		close(k->share.connection);
+		k->share.connection = -1;
+	}
+	if (k->is_started && is_told)
+		return keep_begin_to_stop(k);
+	return err_set(e, ERR_REFUSED, ECANCELED, "%s",
+		is_told ? "the session was stopped before the command was started"
+			: "the process that has the session's workspace mounted was ended");
+}
+
+/* --- for others --- */
+
+/* Is anybody in the workspace? Waits so long for them to go. */
+static int await_empty(int workspace, unsigned ms)
+{
+	own_fd int lock = open_lock(workspace, "lock", LOCK_UN);
+	uint64_t until = clock_ns() + (uint64_t)ms * 1000000;
+
+	if (lock < 0)
+		return lock;
+	for (;;) {
+		if (flock(lock, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (clock_ns() >= until)
+			return -EBUSY;
+		usleep(RETRY_MS * 1000);
+	}
+}
+
+/* Those that were asked and do not end. */
+static void kill_rest(int connection, unsigned ms)
+{
+	uint64_t until = clock_ns() + (uint64_t)ms * 1000000;
+	struct pollfd fd = { .fd = connection, .events = POLLIN };
+	struct wire_message m = { 0 };
+
+	if (wire_send(connection, WIRE_END, 1, NULL) < 0)
+		return;
+	while (clock_ns() < until && poll(&fd, 1, (int)ms) > 0 &&
+		wire_receive(connection, &m, NULL) == 0) {
+		own_fd int who = m.kind == WIRE_CLIENT && m.n > 0
+					 ? (int)syscall(SYS_pidfd_open, m.n, 0)
+					 : -1;
+
+		if (who >= 0 && m.n != getpid())
+			syscall(SYS_pidfd_send_signal, who, SIGKILL, NULL, 0);
+	}
+}
+
+int keep_stop_workspace(int workspace, unsigned patience_ms, struct err *e)
+{
+	own_fd int connection = connect_door(workspace);
+	struct pollfd end = { .fd = connection, .events = POLLIN };
+	int r;
+
+	if (connection >= 0 && wire_send(connection, WIRE_END, 0, NULL) == 0 &&
+		poll(&end, 1, (int)patience_ms / 2) == 0)
+		kill_rest(connection, patience_ms / 2);
+	r = await_empty(workspace, patience_ms / 2);
+	if (r < 0)
+		return err_set(e, ERR_REFUSED, -r,
+			"cannot stop what runs in the session: %s",
+			r == -EBUSY ? "it does not end" : strerror(-r));
+	return 0;
+}
+
+int keep_hold_workspace(int workspace, struct err *e)
+{
+	own_fd int turn = open_lock(workspace, "turn", LOCK_EX);
+	own_fd int connection = turn < 0 ? -1 : connect_door(workspace);
+	struct wire_message m = { .kind = WIRE_JOIN, .n = 1 };
+	int r = turn < 0 ? turn : connection < 0 ? connection : 0;
+
+	if (r == 0)
+		r = wire_send_message(connection, &m, sizeof(m), -1);
+	if (r == 0)
+		r = wire_receive(connection, &m, NULL);
+	if (r == -ENOENT || r == -EPIPE)
+		return -ENOENT;
+	return r < 0 ? fail(-r, e) : take_fd(&connection);
+}
