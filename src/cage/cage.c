@@ -253,8 +253,8 @@ int cage_spawn_share(const struct cage_start *start, struct err *e)
 	if (parent == 0)
 		be_parent(start);
 	if (parent < 0)
-		return err_set(e, ERR_SYS, errno,
-			"cannot start a process for the session: %s", strerror(errno));
+		return err_set(e, ERR_SYS, errno, "cannot start a process for the session: %s",
+			strerror(errno));
 	while (waitpid(parent, NULL, 0) < 0 && errno == EINTR)
 		;
 	return 0;

@@ -45,7 +45,7 @@ static const struct {
 
 struct share {
 	const struct cage *cage;
-	int trees[CAGE_LAYER_COUNT]; /* where they are attached, or -1 */
+	int trees[CAGE_LAYER_COUNT];      /* where they are attached, or -1 */
 	struct pollfd fds[1 + MOST_RUNS]; /* the door, and who came in */
 	bool is_run[1 + MOST_RUNS];       /* and not somebody who wants them ended */
 	nfds_t count;
@@ -129,8 +129,8 @@ static void admit(struct share *s)
 
 	if (fd < 0)
 		return;
-	if (s->count == 1 + MOST_RUNS || setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience,
-						 sizeof(patience)) < 0) {
+	if (s->count == 1 + MOST_RUNS ||
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0) {
 		close(fd);
 		return;
 	}

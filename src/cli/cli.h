@@ -126,6 +126,15 @@ int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_p
 int cli_load_kept_spec(const struct cli *cli, const char *bytes, size_t n, struct spec *s,
 	struct cli_place *ret_place);
 
+struct store_session;
+
+/*
+ * The same for a command in a session: the spec is what was settled when that was created, and the
+ * options may only narrow it.
+ */
+int cli_load_session_spec(const struct cli *cli, const struct store_session *x, struct spec *s,
+	struct cli_place *ret_place);
+
 /*
  * What a path leads to: "~" is `home` (which may be NULL), a relative one starts at `base`. 0 or
  * -errno; ret is written only on success.

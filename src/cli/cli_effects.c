@@ -42,6 +42,9 @@ void cli_say_effects(const struct cli *cli, const struct record *record, const c
 		.renamed = x->renamed,
 		.held = x->held };
 
+	/* What a session has done so far is asked for when it is wanted. */
+	if (record->session)
+		return;
 	if (x->error.kind != ERR_NONE)
 		cli_complain("cannot tell what the run changed: %s; bawn diff tries again",
 			x->error.text);

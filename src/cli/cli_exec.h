@@ -12,8 +12,10 @@ struct exec_job {
 	const char *run;                     /* its id, given when it was queued; NULL: a new one */
 	const char *worker;                  /* who does it, or NULL */
 	uint64_t token;                      /* of its lease, or 0 */
-	int root;                            /* the sessions', open; borrowed */
-	int stdio[3];                        /* borrowed */
+	char *command_line;                  /* what ps shows, as struct cli has it */
+	size_t command_line_size;
+	bool is_quiet;
+	int root;                /* the sessions', open; borrowed */
 	struct tail *printed[2]; /* output and error are kept here instead: keep_request; or NULL */
 	/* What follows `session exec SESSION`: options that narrow, --, the command; ended by NULL.
 	 */
@@ -33,6 +35,12 @@ struct exec_result {
 	struct err error;
 	struct buf record; /* the signed one; the caller's: buf_done */
 };
+
+extern const struct cli_option exec_options[];
+
+/* Reads what follows `session exec SESSION`. CLI_OK, or a status after it was said what is wrong.
+ */
+int exec_parse(struct cli *cli, char **arguments);
 
 /* Runs it to its end. What a person should know is said on stderr only by `session exec` itself. */
 void exec_run(const struct exec_job *job, struct exec_result *ret);

@@ -19,6 +19,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "store/store.h"
 
 #define SYSTEM_POLICY "/etc/bawn/policy.yaml"
 #define SPEC_FILE     "bawn.yaml"
@@ -374,6 +375,53 @@ int cli_load_kept_spec(const struct cli *cli, const char *bytes, size_t n, struc
 		return CLI_FAILED;
 	}
 	return finish_spec(s, ret_place, there);
+}
+
+/* What the options say instead of being added: a list that narrows is a shorter one. */
+static void narrow(struct spec *s)
+{
+	struct spec_layer_values *options = &s->layers[SPEC_LAYER_OPTIONS];
+
+	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)
+		if (spec_keys[k].tighten == SPEC_SUBSET)
+			options->v[k].adds = false;
+	s->layers[SPEC_LAYER_FILE] = *options;
+	*options = (struct spec_layer_values){ 0 };
+	s->is_file_trusted = false;
+	s->is_narrowing = true;
+}
+
+int cli_load_session_spec(const struct cli *cli, const struct store_session *x, struct spec *s,
+	struct cli_place *ret_place)
+{
+	const char *home = getenv("HOME");
+	const char *path;
+	size_t n = strlen(x->spec);
+	struct err e = { 0 };
+	struct spec kept;
+	int r;
+
+	*ret_place = (struct cli_place){ .home = home && home[0] == '/' ? home : NULL };
+	spec_init(s);
+	spec_init(&kept);
+	r = spec_read_canonical(&kept, x->spec, n, &e);
+	spec_done(&kept);
+	if (r < 0) {
+		cli_complain("cannot use the spec of session %s: %s", x->id, e.text);
+		return CLI_FAILED;
+	}
+	spec_add_canonical(s, "the session's spec", x->spec, n, true);
+	/* As an operator's word, to which the options are held as a project's file is. */
+	s->layers[SPEC_LAYER_USER] = s->layers[SPEC_LAYER_FILE];
+	add_options(cli, s, x->project);
+	narrow(s);
+	/* It was resolved when the session was created, and is called there what it was then. */
+	path = s->layers[SPEC_LAYER_USER].v[SPEC_PROJECT_PATH].text;
+	s->layers[SPEC_LAYER_USER].v[SPEC_PROJECT_PATH].text = x->project;
+	r = finish_spec(s, ret_place, x->project);
+	s->layers[SPEC_LAYER_USER].v[SPEC_PROJECT_PATH].text = path;
+	s->settled.v[SPEC_PROJECT_PATH].text = path;
+	return r;
 }
 
 int cli_probe(const struct cli *cli, struct host *ret)

@@ -28,13 +28,30 @@ struct run {
 	struct run_subjects subjects;
 	struct run_again *again; /* the run that is repeated; owned, or NULL */
 	struct plan_choice choice;
-	int state;          /* the folder of the operator's state, or -1 */
-	int digests;        /* the folder of what is known of trees, or -1 */
-	int folder, copy;   /* where the record goes, and also goes, or -1 */
-	int patience_ms;    /* with who reads decisions */
-	int cast;           /* where what is printed goes too, or -1 */
-	bool is_unrecorded; /* it could not be written */
+	int state;               /* the folder of the operator's state, or -1 */
+	int digests;             /* the folder of what is known of trees, or -1 */
+	int folder, copy;        /* where the record goes, and also goes, or -1 */
+	int patience_ms;         /* with who reads decisions */
+	int cast;                /* where what is printed goes too, or -1 */
+	bool is_unrecorded;      /* it could not be written */
+	struct buf *signed_copy; /* and also here, or NULL */
+	/* Before it is signed: is it still ours to? Of a worker's; or NULL. */
+	int (*is_still_ours)(void *of, struct err *e);
+	void *of;
 };
+
+/* --- cmd_run.c, cli_run.c --- */
+
+void run_init(struct run *r, struct cli *cli);
+
+/* Takes --status-fd. */
+int run_open_status(struct run *r);
+
+/* Runs what the settled spec says, and returns the exit status. */
+int run_to_end(struct run *r);
+
+/* Signs what others could not, and lets go of everything. */
+void run_done(struct run *r);
 
 /* --- cli_run_record.c --- */
 

@@ -93,6 +93,8 @@ static int say_start(struct run *r, struct err *e)
 	json_text(j, "image", record_image_name(record));
 	json_text(j, "project", r->place.project);
 	json_int(j, "uid", (int64_t)getuid());
+	if (record->worker)
+		json_text(j, "worker", record->worker);
 	json_text(j, "command", command ? plan_str(r->plan, command->a) : NULL);
 	if (record->again.run[0])
 		json_text(j, "again", record->again.run);
@@ -184,10 +186,26 @@ static void sign_record(struct run *r)
 		complain_unrecorded(r, &e);
 	else if (r->copy >= 0)
 		write_copy(r, &text);
+	if (r->signed_copy)
+		buf_add(r->signed_copy, text.data, text.len);
 	/* Signed, and the log of all runs does not say so; where it was broken before, that is
 	 * said. */
 	if (e.kind != ERR_NONE && !r->is_unrecorded && r->log.failure.kind == ERR_NONE)
 		complain_unrecorded(r, &e);
+}
+
+/* A session that another worker has taken is not this one's any more: so the run says itself. */
+static void check_lease(struct run *r)
+{
+	struct err e = { 0 };
+
+	if (!r->is_still_ours || r->is_still_ours(r->of, &e) == 0)
+		return;
+	log_begin(&r->log, "lease_lost");
+	json_text(&r->log.json, "worker", r->record.worker);
+	json_int(&r->log.json, "lease", (int64_t)r->record.lease);
+	log_end(&r->log);
+	(void)log_write(&r->log);
 }
 
 void run_record_end(void *of, const struct err *e)
@@ -196,6 +214,7 @@ void run_record_end(void *of, const struct err *e)
 
 	r->record.error = *e;
 	run_compare_again(r);
+	check_lease(r);
 	sign_record(r);
 }
 

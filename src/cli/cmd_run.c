@@ -1,28 +1,7 @@
-/*
- * cmd_run - runs a command in a cage.
- *
- * Runs as: the operator.
- * Leaves:  the record of the run, and nothing else of it.
- *
- * The plan is first made for a host that is taken to be able to do everything: trying it all would
- * take longer than making the cage. Where the cage cannot be made, the host is looked at closely,
- * and either the plan for it is another one, which is then carried out, or it is refused with the
- * reasons.
- */
-#include <errno.h>
+/* cmd_run - runs a command in a cage. */
 #include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
-#include "base/file.h"
 #include "base/num.h"
-#include "base/own.h"
-#include "base/str.h"
-#include "cli/cli_progress.h"
 #include "cli/cli_run.h"
 #include "cli/commands.h"
 
@@ -46,23 +25,7 @@ const struct cli_option cmd_run_options[] = {
 	{ 0 },
 };
 
-static int say_refusal(const struct run *r, const struct err *e)
-{
-	own(buf) struct buf out = { .max = (size_t)1 << 20 };
-
-	cli_print_diags(r->cli, &r->spec);
-	cli_complain("%s", e->text);
-	if (e->kind == ERR_REFUSED && r->choice.engine == SPEC_ENGINE_AUTO && !r->plan) {
-		plan_print_refusal(&r->choice, &r->host, &out);
-		file_write_all(STDERR_FILENO, buf_text(&out), out.len);
-	}
-	keep_say_failed(&r->request, e, CLI_FAILED);
-	return CLI_FAILED;
-}
-
-/* --- before the start --- */
-
-static int open_status(struct run *r)
+int run_open_status(struct run *r)
 {
 	const char *text = cli_value(r->cli, "status-fd");
 	struct err e = { 0 };
@@ -81,331 +44,13 @@ static int open_status(struct run *r)
 	return CLI_OK;
 }
 
-/* A profile of the operator's, in the containers' format. */
-static int read_filter(struct run *r, const char *name, struct err *e)
-{
-	own_free char *bytes = NULL;
-	char path[4096];
-	size_t n = 0;
-	int ret = cli_resolve_source(name, &r->place, path);
-
-	if (ret == 0)
-		ret = file_read_path(path, YAML_MAX_SIZE, &bytes, &n);
-	if (ret < 0)
-		return err_set(e, ERR_REFUSED, -ret, "cannot read the system-call profile '%s': %s",
-			name, ret == -EXDEV ? "it leads out of the project" : strerror(-ret));
-	return filter_read_profile(name, bytes, n, &r->made, e);
-}
-
-/* The filter that the plan names. */
-static int choose_filter(struct run *r, struct err *e)
-{
-	const char *name = spec_text(&r->spec, SPEC_SYSCALLS);
-	const struct filter *known = filter_named(name);
-	int ret = known ? 0 : read_filter(r, name, e);
-
-	r->request.filter = known ? *known : (struct filter){ r->made.code, r->made.count };
-	return ret;
-}
-
-static int make_plan(struct run *r, struct err *e)
-{
-	int ret;
-
-	cli_tell_host(&r->place, &r->host);
-	cli_look_at_project(&r->host, &r->place);
-	ret = plan_build(&r->spec, &r->host, &r->plan, &r->choice, e);
-
-	if (ret < 0)
-		return ret;
-	r->request.plan = r->record.plan = r->plan;
-	r->record.note_count = 0;
-	memset(r->record.observations, 0, sizeof(r->record.observations));
-	return keep_check_plan(r->plan, &r->record, e);
-}
-
-static int approve_source(void *of, const char *from, const char *real, struct err *e)
-{
-	struct run *r = of;
-
-	return cli_approve_source(&r->spec, &r->place, from, real, e);
-}
-
-/* --- the run --- */
-
-/*
- * Did the start fail in a way that another plan may mend? Then it is made from what the host
- * really can do: 1 if it is another one, 0 if it is the same, -errno if there is none.
- */
-static int plan_again(struct run *r, struct err *e)
-{
-	own_free struct plan *old = r->plan;
-	struct host host;
-
-	if (host_probe(&host, e) < 0)
-		return (r->plan = take_ptr(old), 0);
-	/* What failed for this project, a probe does not know. */
-	host.no_capture = r->host.no_capture;
-	r->host = host;
-	r->plan = NULL;
-	if (make_plan(r, e) < 0)
-		return -EPERM;
-	return old->size != r->plan->size || memcmp(old, r->plan, old->size) != 0;
-}
-
-static const char ways_to_do_without[] =
-	"; project.mode: captured does not need it, and with allow_degraded: [fs.protect] it goes "
-	"on without";
-
-/* One attempt, and others while there are other ways to show the project. */
-static int try_to_run(struct run *r, struct err *e)
-{
-	struct err told = { 0 };
-
-	for (;;) {
-		int ret = keep_run(&r->request, &r->record, e);
-		own_free struct plan *old = NULL;
-		struct err why;
-
-		/* Never a second time what may have run. */
-		if (ret == 0 || r->record.outcome == RECORD_BROKEN ||
-			!cli_note_failed_way(&r->host, r->plan, r->record.failed_op, e))
-			return ret;
-		why = *e;
-		old = take_ptr(r->plan);
-		if (make_plan(r, e) < 0) {
-			/* There is no other: the first reason is the better one. */
-			free(r->plan);
-			r->request.plan = r->record.plan = r->plan = take_ptr(old);
-			err_set(e, why.kind, why.num, "%s%s", why.text,
-				r->host.no_hold ? ways_to_do_without : "");
-			return ret;
-		}
-		if (!str_eq(why.text, told.text))
-			cli_complain("%s; %s", why.text,
-				r->host.no_hold ? "going on without" : "trying another way");
-		told = why;
-		*e = (struct err){ 0 };
-	}
-}
-
-static int run_cage(struct run *r, struct err *e)
-{
-	struct err again = { 0 };
-	int ret = try_to_run(r, e);
-
-	/* Never a second time what may have run. */
-	if (ret == 0 || e->kind != ERR_SYS || r->record.outcome == RECORD_BROKEN)
-		return ret;
-	switch (plan_again(r, &again)) {
-	case 0:
-		return ret;
-	case 1:
-		*e = (struct err){ 0 };
-		return try_to_run(r, e);
-	default:
-		*e = again;
-		return -EPERM;
-	}
-}
-
-/* --- afterwards --- */
-
-static int exit_status(const struct record *record)
-{
-	switch (record->outcome) {
-	case RECORD_EXITED:
-		return record->status;
-	case RECORD_SIGNALED:
-		return 128 + record->status;
-	case RECORD_TIMED_OUT:
-		return 124;
-	case RECORD_BROKEN:
-		return 128 + SIGKILL; /* the kernel ended it with its first process */
-	case RECORD_REFUSED:
-	case RECORD_CUT_OFF:
-	case RECORD_INTERRUPTED:
-		break;
-	}
-	return CLI_FAILED;
-}
-
-static int status_of(const struct err *e)
-{
-	if (e->kind == ERR_SIGNAL)
-		return 128 + e->num;
-	return e->kind == ERR_USE ? CLI_FAILED : err_exit_status(e->kind);
-}
-
-/* --- the command --- */
-
-static enum keep_tty wanted_tty(const struct cli *cli)
-{
-	if (cli_value(cli, "no-tty"))
-		return KEEP_TTY_NEVER;
-	return cli_value(cli, "tty") ? KEEP_TTY_ALWAYS : KEEP_TTY_AUTO;
-}
-
-/*
- * Files the operator wants written are opened before anything runs: what runs may put a link in
- * their place. A link that is there already may be an earlier run's.
- */
-static int open_outputs(struct run *r, struct err *e)
-{
-	const char *record = cli_value(r->cli, "record"), *cast = cli_value(r->cli, "cast");
-
-	if (record)
-		r->copy = cli_open_output(&r->place, record, "record", e);
-	if (record && r->copy < 0)
-		return r->copy;
-	/* From here on nobody may take the record of an earlier run for this one's. */
-	if (record && ftruncate(r->copy, 0) < 0)
-		return err_set(e, ERR_REFUSED, errno, "cannot write the record to '%s': %s", record,
-			strerror(errno));
-	if (!cast)
-		return 0;
-	r->cast = cli_open_output(&r->place, cast, "cast", e);
-	if (r->cast < 0)
-		return r->cast;
-	if (ftruncate(r->cast, 0) < 0 || keep_cast_open(&r->request.cast, r->cast, r->plan) < 0)
-		return err_set(e, ERR_REFUSED, errno, "cannot write the cast to '%s': %s", cast,
-			strerror(errno));
-	return 0;
-}
-
-static void close_cast(struct run *r)
-{
-	int ret = r->request.cast ? keep_cast_close(r->request.cast) : 0;
-
-	r->request.cast = NULL;
-	if (ret == 0)
-		return;
-	r->is_unrecorded = true;
-	cli_complain(
-		"cannot write the cast to '%s': %s", cli_value(r->cli, "cast"), strerror(-ret));
-}
-
-static int prepare(struct run *r, struct err *e)
-{
-	struct err probing;
-	int ret;
-
-	r->request.open_folder = run_open_folder;
-	r->request.meanwhile = run_prepare_record;
-	r->request.started = run_record_start;
-	r->request.approve = approve_source;
-	r->request.afterwards = run_record_end;
-	r->request.of = r;
-	r->request.tty = wanted_tty(r->cli);
-	r->request.is_unfiltered = cli_value(r->cli, "raw") != NULL;
-	r->request.project = r->place.project;
-	r->request.git = r->place.repository.folder[0] ? r->place.repository.folder : NULL;
-	r->request.held = cli_held_paths(&r->spec, &r->place, &r->request.held_count);
-	if (!r->request.held)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the protected paths");
-	r->request.command_line = r->cli->command_line;
-	r->request.command_line_size = r->cli->command_line_size;
-	r->request.home = r->place.home;
-	r->record.is_relaxed = spec_bool(&r->spec, SPEC_RELAXED);
-	host_assume(&r->host);
-	memcpy(r->record.kernel, r->host.kernel, sizeof(r->record.kernel));
-	ret = make_plan(r, e);
-	/* Why not is for the probe to say. */
-	if (ret < 0 && e->kind == ERR_REFUSED && !r->plan && host_probe(&r->host, &probing) == 0) {
-		*e = (struct err){ 0 };
-		ret = make_plan(r, e);
-	}
-	if (ret == 0)
-		run_open_digests(r);
-	if (ret == 0)
-		ret = choose_filter(r, e);
-	return ret == 0 ? open_outputs(r, e) : ret;
-}
-
-static void say_reached(const struct run *r)
-{
-	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
-		own(buf) struct buf text = { .max = 512 };
-
-		record_print_reached(&r->record, g, &text);
-		if (!text.len)
-			continue;
-		cli_complain("%s", buf_text(&text));
-		keep_say_reached(&r->request, &r->record, g);
-	}
-}
-
-static int run(struct run *r)
-{
-	struct err e = { 0 };
-	own(cli_progress) struct cli_progress progress = cli_progress_begin(r->cli);
-	uint64_t began = clock_ns();
-	int status, failure;
-
-	clock_gettime(CLOCK_REALTIME, &r->record.began);
-	failure = record_make_run(r->record.run, &e);
-	if (failure == 0)
-		failure = run_take_subjects(r, &e);
-	run_open_log(r);
-	if (failure < 0 || prepare(r, &e) < 0) {
-		run_record_refusal(r, &e);
-		return say_refusal(r, &e);
-	}
-	cli_print_diags(r->cli, &r->spec);
-	cli_say_copied(r->plan, &r->host, &r->place);
-	if (cli_value(r->cli, "timing"))
-		r->request.times = cli_shared_times();
-	r->request.progress = cli_progress_of(&progress);
-	failure = run_cage(r, &e);
-	cli_progress_clear(&progress);
-	close_cast(r);
-	r->is_unrecorded |= !cli_say_overlay(&r->record);
-	if (failure < 0) {
-		status = r->record.outcome == RECORD_BROKEN && e.kind != ERR_SIGNAL
-				 ? exit_status(&r->record)
-				 : status_of(&e);
-		run_record_refusal(r, &e);
-		if (status == CLI_FAILED)
-			return say_refusal(r, &e);
-		cli_complain("%s", e.text);
-		keep_say_failed(&r->request, &e, status);
-		return status;
-	}
-	status = exit_status(&r->record);
-	if (e.kind != ERR_NONE)
-		cli_complain("%s", e.text);
-	say_reached(r);
-	cli_say_denied(r->cli, &r->record);
-	cli_say_net(r->cli, &r->record);
-	cli_say_effects(r->cli, &r->record, r->place.project);
-	run_say_again(r);
-	status = run_again_status(r, status);
-	if (r->record.late.kind != ERR_NONE)
-		cli_complain("%s; the next run tries again", r->record.late.text);
-	/* What the command printed did not all arrive, what it did is not known or not on record:
-	 * that is no success. */
-	if ((e.kind != ERR_NONE || r->is_unrecorded || r->record.effects.error.kind != ERR_NONE) &&
-		status == 0)
-		status = CLI_FAILED;
-	cli_say_times(r->request.times, &r->record, began);
-	keep_say_ended(&r->request, &r->record, status);
-	return status;
-}
-
 int cmd_run(struct cli *cli)
 {
-	struct run r = { .cli = cli,
-		.state = -1,
-		.digests = -1,
-		.folder = -1,
-		.copy = -1,
-		.cast = -1,
-		.record.used = RECORD_USED_UNKNOWN,
-		.request.status_fd = -1,
-		.request.workspace = -1 };
+	struct run r;
 	struct err e = { .kind = ERR_SPEC, .text = "the spec has errors" };
 	int status;
 
+	run_init(&r, cli);
 	if (cli->is_json) {
 		cli_complain(
 			"run prints what the command prints; --record and --status-fd give JSON");
@@ -415,7 +60,7 @@ int cmd_run(struct cli *cli)
 		cli_complain("--same and --key are for --again");
 		return CLI_FAILED;
 	}
-	status = open_status(&r);
+	status = run_open_status(&r);
 	if (status != CLI_OK)
 		return status;
 	status = cli_value(cli, "again") ? run_load_again(&r, &e)
@@ -427,16 +72,7 @@ int cmd_run(struct cli *cli)
 		run_record_refusal(&r, &e);
 		keep_say_failed(&r.request, &e, CLI_FAILED);
 	}
-	status = status == CLI_OK ? run(&r) : CLI_FAILED;
-	run_sign_interrupted(&r);
-	run_close_record(&r);
-	run_close_again(&r);
-	close_cast(&r);
-	if (r.cast >= 0)
-		close(r.cast);
-	filter_made_done(&r.made);
-	record_forget_decisions(&r.record);
-	free(r.plan);
-	spec_done(&r.spec);
+	status = status == CLI_OK ? run_to_end(&r) : CLI_FAILED;
+	run_done(&r);
 	return status;
 }

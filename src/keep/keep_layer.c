@@ -196,8 +196,7 @@ int keep_layer_make_shared(struct keeper *k, struct err *e)
 		if (!op)
 			continue;
 		k->record->failed_op = (int)(op - plan_ops(k->start.plan));
-		r = keep_sources_map(
-			&k->sources, &k->start, (uint32_t)k->record->failed_op, e);
+		r = keep_sources_map(&k->sources, &k->start, (uint32_t)k->record->failed_op, e);
 		if (r == 0)
 			r = make_on_disk(k, which, e);
 	}

@@ -48,8 +48,7 @@ void keep_share_done(struct keep_share *s)
 /* A file of the workspace to be locked, made where missing. A descriptor or -errno. */
 static int open_lock(int workspace, const char *name, int how)
 {
-	own_fd int fd = openat(
-		workspace, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	own_fd int fd = openat(workspace, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return -errno;
@@ -61,8 +60,8 @@ static int open_lock(int workspace, const char *name, int how)
 
 static int fail(int num, struct err *e)
 {
-	return err_set(e, ERR_SYS, num, "cannot take part in the session's workspace: %s",
-		strerror(num));
+	return err_set(
+		e, ERR_SYS, num, "cannot take part in the session's workspace: %s", strerror(num));
 }
 
 static void name_door(int workspace, struct sockaddr_un *ret)
@@ -160,7 +159,8 @@ static int ask_trees(struct keeper *k, int connection, struct err *e)
 		r = wire_receive(connection, &m, &tree);
 		if (r == 0 && m.kind == WIRE_JOINED)
 			return 0;
-		if (r == 0 && (m.kind != WIRE_TREE || m.n < 0 || m.n >= CAGE_LAYER_COUNT || tree < 0))
+		if (r == 0 &&
+			(m.kind != WIRE_TREE || m.n < 0 || m.n >= CAGE_LAYER_COUNT || tree < 0))
 			return fail(EPROTO, e);
 		if (r == 0)
 			keep_sources_take_layer(
@@ -286,8 +286,7 @@ int keep_stop_workspace(int workspace, unsigned patience_ms, struct err *e)
 		kill_rest(connection, patience_ms / 2);
 	r = await_empty(workspace, patience_ms / 2);
 	if (r < 0)
-		return err_set(e, ERR_REFUSED, -r,
-			"cannot stop what runs in the session: %s",
+		return err_set(e, ERR_REFUSED, -r, "cannot stop what runs in the session: %s",
 			r == -EBUSY ? "it does not end" : strerror(-r));
 	return 0;
 }

@@ -138,6 +138,8 @@ struct record_again {
 struct record {
 	char run[RECORD_RUN_SIZE];
 	const char *session; /* NULL: a run of its own */
+	const char *worker;  /* who did it; NULL: whoever asked for it */
+	uint64_t lease;      /* the token of its lease on the session, or 0 */
 	bool is_relaxed;
 	struct record_tree image, project;
 	struct record_used used;

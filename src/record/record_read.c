@@ -276,6 +276,8 @@ static const struct json_field record_fields[] = {
 	{ "version", read_version, 0, true },
 	{ "run", record_read_text, AT(run), true },
 	{ "session", record_read_text, AT(session) },
+	{ "worker", record_read_text, AT(worker) },
+	{ "lease", record_read_count, AT(lease) },
 	{ "bawn", record_read_text, AT(bawn), true },
 	{ "kernel", record_read_text, AT(kernel) },
 	{ "landlock_abi", record_read_count, AT(landlock_abi) },

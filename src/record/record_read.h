@@ -76,7 +76,8 @@ struct record_read_skipped {
 };
 
 struct record_read {
-	const char *run, *session;
+	const char *run, *session, *worker;
+	uint64_t lease;
 	const char *bawn, *kernel, *engine;
 	int64_t landlock_abi;
 	const char *name, *level, *level_reasons;

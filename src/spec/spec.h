@@ -94,6 +94,7 @@ struct spec {
 	struct spec_layer_values may; /* project_may of the policies: the project file's ceiling */
 	struct spec_layer_values settled; /* what counts */
 	enum spec_layer set_by[SPEC_KEY_COUNT];
+	bool is_narrowing;    /* the file is what one run asks for in a session */
 	bool is_file_trusted; /* the file is the operator's own word: no ceiling */
 };
 

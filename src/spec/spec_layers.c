@@ -202,6 +202,13 @@ static void say_looser(struct spec *s, enum spec_key key, struct diag_pos at, co
 {
 	const char *where;
 
+	if (s->is_narrowing) {
+		diags_error(&s->diags, at,
+			"what a session allows is fixed; see: bawn session create",
+			"%s: '%s' is more than the session was created with", spec_keys[key].path,
+			value);
+		return;
+	}
 	spec_ceiling(s, key, &where);
 	diags_error(&s->diags, at, loosen_hint,
 		"%s: '%s' is more than %s lets a project's own file ask for", spec_keys[key].path,

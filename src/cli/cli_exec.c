@@ -1,0 +1,143 @@
+/*
+ * cli_exec - one command in a session.
+ *
+ * Runs as:     the operator: `bawn session exec`, or a worker.
+ * Enters with: the session's row, and the root that has its workspace.
+ * Leaves:      a run with its own record; in the workspace what it wrote.
+ * Must not:    let an argument widen what the session was created with.
+ */
+#include "cli/cli_exec.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/cli_run.h"
+#include "cli/commands.h"
+#include "session/session.h"
+
+const struct cli_option exec_options[] = {
+	{ "queue", 0, NULL, SPEC_KEY_COUNT, NULL, "for a worker to do; prints the run's id" },
+	{ "wait", 0, NULL, SPEC_KEY_COUNT, NULL, "with --queue: until it is done, and print it" },
+	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to this file too" },
+	{ "subject", 0, "PATH", SPEC_KEY_COUNT, NULL,
+		"a file of the project the record is about too, as the run leaves it" },
+	{ "sync", 0, NULL, SPEC_KEY_COUNT, NULL, "what is on record survives a power cut too" },
+	{ "status-fd", 0, "N", SPEC_KEY_COUNT, NULL, "events as lines of JSON on this descriptor" },
+	{ "tty", 't', NULL, SPEC_KEY_COUNT, NULL, "a terminal in any case, not only from one" },
+	{ "no-tty", 0, NULL, SPEC_KEY_COUNT, NULL, "pipes, also from a terminal" },
+	{ "raw", 0, NULL, SPEC_KEY_COUNT, NULL, "show what reaches out of the screen too" },
+	{ "cast", 0, "FILE", SPEC_KEY_COUNT, NULL, "write what is printed here, as asciicast" },
+	{ "timing", 0, NULL, SPEC_KEY_COUNT, NULL, "say where the time of the start went" },
+	{ 0 },
+};
+
+static const struct cli_command exec_command = { "session exec", "SESSION [options] [--] command…",
+	"run a command in a session", exec_options, true, NULL, true };
+
+int exec_parse(struct cli *cli, char **arguments)
+{
+	static const char *const fixed[] = { "file", "trust", "project", "host", "agent",
+		"engine" };
+	int count = 0;
+	int status;
+
+	while (arguments[count])
+		count++;
+	status = cli_parse(cli, &exec_command, count, arguments);
+	for (size_t i = 0; status == CLI_OK && i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+		if (!cli_value(cli, fixed[i]))
+			continue;
+		cli_complain("--%s is fixed when a session is created; see: bawn session create",
+			fixed[i]);
+		status = CLI_MISUSE;
+	}
+	return status;
+}
+
+static int open_workspace(const struct exec_job *job, struct err *e)
+{
+	int fd = session_open_workspace(job->root, job->session->id, job->session->workspace, e);
+
+	if (fd == -ENOENT)
+		return err_set(e, ERR_REFUSED, ENOENT,
+			"the files of session %s are not on this machine; a worker that has them, "
+			"or can get them, does what is queued: bawn session exec --queue",
+			job->session->id);
+	return fd;
+}
+
+/* As metrics count. */
+static const char *kind_of(const struct record *record, const struct err *e)
+{
+	return e->kind == ERR_NONE ? record_outcome_words[record->outcome] : "refused";
+}
+
+static int load(const struct exec_job *job, struct run *r, struct err *e)
+{
+	int status = cli_load_session_spec(r->cli, job->session, &r->spec, &r->place);
+
+	if (status == CLI_NO)
+		cli_print_diags(r->cli, &r->spec);
+	if (status == CLI_NO && r->spec.diags.count)
+		err_set(e, ERR_SPEC, EINVAL, "%.400s", r->spec.diags.items[0].text);
+	else if (status != CLI_OK)
+		err_set(e, ERR_SPEC, EINVAL, "the session's spec cannot be used");
+	return status;
+}
+
+static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_result *ret)
+{
+	own_fd int workspace = open_workspace(job, &ret->error);
+	struct run r;
+
+	run_init(&r, cli);
+	r.record.session = job->session->id;
+	r.record.worker = job->worker;
+	r.record.lease = job->token;
+	r.signed_copy = &ret->record;
+	r.is_still_ours = job->is_still_ours;
+	r.of = job->of;
+	r.request.workspace = workspace;
+	memcpy(r.request.printed, job->printed, sizeof(r.request.printed));
+	if (job->run)
+		snprintf(r.record.run, sizeof(r.record.run), "%s", job->run);
+	ret->status = CLI_FAILED;
+	if (workspace >= 0 && run_open_status(&r) == CLI_OK) {
+		if (load(job, &r, &ret->error) == CLI_OK) {
+			ret->status = run_to_end(&r);
+			ret->error = r.record.error;
+		} else {
+			run_open_log(&r);
+			run_record_refusal(&r, &ret->error);
+		}
+	}
+	ret->kind = kind_of(&r.record, &ret->error);
+	ret->state = r.record.outcome == RECORD_REFUSED ? STORE_FAILED : STORE_ENDED;
+	ret->start_ns = r.record.start_ns;
+	snprintf(ret->run, sizeof(ret->run), "%s", r.record.run);
+	run_done(&r);
+}
+
+void exec_run(const struct exec_job *job, struct exec_result *ret)
+{
+	struct cli cli = { 0 };
+	int status = exec_parse(&cli, job->arguments);
+
+	*ret = (struct exec_result){ .state = STORE_FAILED,
+		.status = CLI_MISUSE,
+		.kind = "refused",
+		.record.max = 4 * RECORD_MAX_SIZE };
+	cli.command_line = job->command_line;
+	cli.command_line_size = job->command_line_size;
+	cli.is_quiet = job->is_quiet;
+	if (status == CLI_OK)
+		run_parsed(job, &cli, ret);
+	else
+		err_set(&ret->error, ERR_USE, EINVAL, "the arguments of the run are wrong");
+	free(cli.given);
+}
