@@ -10,6 +10,7 @@ build="gcc libc6-dev meson ninja-build pkg-config python3 $libraries"
 vm='busybox-static cpio e2fsprogs qemu-system-x86' # the kernels are not installed: tests/vm/run.py
 terminal='htop less tmux vim' # run in cages, or from outside
 # A network of the tests' own, and clients that run in cages; npm is added below.
+# Prometheus is not installed, as it would start a service: tests/peers/promtool.py
 net='bind9-dnsutils curl iproute2 nodejs openjdk-17-jdk-headless openssl python3-pip wget'
 test="$build $vm $terminal $net bash bubblewrap git groff-base mount patch util-linux"
 clang='clang libclang-rt-dev'
