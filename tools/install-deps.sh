@@ -5,7 +5,7 @@
 #   tools/install-deps.sh build|test|lint|fuzz|bench
 set -eu
 
-libraries='libc-ares-dev libfyaml-dev libseccomp-dev libsodium-dev'
+libraries='libc-ares-dev libfyaml-dev libseccomp-dev libsodium-dev libsqlite3-dev zlib1g-dev'
 build="gcc libc6-dev meson ninja-build pkg-config python3 $libraries"
 vm='busybox-static cpio e2fsprogs qemu-system-x86' # the kernels are not installed: tests/vm/run.py
 terminal='htop less tmux vim' # run in cages, or from outside
@@ -46,7 +46,7 @@ if ! command -v dpkg-query >/dev/null 2>&1; then
 	for tool in $tools; do
 		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
 	done
-	for library in libcares libfyaml libseccomp libsodium; do
+	for library in libcares libfyaml libseccomp libsodium sqlite3; do
 		pkg-config --exists "$library" 2>/dev/null || missing="$missing $library"
 	done
 	echo "$0: this is not Debian; '$1' needs what Debian calls: $wanted" >&2

@@ -25,9 +25,9 @@
 #define STORE_ID_SIZE     33 /* of a session: 32 hexadecimal digits */
 #define STORE_NAME_SIZE   65 /* of a session or a worker */
 #define STORE_RUN_SIZE    32
-#define STORE_LEASE_MS    15000            /* how long one holds without being renewed */
-#define STORE_MAX_REQUEST ((size_t)2 << 20) /* of a run */
-#define STORE_MAX_OUTPUT  ((size_t)1 << 20) /* of a run, kept of each stream: its end */
+#define STORE_LEASE_MS    15000               /* how long one holds without being renewed */
+#define STORE_MAX_REQUEST ((size_t)2 << 20)   /* of a run */
+#define STORE_MAX_OUTPUT  ((size_t)1 << 20)   /* of a run, kept of each stream: its end */
 #define STORE_MAX_SAVED   ((size_t)256 << 20) /* of a workspace */
 
 struct store;
@@ -48,8 +48,10 @@ int store_now(struct store *s, int64_t *ret_ms, struct err *e);
 /*
  * Readable when something may have happened that somebody waits for: a run was queued or ended, a
  * session was stopped or taken by another. Never polled in vain: nothing happens while nobody does
- * anything. store_hear makes it unreadable again. After store_listen only. -EPIPE from any call:
- * the connection is lost; it is made anew by the next call that succeeds, and one listens again.
+ * anything. store_hear makes it unreadable again. After store_listen only; -1 before. -EPIPE from
+ * any call: the connection is lost; it is made anew by the next call that succeeds, with which one
+ * listens again and the descriptor, which stays the same, is readable: something may have been
+ * missed.
  */
 int store_listen(struct store *s, struct err *e);
 int store_wait_fd(const struct store *s);
@@ -75,16 +77,19 @@ struct store_session {
 	char worker[STORE_NAME_SIZE];        /* who has the lease; "": nobody */
 	uint64_t token;                      /* of the last lease; 0: there never was one */
 	int64_t lease_ms;                    /* until when */
-	bool is_lease_over;                  /* by the store's clock, just now */
-	bool is_expired;                     /* the same for the session */
-	uint64_t queued, running;            /* runs */
-	char *spec;                          /* canonical, fixed when it was created; owned */
-	char *project;                       /* its path on the host; owned */
+	bool is_lease_over;                  /* by the store's clock, just now; or there is none */
+	bool is_expired;          /* the same for the session; not while a run is in it */
+	uint64_t queued, running; /* runs */
+	char *spec;               /* canonical, fixed when it was created; owned */
+	char *project;            /* its path on the host; owned */
 };
 
 void store_session_done(struct store_session *x);
 
-/* -EEXIST: there is one of that name. Sets created_ms and used_ms. */
+/*
+ * id, name, place, workspace, state, ttl_ms, spec and project are given. -EEXIST: there is one of
+ * that name. Sets created_ms and used_ms.
+ */
 int store_add_session(struct store *s, struct store_session *x, struct err *e);
 
 /* By id, by name, or by the beginning of an id. -ENOENT; -ENOTUNIQ: several begin so. */
@@ -97,14 +102,16 @@ int store_each_session(struct store *s, int (*see)(void *of, const struct store_
 /* It was used just now: its time to live begins anew. -ENOENT, -ECANCELED: it is being removed. */
 int store_touch_session(struct store *s, const char *id, struct err *e);
 
-/* Runs that are queued in a session that is stopped or removed are reported as cancelled. */
-int store_set_state(
-	struct store *s, const char *id, enum store_session_state state, struct err *e);
+/*
+ * Runs that are queued in a session that is stopped or removed are reported as cancelled. -ENOENT;
+ * -ECANCELED: it is being removed, and stays so.
+ */
+int store_set_state(struct store *s, const char *id, enum store_session_state state, struct err *e);
 
 /* Begins to remove it if it is expired still, and nobody has begun: 1, otherwise 0. */
 int store_begin_sweep(struct store *s, const char *id, struct err *e);
 
-/* Its folder is gone: so is its row, with what was saved of it. Its runs stay. */
+/* Its folder is gone: so is its row, with what was saved of it. Its runs stay, ended. -ENOENT. */
 int store_remove_session(struct store *s, const char *id, struct err *e);
 
 /* Which folder is the present one from here on, and in which root. -ESTALE. */
@@ -128,7 +135,7 @@ extern const char *const store_run_words[STORE_RUN_STATE_COUNT];
 struct store_run {
 	char id[STORE_RUN_SIZE], session[STORE_ID_SIZE], worker[STORE_NAME_SIZE];
 	enum store_run_state state;
-	uint64_t token; /* under which it was taken */
+	uint64_t token;                        /* under which it was taken */
 	int64_t queued_ms, taken_ms, ended_ms; /* 0: not yet */
 	int status;                            /* what `session exec` would have returned */
 	char *request;                         /* JSON; owned, as all of these */
@@ -140,7 +147,11 @@ struct store_run {
 
 void store_run_done(struct store_run *x);
 
-/* id, session and request are given. -ECANCELED: the session is stopped or being removed. */
+/*
+ * id, session and request are given. -ECANCELED: the session is stopped or being removed; -ENOENT;
+ * -EEXIST: a run of that id is queued already, perhaps by this very call before the connection
+ * broke. The session was used.
+ */
 int store_queue_run(struct store *s, const struct store_run *x, struct err *e);
 
 int store_find_run(struct store *s, const char *id, struct store_run *ret, struct err *e);
@@ -151,23 +162,27 @@ int store_each_run(struct store *s, const char *session,
 
 /* --- workers --- */
 
+/*
+ * A name is one process's, and never another's: who comes back under it would be taken for the one
+ * that was there before, and have its leases.
+ */
 struct store_worker {
 	char name[STORE_NAME_SIZE], place[STORE_ID_SIZE], host[STORE_NAME_SIZE];
-	unsigned slots;   /* runs at one time */
+	unsigned slots;   /* runs at one time; 0: it takes no more, and others may take over */
 	int64_t lease_ms; /* how long its leases hold; STORE_LEASE_MS */
 	int64_t seen_ms;
-	bool is_alive; /* it was seen within lease_ms */
+	bool is_alive;           /* it was seen within lease_ms */
 	uint64_t sessions, runs; /* that it has */
 };
 
 /* A worker is there, or still is: renews its leases that nobody else took. */
 int store_renew_worker(struct store *s, const struct store_worker *w, struct err *e);
 
-/* It goes, and has ended its runs: its leases are free. */
+/* It goes, and has ended its runs: its leases are free. One that it has not ended is lost. */
 int store_remove_worker(struct store *s, const char *name, struct err *e);
 
-int store_each_worker(struct store *s, int (*see)(void *of, const struct store_worker *x),
-	void *of, struct err *e);
+int store_each_worker(struct store *s, int (*see)(void *of, const struct store_worker *x), void *of,
+	struct err *e);
 
 /* Has any worker that is alive another place than this? Then what is not saved stays here. */
 int store_has_other_place(struct store *s, const char *place, bool *ret, struct err *e);
@@ -176,8 +191,8 @@ int store_has_other_place(struct store *s, const char *place, bool *ret, struct 
 struct store_taken {
 	struct store_run run;
 	struct store_session session; /* with the worker's lease and token */
-	bool is_new;        /* the lease: it had none on this session */
-	bool is_left_open;  /* the one before was not given back: somebody may still write there */
+	bool is_new;                  /* the lease: it had none on this session */
+	bool is_left_open; /* the one before was not given back: somebody may still write there */
 };
 
 void store_taken_done(struct store_taken *t);
@@ -186,30 +201,35 @@ void store_taken_done(struct store_taken *t);
  * Takes the oldest queued run that is for this worker: of a session that it has, that nobody has,
  * whose lease is over, or whose worker is full and has nothing of it running. In one session one
  * run is done after the other. With a session whose lease is over, runs that its worker had are
- * lost. 1 with one, 0: there is none. Workers beside each other never wait for each other.
+ * lost. 1 with one, 0: there is none. Workers beside each other never wait for each other: what
+ * another has its hands on at this moment is passed over, so one asks again after each renewal,
+ * also when nothing was heard. Whether it has room is the worker's to know.
+ *
+ * After -EPIPE nobody knows whether a run was taken: the next call says it, and returns that run.
  */
 int store_take_run(
 	struct store *s, const struct store_worker *w, struct store_taken *ret, struct err *e);
 
 /*
- * How a run ended: state, status, error, record, out and err. -ESTALE: the session is another
- * worker's now, or the run is no longer this one's; nothing was written.
+ * How a run ended: state, status, error, record, out and err; id, session, worker and token are
+ * those it was taken with. -ESTALE: the session is another worker's now, or the run is no longer
+ * this one's; nothing was written. To say the same again, after -EPIPE, does no harm.
  */
 int store_end_run(struct store *s, const struct store_run *x, struct err *e);
 
-/* Gives a lease back; nothing runs under it any more. -ESTALE. */
+/* Gives a lease back; nothing runs under it any more: otherwise -EBUSY. -ESTALE. */
 int store_release(struct store *s, const char *session, uint64_t token, struct err *e);
 
 /* Is the token still the newest? 0 or -ESTALE. */
 int store_check_token(struct store *s, const char *session, uint64_t token, struct err *e);
 
-/* The same for every lease the worker believes to have: calls `lost` for each that is not its. */
-int store_check_leases(struct store *s, const char *worker,
-	const struct store_session *const *held, size_t count, bool *ret_is_lost, struct err *e);
+/* The same for every lease the worker believes to have: which are not its. */
+int store_check_leases(struct store *s, const char *worker, const struct store_session *const *held,
+	size_t count, bool *ret_is_lost, struct err *e);
 
 /*
  * Runs of workers whose lease is over, in sessions that nobody takes because nothing is queued
- * there, are lost: how many there were. Any worker does it now and then.
+ * there, are lost, and the lease with them: how many there were. Any worker does it now and then.
  */
 int store_report_lost(struct store *s, uint64_t *ret_count, struct err *e);
 
@@ -220,5 +240,4 @@ int store_save(struct store *s, const char *session, uint64_t token, const void 
 	struct err *e);
 
 /* -ENOENT: none was saved. *ret is the caller's. */
-int store_load(
-	struct store *s, const char *session, char **ret, size_t *ret_size, struct err *e);
+int store_load(struct store *s, const char *session, char **ret, size_t *ret_size, struct err *e);
