@@ -51,6 +51,7 @@ static cage_step *const steps[PLAN_OP_KIND_COUNT] = {
 	[PLAN_PART] = cage_mount_part,
 	[PLAN_PROTECT] = cage_hold_path,
 	[PLAN_ENTER] = cage_enter,
+	[PLAN_AWAIT] = cage_await,
 	[PLAN_NETWORK] = cage_set_network,
 	[PLAN_LIMIT] = cage_set_limit,
 	[PLAN_DROP] = cage_drop,
@@ -159,7 +160,8 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
 		.kept = -1,
 		.root = -1,
 		.rules = -1,
-		.project = -1 };
+		.project = -1,
+		.late = { -1, -1, -1, -1 } };
 	const struct plan_op *ops = plan_ops(start->plan);
 	sigset_t none;
 	struct err e;
@@ -211,7 +213,8 @@ static noreturn void be_share(const struct cage_start *start)
 		.kept = -1,
 		.root = -1,
 		.rules = -1,
-		.project = -1 };
+		.project = -1,
+		.late = { -1, -1, -1, -1 } };
 	const struct plan_op *ids = plan_find(start->plan, PLAN_IDS, NULL);
 	struct err e;
 

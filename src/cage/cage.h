@@ -42,6 +42,21 @@ enum cage_layer {
 	CAGE_LAYER_COUNT,
 };
 
+/* What a session has that its runs share; the first are its layers. */
+enum cage_tree {
+	CAGE_TREE_HOME = CAGE_LAYER_COUNT,
+	CAGE_TREE_TMP,
+	CAGE_TREE_COUNT,
+};
+
+/* Which of them an operation is for, as the source of a bind; CAGE_TREE_COUNT: none. */
+static inline int cage_tree_of_bind(const char *source)
+{
+	if (strcmp(source, "$SESSION/home") == 0)
+		return CAGE_TREE_HOME;
+	return strcmp(source, "$SESSION/tmp") == 0 ? CAGE_TREE_TMP : CAGE_TREE_COUNT;
+}
+
 /* How a path of a writable project is held that is protected, or leads to one. */
 enum cage_held_kind {
 	CAGE_HELD_WAY,    /* leads to one: stays where it is */
@@ -103,6 +118,7 @@ struct cage_start {
 	int channel;                /* the cage's end of a wire_pair */
 	int keepers_end;            /* the keeper's, of which the cage has a copy; it closes it */
 	struct cage_times *times;   /* or NULL */
+	bool is_warm; /* for whatever session comes: the preflight is run before it does */
 	const struct cage_share *share; /* this is no cage, but shares a session's; or NULL */
 };
 

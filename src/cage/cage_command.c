@@ -114,6 +114,9 @@ static int be_preflight(void *of)
 	for (int fd = 0; fd < 3; fd++)
 		if (dup2(null, fd) < 0)
 			return 1;
+	/* A cage that waits for its session is not confined yet. */
+	if (c->start->is_warm && !c->has_session && cage_confine_check(c) < 0)
+		return 1;
 	execve(shell, words, c->start->own_variables);
 	return errno == ENOENT ? BY_US | preflight_ourselves(c) : 1;
 }
@@ -136,7 +139,7 @@ static pid_t start_preflight(const struct cage *c)
 	cage_fail(c, &e);
 }
 
-static void run_preflight(const struct cage *c)
+void cage_preflight(struct cage *c)
 {
 	int status = cage_wait_for(start_preflight(c));
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
@@ -146,6 +149,7 @@ static void run_preflight(const struct cage *c)
 	if (code == 0 || code == BY_US) {
 		if (wire_send(c->channel, WIRE_CHECKED, code == BY_US, NULL) < 0)
 			_exit(125);
+		c->is_checked = true;
 		return;
 	}
 	if (code > 0)
@@ -299,17 +303,17 @@ static void take_foreground(const struct cage *c)
 	cage_fail(c, &e);
 }
 
-noreturn void cage_be_command(const struct cage *c, int latch)
+noreturn void cage_be_command(struct cage *c, int latch)
 {
 	char word;
 
-	if (!c->has_image)
-		run_preflight(c);
+	if (!c->has_image && !c->is_checked)
+		cage_preflight(c);
 	/* The init says a word once it stands; the end without one is that of the cage. */
 	if (read(latch, &word, 1) != 1)
 		_exit(125);
-	if (c->has_image)
-		run_preflight(c);
+	if (!c->is_checked)
+		cage_preflight(c);
 	if (c->start->times)
 		c->start->times->checked = clock_ns();
 	enter_workdir(c);

@@ -24,6 +24,9 @@ struct cage {
 	int root;  /* the tree being built */
 	int rules; /* the Landlock ruleset */
 	int abi;
+	int late[CAGE_TREE_COUNT];  /* what a session brought, detached; or -1 */
+	bool has_session;           /* it has */
+	bool is_checked;            /* the preflight has passed */
 	bool has_image;             /* the root is not empty to begin with */
 	bool is_confined;           /* by Landlock, and it was seen to refuse something */
 	int project;                /* the whole project, with all rights, out of sight */
@@ -136,6 +139,13 @@ cage_step cage_mount_tmpfs, cage_mount_image, cage_mount_bind, cage_mount_device
 cage_step cage_mount_proc;
 cage_step cage_mount_project, cage_mount_part, cage_mount_git;
 
+/* Waits for what a session brings, and from there on it is what is mounted. cage_session.c */
+cage_step cage_await;
+
+/* Puts one of its trees on a place of the finished root. */
+int cage_attach_late(
+	struct cage *c, const struct plan_op *op, unsigned which, const char *place, struct err *e);
+
 /* The whole of a captured tree, as an overlay that is attached nowhere. A descriptor or -errno. */
 int cage_capture(struct cage *c, const struct plan_op *op, struct err *e);
 
@@ -178,6 +188,9 @@ cage_step cage_set_hostname, cage_set_network, cage_set_limit, cage_drop, cage_s
 /* Late, when what building a cage takes is closed again. */
 int cage_limit_files(const struct cage *c, struct err *e);
 
+/* For one process alone, before all others are: no privileges, and the filter. 0 or -errno. */
+int cage_confine_check(const struct cage *c);
+
 cage_step cage_make_ruleset, cage_add_rule, cage_confine;
 
 /* --- cage_exec.c, cage_command.c --- */
@@ -185,8 +198,11 @@ cage_step cage_make_ruleset, cage_add_rule, cage_confine;
 /* The wall stands: tells the keeper, waits for its word, starts the command, becomes the init. */
 noreturn void cage_run(struct cage *c);
 
+/* Runs bawn's own questions in the cage; what fails ends it. */
+void cage_preflight(struct cage *c);
+
 /* Becomes the command, once the init has said a word at the latch. */
-noreturn void cage_be_command(const struct cage *c, int latch);
+noreturn void cage_be_command(struct cage *c, int latch);
 
 /* Tells the keeper what went wrong, and ends the process. */
 noreturn void cage_fail(const struct cage *c, const struct err *e);

@@ -308,10 +308,15 @@ int cage_view_of(struct cage *c, const struct plan_op *op, int tree, struct err 
 int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *to = cage_b(c, op);
-	own_fd int tree = cage_source_tree(c, op, cage_restrictions(op->flags), e);
+	int late = c->has_session ? cage_tree_of_bind(cage_a(c, op)) : CAGE_TREE_COUNT;
+	own_fd int tree = late < CAGE_TREE_COUNT
+				  ? -1
+				  : cage_source_tree(c, op, cage_restrictions(op->flags), e);
 	own_fd int view = -1, place = -1;
 	struct stat st;
 
+	if (late < CAGE_TREE_COUNT)
+		return cage_attach_late(c, op, (unsigned)late, to, e);
 	if (tree < 0)
 		return tree;
 	if (fstat(tree, &st) < 0)

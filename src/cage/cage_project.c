@@ -151,6 +151,8 @@ int cage_mount_project(struct cage *c, const struct plan_op *op, struct err *e)
 
 	if (!cage_fill_in(c->start, cage_b(c, op), c->place, sizeof(c->place)))
 		return err_set(e, ERR_SYS, ENAMETOOLONG, "the project's path is too long");
+	if (c->has_session)
+		return cage_attach_late(c, op, CAGE_LAYER_PROJECT, c->place, e);
 	c->project = whole_tree(c, op, &project_names, e);
 	if (c->project < 0)
 		return c->project;

@@ -37,15 +37,18 @@
 
 static const struct {
 	enum plan_op_kind kind;
+	const char *source; /* of a bind */
 	const char *name;
-} shared[CAGE_LAYER_COUNT] = {
-	[CAGE_LAYER_PROJECT] = { PLAN_PROJECT, "project" },
-	[CAGE_LAYER_GIT] = { PLAN_GIT, "git" },
+} shared[CAGE_TREE_COUNT] = {
+	[CAGE_LAYER_PROJECT] = { PLAN_PROJECT, NULL, "project" },
+	[CAGE_LAYER_GIT] = { PLAN_GIT, NULL, "git" },
+	[CAGE_TREE_HOME] = { PLAN_BIND, "$SESSION/home", "home" },
+	[CAGE_TREE_TMP] = { PLAN_BIND, "$SESSION/tmp", "tmp" },
 };
 
 struct share {
 	const struct cage *cage;
-	int trees[CAGE_LAYER_COUNT];      /* where they are attached, or -1 */
+	int trees[CAGE_TREE_COUNT];       /* where they are attached, or -1 */
 	struct pollfd fds[1 + MOST_RUNS]; /* the door, and who came in */
 	bool is_run[1 + MOST_RUNS];       /* and not somebody who wants them ended */
 	nfds_t count;
@@ -56,7 +59,10 @@ struct share {
 
 static int attach_tree(struct cage *c, const struct plan_op *op, const char *name, struct err *e)
 {
-	own_fd int tree = cage_capture(c, op, e), place = -1;
+	own_fd int tree = op->kind == PLAN_BIND
+				  ? cage_source_tree(c, op, cage_restrictions(op->flags), e)
+				  : cage_capture(c, op, e);
+	own_fd int place = -1;
 	int r = tree;
 
 	if (r >= 0 && mkdirat(c->root, name, 0700) < 0)
@@ -73,11 +79,11 @@ static int attach_trees(struct cage *c, struct share *s, struct err *e)
 	const struct plan *p = c->start->plan;
 	int r = cage_make_root(c, ROOT_SIZE, 0, e);
 
-	for (enum cage_layer i = 0; r == 0 && i < CAGE_LAYER_COUNT; i++) {
-		const struct plan_op *op = plan_find(p, shared[i].kind, NULL);
+	for (int i = 0; r == 0 && i < CAGE_TREE_COUNT; i++) {
+		const struct plan_op *op = plan_find(p, shared[i].kind, shared[i].source);
 
 		s->trees[i] = -1;
-		if (!op || !(op->flags & PLAN_SHARED))
+		if (!op || (op->kind != PLAN_BIND && !(op->flags & PLAN_SHARED)))
 			continue;
 		c->at = (int)cage_op_index(c, op);
 		s->trees[i] = attach_tree(c, op, shared[i].name, e);
@@ -92,7 +98,7 @@ static int attach_trees(struct cage *c, struct share *s, struct err *e)
 static int close_the_rest(struct cage *c, struct share *s, struct cage_share *ret)
 {
 	int *const kept[] = { &ret->door, &ret->turn, &ret->lock, &c->channel, &s->trees[0],
-		&s->trees[1] };
+		&s->trees[1], &s->trees[2], &s->trees[3] };
 	const int count = (int)(sizeof(kept) / sizeof(kept[0]));
 
 	*ret = *c->start->share;
@@ -144,7 +150,7 @@ static int send_trees(struct share *s, int to)
 	struct err e;
 	int r = 0;
 
-	for (int i = 0; r == 0 && i < CAGE_LAYER_COUNT; i++) {
+	for (int i = 0; r == 0 && i < CAGE_TREE_COUNT; i++) {
 		own_fd int clone = -1;
 		struct wire_message m = { .kind = WIRE_TREE, .n = i };
 

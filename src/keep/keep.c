@@ -57,6 +57,8 @@ static int spawn(struct keeper *k, struct err *e)
 		if (r == 0 && wire_send(k->channel, WIRE_MAPPED, 0, NULL) < 0)
 			r = err_set(e, ERR_SYS, EPIPE, "the cage ended before it was made");
 	}
+	if (r == 0)
+		r = keep_share_send(k, e);
 	return r == 0 ? keep_gate_start(k, e) : r;
 }
 

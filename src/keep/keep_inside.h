@@ -102,6 +102,7 @@ void keep_layer_done(struct keep_layer *l);
 struct keep_share {
 	int connection; /* to the process that has the workspace mounted, or -1 */
 	int lock;       /* of the workspace, shared with others that use it, or -1 */
+	int kept[CAGE_TREE_COUNT - CAGE_LAYER_COUNT]; /* what it has beside its layers, or -1 */
 };
 
 struct keeper;
@@ -111,6 +112,9 @@ void keep_share_done(struct keep_share *s);
 
 /* Takes part in the workspace: locks it, and gets its trees, where something is captured. */
 int keep_share_join(struct keeper *k, struct err *e);
+
+/* Passes what the session has on to the cage that waits for it. */
+int keep_share_send(struct keeper *k, struct err *e);
 
 /* The session is stopped, or nobody is there any more to say so. */
 int keep_share_hear(struct keeper *k, struct err *e);

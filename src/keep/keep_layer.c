@@ -186,9 +186,25 @@ bool keep_layer_is_shared(const struct keeper *k)
 	return find_shared(k, CAGE_LAYER_PROJECT) || find_shared(k, CAGE_LAYER_GIT);
 }
 
+/* Home and /tmp, of which the sharer has to have trees too. */
+static int map_kept(struct keeper *k, struct err *e)
+{
+	const struct plan *p = k->start.plan;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < p->op_count; i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+
+		if (op->kind == PLAN_BIND && k->sources.items[i].tree < 0 &&
+			cage_tree_of_bind(plan_str(p, op->a)) < CAGE_TREE_COUNT)
+			r = keep_sources_map(&k->sources, &k->start, i, e);
+	}
+	return r;
+}
+
 int keep_layer_make_shared(struct keeper *k, struct err *e)
 {
-	int r = 0;
+	int r = map_kept(k, e);
 
 	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++) {
 		const struct plan_op *op = find_shared(k, which);

@@ -29,13 +29,27 @@
 
 #define RETRY_MS 5
 
+#define KEPT (CAGE_TREE_COUNT - CAGE_LAYER_COUNT)
+
 void keep_share_init(struct keep_share *s)
 {
 	s->connection = s->lock = -1;
+	for (int i = 0; i < KEPT; i++)
+		s->kept[i] = -1;
+}
+
+static void close_kept(struct keep_share *s)
+{
+	for (int i = 0; i < KEPT; i++) {
+		if (s->kept[i] >= 0)
+			close(s->kept[i]);
+		s->kept[i] = -1;
+	}
 }
 
 void keep_share_done(struct keep_share *s)
 {
+	close_kept(s);
 	if (s->connection >= 0)
 		close(s->connection);
 	if (s->lock >= 0)
@@ -147,6 +161,19 @@ static int start_sharer(struct keeper *k, struct err *e)
 	return r;
 }
 
+static void take_tree(struct keeper *k, int which, int tree)
+{
+	int *kept = which < CAGE_LAYER_COUNT ? NULL : &k->share.kept[which - CAGE_LAYER_COUNT];
+
+	if (!kept) {
+		keep_sources_take_layer(&k->sources, &k->start, (enum cage_layer)which, tree);
+		return;
+	}
+	if (*kept >= 0)
+		close(*kept);
+	*kept = tree;
+}
+
 /* Asks for the trees: 0, -EPIPE: whoever is there is about to go. */
 static int ask_trees(struct keeper *k, int connection, struct err *e)
 {
@@ -160,11 +187,10 @@ static int ask_trees(struct keeper *k, int connection, struct err *e)
 		if (r == 0 && m.kind == WIRE_JOINED)
 			return 0;
 		if (r == 0 &&
-			(m.kind != WIRE_TREE || m.n < 0 || m.n >= CAGE_LAYER_COUNT || tree < 0))
+			(m.kind != WIRE_TREE || m.n < 0 || m.n >= CAGE_TREE_COUNT || tree < 0))
 			return fail(EPROTO, e);
 		if (r == 0)
-			keep_sources_take_layer(
-				&k->sources, &k->start, (enum cage_layer)m.n, take_fd(&tree));
+			take_tree(k, m.n, take_fd(&tree));
 	}
 	return r == -EPIPE || r == -ECONNRESET ? -EPIPE : fail(-r, e);
 }
@@ -213,6 +239,26 @@ int keep_share_join(struct keeper *k, struct err *e)
 		return fail(-turn, e);
 	r = keep_layer_is_shared(k) ? come_in(k, e) : 0;
 	return r == 0 ? keep_layer_open_shared(k, e) : r;
+}
+
+int keep_share_send(struct keeper *k, struct err *e)
+{
+	int r = 0;
+
+	if (!plan_find(k->start.plan, PLAN_AWAIT, NULL))
+		return 0;
+	for (int i = 0; r == 0 && i < CAGE_TREE_COUNT; i++) {
+		int tree = i < CAGE_LAYER_COUNT ? k->sources.layers[i].tree
+						: k->share.kept[i - CAGE_LAYER_COUNT];
+		struct wire_message m = { .kind = WIRE_TREE, .n = i };
+
+		if (tree >= 0)
+			r = wire_send_message(k->channel, &m, sizeof(m), tree);
+	}
+	if (r == 0)
+		r = wire_send(k->channel, WIRE_JOINED, 0, NULL);
+	close_kept(&k->share);
+	return r < 0 ? err_set(e, ERR_SYS, -r, "the cage ended before it was made") : 0;
 }
 
 /* --- being told --- */

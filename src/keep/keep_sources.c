@@ -166,7 +166,7 @@ static int make_source(struct keep_sources *s, uint32_t i, const struct cage_sta
 {
 	const struct plan_op *op = &plan_ops(start->plan)[i];
 	const char *from = source_of(start->plan, op);
-	bool is_kept;
+	bool is_kept, is_late;
 	int r;
 
 	s->fds[i] = s->items[i].tree = -1;
@@ -181,7 +181,9 @@ static int make_source(struct keep_sources *s, uint32_t i, const struct cage_sta
 	if (r == 0 && !is_kept)
 		r = q->approve(q->of, from, s->items[i].path, e);
 	/* What is copied needs no tree: its copy does. And what is shared is mounted by another. */
-	if (r == 0 && op->flags & PLAN_IDMAPPED && !(op->flags & (PLAN_COPIED | PLAN_SHARED)))
+	is_late = is_kept && plan_find(start->plan, PLAN_AWAIT, NULL);
+	if (r == 0 && op->flags & PLAN_IDMAPPED && !is_late &&
+		!(op->flags & (PLAN_COPIED | PLAN_SHARED)))
 		r = keep_sources_map(s, start, i, e);
 	return r;
 }

@@ -311,7 +311,9 @@ bool keep_hear_last(struct keeper *k, struct err *e)
 
 static int take_message(struct keeper *k, const struct wire_message *m, int *fd, struct err *e)
 {
-	if (m->kind == WIRE_SKIPPED && !k->is_built) {
+	if (m->kind == WIRE_AWAITS && !k->is_built) {
+		return 0;
+	} else if (m->kind == WIRE_SKIPPED && !k->is_built) {
 		if (m->n >= 0 && (uint32_t)m->n < k->start.plan->op_count)
 			record_note(k->record, (uint32_t)m->n, m->err.text);
 	} else if (m->kind == WIRE_TERMINAL && !k->is_built) {

@@ -156,17 +156,6 @@ static void add_scratch(struct plan_builder *b)
 		plan_add(b, PLAN_DIR, "", places[i].path, PLAN_OP(.mode = places[i].mode));
 }
 
-/* What of these a session keeps from one run to the next. */
-static void add_workspace(struct plan_builder *b)
-{
-	static const char *const kept[][2] = { { "$SESSION/home", "/home/agent" },
-		{ "$SESSION/tmp", "/tmp" } };
-	uint16_t flags = PLAN_NO_DEV | (b->host->is_root ? PLAN_IDMAPPED : 0);
-
-	for (size_t i = 0; b->host->in_session && i < sizeof(kept) / sizeof(kept[0]); i++)
-		plan_add(b, PLAN_BIND, kept[i][0], kept[i][1], PLAN_OP(.flags = flags));
-}
-
 /* --- the project --- */
 
 const char *plan_project_place(const struct spec *s, enum spec_engine engine)
@@ -356,7 +345,7 @@ static void add_git(struct plan_builder *b)
 		plan_add_protected(b, "$GIT");
 }
 
-static void add_project(struct plan_builder *b)
+void plan_add_project(struct plan_builder *b)
 {
 	bool is_writable = spec_choice(b->spec, SPEC_PROJECT_MODE) != SPEC_MODE_READ_ONLY;
 
@@ -419,8 +408,10 @@ void plan_build_files(struct plan_builder *b)
 	add_proc(b);
 	add_dev(b);
 	add_scratch(b);
-	add_workspace(b);
-	add_project(b);
+	if (!plan_awaits_session(b)) {
+		plan_add_session(b);
+		plan_add_project(b);
+	}
 	add_binds(b);
 	plan_add(b, PLAN_ENTER, "", "", PLAN_OP());
 }

@@ -227,15 +227,20 @@ static uint16_t root_flags(const struct plan_builder *b, const struct plan_op *o
 	return str_eq(spec_text(b->spec, SPEC_ROOT_OVERLAY), "ephemeral") ? PLAN_READ_ONLY : 0;
 }
 
+static size_t count_ops(const struct plan_builder *b)
+{
+	return b->ops.len / sizeof(struct plan_op);
+}
+
 /*
  * Landlock says the same as the mounts, by another mechanism: made from them, so they agree. Each
  * mount opens itself.
  */
-static void add_rules_of_tree(struct plan_builder *b)
+static void add_rules_of_tree(struct plan_builder *b, size_t first)
 {
-	size_t count = b->ops.len / sizeof(struct plan_op);
+	size_t count = count_ops(b);
 
-	for (size_t i = 0; i < count && !b->ops.failed && !b->strings.failed; i++) {
+	for (size_t i = first; i < count && !b->ops.failed && !b->strings.failed; i++) {
 		/* Copied: adding an operation may move them all, and their strings. */
 		struct plan_op op = ((const struct plan_op *)(const void *)b->ops.data)[i];
 		const char *path = arena_copy(
@@ -259,7 +264,7 @@ static void add_rules_of_tree(struct plan_builder *b)
 	}
 }
 
-static void add_landlock(struct plan_builder *b)
+static void add_rules(struct plan_builder *b)
 {
 	if (!gives(b, PLAN_LANDLOCKED))
 		return;
@@ -267,8 +272,20 @@ static void add_landlock(struct plan_builder *b)
 	if (b->engine == SPEC_ENGINE_LANDLOCK)
 		add_rules_of_host(b);
 	else
-		add_rules_of_tree(b);
-	plan_add(b, PLAN_CONFINE, "", "", PLAN_OP());
+		add_rules_of_tree(b, 0);
+}
+
+/* What a session brings, when all else stands; and its rules. */
+static void add_session(struct plan_builder *b)
+{
+	size_t first;
+
+	plan_add(b, PLAN_AWAIT, "workspace", "", PLAN_OP());
+	first = count_ops(b);
+	plan_add_session(b);
+	plan_add_project(b);
+	if (gives(b, PLAN_LANDLOCKED))
+		add_rules_of_tree(b, first);
 }
 
 /* Is there anything that stays as it is in a project that is written to? */
@@ -305,8 +322,17 @@ void plan_build_limits(struct plan_builder *b)
 	add_limits(b);
 	if (b->engine == SPEC_ENGINE_LOGICAL)
 		return;
-	add_drops(b);
-	add_landlock(b);
+	/* What is dropped first cannot be used by mistake; but what is awaited has to be mounted.
+	 */
+	if (!plan_awaits_session(b))
+		add_drops(b);
+	add_rules(b);
+	if (plan_awaits_session(b)) {
+		add_session(b);
+		add_drops(b);
+	}
+	if (gives(b, PLAN_LANDLOCKED))
+		plan_add(b, PLAN_CONFINE, "", "", PLAN_OP());
 	add_filter(b);
 }
 

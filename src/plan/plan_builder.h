@@ -32,6 +32,18 @@ void plan_build_files(struct plan_builder *b);  /* the tree of the cage */
 void plan_build_limits(struct plan_builder *b); /* environment, network, limits, filters */
 void plan_build_command(struct plan_builder *b);
 
+/*
+ * Does what a session has come last into the tree? Then a cage can be made ready without it, and
+ * for any session of the same spec. plan_build_session.c
+ */
+bool plan_awaits_session(const struct plan_builder *b);
+
+/* What a session keeps from one run to the next. */
+void plan_add_session(struct plan_builder *b);
+
+/* The project, as the spec and the host have it. */
+void plan_add_project(struct plan_builder *b);
+
 /* Does the list hold the whole project, or only parts of it? */
 bool plan_has_whole_project(const struct spec *s, enum spec_key key);
 

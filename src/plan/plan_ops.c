@@ -30,6 +30,7 @@ const struct plan_op_def plan_op_defs[PLAN_OP_KIND_COUNT] = {
 	[PLAN_PART] = { "part", PLAN_OPERAND_NONE, PLAN_OPERAND_INSIDE, PLAN_READ_ONLY },
 	[PLAN_PROTECT] = { "protect", PLAN_OPERAND_TREE, PLAN_OPERAND_INSIDE, PLAN_READ_ONLY },
 	[PLAN_ENTER] = { "enter" },
+	[PLAN_AWAIT] = { "await", PLAN_OPERAND_WORD },
 	[PLAN_ENV] = { "env", PLAN_OPERAND_WORD, PLAN_OPERAND_TEXT, PLAN_OWN },
 	[PLAN_ENV_PASS] = { "env-pass", PLAN_OPERAND_WORD },
 	[PLAN_NETWORK] = { "network", PLAN_OPERAND_WORD },

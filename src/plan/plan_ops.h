@@ -29,6 +29,7 @@ enum plan_op_kind {
 	PLAN_PROTECT, /* a: "", or $GIT; b: a path of the project, or of that, that stays as it is
 		       */
 	PLAN_ENTER,   /* the tree becomes the root, the host's is let go */
+	PLAN_AWAIT,   /* a: what follows is of a session, and comes from it */
 	PLAN_ENV,     /* a: name; b: value */
 	PLAN_ENV_PASS,  /* a: name of the operator's variable */
 	PLAN_NETWORK,   /* a: mode */

@@ -27,8 +27,9 @@ enum wire_kind {
 	WIRE_STOPPED,  /* init → keeper: signal `n` has stopped the command */
 	WIRE_EXITED,   /* init → keeper: `n` is the wait status of the command */
 	WIRE_JOIN, /* keeper → workspace: a run begins; with `n` nothing is wanted but to stay */
-	WIRE_TREE, /* workspace → keeper: tree `n`, an enum cage_layer, comes with this */
-	WIRE_JOINED, /* workspace → keeper: these were all */
+	WIRE_TREE, /* workspace → keeper → cage: tree `n`, an enum cage_tree, comes with this */
+	WIRE_JOINED, /* workspace → keeper → cage: these were all */
+	WIRE_AWAITS, /* cage → keeper: all stands but what a session brings */
 	WIRE_END,    /* anybody → workspace: end all runs; with `n` tell who they are */
 	WIRE_CLIENT, /* workspace → anybody: the keeper with pid `n` is still there */
 	WIRE_EMPTY,  /* init → keeper: and now no other process is left; `n` of them were */

@@ -1,0 +1,55 @@
+#include "base/str.h"
+#include "plan/plan_builder.h"
+
+/*
+ * What a run of a session has from it: the workspace, which outlives the run. In the common case it
+ * is all that tells a cage of one session from that of another with the same spec, and comes last:
+ * all else can be ready before anybody knows which session it will be for.
+ */
+
+/* Where it is in the cage, but for the project. */
+static const char *const kept[][2] = { { "$SESSION/home", "/home/agent" },
+	{ "$SESSION/tmp", "/tmp" } };
+
+#define KEPT (sizeof(kept) / sizeof(kept[0]))
+
+/* Is a bind put into what comes later, or from the project itself? Then it has to wait for it. */
+static bool has_bind_inside(const struct spec *s, const char *project)
+{
+	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
+
+	for (size_t i = 0; i < binds->count; i++) {
+		const struct spec_bind *bind = &binds->items[i].bind;
+
+		if (str_path_within(bind->to, project) || str_starts(bind->from, "$PROJECT"))
+			return true;
+		for (size_t j = 0; j < KEPT; j++)
+			if (str_path_within(bind->to, kept[j][1]))
+				return true;
+	}
+	return false;
+}
+
+bool plan_awaits_session(const struct plan_builder *b)
+{
+	const char *place = plan_project_place(b->spec, b->engine);
+
+	return b->host->in_session && b->engine == SPEC_ENGINE_NATIVE &&
+	       !str_eq(place, "$PROJECT") && !b->host->has_outer_git &&
+	       spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_CAPTURED &&
+	       plan_capture(b->spec, b->host) == HOST_CAPTURE_ON_DISK &&
+	       plan_has_whole_project(b->spec, SPEC_PROJECT_READ) &&
+	       plan_has_whole_project(b->spec, SPEC_PROJECT_WRITE) &&
+	       spec_list(b->spec, SPEC_PROJECT_READ)->count == 1 &&
+	       spec_list(b->spec, SPEC_PROJECT_WRITE)->count == 1 &&
+	       str_eq(spec_text(b->spec, SPEC_ROOT_OVERLAY), "ephemeral") &&
+	       !has_bind_inside(b->spec, place);
+}
+
+void plan_add_session(struct plan_builder *b)
+{
+	uint16_t flags = PLAN_NO_DEV | (b->host->is_root ? PLAN_IDMAPPED : 0);
+
+	for (size_t i = 0; b->host->in_session && i < KEPT; i++)
+		plan_add(b, PLAN_BIND, kept[i][0], kept[i][1], PLAN_OP(.flags = flags));
+}
