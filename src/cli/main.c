@@ -15,6 +15,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "gate/gate.h"
+#include "store/store.h"
 
 /* Names that bawn starts itself by, to be another program. */
 static const struct {
@@ -100,6 +101,20 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 	return status;
 }
 
+/* Commands that open a store: which may be one that only another program knows. */
+static int prefer_program(const char *name, char **argv)
+{
+	struct err e = { 0 };
+
+	if (!str_eq(name, "session") && !str_eq(name, "worker"))
+		return CLI_OK;
+	if (store_prefer_program(getenv("BAWN_STORE"), argv, &e) < 0) {
+		cli_complain("%s", e.text);
+		return CLI_FAILED;
+	}
+	return CLI_OK;
+}
+
 /* A descriptor that came in closed would be taken by the next file opened. */
 static void keep_standard_descriptors(void)
 {
@@ -130,5 +145,7 @@ int main(int argc, char **argv)
 	}
 	name = str_eq(argv[1], "--version") ? "version" : argv[1];
 	command = find_command(name);
+	if (prefer_program(name, argv) != CLI_OK)
+		return CLI_FAILED;
 	return command ? run_command(command, argc, argv) : say_unknown(argv[1]);
 }

@@ -39,6 +39,12 @@ struct store;
 int store_open(const char *where, struct store **ret, struct err *e);
 void store_close(struct store *s);
 
+/*
+ * Becomes bawn-pg, with the same words, where this program does not know PostgreSQL and `where`,
+ * which may be NULL, is one: so it is called before anything is done. 0: there is no need to.
+ */
+int store_prefer_program(const char *where, char *const argv[], struct err *e);
+
 /* Is it one that other machines can open too? */
 bool store_is_shared(const struct store *s);
 

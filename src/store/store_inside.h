@@ -30,7 +30,7 @@ struct store_value {
 
 #define STORE_MAX_VALUES  16 /* of one statement */
 #define STORE_MAX_COLUMNS 40
-#define STORE_MAX_CACHED  64    /* statements */
+#define STORE_MAX_CACHED  96    /* statements */
 #define STORE_BUSY_MS     10000 /* how long one waits for somebody else's transaction */
 
 /* Sees one row. Must not ask the store anything. What it returns but 0 ends the rows. */

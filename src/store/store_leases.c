@@ -244,7 +244,7 @@ static int report_lost(struct store *s, void *of, struct err *e)
 	if (r >= 0)
 		r = store_tell(s, e,
 			"DELETE FROM bawn_workers WHERE seen_ms < {now} - $1 AND NOT EXISTS (SELECT 1 "
-			"FROM bawn_sessions s WHERE s.worker = name AND s.worker <> '')",
+			"FROM bawn_sessions s WHERE s.worker = bawn_workers.name AND s.worker <> '')",
 			VALUE_NUM(FORGET_MS));
 	return r < 0 ? r : (int)l->count;
 }

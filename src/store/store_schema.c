@@ -46,20 +46,25 @@ static const char *const steps[][8] = {
 
 #define STEP_COUNT ((int64_t)(sizeof(steps) / sizeof(steps[0])))
 
-/* How many steps were taken; 0 before the first. */
+/* How many steps were taken. */
 static int read_version(struct store *s, int64_t *ret, struct err *e)
+{
+	int r = store_ask(s, store_see_num, ret, e,
+		"SELECT coalesce(max(version), 0) FROM bawn_schema WHERE version > $1",
+		VALUE_NUM(0));
+
+	return r < 0 ? r : 0;
+}
+
+/* The same without changing anything; 0 as well where there is no table that would say it. */
+static int look_at_version(struct store *s, int64_t *ret, struct err *e)
 {
 	int64_t has_table = 0;
 	int r = store_ask(
 		s, store_see_num, &has_table, e, "{has_schema}", VALUE_TEXT("bawn_schema"));
 
 	*ret = 0;
-	if (r < 0 || !has_table)
-		return r < 0 ? r : 0;
-	r = store_ask(s, store_see_num, ret, e,
-		"SELECT coalesce(max(version), 0) FROM bawn_schema WHERE version > $1",
-		VALUE_NUM(0));
-	return r < 0 ? r : 0;
+	return r < 0 || !has_table ? r : read_version(s, ret, e);
 }
 
 static int take_step(struct store *s, int64_t step, struct err *e)
@@ -80,13 +85,14 @@ static int take_steps(struct store *s, void *of, struct err *e)
 	int r = s->driver->lock_schema(s, e);
 
 	(void)of;
+	/* Whether it is there is not looked up: PostgreSQL may remember that it was not. */
 	if (r >= 0)
-		r = read_version(s, &version, e);
-	if (r >= 0 && version == 0)
 		r = s->driver->run(s,
 			"CREATE TABLE IF NOT EXISTS bawn_schema (version BIGINT NOT NULL PRIMARY "
 			"KEY, taken_ms BIGINT NOT NULL)",
 			NULL, 0, NULL, NULL, e);
+	if (r >= 0)
+		r = read_version(s, &version, e);
 	while (r >= 0 && version < STEP_COUNT)
 		r = take_step(s, version++, e);
 	return r;
@@ -98,7 +104,7 @@ int store_upgrade(struct store *s, struct err *e)
 	int r;
 
 	s->doing = "open the store";
-	r = read_version(s, &version, e);
+	r = look_at_version(s, &version, e);
 	if (r >= 0 && version < STEP_COUNT)
 		r = store_within(s, true, take_steps, NULL, e);
 	if (r >= 0 && version > STEP_COUNT)

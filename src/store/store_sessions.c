@@ -38,7 +38,7 @@ static int add_session(struct store *s, void *of, struct err *e)
 		"INSERT INTO bawn_sessions (id, name, place, workspace, state, created_ms, used_ms, "
 		"ttl_ms, spec, project) "
 		"SELECT $1, $2, $3, $4, $5, now_ms, now_ms, $6, $7, $8 "
-		"FROM (SELECT {now} AS now_ms) AS at WHERE true RETURNING created_ms",
+		"FROM (SELECT {now} AS now_ms) AS clock WHERE true RETURNING created_ms",
 		VALUE_TEXT(x->id), VALUE_TEXT(x->name), VALUE_TEXT(x->place),
 		VALUE_NUM(x->workspace), VALUE_NUM(x->state), VALUE_NUM(x->ttl_ms),
 		VALUE_STRING(x->spec), VALUE_STRING(x->project));
@@ -87,7 +87,7 @@ int store_find_session(struct store *s, const char *word, struct store_session *
 	if (!r && store_is_word(word, STORE_ID_SIZE) && is_beginning(word))
 		r = store_ask(s, store_see_session, &found, e,
 			"SELECT " SQL_SESSION " FROM bawn_sessions "
-			"WHERE substr(id, 1, $2) = $1 ORDER BY seq LIMIT 2",
+			"WHERE substr(id, 1, CAST($2 AS integer)) = $1 ORDER BY seq LIMIT 2",
 			VALUE_TEXT(word), VALUE_NUM(strlen(word)));
 	if (r < 0)
 		return r;

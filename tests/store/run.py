@@ -1,25 +1,23 @@
 #!/usr/bin/env python3
-"""What a store promises, on every kind of store there is, as root and as a user.
+"""What a store promises, on every kind of store there is: SQLite as root and as a user, and PostgreSQL.
 
-    run.py BUILD        prints TAP; BUILD has the test programs
+    run.py BAWN FOLDER [WORD...]       prints TAP; FOLDER has the test programs; cases with all of the words
 """
 
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
 
-BUILD = pathlib.Path(sys.argv[1])
-PROGRAMS = ["sessions_test", "leases_test"]
+import postgres
+
+BAWN, BUILD = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+PROGRAMS = ["sessions_test", "leases_test", "processes_test"]
 USER = 12345  # an id that owns nothing here
-CASES = []
-
-
-def case(function):
-    CASES.append(function)
-    return function
+FILES = pathlib.Path(tempfile.mkdtemp(prefix="bawn-store-"))  # what a user may execute, wherever we are
 
 
 def words(uid, *command):
@@ -28,48 +26,101 @@ def words(uid, *command):
     return list(map(str, command))
 
 
-def run_program(uid, folder, name, where):
-    program = folder / name
-    shutil.copy(BUILD / name, program)
-    done = subprocess.run(words(uid, program, where), capture_output=True, text=True, check=False, timeout=120)
-    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-1000:]
+def run(uid, *command, **more):
+    # In a group of its own, so that what it leaves behind when it is given up ends with it.
+    process = subprocess.Popen(words(uid, *command), stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                               start_new_session=True, **more)
+    try:
+        said, _ = process.communicate(timeout=120)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise
+    return subprocess.CompletedProcess(command, process.returncode, said)
 
 
-def uids():
-    return [0, USER] if os.geteuid() == 0 else [os.geteuid()]
+def expect_passed(done):
+    assert done.returncode == 0, f"exit {done.returncode}: {done.stdout[-3000:]}"
 
 
-def sqlite(name, uid):
-    def run():
-        folder = pathlib.Path(tempfile.mkdtemp(prefix="bawn-store-"))
-        try:
-            os.chown(folder, uid, uid)
-            run_program(uid, folder, name, f"sqlite:{folder}/store.db")
-            for path in folder.glob("store.db*"):
-                assert path.stat().st_mode & 0o777 == 0o600, f"{path} has mode {path.stat().st_mode:o}"
-                assert path.stat().st_uid == uid
-        finally:
-            shutil.rmtree(folder)
-    run.name = f"{name} on SQLite as {'root' if uid == 0 else 'a user'}"
-    return run
+class Folder:
+    """A temporary folder of a user's."""
+
+    def __init__(self, uid):
+        self.uid, self.path = uid, None
+
+    def __enter__(self):
+        self.path = pathlib.Path(tempfile.mkdtemp(prefix="bawn-store-"))
+        os.chown(self.path, self.uid, self.uid)
+        return self.path
+
+    def __exit__(self, *_):
+        shutil.rmtree(self.path)
 
 
-def main():
-    chosen = [sqlite(name, uid) for name in PROGRAMS for uid in uids()]
+def on_sqlite(name, uid):
+    def case(_):
+        with Folder(uid) as folder:
+            expect_passed(run(uid, FILES / name, f"sqlite:{folder}/store.db"))
+            for path in folder.iterdir():
+                st = path.stat()
+                assert st.st_mode & 0o777 == 0o600 and st.st_uid == uid, f"{path}: {st.st_mode:o} of {st.st_uid}"
+    case.__name__ = f"{name} on SQLite as {'root' if uid == 0 else 'a user'}"
+    return case
+
+
+def on_postgres(name, uid):
+    def case(server):
+        expect_passed(run(uid, FILES / (name + "_pg"), server.make_database()))
+    case.__name__ = f"{name} on PostgreSQL"
+    return case
+
+
+def cases():
+    uids = [0, USER] if os.geteuid() == 0 else [os.geteuid()]
+    found = [on_sqlite(name, uid) for name in PROGRAMS for uid in uids]
+    if (BUILD / "sessions_test_pg").exists():
+        found += [on_postgres(name, uids[-1]) for name in PROGRAMS]
+    return found
+
+
+def run_case(case, server):
+    try:
+        case(server)
+    except (AssertionError, OSError, subprocess.SubprocessError) as e:
+        return e
+    return None
+
+
+def run_cases(chosen, server):
     failed = 0
     print(f"1..{len(chosen)}")
-    for number, run in enumerate(chosen, 1):
-        error = None
-        try:
-            run()
-        except (AssertionError, OSError, subprocess.SubprocessError) as e:
-            error = e
-            failed += 1
-        print(f"{'not ok' if error else 'ok'} {number} - {run.name}")
+    for number, case in enumerate(chosen, 1):
+        error = run_case(case, server)
+        failed += error is not None
+        print(f"{'not ok' if error else 'ok'} {number} - {case.__name__}")
         if error:
             print("\n".join("# " + line for line in str(error).splitlines()))
         sys.stdout.flush()
+    return failed
+
+
+def main():
+    chosen = [case for case in cases() if all(word in case.__name__ for word in sys.argv[3:])]
+    try:
+        FILES.chmod(0o755)
+        for path in BUILD.glob("*_test*"):
+            if path.is_file():
+                shutil.copy(path, FILES)
+        with postgres.Server() as server:
+            failed = run_cases(chosen, server)
+    except postgres.Missing as e:
+        print(f"1..0 # SKIP {e}")
+        failed = 0
+    finally:
+        shutil.rmtree(FILES)
     sys.exit(1 if failed else 0)
 
 
-main()
+if __name__ == "__main__":
+    main()
