@@ -37,6 +37,8 @@ static const struct log_ocsf_row rows[] = {
 	{ "limit_hit", 2004, 1, 3, 1, 0, 0, log_ocsf_print_limit },
 	{ "network_closed", 6008, 1, 3, 2, 0, 0, NULL },
 	{ "interrupted", 6008, 1, 3, 2, 0, 0, NULL },
+	{ "session_created", 3004, 1, 1, 1, 0, 0, log_ocsf_print_session },
+	{ "session_removed", 3004, 4, 1, 1, 0, 0, log_ocsf_print_session },
 	{ "key_made", 3004, 1, 1, 1, 0, 0, log_ocsf_print_key },
 };
 

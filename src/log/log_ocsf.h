@@ -44,4 +44,5 @@ void log_ocsf_print_name(struct log_ocsf *o);
 void log_ocsf_print_call(struct log_ocsf *o);
 void log_ocsf_print_file(struct log_ocsf *o);
 void log_ocsf_print_limit(struct log_ocsf *o);
+void log_ocsf_print_session(struct log_ocsf *o);
 void log_ocsf_print_key(struct log_ocsf *o);

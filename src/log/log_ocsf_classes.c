@@ -259,6 +259,19 @@ void log_ocsf_print_limit(struct log_ocsf *o)
 
 /* --- Identity & Access Management --- */
 
+void log_ocsf_print_session(struct log_ocsf *o)
+{
+	struct json *j = &o->json;
+
+	json_open_map(j, "entity");
+	json_int(j, "type_id", 99);
+	json_text(j, "type", "Session");
+	if (!log_ocsf_take_text(o, "session", "uid"))
+		json_text(j, "uid", "unknown");
+	log_ocsf_take_text(o, "name", "name");
+	json_close_map(j);
+}
+
 void log_ocsf_print_key(struct log_ocsf *o)
 {
 	struct json *j = &o->json;

@@ -37,6 +37,8 @@ static const struct {
 	{ "signed", "the record was signed[ with key {key}]" },
 	{ "apply", "{done} applied[, {conflicts} in conflict][, {held} held back][: {error}]" },
 	{ "discard", "what it wrote was dropped" },
+	{ "session_created", "session {session}[, called {name},] was created" },
+	{ "session_removed", "session {session}[, called {name},] was removed[: {why}]" },
 	{ "key_made", "a signing key was made[: {key}][, after {former}]" },
 };
 

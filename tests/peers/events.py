@@ -67,6 +67,8 @@ GOOD = [
     event("signed", 6, RUN, record_sha256="e" * 64, key="f" * 64),
     event("apply", 7, RUN, "a session", done=3, conflicts=0, held=1, error=None),
     event("discard", 7, RUN),
+    event("session_created", 8, session="ab" * 16, name="web"),
+    event("session_removed", 8, session="ab" * 16, name=None, why="expired"),
     event("key_made", 8, key="f" * 64, former=None),
     event("of_tomorrow", 9, RUN, "a session", some=[{"thing": None}, 1.5e3]),
 ]
