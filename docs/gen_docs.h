@@ -9,3 +9,6 @@ void gen_title(const char *page, const char *section, const char *name);
 
 /* bawn(1). gen_docs_bawn.c */
 void gen_print_bawn_1(void);
+
+/* Its part about sessions. gen_docs_sessions.c */
+void gen_print_sessions(void);

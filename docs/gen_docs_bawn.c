@@ -314,27 +314,45 @@ static void print_surroundings(void)
 		"trees, which may be removed).");
 }
 
-void gen_print_bawn_1(void)
+static void print_synopsis(const struct cli_command *table)
 {
-	gen_title("BAWN", "1", "bawn - puts a wall around an AI agent, or any command");
-	puts(".SH SYNOPSIS");
-	for (const struct cli_command *c = cli_commands; c->name; c++) {
+	for (const struct cli_command *c = table; c->name; c++) {
+		if (c->subcommands) {
+			print_synopsis(c->subcommands);
+			continue;
+		}
 		printf(".B bawn %s\n", c->name);
 		gen_roff(c->usage);
 		puts("\n.br");
 	}
-	puts(".SH DESCRIPTION");
-	gen_roff(
-		"The operator declares the wall in one YAML file, described in bawn.yaml(5); without "
-		"one, the current directory is caged with the hardened defaults. The kernel enforces "
-		"the wall, and before the command runs it is looked at from outside.\n");
-	for (const struct cli_command *c = cli_commands; c->name; c++) {
+}
+
+static void print_commands(const struct cli_command *table)
+{
+	for (const struct cli_command *c = table; c->name; c++) {
+		if (c->subcommands) {
+			print_commands(c->subcommands);
+			continue;
+		}
 		printf(".SS bawn %s\n", c->name);
 		gen_roff(c->help);
 		puts(".");
 		if (c->options)
 			options(c->options);
 	}
+}
+
+void gen_print_bawn_1(void)
+{
+	gen_title("BAWN", "1", "bawn - puts a wall around an AI agent, or any command");
+	puts(".SH SYNOPSIS");
+	print_synopsis(cli_commands);
+	puts(".SH DESCRIPTION");
+	gen_roff(
+		"The operator declares the wall in one YAML file, described in bawn.yaml(5); without "
+		"one, the current directory is caged with the hardened defaults. The kernel enforces "
+		"the wall, and before the command runs it is looked at from outside.\n");
+	print_commands(cli_commands);
 	puts(".SH COMMON OPTIONS");
 	options(cli_common_options);
 	puts(".SH OPTIONS OF A SPEC");
@@ -348,6 +366,7 @@ void gen_print_bawn_1(void)
 	print_keys();
 	print_cards();
 	print_records();
+	gen_print_sessions();
 	print_verify();
 	print_surroundings();
 	puts(".SH SEE ALSO\n.BR bawn.yaml (5)");

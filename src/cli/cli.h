@@ -34,6 +34,9 @@ struct cli_command {
 	int (*run)(struct cli *cli);
 	bool returns_another; /* its status is a program's; where it is bawn's own it is 125 */
 	bool takes_words;     /* its own, between and after the options */
+	bool names_session;   /* the first word is one */
+	/* What its first word chooses from, each with both words as its name; or NULL. */
+	const struct cli_command *subcommands;
 };
 
 /* An option that sets a key of the spec, or one of a command's own (key is SPEC_KEY_COUNT). */
@@ -95,6 +98,10 @@ int cli_add_settings(struct cli *cli);
 
 void cli_print_help(void);
 void cli_print_command_help(const struct cli_command *command);
+void cli_print_subcommands(const struct cli_command *command);
+
+/* The word by which a command is chosen: the last of its name. */
+const char *cli_command_word(const struct cli_command *command);
 
 /* Says one sentence on stderr, as "bawn: …", visibly. */
 void cli_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

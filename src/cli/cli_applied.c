@@ -106,7 +106,8 @@ static void print_sum(struct cli_applied *a)
 	}
 	buf_puts(&line, is_first ? "nothing to apply\n" : "\n");
 	if (a->is_finished)
-		buf_printf(&line, "run %s is applied, and what it wrote is removed\n", a->kept->id);
+		buf_printf(&line, "%s %s is applied, and what it wrote is removed\n", a->kept->what,
+			a->kept->id);
 	cli_write(&line, CLI_OK);
 }
 
@@ -138,7 +139,7 @@ void cli_applied_begin(struct cli_applied *a)
 	json_init(j, &a->output, 0);
 	json_open_map(j, NULL);
 	json_int(j, "version", 1);
-	json_text(j, "run", a->kept->folder < 0 ? NULL : a->kept->id);
+	json_text(j, a->kept->what, a->kept->folder < 0 ? NULL : a->kept->id);
 	json_text(j, "project", a->kept->project[0] ? a->kept->project : NULL);
 	json_bool(j, "dry_run", a->is_dry);
 	json_open_list(j, "effects");

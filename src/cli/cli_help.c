@@ -2,13 +2,25 @@
 #include <string.h>
 
 #include "base/own.h"
+#include "base/str.h"
 #include "cli/cli.h"
 
-static void print_options(const struct cli_option *o, struct buf *out)
+static bool has_option(const struct cli_option *o, const char *name)
+{
+	for (; o && o->name; o++)
+		if (str_eq(o->name, name))
+			return true;
+	return false;
+}
+
+/* All but those that stand for something else in `own`, which may be NULL. */
+static void print_options(const struct cli_option *o, const struct cli_option *own, struct buf *out)
 {
 	for (; o->name; o++) {
 		size_t before = out->len, used;
 
+		if (has_option(own, o->name))
+			continue;
 		buf_printf(out, o->letter ? "  -%c, " : "      ", o->letter);
 		buf_printf(out, "--%s%s%s", o->name, o->argument ? " " : "",
 			o->argument ? o->argument : "");
@@ -38,11 +50,29 @@ void cli_print_command_help(const struct cli_command *command)
 	buf_printf(&out, "bawn %s%s%s\n\n%s\n\n", command->name, *command->usage ? " " : "",
 		command->usage, command->help);
 	if (command->options)
-		print_options(command->options, &out);
-	print_options(cli_common_options, &out);
+		print_options(command->options, NULL, &out);
+	print_options(cli_common_options, command->options, &out);
 	if (command->takes_spec) {
 		buf_puts(&out, "\nOptions that override the spec, one by one:\n");
-		print_options(cli_spec_options, &out);
+		print_options(cli_spec_options, command->options, &out);
 	}
+	cli_write(&out, CLI_OK);
+}
+
+const char *cli_command_word(const struct cli_command *command)
+{
+	const char *space = strrchr(command->name, ' ');
+
+	return space ? space + 1 : command->name;
+}
+
+void cli_print_subcommands(const struct cli_command *command)
+{
+	own(buf) struct buf out = { .max = 1 << 16 };
+
+	buf_printf(&out, "bawn %s %s\n\n%s\n\n", command->name, command->usage, command->help);
+	for (const struct cli_command *c = command->subcommands; c->name; c++)
+		buf_printf(&out, "  bawn %-16s %s\n", c->name, c->help);
+	buf_printf(&out, "\nbawn %s COMMAND --help says more.\n", command->name);
 	cli_write(&out, CLI_OK);
 }

@@ -25,7 +25,8 @@ void cli_kept_init(struct cli_kept *k, const struct cli *cli)
 {
 	memset(k, 0, sizeof(*k));
 	k->cli = cli;
-	k->folder = k->layer = k->below = k->base = k->git.layer = k->git.below = -1;
+	k->what = "run";
+	k->lock = k->folder = k->layer = k->below = k->base = k->git.layer = k->git.below = -1;
 	arena_init(&k->arena, MOST_PATHS);
 	work_effects_init(&k->effects);
 }
@@ -45,13 +46,14 @@ void cli_kept_done(struct cli_kept *k)
 	close_fd(&k->git.below);
 	close_fd(&k->base);
 	close_fd(&k->folder);
+	close_fd(&k->lock);
 	work_effects_done(&k->effects);
 	arena_done(&k->arena);
 }
 
 static int fail(const struct cli_kept *k, const char *what, int num)
 {
-	cli_complain("cannot read %s of run %s: %s", what, k->id, strerror(num));
+	cli_complain("cannot read %s of %s %s: %s", what, k->what, k->id, strerror(num));
 	return CLI_FAILED;
 }
 
@@ -103,8 +105,8 @@ int cli_kept_check_below(const struct cli_kept *k)
 {
 	if (k->below >= 0)
 		return CLI_OK;
-	cli_complain("cannot open '%s' of run %s: %s", k->unopened ? k->unopened : "the project",
-		k->id, strerror(k->below_failure));
+	cli_complain("cannot open '%s' of %s %s: %s", k->unopened ? k->unopened : "the project",
+		k->what, k->id, strerror(k->below_failure));
 	return CLI_FAILED;
 }
 
@@ -165,18 +167,46 @@ int cli_kept_open(struct cli_kept *k, int runs, const char *id)
 	return cli_kept_reopen(k);
 }
 
+int cli_kept_take_workspace(struct cli_kept *k, int *workspace, const char *session)
+{
+	snprintf(k->id, sizeof(k->id), "%s", session);
+	k->what = "session";
+	k->is_session = true;
+	k->folder = take_fd(workspace);
+	k->lock = file_open_name(k->folder, "lock", O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	if (k->lock < 0)
+		return fail(k, "the lock", -k->lock);
+	return cli_kept_reopen(k);
+}
+
 /* --- the lock --- */
+
+int cli_kept_try_lock(const struct cli_kept *k)
+{
+	return flock(k->lock >= 0 ? k->lock : k->folder, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+}
+
+void cli_kept_unlock(const struct cli_kept *k)
+{
+	flock(k->lock >= 0 ? k->lock : k->folder, LOCK_UN);
+}
 
 int cli_kept_lock(struct cli_kept *k)
 {
-	if (flock(k->folder, LOCK_EX | LOCK_NB) == 0) {
+	int r = cli_kept_try_lock(k);
+
+	if (r == 0) {
 		k->is_locked = true;
 		/* Whoever had it before may have applied or discarded everything. */
 		return cli_kept_reopen(k);
 	}
-	if (errno != EWOULDBLOCK)
-		return fail(k, "the lock", errno);
-	if (has_file(k, "effects.json"))
+	if (r != -EWOULDBLOCK)
+		return fail(k, "the lock", -r);
+	if (k->is_session)
+		cli_complain("something is at work in session %s: wait for it, or bawn session "
+			     "stop %s",
+			k->id, k->id);
+	else if (has_file(k, "effects.json"))
 		cli_complain("another bawn is at work on run %s; try again when it is done", k->id);
 	else
 		cli_complain("run %s is still going on: %s it when it has ended", k->id,
@@ -196,6 +226,7 @@ const char *cli_kept_state(const struct cli_kept *k)
 int cli_kept_remove(struct cli_kept *k)
 {
 	static const char *const names[] = { GONE, "git-layer", "base" };
+	const struct timespec now[] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_NOW } };
 	struct err e = { 0 };
 
 	close_fd(&k->layer);
@@ -208,9 +239,13 @@ int cli_kept_remove(struct cli_kept *k)
 		err_set(&e, ERR_SYS, errno, "cannot rename the layer: %s", strerror(errno));
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && e.kind == ERR_NONE; i++)
 		tree_remove(k->folder, names[i], &e);
+	/* A session goes on, from the project as it is now. */
+	if (e.kind == ERR_NONE && k->is_session &&
+		utimensat(k->folder, "project", now, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
+		err_set(&e, ERR_SYS, errno, "cannot say when: %s", strerror(errno));
 	if (e.kind == ERR_NONE)
 		return CLI_OK;
-	cli_complain("cannot remove what run %s wrote: %s; bawn discard %s tries again", k->id,
-		e.text, k->id);
+	cli_complain("cannot remove what %s %s wrote: %s; bawn %sdiscard %s tries again", k->what,
+		k->id, e.text, k->is_session ? "session " : "", k->id);
 	return CLI_FAILED;
 }

@@ -21,13 +21,19 @@
  *   base/INDEX     what a text file was
  *
  * Whoever writes to the folder has locked it: the keeper while the run lasts, apply, discard.
+ *
+ * The workspace of a session has the same in it, but for effects.json: what it does to the project
+ * is found out each time, because the session goes on. What is locked there is the file `lock`.
  */
 struct cli_kept {
 	const struct cli *cli;
-	char id[RECORD_RUN_SIZE];
+	char id[64];      /* of the run, or the session */
+	const char *what; /* which of them: "run" or "session" */
+	bool is_session;
 	char project[PATH_MAX]; /* "": the run kept nothing of a project */
 	struct timespec began;
 	int folder;               /* -1: there is no such run */
+	int lock;                 /* what is locked; -1: the folder */
 	int layer, below, base;   /* -1: not there */
 	struct work_git_tops git; /* -1, -1: it has none outside */
 	char git_path[PATH_MAX];
@@ -78,16 +84,29 @@ int cli_kept_check_paths(const struct cli_kept *k);
 /* Is it among the chosen paths? */
 bool cli_kept_is_chosen(const struct cli_kept *k, const struct work_effect *x);
 
+/*
+ * The session that a word names, unless it is one of those that may be paths and is: CLI_OK with no
+ * folder where there is none. cli_session_kept.c
+ */
+int cli_kept_choose_session(struct cli_kept *k, const char *word, bool may_be_path);
+
 /* --- one run: cli_kept.c --- */
 
 /* Opens the folder of a run, and what is in it. */
 int cli_kept_open(struct cli_kept *k, int runs, const char *id);
+
+/* The same for a session's open workspace, which it takes. */
+int cli_kept_take_workspace(struct cli_kept *k, int *workspace, const char *session);
 
 /* Opens it again: somebody else may have changed it. */
 int cli_kept_reopen(struct cli_kept *k);
 
 /* For commands that change something; CLI_NO, which is said, while somebody else has the lock. */
 int cli_kept_lock(struct cli_kept *k);
+
+/* The lock by itself: 0 or -errno. */
+int cli_kept_try_lock(const struct cli_kept *k);
+void cli_kept_unlock(const struct cli_kept *k);
 
 /* Is anything there that it wrote? */
 bool cli_kept_has_layer(const struct cli_kept *k);

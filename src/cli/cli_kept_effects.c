@@ -25,7 +25,7 @@
 
 static int fail(const struct cli_kept *k, const char *what, int num)
 {
-	cli_complain("cannot read %s of run %s: %s", what, k->id, strerror(num));
+	cli_complain("cannot read %s of %s %s: %s", what, k->what, k->id, strerror(num));
 	return CLI_FAILED;
 }
 
@@ -135,26 +135,28 @@ static int scan(struct cli_kept *k)
 		.held = k->held,
 		.held_count = k->held_count,
 		.progress = cli_progress_of(&progress) };
+	/* What is found is for now: nobody will ask for it again. */
+	bool is_fleeting = k->is_going_on || (k->is_session && !k->is_locked);
 	struct err e = { 0 };
 	int r = k->has_copy ? finish_copy(k, &q.progress, &e) : 1;
 
 	if (r == 0)
 		return cli_kept_remove(k);
 	if (r > 0)
-		r = k->is_going_on ? 0 : make_base(k, &e);
+		r = is_fleeting ? 0 : make_base(k, &e);
 	q.below = k->below;
 	q.layer = k->layer;
 	q.git = cli_kept_git(k);
-	q.base = k->is_going_on ? -1 : k->base;
+	q.base = is_fleeting ? -1 : k->base;
 	if (r == 0)
 		r = work_scan(&q, &k->effects, &e);
-	if (r == 0 && !k->is_going_on && k->effects.count == 0)
+	if (r == 0 && !is_fleeting && !k->is_session && k->effects.count == 0)
 		return cli_kept_remove(k);
-	if (r == 0 && !k->is_going_on)
+	if (r == 0 && !is_fleeting && !k->is_session)
 		r = write_effects(k, &e);
 	if (r == 0)
 		return CLI_OK;
-	cli_complain("cannot find out what run %s changed: %s", k->id, e.text);
+	cli_complain("cannot find out what %s %s changed: %s", k->what, k->id, e.text);
 	return CLI_FAILED;
 }
 
@@ -166,22 +168,22 @@ static int find_effects(struct cli_kept *k)
 
 	if (cli_kept_check_below(k) != CLI_OK)
 		return CLI_FAILED;
-	if (!was_locked && flock(k->folder, LOCK_EX | LOCK_NB) < 0) {
+	if (!was_locked && cli_kept_try_lock(k) < 0) {
 		k->is_going_on = true;
 		if (!k->has_copy)
 			return scan(k);
 		cli_complain(
-			"run %s is still going on, on a copy of the project: what it changed is "
+			"%s %s is still going on, on a copy of the project: what it changed is "
 			"known when it has ended",
-			k->id);
+			k->what, k->id);
 		return CLI_NO;
 	}
 	/* Its keeper may have ended between the two looks. */
 	r = cli_kept_reopen(k) == CLI_OK ? read_effects(k) : -EIO;
-	k->was_interrupted = r == 0;
+	k->was_interrupted = r == 0 && !k->is_session;
 	status = r == 0 ? scan(k) : r < 0 ? CLI_FAILED : CLI_OK;
 	if (!was_locked)
-		flock(k->folder, LOCK_UN);
+		cli_kept_unlock(k);
 	return status;
 }
 

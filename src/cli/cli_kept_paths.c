@@ -38,7 +38,8 @@ static const char *locate(struct cli_kept *k, const char *here, const char *word
 		return NULL;
 	}
 	if (!str_path_within(path.len ? path.data : "/", k->project)) {
-		cli_complain("'%s' is not in the project '%s' of run %s", word, k->project, k->id);
+		cli_complain("'%s' is not in the project '%s' of %s %s", word, k->project, k->what,
+			k->id);
 		return NULL;
 	}
 	top += top < path.len;
@@ -92,7 +93,7 @@ int cli_kept_check_paths(const struct cli_kept *k)
 	for (size_t i = 0; i < k->path_count; i++) {
 		if (has_effect(k, k->paths[i]))
 			continue;
-		cli_complain("run %s did not change '%s'", k->id, k->paths[i]);
+		cli_complain("%s %s did not change '%s'", k->what, k->id, k->paths[i]);
 		status = CLI_NO;
 	}
 	return status;

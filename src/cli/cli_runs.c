@@ -215,6 +215,22 @@ static void say_none(const struct cli *cli, const struct runs *r)
 			r->project[0] ? r->project : r->here);
 }
 
+/* The session that the first word is, and the paths that follow. */
+static int choose_session(struct cli_kept *k, const struct runs *r, bool may_be_path)
+{
+	int status;
+
+	if (!k->cli->open_count) {
+		cli_complain("%s wants a session", k->cli->command->name);
+		return CLI_MISUSE;
+	}
+	status = cli_kept_choose_session(k, k->cli->words[0], may_be_path);
+	if (status != CLI_OK || k->folder < 0)
+		return status;
+	k->has_named_run = true;
+	return k->project[0] ? cli_kept_take_paths(k, r->here, 1) : CLI_OK;
+}
+
 int cli_kept_choose(struct cli_kept *k)
 {
 	const struct cli *cli = k->cli;
@@ -224,12 +240,18 @@ int cli_kept_choose(struct cli_kept *k)
 	size_t first = 0;
 	int status = runs_open(&r);
 
+	if (status == CLI_OK && cli->command->names_session)
+		return choose_session(k, &r, false);
 	if (status == CLI_OK && named)
 		status = name_run(r.fd, named, true, id);
 	else if (status == CLI_OK && cli->open_count) {
 		status = name_run(r.fd, cli->words[0], false, id);
 		k->has_named_run = id[0] != '\0';
 		first = k->has_named_run;
+		if (status == CLI_OK && !id[0])
+			status = choose_session(k, &r, true);
+		if (status != CLI_OK || k->folder >= 0)
+			return status;
 	}
 	if (status == CLI_OK && !id[0]) {
 		status = runs_find(&r);

@@ -13,13 +13,14 @@
 #include "cli/commands.h"
 #include "work/work_apply.h"
 
+/* The first is for runs: what follows it goes for sessions too. */
 const struct cli_option cmd_apply_options[] = {
+	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "of this run; the newest with changes" },
 	{ "merge", 0, NULL, SPEC_KEY_COUNT, NULL,
 		"merge with what changed on the host since, three ways" },
 	{ "force", 0, NULL, SPEC_KEY_COUNT, NULL, "replace what changed on the host since" },
 	{ "all", 0, NULL, SPEC_KEY_COUNT, NULL, "also what runs on the host by itself" },
 	{ "dry-run", 'n', NULL, SPEC_KEY_COUNT, NULL, "only say what would be done" },
-	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "of this run; the newest with changes" },
 	{ 0 },
 };
 
@@ -127,7 +128,7 @@ static int carry_out(struct apply *a)
 		cli_kept_log_applied(k, &a->told.result, &a->told.error);
 	if (status == CLI_OK)
 		return finish(a, &q);
-	cli_complain("cannot apply run %s: %s", k->id, a->told.error.text);
+	cli_complain("cannot apply %s %s: %s", k->what, k->id, a->told.error.text);
 	return status;
 }
 
@@ -146,12 +147,12 @@ static int check_options(const struct cli *cli)
 static int say_nothing_left(const struct cli_kept *k)
 {
 	if (k->effects.count) {
-		cli_complain("what run %s wrote is not kept any more: it was applied or discarded",
-			k->id);
+		cli_complain("what %s %s wrote is not kept any more: it was applied or discarded",
+			k->what, k->id);
 		return CLI_NO;
 	}
 	if (k->folder >= 0 && !k->cli->is_quiet)
-		cli_complain("run %s changed nothing in the project", k->id);
+		cli_complain("%s %s changed nothing in the project", k->what, k->id);
 	return CLI_OK;
 }
 
@@ -163,7 +164,7 @@ static int prepare(struct apply *a)
 	if (status == CLI_OK)
 		status = cli_kept_load(k);
 	if (status == CLI_OK && k->was_interrupted && !k->cli->is_quiet)
-		cli_complain("run %s: %s", k->id, cli_kept_state(k));
+		cli_complain("%s %s: %s", k->what, k->id, cli_kept_state(k));
 	if (status == CLI_OK)
 		status = cli_kept_check_paths(k);
 	if (status == CLI_OK && cli_kept_has_layer(k))

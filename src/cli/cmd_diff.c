@@ -19,12 +19,13 @@
 
 #define MOST_JSON ((size_t)2 << 30)
 
+/* The first is for runs: what follows it goes for sessions too. */
 const struct cli_option cmd_diff_options[] = {
+	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "of this run; the newest with changes" },
 	{ "stat", 0, NULL, SPEC_KEY_COUNT, NULL, "how much, a line for each file" },
 	{ "name-only", 0, NULL, SPEC_KEY_COUNT, NULL, "only the paths, quoted as git quotes them" },
 	{ "null", 'z', NULL, SPEC_KEY_COUNT, NULL,
 		"with --name-only: paths as they are, each ended by NUL" },
-	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "of this run; the newest with changes" },
 	{ 0 },
 };
 
@@ -173,7 +174,7 @@ static void show_patch(
 	size_t there = count_there(k);
 	bool has_marked = false;
 
-	cli_show_text(out, CLI_INK_NOTE, "# run %s%s%s", k->id, *state ? ": " : "", state);
+	cli_show_text(out, CLI_INK_NOTE, "# %s %s%s%s", k->what, k->id, *state ? ": " : "", state);
 	if (there)
 		cli_show_text(
 			out, CLI_INK_NOTE, "# on the host already, and not shown: %zu", there);
@@ -270,17 +271,17 @@ static int show_effects(struct cli_kept *k)
 		return status;
 	if (k->effects.count == 0 && !k->cli->is_json) {
 		if (!k->cli->is_quiet)
-			cli_complain("run %s changed nothing in the project", k->id);
+			cli_complain("%s %s changed nothing in the project", k->what, k->id);
 		return CLI_OK;
 	}
 	if (!cli_kept_has_layer(k) && wants_content(k->cli)) {
-		cli_complain("what run %s wrote is not kept any more: it was applied or discarded; "
+		cli_complain("what %s %s wrote is not kept any more: it was applied or discarded; "
 			     "--stat still tells what it was",
-			k->id);
+			k->what, k->id);
 		return CLI_NO;
 	}
 	if (!wants_content(k->cli) && *cli_kept_state(k))
-		cli_complain("run %s: %s", k->id, cli_kept_state(k));
+		cli_complain("%s %s: %s", k->what, k->id, cli_kept_state(k));
 	return show(k);
 }
 

@@ -10,6 +10,7 @@
 #include "base/own.h"
 #include "cli/cli_kept.h"
 #include "cli/commands.h"
+#include "session/session.h"
 #include "work/work_apply.h"
 
 const struct cli_option cmd_discard_options[] = {
@@ -33,7 +34,7 @@ static int clean(struct cli_kept *k)
 
 	if (k->below < 0 || work_apply_clean(k->folder, k->below, cli_kept_git(k), k->id, &e) == 0)
 		return CLI_OK;
-	cli_complain("cannot clean up after run %s: %s", k->id, e.text);
+	cli_complain("cannot clean up after %s %s: %s", k->what, k->id, e.text);
 	return CLI_FAILED;
 }
 
@@ -53,13 +54,13 @@ static void tell(struct discard *d, const struct cli_kept *k)
 
 	if (d->cli->is_json) {
 		json_open_map(&d->json, NULL);
-		json_text(&d->json, "run", k->id);
+		json_text(&d->json, k->what, k->id);
 		/* A layer that could not be read is not one without files. */
 		if (n)
 			json_int(&d->json, "files", (int64_t)n);
 		json_close_map(&d->json);
 	} else if (!d->cli->is_quiet) {
-		buf_printf(&d->output, "discarded what run %s wrote", k->id);
+		buf_printf(&d->output, "discarded what %s %s wrote", k->what, k->id);
 		if (n)
 			buf_printf(&d->output, ": %zu file%s", n, n == 1 ? "" : "s");
 		buf_putc(&d->output, '\n');
@@ -85,7 +86,7 @@ static int discard(struct discard *d, struct cli_kept *k)
 	if (status == CLI_OK && has_layer)
 		tell(d, k);
 	else if (status == CLI_OK && !d->is_all && !d->cli->is_quiet)
-		cli_complain("nothing that run %s wrote is kept any more", k->id);
+		cli_complain("nothing that %s %s wrote is kept any more", k->what, k->id);
 	return status;
 }
 
@@ -100,6 +101,14 @@ static int discard_each(void *of, struct cli_kept *k)
 	return CLI_OK;
 }
 
+/* All of a run goes, or nothing: what is wanted of it is applied before. */
+static void say_all(const char *word)
+{
+	cli_complain("discard drops all that a run or a session wrote, and takes no '%s', which is "
+		     "neither; to keep some of it first: bawn apply PATH",
+		word);
+}
+
 static int discard_one(struct discard *d)
 {
 	own(cli_kept) struct cli_kept k;
@@ -110,13 +119,19 @@ static int discard_one(struct discard *d)
 	if (status != CLI_OK)
 		return status;
 	if (d->cli->word_count && !k.has_named_run) {
-		cli_complain("there is no run '%s', and discard takes no paths", d->cli->words[0]);
+		say_all(d->cli->words[0]);
 		return CLI_MISUSE;
 	}
 	return k.folder < 0 ? CLI_OK : discard(d, &k);
 }
 
-/* All of a run goes, or nothing: what is wanted of it is applied before. */
+/* May it be a run, or a session? */
+static bool is_name(const char *word)
+{
+	return record_is_run(word, false) || session_is_id(word, false) ||
+	       !session_check_name(word);
+}
+
 static int check_words(const struct cli *cli)
 {
 	size_t most = cli_value(cli, "run") || cli_value(cli, "all") ? 0 : 1;
@@ -126,11 +141,9 @@ static int check_words(const struct cli *cli)
 		cli_complain("discard takes one run with --run, or --all");
 		return CLI_MISUSE;
 	}
-	if (cli->word_count <= most && (!*word || record_is_run(word, false)))
+	if (cli->word_count <= most && (!*word || is_name(word)))
 		return CLI_OK;
-	cli_complain("discard drops all that a run wrote, and takes no '%s'; to keep some of it "
-		     "first: bawn apply PATH",
-		word);
+	say_all(word);
 	return CLI_MISUSE;
 }
 

@@ -19,6 +19,8 @@ const struct cli_command cli_commands[] = {
 	{ "record", "list|show|export [RUN] [options]",
 		"the signed records of runs, and all there is of one as one file",
 		cmd_record_options, false, cmd_record, .takes_words = true },
+	{ "session", "COMMAND [options]", "several commands in one workspace", .run = NULL,
+		.subcommands = cmd_session_commands },
 	{ "overlay", "init|reset|prune|digest PATH [options]",
 		"make, empty, tidy up or digest an overlay of the root", cmd_overlay_options, false,
 		cmd_overlay, .takes_words = true },

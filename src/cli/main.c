@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -26,27 +27,29 @@ static const struct {
 	{ GATE_CALLER_PROGRAM, gate_caller_main },
 };
 
-static const struct cli_command *find_command(const char *name)
+static const struct cli_command *find_command(const struct cli_command *table, const char *word)
 {
-	for (const struct cli_command *c = cli_commands; c->name; c++)
-		if (str_eq(c->name, name))
+	for (const struct cli_command *c = table; c->name; c++)
+		if (str_eq(cli_command_word(c), word))
 			return c;
 	return NULL;
 }
 
-static int say_unknown(const char *name)
+/* `before` is what the table's commands begin with: "", or "session ". */
+static int say_unknown(const struct cli_command *table, const char *before, const char *word)
 {
 	const char *names[64];
 	const char *near;
 	size_t n = 0;
 
-	for (const struct cli_command *c = cli_commands; c->name && n < 64; c++)
-		names[n++] = c->name;
-	near = str_nearest(name, names, n);
+	for (const struct cli_command *c = table; c->name && n < 64; c++)
+		names[n++] = cli_command_word(c);
+	near = str_nearest(word, names, n);
 	if (near)
-		cli_complain("there is no command '%s'; did you mean %s?", name, near);
+		cli_complain("there is no command '%s%s'; did you mean %s?", before, word, near);
 	else
-		cli_complain("there is no command '%s'; bawn --help lists them", name);
+		cli_complain("there is no command '%s%s'; bawn %s--help lists them", before, word,
+			before);
 	return CLI_MISUSE;
 }
 
@@ -76,11 +79,12 @@ static size_t command_line_size(int argc, char **argv)
 	return size;
 }
 
-static int run_command(const struct cli_command *command, int argc, char **argv)
+/* `words` are those by which it was chosen, bawn's own name among them. */
+static int run_command(const struct cli_command *command, int words, int argc, char **argv)
 {
 	struct cli cli;
 	size_t size = command_line_size(argc, argv);
-	int status = cli_parse(&cli, command, argc - 2, argv + 2);
+	int status = cli_parse(&cli, command, argc - words, argv + words);
 
 	cli.command_line = argv[0];
 	cli.command_line_size = size;
@@ -104,15 +108,42 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
 /* Commands that open a store: which may be one that only another program knows. */
 static int prefer_program(const char *name, char **argv)
 {
+	static const char *const names[] = { "session", "worker", "diff", "apply", "discard" };
 	struct err e = { 0 };
+	bool opens = false;
 
-	if (!str_eq(name, "session") && !str_eq(name, "worker"))
-		return CLI_OK;
-	if (store_prefer_program(getenv("BAWN_STORE"), argv, &e) < 0) {
+	for (size_t i = 0; !opens && i < sizeof(names) / sizeof(names[0]); i++)
+		opens = str_eq(name, names[i]);
+	if (opens && store_prefer_program(getenv("BAWN_STORE"), argv, &e) < 0) {
 		cli_complain("%s", e.text);
 		return CLI_FAILED;
 	}
 	return CLI_OK;
+}
+
+static bool is_help(const char *word)
+{
+	return str_eq(word, "--help") || str_eq(word, "-h") || str_eq(word, "help");
+}
+
+static int run_subcommand(const struct cli_command *command, int argc, char **argv)
+{
+	const struct cli_command *inner;
+	char before[32];
+
+	if (argc < 3) {
+		cli_complain("say what to do; bawn %s --help lists it", command->name);
+		return CLI_MISUSE;
+	}
+	if (is_help(argv[2])) {
+		cli_print_subcommands(command);
+		return CLI_OK;
+	}
+	inner = find_command(command->subcommands, argv[2]);
+	if (inner)
+		return run_command(inner, 3, argc, argv);
+	snprintf(before, sizeof(before), "%s ", command->name);
+	return say_unknown(command->subcommands, before, argv[2]);
 }
 
 /* A descriptor that came in closed would be taken by the next file opened. */
@@ -139,13 +170,16 @@ int main(int argc, char **argv)
 		cli_complain("say what to do; bawn --help lists the commands");
 		return CLI_MISUSE;
 	}
-	if (str_eq(argv[1], "--help") || str_eq(argv[1], "-h") || str_eq(argv[1], "help")) {
+	if (is_help(argv[1])) {
 		cli_print_help();
 		return CLI_OK;
 	}
 	name = str_eq(argv[1], "--version") ? "version" : argv[1];
-	command = find_command(name);
+	command = find_command(cli_commands, name);
+	if (!command)
+		return say_unknown(cli_commands, "", argv[1]);
 	if (prefer_program(name, argv) != CLI_OK)
 		return CLI_FAILED;
-	return command ? run_command(command, argc, argv) : say_unknown(argv[1]);
+	return command->subcommands ? run_subcommand(command, argc, argv)
+				    : run_command(command, 2, argc, argv);
 }

@@ -34,9 +34,9 @@ bool session_is_id(const char *text, bool is_whole);
 const char *session_check_name(const char *text);
 
 /*
- * Opens the root: BAWN_SANDBOX_ROOT, or `sessions` in the operator's open state. It must be the
- * operator's, and nobody else may write to it. -ENOENT, with nothing in `e`, where it is missing
- * and `makes` is not set.
+ * Opens the root: BAWN_SANDBOX_ROOT, or `sessions` in the operator's state, which may be -1. It
+ * must be the operator's, and nobody else may write to it. -ENOENT, with nothing in `e`, where it
+ * is missing and `makes` is not set.
  */
 int session_open_root(int state, bool makes, struct err *e);
 
@@ -54,8 +54,8 @@ int session_confirm_folder(int root, const char *id, struct err *e);
 /* A folder of the root. */
 struct session_folder {
 	const char *id;
-	bool is_new; /* it was not confirmed */
-	int64_t age_s;
+	bool is_new;   /* it was not confirmed */
+	int64_t age_s; /* since it was marked, or since its folder changed */
 };
 
 /*

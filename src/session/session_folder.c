@@ -170,7 +170,7 @@ static int64_t age_of(const struct stat *st)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	return now.tv_sec - st->st_ctim.tv_sec;
+	return now.tv_sec - st->st_mtim.tv_sec;
 }
 
 static void remove_draft(int root, const char *name, const struct stat *st)
@@ -203,9 +203,9 @@ int session_each_folder(
 			remove_draft(root, entry->name, &st);
 		if (!S_ISDIR(st.st_mode) || !session_is_id(entry->name, true))
 			continue;
-		x.age_s = age_of(&st);
 		snprintf(path, sizeof(path), "%s/" SESSION_NEW, entry->name);
 		x.is_new = fstatat(root, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
+		x.age_s = age_of(&st);
 		r = see(of, &x);
 	}
 	if (r == 0 && entries.failure)

@@ -42,7 +42,7 @@ int session_open_root(int state, bool makes, struct err *e)
 	if (path && path[0] != '/')
 		return err_set(e, ERR_USE, EINVAL,
 			"BAWN_SANDBOX_ROOT is '%.200s', and must be an absolute path", path);
-	root = open_root(state, path);
+	root = path || state >= 0 ? open_root(state, path) : -ENOENT;
 	if (root == -ENOENT && !makes)
 		return -ENOENT;
 	/* Only the last of its names is made: a tree that is not mounted would be made otherwise.

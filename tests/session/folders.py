@@ -106,6 +106,9 @@ def what_was_interrupted_is_known(place):
     done = expect(root.run("list"), 0)
     assert sorted(line.split()[0::2] for line in done.stdout.splitlines()) == [[ONE], [OTHER, "new"]], done.stdout
     assert len(root.names()) == 4, "a young one was removed"
+    os.utime(root.top / (IDS[2] + ".new"), (0, 0))
+    expect(root.run("list"), 0)
+    assert root.names() == sorted([ONE, OTHER, IDS[1] + ".new"])
 
 
 @case

@@ -1,0 +1,48 @@
+#pragma once
+
+#include "cli/cli_store.h"
+
+/* The commands `bawn session …`: the table is in cmd_session.c. */
+
+extern const struct cli_option session_create_options[], session_sweep_options[],
+	session_exec_options[];
+
+int session_create(struct cli *cli); /* cli_session_create.c */
+int session_list(struct cli *cli);   /* cli_session_list.c */
+int session_show(struct cli *cli);   /* cli_session_show.c */
+int session_rm(struct cli *cli);     /* cli_session_remove.c */
+int session_sweep(struct cli *cli);
+int session_exec(struct cli *cli); /* cli_session_exec.c */
+int session_stop(struct cli *cli);
+
+/* What a sweep did. */
+struct session_swept {
+	uint64_t removed, failed; /* sessions, and folders of creations that were interrupted */
+	bool is_other;            /* another sweep is at work, and this one did nothing */
+	struct json *json;        /* a map for each goes into this open list; or NULL */
+	bool is_dry;              /* nothing is removed: `removed` is what would be */
+	struct buf *lines;        /* and a line here; or NULL */
+};
+
+/*
+ * Removes the sessions of this root whose time is over, or whose removal was begun, and what
+ * interrupted creations left an hour ago. What cannot be removed is said, and never stops the rest.
+ * -errno only where the store or the root cannot be read. For a worker too. cli_session_sweep.c
+ */
+int session_sweep_root(struct cli_sessions *at, struct session_swept *x, struct err *e);
+
+/*
+ * Ends what runs in a session, whose removal was begun, and removes its folder, its row, and says
+ * so in the log: that is kept in `log`, and written by the caller. cli_session_remove.c
+ */
+struct log;
+
+int session_remove(struct cli_sessions *at, const struct store_session *s, const char *why,
+	struct log *log, struct err *e);
+
+/* In a word, for people and in JSON: the store's, "expired", "no folder" or "elsewhere". */
+const char *session_state_word(const struct cli_sessions *x, const struct store_session *s);
+
+/* Its members, in an open map. */
+void session_print_json(
+	const struct cli_sessions *x, const struct store_session *s, struct json *j);

@@ -1,0 +1,224 @@
+/*
+ * cli_session_create - makes a session.
+ *
+ * Runs as:  the operator.
+ * Leaves:   the session's folder, and then its row in the store: whoever finds the row finds the
+ *           folder, and a folder that never got a row is removed by a sweep.
+ * Must not: make a session whose commands could not be caged as its spec says.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "cli/cli_session.h"
+#include "cli/commands.h"
+#include "keep/keep.h"
+
+#define MOST_SPEC ((size_t)4 << 20)
+
+const struct cli_option session_create_options[] = {
+	{ "name", 0, "NAME", SPEC_KEY_COUNT, NULL, "what the session may be called by" },
+	{ "ttl", 0, "DURATION", SPEC_SESSION_TTL, NULL,
+		"how long it is kept after its last use; session.ttl of the spec, 1h" },
+	{ 0 },
+};
+
+struct creation {
+	const struct cli *cli;
+	struct spec spec;
+	struct cli_place place;
+	struct host host;
+	struct plan_choice choice;
+	struct cli_sessions at;
+};
+
+/* --- can it be done? --- */
+
+static int refuse_json(const struct creation *c, bool is_planned, const struct err *e)
+{
+	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+	struct json j;
+
+	json_init(&j, &out, 0);
+	json_open_map(&j, NULL);
+	json_text(&j, "error", e->text);
+	if (is_planned && e->kind == ERR_REFUSED)
+		plan_print_refusal_json(&c->choice, &c->host, &j);
+	diags_print_json(&c->spec.diags, &j);
+	json_close_map(&j);
+	buf_putc(&out, '\n');
+	return cli_write(&out, CLI_FAILED);
+}
+
+static int refuse(const struct creation *c, bool is_planned, const struct err *e)
+{
+	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+
+	if (c->cli->is_json)
+		return refuse_json(c, is_planned, e);
+	cli_print_diags(c->cli, &c->spec);
+	cli_complain("%s", e->text);
+	if (is_planned && e->kind == ERR_REFUSED) {
+		plan_print_refusal(&c->choice, &c->host, &out);
+		file_write_all(STDERR_FILENO, buf_text(&out), out.len);
+	}
+	return CLI_FAILED;
+}
+
+static int build(struct creation *c, struct err *e)
+{
+	own_free struct plan *plan = NULL;
+	struct record notes = { 0 };
+	int r;
+
+	cli_tell_host(&c->place, &c->host);
+	cli_look_at_project(&c->host, &c->place);
+	r = plan_build(&c->spec, &c->host, &plan, &c->choice, e);
+	if (r == 0)
+		r = keep_check_plan(plan, &notes, e);
+	/* All that is missing is a command, which each run has of its own. */
+	if (r < 0 && e->kind == ERR_USE) {
+		*e = (struct err){ 0 };
+		r = 0;
+	}
+	return r;
+}
+
+/* For a host that can do everything, as `bawn run` does; why not is for the real one to say. */
+static int check_plan(struct creation *c)
+{
+	struct err e = { 0 }, probing = { 0 };
+	int r;
+
+	host_assume(&c->host);
+	r = build(c, &e);
+	if (r < 0 && e.kind == ERR_REFUSED && host_probe(&c->host, &probing) == 0) {
+		e = (struct err){ 0 };
+		r = build(c, &e);
+	}
+	return r < 0 ? refuse(c, true, &e) : CLI_OK;
+}
+
+static int check_words(const struct cli *cli)
+{
+	const char *name = cli_value(cli, "name");
+	const char *fault = name ? session_check_name(name) : NULL;
+
+	if (cli->word_count) {
+		cli_complain("session create takes no command: bawn session exec runs it");
+		return CLI_MISUSE;
+	}
+	if (fault) {
+		cli_complain("a session cannot be called '%.80s': %s", name, fault);
+		return CLI_MISUSE;
+	}
+	return CLI_OK;
+}
+
+static int load(struct creation *c)
+{
+	struct err e = { .kind = ERR_SPEC, .text = "the spec has errors" };
+	int status = cli_load_spec(c->cli, &c->spec, &c->place);
+
+	if (status == CLI_NO)
+		return refuse(c, false, &e);
+	if (status == CLI_OK)
+		status = check_plan(c);
+	if (status == CLI_OK)
+		cli_print_diags(c->cli, &c->spec);
+	return status;
+}
+
+/* --- making it --- */
+
+static int describe(struct creation *c, struct store_session *x, struct err *e)
+{
+	const char *name = cli_value(c->cli, "name");
+	own(buf) struct buf spec = { .max = MOST_SPEC }, project = { .max = PATH_MAX };
+
+	snprintf(x->name, sizeof(x->name), "%s", name ? name : "");
+	memcpy(x->place, c->at.place, sizeof(x->place));
+	x->workspace = 1;
+	x->state = STORE_OPEN;
+	x->ttl_ms = (int64_t)spec_number(&c->spec, SPEC_SESSION_TTL);
+	spec_print_canonical(&c->spec, &spec);
+	buf_puts(&project, c->place.project);
+	if (spec.failed || project.failed)
+		return err_set(e, ERR_SYS, ENOMEM, "the spec is too large to be kept");
+	x->spec = take_ptr(spec.data);
+	x->project = take_ptr(project.data);
+	return session_make_id(x->id, e);
+}
+
+static int make(struct creation *c, struct store_session *x, struct err *e)
+{
+	struct err undoing = { 0 };
+	int r = session_make_folder(c->at.root, x->id, x->spec, e);
+
+	if (r < 0)
+		return r;
+	r = store_add_session(c->at.store, x, e);
+	if (r == 0)
+		return session_confirm_folder(c->at.root, x->id, e);
+	if (r == -EEXIST)
+		err_set(e, ERR_REFUSED, EEXIST, "there is a session called '%s' already", x->name);
+	session_remove_folder(c->at.root, x->id, &undoing);
+	return r;
+}
+
+static int tell(const struct cli *cli, const struct cli_sessions *at, const struct store_session *x)
+{
+	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+	struct json j;
+
+	if (!cli->is_json) {
+		buf_printf(&out, "%s\n", x->id);
+		return cli_write(&out, CLI_OK);
+	}
+	json_init(&j, &out, 0);
+	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
+	session_print_json(at, x, &j);
+	json_close_map(&j);
+	buf_putc(&out, '\n');
+	return cli_write(&out, CLI_OK);
+}
+
+static int create(struct creation *c)
+{
+	own(store_session) struct store_session x = { 0 };
+	struct err e = { 0 };
+	int r = cli_sessions_open(&c->at, true, &e);
+
+	if (r == 0)
+		r = describe(c, &x, &e);
+	if (r == 0)
+		r = make(c, &x, &e);
+	if (r < 0) {
+		cli_complain("%s", e.text);
+		return r == -EEXIST ? CLI_NO : CLI_FAILED;
+	}
+	cli_sessions_log(c->at.state, "session_created", x.id, x.name, NULL);
+	return tell(c->cli, &c->at, &x);
+}
+
+int session_create(struct cli *cli)
+{
+	struct creation c = { .cli = cli, .at = { .state = -1, .root = -1 } };
+	int status = check_words(cli);
+
+	if (status == CLI_OK)
+		status = cli_add_settings(cli);
+	if (status != CLI_OK)
+		return status;
+	status = load(&c);
+	if (status == CLI_OK)
+		status = create(&c);
+	cli_sessions_done(&c.at);
+	spec_done(&c.spec);
+	return status;
+}

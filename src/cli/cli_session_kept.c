@@ -1,0 +1,66 @@
+/*
+ * cli_session_kept - the workspace of a session, for diff, apply and discard.
+ *
+ * Runs as: the operator.
+ * Reads:   the store, if there is one; makes none.
+ */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "base/own.h"
+#include "cli/cli_kept.h"
+#include "cli/cli_store.h"
+
+/* A word that is a path here, and is of no more than seven digits if it is to be an id. */
+static bool is_path(const char *word)
+{
+	struct stat st;
+
+	return lstat(word, &st) == 0 || (session_check_name(word) && !session_is_id(word, false));
+}
+
+static int open_workspace(
+	struct cli_kept *k, const struct cli_sessions *at, const struct store_session *s)
+{
+	struct err e = { 0 };
+	own_fd int workspace = -1;
+
+	if (!cli_sessions_is_here(at, s)) {
+		cli_complain("the files of session %s are in another root: set BAWN_SANDBOX_ROOT",
+			s->id);
+		return CLI_NO;
+	}
+	workspace = session_open_workspace(at->root, s->id, s->workspace, &e);
+	if (workspace < 0) {
+		cli_complain("%s", e.text);
+		return workspace == -ENOENT ? CLI_NO : CLI_FAILED;
+	}
+	return cli_kept_take_workspace(k, &workspace, s->id);
+}
+
+int cli_kept_choose_session(struct cli_kept *k, const char *word, bool may_be_path)
+{
+	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(store_session) struct store_session s = { 0 };
+	struct err e = { 0 };
+	int r;
+
+	if (may_be_path && is_path(word))
+		return CLI_OK;
+	if (cli_sessions_open(&at, false, &e) < 0) {
+		cli_complain("%s", e.text);
+		return CLI_FAILED;
+	}
+	if (!may_be_path) {
+		int status = cli_sessions_find(&at, word, &s);
+
+		return status == CLI_OK ? open_workspace(k, &at, &s) : status;
+	}
+	r = cli_sessions_look_up(&at, word, &s, &e);
+	if (r == 1)
+		return open_workspace(k, &at, &s);
+	if (r == 0 || r == -ENOTUNIQ)
+		return CLI_OK;
+	cli_complain("%s", e.text);
+	return CLI_FAILED;
+}

@@ -1,0 +1,142 @@
+/*
+ * cli_session_list - which sessions there are.
+ *
+ * Runs as: the operator.
+ * Reads:   the store, and whether the folders are there.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "base/own.h"
+#include "cli/cli_session.h"
+
+#define MOST_LIST ((size_t)256 << 20)
+
+const char *session_state_word(const struct cli_sessions *x, const struct store_session *s)
+{
+	own_fd int workspace = -1;
+
+	if (s->state == STORE_REMOVING)
+		return store_session_words[s->state];
+	if (!cli_sessions_is_here(x, s))
+		return "elsewhere";
+	workspace = session_open_workspace(x->root, s->id, s->workspace, NULL);
+	if (workspace == -ENOENT)
+		return "no folder";
+	if (workspace < 0)
+		return "unusable";
+	return s->is_expired ? "expired" : store_session_words[s->state];
+}
+
+static void print_time(struct json *j, const char *key, int64_t ms)
+{
+	const struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+	char text[CLOCK_TEXT_SIZE];
+
+	clock_print(&t, text);
+	json_text(j, key, ms ? text : NULL);
+}
+
+void session_print_json(const struct cli_sessions *x, const struct store_session *s, struct json *j)
+{
+	json_text(j, "session", s->id);
+	json_text(j, "name", s->name[0] ? s->name : NULL);
+	json_text(j, "state", session_state_word(x, s));
+	json_text(j, "project", s->project);
+	print_time(j, "created", s->created_ms);
+	print_time(j, "used", s->used_ms);
+	print_time(j, "expires", s->ttl_ms ? s->used_ms + s->ttl_ms : 0);
+	json_text(j, "worker", s->worker[0] && !s->is_lease_over ? s->worker : NULL);
+	json_text(j, "place", s->place);
+	json_int(j, "queued", (int64_t)s->queued);
+	json_int(j, "running", (int64_t)s->running);
+}
+
+struct listing {
+	struct cli_sessions at;
+	struct buf out;
+	struct json json;
+	int64_t now_ms;
+	size_t count;
+};
+
+/* How long it is kept yet, if nobody uses it. */
+static void print_left(
+	const struct listing *l, const struct store_session *s, char ret[static NUM_TEXT_SIZE])
+{
+	int64_t left_s = (s->used_ms + s->ttl_ms - l->now_ms) / 1000;
+
+	if (!s->ttl_ms)
+		snprintf(ret, NUM_TEXT_SIZE, "-");
+	else
+		num_print_duration(left_s > 0 ? (uint64_t)left_s * 1000 : 0, ret);
+}
+
+static int see_text(void *of, const struct store_session *s)
+{
+	struct listing *l = of;
+	own(buf) struct buf line = { .max = (size_t)64 << 10 };
+	char left[NUM_TEXT_SIZE];
+
+	print_left(l, s, left);
+	buf_printf(&line, "%s  %-16s  %-9s  %-8s  %s", s->id, s->name[0] ? s->name : "-",
+		session_state_word(&l->at, s), left, s->project);
+	buf_add_visible(&l->out, buf_text(&line), line.len);
+	buf_putc(&l->out, '\n');
+	l->count++;
+	return 0;
+}
+
+static int see_json(void *of, const struct store_session *s)
+{
+	struct listing *l = of;
+
+	json_open_map(&l->json, NULL);
+	session_print_json(&l->at, s, &l->json);
+	json_close_map(&l->json);
+	return 0;
+}
+
+static int list(struct listing *l, bool is_json, struct err *e)
+{
+	int r = cli_sessions_open(&l->at, false, e);
+
+	if (r == 0 && l->at.store)
+		r = store_now(l->at.store, &l->now_ms, e);
+	json_init(&l->json, &l->out, 0);
+	if (is_json) {
+		json_open_map(&l->json, NULL);
+		json_int(&l->json, "version", 1);
+		json_open_list(&l->json, "sessions");
+	}
+	if (r == 0 && l->at.store)
+		r = store_each_session(l->at.store, is_json ? see_json : see_text, l, e);
+	if (is_json) {
+		json_close_list(&l->json);
+		json_close_map(&l->json);
+		buf_putc(&l->out, '\n');
+	}
+	return r;
+}
+
+int session_list(struct cli *cli)
+{
+	struct listing l = { .out.max = MOST_LIST };
+	struct err e = { 0 };
+	int r = list(&l, cli->is_json, &e), status = CLI_FAILED;
+
+	if (r < 0)
+		cli_complain("%s", e.text);
+	else
+		status = cli_write(&l.out, CLI_OK);
+	if (r == 0 && !cli->is_json && !cli->is_quiet && !l.count)
+		cli_complain("there is no session");
+	cli_sessions_done(&l.at);
+	buf_done(&l.out);
+	return status;
+}

@@ -1,0 +1,142 @@
+/*
+ * cli_session_remove - takes sessions away, with all that is in them.
+ *
+ * Runs as:  the operator; a worker.
+ * Leaves:   the records of the session's runs, and nothing else of it.
+ * Must not: remove a row before its folder: what nobody knows of is removed by nobody.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "cli/cli_session.h"
+#include "keep/keep.h"
+#include "log/log.h"
+
+#define PATIENCE_MS 4000 /* for what runs in it to end */
+
+/* A folder that is not there has nothing running in it. */
+static int stop(struct cli_sessions *at, const struct store_session *s, struct err *e)
+{
+	own_fd int workspace = session_open_workspace(at->root, s->id, s->workspace, e);
+
+	if (workspace == -ENOENT)
+		return 0;
+	return workspace < 0 ? workspace : keep_stop_workspace(workspace, PATIENCE_MS, e);
+}
+
+int session_remove(struct cli_sessions *at, const struct store_session *s, const char *why,
+	struct log *log, struct err *e)
+{
+	struct json *j;
+	int r = 0;
+
+	if (at->root >= 0)
+		r = stop(at, s, e);
+	if (r == 0 && at->root >= 0)
+		r = session_remove_folder(at->root, s->id, e);
+	if (r == 0)
+		r = store_remove_session(at->store, s->id, e);
+	if (r < 0)
+		return r;
+	log->session = s->id;
+	j = log_begin(log, "session_removed");
+	json_text(j, "name", s->name[0] ? s->name : NULL);
+	json_text(j, "why", why);
+	log_end(log);
+	return 0;
+}
+
+/* --- rm --- */
+
+struct removal {
+	struct cli_sessions at;
+	struct buf out;
+	struct json json;
+	bool is_json;
+};
+
+static int remove_found(struct removal *x, const struct store_session *s)
+{
+	own(log) struct log log;
+	struct err e = { 0 };
+	int r;
+
+	if (s->place[0] && !cli_sessions_is_here(&x->at, s)) {
+		cli_complain("the files of session %s are in another root: remove it there, or set "
+			     "BAWN_SANDBOX_ROOT",
+			s->id);
+		return CLI_NO;
+	}
+	log_init(&log, x->at.state, NULL, s->id);
+	/* What does not end leaves the session as it is, but stopped: a removal is never undone. */
+	r = s->state == STORE_REMOVING ? 0 : store_set_state(x->at.store, s->id, STORE_STOPPED, &e);
+	if (r == 0 && x->at.root >= 0)
+		r = stop(&x->at, s, &e);
+	if (r == 0)
+		r = store_set_state(x->at.store, s->id, STORE_REMOVING, &e);
+	if (r == 0)
+		r = session_remove(&x->at, s, "removed", &log, &e);
+	if (r == 0 && log_write(&log) < 0)
+		cli_complain("that session %s is removed is not in the log: %s", s->id,
+			log.failure.text);
+	if (r == 0)
+		return CLI_OK;
+	cli_complain("cannot remove session %s: %s", s->id, e.text);
+	return CLI_FAILED;
+}
+
+static int remove_word(struct removal *x, const char *word)
+{
+	own(store_session) struct store_session s = { 0 };
+	int status = cli_sessions_find(&x->at, word, &s);
+
+	if (status == CLI_OK)
+		status = remove_found(x, &s);
+	if (status == CLI_OK && x->is_json)
+		json_text(&x->json, NULL, s.id);
+	else if (status == CLI_OK)
+		buf_printf(&x->out, "%s\n", s.id);
+	return status;
+}
+
+int session_rm(struct cli *cli)
+{
+	struct removal x = { .at = { .state = -1, .root = -1 },
+		.out.max = (size_t)1 << 24,
+		.is_json = cli->is_json };
+	struct err e = { 0 };
+	int status = CLI_OK;
+
+	if (!cli->word_count) {
+		cli_complain("session rm wants the sessions to remove");
+		return CLI_MISUSE;
+	}
+	if (cli_sessions_open(&x.at, false, &e) < 0) {
+		cli_complain("%s", e.text);
+		cli_sessions_done(&x.at);
+		return CLI_FAILED;
+	}
+	json_init(&x.json, &x.out, 0);
+	if (cli->is_json) {
+		json_open_map(&x.json, NULL);
+		json_int(&x.json, "version", 1);
+		json_open_list(&x.json, "removed");
+	}
+	for (size_t i = 0; i < cli->word_count; i++) {
+		int one = remove_word(&x, cli->words[i]);
+
+		status = one > status ? one : status;
+	}
+	if (cli->is_json) {
+		json_close_list(&x.json);
+		json_close_map(&x.json);
+		buf_putc(&x.out, '\n');
+	}
+	status = cli_write(&x.out, status);
+	cli_sessions_done(&x.at);
+	buf_done(&x.out);
+	return status;
+}

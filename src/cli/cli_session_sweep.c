@@ -1,0 +1,240 @@
+/*
+ * cli_session_sweep - removes the sessions whose time is over.
+ *
+ * Runs as:  the operator; a worker.
+ * Leaves:   sessions that were used meanwhile, those of other roots, and folders of stores that
+ *           this one knows nothing of.
+ * Must not: let one that cannot be removed keep the others.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "cli/cli_session.h"
+#include "log/log.h"
+
+#define UNFINISHED_S 3600 /* how old a folder without a session is before it is removed */
+#define LOGGED       64   /* events that are written together */
+
+const struct cli_option session_sweep_options[] = {
+	{ "dry-run", 'n', NULL, SPEC_KEY_COUNT, NULL, "only say what would be removed" },
+	{ 0 },
+};
+
+/* What is to be removed: what of a session its removal needs. */
+struct found {
+	struct store_session *items;
+	size_t count, room;
+	const struct cli_sessions *at;
+	bool is_cut; /* not enough memory for the rest, which the next sweep finds */
+};
+
+static void found_done(struct found *f)
+{
+	free(f->items);
+}
+
+static struct store_session *add(struct found *f)
+{
+	if (f->count == f->room) {
+		size_t room = f->room ? 2 * f->room : 64;
+		struct store_session *grown = reallocarray(f->items, room, sizeof(*grown));
+
+		if (!grown) {
+			f->is_cut = true;
+			return NULL;
+		}
+		f->items = grown;
+		f->room = room;
+	}
+	f->items[f->count] = (struct store_session){ 0 };
+	return &f->items[f->count++];
+}
+
+static int see_session(void *of, const struct store_session *s)
+{
+	struct found *f = of;
+	struct store_session *x;
+
+	if ((!s->is_expired && s->state != STORE_REMOVING) || !cli_sessions_is_here(f->at, s))
+		return 0;
+	x = add(f);
+	if (!x)
+		return 0;
+	*x = *s;
+	/* These are the store's, and gone when it goes on. */
+	x->spec = x->project = NULL;
+	return 0;
+}
+
+static int see_folder(void *of, const struct session_folder *folder)
+{
+	struct found *f = of;
+	struct store_session *x;
+
+	if (!folder->is_new || folder->age_s < UNFINISHED_S)
+		return 0;
+	x = add(f);
+	if (x)
+		snprintf(x->id, sizeof(x->id), "%s", folder->id);
+	return 0;
+}
+
+/* --- one of them --- */
+
+struct sweep {
+	struct cli_sessions *at;
+	struct session_swept *done;
+	struct log log;
+	size_t logged;
+};
+
+static void write_log(struct sweep *w)
+{
+	if (w->logged && log_write(&w->log) < 0)
+		cli_complain("what was removed is not in the log: %s", w->log.failure.text);
+	w->logged = 0;
+}
+
+static void tell(
+	struct sweep *w, const struct store_session *s, const char *why, const struct err *e)
+{
+	struct json *j = w->done->json;
+
+	if (e->kind != ERR_NONE) {
+		w->done->failed++;
+		cli_complain("cannot remove session %s: %s", s->id, e->text);
+	} else {
+		w->done->removed++;
+		if (w->done->lines)
+			buf_printf(w->done->lines, "%s  %s  %s\n", s->id, why,
+				s->name[0] ? s->name : "-");
+	}
+	if (!j)
+		return;
+	json_open_map(j, NULL);
+	json_text(j, "session", s->id);
+	json_text(j, "name", s->name[0] ? s->name : NULL);
+	json_text(j, "why", why);
+	json_text(j, "error", e->kind != ERR_NONE ? e->text : NULL);
+	json_close_map(j);
+}
+
+static void sweep_session(struct sweep *w, const struct store_session *s)
+{
+	const char *why = s->is_expired ? "expired" : "removed";
+	struct err e = { 0 };
+	int r = 1;
+
+	if (!w->done->is_dry && s->state != STORE_REMOVING)
+		r = store_begin_sweep(w->at->store, s->id, &e);
+	/* Somebody used it meanwhile, or removes it. */
+	if (r == 0)
+		return;
+	if (r > 0 && !w->done->is_dry)
+		r = session_remove(w->at, s, why, &w->log, &e);
+	tell(w, s, why, &e);
+	if (r == 0 && ++w->logged == LOGGED)
+		write_log(w);
+}
+
+/* A folder that was never confirmed; its session may be there all the same. */
+static void sweep_folder(struct sweep *w, const struct store_session *s)
+{
+	own(store_session) struct store_session row = { 0 };
+	struct err e = { 0 };
+	int r = store_find_session(w->at->store, s->id, &row, &e);
+
+	if (r != -ENOENT) {
+		if (r == 0 && !w->done->is_dry)
+			session_confirm_folder(w->at->root, s->id, &e);
+		return;
+	}
+	e = (struct err){ 0 };
+	if (!w->done->is_dry)
+		session_remove_folder(w->at->root, s->id, &e);
+	tell(w, s, "unfinished", &e);
+}
+
+/* --- all of them --- */
+
+int session_sweep_root(struct cli_sessions *at, struct session_swept *x, struct err *e)
+{
+	own(found) struct found sessions = { .at = at }, folders = { .at = at };
+	struct sweep w = { .at = at, .done = x };
+	int r = 0;
+
+	if (!at->store || at->root < 0)
+		return 0;
+	if (flock(at->root, LOCK_EX | LOCK_NB) < 0) {
+		x->is_other = true;
+		return 0;
+	}
+	log_init(&w.log, at->state, NULL, NULL);
+	r = store_each_session(at->store, see_session, &sessions, e);
+	if (r == 0)
+		r = session_each_folder(at->root, see_folder, &folders, e);
+	for (size_t i = 0; r == 0 && i < sessions.count; i++)
+		sweep_session(&w, &sessions.items[i]);
+	for (size_t i = 0; r == 0 && i < folders.count; i++)
+		sweep_folder(&w, &folders.items[i]);
+	if (sessions.is_cut || folders.is_cut)
+		cli_complain("not enough memory to see all sessions: sweep again");
+	write_log(&w);
+	log_done(&w.log);
+	flock(at->root, LOCK_UN);
+	return r;
+}
+
+/* --- the command --- */
+
+static int print_json(const struct session_swept *x, struct buf *out, struct json *j)
+{
+	json_close_list(j);
+	json_int(j, x->is_dry ? "would_remove" : "removed", (int64_t)x->removed);
+	json_int(j, "failed", (int64_t)x->failed);
+	json_bool(j, "other_sweep", x->is_other);
+	json_close_map(j);
+	buf_putc(out, '\n');
+	return cli_write(out, x->failed ? CLI_NO : CLI_OK);
+}
+
+static int print_text(const struct session_swept *x, bool is_quiet, struct buf *out)
+{
+	if (x->is_other)
+		buf_puts(out, "another sweep is at work\n");
+	else
+		buf_printf(out, "%s %" PRIu64 " session%s, %" PRIu64 " failed\n",
+			x->is_dry ? "would remove" : "removed", x->removed,
+			x->removed == 1 ? "" : "s", x->failed);
+	return is_quiet ? (x->failed ? CLI_NO : CLI_OK)
+			: cli_write(out, x->failed ? CLI_NO : CLI_OK);
+}
+
+int session_sweep(struct cli *cli)
+{
+	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(buf) struct buf out = { .max = (size_t)256 << 20 };
+	struct session_swept x = { .is_dry = cli_value(cli, "dry-run") != NULL };
+	struct err e = { 0 };
+	struct json j;
+
+	x.lines = x.is_dry && !cli->is_json ? &out : NULL;
+	json_init(&j, &out, 0);
+	if (cli->is_json) {
+		json_open_map(&j, NULL);
+		json_int(&j, "version", 1);
+		json_open_list(&j, "sessions");
+		x.json = &j;
+	}
+	if (cli_sessions_open(&at, false, &e) < 0 || session_sweep_root(&at, &x, &e) < 0) {
+		cli_complain("%s", e.text);
+		return CLI_FAILED;
+	}
+	return cli->is_json ? print_json(&x, &out, &j) : print_text(&x, cli->is_quiet, &out);
+}
