@@ -102,6 +102,7 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 	r.signed_copy = &ret->record;
 	r.is_still_ours = job->is_still_ours;
 	r.of = job->of;
+	r.pool = job->pool;
 	r.request.workspace = workspace;
 	memcpy(r.request.printed, job->printed, sizeof(r.request.printed));
 	if (job->run)
@@ -120,6 +121,10 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 	ret->state = r.record.outcome == RECORD_REFUSED ? STORE_FAILED : STORE_ENDED;
 	ret->start_ns = r.record.start_ns;
 	snprintf(ret->run, sizeof(ret->run), "%s", r.record.run);
+	if (job->done)
+		job->done(job->of, ret);
+	if (r.pool && r.plan)
+		exec_pool_fill(r.pool, &r.request);
 	run_done(&r);
 }
 
@@ -135,9 +140,12 @@ void exec_run(const struct exec_job *job, struct exec_result *ret)
 	cli.command_line = job->command_line;
 	cli.command_line_size = job->command_line_size;
 	cli.is_quiet = job->is_quiet;
-	if (status == CLI_OK)
+	if (status == CLI_OK) {
 		run_parsed(job, &cli, ret);
-	else
+	} else {
 		err_set(&ret->error, ERR_USE, EINVAL, "the arguments of the run are wrong");
+		if (job->done)
+			job->done(job->of, ret);
+	}
 	free(cli.given);
 }

@@ -5,7 +5,22 @@
 #include "cli/cli.h"
 #include "store/store.h"
 
+struct exec_result;
+struct keep_request;
+struct keep_warm;
+struct plan;
+
 /* One command in a session, from whoever wants it: `bawn session exec`, or a worker. */
+
+/* Cages that wait for their session, one for each of the last plans. */
+#define EXEC_POOL_SIZE 4
+
+struct exec_pool {
+	struct keep_warm *cages[EXEC_POOL_SIZE]; /* the one used last comes first; or NULL */
+	uint64_t hits, misses;
+	uint64_t key; /* the file of the one that was seen to work, or 0 */
+	unsigned key_mode;
+};
 
 struct exec_job {
 	const struct store_session *session; /* its spec, its project */
@@ -23,7 +38,10 @@ struct exec_job {
 	/* Asked once the command has ended, before anything is signed: may the result still be
 	 * written? 0 or -ESTALE. NULL: nobody else could have taken the session. */
 	int (*is_still_ours)(void *of, struct err *e);
+	/* All is done and signed; what comes before exec_run returns is for the next one. */
+	void (*done)(void *of, struct exec_result *result);
 	void *of;
+	struct exec_pool *pool; /* or NULL */
 };
 
 struct exec_result {
@@ -44,3 +62,13 @@ int exec_parse(struct cli *cli, char **arguments);
 
 /* Runs it to its end. What a person should know is said on stderr only by `session exec` itself. */
 void exec_run(const struct exec_job *job, struct exec_result *ret);
+
+/* --- cli_pool.c --- */
+
+/* One for a plan, which is the caller's; or NULL. */
+struct keep_warm *exec_pool_take(struct exec_pool *pool, const struct plan *p);
+
+/* Makes one for the next run of this kind, if there is none. */
+void exec_pool_fill(struct exec_pool *pool, const struct keep_request *q);
+
+void exec_pool_done(struct exec_pool *pool);

@@ -19,6 +19,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "cli/cli_exec.h"
 #include "cli/cli_progress.h"
 #include "cli/cli_run.h"
 #include "cli/commands.h"
@@ -128,10 +129,13 @@ static int try_to_run(struct run *r, struct err *e)
 	struct err told = { 0 };
 
 	for (;;) {
-		int ret = keep_run(&r->request, &r->record, e);
+		int ret;
 		own_free struct plan *old = NULL;
 		struct err why;
 
+		r->request.warm = r->pool ? exec_pool_take(r->pool, r->plan) : NULL;
+		ret = keep_run(&r->request, &r->record, e);
+		r->request.warm = NULL;
 		/* Never a second time what may have run. */
 		if (ret == 0 || r->record.outcome == RECORD_BROKEN ||
 			!cli_note_failed_way(&r->host, r->plan, r->record.failed_op, e))
@@ -261,7 +265,8 @@ static int prepare(struct run *r, struct err *e)
 	r->request.approve = approve_source;
 	r->request.afterwards = run_record_end;
 	r->request.of = r;
-	r->request.tty = wanted_tty(r->cli);
+	/* What is kept for later has nobody who could type. */
+	r->request.tty = r->request.printed[0] ? KEEP_TTY_NEVER : wanted_tty(r->cli);
 	r->request.is_unfiltered = cli_value(r->cli, "raw") != NULL;
 	r->request.project = r->place.project;
 	r->request.git = r->place.repository.folder[0] ? r->place.repository.folder : NULL;

@@ -28,13 +28,15 @@ struct run {
 	struct run_subjects subjects;
 	struct run_again *again; /* the run that is repeated; owned, or NULL */
 	struct plan_choice choice;
-	int state;               /* the folder of the operator's state, or -1 */
-	int digests;             /* the folder of what is known of trees, or -1 */
-	int folder, copy;        /* where the record goes, and also goes, or -1 */
-	int patience_ms;         /* with who reads decisions */
-	int cast;                /* where what is printed goes too, or -1 */
-	bool is_unrecorded;      /* it could not be written */
-	struct buf *signed_copy; /* and also here, or NULL */
+	int state;                       /* the folder of the operator's state, or -1 */
+	int digests;                     /* the folder of what is known of trees, or -1 */
+	int folder, copy;                /* where the record goes, and also goes, or -1 */
+	int patience_ms;                 /* with who reads decisions */
+	int cast;                        /* where what is printed goes too, or -1 */
+	struct buf plan_text, spec_text; /* until they are written */
+	struct exec_pool *pool;          /* of cages that wait, or NULL */
+	bool is_unrecorded;              /* it could not be written */
+	struct buf *signed_copy;         /* and also here, or NULL */
 	/* Before it is signed: is it still ours to? Of a worker's; or NULL. */
 	int (*is_still_ours)(void *of, struct err *e);
 	void *of;

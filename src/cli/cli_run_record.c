@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "cli/cli_exec.h"
 #include "cli/cli_run.h"
 #include "cli/commands.h"
 
@@ -55,27 +56,66 @@ void run_open_digests(struct run *r)
 
 /* --- before the start --- */
 
-/* There has to be a key that works before anything runs that is to be signed. */
+static void complain_unrecorded(struct run *r, const struct err *e)
+{
+	r->is_unrecorded = true;
+	cli_complain("%s", e->text);
+}
+
+/*
+ * There has to be a key that works before anything runs that is to be signed. A worker asks only
+ * when another was made.
+ */
 static int check_key(struct run *r, struct err *e)
 {
 	own(sign_key) struct sign_key key = { 0 };
+	struct stat st = { 0 };
+	int ret;
 
-	return cli_take_key(r->state, &key, e);
+	if (r->pool && fstatat(r->state, "keys/signing.pem", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		st.st_ino == r->pool->key && st.st_mode == r->pool->key_mode)
+		return 0;
+	ret = cli_take_key(r->state, &key, e);
+	if (ret == 0 && r->pool) {
+		r->pool->key = st.st_ino;
+		r->pool->key_mode = st.st_mode;
+	}
+	return ret;
 }
 
 /* What the record's digests are of. */
+static int print_parts(struct run *r, struct err *e)
+{
+	buf_done(&r->plan_text);
+	buf_done(&r->spec_text);
+	r->plan_text.max = 4 * PLAN_MAX_SIZE;
+	r->spec_text.max = PLAN_MAX_SIZE;
+	plan_print_json(r->plan, &r->plan_text);
+	spec_print_canonical(&r->spec, &r->spec_text);
+	if (r->plan_text.failed || r->spec_text.failed)
+		return err_set(e, ERR_REFUSED, ENOMEM, "not enough memory for the plan's digest");
+	sha256_hex(r->plan_text.data, r->plan_text.len, r->record.plan_digest);
+	return 0;
+}
+
 static int write_parts(struct run *r, struct err *e)
 {
-	own(buf) struct buf plan = { .max = 4 * PLAN_MAX_SIZE }, spec = { .max = PLAN_MAX_SIZE };
-	int ret;
+	int ret = record_write_file(r->folder, "plan.json", &r->plan_text, false, e);
 
-	plan_print_json(r->plan, &plan);
-	spec_print_canonical(&r->spec, &spec);
-	if (plan.failed || spec.failed)
-		return err_set(e, ERR_REFUSED, ENOMEM, "not enough memory for the plan's digest");
-	sha256_hex(plan.data, plan.len, r->record.plan_digest);
-	ret = record_write_file(r->folder, "plan.json", &plan, false, e);
-	return ret == 0 ? record_write_file(r->folder, "spec.json", &spec, false, e) : ret;
+	if (ret == 0)
+		ret = record_write_file(r->folder, "spec.json", &r->spec_text, false, e);
+	buf_done(&r->plan_text);
+	buf_done(&r->spec_text);
+	return ret;
+}
+
+/* The record has their digests, so a worker need not have them on disk before the command runs. */
+static void write_late_parts(struct run *r)
+{
+	struct err e = { 0 };
+
+	if (r->plan_text.len && write_parts(r, &e) < 0)
+		complain_unrecorded(r, &e);
 }
 
 static int say_start(struct run *r, struct err *e)
@@ -116,6 +156,8 @@ int run_prepare_record(void *of, struct err *e)
 		r->record.filter_digest);
 	ret = check_key(r, e);
 	if (ret == 0)
+		ret = print_parts(r, e);
+	if (ret == 0 && !r->pool)
 		ret = write_parts(r, e);
 	if (ret == 0)
 		ret = record_begin(r->state, &r->record, r->log.is_synced, e);
@@ -140,15 +182,10 @@ void run_record_start(void *of)
 
 	/* If it cannot be written now, the one from before the start stays. */
 	(void)record_begin(r->state, &r->record, r->log.is_synced, &e);
+	write_late_parts(r);
 }
 
 /* --- afterwards --- */
-
-static void complain_unrecorded(struct run *r, const struct err *e)
-{
-	r->is_unrecorded = true;
-	cli_complain("%s", e->text);
-}
 
 /* Where the operator wants it too. */
 static void write_copy(struct run *r, const struct buf *text)
@@ -176,6 +213,7 @@ static void sign_record(struct run *r)
 		.is_synced = r->log.is_synced };
 	struct err e = { 0 };
 
+	write_late_parts(r);
 	clock_gettime(CLOCK_REALTIME, &r->record.ended);
 	memcpy(subjects[0].sha256, r->record.effects.digest, sizeof(subjects[0].sha256));
 	end.count += run_find_subjects(r, subjects + end.count);
@@ -249,6 +287,8 @@ void run_sign_interrupted(struct run *r)
 void run_close_record(struct run *r)
 {
 	log_done(&r->log);
+	buf_done(&r->plan_text);
+	buf_done(&r->spec_text);
 	if (r->folder >= 0)
 		close(r->folder);
 	if (r->state >= 0)

@@ -33,7 +33,7 @@ void keep_kill(const struct keeper *k)
 		kill(k->pid, SIGKILL);
 }
 
-static int spawn(struct keeper *k, struct err *e)
+int keep_spawn(struct keeper *k, struct err *e)
 {
 	int ends[2], r = wire_pair(ends);
 
@@ -49,7 +49,8 @@ static int spawn(struct keeper *k, struct err *e)
 	/* From here on the channel ends with the cage. */
 	close(ends[1]);
 	keep_stdio_close_inside(&k->stdio);
-	keep_set_timer(k, k->ready_ms);
+	if (!k->start.is_warm)
+		keep_set_timer(k, k->ready_ms);
 	if (r == 0 && k->start.ids.is_given) {
 		const struct plan_op *ids = plan_find(k->start.plan, PLAN_IDS, NULL);
 
@@ -57,22 +58,21 @@ static int spawn(struct keeper *k, struct err *e)
 		if (r == 0 && wire_send(k->channel, WIRE_MAPPED, 0, NULL) < 0)
 			r = err_set(e, ERR_SYS, EPIPE, "the cage ended before it was made");
 	}
-	if (r == 0)
+	if (r == 0 && !k->start.is_warm)
 		r = keep_share_send(k, e);
 	return r == 0 ? keep_gate_start(k, e) : r;
 }
 
-static int prepare(struct keeper *k, struct err *e)
+int keep_begin_start(struct keeper *k, struct err *e)
 {
 	const struct keep_request *q = k->q;
-	int r;
 
 	k->start = (struct cage_start){
 		.plan = q->plan,
 		.project = q->project,
 		.git = q->git,
 		.home = q->home,
-		.run = k->record->run,
+		.run = k->record->session ? k->record->session : k->record->run,
 		.filter = q->filter.code,
 		.filter_count = q->filter.count,
 		.preflight = plan_preflight_script,
@@ -82,7 +82,15 @@ static int prepare(struct keeper *k, struct err *e)
 	};
 	keep_terminal_choose(&k->terminal, q->tty);
 	k->record->has_terminal = k->terminal.is_wanted;
-	r = keep_choose_ids(q->plan, q->workspace >= 0, &k->start.ids, e);
+	return keep_choose_ids(q->plan, q->workspace >= 0 || plan_find(q->plan, PLAN_AWAIT, NULL),
+		&k->start.ids, e);
+}
+
+static int prepare(struct keeper *k, struct err *e)
+{
+	const struct keep_request *q = k->q;
+	int r = keep_begin_start(k, e);
+
 	if (r == 0)
 		r = keep_words_make(&k->words, &k->start, e);
 	if (r == 0)
@@ -119,7 +127,10 @@ static int prepare(struct keeper *k, struct err *e)
 /* The cage takes a while to be made: what is needed later is done now. */
 static int work_meanwhile(struct keeper *k, struct err *e)
 {
-	int r = keep_look_prepare(&k->look, &k->start, &k->sources, e);
+	int r = k->look ? 0 : keep_look_prepare(&k->look, &k->start, &k->sources, e);
+
+	if (r == 0)
+		r = keep_look_prepare_late(k->look, &k->sources, e);
 
 	cgroup_sweep(&k->group);
 	if (r == 0)
@@ -178,7 +189,7 @@ static void judge_end(struct keeper *k, struct err *e)
 			       : "the cage was ended from outside while the command ran");
 }
 
-static void release(struct keeper *k)
+void keep_release(struct keeper *k)
 {
 	int *const fds[] = { &k->channel, &k->pidfd, &k->signals, &k->timer, &k->disk };
 
@@ -278,12 +289,12 @@ static void finish(struct keeper *k, int r, struct err *e)
 	/* What hangs is in there still; the lock goes with us, and a later run removes it. */
 	if (!is_gone || cgroup_remove(&k->group, &k->record->late) == 0)
 		k->record->late.kind = ERR_NONE;
-	release(k);
+	keep_release(k);
 }
 
-int keep_run(const struct keep_request *q, struct record *record, struct err *e)
+void keep_init(struct keeper *k, const struct keep_request *q, struct record *record)
 {
-	struct keeper k = { .q = q,
+	*k = (struct keeper){ .q = q,
 		.record = record,
 		.channel = -1,
 		.pidfd = -1,
@@ -294,20 +305,22 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 		.cpu_us = -1,
 		.ready_ms = KEEP_READY_MS,
 		.ended_for = PLAN_GUARANTEE_COUNT };
-	int r;
-
-	cgroup_init(&k.group);
-	keep_stdio_init(&k.stdio);
-	keep_terminal_choose(&k.terminal, KEEP_TTY_NEVER);
-	keep_sources_init(&k.sources);
-	keep_layer_init(&k.layer);
-	keep_overlay_init(&k.overlay);
+	cgroup_init(&k->group);
+	keep_stdio_init(&k->stdio);
+	keep_terminal_choose(&k->terminal, KEEP_TTY_NEVER);
+	keep_sources_init(&k->sources);
+	keep_layer_init(&k->layer);
+	keep_overlay_init(&k->overlay);
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
-		keep_hold_init(&k.holds[i]);
-	keep_gate_init(&k.gate);
-	keep_share_init(&k.share);
-	keep_notify_init(&k.notify);
-	k.began_ns = clock_ns();
+		keep_hold_init(&k->holds[i]);
+	keep_gate_init(&k->gate);
+	keep_share_init(&k->share);
+	keep_notify_init(&k->notify);
+}
+
+/* What an attempt before this one left in the record. */
+static void begin_record(struct record *record)
+{
 	record->outcome = RECORD_REFUSED;
 	record->failed_op = -1;
 	record->ended_for = PLAN_GUARANTEE_COUNT;
@@ -315,15 +328,41 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	record_forget_decisions(record);
 	record->denial_count = 0;
 	record->denials_untold = 0;
+}
+
+/* From a keeper that has begun, with `r`, to the end of its cage. */
+static int run(struct keeper *k, int r, struct err *e)
+{
+	if (r == 0)
+		r = work_meanwhile(k, e);
+	if (r == 0)
+		r = keep_watch(k, e);
+	if (r == 0 && !k->is_started && k->ended_for == PLAN_GUARANTEE_COUNT)
+		r = err_set(e, ERR_SYS, ECHILD, "the cage ended before the command was started");
+	finish(k, r, e);
+	return r;
+}
+
+int keep_run(const struct keep_request *q, struct record *record, struct err *e)
+{
+	uint64_t began = clock_ns();
+	struct keeper *warm = q->warm ? keep_warm_use(q->warm, q, record) : NULL;
+	struct keeper k;
+	int r;
+
+	if (q->warm && !warm)
+		keep_warm_free(q->warm);
+	begin_record(record);
+	if (warm) {
+		warm->began_ns = began;
+		r = run(warm, keep_warm_join(q->warm, e), e);
+		keep_warm_free(q->warm);
+		return r;
+	}
+	keep_init(&k, q, record);
+	k.began_ns = began;
 	r = prepare(&k, e);
 	if (r == 0)
-		r = spawn(&k, e);
-	if (r == 0)
-		r = work_meanwhile(&k, e);
-	if (r == 0)
-		r = keep_watch(&k, e);
-	if (r == 0 && !k.is_started && k.ended_for == PLAN_GUARANTEE_COUNT)
-		r = err_set(e, ERR_SYS, ECHILD, "the cage ended before the command was started");
-	finish(&k, r, e);
-	return r;
+		r = keep_spawn(&k, e);
+	return run(&k, r, e);
 }

@@ -23,6 +23,7 @@ enum keep_tty {
 };
 
 struct keep_cast;
+struct keep_warm;
 
 #define KEEP_PATIENCE_MS 1000
 
@@ -43,9 +44,10 @@ struct keep_request {
 	const char *const *held;  /* paths of the project that the operator protects */
 	size_t held_count;
 	struct work_progress progress;
-	int workspace;        /* of the session that this is a run of, borrowed; -1: of none */
-	bool digests_project; /* what it is before the run goes on record */
-	int digests;          /* the folder of those that are known, borrowed; or -1 */
+	struct keep_warm *warm; /* a cage that waits for a session, used up by this; or NULL */
+	int workspace;          /* of the session that this is a run of, borrowed; -1: of none */
+	bool digests_project;   /* what it is before the run goes on record */
+	int digests;            /* the folder of those that are known, borrowed; or -1 */
 	/* The run's folder, which is the caller's; made when it is first asked for. */
 	int (*open_folder)(void *of, struct err *e);
 	/* Done while the cage is being made, and before the command may start. */
@@ -64,6 +66,21 @@ struct keep_request {
  * then the record says how it ended; -errno and a sentence when it did not.
  */
 int keep_run(const struct keep_request *q, struct record *record, struct err *e);
+
+/* --- cages that are ready before anybody needs them: keep_warm.c --- */
+
+/*
+ * Makes one for any session of this plan: all of it stands but what a session brings, and nothing
+ * of any is in it. What is printed in it is kept. -EOPNOTSUPP, with nothing said: for this plan it
+ * cannot be done. It is used once, by keep_run.
+ */
+int keep_warm_make(const struct keep_request *q, struct keep_warm **ret, struct err *e);
+
+/* Is it the one for this plan, whatever its command is, and does it still wait? */
+bool keep_warm_fits(const struct keep_warm *w, const struct plan *p);
+
+/* Ends it, if nobody has used it. */
+void keep_warm_free(struct keep_warm *w);
 
 /*
  * Ends all that runs in a workspace: asks, and kills what has not ended after half of that time.

@@ -60,6 +60,10 @@ int keep_sources_add_overlay(
 void keep_sources_take_layer(
 	struct keep_sources *s, struct cage_start *start, enum cage_layer which, int tree);
 
+/* Opens what a session has, once there is one; until then they are not there. */
+int keep_sources_make_late(struct keep_sources *s, const struct cage_start *start,
+	const struct keep_request *q, struct err *e);
+
 /* Puts a folder of ours, which is owned from here on, in the place of a source. */
 int keep_sources_replace(
 	struct keep_sources *s, const struct cage_start *start, uint32_t i, int fd, struct err *e);
@@ -337,6 +341,9 @@ int keep_look_prepare(struct keep_look **ret, const struct cage_start *start,
 	const struct keep_sources *sources, struct err *e);
 void keep_look_free(struct keep_look *l);
 
+/* And what a session brings, once it has. */
+int keep_look_prepare_late(struct keep_look *l, const struct keep_sources *sources, struct err *e);
+
 /* Compares the cage with the plan, guarantee by guarantee. */
 int keep_look(struct keep_look *l, const struct keeper *k, struct record *record, struct err *e);
 
@@ -399,6 +406,21 @@ int keep_watch(struct keeper *k, struct err *e);
 bool keep_hear_last(struct keeper *k, struct err *e);
 
 void keep_kill(const struct keeper *k);
+
+/* A keeper without anything, what a cage is told first, its start, and the end of it all. */
+void keep_init(struct keeper *k, const struct keep_request *q, struct record *record);
+int keep_begin_start(struct keeper *k, struct err *e);
+int keep_spawn(struct keeper *k, struct err *e);
+void keep_release(struct keeper *k);
+
+/* --- keep_warm.c --- */
+
+/* The keeper of a cage that waits, for this run from here on; NULL: it does not do for it. */
+struct keeper *keep_warm_use(
+	struct keep_warm *w, const struct keep_request *q, struct record *record);
+
+/* Joins the session, and gives the cage what it waits for. */
+int keep_warm_join(struct keep_warm *w, struct err *e);
 
 /* The command is asked to end, and a while later it is ended. */
 int keep_begin_to_stop(struct keeper *k);

@@ -172,6 +172,18 @@ static int make_layer(struct keeper *k, enum cage_layer which, struct err *e)
 	return r;
 }
 
+/* What the operator protects, each path ended with a NUL: whoever finds the layer needs it too. */
+static int tell_protected(const struct keeper *k, struct err *e)
+{
+	own(buf) struct buf out = { .max = MOST_TEXT };
+
+	for (size_t i = 0; i < k->q->held_count; i++)
+		buf_add(&out, k->q->held[i], strlen(k->q->held[i]) + 1);
+	if (!out.len && !out.failed)
+		return 0;
+	return record_write_file(k->layer.folder, "protect", &out, false, e);
+}
+
 /* --- in a session --- */
 
 static const struct plan_op *find_shared(const struct keeper *k, enum cage_layer which)
@@ -204,7 +216,10 @@ static int map_kept(struct keeper *k, struct err *e)
 
 int keep_layer_make_shared(struct keeper *k, struct err *e)
 {
-	int r = map_kept(k, e);
+	int r = tell_protected(k, e);
+
+	if (r == 0)
+		r = map_kept(k, e);
 
 	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++) {
 		const struct plan_op *op = find_shared(k, which);
@@ -236,25 +251,13 @@ int keep_layer_open_shared(struct keeper *k, struct err *e)
 	return 0;
 }
 
-/* What the operator protects, each path ended with a NUL: whoever finds the layer needs it too. */
-static int tell_protected(const struct keeper *k, struct err *e)
-{
-	own(buf) struct buf out = { .max = MOST_TEXT };
-
-	for (size_t i = 0; i < k->q->held_count; i++)
-		buf_add(&out, k->q->held[i], strlen(k->q->held[i]) + 1);
-	if (!out.len && !out.failed)
-		return 0;
-	return record_write_file(k->layer.folder, "protect", &out, false, e);
-}
-
 int keep_layer_make(struct keeper *k, struct err *e)
 {
 	int r = 0;
 
 	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++)
 		r = make_layer(k, which, e);
-	if (r == 0 && k->layer.folder >= 0)
+	if (r == 0 && k->layer.folder >= 0 && !keep_layer_is_shared(k))
 		r = tell_protected(k, e);
 	return r == 0 && k->q->workspace >= 0 ? keep_share_join(k, e) : r;
 }

@@ -380,6 +380,15 @@ int keep_look_prepare(struct keep_look **ret, const struct cage_start *start,
 	return r;
 }
 
+int keep_look_prepare_late(struct keep_look *l, const struct keep_sources *sources, struct err *e)
+{
+	int r = keep_mounts_expect_late(&l->mounts, l->start, sources, &l->host, &l->arena, e);
+
+	if (r < 0)
+		err_prefix(e, "something was mounted since the cage was made");
+	return r;
+}
+
 void keep_look_free(struct keep_look *l)
 {
 	if (l)

@@ -329,9 +329,9 @@ static int expect_held(struct expecting *x, const struct plan_op *op, struct err
 
 #define MOST_COVERS 512 /* names in /proc that are not processes; a kernel has about 60 */
 
-int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
-	const struct keep_sources *sources, const struct keep_view *host, struct arena *arena,
-	struct err *e)
+/* Adds what operations make, from the first of them on. */
+static int expect_all(
+	struct expecting *x, const struct plan_op *first, const struct plan_op *end, struct err *e)
 {
 	static expect *const expects[PLAN_OP_KIND_COUNT] = {
 		[PLAN_TMPFS] = expect_tmpfs,
@@ -345,11 +345,30 @@ int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
 		[PLAN_PART] = expect_part,
 		[PLAN_PROTECT] = expect_held,
 	};
+	int r = 0;
+
+	for (const struct plan_op *op = first; r == 0 && op < end && x->m->count < x->m->max; op++)
+		if (expects[op->kind])
+			r = expects[op->kind](x, op, e);
+	return r;
+}
+
+/* Where what a session brings begins; the end, where nothing is awaited. */
+static const struct plan_op *find_late(const struct plan *p)
+{
+	const struct plan_op *await = plan_find(p, PLAN_AWAIT, NULL);
+
+	return await ? await : plan_ops(p) + p->op_count;
+}
+
+int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
+	const struct keep_sources *sources, const struct keep_view *host, struct arena *arena,
+	struct err *e)
+{
 	struct expecting x = {
 		.m = ret, .start = start, .sources = sources, .host = host, .arena = arena
 	};
 	const struct plan *p = start->plan;
-	int r = 0;
 
 	*ret = (struct keep_mounts){ .max = p->op_count + MOST_COVERS };
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
@@ -357,11 +376,17 @@ int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
 	ret->expected = arena_array(arena, ret->max, sizeof(*ret->expected));
 	if (!ret->expected)
 		return no_memory(e);
-	for (uint32_t i = 0; r == 0 && i < p->op_count && ret->count < ret->max; i++) {
-		const struct plan_op *op = &plan_ops(p)[i];
+	return expect_all(&x, plan_ops(p), find_late(p), e);
+}
 
-		if (expects[op->kind])
-			r = expects[op->kind](&x, op, e);
-	}
-	return r;
+int keep_mounts_expect_late(struct keep_mounts *m, const struct cage_start *start,
+	const struct keep_sources *sources, const struct keep_view *host, struct arena *arena,
+	struct err *e)
+{
+	struct expecting x = {
+		.m = m, .start = start, .sources = sources, .host = host, .arena = arena
+	};
+	const struct plan *p = start->plan;
+
+	return expect_all(&x, find_late(p), plan_ops(p) + p->op_count, e);
 }

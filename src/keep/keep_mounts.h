@@ -36,6 +36,11 @@ int keep_mounts_expect(struct keep_mounts *ret, const struct cage_start *start,
 	const struct keep_sources *sources, const struct keep_view *host, struct arena *arena,
 	struct err *e);
 
+/* And what a session brings, which keep_mounts_expect leaves out. */
+int keep_mounts_expect_late(struct keep_mounts *m, const struct cage_start *start,
+	const struct keep_sources *sources, const struct keep_view *host, struct arena *arena,
+	struct err *e);
+
 #define KEEP_FAULT_SIZE 128
 
 /* What a comparison found wrong, by the guarantee that it breaks; "" where nothing is. */

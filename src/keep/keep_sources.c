@@ -161,6 +161,11 @@ static int refuse_talkers(int fd, const char *path, struct err *e)
 		path);
 }
 
+static bool is_of_session(const struct plan *p, const struct plan_op *op)
+{
+	return op->kind == PLAN_PROJECT || str_starts(plan_str(p, op->a), "$SESSION/");
+}
+
 static int make_source(struct keep_sources *s, uint32_t i, const struct cage_start *start,
 	const struct keep_request *q, struct err *e)
 {
@@ -170,7 +175,8 @@ static int make_source(struct keep_sources *s, uint32_t i, const struct cage_sta
 	int r;
 
 	s->fds[i] = s->items[i].tree = -1;
-	if (!from)
+	/* A cage that is made before its session is known. */
+	if (!from || (start->is_warm && q->workspace < 0 && is_of_session(start->plan, op)))
 		return 0;
 	is_kept = str_starts(from, "$SESSION/");
 	s->fds[i] = is_kept ? open_kept(q->workspace, from + strlen("$SESSION/"), e)
@@ -210,6 +216,17 @@ int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
 		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the plan's sources");
 	for (; r == 0 && ret->count < n; ret->count++)
 		r = make_source(ret, ret->count, start, q, e);
+	return r;
+}
+
+int keep_sources_make_late(struct keep_sources *s, const struct cage_start *start,
+	const struct keep_request *q, struct err *e)
+{
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < s->count; i++)
+		if (is_of_session(start->plan, &plan_ops(start->plan)[i]))
+			r = make_source(s, i, start, q, e);
 	return r;
 }
 

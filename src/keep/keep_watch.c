@@ -333,7 +333,8 @@ static int take_message(struct keeper *k, const struct wire_message *m, int *fd,
 			return err_set(
 				e, ERR_SYS, EPROTO, "the cage did not hand its terminal over");
 		return 0;
-	} else if (m->kind == WIRE_CHECKED && k->is_built && !k->record->is_preflight_passed) {
+	} else if (m->kind == WIRE_CHECKED && (k->is_built || k->start.is_warm) &&
+		   !k->record->is_preflight_passed) {
 		take_check(k, m);
 	} else if (m->kind == WIRE_STARTED && k->record->is_preflight_passed && !k->is_started) {
 		return take_start(k, e);

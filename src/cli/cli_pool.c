@@ -1,0 +1,54 @@
+/* Cages that wait for their session. */
+#include <string.h>
+
+#include "cli/cli_exec.h"
+#include "keep/keep.h"
+
+static void put_first(struct exec_pool *pool, struct keep_warm *cage)
+{
+	size_t last = EXEC_POOL_SIZE - 1;
+
+	if (pool->cages[last])
+		keep_warm_free(pool->cages[last]);
+	memmove(pool->cages + 1, pool->cages, last * sizeof(*pool->cages));
+	pool->cages[0] = cage;
+}
+
+static struct keep_warm **find(struct exec_pool *pool, const struct plan *p)
+{
+	for (size_t i = 0; i < EXEC_POOL_SIZE; i++)
+		if (pool->cages[i] && keep_warm_fits(pool->cages[i], p))
+			return &pool->cages[i];
+	return NULL;
+}
+
+struct keep_warm *exec_pool_take(struct exec_pool *pool, const struct plan *p)
+{
+	struct keep_warm **found = find(pool, p), *cage = found ? *found : NULL;
+
+	if (found) {
+		*found = NULL;
+		pool->hits++;
+	} else {
+		pool->misses++;
+	}
+	return cage;
+}
+
+void exec_pool_fill(struct exec_pool *pool, const struct keep_request *q)
+{
+	struct keep_warm *cage = NULL;
+	struct err e = { 0 };
+
+	/* Without one the next run is made as any other is, and says itself what is wrong. */
+	if (!find(pool, q->plan) && keep_warm_make(q, &cage, &e) == 0)
+		put_first(pool, cage);
+}
+
+void exec_pool_done(struct exec_pool *pool)
+{
+	for (size_t i = 0; i < EXEC_POOL_SIZE; i++) {
+		keep_warm_free(pool->cages[i]);
+		pool->cages[i] = NULL;
+	}
+}
