@@ -87,9 +87,10 @@ struct cage_hold {
 
 /* What the process has that holds the captured trees of a session for all of its runs. */
 struct cage_share {
-	int door; /* where runs come and ask; it listens */
-	int turn; /* a file: who has it locked starts such a process, or ends as one */
-	int lock; /* another, locked: somebody has the workspace */
+	int door;    /* where runs come and ask; it listens */
+	int turn;    /* a file: who has it locked starts such a process, or ends as one */
+	int lock;    /* another, locked: somebody has the workspace */
+	int mounted; /* and another, locked: it is mounted, on this machine or another */
 };
 
 /* All the first process is told. Everything in it is the keeper's and is borrowed. */

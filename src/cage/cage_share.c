@@ -97,8 +97,8 @@ static int attach_trees(struct cage *c, struct share *s, struct err *e)
  * of another. */
 static int close_the_rest(struct cage *c, struct share *s, struct cage_share *ret)
 {
-	int *const kept[] = { &ret->door, &ret->turn, &ret->lock, &c->channel, &s->trees[0],
-		&s->trees[1], &s->trees[2], &s->trees[3] };
+	int *const kept[] = { &ret->door, &ret->turn, &ret->lock, &ret->mounted, &c->channel,
+		&s->trees[0], &s->trees[1], &s->trees[2], &s->trees[3] };
 	const int count = (int)(sizeof(kept) / sizeof(kept[0]));
 
 	*ret = *c->start->share;

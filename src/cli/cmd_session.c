@@ -1,4 +1,5 @@
 /* bawn session: what can be done with one. Each group of commands has a file of its own. */
+#include "cli/cli_exec.h"
 #include "cli/cli_session.h"
 #include "cli/commands.h"
 
@@ -6,7 +7,7 @@ const struct cli_command cmd_session_commands[] = {
 	{ "session create", "[options]", "make a session, and print its id", session_create_options,
 		true, session_create },
 	{ "session exec", "SESSION [options] [--] command…", "run a command in a session",
-		session_exec_options, true, session_exec, .returns_another = true },
+		exec_options, true, session_exec, .returns_another = true },
 	{ "session list", "[options]", "the sessions there are", NULL, false, session_list },
 	{ "session show", "SESSION|RUN [options]",
 		"what is known of a session and its runs, or of a queued run", NULL, false,

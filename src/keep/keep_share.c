@@ -27,7 +27,8 @@
 #include "keep/keep_inside.h"
 #include "wire/wire.h"
 
-#define RETRY_MS 5
+#define RETRY_MS      5
+#define MOUNTED_TRIES 400
 
 #define KEPT (CAGE_TREE_COUNT - CAGE_LAYER_COUNT)
 
@@ -132,15 +133,41 @@ static int hear_sharer(int channel, struct err *e)
 		"cannot mount the session's workspace: the process for it ended");
 }
 
+/*
+ * Who has it mounted has this lock; one that is on its way out, for a moment more. On a file system
+ * that machines share it may be another's.
+ */
+static int lock_mounted(int workspace)
+{
+	int fd = -EWOULDBLOCK;
+
+	for (int i = 0; i < MOUNTED_TRIES && fd == -EWOULDBLOCK; i++) {
+		if (i)
+			usleep(RETRY_MS * 1000);
+		fd = open_lock(workspace, "mounted", LOCK_EX | LOCK_NB);
+	}
+	return fd;
+}
+
 static int start_sharer(struct keeper *k, struct err *e)
 {
-	own_fd int door = make_door(k->q->workspace);
+	own_fd int mounted = lock_mounted(k->q->workspace);
+	own_fd int door = mounted < 0 ? -1 : make_door(k->q->workspace);
 	own_fd int lock = door < 0 ? -1 : open_lock(k->q->workspace, "lock", LOCK_SH);
 	own_fd int own_turn = lock < 0 ? -1 : open_lock(k->q->workspace, "turn", LOCK_UN);
-	const struct cage_share share = { .door = door, .turn = own_turn, .lock = lock };
+	const struct cage_share share = {
+		.door = door, .turn = own_turn, .lock = lock, .mounted = mounted
+	};
 	struct cage_start start;
 	int ends[2], r;
 
+	if (mounted == -EWOULDBLOCK)
+		return err_set(e, ERR_REFUSED, EBUSY,
+			"the session's workspace is in use on another machine, or the process that "
+			"has it mounted does not answer; bawn session exec --queue leaves the run "
+			"to who has it");
+	if (mounted < 0)
+		return fail(-mounted, e);
 	if (door < 0 || lock < 0 || own_turn < 0)
 		return fail(door < 0 ? -door : lock < 0 ? -lock : -own_turn, e);
 	r = keep_layer_make_shared(k, e);
