@@ -88,7 +88,7 @@ static int check_ended(struct store *s, const struct store_run *x, struct err *e
 
 static int end_run(struct store *s, void *of, struct err *e)
 {
-	const struct store_run *x = of;
+	const struct store_run *x = *(const struct store_run **)of;
 	int r = store_tell(s, e,
 		"UPDATE bawn_sessions SET used_ms = {now}, running = running - 1 "
 		"WHERE id = $1 AND token = $2 AND worker = $3 AND running > 0",
@@ -117,7 +117,7 @@ int store_end_run(struct store *s, const struct store_run *x, struct err *e)
 	s->doing = "report the end of a run";
 	if (x->state < STORE_ENDED || x->state >= STORE_RUN_STATE_COUNT)
 		return err_set(e, ERR_SYS, EINVAL, "cannot %s: '%d' is no end", s->doing, x->state);
-	r = store_within(s, true, end_run, (void *)(uintptr_t)x, e);
+	r = store_within(s, true, end_run, &x, e);
 	return r < 0 ? r : 0;
 }
 

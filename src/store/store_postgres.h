@@ -45,7 +45,7 @@ int postgres_say_failure(struct postgres *p, const PGresult *result, struct err 
 /* -EPIPE; the connection is dropped. */
 int postgres_say_broken(struct postgres *p, const char *said, struct err *e);
 
-/* Puts what libpq said on one line, without the password. */
+/* The first line of what libpq or the server said, without the password. */
 void postgres_print_message(const struct postgres *p, const char *said, char *ret, size_t size);
 
 int postgres_connect(struct postgres *p, struct err *e);

@@ -33,21 +33,17 @@ static const struct {
 	{ "57014", EBUSY, "the server gave it up, because it took too long" },
 };
 
-/* What the server says, on one line, up to its first full sentence, and without the password. */
 void postgres_print_message(const struct postgres *p, const char *said, char *ret, size_t size)
 {
 	size_t secret = p->password ? strlen(p->password) : 0, n = 0;
 
-	while (*said && n + 4 < size) {
+	while (*said && *said != '\n' && n + 4 < size) {
 		if (secret && !strncmp(said, p->password, secret)) {
 			n += (size_t)snprintf(ret + n, size - n, "***");
 			said += secret;
 			continue;
 		}
-		if (*said == '\n' && !said[strspn(said, "\n \t")])
-			break;
-		ret[n++] = *said == '\n' || *said == '\t' ? ' ' : *said;
-		said++;
+		ret[n++] = *said++;
 	}
 	ret[n] = '\0';
 }

@@ -47,7 +47,7 @@ static int say_closed(struct store *s, const char *session, struct err *e)
 
 static int queue_run(struct store *s, void *of, struct err *e)
 {
-	const struct store_run *x = of;
+	const struct store_run *x = *(const struct store_run **)of;
 	int r = store_tell(s, e,
 		"UPDATE bawn_sessions SET used_ms = {now}, queued = queued + 1, "
 		"head_ms = CASE WHEN queued = 0 THEN {now} ELSE head_ms END "
@@ -74,7 +74,7 @@ int store_queue_run(struct store *s, const struct store_run *x, struct err *e)
 		return err_set(e, ERR_USE, EFBIG,
 			"cannot queue a run: what it asks for is longer than %zu bytes",
 			STORE_MAX_REQUEST);
-	r = store_within(s, true, queue_run, (void *)(uintptr_t)x, e);
+	r = store_within(s, true, queue_run, &x, e);
 	if (r == -EEXIST)
 		return err_set(
 			e, ERR_USE, EEXIST, "cannot queue a run: %s is queued already", x->id);

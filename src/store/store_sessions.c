@@ -159,7 +159,7 @@ int store_each_session(struct store *s, int (*see)(void *of, const struct store_
 
 static int touch_session(struct store *s, void *of, struct err *e)
 {
-	const char *id = of;
+	const char *id = *(const char **)of;
 	int r = store_tell(s, e,
 		"UPDATE bawn_sessions SET used_ms = {now} WHERE id = $1 AND state <> " SQL_REMOVING,
 		VALUE_TEXT(id));
@@ -172,7 +172,7 @@ int store_touch_session(struct store *s, const char *id, struct err *e)
 	int r;
 
 	s->doing = "use a session";
-	r = store_within(s, false, touch_session, (void *)(uintptr_t)id, e);
+	r = store_within(s, false, touch_session, &id, e);
 	return r < 0 ? r : 0;
 }
 
@@ -202,7 +202,7 @@ static int set_state(struct store *s, void *of, struct err *e)
 
 static int open_session(struct store *s, void *of, struct err *e)
 {
-	const char *id = of;
+	const char *id = *(const char **)of;
 	int r = store_tell(s, e,
 		"UPDATE bawn_sessions SET state = " SQL_OPEN ", used_ms = {now} "
 		"WHERE id = $1 AND state <> " SQL_REMOVING,
@@ -219,14 +219,14 @@ int store_set_state(struct store *s, const char *id, enum store_session_state st
 	s->doing = state == STORE_OPEN      ? "start a session"
 		   : state == STORE_STOPPED ? "stop a session"
 					    : "remove a session";
-	r = state == STORE_OPEN ? store_within(s, true, open_session, (void *)(uintptr_t)id, e)
+	r = state == STORE_OPEN ? store_within(s, true, open_session, &id, e)
 				: store_within(s, true, set_state, &w, e);
 	return r < 0 ? r : 0;
 }
 
 static int begin_sweep(struct store *s, void *of, struct err *e)
 {
-	const char *id = of;
+	const char *id = *(const char **)of;
 	int r = store_tell(s, e,
 		    "UPDATE bawn_sessions SET state = " SQL_REMOVING ", queued = 0, head_ms = 0 "
 		    "WHERE id = $1 AND state <> " SQL_REMOVING " AND " SQL_EXPIRED,
@@ -243,12 +243,12 @@ static int begin_sweep(struct store *s, void *of, struct err *e)
 int store_begin_sweep(struct store *s, const char *id, struct err *e)
 {
 	s->doing = "remove an expired session";
-	return store_within(s, true, begin_sweep, (void *)(uintptr_t)id, e);
+	return store_within(s, true, begin_sweep, &id, e);
 }
 
 static int remove_session(struct store *s, void *of, struct err *e)
 {
-	const char *id = of;
+	const char *id = *(const char **)of;
 	int r = store_tell(s, e, "DELETE FROM bawn_sessions WHERE id = $1", VALUE_TEXT(id));
 
 	if (r == 0)
@@ -268,6 +268,6 @@ int store_remove_session(struct store *s, const char *id, struct err *e)
 	int r;
 
 	s->doing = "remove a session";
-	r = store_within(s, true, remove_session, (void *)(uintptr_t)id, e);
+	r = store_within(s, true, remove_session, &id, e);
 	return r < 0 ? r : 0;
 }

@@ -294,10 +294,12 @@ static bool is_remote(const char *path)
  */
 static int make_file(const char *path, struct err *e)
 {
-	own_fd int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	struct stat st;
 
-	if (fd < 0 && errno != EEXIST)
+	if (fd >= 0)
+		close(fd);
+	else if (errno != EEXIST)
 		return err_set(e, ERR_SYS, errno, "cannot open the store: %s cannot be made: %s",
 			path, strerror(errno));
 	if (stat(path, &st) < 0)

@@ -36,7 +36,7 @@ static int see_candidate(void *of, const struct store_value *v)
 	struct taking *t = of;
 	size_t n = strlen(t->worker->name);
 
-	t->is_new = v[1].size != n || memcmp(v[1].bytes, t->worker->name, n);
+	t->is_new = v[1].size != n || memcmp(v[1].bytes, t->worker->name, n) != 0;
 	t->token = v[2].num + (t->is_new ? 1 : 0);
 	t->is_held = v[3].num;
 	t->is_running = v[4].num > 0;

@@ -8,7 +8,7 @@
 
 static int renew_worker(struct store *s, void *of, struct err *e)
 {
-	const struct store_worker *w = of;
+	const struct store_worker *w = *(const struct store_worker **)of;
 	int r = store_tell(s, e,
 		"INSERT INTO bawn_workers (name, place, host, slots, lease_ms, seen_ms) "
 		"VALUES ($1, $2, $3, $4, $5, {now}) ON CONFLICT (name) DO UPDATE SET "
@@ -29,13 +29,13 @@ int store_renew_worker(struct store *s, const struct store_worker *w, struct err
 	int r;
 
 	s->doing = "renew the worker's leases";
-	r = store_within(s, false, renew_worker, (void *)(uintptr_t)w, e);
+	r = store_within(s, false, renew_worker, &w, e);
 	return r < 0 ? r : 0;
 }
 
 static int remove_worker(struct store *s, void *of, struct err *e)
 {
-	const char *name = of;
+	const char *name = *(const char **)of;
 	/* What it did not end is not given back: somebody may still write there. */
 	int r = store_tell(s, e,
 		"UPDATE bawn_sessions SET worker = '', lease_ms = 0, running = 0, "
@@ -59,7 +59,7 @@ int store_remove_worker(struct store *s, const char *name, struct err *e)
 	int r;
 
 	s->doing = "remove the worker";
-	r = store_within(s, true, remove_worker, (void *)(uintptr_t)name, e);
+	r = store_within(s, true, remove_worker, &name, e);
 	return r < 0 ? r : 0;
 }
 

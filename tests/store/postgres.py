@@ -108,8 +108,23 @@ class Server:
     def url(self, database="postgres"):
         return f"postgresql://bawn@/{database}?host={self.folder}"
 
+    def psql(self, database):
+        database = database if "://" in database else self.url(database)
+        return ["psql", "-d", database, "-qAtX", "-v", "ON_ERROR_STOP=1"]
+
     def sql(self, text, database="postgres"):
-        return self.run("psql", "-h", self.folder, "-d", database, "-qAtX", "-v", "ON_ERROR_STOP=1", "-c", text)
+        return self.run(*self.psql(database), "-c", text)
+
+    def start_sql(self, database, text):
+        """A client that has said this, and keeps the connection."""
+        client = subprocess.Popen(self.words(*self.psql(database)), env=self.environ(), cwd=self.folder, text=True,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        client.stdin.write(text + " SELECT 'said';\n")
+        client.stdin.flush()
+        for line in client.stdout:
+            if line == "said\n":
+                break
+        return client
 
     def make_database(self):
         self.databases += 1

@@ -9,9 +9,10 @@
 
 #include "making.h"
 
-#define TAKERS   4
-#define SESSIONS 12
-#define RUNS     500
+#define TAKERS      4
+#define SESSIONS    12
+#define RUNS        500
+#define KILLED_RUNS 60
 
 /* What all of them write down, in memory that they share. */
 struct notes {
@@ -55,6 +56,14 @@ static void read_id(const char *id, unsigned *session, unsigned *number)
 
 	*session = (unsigned)strtoul(id, &end, 10);
 	*number = (unsigned)strtoul(end + 1, NULL, 10);
+}
+
+static unsigned number_of(const struct took *t)
+{
+	unsigned session, number;
+
+	read_id(t->run.id, &session, &number);
+	return number;
 }
 
 static void note_mistake(const char *what, const struct took *t)
@@ -205,6 +214,81 @@ static void test_stopped(const char *where)
 	CHECK(end(s, &t, 0) == 0 && run_state(s, "100-2") == STORE_ENDED);
 }
 
+/* Takes runs of a second kind, slowly, until it is killed. */
+static int take_slowly(const char *where, int number)
+{
+	own_store struct store *s = open_store(where);
+	struct store_worker w = worker_named("mortal", 1, 150);
+	struct took t;
+
+	snprintf(w.name, sizeof(w.name), "mortal%d", number);
+	for (;;) {
+		if (store_renew_worker(s, &w, NULL) < 0 || take(s, &w, &t) < 0)
+			return 1;
+		if (t.run.id[0]) {
+			__atomic_add_fetch(&notes->done[0][number_of(&t)], 1, __ATOMIC_SEQ_CST);
+			sleep_ms(2);
+			end(s, &t, 0);
+		} else
+			sleep_ms(5);
+	}
+}
+
+struct ends {
+	int ended, lost, others;
+};
+
+static int see_ends(void *of, const struct store_run *x)
+{
+	struct ends *ends = of;
+
+	if (strncmp(x->session, "000001", 6) != 0 && strncmp(x->session, "000011", 6) != 0)
+		return 0;
+	if (x->state == STORE_ENDED)
+		ends->ended++;
+	else if (x->state == STORE_LOST)
+		ends->lost++;
+	else
+		ends->others++;
+	return 0;
+}
+
+/* Workers that are killed at any moment: every run ends once, or is lost. */
+static void test_killed(const char *where)
+{
+	own_store struct store *s = open_store(where);
+	struct ends ends = { 0 };
+	uint64_t count;
+	pid_t pids[3];
+
+	memset(notes, 0, sizeof(*notes));
+	for (unsigned i = 0; i < 2; i++)
+		CHECK(add_session(s, 0x101 + i * 0x1000, "", 0) == 0);
+	for (unsigned i = 0; i < KILLED_RUNS; i++)
+		CHECK(queue_run(s, 0x101 + i % 2 * 0x1000, i) == 0);
+	for (int i = 0; i < 3; i++)
+		pids[i] = start(take_slowly, where, i);
+	for (int i = 3; i < 60; i++) {
+		sleep_ms(7);
+		kill(pids[i % 3], SIGKILL);
+		CHECK(waitpid(pids[i % 3], NULL, 0) == pids[i % 3]);
+		pids[i % 3] = start(take_slowly, where, i);
+	}
+	for (int i = 0; i < 1000 && session_of(s, 0x101).queued + session_of(s, 0x1101).queued; i++)
+		sleep_ms(20);
+	for (int i = 0; i < 3; i++) {
+		kill(pids[i], SIGKILL);
+		CHECK(waitpid(pids[i], NULL, 0) == pids[i]);
+	}
+	sleep_ms(200);
+	CHECK(store_report_lost(s, &count, NULL) == 0);
+	CHECK(store_each_run(s, NULL, see_ends, &ends, NULL) == 0);
+	printf("killed: %d ended, %d lost, %d others\n", ends.ended, ends.lost, ends.others);
+	CHECK(ends.ended + ends.lost == KILLED_RUNS && ends.others == 0 && ends.ended > 0);
+	for (size_t i = 0; i < KILLED_RUNS; i++)
+		CHECK(notes->done[0][i] <= 1);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc != 2)
@@ -216,5 +300,6 @@ int main(int argc, char **argv)
 	test_many(argv[1]);
 	test_all_ended(argv[1]);
 	test_stopped(argv[1]);
+	test_killed(argv[1]);
 	return check_report();
 }

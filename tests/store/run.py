@@ -12,7 +12,9 @@ import subprocess
 import sys
 import tempfile
 
+import faults
 import postgres
+from tool import Tool
 
 BAWN, BUILD = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
 PROGRAMS = ["sessions_test", "leases_test", "processes_test"]
@@ -76,11 +78,31 @@ def on_postgres(name, uid):
     return case
 
 
+def fault_on_sqlite(function, uid):
+    def start(where, before=()):
+        return Tool([*before, *words(uid, FILES / "tool", where)])
+
+    def case(_):
+        with Folder(uid) as folder:
+            function(folder, start, uid)
+    case.__name__ = f"{function.__name__} on SQLite as {'root' if uid == 0 else 'a user'}"
+    return case
+
+
+def fault_on_postgres(function, uid):
+    def case(server):
+        function(server, lambda where: Tool(words(uid, FILES / "tool_pg", where)))
+    case.__name__ = f"{function.__name__} on PostgreSQL"
+    return case
+
+
 def cases():
     uids = [0, USER] if os.geteuid() == 0 else [os.geteuid()]
     found = [on_sqlite(name, uid) for name in PROGRAMS for uid in uids]
+    found += [fault_on_sqlite(function, uid) for function in faults.SQLITE for uid in uids]
     if (BUILD / "sessions_test_pg").exists():
         found += [on_postgres(name, uids[-1]) for name in PROGRAMS]
+        found += [fault_on_postgres(function, uids[-1]) for function in faults.POSTGRES]
     return found
 
 
@@ -109,8 +131,8 @@ def main():
     chosen = [case for case in cases() if all(word in case.__name__ for word in sys.argv[3:])]
     try:
         FILES.chmod(0o755)
-        for path in BUILD.glob("*_test*"):
-            if path.is_file():
+        for path in BUILD.iterdir():
+            if path.is_file() and os.access(path, os.X_OK):
                 shutil.copy(path, FILES)
         with postgres.Server() as server:
             failed = run_cases(chosen, server)
