@@ -93,10 +93,17 @@ int session_remove_folder(int root, const char *id, struct err *e);
 
 struct buf;
 
-/* A workspace as one piece of bytes, without `tmp`: what was written to the project, and the home.
+/*
+ * A workspace as one piece of bytes, docs/format-workspace.md, without `tmp`: what was written to
+ * the project, and the home. `ret` is empty, and has room for STORE_MAX_SAVED: -EFBIG where there
+ * is more. Sockets, pipes and devices are left out, and how many is in the bytes.
  */
 int session_pack(int workspace, struct buf *ret, struct err *e);
 
-/* And a new workspace out of it. The bytes may be anything: nothing leaves the workspace. */
+/*
+ * And a new workspace out of it, in a session's folder that is made where it is missing. The bytes
+ * may be anything: -EBADMSG for what is no workspace, before anything is made; what fails later
+ * leaves nothing. Everything belongs to who unpacks. -EEXIST: there is one of that number.
+ */
 int session_unpack(
 	int root, const char *id, uint64_t workspace, const void *bytes, size_t n, struct err *e);
