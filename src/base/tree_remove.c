@@ -83,8 +83,11 @@ static bool make_way(const struct removal *w, int at, const char *name)
 	bool is_made = false;
 	struct stat st;
 
-	if (w->o->clears && (clear_marks(at) | clear_entry(w, at, name)))
-		is_made = true;
+	if (w->o->clears) {
+		bool is_cleared = clear_marks(at);
+
+		is_made = clear_entry(w, at, name) || is_cleared;
+	}
 	if (at >= 0 && fstat(at, &st) == 0 && (st.st_mode & S_IRWXU) != S_IRWXU &&
 		fchmod(at, S_IRWXU) == 0)
 		is_made = true;
