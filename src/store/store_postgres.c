@@ -23,6 +23,9 @@
 #define TYPE_INT4  23
 #define TYPE_TEXT  25
 
+/* Each statement sees what was committed before it, whatever the server's own setting is. */
+#define SQL_BEGIN "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"
+
 /* --- statements --- */
 
 static size_t find_cached(struct postgres *p, const char *sql)
@@ -114,7 +117,7 @@ static PGresult *send_with_begin(struct postgres *p, const char *name, const str
 	PGresult *result = NULL;
 
 	if (PQenterPipelineMode(p->connection) &&
-		PQsendQueryParams(p->connection, "BEGIN", 0, NULL, NULL, NULL, NULL, 1) &&
+		PQsendQueryParams(p->connection, SQL_BEGIN, 0, NULL, NULL, NULL, NULL, 1) &&
 		PQsendQueryPrepared(
 			p->connection, name, w->count, w->values, w->sizes, w->formats, 1) &&
 		PQpipelineSync(p->connection))
@@ -161,7 +164,7 @@ static struct store_value value_at(const PGresult *result, int row, int at)
 static int show_rows(
 	struct postgres *p, const PGresult *result, store_see *see, void *of, struct err *e)
 {
-	struct store_value v[STORE_MAX_COLUMNS];
+	struct store_value v[STORE_MAX_COLUMNS] = { 0 };
 	int rows = PQntuples(result), columns = PQnfields(result), seen = 0;
 
 	for (int i = 0; i < rows && see && !seen; i++) {

@@ -145,7 +145,7 @@ static struct store_value column(sqlite3_stmt *statement, int at)
 
 static int show_row(sqlite3_stmt *statement, store_see *see, void *of)
 {
-	struct store_value v[STORE_MAX_COLUMNS];
+	struct store_value v[STORE_MAX_COLUMNS] = { 0 };
 	int n = sqlite3_column_count(statement);
 
 	for (int i = 0; i < n && i < STORE_MAX_COLUMNS; i++)

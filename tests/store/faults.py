@@ -16,6 +16,12 @@ def on_sqlite(function):
     return function
 
 
+def long(function):
+    """Tried once, not as root and as a user."""
+    function.is_long = True
+    return function
+
+
 def on_postgres(function):
     POSTGRES.append(function)
     return function
@@ -68,6 +74,7 @@ def a_url_that_is_none(_folder, start, _uid):
 
 
 @on_sqlite
+@long
 def a_database_that_is_locked(folder, start, _uid):
     with start(f"sqlite:{folder}/store.db") as tool:
         tool.open().gave(0)
