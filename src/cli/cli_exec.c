@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli_run.h"
@@ -92,6 +93,7 @@ static int load(const struct exec_job *job, struct run *r, struct err *e)
 
 static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_result *ret)
 {
+	uint64_t began = clock_ns();
 	own_fd int workspace = open_workspace(job, &ret->error);
 	struct run r;
 
@@ -103,6 +105,7 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 	r.is_still_ours = job->is_still_ours;
 	r.of = job->of;
 	r.pool = job->pool;
+	r.keep_ns = began;
 	r.request.workspace = workspace;
 	memcpy(r.request.printed, job->printed, sizeof(r.request.printed));
 	if (job->run)
@@ -119,7 +122,8 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 	}
 	ret->kind = kind_of(&r.record, &ret->error);
 	ret->state = r.record.outcome == RECORD_REFUSED ? STORE_FAILED : STORE_ENDED;
-	ret->start_ns = r.record.start_ns;
+	ret->start_ns = r.keep_ns - began + r.record.start_ns;
+	ret->end_ns = ret->start_ns + r.record.run_ns;
 	snprintf(ret->run, sizeof(ret->run), "%s", r.record.run);
 	if (job->done)
 		job->done(job->of, ret);

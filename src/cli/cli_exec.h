@@ -49,6 +49,7 @@ struct exec_result {
 	int status;
 	char run[STORE_RUN_SIZE];
 	uint64_t start_ns; /* from the request until the command was let go */
+	uint64_t end_ns;   /* and until its end was known */
 	const char *kind; /* what ended it, as metrics count: "exited", "refused", "timed_out" … */
 	struct err error;
 	struct buf record; /* the signed one; the caller's: buf_done */

@@ -78,15 +78,15 @@ static int make_plan(struct run *r, struct err *e)
 
 	if (ret < 0)
 		return ret;
+	r->request.plan = r->record.plan = r->plan;
+	r->record.note_count = 0;
+	memset(r->record.observations, 0, sizeof(r->record.observations));
 	if (r->host.in_session && plan_find_captured(r->plan) &&
 		!(plan_find_captured(r->plan)->flags & PLAN_SHARED))
 		return err_set(e, ERR_REFUSED, EOPNOTSUPP,
 			"a session cannot capture what is written to '%s': no overlay can be put "
 			"over it here; its spec can say project.mode: read_only or writable",
 			r->place.project);
-	r->request.plan = r->record.plan = r->plan;
-	r->record.note_count = 0;
-	memset(r->record.observations, 0, sizeof(r->record.observations));
 	return keep_check_plan(r->plan, &r->record, e);
 }
 
@@ -134,6 +134,7 @@ static int try_to_run(struct run *r, struct err *e)
 		struct err why;
 
 		r->request.warm = r->pool ? exec_pool_take(r->pool, r->plan) : NULL;
+		r->keep_ns = clock_ns();
 		ret = keep_run(&r->request, &r->record, e);
 		r->request.warm = NULL;
 		/* Never a second time what may have run. */

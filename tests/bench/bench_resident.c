@@ -1,0 +1,279 @@
+/*
+ * bench_resident - runs in a session by a process that stays, as a worker's runners do: /bin/true
+ * in a cage that waits, beside posix_spawn of the same; then so many as two of them can do, beside
+ * two loops of bwrap. Prints one JSON object a line:
+ *
+ *   {"what": "resident-user", "median_us": …, "p95_us": …}     until its end is known
+ *   {"what": "signed-user", …}                                 until its record is signed
+ *   {"what": "spawn-user", …}                                  posix_spawn and wait
+ *   {"what": "rate-user", "resident_per_second": …, "bwrap_per_second": …}
+ *
+ *   bench_resident [--count N] BAWN
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <grp.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "bench_tools.h"
+#include "cli/cli_exec.h"
+#include "keep/keep.h"
+#include "session/session.h"
+
+#define JOBS     2
+#define PAUSE_US 2000 /* between two runs, in which the next cage is made */
+
+/* What a process that stays has. */
+struct resident {
+	struct store_session session;
+	struct exec_job job;
+	struct exec_pool pool;
+	struct tail printed[2];
+	double done_us;
+	char line[4096]; /* what ps shows */
+};
+
+/* Shared with who measures. */
+struct figures {
+	double resident[100000], signed_by[100000], spawn[100000];
+};
+
+static void note_done(void *of, struct exec_result *result)
+{
+	struct resident *r = of;
+
+	(void)result;
+	r->done_us = bench_now_us();
+}
+
+/* The spec of a session about which nothing is said. */
+static char *plain_spec(const char *project)
+{
+	char *none[] = { NULL };
+	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+	struct cli_place place;
+	struct cli cli = { 0 };
+	struct spec spec;
+
+	if (chdir(project) < 0 || exec_parse(&cli, none) != CLI_OK ||
+		cli_load_spec(&cli, &spec, &place) != CLI_OK)
+		bench_fail("cannot make a spec");
+	spec_print_canonical(&spec, &out);
+	spec_done(&spec);
+	free(cli.given);
+	return bench_print("%s", buf_text(&out));
+}
+
+static void open_session(struct resident *r, const struct bench_who *who, int number)
+{
+	static char dashes[] = "--", command[] = "/bin/true";
+	static char *arguments[] = { dashes, command, NULL };
+	const char *root = bench_print("%s/sessions-%d", who->home, number);
+	struct err e = { 0 };
+
+	memset(r, 0, sizeof(*r));
+	if (mkdir(root, 0700) < 0 || session_make_id(r->session.id, &e) < 0)
+		bench_fail("cannot make a session: %s", strerror(errno));
+	r->session.workspace = 1;
+	r->session.project = bench_print("%s", who->project);
+	r->session.spec = plain_spec(who->project);
+	r->job = (struct exec_job){ .session = &r->session,
+		.root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
+		.arguments = arguments,
+		.command_line = r->line,
+		.command_line_size = sizeof(r->line),
+		.is_quiet = true,
+		.pool = &r->pool,
+		.printed = { &r->printed[0], &r->printed[1] },
+		.done = note_done,
+		.of = r };
+	if (session_make_folder(r->job.root, r->session.id, r->session.spec, &e) < 0)
+		bench_fail("cannot make a session: %s", e.text);
+}
+
+/* One run: until its end is known, and until it is signed. */
+static double run_once(struct resident *r, double *ret_signed)
+{
+	struct exec_result result;
+	double start = bench_now_us();
+
+	tail_init(&r->printed[0], 4096);
+	tail_init(&r->printed[1], 4096);
+	exec_run(&r->job, &result);
+	if (result.status != 0)
+		bench_fail("a run ended with %d: %s", result.status, result.error.text);
+	buf_done(&result.record);
+	tail_done(&r->printed[0]);
+	tail_done(&r->printed[1]);
+	*ret_signed = r->done_us - start;
+	return (double)result.end_ns / 1000;
+}
+
+static double spawn_once(const struct bench_who *who)
+{
+	static char command[] = "/bin/true";
+	char *const argv[] = { command, NULL };
+	double start = bench_now_us();
+	int status;
+	pid_t pid;
+
+	if (posix_spawn(&pid, command, NULL, NULL, argv, who->env) != 0)
+		bench_fail("cannot start /bin/true");
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return bench_now_us() - start;
+}
+
+/* --- as the user --- */
+
+static void become(const struct bench_who *who)
+{
+	for (size_t i = 0; who->env[i]; i++)
+		putenv(who->env[i]);
+	if (getuid() == 0 && who->id != 0 &&
+		(setgroups(0, NULL) < 0 || setresgid(who->id, who->id, who->id) < 0 ||
+			setresuid(who->id, who->id, who->id) < 0))
+		bench_fail("cannot become %s", who->name);
+	/* As it is after a start, which this one had as somebody else. */
+	if (prctl(PR_SET_DUMPABLE, 1) < 0)
+		bench_fail("cannot become %s", who->name);
+}
+
+static void be_latency(const struct bench_who *who, size_t count, struct figures *f)
+{
+	struct resident r;
+	double unused;
+
+	become(who);
+	open_session(&r, who, JOBS);
+	/* The first has no cage that waits, and mounts the workspace. */
+	run_once(&r, &unused);
+	for (size_t i = 0; i < count; i++) {
+		usleep(PAUSE_US);
+		f->resident[i] = run_once(&r, &f->signed_by[i]);
+		usleep(PAUSE_US);
+		f->spawn[i] = spawn_once(who);
+	}
+	exec_pool_done(&r.pool);
+	_exit(0);
+}
+
+static void be_rate(const struct bench_who *who, int number, size_t count)
+{
+	struct resident r;
+	double unused;
+
+	become(who);
+	open_session(&r, who, number);
+	for (size_t i = 0; i < count; i++)
+		run_once(&r, &unused);
+	exec_pool_done(&r.pool);
+	_exit(0);
+}
+
+static void await(void)
+{
+	int status = 0;
+
+	while (waitpid(-1, &status, 0) < 0)
+		if (errno != EINTR)
+			bench_fail("cannot wait: %s", strerror(errno));
+	if (status != 0)
+		bench_fail("a process that stays ended with %d", status);
+}
+
+/* --- measuring --- */
+
+static int compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static void report(const char *what, const struct bench_who *who, double *us, size_t n)
+{
+	qsort(us, n, sizeof(*us), compare);
+	printf("{\"what\": \"%s-%s\", \"median_us\": %.1f, \"p95_us\": %.1f}\n", what, who->name,
+		us[n / 2], us[n * 95 / 100]);
+}
+
+static void measure_latency(const struct bench_who *who, size_t count, struct figures *f)
+{
+	if (fork() == 0)
+		be_latency(who, count, f);
+	await();
+	report("resident", who, f->resident, count);
+	report("signed", who, f->signed_by, count);
+	report("spawn", who, f->spawn, count);
+}
+
+static double rate_of_bwrap(struct bench_command *c, size_t count)
+{
+	double start = bench_now_us();
+	size_t started = 0;
+
+	for (size_t ended = 0; ended < count; ended++) {
+		for (; started < count && started - ended < JOBS; started++)
+			bench_spawn(c);
+		await();
+	}
+	return (double)count * 1e6 / (bench_now_us() - start);
+}
+
+static void measure_rate(const struct bench_who *who, size_t count)
+{
+	struct bench_command bwrap;
+	double start, ours, theirs = 0;
+
+	bench_make_bwrap(&bwrap, who);
+	bench_warm_up(&bwrap, 3);
+	if (!bwrap.missing)
+		theirs = rate_of_bwrap(&bwrap, count);
+	start = bench_now_us();
+	fflush(stdout);
+	for (int i = 0; i < JOBS; i++)
+		if (fork() == 0)
+			be_rate(who, i, count / JOBS);
+	for (int i = 0; i < JOBS; i++)
+		await();
+	ours = (double)count * 1e6 / (bench_now_us() - start);
+	printf("{\"what\": \"rate-%s\", \"resident_per_second\": %.1f, \"bwrap_per_second\": "
+	       "%.1f}\n",
+		who->name, ours, theirs);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = { { "count", required_argument, NULL, 'c' }, { 0 } };
+	struct bench_who users[2];
+	struct figures *f =
+		mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	size_t count = 500, n_users;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
+		count = option == 'c' ? strtoul(optarg, NULL, 10) : 0;
+	if (argc - optind != 1 || count == 0 || count > 100000 || f == MAP_FAILED) {
+		fputs("usage: bench_resident [--count N] BAWN\n", stderr);
+		return 2;
+	}
+	n_users = bench_make_users(bench_make_folder(), users);
+	for (size_t i = 0; i < n_users; i++) {
+		fflush(stdout);
+		measure_latency(&users[i], count, f);
+		fflush(stdout);
+		measure_rate(&users[i], count);
+	}
+	return 0;
+}
