@@ -117,8 +117,15 @@ int store_set_state(struct store *s, const char *id, enum store_session_state st
 /* Begins to remove it if it is expired still, and nobody has begun: 1, otherwise 0. */
 int store_begin_sweep(struct store *s, const char *id, struct err *e);
 
+/* The same for many at once; for which of them in ret_begun. */
+int store_begin_sweeps(
+	struct store *s, const char *const *ids, size_t count, bool *ret_begun, struct err *e);
+
 /* Its folder is gone: so is its row, with what was saved of it. Its runs stay, ended. -ENOENT. */
 int store_remove_session(struct store *s, const char *id, struct err *e);
+
+/* The same for many at once: all or none of them. One that is not there any more is no failure. */
+int store_remove_sessions(struct store *s, const char *const *ids, size_t count, struct err *e);
 
 /* Which folder is the present one from here on, and in which root. -ESTALE. */
 int store_set_workspace(struct store *s, const char *id, uint64_t token, const char *place,

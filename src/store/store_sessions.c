@@ -246,6 +246,36 @@ int store_begin_sweep(struct store *s, const char *id, struct err *e)
 	return store_within(s, true, begin_sweep, &id, e);
 }
 
+struct many {
+	const char *const *ids;
+	size_t count;
+	bool *begun;
+};
+
+static int begin_sweeps(struct store *s, void *of, struct err *e)
+{
+	struct many *m = of;
+
+	for (size_t i = 0; i < m->count; i++) {
+		const char *id = m->ids[i];
+		int r = begin_sweep(s, &id, e);
+
+		if (r < 0)
+			return r;
+		m->begun[i] = r == 1;
+	}
+	return 0;
+}
+
+int store_begin_sweeps(
+	struct store *s, const char *const *ids, size_t count, bool *ret_begun, struct err *e)
+{
+	struct many m = { ids, count, ret_begun };
+
+	s->doing = "remove expired sessions";
+	return store_within(s, true, begin_sweeps, &m, e);
+}
+
 static int remove_session(struct store *s, void *of, struct err *e)
 {
 	const char *id = *(const char **)of;
@@ -270,4 +300,28 @@ int store_remove_session(struct store *s, const char *id, struct err *e)
 	s->doing = "remove a session";
 	r = store_within(s, true, remove_session, &id, e);
 	return r < 0 ? r : 0;
+}
+
+static int remove_sessions(struct store *s, void *of, struct err *e)
+{
+	struct many *m = of;
+
+	for (size_t i = 0; i < m->count; i++) {
+		const char *id = m->ids[i];
+		int r = remove_session(s, &id, e);
+
+		if (r < 0 && r != -ENOENT)
+			return r;
+		if (r < 0 && e)
+			*e = (struct err){ 0 };
+	}
+	return 0;
+}
+
+int store_remove_sessions(struct store *s, const char *const *ids, size_t count, struct err *e)
+{
+	struct many m = { ids, count, NULL };
+
+	s->doing = "remove sessions";
+	return store_within(s, true, remove_sessions, &m, e);
 }

@@ -131,6 +131,31 @@ static void test_expiry(struct store *s)
 	CHECK(store_remove_session(s, session_id(0x61), NULL) == 0);
 }
 
+static void test_many(struct store *s)
+{
+	char ids[3][STORE_ID_SIZE];
+	const char *const all[] = { ids[0], ids[1], ids[2] };
+	bool begun[3] = { true, true, true };
+
+	for (unsigned i = 0; i < 3; i++)
+		snprintf(ids[i], sizeof(ids[i]), "%s", session_id(0x63 + i));
+	CHECK(add_session(s, 0x63, "", 50) == 0 && add_session(s, 0x64, "", 0) == 0);
+	CHECK(queue_run(s, 0x63, 1) == 0);
+	sleep_ms(100);
+	/* The first is expired, the second never is, the third is not there. */
+	CHECK(store_begin_sweeps(s, all, 3, begun, NULL) == 0);
+	CHECK(begun[0] && !begun[1] && !begun[2]);
+	CHECK(run_state(s, "99-1") == STORE_CANCELLED);
+	CHECK(session_of(s, 0x63).state == STORE_REMOVING &&
+		session_of(s, 0x64).state == STORE_OPEN);
+	CHECK(store_begin_sweeps(s, all, 3, begun, NULL) == 0 && !begun[0]);
+	CHECK(store_remove_sessions(s, all, 3, NULL) == 0);
+	CHECK(store_touch_session(s, all[0], NULL) == -ENOENT);
+	CHECK(store_touch_session(s, all[1], NULL) == -ENOENT);
+	CHECK(store_remove_sessions(s, all, 3, NULL) == 0 &&
+		store_begin_sweeps(s, all, 0, begun, NULL) == 0);
+}
+
 static int see_worker(void *of, const struct store_worker *x)
 {
 	*(struct store_worker *)of = *x;
@@ -222,6 +247,7 @@ int main(int argc, char **argv)
 	test_find(s);
 	test_each(s);
 	test_states(s);
+	test_many(s);
 	test_expiry(s);
 	test_workers(s);
 	test_bell(s, argv[1]);
