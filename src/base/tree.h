@@ -72,7 +72,10 @@ struct tree_removal {
 	uint64_t failed; /* set: what could not be removed, without the folders it is in */
 };
 
-/* Removes all that is in an open folder, as tree_remove does. */
+/*
+ * Removes all that is in an open folder, as tree_remove does, but for what comes into it meanwhile:
+ * where it cannot be removed then because it is not empty, this is done again.
+ */
 int tree_empty(int folder, struct tree_removal *o, struct err *e);
 
 /*

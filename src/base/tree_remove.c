@@ -245,19 +245,21 @@ int tree_remove(int at, const char *name, struct err *e)
 int tree_empty(int folder, struct tree_removal *o, struct err *e)
 {
 	struct removal w = begin(o, folder);
-	bool has_removed = true;
-	int r = 0;
+	bool has_removed, is_moved;
+	int r;
 
 	w.depth = 1;
 	/* What was moved up meanwhile is found by the next look; the last one counts. */
-	while (has_removed && w.repeats++ < MOST_REPEATS + w.moved) {
+	do {
+		unsigned moved = w.moved;
+
 		w.failed = 0;
 		w.error = (struct err){ 0 };
 		r = lseek(folder, 0, SEEK_SET) < 0 ? fail(&w, "", errno, "list")
 						   : empty(&w, folder, &has_removed);
-		if (r < 0 && !o->goes_on)
-			break;
-	}
+		is_moved = w.moved != moved;
+	} while ((r < 0 ? o->goes_on && has_removed : is_moved) &&
+		 w.repeats++ < MOST_REPEATS + w.moved);
 	o->failed = w.failed;
 	if (r < 0 && e)
 		*e = w.error;

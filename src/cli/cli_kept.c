@@ -223,10 +223,29 @@ const char *cli_kept_state(const struct cli_kept *k)
 
 /* --- the end --- */
 
+/*
+ * A session goes on, from the project as it is now: what is changed there later is not what it saw.
+ * Times of files are coarse, so what was applied just now must first be in the past.
+ */
+static int begin_anew(const struct cli_kept *k)
+{
+	const struct timespec now[] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_NOW } };
+	const struct timespec wait = { .tv_nsec = 1000000 };
+	struct timespec before, after;
+
+	clock_gettime(CLOCK_REALTIME_COARSE, &before);
+	do {
+		nanosleep(&wait, NULL);
+		clock_gettime(CLOCK_REALTIME_COARSE, &after);
+	} while (after.tv_sec == before.tv_sec && after.tv_nsec == before.tv_nsec);
+	if (utimensat(k->folder, "project", now, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
+		return -errno;
+	return 0;
+}
+
 int cli_kept_remove(struct cli_kept *k)
 {
 	static const char *const names[] = { GONE, "git-layer", "base" };
-	const struct timespec now[] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_NOW } };
 	struct err e = { 0 };
 
 	close_fd(&k->layer);
@@ -239,9 +258,7 @@ int cli_kept_remove(struct cli_kept *k)
 		err_set(&e, ERR_SYS, errno, "cannot rename the layer: %s", strerror(errno));
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && e.kind == ERR_NONE; i++)
 		tree_remove(k->folder, names[i], &e);
-	/* A session goes on, from the project as it is now. */
-	if (e.kind == ERR_NONE && k->is_session &&
-		utimensat(k->folder, "project", now, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
+	if (e.kind == ERR_NONE && k->is_session && begin_anew(k) < 0)
 		err_set(&e, ERR_SYS, errno, "cannot say when: %s", strerror(errno));
 	if (e.kind == ERR_NONE)
 		return CLI_OK;

@@ -30,14 +30,16 @@ struct session_swept {
  */
 int session_sweep_root(struct cli_sessions *at, struct session_swept *x, struct err *e);
 
-/*
- * Ends what runs in a session, whose removal was begun, and removes its folder, its row, and says
- * so in the log: that is kept in `log`, and written by the caller. cli_session_remove.c
- */
 struct log;
 
-int session_remove(struct cli_sessions *at, const struct store_session *s, const char *why,
-	struct log *log, struct err *e);
+/*
+ * Ends what runs in a session, whose removal was begun, and removes its folder. Nothing but `e` is
+ * shared between two of them at one time. cli_session_remove.c
+ */
+int session_remove_files(int root, const struct store_session *s, struct err *e);
+
+/* Says that it is removed, and why; it is written by the caller. */
+void session_log_removed(struct log *log, const struct store_session *s, const char *why);
 
 /* In a word, for people and in JSON: the store's, "expired", "no folder" or "elsewhere". */
 const char *session_state_word(const struct cli_sessions *x, const struct store_session *s);

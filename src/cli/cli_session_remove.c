@@ -18,35 +18,36 @@
 #define PATIENCE_MS 4000 /* for what runs in it to end */
 
 /* A folder that is not there has nothing running in it. */
-static int stop(struct cli_sessions *at, const struct store_session *s, struct err *e)
+static int stop(int root, const struct store_session *s, struct err *e)
 {
-	own_fd int workspace = session_open_workspace(at->root, s->id, s->workspace, e);
+	own_fd int workspace = session_open_workspace(root, s->id, s->workspace, e);
 
-	if (workspace == -ENOENT)
-		return 0;
-	return workspace < 0 ? workspace : keep_stop_workspace(workspace, PATIENCE_MS, e);
+	if (workspace != -ENOENT)
+		return workspace < 0 ? workspace : keep_stop_workspace(workspace, PATIENCE_MS, e);
+	*e = (struct err){ 0 };
+	return 0;
 }
 
-int session_remove(struct cli_sessions *at, const struct store_session *s, const char *why,
-	struct log *log, struct err *e)
+int session_remove_files(int root, const struct store_session *s, struct err *e)
+{
+	int r = root < 0 ? 0 : session_remove_folder(root, s->id, e);
+
+	if (r != -EBUSY)
+		return r;
+	*e = (struct err){ 0 };
+	r = stop(root, s, e);
+	return r < 0 ? r : session_remove_folder(root, s->id, e);
+}
+
+void session_log_removed(struct log *log, const struct store_session *s, const char *why)
 {
 	struct json *j;
-	int r = 0;
 
-	if (at->root >= 0)
-		r = stop(at, s, e);
-	if (r == 0 && at->root >= 0)
-		r = session_remove_folder(at->root, s->id, e);
-	if (r == 0)
-		r = store_remove_session(at->store, s->id, e);
-	if (r < 0)
-		return r;
 	log->session = s->id;
 	j = log_begin(log, "session_removed");
 	json_text(j, "name", s->name[0] ? s->name : NULL);
 	json_text(j, "why", why);
 	log_end(log);
-	return 0;
 }
 
 /* --- rm --- */
@@ -74,11 +75,15 @@ static int remove_found(struct removal *x, const struct store_session *s)
 	/* What does not end leaves the session as it is, but stopped: a removal is never undone. */
 	r = s->state == STORE_REMOVING ? 0 : store_set_state(x->at.store, s->id, STORE_STOPPED, &e);
 	if (r == 0 && x->at.root >= 0)
-		r = stop(&x->at, s, &e);
+		r = stop(x->at.root, s, &e);
 	if (r == 0)
 		r = store_set_state(x->at.store, s->id, STORE_REMOVING, &e);
 	if (r == 0)
-		r = session_remove(&x->at, s, "removed", &log, &e);
+		r = session_remove_files(x->at.root, s, &e);
+	if (r == 0)
+		r = store_remove_session(x->at.store, s->id, &e);
+	if (r == 0)
+		session_log_removed(&log, s, "removed");
 	if (r == 0 && log_write(&log) < 0)
 		cli_complain("that session %s is removed is not in the log: %s", s->id,
 			log.failure.text);

@@ -8,6 +8,8 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +21,7 @@
 #include "log/log.h"
 
 #define UNFINISHED_S 3600 /* how old a folder without a session is before it is removed */
-#define LOGGED       64   /* events that are written together */
+#define BATCH        64   /* sessions at one time */
 
 const struct cli_option session_sweep_options[] = {
 	{ "dry-run", 'n', NULL, SPEC_KEY_COUNT, NULL, "only say what would be removed" },
@@ -85,21 +87,23 @@ static int see_folder(void *of, const struct session_folder *folder)
 	return 0;
 }
 
-/* --- one of them --- */
+/* --- some of them at one time --- */
 
 struct sweep {
 	struct cli_sessions *at;
 	struct session_swept *done;
 	struct log log;
-	size_t logged;
 };
 
-static void write_log(struct sweep *w)
-{
-	if (w->logged && log_write(&w->log) < 0)
-		cli_complain("what was removed is not in the log: %s", w->log.failure.text);
-	w->logged = 0;
-}
+/* The store is asked, and told, once for all of them: what that takes would be most of it. */
+struct batch {
+	int root;
+	const struct store_session *items;
+	size_t count;
+	atomic_size_t next;
+	bool is_begun[BATCH]; /* by us; or by somebody who did not live to finish it */
+	struct err errors[BATCH];
+};
 
 static void tell(
 	struct sweep *w, const struct store_session *s, const char *why, const struct err *e)
@@ -125,23 +129,82 @@ static void tell(
 	json_close_map(j);
 }
 
-static void sweep_session(struct sweep *w, const struct store_session *s)
+/* Those that somebody used meanwhile, or removes, are not begun. */
+static int begin(struct sweep *w, struct batch *b, struct err *e)
 {
-	const char *why = s->is_expired ? "expired" : "removed";
-	struct err e = { 0 };
-	int r = 1;
+	const char *ids[BATCH];
+	bool begun[BATCH] = { false };
+	size_t n = 0;
+	int r;
 
-	if (!w->done->is_dry && s->state != STORE_REMOVING)
-		r = store_begin_sweep(w->at->store, s->id, &e);
-	/* Somebody used it meanwhile, or removes it. */
-	if (r == 0)
-		return;
-	if (r > 0 && !w->done->is_dry)
-		r = session_remove(w->at, s, why, &w->log, &e);
-	tell(w, s, why, &e);
-	if (r == 0 && ++w->logged == LOGGED)
-		write_log(w);
+	for (size_t i = 0; i < b->count; i++)
+		if (b->items[i].state != STORE_REMOVING)
+			ids[n++] = b->items[i].id;
+	r = n ? store_begin_sweeps(w->at->store, ids, n, begun, e) : 0;
+	for (size_t i = 0, at = 0; r >= 0 && i < b->count; i++)
+		b->is_begun[i] = b->items[i].state == STORE_REMOVING || begun[at++];
+	return r;
 }
+
+static void *remove_files(void *of)
+{
+	struct batch *b = of;
+
+	for (size_t i = b->next++; i < b->count; i = b->next++)
+		if (b->is_begun[i])
+			session_remove_files(b->root, &b->items[i], &b->errors[i]);
+	return NULL;
+}
+
+/* By two at one time: one waits for the disk, or the kernel, while the other works. */
+static void remove_all_files(struct batch *b)
+{
+	pthread_t other;
+	bool has_other = b->count > 1 && pthread_create(&other, NULL, remove_files, b) == 0;
+
+	remove_files(b);
+	if (has_other)
+		pthread_join(other, NULL);
+}
+
+static int finish(struct sweep *w, const struct batch *b, struct err *e)
+{
+	const char *ids[BATCH];
+	size_t n = 0;
+
+	for (size_t i = 0; i < b->count; i++)
+		if (b->is_begun[i] && b->errors[i].kind == ERR_NONE)
+			ids[n++] = b->items[i].id;
+	return n ? store_remove_sessions(w->at->store, ids, n, e) : 0;
+}
+
+static void sweep_batch(struct sweep *w, const struct store_session *items, size_t count)
+{
+	struct batch b = { .root = w->at->root, .items = items, .count = count };
+	struct err e = { 0 };
+	int r = 0;
+
+	if (!w->done->is_dry) {
+		r = begin(w, &b, &e);
+		if (r >= 0)
+			remove_all_files(&b);
+		if (r >= 0)
+			r = finish(w, &b, &e);
+	}
+	for (size_t i = 0; i < count; i++) {
+		const char *why = items[i].is_expired ? "expired" : "removed";
+
+		if (r >= 0 && !w->done->is_dry && !b.is_begun[i])
+			continue;
+		if (r >= 0 && b.errors[i].kind == ERR_NONE && !w->done->is_dry)
+			session_log_removed(&w->log, &items[i], why);
+		tell(w, &items[i], why, r < 0 ? &e : &b.errors[i]);
+	}
+	if (log_write(&w->log) < 0)
+		cli_complain("what was removed is not in the log: %s", w->log.failure.text);
+}
+
+/* --- what was left --- */
 
 /* A folder that was never confirmed; its session may be there all the same. */
 static void sweep_folder(struct sweep *w, const struct store_session *s)
@@ -177,15 +240,15 @@ int session_sweep_root(struct cli_sessions *at, struct session_swept *x, struct 
 	}
 	log_init(&w.log, at->state, NULL, NULL);
 	r = store_each_session(at->store, see_session, &sessions, e);
+	for (size_t i = 0; r == 0 && i < sessions.count; i += BATCH)
+		sweep_batch(&w, sessions.items + i,
+			sessions.count - i < BATCH ? sessions.count - i : BATCH);
 	if (r == 0)
 		r = session_each_folder(at->root, see_folder, &folders, e);
-	for (size_t i = 0; r == 0 && i < sessions.count; i++)
-		sweep_session(&w, &sessions.items[i]);
 	for (size_t i = 0; r == 0 && i < folders.count; i++)
 		sweep_folder(&w, &folders.items[i]);
 	if (sessions.is_cut || folders.is_cut)
 		cli_complain("not enough memory to see all sessions: sweep again");
-	write_log(&w);
 	log_done(&w.log);
 	flock(at->root, LOCK_UN);
 	return r;

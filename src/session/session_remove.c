@@ -18,7 +18,8 @@
 #include "session/session.h"
 #include "session/session_inside.h"
 
-#define MOST_LOCKED 16 /* workspaces; each is its own descriptor */
+#define MOST_LOCKED 16  /* workspaces; each is its own descriptor */
+#define MOST_LOOKS  100 /* somebody who fills it all the time is not waited for */
 
 /* Workspaces that nobody uses any more. */
 struct locks {
@@ -86,12 +87,18 @@ int session_remove_opened(int at, const char *name, int folder, struct err *e)
 	struct err first = { 0 };
 	int r = tree_empty(folder, &o, &first);
 
+	for (int i = 0; r == 0 && i < MOST_LOOKS && unlinkat(at, name, AT_REMOVEDIR) < 0; i++) {
+		if (errno == ENOENT)
+			break;
+		if (errno != ENOTEMPTY || i == MOST_LOOKS - 1)
+			return err_set(
+				e, ERR_SYS, errno, "cannot remove '%s': %s", name, strerror(errno));
+		r = tree_empty(folder, &o, &first);
+	}
 	if (r < 0)
 		return o.failed > 1 ? err_set(e, first.kind, first.num, "%s, and %" PRIu64 " more",
 					      first.text, o.failed - 1)
 				    : err_set(e, first.kind, first.num, "%s", first.text);
-	if (unlinkat(at, name, AT_REMOVEDIR) < 0 && errno != ENOENT)
-		return err_set(e, ERR_SYS, errno, "cannot remove '%s': %s", name, strerror(errno));
 	return 0;
 }
 

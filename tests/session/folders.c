@@ -127,6 +127,7 @@ static void remove_by_path(const char *path)
 		unlink(path);
 		return;
 	}
+	usleep(500); /* as long as it may take on a busy machine */
 	dir = opendir(path);
 	for (struct dirent *entry = dir ? readdir(dir) : NULL; entry; entry = readdir(dir)) {
 		char inner[PATH_MAX];
