@@ -58,6 +58,17 @@ static int watch_connection(struct postgres *p, struct err *e)
 	return postgres_run_plain(p, "LISTEN " POSTGRES_CHANNEL, e);
 }
 
+/*
+ * A client that was stopped within a transaction does not keep others from its rows. And what is
+ * looked for is the first by an index: the server, which cannot know how few it will have to look
+ * at, would rather sort them all.
+ */
+#define SETTINGS                                                                                   \
+	"SELECT set_config('lock_timeout', '10s', false), "                                        \
+	"set_config('idle_in_transaction_session_timeout', '10s', false), "                        \
+	"set_config('enable_sort', 'off', false), set_config('enable_bitmapscan', 'off', false), " \
+	"set_config('jit', 'off', false)"
+
 static int set_up_connection(struct postgres *p, struct err *e)
 {
 	int r;
@@ -67,11 +78,7 @@ static int set_up_connection(struct postgres *p, struct err *e)
 		return err_set(e, ERR_REFUSED, EPROTONOSUPPORT,
 			"cannot open the store: %s is PostgreSQL %d, and 12 is the oldest that will do",
 			p->store.name, PQserverVersion(p->connection) / 10000);
-	/* A client that was stopped within a transaction does not keep others from its rows. */
-	r = postgres_run_plain(p,
-		"SELECT set_config('lock_timeout', '10s', false), "
-		"set_config('idle_in_transaction_session_timeout', '10s', false)",
-		e);
+	r = postgres_run_plain(p, SETTINGS, e);
 	return r < 0 || !p->listens ? r : watch_connection(p, e);
 }
 

@@ -13,9 +13,13 @@
 static const struct {
 	const char *word, *spelt[2];
 } words[] = {
-	/* Milliseconds since 1970. SQLite's is made by the driver: its own knows only seconds. */
+	/*
+	 * Milliseconds since 1970. SQLite's is made by the driver: its own knows only seconds. As a
+	 * query, PostgreSQL's is asked for once in a statement, not in every row.
+	 */
 	{ "{now}",
-		{ "bawn_now()", "CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)" } },
+		{ "bawn_now()",
+			"(SELECT CAST(date_part('epoch', clock_timestamp()) * 1000 AS bigint))" } },
 	/* Rows that somebody else has at the moment are not there. */
 	{ "{skip}", { "", "FOR UPDATE SKIP LOCKED" } },
 	{ "{bytes}", { "BLOB", "BYTEA" } },

@@ -18,10 +18,13 @@
  */
 #define SQL_CANDIDATES                                                                             \
 	"FROM bawn_sessions s WHERE queued > 0 AND state = " SQL_OPEN " AND "                      \
-	"((running = 0 AND (worker = '' OR worker = $1 OR lease_ms <= {now} OR EXISTS "            \
-	"(SELECT 1 FROM bawn_workers h WHERE h.name = s.worker AND h.slots <= "                    \
-	"(SELECT count(*) FROM bawn_runs r WHERE r.worker = h.name AND r.state = " SQL_RUNNING     \
-	")))) OR (running > 0 AND worker <> $1 AND lease_ms <= {now})) "
+	"((running = 0 AND (worker = '' OR worker = $1 OR lease_ms <= {now} OR "                   \
+	"worker IN (" SQL_FULL "))) OR (running > 0 AND worker <> $1 AND lease_ms <= {now})) "
+
+/* Does not depend on the session: so it is found out once. */
+#define SQL_FULL                                                                                   \
+	"SELECT h.name FROM bawn_workers h WHERE h.slots <= (SELECT count(*) FROM bawn_runs r "    \
+	"WHERE r.worker = h.name AND r.state = " SQL_RUNNING ")"
 
 struct taking {
 	const struct store_worker *worker;
