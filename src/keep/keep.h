@@ -45,9 +45,10 @@ struct keep_request {
 	size_t held_count;
 	struct work_progress progress;
 	struct keep_warm *warm; /* a cage that waits for a session, used up by this; or NULL */
-	int workspace;          /* of the session that this is a run of, borrowed; -1: of none */
-	bool digests_project;   /* what it is before the run goes on record */
-	int digests;            /* the folder of those that are known, borrowed; or -1 */
+	int *hold; /* gets what keeps the workspace mounted, where it is -1: keep_hold_workspace */
+	int workspace;        /* of the session that this is a run of, borrowed; -1: of none */
+	bool digests_project; /* what it is before the run goes on record */
+	int digests;          /* the folder of those that are known, borrowed; or -1 */
 	/* The run's folder, which is the caller's; made when it is first asked for. */
 	int (*open_folder)(void *of, struct err *e);
 	/* Done while the cage is being made, and before the command may start. */

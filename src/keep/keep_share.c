@@ -248,6 +248,20 @@ static int come_in(struct keeper *k, struct err *e)
 	}
 }
 
+/* A connection that wants nothing but to stay; -ENOENT: there is nobody. */
+static int hold(int workspace)
+{
+	own_fd int connection = connect_door(workspace);
+	struct wire_message m = { .kind = WIRE_JOIN, .n = 1 };
+	int r = connection < 0 ? connection : wire_send_message(connection, &m, sizeof(m), -1);
+
+	if (r == 0)
+		r = wire_receive(connection, &m, NULL);
+	if (r == 0)
+		return take_fd(&connection);
+	return r == -EPIPE ? -ENOENT : r;
+}
+
 int keep_share_join(struct keeper *k, struct err *e)
 {
 	int workspace = k->q->workspace, r;
@@ -265,6 +279,8 @@ int keep_share_join(struct keeper *k, struct err *e)
 	if (turn < 0)
 		return fail(-turn, e);
 	r = keep_layer_is_shared(k) ? come_in(k, e) : 0;
+	if (r == 0 && k->q->hold && *k->q->hold < 0 && k->share.connection >= 0)
+		*k->q->hold = hold(workspace);
 	return r == 0 ? keep_layer_open_shared(k, e) : r;
 }
 
@@ -367,15 +383,7 @@ int keep_stop_workspace(int workspace, unsigned patience_ms, struct err *e)
 int keep_hold_workspace(int workspace, struct err *e)
 {
 	own_fd int turn = open_lock(workspace, "turn", LOCK_EX);
-	own_fd int connection = turn < 0 ? -1 : connect_door(workspace);
-	struct wire_message m = { .kind = WIRE_JOIN, .n = 1 };
-	int r = turn < 0 ? turn : connection < 0 ? connection : 0;
+	int r = turn < 0 ? turn : hold(workspace);
 
-	if (r == 0)
-		r = wire_send_message(connection, &m, sizeof(m), -1);
-	if (r == 0)
-		r = wire_receive(connection, &m, NULL);
-	if (r == -ENOENT || r == -EPIPE)
-		return -ENOENT;
-	return r < 0 ? fail(-r, e) : take_fd(&connection);
+	return r < 0 && r != -ENOENT ? fail(-r, e) : r;
 }

@@ -8,8 +8,12 @@
  *   {"what": "spawn-user", …}                                  posix_spawn and wait
  *   {"what": "rate-user", "resident_per_second": …, "bwrap_per_second": …}
  *
- *   bench_resident [--count N] BAWN
+ *   {"what": "idle-user", "sessions": …, "kb_each": …}         memory of sessions that wait,
+ * mounted
+ *
+ *   bench_resident [--count N] [--idle N]
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -82,6 +86,7 @@ static void open_session(struct resident *r, const struct bench_who *who, int nu
 	struct err e = { 0 };
 
 	memset(r, 0, sizeof(*r));
+	exec_pool_init(&r->pool);
 	if (mkdir(root, 0700) < 0 || session_make_id(r->session.id, &e) < 0)
 		bench_fail("cannot make a session: %s", strerror(errno));
 	r->session.workspace = 1;
@@ -181,6 +186,72 @@ static void be_rate(const struct bench_who *who, int number, size_t count)
 	_exit(0);
 }
 
+/* --- sessions that nobody uses just now --- */
+
+/* What a process has to itself, and its part of what it shares; in kB, or 0 if it is not ours. */
+static long ask_memory(const char *pid, uid_t uid)
+{
+	char path[64], line[256];
+	long kb = 0;
+	struct stat st;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%.16s/comm", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return 0;
+	if (!fgets(line, sizeof(line), file) || strcmp(line, "bawn-workspace\n") != 0)
+		line[0] = '\0';
+	fclose(file);
+	snprintf(path, sizeof(path), "/proc/%.16s/smaps_rollup", pid);
+	file = line[0] && stat(path, &st) == 0 && st.st_uid == uid ? fopen(path, "re") : NULL;
+	while (file && fgets(line, sizeof(line), file))
+		if (strncmp(line, "Pss:", 4) == 0)
+			kb = strtol(line + 4, NULL, 10);
+	if (file)
+		fclose(file);
+	return kb;
+}
+
+static long sum_memory(uid_t uid)
+{
+	DIR *proc = opendir("/proc");
+	const struct dirent *entry;
+	long kb = 0;
+
+	while (proc && (entry = readdir(proc)))
+		if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9')
+			kb += ask_memory(entry->d_name, uid);
+	if (proc)
+		closedir(proc);
+	return kb;
+}
+
+static void be_idle(const struct bench_who *who, size_t count)
+{
+	long before;
+	double unused;
+
+	become(who);
+	before = sum_memory(getuid());
+	for (size_t i = 0; i < count; i++) {
+		struct resident r;
+
+		open_session(&r, who, 1000 + (int)i);
+		run_once(&r, &unused);
+		/* It stays mounted until this process ends. */
+		if (*exec_pool_hold(&r.pool, r.session.id) < 0)
+			bench_fail("a session is not held");
+		r.pool.held[0].fd = -1;
+		exec_pool_done(&r.pool);
+		close(r.job.root);
+	}
+	printf("{\"what\": \"idle-%s\", \"sessions\": %zu, \"kb_each\": %.1f}\n", who->name, count,
+		(double)(sum_memory(getuid()) - before) / (double)count);
+	fflush(stdout);
+	_exit(0);
+}
+
 static void await(void)
 {
 	int status = 0;
@@ -255,17 +326,18 @@ static void measure_rate(const struct bench_who *who, size_t count)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = { { "count", required_argument, NULL, 'c' }, { 0 } };
+	static const struct option options[] = { { "count", required_argument, NULL, 'c' },
+		{ "idle", required_argument, NULL, 'i' }, { 0 } };
 	struct bench_who users[2];
 	struct figures *f =
 		mmap(NULL, sizeof(*f), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	size_t count = 500, n_users;
+	size_t count = 500, idle = 500, n_users;
 	int option;
 
 	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1)
-		count = option == 'c' ? strtoul(optarg, NULL, 10) : 0;
-	if (argc - optind != 1 || count == 0 || count > 100000 || f == MAP_FAILED) {
-		fputs("usage: bench_resident [--count N] BAWN\n", stderr);
+		*(option == 'c' ? &count : &idle) = strtoul(optarg, NULL, 10);
+	if (argc != optind || count == 0 || count > 100000 || f == MAP_FAILED) {
+		fputs("usage: bench_resident [--count N] [--idle N]\n", stderr);
 		return 2;
 	}
 	n_users = bench_make_users(bench_make_folder(), users);
@@ -274,6 +346,10 @@ int main(int argc, char **argv)
 		measure_latency(&users[i], count, f);
 		fflush(stdout);
 		measure_rate(&users[i], count);
+		fflush(stdout);
+		if (fork() == 0)
+			be_idle(&users[i], idle);
+		await();
 	}
 	return 0;
 }
