@@ -107,6 +107,7 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 	r.pool = job->pool;
 	r.keep_ns = began;
 	r.request.workspace = workspace;
+	r.request.is_start_late = job->pool != NULL;
 	r.request.hold = job->pool ? exec_pool_hold(job->pool, job->session->id) : NULL;
 	memcpy(r.request.printed, job->printed, sizeof(r.request.printed));
 	if (job->run)

@@ -55,6 +55,7 @@ struct keep_request {
 	int (*meanwhile)(void *of, struct err *e);
 	/* The command runs, and the record says what was seen before that. */
 	void (*started)(void *of);
+	bool is_start_late; /* that is told after a moment, if it still runs then */
 	/* The command has ended, and the record is complete; `e` says what else went wrong. */
 	void (*afterwards)(void *of, const struct err *e);
 	/* May this be shown, which the plan calls `from`? Asked before anything is started. */

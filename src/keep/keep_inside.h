@@ -262,6 +262,7 @@ struct keeper {
 	enum plan_guarantee ended_for; /* the limit it was ended for, or PLAN_GUARANTEE_COUNT */
 	bool is_disk_full;             /* when the command ended */
 	bool is_hanging;               /* what was killed does not end */
+	bool is_start_told;            /* to who asked for the run */
 	bool is_unwanted;              /* the session was stopped */
 };
 

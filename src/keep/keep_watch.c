@@ -21,6 +21,7 @@
 #include "wire/wire.h"
 
 #define GRACE_MS      5000 /* between the request to end and the end */
+#define START_MS      20   /* from a start until it is written down what was seen before it */
 #define FOREGROUND_NS ((uint64_t)KEEP_FOREGROUND_MS * 1000000)
 
 /* --- signals and time --- */
@@ -237,6 +238,22 @@ static void note_start(struct keeper *k)
 	k->is_started = true;
 	k->started_ns = clock_ns();
 	keep_say_started(k->q, k->record, k->pid);
+	k->is_start_told = !k->q->is_start_late;
+	if (k->is_start_told)
+		k->q->started(k->q->of);
+}
+
+/* For how long to wait until the start is worth being told: most commands are over by then. */
+static int start_wait(const struct keeper *k)
+{
+	return k->is_started && !k->is_start_told ? START_MS : -1;
+}
+
+static void tell_start(struct keeper *k)
+{
+	if (start_wait(k) < 0 || clock_ns() - k->started_ns < (uint64_t)START_MS * 1000000)
+		return;
+	k->is_start_told = true;
 	k->q->started(k->q->of);
 }
 
@@ -438,7 +455,7 @@ int keep_watch(struct keeper *k, struct err *e)
 		fds[SHARE] = (struct pollfd){ .fd = k->share.connection, .events = POLLIN };
 		keep_notify_want(k, &fds[NOTIFY]);
 		n = poll(fds, STDIO + 3,
-			sooner(sooner(timeout, keep_notify_wait(k)),
+			sooner(sooner(sooner(timeout, start_wait(k)), keep_notify_wait(k)),
 				sooner(keep_disk_wait(k), keep_hold_wait(k))));
 
 		if (n < 0 && errno == EINTR)
@@ -446,6 +463,7 @@ int keep_watch(struct keeper *k, struct err *e)
 		if (n < 0)
 			return err_set(
 				e, ERR_SYS, errno, "cannot wait for the cage: %s", strerror(errno));
+		tell_start(k);
 		if (timeout >= 0 && k->is_started && clock_ns() - asked_ns > FOREGROUND_NS) {
 			asked_ns = clock_ns();
 			r = come_back(k, e);
