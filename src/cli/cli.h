@@ -111,12 +111,18 @@ int cli_write(const struct buf *out, int status);
 
 /* --- what commands on a spec share: cli_load.c --- */
 
+/* A path under which the operator's state, or the folders of all sessions, can be seen. */
+struct cli_hidden {
+	const char *path;
+	bool is_root; /* of sessions */
+};
+
 struct cli_place {
 	char project[4096]; /* the project's directory, resolved */
 	const char *home;   /* or NULL */
 	struct check_repository repository;
-	const char *
-		*state_paths; /* under which the operator's state can be seen; the spec's arena */
+	struct cli_hidden
+		*state_paths; /* what of the operator's no cage may see; the spec's arena */
 	size_t state_count;
 };
 

@@ -21,6 +21,9 @@
 #define MOST_PATHS ((size_t)64 << 20)
 #define GONE       "layer.gone" /* a layer that is being removed */
 
+/* What had a session's workspace mounted goes a moment after the last command does. */
+#define SESSION_TRIES 50
+
 void cli_kept_init(struct cli_kept *k, const struct cli *cli)
 {
 	memset(k, 0, sizeof(*k));
@@ -183,7 +186,15 @@ int cli_kept_take_workspace(struct cli_kept *k, int *workspace, const char *sess
 
 int cli_kept_try_lock(const struct cli_kept *k)
 {
-	return flock(k->lock >= 0 ? k->lock : k->folder, LOCK_EX | LOCK_NB) < 0 ? -errno : 0;
+	const struct timespec wait = { .tv_nsec = 5000000 };
+	int tries = k->is_session ? SESSION_TRIES : 1;
+
+	while (flock(k->lock >= 0 ? k->lock : k->folder, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK || --tries == 0)
+			return -errno;
+		nanosleep(&wait, NULL);
+	}
+	return 0;
 }
 
 void cli_kept_unlock(const struct cli_kept *k)

@@ -1,5 +1,6 @@
 /*
- * cli_state - keeps the operator's state, and the signing key in it, out of every cage.
+ * cli_state - keeps the operator's state, the signing key in it, and the folders of sessions, out
+ * of every cage.
  *
  * Runs as: the operator, before a cage is made.
  * Reads:   names of files, and which mounts there are; no file's content.
@@ -28,23 +29,20 @@ struct own_state {
 	char path[PATH_MAX], there[PATH_MAX];
 };
 
-static int find_state(const char *home, struct own_state *ret)
+static int find_real(const char *given, struct own_state *ret)
 {
 	char path[PATH_MAX], *slash;
 	size_t n;
-	int r = record_find_state(home, path);
 
-	if (r < 0)
-		return r;
+	snprintf(path, sizeof(path), "%s", given);
 	for (n = strlen(path); !realpath(path, ret->there); path[n] = '\0') {
 		slash = strrchr(path, '/');
 		if (errno != ENOENT || !slash || slash == path)
 			return -errno;
 		n = (size_t)(slash - path);
 	}
-	record_find_state(home, path);
 	if (snprintf(ret->path, PATH_MAX, "%s%s", str_eq(ret->there, "/") ? "" : ret->there,
-		    path + n) >= PATH_MAX)
+		    given + n) >= PATH_MAX)
 		return -ENAMETOOLONG;
 	return 0;
 }
@@ -81,68 +79,82 @@ static const char *find_alias(const struct keep_mount *m, const char *state, str
 	return str_path_within(m->root, state) ? m->place : NULL;
 }
 
-/* All other paths under which the state can be seen. */
+static int add_path(struct spec *s, const char *path, bool is_root, struct cli_place *place)
+{
+	path = arena_copy(&s->arena, path, strlen(path));
+	if (!path)
+		return -ENOMEM;
+	place->state_paths[place->state_count++] = (struct cli_hidden){ path, is_root };
+	return 0;
+}
+
+/* All other paths under which it can be seen. */
 static int add_aliases(struct spec *s, const struct keep_view *v, const struct own_state *own,
-	struct cli_place *place)
+	bool is_root, struct cli_place *place)
 {
 	const struct keep_mount *home = find_mount(v, own->there);
 	const char *state = home ? move(&s->arena, own->path, home->place, home->root) : NULL;
+	int r = home && !state ? -ENOMEM : 0;
 
-	place->state_paths = arena_array(&s->arena, v->mount_count + 1, sizeof(char *));
-	if (!place->state_paths || (home && !state))
-		return -ENOMEM;
-	for (size_t i = 0; home && i < v->mount_count; i++) {
+	for (size_t i = 0; home && r == 0 && i < v->mount_count; i++) {
 		const struct keep_mount *m = &v->mounts[i];
 		const char *alias =
 			str_eq(m->device, home->device) ? find_alias(m, state, &s->arena) : NULL;
 
 		if (alias)
-			alias = arena_copy(&s->arena, alias, strlen(alias));
-		if (alias)
-			place->state_paths[place->state_count++] = alias;
+			r = add_path(s, alias, is_root, place);
 	}
-	return 0;
+	return r == 0 ? add_path(s, own->path, is_root, place) : r;
+}
+
+/* What is nowhere yet cannot be seen. */
+static int hide(struct spec *s, const struct keep_view *v, const char *path, bool is_root,
+	struct cli_place *place)
+{
+	struct own_state own;
+
+	return find_real(path, &own) < 0 ? 0 : add_aliases(s, v, &own, is_root, place);
 }
 
 int cli_find_state(struct spec *s, struct cli_place *place)
 {
+	const char *root = getenv("BAWN_SANDBOX_ROOT");
 	own(arena) struct arena arena;
 	own_free char *text = NULL;
 	struct keep_view v = { 0 };
-	struct own_state own;
-	const char *path;
+	char state[PATH_MAX];
 	size_t n;
-	int r = find_state(place->home, &own);
+	int r;
 
-	/* Without a place for it there is none, and no run either. */
-	if (r < 0)
-		return 0;
 	arena_init(&arena, KEEP_MAX_VIEW);
 	r = file_read_path("/proc/self/mountinfo", KEEP_MAX_VIEW, &text, &n);
 	if (r == 0)
 		r = keep_view_parse_mounts(&v, text, &arena);
 	if (r == 0)
-		r = add_aliases(s, &v, &own, place);
-	if (r < 0)
-		return r;
-	path = arena_copy(&s->arena, own.path, strlen(own.path));
-	if (!path)
-		return -ENOMEM;
-	place->state_paths[place->state_count++] = path;
-	return 0;
+		place->state_paths = arena_array(
+			&s->arena, 2 * (v.mount_count + 1), sizeof(*place->state_paths));
+	if (r == 0 && !place->state_paths)
+		r = -ENOMEM;
+	/* Without a place for it there is none, and no run either. */
+	if (r == 0 && record_find_state(place->home, state) == 0)
+		r = hide(s, &v, state, false, place);
+	if (r == 0 && root && root[0] == '/')
+		r = hide(s, &v, root, true, place);
+	return r;
 }
 
 const char *cli_state_of(struct spec *s, const char *real, const struct cli_place *place)
 {
 	for (size_t i = 0; i < place->state_count; i++) {
-		const char *path = place->state_paths[i], *text;
+		const char *path = place->state_paths[i].path, *text;
 		bool is_above = str_path_within(path, real);
 
 		if (!is_above && !str_path_within(real, path))
 			continue;
-		text = arena_printf(&s->arena,
-			"%s bawn's own state in %s, where the signing key is",
-			is_above ? "would show" : "is in", path);
+		text = arena_printf(&s->arena, "%s %s in %s%s", is_above ? "would show" : "is in",
+			place->state_paths[i].is_root ? "the folders of all sessions"
+						      : "bawn's own state",
+			path, place->state_paths[i].is_root ? "" : ", where the signing key is");
 		return text ? text : "is too close to bawn's own state";
 	}
 	return NULL;

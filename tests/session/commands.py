@@ -161,6 +161,25 @@ def the_root_is_where_it_is_said_to_be(place):
     assert not (elsewhere / id_).exists()
 
 
+@case
+def no_cage_sees_the_folders_of_sessions(place):
+    """C-01: what one session has is in no other's cage, nor in a run's, by whatever path."""
+    s = Sessions(place)
+    elsewhere = place.make("elsewhere/root", 0o700)
+    env = {"BAWN_SANDBOX_ROOT": str(elsewhere)}
+    link = place.home / "link"
+    link.symlink_to(elsewhere)
+    for source in (elsewhere, elsewhere.parent, elsewhere / "x", link):
+        bind = ["-v", f"{source}:/mnt/x"]
+        if source.name == "x":
+            place.make(source)
+        expect(s.run("create", *bind, env=env), 125, "the folders of all sessions")
+        expect(s.run("create", *bind), 0)
+    expect(s.run("create", "--project", elsewhere, env=env), 125, "the folders of all sessions")
+    id_ = s.create()
+    expect(s.run("create", "-v", f"{s.root / id_}:/mnt/x"), 125, "bawn's own state")
+
+
 # --- finding ---
 
 @case
@@ -283,6 +302,50 @@ def what_is_at_work_is_seen_and_not_touched(place):
         assert s.json("show", "web")["state"] == "stopped", "it is a session still"
     assert (s.workspace(id_) / "layer" / "upper" / "new").exists()
     expect(s.run("rm", "web"), 0)
+
+
+@case
+def commands_and_what_becomes_of_their_work_take_turns(place):
+    """Real ones: each goes on from the project as the last apply, or discard, left it."""
+    s = Sessions(place)
+    place.write("project/old", "old\n")
+    id_ = s.create("--name", "web")
+
+    def do(script, wanted=""):
+        done = expect(s.run("exec", "web", "--", "sh", "-c", script), 0)
+        assert done.stdout == wanted, done.stdout + done.stderr
+
+    do("echo new >new; echo one >old; echo k >~/kept; echo t >/tmp/t")
+    assert expect(s.run("diff", "web", "--name-only"), 0).stdout == "new\nold\n"
+    assert (place.project / "old").read_text() == "old\n"
+    expect(s.run("apply", "web"), 0)
+    do("cat old ~/kept /tmp/t; echo two >old", "one\nk\nt\n")
+    expect(s.run("apply", "web"), 0, "1 applied")
+    do("echo three >old")
+    expect(s.run("discard", "web"), 0)
+    do("cat old ~/kept; rm new", "two\nk\n")
+    (place.project / "old").write_text("mine\n")
+    expect(s.run("apply", "web"), 0)
+    assert (place.project / "old").read_text() == "mine\n" and not (place.project / "new").exists()
+    expect(s.run("rm", id_), 0)
+    assert s.names() == []
+
+
+@case
+def what_runs_is_ended_before_it_is_removed(place):
+    s = Sessions(place)
+    ids = [s.create(), s.create()]
+    script = "echo up >up; trap '' TERM; while :; do sleep 1; done"
+    running = [place.start("session", "exec", id_, "--", "sh", "-c", script) for id_ in ids]
+    cage.wait_until(lambda: all((s.workspace(id_) / "layer/upper/up").exists() for id_ in ids), 10, "both run")
+    expect(s.run("rm", ids[0]), 0)
+    s.expire(ids[1])
+    cage.output(s.run("sweep"), "removed 1 session, 0 failed\n")
+    for process in running:
+        process.communicate(timeout=20)
+        assert process.returncode != 0
+    cage.wait_until(lambda: not (cage.reap(), cage.descendants())[1], 5, "nothing of them runs any more")
+    assert s.names() == [] and s.json("list")["sessions"] == []
 
 
 # --- removing ---
