@@ -245,7 +245,7 @@ int tree_remove(int at, const char *name, struct err *e)
 int tree_empty(int folder, struct tree_removal *o, struct err *e)
 {
 	struct removal w = begin(o, folder);
-	bool has_removed, is_moved;
+	bool has_removed = false, is_moved;
 	int r;
 
 	w.depth = 1;
