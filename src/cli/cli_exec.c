@@ -108,7 +108,7 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 	r.keep_ns = began;
 	r.request.workspace = workspace;
 	r.request.is_start_late = job->pool != NULL;
-	r.request.hold = job->pool ? exec_pool_hold(job->pool, job->session->id) : NULL;
+	r.request.hold = job->hold;
 	memcpy(r.request.printed, job->printed, sizeof(r.request.printed));
 	if (job->run)
 		snprintf(r.record.run, sizeof(r.record.run), "%s", job->run);

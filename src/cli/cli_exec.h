@@ -14,16 +14,10 @@ struct plan;
 
 /* Cages that wait for their session, one for each of the last plans. */
 #define EXEC_POOL_SIZE 4
-#define EXEC_HELD      64
 
 struct exec_pool {
 	struct keep_warm *cages[EXEC_POOL_SIZE]; /* the one used last comes first; or NULL */
 	uint64_t hits, misses;
-	/* Workspaces that stay mounted between runs, the one used last first; fd -1: none. */
-	struct exec_held {
-		char session[STORE_ID_SIZE];
-		int fd;
-	} held[EXEC_HELD];
 	uint64_t key; /* the file of the one that was seen to work, or 0 */
 	unsigned key_mode;
 };
@@ -48,6 +42,7 @@ struct exec_job {
 	void (*done)(void *of, struct exec_result *result);
 	void *of;
 	struct exec_pool *pool; /* or NULL */
+	int *hold;              /* gets what keeps the workspace mounted, where it is -1; or NULL */
 };
 
 struct exec_result {
@@ -78,19 +73,4 @@ struct keep_warm *exec_pool_take(struct exec_pool *pool, const struct plan *p);
 /* Makes one for the next run of this kind, if there is none. */
 void exec_pool_fill(struct exec_pool *pool, const struct keep_request *q);
 
-void exec_pool_init(struct exec_pool *pool);
 void exec_pool_done(struct exec_pool *pool);
-
-/* Where the connection is that keeps a session mounted, or will be. */
-int *exec_pool_hold(struct exec_pool *pool, const char *session);
-
-/* Lets go of it: nothing of the session is used here any more. */
-void exec_pool_forget(struct exec_pool *pool, const char *session);
-
-/*
- * While nothing runs: what to wait for, EXEC_HELD entries; and, once something came, lets go of
- * the sessions that are stopped.
- */
-struct pollfd;
-void exec_pool_want(const struct exec_pool *pool, struct pollfd *ret);
-void exec_pool_hear(struct exec_pool *pool, const struct pollfd *seen);

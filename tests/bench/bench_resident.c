@@ -43,6 +43,7 @@ struct resident {
 	struct store_session session;
 	struct exec_job job;
 	struct exec_pool pool;
+	int hold; /* what keeps its session mounted */
 	struct tail printed[2];
 	double done_us;
 	char line[4096]; /* what ps shows */
@@ -87,7 +88,7 @@ static void open_session(struct resident *r, const struct bench_who *who, int nu
 	struct err e = { 0 };
 
 	memset(r, 0, sizeof(*r));
-	exec_pool_init(&r->pool);
+	r->hold = -1;
 	if (mkdir(root, 0700) < 0 || session_make_id(r->session.id, &e) < 0)
 		bench_fail("cannot make a session: %s", strerror(errno));
 	r->session.workspace = 1;
@@ -100,6 +101,7 @@ static void open_session(struct resident *r, const struct bench_who *who, int nu
 		.command_line_size = sizeof(r->line),
 		.is_quiet = true,
 		.pool = &r->pool,
+		.hold = &r->hold,
 		.printed = { &r->printed[0], &r->printed[1] },
 		.done = note_done,
 		.of = r };
@@ -241,9 +243,8 @@ static void be_idle(const struct bench_who *who, size_t count)
 		open_session(&r, who, 1000 + (int)i);
 		run_once(&r, &unused);
 		/* It stays mounted until this process ends. */
-		if (*exec_pool_hold(&r.pool, r.session.id) < 0)
+		if (r.hold < 0)
 			bench_fail("a session is not held");
-		r.pool.held[0].fd = -1;
 		exec_pool_done(&r.pool);
 		close(r.job.root);
 	}
