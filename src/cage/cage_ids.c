@@ -133,14 +133,17 @@ int cage_take_share(struct cage *c, const struct plan_op *op, struct err *e)
 
 /*
  * Lives in a user namespace of its own until the pipe ends, which it does with us. It shares our
- * memory, so as to be quick, and only makes system calls.
+ * memory, so as to be quick, and only makes system calls. It has no other descriptor of ours: who
+ * waits for the end of a lock or a socket must not wait for it too.
  */
 static int be_holder(void *of)
 {
 	const struct cage_idmap *map = of;
 	char unused;
 
-	call(__NR_close, map->pipe[1], 0, 0, 0, 0, 0);
+	if (map->pipe[0] > 0)
+		call(__NR_close_range, 0, map->pipe[0] - 1, 0, 0, 0, 0);
+	call(__NR_close_range, map->pipe[0] + 1, ~0U, 0, 0, 0, 0);
 	call(__NR_read, map->pipe[0], (long)&unused, 1, 0, 0, 0);
 	return 0;
 }
