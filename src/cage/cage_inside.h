@@ -33,7 +33,9 @@ struct cage {
 	char place[CAGE_PATH_SIZE]; /* where the cage sees it */
 	dev_t own[CAGE_MAX_OWN];
 	unsigned own_count;
-	uint64_t own_mount; /* of the copy of a project, on a file system of the host; or 0 */
+	/* On a file system of the host: the copy of a project, what a session keeps. */
+	uint64_t own_mounts[CAGE_MAX_OWN];
+	unsigned own_mount_count;
 	int sealed[CAGE_MAX_SEALED];
 	unsigned sealed_count;
 };

@@ -314,6 +314,7 @@ int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
 				  : cage_source_tree(c, op, cage_restrictions(op->flags), e);
 	own_fd int view = -1, place = -1;
 	struct stat st;
+	int r;
 
 	if (late < CAGE_TREE_COUNT)
 		return cage_attach_late(c, op, (unsigned)late, to, e);
@@ -328,7 +329,11 @@ int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
 			return view;
 	}
 	place = cage_open_place(c, c->root, to, S_ISDIR(st.st_mode), e);
-	return place < 0 ? place : cage_attach(view >= 0 ? view : tree, place, to, e);
+	r = place < 0 ? place : cage_attach(view >= 0 ? view : tree, place, to, e);
+	/* What a session keeps is its own: places for other binds may be made in it. */
+	if (r == 0 && cage_tree_of_bind(cage_a(c, op)) < CAGE_TREE_COUNT)
+		r = cage_own_mount(c, tree, e);
+	return r;
 }
 
 int cage_mount_device(struct cage *c, const struct plan_op *op, struct err *e)

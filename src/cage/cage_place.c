@@ -37,9 +37,11 @@ int cage_own_mount(struct cage *c, int tree, struct err *e)
 	struct statx st;
 
 	if (statx(tree, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 || !(st.stx_mask & STATX_MNT_ID))
-		return err_set(e, ERR_SYS, errno, "cannot find the mount of the project's copy: %s",
-			strerror(errno));
-	c->own_mount = st.stx_mnt_id;
+		return err_set(
+			e, ERR_SYS, errno, "cannot find a mount of the run's: %s", strerror(errno));
+	if (c->own_mount_count == CAGE_MAX_OWN)
+		return err_set(e, ERR_SYS, EMFILE, "the cage has too many file systems");
+	c->own_mounts[c->own_mount_count++] = st.stx_mnt_id;
 	return 0;
 }
 
@@ -50,9 +52,10 @@ static bool is_own(const struct cage *c, int fd)
 
 	if (fstat(fd, &st) < 0)
 		return false;
-	if (c->own_mount && statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &mount) == 0 &&
-		mount.stx_mnt_id == c->own_mount)
-		return true;
+	if (c->own_mount_count && statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &mount) == 0)
+		for (unsigned i = 0; i < c->own_mount_count; i++)
+			if (c->own_mounts[i] == mount.stx_mnt_id)
+				return true;
 	for (unsigned i = 0; i < c->own_count; i++)
 		if (c->own[i] == st.st_dev)
 			return true;

@@ -216,11 +216,10 @@ static int map_kept(struct keeper *k, struct err *e)
 
 int keep_layer_make_shared(struct keeper *k, struct err *e)
 {
-	int r = tell_protected(k, e);
+	int r = keep_layer_is_shared(k) ? tell_protected(k, e) : 0;
 
 	if (r == 0)
 		r = map_kept(k, e);
-
 	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++) {
 		const struct plan_op *op = find_shared(k, which);
 

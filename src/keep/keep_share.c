@@ -29,6 +29,7 @@
 
 #define RETRY_MS      5
 #define MOUNTED_TRIES 400
+#define EMPTY_MS      200 /* for those that were ended to let go of the workspace */
 
 #define KEPT (CAGE_TREE_COUNT - CAGE_LAYER_COUNT)
 
@@ -77,6 +78,19 @@ static int fail(int num, struct err *e)
 {
 	return err_set(
 		e, ERR_SYS, num, "cannot take part in the session's workspace: %s", strerror(num));
+}
+
+static int fail_stopped(struct err *e)
+{
+	return err_set(e, ERR_REFUSED, ECANCELED,
+		"the session was stopped before the command was started");
+}
+
+/* By whoever stopped the session, or by somebody else. */
+static int fail_ended(struct err *e)
+{
+	return err_set(e, ERR_REFUSED, ECANCELED,
+		"the process that has the session's workspace mounted was stopped");
 }
 
 static void name_door(int workspace, struct sockaddr_un *ret)
@@ -188,17 +202,33 @@ static int start_sharer(struct keeper *k, struct err *e)
 	return r;
 }
 
+/* Where a cage takes home and /tmp from: its channel, if it awaits them, or the plan's bind. */
+static int *place_of(struct keeper *k, int which)
+{
+	const struct plan *p = k->start.plan;
+
+	for (uint32_t i = 0; i < p->op_count && !plan_find(p, PLAN_AWAIT, NULL); i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+
+		if (op->kind == PLAN_BIND && cage_tree_of_bind(plan_str(p, op->a)) == which)
+			return &k->sources.items[i].tree;
+	}
+	return &k->share.kept[which - CAGE_LAYER_COUNT];
+}
+
+/* What was made for the sharer is attached there, and nowhere else. */
 static void take_tree(struct keeper *k, int which, int tree)
 {
-	int *kept = which < CAGE_LAYER_COUNT ? NULL : &k->share.kept[which - CAGE_LAYER_COUNT];
+	int *place;
 
-	if (!kept) {
+	if (which < CAGE_LAYER_COUNT) {
 		keep_sources_take_layer(&k->sources, &k->start, (enum cage_layer)which, tree);
 		return;
 	}
-	if (*kept >= 0)
-		close(*kept);
-	*kept = tree;
+	place = place_of(k, which);
+	if (*place >= 0)
+		close(*place);
+	*place = tree;
 }
 
 /* Asks for the trees: 0, -EPIPE: whoever is there is about to go. */
@@ -213,6 +243,8 @@ static int ask_trees(struct keeper *k, int connection, struct err *e)
 		r = wire_receive(connection, &m, &tree);
 		if (r == 0 && m.kind == WIRE_JOINED)
 			return 0;
+		if (r == 0 && m.kind == WIRE_SIGNAL)
+			return fail_stopped(e);
 		if (r == 0 &&
 			(m.kind != WIRE_TREE || m.n < 0 || m.n >= CAGE_TREE_COUNT || tree < 0))
 			return fail(EPROTO, e);
@@ -235,6 +267,8 @@ static int come_in(struct keeper *k, struct err *e)
 			is_started = true;
 			continue;
 		}
+		if (connection == -ENOENT)
+			return fail_ended(e);
 		if (connection < 0)
 			return fail(-connection, e);
 		r = ask_trees(k, connection, e);
@@ -243,7 +277,7 @@ static int come_in(struct keeper *k, struct err *e)
 		if (r != -EPIPE)
 			return r;
 		if (is_started)
-			return fail(EPIPE, e);
+			return fail_ended(e);
 		usleep(RETRY_MS * 1000);
 	}
 }
@@ -278,7 +312,8 @@ int keep_share_join(struct keeper *k, struct err *e)
 	turn = open_lock(workspace, "turn", LOCK_EX);
 	if (turn < 0)
 		return fail(-turn, e);
-	r = keep_layer_is_shared(k) ? come_in(k, e) : 0;
+	/* Also where nothing is captured: who stops the session finds us there. */
+	r = come_in(k, e);
 	if (r == 0 && k->q->hold && *k->q->hold < 0 && k->share.connection >= 0)
 		*k->q->hold = hold(workspace);
 	return r == 0 ? keep_layer_open_shared(k, e) : r;
@@ -318,9 +353,10 @@ int keep_share_hear(struct keeper *k, struct err *e)
 	}
 	if (k->is_started && is_told)
 		return keep_begin_to_stop(k);
-	return err_set(e, ERR_REFUSED, ECANCELED, "%s",
-		is_told ? "the session was stopped before the command was started"
-			: "the process that has the session's workspace mounted was ended");
+	if (is_told && k->is_let_go)
+		return err_set(e, ERR_REFUSED, ECANCELED,
+			"the session was stopped while the command started");
+	return is_told ? fail_stopped(e) : fail_ended(e);
 }
 
 /* --- for others --- */
@@ -364,16 +400,28 @@ static void kill_rest(int connection, unsigned ms)
 	}
 }
 
-int keep_stop_workspace(int workspace, unsigned patience_ms, struct err *e)
+/* Their keepers end those that do not listen, and sign what became of them, if they can. */
+static void end_runs(int workspace, unsigned patience_ms)
 {
 	own_fd int connection = connect_door(workspace);
 	struct pollfd end = { .fd = connection, .events = POLLIN };
-	int r;
+	unsigned last_ms = patience_ms / 4;
 
 	if (connection >= 0 && wire_send(connection, WIRE_END, 0, NULL) == 0 &&
-		poll(&end, 1, (int)patience_ms / 2) == 0)
-		kill_rest(connection, patience_ms / 2);
-	r = await_empty(workspace, patience_ms / 2);
+		poll(&end, 1, (int)(patience_ms - last_ms)) == 0)
+		kill_rest(connection, last_ms);
+}
+
+int keep_stop_workspace(int workspace, unsigned patience_ms, struct err *e)
+{
+	uint64_t until = clock_ns() + (uint64_t)patience_ms * 1000000;
+	int r;
+
+	/* Somebody may be on the way in, whom nobody at the door knows yet. */
+	do {
+		end_runs(workspace, patience_ms);
+		r = await_empty(workspace, EMPTY_MS);
+	} while (r == -EBUSY && clock_ns() < until);
 	if (r < 0)
 		return err_set(e, ERR_REFUSED, -r, "cannot stop what runs in the session: %s",
 			r == -EBUSY ? "it does not end" : strerror(-r));
