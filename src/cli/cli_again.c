@@ -194,6 +194,11 @@ static void say_unknown(const struct run *r)
 			cli_complain("run %s was in '%s', and this one is in '%s'",
 				a->of.record.run, then, r->place.project);
 	}
+	if (a->of.record.session && a->of.record.session[0])
+		cli_complain(
+			"run %s was in session %s, and this one begins without what the session had "
+			"written by then",
+			a->of.record.run, a->of.record.session);
 	if (!a->of.record.project.sha256)
 		cli_complain(
 			"whether the project is what it was is not known: the record of run %s "

@@ -78,12 +78,27 @@ static const char *kind_of(const struct record *record, const struct err *e)
 	return e->kind == ERR_NONE ? record_outcome_words[record->outcome] : "refused";
 }
 
+/* What the session wrote is in a layer that only a captured project has. */
+static bool hides_layer(const struct spec *s)
+{
+	return spec_choice(s, SPEC_PROJECT_MODE) == SPEC_MODE_READ_ONLY &&
+	       s->layers[SPEC_LAYER_USER].v[SPEC_PROJECT_MODE].choice == SPEC_MODE_CAPTURED;
+}
+
 static int load(const struct exec_job *job, struct run *r, struct err *e)
 {
 	int status = cli_load_session_spec(r->cli, job->session, &r->spec, &r->place);
 
 	if (status == CLI_NO)
 		cli_print_diags(r->cli, &r->spec);
+	if (status == CLI_OK && hides_layer(&r->spec)) {
+		err_set(e, ERR_REFUSED, EOPNOTSUPP,
+			"a command of this session cannot have the project read-only: it would see "
+			"it without what the session wrote; bawn session create --read-only makes "
+			"one that cannot write at all");
+		cli_complain("%s", e->text);
+		return CLI_NO;
+	}
 	if (status == CLI_NO && r->spec.diags.count)
 		err_set(e, ERR_SPEC, EINVAL, "%.400s", r->spec.diags.items[0].text);
 	else if (status != CLI_OK)
