@@ -149,9 +149,10 @@ class Place:
         return records.read(folders[-1])
 
     def done(self):
-        # Of a run that was killed, an overlay's own folder, which nobody may enter.
-        for path in self.state.glob("bawn/runs/*/*layer/work/work"):
-            path.chmod(0o700)
+        # Of a run that was killed, or a session, an overlay's own folder, which nobody may enter.
+        for work in ("runs/*/*layer", "sessions/*/w/*/*layer"):
+            for path in self.state.glob(f"bawn/{work}/work/work"):
+                path.chmod(0o700)
         shutil.rmtree(self.top)
 
 

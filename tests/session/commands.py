@@ -5,7 +5,6 @@
 """
 
 import contextlib
-import fcntl
 import json
 import os
 import pathlib
@@ -17,72 +16,9 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
 import place as cage  # noqa: E402
+from sessions import Sessions  # noqa: E402
 
 case, of_root, expect, Skip = cage.case, cage.of_root, cage.expect, cage.Skip
-ID = re.compile(r"[0-9a-f]{32}\n")
-
-
-class Sessions:
-    """What one person has of them."""
-
-    def __init__(self, place):
-        self.place = place
-        self.state = place.state / "bawn"
-        self.root = self.state / "sessions"
-
-    def run(self, *words, **more):
-        return self.place.run("session", *words, **more)
-
-    def json(self, *words, status=0, **more):
-        return json.loads(expect(self.run(*words, "--json", **more), status).stdout)
-
-    def create(self, *words, **more):
-        done = expect(self.run("create", *words, **more), 0)
-        assert ID.fullmatch(done.stdout), done.stdout
-        return done.stdout.strip()
-
-    def workspace(self, id_):
-        return self.root / id_ / "w" / "1"
-
-    def fake(self, id_, files):
-        """As if a command had written these to the project."""
-        workspace = self.workspace(id_)
-        upper = workspace / "layer" / "upper"
-        self.place.make(upper)
-        if not (workspace / "project").is_symlink():
-            time.sleep(0.05)  # what is there is older than what is done
-            (workspace / "project").symlink_to(self.place.project)
-            os.lchown(workspace / "project", self.place.uid, self.place.uid)
-        for name, text in files.items():
-            self.place.write(upper / name, text)
-
-    def events(self):
-        path = self.state / "log" / "events.jsonl"
-        events = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
-        return [(event["type"], event["session"], event.get("why")) for event in events]
-
-    def names(self):
-        return sorted(path.name for path in self.root.iterdir() if path.name != "id") if self.root.exists() else []
-
-    def expire(self, *ids):
-        """As if nobody had used them for a day."""
-        with contextlib.closing(sqlite3.connect(self.state / "store.db")) as store:
-            for id_ in ids:
-                store.execute("update bawn_sessions set used_ms = used_ms - 86400000 where id = ?", (id_,))
-            store.commit()
-        self.own()
-
-    def own(self):
-        """What root looked into is the person's all the same."""
-        for path in self.state.glob("store.db*"):
-            os.chown(path, self.place.uid, self.place.uid)
-
-    @contextlib.contextmanager
-    def busy(self, id_):
-        """While somebody is at work in it who does not know how to stop."""
-        with open(self.workspace(id_) / "lock", "rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH)
-            yield
 
 
 # --- making ---
