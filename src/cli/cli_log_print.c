@@ -28,7 +28,7 @@ struct cli_log_form {
 static enum cli_ink ink_of(const struct log_event *x)
 {
 	static const char *const notes[] = { "degraded", "limit_hit", "network_closed",
-		"interrupted", "write_held", "decisions_untold" };
+		"interrupted", "write_held", "decisions_untold", "lease_lost", "result_refused" };
 
 	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++)
 		if (str_eq(notes[i], x->type))

@@ -39,6 +39,8 @@ static const struct log_ocsf_row rows[] = {
 	{ "interrupted", 6008, 1, 3, 2, 0, 0, NULL },
 	{ "session_created", 3004, 1, 1, 1, 0, 0, log_ocsf_print_session },
 	{ "session_removed", 3004, 4, 1, 1, 0, 0, log_ocsf_print_session },
+	{ "lease_lost", 6008, 1, 3, 2, 0, 0, NULL },
+	{ "result_refused", 6008, 1, 3, 2, 0, 0, NULL },
 	{ "key_made", 3004, 1, 1, 1, 0, 0, log_ocsf_print_key },
 };
 

@@ -34,6 +34,8 @@ static const struct {
 		"of run {of}[: effects {same_effects?the same|not the same}][, outcome "
 		"{same_outcome?the same|not the same}][, plan {same_plan?the same|not the same}]" },
 	{ "interrupted", NULL },
+	{ "lease_lost", NULL },
+	{ "result_refused", NULL },
 	{ "signed", "the record was signed[ with key {key}]" },
 	{ "apply", "{done} applied[, {conflicts} in conflict][, {held} held back][: {error}]" },
 	{ "discard", "what it wrote was dropped" },

@@ -64,6 +64,8 @@ GOOD = [
     event("run_end", 5, RUN, outcome="exited", status=1, error=None, effects="d" * 64, used={"memory": 1, "cpu": 2.5}),
     event("run_end", 5, RUN, outcome="signaled", signal=9, error="killed", effects=None, used={}),
     event("interrupted", 6, RUN, text="the keeper died"),
+    event("lease_lost", 6, RUN, "a session", worker="w1", token=7, text="the session was taken by another worker"),
+    event("result_refused", 6, RUN, "a session", worker="w1", token=7, text="the result is not kept"),
     event("signed", 6, RUN, record_sha256="e" * 64, key="f" * 64),
     event("apply", 7, RUN, "a session", done=3, conflicts=0, held=1, error=None),
     event("discard", 7, RUN),
