@@ -212,8 +212,9 @@ void store_taken_done(struct store_taken *t);
 
 /*
  * Takes the oldest queued run that is for this worker: of a session that it has, that nobody has,
- * whose lease is over, or whose worker is full and has nothing of it running. In one session one
- * run is done after the other. With a session whose lease is over, runs that its worker had are
+ * whose lease is over, or whose worker is full and has nothing of it running; and whose files are
+ * in the worker's place, or in one that no worker has who is alive and takes any. In one session
+ * one run is done after the other. With a session whose lease is over, runs that its worker had are
  * lost. 1 with one, 0: there is none. Workers beside each other never wait for each other: what
  * another has its hands on at this moment is passed over, so one asks again after each renewal,
  * also when nothing was heard. Whether it has room is the worker's to know.
@@ -232,6 +233,9 @@ int store_end_run(struct store *s, const struct store_run *x, struct err *e);
 
 /* Gives a lease back; nothing runs under it any more: otherwise -EBUSY. -ESTALE. */
 int store_release(struct store *s, const char *session, uint64_t token, struct err *e);
+
+/* The same where somebody may still write to the workspace: the next lease is left open again. */
+int store_give_up(struct store *s, const char *session, uint64_t token, struct err *e);
 
 /* Is the token still the newest? 0 or -ESTALE. */
 int store_check_token(struct store *s, const char *session, uint64_t token, struct err *e);

@@ -35,6 +35,7 @@ int store_hold_lease(struct store *s, const char *session, uint64_t token, struc
 struct move {
 	const char *session, *place;
 	uint64_t token, workspace;
+	bool is_left_open;
 };
 
 static int set_workspace(struct store *s, void *of, struct err *e)
@@ -52,7 +53,7 @@ static int set_workspace(struct store *s, void *of, struct err *e)
 int store_set_workspace(struct store *s, const char *id, uint64_t token, const char *place,
 	uint64_t workspace, struct err *e)
 {
-	struct move m = { id, place, token, workspace };
+	struct move m = { id, place, token, workspace, false };
 	int r;
 
 	s->doing = "move a workspace";
@@ -126,9 +127,9 @@ static int release(struct store *s, void *of, struct err *e)
 	const struct move *m = of;
 	int64_t running = 0;
 	int r = store_tell(s, e,
-		"UPDATE bawn_sessions SET worker = '', lease_ms = 0, is_held = 0 "
+		"UPDATE bawn_sessions SET worker = '', lease_ms = 0, is_held = $3 "
 		"WHERE id = $1 AND token = $2 AND worker <> '' AND running = 0",
-		VALUE_TEXT(m->session), VALUE_NUM(m->token));
+		VALUE_TEXT(m->session), VALUE_NUM(m->token), VALUE_NUM(m->is_left_open));
 
 	store_ring(s);
 	if (r)
@@ -144,14 +145,23 @@ static int release(struct store *s, void *of, struct err *e)
 	return store_say_stale(s, m->session, e);
 }
 
-int store_release(struct store *s, const char *session, uint64_t token, struct err *e)
+static int give_back(struct store *s, struct move m, struct err *e)
 {
-	struct move m = { session, NULL, token, 0 };
 	int r;
 
 	s->doing = "give a session back";
 	r = store_within(s, true, release, &m, e);
 	return r < 0 ? r : 0;
+}
+
+int store_release(struct store *s, const char *session, uint64_t token, struct err *e)
+{
+	return give_back(s, (struct move){ session, NULL, token, 0, false }, e);
+}
+
+int store_give_up(struct store *s, const char *session, uint64_t token, struct err *e)
+{
+	return give_back(s, (struct move){ session, NULL, token, 0, true }, e);
 }
 
 /* --- looking --- */

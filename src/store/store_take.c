@@ -13,18 +13,23 @@
 #include "store/store_inside.h"
 
 /*
- * Sessions with a run for worker $1, the one that waited longest first. Somebody else's is left to
- * it while it is alive and has room: what it has of the session is warm.
+ * Sessions with a run for worker $1 of place $2, the one that waited longest first. Somebody else's
+ * is left to it while it is alive and has room: what it has of the session is warm. One whose files
+ * are in another place is left to the workers there, while there are any: what was saved of it may
+ * be older than they are.
  */
 #define SQL_CANDIDATES                                                                             \
 	"FROM bawn_sessions s WHERE queued > 0 AND state = " SQL_OPEN " AND "                      \
 	"((running = 0 AND (worker = '' OR worker = $1 OR lease_ms <= {now} OR "                   \
-	"worker IN (" SQL_FULL "))) OR (running > 0 AND worker <> $1 AND lease_ms <= {now})) "
+	"worker IN (" SQL_FULL "))) OR (running > 0 AND worker <> $1 AND lease_ms <= {now})) "     \
+	"AND (place = $2 OR place NOT IN (" SQL_PEOPLED ")) "
 
-/* Does not depend on the session: so it is found out once. */
+/* These do not depend on the session: so they are found out once. */
 #define SQL_FULL                                                                                   \
 	"SELECT h.name FROM bawn_workers h WHERE h.slots <= (SELECT count(*) FROM bawn_runs r "    \
 	"WHERE r.worker = h.name AND r.state = " SQL_RUNNING ")"
+#define SQL_PEOPLED                                                                                \
+	"SELECT p.place FROM bawn_workers p WHERE p.slots > 0 AND p.seen_ms + p.lease_ms > {now}"
 
 struct taking {
 	const struct store_worker *worker;
@@ -81,7 +86,7 @@ static int take_run(struct store *s, void *of, struct err *e)
 	r = store_ask(s, see_candidate, t, e,
 		"SELECT id, worker, token, is_held, running " SQL_CANDIDATES
 		"ORDER BY head_ms, seq LIMIT 1 {skip}",
-		VALUE_TEXT(t->worker->name));
+		VALUE_TEXT(t->worker->name), VALUE_TEXT(t->worker->place));
 	if (r <= 0)
 		return r;
 	t->taken->is_new = t->is_new;
@@ -159,7 +164,7 @@ int store_take_run(
 	if (!s->driver->has_row_locks) {
 		r = store_ask(s, store_see_num, &found, e,
 			"SELECT count(*) FROM (SELECT 1 " SQL_CANDIDATES "LIMIT 1) AS one",
-			VALUE_TEXT(w->name));
+			VALUE_TEXT(w->name), VALUE_TEXT(w->place));
 		if (r < 0 || !found)
 			return r < 0 ? r : 0;
 	}

@@ -155,6 +155,38 @@ static void test_full(struct store *s)
 	CHECK(end(s, &busy, 0) == 0 && end(s, &t, 0) == 0);
 }
 
+/* What lies elsewhere is for those who are there, as long as somebody is. */
+static void test_elsewhere(struct store *s)
+{
+	struct store_worker here = worker_named("here", 4, 60000),
+			    there = worker_named("there", 4, 60000);
+	struct took t;
+
+	CHECK(add_session(s, 20, "", 0) == 0 && queue_run(s, 20, 1) == 0);
+	CHECK(take(s, &here, &t) == 1);
+	CHECK(store_set_workspace(s, session_id(20), t.session.token, "home", 1, NULL) == 0);
+	CHECK(end(s, &t, 0) == 0);
+	snprintf(here.place, sizeof(here.place), "home");
+	snprintf(there.place, sizeof(there.place), "elsewhere");
+	CHECK(store_renew_worker(s, &here, NULL) == 0 && store_renew_worker(s, &there, NULL) == 0);
+	CHECK(store_release(s, session_id(20), t.session.token, NULL) == 0);
+	CHECK(queue_run(s, 20, 2) == 0 && take(s, &there, &t) == 0);
+	CHECK(take(s, &here, &t) == 1 && t.is_new && !t.is_left_open && end(s, &t, 0) == 0);
+	CHECK(store_give_up(s, session_id(20), t.session.token - 1, NULL) == -ESTALE);
+	CHECK(store_give_up(s, session_id(20), t.session.token, NULL) == 0);
+	CHECK(queue_run(s, 20, 4) == 0 && take(s, &here, &t) == 1 && t.is_new && t.is_left_open);
+	CHECK(store_give_up(s, session_id(20), t.session.token, NULL) == -EBUSY);
+	CHECK(end(s, &t, 0) == 0 && store_release(s, session_id(20), t.session.token, NULL) == 0);
+	CHECK(queue_run(s, 20, 5) == 0);
+	/* One that takes no more does not count, nor does one that is gone. */
+	here.slots = 0;
+	CHECK(store_renew_worker(s, &here, NULL) == 0);
+	CHECK(take(s, &there, &t) == 1 && t.is_new && end(s, &t, 0) == 0);
+	CHECK(store_remove_worker(s, "here", NULL) == 0);
+	CHECK(queue_run(s, 20, 3) == 0 && take(s, &there, &t) == 1 && end(s, &t, 0) == 0);
+	CHECK(store_remove_worker(s, "there", NULL) == 0);
+}
+
 static void test_closed(struct store *s)
 {
 	struct store_worker a = worker_named("closed", 4, 60000);
@@ -245,6 +277,7 @@ int main(int argc, char **argv)
 	test_over(s);
 	test_slept(s);
 	test_full(s);
+	test_elsewhere(s);
 	test_closed(s);
 	test_lost(s);
 	test_saved(s);
