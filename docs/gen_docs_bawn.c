@@ -232,6 +232,22 @@ static void print_records(void)
 		"Effects have no times in them, but whatever a command makes of time or chance differs.");
 }
 
+/* What is queued, and who does it. */
+static void print_workers(void)
+{
+	puts(".SH WORKERS");
+	gen_paragraph(
+		"bawn session exec --queue leaves a run to a worker: any process of bawn worker that has "
+		"the same store, which BAWN_STORE names for both. It prints the run's id, by which bawn "
+		"session wait prints what the run printed, once that has ended, and returns its status; "
+		"--wait does so at once. Runs of one session are done one after the other. Arguments and "
+		"the end of what is printed are in the store as they are.");
+	gen_paragraph(
+		"A worker has a lease on every session that it works in. What it does not report in time "
+		"is lost, and never done a second time; what it reports too late is refused. At SIGTERM "
+		"it finishes what it began, for as long as --drain says.");
+}
+
 /* How records are judged, and what can be demanded of them. */
 static void print_verify(void)
 {
@@ -365,6 +381,7 @@ void gen_print_bawn_1(void)
 	print_events();
 	print_keys();
 	print_cards();
+	print_workers();
 	print_records();
 	gen_print_sessions();
 	print_verify();

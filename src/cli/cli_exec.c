@@ -141,10 +141,14 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 	ret->state = r.record.outcome == RECORD_REFUSED ? STORE_FAILED : STORE_ENDED;
 	ret->start_ns = r.keep_ns - began + r.record.start_ns;
 	ret->end_ns = ret->start_ns + r.record.run_ns;
+	/* It is written by now: what counts is how long it was waited for. */
+	r.record.start_ns = ret->start_ns;
+	metrics_count_record(&ret->counted, &r.record);
 	snprintf(ret->run, sizeof(ret->run), "%s", r.record.run);
 	if (job->done)
 		job->done(job->of, ret);
-	if (r.pool && r.plan)
+	/* What was refused may have come to a plan, and not to all that a cage needs. */
+	if (r.pool && r.plan && r.record.outcome != RECORD_REFUSED)
 		exec_pool_fill(r.pool, &r.request);
 	run_done(&r);
 }
@@ -165,6 +169,7 @@ void exec_run(const struct exec_job *job, struct exec_result *ret)
 		run_parsed(job, &cli, ret);
 	} else {
 		err_set(&ret->error, ERR_USE, EINVAL, "the arguments of the run are wrong");
+		metrics_count_run(&ret->counted, METRICS_FAILED, 0);
 		if (job->done)
 			job->done(job->of, ret);
 	}

@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/tail.h"
 #include "cli/cli.h"
+#include "metrics/metrics.h"
 #include "store/store.h"
 
 struct exec_result;
@@ -52,6 +53,7 @@ struct exec_result {
 	uint64_t start_ns; /* from the request until the command was let go */
 	uint64_t end_ns;   /* and until its end was known */
 	const char *kind; /* what ended it, as metrics count: "exited", "refused", "timed_out" … */
+	struct metrics counted; /* that, and what was refused in it */
 	struct err error;
 	struct buf record; /* the signed one; the caller's: buf_done */
 };

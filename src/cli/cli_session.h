@@ -13,6 +13,18 @@ int session_rm(struct cli *cli);     /* cli_session_remove.c */
 int session_sweep(struct cli *cli);
 int session_exec(struct cli *cli); /* cli_session_exec.c */
 int session_stop(struct cli *cli);
+int session_wait(struct cli *cli); /* cli_session_queue.c */
+
+/* --- cli_session_queue.c: runs that a worker does --- */
+
+/*
+ * `session exec --queue [--wait]`, of which exec_parse has read the arguments: prints the run's id,
+ * or waits. A status.
+ */
+int session_queue(struct cli *cli, struct store *s, const struct store_session *x);
+
+/* An option that makes no sense for a run that a worker does; NULL: there is none. */
+const char *session_find_unqueueable(const struct cli *cli);
 
 /* What a sweep did. */
 struct session_swept {

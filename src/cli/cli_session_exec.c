@@ -73,6 +73,29 @@ static int run_here(
 	return result.status;
 }
 
+static int leave_to_worker(
+	struct cli *parsed, struct cli_sessions *at, const struct store_session *s)
+{
+	struct err e = { 0 };
+
+	if (touch(at, s, &e) < 0) {
+		cli_complain("cannot use session %s: %s", s->id, e.text);
+		return CLI_FAILED;
+	}
+	return session_queue(parsed, at->store, s);
+}
+
+static int exec_found(struct cli *cli, struct cli *parsed, struct cli_sessions *at,
+	const struct store_session *s, char **arguments)
+{
+	if (cli_value(parsed, "queue"))
+		return leave_to_worker(parsed, at, s);
+	if (!cli_value(parsed, "wait"))
+		return run_here(cli, at, s, arguments);
+	cli_complain("--wait is for --queue: what is not queued is waited for in any case");
+	return CLI_FAILED;
+}
+
 static int exec_in(struct cli *cli, struct cli_sessions *at, char **arguments)
 {
 	struct store_session session = { 0 };
@@ -84,7 +107,7 @@ static int exec_in(struct cli *cli, struct cli_sessions *at, char **arguments)
 	else if (status == CLI_OK) {
 		status = cli_sessions_find(at, cli->words[0], &session);
 		if (status == CLI_OK)
-			status = run_here(cli, at, &session, arguments);
+			status = exec_found(cli, &parsed, at, &session, arguments);
 		else if (status == CLI_NO)
 			status = CLI_FAILED;
 	} else {

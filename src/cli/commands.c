@@ -21,6 +21,8 @@ const struct cli_command cli_commands[] = {
 		cmd_record_options, false, cmd_record, .takes_words = true },
 	{ "session", "COMMAND [options]", "several commands in one workspace", .run = NULL,
 		.subcommands = cmd_session_commands },
+	{ "worker", "[options]", "do what was queued for sessions", cmd_worker_options, false,
+		cmd_worker },
 	{ "overlay", "init|reset|prune|digest PATH [options]",
 		"make, empty, tidy up or digest an overlay of the root", cmd_overlay_options, false,
 		cmd_overlay, .takes_words = true },

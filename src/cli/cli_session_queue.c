@@ -1,0 +1,253 @@
+/*
+ * cli_session_queue - hands a run to whichever worker takes it, and waits for what became of it.
+ *
+ * Runs as:  the operator.
+ * Must not: queue what a worker would have to refuse; print what a command printed to a terminal
+ *           as it is.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/cli_exec.h"
+#include "cli/cli_session.h"
+#include "record/record.h"
+#include "term/term_filter.h"
+#include "worker/worker.h"
+
+#define AGAIN_MS 1000 /* until a store that is gone is asked again */
+
+/* --- what became of it --- */
+
+static bool has_ended(const struct store_run *x)
+{
+	return x->state != STORE_QUEUED && x->state != STORE_RUNNING;
+}
+
+/* Until somebody says that something happened; or a while, where nobody can. */
+static int wait_for_news(struct store *s, bool *is_listening, struct err *e)
+{
+	struct pollfd news = { .events = POLLIN };
+	int r = *is_listening ? 0 : store_listen(s, e);
+
+	if (r == 0 && !*is_listening) {
+		/* What happened before we listened is asked for once more. */
+		*is_listening = true;
+		return 0;
+	}
+	news.fd = r == 0 ? store_wait_fd(s) : -1;
+	if (poll(&news, 1, r == 0 ? -1 : AGAIN_MS) < 0 && errno != EINTR)
+		return -errno;
+	if (r == 0)
+		r = store_hear(s, e);
+	*is_listening = r == 0;
+	return 0;
+}
+
+static int wait_for_end(struct store *s, const char *run, struct store_run *ret, struct err *e)
+{
+	bool is_listening = false;
+
+	for (;;) {
+		struct err why = { 0 };
+		int r = store_find_run(s, run, ret, e);
+
+		if (r == 0 && has_ended(ret))
+			return 0;
+		if (r < 0 && r != -EPIPE)
+			return r;
+		if (r == 0)
+			store_run_done(ret);
+		is_listening = is_listening && r == 0;
+		r = wait_for_news(s, &is_listening, &why);
+		if (r < 0)
+			return r;
+	}
+}
+
+static int write_filtered(int fd, const char *bytes, size_t n)
+{
+	struct term_filter filter = { 0 };
+	own_free char *out = malloc(n + TERM_FILTER_HELD + TERM_FILTER_UNDO_MAX);
+	size_t size;
+
+	if (!out)
+		return -ENOMEM;
+	size = term_filter_pass(&filter, bytes, n, out);
+	size += term_filter_undo(&filter, out + size);
+	return file_write_all(fd, out, size);
+}
+
+static int write_stream(int fd, const char *bytes, size_t n)
+{
+	if (n == 0)
+		return 0;
+	return isatty(fd) ? write_filtered(fd, bytes, n) : file_write_all(fd, bytes, n);
+}
+
+static int print(const struct store_run *x)
+{
+	static const char *const sentences[STORE_RUN_STATE_COUNT] = {
+		[STORE_LOST] = "the worker that had it is gone, and nobody knows how far it came",
+		[STORE_CANCELLED] = "its session was stopped or removed before it began",
+		[STORE_FAILED] = "it failed",
+	};
+	int r = write_stream(STDOUT_FILENO, x->out, x->out_size);
+
+	if (r == 0)
+		r = write_stream(STDERR_FILENO, x->err, x->err_size);
+	if (r < 0) {
+		cli_complain("cannot write what run %s printed: %s", x->id, strerror(-r));
+		return CLI_FAILED;
+	}
+	if (x->error[0])
+		cli_complain("run %s: %s", x->id, x->error);
+	else if (sentences[x->state])
+		cli_complain("run %s: %s", x->id, sentences[x->state]);
+	return x->state == STORE_ENDED || x->status ? x->status : CLI_FAILED;
+}
+
+static int wait_for(struct store *s, const char *run)
+{
+	own(store_run) struct store_run x = { 0 };
+	struct err e = { 0 };
+	int r = s && record_is_run(run, true) ? wait_for_end(s, run, &x, &e) : -ENOENT;
+
+	if (r == 0)
+		return print(&x);
+	if (r == -ENOENT)
+		cli_complain("there is no run '%s' that was queued", run);
+	else
+		cli_complain("cannot wait for run %s: %s", run,
+			e.kind != ERR_NONE ? e.text : strerror(-r));
+	return CLI_FAILED;
+}
+
+int session_wait(struct cli *cli)
+{
+	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	struct err e = { 0 };
+
+	if (cli->word_count != 1) {
+		cli_complain("say which run to wait for: bawn session wait RUN");
+		return CLI_FAILED;
+	}
+	if (cli_sessions_open(&at, false, &e) < 0) {
+		cli_complain("%s", e.text);
+		return CLI_FAILED;
+	}
+	return wait_for(at.store, cli->words[0]);
+}
+
+/* --- what can be queued --- */
+
+static bool is_about_queueing(const char *name)
+{
+	return str_eq(name, "queue") || str_eq(name, "wait");
+}
+
+const char *session_find_unqueueable(const struct cli *cli)
+{
+	/* They are about files, descriptors and a terminal of who calls. */
+	static const char *const here[] = { "record", "status-fd", "tty", "raw", "cast", "timing",
+		"json" };
+
+	for (size_t i = 0; i < sizeof(here) / sizeof(here[0]); i++)
+		if (cli_value(cli, here[i]))
+			return here[i];
+	return NULL;
+}
+
+static int check(const struct cli *cli, const struct store_session *x)
+{
+	const char *name = session_find_unqueueable(cli);
+	struct cli_place place;
+	struct spec s;
+	int status;
+
+	if (name) {
+		cli_complain("--%s is for a run of one's own: a worker does what is queued", name);
+		return CLI_FAILED;
+	}
+	if (cli->word_count == 0) {
+		cli_complain("say what to run: bawn session exec --queue SESSION -- command");
+		return CLI_FAILED;
+	}
+	/* Where the project is not on this machine, the worker is the first who can tell. */
+	if (access(x->project, F_OK) < 0)
+		return CLI_OK;
+	status = cli_load_session_spec(cli, x, &s, &place);
+	if (status == CLI_NO)
+		cli_print_diags(cli, &s);
+	spec_done(&s);
+	return status == CLI_OK ? CLI_OK : CLI_FAILED;
+}
+
+/* The options and the command, without what is about queueing. */
+static char **gather(const struct cli *cli, struct arena *a)
+{
+	char **words = arena_array(a, 2 * cli->given_count + cli->word_count + 2, sizeof(*words));
+	size_t n = 0;
+
+	for (size_t i = 0; words && i < cli->given_count; i++) {
+		const struct cli_given *g = &cli->given[i];
+
+		if (is_about_queueing(g->option->name))
+			continue;
+		words[n] = g->option->argument
+				   ? arena_printf(a, "--%s=%s", g->option->name, g->value)
+				   : arena_printf(a, "--%s", g->option->name);
+		if (!words[n++])
+			return NULL;
+	}
+	if (!words || !(words[n++] = arena_copy(a, "--", 2)))
+		return NULL;
+	for (size_t i = 0; i < cli->word_count; i++)
+		words[n++] = cli->words[i];
+	words[n] = NULL;
+	return words;
+}
+
+static int queue(
+	struct cli *cli, struct store *s, const struct store_session *x, char *run, struct err *e)
+{
+	own(buf) struct buf request = { .max = STORE_MAX_REQUEST };
+	own(arena) struct arena a = { .max = 2 * STORE_MAX_REQUEST };
+	struct store_run queued = { 0 };
+	char **words = gather(cli, &a);
+	int r = words ? worker_print_request(words, &request, e)
+		      : err_set(e, ERR_USE, E2BIG, "the arguments are too long to be queued");
+
+	if (r == 0)
+		r = record_make_run(queued.id, e);
+	if (r == 0) {
+		memcpy(queued.session, x->id, sizeof(queued.session));
+		queued.request = request.data;
+		r = store_queue_run(s, &queued, e);
+	}
+	memcpy(run, queued.id, sizeof(queued.id));
+	return r;
+}
+
+int session_queue(struct cli *cli, struct store *s, const struct store_session *x)
+{
+	char run[STORE_RUN_SIZE];
+	struct err e = { 0 };
+	int status = check(cli, x);
+
+	if (status != CLI_OK)
+		return status;
+	if (queue(cli, s, x, run, &e) < 0) {
+		cli_complain("%s", e.text);
+		return CLI_FAILED;
+	}
+	if (cli_value(cli, "wait"))
+		return wait_for(s, run);
+	return printf("%s\n", run) < 0 || fflush(stdout) < 0 ? CLI_FAILED : CLI_OK;
+}

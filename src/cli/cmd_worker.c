@@ -1,0 +1,273 @@
+/*
+ * cmd_worker - does what was queued for sessions.
+ *
+ * Runs as: the operator, until it is told to end.
+ *
+ * What a worker is made of, and who of it may do what, is in src/worker.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "base/num.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/cli_exec.h"
+#include "cli/cli_session.h"
+#include "cli/commands.h"
+#include "record/record.h"
+#include "session/session.h"
+#include "worker/worker.h"
+
+const struct cli_option cmd_worker_options[] = {
+	{ "slots", 0, "NUMBER", SPEC_KEY_COUNT, NULL, "runs at one time; two for each processor" },
+	{ "name", 0, "NAME", SPEC_KEY_COUNT, NULL, "what its name begins with; the host's" },
+	{ "lease", 0, "DURATION", SPEC_KEY_COUNT, NULL,
+		"how long a session is its own after it was heard of; 15s" },
+	{ "idle", 0, "DURATION", SPEC_KEY_COUNT, NULL,
+		"how long it keeps a session that nobody uses; 60s" },
+	{ "drain", 0, "DURATION", SPEC_KEY_COUNT, NULL,
+		"how long runs may go on when it is told to end; 30s" },
+	{ "sweep", 0, "DURATION", SPEC_KEY_COUNT, NULL,
+		"how often expired sessions are removed; 60s, never: 0s" },
+	{ "metrics", 0, "FILE", SPEC_KEY_COUNT, NULL, "what it counts, for Prometheus" },
+	{ "once", 0, NULL, SPEC_KEY_COUNT, NULL, "end when nothing is queued" },
+	{ "verbose", 'v', NULL, SPEC_KEY_COUNT, NULL, "say what it does" },
+	{ 0 },
+};
+
+/* The command line; what the worker calls has no other way to it. */
+static struct cli *program;
+
+static void tell(const char *text, bool is_detail)
+{
+	if (!program->is_quiet && (!is_detail || cli_value(program, "verbose")))
+		cli_complain("%s", text);
+}
+
+static int open_store(struct store **ret, struct err *e)
+{
+	return cli_open_store(true, ret, e);
+}
+
+/* --- in a runner --- */
+
+/* What was queued by another bawn, or by something else, is judged again. */
+static int check(const struct worker_job *job, struct err *e)
+{
+	size_t count = 0;
+	own_free char **copy = NULL;
+	struct cli cli = { 0 };
+	const char *name = NULL;
+	int r = 0;
+
+	while (job->arguments[count])
+		count++;
+	copy = calloc(count + 1, sizeof(*copy));
+	if (!copy)
+		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the arguments");
+	memcpy(copy, job->arguments, count * sizeof(*copy));
+	if (exec_parse(&cli, copy) == CLI_OK)
+		name = session_find_unqueueable(&cli);
+	if (name || cli_value(&cli, "queue") || cli_value(&cli, "wait"))
+		r = err_set(e, ERR_USE, EINVAL, "a worker does no run with --%s",
+			name ? name : "queue or --wait");
+	free(cli.given);
+	return r;
+}
+
+/* Cages that wait for the next run: a runner's own. */
+static struct exec_pool pool;
+
+/* What the job is told of the end. */
+struct ending {
+	const struct worker_job *job;
+	uint64_t hits, misses; /* before it */
+};
+
+static int is_still_ours(void *of, struct err *e)
+{
+	const struct worker_job *job = ((struct ending *)of)->job;
+
+	return job->is_still_ours(job->of, e);
+}
+
+static void tell_end(void *of, struct exec_result *done)
+{
+	const struct ending *end = of;
+	struct worker_result x = { .state = done->state,
+		.status = done->status,
+		.counted = done->counted,
+		.error = done->error,
+		.record = &done->record };
+
+	x.counted.pool_hits = pool.hits - end->hits;
+	x.counted.pool_misses = pool.misses - end->misses;
+	end->job->done(end->job->of, &x);
+}
+
+static void run(const struct worker_job *job)
+{
+	struct ending end = { job, pool.hits, pool.misses };
+	struct exec_job x = { .session = job->session,
+		.run = job->run,
+		.worker = job->worker,
+		.token = job->token,
+		.command_line = program->command_line,
+		.command_line_size = program->command_line_size,
+		.is_quiet = true,
+		.root = job->root,
+		.printed = { job->printed[0], job->printed[1] },
+		.arguments = job->arguments,
+		.is_still_ours = is_still_ours,
+		.done = tell_end,
+		.of = &end,
+		.pool = &pool };
+	struct worker_result refusal = { .state = STORE_FAILED, .status = CLI_FAILED };
+	struct exec_result done;
+
+	if (check(job, &refusal.error) < 0) {
+		metrics_count_run(&refusal.counted, METRICS_FAILED, 0);
+		job->done(job->of, &refusal);
+		return;
+	}
+	exec_run(&x, &done);
+	buf_done(&done.record);
+}
+
+/* --- settings --- */
+
+static int take_duration(
+	const struct cli *cli, const char *name, uint64_t least, uint64_t usual, uint64_t *ret)
+{
+	const char *text = cli_value(cli, name);
+	struct err e = { 0 };
+
+	*ret = usual;
+	if (text && num_parse_duration(text, ret, &e) < 0) {
+		cli_complain("--%s: %s", name, e.text);
+		return CLI_MISUSE;
+	}
+	/* A year is as good as forever, and can be added to. */
+	if (*ret >= least && *ret <= (uint64_t)365 * 86400000)
+		return CLI_OK;
+	cli_complain("--%s is between %llus and a year, not '%s'", name,
+		(unsigned long long)(least / 1000), text);
+	return CLI_MISUSE;
+}
+
+static int take_slots(const struct cli *cli, unsigned *ret)
+{
+	const char *text = cli_value(cli, "slots");
+	long processors = sysconf(_SC_NPROCESSORS_ONLN);
+	int64_t n = 2 * (processors > 0 ? processors : 1);
+	struct err e = { 0 };
+
+	if (text && num_parse_int(text, 1, WORKER_MAX_SLOTS, &n, &e) < 0) {
+		cli_complain("--slots: %s", e.text);
+		return CLI_MISUSE;
+	}
+	*ret = n < WORKER_MAX_SLOTS ? (unsigned)n : WORKER_MAX_SLOTS;
+	return CLI_OK;
+}
+
+#define END_SIZE 9 /* what makes a name the only one: -1f2e3d4c */
+
+static void find_host(char *ret, size_t size)
+{
+	if (gethostname(ret, size - 1) < 0 && errno != ENAMETOOLONG)
+		ret[0] = '\0';
+	ret[size - 1] = '\0';
+	for (char *c = ret; *c; c++)
+		if (!str_is_letter(*c) && !str_is_digit(*c) && *c != '.' && *c != '_')
+			*c = '-';
+}
+
+/*
+ * A name is one process's: under it the store has its leases, and one that is started anew must not
+ * take itself for the one before.
+ */
+static int take_name(const struct cli *cli, char ret[static STORE_NAME_SIZE])
+{
+	const char *text = cli_value(cli, "name");
+	const char *wrong = text ? session_check_name(text) : NULL;
+	char host[STORE_NAME_SIZE / 2] = "";
+	uint32_t random = 0;
+
+	if (!wrong && text && strlen(text) > STORE_NAME_SIZE - 1 - END_SIZE)
+		wrong = "it is too long";
+	if (wrong) {
+		cli_complain("'%s' cannot be the name of a worker: %s", text, wrong);
+		return CLI_MISUSE;
+	}
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
+		cli_complain("cannot make a name for the worker: %s", strerror(errno));
+		return CLI_FAILED;
+	}
+	find_host(host, sizeof(host));
+	if (text)
+		snprintf(ret, STORE_NAME_SIZE, "%s-%08x", text, random);
+	else
+		snprintf(ret, STORE_NAME_SIZE, "%s-%d-%08x", host[0] ? host : "worker",
+			(int)getpid(), random);
+	return CLI_OK;
+}
+
+static int open_places(struct worker_settings *s, struct err *e)
+{
+	const char *home = getenv("HOME");
+
+	s->state = record_open_state(home && home[0] == '/' ? home : NULL, true, e);
+	if (s->state < 0)
+		return s->state;
+	s->root = session_open_root(s->state, true, e);
+	return s->root < 0 ? s->root : 0;
+}
+
+int cmd_worker(struct cli *cli)
+{
+	static char words[][8] = { "bawn", "session", "sweep", "--json" };
+	static char *sweep[] = { words[0], words[1], words[2], words[3], NULL };
+	char name[STORE_NAME_SIZE];
+	struct worker_settings s = { .name = name,
+		.root = -1,
+		.state = -1,
+		.is_once = cli_value(cli, "once") != NULL,
+		.metrics = cli_value(cli, "metrics"),
+		.sweep = sweep,
+		.run = run,
+		.open_store = open_store,
+		.tell = tell };
+	struct err e = { 0 };
+	/* What is fixed in a session is not for a worker to say; but what is misspelt is told. */
+	int status = cli_add_settings(cli);
+
+	if (status == CLI_OK)
+		status = take_slots(cli, &s.slots);
+	if (status == CLI_OK)
+		status = take_name(cli, name);
+	if (status == CLI_OK)
+		status = take_duration(
+			cli, "lease", WORKER_MIN_LEASE_MS, STORE_LEASE_MS, &s.lease_ms);
+	if (status == CLI_OK)
+		status = take_duration(cli, "idle", 0, 60000, &s.idle_ms);
+	if (status == CLI_OK)
+		status = take_duration(cli, "drain", 0, 30000, &s.drain_ms);
+	if (status == CLI_OK)
+		status = take_duration(cli, "sweep", 0, 60000, &s.sweep_ms);
+	if (status != CLI_OK)
+		return status;
+	program = cli;
+	if (open_places(&s, &e) < 0 || worker_run(&s, &e) < 0) {
+		cli_complain("%s", e.text);
+		status = CLI_FAILED;
+	}
+	if (s.root >= 0)
+		close(s.root);
+	if (s.state >= 0)
+		close(s.state);
+	return status;
+}
