@@ -297,6 +297,8 @@ def a_killed_keeper_leaves_the_beginning_of_a_chain(p):
 def every_documented_type_was_seen_with_its_members(p):
     p.run("key", "init")
     p.run("key", "init", "--force")
+    expect(p.run("session", "create", "--name", "web"), 0)
+    expect(p.run("session", "rm", "web"), 0)
     expect(p.sh("true"), 0)
     expect(p.run("run", "--again", last(p)[0]["run"]), 0)
     last(p)
