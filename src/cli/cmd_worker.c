@@ -125,7 +125,8 @@ static void run(const struct worker_job *job)
 		.is_still_ours = is_still_ours,
 		.done = tell_end,
 		.of = &end,
-		.pool = &pool };
+		.pool = &pool,
+		.hold = job->hold };
 	struct worker_result refusal = { .state = STORE_FAILED, .status = CLI_FAILED };
 	struct exec_result done;
 

@@ -139,13 +139,14 @@ enum {
 	AT_WARDEN,
 	AT_WARDENS_END,
 	AT_SWEEP,
+	AT_MOUNTS,
 	AT_SLOTS
 };
 
 static void wait_for_all(struct worker *w, struct pollfd *fds)
 {
 	const int first[AT_SLOTS] = { w->signals, w->is_cut ? -1 : store_wait_fd(w->store),
-		w->warden, w->warden_pidfd, w->sweep.output };
+		w->warden, w->warden_pidfd, w->sweep.output, w->mounts };
 	unsigned slots = w->settings->slots;
 
 	for (unsigned i = 0; i < AT_SLOTS; i++)
@@ -187,6 +188,8 @@ static void do_round(struct worker *w, struct pollfd *fds)
 		hear_store(w);
 	if (fds[AT_SWEEP].revents)
 		worker_hear_sweep(w);
+	if (fds[AT_MOUNTS].revents)
+		worker_hear_mounts(w);
 	do_what_is_due(w);
 	worker_take(w);
 }
@@ -231,6 +234,8 @@ static int begin(struct worker *w, struct err *e)
 	if (r == 0)
 		r = worker_start_warden(s, w->shared, &w->warden, &w->warden_pidfd, e);
 	if (r == 0)
+		r = worker_open_mounts(w, e);
+	if (r == 0)
 		r = open_signals(w, e);
 	if (r == 0)
 		r = s->open_store(&w->store, e);
@@ -265,6 +270,8 @@ static int say_goodbye(struct worker *w, struct err *e)
 	uint64_t until = clock_ns() + LAST_MS * NS_PER_MS;
 	int r;
 
+	for (size_t i = 0; i < w->held_count; i++)
+		worker_drop_mount(w, &w->held[i]);
 	while ((w->is_cut || count_runs(w)) && clock_ns() < until) {
 		struct pollfd second_signal = { .fd = w->signals, .events = POLLIN };
 
@@ -305,6 +312,8 @@ static void end_processes(struct worker *w)
 	}
 	if (w->signals >= 0)
 		close(w->signals);
+	if (w->mounts >= 0)
+		close(w->mounts);
 }
 
 static int work(struct worker *w, struct pollfd *fds, struct err *e)
@@ -339,9 +348,12 @@ static struct worker_shared *share_memory(void)
 
 int worker_run(const struct worker_settings *s, struct err *e)
 {
-	struct worker w = {
-		.settings = s, .warden = -1, .warden_pidfd = -1, .signals = -1, .sweep.output = -1
-	};
+	struct worker w = { .settings = s,
+		.warden = -1,
+		.warden_pidfd = -1,
+		.signals = -1,
+		.mounts = -1,
+		.sweep.output = -1 };
 	own(arena) struct arena a = { .max = SIZE_MAX / 2 };
 	struct pollfd *fds = arena_array(&a, AT_SLOTS + 2 * (size_t)s->slots, sizeof(*fds));
 	int r;

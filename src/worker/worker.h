@@ -37,6 +37,7 @@ struct worker_job {
 	int root;
 	char **arguments;        /* ended by NULL */
 	struct tail *printed[2]; /* output and error */
+	int *hold; /* gets what keeps the workspace mounted; NULL: that is not wanted */
 	/* May the result still be written? 0 or -ESTALE. */
 	int (*is_still_ours)(void *of, struct err *e);
 	/* That is it; what is done after this call, the next run is there for already. Once. */

@@ -19,7 +19,8 @@ enum worker_kind {
 	WORKER_YES,    /* to what it asked */
 	WORKER_NO,
 	/* From a runner. */
-	WORKER_ASK, /* may the result still be written? */
+	WORKER_ASK,  /* may the result still be written? */
+	WORKER_HOLD, /* with what keeps its session mounted */
 	WORKER_DONE,
 	/* Between coordinator and warden. */
 	WORKER_START,   /* a runner, for a slot */
@@ -65,7 +66,8 @@ const char *worker_text(const struct worker_letter *l, size_t i);
 struct worker_head {
 	struct store_session session; /* its pointers are the sender's, and mean nothing */
 	char run[STORE_RUN_SIZE], worker[STORE_NAME_SIZE];
-	uint64_t from; /* the workspace that WORKER_MOVE is about */
+	uint64_t from;    /* the workspace that WORKER_MOVE is about */
+	bool wants_mount; /* it is to stay mounted after the run */
 };
 
 /* The first part of WORKER_DONE. */
@@ -136,6 +138,7 @@ struct worker_slot {
 struct worker_held {
 	struct store_session session; /* id and token; no texts */
 	uint64_t used_ns;
+	int mount; /* what keeps its workspace mounted, or -1 */
 	bool is_running;
 	bool must_move; /* somebody may still write to the workspace that the store names */
 };
@@ -146,6 +149,8 @@ struct worker {
 	struct store_worker self;
 	struct worker_shared *shared;
 	int warden, warden_pidfd, signals;
+	int mounts; /* an epoll of those of `held` */
+	size_t mounted, most_mounted;
 	struct worker_slot *slots;
 	struct worker_held *held;
 	size_t held_count, held_room;
@@ -255,6 +260,20 @@ void worker_release_idle(struct worker *w);
 
 /* Are the sessions of runs that go on still open? Those of others are ended. */
 void worker_look_at_sessions(struct worker *w);
+
+/* --- worker_mount.c --- */
+
+int worker_open_mounts(struct worker *w, struct err *e);
+
+/* Is a session's workspace to stay mounted after its run? */
+bool worker_wants_mount(struct worker *w, const struct store_session *x);
+
+/* Takes what keeps it so, if it is wanted. */
+void worker_keep_mount(struct worker *w, const struct store_session *x, int *fd);
+void worker_drop_mount(struct worker *w, struct worker_held *held);
+
+/* Sessions were stopped. */
+void worker_hear_mounts(struct worker *w);
 
 /* --- worker_sweep.c --- */
 

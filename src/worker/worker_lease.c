@@ -46,7 +46,7 @@ static struct worker_held *add_held(struct worker *w, struct err *e)
 		return NULL;
 	}
 	w->held = grown;
-	grown[w->held_count] = (struct worker_held){ 0 };
+	grown[w->held_count] = (struct worker_held){ .mount = -1 };
 	return &grown[w->held_count++];
 }
 
@@ -58,6 +58,9 @@ int worker_hold(struct worker *w, const struct store_taken *t, struct err *e)
 		held = add_held(w, e);
 	if (!held)
 		return -e->num;
+	/* What was mounted under another lease is not this one's workspace. */
+	if (t->is_new)
+		worker_drop_mount(w, held);
 	held->must_move |= t->is_new && t->is_left_open;
 	held->session = t->session;
 	held->session.spec = held->session.project = NULL;
@@ -68,6 +71,7 @@ int worker_hold(struct worker *w, const struct store_taken *t, struct err *e)
 
 static void forget(struct worker *w, struct worker_held *held)
 {
+	worker_drop_mount(w, held);
 	*held = w->held[--w->held_count];
 }
 
@@ -253,7 +257,12 @@ void worker_release_idle(struct worker *w)
 	for (size_t i = w->held_count; i-- > 0 && !w->is_cut;) {
 		struct worker_held *held = &w->held[i];
 
-		if (!held->is_running && (held->must_move || now - held->used_ns >= idle))
+		if (held->is_running || (!held->must_move && now - held->used_ns < idle))
+			continue;
+		/* Who mounts it needs a moment to end: until the next renewal. */
+		if (held->mount >= 0)
+			worker_drop_mount(w, held);
+		else
 			worker_give_back(w, held);
 	}
 }

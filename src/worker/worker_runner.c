@@ -63,6 +63,7 @@ static void forget_signals(void)
 
 struct one_run {
 	struct runner *runner;
+	int hold;
 	struct tail printed[2];
 	bool is_done;
 };
@@ -80,6 +81,9 @@ static void tell_end(void *of, const struct worker_result *x)
 		.state = x->state, .status = x->status, .counted = x->counted, .error = x->error
 	};
 
+	/* Without it the session is mounted anew by its next run. */
+	if (one->hold >= 0)
+		(void)worker_send_note(one->runner->channel, WORKER_HOLD, 0, 0, one->hold);
 	tail_print(&one->printed[0], &out);
 	tail_print(&one->printed[1], &err);
 	answer(one->runner, &a,
@@ -108,6 +112,7 @@ static void run(struct one_run *one, struct worker_job *job, const char *request
 static void do_run(struct runner *r, const struct worker_letter *l, const struct worker_head *head)
 {
 	struct one_run one = { .runner = r,
+		.hold = -1,
 		.printed = { { .max = STORE_MAX_OUTPUT }, { .max = STORE_MAX_OUTPUT } } };
 	const char *spec = worker_text(l, 1), *project = worker_text(l, 2);
 	const char *request = worker_text(l, 3);
@@ -119,6 +124,7 @@ static void do_run(struct runner *r, const struct worker_letter *l, const struct
 		.token = x.token,
 		.root = r->settings->root,
 		.printed = { &one.printed[0], &one.printed[1] },
+		.hold = head->wants_mount ? &one.hold : NULL,
 		.is_still_ours = ask,
 		.done = tell_end,
 		.of = &one };
@@ -133,6 +139,8 @@ static void do_run(struct runner *r, const struct worker_letter *l, const struct
 	/* Nobody would hear of it. */
 	if (!one.is_done)
 		_exit(1);
+	if (one.hold >= 0)
+		close(one.hold);
 	tail_done(&one.printed[0]);
 	tail_done(&one.printed[1]);
 }

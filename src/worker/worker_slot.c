@@ -163,6 +163,7 @@ void worker_send_step(struct worker *w, struct worker_slot *slot, enum worker_st
 	memcpy(head.run, run->id, sizeof(head.run));
 	memcpy(head.worker, w->self.name, sizeof(head.worker));
 	if (step == WORKER_RUNNING) {
+		head.wants_mount = worker_wants_mount(w, x);
 		parts[count++] = (struct worker_part){ x->spec, strlen(x->spec) + 1 };
 		parts[count++] = (struct worker_part){ x->project, strlen(x->project) + 1 };
 		parts[count++] = (struct worker_part){ run->request, strlen(run->request) + 1 };
@@ -270,6 +271,8 @@ void worker_hear_runner(struct worker *w, struct worker_slot *slot)
 		slot->channel = -1;
 	} else if (r == 0 && l.kind == WORKER_DONE) {
 		hear_done(w, slot, &l);
+	} else if (r == 0 && l.kind == WORKER_HOLD && slot->step == WORKER_RUNNING) {
+		worker_keep_mount(w, &slot->taken.session, &l.fd);
 	} else if (r == 0 && l.kind == WORKER_ASK && slot->step == WORKER_RUNNING) {
 		slot->is_asking = true;
 		worker_answer_runner(w, slot);

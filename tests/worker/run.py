@@ -463,6 +463,28 @@ def a_session_that_is_stopped_ends_what_a_worker_does_in_it(p):
     worker.end()
 
 
+def mounted():
+    return [name for name in place.descendants().values() if "bawn-workspace" in name]
+
+
+@case
+def a_session_stays_mounted_until_nobody_uses_it_or_it_is_stopped(p):
+    first, second = create(p), create(p)
+    worker = Worker(p, "--idle", f"{2 * SLOW}s")
+    for session in (first, second, first):
+        expect(fetch(p, queue(p, session, "true")), 0)
+    assert len(mounted()) == 2, mounted()
+    expect(p.run("session", "stop", first), 0)
+    wait_until(lambda: len(mounted()) == 1, 5, "the stopped one is let go")
+    wait_until(lambda: not mounted(), 10, "the other is, too")
+    with sqlite3.connect(p.state / "bawn/store.db") as store:
+        wait_until(lambda: store.execute("SELECT count(*) FROM bawn_sessions WHERE worker <> ''").fetchone() == (0,),
+                   10, "the leases are given back")
+    store.close()
+    output(fetch(p, queue(p, second, "echo again")), "again\n")
+    worker.end()
+
+
 # --- what runners have ---
 
 @case
