@@ -74,7 +74,7 @@ static bool is_left_out(const struct cage *c, const struct plan_op *op)
 	return op->kind == PLAN_DROP && cage_is_broken(name);
 }
 
-static void carry_out(struct cage *c, const struct plan_op *op)
+void cage_carry_out(struct cage *c, const struct plan_op *op)
 {
 	struct cage_times *times = c->start->times;
 	uint64_t before = times ? clock_ns() : 0;
@@ -97,7 +97,7 @@ static void carry_out(struct cage *c, const struct plan_op *op)
  * The keeper may be dead already, and then no signal will come: its end of the channel is closed
  * with it, which shows here.
  */
-static void die_with_keeper(const struct cage *c)
+void cage_die_with_keeper(const struct cage *c)
 {
 	struct pollfd channel = { .fd = c->channel, .events = POLLIN };
 
@@ -108,7 +108,7 @@ static void die_with_keeper(const struct cage *c)
 }
 
 /* At once, so that the operator's own are gone before anybody looks. */
-static void take_standard_descriptors(const struct cage *c)
+void cage_take_standard_descriptors(const struct cage *c)
 {
 	struct err e;
 
@@ -123,7 +123,7 @@ static void take_standard_descriptors(const struct cage *c)
 }
 
 /* Or whoever opens /dev/tty in the cage would have the operator's terminal. */
-static void leave_session(const struct cage *c)
+void cage_leave_session(const struct cage *c)
 {
 	struct err e;
 
@@ -170,7 +170,7 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
 		start->times->born = clock_ns();
 	/* Or the channel would not end with the keeper. */
 	close(start->keepers_end);
-	die_with_keeper(&c);
+	cage_die_with_keeper(&c);
 	enter_cgroups(&c, was_born_there);
 	/* What the operator's shell left open is not the command's, and not the init's. */
 	if (!cage_is_broken("descriptors") &&
@@ -179,8 +179,8 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
 			strerror(errno));
 		cage_fail(&c, &e);
 	}
-	take_standard_descriptors(&c);
-	leave_session(&c);
+	cage_take_standard_descriptors(&c);
+	cage_leave_session(&c);
 	for (int n = 1; n < NSIG; n++)
 		signal(n, SIG_DFL);
 	sigemptyset(&none);
@@ -188,15 +188,15 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
 	umask(022);
 	for (uint32_t i = 0; i < start->plan->op_count; i++) {
 		c.at = (int)i;
-		carry_out(&c, &ops[i]);
+		cage_carry_out(&c, &ops[i]);
 		if (ops[i].kind == PLAN_IDS) {
-			die_with_keeper(&c); /* new ids forget the signal */
+			cage_die_with_keeper(&c); /* new ids forget the signal */
 			if (start->times)
 				start->times->mapped = clock_ns();
 		}
 	}
 	c.at = -1;
-	die_with_keeper(&c);
+	cage_die_with_keeper(&c);
 	if (start->times)
 		start->times->ready = clock_ns();
 	cage_run(&c);
@@ -219,7 +219,7 @@ static noreturn void be_share(const struct cage_start *start)
 	struct err e;
 
 	close(start->keepers_end);
-	leave_session(&c);
+	cage_leave_session(&c);
 	umask(022);
 	if (ids && cage_take_ids(&c, ids, &e) < 0)
 		cage_fail(&c, &e);

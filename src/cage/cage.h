@@ -93,6 +93,14 @@ struct cage_share {
 	int mounted; /* and another, locked: it is mounted, on this machine or another */
 };
 
+#define CAGE_NAMESPACES 7
+
+/* A cage that stands, for a command of its session. */
+struct cage_join {
+	int namespaces[CAGE_NAMESPACES]; /* the user's first, mounts last; -1: they are the host's
+					  */
+};
+
 /* All the first process is told. Everything in it is the keeper's and is borrowed. */
 struct cage_start {
 	const struct plan *plan;
@@ -120,6 +128,8 @@ struct cage_start {
 	int keepers_end;            /* the keeper's, of which the cage has a copy; it closes it */
 	struct cage_times *times;   /* or NULL */
 	bool is_warm; /* for whatever session comes: the preflight is run before it does */
+	bool stays;   /* there is no command: it is a session's, and ends when that is stopped */
+	const struct cage_join *join;   /* the cage is another's, and this one enters it; or NULL */
 	const struct cage_share *share; /* this is no cage, but shares a session's; or NULL */
 };
 
@@ -128,6 +138,12 @@ struct cage_start {
  * for WIRE_MAPPED after cage_write_maps. *ret_pidfd is the caller's.
  */
 int cage_spawn(const struct cage_start *start, pid_t *ret_pid, int *ret_pidfd, struct err *e);
+
+/*
+ * Starts a process in the cage that start->join is, which becomes the command. It is the caller's
+ * child, and tells WIRE_LOOK before it drops what keeps others of the cage from it.
+ */
+int cage_spawn_join(const struct cage_start *start, pid_t *ret_pid, int *ret_pidfd, struct err *e);
 
 /*
  * Starts the process that start->share is for, in namespaces of users and mounts alone. It is

@@ -320,7 +320,23 @@ noreturn void cage_be_command(struct cage *c, int latch)
 	run_startup_commands(c);
 	if (c->start->times)
 		c->start->times->started = clock_ns();
-	take_foreground(c);
+	if (!c->start->stays)
+		take_foreground(c);
+	if (wire_send(c->channel, WIRE_STARTED, 0, NULL) < 0)
+		_exit(125);
+	if (c->start->stays)
+		_exit(0);
+	exec_command(c);
+}
+
+noreturn void cage_be_joined(struct cage *c)
+{
+	cage_preflight(c);
+	if (c->start->times)
+		c->start->times->checked = clock_ns();
+	enter_workdir(c);
+	if (c->start->times)
+		c->start->times->started = clock_ns();
 	if (wire_send(c->channel, WIRE_STARTED, 0, NULL) < 0)
 		_exit(125);
 	exec_command(c);

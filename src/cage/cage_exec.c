@@ -100,7 +100,8 @@ static noreturn void be_init(const struct cage *c, const struct init_parts *part
 	char name[] = "init";
 	char *const words[] = { name, NULL }, *const nothing[] = { NULL };
 	const int passed[] = { c->channel, parts->counter, parts->latch };
-	uint64_t pid = (uint64_t)command;
+	/* It is never the command itself, and so its own pid says that there is none. */
+	uint64_t pid = c->start->stays ? 1 : (uint64_t)command;
 	bool is_good = write(parts->counter, &pid, sizeof(pid)) == (ssize_t)sizeof(pid);
 	struct err e;
 

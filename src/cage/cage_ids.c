@@ -87,6 +87,16 @@ static int raise_capabilities(void)
 	return syscall(SYS_capset, &head, sets) < 0 ? -errno : 0;
 }
 
+int cage_become(unsigned inside)
+{
+	/* System calls, not libc's wrappers: those would tell threads this process does not have.
+	 */
+	if (prctl(PR_SET_KEEPCAPS, 1) < 0 || syscall(SYS_setresgid, inside, inside, inside) < 0 ||
+		syscall(SYS_setresuid, inside, inside, inside) < 0)
+		return -errno;
+	return raise_capabilities();
+}
+
 int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	unsigned inside = (unsigned)op->n;
@@ -98,12 +108,7 @@ int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e)
 	/* The end of the channel is the end of the keeper. */
 	if (wire_receive(c->channel, &m, NULL) < 0 || m.kind != WIRE_MAPPED)
 		_exit(125);
-	/* System calls, not libc's wrappers: those would tell threads this process does not have.
-	 */
-	r = prctl(PR_SET_KEEPCAPS, 1) < 0 || syscall(SYS_setresgid, inside, inside, inside) < 0 ||
-			    syscall(SYS_setresuid, inside, inside, inside) < 0
-		    ? -errno
-		    : raise_capabilities();
+	r = cage_become(inside);
 	if (r < 0)
 		return err_set(e, ERR_SYS, -r, "cannot become user %u of the cage: %s", inside,
 			strerror(-r));

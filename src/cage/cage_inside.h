@@ -57,9 +57,22 @@ static inline size_t cage_op_index(const struct cage *c, const struct plan_op *o
 	return (size_t)(op - plan_ops(c->start->plan));
 }
 
+/* --- cage.c: what every process does that becomes a part of a cage --- */
+
+/* Carries an operation out; what must be and fails is the end. */
+void cage_carry_out(struct cage *c, const struct plan_op *op);
+
+/* Ends now, if the keeper has, and with it from here on. */
+void cage_die_with_keeper(const struct cage *c);
+void cage_take_standard_descriptors(const struct cage *c);
+void cage_leave_session(const struct cage *c);
+
 /* --- cage_ids.c --- */
 
 cage_step cage_take_ids, cage_take_share;
+
+/* Becomes the cage's user, where its maps stand, and keeps all capabilities. 0 or -errno. */
+int cage_become(unsigned inside);
 
 /* --- cage_place.c: names in the new tree --- */
 
@@ -205,6 +218,9 @@ void cage_preflight(struct cage *c);
 
 /* Becomes the command, once the init has said a word at the latch. */
 noreturn void cage_be_command(struct cage *c, int latch);
+
+/* The same in the cage of its session, without an init to wait for, or startup commands. */
+noreturn void cage_be_joined(struct cage *c);
 
 /* Tells the keeper what went wrong, and ends the process. */
 noreturn void cage_fail(const struct cage *c, const struct err *e);

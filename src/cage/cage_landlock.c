@@ -79,10 +79,16 @@ int cage_make_ruleset(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	struct ruleset_attr attr = { .fs = known_rights((int)op->n) };
 	size_t size = op->n >= 6 ? sizeof(attr) : sizeof(attr.fs);
+	bool has_own_network = plan_find(c->start->plan, PLAN_NAMESPACE, "net") != NULL;
 
 	c->abi = (int)op->n;
 	if (op->n >= 6)
 		attr.scoped = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
+	/* Every command of a session has a domain of its own, and they are to reach each other:
+	 * that nobody else is reached rests on the namespaces. */
+	if (op->flags & PLAN_SHARED)
+		attr.scoped &=
+			~(has_own_network ? SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS : SCOPE_SIGNALS);
 	c->rules = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
 	if (c->rules < 0)
 		return err_set(e, ERR_SYS, errno, "cannot make a Landlock ruleset of ABI %d: %s",
@@ -105,7 +111,8 @@ int cage_add_rule(struct cage *c, const struct plan_op *op, struct err *e)
 		rights = LANDLOCK_ACCESS_FS_READ_DIR;
 	if (!cage_fill_in(c->start, cage_b(c, op), path, sizeof(path)))
 		return err_set(e, ERR_SYS, ENAMETOOLONG, "'%s' is too long", cage_b(c, op));
-	fd = file_open(path, O_PATH | O_NOFOLLOW);
+	/* Others that run in the cage already may have put a link on the way. */
+	fd = c->start->join ? file_open_real(path, O_PATH) : file_open(path, O_PATH | O_NOFOLLOW);
 	r = fd < 0 ? fd : add_rule(c, fd, rights);
 	if (r < 0)
 		return err_set(

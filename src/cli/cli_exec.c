@@ -60,7 +60,7 @@ int exec_parse(struct cli *cli, char **arguments)
 	return status;
 }
 
-static int open_workspace(const struct exec_job *job, struct err *e)
+int exec_open_workspace(const struct exec_job *job, struct err *e)
 {
 	int fd = session_open_workspace(job->root, job->session->id, job->session->workspace, e);
 
@@ -85,7 +85,7 @@ static bool hides_layer(const struct spec *s)
 	       s->layers[SPEC_LAYER_USER].v[SPEC_PROJECT_MODE].choice == SPEC_MODE_CAPTURED;
 }
 
-static int load(const struct exec_job *job, struct run *r, struct err *e)
+int exec_load(const struct exec_job *job, struct run *r, struct err *e)
 {
 	int status = cli_load_session_spec(r->cli, job->session, &r->spec, &r->place);
 
@@ -106,10 +106,27 @@ static int load(const struct exec_job *job, struct run *r, struct err *e)
 	return status;
 }
 
+/* The same, and what follows from its being one of those that share a cage. */
+static int prepare(const struct exec_job *job, struct run *r, struct err *e)
+{
+	int status = exec_load(job, r, e);
+
+	if (status != CLI_OK || !spec_bool(&r->spec, SPEC_SESSION_BACKGROUND))
+		return status;
+	r->job = job;
+	r->pool = NULL;
+	r->request.is_joining = true;
+	r->request.start_cage = exec_start_cage;
+	if (exec_check_sharing(&r->spec, e) == 0)
+		return CLI_OK;
+	cli_complain("%s", e->text);
+	return CLI_FAILED;
+}
+
 static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_result *ret)
 {
 	uint64_t began = clock_ns();
-	own_fd int workspace = open_workspace(job, &ret->error);
+	own_fd int workspace = exec_open_workspace(job, &ret->error);
 	struct run r;
 
 	run_init(&r, cli);
@@ -129,7 +146,7 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 		snprintf(r.record.run, sizeof(r.record.run), "%s", job->run);
 	ret->status = CLI_FAILED;
 	if (workspace >= 0 && run_open_status(&r) == CLI_OK) {
-		if (load(job, &r, &ret->error) == CLI_OK) {
+		if (prepare(job, &r, &ret->error) == CLI_OK) {
 			ret->status = run_to_end(&r);
 			ret->error = r.record.error;
 		} else {

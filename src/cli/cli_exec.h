@@ -76,3 +76,17 @@ struct keep_warm *exec_pool_take(struct exec_pool *pool, const struct plan *p);
 void exec_pool_fill(struct exec_pool *pool, const struct keep_request *q);
 
 void exec_pool_done(struct exec_pool *pool);
+
+/* --- cli_exec.c, cli_resident.c: what they share --- */
+
+struct run;
+
+/* The workspace of the job's session, and its spec, which the job's options narrow. */
+int exec_open_workspace(const struct exec_job *job, struct err *e);
+int exec_load(const struct exec_job *job, struct run *r, struct err *e);
+
+/* Starts the cage that the commands of a session share, for keep_request. */
+int exec_start_cage(void *of, int told, struct err *e);
+
+/* In such a session: does a command ask for what only a cage of its own could have? */
+int exec_check_sharing(const struct spec *s, struct err *e);

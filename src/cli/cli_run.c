@@ -87,7 +87,7 @@ static int make_plan(struct run *r, struct err *e)
 			"a session cannot capture what is written to '%s': no overlay can be put "
 			"over it here; its spec can say project.mode: read_only or writable",
 			r->place.project);
-	return keep_check_plan(r->plan, &r->record, e);
+	return keep_check_plan(r->plan, !r->request.is_resident, &r->record, e);
 }
 
 static int approve_source(void *of, const char *from, const char *real, struct err *e)

@@ -15,6 +15,8 @@ struct run_subjects {
 	size_t count;
 };
 
+struct exec_job;
+
 struct run {
 	struct cli *cli;
 	struct spec spec;
@@ -38,6 +40,7 @@ struct run {
 	struct exec_pool *pool;          /* of cages that wait, or NULL */
 	bool is_unrecorded;              /* it could not be written */
 	struct buf *signed_copy;         /* and also here, or NULL */
+	const struct exec_job *job; /* that it is for, in a session whose commands share a cage */
 	/* Before it is signed: is it still ours to? Of a worker's; or NULL. */
 	int (*is_still_ours)(void *of, struct err *e);
 	void *of;

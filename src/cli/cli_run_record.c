@@ -135,6 +135,8 @@ static int say_start(struct run *r, struct err *e)
 	json_int(j, "uid", (int64_t)getuid());
 	if (record->worker)
 		json_text(j, "worker", record->worker);
+	if (record->cage[0])
+		json_text(j, "cage", record->cage);
 	json_text(j, "command", command ? plan_str(r->plan, command->a) : NULL);
 	if (record->again.run[0])
 		json_text(j, "again", record->again.run);

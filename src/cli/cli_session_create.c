@@ -78,14 +78,8 @@ static int build(struct creation *c, struct err *e)
 	cli_tell_host(&c->place, &c->host);
 	cli_look_at_project(&c->host, &c->place);
 	r = plan_build(&c->spec, &c->host, &plan, &c->choice, e);
-	if (r == 0)
-		r = keep_check_plan(plan, &notes, e);
-	/* All that is missing is a command, which each run has of its own. */
-	if (r < 0 && e->kind == ERR_USE) {
-		*e = (struct err){ 0 };
-		r = 0;
-	}
-	return r;
+	/* Each run has a command of its own. */
+	return r == 0 ? keep_check_plan(plan, false, &notes, e) : r;
 }
 
 /* For a host that can do everything, as `bawn run` does; why not is for the real one to say. */

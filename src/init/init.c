@@ -4,7 +4,9 @@
  * Runs as:     the cage's user, under everything the command is under.
  * Enters with: an empty environment, a constant command line, and three descriptors: 3 speaks to
  *              the keeper, 4 holds the command's pid, 5 is the latch the command waits at.
- * Leaves:      nothing. When the command ends, or the keeper does, all of the cage ends.
+ * Leaves:      nothing. When the command ends, or the keeper does, all of the cage ends. Where 4
+ *              holds 1, there is no command: it is the cage of a session, which ends when the
+ *              keeper says so.
  * Must not:    know anything. It is a program of its own, without a library, so that no byte of
  *              the operator's memory, arguments or environment is in it.
  *
@@ -20,10 +22,14 @@
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 
 #include "base/call.h"
 #include "wire/wire.h"
 
+#define NAP_NS 20000000 /* between two looks whether all have ended */
+
+#define NOBODY 1 /* this process itself is never the command */
 #define KEEPER 3
 #define PID    4
 #define GATE   5
@@ -75,18 +81,20 @@ static void send(int command, int number)
 {
 	int is_terminals = number == SIGINT || number == SIGQUIT || number == SIGHUP ||
 			   number == SIGTSTP || number == SIGWINCH;
-	int is_for_all = number == SIGSTOP || number == SIGCONT;
+	int is_for_all = number == SIGSTOP || number == SIGCONT || command == NOBODY;
 
 	if (is_for_all && call(__NR_getpid, 0, 0, 0, 0, 0, 0) == 1) {
 		call(__NR_kill, -1, number, 0, 0, 0, 0);
 		return;
 	}
 	/* Before it leads a group, to itself. */
-	if (!is_terminals || call(__NR_kill, -command, number, 0, 0, 0, 0) < 0)
+	if (command != NOBODY &&
+		(!is_terminals || call(__NR_kill, -command, number, 0, 0, 0, 0) < 0))
 		call(__NR_kill, command, number, 0, 0, 0, 0);
 }
 
-static void pass_signal(int command)
+/* True when the cage is to end with the last process in it. */
+static int pass_signal(int command)
 {
 	long n = call(__NR_read, KEEPER, (long)&message, sizeof(message), 0, 0, 0);
 
@@ -94,6 +102,13 @@ static void pass_signal(int command)
 		end(137);
 	if (n == sizeof(message) && message.kind == WIRE_SIGNAL && message.n > 0 && message.n < 65)
 		send(command, message.n);
+	return n == sizeof(message) && command == NOBODY && message.n == SIGTERM;
+}
+
+/* Commands of a session are not children of this process: they are looked for. */
+static int is_alone(void)
+{
+	return call(__NR_kill, -1, 0, 0, 0, 0, 0) == -ESRCH;
 }
 
 /*
@@ -119,14 +134,16 @@ static void watch(int children, int command)
 	struct pollfd fds[2] = { { .fd = KEEPER, .events = POLLIN },
 		{ .fd = children, .events = POLLIN } };
 	static char signals[4096];
-	int status = 0;
+	int status = 0, is_ending = 0;
 
 	for (;;) {
-		if (reap(command, &status))
+		struct timespec nap = { .tv_nsec = NAP_NS };
+
+		if (reap(command, &status) || (is_ending && is_alone()))
 			finish(status);
-		call(__NR_ppoll, (long)fds, 2, 0, 0, 0, 0);
+		call(__NR_ppoll, (long)fds, 2, is_ending ? (long)&nap : 0, 0, 0, 0);
 		if (fds[0].revents)
-			pass_signal(command);
+			is_ending |= pass_signal(command);
 		if (fds[1].revents)
 			call(__NR_read, children, (long)signals, sizeof(signals), 0, 0, 0);
 	}

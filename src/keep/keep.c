@@ -27,7 +27,9 @@
 
 void keep_kill(const struct keeper *k)
 {
-	if (k->pidfd >= 0)
+	if (k->q->is_joining)
+		keep_join_signal(k, SIGKILL);
+	else if (k->pidfd >= 0)
 		syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
 	else if (k->pid > 0)
 		kill(k->pid, SIGKILL);
@@ -45,12 +47,15 @@ int keep_spawn(struct keeper *k, struct err *e)
 	k->start.keepers_end = ends[0];
 	for (int i = 0; i < 3; i++)
 		k->start.stdio[i] = k->stdio.streams[i].inside;
-	r = cage_spawn(&k->start, &k->pid, &k->pidfd, e);
+	r = k->start.join ? cage_spawn_join(&k->start, &k->pid, &k->pidfd, e)
+			  : cage_spawn(&k->start, &k->pid, &k->pidfd, e);
 	/* From here on the channel ends with the cage. */
 	close(ends[1]);
 	keep_stdio_close_inside(&k->stdio);
 	if (!k->start.is_warm)
 		keep_set_timer(k, k->ready_ms);
+	if (k->start.join)
+		return r;
 	if (r == 0 && k->start.ids.is_given) {
 		const struct plan_op *ids = plan_find(k->start.plan, PLAN_IDS, NULL);
 
@@ -61,6 +66,25 @@ int keep_spawn(struct keeper *k, struct err *e)
 	if (r == 0 && !k->start.is_warm)
 		r = keep_share_send(k, e);
 	return r == 0 ? keep_gate_start(k, e) : r;
+}
+
+/* What a cage is made of. */
+static int prepare_cage(struct keeper *k, struct err *e)
+{
+	int r = keep_sources_make(&k->sources, &k->start, k->q, e);
+
+	k->record->failed_op = k->sources.unmapped;
+	if (r == 0)
+		r = keep_overlay_take(k, e);
+	if (r == 0)
+		r = keep_layer_make(k, e);
+	if (r == 0)
+		r = keep_hold_make(k, e);
+	if (r == 0)
+		r = keep_limits_make(k, e);
+	if (r == 0)
+		r = keep_gate_make(k, e);
+	return r == 0 ? keep_notify_make(k, e) : r;
 }
 
 int keep_begin_start(struct keeper *k, struct err *e)
@@ -79,6 +103,7 @@ int keep_begin_start(struct keeper *k, struct err *e)
 		.command_line = q->command_line,
 		.command_line_size = q->command_line_size,
 		.times = q->times,
+		.stays = q->is_resident,
 	};
 	keep_terminal_choose(&k->terminal, q->tty);
 	k->record->has_terminal = k->terminal.is_wanted;
@@ -94,27 +119,14 @@ static int prepare(struct keeper *k, struct err *e)
 	if (r == 0)
 		r = keep_words_make(&k->words, &k->start, e);
 	if (r == 0)
-		r = keep_sources_make(&k->sources, &k->start, q, e);
-	k->record->failed_op = k->sources.unmapped;
-	if (r == 0)
-		r = keep_overlay_take(k, e);
-	if (r == 0)
-		r = keep_layer_make(k, e);
-	if (r == 0)
-		r = keep_hold_make(k, e);
+		r = q->is_joining ? keep_join_prepare(k, e) : prepare_cage(k, e);
 	if (r == 0)
 		r = keep_stdio_open(&k->stdio, q, &k->terminal, &k->start.ids, e);
 	if (r == 0)
-		r = keep_limits_make(k, e);
-	if (r == 0)
-		r = keep_gate_make(k, e);
-	if (r == 0)
-		r = keep_notify_make(k, e);
-	if (r == 0)
 		r = keep_watch_open(k, e);
-	if (r == 0)
+	if (r == 0 && !q->is_joining)
 		r = keep_copy_make(k, e);
-	if (r == 0)
+	if (r == 0 && !q->is_joining)
 		keep_disk_open(k);
 	k->start.terminal_streams = keep_stdio_on_terminal(&k->stdio);
 	k->start.sources = k->sources.items;
@@ -129,11 +141,10 @@ static int work_meanwhile(struct keeper *k, struct err *e)
 {
 	int r = k->look ? 0 : keep_look_prepare(&k->look, &k->start, &k->sources, e);
 
-	if (r == 0)
+	if (r == 0 && !k->start.join)
 		r = keep_look_prepare_late(k->look, &k->sources, e);
-
 	cgroup_sweep(&k->group);
-	if (r == 0)
+	if (r == 0 && !k->start.join)
 		r = keep_digest(k, e);
 	keep_sources_close(&k->sources);
 	if (r == 0)
@@ -208,6 +219,8 @@ void keep_release(struct keeper *k)
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		keep_hold_done(&k->holds[i]);
 	keep_gate_done(&k->gate);
+	keep_resident_done(k);
+	keep_joined_done(&k->joined);
 	keep_share_done(&k->share);
 	keep_notify_done(&k->notify);
 	keep_words_done(&k->words);
@@ -236,6 +249,8 @@ static void explain(struct keeper *k, bool is_gone, struct err *e)
 /* Ends what is left of the cage; false: something of it does not end. */
 static bool end_cage(struct keeper *k, struct err *e)
 {
+	if (k->q->is_joining)
+		return keep_join_end(k) || reap(k, e) == 0;
 	(void)cgroup_count(&k->group, &k->counts);
 	/* Later it is reaped, and the record written before that. */
 	if (k->has_ended)
@@ -264,6 +279,7 @@ static void finish(struct keeper *k, int r, struct err *e)
 	/* Or the end of what the cage wrote would never come. */
 	keep_stdio_close_inside(&k->stdio);
 	keep_relay_drain(&k->stdio, k->signals);
+	keep_join_leave(k);
 	/* An answer that comes later would be typed into the operator's shell. */
 	if (k->terminal.is_raw)
 		keep_relay_await_answer(&k->stdio);
@@ -284,7 +300,7 @@ static void finish(struct keeper *k, int r, struct err *e)
 	keep_log_end(k, e);
 	if (r == 0)
 		k->q->afterwards(k->q->of, e);
-	if (k->has_ended)
+	if (k->has_ended && k->pid > 0)
 		reap(k, NULL);
 	/* What hangs is in there still; the lock goes with us, and a later run removes it. */
 	if (!is_gone || cgroup_remove(&k->group, &k->record->late) == 0)
@@ -315,6 +331,8 @@ void keep_init(struct keeper *k, const struct keep_request *q, struct record *re
 		keep_hold_init(&k->holds[i]);
 	keep_gate_init(&k->gate);
 	keep_share_init(&k->share);
+	keep_joined_init(&k->joined);
+	keep_resident_init(&k->resident);
 	keep_notify_init(&k->notify);
 }
 

@@ -46,6 +46,13 @@ struct keep_request {
 	struct work_progress progress;
 	struct keep_warm *warm; /* a cage that waits for a session, used up by this; or NULL */
 	int *hold; /* gets what keeps the workspace mounted, where it is -1: keep_hold_workspace */
+	/* The cage is that of the session, in which other commands run too; start_cage starts one
+	 * where there is none, which says WIRE_READY at `told`, or WIRE_FAILED. */
+	bool is_joining;
+	int (*start_cage)(void *of, int told, struct err *e);
+	/* This is that one: it has no command, and `told` is the descriptor, which is borrowed. */
+	bool is_resident;
+	int told;
 	int workspace;        /* of the session that this is a run of, borrowed; -1: of none */
 	bool digests_project; /* what it is before the run goes on record */
 	int digests;          /* the folder of those that are known, borrowed; or -1 */
@@ -100,7 +107,7 @@ int keep_hold_workspace(int workspace, struct err *e);
  * What of a plan this version carries out itself: 0, or ERR_REFUSED with the part it does not.
  * Parts that may be missing are noted in the record.
  */
-int keep_check_plan(const struct plan *p, struct record *record, struct err *e);
+int keep_check_plan(const struct plan *p, bool needs_command, struct record *record, struct err *e);
 
 /* Says an event on q->status_fd, if there is one. */
 void keep_say_failed(const struct keep_request *q, const struct err *e, int status);

@@ -47,7 +47,7 @@ static int check_op(const struct plan *p, uint32_t i, struct record *record, str
 	return 0;
 }
 
-int keep_check_plan(const struct plan *p, struct record *record, struct err *e)
+int keep_check_plan(const struct plan *p, bool needs_command, struct record *record, struct err *e)
 {
 	const char *engine = spec_keys[SPEC_ENGINE].choices[p->engine];
 	bool has_command = false;
@@ -61,7 +61,7 @@ int keep_check_plan(const struct plan *p, struct record *record, struct err *e)
 		r = check_op(p, i, record, e);
 		has_command |= plan_ops(p)[i].kind == PLAN_ARGUMENT;
 	}
-	if (r == 0 && !has_command)
+	if (r == 0 && needs_command && !has_command)
 		return err_set(e, ERR_USE, EINVAL,
 			"say what to run, as in: bawn run -- ls; or give the spec a command");
 	return r;

@@ -5,6 +5,7 @@
 #include "base/arena.h"
 #include "cgroup/cgroup.h"
 #include "keep/keep.h"
+#include "keep/keep_join.h"
 #include "keep/keep_notify.h"
 #include "keep/keep_streams.h"
 #include "wire/wire_gate.h"
@@ -112,6 +113,16 @@ struct keeper;
 void keep_share_init(struct keep_share *s);
 void keep_share_done(struct keep_share *s);
 
+/* A file of the workspace to be locked, made where missing. A descriptor or -errno. */
+int keep_share_open_lock(int workspace, const char *name, int how);
+
+/* Sockets of the workspace, by name. -ENOENT: nobody listens. A descriptor or -errno. */
+int keep_share_connect(int workspace, const char *name);
+int keep_share_listen(int workspace, const char *name);
+
+/* Locks it with others that use it. */
+int keep_share_lock(struct keeper *k, struct err *e);
+
 /* Takes part in the workspace: locks it, and gets its trees, where something is captured. */
 int keep_share_join(struct keeper *k, struct err *e);
 
@@ -216,6 +227,12 @@ void keep_look_free(struct keep_look *l);
 /* And what a session brings, once it has. */
 int keep_look_prepare_late(struct keep_look *l, const struct keep_sources *sources, struct err *e);
 
+/* The first look at a process that enters a cage: at all that it does not change afterwards. */
+int keep_look_begin(struct keep_look *l, struct keeper *k, struct err *e);
+
+/* What was seen. */
+const struct keep_view *keep_look_view(const struct keep_look *l);
+
 /* Compares the cage with the plan, guarantee by guarantee. */
 int keep_look(struct keep_look *l, const struct keeper *k, struct record *record, struct err *e);
 
@@ -240,6 +257,8 @@ struct keeper {
 	struct keep_hold holds[CAGE_LAYER_COUNT];
 	struct keep_gate gate;
 	struct keep_share share;
+	struct keep_joined joined;
+	struct keep_resident resident;
 	struct keep_notify notify;
 	struct cgroup group;
 	struct cgroup_counts counts; /* taken before anybody is killed */
@@ -295,6 +314,9 @@ struct keeper *keep_warm_use(
 /* Joins the session, and gives the cage what it waits for. */
 int keep_warm_join(struct keep_warm *w, struct err *e);
 
+/* For the command, or, as a stop is, for all of the cage. */
+void keep_send_signal(const struct keeper *k, int number);
+
 /* The command is asked to end, and a while later it is ended. */
 int keep_begin_to_stop(struct keeper *k);
 
@@ -308,6 +330,9 @@ int keep_layer_make(struct keeper *k, struct err *e);
 
 /* Is anything captured in a session's workspace? */
 bool keep_layer_is_shared(const struct keeper *k);
+
+/* Opens them, for who is in a cage that has them. */
+int keep_layer_join(struct keeper *k, struct err *e);
 
 /* Makes the layers of a workspace, for who mounts them; and opens them, for who uses them. */
 int keep_layer_make_shared(struct keeper *k, struct err *e);

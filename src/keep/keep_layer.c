@@ -250,6 +250,29 @@ int keep_layer_open_shared(struct keeper *k, struct err *e)
 	return 0;
 }
 
+int keep_layer_join(struct keeper *k, struct err *e)
+{
+	struct keep_layer *l = &k->layer;
+
+	for (enum cage_layer which = 0; which < CAGE_LAYER_COUNT; which++) {
+		const char *path = which == CAGE_LAYER_GIT ? k->q->git : k->q->project;
+		int r;
+
+		if (!find_shared(k, which) || !path)
+			continue;
+		l->folder = k->q->workspace;
+		l->trees[which].below = file_open(path, O_RDONLY | O_DIRECTORY);
+		r = l->trees[which].below;
+		if (r < 0)
+			return err_set(e, ERR_REFUSED, -r, "cannot open %s '%s': %s",
+				trees[which].what, path, strerror(-r));
+		r = tell_folder(k, which, e);
+		if (r < 0)
+			return r;
+	}
+	return keep_layer_open_shared(k, e);
+}
+
 int keep_layer_make(struct keeper *k, struct err *e)
 {
 	int r = 0;

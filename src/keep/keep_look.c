@@ -18,8 +18,9 @@
 #include "cage/cage_break.h"
 #include "keep/keep_mounts.h"
 
-/* The standard ones, the channel, and both ends of the latch. */
-#define DESCRIPTORS 6
+/* The standard ones, the channel, and, but for who joins, both ends of the latch. */
+#define DESCRIPTORS   6
+#define WITHOUT_LATCH 4
 
 struct keep_look {
 	const struct cage_start *start;
@@ -27,6 +28,7 @@ struct keep_look {
 	struct record *record;
 	struct keep_view cage, host;
 	pid_t pid;
+	const struct keep_joined *joined; /* the cage it is in is its session's; or NULL */
 	struct keep_mounts mounts;
 	struct keep_mount_faults faults;
 };
@@ -46,7 +48,15 @@ static void see(struct keep_look *l, enum plan_guarantee g, enum record_vantage 
 
 static bool is_own(const struct keep_look *l, enum keep_namespace ns)
 {
-	return l->cage.namespaces[ns] != l->host.namespaces[ns];
+	return l->cage.namespaces[ns] != l->host.namespaces[ns] &&
+	       (!l->joined || l->cage.namespaces[ns] == l->joined->inodes[ns]);
+}
+
+/* Whose it is, if it is not the cage's. */
+static const char *owner(const struct keep_look *l, enum keep_namespace ns)
+{
+	return l->cage.namespaces[ns] == l->host.namespaces[ns] ? "the host's"
+								: "not the session's";
 }
 
 static void see_namespace(struct keep_look *l, enum plan_guarantee g, enum keep_namespace ns)
@@ -54,8 +64,8 @@ static void see_namespace(struct keep_look *l, enum plan_guarantee g, enum keep_
 	char fault[64] = "", good[64];
 
 	if (!is_own(l, ns))
-		snprintf(fault, sizeof(fault), "the %s namespace is the host's",
-			keep_namespace_names[ns]);
+		snprintf(fault, sizeof(fault), "the %s namespace is %s", keep_namespace_names[ns],
+			owner(l, ns));
 	snprintf(good, sizeof(good), "%s:[%" PRIu64 "]", keep_namespace_names[ns],
 		l->cage.namespaces[ns]);
 	see(l, g, RECORD_OUTSIDE, fault, good);
@@ -82,7 +92,8 @@ static void see_network(struct keep_look *l, const struct keeper *k)
 	char fault[128] = "";
 
 	if (!is_own(l, KEEP_NS_NET))
-		snprintf(fault, sizeof(fault), "the network namespace is the host's");
+		snprintf(
+			fault, sizeof(fault), "the network namespace is %s", owner(l, KEEP_NS_NET));
 	else if (!has_only_loopback(l->cage.interfaces))
 		snprintf(fault, sizeof(fault), "its interfaces are %.64s", l->cage.interfaces);
 	if (plan_promises(l->start->plan)[PLAN_NET_NONE].need != PLAN_NONE) {
@@ -90,10 +101,11 @@ static void see_network(struct keep_look *l, const struct keeper *k)
 			"a network of its own with loopback only");
 		return;
 	}
-	if (!fault[0])
+	if (!fault[0] && !l->joined)
 		keep_gate_look(k, fault, sizeof(fault));
 	see(l, PLAN_NET_ALLOWLIST, RECORD_OUTSIDE, fault,
-		"loopback only, and a confined gate at the planned ports");
+		l->joined ? "loopback only, in the network of the session's cage"
+			  : "loopback only, and a confined gate at the planned ports");
 }
 
 /* --- files --- */
@@ -109,7 +121,10 @@ static void see_protected(struct keep_look *l)
 		count += plan_ops(p)[i].kind == PLAN_PROTECT;
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		mounts += l->start->holds[i].count;
-	snprintf(good, sizeof(good), "%zu paths, held by %zu mounts", count, mounts);
+	if (l->joined)
+		snprintf(good, sizeof(good), "%zu paths, held in the session's cage", count);
+	else
+		snprintf(good, sizeof(good), "%zu paths, held by %zu mounts", count, mounts);
 	if (count)
 		see(l, PLAN_FS_PROTECT, RECORD_OUTSIDE,
 			l->faults.protect[0] ? l->faults.protect : l->faults.project, good);
@@ -123,7 +138,7 @@ static void see_files(struct keep_look *l)
 	const struct keep_mount_faults *f = &l->faults;
 
 	snprintf(root, sizeof(root), "%s",
-		is_own(l, KEEP_NS_MOUNT) ? f->root : "the mount namespace is the host's");
+		is_own(l, KEEP_NS_MOUNT) ? f->root : "the mount namespace is not the cage's");
 	see(l, PLAN_FS_ROOT, RECORD_OUTSIDE, root, "every mount is one of the plan's");
 	see(l, PLAN_FS_READS, RECORD_OUTSIDE, root[0] ? root : f->reads,
 		"every source is declared");
@@ -135,7 +150,7 @@ static void see_files(struct keep_look *l)
 								      : "in the cage's own root");
 	see(l, PLAN_DEV, RECORD_OUTSIDE, f->dev[0] ? f->dev : root, "the planned devices");
 	see(l, PLAN_PROCESSES, RECORD_OUTSIDE,
-		is_own(l, KEEP_NS_PID) ? f->proc : "the pid namespace is the host's",
+		is_own(l, KEEP_NS_PID) ? f->proc : "the pid namespace is not the cage's",
 		"pids of its own, and a fresh /proc");
 	see_protected(l);
 }
@@ -163,7 +178,7 @@ static void see_ids(struct keep_look *l)
 	if (!v->no_new_privileges && !fault[0])
 		snprintf(fault, sizeof(fault), "no_new_privs is not set");
 	if (!is_own(l, KEEP_NS_USER) && !fault[0])
-		snprintf(fault, sizeof(fault), "the user namespace is the host's");
+		snprintf(fault, sizeof(fault), "the user namespace is %s", owner(l, KEEP_NS_USER));
 	if (!fault[0] && (ids->uid == 0 || ids->gid == 0 || !are_all(v->uids, ids->uid) ||
 				 !are_all(v->gids, ids->gid)))
 		snprintf(fault, sizeof(fault), "outside it is user %u and group %u", v->uids[0],
@@ -237,6 +252,7 @@ static const char *foreign_terminal(const struct keep_look *l, const struct stat
 static void see_terminal(struct keep_look *l, const struct keep_terminal *t)
 {
 	bool has_own = t->far >= 0;
+	unsigned wanted = l->joined ? WITHOUT_LATCH : DESCRIPTORS;
 	struct stat own = { 0 };
 	const char *foreign;
 	char fault[128] = "";
@@ -249,9 +265,9 @@ static void see_terminal(struct keep_look *l, const struct keep_terminal *t)
 	else if (l->cage.session != (int64_t)l->pid ||
 		 (uint64_t)l->cage.terminal_number != (has_own ? own.st_rdev : 0))
 		snprintf(fault, sizeof(fault), "it is in the operator's session");
-	else if (l->cage.descriptor_count != DESCRIPTORS)
-		snprintf(fault, sizeof(fault), "it holds %u descriptors, not 6",
-			l->cage.descriptor_count);
+	else if (l->cage.descriptor_count != wanted)
+		snprintf(fault, sizeof(fault), "it holds %u descriptors, not %u",
+			l->cage.descriptor_count, wanted);
 	see(l, PLAN_TTY, RECORD_OUTSIDE, fault,
 		has_own ? "a terminal of its own, and no other"
 			: "no terminal among its descriptors");
@@ -269,7 +285,11 @@ static void see_disk(struct keep_look *l, const struct plan_op *op)
 		if (l->mounts.pool && str_eq(l->cage.mounts[i].device, l->mounts.pool))
 			pool = &l->cage.mounts[i];
 	snprintf(inodes, sizeof(inodes), "nr_inodes=%" PRIu64, plan_inodes(op->n));
-	if (!pool || !keep_has_option(pool->super, wanted) || !keep_has_option(pool->super, inodes))
+	/* Of a cage that stands, file systems of its own are compared with all their options. */
+	if (l->joined)
+		snprintf(fault, sizeof(fault), "%s", l->faults.root);
+	else if (!pool || !keep_has_option(pool->super, wanted) ||
+		 !keep_has_option(pool->super, inodes))
 		snprintf(fault, sizeof(fault), "the cage's file system has %.60s",
 			pool ? pool->super : "no quota");
 	see(l, PLAN_LIMITS_DISK, RECORD_OUTSIDE, fault, wanted);
@@ -374,7 +394,8 @@ int keep_look_prepare(struct keep_look **ret, const struct cage_start *start,
 	l->start = start;
 	arena_init(&l->arena, KEEP_MAX_VIEW);
 	r = keep_view_read_own(&l->host, &l->arena, e);
-	if (r == 0)
+	/* Of a cage that stands they were seen, and are to be the same. */
+	if (r == 0 && !start->join)
 		r = keep_mounts_expect(&l->mounts, start, sources, &l->host, &l->arena, e);
 	*ret = l;
 	return r;
@@ -396,15 +417,45 @@ void keep_look_free(struct keep_look *l)
 	free(l);
 }
 
-int keep_look(struct keep_look *l, const struct keeper *k, struct record *record, struct err *e)
+const struct keep_view *keep_look_view(const struct keep_look *l)
+{
+	return &l->cage;
+}
+
+int keep_look_begin(struct keep_look *l, struct keeper *k, struct err *e)
 {
 	int r = keep_view_read(&l->cage, k->pid, &l->arena, e);
+
+	l->joined = &k->joined;
+	return r == 0 ? keep_view_open(&k->joined.again, k->pid, e) : r;
+}
+
+static void compare_mounts(struct keep_look *l)
+{
+	struct keep_mount_faults *f = &l->faults;
+	char now[SHA256_HEX_SIZE];
+
+	if (!l->joined) {
+		keep_mounts_compare(&l->mounts, &l->cage, &l->host, f);
+		return;
+	}
+	keep_join_digest_mounts(&l->cage, now);
+	if (str_eq(now, l->joined->mounts))
+		return;
+	snprintf(f->root, sizeof(f->root), "the mounts are not those that the cage began with");
+	snprintf(f->project, sizeof(f->project), "%s", f->root);
+}
+
+int keep_look(struct keep_look *l, const struct keeper *k, struct record *record, struct err *e)
+{
+	int r = l->joined ? keep_view_read_again(&l->cage, &k->joined.again, &l->arena, e)
+			  : keep_view_read(&l->cage, k->pid, &l->arena, e);
 
 	if (r < 0)
 		return r;
 	l->record = record;
 	l->pid = k->pid;
-	keep_mounts_compare(&l->mounts, &l->cage, &l->host, &l->faults);
+	compare_mounts(l);
 	see_all(l, k);
 	return cage_is_broken("look") ? 0 : judge(l, e);
 }

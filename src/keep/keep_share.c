@@ -61,8 +61,7 @@ void keep_share_done(struct keep_share *s)
 
 /* --- locks and the door --- */
 
-/* A file of the workspace to be locked, made where missing. A descriptor or -errno. */
-static int open_lock(int workspace, const char *name, int how)
+int keep_share_open_lock(int workspace, const char *name, int how)
 {
 	own_fd int fd = openat(workspace, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
@@ -93,37 +92,37 @@ static int fail_ended(struct err *e)
 		"the process that has the session's workspace mounted was stopped");
 }
 
-static void name_door(int workspace, struct sockaddr_un *ret)
+static struct sockaddr_un address_of(int workspace, const char *name)
 {
-	*ret = (struct sockaddr_un){ .sun_family = AF_UNIX };
-	snprintf(ret->sun_path, sizeof(ret->sun_path), "/proc/self/fd/%d/door", workspace);
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	snprintf(
+		address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", workspace, name);
+	return address;
 }
 
-/* -ENOENT: nobody is there. */
-static int connect_door(int workspace)
+int keep_share_connect(int workspace, const char *name)
 {
 	own_fd int fd = wire_socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	struct sockaddr_un name;
+	struct sockaddr_un address = address_of(workspace, name);
 
-	name_door(workspace, &name);
 	if (fd < 0)
 		return fd;
-	if (connect(fd, (const struct sockaddr *)&name, sizeof(name)) < 0)
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
 		return errno == ECONNREFUSED ? -ENOENT : -errno;
 	return take_fd(&fd);
 }
 
-static int make_door(int workspace)
+int keep_share_listen(int workspace, const char *name)
 {
 	own_fd int fd = wire_socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	struct sockaddr_un name;
+	struct sockaddr_un address = address_of(workspace, name);
 
-	name_door(workspace, &name);
 	if (fd < 0)
 		return fd;
 	/* One may be left of somebody who was killed. */
-	unlinkat(workspace, "door", 0);
-	if (bind(fd, (const struct sockaddr *)&name, sizeof(name)) < 0 || listen(fd, 128) < 0)
+	unlinkat(workspace, name, 0);
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 128) < 0)
 		return -errno;
 	return take_fd(&fd);
 }
@@ -158,7 +157,7 @@ static int lock_mounted(int workspace)
 	for (int i = 0; i < MOUNTED_TRIES && fd == -EWOULDBLOCK; i++) {
 		if (i)
 			usleep(RETRY_MS * 1000);
-		fd = open_lock(workspace, "mounted", LOCK_EX | LOCK_NB);
+		fd = keep_share_open_lock(workspace, "mounted", LOCK_EX | LOCK_NB);
 	}
 	return fd;
 }
@@ -166,9 +165,10 @@ static int lock_mounted(int workspace)
 static int start_sharer(struct keeper *k, struct err *e)
 {
 	own_fd int mounted = lock_mounted(k->q->workspace);
-	own_fd int door = mounted < 0 ? -1 : make_door(k->q->workspace);
-	own_fd int lock = door < 0 ? -1 : open_lock(k->q->workspace, "lock", LOCK_SH);
-	own_fd int own_turn = lock < 0 ? -1 : open_lock(k->q->workspace, "turn", LOCK_UN);
+	own_fd int door = mounted < 0 ? -1 : keep_share_listen(k->q->workspace, "door");
+	own_fd int lock = door < 0 ? -1 : keep_share_open_lock(k->q->workspace, "lock", LOCK_SH);
+	own_fd int own_turn =
+		lock < 0 ? -1 : keep_share_open_lock(k->q->workspace, "turn", LOCK_UN);
 	const struct cage_share share = {
 		.door = door, .turn = own_turn, .lock = lock, .mounted = mounted
 	};
@@ -257,7 +257,7 @@ static int ask_trees(struct keeper *k, int connection, struct err *e)
 static int come_in(struct keeper *k, struct err *e)
 {
 	for (bool is_started = false;;) {
-		own_fd int connection = connect_door(k->q->workspace);
+		own_fd int connection = keep_share_connect(k->q->workspace, "door");
 		int r;
 
 		if (connection == -ENOENT && !is_started) {
@@ -285,7 +285,7 @@ static int come_in(struct keeper *k, struct err *e)
 /* A connection that wants nothing but to stay; -ENOENT: there is nobody. */
 static int hold(int workspace)
 {
-	own_fd int connection = connect_door(workspace);
+	own_fd int connection = keep_share_connect(workspace, "door");
 	struct wire_message m = { .kind = WIRE_JOIN, .n = 1 };
 	int r = connection < 0 ? connection : wire_send_message(connection, &m, sizeof(m), -1);
 
@@ -296,20 +296,25 @@ static int hold(int workspace)
 	return r == -EPIPE ? -ENOENT : r;
 }
 
-int keep_share_join(struct keeper *k, struct err *e)
+int keep_share_lock(struct keeper *k, struct err *e)
 {
-	int workspace = k->q->workspace, r;
-	own_fd int turn = -1;
-
 	/* Whoever moves or removes it has it alone. */
-	k->share.lock = open_lock(workspace, "lock", LOCK_SH | LOCK_NB);
+	k->share.lock = keep_share_open_lock(k->q->workspace, "lock", LOCK_SH | LOCK_NB);
 	if (k->share.lock == -EWOULDBLOCK)
 		return err_set(e, ERR_REFUSED, EBUSY,
 			"the session's workspace is being moved, applied or removed; try again "
 			"when that is done");
-	if (k->share.lock < 0)
-		return fail(-k->share.lock, e);
-	turn = open_lock(workspace, "turn", LOCK_EX);
+	return k->share.lock < 0 ? fail(-k->share.lock, e) : 0;
+}
+
+int keep_share_join(struct keeper *k, struct err *e)
+{
+	int workspace = k->q->workspace, r = keep_share_lock(k, e);
+	own_fd int turn = -1;
+
+	if (r < 0)
+		return r;
+	turn = keep_share_open_lock(workspace, "turn", LOCK_EX);
 	if (turn < 0)
 		return fail(-turn, e);
 	/* Also where nothing is captured: who stops the session finds us there. */
@@ -364,7 +369,7 @@ int keep_share_hear(struct keeper *k, struct err *e)
 /* Is anybody in the workspace? Waits so long for them to go. */
 static int await_empty(int workspace, unsigned ms)
 {
-	own_fd int lock = open_lock(workspace, "lock", LOCK_UN);
+	own_fd int lock = keep_share_open_lock(workspace, "lock", LOCK_UN);
 	uint64_t until = clock_ns() + (uint64_t)ms * 1000000;
 
 	if (lock < 0)
@@ -403,7 +408,7 @@ static void kill_rest(int connection, unsigned ms)
 /* Their keepers end those that do not listen, and sign what became of them, if they can. */
 static void end_runs(int workspace, unsigned patience_ms)
 {
-	own_fd int connection = connect_door(workspace);
+	own_fd int connection = keep_share_connect(workspace, "door");
 	struct pollfd end = { .fd = connection, .events = POLLIN };
 	unsigned last_ms = patience_ms / 4;
 
@@ -430,7 +435,7 @@ int keep_stop_workspace(int workspace, unsigned patience_ms, struct err *e)
 
 int keep_hold_workspace(int workspace, struct err *e)
 {
-	own_fd int turn = open_lock(workspace, "turn", LOCK_EX);
+	own_fd int turn = keep_share_open_lock(workspace, "turn", LOCK_EX);
 	int r = turn < 0 ? turn : hold(workspace);
 
 	return r < 0 && r != -ENOENT ? fail(-r, e) : r;

@@ -340,14 +340,19 @@ static int read_maps(struct keep_view *v, int proc, struct arena *arena)
 	return r;
 }
 
+static void take_limits(struct keep_view *v, const char *text)
+{
+	v->max_files = parse_limit(text, "Max open files");
+	v->max_processes = parse_limit(text, "Max processes");
+}
+
 static int read_rest(struct keep_view *v, int proc, struct arena *arena)
 {
 	char *text = NULL;
 	int r = read_into(proc, "limits", arena, &text);
 
 	if (r == 0) {
-		v->max_files = parse_limit(text, "Max open files");
-		v->max_processes = parse_limit(text, "Max processes");
+		take_limits(v, text);
 		r = read_into(proc, "net/dev", arena, &text);
 	}
 	if (r == 0)
@@ -390,6 +395,64 @@ int keep_view_read(struct keep_view *ret, pid_t pid, struct arena *arena, struct
 
 	snprintf(path, sizeof(path), "/proc/%d", pid);
 	return read_view(ret, path, true, arena, e);
+}
+
+/* --- in two parts --- */
+
+void keep_view_close(struct keep_view_files *files)
+{
+	int *const fds[] = { &files->status, &files->limits, &files->descriptors };
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
+}
+
+int keep_view_open(struct keep_view_files *ret, pid_t pid, struct err *e)
+{
+	char path[32];
+	own_fd int proc = -1;
+
+	snprintf(path, sizeof(path), "/proc/%d", pid);
+	proc = file_open(path, O_RDONLY | O_DIRECTORY);
+	ret->status = proc < 0 ? proc : file_open_name(proc, "status", O_RDONLY);
+	ret->limits = proc < 0 ? proc : file_open_name(proc, "limits", O_RDONLY);
+	ret->descriptors = proc < 0 ? proc : file_open_name(proc, "fd", O_RDONLY | O_DIRECTORY);
+	if (ret->status < 0 || ret->limits < 0 || ret->descriptors < 0)
+		return err_set(
+			e, ERR_SYS, EIO, "cannot look at the cage from outside in '%s'", path);
+	return 0;
+}
+
+static unsigned count_descriptors(int folder)
+{
+	struct file_entries entries = { .fd = folder };
+	const struct file_entry *entry;
+	unsigned n = 0;
+
+	while ((entry = file_next_entry(&entries)))
+		n += entry->name[0] != '.';
+	return n;
+}
+
+int keep_view_read_again(struct keep_view *v, const struct keep_view_files *files,
+	struct arena *arena, struct err *e)
+{
+	char *text = NULL;
+	int r = read_open(files->status, arena, &text);
+
+	if (r == 0)
+		r = keep_view_parse_status(v, text);
+	if (r == 0)
+		r = read_open(files->limits, arena, &text);
+	if (r < 0)
+		return err_set(
+			e, ERR_SYS, -r, "cannot look at the cage from outside: %s", strerror(-r));
+	take_limits(v, text);
+	v->descriptor_count = count_descriptors(files->descriptors);
+	return 0;
 }
 
 int keep_view_read_own(struct keep_view *ret, struct arena *arena, struct err *e)

@@ -64,6 +64,18 @@ struct keep_view {
 /* Reads all of it. What is in *ret lives in `arena`. */
 int keep_view_read(struct keep_view *ret, pid_t pid, struct arena *arena, struct err *e);
 
+/* Files of a process that can be read after it has hidden the rest. -1: not open. */
+struct keep_view_files {
+	int status, limits, descriptors;
+};
+
+int keep_view_open(struct keep_view_files *ret, pid_t pid, struct err *e);
+void keep_view_close(struct keep_view_files *files);
+
+/* What of a view may have changed, once more. */
+int keep_view_read_again(struct keep_view *v, const struct keep_view_files *files,
+	struct arena *arena, struct err *e);
+
 /* What a cage is compared with: status, namespaces and mounts of this process. */
 int keep_view_read_own(struct keep_view *ret, struct arena *arena, struct err *e);
 

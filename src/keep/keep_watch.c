@@ -12,7 +12,6 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/statfs.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,52 +19,10 @@
 #include "keep/keep_inside.h"
 #include "wire/wire.h"
 
-#define GRACE_MS      5000 /* between the request to end and the end */
-#define START_MS      20   /* from a start until it is written down what was seen before it */
+#define START_MS      20 /* from a start until it is written down what was seen before it */
 #define FOREGROUND_NS ((uint64_t)KEEP_FOREGROUND_MS * 1000000)
 
 /* --- signals and time --- */
-
-static int open_signals(struct keeper *k, struct err *e)
-{
-	static const int watched[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP,
-		SIGCONT, SIGWINCH };
-	sigset_t set;
-
-	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) {
-		struct sigaction old;
-
-		/* Who was told to ignore one, as by nohup, does. */
-		if (sigaction(watched[i], NULL, &old) < 0 || old.sa_handler != SIG_IGN)
-			sigaddset(&set, watched[i]);
-	}
-	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	/* Nor be stopped for touching a terminal from the background, while the cage goes on. */
-	sigaddset(&set, SIGTTIN);
-	sigaddset(&set, SIGTTOU);
-	/* Blocked to the end of the process: a signal at the end must not cost the record. */
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	if (k->signals < 0)
-		return err_set(e, ERR_SYS, errno, "cannot receive signals: %s", strerror(errno));
-	return 0;
-}
-
-int keep_watch_open(struct keeper *k, struct err *e)
-{
-	k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (k->timer < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make a clock: %s", strerror(errno));
-	return open_signals(k, e);
-}
-
-void keep_set_timer(const struct keeper *k, uint64_t ms)
-{
-	struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ms / 1000),
-					   .tv_nsec = (long)(ms % 1000) * 1000000L } };
-
-	timerfd_settime(k->timer, 0, &when, NULL);
-}
 
 /* The time limit in ms, or 0. */
 static uint64_t time_limit(const struct plan *p)
@@ -73,20 +30,6 @@ static uint64_t time_limit(const struct plan *p)
 	const struct plan_op *op = plan_find(p, PLAN_LIMIT, "limits.time");
 
 	return op ? op->n : 0;
-}
-
-static void send_signal(const struct keeper *k, int number)
-{
-	wire_send(k->channel, WIRE_SIGNAL, number, NULL);
-}
-
-int keep_begin_to_stop(struct keeper *k)
-{
-	send_signal(k, SIGTERM);
-	/* What is stopped would not hear it. */
-	send_signal(k, SIGCONT);
-	keep_set_timer(k, GRACE_MS);
-	return 0;
 }
 
 static void begin_to_end(struct keeper *k, enum plan_guarantee limit)
@@ -143,7 +86,7 @@ static void take_size(struct keeper *k)
 static void wake(struct keeper *k)
 {
 	if (k->is_stopped)
-		send_signal(k, SIGCONT);
+		keep_send_signal(k, SIGCONT);
 	k->is_stopped = false;
 }
 
@@ -167,7 +110,7 @@ static int stop(struct keeper *k, struct err *e)
 {
 	sigset_t only;
 
-	send_signal(k, SIGSTOP);
+	keep_send_signal(k, SIGSTOP);
 	keep_relay_catch_up(&k->stdio);
 	keep_terminal_restore(&k->terminal, false);
 	sigemptyset(&only);
@@ -178,7 +121,7 @@ static int stop(struct keeper *k, struct err *e)
 	kill(k->terminal.near >= 0 ? 0 : getpid(), SIGTSTP);
 	sigprocmask(SIG_BLOCK, &only, NULL);
 	k->is_told_to_stop = false;
-	send_signal(k, SIGCONT);
+	keep_send_signal(k, SIGCONT);
 	return come_back(k, e);
 }
 
@@ -197,10 +140,13 @@ int keep_hear_signal(struct keeper *k, struct err *e)
 		take_size(k);
 		return 0;
 	}
+	/* Whose parent is in another session is stopped by nothing less. */
+	if (number == SIGTSTP && k->q->is_joining && k->is_started)
+		return stop(k, e);
 	if (number == SIGTSTP)
 		k->is_told_to_stop = k->is_started;
 	if (k->is_started)
-		send_signal(k, number);
+		keep_send_signal(k, number);
 	/* What is stopped would not hear it. */
 	if (number != SIGTSTP)
 		wake(k);
@@ -224,8 +170,10 @@ static int look_and_go(struct keeper *k, struct err *e)
 	k->has_fault = r < 0;
 	if (r == 0)
 		r = keep_points_find(k, e);
+	if (r == 0 && k->q->is_resident)
+		r = keep_resident_open(k, e);
 	/* From here on what runs is the user's: startup commands are part of the time. */
-	keep_set_timer(k, time_limit(k->start.plan));
+	keep_set_timer(k, k->q->is_resident ? 0 : time_limit(k->start.plan));
 	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
 		r = err_set(e, ERR_SYS, EPIPE, "the cage ended before the command was started");
 	k->is_let_go = r == 0;
@@ -241,6 +189,8 @@ static void note_start(struct keeper *k)
 	k->is_start_told = !k->q->is_start_late;
 	if (k->is_start_told)
 		k->q->started(k->q->of);
+	if (k->q->is_resident)
+		keep_resident_begin(k);
 }
 
 /* For how long to wait until the start is worth being told: most commands are over by then. */
@@ -343,6 +293,8 @@ static int take_message(struct keeper *k, const struct wire_message *m, int *fd,
 		keep_hold_take_view(k, take_fd(fd));
 	} else if (m->kind == WIRE_LISTENER && !k->is_built && k->notify.listener < 0) {
 		keep_notify_take(k, take_fd(fd));
+	} else if (m->kind == WIRE_LOOK && k->start.join && !k->is_built) {
+		return keep_join_look(k, e);
 	} else if (m->kind == WIRE_READY && !k->is_built) {
 		k->is_built = true;
 		k->is_landlocked = m->n != 0;
@@ -382,6 +334,12 @@ static int hear_cage(struct keeper *k, struct err *e)
 	own_fd int fd = -1;
 	int r = wire_receive(k->channel, &m, &fd);
 
+	/* In its session's cage the command is on its own from here on. */
+	if (r == -EPIPE && k->q->is_joining && k->is_started) {
+		close(k->channel);
+		k->channel = -1;
+		return 0;
+	}
 	if (r == -EPIPE) {
 		k->is_gone = true;
 		return 0;
@@ -409,8 +367,8 @@ static void hang_up(struct keeper *k)
 	keep_stream_close(&k->stdio.streams[0]);
 	keep_stream_close(&k->stdio.streams[1]);
 	keep_terminal_hang_up(&k->terminal);
-	send_signal(k, SIGHUP);
-	send_signal(k, SIGCONT);
+	keep_send_signal(k, SIGHUP);
+	keep_send_signal(k, SIGCONT);
 }
 
 /* The shorter of two times to wait, of which -1 is for ever. */
@@ -428,36 +386,80 @@ static void watch_limits(struct keeper *k)
 		end_for_disk(k);
 }
 
+/* What is waited for; the last are the standard streams. */
+enum {
+	CHANNEL,
+	SIGNALS,
+	TIMER,
+	GATE,
+	NOTIFY,
+	SHARE,
+	RESIDENT,
+	JOINED,
+	STDIO,
+	ALL = STDIO + 3
+};
+
+/* Waits for any of it; as poll does. *ret_timeout: for how long the streams want that at most. */
+static int wait_for_all(struct keeper *k, struct pollfd fds[static ALL], int *ret_timeout)
+{
+	const int others[STDIO] = {
+		[CHANNEL] = k->channel,
+		[SIGNALS] = k->signals,
+		[TIMER] = k->timer,
+		[GATE] = k->gate.channel,
+		[SHARE] = k->share.connection,
+		[RESIDENT] = k->resident.clients,
+		[JOINED] = k->q->is_joining ? k->pidfd : -1,
+	};
+
+	*ret_timeout = keep_relay_want(&k->stdio, &k->terminal, fds + STDIO);
+	for (int i = 0; i < STDIO; i++)
+		fds[i] = (struct pollfd){ .fd = others[i], .events = POLLIN };
+	keep_notify_want(k, &fds[NOTIFY]);
+	return poll(fds, ALL,
+		sooner(sooner(sooner(*ret_timeout, start_wait(k)), keep_notify_wait(k)),
+			sooner(keep_disk_wait(k), keep_hold_wait(k))));
+}
+
+/* All but the streams, and what the command was denied. */
+static int hear(struct keeper *k, const struct pollfd fds[static ALL], struct err *e)
+{
+	int r = 0;
+
+	if (fds[CHANNEL].revents)
+		r = hear_cage(k, e);
+	if (r == 0 && fds[SIGNALS].revents)
+		r = keep_hear_signal(k, e);
+	if (r == 0 && fds[TIMER].revents)
+		r = hear_clock(k, e);
+	if (r == 0 && fds[GATE].revents)
+		r = keep_gate_hear(k, e);
+	if (r == 0 && fds[SHARE].revents)
+		r = keep_share_hear(k, e);
+	if (r == 0 && fds[RESIDENT].revents)
+		keep_resident_hear(k);
+	/* What it said last comes before its end. */
+	if (r == 0 && fds[JOINED].revents && !fds[CHANNEL].revents)
+		keep_join_reap(k);
+	if (r == 0 && k->is_built && !k->is_ready && !k->gate.is_awaited) {
+		k->is_ready = true;
+		r = look_and_go(k, e);
+	}
+	return r;
+}
+
 int keep_watch(struct keeper *k, struct err *e)
 {
-	enum {
-		CHANNEL,
-		SIGNALS,
-		TIMER,
-		GATE,
-		NOTIFY,
-		SHARE,
-		STDIO
-	};
-	struct pollfd fds[STDIO + 3] = {
-		[CHANNEL] = { .fd = k->channel, .events = POLLIN },
-		[SIGNALS] = { .fd = k->signals, .events = POLLIN },
-		[TIMER] = { .fd = k->timer, .events = POLLIN },
-	};
+	struct pollfd fds[ALL];
 	uint64_t asked_ns = 0; /* whether we are in the foreground */
 	int r = 0;
 
 	while (r == 0 && !k->is_gone && !k->has_ended && !k->is_hanging) {
-		int timeout = keep_relay_want(&k->stdio, &k->terminal, fds + STDIO), n;
+		int timeout, n;
 
 		keep_log_write(k);
-		fds[GATE] = (struct pollfd){ .fd = k->gate.channel, .events = POLLIN };
-		fds[SHARE] = (struct pollfd){ .fd = k->share.connection, .events = POLLIN };
-		keep_notify_want(k, &fds[NOTIFY]);
-		n = poll(fds, STDIO + 3,
-			sooner(sooner(sooner(timeout, start_wait(k)), keep_notify_wait(k)),
-				sooner(keep_disk_wait(k), keep_hold_wait(k))));
-
+		n = wait_for_all(k, fds, &timeout);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -468,20 +470,8 @@ int keep_watch(struct keeper *k, struct err *e)
 			asked_ns = clock_ns();
 			r = come_back(k, e);
 		}
-		if (r == 0 && fds[CHANNEL].revents)
-			r = hear_cage(k, e);
-		if (r == 0 && fds[SIGNALS].revents)
-			r = keep_hear_signal(k, e);
-		if (r == 0 && fds[TIMER].revents)
-			r = hear_clock(k, e);
-		if (r == 0 && fds[GATE].revents)
-			r = keep_gate_hear(k, e);
-		if (r == 0 && fds[SHARE].revents)
-			r = keep_share_hear(k, e);
-		if (r == 0 && k->is_built && !k->is_ready && !k->gate.is_awaited) {
-			k->is_ready = true;
-			r = look_and_go(k, e);
-		}
+		if (r == 0)
+			r = hear(k, fds, e);
 		/* What the cage says comes first: that the command has started, before what it
 		 * prints. */
 		if (fds[CHANNEL].revents)

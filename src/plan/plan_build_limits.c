@@ -266,9 +266,13 @@ static void add_rules_of_tree(struct plan_builder *b, size_t first)
 
 static void add_rules(struct plan_builder *b)
 {
+	bool is_background = b->host->in_session && spec_bool(b->spec, SPEC_SESSION_BACKGROUND);
+
 	if (!gives(b, PLAN_LANDLOCKED))
 		return;
-	plan_add(b, PLAN_LANDLOCK, "", "", PLAN_OP(.n = (uint64_t)b->host->landlock_abi));
+	plan_add(b, PLAN_LANDLOCK, "", "",
+		PLAN_OP(.n = (uint64_t)b->host->landlock_abi,
+			.flags = is_background ? PLAN_SHARED : 0));
 	if (b->engine == SPEC_ENGINE_LANDLOCK)
 		add_rules_of_host(b);
 	else

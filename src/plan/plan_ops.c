@@ -39,7 +39,7 @@ const struct plan_op_def plan_op_defs[PLAN_OP_KIND_COUNT] = {
 	[PLAN_PUBLISH] = { "publish", PLAN_OPERAND_WORD },
 	[PLAN_LIMIT] = { "limit", PLAN_OPERAND_WORD, PLAN_OPERAND_WORD, PLAN_ENDS },
 	[PLAN_DROP] = { "drop", PLAN_OPERAND_WORD },
-	[PLAN_LANDLOCK] = { "landlock" },
+	[PLAN_LANDLOCK] = { "landlock", PLAN_OPERAND_NONE, PLAN_OPERAND_NONE, PLAN_SHARED },
 	[PLAN_RULE] = { "rule", PLAN_OPERAND_NONE, PLAN_OPERAND_SOURCE,
 		PLAN_READ_ONLY | PLAN_NO_EXEC | PLAN_LIST },
 	[PLAN_CONFINE] = { "confine" },

@@ -38,7 +38,7 @@ enum plan_op_kind {
 	PLAN_PUBLISH,   /* a: address and ports */
 	PLAN_LIMIT,     /* a: which; b: by what; n */
 	PLAN_DROP,      /* a: what the processes lose */
-	PLAN_LANDLOCK,  /* n: ABI */
+	PLAN_LANDLOCK,  /* n: ABI; flags: shared, if commands of a session reach each other */
 	PLAN_RULE,      /* b: a path Landlock opens; flags */
 	PLAN_CONFINE,   /* from here on Landlock holds */
 	PLAN_SYSCALLS,  /* a: profile */

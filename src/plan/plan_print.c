@@ -198,8 +198,9 @@ static void print_op(const struct plan *p, const struct plan_op *op, struct buf 
 	} else if (op->kind == PLAN_HOST_PORT) {
 		buf_printf(out, "  host-port   bawn-host:%" PRIu64 "\n", op->n);
 	} else if (op->kind == PLAN_LANDLOCK) {
-		buf_printf(out, "  landlock    ABI %" PRIu64 ", the tree above and nothing else\n",
-			op->n);
+		buf_printf(out,
+			"  landlock    ABI %" PRIu64 ", the tree above and nothing else%s\n", op->n,
+			op->flags & PLAN_SHARED ? "; its session's commands reach each other" : "");
 	} else {
 		print_word(plan_op_defs[op->kind].name, *a ? a : b, out);
 	}

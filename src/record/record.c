@@ -303,6 +303,7 @@ void record_print(const struct record *r, struct buf *out)
 	json_text(&j, "session", r->session);
 	json_text(&j, "worker", r->worker);
 	json_int(&j, "lease", (int64_t)r->lease);
+	json_text(&j, "cage", r->cage[0] ? r->cage : NULL);
 	json_text(&j, "bawn", BAWN_VERSION);
 	json_text(&j, "kernel", r->kernel);
 	json_int(&j, "landlock_abi", landlock ? (int64_t)landlock->n : 0);

@@ -137,9 +137,10 @@ struct record_again {
 
 struct record {
 	char run[RECORD_RUN_SIZE];
-	const char *session; /* NULL: a run of its own */
-	const char *worker;  /* who did it; NULL: whoever asked for it */
-	uint64_t lease;      /* the token of its lease on the session, or 0 */
+	const char *session;        /* NULL: a run of its own */
+	const char *worker;         /* who did it; NULL: whoever asked for it */
+	uint64_t lease;             /* the token of its lease on the session, or 0 */
+	char cage[RECORD_RUN_SIZE]; /* the run whose cage it ran in; "": one of its own */
 	bool is_relaxed;
 	struct record_tree image, project;
 	struct record_used used;

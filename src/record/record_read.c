@@ -278,6 +278,7 @@ static const struct json_field record_fields[] = {
 	{ "session", record_read_text, AT(session) },
 	{ "worker", record_read_text, AT(worker) },
 	{ "lease", record_read_count, AT(lease) },
+	{ "cage", record_read_text, AT(cage) },
 	{ "bawn", record_read_text, AT(bawn), true },
 	{ "kernel", record_read_text, AT(kernel) },
 	{ "landlock_abi", record_read_count, AT(landlock_abi) },

@@ -76,7 +76,7 @@ struct record_read_skipped {
 };
 
 struct record_read {
-	const char *run, *session, *worker;
+	const char *run, *session, *worker, *cage;
 	uint64_t lease;
 	const char *bawn, *kernel, *engine;
 	int64_t landlock_abi;

@@ -32,6 +32,9 @@ enum wire_kind {
 	WIRE_AWAITS, /* cage → keeper: all stands but what a session brings */
 	WIRE_END,    /* anybody → workspace: end all runs; with `n` tell who they are */
 	WIRE_CLIENT, /* workspace → anybody: the keeper with pid `n` is still there */
+	WIRE_LOOK, /* cage → keeper: in the session's cage; look at me while I have capabilities */
+	WIRE_PART, /* cage's keeper → keeper: part `n` of what it takes to enter comes with this */
+	WIRE_STREAM, /* keeper → cage's keeper: what may still be printed to this, nobody reads */
 	WIRE_EMPTY,  /* init → keeper: and now no other process is left; `n` of them were */
 };
 

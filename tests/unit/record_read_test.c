@@ -26,7 +26,7 @@
 	"\"log\":{\"events\":0,\"last\":\"" A "\"},\"guarantees\":{},\"degraded\":[]"
 
 static const char large[] = RECORD(
-	"{\"version\":1,\"run\":\"20261116-112233-0a1b2c3d\",\"session\":null,\"worker\":null,\"lease\":0,\"bawn\":\"0.1.0\","
+	"{\"version\":1,\"run\":\"20261116-112233-0a1b2c3d\",\"session\":null,\"worker\":null,\"lease\":0,\"cage\":null,\"bawn\":\"0.1.0\","
 	"\"kernel\":\"6.1.0\",\"landlock_abi\":2,\"engine\":\"kernel\",\"name\":\"one\","
 	"\"level\":\"hardened\",\"level_reasons\":\"\",\"in_chain\":true,\"spec_sha256\":\"" A
 	"\",\"plan_sha256\":\"" B "\",\"filter_sha256\":\"" A "\",\"preflight_sha256\":\"" B

@@ -62,7 +62,7 @@ static void test_head(void)
 	const char *text = print(&r);
 
 	CHECK(str_starts(text,
-		"{\"version\":1,\"run\":\"20260102-030405-0a0b0c0d\",\"session\":null,\"worker\":null,\"lease\":0,\"bawn\":\""));
+		"{\"version\":1,\"run\":\"20260102-030405-0a0b0c0d\",\"session\":null,\"worker\":null,\"lease\":0,\"cage\":null,\"bawn\":\""));
 	CHECK(has(text, "\"name\":\"one\",\"engine\":\"native\",\"level\":\"hardened\""));
 	CHECK(has(text, "\"plan_sha256\":\"aaaaaaaa"));
 	CHECK(has(text, "\"filter_sha256\":\"ffffffff"));

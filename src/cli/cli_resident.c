@@ -1,0 +1,133 @@
+/*
+ * cli_resident - the cage of a session whose commands share one (session.background).
+ *
+ * Runs as:     the operator; the cage's keeper as nobody's child, in a session of its own, without
+ *              a terminal, from the first command until the session is stopped.
+ * Enters with: the memory of whoever ran that command, and nothing of its descriptors.
+ * Leaves:      a run with its own record: its limits and its network are those of the session.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <stdnoreturn.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli/cli_exec.h"
+#include "cli/cli_run.h"
+#include "wire/wire.h"
+
+/* What of a run is its own, where all of a session are in one cage. */
+static bool is_of_command(enum spec_key key)
+{
+	static const enum spec_key own[] = { SPEC_NAME, SPEC_COMMAND, SPEC_WORKDIR, SPEC_ENV_PASS,
+		SPEC_ENV_SET, SPEC_LIMITS_TIME, SPEC_LIMITS_OUTPUT, SPEC_LIMITS_OUTPUT_THEN,
+		SPEC_LIMITS_FILES };
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (own[i] == key)
+			return true;
+	return false;
+}
+
+int exec_check_sharing(const struct spec *s, struct err *e)
+{
+	for (enum spec_key key = 0; key < SPEC_KEY_COUNT; key++)
+		if (s->layers[SPEC_LAYER_FILE].v[key].is_set && !is_of_command(key))
+			return err_set(e, ERR_REFUSED, EOPNOTSUPP,
+				"a command cannot narrow %s here: those of this session share one "
+				"cage (session.background); a session without that can",
+				spec_keys[key].path);
+	return 0;
+}
+
+/* Nothing stays open but these, which get new numbers; and nothing is said to anybody. */
+static int let_go(int *root, int *told)
+{
+	int null = file_open("/dev/null", O_RDWR);
+	int *const kept[] = { root, told };
+	const int count = (int)(sizeof(kept) / sizeof(kept[0])), first = 3;
+
+	for (int i = 0; i < first; i++)
+		if (null < 0 || dup2(null, i) < 0)
+			return -1;
+	for (int i = 0; i < count; i++)
+		if ((*kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, first + count)) < 0)
+			return -1;
+	for (int i = 0; i < count; i++)
+		if ((*kept[i] = dup3(*kept[i], first + i, O_CLOEXEC)) < 0)
+			return -1;
+	return (int)syscall(SYS_close_range, (unsigned)(first + count), ~0U, 0);
+}
+
+static void keep_cage(const struct exec_job *job, struct cli *cli, int told)
+{
+	struct err e = { 0 };
+	struct run r;
+
+	run_init(&r, cli);
+	r.record.session = job->session->id;
+	r.request.is_resident = true;
+	r.request.told = told;
+	r.request.workspace = exec_open_workspace(job, &e);
+	if (r.request.workspace >= 0 && exec_load(job, &r, &e) == CLI_OK) {
+		/* The spec's own is what each exec runs that names none. */
+		r.spec.settled.v[SPEC_COMMAND] = (struct spec_value){ 0 };
+		(void)run_to_end(&r);
+		e = r.record.error;
+	}
+	/* Whoever waits hears why there is no cage; once there is one, nobody waits. */
+	if (e.kind == ERR_NONE)
+		err_set(&e, ERR_SYS, ECHILD, "it has ended");
+	(void)wire_send(told, WIRE_FAILED, -1, &e);
+	run_done(&r);
+}
+
+static noreturn void be_keeper(const struct exec_job *job, int told)
+{
+	struct exec_job own = *job;
+	struct cli cli = { .is_quiet = true };
+	char *nothing[] = { NULL };
+	sigset_t none;
+
+	own.run = own.worker = NULL;
+	own.token = 0;
+	own.is_still_ours = NULL;
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	if (let_go(&own.root, &told) < 0 || chdir("/") < 0)
+		_exit(125);
+	memset(job->command_line, 0, job->command_line_size);
+	snprintf(job->command_line, job->command_line_size, "bawn: cage of a session");
+	if (exec_parse(&cli, nothing) != CLI_OK)
+		_exit(125);
+	cli.is_quiet = true;
+	cli.command_line = job->command_line;
+	cli.command_line_size = job->command_line_size;
+	keep_cage(&own, &cli, told);
+	_exit(0);
+}
+
+int exec_start_cage(void *of, int told, struct err *e)
+{
+	const struct run *r = of;
+	pid_t parent = fork();
+
+	if (parent == 0) {
+		/* In between, so that it is nobody's child. */
+		if (setsid() >= 0 && fork() == 0)
+			be_keeper(r->job, told);
+		_exit(0);
+	}
+	if (parent < 0)
+		return err_set(e, ERR_SYS, errno,
+			"cannot start the keeper of the session's cage: %s", strerror(errno));
+	while (waitpid(parent, NULL, 0) < 0 && errno == EINTR)
+		;
+	return 0;
+}

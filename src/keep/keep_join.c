@@ -1,0 +1,384 @@
+/*
+ * keep_join - a command in the cage of its session, among others.
+ *
+ * Runs as:  the keeper of the command. The cage has a keeper of its own, which may be nobody's
+ *           child: whoever comes first has it started.
+ * Leaves:   what the command left behind, which goes on until the session is stopped.
+ * Must not: take a cage for the session's that another plan made; let a command start that is not
+ *           in all of its namespaces, or less confined than its first process.
+ *
+ * `cage-turn` is locked while somebody looks for the cage and has it started, so that there are not
+ * two.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "keep/keep_inside.h"
+#include "wire/wire.h"
+
+#define RETRY_MS 20
+#define GONE_MS  100
+#define ENDS_MS  20000 /* a cage that was told to end has by then */
+
+const enum keep_namespace keep_join_order[CAGE_NAMESPACES] = { KEEP_NS_USER, KEEP_NS_PID,
+	KEEP_NS_NET, KEEP_NS_IPC, KEEP_NS_UTS, KEEP_NS_CGROUP, KEEP_NS_MOUNT };
+
+void keep_joined_init(struct keep_joined *j)
+{
+	*j = (struct keep_joined){ .connection = -1, .again = { -1, -1, -1 }, .left = { -1, -1 } };
+	for (int i = 0; i < CAGE_NAMESPACES; i++)
+		j->enter.namespaces[i] = -1;
+	cgroup_init(&j->group);
+}
+
+void keep_joined_done(struct keep_joined *j)
+{
+	for (int i = 0; i < CAGE_NAMESPACES; i++)
+		if (j->enter.namespaces[i] >= 0)
+			close(j->enter.namespaces[i]);
+	for (int i = 0; i < 2; i++)
+		if (j->left[i] >= 0)
+			close(j->left[i]);
+	if (j->connection >= 0)
+		close(j->connection);
+	keep_view_close(&j->again);
+	cgroup_done(&j->group);
+	keep_joined_init(j);
+}
+
+/* --- is it the cage that the plan means? --- */
+
+/* Each command has its own of these. */
+static bool is_of_command(const struct plan *p, const struct plan_op *op)
+{
+	const char *a = plan_str(p, op->a);
+
+	switch (op->kind) {
+	case PLAN_LIMIT:
+		return str_eq(a, "limits.time") || str_eq(a, "limits.output") ||
+		       str_eq(a, "limits.files");
+	case PLAN_ENV:
+	case PLAN_ENV_PASS:
+	case PLAN_TELL:
+	case PLAN_STARTUP:
+	case PLAN_PROMPT:
+	case PLAN_WORKDIR:
+	case PLAN_ARGUMENT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void add_text(struct sha256 *s, const char *text)
+{
+	sha256_add(s, text, strlen(text) + 1);
+}
+
+void keep_join_digest_plan(const struct plan *p, char ret[static SHA256_HEX_SIZE])
+{
+	uint8_t digest[SHA256_SIZE];
+	struct sha256 s;
+
+	sha256_init(&s);
+	/* Another bawn may make another cage of it. */
+	add_text(&s, BAWN_VERSION);
+	for (uint32_t i = 0; i < p->op_count; i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+		const uint64_t numbers[] = { op->kind, op->flags, op->mode, op->need, op->n };
+
+		if (is_of_command(p, op))
+			continue;
+		sha256_add(&s, numbers, sizeof(numbers));
+		add_text(&s, plan_str(p, op->a));
+		add_text(&s, plan_str(p, op->b));
+	}
+	sha256_finish(&s, digest);
+	sha256_print(digest, ret);
+}
+
+/*
+ * Which mounts there are, and what may be done in them. Where the host's files are that they show,
+ * and what the places are called, may change: those are names, which can be given others.
+ */
+void keep_join_digest_mounts(const struct keep_view *v, char ret[static SHA256_HEX_SIZE])
+{
+	uint8_t digest[SHA256_SIZE];
+	struct sha256 s;
+
+	sha256_init(&s);
+	for (size_t i = 0; i < v->mount_count; i++) {
+		sha256_add(&s, &v->mounts[i].id, sizeof(v->mounts[i].id));
+		add_text(&s, v->mounts[i].device);
+		add_text(&s, v->mounts[i].options);
+		add_text(&s, v->mounts[i].type);
+		/* Others may be the host's, whose options it may change. */
+		if (str_eq(v->mounts[i].type, "tmpfs"))
+			add_text(&s, v->mounts[i].super);
+	}
+	sha256_finish(&s, digest);
+	sha256_print(digest, ret);
+}
+
+static int check_head(const struct keeper *k, const struct keep_cage_head *h, struct err *e)
+{
+	char plan[SHA256_HEX_SIZE];
+
+	keep_join_digest_plan(k->start.plan, plan);
+	if (!record_is_run(h->run, true) || h->group_count < 0 || h->group_count > CGROUP_COUNT)
+		return err_set(e, ERR_SYS, EPROTO, "the session's cage is not known");
+	if (strncmp(plan, h->plan, sizeof(plan)) != 0 || h->uid != k->start.ids.uid ||
+		h->gid != k->start.ids.gid)
+		return err_set(e, ERR_SYS, EXDEV,
+			"the session's cage was made by another plan or another version of bawn; "
+			"'bawn session stop' ends it, and the next command makes one anew");
+	return 0;
+}
+
+/* --- coming in --- */
+
+/* A part, which is the caller's; -EPIPE: whoever is there is about to go. */
+static int take_part(int connection, int n)
+{
+	struct wire_message m = { 0 };
+	own_fd int fd = -1;
+	int r = wire_receive(connection, &m, &fd);
+
+	if (r == 0 && (m.kind != WIRE_PART || m.n != n || fd < 0))
+		r = -EPROTO;
+	return r < 0 ? r : take_fd(&fd);
+}
+
+static int take_namespaces(struct keep_joined *j, int connection, const struct keep_cage_head *h)
+{
+	for (int i = 0; i < CAGE_NAMESPACES; i++) {
+		struct stat st;
+		int fd = h->is_own[i] ? take_part(connection, i) : -1;
+
+		if (!h->is_own[i])
+			continue;
+		if (fd < 0)
+			return fd;
+		j->enter.namespaces[i] = fd;
+		if (fstat(fd, &st) < 0)
+			return -errno;
+		j->inodes[keep_join_order[i]] = st.st_ino;
+	}
+	return 0;
+}
+
+static int take_group(struct cgroup *g, int connection, const struct keep_cage_head *h)
+{
+	for (int i = 0; i < h->group_count; i++) {
+		struct cgroup_folder *f = &g->folders[i];
+
+		g->count = i + 1;
+		f->is_v2 = h->is_v2[i];
+		f->fd = take_part(connection, CAGE_NAMESPACES + 2 * i);
+		f->door = f->fd < 0 ? f->fd : take_part(connection, CAGE_NAMESPACES + 2 * i + 1);
+		if (f->door < 0)
+			return f->door;
+	}
+	for (int i = 0; i < CGROUP_COUNT; i++)
+		g->of[i] = h->group_of[i] < h->group_count ? h->group_of[i] : -1;
+	return 0;
+}
+
+/* 0; -EPIPE: whoever is there is about to go. */
+static int ask(struct keeper *k, int connection, struct err *e)
+{
+	struct keep_joined *j = &k->joined;
+	struct keep_cage_head h;
+	int r = wire_send(connection, WIRE_JOIN, 0, NULL);
+
+	if (r == 0)
+		r = wire_receive_message(connection, &h, sizeof(h), NULL);
+	if (r == 0 && check_head(k, &h, e) < 0)
+		return -EXDEV;
+	if (r == 0)
+		r = take_namespaces(j, connection, &h);
+	if (r == 0)
+		r = take_group(&j->group, connection, &h);
+	if (r == -EPIPE || r == -ECONNRESET)
+		return -EPIPE;
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot enter the session's cage: %s", strerror(-r));
+	memcpy(j->mounts, h.mounts, sizeof(j->mounts));
+	memcpy(k->record->cage, h.run, sizeof(k->record->cage));
+	return 0;
+}
+
+static int have_started(struct keeper *k, struct err *e)
+{
+	struct wire_message m = { 0 };
+	int ends[2], r = wire_pair(ends);
+
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot make a channel: %s", strerror(-r));
+	r = k->q->start_cage(k->q->of, ends[1], e);
+	close(ends[1]);
+	if (r == 0)
+		r = wire_receive(ends[0], &m, NULL);
+	close(ends[0]);
+	if (r == 0 && m.kind == WIRE_READY)
+		return 0;
+	if (r == 0 && m.kind == WIRE_FAILED && m.err.text[0]) {
+		*e = m.err;
+		err_prefix(e, "cannot make the session's cage");
+		return -EPROTO;
+	}
+	return e->kind != ERR_NONE ? -EPROTO
+				   : err_set(e, ERR_SYS, EPIPE,
+					     "cannot make the session's cage: its keeper ended");
+}
+
+static int come_in(struct keeper *k, struct err *e)
+{
+	uint64_t until = clock_ns() + (uint64_t)ENDS_MS * 1000000;
+
+	for (bool is_started = false;;) {
+		own_fd int connection = keep_share_connect(k->q->workspace, "cage");
+		int r = connection;
+
+		if (r == -ENOENT && !is_started) {
+			r = have_started(k, e);
+			if (r < 0)
+				return r;
+			is_started = true;
+			continue;
+		}
+		r = r < 0 ? r : ask(k, connection, e);
+		if (r == 0)
+			k->joined.connection = take_fd(&connection);
+		if (r == 0 || e->kind != ERR_NONE)
+			return r;
+		/* One that ends is not joined. */
+		if (r != -EPIPE || clock_ns() >= until)
+			return err_set(e, ERR_SYS, -r, "cannot enter the session's cage: %s",
+				strerror(-r));
+		keep_joined_done(&k->joined);
+		usleep(RETRY_MS * 1000);
+	}
+}
+
+/* Whoever listens to what is denied would have to do so as long as anything runs. */
+static void note_silence(const struct keeper *k)
+{
+	const struct plan *p = k->start.plan;
+
+	for (uint32_t i = 0; i < p->op_count; i++)
+		if (plan_ops(p)[i].kind == PLAN_TELL)
+			record_note(k->record, i,
+				"not told: what a command leaves behind may outlive its keeper");
+}
+
+int keep_join_prepare(struct keeper *k, struct err *e)
+{
+	own_fd int turn = -1;
+	int r = keep_share_lock(k, e);
+
+	if (r < 0)
+		return r;
+	turn = keep_share_open_lock(k->q->workspace, "cage-turn", LOCK_EX);
+	if (turn < 0)
+		return err_set(e, ERR_SYS, -turn, "cannot lock the session's workspace: %s",
+			strerror(-turn));
+	r = come_in(k, e);
+	if (r == 0)
+		r = keep_hold_workspace(k->q->workspace, e);
+	k->share.connection = r >= 0 ? r : -1;
+	if (r < 0 && r != -ENOENT)
+		return r;
+	note_silence(k);
+	k->start.join = &k->joined.enter;
+	if (k->joined.group.count)
+		k->start.group = &k->joined.group;
+	return keep_layer_join(k, e);
+}
+
+int keep_join_look(struct keeper *k, struct err *e)
+{
+	int r = keep_look_begin(k->look, k, e);
+
+	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
+		r = err_set(e, ERR_SYS, EPIPE, "the command ended before it was started");
+	return r;
+}
+
+/* --- while it runs, and afterwards --- */
+
+void keep_join_signal(const struct keeper *k, int number)
+{
+	bool is_for_group = number == SIGINT || number == SIGQUIT || number == SIGHUP ||
+			    number == SIGTSTP || number == SIGWINCH || number == SIGSTOP ||
+			    number == SIGCONT || number == SIGKILL;
+
+	/* It is not reaped, so the number is its own. */
+	if (k->pid > 0 && (!is_for_group || kill(-k->pid, number) < 0))
+		kill(k->pid, number);
+}
+
+/* Of a keeper that is killed the ends of its channels are seen in any order. */
+static bool is_cage_gone(const struct keeper *k)
+{
+	struct pollfd end = { .fd = k->joined.connection };
+
+	return poll(&end, 1, GONE_MS) > 0 && end.revents & POLLHUP;
+}
+
+void keep_join_reap(struct keeper *k)
+{
+	struct rusage used = { 0 };
+	int status = 0;
+
+	/* What is ended for a reason is ended with all of its group. */
+	if (k->ended_for != PLAN_GUARANTEE_COUNT || k->is_unwanted)
+		keep_join_signal(k, SIGKILL);
+	while (wait4(k->pid, &status, 0, &used) < 0 && errno == EINTR)
+		;
+	k->pid = -1;
+	k->cpu_us = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * (int64_t)1000000 +
+		    used.ru_utime.tv_usec + used.ru_stime.tv_usec;
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && is_cage_gone(k)) {
+		k->is_gone = k->is_unwanted = true;
+		return;
+	}
+	k->wait_status = status;
+	k->has_exited = k->has_ended = true;
+}
+
+bool keep_join_end(struct keeper *k)
+{
+	bool goes_on = k->has_ended && k->ended_for == PLAN_GUARANTEE_COUNT && !k->is_unwanted;
+
+	for (int i = 0; goes_on && i < 2; i++) {
+		const struct keep_stream *s = &k->stdio.streams[1 + i];
+
+		if (s->near >= 0 && !s->is_on_terminal)
+			k->joined.left[i] = fcntl(s->near, F_DUPFD_CLOEXEC, 3);
+	}
+	if (k->pid > 0)
+		keep_kill(k);
+	return k->pid <= 0;
+}
+
+void keep_join_leave(struct keeper *k)
+{
+	for (int i = 0; i < 2; i++)
+		if (k->joined.left[i] >= 0 && k->joined.connection >= 0)
+			(void)wire_send_fd(k->joined.connection, WIRE_STREAM, k->joined.left[i]);
+}

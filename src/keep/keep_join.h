@@ -1,0 +1,94 @@
+#pragma once
+
+#include <assert.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/sha256.h"
+#include "cage/cage.h"
+#include "cgroup/cgroup.h"
+#include "keep/keep_view.h"
+#include "record/record.h"
+
+/*
+ * Sessions whose commands share one cage: the keeper of that cage, which has no command, and those
+ * of the commands, which join it. Parts of struct keeper.
+ */
+
+/* What it takes to enter a cage, as its keeper tells it; descriptors follow as WIRE_PART. */
+struct keep_cage_head {
+	char run[RECORD_RUN_SIZE];
+	char plan[SHA256_HEX_SIZE];   /* of the operations that make a cage */
+	char mounts[SHA256_HEX_SIZE]; /* as they were when it was looked at */
+	uint32_t uid, gid;
+	int32_t group_count;
+	int32_t group_of[CGROUP_COUNT];
+	uint8_t is_v2[CGROUP_COUNT];
+	uint8_t is_own[CAGE_NAMESPACES]; /* and not the host's */
+};
+
+static_assert((int)CAGE_NAMESPACES == (int)KEEP_NS_COUNT, "a cage has all of them");
+
+/* A command in the cage of its session. */
+struct keep_joined {
+	int connection; /* to the keeper of the cage, or -1 */
+	struct cage_join enter;
+	uint64_t inodes[KEEP_NS_COUNT]; /* of its namespaces */
+	struct cgroup group;            /* its cgroups, to be entered; not ours */
+	char mounts[SHA256_HEX_SIZE];
+	struct keep_view_files again;
+	int left[2]; /* where processes may still print to that the command leaves; or -1 */
+};
+
+/* The keeper of that cage. */
+struct keep_resident {
+	int clients;  /* an epoll: who wants in, who is in, and what they left */
+	int listener; /* `cage` in the workspace */
+	int count;
+	int namespaces[CAGE_NAMESPACES]; /* in the order of struct cage_join; -1: the host's */
+	char plan[SHA256_HEX_SIZE], mounts[SHA256_HEX_SIZE];
+};
+
+struct keeper;
+
+/* --- keep_join.c --- */
+
+void keep_joined_init(struct keep_joined *j);
+void keep_joined_done(struct keep_joined *j);
+
+/* Which namespace is at a place of struct cage_join. */
+extern const enum keep_namespace keep_join_order[CAGE_NAMESPACES];
+
+/* Of what makes a cage, and not of what each command in it has for itself. */
+void keep_join_digest_plan(const struct plan *p, char ret[static SHA256_HEX_SIZE]);
+void keep_join_digest_mounts(const struct keep_view *v, char ret[static SHA256_HEX_SIZE]);
+
+/* Finds the session's cage, or has it started, and what it takes to enter it. */
+int keep_join_prepare(struct keeper *k, struct err *e);
+
+/* Looks at the process that entered, before it hides. */
+int keep_join_look(struct keeper *k, struct err *e);
+
+/* To the command, and what a terminal sends to all of its group. */
+void keep_join_signal(const struct keeper *k, int number);
+
+/* The command has ended. */
+void keep_join_reap(struct keeper *k);
+
+/* Ends what is ended for a reason; false: it does not end. */
+bool keep_join_end(struct keeper *k);
+
+/* What the command left behind may go on printing: the cage's keeper reads it from here on. */
+void keep_join_leave(struct keeper *k);
+
+/* --- keep_resident.c --- */
+
+void keep_resident_init(struct keep_resident *r);
+void keep_resident_done(struct keeper *k);
+
+/* The cage was looked at: takes hold of its namespaces, and a name that is known to others. */
+int keep_resident_open(struct keeper *k, struct err *e);
+
+/* Its startup commands have ended: lets others in. */
+void keep_resident_begin(struct keeper *k);
+void keep_resident_hear(struct keeper *k);
