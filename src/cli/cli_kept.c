@@ -236,7 +236,8 @@ const char *cli_kept_state(const struct cli_kept *k)
 
 /*
  * A session goes on, from the project as it is now: what is changed there later is not what it saw.
- * Times of files are coarse, so what was applied just now must first be in the past.
+ * Times of files are coarse now and fine then, so what was applied must first be in the past of
+ * both clocks.
  */
 static int begin_anew(const struct cli_kept *k)
 {
@@ -244,11 +245,12 @@ static int begin_anew(const struct cli_kept *k)
 	const struct timespec wait = { .tv_nsec = 1000000 };
 	struct timespec before, after;
 
-	clock_gettime(CLOCK_REALTIME_COARSE, &before);
+	clock_gettime(CLOCK_REALTIME, &before);
 	do {
 		nanosleep(&wait, NULL);
 		clock_gettime(CLOCK_REALTIME_COARSE, &after);
-	} while (after.tv_sec == before.tv_sec && after.tv_nsec == before.tv_nsec);
+	} while (after.tv_sec < before.tv_sec ||
+		 (after.tv_sec == before.tv_sec && after.tv_nsec <= before.tv_nsec));
 	if (utimensat(k->folder, "project", now, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
 		return -errno;
 	return 0;
