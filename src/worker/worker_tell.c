@@ -54,9 +54,10 @@ void worker_write_metrics(struct worker *w)
 
 void worker_note_failure(struct worker *w, const char *attempt, int r, const struct err *e)
 {
-	if (!w->is_cut)
-		worker_warn(w, "cannot %s: %s; trying again", attempt,
-			e->kind != ERR_NONE ? e->text : strerror(-r));
+	if (!w->is_cut && e->kind != ERR_NONE)
+		worker_warn(w, "%s; trying again", e->text);
+	else if (!w->is_cut)
+		worker_warn(w, "cannot %s: %s; trying again", attempt, strerror(-r));
 	w->is_cut = w->is_deaf = true;
 	if (w->renew_ns > clock_ns() + worker_retry_ns(w))
 		w->renew_ns = clock_ns() + worker_retry_ns(w);
