@@ -244,13 +244,15 @@ static int begin_anew(const struct cli_kept *k)
 	const struct timespec now[] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_NOW } };
 	const struct timespec wait = { .tv_nsec = 1000000 };
 	struct timespec before, after;
+	int tries = 200; /* a clock that is set back meanwhile is not waited for */
 
 	clock_gettime(CLOCK_REALTIME, &before);
 	do {
 		nanosleep(&wait, NULL);
 		clock_gettime(CLOCK_REALTIME_COARSE, &after);
-	} while (after.tv_sec < before.tv_sec ||
-		 (after.tv_sec == before.tv_sec && after.tv_nsec <= before.tv_nsec));
+	} while (--tries &&
+		 (after.tv_sec < before.tv_sec ||
+			 (after.tv_sec == before.tv_sec && after.tv_nsec <= before.tv_nsec)));
 	if (utimensat(k->folder, "project", now, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
 		return -errno;
 	return 0;
