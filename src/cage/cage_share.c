@@ -221,7 +221,8 @@ static bool may_end(const struct share *s, int turn)
 
 static noreturn void serve(struct share *s, int turn)
 {
-	int wait = -1;
+	/* Whoever started us may be killed before he is in. */
+	int wait = TURN_MS;
 
 	for (;;) {
 		if (poll(s->fds, s->count, wait) < 0 && errno != EINTR)

@@ -446,5 +446,55 @@ def starts_and_stops_may_meet(place):
     assert s.says("test -e all; echo fine") == "fine"
 
 
+@case
+def a_keeper_may_be_killed_at_any_moment(place):
+    """Nothing of its cage stays, and nobody who comes later waits for it."""
+    s, chance = Session(place), random.Random(9)
+    for i in range(ROUNDS // 2):
+        process = s.begin(f"echo {i} >{i}; sleep 99")
+        time.sleep(chance.random() * 0.08)
+        process.kill()
+        finish(process)
+        sessions.settle()
+        assert s.says("echo fine") == "fine"
+
+
+@case
+def removal_and_commands_may_meet(place):
+    chance = random.Random(10)
+    for _ in range(ROUNDS // 4):
+        s = Session(place)
+        started = [s.begin("echo 1 >new; sleep 9") for _ in range(2)]
+        time.sleep(chance.random() * 0.06)
+        done = s.all.run("rm", s.id)
+        for process in started:
+            ended = finish(process)
+            assert ended.returncode in (125, 137, 143), ended
+            assert len(ended.stderr.splitlines()) == (ended.returncode != 143), ended.stderr
+        if done.returncode:  # somebody came in just then, and was told to go on, or it was said why not
+            assert len(done.stderr.splitlines()) == 1, done.stderr
+            expect(s.all.run("rm", s.id), 0)
+        assert not s.workspace.exists() and s.id not in s.all.names()
+
+
+@case
+def what_is_applied_while_commands_come_and_go_is_all_there(place):
+    s = Session(place)
+    started, written, refused = {}, set(), 0
+    for i in range(MANY):
+        started[i] = s.begin(f"echo {i} >{i}")
+        applied = s.all.run("apply", s.id)
+        assert applied.returncode in (0, 1), applied
+        if i % 4 == 3:
+            for number, process in started.items():
+                done = finish(process)
+                assert done.returncode == 0 or "is being moved, applied or removed" in done.stderr, done
+                refused += done.returncode != 0
+                written |= {number} if done.returncode == 0 else set()
+            started = {}
+    expect(s.all.run("apply", s.id), 0)
+    assert {int(name) for name in os.listdir(place.project)} == written and written, (written, refused)
+
+
 if __name__ == "__main__":
     sessions.main()

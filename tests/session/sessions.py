@@ -136,9 +136,21 @@ def workspaces():
     return named("bawn-workspace")
 
 
+def describe():
+    """What is left, and what it waits for."""
+    said = cage.descendants()
+    for pid in said:
+        with contextlib.suppress(OSError):
+            said[pid] += " in " + pathlib.Path(f"/proc/{pid}/wchan").read_text()
+    return said
+
+
 def settle():
     """Until nothing of ours is left: what has a workspace mounted goes by itself, and soon."""
-    cage.wait_until(lambda: not cage.descendants(), 5, f"processes are left: {cage.descendants()}")
+    end = time.monotonic() + 5 * cage.SLOW
+    while cage.descendants():
+        assert time.monotonic() < end, f"processes are left: {describe()}"
+        time.sleep(0.005)
 
 
 def end_rest():
