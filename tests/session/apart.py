@@ -20,11 +20,11 @@ import sys
 
 sys.dont_write_bytecode = True
 import sessions  # noqa: E402
-from sessions import Session, cage, case, expect, finish, for_root  # noqa: E402
+from sessions import Session, cage, case, expect, for_root  # noqa: E402
 
 PYTHON = "/usr/bin/python3"
 NEIGHBOUR = cage.FILES / "neighbour.py"
-KEYCTL_JOIN_SESSION_KEYRING = 1
+KEYCTL, JOIN_SESSION_KEYRING = 250 if os.uname().machine == "x86_64" else 219, 1
 
 # What is enough to get through when it is left out, of both cages.
 WALLS = (
@@ -125,7 +125,8 @@ def two_sessions_do_not_reach_each_other(place):
 @for_root
 @case
 def they_would_reach_each_other_without_the_walls(place):
-    LIBC.syscall(sessions_keyctl(), KEYCTL_JOIN_SESSION_KEYRING, None)
+    # One keyring for both, as of one login.
+    ctypes.CDLL(None).syscall(KEYCTL, JOIN_SESSION_KEYRING, None)
     for left_out, rows in WALLS:
         _, said = meet(place, left_out=left_out)
         assert worked(said) >= rows, (left_out, rows - worked(said), said)
@@ -257,13 +258,6 @@ def a_session_is_not_told_of_others(place):
         if done.returncode == 0:
             done = place.run("session", "exec", done.stdout.strip(), "--", "ls", "/opt/x")
         assert done.returncode == 125 and len(done.stderr.splitlines()) >= 1, (path, done)
-
-
-LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def sessions_keyctl():
-    return 250 if os.uname().machine == "x86_64" else 219
 
 
 if __name__ == "__main__":
