@@ -238,12 +238,14 @@ static void sign_record(struct run *r)
 static void check_lease(struct run *r)
 {
 	struct err e = { 0 };
+	struct json *j;
 
 	if (!r->is_still_ours || r->is_still_ours(r->of, &e) == 0)
 		return;
-	log_begin(&r->log, "lease_lost");
-	json_text(&r->log.json, "worker", r->record.worker);
-	json_int(&r->log.json, "lease", (int64_t)r->record.lease);
+	j = log_begin(&r->log, "result_refused");
+	json_text(j, "worker", r->record.worker);
+	json_int(j, "token", (int64_t)r->record.lease);
+	json_text(j, "text", e.text);
 	log_end(&r->log);
 	(void)log_write(&r->log);
 }

@@ -202,7 +202,7 @@ static int take_group(struct cgroup *g, int connection, const struct keep_cage_h
 static int ask(struct keeper *k, int connection, struct err *e)
 {
 	struct keep_joined *j = &k->joined;
-	struct keep_cage_head h;
+	struct keep_cage_head h = { 0 };
 	int r = wire_send(connection, WIRE_JOIN, 0, NULL);
 
 	if (r == 0)

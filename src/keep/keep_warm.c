@@ -106,11 +106,12 @@ bool keep_warm_fits(const struct keep_warm *w, const struct plan *p)
 /* The first process finds its words here, once there are some. */
 static int make_words(struct keep_warm *w, struct err *e)
 {
+	const int flags = MAP_SHARED | MAP_ANONYMOUS;
 	struct cage_start *start = &w->k.start;
 	int r;
 
-	w->words =
-		mmap(NULL, WORDS_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	/* cppcheck-suppress invalidFunctionArg ; -1 is what mmap(2) asks for here */
+	w->words = mmap(NULL, WORDS_SIZE, PROT_READ | PROT_WRITE, flags, -1, 0);
 	if (w->words == MAP_FAILED) {
 		w->words = NULL;
 		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for a waiting cage");
