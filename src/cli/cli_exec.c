@@ -62,7 +62,10 @@ int exec_parse(struct cli *cli, char **arguments)
 
 int exec_open_workspace(const struct exec_job *job, struct err *e)
 {
-	int fd = session_open_workspace(job->root, job->session->id, job->session->workspace, e);
+	const struct store_session *s = job->session;
+	/* Under a lease it is the lease's, or none: a newer one is another worker's. */
+	int fd = job->worker ? session_open_workspace(job->root, s->id, s->workspace, e)
+			     : session_open_present(job->root, s, e);
 
 	if (fd == -ENOENT)
 		return err_set(e, ERR_REFUSED, ENOENT,
@@ -145,6 +148,8 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 	if (job->run)
 		snprintf(r.record.run, sizeof(r.record.run), "%s", job->run);
 	ret->status = CLI_FAILED;
+	if (workspace < 0 && !job->is_quiet)
+		cli_complain("%s", ret->error.text);
 	if (workspace >= 0 && run_open_status(&r) == CLI_OK) {
 		if (prepare(job, &r, &ret->error) == CLI_OK) {
 			ret->status = run_to_end(&r);

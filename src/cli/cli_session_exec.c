@@ -153,7 +153,7 @@ static int stop(struct cli_sessions *at, const struct store_session *s)
 	int r = store_set_state(at->store, s->id, STORE_STOPPED, &e);
 
 	if (r == 0 && at->root >= 0) {
-		workspace = session_open_workspace(at->root, s->id, s->workspace, &e);
+		workspace = session_open_present(at->root, s, &e);
 		r = workspace == -ENOENT ? 0 : workspace;
 	}
 	/* Where its files are elsewhere, so is what runs: the worker there hears of it. */

@@ -30,7 +30,7 @@ static int open_workspace(
 			s->id);
 		return CLI_NO;
 	}
-	workspace = session_open_workspace(at->root, s->id, s->workspace, &e);
+	workspace = session_open_present(at->root, s, &e);
 	if (workspace < 0) {
 		cli_complain("%s", e.text);
 		return workspace == -ENOENT ? CLI_NO : CLI_FAILED;

@@ -25,7 +25,7 @@ const char *session_state_word(const struct cli_sessions *x, const struct store_
 		return store_session_words[s->state];
 	if (!cli_sessions_is_here(x, s))
 		return "elsewhere";
-	workspace = session_open_workspace(x->root, s->id, s->workspace, NULL);
+	workspace = session_open_present(x->root, s, NULL);
 	if (workspace == -ENOENT)
 		return "no folder";
 	if (workspace < 0)

@@ -20,7 +20,7 @@
 /* A folder that is not there has nothing running in it. */
 static int stop(int root, const struct store_session *s, struct err *e)
 {
-	own_fd int workspace = session_open_workspace(root, s->id, s->workspace, e);
+	own_fd int workspace = session_open_present(root, s, e);
 
 	if (workspace != -ENOENT)
 		return workspace < 0 ? workspace : keep_stop_workspace(workspace, PATIENCE_MS, e);

@@ -72,6 +72,13 @@ int session_each_folder(
 int session_open_workspace(int root, const char *id, uint64_t workspace, struct err *e);
 
 /*
+ * The same for the one that a session has now, as its row was just read. Where that is gone, and
+ * the session is in this root, it is one that was moved since: who did so may have been killed
+ * before the store could say it.
+ */
+int session_open_present(int root, const struct store_session *s, struct err *e);
+
+/*
  * Makes workspace `to` out of `from` for a new lease: where nobody has `from` locked any more it
  * becomes `to`; otherwise somebody may still write to it, and `to` is a copy of it as it is. True
  * in *ret_is_copied for that. Where `from` is gone, the newest before `to` is meant: one who had

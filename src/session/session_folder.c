@@ -23,6 +23,7 @@
 
 #define DRAFT       ".new" /* after its id: a folder that is being made */
 #define DRAFT_AGE_S 3600
+#define MOVED_TRIES 3
 
 static int fail_make(const char *id, int num, struct err *e)
 {
@@ -161,6 +162,58 @@ uint64_t session_read_number(const char *name)
 	if (name[0] == '0' || num_parse_int(name, 1, INT64_MAX, &number, &e) < 0)
 		return 0;
 	return (uint64_t)number;
+}
+
+uint64_t session_find_newest(int workspaces, uint64_t to, int *ret_failure)
+{
+	struct file_entries entries = { .fd = workspaces };
+	const struct file_entry *entry;
+	uint64_t newest = 0;
+
+	*ret_failure = lseek(workspaces, 0, SEEK_SET) < 0 ? -errno : 0;
+	while (*ret_failure == 0 && (entry = file_next_entry(&entries))) {
+		uint64_t number = session_read_number(entry->name);
+
+		if (number > newest && number < to)
+			newest = number;
+	}
+	if (entries.failure)
+		*ret_failure = -entries.failure;
+	return newest;
+}
+
+/* One that was moved there, and the store does not say so; 0: there is none. */
+static uint64_t find_moved(int root, const struct store_session *s)
+{
+	own_fd int folder = -1, workspaces = -1;
+	char place[STORE_ID_SIZE];
+	struct err e = { 0 };
+	uint64_t newest = 0;
+	int r = session_root_id(root, place, &e);
+
+	if (r == 0 && str_eq(place, s->place))
+		folder = session_open_folder(root, s->id, &e);
+	if (folder >= 0)
+		workspaces = session_open_workspaces(folder, &e);
+	if (workspaces >= 0)
+		newest = session_find_newest(workspaces, UINT64_MAX, &r);
+	return r == 0 && newest > s->workspace ? newest : 0;
+}
+
+int session_open_present(int root, const struct store_session *s, struct err *e)
+{
+	int fd = session_open_workspace(root, s->id, s->workspace, e);
+
+	/* It may be moved again while we look. */
+	for (int i = 0; i < MOVED_TRIES && fd == -ENOENT; i++) {
+		uint64_t moved = find_moved(root, s);
+
+		if (moved)
+			fd = session_open_workspace(root, s->id, moved, e);
+	}
+	if (fd >= 0 && e)
+		*e = (struct err){ 0 };
+	return fd;
 }
 
 /* --- all of them --- */

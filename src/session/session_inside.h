@@ -25,6 +25,9 @@ int session_open_workspaces(int folder, struct err *e);
 /* The number that a name of a workspace stands for; 0: it is none. */
 uint64_t session_read_number(const char *name);
 
+/* The newest before `to`; 0: there is none. Or -errno in *ret_failure. */
+uint64_t session_find_newest(int workspaces, uint64_t to, int *ret_failure);
+
 /*
  * Locks a workspace in the folder of workspaces for ourselves: a descriptor; -EBUSY: somebody has
  * it; -ENOENT: it has no lock, and so nobody uses it.

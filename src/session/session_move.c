@@ -38,25 +38,6 @@ static int fail(const struct move *m, int num, struct err *e)
 
 /* --- the one before --- */
 
-/* The newest before `to`; 0: there is none. Or -errno in *ret_failure. */
-static uint64_t find_newest(int workspaces, uint64_t to, int *ret_failure)
-{
-	struct file_entries entries = { .fd = workspaces };
-	const struct file_entry *entry;
-	uint64_t newest = 0;
-
-	*ret_failure = lseek(workspaces, 0, SEEK_SET) < 0 ? -errno : 0;
-	while (*ret_failure == 0 && (entry = file_next_entry(&entries))) {
-		uint64_t number = session_read_number(entry->name);
-
-		if (number > newest && number < to)
-			newest = number;
-	}
-	if (entries.failure)
-		*ret_failure = -entries.failure;
-	return newest;
-}
-
 static int choose(struct move *m, uint64_t from, uint64_t to, struct err *e)
 {
 	struct stat st;
@@ -69,7 +50,7 @@ static int choose(struct move *m, uint64_t from, uint64_t to, struct err *e)
 	if (fstatat(m->workspaces, m->from, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
 	if (errno == ENOENT)
-		from = find_newest(m->workspaces, to, &r);
+		from = session_find_newest(m->workspaces, to, &r);
 	else
 		r = -errno;
 	if (r < 0 || !from)
@@ -122,8 +103,8 @@ static void remove_older(const struct move *m, uint64_t to)
 {
 	int failure;
 
-	for (uint64_t number = find_newest(m->workspaces, to, &failure); number;
-		number = find_newest(m->workspaces, number, &failure)) {
+	for (uint64_t number = session_find_newest(m->workspaces, to, &failure); number;
+		number = session_find_newest(m->workspaces, number, &failure)) {
 		char name[SESSION_NAME_SIZE];
 		own_fd int lock = -1, folder = -1;
 

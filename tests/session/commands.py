@@ -154,6 +154,8 @@ def a_row_without_a_folder_says_so(place):
     assert s.json("show", id_)["state"] == "no folder"
     assert s.json("list")["sessions"][0]["state"] == "no folder"
     expect(s.run("diff", id_), 1, "is not here")
+    done = expect(s.run("exec", id_, "--", "true"), 125, "are not on this machine")
+    assert len(done.stderr.splitlines()) == 1, done.stderr
     expect(s.run("rm", id_), 0)
     assert s.json("list")["sessions"] == []
 

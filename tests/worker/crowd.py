@@ -14,7 +14,7 @@ import time
 import invariants
 import place
 import witness
-from place import SLOW, expect, wait_until
+from place import SLOW, wait_until
 
 PATIENCE = 120 * SLOW  # for something to happen at all, on a machine that is busy
 
@@ -145,7 +145,7 @@ class Crowd:
         self.lock = threading.Lock()
         self.feeders, self.is_over, self.failure = [], False, None
         self.waiting = []  # (label, process of `session exec --queue --wait`)
-        self.sessions = [expect(self.bawn("session", "create", *spec), 0).stdout.strip() for _ in range(sessions)]
+        self.sessions = [self.do("session", "create", *spec).strip() for _ in range(sessions)]
         witness.install(self.client)
 
     def __enter__(self):
@@ -176,6 +176,12 @@ class Crowd:
             process.communicate()
             raise AssertionError(f"still running: {args}") from None
         return subprocess.CompletedProcess(args, process.returncode, place.decode(out), place.decode(err))
+
+    def do(self, *args):
+        """The same, which goes well; what it prints."""
+        done = self.bawn(*args)
+        assert done.returncode == 0, done
+        return done.stdout
 
     # --- runs ---
 
@@ -310,11 +316,16 @@ class Crowd:
         rows = self.client.ask("SELECT session, was, is_now, workspace, moved FROM test_leases ORDER BY seq")
         return [invariants.Lease(row[0], *map(int, row[1:])) for row in rows]
 
+    def errors(self):
+        """Why runs failed, and how many."""
+        return self.client.ask("SELECT translate(convert_from(error, 'UTF8'), E'\\t\\n', '  ') AS why, count(*) "
+                               f"FROM bawn_runs WHERE state = {invariants.FAILED} GROUP BY why ORDER BY 2 DESC")
+
     def list_files(self, session):
         """The lines of both files of a session, by a run in it."""
-        done = expect(self.bawn("session", "exec", session, "--", "sh", "-c",
-                                "cat list 2>/dev/null; echo ---; cat ~/list 2>/dev/null; true"), 0)
-        project, home = done.stdout.split("---\n")
+        printed = self.do("session", "exec", session, "--", "sh", "-c",
+                          "cat list 2>/dev/null; echo ---; cat ~/list 2>/dev/null; true")
+        project, home = printed.split("---\n")
         return project.splitlines(), home.splitlines()
 
     def read_workspace(self, session):
@@ -373,7 +384,7 @@ class Crowd:
             worker.end()
         self.workers = []
         for session in self.sessions:
-            expect(self.bawn("session", "rm", session), 0)
+            self.do("session", "rm", session)
         root = self.place.state / "bawn/sessions"
         left = [path.name for path in root.iterdir() if path.name != "id"]
         assert not left, f"of sessions there is left: {left}"

@@ -259,6 +259,8 @@ def check_chaos(crowd, chaos, runs):
     print(f"# {len(known)} runs: {count}; leases lost {len(crowd.events('lease_lost'))}, "
           f"results refused {len(crowd.events('result_refused'))}")
     print("# " + ", ".join(chaos.done))
+    for error, number in crowd.errors():
+        print(f"# {number} failed: {error}")
     # What is interrupted is what was running then; a test in which little else is left says nothing.
     assert len(known) >= runs and count["ended"] > runs // 2, count
     assert not chaos.skews or crowd.count_skewed(), "all clocks were right"

@@ -232,6 +232,21 @@ def killed_before_it_is_written_where_the_workspace_is(crowd):
     wake(crowd, sleeper, slept, label)
 
 
+@step
+def killed_where_the_workspace_is_gone_to_is_unknown(crowd):
+    first = begin(crowd)
+    lost, label = crowd.queue(crowd.sessions[0], HELD)
+    wait_for_mark(crowd, label)
+    crowd.bury(first)
+    # The one before left nothing in it: the workspace itself is moved, and not a copy.
+    second = crowd.start(*ONE)
+    run, _ = kill_at_gate(crowd, second, "moving")
+    assert lines_of(crowd, label) == [f"{label} begins"]
+    crowd.do("session", "diff", crowd.sessions[0], "--stat")
+    go_on(crowd, run, LOST)
+    assert crowd.state_of(lost) == LOST
+
+
 def pause_at_gate(crowd, name):
     """Frozen in the middle of a transaction: the store gives the session to another, and refuses the rest."""
     worker = begin(crowd)
