@@ -29,6 +29,7 @@
 
 #define RETRY_MS      5
 #define MOUNTED_TRIES 400
+#define ANSWER_S      10  /* what it may take to be let in */
 #define EMPTY_MS      200 /* for those that were ended to let go of the workspace */
 
 #define KEPT (CAGE_TREE_COUNT - CAGE_LAYER_COUNT)
@@ -234,9 +235,11 @@ static void take_tree(struct keeper *k, int which, int tree)
 /* Asks for the trees: 0, -EPIPE: whoever is there is about to go. */
 static int ask_trees(struct keeper *k, int connection, struct err *e)
 {
+	const struct timeval patience = { .tv_sec = ANSWER_S };
 	struct wire_message m = { .kind = WIRE_JOIN };
 	int r = wire_send_message(connection, &m, sizeof(m), -1);
 
+	setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	while (r == 0) {
 		own_fd int tree = -1;
 
@@ -251,6 +254,9 @@ static int ask_trees(struct keeper *k, int connection, struct err *e)
 		if (r == 0)
 			take_tree(k, m.n, take_fd(&tree));
 	}
+	if (r == -EAGAIN)
+		return err_set(e, ERR_REFUSED, ETIMEDOUT,
+			"the process that has the session's workspace mounted does not answer");
 	return r == -EPIPE || r == -ECONNRESET ? -EPIPE : fail(-r, e);
 }
 

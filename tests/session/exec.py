@@ -364,6 +364,20 @@ def the_process_that_has_the_workspace_may_be_killed(place):
     assert s.says("ls").split() == ["0", "1", "2", "3"]
 
 
+@case
+def the_process_that_has_the_workspace_may_hang(place):
+    """Nobody waits for it for ever, and what it has is there when it goes on."""
+    s = Session(place)
+    running = s.start("sleep 99", first="echo 1 >kept")
+    (workspace,) = workspaces()
+    os.kill(workspace, signal.SIGSTOP)
+    expect(s.sh("echo ran"), 125, "the process that has the session's workspace mounted does not answer")
+    os.kill(workspace, signal.SIGCONT)
+    assert s.says("cat kept") == "1"
+    expect(s.stop(), 0)
+    expect(finish(running), 143)
+
+
 @for_root
 @case
 def a_keeper_may_be_killed(place):
