@@ -68,6 +68,7 @@ struct statement {
 	size_t count;
 	const struct log_tail *log;
 	const struct sign_key *key;
+	const char *session; /* NULL: none, or not known any more */
 };
 
 /* The log up to where it ends, as the one subject of what left nothing else. */
@@ -128,7 +129,7 @@ static void tell(int state, const char *run, const struct statement *s, bool is_
 	struct json *j;
 
 	sha256_hex(text->data, text->len, digest);
-	log_init(&log, state, run, NULL);
+	log_init(&log, state, run, s->session);
 	log.is_synced = is_synced;
 	j = log_begin(&log, "signed");
 	json_text(j, "record_sha256", digest);
@@ -176,9 +177,11 @@ int record_sign(int state, int folder, const struct record *r, const struct reco
 	own(buf) struct buf provenance = { .max = RECORD_MAX_SIZE };
 	own(buf) struct buf text = { .max = ENVELOPE_SIZE };
 	own(sign_key) struct sign_key key = { 0 };
-	struct statement s = {
-		.subjects = end->subjects, .count = end->count, .log = end->log, .key = &key
-	};
+	struct statement s = { .subjects = end->subjects,
+		.count = end->count,
+		.log = end->log,
+		.key = &key,
+		.session = r->session };
 	int failure;
 
 	record_print(r, &claim);
