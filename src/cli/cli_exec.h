@@ -19,7 +19,9 @@ struct plan;
 struct exec_pool {
 	struct keep_warm *cages[EXEC_POOL_SIZE]; /* the one used last comes first; or NULL */
 	uint64_t hits, misses;
-	uint64_t key; /* the file of the one that was seen to work, or 0 */
+	struct host host; /* as it was assumed to be */
+	uint64_t host_ns; /* when; 0: never */
+	uint64_t key;     /* the file of the one that was seen to work, or 0 */
 	unsigned key_mode;
 };
 

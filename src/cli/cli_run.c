@@ -24,6 +24,8 @@
 #include "cli/cli_run.h"
 #include "cli/commands.h"
 
+#define HOST_NS ((uint64_t)5000000000) /* how long a host is taken to be what it was */
+
 static int say_refusal(const struct run *r, const struct err *e)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
@@ -255,6 +257,22 @@ static void close_cast(struct run *r)
 		"cannot write the cast to '%s': %s", cli_value(r->cli, "cast"), strerror(-ret));
 }
 
+/* A worker looks again after a while. */
+static void assume_host(struct run *r)
+{
+	struct exec_pool *pool = r->pool;
+
+	if (!pool) {
+		host_assume(&r->host);
+		return;
+	}
+	if (!pool->host_ns || clock_ns() - pool->host_ns > HOST_NS) {
+		host_assume(&pool->host);
+		pool->host_ns = clock_ns();
+	}
+	r->host = pool->host;
+}
+
 static int prepare(struct run *r, struct err *e)
 {
 	struct err probing;
@@ -278,7 +296,7 @@ static int prepare(struct run *r, struct err *e)
 	r->request.command_line_size = r->cli->command_line_size;
 	r->request.home = r->place.home;
 	r->record.is_relaxed = spec_bool(&r->spec, SPEC_RELAXED);
-	host_assume(&r->host);
+	assume_host(r);
 	memcpy(r->record.kernel, r->host.kernel, sizeof(r->record.kernel));
 	ret = make_plan(r, e);
 	/* Why not is for the probe to say. */

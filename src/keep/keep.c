@@ -143,7 +143,9 @@ static int work_meanwhile(struct keeper *k, struct err *e)
 
 	if (r == 0 && !k->start.join)
 		r = keep_look_prepare_late(k->look, &k->sources, e);
-	cgroup_sweep(&k->group);
+	/* What others left was looked for when a cage that waits was made. */
+	if (!k->start.is_warm)
+		cgroup_sweep(&k->group);
 	if (r == 0 && !k->start.join)
 		r = keep_digest(k, e);
 	keep_sources_close(&k->sources);

@@ -458,7 +458,9 @@ int keep_watch(struct keeper *k, struct err *e)
 	while (r == 0 && !k->is_gone && !k->has_ended && !k->is_hanging) {
 		int timeout, n;
 
-		keep_log_write(k);
+		/* Nothing of it is worth the command's waiting. */
+		if (k->is_let_go)
+			keep_log_write(k);
 		n = wait_for_all(k, fds, &timeout);
 		if (n < 0 && errno == EINTR)
 			continue;
