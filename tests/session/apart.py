@@ -195,6 +195,20 @@ def what_is_opened_is_seen_through_binds_and_no_more(place):
             assert seen == [wanted, "seen", "seen"], (mode, seen)
 
 
+@case
+def one_project_is_shared_where_it_is_writable(place):
+    place.write("project/file", "theirs")
+    for option, wanted in ((), "theirs"), (("--write",), "mine"):
+        a, b = two(place, *option)
+        a.says("echo mine >file; rm -f none")
+        assert b.says("cat file") == wanted, option
+    a, b = two(place)
+    a.says("echo applied >file")
+    b.says("true")
+    expect(a.all.run("apply", a.id), 0)
+    assert b.says("cat file") == "applied"
+
+
 # --- what one may use up ---
 
 @for_root
