@@ -51,6 +51,7 @@ struct share {
 	int trees[CAGE_TREE_COUNT];       /* where they are attached, or -1 */
 	struct pollfd fds[1 + MOST_RUNS]; /* the door, and who came in */
 	bool is_run[1 + MOST_RUNS];       /* and not somebody who wants them ended */
+	bool is_spare[1 + MOST_RUNS];     /* keeps all of it mounted, and has nothing at work */
 	nfds_t count;
 	bool is_ending;
 };
@@ -126,6 +127,7 @@ static void drop(struct share *s, nfds_t i)
 	close(s->fds[i].fd);
 	s->fds[i] = s->fds[--s->count];
 	s->is_run[i] = s->is_run[s->count];
+	s->is_spare[i] = s->is_spare[s->count];
 }
 
 static void admit(struct share *s)
@@ -141,6 +143,7 @@ static void admit(struct share *s)
 		return;
 	}
 	s->fds[s->count] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	s->is_spare[s->count] = false;
 	s->is_run[s->count++] = true;
 }
 
@@ -162,12 +165,15 @@ static int send_trees(struct share *s, int to)
 	return r == 0 ? wire_send(to, WIRE_JOINED, 0, NULL) : r;
 }
 
+/* Those that have nothing at work are not waited for: they may be stopped, or have no time. */
 static void end_runs(struct share *s)
 {
 	s->is_ending = true;
-	for (nfds_t i = 1; i < s->count; i++)
+	for (nfds_t i = 1; i < s->count; i++) {
 		if (s->is_run[i])
 			wire_send(s->fds[i].fd, WIRE_SIGNAL, SIGTERM, NULL);
+		s->is_run[i] &= !s->is_spare[i];
+	}
 }
 
 /* Who still runs, for somebody who may end them. */
@@ -191,6 +197,7 @@ static bool hear(struct share *s, nfds_t i)
 
 	if (wire_receive(fd, &m, NULL) < 0)
 		return false;
+	s->is_spare[i] = m.kind == WIRE_JOIN && m.n == 2;
 	if (m.kind == WIRE_JOIN && !s->is_ending)
 		return m.n ? wire_send(fd, WIRE_JOINED, 0, NULL) == 0 : send_trees(s, fd) == 0;
 	if (m.kind != WIRE_END)

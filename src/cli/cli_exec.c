@@ -126,6 +126,19 @@ static int prepare(const struct exec_job *job, struct run *r, struct err *e)
 	return CLI_FAILED;
 }
 
+/*
+ * A cage that waits has copies of what is open when it is made. Of this session, and of its run,
+ * whose folder is locked while it lasts, there are to be none.
+ */
+static void close_all(struct run *r, int *workspace)
+{
+	run_sign_interrupted(r);
+	run_close_record(r);
+	r->request.workspace = -1;
+	if (*workspace >= 0)
+		close(take_fd(workspace));
+}
+
 static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_result *ret)
 {
 	uint64_t began = clock_ns();
@@ -169,6 +182,7 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 	snprintf(ret->run, sizeof(ret->run), "%s", r.record.run);
 	if (job->done)
 		job->done(job->of, ret);
+	close_all(&r, &workspace);
 	/* What was refused may have come to a plan, and not to all that a cage needs. */
 	if (r.pool && r.plan && r.record.outcome != RECORD_REFUSED)
 		exec_pool_fill(r.pool, &r.request);

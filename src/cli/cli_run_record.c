@@ -290,15 +290,14 @@ void run_sign_interrupted(struct run *r)
 
 void run_close_record(struct run *r)
 {
+	int *const fds[] = { &r->folder, &r->state, &r->copy, &r->digests };
+
 	log_done(&r->log);
 	buf_done(&r->plan_text);
 	buf_done(&r->spec_text);
-	if (r->folder >= 0)
-		close(r->folder);
-	if (r->state >= 0)
-		close(r->state);
-	if (r->copy >= 0)
-		close(r->copy);
-	if (r->digests >= 0)
-		close(r->digests);
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+		if (*fds[i] >= 0)
+			close(*fds[i]);
+		*fds[i] = -1;
+	}
 }

@@ -288,11 +288,14 @@ static int come_in(struct keeper *k, struct err *e)
 	}
 }
 
-/* A connection that wants nothing but to stay; -ENOENT: there is nobody. */
-static int hold(int workspace)
+/*
+ * A connection that wants nothing but to stay; -ENOENT: there is nobody. One that is given away is
+ * nobody's who could be ended for it: whoever made it may be at work for another session by then.
+ */
+static int hold(int workspace, bool is_given_away)
 {
 	own_fd int connection = keep_share_connect(workspace, "door");
-	struct wire_message m = { .kind = WIRE_JOIN, .n = 1 };
+	struct wire_message m = { .kind = WIRE_JOIN, .n = is_given_away ? 2 : 1 };
 	int r = connection < 0 ? connection : wire_send_message(connection, &m, sizeof(m), -1);
 
 	if (r == 0)
@@ -326,7 +329,7 @@ int keep_share_join(struct keeper *k, struct err *e)
 	/* Also where nothing is captured: who stops the session finds us there. */
 	r = come_in(k, e);
 	if (r == 0 && k->q->hold && *k->q->hold < 0 && k->share.connection >= 0)
-		*k->q->hold = hold(workspace);
+		*k->q->hold = hold(workspace, true);
 	return r == 0 ? keep_layer_open_shared(k, e) : r;
 }
 
@@ -442,7 +445,7 @@ int keep_stop_workspace(int workspace, unsigned patience_ms, struct err *e)
 int keep_hold_workspace(int workspace, struct err *e)
 {
 	own_fd int turn = keep_share_open_lock(workspace, "turn", LOCK_EX);
-	int r = turn < 0 ? turn : hold(workspace);
+	int r = turn < 0 ? turn : hold(workspace, false);
 
 	return r < 0 && r != -ENOENT ? fail(-r, e) : r;
 }

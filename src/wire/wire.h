@@ -26,7 +26,8 @@ enum wire_kind {
 	WIRE_SIGNAL,   /* keeper → init: `n` is for the command, or for all of the cage */
 	WIRE_STOPPED,  /* init → keeper: signal `n` has stopped the command */
 	WIRE_EXITED,   /* init → keeper: `n` is the wait status of the command */
-	WIRE_JOIN, /* keeper → workspace: a run begins; with `n` nothing is wanted but to stay */
+	WIRE_JOIN, /* keeper → workspace: a run begins; 1: nothing is wanted but to stay; 2: nor is
+		      it a run */
 	WIRE_TREE, /* workspace → keeper → cage: tree `n`, an enum cage_tree, comes with this */
 	WIRE_JOINED, /* workspace → keeper → cage: these were all */
 	WIRE_AWAITS, /* cage → keeper: all stands but what a session brings */

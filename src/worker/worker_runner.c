@@ -73,6 +73,14 @@ static int ask(void *of, struct err *e)
 	return is_still_ours(((struct one_run *)of)->runner, e);
 }
 
+/* Before a cage is made for the next run: it would have a copy, and keep the session mounted. */
+static void let_go(struct one_run *one)
+{
+	if (one->hold >= 0)
+		close(one->hold);
+	one->hold = -1;
+}
+
 static void tell_end(void *of, const struct worker_result *x)
 {
 	struct one_run *one = of;
@@ -84,6 +92,7 @@ static void tell_end(void *of, const struct worker_result *x)
 	/* Without it the session is mounted anew by its next run. */
 	if (one->hold >= 0)
 		(void)worker_send_note(one->runner->channel, WORKER_HOLD, 0, 0, one->hold);
+	let_go(one);
 	tail_print(&one->printed[0], &out);
 	tail_print(&one->printed[1], &err);
 	answer(one->runner, &a,
@@ -139,8 +148,7 @@ static void do_run(struct runner *r, const struct worker_letter *l, const struct
 	/* Nobody would hear of it. */
 	if (!one.is_done)
 		_exit(1);
-	if (one.hold >= 0)
-		close(one.hold);
+	let_go(&one);
 	tail_done(&one.printed[0]);
 	tail_done(&one.printed[1]);
 }

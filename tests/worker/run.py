@@ -4,6 +4,7 @@
     run.py BAWN BREAKABLE [PART OF A NAME]        prints TAP
 """
 
+import fcntl
 import json
 import os
 import pathlib
@@ -113,6 +114,14 @@ class Worker:
         out, err = self.process.communicate(timeout=20 * SLOW)
         assert self.process.returncode == status, (self.process.returncode, decode(out), decode(err))
         return decode(err)
+
+
+def try_lock(fd):
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def spec(p):
@@ -482,6 +491,44 @@ def a_session_stays_mounted_until_nobody_uses_it_or_it_is_stopped(p):
                    10, "the leases are given back")
     store.close()
     output(fetch(p, queue(p, second, "echo again")), "again\n")
+    worker.end()
+
+
+@case
+def a_session_that_is_stopped_disturbs_no_other(p):
+    first, second = create(p), create(p, *p.spec("limits: {pids: 60}\n"))
+    worker = Worker(p, "--lease", f"{60 * SLOW}s")
+    expect(fetch(p, queue(p, first, "true")), 0)
+    # The runner that mounted the first is at work for the second, and the coordinator does not listen.
+    other = queue(p, second, f"echo began > f; sleep {4 * SLOW}; cat f")
+    wait_until(lambda: len(mounted()) == 2, 10, "the other is at work")
+    os.kill(worker.pid, signal.SIGSTOP)
+    try:
+        began = time.monotonic()
+        expect(p.run("session", "stop", first), 0)
+        assert time.monotonic() - began < 3 * SLOW, "who has nothing at work was waited for"
+    finally:
+        os.kill(worker.pid, signal.SIGCONT)
+    output(fetch(p, other), "began\n")
+    worker.end()
+
+
+@case
+def what_waits_for_the_next_run_has_nothing_of_the_last(p):
+    session = create(p)
+    worker = Worker(p)
+    run = queue(p, session, "echo done")
+    output(fetch(p, run), "done\n")
+    wait_until(lambda: worker.children(worker.runner()), 5, "a cage that waits")
+    folder = os.open(p.state / "bawn/runs" / run, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        # Whoever looks at the run sees that it is over.
+        wait_until(lambda: try_lock(folder), 5, "nobody has its folder locked")
+    finally:
+        os.close(folder)
+    for pid in worker.children(worker.runner()):
+        opened = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+        assert not [path for path in opened if session in path or run in path], opened
     worker.end()
 
 
