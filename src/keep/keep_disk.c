@@ -77,11 +77,13 @@ static uint64_t beyond(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
-static bool ask(const struct keep_layer *l, uint64_t *ret_free, uint64_t *ret_files)
+/* False: nothing of the run is on a disk. A session has a home there, and /tmp, in any case. */
+static bool ask(const struct keeper *k, uint64_t *ret_free, uint64_t *ret_files)
 {
+	int top = k->layer.trees[CAGE_LAYER_PROJECT].top;
 	struct statfs fs;
 
-	if (fstatfs(l->trees[CAGE_LAYER_PROJECT].top, &fs) < 0)
+	if (fstatfs(top >= 0 ? top : k->q->workspace, &fs) < 0)
 		return false;
 	*ret_free = (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
 	*ret_files = fs.f_ffree;
@@ -113,8 +115,7 @@ void keep_disk_open(struct keeper *k)
 	struct usage first = { 0 };
 	uint64_t now = clock_ns();
 
-	if (!op || l->trees[CAGE_LAYER_PROJECT].top < 0 ||
-		!ask(l, &l->disk.free, &l->disk.free_files))
+	if (!op || !ask(k, &l->disk.free, &l->disk.free_files))
 		return;
 	l->disk.max = op->n;
 	l->disk.free_at_start = l->disk.free;
@@ -137,7 +138,7 @@ bool keep_disk_is_over(struct keeper *k)
 	uint64_t now = clock_ns(), bytes, files, pool;
 	struct usage usage = { 0 };
 
-	if (!l->disk.max || now < l->disk.next_ns || !ask(l, &bytes, &files))
+	if (!l->disk.max || now < l->disk.next_ns || !ask(k, &bytes, &files))
 		return false;
 	l->disk.next_ns = now + KEEP_DISK_MS * (uint64_t)1000000;
 	pool = pool_bytes(k);
