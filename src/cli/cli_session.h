@@ -45,6 +45,12 @@ int session_sweep_root(struct cli_sessions *at, struct session_swept *x, struct 
 struct log;
 
 /*
+ * Ends what runs in a session in this root, also what is left in workspaces of earlier leases: a
+ * cage of a session outlives the worker that made it. 0 also where nothing is.
+ */
+int session_stop_runs(int root, const char *id, unsigned patience_ms, struct err *e);
+
+/*
  * Ends what runs in a session, whose removal was begun, and removes its folder. Nothing but `e` is
  * shared between two of them at one time. cli_session_remove.c
  */

@@ -148,17 +148,12 @@ int session_exec(struct cli *cli)
 
 static int stop(struct cli_sessions *at, const struct store_session *s)
 {
-	own_fd int workspace = -1;
 	struct err e = { 0 };
 	int r = store_set_state(at->store, s->id, STORE_STOPPED, &e);
 
-	if (r == 0 && at->root >= 0) {
-		workspace = session_open_present(at->root, s, &e);
-		r = workspace == -ENOENT ? 0 : workspace;
-	}
 	/* Where its files are elsewhere, so is what runs: the worker there hears of it. */
-	if (r >= 0 && workspace >= 0)
-		r = keep_stop_workspace(workspace, PATIENCE_MS, &e);
+	if (r == 0 && at->root >= 0)
+		r = session_stop_runs(at->root, s->id, PATIENCE_MS, &e);
 	if (r >= 0)
 		return CLI_OK;
 	cli_complain("cannot stop session %s: %s", s->id, e.text);

@@ -17,15 +17,28 @@
 
 #define PATIENCE_MS 4000 /* for what runs in it to end */
 
-/* A folder that is not there has nothing running in it. */
-static int stop(int root, const struct store_session *s, struct err *e)
-{
-	own_fd int workspace = session_open_present(root, s, e);
+#define MOVED_TRIES 8
 
-	if (workspace != -ENOENT)
-		return workspace < 0 ? workspace : keep_stop_workspace(workspace, PATIENCE_MS, e);
-	*e = (struct err){ 0 };
-	return 0;
+int session_stop_runs(int root, const char *id, unsigned patience_ms, struct err *e)
+{
+	uint64_t number = UINT64_MAX;
+	int r = 0, tries = 0;
+
+	do {
+		own_fd int workspace = session_open_before(root, id, &number, e);
+
+		if (workspace >= 0) {
+			r = keep_stop_workspace(workspace, patience_ms, e);
+		} else if (workspace != -ENOENT) {
+			r = workspace;
+		} else {
+			*e = (struct err){ 0 };
+			/* What was moved has a larger number. */
+			if (number && tries++ < MOVED_TRIES)
+				number = UINT64_MAX;
+		}
+	} while (r == 0 && number);
+	return r;
 }
 
 int session_remove_files(int root, const struct store_session *s, struct err *e)
@@ -35,7 +48,7 @@ int session_remove_files(int root, const struct store_session *s, struct err *e)
 	if (r != -EBUSY)
 		return r;
 	*e = (struct err){ 0 };
-	r = stop(root, s, e);
+	r = session_stop_runs(root, s->id, PATIENCE_MS, e);
 	return r < 0 ? r : session_remove_folder(root, s->id, e);
 }
 
@@ -75,7 +88,7 @@ static int remove_found(struct removal *x, const struct store_session *s)
 	/* What does not end leaves the session as it is, but stopped: a removal is never undone. */
 	r = s->state == STORE_REMOVING ? 0 : store_set_state(x->at.store, s->id, STORE_STOPPED, &e);
 	if (r == 0 && x->at.root >= 0)
-		r = stop(x->at.root, s, &e);
+		r = session_stop_runs(x->at.root, s->id, PATIENCE_MS, &e);
 	if (r == 0)
 		r = store_set_state(x->at.store, s->id, STORE_REMOVING, &e);
 	if (r == 0)

@@ -79,6 +79,12 @@ int session_open_workspace(int root, const char *id, uint64_t workspace, struct 
 int session_open_present(int root, const struct store_session *s, struct err *e);
 
 /*
+ * The newest workspace with a smaller number, which it is then: for all of them, those too that
+ * leases before this one left. -ENOENT with 0: there is none; with a number: it was just moved.
+ */
+int session_open_before(int root, const char *id, uint64_t *number, struct err *e);
+
+/*
  * Makes workspace `to` out of `from` for a new lease: where nobody has `from` locked any more it
  * becomes `to`; otherwise somebody may still write to it, and `to` is a copy of it as it is. True
  * in *ret_is_copied for that. Where `from` is gone, the newest before `to` is meant: one who had

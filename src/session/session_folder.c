@@ -216,6 +216,24 @@ int session_open_present(int root, const struct store_session *s, struct err *e)
 	return fd;
 }
 
+int session_open_before(int root, const char *id, uint64_t *number, struct err *e)
+{
+	own_fd int folder = session_open_folder(root, id, e), workspaces = -1;
+	uint64_t before = *number;
+	int r = folder;
+
+	*number = 0;
+	if (r >= 0)
+		r = workspaces = session_open_workspaces(folder, e);
+	if (r < 0)
+		return r;
+	*number = session_find_newest(workspaces, before, &r);
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "cannot list the workspaces of session %s: %s", id,
+			strerror(-r));
+	return *number ? session_open_workspace(root, id, *number, e) : -ENOENT;
+}
+
 /* --- all of them --- */
 
 static int64_t age_of(const struct stat *st)

@@ -532,6 +532,24 @@ def what_waits_for_the_next_run_has_nothing_of_the_last(p):
     worker.end()
 
 
+@case
+def what_a_dead_worker_left_running_ends_with_the_session(p):
+    session = create(p, *p.spec("session: {background: true}\n"))
+    for script in ("sleep 1000 & echo one > f; sleep 1", "cat f"):
+        worker = Worker(p)
+        run = queue(p, session, script)
+        done = fetch(p, run)
+        for pid in worker.family():
+            os.kill(pid, signal.SIGKILL)
+        worker.process.communicate()
+    # The second lease has a copy: something may still write to the first one's workspace.
+    output(done, "one\n")
+    assert len(mounted()) == 2, mounted()
+    expect(p.run("session", "stop", session), 0)
+    wait_until(lambda: not mounted(), 5, "both have ended")
+    expect(p.run("session", "rm", session), 0)
+
+
 # --- what runners have ---
 
 @case
