@@ -72,7 +72,11 @@ class Chaos:
             self.skews.append(path)
             self.skew(path)
             env = {"LD_PRELOAD": str(SKEW), "BAWN_TEST_SKEW": str(path)}
-        return self.crowd.start(*self.options, env=env)
+        worker = self.crowd.start(*self.options, env=env)
+        # One that finds no database ends at once, as it should: it is there before the next fault.
+        self.crowd.wait_for(f"{worker.name} is there", lambda: self.crowd.client.ask(
+            f"SELECT 1 FROM bawn_workers WHERE name LIKE '{worker.name}-%'"))
+        return worker
 
     def replace(self, worker):
         self.crowd.bury(worker)
