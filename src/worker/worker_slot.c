@@ -190,7 +190,16 @@ void worker_answer_runner(struct worker *w, struct worker_slot *slot)
 
 	if (!slot->is_asking || w->is_cut)
 		return;
-	if (slot->cause == WORKER_LEASE_LOST || worker_is_fenced(w))
+	if (slot->cause != WORKER_LEASE_LOST && worker_is_fenced(w)) {
+		/*
+		 * It may be nobody else's: then the store waits for a report. Killed without an
+		 * answer, the run is reported as lost.
+		 */
+		slot->is_asking = false;
+		worker_end_slot(w, slot, WORKER_FENCED);
+		return;
+	}
+	if (slot->cause == WORKER_LEASE_LOST)
 		r = -ESTALE;
 	else
 		r = store_check_token(w->store, x->id, x->token, &e);

@@ -144,6 +144,7 @@ class Crowd:
         self.acknowledged, self.labels = [], 0
         self.lock = threading.Lock()
         self.feeders, self.is_over, self.failure = [], False, None
+        self.refused = 0  # those who would have waited
         self.waiting = []  # (label, process of `session exec --queue --wait`)
         self.sessions = [self.do("session", "create", *spec).strip() for _ in range(sessions)]
         witness.install(self.client)
@@ -349,12 +350,16 @@ class Crowd:
         return runs
 
     def check_waiting(self, runs):
-        """Who waited was told what the store says, unless the store could not be told of the run."""
+        """Who waited was told what the store says; or that the run could not be queued."""
         wrong, of = [], {x.label: x for x in runs}
         for label, process in self.waiting:
             out, err = map(place.decode, process.communicate())
             x = of.get(label)
-            if x is None or (process.returncode == 125 and "cannot queue" in err):
+            if process.returncode == 125 and re.search("cannot (open the store|queue a run|use session)", err):
+                self.refused += x is None
+                continue
+            if x is None:
+                wrong.append(f"who waited for {label} was told {process.returncode} {err!r}, and it is not known")
                 continue
             said = (process.returncode == 0, out == f"{label}\n")
             is_good = x.state == invariants.ENDED and x.status == 0

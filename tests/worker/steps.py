@@ -287,6 +287,24 @@ def paused_while_a_run_is_taken(crowd):
 
 
 @step
+def paused_while_a_runner_waits_for_leave_to_sign(crowd):
+    """Nobody else is there, so the session is still its own when it wakes up, and it is not sure of that."""
+    worker = begin(crowd)
+    run, label = crowd.queue(crowd.sessions[0], HELD)
+    wait_for_mark(crowd, label)
+    warden = worker.warden()
+    worker.stop(False)
+    os.kill(warden, signal.SIGSTOP)
+    let_go(crowd)
+    wait_until(lambda: crowd.read_workspace(crowd.sessions[0]).count(f"{label} ends") == 2, 60, "it ends")
+    time.sleep(crowd.lease)
+    worker.go_on()
+    os.kill(warden, signal.SIGCONT)
+    go_on(crowd, run, LOST)
+    check_lines(crowd, label, "begins", "ends")
+
+
+@step
 def killed_is_its_runner_only(crowd):
     worker = begin(crowd)
     run, label = crowd.queue(crowd.sessions[0], HELD)
