@@ -142,7 +142,8 @@ def without_it_nothing_is_left_for_the_next(place):
 @case
 def who_goes_on_printing_is_not_ended_for_it(place):
     with session(place) as one:
-        expect(one.sh("(while :; do echo noise; echo more >&2; date +%N >/tmp/alive; sleep 0.02; done) & sleep 0.2"), 0)
+        expect(one.sh("(while :; do echo noise; echo more >&2; date +%N >/tmp/new; mv /tmp/new /tmp/alive; "
+                      "sleep 0.02; done) & sleep 0.2"), 0)
         first = one.sh("cat /tmp/alive").stdout
         time.sleep(0.3)
         second = one.sh("cat /tmp/alive").stdout
