@@ -144,7 +144,6 @@ class Crowd:
         self.acknowledged, self.labels = [], 0
         self.lock = threading.Lock()
         self.feeders, self.is_over, self.failure = [], False, None
-        self.refused = 0  # those who would have waited
         self.waiting = []  # (label, process of `session exec --queue --wait`)
         self.sessions = [self.do("session", "create", *spec).strip() for _ in range(sessions)]
         witness.install(self.client)
@@ -278,6 +277,13 @@ class Crowd:
         self.wait_for("all are finished", lambda: self.client.ask_one(
             "SELECT count(*) FROM bawn_runs WHERE state < 2") == "0")
 
+    def make_up(self, runs):
+        """For those who would have waited, and could not queue: the database was away just then."""
+        missing = runs - int(self.client.ask_one("SELECT count(*) FROM bawn_runs"))
+        for number in range(missing):
+            self.queue(self.sessions[number % len(self.sessions)])
+        self.wait_for_all()
+
     def state_of(self, run):
         return int(self.client.ask_one(f"SELECT state FROM bawn_runs WHERE id = '{run}'"))
 
@@ -356,7 +362,6 @@ class Crowd:
             out, err = map(place.decode, process.communicate())
             x = of.get(label)
             if process.returncode == 125 and re.search("cannot (open the store|queue a run|use session)", err):
-                self.refused += x is None
                 continue
             if x is None:
                 wrong.append(f"who waited for {label} was told {process.returncode} {err!r}, and it is not known")
