@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -91,6 +92,7 @@ static bool hides_layer(const struct spec *s)
 int exec_load(const struct exec_job *job, struct run *r, struct err *e)
 {
 	int status = cli_load_session_spec(r->cli, job->session, &r->spec, &r->place);
+	struct stat project;
 
 	if (status == CLI_NO)
 		cli_print_diags(r->cli, &r->spec);
@@ -104,6 +106,9 @@ int exec_load(const struct exec_job *job, struct run *r, struct err *e)
 	}
 	if (status == CLI_NO && r->spec.diags.count)
 		err_set(e, ERR_SPEC, EINVAL, "%.400s", r->spec.diags.items[0].text);
+	else if (status != CLI_OK && stat(job->session->project, &project) < 0)
+		err_set(e, ERR_REFUSED, errno, "the session's project '%s' cannot be used: %s",
+			job->session->project, strerror(errno));
 	else if (status != CLI_OK)
 		err_set(e, ERR_SPEC, EINVAL, "the session's spec cannot be used");
 	return status;

@@ -6,6 +6,7 @@
  * What a worker is made of, and who of it may do what, is in src/worker.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +19,7 @@
 #include "cli/cli_exec.h"
 #include "cli/cli_session.h"
 #include "cli/commands.h"
+#include "keep/keep.h"
 #include "record/record.h"
 #include "session/session.h"
 #include "worker/worker.h"
@@ -38,6 +40,8 @@ const struct cli_option cmd_worker_options[] = {
 	{ "verbose", 'v', NULL, SPEC_KEY_COUNT, NULL, "say what it does" },
 	{ 0 },
 };
+
+#define LEFT_MS 4000 /* for what another left running to end */
 
 /* The command line; what the worker calls has no other way to it. */
 static struct cli *program;
@@ -137,6 +141,18 @@ static void run(const struct worker_job *job)
 	}
 	exec_run(&x, &done);
 	buf_done(&done.record);
+}
+
+/*
+ * Commands that share a cage outlive who started them, also a worker; its successor has another
+ * workspace, and they would go on beside it.
+ */
+static void end_left(int workspace)
+{
+	struct err e;
+
+	if (faccessat(workspace, "cage", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		(void)keep_stop_workspace(workspace, LEFT_MS, &e);
 }
 
 /* --- settings --- */
@@ -240,6 +256,7 @@ int cmd_worker(struct cli *cli)
 		.metrics = cli_value(cli, "metrics"),
 		.sweep = sweep,
 		.run = run,
+		.end_left = end_left,
 		.open_store = open_store,
 		.tell = tell };
 	struct err e = { 0 };

@@ -167,11 +167,25 @@ static struct err failure_of(int failure, const struct err *e)
 	return e->kind == ERR_NONE ? none : *e;
 }
 
+/* On this machine: elsewhere it writes to a workspace that nobody uses any more. */
+static void end_left(const struct runner *r, const struct worker_head *head)
+{
+	struct err e;
+	own_fd int workspace =
+		session_open_workspace(r->settings->root, head->session.id, head->from, &e);
+
+	if (workspace >= 0 && !cage_is_broken("left"))
+		r->settings->end_left(workspace);
+}
+
 static void do_move(struct runner *r, const struct worker_letter *l, const struct worker_head *head)
 {
 	struct worker_answer a = { 0 };
 	bool is_copied;
-	int failure = session_move_workspace(r->settings->root, head->session.id, head->from,
+	int failure;
+
+	end_left(r, head);
+	failure = session_move_workspace(r->settings->root, head->session.id, head->from,
 		head->session.workspace, &is_copied, &a.error);
 
 	(void)l;

@@ -4,6 +4,7 @@
     run.py BAWN BREAKABLE [PART OF A NAME]        prints TAP
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -532,22 +533,45 @@ def what_waits_for_the_next_run_has_nothing_of_the_last(p):
     worker.end()
 
 
-@case
-def what_a_dead_worker_left_running_ends_with_the_session(p):
+def leave_running(p, **more):
+    """Two workers that are killed, one after the other, in a session whose processes outlive them."""
     session = create(p, *p.spec("session: {background: true}\n"))
     for script in ("sleep 1000 & echo one > f; sleep 1", "cat f"):
-        worker = Worker(p)
+        worker = Worker(p, **more)
         run = queue(p, session, script)
         done = fetch(p, run)
         for pid in worker.family():
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # each ends with its parent
+                os.kill(pid, signal.SIGKILL)
         worker.process.communicate()
-    # The second lease has a copy: something may still write to the first one's workspace.
     output(done, "one\n")
+    return session
+
+
+@case
+def what_a_dead_worker_left_running_is_ended_by_the_next(p):
+    session = leave_running(p)
+    wait_until(lambda: len(mounted()) == 1, 5, "the first one's has ended")
+    expect(p.run("session", "rm", session), 0)
+
+
+@case
+def what_a_dead_worker_left_running_ends_with_the_session(p):
+    session = leave_running(p, **broken("left"))
+    # The second lease has a copy: something may still write to the first one's workspace.
     assert len(mounted()) == 2, mounted()
     expect(p.run("session", "stop", session), 0)
     wait_until(lambda: not mounted(), 5, "both have ended")
     expect(p.run("session", "rm", session), 0)
+
+
+@case
+def a_project_that_is_gone_is_named(p):
+    session = create(p, "--project", str(p.make("away")))
+    (p.home / "away").rename(p.home / "gone")
+    run = queue(p, session, "true")
+    work(p)
+    expect(fetch(p, run), 125, "cannot be used: No such file or directory")
 
 
 # --- what runners have ---
