@@ -361,7 +361,7 @@ class Crowd:
         for label, process in self.waiting:
             out, err = map(place.decode, process.communicate())
             x = of.get(label)
-            if process.returncode == 125 and re.search("cannot (open the store|queue a run|use session)", err):
+            if process.returncode == 125 and re.search("^bawn: cannot .*(connection|PostgreSQL)", err, re.M):
                 continue
             if x is None:
                 wrong.append(f"who waited for {label} was told {process.returncode} {err!r}, and it is not known")
