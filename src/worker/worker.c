@@ -108,6 +108,7 @@ static void do_what_is_due(struct worker *w)
 		if (!slot->kill_ns || now < slot->kill_ns)
 			continue;
 		slot->kill_ns = 0;
+		slot->is_doomed = true;
 		if (slot->pidfd >= 0)
 			syscall(SYS_pidfd_send_signal, slot->pidfd, SIGKILL, NULL, 0);
 	}

@@ -126,6 +126,7 @@ struct worker_slot {
 	enum worker_cause cause;
 	int channel, pidfd; /* of its runner; -1: there is none, and the warden was asked for one */
 	bool is_asking;     /* the runner, and the store did not answer yet */
+	bool is_doomed;     /* the runner was killed, and may not have noticed: it gets no run */
 	struct store_taken taken;
 	uint64_t from;               /* the workspace that its own is made of */
 	struct worker_answer answer; /* how it ended */

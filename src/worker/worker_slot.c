@@ -92,8 +92,9 @@ void worker_hear_warden(struct worker *w)
 	}
 }
 
-static void signal_runner(const struct worker_slot *slot, int number)
+static void signal_runner(struct worker_slot *slot, int number)
 {
+	slot->is_doomed |= number == SIGKILL;
 	if (slot->pidfd >= 0)
 		syscall(SYS_pidfd_send_signal, slot->pidfd, number, NULL, 0);
 }
@@ -121,6 +122,7 @@ void worker_bury_runner(struct worker *w, struct worker_slot *slot)
 		close(slot->channel);
 	close(slot->pidfd);
 	slot->channel = slot->pidfd = -1;
+	slot->is_doomed = false;
 	if (worker_is_busy(slot)) {
 		if (atomic_load(&w->shared->slots[slot->number].is_fenced) &&
 			slot->cause != WORKER_LEASE_LOST)

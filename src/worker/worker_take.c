@@ -106,11 +106,17 @@ int worker_save(struct worker *w, struct worker_slot *slot)
 	return 0;
 }
 
+/* One that has just told how its run ended may have been killed: what it gets is never begun. */
+static bool is_free(const struct worker *w, const struct worker_slot *slot)
+{
+	return slot->step == WORKER_IDLE && slot->channel >= 0 && slot->pidfd >= 0 &&
+	       !slot->is_doomed && !atomic_load(&w->shared->slots[slot->number].is_fenced);
+}
+
 static struct worker_slot *find_free(struct worker *w)
 {
 	for (unsigned i = 0; i < w->settings->slots; i++)
-		if (w->slots[i].step == WORKER_IDLE && w->slots[i].channel >= 0 &&
-			w->slots[i].pidfd >= 0)
+		if (is_free(w, &w->slots[i]))
 			return &w->slots[i];
 	return NULL;
 }
