@@ -247,6 +247,7 @@ static void check_lease(struct run *r)
 	json_int(j, "token", (int64_t)r->record.lease);
 	json_text(j, "text", e.text);
 	log_end(&r->log);
+	r->record.error = e;
 	(void)log_write(&r->log);
 }
 

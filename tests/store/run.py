@@ -84,7 +84,7 @@ def on_postgres(name, uid):
 
 def fault_on_sqlite(function, uid):
     def start(where, before=()):
-        return Tool([*before, *words(uid, FILES / "tool", where)])
+        return Tool([*before, *words(uid, FILES / "asked", where)])
 
     def case(_):
         with Folder(uid) as folder:
@@ -95,7 +95,7 @@ def fault_on_sqlite(function, uid):
 
 def fault_on_postgres(function, uid):
     def case(server):
-        function(server, lambda where: Tool(words(uid, FILES / "tool_pg", where)))
+        function(server, lambda where: Tool(words(uid, FILES / "asked_pg", where)))
     case.__name__ = f"{function.__name__} on PostgreSQL"
     return case
 

@@ -1,4 +1,4 @@
-"""tool.c, as an object: each method is a command, its result a number and, where it failed, a sentence."""
+"""asked.c, as an object: each method is a command, its result a number and, where it failed, a sentence."""
 
 import subprocess
 

@@ -1,5 +1,5 @@
 /*
- * A store by hand, for the tests of what goes wrong: tool WHERE. Each line of its input is a
+ * A store by hand, for the tests of what goes wrong: asked WHERE. Each line of its input is a
  * command, answered by one line: a result, and the sentence where there is an error.
  */
 #include <poll.h>
