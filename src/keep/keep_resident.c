@@ -184,7 +184,7 @@ static int hand_out(const struct keeper *k, int to)
 {
 	const struct keep_resident *r = &k->resident;
 	struct keep_cage_head h = { .uid = k->start.ids.uid, .gid = k->start.ids.gid };
-	int folders[CGROUP_COUNT], ret;
+	int folders[CGROUP_COUNT] = { 0 }, ret;
 
 	memcpy(h.run, k->record->run, sizeof(h.run));
 	memcpy(h.plan, r->plan, sizeof(h.plan));
