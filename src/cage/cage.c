@@ -153,15 +153,7 @@ static void enter_cgroups(const struct cage *c, bool was_born_there)
 
 static noreturn void be_first_process(const struct cage_start *start, bool was_born_there)
 {
-	struct cage c = { .start = start,
-		.channel = start->channel,
-		.at = -1,
-		.pool = -1,
-		.kept = -1,
-		.root = -1,
-		.rules = -1,
-		.project = -1,
-		.late = { -1, -1, -1, -1 } };
+	struct cage c = cage_begin(start);
 	const struct plan_op *ops = plan_ops(start->plan);
 	sigset_t none;
 	struct err e;
@@ -206,15 +198,7 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
 
 static noreturn void be_share(const struct cage_start *start)
 {
-	struct cage c = { .start = start,
-		.channel = start->channel,
-		.at = -1,
-		.pool = -1,
-		.kept = -1,
-		.root = -1,
-		.rules = -1,
-		.project = -1,
-		.late = { -1, -1, -1, -1 } };
+	struct cage c = cage_begin(start);
 	const struct plan_op *ids = plan_find(start->plan, PLAN_IDS, NULL);
 	struct err e;
 

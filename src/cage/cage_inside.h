@@ -40,6 +40,20 @@ struct cage {
 	unsigned sealed_count;
 };
 
+/* One that has done nothing yet. */
+static inline struct cage cage_begin(const struct cage_start *start)
+{
+	return (struct cage){ .start = start,
+		.channel = start->channel,
+		.at = -1,
+		.pool = -1,
+		.kept = -1,
+		.root = -1,
+		.rules = -1,
+		.project = -1,
+		.late = { -1, -1, -1, -1 } };
+}
+
 typedef int cage_step(struct cage *c, const struct plan_op *op, struct err *e);
 
 static inline const char *cage_a(const struct cage *c, const struct plan_op *op)

@@ -36,16 +36,10 @@
 
 static struct cage begin(const struct cage_start *start)
 {
-	return (struct cage){ .start = start,
-		.channel = start->channel,
-		.at = -1,
-		.pool = -1,
-		.kept = -1,
-		.root = -1,
-		.rules = -1,
-		.project = -1,
-		.late = { -1, -1, -1, -1 },
-		.has_image = plan_find(start->plan, PLAN_IMAGE, NULL) != NULL };
+	struct cage c = cage_begin(start);
+
+	c.has_image = plan_find(start->plan, PLAN_IMAGE, NULL) != NULL;
+	return c;
 }
 
 static noreturn void fail(const struct cage *c, int num, const char *what)
