@@ -47,7 +47,6 @@ static const struct {
 };
 
 struct share {
-	const struct cage *cage;
 	int trees[CAGE_TREE_COUNT];       /* where they are attached, or -1 */
 	struct pollfd fds[1 + MOST_RUNS]; /* the door, and who came in */
 	bool is_run[1 + MOST_RUNS];       /* and not somebody who wants them ended */
@@ -257,7 +256,6 @@ noreturn void cage_share(struct cage *c)
 	struct cage_share own;
 	struct err e = { 0 };
 
-	s.cage = c;
 	if (attach_trees(c, &s, &e) < 0)
 		cage_fail(c, &e);
 	take_name(c->start);

@@ -76,12 +76,6 @@ int exec_open_workspace(const struct exec_job *job, struct err *e)
 	return fd;
 }
 
-/* As metrics count. */
-static const char *kind_of(const struct record *record, const struct err *e)
-{
-	return e->kind == ERR_NONE ? record_outcome_words[record->outcome] : "refused";
-}
-
 /* What the session wrote is in a layer that only a captured project has. */
 static bool hides_layer(const struct spec *s)
 {
@@ -177,7 +171,6 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 			run_record_refusal(&r, &ret->error);
 		}
 	}
-	ret->kind = kind_of(&r.record, &ret->error);
 	ret->state = r.record.outcome == RECORD_REFUSED ? STORE_FAILED : STORE_ENDED;
 	ret->start_ns = r.keep_ns - began + r.record.start_ns;
 	ret->end_ns = ret->start_ns + r.record.run_ns;
@@ -199,10 +192,9 @@ void exec_run(const struct exec_job *job, struct exec_result *ret)
 	struct cli cli = { 0 };
 	int status = exec_parse(&cli, job->arguments);
 
-	*ret = (struct exec_result){ .state = STORE_FAILED,
-		.status = CLI_MISUSE,
-		.kind = "refused",
-		.record.max = 4 * RECORD_MAX_SIZE };
+	*ret = (struct exec_result){
+		.state = STORE_FAILED, .status = CLI_MISUSE, .record.max = 4 * RECORD_MAX_SIZE
+	};
 	cli.command_line = job->command_line;
 	cli.command_line_size = job->command_line_size;
 	cli.is_quiet = job->is_quiet;

@@ -52,10 +52,9 @@ struct exec_result {
 	enum store_run_state state; /* STORE_ENDED or STORE_FAILED */
 	int status;
 	char run[STORE_RUN_SIZE];
-	uint64_t start_ns; /* from the request until the command was let go */
-	uint64_t end_ns;   /* and until its end was known */
-	const char *kind; /* what ended it, as metrics count: "exited", "refused", "timed_out" … */
-	struct metrics counted; /* that, and what was refused in it */
+	uint64_t start_ns;      /* from the request until the command was let go */
+	uint64_t end_ns;        /* and until its end was known */
+	struct metrics counted; /* how it ended, and what was refused in it */
 	struct err error;
 	struct buf record; /* the signed one; the caller's: buf_done */
 };
