@@ -237,9 +237,10 @@ static int ask_trees(struct keeper *k, int connection, struct err *e)
 {
 	const struct timeval patience = { .tv_sec = ANSWER_S };
 	struct wire_message m = { .kind = WIRE_JOIN };
-	int r = wire_send_message(connection, &m, sizeof(m), -1);
+	int r = setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0
+			? -errno
+			: wire_send_message(connection, &m, sizeof(m), -1);
 
-	setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	while (r == 0) {
 		own_fd int tree = -1;
 
@@ -262,6 +263,8 @@ static int ask_trees(struct keeper *k, int connection, struct err *e)
 
 static int come_in(struct keeper *k, struct err *e)
 {
+	uint64_t until = clock_ns() + (uint64_t)ANSWER_S * 1000000000;
+
 	for (bool is_started = false;;) {
 		own_fd int connection = keep_share_connect(k->q->workspace, "door");
 		int r;
@@ -282,7 +285,8 @@ static int come_in(struct keeper *k, struct err *e)
 			k->share.connection = take_fd(&connection);
 		if (r != -EPIPE)
 			return r;
-		if (is_started)
+		/* One that turns everybody away waits for those that it has told to end. */
+		if (is_started || clock_ns() >= until)
 			return fail_ended(e);
 		usleep(RETRY_MS * 1000);
 	}
