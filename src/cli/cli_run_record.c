@@ -109,7 +109,10 @@ static int write_parts(struct run *r, struct err *e)
 	return ret;
 }
 
-/* The record has their digests, so a worker need not have them on disk before the command runs. */
+/*
+ * The record has their digests, so a worker need not have them on disk before the command runs,
+ * unless a power cut is to be survived.
+ */
 static void write_late_parts(struct run *r)
 {
 	struct err e = { 0 };
@@ -159,7 +162,7 @@ int run_prepare_record(void *of, struct err *e)
 	ret = check_key(r, e);
 	if (ret == 0)
 		ret = print_parts(r, e);
-	if (ret == 0 && !r->pool)
+	if (ret == 0 && (!r->pool || r->log.is_synced))
 		ret = write_parts(r, e);
 	if (ret == 0)
 		ret = record_begin(r->state, &r->record, r->log.is_synced, e);
