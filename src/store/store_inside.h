@@ -30,8 +30,9 @@ struct store_value {
 
 #define STORE_MAX_VALUES  16 /* of one statement */
 #define STORE_MAX_COLUMNS 40
-#define STORE_MAX_CACHED  96    /* statements */
-#define STORE_BUSY_MS     10000 /* how long one waits for somebody else's transaction */
+#define STORE_MAX_CACHED  96       /* statements */
+#define STORE_BUSY_MS     10000    /* how long one waits for somebody else's transaction */
+#define STORE_FORGET_MS   86400000 /* a worker that nobody saw for so long is not one any more */
 
 /* Sees one row. Must not ask the store anything. What it returns but 0 ends the rows. */
 typedef int store_see(void *of, const struct store_value *v);

@@ -11,8 +11,6 @@
 #include "base/str.h"
 #include "store/store_inside.h"
 
-#define FORGET_MS 86400000 /* a worker that nobody saw for so long */
-
 int store_say_stale(struct store *s, const char *session, struct err *e)
 {
 	return err_set(e, ERR_REFUSED, ESTALE,
@@ -258,7 +256,7 @@ static int report_lost(struct store *s, void *of, struct err *e)
 		r = store_tell(s, e,
 			"DELETE FROM bawn_workers WHERE seen_ms < {now} - $1 AND NOT EXISTS (SELECT 1 "
 			"FROM bawn_sessions s WHERE s.worker = bawn_workers.name AND s.worker <> '')",
-			VALUE_NUM(FORGET_MS));
+			VALUE_NUM(STORE_FORGET_MS));
 	return r < 0 ? r : (int)l->count;
 }
 
@@ -268,7 +266,7 @@ static int has_lost(struct store *s, struct err *e)
 	int r = store_ask(s, store_see_num, &found, e,
 		"SELECT (SELECT count(*) FROM bawn_sessions WHERE running > 0 AND lease_ms <= {now}) "
 		"+ (SELECT count(*) FROM bawn_workers WHERE seen_ms < {now} - $1)",
-		VALUE_NUM(FORGET_MS));
+		VALUE_NUM(STORE_FORGET_MS));
 
 	return r < 0 ? r : found > 0;
 }

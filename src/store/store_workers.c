@@ -4,8 +4,6 @@
 
 #include "store/store_inside.h"
 
-#define FORGET_MS 86400000 /* after this long, a worker that is not seen any more is not listed */
-
 static int renew_worker(struct store *s, void *of, struct err *e)
 {
 	const struct store_worker *w = *(const struct store_worker **)of;
@@ -109,7 +107,7 @@ int store_each_worker(struct store *s, int (*see)(void *of, const struct store_w
 		"(SELECT count(*) FROM bawn_sessions s WHERE s.worker = w.name AND s.worker <> ''), "
 		"(SELECT count(*) FROM bawn_runs r WHERE r.worker = w.name AND r.state = " SQL_RUNNING
 		") FROM bawn_workers w WHERE seen_ms > {now} - $1 ORDER BY name",
-		VALUE_NUM(FORGET_MS));
+		VALUE_NUM(STORE_FORGET_MS));
 	if (r >= 0)
 		r = 0;
 	for (size_t i = 0; !r && i < l.count; i++)
