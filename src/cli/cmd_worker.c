@@ -143,6 +143,11 @@ static void run(const struct worker_job *job)
 	buf_done(&done.record);
 }
 
+static void end_runner(void)
+{
+	exec_pool_done(&pool);
+}
+
 /*
  * Commands that share a cage outlive who started them, also a worker; its successor has another
  * workspace, and they would go on beside it.
@@ -257,6 +262,7 @@ int cmd_worker(struct cli *cli)
 		.sweep = sweep,
 		.run = run,
 		.end_left = end_left,
+		.end_runner = end_runner,
 		.open_store = open_store,
 		.tell = tell };
 	struct err e = { 0 };

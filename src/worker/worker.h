@@ -65,6 +65,8 @@ struct worker_settings {
 
 	/* In a runner: does it, and calls job->done. */
 	void (*run)(const struct worker_job *job);
+	/* In a runner, at its end: puts away what was kept ready for the next run. */
+	void (*end_runner)(void);
 	/* In a runner: ends what an earlier lease may have left running in a workspace. */
 	void (*end_left)(int workspace);
 	/* In the coordinator, once its children are there, which must not have what it takes. */

@@ -240,8 +240,10 @@ _Noreturn void worker_be_runner(const struct worker_settings *s, int channel)
 		struct worker_letter l;
 		const struct worker_head *head;
 
-		if (worker_receive(channel, &l) < 0)
+		if (worker_receive(channel, &l) < 0) {
+			s->end_runner();
 			_exit(0);
+		}
 		head = worker_struct(&l, 0, sizeof(*head));
 		if (!head || !deeds[l.kind])
 			_exit(1);

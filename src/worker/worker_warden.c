@@ -20,12 +20,14 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "cage/cage_break.h"
 #include "wire/wire.h"
 #include "worker/worker_inside.h"
 
+#define IDLE_MS  2000 /* for runners that have nothing to do to end by themselves */
 #define NS_PER_S ((uint64_t)1000000000)
 
 struct runner_process {
@@ -144,8 +146,23 @@ static void bury(struct runner_process *p)
 	*p = (struct runner_process){ 0 };
 }
 
+/* Those that do nothing see the end of their channels too, and have cages to put away. */
+static void await_idle(const struct warden *w)
+{
+	uint64_t until = clock_ns() + (uint64_t)IDLE_MS * 1000000;
+
+	for (unsigned i = 0; i < w->settings->slots; i++) {
+		struct pollfd end = { .fd = w->runners[i].pidfd, .events = POLLIN };
+		uint64_t now = clock_ns();
+
+		if (w->runners[i].pid && !atomic_load(&w->shared->slots[i].is_busy) && now < until)
+			(void)poll(&end, 1, (int)((until - now) / 1000000));
+	}
+}
+
 static _Noreturn void end_all(struct warden *w)
 {
+	await_idle(w);
 	for (unsigned i = 0; i < w->settings->slots; i++)
 		if (w->runners[i].pid)
 			syscall(SYS_pidfd_send_signal, w->runners[i].pidfd, SIGKILL, NULL, 0);

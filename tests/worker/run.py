@@ -574,6 +574,21 @@ def a_project_that_is_gone_is_named(p):
     expect(fetch(p, run), 125, "cannot be used: No such file or directory")
 
 
+@case
+def nothing_stays_of_the_cages_that_waited(p):
+    session = create(p)
+    worker = Worker(p, "--slots", "1")
+    expect(fetch(p, queue(p, session, "true")), 0)
+    wait_until(lambda: worker.children(worker.runner()), 5, "a cage waits")
+    pid = worker.children(worker.runner())[0]
+    lines = pathlib.Path(f"/proc/{pid}/cgroup").read_text(encoding="ascii").splitlines()
+    names = {line.rpartition("/")[2] for line in lines if "/bawn-" in line}
+    assert names or p.uid != 0, lines
+    worker.end()
+    left = [path for path in pathlib.Path("/sys/fs/cgroup").rglob("bawn-*") if path.name in names]
+    assert not left, left
+
+
 # --- what runners have ---
 
 @case
