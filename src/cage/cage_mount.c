@@ -330,8 +330,9 @@ int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
 	}
 	place = cage_open_place(c, c->root, to, S_ISDIR(st.st_mode), e);
 	r = place < 0 ? place : cage_attach(view >= 0 ? view : tree, place, to, e);
-	/* What a session keeps is its own: places for other binds may be made in it. */
-	if (r == 0 && cage_tree_of_bind(cage_a(c, op)) < CAGE_TREE_COUNT)
+	/* What is kept for the private home is the cage's own: names may be made in it. */
+	if (r == 0 && (cage_tree_of_bind(cage_a(c, op)) < CAGE_TREE_COUNT ||
+			      str_starts(cage_a(c, op), "$STATE/")))
 		r = cage_own_mount(c, tree, e);
 	return r;
 }

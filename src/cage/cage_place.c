@@ -154,8 +154,9 @@ static int make_room(struct cage *c, const char *path, const char **ret_name, st
 		return dir;
 	if (!is_own(c, dir))
 		return fail(c, EROFS, path, e);
-	/* The plain cage starts from nothing. */
-	if (c->has_image && unlinkat(dir, *ret_name, 0) < 0 && errno != ENOENT)
+	/* The plain cage starts from nothing, but for what is kept. */
+	if ((c->has_image || c->own_mount_count) && unlinkat(dir, *ret_name, 0) < 0 &&
+		errno != ENOENT)
 		return fail(c, errno, path, e);
 	return take_fd(&dir);
 }
@@ -170,12 +171,23 @@ int cage_make_symlink(struct cage *c, const struct plan_op *op, struct err *e)
 	return symlinkat(cage_a(c, op), dir, name) < 0 ? fail(c, errno, cage_b(c, op), e) : 0;
 }
 
+/* Something is there already, whatever it is. */
+static bool is_there(const struct cage *c, const char *path)
+{
+	own_fd int fd = file_open_beneath(c->root, path + 1, O_PATH | O_NOFOLLOW, 0);
+
+	return fd >= 0 || fd == -ELOOP;
+}
+
 int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *name, *content = cage_a(c, op);
-	own_fd int dir = make_room(c, cage_b(c, op), &name, e);
-	own_fd int fd = -1;
+	own_fd int dir = -1, fd = -1;
 	int r;
+
+	if (op->flags & PLAN_CREATE && is_there(c, cage_b(c, op)))
+		return 0;
+	dir = make_room(c, cage_b(c, op), &name, e);
 
 	if (dir < 0)
 		return dir;

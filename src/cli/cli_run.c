@@ -282,6 +282,7 @@ static int prepare(struct run *r, struct err *e)
 	r->request.meanwhile = run_prepare_record;
 	r->request.started = run_record_start;
 	r->request.approve = approve_source;
+	r->request.open_state = run_open_state;
 	r->request.afterwards = run_record_end;
 	r->request.of = r;
 	/* What is kept for later has nobody who could type. */

@@ -68,6 +68,9 @@ void run_open_log(struct run *r);
 /* The run's folder: made when it is first asked for, and ours until the end. For keep_request. */
 int run_open_folder(void *of, struct err *e);
 
+/* A folder kept for the private home of this project's runs; made where it is missing. */
+int run_open_state(void *of, const char *name, struct err *e);
+
 /* The folder of digests of trees, where the run makes some. Without one they are made anew. */
 void run_open_digests(struct run *r);
 

@@ -17,6 +17,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli_exec.h"
+#include "cli/cli_home.h"
 #include "cli/cli_run.h"
 #include "cli/commands.h"
 
@@ -41,6 +42,15 @@ int run_open_folder(void *of, struct err *e)
 		r->folder =
 			r->state < 0 ? r->state : record_make_folder(r->state, r->record.run, e);
 	return r->folder;
+}
+
+int run_open_state(void *of, const char *name, struct err *e)
+{
+	struct run *r = of;
+
+	if (r->state < 0)
+		r->state = r->log.state = record_open_state(r->place.home, true, e);
+	return r->state < 0 ? r->state : home_open(r->state, r->place.project, name, e);
 }
 
 void run_open_digests(struct run *r)

@@ -58,6 +58,8 @@ struct keep_request {
 	int digests;          /* the folder of those that are known, borrowed; or -1 */
 	/* The run's folder, which is the caller's; made when it is first asked for. */
 	int (*open_folder)(void *of, struct err *e);
+	/* A folder that is kept for the private home, made when it is first asked for. */
+	int (*open_state)(void *of, const char *name, struct err *e);
 	/* Done while the cage is being made, and before the command may start. */
 	int (*meanwhile)(void *of, struct err *e);
 	/* The command runs, and the record says what was seen before that. */

@@ -17,7 +17,6 @@ static const struct {
 	{ PLAN_ENGINE_ARGUMENT, NULL, NULL, 0, PLAN_GUARANTEE_COUNT, "engine_args" },
 	{ PLAN_IMAGE, "oci:", NULL, 0, PLAN_GUARANTEE_COUNT, "images of the kind oci:" },
 	{ PLAN_IMAGE, "sif:", NULL, 0, PLAN_GUARANTEE_COUNT, "images of the kind sif:" },
-	{ PLAN_PROMPT, NULL, NULL, 0, PLAN_GUARANTEE_COUNT, "startup_prompts" },
 };
 
 static bool matches(const struct plan *p, const struct plan_op *op, size_t row)

@@ -75,7 +75,6 @@ static bool is_of_command(const struct plan *p, const struct plan_op *op)
 	case PLAN_ENV_PASS:
 	case PLAN_TELL:
 	case PLAN_STARTUP:
-	case PLAN_PROMPT:
 	case PLAN_WORKDIR:
 	case PLAN_ARGUMENT:
 		return true;

@@ -179,12 +179,15 @@ static int make_source(struct keep_sources *s, uint32_t i, const struct cage_sta
 	if (!from || (start->is_warm && q->workspace < 0 && is_of_session(start->plan, op)))
 		return 0;
 	is_kept = str_starts(from, "$SESSION/");
-	s->fds[i] = is_kept ? open_kept(q->workspace, from + strlen("$SESSION/"), e)
-			    : open_named(start, from, e);
+	if (str_starts(from, "$STATE/"))
+		s->fds[i] = q->open_state(q->of, from + strlen("$STATE/"), e);
+	else
+		s->fds[i] = is_kept ? open_kept(q->workspace, from + strlen("$SESSION/"), e)
+				    : open_named(start, from, e);
 	r = s->fds[i] < 0 ? s->fds[i] : find_path(s, s->fds[i], from, &s->items[i], e);
 	if (r == 0 && op->flags & PLAN_READ_ONLY)
 		r = refuse_talkers(s->fds[i], s->items[i].path, e);
-	if (r == 0 && !is_kept)
+	if (r == 0 && !is_kept && !str_starts(from, "$STATE/"))
 		r = q->approve(q->of, from, s->items[i].path, e);
 	/* What is copied needs no tree: its copy does. And what is shared is mounted by another. */
 	is_late = is_kept && plan_find(start->plan, PLAN_AWAIT, NULL);

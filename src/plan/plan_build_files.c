@@ -397,6 +397,53 @@ static void add_binds(struct plan_builder *b)
 	}
 }
 
+/* --- what the private home keeps, and files --- */
+
+/* In a session, all of the home is kept. */
+static void add_state(struct plan_builder *b)
+{
+	size_t n = 0;
+	own_free const struct spec_item **places =
+		spec_ordered(SPEC_STATE, spec_list(b->spec, SPEC_STATE), &n);
+	uint16_t flags = PLAN_NO_DEV | (b->host->is_root ? PLAN_IDMAPPED : 0);
+
+	if (!places)
+		b->ops.failed = true;
+	for (size_t i = 0; places && i < n && !b->host->in_session; i++) {
+		char *from = arena_printf(
+			&b->spec->arena, "$STATE/%s", places[i]->text + strlen("/home/agent/"));
+
+		if (!from) {
+			b->ops.failed = true;
+			return;
+		}
+		for (char *p = from + strlen("$STATE/"); *p; p++)
+			if (*p == '/')
+				*p = '+';
+		plan_add(b, PLAN_BIND, from, places[i]->text, PLAN_OP(.flags = flags));
+	}
+}
+
+static void add_declared_files(struct plan_builder *b, enum spec_key key, uint16_t flags)
+{
+	size_t n = 0;
+	own_free const struct spec_item **files = spec_ordered(key, spec_list(b->spec, key), &n);
+
+	if (!files)
+		b->ops.failed = true;
+	for (size_t i = 0; files && i < n; i++) {
+		const struct spec_var *file = &files[i]->var;
+		bool is_own = str_path_within(file->name, "/home/agent");
+		bool is_program = str_starts(file->value, "#!");
+
+		plan_add(b, PLAN_FILE, file->value, file->name,
+			PLAN_OP(.mode = is_own       ? (is_program ? 0755 : 0644)
+					: is_program ? 0555
+						     : 0444,
+				.flags = flags));
+	}
+}
+
 void plan_build_files(struct plan_builder *b)
 {
 	/* These engines leave the host's tree as it is. */
@@ -412,6 +459,9 @@ void plan_build_files(struct plan_builder *b)
 		plan_add_session(b);
 		plan_add_project(b);
 	}
+	add_state(b);
 	add_binds(b);
+	add_declared_files(b, SPEC_FILES, 0);
+	add_declared_files(b, SPEC_INITIAL_FILES, PLAN_CREATE);
 	plan_add(b, PLAN_ENTER, "", "", PLAN_OP());
 }

@@ -348,7 +348,6 @@ void plan_build_command(struct plan_builder *b)
 	plan_preflight_digest(digest);
 	plan_add(b, PLAN_PREFLIGHT, digest, "", PLAN_OP());
 	plan_add_entries(b, SPEC_STARTUP_COMMANDS, PLAN_STARTUP, PLAN_OP());
-	plan_add_entries(b, SPEC_STARTUP_PROMPTS, PLAN_PROMPT, PLAN_OP());
 	plan_add(b, PLAN_WORKDIR, "", workdir ? workdir : plan_project_place(b->spec, b->engine),
 		PLAN_OP());
 	plan_add_entries(b, SPEC_COMMAND, PLAN_ARGUMENT, PLAN_OP());

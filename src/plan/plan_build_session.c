@@ -13,20 +13,32 @@ static const char *const kept[][2] = { { "$SESSION/home", "/home/agent" },
 
 #define KEPT (sizeof(kept) / sizeof(kept[0]))
 
-/* Is a bind put into what comes later, or from the project itself? Then it has to wait for it. */
-static bool has_bind_inside(const struct spec *s, const char *project)
+/* Is a place in what comes later? */
+static bool is_kept(const char *place)
 {
+	for (size_t i = 0; i < KEPT; i++)
+		if (str_path_within(place, kept[i][1]))
+			return true;
+	return false;
+}
+
+/* Is anything put into what comes later, or bound from the project? Then it has to wait for it. */
+static bool has_more_inside(const struct spec *s, const char *project)
+{
+	static const enum spec_key files[] = { SPEC_FILES, SPEC_INITIAL_FILES };
 	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
 
 	for (size_t i = 0; i < binds->count; i++) {
 		const struct spec_bind *bind = &binds->items[i].bind;
 
-		if (str_path_within(bind->to, project) || str_starts(bind->from, "$PROJECT"))
+		if (str_path_within(bind->to, project) || str_starts(bind->from, "$PROJECT") ||
+			is_kept(bind->to))
 			return true;
-		for (size_t j = 0; j < KEPT; j++)
-			if (str_path_within(bind->to, kept[j][1]))
-				return true;
 	}
+	for (size_t i = 0; i < 2; i++)
+		for (size_t j = 0; j < spec_list(s, files[i])->count; j++)
+			if (is_kept(spec_list(s, files[i])->items[j].var.name))
+				return true;
 	return false;
 }
 
@@ -43,7 +55,7 @@ bool plan_awaits_session(const struct plan_builder *b)
 	       spec_list(b->spec, SPEC_PROJECT_READ)->count == 1 &&
 	       spec_list(b->spec, SPEC_PROJECT_WRITE)->count == 1 &&
 	       str_eq(spec_text(b->spec, SPEC_ROOT_OVERLAY), "ephemeral") &&
-	       !has_bind_inside(b->spec, place);
+	       !has_more_inside(b->spec, place);
 }
 
 void plan_add_session(struct plan_builder *b)

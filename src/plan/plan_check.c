@@ -39,6 +39,8 @@ static bool is_source(const char *path)
 		return true;
 	if (str_starts(path, "$SESSION/"))
 		return path[9] && is_normal(path + 9);
+	if (str_starts(path, "$STATE/"))
+		return path[7] && !strchr(path + 7, '/') && is_normal(path + 7);
 	if (path[0] != '~' && !str_starts(path, "$PROJECT"))
 		return false;
 	path += n;

@@ -202,6 +202,36 @@ static void check_protected(struct spec *s)
 	}
 }
 
+/* Files that the cage makes itself, and those it needs to be what they are. */
+static void check_files(struct spec *s, enum spec_key key)
+{
+	static const char *const own[] = { "/etc/bawn", "/etc/group", "/etc/hostname", "/etc/hosts",
+		"/etc/ld.so.preload", "/etc/mtab", "/etc/nsswitch.conf", "/etc/os-release",
+		"/etc/passwd", "/etc/resolv.conf", "/run/bawn", "/run/shm" };
+	const struct spec_value *files = spec_list(s, key);
+
+	for (size_t i = 0; i < files->count; i++)
+		for (size_t j = 0; j < sizeof(own) / sizeof(own[0]); j++)
+			if (str_path_within(files->items[i].var.name, own[j]))
+				diags_error(&s->diags, files->items[i].at, "choose another place",
+					"%s: %s is made by the cage itself", spec_keys[key].path,
+					files->items[i].var.name);
+}
+
+/* One folder for the private home must not lie in another: the outer one would hide its name. */
+static void check_state(struct spec *s)
+{
+	const struct spec_value *kept = spec_list(s, SPEC_STATE);
+
+	for (size_t i = 0; i < kept->count; i++)
+		for (size_t j = 0; j < kept->count; j++)
+			if (!str_eq(kept->items[i].text, kept->items[j].text) &&
+				str_path_within(kept->items[i].text, kept->items[j].text))
+				diags_error(&s->diags, kept->items[i].at, "remove it",
+					"state: %s is kept already, with %s", kept->items[i].text,
+					kept->items[j].text);
+}
+
 /* Patterns below the project are its own; others only cage: project has, for reading. */
 static void check_patterns(struct spec *s, enum spec_key key)
 {
@@ -253,6 +283,9 @@ void plan_check_spec(struct spec *s)
 	check_binds(s);
 	check_targets(s);
 	check_other_paths(s);
+	check_files(s, SPEC_FILES);
+	check_files(s, SPEC_INITIAL_FILES);
+	check_state(s);
 	check_protected(s);
 	if (spec_choice(s, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE)
 		check_writable_parts(s);

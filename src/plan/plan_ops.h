@@ -18,7 +18,7 @@ enum plan_op_kind {
 	PLAN_DIR,       /* b: where; mode */
 	PLAN_BIND,      /* a: from; b: where; flags */
 	PLAN_SYMLINK,   /* a: its content; b: where */
-	PLAN_FILE,      /* a: its content; b: where; mode */
+	PLAN_FILE,      /* a: its content; b: where; mode; with a flag only if it is missing */
 	PLAN_PROC,      /* b: where; all but processes is covered, or with a flag not there */
 	PLAN_PROC_FILE, /* b: a file of /proc that is not covered */
 	PLAN_DEVICE,    /* b: a device of the host */
@@ -45,7 +45,6 @@ enum plan_op_kind {
 	PLAN_TELL,      /* a: what of it the filter tells the keeper */
 	PLAN_PREFLIGHT, /* a: digest of the script; run with the cage's own variables only */
 	PLAN_STARTUP,   /* a: a shell command */
-	PLAN_PROMPT,    /* a: a prompt for the agent */
 	PLAN_WORKDIR,   /* b: where the command starts */
 	PLAN_ARGUMENT,  /* a: one word of the command */
 	PLAN_OP_KIND_COUNT,
@@ -79,7 +78,7 @@ enum plan_operand {
 	PLAN_OPERAND_NONE,   /* the empty string */
 	PLAN_OPERAND_TEXT,   /* any */
 	PLAN_OPERAND_WORD,   /* not empty */
-	PLAN_OPERAND_SOURCE, /* a path of the host: /…, ~…, $PROJECT…, $GIT, $SESSION/… */
+	PLAN_OPERAND_SOURCE, /* a path of the host: /…, ~…, $PROJECT…, $GIT, $SESSION/…, $STATE/… */
 	PLAN_OPERAND_TARGET, /* a path of the cage: absolute, normalised */
 	PLAN_OPERAND_PLACE,  /* a target, $PROJECT…, or $GIT */
 	PLAN_OPERAND_TREE,   /* "", which is the project, or $GIT */

@@ -327,30 +327,68 @@ int spec_grammar_variable(
 	return r < 0 ? r : keep(arena, text, ret, e);
 }
 
-int spec_make_setting(struct arena *arena, const char *name, const char *value,
-	struct spec_item *ret, struct err *e)
+/* Splits at the first '='. */
+static int split(struct arena *arena, const char *text, const char *form, struct spec_item *ret,
+	struct err *e)
 {
-	int r = check_variable(name, e);
+	const char *equals = strchr(text, '=');
 
-	if (r < 0)
-		return r;
-	ret->var.name = arena_copy(arena, name, strlen(name));
-	ret->var.value = arena_copy(arena, value, strlen(value));
-	ret->text = arena_printf(arena, "%s=%s", name, value);
-	if (!ret->var.name || !ret->var.value || !ret->text)
-		return NO_MEMORY(e);
-	return 0;
+	if (!equals)
+		return BAD(e, "'%.60s' must be %s", text, form);
+	ret->var.name = arena_copy(arena, text, (size_t)(equals - text));
+	ret->var.value = arena_copy(arena, equals + 1, strlen(equals + 1));
+	return ret->var.name && ret->var.value ? 0 : NO_MEMORY(e);
 }
 
 int spec_grammar_setting(
 	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
-	const char *equals = strchr(text, '=');
-	char *name = equals ? arena_copy(arena, text, (size_t)(equals - text)) : NULL;
+	int r = split(arena, text, "NAME=VALUE", ret, e);
 
-	if (!equals)
-		return BAD(e, "'%.60s' must be NAME=VALUE", text);
-	return name ? spec_make_setting(arena, name, equals + 1, ret, e) : NO_MEMORY(e);
+	if (r == 0)
+		r = check_variable(ret->var.name, e);
+	return r < 0 ? r : keep(arena, text, ret, e);
+}
+
+/* --- files --- */
+
+int spec_grammar_file(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+{
+	static const char *const places[] = { "/home/agent", "/etc", "/opt", "/run" };
+	struct spec_item path = { 0 };
+	int r = split(arena, text, "PATH=TEXT", ret, e);
+
+	if (r == 0)
+		r = spec_grammar_target(arena, ret->var.name, &path, e);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		if (!str_path_within(path.text, places[i]) || str_eq(path.text, places[i]))
+			continue;
+		ret->var.name = path.text;
+		ret->text = arena_printf(arena, "%s=%s", path.text, ret->var.value);
+		return ret->text ? 0 : NO_MEMORY(e);
+	}
+	return BAD(e, "file '%.200s': it must be below /home/agent, /etc, /opt or /run",
+		ret->var.name);
+}
+
+int spec_grammar_kept(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+{
+	static const char home[] = "/home/agent/";
+	int r = spec_grammar_target(arena, text, ret, e);
+
+	if (r < 0)
+		return r;
+	if (!str_starts(ret->text, home))
+		return BAD(e,
+			"'%.200s' is not below /home/agent: what is kept is of the private home",
+			text);
+	/* It is the name of a folder on the host, with + for /. */
+	for (const char *p = ret->text + strlen(home); *p; p++)
+		if (!str_is_letter(*p) && !str_is_digit(*p) && !strchr("._-/", *p))
+			return BAD(e, "'%.200s' may have letters, digits and . _ - / only", text);
+	return strlen(ret->text) < 200 ? 0 : BAD(e, "'%.60s…' is longer than 200 bytes", text);
 }
 
 /* --- images, overlays, system calls --- */

@@ -18,6 +18,8 @@ spec_grammar spec_grammar_pattern;   /* a path, or a path and "/ **" without the
 spec_grammar spec_grammar_bind;      /* SOURCE:TARGET[:ro|:rw] */
 spec_grammar spec_grammar_variable;  /* the name of an environment variable that may pass */
 spec_grammar spec_grammar_setting;   /* NAME=VALUE */
+spec_grammar spec_grammar_file;      /* PATH=TEXT */
+spec_grammar spec_grammar_kept;      /* a folder below /home/agent */
 spec_grammar spec_grammar_egress;    /* HOST:PORT[/tls|/http|/tcp] */
 spec_grammar spec_grammar_publish;   /* [ADDRESS:]PORT:PORT */
 spec_grammar spec_grammar_port;      /* 1 to 65535 */
@@ -29,10 +31,6 @@ spec_grammar spec_grammar_guarantee; /* the name of a guarantee, such as limits.
 /* A bind from a parsed source and target; false when the arena is full. */
 bool spec_join_bind(struct arena *arena, const struct spec_item *from, const struct spec_item *to,
 	bool is_writable, struct spec_item *ret);
-
-/* A variable from its parts. */
-int spec_make_setting(struct arena *arena, const char *name, const char *value,
-	struct spec_item *ret, struct err *e);
 
 /* Is all of a network in another? */
 bool spec_network_holds(const struct spec_egress *outer, const struct spec_egress *inner);

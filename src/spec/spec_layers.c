@@ -240,7 +240,9 @@ static void check_subset(struct spec *s, enum spec_key key, const struct spec_va
 /* Texts that need no leave: the built-in value, a tighter one, or a path inside the project. */
 static bool stays_inside(enum spec_key key, const char *text)
 {
-	if (str_eq(text, spec_keys[key].def) || (key == SPEC_SYSCALLS && str_eq(text, "strict")))
+	const char *def = spec_keys[key].def;
+
+	if ((def && str_eq(text, def)) || (key == SPEC_SYSCALLS && str_eq(text, "strict")))
 		return true;
 	return key == SPEC_PROJECT_PATH && spec_is_inside_project(text);
 }
@@ -253,6 +255,9 @@ static void check_same(struct spec *s, enum spec_key key, const struct spec_valu
 	bool is_chosen = layer != SPEC_LAYER_BUILTIN || s->may.v[key].is_set;
 
 	if (above->text && str_eq(above->text, below->text))
+		return;
+	/* Whom the operator names on the command line, the file may have named too. */
+	if (key == SPEC_AGENT && s->layers[SPEC_LAYER_OPTIONS].v[key].is_set)
 		return;
 	/* strict tightens whatever the operator chose; the rest only what nobody chose. */
 	if (key == SPEC_SYSCALLS ? str_eq(below->text, "strict") || !is_chosen : !is_chosen)
@@ -317,11 +322,13 @@ static void check_file(struct spec *s)
 static bool is_replaced(
 	enum spec_key key, const struct spec_item *item, const struct spec_value *above)
 {
-	for (size_t i = 0; (key == SPEC_ENV_SET || key == SPEC_BINDS) && i < above->count; i++) {
+	bool is_map = spec_keys[key].type == SPEC_TYPE_VARS;
+
+	for (size_t i = 0; (is_map || key == SPEC_BINDS) && i < above->count; i++) {
 		const struct spec_item *other = &above->items[i];
 
-		if (key == SPEC_ENV_SET ? str_eq(item->var.name, other->var.name)
-					: str_eq(item->bind.to, other->bind.to))
+		if (is_map ? str_eq(item->var.name, other->var.name)
+			   : str_eq(item->bind.to, other->bind.to))
 			return true;
 	}
 	return false;

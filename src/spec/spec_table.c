@@ -55,7 +55,10 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.grammar = spec_grammar_name,
 		.pattern = NAME_PATTERN,
 		.example = "claude",
-		.doc = "The profile of an agent: its command, settings, state and hosts.",
+		.tighten = SPEC_SAME,
+		.doc = "The profile of an agent: its command, settings, state and hosts, which are added to "
+		       "what the spec says; see bawn agent list. What follows -- on the command line is "
+		       "for the agent.",
 	},
 	[SPEC_COMMAND] = {
 		.path = "command",
@@ -86,6 +89,32 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.pattern = TARGET_PATTERN,
 		.example = "/work/src",
 		.doc = "The directory in the cage where the command starts; the project's if not said.",
+	},
+	[SPEC_FILES] = {
+		.path = "files",
+		.type = SPEC_TYPE_VARS,
+		.grammar = spec_grammar_file,
+		.example = "{ /etc/npmrc: \"fund=false\" }",
+		.doc = "Files of the cage, as a map of path to text: in the private home, /etc, /opt or "
+		       "/run. They are written anew at each start. What begins with #! can be run.",
+	},
+	[SPEC_INITIAL_FILES] = {
+		.path = "initial_files",
+		.type = SPEC_TYPE_VARS,
+		.grammar = spec_grammar_file,
+		.example = "{ /home/agent/.config/agent.json: \"{}\" }",
+		.doc = "The same, but only where there is no such file yet: in what is kept, by state or "
+		       "in a session, they are there when it begins, and what becomes of them stays.",
+	},
+	[SPEC_STATE] = {
+		.path = "state",
+		.type = SPEC_TYPE_SET,
+		.tighten = SPEC_SUBSET,
+		.grammar = spec_grammar_kept,
+		.pattern = "^/home/agent/[A-Za-z0-9._-]",
+		.example = "[/home/agent/.claude]",
+		.doc = "Folders of the private home that are kept from one run of this project to the next, "
+		       "in the operator's own state. In a session, all of the home is kept already.",
 	},
 	[SPEC_ENGINE] = {
 		.path = "engine",

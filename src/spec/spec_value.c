@@ -308,14 +308,18 @@ static bool read_bind_map(
 static bool read_variable(
 	const struct slot *slot, const struct yaml_node *node, struct spec_item *item)
 {
-	struct err e = { 0 };
+	const char *name = node->key->text;
+	const char *text = arena_printf(&slot->s->arena, "%s=%s", name, node->text);
 
 	if (!check_scalar(slot, node))
 		return false;
-	item->at = node->key->at;
-	if (spec_make_setting(&slot->s->arena, node->key->text, node->text, item, &e) == 0)
-		return true;
-	SAY(slot, node->key->at, NULL, "%s", e.text);
+	if (strchr(name, '=')) {
+		SAY(slot, node->key->at, NULL, "'%.60s' has a '=' in its name", name);
+		return false;
+	}
+	if (text)
+		return fill_item(slot, item, text, node->key->at);
+	SAY(slot, node->key->at, NULL, "not enough memory for '%.60s'", name);
 	return false;
 }
 

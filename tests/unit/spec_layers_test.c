@@ -236,12 +236,29 @@ static void test_texts(void)
 	CHECK_ROWS(rows);
 }
 
+/* An agent's profile asks for hosts and programs: the operator names it. */
+static void test_agent(void)
+{
+	static const struct row rows[] = {
+		{ NULL, "agent: b", "f.yaml:2:8: error: agent: 'b'" BUILT_IN },
+		{ "defaults: {agent: b}", "agent: b", NULL },
+		{ "defaults: {agent: c}", "agent: b",
+			"f.yaml:2:8: error: agent: 'b'" USER("2:19") },
+		{ "project_may: {agent: b}", "agent: b", NULL },
+		{ NULL, "state: [/home/agent/.x]",
+			"f.yaml:2:9: error: state: '/home/agent/.x'" BUILT_IN },
+		{ "project_may: {state: [/home/agent/.x]}", "state: [/home/agent/.x]", NULL },
+	};
+
+	CHECK_ROWS(rows);
+}
+
 /* What decides nothing about the wall is the project's to say, and cannot be forbidden either. */
 static void test_free(void)
 {
 	static const struct row rows[] = {
 		{ NULL,
-			"name: a\nagent: b\ncommand: [c]\nstartup_commands: [d]\n"
+			"name: a\nfiles: {/etc/b: \"b\"}\ncommand: [c]\nstartup_commands: [d]\n"
 			"startup_prompts: [e]\nworkdir: /work/f\nenv: {set: {G: h}}\n"
 			"project: {at: /elsewhere, protect: [i]}\n"
 			"root: {overlay_create_if_missing: false}",
@@ -338,6 +355,7 @@ int main(void)
 	test_numbers();
 	test_subsets();
 	test_texts();
+	test_agent();
 	test_free();
 	test_system_layer();
 	test_prod();

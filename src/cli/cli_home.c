@@ -1,0 +1,84 @@
+/*
+ * cli_home - what is kept of the private home, between the runs of a project.
+ *
+ * Runs as:  the operator.
+ * Leaves:   STATE/home/PROJECT, where PROJECT is a digest of the project's path: folders that the
+ *           cages of that project write to, and nobody else reads.
+ * Must not: follow a link; what is below such a folder is a stranger's.
+ */
+#include "cli/cli_home.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/sha256.h"
+#include "base/tree.h"
+
+#define ID_SIZE 33 /* half of a digest, and what ends it */
+
+static void name_project(const char *project, char ret[static ID_SIZE])
+{
+	char digest[SHA256_HEX_SIZE];
+
+	sha256_hex(project, strlen(project), digest);
+	memcpy(ret, digest, ID_SIZE - 1);
+	ret[ID_SIZE - 1] = '\0';
+}
+
+static int open_made(int at, const char *name, struct err *e)
+{
+	int fd = mkdirat(at, name, 0700) == 0 || errno == EEXIST
+			 ? file_open_name(at, name, O_RDONLY | O_DIRECTORY)
+			 : -errno;
+
+	return fd >= 0 ? fd
+		       : err_set(e, ERR_REFUSED, -fd,
+				 "cannot keep the private home in bawn's state ('%s'): %s", name,
+				 strerror(-fd));
+}
+
+/* For who looks at the folder: which project it is of. */
+static int note_project(int folder, const char *project, struct err *e)
+{
+	own_fd int fd = openat(folder, "project", O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	int r = fd < 0 ? -errno : file_write_all(fd, project, strlen(project));
+
+	if (r == 0 || r == -EEXIST)
+		return 0;
+	return err_set(e, ERR_REFUSED, -r, "cannot note whose home is kept: %s", strerror(-r));
+}
+
+int home_open(int state, const char *project, const char *name, struct err *e)
+{
+	own_fd int home = open_made(state, "home", e), folder = -1, kept = -1;
+	char id[ID_SIZE];
+	int r;
+
+	if (home < 0)
+		return home;
+	name_project(project, id);
+	folder = open_made(home, id, e);
+	r = folder < 0 ? folder : note_project(folder, project, e);
+	if (r < 0)
+		return r;
+	/* The folders of the home are in one of their own, so that no name is taken. */
+	kept = open_made(folder, "kept", e);
+	return kept < 0 ? kept : open_made(kept, name, e);
+}
+
+int home_forget(int state, const char *project, struct err *e)
+{
+	own_fd int home = file_open_name(state, "home", O_RDONLY | O_DIRECTORY);
+	struct stat st;
+	char id[ID_SIZE];
+
+	name_project(project, id);
+	if (home < 0 || fstatat(home, id, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -ENOENT;
+	return tree_remove(home, id, e);
+}

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "base/err.h"
+
+/* What is kept of the private home from one run of a project to the next: STATE/home/PROJECT. */
+
+/* Opens one folder of it, made where it is missing: a descriptor or -errno. */
+int home_open(int state, const char *project, const char *name, struct err *e);
+
+/* Removes all of it, for one project: 0, -ENOENT if there is none, or -errno. */
+int home_forget(int state, const char *project, struct err *e);
