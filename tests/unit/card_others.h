@@ -1,0 +1,58 @@
+#pragma once
+
+#include "spec/spec_table.h"
+
+/* For every key another value than the default. */
+static const struct {
+	const char *value;
+	const char *differs; /* the value on the card where it ends the level; NULL: it does not */
+} others[SPEC_KEY_COUNT] = {
+	[SPEC_NAME] = { "other" },
+	[SPEC_AGENT] = { "other" },
+	[SPEC_COMMAND] = { "word" },
+	[SPEC_STARTUP_COMMANDS] = { "word" },
+	[SPEC_STARTUP_PROMPTS] = { "word" },
+	[SPEC_WORKDIR] = { "/work/other" },
+	[SPEC_FILES] = { "/etc/other=1" },
+	[SPEC_INITIAL_FILES] = { "/etc/other=1" },
+	[SPEC_STATE] = { "/home/agent/.other" },
+	[SPEC_ENGINE] = { "logical", "\"logical\"" },
+	[SPEC_ENGINE_ARGS] = { "word", "[\"word\"]" },
+	[SPEC_RELAXED] = { "true", "true" },
+	[SPEC_FAKEROOT] = { "true", "true" },
+	[SPEC_ROOT_IMAGE] = { "dir:/srv/image" },
+	[SPEC_ROOT_OVERLAY] = { "/srv/overlay" },
+	[SPEC_ROOT_OVERLAY_SIZE] = { "3M" },
+	[SPEC_ROOT_OVERLAY_CREATE] = { "false" },
+	[SPEC_PROJECT_PATH] = { "sub" },
+	[SPEC_PROJECT_AT] = { "/other" },
+	[SPEC_PROJECT_MODE] = { "writable", "\"writable\"" },
+	[SPEC_PROJECT_CAGE] = { "project", "\"project\"" },
+	[SPEC_PROJECT_GIT] = { "none" },
+	[SPEC_PROJECT_READ] = { "$PROJECT/other/**" },
+	[SPEC_PROJECT_WRITE] = { "$PROJECT/other/**" },
+	[SPEC_PROJECT_PROTECT] = { "other" },
+	[SPEC_BINDS] = { "/a:/b:rw" },
+	[SPEC_ENV_PASS] = { "OTHER" },
+	[SPEC_ENV_SET] = { "OTHER=1" },
+	[SPEC_NETWORK_MODE] = { "host", "\"host\"" },
+	[SPEC_NETWORK_ALLOW] = { "other.example:1" },
+	[SPEC_NETWORK_HOST_PORTS] = { "3" },
+	[SPEC_NETWORK_PUBLISH] = { "3:3" },
+	[SPEC_LIMITS_MEMORY] = { "3M" },
+	[SPEC_LIMITS_CPU] = { "3" },
+	[SPEC_LIMITS_PIDS] = { "3" },
+	[SPEC_LIMITS_DISK] = { "3M" },
+	[SPEC_LIMITS_TIME] = { "3s" },
+	[SPEC_LIMITS_OUTPUT] = { "3M" },
+	[SPEC_LIMITS_OUTPUT_THEN] = { "end" },
+	[SPEC_LIMITS_FILES] = { "3" },
+	[SPEC_SYSCALLS] = { "/p.json", "\"/p.json\"" },
+	[SPEC_PREFLIGHT_ALLOW] = { "/other", "[\"/other\"]" },
+	[SPEC_ALLOW_DEGRADED] = { "home", "[\"home\"]" },
+	[SPEC_SESSION_TTL] = { "3s" },
+	[SPEC_SESSION_BACKGROUND] = { "true" },
+	[SPEC_AUDIT_STRICT_BINDS] = { "true" },
+	[SPEC_AUDIT_DIGEST_PROJECT] = { "true" },
+	[SPEC_AUDIT_WATCH_PROTECTED] = { "true" },
+};
