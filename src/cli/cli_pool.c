@@ -14,11 +14,19 @@ static void put_first(struct exec_pool *pool, struct keep_warm *cage)
 	pool->cages[0] = cage;
 }
 
+/* One that has ended, or shows what is elsewhere by now, is of no use to anybody. */
 static struct keep_warm **find(struct exec_pool *pool, const struct plan *p)
 {
-	for (size_t i = 0; i < EXEC_POOL_SIZE; i++)
-		if (pool->cages[i] && keep_warm_fits(pool->cages[i], p))
-			return &pool->cages[i];
+	for (size_t i = 0; i < EXEC_POOL_SIZE; i++) {
+		struct keep_warm **cage = &pool->cages[i];
+
+		if (!*cage || !keep_warm_is_for(*cage, p))
+			continue;
+		if (keep_warm_waits(*cage))
+			return cage;
+		keep_warm_free(*cage);
+		*cage = NULL;
+	}
 	return NULL;
 }
 

@@ -373,6 +373,7 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
 	if (q->warm && !warm)
 		keep_warm_free(q->warm);
 	begin_record(record);
+	record->is_warm = warm != NULL;
 	if (warm) {
 		warm->began_ns = began;
 		r = run(warm, keep_warm_join(q->warm, e), e);

@@ -87,8 +87,11 @@ int keep_run(const struct keep_request *q, struct record *record, struct err *e)
  */
 int keep_warm_make(const struct keep_request *q, struct keep_warm **ret, struct err *e);
 
-/* Is it the one for this plan, whatever its command is, and does it still wait? */
-bool keep_warm_fits(const struct keep_warm *w, const struct plan *p);
+/* Is it the one for this plan, whatever its command is? */
+bool keep_warm_is_for(const struct keep_warm *w, const struct plan *p);
+
+/* Is it there still, and what it shows of the host what the declared names lead to now? */
+bool keep_warm_waits(const struct keep_warm *w);
 
 /* Ends it, if nobody has used it. */
 void keep_warm_free(struct keep_warm *w);

@@ -59,6 +59,9 @@ int keep_sources_add_overlay(
 void keep_sources_take_layer(
 	struct keep_sources *s, struct cage_start *start, enum cage_layer which, int tree);
 
+/* Do the names that were declared still lead to what was opened? Not asked of a session's. */
+bool keep_sources_are_current(const struct keep_sources *s, const struct cage_start *start);
+
 /* Opens what a session has, once there is one; until then they are not there. */
 int keep_sources_make_late(struct keep_sources *s, const struct cage_start *start,
 	const struct keep_request *q, struct err *e);

@@ -222,6 +222,24 @@ int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
 	return r;
 }
 
+bool keep_sources_are_current(const struct keep_sources *s, const struct cage_start *start)
+{
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct plan_op *op = &plan_ops(start->plan)[i];
+		const char *from = source_of(start->plan, op);
+		own_fd int fd = -1;
+		struct stat st;
+
+		if (!from || is_of_session(start->plan, op))
+			continue;
+		fd = open_named(start, from, NULL);
+		if (fd < 0 || fstat(fd, &st) < 0 || st.st_dev != s->items[i].device ||
+			st.st_ino != s->items[i].inode)
+			return false;
+	}
+	return true;
+}
+
 int keep_sources_make_late(struct keep_sources *s, const struct cage_start *start,
 	const struct keep_request *q, struct err *e)
 {

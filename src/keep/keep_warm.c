@@ -17,11 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "keep/keep_inside.h"
 
 #define WORDS_SIZE ((size_t)4 << 20)
+#define GATE_NS    ((uint64_t)60000000000)
 
 struct keep_warm {
 	struct keeper k;
@@ -30,6 +32,7 @@ struct keep_warm {
 	struct plan *plan;     /* a copy of ours */
 	char *words;           /* shared: environment, arguments, and their texts */
 	struct tail unused;    /* until there is one */
+	uint64_t made_ns;
 	bool is_used;
 };
 
@@ -94,11 +97,23 @@ static bool is_same_wall(const struct plan *a, const struct plan *b)
 	return true;
 }
 
-bool keep_warm_fits(const struct keep_warm *w, const struct plan *p)
+bool keep_warm_is_for(const struct keep_warm *w, const struct plan *p)
+{
+	return !w->is_used && is_same_wall(w->plan, p);
+}
+
+/* What the gate knows of the host's name servers is from when it was made. */
+static bool is_too_old(const struct keep_warm *w)
+{
+	return plan_find(w->plan, PLAN_NETWORK, "allowlist") && clock_ns() - w->made_ns > GATE_NS;
+}
+
+bool keep_warm_waits(const struct keep_warm *w)
 {
 	struct pollfd end = { .fd = w->k.pidfd, .events = POLLIN };
 
-	return !w->is_used && is_same_wall(w->plan, p) && poll(&end, 1, 0) == 0;
+	return poll(&end, 1, 0) == 0 && !is_too_old(w) &&
+	       keep_sources_are_current(&w->k.sources, &w->k.start);
 }
 
 /* --- made --- */
@@ -163,6 +178,7 @@ int keep_warm_make(const struct keep_request *q, struct keep_warm **ret, struct 
 	if (!w)
 		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for a waiting cage");
 	tail_init(&w->unused, 0);
+	w->made_ns = clock_ns();
 	w->q = *q;
 	w->q.workspace = -1;
 	w->q.project = "";
@@ -257,7 +273,7 @@ struct keeper *keep_warm_use(
 	start.plan = q->plan;
 	start.project = q->project;
 	start.run = record->session ? record->session : record->run;
-	fits = keep_warm_fits(w, q->plan) && q->printed[0] && q->printed[1] &&
+	fits = keep_warm_is_for(w, q->plan) && q->printed[0] && q->printed[1] &&
 	       keep_words_make(&words, &start, &e) == 0 && put_all_words(w, &words);
 	keep_words_done(&words);
 	if (!fits)

@@ -151,7 +151,8 @@ struct record {
 	struct timespec began, ended; /* of the clock on the wall */
 	uint64_t start_ns, run_ns;    /* until the command was started, and from there to its end */
 	bool is_preflight_passed, is_preflight_ours; /* passed; without a shell */
-	bool has_terminal;                           /* the command had one of its own */
+	bool is_warm; /* its cage stood before it was asked for, and the preflight was run then */
+	bool has_terminal;        /* the command had one of its own */
 	uint64_t escapes_dropped; /* sequences that would have reached out of the screen */
 	struct record_observation observations[PLAN_GUARANTEE_COUNT];
 	uint64_t reached[PLAN_GUARANTEE_COUNT]; /* of limits: how often */

@@ -293,6 +293,7 @@ static const struct json_field record_fields[] = {
 	{ "preflight_sha256", record_read_sha256, AT(preflight_sha256) },
 	{ "preflight_passed", record_read_bool, AT(preflight_passed) },
 	{ "preflight_by", record_read_text, AT(preflight_by) },
+	{ "warm", record_read_bool, AT(is_warm) },
 	{ "image", read_image, 0 },
 	{ "project", read_project, 0 },
 	{ "capture", record_read_text, AT(capture) },

@@ -85,7 +85,7 @@ struct record_read {
 	bool in_chain;
 	const char *spec_sha256, *plan_sha256, *filter_sha256;
 	const char *preflight_sha256, *preflight_by;
-	bool preflight_passed;
+	bool preflight_passed, is_warm;
 	struct record_artifact image;
 	struct {
 		const char *sha256;

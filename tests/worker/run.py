@@ -205,6 +205,23 @@ def the_record_says_who_did_it(p):
     assert session in record and "Kim.1-" in record, record
 
 
+@case
+def a_cage_that_waited_shows_what_is_there_now(p):
+    named = p.write(p.home / "named", "old\n")
+    session = create(p, *p.spec(f'binds: ["{named}:/named"]\n'))
+    worker = Worker(p)
+    seen = []
+    for content in ("old\n", "old\n", "new\n", "new\n"):
+        if named.read_text() != content:
+            p.write(p.home / "other", content).rename(named)
+        run = queue(p, session, "cat /named")
+        output(fetch(p, run), content)
+        expect(p.run("verify", run), 0)
+        seen.append(records.read(p.state / "bawn/runs" / run)["warm"])
+    worker.end()
+    assert seen == [False, True, False, True], seen
+
+
 # --- what is wrong ---
 
 @case
