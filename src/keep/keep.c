@@ -156,8 +156,7 @@ static int work_meanwhile(struct keeper *k, struct err *e)
 
 /* --- ending --- */
 
-/* Waits until the first process is gone, and with it every other. */
-static int reap(struct keeper *k, struct err *e)
+int keep_reap(struct keeper *k, struct err *e)
 {
 	struct pollfd end = { .fd = k->pidfd, .events = POLLIN };
 	struct rusage used = { 0 };
@@ -252,7 +251,7 @@ static void explain(struct keeper *k, bool is_gone, struct err *e)
 static bool end_cage(struct keeper *k, struct err *e)
 {
 	if (k->q->is_joining)
-		return keep_join_end(k) || reap(k, e) == 0;
+		return keep_join_end(k) || keep_reap(k, e) == 0;
 	(void)cgroup_count(&k->group, &k->counts);
 	/* Later it is reaped, and the record written before that. */
 	if (k->has_ended)
@@ -261,7 +260,7 @@ static bool end_cage(struct keeper *k, struct err *e)
 	if (k->has_ended || k->is_hanging)
 		return !k->is_hanging;
 	cgroup_kill(&k->group);
-	return reap(k, e) == 0;
+	return keep_reap(k, e) == 0;
 }
 
 /*
@@ -303,7 +302,7 @@ static void finish(struct keeper *k, int r, struct err *e)
 	if (r == 0)
 		k->q->afterwards(k->q->of, e);
 	if (k->has_ended && k->pid > 0)
-		reap(k, NULL);
+		keep_reap(k, NULL);
 	/* What hangs is in there still; the lock goes with us, and a later run removes it. */
 	if (!is_gone || cgroup_remove(&k->group, &k->record->late) == 0)
 		k->record->late.kind = ERR_NONE;

@@ -302,6 +302,9 @@ bool keep_hear_last(struct keeper *k, struct err *e);
 
 void keep_kill(const struct keeper *k);
 
+/* Waits until its first process, which was killed, is gone, and with it every other. */
+int keep_reap(struct keeper *k, struct err *e);
+
 /* A keeper without anything, what a cage is told first, its start, and the end of it all. */
 void keep_init(struct keeper *k, const struct keep_request *q, struct record *record);
 int keep_begin_start(struct keeper *k, struct err *e);

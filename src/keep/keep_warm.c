@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -212,9 +211,9 @@ void keep_warm_free(struct keep_warm *w)
 		keep_kill(&w->k);
 		cgroup_kill(&w->k.group);
 		keep_gate_end(&w->k);
-		while (w->k.pid > 0 && waitpid(w->k.pid, NULL, 0) < 0 && errno == EINTR)
-			;
-		(void)cgroup_remove(&w->k.group, &e);
+		/* As after a run: what hangs is in there still, and a later run removes it. */
+		if (keep_reap(&w->k, NULL) == 0)
+			(void)cgroup_remove(&w->k.group, &e);
 		keep_release(&w->k);
 	}
 	if (w->words)

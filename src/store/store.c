@@ -80,11 +80,6 @@ void store_close(struct store *s)
 	s->driver->close(s);
 }
 
-bool store_is_shared(const struct store *s)
-{
-	return s->driver->is_shared;
-}
-
 int store_listen(struct store *s, struct err *e)
 {
 	s->doing = "listen";

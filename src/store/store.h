@@ -45,9 +45,6 @@ void store_close(struct store *s);
  */
 int store_prefer_program(const char *where, char *const argv[], struct err *e);
 
-/* Is it one that other machines can open too? */
-bool store_is_shared(const struct store *s);
-
 /* The store's clock. */
 int store_now(struct store *s, int64_t *ret_ms, struct err *e);
 
@@ -114,10 +111,7 @@ int store_touch_session(struct store *s, const char *id, struct err *e);
  */
 int store_set_state(struct store *s, const char *id, enum store_session_state state, struct err *e);
 
-/* Begins to remove it if it is expired still, and nobody has begun: 1, otherwise 0. */
-int store_begin_sweep(struct store *s, const char *id, struct err *e);
-
-/* The same for many at once; for which of them in ret_begun. */
+/* Begins to remove those that are expired still, and nobody has begun with: so ret_begun says. */
 int store_begin_sweeps(
 	struct store *s, const char *const *ids, size_t count, bool *ret_begun, struct err *e);
 

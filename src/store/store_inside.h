@@ -40,7 +40,6 @@ typedef int store_see(void *of, const struct store_value *v);
 struct store_driver {
 	/* Which of two spellings in store_sql.c. */
 	unsigned dialect;
-	bool is_shared;
 	/* Are single rows locked? Otherwise one writes at a time, and looks before it asks for it.
 	 */
 	bool has_row_locks;

@@ -285,7 +285,6 @@ static int lock_schema(struct store *s, struct err *e)
 
 const struct store_driver store_postgres_driver = {
 	.dialect = 1,
-	.is_shared = true,
 	.has_row_locks = true,
 	.open = postgres_open,
 	.close = postgres_close,

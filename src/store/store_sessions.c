@@ -224,9 +224,8 @@ int store_set_state(struct store *s, const char *id, enum store_session_state st
 	return r < 0 ? r : 0;
 }
 
-static int begin_sweep(struct store *s, void *of, struct err *e)
+static int begin_sweep(struct store *s, const char *id, struct err *e)
 {
-	const char *id = *(const char **)of;
 	int r = store_tell(s, e,
 		    "UPDATE bawn_sessions SET state = " SQL_REMOVING ", queued = 0, head_ms = 0 "
 		    "WHERE id = $1 AND state <> " SQL_REMOVING " AND " SQL_EXPIRED,
@@ -240,12 +239,6 @@ static int begin_sweep(struct store *s, void *of, struct err *e)
 	return cancelled < 0 ? cancelled : 1;
 }
 
-int store_begin_sweep(struct store *s, const char *id, struct err *e)
-{
-	s->doing = "remove an expired session";
-	return store_within(s, true, begin_sweep, &id, e);
-}
-
 struct many {
 	const char *const *ids;
 	size_t count;
@@ -257,8 +250,7 @@ static int begin_sweeps(struct store *s, void *of, struct err *e)
 	struct many *m = of;
 
 	for (size_t i = 0; i < m->count; i++) {
-		const char *id = m->ids[i];
-		int r = begin_sweep(s, &id, e);
+		int r = begin_sweep(s, m->ids[i], e);
 
 		if (r < 0)
 			return r;

@@ -196,7 +196,7 @@ static void test_closed(struct store *s)
 	CHECK(take(s, &a, &t) == 1);
 	sleep_ms(20);
 	/* Whatever its time to live: somebody is at work in it. */
-	CHECK(!session_of(s, 8).is_expired && store_begin_sweep(s, session_id(8), NULL) == 0);
+	CHECK(!session_of(s, 8).is_expired && !begin_sweep(s, 8));
 	CHECK(store_set_state(s, session_id(8), STORE_STOPPED, NULL) == 0);
 	CHECK(take(s, &a, &none) == 0 && run_state(s, "8-2") == STORE_CANCELLED);
 	CHECK(run_state(s, "8-1") == STORE_RUNNING);

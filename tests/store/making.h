@@ -133,6 +133,16 @@ static inline struct store_session session_of(struct store *s, unsigned number)
 	return x;
 }
 
+/* Was it to be removed, and was nobody at that yet? */
+static inline bool begin_sweep(struct store *s, unsigned number)
+{
+	const char *id = session_id(number);
+	bool begun = false;
+
+	CHECK(store_begin_sweeps(s, &id, 1, &begun, NULL) == 0);
+	return begun;
+}
+
 static inline void sleep_ms(unsigned ms)
 {
 	struct timespec t = { ms / 1000, (long)(ms % 1000) * 1000000 };
