@@ -61,6 +61,7 @@ static const char *type_name(const struct spec_key_def *def)
 		[SPEC_TYPE_SET] = "a list of texts",
 		[SPEC_TYPE_PORTS] = "a list of port numbers",
 		[SPEC_TYPE_BINDS] = "a list of texts or maps",
+		[SPEC_TYPE_SECRETS] = "a list of maps",
 		[SPEC_TYPE_VARS] = "a map of names to texts",
 	};
 

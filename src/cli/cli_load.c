@@ -264,7 +264,7 @@ static void add_options(const struct cli *cli, struct spec *s, const char *here)
 		if (key == SPEC_BINDS && is_elsewhere)
 			value = from_here(s, value, here);
 		if ((key == SPEC_NETWORK_ALLOW || key == SPEC_NETWORK_HOST_PORTS ||
-			    key == SPEC_NETWORK_PUBLISH) &&
+			    key == SPEC_NETWORK_PUBLISH || key == SPEC_SECRETS) &&
 			!cli_value(cli, "network"))
 			spec_add_option(s, SPEC_NETWORK_MODE, name, "allowlist");
 		if (name && value)

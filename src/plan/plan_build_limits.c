@@ -91,6 +91,7 @@ static void add_network(struct plan_builder *b)
 	plan_add_entries(b, SPEC_NETWORK_ALLOW, PLAN_ALLOW, PLAN_OP());
 	add_host_ports(b);
 	plan_add_entries(b, SPEC_NETWORK_PUBLISH, PLAN_PUBLISH, PLAN_OP());
+	plan_add_entries(b, SPEC_SECRETS, PLAN_SECRET, PLAN_OP());
 }
 
 /* --- limits --- */

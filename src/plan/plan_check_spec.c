@@ -277,11 +277,36 @@ static void check_degraded_names(struct spec *s)
 	}
 }
 
+/* The gate is their way in, and each has a name of its own there. */
+static void check_secrets(struct spec *s)
+{
+	const struct spec_value *secrets = spec_list(s, SPEC_SECRETS);
+
+	if (secrets->count && spec_choice(s, SPEC_NETWORK_MODE) != SPEC_NET_ALLOWLIST)
+		diags_error(&s->diags, secrets->items[0].at,
+			"write network: { mode: allowlist }; its list may be empty",
+			"secrets: they are used through bawn's gate, which network.mode %s does "
+			"without",
+			spec_keys[SPEC_NETWORK_MODE].choices[spec_choice(s, SPEC_NETWORK_MODE)]);
+	if (secrets->count > PLAN_MAX_SECRETS)
+		diags_error(&s->diags, secrets->items[PLAN_MAX_SECRETS].at, NULL,
+			"secrets: a run may have %d of them", PLAN_MAX_SECRETS);
+	for (size_t i = 1; i < secrets->count && i < PLAN_MAX_SECRETS; i++)
+		for (size_t k = 0; k < i; k++)
+			if (str_eq(secrets->items[i].secret.name, secrets->items[k].secret.name) &&
+				!str_eq(secrets->items[i].text, secrets->items[k].text))
+				diags_error(&s->diags, secrets->items[i].at, "give it another name",
+					"secrets: '%s' is already taken at %s",
+					secrets->items[i].secret.name,
+					diags_where(&s->diags, secrets->items[k].at));
+}
+
 void plan_check_spec(struct spec *s)
 {
 	check_degraded_names(s);
 	check_binds(s);
 	check_targets(s);
+	check_secrets(s);
 	check_other_paths(s);
 	check_files(s, SPEC_FILES);
 	check_files(s, SPEC_INITIAL_FILES);

@@ -37,6 +37,7 @@ const struct plan_op_def plan_op_defs[PLAN_OP_KIND_COUNT] = {
 	[PLAN_ALLOW] = { "allow", PLAN_OPERAND_WORD },
 	[PLAN_HOST_PORT] = { "host-port" },
 	[PLAN_PUBLISH] = { "publish", PLAN_OPERAND_WORD },
+	[PLAN_SECRET] = { "secret", PLAN_OPERAND_WORD },
 	[PLAN_LIMIT] = { "limit", PLAN_OPERAND_WORD, PLAN_OPERAND_WORD, PLAN_ENDS },
 	[PLAN_DROP] = { "drop", PLAN_OPERAND_WORD },
 	[PLAN_LANDLOCK] = { "landlock", PLAN_OPERAND_NONE, PLAN_OPERAND_NONE, PLAN_SHARED },

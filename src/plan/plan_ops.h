@@ -36,6 +36,7 @@ enum plan_op_kind {
 	PLAN_ALLOW,     /* a: destination */
 	PLAN_HOST_PORT, /* n: port of the host's loopback */
 	PLAN_PUBLISH,   /* a: address and ports */
+	PLAN_SECRET,    /* a: name, host, header and source of a key; never the key */
 	PLAN_LIMIT,     /* a: which; b: by what; n */
 	PLAN_DROP,      /* a: what the processes lose */
 	PLAN_LANDLOCK,  /* n: ABI; flags: shared, if commands of a session reach each other */
@@ -49,6 +50,8 @@ enum plan_op_kind {
 	PLAN_ARGUMENT,  /* a: one word of the command */
 	PLAN_OP_KIND_COUNT,
 };
+
+#define PLAN_MAX_SECRETS 32
 
 #define PLAN_TELL_DENIED "denied system calls"
 #define PLAN_TELL_WRITES "writes to what is protected"

@@ -53,6 +53,18 @@ struct spec_publish {
 	uint16_t host_port, cage_port;
 };
 
+/* A key that only bawn's side of the wall knows, and where it is added. */
+struct spec_secret {
+	const char *name;   /* in the cage: http://bawn-host/NAME/ */
+	const char *host;   /* lower case */
+	const char *header; /* lower case */
+	const char *scheme; /* before the key, as in "Bearer KEY"; or NULL */
+	const char *source; /* the name of a variable, or a path that starts with / or ~ */
+	const char *ca;     /* a file of certificates to trust instead of the system's; or NULL */
+	uint16_t port;
+	bool is_file; /* the source is a path */
+};
+
 struct spec_var {
 	const char *name, *value;
 };
@@ -65,6 +77,7 @@ struct spec_item {
 		struct spec_bind bind;
 		struct spec_egress egress;
 		struct spec_publish publish;
+		struct spec_secret secret;
 		struct spec_var var;
 		uint16_t port;
 	};

@@ -22,6 +22,7 @@ spec_grammar spec_grammar_file;      /* PATH=TEXT */
 spec_grammar spec_grammar_kept;      /* a folder below /home/agent */
 spec_grammar spec_grammar_egress;    /* HOST:PORT[/tls|/http|/tcp] */
 spec_grammar spec_grammar_publish;   /* [ADDRESS:]PORT:PORT */
+spec_grammar spec_grammar_secret;    /* name=… host=… header=… from=… */
 spec_grammar spec_grammar_port;      /* 1 to 65535 */
 spec_grammar spec_grammar_image;     /* host, dir:PATH, oci:PATH, sif:PATH or a name */
 spec_grammar spec_grammar_overlay;   /* ephemeral or a path of the host */
@@ -31,6 +32,24 @@ spec_grammar spec_grammar_guarantee; /* the name of a guarantee, such as limits.
 /* A bind from a parsed source and target; false when the arena is full. */
 bool spec_join_bind(struct arena *arena, const struct spec_item *from, const struct spec_item *to,
 	bool is_writable, struct spec_item *ret);
+
+/* What a secret consists of, in the order of its one line. */
+enum spec_secret_part {
+	SPEC_SECRET_NAME,
+	SPEC_SECRET_HOST,
+	SPEC_SECRET_HEADER,
+	SPEC_SECRET_SCHEME,
+	SPEC_SECRET_FROM,
+	SPEC_SECRET_CA,
+	SPEC_SECRET_PARTS,
+};
+
+extern const char *const spec_secret_parts[SPEC_SECRET_PARTS];
+
+/* A secret from its parts; NULL for one that is not said. *ret_wrong is the one to blame, or none.
+ */
+int spec_make_secret(struct arena *arena, const char *const parts[static SPEC_SECRET_PARTS],
+	struct spec_item *ret, enum spec_secret_part *ret_wrong, struct err *e);
 
 /* Is all of a network in another? */
 bool spec_network_holds(const struct spec_egress *outer, const struct spec_egress *inner);

@@ -34,5 +34,5 @@ const char *spec_key_leaf(enum spec_key key)
 bool spec_is_list(enum spec_type type)
 {
 	return type == SPEC_TYPE_LIST || type == SPEC_TYPE_SET || type == SPEC_TYPE_PORTS ||
-	       type == SPEC_TYPE_BINDS || type == SPEC_TYPE_VARS;
+	       type == SPEC_TYPE_BINDS || type == SPEC_TYPE_VARS || type == SPEC_TYPE_SECRETS;
 }

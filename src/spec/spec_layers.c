@@ -318,19 +318,25 @@ static void check_file(struct spec *s)
 
 /* --- merging --- */
 
-/* Is the entry replaced by one of the command line: the same variable or bind target? */
+/* What an entry of a list is called there; NULL: there may be many of the same. */
+static const char *entry_name(enum spec_key key, const struct spec_item *item)
+{
+	if (spec_keys[key].type == SPEC_TYPE_VARS)
+		return item->var.name;
+	if (key == SPEC_BINDS)
+		return item->bind.to;
+	return key == SPEC_SECRETS ? item->secret.name : NULL;
+}
+
+/* Is the entry replaced by one of the command line: the same variable, bind target or secret? */
 static bool is_replaced(
 	enum spec_key key, const struct spec_item *item, const struct spec_value *above)
 {
-	bool is_map = spec_keys[key].type == SPEC_TYPE_VARS;
+	const char *name = entry_name(key, item);
 
-	for (size_t i = 0; (is_map || key == SPEC_BINDS) && i < above->count; i++) {
-		const struct spec_item *other = &above->items[i];
-
-		if (is_map ? str_eq(item->var.name, other->var.name)
-			   : str_eq(item->bind.to, other->bind.to))
+	for (size_t i = 0; name && i < above->count; i++)
+		if (str_eq(name, entry_name(key, &above->items[i])))
 			return true;
-	}
 	return false;
 }
 

@@ -3,6 +3,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "spec/spec.h"
+#include "spec/spec_grammar.h"
 
 static void open_list_of(struct json *j, const struct spec_key_def *def)
 {
@@ -12,7 +13,7 @@ static void open_list_of(struct json *j, const struct spec_key_def *def)
 		json_text(j, "type", "integer");
 		json_int(j, "minimum", 1);
 		json_int(j, "maximum", 65535);
-	} else if (def->type != SPEC_TYPE_BINDS) {
+	} else if (def->type != SPEC_TYPE_BINDS && def->type != SPEC_TYPE_SECRETS) {
 		json_text(j, "type", "string");
 		if (def->pattern)
 			json_text(j, "pattern", def->pattern);
@@ -47,6 +48,35 @@ static void print_bind(struct json *j)
 	json_open_list(j, "required");
 	json_text(j, NULL, "from");
 	json_text(j, NULL, "to");
+	json_close_list(j);
+	json_bool(j, "additionalProperties", false);
+	json_close_map(j);
+	json_close_list(j);
+}
+
+/* The two forms of a secret; the line is for bawn itself, which prints it so. */
+static void print_secret(struct json *j)
+{
+	json_open_list(j, "oneOf");
+	json_open_map(j, NULL);
+	json_text(j, "type", "string");
+	json_text(j, "pattern", "^name=[^ ]+ host=[^ ]+ header=[^ ]+ ");
+	json_close_map(j);
+	json_open_map(j, NULL);
+	json_text(j, "type", "object");
+	json_open_map(j, "properties");
+	for (enum spec_secret_part i = 0; i < SPEC_SECRET_PARTS; i++) {
+		json_open_map(j, spec_secret_parts[i]);
+		json_text(j, "type", "string");
+		if (i == SPEC_SECRET_FROM)
+			json_text(j, "pattern", "^(env:[A-Za-z_][A-Za-z0-9_]*|file:[/~].*)$");
+		json_close_map(j);
+	}
+	json_close_map(j);
+	json_open_list(j, "required");
+	for (enum spec_secret_part i = 0; i < SPEC_SECRET_PARTS; i++)
+		if (i != SPEC_SECRET_SCHEME && i != SPEC_SECRET_CA)
+			json_text(j, NULL, spec_secret_parts[i]);
 	json_close_list(j);
 	json_bool(j, "additionalProperties", false);
 	json_close_map(j);
@@ -127,9 +157,12 @@ static void print_type(struct json *j, const struct spec_key_def *def)
 	case SPEC_TYPE_SET:
 	case SPEC_TYPE_PORTS:
 	case SPEC_TYPE_BINDS:
+	case SPEC_TYPE_SECRETS:
 		open_list_of(j, def);
 		if (def->type == SPEC_TYPE_BINDS)
 			print_bind(j);
+		if (def->type == SPEC_TYPE_SECRETS)
+			print_secret(j);
 		json_close_map(j);
 		break;
 	case SPEC_TYPE_VARS:

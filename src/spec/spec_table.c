@@ -1,19 +1,7 @@
 #include "spec/spec_table.h"
 
 #include "spec/spec_grammar.h"
-
-static const char *const engines[] = { "auto", "native", "bwrap", "container", "microvm",
-	"landlock", "logical", NULL };
-static const char *const project_modes[] = { "read_only", "captured", "writable", NULL };
-static const char *const project_cages[] = { "full", "project", NULL };
-static const char *const project_gits[] = { "none", "auto", NULL };
-static const char *const output_ends[] = { "end", "cut", NULL };
-static const char *const network_modes[] = { "none", "allowlist", "host", NULL };
-static const char *const environments[] = { "dev", "prod", NULL };
-
-#define NAME_PATTERN   "^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
-#define TARGET_PATTERN "^/[^/]"
-#define SIZE_PATTERN   "^[1-9][0-9]*(K|KB|M|MB|G|GB|T|TB)?$"
+#include "spec/spec_table_words.h"
 
 const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 	[SPEC_VERSION] = {
@@ -343,6 +331,20 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.example = "[\"127.0.0.1:3000:3000\"]",
 		.doc = "Ports of the cage opened on the host: [ADDRESS:]HOST_PORT:CAGE_PORT. The address is "
 		       "127.0.0.1 if not said.",
+	},
+	[SPEC_SECRETS] = {
+		.path = "secrets",
+		.type = SPEC_TYPE_SECRETS,
+		.tighten = SPEC_SUBSET,
+		.grammar = spec_grammar_secret,
+		.example = "[{ name: anthropic, host: \"api.anthropic.com:443\", header: x-api-key, "
+			   "from: \"env:ANTHROPIC_API_KEY\" }]",
+		.doc = "Keys that never enter the cage. A request to http://bawn-host/NAME/PATH is sent to "
+		       "https://HOST/PATH by a process outside of it, which adds the header: the key, or "
+		       "the scheme (such as Bearer), a space and the key. from says where the key is kept: "
+		       "env:NAME, a variable of the operator's, or file:PATH. The host's certificate is "
+		       "checked against the system's CAs, or those of the file ca. The host need not be in "
+		       "network.allow; network.mode must be allowlist.",
 	},
 	[SPEC_LIMITS_MEMORY] = {
 		.path = "limits.memory",

@@ -46,6 +46,7 @@ enum spec_key {
 	SPEC_NETWORK_ALLOW,
 	SPEC_NETWORK_HOST_PORTS,
 	SPEC_NETWORK_PUBLISH,
+	SPEC_SECRETS,
 	SPEC_LIMITS_MEMORY,
 	SPEC_LIMITS_CPU,
 	SPEC_LIMITS_PIDS,
@@ -74,11 +75,12 @@ enum spec_type {
 	SPEC_TYPE_DURATION,
 	SPEC_TYPE_CPUS,
 	SPEC_TYPE_TEXT,
-	SPEC_TYPE_LIST,  /* in order */
-	SPEC_TYPE_SET,   /* a list whose order means nothing */
-	SPEC_TYPE_PORTS, /* a set of port numbers */
-	SPEC_TYPE_BINDS, /* a set of texts or maps */
-	SPEC_TYPE_VARS,  /* a map of name to text */
+	SPEC_TYPE_LIST,    /* in order */
+	SPEC_TYPE_SET,     /* a list whose order means nothing */
+	SPEC_TYPE_PORTS,   /* a set of port numbers */
+	SPEC_TYPE_BINDS,   /* a set of texts or maps */
+	SPEC_TYPE_VARS,    /* a map of name to text */
+	SPEC_TYPE_SECRETS, /* a set of texts or maps */
 };
 
 /* How the file inside a project may differ from what the operator's layers say. */

@@ -158,6 +158,7 @@ static void set_scalar(struct slot *slot, const char *text, struct diag_pos at)
 	case SPEC_TYPE_PORTS:
 	case SPEC_TYPE_BINDS:
 	case SPEC_TYPE_VARS:
+	case SPEC_TYPE_SECRETS:
 		break;
 	}
 }
@@ -183,6 +184,7 @@ static bool takes(enum spec_type type, enum yaml_type scalar)
 	case SPEC_TYPE_SET:
 	case SPEC_TYPE_BINDS:
 	case SPEC_TYPE_VARS:
+	case SPEC_TYPE_SECRETS:
 		return scalar == YAML_TEXT;
 	}
 	return false;
@@ -204,6 +206,7 @@ static const char *wanted(enum spec_type type)
 		[SPEC_TYPE_PORTS] = "a list of port numbers",
 		[SPEC_TYPE_BINDS] = "a list of binds",
 		[SPEC_TYPE_VARS] = "a map of names to texts",
+		[SPEC_TYPE_SECRETS] = "a list of secrets",
 	};
 
 	return words[type];
@@ -246,24 +249,22 @@ static bool check_scalar(const struct slot *slot, const struct yaml_node *node)
 	return false;
 }
 
-/* Where the parts of { from: …, to: …, mode: … } stand; what is not said is NULL. */
-static bool find_bind_parts(const struct slot *slot, const struct yaml_node *node,
-	const struct yaml_node *ret[static 3])
+/* Where the parts of an entry that is a map stand; what is not said is NULL. */
+static bool find_parts(const struct slot *slot, const struct yaml_node *node, const char *what,
+	const char *const *names, size_t count, const struct yaml_node **ret)
 {
-	static const char *const names[] = { "from", "to", "mode" };
-
 	for (const struct yaml_node *v = node->first; v; v = v->next) {
 		size_t i = 0;
 
-		while (i < 3 && !str_eq(v->key->text, names[i]))
+		while (i < count && !str_eq(v->key->text, names[i]))
 			i++;
-		if (i == 3) {
-			const char *near = str_nearest(v->key->text, names, 3);
+		if (i == count) {
+			const char *near = str_nearest(v->key->text, names, count);
 
 			SAY(slot, v->key->at,
 				near ? arena_printf(&slot->s->arena, "did you mean '%s'?", near)
 				     : NULL,
-				"unknown key '%s' in a bind", v->key->text);
+				"unknown key '%s' in a %s", v->key->text, what);
 			return false;
 		}
 		if (!check_scalar(slot, v))
@@ -273,16 +274,36 @@ static bool find_bind_parts(const struct slot *slot, const struct yaml_node *nod
 	return true;
 }
 
+static bool read_secret_map(
+	const struct slot *slot, const struct yaml_node *node, struct spec_item *item)
+{
+	const struct yaml_node *part[SPEC_SECRET_PARTS] = { NULL };
+	const char *texts[SPEC_SECRET_PARTS] = { NULL };
+	enum spec_secret_part wrong = SPEC_SECRET_PARTS;
+	struct err e = { 0 };
+
+	if (!find_parts(slot, node, "secret", spec_secret_parts, SPEC_SECRET_PARTS, part))
+		return false;
+	item->at = node->at;
+	for (size_t i = 0; i < SPEC_SECRET_PARTS; i++)
+		texts[i] = part[i] ? part[i]->text : NULL;
+	if (spec_make_secret(&slot->s->arena, texts, item, &wrong, &e) == 0)
+		return true;
+	SAY(slot, wrong < SPEC_SECRET_PARTS ? part[wrong]->at : node->at, NULL, "%s", e.text);
+	return false;
+}
+
 static bool read_bind_map(
 	const struct slot *slot, const struct yaml_node *node, struct spec_item *item)
 {
+	static const char *const names[] = { "from", "to", "mode" };
 	const struct yaml_node *part[3] = { NULL };
 	struct spec_item from = { 0 }, to = { 0 };
 	struct arena *arena = &slot->s->arena;
 	struct err e = { 0 };
 	const char *mode;
 
-	if (!find_bind_parts(slot, node, part))
+	if (!find_parts(slot, node, "bind", names, 3, part))
 		return false;
 	item->at = node->at;
 	if (!part[0] || !part[1]) {
@@ -358,6 +379,8 @@ static void read_list(struct slot *slot, const struct yaml_node *node)
 			is_good = read_variable(slot, n, item);
 		else if (slot->def->type == SPEC_TYPE_BINDS && n->kind == YAML_MAP)
 			is_good = read_bind_map(slot, n, item);
+		else if (slot->def->type == SPEC_TYPE_SECRETS && n->kind == YAML_MAP)
+			is_good = read_secret_map(slot, n, item);
 		else
 			is_good = check_scalar(slot, n) && fill_item(slot, item, n->text, n->at);
 		v->count += is_good;

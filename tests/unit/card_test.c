@@ -186,10 +186,11 @@ static void test_every_key(void)
 		spec_add_option(&spec, k, "--x", others[k].value ? others[k].value : "");
 		check_that(spec_settle(&spec), spec_keys[k].path, __FILE__, __LINE__);
 		/* The engine logical gives next to nothing: the spec has to bear that too. */
-		if (k == SPEC_ENGINE) {
+		if (k == SPEC_ENGINE)
 			spec_add_option(&spec, SPEC_RELAXED, "--relaxed", "true");
-			CHECK(spec_settle(&spec));
-		}
+		if (k == SPEC_SECRETS)
+			spec_add_option(&spec, SPEC_NETWORK_MODE, "--network", "allowlist");
+		CHECK(spec_settle(&spec));
 		if (!make(&m, HOST_ABILITY_COUNT)) {
 			check_that(false, spec_keys[k].path, __FILE__, __LINE__);
 			continue;

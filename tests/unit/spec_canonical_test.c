@@ -132,6 +132,7 @@ static const char *const other_values[SPEC_KEY_COUNT] = {
 	[SPEC_NETWORK_ALLOW] = "other.example:1",
 	[SPEC_NETWORK_HOST_PORTS] = "3",
 	[SPEC_NETWORK_PUBLISH] = "3:3",
+	[SPEC_SECRETS] = "name=a host=a.example:443 header=x-key from=env:KEY",
 	[SPEC_LIMITS_MEMORY] = "3M",
 	[SPEC_LIMITS_CPU] = "3",
 	[SPEC_LIMITS_PIDS] = "3",
