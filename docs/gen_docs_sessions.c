@@ -27,4 +27,13 @@ void gen_print_sessions(void)
 		"Sessions are known in ~/.local/state/bawn/store.db, or in the store that BAWN_STORE names, "
 		"and their files are in ~/.local/state/bawn/sessions, or below BAWN_SANDBOX_ROOT, which "
 		"must be yours alone to write to.");
+	puts(".SS Tools for an agent");
+	gen_paragraph(
+		"bawn mcp is a server of the Model Context Protocol on its standard streams, for an agent "
+		"that runs on the host itself. Its tools bash, read, write, edit, glob and grep work in one "
+		"session, which it makes as session create does, or which --session names; so a shell and a "
+		"file tool meet the same wall. Each call is a run with a record of its own, whose id is in "
+		"the result as bawn/run; what the wall refused is told in the result's text. When its input "
+		"ends, what still runs is ended; a session of its own making is removed if it changed nothing "
+		"in the project, and kept for session diff and apply if it did.");
 }

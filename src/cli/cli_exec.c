@@ -178,6 +178,8 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 	r.record.start_ns = ret->start_ns;
 	metrics_count_record(&ret->counted, &r.record);
 	snprintf(ret->run, sizeof(ret->run), "%s", r.record.run);
+	if (job->look)
+		job->look(job->of, &r.record);
 	if (job->done)
 		job->done(job->of, ret);
 	close_all(&r, &workspace);

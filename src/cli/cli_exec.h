@@ -10,6 +10,7 @@ struct exec_result;
 struct keep_request;
 struct keep_warm;
 struct plan;
+struct record;
 
 /* One command in a session, from whoever wants it: `bawn session exec`, or a worker. */
 
@@ -41,6 +42,8 @@ struct exec_job {
 	/* Asked once the command has ended, before anything is signed: may the result still be
 	 * written? 0 or -ESTALE. NULL: nobody else could have taken the session. */
 	int (*is_still_ours)(void *of, struct err *e);
+	/* What is known of it, before anything is let go; or NULL. */
+	void (*look)(void *of, const struct record *r);
 	/* All is done and signed; what comes before exec_run returns is for the next one. */
 	void (*done)(void *of, struct exec_result *result);
 	void *of;

@@ -15,6 +15,25 @@ int session_exec(struct cli *cli); /* cli_session_exec.c */
 int session_stop(struct cli *cli);
 int session_wait(struct cli *cli); /* cli_session_queue.c */
 
+/* --- cli_session_create.c --- */
+
+struct session_wish {
+	const char *name;     /* what it may be called by, or NULL */
+	int64_t usual_ttl_ms; /* how long it is kept where nobody says; 0: as the spec has it */
+};
+
+/*
+ * Makes a session of the spec that the options and files say, if its commands could be caged so.
+ * Opens the store and the root for that; `at` and `ret` are the caller's in any case. A status,
+ * after it was said what is wrong.
+ */
+int session_make(const struct cli *cli, const struct session_wish *wish, struct cli_sessions *at,
+	struct store_session *ret);
+
+/* Removes one that was found, with all that is in it, and says so in the log. A status.
+ * cli_session_remove.c */
+int session_remove(struct cli_sessions *at, const struct store_session *s);
+
 /* --- cli_session_queue.c: runs that a worker does --- */
 
 /*

@@ -29,11 +29,12 @@ const struct cli_option session_create_options[] = {
 
 struct creation {
 	const struct cli *cli;
+	const struct session_wish *wish;
 	struct spec spec;
 	struct cli_place place;
 	struct host host;
 	struct plan_choice choice;
-	struct cli_sessions at;
+	struct cli_sessions *at;
 };
 
 /* --- can it be done? --- */
@@ -129,16 +130,26 @@ static int load(struct creation *c)
 
 /* --- making it --- */
 
+/* How long it is kept: what somebody said, or what is usual for who makes it. */
+static int64_t choose_ttl(const struct creation *c)
+{
+	for (enum spec_layer i = SPEC_LAYER_SYSTEM; i <= SPEC_LAYER_OPTIONS; i++)
+		if (c->spec.layers[i].v[SPEC_SESSION_TTL].is_set)
+			return (int64_t)spec_number(&c->spec, SPEC_SESSION_TTL);
+	return c->wish->usual_ttl_ms ? c->wish->usual_ttl_ms
+				     : (int64_t)spec_number(&c->spec, SPEC_SESSION_TTL);
+}
+
 static int describe(struct creation *c, struct store_session *x, struct err *e)
 {
-	const char *name = cli_value(c->cli, "name");
+	const char *name = c->wish->name;
 	own(buf) struct buf spec = { .max = MOST_SPEC }, project = { .max = PATH_MAX };
 
 	snprintf(x->name, sizeof(x->name), "%s", name ? name : "");
-	memcpy(x->place, c->at.place, sizeof(x->place));
+	memcpy(x->place, c->at->place, sizeof(x->place));
 	x->workspace = 1;
 	x->state = STORE_OPEN;
-	x->ttl_ms = (int64_t)spec_number(&c->spec, SPEC_SESSION_TTL);
+	x->ttl_ms = choose_ttl(c);
 	spec_print_canonical(&c->spec, &spec);
 	buf_puts(&project, c->place.project);
 	if (spec.failed || project.failed)
@@ -151,16 +162,16 @@ static int describe(struct creation *c, struct store_session *x, struct err *e)
 static int make(struct creation *c, struct store_session *x, struct err *e)
 {
 	struct err undoing = { 0 };
-	int r = session_make_folder(c->at.root, x->id, x->spec, e);
+	int r = session_make_folder(c->at->root, x->id, x->spec, e);
 
 	if (r < 0)
 		return r;
-	r = store_add_session(c->at.store, x, e);
+	r = store_add_session(c->at->store, x, e);
 	if (r == 0)
-		return session_confirm_folder(c->at.root, x->id, e);
+		return session_confirm_folder(c->at->root, x->id, e);
 	if (r == -EEXIST)
 		err_set(e, ERR_REFUSED, EEXIST, "there is a session called '%s' already", x->name);
-	session_remove_folder(c->at.root, x->id, &undoing);
+	session_remove_folder(c->at->root, x->id, &undoing);
 	return r;
 }
 
@@ -182,37 +193,45 @@ static int tell(const struct cli *cli, const struct cli_sessions *at, const stru
 	return cli_write(&out, CLI_OK);
 }
 
-static int create(struct creation *c)
+static int create(struct creation *c, struct store_session *x)
 {
-	own(store_session) struct store_session x = { 0 };
 	struct err e = { 0 };
-	int r = cli_sessions_open(&c->at, true, &e);
+	int r = cli_sessions_open(c->at, true, &e);
 
 	if (r == 0)
-		r = describe(c, &x, &e);
+		r = describe(c, x, &e);
 	if (r == 0)
-		r = make(c, &x, &e);
+		r = make(c, x, &e);
 	if (r < 0) {
 		cli_complain("%s", e.text);
 		return r == -EEXIST ? CLI_NO : CLI_FAILED;
 	}
-	cli_sessions_log(c->at.state, "session_created", x.id, x.name, NULL);
-	return tell(c->cli, &c->at, &x);
+	cli_sessions_log(c->at->state, "session_created", x->id, x->name, NULL);
+	return CLI_OK;
+}
+
+int session_make(const struct cli *cli, const struct session_wish *wish, struct cli_sessions *at,
+	struct store_session *ret)
+{
+	struct creation c = { .cli = cli, .wish = wish, .at = at };
+	int status = load(&c);
+
+	if (status == CLI_OK)
+		status = create(&c, ret);
+	spec_done(&c.spec);
+	return status;
 }
 
 int session_create(struct cli *cli)
 {
-	struct creation c = { .cli = cli, .at = { .state = -1, .root = -1 } };
+	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(store_session) struct store_session x = { 0 };
+	const struct session_wish wish = { .name = cli_value(cli, "name") };
 	int status = check_words(cli);
 
 	if (status == CLI_OK)
 		status = cli_add_settings(cli);
-	if (status != CLI_OK)
-		return status;
-	status = load(&c);
 	if (status == CLI_OK)
-		status = create(&c);
-	cli_sessions_done(&c.at);
-	spec_done(&c.spec);
-	return status;
+		status = session_make(cli, &wish, &at, &x);
+	return status == CLI_OK ? tell(cli, &at, &x) : status;
 }

@@ -65,36 +65,29 @@ void session_log_removed(struct log *log, const struct store_session *s, const c
 
 /* --- rm --- */
 
-struct removal {
-	struct cli_sessions at;
-	struct buf out;
-	struct json json;
-	bool is_json;
-};
-
-static int remove_found(struct removal *x, const struct store_session *s)
+int session_remove(struct cli_sessions *at, const struct store_session *s)
 {
 	own(log) struct log log;
 	struct err e = { 0 };
 	int r;
 
-	if (s->place[0] && !cli_sessions_is_here(&x->at, s)) {
+	if (s->place[0] && !cli_sessions_is_here(at, s)) {
 		cli_complain("the files of session %s are in another root: remove it there, or set "
 			     "BAWN_SANDBOX_ROOT",
 			s->id);
 		return CLI_NO;
 	}
-	log_init(&log, x->at.state, NULL, s->id);
+	log_init(&log, at->state, NULL, s->id);
 	/* What does not end leaves the session as it is, but stopped: a removal is never undone. */
-	r = s->state == STORE_REMOVING ? 0 : store_set_state(x->at.store, s->id, STORE_STOPPED, &e);
-	if (r == 0 && x->at.root >= 0)
-		r = session_stop_runs(x->at.root, s->id, PATIENCE_MS, &e);
+	r = s->state == STORE_REMOVING ? 0 : store_set_state(at->store, s->id, STORE_STOPPED, &e);
+	if (r == 0 && at->root >= 0)
+		r = session_stop_runs(at->root, s->id, PATIENCE_MS, &e);
 	if (r == 0)
-		r = store_set_state(x->at.store, s->id, STORE_REMOVING, &e);
+		r = store_set_state(at->store, s->id, STORE_REMOVING, &e);
 	if (r == 0)
-		r = session_remove_files(x->at.root, s, &e);
+		r = session_remove_files(at->root, s, &e);
 	if (r == 0)
-		r = store_remove_session(x->at.store, s->id, &e);
+		r = store_remove_session(at->store, s->id, &e);
 	if (r == 0)
 		session_log_removed(&log, s, "removed");
 	if (r == 0 && log_write(&log) < 0)
@@ -106,13 +99,20 @@ static int remove_found(struct removal *x, const struct store_session *s)
 	return CLI_FAILED;
 }
 
+struct removal {
+	struct cli_sessions at;
+	struct buf out;
+	struct json json;
+	bool is_json;
+};
+
 static int remove_word(struct removal *x, const char *word)
 {
 	own(store_session) struct store_session s = { 0 };
 	int status = cli_sessions_find(&x->at, word, &s);
 
 	if (status == CLI_OK)
-		status = remove_found(x, &s);
+		status = session_remove(&x->at, &s);
 	if (status == CLI_OK && x->is_json)
 		json_text(&x->json, NULL, s.id);
 	else if (status == CLI_OK)

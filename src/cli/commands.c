@@ -23,6 +23,8 @@ const struct cli_command cli_commands[] = {
 		.subcommands = cmd_session_commands },
 	{ "worker", "[options]", "do what was queued for sessions", cmd_worker_options, false,
 		cmd_worker },
+	{ "mcp", "[options]", "tools for an agent, over MCP, that run in one session",
+		cmd_mcp_options, true, cmd_mcp },
 	{ "overlay", "init|reset|prune|digest PATH [options]",
 		"make, empty, tidy up or digest an overlay of the root", cmd_overlay_options, false,
 		cmd_overlay, .takes_words = true },

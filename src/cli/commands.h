@@ -8,7 +8,7 @@
 extern const struct cli_option cmd_run_options[], cmd_plan_options[], cmd_check_options[],
 	cmd_doctor_options[], cmd_diff_options[], cmd_apply_options[], cmd_discard_options[],
 	cmd_overlay_options[], cmd_log_options[], cmd_key_options[], cmd_card_options[],
-	cmd_record_options[], cmd_verify_options[], cmd_worker_options[];
+	cmd_record_options[], cmd_verify_options[], cmd_worker_options[], cmd_mcp_options[];
 
 extern const struct cli_command cmd_session_commands[];
 
@@ -19,6 +19,7 @@ int cmd_doctor(struct cli *cli);
 int cmd_overlay(struct cli *cli);
 int cmd_version(struct cli *cli);
 int cmd_worker(struct cli *cli);
+int cmd_mcp(struct cli *cli);
 int cmd_diff(struct cli *cli);
 int cmd_apply(struct cli *cli);
 int cmd_discard(struct cli *cli);

@@ -108,7 +108,8 @@ static int run_command(const struct cli_command *command, int words, int argc, c
 /* Commands that open a store: which may be one that only another program knows. */
 static int prefer_program(const char *name, char **argv)
 {
-	static const char *const names[] = { "session", "worker", "diff", "apply", "discard" };
+	static const char *const names[] = { "session", "worker", "diff", "apply", "discard",
+		"mcp" };
 	struct err e = { 0 };
 	bool opens = false;
 

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/buf.h"
+#include "cli/cli.h"
+#include "mcp/mcp.h"
+#include "store/store.h"
+
+/* What the files of `bawn mcp` share. */
+
+#define MCP_MOST_CALLS  32                /* at one time */
+#define MCP_MOST_OUTPUT ((size_t)1 << 20) /* of one call, the end of it */
+
+struct record;
+
+/* A call that is being done, by a process of its own. */
+struct mcp_call {
+	char id[MCP_MAX_ID + 1]; /* as it was written; "": the place is free */
+	bool is_modern;
+	pid_t pid;
+	int pidfd;
+	int answer;        /* a file in memory that gets the line */
+	bool is_cancelled; /* nobody wants the answer any more */
+	uint64_t kill_ns;  /* when it is killed, which was told to end; 0: it was not */
+};
+
+struct mcp_server {
+	const struct cli *cli;
+	const struct store_session *session;
+	int root;         /* the sessions', open */
+	uint64_t most_ms; /* that a run of the session may take; 0: as long as it wants */
+	struct mcp mcp;
+	struct mcp_about about;
+	struct mcp_lines lines;
+	struct buf out;      /* to be written to standard output … */
+	size_t out_at;       /* … from there on */
+	bool is_over;        /* input has ended, or we are told to end */
+	uint64_t touched_ns; /* when the store was told that it is in use */
+	struct mcp_call calls[MCP_MOST_CALLS];
+};
+
+/* --- cli_mcp_serve.c --- */
+
+/* Serves until the end of input, or a signal to end; nothing runs any more then. 0 or -errno. */
+int mcp_serve(struct mcp_server *s, struct err *e);
+
+/* --- cli_mcp_calls.c --- */
+
+/* Starts a call; what cannot be started is answered. */
+void mcp_calls_start(struct mcp_server *s, const struct mcp_request *q);
+
+/* It has ended, as its pidfd says: its answer goes out, unless it was cancelled. */
+void mcp_calls_end(struct mcp_server *s, struct mcp_call *c);
+
+/* Asks it to end; it is killed after that time. */
+void mcp_calls_stop(struct mcp_call *c, unsigned patience_ms);
+
+/* The call with that id; NULL: there is none. */
+struct mcp_call *mcp_calls_find(struct mcp_server *s, const struct mcp_slice *id);
+
+/* --- cli_mcp_run.c --- */
+
+/* In a process of its own: does the call, and writes the answer. */
+void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer);
+
+/* --- cli_mcp_notes.c --- */
+
+/* What a model should know of how a run went, a line for each. */
+void mcp_add_notes(const struct record *r, struct buf *out);

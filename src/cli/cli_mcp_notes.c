@@ -1,0 +1,80 @@
+/* What the wall said to a command, for the model that asked for it: what, and why it is no use to
+ * try again. */
+#include <string.h>
+
+#include "base/own.h"
+#include "cli/cli_mcp.h"
+#include "record/record.h"
+
+#define MOST_TOLD 5
+
+static void add_line(struct buf *out, const char *sentence)
+{
+	buf_puts(out, "[bawn: ");
+	buf_add_visible(out, sentence, strlen(sentence));
+	buf_puts(out, "]\n");
+}
+
+static void add_more(struct buf *out, size_t count)
+{
+	if (count > MOST_TOLD)
+		buf_printf(out, "[bawn: and %zu more of this kind]\n", count - MOST_TOLD);
+}
+
+static void add_limits(const struct record *r, struct buf *out)
+{
+	for (enum plan_guarantee g = 0; r->plan && g < PLAN_GUARANTEE_COUNT; g++) {
+		own(buf) struct buf text = { .max = 512 };
+
+		record_print_reached(r, g, &text);
+		if (text.len)
+			add_line(out, buf_text(&text));
+	}
+}
+
+static void add_net(const struct record *r, struct buf *out)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->decision_count; i++) {
+		const struct wire_decision *d = &r->decisions[i];
+		char sentence[1024];
+
+		if (d->kind != WIRE_NET_DENIED && d->kind != WIRE_NAME_DENIED &&
+			d->kind != WIRE_NET_FAILED)
+			continue;
+		wire_print_decision(d, sentence, sizeof(sentence));
+		if (count++ < MOST_TOLD)
+			buf_printf(out, "[bawn: network: %s]\n", sentence);
+	}
+	add_more(out, count);
+	if (r->gate.kind != ERR_NONE)
+		add_line(out, r->gate.text);
+}
+
+static void add_denials(const struct record *r, struct buf *out)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->denial_count; i++) {
+		char sentence[RECORD_PATH_SIZE + 512];
+
+		if (record_is_tried_only(&r->denials[i]))
+			continue;
+		record_say_denial(&r->denials[i], sentence, sizeof(sentence));
+		if (count++ < MOST_TOLD)
+			add_line(out, sentence);
+	}
+	add_more(out, count);
+}
+
+void mcp_add_notes(const struct record *r, struct buf *out)
+{
+	if (r->outcome == RECORD_REFUSED)
+		add_line(out, "the command was not run");
+	if (r->error.kind != ERR_NONE)
+		add_line(out, r->error.text);
+	add_limits(r, out);
+	add_net(r, out);
+	add_denials(r, out);
+}

@@ -1,0 +1,194 @@
+/*
+ * cli_mcp_run - one call of a tool: one run in the server's session.
+ *
+ * Runs as:     the operator; a process of its own, which ends with the server.
+ * Enters with: the session's root, and a file in memory for the answer; standard streams that are
+ *              none of the protocol's.
+ * Leaves:      the answer, whole or not at all; the run's record.
+ *
+ * bash is a shell in the cage; the file tools are bawn's own program, in the cage. What they may do
+ * is for the cage to say: here is no policy, and so there are no two.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "cli/cli_exec.h"
+#include "cli/cli_mcp.h"
+
+/* A shell that is there finds out whether a better one is. */
+#define SHELL_SCRIPT                                                                               \
+	"if command -v bash >/dev/null 2>&1; then exec bash -c \"$1\"; fi; exec sh -c \"$1\""
+
+#define MOST_WORDS 12
+
+struct doing {
+	const struct mcp_request *request;
+	struct tail printed; /* output and error in the order in which they came */
+	struct buf notes;
+	struct mcp_shell shell;  /* of bash */
+	struct arena arena;      /* of the words */
+	char *words[MOST_WORDS]; /* ended by NULL */
+	size_t word_count;
+};
+
+static int add_words(struct doing *d, const char *const *words, struct err *e)
+{
+	for (; *words; words++) {
+		char *copy = arena_copy(&d->arena, *words, strlen(*words));
+
+		if (!copy || d->word_count + 1 == MOST_WORDS)
+			return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the call");
+		d->words[d->word_count++] = copy;
+	}
+	return 0;
+}
+
+/* --- what is run --- */
+
+static int add_shell(const struct mcp_server *s, struct doing *d, struct err *e)
+{
+	char time[32];
+	int r = mcp_read_shell(&d->request->arguments, &d->shell, e);
+
+	if (r < 0)
+		return r;
+	snprintf(time, sizeof(time), "%" PRIu64 "ms", d->shell.timeout_ms);
+	/* A run may have less time than its session gives, never more. */
+	if (!s->most_ms || d->shell.timeout_ms < s->most_ms)
+		r = add_words(d, (const char *const[]){ "--time", time, NULL }, e);
+	if (r < 0)
+		return r;
+	return add_words(d,
+		(const char *const[]){
+			"--", "sh", "-c", SHELL_SCRIPT, "bash", d->shell.command, NULL },
+		e);
+}
+
+/* Puts the arguments where standard input is: nobody can change them any more. */
+static int give_input(const struct mcp_slice *arguments, struct err *e)
+{
+	own_fd int fd = memfd_create("arguments", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int r = fd < 0 ? -errno : file_write_all(fd, arguments->bytes, arguments->size);
+
+	if (r == 0 && (fcntl(fd, F_ADD_SEALS,
+			       F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0 ||
+			      lseek(fd, 0, SEEK_SET) < 0 || dup2(fd, STDIN_FILENO) < 0))
+		r = -errno;
+	return r == 0 ? 0
+		      : err_set(e, ERR_SYS, -r, "cannot pass the arguments on: %s", strerror(-r));
+}
+
+static int add_tool(struct doing *d, struct err *e)
+{
+	const char *name = mcp_tool_names[d->request->tool];
+	int r = add_words(
+		d, (const char *const[]){ "--", "/run/bawn/bawn", "tool", name, NULL }, e);
+
+	return r == 0 ? give_input(&d->request->arguments, e) : r;
+}
+
+/* --- how it went --- */
+
+static void look(void *of, const struct record *r)
+{
+	struct doing *d = of;
+
+	mcp_add_notes(r, &d->notes);
+}
+
+static void add_printed(const struct tail *printed, struct buf *out)
+{
+	own(buf) struct buf bytes = { .max = MCP_MOST_OUTPUT };
+	size_t at = 0;
+
+	tail_print(printed, &bytes);
+	if (printed->total > bytes.len) {
+		/* Not from the middle of a character. */
+		while (at < bytes.len && at < 4 && (bytes.data[at] & 0xC0) == 0x80)
+			at++;
+		buf_printf(out, "[bawn: the first %" PRIu64 " bytes of the output are left out]\n",
+			(printed->total - bytes.len));
+	}
+	mcp_add_text(out, buf_text(&bytes) + at, bytes.len - at);
+}
+
+static void begin_line(struct buf *out)
+{
+	if (out->len && out->data[out->len - 1] != '\n')
+		buf_putc(out, '\n');
+}
+
+static void write_answer(const struct mcp_server *s, const struct doing *d,
+	const struct exec_result *done, int answer)
+{
+	own(buf) struct buf text = { .max = MCP_MAX_ANSWER }, line = { .max = MCP_MAX_ANSWER };
+	struct mcp_result result = { .is_error = done->status != 0,
+		.session = s->session->id,
+		.run = done->run,
+		.status = done->status };
+
+	add_printed(&d->printed, &text);
+	if (d->notes.len || done->status) {
+		begin_line(&text);
+		buf_add(&text, buf_text(&d->notes), d->notes.len);
+	}
+	if (done->status)
+		buf_printf(&text, "[exit status %d]\n", done->status);
+	result.text = buf_text(&text);
+	mcp_print_result(d->request, &result, &line);
+	if (!text.failed && !line.failed)
+		(void)file_write_all(answer, buf_text(&line), line.len);
+}
+
+/* What is wrong with the arguments is the model's to mend: it is told as a result. */
+static void write_refusal(
+	const struct mcp_server *s, const struct doing *d, const struct err *e, int answer)
+{
+	own(buf) struct buf line = { .max = MCP_MAX_ANSWER };
+	const struct mcp_result result = { e->text, true, s->session->id, NULL, 0 };
+
+	mcp_print_result(d->request, &result, &line);
+	if (!line.failed)
+		(void)file_write_all(answer, buf_text(&line), line.len);
+}
+
+void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer)
+{
+	struct doing d = { .request = q, .notes.max = (size_t)64 << 10 };
+	struct exec_job job = { .session = s->session,
+		.command_line = s->cli->command_line,
+		.command_line_size = s->cli->command_line_size,
+		.is_quiet = true,
+		.root = s->root,
+		.printed = { &d.printed, &d.printed },
+		.arguments = d.words,
+		.look = look,
+		.of = &d };
+	struct exec_result done;
+	struct err e = { 0 };
+	int r;
+
+	arena_init(&d.arena, (size_t)1 << 20);
+	tail_init(&d.printed, MCP_MOST_OUTPUT);
+	r = q->tool == MCP_BASH ? add_shell(s, &d, &e) : add_tool(&d, &e);
+	if (r < 0) {
+		write_refusal(s, &d, &e, answer);
+	} else {
+		exec_run(&job, &done);
+		write_answer(s, &d, &done, answer);
+		buf_done(&done.record);
+	}
+	mcp_shell_done(&d.shell);
+	arena_done(&d.arena);
+	buf_done(&d.notes);
+	tail_done(&d.printed);
+}

@@ -1,0 +1,225 @@
+/*
+ * cli_mcp_serve - waits for everything at once: lines, the ends of calls, room for answers.
+ *
+ * Runs as:  the operator.
+ * Must not: wait for a client that does not read, or for a call, while there is something to hear.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "cli/cli_mcp.h"
+#include "cli/cli_store.h"
+
+#define READ_SIZE    65536
+#define WRITE_SIZE   4096              /* what a pipe that has room takes without waiting */
+#define MOST_WAITING ((size_t)4 << 20) /* of answers: then nobody is listened to */
+#define CANCEL_MS    5000              /* for a cancelled call to end by itself */
+#define END_MS       1000              /* for all of them, at the end */
+#define TOUCH_NS     ((uint64_t)60000000000)
+
+enum {
+	AT_INPUT,
+	AT_OUTPUT,
+	AT_SIGNALS,
+	AT_CALLS,
+	POLL_COUNT = AT_CALLS + MCP_MOST_CALLS
+};
+
+/* --- the session is in use --- */
+
+/* A session that nobody uses for long is removed. */
+static void touch(struct mcp_server *s)
+{
+	struct store *store = NULL;
+	struct err e = { 0 };
+	uint64_t now = clock_ns();
+
+	if (now - s->touched_ns < TOUCH_NS)
+		return;
+	s->touched_ns = now;
+	/* Opened each time: calls begin as copies of this process, and shall have none of it. */
+	if (cli_open_store(false, &store, &e) == 0)
+		(void)store_touch_session(store, s->session->id, &e);
+	if (store)
+		store_close(store);
+}
+
+/* --- lines --- */
+
+static void cancel(struct mcp_server *s, const struct mcp_slice *id)
+{
+	struct mcp_call *c = mcp_calls_find(s, id);
+
+	if (!c)
+		return;
+	c->is_cancelled = true;
+	mcp_calls_stop(c, CANCEL_MS);
+}
+
+static void hear(struct mcp_server *s, const char *line, size_t n)
+{
+	struct mcp_request q;
+
+	switch (mcp_read(&s->mcp, line, n, &q, &s->out)) {
+	case MCP_DO_CALL:
+		mcp_calls_start(s, &q);
+		break;
+	case MCP_DO_CANCEL:
+		cancel(s, &q.id);
+		break;
+	case MCP_DO_NOTHING:
+		break;
+	}
+}
+
+static void read_input(struct mcp_server *s)
+{
+	char bytes[READ_SIZE];
+	ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
+	const char *line;
+	enum mcp_line kind;
+	size_t size;
+
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	if (n <= 0) {
+		s->is_over = true;
+		return;
+	}
+	mcp_lines_add(&s->lines, bytes, (size_t)n);
+	while ((kind = mcp_lines_next(&s->lines, &line, &size)) != MCP_LINE_NONE) {
+		if (kind == MCP_LINE_WHOLE)
+			hear(s, line, size);
+		else
+			mcp_answer_too_long(&s->out);
+	}
+}
+
+/* --- answers --- */
+
+static void write_output(struct mcp_server *s)
+{
+	const char *bytes = buf_text(&s->out) + s->out_at;
+	size_t left = s->out.len - s->out_at;
+	/* Who reads may share it with others, so it stays blocking. */
+	ssize_t n = send(STDOUT_FILENO, bytes, left, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (n < 0 && errno == ENOTSOCK)
+		n = write(STDOUT_FILENO, bytes, left < WRITE_SIZE ? left : WRITE_SIZE);
+	if (n < 0 && (errno == EINTR || errno == EAGAIN))
+		return;
+	/* Nobody reads any more. */
+	if (n < 0) {
+		s->is_over = true;
+		return;
+	}
+	s->out_at += (size_t)n;
+	if (s->out_at < s->out.len)
+		return;
+	buf_done(&s->out);
+	buf_init(&s->out, 2 * MCP_MAX_ANSWER);
+	s->out_at = 0;
+}
+
+/* --- waiting --- */
+
+static void kill_late(struct mcp_server *s)
+{
+	uint64_t now = clock_ns();
+
+	for (size_t i = 0; i < MCP_MOST_CALLS; i++) {
+		const struct mcp_call *c = &s->calls[i];
+
+		if (c->id[0] && c->kill_ns && now >= c->kill_ns)
+			syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
+	}
+}
+
+static int patience(const struct mcp_server *s)
+{
+	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
+		if (s->calls[i].id[0] && s->calls[i].kill_ns)
+			return 50;
+	return (int)(TOUCH_NS / 1000000);
+}
+
+static bool is_busy(const struct mcp_server *s)
+{
+	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
+		if (s->calls[i].id[0])
+			return true;
+	return false;
+}
+
+static void wait_once(struct mcp_server *s, int signals)
+{
+	struct pollfd fds[POLL_COUNT];
+	bool is_full = s->out.len - s->out_at > MOST_WAITING;
+
+	fds[AT_INPUT] = (struct pollfd){ s->is_over || is_full ? -1 : STDIN_FILENO, POLLIN, 0 };
+	fds[AT_OUTPUT] =
+		(struct pollfd){ s->out.len && !s->is_over ? STDOUT_FILENO : -1, POLLOUT, 0 };
+	fds[AT_SIGNALS] = (struct pollfd){ signals, POLLIN, 0 };
+	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
+		fds[AT_CALLS + i] =
+			(struct pollfd){ s->calls[i].id[0] ? s->calls[i].pidfd : -1, POLLIN, 0 };
+	if (poll(fds, POLL_COUNT, patience(s)) < 0)
+		return;
+	/* Ends first: a place that is free now is not taken meanwhile. */
+	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
+		if (fds[AT_CALLS + i].revents)
+			mcp_calls_end(s, &s->calls[i]);
+	if (fds[AT_OUTPUT].revents)
+		write_output(s);
+	if (fds[AT_SIGNALS].revents)
+		s->is_over = true;
+	if (fds[AT_INPUT].revents && !s->is_over)
+		read_input(s);
+}
+
+static int open_signals(struct err *e)
+{
+	sigset_t set;
+	int fd;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	fd = signalfd(-1, &set, SFD_CLOEXEC);
+	return fd < 0 ? err_set(e, ERR_SYS, errno, "cannot receive signals: %s", strerror(errno))
+		      : fd;
+}
+
+int mcp_serve(struct mcp_server *s, struct err *e)
+{
+	own_fd int signals = open_signals(e);
+
+	if (signals < 0)
+		return signals;
+	s->touched_ns = clock_ns();
+	while (!s->is_over) {
+		wait_once(s, signals);
+		kill_late(s);
+		touch(s);
+		if (s->out.failed)
+			return err_set(e, ERR_SYS, ENOMEM, "not enough memory for answers");
+	}
+	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
+		if (s->calls[i].id[0])
+			mcp_calls_stop(&s->calls[i], END_MS);
+	while (is_busy(s)) {
+		wait_once(s, -1);
+		kill_late(s);
+	}
+	return 0;
+}

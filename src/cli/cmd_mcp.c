@@ -1,0 +1,243 @@
+/*
+ * cmd_mcp - tools for an agent that runs on the host: what they do happens in one session.
+ *
+ * Runs as:  the operator, for as long as its standard input is open.
+ * Leaves:   the session, if it changed the project; else only the records of its runs.
+ * Must not: print anything on standard output but the protocol's lines.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/cli_kept.h"
+#include "cli/cli_mcp.h"
+#include "cli/cli_session.h"
+#include "cli/commands.h"
+
+const struct cli_option cmd_mcp_options[] = {
+	{ "session", 0, "SESSION", SPEC_KEY_COUNT, NULL, "one that is there; else one is made" },
+	{ "ttl", 0, "DURATION", SPEC_SESSION_TTL, NULL,
+		"how long what it did is kept; session.ttl of the spec, 7d" },
+	{ 0 },
+};
+
+#define USUAL_TTL_MS ((int64_t)7 * 86400000) /* somebody has to come and look at it */
+
+struct wall {
+	char digest[SHA256_HEX_SIZE];
+	const char *level;
+	uint64_t most_ms;
+	struct buf instructions;
+};
+
+/* --- which session --- */
+
+static int check_options(struct cli *cli)
+{
+	bool has_session = cli_value(cli, "session") != NULL;
+
+	if (cli->word_count) {
+		cli_complain("mcp takes no command: its tools run what the agent asks for");
+		return CLI_MISUSE;
+	}
+	if (cli_value(cli, "file") && str_eq(cli_value(cli, "file"), "-")) {
+		cli_complain("mcp cannot read a spec from standard input, which is the agent's");
+		return CLI_MISUSE;
+	}
+	for (size_t i = 0; has_session && i < cli->given_count; i++) {
+		const struct cli_option *o = cli->given[i].option;
+
+		if (o->key == SPEC_KEY_COUNT && !str_eq(o->name, "file") &&
+			!str_eq(o->name, "trust") && !str_eq(o->name, "host"))
+			continue;
+		cli_complain("--%s is fixed when a session is created; see: bawn session create",
+			o->name);
+		return CLI_MISUSE;
+	}
+	return CLI_OK;
+}
+
+static int find_session(const struct cli *cli, struct cli_sessions *at, struct store_session *ret)
+{
+	struct err e = { 0 };
+	int status;
+
+	if (cli_sessions_open(at, false, &e) < 0) {
+		cli_complain("%s", e.text);
+		return CLI_FAILED;
+	}
+	status = cli_sessions_find(at, cli_value(cli, "session"), ret);
+	if (status == CLI_OK && store_touch_session(at->store, ret->id, &e) < 0) {
+		cli_complain("cannot use session %s: %s", ret->id, e.text);
+		status = CLI_FAILED;
+	}
+	return status;
+}
+
+/* The file tools are this program, and so it is in the cage. */
+static int add_program(struct cli *cli)
+{
+	static const struct cli_option volume = { "volume", 'v', "SRC:DST", SPEC_BINDS, NULL, "" };
+	static char bind[PATH_MAX + 32];
+	struct cli_given *given = realloc(cli->given, (cli->given_count + 1) * sizeof(*cli->given));
+	char program[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+	if (given)
+		cli->given = given;
+	if (!given || n <= 0) {
+		cli_complain("cannot show bawn's own program to the tools");
+		return CLI_FAILED;
+	}
+	snprintf(bind, sizeof(bind), "%.*s:/run/bawn/bawn", (int)n, program);
+	cli->given[cli->given_count++] = (struct cli_given){ &volume, bind, NULL };
+	return CLI_OK;
+}
+
+static int make_session(struct cli *cli, struct cli_sessions *at, struct store_session *ret)
+{
+	const struct session_wish wish = { .usual_ttl_ms = USUAL_TTL_MS };
+	int status = cli_add_settings(cli);
+
+	if (status == CLI_OK)
+		status = add_program(cli);
+	return status == CLI_OK ? session_make(cli, &wish, at, ret) : status;
+}
+
+/* --- what it is --- */
+
+static void instruct(const struct spec *s, struct buf *out)
+{
+	buf_printf(out,
+		"These tools work in a sandbox that bawn keeps: %s is the project, and all six "
+		"tools see the same files under the same rules. ",
+		spec_text(s, SPEC_PROJECT_AT));
+	if (spec_choice(s, SPEC_PROJECT_MODE) == SPEC_MODE_CAPTURED)
+		buf_puts(out, "What is changed in the project is held back until its owner has "
+			      "looked at it and applied it. ");
+	if (spec_choice(s, SPEC_PROJECT_MODE) == SPEC_MODE_READ_ONLY)
+		buf_puts(out, "The project cannot be written. ");
+	if (spec_choice(s, SPEC_NETWORK_MODE) == SPEC_NET_NONE)
+		buf_puts(out, "There is no network. ");
+	buf_puts(out, "What is refused stays refused: read the reason, and go another way or ask.");
+}
+
+/* The wall as the session's spec says it. */
+static int describe(const struct cli *cli, const struct store_session *x, struct wall *ret)
+{
+	own_free struct plan *plan = NULL;
+	struct cli none = { .command = cli->command, .is_quiet = true };
+	struct cli_place place;
+	struct plan_choice choice;
+	struct host host;
+	struct err e = { 0 };
+	struct spec s;
+	int status = cli_load_session_spec(&none, x, &s, &place);
+
+	if (status != CLI_OK) {
+		cli_print_diags(cli, &s);
+		cli_complain("cannot use the spec of session %s", x->id);
+		spec_done(&s);
+		return CLI_FAILED;
+	}
+	host_assume(&host);
+	cli_tell_host(&place, &host);
+	ret->most_ms = spec_number(&s, SPEC_LIMITS_TIME);
+	ret->level = "custom";
+	if (plan_build(&s, &host, &plan, &choice, &e) == 0) {
+		ret->level = plan->is_hardened ? "hardened" : "custom";
+		memcpy(ret->digest, plan->spec_digest, sizeof(ret->digest));
+	}
+	instruct(&s, &ret->instructions);
+	spec_done(&s);
+	return CLI_OK;
+}
+
+/* --- at the end --- */
+
+/* True also where that cannot be found out. */
+static bool has_changed(const struct cli *cli, const char *session)
+{
+	own(cli_kept) struct cli_kept k;
+
+	cli_kept_init(&k, cli);
+	return cli_kept_choose_session(&k, session, false) != CLI_OK ||
+	       cli_kept_load(&k) != CLI_OK || k.effects.count > 0;
+}
+
+static int put_away(const struct cli *cli, const struct store_session *x)
+{
+	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	struct err e = { 0 };
+
+	if (cli_sessions_open(&at, false, &e) < 0) {
+		cli_complain("%s", e.text);
+		return CLI_FAILED;
+	}
+	if (!has_changed(cli, x->id))
+		return session_remove(&at, x);
+	/* Commands that share a cage may have left some running. */
+	(void)session_stop_runs(at.root, x->id, 1000, &e);
+	cli_complain("what the tools changed is in session %.8s: see it with bawn session diff "
+		     "%.8s, take it with bawn session apply %.8s",
+		x->id, x->id, x->id);
+	return CLI_OK;
+}
+
+static int serve(const struct cli *cli, const struct store_session *x, int root)
+{
+	own_free struct mcp_server *s = calloc(1, sizeof(*s));
+	struct wall wall = { .instructions.max = 4096 };
+	struct err e = { 0 };
+	int status = describe(cli, x, &wall);
+
+	if (status != CLI_OK)
+		return status;
+	if (!s) {
+		cli_complain("not enough memory");
+		return CLI_FAILED;
+	}
+	s->cli = cli;
+	s->session = x;
+	s->root = root;
+	s->most_ms = wall.most_ms;
+	s->about = (struct mcp_about){ BAWN_VERSION, buf_text(&wall.instructions), x->id,
+		wall.level, wall.digest };
+	s->mcp.about = &s->about;
+	mcp_lines_init(&s->lines);
+	buf_init(&s->out, 2 * MCP_MAX_ANSWER);
+	if (mcp_serve(s, &e) < 0) {
+		cli_complain("%s", e.text);
+		status = CLI_FAILED;
+	}
+	mcp_lines_done(&s->lines);
+	buf_done(&s->out);
+	buf_done(&wall.instructions);
+	return status;
+}
+
+int cmd_mcp(struct cli *cli)
+{
+	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(store_session) struct store_session x = { 0 };
+	bool is_ours = cli_value(cli, "session") == NULL;
+	int status = check_options(cli), after;
+
+	/* Standard output is the protocol's. */
+	cli->is_json = false;
+	if (status == CLI_OK)
+		status = is_ours ? make_session(cli, &at, &x) : find_session(cli, &at, &x);
+	if (status != CLI_OK)
+		return status;
+	/* Calls begin as copies of this process: they shall have nothing of the store. */
+	store_close(at.store);
+	at.store = NULL;
+	status = serve(cli, &x, at.root);
+	after = is_ours ? put_away(cli, &x) : CLI_OK;
+	return status == CLI_OK ? after : status;
+}
