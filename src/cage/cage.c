@@ -43,6 +43,7 @@ static cage_step *const steps[PLAN_OP_KIND_COUNT] = {
 	[PLAN_BIND] = cage_mount_bind,
 	[PLAN_SYMLINK] = cage_make_symlink,
 	[PLAN_FILE] = cage_make_file,
+	[PLAN_DESCRIBE] = cage_make_description,
 	[PLAN_PROC] = cage_mount_proc,
 	[PLAN_DEVICE] = cage_mount_device,
 	[PLAN_DEVPTS] = cage_mount_devpts,

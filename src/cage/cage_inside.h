@@ -106,7 +106,7 @@ int cage_open_place(struct cage *c, int base, const char *path, bool is_dir, str
 int cage_open_parent(
 	struct cage *c, int base, const char *path, const char **ret_name, struct err *e);
 
-cage_step cage_make_dir, cage_make_symlink, cage_make_file;
+cage_step cage_make_dir, cage_make_symlink, cage_make_file, cage_make_description;
 
 /* --- cage_mount.c, cage_proc.c, cage_project.c --- */
 

@@ -120,6 +120,7 @@ static enum want want_of(const struct cage *c, const struct plan_op *op)
 		[PLAN_DEVICE] = WANT_FILE,
 		[PLAN_SYMLINK] = WANT_NOTHING,
 		[PLAN_FILE] = WANT_NOTHING,
+		[PLAN_DESCRIBE] = WANT_NOTHING,
 	};
 
 	if (op->kind == PLAN_BIND)

@@ -17,6 +17,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "cage/cage_inside.h"
 
 int cage_own(struct cage *c, int fd, struct err *e)
@@ -179,22 +180,99 @@ static bool is_there(const struct cage *c, const char *path)
 	return fd >= 0 || fd == -ELOOP;
 }
 
-int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
+static int open_new_file(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	const char *name, *content = cage_a(c, op);
-	own_fd int dir = -1, fd = -1;
-	int r;
-
-	if (op->flags & PLAN_CREATE && is_there(c, cage_b(c, op)))
-		return 0;
-	dir = make_room(c, cage_b(c, op), &name, e);
+	const char *name;
+	own_fd int dir = make_room(c, cage_b(c, op), &name, e);
+	int fd;
 
 	if (dir < 0)
 		return dir;
 	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, op->mode);
+	return fd < 0 ? fail(c, errno, cage_b(c, op), e) : fd;
+}
+
+int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	const char *content = cage_a(c, op);
+	own_fd int fd = -1;
+	int r;
+
+	if (op->flags & PLAN_CREATE && is_there(c, cage_b(c, op)))
+		return 0;
+	fd = open_new_file(c, op, e);
 	if (fd < 0)
-		return fail(c, errno, cage_b(c, op), e);
+		return fd;
 	r = file_write_all(fd, content, strlen(content));
+	return r < 0 ? fail(c, -r, cage_b(c, op), e) : 0;
+}
+
+/* Writes a path between the quotes of JSON, as json_text would. 0 or -errno. */
+static int write_quoted(int fd, const char *path)
+{
+	size_t left = strlen(path);
+	int r = 0;
+
+	while (r == 0 && left) {
+		uint32_t character = 0;
+		size_t width = utf8_decode(path, left, &character);
+		char number[8];
+
+		if (width == 0)
+			snprintf(number, sizeof(number), "\\udc%02x", (unsigned char)*path);
+		else
+			snprintf(number, sizeof(number), "\\u%04x", character & 0xffffU);
+		if (width == 0 || character < ' ' || character == '"' || character == '\\')
+			r = file_write_all(fd, number, strlen(number));
+		else
+			r = file_write_all(fd, path, width);
+		width = width ? width : 1;
+		path += width;
+		left -= width;
+	}
+	return r;
+}
+
+/* The next string of JSON that begins with one of our names; *ret_value is what that stands for. */
+static const char *find_name(
+	const struct cage *c, const char *json, size_t *ret_size, const char **ret_value)
+{
+	const struct {
+		const char *name, *value;
+	} known[] = { { "$PROJECT", c->start->project }, { "$GIT", c->start->git } };
+
+	for (const char *at = strchr(json, '$'); at; at = strchr(at + 1, '$')) {
+		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+			size_t n = strlen(known[i].name);
+
+			if (at == json || at[-1] != '"' || !str_starts(at, known[i].name) ||
+				(at[n] != '"' && at[n] != '/') || !known[i].value)
+				continue;
+			*ret_size = n;
+			*ret_value = known[i].value;
+			return at;
+		}
+	}
+	return NULL;
+}
+
+int cage_make_description(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	const char *at = cage_a(c, op), *name, *value = "";
+	own_fd int fd = open_new_file(c, op, e);
+	size_t n = 0;
+	int r = 0;
+
+	if (fd < 0)
+		return fd;
+	while (r == 0 && (name = find_name(c, at, &n, &value))) {
+		r = file_write_all(fd, at, (size_t)(name - at));
+		if (r == 0)
+			r = write_quoted(fd, value);
+		at = name + n;
+	}
+	if (r == 0)
+		r = file_write_all(fd, at, strlen(at));
 	return r < 0 ? fail(c, -r, cage_b(c, op), e) : 0;
 }
 

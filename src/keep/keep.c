@@ -71,8 +71,10 @@ int keep_spawn(struct keeper *k, struct err *e)
 /* What a cage is made of. */
 static int prepare_cage(struct keeper *k, struct err *e)
 {
-	int r = keep_sources_make(&k->sources, &k->start, k->q, e);
+	int r = keep_told_make(k, e);
 
+	if (r == 0)
+		r = keep_sources_make(&k->sources, &k->start, k->q, e);
 	k->record->failed_op = k->sources.unmapped;
 	if (r == 0)
 		r = keep_overlay_take(k, e);
@@ -273,6 +275,7 @@ static void finish(struct keeper *k, int r, struct err *e)
 
 	keep_gate_end(k);
 	keep_notify_end(k);
+	keep_told_end(k);
 	if (r < 0) {
 		explain(k, is_gone, e);
 		keep_limits_explain(k, e);
@@ -335,6 +338,7 @@ void keep_init(struct keeper *k, const struct keep_request *q, struct record *re
 	keep_joined_init(&k->joined);
 	keep_resident_init(&k->resident);
 	keep_notify_init(&k->notify);
+	keep_told_init(&k->told);
 }
 
 /* What an attempt before this one left in the record. */

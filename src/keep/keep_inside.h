@@ -103,6 +103,17 @@ struct keep_layer {
 void keep_layer_init(struct keep_layer *l);
 void keep_layer_done(struct keep_layer *l);
 
+/* --- keep_told.c: what is told from inside --- */
+
+#define KEEP_TOLD "told" /* a socket in the run's folder, for who is in the cage */
+
+struct keep_told {
+	int socket; /* or -1: nobody is heard */
+	int folder; /* the run's, borrowed */
+};
+
+void keep_told_init(struct keep_told *t);
+
 /* --- keep_share.c: a run of a session --- */
 
 struct keep_share {
@@ -263,6 +274,7 @@ struct keeper {
 	struct keep_joined joined;
 	struct keep_resident resident;
 	struct keep_notify notify;
+	struct keep_told told;
 	struct cgroup group;
 	struct cgroup_counts counts; /* taken before anybody is killed */
 	int channel, pidfd, signals, timer;
@@ -455,3 +467,11 @@ void keep_gate_look(const struct keeper *k, char *ret, size_t size);
 
 /* The cage has ended: hears the last of the gate, and ends it. */
 void keep_gate_end(struct keeper *k);
+
+/* --- keep_told.c, with the keeper --- */
+
+/* Makes the socket, if the plan shows one. */
+int keep_told_make(struct keeper *k, struct err *e);
+
+/* The cage has ended, or there will be none: nobody is heard any more. */
+void keep_told_end(struct keeper *k);

@@ -44,6 +44,51 @@ static int open_kept(int workspace, const char *name, struct err *e)
 		      : fd;
 }
 
+/* The program that runs, by no name at all: another may have taken its place. */
+static int open_own_program(struct err *e)
+{
+	own_fd int fd = file_open("/proc/self/exe", O_PATH);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_set(e, ERR_SYS, fd < 0 ? -fd : errno,
+			"cannot open bawn's own program: %s", strerror(fd < 0 ? -fd : errno));
+	if (st.st_nlink == 0)
+		return err_set(e, ERR_REFUSED, ESTALE,
+			"cannot show bawn's own program in the cage: it was replaced since it was "
+			"started; start it again");
+	return take_fd(&fd);
+}
+
+static int open_told(const struct keep_request *q, struct err *e)
+{
+	int folder = q->open_folder(q->of, e);
+	int fd = folder < 0 ? folder : file_open_name(folder, KEEP_TOLD, O_PATH);
+
+	if (folder < 0)
+		return folder;
+	return fd < 0 ? err_set(e, ERR_SYS, -fd, "cannot open the run's socket: %s", strerror(-fd))
+		      : fd;
+}
+
+/* What is bawn's, and was named by nobody. */
+static bool is_own(const char *from)
+{
+	return str_eq(from, "$BAWN") || str_eq(from, "$TOLD") || str_starts(from, "$SESSION/") ||
+	       str_starts(from, "$STATE/");
+}
+
+static int open_own(const struct keep_request *q, const char *from, struct err *e)
+{
+	if (str_eq(from, "$BAWN"))
+		return open_own_program(e);
+	if (str_eq(from, "$TOLD"))
+		return open_told(q, e);
+	if (str_starts(from, "$STATE/"))
+		return q->open_state(q->of, from + strlen("$STATE/"), e);
+	return open_kept(q->workspace, from + strlen("$SESSION/"), e);
+}
+
 static int open_named(const struct cage_start *start, const char *from, struct err *e)
 {
 	char path[4096];
@@ -106,6 +151,16 @@ static int find_idmap(
 	return cage_idmap_make(&s->map, &start->ids, st.st_uid, st.st_gid, e);
 }
 
+static int clone_tree(int fd, const char *path, struct err *e)
+{
+	int tree = open_tree(
+		fd, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	return tree < 0 ? err_set(e, ERR_SYS, errno, "cannot clone the mount of '%s': %s", path,
+				  strerror(errno))
+			: tree;
+}
+
 static int make_tree(struct keep_sources *s, const struct cage_start *start, int fd,
 	const char *path, struct err *e)
 {
@@ -116,11 +171,9 @@ static int make_tree(struct keep_sources *s, const struct cage_start *start, int
 	if (r < 0)
 		return r;
 	attr.userns_fd = (unsigned)s->map.fd;
-	tree = open_tree(
-		fd, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	tree = clone_tree(fd, path, e);
 	if (tree < 0)
-		return err_set(e, ERR_SYS, errno, "cannot clone the mount of '%s': %s", path,
-			strerror(errno));
+		return tree;
 	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) == 0)
 		return take_fd(&tree);
 	/* EINVAL is what a file system says that cannot; the rest is the host's to explain. */
@@ -166,31 +219,40 @@ static bool is_of_session(const struct plan *p, const struct plan_op *op)
 	return op->kind == PLAN_PROJECT || str_starts(plan_str(p, op->a), "$SESSION/");
 }
 
+/*
+ * Bawn's program and the socket belong to whom they belong: a map is not needed, and the program's
+ * file system may have none. But what leads there may be closed to the id that root's cages have.
+ */
+static int clone_own(struct keep_sources *s, const struct cage_start *start, uint32_t i,
+	const char *from, struct err *e)
+{
+	if (!start->ids.is_given || (!str_eq(from, "$BAWN") && !str_eq(from, "$TOLD")))
+		return 0;
+	s->items[i].tree = clone_tree(s->fds[i], s->items[i].path, e);
+	return s->items[i].tree < 0 ? s->items[i].tree : 0;
+}
+
 static int make_source(struct keep_sources *s, uint32_t i, const struct cage_start *start,
 	const struct keep_request *q, struct err *e)
 {
 	const struct plan_op *op = &plan_ops(start->plan)[i];
 	const char *from = source_of(start->plan, op);
-	bool is_kept, is_late;
+	bool is_late;
 	int r;
 
 	s->fds[i] = s->items[i].tree = -1;
 	/* A cage that is made before its session is known. */
 	if (!from || (start->is_warm && q->workspace < 0 && is_of_session(start->plan, op)))
 		return 0;
-	is_kept = str_starts(from, "$SESSION/");
-	if (str_starts(from, "$STATE/"))
-		s->fds[i] = q->open_state(q->of, from + strlen("$STATE/"), e);
-	else
-		s->fds[i] = is_kept ? open_kept(q->workspace, from + strlen("$SESSION/"), e)
-				    : open_named(start, from, e);
+	s->fds[i] = is_own(from) ? open_own(q, from, e) : open_named(start, from, e);
 	r = s->fds[i] < 0 ? s->fds[i] : find_path(s, s->fds[i], from, &s->items[i], e);
-	if (r == 0 && op->flags & PLAN_READ_ONLY)
+	if (r == 0 && op->flags & PLAN_READ_ONLY && !is_own(from))
 		r = refuse_talkers(s->fds[i], s->items[i].path, e);
-	if (r == 0 && !is_kept && !str_starts(from, "$STATE/"))
-		r = q->approve(q->of, from, s->items[i].path, e);
+	if (r == 0)
+		r = is_own(from) ? clone_own(s, start, i, from, e)
+				 : q->approve(q->of, from, s->items[i].path, e);
 	/* What is copied needs no tree: its copy does. And what is shared is mounted by another. */
-	is_late = is_kept && plan_find(start->plan, PLAN_AWAIT, NULL);
+	is_late = str_starts(from, "$SESSION/") && plan_find(start->plan, PLAN_AWAIT, NULL);
 	if (r == 0 && op->flags & PLAN_IDMAPPED && !is_late &&
 		!(op->flags & (PLAN_COPIED | PLAN_SHARED)))
 		r = keep_sources_map(s, start, i, e);

@@ -463,5 +463,6 @@ void plan_build_files(struct plan_builder *b)
 	add_binds(b);
 	add_declared_files(b, SPEC_FILES, 0);
 	add_declared_files(b, SPEC_INITIAL_FILES, PLAN_CREATE);
+	plan_add_tools(b);
 	plan_add(b, PLAN_ENTER, "", "", PLAN_OP());
 }

@@ -35,7 +35,7 @@ static bool is_source(const char *path)
 
 	if (path[0] == '/')
 		return is_target(path);
-	if (str_eq(path, "$GIT"))
+	if (str_eq(path, "$GIT") || str_eq(path, "$BAWN") || str_eq(path, "$TOLD"))
 		return true;
 	if (str_starts(path, "$SESSION/"))
 		return path[9] && is_normal(path + 9);

@@ -50,7 +50,8 @@ static const char *credentials_of(const char *from)
 /* Places the cage makes itself, or that belong to the read-only system; NULL where `to` is free. */
 static const char *reserved(const char *to)
 {
-	static const char *const trees[] = { "/boot", "/dev", "/etc", "/proc", "/sys" };
+	static const char *const trees[] = { "/boot", "/dev", "/etc", "/proc", "/run/bawn",
+		"/sys" };
 	static const char *const places[] = { "/home", "/home/agent", "/tmp", "/var", "/var/tmp",
 		"/run", "/run/shm" };
 

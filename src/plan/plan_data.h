@@ -16,7 +16,8 @@
  *
  *   ~         the operator's home          $PROJECT  the project's directory
  *   $RUN      the id of the run            $GIT      its git's, where that is outside of it
- *   $SESSION  the workspace of its session
+ *   $SESSION  the workspace of its session $BAWN     the program that runs
+ *   $TOLD     where the cage tells what it refused by itself
  *
  * and is filled in by the keeper. A source below $PROJECT is opened beneath it: no link leads out.
  * Values of passed variables are never in it.

@@ -19,6 +19,7 @@ enum plan_op_kind {
 	PLAN_BIND,      /* a: from; b: where; flags */
 	PLAN_SYMLINK,   /* a: its content; b: where */
 	PLAN_FILE,      /* a: its content; b: where; mode; with a flag only if it is missing */
+	PLAN_DESCRIBE,  /* a: JSON, whose paths may begin with $PROJECT or $GIT; b: where; mode */
 	PLAN_PROC,      /* b: where; all but processes is covered, or with a flag not there */
 	PLAN_PROC_FILE, /* b: a file of /proc that is not covered */
 	PLAN_DEVICE,    /* b: a device of the host */
@@ -78,10 +79,11 @@ enum plan_op_flags {
 
 /* What an operand must be for the plan to be one. */
 enum plan_operand {
-	PLAN_OPERAND_NONE,   /* the empty string */
-	PLAN_OPERAND_TEXT,   /* any */
-	PLAN_OPERAND_WORD,   /* not empty */
-	PLAN_OPERAND_SOURCE, /* a path of the host: /…, ~…, $PROJECT…, $GIT, $SESSION/…, $STATE/… */
+	PLAN_OPERAND_NONE, /* the empty string */
+	PLAN_OPERAND_TEXT, /* any */
+	PLAN_OPERAND_WORD, /* not empty */
+	PLAN_OPERAND_SOURCE, /* a path of the host: /…, ~…, $PROJECT…, $GIT, $SESSION/…, $STATE/…,
+				$BAWN, $TOLD */
 	PLAN_OPERAND_TARGET, /* a path of the cage: absolute, normalised */
 	PLAN_OPERAND_PLACE,  /* a target, $PROJECT…, or $GIT */
 	PLAN_OPERAND_TREE,   /* "", which is the project, or $GIT */

@@ -40,6 +40,7 @@ static const enum section sections[PLAN_OP_KIND_COUNT] = {
 	[PLAN_BIND] = TREE,
 	[PLAN_SYMLINK] = TREE,
 	[PLAN_FILE] = TREE,
+	[PLAN_DESCRIBE] = TREE,
 	[PLAN_PROC] = TREE,
 	[PLAN_PROC_FILE] = TREE,
 	[PLAN_DEVICE] = TREE,
@@ -87,7 +88,8 @@ static void put_padded(struct buf *out, const char *text, size_t width)
 /* "ro", "rw" or "cow" for what a mount lets be written. */
 static const char *rights(const struct plan_op *op)
 {
-	bool is_own = op->kind == PLAN_PROC || op->kind == PLAN_SYMLINK || op->kind == PLAN_FILE;
+	bool is_own = op->kind == PLAN_PROC || op->kind == PLAN_SYMLINK || op->kind == PLAN_FILE ||
+		      op->kind == PLAN_DESCRIBE;
 
 	if (op->flags & PLAN_CAPTURED && !(op->flags & PLAN_READ_ONLY))
 		return "cow";

@@ -144,6 +144,16 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.example = "false",
 		.doc = "Makes the agent uid 0 in the cage; outside it stays an unprivileged user.",
 	},
+	[SPEC_TOOLS] = {
+		.path = "tools",
+		.type = SPEC_TYPE_BOOL,
+		.def = "false",
+		.example = "true",
+		.doc = "Puts bawn's own program into the cage, read-only, as /run/bawn/bawn, for hooks "
+		       "of agents and for tools that work on files, and a description of the cage, "
+		       "/etc/bawn/cage.json. It opens nothing: what they refuse, the cage refuses "
+		       "as well.",
+	},
 	[SPEC_ROOT_IMAGE] = {
 		.path = "root.image",
 		.type = SPEC_TYPE_TEXT,

@@ -52,6 +52,7 @@ static const struct {
 	[SPEC_PREFLIGHT_ALLOW] = { "/other", "[\"/other\"]" },
 	[SPEC_ALLOW_DEGRADED] = { "home", "[\"home\"]" },
 	[SPEC_SESSION_TTL] = { "3s" },
+	[SPEC_TOOLS] = { "true" },
 	[SPEC_SESSION_BACKGROUND] = { "true" },
 	[SPEC_AUDIT_STRICT_BINDS] = { "true" },
 	[SPEC_AUDIT_DIGEST_PROJECT] = { "true" },

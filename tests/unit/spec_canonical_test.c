@@ -145,6 +145,7 @@ static const char *const other_values[SPEC_KEY_COUNT] = {
 	[SPEC_PREFLIGHT_ALLOW] = "/other",
 	[SPEC_ALLOW_DEGRADED] = "home",
 	[SPEC_SESSION_TTL] = "3s",
+	[SPEC_TOOLS] = "true",
 	[SPEC_SESSION_BACKGROUND] = "true",
 	[SPEC_AUDIT_STRICT_BINDS] = "true",
 	[SPEC_AUDIT_DIGEST_PROJECT] = "true",
