@@ -21,7 +21,7 @@
 #define READ_SIZE    65536
 #define WRITE_SIZE   4096              /* what a pipe that has room takes without waiting */
 #define MOST_WAITING ((size_t)4 << 20) /* of answers: then nobody is listened to */
-#define CANCEL_MS    5000              /* for a cancelled call to end by itself */
+#define CANCEL_MS    2000              /* for a cancelled call to end by itself */
 #define END_MS       1000              /* for all of them, at the end */
 #define TOUCH_NS     ((uint64_t)60000000000)
 

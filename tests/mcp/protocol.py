@@ -1,0 +1,335 @@
+#!/usr/bin/env python3
+"""bawn mcp: the protocol in both eras, calls beside each other, their ends; as a user and as root.
+
+    protocol.py BAWN BREAKABLE [--all] [PART OF A NAME]        prints TAP
+"""
+
+import datetime
+import hashlib
+import json
+import pathlib
+import signal
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from server import KEY, LEGACY, META, MODERN, TOOLS, Result, Server, cage, expect, sessions  # noqa: E402
+
+case, for_root = sessions.case, sessions.for_root
+EVERY_ERA = (MODERN, *LEGACY)
+
+
+def sessions_of(place):
+    root = place.state / "bawn" / "sessions"
+    return sorted(path.name for path in root.iterdir() if path.name != "id") if root.exists() else []
+
+
+def age(text):
+    return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
+
+
+# --- eras ---
+
+@for_root
+@case
+def every_era_lists_the_same_tools_and_runs_them(place):
+    lists = []
+    for era in EVERY_ERA:
+        with Server(place, era=era) as s:
+            tools = s.ask("tools/list")["tools"]
+            lists.append(tools)
+            assert [tool["name"] for tool in tools] == TOOLS
+            for tool in tools:
+                assert tool["description"] and tool["inputSchema"]["type"] == "object"
+                assert set(tool["inputSchema"]["required"]) <= set(tool["inputSchema"]["properties"])
+            assert s.sh("echo out; echo err >&2").good() == "out\nerr\n"
+            assert s.sh("exit 3").bad("[exit status 3]") and s.sh("pwd").good() == "/work\n"
+    assert all(one == lists[0] for one in lists)
+
+
+@case
+def discover_and_initialize_name_the_wall(place):
+    with Server(place) as s:
+        found = s.ask("server/discover")
+        assert found["supportedVersions"] == [MODERN] and found["ttlMs"] > 0 and found["cacheScope"] == "private"
+        assert found["_meta"][KEY + "serverInfo"]["name"] == "bawn"
+        wall = found["capabilities"]["extensions"]["bawn/isolation"]
+        assert wall["level"] == "hardened" and [wall["session"]] == sessions_of(place)
+        assert "/work" in found["instructions"]
+        run = s.sh("true")
+        assert run.meta["bawn/session"] == wall["session"]
+        spec = place.state / "bawn" / "sessions" / wall["session"] / "spec.json"
+        assert hashlib.sha256(spec.read_bytes()).hexdigest() == wall["specSha256"]
+    with Server(place, "--fakeroot", era=LEGACY[0]) as s:
+        begun = s.answer(s.send("initialize", {"protocolVersion": "9999-01-01"}))["result"]
+        assert begun["protocolVersion"] == LEGACY[0]
+        assert begun["capabilities"]["experimental"]["bawn/isolation"]["level"] == "custom"
+
+
+@case
+def a_request_is_of_the_era_that_it_says(place):
+    with Server(place) as s:
+        assert s.error("ping") == -32601 and s.error("initialize") == -32601 and s.error("resources/list") == -32601
+        s.write(json.dumps({"jsonrpc": "2.0", "id": "x", "method": "tools/list"}) + "\n")
+        assert s.answer("x")["error"]["code"] == -32602
+        for meta in ({KEY + "protocolVersion": MODERN}, {KEY + "clientCapabilities": {}}, {}, []):
+            s.write(json.dumps({"jsonrpc": "2.0", "id": "x", "method": "server/discover", "params": {"_meta": meta}})
+                    + "\n")
+            assert s.answer("x")["error"]["code"] == -32602, meta
+        said = s.answer(s.send("tools/list", {"_meta": {KEY + "protocolVersion": "2030-01-01"}}))["error"]
+        assert said["code"] == -32022 and said["data"] == {
+            "supported": s.ask("server/discover")["supportedVersions"], "requested": "2030-01-01"}
+    with Server(place, era=LEGACY[1]) as s:
+        assert s.ask("ping") == {} and s.error("server/discover") == -32602 and s.error("resources/list") == -32601
+        # One process may be asked by both.
+        assert s.answer(s.send("tools/list", {"_meta": META}))["result"]["resultType"] == "complete"
+        assert s.ask("tools/list")["tools"]
+
+
+@case
+def what_is_no_request_is_answered_and_forgotten(place):
+    with Server(place) as s:
+        rows = [(b"{", -32700), (b"\xff\xfe", -32700), (b"[]", -32600), (b'"x"', -32600), (b"{}", -32600),
+                (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600), (b"[" * 9999, -32700),
+                (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600)]
+        for line, code in rows:
+            s.write(line + b"\n")
+            said = s.line()
+            assert said["error"]["code"] == code and said["id"] is None and said["error"]["message"], (line, said)
+        s.write(b"\n  \n" + b'{"jsonrpc":"2.0","id":5,"result":{}}\n')
+        s.tell("notifications/unheard")
+        assert s.is_silent()
+        for number in (0, -7, 2**70, "", "a \"b\" é \u2028"):
+            assert s.answer(s.send("server/discover", number=number))["id"] == number
+        assert s.error("tools/call", {"name": "rm"}) == -32602 and s.error("tools/call") == -32602
+        assert s.error("tools/call", {"name": "bash", "arguments": []}) == -32602
+
+
+@case
+def a_line_may_be_16_MiB_long_and_not_longer(place):
+    with Server(place) as s:
+        head = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"'
+        for size, code in ((16 << 20, -32602), ((16 << 20) + 1, -32600)):
+            s.write(head + b"x" * (size - len(head) - 3) + b'"}}\n')
+            said = s.line()
+            assert said.get("result") == {} if code == -32602 else said["error"]["code"] == code, said
+        assert s.sh("echo on").good() == "on\n"
+
+
+# --- arguments and results ---
+
+@case
+def what_is_wrong_with_arguments_the_model_hears(place):
+    with Server(place) as s:
+        for arguments, part in (({}, "needs a command"), ({"command": ["ls"]}, "needs a command"),
+                                ({"command": "x" * 130000}, "write a script"),
+                                ({"command": "ls", "timeout": 0}, "milliseconds"),
+                                ({"command": "ls", "timeout": "1s"}, "milliseconds")):
+            result = s.call("bash", **arguments)
+            assert result.run is None and result.bad(part)
+        assert len(s.sh(f"printf %s {'x' * 120000} | wc -c").good()) == 7
+        assert not list((place.state / "bawn" / "runs").iterdir()) or len(place.records()) == 1
+
+
+@for_root
+@case
+def every_result_names_a_record_that_verifies(place):
+    with Server(place) as s:
+        runs = [s.sh("echo 1").run, s.sh("exit 5").run, s.sh("kill -9 $$").run]
+        session = s.ask("server/discover")["capabilities"]["extensions"]["bawn/isolation"]["session"]
+    for run, outcome, status in zip(runs, ("exited", "exited", "signaled"), (0, 5, 9)):
+        expect(place.run("verify", run), 0)
+        record = [record for record in place.records() if record["run"] == run][0]
+        said = record.get("status", record.get("signal"))
+        assert (record["session"], record["outcome"], said) == (session, outcome, status), record
+
+
+@case
+def the_protocols_streams_are_none_of_a_commands(place):
+    with Server(place) as s:
+        assert s.sh("cat; wc -c; readlink /proc/self/fd/0").good() == "0\n/dev/null\n"
+        assert s.sh("ls /proc/self/fd | wc -l").good() == "4\n"  # 0, 1, 2 and the folder itself
+        s.sh("echo '{}' >&1; echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{}}' >/proc/$PPID/fd/1 || true")
+        assert s.is_silent()
+
+
+@case
+def output_is_text_and_its_end_is_kept(place):
+    with Server(place) as s:
+        assert s.sh(r"printf 'a\000b\377\303\251'").good() == "a\ufffdb\ufffd\u00e9"
+        assert s.sh(r"printf '\033[31mred\a'").good() == "\033[31mred\a"
+        text = s.sh("yes 0123456 | head -c 3000000; echo; echo end").good()
+        assert text.startswith("[bawn: the first 1951429 bytes of the output are left out]\n"), text[:80]
+        assert text.endswith("\nend\n") and len(text) < (1 << 20) + 100
+        # And nothing is left out of what fits.
+        assert len(s.sh("yes | head -c 1048576").good()) == 1 << 20
+
+
+@case
+def a_command_has_the_time_it_asks_for(place):
+    with Server(place) as s:
+        began = time.monotonic()
+        result = s.sh("echo begun; sleep 30", timeout=300)
+        assert result.status == 124 and result.bad("begun\n", "its time was over", "limits.time: 300ms")
+        assert time.monotonic() - began < 10 * cage.SLOW
+    # No more than the session has.
+    with Server(place, "--time", "1s") as s:
+        assert s.sh("sleep 30", timeout=100000).bad("limits.time: 1s")
+        assert s.sh("sleep 30", timeout=50).bad("limits.time: 50ms")
+
+
+@case
+def what_the_wall_refused_is_in_the_text(place):
+    with Server(place, "--allow", "allowed.example:443") as s:
+        text = s.sh("curl -sS -m 5 https://denied.example/").bad("[bawn: network: denied.example")
+        assert "[exit status" in text
+        assert s.sh("unshare -U true || true").good().count("[bawn: ") == 1
+        assert "[bawn:" not in s.sh("cat /etc/hosts").good()
+    with Server(place, "--output", "1K") as s:
+        assert "limits.output: 1K" in s.sh("yes | head -c 5000; exit 0").text
+        assert "[bawn:" not in s.sh("yes | head -c 1000").good()
+
+
+# --- beside each other ---
+
+@for_root
+@case
+def calls_run_beside_each_other_and_requests_are_answered_meanwhile(place):
+    for era in (MODERN, LEGACY[0]):
+        with Server(place, era=era) as s:
+            one = s.begin("bash", command="until test -e go; do sleep 0.01; done; echo one")
+            assert s.ask("tools/list")["tools"]
+            if era != MODERN:
+                assert s.ask("ping") == {}
+            assert s.sh("echo two").good() == "two\n"
+            s.sh("touch go").good()
+            assert Result(s.answer(one)["result"]).good() == "one\n"
+            s.sh("rm go").good()
+
+
+@case
+def more_calls_than_there_is_room_for_are_refused(place):
+    with Server(place) as s:
+        numbers = [s.begin("bash", command="until test -e go; do sleep 0.05; done") for _ in range(32)]
+        said = s.answer(s.begin("bash", command="true"))["error"]
+        assert said["code"] == -32603 and "32 calls" in said["message"], said
+        # And one that has the id of another.
+        assert s.answer(s.send("tools/call", {"name": "bash", "arguments": {"command": "touch go"}},
+                               number=numbers[0]))["error"]["code"] == -32603
+        for number in numbers[:4]:
+            s.tell("notifications/cancelled", requestId=number)
+        done = None
+        end = time.monotonic() + 10 * cage.SLOW
+        while done is None and time.monotonic() < end:
+            said = s.answer(s.begin("bash", command="touch go"))
+            done = said.get("result")
+        assert done, said
+        for number in numbers[4:]:
+            assert not s.answer(number)["result"]["isError"]
+
+
+@for_root
+@case
+def a_cancelled_call_ends_and_is_not_answered(place):
+    with Server(place) as s:
+        for script in ("sleep 300", "trap '' TERM; while :; do sleep 1; done"):
+            number = s.begin("bash", command=f"echo >started; {script}")
+            while s.sh("test -e started").is_error:
+                time.sleep(0.01)
+            assert len(sessions.named("sleep")) == 1
+            other = s.begin("bash", command="sleep 0.5; echo other")
+            s.tell("notifications/cancelled", requestId=number, reason="enough")
+            cage.wait_until(lambda: "sleep 300" not in str(cage.descendants()) and len(sessions.named("sleep")) == 0,
+                            10, "the end of what was cancelled")
+            assert Result(s.answer(other)["result"]).good() == "other\n"
+            s.sh("rm started").good()
+            assert s.is_silent()
+        s.tell("notifications/cancelled", requestId="unknown")
+        assert s.sh("echo on").good() == "on\n"
+
+
+@for_root
+@case
+def the_end_of_input_or_a_signal_ends_what_runs(place):
+    for how in ("input", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL):
+        s = Server(place)
+        s.begin("bash", command=("trap '' TERM; " if how == "input" else "") + "sleep 300; sleep 300")
+        cage.wait_until(lambda: sessions.named("sleep"), 10, "the start")
+        began = time.monotonic()
+        if how == "input":
+            s.end()
+        else:
+            s.process.send_signal(how)
+            assert s.process.wait(timeout=10 * cage.SLOW) == (-9 if how == signal.SIGKILL else 0), how
+        cage.wait_until(lambda: not sessions.named("sleep"), 5, "the end")
+        assert time.monotonic() - began < 4 * cage.SLOW, how
+        sessions.settle()
+    assert len(sessions_of(place)) == 1, "only what was killed leaves a session"
+
+
+@case
+def a_client_that_does_not_read_does_not_stop_a_server_for_ever(place):
+    with Server(place) as s:
+        numbers = [s.begin("bash", command="head -c 900000 /dev/zero | tr '\\0' x") for _ in range(8)]
+        time.sleep(1)
+        for number in numbers:
+            assert len(Result(s.answer(number)["result"]).good()) == 900000
+
+
+# --- the session ---
+
+@for_root
+@case
+def what_changed_nothing_leaves_nothing(place):
+    with Server(place) as s:
+        assert s.sh("cat /etc/hosts >/tmp/x; echo >~/y").good() == ""
+        assert s.sh("cat /tmp/x >/dev/null; test -e ~/y").good() == ""
+        assert s.end() == ""
+    assert sessions_of(place) == []
+
+
+@for_root
+@case
+def what_changed_the_project_is_kept_and_can_be_applied(place):
+    place.write("project/old", "old\n")
+    s = Server(place)
+    s.sh("echo new >new; echo changed >old").good()
+    said = s.end()
+    assert (place.project / "old").read_text() == "old\n" and not (place.project / "new").exists()
+    [session] = sessions_of(place)
+    assert f"bawn session diff {session[:8]}" in said and f"bawn session apply {session[:8]}" in said, said
+    expect(place.run("session", "diff", session[:8]), 0, "changed")
+    expect(place.run("session", "apply", session[:8]), 0)
+    assert (place.project / "old").read_text() == "changed\n" and (place.project / "new").read_text() == "new\n"
+    # It is kept for longer than one that somebody makes for himself, unless that is said.
+    [listed] = json.loads(place.run("session", "list", "--json").stdout)["sessions"]
+    assert age(listed["expires"]) - age(listed["used"]) == datetime.timedelta(days=7), listed
+
+
+@for_root
+@case
+def a_session_that_is_there_is_used_and_stays(place):
+    made = sessions.Session(place, "-v", f"{cage.BAWN}:/run/bawn/bawn")
+    made.says("echo 1 >one")
+    with Server(place, "--session", made.id[:8]) as s:
+        assert s.sh("cat one; echo 2 >two").good() == "1\n"
+        assert s.end() == ""
+    assert made.says("cat two") == "2" and sessions_of(place) == [made.id]
+    for words in (["--allow", "x.example:443"], ["--read-only"], ["--trust"], ["--ttl", "1h"]):
+        expect(place.run("mcp", "--session", made.id, *words), 2, "is fixed when a session is created")
+    expect(place.run("mcp", "--session", "nobody"), 1, "there is no session")
+
+
+@case
+def wrong_use_is_told_in_a_sentence(place):
+    expect(place.run("mcp", "ls"), 2, "takes no command")
+    expect(place.run("mcp", "-f", "-"), 2, "standard input")
+    expect(place.run("mcp", "--network", "some"), 125, "network.mode")
+    expect(place.run("mcp", "--engine", "bwrap"), 125)
+    assert sessions_of(place) == []
+    assert place.run("mcp", "--json").stdout == ""
+
+
+if __name__ == "__main__":
+    sessions.main()
