@@ -6,7 +6,6 @@
  * Must not: print anything on standard output but the protocol's lines.
  */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,23 +78,18 @@ static int find_session(const struct cli *cli, struct cli_sessions *at, struct s
 	return status;
 }
 
-/* The file tools are this program, and so it is in the cage. */
-static int add_program(struct cli *cli)
+/* The file tools are bawn's own program, which is in the cage then. */
+static int add_tools(struct cli *cli)
 {
-	static const struct cli_option volume = { "volume", 'v', "SRC:DST", SPEC_BINDS, NULL, "" };
-	static char bind[PATH_MAX + 32];
+	static const struct cli_option tools = { "tools", 0, NULL, SPEC_TOOLS, "true", "" };
 	struct cli_given *given = realloc(cli->given, (cli->given_count + 1) * sizeof(*cli->given));
-	char program[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", program, sizeof(program) - 1);
 
-	if (given)
-		cli->given = given;
-	if (!given || n <= 0) {
-		cli_complain("cannot show bawn's own program to the tools");
+	if (!given) {
+		cli_complain("not enough memory for the options");
 		return CLI_FAILED;
 	}
-	snprintf(bind, sizeof(bind), "%.*s:/run/bawn/bawn", (int)n, program);
-	cli->given[cli->given_count++] = (struct cli_given){ &volume, bind, NULL };
+	given[cli->given_count++] = (struct cli_given){ &tools, "", NULL };
+	cli->given = given;
 	return CLI_OK;
 }
 
@@ -105,7 +99,7 @@ static int make_session(struct cli *cli, struct cli_sessions *at, struct store_s
 	int status = cli_add_settings(cli);
 
 	if (status == CLI_OK)
-		status = add_program(cli);
+		status = add_tools(cli);
 	return status == CLI_OK ? session_make(cli, &wish, at, ret) : status;
 }
 
@@ -142,6 +136,14 @@ static int describe(const struct cli *cli, const struct store_session *x, struct
 	if (status != CLI_OK) {
 		cli_print_diags(cli, &s);
 		cli_complain("cannot use the spec of session %s", x->id);
+		spec_done(&s);
+		return CLI_FAILED;
+	}
+	if (!spec_bool(&s, SPEC_TOOLS)) {
+		cli_complain(
+			"session %.8s was made without 'tools: true' in its spec, and so the "
+			"tools are not in its cages; without --session one is made that has them",
+			x->id);
 		spec_done(&s);
 		return CLI_FAILED;
 	}

@@ -310,7 +310,7 @@ def what_changed_the_project_is_kept_and_can_be_applied(place):
 @for_root
 @case
 def a_session_that_is_there_is_used_and_stays(place):
-    made = sessions.Session(place, "-v", f"{cage.BAWN}:/run/bawn/bawn")
+    made = sessions.Session(place, *place.spec("tools: true\n"))
     made.says("echo 1 >one")
     with Server(place, "--session", made.id[:8]) as s:
         assert s.sh("cat one; echo 2 >two").good() == "1\n"
@@ -319,6 +319,7 @@ def a_session_that_is_there_is_used_and_stays(place):
     for words in (["--allow", "x.example:443"], ["--read-only"], ["--trust"], ["--ttl", "1h"]):
         expect(place.run("mcp", "--session", made.id, *words), 2, "is fixed when a session is created")
     expect(place.run("mcp", "--session", "nobody"), 1, "there is no session")
+    expect(place.run("mcp", "--session", sessions.Session(place).id), 125, "was made without 'tools: true'")
 
 
 @case
