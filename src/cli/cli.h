@@ -139,6 +139,16 @@ int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_p
 int cli_load_kept_spec(const struct cli *cli, const char *bytes, size_t n, struct spec *s,
 	struct cli_place *ret_place);
 
+/* Where the operator's own files are: 0, -ENOENT without a home, or -ENAMETOOLONG. */
+int cli_config_folder(const char *home, char ret[static 4096]);
+
+/*
+ * Reads a file that must be the operator's own, and nobody else's to write, into the spec's arena;
+ * *ret is NULL where there is none. A status, after it was said what is wrong; `what` names it.
+ */
+int cli_read_own(
+	struct spec *s, const char *what, const char *path, const char **ret, size_t *ret_size);
+
 struct store_session;
 
 /*
@@ -187,6 +197,21 @@ int cli_find_state(struct spec *s, struct cli_place *place);
  * show …"; or NULL. Nobody can acknowledge that. In the spec's arena.
  */
 const char *cli_state_of(struct spec *s, const char *real, const struct cli_place *place);
+
+/* --- agents: cli_agent.c --- */
+
+struct agent_profile;
+
+/* The profile of a name: the operator's own, or a built-in one; NULL where there is none. */
+int cli_load_agent(struct spec *s, const char *name, const char *home, struct agent_profile **ret);
+
+/* Adds what the profile of the named agent says, if one is named, to the layer that names it. */
+int cli_add_agent(
+	const struct cli *cli, struct spec *s, const char *home, struct agent_profile **ret);
+
+/* The same once all is settled. */
+int cli_finish_agent(const struct cli *cli, struct spec *s, const struct cli_place *place,
+	const struct agent_profile *p);
 
 /* --- the project's git: cli_repository.c --- */
 

@@ -45,8 +45,8 @@ static int read_into(struct spec *s, int fd, const char **ret, size_t *ret_size)
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* Who can write the folder can put another policy there. */
-static bool is_operators_folder(const char *path)
+/* Who can write the folder can put another file there. */
+static bool is_operators_folder(const char *what, const char *path)
 {
 	char folder[PATH_MAX];
 	struct stat st;
@@ -55,59 +55,66 @@ static bool is_operators_folder(const char *path)
 	if (stat(folder, &st) < 0 || (st.st_uid != 0 && st.st_uid != geteuid()) ||
 		st.st_mode & (S_IWGRP | S_IWOTH)) {
 		cli_complain(
-			"the folder '%s' of a policy can be written by others; run: chmod go-w '%s'",
-			folder, folder);
+			"the folder '%s' of a %s can be written by others; run: chmod go-w '%s'",
+			folder, what, folder);
 		return false;
 	}
 	return true;
 }
 
-/* A policy that others can write is not the operator's. */
-static bool is_operators(int fd, const char *path)
+/* What others can write is not the operator's. */
+static bool is_operators(int fd, const char *what, const char *path)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		cli_complain("policy '%s' is not a regular file", path);
+		cli_complain("%s '%s' is not a regular file", what, path);
 		return false;
 	}
 	if (st.st_uid != 0 && st.st_uid != geteuid()) {
 		cli_complain(
-			"policy '%s' belongs to another user; it must be yours or root's", path);
+			"%s '%s' belongs to another user; it must be yours or root's", what, path);
 		return false;
 	}
 	if (st.st_mode & (S_IWGRP | S_IWOTH)) {
 		cli_complain(
-			"policy '%s' can be written by others; run: chmod go-w '%s'", path, path);
+			"%s '%s' can be written by others; run: chmod go-w '%s'", what, path, path);
 		return false;
 	}
-	return is_operators_folder(path);
+	return is_operators_folder(what, path);
+}
+
+int cli_read_own(
+	struct spec *s, const char *what, const char *path, const char **ret, size_t *ret_size)
+{
+	own_fd int fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+	int r;
+
+	*ret = NULL;
+	/* A link that leads nowhere is a file that cannot be read, not the lack of one. */
+	if ((fd == -ENOENT || fd == -ENOTDIR) && lstat(path, &st) < 0)
+		return CLI_OK;
+	if (fd < 0)
+		return fail_reading(what, path, -fd);
+	if (!is_operators(fd, what, path))
+		return CLI_FAILED;
+	r = read_into(s, fd, ret, ret_size);
+	return r < 0 ? fail_reading(what, path, -r) : CLI_OK;
 }
 
 static int load_policy(struct spec *s, enum spec_layer layer, const char *path)
 {
-	own_fd int fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	const char *bytes = NULL;
-	struct stat st;
+	const char *bytes;
 	size_t n = 0;
-	int r;
+	int status = cli_read_own(s, "policy", path, &bytes, &n);
 
-	/* A link that leads nowhere is a policy that cannot be read, not the lack of one. */
-	if ((fd == -ENOENT || fd == -ENOTDIR) && lstat(path, &st) < 0)
-		return CLI_OK;
-	if (fd < 0)
-		return fail_reading("policy", path, -fd);
-	if (!is_operators(fd, path))
-		return CLI_FAILED;
-	r = read_into(s, fd, &bytes, &n);
-	if (r < 0)
-		return fail_reading("policy", path, -r);
-	spec_add_policy(s, layer, arena_copy(&s->arena, path, strlen(path)), bytes, n);
-	return CLI_OK;
+	if (status == CLI_OK && bytes)
+		spec_add_policy(s, layer, arena_copy(&s->arena, path, strlen(path)), bytes, n);
+	return status;
 }
 
-/* Where the operator's own files are: 0, -ENOENT without a home, or -ENAMETOOLONG. */
-static int config_folder(const char *home, char ret[static PATH_MAX])
+int cli_config_folder(const char *home, char ret[static PATH_MAX])
 {
 	const char *config = getenv("XDG_CONFIG_HOME");
 	int n;
@@ -125,7 +132,7 @@ static int load_policies(struct spec *s, const char *home)
 {
 	char folder[PATH_MAX], path[PATH_MAX + 16];
 	int status = load_policy(s, SPEC_LAYER_SYSTEM, SYSTEM_POLICY);
-	int r = config_folder(home, folder);
+	int r = cli_config_folder(home, folder);
 
 	if (status != CLI_OK || r == -ENOENT)
 		return status;
@@ -161,7 +168,7 @@ static bool is_operators_file(const struct spec *s, int fd, const char *home)
 		return false;
 	file[n] = '\0';
 	if (lies_in(file, "/etc/bawn", home) ||
-		(config_folder(home, config) == 0 && lies_in(file, config, home)))
+		(cli_config_folder(home, config) == 0 && lies_in(file, config, home)))
 		return true;
 	for (enum spec_layer layer = SPEC_LAYER_SYSTEM; layer <= SPEC_LAYER_USER; layer++) {
 		const struct spec_value *v = &s->layers[layer].v[SPEC_TRUSTED_PROJECTS];
@@ -342,6 +349,7 @@ static int finish_spec(struct spec *s, struct cli_place *place, const char *here
 int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_place)
 {
 	char here[PATH_MAX];
+	struct agent_profile *agent = NULL;
 	int status = begin_spec(s, ret_place, here);
 
 	if (status == CLI_OK)
@@ -349,7 +357,12 @@ int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_p
 	if (status != CLI_OK)
 		return status;
 	add_options(cli, s, here);
-	return finish_spec(s, ret_place, here);
+	status = cli_add_agent(cli, s, ret_place->home, &agent);
+	if (status == CLI_OK)
+		status = finish_spec(s, ret_place, here);
+	if (status == CLI_OK && agent)
+		status = cli_finish_agent(cli, s, ret_place, agent);
+	return status;
 }
 
 int cli_load_kept_spec(const struct cli *cli, const char *bytes, size_t n, struct spec *s,

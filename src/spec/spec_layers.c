@@ -210,7 +210,9 @@ static void say_looser(struct spec *s, enum spec_key key, struct diag_pos at, co
 		return;
 	}
 	spec_ceiling(s, key, &where);
-	diags_error(&s->diags, at, loosen_hint,
+	diags_error(&s->diags, at,
+		key == SPEC_AGENT ? "name it yourself: --agent, or project_may: in your policy.yaml"
+				  : loosen_hint,
 		"%s: '%s' is more than %s lets a project's own file ask for", spec_keys[key].path,
 		value, where);
 }

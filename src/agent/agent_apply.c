@@ -1,0 +1,267 @@
+#include <string.h>
+
+#include "agent/agent.h"
+#include "base/buf.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "spec/spec_grammar.h"
+#include "spec/spec_value.h"
+
+#define PATH_IN_CAGE AGENT_PLACE "/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+static void say_no_memory(struct spec *s)
+{
+	diags_error(&s->diags, (struct diag_pos){ 0 }, NULL,
+		"not enough memory for the profile of the agent");
+}
+
+/* --- before the layers are merged --- */
+
+static bool is_said(const struct spec *s, enum spec_key key)
+{
+	for (enum spec_layer i = SPEC_LAYER_SYSTEM; i < SPEC_LAYER_COUNT; i++)
+		if (s->layers[i].v[key].is_set)
+			return true;
+	return false;
+}
+
+/* Do two entries of a list speak of the same: a variable, a file, a place in the cage? */
+static bool is_same(enum spec_key key, const struct spec_item *a, const struct spec_item *b)
+{
+	if (spec_keys[key].type == SPEC_TYPE_VARS)
+		return str_eq(a->var.name, b->var.name);
+	return key == SPEC_BINDS ? str_eq(a->bind.to, b->bind.to) : str_eq(a->text, b->text);
+}
+
+/* Adds an entry in front of the layer's own, which win against it. */
+static void add_item(struct spec *s, enum spec_layer layer, enum spec_key key,
+	const struct spec_item *item, struct diag_pos at)
+{
+	struct spec_value *v = &s->layers[layer].v[key];
+	struct spec_item *items;
+
+	for (size_t i = 0; i < v->count; i++)
+		if (is_same(key, &v->items[i], item))
+			return;
+	items = arena_array(&s->arena, v->count + 1, sizeof(*items));
+	if (!items) {
+		say_no_memory(s);
+		return;
+	}
+	items[0] = *item;
+	if (v->count)
+		memcpy(items + 1, v->items, v->count * sizeof(*items));
+	/* Where the layer itself says nothing, those below it still count. */
+	if (!v->is_set) {
+		v->adds = v->is_set = true;
+		v->at = at;
+	}
+	v->items = items;
+	v->count++;
+}
+
+static void add_list(
+	struct spec *s, enum spec_layer layer, enum spec_key key, const struct spec_value *more)
+{
+	for (size_t i = more->count; i > 0; i--)
+		add_item(s, layer, key, &more->items[i - 1], more->at);
+}
+
+static void add_var(struct spec *s, enum spec_layer layer, enum spec_key key, const char *name,
+	const char *value, struct diag_pos at)
+{
+	struct spec_item item = { .at = at, .var = { name, value } };
+
+	item.text = arena_printf(&s->arena, "%s=%s", name, value);
+	if (item.text)
+		add_item(s, layer, key, &item, at);
+	else
+		say_no_memory(s);
+}
+
+/*
+ * What follows -- is for the agent: its options, its prompt. Only a whole path, or its own name, is
+ * a command of its own.
+ */
+static void add_words(struct spec *s, const struct agent_profile *p)
+{
+	struct spec_value *words = &s->layers[SPEC_LAYER_OPTIONS].v[SPEC_COMMAND];
+	const struct spec_value *command = &p->values.v[SPEC_COMMAND];
+	struct spec_item *items;
+
+	if (!words->count || !command->count || strchr(words->items[0].text, '/') ||
+		str_eq(words->items[0].text, command->items[0].text))
+		return;
+	items = arena_array(&s->arena, command->count + words->count, sizeof(*items));
+	if (!items) {
+		say_no_memory(s);
+		return;
+	}
+	memcpy(items, command->items, command->count * sizeof(*items));
+	memcpy(items + command->count, words->items, words->count * sizeof(*items));
+	words->items = items;
+	words->count += command->count;
+}
+
+static void add_program(struct spec *s, enum spec_layer layer, const struct agent_profile *p,
+	const struct agent_found *found)
+{
+	struct diag_pos at = { .source = p->source };
+
+	for (size_t i = 0; i < found->bind_count; i++) {
+		struct spec_item from = { .text = found->binds[i].from };
+		struct spec_item to = { .text = found->binds[i].to };
+		struct spec_item bind = { .at = at };
+
+		if (spec_join_bind(&s->arena, &from, &to, false, &bind))
+			add_item(s, layer, SPEC_BINDS, &bind, at);
+		else
+			say_no_memory(s);
+	}
+	if (found->launcher) {
+		const char *path =
+			arena_printf(&s->arena, AGENT_PLACE "/bin/%s", agent_program(s, p));
+
+		if (path)
+			add_var(s, layer, SPEC_FILES, path, found->launcher, at);
+		else
+			say_no_memory(s);
+	}
+	if (found->bind_count)
+		add_var(s, layer, SPEC_ENV_SET, "PATH", PATH_IN_CAGE, at);
+}
+
+const char *agent_program(const struct spec *s, const struct agent_profile *p)
+{
+	if (!p->takes_any)
+		return p->program;
+	for (int i = SPEC_LAYER_OPTIONS; i > SPEC_LAYER_BUILTIN; i--)
+		if (s->layers[i].v[SPEC_COMMAND].count)
+			return s->layers[i].v[SPEC_COMMAND].items[0].text;
+	return NULL;
+}
+
+void agent_apply(struct spec *s, enum spec_layer layer, const struct agent_profile *p,
+	const struct agent_found *found)
+{
+	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++) {
+		const struct spec_value *v = &p->values.v[k];
+		bool is_whole = !spec_is_list(spec_keys[k].type) || k == SPEC_COMMAND;
+
+		if (!v->is_set)
+			continue;
+		/* Who wants no network, or all of it, needs no list. */
+		if (k == SPEC_NETWORK_ALLOW && is_said(s, SPEC_NETWORK_MODE) &&
+			s->layers[layer].v[SPEC_NETWORK_MODE].choice != SPEC_NET_ALLOWLIST)
+			continue;
+		if (!is_whole)
+			add_list(s, layer, k, v);
+		else if (!is_said(s, k))
+			s->layers[layer].v[k] = *v;
+	}
+	add_words(s, p);
+	add_program(s, layer, p, found);
+}
+
+/* --- afterwards --- */
+
+/* Sets a variable or a file in what is settled, unless somebody has. */
+static void settle_var(struct spec *s, enum spec_key key, const char *name, const char *value)
+{
+	struct spec_value *v = &s->settled.v[key];
+	struct spec_item item = { .var = { name, value } };
+
+	for (size_t i = 0; i < v->count; i++)
+		if (str_eq(v->items[i].var.name, name))
+			return;
+	item.text = arena_printf(&s->arena, "%s=%s", name, value);
+	if (!item.text || !spec_value_add(s, v, &item))
+		say_no_memory(s);
+	v->is_set = true;
+}
+
+static void add_prompts(struct spec *s, const struct agent_profile *p)
+{
+	const struct spec_value *prompts = spec_list(s, SPEC_STARTUP_PROMPTS);
+	own(buf) struct buf text = { .max = (size_t)1 << 20 };
+	const char *kept;
+
+	if (!prompts->count)
+		return;
+	if (!p->prompts) {
+		diags_error(&s->diags, prompts->at, "remove them, or put them on its command line",
+			"startup_prompts: the profile '%s' says no way to hand them over", p->name);
+		return;
+	}
+	for (size_t i = 0; i < prompts->count; i++)
+		buf_printf(&text, "%s%s\n", i ? "\n" : "", prompts->items[i].text);
+	kept = text.failed ? NULL : arena_copy(&s->arena, buf_text(&text), text.len);
+	if (kept)
+		settle_var(s, SPEC_FILES, p->prompts, kept);
+	else
+		say_no_memory(s);
+}
+
+/* --- texts that name places --- */
+
+/* As it stands between the quotes of a JSON or TOML string. */
+static void put_escaped(struct buf *out, const char *text)
+{
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			buf_putc(out, '\\');
+		buf_putc(out, *text);
+	}
+}
+
+static bool put_place(struct buf *out, const char **at, const char *name, const char *value)
+{
+	if (!str_starts(*at, name))
+		return false;
+	put_escaped(out, value);
+	*at += strlen(name);
+	return true;
+}
+
+/* `url` is where the model is; NULL: nobody said. */
+static const char *fill_in(struct spec *s, const char *text, const char *project, const char *url)
+{
+	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+	const char *kept;
+
+	if (!strchr(text, '@'))
+		return text;
+	while (*text)
+		if (!put_place(&out, &text, "@PROJECT@", project) &&
+			!(url && put_place(&out, &text, "@BASE_URL@", url)))
+			buf_putc(&out, *text++);
+	kept = out.failed ? NULL : arena_copy(&s->arena, buf_text(&out), out.len);
+	if (!kept)
+		say_no_memory(s);
+	return kept ? kept : "";
+}
+
+static void fill_in_all(struct spec *s, enum spec_key key, const struct agent_profile *p,
+	const char *project, const char *url)
+{
+	struct spec_value *v = &s->settled.v[key];
+
+	for (size_t i = 0; i < v->count; i++) {
+		struct spec_item *item = &v->items[i];
+
+		/* What the operator wrote is as they wrote it. */
+		if (item->at.source != p->source)
+			continue;
+		item->var.value = fill_in(s, item->var.value, project, url);
+		item->text = arena_printf(&s->arena, "%s=%s", item->var.name, item->var.value);
+		if (!item->text)
+			item->text = "";
+	}
+}
+
+void agent_finish(struct spec *s, const struct agent_profile *p, const char *project)
+{
+	fill_in_all(s, SPEC_FILES, p, project, NULL);
+	fill_in_all(s, SPEC_INITIAL_FILES, p, project, NULL);
+	add_prompts(s, p);
+}

@@ -1,0 +1,235 @@
+/*
+ * agent_find - the program of an agent, wherever it was installed.
+ *
+ * Runs as:  the operator, before anything is planned.
+ * Reads:    the folders of $PATH and those in which npm and installers put programs; of the
+ *           program itself its first line.
+ * Must not: run anything; choose what a relative entry of $PATH leads to.
+ *
+ * In the cage a program of the host's /usr is where it always is. Others are shown below
+ * AGENT_PLACE, because a path of the operator's home would tell whose it is: what lies in a
+ * node_modules together with all of that folder, anything else as the one file that it is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/agent.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "host/host.h"
+
+/* Where installers put programs beside what $PATH names. */
+static const char *const usual[] = { "~/.local/bin", "~/.npm-global/bin", "~/.bun/bin",
+	"~/.opencode/bin", "~/.volta/bin" };
+
+static bool is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* The real path of a program in a folder; false: it is not there. */
+static bool look_in(const char *folder, size_t n, const char *program, char ret[static PATH_MAX])
+{
+	char path[PATH_MAX];
+
+	/* A relative one means another folder wherever one stands, and in a project the project's.
+	 */
+	if (n == 0 || folder[0] != '/')
+		return false;
+	return snprintf(path, sizeof(path), "%.*s/%s", (int)n, folder, program) <
+		       (int)sizeof(path) &&
+	       is_program(path) && realpath(path, ret);
+}
+
+static bool search(const char *program, const struct agent_search *where, char ret[static PATH_MAX])
+{
+	char folder[PATH_MAX];
+
+	for (const char *p = where->path ? where->path : ""; *p;) {
+		size_t n = strcspn(p, ":");
+
+		if (look_in(p, n, program, ret))
+			return true;
+		p += n + (p[n] == ':');
+	}
+	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
+		if (!where->home)
+			break;
+		snprintf(folder, sizeof(folder), "%s%s", where->home, usual[i] + 1);
+		if (look_in(folder, strlen(folder), program, ret))
+			return true;
+	}
+	return false;
+}
+
+static bool is_shown(const struct agent_search *where, const char *path)
+{
+	for (size_t i = 0; where->shows_system && i < HOST_SYSTEM_COUNT; i++)
+		if (str_path_within(path, host_system_paths[i]))
+			return true;
+	return false;
+}
+
+/* As the spec writes it, so that it is the same for every operator. */
+static const char *source(struct arena *arena, const struct agent_search *where, const char *path)
+{
+	if (where->home && !str_eq(where->home, "/") && str_path_within(path, where->home))
+		return arena_printf(arena, "~%s", path + strlen(where->home));
+	return arena_copy(arena, path, strlen(path));
+}
+
+static bool show(struct arena *arena, const struct agent_search *where, const char *from,
+	const char *to, struct agent_found *ret)
+{
+	struct spec_bind *bind = &ret->binds[ret->bind_count++];
+
+	bind->from = source(arena, where, from);
+	bind->to = arena_copy(arena, to, strlen(to));
+	bind->is_writable = false;
+	return bind->from && bind->to;
+}
+
+/*
+ * What a script says after "#!": the program that runs it, by its name only, and without the env
+ * that looks for it. "": it is no script.
+ */
+static int read_interpreter(const char *path, char ret[static 64], struct err *e)
+{
+	char line[256];
+	own_fd int fd = file_open(path, O_RDONLY | O_NONBLOCK);
+	ssize_t n = fd < 0 ? fd : file_read_text(fd, line, sizeof(line));
+	char *rest = line + 2, *word;
+
+	ret[0] = '\0';
+	if (n < 0)
+		return err_set(e, ERR_REFUSED, (int)-n, "cannot read the program '%s': %s", path,
+			strerror((int)-n));
+	if (!str_starts(line, "#!"))
+		return 0;
+	line[strcspn(line, "\n")] = '\0';
+	for (word = strtok_r(rest, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+		const char *slash = strrchr(word, '/'), *name = slash ? slash + 1 : word;
+
+		/* env, its options, and variables that it sets. */
+		if (str_eq(name, "env") || name[0] == '-' || strchr(name, '='))
+			continue;
+		snprintf(ret, 64, "%s", name);
+		return 0;
+	}
+	return 0;
+}
+
+/* Shows what runs a script, where it is not shown anyway; its path in the cage. */
+static int show_interpreter(struct arena *arena, const char *name, const struct agent_search *where,
+	char ret[static PATH_MAX], struct agent_found *found, struct err *e)
+{
+	char path[PATH_MAX];
+
+	if (!search(name, where, path))
+		return err_set(e, ERR_REFUSED, ENOENT,
+			"'%s' is run by '%s', which is not installed here", found->path, name);
+	if (is_shown(where, path)) {
+		snprintf(ret, PATH_MAX, "%s", path);
+		return 0;
+	}
+	snprintf(ret, PATH_MAX, AGENT_PLACE "/bin/%s", name);
+	return show(arena, where, path, ret, found)
+		       ? 0
+		       : err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", name);
+}
+
+/* Where a script is in the cage: with its whole node_modules, or by itself. */
+static bool show_script(struct arena *arena, const char *path, const char *program,
+	const struct agent_search *where, char ret[static PATH_MAX], struct agent_found *found)
+{
+	static const char modules[] = "/node_modules/";
+	const char *inner = strstr(path, modules);
+	char outer[PATH_MAX];
+
+	if (is_shown(where, path)) {
+		snprintf(ret, PATH_MAX, "%s", path);
+		return true;
+	}
+	if (!inner) {
+		snprintf(ret, PATH_MAX, AGENT_PLACE "/lib/%s", program);
+		return show(arena, where, path, ret, found);
+	}
+	snprintf(
+		outer, sizeof(outer), "%.*s", (int)(inner - path) + (int)strlen(modules) - 1, path);
+	if (snprintf(ret, PATH_MAX, AGENT_PLACE "%s", inner) >= PATH_MAX)
+		return false;
+	return show(arena, where, outer, AGENT_PLACE "/node_modules", found);
+}
+
+/* A word of a shell's line, whatever is in it. */
+static const char *quote(struct arena *arena, const char *word)
+{
+	char *out = arena_alloc(arena, 4 * strlen(word) + 3), *at = out;
+
+	if (!out)
+		return NULL;
+	*at++ = '\'';
+	for (; *word; word++) {
+		if (*word == '\'')
+			at = stpcpy(at, "'\\'");
+		*at++ = *word;
+	}
+	*at = '\'';
+	return out;
+}
+
+static int find_script(struct arena *arena, const char *program, const char *interpreter,
+	const struct agent_search *where, struct agent_found *ret, struct err *e)
+{
+	char script[PATH_MAX], runner[PATH_MAX];
+	const char *words[2];
+	int r;
+
+	if (!show_script(arena, ret->path, program, where, script, ret))
+		return err_set(e, ERR_REFUSED, ENAMETOOLONG, "cannot show '%s' in a cage: %s",
+			ret->path, strerror(ENAMETOOLONG));
+	r = show_interpreter(arena, interpreter, where, runner, ret, e);
+	if (r < 0 || ret->bind_count == 0)
+		return r;
+	words[0] = quote(arena, runner);
+	words[1] = quote(arena, script);
+	if (words[0] && words[1])
+		ret->launcher =
+			arena_printf(arena, "#!/bin/sh\nexec %s %s \"$@\"\n", words[0], words[1]);
+	return ret->launcher ? 0
+			     : err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", program);
+}
+
+int agent_find(struct arena *arena, const char *program, const struct agent_search *where,
+	struct agent_found *ret, struct err *e)
+{
+	char path[PATH_MAX], inside[PATH_MAX], interpreter[64];
+	int r;
+
+	*ret = (struct agent_found){ 0 };
+	if (strchr(program, '/') || !search(program, where, path))
+		return -ENOENT;
+	ret->path = arena_copy(arena, path, strlen(path));
+	if (!ret->path)
+		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", program);
+	r = read_interpreter(path, interpreter, e);
+	if (r < 0)
+		return r;
+	if (interpreter[0])
+		return find_script(arena, program, interpreter, where, ret, e);
+	if (is_shown(where, path))
+		return 0;
+	snprintf(inside, sizeof(inside), AGENT_PLACE "/bin/%s", program);
+	return show(arena, where, path, inside, ret)
+		       ? 0
+		       : err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", program);
+}

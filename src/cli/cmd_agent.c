@@ -1,0 +1,293 @@
+/*
+ * cmd_agent - the profiles of agents: lists them, shows one, forgets what was kept for them.
+ *
+ * Runs as: the operator.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "agent/agent.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "cli/cli_home.h"
+#include "cli/commands.h"
+#include "record/record.h"
+
+#define MOST_AGENTS 256
+
+/* What is asked for, and all that the answer is made of. */
+struct agent_job {
+	const struct cli *cli;
+	const char *home;
+	struct spec spec; /* whose arena and diagnostics profiles are read into */
+	const char *names[MOST_AGENTS];
+	size_t count;
+	struct buf out;
+};
+
+/* --- names --- */
+
+static void add_name(struct agent_job *job, const char *name)
+{
+	for (size_t i = 0; i < job->count; i++)
+		if (str_eq(job->names[i], name))
+			return;
+	if (job->count < MOST_AGENTS)
+		job->names[job->count++] = name;
+}
+
+static void add_folder(struct agent_job *job, const char *path)
+{
+	DIR *folder = opendir(path);
+
+	for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
+		const char *name = entry->d_name;
+
+		if (str_ends(name, ".yaml") && name[0] != '.') {
+			name = arena_copy(&job->spec.arena, name, strlen(name) - 5);
+			if (name)
+				add_name(job, name);
+		}
+	}
+	if (folder)
+		closedir(folder);
+}
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static void find_names(struct agent_job *job)
+{
+	char config[PATH_MAX], path[PATH_MAX + 16];
+
+	for (const struct agent_builtin *b = agent_builtins; b->name; b++)
+		add_name(job, b->name);
+	add_folder(job, "/etc/bawn/agents");
+	if (cli_config_folder(job->home, config) == 0) {
+		snprintf(path, sizeof(path), "%s/agents", config);
+		add_folder(job, path);
+	}
+	qsort(job->names, job->count, sizeof(job->names[0]), compare_names);
+}
+
+/* --- one --- */
+
+static const char *find_program(struct agent_job *job, const struct agent_profile *p)
+{
+	struct agent_search where = { getenv("PATH"), job->home, true };
+	struct agent_found found;
+	struct err e = { 0 };
+
+	if (!p->program)
+		return NULL;
+	return agent_find(&job->spec.arena, p->program, &where, &found, &e) == 0 ? found.path
+										 : NULL;
+}
+
+/* CLI_OK, or a status after it was said what is wrong. */
+static int load(struct agent_job *job, const char *name, struct agent_profile **ret)
+{
+	int status = cli_load_agent(&job->spec, name, job->home, ret);
+
+	if (status == CLI_NO)
+		cli_print_diags(job->cli, &job->spec);
+	if (status == CLI_OK && !*ret) {
+		cli_complain("there is no profile '%s'; see: bawn agent list", name);
+		status = CLI_NO;
+	}
+	return status;
+}
+
+static void print_values(
+	const struct agent_job *job, const struct agent_profile *p, struct json *j, struct buf *out)
+{
+	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++) {
+		own(buf) struct buf text = { .max = (size_t)1 << 20 };
+
+		if (!p->values.v[k].is_set)
+			continue;
+		if (job->cli->is_json && spec_is_list(spec_keys[k].type)) {
+			json_open_list(j, spec_keys[k].path);
+			for (size_t i = 0; i < p->values.v[k].count; i++)
+				json_text(j, NULL, p->values.v[k].items[i].text);
+			json_close_list(j);
+			continue;
+		}
+		if (spec_keys[k].type == SPEC_TYPE_VARS && !job->cli->is_json) {
+			for (size_t i = 0; i < p->values.v[k].count; i++) {
+				const struct spec_item *item = &p->values.v[k].items[i];
+
+				buf_printf(out, "%-15s ", spec_keys[k].path);
+				buf_add_visible(out,
+					k == SPEC_ENV_SET ? item->text : item->var.name,
+					strlen(k == SPEC_ENV_SET ? item->text : item->var.name));
+				buf_putc(out, '\n');
+			}
+			continue;
+		}
+		spec_print_value(k, &p->values.v[k], &text);
+		if (job->cli->is_json)
+			json_text(j, spec_keys[k].path, buf_text(&text));
+		else
+			buf_printf(out, "%-15s %s\n", spec_keys[k].path, buf_text(&text));
+	}
+}
+
+static int show(struct agent_job *job, const char *name)
+{
+	struct agent_profile *p;
+	const char *program;
+	struct json j;
+	int status = name ? load(job, name, &p) : CLI_MISUSE;
+
+	if (!name)
+		cli_complain("say which profile to show; see: bawn agent list");
+	if (status != CLI_OK)
+		return status;
+	program = find_program(job, p);
+	if (!job->cli->is_json) {
+		buf_printf(&job->out, "%-15s %s\n", p->name, p->title);
+		if (p->program)
+			buf_printf(&job->out, "%-15s %s\n", "program",
+				program ? program : "not installed here");
+		for (size_t i = 0; i < p->key_count; i++)
+			buf_printf(&job->out, "%-15s %s, for %s\n", "key", p->keys[i].variable,
+				p->keys[i].host);
+		print_values(job, p, NULL, &job->out);
+		return CLI_OK;
+	}
+	json_init(&j, &job->out, 0);
+	json_open_map(&j, NULL);
+	json_text(&j, "name", p->name);
+	json_text(&j, "title", p->title);
+	json_text(&j, "program", p->program);
+	json_text(&j, "path", program);
+	json_open_list(&j, "keys");
+	for (size_t i = 0; i < p->key_count; i++)
+		json_text(&j, NULL, p->keys[i].variable);
+	json_close_list(&j);
+	json_open_map(&j, "spec");
+	print_values(job, p, &j, NULL);
+	json_close_map(&j);
+	json_close_map(&j);
+	buf_putc(&job->out, '\n');
+	return CLI_OK;
+}
+
+/* --- all --- */
+
+static int list(struct agent_job *job, const char *name)
+{
+	struct json j;
+	int status = CLI_OK;
+
+	if (name) {
+		cli_complain("agent list takes no '%s'; see: bawn agent show %s", name, name);
+		return CLI_MISUSE;
+	}
+	find_names(job);
+	json_init(&j, &job->out, 0);
+	if (job->cli->is_json)
+		json_open_list(&j, NULL);
+	for (size_t i = 0; i < job->count; i++) {
+		struct agent_profile *p = NULL;
+		const char *program;
+
+		/* One that is wrong is said, and the others are listed all the same. */
+		if (load(job, job->names[i], &p) != CLI_OK) {
+			status = CLI_NO;
+			continue;
+		}
+		program = find_program(job, p);
+		if (job->cli->is_json) {
+			json_open_map(&j, NULL);
+			json_text(&j, "name", p->name);
+			json_text(&j, "title", p->title);
+			json_text(&j, "path", program);
+			json_close_map(&j);
+			continue;
+		}
+		buf_printf(&job->out, "%-12s %-36s %s\n", p->name, p->title,
+			!p->program ? ""
+			: program   ? program
+				    : "not installed here");
+	}
+	if (job->cli->is_json) {
+		json_close_list(&j);
+		buf_putc(&job->out, '\n');
+	}
+	return status;
+}
+
+/* --- what was kept --- */
+
+static int forget(struct agent_job *job, const char *name)
+{
+	char project[PATH_MAX];
+	struct err e = { 0 };
+	own_fd int state = record_open_state(job->home, false, &e);
+	int r;
+
+	if (!realpath(name ? name : ".", project)) {
+		cli_complain("cannot use the project '%s': %s", name ? name : ".", strerror(errno));
+		return CLI_FAILED;
+	}
+	r = state < 0 ? -ENOENT : home_forget(state, project, &e);
+	if (r < 0 && r != -ENOENT) {
+		cli_complain("%s", e.text);
+		return CLI_FAILED;
+	}
+	if (!job->cli->is_quiet)
+		buf_printf(&job->out,
+			r == 0 ? "forgot what was kept for the runs of %s\n"
+			       : "nothing is kept for the runs of %s\n",
+			project);
+	return CLI_OK;
+}
+
+/* --- the command --- */
+
+static const struct {
+	const char *name;
+	int (*run)(struct agent_job *job, const char *name);
+} verbs[] = {
+	{ "list", list },
+	{ "show", show },
+	{ "forget", forget },
+};
+
+int cmd_agent(struct cli *cli)
+{
+	struct agent_job job = { .cli = cli, .out = { .max = (size_t)1 << 20 } };
+	const char *home = getenv("HOME"), *verb = cli->word_count ? cli->words[0] : NULL;
+	int status = CLI_MISUSE;
+	size_t i = 0;
+
+	while (verb && i < sizeof(verbs) / sizeof(verbs[0]) && !str_eq(verbs[i].name, verb))
+		i++;
+	if (!verb || i == sizeof(verbs) / sizeof(verbs[0])) {
+		cli_complain(verb ? "agent knows list, show and forget, not '%s'"
+				  : "say what to do about agents: list, show or forget",
+			verb);
+		return CLI_MISUSE;
+	}
+	if (cli->word_count > 2) {
+		cli_complain("agent %s takes no '%s'", verb, cli->words[2]);
+		return CLI_MISUSE;
+	}
+	job.home = home && home[0] == '/' ? home : NULL;
+	spec_init(&job.spec);
+	status = verbs[i].run(&job, cli->word_count > 1 ? cli->words[1] : NULL);
+	if (job.out.len)
+		status = cli_write(&job.out, status);
+	buf_done(&job.out);
+	spec_done(&job.spec);
+	return status;
+}
