@@ -1,0 +1,171 @@
+#include "tool/tool_regex.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/types.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "tool/tool_glob.h"
+
+/* --- what every match has in it --- */
+
+/* The end of the bracket or the group at `at`. */
+static const char *skip_bracket(const char *at)
+{
+	at += at[1] == '^' ? 2 : 1;
+	at += *at == ']';
+	while (*at && *at != ']')
+		at++;
+	return at + (*at != '\0');
+}
+
+static const char *skip_group(const char *at)
+{
+	size_t depth = 0;
+
+	do {
+		if (*at == '[') {
+			at = skip_bracket(at);
+			continue;
+		}
+		depth += *at == '(';
+		depth -= *at == ')';
+		at += *at == '\\' && at[1] ? 2 : 1;
+	} while (*at && depth);
+	return at;
+}
+
+/* A run of literal text, and the longest so far. */
+struct runs {
+	struct buf run, *best;
+};
+
+static void end_run(struct runs *r)
+{
+	if (r->run.len > r->best->len) {
+		r->best->len = 0;
+		buf_add(r->best, r->run.data, r->run.len);
+	}
+	r->run.len = 0;
+}
+
+/* The next thing of an expression; false: it is not literal text. */
+static bool take_literal(struct runs *r, const char **at)
+{
+	char c = **at;
+	bool is_escape = c == '\\' && (*at)[1];
+
+	if (is_escape)
+		c = (*at)[1];
+	if (is_escape ? strchr("bB<>123456789wWsS", c) != NULL : strchr(".^$|", c) != NULL) {
+		*at += 1 + is_escape;
+		return false;
+	}
+	if (!is_escape && (c == '[' || c == '(')) {
+		*at = c == '[' ? skip_bracket(*at) : skip_group(*at);
+		return false;
+	}
+	*at += 1 + is_escape;
+	/* What may be missing does not count, and what may come again ends a run. */
+	if (**at && strchr("*?{", **at))
+		return false;
+	buf_putc(&r->run, c);
+	return **at != '+';
+}
+
+static bool has_choice(const char *at)
+{
+	while (*at && *at != '|') {
+		if (*at == '[')
+			at = skip_bracket(at);
+		else if (*at == '(')
+			at = skip_group(at);
+		else
+			at += *at == '\\' && at[1] ? 2 : 1;
+	}
+	return *at == '|';
+}
+
+static const char *skip_repeat(const char *at)
+{
+	while (*at && strchr("*+?{", *at))
+		at += *at == '{' ? strcspn(at, "}") + 1 : 1;
+	return at;
+}
+
+bool tool_regex_literal(const char *expression, struct buf *ret)
+{
+	struct runs r = { .run = { .max = TOOL_MAX_PATTERN * 2 }, .best = ret };
+	bool is_all = true;
+
+	if (has_choice(expression))
+		return false;
+	while (*expression) {
+		if (take_literal(&r, &expression))
+			continue;
+		is_all = false;
+		end_run(&r);
+		expression = skip_repeat(expression);
+	}
+	end_run(&r);
+	buf_done(&r.run);
+	return is_all;
+}
+
+/* --- the expression --- */
+
+static void lower_text(struct buf *text)
+{
+	for (size_t i = 0; i < text->len; i++)
+		text->data[i] = str_lower(text->data[i]);
+}
+
+static int compile(struct tool_regex *r, const char *expression, struct err *e)
+{
+	int flags = REG_EXTENDED | REG_NOSUB | (r->ignores_case ? REG_ICASE : 0);
+	int failure = regcomp(&r->compiled, expression, flags);
+	char text[128];
+
+	if (failure == 0) {
+		r->has_compiled = true;
+		return 0;
+	}
+	regerror(failure, &r->compiled, text, sizeof(text));
+	return err_set(e, ERR_USE, EINVAL, "%s",
+		failure == REG_ESPACE ? "it takes too much memory" : text);
+}
+
+int tool_regex_init(struct tool_regex *ret, const char *pattern, bool ignores_case, struct err *e)
+{
+	own(buf) struct buf expression = { .max = TOOL_MAX_PATTERN * 16 };
+	int r;
+
+	*ret = (struct tool_regex){ .ignores_case = ignores_case,
+		.literal.max = TOOL_MAX_PATTERN * 2 };
+	r = tool_regex_translate(pattern, &expression, &ret->ignores_case, e);
+	if (r == 0)
+		r = compile(ret, buf_text(&expression), e);
+	if (r < 0) {
+		err_prefix(e, "the pattern '%.100s' cannot be used", pattern);
+		return r;
+	}
+	ret->is_literal = tool_regex_literal(buf_text(&expression), &ret->literal);
+	if (ret->ignores_case)
+		lower_text(&ret->literal);
+	return 0;
+}
+
+void tool_regex_done(struct tool_regex *r)
+{
+	if (r->has_compiled)
+		regfree(&r->compiled);
+	buf_done(&r->literal);
+}
+
+bool tool_regex_matches(const struct tool_regex *r, const char *line, size_t n)
+{
+	regmatch_t range = { .rm_so = 0, .rm_eo = (regoff_t)n };
+
+	return regexec(&r->compiled, line, 1, &range, REG_STARTEND) == 0;
+}

@@ -1,0 +1,158 @@
+/* Expressions as agents write them: translated, matched, and what of them is known beforehand. */
+#include <errno.h>
+#include <stdbool.h>
+
+#include "base/own.h"
+#include "check.h"
+#include "tool/tool_regex.h"
+
+static struct err e;
+
+static bool matches_with(const char *pattern, bool ignores_case, const char *line)
+{
+	own(tool_regex) struct tool_regex r = { 0 };
+
+	e = (struct err){ 0 };
+	if (tool_regex_init(&r, pattern, ignores_case, &e) < 0) {
+		printf("%s\n", e.text);
+		check_failed++;
+		return false;
+	}
+	return tool_regex_matches(&r, line, strlen(line));
+}
+
+static bool matches(const char *pattern, const char *line)
+{
+	return matches_with(pattern, false, line);
+}
+
+static void check_matches(void)
+{
+	CHECK(matches("foo.*bar", "a foo b bar"));
+	CHECK(!matches("^foo$", "foo "));
+	CHECK(matches("\\d+", "a1"));
+	CHECK(!matches("\\d", "a"));
+	CHECK(!matches("^\\D+$", "a1"));
+	CHECK(matches("^\\D$", "\xff"));
+	CHECK(matches("^\\w+\\s\\S$", "a_1 x"));
+	CHECK(matches("\\bint\\b", "an int x"));
+	CHECK(!matches("\\bint\\b", "print"));
+	CHECK(matches("[\\w.-]+@", "a-b.c@"));
+	CHECK(matches("^[\\d\\s]+$", "1 2\t3"));
+	CHECK(matches("^[^\\]]$", "a"));
+	CHECK(!matches("^[^\\]]$", "]"));
+	CHECK(matches("[\\[\\]]", "x]"));
+	CHECK(matches("^[^\\s]$", "-"));
+	CHECK(matches("^[]a-c^-]+$", "]b^-"));
+	CHECK(matches("^[\\^]$", "^"));
+	CHECK(matches("^[\\^-]+$", "-^"));
+	CHECK(!matches("^[\\^-]$", "x"));
+	CHECK(matches("^[\\\\]$", "\\"));
+	CHECK(matches("^[[:alpha:]_]+$", "a_"));
+	CHECK(matches("^[[.]$", "["));
+	CHECK(matches("^(?:a|b)+?c$", "abc"));
+	CHECK(matches("main() {", "main {") && matches("main\\(\\) {", "int main() {"));
+	CHECK(matches("a{2,3}$", "aaa") && !matches("^a{2}$", "aaa"));
+	CHECK(matches("a{,3}", "a{,3}"));
+	CHECK(matches("\\}", "}") && matches("x}", "x}"));
+	CHECK(matches("\\/\\-\\\"\\'\\#", "/-\"'#"));
+	CHECK(matches("a\\tb", "a\tb") && matches("[\\t]", "\t"));
+	CHECK(matches("\\x41", "A"));
+	CHECK(matches("(a)\\1", "aa") && !matches("(a)\\1", "ab"));
+	CHECK(matches("\\Aa\\z", "a"));
+	CHECK(matches("\xc3\xa9+", "\xc3\xa9"));
+	CHECK(matches("", "anything"));
+	CHECK(matches("a|", "b"));
+}
+
+static void check_case(void)
+{
+	CHECK(!matches("Foo", "fOO"));
+	CHECK(matches_with("Foo", true, "fOO"));
+	CHECK(matches("(?i)Foo", "fOO"));
+	CHECK(!matches_with("^[^a]$", true, "a"));
+	CHECK(!matches_with("^[^a]$", true, "A"));
+	CHECK(matches_with("^[^a]$", true, "B"));
+}
+
+static void check_refused(void)
+{
+	static const struct {
+		const char *pattern, *said;
+	} rows[] = {
+		{ "(?=x)", "look-around" },
+		{ "a(?<n>x)", "names of groups" },
+		{ "\\p{L}", "\\p is not known" },
+		{ "a\\", "ends with a backslash" },
+		{ "(a", "a ( is not closed" },
+		{ "a)", "a ) closes nothing" },
+		{ "[a", "a bracket [ has no end" },
+		{ "[z-a]", "what stands in its brackets is not known" },
+		{ "[a-\\d]", "a range in its brackets has no end" },
+		{ "*a", "nothing stands before *" },
+		{ "(+)", "nothing stands before +" },
+		{ "a|?", "nothing stands before ?" },
+		{ "a\\nb", "one by one" },
+		{ "a\nb", "one by one" },
+		{ "\\2(a)", "the pattern '\\2(a)' cannot be used: " },
+	};
+	struct tool_regex r;
+	char deep[1001];
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		e = (struct err){ 0 };
+		CHECK(tool_regex_init(&r, rows[i].pattern, false, &e) == -EINVAL);
+		CHECK(e.kind == ERR_USE);
+		CHECK(strstr(e.text, rows[i].said) != NULL);
+		tool_regex_done(&r);
+	}
+	memset(deep, '(', 1000);
+	deep[1000] = '\0';
+	CHECK(tool_regex_init(&r, deep, false, &e) < 0);
+	CHECK(strstr(e.text, "too many groups") != NULL);
+	tool_regex_done(&r);
+}
+
+static const char *literal(const char *expression, bool *is_all)
+{
+	static char text[256];
+	own(buf) struct buf found = { .max = 256 };
+
+	*is_all = tool_regex_literal(expression, &found);
+	snprintf(text, sizeof(text), "%s", found.len ? buf_text(&found) : "");
+	return text;
+}
+
+static void check_literal(void)
+{
+	bool is_all;
+
+	CHECK_STR(literal("struct err", &is_all), "struct err");
+	CHECK(is_all);
+	CHECK_STR(literal("a\\.b\\{", &is_all), "a.b{");
+	CHECK(is_all);
+	CHECK_STR(literal("foo.*barr", &is_all), "barr");
+	CHECK(!is_all);
+	CHECK_STR(literal("colou?r", &is_all), "colo");
+	CHECK_STR(literal("abc{2}d", &is_all), "ab");
+	CHECK_STR(literal("ab+cd", &is_all), "ab");
+	CHECK(!is_all);
+	CHECK_STR(literal("x(abc|d)yz", &is_all), "yz");
+	CHECK_STR(literal("[abc]{2,3}de", &is_all), "de");
+	CHECK_STR(literal("[])|]x", &is_all), "x");
+	CHECK_STR(literal("abc|d", &is_all), "");
+	CHECK(!is_all);
+	CHECK_STR(literal("^int\\b", &is_all), "int");
+	CHECK(!is_all);
+	CHECK_STR(literal("(a)\\1", &is_all), "");
+	CHECK_STR(literal("", &is_all), "");
+}
+
+int main(void)
+{
+	check_matches();
+	check_case();
+	check_refused();
+	check_literal();
+	return check_report();
+}
