@@ -28,6 +28,8 @@ const struct cli_command cli_commands[] = {
 		cmd_worker },
 	{ "mcp", "[options]", "tools for an agent, over MCP, that run in one session",
 		cmd_mcp_options, true, cmd_mcp },
+	{ "tool", "COMMAND [options]", "the file tools of agents, for use in a cage", .run = NULL,
+		.subcommands = cmd_tool_commands },
 	{ "overlay", "init|reset|prune|digest PATH [options]",
 		"make, empty, tidy up or digest an overlay of the root", cmd_overlay_options, false,
 		cmd_overlay, .takes_words = true },

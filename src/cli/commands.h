@@ -10,7 +10,7 @@ extern const struct cli_option cmd_run_options[], cmd_plan_options[], cmd_check_
 	cmd_overlay_options[], cmd_log_options[], cmd_key_options[], cmd_card_options[],
 	cmd_record_options[], cmd_verify_options[], cmd_worker_options[], cmd_mcp_options[];
 
-extern const struct cli_command cmd_session_commands[];
+extern const struct cli_command cmd_session_commands[], cmd_tool_commands[];
 
 int cmd_run(struct cli *cli);
 int cmd_plan(struct cli *cli);

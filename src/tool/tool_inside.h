@@ -1,0 +1,18 @@
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "tool/tool_args.h"
+
+/* The tools, each with its arguments. They add their result to `out`. 0 or -errno. */
+int tool_run_glob(const struct tool_args *args, struct buf *out, struct err *e);
+int tool_run_grep(const struct tool_args *args, struct buf *out, struct err *e);
+
+/*
+ * The path of an entry as it can be used from here: below `start`, which may be NULL. Borrowed from
+ * `ret` until its next change.
+ */
+const char *tool_join_path(struct buf *ret, const char *start, const char *path);
+
+/* Says at the end of a result how many folders were not looked into, if any. */
+void tool_note_unread(struct buf *out, uint64_t unread);
