@@ -12,6 +12,7 @@
 
 /* A key that the agent needs for its model, as its maker calls it. */
 struct agent_key {
+	const char *name;     /* of the secret that it becomes: anthropic */
 	const char *variable; /* ANTHROPIC_API_KEY */
 	const char *host;     /* whom it is for: HOST:PORT */
 	const char *header;   /* how it is sent … */
@@ -27,6 +28,9 @@ struct agent_profile {
 	const char *name, *title;
 	const char *program; /* the name it is found by; NULL: there is none to find */
 	const char *package; /* npm's, to be installed; or NULL */
+	/* Beside a script of npm's, the folder in node_modules of what it starts, with all that
+	 * this needs, and the program in it; or NULL. */
+	const char *native, *native_run;
 	bool takes_any;      /* the program is the first word of the command */
 	const char *prompts; /* the file that startup_prompts are written to; or NULL */
 	struct agent_key keys[AGENT_MAX_KEYS];
@@ -72,11 +76,17 @@ struct agent_search {
 	bool shows_system;       /* the cage has the host's /usr */
 };
 
-/* -ENOENT: it is not installed; else -errno with a sentence. All in the arena. */
-int agent_find(struct arena *arena, const char *program, const struct agent_search *where,
-	struct agent_found *ret, struct err *e);
+/*
+ * The program of a profile; `program` is its name, which for a profile that takes any is not its
+ * own. -ENOENT: it is not installed; else -errno with a sentence. All in the arena.
+ */
+int agent_find(struct arena *arena, const struct agent_profile *p, const char *program,
+	const struct agent_search *where, struct agent_found *ret, struct err *e);
 
-/* --- adding it to a spec: agent_apply.c, pure --- */
+/* --- adding it to a spec: agent_apply.c, agent_finish.c, pure --- */
+
+/* What stands in the cage for a key that is not there. */
+#define AGENT_NO_KEY "bawn"
 
 /*
  * Adds what the profile says to one layer, that of who named the agent: lists grow, and what
@@ -84,6 +94,10 @@ int agent_find(struct arena *arena, const char *program, const struct agent_sear
  */
 void agent_apply(struct spec *s, enum spec_layer layer, const struct agent_profile *p,
 	const struct agent_found *found);
+
+/* Declares one of its keys as a secret: it stays outside of the cage. False: it has no such key. */
+bool agent_add_secret(
+	struct spec *s, enum spec_layer layer, const struct agent_profile *p, const char *variable);
 
 /* The program that is wanted: the profile's, or what the command begins with; NULL: none. */
 const char *agent_program(const struct spec *s, const struct agent_profile *p);

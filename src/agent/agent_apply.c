@@ -1,15 +1,13 @@
+#include <errno.h>
 #include <string.h>
 
-#include "agent/agent.h"
-#include "base/buf.h"
-#include "base/own.h"
+#include "agent/agent_inside.h"
 #include "base/str.h"
 #include "spec/spec_grammar.h"
-#include "spec/spec_value.h"
 
 #define PATH_IN_CAGE AGENT_PLACE "/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-static void say_no_memory(struct spec *s)
+void agent_say_no_memory(struct spec *s)
 {
 	diags_error(&s->diags, (struct diag_pos){ 0 }, NULL,
 		"not enough memory for the profile of the agent");
@@ -30,6 +28,8 @@ static bool is_same(enum spec_key key, const struct spec_item *a, const struct s
 {
 	if (spec_keys[key].type == SPEC_TYPE_VARS)
 		return str_eq(a->var.name, b->var.name);
+	if (key == SPEC_SECRETS)
+		return str_eq(a->secret.name, b->secret.name);
 	return key == SPEC_BINDS ? str_eq(a->bind.to, b->bind.to) : str_eq(a->text, b->text);
 }
 
@@ -45,7 +45,7 @@ static void add_item(struct spec *s, enum spec_layer layer, enum spec_key key,
 			return;
 	items = arena_array(&s->arena, v->count + 1, sizeof(*items));
 	if (!items) {
-		say_no_memory(s);
+		agent_say_no_memory(s);
 		return;
 	}
 	items[0] = *item;
@@ -76,7 +76,7 @@ static void add_var(struct spec *s, enum spec_layer layer, enum spec_key key, co
 	if (item.text)
 		add_item(s, layer, key, &item, at);
 	else
-		say_no_memory(s);
+		agent_say_no_memory(s);
 }
 
 /*
@@ -94,7 +94,7 @@ static void add_words(struct spec *s, const struct agent_profile *p)
 		return;
 	items = arena_array(&s->arena, command->count + words->count, sizeof(*items));
 	if (!items) {
-		say_no_memory(s);
+		agent_say_no_memory(s);
 		return;
 	}
 	memcpy(items, command->items, command->count * sizeof(*items));
@@ -116,7 +116,7 @@ static void add_program(struct spec *s, enum spec_layer layer, const struct agen
 		if (spec_join_bind(&s->arena, &from, &to, false, &bind))
 			add_item(s, layer, SPEC_BINDS, &bind, at);
 		else
-			say_no_memory(s);
+			agent_say_no_memory(s);
 	}
 	if (found->launcher) {
 		const char *path =
@@ -125,9 +125,9 @@ static void add_program(struct spec *s, enum spec_layer layer, const struct agen
 		if (path)
 			add_var(s, layer, SPEC_FILES, path, found->launcher, at);
 		else
-			say_no_memory(s);
+			agent_say_no_memory(s);
 	}
-	if (found->bind_count)
+	if (found->bind_count || found->launcher)
 		add_var(s, layer, SPEC_ENV_SET, "PATH", PATH_IN_CAGE, at);
 }
 
@@ -163,105 +163,36 @@ void agent_apply(struct spec *s, enum spec_layer layer, const struct agent_profi
 	add_program(s, layer, p, found);
 }
 
-/* --- afterwards --- */
+/* --- keys that stay outside --- */
 
-/* Sets a variable or a file in what is settled, unless somebody has. */
-static void settle_var(struct spec *s, enum spec_key key, const char *name, const char *value)
+int agent_make_secret(
+	struct spec *s, const struct agent_key *key, struct spec_item *ret, struct err *e)
 {
-	struct spec_value *v = &s->settled.v[key];
-	struct spec_item item = { .var = { name, value } };
+	const char *parts[SPEC_SECRET_PARTS] = { [SPEC_SECRET_NAME] = key->name,
+		[SPEC_SECRET_HOST] = key->host,
+		[SPEC_SECRET_HEADER] = key->header,
+		[SPEC_SECRET_SCHEME] = key->scheme,
+		[SPEC_SECRET_FROM] = arena_printf(&s->arena, "env:%s", key->variable) };
+	enum spec_secret_part wrong;
 
-	for (size_t i = 0; i < v->count; i++)
-		if (str_eq(v->items[i].var.name, name))
-			return;
-	item.text = arena_printf(&s->arena, "%s=%s", name, value);
-	if (!item.text || !spec_value_add(s, v, &item))
-		say_no_memory(s);
-	v->is_set = true;
+	return parts[SPEC_SECRET_FROM] ? spec_make_secret(&s->arena, parts, ret, &wrong, e)
+				       : err_set(e, ERR_SYS, ENOMEM, "not enough memory for a key");
 }
 
-static void add_prompts(struct spec *s, const struct agent_profile *p)
+bool agent_add_secret(
+	struct spec *s, enum spec_layer layer, const struct agent_profile *p, const char *variable)
 {
-	const struct spec_value *prompts = spec_list(s, SPEC_STARTUP_PROMPTS);
-	own(buf) struct buf text = { .max = (size_t)1 << 20 };
-	const char *kept;
+	for (size_t i = 0; i < p->key_count; i++) {
+		struct spec_item item = { .at = p->keys[i].at };
+		struct err e = { 0 };
 
-	if (!prompts->count)
-		return;
-	if (!p->prompts) {
-		diags_error(&s->diags, prompts->at, "remove them, or put them on its command line",
-			"startup_prompts: the profile '%s' says no way to hand them over", p->name);
-		return;
-	}
-	for (size_t i = 0; i < prompts->count; i++)
-		buf_printf(&text, "%s%s\n", i ? "\n" : "", prompts->items[i].text);
-	kept = text.failed ? NULL : arena_copy(&s->arena, buf_text(&text), text.len);
-	if (kept)
-		settle_var(s, SPEC_FILES, p->prompts, kept);
-	else
-		say_no_memory(s);
-}
-
-/* --- texts that name places --- */
-
-/* As it stands between the quotes of a JSON or TOML string. */
-static void put_escaped(struct buf *out, const char *text)
-{
-	for (; *text; text++) {
-		if (*text == '"' || *text == '\\')
-			buf_putc(out, '\\');
-		buf_putc(out, *text);
-	}
-}
-
-static bool put_place(struct buf *out, const char **at, const char *name, const char *value)
-{
-	if (!str_starts(*at, name))
-		return false;
-	put_escaped(out, value);
-	*at += strlen(name);
-	return true;
-}
-
-/* `url` is where the model is; NULL: nobody said. */
-static const char *fill_in(struct spec *s, const char *text, const char *project, const char *url)
-{
-	own(buf) struct buf out = { .max = (size_t)1 << 20 };
-	const char *kept;
-
-	if (!strchr(text, '@'))
-		return text;
-	while (*text)
-		if (!put_place(&out, &text, "@PROJECT@", project) &&
-			!(url && put_place(&out, &text, "@BASE_URL@", url)))
-			buf_putc(&out, *text++);
-	kept = out.failed ? NULL : arena_copy(&s->arena, buf_text(&out), out.len);
-	if (!kept)
-		say_no_memory(s);
-	return kept ? kept : "";
-}
-
-static void fill_in_all(struct spec *s, enum spec_key key, const struct agent_profile *p,
-	const char *project, const char *url)
-{
-	struct spec_value *v = &s->settled.v[key];
-
-	for (size_t i = 0; i < v->count; i++) {
-		struct spec_item *item = &v->items[i];
-
-		/* What the operator wrote is as they wrote it. */
-		if (item->at.source != p->source)
+		if (!str_eq(p->keys[i].variable, variable))
 			continue;
-		item->var.value = fill_in(s, item->var.value, project, url);
-		item->text = arena_printf(&s->arena, "%s=%s", item->var.name, item->var.value);
-		if (!item->text)
-			item->text = "";
+		if (agent_make_secret(s, &p->keys[i], &item, &e) == 0)
+			add_item(s, layer, SPEC_SECRETS, &item, item.at);
+		else
+			diags_error(&s->diags, item.at, NULL, "keys: %s", e.text);
+		return true;
 	}
-}
-
-void agent_finish(struct spec *s, const struct agent_profile *p, const char *project)
-{
-	fill_in_all(s, SPEC_FILES, p, project, NULL);
-	fill_in_all(s, SPEC_INITIAL_FILES, p, project, NULL);
-	add_prompts(s, p);
+	return false;
 }

@@ -187,11 +187,23 @@ static const char *quote(struct arena *arena, const char *word)
 	return out;
 }
 
+/* A script that becomes a program of the cage, with another before it that runs it, or "". */
+static int make_launcher(struct arena *arena, const char *runner, const char *program,
+	struct agent_found *ret, struct err *e)
+{
+	const char *first = *runner ? quote(arena, runner) : "", *second = quote(arena, program);
+
+	if (first && second)
+		ret->launcher = arena_printf(
+			arena, "#!/bin/sh\nexec %s%s%s \"$@\"\n", first, *first ? " " : "", second);
+	return ret->launcher ? 0
+			     : err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", program);
+}
+
 static int find_script(struct arena *arena, const char *program, const char *interpreter,
 	const struct agent_search *where, struct agent_found *ret, struct err *e)
 {
 	char script[PATH_MAX], runner[PATH_MAX];
-	const char *words[2];
 	int r;
 
 	if (!show_script(arena, ret->path, program, where, script, ret))
@@ -200,17 +212,62 @@ static int find_script(struct arena *arena, const char *program, const char *int
 	r = show_interpreter(arena, interpreter, where, runner, ret, e);
 	if (r < 0 || ret->bind_count == 0)
 		return r;
-	words[0] = quote(arena, runner);
-	words[1] = quote(arena, script);
-	if (words[0] && words[1])
-		ret->launcher =
-			arena_printf(arena, "#!/bin/sh\nexec %s %s \"$@\"\n", words[0], words[1]);
-	return ret->launcher ? 0
-			     : err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", program);
+	return make_launcher(arena, runner, script, ret, e);
 }
 
-int agent_find(struct arena *arena, const char *program, const struct agent_search *where,
-	struct agent_found *ret, struct err *e)
+/* --- what a package's script would start --- */
+
+/*
+ * npm puts a package's own dependencies beside it or below it. The folder of the native one, by its
+ * real path, or false.
+ */
+static bool look_for_native(
+	const char *path, const struct agent_profile *p, char ret[static PATH_MAX])
+{
+	char folder[PATH_MAX], file[PATH_MAX];
+	const char *modules = "/node_modules/";
+
+	for (const char *at = path; (at = strstr(at, modules)) != NULL; at++) {
+		int outer = (int)(at - path) + (int)strlen(modules);
+		const char *tries[] = { "", p->package ? p->package : "", "" };
+
+		for (size_t i = 0; i < (p->package ? 2U : 1U); i++) {
+			int n = snprintf(folder, sizeof(folder), "%.*s%s%s%s", outer, path,
+				tries[i], i ? modules : "", p->native);
+
+			if (n < (int)sizeof(folder) &&
+				snprintf(file, sizeof(file), "%s/%s", folder, p->native_run) <
+					(int)sizeof(file) &&
+				is_program(file) && realpath(folder, ret))
+				return true;
+		}
+	}
+	return false;
+}
+
+/* 1 where it was found. */
+static int find_native(struct arena *arena, const struct agent_profile *p,
+	const struct agent_search *where, struct agent_found *ret, struct err *e)
+{
+	char folder[PATH_MAX], inside[PATH_MAX], file[2 * PATH_MAX];
+	int r;
+
+	if (!p->native || !p->native_run || !look_for_native(ret->path, p, folder))
+		return 0;
+	if (is_shown(where, folder)) {
+		snprintf(inside, sizeof(inside), "%s", folder);
+	} else {
+		snprintf(inside, sizeof(inside), AGENT_PLACE "/lib/%s", p->program);
+		if (!show(arena, where, folder, inside, ret))
+			return err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", folder);
+	}
+	snprintf(file, sizeof(file), "%s/%s", inside, p->native_run);
+	r = make_launcher(arena, "", file, ret, e);
+	return r < 0 ? r : 1;
+}
+
+int agent_find(struct arena *arena, const struct agent_profile *p, const char *program,
+	const struct agent_search *where, struct agent_found *ret, struct err *e)
 {
 	char path[PATH_MAX], inside[PATH_MAX], interpreter[64];
 	int r;
@@ -221,7 +278,11 @@ int agent_find(struct arena *arena, const char *program, const struct agent_sear
 	ret->path = arena_copy(arena, path, strlen(path));
 	if (!ret->path)
 		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", program);
-	r = read_interpreter(path, interpreter, e);
+	r = find_native(arena, p, where, ret, e);
+	if (r == 0)
+		r = read_interpreter(path, interpreter, e);
+	else if (r > 0)
+		return 0;
 	if (r < 0)
 		return r;
 	if (interpreter[0])

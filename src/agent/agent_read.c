@@ -1,4 +1,4 @@
-#include "agent/agent.h"
+#include "agent/agent_inside.h"
 
 #include <string.h>
 
@@ -82,13 +82,15 @@ static void check_needed(struct reading *r, struct diag_pos at, const struct mem
 				members->name);
 }
 
-static void read_members(struct reading *r, const struct yaml_node *map,
+static bool read_members(struct reading *r, const struct yaml_node *map,
 	const struct member *members, void *into, const char *in)
 {
+	size_t before = r->s->diags.errors;
+
 	if (map->kind != YAML_MAP) {
 		diags_error(&r->s->diags, map->at, NULL, "%s: expected a map, not %s", in,
 			yaml_describe(map));
-		return;
+		return false;
 	}
 	for (const struct yaml_node *node = map->first; node; node = node->next) {
 		const struct member *m = find_member(members, yaml_key(node));
@@ -99,6 +101,7 @@ static void read_members(struct reading *r, const struct yaml_node *map,
 			say_unknown(r, node, in);
 	}
 	check_needed(r, map->at, members, into, in);
+	return r->s->diags.errors == before;
 }
 
 /* --- parts of a profile --- */
@@ -110,6 +113,8 @@ static void read_program(struct reading *r, const struct yaml_node *node)
 	static const struct member members[] = {
 		{ "name", OF(agent_profile, program), spec_grammar_name, false },
 		{ "package", OF(agent_profile, package), spec_grammar_any, false },
+		{ "native", OF(agent_profile, native), spec_grammar_inside, false },
+		{ "native_run", OF(agent_profile, native_run), spec_grammar_inside, false },
 		ENDS_MEMBERS,
 	};
 
@@ -123,8 +128,9 @@ static void read_program(struct reading *r, const struct yaml_node *node)
 static void read_keys(struct reading *r, const struct yaml_node *list)
 {
 	static const struct member members[] = {
+		{ "name", OF(agent_key, name), spec_grammar_name, true },
 		{ "variable", OF(agent_key, variable), spec_grammar_variable, true },
-		{ "host", OF(agent_key, host), spec_grammar_egress, true },
+		{ "host", OF(agent_key, host), spec_grammar_any, true },
 		{ "header", OF(agent_key, header), spec_grammar_name, true },
 		{ "scheme", OF(agent_key, scheme), spec_grammar_name, false },
 		{ "base_url", OF(agent_key, base_url), spec_grammar_variable, false },
@@ -139,9 +145,13 @@ static void read_keys(struct reading *r, const struct yaml_node *list)
 	}
 	for (const struct yaml_node *node = list->first; node; node = node->next) {
 		struct agent_key *key = &r->p->keys[r->p->key_count++];
+		struct spec_item item = { 0 };
+		struct err e = { 0 };
 
 		*key = (struct agent_key){ .path = "", .at = node->at };
-		read_members(r, node, members, key, "a key");
+		if (read_members(r, node, members, key, "a key") &&
+			agent_make_secret(r->s, key, &item, &e) < 0)
+			diags_error(&r->s->diags, node->at, NULL, "keys: %s", e.text);
 	}
 }
 
@@ -184,7 +194,7 @@ static void check_values(struct reading *r)
 {
 	static const enum spec_key allowed[] = { SPEC_COMMAND, SPEC_FILES, SPEC_INITIAL_FILES,
 		SPEC_STATE, SPEC_BINDS, SPEC_ENV_PASS, SPEC_ENV_SET, SPEC_NETWORK_MODE,
-		SPEC_NETWORK_ALLOW, SPEC_STARTUP_COMMANDS };
+		SPEC_NETWORK_ALLOW, SPEC_STARTUP_COMMANDS, SPEC_TOOLS };
 
 	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++) {
 		bool is_allowed = false;

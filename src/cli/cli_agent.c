@@ -153,7 +153,7 @@ static int find_program(const struct cli *cli, struct spec *s, const char *home,
 	/* On the host that a file describes, nobody can look. A path needs no search. */
 	if (!program || cli_value(cli, "host") || strchr(program, '/'))
 		return CLI_OK;
-	r = agent_find(&s->arena, program, &where, ret, &e);
+	r = agent_find(&s->arena, p, program, &where, ret, &e);
 	if (r == -ENOENT && !e.text[0])
 		say_missing(cli, s, p, program, at);
 	else if (r < 0)
@@ -177,6 +177,23 @@ static void say_unknown(struct spec *s, const char *name, struct diag_pos at)
 		"agent: there is no profile '%s'", name);
 }
 
+/* --secret: the profile knows whom the key is for, and how it is sent. */
+static int add_secrets(const struct cli *cli, struct spec *s, const struct agent_profile *p)
+{
+	for (size_t i = 0; i < cli->given_count; i++) {
+		const char *variable = cli->given[i].value;
+
+		if (!str_eq(cli->given[i].option->name, "secret") ||
+			agent_add_secret(s, SPEC_LAYER_OPTIONS, p, variable))
+			continue;
+		cli_complain("--secret %s: the profile '%s' knows no such key; other secrets are "
+			     "declared in a spec, by secrets:",
+			variable, p->name);
+		return CLI_FAILED;
+	}
+	return CLI_OK;
+}
+
 int cli_add_agent(
 	const struct cli *cli, struct spec *s, const char *home, struct agent_profile **ret)
 {
@@ -188,6 +205,12 @@ int cli_add_agent(
 
 	*ret = NULL;
 	/* What a project's file may not say is told with all else that is wrong with it. */
+	if (!name && cli_value(cli, "secret")) {
+		cli_complain(
+			"--secret is for a key of an agent; name that with --agent, or declare "
+			"secrets: in a spec");
+		return CLI_FAILED;
+	}
 	if (!name || !find_layer(s, &layer))
 		return CLI_OK;
 	at = s->layers[layer].v[SPEC_AGENT].at;
@@ -201,7 +224,7 @@ int cli_add_agent(
 	status = find_program(cli, s, home, *ret, at, &found);
 	if (status == CLI_OK)
 		agent_apply(s, layer, *ret, &found);
-	return status;
+	return status == CLI_OK ? add_secrets(cli, s, *ret) : status;
 }
 
 /* --- keys --- */
@@ -223,7 +246,8 @@ static void say_kept_out(struct spec *s, const struct agent_profile *p)
 	for (size_t i = 0; i < p->key_count; i++) {
 		const char *variable = p->keys[i].variable;
 
-		if (!getenv(variable) || is_declared(s, SPEC_ENV_PASS, variable) ||
+		if (!getenv(variable) || !*getenv(variable) ||
+			is_declared(s, SPEC_ENV_PASS, variable) ||
 			is_declared(s, SPEC_ENV_SET, variable))
 			continue;
 		diags_warn(&s->diags, spec_where(s, SPEC_AGENT),

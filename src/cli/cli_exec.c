@@ -43,7 +43,7 @@ static const struct cli_command exec_command = { "session exec", "SESSION [optio
 
 int exec_parse(struct cli *cli, char **arguments)
 {
-	static const char *const fixed[] = { "file", "trust", "project", "host", "agent",
+	static const char *const fixed[] = { "file", "trust", "project", "host", "agent", "secret",
 		"engine" };
 	int count = 0;
 	int status;

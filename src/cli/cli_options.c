@@ -29,6 +29,8 @@ const struct cli_option cli_spec_options[] = {
 	{ "output", 0, "SIZE", SPEC_LIMITS_OUTPUT, NULL, "what may be printed" },
 	{ "name", 0, "NAME", SPEC_NAME, NULL, "a name for records and cards" },
 	{ "agent", 0, "NAME", SPEC_AGENT, NULL, "the profile of an agent" },
+	{ "secret", 0, "VARIABLE", SPEC_KEY_COUNT, NULL,
+		"a key of the agent's that is used for it and never in the cage" },
 	{ "engine", 0, "NAME", SPEC_ENGINE, NULL, "what carries the plan out" },
 	{ "syscalls", 0, "PROFILE", SPEC_SYSCALLS, NULL, "default, strict or a file" },
 	{ "allow-degraded", 0, "GUARANTEE", SPEC_ALLOW_DEGRADED, NULL, "one that may be missing" },
