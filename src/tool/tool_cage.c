@@ -18,6 +18,17 @@ struct cage_reader {
 	struct arena *arena;
 };
 
+static bool read_path(void *reader, void *into)
+{
+	struct cage_reader *r = reader;
+	const char *text;
+
+	if (!json_read_text(&r->json, &text))
+		return false;
+	*(const char **)into = arena_copy(r->arena, text, strlen(text));
+	return *(const char **)into != NULL;
+}
+
 static bool read_paths(void *reader, void *into)
 {
 	struct cage_reader *r = reader;
@@ -41,6 +52,7 @@ static bool read_paths(void *reader, void *into)
 bool tool_cage_read(const char *bytes, size_t n, struct tool_cage *ret)
 {
 	static const struct json_field fields[] = {
+		{ "project", read_path, offsetof(struct tool_cage, project), false },
 		{ "read", read_paths, offsetof(struct tool_cage, read), true },
 		{ "write", read_paths, offsetof(struct tool_cage, write), true },
 		{ "protect", read_paths, offsetof(struct tool_cage, protect), false },
@@ -122,26 +134,61 @@ bool tool_full_path(const char *from, const char *path, char *ret, size_t size)
 
 #define LIST_SIZE 160
 
-static void list_path(struct buf *list, const char *path, const char *mark, size_t *left_out)
+struct list {
+	const struct tool_cage *cage;
+	bool is_of_writable;
+	struct buf text;
+	size_t left_out;
+};
+
+static void list_done(struct list *l)
 {
-	if (list->len + strlen(path) + strlen(mark) + 2 > LIST_SIZE)
-		++*left_out;
-	else
-		buf_printf(list, "%s%s%s", list->len ? ", " : "", path, mark);
+	buf_done(&l->text);
 }
 
-/* "/work (writable), /usr and 3 more"; with `writable` set only those. */
-static void list_paths(struct buf *list, const struct tool_cage *cage, bool writable)
+static void list_path(struct list *l, const char *path)
 {
-	size_t left_out = 0;
+	bool is_writable = covers(&l->cage->write, path);
+	const char *mark = is_writable && !l->is_of_writable ? " (writable)" : "";
 
-	for (size_t i = 0; i < cage->write.count; i++)
-		list_path(list, cage->write.at[i], writable ? "" : " (writable)", &left_out);
-	for (size_t i = 0; !writable && i < cage->read.count; i++)
-		if (!covers(&cage->write, cage->read.at[i]))
-			list_path(list, cage->read.at[i], "", &left_out);
-	if (left_out)
-		buf_printf(list, " and %zu more", left_out);
+	if (l->is_of_writable && !is_writable)
+		return;
+	if (l->text.len + strlen(path) + strlen(mark) + 2 > LIST_SIZE)
+		l->left_out++;
+	else
+		buf_printf(&l->text, "%s%s%s", l->text.len ? ", " : "", path, mark);
+}
+
+/* What every cage has, and nobody looks for. */
+static bool is_of_system(const char *path)
+{
+	return str_path_within(path, "/dev") || str_path_within(path, "/proc");
+}
+
+static bool is_project(const struct list *l, const char *path)
+{
+	return l->cage->project && str_eq(path, l->cage->project);
+}
+
+static void list_others(
+	struct list *l, const struct tool_paths *paths, const struct tool_paths *but)
+{
+	for (size_t i = 0; i < paths->count; i++)
+		if (!is_of_system(paths->at[i]) && !is_project(l, paths->at[i]) &&
+			!(but && covers(but, paths->at[i])))
+			list_path(l, paths->at[i]);
+}
+
+/* "/work (writable), /tmp (writable), /usr and 3 more": the project first. */
+static const char *list_places(struct list *l)
+{
+	if (l->cage->project)
+		list_path(l, l->cage->project);
+	list_others(l, &l->cage->write, NULL);
+	list_others(l, &l->cage->read, &l->cage->write);
+	if (l->left_out)
+		buf_printf(&l->text, " and %zu more", l->left_out);
+	return buf_text(&l->text);
 }
 
 static const char *reason_of(const struct tool_attempt *a, int num)
@@ -175,35 +222,51 @@ static bool is_refusal(int num)
 	       num == EXDEV || num == EBUSY;
 }
 
+/* "leads to '/etc/x', and that "; or nothing. */
+static void lead(const struct tool_attempt *a, char ret[static 300])
+{
+	char shown[256];
+
+	ret[0] = '\0';
+	if (a->link)
+		snprintf(ret, 300, "leads to '%s', and that ", tool_shown(a->link, shown));
+}
+
+/* What the cage has to do with it, where it has. */
+static void say_refusal(
+	const struct tool_cage *cage, const struct tool_attempt *a, int num, struct err *e)
+{
+	char shown[256], leads[300];
+	const char *full = a->link ? a->link : a->full, *path = tool_shown(a->path, shown);
+	own(list) struct list list = { .cage = cage, .text.max = 2 * LIST_SIZE };
+
+	lead(a, leads);
+	if (a->writes && covers(&cage->protect, full))
+		err_set(e, ERR_SYS, num, "cannot %s '%s': it %sis protected in this cage", a->verb,
+			path, leads);
+	else if (!covers(&cage->read, full) && !covers(&cage->write, full) &&
+		 !has_below(&cage->read, full))
+		err_set(e, ERR_SYS, num, "cannot %s '%s': it %sis not in this cage, which has %s",
+			a->verb, path, leads, list_places(&list));
+	else if (num == ENOENT || num == ENOTDIR)
+		err_set(e, ERR_SYS, num, "cannot %s '%s': %s in this cage", a->verb, path,
+			reason_of(a, num));
+	else if (a->writes && !covers(&cage->write, full)) {
+		list.is_of_writable = true;
+		err_set(e, ERR_SYS, num,
+			"cannot %s '%s': it %sis read-only in this cage; writable are %s", a->verb,
+			path, leads, list_places(&list));
+	}
+}
+
 int tool_cage_explain(
 	const struct tool_cage *cage, const struct tool_attempt *a, int num, struct err *e)
 {
-	own(buf) struct buf list = { .max = 2 * LIST_SIZE };
-	char shown[256], link_shown[256], leads[300] = "";
-	const char *full = a->link ? a->link : a->full;
-	bool is_known = cage && is_refusal(num), is_readable;
+	char shown[256];
 
-	tool_shown(a->path, shown);
-	if (a->link)
-		snprintf(leads, sizeof(leads), "leads to '%s', which ",
-			tool_shown(a->link, link_shown));
-	is_readable = is_known && (covers(&cage->read, full) || covers(&cage->write, full) ||
-					  has_below(&cage->read, full));
-	if (is_known && a->writes && covers(&cage->protect, full))
-		return err_set(e, ERR_SYS, num, "cannot %s '%s': it %sis protected in this cage",
-			a->verb, shown, leads);
-	if (is_known && !is_readable) {
-		list_paths(&list, cage, false);
-		return err_set(e, ERR_SYS, num,
-			"cannot %s '%s': it %sis not in this cage, which has %s", a->verb, shown,
-			leads, buf_text(&list));
-	}
-	if (is_known && a->writes && num != ENOENT && num != ENOTDIR &&
-		!covers(&cage->write, full)) {
-		list_paths(&list, cage, true);
-		return err_set(e, ERR_SYS, num,
-			"cannot %s '%s': it %sis read-only in this cage; writable are %s", a->verb,
-			shown, leads, buf_text(&list));
-	}
-	return err_set(e, ERR_SYS, num, "cannot %s '%s': %s", a->verb, shown, reason_of(a, num));
+	err_set(e, ERR_SYS, num, "cannot %s '%s': %s", a->verb, tool_shown(a->path, shown),
+		reason_of(a, num));
+	if (cage && is_refusal(num))
+		say_refusal(cage, a, num, e);
+	return -num;
 }

@@ -161,7 +161,7 @@ static int write_in_place(const char *path, const char *bytes, size_t n)
 {
 	own_fd int fd = openat(
 		AT_FDCWD, path, O_WRONLY | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
-	struct stat st;
+	struct stat st = { 0 };
 	int r = fd < 0 || fstat(fd, &st) < 0 ? -errno : 0;
 
 	if (r == 0)

@@ -269,8 +269,8 @@ def arguments_are_held_to_their_form(p):
 
 # --- in cages: what lies outside is out of reach, and in reach where a bind declares it ---
 
-def in_cage(p, name, *options, **arguments):
-    return p.run("run", "-v", f"{BAWN}:{INSIDE}", *options, "--", INSIDE, "tool", name,
+def in_cage(p, name, *options, keys="", **arguments):
+    return p.run("run", *p.spec("tools: true\n" + keys), *options, "--", INSIDE, "tool", name,
                  stdin=json.dumps(arguments).encode())
 
 
@@ -280,7 +280,8 @@ def pair(p, name, wanted, mode, **arguments):
     p.write("outside/secret", "the secret\n")
     path = str(outside if name in ("glob", "grep") else outside / "secret")
     refused = in_cage(p, name, path=path, **arguments)
-    expect(refused, 1, f"'{path}'")
+    # Of its own /tmp a cage knows only that there is no such thing in it.
+    expect(refused, 1, f"'{path}': there is no such file or folder in this cage")
     same(refused.stdout, "")
     same((outside / "secret").read_text(), "the secret\n")
     expect(in_cage(p, name, "-v", f"{outside}:{outside}{mode}", path=path, **arguments), 0, wanted)
@@ -326,7 +327,9 @@ def cage_keeps_links_in(p):
     p.make("outside")
     p.write("outside/secret", "the secret\n")
     os.symlink(p.home / "outside/secret", p.project / "link")
-    expect(in_cage(p, "read", path="link"), 1, "it is a link that leads to nothing")
+    os.symlink("/home/somebody/secret", p.project / "other")
+    expect(in_cage(p, "read", path="link"), 1, "it is a link that leads to nothing in this cage")
+    expect(in_cage(p, "read", path="other"), 1, "it leads to '/home/somebody/secret', and that is not in this cage")
     expect(in_cage(p, "read", "-v", f"{p.home}/outside:{p.home}/outside", path="link"), 0, "the secret")
 
 
@@ -336,13 +339,25 @@ def cage_protects_hooks(p):
     p.make("project/.git/hooks")
     p.write("project/.git/HEAD", "ref: refs/heads/main\n")
     hook = {"path": ".git/hooks/pre-commit", "content": "x"}
-    spec = p.spec("project: {mode: writable}\n")
-    expect(in_cage(p, "write", *spec, path="src/new", content="x"), 0, "created 'src/new' (1 byte)")
-    expect(in_cage(p, "write", *spec, **hook), 1, "cannot write '.git/hooks/pre-commit': it is")
+    writable = "project: {mode: writable}\n"
+    expect(in_cage(p, "write", keys=writable, path="src/new", content="x"), 0, "created 'src/new' (1 byte)")
+    expect(in_cage(p, "write", keys=writable, **hook), 1,
+           "cannot write '.git/hooks/pre-commit': it is protected in this cage")
     assert not (p.project / hook["path"]).exists()
     # Where the project is a layer, what is in it is looked at before it is applied.
     expect(in_cage(p, "write", **hook), 0, "created")
     assert not (p.project / hook["path"]).exists()
+
+
+@case
+def refusals_are_explained_without_a_description_too(p):
+    words = ("run", "-v", f"{BAWN}:/opt/bawn", "--", "/opt/bawn", "tool", "read")
+    done = p.run(*words, stdin=b'{"path":"/root/.ssh/id"}')
+    expect(done, 1, "cannot read '/root/.ssh/id': there is no such file or folder\n")
+    expect(in_cage(p, "read", path="/root/.ssh/id"), 1,
+           "cannot read '/root/.ssh/id': it is not in this cage, which has /work (writable), /home/agent (writable), ")
+    expect(in_cage(p, "read", path="/etc/shadow"), 1, "'/etc/shadow': there is no such file or folder in this cage")
+    expect(in_cage(p, "write", path="/usr/x", content=""), 1, "it is read-only in this cage; writable are /work, ")
 
 
 if __name__ == "__main__":

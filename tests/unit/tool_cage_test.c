@@ -27,21 +27,21 @@ static const char *explain(
 static void check_sentences(void)
 {
 	CHECK_STR(explain(&cage, "/etc/shadow", NULL, false, ENOENT),
-		"cannot read '/etc/shadow': it is not in this cage, which has /tmp (writable), "
-		"/work (writable), /usr");
+		"cannot read '/etc/shadow': it is not in this cage, which has /work (writable), "
+		"/tmp (writable), /usr");
 	CHECK_STR(explain(NULL, "/etc/shadow", NULL, false, ENOENT),
 		"cannot read '/etc/shadow': there is no such file or folder");
 	CHECK_STR(explain(&cage, "/work/x", NULL, false, ENOENT),
-		"cannot read '/work/x': there is no such file or folder");
+		"cannot read '/work/x': there is no such file or folder in this cage");
 	CHECK_STR(explain(&cage, "/work/l", "/etc/passwd", false, ENOENT),
-		"cannot read '/work/l': it leads to '/etc/passwd', which is not in this cage, which "
-		"has /tmp (writable), /work (writable), /usr");
+		"cannot read '/work/l': it leads to '/etc/passwd', and that is not in this cage, which "
+		"has /work (writable), /tmp (writable), /usr");
 	CHECK_STR(explain(&cage, "/work/l", "/work/x", false, ENOENT),
-		"cannot read '/work/l': it is a link that leads to nothing");
+		"cannot read '/work/l': it is a link that leads to nothing in this cage");
 	CHECK_STR(explain(&cage, "/work/.git/hooks/x", NULL, true, EROFS),
 		"cannot write '/work/.git/hooks/x': it is protected in this cage");
 	CHECK_STR(explain(&cage, "/usr/x", NULL, true, EROFS),
-		"cannot write '/usr/x': it is read-only in this cage; writable are /tmp, /work");
+		"cannot write '/usr/x': it is read-only in this cage; writable are /work, /tmp");
 	CHECK_STR(explain(&cage, "/work/x", NULL, true, EACCES),
 		"cannot write '/work/x': it is not allowed");
 	CHECK_STR(explain(&cage, "/usr/a/b", NULL, true, ENOSPC),
@@ -49,7 +49,7 @@ static void check_sentences(void)
 	CHECK_STR(explain(&cage, "/work/l", NULL, false, ELOOP),
 		"cannot read '/work/l': its links lead in a circle");
 	CHECK_STR(explain(&cage, "/workshop", NULL, false, EACCES),
-		"cannot read '/workshop': it is not in this cage, which has /tmp (writable), /work "
+		"cannot read '/workshop': it is not in this cage, which has /work (writable), /tmp "
 		"(writable), /usr");
 }
 
