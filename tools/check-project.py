@@ -35,6 +35,7 @@ REQUIREMENTS = [f"{family}-{number:02}"
                 for number in range(1, last + 1)]
 
 MAX_LINES = 500
+ONE_TABLE = {"src/spec/spec_table.c"}  # all keys, one row each: it is read by the row
 
 # Folders the project is developed in, and checkouts in somebody's home: true on one machine only.
 LOCAL_PATH = re.compile(
@@ -105,7 +106,7 @@ def check_modules(project):
 def check_size(project):
     for name in project.select(r"\.[ch]$"):
         count = (project.root / name).read_bytes().count(b"\n")
-        if count > MAX_LINES:
+        if count > MAX_LINES and name not in ONE_TABLE:
             project.error(name, count, f"{count} lines; {MAX_LINES} are the limit: make it two files")
 
 

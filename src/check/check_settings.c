@@ -125,6 +125,11 @@ static void check_opt_outs(struct spec *s)
 			"name what may be missing in allow_degraded instead",
 			"relaxed: guarantees may be missing, and the record is outside the chain "
 			"of verification");
+	if (s->is_self_governed)
+		diags_warn(&s->diags, spec_where(s, SPEC_SELF_GOVERNANCE),
+			"remove it from the policy where that is not meant",
+			"self_governance: what runs in this project may change its hooks, settings "
+			"and spec, which work on the host later");
 	/* In production it is an error already. */
 	if (spec_choice(s, SPEC_ENGINE) == SPEC_ENGINE_LOGICAL && !is_prod)
 		diags_warn(&s->diags, spec_where(s, SPEC_ENGINE), "use engine: auto",

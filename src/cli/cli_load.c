@@ -293,6 +293,18 @@ static int find_project(const struct spec *s, const char *here, struct cli_place
 	return r == 0 && !S_ISDIR(st.st_mode) ? -ENOTDIR : r;
 }
 
+/* Is the project really the folder that the policies let govern itself: not below it, not a name?
+ */
+static void judge_governance(struct spec *s, const struct cli_place *place)
+{
+	const char *named = spec_text(s, SPEC_SELF_GOVERNANCE);
+	char real[PATH_MAX];
+
+	if (named && cli_resolve(named, place->home, "/", real) == 0 &&
+		str_eq(real, place->project))
+		spec_let_govern(s, named);
+}
+
 static void print_diags(const struct spec *s, bool color)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
@@ -335,6 +347,7 @@ static int finish_spec(struct spec *s, struct cli_place *place, const char *here
 			diags_where(&s->diags, spec_where(s, SPEC_PROJECT_PATH)), strerror(-found));
 		return CLI_FAILED;
 	}
+	judge_governance(s, place);
 	found = cli_find_state(s, place);
 	if (found < 0) {
 		cli_complain(

@@ -297,6 +297,8 @@ static int prepare(struct run *r, struct err *e)
 	r->request.command_line_size = r->cli->command_line_size;
 	r->request.home = r->place.home;
 	r->record.is_relaxed = spec_bool(&r->spec, SPEC_RELAXED);
+	if (r->spec.is_self_governed)
+		r->record.self_governance = spec_text(&r->spec, SPEC_SELF_GOVERNANCE);
 	assume_host(r);
 	memcpy(r->record.kernel, r->host.kernel, sizeof(r->record.kernel));
 	ret = make_plan(r, e);

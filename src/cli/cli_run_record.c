@@ -141,6 +141,8 @@ static int say_start(struct run *r, struct err *e)
 	json_text(j, "kernel", record->kernel);
 	json_text(j, "engine", spec_keys[SPEC_ENGINE].choices[r->plan->engine]);
 	json_text(j, "level", r->plan->is_hardened ? "hardened" : "custom");
+	if (record->self_governance)
+		json_text(j, "self_governance", record->self_governance);
 	json_text(j, "spec_sha256", r->plan->spec_digest);
 	json_text(j, "plan_sha256", record->plan_digest);
 	json_text(j, "image", record_image_name(record));

@@ -167,6 +167,9 @@ static int make_run_card(const struct cli *cli, int folder, struct spec *s, stru
 		err_prefix(e, RECORD_FILE);
 	if (r == 0 && (r = spec_read_canonical(s, form, form_size, e)) < 0)
 		err_prefix(e, SPEC_FILE);
+	/* A spec does not say it: the policy did. */
+	if (r == 0 && record.self_governance)
+		spec_let_govern(s, record.self_governance);
 	if (r == 0)
 		r = card_from_record(s, &record, digest, key.id, &c, e);
 	return r < 0 ? r : print(cli, &c);

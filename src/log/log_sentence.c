@@ -12,7 +12,8 @@ static const struct {
 	const char *type, *form;
 } types[] = {
 	{ "run_start",
-		"[{command}][ in {project}][: {level}][, engine {engine}][, repeats {again}]" },
+		"[{command}][ in {project}][: {level}][, governs itself as {self_governance}]"
+		"[, engine {engine}][, repeats {again}]" },
 	{ "preflight", "the preflight {passed?passed|failed}[, done by {by}]" },
 	{ "guarantee", "{name} {holds?holds|does not hold}[: {seen}][ ({vantage})]" },
 	{ "degraded", NULL },

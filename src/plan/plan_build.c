@@ -120,6 +120,8 @@ bool plan_ends_hardened(const struct spec *s, enum spec_key key)
 
 	if (def->type == SPEC_TYPE_CHOICE && def->hardened_choices)
 		return v->choice >= def->hardened_choices;
+	if (key == SPEC_SELF_GOVERNANCE)
+		return s->is_self_governed;
 	if (key == SPEC_SYSCALLS)
 		return !str_eq(v->text, "default") && !str_eq(v->text, "strict");
 	return def->makes_custom && (v->yes || v->count);

@@ -18,23 +18,26 @@ static const char *const protected_paths[] = { ".bash_profile", ".bashrc", ".cla
 
 /*
  * All of them: what is built in, what the spec adds, where git takes hooks from, other worktrees of
- * a repository that is in the project. NULL: no more.
+ * a repository that is in the project. NULL: no more. A project that governs itself has its own
+ * hooks and settings, and not what is others'.
  */
 static const char *path_at(const struct spec *s, const struct host *h, size_t i)
 {
 	const struct spec_value *more = spec_list(s, SPEC_PROJECT_PROTECT);
+	size_t built_in = s->is_self_governed ? 0 : BUILT_IN;
+	size_t hooks = h && !s->is_self_governed ? h->hook_count : 0;
 
-	if (i < BUILT_IN)
+	if (i < built_in)
 		return protected_paths[i];
-	i -= BUILT_IN;
+	i -= built_in;
 	if (i < more->count)
 		return more->items[i].text;
 	i -= more->count;
 	if (!h)
 		return NULL;
-	if (i < h->hook_count)
+	if (i < hooks)
 		return h->hooks[i];
-	i -= h->hook_count;
+	i -= hooks;
 	return !h->has_outer_git && i < h->git_other_count ? h->git_others[i] : NULL;
 }
 
@@ -72,6 +75,7 @@ bool plan_is_in_protected(const struct spec *s, const struct host *h, const char
 bool plan_holds_protected(const struct plan_builder *b)
 {
 	return spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE &&
+	       path_at(b->spec, b->host, 0) &&
 	       plan_engine_gives(b->engine, PLAN_FS_PROTECT, b->host).can;
 }
 

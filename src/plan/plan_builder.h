@@ -76,7 +76,8 @@ enum host_capture plan_capture(const struct spec *s, const struct host *h);
 /* Is it protected, or in something that is? */
 bool plan_is_in_protected(const struct spec *s, const struct host *h, const char *path);
 
-/* Is what is protected held? Not in a project that is not writable, nor where it is impossible. */
+/* Is anything protected, and held? Not in a project that is not writable, nor where it is
+ * impossible. */
 bool plan_holds_protected(const struct plan_builder *b);
 
 /* Is something that is protected where the project may be written? */

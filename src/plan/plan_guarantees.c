@@ -109,6 +109,13 @@ static bool demand_limit(const struct spec *s, enum plan_guarantee g, struct pla
 	return false;
 }
 
+/* A project that governs itself is held off what the operator declared, and off nothing else. */
+static bool demands_protection(const struct spec *s)
+{
+	return spec_choice(s, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE &&
+	       (!s->is_self_governed || spec_list(s, SPEC_PROJECT_PROTECT)->count);
+}
+
 static void demand_rest(const struct spec *s, enum plan_guarantee g, struct plan_demand *ret)
 {
 	unsigned net = spec_choice(s, SPEC_NETWORK_MODE), mode = spec_choice(s, SPEC_PROJECT_MODE);
@@ -120,10 +127,12 @@ static void demand_rest(const struct spec *s, enum plan_guarantee g, struct plan
 			spec_keys[SPEC_PROJECT_MODE].choices[mode]);
 	else if (g == PLAN_SYSTEM_CALLS)
 		snprintf(ret->value, sizeof(ret->value), "%.39s", spec_text(s, SPEC_SYSCALLS));
-	else if ((g == PLAN_FS_PROTECT && mode != SPEC_MODE_WRITABLE) ||
+	else if ((g == PLAN_FS_PROTECT && !demands_protection(s)) ||
 		 (g == PLAN_NET_NONE && net != SPEC_NET_NONE) ||
 		 (g == PLAN_NET_ALLOWLIST && net != SPEC_NET_ALLOWLIST))
 		ret->need = PLAN_NONE;
+	else if (g == PLAN_FS_PROTECT && s->is_self_governed)
+		snprintf(ret->value, sizeof(ret->value), "declared");
 	else if (g == PLAN_GROUPS)
 		ret->need = PLAN_MAY;
 }

@@ -311,6 +311,7 @@ void record_print(const struct record *r, struct buf *out)
 	json_text(&j, "engine", spec_keys[SPEC_ENGINE].choices[r->plan->engine]);
 	json_text(&j, "level", r->plan->is_hardened ? "hardened" : "custom");
 	json_text(&j, "level_reasons", plan_str(r->plan, r->plan->level_reasons));
+	json_text(&j, "self_governance", r->self_governance);
 	json_bool(&j, "in_chain", !r->is_relaxed);
 	json_text(&j, "spec_sha256", r->plan->spec_digest);
 	json_text(&j, "plan_sha256", r->plan_digest);

@@ -142,6 +142,8 @@ struct record {
 	uint64_t lease;             /* the token of its lease on the session, or 0 */
 	char cage[RECORD_RUN_SIZE]; /* the run whose cage it ran in; "": one of its own */
 	bool is_relaxed;
+	const char
+		*self_governance; /* the folder that is its own exception, as declared, or NULL */
 	struct record_tree image, project;
 	struct record_used used;
 	const struct plan *plan; /* borrowed */

@@ -286,6 +286,7 @@ static const struct json_field record_fields[] = {
 	{ "name", record_read_text, AT(name) },
 	{ "level", read_level, 0, true },
 	{ "level_reasons", record_read_text, AT(level_reasons) },
+	{ "self_governance", record_read_text, AT(self_governance) },
 	{ "in_chain", record_read_bool, AT(in_chain), true },
 	{ "spec_sha256", record_read_sha256, AT(spec_sha256), true },
 	{ "plan_sha256", record_read_sha256, AT(plan_sha256), true },

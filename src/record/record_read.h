@@ -81,7 +81,8 @@ struct record_read {
 	const char *bawn, *kernel, *engine;
 	int64_t landlock_abi;
 	const char *name, *level, *level_reasons;
-	bool is_hardened; /* the level */
+	const char *self_governance; /* or NULL */
+	bool is_hardened;            /* the level */
 	bool in_chain;
 	const char *spec_sha256, *plan_sha256, *filter_sha256;
 	const char *preflight_sha256, *preflight_by;

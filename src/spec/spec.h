@@ -107,8 +107,9 @@ struct spec {
 	struct spec_layer_values may; /* project_may of the policies: the project file's ceiling */
 	struct spec_layer_values settled; /* what counts */
 	enum spec_layer set_by[SPEC_KEY_COUNT];
-	bool is_narrowing;    /* the file is what one run asks for in a session */
-	bool is_file_trusted; /* the file is the operator's own word: no ceiling */
+	bool is_narrowing;     /* the file is what one run asks for in a session */
+	bool is_file_trusted;  /* the file is the operator's own word: no ceiling */
+	bool is_self_governed; /* the project is writable, and the one of self_governance */
 };
 
 void spec_init(struct spec *s);
@@ -137,6 +138,12 @@ void spec_add_option_list(struct spec *s, enum spec_key key, const char *option,
  * when there are errors.
  */
 bool spec_settle(struct spec *s);
+
+/*
+ * Of a settled one: the project is `path`, which self_governance names; borrowed. It is writable
+ * then, unless somebody said otherwise: then it is a project like any other.
+ */
+void spec_let_govern(struct spec *s, const char *path);
 
 /* Values that count. Each is for keys of the types it names. */
 bool spec_bool(const struct spec *s, enum spec_key key);        /* BOOL */

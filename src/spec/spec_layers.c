@@ -406,6 +406,22 @@ static void check_policy(struct spec *s)
 				"project_may.%s: a project may set this freely", spec_keys[k].path);
 }
 
+void spec_let_govern(struct spec *s, const char *path)
+{
+	struct spec_value *mode = &s->settled.v[SPEC_PROJECT_MODE];
+	struct spec_value *of = &s->settled.v[SPEC_SELF_GOVERNANCE];
+
+	if (!spec_is_declared(s, SPEC_PROJECT_MODE)) {
+		*mode = (struct spec_value){
+			.is_set = true, .choice = SPEC_MODE_WRITABLE, .at = of->at
+		};
+		s->set_by[SPEC_PROJECT_MODE] = s->set_by[SPEC_SELF_GOVERNANCE];
+	}
+	s->is_self_governed = mode->choice == SPEC_MODE_WRITABLE;
+	of->is_set = true;
+	of->text = path;
+}
+
 bool spec_settle(struct spec *s)
 {
 	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)

@@ -199,8 +199,11 @@ size_t spec_account(
 		const struct spec_value *v = &s->layers[layer].v[key];
 		bool is_it = layer == s->set_by[key];
 
-		if (!v->is_set && !(is_it && layer == SPEC_LAYER_BUILTIN))
+		if (!v->is_set && !is_it)
 			continue;
+		/* It followed from another key of that layer. */
+		if (!v->is_set && layer != SPEC_LAYER_BUILTIN)
+			v = &s->settled.v[key];
 		ret[n++] = (struct spec_account){ is_it              ? "value"
 						  : is_added(s, key) ? "and"
 								     : "overrides",

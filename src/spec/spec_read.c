@@ -51,7 +51,9 @@ static const char *hint_sibling(struct spec *s, const char *section, const char 
 
 static bool is_policy_key(const char *name)
 {
-	return str_eq(name, "environment") || str_eq(name, "trusted_projects") ||
+	enum spec_key key = spec_key_find(name);
+
+	return (key < SPEC_KEY_COUNT && spec_keys[key].tighten == SPEC_OPERATOR_ONLY) ||
 	       str_eq(name, "defaults") || str_eq(name, "project_may");
 }
 
@@ -113,35 +115,33 @@ void spec_read_map(struct spec *s, struct spec_layer_values *values, const struc
 
 void spec_read_policy(struct spec *s, struct spec_layer_values *values, const struct yaml_node *map)
 {
-	static const char *const own[] = { "version", "environment", "trusted_projects", "defaults",
-		"project_may" };
-	static const enum spec_key keys[] = { SPEC_VERSION, SPEC_ENVIRONMENT,
-		SPEC_TRUSTED_PROJECTS };
+	static const char *const own[] = { "version", "environment", "trusted_projects",
+		"self_governance", "defaults", "project_may" };
 
 	for (const struct yaml_node *node = map->first; node; node = node->next) {
-		size_t i = 0;
+		const char *name = node->key->text;
+		struct spec_layer_values *below = str_eq(name, "defaults")      ? values
+						  : str_eq(name, "project_may") ? &s->may
+										: NULL;
 
-		while (i < 5 && !str_eq(node->key->text, own[i]))
-			i++;
-		if (i < 3) {
-			spec_value_from_yaml(s, values, keys[i], node, "");
-		} else if (i < 5 && node->kind != YAML_MAP) {
+		if (below && node->kind != YAML_MAP) {
 			diags_error(&s->diags, node->at, NULL,
-				"%s: expected a map of spec keys, not %s", own[i],
+				"%s: expected a map of spec keys, not %s", name,
 				yaml_describe(node));
-		} else if (i == 3) {
-			spec_read_map(s, values, node, "defaults.");
-		} else if (i == 4) {
-			spec_read_map(s, &s->may, node, "project_may.");
+		} else if (below) {
+			spec_read_map(
+				s, below, node, below == values ? "defaults." : "project_may.");
+		} else if (is_policy_key(name) || str_eq(name, "version")) {
+			spec_value_from_yaml(s, values, spec_key_find(name), node, "");
 		} else {
-			const char *near = str_nearest(node->key->text, own, 5);
+			const char *near = str_nearest(name, own, sizeof(own) / sizeof(own[0]));
 			const char *hint =
 				near ? arena_printf(&s->arena, "did you mean '%s'?", near)
 				     : "keys of a spec stand below defaults: or project_may: in a "
 				       "policy";
 
 			diags_error(&s->diags, node->key->at, hint, "unknown key '%s' in a policy",
-				node->key->text);
+				name);
 		}
 	}
 }

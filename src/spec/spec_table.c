@@ -29,6 +29,17 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.doc = "Directories. The spec file of a project at or below one of them counts as the "
 		       "operator's own word, as if --trust were given.",
 	},
+	[SPEC_SELF_GOVERNANCE] = {
+		.path = "self_governance",
+		.type = SPEC_TYPE_TEXT,
+		.tighten = SPEC_OPERATOR_ONLY,
+		.grammar = spec_grammar_trusted,
+		.example = "~/src/framework",
+		.doc = "One directory whose agents look after what governs them. A run of exactly this "
+		       "project has it writable, and may change its hooks, settings and spec; what is in "
+		       "project.protect stays. Where project.mode is declared otherwise, it is as in any "
+		       "project, and so is everything else. The level is custom.",
+	},
 	[SPEC_NAME] = {
 		.path = "name",
 		.type = SPEC_TYPE_TEXT,

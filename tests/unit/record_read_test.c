@@ -28,7 +28,7 @@
 static const char large[] = RECORD(
 	"{\"version\":1,\"run\":\"20261116-112233-0a1b2c3d\",\"session\":null,\"worker\":null,\"lease\":0,\"cage\":null,\"bawn\":\"0.1.0\","
 	"\"kernel\":\"6.1.0\",\"landlock_abi\":2,\"engine\":\"kernel\",\"name\":\"one\","
-	"\"level\":\"hardened\",\"level_reasons\":\"\",\"in_chain\":true,\"spec_sha256\":\"" A
+	"\"level\":\"hardened\",\"level_reasons\":\"\",\"self_governance\":\"~/own\",\"in_chain\":true,\"spec_sha256\":\"" A
 	"\",\"plan_sha256\":\"" B "\",\"filter_sha256\":\"" A "\",\"preflight_sha256\":\"" B
 	"\",\"preflight_passed\":true,\"preflight_by\":\"bawn\",\"warm\":true,\"image\":{\"name\":\"dir:/r\","
 	"\"sha256\":\"" A "\"},\"project\":{\"sha256\":\"" B "\",\"files\":3,\"bytes\":99},"
@@ -71,6 +71,7 @@ static void test_large(void)
 	CHECK_STR(r.run, "20261116-112233-0a1b2c3d");
 	CHECK(!r.session && r.in_chain && r.is_hardened && r.preflight_passed && r.has_terminal);
 	CHECK(r.is_warm);
+	CHECK_STR(r.self_governance, "~/own");
 	CHECK_STR(r.plan_sha256, B);
 	CHECK_STR(r.image.sha256, A);
 	CHECK(r.project.files == 3 && r.project.bytes == 99 && r.escapes_dropped == 4);
