@@ -9,8 +9,9 @@
 
 /* What the files of `bawn mcp` share. */
 
-#define MCP_MOST_CALLS  32                /* at one time */
-#define MCP_MOST_OUTPUT ((size_t)1 << 20) /* of one call, the end of it */
+#define MCP_MOST_CALLS 32 /* at one time */
+/* Of one call, the end of it: all that a file tool says, with a line about what it left out. */
+#define MCP_MOST_OUTPUT (((size_t)1 << 20) + 8192)
 
 struct record;
 
