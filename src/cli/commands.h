@@ -21,6 +21,7 @@ int cmd_version(struct cli *cli);
 int cmd_agent(struct cli *cli);
 int cmd_worker(struct cli *cli);
 int cmd_mcp(struct cli *cli);
+int cmd_hook(struct cli *cli);
 int cmd_diff(struct cli *cli);
 int cmd_apply(struct cli *cli);
 int cmd_discard(struct cli *cli);

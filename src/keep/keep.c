@@ -351,6 +351,7 @@ static void begin_record(struct record *record)
 	record_forget_decisions(record);
 	record->denial_count = 0;
 	record->denials_untold = 0;
+	record->told = (struct record_told){ 0 };
 }
 
 /* From a keeper that has begun, with `r`, to the end of its cage. */

@@ -108,8 +108,11 @@ void keep_layer_done(struct keep_layer *l);
 #define KEEP_TOLD "told" /* a socket in the run's folder, for who is in the cage */
 
 struct keep_told {
-	int socket; /* or -1: nobody is heard */
-	int folder; /* the run's, borrowed */
+	int socket;       /* or -1: nobody is heard */
+	int folder;       /* the run's, borrowed */
+	uint64_t turn_ns; /* when the turn began … */
+	unsigned heard;   /* … and how many came in it */
+	uint64_t events;  /* that were said of it */
 };
 
 void keep_told_init(struct keep_told *t);
@@ -472,6 +475,16 @@ void keep_gate_end(struct keeper *k);
 
 /* Makes the socket, if the plan shows one. */
 int keep_told_make(struct keeper *k, struct err *e);
+
+struct pollfd;
+
+void keep_told_want(const struct keeper *k, struct pollfd *ret);
+
+/* How long nobody is heard, because too many came, or -1. */
+int keep_told_wait(const struct keeper *k);
+
+/* Hears those that wait, but not too many. */
+void keep_told_hear(struct keeper *k);
 
 /* The cage has ended, or there will be none: nobody is heard any more. */
 void keep_told_end(struct keeper *k);

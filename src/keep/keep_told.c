@@ -2,10 +2,15 @@
  * keep_told - hears what bawn's own program tells from inside of the cage.
  *
  * Runs as:  the keeper.
- * Leaves:   nothing: the socket is removed when the cage has ended.
+ * Leaves:   events, and their number in the record. The socket is removed when the cage has ended.
+ * Must not: wait; believe anything of it. Whoever is in the cage can send what it likes: so each
+ *           message is looked at before it is an event, an event says that it was told from inside,
+ *           there are no more of them than a run may have, and a flood is heard as slowly as we
+ * like: the kernel has room for a few, and who sends more waits or is refused.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -13,9 +18,13 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "keep/keep_inside.h"
 #include "wire/wire.h"
+
+#define TURN_NS ((uint64_t)20000000)
+#define AT_ONCE 32 /* in one turn */
 
 void keep_told_init(struct keep_told *t)
 {
@@ -55,12 +64,86 @@ int keep_told_make(struct keeper *k, struct err *e)
 	return 0;
 }
 
+/* --- while it runs --- */
+
+static bool is_at_rest(const struct keep_told *t)
+{
+	return t->heard >= AT_ONCE && clock_ns() - t->turn_ns < TURN_NS;
+}
+
+void keep_told_want(const struct keeper *k, struct pollfd *ret)
+{
+	const struct keep_told *t = &k->told;
+
+	*ret = (struct pollfd){ .fd = is_at_rest(t) ? -1 : t->socket, .events = POLLIN };
+}
+
+int keep_told_wait(const struct keeper *k)
+{
+	uint64_t gone = clock_ns() - k->told.turn_ns;
+
+	if (k->told.socket < 0 || !is_at_rest(&k->told))
+		return -1;
+	return gone < TURN_NS ? (int)((TURN_NS - gone) / 1000000) + 1 : 0;
+}
+
+static void note(struct keeper *k, const struct wire_told *told)
+{
+	struct record_told *counts = &k->record->told;
+	struct log *log = k->q->log;
+
+	counts->times[told->kind]++;
+	if (k->told.events == RECORD_MAX_TOLD) {
+		counts->untold++;
+		return;
+	}
+	k->told.events++;
+	if (!log)
+		return;
+	record_print_told(told, log_begin(log, wire_told_names[told->kind]));
+	log_end(log);
+}
+
+/* One message, if there is one. What comes with it, such as descriptors, is not taken. */
+static bool hear_one(struct keeper *k)
+{
+	struct wire_told told;
+	int r = wire_receive_message(k->told.socket, &told, sizeof(told), NULL);
+
+	if (r == 0 && wire_is_told(&told))
+		note(k, &told);
+	/* Of no size at all, which elsewhere is the end. */
+	return r == 0 || r == -EBADMSG || r == -EPIPE;
+}
+
+void keep_told_hear(struct keeper *k)
+{
+	struct keep_told *t = &k->told;
+	uint64_t now = clock_ns();
+
+	if (t->socket < 0)
+		return;
+	if (now - t->turn_ns >= TURN_NS) {
+		t->turn_ns = now;
+		t->heard = 0;
+	}
+	while (t->heard < AT_ONCE && hear_one(k))
+		t->heard++;
+}
+
 void keep_told_end(struct keeper *k)
 {
 	struct keep_told *t = &k->told;
 
 	if (t->socket < 0)
 		return;
+	/* What was told last: nobody is left who could tell more. */
+	for (t->heard = 0; t->heard < AT_ONCE && hear_one(k); t->heard++)
+		continue;
+	if (k->record->told.untold && k->q->log) {
+		record_print_blocked_untold(k->record, log_begin(k->q->log, RECORD_BLOCKED_UNTOLD));
+		log_end(k->q->log);
+	}
 	unlinkat(t->folder, KEEP_TOLD, 0);
 	close(t->socket);
 	keep_told_init(t);

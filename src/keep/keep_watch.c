@@ -396,6 +396,7 @@ enum {
 	SHARE,
 	RESIDENT,
 	JOINED,
+	TOLD,
 	STDIO,
 	ALL = STDIO + 3
 };
@@ -417,8 +418,10 @@ static int wait_for_all(struct keeper *k, struct pollfd fds[static ALL], int *re
 	for (int i = 0; i < STDIO; i++)
 		fds[i] = (struct pollfd){ .fd = others[i], .events = POLLIN };
 	keep_notify_want(k, &fds[NOTIFY]);
+	keep_told_want(k, &fds[TOLD]);
 	return poll(fds, ALL,
-		sooner(sooner(sooner(*ret_timeout, start_wait(k)), keep_notify_wait(k)),
+		sooner(sooner(sooner(*ret_timeout, start_wait(k)),
+			       sooner(keep_notify_wait(k), keep_told_wait(k))),
 			sooner(keep_disk_wait(k), keep_hold_wait(k))));
 }
 
@@ -479,6 +482,8 @@ int keep_watch(struct keeper *k, struct err *e)
 		if (fds[CHANNEL].revents)
 			continue;
 		r = r == 0 ? keep_notify_hear(k, &fds[NOTIFY], e) : r;
+		if (fds[TOLD].revents)
+			keep_told_hear(k);
 		keep_relay_move(&k->stdio, fds + STDIO);
 		if (k->terminal.near >= 0 && is_terminal_over(&k->stdio))
 			hang_up(k);

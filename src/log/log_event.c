@@ -145,7 +145,8 @@ int64_t log_find_number(const struct log_event *x, const char *key)
 
 bool log_is_denial(const struct log_event *x)
 {
-	return str_ends(x->type, "_denied") || str_eq(x->type, "syscalls_untold");
+	return str_ends(x->type, "_denied") || str_ends(x->type, "_blocked") ||
+	       str_eq(x->type, "syscalls_untold") || str_eq(x->type, "blocked_untold");
 }
 
 /* What differs between two sayings of the same; pid and arguments are those of the first time. */

@@ -59,7 +59,8 @@ const char *log_find_text(const struct log_event *x, const char *key);
 /* A member's number, or 0. */
 int64_t log_find_number(const struct log_event *x, const char *key);
 
-/* Something was denied to a cage: by the gate, the filter, or for a protected path. */
+/* Something was denied to a cage: by the gate, the filter, for a protected path, or by a
+ * hook. */
 bool log_is_denial(const struct log_event *x);
 
 /*

@@ -33,6 +33,8 @@ static const struct log_ocsf_row rows[] = {
 	{ "name_denied", 4003, 6, 2, 2, 2, 2, log_ocsf_print_name },
 	{ "syscall_denied", 1003, 4, 2, 2, 2, 2, log_ocsf_print_call },
 	{ "write_denied", 1001, 3, 3, 2, 2, 2, log_ocsf_print_file },
+	{ "sandbox_read_blocked", 1001, 2, 2, 2, 2, 2, log_ocsf_print_file },
+	{ "sandbox_write_blocked", 1001, 3, 2, 2, 2, 2, log_ocsf_print_file },
 	{ "write_held", 1001, 3, 3, 1, 3, 3, log_ocsf_print_file },
 	{ "limit_hit", 2004, 1, 3, 1, 0, 0, log_ocsf_print_limit },
 	{ "network_closed", 6008, 1, 3, 2, 0, 0, NULL },

@@ -131,6 +131,7 @@ static void print_events(const struct record *r, struct json *j)
 		json_close_map(j);
 	}
 	record_print_denials(r, j);
+	record_print_blocked(r, j);
 	record_print_net(r, j);
 	json_close_list(j);
 }

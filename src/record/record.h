@@ -13,6 +13,7 @@
 #include "plan/plan_data.h"
 #include "plan/plan_guarantees.h"
 #include "wire/wire_gate.h"
+#include "wire/wire_told.h"
 
 /*
  * What a run was: planned, seen, done. Plain data that the keeper fills in as things happen, and
@@ -90,6 +91,18 @@ struct record_denial {
 	uint64_t arguments[6];
 	uint64_t times;
 	char path[RECORD_PATH_SIZE]; /* of a write, from the project's top; else "" */
+};
+
+/*
+ * What bawn's program in the cage refused to an agent, as it told: anybody in the cage can tell
+ * that, so it is no more than a claim.
+ */
+#define RECORD_BLOCKED_UNTOLD "blocked_untold"
+#define RECORD_MAX_TOLD       256 /* events of a run */
+
+struct record_told {
+	uint64_t times[WIRE_TOLD_KIND_COUNT];
+	uint64_t untold; /* of these, for which there is no event */
 };
 
 /* The overlay of the root that is kept, if there is one; its path is in the plan. */
@@ -171,7 +184,8 @@ struct record {
 	uint64_t decisions_untold;                        /* for which the gate had no room */
 	struct record_denial denials[RECORD_MAX_DENIALS]; /* of system calls */
 	size_t denial_count;
-	uint64_t denials_untold;       /* for which there was no room */
+	uint64_t denials_untold; /* for which there was no room */
+	struct record_told told;
 	struct err gate;               /* why the network closed before the end, if it did */
 	int failed_op;                 /* the operation that the start failed at, or -1 */
 	enum plan_guarantee ended_for; /* the limit the command was ended for, or the count */
@@ -210,6 +224,14 @@ void record_print_denials_untold(const struct record *r, struct json *j);
 
 /* All of them, as items of a list that is open. */
 void record_print_denials(const struct record *r, struct json *j);
+
+/*
+ * The members of what was told, of how many are untold, and all that is known of it as items of a
+ * list that is open. record_told.c
+ */
+void record_print_told(const struct wire_told *told, struct json *j);
+void record_print_blocked_untold(const struct record *r, struct json *j);
+void record_print_blocked(const struct record *r, struct json *j);
 
 /* Notes that an operation was left out, and why. */
 void record_note(struct record *r, uint32_t op, const char *why);

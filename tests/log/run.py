@@ -20,9 +20,11 @@ import events
 from events import last, of_type, runs, same, state
 from place import BAWN, BREAKABLE, SLOW, case, expect, in_mount_namespace, main
 
-# What other suites show: of a network net.py, of denied calls tests/cage, of workers tests/worker.
+# What other suites show: of a network net.py, of denied calls tests/cage, of hooks tests/hook, of workers
+# tests/worker.
 ELSEWHERE = {"net_allowed", "net_denied", "net_failed", "name_denied", "published", "decisions_untold",
-             "network_closed", "syscall_denied", "syscalls_untold", "write_denied", "lease_lost", "result_refused"}
+             "network_closed", "syscall_denied", "syscalls_untold", "write_denied", "sandbox_read_blocked",
+             "sandbox_write_blocked", "blocked_untold", "lease_lost", "result_refused"}
 # Of runs in sessions.
 MEMBERS_ELSEWHERE = {("run_start", "cage"), ("run_start", "worker")}
 

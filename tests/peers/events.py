@@ -57,6 +57,11 @@ GOOD = [
     event("syscalls_untold", 3, RUN, times=12, text="only the number is known"),
     event("write_denied", 3, RUN, path=".git/hooks/pre-commit", call="openat", error="EACCES", pid=4711, program="sh",
           times=1, text="a write was refused"),
+    event("sandbox_read_blocked", 3, RUN, path="/root/.ssh/id_rsa", agent="claude", tool="Read", by="hook",
+          text="the hook of claude refused Read to read it"),
+    event("sandbox_write_blocked", 3, RUN, path="/usr/bin/x", agent="codex", tool="apply_patch", by="hook",
+          text="the hook of codex refused apply_patch to write it"),
+    event("blocked_untold", 3, RUN, times=12, by="hook", text="only the number is known"),
     *(event("write_held", 3, RUN, path=".envrc", change=change, text="held back")
       for change in ("added", "changed", "deleted", "renamed", "of_tomorrow")),
     event("limit_hit", 3, RUN, limit="limits.memory", declared="2G", times=1, text="the cage ran out of memory"),
