@@ -151,7 +151,7 @@ static int make_run_card(const struct cli *cli, int folder, struct spec *s, stru
 	own_free char *bytes = NULL, *form = NULL;
 	own(arena) struct arena arena = { .max = RECORD_READ_MEMORY };
 	char digest[SHA256_HEX_SIZE];
-	struct record_read record;
+	struct record_read record = { 0 };
 	struct sign_public key;
 	size_t n = 0, form_size = 0;
 	struct card c;
