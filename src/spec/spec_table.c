@@ -293,7 +293,8 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.example = "[~/proj/lib:/home/agent/lib:ro, { from: /srv/data, to: /data, mode: ro }]",
 		.doc = "Paths of the host that are seen in the cage: SOURCE:TARGET[:ro|:rw], or a map with "
 		       "from, to and mode. Read-only if not said. ~ is the operator's home; a relative "
-		       "source starts at the project.",
+		       "source starts at the project. With a target at or below /srv/sources, the cage "
+		       "has the variable BAWN_WORKDIR=/srv/sources.",
 	},
 	[SPEC_ENV_PASS] = {
 		.path = "env.pass",

@@ -252,7 +252,20 @@ def binds_may_lie_in_the_home_and_in_scratch_space(p):
     p.write("folder/file", "text\n")
     for target in ("/home/agent/.cache/deep", "/tmp/x", "/srv/sources", "/opt/x", "/data/a/b"):
         output(p.sh(f"cat {target}/file", "-v", f"{p.home}/folder:{target}"), "text\n")
-    output(p.sh("echo $BAWN_WORKDIR", "-v", f"{p.home}/folder:/srv/sources/x"), "/srv/sources\n")
+
+
+@case
+def sources_have_a_well_known_place(p):
+    p.write("folder/file", "text\n")
+    ask = "echo ${BAWN_WORKDIR-unset}"
+    for target, seen in (("/srv/sources", "/srv/sources"), ("/srv/sources/a/b", "/srv/sources"),
+                         ("/srv/sources2", "unset"), ("/srv", "unset"), ("/opt/srv/sources", "unset")):
+        output(p.sh(ask, "-v", f"{p.home}/folder:{target}"), f"{seen}\n")
+    # Nobody else says what it is.
+    output(p.sh(ask, env={"BAWN_WORKDIR": "/x"}), "unset\n")
+    expect(p.sh(ask, "-e", "BAWN_WORKDIR=/y"), 125, "names that start with BAWN_ are bawn's own")
+    spec = p.spec(f'binds: ["{p.home}/folder:/srv/sources/x"]\nstartup_commands: ["cat $BAWN_WORKDIR/x/file"]\n')
+    output(p.sh("cat $BAWN_WORKDIR/x/file", *spec), "text\ntext\n")
 
 
 @case
