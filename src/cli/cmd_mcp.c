@@ -34,6 +34,11 @@ struct wall {
 	struct buf instructions;
 };
 
+static void wall_done(struct wall *w)
+{
+	buf_done(&w->instructions);
+}
+
 /* --- which session --- */
 
 static int check_options(struct cli *cli)
@@ -193,33 +198,25 @@ static int put_away(const struct cli *cli, const struct store_session *x)
 
 static int serve(const struct cli *cli, const struct store_session *x, int root)
 {
-	own_free struct mcp_server *s = calloc(1, sizeof(*s));
-	struct wall wall = { .instructions.max = 4096 };
+	own(wall) struct wall wall = { .instructions.max = 4096 };
+	struct mcp_server s = { .cli = cli, .session = x, .root = root };
 	struct err e = { 0 };
 	int status = describe(cli, x, &wall);
 
 	if (status != CLI_OK)
 		return status;
-	if (!s) {
-		cli_complain("not enough memory");
-		return CLI_FAILED;
-	}
-	s->cli = cli;
-	s->session = x;
-	s->root = root;
-	s->most_ms = wall.most_ms;
-	s->about = (struct mcp_about){ BAWN_VERSION, buf_text(&wall.instructions), x->id,
-		wall.level, wall.digest };
-	s->mcp.about = &s->about;
-	mcp_lines_init(&s->lines);
-	buf_init(&s->out, 2 * MCP_MAX_ANSWER);
-	if (mcp_serve(s, &e) < 0) {
+	s.most_ms = wall.most_ms;
+	s.about = (struct mcp_about){ BAWN_VERSION, buf_text(&wall.instructions), x->id, wall.level,
+		wall.digest };
+	s.mcp.about = &s.about;
+	mcp_lines_init(&s.lines);
+	buf_init(&s.out, 2 * MCP_MAX_ANSWER);
+	if (mcp_serve(&s, &e) < 0) {
 		cli_complain("%s", e.text);
 		status = CLI_FAILED;
 	}
-	mcp_lines_done(&s->lines);
-	buf_done(&s->out);
-	buf_done(&wall.instructions);
+	mcp_lines_done(&s.lines);
+	buf_done(&s.out);
 	return status;
 }
 
