@@ -42,6 +42,9 @@ static const struct pointless pointless[] = {
 	{ SPEC_ENGINE_ARGS, SPEC_ENGINE, SPEC_ENGINE_AUTO,
 		"which engine gets them depends on the host, because engine is auto",
 		"name the engine they are for" },
+	{ SPEC_ENGINE_ARGS, SPEC_ENGINE, SPEC_ENGINE_NATIVE,
+		"the run is refused, because the engine native takes no arguments",
+		"remove them, or name the engine they are for" },
 };
 
 /* Set by `key`'s author knowing `because`: an operator may well overrule a list and leave it. */

@@ -14,7 +14,6 @@ static const struct {
 	enum plan_guarantee guarantee; /* PLAN_GUARANTEE_COUNT: always needed */
 	const char *what;
 } missing[] = {
-	{ PLAN_ENGINE_ARGUMENT, NULL, NULL, 0, PLAN_GUARANTEE_COUNT, "engine_args" },
 	{ PLAN_IMAGE, "oci:", NULL, 0, PLAN_GUARANTEE_COUNT, "images of the kind oci:" },
 	{ PLAN_IMAGE, "sif:", NULL, 0, PLAN_GUARANTEE_COUNT, "images of the kind sif:" },
 };
@@ -55,6 +54,11 @@ int keep_check_plan(const struct plan *p, bool needs_command, struct record *rec
 	if (p->engine != SPEC_ENGINE_NATIVE)
 		return err_set(e, ERR_REFUSED, EOPNOTSUPP,
 			"this version runs cages by its own engine only, and the plan wants %s",
+			engine);
+	if (plan_find(p, PLAN_ENGINE_ARGUMENT, NULL))
+		return err_set(e, ERR_REFUSED, EINVAL,
+			"engine_args: the engine %s takes no arguments; remove them, or name the "
+			"engine they are for",
 			engine);
 	for (uint32_t i = 0; r == 0 && i < p->op_count; i++) {
 		r = check_op(p, i, record, e);

@@ -134,7 +134,8 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.makes_custom = true,
 		.grammar = spec_grammar_any,
 		.example = "[--nested]",
-		.doc = "Arguments for the engine as they are. They make the level custom.",
+		.doc = "Arguments for the engine as they are. They make the level custom. The engine native "
+		       "takes none, and a run with some is refused.",
 	},
 	[SPEC_RELAXED] = {
 		.path = "relaxed",

@@ -730,6 +730,21 @@ def startup_commands_run_in_order_before_the_command(p):
 
 
 @case
+def arguments_for_an_engine_that_takes_none_are_refused(p):
+    for engine in ("auto", "native"):
+        spec = p.spec(f"engine: {engine}\nengine_args: [--nested, 'two words']\n")
+        planned = json.loads(expect(p.run("plan", "--json", *spec, "--", "true"), 0).stdout)
+        given = [op["a"] for op in planned["operations"] if op["op"] == "engine-argument"]
+        assert given == ["--nested", "two words"] and planned["level"] == "custom", planned
+        assert "engine_args [--nested, two words]" in planned["level_reasons"], planned
+        expect_refusal(p.sh("echo ran", *spec), "engine_args: the engine native takes no arguments")
+        record = p.record()
+        assert (record["outcome"], record["level"]) == ("refused", "custom"), record
+    expect(p.sh("true", *p.spec("engine_args: []\n")), 0)
+    assert p.record()["level"] == "hardened"
+
+
+@case
 def a_startup_command_that_fails_is_named_and_ends_the_run(p):
     for command, part in (("exit 3", "status 3"), ("kill -9 $$", "signal 9"), ("no-such-thing", "status 127")):
         done = p.sh("echo ran", *p.spec(f"startup_commands: ['true', '{command}', 'echo third']\n"))

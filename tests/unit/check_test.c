@@ -98,6 +98,8 @@ static const struct pair warnings[] = {
 	{ "project: { cage: project, at: /srv/p }", "project: { cage: project }",
 		{ "project.at: the project is at its own path" } },
 	{ "engine_args: [-x]", "engine_args: [-x]\nengine: bwrap", { "engine_args: which" } },
+	{ "engine_args: [-x]\nengine: native", "engine_args: [-x]\nengine: bwrap",
+		{ "engine_args: the run is refused" } },
 	{ "root: { overlay_size: 5G }", "root: { overlay: ~/o, overlay_size: 5G }",
 		{ "because root.overlay is ephemeral" } },
 	{ "root: { overlay: ~/o }", "root: { overlay: ~/o, overlay_create_if_missing: false }",
