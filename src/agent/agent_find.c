@@ -7,8 +7,9 @@
  * Must not: run anything; choose what a relative entry of $PATH leads to.
  *
  * In the cage a program of the host's /usr is where it always is. Others are shown below
- * AGENT_PLACE, because a path of the operator's home would tell whose it is: what lies in a
- * node_modules together with all of that folder, anything else as the one file that it is.
+ * AGENT_PLACE, because a path of the operator's home would tell whose it is: a script of npm's with
+ * the folder of its package, or all of node_modules where the profile names none; anything else as
+ * the one file that it is.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -147,27 +148,42 @@ static int show_interpreter(struct arena *arena, const char *name, const struct 
 		       : err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", name);
 }
 
-/* Where a script is in the cage: with its whole node_modules, or by itself. */
-static bool show_script(struct arena *arena, const char *path, const char *program,
-	const struct agent_search *where, char ret[static PATH_MAX], struct agent_found *found)
+/* The part of a path that has to be shown with a script: its package, or all of node_modules. */
+static size_t outer_part(const char *path, const char *package)
 {
 	static const char modules[] = "/node_modules/";
-	const char *inner = strstr(path, modules);
-	char outer[PATH_MAX];
+	const char *first = strstr(path, modules);
+
+	for (const char *at = first; package && at; at = strstr(at + 1, modules)) {
+		const char *inside = at + strlen(modules);
+
+		if (str_starts(inside, package) && inside[strlen(package)] == '/')
+			return (size_t)(inside - path) + strlen(package);
+	}
+	return first ? (size_t)(first - path) + strlen(modules) - 1 : 0;
+}
+
+/* Where a script is in the cage: with what it needs beside it, or by itself. */
+static bool show_script(struct arena *arena, const struct agent_profile *p, const char *program,
+	const struct agent_search *where, char ret[static PATH_MAX], struct agent_found *found)
+{
+	const char *path = found->path, *modules = strstr(path, "/node_modules/");
+	size_t n = outer_part(path, p->package);
+	char outer[PATH_MAX], inside[PATH_MAX];
 
 	if (is_shown(where, path)) {
 		snprintf(ret, PATH_MAX, "%s", path);
 		return true;
 	}
-	if (!inner) {
+	if (!n) {
 		snprintf(ret, PATH_MAX, AGENT_PLACE "/lib/%s", program);
 		return show(arena, where, path, ret, found);
 	}
-	snprintf(
-		outer, sizeof(outer), "%.*s", (int)(inner - path) + (int)strlen(modules) - 1, path);
-	if (snprintf(ret, PATH_MAX, AGENT_PLACE "%s", inner) >= PATH_MAX)
-		return false;
-	return show(arena, where, outer, AGENT_PLACE "/node_modules", found);
+	snprintf(outer, sizeof(outer), "%.*s", (int)n, path);
+	return snprintf(inside, sizeof(inside), AGENT_PLACE "%s", outer + (modules - path)) <
+		       (int)sizeof(inside) &&
+	       snprintf(ret, PATH_MAX, AGENT_PLACE "%s", modules) < PATH_MAX &&
+	       show(arena, where, outer, inside, found);
 }
 
 /* A word of a shell's line, whatever is in it. */
@@ -200,13 +216,14 @@ static int make_launcher(struct arena *arena, const char *runner, const char *pr
 			     : err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", program);
 }
 
-static int find_script(struct arena *arena, const char *program, const char *interpreter,
-	const struct agent_search *where, struct agent_found *ret, struct err *e)
+static int find_script(struct arena *arena, const struct agent_profile *p, const char *program,
+	const char *interpreter, const struct agent_search *where, struct agent_found *ret,
+	struct err *e)
 {
 	char script[PATH_MAX], runner[PATH_MAX];
 	int r;
 
-	if (!show_script(arena, ret->path, program, where, script, ret))
+	if (!show_script(arena, p, program, where, script, ret))
 		return err_set(e, ERR_REFUSED, ENAMETOOLONG, "cannot show '%s' in a cage: %s",
 			ret->path, strerror(ENAMETOOLONG));
 	r = show_interpreter(arena, interpreter, where, runner, ret, e);
@@ -286,7 +303,7 @@ int agent_find(struct arena *arena, const struct agent_profile *p, const char *p
 	if (r < 0)
 		return r;
 	if (interpreter[0])
-		return find_script(arena, program, interpreter, where, ret, e);
+		return find_script(arena, p, program, interpreter, where, ret, e);
 	if (is_shown(where, path))
 		return 0;
 	snprintf(inside, sizeof(inside), AGENT_PLACE "/bin/%s", program);

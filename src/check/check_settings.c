@@ -139,16 +139,6 @@ static void check_opt_outs(struct spec *s)
 			"engine: logical enforces nothing, and is for development only");
 }
 
-/* --- the command --- */
-
-static void check_prompts(struct spec *s)
-{
-	if (spec_list(s, SPEC_STARTUP_PROMPTS)->count && !spec_text(s, SPEC_AGENT))
-		diags_warn(&s->diags, spec_where(s, SPEC_STARTUP_PROMPTS),
-			"name the agent, such as agent: claude, or remove them",
-			"startup_prompts: nobody is handed them, because no agent is named");
-}
-
 /* Only where somebody chose how long sessions are kept: most runs belong to none. */
 static void check_times(struct spec *s)
 {
@@ -175,7 +165,6 @@ static check_lint *const lints[] = {
 	check_empty_network,
 	check_overlay,
 	check_opt_outs,
-	check_prompts,
 	check_times,
 };
 

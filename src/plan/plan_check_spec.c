@@ -302,6 +302,14 @@ static void check_secrets(struct spec *s)
 					diags_where(&s->diags, secrets->items[k].at));
 }
 
+static void check_prompts(struct spec *s)
+{
+	if (spec_list(s, SPEC_STARTUP_PROMPTS)->count && !spec_text(s, SPEC_AGENT))
+		diags_error(&s->diags, spec_where(s, SPEC_STARTUP_PROMPTS),
+			"name the agent, such as agent: claude, or remove them",
+			"startup_prompts: nobody is handed them, because no agent is named");
+}
+
 void plan_check_spec(struct spec *s)
 {
 	check_degraded_names(s);
@@ -312,6 +320,7 @@ void plan_check_spec(struct spec *s)
 	check_files(s, SPEC_FILES);
 	check_files(s, SPEC_INITIAL_FILES);
 	check_state(s);
+	check_prompts(s);
 	check_protected(s);
 	if (spec_choice(s, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE)
 		check_writable_parts(s);

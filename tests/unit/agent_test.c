@@ -43,7 +43,8 @@ static void test_wrong(void)
 		const char *text, *said;
 	} rows[] = {
 		{ HEAD "spec: {command: [x]}", "" },
-		{ "name: x\ntitle: X\n", "x.yaml:1:1: error: the profile does not say its version" },
+		{ "name: x\ntitle: X\n",
+			"x.yaml:1:1: error: the profile does not say its version" },
 		{ "version: 2\nname: x\ntitle: X\n",
 			"x.yaml:1:10: error: this bawn understands version 1" },
 		{ "version: 1\ntitle: X\n",
@@ -60,8 +61,7 @@ static void test_wrong(void)
 			"x.yaml:4:8: error: a key does not say its 'name'" },
 		{ HEAD "keys: [{name: a, variable: A, host: h.org, header: x}]\n",
 			"x.yaml:4:8: error: keys: " },
-		{ HEAD "spec: {comand: [x]}\n",
-			"x.yaml:4:8: error: unknown key 'spec.comand'" },
+		{ HEAD "spec: {comand: [x]}\n", "x.yaml:4:8: error: unknown key 'spec.comand'" },
 		{ HEAD "spec: {relaxed: true}\n",
 			"x.yaml:4:17: error: spec.relaxed: a profile cannot say this" },
 		{ HEAD "spec: {engine: logical}\n",
@@ -181,8 +181,7 @@ static void test_secret(void)
 	CHECK(!agent_add_secret(&spec, SPEC_LAYER_OPTIONS, &profile, "OTHER"));
 	CHECK(spec_settle(&spec));
 	agent_finish(&spec, &profile, "/work");
-	CHECK_STR(value_of(SPEC_ENV_SET),
-		"[A=a, B=b, M_KEY=bawn, M_URL=http://bawn-host/m/v1]");
+	CHECK_STR(value_of(SPEC_ENV_SET), "[A=a, B=b, M_KEY=bawn, M_URL=http://bawn-host/m/v1]");
 	CHECK_STR(value_of(SPEC_FILES), "[/etc/x/s.json={/work http://bawn-host/m/v1}]");
 	CHECK(spec_list(&spec, SPEC_SECRETS)->count == 1);
 	spec_done(&spec);
@@ -268,11 +267,13 @@ static void test_native(void)
 		.native = "@a/pkg-linux/vendor",
 		.native_run = "bin/it" };
 	CHECK(find("script", &found) == 0 && found.bind_count == 2);
-	make_file("lib/node_modules/@a/pkg/node_modules/@a/pkg-linux/vendor/bin/it", "\177ELF",
-		0755);
+	CHECK_STR(found.binds[0].from, "~/lib/node_modules/@a/pkg");
+	CHECK_STR(found.binds[0].to, "/opt/agent/node_modules/@a/pkg");
+	make_file(
+		"lib/node_modules/@a/pkg/node_modules/@a/pkg-linux/vendor/bin/it", "\177ELF", 0755);
 	CHECK(find("script", &found) == 0 && found.bind_count == 1);
-	CHECK_STR(found.binds[0].from,
-		"~/lib/node_modules/@a/pkg/node_modules/@a/pkg-linux/vendor");
+	CHECK_STR(
+		found.binds[0].from, "~/lib/node_modules/@a/pkg/node_modules/@a/pkg-linux/vendor");
 	CHECK_STR(found.binds[0].to, "/opt/agent/lib/script");
 	CHECK_STR(found.launcher, "#!/bin/sh\nexec '/opt/agent/lib/script/bin/it' \"$@\"\n");
 	make_file("lib/node_modules/@a/pkg-linux/vendor/bin/it", "\177ELF", 0755);

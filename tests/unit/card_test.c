@@ -188,6 +188,8 @@ static void test_every_key(void)
 		/* The engine logical gives next to nothing: the spec has to bear that too. */
 		if (k == SPEC_ENGINE)
 			spec_add_option(&spec, SPEC_RELAXED, "--relaxed", "true");
+		if (k == SPEC_STARTUP_PROMPTS)
+			spec_add_option(&spec, SPEC_AGENT, "--agent", "x");
 		if (k == SPEC_SECRETS)
 			spec_add_option(&spec, SPEC_NETWORK_MODE, "--network", "allowlist");
 		CHECK(spec_settle(&spec));

@@ -109,7 +109,6 @@ static const struct pair warnings[] = {
 	{ "allow_degraded: [limits.cpu]\nrelaxed: true", "allow_degraded: [limits.cpu]",
 		{ "allow_degraded: it allows nothing more", "outside the chain of verification" } },
 	{ "engine: logical", "engine: native", { "enforces nothing" } },
-	{ "startup_prompts: [a]", "startup_prompts: [a]\nagent: b", { "no agent is named" } },
 	{ "limits: { time: 90m }\nsession: { ttl: 1h }", "limits: { time: 90m }",
 		{ "a run may take 1h30m, longer than its session is kept (session.ttl: 1h)" } },
 	/* lists */

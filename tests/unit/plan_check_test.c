@@ -472,7 +472,7 @@ int main(void)
 		"version: 1\nname: n\nbinds: [~/a:/b]\nenv: {pass: [LANG]}\ncommand: [c, d]\n"
 		"project: {mode: writable, write_allowlist: [$PROJECT/e/**]}\n"
 		"network: {mode: allowlist, allow: [f.org:1], host_ports: [2], publish: "
-		"[\"3:3\"]}\nlimits: {time: 1h}\nstartup_commands: [g]\nstartup_prompts: [h]\n");
+		"[\"3:3\"]}\nlimits: {time: 1h}\nstartup_commands: [g]\nagent: x\nstartup_prompts: [h]\n");
 	if (!good) {
 		check_report();
 		return 1;

@@ -118,7 +118,7 @@ static void test_pieces(void)
 {
 	own_free struct plan *p = build_good(
 		"version: 1\nname: audit\nfakeroot: true\ncommand: [echo, hi]\nworkdir: /work/src\n"
-		"startup_commands: [make]\nstartup_prompts: [be kind]\n"
+		"startup_commands: [make]\nagent: claude\nstartup_prompts: [be kind]\n"
 		"project: {mode: writable, protect: [Makefile], write_allowlist: "
 		"[$PROJECT/out/**]}\n"
 		"binds: [/srv/b:/z/b, /srv/a:/z:rw, /srv/s:/srv/sources/s]\n"

@@ -1,0 +1,192 @@
+#!/usr/bin/env python3
+"""Profiles of agents, with a small agent of our own: where its program is found, who may name it, and what is kept.
+
+    agent.py BAWN BREAKABLE [PART OF A NAME]        prints TAP
+
+The real agents are in tests/agents.
+"""
+
+import json
+import sys
+
+sys.dont_write_bytecode = True
+from place import case, expect, main, picture  # noqa: E402
+
+AGENT = """#!/bin/sh
+case $1 in
+show) cat "$HOME/.pal/settings" "$HOME/.pal/first"; echo "$PAL_HOST" ;;
+keep) echo more >> "$HOME/.pal/first"; echo changed > "$HOME/.pal/settings" ;;
+link) rm -rf "$HOME/.pal/settings"; ln -s "$2" "$HOME/.pal/settings" ;;
+*) echo "pal at $0 in $PWD:" "$@" ;;
+esac
+"""
+
+PROFILE = """version: 1
+name: pal
+title: a small agent
+program: { name: pal }
+prompts: /etc/pal/prompts
+spec:
+  command: [pal]
+  env: { set: { PAL_HOST: "1" } }
+  files: { /home/agent/.pal/settings: "in @PROJECT@\\n" }
+  initial_files: { /home/agent/.pal/first: "once\\n" }
+  state: [/home/agent/.pal]
+"""
+
+
+def install(p):
+    """As an installer would: below the home. And the operator's profile of it."""
+    p.write(".local/bin/pal", AGENT, 0o755)
+    p.write(".config/bawn/agents/pal.yaml", PROFILE)
+
+
+def pal(p, *words, options=()):
+    return p.run("run", "--agent", "pal", *options, "--", *words)
+
+
+@case
+def what_follows_the_dashes_is_for_the_agent(p):
+    install(p)
+    done = expect(pal(p, "--do", "it"), 0)
+    assert done.stdout == "pal at /opt/agent/lib/pal in /work: --do it\n", done.stdout
+    done = expect(pal(p, "/bin/sh", "-c", "command -v pal; pal here"), 0)
+    assert done.stdout == "/opt/agent/bin/pal\npal at /opt/agent/lib/pal in /work: here\n", done.stdout
+    assert str(p.home) not in pal(p, "/bin/cat", "/proc/self/environ").stdout
+
+
+@case
+def one_that_is_missing_is_told(p):
+    p.write(".config/bawn/agents/pal.yaml", PROFILE)
+    expect(pal(p, "x"), 125, "'pal' is not installed here")
+    expect(p.run("run", "--agent", "pall", "--", "x"), 125, "there is no profile 'pall'")
+    expect(p.run("run", "--agent", "claud", "--", "x"), 125, "did you mean 'claude'?")
+    expect(p.run("check", "--agent", "pal"), 0, "is not installed here")
+
+
+@case
+def a_profile_that_others_can_write_is_not_the_operators(p):
+    install(p)
+    (p.home / ".config/bawn/agents/pal.yaml").chmod(0o666)
+    expect(pal(p, "x"), 125, "can be written by others")
+
+
+@case
+def what_is_kept_is_there_again_and_settings_are_made_anew(p):
+    install(p)
+    assert pal(p, "show").stdout == "in /work\nonce\n1\n"
+    expect(pal(p, "keep"), 0)
+    assert pal(p, "show").stdout == "in /work\nonce\nmore\n1\n"
+    # In another project it is another home.
+    p.make("other")
+    done = p.run("run", "--agent", "pal", "--", "show", cwd=p.home / "other")
+    assert done.stdout == "in /work\nonce\n1\n", done.stdout
+    assert not (p.home / ".pal").exists()
+    expect(p.run("agent", "forget"), 0, "forgot")
+    assert pal(p, "show").stdout == "in /work\nonce\n1\n"
+    expect(p.run("agent", "forget", p.home), 0, "nothing is kept")
+
+
+@case
+def a_link_in_what_is_kept_leads_nowhere(p):
+    """A run that leaves one where the next writes settings does not have it followed."""
+    install(p)
+    victim = p.write("victim", "mine\n")
+    inside = p.write("project/victim", "mine\n")
+    for target in (str(victim), "/work/victim", "/etc/passwd"):
+        expect(pal(p, "link", target), 0)
+        done = expect(pal(p, "show"), 0)
+        assert done.stdout.startswith("in /work\n"), done.stdout
+    assert victim.read_text() == inside.read_text() == "mine\n"
+
+
+@case
+def a_project_cannot_name_an_agent_that_the_operator_did_not(p):
+    install(p)
+    p.write("project/bawn.yaml", "version: 1\nagent: pal\n")
+    expect(p.run("run", "--", "x"), 125, "bawn.yaml:2:8: error: agent: 'pal'", "name it yourself: --agent")
+    expect(pal(p, "x"), 0, "pal at")
+    expect(p.run("run", "--trust", "--", "x"), 0, "pal at")
+    p.write(".config/bawn/policy.yaml", "version: 1\nproject_may: { agent: pal }\n")
+    expect(p.run("run", "--", "x"), 0, "pal at")
+    p.write("project/bawn.yaml", "version: 1\nagent: shell\n")
+    expect(p.run("run", "--", "-c", "true"), 125, "error: agent: 'shell'")
+
+
+@case
+def prompts_reach_the_file_that_the_profile_names(p):
+    install(p)
+    spec = p.spec("agent: pal\nstartup_prompts: [\"Be brief.\", \"Be kind.\"]\n")
+    done = expect(p.run("run", *spec, "--", "/bin/cat", "/etc/pal/prompts"), 0)
+    assert done.stdout == "Be brief.\n\nBe kind.\n", done.stdout
+    spec = p.spec("agent: shell\nstartup_prompts: [x]\n")
+    expect(p.run("run", *spec, "--", "-c", "true"), 125, "says no way to hand them over")
+    spec = p.spec("startup_prompts: [x]\n")
+    expect(p.run("run", *spec, "--", "true"), 125, "nobody is handed them")
+
+
+@case
+def a_session_has_the_agent_too(p):
+    install(p)
+    made = expect(p.run("session", "create", "--agent", "pal", "-q"), 0)
+    name = made.stdout.strip()
+    expect(p.run("session", "exec", name, "--", "pal", "keep"), 0)
+    done = expect(p.run("session", "exec", name, "--", "pal", "show"), 0)
+    assert done.stdout == "in /work\nonce\nmore\n1\n", done.stdout
+    # Nothing of it is in what runs of the project keep.
+    assert pal(p, "show").stdout == "in /work\nonce\n1\n"
+    expect(p.run("session", "rm", name), 0)
+
+
+@case
+def files_are_held_to_their_places(p):
+    for text, said in (("files: { /usr/x: y }", "must be below /home/agent, /etc, /opt or /run"),
+                       ("files: { /etc/passwd: y }", "/etc/passwd is made by the cage itself"),
+                       ("files: { /etc/../usr/x: y }", "has '..'"),
+                       ("files: { \"/etc/a=b\": y }", "has a '=' in its name"),
+                       ("state: [/etc]", "is not below /home/agent"),
+                       ("state: [/home/agent/.a, /home/agent/.a/b]", "is kept already"),
+                       ("state: [\"/home/agent/a b\"]", "letters, digits")):
+        expect(p.run("run", *p.spec(text + "\n"), "--", "true"), 125, said)
+    before = picture(p.home)
+    done = expect(p.run("run", *p.spec("files: { /etc/a/b: \"c\", /opt/x: \"#!/bin/sh\\necho run\\n\" }\n"),
+                        "--", "sh", "-c", "cat /etc/a/b; /opt/x; echo no > /etc/a/b || echo refused"), 0)
+    assert done.stdout == "crun\nrefused\n", done.stdout
+    (p.home / "spec.yaml").unlink()
+    before.pop(str(p.home / "spec.yaml"), None)
+    assert {k: v[-1] for k, v in picture(p.home).items()} == {k: v[-1] for k, v in before.items()}
+
+
+@case
+def the_operators_own_key_stays_outside_and_that_is_said(p):
+    install(p)
+    p.write(".config/bawn/agents/pal.yaml", PROFILE + "keys:\n  - { name: pal, variable: PAL_KEY, host: "
+            "\"pal.example:443\", header: x-key, base_url: PAL_URL }\n")
+    env = {"PAL_KEY": "s3cret"}
+    look = ("/bin/sh", "-c", "env | grep ^PAL_")
+    done = expect(p.run("run", "--agent", "pal", "--", *look, env=env), 0, "PAL_KEY is set here, and stays outside")
+    assert done.stdout == "PAL_HOST=1\n", done.stdout
+    done = p.run("run", "--agent", "pal", "-e", "PAL_KEY", "--", *look, env=env)
+    assert sorted(done.stdout.split()) == ["PAL_HOST=1", "PAL_KEY=s3cret"], done.stdout
+    plan = json.loads(p.run("plan", "--agent", "pal", "--network", "allowlist", "--secret", "PAL_KEY", "--json",
+                            env=env).stdout)
+    assert "s3cret" not in json.dumps(plan)
+    expect(p.run("run", "--agent", "pal", "--secret", "OTHER", "--", "x"), 125, "knows no such key")
+
+
+@case
+def they_are_listed_and_shown(p):
+    install(p)
+    done = expect(p.run("agent", "list", "--json"), 0)
+    names = {row["name"]: row["path"] for row in json.loads(done.stdout)}
+    assert {"claude", "codex", "gemini", "opencode", "shell", "any", "pal"} <= set(names)
+    assert names["pal"] == str(p.home / ".local/bin/pal")
+    shown = json.loads(expect(p.run("agent", "show", "pal", "--json"), 0).stdout)
+    assert shown["spec"]["state"] == ["/home/agent/.pal"]
+    expect(p.run("agent", "show", "nobody"), 1, "there is no profile 'nobody'")
+    p.write(".config/bawn/agents/pal.yaml", PROFILE + "other: 1\n")
+    expect(p.run("agent", "show", "pal"), 1, "unknown key 'other' in a profile")
+
+
+if __name__ == "__main__":
+    main()
