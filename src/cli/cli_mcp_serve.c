@@ -22,8 +22,9 @@
 #define WRITE_SIZE   4096              /* what a pipe that has room takes without waiting */
 #define MOST_WAITING ((size_t)4 << 20) /* of answers: then nobody is listened to */
 #define CANCEL_MS    2000              /* for a cancelled call to end by itself */
+#define KILL_LATE_MS 50                /* how exactly that is kept */
 #define END_MS       1000              /* for all of them, at the end */
-#define TOUCH_NS     ((uint64_t)60000000000)
+#define TOUCH_MS     60000             /* how often the session is said to be in use, at least */
 
 enum {
 	AT_INPUT,
@@ -35,14 +36,21 @@ enum {
 
 /* --- the session is in use --- */
 
-/* A session that nobody uses for long is removed. */
+/* A session that nobody uses for long is removed; how long may be short. */
+static int touch_ms(const struct mcp_server *s)
+{
+	int64_t third = s->session->ttl_ms / 3;
+
+	return third > 0 && third < TOUCH_MS ? (int)third : TOUCH_MS;
+}
+
 static void touch(struct mcp_server *s)
 {
 	struct store *store = NULL;
 	struct err e = { 0 };
 	uint64_t now = clock_ns();
 
-	if (now - s->touched_ns < TOUCH_NS)
+	if (now - s->touched_ns < (uint64_t)touch_ms(s) * 1000000)
 		return;
 	s->touched_ns = now;
 	/* Opened each time: calls begin as copies of this process, and shall have none of it. */
@@ -147,8 +155,8 @@ static int patience(const struct mcp_server *s)
 {
 	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
 		if (s->calls[i].id[0] && s->calls[i].kill_ns)
-			return 50;
-	return (int)(TOUCH_NS / 1000000);
+			return KILL_LATE_MS;
+	return touch_ms(s);
 }
 
 static bool is_busy(const struct mcp_server *s)

@@ -15,6 +15,10 @@ int session_exec(struct cli *cli); /* cli_session_exec.c */
 int session_stop(struct cli *cli);
 int session_wait(struct cli *cli); /* cli_session_queue.c */
 
+/* One that was found may be used: it lives on from now, and is started again where it was stopped.
+ * cli_session_exec.c */
+int session_use(struct cli_sessions *at, const struct store_session *s, struct err *e);
+
 /* --- cli_session_create.c --- */
 
 struct session_wish {

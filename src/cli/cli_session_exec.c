@@ -41,8 +41,7 @@ static char **list_arguments(const struct cli *cli, struct arena *arena)
 	return list;
 }
 
-/* It may be used: it lives on from now, and is started again where it was stopped. */
-static int touch(struct cli_sessions *at, const struct store_session *s, struct err *e)
+int session_use(struct cli_sessions *at, const struct store_session *s, struct err *e)
 {
 	int r = s->state == STORE_STOPPED ? store_set_state(at->store, s->id, STORE_OPEN, e) : 0;
 
@@ -61,7 +60,7 @@ static int run_here(
 	struct exec_result result;
 	struct err e = { 0 };
 
-	if (touch(at, s, &e) < 0) {
+	if (session_use(at, s, &e) < 0) {
 		cli_complain("cannot use session %s: %s", s->id, e.text);
 		return CLI_FAILED;
 	}
@@ -78,7 +77,7 @@ static int leave_to_worker(
 {
 	struct err e = { 0 };
 
-	if (touch(at, s, &e) < 0) {
+	if (session_use(at, s, &e) < 0) {
 		cli_complain("cannot use session %s: %s", s->id, e.text);
 		return CLI_FAILED;
 	}

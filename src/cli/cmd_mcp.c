@@ -76,7 +76,7 @@ static int find_session(const struct cli *cli, struct cli_sessions *at, struct s
 		return CLI_FAILED;
 	}
 	status = cli_sessions_find(at, cli_value(cli, "session"), ret);
-	if (status == CLI_OK && store_touch_session(at->store, ret->id, &e) < 0) {
+	if (status == CLI_OK && session_use(at, ret, &e) < 0) {
 		cli_complain("cannot use session %s: %s", ret->id, e.text);
 		status = CLI_FAILED;
 	}

@@ -312,14 +312,45 @@ def what_changed_the_project_is_kept_and_can_be_applied(place):
 def a_session_that_is_there_is_used_and_stays(place):
     made = sessions.Session(place, *place.spec("tools: true\n"))
     made.says("echo 1 >one")
+    expect(made.stop(), 0)
     with Server(place, "--session", made.id[:8]) as s:
         assert s.sh("cat one; echo 2 >two").good() == "1\n"
         assert s.end() == ""
-    assert made.says("cat two") == "2" and sessions_of(place) == [made.id]
+    [listed] = json.loads(place.run("session", "list", "--json").stdout)["sessions"]
+    assert listed["state"] == "open" and made.says("cat two") == "2" and sessions_of(place) == [made.id]
     for words in (["--allow", "x.example:443"], ["--read-only"], ["--trust"], ["--ttl", "1h"]):
         expect(place.run("mcp", "--session", made.id, *words), 2, "is fixed when a session is created")
     expect(place.run("mcp", "--session", "nobody"), 1, "there is no session")
     expect(place.run("mcp", "--session", sessions.Session(place).id), 125, "was made without 'tools: true'")
+
+
+@case
+def a_session_that_is_served_does_not_expire(place):
+    with Server(place, "--ttl", "2s") as s:
+        s.sh("echo 1 >one").good()
+        time.sleep(3)
+        expect(place.run("session", "sweep"), 0)
+        assert s.sh("cat one").good() == "1\n"
+        s.end()
+    time.sleep(2.5)
+    expect(place.run("session", "sweep"), 0)
+    assert sessions_of(place) == []
+
+
+@for_root
+@case
+def calls_may_share_a_cage(place):
+    spec = place.spec("session: {background: true}\n")
+    with Server(place, *spec) as s:
+        s.sh("sleep 300 & echo $! >~/pid").good()
+        assert s.sh("kill -0 $(cat ~/pid) && echo there").good() == "there\n"
+        number = s.begin("bash", command="touch ~/begun; sleep 400")
+        while s.sh("test -e ~/begun").is_error:
+            time.sleep(0.01)
+        s.tell("notifications/cancelled", requestId=number)
+        cage.wait_until(lambda: len(sessions.named("sleep")) == 1, 5, "the end of what was cancelled")
+        s.end()
+    cage.wait_until(lambda: not sessions.named("sleep"), 5, "the end of the session")
 
 
 @case
