@@ -2,7 +2,8 @@
 
 /* Rows of spec_table.c: the network, limits, and what is watched. */
 
-[SPEC_NETWORK_MODE] = {
+/* clang-format off */
+	[SPEC_NETWORK_MODE] = {
 		.path = "network.mode",
 		.type = SPEC_TYPE_CHOICE,
 		.tighten = SPEC_RANK,
