@@ -293,7 +293,10 @@ static size_t interval_size(const char *at)
 	return low && low <= 4 && high <= 4 && at[n] == '}' ? n + 1 : 0;
 }
 
-/* What says how often something is there, with what makes it lazy: that changes no line's match. */
+/*
+ * What says how often something is there, with what makes it lazy or greedy: that changes nothing
+ * about which lines match. More of them would double the size of the automaton, each.
+ */
 static int put_repeat(struct translation *t)
 {
 	size_t n = *t->at == '{' ? interval_size(t->at) : 1;
@@ -305,7 +308,8 @@ static int put_repeat(struct translation *t)
 			*t->at, *t->at);
 	buf_add(t->out, t->at, n);
 	t->at += n;
-	t->at += *t->at == '?';
+	t->at += *t->at == '?' || *t->at == '+';
+	t->can_repeat = false;
 	return 0;
 }
 

@@ -52,6 +52,7 @@ static void check_matches(void)
 	CHECK(matches("^[[.]$", "["));
 	CHECK(matches("^(?:a|b)+?c$", "abc"));
 	CHECK(matches("main() {", "main {") && matches("main\\(\\) {", "int main() {"));
+	CHECK(matches("^a++b??c*+$", "aabcc"));
 	CHECK(matches("a{2,3}$", "aaa") && !matches("^a{2}$", "aaa"));
 	CHECK(matches("a{,3}", "a{,3}"));
 	CHECK(matches("\\}", "}") && matches("x}", "x}"));
@@ -90,6 +91,8 @@ static void check_refused(void)
 		{ "[z-a]", "what stands in its brackets is not known" },
 		{ "[a-\\d]", "a range in its brackets has no end" },
 		{ "*a", "nothing stands before *" },
+		{ "a+++", "nothing stands before + that could be repeated" },
+		{ "a**", "nothing stands before * that could be repeated" },
 		{ "(+)", "nothing stands before +" },
 		{ "a|?", "nothing stands before ?" },
 		{ "a\\nb", "one by one" },
