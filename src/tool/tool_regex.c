@@ -74,7 +74,8 @@ static bool take_literal(struct runs *r, const char **at)
 	return **at != '+';
 }
 
-static bool has_choice(const char *at)
+/* The end of a choice: a bar that is in no group, or that of the expression. */
+static const char *end_of_choice(const char *at)
 {
 	while (*at && *at != '|') {
 		if (*at == '[')
@@ -84,7 +85,7 @@ static bool has_choice(const char *at)
 		else
 			at += *at == '\\' && at[1] ? 2 : 1;
 	}
-	return *at == '|';
+	return at;
 }
 
 static const char *skip_repeat(const char *at)
@@ -94,31 +95,61 @@ static const char *skip_repeat(const char *at)
 	return at;
 }
 
-bool tool_regex_literal(const char *expression, struct buf *ret)
+/* The longest text in one choice; true where there is nothing else in it. */
+static bool find_literal(const char *choice, struct buf *ret)
 {
 	struct runs r = { .run = { .max = TOOL_MAX_PATTERN * 2 }, .best = ret };
 	bool is_all = true;
 
-	if (has_choice(expression))
-		return false;
-	while (*expression) {
-		if (take_literal(&r, &expression))
+	while (*choice) {
+		if (take_literal(&r, &choice))
 			continue;
 		is_all = false;
 		end_run(&r);
-		expression = skip_repeat(expression);
+		choice = skip_repeat(choice);
 	}
 	end_run(&r);
 	buf_done(&r.run);
 	return is_all;
 }
 
+void tool_literals_done(struct tool_literals *literals)
+{
+	for (size_t i = 0; i < TOOL_MAX_LITERALS; i++)
+		buf_done(&literals->texts[i]);
+	*literals = (struct tool_literals){ 0 };
+}
+
+void tool_regex_find_literals(const char *expression, struct tool_literals *ret)
+{
+	const char *end;
+
+	*ret = (struct tool_literals){ .is_all = true };
+	do {
+		own(buf) struct buf choice = { .max = TOOL_MAX_PATTERN * 16 };
+		struct buf *text = &ret->texts[ret->count];
+
+		end = end_of_choice(expression);
+		buf_add(&choice, expression, (size_t)(end - expression));
+		expression = end + 1;
+		text->max = TOOL_MAX_PATTERN * 2;
+		if (!find_literal(buf_text(&choice), text))
+			ret->is_all = false;
+		/* A choice of which nothing is known may be anything. */
+		if (text->len == 0 || text->failed || ++ret->count == TOOL_MAX_LITERALS) {
+			tool_literals_done(ret);
+			return;
+		}
+	} while (*end);
+}
+
 /* --- the expression --- */
 
-static void lower_text(struct buf *text)
+static void lower_literals(struct tool_literals *literals)
 {
-	for (size_t i = 0; i < text->len; i++)
-		text->data[i] = str_lower(text->data[i]);
+	for (size_t i = 0; i < literals->count; i++)
+		for (size_t k = 0; k < literals->texts[i].len; k++)
+			literals->texts[i].data[k] = str_lower(literals->texts[i].data[k]);
 }
 
 static int compile(struct tool_regex *r, const char *expression, struct err *e)
@@ -141,8 +172,7 @@ int tool_regex_init(struct tool_regex *ret, const char *pattern, bool ignores_ca
 	own(buf) struct buf expression = { .max = TOOL_MAX_PATTERN * 16 };
 	int r;
 
-	*ret = (struct tool_regex){ .ignores_case = ignores_case,
-		.literal.max = TOOL_MAX_PATTERN * 2 };
+	*ret = (struct tool_regex){ .ignores_case = ignores_case };
 	r = tool_regex_translate(pattern, &expression, &ret->ignores_case, e);
 	if (r == 0)
 		r = compile(ret, buf_text(&expression), e);
@@ -150,9 +180,9 @@ int tool_regex_init(struct tool_regex *ret, const char *pattern, bool ignores_ca
 		err_prefix(e, "the pattern '%.100s' cannot be used", pattern);
 		return r;
 	}
-	ret->is_literal = tool_regex_literal(buf_text(&expression), &ret->literal);
+	tool_regex_find_literals(buf_text(&expression), &ret->literals);
 	if (ret->ignores_case)
-		lower_text(&ret->literal);
+		lower_literals(&ret->literals);
 	return 0;
 }
 
@@ -160,7 +190,7 @@ void tool_regex_done(struct tool_regex *r)
 {
 	if (r->has_compiled)
 		regfree(&r->compiled);
-	buf_done(&r->literal);
+	tool_literals_done(&r->literals);
 }
 
 bool tool_regex_matches(const struct tool_regex *r, const char *line, size_t n)

@@ -11,11 +11,19 @@
  * Regular expressions as agents write them, by libc's extended ones. Bytes, not characters: a dot
  * is one byte, and case is that of ASCII. Lines are matched one by one.
  */
+#define TOOL_MAX_LITERALS 16
+
+/* Of these every match has at least one in it, in lower case where case does not matter. */
+struct tool_literals {
+	struct buf texts[TOOL_MAX_LITERALS];
+	size_t count; /* 0: nothing is known */
+	bool is_all;  /* whatever has one in it is a match */
+};
+
 struct tool_regex {
 	regex_t compiled;
 	bool has_compiled, ignores_case;
-	struct buf literal; /* every match has this in it; empty: nothing is known */
-	bool is_literal;    /* and there is nothing more to a match */
+	struct tool_literals literals;
 };
 
 /*
@@ -26,11 +34,9 @@ struct tool_regex {
 int tool_regex_translate(
 	const char *pattern, struct buf *out, bool *ret_ignores_case, struct err *e);
 
-/*
- * Finds the longest text that every match of an extended regular expression has in it; true where
- * the expression is no more than that text. Pure.
- */
-bool tool_regex_literal(const char *expression, struct buf *ret);
+/* Finds the longest for each of the choices of an extended regular expression. Pure. */
+void tool_regex_find_literals(const char *expression, struct tool_literals *ret);
+void tool_literals_done(struct tool_literals *literals);
 
 int tool_regex_init(struct tool_regex *ret, const char *pattern, bool ignores_case, struct err *e);
 void tool_regex_done(struct tool_regex *r);

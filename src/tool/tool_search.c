@@ -11,7 +11,8 @@ struct text {
 	struct tool_search *s;
 	const char *path;
 	const char *start, *end;
-	const char *lowered; /* the same without capitals; or `start` */
+	const char *lowered;                 /* the same without capitals; or `start` */
+	const char *next[TOOL_MAX_LITERALS]; /* where each is found there; the end: no more */
 	const char *printed; /* up to here it was printed, or need not be; begins a line */
 	uint64_t number;     /* of that line */
 	uint64_t wanted;     /* lines behind `printed` that are still to be printed */
@@ -57,29 +58,45 @@ static bool line_matches(const struct text *t, const struct line *line)
 	return tool_regex_matches(t->s->regex, line->at, n);
 }
 
-/* The first line at or behind `at`, which begins a line, that may match. */
-static bool find_candidate(const struct text *t, const char *at, struct line *ret)
+/* Where the first of the literals is, at or behind `at`; the end: nowhere. */
+static const char *find_literal(struct text *t, const char *at)
 {
-	const struct buf *literal = &t->s->regex->literal;
+	const struct tool_literals *literals = &t->s->regex->literals;
+	size_t n = (size_t)(t->end - t->start), from = (size_t)(at - t->start);
+	const char *first = t->lowered + n;
 
+	for (size_t i = 0; i < literals->count; i++) {
+		const struct buf *literal = &literals->texts[i];
+
+		if (!t->next[i] || t->next[i] < t->lowered + from)
+			t->next[i] =
+				memmem(t->lowered + from, n - from, literal->data, literal->len);
+		if (!t->next[i])
+			t->next[i] = t->lowered + n;
+		if (t->next[i] < first)
+			first = t->next[i];
+	}
+	return t->start + (first - t->lowered);
+}
+
+/* The first line at or behind `at`, which begins a line, that may match. */
+static bool find_candidate(struct text *t, const char *at, struct line *ret)
+{
+	if (at < t->end && t->s->regex->literals.count) {
+		at = find_literal(t, at);
+		if (at < t->end)
+			at = start_of_line(t, at);
+	}
 	if (at == t->end)
 		return false;
-	if (literal->len) {
-		const char *in = t->lowered + (at - t->start);
-		const char *found = memmem(in, (size_t)(t->end - at), literal->data, literal->len);
-
-		if (!found)
-			return false;
-		at = start_of_line(t, t->start + (found - t->lowered));
-	}
 	*ret = (struct line){ at, end_of_line(t, at) };
 	return true;
 }
 
-static bool find_line(const struct text *t, const char *at, struct line *ret)
+static bool find_line(struct text *t, const char *at, struct line *ret)
 {
 	for (; find_candidate(t, at, ret); at = next_line(t, ret->end))
-		if (t->s->regex->is_literal || line_matches(t, ret))
+		if (t->s->regex->literals.is_all || line_matches(t, ret))
 			return true;
 	return false;
 }
@@ -209,15 +226,33 @@ static void print_file(struct text *t)
 
 /* --- a text --- */
 
+/* Eight bytes at once: adds 0x20 to those from 'A' to 'Z'. */
+static uint64_t lower_eight(uint64_t x)
+{
+	const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint64_t low = x & 0x7f * ones;
+	uint64_t from_a = low + (0x80 - 'A') * ones, behind_z = low + (0x7f - 'Z') * ones;
+
+	return x + ((from_a & ~behind_z & ~x & 0x80 * ones) >> 2);
+}
+
 /* Byte for byte, so that what is found in one is at the same place in the other. */
 static const char *lower_text(struct tool_search *s, const char *text, size_t n)
 {
+	size_t i = 0;
+	uint64_t eight;
+
 	s->lowered.len = 0;
 	buf_add(&s->lowered, text, n);
 	if (s->lowered.failed)
 		return NULL;
-	for (size_t i = 0; i < n; i++)
-		s->lowered.data[i] = str_lower(s->lowered.data[i]);
+	for (; i + sizeof(eight) <= n; i += sizeof(eight)) {
+		memcpy(&eight, text + i, sizeof(eight));
+		eight = lower_eight(eight);
+		memcpy(s->lowered.data + i, &eight, sizeof(eight));
+	}
+	for (; i < n; i++)
+		s->lowered.data[i] = str_lower(text[i]);
 	return buf_text(&s->lowered);
 }
 
@@ -236,7 +271,7 @@ bool tool_search_text(struct tool_search *s, const char *path, const char *text,
 		.printed = text,
 		.number = 1 };
 
-	if (s->regex->ignores_case && s->regex->literal.len)
+	if (s->regex->ignores_case && s->regex->literals.count)
 		t.lowered = lower_text(s, text, n);
 	if (t.lowered && n)
 		print[s->mode](&t);

@@ -72,11 +72,14 @@ static void check_regex(const char *pattern, const char *line)
 	if (tool_regex_init(&r, pattern, false, &e) < 0)
 		demand(e.text[0], "a wrong expression is explained");
 	else if (!r.ignores_case) {
-		bool is_in = r.literal.len == 0 || strstr(line, buf_text(&r.literal));
+		bool is_in = r.literals.count == 0;
 		bool is_match = tool_regex_matches(&r, line, strlen(line));
 
-		demand(is_in || !is_match, "a match has the literal in it");
-		demand(!r.is_literal || is_in == is_match, "where there is no more, it is a match");
+		for (size_t i = 0; i < r.literals.count; i++)
+			is_in = is_in || strstr(line, buf_text(&r.literals.texts[i]));
+		demand(is_in || !is_match, "a match has a literal in it");
+		demand(!r.literals.is_all || is_in == is_match,
+			"where there is no more, it is a match");
 	}
 	tool_regex_done(&r);
 }

@@ -116,13 +116,18 @@ static void check_refused(void)
 	tool_regex_done(&r);
 }
 
+/* All of them, with bars between. */
 static const char *literal(const char *expression, bool *is_all)
 {
 	static char text[256];
-	own(buf) struct buf found = { .max = 256 };
+	own(tool_literals) struct tool_literals found = { 0 };
 
-	*is_all = tool_regex_literal(expression, &found);
-	snprintf(text, sizeof(text), "%s", found.len ? buf_text(&found) : "");
+	tool_regex_find_literals(expression, &found);
+	text[0] = '\0';
+	for (size_t i = 0; i < found.count; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s", i ? "|" : "",
+			buf_text(&found.texts[i]));
+	*is_all = found.is_all;
 	return text;
 }
 
@@ -143,7 +148,14 @@ static void check_literal(void)
 	CHECK_STR(literal("x(abc|d)yz", &is_all), "yz");
 	CHECK_STR(literal("[abc]{2,3}de", &is_all), "de");
 	CHECK_STR(literal("[])|]x", &is_all), "x");
-	CHECK_STR(literal("abc|d", &is_all), "");
+	CHECK_STR(literal("abc|d", &is_all), "abc|d");
+	CHECK(is_all);
+	CHECK_STR(literal("abc.|d(e|f)|[|]g", &is_all), "abc|d|g");
+	CHECK(!is_all);
+	CHECK_STR(literal("abc|d*", &is_all), "");
+	CHECK(!is_all);
+	CHECK_STR(literal("abc|", &is_all), "");
+	CHECK_STR(literal("a|b|c|d|e|f|g|h|i|j|k|l|m|n|o|p|q|r", &is_all), "");
 	CHECK(!is_all);
 	CHECK_STR(literal("^int\\b", &is_all), "int");
 	CHECK(!is_all);

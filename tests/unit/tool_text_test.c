@@ -205,6 +205,10 @@ static void check_searches(void)
 	CHECK_STR(search("x", false, "a\n"), "");
 	CHECK_STR(search("x|b", false, "ab\nx"), "f:1:ab\nf:2:x\n");
 	CHECK_STR(search("abc", false, "ab\nc"), "");
+	CHECK_STR(search("yy|xx|zz", false, "xx\nzz\nxx yy\nno\nyy"),
+		"f:1:xx\nf:2:zz\nf:3:xx yy\nf:5:yy\n");
+	CHECK_STR(search("AZ@\\[`\\{az\xc3\xa9", true, "az@[`{AZ\xc3\xa9\nAZ@[`{az\xc3\x89\n"),
+		"f:1:az@[`{AZ\xc3\xa9\n");
 	s.has_numbers = false;
 	CHECK_STR(search("b", false, "b"), "f:b\n");
 	s.mode = TOOL_MODE_COUNT;
