@@ -214,6 +214,7 @@ void store_taken_done(struct store_taken *t);
  * also when nothing was heard. Whether it has room is the worker's to know.
  *
  * After -EPIPE nobody knows whether a run was taken: the next call says it, and returns that run.
+ * -ENODATA: a row was wrong, and is right now; there may be others to take.
  */
 int store_take_run(
 	struct store *s, const struct store_worker *w, struct store_taken *ret, struct err *e);

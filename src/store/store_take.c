@@ -60,10 +60,28 @@ static int take_oldest(struct store *s, struct taking *t, struct err *e)
 		VALUE_TEXT(t->session), VALUE_TEXT(t->worker->name), VALUE_NUM(t->token));
 
 	if (r == 0)
-		return err_set(e, ERR_SYS, EUCLEAN,
-			"cannot take a run: %s says that session %s has one, and it has none",
+		return err_set(e, ERR_SYS, ENODATA,
+			"%s counts a run of session %s to be done, and has none: counted anew",
 			s->name, t->session);
 	return r;
+}
+
+/* Otherwise everybody would go on to find this session first, and nothing in it. */
+static int count_anew(struct store *s, void *of, struct err *e)
+{
+	const struct taking *t = of;
+	/* Changed, so that who is queueing one has done so when they are counted. */
+	int r = store_tell(s, e, "UPDATE bawn_sessions SET used_ms = used_ms WHERE id = $1",
+		VALUE_TEXT(t->session));
+
+	if (r < 0)
+		return r;
+	return store_tell(s, e,
+		"UPDATE bawn_sessions SET queued = (SELECT count(*) FROM bawn_runs r WHERE "
+		"r.session = $1 AND r.state = " SQL_QUEUED "), head_ms = coalesce((SELECT "
+		"r.queued_ms FROM bawn_runs r WHERE r.session = $1 AND r.state = " SQL_QUEUED
+		" ORDER BY r.seq LIMIT 1), 0) WHERE id = $1",
+		VALUE_TEXT(t->session));
 }
 
 static int take_lease(struct store *s, struct taking *t, struct err *e)
@@ -151,6 +169,7 @@ int store_take_run(
 {
 	own(store_taken) struct store_taken taken = { 0 };
 	struct taking t = { .worker = w, .taken = &taken };
+	struct err failure = { 0 };
 	int64_t found = 0;
 	int r;
 
@@ -169,6 +188,12 @@ int store_take_run(
 			return r < 0 ? r : 0;
 	}
 	r = store_within(s, true, take_run, &t, e);
+	if (r == -ENODATA) {
+		r = store_within(s, true, count_anew, &t, &failure);
+		if (r < 0 && e)
+			*e = failure;
+		return r < 0 ? r : -ENODATA;
+	}
 	if (r == -EPIPE && taken.session.id[0])
 		keep_unsure(s, &taken);
 	if (r <= 0)

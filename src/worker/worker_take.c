@@ -130,6 +130,10 @@ void worker_take(struct worker *w)
 		struct err e = { 0 };
 		int r = store_take_run(w->store, &w->self, &slot->taken, &e);
 
+		if (r == -ENODATA) {
+			worker_warn(w, "%s", e.text);
+			continue;
+		}
 		if (r < 0)
 			worker_note_failure(w, "take a run", r, &e);
 		w->may_have_work = r > 0;

@@ -257,6 +257,23 @@ def a_request_that_nobody_can_read_fails_and_the_next_is_done(p):
 
 
 @case
+def a_session_that_is_miscounted_is_in_nobodys_way(p):
+    wrong, right = create(p), create(p)
+    lost = queue(p, wrong, "echo lost")
+    with sqlite3.connect(p.state / "bawn/store.db") as store:
+        store.execute("DELETE FROM bawn_runs WHERE id = ?", (lost,))
+    store.close()
+    run = queue(p, right, "echo right")
+    said = work(p).stderr.splitlines()
+    assert len([line for line in said if wrong in line and "counted anew" in line]) == 1, said
+    output(fetch(p, run), "right\n")
+    # And it is used as before.
+    run = queue(p, wrong, "echo again")
+    assert "counted" not in work(p).stderr
+    output(fetch(p, run), "again\n")
+
+
+@case
 def misuse_is_said_in_a_sentence(p):
     for args, part in ((("--slots", "0"), "--slots"), (("--slots", "many"), "--slots"), (("--lease", "10ms"), "--lease"),
                        (("--lease", "x"), "--lease"), (("--name", "a b"), "name of a worker"), (("--name", ""), "name of a"),
