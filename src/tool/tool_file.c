@@ -21,6 +21,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "tool/tool_cage.h"
 
 /* --- reading --- */
@@ -193,7 +194,7 @@ int tool_store_file(const char *verb, const char *path, const char *bytes, size_
 	bool *ret_existed, struct err *e)
 {
 	struct target t = { 0 };
-	int r = make_folders(path);
+	int r = str_ends(path, "/") ? -EISDIR : make_folders(path);
 
 	if (r == 0)
 		r = find_target(path, &t);

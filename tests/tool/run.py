@@ -98,6 +98,8 @@ def write_makes_folders_and_keeps_modes(p):
     assert path.stat().st_ino != before, "it was written in place"
     same(os.listdir(path.parent), ["a"])
     has(tool(p, "write", 1, path="new", content=""), "it is a folder")
+    has(tool(p, "write", 1, path="folder/", content=""), "it is a folder")
+    assert not (p.project / "folder").exists()
     has(tool(p, "write", 1, path="new/deep/a/b", content=""), "something on the way to it is a file")
 
 
