@@ -20,7 +20,7 @@
 
 #define READ_SIZE    65536
 #define WRITE_SIZE   4096              /* what a pipe that has room takes without waiting */
-#define MOST_WAITING ((size_t)4 << 20) /* of answers: then nobody is listened to */
+#define MOST_WAITING ((size_t)4 << 20) /* of answers: then there are no more */
 #define CANCEL_MS    2000              /* for a cancelled call to end by itself */
 #define KILL_LATE_MS 50                /* how exactly that is kept */
 #define END_MS       1000              /* for all of them, at the end */
@@ -113,6 +113,18 @@ static void read_input(struct mcp_server *s)
 
 /* --- answers --- */
 
+/* Moves what is left to the front, once that is the smaller part. */
+static void forget_written(struct mcp_server *s)
+{
+	size_t left = s->out.len - s->out_at;
+
+	if (left > s->out_at)
+		return;
+	memmove(s->out.data, s->out.data + s->out_at, left);
+	s->out.len = left;
+	s->out_at = 0;
+}
+
 static void write_output(struct mcp_server *s)
 {
 	const char *bytes = buf_text(&s->out) + s->out_at;
@@ -130,11 +142,7 @@ static void write_output(struct mcp_server *s)
 		return;
 	}
 	s->out_at += (size_t)n;
-	if (s->out_at < s->out.len)
-		return;
-	buf_done(&s->out);
-	buf_init(&s->out, 2 * MCP_MAX_ANSWER);
-	s->out_at = 0;
+	forget_written(s);
 }
 
 /* --- waiting --- */
@@ -167,23 +175,30 @@ static bool is_busy(const struct mcp_server *s)
 	return false;
 }
 
+/* So much waits to be read that no more is made; at the end nobody reads it. */
+static bool is_full(const struct mcp_server *s)
+{
+	return s->out.len - s->out_at > MOST_WAITING && !s->is_over;
+}
+
 static void wait_once(struct mcp_server *s, int signals)
 {
 	struct pollfd fds[POLL_COUNT];
-	bool is_full = s->out.len - s->out_at > MOST_WAITING;
+	bool is_deaf = s->is_over || is_full(s);
 
-	fds[AT_INPUT] = (struct pollfd){ s->is_over || is_full ? -1 : STDIN_FILENO, POLLIN, 0 };
+	fds[AT_INPUT] = (struct pollfd){ is_deaf ? -1 : STDIN_FILENO, POLLIN, 0 };
 	fds[AT_OUTPUT] =
 		(struct pollfd){ s->out.len && !s->is_over ? STDOUT_FILENO : -1, POLLOUT, 0 };
 	fds[AT_SIGNALS] = (struct pollfd){ signals, POLLIN, 0 };
 	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
 		fds[AT_CALLS + i] =
-			(struct pollfd){ s->calls[i].id[0] ? s->calls[i].pidfd : -1, POLLIN, 0 };
+			(struct pollfd){ s->calls[i].id[0] && !is_full(s) ? s->calls[i].pidfd : -1,
+				POLLIN, 0 };
 	if (poll(fds, POLL_COUNT, patience(s)) < 0)
 		return;
 	/* Ends first: a place that is free now is not taken meanwhile. */
 	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
-		if (fds[AT_CALLS + i].revents)
+		if (fds[AT_CALLS + i].revents && !is_full(s))
 			mcp_calls_end(s, &s->calls[i]);
 	if (fds[AT_OUTPUT].revents)
 		write_output(s);

@@ -8,6 +8,7 @@ import datetime
 import hashlib
 import json
 import pathlib
+import re
 import signal
 import sys
 import time
@@ -269,12 +270,16 @@ def the_end_of_input_or_a_signal_ends_what_runs(place):
 
 
 @case
-def a_client_that_does_not_read_does_not_stop_a_server_for_ever(place):
+def a_client_that_does_not_read_costs_no_more_memory(place):
     with Server(place) as s:
-        numbers = [s.begin("bash", command="head -c 900000 /dev/zero | tr '\\0' x") for _ in range(8)]
-        time.sleep(1)
+        # As JSON each is six times as long.
+        numbers = [s.begin("bash", command="head -c 1000000 /dev/zero | tr '\\0' '\\1'") for _ in range(16)]
+        cage.wait_until(lambda: not sessions.named("tr") and not sessions.named("head"), 20, "the end of the commands")
+        status = pathlib.Path(f"/proc/{s.process.pid}/status").read_text()
+        assert int(re.search(r"VmHWM:\s+(\d+) kB", status)[1]) < 40 << 10, status
         for number in numbers:
-            assert len(Result(s.answer(number)["result"]).good()) == 900000
+            assert Result(s.answer(number)["result"]).good() == "\1" * 1000000
+        assert s.ask("tools/list")["tools"]
 
 
 # --- the session ---

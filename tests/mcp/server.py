@@ -24,7 +24,7 @@ class Server:
     def __init__(self, place, *options, era=MODERN, **more):
         self.place, self.era = place, era
         self.process = place.start("mcp", *options, **more)
-        self.bytes, self.last, self.answers = b"", 0, {}
+        self.bytes, self.last, self.answers = bytearray(), 0, {}
         if era != MODERN:
             begun = self.ask("initialize", {"protocolVersion": era, "capabilities": {}, "clientInfo": {"name": "t"}})
             assert begun["protocolVersion"] == era, begun
@@ -42,10 +42,12 @@ class Server:
         while b"\n" not in self.bytes:
             ready = select.select([self.process.stdout], [], [], max(0, end - time.monotonic()))[0]
             assert ready, f"nothing within {seconds} s"
-            new = self.process.stdout.read1(1 << 16)
+            new = self.process.stdout.read1(1 << 20)
             assert new, f"the server ended: {self.process.wait()} {self.process.stderr.read().decode()}"
             self.bytes += new
-        line, self.bytes = self.bytes.split(b"\n", 1)
+        size = self.bytes.index(b"\n") + 1
+        line = bytes(self.bytes[:size])
+        del self.bytes[:size]
         return json.loads(line)
 
     def is_silent(self, seconds=0.1):
@@ -107,7 +109,7 @@ class Server:
             self.process.wait()
             raise AssertionError("the server did not end") from None
         said = self.process.stderr.read().decode()
-        rest = self.bytes + self.process.stdout.read()
+        rest = bytes(self.bytes) + self.process.stdout.read()
         self.process.stdout.close()
         self.process.stderr.close()
         assert got == status, f"exit {got}: {said}"
