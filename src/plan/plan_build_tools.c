@@ -153,11 +153,11 @@ static void add_description(struct plan_builder *b)
 {
 	const struct plan_op *ops = (const struct plan_op *)(const void *)b->ops.data;
 	size_t count = b->ops.len / sizeof(*ops);
-	own_free struct place *items = calloc(count + 1, sizeof(*items));
-	struct places all = { .items = items };
+	struct places all = { .items = arena_array(
+				      &b->spec->arena, count + 1, sizeof(struct place)) };
 	own(buf) struct buf text = { .max = PLAN_MAX_SIZE };
 
-	if (!items || b->ops.failed || b->strings.failed) {
+	if (!all.items || b->ops.failed || b->strings.failed) {
 		b->ops.failed = true;
 		return;
 	}
