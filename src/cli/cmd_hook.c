@@ -70,7 +70,7 @@ static void tell(const struct hook_call *c, const struct hook_answer *a)
 }
 
 static void answer(
-	enum wire_agent agent, const struct hook_wall *wall, const struct buf *in, struct buf *out)
+	enum wire_agent agent, const struct tool_cage *wall, const struct buf *in, struct buf *out)
 {
 	struct hook_answer a;
 	struct hook_call c;
@@ -98,7 +98,7 @@ int cmd_hook(struct cli *cli)
 	own(buf) struct buf in = { .max = HOOK_MAX_INPUT + 1 }, out = { .max = 65536 };
 	enum wire_agent agent = find_agent(cli);
 	own_free char *cage = NULL;
-	struct hook_wall wall;
+	struct tool_cage wall;
 	size_t n = 0;
 
 	if (agent == WIRE_AGENT_COUNT) {
@@ -106,11 +106,11 @@ int cmd_hook(struct cli *cli)
 		return NOT_UNDERSTOOD;
 	}
 	read_input(&in);
-	if (in.failed || file_read_path(HOOK_CAGE_FILE, HOOK_MAX_INPUT, &cage, &n) < 0)
+	if (in.failed || file_read_path(TOOL_CAGE_FILE, TOOL_CAGE_MAX, &cage, &n) < 0)
 		return CLI_OK;
 	if (hook_wall_read(&wall, cage, n))
 		answer(agent, &wall, &in, &out);
-	hook_wall_done(&wall);
+	tool_cage_done(&wall);
 	(void)file_write_all(STDOUT_FILENO, buf_text(&out), out.len);
 	return CLI_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "tool/tool_cage.h"
 #include "wire/wire_told.h"
 
 /*
@@ -20,26 +21,12 @@
 #define HOOK_MAX_USES  256 /* paths of a call that are looked at */
 #define HOOK_PATH_SIZE 4096
 
-#define HOOK_CAGE_FILE "/etc/bawn/cage.json"
 #define HOOK_TOLD_FILE "/run/bawn/told"
 
 /* --- hook_wall.c: what the cage says of itself --- */
 
-/* Each covers what is below it. */
-struct hook_paths {
-	const char **at;
-	size_t count;
-};
-
-struct hook_wall {
-	struct arena arena;
-	const char *project, *home;
-	struct hook_paths read, write, protect;
-};
-
-/* False: it is no such file. The wall is the caller's in both cases. */
-bool hook_wall_read(struct hook_wall *ret, const char *bytes, size_t n);
-void hook_wall_done(struct hook_wall *w);
+/* False: it does not say enough to be judged by. It is the caller's in both cases. */
+bool hook_wall_read(struct tool_cage *ret, const char *bytes, size_t n);
 
 enum hook_verdict {
 	HOOK_FINE,
@@ -49,7 +36,7 @@ enum hook_verdict {
 };
 
 /* Of a real path: absolute, without links, "." and "..". */
-enum hook_verdict hook_wall_judge(const struct hook_wall *w, const char *real, bool writes);
+enum hook_verdict hook_wall_judge(const struct tool_cage *w, const char *real, bool writes);
 
 /* --- hook_call.c, hook_shell.c: what a call would touch --- */
 
@@ -69,7 +56,7 @@ struct hook_call {
 };
 
 /* False: it is no call, or of no tool that is known. The call is the caller's in both cases. */
-bool hook_call_read(struct hook_call *ret, enum wire_agent agent, const struct hook_wall *wall,
+bool hook_call_read(struct hook_call *ret, enum wire_agent agent, const struct tool_cage *wall,
 	const char *bytes, size_t n);
 void hook_call_done(struct hook_call *c);
 
@@ -104,11 +91,11 @@ struct hook_answer {
 };
 
 /* Judges every path of a call, each once. */
-void hook_judge(const struct hook_call *c, const struct hook_wall *w, hook_read_link *read_link,
+void hook_judge(const struct hook_call *c, const struct tool_cage *w, hook_read_link *read_link,
 	void *of, struct hook_answer *ret);
 
 /* The answer in the agent's format; nothing where nothing is denied. */
-void hook_print_answer(const struct hook_call *c, const struct hook_wall *w,
+void hook_print_answer(const struct hook_call *c, const struct tool_cage *w,
 	const struct hook_answer *a, struct buf *out);
 
 /* A denial as the keeper is told of it. */

@@ -23,7 +23,7 @@ static bool is_known(const struct hook_answer *a, const struct hook_denial *d)
 	return false;
 }
 
-void hook_judge(const struct hook_call *c, const struct hook_wall *w, hook_read_link *read_link,
+void hook_judge(const struct hook_call *c, const struct tool_cage *w, hook_read_link *read_link,
 	void *of, struct hook_answer *ret)
 {
 	ret->count = ret->total = 0;
@@ -67,7 +67,7 @@ static bool is_of_system(const char *path)
 	return false;
 }
 
-static bool holds(const struct hook_paths *paths, const char *path)
+static bool holds(const struct tool_paths *paths, const char *path)
 {
 	for (size_t i = 0; i < paths->count; i++)
 		if (str_path_within(path, paths->at[i]))
@@ -76,13 +76,13 @@ static bool holds(const struct hook_paths *paths, const char *path)
 }
 
 /* Where to work instead: in the project, if it is one of these, or where everybody may. */
-static const char *best_place(const struct hook_wall *w, const struct hook_paths *paths)
+static const char *best_place(const struct tool_cage *w, const struct tool_paths *paths)
 {
 	return holds(paths, w->project) ? w->project : holds(paths, w->home) ? w->home : "/tmp";
 }
 
 /* The best first, then the others: "/work, /home/agent, /tmp". */
-static void add_places(const struct hook_wall *w, const struct hook_paths *paths, struct buf *out)
+static void add_places(const struct tool_cage *w, const struct tool_paths *paths, struct buf *out)
 {
 	const char *best = best_place(w, paths);
 	size_t named = 1;
@@ -97,10 +97,10 @@ static void add_places(const struct hook_wall *w, const struct hook_paths *paths
 	}
 }
 
-static void print_reason(const struct hook_wall *w, const struct hook_answer *a, struct buf *out)
+static void print_reason(const struct tool_cage *w, const struct hook_answer *a, struct buf *out)
 {
 	const struct hook_denial *d = &a->denials[0];
-	const struct hook_paths *paths = d->use->writes ? &w->write : &w->read;
+	const struct tool_paths *paths = d->use->writes ? &w->write : &w->read;
 
 	buf_printf(out, "bawn: cannot %s ", d->use->writes ? "write" : "read");
 	add_path(out, d->use->path);
@@ -128,7 +128,7 @@ static void print_reason(const struct hook_wall *w, const struct hook_answer *a,
 		buf_printf(out, " (%zu more of this call cannot be used either.)", a->total - 1);
 }
 
-void hook_print_answer(const struct hook_call *c, const struct hook_wall *w,
+void hook_print_answer(const struct hook_call *c, const struct tool_cage *w,
 	const struct hook_answer *a, struct buf *out)
 {
 	own(buf) struct buf reason = { .max = 16384 };

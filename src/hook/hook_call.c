@@ -307,7 +307,7 @@ static bool is_known(enum wire_agent agent, const char *tool)
 	return false;
 }
 
-bool hook_call_read(struct hook_call *ret, enum wire_agent agent, const struct hook_wall *wall,
+bool hook_call_read(struct hook_call *ret, enum wire_agent agent, const struct tool_cage *wall,
 	const char *bytes, size_t n)
 {
 	struct head head = { 0 };

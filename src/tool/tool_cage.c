@@ -53,6 +53,7 @@ bool tool_cage_read(const char *bytes, size_t n, struct tool_cage *ret)
 {
 	static const struct json_field fields[] = {
 		{ "project", read_path, offsetof(struct tool_cage, project), false },
+		{ "home", read_path, offsetof(struct tool_cage, home), false },
 		{ "read", read_paths, offsetof(struct tool_cage, read), true },
 		{ "write", read_paths, offsetof(struct tool_cage, write), true },
 		{ "protect", read_paths, offsetof(struct tool_cage, protect), false },

@@ -19,7 +19,7 @@ struct tool_paths {
 
 struct tool_cage {
 	struct arena arena;
-	const char *project; /* or NULL */
+	const char *project, *home; /* or NULL */
 	struct tool_paths read, write, protect;
 };
 

@@ -36,7 +36,7 @@ static long read_link(void *of, const char *path, char *ret, size_t size)
 	return snprintf(ret, size, "%.*s", (int)(n % 3 ? n - 2 : 1), path);
 }
 
-static void check_answer(const struct hook_call *c, const struct hook_wall *w)
+static void check_answer(const struct hook_call *c, const struct tool_cage *w)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
 	struct hook_answer a;
@@ -65,7 +65,7 @@ static void check_answer(const struct hook_call *c, const struct hook_wall *w)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static struct hook_call c;
-	static struct hook_wall w, other;
+	static struct tool_cage w, other;
 	char *text;
 
 	if (size < 1)
@@ -81,9 +81,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	hook_shell_scan(&c, text);
 	check_answer(&c, &w);
 	hook_call_done(&c);
-	hook_wall_done(&w);
+	tool_cage_done(&w);
 	(void)hook_wall_read(&other, text, size - 1);
-	hook_wall_done(&other);
+	tool_cage_done(&other);
 	free(text);
 	return 0;
 }

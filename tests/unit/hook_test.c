@@ -34,7 +34,7 @@ static long read_link(void *of, const char *path, char *ret, size_t size)
 }
 
 /* "read /root/x, write /usr/y": what of a call is denied; "-": it is none. */
-static const char *denied_by(const struct hook_wall *w, enum wire_agent agent, const char *json)
+static const char *denied_by(const struct tool_cage *w, enum wire_agent agent, const char *json)
 {
 	static char text[4096];
 	struct hook_answer a;
@@ -147,7 +147,7 @@ static const struct {
 	{ WIRE_CLAUDE, PRE("Read", "\"file_path\":\"/root/x\"") "x", "-" },
 };
 
-static void test_rows(const struct hook_wall *w)
+static void test_rows(const struct tool_cage *w)
 {
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		const char *got = denied_by(w, rows[i].agent, rows[i].json);
@@ -159,7 +159,7 @@ static void test_rows(const struct hook_wall *w)
 }
 
 /* A call that comes from nowhere is taken to come from the project. */
-static void test_folder(const struct hook_wall *w)
+static void test_folder(const struct tool_cage *w)
 {
 	CHECK_STR(
 		denied_by(w, WIRE_CLAUDE,
@@ -168,7 +168,7 @@ static void test_folder(const struct hook_wall *w)
 		"read /x");
 }
 
-static const char *answer_of(const struct hook_wall *w, enum wire_agent agent, const char *json)
+static const char *answer_of(const struct tool_cage *w, enum wire_agent agent, const char *json)
 {
 	static struct buf out;
 	struct hook_answer a;
@@ -183,7 +183,7 @@ static const char *answer_of(const struct hook_wall *w, enum wire_agent agent, c
 	return buf_text(&out);
 }
 
-static void test_answers(const struct hook_wall *w)
+static void test_answers(const struct tool_cage *w)
 {
 	CHECK_STR(answer_of(w, WIRE_CLAUDE, PRE("Read", "\"file_path\":\"/work/a\"")), "");
 	CHECK_STR(answer_of(w, WIRE_CLAUDE, PRE("Read", "\"file_path\":\"/work/out/a\\u001b\"")),
@@ -209,39 +209,39 @@ static void test_read_only(void)
 	static const char closed[] =
 		"{\"project\":\"/work\",\"home\":\"/home/agent\",\"read\":[\"/home/agent\",\"/work\"],"
 		"\"write\":[\"/home/agent\"],\"protect\":[]}";
-	struct hook_wall w;
+	struct tool_cage w;
 
 	CHECK(hook_wall_read(&w, closed, strlen(closed)));
 	CHECK(strstr(answer_of(&w, WIRE_CODEX, PRE("Bash", "\"command\":\"rm a\"")),
 		"what can be written is /home/agent. Work with files below /home/agent."));
-	hook_wall_done(&w);
+	tool_cage_done(&w);
 }
 
 static void test_walls(void)
 {
 	static const char *const bad[] = { "", "{}", "[]", "{\"project\":\"work\"}",
-		"{\"project\":\"/work\",\"home\":\"/h\",\"read\":[],\"write\":[]}",
+		"{\"project\":\"/work\",\"read\":[],\"write\":[],\"protect\":[]}",
 		"{\"project\":\"/work\",\"home\":\"/h\",\"read\":[\"a\"],\"write\":[],\"protect\":[]}",
 		"{\"project\":\"/work\",\"home\":\"/h\",\"read\":[1],\"write\":[],\"protect\":[]}",
 		"{\"project\":\"/work\",\"home\":\"/h\",\"read\":{},\"write\":[],\"protect\":[]}" };
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		struct hook_wall w;
+		struct tool_cage w;
 
 		check_that(!hook_wall_read(&w, bad[i], strlen(bad[i])), bad[i], __FILE__, __LINE__);
-		hook_wall_done(&w);
+		tool_cage_done(&w);
 	}
 }
 
 int main(void)
 {
-	struct hook_wall w;
+	struct tool_cage w;
 
 	CHECK(hook_wall_read(&w, cage, strlen(cage)));
 	test_rows(&w);
 	test_folder(&w);
 	test_answers(&w);
-	hook_wall_done(&w);
+	tool_cage_done(&w);
 	test_read_only();
 	test_walls();
 	return check_report();
