@@ -89,21 +89,20 @@ int agent_find(struct arena *arena, const struct agent_profile *p, const char *p
 #define AGENT_NO_KEY "bawn"
 
 /*
- * Adds what the profile says to one layer, that of who named the agent: lists grow, and what
- * nobody has said is said. The words of the command line are for the agent. Before spec_settle.
+ * Adds what the profile says to a spec that is settled, and in which the operator named the agent,
+ * or let it be named: lists grow, and what nobody has declared is set. The words of the command
+ * line are for the agent.
  */
-void agent_apply(struct spec *s, enum spec_layer layer, const struct agent_profile *p,
-	const struct agent_found *found);
+void agent_apply(struct spec *s, const struct agent_profile *p, const struct agent_found *found);
 
 /* Declares one of its keys as a secret: it stays outside of the cage. False: it has no such key. */
-bool agent_add_secret(
-	struct spec *s, enum spec_layer layer, const struct agent_profile *p, const char *variable);
+bool agent_add_secret(struct spec *s, const struct agent_profile *p, const char *variable);
 
 /* The program that is wanted: the profile's, or what the command begins with; NULL: none. */
 const char *agent_program(const struct spec *s, const struct agent_profile *p);
 
 /*
- * Once all is settled: prompts, addresses of models whose keys stay outside, and the places that
- * texts of the profile name. `project` is where the project is in the cage.
+ * Then: prompts, addresses of models whose keys stay outside, and the places that texts of the
+ * profile name. `project` is where the project is in the cage.
  */
 void agent_finish(struct spec *s, const struct agent_profile *p, const char *project);

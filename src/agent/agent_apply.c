@@ -13,16 +13,6 @@ void agent_say_no_memory(struct spec *s)
 		"not enough memory for the profile of the agent");
 }
 
-/* --- before the layers are merged --- */
-
-static bool is_said(const struct spec *s, enum spec_key key)
-{
-	for (enum spec_layer i = SPEC_LAYER_SYSTEM; i < SPEC_LAYER_COUNT; i++)
-		if (s->layers[i].v[key].is_set)
-			return true;
-	return false;
-}
-
 /* Do two entries of a list speak of the same: a variable, a file, a place in the cage? */
 static bool is_same(enum spec_key key, const struct spec_item *a, const struct spec_item *b)
 {
@@ -33,50 +23,36 @@ static bool is_same(enum spec_key key, const struct spec_item *a, const struct s
 	return key == SPEC_BINDS ? str_eq(a->bind.to, b->bind.to) : str_eq(a->text, b->text);
 }
 
-/* Adds an entry in front of the layer's own, which win against it. */
-static void add_item(struct spec *s, enum spec_layer layer, enum spec_key key,
-	const struct spec_item *item, struct diag_pos at)
+void agent_add_item(struct spec *s, enum spec_key key, const struct spec_item *item)
 {
-	struct spec_value *v = &s->layers[layer].v[key];
+	struct spec_value *v = &s->settled.v[key];
 	struct spec_item *items;
 
 	for (size_t i = 0; i < v->count; i++)
 		if (is_same(key, &v->items[i], item))
 			return;
+	/* The list may be a layer's own, which stays as it is. */
 	items = arena_array(&s->arena, v->count + 1, sizeof(*items));
-	if (!items) {
+	if (!items || !item->text) {
 		agent_say_no_memory(s);
 		return;
 	}
-	items[0] = *item;
 	if (v->count)
-		memcpy(items + 1, v->items, v->count * sizeof(*items));
-	/* Where the layer itself says nothing, those below it still count. */
-	if (!v->is_set) {
-		v->adds = v->is_set = true;
-		v->at = at;
-	}
+		memcpy(items, v->items, v->count * sizeof(*items));
+	items[v->count++] = *item;
 	v->items = items;
-	v->count++;
+	if (!v->is_set)
+		v->at = item->at;
+	v->is_set = true;
 }
 
-static void add_list(
-	struct spec *s, enum spec_layer layer, enum spec_key key, const struct spec_value *more)
-{
-	for (size_t i = more->count; i > 0; i--)
-		add_item(s, layer, key, &more->items[i - 1], more->at);
-}
-
-static void add_var(struct spec *s, enum spec_layer layer, enum spec_key key, const char *name,
-	const char *value, struct diag_pos at)
+void agent_add_var(
+	struct spec *s, enum spec_key key, const char *name, const char *value, struct diag_pos at)
 {
 	struct spec_item item = { .at = at, .var = { name, value } };
 
-	item.text = arena_printf(&s->arena, "%s=%s", name, value);
-	if (item.text)
-		add_item(s, layer, key, &item, at);
-	else
-		agent_say_no_memory(s);
+	item.text = value ? arena_printf(&s->arena, "%s=%s", name, value) : NULL;
+	agent_add_item(s, key, &item);
 }
 
 /*
@@ -85,11 +61,12 @@ static void add_var(struct spec *s, enum spec_layer layer, enum spec_key key, co
  */
 static void add_words(struct spec *s, const struct agent_profile *p)
 {
-	struct spec_value *words = &s->layers[SPEC_LAYER_OPTIONS].v[SPEC_COMMAND];
+	struct spec_value *words = &s->settled.v[SPEC_COMMAND];
 	const struct spec_value *command = &p->values.v[SPEC_COMMAND];
 	struct spec_item *items;
 
-	if (!words->count || !command->count || strchr(words->items[0].text, '/') ||
+	if (s->set_by[SPEC_COMMAND] != SPEC_LAYER_OPTIONS || !words->count || !command->count ||
+		strchr(words->items[0].text, '/') ||
 		str_eq(words->items[0].text, command->items[0].text))
 		return;
 	items = arena_array(&s->arena, command->count + words->count, sizeof(*items));
@@ -103,8 +80,8 @@ static void add_words(struct spec *s, const struct agent_profile *p)
 	words->count += command->count;
 }
 
-static void add_program(struct spec *s, enum spec_layer layer, const struct agent_profile *p,
-	const struct agent_found *found)
+static void add_program(
+	struct spec *s, const struct agent_profile *p, const struct agent_found *found)
 {
 	struct diag_pos at = { .source = p->source };
 
@@ -114,7 +91,7 @@ static void add_program(struct spec *s, enum spec_layer layer, const struct agen
 		struct spec_item bind = { .at = at };
 
 		if (spec_join_bind(&s->arena, &from, &to, false, &bind))
-			add_item(s, layer, SPEC_BINDS, &bind, at);
+			agent_add_item(s, SPEC_BINDS, &bind);
 		else
 			agent_say_no_memory(s);
 	}
@@ -123,26 +100,24 @@ static void add_program(struct spec *s, enum spec_layer layer, const struct agen
 			arena_printf(&s->arena, AGENT_PLACE "/bin/%s", agent_program(s, p));
 
 		if (path)
-			add_var(s, layer, SPEC_FILES, path, found->launcher, at);
+			agent_add_var(s, SPEC_FILES, path, found->launcher, at);
 		else
 			agent_say_no_memory(s);
 	}
 	if (found->bind_count || found->launcher)
-		add_var(s, layer, SPEC_ENV_SET, "PATH", PATH_IN_CAGE, at);
+		agent_add_var(s, SPEC_ENV_SET, "PATH", PATH_IN_CAGE, at);
 }
 
 const char *agent_program(const struct spec *s, const struct agent_profile *p)
 {
+	const struct spec_value *command = spec_list(s, SPEC_COMMAND);
+
 	if (!p->takes_any)
 		return p->program;
-	for (int i = SPEC_LAYER_OPTIONS; i > SPEC_LAYER_BUILTIN; i--)
-		if (s->layers[i].v[SPEC_COMMAND].count)
-			return s->layers[i].v[SPEC_COMMAND].items[0].text;
-	return NULL;
+	return command->count ? command->items[0].text : NULL;
 }
 
-void agent_apply(struct spec *s, enum spec_layer layer, const struct agent_profile *p,
-	const struct agent_found *found)
+void agent_apply(struct spec *s, const struct agent_profile *p, const struct agent_found *found)
 {
 	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++) {
 		const struct spec_value *v = &p->values.v[k];
@@ -150,17 +125,19 @@ void agent_apply(struct spec *s, enum spec_layer layer, const struct agent_profi
 
 		if (!v->is_set)
 			continue;
-		/* Who wants no network, or all of it, needs no list. */
-		if (k == SPEC_NETWORK_ALLOW && is_said(s, SPEC_NETWORK_MODE) &&
-			s->layers[layer].v[SPEC_NETWORK_MODE].choice != SPEC_NET_ALLOWLIST)
+		/* Who wants no network, or all of it, needs no list. Its mode comes before it. */
+		if (k == SPEC_NETWORK_ALLOW &&
+			spec_choice(s, SPEC_NETWORK_MODE) != SPEC_NET_ALLOWLIST)
 			continue;
-		if (!is_whole)
-			add_list(s, layer, k, v);
-		else if (!is_said(s, k))
-			s->layers[layer].v[k] = *v;
+		for (size_t i = 0; !is_whole && i < v->count; i++)
+			agent_add_item(s, k, &v->items[i]);
+		if (is_whole && !spec_is_declared(s, k)) {
+			s->settled.v[k] = *v;
+			s->set_by[k] = s->set_by[SPEC_AGENT];
+		}
 	}
 	add_words(s, p);
-	add_program(s, layer, p, found);
+	add_program(s, p, found);
 }
 
 /* --- keys that stay outside --- */
@@ -179,8 +156,7 @@ int agent_make_secret(
 				       : err_set(e, ERR_SYS, ENOMEM, "not enough memory for a key");
 }
 
-bool agent_add_secret(
-	struct spec *s, enum spec_layer layer, const struct agent_profile *p, const char *variable)
+bool agent_add_secret(struct spec *s, const struct agent_profile *p, const char *variable)
 {
 	for (size_t i = 0; i < p->key_count; i++) {
 		struct spec_item item = { .at = p->keys[i].at };
@@ -189,7 +165,7 @@ bool agent_add_secret(
 		if (!str_eq(p->keys[i].variable, variable))
 			continue;
 		if (agent_make_secret(s, &p->keys[i], &item, &e) == 0)
-			add_item(s, layer, SPEC_SECRETS, &item, item.at);
+			agent_add_item(s, SPEC_SECRETS, &item);
 		else
 			diags_error(&s->diags, item.at, NULL, "keys: %s", e.text);
 		return true;

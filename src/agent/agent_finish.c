@@ -4,7 +4,6 @@
 #include "base/buf.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "spec/spec_value.h"
 
 static const struct spec_item *find_var(const struct spec *s, enum spec_key key, const char *name)
 {
@@ -14,28 +13,6 @@ static const struct spec_item *find_var(const struct spec *s, enum spec_key key,
 		if (str_eq(key == SPEC_ENV_PASS ? v->items[i].text : v->items[i].var.name, name))
 			return &v->items[i];
 	return NULL;
-}
-
-/* Sets a variable or a file in what is settled, unless somebody has. */
-static void settle_var(struct spec *s, enum spec_key key, const char *name, const char *value)
-{
-	struct spec_value *v = &s->settled.v[key];
-	struct spec_item item = { .var = { name, value } };
-	struct spec_item *items = arena_array(&s->arena, v->count + 1, sizeof(*items));
-
-	if (find_var(s, key, name))
-		return;
-	item.text = value ? arena_printf(&s->arena, "%s=%s", name, value) : NULL;
-	if (!item.text || !items) {
-		agent_say_no_memory(s);
-		return;
-	}
-	/* The list may be a layer's own, which stays as it is. */
-	if (v->count)
-		memcpy(items, v->items, v->count * sizeof(*items));
-	items[v->count++] = item;
-	v->items = items;
-	v->is_set = true;
 }
 
 /* All of them as one text; "" where there are none, NULL without memory. */
@@ -62,13 +39,14 @@ static bool has_place_for_prompts(const struct agent_profile *p)
 
 static void add_prompts(struct spec *s, const struct agent_profile *p, const char *text)
 {
+	struct diag_pos at = spec_where(s, SPEC_STARTUP_PROMPTS);
+
 	if (!*text)
 		return;
 	if (p->prompts)
-		settle_var(s, SPEC_FILES, p->prompts, text);
+		agent_add_var(s, SPEC_FILES, p->prompts, text, at);
 	else if (!has_place_for_prompts(p))
-		diags_error(&s->diags, spec_where(s, SPEC_STARTUP_PROMPTS),
-			"remove them, or put them on its command line",
+		diags_error(&s->diags, at, "remove them, or put them on its command line",
 			"startup_prompts: the profile '%s' says no way to hand them over", p->name);
 }
 
@@ -115,9 +93,9 @@ static void add_key(struct spec *s, const struct agent_key *key)
 	if (!find_secret(s, key))
 		return;
 	if (key->base_url)
-		settle_var(s, SPEC_ENV_SET, key->base_url, address);
+		agent_add_var(s, SPEC_ENV_SET, key->base_url, address, key->at);
 	if (!find_var(s, SPEC_ENV_PASS, key->variable))
-		settle_var(s, SPEC_ENV_SET, key->variable, AGENT_NO_KEY);
+		agent_add_var(s, SPEC_ENV_SET, key->variable, AGENT_NO_KEY, key->at);
 }
 
 /* --- texts that name places --- */

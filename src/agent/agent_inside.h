@@ -6,6 +6,11 @@
 
 void agent_say_no_memory(struct spec *s);
 
+/* Adds an entry to what is settled, unless there is one for the same. */
+void agent_add_item(struct spec *s, enum spec_key key, const struct spec_item *item);
+void agent_add_var(
+	struct spec *s, enum spec_key key, const char *name, const char *value, struct diag_pos at);
+
 /* A key as the spec declares secrets. */
 int agent_make_secret(
 	struct spec *s, const struct agent_key *key, struct spec_item *ret, struct err *e);

@@ -205,13 +205,8 @@ struct agent_profile;
 /* The profile of a name: the operator's own, or a built-in one; NULL where there is none. */
 int cli_load_agent(struct spec *s, const char *name, const char *home, struct agent_profile **ret);
 
-/* Adds what the profile of the named agent says, if one is named, to the layer that names it. */
-int cli_add_agent(
-	const struct cli *cli, struct spec *s, const char *home, struct agent_profile **ret);
-
-/* The same once all is settled. */
-int cli_finish_agent(const struct cli *cli, struct spec *s, const struct cli_place *place,
-	const struct agent_profile *p);
+/* Adds what the profile of the named agent says to a settled spec, if one is named. A status. */
+int cli_add_agent(const struct cli *cli, struct spec *s, const struct cli_place *place);
 
 /* --- the project's git: cli_repository.c --- */
 

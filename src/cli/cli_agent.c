@@ -4,8 +4,8 @@
  * Runs as:  the operator.
  * Reads:    the operator's profiles, /etc/bawn/agents and ~/.config/bawn/agents; where the program
  *           of the agent is.
- * Must not: let a project's own file name an agent that the operator has not: its profile asks for
- *           hosts and programs.
+ *
+ * The spec is settled: who may name an agent has been judged, as for any other key.
  */
 #include <errno.h>
 #include <limits.h>
@@ -73,43 +73,6 @@ int cli_load_agent(struct spec *s, const char *name, const char *home, struct ag
 	return CLI_OK;
 }
 
-/* --- who names it --- */
-
-/* False: nobody who may has. A file that is not the operator's is held to what they said. */
-static bool find_layer(const struct spec *s, enum spec_layer *ret)
-{
-	static const enum spec_layer order[] = { SPEC_LAYER_OPTIONS, SPEC_LAYER_FILE,
-		SPEC_LAYER_USER, SPEC_LAYER_SYSTEM };
-	const struct spec_value *may = &s->may.v[SPEC_AGENT];
-
-	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
-		const struct spec_value *v = &s->layers[order[i]].v[SPEC_AGENT];
-
-		if (!v->is_set)
-			continue;
-		*ret = order[i];
-		if (order[i] != SPEC_LAYER_FILE || s->is_file_trusted)
-			return true;
-		/* It adds as the operator, who lets projects have this agent. */
-		*ret = SPEC_LAYER_USER;
-		if (may->is_set)
-			return str_eq(may->text, v->text);
-		for (enum spec_layer l = SPEC_LAYER_USER; l > SPEC_LAYER_BUILTIN; l--)
-			if (s->layers[l].v[SPEC_AGENT].is_set)
-				return str_eq(s->layers[l].v[SPEC_AGENT].text, v->text);
-		return false;
-	}
-	return false;
-}
-
-static const char *name_of(const struct spec *s)
-{
-	for (int i = SPEC_LAYER_OPTIONS; i > SPEC_LAYER_BUILTIN; i--)
-		if (s->layers[i].v[SPEC_AGENT].is_set)
-			return s->layers[i].v[SPEC_AGENT].text;
-	return NULL;
-}
-
 /* --- its program --- */
 
 /* A command that only shows what would be is of use without the program. */
@@ -123,14 +86,6 @@ static bool needs_program(const struct cli *cli)
 	return true;
 }
 
-static bool has_host_image(const struct spec *s)
-{
-	for (int i = SPEC_LAYER_OPTIONS; i > SPEC_LAYER_BUILTIN; i--)
-		if (s->layers[i].v[SPEC_ROOT_IMAGE].is_set)
-			return str_eq(s->layers[i].v[SPEC_ROOT_IMAGE].text, "host");
-	return true;
-}
-
 static void say_missing(const struct cli *cli, struct spec *s, const struct agent_profile *p,
 	const char *program, struct diag_pos at)
 {
@@ -141,10 +96,11 @@ static void say_missing(const struct cli *cli, struct spec *s, const struct agen
 		"agent: '%s' is not installed here: no folder of PATH has it", program);
 }
 
-static int find_program(const struct cli *cli, struct spec *s, const char *home,
+static void find_program(const struct cli *cli, struct spec *s, const char *home,
 	const struct agent_profile *p, struct diag_pos at, struct agent_found *ret)
 {
-	struct agent_search where = { getenv("PATH"), home, has_host_image(s) };
+	struct agent_search where = { getenv("PATH"), home,
+		str_eq(spec_text(s, SPEC_ROOT_IMAGE), "host") };
 	const char *program = agent_program(s, p);
 	struct err e = { 0 };
 	int r;
@@ -152,13 +108,12 @@ static int find_program(const struct cli *cli, struct spec *s, const char *home,
 	*ret = (struct agent_found){ 0 };
 	/* On the host that a file describes, nobody can look. A path needs no search. */
 	if (!program || cli_value(cli, "host") || strchr(program, '/'))
-		return CLI_OK;
+		return;
 	r = agent_find(&s->arena, p, program, &where, ret, &e);
 	if (r == -ENOENT && !e.text[0])
 		say_missing(cli, s, p, program, at);
 	else if (r < 0)
 		diags_error(&s->diags, at, NULL, "agent: %s", e.text);
-	return CLI_OK;
 }
 
 /* --- adding it --- */
@@ -184,7 +139,7 @@ static int add_secrets(const struct cli *cli, struct spec *s, const struct agent
 		const char *variable = cli->given[i].value;
 
 		if (!str_eq(cli->given[i].option->name, "secret") ||
-			agent_add_secret(s, SPEC_LAYER_OPTIONS, p, variable))
+			agent_add_secret(s, p, variable))
 			continue;
 		cli_complain("--secret %s: the profile '%s' knows no such key; other secrets are "
 			     "declared in a spec, by secrets:",
@@ -192,39 +147,6 @@ static int add_secrets(const struct cli *cli, struct spec *s, const struct agent
 		return CLI_FAILED;
 	}
 	return CLI_OK;
-}
-
-int cli_add_agent(
-	const struct cli *cli, struct spec *s, const char *home, struct agent_profile **ret)
-{
-	const char *name = name_of(s);
-	struct agent_found found;
-	enum spec_layer layer;
-	struct diag_pos at;
-	int status;
-
-	*ret = NULL;
-	/* What a project's file may not say is told with all else that is wrong with it. */
-	if (!name && cli_value(cli, "secret")) {
-		cli_complain(
-			"--secret is for a key of an agent; name that with --agent, or declare "
-			"secrets: in a spec");
-		return CLI_FAILED;
-	}
-	if (!name || !find_layer(s, &layer))
-		return CLI_OK;
-	at = s->layers[layer].v[SPEC_AGENT].at;
-	status = cli_load_agent(s, name, home, ret);
-	if (status == CLI_FAILED)
-		return status;
-	if (status == CLI_OK && !*ret)
-		say_unknown(s, name, at);
-	if (!*ret)
-		return CLI_NO;
-	status = find_program(cli, s, home, *ret, at, &found);
-	if (status == CLI_OK)
-		agent_apply(s, layer, *ret, &found);
-	return status == CLI_OK ? add_secrets(cli, s, *ret) : status;
 }
 
 /* --- keys --- */
@@ -258,11 +180,33 @@ static void say_kept_out(struct spec *s, const struct agent_profile *p)
 	}
 }
 
-int cli_finish_agent(const struct cli *cli, struct spec *s, const struct cli_place *place,
-	const struct agent_profile *p)
+int cli_add_agent(const struct cli *cli, struct spec *s, const struct cli_place *place)
 {
+	const char *name = spec_text(s, SPEC_AGENT);
 	bool is_full = spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_FULL;
+	struct diag_pos at = spec_where(s, SPEC_AGENT);
+	struct agent_profile *p;
+	struct agent_found found;
+	int status;
 
+	if (!name && cli_value(cli, "secret")) {
+		cli_complain(
+			"--secret is for a key of an agent; name that with --agent, or declare "
+			"secrets: in a spec");
+		return CLI_FAILED;
+	}
+	if (!name)
+		return CLI_OK;
+	status = cli_load_agent(s, name, place->home, &p);
+	if (status == CLI_OK && !p)
+		say_unknown(s, name, at);
+	if (status != CLI_OK || !p)
+		return status == CLI_OK ? CLI_NO : status;
+	find_program(cli, s, place->home, p, at, &found);
+	agent_apply(s, p, &found);
+	status = add_secrets(cli, s, p);
+	if (status != CLI_OK)
+		return status;
 	agent_finish(s, p, is_full ? spec_text(s, SPEC_PROJECT_AT) : place->project);
 	if (needs_program(cli))
 		say_kept_out(s, p);

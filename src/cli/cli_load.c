@@ -334,9 +334,11 @@ static int begin_spec(struct spec *s, struct cli_place *place, char here[static 
 	return load_policies(s, place->home);
 }
 
-static int finish_spec(struct spec *s, struct cli_place *place, const char *here)
+/* What was kept has all that a profile adds: then `cli`, which may name an agent, is NULL. */
+static int finish_spec(
+	const struct cli *cli, struct spec *s, struct cli_place *place, const char *here)
 {
-	int found;
+	int found, status;
 
 	if (!spec_settle(s))
 		return CLI_NO;
@@ -348,6 +350,9 @@ static int finish_spec(struct spec *s, struct cli_place *place, const char *here
 		return CLI_FAILED;
 	}
 	judge_governance(s, place);
+	status = cli ? cli_add_agent(cli, s, place) : CLI_OK;
+	if (status != CLI_OK)
+		return status;
 	found = cli_find_state(s, place);
 	if (found < 0) {
 		cli_complain(
@@ -362,7 +367,6 @@ static int finish_spec(struct spec *s, struct cli_place *place, const char *here
 int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_place)
 {
 	char here[PATH_MAX];
-	struct agent_profile *agent = NULL;
 	int status = begin_spec(s, ret_place, here);
 
 	if (status == CLI_OK)
@@ -370,12 +374,7 @@ int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_p
 	if (status != CLI_OK)
 		return status;
 	add_options(cli, s, here);
-	status = cli_add_agent(cli, s, ret_place->home, &agent);
-	if (status == CLI_OK)
-		status = finish_spec(s, ret_place, here);
-	if (status == CLI_OK && agent)
-		status = cli_finish_agent(cli, s, ret_place, agent);
-	return status;
+	return finish_spec(cli, s, ret_place, here);
 }
 
 int cli_load_kept_spec(const struct cli *cli, const char *bytes, size_t n, struct spec *s,
@@ -389,7 +388,7 @@ int cli_load_kept_spec(const struct cli *cli, const char *bytes, size_t n, struc
 		return status;
 	spec_add_canonical(s, "the record's spec", bytes, n, cli_value(cli, "trust") != NULL);
 	if (!project)
-		return finish_spec(s, ret_place, here);
+		return finish_spec(NULL, s, ret_place, here);
 	if (!str_eq(s->layers[SPEC_LAYER_FILE].v[SPEC_PROJECT_PATH].text, ".")) {
 		cli_complain("--project does not go with --again here: the recorded spec names its "
 			     "project itself");
@@ -400,7 +399,7 @@ int cli_load_kept_spec(const struct cli *cli, const char *bytes, size_t n, struc
 		cli_complain("cannot use the project '%s' (--project): %s", project, strerror(-r));
 		return CLI_FAILED;
 	}
-	return finish_spec(s, ret_place, there);
+	return finish_spec(NULL, s, ret_place, there);
 }
 
 /* What the options say instead of being added: a list that narrows is a shorter one. */
@@ -451,7 +450,7 @@ int cli_load_session_spec(const struct cli *cli, const struct store_session *x, 
 	/* It was resolved when the session was created, and is called there what it was then. */
 	path = s->layers[SPEC_LAYER_USER].v[SPEC_PROJECT_PATH].text;
 	s->layers[SPEC_LAYER_USER].v[SPEC_PROJECT_PATH].text = x->project;
-	r = finish_spec(s, ret_place, x->project);
+	r = finish_spec(NULL, s, ret_place, x->project);
 	s->layers[SPEC_LAYER_USER].v[SPEC_PROJECT_PATH].text = path;
 	s->settled.v[SPEC_PROJECT_PATH].text = path;
 	return r;

@@ -114,6 +114,17 @@ def a_project_cannot_name_an_agent_that_the_operator_did_not(p):
 
 
 @case
+def what_a_project_sets_does_not_undo_the_profile(p):
+    install(p)
+    p.write("project/bawn.yaml", "version: 1\nenv: { set: { CI: \"1\" } }\nfiles: { /etc/other: \"x\" }\n")
+    p.write(".config/bawn/policy.yaml", "version: 1\ndefaults: { agent: pal }\n")
+    done = expect(p.run("run", "--", "/bin/sh", "-c", "pal show; cat /etc/other; echo $CI"), 0)
+    assert done.stdout == "in /work\nonce\n1\nx1\n", done.stdout
+    done = expect(pal(p, "/bin/sh", "-c", "pal show; echo $CI"), 0)
+    assert done.stdout == "in /work\nonce\n1\n1\n", done.stdout
+
+
+@case
 def prompts_reach_the_file_that_the_profile_names(p):
     install(p)
     spec = p.spec("agent: pal\nstartup_prompts: [\"Be brief.\", \"Be kind.\"]\n")

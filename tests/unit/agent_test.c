@@ -102,9 +102,9 @@ static bool settle(const char *file, const char *const *words, size_t count)
 		spec_add_option_list(&spec, SPEC_COMMAND, "the command", words, count);
 	if (!agent_read(&spec, "x.yaml", whole, strlen(whole), &profile))
 		return false;
-	agent_apply(&spec, SPEC_LAYER_FILE, &profile, &nothing);
 	if (!spec_settle(&spec))
 		return false;
+	agent_apply(&spec, &profile, &nothing);
 	agent_finish(&spec, &profile, "/w\"ork");
 	return !spec.diags.errors;
 }
@@ -176,10 +176,10 @@ static void test_secret(void)
 {
 	spec_init(&spec);
 	CHECK(agent_read(&spec, "x.yaml", whole, strlen(whole), &profile));
-	agent_apply(&spec, SPEC_LAYER_OPTIONS, &profile, &nothing);
-	CHECK(agent_add_secret(&spec, SPEC_LAYER_OPTIONS, &profile, "M_KEY"));
-	CHECK(!agent_add_secret(&spec, SPEC_LAYER_OPTIONS, &profile, "OTHER"));
 	CHECK(spec_settle(&spec));
+	agent_apply(&spec, &profile, &nothing);
+	CHECK(agent_add_secret(&spec, &profile, "M_KEY"));
+	CHECK(!agent_add_secret(&spec, &profile, "OTHER"));
 	agent_finish(&spec, &profile, "/work");
 	CHECK_STR(value_of(SPEC_ENV_SET), "[A=a, B=b, M_KEY=bawn, M_URL=http://bawn-host/m/v1]");
 	CHECK_STR(value_of(SPEC_FILES), "[/etc/x/s.json={/work http://bawn-host/m/v1}]");
