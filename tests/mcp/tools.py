@@ -185,7 +185,8 @@ def a_shell_and_a_file_tool_may_do_the_same(place):
             for _, deed, path, may in (row for row in POLICIES if row[0] == text):
                 for tool, arguments in DEEDS[deed]:
                     fill(place)
-                    s.sh(f"test ! -w {path} || test ! -e {path} || echo text >{path}")
+                    if deed == "edit":  # what was edited before has another text
+                        s.sh(f"test ! -w {path} || echo text >{path}")
                     if do(s, tool, arguments, path) != may:
                         wrong.append((text, deed, path, tool, may))
     assert not wrong, "\n".join(map(str, wrong))
