@@ -88,7 +88,7 @@ static const char *find_program(struct agent_job *job, const struct agent_profil
 	if (!p->program)
 		return NULL;
 	return agent_find(&job->spec.arena, p, p->program, &where, &found, &e) == 0 ? found.path
-										 : NULL;
+										    : NULL;
 }
 
 /* CLI_OK, or a status after it was said what is wrong. */
