@@ -16,7 +16,7 @@ static struct wire_told make(const char *tool, const char *path)
 int main(void)
 {
 	static const char *const tools[] = { "", "a b", "Read\n", "caf\xc3\xa9", "a;b" };
-	static const char *const paths[] = { "", "a", "/a\n", "/\x1b[m", "/\xff", "/\xe2\x80\xae" };
+	static const char *const paths[] = { "", "a", "/a\n", "/\x1b[m", "/\xff", "/\xe2\x80\x8b" };
 	struct wire_told t = make("apply_patch", "/root/\xc3\xa9 x");
 
 	CHECK(wire_is_told(&t));
