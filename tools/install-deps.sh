@@ -5,7 +5,7 @@
 #   tools/install-deps.sh build|test|lint|fuzz|bench
 set -eu
 
-libraries='libc-ares-dev libfyaml-dev libseccomp-dev libsodium-dev libpq-dev libsqlite3-dev zlib1g-dev'
+libraries='libc-ares-dev libfyaml-dev libseccomp-dev libsodium-dev libpq-dev libsqlite3-dev libssl-dev zlib1g-dev'
 build="gcc libc6-dev meson ninja-build pkg-config python3 $libraries"
 vm='busybox-static cpio e2fsprogs qemu-system-x86' # the kernels are not installed: tests/vm/run.py
 terminal='htop less tmux vim' # run in cages, or from outside
@@ -15,7 +15,7 @@ net='bind9-dnsutils curl iproute2 nodejs openjdk-17-jdk-headless openssl python3
 test="$build $vm $terminal $net bash bubblewrap git groff-base mount patch postgresql util-linux"
 clang='clang libclang-rt-dev'
 # A large tree, to be built, and what else carries bytes.
-bench='bc bison flex libelf-dev libssl-dev linux-source-6.1 make passt ripgrep socat'
+bench='bc bison flex libelf-dev linux-source-6.1 make passt ripgrep socat'
 
 # What the packages are wanted for, to ask a system that has no dpkg. Virtual machines are made of
 # Debian's packages, and elsewhere of none.
@@ -46,7 +46,7 @@ if ! command -v dpkg-query >/dev/null 2>&1; then
 	for tool in $tools; do
 		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
 	done
-	for library in libcares libfyaml libseccomp libsodium libpq sqlite3; do
+	for library in libcares libfyaml libseccomp libsodium libpq sqlite3 openssl; do
 		pkg-config --exists "$library" 2>/dev/null || missing="$missing $library"
 	done
 	echo "$0: this is not Debian; '$1' needs what Debian calls: $wanted" >&2

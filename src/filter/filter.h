@@ -26,7 +26,7 @@ const struct filter *filter_named(const char *name);
  * What bawn's own processes that face the network are held to (gate.h); no spec can name them.
  * They begin with nothing, and what they do not allow kills.
  */
-extern const struct filter filter_gate, filter_caller, filter_usher;
+extern const struct filter filter_gate, filter_caller, filter_usher, filter_vault;
 
 /* A program of the caller's own. */
 struct filter_made {

@@ -302,7 +302,7 @@ static void print_numbers(const struct reader *r)
 int main(int argc, char **argv)
 {
 	static const char *const names[] = { "always", "default", "strict", "gate", "caller",
-		"usher" };
+		"usher", "vault" };
 	const int count = sizeof(names) / sizeof(names[0]);
 	static struct filter_rule items[FILTER_MAX_RULES];
 	const struct filter_arch *arch = argc == count + 2 ? filter_arch_named(argv[1]) : NULL;
@@ -310,7 +310,7 @@ int main(int argc, char **argv)
 
 	if (!arch) {
 		fprintf(stderr,
-			"usage: gen_filter x86_64|aarch64 ALWAYS DEFAULT STRICT GATE CALLER USHER\n");
+			"usage: gen_filter x86_64|aarch64 ALWAYS DEFAULT STRICT GATE CALLER USHER VAULT\n");
 		return 2;
 	}
 	printf("/* Made by gen_filter for %s. */\n#include \"filter/filter_rules.h\"\n\n",

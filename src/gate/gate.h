@@ -18,7 +18,10 @@
  *   the caller   in the host's network: finds the addresses of a name, connects, hands the socket
  *                over. It reads nothing of the agent's.
  *
- * Both are confined before their first hostile byte: no capability, no file, few system calls.
+ * With secrets a third one, a program of its own (src/vault): it has the keys and no network, takes
+ * connections from the gate, and gets its own from the caller.
+ *
+ * All are confined before their first hostile byte: no capability, no file, few system calls.
  */
 
 /* What makes bawn's program one of the two: its argv[0]. */
@@ -31,7 +34,18 @@ enum gate_fd {
 	GATE_FD_OTHER = 4,  /* between gate and caller */
 	GATE_FD_RULES = 5,  /* sealed memory: struct wire_rules */
 	GATE_FD_CAGE = 6,   /* the gate's: a pidfd of the cage's first process */
-	GATE_FD_PUBLISH = 7 /* the gate's: and those that follow, one listening socket each */
+	GATE_FD_VAULT = 7,  /* the channel to the vault, of both, where there are secrets */
+	GATE_FD_PUBLISH = 8 /* the gate's: and those that follow, one listening socket each */
+};
+
+/* The program that holds the keys of secrets (src/vault), and what it starts with. */
+#define GATE_VAULT_PROGRAM "bawn-vault"
+
+enum vault_fd {
+	VAULT_FD_GATE = 3,
+	VAULT_FD_CALLER = 4,
+	VAULT_FD_RULES = 5, /* as above */
+	VAULT_FD_KEYS = 6,  /* struct wire_keys */
 };
 
 /* Their whole lives; the exit status. */

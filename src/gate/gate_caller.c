@@ -1,10 +1,12 @@
 /*
- * gate_caller - connects to the world for the gate, and hands the sockets over.
+ * gate_caller - connects to the world for the gate and the vault, and hands the sockets over.
  *
  * Runs as:     a process of its own, in the host's network.
- * Enters with: GATE_FD_OTHER to the gate, GATE_FD_RULES, the keeper's rights.
- * Leaves:      nothing; it ends with the channel, or with its parent.
- * Must not:    believe the gate: every call is held to the rules once more.
+ * Enters with: GATE_FD_OTHER to the gate, GATE_FD_VAULT where there are secrets, GATE_FD_RULES, the
+ *              keeper's rights.
+ * Leaves:      nothing; it ends with the gate's channel, or with its parent.
+ * Must not:    believe the gate: every call is held to the rules once more. The vault can only ask
+ *              for the hosts of secrets, and the gate cannot ask for these.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -31,7 +33,10 @@
 /* True: it has gone, and the call's place is free. */
 static bool send_answer(struct caller *c, struct caller_call *call)
 {
-	int r = wire_send_message(CHANNEL, &call->answer, sizeof(call->answer), call->passed);
+	int channel = c->channels[call->asker].fd;
+	int r = channel < 0 ? -EPIPE
+			    : wire_send_message(
+				      channel, &call->answer, sizeof(call->answer), call->passed);
 
 	if (r == -EAGAIN)
 		return false;
@@ -69,13 +74,9 @@ void caller_answer(struct caller *c, struct caller_call *call, enum wire_decisio
 
 static void send_answers(struct caller *c)
 {
-	for (unsigned i = 0; i < c->end && c->unsent; i++) {
-		if (c->calls[i].state != CALLER_ANSWERED)
-			continue;
-		if (!send_answer(c, &c->calls[i]))
-			return;
-		c->unsent--;
-	}
+	for (unsigned i = 0; i < c->end && c->unsent; i++)
+		if (c->calls[i].state == CALLER_ANSWERED && send_answer(c, &c->calls[i]))
+			c->unsent--;
 }
 
 /* --- calls --- */
@@ -121,7 +122,7 @@ static void connect_to_name(struct caller *c, struct caller_call *call)
 
 	if (rule && rule->is_host)
 		connect_to_host(c, call);
-	else if (rule)
+	else if (rule && !rule->is_vault)
 		caller_find(c, call);
 	else if (is_odd)
 		caller_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_ODD_NAME, "", -1);
@@ -129,6 +130,20 @@ static void connect_to_name(struct caller *c, struct caller_call *call)
 		caller_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_PORT, "", -1);
 	else
 		caller_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_NAME, "", -1);
+}
+
+/* Of the rules, and nothing of what was asked but which one. */
+static void connect_to_secret(struct caller *c, struct caller_call *call, uint32_t index)
+{
+	const struct wire_secret *secret = &c->rules->secrets[index];
+
+	if (index >= c->rules->secret_count) {
+		caller_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_NO_SECRET, "", -1);
+		return;
+	}
+	memcpy(call->asked.name, secret->host, sizeof(call->asked.name));
+	call->asked.port = secret->port;
+	caller_find(c, call);
 }
 
 static struct caller_call *find_free(struct caller *c)
@@ -139,12 +154,12 @@ static struct caller_call *find_free(struct caller *c)
 	return NULL;
 }
 
-static void take_call(struct caller *c, struct caller_call *call, const struct wire_call *asked)
+static void take_place(struct caller *c, struct caller_call *call, enum caller_asker asker)
 {
 	unsigned index = (unsigned)(call - c->calls);
 
 	memset(call, 0, sizeof(*call));
-	call->asked = *asked;
+	call->asker = asker;
 	call->deadline_ns = c->now_ns + CALLER_LIMIT_NS;
 	call->passed = -1;
 	for (size_t i = 0; i < CALLER_MAX_ATTEMPTS; i++)
@@ -152,26 +167,47 @@ static void take_call(struct caller *c, struct caller_call *call, const struct w
 	c->count++;
 	if (c->end <= index)
 		c->end = index + 1;
-	if (asked->has_address)
+}
+
+/* One each: 0; -EAGAIN: that was all; -EPIPE: who asked is gone; -EBADMSG: it speaks nonsense. */
+static int read_gates(struct caller *c, struct caller_call *call)
+{
+	struct wire_call asked;
+	int r = wire_receive_message(CHANNEL, &asked, sizeof(asked), NULL);
+
+	if (r < 0)
+		return r;
+	take_place(c, call, CALLER_FOR_GATE);
+	call->asked = asked;
+	if (asked.has_address)
 		connect_to_address(c, call);
 	else
 		connect_to_name(c, call);
+	return 0;
 }
 
-/* As many as there are places for. 0; -EPIPE: the gate is gone; -EBADMSG: it speaks nonsense. */
-static int read_calls(struct caller *c)
+static int read_vaults(struct caller *c, struct caller_call *call)
+{
+	struct wire_vault_call asked;
+	int r = wire_receive_message(c->channels[CALLER_FOR_VAULT].fd, &asked, sizeof(asked), NULL);
+
+	if (r < 0)
+		return r;
+	take_place(c, call, CALLER_FOR_VAULT);
+	call->asked.id = asked.id;
+	connect_to_secret(c, call, asked.secret);
+	return 0;
+}
+
+/* As many as there are places for. */
+static int read_calls(struct caller *c, enum caller_asker asker)
 {
 	struct caller_call *call;
-	struct wire_call asked;
+	int r = 0;
 
-	while ((call = find_free(c)) != NULL) {
-		int r = wire_receive_message(CHANNEL, &asked, sizeof(asked), NULL);
-
-		if (r < 0)
-			return r == -EAGAIN ? 0 : r;
-		take_call(c, call, &asked);
-	}
-	return 0;
+	while (r == 0 && (call = find_free(c)) != NULL)
+		r = asker == CALLER_FOR_GATE ? read_gates(c, call) : read_vaults(c, call);
+	return r == -EAGAIN ? 0 : r;
 }
 
 /* --- waiting --- */
@@ -223,18 +259,36 @@ static int next_time(const struct caller *c)
 }
 
 /* Calls only while there is a place for one, and the way out while something waits for it. */
-static int watch_channel(struct caller *c)
+static int watch_channel(struct caller *c, enum caller_asker asker)
 {
-	struct epoll_event event = { .data.u64 = (uint64_t)CALLER_FROM_GATE << 32 };
+	struct caller_channel *channel = &c->channels[asker];
+	struct epoll_event event = { .data.u64 = (uint64_t)asker << 32 };
 
 	if (c->count < CALLER_MAX_CALLS)
 		event.events |= EPOLLIN;
 	if (c->unsent)
 		event.events |= EPOLLOUT;
-	if (event.events == c->interest)
+	if (channel->fd < 0 || event.events == channel->interest)
 		return 0;
-	c->interest = event.events;
-	return epoll_ctl(c->epoll, EPOLL_CTL_MOD, CHANNEL, &event) < 0 ? -errno : 0;
+	channel->interest = event.events;
+	return epoll_ctl(c->epoll, EPOLL_CTL_MOD, channel->fd, &event) < 0 ? -errno : 0;
+}
+
+static int hear_asker(struct caller *c, enum caller_asker asker, uint32_t events)
+{
+	if (events & (EPOLLHUP | EPOLLERR))
+		return -EPIPE;
+	if (events & EPOLLOUT)
+		send_answers(c);
+	return events & EPOLLIN ? read_calls(c, asker) : 0;
+}
+
+/* The network goes on without it; what it asked for is answered to nobody. */
+static void lose_vault(struct caller *c)
+{
+	if (c->channels[CALLER_FOR_VAULT].fd >= 0)
+		close(take_fd(&c->channels[CALLER_FOR_VAULT].fd));
+	send_answers(c);
 }
 
 static int hear(struct caller *c, const struct epoll_event *event)
@@ -246,14 +300,10 @@ static int hear(struct caller *c, const struct epoll_event *event)
 		caller_hear_attempt(c, source - CALLER_FROM_ATTEMPT, rest);
 	else if (source == CALLER_FROM_NAMES)
 		caller_hear_names(c, (int)rest, event->events);
-	else if (event->events & (EPOLLHUP | EPOLLERR))
-		return -EPIPE;
-	else {
-		if (event->events & EPOLLOUT)
-			send_answers(c);
-		if (event->events & EPOLLIN)
-			return read_calls(c);
-	}
+	else if (source == CALLER_FROM_GATE)
+		return hear_asker(c, CALLER_FOR_GATE, event->events);
+	else if (hear_asker(c, CALLER_FOR_VAULT, event->events) < 0)
+		lose_vault(c);
 	return 0;
 }
 
@@ -273,8 +323,10 @@ static int serve(struct caller *c)
 			r = hear(c, &events[i]);
 		if (r == 0) {
 			look_at_times(c);
-			r = watch_channel(c);
+			r = watch_channel(c, CALLER_FOR_GATE);
 		}
+		if (r == 0)
+			r = watch_channel(c, CALLER_FOR_VAULT);
 	}
 	return r;
 }
@@ -291,24 +343,41 @@ static int close_others(struct err *e)
 		r = dup2(nothing, fd) < 0 ? -errno : 0;
 	/* `nothing` is among them. */
 	if (r == 0 && (close_range(STDERR_FILENO + 1, CHANNEL - 1, 0) < 0 ||
-			      close_range(GATE_FD_RULES + 1, ~0U, 0) < 0))
+			      close_range(GATE_FD_RULES + 1, GATE_FD_VAULT - 1, 0) < 0 ||
+			      close_range(GATE_FD_VAULT + 1, ~0U, 0) < 0))
 		r = -errno;
 	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot let go of descriptors: %s", strerror(-r))
 		     : 0;
 }
 
-static int open_channel(struct caller *c, struct err *e)
+static int open_channel(struct caller *c, enum caller_asker asker, int fd)
 {
-	struct epoll_event event = { .events = EPOLLIN,
-		.data.u64 = (uint64_t)CALLER_FROM_GATE << 32 };
-	int flags = fcntl(CHANNEL, F_GETFL);
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = (uint64_t)asker << 32 };
+	int flags = fcntl(fd, F_GETFL);
 
-	c->interest = event.events;
-	c->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (c->epoll < 0 || flags < 0 || fcntl(CHANNEL, F_SETFL, flags | O_NONBLOCK) < 0 ||
-		epoll_ctl(c->epoll, EPOLL_CTL_ADD, CHANNEL, &event) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot listen to the gate: %s", strerror(errno));
+	c->channels[asker] = (struct caller_channel){ fd, event.events };
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+		epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+		return -errno;
 	return 0;
+}
+
+static int open_channels(struct caller *c, struct err *e)
+{
+	int r = 0;
+
+	c->channels[CALLER_FOR_VAULT].fd = -1;
+	/* Whatever there may be at this number: before anything of ours could be. */
+	if (!c->rules->secret_count)
+		close(GATE_FD_VAULT);
+	c->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (c->epoll < 0)
+		r = -errno;
+	if (r == 0)
+		r = open_channel(c, CALLER_FOR_GATE, CHANNEL);
+	if (r == 0 && c->rules->secret_count)
+		r = open_channel(c, CALLER_FOR_VAULT, GATE_FD_VAULT);
+	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot listen to the gate: %s", strerror(-r)) : 0;
 }
 
 /* Every port of the rules once, and that of names. */
@@ -319,12 +388,14 @@ static size_t list_ports(const struct wire_rules *rules, uint16_t ret[static UIN
 
 	ret[count++] = NAMES_PORT;
 	is_listed[NAMES_PORT] = true;
-	for (uint32_t i = 0; i < rules->rule_count; i++) {
-		uint16_t port = rules->rules[i].port;
+	for (uint32_t i = 0; i < rules->rule_count + rules->secret_count; i++) {
+		const struct wire_rule *rule = i < rules->rule_count ? &rules->rules[i] : NULL;
+		uint16_t port = rule ? rule->port : rules->secrets[i - rules->rule_count].port;
 
-		if (!is_listed[port])
+		if (!is_listed[port] && !(rule && rule->is_vault)) {
 			ret[count++] = port;
-		is_listed[port] = true;
+			is_listed[port] = true;
+		}
 	}
 	return count;
 }
@@ -356,7 +427,7 @@ static int start(struct caller *c, struct err *e)
 	close(GATE_FD_RULES);
 	if (!c->rules)
 		return -EINVAL;
-	if ((r = open_channel(c, e)) < 0 || (r = caller_names_open(c, e)) < 0)
+	if ((r = open_channels(c, e)) < 0 || (r = caller_names_open(c, e)) < 0)
 		return r;
 	return confine(c, e);
 }

@@ -47,8 +47,21 @@ struct caller_attempt {
 	unsigned address;
 };
 
+/* Who asks. */
+enum caller_asker {
+	CALLER_FOR_GATE,
+	CALLER_FOR_VAULT,
+	CALLER_ASKERS,
+};
+
+struct caller_channel {
+	int fd;            /* -1: there is none, or it has ended */
+	uint32_t interest; /* the events that are waited for */
+};
+
 struct caller_call {
 	enum caller_state state;
+	enum caller_asker asker;
 	struct wire_call asked;
 	uint64_t deadline_ns, next_ns; /* the end; the next attempt */
 	unsigned lookup;               /* that it waits for */
@@ -80,10 +93,10 @@ struct caller {
 	int epoll;
 	uint64_t now_ns;
 	uint32_t tag;
-	uint32_t interest; /* the events of the channel that are waited for */
-	unsigned count;    /* of calls … */
-	unsigned end;      /* … of which none is from here on … */
-	unsigned unsent;   /* … and these only wait for the gate to listen */
+	struct caller_channel channels[CALLER_ASKERS];
+	unsigned count;  /* of calls … */
+	unsigned end;    /* … of which none is from here on … */
+	unsigned unsent; /* … and these only wait for the gate to listen */
 	ares_channel names;
 	struct caller_call calls[CALLER_MAX_CALLS];
 	struct caller_lookup lookups[CALLER_MAX_LOOKUPS];
@@ -92,7 +105,8 @@ struct caller {
 
 /* What an event is about, in the upper half of its number; below it the descriptor or the tag. */
 enum caller_source {
-	CALLER_FROM_GATE,
+	CALLER_FROM_GATE, /* and the vault: by enum caller_asker */
+	CALLER_FROM_VAULT,
 	CALLER_FROM_NAMES,
 	CALLER_FROM_ATTEMPT, /* and those that follow: the call's index times the attempts' */
 };

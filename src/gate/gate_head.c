@@ -72,7 +72,9 @@ void gate_hear_head(struct gate *g, struct gate_conn *c)
 	else if (!c->head_len)
 		return;
 	else if (c->denied != WIRE_BECAUSE_ALLOWED)
-		gate_conn_leave(g, c, c->row, WIRE_NET_DENIED, c->denied);
+		gate_conn_leave(g, c, c->row,
+			c->denied == WIRE_BECAUSE_NO_VAULT ? WIRE_NET_FAILED : WIRE_NET_DENIED,
+			c->denied);
 	else if (c->protocol == WIRE_TLS)
 		judge_tls(g, c);
 	else

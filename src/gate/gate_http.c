@@ -130,33 +130,53 @@ static void cross_out(uint8_t *bytes, struct gate_part name)
 	memset(bytes + name.at, 'x', name.n);
 }
 
-enum gate_http_verdict gate_http_read(struct gate_http *h, uint8_t *bytes, size_t n,
-	size_t *ret_pass, enum wire_reason *ret_reason, char other[static WIRE_NAME_SIZE])
+/* Up to the end of what is there, or with `is_body` of the body. */
+static enum gate_http_verdict read_on(struct gate_http *h, struct gate_span in, bool is_body,
+	size_t *ret_pass, struct gate_why *why, uint8_t *bytes)
 {
-	struct gate_why why = { 0 };
 	enum gate_http_verdict r = GATE_HTTP_MORE;
 	size_t passed = 0;
 
-	while (passed < n) {
-		struct gate_span rest = { (const char *)bytes + passed, n - passed };
+	while (passed < in.n && !(is_body && h->state == GATE_HTTP_HEAD)) {
+		struct gate_span rest = { in.at + passed, in.n - passed };
 		struct gate_pass pass = { 0 };
 
-		r = readers[h->state](h, rest, &pass, &why);
+		r = readers[h->state](h, rest, &pass, why);
 		if (r != GATE_HTTP_PASS)
 			break;
 		cross_out(bytes + passed, pass.upgrade);
 		cross_out(bytes + passed, pass.settings);
 		passed += pass.n;
 	}
-	if (passed > 0) {
-		*ret_pass = passed;
-		return GATE_HTTP_PASS;
-	}
+	*ret_pass = passed;
+	return passed > 0 || (is_body && h->state == GATE_HTTP_HEAD) ? GATE_HTTP_PASS : r;
+}
+
+static enum gate_http_verdict read_either(struct gate_http *h, uint8_t *bytes, size_t n,
+	bool is_body, size_t *ret_pass, enum wire_reason *ret_reason,
+	char other[static WIRE_NAME_SIZE])
+{
+	struct gate_why why = { 0 };
+	struct gate_span in = { (const char *)bytes, n };
+	enum gate_http_verdict r = read_on(h, in, is_body, ret_pass, &why, bytes);
+
 	if (r == GATE_HTTP_DENY) {
 		*ret_reason = why.reason;
 		print_span(why.what, other);
 	}
 	return r;
+}
+
+enum gate_http_verdict gate_http_read(struct gate_http *h, uint8_t *bytes, size_t n,
+	size_t *ret_pass, enum wire_reason *ret_reason, char other[static WIRE_NAME_SIZE])
+{
+	return read_either(h, bytes, n, false, ret_pass, ret_reason, other);
+}
+
+enum gate_http_verdict gate_http_read_body(struct gate_http *h, uint8_t *bytes, size_t n,
+	size_t *ret_pass, enum wire_reason *ret_reason, char other[static WIRE_NAME_SIZE])
+{
+	return read_either(h, bytes, n, true, ret_pass, ret_reason, other);
 }
 
 /* --- answers --- */
@@ -184,6 +204,7 @@ static const char *phrase(unsigned status)
 	} phrases[] = {
 		{ 400, "Bad Request" },
 		{ 403, "Forbidden" },
+		{ 404, "Not Found" },
 		{ 408, "Request Timeout" },
 		{ 502, "Bad Gateway" },
 		{ 503, "Service Unavailable" },

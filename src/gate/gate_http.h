@@ -62,6 +62,13 @@ enum gate_http_verdict gate_http_read(struct gate_http *h, uint8_t *bytes, size_
 	size_t *ret_pass, enum wire_reason *ret_reason, char other[static WIRE_NAME_SIZE]);
 
 /*
+ * The same for who reads heads by itself (gate_http_parts.h): only what is left of the body passes,
+ * and GATE_HTTP_PASS with no byte says that there is nothing left, as in GATE_HTTP_HEAD.
+ */
+enum gate_http_verdict gate_http_read_body(struct gate_http *h, uint8_t *bytes, size_t n,
+	size_t *ret_pass, enum wire_reason *ret_reason, char other[static WIRE_NAME_SIZE]);
+
+/*
  * In GATE_HTTP_UPGRADE: all that has come of the server's answer. True once it is known whether it
  * agreed; the state is then GATE_HTTP_OPAQUE, or GATE_HTTP_HEAD again. Twelve bytes and what
  * follows them are enough.

@@ -63,6 +63,10 @@ struct gate_rows {
 /* Counts one more of these; the row, or -1: there was no room, which is counted too. */
 int gate_rows_add(struct gate_rows *r, enum wire_decision_kind kind, enum wire_reason reason,
 	enum wire_protocol protocol, const char *name, uint16_t port, const char *other);
+
+/* The same of a secret's host. */
+int gate_rows_add_secret(struct gate_rows *r, enum wire_decision_kind kind, enum wire_reason reason,
+	const struct wire_secret *secret, const char *other);
 void gate_rows_add_bytes(struct gate_rows *r, int row, uint64_t out, uint64_t in);
 
 /* Tells the keeper what it does not know. 0; -EAGAIN: it does not listen at the moment; -errno. */
@@ -103,6 +107,7 @@ int gate_watch_open(struct gate_net *net, struct err *e);
 enum gate_source {
 	GATE_FROM_KEEPER,
 	GATE_FROM_CALLER,
+	GATE_FROM_VAULT,
 	GATE_FROM_NAMES,
 	GATE_FROM_WATCH,
 	GATE_FROM_LISTENER,
@@ -189,6 +194,8 @@ struct gate {
 	int usher; /* the channel to it */
 	pid_t usher_pid;
 	bool is_ending, has_caller, has_askers;
+	bool has_vault;
+	int vault_rows[WIRE_MAX_SECRETS]; /* of the last that was allowed, or -1 */
 	struct gate_net net;
 	struct gate_book book;
 	struct gate_rows rows;
@@ -288,6 +295,18 @@ int gate_usher_start(struct gate *g, const struct gate_wall *wall, struct err *e
 /* A socket that is about to be connected to a published port, at 127.0.0.1 or ::1; or -errno. */
 int gate_usher_connect(const struct gate *g, uint32_t index, bool is_v6);
 void gate_usher_end(struct gate *g);
+
+/* --- gate_vault.c: where secrets are used --- */
+
+/* Waits until it says that it is confined and has the keys. */
+int gate_vault_await(struct gate *g, struct err *e);
+
+/* Hands a connection to it, whose place is free then; or begins to say why not. */
+void gate_vault_pass(struct gate *g, struct gate_conn *c);
+void gate_hear_vault(struct gate *g);
+
+/* It is over: what was passed is still told. */
+void gate_vault_end(struct gate *g);
 
 /* --- gate_publish.c --- */
 

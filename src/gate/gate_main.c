@@ -64,6 +64,9 @@ static void hear(struct gate *g, const struct epoll_event *event)
 	case GATE_FROM_CALLER:
 		gate_hear_caller(g);
 		return;
+	case GATE_FROM_VAULT:
+		gate_hear_vault(g);
+		return;
 	case GATE_FROM_NAMES:
 		gate_answer_datagrams(g);
 		return;
@@ -96,6 +99,8 @@ static int listen_to_all(struct gate *g)
 	r = add(g, GATE_FD_KEEPER, GATE_FROM_KEEPER, 0, EPOLLIN | EPOLLRDHUP);
 	if (r == 0)
 		r = add(g, GATE_FD_OTHER, GATE_FROM_CALLER, 0, EPOLLIN | EPOLLOUT | EPOLLET);
+	if (r == 0 && g->rules->secret_count)
+		r = gate_add_source(g, GATE_FD_VAULT, GATE_FROM_VAULT, 0);
 	if (r == 0)
 		r = gate_add_source(g, g->net.names, GATE_FROM_NAMES, 0);
 	for (uint32_t i = 0; r == 0 && i < g->net.watch_count; i++)
@@ -123,10 +128,12 @@ static bool goes_on(struct gate *g)
 {
 	if (!g->has_caller || !g->is_ending)
 		return g->has_caller;
-	if (!g->end_ns)
+	if (!g->end_ns) {
 		g->end_ns = g->now_ns + LAST_NS;
+		gate_vault_end(g);
+	}
 	gate_end_said(g);
-	return g->conn_count && g->now_ns < g->end_ns;
+	return (g->conn_count || g->has_vault) && g->now_ns < g->end_ns;
 }
 
 /* Until the keeper says so or is gone, or the caller is gone. */
@@ -239,7 +246,9 @@ static int start(struct gate *g, struct err *e)
 	if (r == 0)
 		r = gate_confine(&wall, g->rules, e);
 	g->has_caller = true;
-	return r < 0 ? r : await_caller(e);
+	if (r == 0)
+		r = await_caller(e);
+	return r == 0 && g->rules->secret_count ? gate_vault_await(g, e) : r;
 }
 
 static int finish(struct gate *g)
@@ -275,6 +284,8 @@ int gate_main(void)
 	if (start(g, &e) < 0)
 		return tell_failure(&e);
 	fcntl(GATE_FD_OTHER, F_SETFL, O_RDWR | O_NONBLOCK);
+	if (g->has_vault)
+		fcntl(GATE_FD_VAULT, F_SETFL, O_RDWR | O_NONBLOCK);
 	fcntl(GATE_FD_KEEPER, F_SETFL, O_RDWR | O_NONBLOCK);
 	if (wire_send_message(GATE_FD_KEEPER, &ready, sizeof(ready), -1) < 0 || serve(g) < 0)
 		return 1;

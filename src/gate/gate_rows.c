@@ -32,7 +32,7 @@ static uint32_t hash(const struct wire_decision *d)
 static bool is_same(const struct wire_decision *a, const struct wire_decision *b)
 {
 	return a->kind == b->kind && a->reason == b->reason && a->protocol == b->protocol &&
-	       a->port == b->port && str_eq(a->name, b->name) &&
+	       a->port == b->port && str_eq(a->name, b->name) && str_eq(a->secret, b->secret) &&
 	       (a->kind == WIRE_NET_ALLOWED || str_eq(a->other, b->other));
 }
 
@@ -43,26 +43,19 @@ static void note(struct gate_rows *r, uint32_t row)
 }
 
 /* What a stranger named, as something that can be printed. */
-static void copy_text(char ret[static WIRE_NAME_SIZE], const char *text)
+static void copy_text(char *ret, size_t size, const char *text)
 {
 	size_t i = 0;
 
-	for (; i < WIRE_NAME_SIZE - 1 && text[i]; i++)
+	for (; i < size - 1 && text[i]; i++)
 		ret[i] = text[i] >= 0x20 && text[i] <= 0x7e ? text[i] : '?';
 	ret[i] = '\0';
 }
 
-int gate_rows_add(struct gate_rows *r, enum wire_decision_kind kind, enum wire_reason reason,
-	enum wire_protocol protocol, const char *name, uint16_t port, const char *other)
+static int add(struct gate_rows *r, struct wire_decision d)
 {
-	struct wire_decision d = { .kind = (uint8_t)kind,
-		.reason = (uint8_t)reason,
-		.protocol = (uint8_t)protocol,
-		.port = port };
 	uint32_t at;
 
-	copy_text(d.name, name);
-	copy_text(d.other, other);
 	for (at = hash(&d) % ROOM; r->places[at]; at = (at + 1) % ROOM) {
 		uint32_t row = r->places[at] - 1U;
 
@@ -72,19 +65,47 @@ int gate_rows_add(struct gate_rows *r, enum wire_decision_kind kind, enum wire_r
 		note(r, row);
 		return (int)row;
 	}
-	if (r->counts[kind] >= shares[kind] - 1 && kind == WIRE_NET_ALLOWED && !str_eq(name, REST))
-		return gate_rows_add(r, kind, reason, WIRE_TCP, REST, 0, "");
-	if (r->counts[kind] == shares[kind]) {
+	if (r->counts[d.kind] >= shares[d.kind] - 1 && d.kind == WIRE_NET_ALLOWED &&
+		!str_eq(d.name, REST))
+		return gate_rows_add(r, WIRE_NET_ALLOWED, d.reason, WIRE_TCP, REST, 0, "");
+	if (r->counts[d.kind] == shares[d.kind]) {
 		r->untold++;
 		r->is_untold_new = r->is_behind = true;
 		return -1;
 	}
 	d.times = 1;
-	r->counts[kind]++;
+	r->counts[d.kind]++;
 	r->rows[r->count] = d;
 	r->places[at] = (uint16_t)(r->count + 1);
 	note(r, r->count);
 	return (int)r->count++;
+}
+
+int gate_rows_add(struct gate_rows *r, enum wire_decision_kind kind, enum wire_reason reason,
+	enum wire_protocol protocol, const char *name, uint16_t port, const char *other)
+{
+	struct wire_decision d = { .kind = (uint8_t)kind,
+		.reason = (uint8_t)reason,
+		.protocol = (uint8_t)protocol,
+		.port = port };
+
+	copy_text(d.name, sizeof(d.name), name);
+	copy_text(d.other, sizeof(d.other), other);
+	return add(r, d);
+}
+
+int gate_rows_add_secret(struct gate_rows *r, enum wire_decision_kind kind, enum wire_reason reason,
+	const struct wire_secret *secret, const char *other)
+{
+	struct wire_decision d = { .kind = (uint8_t)kind,
+		.reason = (uint8_t)reason,
+		.protocol = WIRE_TLS,
+		.port = secret->port };
+
+	copy_text(d.name, sizeof(d.name), secret->host);
+	copy_text(d.other, sizeof(d.other), other);
+	copy_text(d.secret, sizeof(d.secret), secret->name);
+	return add(r, d);
 }
 
 void gate_rows_add_bytes(struct gate_rows *r, int row, uint64_t out, uint64_t in)

@@ -19,15 +19,24 @@ static bool is_rule(const struct wire_rule *rule)
 	       rule->protocol <= WIRE_TCP && rule->port;
 }
 
+static bool is_secret(const struct wire_secret *s)
+{
+	return memchr(s->name, '\0', sizeof(s->name)) && memchr(s->host, '\0', sizeof(s->host)) &&
+	       s->name[0] && s->host[0] && s->port;
+}
+
 /* Is everything there that is counted, in `size` bytes, and does every text end? */
 static bool are_rules(const struct wire_rules *rules, uint64_t size)
 {
 	if (size < sizeof(*rules) || rules->rule_count > WIRE_MAX_RULES ||
-		rules->publish_count > WIRE_MAX_PUBLISH ||
+		rules->publish_count > WIRE_MAX_PUBLISH || rules->secret_count > WIRE_MAX_SECRETS ||
 		size < sizeof(*rules) + rules->rule_count * sizeof(rules->rules[0]))
 		return false;
 	for (uint32_t i = 0; i < rules->publish_count; i++)
 		if (!memchr(rules->publish[i].address, '\0', sizeof(rules->publish[i].address)))
+			return false;
+	for (uint32_t i = 0; i < rules->secret_count; i++)
+		if (!is_secret(&rules->secrets[i]))
 			return false;
 	for (uint32_t i = 0; i < rules->rule_count; i++)
 		if (!is_rule(&rules->rules[i]))

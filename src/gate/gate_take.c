@@ -46,6 +46,10 @@ static void begin(struct gate *g, struct gate_conn *c)
 	if (!rule)
 		c->row = gate_rows_add(
 			&g->rows, WIRE_NET_DENIED, c->denied, WIRE_TCP, c->name, c->port, "");
+	if (rule && rule->is_vault) {
+		gate_vault_pass(g, c);
+		return;
+	}
 	c->is_request_read = rule && rule->protocol == WIRE_HTTP;
 	if (c->is_request_read)
 		gate_http_init(&c->http, c->name, c->port);

@@ -1,14 +1,16 @@
 /*
- * keep_gate - starts the gate and the caller of a run, hears what they decide, and ends them.
+ * keep_gate - starts the gate, the caller and the vault of a run, hears what they decide, and ends
+ *             them.
  *
  * Runs as:     the keeper.
  * Enters with: the rules, and a cage that has a network namespace.
- * Leaves:      neither of the two; their decisions in the record.
+ * Leaves:      none of them; their decisions in the record.
  * Must not:    believe a message that is none, or wait for them: a gate that says nothing more is
  *              ended, and a network without a gate is closed.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
@@ -59,7 +61,8 @@ static int lift(struct given *given)
 }
 
 /* As a fresh program, with nothing of our memory, our environment or the operator's terminal. */
-static int spawn_program(const char *program, const struct given *given, pid_t *ret)
+static int spawn_program(
+	const char *path, const char *program, const struct given *given, pid_t *ret)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -75,20 +78,20 @@ static int spawn_program(const char *program, const struct given *given, pid_t *
 			r = posix_spawn_file_actions_adddup2(&actions, given->fds[i], i);
 	if (r == 0 && (r = posix_spawnattr_init(&attributes)) == 0) {
 		posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-		r = posix_spawn(ret, "/proc/self/exe", &actions, &attributes, named, nothing);
+		r = posix_spawn(ret, path, &actions, &attributes, named, nothing);
 		posix_spawnattr_destroy(&attributes);
 	}
 	posix_spawn_file_actions_destroy(&actions);
 	return -r;
 }
 
-static int start_one(const char *program, struct given *given, pid_t *ret)
+static int start_one(const char *path, const char *program, struct given *given, pid_t *ret)
 {
 	int r = lift(given);
 
 	*ret = -1;
 	if (r == 0)
-		r = spawn_program(program, given, ret);
+		r = spawn_program(path, program, given, ret);
 	for (int i = 0; i < given->count; i++)
 		if (given->fds[i] >= 0)
 			close(given->fds[i]);
@@ -102,26 +105,78 @@ static void give(struct given *g, int null)
 	g->count = GATE_FD_PUBLISH;
 }
 
-static int start_both(struct keeper *k, int keepers_end, int null, int gates_end, int callers_end)
+/* Both ends of every channel; -1: there is none. */
+struct channels {
+	int keeper[2]; /* to the gate */
+	int caller[2]; /* to the gate */
+	int visits[2]; /* from the gate to the vault */
+	int calls[2];  /* from the vault to the caller */
+};
+
+static void channels_done(struct channels *c)
 {
+	int *const pairs[] = { c->keeper, c->caller, c->visits, c->calls };
+
+	for (size_t i = 0; i < 2 * sizeof(pairs) / sizeof(pairs[0]); i++)
+		if (pairs[i / 2][i % 2] >= 0)
+			close(pairs[i / 2][i % 2]);
+}
+
+static int channels_open(struct channels *c, bool has_vault)
+{
+	int r;
+
+	*c = (struct channels){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	if ((r = wire_pair(c->keeper)) < 0 || (r = wire_pair(c->caller)) < 0)
+		return r;
+	if (has_vault && ((r = wire_pair(c->visits)) < 0 || (r = wire_pair(c->calls)) < 0))
+		return r;
+	return 0;
+}
+
+static int start_vault(struct keeper *k, int null, const struct channels *c, struct err *e)
+{
+	char path[PATH_MAX];
+	struct given given;
+	own_fd int keys = -1;
+	int r = keep_vault_find(path, sizeof(path), e);
+
+	if (r == 0)
+		r = keys = keep_keys_open(k, e);
+	if (r < 0)
+		return r;
+	give(&given, null);
+	given.fds[VAULT_FD_GATE] = c->visits[1];
+	given.fds[VAULT_FD_CALLER] = c->calls[0];
+	given.fds[VAULT_FD_RULES] = k->gate.rules;
+	given.fds[VAULT_FD_KEYS] = keys;
+	r = start_one(path, GATE_VAULT_PROGRAM, &given, &k->gate.pids[2]);
+	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot start %s: %s", path, strerror(-r)) : 0;
+}
+
+static int start_both(struct keeper *k, int null, const struct channels *c)
+{
+	static const char self[] = "/proc/self/exe";
 	struct keep_gate *g = &k->gate;
 	struct given given;
 	int r;
 
 	give(&given, null);
-	given.fds[GATE_FD_KEEPER] = keepers_end;
-	given.fds[GATE_FD_OTHER] = gates_end;
+	given.fds[GATE_FD_KEEPER] = c->keeper[1];
+	given.fds[GATE_FD_OTHER] = c->caller[0];
 	given.fds[GATE_FD_RULES] = g->rules;
 	given.fds[GATE_FD_CAGE] = k->pidfd;
+	given.fds[GATE_FD_VAULT] = c->visits[0];
 	for (uint32_t i = 0; i < g->published_count; i++)
 		given.fds[given.count++] = g->published[i];
-	r = start_one(GATE_PROGRAM, &given, &g->pids[0]);
+	r = start_one(self, GATE_PROGRAM, &given, &g->pids[0]);
 	if (r < 0)
 		return r;
 	give(&given, null);
-	given.fds[GATE_FD_OTHER] = callers_end;
+	given.fds[GATE_FD_OTHER] = c->caller[1];
 	given.fds[GATE_FD_RULES] = g->rules;
-	return start_one(GATE_CALLER_PROGRAM, &given, &g->pids[1]);
+	given.fds[GATE_FD_VAULT] = c->calls[1];
+	return start_one(self, GATE_CALLER_PROGRAM, &given, &g->pids[1]);
 }
 
 static void close_published(struct keep_gate *g)
@@ -133,27 +188,22 @@ static void close_published(struct keep_gate *g)
 
 int keep_gate_start(struct keeper *k, struct err *e)
 {
-	own_fd int null = -1, ours = -1, theirs = -1, first = -1, second = -1;
-	int channel[2], others[2], r;
+	own(channels) struct channels c = { { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	own_fd int null = -1;
+	int r;
 
 	if (!k->gate.is_awaited)
 		return 0;
 	null = file_open("/dev/null", O_RDWR);
-	r = null < 0 ? null : wire_pair(channel);
-	if (r == 0) {
-		ours = channel[0];
-		theirs = channel[1];
-		r = wire_pair(others);
-	}
-	if (r == 0) {
-		first = others[0];
-		second = others[1];
-		r = start_both(k, theirs, null, first, second);
-	}
+	r = null < 0 ? null : channels_open(&c, k->gate.has_secrets);
+	if (r == 0)
+		r = start_both(k, null, &c);
 	if (r < 0)
 		return err_set(e, ERR_SYS, -r, "cannot start the gate: %s%s", strerror(-r),
 			r == -EMFILE ? "; raise the limit (ulimit -n)" : "");
-	k->gate.channel = take_fd(&ours);
+	if (k->gate.has_secrets && (r = start_vault(k, null, &c, e)) < 0)
+		return r;
+	k->gate.channel = take_fd(&c.keeper[0]);
 	/* It never makes us wait. */
 	fcntl(k->gate.channel, F_SETFL, O_RDWR | O_NONBLOCK);
 	/* Theirs from here on: the ports close with the gate. */

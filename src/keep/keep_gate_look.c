@@ -230,6 +230,7 @@ void keep_gate_look(const struct keeper *k, char *ret, size_t size)
 	if (k->gate.channel < 0)
 		snprintf(ret, size, "there is no gate");
 	else if (see_confined(k->gate.pids[0], "gate", ret, size) &&
-		 see_confined(k->gate.pids[1], "caller", ret, size))
+		 see_confined(k->gate.pids[1], "caller", ret, size) &&
+		 (!k->gate.has_secrets || see_confined(k->gate.pids[2], "vault", ret, size)))
 		see_ports(k, ret, size);
 }

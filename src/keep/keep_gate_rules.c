@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -58,6 +59,38 @@ static void fill_host_port(const struct plan_op *op, struct wire_rule *ret)
 	ret->protocol = WIRE_TCP;
 	ret->is_host = true;
 	ret->port = (uint16_t)op->n;
+}
+
+/* --- secrets --- */
+
+static int add_secret(
+	struct arena *arena, const char *text, struct wire_rules *rules, struct err *e)
+{
+	struct wire_secret *ret = &rules->secrets[rules->secret_count];
+	struct spec_item item = { 0 };
+	int r = spec_grammar_secret(arena, text, &item, e);
+
+	if (r < 0)
+		return r;
+	if (rules->secret_count == WIRE_MAX_SECRETS)
+		return err_set(
+			e, ERR_REFUSED, ENOSPC, "there are more than %d secrets", WIRE_MAX_SECRETS);
+	snprintf(ret->name, sizeof(ret->name), "%s", item.secret.name);
+	snprintf(ret->host, sizeof(ret->host), "%s", item.secret.host);
+	ret->port = item.secret.port;
+	rules->secret_count++;
+	return 0;
+}
+
+/* Where the cage finds them. */
+static void add_vault(struct wire_rules *rules)
+{
+	struct wire_rule *ret = &rules->rules[rules->rule_count++];
+
+	snprintf(ret->name, sizeof(ret->name), WIRE_HOST_NAME);
+	ret->protocol = WIRE_HTTP;
+	ret->is_vault = true;
+	ret->port = WIRE_VAULT_PORT;
 }
 
 /* --- ports of the host --- */
@@ -128,7 +161,11 @@ static int fill(struct keep_gate *g, const struct plan *p, struct arena *arena,
 			fill_host_port(op, &rules->rules[rules->rule_count++]);
 		else if (op->kind == PLAN_PUBLISH)
 			r = add_port(g, arena, text, rules, e);
+		else if (op->kind == PLAN_SECRET)
+			r = add_secret(arena, text, rules, e);
 	}
+	if (rules->secret_count)
+		add_vault(rules);
 	return r;
 }
 
@@ -151,7 +188,8 @@ static int seal(struct keep_gate *g, const struct wire_rules *rules, size_t size
 static int make_rules(struct keeper *k, struct arena *arena, struct err *e)
 {
 	const struct plan *p = k->start.plan;
-	size_t count = count_ops(p, PLAN_ALLOW) + count_ops(p, PLAN_HOST_PORT);
+	size_t secrets = count_ops(p, PLAN_SECRET);
+	size_t count = count_ops(p, PLAN_ALLOW) + count_ops(p, PLAN_HOST_PORT) + (secrets > 0);
 	size_t size = sizeof(struct wire_rules) + count * sizeof(struct wire_rule);
 	struct wire_rules *rules;
 	int r;
@@ -174,6 +212,7 @@ static int make_rules(struct keeper *k, struct arena *arena, struct err *e)
 int keep_gate_make(struct keeper *k, struct err *e)
 {
 	const struct plan *p = k->start.plan;
+	char path[PATH_MAX];
 	struct arena arena;
 	int r;
 
@@ -181,7 +220,12 @@ int keep_gate_make(struct keeper *k, struct err *e)
 	if (!plan_find(p, PLAN_NETWORK, "allowlist") || !plan_find(p, PLAN_NAMESPACE, "net"))
 		return 0;
 	arena_init(&arena, (size_t)64 << 20);
-	r = make_rules(k, &arena, e);
+	k->gate.has_secrets = plan_find(p, PLAN_SECRET, NULL) != NULL;
+	r = k->gate.has_secrets ? keep_vault_find(path, sizeof(path), e) : 0;
+	if (r == 0 && k->gate.has_secrets)
+		r = keep_keys_check(k, e);
+	if (r == 0)
+		r = make_rules(k, &arena, e);
 	arena_done(&arena);
 	k->gate.is_awaited = r == 0;
 	return r;

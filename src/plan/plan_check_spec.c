@@ -282,6 +282,7 @@ static void check_degraded_names(struct spec *s)
 static void check_secrets(struct spec *s)
 {
 	const struct spec_value *secrets = spec_list(s, SPEC_SECRETS);
+	const struct spec_value *ports = spec_list(s, SPEC_NETWORK_HOST_PORTS);
 
 	if (secrets->count && spec_choice(s, SPEC_NETWORK_MODE) != SPEC_NET_ALLOWLIST)
 		diags_error(&s->diags, secrets->items[0].at,
@@ -289,6 +290,11 @@ static void check_secrets(struct spec *s)
 			"secrets: they are used through bawn's gate, which network.mode %s does "
 			"without",
 			spec_keys[SPEC_NETWORK_MODE].choices[spec_choice(s, SPEC_NETWORK_MODE)]);
+	for (size_t i = 0; secrets->count && i < ports->count; i++)
+		if (ports->items[i].port == PLAN_SECRET_PORT)
+			diags_error(&s->diags, ports->items[i].at, NULL,
+				"network.host_ports: bawn-host:%d is where secrets are used",
+				PLAN_SECRET_PORT);
 	if (secrets->count > PLAN_MAX_SECRETS)
 		diags_error(&s->diags, secrets->items[PLAN_MAX_SECRETS].at, NULL,
 			"secrets: a run may have %d of them", PLAN_MAX_SECRETS);

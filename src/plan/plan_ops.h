@@ -53,6 +53,7 @@ enum plan_op_kind {
 };
 
 #define PLAN_MAX_SECRETS 32
+#define PLAN_SECRET_PORT 80 /* of bawn-host */
 
 #define PLAN_TELL_DENIED "denied system calls"
 #define PLAN_TELL_WRITES "writes to what is protected"

@@ -24,6 +24,8 @@ void record_print_decision(const struct wire_decision *d, struct json *j)
 	/* A name that was asked for is not yet spoken to. */
 	if (d->kind != WIRE_NAME_DENIED)
 		json_text(j, "protocol", wire_protocol_names[d->protocol]);
+	if (d->secret[0])
+		json_text(j, "secret", d->secret);
 	json_text(j, "reason", wire_reason_names[d->reason]);
 	if (d->other[0])
 		json_text(j, is_passed ? "address" : "other", d->other);

@@ -102,6 +102,12 @@ const char *const wire_reason_names[WIRE_REASON_COUNT] = {
 	[WIRE_BECAUSE_UNKNOWN_NAME] = "unknown_name",
 	[WIRE_BECAUSE_RESOLVER] = "resolver",
 	[WIRE_BECAUSE_UNREACHABLE] = "unreachable",
+	[WIRE_BECAUSE_NO_SECRET] = "no_secret",
+	[WIRE_BECAUSE_NO_VAULT] = "no_vault",
+	[WIRE_BECAUSE_UNTRUSTED] = "tls_untrusted",
+	[WIRE_BECAUSE_NO_TLS] = "tls_failed",
+	[WIRE_BECAUSE_BAD_ANSWER] = "bad_answer",
+	[WIRE_BECAUSE_ECHO] = "key_echoed",
 };
 
 /* What follows "NAME:PORT "; %s stands for `other`. */
@@ -132,6 +138,12 @@ static const char *const reasons[WIRE_REASON_COUNT] = {
 	[WIRE_BECAUSE_UNKNOWN_NAME] = "does not exist",
 	[WIRE_BECAUSE_RESOLVER] = "was not found: %s",
 	[WIRE_BECAUSE_UNREACHABLE] = "could not be reached: %s",
+	[WIRE_BECAUSE_NO_SECRET] = "has no secret that is called '%s'",
+	[WIRE_BECAUSE_NO_VAULT] = "has lost the process that holds the keys of secrets",
+	[WIRE_BECAUSE_UNTRUSTED] = "has a certificate that is not accepted: %s",
+	[WIRE_BECAUSE_NO_TLS] = "was reached, and TLS failed: %s",
+	[WIRE_BECAUSE_BAD_ANSWER] = "gave an answer that is not passed on: %s",
+	[WIRE_BECAUSE_ECHO] = "sent the key back in %s, and it was kept out of the cage",
 };
 
 void wire_print_where(const char *name, uint16_t port, char ret[static WIRE_WHERE_SIZE])
@@ -151,22 +163,24 @@ void wire_print_decision(const struct wire_decision *d, char *ret, size_t size)
 	char where[WIRE_WHERE_SIZE];
 
 	wire_print_where(d->name, d->port, where);
-	snprintf(ret, size, "%s %.*s%s%s", where, before, reason, hole ? d->other : "",
+	snprintf(ret, size, "%s%s%s%s %.*s%s%s", where, d->secret[0] ? " (secret " : "", d->secret,
+		d->secret[0] ? ")" : "", before, reason, hole ? d->other : "",
 		hole ? hole + 2 : "");
 }
 
-static bool is_text(const char text[static WIRE_NAME_SIZE])
+static bool is_text(const char *text, size_t size)
 {
-	size_t n = strnlen(text, WIRE_NAME_SIZE);
+	size_t n = strnlen(text, size);
 
 	for (size_t i = 0; i < n; i++)
 		if (text[i] < 0x20 || text[i] > 0x7e)
 			return false;
-	return n < WIRE_NAME_SIZE;
+	return n < size;
 }
 
 bool wire_is_decision(const struct wire_decision *d)
 {
 	return d->kind < WIRE_DECISION_KIND_COUNT && d->reason < WIRE_REASON_COUNT &&
-	       d->protocol <= WIRE_UDP && is_text(d->name) && is_text(d->other);
+	       d->protocol <= WIRE_UDP && is_text(d->name, sizeof(d->name)) &&
+	       is_text(d->other, sizeof(d->other)) && is_text(d->secret, sizeof(d->secret));
 }

@@ -13,12 +13,20 @@
  *   keeper ─ rules (sealed memory) ─► gate ─ "reach this" ─► caller
  *   keeper ◄─ decisions ───────────── gate ◄─ a socket ───── caller
  *
+ * With secrets there is a third, the vault, and only it is told the keys:
+ *
+ *   keeper ─ keys ─► vault ◄─ the cage's connections ─ gate
+ *                    vault ─ "reach this one's host" ─► caller, and a socket back
+ *
  * The gate speaks with the cage and sits in its network, from which nothing leads out. The caller
  * speaks with the world and holds every request to the same rules once more.
  */
 
 #define WIRE_NAME_SIZE 256 /* a host name, and what ends it */
 #define WIRE_HOST_NAME "bawn-host"
+
+#define WIRE_VAULT_PORT  80 /* of bawn-host: http://bawn-host/SECRET/… */
+#define WIRE_SECRET_SIZE 64 /* what a secret is called, and what ends it */
 
 enum wire_protocol {
 	WIRE_TLS,
@@ -37,6 +45,7 @@ struct wire_rule {
 	uint8_t protocol;          /* enum wire_protocol */
 	bool is_wildcard;          /* what is below the name, and not the name itself */
 	bool is_host;              /* bawn-host: the host's own loopback */
+	bool is_vault;             /* bawn-host: where secrets are used */
 	uint16_t port;
 };
 
@@ -46,16 +55,46 @@ struct wire_publish {
 	uint16_t host_port, cage_port;
 };
 
+/* A secret as all but the vault know it. */
+struct wire_secret {
+	char name[WIRE_SECRET_SIZE];
+	char host[WIRE_NAME_SIZE]; /* lower case */
+	uint16_t port;
+};
+
 #define WIRE_MAX_RULES   65536
 #define WIRE_MAX_PUBLISH 64
+#define WIRE_MAX_SECRETS 32
 
 /* All that gate and caller are told, in memory that nobody can write to any more. */
 struct wire_rules {
-	uint32_t rule_count, publish_count;
+	uint32_t rule_count, publish_count, secret_count;
 	uint32_t uid, gid;  /* who to be, for root; otherwise one's own */
 	bool is_landlocked; /* the plan wants that layer: without it there is no gate */
 	struct wire_publish publish[WIRE_MAX_PUBLISH];
+	struct wire_secret secrets[WIRE_MAX_SECRETS];
 	struct wire_rule rules[];
+};
+
+/* --- keys: keeper → vault, and nobody else --- */
+
+#define WIRE_MAX_KEY     8192
+#define WIRE_HEADER_SIZE 128
+#define WIRE_CA_SIZE     4096
+
+/* The rest of a secret, in the order of the rules. */
+struct wire_key {
+	char header[WIRE_HEADER_SIZE]; /* lower case */
+	char scheme[WIRE_HEADER_SIZE]; /* or "" */
+	char ca[WIRE_CA_SIZE];         /* the path of a file of certificates, or "" */
+	uint32_t size;
+	char bytes[WIRE_MAX_KEY]; /* visible ASCII, not ended */
+};
+
+/* Written once to a file without a name; who has read it empties it. */
+struct wire_keys {
+	uint32_t count;
+	struct wire_key keys[WIRE_MAX_SECRETS];
 };
 
 /* --- matching: the one meaning of a rule --- */
@@ -112,6 +151,12 @@ enum wire_reason {
 	WIRE_BECAUSE_UNKNOWN_NAME, /* failed: there is no such name */
 	WIRE_BECAUSE_RESOLVER,     /* failed: the host's name server did not answer */
 	WIRE_BECAUSE_UNREACHABLE,  /* failed: `other` says why */
+	WIRE_BECAUSE_NO_SECRET,    /* of secrets: none is called `other` */
+	WIRE_BECAUSE_NO_VAULT,     /* failed: who holds the keys has ended */
+	WIRE_BECAUSE_UNTRUSTED,    /* failed: the host's certificate; `other` says why */
+	WIRE_BECAUSE_NO_TLS,       /* failed: the handshake; `other` says why */
+	WIRE_BECAUSE_BAD_ANSWER,   /* failed: the host's answer; `other` says what is wrong */
+	WIRE_BECAUSE_ECHO,         /* the host sent the key back: `other` says where */
 	WIRE_REASON_COUNT,
 };
 
@@ -122,8 +167,9 @@ extern const char *const wire_reason_names[WIRE_REASON_COUNT];
 struct wire_decision {
 	uint8_t kind, reason, protocol;
 	uint16_t port;
-	char name[WIRE_NAME_SIZE];  /* as asked for: a name or an address; printable */
-	char other[WIRE_NAME_SIZE]; /* what the reason is about; printable */
+	char name[WIRE_NAME_SIZE];     /* as asked for: a name or an address; printable */
+	char other[WIRE_NAME_SIZE];    /* what the reason is about; printable */
+	char secret[WIRE_SECRET_SIZE]; /* by which it was reached, or "" */
 	uint64_t times;
 	uint64_t bytes_out, bytes_in; /* of what was allowed, as the cage sees it */
 };
@@ -178,3 +224,35 @@ struct wire_called {
 
 #define WIRE_CALLER_READY 0xffffffffU /* the id of the caller's first message … */
 /* … with kind WIRE_NET_ALLOWED; otherwise `other` says what went wrong, and that is the end. */
+
+/* --- vault → caller: the same, but for what it wants --- */
+
+struct wire_vault_call {
+	uint32_t id;     /* the vault's, comes back */
+	uint32_t secret; /* index: whose host */
+};
+
+/* --- gate → vault: a connection comes with this --- */
+
+struct wire_visit {
+	uint32_t id; /* for nothing but its size */
+};
+
+/* --- vault → gate --- */
+
+enum wire_vault_kind {
+	WIRE_VAULT_READY,   /* it is confined, and has the keys */
+	WIRE_VAULT_FAILED,  /* `err` says why not; the end */
+	WIRE_VAULT_DECIDED, /* `decision`, without the name of a host: that is the secret's */
+	WIRE_VAULT_PASSED,  /* so many bytes more, of the last that was allowed of `secret` */
+};
+
+#define WIRE_NO_SECRET 0xffffffffU /* what is decided is about none of them */
+
+struct wire_vault_message {
+	uint32_t kind, secret;
+	uint8_t decided, reason; /* as of a decision */
+	char other[WIRE_NAME_SIZE];
+	uint64_t bytes_out, bytes_in;
+	struct err err;
+};

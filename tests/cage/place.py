@@ -296,6 +296,9 @@ def prepare():
     """The programs, where a user may execute them."""
     for name, source in zip((BAWN, BREAKABLE), sys.argv[1:3]):
         shutil.copy(source, name)
+    vault = pathlib.Path(sys.argv[1]).resolve().with_name("bawn-vault")
+    if vault.exists():
+        shutil.copy(vault, FILES / vault.name)
     compiler = os.environ.get("CC", "cc").split()
     source = pathlib.Path(__file__).with_name("tool.c")
     subprocess.run([*compiler, "-O1", "-D_GNU_SOURCE", "-static", "-o", TOOL, source], check=True)

@@ -37,16 +37,21 @@ F_ADD_SEALS, SEALS = 1033, 2 | 4 | 8
 class Rule(ctypes.Structure):
     _fields_ = [("name", ctypes.c_char * 256), ("address", ctypes.c_uint8 * 16), ("prefix", ctypes.c_uint8),
                 ("protocol", ctypes.c_uint8), ("is_wildcard", ctypes.c_bool), ("is_host", ctypes.c_bool),
-                ("port", ctypes.c_uint16)]
+                ("is_vault", ctypes.c_bool), ("port", ctypes.c_uint16)]
 
 
 class Publish(ctypes.Structure):
     _fields_ = [("address", ctypes.c_char * 48), ("host_port", ctypes.c_uint16), ("cage_port", ctypes.c_uint16)]
 
 
+class Secret(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char * 64), ("host", ctypes.c_char * 256), ("port", ctypes.c_uint16)]
+
+
 class Rules(ctypes.Structure):
-    _fields_ = [("rule_count", ctypes.c_uint32), ("publish_count", ctypes.c_uint32), ("uid", ctypes.c_uint32),
-                ("gid", ctypes.c_uint32), ("is_landlocked", ctypes.c_bool), ("publish", Publish * 64)]
+    _fields_ = [("rule_count", ctypes.c_uint32), ("publish_count", ctypes.c_uint32),
+                ("secret_count", ctypes.c_uint32), ("uid", ctypes.c_uint32), ("gid", ctypes.c_uint32),
+                ("is_landlocked", ctypes.c_bool), ("publish", Publish * 64), ("secrets", Secret * 32)]
 
 
 class Call(ctypes.Structure):
@@ -70,18 +75,18 @@ def rule(name, port):
     if "/" in name:
         network = ipaddress.ip_network(name)
         address, before = pack(network.network_address)
-        return Rule(b"", (ctypes.c_uint8 * 16)(*address), before + network.prefixlen, 2, False, False, port)
+        return Rule(b"", (ctypes.c_uint8 * 16)(*address), before + network.prefixlen, 2, False, False, False, port)
     return Rule(name.removeprefix("*.").encode(), prefix=0, protocol=2, is_wildcard=name.startswith("*."),
                 is_host=name == "bawn-host", port=port)
 
 
 # The rules begin where the head ends without what fills it up.
-HEAD_SIZE = Rules.publish.offset + Rules.publish.size
+HEAD_SIZE = Rules.secrets.offset + Rules.secrets.size
 
 
 def make_rules(allow, seals=SEALS):
     rules = [rule(name, port) for name, port in allow]
-    head = Rules(len(rules), 0, NOBODY, NOBODY, True)
+    head = Rules(len(rules), 0, 0, NOBODY, NOBODY, True)
     memory = os.memfd_create("rules", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
     content = bytes(head)[:HEAD_SIZE] + b"".join(map(bytes, rules))
     os.write(memory, content.ljust(ctypes.sizeof(Rules) + len(rules) * ctypes.sizeof(Rule), b"\0"))

@@ -1,0 +1,225 @@
+/*
+ * keep_keys - the keys of secrets, from where the operator keeps them to the vault.
+ *
+ * Runs as:     the keeper.
+ * Enters with: the plan, which says where each key is, and not what it is.
+ * Leaves:      a file without a name for the vault, and nothing in memory.
+ * Must not:    say a key, or any part of one, in a message; have one in memory when a cage is
+ *              started, which begins as a copy of the keeper. So they are read twice: once to see
+ *              that they can be, before anything runs, and again when the vault is started.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "cage/cage.h"
+#include "gate/gate.h"
+#include "keep/keep_inside.h"
+#include "spec/spec_grammar.h"
+
+_Static_assert(WIRE_MAX_SECRETS >= PLAN_MAX_SECRETS, "all of a plan's have a place");
+
+/* --- reading one --- */
+
+static int read_variable(const struct spec_secret *s, struct wire_key *ret, struct err *e)
+{
+	const char *value = getenv(s->source);
+	size_t n = value ? strlen(value) : 0;
+
+	if (n == 0)
+		return err_set(e, ERR_REFUSED, ENOENT,
+			"the key of the secret '%s' is taken from the variable %s, which is %s: set it "
+			"before you start bawn",
+			s->name, s->source, value ? "empty" : "not set");
+	if (n <= sizeof(ret->bytes))
+		memcpy(ret->bytes, value, n);
+	ret->size = n <= sizeof(ret->bytes) ? (uint32_t)n : UINT32_MAX;
+	return 0;
+}
+
+/* Whole, or one byte more than may be. A pipe could not be read a second time. */
+static int read_bytes(int fd, struct wire_key *ret)
+{
+	size_t n = 0;
+	struct stat st;
+	char more;
+	ssize_t r = 1;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EINVAL;
+	while (r > 0 && n < sizeof(ret->bytes)) {
+		r = read(fd, ret->bytes + n, sizeof(ret->bytes) - n);
+		n += r > 0 ? (size_t)r : 0;
+	}
+	if (r > 0)
+		r = read(fd, &more, 1);
+	ret->size = r > 0 && more != '\n' ? UINT32_MAX : (uint32_t)n;
+	return r < 0 ? -errno : 0;
+}
+
+static int read_file(const struct cage_start *start, const struct spec_secret *s,
+	struct wire_key *ret, struct err *e)
+{
+	char path[PATH_MAX];
+	own_fd int fd = -1;
+	int r;
+
+	if (!cage_fill_in(start, s->source, path, sizeof(path)))
+		return err_set(e, ERR_REFUSED, ENAMETOOLONG,
+			"the key of the secret '%s' is in '%s': %s", s->name, s->source,
+			start->home ? "that path is too long" : "there is no home");
+	fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	r = fd < 0 ? fd : read_bytes(fd, ret);
+	if (r < 0)
+		return err_set(e, ERR_REFUSED, -r,
+			"the key of the secret '%s' is to be read from %s: %s", s->name, path,
+			r == -EINVAL ? "that is no file" : strerror(-r));
+	return 0;
+}
+
+/* One newline at the end is the editor's. What is left has to fit into a header. */
+static int check_key(const struct spec_secret *s, struct wire_key *key, struct err *e)
+{
+	const char *kind = s->is_file ? "the file" : "the variable";
+
+	if (key->size == UINT32_MAX)
+		return err_set(e, ERR_REFUSED, EFBIG,
+			"the key of the secret '%s', in %s %s, is longer than %d bytes", s->name,
+			kind, s->source, WIRE_MAX_KEY);
+	if (key->size && key->bytes[key->size - 1] == '\n')
+		key->size--;
+	if (!key->size)
+		return err_set(e, ERR_REFUSED, EINVAL,
+			"the key of the secret '%s' is empty: %s %s has nothing in it", s->name,
+			kind, s->source);
+	for (uint32_t i = 0; i < key->size; i++)
+		if (key->bytes[i] <= 0x20 || key->bytes[i] >= 0x7f)
+			return err_set(e, ERR_REFUSED, EINVAL,
+				"the key of the secret '%s', in %s %s, has something other than "
+				"letters, digits and signs in it: a space, a second line, or a "
+				"character that is not ASCII",
+				s->name, kind, s->source);
+	return 0;
+}
+
+static int read_key(
+	const struct cage_start *start, const char *text, struct wire_key *ret, struct err *e)
+{
+	struct spec_item item = { 0 };
+	const struct spec_secret *s = &item.secret;
+	struct arena arena;
+	int r;
+
+	arena_init(&arena, (size_t)1 << 20);
+	r = spec_grammar_secret(&arena, text, &item, e);
+	if (r == 0) {
+		snprintf(ret->header, sizeof(ret->header), "%s", s->header);
+		snprintf(ret->scheme, sizeof(ret->scheme), "%s", s->scheme ? s->scheme : "");
+		r = s->is_file ? read_file(start, s, ret, e) : read_variable(s, ret, e);
+	}
+	if (r == 0)
+		r = check_key(s, ret, e);
+	if (r == 0 && s->ca && !cage_fill_in(start, s->ca, ret->ca, sizeof(ret->ca)))
+		r = err_set(e, ERR_REFUSED, ENAMETOOLONG,
+			"the certificates of the secret '%s': '%s' is no path here", s->name,
+			s->ca);
+	arena_done(&arena);
+	return r;
+}
+
+/* --- all of them --- */
+
+static int read_keys(const struct keeper *k, struct wire_keys *ret, struct err *e)
+{
+	const struct plan *p = k->start.plan;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < p->op_count; i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+
+		if (op->kind != PLAN_SECRET)
+			continue;
+		if (ret->count == WIRE_MAX_SECRETS)
+			return err_set(e, ERR_REFUSED, ENOSPC, "there are more than %d secrets",
+				WIRE_MAX_SECRETS);
+		r = read_key(&k->start, plan_str(p, op->a), &ret->keys[ret->count++], e);
+	}
+	return r;
+}
+
+static int hand_over(const struct wire_keys *keys)
+{
+	size_t size = offsetof(struct wire_keys, keys) + keys->count * sizeof(keys->keys[0]);
+	own_fd int fd = memfd_create("keys", MFD_CLOEXEC);
+	int r = fd < 0 ? -errno : file_write_all(fd, keys, size);
+
+	return r < 0 ? r : take_fd(&fd);
+}
+
+/* With `is_wanted` a descriptor, otherwise 0. */
+static int read_and_forget(const struct keeper *k, bool is_wanted, struct err *e)
+{
+	struct wire_keys *keys = calloc(1, sizeof(*keys));
+	int r = keys ? read_keys(k, keys, e)
+		     : err_set(e, ERR_SYS, ENOMEM, "not enough memory for the keys of secrets");
+
+	if (r == 0 && is_wanted) {
+		r = hand_over(keys);
+		if (r < 0)
+			err_set(e, ERR_SYS, -r, "cannot hand the keys of secrets over: %s",
+				strerror(-r));
+	}
+	if (keys)
+		explicit_bzero(keys, sizeof(*keys));
+	free(keys);
+	return r;
+}
+
+int keep_keys_check(const struct keeper *k, struct err *e)
+{
+	return read_and_forget(k, false, e);
+}
+
+int keep_keys_open(const struct keeper *k, struct err *e)
+{
+	return read_and_forget(k, true, e);
+}
+
+/* --- the program --- */
+
+/* From where this program is: beside it in a build, where they are installed otherwise. */
+static const char *const places[] = { GATE_VAULT_PROGRAM, "../libexec/bawn/" GATE_VAULT_PROGRAM,
+	BAWN_LIBEXEC "/" GATE_VAULT_PROGRAM };
+
+int keep_vault_find(char *ret, size_t size, struct err *e)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n < 0)
+		return err_set(e, ERR_SYS, errno, "/proc/self/exe does not say where bawn is: %s",
+			strerror(errno));
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		int written = places[i][0] == '/' ? snprintf(ret, size, "%s", places[i])
+						  : snprintf(ret, size, "%s/%s", self, places[i]);
+
+		if (written > 0 && (size_t)written < size && access(ret, X_OK) == 0)
+			return 0;
+	}
+	return err_set(e, ERR_REFUSED, ENOENT,
+		"secrets need the program " GATE_VAULT_PROGRAM
+		", which is neither in %s nor in " BAWN_LIBEXEC ": it is installed with bawn",
+		self);
+}
