@@ -115,8 +115,7 @@ int file_open_input(const char *path)
 	return take_fd(&fd);
 }
 
-/* Fills `bytes` up to `size` or the end; how many, or -errno. */
-static ssize_t read_up_to(int fd, char *bytes, size_t size)
+ssize_t file_read_up_to(int fd, char *bytes, size_t size)
 {
 	size_t len = 0;
 
@@ -154,7 +153,7 @@ int file_read_all(int fd, size_t max, char **ret, size_t *ret_size)
 		if (!grown)
 			return -ENOMEM;
 		bytes = grown;
-		n = read_up_to(fd, bytes + len, cap - 1 - len);
+		n = file_read_up_to(fd, bytes + len, cap - 1 - len);
 		if (n < 0)
 			return (int)n;
 		len += (size_t)n;
@@ -179,7 +178,7 @@ int file_read_path(const char *path, size_t max, char **ret, size_t *ret_size)
 
 ssize_t file_read_text(int fd, char *ret, size_t size)
 {
-	ssize_t n = fd < 0 ? fd : read_up_to(fd, ret, size - 1);
+	ssize_t n = fd < 0 ? fd : file_read_up_to(fd, ret, size - 1);
 
 	ret[n < 0 ? 0 : n] = '\0';
 	return n;
@@ -224,4 +223,19 @@ const struct file_entry *file_next_entry(struct file_entries *e)
 	entry = (const void *)(e->bytes + e->at);
 	e->at += entry->size;
 	return entry;
+}
+
+int file_keep_only(int first, int *const kept[], int count)
+{
+	for (int i = 0; i < count; i++) {
+		*kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, first + count);
+		if (*kept[i] < 0)
+			return -errno;
+	}
+	for (int i = 0; i < count; i++) {
+		*kept[i] = dup3(*kept[i], first + i, O_CLOEXEC);
+		if (*kept[i] < 0)
+			return -errno;
+	}
+	return syscall(SYS_close_range, (unsigned)(first + count), ~0U, 0) < 0 ? -errno : 0;
 }

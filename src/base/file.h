@@ -50,6 +50,15 @@ int file_read_all(int fd, size_t max, char **ret, size_t *ret_size);
 /* file_read_all of a named file. */
 int file_read_path(const char *path, size_t max, char **ret, size_t *ret_size);
 
+/* Fills `bytes` up to `size` or the file's end; how many, or -errno. */
+ssize_t file_read_up_to(int fd, char *bytes, size_t size);
+
+/*
+ * Closes every descriptor from `first` on but those of `kept`, which get new numbers: `first`, and
+ * so on. Where it fails, nothing may go on. 0 or -errno.
+ */
+int file_keep_only(int first, int *const kept[], int count);
+
 /* Reads a small file, such as one of /proc, into `ret` and ends it with a NUL; size or -errno. */
 ssize_t file_read_small(const char *path, char *ret, size_t size);
 

@@ -43,17 +43,10 @@ static int let_go(int *root, int *answer)
 {
 	int null = file_open("/dev/null", O_RDWR);
 	int *const kept[] = { root, answer };
-	const int count = (int)(sizeof(kept) / sizeof(kept[0])), first = 3;
 
 	if (null < 0 || dup2(null, STDIN_FILENO) < 0 || dup2(null, STDOUT_FILENO) < 0)
 		return -1;
-	for (int i = 0; i < count; i++)
-		if ((*kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, first + count)) < 0)
-			return -1;
-	for (int i = 0; i < count; i++)
-		if ((*kept[i] = dup3(*kept[i], first + i, O_CLOEXEC)) < 0)
-			return -1;
-	return (int)syscall(SYS_close_range, (unsigned)(first + count), ~0U, 0);
+	return file_keep_only(STDERR_FILENO + 1, kept, 2);
 }
 
 static _Noreturn void be_call(

@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <stdnoreturn.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -51,18 +50,11 @@ static int let_go(int *root, int *told)
 {
 	int null = file_open("/dev/null", O_RDWR);
 	int *const kept[] = { root, told };
-	const int count = (int)(sizeof(kept) / sizeof(kept[0])), first = 3;
 
-	for (int i = 0; i < first; i++)
+	for (int i = 0; i <= STDERR_FILENO; i++)
 		if (null < 0 || dup2(null, i) < 0)
 			return -1;
-	for (int i = 0; i < count; i++)
-		if ((*kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, first + count)) < 0)
-			return -1;
-	for (int i = 0; i < count; i++)
-		if ((*kept[i] = dup3(*kept[i], first + i, O_CLOEXEC)) < 0)
-			return -1;
-	return (int)syscall(SYS_close_range, (unsigned)(first + count), ~0U, 0);
+	return file_keep_only(STDERR_FILENO + 1, kept, 2);
 }
 
 static void keep_cage(const struct exec_job *job, struct cli *cli, int told)

@@ -46,23 +46,6 @@ static void grep_done(struct grep *g)
 	free(g->bytes);
 }
 
-/* Reads up to `size` bytes behind the first `have`; how many there are then, or -errno. */
-static ssize_t read_more(int fd, char *bytes, size_t have, size_t size)
-{
-	while (have < size) {
-		ssize_t n = read(fd, bytes + have, size - have);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (n == 0)
-			break;
-		have += (size_t)n;
-	}
-	return (ssize_t)have;
-}
-
 static bool make_room(struct grep *g, size_t size)
 {
 	char *grown;
@@ -83,7 +66,9 @@ static ssize_t read_rest(struct grep *g, int fd, ssize_t n)
 {
 	/* Files of /proc say that they are empty, and others grow. */
 	while (n > 0) {
-		n = read_more(fd, g->bytes, (size_t)n, g->room);
+		ssize_t more = file_read_up_to(fd, g->bytes + n, g->room - (size_t)n);
+
+		n = more < 0 ? more : n + more;
 		if (n < 0 || (size_t)n < g->room)
 			break;
 		if ((size_t)n > TOOL_MAX_FILE)
@@ -106,7 +91,7 @@ static ssize_t load_text(struct grep *g, int fd)
 		return -EFBIG;
 	if (!make_room(g, (size_t)st.st_size + 2 * BINARY_LOOK))
 		return -ENOMEM;
-	n = read_more(fd, g->bytes, 0, BINARY_LOOK);
+	n = file_read_up_to(fd, g->bytes, BINARY_LOOK);
 	if (n <= 0 || memchr(g->bytes, '\0', (size_t)n))
 		return n < 0 ? n : 0;
 	if (n == BINARY_LOOK)
