@@ -106,7 +106,8 @@ static void check_passed(struct spec *s, const struct spec_item *item)
 			name);
 	else if (looks_secret(name))
 		diags_warn(&s->diags, item->at,
-			"remove it, or pass a secret made for this agent that can do little else",
+			"keep it out of the cage with secrets:, or pass one made for this agent that "
+			"can do little else",
 			"env.pass: %.100s looks like a secret of the operator, and everything in "
 			"the cage could read it",
 			name);

@@ -20,6 +20,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "cage/cage.h"
 #include "gate/gate.h"
 #include "keep/keep_inside.h"
@@ -67,6 +68,20 @@ static int read_bytes(int fd, struct wire_key *ret)
 	return r < 0 ? -errno : 0;
 }
 
+/* Does it really lie in the project, whatever it is called? */
+static bool is_in_project(int fd, const struct cage_start *start)
+{
+	char link[48], real[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, real, sizeof(real) - 1);
+	if (n < 0 || !start->project || !start->project[0])
+		return false;
+	real[n] = '\0';
+	return str_path_within(real, start->project);
+}
+
 static int read_file(const struct cage_start *start, const struct spec_secret *s,
 	struct wire_key *ret, struct err *e)
 {
@@ -79,6 +94,11 @@ static int read_file(const struct cage_start *start, const struct spec_secret *s
 			"the key of the secret '%s' is in '%s': %s", s->name, s->source,
 			start->home ? "that path is too long" : "there is no home");
 	fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0 && is_in_project(fd, start))
+		return err_set(e, ERR_REFUSED, EACCES,
+			"the key of the secret '%s' is in %s, which is in the project: the agent could "
+			"read it there; keep it elsewhere",
+			s->name, path);
 	r = fd < 0 ? fd : read_bytes(fd, ret);
 	if (r < 0)
 		return err_set(e, ERR_REFUSED, -r,

@@ -278,6 +278,25 @@ static void check_degraded_names(struct spec *s)
 	}
 }
 
+/* A key that the cage is shown in another way is none that it does not know. */
+static void check_hidden(struct spec *s, const struct spec_item *item)
+{
+	const struct spec_value *pass = spec_list(s, SPEC_ENV_PASS);
+	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
+	const struct spec_secret *secret = &item->secret;
+
+	for (size_t i = 0; !secret->is_file && i < pass->count; i++)
+		if (str_eq(pass->items[i].text, secret->source))
+			diags_error(&s->diags, item->at, "remove it from env.pass",
+				"secrets: %s is passed into the cage too, at %s", secret->source,
+				diags_where(&s->diags, pass->items[i].at));
+	for (size_t i = 0; secret->is_file && i < binds->count; i++)
+		if (str_path_within(secret->source, binds->items[i].bind.from))
+			diags_error(&s->diags, item->at, "keep it elsewhere",
+				"secrets: %s is shown in the cage too, by the bind at %s",
+				secret->source, diags_where(&s->diags, binds->items[i].at));
+}
+
 /* The gate is their way in, and each has a name of its own there. */
 static void check_secrets(struct spec *s)
 {
@@ -295,6 +314,8 @@ static void check_secrets(struct spec *s)
 			diags_error(&s->diags, ports->items[i].at, NULL,
 				"network.host_ports: bawn-host:%d is where secrets are used",
 				PLAN_SECRET_PORT);
+	for (size_t i = 0; i < secrets->count && i < PLAN_MAX_SECRETS; i++)
+		check_hidden(s, &secrets->items[i]);
 	if (secrets->count > PLAN_MAX_SECRETS)
 		diags_error(&s->diags, secrets->items[PLAN_MAX_SECRETS].at, NULL,
 			"secrets: a run may have %d of them", PLAN_MAX_SECRETS);

@@ -213,4 +213,5 @@ def main():
         thread.join()
 
 
-main()
+if __name__ == "__main__":
+    main()
