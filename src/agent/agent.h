@@ -74,6 +74,7 @@ struct agent_found {
 struct agent_search {
 	const char *path, *home; /* $PATH and ~; either may be NULL */
 	bool shows_system;       /* the cage has the host's /usr */
+	const char *project;     /* its real path, below which nothing is looked for; or NULL */
 };
 
 /*

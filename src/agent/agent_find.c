@@ -4,7 +4,8 @@
  * Runs as:  the operator, before anything is planned.
  * Reads:    the folders of $PATH and those in which npm and installers put programs; of the
  *           program itself its first line.
- * Must not: run anything; choose what a relative entry of $PATH leads to.
+ * Must not: run anything; choose what a relative entry of $PATH leads to, or one in the project:
+ *           whoever wrote that would choose a program, and by a link what else is shown.
  *
  * In the cage a program of the host's /usr is where it always is. Others are shown below
  * AGENT_PLACE, because a path of the operator's home would tell whose it is: a script of npm's with
@@ -37,18 +38,31 @@ static bool is_program(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
 }
 
-/* The real path of a program in a folder; false: it is not there. */
-static bool look_in(const char *folder, size_t n, const char *program, char ret[static PATH_MAX])
+/*
+ * Is a folder the project's? Shells that were prepared for one have its node_modules/.bin, or the
+ * bin of its venv, in $PATH. Where the project is the home itself, the programs in it are meant.
+ */
+static bool is_projects(const char *folder, const struct agent_search *where)
 {
-	char path[PATH_MAX];
+	char real[PATH_MAX];
+
+	return where->project && !(where->home && str_path_within(where->home, where->project)) &&
+	       realpath(folder, real) && str_path_within(real, where->project);
+}
+
+/* The real path of a program in a folder; false: it is not there. */
+static bool look_in(const char *folder, size_t n, const char *program,
+	const struct agent_search *where, char ret[static PATH_MAX])
+{
+	char path[PATH_MAX], dir[PATH_MAX];
 
 	/* A relative one means another folder wherever one stands, and in a project the project's.
 	 */
-	if (n == 0 || folder[0] != '/')
+	if (n == 0 || folder[0] != '/' || n >= sizeof(dir))
 		return false;
-	return snprintf(path, sizeof(path), "%.*s/%s", (int)n, folder, program) <
-		       (int)sizeof(path) &&
-	       is_program(path) && realpath(path, ret);
+	snprintf(dir, sizeof(dir), "%.*s", (int)n, folder);
+	return snprintf(path, sizeof(path), "%s/%s", dir, program) < (int)sizeof(path) &&
+	       is_program(path) && !is_projects(dir, where) && realpath(path, ret);
 }
 
 static bool search(const char *program, const struct agent_search *where, char ret[static PATH_MAX])
@@ -58,7 +72,7 @@ static bool search(const char *program, const struct agent_search *where, char r
 	for (const char *p = where->path ? where->path : ""; *p;) {
 		size_t n = strcspn(p, ":");
 
-		if (look_in(p, n, program, ret))
+		if (look_in(p, n, program, where, ret))
 			return true;
 		p += n + (p[n] == ':');
 	}
@@ -66,7 +80,7 @@ static bool search(const char *program, const struct agent_search *where, char r
 		if (!where->home)
 			break;
 		snprintf(folder, sizeof(folder), "%s%s", where->home, usual[i] + 1);
-		if (look_in(folder, strlen(folder), program, ret))
+		if (look_in(folder, strlen(folder), program, where, ret))
 			return true;
 	}
 	return false;

@@ -93,14 +93,15 @@ static void say_missing(const struct cli *cli, struct spec *s, const struct agen
 		p->package ? arena_printf(&s->arena, "npm install -g %s", p->package) : NULL;
 
 	diags_say(&s->diags, needs_program(cli) ? DIAG_ERROR : DIAG_WARNING, at, hint,
-		"agent: '%s' is not installed here: no folder of PATH has it", program);
+		"agent: '%s' is not installed here: no folder of PATH outside of the project has it",
+		program);
 }
 
-static void find_program(const struct cli *cli, struct spec *s, const char *home,
+static void find_program(const struct cli *cli, struct spec *s, const struct cli_place *place,
 	const struct agent_profile *p, struct diag_pos at, struct agent_found *ret)
 {
-	struct agent_search where = { getenv("PATH"), home,
-		str_eq(spec_text(s, SPEC_ROOT_IMAGE), "host") };
+	struct agent_search where = { getenv("PATH"), place->home,
+		str_eq(spec_text(s, SPEC_ROOT_IMAGE), "host"), place->project };
 	const char *program = agent_program(s, p);
 	struct err e = { 0 };
 	int r;
@@ -202,7 +203,7 @@ int cli_add_agent(const struct cli *cli, struct spec *s, const struct cli_place 
 		say_unknown(s, name, at);
 	if (status != CLI_OK || !p)
 		return status == CLI_OK ? CLI_NO : status;
-	find_program(cli, s, place->home, p, at, &found);
+	find_program(cli, s, place, p, at, &found);
 	agent_apply(s, p, &found);
 	status = add_secrets(cli, s, p);
 	if (status != CLI_OK)

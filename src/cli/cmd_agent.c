@@ -81,7 +81,7 @@ static void find_names(struct agent_job *job)
 
 static const char *find_program(struct agent_job *job, const struct agent_profile *p)
 {
-	struct agent_search where = { getenv("PATH"), job->home, true };
+	struct agent_search where = { getenv("PATH"), job->home, true, NULL };
 	struct agent_found found;
 	struct err e = { 0 };
 

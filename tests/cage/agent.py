@@ -114,6 +114,23 @@ def a_project_cannot_name_an_agent_that_the_operator_did_not(p):
 
 
 @case
+def a_project_does_not_choose_the_program(p):
+    """What it has in PATH, as a shell that was prepared for it, is neither run nor followed."""
+    install(p)
+    p.write("private/node_modules/secret", "s3cret\n")
+    p.write("private/node_modules/x.sh", "#!/bin/sh\necho theirs\n", 0o755)
+    (p.make("project/.venv/bin") / "pal").symlink_to(p.home / "private/node_modules/x.sh")
+    path = {"PATH": f"{p.project}/.venv/bin:/usr/bin:/bin"}
+    look = ("--", "/bin/sh", "-c", "pal; find / -name secret 2>/dev/null; true")
+    done = expect(p.run("run", "--agent", "pal", *look, env=path), 0)
+    assert done.stdout == "pal at /opt/agent/lib/pal in /work:\n", done.stdout
+    # In a project of another name it is the operator's own choice.
+    p.make("other")
+    done = expect(p.run("run", "--agent", "pal", *look, env=path, cwd=p.home / "other"), 0)
+    assert done.stdout == "theirs\n/opt/agent/node_modules/secret\n", done.stdout
+
+
+@case
 def what_a_project_sets_does_not_undo_the_profile(p):
     install(p)
     p.write("project/bawn.yaml", "version: 1\nenv: { set: { CI: \"1\" } }\nfiles: { /etc/other: \"x\" }\n")

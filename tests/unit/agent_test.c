@@ -214,14 +214,20 @@ static void make_link(const char *to, const char *path)
 	CHECK(symlink(to, whole_path) == 0);
 }
 
-static int find(const char *program, struct agent_found *ret)
+static int find_beside(const char *project, const char *program, struct agent_found *ret)
 {
 	char path[512];
-	struct agent_search where = { path, top, true };
+	struct agent_search where = { path, top, true, project };
 	struct err e = { 0 };
 
-	snprintf(path, sizeof(path), "relative:%s/bin:%s/empty", top, top);
+	snprintf(path, sizeof(path), "relative:%s/p/.venv/bin:%s/way:%s/bin:%s/empty", top, top,
+		top, top);
 	return agent_find(&spec.arena, &profile, program, &where, ret, &e);
+}
+
+static int find(const char *program, struct agent_found *ret)
+{
+	return find_beside(NULL, program, ret);
 }
 
 static void test_find(void)
@@ -282,6 +288,37 @@ static void test_native(void)
 	spec_done(&spec);
 }
 
+/* What a project has in $PATH is not what the operator means, however it is spelt. */
+static void test_project(void)
+{
+	struct agent_found found;
+	char project[512];
+
+	spec_init(&spec);
+	profile = (struct agent_profile){ .program = "both" };
+	snprintf(project, sizeof(project), "%s/p", top);
+	make_file("p/.venv/bin/both", "\177ELF", 0755);
+	make_file("p/.venv/bin/node", "\177ELF", 0755);
+	make_file("p/.venv/bin/only", "\177ELF", 0755);
+	make_file("private/node_modules/it", "#!/usr/bin/env node\n", 0755);
+	make_link("../../../private/node_modules/it", "p/.venv/bin/link");
+	make_link("p/.venv/bin", "way");
+	make_file("bin/both", "\177ELF", 0755);
+	CHECK(find("both", &found) == 0);
+	CHECK_STR(found.binds[0].from, "~/p/.venv/bin/both");
+	CHECK(find_beside(project, "both", &found) == 0);
+	CHECK_STR(found.binds[0].from, "~/bin/both");
+	CHECK(find_beside(project, "script", &found) == 0 && found.bind_count == 2);
+	CHECK_STR(found.binds[1].from, "~/bin/node");
+	CHECK(find("link", &found) == 0);
+	CHECK_STR(found.binds[0].from, "~/private/node_modules");
+	CHECK(find_beside(project, "link", &found) == -ENOENT);
+	CHECK(find_beside(project, "only", &found) == -ENOENT);
+	/* In a home that is the project they are the operator's. */
+	CHECK(find_beside(top, "only", &found) == 0);
+	spec_done(&spec);
+}
+
 static void remove_all(void)
 {
 	char command[64];
@@ -300,6 +337,7 @@ int main(void)
 	test_secret();
 	test_find();
 	test_native();
+	test_project();
 	remove_all();
 	return check_report();
 }
