@@ -5,6 +5,7 @@
 #   make test       builds and runs all tests
 #   make test-vm    the tests of cages on Debian's kernels, in virtual machines: ten minutes
 #   make test-net   the attacks on an allow-list, each as root and as a user: four minutes
+#   make test-agents  real agents from npm, hostile models, terminals, each as root and as a user: half an hour
 #   make test-workers  workers killed, paused and cut off, with 2,000 runs on PostgreSQL: five minutes
 #   make bench      measures a release build
 #   make lint       formatters, analysers, sanitizers, and the project's own rules
@@ -27,7 +28,7 @@ ninja := ninja $(if $(MAKE_TERMOUT),,--quiet)
 # Sets a build folder up once; what meson says matters only when it fails.
 setup = @test -f $(1)/build.ninja || said=$$(meson setup $(1) $(2)) || { echo "$$said"; exit 1; }
 
-.PHONY: all run test test-net test-vm test-workers bench lint fuzz faults install clean
+.PHONY: all run test test-agents test-net test-vm test-workers bench lint fuzz faults install clean
 .NOTPARALLEL:
 
 all: deps-build
@@ -46,6 +47,9 @@ test-vm: deps-test all
 
 test-net: deps-test all
 	@tests/net/attacks.py build/bawn build/src/cli/bawn-breakable --all
+
+test-agents: deps-test all
+	@tests/agents/all.sh build
 
 test-workers: deps-test all
 	@tests/worker/faults.py build/src/cli/bawn build/src/cli/bawn-pg --all
