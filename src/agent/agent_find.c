@@ -234,7 +234,7 @@ static int find_script(struct arena *arena, const struct agent_profile *p, const
 	const char *interpreter, const struct agent_search *where, struct agent_found *ret,
 	struct err *e)
 {
-	char script[PATH_MAX], runner[PATH_MAX];
+	char script[PATH_MAX], runner[PATH_MAX] = "";
 	int r;
 
 	if (!show_script(arena, p, program, where, script, ret))

@@ -167,10 +167,9 @@ static bool is_declared(const struct spec *s, enum spec_key key, const char *var
 static void say_kept_out(struct spec *s, const struct agent_profile *p)
 {
 	for (size_t i = 0; i < p->key_count; i++) {
-		const char *variable = p->keys[i].variable;
+		const char *variable = p->keys[i].variable, *value = getenv(variable);
 
-		if (!getenv(variable) || !*getenv(variable) ||
-			is_declared(s, SPEC_ENV_PASS, variable) ||
+		if (!value || !*value || is_declared(s, SPEC_ENV_PASS, variable) ||
 			is_declared(s, SPEC_ENV_SET, variable))
 			continue;
 		diags_warn(&s->diags, spec_where(s, SPEC_AGENT),
