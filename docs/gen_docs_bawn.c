@@ -182,7 +182,7 @@ static void print_events(void)
 		"net_failed is what was allowed, and not reached; name_denied asked for, and never "
 		"connected to; published from the host into the cage. Decisions about the network have "
 		"name, port, protocol, times, text, a reason, and as address or other what that is "
-		"about; of connections that were made bytes_out and bytes_in, as the cage sees it. "
+		"about; if a secret was used, its name as secret; of connections that were made bytes_out and bytes_in, as the cage sees it. "
 		"--status-fd has a line, with event instead of type, when one is new or has another "
 		"count; if nobody reads, lines are left out. The reasons:");
 	for (size_t i = 0; i < WIRE_REASON_COUNT; i++) {

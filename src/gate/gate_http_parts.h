@@ -3,9 +3,9 @@
 #include "gate/gate_http.h"
 
 /*
- * What the readers of a connection's parts share; for gate_http*.c and the vault only. Each looks at the bytes
- * that are there and answers as gate_http_read does. They decide line by line, in order: so the
- * answer is the same however the bytes came.
+ * What the readers of a connection's parts share; for gate_http*.c and the vault only. Each looks
+ * at the bytes that are there and answers as gate_http_read does. They decide line by line, in
+ * order: so the answer is the same however the bytes came.
  */
 
 struct gate_span {

@@ -190,17 +190,18 @@ static int hand_over(const struct wire_keys *keys)
 static int read_and_forget(const struct keeper *k, bool is_wanted, struct err *e)
 {
 	struct wire_keys *keys = calloc(1, sizeof(*keys));
-	int r = keys ? read_keys(k, keys, e)
-		     : err_set(e, ERR_SYS, ENOMEM, "not enough memory for the keys of secrets");
+	int r;
 
+	if (!keys)
+		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the keys of secrets");
+	r = read_keys(k, keys, e);
 	if (r == 0 && is_wanted) {
 		r = hand_over(keys);
 		if (r < 0)
 			err_set(e, ERR_SYS, -r, "cannot hand the keys of secrets over: %s",
 				strerror(-r));
 	}
-	if (keys)
-		explicit_bzero(keys, sizeof(*keys));
+	explicit_bzero(keys, sizeof(*keys));
 	free(keys);
 	return r;
 }

@@ -24,8 +24,14 @@
 #include "wire/wire.h"
 
 #define MAX_EVENTS 64
-#define FROM_CONNS 2 /* events with smaller numbers are the channels' */
 #define SWEEP_MS   1000
+
+/* What an event is about. */
+enum source {
+	FROM_GATE,
+	FROM_CALLER,
+	FROM_CONNS, /* and those that follow: one for each place */
+};
 
 int vault_listen(const struct vault *v, int fd, uint32_t index)
 {
@@ -85,9 +91,9 @@ static int serve(struct vault *v)
 		for (int i = 0; i < n && !v->is_ending; i++) {
 			uint64_t source = events[i].data.u64;
 
-			if (source == VAULT_FD_GATE - VAULT_FD_GATE)
+			if (source == FROM_GATE)
 				hear_gate(v);
-			else if (source == VAULT_FD_CALLER - VAULT_FD_GATE)
+			else if (source == FROM_CALLER)
 				hear_caller(v);
 			else
 				vault_conn_run(v, &v->conns[source - FROM_CONNS]);
@@ -100,11 +106,14 @@ static int serve(struct vault *v)
 
 static int listen_to_channels(const struct vault *v)
 {
-	for (int fd = VAULT_FD_GATE; fd <= VAULT_FD_CALLER; fd++) {
-		struct epoll_event event = { .events = EPOLLIN,
-			.data.u64 = (uint64_t)(fd - VAULT_FD_GATE) };
+	static const int channels[] = {
+		[FROM_GATE] = VAULT_FD_GATE, [FROM_CALLER] = VAULT_FD_CALLER
+	};
 
-		if (epoll_ctl(v->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+	for (uint64_t i = 0; i < FROM_CONNS; i++) {
+		struct epoll_event event = { .events = EPOLLIN, .data.u64 = i };
+
+		if (epoll_ctl(v->epoll, EPOLL_CTL_ADD, channels[i], &event) < 0)
 			return -errno;
 	}
 	return 0;
@@ -124,7 +133,7 @@ int main(void)
 		(void)!write(STDERR_FILENO, sentence, sizeof(sentence) - 1);
 		return EXIT_FAILURE;
 	}
-	if (v == MAP_FAILED)
+	if (v == MAP_FAILED || madvise(v, sizeof(*v), MADV_DONTDUMP) < 0)
 		err_set(&m.err, ERR_SYS, errno, "not enough memory for the vault");
 	else if (vault_start(v, &m.err) == 0 && listen_to_channels(v) < 0)
 		err_set(&m.err, ERR_SYS, errno, "the vault cannot wait for connections");

@@ -76,26 +76,26 @@ static bool is_key(const struct wire_key *k)
 	       k->size && k->size <= sizeof(k->bytes);
 }
 
-static int take_keys(struct vault *v, struct err *e)
+static int take_keys(struct vault *v)
 {
-	struct wire_keys *keys;
-	int r = -ENOMEM;
+	const struct wire_keys *keys;
+	int r;
 
 	v->locked = take_memory(sizeof(*v->locked));
-	if (v->locked) {
-		/* A limit may forbid it; then memory that is short is written to the swap. */
-		(void)mlock(v->locked, sizeof(*v->locked));
-		(void)madvise(v->locked, sizeof(*v->locked), MADV_DONTDUMP);
-		r = read_keys(&v->locked->keys);
-	}
-	keys = v->locked ? &v->locked->keys : NULL;
+	if (!v->locked)
+		return -ENOMEM;
+	/* A limit may forbid it; then memory that is short is written to the swap. */
+	(void)mlock(v->locked, sizeof(*v->locked));
+	(void)madvise(v->locked, sizeof(*v->locked), MADV_DONTDUMP);
+	r = read_keys(&v->locked->keys);
+	keys = &v->locked->keys;
 	if (r == 0 && keys->count != v->rules->secret_count)
 		r = -EINVAL;
 	for (uint32_t i = 0; r == 0 && i < keys->count; i++) {
 		const struct wire_key *k = &keys->keys[i];
 
 		if (!is_key(k))
-			r = -EINVAL;
+			return -EINVAL;
 		v->secrets[i] = (struct vault_secret){ .name = v->rules->secrets[i].name,
 			.host = v->rules->secrets[i].host,
 			.port = v->rules->secrets[i].port,
@@ -103,12 +103,9 @@ static int take_keys(struct vault *v, struct err *e)
 			.scheme = k->scheme,
 			.key = { k->bytes, k->size },
 			.falls_to = v->locked->falls_to[i] };
-		if (r == 0)
-			vault_prepare_key(v->secrets[i].key, v->locked->falls_to[i]);
+		vault_prepare_key(v->secrets[i].key, v->locked->falls_to[i]);
 	}
-	return r < 0 ? err_set(e, ERR_SYS, -r, "the keys of secrets cannot be taken over: %s",
-			       strerror(-r))
-		     : 0;
+	return r;
 }
 
 /* --- certificates --- */
@@ -185,9 +182,11 @@ int vault_start(struct vault *v, struct err *e)
 	 */
 	if (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
 		return err_set(e, ERR_SYS, ENOMEM, "TLS cannot be used");
-	r = take_keys(v, e);
-	if (r == 0)
-		r = take_certificates(v, e);
+	r = take_keys(v);
+	if (r < 0)
+		return err_set(e, ERR_SYS, -r, "the keys of secrets cannot be taken over: %s",
+			strerror(-r));
+	r = take_certificates(v, e);
 	v->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (r == 0 && v->epoll < 0)
 		r = err_set(e, ERR_SYS, errno, "cannot wait for connections: %s", strerror(errno));
