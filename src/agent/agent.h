@@ -92,7 +92,8 @@ int agent_find(struct arena *arena, const struct agent_profile *p, const char *p
 /*
  * Adds what the profile says to a spec that is settled, and in which the operator named the agent,
  * or let it be named: lists grow, and what nobody has declared is set. The words of the command
- * line are for the agent.
+ * line are for the agent. A project's file that says something of the agent's own is wrong, which
+ * is said in s->diags.
  */
 void agent_apply(struct spec *s, const struct agent_profile *p, const struct agent_found *found);
 

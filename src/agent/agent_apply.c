@@ -114,11 +114,22 @@ const char *agent_program(const struct spec *s, const struct agent_profile *p)
 
 	if (!p->takes_any)
 		return p->program;
+	/* A project does not choose which of the operator's programs it sees. */
+	if (agent_is_projects(s, SPEC_COMMAND))
+		return NULL;
 	return command->count ? command->items[0].text : NULL;
+}
+
+/* Who names an agent on the command line wants that, whatever the project's file would run. */
+static bool is_open(const struct spec *s, enum spec_key key)
+{
+	return !spec_is_declared(s, key) || (key == SPEC_COMMAND && agent_is_projects(s, key) &&
+						    s->set_by[SPEC_AGENT] == SPEC_LAYER_OPTIONS);
 }
 
 void agent_apply(struct spec *s, const struct agent_profile *p, const struct agent_found *found)
 {
+	agent_check_project(s, p);
 	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++) {
 		const struct spec_value *v = &p->values.v[k];
 		bool is_whole = !spec_is_list(spec_keys[k].type) || k == SPEC_COMMAND;
@@ -131,7 +142,7 @@ void agent_apply(struct spec *s, const struct agent_profile *p, const struct age
 			continue;
 		for (size_t i = 0; !is_whole && i < v->count; i++)
 			agent_add_item(s, k, &v->items[i]);
-		if (is_whole && !spec_is_declared(s, k)) {
+		if (is_whole && is_open(s, k)) {
 			s->settled.v[k] = *v;
 			s->set_by[k] = s->set_by[SPEC_AGENT];
 		}

@@ -14,3 +14,11 @@ void agent_add_var(
 /* A key as the spec declares secrets. */
 int agent_make_secret(
 	struct spec *s, const struct agent_key *key, struct spec_item *ret, struct err *e);
+
+/* --- agent_project.c --- */
+
+/* Did the project say this, and not the operator? */
+bool agent_is_projects(const struct spec *s, enum spec_key key);
+
+/* Says what the project's file says of the agent's own; before anything is added. */
+void agent_check_project(struct spec *s, const struct agent_profile *p);

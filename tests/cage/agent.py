@@ -142,6 +142,23 @@ def what_a_project_sets_does_not_undo_the_profile(p):
 
 
 @case
+def what_is_the_agents_own_a_project_cannot_say(p):
+    install(p)
+    for text, named in (("files: { /home/agent/.pal/settings: evil }", "files: '/home/agent/.pal/settings'"),
+                        ("files: { /opt/agent/bin/pal: \"#!/bin/sh\\necho evil\" }", "files: '/opt/agent/bin/pal'"),
+                        ("files: { /etc/pal/prompts: evil }", "files: '/etc/pal/prompts'"),
+                        ("env: { set: { PATH: \"/work:/bin\" } }", "env.set: 'PATH'")):
+        p.write("project/bawn.yaml", f"version: 1\n{text}\n")
+        expect(pal(p, "show"), 125, named, "is for the profile 'pal' to say", "--trust")
+        expect(p.run("run", "--agent", "pal", "--trust", "--", "/bin/true"), 0)
+        expect(p.run("run", "--", "/bin/true"), 0)  # without an agent it is as good as any
+    p.write("project/bawn.yaml", "version: 1\ncommand: [echo, evil]\n")
+    done = expect(p.run("run", "--agent", "pal"), 0)
+    assert done.stdout == "pal at /opt/agent/lib/pal in /work:\n", done.stdout
+    assert expect(p.run("run"), 0).stdout == "evil\n"
+
+
+@case
 def prompts_reach_the_file_that_the_profile_names(p):
     install(p)
     spec = p.spec("agent: pal\nstartup_prompts: [\"Be brief.\", \"Be kind.\"]\n")

@@ -93,11 +93,12 @@ static const char whole[] =
 	     "  files: {/etc/x/s.json: \"{@PROJECT@ @BASE_URL@}\"}\n"
 	     "  state: [/home/agent/.x]\n";
 
-/* The profile above, added to a file of the operator's and some options. */
-static bool settle(const char *file, const char *const *words, size_t count)
+/* The profile above, added to a file, whosever it is, and some options. */
+static bool settle_with(bool is_operators, const char *file, const char *const *words, size_t count)
 {
 	spec_init(&spec);
-	spec_add_file(&spec, "f.yaml", file, strlen(file), true);
+	spec_add_file(&spec, "f.yaml", file, strlen(file), is_operators);
+	spec_add_option(&spec, SPEC_AGENT, "--agent", "x");
 	if (count)
 		spec_add_option_list(&spec, SPEC_COMMAND, "the command", words, count);
 	if (!agent_read(&spec, "x.yaml", whole, strlen(whole), &profile))
@@ -107,6 +108,11 @@ static bool settle(const char *file, const char *const *words, size_t count)
 	agent_apply(&spec, &profile, &nothing);
 	agent_finish(&spec, &profile, "/w\"ork");
 	return !spec.diags.errors;
+}
+
+static bool settle(const char *file, const char *const *words, size_t count)
+{
+	return settle_with(true, file, words, count);
 }
 
 static const char *value_of(enum spec_key key)
@@ -150,6 +156,49 @@ static void test_overridden(void)
 	CHECK(settle("version: 1\nnetwork: {mode: none}\n", NULL, 0));
 	CHECK_STR(value_of(SPEC_NETWORK_MODE), "none");
 	CHECK_STR(value_of(SPEC_NETWORK_ALLOW), "[]");
+	spec_done(&spec);
+}
+
+/* What is the agent's own is not for a project to say; the operator may. */
+static void test_project_says(void)
+{
+	static const struct {
+		const char *text, *said;
+	} rows[] = {
+		{ "files: {/etc/x/s.json: y}", "files: '/etc/x/s.json'" },
+		{ "files: {/etc/x/more.d/y: y}", "files: '/etc/x/more.d/y'" },
+		{ "initial_files: {/etc/x/P.md: y}", "initial_files: '/etc/x/P.md'" },
+		{ "files: {/home/agent/.x/settings: y}", "files: '/home/agent/.x/settings'" },
+		{ "files: {/opt/agent/bin/x: y}", "files: '/opt/agent/bin/x'" },
+		{ "env: {set: {A: evil}}", "env.set: 'A'" },
+		{ "env: {set: {M_URL: \"http://evil\"}}", "env.set: 'M_URL'" },
+		{ "env: {set: {M_KEY: evil}}", "env.set: 'M_KEY'" },
+		{ "env: {set: {PATH: /work}}", "env.set: 'PATH'" },
+		{ "files: {/etc/xy/s.json: y, /etc/x.json: y, /home/agent/.xy: y}", "" },
+		{ "env: {set: {C: c}}", "" },
+		{ "command: [evil]", "" },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char file[256];
+
+		snprintf(file, sizeof(file), "version: 1\n%s\n", rows[i].text);
+		CHECK(settle(file, NULL, 0));
+		spec_done(&spec);
+		check_that(settle_with(false, file, NULL, 0) == !*rows[i].said, rows[i].text,
+			__FILE__, __LINE__);
+		check_that(strstr(first_said(&spec), rows[i].said) != NULL, first_said(&spec),
+			__FILE__, __LINE__);
+		CHECK_STR(value_of(SPEC_COMMAND), "[x, --auto]");
+		spec_done(&spec);
+	}
+	/* Nor which of the operator's programs is shown to it. */
+	CHECK(settle_with(false, "version: 1\ncommand: [secret]\n", NULL, 0));
+	profile.takes_any = true;
+	spec.set_by[SPEC_COMMAND] = SPEC_LAYER_FILE;
+	CHECK(!agent_program(&spec, &profile));
+	spec.is_file_trusted = true;
+	CHECK(agent_program(&spec, &profile) != NULL);
 	spec_done(&spec);
 }
 
@@ -333,6 +382,7 @@ int main(void)
 	test_wrong();
 	test_added();
 	test_overridden();
+	test_project_says();
 	test_words();
 	test_secret();
 	test_find();

@@ -1,0 +1,88 @@
+#include <string.h>
+
+#include "agent/agent_inside.h"
+#include "base/str.h"
+
+/*
+ * What a file that is the project's word cannot say once the operator has named an agent: the
+ * settings that agree with the wall, the variables that name them and the key are the profile's,
+ * and whoever wrote the project wrote none of them. What agents read beside their settings is in
+ * the same folders.
+ */
+
+bool agent_is_projects(const struct spec *s, enum spec_key key)
+{
+	return s->set_by[key] == SPEC_LAYER_FILE && !s->is_file_trusted && !s->is_narrowing;
+}
+
+/* The part of a file's path that is the agent's: its folder, unless that is everybody's. */
+static size_t own_part(const char *path)
+{
+	static const char *const shared[] = { "/etc", "/home/agent", "/opt", "/run" };
+	size_t n = (size_t)(strrchr(path, '/') - path);
+
+	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
+		if (strlen(shared[i]) == n && memcmp(path, shared[i], n) == 0)
+			return strlen(path);
+	return n;
+}
+
+static bool is_beside(const char *path, const char *file)
+{
+	size_t n = own_part(file);
+
+	return strncmp(path, file, n) == 0 && (path[n] == '/' || !path[n]);
+}
+
+static bool is_place(const struct agent_profile *p, const char *path)
+{
+	static const enum spec_key keys[] = { SPEC_FILES, SPEC_INITIAL_FILES };
+	const struct spec_value *state = &p->values.v[SPEC_STATE];
+
+	for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++)
+		for (size_t i = 0; i < p->values.v[keys[k]].count; i++)
+			if (is_beside(path, p->values.v[keys[k]].items[i].var.name))
+				return true;
+	for (size_t i = 0; i < state->count; i++)
+		if (str_path_within(path, state->items[i].text))
+			return true;
+	return str_path_within(path, AGENT_PLACE) || (p->prompts && is_beside(path, p->prompts));
+}
+
+static bool is_variable(const struct agent_profile *p, const char *name)
+{
+	const struct spec_value *set = &p->values.v[SPEC_ENV_SET];
+
+	for (size_t i = 0; i < set->count; i++)
+		if (str_eq(set->items[i].var.name, name))
+			return true;
+	for (size_t i = 0; i < p->key_count; i++)
+		if (str_eq(p->keys[i].variable, name) ||
+			(p->keys[i].base_url && str_eq(p->keys[i].base_url, name)))
+			return true;
+	return (p->program || p->takes_any) && str_eq(name, "PATH");
+}
+
+/* What counts of one key, and was said by the project. */
+static void check(struct spec *s, const struct agent_profile *p, enum spec_key key,
+	bool (*is_agents)(const struct agent_profile *p, const char *name))
+{
+	const struct spec_value *said = &s->layers[SPEC_LAYER_FILE].v[key];
+	const struct spec_value *v = spec_list(s, key);
+
+	for (size_t i = 0; said->is_set && i < v->count; i++)
+		if (v->items[i].at.source == said->at.source && is_agents(p, v->items[i].var.name))
+			diags_error(&s->diags, v->items[i].at,
+				"remove it, or run with --trust if the file is yours",
+				"%s: '%s' is for the profile '%s' to say, not for the project",
+				spec_keys[key].path, v->items[i].var.name, p->name);
+}
+
+void agent_check_project(struct spec *s, const struct agent_profile *p)
+{
+	if (s->is_file_trusted || s->is_narrowing)
+		return;
+	check(s, p, SPEC_FILES, is_place);
+	check(s, p, SPEC_INITIAL_FILES, is_place);
+	check(s, p, SPEC_ENV_SET, is_variable);
+}
