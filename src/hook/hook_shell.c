@@ -2,6 +2,7 @@
 
 #include "base/str.h"
 #include "hook/hook_inside.h"
+#include "hook/hook_programs.h"
 #include "hook/hook_words.h"
 
 /*
@@ -13,88 +14,21 @@
 #define MOST_DEPTH  4 /* sh -c in sh -c … */
 #define MOST_NESTED 8 /* brackets */
 
-/* What a program does with its words. */
-enum habit {
-	READS,       /* those that look like paths */
-	SAYS,        /* nothing: it prints them */
-	SEARCHES,    /* reads, but for the first, which is a pattern or a program */
-	WRITES,      /* all of them */
-	MARKS,       /* writes all but the first, which says how */
-	WRITES_LAST, /* and reads the others */
-	LINKS,       /* writes the last */
-	COPIES_RAW,  /* dd: if= and of= */
-	GOES,        /* cd */
-	RUNS,        /* a shell: what is behind -c is another script */
-	EVALUATES,   /* its words are a script */
-	STARTS,      /* another program, which follows */
-};
-
-static const struct {
-	const char *name;
-	enum habit habit;
-} programs[] = {
-	{ "[", READS },
-	{ "ag", SEARCHES },
-	{ "awk", SEARCHES },
-	{ "bash", RUNS },
-	{ "cd", GOES },
-	{ "chgrp", MARKS },
-	{ "chmod", MARKS },
-	{ "chown", MARKS },
-	{ "command", STARTS },
-	{ "cp", WRITES_LAST },
-	{ "dash", RUNS },
-	{ "dd", COPIES_RAW },
-	{ "echo", SAYS },
-	{ "egrep", SEARCHES },
-	{ "env", STARTS },
-	{ "eval", EVALUATES },
-	{ "exec", STARTS },
-	{ "expr", SAYS },
-	{ "fgrep", SEARCHES },
-	{ "gawk", SEARCHES },
-	{ "grep", SEARCHES },
-	{ "install", WRITES_LAST },
-	{ "jq", SEARCHES },
-	{ "ln", LINKS },
-	{ "mawk", SEARCHES },
-	{ "mkdir", WRITES },
-	{ "mkfifo", WRITES },
-	{ "mv", WRITES },
-	{ "nice", STARTS },
-	{ "nohup", STARTS },
-	{ "perl", SEARCHES },
-	{ "printf", SAYS },
-	{ "pushd", GOES },
-	{ "rg", SEARCHES },
-	{ "rm", WRITES },
-	{ "rmdir", WRITES },
-	{ "sed", SEARCHES },
-	{ "sh", RUNS },
-	{ "shred", WRITES },
-	{ "sudo", STARTS },
-	{ "tee", WRITES },
-	{ "time", STARTS },
-	{ "timeout", STARTS },
-	{ "touch", WRITES },
-	{ "tr", SAYS },
-	{ "truncate", WRITES },
-	{ "unlink", WRITES },
-	{ "xargs", STARTS },
-	{ "zsh", RUNS },
-};
-
-static const char *const keywords[] = { "!", "case", "do", "done", "elif", "else", "esac", "fi",
-	"function", "if", "then", "until", "while", "{", "}" };
+static const char *const keywords[] = { "!", "do", "done", "elif", "else", "esac", "fi", "function",
+	"if", "then", "until", "while", "{", "}" };
 
 /* A command so far. */
 struct command {
-	bool has_name, is_started; /* by a word of the kind STARTS */
-	enum habit habit;
-	bool is_sed, writes; /* sed -i */
-	bool has_target;     /* -t: the last word is none */
-	bool is_next_written, is_next_script;
-	size_t words; /* that are no options */
+	bool has_name, is_started; /* by a word of the kind HOOK_STARTS */
+	const struct hook_program *program;
+	enum hook_habit habit;
+	bool writes;      /* sed -i */
+	bool has_pattern; /* in an option: no word is one */
+	bool has_target;  /* -t: the last word is none */
+	bool is_over;     /* what follows are no paths */
+	bool is_next_written, is_next_script, is_next_file;
+	size_t values; /* words to come that belong to an option */
+	size_t words;  /* that are no options */
 	const char *last;
 };
 
@@ -127,10 +61,11 @@ static bool looks_like_path(const char *word, size_t n)
 		"proc", "root", "run", "srv", "sys", "tmp", "usr", "var" };
 	size_t top;
 
-	if (n == 0 || strcspn(word, "\n\t|;<>&()\"'`=") < n)
+	/* Some of them would have to be quoted: then it is an expression, or a text. */
+	if (n == 0 || strcspn(word, "\n\t|;<>&()\"'`=*{}^$\\") < n)
 		return false;
 	if (word[0] == '~')
-		return true;
+		return strcspn(word, "/ ") == strcspn(word, "/");
 	if (word[0] == '.' && word[1] == '.')
 		return n == 2 || word[2] == '/';
 	if (word[0] != '/')
@@ -162,14 +97,6 @@ static void add_if_path(struct scan *s, const char *text, size_t n, bool writes)
 
 /* --- words of a command --- */
 
-static enum habit find_habit(const char *name)
-{
-	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
-		if (str_eq(programs[i].name, name))
-			return programs[i].habit;
-	return READS;
-}
-
 static bool is_keyword(const char *word)
 {
 	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++)
@@ -195,10 +122,10 @@ static void take_name(struct scan *s, const struct hook_words *w)
 		(c->is_started && (w->word[0] == '-' || str_is_digit(w->word[0]))))
 		return;
 	add_if_path(s, w->word, measure(w), false);
-	c->habit = find_habit(name);
-	c->is_started = c->habit == STARTS;
+	c->program = hook_find_program(name);
+	c->habit = c->program->habit;
+	c->is_started = c->habit == HOOK_STARTS;
 	c->has_name = !c->is_started;
-	c->is_sed = str_eq(name, "sed");
 	if (str_eq(name, "popd"))
 		s->folder = NULL;
 }
@@ -206,16 +133,21 @@ static void take_name(struct scan *s, const struct hook_words *w)
 static void take_option(struct scan *s, const struct hook_words *w)
 {
 	struct command *c = &s->command;
+	struct hook_option option = hook_read_option(c->program, w->word);
 	const char *value = strchr(w->word, '=');
-	bool is_target = (c->habit == WRITES_LAST || c->habit == WRITES || c->habit == LINKS) &&
+	bool is_target = (c->habit == HOOK_WRITES_LAST || c->habit == HOOK_WRITES ||
+				 c->habit == HOOK_LINKS) &&
 			 (str_eq(w->word, "-t") || str_starts(w->word, "--target-directory"));
 
 	c->has_target |= is_target;
 	c->is_next_written = is_target && !value;
-	c->is_next_script = c->habit == RUNS && w->word[1] != '-' && strchr(w->word, 'c');
-	if (c->is_sed && (str_starts(w->word, "-i") || str_starts(w->word, "--in-place")))
-		c->writes = true;
-	if (value && w->is_known)
+	c->is_next_script = c->habit == HOOK_RUNS && w->word[1] != '-' && strchr(w->word, 'c');
+	c->is_next_file = c->habit == HOOK_TESTS && !w->word[2] && !strchr("zn", w->word[1]);
+	c->is_over |= c->habit == HOOK_FINDS && w->word[2];
+	c->values = option.values;
+	c->has_pattern |= option.is_pattern;
+	c->writes |= option.writes;
+	if (value && w->is_known && c->habit != HOOK_SAYS && !c->is_over)
 		add_if_path(s, value + 1, strlen(value + 1), is_target);
 }
 
@@ -239,7 +171,7 @@ static void take_source(struct scan *s)
 {
 	const struct command *c = &s->command;
 
-	if (c->last && c->habit == WRITES_LAST)
+	if (c->last && c->habit == HOOK_WRITES_LAST)
 		add_if_path(s, c->last, strlen(c->last), false);
 }
 
@@ -260,11 +192,17 @@ static void take_value(struct scan *s, const struct hook_words *w, size_t n)
 		add_if_path(s, value + 1, strlen(value + 1), false);
 }
 
+/* Not the pattern, which comes first where no option has it. */
+static bool is_searched(const struct command *c)
+{
+	return c->words > 1 || c->has_pattern;
+}
+
 static void take_argument(struct scan *s, const struct hook_words *w)
 {
 	struct command *c = &s->command;
 	size_t n = measure(w);
-	bool is_script = c->is_next_script || c->habit == EVALUATES;
+	bool is_script = c->is_next_script || c->habit == HOOK_EVALUATES;
 
 	c->words++;
 	c->is_next_script = false;
@@ -272,26 +210,27 @@ static void take_argument(struct scan *s, const struct hook_words *w)
 		scan_script(s->call, w->word, s->folder, s->depth + 1);
 		return;
 	}
-	if (c->habit == GOES) {
+	if (c->habit == HOOK_GOES) {
 		if (w->is_known)
 			add_if_path(s, w->word, n, false);
 		go(s, w);
 	}
 	if (!w->is_known || n == 0)
 		return;
-	if (c->is_next_written || c->habit == WRITES || (c->habit == MARKS && c->words > 1) ||
-		(c->writes && c->words > 1)) {
+	if (c->is_next_written || c->habit == HOOK_WRITES ||
+		(c->habit == HOOK_MARKS && c->words > 1) || (c->writes && is_searched(c))) {
 		add(s, w->word, n, true);
-	} else if (c->habit == WRITES_LAST || c->habit == LINKS) {
+	} else if (c->habit == HOOK_WRITES_LAST || c->habit == HOOK_LINKS) {
 		take_source(s);
 		c->last = arena_copy(&s->call->arena, w->word, n);
-	} else if (c->habit == COPIES_RAW) {
+	} else if (c->habit == HOOK_COPIES_RAW) {
 		take_raw(s, w->word);
-	} else if (c->habit == READS || c->habit == RUNS ||
-		   (c->habit == SEARCHES && c->words > 1)) {
+	} else if (c->habit == HOOK_READS || c->habit == HOOK_RUNS || c->is_next_file ||
+		   (c->habit == HOOK_FINDS && !c->is_over) ||
+		   (c->habit == HOOK_SEARCHES && is_searched(c))) {
 		take_value(s, w, n);
 	}
-	c->is_next_written = false;
+	c->is_next_written = c->is_next_file = false;
 }
 
 static void end_command(struct scan *s)
@@ -302,7 +241,7 @@ static void end_command(struct scan *s)
 		take_source(s);
 	else if (c->last && c->words > 1)
 		add(s, c->last, strlen(c->last), true);
-	if (c->habit == GOES && c->words == 0)
+	if (c->habit == HOOK_GOES && c->words == 0)
 		s->folder = s->call->home;
 	s->command = (struct command){ 0 };
 }
@@ -318,6 +257,8 @@ static void take_word(struct scan *s, const struct hook_words *w)
 	}
 	if (!s->command.has_name)
 		take_name(s, w);
+	else if (s->command.values)
+		s->command.values--;
 	else if (w->word[0] == '-' && w->word[1])
 		take_option(s, w);
 	else
