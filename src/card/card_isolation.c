@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "base/own.h"
@@ -115,6 +116,26 @@ static void print_differs(const struct card *c, struct json *j)
 	json_close_list(j);
 }
 
+/* Hosts that are reached with a key of the operator's; where that is kept is nobody's business. */
+static void print_secrets(const struct card *c, struct json *j)
+{
+	size_t n = 0;
+	own_free const struct spec_item **items =
+		spec_ordered(SPEC_SECRETS, spec_list(c->spec, SPEC_SECRETS), &n);
+	char host[300];
+
+	if (!items)
+		j->out->failed = true;
+	if (!items || !n)
+		return;
+	json_open_list(j, "withSecret");
+	for (size_t i = 0; i < n; i++) {
+		snprintf(host, sizeof(host), "%s:%u", items[i]->secret.host, items[i]->secret.port);
+		json_text(j, NULL, host);
+	}
+	json_close_list(j);
+}
+
 static void print_egress(const struct card *c, struct json *j)
 {
 	unsigned mode = spec_choice(c->spec, SPEC_NETWORK_MODE);
@@ -126,6 +147,7 @@ static void print_egress(const struct card *c, struct json *j)
 		print_list(c, SPEC_NETWORK_ALLOW, "allow", j);
 		print_list(c, SPEC_NETWORK_HOST_PORTS, "hostPorts", j);
 		print_list(c, SPEC_NETWORK_PUBLISH, "publish", j);
+		print_secrets(c, j);
 	}
 	json_close_map(j);
 }

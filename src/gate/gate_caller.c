@@ -172,7 +172,7 @@ static void take_place(struct caller *c, struct caller_call *call, enum caller_a
 /* One each: 0; -EAGAIN: that was all; -EPIPE: who asked is gone; -EBADMSG: it speaks nonsense. */
 static int read_gates(struct caller *c, struct caller_call *call)
 {
-	struct wire_call asked;
+	struct wire_call asked = { 0 };
 	int r = wire_receive_message(CHANNEL, &asked, sizeof(asked), NULL);
 
 	if (r < 0)
@@ -188,7 +188,7 @@ static int read_gates(struct caller *c, struct caller_call *call)
 
 static int read_vaults(struct caller *c, struct caller_call *call)
 {
-	struct wire_vault_call asked;
+	struct wire_vault_call asked = { 0 };
 	int r = wire_receive_message(c->channels[CALLER_FOR_VAULT].fd, &asked, sizeof(asked), NULL);
 
 	if (r < 0)

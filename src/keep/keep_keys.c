@@ -51,7 +51,7 @@ static int read_bytes(int fd, struct wire_key *ret)
 {
 	size_t n = 0;
 	struct stat st;
-	char more;
+	char more = 0;
 	ssize_t r = 1;
 
 	if (fstat(fd, &st) < 0)

@@ -119,30 +119,40 @@ static int listen_to_channels(const struct vault *v)
 	return 0;
 }
 
-int main(void)
+/* By hand, or by a bawn of another kind. */
+static int say_what_it_is(void)
 {
-	const int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-	/* cppcheck-suppress invalidFunctionArg ; -1 is what mmap(2) asks for here */
-	struct vault *v = mmap(NULL, sizeof(*v), PROT_READ | PROT_WRITE, flags, -1, 0);
+	static const char sentence[] =
+		"bawn-vault is started by bawn, for runs that have secrets; it "
+		"does nothing else\n";
+
+	(void)!write(STDERR_FILENO, sentence, sizeof(sentence) - 1);
+	return EXIT_FAILURE;
+}
+
+static int live(struct vault *v)
+{
 	struct wire_vault_message m = { .kind = WIRE_VAULT_READY };
 
-	if (fcntl(VAULT_FD_RULES, F_GET_SEALS) < 0) {
-		static const char sentence[] = "bawn-vault is started by bawn, for runs that have "
-					       "secrets; it does nothing else\n";
-
-		(void)!write(STDERR_FILENO, sentence, sizeof(sentence) - 1);
-		return EXIT_FAILURE;
-	}
-	if (v == MAP_FAILED || madvise(v, sizeof(*v), MADV_DONTDUMP) < 0)
-		err_set(&m.err, ERR_SYS, errno, "not enough memory for the vault");
-	else if (vault_start(v, &m.err) == 0 && listen_to_channels(v) < 0)
+	if (vault_start(v, &m.err) == 0 && listen_to_channels(v) < 0)
 		err_set(&m.err, ERR_SYS, errno, "the vault cannot wait for connections");
 	if (m.err.kind != ERR_NONE)
 		m.kind = WIRE_VAULT_FAILED;
-	if (wire_send_message(VAULT_FD_GATE, &m, sizeof(m), -1) < 0 || m.kind != WIRE_VAULT_READY)
-		return EXIT_FAILURE;
-	if (serve(v) < 0)
+	if (wire_send_message(VAULT_FD_GATE, &m, sizeof(m), -1) < 0 || m.kind != WIRE_VAULT_READY ||
+		serve(v) < 0)
 		return EXIT_FAILURE;
 	vault_close_all(v);
 	return EXIT_SUCCESS;
+}
+
+int main(void)
+{
+	static _Alignas(4096) struct vault vault;
+
+	if (fcntl(VAULT_FD_RULES, F_GET_SEALS) < 0)
+		return say_what_it_is();
+	/* Requests are in it, with their keys. Where pages are larger, it is not dumped either: see
+	 * gate_confine. */
+	(void)madvise(&vault, sizeof(vault) & ~(size_t)4095, MADV_DONTDUMP);
+	return live(&vault);
 }

@@ -43,14 +43,6 @@ static int close_others(struct err *e)
 
 /* --- keys --- */
 
-static void *take_memory(size_t size)
-{
-	/* cppcheck-suppress invalidFunctionArg ; -1 is what mmap(2) asks for here */
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-
-	return memory == MAP_FAILED ? NULL : memory;
-}
-
 /* The file is emptied: what is in its memory is in ours only. */
 static int read_keys(struct wire_keys *ret)
 {
@@ -81,8 +73,10 @@ static int take_keys(struct vault *v)
 	const struct wire_keys *keys;
 	int r;
 
-	v->locked = take_memory(sizeof(*v->locked));
-	if (!v->locked)
+	/* cppcheck-suppress invalidFunctionArg ; -1 is what mmap(2) asks for here */
+	v->locked = mmap(NULL, sizeof(*v->locked), PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (v->locked == MAP_FAILED)
 		return -ENOMEM;
 	/* A limit may forbid it; then memory that is short is written to the swap. */
 	(void)mlock(v->locked, sizeof(*v->locked));

@@ -75,6 +75,15 @@ static SSL_CTX *make_context(struct vault_peer *peer)
 	return context;
 }
 
+/* The macro of OpenSSL's for this takes the name for something that it could write to. */
+static bool name_server(SSL *tls, const char *host)
+{
+	void *name;
+
+	memcpy(&name, &host, sizeof(name));
+	return SSL_ctrl(tls, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name, name) == 1;
+}
+
 bool vault_tls_begin(struct vault *v, struct vault_conn *c)
 {
 	struct vault_peer *peer = &v->peers[c->secret];
@@ -86,7 +95,7 @@ bool vault_tls_begin(struct vault *v, struct vault_conn *c)
 	if (!c->tls)
 		return false;
 	SSL_set_hostflags(c->tls, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-	if (SSL_set1_host(c->tls, host) != 1 || SSL_set_tlsext_host_name(c->tls, host) != 1 ||
+	if (SSL_set1_host(c->tls, host) != 1 || !name_server(c->tls, host) ||
 		SSL_set_fd(c->tls, c->server) != 1)
 		return false;
 	if (peer->session)

@@ -74,7 +74,7 @@ def seen(sock, line, fields, stream):
     size, digest = read_body(stream, fields)
     fields = [hidden(*field) for field in fields]
     answer(sock, json.dumps({"line": line, "fields": fields, "size": size, "sha256": digest,
-                             "port": sock.getsockname()[1], "peer": id(sock)}).encode(),
+                             "port": sock.getsockname()[1], "peer": sock.getpeername()[1]}).encode(),
            "Content-Type: application/json")
 
 

@@ -123,6 +123,7 @@ static void test_values(void)
 		"version: 1\nname: a\nfakeroot: true\nbinds: [/a:/b, /c:/d:rw, ~/.gitconfig:/e]\n"
 		"preflight_allow: [~/.gitconfig]\nenv: {pass: [A, B]}\nlimits: {cpu: 1.5, time: 90m}\n"
 		"network: {mode: allowlist, allow: [b.org:443, a.org:80], host_ports: [7]}\n"
+		"secrets: [{name: s, host: \"s.org:443\", header: k, from: \"env:HIDDEN\"}]\n"
 		"project: {mode: writable}\n"));
 	check_param(&m, "level", "\"custom\"");
 	check_param(&m, "differs",
@@ -137,6 +138,8 @@ static void test_values(void)
 	check_param(&m, "limits/time", "\"1h30m\"");
 	check_param(&m, "egress/allow", "[\"a.org:80/http\",\"b.org:443/tls\"]");
 	check_param(&m, "egress/hostPorts", "[\"7\"]");
+	check_param(&m, "egress/withSecret", "[\"s.org:443\"]");
+	CHECK(!strstr(buf_text(&m.text), "HIDDEN"));
 	check_param(&m, "project", "{\"cage\":\"full\",\"mode\":\"writable\"}");
 	check_param(&m, "protectedPathsHeld", "true");
 	CHECK(strstr(buf_text(&m.text), "\"preflight_allowed\":[\"~/.gitconfig\"]"));

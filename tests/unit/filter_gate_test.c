@@ -100,10 +100,29 @@ static void test_caller(void)
 	CHECK(ask(&filter_caller, "ioctl", 3, 0x541b, 0, 0) == KILL);
 }
 
+/* It has the keys: it gets every socket from others, and opens nothing. */
+static void test_vault(void)
+{
+	CHECK(ask(&filter_vault, "socket", AF_INET, SOCK_STREAM, 0, 0) == KILL);
+	CHECK(ask(&filter_vault, "socket", AF_UNIX, SOCK_STREAM, 0, 0) == KILL);
+	CHECK(ask(&filter_vault, "connect", 3, 0, 0, 0) == KILL);
+	CHECK(ask(&filter_vault, "accept4", 3, 0, 0, 0) == KILL);
+	CHECK(ask(&filter_vault, "openat", 3, 0, 0, 0) == KILL);
+	CHECK(ask(&filter_vault, "sendto", 3, 0, 0, MSG_NOSIGNAL) == ALLOW);
+	CHECK(ask(&filter_vault, "sendto", 3, 0, 0, MSG_FASTOPEN) == KILL);
+	CHECK(ask(&filter_vault, "sendmsg", 3, 0, MSG_FASTOPEN, 0) == KILL);
+	CHECK(ask(&filter_vault, "setsockopt", 3, SOL_SOCKET, SO_LINGER, 0) == ALLOW);
+	CHECK(ask(&filter_vault, "setsockopt", 3, SOL_SOCKET, SO_ATTACH_FILTER, 0) == KILL);
+	CHECK(ask(&filter_vault, "mmap", 0, 4096, PROT_READ | PROT_EXEC, 0) == KILL);
+	CHECK(ask(&filter_vault, "mprotect", 0, 4096, PROT_EXEC, 0) == KILL);
+	CHECK(ask(&filter_vault, "read", 3, 0, 0, 0) == ALLOW);
+}
+
 /* They are not for cages. */
 static void test_names(void)
 {
-	CHECK(!filter_named("gate") && !filter_named("caller") && !filter_named("usher"));
+	CHECK(!filter_named("gate") && !filter_named("caller") && !filter_named("usher") &&
+		!filter_named("vault"));
 }
 
 int main(void)
@@ -111,10 +130,12 @@ int main(void)
 	test_all(&filter_gate);
 	test_all(&filter_caller);
 	test_all(&filter_usher);
+	test_all(&filter_vault);
 	test_connecting(&filter_caller);
 	test_connecting(&filter_usher);
 	test_gate();
 	test_caller();
+	test_vault();
 	test_names();
 	return check_report();
 }
