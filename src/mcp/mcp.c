@@ -251,6 +251,22 @@ static const char *find_fault(struct message *x, const struct mcp_slice *line)
 	return NULL;
 }
 
+/* JSON that cannot be used: whoever waits for an answer shall have one, by the id. */
+static void answer_unusable(const char *line, size_t n, struct buf *out)
+{
+	own_free char *mended = mcp_mend(line, n);
+	const struct mcp_slice all = { mended, n };
+	struct message x = { 0 };
+
+	if (!mended || !mcp_is_json(mended, n))
+		mcp_print_error(out, NULL, MCP_NOT_JSON,
+			"the line is not JSON, or nested more than 32 deep");
+	else if (find_fault(&x, &all) || x.id.bytes)
+		mcp_print_error(out, &x.id, MCP_BAD_PARAMS,
+			"a text of the request has \\u0000 or half of a character, which no command "
+			"and no tool takes");
+}
+
 enum mcp_deed mcp_read(
 	struct mcp *m, const char *line, size_t n, struct mcp_request *ret, struct buf *out)
 {
@@ -263,8 +279,7 @@ enum mcp_deed mcp_read(
 	if (!n)
 		return MCP_DO_NOTHING;
 	if (!mcp_is_json(line, n)) {
-		mcp_print_error(out, NULL, MCP_NOT_JSON,
-			"the line is not JSON, or nested more than 32 deep");
+		answer_unusable(line, n, out);
 		return MCP_DO_NOTHING;
 	}
 	all = (struct mcp_slice){ line, n };

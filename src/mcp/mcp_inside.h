@@ -29,6 +29,12 @@ struct mcp_member {
 /* Is the whole of it one value of JSON? */
 bool mcp_is_json(const char *bytes, size_t n);
 
+/*
+ * A copy of as many bytes in which \u0000 and halves of characters, which JSON has and no text here
+ * can, are replaced. The caller frees it; NULL without memory.
+ */
+char *mcp_mend(const char *bytes, size_t n);
+
 /* Looks members of a map up. False: it is no map, or has one of them twice. */
 bool mcp_find_members(const struct mcp_slice *map, const struct mcp_member *members, size_t count);
 

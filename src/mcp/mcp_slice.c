@@ -1,4 +1,5 @@
 /* Parts of a line, by the strict reader: a line is looked through once for each level of it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_fields.h"
@@ -14,6 +15,46 @@ bool mcp_is_json(const char *bytes, size_t n)
 	is_good = json_skip(&r) && json_read_end(&r);
 	json_reader_done(&r);
 	return is_good;
+}
+
+/* The number of \uXXXX, which begins here; else -1. */
+static long read_escape(const char *at, size_t left)
+{
+	char digits[5] = { 0 };
+
+	if (left < 6 || at[0] != '\\' || at[1] != 'u')
+		return -1;
+	memcpy(digits, at + 2, 4);
+	return strspn(digits, "0123456789abcdefABCDEF") == 4 ? strtol(digits, NULL, 16) : -1;
+}
+
+static bool is_between(long c, long first, long last)
+{
+	return c >= first && c <= last;
+}
+
+char *mcp_mend(const char *bytes, size_t n)
+{
+	char *copy = malloc(n + 1);
+
+	if (!copy)
+		return NULL;
+	memcpy(copy, bytes, n);
+	copy[n] = '\0';
+	for (size_t i = 0; i + 1 < n; i++) {
+		long c = read_escape(copy + i, n - i);
+
+		if (copy[i] != '\\')
+			continue;
+		if (is_between(c, 0xd800, 0xdbff) &&
+			is_between(read_escape(copy + i + 6, n - i - 6), 0xdc00, 0xdfff))
+			i += 11;
+		else if (c == 0 || is_between(c, 0xd800, 0xdfff))
+			memcpy(copy + i + 2, "fffd", 4);
+		else
+			i++; /* what is escaped, which may be a backslash */
+	}
+	return copy;
 }
 
 static struct mcp_slice take_value(struct json_reader *r)

@@ -103,6 +103,10 @@ def what_is_no_request_is_answered_and_forgotten(place):
         assert s.is_silent()
         for number in (0, -7, 2**70, "", "a \"b\" é \u2028"):
             assert s.answer(s.send("server/discover", number=number))["id"] == number
+        # JSON of which no text can be made: who asked hears that, and does not wait.
+        for text in ("\0", "\ud800", "\udc00\ud800", "\\\0"):
+            assert s.error("tools/call", {"name": "bash", "arguments": {"command": f"echo {text}"}}) == -32602
+        assert s.sh("echo '\\u0000 \U0001f600'").good() == "\\u0000 \U0001f600\n"
         assert s.error("tools/call", {"name": "rm"}) == -32602 and s.error("tools/call") == -32602
         assert s.error("tools/call", {"name": "bash", "arguments": []}) == -32602
 
