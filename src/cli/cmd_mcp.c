@@ -186,10 +186,11 @@ static int put_away(const struct cli *cli, const struct store_session *x)
 		cli_complain("%s", e.text);
 		return CLI_FAILED;
 	}
+	/* Commands that share a cage may have left some running, and so may others who use the
+	 * session: nothing is to be changed any more when it is asked whether something was. */
+	(void)session_stop_runs(at.root, x->id, 1000, &e);
 	if (!has_changed(cli, x->id))
 		return session_remove(&at, x);
-	/* Commands that share a cage may have left some running. */
-	(void)session_stop_runs(at.root, x->id, 1000, &e);
 	cli_complain("what the tools changed is in session %.8s: see it with bawn session diff "
 		     "%.8s, take it with bawn session apply %.8s",
 		x->id, x->id, x->id);

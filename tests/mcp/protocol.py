@@ -318,6 +318,18 @@ def what_changed_the_project_is_kept_and_can_be_applied(place):
 
 @for_root
 @case
+def what_others_change_in_it_until_the_end_is_kept(place):
+    s = Server(place)
+    session = s.sh("true").meta["bawn/session"]
+    other = place.start("session", "exec", session, "--", "sh", "-c",
+                        "trap 'echo late > late; exit' TERM; echo ready; while :; do sleep 0.1; done")
+    assert other.stdout.readline() == b"ready\n"
+    assert "what the tools changed is in session" in s.end()
+    other.communicate(timeout=20)
+    expect(place.run("session", "diff", session), 0, "late")
+
+
+@case
 def a_session_that_is_there_is_used_and_stays(place):
     made = sessions.Session(place, *place.spec("tools: true\n"))
     made.says("echo 1 >one")
