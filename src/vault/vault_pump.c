@@ -108,6 +108,9 @@ static enum vault_step hear_client(struct vault *v, struct vault_conn *c, struct
 	c->bytes_out += (uint64_t)n;
 	if (c->is_client_over && is_idle(c))
 		return VAULT_STEP_END;
+	/* Who goes does not want the answer any more, and the host need not go on with it. */
+	if (c->is_client_over && c->answer != VAULT_ANSWER_NONE)
+		return VAULT_STEP_BREAK;
 	return VAULT_STEP_MADE;
 }
 

@@ -169,10 +169,26 @@ def hint(sock, line, fields, stream):
     seen(sock, line, fields, stream)
 
 
+GONE = threading.Event()
+
+
+def gone(sock, *_):
+    """At work for as long as somebody waits for it."""
+    GONE.clear()
+    sock.settimeout(20)
+    if sock.recv(1) == b"":
+        GONE.set()
+    return False
+
+
+def was_gone(sock, *_):
+    answer(sock, b"yes" if GONE.is_set() else b"no")
+
+
 PATHS = {"/events": events, "/big": big, "/echo": echo, "/pieces": echo_in_pieces, "/almost": almost,
          "/header": echo_in_header, "/until-close": until_close, "/closing": closing, "/cut": cut,
          "/two-lengths": two_lengths, "/nonsense": nonsense, "/nothing": nothing, "/early": early, "/empty": empty,
-         "/hint": hint}
+         "/hint": hint, "/gone": gone, "/was-gone": was_gone}
 
 
 def serve(sock, context):

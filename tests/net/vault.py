@@ -441,6 +441,34 @@ print(status, body.decode().strip(), flush=True)
     assert process.returncode == 0 and b"has lost the process" in err, err
 
 
+@case
+def who_goes_gives_the_answer_up(p):
+    """The host hears of it while it is still at work."""
+    lines, _ = ask(p, """
+on = client()
+on.request("GET", "/api/gone")
+time.sleep(0.2)
+on.close()
+for _ in range(100):
+    time.sleep(0.05)
+    if get("/api/was-gone")[2] == b"yes":
+        break
+print(get("/api/was-gone")[2])
+""")
+    assert lines == ["b'yes'"], lines
+
+
+@case
+def each_run_of_a_session_has_them(p):
+    session = expect(p.run("session", "create", *spec(p), env=ENV), 0).stdout.strip()
+    for _ in range(2):
+        done = p.run("session", "exec", session, "--", "curl", "-sS", "http://bawn-host/api/x", env=ENV)
+        assert ["x-key", DIGEST] in json.loads(expect(done, 0).stdout)["fields"], done
+    done = p.run("session", "exec", session, "--", "true")
+    assert done.returncode and "API_KEY, which is not set" in done.stderr, done
+    expect(p.run("session", "rm", session), 0)
+
+
 # --- before anything runs ---
 
 @case
