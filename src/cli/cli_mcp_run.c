@@ -141,6 +141,9 @@ static void write_answer(const struct mcp_server *s, const struct doing *d,
 		begin_line(&text);
 		buf_add(&text, buf_text(&d->notes), d->notes.len);
 	}
+	/* Where there is no run, no record says it. */
+	if (!done->run[0] && done->error.kind != ERR_NONE)
+		buf_printf(&text, "[bawn: %s]\n", done->error.text);
 	if (done->status)
 		buf_printf(&text, "[exit status %d]\n", done->status);
 	result.text = buf_text(&text);

@@ -316,7 +316,6 @@ def what_changed_the_project_is_kept_and_can_be_applied(place):
     assert age(listed["expires"]) - age(listed["used"]) == datetime.timedelta(days=7), listed
 
 
-@for_root
 @case
 def what_others_change_in_it_until_the_end_is_kept(place):
     s = Server(place)
@@ -329,6 +328,7 @@ def what_others_change_in_it_until_the_end_is_kept(place):
     expect(place.run("session", "diff", session), 0, "late")
 
 
+@for_root
 @case
 def a_session_that_is_there_is_used_and_stays(place):
     made = sessions.Session(place, *place.spec("tools: true\n"))
@@ -343,6 +343,17 @@ def a_session_that_is_there_is_used_and_stays(place):
         expect(place.run("mcp", "--session", made.id, *words), 2, "is fixed when a session is created")
     expect(place.run("mcp", "--session", "nobody"), 1, "there is no session")
     expect(place.run("mcp", "--session", sessions.Session(place).id), 125, "was made without 'tools: true'")
+
+
+@case
+def that_a_session_was_removed_meanwhile_is_said(place):
+    made = expect(place.run("session", "create", "-q", *place.spec("tools: true\n")), 0).stdout.strip()
+    with Server(place, "--session", made) as s:
+        assert s.sh("echo on").good() == "on\n"
+        expect(place.run("session", "rm", made), 0)
+        done = s.sh("echo on")
+        assert done.is_error and "the command was not run" in done.text and made in done.text, done.text
+        assert done.run is None
 
 
 @case
