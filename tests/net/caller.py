@@ -15,20 +15,22 @@ import resource
 import select
 import signal
 import socket
+import struct
 import sys
 import time
 
 import world
-from world import HOST, IN_HOSTS, OTHER, SILENT, SILENT6, WEB, WEB6
+from world import HOST, IN_HOSTS, OTHER, OTHER6, SILENT, SILENT6, WEB, WEB6
 from place import BAWN, SLOW, case, main, of_root
 
 WORLD = None
 NOBODY = 2130706433
-CHANNEL, RULES = 4, 5  # gate.h
+CHANNEL, RULES, VAULT = 4, 5, 7  # gate.h
 READY = 0xFFFFFFFF
 ALLOWED, DENIED, FAILED = 0, 1, 2
 WIRE_REASONS = ("ALLOWED NAME PORT ADDRESS ODD_NAME MANY_NAMES UDP NOT_TLS NO_SNI OTHER_SNI NOT_HTTP NO_HOST OTHER_HOST "
-                "BAD_HTTP URGENT SILENT MANY RESERVED OWN_ADDRESS UNKNOWN_NAME RESOLVER UNREACHABLE").split()
+                "BAD_HTTP URGENT SILENT MANY RESERVED OWN_ADDRESS UNKNOWN_NAME RESOLVER UNREACHABLE NO_SECRET NO_VAULT "
+                "UNTRUSTED NO_TLS BAD_ANSWER ECHO").split()
 F_ADD_SEALS, SEALS = 1033, 2 | 4 | 8
 
 
@@ -84,9 +86,13 @@ def rule(name, port):
 HEAD_SIZE = Rules.secrets.offset + Rules.secrets.size
 
 
-def make_rules(allow, seals=SEALS):
+def make_rules(allow, seals=SEALS, secrets=()):
     rules = [rule(name, port) for name, port in allow]
-    head = Rules(len(rules), 0, 0, NOBODY, NOBODY, True)
+    if secrets:
+        rules.append(Rule(b"bawn-host", protocol=1, is_vault=True, port=80))
+    head = Rules(len(rules), 0, len(secrets), NOBODY, NOBODY, True)
+    for place, (host, port) in enumerate(secrets):
+        head.secrets[place] = Secret(b"s", host.encode(), port)
     memory = os.memfd_create("rules", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
     content = bytes(head)[:HEAD_SIZE] + b"".join(map(bytes, rules))
     os.write(memory, content.ljust(ctypes.sizeof(Rules) + len(rules) * ctypes.sizeof(Rule), b"\0"))
@@ -107,14 +113,16 @@ class Answer:
 
 
 class Caller:
-    def __init__(self, uid, *allow, seals=SEALS, pair=None):
+    def __init__(self, uid, *allow, seals=SEALS, pair=None, secrets=()):
         self.sock, theirs = pair or socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        memory = make_rules(allow, seals)
+        self.vault, vaults = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        memory = make_rules(allow, seals, secrets)
         self.next, self.status = 0, None
         self.pid = os.fork()
         if not self.pid:
-            be_caller(uid, theirs.fileno(), memory)
+            be_caller(uid, theirs.fileno(), memory, vaults.fileno())
         theirs.close()
+        vaults.close()
         os.close(memory)
         self.ready = self.receive()
         assert self.ready.id == READY, self.ready
@@ -129,10 +137,18 @@ class Caller:
         self.sock.sendall(bytes(message))
         return message.id
 
-    def receive(self, seconds=20):
-        ready, _, _ = select.select([self.sock], [], [], seconds * SLOW)
+    def ask_as_vault(self, secret):
+        """The vault has a channel of its own, and can say nothing on it but which of the secrets."""
+        self.vault.sendall(struct.pack("II", 7, secret))
+        answer = self.receive(sock=self.vault)
+        assert answer.id == 7, answer.id
+        return answer
+
+    def receive(self, seconds=20, sock=None):
+        sock = sock or self.sock
+        ready, _, _ = select.select([sock], [], [], seconds * SLOW)
         assert ready, f"no answer within {seconds} s"
-        content, control, _, _ = self.sock.recvmsg(1024, socket.CMSG_SPACE(4))
+        content, control, _, _ = sock.recvmsg(1024, socket.CMSG_SPACE(4))
         assert len(content) == ctypes.sizeof(Called), f"{len(content)} bytes"
         fds = array.array("i")
         for _, _, piece in control:
@@ -151,11 +167,11 @@ class Caller:
         return self.status
 
 
-def be_caller(uid, channel, memory):
+def be_caller(uid, channel, memory, vault):
     """The child: what the keeper would do."""
     try:
-        high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in (channel, memory)]
-        for fd, number in zip(high, (CHANNEL, RULES)):
+        high = [fcntl.fcntl(fd, fcntl.F_DUPFD, 100) for fd in (channel, memory, vault)]
+        for fd, number in zip(high, (CHANNEL, RULES, VAULT)):
             os.dup2(fd, number)
         if uid:
             os.setgroups([])
@@ -168,9 +184,9 @@ def be_caller(uid, channel, memory):
 
 
 @contextlib.contextmanager
-def caller(place, *allow):
+def caller(place, *allow, **more):
     """One that is ready, and ends well when its channel does."""
-    one = Caller(place.uid, *allow)
+    one = Caller(place.uid, *allow, **more)
     try:
         assert (one.ready.kind, one.ready.other) == (ALLOWED, ""), one.ready
         yield one
@@ -546,6 +562,32 @@ def it_ends_with_its_parent(p):
         os.close(fd)
     for sock in pair:
         sock.close()
+
+
+# --- secrets ---
+
+@case
+def gate_and_vault_reach_what_is_theirs(p):
+    """The hosts of secrets are the vault's, and all others the gate's."""
+    with caller(p, *public("www.example.org"),
+                secrets=[("other.example.org", 80), ("private.example.org", 80)]) as c:
+        reached(c.ask_as_vault(0), OTHER6)
+        refused(c.ask_as_vault(1), "RESERVED", "fd00:9::7 (a private address)")
+        refused(c.ask_as_vault(2), "NO_SECRET")
+        refused(c.ask_as_vault(0xFFFFFFFF), "NO_SECRET")
+        refused(c.ask("other.example.org"), "NAME")
+        refused(c.ask("bawn-host", 80), "PORT")
+        reached(c.ask("www.example.org"), WEB6)
+        c.vault.sendall(b"nonsense that is too long for it")
+        assert c.vault.recv(1) == b"", "it is still heard"
+        reached(c.ask("www.example.org"), WEB6)
+
+
+@case
+def without_secrets_the_vault_is_not_heard(p):
+    with caller(p, *public("www.example.org")) as c:
+        assert c.vault.recv(1) == b""
+        reached(c.ask("www.example.org"), WEB6)
 
 
 if __name__ == "__main__":
