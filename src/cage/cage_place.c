@@ -146,19 +146,39 @@ int cage_open_parent(
 	return cage_open_place(c, base, parent, true, e);
 }
 
+/* A run can leave anything in what is kept for the next: a folder for a file, a file for a folder.
+ */
+static int fail_kept(const struct cage *c, int num, const char *path, struct err *e)
+{
+	bool is_other = num == EISDIR || num == ENOTDIR || num == ELOOP;
+
+	if (!is_other || !c->own_mount_count || !str_path_within(path, "/home/agent"))
+		return 0;
+	return err_set(e, ERR_SYS, num,
+		"cannot make '%s' in the cage: what an earlier run kept is in the way; remove it, "
+		"by bawn agent forget or with the session",
+		path);
+}
+
 /* Opens the directory a new name goes into, and takes away what an image has there. */
 static int make_room(struct cage *c, const char *path, const char **ret_name, struct err *e)
 {
 	own_fd int dir = cage_open_parent(c, c->root, path, ret_name, e);
 
-	if (dir < 0)
-		return dir;
+	if (dir < 0) {
+		int r = fail_kept(c, -dir, path, e);
+
+		return r < 0 ? r : dir;
+	}
 	if (!is_own(c, dir))
 		return fail(c, EROFS, path, e);
 	/* The plain cage starts from nothing, but for what is kept. */
 	if ((c->has_image || c->own_mount_count) && unlinkat(dir, *ret_name, 0) < 0 &&
-		errno != ENOENT)
-		return fail(c, errno, path, e);
+		errno != ENOENT) {
+		int num = errno, r = fail_kept(c, num, path, e);
+
+		return r < 0 ? r : fail(c, num, path, e);
+	}
 	return take_fd(&dir);
 }
 

@@ -57,6 +57,7 @@ int home_open(int state, const char *project, const char *name, struct err *e)
 {
 	own_fd int home = open_made(state, "home", e), folder = -1, kept = -1;
 	char id[ID_SIZE];
+	struct stat st;
 	int r;
 
 	if (home < 0)
@@ -68,7 +69,15 @@ int home_open(int state, const char *project, const char *name, struct err *e)
 		return r;
 	/* The folders of the home are in one of their own, so that no name is taken. */
 	kept = open_made(folder, "kept", e);
-	return kept < 0 ? kept : open_made(kept, name, e);
+	if (kept < 0)
+		return kept;
+	/* A run may have closed it, to itself and to those that follow. */
+	if (fstatat(kept, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+		(st.st_mode & S_IRWXU) != S_IRWXU && fchmodat(kept, name, S_IRWXU, 0) < 0)
+		return err_set(e, ERR_REFUSED, errno,
+			"cannot open what is kept of the private home ('%s'): %s", name,
+			strerror(errno));
+	return open_made(kept, name, e);
 }
 
 int home_forget(int state, const char *project, struct err *e)

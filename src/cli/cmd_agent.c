@@ -228,6 +228,25 @@ static int list(struct agent_job *job, const char *name)
 
 /* --- what was kept --- */
 
+/* What the runs of a project called it. One that is gone is called what it was. */
+static bool resolve(const char *name, char ret[static PATH_MAX])
+{
+	char above[PATH_MAX], real[PATH_MAX];
+	const char *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+	int n = (int)(last - name);
+
+	if (realpath(name, ret))
+		return true;
+	if (errno != ENOENT || !*last || str_eq(last, "..") || n >= PATH_MAX)
+		return false;
+	snprintf(above, sizeof(above), "%.*s", n ? n : 1, n ? name : ".");
+	/* Its folder may be gone as well. */
+	if (!realpath(above, real))
+		return errno == ENOENT && name[0] == '/' &&
+		       snprintf(ret, PATH_MAX, "%s", name) < PATH_MAX;
+	return snprintf(ret, PATH_MAX, "%s/%s", str_eq(real, "/") ? "" : real, last) < PATH_MAX;
+}
+
 static int forget(struct agent_job *job, const char *name)
 {
 	char project[PATH_MAX];
@@ -235,7 +254,7 @@ static int forget(struct agent_job *job, const char *name)
 	own_fd int state = record_open_state(job->home, false, &e);
 	int r;
 
-	if (!realpath(name ? name : ".", project)) {
+	if (!resolve(name ? name : ".", project)) {
 		cli_complain("cannot use the project '%s': %s", name ? name : ".", strerror(errno));
 		return CLI_FAILED;
 	}

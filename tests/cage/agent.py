@@ -101,6 +101,36 @@ def a_link_in_what_is_kept_leads_nowhere(p):
 
 
 @case
+def what_a_run_leaves_in_the_way_is_named_and_can_be_forgotten(p):
+    spec = p.spec("state: [/home/agent/.s]\nfiles: { /home/agent/.s/a/b: x }\n")
+    keep = ("run", *spec, "--", "sh", "-c")
+    for script in ("rm ~/.s/a/b; mkdir -p ~/.s/a/b/c", "rm -r ~/.s/a; echo > ~/.s/a",
+                   "rm -r ~/.s/a; ln -s /work ~/.s/a"):
+        expect(p.run(*keep, script), 0)
+        expect(p.run(*keep, "true"), 125, "'/home/agent/.s/a/b'", "what an earlier run kept is in the way", "forget")
+        expect(p.run("agent", "forget"), 0, "forgot")
+    assert not (p.project / "b").exists()
+    # What it closes is opened again: it would be closed to all that follow.
+    expect(p.run(*keep, "chmod 0 ~/.s/a ~/.s"), 0)
+    expect(p.run(*keep, "ls ~/.s"), 0, "a\n")
+
+
+@case
+def what_is_kept_for_a_project_that_is_gone_can_be_forgotten(p):
+    spec = p.spec("state: [/home/agent/.s]\n")
+    for gone in ("there/x", "there"):
+        folder = p.make("there/x")
+        expect(p.run("run", *spec, "--", "sh", "-c", "echo kept > ~/.s/x", cwd=folder), 0)
+        folder.rmdir()
+        if gone == "there":
+            folder.parent.rmdir()
+        expect(p.run("agent", "forget", folder), 0, "forgot", str(folder))
+        expect(p.run("agent", "forget", folder), 0, "nothing is kept")
+    expect(p.run("agent", "forget", "nowhere/x"), 125, "cannot use the project")
+    expect(p.run("agent", "forget", "nowhere"), 0, "nothing is kept")
+
+
+@case
 def a_project_cannot_name_an_agent_that_the_operator_did_not(p):
     install(p)
     p.write("project/bawn.yaml", "version: 1\nagent: pal\n")
