@@ -572,7 +572,7 @@ def gate_and_vault_reach_what_is_theirs(p):
     with caller(p, *public("www.example.org"),
                 secrets=[("other.example.org", 80), ("private.example.org", 80)]) as c:
         reached(c.ask_as_vault(0), OTHER6)
-        refused(c.ask_as_vault(1), "RESERVED", "fd00:9::7 (a private address)")
+        refused(c.ask_as_vault(1), "RESERVED", "fd00:9::7 (private)")
         refused(c.ask_as_vault(2), "NO_SECRET")
         refused(c.ask_as_vault(0xFFFFFFFF), "NO_SECRET")
         refused(c.ask("other.example.org"), "NAME")
