@@ -51,7 +51,7 @@ void vault_tell(const struct vault *v, const struct wire_vault_message *m)
 
 static void hear_gate(struct vault *v)
 {
-	struct wire_visit visit;
+	struct wire_visit visit = { 0 };
 	int fd = -1, r = wire_receive_message(VAULT_FD_GATE, &visit, sizeof(visit), &fd);
 
 	if (r == 0 && fd >= 0)
@@ -63,7 +63,7 @@ static void hear_gate(struct vault *v)
 
 static void hear_caller(struct vault *v)
 {
-	struct wire_called m;
+	struct wire_called m = { 0 };
 	int fd = -1, r = wire_receive_message(VAULT_FD_CALLER, &m, sizeof(m), &fd);
 
 	m.other[sizeof(m.other) - 1] = '\0';

@@ -70,12 +70,12 @@ static bool is_key(const struct wire_key *k)
 
 static int take_keys(struct vault *v)
 {
+	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	const struct wire_keys *keys;
 	int r;
 
 	/* cppcheck-suppress invalidFunctionArg ; -1 is what mmap(2) asks for here */
-	v->locked = mmap(NULL, sizeof(*v->locked), PROT_READ | PROT_WRITE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	v->locked = mmap(NULL, sizeof(*v->locked), PROT_READ | PROT_WRITE, flags, -1, 0);
 	if (v->locked == MAP_FAILED)
 		return -ENOMEM;
 	/* A limit may forbid it; then memory that is short is written to the swap. */
