@@ -8,9 +8,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -89,7 +91,9 @@ static int step_into(const struct cage *c, int at, const char *name, bool is_dir
 		return fd;
 	if (!is_own(c, at))
 		return -EROFS;
-	if ((is_dir ? mkdirat(at, name, 0755) : mknodat(at, name, S_IFREG | 0444, 0)) < 0)
+	/* In what is kept, another run that starts may have been quicker. */
+	if ((is_dir ? mkdirat(at, name, 0755) : mknodat(at, name, S_IFREG | 0444, 0)) < 0 &&
+		errno != EEXIST)
 		return -errno;
 	return file_open_beneath(at, name, O_PATH, 0);
 }
@@ -160,25 +164,30 @@ static int fail_kept(const struct cage *c, int num, const char *path, struct err
 		path);
 }
 
-/* Opens the directory a new name goes into, and takes away what an image has there. */
-static int make_room(struct cage *c, const char *path, const char **ret_name, struct err *e)
+/* Opens the directory a new name goes into. */
+static int open_room(struct cage *c, const char *path, const char **ret_name, struct err *e)
 {
 	own_fd int dir = cage_open_parent(c, c->root, path, ret_name, e);
+	int r;
 
 	if (dir < 0) {
-		int r = fail_kept(c, -dir, path, e);
-
+		r = fail_kept(c, -dir, path, e);
 		return r < 0 ? r : dir;
 	}
-	if (!is_own(c, dir))
-		return fail(c, EROFS, path, e);
+	return is_own(c, dir) ? take_fd(&dir) : fail(c, EROFS, path, e);
+}
+
+/* The same, and takes away what an image has there. */
+static int make_room(struct cage *c, const char *path, const char **ret_name, struct err *e)
+{
+	own_fd int dir = open_room(c, path, ret_name, e);
+
+	if (dir < 0)
+		return dir;
 	/* The plain cage starts from nothing, but for what is kept. */
 	if ((c->has_image || c->own_mount_count) && unlinkat(dir, *ret_name, 0) < 0 &&
-		errno != ENOENT) {
-		int num = errno, r = fail_kept(c, num, path, e);
-
-		return r < 0 ? r : fail(c, num, path, e);
-	}
+		errno != ENOENT)
+		return fail(c, errno, path, e);
 	return take_fd(&dir);
 }
 
@@ -212,6 +221,45 @@ static int open_new_file(struct cage *c, const struct plan_op *op, struct err *e
 	return fd < 0 ? fail(c, errno, cage_b(c, op), e) : fd;
 }
 
+/* Under another name, and then at once: -errno. */
+static int put_whole(int dir, const char *name, const struct plan_op *op, const char *content)
+{
+	uint64_t number = 0;
+	char other[32];
+	own_fd int fd = -1;
+	int r;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -errno;
+	snprintf(other, sizeof(other), ".bawn-%016" PRIx64, number);
+	fd = openat(dir, other, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, op->mode);
+	if (fd < 0)
+		return -errno;
+	r = file_write_all(fd, content, strlen(content));
+	if (r == 0 && renameat2(dir, other, dir, name,
+			      op->flags & PLAN_CREATE ? RENAME_NOREPLACE : 0) < 0)
+		r = -errno;
+	if (r < 0)
+		unlinkat(dir, other, 0);
+	return r;
+}
+
+/*
+ * In what is kept, others may be at work: runs that start, and agents that read what is written
+ * here. It is there for them, whole, at any time.
+ */
+static int make_kept_file(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	const char *path = cage_b(c, op), *name;
+	own_fd int dir = open_room(c, path, &name, e);
+	int r = dir < 0 ? dir : put_whole(dir, name, op, cage_a(c, op)), kept;
+
+	if (dir < 0 || r == 0 || (r == -EEXIST && op->flags & PLAN_CREATE))
+		return dir < 0 ? dir : 0;
+	kept = fail_kept(c, -r, path, e);
+	return kept < 0 ? kept : fail(c, -r, path, e);
+}
+
 int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *content = cage_a(c, op);
@@ -220,6 +268,8 @@ int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
 
 	if (op->flags & PLAN_CREATE && is_there(c, cage_b(c, op)))
 		return 0;
+	if (c->own_mount_count && str_path_within(cage_b(c, op), "/home/agent"))
+		return make_kept_file(c, op, e);
 	fd = open_new_file(c, op, e);
 	if (fd < 0)
 		return fd;

@@ -116,6 +116,22 @@ def what_a_run_leaves_in_the_way_is_named_and_can_be_forgotten(p):
 
 
 @case
+def runs_that_start_together_have_their_files(p):
+    """And one that runs never misses them."""
+    spec = p.spec("state: [/home/agent/.s]\nfiles: { /home/agent/.s/a/f: x }\n"
+                  "initial_files: { /home/agent/.s/b/i: y }\n")
+    look = "for i in $(seq 500); do cat ~/.s/a/f ~/.s/b/i; done | tr -d '\\n' | wc -c"
+    for _ in range(4):
+        runs = [p.start("run", *spec, "--", "sh", "-c", look) for _ in range(6)]
+        for run in runs:
+            out, err = run.communicate(timeout=60)
+            assert run.returncode == 0 and out == b"1000\n" and not err, (run.returncode, out, err)
+        assert expect(p.run("run", *spec, "--", "sh", "-c", "ls -A ~/.s/a ~/.s/b"), 0).stdout.split() == [
+            "/home/agent/.s/a:", "f", "/home/agent/.s/b:", "i"]
+        expect(p.run("agent", "forget"), 0, "forgot")
+
+
+@case
 def what_is_kept_for_a_project_that_is_gone_can_be_forgotten(p):
     spec = p.spec("state: [/home/agent/.s]\n")
     for gone in ("there/x", "there"):
