@@ -213,12 +213,14 @@ static int open_new_file(struct cage *c, const struct plan_op *op, struct err *e
 {
 	const char *name;
 	own_fd int dir = make_room(c, cage_b(c, op), &name, e);
-	int fd;
+	own_fd int fd = -1;
 
 	if (dir < 0)
 		return dir;
 	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, op->mode);
-	return fd < 0 ? fail(c, errno, cage_b(c, op), e) : fd;
+	if (fd < 0)
+		return fail(c, errno, cage_b(c, op), e);
+	return take_fd(&fd);
 }
 
 /* Under another name, and then at once: -errno. */

@@ -3,22 +3,25 @@
  *
  * Runs as: the operator.
  */
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/tree.h"
 #include "cli/cli_home.h"
 #include "cli/commands.h"
 #include "record/record.h"
 
 #define MOST_AGENTS 256
+#define MOST_NAMES  65536 /* bytes of the names in a folder */
 
 /* What is asked for, and all that the answer is made of. */
 struct agent_job {
@@ -43,19 +46,20 @@ static void add_name(struct agent_job *job, const char *name)
 
 static void add_folder(struct agent_job *job, const char *path)
 {
-	DIR *folder = opendir(path);
+	own_fd int folder = file_open(path, O_RDONLY | O_DIRECTORY);
+	struct tree_names names = { 0 };
+	int r = folder < 0 ? folder : tree_names_read(folder, MOST_NAMES, &names);
 
-	for (struct dirent *entry; folder && (entry = readdir(folder)) != NULL;) {
-		const char *name = entry->d_name;
+	for (size_t i = 0; r == 0 && i < names.count; i++) {
+		const char *name = names.sorted[i];
 
-		if (str_ends(name, ".yaml") && name[0] != '.') {
-			name = arena_copy(&job->spec.arena, name, strlen(name) - 5);
-			if (name)
-				add_name(job, name);
-		}
+		if (!str_ends(name, ".yaml") || name[0] == '.')
+			continue;
+		name = arena_copy(&job->spec.arena, name, strlen(name) - strlen(".yaml"));
+		if (name)
+			add_name(job, name);
 	}
-	if (folder)
-		closedir(folder);
+	tree_names_done(&names);
 }
 
 static int compare_names(const void *a, const void *b)

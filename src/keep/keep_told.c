@@ -107,7 +107,7 @@ static void note(struct keeper *k, const struct wire_told *told)
 /* One message, if there is one. What comes with it, such as descriptors, is not taken. */
 static bool hear_one(struct keeper *k)
 {
-	struct wire_told told;
+	struct wire_told told = { 0 };
 	int r = wire_receive_message(k->told.socket, &told, sizeof(told), NULL);
 
 	if (r == 0 && wire_is_told(&told))

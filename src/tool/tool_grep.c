@@ -50,7 +50,7 @@ static bool make_room(struct grep *g, size_t size)
 {
 	char *grown;
 
-	if (size <= g->room)
+	if (g->bytes && size <= g->room)
 		return true;
 	size += size / 2;
 	grown = realloc(g->bytes, size);
