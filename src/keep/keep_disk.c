@@ -5,7 +5,8 @@
  * Must not: take long. The layer's files are counted when the whole file system has lost so much
  *           since the last count that the limit may be reached, and from time to time besides.
  *
- * A copy of the project is not the run's: what it takes at the start does not count.
+ * A copy of the project is not the run's, nor is what earlier ones kept of the private home: what
+ * these take at the start does not count.
  *
  * Who reaches the limit is ended at once, and may have written some more by then: as much as the
  * disk takes between two looks. Where that is too much, a declared limits.disk keeps the layer in
@@ -66,6 +67,8 @@ static void count_layers(const struct keeper *k, struct usage *ret)
 		if (l->trees[i].top >= 0)
 			count_folder(
 				l->trees[i].top, l->trees[i].is_copied ? "copy" : "upper", 0, ret);
+	if (l->disk.kept >= 0)
+		count_folder(l->disk.kept, ".", 0, ret);
 	if (k->q->workspace < 0)
 		return;
 	count_folder(k->q->workspace, "home", 0, ret);
@@ -77,13 +80,28 @@ static uint64_t beyond(uint64_t a, uint64_t b)
 	return a > b ? a - b : 0;
 }
 
+/* All that is kept for a project is in one folder, whose name no cage can change. */
+static int open_kept(const struct keeper *k)
+{
+	const struct plan *p = k->start.plan;
+
+	for (uint32_t i = 0; i < k->sources.count; i++)
+		if (plan_ops(p)[i].kind == PLAN_BIND &&
+			str_starts(plan_str(p, plan_ops(p)[i].a), "$STATE/"))
+			return file_open_name(k->sources.fds[i], "..", O_RDONLY | O_DIRECTORY);
+	return -1;
+}
+
 /* False: nothing of the run is on a disk. A session has a home there, and /tmp, in any case. */
 static bool ask(const struct keeper *k, uint64_t *ret_free, uint64_t *ret_files)
 {
-	int top = k->layer.trees[CAGE_LAYER_PROJECT].top;
+	const struct keep_layer *l = &k->layer;
+	int fd = l->trees[CAGE_LAYER_PROJECT].top;
 	struct statfs fs;
 
-	if (fstatfs(top >= 0 ? top : k->q->workspace, &fs) < 0)
+	if (fd < 0)
+		fd = k->q->workspace >= 0 ? k->q->workspace : l->disk.kept;
+	if (fstatfs(fd, &fs) < 0)
 		return false;
 	*ret_free = (uint64_t)fs.f_bfree * (uint64_t)fs.f_bsize;
 	*ret_files = fs.f_ffree;
@@ -115,6 +133,8 @@ void keep_disk_open(struct keeper *k)
 	struct usage first = { 0 };
 	uint64_t now = clock_ns();
 
+	if (op)
+		l->disk.kept = open_kept(k);
 	if (!op || !ask(k, &l->disk.free, &l->disk.free_files))
 		return;
 	l->disk.max = op->n;

@@ -97,6 +97,7 @@ struct keep_layer {
 		uint64_t first_bytes, first_files; /* what a copy has before the run */
 		uint64_t free, free_files;         /* of its file system, at that time */
 		uint64_t free_at_start;
+		int kept; /* the folder of what the private home keeps; -1: it keeps nothing */
 	} disk;
 };
 

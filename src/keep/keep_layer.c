@@ -39,7 +39,7 @@ static const struct tree {
 
 void keep_layer_init(struct keep_layer *l)
 {
-	l->folder = -1;
+	l->folder = l->disk.kept = -1;
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		l->trees[i].top = l->trees[i].below = -1;
 }
@@ -53,6 +53,9 @@ void keep_layer_done(struct keep_layer *l)
 			close(l->trees[i].below);
 		l->trees[i].top = l->trees[i].below = -1;
 	}
+	if (l->disk.kept >= 0)
+		close(l->disk.kept);
+	l->disk.kept = -1;
 	arena_done(&l->arena);
 	l->points = NULL;
 }

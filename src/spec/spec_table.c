@@ -400,10 +400,10 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.def = "8G",
 		.pattern = SIZE_PATTERN,
 		.example = "4G",
-		.doc = "What the captured project, the root and the temporary directories may take "
-		       "together. If it is declared, the captured project is in memory while the run "
-		       "lasts, and the kernel holds the limit; if not, it is on disk, and the keeper "
-		       "ends who takes more. A writable project, writable binds and an overlay that is "
+		.doc = "What the captured project, the root, the temporary directories and what a run "
+		       "adds to its state may take together. If it is declared, the captured project "
+		       "is in memory while the run lasts, and the kernel holds the limit; if not, it is "
+		       "on disk, as state always is, and the keeper ends who takes more. A writable project, writable binds and an overlay that is "
 		       "kept, which has a size of its own, are not counted.",
 	},
 	[SPEC_LIMITS_TIME] = {

@@ -330,6 +330,21 @@ def what_a_project_has_is_not_the_cages_disk(p):
 
 
 @case(*EVERYBODY)
+def what_a_run_adds_to_its_state_counts(p):
+    """And not what others kept before it, of which it may take as much again."""
+    spec = p.spec("state: [/home/agent/.s]\n")
+    fill = "head -c 12M /dev/zero > ~/.s/$(ls ~/.s | wc -l)"
+    for _ in range(3):
+        expect(p.run("run", *spec, "--disk", "16M", "--", "sh", "-c", fill), 0)
+    expect_told(p, 125, "limits.disk", "run", *spec, "--disk", "16M", "--", "sh", "-c",
+                "head -c 40M /dev/zero > ~/.s/more; sleep 10")
+    # Both together.
+    expect_told(p, 125, "limits.disk", "run", *spec, "--disk", "16M", "--", "sh", "-c",
+                "head -c 10M /dev/zero > ~/x; head -c 10M /dev/zero > ~/.s/x; sleep 10")
+    expect(p.run("run", *spec, "--disk", "16M", "--", "true"), 0)
+
+
+@case(*EVERYBODY)
 def there_is_an_end_of_files_that_take_no_space(p):
     options = ("--disk", "1M")
     expect(p.tool("files", "/tmp", "300", options=options), 0, "300 all")
