@@ -15,14 +15,22 @@ static const struct spec_item *find_var(const struct spec *s, enum spec_key key,
 	return NULL;
 }
 
+/* Agents believe what stands in their settings, or is said there, more than what a project says. */
+static const char projects_word[] = "From the project's own file, not from the operator:\n\n";
+
 /* All of them as one text; "" where there are none, NULL without memory. */
 static const char *join_prompts(struct spec *s)
 {
 	const struct spec_value *prompts = spec_list(s, SPEC_STARTUP_PROMPTS);
 	own(buf) struct buf text = { .max = (size_t)1 << 20 };
 
-	for (size_t i = 0; i < prompts->count; i++)
-		buf_printf(&text, "%s%s\n", i ? "\n" : "", prompts->items[i].text);
+	for (size_t i = 0; i < prompts->count; i++) {
+		bool is_projects =
+			agent_is_projects_item(s, SPEC_STARTUP_PROMPTS, &prompts->items[i]);
+
+		buf_printf(&text, "%s%s%s\n", i ? "\n" : "", is_projects ? projects_word : "",
+			prompts->items[i].text);
+	}
 	return text.failed ? NULL : arena_copy(&s->arena, buf_text(&text), text.len);
 }
 

@@ -20,5 +20,8 @@ int agent_make_secret(
 /* Did the project say this, and not the operator? */
 bool agent_is_projects(const struct spec *s, enum spec_key key);
 
+/* The same of one entry of a list. */
+bool agent_is_projects_item(const struct spec *s, enum spec_key key, const struct spec_item *item);
+
 /* Says what the project's file says of the agent's own; before anything is added. */
 void agent_check_project(struct spec *s, const struct agent_profile *p);

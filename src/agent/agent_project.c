@@ -15,6 +15,14 @@ bool agent_is_projects(const struct spec *s, enum spec_key key)
 	return s->set_by[key] == SPEC_LAYER_FILE && !s->is_file_trusted && !s->is_narrowing;
 }
 
+bool agent_is_projects_item(const struct spec *s, enum spec_key key, const struct spec_item *item)
+{
+	const struct spec_value *said = &s->layers[SPEC_LAYER_FILE].v[key];
+
+	return !s->is_file_trusted && !s->is_narrowing && said->is_set &&
+	       item->at.source == said->at.source;
+}
+
 /* The part of a file's path that is the agent's: its folder, unless that is everybody's. */
 static size_t own_part(const char *path)
 {
@@ -67,11 +75,11 @@ static bool is_variable(const struct agent_profile *p, const char *name)
 static void check(struct spec *s, const struct agent_profile *p, enum spec_key key,
 	bool (*is_agents)(const struct agent_profile *p, const char *name))
 {
-	const struct spec_value *said = &s->layers[SPEC_LAYER_FILE].v[key];
 	const struct spec_value *v = spec_list(s, key);
 
-	for (size_t i = 0; said->is_set && i < v->count; i++)
-		if (v->items[i].at.source == said->at.source && is_agents(p, v->items[i].var.name))
+	for (size_t i = 0; i < v->count; i++)
+		if (agent_is_projects_item(s, key, &v->items[i]) &&
+			is_agents(p, v->items[i].var.name))
 			diags_error(&s->diags, v->items[i].at,
 				"remove it, or run with --trust if the file is yours",
 				"%s: '%s' is for the profile '%s' to say, not for the project",
@@ -80,8 +88,6 @@ static void check(struct spec *s, const struct agent_profile *p, enum spec_key k
 
 void agent_check_project(struct spec *s, const struct agent_profile *p)
 {
-	if (s->is_file_trusted || s->is_narrowing)
-		return;
 	check(s, p, SPEC_FILES, is_place);
 	check(s, p, SPEC_INITIAL_FILES, is_place);
 	check(s, p, SPEC_ENV_SET, is_variable);

@@ -79,7 +79,9 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.type = SPEC_TYPE_LIST,
 		.grammar = spec_grammar_any,
 		.example = "[Read AUDIT.md first.]",
-		.doc = "Prompts handed to the agent before yours.",
+		.tighten = SPEC_ADD,
+		.doc = "Prompts handed to the agent before yours. Those of a project's file come after the "
+		       "operator's, and are said to be the project's.",
 	},
 	[SPEC_WORKDIR] = {
 		.path = "workdir",
