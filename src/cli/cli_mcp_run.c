@@ -26,7 +26,7 @@
 
 /* A shell that is there finds out whether a better one is. */
 #define SHELL_SCRIPT                                                                               \
-	"if command -v bash >/dev/null 2>&1; then exec bash -c \"$1\"; fi; exec sh -c \"$1\""
+	"if command -v bash >/dev/null 2>&1; then exec bash -c -- \"$1\"; fi; exec sh -c -- \"$1\""
 
 #define MOST_WORDS 12
 

@@ -137,6 +137,12 @@ def what_is_wrong_with_arguments_the_model_hears(place):
         assert not list((place.state / "bawn" / "runs").iterdir()) or len(place.records()) == 1
 
 
+@case
+def a_command_is_one_whatever_it_begins_with(place):
+    with Server(place) as s:
+        assert s.sh("--version").status == 127 and s.sh("-c 'echo x'").status == 127
+
+
 @for_root
 @case
 def every_result_names_a_record_that_verifies(place):
