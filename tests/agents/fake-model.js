@@ -1,6 +1,8 @@
 // A model that says what a script tells it, in the four dialects the agents speak.
 //
-//     node fake-model.js FOLDER [CERTIFICATE KEY]      prints "ready PORT"; with a certificate it speaks TLS
+//     node fake-model.js FOLDER [PORT CERTIFICATE KEY]      prints "ready PORT"
+//
+// It listens on the loopback, at a port that is free; or by TLS, on all addresses, at the one that is named.
 //
 // FOLDER/script.json, read anew for every request: {"steps": [STEP…], "text": "what it says at the end"}. A step is
 // {"shell": COMMAND}, or {"tool": NAME, "input": {…}} with a name the agent has. FOLDER/requests.jsonl gets every
@@ -13,7 +15,7 @@ const http = require('http');
 const https = require('https');
 const path = require('path');
 
-const [folder, certificate, key] = process.argv.slice(2);
+const [folder, port, certificate, key] = process.argv.slice(2);
 const EVENTS = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' };
 const JSONS = { 'content-type': 'application/json' };
 
@@ -73,7 +75,8 @@ function anthropic(body, send) {
 // Tools come in the request, in a namespace there, or as an item of the conversation.
 function offered(body) {
 	const added = body.input.filter((item) => item.type === 'additional_tools').flatMap((item) => item.tools);
-	const flat = (tool) => (tool.type === 'namespace' ? tool.tools.flatMap(flat) : [tool]);
+	const within = (space) => space.tools.map((tool) => ({ ...tool, namespace: space.name }));
+	const flat = (tool) => (tool.type === 'namespace' ? within(tool) : [tool]);
 	return [...(body.tools || []), ...added].flatMap(flat);
 }
 
@@ -88,12 +91,16 @@ function responses(body, send) {
 	};
 	const tools = offered(body);
 	const answer = choose(tools.map((tool) => tool.name), shell, done, body.input.length);
-	const custom = tools.some((tool) => tool.type === 'custom' && tool.name === answer.name);
+	const tool = tools.find((one) => one.name === answer.name) || {};
+	const custom = tool.type === 'custom';
 	const call = { call_id: answer.id, name: answer.name };
+	if (/^mcp__/.test(tool.namespace)) call.namespace = tool.namespace;
 	let item = { type: 'message', id: `m_${body.input.length}`, role: 'assistant',
 		content: [{ type: 'output_text', text: answer.text, annotations: [] }] };
-	if (answer.name && custom) item = { type: 'custom_tool_call', id: `ct_${body.input.length}`, ...call, input: answer.input.text };
-	else if (answer.name) item = { type: 'function_call', id: `fc_${body.input.length}`, ...call, arguments: JSON.stringify(answer.input) };
+	if (answer.name && custom) item = { type: 'custom_tool_call', id: `ct_${answer.id}`, ...call };
+	else if (answer.name) item = { type: 'function_call', id: `fc_${answer.id}`, ...call };
+	if (answer.name && custom) item.input = answer.input.text;
+	else if (answer.name) item.arguments = JSON.stringify(answer.input);
 	const response = { id: `resp_${body.input.length}`, object: 'response', status: 'in_progress', output: [] };
 	const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2, input_tokens_details: { cached_tokens: 0 },
 		output_tokens_details: { reasoning_tokens: 0 } };
@@ -157,7 +164,7 @@ const PATHS = [
 	['POST', /\/responses/, responses],
 	['POST', /\/chat\/completions/, completions],
 	['POST', /enerateContent/, gemini],
-	['GET', /\/models/, (body, send) => send.json({ object: 'list', data: [{ id: 'fake', object: 'model' }], models: [] })],
+	['GET', /\/models/, (body, send) => send.json({ object: 'list', data: [], models: [] })],
 ];
 
 function sender(response) {
@@ -192,4 +199,4 @@ function answer(request, response) {
 const server = certificate
 	? https.createServer({ cert: fs.readFileSync(certificate), key: fs.readFileSync(key) }, answer)
 	: http.createServer(answer);
-server.listen(0, '127.0.0.1', () => console.log(`ready ${server.address().port}`));
+server.listen(Number(port || 0), certificate ? '::' : '127.0.0.1', () => console.log(`ready ${server.address().port}`));

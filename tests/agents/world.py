@@ -33,7 +33,8 @@ import place as cage  # noqa: E402
 BUILD = sys.argv.pop(1)
 IS_WHOLE = "--all" in sys.argv and not sys.argv.remove("--all")
 PATIENCE = 240  # seconds that no turn takes, however busy the machine: the agents are large
-CLONE_NEWNS, MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE, MNT_DETACH = 1 << 17, 1, 32, 1 << 12, 1 << 14, 1 << 18, 2
+CLONE_NEWNS, MNT_DETACH = 1 << 17, 2
+MS_RDONLY, MS_REMOUNT, MS_BIND, MS_REC, MS_PRIVATE = 1, 1 << 5, 1 << 12, 1 << 14, 1 << 18
 KEY = "key-of-the-tests-0123456789"
 PROMPT = "do what you have to"
 DONE = "said-by-the-model"
@@ -108,9 +109,10 @@ def each(*names):
     return add
 
 
-def main():
+def main(begin=lambda: None):
     try:
         bring()
+        begin()
     except npm.Missing as problem:
         print(f"1..0 # SKIP {problem}")
         return
@@ -122,10 +124,14 @@ def main():
 # --- the programs ---
 
 @functools.cache
+def packages():
+    return npm.Node(BUILD, HERE)
+
+
+@functools.cache
 def bring():
     """The packages, where a user may execute them, wherever the build folder is."""
-    found = npm.Node(BUILD, HERE)
-    return show(found.folder) if os.geteuid() == 0 else found.folder
+    return show(packages().folder) if os.geteuid() == 0 else packages().folder
 
 
 def show(folder):
@@ -156,12 +162,14 @@ def path():
 class Model:
     """A model with a script; see fake-model.js."""
 
-    def __init__(self, *steps, certificate=None):
+    def __init__(self, *steps):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="bawn-cage-"))
         self.script(*steps)
-        words = [programs() / "node", HERE / "fake-model.js", self.folder, *(certificate or ())]
+        self.port = self.start([packages().program, str(HERE / "fake-model.js"), str(self.folder)]).split()[1]
+
+    def start(self, words):
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)  # pylint: disable=consider-using-with
-        self.port = self.process.stdout.readline().split()[1]
+        return self.process.stdout.readline()
 
     def script(self, *steps, text=DONE):
         draft = self.folder / "draft"
@@ -186,8 +194,8 @@ class Model:
 
 
 @contextlib.contextmanager
-def model_that(*steps, **more):
-    model = Model(*steps, **more)
+def model_that(*steps):
+    model = Model(*steps)
     try:
         yield model
     finally:
