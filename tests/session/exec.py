@@ -225,7 +225,8 @@ def how_a_command_ends_is_how_exec_ends(place):
     expect(place.run("session", "exec"), 125, "say which session")
     expect(place.run("session", "exec", "nope", "--", "true"), 125, "there is no session 'nope'")
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        process = s.start("sleep 99")
+        # A shell that waits for another program takes SIGINT for that one's.
+        process = s.start("exec sleep 99")
         process.send_signal(number)
         expect(finish(process), 128 + number)
     process = s.start("while :; do sleep 0.05; done", first="trap 'echo trapped; exit 3' USR1")
