@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""What a cage adds to real agents: to telling their version, and to a turn with a model on the loopback.
+
+    measure.py BUILD BAWN BREAKABLE [ROUNDS]        prints tables
+
+Outside is the same program that the cage runs, started directly, with what the same user would set so that it works a
+turn without asking, and no hook. Both have worked one before, and take turns, so that what else the machine does falls on
+both.
+"""
+
+import json
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+
+from world import AGENTS, DONE, KEY, PATIENCE, PROMPT, bring, cage, model_that, npm, path, shell, turn
+
+ADDED_MS, RATIO = 10, 1.05
+ROUNDS = int(sys.argv.pop(3)) if len(sys.argv) > 3 else 9
+NATIVE = {"claude": "@anthropic-ai/claude-code-linux-x64/claude",
+          "codex": "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+          "gemini": ".bin/gemini", "opencode": "opencode-linux-x64/bin/opencode"}
+FREELY = {"claude": ["--dangerously-skip-permissions"], "codex": ["--dangerously-bypass-approvals-and-sandbox"],
+          "gemini": ["--yolo"], "opencode": []}
+CODEX = """
+model_provider = "fake"
+check_for_update_on_startup = false
+[model_providers.fake]
+name = "fake"
+base_url = "{base}"
+env_key = "{variable}"
+wire_api = "responses"
+[analytics]
+enabled = false
+[features]
+plugins = false
+apps = false
+daemon_auto_start = false
+"""
+
+
+class Outside:
+    """The agent in a home of the same person's, without bawn."""
+
+    def __init__(self, place, agent, model):
+        self.place, self.agent = place, agent
+        base = f"http://127.0.0.1:{model.port}{agent.path}"
+        profile = json.loads(cage.expect(place.run("agent", "show", agent.name, "--json"), 0).stdout)
+        settings = dict(item.split("=", 1) for item in profile["spec"]["env.set"])
+        own = {name: value for name, value in settings.items() if not value.startswith("/")}
+        self.env = {**own, "HOME": str(place.home), "PATH": path(), agent.variable: KEY, agent.base: base}
+        self.env.update(dict.fromkeys(("TMPDIR", "CLAUDE_CODE_TMPDIR", "BUN_TMPDIR"), str(place.make("tmp"))))
+        self.project = place.make("outside")
+        place.write(".codex/config.toml", CODEX.format(base=base, variable=agent.variable))
+        place.write(".gemini/settings.json", json.dumps({
+            "security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False},
+            "general": {"enableAutoUpdate": False}}))
+
+    def run(self, *words):
+        program = bring() / "node_modules" / NATIVE[self.agent.name]
+        done = subprocess.run(self.place.words(words, program), env=self.env, cwd=self.project, capture_output=True,
+                              stdin=subprocess.DEVNULL, text=True, check=False, timeout=PATIENCE)
+        return cage.expect(done, 0)
+
+    def turn(self):
+        assert DONE in self.run(*self.agent.turn, PROMPT, *FREELY[self.agent.name]).stdout
+        made = self.project / "made"
+        assert made.exists(), "the tool was not run"
+        made.unlink()
+
+
+def by_turns(ways, rounds):
+    """Medians in ms, of each way."""
+    times = {name: [] for name in ways}
+    for number in range(rounds + 1):
+        for name, do in ways.items():
+            began = time.perf_counter()
+            do()
+            if number:  # the first one fills caches, and makes what is kept
+                times[name].append((time.perf_counter() - began) * 1000)
+    return {name: statistics.median(all_of) for name, all_of in times.items()}
+
+
+def measure(agent, place):
+    with model_that(shell("echo x > made")) as model:
+        outside = Outside(place, agent, model)
+        version = by_turns({
+            "outside": lambda: outside.run("--version"),
+            "caged": lambda: cage.expect(place.run("run", "-q", "--agent", agent.name, "--", "--version",
+                                                   env={"PATH": path()}), 0)}, 2 * ROUNDS)
+        turns = by_turns({"outside": outside.turn, "caged": lambda: turn(place, agent, model, "-q")}, ROUNDS)
+    return version, turns
+
+
+def verdict(value, limit):
+    return "ok" if value <= limit else "missed"
+
+
+def show_all():
+    cage.adopt_orphans()
+    try:
+        cage.prepare()
+        print(f"  {'':10}{'--version':>12}{'caged':>12}{'added':>12}{'':24}{'a turn':>12}{'caged':>12}{'ratio':>8}")
+        for agent in AGENTS.values():
+            place = cage.Place(cage.USER)
+            try:
+                version, turns = measure(agent, place)
+            finally:
+                place.done()
+            added, ratio = version["caged"] - version["outside"], turns["caged"] / turns["outside"]
+            print(f"  {agent.name:10}{version['outside']:9.1f} ms{version['caged']:9.1f} ms{added:9.1f} ms"
+                  f"{f'   at most {ADDED_MS}: {verdict(added, ADDED_MS)}':24}{turns['outside']:9.0f} ms"
+                  f"{turns['caged']:9.0f} ms{ratio:8.3f}   at most {RATIO}: {verdict(ratio, RATIO)}", flush=True)
+    finally:
+        shutil.rmtree(cage.FILES)
+
+
+if __name__ == "__main__":
+    try:
+        bring()
+    except npm.Missing as problem:
+        sys.exit(f"there are no agents to measure: {problem}")
+    show_all()
