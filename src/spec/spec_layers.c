@@ -330,7 +330,7 @@ static const char *entry_name(enum spec_key key, const struct spec_item *item)
 	return key == SPEC_SECRETS ? item->secret.name : NULL;
 }
 
-/* Is the entry replaced by one of the command line: the same variable, bind target or secret? */
+/* Is the entry replaced by another for the same: a variable, a file, a bind target, a secret? */
 static bool is_replaced(
 	enum spec_key key, const struct spec_item *item, const struct spec_value *above)
 {
@@ -338,16 +338,19 @@ static bool is_replaced(
 
 	for (size_t i = 0; name && i < above->count; i++)
 		if (str_eq(name, entry_name(key, &above->items[i])))
-			return true;
+			return !str_eq(item->text, above->items[i].text);
 	return false;
 }
 
-/* Puts the entries of `above` behind those that are settled already. */
+/*
+ * Puts the entries of `above` behind those that are settled already. What was said before is who
+ * said it first: nobody takes an operator's word over by repeating it.
+ */
 static void add_to_settled(struct spec *s, enum spec_key key, const struct spec_value *above)
 {
 	struct spec_value *sum = &s->settled.v[key];
 	struct spec_item *items = arena_array(&s->arena, sum->count + above->count, sizeof(*items));
-	const struct spec_item **texts = sort_items(&s->arena, above, compare_texts);
+	const struct spec_item **texts = sort_items(&s->arena, sum, compare_texts);
 	size_t n = 0;
 
 	if (!items || !texts) {
@@ -355,13 +358,23 @@ static void add_to_settled(struct spec *s, enum spec_key key, const struct spec_
 		return;
 	}
 	for (size_t i = 0; i < sum->count; i++)
-		if (!is_among(texts, above->count, &sum->items[i], compare_texts) &&
-			!is_replaced(key, &sum->items[i], above))
+		if (!is_replaced(key, &sum->items[i], above))
 			items[n++] = sum->items[i];
-	if (above->count)
-		memcpy(items + n, above->items, above->count * sizeof(*items));
+	for (size_t i = 0; i < above->count; i++)
+		if (!is_among(texts, sum->count, &above->items[i], compare_texts))
+			items[n++] = above->items[i];
 	sum->items = items;
-	sum->count = n + above->count;
+	sum->count = n;
+}
+
+/* Does a layer's list go behind that of the layers below, or stand in its place? */
+static bool is_added(enum spec_key key, const struct spec_value *v)
+{
+	enum spec_type type = spec_keys[key].type;
+
+	/* Of a map, each entry is a word of its own. */
+	return spec_is_list(type) &&
+	       (v->adds || spec_keys[key].tighten == SPEC_ADD || type == SPEC_TYPE_VARS);
 }
 
 /* What the layers come to for one key. */
@@ -373,8 +386,7 @@ static void merge(struct spec *s, enum spec_key key)
 		if (i > SPEC_LAYER_BUILTIN && !v->is_set)
 			continue;
 		s->set_by[key] = i;
-		if (spec_is_list(spec_keys[key].type) && i > SPEC_LAYER_BUILTIN &&
-			(v->adds || spec_keys[key].tighten == SPEC_ADD)) {
+		if (i > SPEC_LAYER_BUILTIN && is_added(key, v)) {
 			add_to_settled(s, key, v);
 			s->settled.v[key].is_set = true;
 			s->settled.v[key].at = v->at;
