@@ -292,7 +292,8 @@ bool keep_sources_are_current(const struct keep_sources *s, const struct cage_st
 		own_fd int fd = -1;
 		struct stat st;
 
-		if (!from || is_of_session(start->plan, op))
+		/* Our own program is the one that we are. */
+		if (!from || is_own(from) || is_of_session(start->plan, op))
 			continue;
 		fd = open_named(start, from, NULL);
 		if (fd < 0 || fstat(fd, &st) < 0 || st.st_dev != s->items[i].device ||

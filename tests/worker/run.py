@@ -222,6 +222,19 @@ def a_cage_that_waited_shows_what_is_there_now(p):
     assert seen == [False, True, False, True], seen
 
 
+@case
+def a_cage_with_tools_may_wait(p):
+    session = create(p, *p.spec("tools: true\n"))
+    worker = Worker(p)
+    seen = []
+    for _ in range(2):
+        run = queue(p, session, "test -x /run/bawn/bawn && echo there")
+        output(fetch(p, run), "there\n")
+        seen.append(records.read(p.state / "bawn/runs" / run)["warm"])
+    worker.end()
+    assert seen == [False, True], seen
+
+
 # --- what is wrong ---
 
 @case
