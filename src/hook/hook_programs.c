@@ -69,10 +69,10 @@ static const struct hook_program programs[] = {
 	{ "test", HOOK_TESTS, "", "", "" },
 	{ "time", HOOK_STARTS, "", "", "" },
 	{ "timeout", HOOK_STARTS, "", "", "" },
-	{ "touch", HOOK_WRITES, "", "", "" },
+	{ "touch", HOOK_WRITES, "drt", "", "" },
 	{ "tr", HOOK_SAYS, "", "", "" },
 	{ "trap", HOOK_SAYS, "", "", "" },
-	{ "truncate", HOOK_WRITES, "", "", "" },
+	{ "truncate", HOOK_WRITES, "rs", "", "" },
 	{ "typeset", HOOK_SAYS, "", "", "" },
 	{ "unlink", HOOK_WRITES, "", "", "" },
 	{ "unset", HOOK_SAYS, "", "", "" },
@@ -90,7 +90,7 @@ const struct hook_program *hook_find_program(const char *name)
 	return &other;
 }
 
-/* --- options of those that search --- */
+/* --- options of those that search, and of others with values --- */
 
 /* Long ones, with a value as the next word if it is not in the same. */
 static const struct {
@@ -142,7 +142,7 @@ struct hook_option hook_read_option(const struct hook_program *p, const char *wo
 {
 	struct hook_option ret = { 0 };
 
-	if (p->habit != HOOK_SEARCHES || word[0] != '-')
+	if ((p->habit != HOOK_SEARCHES && !*p->values) || word[0] != '-')
 		return ret;
 	if (word[1] == '-')
 		return read_long(word + 2);

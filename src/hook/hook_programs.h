@@ -25,8 +25,9 @@ enum hook_habit {
 struct hook_program {
 	const char *name;
 	enum hook_habit habit;
-	/* Of one that searches, options of one letter: those with a value as the next word, those
-	 * whose value is the pattern, those with a value in the same word only. */
+	/* Options of one letter: those with a value as the next word that is not written; of one
+	 * that searches those whose value is the pattern, those with a value in the same word only.
+	 */
 	const char *values, *patterns, *attached;
 };
 
@@ -39,5 +40,5 @@ struct hook_option {
 	bool writes;     /* sed and perl: the files are changed in place */
 };
 
-/* A word that begins with a dash, of a program that searches; of others nothing is known. */
+/* A word that begins with a dash, of a program whose options are known; of others nothing is. */
 struct hook_option hook_read_option(const struct hook_program *p, const char *word);

@@ -98,6 +98,7 @@ static const struct {
 	{ "timeout 5 rm x", "w /work/sub/x" },
 	{ "find . | xargs rm -f /etc/x", "w /etc/x" },
 	/* Where they are. */
+	{ "touch -r /etc/passwd a", "w /work/sub/a" },
 	{ "cd /tmp && touch a", "r /tmp w /tmp/a" },
 	{ "cd a; rm b", "w /work/sub/a/b" },
 	{ "cd; rm b", "w /home/agent/b" },
