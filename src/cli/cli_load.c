@@ -293,14 +293,21 @@ static int find_project(const struct spec *s, const char *here, struct cli_place
 	return r == 0 && !S_ISDIR(st.st_mode) ? -ENOTDIR : r;
 }
 
+/* A session outlives the policy that it was made under: the exception is for runs. */
+static bool is_of_session(const struct cli *cli, const struct spec *s)
+{
+	return s->is_narrowing || (cli && (str_starts(cli->command->name, "session ") ||
+						  str_eq(cli->command->name, "mcp")));
+}
+
 /* Is the project really the folder that the policies let govern itself: not below it, not a name?
  */
-static void judge_governance(struct spec *s, const struct cli_place *place)
+static void judge_governance(const struct cli *cli, struct spec *s, const struct cli_place *place)
 {
 	const char *named = spec_text(s, SPEC_SELF_GOVERNANCE);
 	char real[PATH_MAX];
 
-	if (named && cli_resolve(named, place->home, "/", real) == 0 &&
+	if (named && !is_of_session(cli, s) && cli_resolve(named, place->home, "/", real) == 0 &&
 		str_eq(real, place->project))
 		spec_let_govern(s, named);
 }
@@ -349,7 +356,7 @@ static int finish_spec(
 			diags_where(&s->diags, spec_where(s, SPEC_PROJECT_PATH)), strerror(-found));
 		return CLI_FAILED;
 	}
-	judge_governance(s, place);
+	judge_governance(cli, s, place);
 	status = cli ? cli_add_agent(cli, s, place) : CLI_OK;
 	if (status != CLI_OK)
 		return status;

@@ -180,10 +180,12 @@ def a_run_is_repeated_under_todays_policy(p):
 def a_session_of_it_holds_what_is_protected(p):
     prepare(p, p.project)
     govern(p, p.project)
-    session = expect(p.run("session", "create"), 0).stdout.strip()
-    expect(p.run("session", "exec", session, "--", "sh", "-c", SCRIPT), 0)
-    assert is_relaxed(p) == (None, False), p.record()
-    assert [path for path in TRIED if (p.project / path).read_text() == "evil\n"] == ["rules/fixed"]
+    for options, changed in (([], []), (["--write"], ["rules/fixed"])):
+        session = expect(p.run("session", "create", *options), 0).stdout.strip()
+        expect(p.run("session", "exec", session, "--", "sh", "-c", SCRIPT), 0)
+        assert is_relaxed(p) == (None, False), p.record()
+        assert [path for path in TRIED if (p.project / path).read_text() == "evil\n"] == changed
+        expect(p.run("session", "rm", session), 0)
 
 
 if __name__ == "__main__":
