@@ -219,10 +219,21 @@ static void check_files(struct spec *s, enum spec_key key)
 					files->items[i].var.name);
 }
 
+/* What is put over a folder that is kept would hide it, and what is put above it as well. */
+static void check_kept(struct spec *s, enum spec_key key, const char *what, const char *to,
+	const char *kept, struct diag_pos at)
+{
+	if (str_eq(to, kept) || str_path_within(kept, to))
+		diags_error(&s->diags, at, "choose another place",
+			"%s: %s %s would cover %s, which is kept (state)", spec_keys[key].path,
+			what, to, kept);
+}
+
 /* One folder for the private home must not lie in another: the outer one would hide its name. */
 static void check_state(struct spec *s)
 {
 	const struct spec_value *kept = spec_list(s, SPEC_STATE);
+	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
 
 	for (size_t i = 0; i < kept->count; i++)
 		for (size_t j = 0; j < kept->count; j++)
@@ -231,6 +242,17 @@ static void check_state(struct spec *s)
 				diags_error(&s->diags, kept->items[i].at, "remove it",
 					"state: %s is kept already, with %s", kept->items[i].text,
 					kept->items[j].text);
+	for (size_t i = 0; i < kept->count; i++) {
+		const char *place = kept->items[i].text;
+
+		for (size_t j = 0; j < binds->count; j++)
+			check_kept(s, SPEC_BINDS, "target", binds->items[j].bind.to, place,
+				binds->items[j].at);
+		if (spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_FULL)
+			check_kept(s, SPEC_PROJECT_AT, "the project at",
+				spec_text(s, SPEC_PROJECT_AT), place,
+				spec_where(s, SPEC_PROJECT_AT));
+	}
 }
 
 /* Patterns below the project are its own; others only cage: project has, for reading. */
