@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -53,7 +54,19 @@ static int note_project(int folder, const char *project, struct err *e)
 	return err_set(e, ERR_REFUSED, -r, "cannot note whose home is kept: %s", strerror(-r));
 }
 
-int home_open(int state, const char *project, const char *name, struct err *e)
+/* Its own open file for each run, so that each has a lock of its own. */
+static int take_lock(int folder, int *lock, struct err *e)
+{
+	if (*lock >= 0)
+		return 0;
+	*lock = file_open_name(folder, ".", O_RDONLY | O_DIRECTORY);
+	if (*lock >= 0 && flock(*lock, LOCK_SH | LOCK_NB) == 0)
+		return 0;
+	return err_set(e, ERR_REFUSED, EBUSY,
+		"what is kept for this project's runs is being forgotten; try again");
+}
+
+int home_open(int state, const char *project, const char *name, int *lock, struct err *e)
 {
 	own_fd int home = open_made(state, "home", e), folder = -1, kept = -1;
 	char id[ID_SIZE];
@@ -64,7 +77,9 @@ int home_open(int state, const char *project, const char *name, struct err *e)
 		return home;
 	name_project(project, id);
 	folder = open_made(home, id, e);
-	r = folder < 0 ? folder : note_project(folder, project, e);
+	r = folder < 0 ? folder : take_lock(folder, lock, e);
+	if (r == 0)
+		r = note_project(folder, project, e);
 	if (r < 0)
 		return r;
 	/* The folders of the home are in one of their own, so that no name is taken. */
@@ -82,12 +97,15 @@ int home_open(int state, const char *project, const char *name, struct err *e)
 
 int home_forget(int state, const char *project, struct err *e)
 {
-	own_fd int home = file_open_name(state, "home", O_RDONLY | O_DIRECTORY);
-	struct stat st;
+	own_fd int home = file_open_name(state, "home", O_RDONLY | O_DIRECTORY), folder = -1;
 	char id[ID_SIZE];
 
 	name_project(project, id);
-	if (home < 0 || fstatat(home, id, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	folder = home < 0 ? home : file_open_name(home, id, O_RDONLY | O_DIRECTORY);
+	if (folder < 0)
 		return -ENOENT;
+	if (flock(folder, LOCK_EX | LOCK_NB) < 0)
+		return err_set(e, ERR_REFUSED, EBUSY,
+			"a run of this project uses what is kept for it; end that first");
 	return tree_remove(home, id, e);
 }

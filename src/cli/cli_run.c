@@ -389,6 +389,7 @@ void run_init(struct run *r, struct cli *cli)
 	*r = (struct run){ .cli = cli,
 		.state = -1,
 		.digests = -1,
+		.home_lock = -1,
 		.folder = -1,
 		.copy = -1,
 		.cast = -1,

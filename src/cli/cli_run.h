@@ -31,6 +31,7 @@ struct run {
 	struct run_again *again; /* the run that is repeated; owned, or NULL */
 	struct plan_choice choice;
 	int state;                       /* the folder of the operator's state, or -1 */
+	int home_lock;                   /* held while what is kept of the home is used, or -1 */
 	int digests;                     /* the folder of what is known of trees, or -1 */
 	int folder, copy;                /* where the record goes, and also goes, or -1 */
 	int patience_ms;                 /* with who reads decisions */

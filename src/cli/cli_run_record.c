@@ -50,7 +50,8 @@ int run_open_state(void *of, const char *name, struct err *e)
 
 	if (r->state < 0)
 		r->state = r->log.state = record_open_state(r->place.home, true, e);
-	return r->state < 0 ? r->state : home_open(r->state, r->place.project, name, e);
+	return r->state < 0 ? r->state
+			    : home_open(r->state, r->place.project, name, &r->home_lock, e);
 }
 
 void run_open_digests(struct run *r)
@@ -306,7 +307,7 @@ void run_sign_interrupted(struct run *r)
 
 void run_close_record(struct run *r)
 {
-	int *const fds[] = { &r->folder, &r->state, &r->copy, &r->digests };
+	int *const fds[] = { &r->folder, &r->state, &r->copy, &r->digests, &r->home_lock };
 
 	log_done(&r->log);
 	buf_done(&r->plan_text);
