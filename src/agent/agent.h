@@ -60,7 +60,7 @@ bool agent_read(
 
 /* --- the program: agent_find.c, looks at the host --- */
 
-#define AGENT_PLACE "/opt/agent"
+#define AGENT_PLACE SPEC_AGENT_PLACE
 
 /* What of the host has to be shown so that the program runs in a cage. */
 struct agent_found {
@@ -74,7 +74,8 @@ struct agent_found {
 struct agent_search {
 	const char *path, *home; /* $PATH and ~; either may be NULL */
 	bool shows_system;       /* the cage has the host's /usr */
-	const char *project;     /* its real path, below which nothing is looked for; or NULL */
+	/* Real paths, in whose repositories nothing is looked for; either may be NULL. */
+	const char *project, *here;
 };
 
 /*

@@ -55,6 +55,12 @@ void agent_add_var(
 	agent_add_item(s, key, &item);
 }
 
+/* /bin/sh, and neither "/review" nor "/etc/hosts is wrong". */
+static bool is_whole_path(const char *word)
+{
+	return word[0] == '/' && strchr(word + 1, '/') && !strpbrk(word, " \t\n");
+}
+
 /*
  * What follows -- is for the agent: its options, its prompt. Only a whole path, or its own name, is
  * a command of its own.
@@ -66,7 +72,7 @@ static void add_words(struct spec *s, const struct agent_profile *p)
 	struct spec_item *items;
 
 	if (s->set_by[SPEC_COMMAND] != SPEC_LAYER_OPTIONS || !words->count || !command->count ||
-		strchr(words->items[0].text, '/') ||
+		is_whole_path(words->items[0].text) ||
 		str_eq(words->items[0].text, command->items[0].text))
 		return;
 	items = arena_array(&s->arena, command->count + words->count, sizeof(*items));

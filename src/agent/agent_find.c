@@ -39,22 +39,56 @@ static bool is_program(const char *path)
 }
 
 /*
- * Is a folder the project's? Shells that were prepared for one have its node_modules/.bin, or the
- * bin of its venv, in $PATH. Where the project is the home itself, the programs in it are meant.
+ * The part of a path that one repository holds: up to the outermost folder with a .git, below the
+ * home. Who wrote a part of it may have written all of it.
  */
-static bool is_projects(const char *folder, const struct agent_search *where)
+static size_t repository_part(const char *folder, const char *home)
 {
-	char real[PATH_MAX];
+	char path[PATH_MAX], git[PATH_MAX + 8];
+	size_t ret = strlen(folder);
 
-	return where->project && !(where->home && str_path_within(where->home, where->project)) &&
-	       realpath(folder, real) && str_path_within(real, where->project);
+	for (size_t n = ret; n > 0 && n < sizeof(path);) {
+		struct stat st;
+
+		snprintf(path, sizeof(path), "%.*s", (int)n, folder);
+		snprintf(git, sizeof(git), "%s/.git", path);
+		if (home && str_path_within(home, path))
+			break;
+		if (lstat(git, &st) == 0)
+			ret = n;
+		while (n > 0 && folder[--n] != '/')
+			;
+	}
+	return ret;
+}
+
+/*
+ * Is a real path the project's, or of the repository that it or the current folder is in? Shells
+ * that were prepared for a project have its node_modules/.bin, or the bin of its venv, in $PATH.
+ * Where the home itself is the project, the programs in it are meant.
+ */
+static bool is_projects(const char *real, const struct agent_search *where)
+{
+	const char *const folders[] = { where->project, where->here };
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		char top[PATH_MAX];
+
+		if (!folders[i] || (where->home && str_path_within(where->home, folders[i])))
+			continue;
+		snprintf(top, sizeof(top), "%.*s", (int)repository_part(folders[i], where->home),
+			folders[i]);
+		if (str_path_within(real, top))
+			return true;
+	}
+	return false;
 }
 
 /* The real path of a program in a folder; false: it is not there. */
 static bool look_in(const char *folder, size_t n, const char *program,
 	const struct agent_search *where, char ret[static PATH_MAX])
 {
-	char path[PATH_MAX], dir[PATH_MAX];
+	char path[PATH_MAX], dir[PATH_MAX], real[PATH_MAX];
 
 	/* A relative one means another folder wherever one stands, and in a project the project's.
 	 */
@@ -62,7 +96,8 @@ static bool look_in(const char *folder, size_t n, const char *program,
 		return false;
 	snprintf(dir, sizeof(dir), "%.*s", (int)n, folder);
 	return snprintf(path, sizeof(path), "%s/%s", dir, program) < (int)sizeof(path) &&
-	       is_program(path) && !is_projects(dir, where) && realpath(path, ret);
+	       is_program(path) && realpath(dir, real) && !is_projects(real, where) &&
+	       realpath(path, ret) && !is_projects(ret, where);
 }
 
 static bool search(const char *program, const struct agent_search *where, char ret[static PATH_MAX])

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 static const struct spec_item *find_var(const struct spec *s, enum spec_key key, const char *name)
 {
@@ -178,6 +179,17 @@ static void fill_in_all(struct spec *s, enum spec_key key, const struct agent_pr
 	v->items = items;
 }
 
+/* JSON and TOML have no way to write other bytes. */
+static bool is_utf8(const char *text)
+{
+	uint32_t unused;
+
+	for (size_t n; *text; text += n)
+		if (!(n = utf8_decode(text, strlen(text), &unused)))
+			return false;
+	return true;
+}
+
 void agent_finish(struct spec *s, const struct agent_profile *p, const char *project)
 {
 	const struct places places = { .project = project,
@@ -186,6 +198,12 @@ void agent_finish(struct spec *s, const struct agent_profile *p, const char *pro
 
 	if (!places.prompts) {
 		agent_say_no_memory(s);
+		return;
+	}
+	if (!is_utf8(project)) {
+		diags_error(&s->diags, spec_where(s, SPEC_PROJECT_PATH),
+			"rename it, or use project.cage: full, where it has another path",
+			"agent: settings cannot name the project's path, which is not UTF-8");
 		return;
 	}
 	fill_in_all(s, SPEC_FILES, p, &places);

@@ -7,7 +7,8 @@
  * What a file that is the project's word cannot say once the operator has named an agent: the
  * settings that agree with the wall, the variables that name them and the key are the profile's,
  * and whoever wrote the project wrote none of them. What agents read beside their settings is in
- * the same folders.
+ * the same folders. It is no wall inside of the cage: what a project starts there, by
+ * startup_commands or when the agent runs its tests, may write what the agent may.
  */
 
 bool agent_is_projects(const struct spec *s, enum spec_key key)
@@ -35,26 +36,34 @@ static size_t own_part(const char *path)
 	return n;
 }
 
-static bool is_beside(const char *path, const char *file)
+/* Is one of the two in the other? `n` bytes of the second count. */
+static bool meets(const char *path, const char *place, size_t n)
 {
-	size_t n = own_part(file);
+	size_t shorter = strlen(path) < n ? strlen(path) : n;
 
-	return strncmp(path, file, n) == 0 && (path[n] == '/' || !path[n]);
+	return strncmp(path, place, shorter) == 0 && (path[shorter] == '/' || !path[shorter]) &&
+	       (shorter == n || place[shorter] == '/');
 }
 
+/* Is a path the agent's own, in what is, or above it? */
 static bool is_place(const struct agent_profile *p, const char *path)
 {
 	static const enum spec_key keys[] = { SPEC_FILES, SPEC_INITIAL_FILES };
 	const struct spec_value *state = &p->values.v[SPEC_STATE];
 
-	for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++)
-		for (size_t i = 0; i < p->values.v[keys[k]].count; i++)
-			if (is_beside(path, p->values.v[keys[k]].items[i].var.name))
+	for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
+		for (size_t i = 0; i < p->values.v[keys[k]].count; i++) {
+			const char *file = p->values.v[keys[k]].items[i].var.name;
+
+			if (meets(path, file, own_part(file)))
 				return true;
+		}
+	}
 	for (size_t i = 0; i < state->count; i++)
-		if (str_path_within(path, state->items[i].text))
+		if (meets(path, state->items[i].text, strlen(state->items[i].text)))
 			return true;
-	return str_path_within(path, AGENT_PLACE) || (p->prompts && is_beside(path, p->prompts));
+	return meets(path, AGENT_PLACE, strlen(AGENT_PLACE)) ||
+	       (p->prompts && meets(path, p->prompts, own_part(p->prompts)));
 }
 
 static bool is_variable(const struct agent_profile *p, const char *name)
@@ -71,24 +80,41 @@ static bool is_variable(const struct agent_profile *p, const char *name)
 	return (p->program || p->takes_any) && str_eq(name, "PATH");
 }
 
+static void say_agents(struct spec *s, const struct agent_profile *p, enum spec_key key,
+	const char *what, struct diag_pos at)
+{
+	diags_error(&s->diags, at, "remove it, or run with --trust if the file is yours",
+		"%s: '%s' is for the profile '%s' to say, not for the project", spec_keys[key].path,
+		what, p->name);
+}
+
 /* What counts of one key, and was said by the project. */
 static void check(struct spec *s, const struct agent_profile *p, enum spec_key key,
 	bool (*is_agents)(const struct agent_profile *p, const char *name))
 {
 	const struct spec_value *v = spec_list(s, key);
 
-	for (size_t i = 0; i < v->count; i++)
-		if (agent_is_projects_item(s, key, &v->items[i]) &&
-			is_agents(p, v->items[i].var.name))
-			diags_error(&s->diags, v->items[i].at,
-				"remove it, or run with --trust if the file is yours",
-				"%s: '%s' is for the profile '%s' to say, not for the project",
-				spec_keys[key].path, v->items[i].var.name, p->name);
+	for (size_t i = 0; i < v->count; i++) {
+		const struct spec_item *item = &v->items[i];
+		const char *name = key == SPEC_BINDS ? item->bind.to : item->var.name;
+
+		if (agent_is_projects_item(s, key, item) && is_agents(p, name))
+			say_agents(s, p, key, name, item->at);
+	}
 }
 
 void agent_check_project(struct spec *s, const struct agent_profile *p)
 {
+	const char *place = spec_text(s, SPEC_PROJECT_AT);
+
 	check(s, p, SPEC_FILES, is_place);
 	check(s, p, SPEC_INITIAL_FILES, is_place);
+	check(s, p, SPEC_BINDS, is_place);
 	check(s, p, SPEC_ENV_SET, is_variable);
+	if (agent_is_projects(s, SPEC_PROJECT_AT) && is_place(p, place))
+		say_agents(s, p, SPEC_PROJECT_AT, place, spec_where(s, SPEC_PROJECT_AT));
+	/* Without them there are no hooks. */
+	if (agent_is_projects(s, SPEC_TOOLS) && p->values.v[SPEC_TOOLS].yes &&
+		!spec_bool(s, SPEC_TOOLS))
+		say_agents(s, p, SPEC_TOOLS, "false", spec_where(s, SPEC_TOOLS));
 }

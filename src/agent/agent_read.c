@@ -195,6 +195,8 @@ static void check_values(struct reading *r)
 	static const enum spec_key allowed[] = { SPEC_COMMAND, SPEC_FILES, SPEC_INITIAL_FILES,
 		SPEC_STATE, SPEC_BINDS, SPEC_ENV_PASS, SPEC_ENV_SET, SPEC_NETWORK_MODE,
 		SPEC_NETWORK_ALLOW, SPEC_STARTUP_COMMANDS, SPEC_TOOLS };
+	const struct spec_value *mode = &r->p->values.v[SPEC_NETWORK_MODE];
+	const struct spec_value *binds = &r->p->values.v[SPEC_BINDS];
 
 	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++) {
 		bool is_allowed = false;
@@ -205,6 +207,14 @@ static void check_values(struct reading *r)
 			diags_error(&r->s->diags, r->p->values.v[k].at, NULL,
 				"spec.%s: a profile cannot say this", spec_keys[k].path);
 	}
+	if (mode->is_set && mode->choice == SPEC_NET_HOST)
+		diags_error(&r->s->diags, mode->at, "say so in a spec, or by --network host",
+			"spec.network.mode: a profile cannot give the host's network");
+	for (size_t i = 0; i < binds->count; i++)
+		if (binds->items[i].bind.is_writable)
+			diags_error(&r->s->diags, binds->items[i].at, "say so in a spec, or by -v",
+				"spec.binds: a profile cannot let '%s' be written",
+				binds->items[i].bind.from);
 }
 
 static void read_part(struct reading *r, const struct yaml_node *node)

@@ -12,10 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "spec/spec_grammar.h"
 
 #define SYSTEM_AGENTS "/etc/bawn/agents"
 
@@ -44,11 +46,17 @@ static int read_own(struct spec *s, const char *name, const char *home, const ch
 int cli_load_agent(struct spec *s, const char *name, const char *home, struct agent_profile **ret)
 {
 	struct agent_profile *p = arena_alloc(&s->arena, sizeof(*p));
+	struct spec_item unused = { 0 };
+	struct err e = { 0 };
 	const char *from, *text;
 	size_t n = 0;
-	int status = read_own(s, name, home, &from, &text, &n);
+	int status;
 
 	*ret = NULL;
+	/* It becomes a part of a path. */
+	if (spec_grammar_name(&s->arena, name, &unused, &e) < 0)
+		return CLI_OK;
+	status = read_own(s, name, home, &from, &text, &n);
 	if (status != CLI_OK)
 		return status;
 	if (!text) {
@@ -93,15 +101,18 @@ static void say_missing(const struct cli *cli, struct spec *s, const struct agen
 		p->package ? arena_printf(&s->arena, "npm install -g %s", p->package) : NULL;
 
 	diags_say(&s->diags, needs_program(cli) ? DIAG_ERROR : DIAG_WARNING, at, hint,
-		"agent: '%s' is not installed here: no folder of PATH outside of the project has it",
+		"agent: '%s' is not installed here: no folder of PATH outside of the "
+		"project's repository has it",
 		program);
 }
 
 static void find_program(const struct cli *cli, struct spec *s, const struct cli_place *place,
 	const struct agent_profile *p, struct diag_pos at, struct agent_found *ret)
 {
+	char here[PATH_MAX];
 	struct agent_search where = { getenv("PATH"), place->home,
-		str_eq(spec_text(s, SPEC_ROOT_IMAGE), "host"), place->project };
+		str_eq(spec_text(s, SPEC_ROOT_IMAGE), "host"), place->project,
+		getcwd(here, sizeof(here)) };
 	const char *program = agent_program(s, p);
 	struct err e = { 0 };
 	int r;

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "agent/agent.h"
 #include "base/file.h"
@@ -85,7 +86,9 @@ static void find_names(struct agent_job *job)
 
 static const char *find_program(struct agent_job *job, const struct agent_profile *p)
 {
-	struct agent_search where = { getenv("PATH"), job->home, true, NULL };
+	char here[PATH_MAX];
+	struct agent_search where = { getenv("PATH"), job->home, true, NULL,
+		getcwd(here, sizeof(here)) };
 	struct agent_found found;
 	struct err e = { 0 };
 
@@ -267,11 +270,12 @@ static int forget(struct agent_job *job, const char *name)
 		cli_complain("%s", e.text);
 		return CLI_FAILED;
 	}
-	if (!job->cli->is_quiet)
-		buf_printf(&job->out,
-			r == 0 ? "forgot what was kept for the runs of %s\n"
-			       : "nothing is kept for the runs of %s\n",
-			project);
+	if (!job->cli->is_quiet) {
+		buf_puts(&job->out, r == 0 ? "forgot what was kept for the runs of "
+					   : "nothing is kept for the runs of ");
+		buf_add_visible(&job->out, project, strlen(project));
+		buf_putc(&job->out, '\n');
+	}
 	return CLI_OK;
 }
 

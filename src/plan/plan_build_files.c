@@ -444,6 +444,22 @@ static void add_declared_files(struct plan_builder *b, enum spec_key key, uint16
 	}
 }
 
+/* Is something put there? Then in a folder of its own, so that nobody in the cage puts others. */
+static void add_agent_place(struct plan_builder *b)
+{
+	const struct spec_value *binds = spec_list(b->spec, SPEC_BINDS);
+	const struct spec_value *files = spec_list(b->spec, SPEC_FILES);
+	bool is_used = false;
+
+	for (size_t i = 0; i < binds->count; i++)
+		is_used |= str_starts(binds->items[i].bind.to, SPEC_AGENT_PLACE "/");
+	for (size_t i = 0; i < files->count; i++)
+		is_used |= str_starts(files->items[i].var.name, SPEC_AGENT_PLACE "/");
+	if (is_used)
+		plan_add(b, PLAN_TMPFS, "", SPEC_AGENT_PLACE,
+			PLAN_OP(.mode = 0755, .flags = PLAN_READ_ONLY | PLAN_NO_DEV));
+}
+
 void plan_build_files(struct plan_builder *b)
 {
 	/* These engines leave the host's tree as it is. */
@@ -460,6 +476,7 @@ void plan_build_files(struct plan_builder *b)
 		plan_add_project(b);
 	}
 	add_state(b);
+	add_agent_place(b);
 	add_binds(b);
 	add_declared_files(b, SPEC_FILES, 0);
 	add_declared_files(b, SPEC_INITIAL_FILES, PLAN_CREATE);

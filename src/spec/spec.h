@@ -24,6 +24,9 @@ enum spec_layer {
 	SPEC_LAYER_COUNT,
 };
 
+/* Where a cage has the program of an agent. Nobody in the cage can write there. */
+#define SPEC_AGENT_PLACE "/opt/agent"
+
 struct spec_bind {
 	const char *from; /* "/abs", "~", "~/…", "$PROJECT", "$PROJECT/…" */
 	const char *to;   /* absolute and normalised */

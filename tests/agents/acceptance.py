@@ -4,8 +4,6 @@
     acceptance.py BUILD BAWN BREAKABLE [--all] [PART OF A NAME]        prints TAP
 """
 
-import pathlib
-
 from world import HERE, bawn, cage, each, main, model_that, shell, turn
 
 SECRET = "of-another-project-7731"
@@ -115,14 +113,13 @@ def b1_sees_its_project_and_a_system_only(place, agent):
 @each()
 def b2_finds_nobody_in_home(place, agent):
     """A home of its own is there, as it has to have one."""
-    said = heard(place, agent, shell("ls -A /home | tr '\\n' :; echo end"))
-    assert "agent:end" in said and str(pathlib.Path.home().name) + ":" not in said.split("agent:end")[0][-20:]
+    assert "[agent:]" in heard(place, agent, shell("echo [`ls -A /home | tr '\\n' :`]"))
 
 
 @each()
 def b3_has_no_shadow(place, agent):
-    said = heard(place, agent, shell("cat /etc/shadow || echo there-is-none"))
-    assert "root:" not in said and ("there-is-none" in said or "shadow" in said)
+    said = heard(place, agent, shell("cat /etc/shadow || echo there-is-no''ne"))
+    assert "root:" not in said and "there-is-none" in said, said[-2000:]
 
 
 @each()
