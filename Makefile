@@ -5,7 +5,7 @@
 #   make test       builds and runs all tests
 #   make test-vm    the tests of cages on Debian's kernels, in virtual machines: ten minutes
 #   make test-net   the attacks on an allow-list, each as root and as a user: four minutes
-#   make test-agents  real agents from npm, hostile models, terminals, each as root and as a user: half an hour
+#   make test-agents  real agents from npm, hostile models, terminals, each as root and as a user: a quarter of an hour
 #   make test-workers  workers killed, paused and cut off, with 2,000 runs on PostgreSQL: five minutes
 #   make bench      measures a release build
 #   make lint       formatters, analysers, sanitizers, and the project's own rules

@@ -12,15 +12,15 @@ terminal='htop less tmux vim' # run in cages, or from outside
 # A network of the tests' own, and clients that run in cages; npm is added below.
 # Prometheus is not installed, as it would start a service: tests/peers/promtool.py
 net='bind9-dnsutils curl iproute2 nodejs openjdk-17-jdk-headless openssl python3-pip wget'
-test="$build $vm $terminal $net bash bubblewrap git groff-base mount patch postgresql util-linux"
+test="$build $vm $terminal $net bash bubblewrap git groff-base mount patch postgresql ripgrep util-linux"
 clang='clang libclang-rt-dev'
 # A large tree, to be built, and what else carries bytes.
-bench='bc bison flex libelf-dev linux-source-6.1 make passt ripgrep socat'
+bench='bc bison flex libelf-dev linux-source-6.1 make passt socat'
 
 # What the packages are wanted for, to ask a system that has no dpkg. Virtual machines are made of
 # Debian's packages, and elsewhere of none.
 build_tools='gcc meson ninja pkg-config python3'
-test_tools="$build_tools bash curl dig git groff htop ip java less mount node npm openssl patch setpriv tmux unshare
+test_tools="$build_tools bash curl dig git groff htop ip java less mount node npm openssl patch rg setpriv tmux unshare
 	vim wget"
 
 case ${1-} in
@@ -32,7 +32,7 @@ lint)
 	;;
 bench)
 	wanted="$test $bench"
-	tools="$test_tools bc bison bwrap flex make pasta rg socat"
+	tools="$test_tools bc bison bwrap flex make pasta socat"
 	;;
 fuzz) wanted="$test $clang" tools="$test_tools clang" ;;
 *)

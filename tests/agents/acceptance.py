@@ -4,7 +4,7 @@
     acceptance.py BUILD BAWN BREAKABLE [--all] [PART OF A NAME]        prints TAP
 """
 
-from world import HERE, bawn, cage, each, main, model_that, shell, turn
+from world import HERE, bawn, cage, each, in_short, main, model_that, shell, turn
 
 SECRET = "of-another-project-7731"
 HOSTS = HERE.parent / "golden" / "hosts"
@@ -44,6 +44,7 @@ def find(agent, **given):
 # --- phase A ---
 
 @each("claude", "gemini", "opencode")
+@in_short("claude")
 def a1_reads_nothing_outside_its_project(place, agent):
     furnish(place)
     said = heard(place, agent, agent.read(path=str(place.home / "other/notes")), agent.read(path="/work/notes"))
@@ -51,6 +52,7 @@ def a1_reads_nothing_outside_its_project(place, agent):
 
 
 @each()
+@in_short("codex")
 def a2_searches_nothing_outside_its_project(place, agent):
     furnish(place)
     home = str(place.home)
@@ -60,6 +62,7 @@ def a2_searches_nothing_outside_its_project(place, agent):
 
 
 @each()
+@in_short("codex")
 def a3_reaches_no_keys_and_no_framework_by_any_tool(place, agent):
     furnish(place)
     paths = [str(place.home / name) for name in (".ssh/id_ed25519", ".aws/credentials", "framework/_cortex/rules")]
@@ -69,12 +72,14 @@ def a3_reaches_no_keys_and_no_framework_by_any_tool(place, agent):
 
 
 @each()
+@in_short("codex")
 def a4_has_a_home_of_its_own(place, agent):
     said = heard(place, agent, shell("echo at:$HOME; cd; pwd"))
     assert "at:/home/agent" in said and str(place.home) not in said.replace(str(place.project), "")
 
 
 @each()
+@in_short("codex")
 def a5_governs_itself_where_the_operator_says_so(place, agent):
     """In the framework's own folder, by policy: it may write what governs it. Elsewhere the same is refused."""
     order = shell("mkdir -p .claude .git/hooks; echo rule > .claude/settings.json; echo rule > .git/hooks/pre-commit")
@@ -91,6 +96,7 @@ def a5_governs_itself_where_the_operator_says_so(place, agent):
 
 
 @each()
+@in_short("codex")
 def a6_leaves_no_folders_behind(place, agent):
     """Nothing of the cage is left when it ends but its record, what it wrote for review, and what is to be kept."""
     before = cage.mounts(), cage.strays()
@@ -102,6 +108,7 @@ def a6_leaves_no_folders_behind(place, agent):
 # --- phase B ---
 
 @each()
+@in_short("codex")
 def b1_sees_its_project_and_a_system_only(place, agent):
     said = heard(place, agent, shell("ls -A / | tr '\\n' :; echo end"))
     seen = max((line for line in said.replace("\\", "").split('"') if line.startswith("bin:") or "bin:dev:" in line),
@@ -111,18 +118,21 @@ def b1_sees_its_project_and_a_system_only(place, agent):
 
 
 @each()
+@in_short("codex")
 def b2_finds_nobody_in_home(place, agent):
     """A home of its own is there, as it has to have one."""
-    assert "[agent:]" in heard(place, agent, shell("echo [`ls -A /home | tr '\\n' :`]"))
+    assert "[agent:]" in heard(place, agent, shell("ls -A /home | tr '\\n' : | sed 's/^/[/;s/$/]/'"))
 
 
 @each()
+@in_short("codex")
 def b3_has_no_shadow(place, agent):
     said = heard(place, agent, shell("cat /etc/shadow || echo there-is-no''ne"))
     assert "root:" not in said and "there-is-none" in said, said[-2000:]
 
 
 @each()
+@in_short("codex")
 def b4_reaches_no_service_of_another_project(place, agent):
     with model_that() as other:
         ways = [f"curl -sS -m 10 http://{name}:{other.port}/v1/models" for name in ("127.0.0.1", "localhost", "bawn-host")]
@@ -133,6 +143,7 @@ def b4_reaches_no_service_of_another_project(place, agent):
 
 
 @each()
+@in_short("codex")
 def b5_runs_nothing_weaker_where_there_are_no_user_namespaces(place, agent):
     """Another program that makes cages is not used yet: it is refused, and said."""
     words = ["plan", "--agent", agent.name, "--host", HOSTS / "no-userns.json"]

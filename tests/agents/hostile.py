@@ -83,7 +83,7 @@ def orders(place):
 
 
 @each()
-@in_short
+@in_short()
 def gives_a_shell_nothing(place, agent):
     furnish(place)
     intact = Intact(place)

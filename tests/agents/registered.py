@@ -9,7 +9,7 @@ The settings are those of docs/mcp.md.
 import json
 import subprocess
 
-from world import DONE, KEY, PATIENCE, PROMPT, bring, cage, each, main, model_that, path
+from world import DONE, KEY, PATIENCE, PROMPT, bring, cage, each, in_short, main, model_that, path
 
 TOOLS = {"claude": "mcp__bawn__bash", "codex": "bash", "gemini": "mcp_bawn_bash", "opencode": "bawn_bash"}
 NATIVE = {"claude": "@anthropic-ai/claude-code-linux-x64/claude", "codex": ".bin/codex", "gemini": ".bin/gemini",
@@ -52,6 +52,7 @@ default_tools_approval_mode = "approve"
 
 
 @each()
+@in_short()
 def calls_tools_of_a_cage(place, agent):
     order = "echo from-a-cage; pwd; echo x > made; cat /etc/bawn/cage.json"
     with model_that({"tool": TOOLS[agent.name], "input": {"command": order}}) as model:

@@ -12,7 +12,7 @@ import json
 import os
 import shutil
 
-from world import HERE, Model, bawn, cage, each, last_run, main, model_that, shell, sys
+from world import HERE, Model, bawn, cage, each, in_short, last_run, main, model_that, shell, sys
 
 sys.path.append(str(HERE.parent / "net"))
 spec_ = importlib.util.spec_from_file_location("internet_world", HERE.parent / "net" / "world.py")
@@ -57,6 +57,7 @@ def search():
 
 
 @each()
+@in_short()
 def works_without_having_its_key(place, agent):
     HOST_MODEL.forget()
     HOST_MODEL.script(search(), shell("echo made > made"))
@@ -80,6 +81,7 @@ def holders(place):
 
 
 @each()
+@in_short("codex")
 def shows_a_key_that_is_passed(place, agent):
     """The twin: a key in a variable is found by the same search."""
     with model_that(search()) as model:

@@ -8,7 +8,7 @@ import contextlib
 import re
 import time
 
-from world import DONE, PROMPT, bawn, cage, each, main, model_that, path, shell
+from world import DONE, PROMPT, bawn, cage, each, in_short, main, model_that, path, shell
 import programs
 
 programs.PATIENCE = PATIENCE = 120
@@ -65,6 +65,7 @@ def started(screen, agent, model):
 
 
 @each()
+@in_short()
 def works_a_turn_at_a_terminal(place, agent):
     # The model ends first: a screen waits for the end of all that was started with it.
     with programs.screen_of(place) as screen, model_that(shell(f"echo {WROTE} > made")) as model:

@@ -25,7 +25,7 @@ def use_outside(place, agent):
 
 
 @each()
-@in_short
+@in_short()
 def works_a_turn_that_is_reviewed(place, agent):
     """A shell tool and a file; in the diff, applied, on record. What the operator has of the agent is not touched."""
     before = use_outside(place, agent)

@@ -4,7 +4,7 @@
 
 The agents are what their makers publish: package.json names them, npm brings them into the build folder, by digest
 and without running anything, and nothing of them is part of bawn. Without --all only those cases are run that
-@in_short marks, as a user: what `make test` has time for. A machine that npm cannot install on skips them, and says so.
+in_short marks, as a user. A machine that npm cannot install on skips them, and says so.
 
 To take newer ones, change package.json and then
 
@@ -91,9 +91,12 @@ AGENTS = {agent.name: agent for agent in (
 
 # --- cases ---
 
-def in_short(function):
-    function.is_short = True
-    return function
+def in_short(*names):
+    """What `make test` has time for: with these agents, or all."""
+    def mark(function):
+        function.short_names = names or tuple(AGENTS)
+        return function
+    return mark
 
 
 def each(*names):
@@ -103,7 +106,7 @@ def each(*names):
             def one(place, agent=AGENTS[name]):
                 function(place, agent)
             one.__name__ = f"{name}_{function.__name__}"
-            one.__dict__.update(function.__dict__)
+            one.is_short = name in getattr(function, "short_names", ())
             cage.case(one)
         return function
     return add
@@ -117,7 +120,7 @@ def main(begin=lambda: None):
         print(f"1..0 # SKIP {problem}")
         return
     if not IS_WHOLE:
-        cage.CASES[:] = [cage.of_users(one) for one in cage.CASES if getattr(one, "is_short", False)]
+        cage.CASES[:] = [cage.of_users(one) for one in cage.CASES if one.is_short]
     cage.main()
 
 
