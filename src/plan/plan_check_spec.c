@@ -207,8 +207,8 @@ static void check_protected(struct spec *s)
 static void check_files(struct spec *s, enum spec_key key)
 {
 	static const char *const own[] = { "/etc/bawn", "/etc/group", "/etc/hostname", "/etc/hosts",
-		"/etc/ld.so.preload", "/etc/mtab", "/etc/nsswitch.conf", "/etc/os-release",
-		"/etc/passwd", "/etc/resolv.conf", "/run/bawn", "/run/shm" };
+		"/etc/ld.so.preload", "/etc/localtime", "/etc/mtab", "/etc/nsswitch.conf",
+		"/etc/os-release", "/etc/passwd", "/etc/resolv.conf", "/run/bawn", "/run/shm" };
 	const struct spec_value *files = spec_list(s, key);
 
 	for (size_t i = 0; i < files->count; i++)

@@ -19,6 +19,13 @@ from place import BREAKABLE, TOOL, Skip, case, expect, expect_refusal, main, of_
 
 
 @case
+def its_time_zone_has_a_name(p):
+    """Or node and others look for it in all files of all zones."""
+    output(p.sh("readlink /etc/localtime; date +%Z%z", env={"TZ": "Asia/Tokyo"}),
+           "/usr/share/zoneinfo/Etc/UTC\nUTC+0000\n")
+
+
+@case
 def the_root_holds_what_is_declared_and_no_more(p):
     names = set(expect(p.sh("ls -A /"), 0).stdout.split())
     made = {"dev", "etc", "home", "mnt", "opt", "proc", "run", "srv", "tmp", "usr", "var", "work"}
