@@ -154,17 +154,20 @@ static void put_framing(const struct head *head, bool closes, struct vault_text 
 /* Makes the key in it unreadable; true if it was there. */
 static bool cross_out(char *at, size_t n, const struct vault_secret *secret)
 {
+	static const struct gate_span nothing = { "", 0 };
 	bool is_found = false;
-	char *found;
+	size_t end;
 
-	if (secret->key.n < VAULT_MIN_SOUGHT)
-		return false;
-	while ((found = memmem(at, n, secret->key.at, secret->key.n)) != NULL) {
-		memset(found, '*', secret->key.n);
-		n -= (size_t)(found - at) + secret->key.n;
-		at = found + secret->key.n;
-		is_found = true;
-	}
+	do {
+		struct vault_seek seek = { 0 };
+
+		end = vault_seek(&seek, secret, nothing, (struct gate_span){ at, n });
+		if (end)
+			memset(at + end - secret->key.n, '*', secret->key.n);
+		is_found |= end > 0;
+		at += end;
+		n -= end;
+	} while (end);
 	return is_found;
 }
 

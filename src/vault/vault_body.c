@@ -6,63 +6,57 @@
 /* Around the bytes of a chunk: its size in hex, and two ends of lines. */
 #define AROUND 24
 
-/* --- looking for the key --- */
+/* The most that is held is a multiple of it: that can be seen, and the key's length should not. */
+#define HELD_STEP 256
 
-void vault_prepare_key(struct gate_span key, uint16_t *ret)
+_Static_assert(WIRE_MAX_KEY % HELD_STEP == 0, "what is held has a place");
+
+/* --- holding back --- */
+
+static size_t max_held(const struct vault_secret *s)
 {
-	size_t seen = 0;
-
-	for (size_t i = 0; i < key.n; i++) {
-		if (i == 0) {
-			ret[i] = 0;
-			continue;
-		}
-		while (seen && key.at[i] != key.at[seen])
-			seen = ret[seen - 1];
-		seen += key.at[i] == key.at[seen];
-		ret[i] = (uint16_t)seen;
-	}
+	return vault_is_sought(s) ? (s->key.n + HELD_STEP - 1) / HELD_STEP * HELD_STEP : 0;
 }
 
-/* False: here it is, whole. */
-static bool look(struct vault_body *b, struct gate_span bytes)
+/* So many at the end of what is held, and of these, could go on to be a key. */
+static size_t count_held(const struct vault_body *b, struct gate_span bytes)
 {
-	const struct vault_secret *s = b->secret;
+	size_t max = max_held(b->secret), n = 0;
 
-	if (s->key.n < VAULT_MIN_SOUGHT)
-		return true;
-	for (size_t i = 0; i < bytes.n; i++) {
-		while (b->seen && bytes.at[i] != s->key.at[b->seen])
-			b->seen = s->falls_to[b->seen - 1];
-		b->seen += bytes.at[i] == s->key.at[b->seen];
-		if (b->seen == s->key.n)
-			return false;
-	}
-	return true;
+	while (n < max && n < bytes.n && vault_is_of_key(bytes.at[bytes.n - 1 - n]))
+		n++;
+	if (n < bytes.n)
+		return n;
+	return b->held_count < max - n ? n + b->held_count : max;
+}
+
+/* Of what is held the first `n` are gone, and these come behind the others. */
+static void hold(struct vault_body *b, size_t n, struct gate_span bytes)
+{
+	b->held_count -= n;
+	memmove(b->held, b->held + n, b->held_count);
+	memcpy(b->held + b->held_count, bytes.at, bytes.n);
+	b->held_count += bytes.n;
 }
 
 /* --- writing --- */
 
-/*
- * `held` bytes of the key's beginning, which came before, and then these; but for those at the end
- * that are held back from now on. What is held is never stored: it is the key's beginning.
- */
+/* What was held, and then these; but for the last `keep`, which are held from now on. */
 static void put_bytes(
-	struct vault_body *b, size_t held, struct gate_span bytes, struct vault_text *out)
+	struct vault_body *b, struct gate_span bytes, size_t keep, struct vault_text *out)
 {
-	size_t all = held + bytes.n, n = all - b->seen;
-	size_t of_key = n < held ? n : held;
+	size_t n = b->held_count + bytes.n - keep;
+	size_t of_held = n < b->held_count ? n : b->held_count, of_bytes = n - of_held;
 	char size[AROUND];
 
-	if (n == 0)
-		return;
 	snprintf(size, sizeof(size), "%zx\r\n", n);
-	if (b->framing == VAULT_CHUNKED)
+	if (n && b->framing == VAULT_CHUNKED)
 		vault_puts(out, size);
-	vault_put(out, b->secret->key.at, of_key);
-	vault_put(out, bytes.at, n - of_key);
-	if (b->framing == VAULT_CHUNKED)
+	vault_put(out, b->held, of_held);
+	vault_put(out, bytes.at, of_bytes);
+	if (n && b->framing == VAULT_CHUNKED)
 		vault_puts(out, "\r\n");
+	hold(b, of_held, (struct gate_span){ bytes.at + of_bytes, bytes.n - of_bytes });
 }
 
 static enum vault_verdict refuse(
@@ -98,7 +92,7 @@ static size_t count_own(const struct vault_body *b, size_t n)
 /* Room for what is held, what comes, and what is written around it. */
 static size_t fit(const struct vault_body *b, size_t n, const struct vault_text *out)
 {
-	size_t room = out->max - out->n, taken = AROUND + b->seen;
+	size_t room = out->max - out->n, taken = AROUND + b->held_count;
 
 	if (room <= taken)
 		return 0;
@@ -108,13 +102,13 @@ static size_t fit(const struct vault_body *b, size_t n, const struct vault_text 
 static enum vault_verdict take_bytes(struct vault_body *b, struct gate_span in, size_t *ret_used,
 	struct vault_text *out, struct vault_refusal *no)
 {
-	size_t n = fit(b, count_own(b, in.n), out), held = b->seen;
-	struct gate_span bytes = { in.at, n };
+	size_t n = fit(b, count_own(b, in.n), out);
+	struct gate_span bytes = { in.at, n }, before = { b->held, b->held_count };
 
 	*ret_used = n;
-	if (!look(b, bytes))
+	if (vault_seek(&b->seek, b->secret, before, bytes))
 		return refuse(no, WIRE_BECAUSE_ECHO, "a body");
-	put_bytes(b, held, bytes, out);
+	put_bytes(b, bytes, count_held(b, bytes), out);
 	if (b->framing == VAULT_LENGTH)
 		b->left -= n;
 	else if (b->framing == VAULT_CHUNKED)
@@ -125,12 +119,9 @@ static enum vault_verdict take_bytes(struct vault_body *b, struct gate_span in, 
 /* What was held back was not the key after all. */
 static enum vault_verdict finish(struct vault_body *b, struct vault_text *out)
 {
-	size_t held = b->seen;
-
-	if (out->max - out->n < held + (size_t)2 * AROUND)
+	if (out->max - out->n < b->held_count + (size_t)2 * AROUND)
 		return VAULT_MORE;
-	b->seen = 0;
-	put_bytes(b, held, (struct gate_span){ "", 0 }, out);
+	put_bytes(b, (struct gate_span){ "", 0 }, 0, out);
 	if (b->framing == VAULT_CHUNKED)
 		vault_puts(out, "0\r\n\r\n");
 	b->is_whole = true;

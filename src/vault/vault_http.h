@@ -22,15 +22,11 @@ struct vault_secret {
 	uint16_t port;
 	const char *header, *scheme; /* "": none */
 	struct gate_span key;
-	/* How much of the key is still seen where the next byte differs (Knuth, Morris, Pratt). */
-	const uint16_t *falls_to;
+	uint64_t sum, leaving; /* of vault_prepare_key */
 };
 
 /* A key shorter than this is not looked for: it would be found everywhere. */
 #define VAULT_MIN_SOUGHT 8
-
-/* Fills falls_to: one number for each byte of the key. */
-void vault_prepare_key(struct gate_span key, uint16_t *ret);
 
 /* Text of a fixed room; a failure sticks. */
 struct vault_text {
@@ -104,16 +100,46 @@ enum vault_verdict vault_read_answer(struct gate_span in, const struct vault_sec
 	bool is_head, bool closes, struct vault_answer *ret, struct vault_text *out,
 	struct vault_refusal *no);
 
+/* --- vault_seek.c --- */
+
+/* Fills in what the key is sought by. */
+void vault_prepare_key(struct vault_secret *s);
+
+bool vault_is_sought(const struct vault_secret *s);
+
+/* May a key have it? */
+bool vault_is_of_key(char c);
+
+/* What has come until now. */
+struct vault_seek {
+	uint64_t sum; /* of the last `run` bytes */
+	size_t run;   /* so many in a row may be the key's; not more than it has */
+};
+
+/*
+ * Where in `bytes` the first key ends, or 0. It may have begun in `before`: at least the last `run`
+ * of the bytes that have come. The time it takes does not depend on the key.
+ */
+size_t vault_seek(struct vault_seek *k, const struct vault_secret *s, struct gate_span before,
+	struct gate_span bytes);
+
 /* --- vault_body.c --- */
 
-/* A body on its way to the client, in which the key is looked for. */
+/*
+ * A body on its way to the client, in which the key is looked for. Bytes at the end of what has
+ * come are held back if they may be the beginning of some key, whichever that is: a client that
+ * chooses what the server sends would else see from what is missing how much of the key it has
+ * guessed.
+ */
 struct vault_body {
 	enum vault_framing framing;
 	const struct vault_secret *secret;
 	uint64_t left;         /* of VAULT_LENGTH */
 	struct gate_http http; /* of VAULT_CHUNKED */
-	size_t seen;           /* so much of the key's beginning has come, and is held back */
+	struct vault_seek seek;
 	bool is_whole;
+	size_t held_count;
+	char held[WIRE_MAX_KEY];
 };
 
 void vault_body_init(

@@ -22,12 +22,6 @@
 
 /* --- keys --- */
 
-/* In memory that is not written to disk: neither when memory is short, nor when bawn-vault dies. */
-struct vault_locked {
-	struct wire_keys keys;
-	uint16_t falls_to[WIRE_MAX_SECRETS][WIRE_MAX_KEY];
-};
-
 /* Certificates to trust: the bytes of a file, and what they are once they are needed. */
 struct vault_trust {
 	char *bytes;
@@ -116,7 +110,7 @@ struct vault {
 	struct vault_secret secrets[WIRE_MAX_SECRETS];
 	struct vault_peer peers[WIRE_MAX_SECRETS];
 	struct vault_trust trusts[WIRE_MAX_SECRETS + 1]; /* the system's, and those of `ca` */
-	struct vault_locked *locked;
+	struct wire_keys *keys; /* in memory that is not written to disk: see take_keys */
 	uint32_t count, ready_count;
 	uint16_t ready[VAULT_MAX_CONNS];
 	struct vault_conn conns[VAULT_MAX_CONNS];

@@ -71,18 +71,18 @@ static bool is_key(const struct wire_key *k)
 static int take_keys(struct vault *v)
 {
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
-	const struct wire_keys *keys;
+	struct wire_keys *keys;
 	int r;
 
 	/* cppcheck-suppress invalidFunctionArg ; -1 is what mmap(2) asks for here */
-	v->locked = mmap(NULL, sizeof(*v->locked), PROT_READ | PROT_WRITE, flags, -1, 0);
-	if (v->locked == MAP_FAILED)
+	keys = mmap(NULL, sizeof(*keys), PROT_READ | PROT_WRITE, flags, -1, 0);
+	if (keys == MAP_FAILED)
 		return -ENOMEM;
+	v->keys = keys;
 	/* A limit may forbid it; then memory that is short is written to the swap. */
-	(void)mlock(v->locked, sizeof(*v->locked));
-	(void)madvise(v->locked, sizeof(*v->locked), MADV_DONTDUMP);
-	r = read_keys(&v->locked->keys);
-	keys = &v->locked->keys;
+	(void)mlock(keys, sizeof(*keys));
+	(void)madvise(keys, sizeof(*keys), MADV_DONTDUMP);
+	r = read_keys(keys);
 	if (r == 0 && keys->count != v->rules->secret_count)
 		r = -EINVAL;
 	for (uint32_t i = 0; r == 0 && i < keys->count; i++) {
@@ -95,9 +95,8 @@ static int take_keys(struct vault *v)
 			.port = v->rules->secrets[i].port,
 			.header = k->header,
 			.scheme = k->scheme,
-			.key = { k->bytes, k->size },
-			.falls_to = v->locked->falls_to[i] };
-		vault_prepare_key(v->secrets[i].key, v->locked->falls_to[i]);
+			.key = { k->bytes, k->size } };
+		vault_prepare_key(&v->secrets[i]);
 	}
 	return r;
 }
@@ -140,7 +139,7 @@ static int take_certificates(struct vault *v, struct err *e)
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < v->rules->secret_count; i++) {
-		const char *ca = v->locked->keys.keys[i].ca;
+		const char *ca = v->keys->keys[i].ca;
 
 		v->peers[i].trust = ca[0] ? &v->trusts[i] : system;
 		if (ca[0])

@@ -1,7 +1,8 @@
 /*
  * What a cage says to the vault, and what a host answers. The first byte says which of the two, and
  * the second where to cut. Of a request the key goes on exactly once, and nothing that the agent
- * called so; of an answer the key never does; and where they are cut makes no difference.
+ * called so; of an answer the key never does; where they are cut makes no difference, and neither
+ * does the key.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -9,17 +10,22 @@
 #include "fuzz.h"
 #include "vault/vault_http.h"
 
-#define KEY  "aabaabaac-key"
-#define ROOM ((size_t)1 << 20)
+#define KEY   "aabaabaac-key"
+#define OTHER "0123456789abc" /* as long */
+#define ROOM  ((size_t)1 << 20)
 
-static uint16_t falls_to[sizeof(KEY)];
-static const struct vault_secret secret = { .name = "s",
+static struct vault_secret secret = { .name = "s",
 	.host = "host.example",
 	.port = 443,
 	.header = "x-key",
 	.scheme = "",
-	.key = { KEY, sizeof(KEY) - 1 },
-	.falls_to = falls_to };
+	.key = { KEY, sizeof(KEY) - 1 } };
+static struct vault_secret other = { .name = "o",
+	.host = "host.example",
+	.port = 443,
+	.header = "x-key",
+	.scheme = "",
+	.key = { OTHER, sizeof(OTHER) - 1 } };
 
 static void demand(bool is_so, const char *what)
 {
@@ -72,49 +78,69 @@ static void try_request(struct gate_span in)
 	free(room);
 }
 
-/* The whole of an answer in steps; the size of what went on. */
-static size_t pass_on(struct gate_span in, size_t step, char *room, enum vault_verdict *ret)
+/* What went on, and after how many steps how much of it. */
+struct passed {
+	enum vault_verdict verdict;
+	bool has_echo;
+	size_t size, times; /* a sum of sizes, each by its step */
+};
+
+/* The whole of an answer in steps. */
+static struct passed pass_on(
+	struct gate_span in, const struct vault_secret *s, size_t step, char *room)
 {
+	struct passed ret = { .verdict = VAULT_MORE };
 	struct vault_text out = { room, 0, ROOM, false };
 	size_t come = 0, at = 0, used = 0;
 	struct vault_answer answer;
 	struct vault_refusal no = { 0 };
 	struct vault_body body;
 
-	*ret = VAULT_MORE;
-	while (*ret == VAULT_MORE && come < in.n) {
+	while (ret.verdict == VAULT_MORE && come < in.n) {
 		come = in.n - come > step ? come + step : in.n;
-		*ret = vault_read_answer((struct gate_span){ in.at, come }, &secret, false, false,
-			&answer, &out, &no);
+		ret.verdict = vault_read_answer(
+			(struct gate_span){ in.at, come }, s, false, false, &answer, &out, &no);
 	}
-	if (*ret != VAULT_GOOD)
-		return 0;
-	vault_body_init(&body, &answer, &secret);
+	if (ret.verdict != VAULT_GOOD)
+		return ret;
+	vault_body_init(&body, &answer, s);
 	at = answer.size;
 	do {
-		*ret = vault_body_take(
+		ret.verdict = vault_body_take(
 			&body, (struct gate_span){ in.at + at, come - at }, &used, &out, &no);
+		ret.times = ret.times * 31 + out.n;
 		at += used;
 		demand(at <= come, "what is taken has come");
 		if (come == in.n && !used)
 			break;
 		come = in.n - come > step ? come + step : in.n;
-	} while (*ret == VAULT_MORE);
-	if (*ret == VAULT_MORE)
-		*ret = vault_body_end(&body, &out, &no);
-	return out.n;
+	} while (ret.verdict == VAULT_MORE);
+	if (ret.verdict == VAULT_MORE)
+		ret.verdict = vault_body_end(&body, &out, &no);
+	ret.has_echo = answer.has_echo || no.reason == WIRE_BECAUSE_ECHO;
+	ret.size = out.n;
+	return ret;
 }
 
-/* Bytes of a chunked body depend on where it is cut; whether it is good does not. */
+/*
+ * Bytes of a chunked body depend on where it is cut; whether it is good does not. And where no key
+ * came, none makes a difference.
+ */
 static void try_answer(struct gate_span in, size_t step)
 {
 	char *one = malloc(ROOM), *two = malloc(ROOM);
-	enum vault_verdict whole, cut;
-	size_t n = pass_on(in, in.n, one, &whole), m = pass_on(in, step, two, &cut);
+	struct passed whole = pass_on(in, &secret, in.n, one);
+	struct passed cut = pass_on(in, &secret, step, two), another;
 
-	demand(whole == cut, "a cut makes no difference");
-	demand(!memmem(one, n, KEY, strlen(KEY)) && !memmem(two, m, KEY, strlen(KEY)),
+	demand(whole.verdict == cut.verdict, "a cut makes no difference");
+	demand(!memmem(one, whole.size, KEY, strlen(KEY)) &&
+			!memmem(two, cut.size, KEY, strlen(KEY)),
 		"the key stays outside");
+	another = pass_on(in, &other, step, one);
+	if (!cut.has_echo && !another.has_echo)
+		demand(cut.verdict == another.verdict && cut.times == another.times &&
+				cut.size == another.size && memcmp(one, two, cut.size) == 0,
+			"which key it is makes no difference");
 	free(one);
 	free(two);
 }
@@ -125,7 +151,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 3 || size > ROOM / 8)
 		return 0;
-	vault_prepare_key(secret.key, falls_to);
+	vault_prepare_key(&secret);
+	vault_prepare_key(&other);
 	if (data[0] % 2)
 		try_answer(in, data[1] + 1U);
 	else

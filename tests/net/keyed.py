@@ -120,6 +120,15 @@ def almost(sock, _, fields, __):
     sock.sendall(b"0\r\n\r\n")
 
 
+def mirror(sock, _, fields, stream):
+    """What was sent, in pieces of 32 bytes."""
+    body = stream.read(int(dict(fields)["Content-Length"]))
+    sock.sendall(CHUNKED + b"\r\n")
+    for at in range(0, len(body), 32):
+        chunk(sock, body[at:at + 32])
+    sock.sendall(b"0\r\n\r\n")
+
+
 def echo_in_header(sock, _, fields, __):
     answer(sock, b"fine\n", "X-Debug: you sent " + key_of(fields).decode() + " to me")
 
@@ -186,7 +195,7 @@ def was_gone(sock, *_):
 
 
 PATHS = {"/events": events, "/big": big, "/echo": echo, "/pieces": echo_in_pieces, "/almost": almost,
-         "/header": echo_in_header, "/until-close": until_close, "/closing": closing, "/cut": cut,
+         "/mirror": mirror, "/header": echo_in_header, "/until-close": until_close, "/closing": closing, "/cut": cut,
          "/two-lengths": two_lengths, "/nonsense": nonsense, "/nothing": nothing, "/early": early, "/empty": empty,
          "/hint": hint, "/gone": gone, "/was-gone": was_gone}
 

@@ -306,6 +306,26 @@ print(get("/api/header")[1]["x-debug"])
 
 
 @case
+def how_a_guess_comes_back_does_not_say_if_it_is_right(p):
+    """A host that sends back what it was sent, and a client that guesses the key from its beginning."""
+    lines, _ = ask(p, f"GUESSES = {[KEY[:n] for n in (1, 2, 9, 31)]}" + r"""
+def sizes(guess):
+    sock, found = connect("bawn-host", 80), []
+    body = guess.rjust(32, "\n") + "\n" * 32
+    sock.sendall(b"POST /api/mirror HTTP/1.1\r\nHost: bawn-host\r\nConnection: close\r\nContent-Length: 64\r\n\r\n")
+    sock.sendall(body.encode())
+    rest = read(sock).partition(b"\r\n\r\n")[2]
+    while rest:
+        size, _, rest = rest.partition(b"\r\n")
+        found.append(int(size, 16))
+        rest = rest[found[-1] + 2:]
+    return found
+print(all(sizes(guess) == sizes(guess[:-1] + "~") != sizes(guess[:-1] + "\n") for guess in GUESSES))
+""")
+    assert lines == ["True"], lines
+
+
+@case
 def answers_that_are_none_are_told_so(p):
     lines, _ = ask(p, r"""
 for path in ("two-lengths", "nonsense", "nothing"):

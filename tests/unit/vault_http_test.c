@@ -13,25 +13,27 @@
 #define TO       " HTTP/1.1\r\nHost: bawn-host\r\n"
 #define ANSWERED "HTTP/1.1 200 OK\r\n"
 
-static uint16_t falls_to[64];
-static const struct vault_secret secrets[] = {
+static struct vault_secret secrets[] = {
 	{ .name = "one",
 		.host = "one.example",
 		.port = 443,
 		.header = "x-key",
 		.scheme = "",
-		.key = { KEY, sizeof(KEY) - 1 },
-		.falls_to = falls_to },
+		.key = { KEY, sizeof(KEY) - 1 } },
 	{ .name = "two",
 		.host = "two.example",
 		.port = 8443,
 		.header = "authorization",
 		.scheme = "Bearer",
-		.key = { KEY, sizeof(KEY) - 1 },
-		.falls_to = falls_to },
+		.key = { KEY, sizeof(KEY) - 1 } },
 };
 
 static char room[ROOM + 1];
+
+/* How much had gone on after each step of the answer that was last passed on. */
+static struct {
+	size_t count, sizes[4096];
+} trace;
 
 /* --- requests --- */
 
@@ -147,6 +149,7 @@ static enum vault_verdict pass_on(const char *text, size_t step, bool ends,
 	enum vault_verdict r = VAULT_MORE;
 	struct vault_body body;
 
+	trace.count = 0;
 	while (r == VAULT_MORE && come < n) {
 		come = come + step < n ? come + step : n;
 		r = vault_read_answer(
@@ -161,6 +164,7 @@ static enum vault_verdict pass_on(const char *text, size_t step, bool ends,
 				&body, (struct gate_span){ text + at, come - at }, &used, &out, no);
 			at += used;
 			come = come + step < n ? come + step : n;
+			trace.sizes[trace.count++ % 4096] = out.n;
 		} while (r == VAULT_MORE && (at < n || used));
 		if (r == VAULT_MORE && ends)
 			r = vault_body_end(&body, &out, no);
@@ -232,6 +236,122 @@ static void test_bodies(void)
 	}
 }
 
+/* One body in three framings, which begins with `n` bytes of `guess` and then has a line. */
+static void write_guess(const char *guess, size_t n, int framing, char *ret, size_t size)
+{
+	int length = (int)n;
+
+	if (framing == 0)
+		snprintf(ret, size, ANSWERED "Content-Length: %d\r\n\r\n%.*s\nmore\n", length + 6,
+			length, guess);
+	else if (framing == 1)
+		snprintf(ret, size, ANSWERED "\r\n%.*s\nmore\n", length, guess);
+	else
+		snprintf(ret, size,
+			ANSWERED "Transfer-Encoding: chunked\r\n\r\n1\r\n\n\r\n%x\r\n%.*s\r\n"
+				 "6\r\n\nmore\n\r\n0\r\n\r\n",
+			length, length, guess);
+}
+
+/*
+ * Who chooses what the server sends learns nothing from how it arrives: of a guess that is right up
+ * to its last byte, and of one that is wrong there, the same bytes go on at the same time.
+ */
+static void test_guesses(void)
+{
+	char right[256], wrong[256], guess[] = KEY, *one = malloc(ROOM);
+	struct vault_answer answer;
+	struct vault_refusal no;
+
+	for (size_t n = 1; n < strlen(KEY); n++) {
+		memcpy(guess, KEY, n);
+		guess[n - 1] = '~';
+		for (size_t i = 0; i < 3 * (size_t)40; i++) {
+			size_t step = i / 3 + 1, count, sizes[256];
+			char *differs;
+
+			write_guess(KEY, n, (int)(i % 3), right, sizeof(right));
+			write_guess(guess, n, (int)(i % 3), wrong, sizeof(wrong));
+			CHECK(pass_on(right, step, true, &answer, &no) == VAULT_GOOD);
+			count = trace.count;
+			memcpy(sizes, trace.sizes, count * sizeof(sizes[0]));
+			memcpy(one, room, ROOM);
+			CHECK(pass_on(wrong, step, true, &answer, &no) == VAULT_GOOD);
+			CHECK(count == trace.count &&
+				memcmp(sizes, trace.sizes, count * sizeof(sizes[0])) == 0);
+			differs = strchr(room, '~');
+			CHECK(differs != NULL);
+			*differs = KEY[n - 1];
+			CHECK_STR(room, one);
+		}
+	}
+	free(one);
+}
+
+/* What ends with a line is not held, and of what does not no more than keys may need. */
+static void test_held(void)
+{
+	struct vault_answer answer = { .framing = VAULT_UNTIL_CLOSE };
+	struct vault_text out = { room, 0, ROOM, false };
+	struct vault_refusal no;
+	struct vault_body body;
+	char line[1000];
+	size_t used;
+
+	vault_body_init(&body, &answer, &secrets[0]);
+	CHECK(vault_body_take(&body, SPAN("data: {\"a\":1}\n\n"), &used, &out, &no) == VAULT_MORE);
+	CHECK(out.n == strlen("data: {\"a\":1}\n\n"));
+	out.n = 0;
+	memset(line, 'x', sizeof(line));
+	CHECK(vault_body_take(&body, (struct gate_span){ line, sizeof(line) }, &used, &out, &no) ==
+		VAULT_MORE);
+	CHECK(out.n == sizeof(line) - 256);
+	CHECK(vault_body_take(&body, SPAN(" "), &used, &out, &no) == VAULT_MORE);
+	CHECK(out.n == sizeof(line) + 1);
+	/* Not even its beginning arrives, whatever went before. */
+	out.n = 0;
+	CHECK(vault_body_take(&body, SPAN("xx"), &used, &out, &no) == VAULT_MORE);
+	for (size_t i = 0; i + 1 < strlen(KEY); i++)
+		CHECK(vault_body_take(&body, (struct gate_span){ &KEY[i], 1 }, &used, &out, &no) ==
+			VAULT_MORE);
+	CHECK(out.n == 0);
+	CHECK(vault_body_take(&body, SPAN("3"), &used, &out, &no) == VAULT_BAD && out.n == 0);
+}
+
+/* A key as long as the most that is held, behind more than that. */
+static void test_long_key(void)
+{
+	static char key[512], text[4 * sizeof(key)];
+	struct vault_secret secret = { .key = { key, sizeof(key) } };
+	struct vault_answer answer = { .framing = VAULT_UNTIL_CLOSE };
+
+	for (size_t i = 0; i < sizeof(key); i++)
+		key[i] = (char)(0x21 + i * i % 90);
+	memcpy(text, key, sizeof(key) - 1);
+	memcpy(text + 2 * sizeof(key), key, sizeof(key));
+	for (size_t i = sizeof(key) - 1; i < 2 * sizeof(key); i++)
+		text[i] = '!';
+	vault_prepare_key(&secret);
+	for (size_t step = 1; step < sizeof(text); step += 7) {
+		struct vault_text out = { room, 0, ROOM, false };
+		enum vault_verdict r = VAULT_MORE;
+		struct vault_refusal no;
+		struct vault_body body;
+		size_t used;
+
+		vault_body_init(&body, &answer, &secret);
+		for (size_t at = 0; r == VAULT_MORE && at < 3 * sizeof(key); at += step) {
+			size_t left = 3 * sizeof(key) - at;
+
+			r = vault_body_take(&body,
+				(struct gate_span){ text + at, left < step ? left : step }, &used,
+				&out, &no);
+		}
+		CHECK(r == VAULT_BAD && no.reason == WIRE_BECAUSE_ECHO);
+		CHECK(out.n <= 2 * sizeof(key) && memcmp(room, text, out.n) == 0);
+	}
+}
+
 static void test_answer_heads(void)
 {
 	static const struct {
@@ -283,11 +403,15 @@ static void test_cut_answers(void)
 
 int main(void)
 {
-	vault_prepare_key(secrets[0].key, falls_to);
+	for (size_t i = 0; i < 2; i++)
+		vault_prepare_key(&secrets[i]);
 	test_requests();
 	test_refusals();
 	test_cut_requests();
 	test_bodies();
+	test_guesses();
+	test_held();
+	test_long_key();
 	test_answer_heads();
 	test_cut_answers();
 	return check_report();
