@@ -28,6 +28,84 @@
 
 _Static_assert(WIRE_MAX_SECRETS >= PLAN_MAX_SECRETS, "all of a plan's have a place");
 
+/* --- what the cage is shown --- */
+
+/*
+ * Which source of the plan is this, or holds it, by whatever name? With `is_writable` only of those
+ * that the cage can write to. NULL: none. Names are not compared: a folder may have several.
+ */
+static const struct plan_op *find_shown(const struct keeper *k, const char *path, bool is_writable)
+{
+	const struct plan_op *ops = plan_ops(k->start.plan);
+	char part[PATH_MAX];
+	char *end = part + snprintf(part, sizeof(part), "%s", path);
+
+	for (; end; end = strrchr(part, '/')) {
+		struct stat st;
+
+		*end = '\0';
+		if (stat(part[0] ? part : "/", &st) < 0)
+			continue;
+		for (uint32_t i = 0; i < k->sources.count; i++)
+			if (k->sources.items[i].path && k->sources.items[i].inode == st.st_ino &&
+				k->sources.items[i].device == st.st_dev &&
+				!(is_writable && ops[i].flags & PLAN_READ_ONLY))
+				return &ops[i];
+	}
+	return NULL;
+}
+
+/* The path of what is open, without links. */
+static bool find_real(int fd, char ret[static PATH_MAX])
+{
+	char link[48];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, ret, PATH_MAX - 1);
+	ret[n < 0 ? 0 : n] = '\0';
+	return n > 0;
+}
+
+/* Also what is copied for the cage, instead of being shown. */
+static bool is_in_project(const struct cage_start *start, const char *real)
+{
+	return (start->project && start->project[0] && str_path_within(real, start->project)) ||
+	       (start->git && start->git[0] && plan_find(start->plan, PLAN_GIT, NULL) &&
+		       str_path_within(real, start->git));
+}
+
+/*
+ * A key is not to be read in the cage; and nothing on the way to it, or to the certificates that
+ * say who gets it, is to be written there.
+ */
+static int check_hidden(const struct keeper *k, int fd, const char *path, bool is_key,
+	const char *name, struct err *e)
+{
+	const char *what = is_key ? "key" : "certificates", *be = is_key ? "is" : "are";
+	const char *could = is_key ? "read it" : "change them";
+	const struct plan_op *op = NULL;
+	char real[PATH_MAX];
+
+	if (!find_real(fd, real))
+		return err_set(e, ERR_SYS, errno, "cannot look at '%s': %s", path, strerror(errno));
+	if (is_in_project(&k->start, real) || is_in_project(&k->start, path))
+		return err_set(e, ERR_REFUSED, EACCES,
+			"the %s of the secret '%s' %s in %s, which is in the project: the agent could "
+			"%s there; keep %s elsewhere",
+			what, name, be, path, could, is_key ? "it" : "them");
+	op = find_shown(k, real, !is_key);
+	if (!op)
+		op = find_shown(k, path, true);
+	if (op)
+		return err_set(e, ERR_REFUSED, EACCES,
+			"the %s of the secret '%s' %s in %s, which is shown in the cage, at %s: the "
+			"agent could %s there; keep %s elsewhere",
+			what, name, be, path, plan_str(k->start.plan, op->b), could,
+			is_key ? "it" : "them");
+	return 0;
+}
+
 /* --- reading one --- */
 
 static int read_variable(const struct spec_secret *s, struct wire_key *ret, struct err *e)
@@ -68,23 +146,10 @@ static int read_bytes(int fd, struct wire_key *ret)
 	return r < 0 ? -errno : 0;
 }
 
-/* Does it really lie in the project, whatever it is called? */
-static bool is_in_project(int fd, const struct cage_start *start)
+static int read_file(
+	const struct keeper *k, const struct spec_secret *s, struct wire_key *ret, struct err *e)
 {
-	char link[48], real[PATH_MAX];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, real, sizeof(real) - 1);
-	if (n < 0 || !start->project || !start->project[0])
-		return false;
-	real[n] = '\0';
-	return str_path_within(real, start->project);
-}
-
-static int read_file(const struct cage_start *start, const struct spec_secret *s,
-	struct wire_key *ret, struct err *e)
-{
+	const struct cage_start *start = &k->start;
 	char path[PATH_MAX];
 	own_fd int fd = -1;
 	int r;
@@ -94,11 +159,8 @@ static int read_file(const struct cage_start *start, const struct spec_secret *s
 			"the key of the secret '%s' is in '%s': %s", s->name, s->source,
 			start->home ? "that path is too long" : "there is no home");
 	fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	if (fd >= 0 && is_in_project(fd, start))
-		return err_set(e, ERR_REFUSED, EACCES,
-			"the key of the secret '%s' is in %s, which is in the project: the agent could "
-			"read it there; keep it elsewhere",
-			s->name, path);
+	if (fd >= 0 && (r = check_hidden(k, fd, path, true, s->name, e)) < 0)
+		return r;
 	r = fd < 0 ? fd : read_bytes(fd, ret);
 	if (r < 0)
 		return err_set(e, ERR_REFUSED, -r,
@@ -132,8 +194,23 @@ static int check_key(const struct spec_secret *s, struct wire_key *key, struct e
 	return 0;
 }
 
-static int read_key(
-	const struct cage_start *start, const char *text, struct wire_key *ret, struct err *e)
+/* The vault reads them; where they cannot be opened, it says so. */
+static int name_certificates(
+	const struct keeper *k, const struct spec_secret *s, struct wire_key *ret, struct err *e)
+{
+	own_fd int fd = -1;
+
+	if (!s->ca)
+		return 0;
+	if (!cage_fill_in(&k->start, s->ca, ret->ca, sizeof(ret->ca)))
+		return err_set(e, ERR_REFUSED, ENAMETOOLONG,
+			"the certificates of the secret '%s': '%s' is no path here", s->name,
+			s->ca);
+	fd = file_open(ret->ca, O_PATH);
+	return fd < 0 ? 0 : check_hidden(k, fd, ret->ca, false, s->name, e);
+}
+
+static int read_key(const struct keeper *k, const char *text, struct wire_key *ret, struct err *e)
 {
 	struct spec_item item = { 0 };
 	const struct spec_secret *s = &item.secret;
@@ -145,14 +222,12 @@ static int read_key(
 	if (r == 0) {
 		snprintf(ret->header, sizeof(ret->header), "%s", s->header);
 		snprintf(ret->scheme, sizeof(ret->scheme), "%s", s->scheme ? s->scheme : "");
-		r = s->is_file ? read_file(start, s, ret, e) : read_variable(s, ret, e);
+		r = s->is_file ? read_file(k, s, ret, e) : read_variable(s, ret, e);
 	}
 	if (r == 0)
 		r = check_key(s, ret, e);
-	if (r == 0 && s->ca && !cage_fill_in(start, s->ca, ret->ca, sizeof(ret->ca)))
-		r = err_set(e, ERR_REFUSED, ENAMETOOLONG,
-			"the certificates of the secret '%s': '%s' is no path here", s->name,
-			s->ca);
+	if (r == 0)
+		r = name_certificates(k, s, ret, e);
 	arena_done(&arena);
 	return r;
 }
@@ -172,7 +247,7 @@ static int read_keys(const struct keeper *k, struct wire_keys *ret, struct err *
 		if (ret->count == WIRE_MAX_SECRETS)
 			return err_set(e, ERR_REFUSED, ENOSPC, "there are more than %d secrets",
 				WIRE_MAX_SECRETS);
-		r = read_key(&k->start, plan_str(p, op->a), &ret->keys[ret->count++], e);
+		r = read_key(k, plan_str(p, op->a), &ret->keys[ret->count++], e);
 	}
 	return r;
 }

@@ -519,6 +519,35 @@ def a_key_that_is_not_there_stops_the_run(p):
 
 
 @case
+def a_key_that_the_cage_is_shown_stops_the_run(p):
+    """Whatever it is called here and there; and so do certificates that the cage could write."""
+    p.write("keys/api", KEY + "\n", mode=0o600)
+    (p.home / "keys/ca.pem").write_bytes((WORLD.folder / "keys/ca.pem").read_bytes())
+    (p.home / "alias").symlink_to("keys")
+    (p.home / "certificates").symlink_to("keys/ca.pem")
+    expect(p.run("overlay", "init", f"{p.home}/layer", "--size", "8M"), 0)
+    p.write("layer/tree/key", KEY)
+    (p.home / "keys/usr.pem").symlink_to(WORLD.folder / "keys/ca.pem")
+    key, cage = f"{p.home}/keys/api", f"project: {{ cage: project, read_allowlist: ['{p.home}/keys/**'] }}"
+    rows = [(secret(source=f"file:{source}"), more, "the agent could read it there") for source, more in (
+                ("~/keys/api", f"binds: ['{p.home}/keys:/srv/k']"), (key, "binds: ['~/keys:/srv/k']"),
+                ("~/keys/api", "binds: ['~/alias:/srv/k']"), ("~/alias/api", "binds: ['~/keys:/srv/k']"),
+                ("~/alias/api", f"binds: ['{key}:/srv/k']"), ("~/keys/api", cage),
+                ("/usr/lib/os-release", ""), ("~/keys/api", f"root: {{ image: 'dir:{p.home}/keys' }}"),
+                ("~/layer/tree/key", f"root: {{ image: 'dir:{p.home}/keys', overlay: '{p.home}/layer' }}"))]
+    rows += [(secret(ca=ca), f"binds: ['{p.home}/keys:/srv/k:rw']", "the agent could change them there")
+             for ca in ("~/keys/ca.pem", "~/certificates", "~/alias/ca.pem", "~/alias/usr.pem")]
+    p.write("project/ca.pem", "")
+    rows.append((secret(ca=f"{p.project}/ca.pem"), "", "which is in the project: the agent could change them"))
+    for one, more, sentence in rows:
+        done = p.run("run", *spec(p, one, more=more), "--", "true", env=ENV)
+        assert done.returncode and sentence in done.stderr and KEY not in done.stderr, (one, more, done)
+    # To be seen is not to be written.
+    lines, _ = ask(p, "print(seen()['line'][1])", secret(ca="~/keys/ca.pem"), more=f"binds: ['{p.home}/keys:/srv/k']")
+    assert lines == ["/x"], lines
+
+
+@case
 def without_its_program_there_is_no_run(p):
     alone = p.make("alone")
     (alone / "bawn").write_bytes(BAWN.read_bytes())
