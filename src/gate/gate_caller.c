@@ -28,57 +28,6 @@
 #define MAX_EVENTS 64
 #define NAMES_PORT 53
 
-/* --- answers --- */
-
-/* True: it has gone, and the call's place is free. */
-static bool send_answer(struct caller *c, struct caller_call *call)
-{
-	int channel = c->channels[call->asker].fd;
-	int r = channel < 0 ? -EPIPE
-			    : wire_send_message(
-				      channel, &call->answer, sizeof(call->answer), call->passed);
-
-	if (r == -EAGAIN)
-		return false;
-	/* As where too many descriptors are on their way: the answer can still be told. */
-	if (r < 0 && r != -EPIPE && call->passed >= 0) {
-		close(take_fd(&call->passed));
-		call->answer.kind = WIRE_NET_FAILED;
-		call->answer.reason = WIRE_BECAUSE_UNREACHABLE;
-		snprintf(call->answer.other, sizeof(call->answer.other),
-			"the connection could not be handed over: %s", strerror(-r));
-		return send_answer(c, call);
-	}
-	if (call->passed >= 0)
-		close(take_fd(&call->passed));
-	call->state = CALLER_FREE;
-	c->count--;
-	while (c->end && c->calls[c->end - 1].state == CALLER_FREE)
-		c->end--;
-	return true;
-}
-
-void caller_answer(struct caller *c, struct caller_call *call, enum wire_decision_kind kind,
-	enum wire_reason reason, const char *other, int passed)
-{
-	caller_stop(call);
-	call->answer = (struct wire_called){
-		.id = call->asked.id, .kind = (uint8_t)kind, .reason = (uint8_t)reason
-	};
-	snprintf(call->answer.other, sizeof(call->answer.other), "%s", other);
-	call->passed = passed;
-	call->state = CALLER_ANSWERED;
-	if (c->unsent || !send_answer(c, call))
-		c->unsent++;
-}
-
-static void send_answers(struct caller *c)
-{
-	for (unsigned i = 0; i < c->end && c->unsent; i++)
-		if (c->calls[i].state == CALLER_ANSWERED && send_answer(c, &c->calls[i]))
-			c->unsent--;
-}
-
 /* --- calls --- */
 
 /* Is it one, in the form that rules have? */
@@ -146,9 +95,16 @@ static void connect_to_secret(struct caller *c, struct caller_call *call, uint32
 	caller_find(c, call);
 }
 
-static struct caller_call *find_free(struct caller *c)
+/* The vault has one more than its part: to be told that there are too many, or that one ends. */
+static bool has_place(const struct caller *c, enum caller_asker asker)
 {
-	for (unsigned i = 0; i < CALLER_MAX_CALLS && c->count < CALLER_MAX_CALLS; i++)
+	return c->count < CALLER_MAX_CALLS &&
+	       (asker != CALLER_FOR_VAULT || c->channels[asker].count <= CALLER_MAX_VAULTS);
+}
+
+static struct caller_call *find_free(struct caller *c, enum caller_asker asker)
+{
+	for (unsigned i = 0; i < CALLER_MAX_CALLS && has_place(c, asker); i++)
 		if (c->calls[i].state == CALLER_FREE)
 			return &c->calls[i];
 	return NULL;
@@ -164,6 +120,7 @@ static void take_place(struct caller *c, struct caller_call *call, enum caller_a
 	call->passed = -1;
 	for (size_t i = 0; i < CALLER_MAX_ATTEMPTS; i++)
 		call->attempts[i].fd = -1;
+	c->channels[asker].count++;
 	c->count++;
 	if (c->end <= index)
 		c->end = index + 1;
@@ -193,9 +150,16 @@ static int read_vaults(struct caller *c, struct caller_call *call)
 
 	if (r < 0)
 		return r;
+	if (asked.secret == WIRE_NO_SECRET) {
+		caller_cancel(c, CALLER_FOR_VAULT, asked.id);
+		return 0;
+	}
 	take_place(c, call, CALLER_FOR_VAULT);
 	call->asked.id = asked.id;
-	connect_to_secret(c, call, asked.secret);
+	if (c->channels[CALLER_FOR_VAULT].count > CALLER_MAX_VAULTS)
+		caller_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_MANY, "", -1);
+	else
+		connect_to_secret(c, call, asked.secret);
 	return 0;
 }
 
@@ -205,7 +169,7 @@ static int read_calls(struct caller *c, enum caller_asker asker)
 	struct caller_call *call;
 	int r = 0;
 
-	while (r == 0 && (call = find_free(c)) != NULL)
+	while (r == 0 && (call = find_free(c, asker)) != NULL)
 		r = asker == CALLER_FOR_GATE ? read_gates(c, call) : read_vaults(c, call);
 	return r == -EAGAIN ? 0 : r;
 }
@@ -264,9 +228,9 @@ static int watch_channel(struct caller *c, enum caller_asker asker)
 	struct caller_channel *channel = &c->channels[asker];
 	struct epoll_event event = { .data.u64 = (uint64_t)asker << 32 };
 
-	if (c->count < CALLER_MAX_CALLS)
+	if (has_place(c, asker))
 		event.events |= EPOLLIN;
-	if (c->unsent)
+	if (channel->unsent)
 		event.events |= EPOLLOUT;
 	if (channel->fd < 0 || event.events == channel->interest)
 		return 0;
@@ -279,7 +243,7 @@ static int hear_asker(struct caller *c, enum caller_asker asker, uint32_t events
 	if (events & (EPOLLHUP | EPOLLERR))
 		return -EPIPE;
 	if (events & EPOLLOUT)
-		send_answers(c);
+		caller_send_answers(c, asker);
 	return events & EPOLLIN ? read_calls(c, asker) : 0;
 }
 
@@ -288,7 +252,7 @@ static void lose_vault(struct caller *c)
 {
 	if (c->channels[CALLER_FOR_VAULT].fd >= 0)
 		close(take_fd(&c->channels[CALLER_FOR_VAULT].fd));
-	send_answers(c);
+	caller_send_answers(c, CALLER_FOR_VAULT);
 }
 
 static int hear(struct caller *c, const struct epoll_event *event)
@@ -355,7 +319,7 @@ static int open_channel(struct caller *c, enum caller_asker asker, int fd)
 	struct epoll_event event = { .events = EPOLLIN, .data.u64 = (uint64_t)asker << 32 };
 	int flags = fcntl(fd, F_GETFL);
 
-	c->channels[asker] = (struct caller_channel){ fd, event.events };
+	c->channels[asker] = (struct caller_channel){ .fd = fd, .interest = event.events };
 	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
 		epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
 		return -errno;

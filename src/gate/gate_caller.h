@@ -17,6 +17,7 @@
  */
 
 #define CALLER_MAX_CALLS     1024
+#define CALLER_MAX_VAULTS    256 /* of these: the vault's, which are as many as it has connections */
 #define CALLER_MAX_LOOKUPS   1024
 #define CALLER_MAX_ADDRESSES 8 /* of each family that a name has */
 #define CALLER_MAX_ATTEMPTS  8 /* to connect, for one call */
@@ -57,6 +58,8 @@ enum caller_asker {
 struct caller_channel {
 	int fd;            /* -1: there is none, or it has ended */
 	uint32_t interest; /* the events that are waited for */
+	unsigned count;    /* of its calls … */
+	unsigned unsent;   /* … of which these only wait for it to listen */
 };
 
 struct caller_call {
@@ -94,9 +97,8 @@ struct caller {
 	uint64_t now_ns;
 	uint32_t tag;
 	struct caller_channel channels[CALLER_ASKERS];
-	unsigned count;  /* of calls … */
-	unsigned end;    /* … of which none is from here on … */
-	unsigned unsent; /* … and these only wait for the gate to listen */
+	unsigned count; /* of calls … */
+	unsigned end;   /* … of which none is from here on */
 	ares_channel names;
 	struct caller_call calls[CALLER_MAX_CALLS];
 	struct caller_lookup lookups[CALLER_MAX_LOOKUPS];
@@ -111,11 +113,17 @@ enum caller_source {
 	CALLER_FROM_ATTEMPT, /* and those that follow: the call's index times the attempts' */
 };
 
-/* --- gate_caller.c --- */
+/* --- gate_caller_answer.c --- */
 
-/* The end of a call: the answer is sent now or as soon as the gate listens. Owns `passed`. */
+/* The end of a call: the answer is sent now or as soon as who asked listens. Owns `passed`. */
 void caller_answer(struct caller *c, struct caller_call *call, enum wire_decision_kind kind,
 	enum wire_reason reason, const char *other, int passed);
+
+/* What could not be sent before. */
+void caller_send_answers(struct caller *c, enum caller_asker asker);
+
+/* Who asked does not want it any more. */
+void caller_cancel(struct caller *c, enum caller_asker asker, uint32_t id);
 
 /* --- gate_caller_names.c --- */
 

@@ -279,7 +279,7 @@ void vault_conn_called(struct vault *v, const struct wire_called *m, int server)
 	no.reason = m->reason > WIRE_BECAUSE_ALLOWED && m->reason < WIRE_REASON_COUNT
 			    ? (enum wire_reason)m->reason
 			    : WIRE_BECAUSE_UNREACHABLE;
-	no.status = m->kind == WIRE_NET_DENIED ? 403 : 502;
+	no.status = no.reason == WIRE_BECAUSE_MANY ? 503 : m->kind == WIRE_NET_DENIED ? 403 : 502;
 	snprintf(no.other, sizeof(no.other), "%s", m->other);
 	refuse(v, c, m->kind == WIRE_NET_DENIED ? WIRE_NET_DENIED : WIRE_NET_FAILED, &no);
 }

@@ -23,8 +23,9 @@
 #include "vault/vault_inside.h"
 #include "wire/wire.h"
 
-#define MAX_EVENTS 64
-#define SWEEP_MS   1000
+#define MAX_EVENTS  64
+#define MAX_ANSWERS 64
+#define SWEEP_MS    1000
 
 /* What an event is about. */
 enum source {
@@ -61,17 +62,23 @@ static void hear_gate(struct vault *v)
 	v->is_ending = r < 0;
 }
 
+/* All that it has to say, but not for ever. */
 static void hear_caller(struct vault *v)
 {
-	struct wire_called m = { 0 };
-	int fd = -1, r = wire_receive_message(VAULT_FD_CALLER, &m, sizeof(m), &fd);
+	int r = 0;
 
-	m.other[sizeof(m.other) - 1] = '\0';
-	if (r == 0)
-		vault_conn_called(v, &m, fd);
-	else if (fd >= 0)
-		close(fd);
-	v->is_ending |= r < 0;
+	for (int i = 0; r == 0 && i < MAX_ANSWERS; i++) {
+		struct wire_called m = { 0 };
+		int fd = -1;
+
+		r = wire_receive_message(VAULT_FD_CALLER, &m, sizeof(m), &fd);
+		m.other[sizeof(m.other) - 1] = '\0';
+		if (r == 0)
+			vault_conn_called(v, &m, fd);
+		else if (fd >= 0)
+			close(fd);
+	}
+	v->is_ending |= r < 0 && r != -EAGAIN;
 }
 
 /* Until the gate is gone, or wants no more; or the caller is, without whom nothing is reached. */

@@ -52,9 +52,18 @@ static struct gate_span span(const struct vault_pipe *p, const char *bytes)
 
 /* --- the server --- */
 
+static uint32_t call_id(const struct vault *v, const struct vault_conn *c)
+{
+	return (uint32_t)(c - v->conns) | (uint32_t)c->generation << 16;
+}
+
 void vault_drop_server(struct vault *v, struct vault_conn *c)
 {
-	(void)v;
+	struct wire_vault_call call = { .id = call_id(v, c), .secret = WIRE_NO_SECRET };
+
+	/* If it cannot be told now, the call ends with its time. */
+	if (c->server_state == VAULT_SERVER_CALLING)
+		(void)wire_send_message(VAULT_FD_CALLER, &call, sizeof(call), -1);
 	vault_tls_end(c);
 	if (c->server >= 0)
 		close(c->server);
@@ -67,11 +76,11 @@ void vault_drop_server(struct vault *v, struct vault_conn *c)
 
 bool vault_call(struct vault *v, struct vault_conn *c)
 {
-	struct wire_vault_call call = { .secret = c->secret };
+	struct wire_vault_call call = { .id = call_id(v, c), .secret = c->secret };
 
-	call.id = (uint32_t)(c - v->conns) | (uint32_t)c->generation << 16;
 	c->server_state = VAULT_SERVER_CALLING;
 	c->deadline_ns = v->now_ns + CALL_NS;
+	/* This does not wait: a caller that has much to do may be waiting for us. */
 	return wire_send_message(VAULT_FD_CALLER, &call, sizeof(call), -1) == 0;
 }
 

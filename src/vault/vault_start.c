@@ -41,6 +41,14 @@ static int close_others(struct err *e)
 		     : 0;
 }
 
+/* What the caller is asked must not wait for it: it may be waiting for us to hear it. */
+static int free_from_waiting(int channel)
+{
+	int flags = fcntl(channel, F_GETFL);
+
+	return flags < 0 || fcntl(channel, F_SETFL, flags | O_NONBLOCK) < 0 ? -errno : 0;
+}
+
 /* --- keys --- */
 
 /* The file is emptied: what is in its memory is in ours only. */
@@ -181,7 +189,7 @@ int vault_start(struct vault *v, struct err *e)
 			strerror(-r));
 	r = take_certificates(v, e);
 	v->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (r == 0 && v->epoll < 0)
+	if (r == 0 && (v->epoll < 0 || free_from_waiting(VAULT_FD_CALLER) < 0))
 		r = err_set(e, ERR_SYS, errno, "cannot wait for connections: %s", strerror(errno));
 	return r == 0 ? gate_confine(&wall, v->rules, e) : r;
 }

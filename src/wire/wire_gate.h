@@ -229,7 +229,7 @@ struct wire_called {
 
 struct wire_vault_call {
 	uint32_t id;     /* the vault's, comes back */
-	uint32_t secret; /* index: whose host */
+	uint32_t secret; /* index: whose host; or WIRE_NO_SECRET: nobody waits for `id` any more */
 };
 
 /* --- gate → vault: a connection comes with this --- */

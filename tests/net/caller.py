@@ -370,13 +370,15 @@ def no_network_stands_for_the_loopback(p):
             raise AssertionError("it was connected to")
 
 
+def ticks(pid):
+    """The processor's time that it has had, in hundredths of a second."""
+    with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
+        fields = f.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12])
+
+
 @case
 def an_idle_connection_keeps_nobody_busy(p):
-    def ticks(pid):
-        with open(f"/proc/{pid}/stat", encoding="utf-8") as f:
-            fields = f.read().rpartition(")")[2].split()
-        return int(fields[11]) + int(fields[12])
-
     with caller(p, *public("www.example.org")) as c:
         held = [c.ask("www.example.org") for _ in range(10)]
         before = ticks(c.pid)
@@ -384,6 +386,39 @@ def an_idle_connection_keeps_nobody_busy(p):
         assert ticks(c.pid) - before <= 10, ticks(c.pid) - before  # of 100
         for answer in held:
             answer.sock.close()
+
+
+@case
+def a_vault_that_does_not_listen_keeps_nobody_busy(p):
+    with caller(p, *public("www.example.org"), secrets=[("four.example.org", 80)]) as c:
+        c.vault.setblocking(False)
+        sent = 0
+        with contextlib.suppress(BlockingIOError):
+            for sent in range(4096):
+                c.vault.sendall(struct.pack("II", sent, 9))
+                time.sleep(0 if sent % 64 else 0.01)
+        before = ticks(c.pid)
+        time.sleep(1)
+        assert ticks(c.pid) - before <= 10, ticks(c.pid) - before  # of 100
+        reached(c.ask("www.example.org"), WEB6)
+        numbers = [c.receive(sock=c.vault).id for _ in range(sent)]
+        assert sent > 256 and sorted(numbers) == list(range(sent)), (sent, len(numbers))
+        assert c.ask_as_vault(0).kind == ALLOWED
+
+
+@case
+def the_vault_has_its_part_of_the_places_and_can_give_them_back(p):
+    WORLD.zone({"silent.example.net": {"A": [SILENT]}})
+    with caller(p, *public("www.example.org"), secrets=[("silent.example.net", 80), ("four.example.org", 80)]) as c:
+        for number in range(256):
+            c.vault.sendall(struct.pack("II", 1000 + number, 0))
+        refused(c.ask_as_vault(1), "MANY")
+        reached(c.ask("www.example.org"), WEB6)
+        c.vault.sendall(struct.pack("II", 1100, 0xFFFFFFFF))
+        reached(c.ask_as_vault(1), WEB)
+        c.vault.sendall(struct.pack("II", 4711, 0xFFFFFFFF))  # which there is not
+        c.vault.sendall(struct.pack("II", 2000, 0))
+        refused(c.ask_as_vault(1), "MANY")
 
 
 @case
@@ -574,7 +609,7 @@ def gate_and_vault_reach_what_is_theirs(p):
         reached(c.ask_as_vault(0), OTHER6)
         refused(c.ask_as_vault(1), "RESERVED", "fd00:9::7 (private)")
         refused(c.ask_as_vault(2), "NO_SECRET")
-        refused(c.ask_as_vault(0xFFFFFFFF), "NO_SECRET")
+        refused(c.ask_as_vault(0xFFFFFFFE), "NO_SECRET")
         refused(c.ask("other.example.org"), "NAME")
         refused(c.ask("bawn-host", 80), "PORT")
         reached(c.ask("www.example.org"), WEB6)

@@ -462,6 +462,38 @@ print(status, body.decode().strip(), flush=True)
 
 
 @case
+def a_caller_that_does_not_listen_is_not_waited_for(p):
+    """Who asks and goes, again and again, fills the way to it, and everything else goes on."""
+    process = start(p, CLIENT + """
+print(seen()["line"][1], flush=True)
+sys.stdin.readline()
+for _ in range(8):
+    socks = [connect("bawn-host", 80) for _ in range(100)]
+    for sock in socks:
+        sock.sendall(b"GET /api/x HTTP/1.1\\r\\nHost: bawn-host\\r\\n\\r\\n")
+    time.sleep(0.2)
+    for sock in socks:
+        sock.close()
+    time.sleep(0.1)
+print(get("/other/x")[0], get("/api/x")[0], flush=True)
+sys.stdin.readline()
+time.sleep(1)
+print(seen()["line"][1], flush=True)
+""", spec(p), env=ENV, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout.readline() == b"/x\n"
+    caller = children(process.pid)["bawn-caller"]
+    os.kill(caller, signal.SIGSTOP)
+    try:
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        assert process.stdout.readline() == b"404 503\n"
+    finally:
+        os.kill(caller, signal.SIGCONT)
+    out, err = process.communicate(b"\n", timeout=60)
+    assert process.returncode == 0 and out == b"/x\n", (out, err)
+
+
+@case
 def who_goes_gives_the_answer_up(p):
     """The host hears of it while it is still at work."""
     lines, _ = ask(p, """
