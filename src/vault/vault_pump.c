@@ -282,6 +282,13 @@ static enum vault_step hear_server(struct vault *v, struct vault_conn *c, struct
 
 /* --- to the client --- */
 
+/* The host has answered before it was told all: the rest of the request is for nobody. */
+static void forget_request(struct vault_conn *c)
+{
+	explicit_bzero(c->server_out + c->to_server.at, held(&c->to_server));
+	c->to_server = (struct vault_pipe){ 0 };
+}
+
 /* An answer is whole: what of this exchange stays? */
 static void end_exchange(struct vault *v, struct vault_conn *c)
 {
@@ -299,6 +306,7 @@ static void end_exchange(struct vault *v, struct vault_conn *c)
 	if (c->closes || c->server_closes || held(&c->from_server) || held(&c->to_server) ||
 		c->server_state != VAULT_SERVER_OPEN)
 		vault_drop_server(v, c);
+	forget_request(c);
 	c->is_used = c->server_state == VAULT_SERVER_OPEN;
 	if (!c->closes)
 		c->request = VAULT_REQUEST_HEAD;

@@ -169,6 +169,15 @@ def early(sock, *_):
     return False
 
 
+def early_and_busy(sock, *_):
+    """The same, a while later; and it goes on without reading it."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    time.sleep(0.5)
+    answer(sock, b"too large\n", status="413 Too Large")
+    time.sleep(1.5)
+    return False
+
+
 def empty(sock, *_):
     sock.sendall(b"HTTP/1.1 204 No Content\r\nX-A: b\r\n\r\n")
 
@@ -196,7 +205,8 @@ def was_gone(sock, *_):
 
 PATHS = {"/events": events, "/big": big, "/echo": echo, "/pieces": echo_in_pieces, "/almost": almost,
          "/mirror": mirror, "/header": echo_in_header, "/until-close": until_close, "/closing": closing, "/cut": cut,
-         "/two-lengths": two_lengths, "/nonsense": nonsense, "/nothing": nothing, "/early": early, "/empty": empty,
+         "/two-lengths": two_lengths, "/nonsense": nonsense, "/nothing": nothing, "/early": early,
+         "/early-and-busy": early_and_busy, "/empty": empty,
          "/hint": hint, "/gone": gone, "/was-gone": was_gone}
 
 

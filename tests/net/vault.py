@@ -339,6 +339,42 @@ print(get("/api/early", method="POST", body=b"x" * 100)[0])
     assert lines == ["502", "502", "502", "cut", "413"], lines
 
 
+@case
+def an_early_answer_is_not_the_end_of_a_connection(p):
+    """The vault has all of a request, and the host answers before it was told all of it. Which sizes those are is the
+    kernel's affair, so there are many."""
+    lines, _ = ask(p, r"""
+after = []
+def work(size):
+    sock, come = connect("bawn-host", 80), b""
+    sock.settimeout(5)
+    def send():
+        try:
+            sock.sendall(b"POST /api/early-and-busy HTTP/1.1\r\nHost: bawn-host\r\nContent-Length: %d\r\n\r\n" % size)
+            sock.sendall(bytes(size))
+        except OSError:
+            pass
+    thread = threading.Thread(target=send, daemon=True)
+    thread.start()
+    while not come.endswith(b"too large\n"):
+        come += sock.recv(4096)
+    thread.join(0.5)
+    if not thread.is_alive():
+        sock.sendall(b"GET /api/x HTTP/1.1\r\nHost: bawn-host\r\n\r\n")
+        try:
+            after.append(sock.recv(4096).partition(b"\r\n")[0].decode())
+        except TimeoutError:
+            after.append(f"nothing after {size}")
+        except ConnectionError:
+            after.append("")
+threads = [threading.Thread(target=work, args=[size]) for size in range(200000, 1100000, 5000)]
+[thread.start() for thread in threads], [thread.join() for thread in threads]
+print(sorted(set(after)))
+""")
+    # The next request is answered; or it is the end, where the vault has not had all of it, or the host had, and went.
+    assert "nothing" not in lines[0], lines
+
+
 # --- the key is nowhere ---
 
 SEARCH = """
