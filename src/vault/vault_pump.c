@@ -139,7 +139,9 @@ static enum vault_step take_head(struct vault *v, struct vault_conn *c, struct v
 	struct vault_text out = { c->server_out, 0, sizeof(c->server_out), false };
 	struct vault_request request;
 
-	if (c->answer != VAULT_ANSWER_NONE || held(&c->to_server) || !held(&c->from_client))
+	/* Also not before the last answer has gone: if this one is refused, that is said behind it. */
+	if (c->answer != VAULT_ANSWER_NONE || held(&c->to_server) || held(&c->to_client) ||
+		!held(&c->from_client))
 		return VAULT_STEP_NONE;
 	switch (vault_read_request(&c->http, span(&c->from_client, c->client_in), v->secrets,
 		v->rules->secret_count, &request, &out, no)) {
@@ -160,7 +162,6 @@ static enum vault_step take_head(struct vault *v, struct vault_conn *c, struct v
 	c->answer = VAULT_ANSWER_HEAD;
 	c->is_head = request.is_head;
 	c->closes = request.closes;
-	c->has_answered = false;
 	c->deadline_ns = 0;
 	return choose_server(v, c, request.secret, no);
 }
@@ -300,6 +301,7 @@ static void end_exchange(struct vault *v, struct vault_conn *c)
 	vault_tell(v, &m);
 	c->bytes_out = c->bytes_in = 0;
 	c->answer = VAULT_ANSWER_NONE;
+	c->has_answered = false;
 	/* An answer to half a request: the other half is not the beginning of a next one. */
 	if (c->request != VAULT_REQUEST_WHOLE || (c->is_client_over && !held(&c->from_client)))
 		c->closes = true;

@@ -198,6 +198,18 @@ print(get("/api/x", headers={{"Host": "{HOST}"}})[0])
 
 
 @case
+def a_later_request_that_is_refused_is_told_why(p):
+    lines, _ = ask(p, r"""
+on = client()
+print(seen(on=on)["line"][1], get("/other/x", on=on)[2].decode().strip())
+both = attempt("bawn-host", 80, b"GET /api/big HTTP/1.1\r\nHost: bawn-host\r\n\r\n"
+               b"GET /other/x HTTP/1.1\r\nHost: bawn-host\r\n\r\n")
+print(len(both) > %d, "HTTP/1.1 404" in both[-1000:])
+""" % BIG)
+    assert lines == ["/x bawn: bawn-host:80 has no secret that is called 'other'", "True True"], lines
+
+
+@case
 def requests_that_can_be_read_in_two_ways_are_refused(p):
     lines, record = ask(p, r"""
 for text in (
