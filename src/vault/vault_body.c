@@ -187,6 +187,9 @@ enum vault_verdict vault_body_end(
 {
 	if (b->is_whole)
 		return VAULT_GOOD;
+	/* All of it has come, and only its end found no room until now. */
+	if (is_over(b))
+		return finish(b, out);
 	if (b->framing != VAULT_UNTIL_CLOSE)
 		return refuse(no, WIRE_BECAUSE_BAD_ANSWER, "it ends in the middle");
 	return finish(b, out);

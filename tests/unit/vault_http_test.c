@@ -401,6 +401,23 @@ static void test_cut_answers(void)
 		      &no) == VAULT_BAD);
 }
 
+/* One that is whole is no less so if its client reads slowly, and the server has gone. */
+static void test_slow_end(void)
+{
+	struct vault_answer answer = { .framing = VAULT_LENGTH, .length = 6 };
+	struct vault_text out = { room, 0, 50, false };
+	struct vault_refusal no;
+	struct vault_body body;
+	size_t used;
+
+	vault_body_init(&body, &answer, &secrets[0]);
+	CHECK(vault_body_take(&body, SPAN("abcdef"), &used, &out, &no) == VAULT_MORE);
+	CHECK(used == 6 && vault_body_end(&body, &out, &no) == VAULT_MORE);
+	out.max = ROOM;
+	CHECK(vault_body_end(&body, &out, &no) == VAULT_GOOD);
+	CHECK(out.n == 6 && memcmp(room, "abcdef", 6) == 0);
+}
+
 int main(void)
 {
 	for (size_t i = 0; i < 2; i++)
@@ -414,5 +431,6 @@ int main(void)
 	test_long_key();
 	test_answer_heads();
 	test_cut_answers();
+	test_slow_end();
 	return check_report();
 }
