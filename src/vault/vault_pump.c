@@ -139,7 +139,8 @@ static enum vault_step take_head(struct vault *v, struct vault_conn *c, struct v
 	struct vault_text out = { c->server_out, 0, sizeof(c->server_out), false };
 	struct vault_request request;
 
-	/* Also not before the last answer has gone: if this one is refused, that is said behind it. */
+	/* Also not before the last answer has gone: if this one is refused, that is said behind it.
+	 */
 	if (c->answer != VAULT_ANSWER_NONE || held(&c->to_server) || held(&c->to_client) ||
 		!held(&c->from_client))
 		return VAULT_STEP_NONE;

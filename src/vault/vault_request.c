@@ -183,6 +183,19 @@ static bool has_many(struct fields all)
 	return false;
 }
 
+/* Would a server that takes '_' for '-' find a second word in it on where the body ends? */
+static bool has_odd_framing(struct fields all)
+{
+	static const char *const names[] = { "content-length", "transfer-encoding" };
+
+	while (next_field(&all))
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+			if (is_named(all.field.name, names[i]) &&
+				!gate_span_is(all.field.name, names[i]))
+				return true;
+	return false;
+}
+
 /* --- as it goes on --- */
 
 static void put_line(struct vault_text *out, const struct line *line, struct gate_span path,
@@ -246,6 +259,8 @@ static enum vault_verdict rewrite(struct gate_span head, const struct vault_secr
 		return refuse_as(no, "TRACE has everything sent back");
 	if (has_many(all))
 		return refuse_as(no, "its head has too many fields");
+	if (has_odd_framing(all))
+		return refuse_as(no, "it says in a field with '_' for '-' where its body ends");
 	path = skip_host(line.target);
 	if (!take_name(&path, secrets, count, &name, &ret->secret))
 		return refuse(no, 404, WIRE_BECAUSE_NO_SECRET, name);

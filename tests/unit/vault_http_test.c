@@ -109,6 +109,11 @@ static void test_refusals(void)
 		{ "GET /one/" TO "Upgrade: websocket\r\nConnection: upgrade\r\n\r\n",
 			WIRE_BECAUSE_BAD_HTTP,
 			"it asks for a websocket, which no key is added to" },
+		{ "POST /one/" TO "Content-Length: 3\r\nContent_Length: 5\r\n\r\nabc",
+			WIRE_BECAUSE_BAD_HTTP,
+			"it says in a field with '_' for '-' where its body ends" },
+		{ "POST /one/" TO "transfer_Encoding: chunked\r\n\r\n", WIRE_BECAUSE_BAD_HTTP,
+			"it says in a field with '_' for '-' where its body ends" },
 		{ "\x16\x03\x01", WIRE_BECAUSE_NOT_HTTP, "" },
 	};
 
