@@ -59,6 +59,13 @@ void diags_say(struct diags *d, enum diag_level level, struct diag_pos at, const
 	d->count++;
 }
 
+void diags_hide(struct diags *d, struct diag_pos at)
+{
+	if (d->hidden_count < DIAG_MAX_HIDDEN)
+		d->hidden[d->hidden_count] = at;
+	d->hidden_count++;
+}
+
 /* Without memory for even one source, there is still something to say. */
 static const struct diag_source *source_of(const struct diags *d, struct diag_pos at)
 {
@@ -122,6 +129,25 @@ static size_t shown_width(const char *text, size_t size)
 	return n;
 }
 
+/* The bytes of a line that may be shown. */
+static size_t count_shown(const struct diags *d, struct diag_pos at, const char *line, size_t size)
+{
+	size_t shown = d->hidden_count > DIAG_MAX_HIDDEN ? 0 : size;
+
+	for (size_t i = 0; i < d->hidden_count && i < DIAG_MAX_HIDDEN; i++) {
+		const struct diag_pos *h = &d->hidden[i];
+
+		if (h->source == at.source && h->line == at.line)
+			shown = bytes_of(line, shown, h->column ? h->column - 1 : 0);
+	}
+	return shown;
+}
+
+static size_t at_most(size_t n, size_t max)
+{
+	return n < max ? n : max;
+}
+
 #define WINDOW 96 /* characters of a source line that are shown */
 
 /* The source line and the carets below it; a long line is shown around the place meant. */
@@ -129,7 +155,7 @@ static void print_source(const struct diags *d, const struct diag *item, struct 
 {
 	const struct diag_source *s = source_of(d, item->at);
 	size_t column = item->at.column ? item->at.column - 1 : 0;
-	size_t size = 0, first, begin, middle, end;
+	size_t size = 0, first, begin, middle, end, shown;
 	const char *line = s->bytes && item->at.line ? source_line(s, item->at.line, &size) : NULL;
 	struct buf before = { .max = 4 * WINDOW * 12 }, meant = before;
 
@@ -137,15 +163,16 @@ static void print_source(const struct diags *d, const struct diag *item, struct 
 		return;
 	first = column > WINDOW / 2 && bytes_of(line, size, WINDOW) < size ? column - WINDOW / 2
 									   : 0;
-	begin = bytes_of(line, size, first);
-	middle = bytes_of(line, size, column);
-	end = bytes_of(line, size, first + WINDOW);
+	shown = count_shown(d, item->at, line, size);
+	begin = at_most(bytes_of(line, size, first), shown);
+	middle = at_most(bytes_of(line, size, column), shown);
+	end = at_most(bytes_of(line, size, first + WINDOW), shown);
 	buf_add_visible(&before, line + begin, middle - begin);
 	buf_add_visible(&meant, line + middle,
 		bytes_of(line + middle, end - middle, item->at.width ? item->at.width : 1));
 	buf_printf(out, "%5u | %s", item->at.line, first ? "…" : "");
 	buf_add_visible(out, line + begin, end - begin);
-	buf_puts(out, end < size ? "…\n" : "\n");
+	buf_puts(out, end < size && end == shown ? "***\n" : end < size ? "…\n" : "\n");
 	buf_puts(out, "      | ");
 	buf_repeat(out, ' ',
 		shown_width(before.data ? before.data : "", before.len) + (first ? 1 : 0));

@@ -12,7 +12,8 @@
  * Diagnostics as a good compiler gives them: file, line, column, one sentence, the source line
  * with a caret under the words meant, and a hint. All of a file's at once.
  */
-#define DIAG_MAX 100 /* kept; more are counted */
+#define DIAG_MAX        100 /* kept; more are counted */
+#define DIAG_MAX_HIDDEN 64
 
 enum diag_level {
 	DIAG_ERROR,
@@ -45,6 +46,8 @@ struct diags {
 	struct diag items[DIAG_MAX];
 	size_t count;            /* kept in items */
 	size_t errors, warnings; /* all that were said */
+	struct diag_pos hidden[DIAG_MAX_HIDDEN];
+	size_t hidden_count; /* all of them: where it is more, no source is shown */
 };
 
 void diags_init(struct diags *d, struct arena *arena);
@@ -58,6 +61,9 @@ unsigned diags_add_source(struct diags *d, const char *name, const char *bytes, 
 /* Says something about a place. `hint` may be NULL and is copied. */
 void diags_say(struct diags *d, enum diag_level level, struct diag_pos at, const char *hint,
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+
+/* From here to the end of its line nothing of the source is shown, whatever is said about it. */
+void diags_hide(struct diags *d, struct diag_pos at);
 
 /* Have all been said that will be shown? Then the rest need not be looked for. */
 bool diags_are_full(const struct diags *d);

@@ -234,7 +234,11 @@ static bool check_scalar(const struct slot *slot, const struct yaml_node *node)
 	}
 	if (node->kind == YAML_SCALAR && node->type != YAML_NULL && takes(type, YAML_TEXT) &&
 		type != SPEC_TYPE_CHOICE && type != SPEC_TYPE_SIZE && type != SPEC_TYPE_DURATION)
-		hint = arena_printf(&slot->s->arena, "put it in quotes: \"%.60s\"", node->text);
+		/* Of a secret, it may be the key. */
+		hint = type == SPEC_TYPE_SECRETS
+			       ? "put it in quotes"
+			       : arena_printf(&slot->s->arena, "put it in quotes: \"%.60s\"",
+					 node->text);
 	else if (node->kind == YAML_SCALAR && node->type == YAML_TEXT &&
 		 str_is_digit(node->text[0]) &&
 		 node->text[strspn(node->text, "0123456789.")] == '\0' && node->text[0] != '0')
@@ -272,6 +276,30 @@ static bool find_parts(const struct slot *slot, const struct yaml_node *node, co
 		ret[i] = v;
 	}
 	return true;
+}
+
+/* Is it, as the map of a secret has it, certainly not a key? */
+static bool is_no_key(const struct yaml_node *part)
+{
+	size_t i = 0;
+
+	while (i < SPEC_SECRET_PARTS && !str_eq(part->key->text, spec_secret_parts[i]))
+		i++;
+	if (i == SPEC_SECRET_FROM)
+		return part->kind == YAML_SCALAR &&
+		       (str_starts(part->text, "env:") || str_starts(part->text, "file:"));
+	return i < SPEC_SECRET_PARTS;
+}
+
+/* Who writes the key itself into a spec should not find it in a log as well. */
+static void hide_keys(const struct slot *slot, const struct yaml_node *node)
+{
+	if (node->kind != YAML_MAP)
+		diags_hide(&slot->s->diags, node->at);
+	for (const struct yaml_node *part = node->kind == YAML_MAP ? node->first : NULL; part;
+		part = part->next)
+		if (!is_no_key(part))
+			diags_hide(&slot->s->diags, part->at);
 }
 
 static bool read_secret_map(
@@ -346,7 +374,8 @@ static bool read_variable(
 
 static const char *hint_list(const struct slot *slot, const struct yaml_node *node)
 {
-	if (node->kind != YAML_SCALAR || node->type == YAML_NULL)
+	if (node->kind != YAML_SCALAR || node->type == YAML_NULL ||
+		slot->def->type == SPEC_TYPE_SECRETS)
 		return NULL;
 	if (slot->def == &spec_keys[SPEC_COMMAND] && strchr(node->text, ' '))
 		return "write one entry per word, or [sh, -c, \"…\"] for a line of shell";
@@ -361,6 +390,8 @@ static void read_list(struct slot *slot, const struct yaml_node *node)
 	if (node->kind != (is_map ? YAML_MAP : YAML_LIST)) {
 		SAY(slot, node->at, is_map ? NULL : hint_list(slot, node), "expected %s, not %s",
 			wanted(slot->def->type), yaml_describe(node));
+		if (slot->def->type == SPEC_TYPE_SECRETS)
+			hide_keys(slot, node);
 		return;
 	}
 	v->count = 0;
@@ -383,6 +414,8 @@ static void read_list(struct slot *slot, const struct yaml_node *node)
 			is_good = read_secret_map(slot, n, item);
 		else
 			is_good = check_scalar(slot, n) && fill_item(slot, item, n->text, n->at);
+		if (!is_good && slot->def->type == SPEC_TYPE_SECRETS)
+			hide_keys(slot, n);
 		v->count += is_good;
 	}
 }
