@@ -78,6 +78,8 @@ static bool is_key(const struct wire_key *k)
 
 static int take_keys(struct vault *v)
 {
+	const size_t used =
+		offsetof(struct wire_keys, keys) + v->rules->secret_count * sizeof(struct wire_key);
 	const int flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	struct wire_keys *keys;
 	int r;
@@ -87,8 +89,9 @@ static int take_keys(struct vault *v)
 	if (keys == MAP_FAILED)
 		return -ENOMEM;
 	v->keys = keys;
-	/* A limit may forbid it; then memory that is short is written to the swap. */
-	(void)mlock(keys, sizeof(*keys));
+	/* A limit may forbid it; then memory that is short is written to the swap. Old limits are
+	 * of 64 KiB, so there is no more of it than is used. */
+	(void)mlock(keys, used);
 	(void)madvise(keys, sizeof(*keys), MADV_DONTDUMP);
 	r = read_keys(keys);
 	if (r == 0 && keys->count != v->rules->secret_count)

@@ -478,6 +478,8 @@ def the_vault_is_confined(p):
                   if ":\t" in line)
     assert status["Seccomp"] == "2" and status["NoNewPrivs"] == "1" and "0" not in status["Uid"].split(), status
     assert all(int(status[name], 16) == 0 for name in ("CapInh", "CapPrm", "CapEff")), status
+    # With the keys, and not with room for more of them than there are.
+    assert 0 < int(status["VmLck"].split()[0]) <= 16, status
     files = {os.readlink(path).partition(":")[0] for path in pathlib.Path(f"/proc/{pid}/fd").iterdir()}
     assert files <= {"/dev/null", "socket", "anon_inode"}, files
     limits = pathlib.Path(f"/proc/{pid}/limits").read_text()
