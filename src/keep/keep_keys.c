@@ -129,7 +129,7 @@ static int read_bytes(int fd, struct wire_key *ret)
 {
 	size_t n = 0;
 	struct stat st;
-	char more = 0;
+	char more[2];
 	ssize_t r = 1;
 
 	if (fstat(fd, &st) < 0)
@@ -141,8 +141,11 @@ static int read_bytes(int fd, struct wire_key *ret)
 		n += r > 0 ? (size_t)r : 0;
 	}
 	if (r > 0)
-		r = read(fd, &more, 1);
-	ret->size = r > 0 && more != '\n' ? UINT32_MAX : (uint32_t)n;
+		r = read(fd, more, sizeof(more));
+	/* Behind the longest key there may be one newline, as behind any other. */
+	if (r > 0 && (r > 1 || more[0] != '\n' || ret->bytes[n - 1] == '\n'))
+		n = UINT32_MAX;
+	ret->size = (uint32_t)n;
 	return r < 0 ? -errno : 0;
 }
 

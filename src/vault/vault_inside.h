@@ -130,7 +130,7 @@ int vault_start(struct vault *v, struct err *e);
 
 /* --- vault_tls.c --- */
 
-/* Of the file's bytes; -EINVAL: there is no certificate in them. */
+/* Of the file's bytes; -EINVAL: there is no certificate in them; -EBADMSG: one is damaged. */
 int vault_tls_trust(struct vault_trust *t);
 
 /* Begins TLS on the connection's server; false: there is no memory for it. */

@@ -140,7 +140,10 @@ static int read_own(struct vault_trust *t, const char *path, const char *name, s
 	if (r < 0)
 		return err_set(e, ERR_REFUSED, -r,
 			"the certificates of the secret '%s' are to be read from %s: %s", name,
-			path, r == -EINVAL ? "there is none in it (as PEM)" : strerror(-r));
+			path,
+			r == -EINVAL    ? "there is none in it (as PEM)"
+			: r == -EBADMSG ? "one in it is damaged"
+					: strerror(-r));
 	return 0;
 }
 

@@ -14,27 +14,47 @@
 
 #include "vault/vault_inside.h"
 
+/* All there are. -EINVAL: there is none; -EBADMSG: one of them is damaged. */
+static int add_certificates(X509_STORE *store, BIO *bytes)
+{
+	unsigned long error;
+	int count = 0;
+	X509 *one;
+
+	ERR_clear_error();
+	while ((one = PEM_read_bio_X509(bytes, NULL, NULL, NULL)) != NULL) {
+		int added = X509_STORE_add_cert(store, one);
+
+		X509_free(one);
+		if (added != 1)
+			return -EBADMSG;
+		count++;
+	}
+	/* What it says where there is no other. */
+	error = ERR_peek_last_error();
+	if (ERR_GET_LIB(error) != ERR_LIB_PEM || ERR_GET_REASON(error) != PEM_R_NO_START_LINE)
+		return -EBADMSG;
+	return count ? 0 : -EINVAL;
+}
+
 int vault_tls_trust(struct vault_trust *t)
 {
 	BIO *bytes;
-	X509 *one;
-	int count = 0;
+	int r = -ENOMEM;
 
 	if (t->store)
 		return 0;
 	t->store = X509_STORE_new();
 	bytes = BIO_new_mem_buf(t->bytes, (int)t->size);
-	while (t->store && bytes && (one = PEM_read_bio_X509(bytes, NULL, NULL, NULL)) != NULL) {
-		count += X509_STORE_add_cert(t->store, one) == 1;
-		X509_free(one);
-	}
+	if (t->store && bytes)
+		r = add_certificates(t->store, bytes);
 	BIO_free(bytes);
 	ERR_clear_error();
-	if (!count) {
+	if (r < 0) {
 		X509_STORE_free(t->store);
 		t->store = NULL;
 	}
-	return count ? 0 : -EINVAL;
+	return r;
 }
 
 /* --- how a host is spoken to --- */

@@ -578,6 +578,11 @@ def a_key_that_is_not_there_stops_the_run(p):
     marker = p.project / "ran"
     p.write("odd", "two words\n")
     p.write("long", "x" * 9000)
+    p.write("longer", "x" * 8192 + "\n" + "x")
+    p.write("lines", "x" * 8191 + "\n\n")
+    good = (WORLD.folder / "keys/ca.pem").read_text()
+    p.write("damaged.pem", good + good.replace("MII", "!!!", 1))
+    p.write("cut.pem", good + good[:len(good) // 2])
     p.write("empty", "\n")
     p.write("project/key", KEY)
     (p.home / "link").symlink_to(p.project / "key")
@@ -588,11 +593,15 @@ def a_key_that_is_not_there_stops_the_run(p):
             (secret(source="file:~/none"), {}, "No such file"),
             (secret(source="file:~/odd"), {}, "has something other than"),
             (secret(source="file:~/long"), {}, "is longer than 8192 bytes"),
+            (secret(source="file:~/longer"), {}, "is longer than 8192 bytes"),
+            (secret(source="file:~/lines"), {}, "is longer than 8192 bytes"),
             (secret(source="file:~/empty"), {}, "is empty"),
             (secret(source="file:~"), {}, "no file"),
             (secret(source="file:~/link"), {}, "which is in the project"),
             (secret(ca="/nonexistent.pem"), ENV, "No such file"),
-            (secret(ca="~/odd"), ENV, "there is none in it")]
+            (secret(ca="~/odd"), ENV, "there is none in it"),
+            (secret(ca="~/damaged.pem"), ENV, "one in it is damaged"),
+            (secret(ca="~/cut.pem"), ENV, "one in it is damaged")]
     for one, env, sentence in rows:
         done = p.run("run", *spec(p, one), "--", "touch", "/work/ran", env=env)
         assert done.returncode and sentence in done.stderr, (one, done)
