@@ -15,14 +15,20 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "tool/tool_cage.h"
+
+#define LOCK_MS      5000 /* for the others that change a file of the same folder */
+#define LOCK_LOOK_MS 5    /* how often it is looked whether they have */
 
 /* --- reading --- */
 
@@ -74,7 +80,6 @@ struct target {
 	struct stat st;
 };
 
-/* Makes the folders that lead to a path. 0 or -errno. */
 static int make_folders(const char *path)
 {
 	char part[PATH_MAX];
@@ -116,6 +121,49 @@ static int find_target(const char *path, struct target *ret)
 	snprintf(ret->folder, sizeof(ret->folder), "%.*s", slash ? (int)(slash - real) : 1,
 		slash ? real : ".");
 	return ret->name[0] ? 0 : -EISDIR;
+}
+
+int tool_make_folders(const char *verb, const char *path, struct err *e)
+{
+	int r = str_ends(path, "/") ? -EISDIR : make_folders(path);
+
+	return r < 0 ? tool_fail(verb, true, path, -r, e) : 0;
+}
+
+/* As flock, but not for ever: any command of the cage may hold the lock. */
+static int lock_folder(int folder)
+{
+	const struct timespec pause = { .tv_nsec = LOCK_LOOK_MS * 1000000L };
+	uint64_t end_ns = clock_ns() + (uint64_t)LOCK_MS * 1000000;
+
+	while (flock(folder, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (clock_ns() > end_ns)
+			return -ETIMEDOUT;
+		nanosleep(&pause, NULL);
+	}
+	return 0;
+}
+
+/*
+ * The folder's and not the file's own: another file takes the place of that. A folder that cannot
+ * be listed, or is where nobody can lock anything, is used as it is.
+ */
+int tool_lock_file(const char *verb, const char *path, int *ret, struct err *e)
+{
+	struct target t = { 0 };
+	char shown[256];
+
+	if (find_target(path, &t) < 0)
+		return 0; /* whoever uses the file finds out, and says it */
+	*ret = file_open(t.folder, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+	if (*ret >= 0 && lock_folder(*ret) == -ETIMEDOUT)
+		return err_set(e, ERR_SYS, ETIMEDOUT,
+			"cannot %s '%s': something in this cage has kept its folder locked for %d "
+			"seconds; try again, or end what holds the lock",
+			verb, tool_shown(path, shown), LOCK_MS / 1000);
+	return 0;
 }
 
 /* Is another file under its name as good as the same one? */
@@ -194,10 +242,8 @@ int tool_store_file(const char *verb, const char *path, const char *bytes, size_
 	bool *ret_existed, struct err *e)
 {
 	struct target t = { 0 };
-	int r = str_ends(path, "/") ? -EISDIR : make_folders(path);
+	int r = find_target(path, &t);
 
-	if (r == 0)
-		r = find_target(path, &t);
 	if (r == 0 && t.exists && !S_ISREG(t.st.st_mode))
 		return say_no_file(verb, path, t.st.st_mode, e);
 	if (r == 0)

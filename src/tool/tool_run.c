@@ -114,9 +114,14 @@ static void put_quoted(struct buf *out, const char *path)
 static int write_file(const struct tool_args *args, struct buf *out, struct err *e)
 {
 	size_t n = strlen(args->content);
+	own_fd int lock = -1;
 	bool existed;
-	int r = tool_store_file("write", args->path, args->content, n, &existed, e);
+	int r = tool_make_folders("write", args->path, e);
 
+	if (r == 0)
+		r = tool_lock_file("write", args->path, &lock, e);
+	if (r == 0)
+		r = tool_store_file("write", args->path, args->content, n, &existed, e);
 	if (r < 0)
 		return r;
 	buf_puts(out, existed ? "replaced " : "created ");
@@ -138,6 +143,7 @@ static void say_edited(const struct tool_edit *edit, const char *path, struct bu
 	buf_puts(out, shown < edit->count ? " …\n" : "\n");
 }
 
+/* Locked from before it is read until it is written: edits beside each other lose nothing. */
 static int edit_file(const struct tool_args *args, struct buf *out, struct err *e)
 {
 	own(buf) struct buf edited = { .max = MAX_EDITED };
@@ -145,10 +151,13 @@ static int edit_file(const struct tool_args *args, struct buf *out, struct err *
 	struct tool_edit edit = { .old_text = args->old_text,
 		.new_text = args->new_text,
 		.replaces_all = args->replaces_all };
+	own_fd int lock = -1;
 	char shown[256];
 	bool existed;
-	int r = tool_load_file("edit", args->path, &text, &edit.size, e);
+	int r = tool_lock_file("edit", args->path, &lock, e);
 
+	if (r == 0)
+		r = tool_load_file("edit", args->path, &text, &edit.size, e);
 	if (r < 0)
 		return r;
 	edit.text = text;

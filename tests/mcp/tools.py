@@ -61,6 +61,21 @@ def large_arguments_and_results_pass_whole(place):
         assert len(s.call("grep", pattern="9$", path="large", output_mode="content").text) > 100000
 
 
+@for_root
+@case
+def edits_beside_each_other_lose_nothing(place):
+    place.write("project/sub/a", "".join(f"line {i}\n" for i in range(16)))
+    for keys in ("", "session: {background: true}\n"):
+        with Server(place, *place.spec(keys)) as s:
+            numbers = [s.begin("edit", path="sub/a", old_string=f"line {i}\n", new_string=f"changed {i}\n")
+                       for i in range(16)]
+            for number in numbers:
+                said = s.answer(number)["result"]
+                assert not said["isError"], (keys, said)
+            assert s.sh("cat sub/a").good() == "".join(f"changed {i}\n" for i in range(16)), keys
+            place.write("project/sub/a", "".join(f"line {i}\n" for i in range(16)))
+
+
 # --- attacks, each with its twin ---
 
 def attack(s, tool, folder):

@@ -4,11 +4,13 @@
     run.py BAWN BREAKABLE [PART OF A NAME]        prints TAP
 """
 
+import fcntl
 import json
 import os
 import pathlib
 import socket
 import sys
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
@@ -141,6 +143,39 @@ def edit_is_exact(p):
          "edited 'a' in 3 places, at lines 1, 2, 3\n")
     same((path.read_text(), path.stat().st_mode & 0o777), ("1;2;zwei;", 0o600))
     has(tool(p, "edit", 1, path="none", old_string="a", new_string="b"), "there is no such file")
+
+
+@case
+def edits_beside_each_other_lose_nothing(p):
+    path = p.write("project/a", "".join(f"line {i}\n" for i in range(24)))
+    started = [p.start("tool", "edit") for _ in range(24)]
+    for i, process in enumerate(started):
+        process.stdin.write(json.dumps({"path": "a", "old_string": f"line {i}\n", "new_string": f"changed {i}\n"}).encode())
+    for process in started:
+        process.stdin.close()
+    for process in started:
+        same((process.wait(timeout=60), process.stderr.read()), (0, b""))
+    same(path.read_text(), "".join(f"changed {i}\n" for i in range(24)))
+
+
+@case
+def a_lock_is_not_waited_for_without_end(p):
+    path = p.write("project/a", "old")
+    folder = os.open(p.project, os.O_RDONLY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    began = time.monotonic()
+    started = [p.start("tool", name) for name in ("edit", "write")]
+    for process in started:
+        process.stdin.write(json.dumps({"path": "a", "old_string": "old", "new_string": "new"} if process is started[0]
+                                       else {"path": "a", "content": "new"}).encode())
+        process.stdin.close()
+    for process in started:
+        same(process.wait(timeout=60), 1)
+        has(process.stderr.read().decode(), "'a': something in this cage has kept its folder locked for 5 seconds")
+    assert time.monotonic() - began > 4 and path.read_text() == "old"
+    os.close(folder)
+    tool(p, "edit", path="a", old_string="old", new_string="new")
+    same(path.read_text(), "new")
 
 
 # --- glob and grep ---
