@@ -119,6 +119,9 @@ static bool add(struct keep_resident *r, enum kind kind, int fd)
 
 static void drop(struct keep_resident *r, int fd)
 {
+	/* Whoever sent it may still have it open, and then closing it takes it off no list: it
+	 * would be heard of again, by a number that is another's by then. */
+	epoll_ctl(r->clients, EPOLL_CTL_DEL, fd, NULL);
 	close(fd);
 	r->count--;
 }

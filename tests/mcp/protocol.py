@@ -387,6 +387,10 @@ def calls_may_share_a_cage(place):
             time.sleep(0.01)
         s.tell("notifications/cancelled", requestId=number)
         cage.wait_until(lambda: len(sessions.named("sleep")) == 1, 5, "the end of what was cancelled")
+        # Each leaves its streams to the keeper of the cage, which has others to hear at the same time.
+        for _ in range(4):
+            numbers = [s.begin("bash", command=f"echo {i}") for i in range(16)]
+            assert [Result(s.answer(number)["result"]).good() for number in numbers] == [f"{i}\n" for i in range(16)]
         s.end()
     cage.wait_until(lambda: not sessions.named("sleep"), 5, "the end of the session")
 
