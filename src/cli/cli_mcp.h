@@ -31,6 +31,7 @@ struct mcp_server {
 	const struct store_session *session;
 	int root;         /* the sessions', open */
 	uint64_t most_ms; /* that a run of the session may take; 0: as long as it wants */
+	bool takes_turns; /* each run sees the project through a view of its own: mcp_run */
 	struct mcp mcp;
 	struct mcp_about about;
 	struct mcp_lines lines;

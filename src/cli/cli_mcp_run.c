@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -94,6 +95,24 @@ static int add_tool(struct doing *d, struct err *e)
 		d, (const char *const[]){ "--", "/run/bawn/bawn", "tool", name, NULL }, e);
 
 	return r == 0 ? give_input(&d->request->arguments, e) : r;
+}
+
+/*
+ * A writable project is an overlay for each run, and none knows of the locks of another, or sees at
+ * once what another has replaced. So runs that change a file there come one after the other. The
+ * lock is out of the cage's reach, and ends with this process.
+ */
+static int take_turn(const struct mcp_server *s, enum mcp_tool tool, int *ret, struct err *e)
+{
+	if (!s->takes_turns || (tool != MCP_WRITE && tool != MCP_EDIT))
+		return 0;
+	*ret = file_open_name(s->root, s->session->id, O_RDONLY | O_DIRECTORY);
+	/* Without a session there is no run: that will say it. */
+	while (*ret >= 0 && flock(*ret, LOCK_EX) < 0)
+		if (errno != EINTR)
+			return err_set(e, ERR_SYS, errno, "cannot wait for other changes: %s",
+				strerror(errno));
+	return 0;
 }
 
 /* --- how it went --- */
@@ -178,11 +197,14 @@ void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer
 		.of = &d };
 	struct exec_result done;
 	struct err e = { 0 };
+	own_fd int turn = -1;
 	int r;
 
 	arena_init(&d.arena, (size_t)1 << 20);
 	tail_init(&d.printed, MCP_MOST_OUTPUT);
 	r = q->tool == MCP_BASH ? add_shell(s, &d, &e) : add_tool(&d, &e);
+	if (r == 0)
+		r = take_turn(s, q->tool, &turn, &e);
 	if (r < 0) {
 		write_refusal(s, &d, &e, answer);
 	} else {

@@ -31,6 +31,7 @@ struct wall {
 	char digest[SHA256_HEX_SIZE];
 	const char *level;
 	uint64_t most_ms;
+	bool is_seen_anew; /* the project, by each run */
 	struct buf instructions;
 };
 
@@ -155,6 +156,8 @@ static int describe(const struct cli *cli, const struct store_session *x, struct
 	host_assume(&host);
 	cli_tell_host(&place, &host);
 	ret->most_ms = spec_number(&s, SPEC_LIMITS_TIME);
+	ret->is_seen_anew = spec_choice(&s, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE &&
+			    !spec_bool(&s, SPEC_SESSION_BACKGROUND);
 	ret->level = "custom";
 	if (plan_build(&s, &host, &plan, &choice, &e) == 0) {
 		ret->level = plan->is_hardened ? "hardened" : "custom";
@@ -207,6 +210,7 @@ static int serve(const struct cli *cli, const struct store_session *x, int root)
 	if (status != CLI_OK)
 		return status;
 	s.most_ms = wall.most_ms;
+	s.takes_turns = wall.is_seen_anew;
 	s.about = (struct mcp_about){ BAWN_VERSION, buf_text(&wall.instructions), x->id, wall.level,
 		wall.digest };
 	s.mcp.about = &s.about;

@@ -65,7 +65,7 @@ def large_arguments_and_results_pass_whole(place):
 @case
 def edits_beside_each_other_lose_nothing(place):
     place.write("project/sub/a", "".join(f"line {i}\n" for i in range(16)))
-    for keys in ("", "session: {background: true}\n"):
+    for keys in ("", "project: {mode: writable}\n", "session: {background: true}\n"):
         with Server(place, *place.spec(keys)) as s:
             numbers = [s.begin("edit", path="sub/a", old_string=f"line {i}\n", new_string=f"changed {i}\n")
                        for i in range(16)]
