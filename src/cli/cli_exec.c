@@ -156,6 +156,7 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 	r.request.workspace = workspace;
 	r.request.is_start_late = job->pool != NULL;
 	r.request.hold = job->hold;
+	r.request.kill_signal = job->kill_signal;
 	memcpy(r.request.printed, job->printed, sizeof(r.request.printed));
 	if (job->run)
 		snprintf(r.record.run, sizeof(r.record.run), "%s", job->run);

@@ -35,6 +35,7 @@ struct exec_job {
 	size_t command_line_size;
 	bool is_quiet;
 	int root;                /* the sessions', open; borrowed */
+	int kill_signal;         /* keep_request; or 0 */
 	struct tail *printed[2]; /* output and error are kept here instead: keep_request; or NULL */
 	/* What follows `session exec SESSION`: options that narrow, --, the command; ended by NULL.
 	 */

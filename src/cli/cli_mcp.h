@@ -1,5 +1,6 @@
 #pragma once
 
+#include <signal.h>
 #include <sys/types.h>
 
 #include "base/buf.h"
@@ -13,6 +14,10 @@
 /* Of one call, the end of it: all that a file tool says, with a line about what it left out. */
 #define MCP_MOST_OUTPUT (((size_t)1 << 20) + 8192)
 
+/* To a call's process: its command, which was told to end and did not, is killed. Another than
+ * that which told it, or the two could become one on their way. */
+#define MCP_KILL_SIGNAL SIGUSR2
+
 struct record;
 
 /* A call that is being done, by a process of its own. */
@@ -23,7 +28,8 @@ struct mcp_call {
 	int pidfd;
 	int answer;        /* a file in memory that gets the line */
 	bool is_cancelled; /* nobody wants the answer any more */
-	uint64_t kill_ns;  /* when it is killed, which was told to end; 0: it was not */
+	bool is_killed;    /* its command; the call itself signs that, and ends */
+	uint64_t kill_ns;  /* when its command is killed, or else it; 0: it was not told to end */
 };
 
 struct mcp_server {
@@ -55,8 +61,11 @@ void mcp_calls_start(struct mcp_server *s, const struct mcp_request *q);
 /* It has ended, as its pidfd says: its answer goes out, unless it was cancelled. */
 void mcp_calls_end(struct mcp_server *s, struct mcp_call *c);
 
-/* Asks it to end; it is killed after that time. */
+/* Asks it to end; its command is killed after that time. */
 void mcp_calls_stop(struct mcp_call *c, unsigned patience_ms);
+
+/* Whose time to end is over: first its command is killed, and what does not end then is. */
+void mcp_calls_kill_late(struct mcp_call *c);
 
 /* The call with that id; NULL: there is none. */
 struct mcp_call *mcp_calls_find(struct mcp_server *s, const struct mcp_slice *id);

@@ -21,6 +21,8 @@
 #include "base/own.h"
 #include "cli/cli_mcp.h"
 
+#define SIGN_MS 3000 /* for a call whose command was killed to put that on record */
+
 static bool has_id(const struct mcp_call *c, const struct mcp_slice *id)
 {
 	return c->id[0] && strlen(c->id) == id->size && memcmp(c->id, id->bytes, id->size) == 0;
@@ -56,6 +58,9 @@ static _Noreturn void be_call(
 
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
+	/* A keeper does not hear what it was told to ignore. */
+	signal(SIGTERM, SIG_DFL);
+	signal(MCP_KILL_SIGNAL, SIG_DFL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != server || let_go(&s->root, &answer) < 0)
 		_exit(1);
@@ -121,8 +126,20 @@ void mcp_calls_stop(struct mcp_call *c, unsigned patience_ms)
 
 	if (!c->kill_ns)
 		syscall(SYS_pidfd_send_signal, c->pidfd, SIGTERM, NULL, 0);
-	if (!c->kill_ns || when < c->kill_ns)
+	if (!c->kill_ns || (when < c->kill_ns && !c->is_killed))
 		c->kill_ns = when;
+}
+
+/* Killed itself, it could not say what became of its command. */
+void mcp_calls_kill_late(struct mcp_call *c)
+{
+	uint64_t now = clock_ns();
+
+	if (!c->kill_ns || now < c->kill_ns)
+		return;
+	syscall(SYS_pidfd_send_signal, c->pidfd, c->is_killed ? SIGKILL : MCP_KILL_SIGNAL, NULL, 0);
+	c->is_killed = true;
+	c->kill_ns = now + (uint64_t)SIGN_MS * 1000000;
 }
 
 static void add_answer(struct mcp_server *s, const struct mcp_call *c)

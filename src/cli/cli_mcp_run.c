@@ -191,6 +191,7 @@ void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer
 		.command_line_size = s->cli->command_line_size,
 		.is_quiet = true,
 		.root = s->root,
+		.kill_signal = MCP_KILL_SIGNAL,
 		.printed = { &d.printed, &d.printed },
 		.arguments = d.words,
 		.look = look,

@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -149,14 +148,9 @@ static void write_output(struct mcp_server *s)
 
 static void kill_late(struct mcp_server *s)
 {
-	uint64_t now = clock_ns();
-
-	for (size_t i = 0; i < MCP_MOST_CALLS; i++) {
-		const struct mcp_call *c = &s->calls[i];
-
-		if (c->id[0] && c->kill_ns && now >= c->kill_ns)
-			syscall(SYS_pidfd_send_signal, c->pidfd, SIGKILL, NULL, 0);
-	}
+	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
+		if (s->calls[i].id[0])
+			mcp_calls_kill_late(&s->calls[i]);
 }
 
 static int patience(const struct mcp_server *s)

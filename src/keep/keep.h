@@ -65,6 +65,7 @@ struct keep_request {
 	/* The command runs, and the record says what was seen before that. */
 	void (*started)(void *of);
 	bool is_start_late; /* that is told after a moment, if it still runs then */
+	int kill_signal;    /* this one is not passed on: it kills the command; 0: none does */
 	/* The command has ended, and the record is complete; `e` says what else went wrong. */
 	void (*afterwards)(void *of, const struct err *e);
 	/* May this be shown, which the plan calls `from`? Asked before anything is started. */

@@ -146,7 +146,7 @@ int keep_hear_signal(struct keeper *k, struct err *e)
 	if (number == SIGTSTP)
 		k->is_told_to_stop = k->is_started;
 	if (k->is_started)
-		keep_send_signal(k, number);
+		keep_send_signal(k, number == k->q->kill_signal ? SIGKILL : number);
 	/* What is stopped would not hear it. */
 	if (number != SIGTSTP)
 		wake(k);

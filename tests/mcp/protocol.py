@@ -26,6 +26,14 @@ def sessions_of(place):
     return sorted(path.name for path in root.iterdir() if path.name != "id") if root.exists() else []
 
 
+def ends_of(place):
+    """How each run ended, as its record says, which verifies."""
+    records = place.records()
+    for record in records:
+        expect(place.run("verify", record["run"]), 0)
+    return sorted(str(record.get("signal", record["outcome"])) for record in records)
+
+
 def age(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
 
@@ -258,14 +266,18 @@ def a_cancelled_call_ends_and_is_not_answered(place):
             assert s.is_silent()
         s.tell("notifications/cancelled", requestId="unknown")
         assert s.sh("echo on").good() == "on\n"
+    ends = ends_of(place)
+    assert ends[:2] == ["15", "9"] and set(ends[2:]) == {"exited"}, ends
 
 
 @for_root
 @case
 def the_end_of_input_or_a_signal_ends_what_runs(place):
+    ends = []
     for how in ("input", signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL):
         s = Server(place)
-        s.begin("bash", command=("trap '' TERM; " if how == "input" else "") + "sleep 300; sleep 300")
+        is_stubborn = how in ("input", signal.SIGINT)
+        s.begin("bash", command=("trap '' TERM; " if is_stubborn else "") + "sleep 300; sleep 300")
         cage.wait_until(lambda: sessions.named("sleep"), 10, "the start")
         began = time.monotonic()
         if how == "input":
@@ -276,6 +288,9 @@ def the_end_of_input_or_a_signal_ends_what_runs(place):
         cage.wait_until(lambda: not sessions.named("sleep"), 5, "the end")
         assert time.monotonic() - began < 4 * cage.SLOW, how
         sessions.settle()
+        if how != signal.SIGKILL:
+            ends.append("9" if is_stubborn else "15")
+            assert ends_of(place) == sorted(ends), how
     assert len(sessions_of(place)) == 1, "only what was killed leaves a session"
 
 
