@@ -44,6 +44,8 @@ struct mcp_server {
 	struct buf out;      /* to be written to standard output … */
 	size_t out_at;       /* … from there on */
 	bool is_over;        /* input has ended, or we are told to end */
+	bool is_mute;        /* nobody reads any more: nothing is written */
+	uint64_t written_ns; /* when something last was */
 	uint64_t touched_ns; /* when the store was told that it is in use */
 	struct mcp_call calls[MCP_MOST_CALLS];
 };

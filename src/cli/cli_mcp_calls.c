@@ -161,7 +161,7 @@ void mcp_calls_end(struct mcp_server *s, struct mcp_call *c)
 {
 	while (waitpid(c->pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	if (!c->is_cancelled)
+	if (!c->is_cancelled && !s->is_mute)
 		add_answer(s, c);
 	close(c->pidfd);
 	close(c->answer);

@@ -22,8 +22,8 @@
 #define MOST_WAITING ((size_t)4 << 20) /* of answers: then there are no more */
 #define CANCEL_MS    2000              /* for a cancelled call to end by itself */
 #define KILL_LATE_MS 50                /* how exactly that is kept */
-#define END_MS       1000              /* for all of them, at the end */
-#define TOUCH_MS     60000             /* how often the session is said to be in use, at least */
+#define END_MS       1000 /* for all of them, at the end, and for each piece of an answer to be read */
+#define TOUCH_MS     60000 /* how often the session is said to be in use, at least */
 
 enum {
 	AT_INPUT,
@@ -97,11 +97,9 @@ static void read_input(struct mcp_server *s)
 
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
-	if (n <= 0) {
-		s->is_over = true;
-		return;
-	}
-	mcp_lines_add(&s->lines, bytes, (size_t)n);
+	s->is_over = n <= 0;
+	/* The end of input ends a line, too. */
+	mcp_lines_add(&s->lines, n > 0 ? bytes : "\n", n > 0 ? (size_t)n : 1);
 	while ((kind = mcp_lines_next(&s->lines, &line, &size)) != MCP_LINE_NONE) {
 		if (kind == MCP_LINE_WHOLE)
 			hear(s, line, size);
@@ -135,11 +133,11 @@ static void write_output(struct mcp_server *s)
 		n = write(STDOUT_FILENO, bytes, left < WRITE_SIZE ? left : WRITE_SIZE);
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return;
-	/* Nobody reads any more. */
 	if (n < 0) {
-		s->is_over = true;
+		s->is_over = s->is_mute = true;
 		return;
 	}
+	s->written_ns = clock_ns();
 	s->out_at += (size_t)n;
 	forget_written(s);
 }
@@ -158,7 +156,7 @@ static int patience(const struct mcp_server *s)
 	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
 		if (s->calls[i].id[0] && s->calls[i].kill_ns)
 			return KILL_LATE_MS;
-	return touch_ms(s);
+	return s->is_over ? KILL_LATE_MS : touch_ms(s);
 }
 
 static bool is_busy(const struct mcp_server *s)
@@ -169,10 +167,10 @@ static bool is_busy(const struct mcp_server *s)
 	return false;
 }
 
-/* So much waits to be read that no more is made; at the end nobody reads it. */
+/* So much waits to be read that no more is made. */
 static bool is_full(const struct mcp_server *s)
 {
-	return s->out.len - s->out_at > MOST_WAITING && !s->is_over;
+	return s->out.len - s->out_at > MOST_WAITING && !s->is_mute;
 }
 
 static void wait_once(struct mcp_server *s, int signals)
@@ -182,7 +180,7 @@ static void wait_once(struct mcp_server *s, int signals)
 
 	fds[AT_INPUT] = (struct pollfd){ is_deaf ? -1 : STDIN_FILENO, POLLIN, 0 };
 	fds[AT_OUTPUT] =
-		(struct pollfd){ s->out.len && !s->is_over ? STDOUT_FILENO : -1, POLLOUT, 0 };
+		(struct pollfd){ s->out.len && !s->is_mute ? STDOUT_FILENO : -1, POLLOUT, 0 };
 	fds[AT_SIGNALS] = (struct pollfd){ signals, POLLIN, 0 };
 	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
 		fds[AT_CALLS + i] =
@@ -217,6 +215,33 @@ static int open_signals(struct err *e)
 		      : fd;
 }
 
+/* --- the end --- */
+
+/* Who still runs is ended, and not answered; what had ended by then is. */
+static void end_call(struct mcp_call *c)
+{
+	struct pollfd end = { c->pidfd, POLLIN, 0 };
+
+	if (poll(&end, 1, 0) > 0)
+		return;
+	c->is_cancelled = true;
+	mcp_calls_stop(c, END_MS);
+}
+
+/* Answers go out as long as somebody reads them, so that no line is cut. */
+static void end(struct mcp_server *s)
+{
+	s->written_ns = clock_ns();
+	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
+		if (s->calls[i].id[0])
+			end_call(&s->calls[i]);
+	while (is_busy(s) || (s->out.len && !s->is_mute)) {
+		wait_once(s, -1);
+		kill_late(s);
+		s->is_mute |= s->out.len && clock_ns() - s->written_ns > (uint64_t)END_MS * 1000000;
+	}
+}
+
 int mcp_serve(struct mcp_server *s, struct err *e)
 {
 	own_fd int signals = open_signals(e);
@@ -231,12 +256,6 @@ int mcp_serve(struct mcp_server *s, struct err *e)
 		if (s->out.failed)
 			return err_set(e, ERR_SYS, ENOMEM, "not enough memory for answers");
 	}
-	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
-		if (s->calls[i].id[0])
-			mcp_calls_stop(&s->calls[i], END_MS);
-	while (is_busy(s)) {
-		wait_once(s, -1);
-		kill_late(s);
-	}
+	end(s);
 	return 0;
 }

@@ -307,6 +307,42 @@ def a_client_that_does_not_read_costs_no_more_memory(place):
         assert s.ask("tools/list")["tools"]
 
 
+@case
+def what_was_answered_is_written_whole_at_the_end(place):
+    asked = [json.dumps({"jsonrpc": "2.0", "id": i, "method": "tools/list", "params": {"_meta": META}})
+             for i in range(400)]
+    for how in ("input", signal.SIGTERM):
+        s = Server(place)
+        # The last line of a file need not have an end.
+        s.write("\n".join(asked))
+        if how == "input":
+            s.process.stdin.close()
+        time.sleep(0.5)
+        if how != "input":
+            s.process.send_signal(how)
+        lines, piece = b"", b"begun"
+        while piece:
+            piece = s.process.stdout.read1(1 << 18)
+            lines += piece
+            time.sleep(0.02)
+        assert lines.endswith(b"\n") and len(lines) > 1 << 20
+        ids = [json.loads(line)["id"] for line in lines.splitlines()]
+        assert ids == list(range(400 if how == "input" else 399)), (how, ids)
+        assert s.process.wait(timeout=10 * cage.SLOW) == 0
+
+
+@case
+def who_does_not_read_is_not_waited_for_at_the_end(place):
+    s = Server(place)
+    for i in range(100):
+        s.send("tools/list", number=i)
+    time.sleep(0.2)
+    began = time.monotonic()
+    s.process.stdin.close()
+    assert s.process.wait(timeout=10 * cage.SLOW) == 0 and time.monotonic() - began < 4 * cage.SLOW
+    assert sessions_of(place) == []
+
+
 # --- the session ---
 
 @for_root
