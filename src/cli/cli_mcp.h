@@ -52,6 +52,9 @@ struct mcp_server {
 
 /* --- cli_mcp_serve.c --- */
 
+/* From here on the signals to end wait until somebody serves: before there is anything to leave. */
+void mcp_block_signals(void);
+
 /* Serves until the end of input, or a signal to end; nothing runs any more then. 0 or -errno. */
 int mcp_serve(struct mcp_server *s, struct err *e);
 

@@ -200,17 +200,31 @@ static void wait_once(struct mcp_server *s, int signals)
 		read_input(s);
 }
 
-static int open_signals(struct err *e)
+/* --- signals --- */
+
+static sigset_t ends(void)
 {
 	sigset_t set;
-	int fd;
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGTERM);
 	sigaddset(&set, SIGINT);
 	sigaddset(&set, SIGHUP);
+	return set;
+}
+
+void mcp_block_signals(void)
+{
+	sigset_t set = ends();
+
 	sigprocmask(SIG_BLOCK, &set, NULL);
-	fd = signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+static int open_signals(struct err *e)
+{
+	sigset_t set = ends();
+	int fd = signalfd(-1, &set, SFD_CLOEXEC);
+
 	return fd < 0 ? err_set(e, ERR_SYS, errno, "cannot receive signals: %s", strerror(errno))
 		      : fd;
 }

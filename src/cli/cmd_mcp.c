@@ -234,6 +234,8 @@ int cmd_mcp(struct cli *cli)
 
 	/* Standard output is the protocol's. */
 	cli->is_json = false;
+	/* A session that is being made is removed too by who is told to end. */
+	mcp_block_signals();
 	if (status == CLI_OK)
 		status = is_ours ? make_session(cli, &at, &x) : find_session(cli, &at, &x);
 	if (status != CLI_OK)

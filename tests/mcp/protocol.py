@@ -295,6 +295,17 @@ def the_end_of_input_or_a_signal_ends_what_runs(place):
 
 
 @case
+def a_signal_during_the_start_leaves_no_session(place):
+    for how in 3 * (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        s = Server(place)
+        end = time.monotonic() + 10 * cage.SLOW
+        while not sessions_of(place) and time.monotonic() < end:
+            pass
+        s.process.send_signal(how)
+        assert s.process.wait(timeout=10 * cage.SLOW) == 0 and sessions_of(place) == [], how
+
+
+@case
 def a_client_that_does_not_read_costs_no_more_memory(place):
     with Server(place) as s:
         # As JSON each is six times as long.
