@@ -55,17 +55,23 @@ static int add_words(struct doing *d, const char *const *words, struct err *e)
 
 /* --- what is run --- */
 
-static int add_shell(const struct mcp_server *s, struct doing *d, struct err *e)
+/* A run may have less time than its session gives, never more. */
+static int add_time(const struct mcp_server *s, struct doing *d, uint64_t ms, struct err *e)
 {
 	char time[32];
+
+	snprintf(time, sizeof(time), "%" PRIu64 "ms", ms);
+	if (s->most_ms && ms >= s->most_ms)
+		return 0;
+	return add_words(d, (const char *const[]){ "--time", time, NULL }, e);
+}
+
+static int add_shell(const struct mcp_server *s, struct doing *d, struct err *e)
+{
 	int r = mcp_read_shell(&d->request->arguments, &d->shell, e);
 
-	if (r < 0)
-		return r;
-	snprintf(time, sizeof(time), "%" PRIu64 "ms", d->shell.timeout_ms);
-	/* A run may have less time than its session gives, never more. */
-	if (!s->most_ms || d->shell.timeout_ms < s->most_ms)
-		r = add_words(d, (const char *const[]){ "--time", time, NULL }, e);
+	if (r == 0)
+		r = add_time(s, d, d->shell.timeout_ms, e);
 	if (r < 0)
 		return r;
 	return add_words(d,
@@ -88,12 +94,14 @@ static int give_input(const struct mcp_slice *arguments, struct err *e)
 		      : err_set(e, ERR_SYS, -r, "cannot pass the arguments on: %s", strerror(-r));
 }
 
-static int add_tool(struct doing *d, struct err *e)
+static int add_tool(const struct mcp_server *s, struct doing *d, struct err *e)
 {
 	const char *name = mcp_tool_names[d->request->tool];
-	int r = add_words(
-		d, (const char *const[]){ "--", "/run/bawn/bawn", "tool", name, NULL }, e);
+	int r = add_time(s, d, MCP_USUAL_TIMEOUT, e);
 
+	if (r == 0)
+		r = add_words(
+			d, (const char *const[]){ "--", "/run/bawn/bawn", "tool", name, NULL }, e);
 	return r == 0 ? give_input(&d->request->arguments, e) : r;
 }
 
@@ -203,7 +211,7 @@ void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer
 
 	arena_init(&d.arena, (size_t)1 << 20);
 	tail_init(&d.printed, MCP_MOST_OUTPUT);
-	r = q->tool == MCP_BASH ? add_shell(s, &d, &e) : add_tool(&d, &e);
+	r = q->tool == MCP_BASH ? add_shell(s, &d, &e) : add_tool(s, &d, &e);
 	if (r == 0)
 		r = take_turn(s, q->tool, &turn, &e);
 	if (r < 0) {

@@ -199,6 +199,16 @@ def a_command_has_the_time_it_asks_for(place):
 
 
 @case
+def a_file_tool_has_its_time_too(place):
+    for options, limit in (((), 120000), (("--time", "5s"), 5000), (("--time", "1h"), 120000)):
+        with Server(place, *options) as s:
+            runs = [s.call("glob", pattern="*").run, s.call("write", path="a", content="").run, s.sh("true").run]
+        for run in runs:
+            spec = json.loads((place.state / "bawn" / "runs" / run / "spec.json").read_text())
+            assert spec["limits.time"] == limit, (options, spec["limits.time"])
+
+
+@case
 def what_the_wall_refused_is_in_the_text(place):
     with Server(place, "--allow", "allowed.example:443") as s:
         text = s.sh("curl -sS -m 5 https://denied.example/").bad("[bawn: network: denied.example")
