@@ -56,13 +56,22 @@ static int read_timeout(const struct mcp_slice *s, uint64_t *ret, struct err *e)
 
 int mcp_read_shell(const struct mcp_slice *arguments, struct mcp_shell *ret, struct err *e)
 {
-	struct mcp_slice command = { 0 }, timeout = { 0 };
-	const struct mcp_member members[] = { { "command", &command }, { "timeout", &timeout } };
+	struct mcp_slice command = { 0 }, timeout = { 0 }, description = { 0 };
+	const struct mcp_member members[] = { { "command", &command }, { "timeout", &timeout },
+		{ "description", &description } };
+	char stranger[64];
 	int r;
 
 	*ret = (struct mcp_shell){ 0 };
 	if (!MCP_FIND_MEMBERS(arguments, members))
 		return err_set(e, ERR_USE, EINVAL, "the arguments of bash have a key twice");
+	/* What is not done must not look as if it were: a folder to run in, say. */
+	if (mcp_find_stranger(arguments, members, 3, stranger, sizeof(stranger)))
+		return err_set(e, ERR_USE, EINVAL,
+			"bash has no argument '%s', and the command was not run; it has command, "
+			"timeout and description, and what else is wanted goes into the command, "
+			"such as: cd FOLDER && …",
+			stranger);
 	r = read_timeout(&timeout, &ret->timeout_ms, e);
 	return r == 0 ? read_command(&command, &ret->command, e) : r;
 }

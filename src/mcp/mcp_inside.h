@@ -35,6 +35,10 @@ bool mcp_is_json(const char *bytes, size_t n);
  */
 char *mcp_mend(const char *bytes, size_t n);
 
+/* Is there a key in the map that is not in the table? Copies the first, cut to what has room. */
+bool mcp_find_stranger(const struct mcp_slice *map, const struct mcp_member *members, size_t count,
+	char *ret, size_t size);
+
 /* Looks members of a map up. False: it is no map, or has one of them twice. */
 bool mcp_find_members(const struct mcp_slice *map, const struct mcp_member *members, size_t count);
 

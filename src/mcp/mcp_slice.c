@@ -1,4 +1,5 @@
 /* Parts of a line, by the strict reader: a line is looked through once for each level of it. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -101,6 +102,26 @@ bool mcp_find_members(const struct mcp_slice *map, const struct mcp_member *memb
 	is_good = is_good && !r.wrong;
 	json_reader_done(&r);
 	return is_good;
+}
+
+bool mcp_find_stranger(const struct mcp_slice *map, const struct mcp_member *members, size_t count,
+	char *ret, size_t size)
+{
+	struct json_reader r;
+	const char *key;
+	bool is_found = false;
+
+	json_read_init(&r, map->bytes, map->size, MCP_MAX_LINE);
+	json_enter_map(&r);
+	while (!is_found && json_next_key(&r, &key)) {
+		is_found = !find_member(members, count, key);
+		if (is_found)
+			snprintf(ret, size, "%s", key);
+		else
+			json_skip(&r);
+	}
+	json_reader_done(&r);
+	return is_found;
 }
 
 bool mcp_is_map(const struct mcp_slice *s)

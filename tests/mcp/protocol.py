@@ -51,6 +51,7 @@ def every_era_lists_the_same_tools_and_runs_them(place):
             assert [tool["name"] for tool in tools] == TOOLS
             for tool in tools:
                 assert tool["description"] and tool["inputSchema"]["type"] == "object"
+                assert tool["inputSchema"]["additionalProperties"] is False
                 assert set(tool["inputSchema"]["required"]) <= set(tool["inputSchema"]["properties"])
             assert s.sh("echo out; echo err >&2").good() == "out\nerr\n"
             assert s.sh("exit 3").bad("[exit status 3]") and s.sh("pwd").good() == "/work\n"
@@ -138,11 +139,14 @@ def what_is_wrong_with_arguments_the_model_hears(place):
         for arguments, part in (({}, "needs a command"), ({"command": ["ls"]}, "needs a command"),
                                 ({"command": "x" * 130000}, "write a script"),
                                 ({"command": "ls", "timeout": 0}, "milliseconds"),
-                                ({"command": "ls", "timeout": "1s"}, "milliseconds")):
+                                ({"command": "ls", "timeout": "1s"}, "milliseconds"),
+                                ({"command": "ls", "cwd": "/"}, "no argument 'cwd', and the command was not run"),
+                                ({"command": "ls", "é" * 99: 1}, "it has command, timeout and description")):
             result = s.call("bash", **arguments)
             assert result.run is None and result.bad(part)
+        assert s.sh("echo on", description="to see that it works").good() == "on\n"
         assert len(s.sh(f"printf %s {'x' * 120000} | wc -c").good()) == 7
-        assert not list((place.state / "bawn" / "runs").iterdir()) or len(place.records()) == 1
+        assert not list((place.state / "bawn" / "runs").iterdir()) or len(place.records()) == 2
 
 
 @case

@@ -350,7 +350,9 @@ static void test_shell(void)
 		uint64_t timeout;
 	} shells[] = {
 		{ "{\"command\":\"ls\"}", "ls", MCP_USUAL_TIMEOUT },
-		{ "{\"command\":\"a\\nb \\u00e9\",\"timeout\":1,\"x\":[]}", "a\nb é", 1 },
+		{ "{\"command\":\"a\\nb \\u00e9\",\"timeout\":1,\"description\":[]}", "a\nb é", 1 },
+		{ "{\"command\":\"a\",\"x\":[]}", NULL, 0 },
+		{ "{\"\":null,\"command\":\"a\"}", NULL, 0 },
 		{ "{\"timeout\":86400000,\"command\":\"\"}", "", 86400000 },
 		{ "{\"timeout\":null,\"command\":\"x\"}", "x", MCP_USUAL_TIMEOUT },
 		{ "{\"timeout\":0,\"command\":\"x\"}", NULL, 0 },
