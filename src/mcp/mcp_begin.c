@@ -2,7 +2,7 @@
 #include "mcp/mcp_inside.h"
 
 const char mcp_modern_version[] = "2026-07-28";
-const char *const mcp_legacy_versions[] = { "2025-11-25", "2025-06-18", "2025-03-26", NULL };
+const char *const mcp_legacy_versions[] = { "2025-11-25", "2025-06-18", NULL };
 
 /* The wall, for who wants to know: which session it is, and by which spec. */
 static void print_isolation(const struct mcp_about *about, struct json *j)

@@ -72,8 +72,9 @@ def discover_and_initialize_name_the_wall(place):
         spec = place.state / "bawn" / "sessions" / wall["session"] / "spec.json"
         assert hashlib.sha256(spec.read_bytes()).hexdigest() == wall["specSha256"]
     with Server(place, "--fakeroot", era=LEGACY[0]) as s:
-        begun = s.answer(s.send("initialize", {"protocolVersion": "9999-01-01"}))["result"]
-        assert begun["protocolVersion"] == LEGACY[0]
+        for asked in ("2025-03-26", "9999-01-01"):
+            begun = s.answer(s.send("initialize", {"protocolVersion": asked}))["result"]
+            assert begun["protocolVersion"] == LEGACY[0]
         assert begun["capabilities"]["experimental"]["bawn/isolation"]["level"] == "custom"
 
 

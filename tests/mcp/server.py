@@ -13,7 +13,7 @@ import sessions  # noqa: E402
 cage = sessions.cage
 expect = cage.expect
 KEY = "io.modelcontextprotocol/"
-MODERN, LEGACY = "2026-07-28", ("2025-11-25", "2025-06-18", "2025-03-26")
+MODERN, LEGACY = "2026-07-28", ("2025-11-25", "2025-06-18")
 META = {KEY + "protocolVersion": MODERN, KEY + "clientCapabilities": {}}
 TOOLS = ["bash", "read", "write", "edit", "glob", "grep"]
 

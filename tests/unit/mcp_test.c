@@ -90,8 +90,9 @@ static const struct row rows[] = {
 		"\"version\":\"1.2.3\"},\"instructions\":\"be good\"}}" },
 	{ FRESH, ASK_WITH("initialize", "\"protocolVersion\":\"2025-06-18\""), MCP_DO_NOTHING,
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-06-18\",…" },
+	/* It has batches, which are not answered here. */
 	{ FRESH, ASK_WITH("initialize", "\"protocolVersion\":\"2025-03-26\""), MCP_DO_NOTHING,
-		"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-03-26\",…" },
+		"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\",…" },
 	{ FRESH, ASK_WITH("initialize", "\"protocolVersion\":\"2024-11-05\""), MCP_DO_NOTHING,
 		"{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\"protocolVersion\":\"2025-11-25\",…" },
 	{ FRESH, ASK_WITH("initialize", "\"protocolVersion\":\"2026-07-28\""), MCP_DO_NOTHING,
