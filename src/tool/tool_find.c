@@ -15,7 +15,6 @@
 #include "tool/tool_cage.h"
 #include "tool/tool_glob.h"
 #include "tool/tool_inside.h"
-#include "tool/tool_walk.h"
 
 #define MOST_SHOWN 1000
 #define MOST_FOUND ((size_t)1 << 20)
@@ -126,7 +125,10 @@ static int find(const struct tool_glob *glob, const char *start, bool is_flat, s
 	struct err *e)
 {
 	struct finder f = { .glob = glob, .paths.max = MAX_NAMES };
-	struct tool_walk walk = { .of = &f, .enters = enters, .visit = visit };
+	struct tool_walk walk = { .of = &f,
+		.enters = enters,
+		.visit = visit,
+		.enters_git = tool_glob_names(glob, ".git") };
 	own_fd int fd = file_open(start, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 	char shown[256];
 	int r;
@@ -142,7 +144,7 @@ static int find(const struct tool_glob *glob, const char *start, bool is_flat, s
 			buf_puts(out, is_flat ? "(nothing matches in this folder; **/ before the "
 						"pattern looks below it too)\n"
 					      : "(nothing matches)\n");
-		tool_note_unread(out, walk.unread);
+		tool_note_folders(out, &walk);
 	}
 	finder_done(&f);
 	return r < 0 ? tool_fail("search", false, start, -r, e) : 0;

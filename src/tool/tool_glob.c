@@ -179,6 +179,27 @@ bool tool_glob_enters(const struct tool_glob *g, const char *folder)
 	return false;
 }
 
+static bool has_name(const char *path, const char *wanted)
+{
+	size_t n = strlen(wanted);
+
+	while (path) {
+		struct piece name = take_name(&path);
+
+		if ((size_t)(name.end - name.at) == n && memcmp(name.at, wanted, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool tool_glob_names(const struct tool_glob *g, const char *name)
+{
+	for (size_t i = 0; i < g->count; i++)
+		if (has_name(g->choices[i], name))
+			return true;
+	return false;
+}
+
 size_t tool_glob_fixed(const char *pattern)
 {
 	size_t n = strcspn(pattern, "*?[{\\");
@@ -264,17 +285,6 @@ static int expand(struct tool_glob *g, const char *text)
 	return 0;
 }
 
-static bool has_parent(const char *path)
-{
-	while (path) {
-		struct piece name = take_name(&path);
-
-		if (name.end - name.at == 2 && memcmp(name.at, "..", 2) == 0)
-			return true;
-	}
-	return false;
-}
-
 int tool_glob_parse(const char *pattern, struct tool_glob *ret, struct err *e)
 {
 	*ret = (struct tool_glob){ 0 };
@@ -291,10 +301,9 @@ int tool_glob_parse(const char *pattern, struct tool_glob *ret, struct err *e)
 		return err_set(e, ERR_USE, EINVAL,
 			"the braces of the pattern stand for more than %d patterns",
 			TOOL_GLOB_CHOICES);
-	for (size_t i = 0; i < ret->count; i++)
-		if (has_parent(ret->choices[i]))
-			return err_set(e, ERR_USE, EINVAL,
-				"a pattern cannot have '..' in it; say with path where to begin");
+	if (tool_glob_names(ret, ".."))
+		return err_set(e, ERR_USE, EINVAL,
+			"a pattern cannot have '..' in it; say with path where to begin");
 	return 0;
 }
 

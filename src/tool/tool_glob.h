@@ -34,5 +34,8 @@ bool tool_glob_matches(const struct tool_glob *g, const char *path);
 /* May there be a match below a folder with this path? */
 bool tool_glob_enters(const struct tool_glob *g, const char *folder);
 
+/* Does it have this name in it, as it is, between slashes? */
+bool tool_glob_names(const struct tool_glob *g, const char *name);
+
 /* The number of bytes of a pattern, up to a slash, that are folders without any wildcard. */
 size_t tool_glob_fixed(const char *pattern);

@@ -20,7 +20,6 @@
 #include "tool/tool_glob.h"
 #include "tool/tool_inside.h"
 #include "tool/tool_search.h"
-#include "tool/tool_walk.h"
 
 /* For libc's automata, which some expressions make grow without end. */
 #define MAX_MEMORY ((rlim_t)1 << 30)
@@ -134,7 +133,7 @@ static void note_files(struct buf *out, uint64_t count, const char *what)
 		buf_printf(out, "(%" PRIu64 " file%s %s)\n", count, count == 1 ? "" : "s", what);
 }
 
-static void print_notes(const struct grep *g, uint64_t unread_folders, struct buf *out)
+static void print_notes(const struct grep *g, const struct tool_walk *walk, struct buf *out)
 {
 	if (g->search.printed == 0 && !g->search.is_full)
 		buf_puts(out, "(nothing matches)\n");
@@ -146,7 +145,7 @@ static void print_notes(const struct grep *g, uint64_t unread_folders, struct bu
 			"path or the glob)\n");
 	note_files(out, g->too_large, "larger than 64 MiB: not searched");
 	note_files(out, g->unread, "could not be read");
-	tool_note_unread(out, unread_folders);
+	tool_note_folders(out, walk);
 }
 
 /* --- the start --- */
@@ -159,13 +158,15 @@ static int search_one(struct grep *g, const char *path, struct buf *out, struct 
 	if (fd < 0)
 		return fd;
 	search_file(g, fd, path);
-	print_notes(g, 0, out);
+	print_notes(g, &(struct tool_walk){ 0 }, out);
 	return 0;
 }
 
 static int search_tree(struct grep *g, struct buf *out, struct err *e)
 {
-	struct tool_walk walk = { .of = g, .visit = visit };
+	struct tool_walk walk = {
+		.of = g, .visit = visit, .enters_git = g->glob && tool_glob_names(g->glob, ".git")
+	};
 	own_fd int fd = file_open(g->start, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 	int r;
 
@@ -174,7 +175,7 @@ static int search_tree(struct grep *g, struct buf *out, struct err *e)
 	r = fd < 0 ? fd : tool_walk(fd, &walk);
 	if (r < 0)
 		return tool_fail("search", false, g->start, -r, e);
-	print_notes(g, walk.unread, out);
+	print_notes(g, &walk, out);
 	return 0;
 }
 

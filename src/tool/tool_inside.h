@@ -3,6 +3,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "tool/tool_args.h"
+#include "tool/tool_walk.h"
 
 /* The tools, each with its arguments. They add their result to `out`. 0 or -errno. */
 int tool_run_glob(const struct tool_args *args, struct buf *out, struct err *e);
@@ -14,5 +15,5 @@ int tool_run_grep(const struct tool_args *args, struct buf *out, struct err *e);
  */
 const char *tool_join_path(struct buf *ret, const char *start, const char *path);
 
-/* Says at the end of a result how many folders were not looked into, if any. */
-void tool_note_unread(struct buf *out, uint64_t unread);
+/* Says at the end of a result how many folders were not looked into, if any, and why. */
+void tool_note_folders(struct buf *out, const struct tool_walk *walk);

@@ -31,11 +31,15 @@ const char *tool_join_path(struct buf *ret, const char *start, const char *path)
 	return buf_text(ret);
 }
 
-void tool_note_unread(struct buf *out, uint64_t unread)
+void tool_note_folders(struct buf *out, const struct tool_walk *walk)
 {
-	if (unread)
-		buf_printf(out, "(%" PRIu64 " %s could not be looked into)\n", unread,
-			unread == 1 ? "folder" : "folders");
+	if (walk->left_out)
+		buf_printf(out, "(%" PRIu64 " %s left out; a path with .git in it looks there)\n",
+			walk->left_out,
+			walk->left_out == 1 ? "folder named .git was" : "folders named .git were");
+	if (walk->unread)
+		buf_printf(out, "(%" PRIu64 " %s could not be looked into)\n", walk->unread,
+			walk->unread == 1 ? "folder" : "folders");
 }
 
 /* --- read --- */

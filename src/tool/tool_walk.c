@@ -51,11 +51,6 @@ static enum mark mark_of(int folder, const struct file_entry *entry)
 	return S_ISDIR(st.st_mode) ? MARK_FOLDER : S_ISREG(st.st_mode) ? MARK_FILE : MARK_OTHER;
 }
 
-static bool is_left_out(const char *name)
-{
-	return str_eq(name, ".") || str_eq(name, "..") || str_eq(name, ".git");
-}
-
 static int read_names(int folder, struct tree_names *ret)
 {
 	struct file_entries entries = { .fd = folder };
@@ -63,7 +58,7 @@ static int read_names(int folder, struct tree_names *ret)
 
 	*ret = (struct tree_names){ .bytes.max = TREE_MAX_NAMES };
 	while ((entry = file_next_entry(&entries))) {
-		if (is_left_out(entry->name))
+		if (str_eq(entry->name, ".") || str_eq(entry->name, ".."))
 			continue;
 		buf_putc(&ret->bytes, (char)mark_of(folder, entry));
 		buf_add(&ret->bytes, entry->name, strlen(entry->name) + 1);
@@ -94,6 +89,10 @@ static bool enter(struct level *above, const char *name)
 
 	if (l.w->enters && !l.w->enters(l.w->of, buf_text(l.path)))
 		return true;
+	if (!l.w->enters_git && str_eq(name, ".git")) {
+		l.w->left_out++;
+		return true;
+	}
 	if (l.depth < TREE_MAX_DEPTH)
 		fd = tree_open_folder(above->fd, name);
 	if (fd < 0 || fstat(fd, &st) < 0) {

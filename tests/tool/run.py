@@ -186,6 +186,9 @@ def tree(p):
         os.utime(path, (1000 + index, 1000 + index))
 
 
+NO_GIT = "({} named .git {} left out; a path with .git in it looks there)\n"
+
+
 def path_word(name):
     return "".join(c if c.isalnum() else "_" for c in name)
 
@@ -193,10 +196,11 @@ def path_word(name):
 @case
 def glob_lists_newest_first(p):
     tree(p)
-    same(tool(p, "glob", pattern="**/*.c"), ".hidden.c\nd/e/f.c\nd/c.c\na.c\n")
+    same(tool(p, "glob", pattern="**/*.c"), ".hidden.c\nd/e/f.c\nd/c.c\na.c\n" + NO_GIT.format("2 folders", "were"))
     same(tool(p, "glob", pattern="*.{c,h}"), ".hidden.c\nb.h\na.c\n")
     same(tool(p, "glob", pattern="*.c", path="d"), "d/c.c\n")
-    same(tool(p, "glob", pattern=f"{p.project}/d/**/*.c"), f"{p.project}/d/e/f.c\n{p.project}/d/c.c\n")
+    same(tool(p, "glob", pattern=f"{p.project}/d/**/*.c"), f"{p.project}/d/e/f.c\n{p.project}/d/c.c\n"
+         + NO_GIT.format("1 folder", "was"))
     has(tool(p, "glob", pattern="*"), "d/\n", "a.c\n")
     has(tool(p, "glob", pattern="f.c"), "(nothing matches in this folder; **/")
     has(tool(p, "glob", 2, pattern="../*"), "'..'")
@@ -210,16 +214,32 @@ def glob_lists_newest_first(p):
 
 
 @case
+def git_is_left_out_until_it_is_named(p):
+    tree(p)
+    for pattern, wanted in ((".git/*", ".git/x.c\n"), ("**/.git/**", "d/.git/y.c\n.git/x.c\n"),
+                            ("{d/.git/*,a.c}", "d/.git/y.c\na.c\n"), (f"{p.project}/.git/*", f"{p.project}/.git/x.c\n"),
+                            ("*.c", ".hidden.c\na.c\n"), (".git", ".git/\n")):
+        same(tool(p, "glob", pattern=pattern), wanted)
+    has(tool(p, "glob", pattern="*"), "\n.git/\n")
+    same(tool(p, "glob", pattern="*", path="d/.git"), "d/.git/y.c\n")
+    same(tool(p, "glob", pattern="**/*.none"), "(nothing matches)\n" + NO_GIT.format("2 folders", "were"))
+    same(grep(p, "int _git"), "(nothing matches)\n" + NO_GIT.format("2 folders", "were"))
+    same(grep(p, "int _git", path=".git"), ".git/x.c\n")
+    same(grep(p, "int .*_git", glob="**/.git/*"), ".git/x.c\nd/.git/y.c\n")
+
+
+@case
 def grep_finds_lines(p):
     tree(p)
-    same(grep(p, "shared", glob="*.h"), "b.h\n")
-    same(grep(p, r"int \w+_c;", glob="d/**"), "d/c.c\nd/e/f.c\n")
-    same(grep(p, "INT A", output_mode="content", _i=True), "a.c:1:int a_c;\n")
-    same(grep(p, "int a", output_mode="content", _n=False, _A=1), "a.c:int a_c;\na.c-shared\n")
-    same(grep(p, "shared", output_mode="count", path="d"), "d/c.c:1\nd/e/f.c:1\n")
+    one, two = NO_GIT.format("1 folder", "was"), NO_GIT.format("2 folders", "were")
+    same(grep(p, "shared", glob="*.h"), "b.h\n" + two)
+    same(grep(p, r"int \w+_c;", glob="d/**"), "d/c.c\nd/e/f.c\n" + two)
+    same(grep(p, "INT A", output_mode="content", _i=True), "a.c:1:int a_c;\n" + two)
+    same(grep(p, "int a", output_mode="content", _n=False, _A=1), "a.c:int a_c;\na.c-shared\n" + two)
+    same(grep(p, "shared", output_mode="count", path="d"), "d/c.c:1\nd/e/f.c:1\n" + one)
     same(grep(p, "shared", path="a.c", output_mode="content", _C=1), "a.c-1-int a_c;\na.c:2:shared\n")
     same(grep(p, "shared", head_limit=1), ".hidden.c\n(there is more: head_limit was reached)\n")
-    same(grep(p, "no such thing"), "(nothing matches)\n")
+    same(grep(p, "no such thing"), "(nothing matches)\n" + two)
     has(grep(p, "a(b", 2), "the pattern 'a(b' cannot be used: a ( is not closed")
     has(grep(p, "x", 1, path="none"), "cannot search 'none': there is no such file or folder")
     p.write("project/lines", "shared\n" * 200000)
@@ -272,10 +292,10 @@ def hostile_trees_harm_nothing(p):
     has(tool(p, "glob", pattern="**"), "again\n", "circle\n", "pipe\n", "new\\x0aline\n", "\\xff\\x1b[31m\n",
         "(1 folder could not be looked into)\n")
     out = tool(p, "glob", pattern="**/a.c")
-    same(out, "a.c\n(1 folder could not be looked into)\n")
+    same(out, "a.c\n" + NO_GIT.format("2 folders", "were") + "(1 folder could not be looked into)\n")
     out = grep(p, "shared", output_mode="content")
     has(out, "new\\x0aline:1:shared\n", "\\xff\\x1b[31m:1:shared �\n", "(1 file larger than 64 MiB: not searched)")
-    assert "again/" not in out and "up/" not in out and ".git" not in out, out
+    assert "again/" not in out and "up/" not in out and ".git/" not in out, out
     for name in ("pipe", "to-pipe"):
         has(tool(p, "read", 1, path=name), "it is a pipe, not a file")
         has(tool(p, "write", 1, path=name, content="x"), "it is a pipe, not a file")
