@@ -238,6 +238,21 @@ static int write_target(const char *path, const struct target *t, const char *by
 	return r;
 }
 
+/* Another file could take the place of one that is not to be written to: that is not meant. */
+static int check_writable(const char *verb, const char *path, const struct target *t, struct err *e)
+{
+	char shown[256];
+
+	if (!t->exists || faccessat(AT_FDCWD, path, W_OK, AT_EACCESS) == 0)
+		return 0;
+	if (errno == EACCES && !(t->st.st_mode & 0222))
+		return err_set(e, ERR_SYS, EACCES,
+			"cannot %s '%s': nobody may write to it, by its mode %04o; if it is meant "
+			"to change, chmod u+w comes first",
+			verb, tool_shown(path, shown), t->st.st_mode & 07777);
+	return tool_fail(verb, true, path, errno, e);
+}
+
 int tool_store_file(const char *verb, const char *path, const char *bytes, size_t n,
 	bool *ret_existed, struct err *e)
 {
@@ -246,8 +261,13 @@ int tool_store_file(const char *verb, const char *path, const char *bytes, size_
 
 	if (r == 0 && t.exists && !S_ISREG(t.st.st_mode))
 		return say_no_file(verb, path, t.st.st_mode, e);
-	if (r == 0)
+	if (r == 0) {
+		int refused = check_writable(verb, path, &t, e);
+
+		if (refused < 0)
+			return refused;
 		r = write_target(path, &t, bytes, n);
+	}
 	if (r < 0)
 		return tool_fail(verb, true, path, -r, e);
 	*ret_existed = t.exists;

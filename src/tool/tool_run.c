@@ -119,7 +119,7 @@ static int write_file(const struct tool_args *args, struct buf *out, struct err 
 {
 	size_t n = strlen(args->content);
 	own_fd int lock = -1;
-	bool existed;
+	bool existed = false;
 	int r = tool_make_folders("write", args->path, e);
 
 	if (r == 0)

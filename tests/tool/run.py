@@ -131,6 +131,21 @@ def write_in_place_where_the_folder_is_closed(p):
 
 
 @case
+@of_users  # root may write to every file
+def what_is_not_writable_is_left_as_it_is(p):
+    path = p.write("project/a", "old", 0o444)
+    said = "cannot {} 'a': nobody may write to it, by its mode 0444; if it is meant to change, chmod u+w comes first\n"
+    has(tool(p, "write", 1, path="a", content="new"), said.format("write"))
+    has(tool(p, "edit", 1, path="a", old_string="old", new_string="new"), said.format("edit"))
+    same((path.read_text(), os.listdir(p.project)), ("old", ["a"]))
+    path.chmod(0o466)
+    has(tool(p, "write", 1, path="a", content="new"), "'a': it is not allowed")
+    path.chmod(0o644)
+    tool(p, "edit", path="a", old_string="old", new_string="new")
+    same(path.read_text(), "new")
+
+
+@case
 def edit_is_exact(p):
     path = p.write("project/a", "one two\ntwo\n", 0o600)
     has(tool(p, "edit", 1, path="a", old_string="two", new_string="2"),
