@@ -35,7 +35,7 @@ struct grep {
 	struct buf path;
 	char *bytes; /* of the file at hand */
 	size_t room;
-	uint64_t too_large, unread; /* files */
+	uint64_t too_large, unread, unsearched; /* files */
 };
 
 static void grep_done(struct grep *g)
@@ -102,10 +102,18 @@ static ssize_t load_text(struct grep *g, int fd)
 static bool search_file(struct grep *g, int fd, const char *path)
 {
 	ssize_t n = load_text(g, fd);
+	bool goes_on;
 
 	g->too_large += n == -EFBIG;
 	g->unread += n < 0 && n != -EFBIG;
-	return n <= 0 || tool_search_text(&g->search, path, g->bytes, (size_t)n);
+	if (n <= 0)
+		return true;
+	goes_on = tool_search_text(&g->search, path, g->bytes, (size_t)n);
+	g->unsearched += g->search.has_failed;
+	/* Or there would be none for the next one. */
+	if (g->search.has_failed)
+		tool_regex_renew(g->search.regex);
+	return goes_on;
 }
 
 static bool visit(void *of, const struct tool_entry *entry)
@@ -145,6 +153,8 @@ static void print_notes(const struct grep *g, const struct tool_walk *walk, stru
 			"path or the glob)\n");
 	note_files(out, g->too_large, "larger than 64 MiB: not searched");
 	note_files(out, g->unread, "could not be read");
+	note_files(out, g->unsearched,
+		"not searched to the end: this pattern takes too much memory there");
 	tool_note_folders(out, walk);
 }
 

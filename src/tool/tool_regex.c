@@ -169,18 +169,20 @@ static int compile(struct tool_regex *r, const char *expression, struct err *e)
 
 int tool_regex_init(struct tool_regex *ret, const char *pattern, bool ignores_case, struct err *e)
 {
-	own(buf) struct buf expression = { .max = TOOL_MAX_PATTERN * 16 };
+	struct buf *expression = &ret->expression;
 	int r;
 
-	*ret = (struct tool_regex){ .ignores_case = ignores_case };
-	r = tool_regex_translate(pattern, &expression, &ret->ignores_case, e);
+	*ret = (struct tool_regex){ .ignores_case = ignores_case,
+		.expression.max = TOOL_MAX_PATTERN * 16 };
+	r = tool_regex_translate(pattern, expression, &ret->ignores_case, e);
 	if (r == 0)
-		r = compile(ret, buf_text(&expression), e);
+		r = compile(ret, buf_text(expression), e);
 	if (r < 0) {
 		err_prefix(e, "the pattern '%.100s' cannot be used", pattern);
+		buf_done(expression);
 		return r;
 	}
-	tool_regex_find_literals(buf_text(&expression), &ret->literals);
+	tool_regex_find_literals(buf_text(expression), &ret->literals);
 	if (ret->ignores_case)
 		lower_literals(&ret->literals);
 	return 0;
@@ -191,11 +193,24 @@ void tool_regex_done(struct tool_regex *r)
 	if (r->has_compiled)
 		regfree(&r->compiled);
 	tool_literals_done(&r->literals);
+	buf_done(&r->expression);
 }
 
-bool tool_regex_matches(const struct tool_regex *r, const char *line, size_t n)
+void tool_regex_renew(struct tool_regex *r)
 {
-	regmatch_t range = { .rm_so = 0, .rm_eo = (regoff_t)n };
+	struct err unused;
 
-	return regexec(&r->compiled, line, 1, &range, REG_STARTEND) == 0;
+	if (r->has_compiled)
+		regfree(&r->compiled);
+	r->has_compiled = false;
+	(void)compile(r, buf_text(&r->expression), &unused);
+}
+
+/* By libc's older name for it: to regexec there, what it has no memory for is no match. */
+int tool_regex_matches(struct tool_regex *r, const char *line, size_t n)
+{
+	regoff_t size = (regoff_t)n;
+	regoff_t at = r->has_compiled ? re_search(&r->compiled, line, size, 0, size, NULL) : -2;
+
+	return at >= 0 ? 1 : at == -1 ? 0 : -ENOMEM;
 }

@@ -24,6 +24,7 @@ struct tool_regex {
 	regex_t compiled;
 	bool has_compiled, ignores_case;
 	struct tool_literals literals;
+	struct buf expression; /* as it was compiled */
 };
 
 /*
@@ -41,5 +42,8 @@ void tool_literals_done(struct tool_literals *literals);
 int tool_regex_init(struct tool_regex *ret, const char *pattern, bool ignores_case, struct err *e);
 void tool_regex_done(struct tool_regex *r);
 
-/* Does a line without its newline have a match in it? */
-bool tool_regex_matches(const struct tool_regex *r, const char *line, size_t n);
+/* Gives back the memory that libc's automaton has taken while it was used, and never does. */
+void tool_regex_renew(struct tool_regex *r);
+
+/* Does a line without its newline have a match in it? 1 or 0; -ENOMEM: it takes too much memory. */
+int tool_regex_matches(struct tool_regex *r, const char *line, size_t n);

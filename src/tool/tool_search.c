@@ -53,9 +53,12 @@ static const char *next_line(const struct text *t, const char *end)
 static bool line_matches(const struct text *t, const struct line *line)
 {
 	size_t n = (size_t)(line->end - line->at);
+	int r;
 
 	n -= n && line->end[-1] == '\r';
-	return tool_regex_matches(t->s->regex, line->at, n);
+	r = tool_regex_matches(t->s->regex, line->at, n);
+	t->s->has_failed |= r < 0;
+	return r > 0;
 }
 
 /* Where the first of the literals is, at or behind `at`; the end: nowhere. */
@@ -95,7 +98,7 @@ static bool find_candidate(struct text *t, const char *at, struct line *ret)
 
 static bool find_line(struct text *t, const char *at, struct line *ret)
 {
-	for (; find_candidate(t, at, ret); at = next_line(t, ret->end))
+	for (; !t->s->has_failed && find_candidate(t, at, ret); at = next_line(t, ret->end))
 		if (t->s->regex->literals.is_all || line_matches(t, ret))
 			return true;
 	return false;
@@ -210,7 +213,8 @@ static void print_count(struct text *t)
 
 	for (; find_line(t, at, &line); at = next_line(t, line.end))
 		count++;
-	if (count == 0 || !may_print(s, strlen(t->path) * 4 + 32))
+	/* Fewer than there are would be no answer. */
+	if (count == 0 || s->has_failed || !may_print(s, strlen(t->path) * 4 + 32))
 		return;
 	put_path(t, ':');
 	buf_printf(s->out, "%" PRIu64 "\n", count);
@@ -242,9 +246,12 @@ static const char *lower_text(struct tool_search *s, const char *text, size_t n)
 	size_t i = 0;
 	uint64_t eight;
 
+	/* What was too large for one text says nothing of the next. */
 	s->lowered.len = 0;
+	s->lowered.failed = false;
 	buf_add(&s->lowered, text, n);
-	if (s->lowered.failed)
+	s->has_failed = s->lowered.failed;
+	if (s->has_failed)
 		return NULL;
 	for (; i + sizeof(eight) <= n; i += sizeof(eight)) {
 		memcpy(&eight, text + i, sizeof(eight));
@@ -271,6 +278,7 @@ bool tool_search_text(struct tool_search *s, const char *path, const char *text,
 		.printed = text,
 		.number = 1 };
 
+	s->has_failed = false;
 	if (s->regex->ignores_case && s->regex->literals.count)
 		t.lowered = lower_text(s, text, n);
 	if (t.lowered && n)

@@ -10,7 +10,7 @@
 
 /* Searches texts one after the other, and prints what is asked for. Pure but for libc's locale. */
 struct tool_search {
-	const struct tool_regex *regex;
+	struct tool_regex *regex;
 	enum tool_mode mode;
 	bool has_numbers;
 	uint64_t before, after; /* lines around each match */
@@ -21,6 +21,7 @@ struct tool_search {
 	uint64_t printed;   /* lines */
 	bool is_cut;        /* by the limit of lines */
 	bool is_full;       /* by that of bytes */
+	bool has_failed;    /* there was no memory to search the last text to its end */
 };
 
 void tool_search_done(struct tool_search *s);

@@ -73,7 +73,7 @@ static void check_regex(const char *pattern, const char *line)
 		demand(e.text[0], "a wrong expression is explained");
 	else if (!r.ignores_case) {
 		bool is_in = r.literals.count == 0;
-		bool is_match = tool_regex_matches(&r, line, strlen(line));
+		bool is_match = tool_regex_matches(&r, line, strlen(line)) == 1;
 
 		for (size_t i = 0; i < r.literals.count; i++)
 			is_in = is_in || strstr(line, buf_text(&r.literals.texts[i]));

@@ -8,6 +8,8 @@ import fcntl
 import json
 import os
 import pathlib
+import random
+import resource
 import socket
 import sys
 import time
@@ -270,6 +272,20 @@ def expressions_cannot_take_all_memory(p):
     has(grep(p, "(" * 1000, 2), "too many groups")
     done = p.run("tool", "grep", stdin=json.dumps({"pattern": "((a{1,255}){1,255}){1,255}"}).encode())
     expect(done, 2, "cannot be used")
+
+
+@case
+def what_there_is_no_memory_for_is_not_called_no_match(p):
+    # Its automaton has a state for each way that the last 13 bytes can be.
+    random.seed(1)
+    p.write("project/large", "".join(random.choice("ab") for _ in range(200000)) + "a" * 13 + "\n")
+    p.write("project/small", "a" * 13 + "\n")
+    for mode in ("files_with_matches", "content", "count"):
+        done = p.run("tool", "grep", stdin=json.dumps({"pattern": "(a|b)*a(a|b){12}$", "output_mode": mode}).encode(),
+                     preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (8 << 20, 8 << 20)))
+        expect(done, 0, "small")
+        has(done.stdout, "(1 file not searched to the end: this pattern takes too much memory there)\n")
+        assert "large" not in done.stdout, done.stdout
 
 
 # --- trees made to harm ---

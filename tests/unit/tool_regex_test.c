@@ -18,7 +18,7 @@ static bool matches_with(const char *pattern, bool ignores_case, const char *lin
 		check_failed++;
 		return false;
 	}
-	return tool_regex_matches(&r, line, strlen(line));
+	return tool_regex_matches(&r, line, strlen(line)) == 1;
 }
 
 static bool matches(const char *pattern, const char *line)

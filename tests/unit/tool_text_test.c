@@ -218,6 +218,21 @@ static void check_searches(void)
 	CHECK_STR(search("b", false, "b\nb"), "f\n");
 }
 
+/* What is too large to be searched is told, and what comes after it is searched. */
+static void check_failures(void)
+{
+	own(tool_regex) struct tool_regex r = { 0 };
+	own(buf) struct buf out = { .max = TOOL_MAX_OUTPUT + TOOL_MAX_NOTE };
+
+	s = (struct tool_search){ .regex = &r, .mode = TOOL_MODE_FILES, .out = &out };
+	s.lowered.max = 8;
+	CHECK(tool_regex_init(&r, "B", true, &e) == 0);
+	CHECK(tool_search_text(&s, "f", "longer than that b", 18) && s.has_failed);
+	CHECK(tool_search_text(&s, "g", "b", 1) && !s.has_failed);
+	CHECK_STR(buf_text(&out), "g\n");
+	tool_search_done(&s);
+}
+
 static void check_context(void)
 {
 	const char *text = "1\n2\n3\n4x\n5\n6\n7\n8\n9x\n10x\n11\n12\n";
@@ -252,6 +267,7 @@ int main(void)
 	check_no_edits();
 	check_edit_of_same();
 	check_searches();
+	check_failures();
 	check_context();
 	return check_report();
 }
