@@ -23,15 +23,11 @@
 
 #define SIGN_MS 3000 /* for a call whose command was killed to put that on record */
 
-static bool has_id(const struct mcp_call *c, const struct mcp_slice *id)
-{
-	return c->id[0] && strlen(c->id) == id->size && memcmp(c->id, id->bytes, id->size) == 0;
-}
-
 struct mcp_call *mcp_calls_find(struct mcp_server *s, const struct mcp_slice *id)
 {
 	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
-		if (has_id(&s->calls[i], id))
+		if (mcp_is_same_id(
+			    &(struct mcp_slice){ s->calls[i].id, strlen(s->calls[i].id) }, id))
 			return &s->calls[i];
 	return NULL;
 }

@@ -214,6 +214,20 @@ static bool is_id(const struct mcp_slice *s)
 	return true;
 }
 
+bool mcp_is_same_id(const struct mcp_slice *a, const struct mcp_slice *b)
+{
+	char x[MCP_MAX_ID + 1], y[MCP_MAX_ID + 1];
+
+	if (!a->size || !b->size || (a->bytes[0] == '"') != (b->bytes[0] == '"'))
+		return false;
+	/* A whole number can be written in one way only. */
+	if (a->bytes[0] != '"')
+		return a->size == b->size && memcmp(a->bytes, b->bytes, a->size) == 0;
+	mcp_copy_text(a, x, sizeof(x));
+	mcp_copy_text(b, y, sizeof(y));
+	return str_eq(x, y);
+}
+
 /* Nobody waits for an answer. */
 static enum mcp_deed hear(const struct message *x, struct mcp_request *ret)
 {

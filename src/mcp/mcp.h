@@ -99,6 +99,9 @@ struct mcp {
 enum mcp_deed mcp_read(
 	struct mcp *m, const char *line, size_t n, struct mcp_request *ret, struct buf *out);
 
+/* Are two ids the same, however their texts are written? */
+bool mcp_is_same_id(const struct mcp_slice *a, const struct mcp_slice *b);
+
 /* The answer to a line that was too long. */
 void mcp_answer_too_long(struct buf *out);
 

@@ -279,10 +279,16 @@ def a_cancelled_call_ends_and_is_not_answered(place):
             assert Result(s.answer(other)["result"]).good() == "other\n"
             s.sh("rm started").good()
             assert s.is_silent()
+        # An id is what it says, not how it is written.
+        s.send("tools/call", {"name": "bash", "arguments": {"command": "echo >started; sleep 300"}}, number="a/é")
+        while s.sh("test -e started").is_error:
+            time.sleep(0.01)
+        s.write('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"a\\/é"}}\n')
+        cage.wait_until(lambda: len(sessions.named("sleep")) == 0, 10, "the end of what was cancelled")
         s.tell("notifications/cancelled", requestId="unknown")
         assert s.sh("echo on").good() == "on\n"
     ends = ends_of(place)
-    assert ends[:2] == ["15", "9"] and set(ends[2:]) == {"exited"}, ends
+    assert ends[:3] == ["15", "15", "9"] and set(ends[3:]) == {"exited"}, ends
 
 
 @for_root

@@ -342,6 +342,32 @@ static void test_long_lines(void)
 	mcp_lines_done(&l);
 }
 
+static void test_ids(void)
+{
+	static const struct {
+		const char *a, *b;
+		bool is_same;
+	} ids[] = {
+		{ "1", "1", true },
+		{ "1", "12", false },
+		{ "1", "\"1\"", false },
+		{ "", "1", false },
+		{ "\"a/b\"", "\"a\\/b\"", true },
+		{ "\"\\u00e9\"", "\"é\"", true },
+		{ "\"a\"", "\"b\"", false },
+		{ "\"\"", "\"\"", true },
+		{ "\"\"", "\"a\"", false },
+	};
+
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		const struct mcp_slice a = { ids[i].a, strlen(ids[i].a) };
+		const struct mcp_slice b = { ids[i].b, strlen(ids[i].b) };
+
+		CHECK(mcp_is_same_id(&a, &b) == ids[i].is_same);
+		CHECK(mcp_is_same_id(&b, &a) == ids[i].is_same);
+	}
+}
+
 /* --- calls --- */
 
 static void test_shell(void)
@@ -447,6 +473,7 @@ int main(void)
 	test_depth_and_long_ids();
 	test_lines_in_pieces();
 	test_long_lines();
+	test_ids();
 	test_shell();
 	test_long_command();
 	test_results();
