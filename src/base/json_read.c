@@ -168,7 +168,7 @@ static bool enter(struct json_reader *r, char bracket, const char *what)
 {
 	if (!take(r, bracket))
 		return json_wrong(r, what);
-	if (r->depth + 1 >= JSON_READ_DEPTH)
+	if (r->depth == JSON_READ_DEPTH)
 		return json_wrong(r, "fewer levels");
 	r->has_items[++r->depth] = false;
 	return true;

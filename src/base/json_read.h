@@ -25,7 +25,7 @@ struct json_reader {
 	struct buf text;   /* the last string */
 	bool takes_bytes;  /* \udcXX, as json_text writes a byte that is not UTF-8, is that byte */
 	unsigned depth;
-	bool has_items[JSON_READ_DEPTH]; /* the map or list at that depth has had one */
+	bool has_items[JSON_READ_DEPTH + 1]; /* the map or list at that depth has had one */
 };
 
 /* Strings, when decoded, are at most `max` bytes. */

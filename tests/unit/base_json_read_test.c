@@ -74,7 +74,7 @@ static void test_depth(void)
 	for (size_t depth = 1; depth < 100; depth++) {
 		memset(text, '[', depth);
 		memset(text + depth, ']', depth);
-		CHECK(is_json(text, 2 * depth) == (depth < JSON_READ_DEPTH));
+		CHECK(is_json(text, 2 * depth) == (depth <= JSON_READ_DEPTH));
 	}
 }
 
