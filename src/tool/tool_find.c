@@ -21,8 +21,8 @@
 #define MAX_NAMES  ((size_t)256 << 20)
 
 struct found {
-	int64_t time_ns;
-	size_t at; /* of its path in `paths` */
+	struct timespec time; /* as one number it would not fit, after 2262 */
+	size_t at;            /* of its path in `paths` */
 };
 
 struct finder {
@@ -75,9 +75,7 @@ static bool visit(void *of, const struct tool_entry *entry)
 		f->is_full = true;
 		return false;
 	}
-	f->found[f->count++] =
-		(struct found){ (int64_t)st.st_mtim.tv_sec * 1000000000 + st.st_mtim.tv_nsec,
-			f->paths.len };
+	f->found[f->count++] = (struct found){ st.st_mtim, f->paths.len };
 	buf_puts(&f->paths, entry->path);
 	buf_add(&f->paths, "/", entry->is_folder ? 2 : 0);
 	if (!entry->is_folder)
@@ -91,8 +89,10 @@ static int compare(const void *a, const void *b, void *paths)
 	const struct found *x = a, *y = b;
 	const char *names = paths;
 
-	if (x->time_ns != y->time_ns)
-		return x->time_ns > y->time_ns ? -1 : 1;
+	if (x->time.tv_sec != y->time.tv_sec)
+		return x->time.tv_sec > y->time.tv_sec ? -1 : 1;
+	if (x->time.tv_nsec != y->time.tv_nsec)
+		return x->time.tv_nsec > y->time.tv_nsec ? -1 : 1;
 	return strcmp(names + x->at, names + y->at);
 }
 
