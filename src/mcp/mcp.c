@@ -1,6 +1,7 @@
 /* Lines of a client: which era they are of, what they ask, and what is wrong with them. */
 #include "mcp/mcp.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/own.h"
@@ -203,6 +204,8 @@ static enum mcp_deed answer(
 	return method->answer(m, x, ret, out);
 }
 
+static_assert(MCP_MAX_ID == 1024, "as is said where one is refused");
+
 /* A text, or a number without a fraction. */
 static bool is_id(const struct mcp_slice *s)
 {
@@ -256,7 +259,7 @@ static const char *find_fault(struct message *x, const struct mcp_slice *line)
 	}
 	if (x->id.bytes && !is_id(&x->id)) {
 		x->id = (struct mcp_slice){ 0 };
-		return "an id is a text or a whole number";
+		return "an id is a text or a whole number, of 1024 bytes at most";
 	}
 	if (!mcp_is_text(&x->jsonrpc, "2.0"))
 		return "a message says \"jsonrpc\": \"2.0\"";

@@ -274,6 +274,7 @@ static void test_depth_and_long_ids(void)
 	out.len = 0;
 	mcp_read(&m, id.data, id.len, &q, &out);
 	CHECK(strstr(buf_text(&out), "-32600") && strstr(buf_text(&out), "\"id\":null"));
+	CHECK(strstr(buf_text(&out), "of 1024 bytes at most"));
 }
 
 /* --- lines --- */
