@@ -127,14 +127,30 @@ static void instruct(const struct spec *s, struct buf *out)
 	buf_puts(out, "What is refused stays refused: read the reason, and go another way or ask.");
 }
 
+/* For a host that can do everything first, as when a session is made. */
+static int build(struct spec *s, const struct cli_place *place, struct plan **ret, struct err *e)
+{
+	struct plan_choice choice;
+	struct err probing = { 0 };
+	struct host host;
+	int r;
+
+	host_assume(&host);
+	cli_tell_host(place, &host);
+	r = plan_build(s, &host, ret, &choice, e);
+	if (r == 0 || e->kind != ERR_REFUSED || host_probe(&host, &probing) < 0)
+		return r;
+	*e = (struct err){ 0 };
+	cli_tell_host(place, &host);
+	return plan_build(s, &host, ret, &choice, e);
+}
+
 /* The wall as the session's spec says it. */
 static int describe(const struct cli *cli, const struct store_session *x, struct wall *ret)
 {
 	own_free struct plan *plan = NULL;
 	struct cli none = { .command = cli->command, .is_quiet = true };
 	struct cli_place place;
-	struct plan_choice choice;
-	struct host host;
 	struct err e = { 0 };
 	struct spec s;
 	int status = cli_load_session_spec(&none, x, &s, &place);
@@ -153,16 +169,17 @@ static int describe(const struct cli *cli, const struct store_session *x, struct
 		spec_done(&s);
 		return CLI_FAILED;
 	}
-	host_assume(&host);
-	cli_tell_host(&place, &host);
+	if (build(&s, &place, &plan, &e) < 0) {
+		cli_print_diags(cli, &s);
+		cli_complain("cannot use session %.8s: %s", x->id, e.text);
+		spec_done(&s);
+		return CLI_FAILED;
+	}
 	ret->most_ms = spec_number(&s, SPEC_LIMITS_TIME);
 	ret->is_seen_anew = spec_choice(&s, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE &&
 			    !spec_bool(&s, SPEC_SESSION_BACKGROUND);
-	ret->level = "custom";
-	if (plan_build(&s, &host, &plan, &choice, &e) == 0) {
-		ret->level = plan->is_hardened ? "hardened" : "custom";
-		memcpy(ret->digest, plan->spec_digest, sizeof(ret->digest));
-	}
+	ret->level = plan->is_hardened ? "hardened" : "custom";
+	memcpy(ret->digest, plan->spec_digest, sizeof(ret->digest));
 	instruct(&s, &ret->instructions);
 	spec_done(&s);
 	return CLI_OK;
