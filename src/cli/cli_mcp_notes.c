@@ -8,7 +8,7 @@
 
 #define MOST_TOLD 5
 
-static void add_line(struct buf *out, const char *sentence)
+void mcp_add_note(const char *sentence, struct buf *out)
 {
 	buf_puts(out, "[bawn: ");
 	buf_add_visible(out, sentence, strlen(sentence));
@@ -28,7 +28,7 @@ static void add_limits(const struct record *r, struct buf *out)
 
 		record_print_reached(r, g, &text);
 		if (text.len)
-			add_line(out, buf_text(&text));
+			mcp_add_note(buf_text(&text), out);
 	}
 }
 
@@ -49,7 +49,7 @@ static void add_net(const struct record *r, struct buf *out)
 	}
 	add_more(out, count);
 	if (r->gate.kind != ERR_NONE)
-		add_line(out, r->gate.text);
+		mcp_add_note(r->gate.text, out);
 }
 
 static void add_denials(const struct record *r, struct buf *out)
@@ -63,7 +63,7 @@ static void add_denials(const struct record *r, struct buf *out)
 			continue;
 		record_say_denial(&r->denials[i], sentence, sizeof(sentence));
 		if (count++ < MOST_TOLD)
-			add_line(out, sentence);
+			mcp_add_note(sentence, out);
 	}
 	add_more(out, count);
 }
@@ -71,9 +71,9 @@ static void add_denials(const struct record *r, struct buf *out)
 void mcp_add_notes(const struct record *r, struct buf *out)
 {
 	if (r->outcome == RECORD_REFUSED)
-		add_line(out, "the command was not run");
+		mcp_add_note("the command was not run", out);
 	if (r->error.kind != ERR_NONE)
-		add_line(out, r->error.text);
+		mcp_add_note(r->error.text, out);
 	add_limits(r, out);
 	add_net(r, out);
 	add_denials(r, out);

@@ -170,7 +170,7 @@ static void write_answer(const struct mcp_server *s, const struct doing *d,
 	}
 	/* Where there is no run, no record says it. */
 	if (!done->run[0] && done->error.kind != ERR_NONE)
-		buf_printf(&text, "[bawn: %s]\n", done->error.text);
+		mcp_add_note(done->error.text, &text);
 	if (done->status)
 		buf_printf(&text, "[exit status %d]\n", done->status);
 	result.text = buf_text(&text);
