@@ -68,6 +68,7 @@ struct agent_found {
 	struct spec_bind binds[2];
 	size_t bind_count;
 	const char *launcher; /* a script for AGENT_PLACE/bin that runs it; or NULL */
+	const char *words[2]; /* what that runs: a program, or an interpreter and a script */
 };
 
 /* Where to look. */

@@ -86,6 +86,28 @@ static void add_words(struct spec *s, const struct agent_profile *p)
 	words->count += command->count;
 }
 
+/* The launcher is for who calls the agent by its name; starting it directly spares a shell. */
+static void start_directly(struct spec *s, const char *program, const struct agent_found *found)
+{
+	struct spec_value *command = &s->settled.v[SPEC_COMMAND];
+	size_t more = found->words[1] ? 1 : 0;
+	struct spec_item *items;
+
+	if (!program || !command->count || !str_eq(command->items[0].text, program))
+		return;
+	items = arena_array(&s->arena, command->count + more, sizeof(*items));
+	if (!items) {
+		agent_say_no_memory(s);
+		return;
+	}
+	memcpy(items + more, command->items, command->count * sizeof(*items));
+	items[0] = command->items[0];
+	for (size_t i = 0; i <= more; i++)
+		items[i].text = found->words[i];
+	command->items = items;
+	command->count += more;
+}
+
 static void add_program(
 	struct spec *s, const struct agent_profile *p, const struct agent_found *found)
 {
@@ -102,13 +124,14 @@ static void add_program(
 			agent_say_no_memory(s);
 	}
 	if (found->launcher) {
-		const char *path =
-			arena_printf(&s->arena, AGENT_PLACE "/bin/%s", agent_program(s, p));
+		const char *program = agent_program(s, p);
+		const char *path = arena_printf(&s->arena, AGENT_PLACE "/bin/%s", program);
 
 		if (path)
 			agent_add_var(s, SPEC_FILES, path, found->launcher, at);
 		else
 			agent_say_no_memory(s);
+		start_directly(s, program, found);
 	}
 	if (found->bind_count || found->launcher)
 		agent_add_var(s, SPEC_ENV_SET, "PATH", PATH_IN_CAGE, at);

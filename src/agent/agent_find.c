@@ -258,7 +258,10 @@ static int make_launcher(struct arena *arena, const char *runner, const char *pr
 {
 	const char *first = *runner ? quote(arena, runner) : "", *second = quote(arena, program);
 
-	if (first && second)
+	ret->words[0] =
+		arena_copy(arena, *runner ? runner : program, strlen(*runner ? runner : program));
+	ret->words[1] = *runner ? arena_copy(arena, program, strlen(program)) : NULL;
+	if (first && second && ret->words[0] && (!*runner || ret->words[1]))
 		ret->launcher = arena_printf(
 			arena, "#!/bin/sh\nexec %s%s%s \"$@\"\n", first, *first ? " " : "", second);
 	return ret->launcher ? 0
