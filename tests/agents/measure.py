@@ -15,13 +15,10 @@ import subprocess
 import sys
 import time
 
-from world import AGENTS, DONE, KEY, PATIENCE, PROMPT, bring, cage, model_that, npm, path, shell, turn
+from world import AGENTS, DONE, KEY, PATIENCE, PROMPT, bring, cage, model_that, native, npm, path, shell, turn
 
 ADDED_MS, RATIO = 10, 1.05
 ROUNDS = int(sys.argv.pop(3)) if len(sys.argv) > 3 else 9
-NATIVE = {"claude": "@anthropic-ai/claude-code-linux-x64/claude",
-          "codex": "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
-          "gemini": ".bin/gemini", "opencode": "opencode-linux-x64/bin/opencode"}
 FREELY = {"claude": ["--dangerously-skip-permissions"], "codex": ["--dangerously-bypass-approvals-and-sandbox"],
           "gemini": ["--yolo"], "opencode": []}
 CODEX = """
@@ -59,9 +56,8 @@ class Outside:
             "general": {"enableAutoUpdate": False}}))
 
     def run(self, *words):
-        program = bring() / "node_modules" / NATIVE[self.agent.name]
-        done = subprocess.run(self.place.words(words, program), env=self.env, cwd=self.project, capture_output=True,
-                              stdin=subprocess.DEVNULL, text=True, check=False, timeout=PATIENCE)
+        done = subprocess.run(self.place.words(words, native(self.agent)), env=self.env, cwd=self.project,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=PATIENCE)
         return cage.expect(done, 0)
 
     def turn(self):

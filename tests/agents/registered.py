@@ -9,11 +9,9 @@ The settings are those of docs/mcp.md.
 import json
 import subprocess
 
-from world import DONE, KEY, PATIENCE, PROMPT, bring, cage, each, in_short, main, model_that, path
+from world import DONE, KEY, PATIENCE, PROMPT, cage, each, in_short, main, model_that, native, path
 
 TOOLS = {"claude": "mcp__bawn__bash", "codex": "bash", "gemini": "mcp_bawn_bash", "opencode": "bawn_bash"}
-NATIVE = {"claude": "@anthropic-ai/claude-code-linux-x64/claude", "codex": ".bin/codex", "gemini": ".bin/gemini",
-          "opencode": "opencode-linux-x64/bin/opencode"}
 
 
 def register(place, agent, model):
@@ -61,7 +59,7 @@ def calls_tools_of_a_cage(place, agent):
                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1", "OPENCODE_DISABLE_MODELS_FETCH": "1"}
         env["TMPDIR"] = env["CLAUDE_CODE_TMPDIR"] = env["BUN_TMPDIR"] = str(place.make("tmp"))
         words = [*agent.turn, PROMPT, *register(place, agent, model)]
-        done = subprocess.run(place.words(words, bring() / "node_modules" / NATIVE[agent.name]), env=env,
+        done = subprocess.run(place.words(words, native(agent)), env=env,
                               cwd=place.project, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
                               timeout=PATIENCE)
         assert DONE in done.stdout, done

@@ -151,8 +151,18 @@ def show(folder):
     return pathlib.Path(place)
 
 
+# What npm's commands start in the end, and cages at once.
+NATIVE = {"claude": "@anthropic-ai/claude-code-linux-x64/claude",
+          "codex": "@openai/codex-linux-x64/vendor/x86_64-unknown-linux-musl/bin/codex",
+          "gemini": ".bin/gemini", "opencode": "opencode-linux-x64/bin/opencode"}
+
+
 def programs():
     return bring() / "node_modules" / ".bin"
+
+
+def native(agent):
+    return bring() / "node_modules" / NATIVE[agent.name]
 
 
 def path():
