@@ -3,9 +3,8 @@
 
     measure.py BUILD BAWN BREAKABLE [ROUNDS]        prints tables
 
-Outside is the same program that the cage runs, started directly, with what the same user would set so that it works a
-turn without asking, and no hook. Both have worked one before, and take turns, so that what else the machine does falls on
-both.
+Outside is the same program that the cage runs, started directly, with the settings it has in the cage as far as they have
+a place in a home, and no hook. Both have worked a turn before, and take turns, so that what else the machine does falls on both.
 """
 
 import json
@@ -19,9 +18,13 @@ from world import AGENTS, DONE, KEY, PATIENCE, PROMPT, bring, cage, model_that, 
 
 ADDED_MS, RATIO = 10, 1.05
 ROUNDS = int(sys.argv.pop(3)) if len(sys.argv) > 3 else 9
-FREELY = {"claude": ["--dangerously-skip-permissions"], "codex": ["--dangerously-bypass-approvals-and-sandbox"],
-          "gemini": ["--yolo"], "opencode": []}
+# Where what a profile writes has its place in a home; of Codex's, see below.
+PLACES = {"/etc/claude-code/managed-settings.json": ".claude/settings.json",
+          "/home/agent/.claude/.claude.json": ".claude/.claude.json",
+          "/home/agent/.gemini/settings.json": ".gemini/settings.json"}
 CODEX = """
+approval_policy = "never"
+sandbox_mode = "danger-full-access"
 model_provider = "fake"
 check_for_update_on_startup = false
 [model_providers.fake]
@@ -43,17 +46,27 @@ class Outside:
 
     def __init__(self, place, agent, model):
         self.place, self.agent = place, agent
-        base = f"http://127.0.0.1:{model.port}{agent.path}"
-        profile = json.loads(cage.expect(place.run("agent", "show", agent.name, "--json"), 0).stdout)
-        settings = dict(item.split("=", 1) for item in profile["spec"]["env.set"])
-        own = {name: value for name, value in settings.items() if not value.startswith("/")}
-        self.env = {**own, "HOME": str(place.home), "PATH": path(), agent.variable: KEY, agent.base: base}
-        self.env.update(dict.fromkeys(("TMPDIR", "CLAUDE_CODE_TMPDIR", "BUN_TMPDIR"), str(place.make("tmp"))))
         self.project = place.make("outside")
+        base = f"http://127.0.0.1:{model.port}{agent.path}"
+        shown = cage.expect(place.run("agent", "show", agent.name, "--json"), 0).stdout
+        spec = json.loads(shown.replace("@PROJECT@", str(self.project)))["spec"]
+        self.options = spec["command"][1:]
+        self.env = {**self.pairs(spec["env.set"]), "HOME": str(place.home), "PATH": path(), agent.variable: KEY,
+                    agent.base: base}
+        self.env.update(dict.fromkeys(("TMPDIR", "CLAUDE_CODE_TMPDIR", "BUN_TMPDIR"), str(place.make("tmp"))))
+        for name, text in self.pairs([*spec.get("files", []), *spec.get("initial_files", [])]).items():
+            if name in PLACES:
+                settings = json.loads(text)
+                for part in ("hooks", "context"):  # the latter is what is in the cage's /etc
+                    settings.pop(part, None)
+                place.write(PLACES[name], json.dumps(settings))
         place.write(".codex/config.toml", CODEX.format(base=base, variable=agent.variable))
-        place.write(".gemini/settings.json", json.dumps({
-            "security": {"auth": {"selectedType": "gemini-api-key"}}, "privacy": {"usageStatisticsEnabled": False},
-            "general": {"enableAutoUpdate": False}}))
+
+    def pairs(self, items):
+        """NAME=VALUE, of which the cage's home becomes this one; what is in /etc there is not here."""
+        found = dict(item.split("=", 1) for item in items)
+        return {name: value.replace("/home/agent", str(self.place.home)) for name, value in found.items()
+                if not value.startswith("/etc")}
 
     def run(self, *words):
         done = subprocess.run(self.place.words(words, native(self.agent)), env=self.env, cwd=self.project,
@@ -61,7 +74,7 @@ class Outside:
         return cage.expect(done, 0)
 
     def turn(self):
-        assert DONE in self.run(*self.agent.turn, PROMPT, *FREELY[self.agent.name]).stdout
+        assert DONE in self.run(*self.agent.turn, PROMPT, *self.options).stdout
         made = self.project / "made"
         assert made.exists(), "the tool was not run"
         made.unlink()
