@@ -86,6 +86,17 @@ static void add_words(struct spec *s, const struct agent_profile *p)
 	words->count += command->count;
 }
 
+/* Is this what the file will be, and not what the operator wrote there? */
+static bool is_file(const struct spec *s, const char *path, const char *text)
+{
+	const struct spec_value *files = spec_list(s, SPEC_FILES);
+
+	for (size_t i = 0; i < files->count; i++)
+		if (str_eq(files->items[i].var.name, path))
+			return files->items[i].var.value == text;
+	return false;
+}
+
 /* The launcher is for who calls the agent by its name; starting it directly spares a shell. */
 static void start_directly(struct spec *s, const char *program, const struct agent_found *found)
 {
@@ -131,7 +142,8 @@ static void add_program(
 			agent_add_var(s, SPEC_FILES, path, found->launcher, at);
 		else
 			agent_say_no_memory(s);
-		start_directly(s, program, found);
+		if (path && is_file(s, path, found->launcher))
+			start_directly(s, program, found);
 	}
 	if (found->bind_count || found->launcher)
 		agent_add_var(s, SPEC_ENV_SET, "PATH", PATH_IN_CAGE, at);

@@ -58,6 +58,13 @@ def what_follows_the_dashes_is_for_the_agent(p):
 
 
 @case
+def what_the_operator_writes_in_its_place_is_run(p):
+    install(p)
+    spec = p.spec("files: { /opt/agent/bin/pal: \"#!/bin/sh\\necho mine $1\\n\" }\n")
+    assert expect(pal(p, "x", options=spec), 0).stdout == "mine x\n"
+
+
+@case
 def nobody_in_the_cage_changes_the_program(p):
     install(p)
     script = "rm /opt/agent/bin/pal; mv /opt/agent /opt/other; echo > /opt/agent/bin/git; ls /opt /opt/agent/bin; pal x"
