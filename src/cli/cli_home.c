@@ -62,8 +62,12 @@ static int take_lock(int folder, int *lock, struct err *e)
 	*lock = file_open_name(folder, ".", O_RDONLY | O_DIRECTORY);
 	if (*lock >= 0 && flock(*lock, LOCK_SH | LOCK_NB) == 0)
 		return 0;
-	return err_set(e, ERR_REFUSED, EBUSY,
-		"what is kept for this project's runs is being forgotten; try again");
+	if (*lock >= 0 && errno == EWOULDBLOCK)
+		return err_set(e, ERR_REFUSED, EBUSY,
+			"what is kept for this project's runs is being forgotten; try again");
+	return err_set(e, ERR_REFUSED, *lock < 0 ? -*lock : errno,
+		"cannot lock what is kept for this project's runs: %s",
+		strerror(*lock < 0 ? -*lock : errno));
 }
 
 int home_open(int state, const char *project, const char *name, int *lock, struct err *e)
@@ -104,7 +108,7 @@ int home_forget(int state, const char *project, struct err *e)
 	folder = home < 0 ? home : file_open_name(home, id, O_RDONLY | O_DIRECTORY);
 	if (folder < 0)
 		return -ENOENT;
-	if (flock(folder, LOCK_EX | LOCK_NB) < 0)
+	if (flock(folder, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		return err_set(e, ERR_REFUSED, EBUSY,
 			"a run of this project uses what is kept for it; end that first");
 	return tree_remove(home, id, e);
