@@ -86,17 +86,6 @@ static void add_words(struct spec *s, const struct agent_profile *p)
 	words->count += command->count;
 }
 
-/* Is this what the file will be, and not what the operator wrote there? */
-static bool is_file(const struct spec *s, const char *path, const char *text)
-{
-	const struct spec_value *files = spec_list(s, SPEC_FILES);
-
-	for (size_t i = 0; i < files->count; i++)
-		if (str_eq(files->items[i].var.name, path))
-			return files->items[i].var.value == text;
-	return false;
-}
-
 /* The launcher is for who calls the agent by its name; starting it directly spares a shell. */
 static void start_directly(struct spec *s, const char *program, const struct agent_found *found)
 {
@@ -137,12 +126,15 @@ static void add_program(
 	if (found->launcher) {
 		const char *program = agent_program(s, p);
 		const char *path = arena_printf(&s->arena, AGENT_PLACE "/bin/%s", program);
+		const struct spec_item *file;
 
 		if (path)
 			agent_add_var(s, SPEC_FILES, path, found->launcher, at);
 		else
 			agent_say_no_memory(s);
-		if (path && is_file(s, path, found->launcher))
+		file = path ? agent_find_var(s, SPEC_FILES, path) : NULL;
+		/* What the operator wrote there is run as it is. */
+		if (file && file->var.value == found->launcher)
 			start_directly(s, program, found);
 	}
 	if (found->bind_count || found->launcher)

@@ -6,7 +6,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 
-static const struct spec_item *find_var(const struct spec *s, enum spec_key key, const char *name)
+const struct spec_item *agent_find_var(const struct spec *s, enum spec_key key, const char *name)
 {
 	const struct spec_value *v = spec_list(s, key);
 
@@ -82,7 +82,7 @@ static const struct spec_secret *find_secret(const struct spec *s, const struct 
 static const char *address_of(struct spec *s, const struct agent_key *key)
 {
 	const struct spec_item *set =
-		key->base_url ? find_var(s, SPEC_ENV_SET, key->base_url) : NULL;
+		key->base_url ? agent_find_var(s, SPEC_ENV_SET, key->base_url) : NULL;
 	const struct spec_secret *secret = find_secret(s, key);
 
 	if (set)
@@ -103,7 +103,7 @@ static void add_key(struct spec *s, const struct agent_key *key)
 		return;
 	if (key->base_url)
 		agent_add_var(s, SPEC_ENV_SET, key->base_url, address, key->at);
-	if (!find_var(s, SPEC_ENV_PASS, key->variable))
+	if (!agent_find_var(s, SPEC_ENV_PASS, key->variable))
 		agent_add_var(s, SPEC_ENV_SET, key->variable, AGENT_NO_KEY, key->at);
 }
 

@@ -11,6 +11,9 @@ void agent_add_item(struct spec *s, enum spec_key key, const struct spec_item *i
 void agent_add_var(
 	struct spec *s, enum spec_key key, const char *name, const char *value, struct diag_pos at);
 
+/* The entry of a name, of those that are settled; or NULL. */
+const struct spec_item *agent_find_var(const struct spec *s, enum spec_key key, const char *name);
+
 /* A key as the spec declares secrets. */
 int agent_make_secret(
 	struct spec *s, const struct agent_key *key, struct spec_item *ret, struct err *e);
