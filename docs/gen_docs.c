@@ -2,7 +2,8 @@
  * gen_docs - writes the pages that come from the program's own tables, so that no key, option or
  * guarantee can exist undocumented.
  *
- *   gen_docs bawn.1 | bawn.yaml.5 | guarantees.md      to standard output
+ *   gen_docs bawn.1 | bawn-COMMAND.1 | bawn.yaml.5 | guarantees.md      to standard output
+ *   gen_docs names | examples.md       the pages of commands; their examples, for the tests
  */
 #include "gen_docs.h"
 
@@ -22,7 +23,10 @@ void gen_roff(const char *text)
 			fputs("\\&", stdout);
 		if (*p == '\\')
 			fputs("\\e", stdout);
-		else if (*p == '-')
+		else if (str_starts(p, "…")) { /* a terminal without UTF-8 would lose it */
+			fputs("...", stdout);
+			p += sizeof("…") - 2;
+		} else if (*p == '-')
 			fputs("\\-", stdout);
 		else
 			putchar(*p);
@@ -134,7 +138,9 @@ static void print_layers(void)
 		"~/.config/bawn/policy.yaml, the spec file and the command line; a later layer "
 		"replaces the value of an earlier one. A spec file is the project's word, and may "
 		"only tighten, unless it is the operator's: with --trust, through standard input, "
-		"or where it really lies in ~/.config/bawn, /etc/bawn or below trusted_projects.");
+		"where it really lies in ~/.config/bawn, /etc/bawn or below trusted_projects, or where -f "
+		"names a file outside of the project and its repository that belongs to the operator or "
+		"root and that nobody else can write.");
 	gen_paragraph(
 		"A policy is a file with version: 1 and the keys environment, trusted_projects, "
 		"self_governance, defaults (a map of spec keys: what every cage starts from) and project_may (a "
@@ -168,7 +174,7 @@ static void print_yaml_5(void)
 		gen_roff(plan_guarantee_defs[g].meaning);
 		putchar('\n');
 	}
-	puts(".SH SEE ALSO\n.BR bawn (1)");
+	puts(".SH SEE ALSO\n.BR bawn (1),\n.BR bawn\\-run (1),\n.BR bawn\\-check (1)");
 }
 
 /* --- guarantees.md --- */
@@ -194,14 +200,24 @@ int main(int argc, char **argv)
 		{ "bawn.1", gen_print_bawn_1 },
 		{ "bawn.yaml.5", print_yaml_5 },
 		{ "guarantees.md", print_guarantees_md },
+		{ "examples.md", gen_print_examples },
 	};
 
+	if (argc == 2 && str_eq(argv[1], "names"))
+		return gen_print_names() && fflush(stdout) == 0 ? 0 : 1;
+	if (argc == 2 && str_starts(argv[1], "bawn-") && str_ends(argv[1], ".1")) {
+		char command[64];
+
+		snprintf(command, sizeof(command), "%.*s", (int)strlen(argv[1]) - 7, argv[1] + 5);
+		return gen_print_command_1(command) && fflush(stdout) == 0 ? 0 : 1;
+	}
 	for (size_t i = 0; argc == 2 && i < sizeof(pages) / sizeof(pages[0]); i++) {
 		if (str_eq(argv[1], pages[i].name)) {
 			pages[i].print();
 			return fflush(stdout) == 0 ? 0 : 1;
 		}
 	}
-	fputs("gen_docs: say which page: bawn.1, bawn.yaml.5 or guarantees.md\n", stderr);
+	fputs("gen_docs: cannot print: name one page, such as bawn-run.1 or guarantees.md\n",
+		stderr);
 	return 2;
 }

@@ -5,9 +5,9 @@
 #   tools/install-deps.sh build|test|lint|fuzz|bench
 set -eu
 
-libraries='libc-ares-dev libfyaml-dev libseccomp-dev libsodium-dev libpq-dev libsqlite3-dev libssl-dev zlib1g-dev'
+libraries='libc-ares-dev libfyaml-dev libpcre2-dev libseccomp-dev libsodium-dev libpq-dev libsqlite3-dev libssl-dev zlib1g-dev'
 build="gcc libc6-dev meson ninja-build pkg-config python3 $libraries"
-vm='busybox-static cpio e2fsprogs qemu-system-x86' # the kernels are not installed: tests/vm/run.py
+vm='busybox-static cpio e2fsprogs mmdebstrap qemu-system-x86' # the kernels are not installed: tests/vm/run.py
 terminal='htop less tmux vim' # run in cages, or from outside
 # A network of the tests' own, and clients that run in cages; npm is added below.
 # Prometheus is not installed, as it would start a service: tests/peers/promtool.py
@@ -46,7 +46,7 @@ if ! command -v dpkg-query >/dev/null 2>&1; then
 	for tool in $tools; do
 		command -v "$tool" >/dev/null 2>&1 || missing="$missing $tool"
 	done
-	for library in libcares libfyaml libseccomp libsodium libpq sqlite3 openssl; do
+	for library in libcares libfyaml libpcre2-8 libseccomp libsodium libpq sqlite3 openssl; do
 		pkg-config --exists "$library" 2>/dev/null || missing="$missing $library"
 	done
 	echo "$0: this is not Debian; '$1' needs what Debian calls: $wanted" >&2

@@ -23,7 +23,7 @@ def tap_cases(test):
     lines = (test.get("stdout") or "").splitlines()
     if not any(re.match(r"1\.\.\d+", line) for line in lines):
         return
-    for line in lines:
+    for number, line in enumerate(lines):
         case = TAP_CASE.match(line)
         if not case:
             continue
@@ -35,7 +35,12 @@ def tap_cases(test):
         elif directive == "TODO" and failed:
             yield name, "to do", reason
         else:
-            yield name, "failed" if failed else "passed", ""
+            yield name, "failed" if failed else "passed", first_comment(lines[number + 1:]) if failed else ""
+
+
+def first_comment(lines):
+    """What a case says of its failure, in the line behind it."""
+    return lines[0].lstrip("# ")[:400] if lines and lines[0].startswith("#") else ""
 
 
 def outcomes(test):
@@ -82,7 +87,7 @@ def main():
             print(f"skipped: {name}: {reason or 'no reason given'}")
             outcome = skip_is
         elif outcome == "failed":
-            print(f"failed: {name}")
+            print(f"failed: {name}" + (f": {reason}" if reason else ""))
         elif outcome == "to do":
             # Known, and told in the suite with its reason: it is no success, and not counted as one.
             print(f"does not hold yet: {name}: {reason or 'no reason given'}")

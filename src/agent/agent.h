@@ -77,7 +77,16 @@ struct agent_search {
 	bool shows_system;       /* the cage has the host's /usr */
 	/* Real paths, in whose repositories nothing is looked for; either may be NULL. */
 	const char *project, *here;
+	bool only_path; /* not in the folders of installers, where agents are looked for too */
 };
+
+/*
+ * The first program of a name in the folders of $PATH, then (unless only_path) in those of
+ * installers: as it is called there, and its real path. False: there is none outside of the
+ * project's repository.
+ */
+bool agent_search(const char *program, const struct agent_search *where,
+	char ret_named[static 4096], char ret[static 4096]);
 
 /*
  * The program of a profile; `program` is its name, which for a profile that takes any is not its
@@ -87,6 +96,11 @@ int agent_find(struct arena *arena, const struct agent_profile *p, const char *p
 	const struct agent_search *where, struct agent_found *ret, struct err *e);
 
 /* --- adding it to a spec: agent_apply.c, agent_finish.c, pure --- */
+
+/* Adds an entry to what is settled, unless there is one for the same. */
+void agent_add_item(struct spec *s, enum spec_key key, const struct spec_item *item);
+void agent_add_var(
+	struct spec *s, enum spec_key key, const char *name, const char *value, struct diag_pos at);
 
 /* What stands in the cage for a key that is not there. */
 #define AGENT_NO_KEY "bawn"

@@ -197,7 +197,8 @@ int agent_make_secret(
 	enum spec_secret_part wrong;
 
 	return parts[SPEC_SECRET_FROM] ? spec_make_secret(&s->arena, parts, ret, &wrong, e)
-				       : err_set(e, ERR_SYS, ENOMEM, "not enough memory for a key");
+				       : err_set(e, ERR_SYS, ENOMEM,
+						 "cannot use a key of the agent: out of memory");
 }
 
 bool agent_add_secret(struct spec *s, const struct agent_profile *p, const char *variable)

@@ -84,38 +84,39 @@ static bool is_projects(const char *real, const struct agent_search *where)
 	return false;
 }
 
-/* The real path of a program in a folder; false: it is not there. */
+/* A program in a folder, by its name there and really; false: it is not there. */
 static bool look_in(const char *folder, size_t n, const char *program,
-	const struct agent_search *where, char ret[static PATH_MAX])
+	const struct agent_search *where, char path[static PATH_MAX], char ret[static PATH_MAX])
 {
-	char path[PATH_MAX], dir[PATH_MAX], real[PATH_MAX];
+	char dir[PATH_MAX], real[PATH_MAX];
 
 	/* A relative one means another folder wherever one stands, and in a project the project's.
 	 */
 	if (n == 0 || folder[0] != '/' || n >= sizeof(dir))
 		return false;
 	snprintf(dir, sizeof(dir), "%.*s", (int)n, folder);
-	return snprintf(path, sizeof(path), "%s/%s", dir, program) < (int)sizeof(path) &&
-	       is_program(path) && realpath(dir, real) && !is_projects(real, where) &&
-	       realpath(path, ret) && !is_projects(ret, where);
+	return snprintf(path, PATH_MAX, "%s/%s", dir, program) < PATH_MAX && is_program(path) &&
+	       realpath(dir, real) && !is_projects(real, where) && realpath(path, ret) &&
+	       !is_projects(ret, where);
 }
 
-static bool search(const char *program, const struct agent_search *where, char ret[static PATH_MAX])
+bool agent_search(const char *program, const struct agent_search *where,
+	char ret_named[static PATH_MAX], char ret[static PATH_MAX])
 {
 	char folder[PATH_MAX];
 
 	for (const char *p = where->path ? where->path : ""; *p;) {
 		size_t n = strcspn(p, ":");
 
-		if (look_in(p, n, program, where, ret))
+		if (look_in(p, n, program, where, ret_named, ret))
 			return true;
 		p += n + (p[n] == ':');
 	}
 	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
-		if (!where->home)
+		if (!where->home || where->only_path)
 			break;
 		snprintf(folder, sizeof(folder), "%s%s", where->home, usual[i] + 1);
-		if (look_in(folder, strlen(folder), program, where, ret))
+		if (look_in(folder, strlen(folder), program, where, ret_named, ret))
 			return true;
 	}
 	return false;
@@ -182,11 +183,14 @@ static int read_interpreter(const char *path, char ret[static 64], struct err *e
 static int show_interpreter(struct arena *arena, const char *name, const struct agent_search *where,
 	char ret[static PATH_MAX], struct agent_found *found, struct err *e)
 {
-	char path[PATH_MAX];
+	char named[PATH_MAX], path[PATH_MAX];
 
-	if (!search(name, where, path))
-		return err_set(e, ERR_REFUSED, ENOENT,
-			"'%s' is run by '%s', which is not installed here", found->path, name);
+	if (!agent_search(name, where, named, path))
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, ENOENT,
+				"cannot run '%s': '%s', its interpreter, is not installed",
+				found->path, name),
+			"install %s", name);
 	if (is_shown(where, path)) {
 		snprintf(ret, PATH_MAX, "%s", path);
 		return 0;
@@ -194,7 +198,7 @@ static int show_interpreter(struct arena *arena, const char *name, const struct 
 	snprintf(ret, PATH_MAX, AGENT_PLACE "/bin/%s", name);
 	return show(arena, where, path, ret, found)
 		       ? 0
-		       : err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", name);
+		       : err_set(e, ERR_SYS, ENOMEM, "cannot look for '%s': out of memory", name);
 }
 
 /* The part of a path that has to be shown with a script: its package, or all of node_modules. */
@@ -265,7 +269,8 @@ static int make_launcher(struct arena *arena, const char *runner, const char *pr
 		ret->launcher = arena_printf(
 			arena, "#!/bin/sh\nexec %s%s%s \"$@\"\n", first, *first ? " " : "", second);
 	return ret->launcher ? 0
-			     : err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", program);
+			     : err_set(e, ERR_SYS, ENOMEM, "cannot look for '%s': out of memory",
+				       program);
 }
 
 static int find_script(struct arena *arena, const struct agent_profile *p, const char *program,
@@ -328,7 +333,8 @@ static int find_native(struct arena *arena, const struct agent_profile *p,
 	} else {
 		snprintf(inside, sizeof(inside), AGENT_PLACE "/lib/%s", p->program);
 		if (!show(arena, where, folder, inside, ret))
-			return err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", folder);
+			return err_set(
+				e, ERR_SYS, ENOMEM, "cannot look for '%s': out of memory", folder);
 	}
 	snprintf(file, sizeof(file), "%s/%s", inside, p->native_run);
 	r = make_launcher(arena, "", file, ret, e);
@@ -338,15 +344,15 @@ static int find_native(struct arena *arena, const struct agent_profile *p,
 int agent_find(struct arena *arena, const struct agent_profile *p, const char *program,
 	const struct agent_search *where, struct agent_found *ret, struct err *e)
 {
-	char path[PATH_MAX], inside[PATH_MAX], interpreter[64];
+	char named[PATH_MAX], path[PATH_MAX], inside[PATH_MAX], interpreter[64];
 	int r;
 
 	*ret = (struct agent_found){ 0 };
-	if (strchr(program, '/') || !search(program, where, path))
+	if (strchr(program, '/') || !agent_search(program, where, named, path))
 		return -ENOENT;
 	ret->path = arena_copy(arena, path, strlen(path));
 	if (!ret->path)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", program);
+		return err_set(e, ERR_SYS, ENOMEM, "cannot look for '%s': out of memory", program);
 	r = find_native(arena, p, where, ret, e);
 	if (r == 0)
 		r = read_interpreter(path, interpreter, e);
@@ -361,5 +367,6 @@ int agent_find(struct arena *arena, const struct agent_profile *p, const char *p
 	snprintf(inside, sizeof(inside), AGENT_PLACE "/bin/%s", program);
 	return show(arena, where, path, inside, ret)
 		       ? 0
-		       : err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", program);
+		       : err_set(e, ERR_SYS, ENOMEM, "cannot look for '%s': out of memory",
+				 program);
 }

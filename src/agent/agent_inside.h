@@ -6,11 +6,6 @@
 
 void agent_say_no_memory(struct spec *s);
 
-/* Adds an entry to what is settled, unless there is one for the same. */
-void agent_add_item(struct spec *s, enum spec_key key, const struct spec_item *item);
-void agent_add_var(
-	struct spec *s, enum spec_key key, const char *name, const char *value, struct diag_pos at);
-
 /* The entry of a name, of those that are settled; or NULL. */
 const struct spec_item *agent_find_var(const struct spec *s, enum spec_key key, const char *name);
 

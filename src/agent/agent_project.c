@@ -80,12 +80,23 @@ static bool is_variable(const struct agent_profile *p, const char *name)
 	return (p->program || p->takes_any) && str_eq(name, "PATH");
 }
 
+#define AGENTS_HINT "remove it, or run with --trust if the file is yours"
+
+static const struct diag_list agents_list = {
+	"this file says what only the agent's profile may say", AGENTS_HINT
+};
+
 static void say_agents(struct spec *s, const struct agent_profile *p, enum spec_key key,
 	const char *what, struct diag_pos at)
 {
-	diags_error(&s->diags, at, "remove it, or run with --trust if the file is yours",
+	struct diag *said = diags_error(&s->diags, at, AGENTS_HINT,
 		"%s: '%s' is for the profile '%s' to say, not for the project", spec_keys[key].path,
 		what, p->name);
+
+	if (!said)
+		return;
+	said->brief = arena_printf(&s->arena, "%s: '%s'", spec_keys[key].path, what);
+	said->list = said->brief ? &agents_list : NULL;
 }
 
 /* What counts of one key, and was said by the project. */

@@ -194,7 +194,7 @@ static void check_values(struct reading *r)
 {
 	static const enum spec_key allowed[] = { SPEC_COMMAND, SPEC_FILES, SPEC_INITIAL_FILES,
 		SPEC_STATE, SPEC_BINDS, SPEC_ENV_PASS, SPEC_ENV_SET, SPEC_NETWORK_MODE,
-		SPEC_NETWORK_ALLOW, SPEC_STARTUP_COMMANDS, SPEC_TOOLS };
+		SPEC_NETWORK_ALLOW, SPEC_STARTUP_COMMANDS, SPEC_TOOLS, SPEC_TOOLCHAINS };
 	const struct spec_value *mode = &r->p->values.v[SPEC_NETWORK_MODE];
 	const struct spec_value *binds = &r->p->values.v[SPEC_BINDS];
 

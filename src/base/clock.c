@@ -15,6 +15,24 @@ uint64_t clock_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
 }
 
+static bool is_later(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
+}
+
+void clock_pass_mark(const struct timespec *t)
+{
+	const struct timespec wait = { .tv_nsec = 200000 };
+	struct timespec mark;
+
+	for (int tries = 1000; tries > 0; tries--) {
+		clock_gettime(CLOCK_REALTIME_COARSE, &mark);
+		if (is_later(&mark, t))
+			return;
+		nanosleep(&wait, NULL);
+	}
+}
+
 /* The date of a day since 1970, by counting years from March, so that leap days come last. */
 static void date_of(unsigned day, unsigned *year, unsigned *month, unsigned *date)
 {
@@ -32,8 +50,8 @@ void clock_print(const struct timespec *t, char ret[static CLOCK_TEXT_SIZE])
 	unsigned year, month, date, second = (unsigned)(t->tv_sec % 86400);
 
 	date_of((unsigned)(t->tv_sec / 86400), &year, &month, &date);
-	snprintf(ret, CLOCK_TEXT_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%06uZ", year % 10000, month,
-		date, second / 3600, second / 60 % 60, second % 60, (unsigned)(t->tv_nsec / 1000));
+	snprintf(ret, CLOCK_TEXT_SIZE, "%04u-%02u-%02uT%02u:%02u:%02u.%09uZ", year % 10000, month,
+		date, second / 3600, second / 60 % 60, second % 60, (unsigned)t->tv_nsec);
 }
 
 /* The day since 1970 of a date; the other way round. */

@@ -26,11 +26,38 @@ int err_set(struct err *e, enum err_kind kind, int num, const char *fmt, ...)
 
 		e->kind = kind;
 		e->num = num;
+		e->hint[0] = '\0';
 		va_start(args, fmt);
 		vsnprintf(e->text, sizeof(e->text), fmt, args);
 		va_end(args);
 	}
 	return num > 0 ? -num : -EINVAL;
+}
+
+int err_hint(struct err *e, int r, const char *fmt, ...)
+{
+	va_list args;
+
+	if (!e)
+		return r;
+	va_start(args, fmt);
+	vsnprintf(e->hint, sizeof(e->hint), fmt, args);
+	va_end(args);
+	return r;
+}
+
+void err_join_hint(struct err *e)
+{
+	size_t n = strlen(e->text);
+
+	if (e->hint[0])
+		snprintf(e->text + n, sizeof(e->text) - n, "; %s", e->hint);
+	e->hint[0] = '\0';
+}
+
+void err_end_texts(struct err *e)
+{
+	e->text[sizeof(e->text) - 1] = e->hint[sizeof(e->hint) - 1] = '\0';
 }
 
 void err_prefix(struct err *e, const char *fmt, ...)

@@ -17,19 +17,32 @@ enum err_kind {
 
 /*
  * One failure, told once: fixed size and free of pointers, so that a child can write it whole
- * down a pipe. `text` is a sentence without a full stop; `num` is an errno or 0.
+ * down a pipe. `text` is a sentence without a full stop, "cannot VERB 'OBJECT': REASON"; `hint` is
+ * what to do about it, or ""; `num` is an errno or 0.
  */
 #define ERR_TEXT_SIZE 496
+#define ERR_HINT_SIZE 160
 
 struct err {
 	enum err_kind kind;
 	int num;
 	char text[ERR_TEXT_SIZE];
+	char hint[ERR_HINT_SIZE];
 };
 
 /* Fills `e` (which may be NULL) and returns -num, or -EINVAL where num is 0. */
 int err_set(struct err *e, enum err_kind kind, int num, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
+
+/* Adds the hint, "" for none, to the error that err_set() filled; returns r, which is its result.
+ */
+int err_hint(struct err *e, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
+/* Appends "; HINT" to the sentence, for readers that get the sentence alone. */
+void err_join_hint(struct err *e);
+
+/* Ends the texts of an error that came from another process. */
+void err_end_texts(struct err *e);
 
 /* Puts "context: " before the sentence already there. */
 void err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

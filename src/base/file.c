@@ -95,6 +95,21 @@ int file_open_name(int dir_fd, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+ssize_t file_path_of(int fd, char ret[static PATH_MAX])
+{
+	char link[32];
+	ssize_t n;
+
+	if (fd < 0)
+		return -EBADF;
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, ret, PATH_MAX - 1);
+	if (n < 0)
+		return -errno;
+	ret[n] = '\0';
+	return ret[0] == '/' ? n : -ENOENT;
+}
+
 int file_open(const char *path, int flags)
 {
 	int fd;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -34,8 +35,11 @@ int file_open_name(int dir_fd, const char *name, int flags);
 /* open(2) by ordinary rules, O_CLOEXEC. For paths the operator named. A descriptor or -errno. */
 int file_open(const char *path, int flags);
 
+/* The path of an open file, without links; its length, or -errno where it has no path. */
+ssize_t file_path_of(int fd, char ret[static PATH_MAX]);
+
 /*
- * The same for reading what may be a pipe: what somebody writes to it is waited for, and a pipe
+ * Opens for reading what may be a pipe: what somebody writes to it is waited for, and a pipe
  * that nobody has opened is empty.
  */
 int file_open_input(const char *path);

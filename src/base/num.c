@@ -47,6 +47,18 @@ static const struct {
 	{ "TB", 40 },
 };
 
+/* Others write 2 GB, 2g and 2GiB. */
+static int say_size_unit(const char *text, const char *unit, uint64_t n, struct err *e)
+{
+	const char *word = unit + strspn(unit, " ");
+	char letter = (char)toupper((unsigned char)word[0]);
+
+	if (letter && strchr("KMGT", letter) && !word[strspn(word, "KMGTBkmgtbi")])
+		return BAD(e, "size '%.40s' %s: write %" PRIu64 "%c", text,
+			word > unit ? "has a space" : "has an unknown unit", n, letter);
+	return BAD(e, "size '%.40s' has an unknown unit '%.8s': use K, M, G or T", text, unit);
+}
+
 int num_parse_size(const char *text, uint64_t *ret, struct err *e)
 {
 	const char *p = text;
@@ -71,7 +83,7 @@ int num_parse_size(const char *text, uint64_t *ret, struct err *e)
 		*ret = n << size_units[i].shift;
 		return 0;
 	}
-	return BAD(e, "size '%.40s' has an unknown unit '%.8s': use K, M, G or T", text, p);
+	return say_size_unit(text, p, n, e);
 }
 
 int num_parse_large_size(const char *text, uint64_t *ret, struct err *e)
@@ -123,6 +135,22 @@ static const struct {
 #define DURATION_UNITS (sizeof(duration_units) / sizeof(duration_units[0]))
 #define DURATION_MAX   ((uint64_t)3650 * 86400000)
 
+/* Others write 5 minutes, 30 sec and 1hr. */
+static int say_duration_unit(
+	const char *text, const char *unit, size_t letters, uint64_t n, struct err *e)
+{
+	static const char *const words[][2] = { { "mi", "m" }, { "se", "s" }, { "h", "h" },
+		{ "da", "d" }, { "ms", "ms" }, { "m", "m" }, { "s", "s" }, { "d", "d" } };
+	size_t spaces = strspn(unit, " ");
+
+	for (size_t i = 0; !unit[letters] && i < sizeof(words) / sizeof(words[0]); i++)
+		if (strncmp(unit + spaces, words[i][0], strlen(words[i][0])) == 0)
+			return BAD(e, "duration '%.40s' %s: write %" PRIu64 "%s", text,
+				spaces ? "has a space" : "has an unknown unit", n, words[i][1]);
+	return BAD(e, "duration '%.40s' has an unknown unit '%.*s': use d, h, m, s or ms", text,
+		(int)(letters < 8 ? letters : 8), unit);
+}
+
 int num_parse_duration(const char *text, uint64_t *ret_ms, struct err *e)
 {
 	const char *p = text;
@@ -154,9 +182,7 @@ int num_parse_duration(const char *text, uint64_t *ret_ms, struct err *e)
 				memcmp(p, duration_units[unit].unit, letters) == 0)
 				break;
 		if (unit == DURATION_UNITS)
-			return BAD(e,
-				"duration '%.40s' has an unknown unit '%.*s': use d, h, m, s or ms",
-				text, (int)(letters < 8 ? letters : 8), p);
+			return say_duration_unit(text, p, letters, n, e);
 		if (unit < next_unit)
 			return BAD(e,
 				"duration '%.40s' must name each unit once, the largest first",

@@ -11,39 +11,27 @@
 
 #define BLOCK 64
 
-void sha256_init(struct sha256 *s)
-{
-	crypto_hash_sha256_init(&s->state);
-	s->is_fast = sha256_x86_is_there();
-}
+/* --- by the processor: the standard's padding and byte order, around its blocks --- */
 
-/* Whole blocks, around libsodium: the state's words are the standard's, `count` is in bits. */
-static size_t add_blocks(struct sha256 *s, const uint8_t *bytes, size_t n)
+static void add_fast(struct sha256_fast *f, const uint8_t *bytes, size_t n)
 {
-	sha256_x86_blocks(s->state.state, bytes, n / BLOCK);
-	return n - n % BLOCK;
-}
+	size_t kept = (size_t)(f->size % BLOCK), first = BLOCK - kept;
 
-/*
- * libsodium keeps the state, and what does not fill a block. Where the processor can do better the
- * blocks do not go through it; the tests compare both ways.
- */
-void sha256_add(struct sha256 *s, const void *bytes, size_t n)
-{
-	size_t kept = (size_t)(s->state.count / 8) % BLOCK;
-	size_t first = kept ? BLOCK - kept : 0, done = 0;
-	const uint8_t *p = bytes;
-
-	if (s->is_fast && n >= first + (kept ? 0 : BLOCK)) {
-		if (kept) {
-			memcpy(s->state.buf + kept, p, first);
-			add_blocks(s, s->state.buf, BLOCK);
-		}
-		done = first + add_blocks(s, p + first, n - first);
-		s->state.count += (uint64_t)done * 8;
+	f->size += n;
+	if (kept && n >= first) {
+		memcpy(f->block + kept, bytes, first);
+		sha256_x86_blocks(f->words, f->block, 1);
+		bytes += first;
+		n -= first;
+		kept = 0;
 	}
-	if (n > done)
-		crypto_hash_sha256_update(&s->state, p + done, n - done);
+	if (!kept) {
+		sha256_x86_blocks(f->words, bytes, n / BLOCK);
+		bytes += n - n % BLOCK;
+		n %= BLOCK;
+	}
+	if (n)
+		memcpy(f->block + kept, bytes, n);
 }
 
 static void put_word(uint8_t *ret, uint32_t word)
@@ -52,29 +40,51 @@ static void put_word(uint8_t *ret, uint32_t word)
 		ret[i] = (uint8_t)(word >> (24 - 8 * i));
 }
 
-/* What is kept, a one, zeros and the length: one block more, or two. Short texts are mostly that.
- */
-static void finish_fast(struct sha256 *s, uint8_t ret[static SHA256_SIZE])
+/* What is kept, a one, zeros and the length in bits: one block more, or two. */
+static void finish_fast(struct sha256_fast *f, uint8_t ret[static SHA256_SIZE])
 {
-	size_t kept = (size_t)(s->state.count / 8) % BLOCK;
+	size_t kept = (size_t)(f->size % BLOCK);
 	size_t size = kept < BLOCK - 8 ? BLOCK : 2 * BLOCK;
 	uint8_t last[2 * BLOCK] = { 0 };
 
-	memcpy(last, s->state.buf, kept);
+	memcpy(last, f->block, kept);
 	last[kept] = 0x80;
-	put_word(last + size - 8, (uint32_t)(s->state.count >> 32));
-	put_word(last + size - 4, (uint32_t)s->state.count);
-	add_blocks(s, last, size);
+	put_word(last + size - 8, (uint32_t)(f->size >> 29));
+	put_word(last + size - 4, (uint32_t)(f->size << 3));
+	sha256_x86_blocks(f->words, last, size / BLOCK);
 	for (size_t i = 0; i < 8; i++)
-		put_word(ret + 4 * i, s->state.state[i]);
+		put_word(ret + 4 * i, f->words[i]);
+}
+
+/* --- by whichever of the two is faster here; the tests compare them --- */
+
+void sha256_init(struct sha256 *s)
+{
+	static const struct sha256_fast start = { .words = { 0x6a09e667, 0xbb67ae85, 0x3c6ef372,
+							  0xa54ff53a, 0x510e527f, 0x9b05688c,
+							  0x1f83d9ab, 0x5be0cd19 } };
+
+	s->is_fast = sha256_x86_is_there();
+	if (s->is_fast)
+		s->fast = start;
+	else
+		crypto_hash_sha256_init(&s->sodium);
+}
+
+void sha256_add(struct sha256 *s, const void *bytes, size_t n)
+{
+	if (s->is_fast)
+		add_fast(&s->fast, bytes, n);
+	else
+		crypto_hash_sha256_update(&s->sodium, bytes, n);
 }
 
 void sha256_finish(struct sha256 *s, uint8_t ret[static SHA256_SIZE])
 {
 	if (s->is_fast)
-		finish_fast(s, ret);
+		finish_fast(&s->fast, ret);
 	else
-		crypto_hash_sha256_final(&s->state, ret);
+		crypto_hash_sha256_final(&s->sodium, ret);
 }
 
 void sha256_print(const uint8_t digest[static SHA256_SIZE], char ret[static SHA256_HEX_SIZE])

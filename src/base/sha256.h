@@ -12,9 +12,18 @@
 void sha256_hex(const void *bytes, size_t n, char ret[static SHA256_HEX_SIZE]);
 
 /* The same piece by piece. */
+struct sha256_fast {
+	uint32_t words[8];
+	uint64_t size;     /* in bytes, so far */
+	uint8_t block[64]; /* of which size % 64 are not hashed yet */
+};
+
 struct sha256 {
-	crypto_hash_sha256_state state;
-	bool is_fast;
+	bool is_fast; /* by the processor's instructions, else by libsodium */
+	union {
+		struct sha256_fast fast;
+		crypto_hash_sha256_state sodium;
+	};
 };
 
 void sha256_init(struct sha256 *s);

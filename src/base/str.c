@@ -97,3 +97,36 @@ void str_unescape_octal(char *text)
 	}
 	*to = '\0';
 }
+
+static size_t common_prefix(const char *a, const char *b)
+{
+	size_t n = 0;
+
+	while (a[n] && a[n] == b[n])
+		n++;
+	return n;
+}
+
+void str_hide_value(char *said, size_t size, const char *given)
+{
+	static const char shown[] = "…";
+
+	for (const char *g = strchr(given, '='); g; g = strchr(g + 1, '=')) {
+		for (char *at = said; (at = strchr(at, '=')) != NULL; at++) {
+			bool is_same_name = g == given || (at > said && at[-1] == g[-1]);
+			size_t n = is_same_name ? common_prefix(at + 1, g + 1) : 0;
+			size_t rest = strlen(at + 1 + n) + 1;
+
+			if (n == 0)
+				continue;
+			/* At the end of a full text there may be no room for more than was there.
+			 */
+			if ((size_t)(at + 1 - said) + sizeof(shown) - 1 + rest > size) {
+				memmove(at + 1, at + 1 + n, rest);
+				continue;
+			}
+			memmove(at + sizeof(shown), at + 1 + n, rest);
+			memcpy(at + 1, shown, sizeof(shown) - 1);
+		}
+	}
+}

@@ -34,6 +34,12 @@ bool str_ends(const char *text, const char *suffix);
 /* Is path `inner` the path `outer` or below it? Both normalised; "/" holds every absolute path. */
 bool str_path_within(const char *inner, const char *outer);
 
+/*
+ * Hides in `said`, a text of `size` bytes at most, what stands behind a '=' of `given`: a key may
+ * be there. It is hidden as well where the text has only the beginning of it.
+ */
+void str_hide_value(char *said, size_t size, const char *given);
+
 /* \040 and the like back to bytes, in place: how the kernel writes paths in tables. */
 void str_unescape_octal(char *text);
 

@@ -43,6 +43,12 @@ struct tree_options {
 	 * there and still the same is not copied, but linked. 0: there is none.
 	 */
 	int older;
+	/*
+	 * Copies only what is not the user's and of `group`, with the folders that lead there, and
+	 * gives the copies that group. What cannot be read is left out.
+	 */
+	bool others_only;
+	gid_t group;
 	bool stays; /* a digest does not enter what is mounted in the tree: -EXDEV where it is */
 	struct tree_counts *counts; /* added to as it goes; or NULL */
 	/* Told after each entry, or NULL; 0, or -errno: then that is what the copy returns. */
@@ -118,6 +124,28 @@ int tree_fingerprint(
 	int fd, const struct tree_options *o, struct tree_fingerprint *ret, struct err *e);
 
 /* --- shared by those who walk --- */
+
+/*
+ * Hashes of single entries, as in a tree's digest: of a file's content, of the user.* attributes of
+ * a file or folder (which stays as it is where there is none), of the target of a link. 0 or
+ * -errno.
+ */
+struct tree_hasher {
+	const struct tree_options *options; /* counts, step, of, stays; or NULL */
+	char names[65536], bytes[65536];
+};
+
+int tree_hash_content(struct tree_hasher *h, int fd, char ret[static SHA256_HEX_SIZE]);
+int tree_hash_attributes(struct tree_hasher *h, int fd, char ret[static SHA256_HEX_SIZE]);
+int tree_hash_target(
+	struct tree_hasher *h, int at, const char *name, char ret[static SHA256_HEX_SIZE]);
+
+/* Opens a file or folder for that, no link followed. A descriptor or -errno. */
+int tree_open_entry(const struct tree_hasher *h, int at, const char *name, bool is_folder);
+
+/* One of f d l p w s c b, as above. */
+struct stat;
+char tree_type_letter(const struct stat *st);
 
 /* The names in a folder in the order of their bytes, without "." and "..". */
 struct tree_names {

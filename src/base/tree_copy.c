@@ -74,12 +74,38 @@ static mode_t mode_of(const struct copy *c, const struct stat *st)
 	return mode;
 }
 
+/* Is it left where it is? */
+static bool is_own(const struct copy *c, const struct stat *st)
+{
+	return c->o->others_only && st->st_uid == geteuid() && st->st_gid == c->o->group;
+}
+
+/* What nobody lets us read stays where it is, too. */
+static int leave_out(struct copy *c, const char *name, int num, const char *verb, struct err *e)
+{
+	if (num != EACCES || !c->o->others_only)
+		return tree_fail(&c->path, name, num, verb, e);
+	c->counts->skipped++;
+	return 0;
+}
+
+static int give_group(const struct copy *c, int at, const char *name)
+{
+	if (!c->o->others_only || fchownat(at, name, (uid_t)-1, c->o->group,
+					  AT_EMPTY_PATH | AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	return -errno;
+}
+
 /* Everything that is not content. */
 static int finish(struct copy *c, int from, int to, const struct stat *st)
 {
 	const struct timespec times[] = { st->st_atim, st->st_mtim };
 	int r = copy_attributes(c, from, to);
 
+	/* Before the mode: a new group takes set-id bits away. */
+	if (r == 0)
+		r = give_group(c, to, "");
 	if (r == 0 && (fchmod(to, mode_of(c, st)) < 0 || futimens(to, times) < 0))
 		r = -errno;
 	return r;
@@ -208,7 +234,7 @@ static int copy_file(struct copy *c, struct entry *x, struct err *e)
 		if (r == 0 && !S_ISREG(x->st.st_mode))
 			r = -ESTALE;
 		if (r < 0)
-			return tree_fail(&c->path, x->name, -r, "read", e);
+			return leave_out(c, x->name, -r, "read", e);
 		r = write_file(c, x, from);
 	}
 	if (r < 0)
@@ -217,11 +243,14 @@ static int copy_file(struct copy *c, struct entry *x, struct err *e)
 	return 0;
 }
 
-static int set_link_times(const struct entry *x)
+/* Of what has no descriptor. */
+static int finish_name(const struct copy *c, const struct entry *x)
 {
 	const struct timespec times[] = { x->st.st_atim, x->st.st_mtim };
 
-	return utimensat(x->to, x->name, times, AT_SYMLINK_NOFOLLOW) < 0 ? -errno : 0;
+	if (utimensat(x->to, x->name, times, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return give_group(c, x->to, x->name);
 }
 
 static int copy_link(struct copy *c, struct entry *x, struct err *e)
@@ -232,7 +261,7 @@ static int copy_link(struct copy *c, struct entry *x, struct err *e)
 
 	if (r == 0) {
 		target[n] = '\0';
-		r = symlinkat(target, x->to, x->name) < 0 ? -errno : set_link_times(x);
+		r = symlinkat(target, x->to, x->name) < 0 ? -errno : finish_name(c, x);
 	}
 	if (r < 0)
 		return tree_fail(&c->path, x->name, -r, "copy", e);
@@ -244,9 +273,10 @@ static int copy_link(struct copy *c, struct entry *x, struct err *e)
 static int copy_node(struct copy *c, struct entry *x, struct err *e)
 {
 	mode_t mode = (x->st.st_mode & S_IFMT) | (S_ISFIFO(x->st.st_mode) ? 0600 : 0);
+	int r = mknodat(x->to, x->name, mode, 0) < 0 ? -errno : finish_name(c, x);
 
-	if (mknodat(x->to, x->name, mode, 0) < 0 || set_link_times(x) < 0)
-		return tree_fail(&c->path, x->name, errno, "copy", e);
+	if (r < 0)
+		return tree_fail(&c->path, x->name, -r, "copy", e);
 	/* It is new, and in a folder that nobody else uses yet. */
 	if (S_ISFIFO(mode) && fchmodat(x->to, x->name, x->st.st_mode & 0777, 0) < 0)
 		return tree_fail(&c->path, x->name, errno, "copy", e);
@@ -266,7 +296,7 @@ static int copy_subfolder(struct copy *c, struct entry *x, struct err *e)
 		return tree_fail(&c->path, x->name, ELOOP, "copy", e);
 	from = open_source(c, x);
 	if (from < 0 || fstat(from, &x->st) < 0)
-		return tree_fail(&c->path, x->name, from < 0 ? -from : errno, "read", e);
+		return leave_out(c, x->name, from < 0 ? -from : errno, "read", e);
 	if (mkdirat(x->to, x->name, 0700) < 0)
 		return tree_fail(&c->path, x->name, errno, "copy", e);
 	to = tree_open_folder(x->to, x->name);
@@ -280,6 +310,9 @@ static int copy_subfolder(struct copy *c, struct entry *x, struct err *e)
 	tree_path_leave(&c->path, before);
 	if (r < 0)
 		return r;
+	/* It stays only if it leads to something of others. */
+	if (is_own(c, &x->st) && unlinkat(x->to, x->name, AT_REMOVEDIR) == 0)
+		return 0;
 	r = finish(c, from, to, &x->st);
 	if (r < 0)
 		return tree_fail(&c->path, x->name, -r, "copy", e);
@@ -292,8 +325,10 @@ static int copy_entry(struct copy *c, struct entry *x, struct err *e)
 	mode_t type;
 
 	if (fstatat(x->from, x->name, &x->st, AT_SYMLINK_NOFOLLOW) < 0)
-		return tree_fail(&c->path, x->name, errno, "look at", e);
+		return leave_out(c, x->name, errno, "read", e);
 	type = x->st.st_mode & S_IFMT;
+	if (type != S_IFDIR && is_own(c, &x->st))
+		return 0;
 	if (type == S_IFREG)
 		return copy_file(c, x, e);
 	if (type == S_IFDIR)

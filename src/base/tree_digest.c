@@ -4,6 +4,7 @@
  * Runs as:  the operator.
  * Must not: follow a link, open anything but files and folders, change anything.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -24,13 +25,14 @@
 #define BLOCK 4096
 
 struct digest {
-	const struct tree_options *options; /* counts, step, of; or NULL */
+	struct tree_hasher hasher;
 	unsigned depth;
 	size_t names_size; /* of the folders that are open */
 	struct tree_path path;
-	char names[XATTR_LIST_MAX];
-	char bytes[XATTR_SIZE_MAX];
 };
+
+static_assert(sizeof(((struct tree_hasher *)0)->names) >= XATTR_LIST_MAX, "all names fit");
+static_assert(sizeof(((struct tree_hasher *)0)->bytes) >= XATTR_SIZE_MAX, "each value fits");
 
 /* What stands for an entry, and is hashed into its folder. */
 struct line {
@@ -46,7 +48,7 @@ static void print_hash(struct sha256 *s, char ret[static SHA256_HEX_SIZE])
 	sha256_print(hash, ret);
 }
 
-static char type_of(const struct stat *st)
+char tree_type_letter(const struct stat *st)
 {
 	static const struct {
 		mode_t type;
@@ -72,7 +74,7 @@ static uint64_t size_of(const struct stat *st)
 static void add_line(struct sha256 *s, const struct line *l, const char *name)
 {
 	char head[256];
-	int n = snprintf(head, sizeof(head), "%c %04o %" PRIu64 " %s %s ", type_of(&l->st),
+	int n = snprintf(head, sizeof(head), "%c %04o %" PRIu64 " %s %s ", tree_type_letter(&l->st),
 		(unsigned)l->st.st_mode & 07777, size_of(&l->st), l->hash, l->attributes);
 
 	sha256_add(s, head, (size_t)n);
@@ -81,7 +83,7 @@ static void add_line(struct sha256 *s, const struct line *l, const char *name)
 
 /* --- what an entry consists of --- */
 
-static int hash_attributes(struct digest *d, int fd, char ret[static SHA256_HEX_SIZE])
+int tree_hash_attributes(struct tree_hasher *d, int fd, char ret[static SHA256_HEX_SIZE])
 {
 	ssize_t n = flistxattr(fd, d->names, sizeof(d->names));
 	own_free const char **sorted = NULL;
@@ -120,7 +122,7 @@ static bool is_zero(const char *bytes, size_t n)
 }
 
 /* Tells how far it is. 0, or what ends it. */
-static int tell(const struct digest *d, uint64_t bytes)
+static int tell(const struct tree_hasher *d, uint64_t bytes)
 {
 	if (d->options && d->options->counts)
 		d->options->counts->bytes += bytes;
@@ -128,7 +130,7 @@ static int tell(const struct digest *d, uint64_t bytes)
 }
 
 /* As much as there is of whole blocks at a place; how much, or -errno. */
-static ssize_t read_blocks(struct digest *d, int fd, off_t at)
+static ssize_t read_blocks(struct tree_hasher *d, int fd, off_t at)
 {
 	size_t len = 0;
 
@@ -147,7 +149,7 @@ static ssize_t read_blocks(struct digest *d, int fd, off_t at)
 }
 
 /* A stranger can make a hole as long as he likes: it must not take time. */
-static int hash_content(struct digest *d, int fd, char ret[static SHA256_HEX_SIZE])
+int tree_hash_content(struct tree_hasher *d, int fd, char ret[static SHA256_HEX_SIZE])
 {
 	struct sha256 s;
 	off_t at = 0;
@@ -187,7 +189,8 @@ static int hash_content(struct digest *d, int fd, char ret[static SHA256_HEX_SIZ
 	return tell(d, 0);
 }
 
-static int hash_target(struct digest *d, int at, const char *name, char ret[static SHA256_HEX_SIZE])
+int tree_hash_target(
+	struct tree_hasher *d, int at, const char *name, char ret[static SHA256_HEX_SIZE])
 {
 	ssize_t n = readlinkat(at, name, d->bytes, sizeof(d->bytes));
 
@@ -215,7 +218,7 @@ static int hash_subfolder(
 	return r;
 }
 
-static int open_entry(const struct digest *d, int at, const char *name, bool is_folder)
+int tree_open_entry(const struct tree_hasher *d, int at, const char *name, bool is_folder)
 {
 	int flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | (is_folder ? O_DIRECTORY : 0);
 
@@ -232,19 +235,19 @@ static int hash_entry(struct digest *d, int at, const char *name, struct line *l
 
 	*l = (struct line){ .hash = "-", .attributes = "-" };
 	if (fstatat(at, name, &l->st, AT_SYMLINK_NOFOLLOW) < 0)
-		return tree_fail(&d->path, name, errno, "look at", e);
-	tree_count(d->options ? d->options->counts : NULL, l->st.st_mode);
+		return tree_fail(&d->path, name, errno, "read", e);
+	tree_count(d->hasher.options ? d->hasher.options->counts : NULL, l->st.st_mode);
 	is_folder = S_ISDIR(l->st.st_mode);
 	if (S_ISREG(l->st.st_mode) || is_folder) {
-		fd = open_entry(d, at, name, is_folder);
-		r = fd < 0 ? fd : hash_attributes(d, fd, l->attributes);
+		fd = tree_open_entry(&d->hasher, at, name, is_folder);
+		r = fd < 0 ? fd : tree_hash_attributes(&d->hasher, fd, l->attributes);
 	}
 	if (r == 0 && is_folder)
 		return hash_subfolder(d, fd, name, l->hash, e);
 	if (r == 0 && fd >= 0)
-		r = hash_content(d, fd, l->hash);
+		r = tree_hash_content(&d->hasher, fd, l->hash);
 	if (S_ISLNK(l->st.st_mode))
-		r = hash_target(d, at, name, l->hash);
+		r = tree_hash_target(&d->hasher, at, name, l->hash);
 	return r < 0 ? tree_fail(&d->path, name, -r, "read", e) : 0;
 }
 
@@ -275,7 +278,7 @@ static int hash_folder(struct digest *d, int fd, char ret[static SHA256_HEX_SIZE
 int tree_digest_with(
 	int fd, const struct tree_options *o, char ret[static SHA256_HEX_SIZE], struct err *e)
 {
-	struct digest d = { .options = o };
+	struct digest d = { .hasher.options = o };
 	struct sha256 s;
 	struct line l;
 	int r = hash_entry(&d, fd, ".", &l, e);

@@ -35,7 +35,7 @@ static int look_at(struct walk *w, int at, const char *name, struct stat *st, st
 	int r = 0;
 
 	if (fstatat(at, name, st, AT_SYMLINK_NOFOLLOW) < 0)
-		return tree_fail(&w->path, name, errno, "look at", e);
+		return tree_fail(&w->path, name, errno, "read", e);
 	l = (struct line){
 		.mode = st->st_mode,
 		.size = (uint64_t)st->st_size,
@@ -60,7 +60,7 @@ static int look_at(struct walk *w, int at, const char *name, struct stat *st, st
 								     : st->st_blocks * 512);
 	if (w->options && w->options->step)
 		r = w->options->step(w->options->of);
-	return r < 0 ? tree_fail(&w->path, name, -r, "look at", e) : 0;
+	return r < 0 ? tree_fail(&w->path, name, -r, "read", e) : 0;
 }
 
 static int walk_folder(struct walk *w, int at, const char *name, struct err *e);

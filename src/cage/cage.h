@@ -18,6 +18,8 @@
 /* Who the cage's one user is on the host. */
 struct cage_ids {
 	bool is_given; /* the keeper writes the maps: root's cages run as an id of their own */
+	bool is_team;  /* so it does here: the group is the project's, another one of the operator's
+			*/
 	uint32_t uid, gid;
 };
 
@@ -104,8 +106,10 @@ struct cage_join {
 /* All the first process is told. Everything in it is the keeper's and is borrowed. */
 struct cage_start {
 	const struct plan *plan;
+	const char *git_identity; /* what $GIT_IDENTITY stands for, or NULL */
 	const char *project, *git, *home,
-		*run; /* what $PROJECT, $GIT, ~ and $RUN stand for; git and home may be NULL */
+		*run;     /* what $PROJECT, $GIT, ~ and $RUN stand for; git and home may be NULL */
+	const char *term; /* the operator's TERM, where the command has a terminal; or NULL */
 	struct cage_ids ids;
 	const struct cage_source *sources;           /* one per operation */
 	struct cage_source layers[CAGE_LAYER_COUNT]; /* in the run's folder, for what is captured */

@@ -40,8 +40,9 @@ pid_t cage_fork(const struct cage *c, const char *what)
 	struct err e;
 
 	if (pid < 0) {
-		err_set(&e, ERR_SYS, errno, "cannot start %s: %s%s", what, strerror(errno),
-			errno == EAGAIN ? "; is limits.pids too small?" : "");
+		err_hint(&e,
+			err_set(&e, ERR_SYS, errno, "cannot start %s: %s", what, strerror(errno)),
+			"%s", errno == EAGAIN ? "is limits.pids too small?" : "");
 		cage_fail(c, &e);
 	}
 	return pid;
@@ -134,8 +135,8 @@ static pid_t start_preflight(const struct cage *c)
 		be_preflight, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, argument);
 	if (pid >= 0)
 		return pid;
-	err_set(&e, ERR_SYS, errno, "cannot start the preflight: %s%s", strerror(errno),
-		errno == EAGAIN ? "; is limits.pids too small?" : "");
+	err_hint(&e, err_set(&e, ERR_SYS, errno, "cannot start the preflight: %s", strerror(errno)),
+		"%s", errno == EAGAIN ? "is limits.pids too small?" : "");
 	cage_fail(c, &e);
 }
 
@@ -157,7 +158,8 @@ void cage_preflight(struct cage *c)
 	for (size_t i = 0; i < sizeof(preflight_answers) / sizeof(preflight_answers[0]); i++)
 		if (preflight_answers[i].status == code)
 			why = preflight_answers[i].meaning;
-	err_set(&e, ERR_REFUSED, EPERM, "the preflight in the cage failed: %s (status %d)", why,
+	err_set(&e, ERR_REFUSED, EPERM,
+		"cannot start the command: the preflight in the cage failed: %s (status %d)", why,
 		code);
 	cage_fail(c, &e);
 }
@@ -170,7 +172,8 @@ static noreturn void say_not_started(const struct cage *c, const char *name, int
 	struct err e;
 
 	if (num == ENOENT)
-		err_set(&e, ERR_NOT_FOUND, num, "there is no command '%s' in the cage", name);
+		err_set(&e, ERR_NOT_FOUND, num,
+			"cannot run '%s': there is no such command in the cage", name);
 	else if (num == ESRCH)
 		err_set(&e, ERR_NOT_EXEC, num,
 			"cannot execute '%s' in the cage: the interpreter it names is not there",
@@ -272,7 +275,8 @@ static void run_startup_commands(const struct cage *c)
 		status = cage_wait_for(pid);
 		if (status == 0)
 			continue;
-		err_set(&e, ERR_REFUSED, ECANCELED, "the startup command '%.200s' ended with %s %d",
+		err_set(&e, ERR_REFUSED, ECANCELED,
+			"cannot start the command: the startup command '%.200s' ended with %s %d",
 			plan_str(p, op->a), WIFSIGNALED(status) ? "signal" : "status",
 			WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status));
 		cage_fail(c, &e);

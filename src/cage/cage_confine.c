@@ -12,6 +12,7 @@
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -20,6 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/ids.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cage/cage_inside.h"
@@ -38,21 +40,39 @@ int cage_set_hostname(struct cage *c, const struct plan_op *op, struct err *e)
 }
 
 /* A new network has a loopback that is down; programs expect theirs to work. */
-static int bring_loopback_up(void)
+static int bring_loopback_up(int fd)
 {
-	own_fd int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
 
 	return fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0 ? -errno : 0;
 }
 
+/*
+ * Without a network the keeper answers for the name server, so that nobody waits for one. This is
+ * no part of the wall: where the port cannot be had, names fail as they do without an answer.
+ */
+static int hand_over_names(const struct cage *c, int fd)
+{
+	struct sockaddr_in here = { .sin_family = AF_INET,
+		.sin_port = htons(53),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+
+	if (bind(fd, (const struct sockaddr *)&here, sizeof(here)) < 0)
+		return 0;
+	return wire_send_fd(c->channel, WIRE_NAMES, fd);
+}
+
 int cage_set_network(struct cage *c, const struct plan_op *op, struct err *e)
 {
+	own_fd int fd = -1;
 	int r;
 
 	if (str_eq(cage_a(c, op), "host") || cage_is_broken("namespace:net"))
 		return 0;
-	r = bring_loopback_up();
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	r = bring_loopback_up(fd);
+	if (r == 0 && str_eq(cage_a(c, op), "none") && !cage_is_broken("names"))
+		r = hand_over_names(c, fd);
 	if (r < 0)
 		return err_set(
 			e, ERR_SYS, -r, "cannot bring the cage's loopback up: %s", strerror(-r));
@@ -69,8 +89,10 @@ static int set_rlimit(
 		limit.rlim_max = op->n;
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(resource, &limit) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot set %s: %s%s", name, strerror(errno),
-			errno == EPERM ? "; a profile of system calls must allow prlimit64" : "");
+		return err_hint(e,
+			err_set(e, ERR_SYS, errno, "cannot set %s: %s", name, strerror(errno)),
+			"%s",
+			errno == EPERM ? "a profile of system calls must allow prlimit64" : "");
 	return 0;
 }
 
@@ -98,12 +120,15 @@ int cage_limit_files(const struct cage *c, struct err *e)
 		SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED |                          \
 		SECBIT_NO_CAP_AMBIENT_RAISE | SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
 
+/*
+ * A user's cage has given setgroups up, and the kernel refuses even an empty list. A login puts the
+ * user's own group into the list as well, where it gives no right that the group itself does not.
+ */
 static int drop_groups(void)
 {
-	/* Who has none need not be allowed to drop them. */
-	if (syscall(SYS_getgroups, 0, NULL) == 0)
-		return 0;
-	return syscall(SYS_setgroups, 0, NULL) < 0 ? -errno : 0;
+	int num = syscall(SYS_setgroups, 0, NULL) < 0 ? errno : 0;
+
+	return num == 0 || ids_count_groups(getegid()) == 0 ? 0 : -num;
 }
 
 /* Out of all five sets, and out of the reach of uid 0. */
@@ -111,14 +136,18 @@ static int drop_capabilities(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
+	unsigned long cap = 0;
+	int num;
 
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
 		prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0)
 		return -errno;
-	/* The kernel says where its capabilities end. */
-	for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
-			return -errno;
+	while (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
+		cap++;
+	num = errno;
+	/* The kernel says where its capabilities end: there is none of this number. */
+	if (num != EINVAL || cap == 0 || prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0)
+		return -num;
 	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
 }
 
@@ -172,7 +201,8 @@ int cage_drop(struct cage *c, const struct plan_op *op, struct err *e)
 			return err_set(
 				e, ERR_SYS, -r, "cannot drop %s: %s", drops[i].name, strerror(-r));
 	}
-	return err_set(e, ERR_SYS, EINVAL, "there is no '%s' to drop", cage_a(c, op));
+	return err_set(
+		e, ERR_SYS, EINVAL, "cannot drop '%s': bawn does not know it", cage_a(c, op));
 }
 
 /* --- system calls --- */
@@ -213,7 +243,8 @@ static int tell(struct cage *c, struct err *e)
 	own_fd int listener = install_telling(c);
 
 	if (listener < 0)
-		return err_set(e, ERR_SYS, -listener, "what the filter denies is not told: %s",
+		return err_set(e, ERR_SYS, -listener,
+			"cannot report what the system-call filter denies: %s",
 			listener == -EBUSY ? "a filter around bawn has a listener already"
 					   : strerror(-listener));
 	if (wire_send_fd(c->channel, WIRE_LISTENER, listener) < 0)
@@ -223,9 +254,11 @@ static int tell(struct cage *c, struct err *e)
 
 int cage_confine_check(const struct cage *c)
 {
-	int r = drop_groups();
+	const struct plan_op *op = plan_find(c->start->plan, PLAN_DROP, "groups");
+	int r = op ? drop_groups() : 0;
 
-	if (r == 0)
+	/* The cage records it when it is confined itself. */
+	if (r == 0 || op->need != PLAN_MUST)
 		r = drop_capabilities();
 	if (r == 0)
 		r = drop_new_privileges();

@@ -112,9 +112,11 @@ static noreturn void be_init(const struct cage *c, const struct init_parts *part
 		stay(c, command);
 	if (is_good)
 		syscall(SYS_execveat, parts->program, "", words, nothing, AT_EMPTY_PATH);
-	err_set(&e, ERR_SYS, errno, "cannot start the cage's init: %s%s", strerror(errno),
+	err_hint(&e,
+		err_set(&e, ERR_SYS, errno, "cannot start the cage's init: %s", strerror(errno)),
+		"%s",
 		errno == EPERM || errno == ENOSYS
-			? "; a profile of system calls must allow execveat, signalfd4 and ppoll"
+			? "a profile of system calls must allow execveat, signalfd4 and ppoll"
 			: "");
 	cage_fail(c, &e);
 }

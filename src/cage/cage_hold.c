@@ -125,8 +125,8 @@ static int mount_layer(
 			e, ERR_SYS, errno, "cannot enter the cage's root: %s", strerror(errno));
 	overlay = cage_new_mount("overlay", options, attributes, e);
 	if (overlay < 0)
-		err_prefix(e, "what is protected in the project cannot be held, because its file "
-			      "system does not work as a layer");
+		err_prefix(e, "cannot protect paths of the project: its file system does not work "
+			      "as a layer");
 	return overlay;
 }
 
@@ -173,11 +173,12 @@ static int hold(struct cage *c, const char *top, const struct cage_held *item, s
 	own_fd int place = -1, tree = -1;
 
 	if (snprintf(path, sizeof(path), "%s/%s", top, item->path) >= (int)sizeof(path))
-		return err_set(e, ERR_SYS, ENAMETOOLONG, "'%s' is too long", item->path);
+		return err_set(e, ERR_SYS, ENAMETOOLONG,
+			"cannot protect '%s': its path is too long", item->path);
 	place = file_open_beneath(c->root, path + 1, O_PATH | O_NOFOLLOW, 0);
 	if (place < 0)
-		return err_set(e, ERR_SYS, -place, "cannot hold '%s', which is protected: %s", path,
-			strerror(-place));
+		return err_set(
+			e, ERR_SYS, -place, "cannot protect '%s': %s", path, strerror(-place));
 	tree = cage_clone_tree(place, cage_restrictions(flags), e);
 	return tree < 0 ? tree : cage_attach(tree, place, path, e);
 }

@@ -63,7 +63,8 @@ static int write_maps(const char *who, const struct cage_ids *ids, unsigned insi
 		r = write_proc(who, "setgroups", "deny", e);
 	if (r == 0)
 		r = write_proc(who, "uid_map", uids, e);
-	return r == 0 ? write_proc(who, "gid_map", gids, e) : r;
+	/* The other group of the operator's takes another program. */
+	return r == 0 && !ids->is_team ? write_proc(who, "gid_map", gids, e) : r;
 }
 
 int cage_write_maps(pid_t pid, const struct cage_ids *ids, unsigned inside, struct err *e)
@@ -103,7 +104,7 @@ int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e)
 	struct wire_message m = { 0 };
 	int r;
 
-	if (!c->start->ids.is_given)
+	if (!c->start->ids.is_given && !c->start->ids.is_team)
 		return write_maps("self", &c->start->ids, inside, e);
 	/* The end of the channel is the end of the keeper. */
 	if (wire_receive(c->channel, &m, NULL) < 0 || m.kind != WIRE_MAPPED)
@@ -112,6 +113,9 @@ int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e)
 	if (r < 0)
 		return err_set(e, ERR_SYS, -r, "cannot become user %u of the cage: %s", inside,
 			strerror(-r));
+	/* The keeper of a user looks at this process from outside, and other ids forbid that. */
+	if (c->start->ids.is_team && prctl(PR_SET_DUMPABLE, 1) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot become dumpable: %s", strerror(errno));
 	return 0;
 }
 

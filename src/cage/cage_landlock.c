@@ -110,7 +110,8 @@ int cage_add_rule(struct cage *c, const struct plan_op *op, struct err *e)
 	if (op->flags & PLAN_LIST)
 		rights = LANDLOCK_ACCESS_FS_READ_DIR;
 	if (!cage_fill_in(c->start, cage_b(c, op), path, sizeof(path)))
-		return err_set(e, ERR_SYS, ENAMETOOLONG, "'%s' is too long", cage_b(c, op));
+		return err_set(e, ERR_SYS, ENAMETOOLONG,
+			"cannot open '%s' in Landlock: its path is too long", cage_b(c, op));
 	/* Others that run in the cage already may have put a link on the way. */
 	fd = c->start->join ? file_open_real(path, O_PATH) : file_open(path, O_PATH | O_NOFOLLOW);
 	r = fd < 0 ? fd : add_rule(c, fd, rights);
@@ -133,7 +134,8 @@ int cage_confine(struct cage *c, const struct plan_op *op, struct err *e)
 	/* No rule lets devices be made, and without Landlock anybody may make this one, which is
 	 * none: so it shows that the domain holds. */
 	if (mknod(nowhere, S_IFCHR, 0) == 0 || errno != EACCES)
-		return err_set(e, ERR_SYS, EINVAL, "Landlock is on and does not refuse anything");
+		return err_set(e, ERR_SYS, EINVAL,
+			"cannot rely on Landlock: it is on and refuses nothing");
 	c->is_confined = true;
 	return 0;
 }

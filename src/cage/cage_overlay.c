@@ -217,10 +217,12 @@ int cage_load_overlay(struct cage *c, const struct plan_op *op, struct err *e)
 	r = tree < 0 ? tree : load(c, tree, e);
 	if (r == -ENOSPC) {
 		num_print_size(c->start->overlay_size, size);
-		return err_set(e, ERR_REFUSED, ENOSPC,
-			"what the overlay '%s' keeps does not fit into its size of %s: set a larger "
-			"root.overlay_size, or empty it with bawn overlay reset",
-			cage_a(c, op), size);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, ENOSPC,
+				"cannot use the overlay '%s': its contents do not fit into its "
+				"size of %s",
+				cage_a(c, op), size),
+			"set a larger root.overlay_size, or empty it: bawn overlay reset");
 	}
 	/* Another plan would not help: the host is not to blame for what is kept. */
 	if (r < 0 && tree >= 0)
@@ -244,7 +246,9 @@ int cage_check_kept_attributes(const struct cage *c, struct err *e)
 
 	if (work >= 0 && fsetxattr(work, "user.bawn", "", 0, 0) == 0)
 		return fremovexattr(work, "user.bawn") < 0 ? fail("use", errno, e) : 0;
-	return err_set(e, ERR_REFUSED, EOPNOTSUPP,
-		"cannot keep an overlay above an image here: deletions are marked by attributes, "
-		"which a tmpfs has since Linux 6.6; root.image: host needs none");
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, EOPNOTSUPP,
+			"cannot keep an overlay above an image: its deletions are marked by "
+			"attributes, which a tmpfs has since Linux 6.6"),
+		"root.image: host needs none");
 }

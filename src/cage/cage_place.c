@@ -27,10 +27,11 @@ int cage_own(struct cage *c, int fd, struct err *e)
 	struct stat st;
 
 	if (c->own_count == CAGE_MAX_OWN)
-		return err_set(e, ERR_SYS, EMFILE, "the cage has too many file systems");
+		return err_set(
+			e, ERR_SYS, EMFILE, "cannot make the cage: it has too many file systems");
 	if (fstat(fd, &st) < 0)
 		return err_set(
-			e, ERR_SYS, errno, "cannot look at a new file system: %s", strerror(errno));
+			e, ERR_SYS, errno, "cannot inspect a new file system: %s", strerror(errno));
 	c->own[c->own_count++] = st.st_dev;
 	return 0;
 }
@@ -43,7 +44,8 @@ int cage_own_mount(struct cage *c, int tree, struct err *e)
 		return err_set(
 			e, ERR_SYS, errno, "cannot find a mount of the run's: %s", strerror(errno));
 	if (c->own_mount_count == CAGE_MAX_OWN)
-		return err_set(e, ERR_SYS, EMFILE, "the cage has too many file systems");
+		return err_set(
+			e, ERR_SYS, EMFILE, "cannot make the cage: it has too many file systems");
 	c->own_mounts[c->own_mount_count++] = st.stx_mnt_id;
 	return 0;
 }
@@ -70,15 +72,17 @@ static int fail(const struct cage *c, int num, const char *path, struct err *e)
 {
 	if (c->has_image && (num == EACCES || num == EPERM || num == EOVERFLOW))
 		return err_set(e, ERR_REFUSED, num,
-			"cannot make '%s' in the image: its files must belong to you", path);
+			"cannot make '%s' in the image: its files do not belong to you", path);
 	if (num == ELOOP)
 		return err_set(e, ERR_SYS, num,
 			"cannot make '%s' in the cage: a symlink is in the way", path);
 	if (num == EROFS)
-		return err_set(e, ERR_SYS, num,
-			"cannot make '%s' in the cage: it is not there, and nothing is created on "
-			"the host; create it first or choose another target",
-			path);
+		return err_hint(e,
+			err_set(e, ERR_SYS, num,
+				"cannot make '%s' in the cage: it does not exist, and bawn creates "
+				"nothing on the host",
+				path),
+			"create it, or choose another target");
 	return err_set(e, ERR_SYS, num, "cannot make '%s' in the cage: %s", path, strerror(num));
 }
 
@@ -158,10 +162,12 @@ static int fail_kept(const struct cage *c, int num, const char *path, struct err
 
 	if (!is_other || !c->own_mount_count || !str_path_within(path, "/home/agent"))
 		return 0;
-	return err_set(e, ERR_SYS, num,
-		"cannot make '%s' in the cage: what an earlier run kept is in the way; remove it, "
-		"by bawn agent forget or with the session",
-		path);
+	return err_hint(e,
+		err_set(e, ERR_SYS, num,
+			"cannot make '%s' in the cage: something that an earlier run left is in "
+			"the way",
+			path),
+		"remove it with the session, or: bawn agent forget --all");
 }
 
 /* Opens the directory a new name goes into. */
@@ -264,7 +270,9 @@ static int make_kept_file(struct cage *c, const struct plan_op *op, struct err *
 
 int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	const char *content = cage_a(c, op);
+	const char *content = cage_a(c, op), *identity = c->start->git_identity;
+	size_t n = strlen(content);
+	bool has_name = str_eq(cage_b(c, op), "/etc/gitconfig") && str_ends(content, PLAN_IDENTITY);
 	own_fd int fd = -1;
 	int r;
 
@@ -275,7 +283,9 @@ int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
 	fd = open_new_file(c, op, e);
 	if (fd < 0)
 		return fd;
-	r = file_write_all(fd, content, strlen(content));
+	r = file_write_all(fd, content, has_name ? n - strlen(PLAN_IDENTITY) : n);
+	if (r == 0 && has_name && identity)
+		r = file_write_all(fd, identity, strlen(identity));
 	return r < 0 ? fail(c, -r, cage_b(c, op), e) : 0;
 }
 

@@ -73,7 +73,8 @@ static int overlay_in_pool(
 	work = file_open_beneath(c->pool, names->pool.work, O_RDONLY | O_DIRECTORY, 0);
 	if (work < 0 || cage_is_broken("attributes") || fsetxattr(work, "user.bawn", "", 0, 0) < 0)
 		return err_set(e, ERR_SYS, EOPNOTSUPP,
-			"cannot capture the project in memory: tmpfs has no attributes on this kernel");
+			"cannot capture the project in memory: tmpfs has no attributes on this "
+			"kernel");
 	return take_fd(&overlay);
 }
 
@@ -113,7 +114,8 @@ int cage_mount_git(struct cage *c, const struct plan_op *op, struct err *e)
 	int r;
 
 	if (!cage_fill_in(c->start, cage_b(c, op), path, sizeof(path)))
-		return err_set(e, ERR_SYS, ENAMETOOLONG, "the path of git's folder is too long");
+		return err_set(
+			e, ERR_SYS, ENAMETOOLONG, "cannot show git's folder: its path is too long");
 	tree = whole_tree(c, op, &git_names, e);
 	r = tree < 0 ? tree : cage_restrict_tree(tree, cage_restrictions(op->flags), e);
 	if (r < 0)
@@ -150,7 +152,8 @@ int cage_mount_project(struct cage *c, const struct plan_op *op, struct err *e)
 	int r;
 
 	if (!cage_fill_in(c->start, cage_b(c, op), c->place, sizeof(c->place)))
-		return err_set(e, ERR_SYS, ENAMETOOLONG, "the project's path is too long");
+		return err_set(
+			e, ERR_SYS, ENAMETOOLONG, "cannot show the project: its path is too long");
 	if (c->has_session)
 		return cage_attach_late(c, op, CAGE_LAYER_PROJECT, c->place, e);
 	c->project = whole_tree(c, op, &project_names, e);
@@ -185,7 +188,8 @@ int cage_mount_part(struct cage *c, const struct plan_op *op, struct err *e)
 			"cannot open '%s' of the project, which has rights of its own: %s", inside,
 			strerror(source < 0 ? -source : errno));
 	if (snprintf(path, sizeof(path), "%s/%s", c->place, inside) >= (int)sizeof(path))
-		return err_set(e, ERR_SYS, ENAMETOOLONG, "'%s' is too long", inside);
+		return err_set(
+			e, ERR_SYS, ENAMETOOLONG, "cannot show '%s': its path is too long", inside);
 	tree = cage_clone_tree(source, cage_restrictions(op->flags | PLAN_NO_DEV), e);
 	if (tree < 0)
 		return tree;

@@ -33,7 +33,9 @@ int cage_await(struct cage *c, const struct plan_op *op, struct err *e)
 		if (m.kind == WIRE_JOINED)
 			break;
 		if (m.kind != WIRE_TREE || m.n < 0 || m.n >= CAGE_TREE_COUNT || tree < 0)
-			return err_set(e, ERR_SYS, EPROTO, "what the session brought is not known");
+			return err_set(e, ERR_SYS, EPROTO,
+				"cannot use the session's workspace: an unknown folder came from "
+				"it");
 		c->late[m.n] = take_fd(&tree);
 	}
 	c->has_session = true;
@@ -47,7 +49,8 @@ int cage_attach_late(
 	int r;
 
 	if (c->late[which] < 0)
-		return err_set(e, ERR_SYS, ENOENT, "the session did not bring '%s'", path);
+		return err_set(e, ERR_SYS, ENOENT,
+			"cannot use the session's workspace: '%s' did not come from it", path);
 	r = cage_restrict_tree(c->late[which], cage_restrictions(op->flags), e);
 	if (r < 0)
 		return r;

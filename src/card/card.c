@@ -65,7 +65,8 @@ static void print_skill(const struct card *c, struct json *j)
 	json_text(j, "name", agent ? agent : "Run a command");
 	json_text(j, "description",
 		agent ? "Hands a task to this agent, in a cage of its own."
-		      : "Runs a command in a cage of its own, and answers with its output and what it did to the project.");
+		      : "Runs a command in a cage of its own, and answers with its output and what "
+			"it did to the project.");
 	print_list_of(j, "tags", tags, 2);
 	json_close_map(j);
 	json_close_list(j);
@@ -80,7 +81,8 @@ static void print_members(const struct card *c, struct json *j)
 
 	json_text(j, "name", name ? name : "bawn");
 	json_text(j, "description",
-		"Runs agents and commands in cages that the kernel enforces, and signs what was enforced.");
+		"Runs agents and commands in cages that the kernel enforces, and signs what was "
+		"enforced.");
 	json_text(j, "version", BAWN_VERSION);
 	json_open_list(j, "supportedInterfaces");
 	json_open_map(j, NULL);
@@ -117,7 +119,8 @@ static int print_signatures(
 	print_members(c, &to_sign);
 	json_close_map(&to_sign);
 	if (plain.failed)
-		return err_set(e, ERR_SPEC, E2BIG, "the card would be larger than %zu MB",
+		return err_set(e, ERR_SPEC, E2BIG,
+			"cannot make the card: it would be larger than %zu MB",
 			CARD_MAX_SIZE >> 20);
 	r = card_canonicalize_signed(plain.data, plain.len, &canonical, e);
 	if (r < 0)
@@ -144,5 +147,5 @@ int card_print(const struct card *c, const struct sign_key *key, int indent, str
 	card_print_legacy(c, &j);
 	json_close_map(&j);
 	json_close_map(&j);
-	return out->failed ? err_set(e, ERR_SYS, ENOMEM, "not enough memory for the card") : 0;
+	return out->failed ? err_set(e, ERR_SYS, ENOMEM, "cannot make the card: out of memory") : 0;
 }

@@ -36,7 +36,7 @@ static int check_spec(const struct spec *s, const struct record_read *r, struct 
 
 	spec_print_canonical(s, &form);
 	if (form.failed)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the spec's digest");
+		return err_set(e, ERR_SYS, ENOMEM, "cannot make the card: out of memory");
 	sha256_hex(form.data, form.len, digest);
 	if (!r->spec_sha256 || !str_eq(digest, r->spec_sha256))
 		return wrong(e, "the spec is not the one that the record names");

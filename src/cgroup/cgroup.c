@@ -25,6 +25,7 @@
 #include "base/str.h"
 #include "cgroup/cgroup_inside.h"
 #include "cgroup/cgroup_place.h"
+#include "cgroup/cgroup_scope.h"
 
 #define MAKE_TRIES 64
 #define LOCK_MS    1000 /* a sweeper is done with an empty folder long before */
@@ -126,13 +127,12 @@ static void find_v2(struct cgroup *g, unsigned wanted, const struct cgroup_place
 	g->count += found != 0;
 }
 
-int cgroup_find(struct cgroup *g, const char *run, unsigned wanted, struct err *e)
+/* Which of the wanted controllers have no place. Those of version 1 never have another. */
+static unsigned find_all(struct cgroup *g, unsigned wanted)
 {
 	struct cgroup_places places;
-	int n = snprintf(g->name, sizeof(g->name), "bawn-%s", run);
+	unsigned missing = 0;
 
-	if (n < 0 || (size_t)n >= sizeof(g->name) || !cgroup_is_name(g->name))
-		return err_set(e, ERR_SYS, EINVAL, "'%.40s' is not the name of a run", run);
 	cgroup_place_find(&places);
 	for (int i = 0; i < CGROUP_COUNT; i++) {
 		if (!(wanted & 1U << i) || !places.v1[i].dir[0])
@@ -142,6 +142,28 @@ int cgroup_find(struct cgroup *g, const char *run, unsigned wanted, struct err *
 	}
 	if (wanted && places.v2.dir[0])
 		find_v2(g, wanted, &places.v2);
+	for (unsigned i = 0; i < CGROUP_COUNT; i++)
+		missing |= g->of[i] < 0 ? wanted & 1U << i : 0;
+	return missing;
+}
+
+int cgroup_find(struct cgroup *g, const char *run, unsigned wanted, struct err *e)
+{
+	struct err why = { 0 };
+	int n = snprintf(g->name, sizeof(g->name), "bawn-%s", run);
+
+	if (n < 0 || (size_t)n >= sizeof(g->name) || !cgroup_is_name(g->name))
+		return err_set(e, ERR_SYS, EINVAL,
+			"cannot make a cgroup for '%.40s': it is not the name of a run", run);
+	if (!find_all(g, wanted))
+		return 0;
+	if (cgroup_scope_enter(g->name, wanted, &why) < 0) {
+		snprintf(g->why_not, sizeof(g->why_not), "%.199s", why.text);
+		return 0;
+	}
+	cgroup_done(g);
+	snprintf(g->name, sizeof(g->name), "bawn-%s", run);
+	find_all(g, wanted);
 	return 0;
 }
 
@@ -192,12 +214,14 @@ int cgroup_limit(struct cgroup *g, enum cgroup_controller c, uint64_t limit, str
 	int count, r = 0;
 
 	if (!f)
-		return err_set(e, ERR_REFUSED, ENOENT,
-			"no cgroup for %s can be made here; 'bawn doctor' says why",
-			cgroup_controller_names[c]);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, ENOENT,
+				"cannot limit %s: no cgroup can be made here%s%s",
+				cgroup_controller_names[c], g->why_not[0] ? ": " : "", g->why_not),
+			"bawn doctor says why");
 	count = cgroup_knobs(c, f->is_v2, limit, knobs);
 	if (count == 0)
-		return err_set(e, ERR_SYS, EINVAL, "there is no such limit for %s",
+		return err_set(e, ERR_SYS, EINVAL, "cannot limit %s: there is no such limit",
 			cgroup_controller_names[c]);
 	if (f->fd < 0)
 		r = make(g, f, c, e);
@@ -206,9 +230,11 @@ int cgroup_limit(struct cgroup *g, enum cgroup_controller c, uint64_t limit, str
 		if (r == -ENOENT && knobs[i].may_be_missing)
 			r = 0;
 		if (r < 0)
-			err_set(e, ERR_SYS, -r, "cannot set %s to %s: %s%s", knobs[i].file,
-				knobs[i].text, strerror(-r),
-				r == -EINVAL && c == CGROUP_CPU ? " (a cgroup above may have less)"
+			err_hint(e,
+				err_set(e, ERR_SYS, -r, "cannot set %s to %s: %s", knobs[i].file,
+					knobs[i].text, strerror(-r)),
+				"%s",
+				r == -EINVAL && c == CGROUP_CPU ? "a cgroup above may have less"
 								: "");
 	}
 	return r;

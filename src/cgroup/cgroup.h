@@ -40,6 +40,7 @@ struct cgroup {
 	struct cgroup_folder folders[CGROUP_COUNT];
 	int count;
 	int of[CGROUP_COUNT]; /* which folder has the controller, or -1 */
+	char why_not[200];    /* systemd gave no scope; "" if it was not asked or did */
 };
 
 void cgroup_init(struct cgroup *g);
@@ -53,7 +54,9 @@ void cgroup_done(struct cgroup *g);
 
 /*
  * Finds where folders for the controllers in `wanted` (bits 1 << CGROUP_…) can be made, and makes
- * none. A controller that has no place is told by cgroup_limit. -EINVAL: `run` is no run's name.
+ * none. Where there is no such place, this process moves into a scope that the user's systemd
+ * manager makes for the run. A controller that has no place is told by cgroup_limit. -EINVAL:
+ * `run` is no run's name.
  */
 int cgroup_find(struct cgroup *g, const char *run, unsigned wanted, struct err *e);
 

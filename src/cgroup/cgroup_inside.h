@@ -7,6 +7,9 @@
 /* Is this the name of a run's folder? bawn-20261115-224501-0a1b2c3d and nothing else is. */
 bool cgroup_is_name(const char *name);
 
+/* Is `word` one of a list, as in "rw,cpu,cpuacct" or "cpuset cpu io"? */
+bool cgroup_has_word(const char *list, const char *word);
+
 /* --- cgroup_file.c: the kernel's files in a folder --- */
 
 /* The text of a small file, ended with a NUL; its length or -errno. */

@@ -26,8 +26,7 @@ const char *const cgroup_controller_names[CGROUP_COUNT] = {
 	[CGROUP_PIDS] = "pids",
 };
 
-/* Is `word` one of a list, as in "rw,cpu,cpuacct" or "cpuset cpu io"? */
-static bool has_word(const char *list, const char *word)
+bool cgroup_has_word(const char *list, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -59,7 +58,7 @@ void cgroup_place_take_own(struct cgroup_places *p, char *line)
 	if (str_eq(id, "0") && names[0] == '\0')
 		copy_path(p->v2.path, line);
 	for (int i = 0; i < CGROUP_COUNT; i++)
-		if (has_word(names, cgroup_controller_names[i]))
+		if (cgroup_has_word(names, cgroup_controller_names[i]))
 			copy_path(p->v1[i].path, line);
 }
 
@@ -99,22 +98,35 @@ void cgroup_place_take_mount(struct cgroup_places *p, char *line)
 	if (!options || !str_starts(rest, "cgroup "))
 		return;
 	for (int i = 0; i < CGROUP_COUNT; i++)
-		if (has_word(options, cgroup_controller_names[i]))
+		if (cgroup_has_word(options, cgroup_controller_names[i]))
 			place_in_mount(&p->v1[i], fields[3], fields[4]);
 }
 
-void cgroup_place_find(struct cgroup_places *ret)
+static void find_of(const char *own, struct cgroup_places *ret)
 {
 	own(lines) struct lines own_paths = { .fd = -1 }, mounts = { .fd = -1 };
 	char *line;
 
 	memset(ret, 0, sizeof(*ret));
-	lines_open(&own_paths, "/proc/self/cgroup");
+	lines_open(&own_paths, own);
 	while ((line = lines_next(&own_paths)))
 		cgroup_place_take_own(ret, line);
 	lines_open(&mounts, "/proc/self/mountinfo");
 	while ((line = lines_next(&mounts)))
 		cgroup_place_take_mount(ret, line);
+}
+
+void cgroup_place_find(struct cgroup_places *ret)
+{
+	find_of("/proc/self/cgroup", ret);
+}
+
+void cgroup_place_find_of(pid_t pid, struct cgroup_places *ret)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
+	find_of(path, ret);
 }
 
 int cgroup_place_open(const char *dir, long magic)
@@ -172,8 +184,8 @@ bool cgroup_level_next(struct cgroup_level *l)
 	cgroup_read(l->fd, "cgroup.controllers", has, sizeof(has));
 	cgroup_read(l->fd, "cgroup.subtree_control", handed, sizeof(handed));
 	for (int i = 0; i < CGROUP_COUNT; i++) {
-		l->has[i] = has_word(has, cgroup_controller_names[i]);
-		l->hands_down[i] = has_word(handed, cgroup_controller_names[i]);
+		l->has[i] = cgroup_has_word(has, cgroup_controller_names[i]);
+		l->hands_down[i] = cgroup_has_word(handed, cgroup_controller_names[i]);
 	}
 	return true;
 }

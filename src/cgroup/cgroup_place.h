@@ -20,6 +20,9 @@ struct cgroup_places {
 /* Of this process; what cannot be read is nowhere. */
 void cgroup_place_find(struct cgroup_places *ret);
 
+/* The same of another process, in the mounts of this one. */
+void cgroup_place_find_of(pid_t pid, struct cgroup_places *ret);
+
 /* One line of /proc/self/cgroup, and after all of them one of /proc/self/mountinfo. Cut up. */
 void cgroup_place_take_own(struct cgroup_places *p, char *line);
 void cgroup_place_take_mount(struct cgroup_places *p, char *line);

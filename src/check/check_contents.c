@@ -64,15 +64,10 @@ static int open_source(struct spec *s, const struct spec_item *item, const char 
 /* Where a descriptor really leads; the path it was opened by where the kernel does not say. */
 static const char *real_path(struct spec *s, int fd, const char *path)
 {
-	char name[64], real[PATH_MAX];
-	const char *copy;
-	ssize_t n;
+	char real[PATH_MAX];
+	ssize_t n = file_path_of(fd, real);
+	const char *copy = n < 0 ? NULL : arena_copy(&s->arena, real, (size_t)n);
 
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", fd);
-	n = readlink(name, real, sizeof(real) - 1);
-	if (n <= 0 || real[0] != '/')
-		return path;
-	copy = arena_copy(&s->arena, real, (size_t)n);
 	return copy ? copy : path;
 }
 

@@ -53,6 +53,8 @@ static int compare_destinations(const struct spec_item *x, const struct spec_ite
 
 	if (a->port != b->port)
 		return (int)a->port - (int)b->port;
+	if (!a->port)
+		return strcmp(a->client, b->client);
 	if (!a->host != !b->host)
 		return a->host ? -1 : 1;
 	if (a->is_wildcard != b->is_wildcard)

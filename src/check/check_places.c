@@ -104,7 +104,8 @@ static void check_project_at(struct spec *s)
 	const char *at = spec_text(s, SPEC_PROJECT_AT);
 
 	/* With cage: project it is not used; check_pointless says so. */
-	if (spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_FULL && mirrors_host(at))
+	if (spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_FULL && !s->is_at_own_path &&
+		mirrors_host(at))
 		diags_warn(&s->diags, spec_where(s, SPEC_PROJECT_AT), hint_place(s, at),
 			"project.at: %.200s mirrors a host: the same spec would not mean the same "
 			"for another operator",

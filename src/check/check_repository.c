@@ -249,6 +249,7 @@ static bool has_place(struct check_looking *l)
 			"its folder %s is where the cage has the project", l->common);
 	else
 		return true;
+	l->ret->wants_own_path = true;
 	return false;
 }
 

@@ -24,7 +24,8 @@ struct check_repository {
 	char named[PATH_MAX];  /* what .git names, believed or not; "": it is no file */
 	/* Half a sentence: why git will not work in the cage. NULL: it will, or is not wanted. */
 	const char *why;
-	const char *hint; /* what to do about that, or NULL */
+	const char *hint;    /* what to do about that, or NULL */
+	bool wants_own_path; /* it would work with the project at its own path */
 	/* Paths of the project, beside .git, that its git has hooks, programs or settings from. */
 	const char *const *hooks;
 	size_t hook_count;

@@ -3,6 +3,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "check/check_lints.h"
+#include "plan/plan_guarantees.h"
 
 /* --- settings that another one leaves without effect --- */
 
@@ -60,7 +61,7 @@ static bool has_value(const struct spec *s, enum spec_key key, unsigned value)
 	return spec_choice(s, key) == value;
 }
 
-static void check_pointless(struct spec *s)
+void check_pointless(struct spec *s)
 {
 	for (size_t i = 0; i < sizeof(pointless) / sizeof(pointless[0]); i++) {
 		const struct pointless *p = &pointless[i];
@@ -122,6 +123,7 @@ static void check_overlay(struct spec *s)
 static void check_opt_outs(struct spec *s)
 {
 	bool is_prod = spec_choice(s, SPEC_ENVIRONMENT) == SPEC_PROD;
+	enum spec_engine engine = spec_choice(s, SPEC_ENGINE);
 
 	if (spec_bool(s, SPEC_RELAXED))
 		diags_warn(&s->diags, spec_where(s, SPEC_RELAXED),
@@ -133,10 +135,12 @@ static void check_opt_outs(struct spec *s)
 			"remove it from the policy where that is not meant",
 			"self_governance: what runs in this project may change its hooks, settings "
 			"and spec, which work on the host later");
-	/* In production it is an error already. */
-	if (spec_choice(s, SPEC_ENGINE) == SPEC_ENGINE_LOGICAL && !is_prod)
-		diags_warn(&s->diags, spec_where(s, SPEC_ENGINE), "use engine: auto",
-			"engine: logical enforces nothing, and is for development only");
+	/* In production logical is an error already. */
+	if (engine != SPEC_ENGINE_AUTO && !plan_engine_runs(engine) &&
+		!(is_prod && engine == SPEC_ENGINE_LOGICAL))
+		diags_warn(&s->diags, spec_where(s, SPEC_ENGINE), "leave engine out",
+			"engine: this version has no engine %s, and a run with it is refused",
+			spec_keys[SPEC_ENGINE].choices[engine]);
 }
 
 /* Only where somebody chose how long sessions are kept: most runs belong to none. */

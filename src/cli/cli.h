@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/tree.h"
 #include "check/check_repository.h"
 #include "host/host.h"
 #include "plan/plan.h"
@@ -35,6 +36,7 @@ struct cli_command {
 	bool returns_another; /* its status is a program's; where it is bawn's own it is 125 */
 	bool takes_words;     /* its own, between and after the options */
 	bool names_session;   /* the first word is one */
+	const char *no_json;  /* why it has no result to print as JSON; NULL: it has one */
 	/* What its first word chooses from, each with both words as its name; or NULL. */
 	const struct cli_command *subcommands;
 };
@@ -83,6 +85,20 @@ extern const struct cli_option cli_spec_options[];
 extern const struct cli_option cli_common_options[];
 extern const struct cli_setting cli_settings[]; /* ended with a NULL name */
 
+/* --- what people type by habit: cli_habits.c --- */
+
+extern const struct cli_option cli_habit_options[];
+
+/* The word that is meant by another, as "list" by "session ls"; or NULL. */
+const char *cli_habit_same(const char *words);
+
+/* The command's first word, or the one that is meant by it; "" where there is none. */
+const char *cli_habit_verb(const struct cli *cli);
+
+/* What to type instead of a command, or an option with its dashes, that is not there; or NULL. */
+const char *cli_habit_command(const char *words);
+const char *cli_habit_option(const struct cli_command *command, const char *option);
+
 /* Sorts the arguments into options and words. Says what is wrong and returns CLI_MISUSE. */
 int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
 
@@ -96,6 +112,9 @@ const char *cli_value(const struct cli *cli, const char *name);
  */
 int cli_add_settings(struct cli *cli);
 
+/* Adds the options to the spec as its last layer; relative paths start at `here`. */
+void cli_add_options(const struct cli *cli, struct spec *s, const char *here);
+
 void cli_print_help(void);
 void cli_print_command_help(const struct cli_command *command);
 void cli_print_subcommands(const struct cli_command *command);
@@ -103,8 +122,48 @@ void cli_print_subcommands(const struct cli_command *command);
 /* The word by which a command is chosen: the last of its name. */
 const char *cli_command_word(const struct cli_command *command);
 
+/* From then on no message shows what stands behind a '=' of these, which are borrowed for good.
+ * False without memory. */
+bool cli_remember_arguments(int argc, char **argv);
+
+/* Hides it in a message that is not said by cli_complain. */
+void cli_hide_values(char *text, size_t size);
+
 /* Says one sentence on stderr, as "bawn: …", visibly. */
 void cli_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* True if a cage of bawn's set our variables. */
+bool cli_is_in_cage(void);
+
+/* Why no cage can be made here, if the plan was refused because this is a cage; else NULL. The
+ * hint is what to do. */
+#define CLI_NESTED_HINT "start the command without bawn: this cage holds it too"
+const char *cli_find_nested(const struct plan_choice *choice, const struct err *e);
+
+/* Says the error's sentence, or the one given about it, and below it the error's hint. */
+void cli_complain_err(const struct err *e);
+void cli_complain_about(const struct err *e, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* Says below it what to do, as "hint: …". */
+void cli_hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * Asks on the terminal whether to do what the text says, which begins with a verb; --yes answers.
+ * CLI_OK or, after it was said, CLI_NO. Where there is no terminal, what is_certain goes on: the
+ * command line left no doubt about what is removed. cli_confirm.c
+ */
+int cli_confirm(const struct cli *cli, bool is_certain, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* True if somebody at a terminal can answer a question. */
+bool cli_can_ask(void);
+
+/* In the options of each command that asks so. */
+#define CLI_YES                                                                                    \
+	{                                                                                          \
+		"yes", 'y', NULL, SPEC_KEY_COUNT, NULL, "do not ask"                               \
+	}
 
 /* Writes a buffer to stdout; CLI_FAILED and a complaint where that fails, else `status`. */
 int cli_write(const struct buf *out, int status);
@@ -120,6 +179,9 @@ struct cli_hidden {
 struct cli_place {
 	char project[4096]; /* the project's directory, resolved */
 	const char *home;   /* or NULL */
+	/* The file of -f, really and as it was called, if only the operator or root can write it.
+	 */
+	const char *own_spec, *own_spec_name;
 	struct check_repository repository;
 	struct cli_hidden
 		*state_paths; /* what of the operator's no cage may see; the spec's arena */
@@ -138,6 +200,24 @@ int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_p
  */
 int cli_load_kept_spec(const struct cli *cli, const char *bytes, size_t n, struct spec *s,
 	struct cli_place *ret_place);
+
+/*
+ * Reads the spec file, if there is one. A status, after it was said what is wrong. What follows
+ * from where it lies is judged when all layers are there. cli_spec_file.c
+ */
+int cli_load_file(const struct cli *cli, struct spec *s, struct cli_place *place);
+void cli_judge_file(struct spec *s, const struct cli_place *place, const char *here);
+
+/* Adds the variables that a file lists, as --env does. */
+/* `is_here`: the run is to be on this machine, whose variables a name alone passes on. */
+void cli_add_env_file(struct spec *s, const char *path, bool is_here);
+
+/* Warns if a variable that is to be passed is not set. */
+void cli_warn_unset(struct spec *s, const char *where, const char *variable);
+
+/* Reads a file into the spec's arena, where it stays as long as the diagnostics may quote it. */
+int cli_read_into(struct spec *s, int fd, const char **ret, size_t *ret_size);
+int cli_fail_reading(const char *what, const char *path, int num);
 
 /* Where the operator's own files are: 0, -ENOENT without a home, or -ENAMETOOLONG. */
 int cli_config_folder(const char *home, char ret[static 4096]);
@@ -208,10 +288,52 @@ int cli_load_agent(struct spec *s, const char *name, const char *home, struct ag
 /* Adds what the profile of the named agent says to a settled spec, if one is named. A status. */
 int cli_add_agent(const struct cli *cli, struct spec *s, const struct cli_place *place);
 
+/* --- where the project is in the cage: cli_own_path.c --- */
+
+/* Puts the project's real path in the place of the word own; false: it was said what is wrong. */
+bool cli_settle_place(struct spec *s, const struct cli_place *place);
+
+/* Says in s->diags which of the project's files name a path of it that the cage does not have. */
+void cli_check_own_paths(struct spec *s, const struct cli_place *place);
+
+/* --- tools of the operator's home: cli_toolchain.c --- */
+
+/* Puts binds and variables in the place of the names of toolchains. */
+void cli_add_toolchains(struct spec *s, const struct cli_place *place);
+
+/*
+ * What to type instead of a command whose program the cage does not have; or NULL. What a session
+ * shows is fixed when it is created.
+ */
+const char *cli_hint_command(struct spec *s, const struct cli_place *place, bool is_session);
+
+/* The toolchain that a path of the host is of, where the cage does not have the path; or NULL. */
+const char *cli_missing_toolchain(
+	const struct spec *s, const struct cli_place *place, const char *path);
+
+/* --- registries by the name of their client: cli_client.c --- */
+
+/* Puts hosts in the place of names such as npm; what is wrong is said in s->diags. */
+void cli_add_clients(struct spec *s, const struct cli_place *place, struct spec_value *allow);
+
+/* --- who commits: cli_identity.c --- */
+
+/*
+ * Name and e-mail of the operator's git configuration, as a section of one; NULL: there are none.
+ * What it includes is not read. Owned by the spec.
+ */
+const char *cli_git_identity(struct spec *s, const char *home);
+
 /* --- the project's git: cli_repository.c --- */
 
 /* Finds it, and says in s->diags if it will not work in the cage. */
 void cli_find_repository(struct spec *s, struct cli_place *place);
+
+/*
+ * Has the project at its own path in the cage where its git, as a submodule's, is found from there
+ * alone; but not where the spec says where things are.
+ */
+void cli_choose_own_path(struct spec *s, struct cli_place *place);
 
 /* What a plan for this project has to know. */
 void cli_tell_host(const struct cli_place *place, struct host *ret);
@@ -243,5 +365,6 @@ int cli_probe(const struct cli *cli, struct host *ret);
 /* Rules out, by whom the project belongs to, ways of capturing it: h->no_capture. */
 void cli_look_at_project(struct host *h, const struct cli_place *place);
 
-/* Says why the plan copies the project, where that is so because of its owner. */
-void cli_say_copied(const struct plan *p, const struct host *h, const struct cli_place *place);
+/* Says how much was copied, and what to do about it where that is so because of owners. */
+void cli_say_copied(
+	const struct cli_place *place, const char *what, const struct tree_counts *counts);

@@ -21,6 +21,9 @@
 #include "cli/cli_run.h"
 #include "cli/cli_verify.h"
 #include "verify/verify.h"
+#include "work/work_project.h"
+
+#define MOST_PATHS 20 /* that differ, and are named */
 
 struct run_again {
 	struct cli_verifier verifier;
@@ -53,7 +56,7 @@ static int check_options(const struct cli *cli, struct err *e)
 {
 	if (cli->word_count)
 		return err_set(e, ERR_USE, EINVAL,
-			"--again repeats the command that is on record; it takes no other");
+			"cannot run another command with --again: it repeats the recorded one");
 	for (size_t i = 0; i < cli->given_count; i++) {
 		const struct cli_option *o = cli->given[i].option;
 
@@ -62,7 +65,7 @@ static int check_options(const struct cli *cli, struct err *e)
 				!str_eq(o->name, "host")))
 			continue;
 		return err_set(e, ERR_USE, EINVAL,
-			"--%s does not go with --again: the spec is that of the record", o->name);
+			"cannot use --%s with --again: the spec is that of the record", o->name);
 	}
 	return 0;
 }
@@ -73,17 +76,37 @@ static int load_record(struct run *r, struct err *e)
 	const char *word = cli_value(r->cli, "again");
 
 	if (cli_verifier_take_keys(&a->verifier, e) != CLI_OK ||
-		cli_load_record(&a->verifier, word, &a->found, &a->of, &a->report, e) != CLI_OK)
-		return a->is_said = true,
-		       err_set(e, ERR_REFUSED, EBADMSG, "there is no record to repeat");
+		cli_load_record(&a->verifier, word, &a->found, &a->of, &a->report, e) != CLI_OK) {
+		if (!a->found.bytes)
+			cli_hint("bawn record list names the runs that can be repeated");
+		return a->is_said = true, err_set(e, ERR_REFUSED, EBADMSG,
+						  "cannot repeat the run: there is no record");
+	}
 	if (!a->of.is_signed)
-		return err_set(e, ERR_REFUSED, EBADMSG,
-			"the record '%.100s' cannot be relied on: %s", word,
-			a->report.count ? a->report.items[0].text : "it is not signed");
+		return err_set(e, ERR_REFUSED, EBADMSG, "cannot repeat the record '%.100s': %s",
+			word, a->report.count ? a->report.items[0].text : "it is not signed");
 	if (a->of.record.outcome == RECORD_REFUSED)
 		return err_set(e, ERR_REFUSED, EINVAL,
-			"run %s was refused and ran nothing: there is nothing to repeat",
+			"cannot repeat run %s: it was refused and ran nothing", a->of.record.run);
+	return 0;
+}
+
+/* An earlier bawn wrote it without keys that there are now: from here on it has them. */
+static int complete_spec(struct run_again *a, const struct spec *s, struct err *e)
+{
+	own(buf) struct buf whole = { .max = PLAN_MAX_SIZE };
+
+	spec_print_canonical(s, &whole);
+	if (whole.failed)
+		return err_set(e, ERR_SYS, ENOMEM, "cannot read the spec: out of memory");
+	if (whole.len != a->spec_size)
+		cli_complain(
+			"run %s is of an earlier bawn: keys that its spec does not have are as "
+			"by default, so that spec and plan have other digests",
 			a->of.record.run);
+	free(a->spec);
+	a->spec_size = whole.len;
+	a->spec = take_ptr(whole.data);
 	return 0;
 }
 
@@ -105,18 +128,19 @@ static int read_spec(struct run *r, struct err *e)
 	sha256_hex(a->spec, a->spec_size, digest);
 	if (!record->spec_sha256 || !str_eq(digest, record->spec_sha256))
 		return err_set(e, ERR_REFUSED, EBADMSG,
-			"spec.json is not that of the record: its digest is %s, and the record says "
-			"%s",
-			digest, record->spec_sha256 ? record->spec_sha256 : "none");
+			"cannot use spec.json: its digest is %s, and the record says %s", digest,
+			record->spec_sha256 ? record->spec_sha256 : "none");
 	spec_init(&alone);
 	ret = spec_read_canonical(&alone, a->spec, a->spec_size, e);
+	if (ret == 0)
+		ret = complete_spec(a, &alone, e);
 	spec_done(&alone);
 	if (ret < 0 && !str_eq(record->bawn, BAWN_VERSION))
 		return err_set(e, ERR_REFUSED, EBADMSG,
-			"spec.json cannot be read: it is of bawn %.40s, and this is %s",
-			record->bawn, BAWN_VERSION);
+			"cannot read spec.json: it is of bawn %.40s, and this is %s", record->bawn,
+			BAWN_VERSION);
 	if (ret < 0)
-		err_prefix(e, "spec.json cannot be read");
+		err_prefix(e, "cannot read spec.json");
 	return ret;
 }
 
@@ -129,10 +153,11 @@ static int check_spec(const struct run *r, struct err *e)
 	if (!now.failed && now.len == r->again->spec_size &&
 		memcmp(buf_text(&now), r->again->spec, now.len) == 0)
 		return 0;
-	return err_set(e, ERR_REFUSED, EPERM,
-		"the policies of this machine make another spec of that of run %s; bawn check "
-		"--explain KEY says what they set",
-		r->again->of.record.run);
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, EPERM,
+			"cannot repeat run %s: the policies of this machine change its spec",
+			r->again->of.record.run),
+		"bawn check --explain KEY says what they set");
 }
 
 int run_load_again(struct run *r, struct err *e)
@@ -147,7 +172,7 @@ int run_load_again(struct run *r, struct err *e)
 	r->place.home = home && home[0] == '/' ? home : NULL;
 	r->again = a;
 	if (!a)
-		return (err_set(e, ERR_SYS, ENOMEM, "not enough memory for the record"),
+		return (err_set(e, ERR_SYS, ENOMEM, "cannot read the record: out of memory"),
 			CLI_FAILED);
 	a->found.folder = -1;
 	verify_record_init(&a->of);
@@ -160,9 +185,9 @@ int run_load_again(struct run *r, struct err *e)
 	if (status == CLI_OK && check_spec(r, e) < 0)
 		status = CLI_FAILED;
 	if (e->kind != ERR_NONE && !a->is_said)
-		cli_complain("%s", e->text);
+		cli_complain_err(e);
 	if (e->kind == ERR_NONE && status != CLI_OK)
-		err_set(e, ERR_SPEC, EINVAL, "the spec has errors");
+		err_set(e, ERR_SPEC, EINVAL, "cannot use the spec: it has errors");
 	if (status != CLI_OK)
 		return status;
 	memcpy(r->record.again.run, a->of.record.run,
@@ -195,9 +220,9 @@ static void say_unknown(const struct run *r)
 				a->of.record.run, then, r->place.project);
 	}
 	if (a->of.record.session && a->of.record.session[0])
-		cli_complain(
-			"run %s was in session %s, and this one begins without what the session had "
-			"written by then",
+		cli_complain("run %s was in session %s, and this one begins without what the "
+			     "session had "
+			     "written by then",
 			a->of.record.run, a->of.record.session);
 	if (!a->of.record.project.sha256)
 		cli_complain(
@@ -214,6 +239,43 @@ static void say_unknown(const struct run *r)
 			a->of.record.image.name ? a->of.record.image.name : "");
 }
 
+static void say_path(void *of, const char *path, const char *what)
+{
+	(void)of;
+	cli_complain("again: '%s' %s", path, what);
+}
+
+/* The list beside the record is believed where it is the one that was signed. */
+static void name_paths(const struct run *r)
+{
+	const struct run_again *a = r->again;
+	const char *signed_digest = a->of.record.project.list_sha256;
+	own_fd int fd = a->found.folder < 0 ? -ENOENT
+					    : file_open_name(a->found.folder, WORK_PROJECT_FILE,
+						      O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	own_free char *then = NULL;
+	char digest[SHA256_HEX_SIZE] = "";
+	size_t n = 0, count;
+
+	if (fd >= 0 && file_read_all(fd, WORK_PROJECT_MAX_LIST, &then, &n) == 0)
+		sha256_hex(then, n, digest);
+	if (!signed_digest || !str_eq(digest, signed_digest)) {
+		cli_complain("again: " WORK_PROJECT_FILE
+			     " beside the record would say which paths, and is not %s",
+			digest[0] ? "that of the record" : "there");
+		return;
+	}
+	count = work_project_compare(then, n, buf_text(&r->project_list), r->project_list.len,
+		MOST_PATHS, say_path, NULL);
+	if (count > MOST_PATHS)
+		cli_complain("again: … and %zu more paths differ", count - MOST_PATHS);
+	/* Both lists end where no more of them is kept. */
+	if (count == 0)
+		cli_complain("again: the paths that differ are behind the %zu MiB that are kept of "
+			     "each list",
+			WORK_PROJECT_MAX_LIST >> 20);
+}
+
 int run_check_again(struct run *r, struct err *e)
 {
 	const struct record_read *then = r->again ? &r->again->of.record : NULL;
@@ -228,21 +290,26 @@ int run_check_again(struct run *r, struct err *e)
 	} trees[] = {
 		{ "image", then->image.sha256, r->record.image.sha256, &x->image, "" },
 		{ "project", then->project.sha256, r->record.project.sha256, &x->project,
-			"; if the effects of a run were applied since, that is why: repeat it in a "
-			"copy as it was, with --project" },
+			"were the effects of a run applied since? repeat it in a copy as it was, "
+			"with --project" },
 		{ "overlay", then->overlay.sha256_before, r->record.overlay.before, &x->overlay,
-			"; what a run leaves there the next one finds" },
+			"the next run finds what a run leaves there" },
 	};
 
 	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++) {
 		*trees[i].same = compare(trees[i].then, trees[i].now);
-		if (trees[i].then && *trees[i].same != RECORD_SAME)
-			return err_set(e, ERR_REFUSED, ESTALE,
-				"the %s is not what it was when run %s began: its digest is %s, and "
-				"was %s%s",
-				trees[i].what, then->run,
-				trees[i].now[0] ? trees[i].now : "unknown", trees[i].then,
-				trees[i].remedy);
+		if (trees[i].then && *trees[i].same != RECORD_SAME) {
+			if (trees[i].same == &x->project && trees[i].now[0])
+				name_paths(r);
+			return err_hint(e,
+				err_set(e, ERR_REFUSED, ESTALE,
+					"cannot repeat run %s: the %s is not what it was when it "
+					"began: "
+					"its digest is %s, and was %s",
+					then->run, trees[i].what,
+					trees[i].now[0] ? trees[i].now : "unknown", trees[i].then),
+				"%s", trees[i].remedy);
+		}
 	}
 	/* Once: with another plan there is another start. */
 	if (!r->cli->is_quiet && !r->again->is_said)
@@ -288,6 +355,24 @@ static enum record_same compare_outcomes(const struct record_read *then, const s
 	return then->outcome == now->outcome && status == now->status ? RECORD_SAME : RECORD_OTHER;
 }
 
+/* What a terminal shows depends on its size, and of one stream it cannot be said who printed what.
+ */
+static enum record_same compare_outputs(const struct record_read *then, const struct record *now)
+{
+	if (!now->output.is_told || then->has_terminal != now->has_terminal ||
+		then->output.is_together != now->output.is_together)
+		return RECORD_UNKNOWN;
+	for (int i = 0; i < (now->output.is_together ? 1 : 2); i++) {
+		const struct record_stream *s = &now->output.streams[i];
+		enum record_same same =
+			compare(then->output.streams[i].sha256, s->is_known ? s->sha256 : NULL);
+
+		if (same != RECORD_SAME)
+			return same;
+	}
+	return RECORD_SAME;
+}
+
 void run_compare_again(struct run *r)
 {
 	const struct record_read *then = r->again ? &r->again->of.record : NULL;
@@ -301,6 +386,7 @@ void run_compare_again(struct run *r)
 	x->outcome = compare_outcomes(then, &r->record);
 	x->effects = compare(
 		then->effects.sha256, r->record.effects.is_known ? r->record.effects.digest : NULL);
+	x->output = compare_outputs(then, &r->record);
 	if (x->effects == RECORD_OTHER)
 		find_differences(r);
 	j = log_begin(&r->log, "repeated");
@@ -332,8 +418,8 @@ void run_say_again(const struct run *r)
 	for (size_t i = 0; i < a->report.count; i++)
 		if (str_eq(a->report.items[i].name, "effect"))
 			cli_complain("again: %s", a->report.items[i].text);
-	cli_complain("again: the outcome is %s, the plan is %s, the filter is %s",
-		word_of(x->outcome), word_of(x->plan), word_of(x->filter));
+	cli_complain("again: the outcome is %s, the output is %s, the plan is %s, the filter is %s",
+		word_of(x->outcome), word_of(x->output), word_of(x->plan), word_of(x->filter));
 }
 
 int run_again_status(const struct run *r, int status)

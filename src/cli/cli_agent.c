@@ -15,6 +15,8 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "base/buf.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "cli/cli.h"
 #include "spec/spec_grammar.h"
@@ -125,7 +127,7 @@ static void find_program(const struct cli *cli, struct spec *s, const struct cli
 	if (r == -ENOENT && !e.text[0])
 		say_missing(cli, s, p, program, at);
 	else if (r < 0)
-		diags_error(&s->diags, at, NULL, "agent: %s", e.text);
+		diags_error(&s->diags, at, e.hint[0] ? e.hint : NULL, "agent: %s", e.text);
 }
 
 /* --- adding it --- */
@@ -144,6 +146,25 @@ static void say_unknown(struct spec *s, const char *name, struct diag_pos at)
 		"agent: there is no profile '%s'", name);
 }
 
+/* What was given is not shown: it may be the key itself. */
+static int say_unknown_key(const struct agent_profile *p, bool has_value)
+{
+	own(buf) struct buf names = { .max = 1024 };
+
+	for (size_t i = 0; i < p->key_count; i++)
+		buf_printf(&names, "%s%s", i ? ", " : "", p->keys[i].variable);
+	if (has_value) {
+		cli_complain(
+			"cannot use --secret: it takes the name of a variable, without a value");
+		cli_hint("export the variable, and write --secret and its name");
+	} else {
+		cli_complain("cannot use --secret: the profile '%s' knows no such key", p->name);
+		cli_hint("it knows %s; other secrets are declared in a spec, by secrets:",
+			names.len ? buf_text(&names) : "none");
+	}
+	return CLI_FAILED;
+}
+
 /* --secret: the profile knows whom the key is for, and how it is sent. */
 static int add_secrets(const struct cli *cli, struct spec *s, const struct agent_profile *p)
 {
@@ -153,10 +174,7 @@ static int add_secrets(const struct cli *cli, struct spec *s, const struct agent
 		if (!str_eq(cli->given[i].option->name, "secret") ||
 			agent_add_secret(s, p, variable))
 			continue;
-		cli_complain("--secret %s: the profile '%s' knows no such key; other secrets are "
-			     "declared in a spec, by secrets:",
-			variable, p->name);
-		return CLI_FAILED;
+		return say_unknown_key(p, strchr(variable, '=') != NULL);
 	}
 	return CLI_OK;
 }

@@ -41,6 +41,8 @@ void cli_applied_tell(void *of, const struct work_effect *x, enum work_verdict v
 	struct cli_applied *a = of;
 	own(buf) struct buf line = { .max = 8 * WORK_MAX_PATH };
 
+	if (v == WORK_CONFLICT && !a->conflict)
+		a->conflict = x;
 	if (a->kept->cli->is_json) {
 		tell_json(a, x, v, why);
 		return;
@@ -67,25 +69,60 @@ size_t cli_applied_left(const struct work_applied *r)
 	return n;
 }
 
+/* What was tried already is not advised again. */
+static void say_conflict(const struct cli_applied *a)
+{
+	const struct cli_kept *k = a->kept;
+	size_t others = a->result.counts[WORK_CONFLICT] - 1;
+	own(buf) struct buf files = { .max = 8 * WORK_MAX_PATH };
+
+	cli_complain("left alone: files that changed on the host since the %s wrote them", k->what);
+	cli_add_quoted(&files, "", a->conflict->path);
+	if (others)
+		buf_printf(&files, " and %zu more", others);
+	if (cli_value(k->cli, "force"))
+		cli_hint("edit %s by hand, or drop the rest with bawn discard %s", buf_text(&files),
+			k->id);
+	else if (cli_value(k->cli, "merge"))
+		cli_hint("edit %s by hand, take the %s's version with bawn apply --force %s, or "
+			 "drop it with bawn discard %s",
+			buf_text(&files), k->what, k->id, k->id);
+	else
+		cli_hint("bawn apply --merge %s merges, bawn apply --force %s overwrites them",
+			k->id, k->id);
+}
+
 /* What to type for what was left out. */
 static void say_ways(const struct cli_applied *a)
 {
 	const size_t *n = a->result.counts;
 	const char *id = a->kept->id;
 
-	if (n[WORK_CONFLICT])
-		cli_complain("what changed on the host since was left as it is: bawn apply --merge "
-			     "%s merges, bawn apply --force %s replaces it",
-			id, id);
-	if (n[WORK_HELD_BACK])
-		cli_complain(
-			"what runs on the host by itself was held back: look at it with bawn "
-			"diff %s, then name it: bawn apply %s PATH, or all: bawn apply --all %s",
+	if (n[WORK_CONFLICT] && a->conflict)
+		say_conflict(a);
+	if (n[WORK_HELD_BACK]) {
+		cli_complain("held back: files that execute on the host by themselves");
+		cli_hint(
+			"read them: bawn diff %s; then name them: bawn apply %s PATH, or: bawn apply --all %s",
 			id, id, id);
+	}
 	if (n[WORK_FAILED])
-		cli_complain("what failed can be tried again: bawn apply %s", id);
-	if (a->result.was_stopped)
-		cli_complain("stopped; the rest can follow: bawn apply %s", id);
+		cli_hint("try again what failed: bawn apply %s", id);
+	if (a->result.was_stopped) {
+		cli_complain("stopped before the end");
+		cli_hint("apply the rest: bawn apply %s", id);
+	}
+}
+
+/* What was not asked for is still to come; the newest run is meant without its id. */
+static void add_rest(const struct cli_applied *a, struct buf *line)
+{
+	const struct cli_kept *k = a->kept;
+	bool has_name = k->has_named_run || cli_value(k->cli, "run");
+	const char *id = has_name ? k->id : "", *blank = has_name ? " " : "";
+
+	buf_printf(line, "; %zu left: bawn diff%s%s, bawn apply%s%s or bawn discard%s%s", a->rest,
+		blank, id, blank, id, blank, id);
 }
 
 static void print_sum(struct cli_applied *a)
@@ -104,10 +141,13 @@ static void print_sum(struct cli_applied *a)
 		buf_printf(&line, "%s%zu %s", is_first ? "" : ", ", n, verdicts[v].phrase);
 		is_first = false;
 	}
-	buf_puts(&line, is_first ? "nothing to apply\n" : "\n");
+	buf_puts(&line, is_first ? "nothing to apply" : "");
+	if (a->rest)
+		add_rest(a, &line);
+	buf_putc(&line, '\n');
 	if (a->is_finished)
-		buf_printf(&line, "%s %s is applied, and what it wrote is removed\n", a->kept->what,
-			a->kept->id);
+		buf_printf(
+			&line, "%s %s has no changes left to apply\n", a->kept->what, a->kept->id);
 	cli_write(&line, CLI_OK);
 }
 

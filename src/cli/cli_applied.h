@@ -12,9 +12,11 @@ struct cli_applied {
 	bool is_dry;
 	bool has_tried; /* there was something to apply */
 	struct work_applied result;
-	struct err error;  /* that ended it */
-	bool is_finished;  /* nothing of the run is left to apply */
-	struct buf output; /* with --json, until the end */
+	const struct work_effect *conflict; /* the first that was left alone; or NULL */
+	size_t rest;                        /* effects that were not asked for, and wait */
+	struct err error;                   /* that ended it */
+	bool is_finished;                   /* nothing of the run is left to apply */
+	struct buf output;                  /* with --json, until the end */
 	struct json json;
 };
 

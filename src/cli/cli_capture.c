@@ -1,56 +1,72 @@
 /* In which way a project can be shown, as far as that shows before or by trying. */
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/own.h"
+#include "base/ids.h"
+#include "base/num.h"
+#include "base/str.h"
+#include "base/tree.h"
 #include "cage/cage.h"
 #include "cli/cli.h"
 
 /*
  * In a user's cage there are one user and one group, and an overlay cannot copy up what belongs to
- * others: every change of such a file would fail by itself, as EOVERFLOW.
+ * others: every change of such a file would fail by itself, as EOVERFLOW. So the group of the cage
+ * is the project's, if the operator is in that, and what is left of others is copied into the
+ * layer. Only a layer on disk begins with something.
  */
-static const char *find_others(const struct host *h, const struct cli_place *place,
-	const char **ret_what, struct stat *ret)
+static bool is_of_others(const char *path, struct stat *ret)
 {
-	const char *const paths[] = { place->project, place->repository.folder };
+	return path[0] && stat(path, ret) == 0 &&
+	       (ret->st_uid != geteuid() || ret->st_gid != getegid());
+}
 
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
-		*ret_what = i == 0 ? "project" : "folder of its git";
-		if (!h->is_root && paths[i][0] && stat(paths[i], ret) == 0 &&
-			(ret->st_uid != geteuid() || ret->st_gid != getegid()))
-			return paths[i];
-	}
-	return NULL;
+/* Root's own group opens more than that of a team. */
+static bool has_team(const struct stat *project)
+{
+	return project->st_gid != getegid() && project->st_gid != 0 &&
+	       ids_has_group(project->st_gid) && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
 }
 
 void cli_look_at_project(struct host *h, const struct cli_place *place)
 {
-	const char *what;
-	struct stat st;
+	struct stat project, git;
+	bool is_others;
 
-	if (find_others(h, place, &what, &st))
-		h->no_capture |= HOST_CAPTURE_ON_DISK | HOST_CAPTURE_IN_POOL;
+	if (h->is_root)
+		return;
+	is_others = is_of_others(place->project, &project);
+	h->has_team = is_others && !h->no_team && has_team(&project);
+	if (is_others || is_of_others(place->repository.folder, &git))
+		h->no_capture |= h->in_session ? HOST_CAPTURE_ON_DISK | HOST_CAPTURE_IN_POOL
+					       : HOST_CAPTURE_IN_POOL;
 }
 
-void cli_say_copied(const struct plan *p, const struct host *h, const struct cli_place *place)
+void cli_say_copied(
+	const struct cli_place *place, const char *what, const struct tree_counts *counts)
 {
-	const struct plan_op *op = plan_find_captured(p);
-	const char *what, *path;
+	uint64_t files = counts->files + counts->links + counts->others;
+	uint64_t unit = counts->bytes >= (uint64_t)10 << 20 ? 1 << 20 : 1 << 10;
+	char size[NUM_TEXT_SIZE], git[PATH_MAX + 8];
 	struct stat st;
 
-	if (!op || !(op->flags & PLAN_COPIED))
+	if (!files)
 		return;
-	path = find_others(h, place, &what, &st);
-	if (path && st.st_uid != geteuid())
-		cli_complain("the %s belongs to user %u, and no overlay can change it: it is "
-			     "copied for this run",
-			what, (unsigned)st.st_uid);
-	else if (path)
-		cli_complain("the %s belongs to group %u, and no overlay can change it: it is "
-			     "copied for this run; chgrp -R %u '%s' would spare that",
-			what, (unsigned)st.st_gid, (unsigned)getegid(), path);
+	num_print_size((counts->bytes + unit - 1) / unit * unit, size);
+	cli_complain("files copied for this run: %" PRIu64 " of %s (%s)", files, what, size);
+	snprintf(git, sizeof(git), "%s/.git", place->project);
+	if (!is_of_others(place->project, &st))
+		return;
+	if (stat(git, &st) == 0)
+		cli_hint("they belong to others; a clone of your own needs no copy: git clone '%s'",
+			place->project);
+	else
+		cli_hint("they belong to others; --read-only and --write copy nothing");
 }
 
 /* The way of capturing that the start failed at; 0: it failed at something else. */
@@ -73,6 +89,10 @@ bool cli_note_failed_way(struct host *h, const struct plan *p, int failed_op, co
 	const struct plan_op *op = failed_op >= 0 ? &plan_ops(p)[failed_op] : NULL;
 	unsigned capture = op ? failed_capture(op) : 0;
 
+	if (op && op->kind == PLAN_IDS) {
+		h->no_team = str_eq(plan_str(p, op->a), "team");
+		return h->no_team;
+	}
 	if (op && failed_to_hold(op)) {
 		/* Git's folder can be shown for reading; the project has nothing else. */
 		if (cage_layer_of(p, op) == CAGE_LAYER_GIT)

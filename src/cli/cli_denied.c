@@ -1,4 +1,7 @@
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/own.h"
 #include "base/str.h"
@@ -64,4 +67,22 @@ void cli_say_denied(const struct cli *cli, const struct record *r)
 		return;
 	say(r, false, "system calls: denied");
 	say(r, true, "writes: denied to");
+}
+
+void cli_say_missing(const struct cli *cli, const struct spec *s, const struct record *r)
+{
+	own(buf) struct buf names = { .max = 4096 };
+	uint64_t missing = record_degraded(r);
+	char folder[PATH_MAX];
+
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
+		if (missing >> g & 1 && !plan_may_be_missing(s, g))
+			buf_printf(
+				&names, "%s%s", names.len ? ", " : "", plan_guarantee_defs[g].name);
+	/* For a person: a script asks the record. */
+	if (names.len && !cli->is_quiet && isatty(STDERR_FILENO))
+		cli_complain("not given on this machine: %s; why: bawn doctor; to accept it: "
+			     "defaults: { allow_degraded: [%s] } in %s/policy.yaml",
+			buf_text(&names), buf_text(&names),
+			cli_config_folder(getenv("HOME"), folder) == 0 ? folder : "/etc/bawn");
 }

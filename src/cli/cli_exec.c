@@ -23,18 +23,21 @@
 #include "session/session.h"
 
 const struct cli_option exec_options[] = {
-	{ "queue", 0, NULL, SPEC_KEY_COUNT, NULL, "for a worker to do; prints the run's id" },
-	{ "wait", 0, NULL, SPEC_KEY_COUNT, NULL, "with --queue: until it is done, and print it" },
-	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to this file too" },
+	{ "queue", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"leave the run to a worker, and print the run's id" },
+	{ "wait", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"with --queue: wait for the run, and print its output" },
+	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to FILE too" },
 	{ "subject", 0, "PATH", SPEC_KEY_COUNT, NULL,
-		"a file of the project the record is about too, as the run leaves it" },
-	{ "sync", 0, NULL, SPEC_KEY_COUNT, NULL, "what is on record survives a power cut too" },
-	{ "status-fd", 0, "N", SPEC_KEY_COUNT, NULL, "events as lines of JSON on this descriptor" },
-	{ "tty", 't', NULL, SPEC_KEY_COUNT, NULL, "a terminal in any case, not only from one" },
-	{ "no-tty", 0, NULL, SPEC_KEY_COUNT, NULL, "pipes, also from a terminal" },
-	{ "raw", 0, NULL, SPEC_KEY_COUNT, NULL, "show what reaches out of the screen too" },
-	{ "cast", 0, "FILE", SPEC_KEY_COUNT, NULL, "write what is printed here, as asciicast" },
-	{ "timing", 0, NULL, SPEC_KEY_COUNT, NULL, "say where the time of the start went" },
+		"record the digest of a project file after the run" },
+	{ "sync", 0, NULL, SPEC_KEY_COUNT, NULL, "fsync the log and the record" },
+	{ "status-fd", 0, "N", SPEC_KEY_COUNT, NULL,
+		"write events to descriptor N as lines of JSON" },
+	{ "tty", 't', NULL, SPEC_KEY_COUNT, NULL, "always allocate a terminal" },
+	{ "no-tty", 0, NULL, SPEC_KEY_COUNT, NULL, "never allocate a terminal" },
+	{ "raw", 0, NULL, SPEC_KEY_COUNT, NULL, "do not filter escape sequences" },
+	{ "cast", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the output to FILE as an asciicast" },
+	{ "timing", 0, NULL, SPEC_KEY_COUNT, NULL, "print how long each step of the start took" },
 	{ 0 },
 };
 
@@ -54,8 +57,8 @@ int exec_parse(struct cli *cli, char **arguments)
 	for (size_t i = 0; status == CLI_OK && i < sizeof(fixed) / sizeof(fixed[0]); i++) {
 		if (!cli_value(cli, fixed[i]))
 			continue;
-		cli_complain("--%s is fixed when a session is created; see: bawn session create",
-			fixed[i]);
+		cli_complain("cannot use --%s: it is fixed when a session is created", fixed[i]);
+		cli_hint("bawn session create --%s …", fixed[i]);
 		status = CLI_MISUSE;
 	}
 	return status;
@@ -69,10 +72,12 @@ int exec_open_workspace(const struct exec_job *job, struct err *e)
 			     : session_open_present(job->root, s, e);
 
 	if (fd == -ENOENT)
-		return err_set(e, ERR_REFUSED, ENOENT,
-			"the files of session %s are not on this machine; a worker that has them, "
-			"or can get them, does what is queued: bawn session exec --queue",
-			job->session->id);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, ENOENT,
+				"cannot use session %s: its files are not on this machine",
+				job->session->id),
+			"bawn session exec --queue leaves it to a worker that has them, or can get "
+			"them");
 	return fd;
 }
 
@@ -91,20 +96,21 @@ int exec_load(const struct exec_job *job, struct run *r, struct err *e)
 	if (status == CLI_NO)
 		cli_print_diags(r->cli, &r->spec);
 	if (status == CLI_OK && hides_layer(&r->spec)) {
-		err_set(e, ERR_REFUSED, EOPNOTSUPP,
-			"a command of this session cannot have the project read-only: it would see "
-			"it without what the session wrote; bawn session create --read-only makes "
-			"one that cannot write at all");
-		cli_complain("%s", e->text);
+		err_hint(e,
+			err_set(e, ERR_REFUSED, EOPNOTSUPP,
+				"cannot show the project read-only to one command of a session: it "
+				"would not see what the session wrote"),
+			"bawn session create --read-only makes one that cannot write at all");
+		cli_complain_err(e);
 		return CLI_NO;
 	}
 	if (status == CLI_NO && r->spec.diags.count)
 		err_set(e, ERR_SPEC, EINVAL, "%.400s", r->spec.diags.items[0].text);
 	else if (status != CLI_OK && stat(job->session->project, &project) < 0)
-		err_set(e, ERR_REFUSED, errno, "the session's project '%s' cannot be used: %s",
+		err_set(e, ERR_REFUSED, errno, "cannot use the session's project '%s': %s",
 			job->session->project, strerror(errno));
 	else if (status != CLI_OK)
-		err_set(e, ERR_SPEC, EINVAL, "the session's spec cannot be used");
+		err_set(e, ERR_SPEC, EINVAL, "cannot use the session's spec");
 	return status;
 }
 
@@ -121,7 +127,7 @@ static int prepare(const struct exec_job *job, struct run *r, struct err *e)
 	r->request.start_cage = exec_start_cage;
 	if (exec_check_sharing(&r->spec, e) == 0)
 		return CLI_OK;
-	cli_complain("%s", e->text);
+	cli_complain_err(e);
 	return CLI_FAILED;
 }
 
@@ -162,7 +168,7 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 		snprintf(r.record.run, sizeof(r.record.run), "%s", job->run);
 	ret->status = CLI_FAILED;
 	if (workspace < 0 && !job->is_quiet)
-		cli_complain("%s", ret->error.text);
+		cli_complain_err(&ret->error);
 	if (workspace >= 0 && run_open_status(&r) == CLI_OK) {
 		if (prepare(job, &r, &ret->error) == CLI_OK) {
 			ret->status = run_to_end(&r);
@@ -204,7 +210,7 @@ void exec_run(const struct exec_job *job, struct exec_result *ret)
 	if (status == CLI_OK) {
 		run_parsed(job, &cli, ret);
 	} else {
-		err_set(&ret->error, ERR_USE, EINVAL, "the arguments of the run are wrong");
+		err_set(&ret->error, ERR_USE, EINVAL, "cannot read the arguments of the run");
 		metrics_count_run(&ret->counted, METRICS_FAILED, 0);
 		if (job->done)
 			job->done(job->of, ret);

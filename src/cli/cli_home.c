@@ -10,6 +10,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -20,7 +23,9 @@
 #include "base/sha256.h"
 #include "base/tree.h"
 
-#define ID_SIZE 33 /* half of a digest, and what ends it */
+#define MOST_NAMES 65536 /* bytes */
+#define MOST_KEPT  (sizeof((struct home_kept){ 0 }.names) / sizeof(char *))
+#define ID_SIZE    33 /* half of a digest, and what ends it */
 
 static void name_project(const char *project, char ret[static ID_SIZE])
 {
@@ -63,8 +68,10 @@ static int take_lock(int folder, int *lock, struct err *e)
 	if (*lock >= 0 && flock(*lock, LOCK_SH | LOCK_NB) == 0)
 		return 0;
 	if (*lock >= 0 && errno == EWOULDBLOCK)
-		return err_set(e, ERR_REFUSED, EBUSY,
-			"what is kept for this project's runs is being forgotten; try again");
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EBUSY,
+				"cannot use the state of this project's runs: it is being removed"),
+			"try again");
 	return err_set(e, ERR_REFUSED, *lock < 0 ? -*lock : errno,
 		"cannot lock what is kept for this project's runs: %s",
 		strerror(*lock < 0 ? -*lock : errno));
@@ -99,17 +106,78 @@ int home_open(int state, const char *project, const char *name, int *lock, struc
 	return open_made(kept, name, e);
 }
 
-int home_forget(int state, const char *project, struct err *e)
+/* The folder of a project; -ENOENT where nothing is kept for it. */
+static int open_project(int home, const char *project, char ret_id[static ID_SIZE])
 {
-	own_fd int home = file_open_name(state, "home", O_RDONLY | O_DIRECTORY), folder = -1;
-	char id[ID_SIZE];
+	name_project(project, ret_id);
+	return home < 0 ? -ENOENT : file_open_name(home, ret_id, O_RDONLY | O_DIRECTORY);
+}
 
-	name_project(project, id);
-	folder = home < 0 ? home : file_open_name(home, id, O_RDONLY | O_DIRECTORY);
+/* On disk, the name of a folder has + for /. */
+static void change_all(char *name, char from, char to)
+{
+	for (; *name; name++)
+		if (*name == from)
+			*name = to;
+}
+
+int home_list(int state, const char *project, struct home_kept *ret)
+{
+	own_fd int home = file_open_name(state, "home", O_RDONLY | O_DIRECTORY), kept = -1;
+	char id[ID_SIZE];
+	own_fd int folder = open_project(home, project, id);
+	struct tree_names names = { 0 };
+	int r;
+
+	*ret = (struct home_kept){ 0 };
+	if (folder < 0)
+		return -ENOENT;
+	kept = file_open_name(folder, "kept", O_RDONLY | O_DIRECTORY);
+	r = kept < 0 ? kept : tree_names_read(kept, MOST_NAMES, &names);
+	for (size_t i = 0; r == 0 && i < names.count && i < MOST_KEPT; i++) {
+		ret->names[ret->count] = strdup(names.sorted[i]);
+		if (ret->names[ret->count])
+			change_all(ret->names[ret->count++], '+', '/');
+		else
+			r = -ENOMEM;
+	}
+	tree_names_done(&names);
+	return r;
+}
+
+void home_kept_done(struct home_kept *kept)
+{
+	for (size_t i = 0; i < kept->count; i++)
+		free(kept->names[i]);
+	*kept = (struct home_kept){ 0 };
+}
+
+static int forget_one(int folder, const char *name, struct err *e)
+{
+	own_fd int kept = file_open_name(folder, "kept", O_RDONLY | O_DIRECTORY);
+	char on_disk[NAME_MAX + 1];
+	struct stat st;
+
+	if (snprintf(on_disk, sizeof(on_disk), "%s", name) >= (int)sizeof(on_disk))
+		return -ENOENT;
+	change_all(on_disk, '/', '+');
+	if (kept < 0 || fstatat(kept, on_disk, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return -ENOENT;
+	return tree_remove(kept, on_disk, e);
+}
+
+int home_forget(int state, const char *project, const char *name, struct err *e)
+{
+	own_fd int home = file_open_name(state, "home", O_RDONLY | O_DIRECTORY);
+	char id[ID_SIZE];
+	own_fd int folder = open_project(home, project, id);
+
 	if (folder < 0)
 		return -ENOENT;
 	if (flock(folder, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return err_set(e, ERR_REFUSED, EBUSY,
-			"a run of this project uses what is kept for it; end that first");
-	return tree_remove(home, id, e);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EBUSY,
+				"cannot remove the state of this project's runs: a run uses it"),
+			"end that run first");
+	return name ? forget_one(folder, name, e) : tree_remove(home, id, e);
 }

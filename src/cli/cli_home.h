@@ -1,5 +1,7 @@
 #pragma once
 
+#include <stddef.h>
+
 #include "base/err.h"
 
 /* What is kept of the private home from one run of a project to the next: STATE/home/PROJECT. */
@@ -10,6 +12,17 @@
  */
 int home_open(int state, const char *project, const char *name, int *lock, struct err *e);
 
-/* Removes all of it, for one project: 0, -ENOENT if there is none, or -errno; -EBUSY: it is used.
+struct home_kept {
+	char *names[64]; /* of its folders, as paths below the private home */
+	size_t count;
+};
+
+/* What is kept for one project: 0, -ENOENT if there is nothing, or -errno. home_kept_done it. */
+int home_list(int state, const char *project, struct home_kept *ret);
+void home_kept_done(struct home_kept *kept);
+
+/*
+ * Removes the folder that is kept as `name` for one project, or with NULL all of it: 0, -ENOENT if
+ * there is none, or -errno; -EBUSY: it is used.
  */
-int home_forget(int state, const char *project, struct err *e);
+int home_forget(int state, const char *project, const char *name, struct err *e);

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/tree.h"
@@ -132,12 +133,17 @@ static bool has_file(const struct cli_kept *k, const char *name)
 
 static int open_layer(struct cli_kept *k)
 {
+	/* As long as one of these is there, a layer is not only what the run wrote: work_copy.h. */
+	static const char *const unfinished[] = { "layer/copy", "layer/list", "layer/list.new",
+		"git-layer/list", "git-layer/list.new" };
 	int failure;
 
 	close_fd(&k->layer);
 	close_fd(&k->git.layer);
 	close_fd(&k->base);
-	k->has_copy = has_file(k, "layer/copy");
+	k->has_copy = false;
+	for (size_t i = 0; i < sizeof(unfinished) / sizeof(unfinished[0]); i++)
+		k->has_copy |= has_file(k, unfinished[i]);
 	k->layer = open_inner(k->folder, "layer/upper", &failure);
 	if (!failure && k->layer >= 0)
 		k->git.layer = open_inner(k->folder, "git-layer/upper", &failure);
@@ -164,7 +170,7 @@ int cli_kept_open(struct cli_kept *k, int runs, const char *id)
 	snprintf(k->id, sizeof(k->id), "%s", id);
 	k->folder = record_open_folder(runs, k->id, &e);
 	if (k->folder < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		return k->folder == -ENOENT ? CLI_NO : CLI_FAILED;
 	}
 	return cli_kept_reopen(k);
@@ -213,15 +219,18 @@ int cli_kept_lock(struct cli_kept *k)
 	}
 	if (r != -EWOULDBLOCK)
 		return fail(k, "the lock", -r);
-	if (k->is_session)
-		cli_complain("something is at work in session %s: wait for it, or bawn session "
-			     "stop %s",
-			k->id, k->id);
-	else if (has_file(k, "effects.json"))
-		cli_complain("another bawn is at work on run %s; try again when it is done", k->id);
-	else
-		cli_complain("run %s is still going on: %s it when it has ended", k->id,
-			k->cli->command->name);
+	if (k->is_session) {
+		cli_complain("cannot %s session %s: a command is running in it",
+			cli_command_word(k->cli->command), k->id);
+		cli_hint("wait for it, or: bawn session stop %s", k->id);
+	} else if (has_file(k, "effects.json")) {
+		cli_complain("cannot %s run %s: another bawn is working on it",
+			cli_command_word(k->cli->command), k->id);
+		cli_hint("try again when it is done");
+	} else {
+		cli_complain("cannot %s run %s: it is still running", k->cli->command->name, k->id);
+		cli_hint("try again when it has ended");
+	}
 	return CLI_NO;
 }
 
@@ -234,27 +243,16 @@ const char *cli_kept_state(const struct cli_kept *k)
 
 /* --- the end --- */
 
-/*
- * A session goes on, from the project as it is now: what is changed there later is not what it saw.
- * Times of files are coarse now and fine then, so what was applied must first be in the past of
- * both clocks.
- */
+/* A session goes on, from the project as it is now: what changes there later it did not see. */
 static int begin_anew(const struct cli_kept *k)
 {
-	const struct timespec now[] = { { .tv_nsec = UTIME_NOW }, { .tv_nsec = UTIME_NOW } };
-	const struct timespec wait = { .tv_nsec = 1000000 };
-	struct timespec before, after;
-	int tries = 200; /* a clock that is set back meanwhile is not waited for */
+	struct timespec now[2];
 
-	clock_gettime(CLOCK_REALTIME, &before);
-	do {
-		nanosleep(&wait, NULL);
-		clock_gettime(CLOCK_REALTIME_COARSE, &after);
-	} while (--tries &&
-		 (after.tv_sec < before.tv_sec ||
-			 (after.tv_sec == before.tv_sec && after.tv_nsec <= before.tv_nsec)));
+	clock_gettime(CLOCK_REALTIME, &now[0]);
+	now[1] = now[0];
 	if (utimensat(k->folder, "project", now, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
 		return -errno;
+	clock_pass_mark(&now[0]);
 	return 0;
 }
 
@@ -274,10 +272,11 @@ int cli_kept_remove(struct cli_kept *k)
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && e.kind == ERR_NONE; i++)
 		tree_remove(k->folder, names[i], &e);
 	if (e.kind == ERR_NONE && k->is_session && begin_anew(k) < 0)
-		err_set(&e, ERR_SYS, errno, "cannot say when: %s", strerror(errno));
+		err_set(&e, ERR_SYS, errno, "cannot update the session's timestamp: %s",
+			strerror(errno));
 	if (e.kind == ERR_NONE)
 		return CLI_OK;
-	cli_complain("cannot remove what %s %s wrote: %s; bawn %sdiscard %s tries again", k->what,
-		k->id, e.text, k->is_session ? "session " : "", k->id);
+	cli_complain_about(&e, "cannot remove the changes of %s %s: %s", k->what, k->id, e.text);
+	cli_hint("try again: bawn %sdiscard %s", k->is_session ? "session " : "", k->id);
 	return CLI_FAILED;
 }

@@ -37,14 +37,15 @@ struct cli_kept {
 	int layer, below, base;   /* -1: not there */
 	struct work_git_tops git; /* -1, -1: it has none outside */
 	char git_path[PATH_MAX];
-	const char *unopened;     /* which of the two cannot be opened, … */
-	int below_failure;        /* … and why */
-	bool has_copy;            /* the layer is one still */
-	bool has_named_run;       /* the first word is one */
-	bool is_locked;           /* by us */
-	bool is_going_on;         /* the keeper has it */
-	bool was_interrupted;     /* its effects were found just now */
-	struct arena arena;       /* of the paths */
+	const char *unopened; /* which of the two cannot be opened, … */
+	int below_failure;    /* … and why */
+	bool has_copy;        /* the layer is one still, or has parts of one */
+	bool has_named_run;   /* the first word is one */
+	size_t other_count;   /* runs of the project that wait beside it, where none was named */
+	bool is_locked;       /* by us */
+	bool is_going_on;     /* the keeper has it */
+	bool was_interrupted; /* its effects were found just now */
+	struct arena arena;   /* of the paths */
 	const char *const *paths; /* below the project's top; none: everything */
 	size_t path_count;
 	const char *const *held; /* what the operator protects */
@@ -90,6 +91,9 @@ bool cli_kept_is_chosen(const struct cli_kept *k, const struct work_effect *x);
  */
 int cli_kept_choose_session(struct cli_kept *k, const char *word, bool may_be_path);
 
+/* Hints at a session of the project that `here` is in, if one has changes. */
+void cli_hint_session(const char *here);
+
 /* --- one run: cli_kept.c --- */
 
 /* Opens the folder of a run, and what is in it. */
@@ -119,6 +123,24 @@ int cli_kept_check_below(const struct cli_kept *k);
  * cli_kept_effects.c
  */
 int cli_kept_load(struct cli_kept *k);
+
+/* --- what the host has already: cli_kept_there.c --- */
+
+/* What was found out about it beside k->is_there: what could not be. */
+struct cli_there {
+	struct cli_kept *k;
+	bool has_failed; /* all of it, and e says why */
+	struct err e;
+	size_t unknown;                    /* effects of which it could not, … */
+	const struct work_effect *example; /* … the first of them, … */
+	char why[200];                     /* … and its reason */
+};
+
+/* Finds out which of the effects have been applied, into k->is_there. */
+void cli_kept_find_there(struct cli_there *ret);
+
+/* How many, without folders that go with what is in them. */
+size_t cli_kept_count_there(const struct cli_kept *k);
 
 /* Half a sentence about a run that did not end as it should, or did not end yet; "" otherwise. */
 const char *cli_kept_state(const struct cli_kept *k);

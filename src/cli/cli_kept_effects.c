@@ -15,6 +15,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "base/str.h"
 #include "base/tree.h"
 #include "cli/cli_kept.h"
 #include "cli/cli_progress.h"
@@ -45,7 +46,7 @@ static int read_effects(struct cli_kept *k)
 		return fail(k, "effects.json", -r), r;
 	r = work_effects_read(bytes, n, &k->effects, &e);
 	if (r < 0)
-		cli_complain("cannot use effects.json of run %s: %s", k->id, e.text);
+		cli_complain_about(&e, "cannot use effects.json of run %s: %s", k->id, e.text);
 	return r < 0 ? r : 1;
 }
 
@@ -121,7 +122,7 @@ static int finish_copy(struct cli_kept *k, const struct work_progress *progress,
 	if (r < 0)
 		return r;
 	if (cli_kept_reopen(k) != CLI_OK)
-		return err_set(e, ERR_SYS, EIO, "it cannot be opened");
+		return err_set(e, ERR_SYS, EIO, "cannot open it");
 	if (k->below < 0)
 		return err_set(e, ERR_SYS, k->below_failure, "cannot open '%s': %s",
 			k->unopened ? k->unopened : "the project", strerror(k->below_failure));
@@ -137,6 +138,7 @@ static int scan(struct cli_kept *k)
 		.progress = cli_progress_of(&progress) };
 	/* What is found is for now: nobody will ask for it again. */
 	bool is_fleeting = k->is_going_on || (k->is_session && !k->is_locked);
+	static const char same[] = "cannot find out what the run changed: ";
 	struct err e = { 0 };
 	int r = k->has_copy ? finish_copy(k, &q.progress, &e) : 1;
 
@@ -156,7 +158,8 @@ static int scan(struct cli_kept *k)
 		r = write_effects(k, &e);
 	if (r == 0)
 		return CLI_OK;
-	cli_complain("cannot find out what %s %s changed: %s", k->what, k->id, e.text);
+	cli_complain_about(&e, "cannot find out what %s %s changed: %s", k->what, k->id,
+		e.text + (str_starts(e.text, same) ? strlen(same) : 0));
 	return CLI_FAILED;
 }
 

@@ -20,7 +20,8 @@ static void open_log(const struct cli_kept *k, struct log *ret)
 	log_init(ret, state, k->is_session ? NULL : k->id, k->is_session ? k->id : NULL);
 	/* The chain of a run is in its folder; a session has none of its own. */
 	if (state < 0 || (!k->is_session && log_open_chain(ret, k->folder, &e) < 0))
-		cli_complain("what became of %s %s is not in its log: %s", k->what, k->id, e.text);
+		cli_complain_about(
+			&e, "what became of %s %s is not in its log: %s", k->what, k->id, e.text);
 }
 
 static void write_log(const struct cli_kept *k, struct log *l)
@@ -29,8 +30,8 @@ static void write_log(const struct cli_kept *k, struct log *l)
 
 	log_end(l);
 	if (log_write(l) < 0)
-		cli_complain("what became of %s %s is not in its log: %s", k->what, k->id,
-			l->failure.text);
+		cli_complain_about(&l->failure, "what became of %s %s is not in its log: %s",
+			k->what, k->id, l->failure.text);
 	log_done(l);
 	if (state >= 0)
 		close(state);

@@ -23,7 +23,8 @@ void cli_note_key(int state, const struct sign_key *key, const char *former)
 	json_text(j, "former", former);
 	log_end(&log);
 	if (log_write(&log) < 0)
-		cli_complain("a signing key was made, and the log does not say so: %s",
+		cli_complain_about(&log.failure,
+			"a signing key was made, and the log does not say so: %s",
 			log.failure.text);
 }
 

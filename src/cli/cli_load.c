@@ -2,9 +2,8 @@
  * cli_load - from files and arguments to one settled spec.
  *
  * Runs as:  the operator.
- * Reads:    /etc/bawn/policy.yaml, the user's policy.yaml, the spec file.
- * Must not: let a file inside the project speak as the operator; run without a policy that is
- *           there and cannot be read.
+ * Reads:    /etc/bawn/policy.yaml, the user's policy.yaml.
+ * Must not: run without a policy that is there and cannot be read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,12 +18,12 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "spec/spec_layers.h"
 #include "store/store.h"
 
 #define SYSTEM_POLICY "/etc/bawn/policy.yaml"
-#define SPEC_FILE     "bawn.yaml"
 
-static int fail_reading(const char *what, const char *path, int num)
+int cli_fail_reading(const char *what, const char *path, int num)
 {
 	if (num == EFBIG)
 		cli_complain("cannot use %s '%s': it is larger than 256 kB", what, path);
@@ -33,8 +32,7 @@ static int fail_reading(const char *what, const char *path, int num)
 	return CLI_FAILED;
 }
 
-/* Reads a file into the spec's arena, where it stays as long as the diagnostics may quote it. */
-static int read_into(struct spec *s, int fd, const char **ret, size_t *ret_size)
+int cli_read_into(struct spec *s, int fd, const char **ret, size_t *ret_size)
 {
 	own_free char *bytes = NULL;
 	int r = file_read_all(fd, YAML_MAX_SIZE, &bytes, ret_size);
@@ -55,8 +53,8 @@ static bool is_operators_folder(const char *what, const char *path)
 	if (stat(folder, &st) < 0 || (st.st_uid != 0 && st.st_uid != geteuid()) ||
 		st.st_mode & (S_IWGRP | S_IWOTH)) {
 		cli_complain(
-			"the folder '%s' of a %s can be written by others; run: chmod go-w '%s'",
-			folder, what, folder);
+			"cannot use a %s in '%s': others can write to the folder", what, folder);
+		cli_hint("chmod go-w '%s'", folder);
 		return false;
 	}
 	return true;
@@ -68,17 +66,17 @@ static bool is_operators(int fd, const char *what, const char *path)
 	struct stat st;
 
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		cli_complain("%s '%s' is not a regular file", what, path);
+		cli_complain("cannot use the %s '%s': it is not a regular file", what, path);
 		return false;
 	}
 	if (st.st_uid != 0 && st.st_uid != geteuid()) {
-		cli_complain(
-			"%s '%s' belongs to another user; it must be yours or root's", what, path);
+		cli_complain("cannot use the %s '%s': it belongs to another user", what, path);
+		cli_hint("it must be yours or root's");
 		return false;
 	}
 	if (st.st_mode & (S_IWGRP | S_IWOTH)) {
-		cli_complain(
-			"%s '%s' can be written by others; run: chmod go-w '%s'", what, path, path);
+		cli_complain("cannot use the %s '%s': others can write to it", what, path);
+		cli_hint("chmod go-w '%s'", path);
 		return false;
 	}
 	return is_operators_folder(what, path);
@@ -96,11 +94,11 @@ int cli_read_own(
 	if ((fd == -ENOENT || fd == -ENOTDIR) && lstat(path, &st) < 0)
 		return CLI_OK;
 	if (fd < 0)
-		return fail_reading(what, path, -fd);
+		return cli_fail_reading(what, path, -fd);
 	if (!is_operators(fd, what, path))
 		return CLI_FAILED;
-	r = read_into(s, fd, ret, ret_size);
-	return r < 0 ? fail_reading(what, path, -r) : CLI_OK;
+	r = cli_read_into(s, fd, ret, ret_size);
+	return r < 0 ? cli_fail_reading(what, path, -r) : CLI_OK;
 }
 
 static int load_policy(struct spec *s, enum spec_layer layer, const char *path)
@@ -137,149 +135,11 @@ static int load_policies(struct spec *s, const char *home)
 	if (status != CLI_OK || r == -ENOENT)
 		return status;
 	if (r < 0) {
-		cli_complain("the path of the user's policy is longer than %d bytes", PATH_MAX);
+		cli_complain("cannot read your policy: its path is longer than %d bytes", PATH_MAX);
 		return CLI_FAILED;
 	}
 	snprintf(path, sizeof(path), "%s/policy.yaml", folder);
 	return load_policy(s, SPEC_LAYER_USER, path);
-}
-
-static bool lies_in(const char *file, const char *folder, const char *home)
-{
-	char real[PATH_MAX];
-
-	return cli_resolve(folder, home, "/", real) == 0 && !str_eq(file, real) &&
-	       str_path_within(file, real);
-}
-
-/*
- * Whose word the open file is: the operator's if it really lies in a folder of bawn's policies or
- * of a trusted project. Everywhere else somebody else may have written it. Decided by the open
- * descriptor, so that no link and no rename comes in between, and by nothing that the file says.
- */
-static bool is_operators_file(const struct spec *s, int fd, const char *home)
-{
-	char link[64], file[PATH_MAX], config[PATH_MAX];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, file, sizeof(file) - 1);
-	if (n <= 0 || file[0] != '/')
-		return false;
-	file[n] = '\0';
-	if (lies_in(file, "/etc/bawn", home) ||
-		(cli_config_folder(home, config) == 0 && lies_in(file, config, home)))
-		return true;
-	for (enum spec_layer layer = SPEC_LAYER_SYSTEM; layer <= SPEC_LAYER_USER; layer++) {
-		const struct spec_value *v = &s->layers[layer].v[SPEC_TRUSTED_PROJECTS];
-
-		for (size_t i = 0; i < v->count; i++)
-			if (lies_in(file, v->items[i].text, home))
-				return true;
-	}
-	return false;
-}
-
-/* The file a project brings along may be anything; one that is named may be a pipe. */
-static int open_spec(const char *named)
-{
-	own_fd int fd = -1;
-	struct stat st;
-
-	if (named && str_eq(named, "-"))
-		return fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3);
-	if (named)
-		return file_open(named, O_RDONLY | O_NOCTTY);
-	fd = file_open(SPEC_FILE, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	/* A link that leads nowhere is a spec that cannot be read, not the lack of one. */
-	if (fd == -ENOENT && lstat(SPEC_FILE, &st) == 0)
-		return -EINVAL;
-	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)))
-		return -EINVAL;
-	return take_fd(&fd);
-}
-
-static int load_file(const struct cli *cli, struct spec *s, const char *home)
-{
-	const char *named = cli_value(cli, "file"), *path = named ? named : SPEC_FILE,
-		   *bytes = NULL;
-	own_fd int fd = open_spec(named);
-	bool is_trusted;
-	size_t n = 0;
-	int r;
-
-	if (fd == -ENOENT && !named)
-		return CLI_OK;
-	if (fd == -EINVAL) {
-		cli_complain("cannot use the spec '%s': it is not a regular file", path);
-		return CLI_FAILED;
-	}
-	if (fd < 0)
-		return fail_reading("spec", path, -fd);
-	/* What comes through a pipe comes from whoever typed the command. */
-	is_trusted = cli_value(cli, "trust") || str_eq(path, "-") || is_operators_file(s, fd, home);
-	r = read_into(s, fd, &bytes, &n);
-	if (r < 0)
-		return fail_reading("spec", path, -r);
-	spec_add_file(s, str_eq(path, "-") ? "standard input" : path, bytes, n, is_trusted);
-	return CLI_OK;
-}
-
-/*
- * "-v ./x:/y" means x of where one stands. That is the project's x, and is written so, unless the
- * project is elsewhere.
- */
-static const char *from_here(struct spec *s, const char *value, const char *here)
-{
-	size_t n = strcspn(value, ":");
-	char path[PATH_MAX], real[PATH_MAX];
-
-	if (value[0] == '/' || value[0] == '~' || n + 1 > sizeof(path))
-		return value;
-	snprintf(path, sizeof(path), "%.*s", (int)n, value);
-	if (realpath(path, real))
-		return arena_printf(&s->arena, "%s%s", real, value + n);
-	return arena_printf(&s->arena, "%s/%s", here, value);
-}
-
-/* Does anyone but the built-in default say where the project is? */
-static bool is_project_elsewhere(const struct cli *cli, const struct spec *s)
-{
-	for (enum spec_layer i = SPEC_LAYER_SYSTEM; i < SPEC_LAYER_OPTIONS; i++)
-		if (s->layers[i].v[SPEC_PROJECT_PATH].is_set)
-			return true;
-	return cli_value(cli, "project") != NULL;
-}
-
-static void add_options(const struct cli *cli, struct spec *s, const char *here)
-{
-	bool is_elsewhere = is_project_elsewhere(cli, s);
-
-	for (size_t i = 0; i < cli->given_count; i++) {
-		const struct cli_option *o = cli->given[i].option;
-		const char *value = o->fixed ? o->fixed : cli->given[i].value;
-		const char *unit = cli->given[i].unit;
-		const char *name = arena_printf(&s->arena, "%s%s", unit ? "" : "--", o->name);
-		enum spec_key key = o->key;
-
-		if (key == SPEC_KEY_COUNT)
-			continue;
-		if (unit)
-			value = arena_printf(&s->arena, "%s%s", value, unit);
-		if (key == SPEC_ENV_SET && !strchr(value, '='))
-			key = SPEC_ENV_PASS;
-		if (key == SPEC_BINDS && is_elsewhere)
-			value = from_here(s, value, here);
-		if ((key == SPEC_NETWORK_ALLOW || key == SPEC_NETWORK_HOST_PORTS ||
-			    key == SPEC_NETWORK_PUBLISH || key == SPEC_SECRETS) &&
-			!cli_value(cli, "network"))
-			spec_add_option(s, SPEC_NETWORK_MODE, name, "allowlist");
-		if (name && value)
-			spec_add_option(s, key, name, value);
-	}
-	if (cli->word_count)
-		spec_add_option_list(s, SPEC_COMMAND, "the command",
-			(const char *const *)cli->words, cli->word_count);
 }
 
 /* Resolves where the project is; 0 or -errno. */
@@ -334,7 +194,7 @@ static int begin_spec(struct spec *s, struct cli_place *place, char here[static 
 	*place = (struct cli_place){ .home = home && home[0] == '/' ? home : NULL };
 	spec_init(s);
 	if (!getcwd(here, PATH_MAX) || here[0] != '/') {
-		cli_complain("the current directory cannot be named: %s",
+		cli_complain("cannot use the current directory: %s",
 			strerror(here[0] != '/' ? ENOENT : errno));
 		return CLI_FAILED;
 	}
@@ -356,19 +216,64 @@ static int finish_spec(
 			diags_where(&s->diags, spec_where(s, SPEC_PROJECT_PATH)), strerror(-found));
 		return CLI_FAILED;
 	}
+	if (!cli_settle_place(s, place))
+		return CLI_NO;
 	judge_governance(cli, s, place);
+	cli_choose_own_path(s, place);
 	status = cli ? cli_add_agent(cli, s, place) : CLI_OK;
 	if (status != CLI_OK)
 		return status;
+	/* What was kept has what they became. */
+	if (cli && !cli_value(cli, "host"))
+		cli_add_toolchains(s, place);
 	found = cli_find_state(s, place);
 	if (found < 0) {
-		cli_complain(
-			"cannot find out where bawn's own state can be seen: %s", strerror(-found));
+		cli_complain("cannot protect bawn's own state: %s", strerror(-found));
 		return CLI_FAILED;
 	}
 	cli_check_paths(s, here, place);
 	cli_find_repository(s, place);
+	if (cli)
+		cli_check_own_paths(s, place);
+	/* On the host that a file describes, nobody can ask. */
+	if (!cli || !cli_value(cli, "host"))
+		cli_add_clients(s, place, &s->settled.v[SPEC_NETWORK_ALLOW]);
 	return s->diags.errors ? CLI_NO : CLI_OK;
+}
+
+/* A file that was named with -f and is held to what a project's own may: says why it is. */
+static void explain_file(
+	const struct cli *cli, struct spec *s, const struct cli_place *place, const char *here)
+{
+	const char *name = cli_value(cli, "file"), *why = NULL;
+	struct diag_list *list = arena_alloc(&s->arena, sizeof(*list));
+	char real[PATH_MAX];
+
+	if (!name || !list || !realpath(name, real))
+		return;
+	if (place->own_spec || str_path_within(real, here))
+		why = arena_printf(&s->arena,
+			"'%s' counts as the project's own, because it lies in the project, in a "
+			"repository around it, or behind a link in there; if you wrote it, say "
+			"--trust, or keep it outside; else allow it below project_may: in your own "
+			"policy.yaml",
+			name);
+	else
+		why = arena_printf(&s->arena,
+			"'%s' counts as the project's own, because others can write to it: chmod "
+			"go-w '%s', and it must be yours or root's",
+			name, name);
+	for (size_t i = 0; why && i < s->diags.count; i++) {
+		struct diag *d = &s->diags.items[i];
+
+		if (!d->hint || !str_eq(d->hint, spec_loosen_hint))
+			continue;
+		d->hint = why;
+		if (d->list) {
+			*list = (struct diag_list){ d->list->heading, why };
+			d->list = list;
+		}
+	}
 }
 
 int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_place)
@@ -377,11 +282,15 @@ int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_p
 	int status = begin_spec(s, ret_place, here);
 
 	if (status == CLI_OK)
-		status = load_file(cli, s, ret_place->home);
+		status = cli_load_file(cli, s, ret_place);
 	if (status != CLI_OK)
 		return status;
-	add_options(cli, s, here);
-	return finish_spec(cli, s, ret_place, here);
+	cli_add_options(cli, s, here);
+	cli_judge_file(s, ret_place, here);
+	status = finish_spec(cli, s, ret_place, here);
+	if (status == CLI_NO)
+		explain_file(cli, s, ret_place, here);
+	return status;
 }
 
 int cli_load_kept_spec(const struct cli *cli, const char *bytes, size_t n, struct spec *s,
@@ -397,8 +306,7 @@ int cli_load_kept_spec(const struct cli *cli, const char *bytes, size_t n, struc
 	if (!project)
 		return finish_spec(NULL, s, ret_place, here);
 	if (!str_eq(s->layers[SPEC_LAYER_FILE].v[SPEC_PROJECT_PATH].text, ".")) {
-		cli_complain("--project does not go with --again here: the recorded spec names its "
-			     "project itself");
+		cli_complain("cannot use --project: the recorded spec names its project itself");
 		return CLI_FAILED;
 	}
 	r = cli_resolve(project, ret_place->home, here, there);
@@ -445,14 +353,16 @@ int cli_load_session_spec(const struct cli *cli, const struct store_session *x, 
 		spec_done(&kept);
 	}
 	if (r < 0) {
-		cli_complain("cannot use the spec of session %s: %s", x->id, e.text);
+		cli_complain_about(&e, "cannot use the spec of session %s: %s", x->id, e.text);
 		return CLI_FAILED;
 	}
 	memcpy(known, digest, sizeof(known));
 	spec_add_canonical(s, "the session's spec", x->spec, n, true);
 	/* As an operator's word, to which the options are held as a project's file is. */
 	s->layers[SPEC_LAYER_USER] = s->layers[SPEC_LAYER_FILE];
-	add_options(cli, s, x->project);
+	cli_add_options(cli, s, x->project);
+	snprintf(ret_place->project, sizeof(ret_place->project), "%s", x->project);
+	cli_add_clients(s, ret_place, &s->layers[SPEC_LAYER_OPTIONS].v[SPEC_NETWORK_ALLOW]);
 	narrow(s);
 	/* It was resolved when the session was created, and is called there what it was then. */
 	path = s->layers[SPEC_LAYER_USER].v[SPEC_PROJECT_PATH].text;
@@ -476,12 +386,12 @@ int cli_probe(const struct cli *cli, struct host *ret)
 	if (!path) {
 		if (host_probe(ret, &e) == 0)
 			return CLI_OK;
-		cli_complain("cannot look at this host: %s", e.text);
+		cli_complain_about(&e, "cannot inspect this host: %s", e.text);
 		return CLI_FAILED;
 	}
 	r = file_read_path(path, YAML_MAX_SIZE, &bytes, &n);
 	if (r < 0)
-		return fail_reading("host", path, -r);
+		return cli_fail_reading("host", path, -r);
 	spec_init(&s);
 	map = yaml_read(&s.arena, &s.diags, diags_add_source(&s.diags, path, bytes, n), bytes, n);
 	/* Either the whole of `bawn doctor --json`, or its member "host" by itself. */

@@ -2,6 +2,7 @@
 
 #include <time.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/cli_show.h"
 #include "log/log_event.h"
@@ -87,12 +88,27 @@ struct cli_ways {
 	char allow[CLI_MOST_WAYS][WIRE_WHERE_SIZE]; /* entries of network.allow */
 	uint16_t ports[CLI_MOST_WAYS];              /* entries of network.host_ports */
 	size_t allow_count, port_count;
-	bool has_guess; /* a port that nobody asked for */
-	bool has_more;  /* there are more than are here */
+	bool has_guess;   /* a port that nobody asked for */
+	bool has_more;    /* there are more than are here */
+	int64_t attempts; /* of runs without a network */
 };
 
 /* Adds what an event calls for: entries that the grammar of a spec takes, each once. */
 void cli_ways_add(struct cli_ways *ways, const struct log_event *x);
+
+/* --- what could be seen at all: cli_log_seen.c --- */
+
+/* As the events say: what a run had, so that silence is not taken for "nothing happened". */
+struct cli_log_seen {
+	bool has_run, is_none, is_allowlist;
+	bool is_deaf;               /* calls that the filter refuses are not told */
+	char cage[RECORD_RUN_SIZE]; /* the run whose cage it was in; "": its own */
+};
+
+void cli_log_note_seen(struct cli_log_seen *seen, const struct log_event *x);
+
+/* Says what bawn sees of what is denied, and what it does not. */
+void cli_log_say_seen(const struct cli_log_seen *seen);
 
 /* --- how they are shown: cli_log_print.c --- */
 
@@ -103,6 +119,11 @@ struct cli_log_out {
 	char id[RECORD_RUN_SIZE]; /* the run's; "": of all runs */
 	char outcome[32];         /* of it; "": not known */
 	bool is_going_on, is_denials;
+	bool folds; /* guarantees that hold are one line for people */
+	struct {
+		char run[RECORD_RUN_SIZE], time[CLOCK_TEXT_SIZE];
+		size_t holding, count;
+	} folded;
 	struct log_origin from;
 	struct cli_ways ways;
 	size_t count; /* of events shown */

@@ -18,6 +18,7 @@ static const struct {
 	} what;
 } remedies[] = {
 	{ WIRE_BECAUSE_NAME, THE_NAME },
+	{ WIRE_BECAUSE_NO_NETWORK, THE_NAME },
 	{ WIRE_BECAUSE_PORT, THE_NAME },
 	{ WIRE_BECAUSE_ADDRESS, THE_NAME },
 	{ WIRE_BECAUSE_RESERVED, THE_OTHER },
@@ -60,7 +61,8 @@ static void add_entry(struct cli_ways *ways, const char *host, uint16_t port)
 {
 	char text[WIRE_WHERE_SIZE];
 
-	if (strlen(host) >= WIRE_NAME_SIZE)
+	/* Names that stand for addresses are no hosts. */
+	if (!host[0] || strlen(host) >= WIRE_NAME_SIZE || str_ends(host, ".arpa"))
 		return;
 	wire_print_where(host, port ? port : GUESSED_PORT, text);
 	for (size_t i = 0; i < ways->allow_count; i++)
@@ -100,6 +102,8 @@ void cli_ways_add(struct cli_ways *ways, const struct log_event *x)
 	int64_t number = log_find_number(x, "port");
 	uint16_t port = number > 0 && number <= UINT16_MAX ? (uint16_t)number : 0;
 
+	if (is_of_gate(x) && str_eq(reason, wire_reason_names[WIRE_BECAUSE_NO_NETWORK]))
+		ways->attempts += log_find_number(x, "times");
 	if (!is_of_gate(x) || ways->has_more || number != port)
 		return;
 	for (size_t k = 0; k < sizeof(remedies) / sizeof(remedies[0]); k++) {

@@ -5,6 +5,8 @@
  *           an entry of a spec that is none.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -51,23 +53,65 @@ static void begin_text(struct cli_log_out *out)
 		cli_show_text(&out->show, CLI_INK_HEAD, "# run %s", out->id);
 }
 
-/* 2026-11-15T22:45:01.123456Z with the milliseconds; another time as it is. */
+/* 2026-11-15T22:45:01.123456789Z with the milliseconds; another time as it is. */
 static void add_time(struct buf *out, const char *time)
 {
-	if (strlen(time) == strlen("2026-11-15T22:45:01.123456Z"))
+	if (strlen(time) > strlen("2026-11-15T22:45:01.123Z"))
 		buf_printf(out, "%.23sZ", time);
 	else
 		buf_printf(out, "%-24s", time);
+}
+
+static void begin_row(const struct cli_log_out *out, const char *time, const char *run,
+	const char *type, struct buf *line)
+{
+	add_time(line, time);
+	if (!out->id[0])
+		buf_printf(line, "  %-24s", run[0] ? run : "-");
+	buf_printf(line, "  %-16s  ", type);
+}
+
+/* What was folded until now, in one line. */
+static void show_folded(struct cli_log_out *out)
+{
+	own(buf) struct buf line = { .max = MOST_LINE };
+
+	if (out->folded.holding) {
+		begin_row(out, out->folded.time, out->folded.run, "guarantee", &line);
+		buf_printf(&line, "%zu of %zu hold; --type guarantee shows them",
+			out->folded.holding, out->folded.count);
+		show_visibly(out, CLI_INK_PLAIN, buf_text(&line), line.len);
+	}
+	out->folded.holding = out->folded.count = 0;
+}
+
+/* Is it one of a run's guarantees, which holds? Those that do not are shown where they stand. */
+static bool folds(struct cli_log_out *out, const struct log_event *x)
+{
+	const struct log_member *holds = log_find(x, "holds");
+	bool is_guarantee = out->folds && str_eq(x->type, "guarantee");
+	bool is_degraded = out->folds && str_eq(x->type, "degraded") && log_find(x, "name");
+
+	if (!(is_guarantee || is_degraded) || !str_eq(x->run, out->folded.run))
+		show_folded(out);
+	if (!is_guarantee)
+		return false;
+	snprintf(out->folded.run, sizeof(out->folded.run), "%s", x->run);
+	snprintf(out->folded.time, sizeof(out->folded.time), "%s", x->time);
+	out->folded.count++;
+	if (!holds || holds->kind != LOG_BOOL || !holds->number)
+		return false;
+	out->folded.holding++;
+	return true;
 }
 
 static void show_text(struct cli_log_out *out, struct log_event *x)
 {
 	own(buf) struct buf line = { .max = MOST_LINE };
 
-	add_time(&line, x->time);
-	if (!out->id[0])
-		buf_printf(&line, "  %-24s", x->run[0] ? x->run : "-");
-	buf_printf(&line, "  %-16s  ", x->type);
+	if (folds(out, x))
+		return;
+	begin_row(out, x->time, x->run, x->type, &line);
 	log_print_sentence(x, &line);
 	show_visibly(out, ink_of(x), buf_text(&line), line.len);
 	cli_ways_add(&out->ways, x);
@@ -86,7 +130,7 @@ static void show_options(const struct cli_ways *ways, struct cli_show *show)
 	cli_show_text(show, CLI_INK_NOTE, "to allow these for one run:%s", buf_text(&line));
 }
 
-static void show_ways(const struct cli_ways *ways, struct cli_show *show)
+static void show_ways(const struct cli_ways *ways, bool is_run, struct cli_show *show)
 {
 	own(buf) struct buf allow = { .max = MOST_LINE }, ports = { .max = MOST_LINE };
 
@@ -94,9 +138,14 @@ static void show_ways(const struct cli_ways *ways, struct cli_show *show)
 		buf_printf(&allow, "%s\"%s\"", i ? ", " : "", ways->allow[i]);
 	for (size_t i = 0; i < ways->port_count; i++)
 		buf_printf(&ports, "%s%u", i ? ", " : "", ways->ports[i]);
+	if (ways->attempts)
+		cli_show_text(show, CLI_INK_NOTE, "%s no network: %" PRId64 " attempt%s%s",
+			is_run ? "this run had" : "runs that had", ways->attempts,
+			ways->attempts == 1 ? "" : "s",
+			allow.len ? "" : "; to allow a destination: --allow HOST:PORT");
 	if (ways->has_guess)
 		cli_show_text(show, CLI_INK_NOTE,
-			"of a name that was denied nobody knows the port: 443 is a guess");
+			"the port of a denied name is not known: 443 is a guess");
 	if (ways->has_more)
 		cli_show_text(show, CLI_INK_NOTE, "there are more than these %d", CLI_MOST_WAYS);
 	if (allow.len || ports.len)
@@ -106,15 +155,17 @@ static void show_ways(const struct cli_ways *ways, struct cli_show *show)
 			"to allow these, which are reached as %s, add to network.host_ports: %s",
 			WIRE_HOST_NAME, buf_text(&ports));
 	if (allow.len)
-		cli_show_text(show, CLI_INK_NOTE, "to allow these, add to network.allow: %s",
+		cli_show_text(show, CLI_INK_NOTE, "to allow these, %sadd to network.allow: %s",
+			ways->attempts ? "set network.mode to allowlist and " : "",
 			buf_text(&allow));
 }
 
 static void end_text(struct cli_log_out *out, const struct cli_log_source *s)
 {
 	(void)s;
+	show_folded(out);
 	if (out->is_denials)
-		show_ways(&out->ways, &out->show);
+		show_ways(&out->ways, out->id[0], &out->show);
 }
 
 /* --- one object --- */
@@ -265,8 +316,10 @@ void cli_log_show(struct cli_log_out *out, struct log_event *x)
 
 void cli_log_show_line(struct cli_log_out *out, const struct log_line *line)
 {
-	if (out->form == &forms[0])
-		show_visibly(out, CLI_INK_WARNING, line->text, line->size);
+	if (out->form != &forms[0])
+		return;
+	show_folded(out);
+	show_visibly(out, CLI_INK_WARNING, line->text, line->size);
 }
 
 int cli_log_end(struct cli_log_out *out, const struct cli_log_source *s, int status)

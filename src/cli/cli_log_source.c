@@ -175,7 +175,8 @@ static void say_broken(struct cli_log_source *s)
 	if (s->break_count++ == MOST_BREAKS)
 		cli_complain("the log of %s is broken in more places than these", s->whose);
 	else
-		cli_complain("the log of %s is broken: %s", s->whose, s->reader.failure.text);
+		cli_complain_about(&s->reader.failure, "the log of %s is broken: %s", s->whose,
+			s->reader.failure.text);
 }
 
 /* The line that is not written as one, or as much as there is room for: 1, or -errno. */

@@ -84,6 +84,7 @@ void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer
 
 /* A line of bawn's own, in which anybody's bytes do no harm. */
 void mcp_add_note(const char *sentence, struct buf *out);
+void mcp_add_error(const struct err *e, struct buf *out);
 
 /* What a model should know of how a run went, a line for each. */
 void mcp_add_notes(const struct record *r, struct buf *out);

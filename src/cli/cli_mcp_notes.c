@@ -15,6 +15,14 @@ void mcp_add_note(const char *sentence, struct buf *out)
 	buf_puts(out, "]\n");
 }
 
+void mcp_add_error(const struct err *e, struct buf *out)
+{
+	struct err whole = *e;
+
+	err_join_hint(&whole);
+	mcp_add_note(whole.text, out);
+}
+
 static void add_more(struct buf *out, size_t count)
 {
 	if (count > MOST_TOLD)
@@ -49,7 +57,7 @@ static void add_net(const struct record *r, struct buf *out)
 	}
 	add_more(out, count);
 	if (r->gate.kind != ERR_NONE)
-		mcp_add_note(r->gate.text, out);
+		mcp_add_error(&r->gate, out);
 }
 
 static void add_denials(const struct record *r, struct buf *out)
@@ -73,7 +81,7 @@ void mcp_add_notes(const struct record *r, struct buf *out)
 	if (r->outcome == RECORD_REFUSED)
 		mcp_add_note("the command was not run", out);
 	if (r->error.kind != ERR_NONE)
-		mcp_add_note(r->error.text, out);
+		mcp_add_error(&r->error, out);
 	add_limits(r, out);
 	add_net(r, out);
 	add_denials(r, out);

@@ -26,8 +26,8 @@
 #include "cli/cli_mcp.h"
 
 /* A shell that is there finds out whether a better one is. */
-#define SHELL_SCRIPT                                                                               \
-	"if command -v bash >/dev/null 2>&1; then exec bash -c -- \"$1\"; fi; exec sh -c -- \"$1\""
+static const char shell_script[] =
+	"if command -v bash >/dev/null 2>&1; then exec bash -c -- \"$1\"; fi; exec sh -c -- \"$1\"";
 
 #define MOST_WORDS 12
 
@@ -47,7 +47,7 @@ static int add_words(struct doing *d, const char *const *words, struct err *e)
 		char *copy = arena_copy(&d->arena, *words, strlen(*words));
 
 		if (!copy || d->word_count + 1 == MOST_WORDS)
-			return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the call");
+			return err_set(e, ERR_SYS, ENOMEM, "cannot answer the call: out of memory");
 		d->words[d->word_count++] = copy;
 	}
 	return 0;
@@ -76,7 +76,7 @@ static int add_shell(const struct mcp_server *s, struct doing *d, struct err *e)
 		return r;
 	return add_words(d,
 		(const char *const[]){
-			"--", "sh", "-c", SHELL_SCRIPT, "bash", d->shell.command, NULL },
+			"--", "sh", "-c", shell_script, "bash", d->shell.command, NULL },
 		e);
 }
 
@@ -170,7 +170,7 @@ static void write_answer(const struct mcp_server *s, const struct doing *d,
 	}
 	/* Where there is no run, no record says it. */
 	if (!done->run[0] && done->error.kind != ERR_NONE)
-		mcp_add_note(done->error.text, &text);
+		mcp_add_error(&done->error, &text);
 	if (done->status)
 		buf_printf(&text, "[exit status %d]\n", done->status);
 	result.text = buf_text(&text);

@@ -268,7 +268,7 @@ int mcp_serve(struct mcp_server *s, struct err *e)
 		kill_late(s);
 		touch(s);
 		if (s->out.failed)
-			return err_set(e, ERR_SYS, ENOMEM, "not enough memory for answers");
+			return err_set(e, ERR_SYS, ENOMEM, "cannot answer: out of memory");
 	}
 	end(s);
 	return 0;

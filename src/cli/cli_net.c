@@ -6,7 +6,8 @@
 
 static bool is_denied(const struct wire_decision *d)
 {
-	return d->kind == WIRE_NET_DENIED || d->kind == WIRE_NAME_DENIED;
+	return (d->kind == WIRE_NET_DENIED || d->kind == WIRE_NAME_DENIED) &&
+	       d->reason != WIRE_BECAUSE_NO_NETWORK;
 }
 
 /* Denied, and not the same destination as one before it that was denied for another reason. */
@@ -42,6 +43,34 @@ static void say_denied(const struct record *r)
 			"network: denied %s; why: bawn log --denials %s", buf_text(&names), r->run);
 }
 
+/* A run without a network that wanted one. */
+static void say_no_network(const struct record *r)
+{
+	own(buf) struct buf names = { .max = (size_t)16 << 10 };
+	const char *host = NULL;
+	uint64_t times = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < r->decision_count; i++) {
+		const struct wire_decision *d = &r->decisions[i];
+
+		if (d->reason != WIRE_BECAUSE_NO_NETWORK)
+			continue;
+		times += d->times;
+		if (d->name[0] && !host)
+			host = d->name;
+		if (d->name[0] && count++ < MOST_NAMED)
+			buf_printf(&names, "%s%s", names.len ? ", " : " (", d->name);
+	}
+	if (count > MOST_NAMED)
+		buf_printf(&names, " and %zu more", count - MOST_NAMED);
+	if (times)
+		cli_complain("network: this run had none: %llu attempt%s%s%s; to allow: --allow "
+			     "%s:PORT; see: bawn log --denials %s",
+			(unsigned long long)times, times == 1 ? "" : "s", buf_text(&names),
+			names.len ? ")" : "", host ? host : "HOST", r->run);
+}
+
 /* The last one is enough: most often all have one reason, such as a resolver that is gone. */
 static void say_failed(const struct record *r)
 {
@@ -65,8 +94,10 @@ void cli_say_net(const struct cli *cli, const struct record *record)
 {
 	if (!cli->is_quiet) {
 		say_denied(record);
+		say_no_network(record);
 		say_failed(record);
 	}
 	if (record->gate.kind != ERR_NONE)
-		cli_complain("the network was closed before the end: %s", record->gate.text);
+		cli_complain_about(&record->gate, "the network was closed before the end: %s",
+			record->gate.text);
 }

@@ -1,3 +1,5 @@
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -6,52 +8,65 @@
 
 /* Options follow docker's names where docker has one. */
 const struct cli_option cli_spec_options[] = {
-	{ "file", 'f', "FILE", SPEC_KEY_COUNT, NULL, "the spec; bawn.yaml here if there is one" },
-	{ "trust", 0, NULL, SPEC_KEY_COUNT, NULL, "take the spec file as your own word" },
-	{ "project", 0, "DIR", SPEC_PROJECT_PATH, NULL, "the project; the current directory" },
-	{ "read-only", 0, NULL, SPEC_PROJECT_MODE, "read_only", "the project cannot be written" },
-	{ "write", 0, NULL, SPEC_PROJECT_MODE, "writable", "writes reach the project at once" },
+	{ "file", 'f', "FILE", SPEC_KEY_COUNT, NULL,
+		"read the spec from FILE [bawn.yaml, if it exists]" },
+	{ "trust", 0, NULL, SPEC_KEY_COUNT, NULL, "trust the spec file as if you had written it" },
+	{ "project", 0, "DIR", SPEC_PROJECT_PATH, NULL, "cage this directory [the current one]" },
+	{ "read-only", 0, NULL, SPEC_PROJECT_MODE, "read_only", "mount the project read-only" },
+	{ "write", 0, NULL, SPEC_PROJECT_MODE, "writable", "let writes reach the project at once" },
+	{ "own-path", 0, NULL, SPEC_PROJECT_AT, "own",
+		"mount the project at its own path [/work]" },
 	{ "volume", 'v', "SRC:DST[:ro|:rw]", SPEC_BINDS, NULL,
-		"show a path of the host; read-only" },
-	{ "env", 'e', "NAME[=VALUE]", SPEC_ENV_SET, NULL, "set a variable, or let yours pass" },
-	{ "workdir", 'w', "DIR", SPEC_WORKDIR, NULL, "where the command starts, in the cage" },
-	{ "network", 0, "MODE", SPEC_NETWORK_MODE, NULL, "none, allowlist or host" },
-	{ "allow", 0, "HOST:PORT", SPEC_NETWORK_ALLOW, NULL, "a destination; turns allowlist on" },
+		"mount a path of the host [read-only]" },
+	{ "toolchain", 0, "NAME", SPEC_TOOLCHAINS, NULL,
+		"show tools of your home: auto, cargo, nvm, pyenv …" },
+	{ "env", 'e', "NAME[=VALUE]", SPEC_ENV_SET, NULL, "set a variable, or pass yours" },
+	{ "env-file", 0, "FILE", SPEC_KEY_COUNT, NULL, "set the variables that FILE lists" },
+	{ "workdir", 'w', "DIR", SPEC_WORKDIR, NULL,
+		"start the command in this directory of the cage" },
+	{ "network", 0, "MODE", SPEC_NETWORK_MODE, NULL, "choose none, allowlist or host [none]" },
+	{ "allow", 0, "HOST:PORT", SPEC_NETWORK_ALLOW, NULL,
+		"allow a destination, or: npm pip apt cargo go git" },
 	{ "host-port", 0, "PORT", SPEC_NETWORK_HOST_PORTS, NULL,
-		"a port of yours, as bawn-host:PORT; the same" },
+		"offer a port of the host as bawn-host:PORT" },
 	{ "publish", 'p', "[ADDR:]PORT:PORT", SPEC_NETWORK_PUBLISH, NULL,
-		"open a port of the cage; the same" },
-	{ "memory", 'm', "SIZE", SPEC_LIMITS_MEMORY, NULL, "such as 2G" },
-	{ "cpus", 0, "NUMBER", SPEC_LIMITS_CPU, NULL, "such as 1.5" },
-	{ "pids-limit", 0, "NUMBER", SPEC_LIMITS_PIDS, NULL, "processes and threads" },
-	{ "disk", 0, "SIZE", SPEC_LIMITS_DISK, NULL, "what may be written" },
-	{ "time", 0, "DURATION", SPEC_LIMITS_TIME, NULL, "such as 30m" },
-	{ "output", 0, "SIZE", SPEC_LIMITS_OUTPUT, NULL, "what may be printed" },
-	{ "name", 0, "NAME", SPEC_NAME, NULL, "a name for records and cards" },
-	{ "agent", 0, "NAME", SPEC_AGENT, NULL, "the profile of an agent" },
+		"publish a port of the cage on ADDR [127.0.0.1]" },
+	{ "memory", 'm', "SIZE", SPEC_LIMITS_MEMORY, NULL, "limit memory, such as 2G" },
+	{ "cpus", 0, "NUMBER", SPEC_LIMITS_CPU, NULL, "limit processor time, such as 1.5" },
+	{ "pids-limit", 0, "NUMBER", SPEC_LIMITS_PIDS, NULL, "limit processes and threads" },
+	{ "disk", 0, "SIZE", SPEC_LIMITS_DISK, NULL, "limit what may be written, such as 1G" },
+	{ "time", 0, "DURATION", SPEC_LIMITS_TIME, NULL, "limit the running time, such as 30m" },
+	{ "output", 0, "SIZE", SPEC_LIMITS_OUTPUT, NULL, "limit what may be printed, such as 10M" },
+	{ "name", 0, "NAME", SPEC_NAME, NULL, "name the run in records and cards" },
+	{ "agent", 0, "NAME", SPEC_AGENT, NULL,
+		"use the profile of an agent; see: bawn agent list" },
 	{ "secret", 0, "VARIABLE", SPEC_KEY_COUNT, NULL,
-		"a key of the agent's that is used for it and never in the cage" },
-	{ "engine", 0, "NAME", SPEC_ENGINE, NULL, "what carries the plan out" },
-	{ "syscalls", 0, "PROFILE", SPEC_SYSCALLS, NULL, "default, strict or a file" },
-	{ "allow-degraded", 0, "GUARANTEE", SPEC_ALLOW_DEGRADED, NULL, "one that may be missing" },
-	{ "fakeroot", 0, NULL, SPEC_FAKEROOT, "true", "uid 0 in the cage" },
-	{ "relaxed", 0, NULL, SPEC_RELAXED, "true", "do not insist on any guarantee" },
+		"use an agent's key without showing it to the cage" },
+	{ "engine", 0, "NAME", SPEC_ENGINE, NULL, "choose the engine that builds the cage [auto]" },
+	{ "syscalls", 0, "PROFILE", SPEC_SYSCALLS, NULL,
+		"choose a system call filter: default, strict or a file" },
+	{ "allow-degraded", 0, "GUARANTEE", SPEC_ALLOW_DEGRADED, NULL,
+		"run even if this guarantee is unavailable" },
+	{ "preflight-allow", 0, "PATH", SPEC_PREFLIGHT_ALLOW, NULL,
+		"let a path with credentials be bound" },
+	{ "fakeroot", 0, NULL, SPEC_FAKEROOT, "true", "be uid 0 in the cage" },
+	{ "relaxed", 0, NULL, SPEC_RELAXED, "true", "run even if guarantees are unavailable" },
 	{ "digest-project", 0, NULL, SPEC_AUDIT_DIGEST_PROJECT, "true",
-		"what the project is before the run goes on record" },
-	{ "host", 0, "FILE", SPEC_KEY_COUNT, NULL, "plan for the host of a doctor --json file" },
+		"record a digest of the project before the run" },
+	{ "host", 0, "FILE", SPEC_KEY_COUNT, NULL, "plan for a host that doctor --json described" },
 	{ 0 },
 };
 
 const struct cli_option cli_common_options[] = {
-	{ "json", 0, NULL, SPEC_KEY_COUNT, NULL, "one JSON object on standard output" },
-	{ "color", 0, "WHEN", SPEC_KEY_COUNT, NULL, "auto, always or never" },
-	{ "quiet", 'q', NULL, SPEC_KEY_COUNT, NULL, "say nothing but errors" },
-	{ "help", 'h', NULL, SPEC_KEY_COUNT, NULL, "this text" },
+	{ "json", 0, NULL, SPEC_KEY_COUNT, NULL, "print one JSON object" },
+	{ "color", 0, "WHEN", SPEC_KEY_COUNT, NULL, "use colour: auto, always or never [auto]" },
+	{ "quiet", 'q', NULL, SPEC_KEY_COUNT, NULL, "print nothing but errors" },
+	{ "help", 'h', NULL, SPEC_KEY_COUNT, NULL, "print this help" },
 	{ 0 },
 };
 
 /* The option lists that a command understands, most its own first. */
-static size_t option_lists(const struct cli_command *c, const struct cli_option *ret[static 3])
+static size_t option_lists(const struct cli_command *c, const struct cli_option *ret[static 4])
 {
 	size_t n = 0;
 
@@ -60,78 +75,108 @@ static size_t option_lists(const struct cli_command *c, const struct cli_option 
 	if (c->takes_spec)
 		ret[n++] = cli_spec_options;
 	ret[n++] = cli_common_options;
+	if (c->takes_spec)
+		ret[n++] = cli_habit_options;
 	return n;
 }
 
 static const struct cli_option *find(
 	const struct cli_command *c, const char *name, size_t n, char letter)
 {
-	const struct cli_option *lists[3];
+	const struct cli_option *lists[4];
 	size_t count = option_lists(c, lists);
 
 	for (size_t i = 0; i < count; i++)
 		for (const struct cli_option *o = lists[i]; o->name; o++)
 			if (letter ? o->letter == letter
-				   : strlen(o->name) == n && memcmp(o->name, name, n) == 0)
+				   : name && strlen(o->name) == n && memcmp(o->name, name, n) == 0)
 				return o;
 	return NULL;
 }
 
-static int say_unknown(const struct cli_command *c, const char *argument)
+/* `option` is the part of the argument, `size` long, that names it, with its dashes. */
+static int say_unknown(
+	const struct cli_command *c, const char *argument, const char *option, size_t size)
 {
-	const struct cli_option *lists[3];
-	const char *names[64];
+	const struct cli_option *lists[4];
+	const char *names[96];
 	size_t count = option_lists(c, lists), n = 0;
-	const char *near;
+	char given[64];
+	const char *near, *answer;
 
-	for (size_t i = 0; i < count; i++)
-		for (const struct cli_option *o = lists[i]; o->name && n < 64; o++)
+	snprintf(given, sizeof(given), "%.*s", (int)(size < 63 ? size : 63), option);
+	answer = cli_habit_option(c, given);
+	for (size_t i = 0; i < count && lists[i] != cli_habit_options; i++)
+		for (const struct cli_option *o = lists[i]; o->name && n < 96; o++)
 			names[n++] = o->name;
-	near = str_starts(argument, "--") ? str_nearest(argument + 2, names, n) : NULL;
-	if (near)
-		cli_complain("%s has no option '%s'; did you mean --%s?", c->name, argument, near);
+	near = str_starts(argument, "--") ? str_nearest(given + 2, names, n) : NULL;
+	cli_complain("cannot use %s: bawn %s has no such option", given, c->name);
+	if (answer)
+		cli_hint("%s", answer);
+	else if (near)
+		cli_hint("did you mean --%s?", near);
 	else
-		cli_complain("%s has no option '%s'; bawn %s --help lists them", c->name, argument,
-			c->name);
+		cli_hint("bawn %s --help lists the options", c->name);
 	return CLI_MISUSE;
 }
 
 static int keep(struct cli *cli, const struct cli_option *option, const char *value)
 {
 	if (cli->given_count == CLI_MAX_OPTIONS) {
-		cli_complain("more than %d options", CLI_MAX_OPTIONS);
+		cli_complain("cannot read the command line: more than %d options", CLI_MAX_OPTIONS);
 		return CLI_MISUSE;
 	}
 	cli->given[cli->given_count++] = (struct cli_given){ option, value, NULL };
 	return CLI_OK;
 }
 
-/* One argument that starts with '-'; moves *i past a value that stands by itself. */
-static int take_option(struct cli *cli, char **argv, int *i)
+/* Keeps an option with its value, which may stand by itself: then *i moves past it. */
+static int take(struct cli *cli, const struct cli_option *o, const char *value, char **argv, int *i)
 {
-	const char *argument = argv[*i], *value = NULL;
-	bool is_long = argument[1] == '-';
-	const char *name = argument + (is_long ? 2 : 1);
-	size_t n = is_long ? strcspn(name, "=") : 1;
-	const struct cli_option *o = find(cli->command, name, n, is_long ? '\0' : name[0]);
-
-	if (!o)
-		return say_unknown(cli->command, argument);
-	if (name[n])
-		value = name + n + (is_long ? 1 : 0);
-	if (!o->argument && value) {
-		cli_complain("option --%s takes no value", o->name);
-		return CLI_MISUSE;
-	}
 	if (o->argument && !value) {
 		value = argv[*i + 1];
 		if (!value) {
-			cli_complain("option --%s needs a value: %s", o->name, o->argument);
+			cli_complain("cannot use --%s: its value is missing", o->name);
+			cli_hint("--%s %s", o->name, o->argument);
 			return CLI_MISUSE;
 		}
 		++*i;
 	}
 	return keep(cli, o, o->argument ? value : "");
+}
+
+static int take_long(struct cli *cli, char **argv, int *i)
+{
+	const char *argument = argv[*i], *name = argument + 2;
+	size_t n = strcspn(name, "=");
+	const struct cli_option *o = find(cli->command, name, n, '\0');
+
+	if (!o)
+		return say_unknown(cli->command, argument, argument, n + 2);
+	if (!o->argument && name[n]) {
+		cli_complain("cannot use --%s: it takes no value", o->name);
+		return CLI_MISUSE;
+	}
+	return take(cli, o, name[n] ? name + n + 1 : NULL, argv, i);
+}
+
+/* -it is -i -t; what follows a letter with a value is that. */
+static int take_letters(struct cli *cli, char **argv, int *i)
+{
+	const char *argument = argv[*i];
+	int status = CLI_OK;
+
+	for (const char *p = argument + 1; *p && status == CLI_OK; p++) {
+		const struct cli_option *o = find(cli->command, NULL, 0, *p);
+		char letter[] = { '-', *p, '\0' };
+
+		if (!o)
+			return say_unknown(cli->command, argument, letter, 2);
+		if (o->argument)
+			return take(cli, o, p[1] ? p + 1 : NULL, argv, i);
+		status = keep(cli, o, "");
+	}
+	return status;
 }
 
 int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv)
@@ -140,7 +185,8 @@ int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char
 	int i = 0;
 
 	*cli = (struct cli){ .command = command };
-	cli->given = calloc((size_t)argc + 1, sizeof(*cli->given));
+	/* One argument may be several options. */
+	cli->given = calloc(CLI_MAX_OPTIONS, sizeof(*cli->given));
 	if (!cli->given) {
 		cli_complain("not enough memory for the options");
 		return CLI_FAILED;
@@ -160,7 +206,7 @@ int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char
 			i++;
 			break;
 		}
-		status = take_option(cli, argv, &i);
+		status = argv[i][1] == '-' ? take_long(cli, argv, &i) : take_letters(cli, argv, &i);
 		if (status != CLI_OK)
 			return status;
 	}
@@ -170,6 +216,10 @@ int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char
 	cli->words = argv + i - n;
 	cli->is_json = cli_value(cli, "json") != NULL;
 	cli->is_quiet = cli_value(cli, "quiet") != NULL;
+	if (cli->is_json && command->no_json) {
+		cli_complain("%s has no --json: %s", command->name, command->no_json);
+		return CLI_MISUSE;
+	}
 	return CLI_OK;
 }
 
@@ -182,4 +232,95 @@ const char *cli_value(const struct cli *cli, const char *name)
 			return cli->given[i].value;
 	}
 	return NULL;
+}
+
+/* --- as a layer of the spec --- */
+
+/*
+ * "-v ./x:/y" means x of where one stands. That is the project's x, and is written so, unless the
+ * project is elsewhere.
+ */
+static const char *from_here(struct spec *s, const char *value, const char *here)
+{
+	size_t n = strcspn(value, ":");
+	char path[PATH_MAX], real[PATH_MAX];
+
+	if (value[0] == '/' || value[0] == '~' || n + 1 > sizeof(path))
+		return value;
+	snprintf(path, sizeof(path), "%.*s", (int)n, value);
+	if (realpath(path, real))
+		return arena_printf(&s->arena, "%s%s", real, value + n);
+	return arena_printf(&s->arena, "%s/%s", here, value);
+}
+
+/* Does anyone but the built-in default say where the project is? */
+static bool is_project_elsewhere(const struct cli *cli, const struct spec *s)
+{
+	for (enum spec_layer i = SPEC_LAYER_SYSTEM; i < SPEC_LAYER_OPTIONS; i++)
+		if (s->layers[i].v[SPEC_PROJECT_PATH].is_set)
+			return true;
+	return cli_value(cli, "project") != NULL;
+}
+
+void cli_warn_unset(struct spec *s, const char *where, const char *variable)
+{
+	if (!getenv(variable))
+		diags_warn(&s->diags,
+			(struct diag_pos){ .source = diags_add_source(&s->diags, where, NULL, 0) },
+			NULL, "env.pass: %s is not set here, and will not be in the cage",
+			variable);
+}
+
+static bool is_for_network(enum spec_key key)
+{
+	return key == SPEC_NETWORK_ALLOW || key == SPEC_NETWORK_HOST_PORTS ||
+	       key == SPEC_NETWORK_PUBLISH || key == SPEC_SECRETS;
+}
+
+/* What opens a way means the network that has ways, unless another one was named. */
+static void add_network(const struct cli *cli, struct spec *s, const char *name)
+{
+	const char *mode =
+		cli_value(cli, "network") ? cli_value(cli, "network") : cli_value(cli, "net");
+
+	if (!mode)
+		spec_add_option(s, SPEC_NETWORK_MODE, name, "allowlist");
+	else if (str_eq(mode, "none"))
+		diags_error(&s->diags,
+			(struct diag_pos){ .source = diags_add_source(&s->diags, name, NULL, 0) },
+			"leave out --network none", "--network none and %s contradict each other",
+			name);
+}
+
+void cli_add_options(const struct cli *cli, struct spec *s, const char *here)
+{
+	bool is_elsewhere = is_project_elsewhere(cli, s);
+
+	for (size_t i = 0; i < cli->given_count; i++) {
+		const struct cli_option *o = cli->given[i].option;
+		const char *value = o->fixed ? o->fixed : cli->given[i].value;
+		const char *unit = cli->given[i].unit;
+		const char *name = arena_printf(&s->arena, "%s%s", unit ? "" : "--", o->name);
+		enum spec_key key = o->key;
+
+		if (str_eq(o->name, "env-file"))
+			cli_add_env_file(s, cli->given[i].value, !cli_value(cli, "host"));
+		if (key == SPEC_KEY_COUNT)
+			continue;
+		if (unit)
+			value = arena_printf(&s->arena, "%s%s", value, unit);
+		if (key == SPEC_ENV_SET && !strchr(value, '='))
+			key = SPEC_ENV_PASS;
+		if (key == SPEC_ENV_PASS && !cli_value(cli, "host"))
+			cli_warn_unset(s, name, value);
+		if (key == SPEC_BINDS && is_elsewhere)
+			value = from_here(s, value, here);
+		if (is_for_network(key))
+			add_network(cli, s, name);
+		if (name && value)
+			spec_add_option(s, key, name, value);
+	}
+	if (cli->word_count)
+		spec_add_option_list(s, SPEC_COMMAND, "the command",
+			(const char *const *)cli->words, cli->word_count);
 }

@@ -184,7 +184,8 @@ static void check_source(struct spec *s, enum spec_key key, const char *source, 
 	if (leak)
 		diags_error(&s->diags, at,
 			arena_printf(&s->arena,
-				"if it is meant, acknowledge it: preflight_allow: [%s]", source),
+				"if it is meant: --preflight-allow %s, or preflight_allow: [%s]",
+				source, source),
 			"%s: %s leads to %s, which %s", spec_keys[key].path, source, real, leak);
 }
 
@@ -219,7 +220,7 @@ static void check_home(struct spec *s, const struct cli_place *place)
 		return;
 	}
 	diags_error(&s->diags, spec_where(s, SPEC_PROJECT_PATH),
-		"start bawn in the project's own directory; if it is meant: preflight_allow: [\"~\"]",
+		"start bawn in the project's own directory; if it is meant: --preflight-allow '~', or preflight_allow: [\"~\"]",
 		"project.path: %s would show your home with its credentials", place->project);
 }
 

@@ -4,8 +4,12 @@
  * Runs as:  the operator.
  * Must not: show a folder that a bind of the same path would not be let to show.
  */
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/file.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "cli/cli.h"
 
@@ -47,18 +51,43 @@ static void leave_out(struct check_repository *r)
 	r->folder[0] = '\0';
 }
 
-void cli_find_repository(struct spec *s, struct cli_place *place)
+static void look(struct spec *s, struct cli_place *place)
 {
-	struct check_repository *r = &place->repository;
 	const struct check_project project = {
 		.path = place->project,
 		.home = place->home,
 		.at = spec_text(s, SPEC_PROJECT_AT),
 		.is_at_own_path = spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_PROJECT,
 	};
+
+	check_repository(&project, &s->arena, &place->repository);
+}
+
+void cli_choose_own_path(struct spec *s, struct cli_place *place)
+{
+	static const enum spec_key keys[] = { SPEC_PROJECT_CAGE, SPEC_PROJECT_AT, SPEC_PROJECT_READ,
+		SPEC_WORKDIR, SPEC_BINDS };
+	own_fd int project = file_open(place->project, O_PATH | O_DIRECTORY);
+	struct stat st;
+
+	if (project < 0 || fstatat(project, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		!S_ISREG(st.st_mode) || spec_choice(s, SPEC_PROJECT_GIT) == SPEC_GIT_NONE)
+		return;
+	/* Whoever says where something is has counted on the usual place. */
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (spec_is_declared(s, keys[i]))
+			return;
+	look(s, place);
+	if (place->repository.wants_own_path)
+		s->settled.v[SPEC_PROJECT_CAGE].choice = SPEC_CAGE_PROJECT;
+}
+
+void cli_find_repository(struct spec *s, struct cli_place *place)
+{
+	struct check_repository *r = &place->repository;
 	const char *leak;
 
-	check_repository(&project, &s->arena, r);
+	look(s, place);
 	if (r->has_more)
 		refuse(s);
 	leak = r->folder[0] ? cli_leak_of(s, r->folder, place) : NULL;
@@ -68,7 +97,8 @@ void cli_find_repository(struct spec *s, struct cli_place *place)
 	} else if (r->why) {
 		warn(s, r->hint, r->why, "");
 	} else if (leak) {
-		warn(s, "if it is meant, acknowledge it: preflight_allow", leak, r->folder);
+		warn(s, "if it is meant: --preflight-allow PATH, or preflight_allow: [PATH]", leak,
+			r->folder);
 		leave_out(r);
 	}
 }

@@ -38,10 +38,12 @@ int exec_check_sharing(const struct spec *s, struct err *e)
 {
 	for (enum spec_key key = 0; key < SPEC_KEY_COUNT; key++)
 		if (s->layers[SPEC_LAYER_FILE].v[key].is_set && !is_of_command(key))
-			return err_set(e, ERR_REFUSED, EOPNOTSUPP,
-				"a command cannot narrow %s here: those of this session share one "
-				"cage (session.background); a session without that can",
-				spec_keys[key].path);
+			return err_hint(e,
+				err_set(e, ERR_REFUSED, EOPNOTSUPP,
+					"cannot narrow %s for one command: the commands of this "
+					"session share one cage (session.background)",
+					spec_keys[key].path),
+				"use a session without session.background");
 	return 0;
 }
 

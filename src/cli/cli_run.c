@@ -29,13 +29,19 @@
 static int say_refusal(const struct run *r, const struct err *e)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+	bool is_unplannable = e->kind == ERR_REFUSED && e->num == EOPNOTSUPP &&
+			      r->choice.engine == SPEC_ENGINE_AUTO;
+	const char *nested = cli_find_nested(&r->choice, e);
 
-	cli_print_diags(r->cli, &r->spec);
-	cli_complain("%s", e->text);
-	if (e->kind == ERR_REFUSED && r->choice.engine == SPEC_ENGINE_AUTO && !r->plan) {
-		plan_print_refusal(&r->choice, &r->host, &out);
-		file_write_all(STDERR_FILENO, buf_text(&out), out.len);
+	if (nested) {
+		cli_complain("%s", nested);
+		cli_hint(CLI_NESTED_HINT);
+	} else {
+		cli_complain_err(e);
+		if (is_unplannable)
+			plan_print_refusal(&r->choice, &r->host, &out);
 	}
+	file_write_all(STDERR_FILENO, buf_text(&out), out.len);
 	keep_say_failed(&r->request, e, CLI_FAILED);
 	return CLI_FAILED;
 }
@@ -85,10 +91,12 @@ static int make_plan(struct run *r, struct err *e)
 	memset(r->record.observations, 0, sizeof(r->record.observations));
 	if (r->host.in_session && plan_find_captured(r->plan) &&
 		!(plan_find_captured(r->plan)->flags & PLAN_SHARED))
-		return err_set(e, ERR_REFUSED, EOPNOTSUPP,
-			"a session cannot capture what is written to '%s': no overlay can be put "
-			"over it here; its spec can say project.mode: read_only or writable",
-			r->place.project);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EOPNOTSUPP,
+				"cannot capture writes to '%s' in a session: no overlay can be put "
+				"over it here",
+				r->place.project),
+			"set project.mode to read_only or writable in its spec");
 	return keep_check_plan(r->plan, !r->request.is_resident, &r->record, e);
 }
 
@@ -99,7 +107,22 @@ static int approve_source(void *of, const char *from, const char *real, struct e
 	return cli_approve_source(&r->spec, &r->place, from, real, e);
 }
 
+static void say_copied(void *of, const char *what, const struct tree_counts *counts)
+{
+	struct run *r = of;
+
+	if (!r->cli->is_quiet)
+		cli_say_copied(&r->place, what, counts);
+}
+
 /* --- the run --- */
+
+/* There is no other plan: the run and its record are of the one that was tried. */
+static void take_back(struct run *r, struct plan *old)
+{
+	free(r->plan);
+	r->request.plan = r->record.plan = r->plan = old;
+}
 
 /*
  * Did the start fail in a way that another plan may mend? Then it is made from what the host
@@ -114,16 +137,18 @@ static int plan_again(struct run *r, struct err *e)
 		return (r->plan = take_ptr(old), 0);
 	/* What failed for this project, a probe does not know. */
 	host.no_capture = r->host.no_capture;
+	host.no_team = r->host.no_team;
 	r->host = host;
 	r->plan = NULL;
-	if (make_plan(r, e) < 0)
+	if (make_plan(r, e) < 0) {
+		take_back(r, take_ptr(old));
 		return -EPERM;
+	}
 	return old->size != r->plan->size || memcmp(old, r->plan, old->size) != 0;
 }
 
 static const char ways_to_do_without[] =
-	"; project.mode: captured does not need it, and with allow_degraded: [fs.protect] it goes "
-	"on without";
+	"project.mode: captured does not need it; allow_degraded: [fs.protect] goes on without";
 
 /* One attempt, and others while there are other ways to show the project. */
 static int try_to_run(struct run *r, struct err *e)
@@ -146,12 +171,12 @@ static int try_to_run(struct run *r, struct err *e)
 		why = *e;
 		old = take_ptr(r->plan);
 		if (make_plan(r, e) < 0) {
-			/* There is no other: the first reason is the better one. */
-			free(r->plan);
-			r->request.plan = r->record.plan = r->plan = take_ptr(old);
-			err_set(e, why.kind, why.num, "%s%s", why.text,
-				r->host.no_hold ? ways_to_do_without : "");
-			return ret;
+			/* The first reason is the better one. */
+			take_back(r, take_ptr(old));
+			*e = why;
+			return r->host.no_hold && !why.hint[0]
+				       ? err_hint(e, ret, ways_to_do_without)
+				       : ret;
 		}
 		if (!str_eq(why.text, told.text))
 			cli_complain("%s; %s", why.text,
@@ -282,6 +307,7 @@ static int prepare(struct run *r, struct err *e)
 	r->request.meanwhile = run_prepare_record;
 	r->request.started = run_record_start;
 	r->request.approve = approve_source;
+	r->request.copied = say_copied;
 	r->request.open_state = run_open_state;
 	r->request.afterwards = run_record_end;
 	r->request.of = r;
@@ -292,10 +318,12 @@ static int prepare(struct run *r, struct err *e)
 	r->request.git = r->place.repository.folder[0] ? r->place.repository.folder : NULL;
 	r->request.held = cli_held_paths(&r->spec, &r->place, &r->request.held_count);
 	if (!r->request.held)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the protected paths");
+		return err_set(
+			e, ERR_SYS, ENOMEM, "cannot list the protected paths: out of memory");
 	r->request.command_line = r->cli->command_line;
 	r->request.command_line_size = r->cli->command_line_size;
 	r->request.home = r->place.home;
+	r->request.git_identity = cli_git_identity(&r->spec, r->place.home);
 	r->record.is_relaxed = spec_bool(&r->spec, SPEC_RELAXED);
 	if (r->spec.is_self_governed)
 		r->record.self_governance = spec_text(&r->spec, SPEC_SELF_GOVERNANCE);
@@ -314,6 +342,22 @@ static int prepare(struct run *r, struct err *e)
 	return ret == 0 ? open_outputs(r, e) : ret;
 }
 
+/* A program that only the operator's home has is the usual reason. */
+static void say_hint(struct run *r, const struct err *e)
+{
+	own(buf) struct buf out = { .max = 4096 };
+	const char *hint = e->kind == ERR_NOT_FOUND
+				   ? cli_hint_command(&r->spec, &r->place, r->record.session)
+				   : NULL;
+
+	if (!hint)
+		return;
+	buf_puts(&out, "hint: ");
+	buf_add_visible(&out, hint, strlen(hint));
+	buf_putc(&out, '\n');
+	file_write_all(STDERR_FILENO, buf_text(&out), out.len);
+}
+
 static void say_reached(const struct run *r)
 {
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
@@ -327,6 +371,30 @@ static void say_reached(const struct run *r)
 	}
 }
 
+/* May it be why a program aborted? Only a cgroup counts the threads that it refuses. */
+static bool is_pids_uncounted(const struct run *r)
+{
+	const struct plan_op *op = plan_find(r->plan, PLAN_LIMIT, "limits.pids");
+
+	return op && spec_is_declared(&r->spec, SPEC_LIMITS_PIDS) &&
+	       !str_starts(plan_str(r->plan, op->b), "cgroup");
+}
+
+/* For a person, as a shell would say it; who typed ^C knows. */
+static void say_signal(const struct run *r)
+{
+	int number = r->record.status;
+	const char *name = sigabbrev_np(number);
+
+	if (r->record.outcome == RECORD_SIGNALED && number != SIGINT && !r->cli->is_quiet &&
+		isatty(STDERR_FILENO))
+		cli_complain("the command was ended by signal %d (SIG%s)%s", number,
+			name ? name : "RT",
+			number == SIGABRT && is_pids_uncounted(r)
+				? "; limits.pids may be why: what it refuses is not counted here"
+				: "");
+}
+
 int run_to_end(struct run *r)
 {
 	struct err e = { 0 };
@@ -335,16 +403,16 @@ int run_to_end(struct run *r)
 	int status, failure;
 
 	clock_gettime(CLOCK_REALTIME, &r->record.began);
-	failure = r->record.run[0] ? 0 : record_make_run(r->record.run, &e);
+	failure = r->record.run[0] ? 0 : record_make_run(&r->record.began, r->record.run, &e);
 	if (failure == 0)
 		failure = run_take_subjects(r, &e);
 	run_open_log(r);
-	if (failure < 0 || prepare(r, &e) < 0) {
+	failure = failure < 0 ? failure : prepare(r, &e);
+	cli_print_diags(r->cli, &r->spec);
+	if (failure < 0) {
 		run_record_refusal(r, &e);
 		return say_refusal(r, &e);
 	}
-	cli_print_diags(r->cli, &r->spec);
-	cli_say_copied(r->plan, &r->host, &r->place);
 	if (cli_value(r->cli, "timing"))
 		r->request.times = cli_shared_times();
 	r->request.progress = cli_progress_of(&progress);
@@ -359,21 +427,25 @@ int run_to_end(struct run *r)
 		run_record_refusal(r, &e);
 		if (status == CLI_FAILED)
 			return say_refusal(r, &e);
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
+		say_hint(r, &e);
 		keep_say_failed(&r->request, &e, status);
 		return status;
 	}
 	status = exit_status(&r->record);
 	if (e.kind != ERR_NONE)
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
+	say_signal(r);
 	say_reached(r);
+	cli_say_missing(r->cli, &r->spec, &r->record);
 	cli_say_denied(r->cli, &r->record);
 	cli_say_net(r->cli, &r->record);
 	cli_say_effects(r->cli, &r->record, r->place.project);
 	run_say_again(r);
 	status = run_again_status(r, status);
 	if (r->record.late.kind != ERR_NONE)
-		cli_complain("%s; the next run tries again", r->record.late.text);
+		cli_complain_about(
+			&r->record.late, "%s; the next run tries again", r->record.late.text);
 	/* What the command printed did not all arrive, what it did is not known or not on record:
 	 * that is no success. */
 	if ((e.kind != ERR_NONE || r->is_unrecorded || r->record.effects.error.kind != ERR_NONE) &&

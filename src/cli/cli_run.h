@@ -37,6 +37,7 @@ struct run {
 	int patience_ms;                 /* with who reads decisions */
 	int cast;                        /* where what is printed goes too, or -1 */
 	struct buf plan_text, spec_text; /* until they are written */
+	struct buf project_list;         /* what the project's digest is of */
 	uint64_t keep_ns;                /* when the keeper began */
 	struct exec_pool *pool;          /* of cages that wait, or NULL */
 	bool is_unrecorded;              /* it could not be written */

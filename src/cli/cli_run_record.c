@@ -20,6 +20,7 @@
 #include "cli/cli_home.h"
 #include "cli/cli_run.h"
 #include "cli/commands.h"
+#include "work/work_project.h"
 
 void run_open_log(struct run *r)
 {
@@ -58,7 +59,10 @@ void run_open_digests(struct run *r)
 {
 	bool has_image = str_starts(record_image_name(&r->record), "dir:");
 
+	r->request.output = (enum record_output_mode)spec_choice(&r->spec, SPEC_RECORD_OUTPUT);
 	r->request.digests_project = spec_bool(&r->spec, SPEC_AUDIT_DIGEST_PROJECT);
+	r->project_list.max = WORK_PROJECT_MAX_LIST;
+	r->request.project_list = &r->project_list;
 	if (r->digests < 0 && r->state >= 0 && (has_image || r->request.digests_project) &&
 		(mkdirat(r->state, "digests", 0700) == 0 || errno == EEXIST))
 		r->digests = file_open_name(r->state, "digests", O_RDONLY | O_DIRECTORY);
@@ -70,7 +74,7 @@ void run_open_digests(struct run *r)
 static void complain_unrecorded(struct run *r, const struct err *e)
 {
 	r->is_unrecorded = true;
-	cli_complain("%s", e->text);
+	cli_complain_err(e);
 }
 
 /*
@@ -104,7 +108,8 @@ static int print_parts(struct run *r, struct err *e)
 	plan_print_json(r->plan, &r->plan_text);
 	spec_print_canonical(&r->spec, &r->spec_text);
 	if (r->plan_text.failed || r->spec_text.failed)
-		return err_set(e, ERR_REFUSED, ENOMEM, "not enough memory for the plan's digest");
+		return err_set(
+			e, ERR_REFUSED, ENOMEM, "cannot make the plan's digest: out of memory");
 	sha256_hex(r->plan_text.data, r->plan_text.len, r->record.plan_digest);
 	return 0;
 }
@@ -138,6 +143,7 @@ static int say_start(struct run *r, struct err *e)
 	const struct plan_op *command = plan_find(r->plan, PLAN_ARGUMENT, NULL);
 	struct json *j = log_begin(&r->log, "run_start");
 
+	record_print_time(j, "began", &record->began);
 	json_text(j, "bawn", BAWN_VERSION);
 	json_text(j, "kernel", record->kernel);
 	json_text(j, "engine", spec_keys[SPEC_ENGINE].choices[r->plan->engine]);
@@ -177,6 +183,9 @@ int run_prepare_record(void *of, struct err *e)
 		ret = print_parts(r, e);
 	if (ret == 0 && (!r->pool || r->log.is_synced))
 		ret = write_parts(r, e);
+	if (ret == 0 && r->record.project.list[0])
+		ret = record_write_file(
+			r->folder, WORK_PROJECT_FILE, &r->project_list, r->log.is_synced, e);
 	if (ret == 0)
 		ret = record_begin(r->state, &r->record, r->log.is_synced, e);
 	/* With another plan there is another start. */
@@ -302,7 +311,7 @@ void run_sign_interrupted(struct run *r)
 	struct err e = { 0 };
 
 	if (r->state >= 0 && record_sign_interrupted(r->state, &e) < 0 && !r->cli->is_quiet)
-		cli_complain("cannot sign the record of a run that was interrupted: %s", e.text);
+		cli_complain_err(&e);
 }
 
 void run_close_record(struct run *r)
@@ -312,6 +321,7 @@ void run_close_record(struct run *r)
 	log_done(&r->log);
 	buf_done(&r->plan_text);
 	buf_done(&r->spec_text);
+	buf_done(&r->project_list);
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		if (*fds[i] >= 0)
 			close(*fds[i]);

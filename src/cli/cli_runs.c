@@ -22,8 +22,7 @@
 
 /* A run of this project. */
 struct seen {
-	char id[RECORD_RUN_SIZE];
-	struct timespec began;
+	struct record_run run;
 	bool has_layer;
 };
 
@@ -58,7 +57,7 @@ static int runs_open(struct runs *r)
 	r->fd = record_open_runs(home && home[0] == '/' ? home : NULL, &e);
 	if (r->fd >= 0 || e.kind == ERR_NONE)
 		return CLI_OK;
-	cli_complain("%s", e.text);
+	cli_complain_err(&e);
 	return CLI_FAILED;
 }
 
@@ -87,8 +86,6 @@ static bool read_project(int runs, const char *id, char ret[static PATH_MAX])
 
 static int add(struct runs *r, const char *id)
 {
-	char path[RECORD_RUN_SIZE + 16];
-	struct stat st;
 	struct seen *s;
 
 	if (r->count == r->room) {
@@ -103,27 +100,10 @@ static int add(struct runs *r, const char *id)
 		r->room = room;
 	}
 	s = &r->items[r->count++];
-	snprintf(s->id, sizeof(s->id), "%s", id);
-	snprintf(path, sizeof(path), "%s/project", id);
-	if (fstatat(r->fd, path, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		s->began = st.st_mtim;
+	snprintf(s->run.id, sizeof(s->run.id), "%s", id);
+	record_find_began(r->fd, id, &s->run.began);
 	s->has_layer = is_there(r->fd, id, "layer/upper") || is_there(r->fd, id, "layer/copy");
 	return 0;
-}
-
-static int compare_times(const struct timespec *a, const struct timespec *b)
-{
-	if (a->tv_sec != b->tv_sec)
-		return a->tv_sec < b->tv_sec ? -1 : 1;
-	return (a->tv_nsec > b->tv_nsec) - (a->tv_nsec < b->tv_nsec);
-}
-
-static int compare(const void *a, const void *b)
-{
-	const struct seen *x = a, *y = b;
-	int order = compare_times(&y->began, &x->began);
-
-	return order ? order : strcmp(y->id, x->id);
 }
 
 /* The runs of the nearest folder, from here upwards, that was the project of one. */
@@ -152,7 +132,7 @@ static int runs_find(struct runs *r)
 		return CLI_FAILED;
 	}
 	if (r->count)
-		qsort(r->items, r->count, sizeof(*r->items), compare);
+		qsort(r->items, r->count, sizeof(*r->items), record_compare_runs);
 	return CLI_OK;
 }
 
@@ -198,21 +178,27 @@ static int name_run(int runs, const char *word, bool is_run, char ret[static REC
 
 /* --- the one that is meant --- */
 
-static void choose_newest(struct runs *r, char ret[static RECORD_RUN_SIZE])
+/* How many others wait beside it. */
+static size_t choose_newest(struct runs *r, char ret[static RECORD_RUN_SIZE])
 {
+	size_t waiting = 0;
+
 	for (size_t i = 0; i < r->count; i++) {
 		if (!r->items[i].has_layer)
 			continue;
-		memcpy(ret, r->items[i].id, RECORD_RUN_SIZE);
-		return;
+		if (!waiting++)
+			memcpy(ret, r->items[i].run.id, RECORD_RUN_SIZE);
 	}
+	return waiting ? waiting - 1 : 0;
 }
 
 static void say_none(const struct cli *cli, const struct runs *r)
 {
-	if (!cli->is_quiet)
-		cli_complain("no changes of a run are waiting in '%s'",
-			r->project[0] ? r->project : r->here);
+	if (cli->is_quiet)
+		return;
+	cli_complain(
+		"no changes of a run are waiting in '%s'", r->project[0] ? r->project : r->here);
+	cli_hint_session(r->here);
 }
 
 /* The session that the first word is, and the paths that follow. */
@@ -222,6 +208,7 @@ static int choose_session(struct cli_kept *k, const struct runs *r, bool may_be_
 
 	if (!k->cli->open_count) {
 		cli_complain("%s wants a session", k->cli->command->name);
+		cli_hint("bawn session list");
 		return CLI_MISUSE;
 	}
 	status = cli_kept_choose_session(k, k->cli->words[0], may_be_path);
@@ -255,7 +242,7 @@ int cli_kept_choose(struct cli_kept *k)
 	}
 	if (status == CLI_OK && !id[0]) {
 		status = runs_find(&r);
-		choose_newest(&r, id);
+		k->other_count = choose_newest(&r, id);
 	}
 	if (status != CLI_OK)
 		return status;
@@ -267,28 +254,19 @@ int cli_kept_choose(struct cli_kept *k)
 	return status == CLI_OK && k->project[0] ? cli_kept_take_paths(k, r.here, first) : status;
 }
 
-/* By name, which has the second in it; within one by who wrote last. */
-static void find_last(int runs, char ret[static RECORD_RUN_SIZE])
+static int find_last(int runs, char ret[static RECORD_RUN_SIZE])
 {
-	const size_t second = strlen("20260102-030405");
-	struct file_entries entries = { .fd = runs };
-	const struct file_entry *entry;
-	struct stat st, best = { 0 };
+	own_free struct record_run *found = NULL;
+	size_t count = 0;
+	int r = runs < 0 ? 0 : record_list_runs(runs, NULL, &found, &count);
 
-	while (runs >= 0 && (entry = file_next_entry(&entries))) {
-		int order;
-
-		if (!record_is_run(entry->name, true) ||
-			fstatat(runs, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		order = strncmp(entry->name, ret, second);
-		if (order == 0)
-			order = compare_times(&st.st_mtim, &best.st_mtim);
-		if (order <= 0 && ret[0])
-			continue;
-		snprintf(ret, RECORD_RUN_SIZE, "%s", entry->name);
-		best = st;
+	if (r < 0) {
+		cli_complain("cannot list the runs: %s", strerror(-r));
+		return CLI_FAILED;
 	}
+	if (count)
+		memcpy(ret, found[0].id, RECORD_RUN_SIZE);
+	return CLI_OK;
 }
 
 int cli_open_run(
@@ -303,7 +281,7 @@ int cli_open_run(
 	if (status == CLI_OK && word)
 		status = name_run(r.fd, word, true, ret);
 	else if (status == CLI_OK)
-		find_last(r.fd, ret);
+		status = find_last(r.fd, ret);
 	if (status != CLI_OK)
 		return status;
 	if (!ret[0]) {
@@ -314,7 +292,7 @@ int cli_open_run(
 	*ret_folder = record_open_folder(r.fd, ret, &e);
 	if (*ret_folder >= 0)
 		return CLI_OK;
-	cli_complain("%s", e.text);
+	cli_complain_err(&e);
 	return *ret_folder == -ENOENT ? CLI_NO : CLI_FAILED;
 }
 
@@ -330,11 +308,11 @@ int cli_kept_each(const struct cli *cli, int (*see)(void *of, struct cli_kept *k
 		own(cli_kept) struct cli_kept k;
 
 		cli_kept_init(&k, cli);
-		if (!is_there(r.fd, r.items[i].id, "layer") &&
-			!is_there(r.fd, r.items[i].id, "layer.gone"))
+		if (!is_there(r.fd, r.items[i].run.id, "layer") &&
+			!is_there(r.fd, r.items[i].run.id, "layer.gone"))
 			continue;
 		seen++;
-		status = cli_kept_open(&k, r.fd, r.items[i].id);
+		status = cli_kept_open(&k, r.fd, r.items[i].run.id);
 		if (status == CLI_OK)
 			status = see(of, &k);
 	}

@@ -4,7 +4,8 @@
 
 /* The commands `bawn session …`: the table is in cmd_session.c. */
 
-extern const struct cli_option session_create_options[], session_sweep_options[];
+extern const struct cli_option session_create_options[], session_sweep_options[],
+	session_rm_options[];
 
 int session_create(struct cli *cli); /* cli_session_create.c */
 int session_list(struct cli *cli);   /* cli_session_list.c */
@@ -52,6 +53,8 @@ const char *session_find_unqueueable(const struct cli *cli);
 /* What a sweep did. */
 struct session_swept {
 	uint64_t removed, failed; /* sessions, and folders of creations that were interrupted */
+	uint64_t kept;            /* expired, with changes that nobody applied or discarded */
+	bool discards;            /* those are removed too */
 	bool is_other;            /* another sweep is at work, and this one did nothing */
 	struct json *json;        /* a map for each goes into this open list; or NULL */
 	bool is_dry;              /* nothing is removed: `removed` is what would be */
@@ -59,9 +62,10 @@ struct session_swept {
 };
 
 /*
- * Removes the sessions of this root whose time is over, or whose removal was begun, and what
- * interrupted creations left an hour ago. What cannot be removed is said, and never stops the rest.
- * -errno only where the store or the root cannot be read. For a worker too. cli_session_sweep.c
+ * Removes the sessions of this root whose time is over and that have nothing to apply, or whose
+ * removal was begun, and what interrupted creations left an hour ago. What cannot be removed is
+ * said, and never stops the rest. -errno only where the store or the root cannot be read. For a
+ * worker too. cli_session_sweep.c
  */
 int session_sweep_root(struct cli_sessions *at, struct session_swept *x, struct err *e);
 

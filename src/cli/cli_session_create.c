@@ -21,9 +21,9 @@
 #define MOST_SPEC ((size_t)4 << 20)
 
 const struct cli_option session_create_options[] = {
-	{ "name", 0, "NAME", SPEC_KEY_COUNT, NULL, "what the session may be called by" },
+	{ "name", 0, "NAME", SPEC_KEY_COUNT, NULL, "name the session" },
 	{ "ttl", 0, "DURATION", SPEC_SESSION_TTL, NULL,
-		"how long it is kept after its last use; session.ttl of the spec, 1h" },
+		"keep it so long after its last use [session.ttl, 1h]" },
 	{ 0 },
 };
 
@@ -41,12 +41,14 @@ struct creation {
 
 static int refuse_json(const struct creation *c, bool is_planned, const struct err *e)
 {
+	const char *nested = cli_find_nested(&c->choice, e);
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
 	struct json j;
 
 	json_init(&j, &out, 0);
 	json_open_map(&j, NULL);
-	json_text(&j, "error", e->text);
+	json_int(&j, "version", 1);
+	json_text(&j, "error", nested ? nested : e->text);
 	if (is_planned && e->kind == ERR_REFUSED)
 		plan_print_refusal_json(&c->choice, &c->host, &j);
 	diags_print_json(&c->spec.diags, &j);
@@ -57,12 +59,18 @@ static int refuse_json(const struct creation *c, bool is_planned, const struct e
 
 static int refuse(const struct creation *c, bool is_planned, const struct err *e)
 {
+	const char *nested = cli_find_nested(&c->choice, e);
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
 
 	if (c->cli->is_json)
 		return refuse_json(c, is_planned, e);
 	cli_print_diags(c->cli, &c->spec);
-	cli_complain("%s", e->text);
+	if (nested) {
+		cli_complain("%s", nested);
+		cli_hint(CLI_NESTED_HINT);
+		return CLI_FAILED;
+	}
+	cli_complain_err(e);
 	if (is_planned && e->kind == ERR_REFUSED) {
 		plan_print_refusal(&c->choice, &c->host, &out);
 		file_write_all(STDERR_FILENO, buf_text(&out), out.len);
@@ -89,8 +97,10 @@ static int check_plan(struct creation *c)
 	struct err e = { 0 }, probing = { 0 };
 	int r;
 
+	/* In a cage there is no need to try. */
 	host_assume(&c->host);
-	r = build(c, &e);
+	r = cli_is_in_cage() ? err_set(&e, ERR_REFUSED, EOPNOTSUPP, "cannot make a cage in a cage")
+			     : build(c, &e);
 	if (r < 0 && e.kind == ERR_REFUSED && host_probe(&c->host, &probing) == 0) {
 		e = (struct err){ 0 };
 		r = build(c, &e);
@@ -104,11 +114,12 @@ static int check_words(const struct cli *cli)
 	const char *fault = name ? session_check_name(name) : NULL;
 
 	if (cli->word_count) {
-		cli_complain("session create takes no command: bawn session exec runs it");
+		cli_complain("cannot create a session with a command: bawn session exec runs it");
+		cli_hint("bawn session create --name NAME; bawn session exec NAME -- COMMAND");
 		return CLI_MISUSE;
 	}
 	if (fault) {
-		cli_complain("a session cannot be called '%.80s': %s", name, fault);
+		cli_complain("cannot name a session '%.80s': %s", name, fault);
 		return CLI_MISUSE;
 	}
 	return CLI_OK;
@@ -153,7 +164,7 @@ static int describe(struct creation *c, struct store_session *x, struct err *e)
 	spec_print_canonical(&c->spec, &spec);
 	buf_puts(&project, c->place.project);
 	if (spec.failed || project.failed)
-		return err_set(e, ERR_SYS, ENOMEM, "the spec is too large to be kept");
+		return err_set(e, ERR_SYS, ENOMEM, "cannot keep the spec: it is too large");
 	x->spec = take_ptr(spec.data);
 	x->project = take_ptr(project.data);
 	return session_make_id(x->id, e);
@@ -170,7 +181,8 @@ static int make(struct creation *c, struct store_session *x, struct err *e)
 	if (r == 0)
 		return session_confirm_folder(c->at->root, x->id, e);
 	if (r == -EEXIST)
-		err_set(e, ERR_REFUSED, EEXIST, "there is a session called '%s' already", x->name);
+		err_set(e, ERR_REFUSED, EEXIST,
+			"cannot create session '%s': there is one of that name", x->name);
 	session_remove_folder(c->at->root, x->id, &undoing);
 	return r;
 }
@@ -203,7 +215,7 @@ static int create(struct creation *c, struct store_session *x)
 	if (r == 0)
 		r = make(c, x, &e);
 	if (r < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		return r == -EEXIST ? CLI_NO : CLI_FAILED;
 	}
 	cli_sessions_log(c->at->state, "session_created", x->id, x->name, NULL);

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "cli/cli_exec.h"
 #include "cli/cli_session.h"
+#include "cli/commands.h"
 #include "keep/keep.h"
 
 #define PATIENCE_MS 10000 /* for what runs to end */
@@ -48,10 +49,35 @@ int session_use(struct cli_sessions *at, const struct store_session *s, struct e
 	return r == 0 ? store_touch_session(at->store, s->id, e) : r;
 }
 
+/* A command of `session exec`, for what is said when it has ended. */
+struct here {
+	struct cli *cli;
+	const struct cli_sessions *at;
+	const struct store_session *session;
+	struct timespec began;
+};
+
+/* The effects are those of all commands of the session: said after one that had a part in them. */
+static void look(void *of, const struct record *record)
+{
+	const struct here *h = of;
+	struct err e = { 0 };
+	own_fd int workspace = -1;
+
+	if (h->cli->is_quiet || !record->effects.is_known)
+		return;
+	workspace = session_open_present(h->at->root, h->session, &e);
+	if (workspace >= 0 && session_was_written(workspace, &h->began))
+		cli_say_session_effects(record, h->session);
+}
+
 static int run_here(
 	struct cli *cli, struct cli_sessions *at, const struct store_session *s, char **arguments)
 {
+	struct here here = { .cli = cli, .at = at, .session = s };
 	struct exec_job job = { .session = s,
+		.look = look,
+		.of = &here,
 		.root = at->root,
 		.arguments = arguments,
 		.command_line = cli->command_line,
@@ -61,12 +87,13 @@ static int run_here(
 	struct err e = { 0 };
 
 	if (session_use(at, s, &e) < 0) {
-		cli_complain("cannot use session %s: %s", s->id, e.text);
+		cli_complain_about(&e, "cannot use session %s: %s", s->id, e.text);
 		return CLI_FAILED;
 	}
 	/* A cage begins as a copy of this process: it shall have nothing of the store. */
 	store_close(at->store);
 	at->store = NULL;
+	clock_gettime(CLOCK_REALTIME_COARSE, &here.began);
 	exec_run(&job, &result);
 	buf_done(&result.record);
 	return result.status;
@@ -78,7 +105,7 @@ static int leave_to_worker(
 	struct err e = { 0 };
 
 	if (session_use(at, s, &e) < 0) {
-		cli_complain("cannot use session %s: %s", s->id, e.text);
+		cli_complain_about(&e, "cannot use session %s: %s", s->id, e.text);
 		return CLI_FAILED;
 	}
 	return session_queue(parsed, at->store, s);
@@ -91,7 +118,8 @@ static int exec_found(struct cli *cli, struct cli *parsed, struct cli_sessions *
 		return leave_to_worker(parsed, at, s);
 	if (!cli_value(parsed, "wait"))
 		return run_here(cli, at, s, arguments);
-	cli_complain("--wait is for --queue: what is not queued is waited for in any case");
+	cli_complain(
+		"cannot use --wait without --queue: a run that is not queued is waited for anyway");
 	return CLI_FAILED;
 }
 
@@ -125,15 +153,18 @@ int session_exec(struct cli *cli)
 	char **arguments;
 	int status = CLI_FAILED;
 
-	if (cli->word_count < 1) {
-		cli_complain(
-			"say which session and what to run: bawn session exec SESSION -- make");
+	/* A session stands before the "--". */
+	if (cli->word_count < 1 || cli->has_dashes) {
+		cli_complain("cannot run: no session %sis named",
+			cli->has_dashes ? "" : "or no command ");
+		cli_hint("bawn session exec SESSION -- %s; bawn session list",
+			cli->word_count ? cli->words[0] : "make");
 		return CLI_FAILED;
 	}
 	arena_init(&arena, (size_t)16 << 20);
 	arguments = list_arguments(cli, &arena);
 	if (cli_sessions_open(&at, false, &e) < 0)
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 	else if (!arguments)
 		cli_complain("not enough memory for the arguments");
 	else
@@ -155,7 +186,7 @@ static int stop(struct cli_sessions *at, const struct store_session *s)
 		r = session_stop_runs(at->root, s->id, PATIENCE_MS, &e);
 	if (r >= 0)
 		return CLI_OK;
-	cli_complain("cannot stop session %s: %s", s->id, e.text);
+	cli_complain_about(&e, "cannot stop session %s: %s", s->id, e.text);
 	return CLI_FAILED;
 }
 
@@ -163,24 +194,36 @@ int session_stop(struct cli *cli)
 {
 	struct cli_sessions at;
 	struct store_session session = { 0 };
+	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+	struct json j;
 	struct err e = { 0 };
 	int status = CLI_OK;
 
 	if (cli->word_count < 1) {
-		cli_complain("say which session: bawn session stop SESSION");
+		cli_complain("cannot stop: no session is named");
+		cli_hint("bawn session stop SESSION; bawn session list");
 		return CLI_MISUSE;
 	}
 	if (cli_sessions_open(&at, false, &e) < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		status = CLI_FAILED;
 	}
+	json_init(&j, &out, 0);
+	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
+	json_open_list(&j, "stopped");
 	for (size_t i = 0; status == CLI_OK && i < cli->word_count; i++) {
 		status = cli_sessions_find(&at, cli->words[i], &session);
 		if (status == CLI_OK)
 			status = stop(&at, &session);
+		if (status == CLI_OK)
+			json_text(&j, NULL, session.id);
 		store_session_done(&session);
 		session = (struct store_session){ 0 };
 	}
+	json_close_list(&j);
+	json_close_map(&j);
+	buf_putc(&out, '\n');
 	cli_sessions_done(&at);
-	return status;
+	return cli->is_json ? cli_write(&out, status) : status;
 }

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/own.h"
+#include "base/str.h"
 #include "cli/cli_kept.h"
 #include "cli/cli_store.h"
 
@@ -32,7 +33,7 @@ static int open_workspace(
 	}
 	workspace = session_open_present(at->root, s, &e);
 	if (workspace < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		return workspace == -ENOENT ? CLI_NO : CLI_FAILED;
 	}
 	return cli_kept_take_workspace(k, &workspace, s->id);
@@ -48,7 +49,7 @@ int cli_kept_choose_session(struct cli_kept *k, const char *word, bool may_be_pa
 	if (may_be_path && is_path(word))
 		return CLI_OK;
 	if (cli_sessions_open(&at, false, &e) < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
 	if (!may_be_path) {
@@ -61,6 +62,34 @@ int cli_kept_choose_session(struct cli_kept *k, const char *word, bool may_be_pa
 		return open_workspace(k, &at, &s);
 	if (r == 0 || r == -ENOTUNIQ)
 		return CLI_OK;
-	cli_complain("%s", e.text);
+	cli_complain_err(&e);
 	return CLI_FAILED;
+}
+
+struct hint {
+	const struct cli_sessions *at;
+	const char *here;
+};
+
+static int hint_at(void *of, const struct store_session *s)
+{
+	const struct hint *h = of;
+	const char *name = s->name[0] ? s->name : s->id;
+
+	if (!str_path_within(h->here, s->project) || !cli_sessions_is_here(h->at, s) ||
+		session_count_writes(h->at->root, s->id, NULL) <= 0)
+		return 0;
+	cli_hint("session %s has changes: bawn session diff %s", name, name);
+	return 1;
+}
+
+void cli_hint_session(const char *here)
+{
+	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	struct hint h = { .at = &at, .here = here };
+	struct err e = { 0 };
+
+	/* What cannot be found out is no hint. */
+	if (cli_sessions_open(&at, false, &e) == 0 && at.store && at.root >= 0)
+		(void)store_each_session(at.store, hint_at, &h, &e);
 }

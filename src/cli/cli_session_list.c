@@ -14,6 +14,7 @@
 #include "base/num.h"
 #include "base/own.h"
 #include "cli/cli_session.h"
+#include "cli/cli_show.h"
 
 #define MOST_LIST ((size_t)256 << 20)
 
@@ -58,8 +59,10 @@ void session_print_json(const struct cli_sessions *x, const struct store_session
 }
 
 struct listing {
+	const struct cli *cli;
 	struct cli_sessions at;
-	struct buf out;
+	struct cli_show show;
+	struct buf out; /* JSON */
 	struct json json;
 	int64_t now_ms;
 	size_t count;
@@ -77,18 +80,31 @@ static void print_left(
 		num_print_duration(left_s > 0 ? (uint64_t)left_s * 1000 : 0, ret);
 }
 
+#define ROW_FORM "%-*.*s  %-16s  %-9s  %-8s  %s"
+#define SHORT_ID 12 /* digits on a terminal: the beginning names a session too */
+
+static void show_row(struct listing *l, enum cli_ink ink, const char *id, const char *name,
+	const char *state, const char *left, const char *project)
+{
+	own(buf) struct buf line = { .max = (size_t)64 << 10 },
+			    visible = { .max = (size_t)256 << 10 };
+	int width = l->show.for_person ? SHORT_ID : STORE_ID_SIZE - 1;
+
+	buf_printf(&line, ROW_FORM, width, width, id, name, state, left, project);
+	buf_add_visible(&visible, buf_text(&line), line.len);
+	cli_show_cut(&l->show, ink, buf_text(&visible));
+}
+
 static int see_text(void *of, const struct store_session *s)
 {
 	struct listing *l = of;
-	own(buf) struct buf line = { .max = (size_t)64 << 10 };
 	char left[NUM_TEXT_SIZE];
 
+	if (!l->count++ && l->show.for_person)
+		show_row(l, CLI_INK_HEAD, "session", "name", "state", "kept for", "project");
 	print_left(l, s, left);
-	buf_printf(&line, "%s  %-16s  %-9s  %-8s  %s", s->id, s->name[0] ? s->name : "-",
-		session_state_word(&l->at, s), left, s->project);
-	buf_add_visible(&l->out, buf_text(&line), line.len);
-	buf_putc(&l->out, '\n');
-	l->count++;
+	show_row(l, CLI_INK_PLAIN, s->id, s->name[0] ? s->name : "-", session_state_word(&l->at, s),
+		left, s->project);
 	return 0;
 }
 
@@ -102,8 +118,9 @@ static int see_json(void *of, const struct store_session *s)
 	return 0;
 }
 
-static int list(struct listing *l, bool is_json, struct err *e)
+static int list(struct listing *l, struct err *e)
 {
+	bool is_json = l->cli->is_json;
 	int r = cli_sessions_open(&l->at, false, e);
 
 	if (r == 0 && l->at.store)
@@ -113,7 +130,8 @@ static int list(struct listing *l, bool is_json, struct err *e)
 		json_open_map(&l->json, NULL);
 		json_int(&l->json, "version", 1);
 		json_open_list(&l->json, "sessions");
-	}
+	} else
+		cli_show_open(&l->show, l->cli, true);
 	if (r == 0 && l->at.store)
 		r = store_each_session(l->at.store, is_json ? see_json : see_text, l, e);
 	if (is_json) {
@@ -126,15 +144,17 @@ static int list(struct listing *l, bool is_json, struct err *e)
 
 int session_list(struct cli *cli)
 {
-	struct listing l = { .out.max = MOST_LIST };
+	struct listing l = { .cli = cli, .out.max = MOST_LIST };
 	struct err e = { 0 };
-	int r = list(&l, cli->is_json, &e), status = CLI_FAILED;
+	int r = list(&l, &e), status = r < 0 ? CLI_FAILED : CLI_OK;
 
+	if (!cli->is_json)
+		status = cli_show_close(&l.show, status);
+	else if (r == 0)
+		status = cli_write(&l.out, status);
 	if (r < 0)
-		cli_complain("%s", e.text);
-	else
-		status = cli_write(&l.out, CLI_OK);
-	if (r == 0 && !cli->is_json && !cli->is_quiet && !l.count)
+		cli_complain_err(&e);
+	else if (!cli->is_json && !cli->is_quiet && !l.count)
 		cli_complain("there is no session");
 	cli_sessions_done(&l.at);
 	buf_done(&l.out);

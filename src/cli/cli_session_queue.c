@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -22,6 +23,7 @@
 #include "worker/worker.h"
 
 #define AGAIN_MS 1000 /* until a store that is gone is asked again */
+#define ALONE_MS 1000 /* until it is said that no worker is there */
 
 /* --- what became of it --- */
 
@@ -30,11 +32,29 @@ static bool has_ended(const struct store_run *x)
 	return x->state != STORE_QUEUED && x->state != STORE_RUNNING;
 }
 
-/* Until somebody says that something happened; or a while, where nobody can. */
-static int wait_for_news(struct store *s, bool *is_listening, struct err *e)
+static int count_worker(void *of, const struct store_worker *x)
+{
+	*(unsigned *)of += x->is_alive && x->slots > 0;
+	return 0;
+}
+
+/* A run that nobody takes waits for ever, and who waits for it should know. */
+static void say_alone(struct store *s, const char *run)
+{
+	unsigned workers = 0;
+	struct err e = { 0 };
+
+	if (store_each_worker(s, count_worker, &workers, &e) == 0 && workers == 0)
+		cli_complain(
+			"run %s waits: the store %s has no worker; start one with: bawn worker",
+			run, store_name(s));
+}
+
+/* Until somebody says that something happened; or a while, where nobody can or `most_ms` say. */
+static int wait_for_news(struct store *s, bool *is_listening, int most_ms, struct err *e)
 {
 	struct pollfd news = { .events = POLLIN };
-	int r = *is_listening ? 0 : store_listen(s, e);
+	int n, r = *is_listening ? 0 : store_listen(s, e);
 
 	if (r == 0 && !*is_listening) {
 		/* What happened before we listened is asked for once more. */
@@ -42,30 +62,39 @@ static int wait_for_news(struct store *s, bool *is_listening, struct err *e)
 		return 0;
 	}
 	news.fd = r == 0 ? store_wait_fd(s) : -1;
-	if (poll(&news, 1, r == 0 ? -1 : AGAIN_MS) < 0 && errno != EINTR)
+	n = poll(&news, 1, r == 0 ? most_ms : AGAIN_MS);
+	if (n < 0 && errno != EINTR)
 		return -errno;
-	if (r == 0)
+	if (r == 0 && n != 0)
 		r = store_hear(s, e);
 	*is_listening = r == 0;
 	return 0;
 }
 
-static int wait_for_end(struct store *s, const char *run, struct store_run *ret, struct err *e)
+static int wait_for_end(
+	struct store *s, const char *run, bool is_quiet, struct store_run *ret, struct err *e)
 {
-	bool is_listening = false;
+	uint64_t began = clock_ns();
+	bool is_listening = false, may_say = !is_quiet;
 
 	for (;;) {
 		struct err why = { 0 };
 		int r = store_find_run(s, run, ret, e);
+		bool is_late = clock_ns() - began >= (uint64_t)ALONE_MS * 1000000;
 
 		if (r == 0 && has_ended(ret))
 			return 0;
 		if (r < 0 && r != -EPIPE)
 			return r;
+		if (r == 0 && may_say && is_late) {
+			may_say = false;
+			if (ret->state == STORE_QUEUED)
+				say_alone(s, run);
+		}
 		if (r == 0)
 			store_run_done(ret);
 		is_listening = is_listening && r == 0;
-		r = wait_for_news(s, &is_listening, &why);
+		r = wait_for_news(s, &is_listening, may_say ? ALONE_MS : -1, &why);
 		if (r < 0)
 			return r;
 	}
@@ -113,16 +142,17 @@ static int print(const struct store_run *x)
 	return x->state == STORE_ENDED || x->status ? x->status : CLI_FAILED;
 }
 
-static int wait_for(struct store *s, const char *run)
+static int wait_for(const struct cli *cli, struct store *s, const char *run)
 {
 	own(store_run) struct store_run x = { 0 };
 	struct err e = { 0 };
-	int r = s && record_is_run(run, true) ? wait_for_end(s, run, &x, &e) : -ENOENT;
+	int r = s && record_is_run(run, true) ? wait_for_end(s, run, cli->is_quiet, &x, &e)
+					      : -ENOENT;
 
 	if (r == 0)
 		return print(&x);
 	if (r == -ENOENT)
-		cli_complain("there is no run '%s' that was queued", run);
+		cli_complain("cannot wait for run '%s': no such run was queued", run);
 	else
 		cli_complain("cannot wait for run %s: %s", run,
 			e.kind != ERR_NONE ? e.text : strerror(-r));
@@ -135,14 +165,15 @@ int session_wait(struct cli *cli)
 	struct err e = { 0 };
 
 	if (cli->word_count != 1) {
-		cli_complain("say which run to wait for: bawn session wait RUN");
+		cli_complain("cannot wait: no run is named");
+		cli_hint("bawn session wait RUN");
 		return CLI_FAILED;
 	}
 	if (cli_sessions_open(&at, false, &e) < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
-	return wait_for(at.store, cli->words[0]);
+	return wait_for(cli, at.store, cli->words[0]);
 }
 
 /* --- what can be queued --- */
@@ -172,11 +203,13 @@ static int check(const struct cli *cli, const struct store_session *x)
 	int status;
 
 	if (name) {
-		cli_complain("--%s is for a run of one's own: a worker does what is queued", name);
+		cli_complain(
+			"cannot use --%s together with --queue: a worker runs the command", name);
 		return CLI_FAILED;
 	}
 	if (cli->word_count == 0) {
-		cli_complain("say what to run: bawn session exec --queue SESSION -- command");
+		cli_complain("cannot queue: no command is named");
+		cli_hint("bawn session exec --queue SESSION -- COMMAND");
 		return CLI_FAILED;
 	}
 	/* Where the project is not on this machine, the worker is the first who can tell. */
@@ -222,10 +255,11 @@ static int queue(
 	struct store_run queued = { 0 };
 	char **words = gather(cli, &a);
 	int r = words ? worker_print_request(words, &request, e)
-		      : err_set(e, ERR_USE, E2BIG, "the arguments are too long to be queued");
+		      : err_set(e, ERR_USE, E2BIG,
+				"cannot queue the run: its arguments are too long");
 
 	if (r == 0)
-		r = record_make_run(queued.id, e);
+		r = record_make_run(NULL, queued.id, e);
 	if (r == 0) {
 		memcpy(queued.session, x->id, sizeof(queued.session));
 		queued.request = request.data;
@@ -244,10 +278,10 @@ int session_queue(struct cli *cli, struct store *s, const struct store_session *
 	if (status != CLI_OK)
 		return status;
 	if (queue(cli, s, x, run, &e) < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
 	if (cli_value(cli, "wait"))
-		return wait_for(s, run);
+		return wait_for(cli, s, run);
 	return printf("%s\n", run) < 0 || fflush(stdout) < 0 ? CLI_FAILED : CLI_OK;
 }

@@ -91,28 +91,57 @@ int session_remove(struct cli_sessions *at, const struct store_session *s)
 	if (r == 0)
 		session_log_removed(&log, s, "removed");
 	if (r == 0 && log_write(&log) < 0)
-		cli_complain("that session %s is removed is not in the log: %s", s->id,
-			log.failure.text);
+		cli_complain_about(&log.failure, "that session %s is removed is not in the log: %s",
+			s->id, log.failure.text);
 	if (r == 0)
 		return CLI_OK;
-	cli_complain("cannot remove session %s: %s", s->id, e.text);
+	cli_complain_about(&e, "cannot remove session %s: %s", s->id, e.text);
 	return CLI_FAILED;
 }
 
+const struct cli_option session_rm_options[] = {
+	CLI_YES,
+	{ 0 },
+};
+
 struct removal {
+	const struct cli *cli;
 	struct cli_sessions at;
 	struct buf out;
 	struct json json;
-	bool is_json;
+	bool is_json, is_quiet;
 };
+
+/* Removing a session loses what nobody applied: that is asked for, by --yes where nobody can be. */
+static int ask(const struct removal *x, const struct store_session *s, const struct buf *names)
+{
+	const char *more = names->failed ? " …" : "";
+
+	if (cli_value(x->cli, "yes") || cli_can_ask())
+		return cli_confirm(x->cli, false,
+			"remove session %.8s with changes that were not applied (%s%s)", s->id,
+			buf_text(names), more);
+	cli_complain("cannot remove session %.8s: it has changes that were not applied (%s%s)",
+		s->id, buf_text(names), more);
+	cli_hint("--yes removes it with them; bawn session diff %.8s shows them", s->id);
+	return CLI_NO;
+}
 
 static int remove_word(struct removal *x, const char *word)
 {
 	own(store_session) struct store_session s = { 0 };
-	int status = cli_sessions_find(&x->at, word, &s);
+	own(buf) struct buf names = { .max = 200 };
+	int status = cli_sessions_find(&x->at, word, &s), writes = 0;
 
+	if (status == CLI_OK && x->at.root >= 0)
+		writes = session_count_writes(x->at.root, s.id, &names);
+	if (status == CLI_OK && writes > 0)
+		status = ask(x, &s, &names);
 	if (status == CLI_OK)
 		status = session_remove(&x->at, &s);
+	if (status == CLI_OK && writes > 0 && !x->is_quiet)
+		cli_complain("session %.8s is removed with changes that were not applied: %s%s",
+			s.id, buf_text(&names), names.failed ? " …" : "");
 	if (status == CLI_OK && x->is_json)
 		json_text(&x->json, NULL, s.id);
 	else if (status == CLI_OK)
@@ -122,18 +151,21 @@ static int remove_word(struct removal *x, const char *word)
 
 int session_rm(struct cli *cli)
 {
-	struct removal x = { .at = { .state = -1, .root = -1 },
+	struct removal x = { .cli = cli,
+		.at = { .state = -1, .root = -1 },
 		.out.max = (size_t)1 << 24,
-		.is_json = cli->is_json };
+		.is_json = cli->is_json,
+		.is_quiet = cli->is_quiet };
 	struct err e = { 0 };
 	int status = CLI_OK;
 
 	if (!cli->word_count) {
 		cli_complain("session rm wants the sessions to remove");
+		cli_hint("bawn session list");
 		return CLI_MISUSE;
 	}
 	if (cli_sessions_open(&x.at, false, &e) < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		cli_sessions_done(&x.at);
 		return CLI_FAILED;
 	}

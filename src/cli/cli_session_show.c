@@ -7,13 +7,15 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/num.h"
 #include "base/own.h"
+#include "cli/cli_record.h"
 #include "cli/cli_session.h"
-#include "cli/cli_show.h"
 #include "record/record.h"
 
 #define MOST_SHOWN ((size_t)256 << 20)
@@ -26,6 +28,16 @@ static const char *print_time(int64_t ms, char ret[static CLOCK_TEXT_SIZE])
 		return NULL;
 	clock_print(&t, ret);
 	return ret;
+}
+
+/* For people: to the second. */
+static const char *print_second(int64_t ms, char ret[static CLOCK_TEXT_SIZE])
+{
+	char *fraction = print_time(ms, ret) ? strchr(ret, '.') : NULL;
+
+	if (fraction)
+		memcpy(fraction, "Z", sizeof("Z"));
+	return ms ? ret : NULL;
 }
 
 static void show_row(struct cli_show *out, const char *name, const char *value)
@@ -112,9 +124,9 @@ static int show_run(const struct cli *cli, const struct store_run *x)
 		show_row(&out, "status", status);
 	show_row(&out, "error", x->error);
 	show_row(&out, "worker", x->worker);
-	show_row(&out, "queued", print_time(x->queued_ms, text));
-	show_row(&out, "taken", print_time(x->taken_ms, text));
-	show_row(&out, "ended", print_time(x->ended_ms, text));
+	show_row(&out, "queued", print_second(x->queued_ms, text));
+	show_row(&out, "taken", print_second(x->taken_ms, text));
+	show_row(&out, "ended", print_second(x->ended_ms, text));
 	show_lines(&out, "# it printed", x->out, x->out_size);
 	show_lines(&out, "# and on standard error", x->err, x->err_size);
 	return cli_show_close(&out, CLI_OK);
@@ -122,17 +134,70 @@ static int show_run(const struct cli *cli, const struct store_run *x)
 
 /* --- a session --- */
 
+/* Its runs: those whose records are here, and those that are only in the queue. */
 struct runs {
+	int folder; /* of all runs, or negative */
 	struct cli_show *show;
 	struct json *json;
+	struct record_run *found; /* the newest first */
 	size_t count;
+	size_t queued;
 };
+
+static void runs_done(struct runs *r)
+{
+	if (r->folder >= 0)
+		close(r->folder);
+	free(r->found);
+}
+
+static int find_runs(struct runs *r, const char *session, struct err *e)
+{
+	const char *home = getenv("HOME");
+	int failure;
+
+	r->folder = record_open_runs(home && home[0] == '/' ? home : NULL, e);
+	if (r->folder < 0)
+		return e->kind == ERR_NONE ? 0 : r->folder;
+	failure = record_list_runs(r->folder, session, &r->found, &r->count);
+	return failure < 0 ? err_set(e, ERR_SYS, -failure, "cannot list the runs: %s",
+				     strerror(-failure))
+			   : 0;
+}
+
+static int show_runs(const struct runs *r)
+{
+	const struct cli_record_rows rows = { r->folder, r->show, r->json };
+	int status = CLI_OK;
+
+	if (r->show && r->count) {
+		cli_show_text(r->show, CLI_INK_HEAD, "# runs");
+		cli_record_head(r->show);
+	}
+	for (size_t i = 0; i < r->count; i++) {
+		int one = cli_record_row(&rows, r->found[i].id);
+
+		status = one != CLI_OK ? one : status;
+	}
+	return status;
+}
+
+static bool is_found(const struct runs *r, const char *id)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (strcmp(r->found[i].id, id) == 0)
+			return true;
+	return false;
+}
 
 static int see_run_text(void *of, const struct store_run *x)
 {
 	struct runs *r = of;
 
-	if (r->count++ == 0)
+	/* Its record says more. */
+	if (x->state == STORE_ENDED && is_found(r, x->id))
+		return 0;
+	if (r->queued++ == 0)
 		cli_show_text(r->show, CLI_INK_HEAD, "# queued runs");
 	cli_show_text(r->show, CLI_INK_PLAIN, "%s  %s%s%s", x->id, store_run_words[x->state],
 		x->error && x->error[0] ? ": " : "", x->error ? x->error : "");
@@ -153,31 +218,35 @@ static int show_session_json(struct cli_sessions *at, const struct store_session
 {
 	own(buf) struct buf out = { .max = MOST_SHOWN }, spec = { .max = MOST_SHOWN };
 	struct json j;
-	struct runs runs = { .json = &j };
-	int r;
+	own(runs) struct runs runs = { .folder = -1, .json = &j };
+	int status, r = find_runs(&runs, s->id, e);
 
 	json_init(&j, &out, 0);
 	json_open_map(&j, NULL);
 	json_int(&j, "version", 1);
 	session_print_json(at, s, &j);
+	json_open_list(&j, "records");
+	status = show_runs(&runs);
+	json_close_list(&j);
 	json_open_list(&j, "runs");
-	r = store_each_run(at->store, s->id, see_run_json, &runs, e);
+	if (r == 0)
+		r = store_each_run(at->store, s->id, see_run_json, &runs, e);
 	json_close_list(&j);
 	/* Canonical JSON since it was created, but for the end of its line. */
 	buf_add(&spec, s->spec, strcspn(s->spec, "\n"));
 	json_raw(&j, "spec", buf_text(&spec));
 	json_close_map(&j);
 	buf_putc(&out, '\n');
-	return r < 0 ? CLI_FAILED : cli_write(&out, CLI_OK);
+	return r < 0 ? CLI_FAILED : cli_write(&out, status);
 }
 
 static int show_session(const struct cli *cli, struct cli_sessions *at,
 	const struct store_session *s, struct err *e)
 {
 	struct cli_show out;
-	struct runs runs = { .show = &out };
+	own(runs) struct runs runs = { .folder = -1, .show = &out };
 	char text[CLOCK_TEXT_SIZE], ttl[NUM_TEXT_SIZE];
-	int r;
+	int status, r = find_runs(&runs, s->id, e);
 
 	num_print_duration((uint64_t)s->ttl_ms, ttl);
 	cli_show_open(&out, cli, true);
@@ -185,13 +254,14 @@ static int show_session(const struct cli *cli, struct cli_sessions *at,
 	show_row(&out, "name", s->name);
 	show_row(&out, "state", session_state_word(at, s));
 	show_row(&out, "project", s->project);
-	show_row(&out, "created", print_time(s->created_ms, text));
-	show_row(&out, "used", print_time(s->used_ms, text));
+	show_row(&out, "created", print_second(s->created_ms, text));
+	show_row(&out, "used", print_second(s->used_ms, text));
 	show_row(&out, "kept for", s->ttl_ms ? ttl : "ever");
 	show_row(&out, "worker", s->is_lease_over ? "" : s->worker);
-	show_row(&out, "place", s->place);
-	r = store_each_run(at->store, s->id, see_run_text, &runs, e);
-	return cli_show_close(&out, r < 0 ? CLI_FAILED : CLI_OK);
+	status = show_runs(&runs);
+	if (r == 0)
+		r = store_each_run(at->store, s->id, see_run_text, &runs, e);
+	return cli_show_close(&out, r < 0 ? CLI_FAILED : status);
 }
 
 /* --- the command --- */
@@ -204,10 +274,11 @@ static int show_named_run(const struct cli *cli, struct cli_sessions *at, const 
 
 	if (r == 0)
 		return show_run(cli, &x);
-	if (r == -ENOENT)
-		cli_complain("no run %s was queued; bawn record show tells of others", id);
-	else
-		cli_complain("%s", e.text);
+	if (r == -ENOENT) {
+		cli_complain("cannot show run %s: it was not queued", id);
+		cli_hint("bawn record show %s", id);
+	} else
+		cli_complain_err(&e);
 	return r == -ENOENT ? CLI_NO : CLI_FAILED;
 }
 
@@ -219,9 +290,13 @@ static int show_named_session(const struct cli *cli, struct cli_sessions *at, co
 
 	if (status != CLI_OK)
 		return status;
+	/* What a keeper left that was killed is signed first, as by record list. */
+	if (at->state >= 0 && record_sign_interrupted(at->state, &e) < 0)
+		cli_complain_err(&e);
+	e = (struct err){ 0 };
 	status = cli->is_json ? show_session_json(at, &s, &e) : show_session(cli, at, &s, &e);
 	if (e.kind != ERR_NONE)
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 	return status;
 }
 
@@ -232,11 +307,12 @@ int session_show(struct cli *cli)
 	struct err e = { 0 };
 
 	if (!word) {
-		cli_complain("session show takes one session, or a queued run");
+		cli_complain("cannot show: name one session or one queued run");
+		cli_hint("bawn session list");
 		return CLI_MISUSE;
 	}
 	if (cli_sessions_open(&at, false, &e) < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
 	return record_is_run(word, true) ? show_named_run(cli, &at, word)

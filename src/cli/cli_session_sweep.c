@@ -2,8 +2,8 @@
  * cli_session_sweep - removes the sessions whose time is over.
  *
  * Runs as:  the operator; a worker.
- * Leaves:   sessions that were used meanwhile, those of other roots, and folders of stores that
- *           this one knows nothing of.
+ * Leaves:   sessions that were used meanwhile, those with changes that nobody applied or
+ *           discarded, those of other roots, and folders of stores that this one knows nothing of.
  * Must not: let one that cannot be removed keep the others.
  */
 #include <errno.h>
@@ -24,7 +24,10 @@
 #define BATCH        64   /* sessions at one time */
 
 const struct cli_option session_sweep_options[] = {
-	{ "dry-run", 'n', NULL, SPEC_KEY_COUNT, NULL, "only say what would be removed" },
+	{ "dry-run", 'n', NULL, SPEC_KEY_COUNT, NULL,
+		"print what would be removed, and do nothing" },
+	{ "discard", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"also remove sessions with changes that were not applied" },
 	{ 0 },
 };
 
@@ -112,7 +115,7 @@ static void tell(
 
 	if (e->kind != ERR_NONE) {
 		w->done->failed++;
-		cli_complain("cannot remove session %s: %s", s->id, e->text);
+		cli_complain_about(e, "cannot remove session %s: %s", s->id, e->text);
 	} else {
 		w->done->removed++;
 		if (w->done->lines)
@@ -127,6 +130,45 @@ static void tell(
 	json_text(j, "why", why);
 	json_text(j, "error", e->kind != ERR_NONE ? e->text : NULL);
 	json_close_map(j);
+}
+
+/* Has it changes that would be lost, which nobody said may be? Then that is said. */
+static bool keep(struct sweep *w, const struct store_session *s)
+{
+	own(buf) struct buf names = { .max = 200 };
+	struct json *j = w->done->json;
+
+	if (w->done->discards || s->state == STORE_REMOVING ||
+		session_count_writes(w->at->root, s->id, &names) == 0)
+		return false;
+	w->done->kept++;
+	if (!j) {
+		cli_complain("session %.8s%s%s has expired, and is kept: it has changes that were "
+			     "not applied: %s%s",
+			s->id, s->name[0] ? " " : "", s->name, buf_text(&names),
+			names.failed ? " …" : "");
+		return true;
+	}
+	json_open_map(j, NULL);
+	json_text(j, "session", s->id);
+	json_text(j, "name", s->name[0] ? s->name : NULL);
+	json_text(j, "why", "kept");
+	json_close_map(j);
+	return true;
+}
+
+/* Those that are kept make room for the others, whose order stays. */
+static void keep_some(struct sweep *w, struct found *f)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->count; i++)
+		if (!keep(w, &f->items[i]))
+			f->items[n++] = f->items[i];
+	f->count = n;
+	if (w->done->kept && !w->done->json)
+		cli_complain("hint: bawn session diff SESSION shows them; bawn session apply, "
+			     "discard or rm SESSION, or bawn session sweep --discard for all");
 }
 
 /* Those that somebody used meanwhile, or removes, are not begun. */
@@ -201,7 +243,8 @@ static void sweep_batch(struct sweep *w, const struct store_session *items, size
 		tell(w, &items[i], why, r < 0 ? &e : &b.errors[i]);
 	}
 	if (log_write(&w->log) < 0)
-		cli_complain("what was removed is not in the log: %s", w->log.failure.text);
+		cli_complain_about(&w->log.failure, "what was removed is not in the log: %s",
+			w->log.failure.text);
 }
 
 /* --- what was left --- */
@@ -240,6 +283,8 @@ int session_sweep_root(struct cli_sessions *at, struct session_swept *x, struct 
 	}
 	log_init(&w.log, at->state, NULL, NULL);
 	r = store_each_session(at->store, see_session, &sessions, e);
+	if (r == 0)
+		keep_some(&w, &sessions);
 	for (size_t i = 0; r == 0 && i < sessions.count; i += BATCH)
 		sweep_batch(&w, sessions.items + i,
 			sessions.count - i < BATCH ? sessions.count - i : BATCH);
@@ -260,6 +305,7 @@ static int print_json(const struct session_swept *x, struct buf *out, struct jso
 {
 	json_close_list(j);
 	json_int(j, x->is_dry ? "would_remove" : "removed", (int64_t)x->removed);
+	json_int(j, "kept", (int64_t)x->kept);
 	json_int(j, "failed", (int64_t)x->failed);
 	json_bool(j, "other_sweep", x->is_other);
 	json_close_map(j);
@@ -283,7 +329,8 @@ int session_sweep(struct cli *cli)
 {
 	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
 	own(buf) struct buf out = { .max = (size_t)256 << 20 };
-	struct session_swept x = { .is_dry = cli_value(cli, "dry-run") != NULL };
+	struct session_swept x = { .is_dry = cli_value(cli, "dry-run") != NULL,
+		.discards = cli_value(cli, "discard") != NULL };
 	struct err e = { 0 };
 	struct json j;
 
@@ -296,7 +343,7 @@ int session_sweep(struct cli *cli)
 		x.json = &j;
 	}
 	if (cli_sessions_open(&at, false, &e) < 0 || session_sweep_root(&at, &x, &e) < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
 	return cli->is_json ? print_json(&x, &out, &j) : print_text(&x, cli->is_quiet, &out);

@@ -16,21 +16,22 @@
 #define PREFIX "BAWN_SANDBOX_"
 
 const struct cli_setting cli_settings[] = {
-	{ { PREFIX "MODE", 0, "ENGINE", SPEC_ENGINE, NULL,
-		  "what carries the plan out: the one word that rolls it back" },
+	{ { PREFIX "MODE", 0, "ENGINE", SPEC_ENGINE, NULL, "choose the engine that builds cages" },
 		"", NULL },
 	{ { PREFIX "ROOT", 0, "DIR", SPEC_KEY_COUNT, NULL,
-		  "where the folders of sessions are; read by all commands about them" },
+		  "keep the folders of sessions in DIR; all session commands read it" },
 		"", NULL },
 	{ { PREFIX "TTL_SECONDS", 0, "NUMBER", SPEC_SESSION_TTL, NULL,
-		  "how long a session is kept after its last use" },
+		  "keep a session so long after its last use" },
 		"s", "seconds" },
-	{ { PREFIX "NETWORK", 0, "MODE", SPEC_NETWORK_MODE, NULL, "none, allowlist or host" }, "",
-		NULL },
-	{ { PREFIX "CPU_LIMIT", 0, "NUMBER", SPEC_LIMITS_CPU, NULL, "processors, such as 1.5" }, "",
-		NULL },
+	{ { PREFIX "NETWORK", 0, "MODE", SPEC_NETWORK_MODE, NULL,
+		  "choose none, allowlist or host [none]" },
+		"", NULL },
+	{ { PREFIX "CPU_LIMIT", 0, "NUMBER", SPEC_LIMITS_CPU, NULL,
+		  "limit processor time, such as 1.5" },
+		"", NULL },
 	{ { PREFIX "MEMORY_LIMIT_MB", 0, "NUMBER", SPEC_LIMITS_MEMORY, NULL,
-		  "memory of a command's processes together" },
+		  "limit the memory of a command's processes together" },
 		"M", "megabytes" },
 	{ .unit = NULL },
 };
@@ -63,9 +64,11 @@ static int check_names(void)
 			continue;
 		name = strndup(*v, strcspn(*v, "="));
 		near = name ? str_nearest(name, names, COUNT) : NULL;
-		cli_complain("there is no setting %s%s%s%s; bawn(1) lists them",
-			name ? name : PREFIX "...", near ? " (did you mean " : "", near ? near : "",
-			near ? "?)" : "");
+		cli_complain("cannot use %s: there is no such setting", name ? name : PREFIX "...");
+		if (near)
+			cli_hint("did you mean %s?", near);
+		else
+			cli_hint("bawn(1) lists the settings");
 		return CLI_MISUSE;
 	}
 	return CLI_OK;

@@ -142,6 +142,27 @@ void cli_show_text(struct cli_show *s, enum cli_ink ink, const char *fmt, ...)
 	cli_show_line(s, ink, text, (size_t)n);
 }
 
+void cli_show_cut(struct cli_show *s, enum cli_ink ink, const char *text)
+{
+	own(buf) struct buf row = { .max = MOST_KEPT };
+	size_t n, columns = 0;
+
+	if (!s->for_person) {
+		cli_show_line(s, ink, text, strlen(text));
+		return;
+	}
+	buf_add_visible(&row, text, strlen(text));
+	/* A character of several bytes is one column: what is wider only wraps. */
+	for (n = 0; n < row.len; n++) {
+		bool is_first = (row.data[n] & 0xc0) != 0x80;
+
+		if (is_first && columns == s->width)
+			break;
+		columns += is_first;
+	}
+	cli_show_line(s, ink, buf_text(&row), n);
+}
+
 static enum cli_ink ink_of(char first)
 {
 	switch (first) {

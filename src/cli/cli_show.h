@@ -52,6 +52,9 @@ void cli_show_line(struct cli_show *s, enum cli_ink ink, const char *bytes, size
 void cli_show_text(struct cli_show *s, enum cli_ink ink, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* A row of a list, which on a terminal is cut off where that ends. */
+void cli_show_cut(struct cli_show *s, enum cli_ink ink, const char *text);
+
 /* The hunks of a unified diff, each line in its colour. */
 void cli_show_hunks(struct cli_show *s, const char *bytes, size_t n);
 

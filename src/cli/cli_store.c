@@ -34,12 +34,18 @@ int cli_open_store(bool makes, struct store **ret, struct err *e)
 	int r;
 
 	*ret = NULL;
-	if (named && named[0])
-		return store_open(named, ret, e);
+	if (named && named[0]) {
+		r = store_open(named, ret, e);
+		if (r < 0)
+			err_prefix(e, "BAWN_STORE");
+		return r;
+	}
 	r = record_find_state(find_home(), state);
 	if (r < 0)
-		return err_set(e, ERR_REFUSED, -r,
-			"there is no place for sessions: set HOME or XDG_STATE_HOME");
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, -r,
+				"cannot keep sessions: HOME and XDG_STATE_HOME are not set"),
+			"set one of them");
 	snprintf(where, sizeof(where), "sqlite:%s/store.db", state);
 	if (!makes && stat(where + strlen("sqlite:"), &st) < 0 && errno == ENOENT)
 		return -ENOENT;
@@ -97,11 +103,9 @@ int cli_sessions_find(struct cli_sessions *x, const char *word, struct store_ses
 	if (r == 1)
 		return CLI_OK;
 	if (r == 0)
-		cli_complain("there is no session '%s'", word);
-	else if (r == -ENOTUNIQ)
-		cli_complain("'%s' begins the ids of several sessions: write more of it", word);
-	else
-		cli_complain("%s", e.text);
+		err_hint(&e, err_set(&e, ERR_USE, ENOENT, "cannot find session '%s'", word),
+			"bawn session list");
+	cli_complain_err(&e);
 	return r == 0 || r == -ENOTUNIQ ? CLI_NO : CLI_FAILED;
 }
 
@@ -123,6 +127,6 @@ void cli_sessions_log(
 		json_text(j, "why", why);
 	log_end(&log);
 	if (log_write(&log) < 0)
-		cli_complain(
-			"what became of session %s is not in the log: %s", id, log.failure.text);
+		cli_complain_about(&log.failure, "what became of session %s is not in the log: %s",
+			id, log.failure.text);
 }

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "cli/cli_run.h"
+#include "work/work_project.h"
 
 #define MOST_EFFECTS ((size_t)1 << 30) /* bytes of effects.json */
 
@@ -24,7 +25,7 @@
 /* What else a record has as subject, and what lies beside it: nobody must take one for the other.
  */
 static const char *const reserved[] = { "effects", "effects.json", LOG_RUN_FILE, "spec.json",
-	"plan.json", RECORD_FILE };
+	"plan.json", WORK_PROJECT_FILE, RECORD_FILE };
 
 static bool is_utf8(const char *text)
 {
@@ -52,15 +53,19 @@ static bool is_plain_path(const char *path)
 static int check_name(const char *name, struct err *e)
 {
 	if (!is_plain_path(name))
-		return err_set(e, ERR_USE, EINVAL,
-			"--subject wants a path below the project, such as dist/app.tar, not '%s'",
-			name);
+		return err_hint(e,
+			err_set(e, ERR_USE, EINVAL,
+				"cannot use --subject '%s': it is not a path below the project",
+				name),
+			"such as: --subject dist/app.tar");
 	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
 		if (str_eq(name, reserved[i]))
-			return err_set(e, ERR_USE, EINVAL,
-				"--subject cannot be '%s': a record has something else of that "
-				"name; give the file another one",
-				name);
+			return err_hint(e,
+				err_set(e, ERR_USE, EINVAL,
+					"cannot use --subject '%s': a record has something else of "
+					"that name",
+					name),
+				"give the file another name");
 	return 0;
 }
 
@@ -90,8 +95,8 @@ int run_take_subjects(struct run *r, struct err *e)
 		if (is_among(s, name))
 			continue;
 		if (s->count == RUN_MOST_SUBJECTS)
-			return err_set(
-				e, ERR_USE, E2BIG, "more than %d subjects", RUN_MOST_SUBJECTS);
+			return err_set(e, ERR_USE, E2BIG, "cannot use --subject more than %d times",
+				RUN_MOST_SUBJECTS);
 		s->names[s->count++] = name;
 	}
 	return 0;

@@ -1,16 +1,29 @@
-/* cli_tar - writes a tar archive that every tar reads. */
+/*
+ * cli_tar - writes a tar archive that every tar reads, and reads it back.
+ *
+ * Must not: make a file that no export has: an archive may be anybody's.
+ */
 #include "cli/cli_tar.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/own.h"
+#include "base/str.h"
+#include "record/record.h"
+#include "work/work_project.h"
 
-#define BLOCK 512
+#define BLOCK     512
+#define MOST_FILE ((uint64_t)1 << 30)
+
+const char *const cli_export_files[] = { RECORD_FILE, LOG_RUN_FILE, "spec.json", "plan.json",
+	"effects.json", WORK_PROJECT_FILE, "stdout", "stderr", NULL };
 
 /* POSIX.1-1988, ustar. Numbers are octal digits. */
 struct header {
@@ -20,11 +33,20 @@ struct header {
 
 _Static_assert(sizeof(struct header) == BLOCK, "one block");
 
-static void fill(struct header *h, const char *prefix, const char *name, const struct stat *st)
+/* Its own place counts as blanks. */
+static unsigned sum_of(struct header h)
 {
-	const unsigned char *bytes = (const unsigned char *)h;
+	const unsigned char *bytes = (const unsigned char *)&h;
 	unsigned sum = 0;
 
+	memset(h.sum, ' ', sizeof(h.sum));
+	for (size_t i = 0; i < sizeof(h); i++)
+		sum += bytes[i];
+	return sum & 0777777;
+}
+
+static void fill(struct header *h, const char *prefix, const char *name, const struct stat *st)
+{
 	snprintf(h->name, sizeof(h->name), "%s/%s", prefix, name);
 	snprintf(h->mode, sizeof(h->mode), "%07o", 0644);
 	snprintf(h->uid, sizeof(h->uid), "%07o", 0);
@@ -34,11 +56,7 @@ static void fill(struct header *h, const char *prefix, const char *name, const s
 	h->type = '0';
 	memcpy(h->magic, "ustar", sizeof(h->magic));
 	memcpy(h->version, "00", sizeof(h->version));
-	/* Its own place counts as blanks. */
-	memset(h->sum, ' ', sizeof(h->sum));
-	for (size_t i = 0; i < sizeof(*h); i++)
-		sum += bytes[i];
-	snprintf(h->sum, sizeof(h->sum), "%06o", sum & 0777777);
+	snprintf(h->sum, sizeof(h->sum), "%06o", sum_of(*h));
 }
 
 /* As many bytes as the header says, whatever becomes of the file meanwhile. */
@@ -90,4 +108,93 @@ int cli_tar_end(int to, struct err *e)
 	int r = file_write_all(to, zeros, sizeof(zeros));
 
 	return r < 0 ? err_set(e, ERR_SYS, -r, "%s", strerror(-r)) : 0;
+}
+
+/* --- reading --- */
+
+/* 0, or -errno; -ENODATA: there is no more. */
+static int read_block(int from, void *ret)
+{
+	char *to = ret;
+	size_t at = 0;
+
+	while (at < BLOCK) {
+		ssize_t n = read(from, to + at, BLOCK - at);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : -ENODATA;
+		at += (size_t)n;
+	}
+	return 0;
+}
+
+static const char *find_name(const struct header *h)
+{
+	const char *slash = memchr(h->name, '/', sizeof(h->name));
+
+	for (size_t i = 0; slash && cli_export_files[i]; i++)
+		if (strncmp(slash + 1, cli_export_files[i],
+			    sizeof(h->name) - 1 - (size_t)(slash - h->name)) == 0)
+			return cli_export_files[i];
+	return NULL;
+}
+
+static bool is_end(const struct header *h)
+{
+	static const struct header zeros;
+
+	return memcmp(h, &zeros, sizeof(zeros)) == 0;
+}
+
+static int take_file(int from, int folder, const char *name, uint64_t size)
+{
+	own_fd int fd =
+		openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	char block[BLOCK];
+	int r = fd < 0 ? -errno : 0;
+
+	while (r == 0 && size) {
+		size_t n = size < BLOCK ? (size_t)size : BLOCK;
+
+		r = read_block(from, block);
+		if (r == 0)
+			r = file_write_all(fd, block, n);
+		size -= n;
+	}
+	return r;
+}
+
+bool cli_is_tar(int fd)
+{
+	struct header h = { 0 };
+
+	return pread(fd, &h, sizeof(h), 0) == (ssize_t)sizeof(h) &&
+	       memcmp(h.magic, "ustar", 5) == 0 && strtoul(h.sum, NULL, 8) == sum_of(h);
+}
+
+int cli_tar_read(int from, int folder, struct err *e)
+{
+	for (;;) {
+		struct header h = { 0 };
+		int r = read_block(from, &h);
+		char digits[sizeof(h.size) + 1] = "";
+		const char *name = find_name(&h);
+		uint64_t size;
+
+		if (r == 0 && is_end(&h))
+			return 0;
+		memcpy(digits, h.size, sizeof(h.size));
+		size = strtoull(digits, NULL, 8);
+		if (r == 0 && (memcmp(h.magic, "ustar", 5) != 0 || h.type != '0' || !name ||
+				      size > MOST_FILE || strtoul(h.sum, NULL, 8) != sum_of(h)))
+			return err_set(e, ERR_REFUSED, EBADMSG,
+				"it has something in it that bawn record export does not write");
+		if (r == 0)
+			r = take_file(from, folder, name, size);
+		if (r < 0)
+			return err_set(e, ERR_SYS, -r, "%s",
+				r == -ENODATA ? "its end is missing" : strerror(-r));
+	}
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,6 +21,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli_kept.h"
+#include "cli/cli_tar.h"
 
 #define MOST_TEXTS   ((size_t)4 << 20)
 #define LEAST_PREFIX 8 /* of a run's id: a day */
@@ -48,7 +50,7 @@ int cli_verifier_take_keys(struct cli_verifier *x, struct err *e)
 		if (!str_eq(given->option->name, "key"))
 			continue;
 		if (verify_add_key(&x->keys, given->value, &x->arena, e) < 0) {
-			cli_complain("%s", e->text);
+			cli_complain_err(e);
 			return CLI_NO;
 		}
 	}
@@ -63,8 +65,12 @@ int cli_verifier_take_keys(struct cli_verifier *x, struct err *e)
 void cli_found_done(struct cli_found *f)
 {
 	free(f->bytes);
+	for (size_t i = 0; f->unpacked[0] && f->folder >= 0 && cli_export_files[i]; i++)
+		unlinkat(f->folder, cli_export_files[i], 0);
 	if (f->folder >= 0)
 		close(f->folder);
+	if (f->unpacked[0])
+		rmdir(f->unpacked);
 }
 
 static int fail(const char *name, int num)
@@ -80,6 +86,43 @@ static int read_bytes(int fd, const char *name, struct cli_found *ret)
 	return r < 0 ? fail(name, -r) : CLI_OK;
 }
 
+/* An archive of record export, into a folder of its own until the end. */
+static int unpack(int fd, const char *name, struct cli_found *ret)
+{
+	own_fd int record = -1;
+	struct err e = { 0 };
+
+	snprintf(ret->unpacked, sizeof(ret->unpacked), "/tmp/bawn-record-XXXXXX");
+	if (!mkdtemp(ret->unpacked)) {
+		ret->unpacked[0] = '\0';
+		cli_complain("cannot make a folder in /tmp: %s", strerror(errno));
+		return CLI_FAILED;
+	}
+	ret->folder = file_open(ret->unpacked, O_RDONLY | O_DIRECTORY);
+	if (ret->folder < 0)
+		return fail(name, -ret->folder);
+	if (cli_tar_read(fd, ret->folder, &e) < 0) {
+		cli_complain_about(&e, "cannot read the archive '%s': %s", name, e.text);
+		return CLI_NO;
+	}
+	record = file_open_name(ret->folder, RECORD_FILE, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	return read_bytes(record, name, ret);
+}
+
+/* An archive may come through a pipe too. */
+static int find_input(struct cli_found *ret)
+{
+	own_fd int copy = memfd_create("record", MFD_CLOEXEC);
+	int status = read_bytes(STDIN_FILENO, "standard input", ret);
+
+	if (status != CLI_OK || copy < 0 || file_write_all(copy, ret->bytes, ret->size) < 0 ||
+		lseek(copy, 0, SEEK_SET) < 0 || !cli_is_tar(copy))
+		return status;
+	free(ret->bytes);
+	ret->bytes = NULL;
+	return unpack(copy, "standard input", ret);
+}
+
 static int find_run(const struct cli_verifier *x, const char *word, struct cli_found *ret)
 {
 	char id[RECORD_RUN_SIZE];
@@ -93,9 +136,11 @@ static int find_run(const struct cli_verifier *x, const char *word, struct cli_f
 	if (fd != -ENOENT)
 		return read_bytes(fd, id, ret);
 	if (flock(ret->folder, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		cli_complain("run %s is still going on: it is recorded when it ends", id);
+		cli_complain("cannot verify run %s: it is still running, and its record is written "
+			     "when it ends",
+			id);
 	else
-		cli_complain("run %s has no signed record", id);
+		cli_complain("cannot verify run %s: it has no signed record", id);
 	return CLI_NO;
 }
 
@@ -119,6 +164,8 @@ static int find_file(const char *path, struct cli_found *ret)
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return fail(path, fd < 0 ? -fd : errno);
+	if (cli_is_tar(fd))
+		return unpack(fd, path, ret);
 	if (!S_ISDIR(st.st_mode)) {
 		ret->folder = open_parent(path);
 		return read_bytes(fd, path, ret);
@@ -131,9 +178,9 @@ static int find_file(const char *path, struct cli_found *ret)
 int cli_find_record(const struct cli_verifier *x, const char *word, struct cli_found *ret)
 {
 	*ret = (struct cli_found){ .folder = -1 };
-	if (str_eq(word, "-"))
-		return read_bytes(STDIN_FILENO, "standard input", ret);
-	if (strlen(word) >= LEAST_PREFIX && record_is_run(word, false))
+	if (word && str_eq(word, "-"))
+		return find_input(ret);
+	if (!word || (strlen(word) >= LEAST_PREFIX && record_is_run(word, false)))
 		return find_run(x, word, ret);
 	return find_file(word, ret);
 }
@@ -149,7 +196,7 @@ int cli_load_record(const struct cli_verifier *x, const char *word, struct cli_f
 	ret->folder = ret_found->folder;
 	if (verify_load(ret, ret_found->bytes, ret_found->size, &x->keys, report, e) == 0)
 		return CLI_OK;
-	err_prefix(e, "'%s' cannot be verified", word);
-	cli_complain("%s", e->text);
+	err_prefix(e, "cannot verify '%s'", word ? word : "the newest record");
+	cli_complain_err(e);
 	return CLI_NO;
 }

@@ -24,14 +24,16 @@ int cli_verifier_take_keys(struct cli_verifier *x, struct err *e);
 struct cli_found {
 	char *bytes;
 	size_t size;
-	int folder; /* -1: there is none, as with standard input */
+	int folder;        /* -1: there is none, as with standard input */
+	char unpacked[64]; /* the path of a folder made for an archive; "": there is none */
 };
 
 void cli_found_done(struct cli_found *f);
 
 /*
  * Finds the record that a word means: of a run by the beginning of its id, in a file, in a folder,
- * or "-". CLI_NO after a complaint; `ret` is the caller's in any case.
+ * in what record export wrote, or "-"; with NULL that of the newest run. CLI_NO after a complaint;
+ * `ret` is the caller's in any case.
  */
 int cli_find_record(const struct cli_verifier *x, const char *word, struct cli_found *ret);
 

@@ -84,7 +84,7 @@ int cli_judge_card(const struct cli_verifier *x, const char *path, const struct 
 		card_read_done(&card);
 	}
 	if (r < 0)
-		cli_complain("%s", e->text);
+		cli_complain_err(e);
 	say_all(&said, report);
 	return r < 0 ? CLI_NO : CLI_OK;
 }
@@ -99,6 +99,7 @@ int cli_verify_card(struct cli_verifier *x)
 	int status = is_good ? CLI_OK : CLI_NO;
 	struct json j;
 
+	cli_hide_values(e.text, sizeof(e.text));
 	if (x->cli->is_json) {
 		json_init(&j, &out, 0);
 		json_open_map(&j, NULL);

@@ -21,6 +21,14 @@
 #include "cli/commands.h"
 #include "record/record.h"
 
+const struct cli_option cmd_agent_options[] = {
+	{ "all", 0, NULL, SPEC_KEY_COUNT, NULL, "forget: delete what is kept of all agents" },
+	{ "project", 0, "DIR", SPEC_KEY_COUNT, NULL,
+		"forget: choose a project, which may be gone [the current directory]" },
+	CLI_YES,
+	{ 0 },
+};
+
 #define MOST_AGENTS 256
 #define MOST_NAMES  65536 /* bytes of the names in a folder */
 
@@ -172,6 +180,7 @@ static int show(struct agent_job *job, const char *name)
 	}
 	json_init(&j, &job->out, 0);
 	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
 	json_text(&j, "name", p->name);
 	json_text(&j, "title", p->title);
 	json_text(&j, "program", p->program);
@@ -201,8 +210,11 @@ static int list(struct agent_job *job, const char *name)
 	}
 	find_names(job);
 	json_init(&j, &job->out, 0);
-	if (job->cli->is_json)
-		json_open_list(&j, NULL);
+	if (job->cli->is_json) {
+		json_open_map(&j, NULL);
+		json_int(&j, "version", 1);
+		json_open_list(&j, "agents");
+	}
 	for (size_t i = 0; i < job->count; i++) {
 		struct agent_profile *p = NULL;
 		const char *program;
@@ -228,6 +240,7 @@ static int list(struct agent_job *job, const char *name)
 	}
 	if (job->cli->is_json) {
 		json_close_list(&j);
+		json_close_map(&j);
 		buf_putc(&job->out, '\n');
 	}
 	return status;
@@ -254,29 +267,164 @@ static bool resolve(const char *name, char ret[static PATH_MAX])
 	return snprintf(ret, PATH_MAX, "%s/%s", str_eq(real, "/") ? "" : real, last) < PATH_MAX;
 }
 
-static int forget(struct agent_job *job, const char *name)
-{
+/* What is asked to be forgotten. */
+struct forgetting {
+	int state;
 	char project[PATH_MAX];
-	struct err e = { 0 };
-	own_fd int state = record_open_state(job->home, false, &e);
-	int r;
+	const struct spec_value *places; /* of the agent, in the cage; NULL: all that is kept */
+	const char *whose;               /* the agent's name; or NULL */
+	struct home_kept kept;
+};
 
-	if (!resolve(name ? name : ".", project)) {
-		cli_complain("cannot use the project '%s': %s", name ? name : ".", strerror(errno));
+/* A folder of the private home, as home_kept has it. */
+static const char *place_name(const struct spec_item *place)
+{
+	return place->text + strlen("/home/agent/");
+}
+
+static bool is_wanted(const struct forgetting *f, const char *name)
+{
+	for (size_t i = 0; f->places && i < f->places->count; i++)
+		if (str_eq(place_name(&f->places->items[i]), name))
+			return true;
+	return !f->places;
+}
+
+/* The kept folders that are meant, as "~/.claude, ~/.codex"; of all if all is meant. */
+static size_t name_wanted(const struct forgetting *f, struct buf *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->kept.count; i++)
+		if (is_wanted(f, f->kept.names[i]))
+			buf_printf(ret, "%s~/%s", n++ ? ", " : "", f->kept.names[i]);
+	return n;
+}
+
+/* Who says neither which agent nor --all: it is shown what there is. */
+static int say_which(const struct forgetting *f)
+{
+	own(buf) struct buf names = { .max = 4096 };
+
+	cli_complain("cannot forget: say which agent's conversations, or --all");
+	if (name_wanted(f, &names))
+		cli_hint("kept for '%s': %s", f->project, buf_text(&names));
+	else
+		cli_hint("nothing is kept for '%s'", f->project);
+	return CLI_MISUSE;
+}
+
+static int forget_wanted(struct forgetting *f, struct err *e)
+{
+	int r = 0;
+
+	if (!f->places)
+		return home_forget(f->state, f->project, NULL, e);
+	for (size_t i = 0; r == 0 && i < f->places->count; i++) {
+		r = home_forget(f->state, f->project, place_name(&f->places->items[i]), e);
+		r = r == -ENOENT ? 0 : r;
+	}
+	return r;
+}
+
+static void tell_forgotten_json(struct agent_job *job, const struct forgetting *f)
+{
+	struct json j;
+
+	json_init(&j, &job->out, 0);
+	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
+	json_text(&j, "agent", f->whose);
+	json_text(&j, "project", f->project);
+	json_open_list(&j, "forgotten");
+	for (size_t i = 0; i < f->kept.count; i++)
+		if (is_wanted(f, f->kept.names[i]))
+			json_text(&j, NULL, f->kept.names[i]);
+	json_close_list(&j);
+	json_close_map(&j);
+	buf_putc(&job->out, '\n');
+}
+
+static int forget_kept(struct agent_job *job, struct forgetting *f)
+{
+	own(buf) struct buf names = { .max = 4096 };
+	size_t n = name_wanted(f, &names);
+	const char *whose = f->whose ? f->whose : "all agents";
+	struct err e = { 0 };
+	int status = CLI_OK;
+
+	if (n)
+		status = cli_confirm(job->cli, !f->places,
+			"forget the conversations and settings of %s for '%s' (%s)", whose,
+			f->project, buf_text(&names));
+	if (status != CLI_OK)
+		return status;
+	if (n && forget_wanted(f, &e) < 0) {
+		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
-	r = state < 0 ? -ENOENT : home_forget(state, project, &e);
-	if (r < 0 && r != -ENOENT) {
-		cli_complain("%s", e.text);
-		return CLI_FAILED;
-	}
-	if (!job->cli->is_quiet) {
-		buf_puts(&job->out, r == 0 ? "forgot what was kept for the runs of "
-					   : "nothing is kept for the runs of ");
-		buf_add_visible(&job->out, project, strlen(project));
+	if (job->cli->is_json)
+		tell_forgotten_json(job, f);
+	else if (!job->cli->is_quiet) {
+		buf_printf(&job->out,
+			n ? "forgot what was kept of %s for the runs of "
+			  : "nothing is kept of %s for the runs of ",
+			whose);
+		buf_add_visible(&job->out, f->project, strlen(f->project));
+		if (n)
+			buf_printf(&job->out, ": %s", buf_text(&names));
 		buf_putc(&job->out, '\n');
 	}
 	return CLI_OK;
+}
+
+static int find_forgotten(struct agent_job *job, const char *name, struct forgetting *f)
+{
+	struct agent_profile *p;
+	int status;
+
+	if (name && cli_value(job->cli, "all")) {
+		cli_complain("cannot forget '%s': --all is of all agents; give one of them", name);
+		return CLI_MISUSE;
+	}
+	if (!name)
+		return cli_value(job->cli, "all") ? CLI_OK : say_which(f);
+	if (strchr(name, '/') || str_eq(name, ".") || str_eq(name, "..")) {
+		cli_complain("cannot forget '%s': it is a folder, and no agent", name);
+		cli_hint("bawn agent forget --all --project '%s'", name);
+		return CLI_MISUSE;
+	}
+	status = load(job, name, &p);
+	if (status != CLI_OK)
+		return status;
+	f->places = &p->values.v[SPEC_STATE];
+	f->whose = p->name;
+	return CLI_OK;
+}
+
+static int forget(struct agent_job *job, const char *name)
+{
+	const char *project = cli_value(job->cli, "project");
+	struct err e = { 0 };
+	struct forgetting f = { .state = record_open_state(job->home, false, &e) };
+	int status = CLI_FAILED, r;
+
+	project = project ? project : ".";
+	if (!resolve(project, f.project)) {
+		cli_complain("cannot use the project '%s': %s", project, strerror(errno));
+	} else {
+		r = f.state < 0 ? -ENOENT : home_list(f.state, f.project, &f.kept);
+		status = r < 0 && r != -ENOENT ? CLI_FAILED : find_forgotten(job, name, &f);
+		if (r < 0 && r != -ENOENT)
+			cli_complain(
+				"cannot list what is kept for '%s': %s", f.project, strerror(-r));
+	}
+	if (status == CLI_OK)
+		status = forget_kept(job, &f);
+	home_kept_done(&f.kept);
+	if (f.state >= 0)
+		close(f.state);
+	return status;
 }
 
 /* --- the command --- */
@@ -293,7 +441,7 @@ static const struct {
 int cmd_agent(struct cli *cli)
 {
 	struct agent_job job = { .cli = cli, .out = { .max = (size_t)1 << 20 } };
-	const char *home = getenv("HOME"), *verb = cli->word_count ? cli->words[0] : NULL;
+	const char *home = getenv("HOME"), *verb = cli->word_count ? cli_habit_verb(cli) : NULL;
 	int status = CLI_MISUSE;
 	size_t i = 0;
 

@@ -15,12 +15,12 @@
 
 /* The first is for runs: what follows it goes for sessions too. */
 const struct cli_option cmd_apply_options[] = {
-	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "of this run; the newest with changes" },
+	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "choose a run [the newest with changes]" },
 	{ "merge", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"merge with what changed on the host since, three ways" },
-	{ "force", 0, NULL, SPEC_KEY_COUNT, NULL, "replace what changed on the host since" },
-	{ "all", 0, NULL, SPEC_KEY_COUNT, NULL, "also what runs on the host by itself" },
-	{ "dry-run", 'n', NULL, SPEC_KEY_COUNT, NULL, "only say what would be done" },
+		"merge with what changed on the host (three-way)" },
+	{ "force", 0, NULL, SPEC_KEY_COUNT, NULL, "overwrite what changed on the host" },
+	{ "all", 0, NULL, SPEC_KEY_COUNT, NULL, "apply files too that execute by themselves" },
+	{ "dry-run", 'n', NULL, SPEC_KEY_COUNT, NULL, "print what would be done, and do nothing" },
 	{ 0 },
 };
 
@@ -69,8 +69,11 @@ static int apply(struct apply *a, struct work_apply *q)
 	return r == 0 ? CLI_OK : CLI_FAILED;
 }
 
-/* Is everything of the run on the host, after only some of it was asked for? */
-static bool is_all_there(const struct work_apply *q, const struct cli_kept *k)
+/*
+ * Is everything of the run on the host, after only some of it was asked for? *ret_rest: how many
+ * are not.
+ */
+static bool is_all_there(const struct work_apply *q, const struct cli_kept *k, size_t *ret_rest)
 {
 	struct work_apply all = *q;
 	struct work_applied result = { 0 };
@@ -84,6 +87,9 @@ static bool is_all_there(const struct work_apply *q, const struct cli_kept *k)
 	all.progress = (struct work_progress){ 0 };
 	if (work_apply(&all, &k->effects, &result, &e) < 0)
 		return false;
+	for (size_t v = 0; v < WORK_VERDICT_COUNT; v++)
+		if (v != WORK_THERE && v != WORK_NOT_TAKEN)
+			*ret_rest += result.counts[v] - result.implied[v];
 	return result.counts[WORK_THERE] + result.counts[WORK_NOT_TAKEN] == k->effects.count;
 }
 
@@ -94,8 +100,9 @@ static int finish(struct apply *a, const struct work_apply *q)
 
 	for (size_t v = 0; v < WORK_VERDICT_COUNT; v++)
 		all += a->told.result.counts[v];
-	a->told.is_finished = !a->told.is_dry && !left && !a->told.result.was_stopped &&
-			      (all == a->kept.effects.count || is_all_there(q, &a->kept));
+	a->told.is_finished =
+		!a->told.is_dry && !left && !a->told.result.was_stopped &&
+		(all == a->kept.effects.count || is_all_there(q, &a->kept, &a->told.rest));
 	if (a->told.is_finished && cli_kept_remove(&a->kept) != CLI_OK)
 		return CLI_FAILED;
 	return left || a->told.result.was_stopped ? CLI_NO : CLI_OK;
@@ -128,7 +135,8 @@ static int carry_out(struct apply *a)
 		cli_kept_log_applied(k, &a->told.result, &a->told.error);
 	if (status == CLI_OK)
 		return finish(a, &q);
-	cli_complain("cannot apply %s %s: %s", k->what, k->id, a->told.error.text);
+	cli_complain_about(
+		&a->told.error, "cannot apply %s %s: %s", k->what, k->id, a->told.error.text);
 	return status;
 }
 
@@ -138,8 +146,7 @@ static int check_options(const struct cli *cli)
 {
 	if (!cli_value(cli, "force") || !cli_value(cli, "merge"))
 		return CLI_OK;
-	cli_complain("what changed on the host is replaced with --force or merged with --merge, "
-		     "not both");
+	cli_complain("cannot use --merge and --force together: choose one");
 	return CLI_MISUSE;
 }
 
@@ -147,8 +154,8 @@ static int check_options(const struct cli *cli)
 static int say_nothing_left(const struct cli_kept *k)
 {
 	if (k->effects.count) {
-		cli_complain("what %s %s wrote is not kept any more: it was applied or discarded",
-			k->what, k->id);
+		cli_complain(
+			"cannot apply %s %s: it was applied or discarded already", k->what, k->id);
 		return CLI_NO;
 	}
 	if (k->folder >= 0 && !k->cli->is_quiet)

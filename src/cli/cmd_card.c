@@ -20,14 +20,14 @@
 #define SPEC_FILE "spec.json"
 
 const struct cli_option cmd_card_options[] = {
-	{ "url", 0, "URL", SPEC_KEY_COUNT, NULL, "where agents reach this one" },
-	{ "unsigned", 0, NULL, SPEC_KEY_COUNT, NULL, "without a signature; needs no key" },
+	{ "url", 0, "URL", SPEC_KEY_COUNT, NULL, "name the URL at which others reach this agent" },
+	{ "unsigned", 0, NULL, SPEC_KEY_COUNT, NULL, "print the card without a signature" },
 	{ 0 },
 };
 
 static int fail(const struct err *e)
 {
-	cli_complain("%s", e->text);
+	cli_complain_err(e);
 	return e->kind == ERR_SYS ? CLI_FAILED : CLI_NO;
 }
 
@@ -116,7 +116,8 @@ static int read_file(int folder, const char *name, char **ret, size_t *ret_size,
 
 	if (r == -ENOENT)
 		err_set(e, ERR_REFUSED, ENOENT,
-			"there is no %s: it still goes on, or was interrupted, or is older than that",
+			"there is no %s: it still goes on, or was interrupted, or is older than "
+			"that",
 			name);
 	else if (r < 0)
 		err_set(e, ERR_SYS, -r, "cannot read %s: %s", name, strerror(-r));
@@ -141,7 +142,7 @@ static int read_record(const char *bytes, size_t n, struct arena *arena, struct 
 			 sign_is_by(&envelope, ret_key);
 	if (!is_own)
 		return err_set(e, ERR_REFUSED, EKEYREJECTED,
-			"it is not signed by a key of yours: nothing is said on its word");
+			"cannot rely on it: it is not signed by a key of yours");
 	return record_read(
 		(const char *)envelope.payload, envelope.size, arena, &statement, ret, e);
 }
@@ -190,7 +191,7 @@ static int show_run(const struct cli *cli, const char *word)
 	spec_done(&s);
 	if (status >= 0)
 		return status;
-	err_prefix(&e, "run %s", id);
+	err_prefix(&e, "cannot make the card of run %s", id);
 	return fail(&e);
 }
 
@@ -211,17 +212,18 @@ int cmd_card(struct cli *cli)
 	const char *url = cli_value(cli, "url"), *option = given_for_spec(cli);
 
 	if (url && !card_is_url(url)) {
-		cli_complain("--url is an address as http://HOST:PORT/PATH, not '%s'", url);
+		cli_complain("cannot use --url '%s': it must look like http://HOST:PORT/PATH", url);
 		return CLI_MISUSE;
 	}
 	if (!cli->open_count)
 		return show_spec(cli);
 	if (cli->word_count > 1) {
-		cli_complain("card is of one run, and takes no '%s'", cli->words[1]);
+		cli_complain("cannot use '%s': a card is of one run", cli->words[1]);
 		return CLI_MISUSE;
 	}
 	if (option) {
-		cli_complain("a run had its spec, and --%s cannot change it", option);
+		cli_complain(
+			"cannot use --%s: a card of a run is about the spec that it had", option);
 		return CLI_MISUSE;
 	}
 	return show_run(cli, cli->words[0]);

@@ -1,3 +1,5 @@
+#include <unistd.h>
+
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -6,11 +8,11 @@
 
 const struct cli_option cmd_check_options[] = {
 	{ "explain", 0, "KEY", SPEC_KEY_COUNT, NULL,
-		"which layer set a value, and what a project may" },
+		"explain which layer set KEY, and what a project may set" },
 	{ "schema", 0, NULL, SPEC_KEY_COUNT, NULL,
 		"print the JSON Schema of bawn.yaml, for editors" },
 	{ "canonical", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"print the canonical form, whose sha256 names it" },
+		"print the canonical form, which is what digests are of" },
 	{ 0 },
 };
 
@@ -30,6 +32,7 @@ static void explain_json(const struct spec *s, enum spec_key key, struct buf *ou
 
 	json_init(&j, out, 0);
 	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
 	json_text(&j, "key", spec_keys[key].path);
 	json_open_list(&j, "says");
 	for (size_t i = 0; i < n; i++) {
@@ -54,8 +57,9 @@ static int explain(const struct cli *cli, const struct spec *s)
 		paths[k] = spec_keys[k].path;
 	near = str_nearest(path, paths, SPEC_KEY_COUNT);
 	if (key == SPEC_KEY_COUNT) {
-		cli_complain("there is no key '%s'%s%s%s", path, near ? "; did you mean " : "",
-			near ? near : "", near ? "?" : "");
+		cli_complain("cannot explain '%s': a spec has no such key", path);
+		if (near)
+			cli_hint("did you mean %s?", near);
 		return CLI_MISUSE;
 	}
 	if (cli->is_json)
@@ -71,6 +75,7 @@ static void print_json(const struct spec *s, const char *digest, struct buf *out
 
 	json_init(&j, out, 0);
 	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
 	json_bool(&j, "ok", s->diags.errors == 0);
 	json_int(&j, "errors", (int64_t)s->diags.errors);
 	json_int(&j, "warnings", (int64_t)s->diags.warnings);
@@ -101,6 +106,10 @@ static int report(const struct cli *cli, const struct spec *s)
 		buf_printf(&out, "%zu error%s, %zu warning%s%s%s\n", s->diags.errors,
 			s->diags.errors == 1 ? "" : "s", s->diags.warnings,
 			s->diags.warnings == 1 ? "" : "s", is_good ? "; spec sha256:" : "", digest);
+	if (!cli->is_json && !cli->is_quiet && !cli_value(cli, "canonical") &&
+		!cli_value(cli, "file") && access("bawn.yaml", F_OK) < 0)
+		buf_puts(&out,
+			"there is no bawn.yaml here: this is the spec of a run without one\n");
 	return cli_write(&out, is_good ? CLI_OK : CLI_NO);
 }
 
@@ -113,8 +122,8 @@ int cmd_check(struct cli *cli)
 	if (cli_value(cli, "schema"))
 		return print_schema();
 	if (cli->word_count && !cli->has_dashes) {
-		cli_complain("check takes no '%s'; to check that file: bawn check -f %s",
-			cli->words[0], cli->words[0]);
+		cli_complain("cannot check '%s': a file is named with -f", cli->words[0]);
+		cli_hint("bawn check -f %s", cli->words[0]);
 		return CLI_MISUSE;
 	}
 	status = cli_load_spec(cli, &s, &place);

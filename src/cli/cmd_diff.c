@@ -21,75 +21,18 @@
 
 /* The first is for runs: what follows it goes for sessions too. */
 const struct cli_option cmd_diff_options[] = {
-	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "of this run; the newest with changes" },
-	{ "stat", 0, NULL, SPEC_KEY_COUNT, NULL, "how much, a line for each file" },
-	{ "name-only", 0, NULL, SPEC_KEY_COUNT, NULL, "only the paths, quoted as git quotes them" },
+	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "choose a run [the newest with changes]" },
+	{ "stat", 0, NULL, SPEC_KEY_COUNT, NULL, "print one line per file" },
+	{ "name-only", 0, NULL, SPEC_KEY_COUNT, NULL, "print paths only, quoted as git does" },
 	{ "null", 'z', NULL, SPEC_KEY_COUNT, NULL,
-		"with --name-only: paths as they are, each ended by NUL" },
+		"with --name-only: end each path with NUL, unquoted" },
 	{ 0 },
 };
 
 /* --- what is left of it --- */
 
-/* What was found out about it beside k->is_there: what could not be. */
-struct found_there {
-	struct cli_kept *k;
-	bool has_failed; /* all of it, and e says why */
-	struct err e;
-	size_t unknown;                    /* effects of which it could not, … */
-	const struct work_effect *example; /* … the first of them, … */
-	char why[200];                     /* … and its reason */
-};
-
-static void note_there(void *of, const struct work_effect *x, enum work_verdict v, const char *why)
-{
-	struct found_there *f = of;
-	struct cli_kept *k = f->k;
-
-	k->is_there[x - k->effects.items] = v == WORK_THERE;
-	if (v == WORK_FAILED && f->unknown++ == 0) {
-		f->example = x;
-		snprintf(f->why, sizeof(f->why), ": %s", why ? why : "for no known reason");
-	}
-}
-
-/* Finds out what has been applied: a diff is what is still to come. */
-static void find_there(struct found_there *ret)
-{
-	struct cli_kept *k = ret->k;
-	struct work_apply q = {
-		.run = k->id,
-		.folder = k->folder,
-		.layer = k->layer,
-		.below = k->below,
-		.git = cli_kept_git(k),
-		.is_dry = true,
-		.takes_held = true,
-		.paths = k->paths,
-		.path_count = k->path_count,
-		.tell = note_there,
-		.of = ret,
-	};
-	struct work_applied result;
-	int r;
-
-	if (k->is_going_on)
-		return;
-	k->is_there = arena_array(&k->arena, k->effects.count, sizeof(*k->is_there));
-	if (k->below < 0)
-		r = err_set(&ret->e, ERR_SYS, k->below_failure, "cannot open '%s': %s",
-			k->unopened ? k->unopened : "the project", strerror(k->below_failure));
-	else if (!k->is_there)
-		r = err_set(&ret->e, ERR_SYS, ENOMEM, "not enough memory");
-	else
-		r = work_apply(&q, &k->effects, &result, &ret->e);
-	ret->has_failed = r < 0;
-	if (r < 0)
-		k->is_there = NULL;
-}
-
 /* What is shown though it may be there. */
-static void tell_unknown(const struct found_there *f, struct cli_show *out)
+static void tell_unknown(const struct cli_there *f, struct cli_show *out)
 {
 	own(buf) struct buf text = { .max = CLI_PATCH_LINE };
 
@@ -111,15 +54,6 @@ static void tell_unknown(const struct found_there *f, struct cli_show *out)
 static bool is_shown(const struct cli_kept *k, const struct work_effect *x)
 {
 	return cli_kept_is_chosen(k, x) && !(k->is_there && k->is_there[x - k->effects.items]);
-}
-
-static size_t count_there(const struct cli_kept *k)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; k->is_there && i < k->effects.count; i++)
-		n += k->is_there[i] && !k->effects.items[i].is_implied;
-	return n;
 }
 
 /* --- as a patch --- */
@@ -168,10 +102,10 @@ static void show_rest(const struct cli_kept *k, struct cli_show *out)
 }
 
 static void show_patch(
-	const struct cli_kept *k, const struct found_there *found, struct cli_show *out)
+	const struct cli_kept *k, const struct cli_there *found, struct cli_show *out)
 {
 	const char *state = cli_kept_state(k);
-	size_t there = count_there(k);
+	size_t there = cli_kept_count_there(k);
 	bool has_marked = false;
 
 	cli_show_text(out, CLI_INK_NOTE, "# %s %s%s%s", k->what, k->id, *state ? ": " : "", state);
@@ -228,13 +162,13 @@ static bool wants_content(const struct cli *cli)
 
 static int show(struct cli_kept *k)
 {
-	struct found_there found = { .k = k };
+	struct cli_there found = { .k = k };
 	struct cli_show out;
 
 	if (k->cli->is_json)
 		return print_json(k);
 	if (wants_content(k->cli))
-		find_there(&found);
+		cli_kept_find_there(&found);
 	cli_show_open(&out, k->cli, cli_value(k->cli, "null") == NULL);
 	if (cli_value(k->cli, "name-only"))
 		show_names(k, &out);
@@ -253,11 +187,12 @@ static int check_options(const struct cli *cli)
 		    (cli_value(cli, "name-only") != NULL);
 
 	if (forms > 1) {
-		cli_complain("diff has one form: --stat, --name-only or --json");
+		cli_complain(
+			"cannot print two forms: choose one of --stat, --name-only and --json");
 		return CLI_MISUSE;
 	}
 	if (cli_value(cli, "null") && !cli_value(cli, "name-only")) {
-		cli_complain("-z goes with --name-only");
+		cli_complain("cannot use -z without --name-only");
 		return CLI_MISUSE;
 	}
 	return CLI_OK;
@@ -275,9 +210,9 @@ static int show_effects(struct cli_kept *k)
 		return CLI_OK;
 	}
 	if (!cli_kept_has_layer(k) && wants_content(k->cli)) {
-		cli_complain("what %s %s wrote is not kept any more: it was applied or discarded; "
-			     "--stat still tells what it was",
+		cli_complain("cannot show the changes of %s %s: they were applied or discarded",
 			k->what, k->id);
+		cli_hint("--stat still lists them");
 		return CLI_NO;
 	}
 	if (!wants_content(k->cli) && *cli_kept_state(k))

@@ -5,8 +5,7 @@
 #include "cli/commands.h"
 
 const struct cli_option cmd_doctor_options[] = {
-	{ "host", 0, "FILE", SPEC_KEY_COUNT, NULL,
-		"look at the host of a doctor --json file instead" },
+	{ "host", 0, "FILE", SPEC_KEY_COUNT, NULL, "judge a host that doctor --json described" },
 	{ 0 },
 };
 
@@ -15,27 +14,18 @@ static const char *engine_name(enum spec_engine e)
 	return spec_keys[SPEC_ENGINE].choices[e];
 }
 
-/* What one guarantee comes to on this host, over all engines that enforce something. */
+/* What one guarantee comes to on this host. */
 struct finding {
 	bool is_possible;
-	char engines[64];
-	enum host_cause cause; /* why native cannot */
+	enum host_cause cause; /* why not */
 	enum host_ability missing;
 };
 
 static void look(const struct host *h, enum plan_guarantee g, struct finding *ret)
 {
 	struct plan_verdict native = plan_engine_gives(SPEC_ENGINE_NATIVE, g, h);
-	size_t n = 0;
 
-	*ret = (struct finding){ 0 };
-	for (enum spec_engine e = SPEC_ENGINE_NATIVE; e < SPEC_ENGINE_LOGICAL; e++) {
-		if (!plan_engine_gives(e, g, h).can)
-			continue;
-		ret->is_possible = true;
-		n += (size_t)snprintf(ret->engines + n, sizeof(ret->engines) - n, "%s%s",
-			n ? " " : "", engine_name(e));
-	}
+	*ret = (struct finding){ .is_possible = native.can };
 	if (!native.can) {
 		ret->missing = native.missing;
 		ret->cause = h->abilities[native.missing].cause;
@@ -53,7 +43,7 @@ static void print_row(const struct host *h, enum plan_guarantee g, struct buf *o
 				: "\x1b[31m",
 		f.is_possible ? "yes" : "no", color ? "\x1b[0m" : "", plan_guarantee_defs[g].name);
 	if (f.is_possible)
-		buf_printf(out, "%-36s %s\n", f.engines, plan_guarantee_defs[g].meaning);
+		buf_printf(out, "%s\n", plan_guarantee_defs[g].meaning);
 	else
 		buf_printf(out, "needs %s: %s\n", host_ability_defs[f.missing].meaning,
 			host_cause_defs[f.cause].because);
@@ -85,15 +75,16 @@ static void print_remedies(const struct host *h, struct buf *out)
 	}
 }
 
-static void print_text(
-	const struct host *h, const struct plan_choice *c, struct buf *out, bool color)
+static void print_text(const struct host *h, const struct plan_choice *c, bool is_nested,
+	struct buf *out, bool color)
 {
 	if (c->engine != SPEC_ENGINE_AUTO)
 		buf_printf(out, "Hardened cages are possible here, with engine %s.\n\n",
 			engine_name(c->engine));
 	else
-		buf_puts(out, "Hardened cages are not possible here.\n\n");
-	buf_printf(out, "  %-4s%-15s %-36s %s\n", "", "guarantee", "by engine", "what it means");
+		buf_printf(out, "Hardened cages are not possible here%s.\n\n",
+			is_nested ? ": this is already a cage" : "");
+	buf_printf(out, "  %-4s%-15s %s\n", "", "guarantee", "what it means");
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
 		print_row(h, g, out, color);
 	print_remedies(h, out);
@@ -111,7 +102,7 @@ static void print_guarantee_json(const struct host *h, enum plan_guarantee g, st
 	json_bool(j, "possible", f.is_possible);
 	json_open_list(j, "engines");
 	for (enum spec_engine e = SPEC_ENGINE_NATIVE; e < SPEC_ENGINE_LOGICAL; e++)
-		if (plan_engine_gives(e, g, h).can)
+		if (plan_engine_runs(e) && plan_engine_gives(e, g, h).can)
 			json_text(j, NULL, engine_name(e));
 	json_close_list(j);
 	if (f.cause != HOST_CAUSE_NONE) {
@@ -129,6 +120,7 @@ static void print_json(const struct host *h, const struct plan_choice *c, struct
 	/* In lines, so that it can be read back: a spec's reader takes no endless line. */
 	json_init(&j, out, 1);
 	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
 	json_bool(&j, "hardened", c->engine != SPEC_ENGINE_AUTO);
 	json_text(&j, "engine", c->engine == SPEC_ENGINE_AUTO ? NULL : engine_name(c->engine));
 	json_open_map(&j, "guarantees");
@@ -160,6 +152,7 @@ int cmd_doctor(struct cli *cli)
 	if (cli->is_json)
 		print_json(&h, &choice, &out);
 	else
-		print_text(&h, &choice, &out, cli->has_color);
+		print_text(&h, &choice, cli_is_in_cage() && !cli_value(cli, "host"), &out,
+			cli->has_color);
 	return cli_write(&out, choice.engine == SPEC_ENGINE_AUTO ? CLI_NO : CLI_OK);
 }

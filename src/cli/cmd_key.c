@@ -20,10 +20,8 @@
 #include "sign/sign.h"
 
 const struct cli_option cmd_key_options[] = {
-	{ "new", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"init: in place of the one there is, of which the public half is kept" },
-	{ "pem", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"show: the public half only, as PEM, for those who verify" },
+	{ "new", 0, NULL, SPEC_KEY_COUNT, NULL, "init: replace the key; keep the old public half" },
+	{ "pem", 0, NULL, SPEC_KEY_COUNT, NULL, "show: print the public half only, as PEM" },
 	{ 0 },
 };
 
@@ -42,9 +40,10 @@ struct key_job {
 static int fail(const struct key_job *job, const struct err *e)
 {
 	if (job->state < 0)
-		cli_complain("cannot use a signing key: %s", e->text);
+		cli_complain_about(e, "cannot use a signing key: %s", e->text);
 	else
-		cli_complain("%s; keys are in '%s/" SIGN_KEY_FOLDER "'", e->text, job->path);
+		cli_complain_about(
+			e, "%s; keys are in '%s/" SIGN_KEY_FOLDER "'", e->text, job->path);
 	return err_exit_status(e->kind);
 }
 
@@ -55,6 +54,7 @@ static void print_json(struct key_job *job)
 
 	json_init(&j, &job->out, 0);
 	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
 	json_text(&j, "id", job->key.public.id);
 	buf_printf(&path, "%s/" SIGN_KEY_FOLDER "/" SIGN_KEY_FILE, job->path);
 	json_text(&j, "private", buf_text(&path));
@@ -102,10 +102,9 @@ static int init_key(struct key_job *job)
 		memcpy(job->former, former.id, sizeof(former.id));
 	r = sign_make_key(job->state, replaces, &job->key, &e);
 	if (r == -EEXIST) {
-		cli_complain(
-			"there is a signing key already, %s; bawn key init --new makes another in "
-			"its place",
+		cli_complain("cannot create a signing key: there is one already, %s",
 			job->key.public.id);
+		cli_hint("bawn key init --new replaces it");
 		return CLI_NO;
 	}
 	if (r < 0)
@@ -128,7 +127,8 @@ static int show_key(struct key_job *job)
 	job->state = record_open_state(job->home, false, &e);
 	r = job->state < 0 ? job->state : sign_load_key(job->state, &job->key, &e);
 	if (r == -ENOENT && !e.text[0]) {
-		cli_complain("there is no signing key in '%s'; bawn key init makes one", job->path);
+		cli_complain("cannot show a signing key: there is none in '%s'", job->path);
+		cli_hint("bawn key init creates one");
 		return CLI_NO;
 	}
 	if (r < 0)
@@ -164,7 +164,7 @@ static const struct verb *choose_verb(const struct cli *cli)
 	const char *word = cli->word_count ? cli->words[0] : NULL;
 
 	if (!word) {
-		cli_complain("say what to do about the signing key: init or show");
+		cli_complain("cannot tell what to do: key needs init or show");
 		return NULL;
 	}
 	for (size_t i = 0; i < VERB_COUNT; i++) {
@@ -175,12 +175,13 @@ static const struct verb *choose_verb(const struct cli *cli)
 		else if (cli_value(cli, verbs[i].not_taken))
 			cli_complain("key %s takes no --%s", word, verbs[i].not_taken);
 		else if (cli->is_json && cli_value(cli, "pem"))
-			cli_complain("choose one of --json, which has the PEM in it, and --pem");
+			cli_complain("cannot use --json together with --pem: the object has the "
+				     "PEM in it");
 		else
 			return &verbs[i];
 		return NULL;
 	}
-	cli_complain("key knows init and show, not '%s'", word);
+	cli_complain("cannot do '%s': key has init and show", word);
 	return NULL;
 }
 
@@ -195,7 +196,8 @@ int cmd_key(struct cli *cli)
 		return CLI_MISUSE;
 	job.home = home && home[0] == '/' ? home : NULL;
 	if (record_find_state(job.home, job.path) < 0) {
-		cli_complain("there is no place for a signing key: set HOME or XDG_STATE_HOME");
+		cli_complain("cannot find a place for the signing key: neither HOME nor "
+			     "XDG_STATE_HOME is set");
 		return CLI_FAILED;
 	}
 	status = verb->run(&job);

@@ -20,20 +20,23 @@
 #include "base/str.h"
 #include "cli/cli_kept.h"
 #include "cli/cli_log.h"
+#include "cli/cli_store.h"
 #include "cli/commands.h"
 
 const struct cli_option cmd_log_options[] = {
 	{ "all", 'a', NULL, SPEC_KEY_COUNT, NULL,
-		"all runs, or all that is known of the one named" },
+		"show all runs, or every event of the one named" },
 	{ "denials", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"only what was denied, and what would allow it" },
-	{ "type", 't', "TYPE", SPEC_KEY_COUNT, NULL, "only events of this type; may be repeated" },
-	{ "since", 0, "TIME", SPEC_KEY_COUNT, NULL, "only since then, or so long ago: 1h30m" },
-	{ "session", 0, "SESSION", SPEC_KEY_COUNT, NULL, "only of this session, in all runs" },
-	{ "lines", 'n', "NUMBER", SPEC_KEY_COUNT, NULL, "only the last so many" },
-	{ "follow", 'F', NULL, SPEC_KEY_COUNT, NULL,
-		"go on with what happens, until the run ends" },
-	{ "format", 0, "FORM", SPEC_KEY_COUNT, NULL, "text, json, jsonl, cloudevents or ocsf" },
+		"show denials only, and what would allow them" },
+	{ "type", 't', "TYPE", SPEC_KEY_COUNT, NULL,
+		"show events of this type only; may be repeated" },
+	{ "since", 0, "TIME", SPEC_KEY_COUNT, NULL,
+		"show events since a time, or so long ago: 1h30m" },
+	{ "session", 0, "SESSION", SPEC_KEY_COUNT, NULL, "show the runs of this session only" },
+	{ "lines", 'n', "NUMBER", SPEC_KEY_COUNT, NULL, "show the last NUMBER only" },
+	{ "follow", 'f', NULL, SPEC_KEY_COUNT, NULL, "wait for more, until the run ends" },
+	{ "format", 0, "FORM", SPEC_KEY_COUNT, NULL,
+		"choose text, json, jsonl, cloudevents or ocsf [text]" },
 	{ 0 },
 };
 
@@ -44,10 +47,12 @@ struct look {
 	struct cli_log_out out;
 	struct cli_log_rows rows;
 	struct log_event event;
+	struct cli_log_seen seen;
 	uint64_t total; /* of events to be shown, if it was counted */
 	uint64_t limit; /* so many lines were looked at; UINT64_MAX: all that come */
 	bool is_odd;    /* a line is no event */
 	char whose[64];
+	char session[STORE_ID_SIZE]; /* whose id --session begins or names */
 	struct utsname host;
 };
 
@@ -62,6 +67,26 @@ static void look_free(struct look **look)
 
 /* --- what there is --- */
 
+/* An id as a whole is taken as it is: the log has sessions too that were removed. */
+static int find_session(struct look *l)
+{
+	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(store_session) struct store_session s = { 0 };
+	struct err e = { 0 };
+	int status;
+
+	if (!l->wish.session || session_is_id(l->wish.session, true))
+		return CLI_OK;
+	if (cli_sessions_open(&at, false, &e) < 0) {
+		cli_complain_err(&e);
+		return CLI_FAILED;
+	}
+	status = cli_sessions_find(&at, l->wish.session, &s);
+	snprintf(l->session, sizeof(l->session), "%s", s.id);
+	l->wish.session = l->session;
+	return status;
+}
+
 static int open_state(struct look *l)
 {
 	const char *home = getenv("HOME");
@@ -71,7 +96,7 @@ static int open_state(struct look *l)
 		state < 0 ? state : file_open_name(state, LOG_STATE_DIR, O_RDONLY | O_DIRECTORY);
 
 	if (state < 0 && state != -ENOENT) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
 	if (folder < 0 && folder != -ENOENT) {
@@ -89,6 +114,8 @@ static int open_run(struct look *l, const char *word)
 {
 	int folder, status = cli_open_run(l->out.cli, word, l->out.id, &folder);
 
+	if (status == CLI_NO && word && !record_is_run(word, false))
+		cli_hint("of a session: bawn log --session SESSION");
 	snprintf(l->whose, sizeof(l->whose), "run %s", l->out.id);
 	cli_log_source_init(&l->source, folder, false, l->whose);
 	if (folder >= 0)
@@ -142,7 +169,7 @@ static bool is_wished(struct look *l, const struct log_line *line, bool *ret_is_
 	if (!*ret_is_odd)
 		return cli_log_is_wished(&l->wish, &l->event);
 	if (!l->is_odd)
-		cli_complain("line %llu of the log of %s cannot be used: %s",
+		cli_complain_about(&e, "line %llu of the log of %s cannot be used: %s",
 			(unsigned long long)l->source.count - 1, l->whose, e.text);
 	l->is_odd = true;
 	return false;
@@ -159,8 +186,10 @@ static int look_ahead(struct look *l)
 	while ((r = cli_log_next(&l->source, &line)) > 0) {
 		bool is_one = is_wished(l, &line, &is_odd);
 
-		if (!is_odd)
+		if (!is_odd) {
 			note_outcome(l);
+			cli_log_note_seen(&l->seen, &l->event);
+		}
 		if (is_one && collapses)
 			is_one = cli_log_rows_add(&l->rows, &l->event, l->source.count);
 		l->total += is_one;
@@ -225,8 +254,8 @@ static void say_state(const struct look *l)
 	if (out->cli->is_quiet || l->source.folder < 0 || l->wish.is_followed)
 		return;
 	if (out->is_going_on)
-		cli_complain("run %s is still going on: this is what happened until now; -F "
-			     "shows what follows",
+		cli_complain("run %s is still going on: this is what happened until now; "
+			     "--follow shows what follows",
 			out->id);
 	else if (!l->source.is_state && l->limit && !out->outcome[0])
 		cli_complain(
@@ -246,12 +275,14 @@ static void say_empty(const struct look *l)
 
 	if (is_missing(l))
 		cli_complain("%s has no log: its %s is not there", l->whose, LOG_RUN_FILE);
-	else if (out->count || out->cli->is_quiet || l->source.folder < 0 || cli_log_is_object(out))
+	else if (out->cli->is_quiet || l->source.folder < 0 || cli_log_is_object(out))
 		return;
-	else if (l->wish.is_denials)
-		cli_complain("nothing was denied to %s", l->whose);
-	else
-		cli_complain("nothing of the kind is in the log of %s", l->whose);
+	else if (!out->count)
+		cli_complain(l->wish.is_denials ? "the log of %s has no denial"
+						: "nothing of the kind is in the log of %s",
+			l->whose);
+	if (l->wish.is_denials && !l->wish.is_followed && !is_missing(l) && !cli_log_is_stream(out))
+		cli_log_say_seen(&l->seen);
 }
 
 static bool is_whole(const struct look *l)
@@ -295,10 +326,10 @@ static int check_use(const struct look *l)
 
 	if (cli->word_count > 1)
 		cli_complain("log shows one run, and takes no '%s'", cli->words[1]);
-	else if (l->wish.is_followed && cli_log_is_object(&l->out))
-		cli_complain("one object has an end, and what is followed has none: "
-			     "--format jsonl is an object a line");
-	else
+	else if (l->wish.is_followed && cli_log_is_object(&l->out)) {
+		cli_complain("--json cannot be combined with --follow");
+		cli_hint("--format jsonl prints an object a line");
+	} else
 		return CLI_OK;
 	return CLI_MISUSE;
 }
@@ -320,6 +351,8 @@ int cmd_log(struct cli *cli)
 	if (status == CLI_OK)
 		status = check_use(l);
 	if (status == CLI_OK)
+		status = find_session(l);
+	if (status == CLI_OK)
 		status = open_source(l);
 	if (status != CLI_OK)
 		return status;
@@ -328,6 +361,7 @@ int cmd_log(struct cli *cli)
 		l->wish.most = 10;
 	}
 	l->out.is_denials = l->wish.is_denials;
+	l->out.folds = !l->wish.type_count;
 	uname(&l->host);
 	l->out.from = (struct log_origin){ l->host.nodename, BAWN_VERSION,
 		l->source.is_state ? LOG_STATE_DIR : l->out.id };

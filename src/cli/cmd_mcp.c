@@ -19,9 +19,9 @@
 #include "cli/commands.h"
 
 const struct cli_option cmd_mcp_options[] = {
-	{ "session", 0, "SESSION", SPEC_KEY_COUNT, NULL, "one that is there; else one is made" },
+	{ "session", 0, "SESSION", SPEC_KEY_COUNT, NULL, "use this session [a new one]" },
 	{ "ttl", 0, "DURATION", SPEC_SESSION_TTL, NULL,
-		"how long what it did is kept; session.ttl of the spec, 7d" },
+		"keep a new session so long [session.ttl, 7d]" },
 	{ 0 },
 };
 
@@ -47,11 +47,12 @@ static int check_options(struct cli *cli)
 	bool has_session = cli_value(cli, "session") != NULL;
 
 	if (cli->word_count) {
-		cli_complain("mcp takes no command: its tools run what the agent asks for");
+		cli_complain(
+			"cannot run a command: the tools of bawn mcp run what the agent asks for");
 		return CLI_MISUSE;
 	}
 	if (cli_value(cli, "file") && str_eq(cli_value(cli, "file"), "-")) {
-		cli_complain("mcp cannot read a spec from standard input, which is the agent's");
+		cli_complain("cannot read the spec from standard input: it is the agent's");
 		return CLI_MISUSE;
 	}
 	for (size_t i = 0; has_session && i < cli->given_count; i++) {
@@ -60,8 +61,7 @@ static int check_options(struct cli *cli)
 		if (o->key == SPEC_KEY_COUNT && !str_eq(o->name, "file") &&
 			!str_eq(o->name, "trust") && !str_eq(o->name, "host"))
 			continue;
-		cli_complain("--%s is fixed when a session is created; see: bawn session create",
-			o->name);
+		cli_complain("cannot use --%s: it is fixed when a session is created", o->name);
 		return CLI_MISUSE;
 	}
 	return CLI_OK;
@@ -73,12 +73,12 @@ static int find_session(const struct cli *cli, struct cli_sessions *at, struct s
 	int status;
 
 	if (cli_sessions_open(at, false, &e) < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
 	status = cli_sessions_find(at, cli_value(cli, "session"), ret);
 	if (status == CLI_OK && session_use(at, ret, &e) < 0) {
-		cli_complain("cannot use session %s: %s", ret->id, e.text);
+		cli_complain_about(&e, "cannot use session %s: %s", ret->id, e.text);
 		status = CLI_FAILED;
 	}
 	return status;
@@ -171,7 +171,7 @@ static int describe(const struct cli *cli, const struct store_session *x, struct
 	}
 	if (build(&s, &place, &plan, &e) < 0) {
 		cli_print_diags(cli, &s);
-		cli_complain("cannot use session %.8s: %s", x->id, e.text);
+		cli_complain_about(&e, "cannot use session %.8s: %s", x->id, e.text);
 		spec_done(&s);
 		return CLI_FAILED;
 	}
@@ -203,7 +203,7 @@ static int put_away(const struct cli *cli, const struct store_session *x)
 	struct err e = { 0 };
 
 	if (cli_sessions_open(&at, false, &e) < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
 	/* Commands that share a cage may have left some running, and so may others who use the
@@ -234,7 +234,7 @@ static int serve(const struct cli *cli, const struct store_session *x, int root)
 	mcp_lines_init(&s.lines);
 	buf_init(&s.out, 2 * MCP_MAX_ANSWER);
 	if (mcp_serve(&s, &e) < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		status = CLI_FAILED;
 	}
 	mcp_lines_done(&s.lines);

@@ -19,8 +19,8 @@
 #include "work/work_overlay.h"
 
 const struct cli_option cmd_overlay_options[] = {
-	{ "size", 's', "SIZE", SPEC_KEY_COUNT, NULL,
-		"init: what it may take, in M, MB, G or GB, such as 5G" },
+	{ "size", 's', "SIZE", SPEC_KEY_COUNT, NULL, "init: limit the overlay, such as 5G" },
+	CLI_YES,
 	{ 0 },
 };
 
@@ -29,11 +29,14 @@ struct report {
 	const struct cli *cli;
 	struct buf text;
 	struct json json;
+	bool is_list; /* of several */
 };
 
 static void begin(struct report *r, const struct work_overlay *o)
 {
 	json_open_map(&r->json, NULL);
+	if (!r->is_list)
+		json_int(&r->json, "version", 1);
 	json_text(&r->json, "path", o->path);
 	json_int(&r->json, "size", (int64_t)o->size);
 	json_text(&r->json, "created", o->created);
@@ -77,7 +80,8 @@ static int init_one(struct report *r, struct work_overlay *o, const char *path, 
 	int ret;
 
 	if (!text)
-		return err_set(e, ERR_USE, 0, "a new overlay needs a size: --size 5G");
+		return err_hint(e, err_set(e, ERR_USE, 0, "cannot make an overlay without a size"),
+			"--size 5G");
 	ret = num_parse_large_size(text, &bytes, e);
 	if (ret < 0) {
 		e->kind = ERR_USE;
@@ -86,9 +90,10 @@ static int init_one(struct report *r, struct work_overlay *o, const char *path, 
 	}
 	ret = work_overlay_find(o, path, e);
 	if (ret == 0 && o->folder >= 0)
-		return err_set(e, ERR_REFUSED, EEXIST,
-			"there is something at '%s' already; bawn overlay reset empties an overlay",
-			o->path);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EEXIST,
+				"cannot make an overlay at '%s': something is there", o->path),
+			"bawn overlay reset empties an overlay");
 	if (ret == 0)
 		ret = work_overlay_create(o, bytes, e);
 	if (ret < 0)
@@ -161,9 +166,10 @@ static const struct verb {
 	const char *name;
 	int (*run)(struct report *r, struct work_overlay *o, const char *path, struct err *e);
 	bool takes_many, takes_size;
+	const char *asks; /* before it does, with its path behind it; or NULL */
 } verbs[] = {
 	{ "init", init_one, .takes_size = true },
-	{ "reset", reset_one },
+	{ "reset", reset_one, .asks = "remove all that is in the overlay" },
 	{ "prune", prune_one, .takes_many = true },
 	{ "digest", digest_one },
 };
@@ -228,9 +234,11 @@ static int run_verb(struct report *r, const struct verb *verb, const char *path)
 		n--;
 	snprintf(plain, sizeof(plain), "%.*s", n < PATH_MAX ? (int)n : 0, path);
 	work_overlay_init(&o);
+	if (verb->asks && cli_confirm(r->cli, true, "%s '%s'", verb->asks, plain) != CLI_OK)
+		return CLI_NO;
 	if (verb->run(r, &o, plain, &e) == 0)
 		return CLI_OK;
-	cli_complain("%s", e.text);
+	cli_complain_err(&e);
 	return err_exit_status(e.kind);
 }
 
@@ -242,8 +250,10 @@ int cmd_overlay(struct cli *cli)
 	int status = verb ? CLI_OK : CLI_MISUSE;
 
 	json_init(&r.json, &json, 0);
-	if (verb && verb->takes_many) {
+	r.is_list = verb && verb->takes_many;
+	if (r.is_list) {
 		json_open_map(&r.json, NULL);
+		json_int(&r.json, "version", 1);
 		json_open_list(&r.json, "overlays");
 	}
 	for (size_t i = 1; verb && i < cli->word_count; i++) {
@@ -251,13 +261,13 @@ int cmd_overlay(struct cli *cli)
 
 		status = one > status ? one : status;
 	}
-	if (verb && verb->takes_many) {
+	if (r.is_list) {
 		json_close_list(&r.json);
 		json_close_map(&r.json);
 	}
 	if (json.len)
 		buf_putc(&json, '\n');
-	if (cli->is_json && (status == CLI_OK || (verb && verb->takes_many)))
+	if (cli->is_json && (status == CLI_OK || r.is_list))
 		status = cli_write(&json, status);
 	else if (r.text.len)
 		status = cli_write(&r.text, status);
@@ -281,6 +291,6 @@ bool cli_say_overlay(const struct record *record)
 			"an overlay keeps no sockets and devices; left out: %" PRIu64, x->skipped);
 	if (x->error.kind == ERR_NONE)
 		return true;
-	cli_complain("%s", x->error.text);
+	cli_complain_err(&x->error);
 	return false;
 }

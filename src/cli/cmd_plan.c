@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 
 const struct cli_option cmd_plan_options[] = {
-	{ "digest", 0, NULL, SPEC_KEY_COUNT, NULL, "only the sha256 of the plan" },
+	{ "digest", 0, NULL, SPEC_KEY_COUNT, NULL, "print the plan's sha256 only" },
 	{ 0 },
 };
 
@@ -36,7 +36,7 @@ static int refuse(const struct cli *cli, const struct spec *s, const struct host
 		print_refusal_json(s, h, choice, e, &out);
 		return cli_write(&out, CLI_NO);
 	}
-	cli_complain("%s", e->text);
+	cli_complain_err(e);
 	if (e->kind == ERR_REFUSED) {
 		plan_print_refusal(choice, h, &out);
 		file_write_all(STDERR_FILENO, buf_text(&out), out.len);

@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -19,199 +18,41 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli_kept.h"
-#include "cli/cli_show.h"
+#include "cli/cli_record.h"
 #include "cli/cli_tar.h"
+#include "cli/cli_words.h"
 #include "cli/commands.h"
-#include "record/record_read.h"
-#include "sign/sign.h"
 
-#define MOST_FILE   (4 * RECORD_MAX_SIZE)
 #define MOST_LISTED 20
 
 const struct cli_option cmd_record_options[] = {
-	{ "lines", 'n', "N", SPEC_KEY_COUNT, NULL, "list: how many, the newest first; 0: all" },
-	{ "output", 'o', "FILE", SPEC_KEY_COUNT, NULL, "export: where to; - is standard output" },
+	{ "lines", 'n', "N", SPEC_KEY_COUNT, NULL, "list: show the N newest, 0 for all [20]" },
+	{ "all", 'a', NULL, SPEC_KEY_COUNT, NULL, "show: print every guarantee" },
+	{ "output", 'o', "FILE", SPEC_KEY_COUNT, NULL,
+		"export: write the tar archive to FILE, - for standard output" },
 	{ 0 },
 };
-
-/* A record as it lies in a run's folder, signed by whomever. */
-struct kept_record {
-	struct arena arena;
-	char *bytes;
-	struct record_statement statement;
-	struct record_read record;
-	const char *state; /* why there is none: "goes on", …; NULL: there is one */
-};
-
-static void kept_record_done(struct kept_record *k)
-{
-	free(k->bytes);
-	arena_done(&k->arena);
-}
-
-/* A run has its folder locked while it lasts. */
-static bool is_going_on(int folder)
-{
-	bool is_locked = flock(folder, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-
-	if (!is_locked)
-		flock(folder, LOCK_UN);
-	return is_locked;
-}
-
-static int load(struct kept_record *ret, int folder, struct err *e)
-{
-	own_fd int fd = file_open_name(folder, RECORD_FILE, O_RDONLY | O_NOCTTY | O_NONBLOCK);
-	struct sign_envelope envelope;
-	const char *end;
-	size_t n = 0;
-	int r = fd < 0 ? fd : file_read_all(fd, MOST_FILE, &ret->bytes, &n);
-
-	arena_init(&ret->arena, RECORD_READ_MEMORY + MOST_FILE);
-	if (r == -ENOENT) {
-		ret->state = is_going_on(folder) ? "goes on" : "has no record";
-		return 0;
-	}
-	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "%s", strerror(-r));
-	end = memchr(ret->bytes, '\n', n);
-	r = sign_read_envelope(
-		ret->bytes, end ? (size_t)(end - ret->bytes) : n, &ret->arena, &envelope, e);
-	return r < 0 ? r
-		     : record_read((const char *)envelope.payload, envelope.size, &ret->arena,
-			       &ret->statement, &ret->record, e);
-}
-
-/* How it ended, in a word or two. */
-static void add_end(struct buf *out, const struct record_read *r)
-{
-	if (r->outcome == RECORD_EXITED)
-		buf_printf(out, "exit %" PRId64, r->status);
-	else if (r->outcome == RECORD_SIGNALED)
-		buf_printf(out, "signal %" PRId64, r->signal);
-	else
-		buf_puts(out, record_outcome_words[r->outcome]);
-}
 
 /* --- list --- */
 
 struct listing {
 	const struct cli *cli;
 	int runs;
-	char (*names)[RECORD_RUN_SIZE];
-	size_t count, room;
+	struct record_run *found;
+	size_t count;
+	struct cli_show show;
 	struct buf out;
 	struct json json;
 };
 
-static int compare_names(const void *a, const void *b)
-{
-	return strcmp(b, a);
-}
-
-static int add_name(struct listing *l, const char *name)
-{
-	if (l->count == l->room) {
-		size_t room = l->room ? 2 * l->room : 256;
-		void *grown = reallocarray(l->names, room, sizeof(*l->names));
-
-		if (!grown)
-			return -ENOMEM;
-		l->names = grown;
-		l->room = room;
-	}
-	snprintf(l->names[l->count++], RECORD_RUN_SIZE, "%s", name);
-	return 0;
-}
-
-static int find_names(struct listing *l)
-{
-	struct file_entries entries = { .fd = l->runs };
-	const struct file_entry *entry;
-	int r = 0;
-
-	while (r == 0 && (entry = file_next_entry(&entries)))
-		if (record_is_run(entry->name, true))
-			r = add_name(l, entry->name);
-	if (l->count)
-		qsort(l->names, l->count, sizeof(*l->names), compare_names);
-	return r < 0 ? r : -entries.failure;
-}
-
-static void read_project(int folder, char ret[static PATH_MAX])
-{
-	ssize_t n = readlinkat(folder, "project", ret, PATH_MAX - 1);
-
-	ret[n > 0 ? n : 0] = '\0';
-}
-
-static void list_text(
-	struct listing *l, const char *id, const struct kept_record *k, const char *project)
-{
-	own(buf) struct buf line = { .max = 2 * PATH_MAX }, end = { .max = 64 };
-	const struct record_read *r = &k->record;
-
-	if (k->state) {
-		buf_printf(&line, "%s  %-8s  %-12s", id, "-", k->state);
-	} else {
-		add_end(&end, r);
-		buf_printf(&line, "%s  %-8s  %-12s", id, r->level, buf_text(&end));
-		if (r->effects.sha256)
-			buf_printf(&line, "  +%" PRId64 " ~%" PRId64 " -%" PRId64, r->effects.added,
-				r->effects.changed + r->effects.renamed, r->effects.deleted);
-	}
-	if (project[0])
-		buf_printf(&line, "  %s", project);
-	buf_add_visible(&l->out, buf_text(&line), line.len);
-	buf_putc(&l->out, '\n');
-}
-
-static void list_json(
-	struct listing *l, const char *id, const struct kept_record *k, const char *project)
-{
-	const struct record_read *r = &k->record;
-
-	json_open_map(&l->json, NULL);
-	json_text(&l->json, "run", id);
-	json_text(&l->json, "project", project[0] ? project : NULL);
-	json_text(&l->json, "state", k->state ? k->state : "signed");
-	if (!k->state) {
-		json_text(&l->json, "session", r->session);
-		json_text(&l->json, "level", r->level);
-		json_bool(&l->json, "in_chain", r->in_chain);
-		json_text(&l->json, "outcome", record_outcome_words[r->outcome]);
-		if (r->outcome == RECORD_EXITED)
-			json_int(&l->json, "status", r->status);
-		json_text(&l->json, "began", r->began);
-		json_text(&l->json, "ended", r->ended);
-		json_text(&l->json, "effects", r->effects.sha256);
-	}
-	json_close_map(&l->json);
-}
-
-static int list_one(struct listing *l, const char *id)
-{
-	own(kept_record) struct kept_record k = { 0 };
-	struct err e = { 0 };
-	own_fd int folder = record_open_folder(l->runs, id, &e);
-	char project[PATH_MAX];
-
-	if (folder < 0 || load(&k, folder, &e) < 0) {
-		cli_complain("cannot use the record of run %s: %s", id, e.text);
-		return CLI_FAILED;
-	}
-	read_project(folder, project);
-	if (l->cli->is_json)
-		list_json(l, id, &k, project);
-	else
-		list_text(l, id, &k, project);
-	return CLI_OK;
-}
-
 static int list_runs(struct listing *l, size_t most)
 {
+	const struct cli_record_rows rows = { l->runs, &l->show,
+		l->cli->is_json ? &l->json : NULL };
 	int status = CLI_OK;
-	int r = l->runs == -ENOENT ? 0 : l->runs < 0 ? l->runs : find_names(l);
+	int r = l->runs == -ENOENT ? 0
+		: l->runs < 0      ? l->runs
+				   : record_list_runs(l->runs, NULL, &l->found, &l->count);
 
 	if (r < 0) {
 		cli_complain("cannot list the runs: %s", strerror(-r));
@@ -220,17 +61,25 @@ static int list_runs(struct listing *l, size_t most)
 	if (!l->count && !l->cli->is_json)
 		cli_complain("there is no run yet");
 	json_init(&l->json, &l->out, 0);
-	if (l->cli->is_json)
-		json_open_list(&l->json, NULL);
+	if (l->cli->is_json) {
+		json_open_map(&l->json, NULL);
+		json_int(&l->json, "version", 1);
+		json_open_list(&l->json, "records");
+	} else {
+		cli_show_open(&l->show, l->cli, true);
+		if (l->count)
+			cli_record_head(&l->show);
+	}
 	for (size_t i = 0; i < l->count && (most == 0 || i < most); i++) {
-		int one = list_one(l, l->names[i]);
+		int one = cli_record_row(&rows, l->found[i].id);
 
 		status = one != CLI_OK ? one : status;
 	}
-	if (l->cli->is_json) {
-		json_close_list(&l->json);
-		buf_putc(&l->out, '\n');
-	}
+	if (!l->cli->is_json)
+		return cli_show_close(&l->show, status);
+	json_close_list(&l->json);
+	json_close_map(&l->json);
+	buf_putc(&l->out, '\n');
 	return cli_write(&l->out, status);
 }
 
@@ -251,43 +100,79 @@ static int do_list(const struct cli *cli, int state)
 	status = list_runs(&l, (size_t)most);
 	if (l.runs >= 0)
 		close(l.runs);
-	free(l.names);
+	free(l.found);
 	buf_done(&l.out);
 	return status;
 }
 
 /* --- show --- */
 
-static void show_guarantees(const struct record_read *r, struct cli_show *out)
+static void show_guarantees(const struct record_read *r, bool is_all, struct cli_show *out)
 {
-	static const char *const vantages[] = { "not looked at", "said inside",
-		"kept by the keeper", "seen from outside" };
+	static const char *const vantages[] = { "", "said inside", "kept by the keeper",
+		"seen from outside" };
 
+	size_t holding = 0;
+
+	for (size_t i = 0; i < r->guarantees.count; i++)
+		holding += r->guarantees.items[i].holds;
+	cli_show_text(out, CLI_INK_HEAD, "guarantees: %zu of %zu hold%s", holding,
+		r->guarantees.count, is_all || holding == 0 ? "" : "; --all shows them");
 	for (size_t i = 0; i < r->guarantees.count; i++) {
 		const struct record_read_guarantee *g = &r->guarantees.items[i];
 
+		if (g->holds && !is_all)
+			continue;
 		cli_show_text(out, g->holds ? CLI_INK_PLAIN : CLI_INK_REMOVED,
-			"  %-15s %-10s %-6s %-19s %s", g->name, g->declared,
+			"  %-15s %-10s %-17s %-19s %s", g->name, g->declared,
 			g->holds     ? "holds"
 			: g->is_must ? "NOT"
-				     : "misses",
+				     : "not enforced here",
 			vantages[g->vantage], g->seen ? g->seen : "");
 	}
 }
 
-static int show(const struct cli *cli, const char *id, const struct kept_record *k)
+/* A stream by its size and digest; nothing where neither is known. */
+static void add_stream(struct buf *out, const struct record_read *r, int i)
+{
+	const struct record_read_stream *s = &r->output.streams[i];
+
+	if (s->sha256)
+		buf_printf(out, "%" PRId64 " bytes, %s%s%s", s->bytes, s->sha256,
+			r->output.is_together ? ", standard error with it" : "",
+			s->kept_sha256 ? ", kept" : "");
+}
+
+static int show(const struct cli *cli, const char *id, int folder, const struct cli_record *k)
 {
 	const struct record_read *r = &k->record;
-	own(buf) struct buf end = { .max = 64 };
+	own(buf) struct buf command = { .max = CLI_MOST_COMMAND }, end = { .max = 64 };
+	own(buf) struct buf took = { .max = 32 }, changes = { .max = 128 };
+	own(buf) struct buf output = { .max = 256 }, error = { .max = 256 };
+	char project[PATH_MAX];
+	struct cli_show out;
+
+	cli_read_command(folder, r->plan_sha256, &command);
+	cli_record_read_project(folder, project);
+	cli_record_add_end(&end, r);
+	cli_print_took(&took, r->outcome == RECORD_REFUSED ? -1 : r->run_us);
+	cli_record_add_changes(&changes, r);
+	add_stream(&output, r, 0);
+	add_stream(&error, r, 1);
 	const struct {
 		const char *name, *value;
 	} lines[] = {
+		{ "command", buf_text(&command) },
+		{ "outcome", buf_text(&end) },
+		{ "took", buf_text(&took) },
+		{ "changes", buf_text(&changes) },
+		{ "error", r->error },
+		{ "project", project },
+		{ "session", r->session },
 		{ "level", r->level },
 		{ "reasons", r->level_reasons },
 		{ "began", r->began },
 		{ "ended", r->ended },
-		{ "outcome", NULL },
-		{ "error", r->error },
 		{ "bawn", r->bawn },
 		{ "kernel", r->kernel },
 		{ "engine", r->engine },
@@ -295,25 +180,21 @@ static int show(const struct cli *cli, const char *id, const struct kept_record 
 		{ "spec", r->spec_sha256 },
 		{ "plan", r->plan_sha256 },
 		{ "effects", r->effects.sha256 ? r->effects.sha256 : r->effects.error },
+		{ "stdout", buf_text(&output) },
+		{ "stderr", buf_text(&error) },
 		{ "log", r->log.last },
 	};
-	struct cli_show out;
 
-	add_end(&end, r);
 	cli_show_open(&out, cli, true);
 	cli_show_text(&out, CLI_INK_HEAD, "# run %s", id);
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
-		const char *value =
-			str_eq(lines[i].name, "outcome") ? buf_text(&end) : lines[i].value;
-
-		if (value && value[0])
-			cli_show_text(&out, CLI_INK_PLAIN, "%-9s %s", lines[i].name, value);
-	}
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+		if (lines[i].value && lines[i].value[0])
+			cli_show_text(
+				&out, CLI_INK_PLAIN, "%-9s %s", lines[i].name, lines[i].value);
 	if (!r->in_chain)
 		cli_show_text(&out, CLI_INK_WARNING,
 			"it was relaxed: signed, and outside the chain of trust");
-	cli_show_text(&out, CLI_INK_HEAD, "guarantees");
-	show_guarantees(r, &out);
+	show_guarantees(r, cli_value(cli, "all") != NULL, &out);
 	if (r->events.count)
 		cli_show_text(&out, CLI_INK_HEAD, "denials, decisions and limits");
 	for (size_t i = 0; i < r->events.count; i++)
@@ -324,12 +205,12 @@ static int show(const struct cli *cli, const char *id, const struct kept_record 
 
 static int do_show(const struct cli *cli, const char *id, int folder)
 {
-	own(kept_record) struct kept_record k = { 0 };
-	own(buf) struct buf out = { .max = 2 * MOST_FILE };
+	own(cli_record) struct cli_record k = { 0 };
+	own(buf) struct buf out = { .max = 2 * CLI_RECORD_MOST };
 	struct err e = { 0 };
 
-	if (load(&k, folder, &e) < 0) {
-		cli_complain("cannot use the record of run %s: %s", id, e.text);
+	if (cli_record_load(&k, folder, &e) < 0) {
+		cli_complain_about(&e, "cannot use the record of run %s: %s", id, e.text);
 		return CLI_FAILED;
 	}
 	if (k.state) {
@@ -337,7 +218,7 @@ static int do_show(const struct cli *cli, const char *id, int folder)
 		return CLI_NO;
 	}
 	if (!cli->is_json)
-		return show(cli, id, &k);
+		return show(cli, id, folder, &k);
 	buf_add(&out, k.statement.predicate, k.statement.predicate_size);
 	buf_putc(&out, '\n');
 	return cli_write(&out, CLI_OK);
@@ -347,8 +228,6 @@ static int do_show(const struct cli *cli, const char *id, int folder)
 
 static int do_export(const struct cli *cli, const char *id, int folder)
 {
-	static const char *const files[] = { RECORD_FILE, LOG_RUN_FILE, "spec.json", "plan.json",
-		"effects.json" };
 	const char *path = cli_value(cli, "output");
 	bool is_stdout = !path || str_eq(path, "-");
 	own_fd int file = -1;
@@ -367,13 +246,13 @@ static int do_export(const struct cli *cli, const char *id, int folder)
 		}
 		to = file;
 	}
-	for (size_t i = 0; r == 0 && i < sizeof(files) / sizeof(files[0]); i++)
-		r = cli_tar_add(to, folder, id, files[i], &e);
+	for (size_t i = 0; r == 0 && cli_export_files[i]; i++)
+		r = cli_tar_add(to, folder, id, cli_export_files[i], &e);
 	if (r == 0)
 		r = cli_tar_end(to, &e);
 	if (r == 0)
 		return CLI_OK;
-	cli_complain("cannot export run %s: %s", id, e.text);
+	cli_complain_about(&e, "cannot export run %s: %s", id, e.text);
 	if (!is_stdout)
 		unlink(path);
 	return CLI_FAILED;
@@ -408,21 +287,34 @@ static int run_verb(const struct cli *cli, const char *verb)
 		return verbs[i].run(cli, id, folder);
 	}
 	cli_complain("record wants list, show or export%s%s", verb[0] ? ", not " : "", verb);
+	if (str_eq(verb, "verify"))
+		cli_hint("bawn verify%s%s", cli->word_count > 1 ? " " : "",
+			cli->word_count > 1 ? cli->words[1] : "");
 	return CLI_MISUSE;
 }
 
 /* Each option belongs to one verb. */
 static const char *find_misplaced(const struct cli *cli, const char *verb)
 {
-	if (cli_value(cli, "lines") && !str_eq(verb, "list"))
-		return "-n is for record list";
-	return cli_value(cli, "output") && !str_eq(verb, "export") ? "-o is for record export"
-								   : NULL;
+	static const struct {
+		const char *option, *verb, *text;
+	} places[] = {
+		{ "lines", "list", "-n is for record list" },
+		{ "all", "show", "--all is for record show" },
+		{ "output", "export", "-o is for record export" },
+	};
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (cli_value(cli, places[i].option) && !str_eq(verb, places[i].verb))
+			return places[i].text;
+	return cli->is_json && str_eq(verb, "export")
+		       ? "record export writes a tar archive, and takes no --json"
+		       : NULL;
 }
 
 int cmd_record(struct cli *cli)
 {
-	const char *home = getenv("HOME"), *verb = cli->word_count ? cli->words[0] : "";
+	const char *home = getenv("HOME"), *verb = cli_habit_verb(cli);
 	const char *misplaced = find_misplaced(cli, verb);
 	struct err e = { 0 };
 	own_fd int state = record_open_state(home && home[0] == '/' ? home : NULL, false, &e);
@@ -432,10 +324,10 @@ int cmd_record(struct cli *cli)
 		return CLI_MISUSE;
 	}
 	if (state < 0 && e.kind != ERR_NONE) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
 	if (state >= 0 && record_sign_interrupted(state, &e) < 0)
-		cli_complain("cannot sign the record of a run that was interrupted: %s", e.text);
+		cli_complain_err(&e);
 	return str_eq(verb, "list") ? do_list(cli, state) : run_verb(cli, verb);
 }

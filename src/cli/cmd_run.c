@@ -2,26 +2,28 @@
 #include <fcntl.h>
 
 #include "base/num.h"
+#include "check/check.h"
 #include "cli/cli_run.h"
 #include "cli/commands.h"
 
 const struct cli_option cmd_run_options[] = {
-	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to this file too" },
+	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to FILE too" },
 	{ "subject", 0, "PATH", SPEC_KEY_COUNT, NULL,
-		"a file of the project the record is about too, as the run leaves it" },
+		"record the digest of a project file after the run" },
 	{ "again", 0, "RECORD", SPEC_KEY_COUNT, NULL,
-		"repeat a recorded run, and say whether it came out the same" },
+		"repeat a recorded run, and compare the results" },
 	{ "same", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"with --again: the status is 0 if it did, and 1 if not" },
+		"with --again: exit 0 if the results are the same, else 1" },
 	{ "key", 'k', "FILE", SPEC_KEY_COUNT, NULL,
-		"with --again: a public key that may have signed the record; yours" },
-	{ "sync", 0, NULL, SPEC_KEY_COUNT, NULL, "what is on record survives a power cut too" },
-	{ "status-fd", 0, "N", SPEC_KEY_COUNT, NULL, "events as lines of JSON on this descriptor" },
-	{ "tty", 't', NULL, SPEC_KEY_COUNT, NULL, "a terminal in any case, not only from one" },
-	{ "no-tty", 0, NULL, SPEC_KEY_COUNT, NULL, "pipes, also from a terminal" },
-	{ "raw", 0, NULL, SPEC_KEY_COUNT, NULL, "show what reaches out of the screen too" },
-	{ "cast", 0, "FILE", SPEC_KEY_COUNT, NULL, "write what is printed here, as asciicast" },
-	{ "timing", 0, NULL, SPEC_KEY_COUNT, NULL, "say where the time of the start went" },
+		"with --again: accept this signer's public key [yours]" },
+	{ "sync", 0, NULL, SPEC_KEY_COUNT, NULL, "fsync the log and the record" },
+	{ "status-fd", 0, "N", SPEC_KEY_COUNT, NULL,
+		"write events to descriptor N as lines of JSON" },
+	{ "tty", 't', NULL, SPEC_KEY_COUNT, NULL, "always allocate a terminal" },
+	{ "no-tty", 0, NULL, SPEC_KEY_COUNT, NULL, "never allocate a terminal" },
+	{ "raw", 0, NULL, SPEC_KEY_COUNT, NULL, "do not filter escape sequences" },
+	{ "cast", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the output to FILE as an asciicast" },
+	{ "timing", 0, NULL, SPEC_KEY_COUNT, NULL, "print how long each step of the start took" },
 	{ 0 },
 };
 
@@ -51,13 +53,8 @@ int cmd_run(struct cli *cli)
 	int status;
 
 	run_init(&r, cli);
-	if (cli->is_json) {
-		cli_complain(
-			"run prints what the command prints; --record and --status-fd give JSON");
-		return CLI_FAILED;
-	}
 	if (!cli_value(cli, "again") && (cli_value(cli, "same") || cli_value(cli, "key"))) {
-		cli_complain("--same and --key are for --again");
+		cli_complain("cannot use --same or --key without --again");
 		return CLI_FAILED;
 	}
 	status = run_open_status(&r);
@@ -65,6 +62,8 @@ int cmd_run(struct cli *cli)
 		return status;
 	status = cli_value(cli, "again") ? run_load_again(&r, &e)
 					 : cli_load_spec(cli, &r.spec, &r.place);
+	if (status == CLI_OK)
+		check_pointless(&r.spec);
 	if (status == CLI_NO)
 		cli_print_diags(cli, &r.spec);
 	if (status != CLI_OK) {

@@ -19,20 +19,18 @@ static int run_tool(struct cli *cli);
 /* What is read from standard input stands where others have their arguments. */
 const struct cli_command cmd_tool_commands[] = {
 	{ "tool read", "[options] <{\"path\", \"offset\"?, \"limit\"?}",
-		"print a text file's lines with their numbers", NULL, false, run_tool },
+		"print the lines of a text file with their numbers", NULL, false, run_tool },
 	{ "tool write", "[options] <{\"path\", \"content\"}",
-		"give a file a content, and make the folders that lead to it", NULL, false,
-		run_tool },
+		"write a file, and create its folders", NULL, false, run_tool },
 	{ "tool edit", "[options] <{\"path\", \"old_string\", \"new_string\", \"replace_all\"?}",
 		"replace exact text in a file", NULL, false, run_tool },
 	{ "tool glob", "[options] <{\"pattern\", \"path\"?}",
-		"list what has a path such as src/*.c or **/*.{c,h}, newest first", NULL, false,
+		"list paths that match src/*.c or **/*.{c,h}, newest first", NULL, false,
 		run_tool },
 	{ "tool grep",
 		"[options] <{\"pattern\", \"path\"?, \"glob\"?, \"output_mode\"?, \"head_limit\"?, "
 		"\"-i\"?, \"-n\"?, \"-A\"?, \"-B\"?, \"-C\"?}",
-		"search files for lines that match an extended regular expression", NULL, false,
-		run_tool },
+		"search files for lines that match a regular expression", NULL, false, run_tool },
 	{ 0 },
 };
 
@@ -42,6 +40,7 @@ static void print_json(const struct buf *text, struct buf *out)
 
 	json_init(&j, out, 0);
 	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
 	json_text(&j, "text", buf_text(text));
 	json_close_map(&j);
 	buf_putc(out, '\n');
@@ -69,7 +68,7 @@ static int run_tool(struct cli *cli)
 	if (read_arguments(&arguments, &n) < 0)
 		return CLI_MISUSE;
 	if (tool_run(tool_find(cli_command_word(cli->command)), arguments, n, &text, &e) < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		return e.kind == ERR_USE ? CLI_MISUSE : CLI_NO;
 	}
 	if (!cli->is_json)

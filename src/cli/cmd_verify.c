@@ -22,13 +22,14 @@
 
 const struct cli_option cmd_verify_options[] = {
 	{ "key", 'k', "FILE", SPEC_KEY_COUNT, NULL,
-		"a public key that may have signed, as PEM; yours. More than once for several" },
-	{ "policy", 0, "FILE", SPEC_KEY_COUNT, NULL, "what the record must say beside being true" },
-	{ "same", 0, NULL, SPEC_KEY_COUNT, NULL, "compare two: same spec, plan, image, effects?" },
+		"accept this public key (PEM); may be repeated [yours]" },
+	{ "policy", 0, "FILE", SPEC_KEY_COUNT, NULL, "check the requirements in FILE too" },
+	{ "same", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"compare two records: 0 if spec, plan, image and effects are the same" },
 	{ "card", 0, "FILE", SPEC_KEY_COUNT, NULL,
-		"an agent card as well: is it signed, and that of the record?" },
+		"verify an agent card too, and that it is the record's" },
 	{ "attest", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"print the result as a statement that is signed with your key" },
+		"print the result as a statement signed with your key" },
 	{ "quick", 0, NULL, SPEC_KEY_COUNT, NULL, "do not hash image and overlay again" },
 	{ 0 },
 };
@@ -37,15 +38,17 @@ const struct cli_option cmd_verify_options[] = {
 static int fail_json(const struct cli *cli, int status, const struct err *e)
 {
 	own(buf) struct buf out = { .max = MOST_OUTPUT };
+	struct err shown = *e;
 	struct json j;
 
 	if (!cli->is_json)
 		return status;
+	cli_hide_values(shown.text, sizeof(shown.text));
 	json_init(&j, &out, 0);
 	json_open_map(&j, NULL);
 	json_int(&j, "version", 1);
 	json_bool(&j, "good", false);
-	json_text(&j, "error", e->text[0] ? e->text : "there is no record to verify");
+	json_text(&j, "error", shown.text[0] ? shown.text : "there is no record to verify");
 	json_close_map(&j);
 	buf_putc(&out, '\n');
 	return cli_write(&out, status);
@@ -94,7 +97,7 @@ static int read_policy(struct cli_verifier *x, const char *path, struct demands 
 
 	if (r < 0) {
 		err_set(&e, ERR_USE, -r, "cannot read the policy '%s': %s", path, strerror(-r));
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		return fail_json(x->cli, CLI_NO, &e);
 	}
 	diags_init(&ret->diags, &x->arena);
@@ -102,7 +105,7 @@ static int read_policy(struct cli_verifier *x, const char *path, struct demands 
 		return refuse_policy(x->cli, &ret->diags);
 	if (verify_take_policy_keys(&ret->policy, &x->keys, &x->arena, &e) == 0)
 		return CLI_OK;
-	cli_complain("%s", e.text);
+	cli_complain_err(&e);
 	return fail_json(x->cli, CLI_NO, &e);
 }
 
@@ -128,7 +131,8 @@ static int tell(
 		buf_printf(&out, "# run %s, begun %s\n", v->record.run, v->record.began);
 	verify_print(report, cli->has_color, &out);
 	if (!v->is_signed)
-		buf_puts(&out, "not good: without a signature nothing else was looked at\n");
+		buf_puts(&out,
+			"not good: nothing else was checked, because no key that counts signed it\n");
 	else if (!is_good)
 		buf_puts(&out, "not good\n");
 	else {
@@ -173,10 +177,10 @@ static int attest(const struct cli_verifier *x, const struct verify_record *v,
 	int r = x->state < 0 ? -ENOENT : sign_load_key(x->state, &key, &e);
 
 	if (r < 0) {
-		cli_complain("%s", r == -ENOENT
-					   ? "there is no key of yours to sign the result with: "
-					     "bawn key init makes one"
-					   : e.text);
+		cli_complain_about(&e, "%s",
+			r == -ENOENT ? "there is no key of yours to sign the result with: "
+				       "bawn key init makes one"
+				     : e.text);
 		return CLI_NO;
 	}
 	verify_print_result(v, o, report, &text);
@@ -196,7 +200,7 @@ static int refuse_attest(
 			cli_complain("%s: %s", report->items[i].name, report->items[i].text);
 	(void)v;
 	(void)cli;
-	cli_complain("nothing is attested of a record that is not good");
+	cli_complain("cannot attest the record: it did not verify");
 	return CLI_NO;
 }
 
@@ -237,6 +241,7 @@ static int judge(struct cli_verifier *x, struct verify_record *v, struct verify_
 static int verify_one(struct cli_verifier *x)
 {
 	const char *path = cli_value(x->cli, "policy");
+	const char *word = x->cli->word_count ? x->cli->words[0] : NULL;
 	own(demands) struct demands demands = { 0 };
 	own(cli_found) struct cli_found found = { .folder = -1 };
 	own(verify_record) struct verify_record v = { 0 };
@@ -249,8 +254,13 @@ static int verify_one(struct cli_verifier *x)
 		return status;
 	if (path)
 		o.policy = &demands.policy;
-	status = cli_load_record(x, x->cli->words[0], &found, &v, &report, &e);
-	return status == CLI_OK ? judge(x, &v, &o, &report) : fail_json(x->cli, status, &e);
+	status = cli_load_record(x, word, &found, &v, &report, &e);
+	status = status == CLI_OK ? judge(x, &v, &o, &report) : fail_json(x->cli, status, &e);
+	if (v.is_strange && !x->cli->is_json)
+		cli_hint("get the signer's public key (there: bawn key show --pem >FILE), then: "
+			 "bawn verify --key FILE%s%s",
+			word ? " " : "", word ? word : "");
+	return status;
 }
 
 /* --- two --- */
@@ -312,7 +322,7 @@ static int verify_card(struct cli_verifier *x)
 		return verify_one(x);
 	for (size_t i = 0; i < sizeof(of_records) / sizeof(of_records[0]); i++)
 		if (cli_value(x->cli, of_records[i])) {
-			cli_complain("--%s is about a record: say which", of_records[i]);
+			cli_complain("cannot use --%s: no record is named", of_records[i]);
 			return CLI_MISUSE;
 		}
 	return cli_verify_card(x);
@@ -332,7 +342,7 @@ static const struct mode {
 		{ "policy", "attest", "quick", "card" }, verify_same },
 	{ "card", 1, 0, "say which card, and of one record: bawn verify --card FILE [RUN]",
 		{ NULL }, verify_card },
-	{ NULL, 1, 1, "say which record: bawn verify RUN, or a file, or - for standard input",
+	{ NULL, 1, 0, "say which record: bawn verify RUN, or a file, or - for standard input",
 		{ NULL }, verify_one },
 };
 
@@ -348,11 +358,12 @@ static const struct mode *choose_mode(const struct cli *cli)
 	}
 	for (size_t i = 0; mode->without[i]; i++)
 		if (cli_value(cli, mode->without[i])) {
-			cli_complain("--%s does not go with --%s", mode->option, mode->without[i]);
+			cli_complain("cannot use --%s together with --%s", mode->option,
+				mode->without[i]);
 			return NULL;
 		}
 	if (cli_value(cli, "attest") && cli->is_json) {
-		cli_complain("--attest prints an envelope, and no --json");
+		cli_complain("cannot use --json together with --attest, which prints an envelope");
 		return NULL;
 	}
 	return mode;

@@ -11,7 +11,8 @@ int cmd_version(struct cli *cli)
 	if (cli->is_json) {
 		json_init(&j, &out, 0);
 		json_open_map(&j, NULL);
-		json_text(&j, "version", BAWN_VERSION);
+		json_int(&j, "version", 1);
+		json_text(&j, "bawn", BAWN_VERSION);
 		json_text(&j, "preflight_sha256", preflight);
 		json_close_map(&j);
 		buf_putc(&out, '\n');

@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "cli/cli_exec.h"
 #include "cli/cli_session.h"
+#include "cli/cli_worker.h"
 #include "cli/commands.h"
 #include "keep/keep.h"
 #include "record/record.h"
@@ -25,19 +26,23 @@
 #include "worker/worker.h"
 
 const struct cli_option cmd_worker_options[] = {
-	{ "slots", 0, "NUMBER", SPEC_KEY_COUNT, NULL, "runs at one time; two for each processor" },
-	{ "name", 0, "NAME", SPEC_KEY_COUNT, NULL, "what its name begins with; the host's" },
+	{ "slots", 0, "NUMBER", SPEC_KEY_COUNT, NULL, "run so many at one time [2 per processor]" },
+	{ "name", 0, "NAME", SPEC_KEY_COUNT, NULL,
+		"begin the worker's name with NAME [the host's]" },
 	{ "lease", 0, "DURATION", SPEC_KEY_COUNT, NULL,
-		"how long a session is its own after it was heard of; 15s" },
+		"lease sessions for so long between heartbeats [15s]" },
 	{ "idle", 0, "DURATION", SPEC_KEY_COUNT, NULL,
-		"how long it keeps a session that nobody uses; 60s" },
+		"let go of a session unused for so long [60s]" },
 	{ "drain", 0, "DURATION", SPEC_KEY_COUNT, NULL,
-		"how long runs may go on when it is told to end; 30s" },
+		"let runs finish for so long at SIGTERM [30s]" },
 	{ "sweep", 0, "DURATION", SPEC_KEY_COUNT, NULL,
-		"how often expired sessions are removed; 60s, never: 0s" },
-	{ "metrics", 0, "FILE", SPEC_KEY_COUNT, NULL, "what it counts, for Prometheus" },
-	{ "once", 0, NULL, SPEC_KEY_COUNT, NULL, "end when nothing is queued" },
-	{ "verbose", 'v', NULL, SPEC_KEY_COUNT, NULL, "say what it does" },
+		"remove expired sessions so often, 0s for never [60s]" },
+	{ "discard", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"also remove expired sessions with changes that were not applied" },
+	{ "metrics", 0, "FILE", SPEC_KEY_COUNT, NULL, "write metrics to FILE, for Prometheus" },
+	{ "list", 0, NULL, SPEC_KEY_COUNT, NULL, "list the workers of the store, and end" },
+	{ "once", 0, NULL, SPEC_KEY_COUNT, NULL, "exit when nothing is queued" },
+	{ "verbose", 'v', NULL, SPEC_KEY_COUNT, NULL, "print each step" },
 	{ 0 },
 };
 
@@ -72,12 +77,12 @@ static int check(const struct worker_job *job, struct err *e)
 		count++;
 	copy = calloc(count + 1, sizeof(*copy));
 	if (!copy)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the arguments");
+		return err_set(e, ERR_SYS, ENOMEM, "cannot read the arguments: out of memory");
 	memcpy(copy, job->arguments, count * sizeof(*copy));
 	if (exec_parse(&cli, copy) == CLI_OK)
 		name = session_find_unqueueable(&cli);
 	if (name || cli_value(&cli, "queue") || cli_value(&cli, "wait"))
-		r = err_set(e, ERR_USE, EINVAL, "a worker does no run with --%s",
+		r = err_set(e, ERR_USE, EINVAL, "cannot do a run with --%s in a worker",
 			name ? name : "queue or --wait");
 	free(cli.given);
 	return r;
@@ -170,7 +175,7 @@ static int take_duration(
 
 	*ret = usual;
 	if (text && num_parse_duration(text, ret, &e) < 0) {
-		cli_complain("--%s: %s", name, e.text);
+		cli_complain_about(&e, "--%s: %s", name, e.text);
 		return CLI_MISUSE;
 	}
 	/* A year is as good as forever, and can be added to. */
@@ -189,7 +194,7 @@ static int take_slots(const struct cli *cli, unsigned *ret)
 	struct err e = { 0 };
 
 	if (text && num_parse_int(text, 1, WORKER_MAX_SLOTS, &n, &e) < 0) {
-		cli_complain("--slots: %s", e.text);
+		cli_complain_about(&e, "--slots: %s", e.text);
 		return CLI_MISUSE;
 	}
 	*ret = n < WORKER_MAX_SLOTS ? (unsigned)n : WORKER_MAX_SLOTS;
@@ -222,7 +227,7 @@ static int take_name(const struct cli *cli, char ret[static STORE_NAME_SIZE])
 	if (!wrong && text && strlen(text) > STORE_NAME_SIZE - 1 - END_SIZE)
 		wrong = "it is too long";
 	if (wrong) {
-		cli_complain("'%s' cannot be the name of a worker: %s", text, wrong);
+		cli_complain("cannot name a worker '%s': %s", text, wrong);
 		return CLI_MISUSE;
 	}
 	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
@@ -251,8 +256,9 @@ static int open_places(struct worker_settings *s, struct err *e)
 
 int cmd_worker(struct cli *cli)
 {
-	static char words[][8] = { "bawn", "session", "sweep", "--json" };
-	static char *sweep[] = { words[0], words[1], words[2], words[3], NULL };
+	static char words[][10] = { "bawn", "session", "sweep", "--json", "--discard" };
+	char *sweep[] = { words[0], words[1], words[2], words[3],
+		cli_value(cli, "discard") ? words[4] : NULL, NULL };
 	char name[STORE_NAME_SIZE];
 	struct worker_settings s = { .name = name,
 		.root = -1,
@@ -269,6 +275,8 @@ int cmd_worker(struct cli *cli)
 	/* What is fixed in a session is not for a worker to say; but what is misspelt is told. */
 	int status = cli_add_settings(cli);
 
+	if (status == CLI_OK && cli_value(cli, "list"))
+		return worker_list(cli);
 	if (status == CLI_OK)
 		status = take_slots(cli, &s.slots);
 	if (status == CLI_OK)
@@ -286,7 +294,7 @@ int cmd_worker(struct cli *cli)
 		return status;
 	program = cli;
 	if (open_places(&s, &e) < 0 || worker_run(&s, &e) < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_err(&e);
 		status = CLI_FAILED;
 	}
 	if (s.root >= 0)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -27,10 +28,17 @@ static const struct {
 	{ GATE_CALLER_PROGRAM, gate_caller_main },
 };
 
-static const struct cli_command *find_command(const struct cli_command *table, const char *word)
+/* `before` is what the table's commands begin with: "", or "session ". */
+static const struct cli_command *find_command(
+	const struct cli_command *table, const char *before, const char *word)
 {
+	char words[64];
+	const char *meant;
+
+	snprintf(words, sizeof(words), "%s%.32s", before, word);
+	meant = cli_habit_same(words);
 	for (const struct cli_command *c = table; c->name; c++)
-		if (str_eq(cli_command_word(c), word))
+		if (str_eq(cli_command_word(c), meant ? meant : word))
 			return c;
 	return NULL;
 }
@@ -39,17 +47,26 @@ static const struct cli_command *find_command(const struct cli_command *table, c
 static int say_unknown(const struct cli_command *table, const char *before, const char *word)
 {
 	const char *names[64];
-	const char *near;
+	const char *near, *answer;
+	char words[64];
 	size_t n = 0;
 
+	snprintf(words, sizeof(words), "%s%.32s", before, word);
+	answer = cli_habit_command(words);
 	for (const struct cli_command *c = table; c->name && n < 64; c++)
 		names[n++] = cli_command_word(c);
 	near = str_nearest(word, names, n);
-	if (near)
+	if (answer) {
+		cli_complain("there is no command '%s%s'", before, word);
+		cli_hint("%s", answer);
+	} else if (near)
 		cli_complain("there is no command '%s%s'; did you mean %s?", before, word, near);
-	else
+	else {
 		cli_complain("there is no command '%s%s'; bawn %s--help lists them", before, word,
 			before);
+		if (!*before)
+			cli_hint("to run a program in a cage: bawn run -- program…");
+	}
 	return CLI_MISUSE;
 }
 
@@ -115,8 +132,11 @@ static int prefer_program(const char *name, char **argv)
 
 	for (size_t i = 0; !opens && i < sizeof(names) / sizeof(names[0]); i++)
 		opens = str_eq(name, names[i]);
+	/* The log is in files: only --session asks the store. */
+	for (size_t i = 2; !opens && str_eq(name, "log") && argv[i]; i++)
+		opens = str_starts(argv[i], "--session");
 	if (opens && store_prefer_program(getenv("BAWN_STORE"), argv, &e) < 0) {
-		cli_complain("%s", e.text);
+		cli_complain_about(&e, "BAWN_STORE: %s", e.text);
 		return CLI_FAILED;
 	}
 	return CLI_OK;
@@ -140,11 +160,35 @@ static int run_subcommand(const struct cli_command *command, int argc, char **ar
 		cli_print_subcommands(command);
 		return CLI_OK;
 	}
-	inner = find_command(command->subcommands, argv[2]);
+	snprintf(before, sizeof(before), "%s ", command->name);
+	inner = find_command(command->subcommands, before, argv[2]);
 	if (inner)
 		return run_command(inner, 3, argc, argv);
-	snprintf(before, sizeof(before), "%s ", command->name);
 	return say_unknown(command->subcommands, before, argv[2]);
+}
+
+/* bawn help run, bawn help session exec; `inner` may be NULL. */
+static int print_help_of(const char *word, const char *inner)
+{
+	const struct cli_command *c = find_command(cli_commands, "", word), *sub;
+	char before[32];
+
+	if (!c)
+		return say_unknown(cli_commands, "", word);
+	if (!c->subcommands) {
+		cli_print_command_help(c);
+		return CLI_OK;
+	}
+	if (!inner) {
+		cli_print_subcommands(c);
+		return CLI_OK;
+	}
+	snprintf(before, sizeof(before), "%s ", c->name);
+	sub = find_command(c->subcommands, before, inner);
+	if (!sub)
+		return say_unknown(c->subcommands, before, inner);
+	cli_print_command_help(sub);
+	return CLI_OK;
 }
 
 /* A descriptor that came in closed would be taken by the next file opened. */
@@ -155,12 +199,32 @@ static void keep_standard_descriptors(void)
 			file_open("/dev/null", O_RDWR);
 }
 
+/* A umask that takes rights from the owner would lock bawn out of its own folders. */
+static void keep_own_rights(void)
+{
+	mode_t mask = umask(022);
+
+	if (mask != 022)
+		umask(mask & 077);
+}
+
+/* A cage tells its commands where its root is, by a name that is a setting outside. */
+static void forget_cage_variables(void)
+{
+	if (cli_is_in_cage())
+		unsetenv("BAWN_SANDBOX_ROOT");
+}
+
 int main(int argc, char **argv)
 {
 	const struct cli_command *command;
 	const char *name;
 
 	keep_standard_descriptors();
+	keep_own_rights();
+	forget_cage_variables();
+	if (!cli_remember_arguments(argc, argv))
+		return CLI_FAILED;
 	/* A file that may not grow, such as the log, is an error like any other. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
@@ -171,12 +235,14 @@ int main(int argc, char **argv)
 		cli_complain("say what to do; bawn --help lists the commands");
 		return CLI_MISUSE;
 	}
+	if (is_help(argv[1]) && argc > 2)
+		return print_help_of(argv[2], argv[3]);
 	if (is_help(argv[1])) {
 		cli_print_help();
 		return CLI_OK;
 	}
 	name = str_eq(argv[1], "--version") ? "version" : argv[1];
-	command = find_command(cli_commands, name);
+	command = find_command(cli_commands, "", name);
 	if (!command)
 		return say_unknown(cli_commands, "", argv[1]);
 	if (prefer_program(name, argv) != CLI_OK)

@@ -396,8 +396,8 @@ static int read_profile(struct filter_reader *r, const char *name, const char *b
 	if (!bad)
 		bad = filter_compile(&ordered, &r->arena, &program);
 	if (bad == -E2BIG)
-		return err_set(
-			r->e, ERR_SPEC, 0, "%s: the profile is longer than the kernel takes", name);
+		return err_set(r->e, ERR_SPEC, 0,
+			"%s: the profile is longer than the kernel accepts", name);
 	if (bad)
 		return bad;
 	ret->code = malloc(program.count * sizeof(*program.code));

@@ -26,7 +26,7 @@
 
 /* What makes bawn's program one of the two: its argv[0]. */
 #define GATE_PROGRAM        "bawn-gate"
-#define GATE_CALLER_PROGRAM "bawn-caller"
+#define GATE_CALLER_PROGRAM "bawn-dialer"
 
 /* The descriptors they start with. */
 enum gate_fd {

@@ -310,8 +310,7 @@ static int close_others(struct err *e)
 			      close_range(GATE_FD_RULES + 1, GATE_FD_VAULT - 1, 0) < 0 ||
 			      close_range(GATE_FD_VAULT + 1, ~0U, 0) < 0))
 		r = -errno;
-	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot let go of descriptors: %s", strerror(-r))
-		     : 0;
+	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot close descriptors: %s", strerror(-r)) : 0;
 }
 
 static int open_channel(struct caller *c, enum caller_asker asker, int fd)

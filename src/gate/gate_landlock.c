@@ -107,6 +107,7 @@ int gate_landlock(const struct gate_wall *wall, struct err *e)
 	if (r < 0)
 		return err_set(e, ERR_SYS, -r, "cannot enter a Landlock domain: %s", strerror(-r));
 	if (!is_held())
-		return err_set(e, ERR_SYS, EINVAL, "Landlock is on and does not refuse anything");
+		return err_set(e, ERR_SYS, EINVAL,
+			"cannot rely on Landlock: it is on and refuses nothing");
 	return 0;
 }

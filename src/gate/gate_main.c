@@ -183,7 +183,7 @@ static int await_caller(struct err *e)
 	if (r == 0 && m.id == WIRE_CALLER_READY && m.kind == WIRE_NET_ALLOWED)
 		return 0;
 	return err_set(e, ERR_SYS, EPIPE,
-		"the caller, which connects for the gate, did not start%s%s",
+		"cannot start the dialer, which connects for the gate%s%s",
 		r == 0 && m.other[0] ? ": " : "", r == 0 ? m.other : "");
 }
 
@@ -239,8 +239,10 @@ static int start(struct gate *g, struct err *e)
 			e, ERR_SYS, -r, "cannot listen in the cage's network: %s", strerror(-r));
 	count_places(g);
 	if (g->conn_max < 1)
-		return err_set(e, ERR_REFUSED, EMFILE,
-			"the gate may not open enough descriptors: raise the limit (ulimit -n)");
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EMFILE,
+				"cannot start the gate: it may not open enough descriptors"),
+			"raise the limit: ulimit -n");
 	if (g->rules->publish_count)
 		r = gate_usher_start(g, &wall, e);
 	if (r == 0)
@@ -262,7 +264,8 @@ static int finish(struct gate *g)
 	(void)gate_rows_tell(&g->rows, GATE_FD_KEEPER);
 	if (!g->has_caller) {
 		err_set(&e, ERR_SYS, ECHILD,
-			"the process that connects for the gate has ended, so nothing more is reached");
+			"cannot connect any more: the dialer, which connects for the gate, has "
+			"ended");
 		return tell_failure(&e);
 	}
 	wire_send_message(GATE_FD_KEEPER, &m, sizeof(m), -1);
@@ -278,7 +281,7 @@ int gate_main(void)
 	struct err e = { 0 };
 
 	if (g == MAP_FAILED) {
-		err_set(&e, ERR_SYS, errno, "not enough memory for the gate");
+		err_set(&e, ERR_SYS, errno, "cannot start the gate: out of memory");
 		return tell_failure(&e);
 	}
 	if (start(g, &e) < 0)

@@ -192,7 +192,7 @@ static int listen_at(struct gate_net *net, const uint8_t *address, uint16_t port
 
 	if (net->listener_count == GATE_MAX_LISTENERS)
 		return err_set(e, ERR_REFUSED, ENOSPC,
-			"network.allow names too many ports: at most %d can be listened at",
+			"cannot listen for network.allow: it names more than %d ports",
 			GATE_MAX_LISTENERS);
 	fd = open_socket(net, SOCK_STREAM, address, port, e);
 	if (fd < 0)
@@ -209,7 +209,7 @@ static int listen_at_name(
 
 	if (index < 0)
 		return err_set(e, ERR_REFUSED, ENOSPC,
-			"network.allow has too many names: at most %d", GATE_MAX_NAMES);
+			"cannot use network.allow: it has more than %d names", GATE_MAX_NAMES);
 	gate_book_v4(index, address + 12);
 	r = listen_at(net, address, rule->port, e);
 	if (r < 0 || !net->has_v6)

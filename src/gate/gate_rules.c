@@ -51,7 +51,8 @@ const struct wire_rules *gate_map_rules(int fd, struct err *e)
 	void *memory;
 
 	if (seals < 0 || (seals & SEALS) != SEALS || fstat(fd, &st) < 0 || st.st_size <= 0) {
-		err_set(e, ERR_SYS, EINVAL, "the rules of the network are not in sealed memory");
+		err_set(e, ERR_SYS, EINVAL,
+			"cannot use the rules of the network: they are not in sealed memory");
 		return NULL;
 	}
 	memory = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
@@ -62,7 +63,8 @@ const struct wire_rules *gate_map_rules(int fd, struct err *e)
 	}
 	if (!are_rules(memory, (uint64_t)st.st_size)) {
 		munmap(memory, (size_t)st.st_size);
-		err_set(e, ERR_SYS, EINVAL, "the rules of the network are not whole");
+		err_set(e, ERR_SYS, EINVAL,
+			"cannot use the rules of the network: they are incomplete");
 		return NULL;
 	}
 	return memory;

@@ -101,7 +101,7 @@ int gate_usher_start(struct gate *g, const struct gate_wall *wall, struct err *e
 	if (g->usher_pid < 0 || wire_receive_message(g->usher, &ready, sizeof(ready), NULL) < 0 ||
 		ready.error)
 		return err_set(e, ERR_SYS, EPIPE,
-			"the usher, which connects to published ports, did not start");
+			"cannot start the usher, which connects to published ports");
 	return 0;
 }
 

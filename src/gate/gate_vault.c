@@ -19,13 +19,15 @@ int gate_vault_await(struct gate *g, struct err *e)
 	struct wire_vault_message m = { 0 };
 	int r = wire_receive_message(GATE_FD_VAULT, &m, sizeof(m), NULL);
 
-	m.err.text[sizeof(m.err.text) - 1] = '\0';
+	err_end_texts(&m.err);
 	if (r < 0 || (m.kind != WIRE_VAULT_READY && !m.err.text[0]))
 		return err_set(e, ERR_SYS, EPIPE,
-			"the vault, which holds the keys of secrets, did not start");
-	if (m.kind != WIRE_VAULT_READY)
-		return err_set(e, m.err.kind == ERR_REFUSED ? ERR_REFUSED : ERR_SYS, EPIPE, "%s",
-			m.err.text);
+			"cannot start the vault, which holds the keys of secrets");
+	if (m.kind != WIRE_VAULT_READY) {
+		*e = m.err;
+		e->kind = m.err.kind == ERR_REFUSED ? ERR_REFUSED : ERR_SYS;
+		return -EPIPE;
+	}
 	g->has_vault = true;
 	for (uint32_t i = 0; i < WIRE_MAX_SECRETS; i++)
 		g->vault_rows[i] = -1;

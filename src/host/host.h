@@ -38,7 +38,7 @@ enum host_ability {
 	HOST_CGROUP_PIDS,
 	HOST_USERNS_PIDS, /* RLIMIT_NPROC counts per user namespace */
 	HOST_SUBIDS, /* other ids can be mapped: by root, or newuidmap with ranges for the user */
-	HOST_NO_GROUPS, /* supplementary groups: there are none, or they can be dropped */
+	HOST_NO_GROUPS, /* groups of others: there are none, or they can be dropped */
 	HOST_BWRAP,
 	HOST_CRUN,
 	HOST_RUNC,
@@ -62,6 +62,9 @@ enum host_cause {
 	HOST_CAUSE_NO_PROC,          /* no /proc to write id maps to */
 	HOST_CAUSE_LANDLOCK_OFF,     /* in the kernel, not switched on at boot */
 	HOST_CAUSE_NO_DELEGATION,    /* no cgroup this user may divide */
+	HOST_CAUSE_NO_MANAGER,       /* … and no systemd manager of this user's to ask for one */
+	HOST_CAUSE_MANAGER_LACKS,    /* … and its manager does not have the controller */
+	HOST_CAUSE_CGROUP_V1,        /* version 1, which is delegated to nobody */
 	HOST_CAUSE_UNDIVIDED,        /* a cgroup to divide, but its controllers stay in it */
 	HOST_CAUSE_NO_CGROUP,        /* the controller is not mounted or not enabled */
 	HOST_CAUSE_NO_SUBIDS,        /* no range in /etc/subuid and /etc/subgid, or no newuidmap */
@@ -117,16 +120,18 @@ struct host {
 	int landlock_abi;   /* 0: none */
 	int cgroup_version; /* 0 none, 1, 2 */
 	/* Of the one project that is planned for, not of the machine: nothing of it is printed. */
-	unsigned no_capture;      /* ways that failed for it: HOST_CAPTURE_… */
-	bool in_session;          /* it has a workspace that outlives the run */
-	bool no_hold;             /* what is protected in it could not be held */
-	bool no_git_hold;         /* the same in the folder of its git, or it cannot be tried */
-	bool has_outer_git;       /* the folder of its git is outside of it, and may be shown */
+	unsigned no_capture; /* ways that failed for it: HOST_CAPTURE_… */
+	bool has_team;       /* its group is another one of the operator's: the cage can have it */
+	bool no_team;        /* … and could not be given it */
+	bool in_session;     /* it has a workspace that outlives the run */
+	bool no_hold;        /* what is protected in it could not be held */
+	bool no_git_hold;    /* the same in the folder of its git, or it cannot be tried */
+	bool has_outer_git;  /* the folder of its git is outside of it, and may be shown */
 	const char *const *hooks; /* paths of it that its git takes hooks from; borrowed */
 	size_t hook_count;
 	const char *const *git_others; /* .git/…: what is other worktrees' in it */
 	size_t git_other_count;
-	int groups;         /* supplementary groups of the user, the primary one not counted */
+	int groups;         /* groups that a cage would keep unless it drops them */
 	char container[24]; /* "" or what we are inside of: docker, podman, lxc, userns, … */
 	struct {
 		enum host_cause cause; /* HOST_CAUSE_NONE: it can */

@@ -199,7 +199,6 @@ static void name_kernel(struct host *h)
 int host_probe(struct host *ret, struct err *e)
 {
 	own(host_children) struct host_children children = { .userns = -1 };
-	char bwrap[PROGRAM_PATH_SIZE];
 	struct host_rules rules;
 	struct host h;
 	int r;
@@ -221,8 +220,6 @@ int host_probe(struct host *ret, struct err *e)
 	if (h.is_root)
 		set_root_ids(&h, &rules, &children);
 	set_groups(&h, &rules, &children);
-	if (find_program("bwrap", bwrap))
-		host_probe_bwrap(&h, bwrap);
 	memcpy(ret, &h, sizeof(h));
 	return 0;
 }

@@ -49,12 +49,6 @@ static inline void host_set(
 	h->abilities[ability].num = num;
 }
 
-/*
- * Where our own namespaces are refused, tries the bubblewrap at `path`, and takes HOST_BWRAP back
- * if it is refused too. Comes last: it asks what else was found.
- */
-void host_probe_bwrap(struct host *h, const char *path);
-
 /* The id maps of the probe's user namespace, which has one user and one group in it. */
 #define HOST_ID_INSIDE 1000
 

@@ -6,6 +6,8 @@
  * Leaves:      no cgroup: each one it makes is empty and removed at once.
  * Must not:    change a cgroup that exists, a file in one, or a process's place.
  *
+ * A scope of the user's manager counts: it is made when a run needs it.
+ *
  * With version 1 each controller has a tree of its own, and a new cgroup has its controller's files
  * always. With version 2 it has those its parent hands down.
  */
@@ -18,6 +20,7 @@
 
 #include "base/own.h"
 #include "cgroup/cgroup_place.h"
+#include "cgroup/cgroup_scope.h"
 #include "host/host_probe.h"
 
 static const struct {
@@ -58,7 +61,7 @@ static void try_v1(struct host *h, int i, const struct cgroup_place *place, bool
 	int num = fd < 0 ? -fd : try_child(fd, &controllers[i].file_v1, &has_file, 1, tries);
 	enum host_cause missing = has_file ? HOST_CAUSE_NONE : HOST_CAUSE_NO_CGROUP;
 
-	host_set(h, controllers[i].ability, num ? HOST_CAUSE_NO_DELEGATION : missing, num);
+	host_set(h, controllers[i].ability, num ? HOST_CAUSE_CGROUP_V1 : missing, num);
 }
 
 /* What is known of the version 2 tree, from our place up to the level looked at. */
@@ -118,6 +121,30 @@ static void set_v2(struct host *h, int i, const struct climb *climb)
 		host_set(h, ability, HOST_CAUSE_NO_CGROUP, 0);
 }
 
+/* Where a place of our own may not be divided, a scope of the user's manager may have it. */
+static void ask_manager(struct host *h, const struct cgroup_places *places)
+{
+	bool offered[CGROUP_COUNT] = { 0 };
+	bool has_systemd = access("/run/systemd/system", F_OK) == 0;
+	int asked = 1;
+
+	for (int i = 0; i < CGROUP_COUNT; i++) {
+		enum host_ability ability = controllers[i].ability;
+		enum host_cause cause = h->abilities[ability].cause;
+
+		if (places->v1[i].dir[0] ||
+			(cause != HOST_CAUSE_NO_DELEGATION && cause != HOST_CAUSE_UNDIVIDED))
+			continue;
+		if (asked > 0)
+			asked = cgroup_scope_offers(offered);
+		if (asked == 0)
+			host_set(h, ability,
+				offered[i] ? HOST_CAUSE_NONE : HOST_CAUSE_MANAGER_LACKS, 0);
+		else if (has_systemd && cause == HOST_CAUSE_NO_DELEGATION)
+			host_set(h, ability, HOST_CAUSE_NO_MANAGER, -asked);
+	}
+}
+
 void host_probe_cgroups(struct host *h, bool tries)
 {
 	struct cgroup_places places;
@@ -138,6 +165,7 @@ void host_probe_cgroups(struct host *h, bool tries)
 	for (int i = 0; i < CGROUP_COUNT; i++)
 		if (!places.v1[i].dir[0])
 			set_v2(h, i, &climb);
+	ask_manager(h, &places);
 	if (h->cgroup_version == 0 && places.v2.dir[0])
 		h->cgroup_version = 2;
 }

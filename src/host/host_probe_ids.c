@@ -7,7 +7,6 @@
  * people's code. /etc/passwd is read as a file; a user who is not in it counts by number.
  */
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/ids.h"
 #include "base/lines.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -24,13 +24,16 @@
 
 #define NAME_SIZE 256
 
+/*
+ * Of a user's cage the user's group is its own; root's cage has another one. Root's group counts
+ * where it is a user's: it opens more than a group that belongs to the user alone.
+ */
 void host_probe_groups(struct host *h)
 {
-	static gid_t groups[NGROUPS_MAX];
-	int n = getgroups(NGROUPS_MAX, groups);
+	gid_t own = h->is_root ? (gid_t)-1 : getegid();
+	int n = ids_count_groups(own);
 
-	for (int i = 0; i < n; i++)
-		h->groups += groups[i] != getegid();
+	h->groups = (n < 0 ? 1 : n) + (own == 0);
 }
 
 /* The name of our effective user id in /etc/passwd, or "". */

@@ -161,7 +161,8 @@ int host_children_start(struct host_children *c, bool is_root, struct err *e)
 	host_maps_choose_own(&c->own_maps);
 	c->report = map_report();
 	if (!c->report)
-		return err_set(e, ERR_SYS, errno, "cannot map memory for a child to report in");
+		return err_set(e, ERR_SYS, errno,
+			"cannot inspect this host: no memory for a child's report");
 	num = c->start_error = start_cage(c);
 	/* After the pipe is closed: its end is ours alone. */
 	if (!is_shortage(num))
@@ -169,7 +170,7 @@ int host_children_start(struct host_children *c, bool is_root, struct err *e)
 	if (!is_shortage(num))
 		return 0;
 	host_children_finish(c);
-	return err_set(e, ERR_SYS, num, "cannot start a process to look with");
+	return err_set(e, ERR_SYS, num, "cannot inspect this host: no process can be started");
 }
 
 /* Filters may kill instead of refusing; a child that waited for a killed one says it by status. */

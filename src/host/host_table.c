@@ -27,7 +27,7 @@ const struct host_ability_def host_ability_defs[HOST_ABILITY_COUNT] = {
 	[HOST_USERNS_PIDS] = { "rlimit.pids", "a limit on processes by user namespace" },
 	[HOST_SUBIDS] = { "ids.other", "user and group ids other than one's own for the cage" },
 	[HOST_NO_GROUPS] = { "ids.no-groups", "no supplementary groups in the cage" },
-	[HOST_BWRAP] = { "bwrap", "bubblewrap, working" },
+	[HOST_BWRAP] = { "bwrap", "bubblewrap" },
 	[HOST_CRUN] = { "crun", "the OCI runtime crun" },
 	[HOST_RUNC] = { "runc", "the OCI runtime runc" },
 	[HOST_PODMAN] = { "podman", "podman" },
@@ -44,7 +44,7 @@ const struct host_cause_def host_cause_defs[HOST_CAUSE_COUNT] = {
 		"this system keeps user namespaces from ordinary users "
 		"(kernel.unprivileged_userns_clone=0)",
 		"Ask the administrator to start bawn as root, where the command still runs under "
-		"an unprivileged id; a spec with `engine: landlock` needs no namespaces." },
+		"an unprivileged id." },
 	[HOST_CAUSE_USERNS_MAX] = { "userns-max",
 		"the number of namespaces is limited (user.max_*_namespaces), and no more are left",
 		"Raise the one limit that is used up, in a file of its own in /etc/sysctl.d "
@@ -85,9 +85,24 @@ const struct host_cause_def host_cause_defs[HOST_CAUSE_COUNT] = {
 		"Add landlock to the lsm= list of the kernel's command line (the present list is "
 		"in /sys/kernel/security/lsm) and restart." },
 	[HOST_CAUSE_NO_DELEGATION] = { "no-delegation", "no cgroup is delegated to this user",
-		"Start bawn in a cgroup of its own: `systemd-run --user --scope -p Delegate=yes "
-		"bawn …`; for a service, add `Delegate=yes` (systemctl edit UNIT); in a "
-		"container, mount /sys/fs/cgroup writable." },
+		"Start bawn in a cgroup of its own: for a service, add `Delegate=yes` (systemctl "
+		"edit UNIT); in a container, mount /sys/fs/cgroup writable." },
+	[HOST_CAUSE_NO_MANAGER] = { "no-manager",
+		"no cgroup is delegated to this user, and no systemd manager runs for it that "
+		"could be asked for one",
+		"Log in as this user (a console, ssh, `machinectl shell USER@`; su and sudo start "
+		"no manager), or have one run always: `loginctl enable-linger USER`; for a "
+		"service, add `Delegate=yes` (systemctl edit UNIT)." },
+	[HOST_CAUSE_MANAGER_LACKS] = { "manager-lacks",
+		"the systemd manager of this user does not have the controller",
+		"Ask the administrator to delegate it: `systemctl edit user@.service` with "
+		"`Delegate=cpu memory pids` below [Service]; then log in again." },
+	[HOST_CAUSE_CGROUP_V1] = { "cgroup-v1",
+		"the cgroups of this machine are version 1, of which none is delegated to this "
+		"user",
+		"Start the machine with cgroup version 2 (systemd.unified_cgroup_hierarchy=1 on "
+		"the kernel's command line), or start bawn as root; in a container, mount "
+		"/sys/fs/cgroup writable." },
 	[HOST_CAUSE_UNDIVIDED] = { "undivided",
 		"a cgroup is delegated, but its controllers are not enabled for children",
 		"Start bawn in a cgroup below it: `systemd-run --user --scope -p Delegate=yes "

@@ -21,6 +21,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "keep/keep_inside.h"
+#include "keep/keep_team.h"
 #include "wire/wire.h"
 
 /* --- starting --- */
@@ -56,12 +57,15 @@ int keep_spawn(struct keeper *k, struct err *e)
 		keep_set_timer(k, k->ready_ms);
 	if (k->start.join)
 		return r;
-	if (r == 0 && k->start.ids.is_given) {
+	if (r == 0 && (k->start.ids.is_given || k->start.ids.is_team)) {
 		const struct plan_op *ids = plan_find(k->start.plan, PLAN_IDS, NULL);
 
 		r = cage_write_maps(k->pid, &k->start.ids, ids ? (unsigned)ids->n : 0, e);
+		if (r == 0 && k->start.ids.is_team)
+			r = keep_team_map(k, ids, e);
 		if (r == 0 && wire_send(k->channel, WIRE_MAPPED, 0, NULL) < 0)
-			r = err_set(e, ERR_SYS, EPIPE, "the cage ended before it was made");
+			r = err_set(e, ERR_SYS, EPIPE,
+				"cannot make the cage: it ended before it was complete");
 	}
 	if (r == 0 && !k->start.is_warm)
 		r = keep_share_send(k, e);
@@ -98,6 +102,7 @@ int keep_begin_start(struct keeper *k, struct err *e)
 		.project = q->project,
 		.git = q->git,
 		.home = q->home,
+		.git_identity = q->git_identity,
 		.run = k->record->session ? k->record->session : k->record->run,
 		.filter = q->filter.code,
 		.filter_count = q->filter.count,
@@ -108,9 +113,9 @@ int keep_begin_start(struct keeper *k, struct err *e)
 		.stays = q->is_resident,
 	};
 	keep_terminal_choose(&k->terminal, q->tty);
+	k->start.term = keep_terminal_type(&k->terminal);
 	k->record->has_terminal = k->terminal.is_wanted;
-	return keep_choose_ids(q->plan, q->workspace >= 0 || plan_find(q->plan, PLAN_AWAIT, NULL),
-		&k->start.ids, e);
+	return keep_choose_ids(q, &k->start.ids, e);
 }
 
 static int prepare(struct keeper *k, struct err *e)
@@ -166,8 +171,8 @@ int keep_reap(struct keeper *k, struct err *e)
 
 	if (k->pidfd >= 0 && poll(&end, 1, KEEP_REAP_MS) == 0)
 		return err_set(e, ERR_SYS, ETIMEDOUT,
-			"process %d of the cage was killed and hangs in the kernel; it ends when "
-			"what it waits for answers",
+			"cannot end process %d of the cage: it was killed and hangs in the kernel "
+			"until a system call returns",
 			k->pid);
 	while (k->pid > 0 && wait4(k->pid, &status, 0, &used) < 0 && errno == EINTR)
 		;
@@ -198,9 +203,8 @@ static void judge_end(struct keeper *k, struct err *e)
 	if (k->has_exited || k->ended_for != PLAN_GUARANTEE_COUNT)
 		return;
 	r->outcome = RECORD_BROKEN;
-	err_set(e, ERR_SYS, ECHILD,
-		k->is_unwanted ? "the command was ended with its session"
-			       : "the cage was ended from outside while the command ran");
+	err_set(e, ERR_SYS, ECHILD, "cannot finish the command: %s",
+		k->is_unwanted ? "its session was stopped" : "the cage was ended from outside");
 }
 
 void keep_release(struct keeper *k)
@@ -226,6 +230,7 @@ void keep_release(struct keeper *k)
 	keep_joined_done(&k->joined);
 	keep_share_done(&k->share);
 	keep_notify_done(&k->notify);
+	keep_names_done(&k->names);
 	keep_words_done(&k->words);
 }
 
@@ -243,10 +248,10 @@ static void explain(struct keeper *k, bool is_gone, struct err *e)
 		return;
 	k->record->outcome = RECORD_BROKEN;
 	if (e->kind == ERR_SIGNAL)
-		err_set(e, ERR_SIGNAL, e->num, "stopped by signal %d while the command started",
+		err_set(e, ERR_SIGNAL, e->num, "cannot start the command: signal %d stopped it",
 			e->num);
 	else
-		err_prefix(e, "the command was stopped");
+		err_prefix(e, "cannot finish the command");
 }
 
 /* Ends what is left of the cage; false: something of it does not end. */
@@ -275,6 +280,7 @@ static void finish(struct keeper *k, int r, struct err *e)
 
 	keep_gate_end(k);
 	keep_notify_end(k);
+	keep_names_end(k);
 	keep_told_end(k);
 	if (r < 0) {
 		explain(k, is_gone, e);
@@ -338,6 +344,7 @@ void keep_init(struct keeper *k, const struct keep_request *q, struct record *re
 	keep_joined_init(&k->joined);
 	keep_resident_init(&k->resident);
 	keep_notify_init(&k->notify);
+	keep_names_init(&k->names);
 	keep_told_init(&k->told);
 }
 
@@ -362,7 +369,7 @@ static int run(struct keeper *k, int r, struct err *e)
 	if (r == 0)
 		r = keep_watch(k, e);
 	if (r == 0 && !k->is_started && k->ended_for == PLAN_GUARANTEE_COUNT)
-		r = err_set(e, ERR_SYS, ECHILD, "the cage ended before the command was started");
+		r = err_set(e, ERR_SYS, ECHILD, "cannot start the command: the cage ended before");
 	finish(k, r, e);
 	return r;
 }

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "base/tail.h"
+#include "base/tree.h"
 #include "cage/cage.h"
 #include "filter/filter.h"
 #include "log/log.h"
@@ -30,6 +31,7 @@ struct keep_warm;
 struct keep_request {
 	const struct plan *plan;
 	const char *project, *git, *home; /* git and home may be NULL */
+	const char *git_identity;         /* a section of a git configuration, or NULL */
 	struct filter filter;
 	char *command_line; /* bawn's own, as ps shows it */
 	size_t command_line_size;
@@ -53,15 +55,19 @@ struct keep_request {
 	/* This is that one: it has no command, and `told` is the descriptor, which is borrowed. */
 	bool is_resident;
 	int told;
-	int workspace;        /* of the session that this is a run of, borrowed; -1: of none */
-	bool digests_project; /* what it is before the run goes on record */
-	int digests;          /* the folder of those that are known, borrowed; or -1 */
+	int workspace; /* of the session that this is a run of, borrowed; -1: of none */
+	enum record_output_mode output; /* what is on record of what it prints */
+	bool digests_project;           /* what it is before the run goes on record */
+	struct buf *project_list; /* gets what that digest is of, as much as is kept; or NULL */
+	int digests;              /* the folder of those that are known, borrowed; or -1 */
 	/* The run's folder, which is the caller's; made when it is first asked for. */
 	int (*open_folder)(void *of, struct err *e);
 	/* A folder that is kept for the private home, made when it is first asked for. */
 	int (*open_state)(void *of, const char *name, struct err *e);
 	/* Done while the cage is being made, and before the command may start. */
 	int (*meanwhile)(void *of, struct err *e);
+	/* Of the project or its git so much was copied for the run; or NULL. */
+	void (*copied)(void *of, const char *what, const struct tree_counts *counts);
 	/* The command runs, and the record says what was seen before that. */
 	void (*started)(void *of);
 	bool is_start_late; /* that is told after a moment, if it still runs then */

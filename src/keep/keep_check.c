@@ -34,11 +34,13 @@ static int check_op(const struct plan *p, uint32_t i, struct record *record, str
 		if (!matches(p, &plan_ops(p)[i], row))
 			continue;
 		if (g == PLAN_GUARANTEE_COUNT || plan_promises(p)[g].need == PLAN_MUST)
-			return err_set(e, ERR_REFUSED, EOPNOTSUPP,
-				"this version does not carry out %s yet%s%s", missing[row].what,
-				g == PLAN_GUARANTEE_COUNT
-					? ""
-					: "; it runs without if allow_degraded names ",
+			return err_hint(e,
+				err_set(e, ERR_REFUSED, EOPNOTSUPP,
+					"cannot carry out %s: this version does not have it",
+					missing[row].what),
+				"%s%s",
+				g == PLAN_GUARANTEE_COUNT ? ""
+							  : "to run without it: allow_degraded: ",
 				g == PLAN_GUARANTEE_COUNT ? "" : plan_guarantee_defs[g].name);
 		record_note(record, i, "not carried out by this version");
 	}
@@ -51,21 +53,22 @@ int keep_check_plan(const struct plan *p, bool needs_command, struct record *rec
 	bool has_command = false;
 	int r = 0;
 
-	if (p->engine != SPEC_ENGINE_NATIVE)
-		return err_set(e, ERR_REFUSED, EOPNOTSUPP,
-			"this version runs cages by its own engine only, and the plan wants %s",
-			engine);
+	if (!plan_engine_runs(p->engine))
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EOPNOTSUPP,
+				"cannot use the engine %s: this version does not have it", engine),
+			"leave engine out");
 	if (plan_find(p, PLAN_ENGINE_ARGUMENT, NULL))
-		return err_set(e, ERR_REFUSED, EINVAL,
-			"engine_args: the engine %s takes no arguments; remove them, or name the "
-			"engine they are for",
-			engine);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EINVAL,
+				"cannot use engine_args: the engine %s takes no arguments", engine),
+			"remove them, or name the engine they are for");
 	for (uint32_t i = 0; r == 0 && i < p->op_count; i++) {
 		r = check_op(p, i, record, e);
 		has_command |= plan_ops(p)[i].kind == PLAN_ARGUMENT;
 	}
 	if (r == 0 && needs_command && !has_command)
-		return err_set(e, ERR_USE, EINVAL,
-			"say what to run, as in: bawn run -- ls; or give the spec a command");
+		return err_hint(e, err_set(e, ERR_USE, EINVAL, "cannot run without a command"),
+			"write it behind --, as in: bawn run -- ls; or set command in the spec");
 	return r;
 }

@@ -1,11 +1,13 @@
 /*
- * keep_copy - a project that is captured by copying it, where no overlay can be.
+ * keep_copy - a project that is captured by copying it, where no overlay can be, or where one
+ * cannot change what belongs to others: then that is copied into its layer.
  *
  * Runs as:  the keeper; the copying itself is done by a process that has the rights of the
  *           project's owner and no other: started by root, it hands the cage nothing that the
  *           owner could not read.
  * Leaves:   `copy` in the layer, and in the place of the project among the sources; before the
- *           command runs also `list`, as work_copy.h says.
+ *           command runs also `list`, as work_copy.h says. Or `upper` with what is others', and
+ *           `list` if there is anything.
  * Must not: write to the project; let the command start on a copy that is not complete.
  */
 #include <assert.h>
@@ -39,6 +41,7 @@ struct said {
 	uint64_t done;
 	bool is_over;
 	int result;
+	struct tree_counts counts;
 	struct err e;
 };
 
@@ -49,7 +52,9 @@ struct copier {
 	int from, to;
 	int pipe;
 	struct stat owner; /* of what is copied */
-	uint64_t next_ns;  /* when to tell again */
+	bool others_only;  /* and only what is not the user's and of the group: */
+	gid_t group;
+	uint64_t next_ns; /* when to tell again */
 	struct said said;
 };
 
@@ -84,9 +89,13 @@ static int tell(void *of)
 
 static int copy_as_owner(struct copier *c, struct err *e)
 {
-	struct tree_options options = {
-		.is_plain = true, .drops_ids = true, .step = tell, .of = c
-	};
+	struct tree_options options = { .is_plain = true,
+		.drops_ids = true,
+		.others_only = c->others_only,
+		.group = c->group,
+		.counts = &c->said.counts,
+		.step = tell,
+		.of = c };
 	int r = become_owner(&c->owner);
 
 	if (r < 0)
@@ -106,7 +115,7 @@ static _Noreturn void be_copier(struct copier *c)
 
 /* --- the keeper meanwhile --- */
 
-static int hear_copier(struct keeper *k, int pipe, struct err *e)
+static int hear_copier(struct keeper *k, int pipe, struct tree_counts *ret_counts, struct err *e)
 {
 	struct said said;
 	ssize_t n = read(pipe, &said, sizeof(said));
@@ -115,7 +124,8 @@ static int hear_copier(struct keeper *k, int pipe, struct err *e)
 		return 1;
 	if (n != (ssize_t)sizeof(said))
 		return err_set(e, ERR_REFUSED, ECHILD,
-			"the process that copies the project was ended from outside");
+			"cannot finish: the process that copies was ended from outside");
+	*ret_counts = said.counts;
 	if (said.is_over && said.result < 0)
 		*e = said.e;
 	if (said.is_over)
@@ -126,7 +136,7 @@ static int hear_copier(struct keeper *k, int pipe, struct err *e)
 }
 
 /* Until it is done, or a signal ends us. */
-static int await_copier(struct keeper *k, int pipe, struct err *e)
+static int await_copier(struct keeper *k, int pipe, struct tree_counts *ret_counts, struct err *e)
 {
 	struct pollfd fds[] = { { .fd = pipe, .events = POLLIN },
 		{ .fd = k->signals, .events = POLLIN } };
@@ -139,7 +149,7 @@ static int await_copier(struct keeper *k, int pipe, struct err *e)
 		if (fds[1].revents && keep_hear_signal(k, e) < 0)
 			return -EINTR;
 		if (fds[0].revents)
-			r = hear_copier(k, pipe, e);
+			r = hear_copier(k, pipe, ret_counts, e);
 	}
 	return r;
 }
@@ -161,7 +171,7 @@ static int run_copier(struct keeper *k, struct copier *c, struct err *e)
 		return err_set(e, ERR_SYS, errno, "cannot start a process: %s", strerror(errno));
 	/* From here on the pipe ends with it. */
 	close(take_fd(&theirs));
-	r = await_copier(k, ours, e);
+	r = await_copier(k, ours, &c->said.counts, e);
 	kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
@@ -180,25 +190,27 @@ static const struct tree {
 };
 
 /* Refused: no other plan would mend it. */
-static int refuse(const char *what, const struct err *why, const char *remedy, struct err *e)
+static int refuse(const char *what, const struct err *why, const char *hint, struct err *e)
 {
-	return err_set(e, ERR_REFUSED, why->num, "cannot capture %s by copying it: %.300s%s", what,
-		why->text, remedy);
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, why->num, "cannot capture %s by copying it: %.300s", what,
+			why->text),
+		"%s", hint);
 }
 
 static int explain(const char *what, int r, struct err *e)
 {
 	const struct err why = *e;
-	const char *remedy = "";
+	const char *hint = why.hint;
 
 	if (r == 0 || why.kind == ERR_SIGNAL)
 		return r;
 	if (why.num == ENOSPC || why.num == EDQUOT)
-		remedy = "; XDG_STATE_HOME can name a place with more room";
+		hint = "set XDG_STATE_HOME to a place with more room";
 	if (why.num == EACCES)
-		remedy = geteuid() == 0 ? "; its owner must be able to read all of it"
-					: "; you must be able to read all of it";
-	return refuse(what, &why, remedy, e);
+		hint = geteuid() == 0 ? "its owner must be able to read all of it"
+				      : "you must be able to read all of it";
+	return refuse(what, &why, hint, e);
 }
 
 /* What a run takes away is marked by devices and attributes, in the end: too late to fail. */
@@ -212,10 +224,10 @@ static int try_marks(int copy, struct err *e)
 		missing = "whiteouts";
 	if (!missing)
 		return 0;
-	return err_set(e, ERR_SYS, errno,
-		"the file system of the run's folder has no %s: %s; XDG_STATE_HOME can name another "
-		"place",
-		missing, strerror(errno));
+	return err_hint(e,
+		err_set(e, ERR_SYS, errno, "the file system of the run's folder has no %s: %s",
+			missing, strerror(errno)),
+		"set XDG_STATE_HOME to another place");
 }
 
 /* Nothing is copied that an overlay would not show; nor does a copy hold itself. */
@@ -233,14 +245,26 @@ static int check_source(const struct keeper *k, const char *source, struct err *
 		return err_set(e, ERR_SYS, errno, "the run's folder: %s", strerror(errno));
 	folder[n] = '\0';
 	if (str_path_within(folder, source))
-		return err_set(e, ERR_SYS, ELOOP,
-			"the run's folder is in it; XDG_STATE_HOME can name another place");
+		return err_hint(e, err_set(e, ERR_SYS, ELOOP, "the run's folder is in it"),
+			"set XDG_STATE_HOME to another place");
 	arena_init(&arena, KEEP_MAX_VIEW);
 	r = keep_view_read_own(&host, &arena, e);
 	if (r == 0)
 		r = keep_refuse_nested(&host, source, e);
 	arena_done(&arena);
 	return r;
+}
+
+static bool has_any(const struct tree_counts *n)
+{
+	return n->files + n->folders + n->links + n->others > 0;
+}
+
+static void tell_copied(
+	const struct keeper *k, enum cage_layer which, const struct tree_counts *counts)
+{
+	if (k->q->copied && has_any(counts))
+		k->q->copied(k->q->of, trees[which].what, counts);
 }
 
 static int make_copy(struct keeper *k, enum cage_layer which, uint32_t index, struct err *e)
@@ -257,7 +281,46 @@ static int make_copy(struct keeper *k, enum cage_layer which, uint32_t index, st
 		r = try_marks(copy, e);
 	if (r == 0)
 		r = run_copier(k, &c, e);
+	if (r == 0)
+		tell_copied(k, which, &c.said.counts);
 	return r == 0 ? keep_sources_replace(&k->sources, &k->start, index, take_fd(&copy), e) : r;
+}
+
+/* May there be something in it that an overlay cannot change? */
+static bool has_others(const struct keeper *k, enum cage_layer which, const struct plan_op *op)
+{
+	struct stat st;
+
+	if (!(op->flags & PLAN_CAPTURED) || op->flags & (PLAN_COPIED | PLAN_IN_POOL | PLAN_SHARED))
+		return false;
+	if (geteuid() == 0 || fstat(k->layer.trees[which].below, &st) < 0)
+		return false;
+	return k->start.ids.is_team || st.st_uid != geteuid() || st.st_gid != getegid();
+}
+
+/* The layer begins with what an overlay could not copy up; `list.new` says that this goes on. */
+static int fill_layer(struct keeper *k, enum cage_layer which, struct err *e)
+{
+	int top = k->layer.trees[which].top;
+	own_fd int upper = file_open_name(top, "upper", O_RDONLY | O_DIRECTORY);
+	struct copier c = { .keeper = getpid(),
+		.from = k->layer.trees[which].below,
+		.to = upper,
+		.others_only = true,
+		.group = k->start.ids.gid };
+	int r;
+
+	if (upper < 0 || mknodat(top, "list.new", S_IFREG | 0600, 0) < 0)
+		return err_set(e, ERR_SYS, upper < 0 ? -upper : errno, "%s",
+			strerror(upper < 0 ? -upper : errno));
+	r = run_copier(k, &c, e);
+	if (r < 0)
+		return r;
+	k->layer.trees[which].is_filled = has_any(&c.said.counts);
+	tell_copied(k, which, &c.said.counts);
+	if (!k->layer.trees[which].is_filled && unlinkat(top, "list.new", 0) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot remove its list: %s", strerror(errno));
+	return 0;
 }
 
 int keep_copy_make(struct keeper *k, struct err *e)
@@ -271,16 +334,17 @@ int keep_copy_make(struct keeper *k, struct err *e)
 		if (op && op->flags & PLAN_COPIED)
 			r = explain(trees[which].what,
 				make_copy(k, which, (uint32_t)(op - plan_ops(p)), e), e);
+		else if (op && has_others(k, which, op))
+			r = explain(trees[which].what, fill_layer(k, which, e), e);
 	}
 	return r;
 }
 
 /* The list is there once it is whole, and the clock has gone on. */
-static int write_list(int top, struct err *e)
+static int write_list(int top, const char *name, struct err *e)
 {
-	own_fd int copy = file_open_name(top, "copy", O_RDONLY | O_DIRECTORY);
-	own_fd int list =
-		openat(top, "list.new", O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	own_fd int copy = file_open_name(top, name, O_RDONLY | O_DIRECTORY);
+	own_fd int list = openat(top, "list.new", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int r;
 
 	if (copy < 0 || list < 0)
@@ -297,7 +361,10 @@ int keep_copy_list(const struct keeper *k, struct err *e)
 	int r = 0;
 
 	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++)
-		if (k->layer.trees[which].is_copied)
-			r = explain(trees[which].what, write_list(k->layer.trees[which].top, e), e);
+		if (k->layer.trees[which].is_copied || k->layer.trees[which].is_filled)
+			r = explain(trees[which].what,
+				write_list(k->layer.trees[which].top,
+					k->layer.trees[which].is_copied ? "copy" : "upper", e),
+				e);
 	return r;
 }

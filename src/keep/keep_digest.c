@@ -36,24 +36,34 @@ static int hear(void *of)
 	return keep_hear_signal(l->k, &l->e) < 0 ? -EINTR : 0;
 }
 
-static int digest(
-	struct keeper *k, int top, const char *what, struct record_tree *ret, struct err *e)
+/* `project`, or NULL: the tree is an image. */
+static int digest(struct keeper *k, int top, struct work_project *project, struct record_tree *ret,
+	struct err *e)
 {
 	own_fd int fd = file_open_name(top, ".", O_RDONLY | O_DIRECTORY);
 	struct listener l = { .k = k };
 	struct work_tree q = { .fd = fd,
 		.known = k->q->digests,
 		.settled_ms = WORK_TREE_SETTLED_MS,
-		.what = what,
+		.project = project,
+		.what = project ? "hashing the project, MiB" : "hashing the image, MiB",
 		.progress = k->q->progress,
 		.step = hear,
 		.of = &l };
 	struct work_tree_digest found = { 0 };
-	int r = fd < 0 ? err_set(e, ERR_SYS, -fd, "cannot open it: %s", strerror(-fd))
-		       : work_tree_digest(&q, &found, e);
+	int r;
 
+	if (project)
+		project->top = fd;
+	r = fd < 0 ? err_set(e, ERR_SYS, -fd, "cannot open it: %s", strerror(-fd))
+		   : work_tree_digest(&q, &found, e);
 	if (l.e.kind != ERR_NONE)
 		*e = l.e;
+	if (r == 0 && project) {
+		sha256_hex(buf_text(&found.list), found.list.len, ret->list);
+		buf_add(k->q->project_list, buf_text(&found.list), found.list.len);
+	}
+	buf_done(&found.list);
 	if (r < 0)
 		return r;
 	memcpy(ret->sha256, found.sha256, sizeof(ret->sha256));
@@ -72,7 +82,7 @@ static int digest_image(struct keeper *k, struct err *e)
 	if (source < 0 || image->sha256[0])
 		return 0;
 	image->error = (struct err){ 0 };
-	if (digest(k, source, "hashing the image, MiB", image, &image->error) == 0)
+	if (digest(k, source, NULL, image, &image->error) == 0)
 		return 0;
 	if (image->error.kind != ERR_SIGNAL)
 		return 0;
@@ -80,16 +90,27 @@ static int digest_image(struct keeper *k, struct err *e)
 	return -EINTR;
 }
 
+/* The host's folder of a tree of the cage, also where the cage has a copy; -1: there is none. */
+static int host_tree(const struct keeper *k, enum plan_op_kind kind, enum cage_layer which)
+{
+	const struct plan_op *op = plan_find(k->start.plan, kind, NULL);
+	int below = k->layer.trees[which].below;
+
+	if (!op)
+		return -1;
+	return below >= 0 ? below : k->sources.fds[op - plan_ops(k->start.plan)];
+}
+
 static int digest_project(struct keeper *k, struct err *e)
 {
-	const struct plan_op *op = plan_find(k->start.plan, PLAN_PROJECT, NULL);
-	int below = k->layer.trees[CAGE_LAYER_PROJECT].below, r;
+	struct work_project project = { .path = k->q->project,
+		.git = host_tree(k, PLAN_GIT, CAGE_LAYER_GIT),
+		.git_path = k->q->git };
+	int top = host_tree(k, PLAN_PROJECT, CAGE_LAYER_PROJECT), r;
 
-	if (!k->q->digests_project || !op || k->record->project.sha256[0])
+	if (!k->q->digests_project || top < 0 || k->record->project.sha256[0])
 		return 0;
-	/* Of the host's, also where the cage has a copy. */
-	r = digest(k, below >= 0 ? below : k->sources.fds[op - plan_ops(k->start.plan)],
-		"hashing the project, MiB", &k->record->project, e);
+	r = digest(k, top, &project, &k->record->project, e);
 	if (r < 0 && e->kind != ERR_SIGNAL) {
 		e->kind = ERR_REFUSED;
 		err_prefix(e, "cannot make a digest of the project '%s'", k->q->project);

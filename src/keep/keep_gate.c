@@ -199,8 +199,9 @@ int keep_gate_start(struct keeper *k, struct err *e)
 	if (r == 0)
 		r = start_both(k, null, &c);
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot start the gate: %s%s", strerror(-r),
-			r == -EMFILE ? "; raise the limit (ulimit -n)" : "");
+		return err_hint(e,
+			err_set(e, ERR_SYS, -r, "cannot start the gate: %s", strerror(-r)), "%s",
+			r == -EMFILE ? "raise the limit: ulimit -n" : "");
 	if (k->gate.has_secrets && (r = start_vault(k, null, &c, e)) < 0)
 		return r;
 	k->gate.channel = take_fd(&c.keeper[0]);
@@ -230,21 +231,26 @@ static void take_decision(struct keeper *k, const struct wire_gate_message *m)
 }
 
 /* The network is closed from here on: there is nobody to connect to. */
-static void note_end(struct keeper *k, const char *why)
+static void note_end(struct keeper *k, const struct err *why)
 {
-	err_set(&k->record->gate, ERR_SYS, ECHILD, "%s", why);
+	k->record->gate = *why;
+	k->record->gate.kind = ERR_SYS;
 	keep_log_closed(k);
 }
 
 /* It does not stand: no run, unless the spec does without; then the network stays closed. */
-static int take_failure(struct keeper *k, enum err_kind kind, const char *why, struct err *e)
+static int take_failure(struct keeper *k, const struct err *why, struct err *e)
 {
 	const struct plan_promise *promise = &plan_promises(k->start.plan)[PLAN_NET_ALLOWLIST];
 	bool is_needed = k->gate.is_awaited && promise->need == PLAN_MUST;
 
 	k->gate.is_awaited = false;
-	if (is_needed)
-		return err_set(e, kind == ERR_REFUSED ? ERR_REFUSED : ERR_SYS, EPROTO, "%s", why);
+	if (is_needed) {
+		*e = *why;
+		e->kind = why->kind == ERR_REFUSED ? ERR_REFUSED : ERR_SYS;
+		e->num = EPROTO;
+		return -EPROTO;
+	}
 	if (k->record->gate.kind == ERR_NONE)
 		note_end(k, why);
 	return 0;
@@ -265,19 +271,21 @@ static int hear_one(struct keeper *k, struct err *e)
 		g->channel = -1;
 		if (g->is_over)
 			return 0;
-		return take_failure(k, ERR_SYS,
-			g->is_awaited ? "the gate ended before it stood"
-				      : "the gate has ended, so nothing more is reached",
-			e);
+		err_set(&m.err, ERR_SYS, ECHILD, "%s",
+			g->is_awaited ? "cannot start the gate: it ended before it was ready"
+				      : "cannot connect any more: the gate has ended");
+		return take_failure(k, &m.err, e);
 	}
 	switch (m.kind) {
 	case WIRE_GATE_READY:
 		g->is_awaited = false;
 		return 1;
 	case WIRE_GATE_FAILED:
-		m.err.text[sizeof(m.err.text) - 1] = '\0';
-		r = take_failure(k, m.err.kind,
-			m.err.text[0] ? m.err.text : "the gate failed and did not say why", e);
+		err_end_texts(&m.err);
+		if (!m.err.text[0])
+			err_set(&m.err, ERR_SYS, EPROTO,
+				"cannot start the gate: it failed and gave no reason");
+		r = take_failure(k, &m.err, e);
 		return r < 0 ? r : 1;
 	case WIRE_GATE_DECIDED:
 		take_decision(k, &m);
@@ -317,8 +325,11 @@ static void hear_last(struct keeper *k)
 			keep_gate_hear(k, &unused) < 0)
 			break;
 	}
-	if (!k->gate.is_over && k->record->gate.kind == ERR_NONE)
-		note_end(k, "the gate did not say at the end what it had passed on");
+	if (!k->gate.is_over && k->record->gate.kind == ERR_NONE) {
+		err_set(&unused, ERR_SYS, ECHILD,
+			"cannot count what the gate passed on: it ended without saying");
+		note_end(k, &unused);
+	}
 }
 
 void keep_gate_end(struct keeper *k)

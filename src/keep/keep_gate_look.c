@@ -21,12 +21,10 @@
 #include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "keep/keep_inside.h"
-#include "keep/keep_view.h"
+#include "keep/keep_look.h"
 
 #define LISTENS   10 /* the state, as the kernel counts them */
 #define MAX_TABLE ((size_t)4 << 20)
-#define PORTS     65536
 #define STACK     16384
 
 struct opened {
@@ -68,7 +66,7 @@ static int open_listing(int cage)
 }
 
 /* 1: there is more, 0: that was all, or -errno. */
-static int read_some(int listing, uint8_t ret[static PORTS])
+static int read_some(int listing, uint8_t ret[static KEEP_PORTS])
 {
 	char bytes[1 << 14] __attribute__((aligned(8)));
 	ssize_t n = recv(listing, bytes, sizeof(bytes), 0);
@@ -91,7 +89,7 @@ static int read_some(int listing, uint8_t ret[static PORTS])
 }
 
 /* Notes the ports that somebody listens at. */
-static int ask_listeners(int listing, int family, uint8_t ret[static PORTS])
+static int ask_listeners(int listing, int family, uint8_t ret[static KEEP_PORTS])
 {
 	struct question q = { .head = { .nlmsg_len = sizeof(q),
 				      .nlmsg_type = SOCK_DIAG_BY_FAMILY,
@@ -108,8 +106,27 @@ static int ask_listeners(int listing, int family, uint8_t ret[static PORTS])
 	return r;
 }
 
+int keep_gate_parse_listeners(const char *table, uint8_t ret[static KEEP_PORTS])
+{
+	for (const char *line = strchr(table, '\n'); line && line[1];
+		line = strchr(line + 1, '\n')) {
+		/* "0: ADDRESS:PORT ADDRESS:PORT STATE …", in hex */
+		const char *own = strchr(line, ':'), *other;
+		uint64_t port, state[2];
+
+		own = own ? strchr(own + 1, ':') : NULL;
+		other = own ? strchr(own + 1, ':') : NULL;
+		if (!other || !num_scan(own + 1, 16, &port, 1) ||
+			!num_scan(other + 1, 16, state, 2))
+			return -EINVAL;
+		if (state[1] == LISTENS && port < KEEP_PORTS)
+			ret[port] = 1;
+	}
+	return 0;
+}
+
 /* The same from one of the kernel's tables. */
-static int read_listeners(pid_t pid, const char *table, uint8_t ret[static PORTS])
+static int read_listeners(pid_t pid, const char *table, uint8_t ret[static KEEP_PORTS])
 {
 	own_free char *text = NULL;
 	char path[48];
@@ -121,28 +138,14 @@ static int read_listeners(pid_t pid, const char *table, uint8_t ret[static PORTS
 	/* A kernel without IPv6 has no such table. */
 	if (r < 0)
 		return r == -ENOENT && str_eq(table, "tcp6") ? 0 : r;
-	for (const char *line = strchr(text, '\n'); line && line[1];
-		line = strchr(line + 1, '\n')) {
-		/* "0: ADDRESS:PORT ADDRESS:PORT STATE …", in hex */
-		const char *own = strchr(line, ':'), *other;
-		uint64_t port, state[2];
-
-		own = own ? strchr(own + 1, ':') : NULL;
-		other = own ? strchr(own + 1, ':') : NULL;
-		if (!other || !num_scan(own + 1, 16, &port, 1) ||
-			!num_scan(other + 1, 16, state, 2))
-			return -EINVAL;
-		if (state[1] == LISTENS && port < PORTS)
-			ret[port] = 1;
-	}
-	return 0;
+	return keep_gate_parse_listeners(text, ret);
 }
 
 /*
  * A table is written by a walk through the places of all connections of the machine, which takes
  * milliseconds. So the kernel is asked, and the tables are read where it has no answer.
  */
-static int find_listeners(const struct keeper *k, uint8_t ret[static PORTS])
+static int find_listeners(const struct keeper *k, uint8_t ret[static KEEP_PORTS])
 {
 	own_fd int listing = open_listing(k->pidfd);
 	int r;
@@ -154,7 +157,7 @@ static int find_listeners(const struct keeper *k, uint8_t ret[static PORTS])
 	return r < 0 ? r : read_listeners(k->pid, "tcp6", ret);
 }
 
-static void want_ports(const struct plan *p, uint8_t ret[static PORTS])
+static void want_ports(const struct plan *p, uint8_t ret[static KEEP_PORTS])
 {
 	static const uint16_t always[] = { 53, 80, 443 };
 
@@ -164,63 +167,62 @@ static void want_ports(const struct plan *p, uint8_t ret[static PORTS])
 		const struct plan_op *op = &plan_ops(p)[i];
 
 		if (op->kind == PLAN_HOST_PORT)
-			ret[op->n % PORTS] = 1;
+			ret[op->n % KEEP_PORTS] = 1;
 		else if (op->kind == PLAN_ALLOW)
-			ret[strtoul(strrchr(plan_str(p, op->a), ':') + 1, NULL, 10) % PORTS] = 1;
+			ret[strtoul(strrchr(plan_str(p, op->a), ':') + 1, NULL, 10) % KEEP_PORTS] =
+				1;
 	}
 }
 
-struct ports {
-	uint8_t seen[PORTS], wanted[PORTS];
-};
-
-/* Are the listening ports those of the rules, and no others? */
-static void compare_ports(const struct keeper *k, struct ports *ports, char *ret, size_t size)
+void keep_gate_compare_ports(
+	const struct plan *p, const uint8_t seen[static KEEP_PORTS], char *ret, size_t size)
 {
+	uint8_t wanted[KEEP_PORTS] = { 0 };
 	unsigned port = 0;
 
-	if (find_listeners(k, ports->seen) < 0) {
-		snprintf(ret, size, "the ports of the cage's network cannot be read");
-		return;
-	}
-	want_ports(k->start.plan, ports->wanted);
-	while (port < PORTS && ports->seen[port] == ports->wanted[port])
+	want_ports(p, wanted);
+	while (port < KEEP_PORTS && seen[port] == wanted[port])
 		port++;
-	if (port < PORTS)
+	if (port < KEEP_PORTS)
 		snprintf(ret, size, "%s listens at port %u in the cage's network",
-			ports->seen[port] ? "somebody" : "nobody", port);
+			seen[port] ? "somebody" : "nobody", port);
 }
 
 static void see_ports(const struct keeper *k, char *ret, size_t size)
 {
-	struct ports *ports = calloc(1, sizeof(*ports));
+	uint8_t seen[KEEP_PORTS] = { 0 };
 
-	if (ports)
-		compare_ports(k, ports, ret, size);
+	if (find_listeners(k, seen) == 0)
+		keep_gate_compare_ports(k->start.plan, seen, ret, size);
 	else
-		snprintf(ret, size, "there is no memory to look at the cage's network");
-	free(ports);
+		snprintf(ret, size, "the ports of the cage's network cannot be read");
+}
+
+bool keep_gate_is_confined(const char *status)
+{
+	struct keep_view v = { 0 };
+	uint64_t capabilities = 0;
+
+	if (keep_view_parse_status(&v, status) < 0)
+		return false;
+	for (size_t i = 0; i < 3; i++)
+		capabilities |= v.capabilities[i];
+	return v.uids[0] && v.uids[1] && v.uids[2] && v.uids[3] && !capabilities &&
+	       v.no_new_privileges == 1 && v.seccomp == 2;
 }
 
 /* Has the process lost what it has to lose? */
 static bool see_confined(pid_t pid, const char *name, char *ret, size_t size)
 {
 	char path[48], text[4096];
-	struct keep_view v = { 0 };
-	uint64_t capabilities = 0;
 
 	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	if (pid <= 0 || file_read_small(path, text, sizeof(text)) <= 0 ||
-		keep_view_parse_status(&v, text) < 0) {
+	if (pid <= 0 || file_read_small(path, text, sizeof(text)) <= 0)
 		snprintf(ret, size, "the %s cannot be looked at", name);
-		return false;
-	}
-	for (size_t i = 0; i < 3; i++)
-		capabilities |= v.capabilities[i];
-	if (v.uids[0] && v.uids[1] && v.uids[2] && v.uids[3] && !capabilities &&
-		v.no_new_privileges == 1 && v.seccomp == 2)
+	else if (!keep_gate_is_confined(text))
+		snprintf(ret, size, "the %s is not confined", name);
+	else
 		return true;
-	snprintf(ret, size, "the %s is not confined", name);
 	return false;
 }
 
@@ -230,7 +232,7 @@ void keep_gate_look(const struct keeper *k, char *ret, size_t size)
 	if (k->gate.channel < 0)
 		snprintf(ret, size, "there is no gate");
 	else if (see_confined(k->gate.pids[0], "gate", ret, size) &&
-		 see_confined(k->gate.pids[1], "caller", ret, size) &&
+		 see_confined(k->gate.pids[1], "dialer", ret, size) &&
 		 (!k->gate.has_secrets || see_confined(k->gate.pids[2], "vault", ret, size)))
 		see_ports(k, ret, size);
 }

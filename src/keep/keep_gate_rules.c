@@ -73,8 +73,8 @@ static int add_secret(
 	if (r < 0)
 		return r;
 	if (rules->secret_count == WIRE_MAX_SECRETS)
-		return err_set(
-			e, ERR_REFUSED, ENOSPC, "there are more than %d secrets", WIRE_MAX_SECRETS);
+		return err_set(e, ERR_REFUSED, ENOSPC, "cannot use secrets: there are more than %d",
+			WIRE_MAX_SECRETS);
 	snprintf(ret->name, sizeof(ret->name), "%s", item.secret.name);
 	snprintf(ret->host, sizeof(ret->host), "%s", item.secret.host);
 	ret->port = item.secret.port;
@@ -132,8 +132,8 @@ static int add_port(struct keep_gate *g, struct arena *arena, const char *text,
 	if (r < 0)
 		return r;
 	if (rules->publish_count == WIRE_MAX_PUBLISH)
-		return err_set(e, ERR_REFUSED, ENOSPC, "network.publish has more than %d ports",
-			WIRE_MAX_PUBLISH);
+		return err_set(e, ERR_REFUSED, ENOSPC,
+			"cannot use network.publish: it has more than %d ports", WIRE_MAX_PUBLISH);
 	r = open_port(&item.publish, e);
 	if (r < 0)
 		return r;
@@ -195,12 +195,12 @@ static int make_rules(struct keeper *k, struct arena *arena, struct err *e)
 	int r;
 
 	if (count > WIRE_MAX_RULES)
-		return err_set(e, ERR_REFUSED, ENOSPC, "network.allow has more than %d entries",
-			WIRE_MAX_RULES);
+		return err_set(e, ERR_REFUSED, ENOSPC,
+			"cannot use network.allow: it has more than %d entries", WIRE_MAX_RULES);
 	rules = arena_array(arena, 1, size);
 	if (!rules || !record_expect_decisions(k->record))
 		return err_set(
-			e, ERR_SYS, ENOMEM, "not enough memory for the rules of the network");
+			e, ERR_SYS, ENOMEM, "cannot make the rules of the network: out of memory");
 	rules->uid = k->start.ids.uid;
 	rules->gid = k->start.ids.gid;
 	rules->is_landlocked = plan_find(p, PLAN_LANDLOCK, NULL) != NULL;

@@ -2,18 +2,22 @@
  * keep_hold - what the cage needs to hold what is protected in a writable project.
  *
  * Runs as:  the keeper.
- * Leaves:   a list of what to hold; a folder for the layer's work, in the run's folder, until the
- *           cage is ready; for root a tree in which that folder and the project have the cage's
- *           owner.
- * Must not: create anything in the project.
+ * Leaves:   a list of what to hold; a folder for the layer's work, in the run's folder or beside
+ * the project, until the cage is ready; for root a tree in which that folder and the project have
+ * the cage's owner. Must not: create anything in the project.
  *
- * The kernel wants the layer's work folder on the mount of what is written to. The only place where
- * bawn may make one is its own state; where that is on another mount, nothing can be held.
+ * The kernel wants the layer's work folder on the mount of what is written to, and outside of that.
+ * Bawn's own state is the place for it. Where that is on another mount, it is made in the folder
+ * that the project is in, or in another one of the operator's or system's on that mount. It is
+ * locked as long as the keeper lives: one that nobody has locked was left by a keeper that was
+ * killed, and the next run that comes by removes it.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,13 +31,19 @@
 
 void keep_hold_init(struct keep_hold *h)
 {
+	*h = (struct keep_hold){ .folder = -1,
+		.work = -1,
+		.tree = -1,
+		.tree_project = -1,
+		.tree_work = -1,
+		.view = -1 };
 	arena_init(&h->arena, (size_t)1 << 24);
-	h->folder = h->work = h->tree = h->tree_project = h->tree_work = h->view = -1;
 }
 
 void keep_hold_done(struct keep_hold *h)
 {
-	int *const fds[] = { &h->work, &h->tree, &h->tree_project, &h->tree_work, &h->view };
+	int *const fds[] = { &h->folder, &h->work, &h->tree, &h->tree_project, &h->tree_work,
+		&h->view };
 
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
 		if (*fds[i] >= 0)
@@ -42,8 +52,6 @@ void keep_hold_done(struct keep_hold *h)
 	}
 	arena_done(&h->arena);
 }
-
-static const char *const folders[CAGE_LAYER_COUNT] = { "hold", "git-hold" };
 
 void keep_hold_end(struct keeper *k)
 {
@@ -55,7 +63,7 @@ void keep_hold_end(struct keeper *k)
 		/* What the kernel made in it is the cage's to remove, unless that never came so
 		 * far. */
 		unlinkat(h->work, "work", AT_REMOVEDIR);
-		unlinkat(h->folder, folders[i], AT_REMOVEDIR);
+		unlinkat(h->folder, h->name, AT_REMOVEDIR);
 		close(h->work);
 		h->work = -1;
 	}
@@ -145,10 +153,12 @@ static int check_binds(
 
 		if (op->kind == PLAN_BIND && !(op->flags & PLAN_READ_ONLY) &&
 			goes_around(p, which, source, project))
-			return err_set(e, ERR_REFUSED, EPERM,
-				"what is protected in '%.100s' could be written through the bind "
-				"of '%.200s'; make it :ro",
-				project, source);
+			return err_hint(e,
+				err_set(e, ERR_REFUSED, EPERM,
+					"cannot protect paths of '%.100s': they could be written "
+					"through the bind of '%.200s'",
+					project, source),
+				"make the bind read-only (:ro)");
 	}
 	return 0;
 }
@@ -162,7 +172,8 @@ static int check_targets(const struct keeper *k, const struct plan_op *whole, st
 	char place[4096];
 
 	if (!cage_fill_in(&k->start, plan_str(p, whole->b), place, sizeof(place)))
-		return err_set(e, ERR_REFUSED, ENAMETOOLONG, "the project's path is too long");
+		return err_set(e, ERR_REFUSED, ENAMETOOLONG,
+			"cannot protect paths of the project: its path is too long");
 	for (const struct plan_op *op = whole; op < end; op++) {
 		const char *to = plan_str(p, op->b);
 		size_t n = strlen(place);
@@ -172,8 +183,8 @@ static int check_targets(const struct keeper *k, const struct plan_op *whole, st
 		for (size_t i = 0; i < h->count; i++)
 			if (str_eq(h->items[i].path, to + n + 1))
 				return err_set(e, ERR_REFUSED, EBUSY,
-					"cannot show '%.160s' at '%.160s': that is protected, or leads to "
-					"something that is",
+					"cannot show '%.160s' at '%.160s': that path is protected, "
+					"or leads to one that is",
 					plan_str(p, op->a), to);
 	}
 	return 0;
@@ -200,61 +211,159 @@ static bool are_same(const struct statx *a, const struct statx *b)
 
 static int fail(int num, struct err *e)
 {
-	return err_set(e, ERR_SYS, num,
-		"cannot make a folder in the run's folder, which holding what is protected in the "
-		"project takes: %s",
+	err_set(e, ERR_SYS, num, "cannot make a folder to protect paths of the project: %s",
 		strerror(num));
+	return -num;
 }
 
-/* It belongs to whom the project belongs: so will what the cage does in it. */
-static int make_work(struct keeper *k, enum cage_layer which, int project, struct err *e)
+#define LEFT "bawn-hold-" /* what folders begin with that are not in the run's, behind a dot */
+
+/* Removes what a keeper that was killed has left. */
+static void sweep(int folder)
 {
-	struct keep_hold *h = &k->holds[which];
+	own_fd int list = file_open_name(folder, ".", O_RDONLY | O_DIRECTORY);
+	struct file_entries entries = { .fd = list };
+	const struct file_entry *entry;
+
+	while (list >= 0 && (entry = file_next_entry(&entries))) {
+		own_fd int left = -1;
+
+		if (!str_starts(entry->name, "." LEFT))
+			continue;
+		left = file_open_name(folder, entry->name, O_RDONLY | O_DIRECTORY);
+		if (left < 0 || flock(left, LOCK_EX | LOCK_NB) < 0)
+			continue;
+		/* Nothing of anybody's: only what is empty goes. */
+		unlinkat(left, "work", AT_REMOVEDIR);
+		unlinkat(folder, entry->name, AT_REMOVEDIR);
+	}
+}
+
+/* Can nobody but us and root put something else in the place of what we make there? */
+static bool is_safe(int folder)
+{
+	struct stat st;
+
+	return fstat(folder, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) &&
+	       (!(st.st_mode & (S_IWGRP | S_IWOTH)) || st.st_mode & S_ISVTX);
+}
+
+/* It belongs to whom the project belongs: so will what the cage does in it. 0 or -errno. */
+static int make_work(struct keep_hold *h, int project)
+{
 	struct stat owner;
 
-	h->folder = k->q->open_folder(k->q->of, e);
-	if (h->folder < 0)
-		return h->folder;
-	if (fstat(project, &owner) < 0 || mkdirat(h->folder, folders[which], 0700) < 0)
-		return fail(errno, e);
-	h->work = file_open_name(h->folder, folders[which], O_RDONLY | O_DIRECTORY);
+	if (fstat(project, &owner) < 0 || mkdirat(h->folder, h->name, 0700) < 0)
+		return -errno;
+	h->work = file_open_name(h->folder, h->name, O_RDONLY | O_DIRECTORY);
 	if (h->work < 0)
-		return fail(-h->work, e);
-	if (geteuid() == 0 && fchown(h->work, owner.st_uid, owner.st_gid) < 0)
-		return fail(errno, e);
+		return h->work;
+	if (flock(h->work, LOCK_EX | LOCK_NB) < 0 ||
+		(geteuid() == 0 && fchown(h->work, owner.st_uid, owner.st_gid) < 0))
+		return -errno;
 	return 0;
 }
 
-static int find_work(struct keep_hold *h, const struct cage_source *project, int project_fd,
-	struct cage_source *work, struct err *e)
-{
-	struct statx there = look_at(project_fd), ours = look_at(h->work);
-	struct stat st;
-	char path[4096], link[64];
-	ssize_t n;
+/* Where the folder may be made: the run's, the one that the project is in, and these. */
+static const char *const places[] = { "", "..", "~", "/var/tmp", "/tmp" };
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", h->work);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0 || fstat(h->work, &st) < 0)
+static int open_place(struct keeper *k, const char *place, const char *project, struct err *e)
+{
+	char parent[PATH_MAX];
+	const char *slash = strrchr(project, '/');
+
+	if (!*place) {
+		int fd = k->q->open_folder(k->q->of, e);
+
+		return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	}
+	if (*place == '~')
+		return k->q->home ? file_open_real(k->q->home, O_RDONLY | O_DIRECTORY) : -ENOENT;
+	if (*place == '/')
+		return file_open_real(place, O_RDONLY | O_DIRECTORY);
+	snprintf(parent, sizeof(parent), "%.*s", slash > project ? (int)(slash - project) : 1,
+		project);
+	return file_open_real(parent, O_RDONLY | O_DIRECTORY);
+}
+
+/* The path of what is open, in the arena; NULL if it cannot be had. */
+static const char *path_of(struct keep_hold *h, int fd)
+{
+	char path[PATH_MAX];
+	ssize_t n = file_path_of(fd, path);
+
+	return n < 0 ? NULL : arena_copy(&h->arena, path, (size_t)n);
+}
+
+/* Makes the folder in a place, if it is one: 1; 0 or -errno: it is not. */
+static int try_place(struct keeper *k, enum cage_layer which, const char *place,
+	const char *project, int project_fd, struct err *e)
+{
+	struct keep_hold *h = &k->holds[which];
+	struct statx there = look_at(project_fd), ours;
+	const char *path;
+	int r;
+
+	h->folder = open_place(k, place, project, e);
+	if (h->folder < 0)
+		return h->folder;
+	ours = look_at(h->folder);
+	path = path_of(h, h->folder);
+	if (!path || str_path_within(path, project) || !there.stx_mnt_id ||
+		there.stx_mnt_id != ours.stx_mnt_id || (*place && !is_safe(h->folder)))
+		return 0;
+	snprintf(h->name, sizeof(h->name), "%s%s%s", *place ? "." LEFT : "",
+		which == CAGE_LAYER_GIT ? "git-hold" : "hold", *place ? k->record->run : "");
+	if (*place)
+		sweep(h->folder);
+	r = make_work(h, project_fd);
+	return r < 0 ? r : 1;
+}
+
+static int refuse_place(const char *project, int project_fd, struct err *e)
+{
+	struct statx st;
+	bool is_top = statx(project_fd, "", AT_EMPTY_PATH, 0, &st) == 0 &&
+		      st.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+
+	if (is_top)
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EXDEV,
+				"cannot protect paths of the project: '%.160s' is all of its mount, "
+				"and a folder beside it is needed",
+				project),
+			"choose a folder in it as the project");
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, EXDEV,
+			"cannot protect paths of the project: you have no folder on the same "
+			"mount outside of '%.160s'",
+			project),
+		"set XDG_STATE_HOME to one");
+}
+
+static int find_work(struct keeper *k, enum cage_layer which, const struct cage_source *project,
+	int project_fd, struct cage_source *work, struct err *e)
+{
+	struct keep_hold *h = &k->holds[which];
+	struct stat st;
+	int r = 0;
+
+	for (size_t i = 0; r <= 0 && i < sizeof(places) / sizeof(places[0]); i++) {
+		r = try_place(k, which, places[i], project->path, project_fd, e);
+		/* Without the run's own folder there is no run. */
+		if (r < 0 && !*places[i])
+			return e->kind == ERR_NONE ? fail(-r, e) : r;
+		if (r <= 0 && h->folder >= 0)
+			close(take_fd(&h->folder));
+	}
+	if (r <= 0)
+		return refuse_place(project->path, project_fd, e);
+	if (fstat(h->work, &st) < 0)
 		return fail(errno, e);
-	*work = (struct cage_source){ .path = arena_copy(&h->arena, path, (size_t)n),
-		.device = st.st_dev,
-		.inode = st.st_ino,
-		.tree = -1 };
-	if (!work->path)
-		return fail(ENOMEM, e);
-	if (str_path_within(work->path, project->path))
-		return err_set(e, ERR_REFUSED, ELOOP,
-			"what is protected in the project cannot be held, because bawn's own "
-			"folder '%.160s' is in it; XDG_STATE_HOME can name another",
-			work->path);
-	if (!there.stx_mnt_id || there.stx_mnt_id != ours.stx_mnt_id)
-		return err_set(e, ERR_REFUSED, EXDEV,
-			"what is protected in the project cannot be held, because that takes a "
-			"folder on the same mount, and bawn's '%.160s' is on another; "
-			"XDG_STATE_HOME can name one",
-			work->path);
-	return 0;
+	*work = (struct cage_source){
+		.path = path_of(h, h->work), .device = st.st_dev, .inode = st.st_ino, .tree = -1
+	};
+	return work->path ? 0 : fail(ENOMEM, e);
 }
 
 /* --- root's tree --- */
@@ -340,9 +449,7 @@ static int make_hold(struct keeper *k, const struct plan_op *op, struct err *e)
 	if (r == 0)
 		r = check_targets(k, op, e);
 	if (r == 0)
-		r = make_work(k, which, fd, e);
-	if (r == 0)
-		r = find_work(h, source, fd, &start->work, e);
+		r = find_work(k, which, source, fd, &start->work, e);
 	if (r == 0 && k->start.ids.is_given)
 		r = make_tree(h, &k->start.ids, source->path, fd, start->work.path, e);
 	if (r == 0)

@@ -45,7 +45,7 @@ static bool is_of_tree(const struct finding *f, const struct plan_op *op)
 
 static int no_memory(struct err *e)
 {
-	return err_set(e, ERR_SYS, ENOMEM, "not enough memory for what is protected");
+	return err_set(e, ERR_SYS, ENOMEM, "cannot protect paths of the project: out of memory");
 }
 
 static bool is_found(const struct keep_hold *h, const char *path)
@@ -65,8 +65,8 @@ static int add(struct finding *f, const char *path, enum cage_held_kind kind, co
 	if (!copy)
 		return no_memory(e);
 	if (h->count == MOST_HELD)
-		return err_set(
-			e, ERR_REFUSED, E2BIG, "more is protected in the project than can be held");
+		return err_set(e, ERR_REFUSED, E2BIG,
+			"cannot protect paths of the project: there are too many");
 	h->items[h->count++] = (struct cage_held){ .path = copy,
 		.text = text,
 		.kind = kind,
@@ -148,7 +148,7 @@ static int check_link(struct finding *f, int at, const char *name, const char *p
 	if (is_plain && !str_path_within(real, f->project))
 		return 0;
 	return err_set(e, ERR_REFUSED, ELOOP,
-		"'%.80s' of the project is protected and is a link to '%.120s', which %s", path,
+		"cannot protect '%.80s' of the project: it is a link to '%.120s', which %s", path,
 		target,
 		is_plain ? "can be written" : "is not there, or is reached by another link");
 }
@@ -158,10 +158,12 @@ static int check_names(const struct stat *st, const char *path, struct err *e)
 {
 	if (!S_ISREG(st->st_mode) || st->st_nlink == 1)
 		return 0;
-	return err_set(e, ERR_REFUSED, EMLINK,
-		"'%s' of the project is protected and has another name (a hard link), by which it "
-		"could be changed; copy it onto itself",
-		path);
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, EMLINK,
+			"cannot protect '%s' of the project: it has another name (a hard link), "
+			"through which it could be changed",
+			path),
+		"copy it onto itself");
 }
 
 static int hold_git_file(struct finding *f, int at, struct err *e);
@@ -218,7 +220,7 @@ static int step(
 		if (errno == ENOENT)
 			return add_missing(f, path, e);
 		return err_set(e, ERR_REFUSED, errno,
-			"cannot look at '%s' of the project, which is protected: %s", path,
+			"cannot inspect '%s' of the project, which is protected: %s", path,
 			strerror(errno));
 	}
 	if (is_last || !S_ISDIR(st.st_mode))
@@ -291,7 +293,8 @@ static int hold_repository(struct finding *f, const char *folder, struct err *e)
 			continue;
 		if (snprintf(there, sizeof(there), "%s%s", folder, path + strlen(".git")) >=
 			(int)sizeof(there))
-			return err_set(e, ERR_REFUSED, ENAMETOOLONG, "'%s' is too long", folder);
+			return err_set(e, ERR_REFUSED, ENAMETOOLONG,
+				"cannot open '%s': its path is too long", folder);
 		r = walk(f, there, e);
 	}
 	return r;
@@ -316,7 +319,8 @@ static int hold_git_file(struct finding *f, int at, struct err *e)
 		return 0; /* nothing is there, and the cage cannot make it */
 	if (!real[0] || str_eq(real, f->project))
 		return err_set(e, ERR_REFUSED, ENOENT,
-			"'.git' of the project leads to '%.200s', which is no repository",
+			"cannot use '.git' of the project: it leads to '%.200s', which is no "
+			"repository",
 			text + 8);
 	if (!str_path_within(real, f->project))
 		return 0;

@@ -3,7 +3,8 @@
  *
  * Runs as: the keeper.
  *
- * A user's cage is the user. Root's cage is an id that belongs to nobody: the number of the
+ * A user's cage is the user, with the group of the project where that is another one of the user's:
+ * keep_team.c. Root's cage is an id that belongs to nobody: the number of the
  * keeper's process on top of a reserved base, so that two runs at one time never share it and
  * nothing has to be remembered. Where pids begin anew, in another pid namespace, so do the ids.
  * Runs of sessions share files with others that come later, and are the one that no pid is.
@@ -14,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/ids.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cage/cage_break.h"
@@ -51,18 +53,30 @@ static uint32_t pick_id(const char *path, uint32_t chance)
 	return best ? (uint32_t)(best + chance % (best_size / 2)) : 0;
 }
 
-int keep_choose_ids(const struct plan *p, bool in_session, struct cage_ids *ret, struct err *e)
+/* The group of the project, which is one of the operator's others. */
+static int choose_team(const char *project, struct cage_ids *ret, struct err *e)
 {
+	struct stat st;
+
+	if (stat(project, &st) < 0 || st.st_gid == 0 || !ids_has_group(st.st_gid))
+		return err_set(e, ERR_REFUSED, EPERM,
+			"cannot give the cage the group of '%s': it is not one of yours any more",
+			project);
+	ret->gid = st.st_gid;
+	ret->is_team = true;
+	return 0;
+}
+
+int keep_choose_ids(const struct keep_request *q, struct cage_ids *ret, struct err *e)
+{
+	bool in_session = q->workspace >= 0 || plan_find(q->plan, PLAN_AWAIT, NULL);
 	uint32_t chance = in_session ? 0 : (uint32_t)getpid();
-	bool is_reserved = plan_find(p, PLAN_IDS, "reserved") != NULL;
 	struct stat pids;
 
 	*ret = (struct cage_ids){ .uid = geteuid(), .gid = getegid() };
-	if (!is_reserved && ret->gid == 0)
-		return err_set(e, ERR_REFUSED, EPERM,
-			"your group is root's, and a cage must not have it; start bawn with another "
-			"group, as with: sg GROUP -c 'bawn …'");
-	if (!is_reserved)
+	if (plan_find(q->plan, PLAN_IDS, "team"))
+		return choose_team(q->project, ret, e);
+	if (!plan_find(q->plan, PLAN_IDS, "reserved"))
 		return 0;
 	ret->is_given = true;
 	if (cage_is_broken("ids"))
@@ -72,8 +86,10 @@ int keep_choose_ids(const struct plan *p, bool in_session, struct cage_ids *ret,
 	ret->uid = pick_id("/proc/self/uid_map", chance);
 	ret->gid = pick_id("/proc/self/gid_map", chance);
 	if (!ret->uid || !ret->gid)
-		return err_set(e, ERR_REFUSED, EPERM,
-			"root's cages run as an id of their own, and this container has none to "
-			"give; run bawn as an ordinary user");
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EPERM,
+				"cannot run as root here: a cage of root needs an id of its own, "
+				"and this container has none"),
+			"run bawn as an ordinary user");
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include "cgroup/cgroup.h"
 #include "keep/keep.h"
 #include "keep/keep_join.h"
+#include "keep/keep_names.h"
 #include "keep/keep_notify.h"
 #include "keep/keep_streams.h"
 #include "wire/wire_gate.h"
@@ -27,7 +28,7 @@ void keep_words_done(struct keep_words *words);
 /* --- keep_ids.c --- */
 
 /* The id a cage of ours has outside, and whether we must give it. */
-int keep_choose_ids(const struct plan *p, bool in_session, struct cage_ids *ret, struct err *e);
+int keep_choose_ids(const struct keep_request *q, struct cage_ids *ret, struct err *e);
 
 /* --- keep_sources.c --- */
 
@@ -81,13 +82,14 @@ void keep_sources_close(struct keep_sources *s);
 
 struct keep_layer {
 	int folder;                /* the run's, borrowed; -1: it has none */
-	struct timespec began;     /* by the clock that marks files */
+	struct timespec began;     /* no file had a later time then */
 	struct keep_point *points; /* places for mounts, which bawn made in the project's */
 	struct arena arena;        /* of these */
 	struct {
 		int top;        /* `layer` or `git-layer` in it, or -1: nothing is captured there */
 		int below;      /* the project, or the folder of its git; -1: it is not captured */
 		bool is_copied; /* instead of being under an overlay */
+		bool is_filled; /* under one whose layer begins with what is others' in it */
 	} trees[CAGE_LAYER_COUNT];
 	struct {
 		uint64_t max;          /* bytes; 0: nobody watches */
@@ -109,11 +111,10 @@ void keep_layer_done(struct keep_layer *l);
 #define KEEP_TOLD "told" /* a socket in the run's folder, for who is in the cage */
 
 struct keep_told {
-	int socket;       /* or -1: nobody is heard */
-	int folder;       /* the run's, borrowed */
-	uint64_t turn_ns; /* when the turn began … */
-	unsigned heard;   /* … and how many came in it */
-	uint64_t events;  /* that were said of it */
+	int socket; /* or -1: nobody is heard */
+	int folder; /* the run's, borrowed */
+	struct keep_turn turn;
+	uint64_t events; /* that were said of it */
 };
 
 void keep_told_init(struct keep_told *t);
@@ -167,8 +168,8 @@ struct keep_hold {
 	struct arena arena;
 	struct cage_held *items;
 	size_t count;
-	int folder;                        /* the run's, borrowed */
-	int work;                          /* `hold` or `git-hold` in it, or -1 */
+	char name[64];                     /* of a folder for the layer's work */
+	int folder, work;                  /* where it is; it, or -1 */
 	int tree, tree_project, tree_work; /* root's: both id-mapped, for the cage; or -1 */
 	int view;                          /* the layer's file system, or -1 */
 	uint64_t next_ns;                  /* when it is to forget what it knows of the host */
@@ -279,6 +280,7 @@ struct keeper {
 	struct keep_joined joined;
 	struct keep_resident resident;
 	struct keep_notify notify;
+	struct keep_names names;
 	struct keep_told told;
 	struct cgroup group;
 	struct cgroup_counts counts; /* taken before anybody is killed */
@@ -485,8 +487,6 @@ void keep_gate_end(struct keeper *k);
 
 /* Makes the socket, if the plan shows one. */
 int keep_told_make(struct keeper *k, struct err *e);
-
-struct pollfd;
 
 void keep_told_want(const struct keeper *k, struct pollfd *ret);
 

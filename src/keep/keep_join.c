@@ -133,18 +133,21 @@ void keep_join_digest_mounts(const struct keep_view *v, char ret[static SHA256_H
 	sha256_print(digest, ret);
 }
 
-static int check_head(const struct keeper *k, const struct keep_cage_head *h, struct err *e)
+int keep_join_check(const struct cage_start *start, const struct keep_cage_head *h, struct err *e)
 {
 	char plan[SHA256_HEX_SIZE];
 
-	keep_join_digest_plan(k->start.plan, plan);
+	keep_join_digest_plan(start->plan, plan);
 	if (!record_is_run(h->run, true) || h->group_count < 0 || h->group_count > CGROUP_COUNT)
-		return err_set(e, ERR_SYS, EPROTO, "the session's cage is not known");
-	if (strncmp(plan, h->plan, sizeof(plan)) != 0 || h->uid != k->start.ids.uid ||
-		h->gid != k->start.ids.gid)
-		return err_set(e, ERR_SYS, EXDEV,
-			"the session's cage was made by another plan or another version of bawn; "
-			"'bawn session stop' ends it, and the next command makes one anew");
+		return err_set(e, ERR_SYS, EPROTO,
+			"cannot enter the session's cage: its keeper sent something unknown");
+	if (strncmp(plan, h->plan, sizeof(plan)) != 0 || h->uid != start->ids.uid ||
+		h->gid != start->ids.gid)
+		return err_hint(e,
+			err_set(e, ERR_SYS, EXDEV,
+				"cannot enter the session's cage: another plan or another version "
+				"of bawn made it"),
+			"bawn session stop ends it, and the next command makes a new one");
 	return 0;
 }
 
@@ -206,7 +209,7 @@ static int ask(struct keeper *k, int connection, struct err *e)
 
 	if (r == 0)
 		r = wire_receive_message(connection, &h, sizeof(h), NULL);
-	if (r == 0 && check_head(k, &h, e) < 0)
+	if (r == 0 && keep_join_check(&k->start, &h, e) < 0)
 		return -EXDEV;
 	if (r == 0)
 		r = take_namespaces(j, connection, &h);
@@ -314,7 +317,7 @@ int keep_join_look(struct keeper *k, struct err *e)
 	int r = keep_look_begin(k->look, k, e);
 
 	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
-		r = err_set(e, ERR_SYS, EPIPE, "the command ended before it was started");
+		r = err_set(e, ERR_SYS, EPIPE, "cannot start the command: it ended before");
 	return r;
 }
 

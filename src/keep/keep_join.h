@@ -63,6 +63,9 @@ extern const enum keep_namespace keep_join_order[CAGE_NAMESPACES];
 void keep_join_digest_plan(const struct plan *p, char ret[static SHA256_HEX_SIZE]);
 void keep_join_digest_mounts(const struct keep_view *v, char ret[static SHA256_HEX_SIZE]);
 
+/* Is this the cage that the plan makes? An error: it must not be entered. */
+int keep_join_check(const struct cage_start *start, const struct keep_cage_head *h, struct err *e);
+
 /* Finds the session's cage, or has it started, and what it takes to enter it. */
 int keep_join_prepare(struct keeper *k, struct err *e);
 

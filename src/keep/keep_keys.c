@@ -55,18 +55,6 @@ static const struct plan_op *find_shown(const struct keeper *k, const char *path
 	return NULL;
 }
 
-/* The path of what is open, without links. */
-static bool find_real(int fd, char ret[static PATH_MAX])
-{
-	char link[48];
-	ssize_t n;
-
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, ret, PATH_MAX - 1);
-	ret[n < 0 ? 0 : n] = '\0';
-	return n > 0;
-}
-
 /* Also what is copied for the cage, instead of being shown. */
 static bool is_in_project(const struct cage_start *start, const char *real)
 {
@@ -87,22 +75,25 @@ static int check_hidden(const struct keeper *k, int fd, const char *path, bool i
 	const struct plan_op *op = NULL;
 	char real[PATH_MAX];
 
-	if (!find_real(fd, real))
-		return err_set(e, ERR_SYS, errno, "cannot look at '%s': %s", path, strerror(errno));
+	if (file_path_of(fd, real) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot inspect '%s': %s", path, strerror(errno));
 	if (is_in_project(&k->start, real) || is_in_project(&k->start, path))
-		return err_set(e, ERR_REFUSED, EACCES,
-			"the %s of the secret '%s' %s in %s, which is in the project: the agent could "
-			"%s there; keep %s elsewhere",
-			what, name, be, path, could, is_key ? "it" : "them");
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EACCES,
+				"cannot use the secret '%s': its %s %s in '%s', which is in the "
+				"project, where the agent could %s",
+				name, what, be, path, could),
+			"keep %s elsewhere", is_key ? "it" : "them");
 	op = find_shown(k, real, !is_key);
 	if (!op)
 		op = find_shown(k, path, true);
 	if (op)
-		return err_set(e, ERR_REFUSED, EACCES,
-			"the %s of the secret '%s' %s in %s, which is shown in the cage, at %s: the "
-			"agent could %s there; keep %s elsewhere",
-			what, name, be, path, plan_str(k->start.plan, op->b), could,
-			is_key ? "it" : "them");
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EACCES,
+				"cannot use the secret '%s': its %s %s in '%s', which is shown in "
+				"the cage at '%s', where the agent could %s",
+				name, what, be, path, plan_str(k->start.plan, op->b), could),
+			"keep %s elsewhere", is_key ? "it" : "them");
 	return 0;
 }
 
@@ -114,10 +105,11 @@ static int read_variable(const struct spec_secret *s, struct wire_key *ret, stru
 	size_t n = value ? strlen(value) : 0;
 
 	if (n == 0)
-		return err_set(e, ERR_REFUSED, ENOENT,
-			"the key of the secret '%s' is taken from the variable %s, which is %s: set it "
-			"before you start bawn",
-			s->name, s->source, value ? "empty" : "not set");
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, ENOENT,
+				"cannot use the secret '%s': the variable %s is %s", s->name,
+				s->source, value ? "empty" : "not set"),
+			"set it before you start bawn");
 	if (n <= sizeof(ret->bytes))
 		memcpy(ret->bytes, value, n);
 	ret->size = n <= sizeof(ret->bytes) ? (uint32_t)n : UINT32_MAX;
@@ -159,7 +151,7 @@ static int read_file(
 
 	if (!cage_fill_in(start, s->source, path, sizeof(path)))
 		return err_set(e, ERR_REFUSED, ENAMETOOLONG,
-			"the key of the secret '%s' is in '%s': %s", s->name, s->source,
+			"cannot use the secret '%s': its key is in '%s': %s", s->name, s->source,
 			start->home ? "that path is too long" : "there is no home");
 	fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd >= 0 && (r = check_hidden(k, fd, path, true, s->name, e)) < 0)
@@ -167,7 +159,7 @@ static int read_file(
 	r = fd < 0 ? fd : read_bytes(fd, ret);
 	if (r < 0)
 		return err_set(e, ERR_REFUSED, -r,
-			"the key of the secret '%s' is to be read from %s: %s", s->name, path,
+			"cannot read the key of the secret '%s' from '%s': %s", s->name, path,
 			r == -EINVAL ? "that is no file" : strerror(-r));
 	return 0;
 }
@@ -179,20 +171,19 @@ static int check_key(const struct spec_secret *s, struct wire_key *key, struct e
 
 	if (key->size == UINT32_MAX)
 		return err_set(e, ERR_REFUSED, EFBIG,
-			"the key of the secret '%s', in %s %s, is longer than %d bytes", s->name,
-			kind, s->source, WIRE_MAX_KEY);
+			"cannot use the secret '%s': its key, in %s %s, is longer than %d bytes",
+			s->name, kind, s->source, WIRE_MAX_KEY);
 	if (key->size && key->bytes[key->size - 1] == '\n')
 		key->size--;
 	if (!key->size)
 		return err_set(e, ERR_REFUSED, EINVAL,
-			"the key of the secret '%s' is empty: %s %s has nothing in it", s->name,
-			kind, s->source);
+			"cannot use the secret '%s': its key, in %s %s, is empty", s->name, kind,
+			s->source);
 	for (uint32_t i = 0; i < key->size; i++)
 		if (key->bytes[i] <= 0x20 || key->bytes[i] >= 0x7f)
 			return err_set(e, ERR_REFUSED, EINVAL,
-				"the key of the secret '%s', in %s %s, has something other than "
-				"letters, digits and signs in it: a space, a second line, or a "
-				"character that is not ASCII",
+				"cannot use the secret '%s': its key, in %s %s, has a space, a "
+				"second line or a character that is not ASCII",
 				s->name, kind, s->source);
 	return 0;
 }
@@ -207,8 +198,9 @@ static int name_certificates(
 		return 0;
 	if (!cage_fill_in(&k->start, s->ca, ret->ca, sizeof(ret->ca)))
 		return err_set(e, ERR_REFUSED, ENAMETOOLONG,
-			"the certificates of the secret '%s': '%s' is no path here", s->name,
-			s->ca);
+			"cannot use the secret '%s': '%s', the file of its certificates, is no "
+			"path here",
+			s->name, s->ca);
 	fd = file_open(ret->ca, O_PATH);
 	return fd < 0 ? 0 : check_hidden(k, fd, ret->ca, false, s->name, e);
 }
@@ -248,8 +240,8 @@ static int read_keys(const struct keeper *k, struct wire_keys *ret, struct err *
 		if (op->kind != PLAN_SECRET)
 			continue;
 		if (ret->count == WIRE_MAX_SECRETS)
-			return err_set(e, ERR_REFUSED, ENOSPC, "there are more than %d secrets",
-				WIRE_MAX_SECRETS);
+			return err_set(e, ERR_REFUSED, ENOSPC,
+				"cannot use secrets: there are more than %d", WIRE_MAX_SECRETS);
 		r = read_key(k, plan_str(p, op->a), &ret->keys[ret->count++], e);
 	}
 	return r;
@@ -271,7 +263,7 @@ static int read_and_forget(const struct keeper *k, bool is_wanted, struct err *e
 	int r;
 
 	if (!keys)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the keys of secrets");
+		return err_set(e, ERR_SYS, ENOMEM, "cannot use secrets: out of memory");
 	r = read_keys(k, keys, e);
 	if (r == 0 && is_wanted) {
 		r = hand_over(keys);
@@ -296,9 +288,9 @@ int keep_keys_open(const struct keeper *k, struct err *e)
 
 /* --- the program --- */
 
-/* From where this program is: beside it in a build, where they are installed otherwise. */
-static const char *const places[] = { GATE_VAULT_PROGRAM, "../libexec/bawn/" GATE_VAULT_PROGRAM,
-	BAWN_LIBEXEC "/" GATE_VAULT_PROGRAM };
+/* From the folder of this program: in a build, and where they are installed, whatever the prefix.
+ */
+static const char *const places[] = { GATE_VAULT_PROGRAM, "../libexec/bawn/" GATE_VAULT_PROGRAM };
 
 int keep_vault_find(char *ret, size_t size, struct err *e)
 {
@@ -306,19 +298,20 @@ int keep_vault_find(char *ret, size_t size, struct err *e)
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (n < 0)
-		return err_set(e, ERR_SYS, errno, "/proc/self/exe does not say where bawn is: %s",
-			strerror(errno));
+		return err_set(e, ERR_SYS, errno,
+			"cannot find bawn's own programs: /proc/self/exe: %s", strerror(errno));
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		int written = places[i][0] == '/' ? snprintf(ret, size, "%s", places[i])
-						  : snprintf(ret, size, "%s/%s", self, places[i]);
+		int written = snprintf(ret, size, "%s/%s", self, places[i]);
 
 		if (written > 0 && (size_t)written < size && access(ret, X_OK) == 0)
 			return 0;
 	}
-	return err_set(e, ERR_REFUSED, ENOENT,
-		"secrets need the program " GATE_VAULT_PROGRAM
-		", which is neither in %s nor in " BAWN_LIBEXEC ": it is installed with bawn",
-		self);
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, ENOENT,
+			"cannot use secrets: the program " GATE_VAULT_PROGRAM
+			" is neither in %s nor in %s/../libexec/bawn",
+			self, self),
+		"it is installed with bawn: make install");
 }

@@ -21,6 +21,7 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "keep/keep_inside.h"
+#include "keep/keep_team.h"
 #include "work/work_copy.h"
 
 /* What may be captured, and what its layer is called: in the run's folder, and in the pool. */
@@ -62,12 +63,16 @@ void keep_layer_done(struct keep_layer *l)
 
 /* --- before the cage is made --- */
 
+static int fail_as(const char *what, int num, struct err *e)
+{
+	return err_hint(e,
+		err_set(e, ERR_SYS, num, "cannot %s in the run's folder: %s", what, strerror(num)),
+		"set XDG_STATE_HOME to another place");
+}
+
 static int fail(int num, struct err *e)
 {
-	return err_set(e, ERR_SYS, num,
-		"cannot make a layer for the project's writes in the run's folder: %s; "
-		"XDG_STATE_HOME can name another place",
-		strerror(num));
+	return fail_as("make a layer for the project's writes", num, e);
 }
 
 /* A folder of the layer, which belongs to whom the project belongs. */
@@ -75,33 +80,32 @@ static int make_folder(int at, const char *name, const struct stat *owner)
 {
 	if (mkdirat(at, name, 0755) < 0)
 		return errno == EEXIST ? 0 : -errno;
-	if (geteuid() == 0 &&
-		fchownat(at, name, owner->st_uid, owner->st_gid, AT_SYMLINK_NOFOLLOW) < 0)
-		return -errno;
-	return 0;
+	return fchownat(at, name, owner->st_uid, owner->st_gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno
+											 : 0;
 }
 
 /*
  * Makes a layer with the folders that an overlay wants, or with one for a copy. What is merged
  * shows the upper's mode.
  */
-static int make_top(struct keep_layer *l, enum cage_layer which, struct err *e)
+static int make_top(struct keeper *k, enum cage_layer which, struct err *e)
 {
+	struct keep_layer *l = &k->layer;
 	const char *name = trees[which].layer;
 	bool is_copied = l->trees[which].is_copied;
-	struct stat below;
-	int top = -1;
-	int r = fstat(l->trees[which].below, &below) < 0 ? -errno
-							 : make_folder(l->folder, name, &below);
+	struct stat owner;
+	int top = -1, r = keep_team_owner(&k->start.ids, l->trees[which].below, &owner);
 
+	if (r == 0)
+		r = make_folder(l->folder, name, &owner);
 	if (r == 0)
 		r = top = file_open_name(l->folder, name, O_RDONLY | O_DIRECTORY);
 	l->trees[which].top = top;
 	if (r >= 0)
-		r = make_folder(top, is_copied ? "copy" : "upper", &below);
+		r = make_folder(top, is_copied ? "copy" : "upper", &owner);
 	if (r == 0 && !is_copied)
-		r = make_folder(top, "work", &below);
-	if (r == 0 && !is_copied && fchmodat(top, "upper", below.st_mode & 0777, 0) < 0)
+		r = make_folder(top, "work", &owner);
+	if (r == 0 && !is_copied && fchmodat(top, "upper", owner.st_mode, 0) < 0)
 		r = -errno;
 	return r < 0 ? fail(-r, e) : 0;
 }
@@ -112,10 +116,7 @@ static int try_attribute(int top, struct err *e)
 	own_fd int work = file_open_name(top, "work", O_RDONLY | O_DIRECTORY);
 
 	if (work < 0 || fsetxattr(work, "user.bawn", "", 0, 0) < 0)
-		return err_set(e, ERR_SYS, work < 0 ? -work : errno,
-			"the file system of the run's folder has no attributes, which capturing the "
-			"project's writes takes: %s; XDG_STATE_HOME can name another place",
-			strerror(work < 0 ? -work : errno));
+		return fail_as("set attributes", work < 0 ? -work : errno, e);
 	return 0;
 }
 
@@ -124,10 +125,19 @@ static int tell_folder(struct keeper *k, enum cage_layer which, struct err *e)
 {
 	struct keep_layer *l = &k->layer;
 	const char *target = which == CAGE_LAYER_GIT ? k->q->git : k->q->project;
+	const char *link = trees[which].link;
+	struct timespec now[2];
 	struct stat st;
+	bool is_new;
 
-	if ((symlinkat(target, l->folder, trees[which].link) < 0 && errno != EEXIST) ||
-		fstatat(l->folder, trees[which].link, &st, AT_SYMLINK_NOFOLLOW) < 0)
+	/* No file was marked with a later time so far; clock_pass_mark takes care of those after.
+	 */
+	clock_gettime(CLOCK_REALTIME, &now[0]);
+	now[1] = now[0];
+	is_new = symlinkat(target, l->folder, link) == 0;
+	if ((!is_new && errno != EEXIST) ||
+		(is_new && utimensat(l->folder, link, now, AT_SYMLINK_NOFOLLOW) < 0) ||
+		fstatat(l->folder, link, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return fail(errno, e);
 	if (which == CAGE_LAYER_PROJECT)
 		l->began = st.st_mtim;
@@ -137,7 +147,7 @@ static int tell_folder(struct keeper *k, enum cage_layer which, struct err *e)
 static int make_on_disk(struct keeper *k, enum cage_layer which, struct err *e)
 {
 	struct keep_layer *l = &k->layer;
-	int r = make_top(l, which, e);
+	int r = make_top(k, which, e);
 
 	if (r == 0)
 		r = try_attribute(l->trees[which].top, e);
@@ -169,7 +179,7 @@ static int make_layer(struct keeper *k, enum cage_layer which, struct err *e)
 		return r;
 	/* What fails here is a reason to capture in another way. */
 	k->record->failed_op = index;
-	r = op->flags & PLAN_COPIED ? make_top(l, which, e) : make_on_disk(k, which, e);
+	r = op->flags & PLAN_COPIED ? make_top(k, which, e) : make_on_disk(k, which, e);
 	if (r == 0)
 		k->record->failed_op = -1;
 	return r;
@@ -331,7 +341,7 @@ static int save(struct keeper *k, enum cage_layer which, int upper, struct err *
 	struct keep_layer *l = &k->layer;
 	struct tree_options options = { .opens_up = true };
 	own_fd int saved = -1;
-	int r = make_top(l, which, e);
+	int r = make_top(k, which, e);
 
 	if (r < 0)
 		return r;
@@ -348,7 +358,7 @@ static int open_upper(struct keeper *k, enum cage_layer which, bool *ret_is_empt
 	int r = 0;
 
 	/* What was done to a copy is what was written. */
-	if (l->trees[which].is_copied)
+	if (l->trees[which].is_copied || l->trees[which].is_filled)
 		r = work_copy_finish(l->trees[which].top, &k->q->progress, e);
 	if (r < 0)
 		return r;
@@ -401,7 +411,7 @@ static int scan(struct keeper *k, struct work_effects *ret, struct err *e)
 		base = open_base(l);
 	/* By it is seen that there is something to apply. */
 	if (!is_empty[CAGE_LAYER_GIT] && l->trees[CAGE_LAYER_PROJECT].top < 0) {
-		int r = make_top(l, CAGE_LAYER_PROJECT, e);
+		int r = make_top(k, CAGE_LAYER_PROJECT, e);
 
 		if (r < 0)
 			return r;
@@ -481,8 +491,8 @@ void keep_layer_end(struct keeper *k, bool has_run, bool is_gone)
 		remove_layers(l, &k->record->late);
 	} else if (!is_gone) {
 		err_set(e, ERR_SYS, EBUSY,
-			"processes of the cage hang in the kernel and may still write: what the "
-			"run changed is told by bawn diff once they have ended");
+			"cannot find out what the run changed: its processes hang in the kernel");
+		err_hint(e, 0, "bawn diff shows it once they have ended");
 	} else {
 		k->record->effects.error.kind = ERR_NONE;
 		find_effects(k, e);

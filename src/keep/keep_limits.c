@@ -69,8 +69,10 @@ int keep_limits_make(struct keeper *k, struct err *e)
 
 void keep_limits_explain(const struct keeper *k, struct err *e)
 {
-	if (k->counts.oom_kills)
-		err_prefix(e, "out of memory (is limits.memory too small?)");
+	if (k->counts.oom_kills) {
+		err_prefix(e, "cannot fit into limits.memory");
+		err_hint(e, 0, "is limits.memory too small?");
+	}
 }
 
 bool keep_ends_for_output(const struct keeper *k)
@@ -108,6 +110,7 @@ void keep_limits_measure(struct keeper *k)
 
 	used->cpu_us = k->cpu_us;
 	used->printed = (int64_t)k->stdio.printed;
+	keep_output_end(&k->stdio, &k->record->output);
 	/* No cgroup of the cage's has had nothing in it. */
 	used->memory_peak = k->counts.memory_peak ? (int64_t)k->counts.memory_peak : -1;
 	used->processes_peak = k->counts.pids_peak ? (int64_t)k->counts.pids_peak : -1;

@@ -9,6 +9,8 @@
  *
  * What cannot be written does not end a run: whoever opened the log says so at its end.
  */
+#include <stdio.h>
+
 #include "base/own.h"
 #include "host/host.h"
 #include "keep/keep_inside.h"
@@ -34,11 +36,16 @@ static void say_degraded(struct log *l, const char *key, const char *name, const
 }
 
 /* Why a guarantee is missing, as far as that is known. */
-static const char *reason_of(const struct plan_promise *p, const struct record_observation *o)
+static const char *reason_of(
+	const struct plan_promise *p, const struct record_observation *o, char ret[static 128])
 {
 	if (o->seen[0])
 		return o->seen;
-	return p->ability ? host_ability_defs[p->ability - 1].meaning : "nothing was seen of it";
+	if (!p->ability)
+		return "nothing was seen of it";
+	snprintf(ret, 128, "this machine does not give %s",
+		host_ability_defs[p->ability - 1].meaning);
+	return ret;
 }
 
 /* A guarantee, and that it is missing where it may. */
@@ -46,6 +53,7 @@ static void say_guarantee(struct log *l, const struct record *r, enum plan_guara
 {
 	const struct plan_promise *p = &plan_promises(r->plan)[g];
 	const char *name = plan_guarantee_defs[g].name;
+	char reason[128];
 
 	if (p->need == PLAN_NONE)
 		return;
@@ -53,7 +61,7 @@ static void say_guarantee(struct log *l, const struct record *r, enum plan_guara
 	record_print_guarantee(r, g, &l->json);
 	log_end(l);
 	if (record_degraded(r) >> g & 1)
-		say_degraded(l, "name", name, reason_of(p, &r->observations[g]));
+		say_degraded(l, "name", name, reason_of(p, &r->observations[g], reason));
 }
 
 void keep_log_look(struct keeper *k)

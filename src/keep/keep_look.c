@@ -16,22 +16,11 @@
 
 #include "base/str.h"
 #include "cage/cage_break.h"
-#include "keep/keep_mounts.h"
+#include "keep/keep_look.h"
 
 /* The standard ones, the channel, and, but for who joins, both ends of the latch. */
 #define DESCRIPTORS   6
 #define WITHOUT_LATCH 4
-
-struct keep_look {
-	const struct cage_start *start;
-	struct arena arena;
-	struct record *record;
-	struct keep_view cage, host;
-	pid_t pid;
-	const struct keep_joined *joined; /* the cage it is in is its session's; or NULL */
-	struct keep_mounts mounts;
-	struct keep_mount_faults faults;
-};
 
 /* Notes what was seen; a fault that is "" is none. */
 static void see(struct keep_look *l, enum plan_guarantee g, enum record_vantage vantage,
@@ -179,8 +168,8 @@ static void see_ids(struct keep_look *l)
 		snprintf(fault, sizeof(fault), "no_new_privs is not set");
 	if (!is_own(l, KEEP_NS_USER) && !fault[0])
 		snprintf(fault, sizeof(fault), "the user namespace is %s", owner(l, KEEP_NS_USER));
-	if (!fault[0] && (ids->uid == 0 || ids->gid == 0 || !are_all(v->uids, ids->uid) ||
-				 !are_all(v->gids, ids->gid)))
+	if (!fault[0] &&
+		(ids->uid == 0 || !are_all(v->uids, ids->uid) || !are_all(v->gids, ids->gid)))
 		snprintf(fault, sizeof(fault), "outside it is user %u and group %u", v->uids[0],
 			v->gids[0]);
 	if (!fault[0] && (v->uid_map.lines != 1 || v->gid_map.lines != 1 ||
@@ -188,7 +177,11 @@ static void see_ids(struct keep_look *l)
 				 v->uid_map.count != 1 || v->gid_map.count != 1 || !op ||
 				 v->uid_map.inside != op->n || v->gid_map.inside != op->n))
 		snprintf(fault, sizeof(fault), "its id maps are not the planned ones");
-	snprintf(good, sizeof(good), "user %u outside, no capabilities", ids->uid);
+	if (ids->is_team)
+		snprintf(good, sizeof(good), "user %u and group %u outside, no capabilities",
+			ids->uid, ids->gid);
+	else
+		snprintf(good, sizeof(good), "user %u outside, no capabilities", ids->uid);
 	see(l, PLAN_IDS_UNPRIVILEGED, RECORD_OUTSIDE, fault, good);
 }
 
@@ -198,6 +191,8 @@ static void see_groups(struct keep_look *l)
 
 	if (l->cage.group_count)
 		snprintf(fault, sizeof(fault), "%u supplementary groups", l->cage.group_count);
+	else if (l->start->ids.gid == 0)
+		snprintf(fault, sizeof(fault), "the own group is root's");
 	see(l, PLAN_GROUPS, RECORD_OUTSIDE, fault, "none");
 }
 
@@ -354,8 +349,8 @@ static int judge(const struct keep_look *l, struct err *e)
 
 		if (promises[g].need == PLAN_MUST && !(o->vantage != RECORD_UNSEEN && o->holds))
 			return err_set(e, ERR_REFUSED, EPERM,
-				"the cage was looked at from outside and '%s' does not hold: %s; "
-				"nothing was run",
+				"cannot start the command: the cage was inspected from outside, "
+				"and '%s' does not hold: %s",
 				plan_guarantee_defs[g].name,
 				o->seen[0] ? o->seen : "nothing was seen of it");
 	}
@@ -390,7 +385,7 @@ int keep_look_prepare(struct keep_look **ret, const struct cage_start *start,
 	int r;
 
 	if (!l)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory to look at the cage");
+		return err_set(e, ERR_SYS, ENOMEM, "cannot inspect the cage: out of memory");
 	l->start = start;
 	arena_init(&l->arena, KEEP_MAX_VIEW);
 	r = keep_view_read_own(&l->host, &l->arena, e);
@@ -406,7 +401,7 @@ int keep_look_prepare_late(struct keep_look *l, const struct keep_sources *sourc
 	int r = keep_mounts_expect_late(&l->mounts, l->start, sources, &l->host, &l->arena, e);
 
 	if (r < 0)
-		err_prefix(e, "something was mounted since the cage was made");
+		err_prefix(e, "cannot inspect the cage: something was mounted since it was made");
 	return r;
 }
 
@@ -446,6 +441,16 @@ static void compare_mounts(struct keep_look *l)
 	snprintf(f->project, sizeof(f->project), "%s", f->root);
 }
 
+int keep_look_compare(
+	struct keep_look *l, const struct keeper *k, struct record *record, struct err *e)
+{
+	l->record = record;
+	l->pid = k->pid;
+	compare_mounts(l);
+	see_all(l, k);
+	return judge(l, e);
+}
+
 int keep_look(struct keep_look *l, const struct keeper *k, struct record *record, struct err *e)
 {
 	int r = l->joined ? keep_view_read_again(&l->cage, &k->joined.again, &l->arena, e)
@@ -453,9 +458,8 @@ int keep_look(struct keep_look *l, const struct keeper *k, struct record *record
 
 	if (r < 0)
 		return r;
-	l->record = record;
-	l->pid = k->pid;
-	compare_mounts(l);
-	see_all(l, k);
-	return cage_is_broken("look") ? 0 : judge(l, e);
+	if (!cage_is_broken("look"))
+		return keep_look_compare(l, k, record, e);
+	keep_look_compare(l, k, record, NULL);
+	return 0;
 }

@@ -22,7 +22,7 @@
 
 static int no_memory(struct err *e)
 {
-	return err_set(e, ERR_SYS, ENOMEM, "not enough memory to look at the cage's mounts");
+	return err_set(e, ERR_SYS, ENOMEM, "cannot inspect the cage's mounts: out of memory");
 }
 
 static struct keep_expected *add(
@@ -57,18 +57,17 @@ static const char *root_of(const struct keep_mount *mount, const char *path, str
 static int locate(struct keep_expected *x, int source, const struct keep_view *host,
 	struct arena *arena, struct err *e)
 {
-	char link[64], path[4096];
+	char path[PATH_MAX];
 	const struct keep_mount *mount;
-	struct statx st;
-	ssize_t n;
+	struct statx st = { 0 };
+	ssize_t n = file_path_of(source, path);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", source);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0 || statx(source, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MNT_ID, &st) < 0 ||
-		!(st.stx_mask & STATX_MNT_ID))
-		return err_set(e, ERR_SYS, errno, "cannot find the mount of '%s': %s", x->place,
-			strerror(errno));
-	path[n] = '\0';
+	if (n >= 0 && statx(source, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MNT_ID, &st) < 0)
+		n = -errno;
+	if (n < 0 || !(st.stx_mask & STATX_MNT_ID))
+		return err_set(e, ERR_SYS, n < 0 ? (int)-n : ENOSYS,
+			"cannot find the mount of '%s': %s", x->place,
+			strerror(n < 0 ? (int)-n : ENOSYS));
 	mount = find_by_id(host, (int)st.stx_mnt_id);
 	if (!mount || !str_path_within(path, mount->place))
 		return err_set(e, ERR_SYS, ENOENT, "cannot find the mount of '%s'", path);
@@ -134,10 +133,11 @@ int keep_refuse_nested(const struct keep_view *host, const char *source, struct 
 		const char *place = host->mounts[i].place;
 
 		if (!str_eq(place, source) && str_path_within(place, source))
-			return err_set(e, ERR_REFUSED, EXDEV,
-				"cannot show '%s' in one piece: '%s' is mounted below it; declare "
-				"folders that have nothing mounted below them",
-				source, place);
+			return err_hint(e,
+				err_set(e, ERR_REFUSED, EXDEV,
+					"cannot show '%s' in one piece: '%s' is mounted below it",
+					source, place),
+				"bind folders that have nothing mounted below them");
 	}
 	return 0;
 }
@@ -230,7 +230,7 @@ static int expect_shared(const struct expecting *x, struct keep_expected *mount,
 	int tree = x->start->layers[mount->layer - 1].tree;
 
 	if (tree < 0 || fstat(tree, &st) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot look at the session's workspace");
+		return err_set(e, ERR_SYS, errno, "cannot inspect the session's workspace");
 	mount->device = arena_printf(x->arena, "%u:%u", major(st.st_dev), minor(st.st_dev));
 	return mount->device ? 0 : no_memory(e);
 }

@@ -98,16 +98,17 @@ int keep_notify_make(struct keeper *k, struct err *e)
 	if (!plan_find(k->q->plan, PLAN_TELL, PLAN_TELL_DENIED))
 		return 0;
 	if (!fit())
-		why = "what the filter denies is not told: the kernel has no listeners";
+		why = "cannot report what the system-call filter denies: the kernel has no listeners";
 	else if (!can_be_sent(&k->q->filter))
-		why = "what the filter denies is not told: the profile does not allow sendmsg";
+		why = "cannot report what the system-call filter denies: the profile does not allow sendmsg";
 	if (why) {
 		note(k, PLAN_TELL_DENIED, why);
 		note(k, PLAN_TELL_WRITES, why);
 		return 0;
 	}
 	if (filter_make_telling(&k->q->filter, &k->notify.telling) < 0 || watch(k) < 0)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the filter");
+		return err_set(
+			e, ERR_SYS, ENOMEM, "cannot make the system-call filter: out of memory");
 	k->start.telling = k->notify.telling.code;
 	k->start.telling_count = k->notify.telling.count;
 	return 0;
@@ -203,8 +204,8 @@ static void give_up(struct keeper *k, int num)
 		return;
 	close(n->listener);
 	n->listener = -1;
-	snprintf(
-		why, sizeof(why), "what the filter denies is not told any more: %s", strerror(num));
+	snprintf(why, sizeof(why), "cannot report any more what the system-call filter denies: %s",
+		strerror(num));
 	note(k, PLAN_TELL_DENIED, why);
 }
 
@@ -232,7 +233,7 @@ static void refuse(struct keeper *k, const struct seccomp_notif *call, uint32_t 
 	look_at(&k->notify, call);
 	if (send_answer(k, call, error))
 		count(k, call, error, "");
-	k->notify.answered++;
+	k->notify.turn.done++;
 }
 
 /* A write that is allowed. What was read of another process, with the same number, is nothing. */
@@ -247,7 +248,7 @@ static void let_go(struct keeper *k, const struct seccomp_notif *call)
 		look_at(&k->notify, call);
 	if (send_answer(k, call, 0) && is_told)
 		count(k, call, 0, path);
-	k->notify.answered += is_told;
+	k->notify.turn.done += is_told;
 }
 
 /* One call, if there is one. */
@@ -277,43 +278,30 @@ static bool answer_one(struct keeper *k)
 	return !n->failure;
 }
 
-static bool is_at_rest(const struct keep_notify *n)
-{
-	return n->answered >= AT_ONCE && clock_ns() - n->turn_ns < TURN_NS;
-}
-
 int keep_notify_wait(const struct keeper *k)
 {
-	uint64_t gone = clock_ns() - k->notify.turn_ns;
-
-	if (k->notify.listener < 0 || !is_at_rest(&k->notify))
-		return -1;
-	return gone < TURN_NS ? (int)((TURN_NS - gone) / 1000000) + 1 : 0;
+	return k->notify.listener < 0 ? -1 : keep_turn_wait(&k->notify.turn, AT_ONCE, TURN_NS);
 }
 
 void keep_notify_want(const struct keeper *k, struct pollfd *ret)
 {
-	*ret = (struct pollfd){ .fd = is_at_rest(&k->notify) ? -1 : k->notify.listener,
-		.events = POLLIN };
+	bool is_full = keep_turn_is_full(&k->notify.turn, AT_ONCE, TURN_NS);
+
+	*ret = (struct pollfd){ .fd = is_full ? -1 : k->notify.listener, .events = POLLIN };
 }
 
 int keep_notify_hear(struct keeper *k, const struct pollfd *seen, struct err *e)
 {
 	struct keep_notify *n = &k->notify;
-	uint64_t now = clock_ns();
 
 	if (n->listener < 0 || !seen->revents)
 		return 0;
-	if (now - n->turn_ns >= TURN_NS) {
-		n->turn_ns = now;
-		n->answered = 0;
-	}
-	for (int i = 0; i < PASSED && n->answered < AT_ONCE && answer_one(k); i++)
+	keep_turn_renew(&n->turn, TURN_NS);
+	for (int i = 0; i < PASSED && n->turn.done < AT_ONCE && answer_one(k); i++)
 		continue;
 	if (n->failure && n->is_watching)
 		return err_set(e, ERR_SYS, n->failure,
-			"writes in the cage wait for bawn (audit.watch_protected), which can not "
-			"hear of them any more: %s",
+			"cannot watch writes in the cage (audit.watch_protected): %s",
 			strerror(n->failure));
 	/* Nobody is left under the filter, and nobody will be. */
 	if (n->listener >= 0 && seen->revents & (POLLHUP | POLLERR) && !(seen->revents & POLLIN)) {

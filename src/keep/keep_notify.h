@@ -4,6 +4,7 @@
 #include <linux/seccomp.h>
 
 #include "filter/filter.h"
+#include "keep/keep_turn.h"
 #include "record/record.h"
 
 /* What the filter of a cage tells the keeper: a part of struct keeper. */
@@ -29,10 +30,9 @@ struct keep_caller {
 struct keep_notify {
 	int listener; /* -1: nothing is told */
 	struct filter_made telling;
-	bool is_watching;  /* writes, which are allowed, are told too */
-	int failure;       /* errno of what it was given up for, or 0 */
-	uint64_t turn_ns;  /* when the turn began … */
-	unsigned answered; /* … and how many were refused or told in it */
+	bool is_watching;      /* writes, which are allowed, are told too */
+	int failure;           /* errno of what it was given up for, or 0 */
+	struct keep_turn turn; /* of what is refused or told */
 	struct keep_caller callers[16];
 };
 

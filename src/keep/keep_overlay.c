@@ -42,17 +42,14 @@ void keep_overlay_done(struct keep_overlay *o)
 static int find_state(struct keeper *k, char ret[static PATH_MAX], struct err *e)
 {
 	int folder = k->q->open_folder(k->q->of, e);
-	char link[64];
 	ssize_t n;
 
 	if (folder < 0)
 		return folder;
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", folder);
-	n = readlink(link, ret, PATH_MAX - 1);
+	n = file_path_of(folder, ret);
 	if (n < 0)
-		return err_set(
-			e, ERR_SYS, errno, "cannot look at the run's folder: %s", strerror(errno));
-	ret[n] = '\0';
+		return err_set(e, ERR_SYS, (int)-n, "cannot inspect the run's folder: %s",
+			strerror((int)-n));
 	for (int i = 0; i < 2; i++)
 		*strrchr(ret, '/') = '\0';
 	return 0;
@@ -62,9 +59,10 @@ static int refuse_place(const char *path, const char *other, const char *what, s
 {
 	if (!str_path_within(path, other) && !str_path_within(other, path))
 		return 0;
-	return err_set(e, ERR_REFUSED, EINVAL,
-		"the overlay cannot be at '%s': %s '%s'; choose a place apart from it", path, what,
-		other);
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, EINVAL, "cannot use the overlay '%s': %s '%s'", path, what,
+			other),
+		"choose a place apart from it");
 }
 
 static int check_place(struct keeper *k, const char *from, struct err *e)
@@ -90,15 +88,16 @@ static int make_missing(struct keeper *k, const struct plan_op *op, struct err *
 	struct work_overlay *o = &k->overlay.kept;
 
 	if (!(op->flags & PLAN_CREATE))
-		return err_set(e, ERR_REFUSED, ENOENT,
-			"the overlay '%s' is missing: make it with bawn overlay init, or let the run "
-			"make it with root.overlay_create_if_missing: true",
-			o->path);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, ENOENT,
+				"cannot use the overlay '%s': it does not exist", o->path),
+			"make it with bawn overlay init, or set root.overlay_create_if_missing: "
+			"true");
 	if (!op->n)
-		return err_set(e, ERR_REFUSED, ENOENT,
-			"the overlay '%s' is missing, and a new one needs a size: set "
-			"root.overlay_size, such as 5G",
-			o->path);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, ENOENT,
+				"cannot make the overlay '%s': a new one needs a size", o->path),
+			"set root.overlay_size, such as 5G");
 	return work_overlay_create(o, op->n, e);
 }
 
@@ -166,14 +165,15 @@ int keep_overlay_look(const struct keeper *k, struct err *e)
 	if (!k->overlay.op)
 		return 0;
 	if (k->overlay.loaded < 0)
-		return err_set(e, ERR_SYS, EPROTO, "the cage did not hand its overlay over");
+		return err_set(
+			e, ERR_SYS, EPROTO, "cannot save the overlay: the cage did not pass it");
 	if (fstatfs(k->overlay.loaded, &fs) == 0 &&
 		(uint64_t)fs.f_blocks * (uint64_t)fs.f_bsize == size &&
 		fs.f_files == plan_inodes(k->start.overlay_size))
 		return 0;
 	return err_set(e, ERR_REFUSED, EPERM,
-		"the cage was looked at from outside and its overlay is not of the planned size; "
-		"nothing was run");
+		"cannot start the command: the cage was inspected from outside, and its overlay is "
+		"not of the planned size");
 }
 
 /* --- saving it --- */
@@ -205,7 +205,7 @@ void keep_overlay_end(struct keeper *k, bool has_run, bool is_gone)
 		save(k);
 	else
 		err_set(&k->record->overlay.error, ERR_SYS, EBUSY,
-			"processes of the cage hang in the kernel and may still write: the overlay "
-			"'%s' was not saved, and is as it was before",
+			"cannot save the overlay '%s': processes of the cage hang in the kernel "
+			"and may still write, so it is as it was before",
 			k->overlay.kept.path);
 }

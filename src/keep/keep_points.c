@@ -27,8 +27,10 @@ struct keep_point {
 
 static int no_room(struct err *e)
 {
-	return err_set(e, ERR_REFUSED, E2BIG,
-		"too many places for mounts would be made in the project; create them first");
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, E2BIG,
+			"cannot mount in the project: too many places would be made in it"),
+		"create them first");
 }
 
 static int note(struct keep_layer *l, const char *path, const struct stat *st, struct err *e)
@@ -52,7 +54,7 @@ static int find_in(
 
 	if (folder < 0 || depth == DEEPEST)
 		return err_set(e, ERR_SYS, folder < 0 ? -folder : ELOOP,
-			"cannot look into the layer of the project: %s",
+			"cannot inspect the layer of the project: %s",
 			strerror(folder < 0 ? -folder : ELOOP));
 	while (r == 0 && (entry = file_next_entry(&entries))) {
 		const char *below;
@@ -64,7 +66,7 @@ static int find_in(
 		if (!below)
 			return no_room(e);
 		if (fstatat(folder, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			return err_set(e, ERR_SYS, errno, "cannot look at '%s': %s", below,
+			return err_set(e, ERR_SYS, errno, "cannot inspect '%s': %s", below,
 				strerror(errno));
 		r = note(l, below, &st, e);
 		if (r == 0 && S_ISDIR(st.st_mode))
@@ -79,8 +81,12 @@ int keep_points_find(struct keeper *k, struct err *e)
 
 	int top = l->trees[CAGE_LAYER_PROJECT].top;
 
-	if (l->trees[CAGE_LAYER_PROJECT].is_copied)
-		return keep_copy_list(k, e);
+	int r = keep_copy_list(k, e);
+
+	/* The list of a copy has them too. */
+	if (r < 0 || l->trees[CAGE_LAYER_PROJECT].is_copied ||
+		l->trees[CAGE_LAYER_PROJECT].is_filled)
+		return r;
 	/* A session keeps them: what is in its layer is of other runs too. */
 	if (l->trees[CAGE_LAYER_PROJECT].below < 0 || keep_layer_is_shared(k))
 		return 0;

@@ -85,6 +85,8 @@ static void cut(struct keep_stdio *all)
 static void take_output(struct keep_stdio *all, struct keep_stream *s, size_t n)
 {
 	all->printed += n;
+	keep_output_add(
+		all, (int)(s - all->streams) - 1, s->unfiltered ? s->unfiltered : s->bytes, n);
 	if (s->unfiltered)
 		s->len = term_filter_pass(&s->filter, s->unfiltered, n, s->bytes);
 	if (all->cast)
@@ -309,5 +311,8 @@ int keep_relay_judge(const struct keep_stdio *s, struct err *e)
 			return err_set(e, ERR_SYS, num, "cannot write standard %s: %s",
 				keep_stream_names[i], strerror(num));
 	}
+	if (s->keep_failure)
+		return err_set(e, ERR_SYS, s->keep_failure,
+			"cannot keep what the command printed: %s", strerror(s->keep_failure));
 	return 0;
 }

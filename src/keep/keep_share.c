@@ -82,15 +82,15 @@ static int fail(int num, struct err *e)
 
 static int fail_stopped(struct err *e)
 {
-	return err_set(e, ERR_REFUSED, ECANCELED,
-		"the session was stopped before the command was started");
+	return err_set(
+		e, ERR_REFUSED, ECANCELED, "cannot start the command: the session was stopped");
 }
 
 /* By whoever stopped the session, or by somebody else. */
 static int fail_ended(struct err *e)
 {
 	return err_set(e, ERR_REFUSED, ECANCELED,
-		"the process that has the session's workspace mounted was stopped");
+		"cannot use the session's workspace: the process that mounts it was stopped");
 }
 
 static struct sockaddr_un address_of(int workspace, const char *name)
@@ -177,10 +177,11 @@ static int start_sharer(struct keeper *k, struct err *e)
 	int ends[2], r;
 
 	if (mounted == -EWOULDBLOCK)
-		return err_set(e, ERR_REFUSED, EBUSY,
-			"the session's workspace is in use on another machine, or the process that "
-			"has it mounted does not answer; bawn session exec --queue leaves the run "
-			"to who has it");
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EBUSY,
+				"cannot use the session's workspace: it is in use on another "
+				"machine, or the process that mounts it does not answer"),
+			"bawn session exec --queue leaves the run to the worker that has it");
 	if (mounted < 0)
 		return fail(-mounted, e);
 	if (door < 0 || lock < 0 || own_turn < 0)
@@ -257,7 +258,8 @@ static int ask_trees(struct keeper *k, int connection, struct err *e)
 	}
 	if (r == -EAGAIN)
 		return err_set(e, ERR_REFUSED, ETIMEDOUT,
-			"the process that has the session's workspace mounted does not answer");
+			"cannot use the session's workspace: the process that mounts it does not "
+			"answer");
 	return r == -EPIPE || r == -ECONNRESET ? -EPIPE : fail(-r, e);
 }
 
@@ -314,9 +316,11 @@ int keep_share_lock(struct keeper *k, struct err *e)
 	/* Whoever moves or removes it has it alone. */
 	k->share.lock = keep_share_open_lock(k->q->workspace, "lock", LOCK_SH | LOCK_NB);
 	if (k->share.lock == -EWOULDBLOCK)
-		return err_set(e, ERR_REFUSED, EBUSY,
-			"the session's workspace is being moved, applied or removed; try again "
-			"when that is done");
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EBUSY,
+				"cannot use the session's workspace: it is being moved, applied or "
+				"removed"),
+			"try again when that is done");
 	return k->share.lock < 0 ? fail(-k->share.lock, e) : 0;
 }
 
@@ -354,7 +358,9 @@ int keep_share_send(struct keeper *k, struct err *e)
 	if (r == 0)
 		r = wire_send(k->channel, WIRE_JOINED, 0, NULL);
 	close_kept(&k->share);
-	return r < 0 ? err_set(e, ERR_SYS, -r, "the cage ended before it was made") : 0;
+	return r < 0 ? err_set(e, ERR_SYS, -r,
+			       "cannot make the cage: it ended before it was complete")
+		     : 0;
 }
 
 /* --- being told --- */
@@ -373,7 +379,7 @@ int keep_share_hear(struct keeper *k, struct err *e)
 		return keep_begin_to_stop(k);
 	if (is_told && k->is_let_go)
 		return err_set(e, ERR_REFUSED, ECANCELED,
-			"the session was stopped while the command started");
+			"cannot start the command: the session was stopped");
 	return is_told ? fail_stopped(e) : fail_ended(e);
 }
 
@@ -441,7 +447,7 @@ int keep_stop_workspace(int workspace, unsigned patience_ms, struct err *e)
 		r = await_empty(workspace, EMPTY_MS);
 	} while (r == -EBUSY && clock_ns() < until);
 	if (r < 0)
-		return err_set(e, ERR_REFUSED, -r, "cannot stop what runs in the session: %s",
+		return err_set(e, ERR_REFUSED, -r, "cannot stop the runs of the session: %s",
 			r == -EBUSY ? "it does not end" : strerror(-r));
 	return 0;
 }

@@ -54,9 +54,11 @@ static int open_own_program(struct err *e)
 		return err_set(e, ERR_SYS, fd < 0 ? -fd : errno,
 			"cannot open bawn's own program: %s", strerror(fd < 0 ? -fd : errno));
 	if (st.st_nlink == 0)
-		return err_set(e, ERR_REFUSED, ESTALE,
-			"cannot show bawn's own program in the cage: it was replaced since it was "
-			"started; start it again");
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, ESTALE,
+				"cannot show bawn's own program in the cage: it was replaced since "
+				"it started"),
+			"start it again");
 	return take_fd(&fd);
 }
 
@@ -123,18 +125,21 @@ static int open_named(const struct cage_start *start, const char *from, struct e
 static int find_path(
 	struct keep_sources *s, int fd, const char *from, struct cage_source *ret, struct err *e)
 {
-	char link[64], path[4096];
+	char path[PATH_MAX];
 	struct stat st;
-	ssize_t n;
+	ssize_t n = file_path_of(fd, path);
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
-	n = readlink(link, path, sizeof(path) - 1);
-	if (n < 0 || fstat(fd, &st) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot look at '%s': %s", from, strerror(errno));
+	if (n >= 0 && fstat(fd, &st) < 0)
+		n = -errno;
+	if (n < 0)
+		return err_set(
+			e, ERR_SYS, (int)-n, "cannot inspect '%s': %s", from, strerror((int)-n));
 	ret->path = arena_copy(&s->arena, path, (size_t)n);
 	ret->device = st.st_dev;
 	ret->inode = st.st_ino;
-	return ret->path ? 0 : err_set(e, ERR_SYS, ENOMEM, "not enough memory for '%s'", from);
+	return ret->path ? 0
+			 : err_set(e, ERR_SYS, ENOMEM,
+				   "cannot show '%s' in the cage: out of memory", from);
 }
 
 /* Most sources have one owner, and so one map is enough; a second one ends the first. */
@@ -144,7 +149,7 @@ static int find_idmap(
 	struct stat st;
 
 	if (fstat(source, &st) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot look at a source: %s", strerror(errno));
+		return err_set(e, ERR_SYS, errno, "cannot inspect a source: %s", strerror(errno));
 	if (s->map.fd >= 0 && s->map.uid == st.st_uid && s->map.gid == st.st_gid)
 		return 0;
 	cage_idmap_done(&s->map);
@@ -177,10 +182,11 @@ static int make_tree(struct keep_sources *s, const struct cage_start *start, int
 	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) == 0)
 		return take_fd(&tree);
 	/* EINVAL is what a file system says that cannot; the rest is the host's to explain. */
-	return err_set(e, errno == EINVAL ? ERR_REFUSED : ERR_SYS, errno,
-		"cannot show '%s' with its owner mapped to the cage's user: %s; its file system may "
-		"not support that; as an ordinary user it is not needed",
-		path, strerror(errno));
+	return err_hint(e,
+		err_set(e, errno == EINVAL ? ERR_REFUSED : ERR_SYS, errno,
+			"cannot show '%s' with its owner mapped to the cage's user: %s", path,
+			strerror(errno)),
+		"its file system may not support that, and an ordinary user does not need it");
 }
 
 int keep_sources_map(
@@ -208,10 +214,12 @@ static int refuse_talkers(int fd, const char *path, struct err *e)
 
 	if (fstat(fd, &st) == 0 && !S_ISSOCK(st.st_mode) && !S_ISFIFO(st.st_mode))
 		return 0;
-	return err_set(e, ERR_REFUSED, EPERM,
-		"cannot show '%s' read-only: it is a socket or a pipe, and what is behind it could "
-		"be talked to; if that is meant, bind it with :rw",
-		path);
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, EPERM,
+			"cannot show '%s' read-only: it is a socket or a pipe, and a cage could "
+			"send to it",
+			path),
+		"if that is meant, bind it with :rw");
 }
 
 static bool is_of_session(const struct plan *p, const struct plan_op *op)
@@ -278,7 +286,7 @@ int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
 	ret->items = arena_array(&ret->arena, n, sizeof(*ret->items));
 	ret->fds = arena_array(&ret->arena, n, sizeof(*ret->fds));
 	if (!ret->items || !ret->fds)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the plan's sources");
+		return err_set(e, ERR_SYS, ENOMEM, "cannot open the plan's sources: out of memory");
 	for (; r == 0 && ret->count < n; ret->count++)
 		r = make_source(ret, ret->count, start, q, e);
 	return r;

@@ -41,7 +41,7 @@ static bool is_harmless_device(const struct stat *st)
 
 static int no_memory(struct err *e)
 {
-	return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the standard streams");
+	return err_set(e, ERR_SYS, ENOMEM, "cannot pass standard input and output: out of memory");
 }
 
 /* Room for what is passed on, and a filter where a terminal of the operator's is written to. */
@@ -51,6 +51,8 @@ static int make_room(struct keep_stdio *all, int i, const struct keep_request *q
 	bool is_shown = i > 0 && s->kind == KEEP_TERMINAL;
 
 	s->bytes = arena_alloc(&all->arena, KEEP_STREAM_SIZE + TERM_FILTER_HELD);
+	if (i > 0)
+		all->hashed[i - 1].is_seen = true;
 	if (is_shown) {
 		s->unfiltered = arena_alloc(&all->arena, KEEP_STREAM_SIZE);
 		s->filter.is_raw = q->is_unfiltered;
@@ -193,13 +195,16 @@ static int open_stream(struct keep_stdio *s, int i, const struct keep_request *q
 	if (i > 0 && q->printed[i - 1])
 		return open_tail(s, i, q, ids, e);
 	if (fstat(i, &st) < 0)
-		return err_set(e, ERR_SYS, errno, "standard %s is not open", keep_stream_names[i]);
+		return err_set(e, ERR_SYS, errno, "cannot pass standard %s: it is not open",
+			keep_stream_names[i]);
 	refusal = classify(stream, i, &st);
 	if (refusal)
-		return err_set(e, ERR_REFUSED, EPERM,
-			"standard %s is %s, which would be a way out of the cage; pass a file or a "
-			"pipe",
-			keep_stream_names[i], refusal);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EPERM,
+				"cannot pass standard %s: it is %s, which would be a way out of "
+				"the cage",
+				keep_stream_names[i], refusal),
+			"pass a file or a pipe");
 	if (cage_is_broken("tty"))
 		return 0;
 	stream->is_on_terminal = is_for_terminal(t, i, &st);
@@ -210,14 +215,17 @@ static int open_stream(struct keep_stdio *s, int i, const struct keep_request *q
 		stream->inside = s->null;
 	} else if (shares_output(i, &st) && s->streams[1].near >= 0) {
 		stream->inside = s->streams[1].inside;
+		s->is_together = true;
 		return 0;
 	} else {
 		r = open_pipe(s, i, ids, e);
 		stream->is_given_back = r == 0 && i == 0 && stream->kind == KEEP_FILE;
 	}
 	/* On the terminal, errors come with the output. */
-	if (r < 0 || (i == 2 && stream->is_on_terminal))
+	if (r < 0 || (i == 2 && stream->is_on_terminal)) {
+		s->is_together = true;
 		return r;
+	}
 	open_for_ourselves(stream, i);
 	return make_room(s, i, q, e);
 }
@@ -226,7 +234,7 @@ void keep_stdio_init(struct keep_stdio *s)
 {
 	memset(s, 0, sizeof(*s));
 	arena_init(&s->arena, 8UL * KEEP_STREAM_SIZE);
-	s->null = -1;
+	s->null = s->hashed[0].fd = s->hashed[1].fd = -1;
 	s->max = UINT64_MAX;
 	for (int i = 0; i < 3; i++) {
 		s->streams[i].inside = s->streams[i].outside = i;
@@ -243,6 +251,7 @@ int keep_stdio_open(struct keep_stdio *s, const struct keep_request *q,
 	if (limit)
 		s->max = limit->n;
 	s->cast = q->cast;
+	keep_output_begin(s, q);
 	for (int i = 0; r == 0 && i < 3; i++)
 		r = open_stream(s, i, q, t, ids, e);
 	return r;
@@ -315,6 +324,7 @@ static void give_back(struct keep_stream *s)
 void keep_stdio_done(struct keep_stdio *s)
 {
 	give_back(&s->streams[0]);
+	keep_output_done(s);
 	keep_stdio_close_inside(s);
 	for (int i = 0; i < 3; i++) {
 		keep_stream_close(&s->streams[i]);

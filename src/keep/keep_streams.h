@@ -32,6 +32,9 @@ bool keep_is_in_foreground(int terminal);
 /* Will the command have a terminal? */
 void keep_terminal_choose(struct keep_terminal *t, enum keep_tty wish);
 
+/* The operator's TERM, where what the command prints is shown there; or NULL. */
+const char *keep_terminal_type(const struct keep_terminal *t);
+
 /* The near end of the cage's, which is ours from here on in any case. */
 int keep_terminal_take(struct keep_terminal *t, int fd, struct err *e);
 
@@ -84,8 +87,21 @@ struct keep_stream {
 	struct term_filter filter;
 };
 
+/* What a stream carried, before any filter. */
+struct keep_hashed {
+	bool is_seen; /* it went through our hands */
+	struct sha256 sha256;
+	uint64_t bytes, kept;
+	char kept_sha256[SHA256_HEX_SIZE]; /* of what is kept, where that is not all */
+	int fd;                            /* where it is kept, or -1 */
+};
+
 struct keep_stdio {
 	struct keep_stream streams[3];
+	const struct keep_request *request; /* borrowed */
+	struct keep_hashed hashed[2];       /* output and error */
+	bool is_together;                   /* errors go where the output goes, in one stream */
+	int keep_failure;                   /* errno: what was printed could not be kept */
 	struct arena arena;
 	int null;         /* stands where a terminal will be, or -1 */
 	uint64_t printed; /* by the command */
@@ -131,6 +147,15 @@ bool keep_relay_awaits_answer(const struct keep_stdio *s);
 
 /* Did all of it arrive? */
 int keep_relay_judge(const struct keep_stdio *s, struct err *e);
+
+/* --- keep_output.c --- */
+
+void keep_output_begin(struct keep_stdio *s, const struct keep_request *q);
+
+/* What was printed on stream i of the two, as it came. */
+void keep_output_add(struct keep_stdio *s, int i, const char *bytes, size_t n);
+void keep_output_end(const struct keep_stdio *s, struct record_output *ret);
+void keep_output_done(struct keep_stdio *s);
 
 /* --- keep_cast.c --- */
 

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <stdnoreturn.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -41,6 +42,16 @@ void keep_terminal_choose(struct keep_terminal *t, enum keep_tty wish)
 		t->operators = STDIN_FILENO;
 }
 
+const char *keep_terminal_type(const struct keep_terminal *t)
+{
+	static const char letters[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-._";
+	const char *term = t->shown >= 0 ? getenv("TERM") : NULL;
+	size_t n = term ? strlen(term) : 0;
+
+	return n && n < 64 && strspn(term, letters) == n ? term : NULL;
+}
+
 bool keep_is_in_foreground(int terminal)
 {
 	pid_t group = tcgetpgrp(terminal);
@@ -65,7 +76,8 @@ int keep_terminal_take(struct keep_terminal *t, int fd, struct err *e)
 	if (t->near >= 0 || !t->is_wanted || !is_near_end(fd)) {
 		if (fd >= 0)
 			close(fd);
-		return err_set(e, ERR_SYS, EPROTO, "the cage handed over what is no terminal");
+		return err_set(e, ERR_SYS, EPROTO,
+			"cannot use the cage's terminal: the cage passed something else");
 	}
 	t->near = fd;
 	/* As long as we hold it open ourselves, it does not end when the command closes it. */

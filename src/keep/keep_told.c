@@ -18,7 +18,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/own.h"
 #include "keep/keep_inside.h"
 #include "wire/wire.h"
@@ -66,25 +65,18 @@ int keep_told_make(struct keeper *k, struct err *e)
 
 /* --- while it runs --- */
 
-static bool is_at_rest(const struct keep_told *t)
-{
-	return t->heard >= AT_ONCE && clock_ns() - t->turn_ns < TURN_NS;
-}
-
 void keep_told_want(const struct keeper *k, struct pollfd *ret)
 {
 	const struct keep_told *t = &k->told;
 
-	*ret = (struct pollfd){ .fd = is_at_rest(t) ? -1 : t->socket, .events = POLLIN };
+	bool is_full = keep_turn_is_full(&t->turn, AT_ONCE, TURN_NS);
+
+	*ret = (struct pollfd){ .fd = is_full ? -1 : t->socket, .events = POLLIN };
 }
 
 int keep_told_wait(const struct keeper *k)
 {
-	uint64_t gone = clock_ns() - k->told.turn_ns;
-
-	if (k->told.socket < 0 || !is_at_rest(&k->told))
-		return -1;
-	return gone < TURN_NS ? (int)((TURN_NS - gone) / 1000000) + 1 : 0;
+	return k->told.socket < 0 ? -1 : keep_turn_wait(&k->told.turn, AT_ONCE, TURN_NS);
 }
 
 static void note(struct keeper *k, const struct wire_told *told)
@@ -119,16 +111,12 @@ static bool hear_one(struct keeper *k)
 void keep_told_hear(struct keeper *k)
 {
 	struct keep_told *t = &k->told;
-	uint64_t now = clock_ns();
 
 	if (t->socket < 0)
 		return;
-	if (now - t->turn_ns >= TURN_NS) {
-		t->turn_ns = now;
-		t->heard = 0;
-	}
-	while (t->heard < AT_ONCE && hear_one(k))
-		t->heard++;
+	keep_turn_renew(&t->turn, TURN_NS);
+	while (t->turn.done < AT_ONCE && hear_one(k))
+		t->turn.done++;
 }
 
 void keep_told_end(struct keeper *k)
@@ -138,7 +126,7 @@ void keep_told_end(struct keeper *k)
 	if (t->socket < 0)
 		return;
 	/* What was told last: nobody is left who could tell more. */
-	for (t->heard = 0; t->heard < AT_ONCE && hear_one(k); t->heard++)
+	for (int i = 0; i < AT_ONCE && hear_one(k); i++)
 		continue;
 	if (k->record->told.untold && k->q->log) {
 		record_print_blocked_untold(k->record, log_begin(k->q->log, RECORD_BLOCKED_UNTOLD));

@@ -68,12 +68,15 @@ static bool parse_int(const char *text, int *ret)
 	return true;
 }
 
-static unsigned count_words(const char *text)
+/* The groups without the own one, which a login puts into the list too. */
+static unsigned count_groups(const char *text, uint32_t own)
 {
 	unsigned n = 0;
 
-	for (; *text && *text != '\n'; text++)
-		n += str_is_digit(*text) && !str_is_digit(text[1]);
+	while (*(text += strspn(text, " \t")) && *text != '\n') {
+		n += strtoul(text, NULL, 10) != own;
+		text += strcspn(text, " \t\n");
+	}
 	return n;
 }
 
@@ -96,7 +99,7 @@ static bool parse_status_line(struct keep_view *v, const char *key, const char *
 	if (str_starts(key, "Seccomp_filters:"))
 		return parse_int(value, &v->filter_count);
 	if (str_starts(key, "Groups:"))
-		v->group_count = count_words(value);
+		v->group_count = count_groups(value, v->gids[1]);
 	return true;
 }
 
@@ -175,25 +178,6 @@ static int read_open(int fd, struct arena *arena, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int read_into(int proc, const char *name, struct arena *arena, char **ret)
-{
-	own_fd int fd = file_open_name(proc, name, O_RDONLY);
-
-	return fd < 0 ? fd : read_open(fd, arena, ret);
-}
-
-static int parse_map(const char *text, uint32_t *inside, uint32_t *outside, uint32_t *count)
-{
-	uint64_t n[3];
-
-	if (!num_scan(text, 10, n, 3))
-		return -EBADMSG;
-	*inside = (uint32_t)n[0];
-	*outside = (uint32_t)n[1];
-	*count = (uint32_t)n[2];
-	return 0;
-}
-
 static unsigned count_lines(const char *text)
 {
 	unsigned n = 0;
@@ -201,6 +185,19 @@ static unsigned count_lines(const char *text)
 	for (; *text; text++)
 		n += *text == '\n';
 	return n;
+}
+
+static int parse_map(struct keep_id_map *ret, const char *text)
+{
+	uint64_t n[3];
+
+	if (!num_scan(text, 10, n, 3))
+		return -EBADMSG;
+	ret->inside = (uint32_t)n[0];
+	ret->outside = (uint32_t)n[1];
+	ret->count = (uint32_t)n[2];
+	ret->lines = count_lines(text);
+	return 0;
 }
 
 static uint64_t parse_limit(const char *text, const char *name)
@@ -290,24 +287,12 @@ static int read_descriptors(struct keep_view *v, int proc)
 	return 0;
 }
 
-static int read_status(struct keep_view *v, int proc, struct arena *arena)
-{
-	char *text = NULL;
-	int r = read_into(proc, "status", arena, &text);
-
-	return r < 0 ? r : keep_view_parse_status(v, text);
-}
-
 /* pid (name) state ppid pgrp session tty_nr …; a name may have anything in it. */
-static int read_session(struct keep_view *v, int proc, struct arena *arena)
+static int parse_session(struct keep_view *v, const char *text)
 {
-	char *text = NULL;
-	int r = read_into(proc, "stat", arena, &text);
-	const char *rest = r < 0 ? NULL : strrchr(text, ')');
+	const char *rest = strrchr(text, ')');
 	uint64_t n[4];
 
-	if (r < 0)
-		return r;
 	/* A blank, the state, a blank, and then numbers. */
 	if (!rest || strlen(rest) < 4 || !num_scan(rest + 3, 10, n, 4))
 		return -EBADMSG;
@@ -316,48 +301,45 @@ static int read_session(struct keep_view *v, int proc, struct arena *arena)
 	return 0;
 }
 
-static int read_mounts(struct keep_view *v, int proc, struct arena *arena)
-{
-	char *text = NULL;
-	int r = read_into(proc, "mountinfo", arena, &text);
-
-	return r < 0 ? r : keep_view_parse_mounts(v, text, arena);
-}
-
-static int read_maps(struct keep_view *v, int proc, struct arena *arena)
-{
-	char *text = NULL;
-	int r = read_into(proc, "uid_map", arena, &text);
-
-	if (r == 0) {
-		v->uid_map.lines = count_lines(text);
-		r = parse_map(text, &v->uid_map.inside, &v->uid_map.outside, &v->uid_map.count);
-	}
-	if (r == 0 && (r = read_into(proc, "gid_map", arena, &text)) == 0) {
-		v->gid_map.lines = count_lines(text);
-		r = parse_map(text, &v->gid_map.inside, &v->gid_map.outside, &v->gid_map.count);
-	}
-	return r;
-}
-
-static void take_limits(struct keep_view *v, const char *text)
+static void parse_limits(struct keep_view *v, const char *text)
 {
 	v->max_files = parse_limit(text, "Max open files");
 	v->max_processes = parse_limit(text, "Max processes");
 }
 
-static int read_rest(struct keep_view *v, int proc, struct arena *arena)
+int keep_view_parse(struct keep_view *v, char *const texts[static KEEP_TEXT_COUNT], bool is_whole,
+	struct arena *arena)
 {
-	char *text = NULL;
-	int r = read_into(proc, "limits", arena, &text);
+	int r = keep_view_parse_status(v, texts[KEEP_TEXT_STATUS]);
 
-	if (r == 0) {
-		take_limits(v, text);
-		r = read_into(proc, "net/dev", arena, &text);
-	}
 	if (r == 0)
-		parse_interfaces(v, text);
-	return r < 0 ? r : read_descriptors(v, proc);
+		r = keep_view_parse_mounts(v, texts[KEEP_TEXT_MOUNTS], arena);
+	if (r < 0 || !is_whole)
+		return r;
+	parse_limits(v, texts[KEEP_TEXT_LIMITS]);
+	parse_interfaces(v, texts[KEEP_TEXT_INTERFACES]);
+	r = parse_map(&v->uid_map, texts[KEEP_TEXT_UID_MAP]);
+	if (r == 0)
+		r = parse_map(&v->gid_map, texts[KEEP_TEXT_GID_MAP]);
+	return r < 0 ? r : parse_session(v, texts[KEEP_TEXT_STAT]);
+}
+
+/* --- reading --- */
+
+static int read_texts(struct keep_view *v, int proc, bool is_whole, struct arena *arena)
+{
+	static const char *const files[KEEP_TEXT_COUNT] = { "status", "mountinfo", "uid_map",
+		"gid_map", "stat", "limits", "net/dev" };
+	char *texts[KEEP_TEXT_COUNT] = { NULL };
+
+	for (int i = 0; i < (is_whole ? KEEP_TEXT_COUNT : KEEP_TEXT_OWN); i++) {
+		own_fd int fd = file_open_name(proc, files[i], O_RDONLY);
+		int r = fd < 0 ? fd : read_open(fd, arena, &texts[i]);
+
+		if (r < 0)
+			return r;
+	}
+	return keep_view_parse(v, texts, is_whole, arena);
 }
 
 static int read_view(
@@ -370,21 +352,16 @@ static int read_view(
 	memset(v, 0, sizeof(*v));
 	if (proc < 0 || fstatfs(proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
 		return err_set(e, ERR_SYS, proc < 0 ? -proc : EINVAL,
-			"cannot look at the cage from outside: '%s' is not there or not the kernel's",
+			"cannot inspect the cage from outside: '%s' does not exist or is not the "
+			"kernel's",
 			path);
-	r = read_status(v, proc, arena);
+	r = read_texts(v, proc, is_whole, arena);
 	if (r == 0)
 		r = read_namespaces(v, proc);
-	if (r == 0)
-		r = read_mounts(v, proc, arena);
 	if (r == 0 && is_whole)
-		r = read_maps(v, proc, arena);
-	if (r == 0 && is_whole)
-		r = read_session(v, proc, arena);
-	if (r == 0 && is_whole)
-		r = read_rest(v, proc, arena);
+		r = read_descriptors(v, proc);
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot look at the cage from outside in '%s': %s",
+		return err_set(e, ERR_SYS, -r, "cannot inspect the cage from outside: '%s': %s",
 			path, strerror(-r));
 	return 0;
 }
@@ -421,8 +398,7 @@ int keep_view_open(struct keep_view_files *ret, pid_t pid, struct err *e)
 	ret->limits = proc < 0 ? proc : file_open_name(proc, "limits", O_RDONLY);
 	ret->descriptors = proc < 0 ? proc : file_open_name(proc, "fd", O_RDONLY | O_DIRECTORY);
 	if (ret->status < 0 || ret->limits < 0 || ret->descriptors < 0)
-		return err_set(
-			e, ERR_SYS, EIO, "cannot look at the cage from outside in '%s'", path);
+		return err_set(e, ERR_SYS, EIO, "cannot inspect the cage from outside: '%s'", path);
 	return 0;
 }
 
@@ -449,8 +425,8 @@ int keep_view_read_again(struct keep_view *v, const struct keep_view_files *file
 		r = read_open(files->limits, arena, &text);
 	if (r < 0)
 		return err_set(
-			e, ERR_SYS, -r, "cannot look at the cage from outside: %s", strerror(-r));
-	take_limits(v, text);
+			e, ERR_SYS, -r, "cannot inspect the cage from outside: %s", strerror(-r));
+	parse_limits(v, text);
 	v->descriptor_count = count_descriptors(files->descriptors);
 	return 0;
 }

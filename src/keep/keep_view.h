@@ -38,15 +38,18 @@ struct keep_mount {
 	const char *super; /* of the file system */
 };
 
+/* The first line of a map, and how many there are. */
+struct keep_id_map {
+	uint32_t inside, outside, count;
+	unsigned lines;
+};
+
 struct keep_view {
 	uint32_t uids[4], gids[4];
-	unsigned group_count;
+	unsigned group_count;     /* supplementary ones, without gids[1] */
 	uint64_t capabilities[5]; /* inheritable, permitted, effective, bounding, ambient */
 	int no_new_privileges, seccomp, filter_count;
-	struct {
-		uint32_t inside, outside, count;
-		unsigned lines;
-	} uid_map, gid_map;
+	struct keep_id_map uid_map, gid_map;
 	uint64_t namespaces[KEEP_NS_COUNT]; /* inodes */
 	struct keep_mount *mounts;
 	size_t mount_count;
@@ -81,6 +84,23 @@ int keep_view_read_own(struct keep_view *ret, struct arena *arena, struct err *e
 
 /* Is a word among the comma-separated options? */
 bool keep_has_option(const char *options, const char *word);
+
+/* The kernel's files about a process; of this one the first KEEP_TEXT_OWN are read. */
+enum keep_text {
+	KEEP_TEXT_STATUS,
+	KEEP_TEXT_MOUNTS,
+	KEEP_TEXT_OWN,
+	KEEP_TEXT_UID_MAP = KEEP_TEXT_OWN,
+	KEEP_TEXT_GID_MAP,
+	KEEP_TEXT_STAT,
+	KEEP_TEXT_LIMITS,
+	KEEP_TEXT_INTERFACES,
+	KEEP_TEXT_COUNT,
+};
+
+/* All that they say, into a view of zeros. The view points into the text of the mounts. */
+int keep_view_parse(struct keep_view *v, char *const texts[static KEEP_TEXT_COUNT], bool is_whole,
+	struct arena *arena);
 
 /* The parts of /proc's files that are parsed, for their tests. */
 int keep_view_parse_status(struct keep_view *v, const char *text);

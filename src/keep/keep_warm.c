@@ -128,7 +128,7 @@ static int make_words(struct keep_warm *w, struct err *e)
 	w->words = mmap(NULL, WORDS_SIZE, PROT_READ | PROT_WRITE, flags, -1, 0);
 	if (w->words == MAP_FAILED) {
 		w->words = NULL;
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for a waiting cage");
+		return err_set(e, ERR_SYS, ENOMEM, "cannot make a warm cage: out of memory");
 	}
 	/* The preflight's, which are the plan's alone. */
 	r = keep_words_make(&w->k.words, start, e);
@@ -141,7 +141,7 @@ static int make_words(struct keep_warm *w, struct err *e)
 static int make(struct keep_warm *w, struct err *e)
 {
 	struct keeper *k = &w->k;
-	int r = record_make_run(w->record.run, e);
+	int r = record_make_run(NULL, w->record.run, e);
 
 	if (r == 0)
 		r = keep_begin_start(k, e);
@@ -175,7 +175,7 @@ int keep_warm_make(const struct keep_request *q, struct keep_warm **ret, struct 
 		return -EOPNOTSUPP;
 	w = calloc(1, sizeof(*w));
 	if (!w)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for a waiting cage");
+		return err_set(e, ERR_SYS, ENOMEM, "cannot make a warm cage: out of memory");
 	tail_init(&w->unused, 0);
 	w->made_ns = clock_ns();
 	w->q = *q;
@@ -188,7 +188,7 @@ int keep_warm_make(const struct keep_request *q, struct keep_warm **ret, struct 
 	w->plan = malloc(q->plan->size);
 	keep_init(&w->k, &w->q, &w->record);
 	if (!w->plan) {
-		r = err_set(e, ERR_SYS, ENOMEM, "not enough memory for a waiting cage");
+		r = err_set(e, ERR_SYS, ENOMEM, "cannot make a warm cage: out of memory");
 	} else {
 		memcpy(w->plan, q->plan, q->plan->size);
 		w->q.plan = w->record.plan = w->plan;
@@ -279,7 +279,7 @@ struct keeper *keep_warm_use(
 		return NULL;
 	w->is_used = true;
 	take_notes(&w->record, record);
-	w->k.q = q;
+	w->k.q = w->k.stdio.request = q;
 	w->k.record = record;
 	w->k.start.plan = q->plan;
 	w->k.start.project = q->project;

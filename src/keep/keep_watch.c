@@ -56,14 +56,14 @@ static int hear_clock(struct keeper *k, struct err *e)
 		return 0;
 	if (!k->is_ready)
 		return err_set(e, ERR_REFUSED, ETIMEDOUT,
-			"the cage was not ready within %u s; something it opens does not answer",
+			"cannot make the cage: something that it opens did not answer within %u s",
 			k->ready_ms / 1000);
 	k->is_hanging = k->has_exited;
 	/* How the command ended is known: that is the run's end, and this is said beside it. */
 	if (k->is_hanging)
 		err_set(e, ERR_SYS, ETIMEDOUT,
-			"processes that the command left were killed and hang in the kernel; "
-			"they end when what they wait for answers");
+			"cannot end processes that the command left: they were killed and hang in "
+			"the kernel until a system call returns");
 	else if (k->ended_for != PLAN_GUARANTEE_COUNT || k->is_unwanted)
 		keep_kill(k);
 	else
@@ -152,8 +152,8 @@ int keep_hear_signal(struct keeper *k, struct err *e)
 		wake(k);
 	if (k->is_started || number == SIGTSTP)
 		return 0;
-	return err_set(e, ERR_SIGNAL, number, "stopped by signal %d before the command was started",
-		number);
+	return err_set(
+		e, ERR_SIGNAL, number, "cannot start the command: signal %d stopped it", number);
 }
 
 /* --- what the cage says --- */
@@ -172,12 +172,15 @@ static int look_and_go(struct keeper *k, struct err *e)
 		r = keep_points_find(k, e);
 	if (r == 0 && k->q->is_resident)
 		r = keep_resident_open(k, e);
+	/* What the host changes from here on has a later time than what the command finds. */
+	clock_pass_mark(&k->layer.began);
 	/* From here on what runs is the user's: startup commands are part of the time. */
 	keep_set_timer(k, k->q->is_resident ? 0 : time_limit(k->start.plan));
 	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
-		r = err_set(e, ERR_SYS, EPIPE, "the cage ended before the command was started");
+		r = err_set(e, ERR_SYS, EPIPE, "cannot start the command: the cage ended before");
 	k->is_let_go = r == 0;
 	keep_log_look(k);
+	keep_names_open(k);
 	return r;
 }
 
@@ -209,11 +212,10 @@ static void tell_start(struct keeper *k)
 
 static int take_start(struct keeper *k, struct err *e)
 {
-	int r = 0;
+	int r;
 
 	note_start(k);
-	if (k->terminal.near >= 0)
-		r = keep_stdio_attach(&k->stdio, &k->terminal, true, e);
+	r = k->terminal.near >= 0 ? keep_stdio_attach(&k->stdio, &k->terminal, true, e) : 0;
 	return r == 0 ? keep_terminal_pass_keys(&k->terminal, e) : r;
 }
 
@@ -234,7 +236,7 @@ static int take_failure(struct keeper *k, const struct wire_message *m, struct e
 
 	k->has_failed = true;
 	if (!is_known || !m->err.text[0] || m->err.num < 0)
-		return err_set(e, ERR_SYS, EPROTO, "the cage failed and did not say why");
+		return err_set(e, ERR_SYS, EPROTO, "cannot make the cage: it gave no reason");
 	*e = m->err;
 	k->record->failed_op = m->n < (int32_t)k->start.plan->op_count ? m->n : -1;
 	return -EPROTO;
@@ -278,9 +280,9 @@ bool keep_hear_last(struct keeper *k, struct err *e)
 
 static int take_message(struct keeper *k, const struct wire_message *m, int *fd, struct err *e)
 {
-	if (m->kind == WIRE_AWAITS && !k->is_built) {
+	if (m->kind == WIRE_AWAITS && !k->is_built)
 		return 0;
-	} else if (m->kind == WIRE_SKIPPED && !k->is_built) {
+	if (m->kind == WIRE_SKIPPED && !k->is_built) {
 		if (m->n >= 0 && (uint32_t)m->n < k->start.plan->op_count)
 			record_note(k->record, (uint32_t)m->n, m->err.text);
 	} else if (m->kind == WIRE_TERMINAL && !k->is_built) {
@@ -293,14 +295,16 @@ static int take_message(struct keeper *k, const struct wire_message *m, int *fd,
 		keep_hold_take_view(k, take_fd(fd));
 	} else if (m->kind == WIRE_LISTENER && !k->is_built && k->notify.listener < 0) {
 		keep_notify_take(k, take_fd(fd));
+	} else if (m->kind == WIRE_NAMES && !k->is_built && k->names.socket < 0) {
+		k->names.socket = take_fd(fd);
 	} else if (m->kind == WIRE_LOOK && k->start.join && !k->is_built) {
 		return keep_join_look(k, e);
 	} else if (m->kind == WIRE_READY && !k->is_built) {
 		k->is_built = true;
 		k->is_landlocked = m->n != 0;
 		if (k->start.terminal_streams && k->terminal.near < 0)
-			return err_set(
-				e, ERR_SYS, EPROTO, "the cage did not hand its terminal over");
+			return err_set(e, ERR_SYS, EPROTO,
+				"cannot use the cage's terminal: the cage did not pass it");
 		return 0;
 	} else if (m->kind == WIRE_CHECKED && (k->is_built || k->start.is_warm) &&
 		   !k->record->is_preflight_passed) {
@@ -321,8 +325,8 @@ static int take_message(struct keeper *k, const struct wire_message *m, int *fd,
 	} else if (m->kind == WIRE_FAILED) {
 		return take_failure(k, m, e);
 	} else {
-		return err_set(
-			e, ERR_SYS, EBADMSG, "the cage said what no cage says (%u)", m->kind);
+		return err_set(e, ERR_SYS, EBADMSG,
+			"cannot make the cage: unexpected message %u from it", m->kind);
 	}
 	return 0;
 }
@@ -345,7 +349,7 @@ static int hear_cage(struct keeper *k, struct err *e)
 		return 0;
 	}
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot hear the cage: %s", strerror(-r));
+		return err_set(e, ERR_SYS, -r, "cannot read from the cage: %s", strerror(-r));
 	return take_message(k, &m, &fd, e);
 }
 
@@ -393,6 +397,7 @@ enum {
 	TIMER,
 	GATE,
 	NOTIFY,
+	NAMES,
 	SHARE,
 	RESIDENT,
 	JOINED,
@@ -413,33 +418,34 @@ static int wait_for_all(struct keeper *k, struct pollfd fds[static ALL], int *re
 		[RESIDENT] = k->resident.clients,
 		[JOINED] = k->q->is_joining ? k->pidfd : -1,
 	};
+	int wait;
 
 	*ret_timeout = keep_relay_want(&k->stdio, &k->terminal, fds + STDIO);
 	for (int i = 0; i < STDIO; i++)
 		fds[i] = (struct pollfd){ .fd = others[i], .events = POLLIN };
 	keep_notify_want(k, &fds[NOTIFY]);
+	keep_names_want(k, &fds[NAMES]);
 	keep_told_want(k, &fds[TOLD]);
-	return poll(fds, ALL,
-		sooner(sooner(sooner(*ret_timeout, start_wait(k)),
-			       sooner(keep_notify_wait(k), keep_told_wait(k))),
-			sooner(keep_disk_wait(k), keep_hold_wait(k))));
+	wait = sooner(sooner(*ret_timeout, start_wait(k)), keep_names_wait(k));
+	wait = sooner(wait, sooner(keep_notify_wait(k), keep_told_wait(k)));
+	return poll(fds, ALL, sooner(wait, sooner(keep_disk_wait(k), keep_hold_wait(k))));
 }
 
 /* All but the streams, and what the command was denied. */
 static int hear(struct keeper *k, const struct pollfd fds[static ALL], struct err *e)
 {
+	static int (*const hearers[STDIO])(struct keeper *, struct err *) = {
+		[CHANNEL] = hear_cage,
+		[SIGNALS] = keep_hear_signal,
+		[TIMER] = hear_clock,
+		[GATE] = keep_gate_hear,
+		[SHARE] = keep_share_hear,
+	};
 	int r = 0;
 
-	if (fds[CHANNEL].revents)
-		r = hear_cage(k, e);
-	if (r == 0 && fds[SIGNALS].revents)
-		r = keep_hear_signal(k, e);
-	if (r == 0 && fds[TIMER].revents)
-		r = hear_clock(k, e);
-	if (r == 0 && fds[GATE].revents)
-		r = keep_gate_hear(k, e);
-	if (r == 0 && fds[SHARE].revents)
-		r = keep_share_hear(k, e);
+	for (int i = 0; r == 0 && i < STDIO; i++)
+		if (hearers[i] && fds[i].revents)
+			r = hearers[i](k, e);
 	if (r == 0 && fds[RESIDENT].revents)
 		keep_resident_hear(k);
 	/* What it said last comes before its end. */
@@ -477,11 +483,11 @@ int keep_watch(struct keeper *k, struct err *e)
 		}
 		if (r == 0)
 			r = hear(k, fds, e);
-		/* What the cage says comes first: that the command has started, before what it
-		 * prints. */
+		/* What the cage says comes first, before what the command prints. */
 		if (fds[CHANNEL].revents)
 			continue;
 		r = r == 0 ? keep_notify_hear(k, &fds[NOTIFY], e) : r;
+		keep_names_hear(k, &fds[NAMES]);
 		if (fds[TOLD].revents)
 			keep_told_hear(k);
 		keep_relay_move(&k->stdio, fds + STDIO);

@@ -50,6 +50,9 @@ static bool add_variable(struct keep_words *w, const struct cage_start *start,
 			!set_variable(w, w->own_variables, own_count, name, filled))
 			return false;
 		value = filled;
+		/* Its terminal is shown on the operator's, and understands what that does. */
+		if (start->term && str_eq(name, "TERM"))
+			value = start->term;
 	}
 	return set_variable(w, w->environment, count, name, value);
 }
@@ -89,7 +92,8 @@ int keep_words_make(struct keep_words *ret, const struct cage_start *start, stru
 			is_good = add_variable(ret, start, op, &variables, &own);
 	}
 	if (!is_good)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the command's variables");
+		return err_set(
+			e, ERR_SYS, ENOMEM, "cannot set the command's variables: out of memory");
 	ret->environment = all_variables(ret->environment);
 	return 0;
 }

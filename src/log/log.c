@@ -51,7 +51,7 @@ int log_open_chain(struct log *l, int folder, struct err *e)
 
 	if (fd == -EBADMSG)
 		return err_set(e, ERR_REFUSED, EBADMSG,
-			"cannot go on with the run's %s: it does not end with an event",
+			"cannot append to the run's %s: it does not end with an event",
 			LOG_RUN_FILE);
 	if (fd < 0)
 		return err_set(e, ERR_SYS, -fd, "cannot open the run's %s: %s", LOG_RUN_FILE,

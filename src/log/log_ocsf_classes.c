@@ -188,8 +188,10 @@ void log_ocsf_print_network(struct log_ocsf *o)
 		print_cage(o);
 	json_open_map(j, "connection_info");
 	json_int(j, "direction_id", is_inwards ? 1 : 2);
-	json_text(j, "protocol_name", is_udp ? "udp" : "tcp");
-	json_int(j, "protocol_num", is_udp ? 17 : 6);
+	if (protocol[0]) {
+		json_text(j, "protocol_name", is_udp ? "udp" : "tcp");
+		json_int(j, "protocol_num", is_udp ? 17 : 6);
+	}
 	json_close_map(j);
 	if (str_eq(protocol, "tls") || str_eq(protocol, "http"))
 		log_ocsf_take_text(o, "protocol", "app_protocol_name");

@@ -15,7 +15,7 @@ static const struct {
 		"[{command}][ in {project}][: {level}][, governs itself as {self_governance}]"
 		"[, engine {engine}][, repeats {again}]" },
 	{ "preflight", "the preflight {passed?passed|failed}[, done by {by}]" },
-	{ "guarantee", "{name} {holds?holds|does not hold}[: {seen}][ ({vantage})]" },
+	{ "guarantee", "{name} {holds?holds|does not hold}[: {seen} ({vantage})]" },
 	{ "degraded", NULL },
 	{ "net_allowed", NULL },
 	{ "net_denied", NULL },
@@ -36,7 +36,8 @@ static const struct {
 	{ "run_end", "{outcome}[ with status {status}][ by signal {signal}][: {error}]" },
 	{ "repeated",
 		"of run {of}[: effects {same_effects?the same|not the same}][, outcome "
-		"{same_outcome?the same|not the same}][, plan {same_plan?the same|not the same}]" },
+		"{same_outcome?the same|not the same}][, output {same_output?the same|not the "
+		"same}][, plan {same_plan?the same|not the same}]" },
 	{ "interrupted", NULL },
 	{ "lease_lost", NULL },
 	{ "result_refused", NULL },
@@ -71,8 +72,16 @@ static bool add_hole(const struct log_event *x, const char *text, size_t n, stru
 
 	memcpy(key, text, size < sizeof(key) ? size : sizeof(key) - 1);
 	m = log_find(x, key);
-	if (!m)
+	if (!m || (m->kind == LOG_TEXT && !m->text[0]))
 		return false;
+	if (!choice && str_eq(key, "signal") && m->kind == LOG_NUMBER) {
+		const char *name = sigabbrev_np((int)m->number);
+
+		add_value(m, out);
+		if (name)
+			buf_printf(out, " (SIG%s)", name);
+		return true;
+	}
 	if (!choice || m->kind != LOG_BOOL) {
 		add_value(m, out);
 		return true;

@@ -59,6 +59,10 @@ static const struct {
 		OF(pool_misses) },
 	{ "bawn_sessions", "gauge", "Sessions in the store, whoever has them.", OF(sessions) },
 	{ "bawn_workers", "gauge", "Workers of the store that are alive.", OF(workers) },
+	{ "bawn_queued_runs", "gauge", "Runs in the store that no worker has taken yet.",
+		OF(queued) },
+	{ "bawn_queued_oldest_seconds", "gauge", "How long the oldest of them has waited.",
+		OF(oldest_s) },
 };
 
 static const char *result_word(enum metrics_result i)

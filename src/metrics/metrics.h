@@ -42,6 +42,7 @@ struct metrics {
 	uint64_t leases_lost;
 	uint64_t pool_hits, pool_misses;
 	uint64_t sessions, workers; /* that there are now, in the store */
+	uint64_t queued, oldest_s;  /* runs that wait there, and how long the first of them has */
 };
 
 /* A word of record_outcome_words, "failed" or "lost"; any other is counted as "failed". */

@@ -84,9 +84,16 @@ static void add_ids(struct plan_builder *b)
 		{ "inotify_watches", 65536 },
 	};
 	bool is_root_inside = spec_bool(b->spec, SPEC_FAKEROOT);
+	/* An overlay above the project has to know its group. */
+	bool is_team = b->host->has_team && !b->host->in_session &&
+		       spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_CAPTURED &&
+		       plan_capture(b->spec, b->host) == HOST_CAPTURE_ON_DISK;
 
-	plan_add(b, PLAN_IDS, b->host->is_root ? "reserved" : "operator", "",
-		PLAN_OP(.n = is_root_inside ? 0 : 1000));
+	plan_add(b, PLAN_IDS,
+		b->host->is_root ? "reserved"
+		: is_team        ? "team"
+				 : "operator",
+		"", PLAN_OP(.n = is_root_inside ? 0 : 1000));
 	for (size_t i = 0;
 		b->engine == SPEC_ENGINE_NATIVE && i < sizeof(shares) / sizeof(shares[0]); i++)
 		plan_add(b, PLAN_SHARE, shares[i].what, "",
@@ -113,6 +120,19 @@ static void add_promises(struct plan_builder *b)
 
 /* --- the level --- */
 
+/* To accept that something is missing which is not required anyway takes nothing away. */
+static bool degrades_required(const struct spec *s)
+{
+	struct plan_demand demand;
+	bool ret = false;
+
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT && !ret; g++) {
+		plan_demand(s, g, &demand);
+		ret = demand.is_degraded;
+	}
+	return ret;
+}
+
 bool plan_ends_hardened(const struct spec *s, enum spec_key key)
 {
 	const struct spec_key_def *def = &spec_keys[key];
@@ -122,6 +142,8 @@ bool plan_ends_hardened(const struct spec *s, enum spec_key key)
 		return v->choice >= def->hardened_choices;
 	if (key == SPEC_SELF_GOVERNANCE)
 		return s->is_self_governed;
+	if (key == SPEC_ALLOW_DEGRADED)
+		return v->count && degrades_required(s);
 	if (key == SPEC_SYSCALLS)
 		return !str_eq(v->text, "default") && !str_eq(v->text, "strict");
 	return def->makes_custom && (v->yes || v->count);
@@ -179,11 +201,11 @@ static int pack(struct plan_builder *b, const char *digest, struct plan **ret, s
 	size = sizeof(head) + b->ops.len + b->promises.len + b->strings.len;
 	if (b->ops.failed || b->promises.failed || b->strings.failed || reasons.failed ||
 		size > PLAN_MAX_SIZE)
-		return err_set(e, ERR_SPEC, E2BIG, "the plan would be larger than %zu MB",
-			PLAN_MAX_SIZE >> 20);
+		return err_set(e, ERR_SPEC, E2BIG,
+			"cannot make a plan: it would be larger than %zu MB", PLAN_MAX_SIZE >> 20);
 	block = calloc(1, size);
 	if (!block)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the plan");
+		return err_set(e, ERR_SYS, ENOMEM, "cannot make a plan: out of memory");
 	head.size = (uint32_t)size;
 	*block = head;
 	at = (char *)(block + 1);
@@ -201,7 +223,7 @@ static int build(struct plan_builder *b, struct plan **ret, struct err *e)
 
 	spec_print_canonical(b->spec, &canonical);
 	if (canonical.failed)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the spec's digest");
+		return err_set(e, ERR_SYS, ENOMEM, "cannot make a plan: out of memory");
 	sha256_hex(canonical.data, canonical.len, digest);
 	plan_add_string(b, "");
 	plan_add_entries(b, SPEC_ENGINE_ARGS, PLAN_ENGINE_ARGUMENT, PLAN_OP());
@@ -226,10 +248,11 @@ int plan_build(struct spec *s, const struct host *h, struct plan **ret,
 	if (ret_choice)
 		*ret_choice = choice;
 	if (s->diags.errors)
-		return err_set(e, ERR_SPEC, 0, "the spec cannot be planned");
+		return err_set(e, ERR_SPEC, 0, "cannot make a plan: the spec has errors");
 	if (choice.engine == SPEC_ENGINE_AUTO)
 		return err_set(e, ERR_REFUSED, EOPNOTSUPP,
-			"this host cannot give every guarantee that is required");
+			"cannot make a plan: this host cannot give every guarantee that is "
+			"required");
 	b.engine = choice.engine;
 	b.ops.max = b.promises.max = b.strings.max = PLAN_MAX_SIZE;
 	r = build(&b, ret, e);

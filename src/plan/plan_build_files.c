@@ -25,7 +25,10 @@ static const char *const etc_hosts = "127.0.0.1 localhost bawn\n::1 localhost ba
  * Git remembers who owned each file. In the cage that is somebody else, and so git would read the
  * whole project to find out that nothing changed.
  */
-static const char *const etc_gitconfig = "[core]\n\tcheckStat = minimal\n";
+static const char *const etc_gitconfig[] = {
+	[SPEC_GIT_AUTO] = "[core]\n\tcheckStat = minimal\n" PLAN_IDENTITY,
+	[SPEC_GIT_NONE] = "[core]\n\tcheckStat = minimal\n",
+};
 static const char *const etc_nsswitch = "passwd: files\ngroup: files\nhosts: files dns\n";
 
 #define READ_ONLY_TREE (PLAN_READ_ONLY | PLAN_NO_DEV)
@@ -99,7 +102,8 @@ static void add_etc(struct plan_builder *b)
 	 * Java do) would else compare all files of all zones, which takes 50 ms.
 	 */
 	plan_add(b, PLAN_SYMLINK, "/usr/share/zoneinfo/Etc/UTC", "/etc/localtime", PLAN_OP());
-	plan_add(b, PLAN_FILE, etc_gitconfig, "/etc/gitconfig", PLAN_OP(.mode = 0444));
+	plan_add(b, PLAN_FILE, etc_gitconfig[spec_choice(b->spec, SPEC_PROJECT_GIT)],
+		"/etc/gitconfig", PLAN_OP(.mode = 0444));
 }
 
 /*

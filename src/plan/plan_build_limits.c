@@ -36,6 +36,20 @@ static void add_settings(struct plan_builder *b)
 		add_env(b, set[i]->var.name, set[i]->var.value, 0);
 }
 
+/*
+ * Package managers try again whatever the answer was, npm for 70 seconds. Without a network the
+ * first answer is the last; and npm does not look for newer versions of itself.
+ */
+static void add_impatience(struct plan_builder *b)
+{
+	static const char *const settings[][2] = { { "CARGO_NET_RETRY", "0" },
+		{ "PIP_RETRIES", "0" }, { "npm_config_fetch_retries", "0" },
+		{ "npm_config_update_notifier", "false" } };
+
+	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+		add_env(b, settings[i][0], settings[i][1], PLAN_OWN);
+}
+
 static void add_environment(struct plan_builder *b)
 {
 	const struct spec *s = b->spec;
@@ -63,6 +77,8 @@ static void add_environment(struct plan_builder *b)
 		add_env(b, own[i].name, own[i].value, PLAN_OWN);
 	if (has_sources(s))
 		add_env(b, "BAWN_WORKDIR", "/srv/sources", PLAN_OWN);
+	if (spec_choice(s, SPEC_NETWORK_MODE) == SPEC_NET_NONE)
+		add_impatience(b);
 	add_settings(b);
 	plan_add_entries(b, SPEC_ENV_PASS, PLAN_ENV_PASS, PLAN_OP_NEED(PLAN_MAY));
 }
@@ -81,6 +97,22 @@ static void add_host_ports(struct plan_builder *b)
 		plan_add(b, PLAN_HOST_PORT, "", "", PLAN_OP(.n = ports[i]->port));
 }
 
+static void add_allowed(struct plan_builder *b)
+{
+	size_t n = 0;
+	own_free const struct spec_item **items =
+		spec_ordered(SPEC_NETWORK_ALLOW, spec_list(b->spec, SPEC_NETWORK_ALLOW), &n);
+
+	if (!items)
+		b->ops.failed = true;
+	for (size_t i = 0; items && i < n; i++) {
+		const struct spec_egress *to = &items[i]->egress;
+
+		plan_add(b, PLAN_ALLOW, items[i]->text, to->port && to->client ? to->client : "",
+			PLAN_OP());
+	}
+}
+
 static void add_network(struct plan_builder *b)
 {
 	unsigned mode = spec_choice(b->spec, SPEC_NETWORK_MODE);
@@ -88,7 +120,7 @@ static void add_network(struct plan_builder *b)
 	plan_add(b, PLAN_NETWORK, spec_keys[SPEC_NETWORK_MODE].choices[mode], "", PLAN_OP());
 	if (mode != SPEC_NET_ALLOWLIST)
 		return;
-	plan_add_entries(b, SPEC_NETWORK_ALLOW, PLAN_ALLOW, PLAN_OP());
+	add_allowed(b);
 	add_host_ports(b);
 	plan_add_entries(b, SPEC_NETWORK_PUBLISH, PLAN_PUBLISH, PLAN_OP());
 	plan_add_entries(b, SPEC_SECRETS, PLAN_SECRET, PLAN_OP());

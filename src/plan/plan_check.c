@@ -62,6 +62,7 @@ static bool fits(enum plan_operand operand, const char *text)
 	case PLAN_OPERAND_NONE:
 		return !*text;
 	case PLAN_OPERAND_TEXT:
+	case PLAN_OPERAND_NOTE:
 		return true;
 	case PLAN_OPERAND_WORD:
 		return *text;

@@ -98,7 +98,8 @@ static void check_leak(struct spec *s, enum spec_key key, const char *from, stru
 	if (leak && !is_acknowledged(s, from))
 		diags_error(&s->diags, at,
 			arena_printf(&s->arena,
-				"if it is meant, acknowledge it: preflight_allow: [%s]", from),
+				"if it is meant: --preflight-allow %s, or preflight_allow: [%s]",
+				from, from),
 			"%s: %s %s", spec_keys[key].path, from, leak);
 }
 

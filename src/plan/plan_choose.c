@@ -63,13 +63,17 @@ static const uint64_t native_instead[PLAN_GUARANTEE_COUNT] = {
 		BIT(PLAN_NET_NONE) | BIT(PLAN_LIMITS_MEMORY) | BIT(PLAN_LIMITS_CPU) |              \
 		BIT(PLAN_LIMITS_PIDS) | BIT(PLAN_LIMITS_FILES))
 
-/* The engines: what must be installed (one way of three), and what they give at all. */
+/*
+ * The engines: what must be installed (one way of three), and what they give at all. One that does
+ * not run cages yet can be planned by name, and is neither chosen nor offered.
+ */
 static const struct {
 	uint64_t ways[3]; /* the first may be empty: nothing is needed */
 	uint64_t gives;   /* guarantees */
 	bool shares_kernel;
+	bool runs;
 } engines[PLAN_ENGINE_COUNT] = {
-	[SPEC_ENGINE_NATIVE] = { { 0 }, EVERYTHING, true },
+	[SPEC_ENGINE_NATIVE] = { { 0 }, EVERYTHING, true, true },
 	[SPEC_ENGINE_BWRAP] = { { BIT(HOST_BWRAP) }, EVERYTHING & ~NATIVE_AND_VM, true },
 	[SPEC_ENGINE_CONTAINER] = { { USER | BIT(HOST_CRUN), USER | BIT(HOST_RUNC),
 					    USER | BIT(HOST_PODMAN) },
@@ -78,6 +82,11 @@ static const struct {
 	[SPEC_ENGINE_LANDLOCK] = { { BIT(HOST_LANDLOCK) | BIT(HOST_SECCOMP) }, WITHOUT_ROOT, true },
 	[SPEC_ENGINE_LOGICAL] = { { 0 }, KEEPERS_OWN | BIT(PLAN_ENVIRONMENT), true },
 };
+
+bool plan_engine_runs(enum spec_engine engine)
+{
+	return engines[engine].runs;
+}
 
 /* The first ability of a set that the host lacks; HOST_ABILITY_COUNT if it has them all. */
 static enum host_ability first_missing(uint64_t set, const struct host *h)
@@ -143,6 +152,9 @@ struct plan_verdict plan_engine_gives(
 static void try_engine(enum spec_engine engine, const struct host *h, struct plan_choice *c)
 {
 	c->engines[engine].is_tried = true;
+	/* Without a tree of its own there is no cage, and its mounts would be the host's. */
+	c->engines[engine].is_unable =
+		engine == SPEC_ENGINE_NATIVE && first_missing(TREE, h) != HOST_ABILITY_COUNT;
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
 		struct plan_verdict v = plan_engine_gives(engine, g, h);
 
@@ -157,7 +169,7 @@ static void try_engine(enum spec_engine engine, const struct host *h, struct pla
 /* Is the engine better than the one chosen so far? It gives all musts, and leaves out less. */
 static bool is_better(const struct plan_choice *c, enum spec_engine engine)
 {
-	if (c->engines[engine].lacking)
+	if (c->engines[engine].lacking || c->engines[engine].is_unable)
 		return false;
 	return c->engine == SPEC_ENGINE_AUTO ||
 	       c->engines[engine].degraded < c->engines[c->engine].degraded;
@@ -180,6 +192,8 @@ void plan_choose(const struct spec *s, const struct host *h, struct plan_choice 
 		last = SPEC_ENGINE_LANDLOCK;
 	}
 	for (enum spec_engine e = first; e <= last; e++) {
+		if (wanted == SPEC_ENGINE_AUTO && !plan_engine_runs(e))
+			continue;
 		try_engine(e, h, ret);
 		if (is_better(ret, e))
 			ret->engine = e;
@@ -198,14 +212,16 @@ static enum spec_engine explained_engine(const struct plan_choice *c)
 
 static bool is_lacking(const struct plan_choice *c, enum spec_engine engine, enum plan_guarantee g)
 {
-	return c->demands[g].need == PLAN_MUST && !c->engines[engine].verdicts[g].can;
+	uint8_t least = c->engines[engine].is_unable ? PLAN_MAY : PLAN_MUST;
+
+	return c->demands[g].need >= least && !c->engines[engine].verdicts[g].can;
 }
 
-/* The guarantees of one gap, in a line; false where there are none. */
-static bool print_gap(const struct plan_choice *c, enum spec_engine engine, bool is_possible,
+/* The guarantees of one gap, in a line; returns how many. */
+static unsigned print_gap(const struct plan_choice *c, enum spec_engine engine, bool is_possible,
 	enum host_ability missing, struct buf *out)
 {
-	bool is_first = true;
+	unsigned n = 0;
 
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
 		const struct plan_verdict *v = &c->engines[engine].verdicts[g];
@@ -213,12 +229,11 @@ static bool print_gap(const struct plan_choice *c, enum spec_engine engine, bool
 		if (!is_lacking(c, engine, g) || v->is_possible != is_possible ||
 			(is_possible && v->missing != missing))
 			continue;
-		buf_printf(out, "%s%s", is_first ? "  " : ", ", plan_guarantee_defs[g].name);
-		is_first = false;
+		buf_printf(out, "%s%s", n++ ? ", " : "  ", plan_guarantee_defs[g].name);
 	}
-	if (!is_first)
+	if (n)
 		buf_putc(out, '\n');
-	return !is_first;
+	return n;
 }
 
 static void print_gaps(
@@ -227,9 +242,11 @@ static void print_gaps(
 	for (enum host_ability a = 0; a < HOST_ABILITY_COUNT; a++) {
 		const struct host_cause_def *cause = &host_cause_defs[h->abilities[a].cause];
 
-		if (print_gap(c, engine, true, a, out))
-			buf_printf(out, "    need %s: %s\n    → %s\n", host_ability_defs[a].meaning,
-				cause->because, cause->remedy);
+		unsigned n = print_gap(c, engine, true, a, out);
+
+		if (n)
+			buf_printf(out, "    need%s %s: %s\n    → %s\n", n == 1 ? "s" : "",
+				host_ability_defs[a].meaning, cause->because, cause->remedy);
 	}
 	if (print_gap(c, engine, false, 0, out))
 		buf_puts(out, "    never given by this engine\n");
@@ -237,17 +254,22 @@ static void print_gaps(
 
 void plan_print_refusal(const struct plan_choice *c, const struct host *h, struct buf *out)
 {
-	const char *const *names = spec_keys[SPEC_ENGINE].choices;
 	enum spec_engine explained = explained_engine(c);
+	const char *name = spec_keys[SPEC_ENGINE].choices[explained];
 
-	buf_printf(out, "engine %s cannot give here:\n", names[explained]);
+	if (!plan_engine_runs(explained)) {
+		buf_printf(out, "hint: this version has no engine %s; leave engine out\n", name);
+		return;
+	}
+	buf_printf(out, "engine %s cannot give here:\n", name);
 	print_gaps(c, explained, h, out);
-	for (enum spec_engine e = SPEC_ENGINE_NATIVE; e <= SPEC_ENGINE_LOGICAL; e++)
-		if (c->engines[e].is_tried && e != explained)
-			buf_printf(out, "engine %s lacks %u of what is required\n", names[e],
-				c->engines[e].lacking);
-	buf_puts(out,
-		"To run without a guarantee, name it in allow_degraded; the record will say so.\n");
+	if (c->engines[explained].is_unable)
+		return;
+	buf_puts(out, "To run without, and have the record say so:");
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
+		if (is_lacking(c, explained, g))
+			buf_printf(out, " --allow-degraded %s", plan_guarantee_defs[g].name);
+	buf_puts(out, "; in a spec: allow_degraded\n");
 }
 
 void plan_print_refusal_json(const struct plan_choice *c, const struct host *h, struct json *j)

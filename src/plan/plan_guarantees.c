@@ -29,7 +29,7 @@ const struct plan_guarantee_def plan_guarantee_defs[PLAN_GUARANTEE_COUNT] = {
 		"On the host the agent is an unprivileged user without capabilities, for good.",
 		"status, uid_map: no capability in any set, no_new_privs, no uid 0 outside" },
 	[PLAN_GROUPS] = { "groups", "No supplementary group of the operator's is kept.",
-		"status: Groups is empty" },
+		"status: Groups has none but the own group, which is not root's" },
 	[PLAN_PROCESSES] = { "proc", "Processes of the host are neither seen nor signalled.",
 		"ns/pid differs; mountinfo: a fresh /proc" },
 	[PLAN_IPC] = { "ipc", "No shared memory, semaphore or queue is shared with the host.",
@@ -137,7 +137,7 @@ static void demand_rest(const struct spec *s, enum plan_guarantee g, struct plan
 		ret->need = PLAN_MAY;
 }
 
-static bool is_degradable(const struct spec *s, enum plan_guarantee g)
+bool plan_may_be_missing(const struct spec *s, enum plan_guarantee g)
 {
 	const struct spec_value *names = spec_list(s, SPEC_ALLOW_DEGRADED);
 
@@ -152,7 +152,7 @@ void plan_demand(const struct spec *s, enum plan_guarantee guarantee, struct pla
 	*ret = (struct plan_demand){ 0 };
 	if (!demand_limit(s, guarantee, ret))
 		demand_rest(s, guarantee, ret);
-	ret->is_degraded = ret->need == PLAN_MUST && is_degradable(s, guarantee);
+	ret->is_degraded = ret->need == PLAN_MUST && plan_may_be_missing(s, guarantee);
 	if (ret->is_degraded)
 		ret->need = PLAN_MAY;
 }

@@ -74,12 +74,18 @@ struct plan_verdict {
 struct plan_verdict plan_engine_gives(
 	enum spec_engine engine, enum plan_guarantee guarantee, const struct host *h);
 
+/* False: the engine can be planned by name, but this version runs no cages with it. */
+bool plan_engine_runs(enum spec_engine engine);
+
 /* What a spec asks for: PLAN_NONE, PLAN_MAY or PLAN_MUST (see plan.h), and the value. */
 struct plan_demand {
 	uint8_t need;
 	bool is_degraded; /* a must that the spec allows to be missing, so a may */
 	char value[40];
 };
+
+/* True if allow_degraded names it, or the spec is relaxed. */
+bool plan_may_be_missing(const struct spec *s, enum plan_guarantee guarantee);
 
 void plan_demand(const struct spec *s, enum plan_guarantee guarantee, struct plan_demand *ret);
 
@@ -89,6 +95,7 @@ struct plan_choice {
 	struct plan_demand demands[PLAN_GUARANTEE_COUNT];
 	struct {
 		bool is_tried;
+		bool is_unable;    /* to make any cage here, whatever may be missing */
 		unsigned lacking;  /* guarantees that are required and not given */
 		unsigned degraded; /* … that were allowed to be missing, and are */
 		struct plan_verdict verdicts[PLAN_GUARANTEE_COUNT];
@@ -96,8 +103,8 @@ struct plan_choice {
 };
 
 /*
- * Goes down the ladder: the engine the spec names, or with auto the first of those that give
- * everything required and leave the least of what may be missing.
+ * The engine the spec names, or with auto the first of those that run cages, give everything
+ * required and leave the least of what may be missing.
  */
 void plan_choose(const struct spec *s, const struct host *h, struct plan_choice *ret);
 

@@ -29,7 +29,7 @@ static void print_op(const struct plan *p, const struct plan_op *op, struct json
 		json_text(j, "need", "may");
 	if (def->a != PLAN_OPERAND_NONE && (def->a != PLAN_OPERAND_TREE || *plan_str(p, op->a)))
 		json_text(j, "a", plan_str(p, op->a));
-	if (def->b != PLAN_OPERAND_NONE)
+	if (def->b != PLAN_OPERAND_NONE && (def->b != PLAN_OPERAND_NOTE || *plan_str(p, op->b)))
 		json_text(j, "b", plan_str(p, op->b));
 	if (op->n)
 		json_int(j, "n", (int64_t)op->n);

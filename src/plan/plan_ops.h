@@ -2,6 +2,9 @@
 
 #include <stdint.h>
 
+/* At the end of /etc/gitconfig: there the cage has name and e-mail of the operator, if any. */
+#define PLAN_IDENTITY "$GIT_IDENTITY\n"
+
 /*
  * Everything a cage consists of, in the order in which it is done. An engine walks through the
  * operations once; there are no others.
@@ -9,7 +12,7 @@
 enum plan_op_kind {
 	PLAN_ENGINE_ARGUMENT, /* a: for the engine, as it is */
 	PLAN_NAMESPACE,       /* a: its name */
-	PLAN_IDS,             /* a: whose id outside; n: uid and gid inside */
+	PLAN_IDS, /* a: whose id outside (team: with the project's group); n: uid and gid inside */
 	PLAN_SHARE,     /* a: what the kernel counts for the operator too; n: the cage's part */
 	PLAN_HOSTNAME,  /* a */
 	PLAN_IMAGE,     /* a: which, read-only; b: where; n: bytes of the throw-away layer above */
@@ -34,7 +37,7 @@ enum plan_op_kind {
 	PLAN_ENV,     /* a: name; b: value */
 	PLAN_ENV_PASS,  /* a: name of the operator's variable */
 	PLAN_NETWORK,   /* a: mode */
-	PLAN_ALLOW,     /* a: destination */
+	PLAN_ALLOW,     /* a: destination; b: the client whose registry it is, or "" */
 	PLAN_HOST_PORT, /* n: port of the host's loopback */
 	PLAN_PUBLISH,   /* a: address and ports */
 	PLAN_SECRET,    /* a: name, host, header and source of a key; never the key */
@@ -82,6 +85,7 @@ enum plan_op_flags {
 enum plan_operand {
 	PLAN_OPERAND_NONE, /* the empty string */
 	PLAN_OPERAND_TEXT, /* any */
+	PLAN_OPERAND_NOTE, /* any; "" says nothing */
 	PLAN_OPERAND_WORD, /* not empty */
 	PLAN_OPERAND_SOURCE, /* a path of the host: /…, ~…, $PROJECT…, $GIT, $SESSION/…, $STATE/…,
 				$BAWN, $TOLD */

@@ -164,10 +164,15 @@ static void print_limit(const struct plan *p, const struct plan_op *op, struct b
 	buf_puts(out, op->need == PLAN_MAY ? ", where possible\n" : "\n");
 }
 
-static void print_word(const char *label, const char *text, struct buf *out)
+static void print_word(const char *label, const char *text, const char *note, struct buf *out)
 {
 	buf_printf(out, "  %-12s", label);
 	put(out, text);
+	if (*note) {
+		buf_puts(out, "  (");
+		put(out, note);
+		buf_putc(out, ')');
+	}
 	buf_putc(out, '\n');
 }
 
@@ -182,6 +187,7 @@ static void print_op(const struct plan *p, const struct plan_op *op, struct buf 
 	} else if (op->kind == PLAN_IDS) {
 		buf_printf(out, "  ids         uid and gid %" PRIu64 " inside, %s outside\n", op->n,
 			str_eq(a, "operator") ? "the operator's"
+			: str_eq(a, "team")   ? "the operator's and the project's group"
 					      : "an unprivileged one of its own");
 	} else if (op->kind == PLAN_SHARE) {
 		buf_printf(out, "  share       at most %" PRIu64 " ", op->n);
@@ -204,7 +210,7 @@ static void print_op(const struct plan *p, const struct plan_op *op, struct buf 
 			"  landlock    ABI %" PRIu64 ", the tree above and nothing else%s\n", op->n,
 			op->flags & PLAN_SHARED ? "; its session's commands reach each other" : "");
 	} else {
-		print_word(plan_op_defs[op->kind].name, *a ? a : b, out);
+		print_word(plan_op_defs[op->kind].name, *a ? a : b, *a ? b : "", out);
 	}
 }
 
@@ -280,10 +286,11 @@ static void print_head(const struct plan *p, struct buf *out, bool color)
 	plan_preflight_digest(preflight);
 	buf_puts(out, color ? "\x1b[1m" : "");
 	put(out, *plan_str(p, p->name) ? plan_str(p, p->name) : "plan");
-	buf_printf(out, "%s: %s, engine %s\n", color ? "\x1b[0m" : "",
-		p->is_hardened ? "hardened" : "custom", spec_keys[SPEC_ENGINE].choices[p->engine]);
+	buf_printf(out, "%s: %s, engine %s%s\n", color ? "\x1b[0m" : "",
+		p->is_hardened ? "hardened" : "custom", spec_keys[SPEC_ENGINE].choices[p->engine],
+		plan_engine_runs(p->engine) ? "" : ", which this version cannot run");
 	if (!p->is_hardened)
-		print_word("because of", plan_str(p, p->level_reasons), out);
+		print_word("because of", plan_str(p, p->level_reasons), "", out);
 	buf_printf(out, "  spec        sha256:%s\n", p->spec_digest);
 	buf_printf(out, "  plan        sha256:%s\n", digest);
 	buf_printf(out, "  preflight   sha256:%s\n", preflight);

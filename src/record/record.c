@@ -14,6 +14,7 @@ const char *const record_vantage_words[RECORD_VANTAGE_COUNT] = { "none", "inside
 	"outside" };
 const char *const record_outcome_words[RECORD_OUTCOME_COUNT] = { "refused", "exited", "signaled",
 	"timed_out", "cut_off", "broken", "interrupted" };
+const char *const record_stream_names[2] = { "stdout", "stderr" };
 static const char *const needs[] = { "none", "may", "must" };
 
 void record_print_time(struct json *j, const char *key, const struct timespec *t)
@@ -184,6 +185,7 @@ void record_print_again(const struct record *r, struct json *j)
 		{ "same_filter", x->filter },
 		{ "same_outcome", x->outcome },
 		{ "same_effects", x->effects },
+		{ "same_output", x->output },
 	};
 
 	json_text(j, "of", x->run);
@@ -227,6 +229,8 @@ static void print_tree(
 		json_int(j, "files", (int64_t)t->files);
 		json_int(j, "bytes", (int64_t)t->bytes);
 	}
+	if (t->list[0])
+		json_text(j, "list_sha256", t->list);
 	if (t->error.kind != ERR_NONE)
 		json_text(j, "error", t->error.text);
 	json_close_map(j);
@@ -249,6 +253,33 @@ void record_print_used(const struct record *r, struct json *j)
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
 		if (parts[i].value >= 0)
 			json_int(j, parts[i].key, parts[i].value);
+	json_close_map(j);
+}
+
+static void print_output(const struct record *r, struct json *j)
+{
+	const struct record_output *x = &r->output;
+
+	if (!x->is_told)
+		return;
+	json_open_map(j, "output");
+	json_bool(j, "together", x->is_together);
+	for (int i = 0; i < 2; i++) {
+		const struct record_stream *s = &x->streams[i];
+
+		if (!s->is_known)
+			continue;
+		json_open_map(j, record_stream_names[i]);
+		json_int(j, "bytes", (int64_t)s->bytes);
+		json_text(j, "sha256", s->sha256);
+		if (s->is_kept) {
+			json_int(j, "kept", (int64_t)s->kept);
+			json_text(j, "kept_sha256", s->kept_sha256);
+		}
+		json_close_map(j);
+	}
+	if (x->error.kind != ERR_NONE)
+		json_text(j, "error", x->error.text);
 	json_close_map(j);
 }
 
@@ -291,6 +322,22 @@ void record_note(struct record *r, uint32_t op, const char *why)
 	snprintf(r->notes[i].text, sizeof(r->notes[i].text), "%.150s", why);
 }
 
+static void print_skipped(const struct record *r, struct json *j)
+{
+	json_open_list(j, "skipped");
+	for (unsigned i = 0; i < r->note_count && i < RECORD_MAX_NOTES; i++) {
+		const struct plan_op *op = &plan_ops(r->plan)[r->notes[i].op];
+
+		json_open_map(j, NULL);
+		json_text(j, "op", plan_op_defs[op->kind].name);
+		json_text(j, "a", plan_str(r->plan, op->a));
+		json_text(j, "b", plan_str(r->plan, op->b));
+		json_text(j, "why", r->notes[i].text);
+		json_close_map(j);
+	}
+	json_close_list(j);
+}
+
 void record_print(const struct record *r, struct buf *out)
 {
 	const struct plan_op *landlock = plan_find(r->plan, PLAN_LANDLOCK, NULL);
@@ -328,6 +375,7 @@ void record_print(const struct record *r, struct buf *out)
 	json_int(&j, "escapes_dropped", (int64_t)r->escapes_dropped);
 	print_end(r, &j);
 	record_print_used(r, &j);
+	print_output(r, &j);
 	print_events(r, &j);
 	print_effects(r, &j);
 	print_overlay(r, &j);
@@ -338,18 +386,7 @@ void record_print(const struct record *r, struct buf *out)
 	}
 	print_guarantees(r, &j);
 	print_degraded(r, &j);
-	json_open_list(&j, "skipped");
-	for (unsigned i = 0; i < r->note_count && i < RECORD_MAX_NOTES; i++) {
-		const struct plan_op *op = &plan_ops(r->plan)[r->notes[i].op];
-
-		json_open_map(&j, NULL);
-		json_text(&j, "op", plan_op_defs[op->kind].name);
-		json_text(&j, "a", plan_str(r->plan, op->a));
-		json_text(&j, "b", plan_str(r->plan, op->b));
-		json_text(&j, "why", r->notes[i].text);
-		json_close_map(&j);
-	}
-	json_close_list(&j);
+	print_skipped(r, &j);
 	json_int(&j, "skipped_count", r->note_count);
 	json_close_map(&j);
 }

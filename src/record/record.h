@@ -129,9 +129,37 @@ struct record_used {
 		-1, -1, -1, -1, -1                                                                 \
 	}
 
+/* What is on record of what the command printed, in the order of the key's choices. */
+enum record_output_mode {
+	RECORD_OUTPUT_KEEP,
+	RECORD_OUTPUT_DIGEST,
+	RECORD_OUTPUT_NO,
+};
+
+#define RECORD_MAX_OUTPUT ((size_t)16 << 20) /* bytes that are kept of each stream */
+
+/* Standard output and error, and the files in which they are kept. */
+extern const char *const record_stream_names[2];
+
+struct record_stream {
+	bool is_known; /* the keeper saw it: /dev/null is written to by the command itself */
+	bool is_kept;
+	uint64_t bytes, kept;
+	char sha256[SHA256_HEX_SIZE];
+	char kept_sha256[SHA256_HEX_SIZE]; /* of the file */
+};
+
+struct record_output {
+	bool is_told;
+	bool is_together; /* both in one stream, which is the first */
+	struct record_stream streams[2];
+	struct err error; /* why it is not kept */
+};
+
 /* What a tree was before the run; "": nobody asked, or nobody could tell. */
 struct record_tree {
 	char sha256[SHA256_HEX_SIZE];
+	char list[SHA256_HEX_SIZE]; /* of project.list; "": there is none */
 	uint64_t files, bytes;
 	struct err error; /* why not */
 };
@@ -145,7 +173,7 @@ enum record_same {
 /* A run that repeats another: what was as it was then. */
 struct record_again {
 	char run[RECORD_RUN_SIZE]; /* the other; "": it repeats none */
-	enum record_same image, project, overlay, plan, filter, outcome, effects;
+	enum record_same image, project, overlay, plan, filter, outcome, effects, output;
 };
 
 struct record {
@@ -159,6 +187,7 @@ struct record {
 		*self_governance; /* the folder that is its own exception, as declared, or NULL */
 	struct record_tree image, project;
 	struct record_used used;
+	struct record_output output;
 	const struct plan *plan; /* borrowed */
 	char kernel[72];         /* its release */
 	char plan_digest[SHA256_HEX_SIZE];
@@ -326,8 +355,31 @@ int record_sign_interrupted(int state, struct err *e);
 
 /* --- where: record_folder.c --- */
 
-/* A name for a new run that sorts by time: 20261115-224501-1f2e3d4c. */
-int record_make_run(char ret[static RECORD_RUN_SIZE], struct err *e);
+/*
+ * A name for a new run that sorts by time, to the nanosecond: 20261115-224501-1f2e3d4c. The last
+ * part is four times the nanoseconds, and two bits by chance. `when` may be NULL: now.
+ */
+int record_make_run(const struct timespec *when, char ret[static RECORD_RUN_SIZE], struct err *e);
+
+/*
+ * When a run began: as its log says, and where it has none, as its name does. A run that was queued
+ * began later than it was named, and older names have no more than the second.
+ */
+void record_find_began(int runs, const char *run, struct timespec *ret);
+
+struct record_run {
+	char id[RECORD_RUN_SIZE];
+	struct timespec began;
+};
+
+/* For qsort: whichever began last comes first. */
+int record_compare_runs(const void *a, const void *b);
+
+/*
+ * All runs in that order, or those of the session of this id, as their logs begin. The caller owns
+ * *ret, which is NULL where there are none. 0 or -errno.
+ */
+int record_list_runs(int runs, const char *session, struct record_run **ret, size_t *ret_count);
 
 /*
  * Where the operator's state is: XDG's word, root's own place, or `home`, which may be NULL. It

@@ -12,31 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "record/record.h"
-
-int record_make_run(char ret[static RECORD_RUN_SIZE], struct err *e)
-{
-	char text[CLOCK_TEXT_SIZE];
-	struct timespec now;
-	uint32_t chance;
-
-	if (getrandom(&chance, sizeof(chance), 0) != (ssize_t)sizeof(chance))
-		return err_set(e, ERR_SYS, errno, "cannot name the run: no random numbers: %s",
-			strerror(errno));
-	clock_gettime(CLOCK_REALTIME, &now);
-	clock_print(&now, text);
-	snprintf(ret, RECORD_RUN_SIZE, "%.4s%.2s%.2s-%.2s%.2s%.2s-%08x", text, text + 5, text + 8,
-		text + 11, text + 14, text + 17, chance);
-	return 0;
-}
 
 int record_find_state(const char *home, char ret[static PATH_MAX])
 {
@@ -97,9 +79,10 @@ static bool is_ours(int fd)
 
 static int fail(const char *path, int num, struct err *e)
 {
-	return err_set(e, ERR_REFUSED, num,
-		"cannot keep a record in '%s': %s; XDG_STATE_HOME can name another place", path,
-		strerror(num));
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, num, "cannot keep a record in '%s': %s", path,
+			strerror(num)),
+		"set XDG_STATE_HOME to another place");
 }
 
 int record_open_state(const char *home, bool makes, struct err *e)
@@ -109,26 +92,30 @@ int record_open_state(const char *home, bool makes, struct err *e)
 	int r = record_find_state(home, path);
 
 	if (r < 0)
-		return err_set(e, ERR_REFUSED, -r,
-			"there is no place for records: set HOME or XDG_STATE_HOME");
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, -r,
+				"cannot keep a record: HOME and XDG_STATE_HOME are not set"),
+			"set one of them");
 	state = makes ? open_path(path) : file_open(path, O_RDONLY | O_DIRECTORY);
 	if (state == -ENOENT && !makes)
 		return -ENOENT;
 	if (state < 0)
 		return fail(path, -state, e);
 	if (!is_ours(state))
-		return err_set(e, ERR_REFUSED, EPERM,
-			"cannot use '%s': it must be yours, and others must not be able to write "
-			"to it; XDG_STATE_HOME can name another place",
-			path);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EPERM,
+				"cannot use '%s': it is not yours, or others can write to it",
+				path),
+			"chmod go-w it, or set XDG_STATE_HOME to another place");
 	return take_fd(&state);
 }
 
 static int fail_run(const char *run, int num, struct err *e)
 {
-	return err_set(e, ERR_REFUSED, num,
-		"cannot make a folder for run %s: %s; XDG_STATE_HOME can name another place", run,
-		strerror(num));
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, num, "cannot make a folder for run %s: %s", run,
+			strerror(num)),
+		"set XDG_STATE_HOME to another place");
 }
 
 int record_make_folder(int state, const char *run, struct err *e)
@@ -146,24 +133,6 @@ int record_make_folder(int state, const char *run, struct err *e)
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return fail_run(run, errno, e);
 	return take_fd(&fd);
-}
-
-bool record_is_run(const char *text, bool is_whole)
-{
-	static const char form[] = "dddddddd-dddddd-xxxxxxxx";
-	size_t n = strlen(text);
-
-	if (n > sizeof(form) - 1 || (is_whole && n < sizeof(form) - 1))
-		return false;
-	for (size_t i = 0; i < n; i++) {
-		bool is_hex = str_is_digit(text[i]) || (text[i] >= 'a' && text[i] <= 'f');
-
-		if (form[i] == '-'       ? text[i] != '-'
-			: form[i] == 'd' ? !str_is_digit(text[i])
-					 : !is_hex)
-			return false;
-	}
-	return true;
 }
 
 int record_open_runs(const char *home, struct err *e)
@@ -185,13 +154,13 @@ int record_open_folder(int runs, const char *run, struct err *e)
 	own_fd int fd = file_open_name(runs, run, O_RDONLY | O_DIRECTORY);
 
 	if (fd == -ENOENT)
-		return err_set(e, ERR_REFUSED, ENOENT, "there is no run %s", run);
+		return err_hint(e, err_set(e, ERR_REFUSED, ENOENT, "cannot find run %s", run),
+			"bawn record list shows the runs");
 	if (fd < 0)
 		return err_set(e, ERR_SYS, -fd, "cannot open run %s: %s", run, strerror(-fd));
 	if (!is_ours(fd))
 		return err_set(e, ERR_REFUSED, EPERM,
-			"cannot use run %s: its folder must be yours, and others must not be able "
-			"to write to it",
+			"cannot use run %s: its folder is not yours, or others can write to it",
 			run);
 	return take_fd(&fd);
 }

@@ -117,7 +117,8 @@ static int print_envelopes(int folder, const struct statement *s, struct buf *ou
 		out->failed |= statement.failed;
 		sign_print_envelope(own.key, statement.data, statement.len, out);
 	}
-	return out->failed ? err_set(e, ERR_SYS, ENOMEM, "not enough memory for the record") : 0;
+	return out->failed ? err_set(e, ERR_SYS, ENOMEM, "cannot write the record: out of memory")
+			   : 0;
 }
 
 /* The log of all runs says in which order they were signed, and what exactly; or `e` why not. */
@@ -165,8 +166,10 @@ static int load_key(int state, struct sign_key *ret, struct err *e)
 {
 	int r = sign_load_key(state, ret, e);
 
-	return r == -ENOENT ? err_set(e, ERR_REFUSED, ENOKEY,
-				      "the run cannot be signed: there is no signing key")
+	return r == -ENOENT ? err_hint(e,
+				      err_set(e, ERR_REFUSED, ENOKEY,
+					      "cannot sign the record: there is no signing key"),
+				      "bawn key init creates one")
 			    : r;
 }
 
@@ -187,15 +190,18 @@ int record_sign(int state, int folder, const struct record *r, const struct reco
 	record_print(r, &claim);
 	record_print_provenance(r, &provenance);
 	if (claim.failed || provenance.failed)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the record");
+		return err_set(e, ERR_SYS, ENOMEM, "cannot write the record: out of memory");
 	s.predicates[RECORD_CLAIM] = claim.data;
 	s.sizes[RECORD_CLAIM] = claim.len;
 	s.predicates[RECORD_PROVENANCE] = provenance.data;
 	s.sizes[RECORD_PROVENANCE] = provenance.len;
 	failure = load_key(state, &key, e);
-	return failure < 0 ? failure
-			   : sign(state, folder, r->run, &s, end->is_synced,
-				     ret_text ? ret_text : &text, e);
+	if (failure == 0)
+		return sign(
+			state, folder, r->run, &s, end->is_synced, ret_text ? ret_text : &text, e);
+	/* Whoever reads only that no key was found cannot know that the command has run. */
+	err_prefix(e, "cannot sign the run's record");
+	return failure;
 }
 
 /* --- what keepers left that died --- */
@@ -321,7 +327,9 @@ int record_sign_interrupted(int state, struct err *e)
 		if (r >= 0 || failure < 0)
 			continue;
 		failure = r;
-		err_set(e, why.kind, why.num, "run %s: %s", run, why.text);
+		err_set(e, why.kind, why.num,
+			"cannot sign the record of run %s, which was interrupted: %s", run,
+			why.text);
 	}
 	return failure;
 }

@@ -21,8 +21,9 @@ void record_print_decision(const struct wire_decision *d, struct json *j)
 	json_text(j, "name", d->name);
 	if (d->port)
 		json_int(j, "port", d->port);
-	/* A name that was asked for is not yet spoken to. */
-	if (d->kind != WIRE_NAME_DENIED)
+	/* A name that was asked for is not yet spoken to, and of addresses that were not reached
+	 * only the number is known. */
+	if (d->kind != WIRE_NAME_DENIED && d->name[0])
 		json_text(j, "protocol", wire_protocol_names[d->protocol]);
 	if (d->secret[0])
 		json_text(j, "secret", d->secret);

@@ -68,6 +68,7 @@ static bool read_project(void *reader, void *into)
 		{ "sha256", record_read_sha256, AT(project.sha256) },
 		{ "files", record_read_count, AT(project.files) },
 		{ "bytes", record_read_count, AT(project.bytes) },
+		{ "list_sha256", record_read_sha256, AT(project.list_sha256) },
 	};
 
 	return READ_PART(reader, fields, into);
@@ -81,6 +82,31 @@ static bool read_used(void *reader, void *into)
 		{ "processes_peak", record_read_count, AT(used.processes_peak) },
 		{ "written", record_read_count, AT(used.written) },
 		{ "printed", record_read_count, AT(used.printed) },
+	};
+
+	return READ_PART(reader, fields, into);
+}
+
+static bool read_stream(void *reader, void *into)
+{
+	static const struct json_field fields[] = {
+		{ "bytes", record_read_count, offsetof(struct record_read_stream, bytes), true },
+		{ "sha256", record_read_sha256, offsetof(struct record_read_stream, sha256), true },
+		{ "kept", record_read_count, offsetof(struct record_read_stream, kept) },
+		{ "kept_sha256", record_read_sha256,
+			offsetof(struct record_read_stream, kept_sha256) },
+	};
+
+	return READ_PART(reader, fields, into);
+}
+
+static bool read_output(void *reader, void *into)
+{
+	static const struct json_field fields[] = {
+		{ "together", record_read_bool, AT(output.is_together), true },
+		{ "stdout", read_stream, AT(output.streams[0]) },
+		{ "stderr", read_stream, AT(output.streams[1]) },
+		{ "error", record_read_text, AT(output.error) },
 	};
 
 	return READ_PART(reader, fields, into);
@@ -309,6 +335,7 @@ static const struct json_field record_fields[] = {
 	{ "start_us", record_read_count, AT(start_us) },
 	{ "run_us", record_read_count, AT(run_us) },
 	{ "used", read_used, 0 },
+	{ "output", read_output, 0 },
 	{ "log", read_log, 0, true },
 	{ "events", read_events, 0 },
 	{ "effects", read_effects, 0 },
@@ -329,6 +356,7 @@ static const struct record_read nothing = {
 	.start_us = -1,
 	.run_us = -1,
 	.used = { -1, -1, -1, -1, -1 },
+	.output = { .streams = { { .bytes = -1, .kept = -1 }, { .bytes = -1, .kept = -1 } } },
 	.log = { .events = -1 },
 	.effects = { .added = -1, .changed = -1, .deleted = -1, .renamed = -1, .runs_on_host = -1 },
 	.overlay = { .size = -1, .skipped = -1 },

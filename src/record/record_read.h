@@ -89,7 +89,7 @@ struct record_read {
 	bool preflight_passed, is_warm;
 	struct record_artifact image;
 	struct {
-		const char *sha256;
+		const char *sha256, *list_sha256;
 		int64_t files, bytes;
 	} project;
 	const char *capture;
@@ -103,6 +103,14 @@ struct record_read {
 	struct {
 		int64_t memory_peak, cpu_us, processes_peak, written, printed;
 	} used;
+	struct {
+		bool is_together;
+		struct record_read_stream {
+			int64_t bytes, kept; /* -1: not known, not kept */
+			const char *sha256, *kept_sha256;
+		} streams[2];
+		const char *error;
+	} output;
 	struct {
 		int64_t events;
 		const char *last;

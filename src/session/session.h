@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/err.h"
 #include "store/store.h"
@@ -102,9 +103,22 @@ int session_move_workspace(
  */
 int session_remove_folder(int root, const char *id, struct err *e);
 
-/* --- saving --- */
-
 struct buf;
+
+/*
+ * How many names at the top of the project a session wrote below and nobody applied or discarded;
+ * the names, as texts to be shown, in `names`, which may be NULL. 0 also where it has no folder
+ * here; -errno where that cannot be found out.
+ */
+int session_count_writes(int root, const char *id, struct buf *names);
+
+/*
+ * True if something in the layers of an open workspace was written, made, renamed or removed since
+ * `t`, a time of CLOCK_REALTIME_COARSE, by which files are marked.
+ */
+bool session_was_written(int workspace, const struct timespec *t);
+
+/* --- saving --- */
 
 /*
  * A workspace as one piece of bytes, docs/format-workspace.md, without `tmp`: what was written to

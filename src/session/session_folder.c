@@ -116,8 +116,7 @@ int session_open_folder(int root, const char *id, struct err *e)
 			fd == -EXDEV ? "another file system is mounted there" : strerror(-fd));
 	if (!session_is_ours(fd))
 		return err_set(e, ERR_REFUSED, EPERM,
-			"cannot use session %s: its folder must be yours, and others must not be "
-			"able to write to it",
+			"cannot use session %s: its folder is not yours, or others can write to it",
 			id);
 	return take_fd(&fd);
 }
@@ -137,9 +136,10 @@ int session_open_workspace(int root, const char *id, uint64_t workspace, struct 
 	own_fd int folder = session_open_folder(root, id, e), fd = -1;
 
 	if (folder < 0)
-		return folder == -ENOENT ? err_set(e, ERR_REFUSED, ENOENT,
-						   "the folder of session %s is not here", id)
-					 : folder;
+		return folder == -ENOENT
+			       ? err_set(e, ERR_REFUSED, ENOENT,
+					 "cannot use session %s: its folder is not here", id)
+			       : folder;
 	snprintf(path, sizeof(path), "w/%" PRIu64, workspace);
 	fd = file_open_same_mount(folder, path, O_RDONLY | O_DIRECTORY);
 	if (fd < 0)
@@ -148,8 +148,8 @@ int session_open_workspace(int root, const char *id, uint64_t workspace, struct 
 			strerror(-fd));
 	if (!session_is_ours(fd))
 		return err_set(e, ERR_REFUSED, EPERM,
-			"cannot use workspace %" PRIu64 " of session %s: it must be yours, and "
-			"others must not be able to write to it",
+			"cannot use workspace %" PRIu64
+			" of session %s: it is not yours, or others can write to it",
 			workspace, id);
 	return take_fd(&fd);
 }

@@ -140,10 +140,12 @@ int session_move_workspace(
 	int r;
 
 	if (folder == -ENOENT)
-		return err_set(e, ERR_REFUSED, ENOENT, "the folder of session %s is not here", id);
+		return err_set(e, ERR_REFUSED, ENOENT,
+			"cannot move session %s: its folder is not here", id);
 	workspaces = folder < 0 ? folder : session_open_workspaces(folder, e);
 	if (workspaces == -ENOENT)
-		return err_set(e, ERR_REFUSED, ENOENT, "session %s has no workspace here", id);
+		return err_set(e, ERR_REFUSED, ENOENT,
+			"cannot move session %s: it has no workspace here", id);
 	if (workspaces < 0)
 		return workspaces;
 	m.workspaces = workspaces;

@@ -159,7 +159,7 @@ static int pack_name(struct pack *p, int at, const char *name, bool is_layer, st
 		else if (errno == ENOENT)
 			return 0;
 		else
-			return tree_fail(&p->path, name, errno, "look at", e);
+			return tree_fail(&p->path, name, errno, "read", e);
 	if (r == -EAGAIN)
 		return tree_fail(&p->path, name, EBUSY, "read", e);
 	return r < 0 ? r : piece_how_it_went(&p->writer);
@@ -209,10 +209,12 @@ static int fail(int num, struct err *e)
 
 	num_print_size(STORE_MAX_SAVED, most);
 	if (num == EFBIG)
-		return err_set(e, ERR_REFUSED, num,
-			"cannot save the workspace: what was written to the project and the home takes "
-			"more than %s; remove what is not needed, or let the workers share one root",
-			most);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, num,
+				"cannot save the workspace: the writes to the project and the home "
+				"take more than %s",
+				most),
+			"remove what is not needed, or let the workers share one root");
 	return err_set(e, ERR_SYS, num, "cannot save the workspace: %s", strerror(num));
 }
 

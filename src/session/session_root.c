@@ -41,7 +41,7 @@ int session_open_root(int state, bool makes, struct err *e)
 		path = NULL;
 	if (path && path[0] != '/')
 		return err_set(e, ERR_USE, EINVAL,
-			"BAWN_SANDBOX_ROOT is '%.200s', and must be an absolute path", path);
+			"cannot use BAWN_SANDBOX_ROOT: '%.200s' is not an absolute path", path);
 	root = path || state >= 0 ? open_root(state, path) : -ENOENT;
 	if (root == -ENOENT && !makes)
 		return -ENOENT;
@@ -54,15 +54,17 @@ int session_open_root(int state, bool makes, struct err *e)
 			root = open_root(state, path);
 	}
 	if (root < 0)
-		return err_set(e, ERR_REFUSED, -root,
-			"cannot open the sessions' root '%s': %s; BAWN_SANDBOX_ROOT can name "
-			"another",
-			path ? path : SESSION_ROOT, strerror(-root));
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, -root, "cannot open the sessions' root '%s': %s",
+				path ? path : SESSION_ROOT, strerror(-root)),
+			"set BAWN_SANDBOX_ROOT to another place");
 	if (!session_is_ours(root))
-		return err_set(e, ERR_REFUSED, EPERM,
-			"cannot keep sessions in '%s': it must be yours, and others must not be "
-			"able to write to it; BAWN_SANDBOX_ROOT can name another place",
-			path ? path : SESSION_ROOT);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EPERM,
+				"cannot keep sessions in '%s': it is not yours, or others can "
+				"write to it",
+				path ? path : SESSION_ROOT),
+			"set BAWN_SANDBOX_ROOT to another place");
 	return take_fd(&root);
 }
 

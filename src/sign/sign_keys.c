@@ -53,8 +53,8 @@ static int open_folder(int at, const char *name, bool makes, struct err *e)
 		return fail("find", name, errno, e);
 	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
 		return err_set(e, ERR_REFUSED, EPERM,
-			"cannot use the folder '%s' of the state: it must be yours, and others "
-			"must not be able to write to it",
+			"cannot use the folder '%s' of the state: it is not yours, or others can "
+			"write to it",
 			name);
 	return take_fd(&fd);
 }
@@ -73,13 +73,15 @@ static int open_plain(int folder, const char *name, bool is_secret, struct err *
 		return fail("read", name, errno, e);
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
 		return err_set(e, ERR_REFUSED, EPERM,
-			"cannot use the signing key: %s must be a plain file of yours", name);
+			"cannot use the signing key: %s is not a plain file of yours", name);
 	if (is_secret && st.st_mode & 0177)
-		return err_set(e, ERR_REFUSED, EPERM,
-			"cannot use the signing key: %s has mode %04o, so others may have read "
-			"it; if nobody has, change that to 0600, else make another with bawn key "
-			"init --new",
-			name, (unsigned)st.st_mode & 07777);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EPERM,
+				"cannot use the signing key: %s has mode %04o, so others may have "
+				"read it",
+				name, (unsigned)st.st_mode & 07777),
+			"if nobody has, chmod 600 it; if somebody may have, make another: bawn key "
+			"init --new");
 	return take_fd(&fd);
 }
 

@@ -34,7 +34,7 @@ bool diags_are_full(const struct diags *d)
 	return d->count == DIAG_MAX;
 }
 
-void diags_say(struct diags *d, enum diag_level level, struct diag_pos at, const char *hint,
+struct diag *diags_say(struct diags *d, enum diag_level level, struct diag_pos at, const char *hint,
 	const char *fmt, ...)
 {
 	struct diag *item = diags_are_full(d) ? NULL : &d->items[d->count];
@@ -46,7 +46,7 @@ void diags_say(struct diags *d, enum diag_level level, struct diag_pos at, const
 	else
 		d->warnings++;
 	if (!item)
-		return;
+		return NULL;
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
@@ -57,6 +57,7 @@ void diags_say(struct diags *d, enum diag_level level, struct diag_pos at, const
 	if (!item->text)
 		item->text = "out of memory while describing an error";
 	d->count++;
+	return item;
 }
 
 void diags_hide(struct diags *d, struct diag_pos at)
@@ -189,7 +190,17 @@ static void print_visible(struct buf *out, const char *text)
 	buf_add_visible(out, text, strlen(text));
 }
 
-static void print_item(const struct diags *d, const struct diag *item, struct buf *out, bool color)
+static void print_hint(struct buf *out, const char *hint)
+{
+	if (!hint)
+		return;
+	buf_puts(out, "      = ");
+	print_visible(out, hint);
+	buf_putc(out, '\n');
+}
+
+/* "file:line:column: error: " */
+static void print_head(const struct diags *d, const struct diag *item, struct buf *out, bool color)
 {
 	static const char *const words[] = { "error", "warning" };
 	static const char *const colors[] = { "\x1b[1;31m", "\x1b[1;35m" };
@@ -198,14 +209,46 @@ static void print_item(const struct diags *d, const struct diag *item, struct bu
 	print_visible(out, diags_where(d, item->at));
 	buf_printf(out, ": %s%s:%s ", color ? colors[item->level] : "", words[item->level],
 		color ? "\x1b[0m" : "");
+}
+
+static void print_item(const struct diags *d, const struct diag *item, struct buf *out, bool color)
+{
+	print_head(d, item, out, color);
 	print_visible(out, item->text);
 	buf_putc(out, '\n');
 	print_source(d, item, out);
-	if (item->hint) {
-		buf_puts(out, "      = ");
-		print_visible(out, item->hint);
+	print_hint(out, item->hint);
+}
+
+/* How many of the items belong to the list. */
+static size_t count_listed(
+	const struct diag *const *items, size_t count, const struct diag_list *list)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++)
+		n += items[i]->list == list;
+	return n;
+}
+
+/* All items of a list: where the first of them stands, then a line for each, then the hint. */
+static void print_list(const struct diags *d, const struct diag *const *items,
+	const struct diag_list *list, struct buf *out, bool color)
+{
+	for (size_t i = 0; i < d->count; i++) {
+		if (items[i]->list != list)
+			continue;
+		if (!count_listed(items, i, list)) {
+			print_head(d, items[i], out, color);
+			buf_printf(out, "%s\n", list->heading);
+		}
+		buf_puts(out, "      | ");
+		print_visible(out, diags_where(d, items[i]->at));
+		buf_puts(out, ": ");
+		print_visible(out, items[i]->brief);
 		buf_putc(out, '\n');
 	}
+	print_hint(out, list->hint);
 }
 
 static int compare_items(const void *a, const void *b)
@@ -234,8 +277,14 @@ void diags_print(const struct diags *d, struct buf *out, bool color)
 	const struct diag *items[DIAG_MAX] = { NULL };
 
 	sort_items(d, items);
-	for (size_t i = 0; i < d->count; i++)
-		print_item(d, items[i], out, color);
+	for (size_t i = 0; i < d->count; i++) {
+		const struct diag_list *list = items[i]->list;
+
+		if (!list || count_listed(items, d->count, list) == 1)
+			print_item(d, items[i], out, color);
+		else if (!count_listed(items, i, list))
+			print_list(d, items, list, out, color);
+	}
 	if (diags_are_full(d))
 		buf_puts(out, "… and perhaps more; mend these first\n");
 }

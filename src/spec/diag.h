@@ -26,11 +26,18 @@ struct diag_pos {
 	uint32_t source;
 };
 
+/* What several diagnostics have in common: people read them as one message with one hint. */
+struct diag_list {
+	const char *heading, *hint;
+};
+
 struct diag {
 	enum diag_level level;
 	struct diag_pos at;
 	const char *text;
-	const char *hint; /* or NULL */
+	const char *hint;             /* or NULL */
+	const struct diag_list *list; /* or NULL; static */
+	const char *brief;            /* in the list; in the arena */
 };
 
 struct diag_source {
@@ -58,8 +65,11 @@ void diags_init(struct diags *d, struct arena *arena);
  */
 unsigned diags_add_source(struct diags *d, const char *name, const char *bytes, size_t size);
 
-/* Says something about a place. `hint` may be NULL and is copied. */
-void diags_say(struct diags *d, enum diag_level level, struct diag_pos at, const char *hint,
+/*
+ * Says something about a place. `hint` may be NULL and is copied. Returns what is kept, for a list
+ * that it belongs to, or NULL if it is only counted.
+ */
+struct diag *diags_say(struct diags *d, enum diag_level level, struct diag_pos at, const char *hint,
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
 /* From here to the end of its line nothing of the source is shown, whatever is said about it. */
@@ -71,7 +81,8 @@ bool diags_are_full(const struct diags *d);
 #define diags_error(d, at, hint, ...) diags_say((d), DIAG_ERROR, (at), (hint), __VA_ARGS__)
 #define diags_warn(d, at, hint, ...)  diags_say((d), DIAG_WARNING, (at), (hint), __VA_ARGS__)
 
-/* For people; hostile bytes of the source are made visible. `color` uses the terminal's colours. */
+/* For people, each list as one message; hostile bytes of the source are made visible. `color` uses
+ * the terminal's colours. */
 void diags_print(const struct diags *d, struct buf *out, bool color);
 
 /* A list member "diagnostics" of the open map. */

@@ -41,15 +41,23 @@ enum spec_protocol {
 
 extern const char *const spec_protocol_names[]; /* by enum spec_protocol */
 
-/* A destination: a host name, "*.name", or a network in CIDR form. */
+/* A destination: a host name, "*.name", a network in CIDR form, or what a client is set up to use.
+ */
 struct spec_egress {
+	const char *client;  /* whose registry it is: one of spec_clients; or NULL */
 	const char *host;    /* lower case, without "*." and trailing dot; NULL for a network */
 	bool is_wildcard;    /* any name below host, at any depth, and not host itself */
 	uint8_t address[16]; /* IPv4 as ::ffff:a.b.c.d */
 	uint8_t prefix;      /* bits of address that count, of 128 */
-	uint16_t port;
+	uint16_t port;       /* 0: the client has not been asked yet */
 	enum spec_protocol protocol;
 };
+
+/* Programs whose registries an allow-list may name by the program's name; NULL at the end. */
+extern const char *const spec_clients[];
+
+/* Managers of tools that a spec may name; NULL at the end. */
+extern const char *const spec_toolchains[];
 
 struct spec_publish {
 	const char *address; /* an IP address of the host */
@@ -112,6 +120,7 @@ struct spec {
 	enum spec_layer set_by[SPEC_KEY_COUNT];
 	bool is_narrowing;     /* the file is what one run asks for in a session */
 	bool is_file_trusted;  /* the file is the operator's own word: no ceiling */
+	bool is_at_own_path;   /* project.at was own, and is a path of this host now */
 	bool is_self_governed; /* the project is writable, and the one of self_governance */
 };
 
@@ -166,9 +175,14 @@ struct diag_pos spec_where(const struct spec *s, enum spec_key key);
  */
 void spec_print_canonical(const struct spec *s, struct buf *out);
 
+/* The same without some keys, as it was before there were these. */
+void spec_print_without(
+	const struct spec *s, const bool left_out[static SPEC_KEY_COUNT], struct buf *out);
+
 /*
  * Reads one back into a new spec, and settles it; nothing else is added to it. -EBADMSG for what
- * spec_print_canonical of the result would not print. The bytes may be anybody's: spec_reread.c
+ * spec_print_canonical of the result would not print, but for later keys that are missing. The
+ * bytes may be anybody's: spec_reread.c
  */
 int spec_read_canonical(struct spec *s, const char *bytes, size_t n, struct err *e);
 

@@ -186,6 +186,12 @@ int spec_grammar_target(struct arena *arena, const char *text, struct spec_item 
 	return keep(arena, path, ret, e);
 }
 
+int spec_grammar_at(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+{
+	return str_eq(text, "own") ? keep(arena, text, ret, e)
+				   : spec_grammar_target(arena, text, ret, e);
+}
+
 int spec_grammar_inside(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	char path[PATH_LIMIT + 1];
@@ -294,6 +300,21 @@ int spec_grammar_bind(struct arena *arena, const char *text, struct spec_item *r
 	return spec_join_bind(arena, &source, &target, second && str_eq(second, ":rw"), ret)
 		       ? 0
 		       : NO_MEMORY(e);
+}
+
+/* --- toolchains --- */
+
+const char *const spec_toolchains[] = { "bun", "cargo", "go", "nvm", "pnpm", "pyenv", "uv", NULL };
+
+int spec_grammar_toolchain(
+	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+{
+	for (size_t i = 0; spec_toolchains[i]; i++)
+		if (str_eq(text, spec_toolchains[i]))
+			return keep(arena, text, ret, e);
+	if (str_eq(text, "auto"))
+		return keep(arena, text, ret, e);
+	return BAD(e, "'%.60s' is none of auto, bun, cargo, go, nvm, pnpm, pyenv and uv", text);
 }
 
 /* --- environment --- */

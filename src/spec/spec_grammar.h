@@ -12,6 +12,8 @@ spec_grammar spec_grammar_name;      /* letters, digits and . _ - ; starts with 
 spec_grammar spec_grammar_source;    /* a path of the host */
 spec_grammar spec_grammar_project;   /* a directory of the host; relative to the current one */
 spec_grammar spec_grammar_trusted;   /* a directory of the host by its whole path */
+spec_grammar spec_grammar_toolchain; /* auto, or one of spec_toolchains */
+spec_grammar spec_grammar_at;        /* the same, or the word own */
 spec_grammar spec_grammar_target;    /* an absolute path in the cage */
 spec_grammar spec_grammar_inside;    /* a path below the project, relative */
 spec_grammar spec_grammar_pattern;   /* a path, or a path and "/ **" without the space */
@@ -20,6 +22,7 @@ spec_grammar spec_grammar_variable;  /* the name of an environment variable that
 spec_grammar spec_grammar_setting;   /* NAME=VALUE */
 spec_grammar spec_grammar_file;      /* PATH=TEXT */
 spec_grammar spec_grammar_kept;      /* a folder below /home/agent */
+spec_grammar spec_grammar_allow;     /* the same, or the name of a client */
 spec_grammar spec_grammar_egress;    /* HOST:PORT[/tls|/http|/tcp] */
 spec_grammar spec_grammar_publish;   /* [ADDRESS:]PORT:PORT */
 spec_grammar spec_grammar_secret;    /* name=… host=… header=… from=… */
@@ -59,3 +62,8 @@ bool spec_climbs(const char *path);
 
 /* Is a host path of the spec inside the project, as far as its spelling tells? */
 bool spec_is_inside_project(const char *source);
+
+/* What to write instead of a destination that spec_grammar_egress refused and left in `item`; or
+ * NULL. */
+const char *spec_hint_destination(
+	struct arena *arena, const char *text, const struct spec_item *item, bool is_option);

@@ -193,17 +193,16 @@ static const char *print_network(struct arena *arena, const struct spec_egress *
 	return arena_printf(arena, is_v4 ? "%s/%d" : "[%s/%d]", address, bits);
 }
 
+static const char this_machine[] = "this machine itself";
+
 /* Networks that mean something else in a cage. */
 static const struct {
 	struct spec_egress network;
 	const char *what;
 } own_networks[] = {
-	{ { .address = { [10] = 0xff, 0xff, 127 }, .prefix = 104 },
-		"this machine itself: write its ports in network.host_ports" },
-	{ { .address = { [10] = 0xff, 0xff, 0 }, .prefix = 104 },
-		"this machine itself: write its ports in network.host_ports" },
-	{ { .address = { 0 }, .prefix = 127 },
-		"this machine itself: write its ports in network.host_ports" },
+	{ { .address = { [10] = 0xff, 0xff, 127 }, .prefix = 104 }, this_machine },
+	{ { .address = { [10] = 0xff, 0xff, 0 }, .prefix = 104 }, this_machine },
+	{ { .address = { 0 }, .prefix = 127 }, this_machine },
 	{ { .address = { [10] = 0xff, 0xff, 198, 18 }, .prefix = 111 },
 		"where names are put in a cage: nothing else can be reached there" },
 	{ { .address = { 0xfd, 0x62, 0x61, 0x77, 0x6e, 0x67 }, .prefix = 112 },
@@ -243,6 +242,8 @@ int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item 
 	*to = (struct spec_egress){ 0 };
 	if (strstr(text, "://"))
 		return BAD(e, "'%.200s' is a URL: write HOST:PORT, such as example.org:443", text);
+	if (strchr(text, ','))
+		return BAD(e, "'%.200s' has a comma: write one destination each", text);
 	r = take_protocol(copy, to, &is_protocol_given, e);
 	if (r == 0)
 		r = split_port(arena, copy, &host, &to->port, e);
@@ -277,9 +278,7 @@ int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item 
 		if (r < 0)
 			return r;
 		if (str_eq(to->host, "bawn-host"))
-			return BAD(e,
-				"'%.200s': ports of this machine are written in network.host_ports",
-				text);
+			return BAD(e, "'%.200s' is this machine itself", text);
 		shown = arena_printf(arena, "%s%s", to->is_wildcard ? "*." : "", to->host);
 	}
 	if (!shown)
@@ -287,6 +286,38 @@ int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item 
 	ret->text =
 		arena_printf(arena, "%s:%u/%s", shown, to->port, spec_protocol_names[to->protocol]);
 	return ret->text ? 0 : NO_MEMORY(e);
+}
+
+const char *spec_hint_destination(
+	struct arena *arena, const char *text, const struct spec_item *item, bool is_option)
+{
+	const struct spec_egress *to = &item->egress;
+	const char *comma = strchr(text, ',');
+
+	if (comma && comma > text && comma[1] && !strchr(comma + 1, ','))
+		return arena_printf(arena,
+			is_option ? "--allow %.*s --allow %s" : "allow: [\"%.*s\", \"%s\"]",
+			(int)(comma - text), text, comma + 1 + strspn(comma + 1, " "));
+	if (!to->port ||
+		!(to->host ? str_eq(to->host, "bawn-host") : own_meaning(to) == this_machine))
+		return NULL;
+	return arena_printf(arena,
+		is_option ? "--host-port %u, and bawn-host:%u in the cage"
+			  : "write host_ports: [%u]; in the cage it is bawn-host:%u",
+		to->port, to->port);
+}
+
+const char *const spec_clients[] = { "apt", "cargo", "git", "go", "npm", "pip", NULL };
+
+int spec_grammar_allow(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+{
+	for (size_t i = 0; spec_clients[i]; i++)
+		if (str_eq(text, spec_clients[i])) {
+			ret->egress = (struct spec_egress){ .client = spec_clients[i] };
+			ret->text = spec_clients[i];
+			return 0;
+		}
+	return spec_grammar_egress(arena, text, ret, e);
 }
 
 /* An address as the system would write it; NULL where the text is none. */
@@ -312,7 +343,8 @@ int spec_grammar_publish(
 	int r;
 
 	if (!colon || num_parse_int(colon + 1, 1, 65535, &cage, NULL) < 0)
-		return BAD(e, "'%.200s' must be [ADDRESS:]HOST_PORT:CAGE_PORT", text);
+		return BAD(e, "'%.200s' must be [ADDRESS:]HOST_PORT:CAGE_PORT, such as 8000:8000",
+			text);
 	if (!rest)
 		return NO_MEMORY(e);
 	p->cage_port = (uint16_t)cage;
@@ -323,7 +355,9 @@ int spec_grammar_publish(
 		r = split_port(arena, rest, &address, &p->host_port, NULL);
 		p->address = r < 0 ? NULL : one_spelling(arena, address);
 		if (!p->address)
-			return BAD(e, "'%.200s' must be [ADDRESS:]HOST_PORT:CAGE_PORT", text);
+			return BAD(e,
+				"'%.200s' must be [ADDRESS:]HOST_PORT:CAGE_PORT, such as 8000:8000",
+				text);
 	}
 	ret->text = arena_printf(arena, strchr(p->address, ':') ? "[%s]:%u:%u" : "%s:%u:%u",
 		p->address, p->host_port, p->cage_port);

@@ -49,6 +49,9 @@ const struct spec_value *spec_ceiling(
 
 static bool egress_covers(const struct spec_egress *above, const struct spec_egress *below)
 {
+	/* What a client uses covers itself only: which hosts these are is not known yet. */
+	if (!above->port || !below->port)
+		return above->port == below->port && str_eq(above->client, below->client);
 	/* Another protocol is another check of the name, so it is never the same destination. */
 	if (above->port != below->port || above->protocol != below->protocol ||
 		!above->host != !below->host)
@@ -195,26 +198,41 @@ static bool any_covers(
 	return false;
 }
 
-static const char *const loosen_hint = "allow it below project_may: in your own policy.yaml, or "
-				       "run with --trust if the file is yours";
+const char spec_loosen_hint[] =
+	"if you wrote the file, say --trust, or keep it outside of the project and name it with "
+	"-f; else allow it below project_may: in your own policy.yaml";
+
+#define NARROW_HINT "what a session allows is fixed; see: bawn session create"
+
+static const struct diag_list looser_list = {
+	"this file asks for more than a project's own file may", spec_loosen_hint
+};
+static const struct diag_list wider_list = { "this asks for more than the session was created with",
+	NARROW_HINT };
 
 static void say_looser(struct spec *s, enum spec_key key, struct diag_pos at, const char *value)
 {
-	const char *where;
+	const char *path = spec_keys[key].path, *where;
+	struct diag *said;
 
-	if (s->is_narrowing) {
-		diags_error(&s->diags, at,
-			"what a session allows is fixed; see: bawn session create",
-			"%s: '%s' is more than the session was created with", spec_keys[key].path,
-			value);
-		return;
-	}
 	spec_ceiling(s, key, &where);
-	diags_error(&s->diags, at,
-		key == SPEC_AGENT ? "name it yourself: --agent, or project_may: in your policy.yaml"
-				  : loosen_hint,
-		"%s: '%s' is more than %s lets a project's own file ask for", spec_keys[key].path,
-		value, where);
+	if (s->is_narrowing)
+		said = diags_error(&s->diags, at, NARROW_HINT,
+			"%s: '%s' is more than the session was created with", path, value);
+	else
+		said = diags_error(&s->diags, at,
+			key == SPEC_AGENT
+				? "name it yourself: --agent, or project_may: in your policy.yaml"
+				: spec_loosen_hint,
+			"%s: '%s' is more than %s lets a project's own file ask for", path, value,
+			where);
+	if (!said)
+		return;
+	said->brief = s->is_narrowing || str_eq(where, spec_layer_name(SPEC_LAYER_BUILTIN))
+			      ? arena_printf(&s->arena, "%s: '%s'", path, value)
+			      : arena_printf(&s->arena, "%s: '%s' (limit: %s)", path, value, where);
+	/* Without memory for it, it is said by itself. */
+	said->list = !said->brief ? NULL : s->is_narrowing ? &wider_list : &looser_list;
 }
 
 static void check_subset(struct spec *s, enum spec_key key, const struct spec_value *below)

@@ -14,3 +14,6 @@ const struct spec_value *spec_ceiling(
 
 /* Does the entry above allow the one below? By the key's own meaning of "within". */
 bool spec_covers(enum spec_key key, const struct spec_item *above, const struct spec_item *below);
+
+/* The hint for a file that asks for more than a project's own file may. */
+extern const char spec_loosen_hint[];

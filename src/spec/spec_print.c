@@ -120,6 +120,14 @@ static bool is_meant(const struct spec *s, enum spec_key key)
 
 void spec_print_canonical(const struct spec *s, struct buf *out)
 {
+	static const bool none[SPEC_KEY_COUNT];
+
+	spec_print_without(s, none, out);
+}
+
+void spec_print_without(
+	const struct spec *s, const bool left_out[static SPEC_KEY_COUNT], struct buf *out)
+{
 	static const struct spec_value unsaid;
 	struct spec_value version = { .is_set = true, .number = 1 };
 	struct json j;
@@ -128,7 +136,7 @@ void spec_print_canonical(const struct spec *s, struct buf *out)
 	json_open_map(&j, NULL);
 	print_json_value(SPEC_VERSION, &version, &j);
 	for (enum spec_key k = SPEC_VERSION + 1; k < SPEC_KEY_COUNT; k++)
-		if (spec_keys[k].tighten != SPEC_OPERATOR_ONLY)
+		if (spec_keys[k].tighten != SPEC_OPERATOR_ONLY && !left_out[k])
 			print_json_value(k, is_meant(s, k) ? &s->settled.v[k] : &unsaid, &j);
 	json_close_map(&j);
 	buf_putc(out, '\n');

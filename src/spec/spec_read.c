@@ -57,13 +57,44 @@ static bool is_policy_key(const char *name)
 	       str_eq(name, "defaults") || str_eq(name, "project_may");
 }
 
+/* What people know from compose files and the like, and what it is here. */
+static const char *hint_habit(const char *name)
+{
+	static const char *const habits[][2] = {
+		{ "volumes", "write binds: [SOURCE:TARGET[:ro|:rw]]" },
+		{ "mounts", "write binds: [SOURCE:TARGET[:ro|:rw]]" },
+		{ "ports", "write network: { publish: [\"PORT:PORT\"] }" },
+		{ "expose", "write network: { publish: [\"PORT:PORT\"] }" },
+		{ "timeout", "write limits: { time: 30m }" },
+		{ "image", "write root: { image: host }, or dir:PATH" },
+		{ "environment", "write env: { set: { NAME: value } }" },
+		{ "entrypoint", "write command: [program, argument]" },
+		{ "cmd", "write command: [program, argument]" },
+		{ "working_dir", "write workdir: DIR" },
+		{ "mem_limit", "write limits: { memory: 2G }" },
+		{ "pids_limit", "write limits: { pids: 256 }" },
+		{ "cpus", "write limits: { cpu: 1.5 }" },
+		{ "network_mode", "write network: { mode: none }" },
+		{ "services", "a spec is of one cage: write its keys at the top" },
+		{ "user", "the command has a user of its own; fakeroot: true makes it uid 0" },
+		{ "privileged", "no cage has privileges" },
+	};
+
+	for (size_t i = 0; i < sizeof(habits) / sizeof(habits[0]); i++)
+		if (str_eq(name, habits[i][0]))
+			return habits[i][1];
+	return NULL;
+}
+
 /* What may have been meant by a key that is not there. */
 static const char *hint_key(
-	struct spec *s, const char *prefix, const char *section, const char *name)
+	struct spec *s, const char *prefix, const char *section, const char *name, bool is_map)
 {
 	const char *point = strchr(name, '.');
-	const char *hint = NULL;
+	const char *hint = *section ? NULL : hint_habit(name);
 
+	if (hint && !*prefix && !(str_eq(name, "environment") && !is_map))
+		return hint;
 	if (is_policy_key(name))
 		return arena_printf(&s->arena,
 			*prefix ? "'%s' stands at the top of a policy"
@@ -75,6 +106,9 @@ static const char *hint_key(
 	hint = hint_elsewhere(s, section, name, 0);
 	if (!hint)
 		hint = hint_sibling(s, section, name);
+	/* As compose files and the workflows of forges write them. */
+	if (!hint && str_eq(section, "env"))
+		return "write env: { set: { NAME: value } }, or pass: [NAME] for those set here";
 	return hint || strlen(name) < 5 ? hint : hint_elsewhere(s, section, name, 1);
 }
 
@@ -97,10 +131,14 @@ static void read_section(struct spec *s, struct spec_layer_values *values,
 			read_section(s, values, node, prefix, name);
 		} else if (!*section && is_section(name)) {
 			diags_error(&s->diags, node->at,
-				arena_printf(&s->arena, "write the keys of %s below it", name),
+				str_eq(name, "network")
+					? "write network: { mode: none }, or allowlist or host"
+					: arena_printf(
+						  &s->arena, "write the keys of %s below it", name),
 				"%s%s: expected a map, not %s", prefix, name, yaml_describe(node));
 		} else {
-			diags_error(&s->diags, node->key->at, hint_key(s, prefix, section, name),
+			diags_error(&s->diags, node->key->at,
+				hint_key(s, prefix, section, name, node->kind != YAML_SCALAR),
 				"unknown key '%s%s%s%s'", prefix, section, *section ? "." : "",
 				name);
 		}

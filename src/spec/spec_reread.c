@@ -95,6 +95,7 @@ struct target {
 	struct spec *s;
 	struct spec_layer_values *layer;
 	struct diag_pos at;
+	bool is_seen[SPEC_KEY_COUNT];
 };
 
 /* Sets a key, or adds to its list, to what is written; copied, since the reader's text goes. */
@@ -149,10 +150,12 @@ static void take_scalar(const struct target *t, enum spec_key key, struct json_r
 		set(t, key, text, r);
 }
 
-static void take_member(const struct target *t, const char *path, struct json_reader *r)
+static void take_member(struct target *t, const char *path, struct json_reader *r)
 {
 	enum spec_key key = spec_key_find(path);
 
+	if (key < SPEC_KEY_COUNT)
+		t->is_seen[key] = true;
 	if (key == SPEC_KEY_COUNT)
 		json_wrong(r, "a key of the spec");
 	else if (key == SPEC_VERSION || json_peek(r) == 'n')
@@ -164,7 +167,7 @@ static void take_member(const struct target *t, const char *path, struct json_re
 }
 
 /* What is expected instead of what is there, or NULL. */
-static const char *read_into(const struct target *t, const char *bytes, size_t n)
+static const char *read_into(struct target *t, const char *bytes, size_t n)
 {
 	own(json_reader) struct json_reader r;
 	const char *path;
@@ -183,12 +186,15 @@ int spec_read_canonical(struct spec *s, const char *bytes, size_t n, struct err 
 	struct target t = { .s = s, .layer = &s->layers[SPEC_LAYER_OPTIONS] };
 	own(buf) struct buf again = { .max = n + 1 };
 	const char *wrong = read_into(&t, bytes, n);
+	bool left_out[SPEC_KEY_COUNT];
 
 	if (wrong)
 		return err_set(e, ERR_SPEC, EBADMSG, "it is no spec: expected %s", wrong);
+	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)
+		left_out[k] = spec_keys[k].is_later && !t.is_seen[k];
 	/* One meaning has one form: whatever was misunderstood would be written otherwise. */
 	if (spec_settle(s))
-		spec_print_canonical(s, &again);
+		spec_print_without(s, left_out, &again);
 	if (again.failed || again.len != n || memcmp(buf_text(&again), bytes, n) != 0)
 		return err_set(e, ERR_SPEC, EBADMSG, "it is no spec in canonical form");
 	return 0;

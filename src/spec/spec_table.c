@@ -125,9 +125,8 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.choices = engines,
 		.hardened_choices = SPEC_ENGINE_LANDLOCK,
 		.example = "auto",
-		.doc = "What carries the plan out. With auto, the first of native, bwrap, container, "
-		       "microvm and landlock that gives every guarantee required here. The engine "
-		       "logical enforces nothing and is for development.",
+		.doc = "What carries the plan out. This version runs native only, and auto means native; "
+		       "a plan for another engine can be shown, and a run with it is refused.",
 	},
 	[SPEC_ENGINE_ARGS] = {
 		.path = "engine_args",
@@ -167,6 +166,18 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		       "of agents and for tools that work on files, and a description of the cage, "
 		       "/etc/bawn/cage.json. It opens nothing: what they refuse, the cage refuses "
 		       "as well.",
+	},
+	[SPEC_TOOLCHAINS] = {
+		.path = "toolchains",
+		.type = SPEC_TYPE_SET,
+		.tighten = SPEC_SUBSET,
+		.grammar = spec_grammar_toolchain,
+		.is_later = true,
+		.example = "[auto]",
+		.doc = "Tools that are installed in the operator's home, shown read-only without the "
+		       "credentials beside them: bun, cargo (with rustup), go, nvm, pnpm, pyenv, uv, or "
+		       "auto for those whose programs are first on the operator's PATH. They are added "
+		       "to binds and env.set, below /opt/toolchains; what names its own path is there.",
 	},
 	[SPEC_ROOT_IMAGE] = {
 		.path = "root.image",
@@ -218,10 +229,12 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.path = "project.at",
 		.type = SPEC_TYPE_TEXT,
 		.def = "/work",
-		.grammar = spec_grammar_target,
-		.pattern = TARGET_PATTERN,
+		.grammar = spec_grammar_at,
+		.pattern = "^(/[^/]|own$)",
 		.example = "/work",
-		.doc = "Where the project is in the cage; with cage: project it is at its own path instead.",
+		.doc = "Where the project is in the cage. With own it is at its real path on the host, and the "
+		       "rest of the host is still hidden: virtual environments and build folders, which "
+		       "name that path, then work. With cage: project it always is.",
 	},
 	[SPEC_PROJECT_MODE] = {
 		.path = "project.mode",
@@ -257,7 +270,8 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		       "outside of it: with auto, git's folder is shown at its own path, with the rights of "
 		       "the project, if it points back to the project and belongs to the operator. In mode "
 		       "writable its hooks, its configuration and other worktrees are protected. With none "
-		       "it is not shown.",
+		       "it is not shown. In every project, git in the cage knows user.name and user.email of "
+		       "the operator's configuration, and nothing else of it; with none it does not.",
 	},
 	[SPEC_PROJECT_READ] = {
 		.path = "project.read_allowlist",
@@ -330,14 +344,17 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.path = "network.allow",
 		.type = SPEC_TYPE_SET,
 		.tighten = SPEC_SUBSET,
-		.grammar = spec_grammar_egress,
-		.example = "[\"api.anthropic.com:443\", \"*.npmjs.org:443\"]",
+		.grammar = spec_grammar_allow,
+		.example = "[\"api.anthropic.com:443\", npm]",
 		.doc = "Destinations, as HOST:PORT[/tls|/http|/tcp]. HOST is a name, *.NAME for every name "
 		       "below NAME but not NAME itself, an address, or a network such as 10.0.0.0/8. The "
 		       "protocol is tls for port 443, http for 80 and tcp otherwise and for addresses, if "
 		       "not said; the TLS server name or the Host of a request must then be HOST. A name "
 		       "that leads to an address that is not public is refused unless the address is "
-		       "declared too. An empty list allows nothing.",
+		       "declared too. apt, cargo, go, npm and pip stand for the hosts that the operator's own "
+		       "client is set up to use, asked outside of the project; git for those of the "
+		       "project's remotes. The plan and the record show what they became. An empty list "
+		       "allows nothing.",
 	},
 	[SPEC_NETWORK_HOST_PORTS] = {
 		.path = "network.host_ports",
@@ -403,9 +420,10 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.pattern = SIZE_PATTERN,
 		.example = "4G",
 		.doc = "What the captured project, the root, the temporary directories and what a run "
-		       "adds to its state may take together. If it is declared, the captured project "
-		       "is in memory while the run lasts, and the kernel holds the limit; if not, it is "
-		       "on disk, as state always is, and the keeper ends who takes more. A writable project, writable binds and an overlay that is "
+		       "adds to its state may take together. If it is declared, and since Linux 6.6, the "
+		       "captured project is in memory while the run lasts, and the kernel holds the "
+		       "limit; else it is on disk, as state always is, and the keeper ends the command "
+		       "that takes more. A writable project, writable binds and an overlay that is "
 		       "kept, which has a size of its own, are not counted.",
 	},
 	[SPEC_LIMITS_TIME] = {
@@ -469,7 +487,9 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.makes_custom = true,
 		.grammar = spec_grammar_guarantee,
 		.example = "[limits.memory]",
-		.doc = "Guarantees that may be missing, by name; the record says which were.",
+		.doc = "Guarantees that may be missing, by name; the record says which were. One that is "
+		       "never required (groups, limits that nobody declared) can be named too: the "
+		       "level stays, and a run no longer says that it is missing.",
 	},
 	[SPEC_SESSION_TTL] = {
 		.path = "session.ttl",
@@ -516,5 +536,18 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		       "writable. Every call that writes by name, or opens for writing, then waits "
 		       "until bawn has looked at its path. It is a hint, which a hostile program "
 		       "can evade: what is protected is so without it.",
+	},
+	[SPEC_RECORD_OUTPUT] = {
+		.path = "record.output",
+		.type = SPEC_TYPE_CHOICE,
+		.tighten = SPEC_RANK,
+		.def = "digest",
+		.choices = record_outputs,
+		.hardened_choices = 3,
+		.is_later = true,
+		.example = "keep",
+		.doc = "What the record has of standard output and error: digest, the SHA-256 and the size "
+		       "of each; keep, the same, and the bytes in files beside the record, the first "
+		       "16 MiB of each; no, nothing.",
 	},
 };

@@ -29,6 +29,7 @@ enum spec_key {
 	SPEC_RELAXED,
 	SPEC_FAKEROOT,
 	SPEC_TOOLS,
+	SPEC_TOOLCHAINS,
 	SPEC_ROOT_IMAGE,
 	SPEC_ROOT_OVERLAY,
 	SPEC_ROOT_OVERLAY_SIZE,
@@ -65,6 +66,7 @@ enum spec_key {
 	SPEC_AUDIT_STRICT_BINDS,
 	SPEC_AUDIT_DIGEST_PROJECT,
 	SPEC_AUDIT_WATCH_PROTECTED,
+	SPEC_RECORD_OUTPUT,
 	SPEC_KEY_COUNT,
 };
 
@@ -116,6 +118,7 @@ struct spec_key_def {
 	bool makes_custom;          /* true, or not empty, ends the level `hardened` */
 	spec_grammar *grammar;      /* of a TEXT, or of an entry of a list */
 	const char *pattern;        /* the same for editors, as a regular expression; or NULL */
+	bool is_later;              /* canonical forms of before it was there mean the default */
 	const char *example;        /* YAML, as one flow value */
 	const char *doc;            /* sentences */
 };

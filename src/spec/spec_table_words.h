@@ -10,6 +10,7 @@ static const char *const project_modes[] = { "read_only", "captured", "writable"
 static const char *const project_cages[] = { "full", "project", NULL };
 static const char *const project_gits[] = { "none", "auto", NULL };
 static const char *const output_ends[] = { "end", "cut", NULL };
+static const char *const record_outputs[] = { "keep", "digest", "no", NULL };
 static const char *const network_modes[] = { "none", "allowlist", "host", NULL };
 static const char *const environments[] = { "dev", "prod", NULL };
 

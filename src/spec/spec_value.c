@@ -1,5 +1,6 @@
 #include "spec/spec_value.h"
 
+#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,20 +17,18 @@ struct slot {
 	const char *prefix;
 };
 
+/* Says an error about `text`, without what stands behind a '=' in it: that may be a key. */
+#define SAY_OF(slot, pos, hint, text, ...)                                                         \
+	do {                                                                                       \
+		char said_[ERR_TEXT_SIZE];                                                         \
+		snprintf(said_, sizeof(said_), __VA_ARGS__);                                       \
+		str_hide_value(said_, sizeof(said_), (text));                                      \
+		SAY((slot), (pos), (hint), "%s", said_);                                           \
+	} while (0)
+
 #define SAY(slot, pos, hint, fmt, ...)                                                             \
 	diags_error(&(slot)->s->diags, (pos), (hint), "%s%s: " fmt, (slot)->prefix,                \
 		(slot)->def->path, ##__VA_ARGS__)
-
-static const char *hint_choices(struct spec *s, const struct spec_key_def *def, const char *text)
-{
-	size_t n = 0;
-	const char *near;
-
-	while (def->choices[n])
-		n++;
-	near = str_nearest(text, def->choices, n);
-	return near ? arena_printf(&s->arena, "did you mean '%s'?", near) : NULL;
-}
 
 static void say_bad_choice(const struct slot *slot, struct diag_pos at, const char *text)
 {
@@ -42,7 +41,8 @@ static void say_bad_choice(const struct slot *slot, struct diag_pos at, const ch
 			: c[1]                  ? ", "
 						: " or ",
 			*c);
-	SAY(slot, at, hint_choices(slot->s, slot->def, text), "'%s' is not %s", text, all);
+	SAY_OF(slot, at, spec_hint_choice(&slot->s->arena, slot->def, text), text, "'%s' is not %s",
+		text, all);
 }
 
 static void set_choice(struct slot *slot, const char *text, struct diag_pos at)
@@ -73,7 +73,7 @@ static void set_bool(struct slot *slot, const char *text, struct diag_pos at)
 			hint = arena_printf(&slot->s->arena, "did you mean %s?", slips[i][1]);
 	if (!hint && (str_distance(text, "true") == 0 || str_distance(text, "false") == 0))
 		hint = "write it in small letters, without quotes";
-	SAY(slot, at, hint, "'%s' is not true or false", text);
+	SAY_OF(slot, at, hint, text, "'%s' is not true or false", text);
 }
 
 static void set_number(struct slot *slot, const char *text, struct diag_pos at)
@@ -97,8 +97,14 @@ static void set_number(struct slot *slot, const char *text, struct diag_pos at)
 	if (r == 0 && slot->v->number == 0)
 		r = err_set(&e, ERR_SPEC, 0, "'%s' would let nothing run", text);
 	slot->v->is_set = r == 0;
+	/* No program starts in so few bytes: a unit was forgotten. */
+	if (r == 0 && slot->def->type == SPEC_TYPE_SIZE && slot->v->number < 1 << 12 &&
+		!text[strspn(text, "0123456789")])
+		diags_warn(&slot->s->diags, at, "write a unit behind it, such as M or G",
+			"%s%s: '%s' is %" PRIu64 " byte%s", slot->prefix, slot->def->path, text,
+			slot->v->number, slot->v->number == 1 ? "" : "s");
 	if (r < 0)
-		SAY(slot, at, NULL, "%s", e.text);
+		SAY_OF(slot, at, NULL, text, "%s", e.text);
 }
 
 static void set_version(struct slot *slot, const char *text, struct diag_pos at)
@@ -112,12 +118,17 @@ static void set_version(struct slot *slot, const char *text, struct diag_pos at)
 static bool fill_item(
 	const struct slot *slot, struct spec_item *item, const char *text, struct diag_pos at)
 {
+	struct arena *arena = &slot->s->arena;
 	struct err e = { 0 };
 
 	item->at = at;
-	if (slot->def->grammar(&slot->s->arena, text, item, &e) == 0)
+	if (slot->def->grammar(arena, text, item, &e) == 0)
 		return true;
-	SAY(slot, at, NULL, "%s", e.text);
+	SAY_OF(slot, at,
+		slot->def == &spec_keys[SPEC_NETWORK_ALLOW]
+			? spec_hint_destination(arena, text, item, at.line == 0)
+			: NULL,
+		text, "%s", e.text);
 	return false;
 }
 
@@ -372,24 +383,15 @@ static bool read_variable(
 	return false;
 }
 
-static const char *hint_list(const struct slot *slot, const struct yaml_node *node)
-{
-	if (node->kind != YAML_SCALAR || node->type == YAML_NULL ||
-		slot->def->type == SPEC_TYPE_SECRETS)
-		return NULL;
-	if (slot->def == &spec_keys[SPEC_COMMAND] && strchr(node->text, ' '))
-		return "write one entry per word, or [sh, -c, \"…\"] for a line of shell";
-	return arena_printf(&slot->s->arena, "write it as a list: [%.60s]", node->text);
-}
-
 static void read_list(struct slot *slot, const struct yaml_node *node)
 {
 	bool is_map = slot->def->type == SPEC_TYPE_VARS;
 	struct spec_value *v = slot->v;
 
 	if (node->kind != (is_map ? YAML_MAP : YAML_LIST)) {
-		SAY(slot, node->at, is_map ? NULL : hint_list(slot, node), "expected %s, not %s",
-			wanted(slot->def->type), yaml_describe(node));
+		SAY(slot, node->at,
+			is_map ? NULL : spec_hint_list(&slot->s->arena, slot->def, node),
+			"expected %s, not %s", wanted(slot->def->type), yaml_describe(node));
 		if (slot->def->type == SPEC_TYPE_SECRETS)
 			hide_keys(slot, node);
 		return;

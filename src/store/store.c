@@ -49,8 +49,10 @@ int store_open(const char *where, struct store **ret, struct err *e)
 		if (!str_starts(where, kinds[i].prefix))
 			continue;
 		if (!kinds[i].driver)
-			return err_set(e, ERR_REFUSED, EOPNOTSUPP,
-				"cannot open the store: this program is built without PostgreSQL; "
+			return err_hint(e,
+				err_set(e, ERR_REFUSED, EOPNOTSUPP,
+					"cannot open the store: this program is built without "
+					"PostgreSQL"),
 				"bawn-pg, which is installed beside it, has it");
 		r = kinds[i].driver->open(
 			where + (kinds[i].is_whole ? 0 : strlen(kinds[i].prefix)), &s, e);
@@ -66,7 +68,7 @@ int store_open(const char *where, struct store **ret, struct err *e)
 	}
 	/* Not repeated: it may have a password in it. */
 	return err_set(e, ERR_USE, EINVAL,
-		"cannot open the store: it is written sqlite:PATH or "
+		"cannot open the store: it is neither sqlite:PATH nor "
 		"postgresql://USER@HOST/DATABASE");
 }
 
@@ -104,6 +106,11 @@ int store_now(struct store *s, int64_t *ret_ms, struct err *e)
 	s->doing = "read the clock";
 	r = store_ask(s, store_see_num, ret_ms, e, "SELECT {now} WHERE $1 = 1", VALUE_NUM(1));
 	return r < 0 ? r : 0;
+}
+
+const char *store_name(const struct store *s)
+{
+	return s->name;
 }
 
 /* --- values --- */

@@ -39,6 +39,9 @@ struct store;
 int store_open(const char *where, struct store **ret, struct err *e);
 void store_close(struct store *s);
 
+/* What the store is called in a sentence: a path or a host, never a password. Borrowed from `s`. */
+const char *store_name(const struct store *s);
+
 /*
  * Becomes bawn-pg, with the same words, where this program does not know PostgreSQL and `where`,
  * which may be NULL, is one: so it is called before anything is done. 0: there is no need to.
@@ -166,6 +169,13 @@ int store_find_run(struct store *s, const char *id, struct store_run *ret, struc
 /* Of one session, or of all with NULL; the oldest first, without what they printed. */
 int store_each_run(struct store *s, const char *session,
 	int (*see)(void *of, const struct store_run *x), void *of, struct err *e);
+
+/* Queued runs of all sessions, and for how long the oldest of them waits; 0: there is none. */
+struct store_queue {
+	uint64_t runs, oldest_ms;
+};
+
+int store_measure_queue(struct store *s, struct store_queue *ret, struct err *e);
 
 /* --- workers --- */
 

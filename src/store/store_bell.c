@@ -62,11 +62,12 @@ int store_bell_listen(struct store_bell *b, const char *path, struct err *e)
 
 		own_fd_(&b->watch);
 		b->watch = -1;
-		return err_set(e, ERR_SYS, num, "cannot listen: %s-bell cannot be watched: %s%s",
-			path, strerror(num),
-			num == EMFILE || num == ENOSPC
-				? "; /proc/sys/fs/inotify says how many may be"
-				: "");
+		return err_hint(e,
+			err_set(e, ERR_SYS, num, "cannot listen: %s-bell cannot be watched: %s",
+				path, strerror(num)),
+			"%s",
+			num == EMFILE || num == ENOSPC ? "raise the limits in /proc/sys/fs/inotify"
+						       : "");
 	}
 	return 0;
 }

@@ -115,7 +115,8 @@ int store_end_run(struct store *s, const struct store_run *x, struct err *e)
 
 	s->doing = "report the end of a run";
 	if (x->state < STORE_ENDED || x->state >= STORE_RUN_STATE_COUNT)
-		return err_set(e, ERR_SYS, EINVAL, "cannot %s: '%d' is no end", s->doing, x->state);
+		return err_set(e, ERR_SYS, EINVAL, "cannot %s: '%d' is not how a run ends",
+			s->doing, x->state);
 	r = store_within(s, true, end_run, &x, e);
 	return r < 0 ? r : 0;
 }
@@ -254,8 +255,10 @@ static int report_lost(struct store *s, void *of, struct err *e)
 	}
 	if (r >= 0)
 		r = store_tell(s, e,
-			"DELETE FROM bawn_workers WHERE seen_ms < {now} - $1 AND NOT EXISTS (SELECT 1 "
-			"FROM bawn_sessions s WHERE s.worker = bawn_workers.name AND s.worker <> '')",
+			"DELETE FROM bawn_workers WHERE seen_ms < {now} - $1 AND NOT EXISTS "
+			"(SELECT 1 "
+			"FROM bawn_sessions s WHERE s.worker = bawn_workers.name AND s.worker <> "
+			"'')",
 			VALUE_NUM(STORE_FORGET_MS));
 	return r < 0 ? r : (int)l->count;
 }
@@ -264,7 +267,8 @@ static int has_lost(struct store *s, struct err *e)
 {
 	int64_t found = 0;
 	int r = store_ask(s, store_see_num, &found, e,
-		"SELECT (SELECT count(*) FROM bawn_sessions WHERE running > 0 AND lease_ms <= {now}) "
+		"SELECT (SELECT count(*) FROM bawn_sessions WHERE running > 0 AND lease_ms <= "
+		"{now}) "
 		"+ (SELECT count(*) FROM bawn_workers WHERE seen_ms < {now} - $1)",
 		VALUE_NUM(STORE_FORGET_MS));
 

@@ -76,7 +76,7 @@ static int set_up_connection(struct postgres *p, struct err *e)
 	PQsetNoticeProcessor(p->connection, ignore_notice, NULL);
 	if (PQserverVersion(p->connection) < OLDEST_SERVER)
 		return err_set(e, ERR_REFUSED, EPROTONOSUPPORT,
-			"cannot open the store: %s is PostgreSQL %d, and 12 is the oldest that will do",
+			"cannot open the store: %s is PostgreSQL %d, which is older than 12",
 			p->store.name, PQserverVersion(p->connection) / 10000);
 	r = postgres_run_plain(p, SETTINGS, e);
 	return r < 0 || !p->listens ? r : watch_connection(p, e);
@@ -204,9 +204,10 @@ static int read_url(struct postgres *p, const char *url, struct err *e)
 
 	PQfreemem(said);
 	if (!options)
-		return err_set(e, ERR_USE, EINVAL,
-			"cannot open the store: its URL is not understood; it is written "
-			"postgresql://USER@HOST/DATABASE, with %%XX for what is special");
+		return err_hint(e,
+			err_set(e, ERR_USE, EINVAL,
+				"cannot open the store: its URL is not understood"),
+			"write postgresql://USER@HOST/DATABASE, with %%XX for special characters");
 	snprintf(p->store.name, sizeof(p->store.name), "PostgreSQL at %s%s%s",
 		host && *host ? host : "this machine", database ? "/" : "",
 		database ? database : "");

@@ -17,9 +17,9 @@
 
 #define PROGRAM "bawn-pg"
 
-/* From where this program is: beside it in a build, where they are installed otherwise. */
-static const char *const places[] = { PROGRAM, "../libexec/bawn/" PROGRAM,
-	BAWN_LIBEXEC "/" PROGRAM };
+/* From the folder of this program: in a build, and where they are installed, whatever the prefix.
+ */
+static const char *const places[] = { PROGRAM, "../libexec/bawn/" PROGRAM };
 
 static bool is_elsewhere(const char *where)
 {
@@ -41,10 +41,7 @@ int store_prefer_program(const char *where, char *const argv[], struct err *e)
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (places[i][0] == '/')
-			snprintf(path, sizeof(path), "%s", places[i]);
-		else
-			snprintf(path, sizeof(path), "%s/%s", self, places[i]);
+		snprintf(path, sizeof(path), "%s/%s", self, places[i]);
 		execv(path, argv);
 		if (errno != ENOENT && errno != ENOTDIR)
 			return err_set(e, ERR_SYS, errno,
@@ -54,6 +51,6 @@ int store_prefer_program(const char *where, char *const argv[], struct err *e)
 	}
 	return err_set(e, ERR_REFUSED, ENOENT,
 		"cannot open the store: PostgreSQL needs the program " PROGRAM
-		", which is neither in %s nor in " BAWN_LIBEXEC,
-		self);
+		", which is neither in %s nor in %s/../libexec/bawn",
+		self, self);
 }

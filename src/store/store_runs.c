@@ -93,7 +93,7 @@ int store_find_run(struct store *s, const char *id, struct store_run *ret, struc
 	if (r < 0)
 		return r;
 	if (r == 0)
-		return err_set(e, ERR_USE, ENOENT, "there is no queued run '%s'", id);
+		return err_set(e, ERR_USE, ENOENT, "cannot find the queued run '%s'", id);
 	*ret = found;
 	found = (struct store_run){ 0 };
 	return 0;
@@ -151,5 +151,27 @@ int store_each_run(struct store *s, const char *session,
 				return seen;
 		}
 	} while (r == PAGE);
+	return r < 0 ? r : 0;
+}
+
+static int see_queue(void *of, const struct store_value *v)
+{
+	struct store_queue *q = of;
+
+	q->runs = v[0].num > 0 ? (uint64_t)v[0].num : 0;
+	q->oldest_ms = v[1].num > 0 ? (uint64_t)v[1].num : 0;
+	return 0;
+}
+
+int store_measure_queue(struct store *s, struct store_queue *ret, struct err *e)
+{
+	int r;
+
+	*ret = (struct store_queue){ 0 };
+	s->doing = "measure the queue";
+	r = store_ask(s, see_queue, ret, e,
+		"SELECT CAST(coalesce(sum(queued), 0) AS BIGINT), "
+		"coalesce({now} - min(head_ms), 0) FROM bawn_sessions WHERE queued >= $1",
+		VALUE_NUM(1));
 	return r < 0 ? r : 0;
 }

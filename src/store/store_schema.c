@@ -31,7 +31,8 @@ static const char *const steps[][8] = {
 		"state BIGINT NOT NULL DEFAULT 0, token BIGINT NOT NULL DEFAULT 0, "
 		"queued_ms BIGINT NOT NULL, taken_ms BIGINT NOT NULL DEFAULT 0, "
 		"ended_ms BIGINT NOT NULL DEFAULT 0, status BIGINT NOT NULL DEFAULT 0, "
-		"request {bytes} NOT NULL, error {bytes}, record {bytes}, out {bytes}, err {bytes})",
+		"request {bytes} NOT NULL, error {bytes}, record {bytes}, out {bytes}, err "
+		"{bytes})",
 		"CREATE INDEX bawn_runs_session ON bawn_runs (session, state, seq)",
 		"CREATE INDEX bawn_runs_worker ON bawn_runs (worker) WHERE state = 1",
 	},
@@ -108,9 +109,11 @@ int store_upgrade(struct store *s, struct err *e)
 	if (r >= 0 && version < STEP_COUNT)
 		r = store_within(s, true, take_steps, NULL, e);
 	if (r >= 0 && version > STEP_COUNT)
-		return err_set(e, ERR_REFUSED, EPROTO,
-			"cannot open the store: %s has tables of version %lld, and this bawn knows "
-			"%lld; use the newer bawn that made them",
-			s->name, (long long)version, (long long)STEP_COUNT);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EPROTO,
+				"cannot open the store: %s has tables of version %lld, and this "
+				"bawn knows %lld",
+				s->name, (long long)version, (long long)STEP_COUNT),
+			"use the newer bawn that made them");
 	return r < 0 ? r : 0;
 }

@@ -35,7 +35,8 @@ static int add_session(struct store *s, void *of, struct err *e)
 	struct store_session *x = of;
 
 	return store_ask(s, store_see_num, &x->created_ms, e,
-		"INSERT INTO bawn_sessions (id, name, place, workspace, state, created_ms, used_ms, "
+		"INSERT INTO bawn_sessions (id, name, place, workspace, state, created_ms, "
+		"used_ms, "
 		"ttl_ms, spec, project) "
 		"SELECT $1, $2, $3, $4, $5, now_ms, now_ms, $6, $7, $8 "
 		"FROM (SELECT {now} AS now_ms) AS clock WHERE true RETURNING created_ms",
@@ -92,11 +93,13 @@ int store_find_session(struct store *s, const char *word, struct store_session *
 	if (r < 0)
 		return r;
 	if (r == 0)
-		return err_set(e, ERR_USE, ENOENT, "there is no session '%s'", word);
+		return err_hint(e, err_set(e, ERR_USE, ENOENT, "cannot find session '%s'", word),
+			"bawn session list");
 	if (r > 1)
-		return err_set(e, ERR_USE, ENOTUNIQ,
-			"several sessions begin with '%s'; write more of the one that is meant",
-			word);
+		return err_hint(e,
+			err_set(e, ERR_USE, ENOTUNIQ,
+				"cannot find session '%s': several ids begin like this", word),
+			"write more of it");
 	*ret = found;
 	found = (struct store_session){ 0 };
 	return 0;

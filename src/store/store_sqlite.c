@@ -306,20 +306,22 @@ static int make_file(const char *path, struct err *e)
 		return err_set(
 			e, ERR_SYS, errno, "cannot open the store: %s: %s", path, strerror(errno));
 	if (!S_ISREG(st.st_mode))
-		return err_set(e, ERR_USE, EINVAL, "cannot open the store: %s is no file", path);
+		return err_set(e, ERR_USE, EINVAL, "cannot open the store: %s is not a file", path);
 	if (st.st_uid != geteuid())
 		return err_set(e, ERR_REFUSED, EPERM,
 			"cannot open the store: %s belongs to user %u", path, st.st_uid);
 	if (st.st_mode & 077)
-		return err_set(e, ERR_REFUSED, EPERM,
-			"cannot open the store: %s is open to others; chmod 600 it, if nobody "
-			"else can have changed it",
-			path);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EPERM,
+				"cannot open the store: %s can be read or written by others", path),
+			"if nobody else can have changed it: chmod 600 it");
 	if (is_remote(path))
-		return err_set(e, ERR_REFUSED, EOPNOTSUPP,
-			"cannot open the store: %s is on a network file system, where SQLite cannot "
-			"lock; use PostgreSQL for several machines",
-			path);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EOPNOTSUPP,
+				"cannot open the store: %s is on a network file system, where "
+				"SQLite cannot lock",
+				path),
+			"use PostgreSQL for several machines");
 	return 0;
 }
 
@@ -396,7 +398,7 @@ static int open_store(const char *path, struct store **ret, struct err *e)
 
 	if (!*path)
 		return err_set(e, ERR_USE, EINVAL,
-			"cannot open the store: after sqlite: comes the path of its file");
+			"cannot open the store: the path of its file is missing behind sqlite:");
 	q = calloc(1, sizeof(*q));
 	if (!q)
 		return err_set(e, ERR_SYS, ENOMEM, "cannot open the store: no memory");

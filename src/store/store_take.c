@@ -55,14 +55,15 @@ static int take_oldest(struct store *s, struct taking *t, struct err *e)
 {
 	int r = store_ask(s, store_see_run, &t->taken->run, e,
 		"UPDATE bawn_runs SET state = " SQL_RUNNING ", worker = $2, token = $3, "
-		"taken_ms = {now} WHERE seq = (SELECT min(seq) FROM bawn_runs WHERE session = $1 AND "
+		"taken_ms = {now} WHERE seq = (SELECT min(seq) FROM bawn_runs WHERE session = $1 "
+		"AND "
 		"state = " SQL_QUEUED ") RETURNING " SQL_RUN,
 		VALUE_TEXT(t->session), VALUE_TEXT(t->worker->name), VALUE_NUM(t->token));
 
 	if (r == 0)
 		return err_set(e, ERR_SYS, ENODATA,
-			"%s counts a run of session %s to be done, and has none: counted anew",
-			s->name, t->session);
+			"cannot find a run of session %s, which %s counts: counted anew",
+			t->session, s->name);
 	return r;
 }
 
@@ -88,9 +89,10 @@ static int take_lease(struct store *s, struct taking *t, struct err *e)
 {
 	return store_ask(s, store_see_session, &t->taken->session, e,
 		"UPDATE bawn_sessions SET worker = $2, token = $3, lease_ms = {now} + $4, "
-		"used_ms = {now}, is_held = 1, running = 1, queued = queued - 1, head_ms = coalesce("
-		"(SELECT r.queued_ms FROM bawn_runs r WHERE r.session = $1 AND r.state = " SQL_QUEUED
-		" ORDER BY r.seq LIMIT 1), 0) WHERE id = $1 RETURNING " SQL_SESSION,
+		"used_ms = {now}, is_held = 1, running = 1, queued = queued - 1, head_ms = "
+		"coalesce("
+		"(SELECT r.queued_ms FROM bawn_runs r WHERE r.session = $1 AND r.state "
+		"= " SQL_QUEUED " ORDER BY r.seq LIMIT 1), 0) WHERE id = $1 RETURNING " SQL_SESSION,
 		VALUE_TEXT(t->session), VALUE_TEXT(t->worker->name), VALUE_NUM(t->token),
 		VALUE_NUM(t->worker->lease_ms));
 }

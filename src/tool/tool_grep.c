@@ -9,7 +9,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -20,9 +19,6 @@
 #include "tool/tool_glob.h"
 #include "tool/tool_inside.h"
 #include "tool/tool_search.h"
-
-/* For libc's automata, which some expressions make grow without end. */
-#define MAX_MEMORY ((rlim_t)1 << 30)
 
 /* So much is looked at for a NUL, which makes a file binary, before the rest is read. */
 #define BINARY_LOOK 8192
@@ -110,9 +106,6 @@ static bool search_file(struct grep *g, int fd, const char *path)
 		return true;
 	goes_on = tool_search_text(&g->search, path, g->bytes, (size_t)n);
 	g->unsearched += g->search.has_failed;
-	/* Or there would be none for the next one. */
-	if (g->search.has_failed)
-		tool_regex_renew(g->search.regex);
 	return goes_on;
 }
 
@@ -153,8 +146,8 @@ static void print_notes(const struct grep *g, const struct tool_walk *walk, stru
 			"path or the glob)\n");
 	note_files(out, g->too_large, "larger than 64 MiB: not searched");
 	note_files(out, g->unread, "could not be read");
-	note_files(out, g->unsearched,
-		"not searched to the end: this pattern takes too much memory there");
+	note_files(
+		out, g->unsearched, "not searched to the end: this pattern takes too long there");
 	tool_note_folders(out, walk);
 }
 
@@ -189,16 +182,6 @@ static int search_tree(struct grep *g, struct buf *out, struct err *e)
 	return 0;
 }
 
-static void limit_memory(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_DATA, &limit) < 0 || limit.rlim_cur <= MAX_MEMORY)
-		return;
-	limit.rlim_cur = MAX_MEMORY;
-	setrlimit(RLIMIT_DATA, &limit);
-}
-
 int tool_run_grep(const struct tool_args *args, struct buf *out, struct err *e)
 {
 	uint64_t around = (uint64_t)args->around;
@@ -218,7 +201,6 @@ int tool_run_grep(const struct tool_args *args, struct buf *out, struct err *e)
 	};
 	int r;
 
-	limit_memory();
 	r = tool_regex_init(&regex, args->pattern, args->ignores_case, e);
 	if (r == 0 && args->glob) {
 		r = tool_glob_parse(args->glob, &glob, e);

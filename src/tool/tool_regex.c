@@ -1,22 +1,69 @@
+#define PCRE2_CODE_UNIT_WIDTH 8
 #include "tool/tool_regex.h"
 
 #include <errno.h>
+#include <pcre2.h>
 #include <string.h>
-#include <sys/types.h>
 
 #include "base/own.h"
 #include "base/str.h"
 #include "tool/tool_glob.h"
 
+#define MAX_STEPS  1000000     /* that one line may take: some hundredths of a second */
+#define MAX_MEMORY (64 * 1024) /* KiB of them that may be in question at a time */
+
 /* --- what every match has in it --- */
+
+static bool is_letter_or_digit(char c)
+{
+	return str_is_digit(c) || (str_lower(c) >= 'a' && str_lower(c) <= 'z');
+}
+
+/*
+ * Is it of the plain kind that is read below? Options in the middle, names, verbs, quoting and
+ * numbers of characters are not: of these nothing is known beforehand.
+ */
+static bool is_plain(const char *at)
+{
+	static const char *const groups[] = { "?:", "?=", "?!", "?<=", "?<!" };
+
+	for (; *at; at++) {
+		if (*at == '\\') {
+			at++;
+			if (!*at || (is_letter_or_digit(*at) && !strchr("bBdDwWsS", *at)))
+				return false;
+		} else if (*at == '(' && (at[1] == '?' || at[1] == '*')) {
+			bool is_known = false;
+
+			for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+				is_known |= str_starts(at + 1, groups[i]);
+			if (!is_known)
+				return false;
+		}
+	}
+	return true;
+}
+
+/* The end of a class like [:alpha:] in a bracket; NULL where `at` begins none, so that its '[' is a character. */
+static const char *end_of_class(const char *at)
+{
+	if (!str_starts(at, "[:"))
+		return NULL;
+	at += at[2] == '^' ? 3 : 2;
+	at += strspn(at, "abcdefghijklmnopqrstuvwxyz");
+	return str_starts(at, ":]") ? at + 2 : NULL;
+}
 
 /* The end of the bracket or the group at `at`. */
 static const char *skip_bracket(const char *at)
 {
 	at += at[1] == '^' ? 2 : 1;
 	at += *at == ']';
-	while (*at && *at != ']')
-		at++;
+	while (*at && *at != ']') {
+		const char *class_end = end_of_class(at);
+
+		at = class_end ? class_end : at + (*at == '\\' && at[1] ? 2 : 1);
+	}
 	return at + (*at != '\0');
 }
 
@@ -58,7 +105,7 @@ static bool take_literal(struct runs *r, const char **at)
 
 	if (is_escape)
 		c = (*at)[1];
-	if (is_escape ? strchr("bB<>123456789wWsS", c) != NULL : strchr(".^$|", c) != NULL) {
+	if (is_escape ? is_letter_or_digit(c) : strchr(".^$|", c) != NULL) {
 		*at += 1 + is_escape;
 		return false;
 	}
@@ -91,7 +138,7 @@ static const char *end_of_choice(const char *at)
 static const char *skip_repeat(const char *at)
 {
 	while (*at && strchr("*+?{", *at))
-		at += *at == '{' ? strcspn(at, "}") + 1 : 1;
+		at += *at == '{' && strchr(at, '}') ? strcspn(at, "}") + 1 : 1;
 	return at;
 }
 
@@ -124,7 +171,9 @@ void tool_regex_find_literals(const char *expression, struct tool_literals *ret)
 {
 	const char *end;
 
-	*ret = (struct tool_literals){ .is_all = true };
+	*ret = (struct tool_literals){ .is_all = is_plain(expression) };
+	if (!ret->is_all)
+		return;
 	do {
 		own(buf) struct buf choice = { .max = TOOL_MAX_PATTERN * 16 };
 		struct buf *text = &ret->texts[ret->count];
@@ -152,37 +201,59 @@ static void lower_literals(struct tool_literals *literals)
 			literals->texts[i].data[k] = str_lower(literals->texts[i].data[k]);
 }
 
-static int compile(struct tool_regex *r, const char *expression, struct err *e)
+/* Lines are matched one by one: what asks for two would never be found, and nobody told. */
+static bool wants_newline(const char *pattern)
 {
-	int flags = REG_EXTENDED | REG_NOSUB | (r->ignores_case ? REG_ICASE : 0);
-	int failure = regcomp(&r->compiled, expression, flags);
-	char text[128];
-
-	if (failure == 0) {
-		r->has_compiled = true;
-		return 0;
+	for (; *pattern; pattern++) {
+		if (*pattern == '\n' || (*pattern == '\\' && pattern[1] == 'n'))
+			return true;
+		pattern += *pattern == '\\' && pattern[1];
 	}
-	regerror(failure, &r->compiled, text, sizeof(text));
-	return err_set(e, ERR_USE, EINVAL, "%s",
-		failure == REG_ESPACE ? "it takes too much memory" : text);
+	return false;
+}
+
+static int compile(struct tool_regex *r, const char *pattern, struct err *e)
+{
+	uint32_t options = PCRE2_NEVER_UTF | PCRE2_NEVER_UCP | PCRE2_NEVER_BACKSLASH_C |
+			   (r->ignores_case ? PCRE2_CASELESS : 0);
+	PCRE2_UCHAR text[128];
+	PCRE2_SIZE at;
+	int failure;
+
+	if (strlen(pattern) > TOOL_MAX_PATTERN)
+		return err_set(e, ERR_USE, EINVAL, "it is longer than %d bytes", TOOL_MAX_PATTERN);
+	if (wants_newline(pattern))
+		return err_set(e, ERR_USE, EINVAL, "lines are matched one by one");
+	r->code = pcre2_compile(
+		(PCRE2_SPTR)pattern, PCRE2_ZERO_TERMINATED, options, &failure, &at, NULL);
+	if (!r->code) {
+		pcre2_get_error_message(failure, text, sizeof(text));
+		return err_set(e, ERR_USE, EINVAL, "%s, at its character %zu", (char *)text, at);
+	}
+	r->limits = pcre2_match_context_create(NULL);
+	r->found = pcre2_match_data_create(1, NULL);
+	if (!r->limits || !r->found)
+		return err_set(e, ERR_SYS, ENOMEM, "not enough memory");
+	pcre2_set_match_limit(r->limits, MAX_STEPS);
+	pcre2_set_heap_limit(r->limits, MAX_MEMORY);
+	return 0;
 }
 
 int tool_regex_init(struct tool_regex *ret, const char *pattern, bool ignores_case, struct err *e)
 {
-	struct buf *expression = &ret->expression;
+	const char *rest = pattern;
 	int r;
 
-	*ret = (struct tool_regex){ .ignores_case = ignores_case,
-		.expression.max = TOOL_MAX_PATTERN * 16 };
-	r = tool_regex_translate(pattern, expression, &ret->ignores_case, e);
-	if (r == 0)
-		r = compile(ret, buf_text(expression), e);
+	*ret = (struct tool_regex){ .ignores_case = ignores_case || str_starts(pattern, "(?i)") };
+	if (str_starts(pattern, "(?i)"))
+		rest += strlen("(?i)");
+	r = compile(ret, rest, e);
 	if (r < 0) {
-		err_prefix(e, "the pattern '%.100s' cannot be used", pattern);
-		buf_done(expression);
+		err_prefix(e, "cannot use the pattern '%.100s'", pattern);
+		tool_regex_done(ret);
 		return r;
 	}
-	tool_regex_find_literals(buf_text(expression), &ret->literals);
+	tool_regex_find_literals(rest, &ret->literals);
 	if (ret->ignores_case)
 		lower_literals(&ret->literals);
 	return 0;
@@ -190,27 +261,16 @@ int tool_regex_init(struct tool_regex *ret, const char *pattern, bool ignores_ca
 
 void tool_regex_done(struct tool_regex *r)
 {
-	if (r->has_compiled)
-		regfree(&r->compiled);
+	pcre2_match_data_free(r->found);
+	pcre2_match_context_free(r->limits);
+	pcre2_code_free(r->code);
 	tool_literals_done(&r->literals);
-	buf_done(&r->expression);
+	*r = (struct tool_regex){ 0 };
 }
 
-void tool_regex_renew(struct tool_regex *r)
-{
-	struct err unused;
-
-	if (r->has_compiled)
-		regfree(&r->compiled);
-	r->has_compiled = false;
-	(void)compile(r, buf_text(&r->expression), &unused);
-}
-
-/* By libc's older name for it: to regexec there, what it has no memory for is no match. */
 int tool_regex_matches(struct tool_regex *r, const char *line, size_t n)
 {
-	regoff_t size = (regoff_t)n;
-	regoff_t at = r->has_compiled ? re_search(&r->compiled, line, size, 0, size, NULL) : -2;
+	int found = pcre2_match(r->code, (PCRE2_SPTR)line, n, 0, 0, r->found, r->limits);
 
-	return at >= 0 ? 1 : at == -1 ? 0 : -ENOMEM;
+	return found >= 0 ? 1 : found == PCRE2_ERROR_NOMATCH ? 0 : -E2BIG;
 }

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <regex.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -8,8 +7,9 @@
 #include "base/err.h"
 
 /*
- * Regular expressions as agents write them, by libc's extended ones. Bytes, not characters: a dot
- * is one byte, and case is that of ASCII. Lines are matched one by one.
+ * Regular expressions as agents write them, by PCRE2 and with limits to what a match may take.
+ * Bytes, not characters: a dot is one byte, and case is that of ASCII. Lines are matched one by
+ * one.
  */
 #define TOOL_MAX_LITERALS 16
 
@@ -21,29 +21,20 @@ struct tool_literals {
 };
 
 struct tool_regex {
-	regex_t compiled;
-	bool has_compiled, ignores_case;
+	struct pcre2_real_code_8 *code;
+	struct pcre2_real_match_context_8 *limits;
+	struct pcre2_real_match_data_8 *found;
+	bool ignores_case;
 	struct tool_literals literals;
-	struct buf expression; /* as it was compiled */
 };
 
-/*
- * Writes an extended regular expression for one with \d, \w in brackets, (?:…), *? and the like.
- * Pure. 0, or -EINVAL and a sentence that begins in the middle: "look-around is not known". Sets
- * *ret_ignores_case where the expression begins with (?i).
- */
-int tool_regex_translate(
-	const char *pattern, struct buf *out, bool *ret_ignores_case, struct err *e);
-
-/* Finds the longest for each of the choices of an extended regular expression. Pure. */
+/* Finds the longest for each of the choices of an expression. Pure. */
 void tool_regex_find_literals(const char *expression, struct tool_literals *ret);
 void tool_literals_done(struct tool_literals *literals);
 
+/* 0, or -EINVAL and a sentence. */
 int tool_regex_init(struct tool_regex *ret, const char *pattern, bool ignores_case, struct err *e);
 void tool_regex_done(struct tool_regex *r);
 
-/* Gives back the memory that libc's automaton has taken while it was used, and never does. */
-void tool_regex_renew(struct tool_regex *r);
-
-/* Does a line without its newline have a match in it? 1 or 0; -ENOMEM: it takes too much memory. */
+/* Does a line without its newline have a match in it? 1 or 0; -E2BIG: it takes too long. */
 int tool_regex_matches(struct tool_regex *r, const char *line, size_t n);

@@ -142,7 +142,8 @@ static int live(struct vault *v)
 	struct wire_vault_message m = { .kind = WIRE_VAULT_READY };
 
 	if (vault_start(v, &m.err) == 0 && listen_to_channels(v) < 0)
-		err_set(&m.err, ERR_SYS, errno, "the vault cannot wait for connections");
+		err_set(&m.err, ERR_SYS, errno,
+			"cannot wait for connections: the vault's listener failed");
 	if (m.err.kind != ERR_NONE)
 		m.kind = WIRE_VAULT_FAILED;
 	if (wire_send_message(VAULT_FD_GATE, &m, sizeof(m), -1) < 0 || m.kind != WIRE_VAULT_READY ||

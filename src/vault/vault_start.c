@@ -37,8 +37,7 @@ static int close_others(struct err *e)
 		r = dup2(nothing, fd) < 0 ? -errno : 0;
 	if (r == 0 && close_range(VAULT_FD_KEYS + 1, ~0U, 0) < 0)
 		r = -errno;
-	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot let go of descriptors: %s", strerror(-r))
-		     : 0;
+	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot close descriptors: %s", strerror(-r)) : 0;
 }
 
 /* What the caller is asked must not wait for it: it may be waiting for us to hear it. */
@@ -125,10 +124,12 @@ static int read_system(struct vault_trust *t, struct err *e)
 	for (size_t i = 0; i < sizeof(bundles) / sizeof(bundles[0]); i++)
 		if (file_read_path(bundles[i], MAX_CERTIFICATES, &t->bytes, &t->size) == 0)
 			return 0;
-	return err_set(e, ERR_REFUSED, ENOENT,
-		"secrets need the certificates that this system trusts, such as %s: install them "
-		"(ca-certificates), or name a file with 'ca'",
-		bundles[0]);
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, ENOENT,
+			"cannot use secrets: the certificates that this system trusts are missing, "
+			"such as %s",
+			bundles[0]),
+		"install ca-certificates, or name a file with 'ca'");
 }
 
 static int read_own(struct vault_trust *t, const char *path, const char *name, struct err *e)
@@ -139,8 +140,7 @@ static int read_own(struct vault_trust *t, const char *path, const char *name, s
 		r = vault_tls_trust(t);
 	if (r < 0)
 		return err_set(e, ERR_REFUSED, -r,
-			"the certificates of the secret '%s' are to be read from %s: %s", name,
-			path,
+			"cannot use the secret '%s': its certificates are in '%s': %s", name, path,
 			r == -EINVAL    ? "there is none in it (as PEM)"
 			: r == -EBADMSG ? "one in it is damaged"
 					: strerror(-r));
@@ -188,11 +188,11 @@ int vault_start(struct vault *v, struct err *e)
 	/* No configuration of the machine's: nothing is read or loaded that is not in the program.
 	 */
 	if (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
-		return err_set(e, ERR_SYS, ENOMEM, "TLS cannot be used");
+		return err_set(e, ERR_SYS, ENOMEM, "cannot use secrets: TLS cannot be set up");
 	r = take_keys(v);
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "the keys of secrets cannot be taken over: %s",
-			strerror(-r));
+		return err_set(e, ERR_SYS, -r,
+			"cannot use secrets: their keys cannot be received: %s", strerror(-r));
 	r = take_certificates(v, e);
 	v->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (r == 0 && (v->epoll < 0 || free_from_waiting(VAULT_FD_CALLER) < 0))

@@ -87,6 +87,7 @@ bool verify_find_key(const struct verify_keys *keys, const char *id, struct sign
 struct verify_record {
 	struct arena arena;
 	char sha256[SHA256_HEX_SIZE]; /* of the file */
+	bool is_strange;              /* a line names a key that is none of those that count */
 	bool is_signed;               /* by a key that counts; otherwise nothing below is known */
 	struct sign_public key;
 	const char *whose; /* "your key", "the key in 'PATH'" */

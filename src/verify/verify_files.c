@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "log/log.h"
 #include "verify/verify_inside.h"
+#include "work/work_project.h"
 
 #define MOST_EFFECTS ((size_t)1 << 30) /* bytes of effects.json */
 
@@ -67,6 +68,12 @@ void verify_plain_files(const struct verify_record *v, struct verify_report *rep
 {
 	verify_file(v, "spec", "spec.json", v->record.spec_sha256, report);
 	verify_file(v, "plan", "plan.json", v->record.plan_sha256, report);
+	if (v->record.project.list_sha256)
+		verify_file(v, "project", WORK_PROJECT_FILE, v->record.project.list_sha256, report);
+	for (int i = 0; i < 2; i++)
+		if (v->record.output.streams[i].kept_sha256)
+			verify_file(v, record_stream_names[i], record_stream_names[i],
+				v->record.output.streams[i].kept_sha256, report);
 }
 
 /* --- effects --- */

@@ -37,7 +37,8 @@ int verify_add_key(struct verify_keys *keys, const char *path, struct arena *are
 	int r;
 
 	if (keys->count == VERIFY_MAX_KEYS)
-		return err_set(e, ERR_USE, E2BIG, "more than %d keys", VERIFY_MAX_KEYS);
+		return err_set(e, ERR_USE, E2BIG, "cannot use the keys: there are more than %d",
+			VERIFY_MAX_KEYS);
 	key = &keys->items[keys->count];
 	r = file_read_path(path, MOST_PEM, &pem, &n);
 	if (r < 0)
@@ -49,7 +50,7 @@ int verify_add_key(struct verify_keys *keys, const char *path, struct arena *are
 	}
 	key->name = arena_copy(arena, path, strlen(path));
 	if (!key->name)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory for the keys");
+		return err_set(e, ERR_SYS, ENOMEM, "cannot use the keys: out of memory");
 	keys->count++;
 	return 0;
 }
@@ -96,8 +97,8 @@ static bool is_same_key(const struct verify_record *v, const struct sign_public 
 	return false;
 }
 
-static void say_unsigned(const struct sign_envelope *x, size_t line, const struct verify_keys *keys,
-	struct verify_report *report)
+static void say_unsigned(struct verify_record *v, const struct sign_envelope *x, size_t line,
+	const struct verify_keys *keys, struct verify_report *report)
 {
 	const char *id = x->count ? x->signatures[0].key_id : "";
 	struct sign_public key;
@@ -107,10 +108,12 @@ static void say_unsigned(const struct sign_envelope *x, size_t line, const struc
 		verify_say(report, "signature", VERIFY_NO,
 			"line %zu was changed: it names %s (%.16s…), which did not sign it so",
 			line, whose, id);
-	else
+	else {
+		v->is_strange = true;
 		verify_say(report, "signature", VERIFY_NO,
 			"line %zu is signed by none of %s keys; it names %s%.64s", line,
 			keys->count ? "the given" : "your", *id ? "the key " : "none", id);
+	}
 }
 
 /* --- lines --- */
@@ -155,7 +158,7 @@ static int read_envelopes(struct verify_record *v, const char *bytes, size_t n,
 			return r;
 		}
 		if (!check_envelope(v, x, keys)) {
-			say_unsigned(x, (size_t)count + 1, keys, report);
+			say_unsigned(v, x, (size_t)count + 1, keys, report);
 			return 0;
 		}
 		if (count++ == 0)

@@ -23,7 +23,8 @@ const struct verify_demand_def verify_demand_defs[VERIFY_DEMAND_COUNT] = {
 		"These must hold, and the keeper itself must have seen it: what bawn's own code "
 		"in the cage said is a claim." },
 	[VERIFY_DEGRADED] = { "degraded", VERIFY_GUARANTEE, { NULL }, false, "none",
-		"Guarantees that may be missing, or none. Without this key any may be that the spec "
+		"Guarantees that may be missing, or none. Without this key any may be that the "
+		"spec "
 		"let go." },
 	[VERIFY_PREFLIGHT] = { "preflight", VERIFY_WORD, { "true" }, true, "true",
 		"The preflight must have been run, and passed." },
@@ -49,8 +50,9 @@ const struct verify_demand_def verify_demand_defs[VERIFY_DEMAND_COUNT] = {
 	[VERIFY_MAX_AGE] = { "max_age", VERIFY_DURATION, { NULL }, true, "30d",
 		"How long ago the run may have ended." },
 	[VERIFY_CHECKED] = { "checked", VERIFY_WORD,
-		{ "provenance", "events", "effects", "spec", "plan", "image", "overlay" }, false,
-		"[events, effects, spec]",
+		{ "provenance", "events", "effects", "spec", "plan", "project", "stdout", "stderr",
+			"image", "overlay" },
+		false, "[events, effects, spec]",
 		"What must have been there to be checked: without this key, what is missing is "
 		"said, and no failure." },
 };
@@ -236,7 +238,7 @@ int verify_take_policy_keys(
 						 : arena_printf(arena, "%.*s%s", folder,
 							   policy->path, texts->items[i]);
 		r = path ? verify_add_key(keys, path, arena, e)
-			 : err_set(e, ERR_SYS, ENOMEM, "not enough memory for the keys");
+			 : err_set(e, ERR_SYS, ENOMEM, "cannot use the keys: out of memory");
 		if (r < 0) {
 			err_prefix(e, "%s", policy->path);
 			return r;

@@ -51,6 +51,15 @@ static const char *print_outcome(const struct record_read *r, char ret[static 64
 	return ret;
 }
 
+/* What was printed otherwise cannot be compared: on a terminal, or both streams as one. */
+static const char *output_of(const struct record_read *r, const struct record_read *other, int i)
+{
+	bool is_alike = r->has_terminal == other->has_terminal &&
+			r->output.is_together == other->output.is_together;
+
+	return is_alike ? r->output.streams[i].sha256 : NULL;
+}
+
 /* --- effects, one by one --- */
 
 static bool are_same_states(const struct work_state *a, const struct work_state *b)
@@ -139,6 +148,8 @@ bool verify_compare(
 	compare(&c, "project", x->project.sha256, y->project.sha256, false);
 	compare(&c, "effects", x->effects.sha256, y->effects.sha256, true);
 	compare(&c, "outcome", print_outcome(x, one), print_outcome(y, other), false);
+	for (int i = 0; i < 2; i++)
+		compare(&c, record_stream_names[i], output_of(x, y, i), output_of(y, x, i), false);
 	if (x->effects.sha256 && y->effects.sha256 && !str_eq(x->effects.sha256, y->effects.sha256))
 		compare_effects(a, b, report);
 	return c.is_same;

@@ -126,8 +126,8 @@ static void verify_degraded(const struct record_read *r, struct verify_report *r
 			"the list has names twice, or of what was not asked for");
 	else if (missing)
 		verify_say(report, "degraded", VERIFY_YES,
-			"%zu that may be missing, and are: the record says so, '%s' first", missing,
-			r->degraded.items[0]);
+			"%zu optional guarantee%s not enforced, as the record says: %s first",
+			missing, missing == 1 ? " was" : "s were", r->degraded.items[0]);
 	else
 		verify_say(report, "degraded", VERIFY_YES, "nothing that was asked for is missing");
 }
@@ -142,11 +142,11 @@ void verify_guarantees(const struct verify_record *v, struct verify_report *repo
 		must += r->guarantees.items[i].is_must;
 	if (missing)
 		verify_say(report, "guarantees", VERIFY_NO,
-			"%zu of %zu that must hold do not, or nobody saw it: %s", missing, must,
-			buf_text(&names));
+			"%zu of %zu that are required do not hold, or nobody saw it: %s", missing,
+			must, buf_text(&names));
 	else
-		verify_say(report, "guarantees", VERIFY_YES, "all %zu that must hold were seen to",
-			must);
+		verify_say(report, "guarantees", VERIFY_YES,
+			"all %zu that are required were seen to hold", must);
 	verify_degraded(r, report);
 }
 

@@ -111,6 +111,6 @@ int wire_receive(int fd, struct wire_message *ret, int *ret_fd)
 {
 	int r = wire_receive_message(fd, ret, sizeof(*ret), ret_fd);
 
-	ret->err.text[sizeof(ret->err.text) - 1] = '\0';
+	err_end_texts(&ret->err);
 	return r;
 }

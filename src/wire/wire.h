@@ -23,9 +23,10 @@ enum wire_kind {
 	WIRE_KEPT,     /* cage → keeper: and what is kept of its root with this */
 	WIRE_VIEW,     /* cage → keeper: the file system of a project that is held with this */
 	WIRE_LISTENER, /* cage → keeper: what the filter denies is told by this */
-	WIRE_SIGNAL,   /* keeper → init: `n` is for the command, or for all of the cage */
-	WIRE_STOPPED,  /* init → keeper: signal `n` has stopped the command */
-	WIRE_EXITED,   /* init → keeper: `n` is the wait status of the command */
+	WIRE_NAMES,   /* cage → keeper: in a cage without a network names are asked for at this */
+	WIRE_SIGNAL,  /* keeper → init: `n` is for the command, or for all of the cage */
+	WIRE_STOPPED, /* init → keeper: signal `n` has stopped the command */
+	WIRE_EXITED,  /* init → keeper: `n` is the wait status of the command */
 	WIRE_JOIN, /* keeper → workspace: a run begins; 1: nothing is wanted but to stay; 2: nor is
 		      it a run */
 	WIRE_TREE, /* workspace → keeper → cage: tree `n`, an enum cage_tree, comes with this */

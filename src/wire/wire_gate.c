@@ -84,6 +84,7 @@ const char *const wire_reason_names[WIRE_REASON_COUNT] = {
 	[WIRE_BECAUSE_NAME] = "name",
 	[WIRE_BECAUSE_PORT] = "port",
 	[WIRE_BECAUSE_ADDRESS] = "address",
+	[WIRE_BECAUSE_NO_NETWORK] = "no_network",
 	[WIRE_BECAUSE_ODD_NAME] = "odd_name",
 	[WIRE_BECAUSE_MANY_NAMES] = "many_names",
 	[WIRE_BECAUSE_UDP] = "udp",
@@ -118,6 +119,7 @@ static const char *const reasons[WIRE_REASON_COUNT] = {
 	[WIRE_BECAUSE_ADDRESS] =
 		("is not in network.allow: an address is reached by the name that is "
 		 "allowed, or if it is declared itself"),
+	[WIRE_BECAUSE_NO_NETWORK] = "cannot be reached: the run has no network",
 	[WIRE_BECAUSE_ODD_NAME] = "is not the name of a host",
 	[WIRE_BECAUSE_MANY_NAMES] = "is one name more than a run may ask for",
 	[WIRE_BECAUSE_UDP] = "was sent a datagram, and only TCP is passed on",
@@ -135,7 +137,8 @@ static const char *const reasons[WIRE_REASON_COUNT] = {
 	[WIRE_BECAUSE_OWN_ADDRESS] =
 		("leads to %s, which is this machine; its services are declared as "
 		 "network.host_ports"),
-	[WIRE_BECAUSE_UNKNOWN_NAME] = "does not exist",
+	[WIRE_BECAUSE_UNKNOWN_NAME] =
+		"is allowed, but its name could not be looked up on this machine",
 	[WIRE_BECAUSE_RESOLVER] = "was not found: %s",
 	[WIRE_BECAUSE_UNREACHABLE] = "could not be reached: %s",
 	[WIRE_BECAUSE_NO_SECRET] = "has no secret that is called '%s'",
@@ -162,7 +165,9 @@ void wire_print_decision(const struct wire_decision *d, char *ret, size_t size)
 	int before = hole ? (int)(hole - reason) : (int)strlen(reason);
 	char where[WIRE_WHERE_SIZE];
 
-	wire_print_where(d->name, d->port, where);
+	/* No port was tried where the name led nowhere. */
+	wire_print_where(d->name[0] ? d->name : "an address",
+		d->reason == WIRE_BECAUSE_UNKNOWN_NAME ? 0 : d->port, where);
 	snprintf(ret, size, "%s%s%s%s %.*s%s%s", where, d->secret[0] ? " (secret " : "", d->secret,
 		d->secret[0] ? ")" : "", before, reason, hole ? d->other : "",
 		hole ? hole + 2 : "");

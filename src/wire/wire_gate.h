@@ -133,6 +133,7 @@ enum wire_reason {
 	WIRE_BECAUSE_NAME,         /* it is not in network.allow */
 	WIRE_BECAUSE_PORT,         /* the name is, and not at this port */
 	WIRE_BECAUSE_ADDRESS,      /* an address, not by a name that is allowed */
+	WIRE_BECAUSE_NO_NETWORK,   /* the run has none */
 	WIRE_BECAUSE_ODD_NAME,     /* no host is called that */
 	WIRE_BECAUSE_MANY_NAMES,   /* more names than a run may ask for */
 	WIRE_BECAUSE_UDP,          /* only TCP is passed on */

@@ -136,7 +136,7 @@ struct work_scan {
 	const struct work_git_tops *git; /* or NULL */
 	int base;                        /* an empty folder for texts and git's index, or -1 */
 	bool is_copy;                    /* the layer is a whole tree: what it lacks is deleted */
-	struct timespec began;           /* by CLOCK_REALTIME_COARSE, as times of files are */
+	struct timespec began;           /* what has a later time changed since */
 	const char *const *held; /* paths the operator protects, beside those that always are */
 	size_t held_count;
 	uint64_t max_unstored; /* 0: WORK_MAX_UNSTORED */

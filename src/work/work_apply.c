@@ -103,7 +103,8 @@ static int name_temporaries(struct work_carrier *c)
 	uint32_t token = 0;
 
 	if (!run || !*run || strlen(run) > MAX_RUN || strchr(run, '/'))
-		return err_set(c->e, ERR_USE, EINVAL, "cannot apply: this is no name of a run");
+		return err_set(
+			c->e, ERR_USE, EINVAL, "cannot apply: that is not the name of a run");
 	if (getrandom(&token, sizeof(token), 0) != sizeof(token))
 		return err_set(c->e, ERR_SYS, EIO, "cannot apply: no random numbers");
 	snprintf(c->job.prefix, sizeof(c->job.prefix), WORK_TEMPORARY "%08x-", run, token);

@@ -216,10 +216,12 @@ int work_compare(struct work_scanner *s, const struct work_pair *p)
 			"cannot find out what the run changed: reading '%.200s' of its layer: %s",
 			s->path, strerror(-r));
 	if (now.forged && !s->q->is_copy)
-		return err_set(s->e, ERR_REFUSED, EBADMSG,
-			"cannot find out what the run changed: '%.200s' of its layer has '%s', "
-			"which no run leaves: somebody changed the layer; discard it",
-			s->path, now.forged);
+		return err_hint(s->e,
+			err_set(s->e, ERR_REFUSED, EBADMSG,
+				"cannot find out what the run changed: '%.200s' of its layer has "
+				"'%s', which no run leaves, so somebody changed the layer",
+				s->path, now.forged),
+			"discard it");
 	if (was_there)
 		r = read_side(s, p, false, &old);
 	return add_difference(s, p, &old, &now, was_there && r == 0);

@@ -204,11 +204,11 @@ static int walk_all(struct work_finish *f, int layer, const char *list)
 }
 
 /* Whatever became of its mode: nobody compares that of the top. */
-static int open_copy(int layer)
+static int open_copy(int layer, const char *name)
 {
-	if (fchmodat(layer, "copy", S_IRWXU, AT_SYMLINK_NOFOLLOW) < 0)
+	if (fchmodat(layer, name, S_IRWXU, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
-	return tree_open_folder(layer, "copy");
+	return tree_open_folder(layer, name);
 }
 
 static bool is_there(int layer, const char *name)
@@ -239,7 +239,15 @@ static int walk_twice(struct work_finish *f, int layer)
 	return r == 0 ? rename_in(f, layer, "copy", "upper") : r;
 }
 
-static int finish_copy(int layer, int copy, const struct work_progress *progress, struct err *e)
+/* An overlay marks by itself what is gone. */
+static int walk_once(struct work_finish *f, int layer)
+{
+	f->removes = true;
+	return walk_all(f, layer, "list");
+}
+
+static int finish_with(int layer, int copy, int (*walk)(struct work_finish *f, int layer),
+	const struct work_progress *progress, struct err *e)
 {
 	/* On the heap for the path in it. */
 	struct work_finish *f = calloc(1, sizeof(*f));
@@ -251,23 +259,47 @@ static int finish_copy(int layer, int copy, const struct work_progress *progress
 	f->copy = copy;
 	f->progress = progress;
 	f->e = e;
-	r = walk_twice(f, layer);
+	r = walk(f, layer);
 	free(f);
+	return r;
+}
+
+static int finish_filled(int layer, const struct work_progress *progress, struct err *e)
+{
+	own_fd int upper = -1;
+	int r;
+
+	/* No command was started on it. */
+	if (is_there(layer, "list.new")) {
+		r = tree_remove(layer, "upper", e);
+		if (r == 0)
+			unlinkat(layer, "list.new", 0);
+		return r;
+	}
+	if (!is_there(layer, "list"))
+		return 0;
+	upper = open_copy(layer, "upper");
+	if (upper < 0)
+		return err_set(
+			e, ERR_SYS, -upper, "cannot open the run's layer: %s", strerror(-upper));
+	r = finish_with(layer, upper, walk_once, progress, e);
+	if (r == 0)
+		unlinkat(layer, "list", 0);
 	return r;
 }
 
 int work_copy_finish(int layer, const struct work_progress *progress, struct err *e)
 {
-	own_fd int copy = open_copy(layer);
-	int r = 0;
+	own_fd int copy = open_copy(layer, "copy");
+	int r;
 
 	if (copy < 0 && copy != -ENOENT)
 		return err_set(
 			e, ERR_SYS, -copy, "cannot open the project's copy: %s", strerror(-copy));
 	if (copy >= 0 && !is_there(layer, "list") && !is_there(layer, "marked"))
 		return tree_remove(layer, "copy", e);
-	if (copy >= 0)
-		r = finish_copy(layer, copy, progress, e);
+	r = copy >= 0 ? finish_with(layer, copy, walk_twice, progress, e)
+		      : finish_filled(layer, progress, e);
 	/* Also the last step may have been interrupted. */
 	if (r == 0)
 		unlinkat(layer, "marked", 0);

@@ -10,6 +10,12 @@
  *   marked  the list, once the copy shows by itself what is gone
  *   upper   instead of all of these, when the run has ended: what an overlay would have kept
  *
+ * Where only what belongs to others is copied, below an overlay, there are:
+ *
+ *   upper     that, and what the run makes; the overlay itself marks what is gone
+ *   list.new  as long as the copy is not complete: no command was started on it
+ *   list      what was in `upper` then
+ *
  * What the run touched is told by inode and time of change, which nobody in a cage can set.
  */
 
@@ -23,7 +29,8 @@ int work_copy_list(int copy, int list, struct err *e);
 int work_copy_settle(int list, struct err *e);
 
 /*
- * The run has ended: turns the copy into `upper`. What was interrupted is finished by the next
- * call; nothing is done where there is no copy. The time depends on the size of the project.
+ * The run has ended: turns the copy into `upper`, or removes from that what is as it was. What was
+ * interrupted is finished by the next call; nothing is done where there is no copy. The time
+ * depends on the size of the project.
  */
 int work_copy_finish(int layer, const struct work_progress *progress, struct err *e);

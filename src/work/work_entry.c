@@ -38,12 +38,17 @@ static int64_t nanoseconds(const struct statx_timestamp *t)
 	return t->tv_sec * 1000000000 + t->tv_nsec;
 }
 
-/* Since the run began? A file system without fractions of a second gets the whole of its second. */
-static bool is_since(const struct statx_timestamp *t, const struct timespec *began)
+/*
+ * By the time of change alone, which is the kernel's: the time of modification can be set, to next
+ * year too. File systems without fractions count in up to two seconds, and those are any of them.
+ */
+bool work_is_since(const struct statx_timestamp *changed, const struct timespec *began)
 {
-	if (t->tv_sec != began->tv_sec)
-		return t->tv_sec > began->tv_sec;
-	return t->tv_nsec == 0 || t->tv_nsec >= began->tv_nsec;
+	if (changed->tv_nsec == 0)
+		return changed->tv_sec + 1 >= began->tv_sec;
+	if (changed->tv_sec != began->tv_sec)
+		return changed->tv_sec > began->tv_sec;
+	return changed->tv_nsec > began->tv_nsec;
 }
 
 static void set_state(const struct work_entry *entry, struct work_state *ret)
@@ -95,8 +100,7 @@ struct work_found *work_add(struct work_scanner *s, enum work_change change,
 			.modified_ns = nanoseconds(&before->st.stx_mtime),
 			.changed_ns = nanoseconds(&before->st.stx_ctime),
 		};
-		found->x.has_moved = is_since(&before->st.stx_mtime, &s->q->began) ||
-				     is_since(&before->st.stx_ctime, &s->q->began);
+		found->x.has_moved = work_is_since(&before->st.stx_ctime, &s->q->began);
 	}
 	return found;
 }

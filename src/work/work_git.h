@@ -3,6 +3,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/sha256.h"
+
 /*
  * What a path is to git, by its name alone: a repository is put on the host in an order in which
  * no moment shows a ref without its object, and by git's own rules about locks. Pure.
@@ -10,7 +12,7 @@
 enum work_git_kind {
 	WORK_GIT_NOT,    /* of the working tree */
 	WORK_GIT_OBJECT, /* only ever added */
-	WORK_GIT_STATE,  /* refs, HEAD, the index: taken together or not at all */
+	WORK_GIT_STATE,  /* refs, logs, HEAD, the index: together or not at all */
 	WORK_GIT_REST,
 	WORK_GIT_CACHE, /* made again by git when it wants it: not taken */
 	WORK_GIT_KIND_COUNT,
@@ -38,5 +40,11 @@ bool work_git_index_is_same(const char *a, size_t a_size, const char *b, size_t 
  * check files out it writes wherever that says. False also where it cannot be read.
  */
 bool work_git_index_is_safe(const char *bytes, size_t n);
+
+/*
+ * The SHA-256 of what `git ls-files --stage -z` prints for an index, of either kind of objects.
+ * False: it cannot be read, as work_git_index_is_same says.
+ */
+bool work_git_index_digest(const char *bytes, size_t n, char ret[static SHA256_HEX_SIZE]);
 
 #define WORK_GIT_MAX_INDEX ((size_t)64 << 20)

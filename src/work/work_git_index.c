@@ -1,4 +1,5 @@
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "work/work_git.h"
@@ -9,24 +10,26 @@
  * change, and nothing that was staged. Here only what was staged counts: mode, object, flags, path.
  *
  * The bytes may be anybody's, so every length is compared with what is left. Objects are named by
- * SHA-1: an index of the other kind does not pass for one, because each entry's length is said
- * twice, and is not the same as another then.
+ * SHA-1 where nothing else is said: an index of the other kind does not pass for one, because each
+ * entry's length is said twice, and is not the same as another then.
  */
 
-#define MAX_NAME   4096
-#define STAT_SIZE  40 /* times, device, inode, mode, owner, size: only the mode counts */
-#define OBJECT     20
-#define MODE_AT    24
-#define HEAD_SIZE  12
-#define CHECKSUM   20
-#define EXTENDED   0x4000
-#define NAME_FLAGS 0x0fff
-#define FIXED      (STAT_SIZE + OBJECT + 2)
-#define SHORTCUT   (8 + 4 + CHECKSUM) /* the extension EOIE, which git looks for at the end */
+#define MAX_NAME    4096
+#define STAT_SIZE   40 /* times, device, inode, mode, owner, size: only the mode counts */
+#define OBJECT      20
+#define OBJECT_256  32 /* where objects are named by SHA-256 */
+#define MODE_AT     24
+#define HEAD_SIZE   12
+#define CHECKSUM    OBJECT
+#define EXTENDED    0x4000
+#define NAME_FLAGS  0x0fff
+#define STAGE_SHIFT 12
+#define SHORTCUT    (8 + 4 + CHECKSUM) /* the extension EOIE, which git looks for at the end */
 
 struct index {
 	const uint8_t *at, *end; /* of entries and extensions */
 	uint32_t version, left;
+	size_t object_size;
 	/* the entry */
 	uint32_t mode;
 	const uint8_t *object;
@@ -45,16 +48,17 @@ static uint16_t get_16(const uint8_t *p)
 	return (uint16_t)(p[0] << 8 | p[1]);
 }
 
-static bool open_index(struct index *x, const char *bytes, size_t n)
+static bool open_index(struct index *x, const char *bytes, size_t n, size_t object_size)
 {
 	const uint8_t *p = (const uint8_t *)bytes;
 
-	if (n < HEAD_SIZE + CHECKSUM || n > WORK_GIT_MAX_INDEX || memcmp(p, "DIRC", 4) != 0)
+	if (n < HEAD_SIZE + object_size || n > WORK_GIT_MAX_INDEX || memcmp(p, "DIRC", 4) != 0)
 		return false;
 	x->version = get_32(p + 4);
 	x->left = get_32(p + 8);
 	x->at = p + HEAD_SIZE;
-	x->end = p + n - CHECKSUM;
+	x->end = p + n - object_size;
+	x->object_size = object_size;
 	x->name_size = 0;
 	return x->version >= 2 && x->version <= 4;
 }
@@ -107,15 +111,15 @@ static bool read_name(struct index *x, const uint8_t *start)
 static bool read_entry(struct index *x)
 {
 	const uint8_t *start = x->at;
-	size_t said;
+	size_t fixed = STAT_SIZE + x->object_size + 2, said;
 
-	if ((size_t)(x->end - x->at) < FIXED + 2)
+	if ((size_t)(x->end - x->at) < fixed + 2)
 		return false;
 	x->mode = get_32(start + MODE_AT);
 	x->object = start + STAT_SIZE;
-	x->flags = get_16(start + STAT_SIZE + OBJECT);
+	x->flags = get_16(start + STAT_SIZE + x->object_size);
 	x->more_flags = 0;
-	x->at += FIXED;
+	x->at += fixed;
 	if (x->flags & EXTENDED) {
 		x->more_flags = get_16(x->at);
 		x->at += 2;
@@ -155,7 +159,8 @@ bool work_git_index_is_same(const char *a, size_t a_size, const char *b, size_t 
 	struct index x __attribute__((uninitialized));
 	struct index y __attribute__((uninitialized));
 
-	if (!open_index(&x, a, a_size) || !open_index(&y, b, b_size) || x.left != y.left)
+	if (!open_index(&x, a, a_size, OBJECT) || !open_index(&y, b, b_size, OBJECT) ||
+		x.left != y.left)
 		return false;
 	for (; x.left; x.left--)
 		if (!read_entry(&x) || !read_entry(&y) || !is_same_entry(&x, &y))
@@ -202,10 +207,56 @@ bool work_git_index_is_safe(const char *bytes, size_t n)
 {
 	struct index x __attribute__((uninitialized));
 
-	if (!open_index(&x, bytes, n) || has_shortcut(&x))
+	if (!open_index(&x, bytes, n, OBJECT) || has_shortcut(&x))
 		return false;
 	for (; x.left; x.left--)
 		if (!read_entry(&x) || !is_safe_name((const char *)x.name, x.name_size))
 			return false;
 	return ends_well(&x);
+}
+
+/* --- what was staged, in one number --- */
+
+static void add_entry(const struct index *x, struct sha256 *s)
+{
+	static const char digits[] = "0123456789abcdef";
+	char head[16 + 2 * OBJECT_256 + 8], *at = head;
+
+	at += snprintf(head, sizeof(head), "%06o ", (unsigned)x->mode);
+	for (size_t i = 0; i < x->object_size; i++) {
+		*at++ = digits[x->object[i] >> 4];
+		*at++ = digits[x->object[i] & 15];
+	}
+	at += snprintf(at, (size_t)(head + sizeof(head) - at), " %u\t",
+		(unsigned)x->flags >> STAGE_SHIFT & 3);
+	sha256_add(s, head, (size_t)(at - head));
+	sha256_add(s, x->name, x->name_size);
+	sha256_add(s, "", 1);
+}
+
+static bool digest_index(
+	const char *bytes, size_t n, size_t object_size, char ret[static SHA256_HEX_SIZE])
+{
+	struct index x __attribute__((uninitialized));
+	uint8_t digest[SHA256_SIZE];
+	struct sha256 s;
+
+	if (!open_index(&x, bytes, n, object_size))
+		return false;
+	sha256_init(&s);
+	for (; x.left; x.left--) {
+		if (!read_entry(&x))
+			return false;
+		add_entry(&x, &s);
+	}
+	if (!ends_well(&x))
+		return false;
+	sha256_finish(&s, digest);
+	sha256_print(digest, ret);
+	return true;
+}
+
+bool work_git_index_digest(const char *bytes, size_t n, char ret[static SHA256_HEX_SIZE])
+{
+	return digest_index(bytes, n, OBJECT, ret) || digest_index(bytes, n, OBJECT_256, ret);
 }

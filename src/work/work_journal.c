@@ -133,9 +133,11 @@ static int open_alone(int folder, int flags, struct err *e)
 			return err_set(e, ERR_SYS, errno, "cannot open the run's " NAME ": %s",
 				strerror(errno));
 		if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-			return err_set(e, ERR_REFUSED, EBUSY,
-				"another bawn is applying or discarding this run; try again when it is "
-				"done");
+			return err_hint(e,
+				err_set(e, ERR_REFUSED, EBUSY,
+					"cannot change this run: another bawn is applying or "
+					"discarding it"),
+				"try again when it is done");
 		if (is_current(fd, folder))
 			return take_fd(&fd);
 	}
@@ -153,7 +155,8 @@ int work_journal_open(struct work_journal *w, int folder, int below,
 	if (w->fd < 0)
 		return w->fd;
 	if (fstat(w->fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return err_set(e, ERR_SYS, EINVAL, "the run's " NAME " is not a file");
+		return err_set(
+			e, ERR_SYS, EINVAL, "cannot use the run's " NAME ": it is not a file");
 	*ret_found = st.st_size > 0;
 	r = clean(w->fd, below, git, run, e);
 	if (r == 0 && (ftruncate(w->fd, 0) < 0 || lseek(w->fd, 0, SEEK_SET) < 0))

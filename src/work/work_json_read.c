@@ -327,11 +327,12 @@ int work_effects_parse(const char *bytes, size_t n, struct work_effects *ret, st
 		json_wrong(&r.json, "a digest");
 	if (r.json.wrong)
 		return err_set(e, ERR_SYS, EBADMSG,
-			"the effects of the run cannot be read: expected %s in number %zu",
+			"cannot read the effects of the run: expected %s in number %zu",
 			r.json.wrong, r.count + 1);
 	ret->items = arena_array(&ret->arena, r.count, sizeof(*ret->items));
 	if (!ret->items)
-		return err_set(e, ERR_SYS, ENOMEM, "the effects of the run need more memory");
+		return err_set(
+			e, ERR_SYS, ENOMEM, "cannot read the effects of the run: out of memory");
 	if (r.count)
 		memcpy(ret->items, r.items, r.count * sizeof(*ret->items));
 	ret->count = r.count;
@@ -350,5 +351,5 @@ int work_effects_read(const char *bytes, size_t n, struct work_effects *ret, str
 		return 0;
 	ret->count = 0;
 	return err_set(e, ERR_SYS, EBADMSG,
-		"the effects of the run cannot be believed: their digest is another one");
+		"cannot use the effects of the run: their digest is another one");
 }

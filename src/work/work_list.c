@@ -61,7 +61,7 @@ static int list_entry(struct lister *l, int folder, const char *name, struct err
 	int r;
 
 	if (fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return tree_fail(&l->path, name, errno, "look at", e);
+		return tree_fail(&l->path, name, errno, "read", e);
 	if (strlen(name) > WORK_LIST_MAX_NAME)
 		return tree_fail(&l->path, name, ENAMETOOLONG, "list", e);
 	buf_printf(&l->out, "%c %" PRIu64 " %" PRId64 " ", S_ISDIR(st.st_mode) ? 'd' : 'f',
@@ -131,9 +131,11 @@ int work_copy_settle(int list, struct err *e)
 			return 0;
 		nanosleep(&tick, NULL);
 	}
-	return err_set(e, ERR_REFUSED, ETIME,
-		"cannot capture the project by copying: on the file system of the run's folder a "
-		"change does not show in a file's time; XDG_STATE_HOME can name another place");
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, ETIME,
+			"cannot capture the project by copying: on the file system of the run's "
+			"folder a change does not show in a file's time"),
+		"set XDG_STATE_HOME to another place");
 }
 
 /* --- reading --- */

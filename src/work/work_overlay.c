@@ -85,13 +85,14 @@ int work_overlay_find(struct work_overlay *o, const char *path, struct err *e)
 	if (!*name || str_eq(name, ".") || str_eq(name, "..") || strlen(path) >= sizeof(folder) ||
 		strlen(name) > NAME_MAX)
 		return err_set(e, ERR_USE, EINVAL,
-			"'%s' cannot be an overlay: write a path that ends with its name", path);
+			"cannot use '%s' as an overlay: its path does not end with a name", path);
 	snprintf(folder, sizeof(folder), "%.*s/", slash ? (int)(slash - path) : 1,
 		slash ? path : ".");
 	o->parent = file_open(folder, O_PATH | O_DIRECTORY);
 	if (o->parent < 0)
 		return err_set(e, ERR_REFUSED, -o->parent,
-			"cannot find the overlay '%s': the folder '%s' it is in cannot be opened: %s",
+			"cannot find the overlay '%s': the folder '%s' it is in cannot be opened: "
+			"%s",
 			path, folder, strerror(-o->parent));
 	r = find_path(o, name, e);
 	if (r < 0)
@@ -100,9 +101,10 @@ int work_overlay_find(struct work_overlay *o, const char *path, struct err *e)
 	if (o->folder >= 0 || o->folder == -ENOENT)
 		return 0;
 	if (o->folder == -ENOTDIR || o->folder == -ELOOP)
-		return err_set(e, ERR_REFUSED, ENOTDIR,
-			"'%s' is not an overlay: it is not a folder; bawn overlay init makes one",
-			o->path);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, ENOTDIR,
+				"cannot use '%s' as an overlay: it is not a folder", o->path),
+			"bawn overlay init makes one");
 	return work_overlay_fail(o, "open", -o->folder, e);
 }
 
@@ -186,19 +188,21 @@ static int read_note(struct work_overlay *o, struct err *e)
 	ssize_t n = file_read_text(fd, text, sizeof(text));
 
 	if (n == -ENOENT)
-		return err_set(e, ERR_REFUSED, ENOENT,
-			"'%s' is not an overlay: it has no overlay.json; bawn overlay init makes one "
-			"at a path where nothing is",
-			o->path);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, ENOENT,
+				"cannot use '%s' as an overlay: it has no overlay.json", o->path),
+			"bawn overlay init makes one at a path where nothing is");
 	if (n < 0)
 		return work_overlay_fail(o, "read overlay.json of", (int)-n, e);
 	if (skip(&at, "{\"version\":") && take_number(&at, &version) && version != VERSION)
 		return err_set(e, ERR_REFUSED, EINVAL,
-			"the overlay '%s' is of version %llu; this bawn understands %d", o->path,
-			(unsigned long long)version, VERSION);
+			"cannot use the overlay '%s': it is of version %llu, and this bawn knows "
+			"%d",
+			o->path, (unsigned long long)version, VERSION);
 	if (version != VERSION || !parse(o, at))
 		return err_set(e, ERR_REFUSED, EINVAL,
-			"'%s' is not an overlay of bawn's: its overlay.json is damaged or another's",
+			"cannot use '%s' as an overlay: its overlay.json is damaged or of another "
+			"program",
 			o->path);
 	return 0;
 }
@@ -210,15 +214,16 @@ int work_overlay_open(struct work_overlay *o, struct err *e)
 	if (o->folder < 0)
 		return work_overlay_fail(o, "open", ENOENT, e);
 	if (fstat(o->folder, &st) < 0)
-		return work_overlay_fail(o, "look at", errno, e);
+		return work_overlay_fail(o, "read", errno, e);
 	if (st.st_uid != geteuid())
 		return err_set(e, ERR_REFUSED, EPERM,
 			"cannot use the overlay '%s': it belongs to user %u, not to you", o->path,
 			(unsigned)st.st_uid);
 	if (st.st_mode & (S_IWGRP | S_IWOTH))
-		return err_set(e, ERR_REFUSED, EPERM,
-			"cannot use the overlay '%s': others can write to it; chmod 700 would help",
-			o->path);
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EPERM,
+				"cannot use the overlay '%s': others can write to it", o->path),
+			"chmod 700 '%s'", o->path);
 	return read_note(o, e);
 }
 
@@ -269,9 +274,10 @@ static int refuse_used(const struct work_overlay *o, int lock, struct err *e)
 	if (file_read_text(lock, holder, sizeof(holder)) <= 0)
 		snprintf(holder, sizeof(holder), "somebody else");
 	holder[strcspn(holder, "\n")] = '\0';
-	return err_set(e, ERR_REFUSED, EBUSY,
-		"the overlay '%s' is in use by %s; wait for its end, or use another overlay",
-		o->path, holder);
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, EBUSY, "cannot use the overlay '%s': %s uses it", o->path,
+			holder),
+		"wait for its end, or use another overlay");
 }
 
 /* What was killed just now lets go of it in a moment. */

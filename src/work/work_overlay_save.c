@@ -139,7 +139,7 @@ static int replace(struct work_overlay *o, int from, struct saving *s, struct er
 	if (r < 0) {
 		/* What cannot be removed now is left for the next one. */
 		work_overlay_prune(o, &left, NULL);
-		err_prefix(e, "the overlay '%s' was not saved, and is as it was before", o->path);
+		err_prefix(e, "cannot save the overlay '%s', which is as it was before", o->path);
 		return r;
 	}
 	memcpy(o->digest, digest, sizeof(digest));
@@ -149,7 +149,7 @@ static int replace(struct work_overlay *o, int from, struct saving *s, struct er
 	if (r == 0)
 		r = work_overlay_prune(o, &left, e);
 	if (r < 0)
-		err_prefix(e, "the overlay '%s' was saved, and something is wrong", o->path);
+		err_prefix(e, "cannot finish saving the overlay '%s'", o->path);
 	return r;
 }
 

@@ -22,10 +22,12 @@ int work_set_name(struct work_scanner *s, const char *name)
 	size_t n = strlen(name), at = s->folder_size;
 
 	if (at + 1 + n > WORK_MAX_PATH)
-		return err_set(s->e, ERR_REFUSED, ENAMETOOLONG,
-			"cannot find out what the run changed: a path in '%.100s…' is longer than "
-			"%zu bytes; delete it in the run's layer",
-			s->path, WORK_MAX_PATH);
+		return err_hint(s->e,
+			err_set(s->e, ERR_REFUSED, ENAMETOOLONG,
+				"cannot find out what the run changed: a path in '%.100s…' is "
+				"longer than %zu bytes",
+				s->path, WORK_MAX_PATH),
+			"delete it in the run's layer");
 	if (at)
 		s->path[at++] = '/';
 	memcpy(s->path + at, name, n + 1);
@@ -42,11 +44,12 @@ int work_charge_path(struct work_scanner *s)
 	size_t n = strlen(s->path) + 1;
 
 	if (n > WORK_MAX_PATHS - s->path_bytes)
-		return err_set(s->e, ERR_REFUSED, EOVERFLOW,
-			"cannot find out what the run changed: the paths of its changes are "
-			"together longer than %zu MiB, as that of '%.100s…'; delete what is so deep "
-			"in the run's layer, or discard it",
-			WORK_MAX_PATHS >> 20, s->path);
+		return err_hint(s->e,
+			err_set(s->e, ERR_REFUSED, EOVERFLOW,
+				"cannot find out what the run changed: the paths of its changes "
+				"are together longer than %zu MiB, as that of '%.100s…'",
+				WORK_MAX_PATHS >> 20, s->path),
+			"delete such deep folders in the run's layer, or discard it");
 	s->path_bytes += n;
 	return 0;
 }
@@ -58,10 +61,12 @@ int work_place_add(struct work_scanner *s, struct work_place **list, const struc
 	int r;
 
 	if (like->depth > WORK_MAX_DEPTH)
-		return err_set(s->e, ERR_REFUSED, ENAMETOOLONG,
-			"cannot find out what the run changed: below '%.100s…' there are more than "
-			"%d folders in each other; delete them in the run's layer",
-			s->path, WORK_MAX_DEPTH);
+		return err_hint(s->e,
+			err_set(s->e, ERR_REFUSED, ENAMETOOLONG,
+				"cannot find out what the run changed: below '%.100s…' more than "
+				"%d folders are nested",
+				s->path, WORK_MAX_DEPTH),
+			"delete them in the run's layer");
 	r = work_charge_path(s);
 	if (r < 0)
 		return r;

@@ -42,7 +42,7 @@ bool work_put_see(struct work_put *p)
 	else if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
 		work_put_decide(p, WORK_CONFLICT, "the folder it is in is not there");
 	else
-		work_put_fail(p, -r, "cannot look at it");
+		work_put_fail(p, -r, "cannot read it");
 	return false;
 }
 

@@ -74,10 +74,12 @@ static bool is_elsewhere(const struct work_scanner *s, const struct work_entry *
 
 static int refuse_forged(const struct work_scanner *s, const char *what)
 {
-	return err_set(s->e, ERR_REFUSED, EBADMSG,
-		"cannot find out what the run changed: '%.200s' of its layer has %s, which no run "
-		"leaves: somebody changed the layer; discard it",
-		*s->path ? s->path : ".", what);
+	return err_hint(s->e,
+		err_set(s->e, ERR_REFUSED, EBADMSG,
+			"cannot find out what the run changed: '%.200s' of its layer has %s, which "
+			"no run leaves, so somebody changed the layer",
+			*s->path ? s->path : ".", what),
+		"discard it");
 }
 
 /* Does the folder hide what is below it? And are there files that stand for nothing? */

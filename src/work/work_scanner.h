@@ -84,6 +84,9 @@ int work_places_sort(struct work_place **list);
 /* What is at one name, "" for the folder itself. What is not there is NOTHING. 0 or -errno. */
 int work_entry_look(int folder, const char *name, struct work_entry *ret);
 
+/* Did the host change a file since the run began, by its time of change? */
+bool work_is_since(const struct statx_timestamp *changed, const struct timespec *began);
+
 /* Adds an effect of s->path with what the entries say; NULL, and s->e, where that is too much. */
 struct work_found *work_add(struct work_scanner *s, enum work_change change,
 	const struct work_entry *before, const struct work_entry *now);

@@ -3,7 +3,8 @@
  *
  * Runs as:  the operator.
  * Leaves:   one small file for each tree in the folder of what is known, which is the operator's
- *           alone: DEVICE-INODE, with fingerprint, digest and counts.
+ *           alone: DEVICE-INODE, with fingerprint, digest and counts; of a project DEVICE-INODE-p,
+ *           with its list behind them.
  * Must not: give a digest from memory for a tree that may have changed.
  */
 #include <errno.h>
@@ -62,21 +63,35 @@ static bool name_tree(const struct work_tree *q, char ret[static 64])
 {
 	struct stat st;
 
-	if (q->known < 0 || fstat(q->fd, &st) < 0 || !notes_changes(q->fd))
+	/* What is outside of the tree has no part in its fingerprint. */
+	if (q->known < 0 || (q->project && q->project->git >= 0) || fstat(q->fd, &st) < 0 ||
+		!notes_changes(q->fd))
 		return false;
-	snprintf(ret, 64, "%" PRIx64 "-%" PRIx64, (uint64_t)st.st_dev, (uint64_t)st.st_ino);
+	snprintf(ret, 64, "%" PRIx64 "-%" PRIx64 "%s", (uint64_t)st.st_dev, (uint64_t)st.st_ino,
+		q->project ? "-p" : "");
 	return true;
 }
 
-static bool recall(
-	int known, const char *name, const char *fingerprint, struct work_tree_digest *ret)
+/* Is it the whole list that the digest is of? An image has none. */
+static bool is_whole(const struct work_tree *q, const char *list, size_t n, const char *sha256)
 {
-	own_fd int fd = file_open_name(known, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	char text[FORM_SIZE + 2], again[FORM_SIZE + 2];
-	uint8_t digest[SHA256_SIZE];
+	char digest[SHA256_HEX_SIZE];
 
-	if (file_read_text(fd, text, sizeof(text)) != FORM_SIZE ||
-		memcmp(text, fingerprint, 64) != 0)
+	sha256_hex(list, n, digest);
+	return q->project ? str_eq(digest, sha256) : n == 0;
+}
+
+static bool recall(const struct work_tree *q, const char *name, const char *fingerprint,
+	struct work_tree_digest *ret)
+{
+	own_fd int fd = file_open_name(q->known, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	own_free char *text = NULL;
+	char again[FORM_SIZE + 2];
+	uint8_t digest[SHA256_SIZE];
+	size_t n = 0;
+
+	if (fd < 0 || file_read_all(fd, FORM_SIZE + WORK_PROJECT_MAX_LIST, &text, &n) < 0 ||
+		n < FORM_SIZE || memcmp(text, fingerprint, 64) != 0)
 		return false;
 	memcpy(ret->sha256, text + 65, 64);
 	ret->sha256[64] = '\0';
@@ -84,7 +99,14 @@ static bool recall(
 	ret->bytes = strtoull(text + 151, NULL, 10);
 	/* What is not exactly what was written is nothing. */
 	snprintf(again, sizeof(again), FORM, fingerprint, ret->sha256, ret->files, ret->bytes);
-	ret->is_remembered = str_eq(text, again) && sha256_parse(ret->sha256, digest) == 0;
+	if (memcmp(text, again, FORM_SIZE) != 0 || sha256_parse(ret->sha256, digest) < 0 ||
+		!is_whole(q, text + FORM_SIZE, n - FORM_SIZE, ret->sha256))
+		return false;
+	ret->list.max = WORK_PROJECT_MAX_LIST;
+	/* An image has none, and then there is nothing to free either. */
+	if (n > FORM_SIZE)
+		buf_add(&ret->list, text + FORM_SIZE, n - FORM_SIZE);
+	ret->is_remembered = !ret->list.failed;
 	return ret->is_remembered;
 }
 
@@ -121,7 +143,9 @@ static void remember(
 	fd = openat(known, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return;
-	if (file_write_all(fd, text, (size_t)n) < 0 || renameat(known, new_name, known, name) < 0)
+	if (file_write_all(fd, text, (size_t)n) < 0 ||
+		file_write_all(fd, buf_text(&found->list), found->list.len) < 0 ||
+		renameat(known, new_name, known, name) < 0)
 		unlinkat(known, new_name, 0);
 }
 
@@ -140,8 +164,16 @@ static int hash(
 {
 	struct hashing h = { .q = q, .total = total };
 	struct tree_options o = { .stays = true, .counts = &h.counts, .step = tell, .of = &h };
-	int r = tree_digest_with(q->fd, &o, ret->sha256, e);
+	struct work_project project;
+	int r;
 
+	if (q->project) {
+		project = *q->project;
+		project.options = &o;
+		r = work_project_digest(&project, &ret->list, ret->sha256, e);
+	} else {
+		r = tree_digest_with(q->fd, &o, ret->sha256, e);
+	}
 	ret->files = h.counts.files;
 	ret->bytes = h.counts.bytes;
 	work_progress_end(&q->progress);
@@ -162,12 +194,14 @@ int work_tree_digest(const struct work_tree *q, struct work_tree_digest *ret, st
 	if (r < 0)
 		return r;
 	has_name = name_tree(q, name);
-	if (has_name && recall(q->known, name, print.sha256, ret))
+	if (has_name && recall(q, name, print.sha256, ret))
 		return 0;
+	buf_done(&ret->list);
 	*ret = (struct work_tree_digest){ 0 };
 	r = hash(q, print.counts.bytes, ret, e);
 	/* What changed while it was hashed has another fingerprint by now. */
-	if (r == 0 && has_name && print.newest_ns < settled)
+	if (r == 0 && has_name && print.newest_ns < settled &&
+		is_whole(q, buf_text(&ret->list), ret->list.len, ret->sha256))
 		remember(q->known, name, print.sha256, ret);
 	return r;
 }

@@ -2,6 +2,7 @@
 
 #include "base/tree.h"
 #include "work/work.h"
+#include "work/work_project.h"
 
 /*
  * The digest of a large tree that seldom changes: hashed once, and afterwards only looked at.
@@ -10,8 +11,9 @@
 #define WORK_TREE_SETTLED_MS 60000
 
 struct work_tree {
-	int fd;                        /* its top, opened for reading */
-	int known;                     /* the folder of what was found earlier, or -1 */
+	int fd;                             /* its top, opened for reading */
+	const struct work_project *project; /* it is one: work_project_digest of it; or NULL */
+	int known;                          /* the folder of what was found earlier, or -1 */
 	uint64_t settled_ms;           /* that long nothing must have changed to be remembered */
 	const char *what;              /* for who waits: "hashing the image, MiB" */
 	struct work_progress progress; /* told in MiB */
@@ -21,6 +23,7 @@ struct work_tree {
 
 struct work_tree_digest {
 	char sha256[SHA256_HEX_SIZE]; /* tree_digest of it, which enters no mount */
+	struct buf list;              /* of a project, as much as is kept; the caller's */
 	uint64_t files, bytes;        /* bytes of content, holes not counted */
 	bool is_remembered;           /* nothing was read */
 };

@@ -182,7 +182,8 @@ static void do_round(struct worker *w, struct pollfd *fds)
 	if (fds[AT_WARDEN].revents)
 		worker_hear_warden(w);
 	if (fds[AT_WARDENS_END].revents) {
-		err_set(&w->failure, ERR_SYS, ECHILD, "the worker's warden was ended");
+		err_set(&w->failure, ERR_SYS, ECHILD,
+			"cannot go on: the worker's warden was ended");
 		w->is_ended = true;
 	}
 	if (fds[AT_STORE].revents)
@@ -221,6 +222,26 @@ static int open_signals(struct worker *w, struct err *e)
 		       : 0;
 }
 
+static int count_other(void *of, const struct store_worker *x)
+{
+	*(uint64_t *)of += x->is_alive && x->slots > 0;
+	return 0;
+}
+
+/* Whoever starts one on two machines sees here that both have the same store. */
+static void say_hello(struct worker *w)
+{
+	uint64_t workers = 0;
+	struct err e = { 0 };
+
+	if (store_each_worker(w->store, count_other, &workers, &e) < 0)
+		worker_note_failure(w, "list the workers", -e.num, &e);
+	else
+		worker_warn(w, "worker %s: %u slot%s; store %s; workers of this store: %llu",
+			w->self.name, w->self.slots, w->self.slots == 1 ? "" : "s",
+			store_name(w->store), (unsigned long long)workers);
+}
+
 static int begin(struct worker *w, struct err *e)
 {
 	const struct worker_settings *s = w->settings;
@@ -247,6 +268,7 @@ static int begin(struct worker *w, struct err *e)
 	for (unsigned i = 0; i < s->slots; i++)
 		worker_start_runner(w, &w->slots[i]);
 	worker_renew(w);
+	say_hello(w);
 	if (s->sweep_ms)
 		w->sweep_ns = clock_ns() + s->sweep_ms * NS_PER_MS;
 	return 0;
@@ -282,8 +304,8 @@ static int say_goodbye(struct worker *w, struct err *e)
 	}
 	if (w->is_cut || count_runs(w))
 		return err_set(e, ERR_SYS, EPIPE,
-			"the store does not answer: %u runs could not be reported, and leases hold "
-			"until they are over",
+			"cannot report %u runs: the store does not answer, and their leases last "
+			"until they expire",
 			count_runs(w));
 	r = store_remove_worker(w->store, w->self.name, e);
 	return r;
@@ -362,8 +384,7 @@ int worker_run(const struct worker_settings *s, struct err *e)
 	w.slots = arena_array(&a, s->slots, sizeof(*w.slots));
 	w.shared = share_memory();
 	if (!fds || !w.slots || !w.shared)
-		return err_set(
-			e, ERR_SYS, ENOMEM, "not enough memory for %u runs at one time", s->slots);
+		return err_set(e, ERR_SYS, ENOMEM, "cannot have %u slots: out of memory", s->slots);
 	for (unsigned i = 0; i < s->slots; i++)
 		w.slots[i] = (struct worker_slot){
 			.number = i, .channel = -1, .pidfd = -1, .letter.fd = -1, .packed.fd = -1

@@ -163,6 +163,7 @@ struct worker {
 		pid_t pid;  /* or 0 */
 		int output; /* or -1 */
 		struct buf text;
+		int64_t kept; /* what the last one kept */
 	} sweep;
 	uint64_t renew_ns, sweep_ns, look_ns, drain_ns; /* when to do that; 0: not */
 	bool may_have_work;                             /* something may be there to be taken */

@@ -33,7 +33,7 @@ static struct worker_held *add_held(struct worker *w, struct err *e)
 	struct worker_held *grown = w->held;
 
 	if (w->held_count == WORKER_MAX_HELD) {
-		err_set(e, ERR_REFUSED, ENOSPC, "this worker has %d sessions already",
+		err_set(e, ERR_REFUSED, ENOSPC, "cannot take another session: this worker has %d",
 			WORKER_MAX_HELD);
 		return NULL;
 	}
@@ -42,7 +42,7 @@ static struct worker_held *add_held(struct worker *w, struct err *e)
 		w->held_room = grown ? room : w->held_room;
 	}
 	if (!grown) {
-		err_set(e, ERR_SYS, ENOMEM, "not enough memory for another session");
+		err_set(e, ERR_SYS, ENOMEM, "cannot take another session: out of memory");
 		return NULL;
 	}
 	w->held = grown;
@@ -132,7 +132,7 @@ static int check_leases(struct worker *w, struct err *e)
 	int r;
 
 	if (!held || !is_lost || !lost)
-		return err_set(e, ERR_SYS, ENOMEM, "not enough memory to check the leases");
+		return err_set(e, ERR_SYS, ENOMEM, "cannot check the leases: out of memory");
 	for (size_t i = 0; i < count; i++)
 		held[i] = &w->held[i].session;
 	r = count ? store_check_leases(w->store, w->self.name, held, count, is_lost, e) : 0;
@@ -183,20 +183,28 @@ static int count_worker(void *of, const struct store_worker *x)
 
 static int count_all(struct worker *w, struct err *e)
 {
-	uint64_t sessions = 0, workers = 0, now = clock_ns();
+	struct metrics *m = &w->metrics, before = *m;
+	uint64_t now = clock_ns();
+	struct store_queue queue;
 	int r;
 
 	if (!w->settings->metrics || (w->counted_ns && now - w->counted_ns < COUNT_MS * NS_PER_MS))
 		return 0;
 	w->counted_ns = now;
-	r = store_each_session(w->store, count_session, &sessions, e);
+	m->sessions = m->workers = 0;
+	r = store_each_session(w->store, count_session, &m->sessions, e);
 	if (r == 0)
-		r = store_each_worker(w->store, count_worker, &workers, e);
-	if (r == 0 && (sessions != w->metrics.sessions || workers != w->metrics.workers)) {
-		w->metrics.sessions = sessions;
-		w->metrics.workers = workers;
-		worker_note_count(w);
+		r = store_each_worker(w->store, count_worker, &m->workers, e);
+	if (r == 0)
+		r = store_measure_queue(w->store, &queue, e);
+	if (r == 0) {
+		m->queued = queue.runs;
+		m->oldest_s = queue.oldest_ms / 1000;
 	}
+	if (r < 0)
+		*m = before;
+	else if (memcmp(m, &before, sizeof(before)) != 0)
+		worker_note_count(w);
 	return r;
 }
 

@@ -17,7 +17,7 @@ int worker_print_request(char *const *arguments, struct buf *out, struct err *e)
 	for (size_t i = 0; arguments[i]; i++) {
 		if (i == WORKER_MAX_ARGUMENTS)
 			return err_set(e, ERR_USE, E2BIG,
-				"a run that is queued has at most %d arguments",
+				"cannot queue the run: it has more than %d arguments",
 				WORKER_MAX_ARGUMENTS);
 		json_text(&j, NULL, arguments[i]);
 	}
@@ -25,7 +25,7 @@ int worker_print_request(char *const *arguments, struct buf *out, struct err *e)
 	json_close_map(&j);
 	if (out->failed || out->len > STORE_MAX_REQUEST)
 		return err_set(e, ERR_USE, E2BIG,
-			"the arguments are too long to be queued: at most %zu bytes, as JSON",
+			"cannot queue the run: its arguments are longer than %zu bytes, as JSON",
 			STORE_MAX_REQUEST);
 	return 0;
 }
@@ -80,8 +80,7 @@ int worker_read_request(const char *text, struct worker_arguments *ret, struct e
 		return 0;
 	}
 	worker_arguments_done(&a);
-	return err_set(e, ERR_USE, EBADMSG,
-		"what the run is asked with cannot be read: expected %s", wrong);
+	return err_set(e, ERR_USE, EBADMSG, "cannot read the run's arguments: expected %s", wrong);
 }
 
 void worker_arguments_done(struct worker_arguments *a)

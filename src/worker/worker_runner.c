@@ -23,11 +23,13 @@ struct runner {
 };
 
 /* Without an answer nobody hears of the result: the coordinator sees the end of this process. */
-static void answer(const struct runner *r, const struct worker_answer *a,
-	const struct worker_part *more, size_t count)
+static void answer(const struct runner *r, struct worker_answer *a, const struct worker_part *more,
+	size_t count)
 {
 	struct worker_part parts[WORKER_MAX_PARTS] = { { a, sizeof(*a) } };
 
+	/* The store keeps one text. */
+	err_join_hint(&a->error);
 	for (size_t i = 0; i < count; i++)
 		parts[i + 1] = more[i];
 	if (worker_send(r->channel, WORKER_DONE, parts, count + 1) < 0)
@@ -46,7 +48,7 @@ static int is_still_ours(const struct runner *r, struct err *e)
 		worker_receive(r->channel, &l) == 0 && l.kind == WORKER_YES)
 		return 0;
 	return err_set(e, ERR_REFUSED, ESTALE,
-		"the lease of the session was lost while the command ran: its result is not kept");
+		"cannot keep the result: the lease of the session was lost while the command ran");
 }
 
 /* One that came when the run before had just ended is not for the next. */
@@ -85,7 +87,7 @@ static void tell_end(void *of, const struct worker_result *x)
 {
 	struct one_run *one = of;
 	own(buf) struct buf out = { .max = STORE_MAX_OUTPUT }, err = { .max = STORE_MAX_OUTPUT };
-	const struct worker_answer a = {
+	struct worker_answer a = {
 		.state = x->state, .status = x->status, .counted = x->counted, .error = x->error
 	};
 
@@ -163,7 +165,8 @@ static struct err failure_of(int failure, const struct err *e)
 	if (failure == 0 || failure == -EEXIST)
 		return none;
 	if (e->kind == ERR_NONE)
-		err_set(&none, ERR_SYS, -failure, "the workspace of the session is not there");
+		err_set(&none, ERR_SYS, -failure,
+			"cannot use the workspace of the session: it does not exist");
 	return e->kind == ERR_NONE ? none : *e;
 }
 
@@ -218,7 +221,8 @@ static void do_pack(struct runner *r, const struct worker_letter *l, const struc
 	if (workspace >= 0)
 		(void)session_pack(workspace, &bytes, &a.error);
 	if (a.error.kind == ERR_NONE && workspace < 0)
-		err_set(&a.error, ERR_SYS, -workspace, "the workspace of the session is gone");
+		err_set(&a.error, ERR_SYS, -workspace,
+			"cannot use the workspace of the session: it does not exist any more");
 	answer(r, &a, (struct worker_part[]){ { buf_text(&bytes), bytes.len } }, 1);
 }
 

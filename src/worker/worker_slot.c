@@ -130,11 +130,11 @@ void worker_bury_runner(struct worker *w, struct worker_slot *slot)
 		if (slot->step == WORKER_PACKING && slot->cause == WORKER_NO_CAUSE) {
 			/* How it ended is known, and stays so. */
 			err_set(&slot->answer.error, ERR_SYS, ECHILD,
-				"the run ended, and what it left is not saved: the process that "
-				"did so was ended");
+				"cannot save the result: the process that did so was ended");
 			worker_report(w, slot);
 		} else {
-			err_set(&e, ERR_SYS, ECHILD, "%s", causes[slot->cause].text);
+			err_set(&e, ERR_SYS, ECHILD, "cannot finish the run: %s",
+				causes[slot->cause].text);
 			worker_fail(w, slot, &e);
 		}
 	}
@@ -231,7 +231,8 @@ static void hear_end(struct worker *w, struct worker_slot *slot, struct worker_l
 		slot->cause = WORKER_NO_CAUSE;
 	if (slot->cause == WORKER_STOPPED || slot->cause == WORKER_GOING) {
 		slot->answer.state = causes[slot->cause].state;
-		err_set(&slot->answer.error, ERR_SYS, EINTR, "%s", causes[slot->cause].text);
+		err_set(&slot->answer.error, ERR_SYS, EINTR, "cannot finish the run: %s",
+			causes[slot->cause].text);
 	}
 	if (w->has_other_place && slot->cause == WORKER_NO_CAUSE)
 		worker_send_step(w, slot, WORKER_PACKING, NULL);
@@ -255,8 +256,7 @@ static void hear_done(struct worker *w, struct worker_slot *slot, struct worker_
 			*l = (struct worker_letter){ .fd = -1 };
 		} else {
 			slot->answer.error = a->error;
-			err_prefix(&slot->answer.error,
-				"the run ended, and what it left is not saved");
+			err_prefix(&slot->answer.error, "cannot save the result");
 		}
 		worker_report(w, slot);
 	} else if (a->error.kind != ERR_NONE) {
@@ -264,7 +264,7 @@ static void hear_done(struct worker *w, struct worker_slot *slot, struct worker_
 	} else if (slot->cause == WORKER_STOPPED || slot->cause == WORKER_GOING) {
 		struct err e;
 
-		err_set(&e, ERR_SYS, EINTR, "%s", causes[slot->cause].text);
+		err_set(&e, ERR_SYS, EINTR, "cannot finish the run: %s", causes[slot->cause].text);
 		worker_fail(w, slot, &e);
 	} else {
 		worker_begin_run(w, slot);

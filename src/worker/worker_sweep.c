@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
@@ -79,7 +80,7 @@ void worker_begin_sweep(struct worker *w)
 /* --- what it says --- */
 
 struct sweep_result {
-	int64_t removed, failed;
+	int64_t removed, kept, failed;
 };
 
 static bool read_number(void *reader, void *into)
@@ -89,6 +90,7 @@ static bool read_number(void *reader, void *into)
 
 static const struct json_field fields[] = {
 	{ "removed", read_number, offsetof(struct sweep_result, removed), true },
+	{ "kept", read_number, offsetof(struct sweep_result, kept), true },
 	{ "failed", read_number, offsetof(struct sweep_result, failed), true },
 };
 
@@ -106,6 +108,13 @@ static void judge(struct worker *w, int status)
 	if (!r.wrong && x.removed > 0)
 		w->metrics.swept += (uint64_t)x.removed;
 	json_reader_done(&r);
+	/* Once, and again when there are more. */
+	if (is_good && x.kept > w->sweep.kept)
+		worker_warn(w,
+			"%" PRId64 " expired sessions are kept: they have changes that were not "
+			"applied; bawn session sweep names them, and --discard removes them",
+			x.kept);
+	w->sweep.kept = is_good ? x.kept : w->sweep.kept;
 	if (!is_good)
 		worker_warn(w, "a sweep failed, or could not remove everything");
 	settle(w, x.failed > 0 ? (uint64_t)x.failed : !is_good);

@@ -24,8 +24,8 @@ static void fetch(struct worker *w, struct worker_slot *slot)
 
 	if (r == -ENOENT)
 		err_set(&e, ERR_REFUSED, ENOENT,
-			"the files of session %s are in a folder that this worker does not have, "
-			"and nothing of them was saved",
+			"cannot run in session %s: its files are in a folder that this worker does "
+			"not have, and none of them was saved",
 			x->id);
 	else if (r < 0)
 		worker_note_failure(w, "load a workspace", r, &e);
@@ -101,7 +101,7 @@ int worker_save(struct worker *w, struct worker_slot *slot)
 	/* That it is another's by now is found when the end is written down. */
 	if (r < 0 && r != -ESTALE) {
 		slot->answer.error = e;
-		err_prefix(&slot->answer.error, "the run ended, and what it left is not saved");
+		err_prefix(&slot->answer.error, "cannot save the result");
 	}
 	return 0;
 }

@@ -4,15 +4,21 @@
     run.py BAWN BREAKABLE [PART OF A NAME]        prints TAP
 """
 
+import base64
+import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "verify"))
 import records  # noqa: E402
+from verifying import sign  # noqa: E402
 from place import TOOL, case, expect, expect_refusal, main  # noqa: E402
 
 
@@ -52,11 +58,12 @@ def a_run_that_is_repeated_comes_out_the_same(p):
     one = first(p, MADE, "--digest-project")
     before = folders(p)
     done = expect(again(p, one), 0, f"again: the effects are the same as in run {one.name}",
-                  "again: the outcome is the same, the plan is the same, the filter is the same")
+                  "again: the outcome is the same, the output is the same, the plan is the same, "
+                  "the filter is the same")
     record, then = newest(p, before), records.read(one)
     assert record["again"] == {"of": one.name, "same_image": None, "same_project": True, "same_overlay": None,
                                "same_plan": True, "same_filter": True, "same_outcome": True,
-                               "same_effects": True}, record["again"]
+                               "same_effects": True, "same_output": True}, record["again"]
     assert record["effects"]["sha256"] == then["effects"]["sha256"] and record["spec_sha256"] == then["spec_sha256"]
     assert record["project"] == then["project"]
     assert "project is what it was is not known" not in done.stderr
@@ -91,6 +98,26 @@ def the_commands_status_is_bawns_also_when_it_is_repeated(p):
 
 
 # --- not the same ---
+
+@case
+def other_output_is_told_and_decides_nothing(p):
+    one = first(p, "date +%s%N")
+    before = folders(p)
+    expect(again(p, one, "--same"), 0, "the output is not the same")
+    assert newest(p, before)["again"]["same_output"] is False
+    other = folders(p)[-1].name
+    told = expect(p.run("verify", "--same", one.name, other), 0).stdout
+    assert [line.split()[1] for line in told.splitlines() if line.startswith("std")] == ["no", "yes"], told
+
+
+@case
+def output_that_cannot_be_compared_is_not_known_to_be_the_same(p):
+    one = first(p, "echo x; echo y >&2")
+    for options, more in ((("-t",), {}), ((), {"stdout": subprocess.DEVNULL})):
+        before = folders(p)
+        expect(again(p, one, *options, **more), 0, "the output is not known to be the same")
+        assert newest(p, before)["again"]["same_output"] is None
+
 
 @case
 def what_differs_is_named(p):
@@ -153,7 +180,13 @@ def a_project_that_changed_is_refused_where_that_is_known(p):
     p.write("project/in", "x\nx\n")
     then = records.read(one)["project"]["sha256"]
     before = folders(p)
-    expect_refusal(again(p, one), f"the project is not what it was when run {one.name} began", then, "--project")
+    p.write("project/more", "x\n")
+    (p.project / "gone").chmod(0o755)
+    done = again(p, one)
+    expect(done, 125, f"cannot repeat run {one.name}: the project is not what it was", then, "--project",
+           "'in' has another content", "'more' was not there", "'gone' was made executable")
+    (p.project / "more").unlink()
+    (p.project / "gone").chmod(0o644)
     refused = newest(p, before)
     assert refused["outcome"] == "refused" and refused["again"]["same_project"] is False, refused
     assert refused["project"]["sha256"] in refused["error"]
@@ -167,7 +200,7 @@ def effects_that_were_applied_since_are_seen(p):
     fill(p)
     one = first(p, MADE, "--digest-project")
     expect(p.run("apply", one.name), 0)
-    expect_refusal(again(p, one), "applied")
+    expect(again(p, one), 125, "applied", "'out/a' was not there")
 
 
 @case
@@ -179,7 +212,7 @@ def it_can_be_repeated_in_a_copy_of_the_project(p):
         shutil.copy2(p.project / name, copy / name)
         p.own(copy / name)
     (p.project / "in").unlink()
-    expect_refusal(again(p, one), "the project is not what it was")
+    expect(again(p, one), 125, "the project is not what it was", "'in' is not there")
     expect(again(p, one, "--project", copy), 0, f"was in '{p.project}', and this one is in '{copy}'",
            "the effects are the same")
     expect(again(p, one, cwd=copy), 0, "the effects are the same")
@@ -208,11 +241,27 @@ def a_spec_that_was_changed_is_refused(p):
     good = (one / "spec.json").read_text()
     for bad in (good.replace("echo x", "echo y"), good[:-1], "{}\n", ""):
         p.write(one / "spec.json", bad, mode=0o600)
-        expect_refusal(again(p, one), "spec.json is not that of the record")
+        expect_refusal(again(p, one), "cannot use spec.json: its digest")
     (one / "spec.json").unlink()
     expect_refusal(again(p, one), "cannot read spec.json")
     p.write(one / "spec.json", good, mode=0o600)
     expect(again(p, one), 0)
+
+
+@case
+def a_record_of_before_there_were_some_keys_is_repeated(p):
+    """Their defaults then are their defaults now; any other key that is missing makes it no spec."""
+    one = first(p, "echo x >a; echo said")
+    spec, good = (one / "spec.json").read_text(), (one / records.FILE).read_bytes()
+    for key, status in ((r'"toolchains":\[\],', 0), (r',"record\.output":"digest"', 0), (r'"relaxed":false,', 125)):
+        older = re.sub(key, "", spec)
+        assert older != spec
+        digests = [hashlib.sha256(text.encode()).hexdigest().encode() for text in (spec, older)]
+        bodies = [base64.b64decode(json.loads(line)["payload"]) for line in good.splitlines()]
+        p.write(one / "spec.json", older, mode=0o600)
+        (one / records.FILE).write_bytes(sign(p, [body.replace(*digests) for body in bodies]))
+        said = ("is of an earlier bawn", "the effects are the same", "the output is the same")
+        expect(again(p, one), status, *(said if status == 0 else ("it is no spec in canonical form",)))
 
 
 @case
@@ -232,7 +281,7 @@ def a_record_that_was_changed_or_is_anothers_is_refused(p):
         shutil.copy(one / name, copy / name)
         p.own(copy / name)
     env = {"XDG_STATE_HOME": str(other)}
-    expect_refusal(p.run("run", "--again", copy, env=env), "cannot be relied on", "signed by none of your keys")
+    expect_refusal(p.run("run", "--again", copy, env=env), "cannot repeat the record", "signed by none of your keys")
     expect(p.run("run", "--again", copy, "--key", p.home / "mine.pub", env=env), 0, "the effects are the same")
 
 
@@ -247,16 +296,16 @@ def what_policies_do_not_allow_is_refused_unless_it_is_the_operators_word(p):
     plain = first(p, "echo x >a")
     expect(again(p, plain), 0)
     p.write(".config/bawn/policy.yaml", "version: 1\ndefaults: {limits: {pids: 100}}\n")
-    expect_refusal(again(p, plain), "the policies of this machine make another spec")
+    expect_refusal(again(p, plain), "the policies of this machine change its spec")
 
 
 @case
 def nothing_but_the_record_says_what_is_run(p):
     one = first(p, "echo x >a")
     for options in (("-v", "/srv:/srv"), ("--write",), ("-f", "spec.yaml"), ("-e", "A=1"), ("--network", "host")):
-        expect_refusal(again(p, one, *options), "does not go with --again")
-    expect_refusal(p.run("run", "--again", one.name, "--", "true"), "takes no other")
-    expect_refusal(p.run("run", "--same", "--", "true"), "for --again")
+        expect_refusal(again(p, one, *options), "with --again: the spec is that of the record")
+    expect_refusal(p.run("run", "--again", one.name, "--", "true"), "cannot run another command with --again")
+    expect_refusal(p.run("run", "--same", "--", "true"), "without --again")
     expect(p.run("run", "--again", "20200101-000000"), 125)
     expect(p.run("run", "--again", "nowhere"), 125, "cannot read the record 'nowhere'")
     # Nor does a file in the project.
@@ -270,9 +319,9 @@ def a_run_that_was_refused_has_nothing_to_repeat(p):
     one = first(p, MADE, "--digest-project")
     p.write("project/in", "other\n")
     before = folders(p)
-    expect_refusal(again(p, one), "not what it was")
+    expect(again(p, one), 125, "not what it was")
     refused = (set(folders(p)) - set(before)).pop()
-    expect_refusal(again(p, refused), "nothing to repeat")
+    expect_refusal(again(p, refused), "it was refused and ran nothing")
 
 
 @case

@@ -4,7 +4,7 @@ set -u
 build=$1
 shift
 status=0
-for suite in turns hostile terminals secret registered acceptance; do
+for suite in turns hostile terminals secret subscriptions registered acceptance; do
 	echo "# $suite"
 	"${0%/*}/$suite.py" "$build" "$build/src/cli/bawn" "$build/src/cli/bawn-breakable" --all "$@" || status=1
 done

@@ -5,8 +5,9 @@
 // It listens on the loopback, at a port that is free; or by TLS, on all addresses, at the one that is named.
 //
 // FOLDER/script.json, read anew for every request: {"steps": [STEP…], "text": "what it says at the end"}. A step is
-// {"shell": COMMAND}, or {"tool": NAME, "input": {…}} with a name the agent has. FOLDER/requests.jsonl gets every
-// request, whole: method, url, headers, body.
+// {"shell": COMMAND}, or {"tool": NAME, "input": {…}} with a name the agent has. "answers" in it is what an account's
+// other addresses answer, by a part of their path: {"/oauth/token": {…}}. FOLDER/requests.jsonl gets every request,
+// whole: method, url, headers, body.
 //
 // It remembers nothing: how far the script has got is how many results of tools came after the person's last word,
 // so an agent that asks again gets the same answer.
@@ -14,10 +15,15 @@ const fs = require('fs');
 const http = require('http');
 const https = require('https');
 const path = require('path');
+const zlib = require('zlib');
 
 const [folder, port, certificate, key] = process.argv.slice(2);
 const EVENTS = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' };
 const JSONS = { 'content-type': 'application/json' };
+
+function readScript() {
+	return JSON.parse(fs.readFileSync(path.join(folder, 'script.json')));
+}
 
 function resultsSince(items, isPerson, results) {
 	const start = items.findLastIndex(isPerson);
@@ -30,7 +36,7 @@ function blocks(message) {
 
 // What to answer: a tool to call, or a text. An agent's side errands (titles, summaries) bring no such tool.
 function choose(tools, shell, done, serial) {
-	const script = JSON.parse(fs.readFileSync(path.join(folder, 'script.json')));
+	const script = readScript();
 	const step = script.steps[done];
 	if (step && step.shell !== undefined) {
 		const name = tools.find((tool) => tool in shell);
@@ -99,14 +105,18 @@ function responses(body, send) {
 		content: [{ type: 'output_text', text: answer.text, annotations: [] }] };
 	if (answer.name && custom) item = { type: 'custom_tool_call', id: `ct_${answer.id}`, ...call };
 	else if (answer.name) item = { type: 'function_call', id: `fc_${answer.id}`, ...call };
+	item.status = 'completed';
 	if (answer.name && custom) item.input = answer.input.text;
 	else if (answer.name) item.arguments = JSON.stringify(answer.input);
-	const response = { id: `resp_${body.input.length}`, object: 'response', status: 'in_progress', output: [] };
+	const response = { id: `resp_${body.input.length}`, object: 'response', created_at: 1, model: body.model,
+		status: 'in_progress', output: [] };
 	const usage = { input_tokens: 1, output_tokens: 1, total_tokens: 2, input_tokens_details: { cached_tokens: 0 },
 		output_tokens_details: { reasoning_tokens: 0 } };
+	const said = { type: 'response.output_text.delta', item_id: item.id, output_index: 0, content_index: 0, delta: answer.text };
 	return send.events([
 		{ type: 'response.created', response },
 		{ type: 'response.output_item.added', output_index: 0, item },
+		...(answer.name ? [] : [said]),
 		{ type: 'response.output_item.done', output_index: 0, item },
 		{ type: 'response.completed', response: { ...response, status: 'completed', output: [item], usage } },
 	]);
@@ -156,6 +166,12 @@ function gemini(body, send, url) {
 	return url.includes('stream') ? send.chunks([whole], false) : send.json(whole);
 }
 
+// Gemini for accounts: the same in a wrapper.
+function codeAssist(body, send, url) {
+	const wrap = (whole) => ({ response: whole });
+	return gemini(body.request, { json: (one) => send.json(wrap(one)), chunks: (list) => send.chunks(list.map(wrap)) }, url);
+}
+
 // --- the server ---
 
 const PATHS = [
@@ -163,6 +179,7 @@ const PATHS = [
 	['POST', /\/v1\/messages/, anthropic],
 	['POST', /\/responses/, responses],
 	['POST', /\/chat\/completions/, completions],
+	['POST', /v1internal.*enerateContent/, codeAssist],
 	['POST', /enerateContent/, gemini],
 	['GET', /\/models/, (body, send) => send.json({ object: 'list', data: [], models: [] })],
 ];
@@ -183,13 +200,18 @@ function answer(request, response) {
 	request.on('data', (part) => parts.push(part));
 	request.on('end', () => {
 		const { method, url, headers } = request;
-		let body = Buffer.concat(parts).toString();
+		const bytes = Buffer.concat(parts);
+		let body = (headers['content-encoding'] === 'zstd' ? zlib.zstdDecompressSync(bytes) : bytes).toString();
 		try {
 			body = JSON.parse(body);
 		} catch {
 			// Not ours to mend: it is recorded as text.
 		}
 		fs.appendFileSync(path.join(folder, 'requests.jsonl'), JSON.stringify({ method, url, headers, body }) + '\n');
+		// An agent that would rather have a WebSocket is told at once that there is none.
+		if (headers.upgrade) return response.writeHead(426, JSONS).end('{}');
+		const told = Object.entries(readScript().answers || {}).find(([part]) => url.includes(part));
+		if (told) return sender(response).json(told[1]);
 		const found = PATHS.find(([verb, pattern]) => verb === method && pattern.test(url));
 		if (!found || (method === 'POST' && typeof body !== 'object')) return response.writeHead(404, JSONS).end('{}');
 		return found[2](body, sender(response), url);

@@ -7,17 +7,11 @@ The model is a host of the tests' own internet, and speaks TLS: see tests/net.
 """
 
 import atexit
-import importlib.util
 import json
 import os
 import shutil
 
-from world import HERE, Model, bawn, cage, each, in_short, last_run, main, model_that, shell, sys
-
-sys.path.append(str(HERE.parent / "net"))
-spec_ = importlib.util.spec_from_file_location("internet_world", HERE.parent / "net" / "world.py")
-net = importlib.util.module_from_spec(spec_)
-spec_.loader.exec_module(net)
+from world import Model, bawn, cage, each, in_short, last_run, main, model_that, net, shell
 
 WORLD = HOST_MODEL = None
 HOST, PORT = "api.example.net", 8445

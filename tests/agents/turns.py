@@ -5,6 +5,8 @@
 """
 
 import json
+import subprocess
+import urllib.parse
 
 from world import KEY, bawn, cage, each, in_short, last_run, main, model_that, shell, turn
 
@@ -100,7 +102,8 @@ def takes_its_own_options(place, agent):
 @each()
 def asks_nobody_but_its_model(place, agent):
     """What it would fetch beside is switched off, or denied without harm."""
-    spared = {"codex": set(), "opencode": {"registry.npmjs.org"}}.get(agent.name, set())
+    registry = subprocess.run(["npm", "config", "get", "registry"], cwd="/", capture_output=True, text=True, check=True)
+    spared = {urllib.parse.urlsplit(registry.stdout.strip()).hostname} if agent.name == "opencode" else set()
     with model_that(shell("true")) as model:
         turn(place, agent, model)
     log = json.loads(cage.expect(bawn(place, "log", "--json"), 0).stdout)["events"]

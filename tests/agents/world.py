@@ -16,6 +16,7 @@ import contextlib
 import ctypes
 import dataclasses
 import functools
+import importlib.util
 import json
 import os
 import pathlib
@@ -29,6 +30,11 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / name) for name in ("cage", "peers", "terminal")]
 import npm  # noqa: E402
 import place as cage  # noqa: E402
+
+sys.path.append(str(HERE.parent / "net"))
+SPEC = importlib.util.spec_from_file_location("internet_world", HERE.parent / "net" / "world.py")
+net = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(net)
 
 BUILD = sys.argv.pop(1)
 IS_WHOLE = "--all" in sys.argv and not sys.argv.remove("--all")
@@ -184,9 +190,9 @@ class Model:
         self.process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)  # pylint: disable=consider-using-with
         return self.process.stdout.readline()
 
-    def script(self, *steps, text=DONE):
+    def script(self, *steps, text=DONE, **more):
         draft = self.folder / "draft"
-        draft.write_text(json.dumps({"steps": steps, "text": text}))
+        draft.write_text(json.dumps({"steps": steps, "text": text, **more}))
         draft.rename(self.folder / "script.json")
 
     def requests(self):

@@ -115,7 +115,7 @@ static void make_record(struct bench *b, struct plan **plan, struct err *e)
 	host_assume(&h);
 	spec_init(&s);
 	if (!spec_settle(&s) || plan_build(&s, &h, plan, NULL, e) < 0 ||
-		record_make_run(b->record.run, e) < 0 ||
+		record_make_run(NULL, b->record.run, e) < 0 ||
 		plan_digest(*plan, b->record.plan_digest) < 0)
 		give_up(e);
 	spec_done(&s);

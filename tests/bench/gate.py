@@ -171,7 +171,7 @@ def pss_mb(pid):
 
 
 def show_memory(carriers):
-    pids = [find_process(carriers.keeper, name) for name in ("bawn-gate", "bawn-caller")]
+    pids = [find_process(carriers.keeper, name) for name in ("bawn-gate", "bawn-dialer")]
     if os.geteuid() != 0:
         print("  memory is not measured: only root may see that of the gate")
         return

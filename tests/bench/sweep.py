@@ -74,7 +74,7 @@ def measure(options, top, number):
         make_folder(other, f"{i:032x}")
     os.sync()
     turns = [lambda: seconds(["rm", "-rf", other]),
-             lambda: seconds([options.bawn, "session", "sweep", "-q"], env=env, cwd=state)]
+             lambda: seconds([options.bawn, "session", "sweep", "--discard", "-q"], env=env, cwd=state)]
     if number % 2:
         ours, theirs = turns[1](), turns[0]()
     else:

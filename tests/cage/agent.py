@@ -7,10 +7,16 @@ The real agents are in tests/agents.
 """
 
 import json
+import pathlib
+import re
 import sys
 
 sys.dont_write_bytecode = True
-from place import case, expect, main, picture  # noqa: E402
+from place import BAWN, case, expect, main, picture  # noqa: E402
+
+GUIDE = pathlib.Path(__file__).resolve().parents[2] / "docs" / "agents.md"
+ACCOUNT_FILES = {"claude": ".claude/.credentials.json", "codex": ".codex/auth.json", "gemini": ".gemini/oauth_creds.json",
+                 "opencode": ".local/share/opencode/auth.json"}
 
 AGENT = """#!/bin/sh
 case $1 in
@@ -85,7 +91,7 @@ def one_that_is_missing_is_told(p):
 def a_profile_that_others_can_write_is_not_the_operators(p):
     install(p)
     (p.home / ".config/bawn/agents/pal.yaml").chmod(0o666)
-    expect(pal(p, "x"), 125, "can be written by others")
+    expect(pal(p, "x"), 125, "others can write to")
 
 
 @case
@@ -99,11 +105,44 @@ def what_is_kept_is_there_again_and_settings_are_made_anew(p):
     done = p.run("run", "--agent", "pal", "--", "show", cwd=p.home / "other")
     assert done.stdout == "in /work\nonce\n1\n", done.stdout
     assert not (p.home / ".pal").exists()
-    expect(p.run("agent", "forget"), 0, "forgot")
+    expect(p.run("agent", "forget", "--all"), 0, "forgot")
     assert pal(p, "show").stdout == "in /work\nonce\n1\n"
-    expect(p.run("agent", "forget", p.home), 0, "nothing is kept")
+    expect(p.run("agent", "forget", "--all", "--project", p.home), 0, "nothing is kept")
     strange = p.make("esc\033]0;x\007")
-    assert "\033" not in expect(p.run("agent", "forget", strange), 0, "nothing is kept").stdout
+    assert "\033" not in expect(p.run("agent", "forget", "--all", "--project", strange), 0, "nothing is kept").stdout
+
+
+@case
+def an_accounts_credentials_are_given_once_and_kept(p):
+    install(p)
+    script = "umask 077; cat >~/.pal/credentials"
+    expect(p.run("run", "-q", "--agent", "pal", "--", "/bin/sh", "-c", script, stdin=b'{"token":1}\n'), 0)
+    look = ("/bin/sh", "-c", "cat ~/.pal/credentials; stat -c %a ~/.pal/credentials; echo renewed >~/.pal/credentials")
+    assert expect(pal(p, *look), 0).stdout == '{"token":1}\n600\n'
+    assert pal(p, *look).stdout == "renewed\n600\n"
+    # Neither another project nor another agent has them.
+    p.make("other")
+    done = p.run("run", "--agent", "pal", "--", "/bin/sh", "-c", "ls ~/.pal", cwd=p.home / "other")
+    assert done.stdout == "first\nsettings\n", done.stdout
+    assert "credentials" not in p.run("run", "--agent", "shell", "--", "-c", "ls -aR ~").stdout
+    assert not list(p.project.rglob("credentials"))
+    expect(p.run("agent", "forget", "--all"), 0, "forgot")
+    assert pal(p, "/bin/sh", "-c", "ls ~/.pal").stdout == "first\nsettings\n"
+
+
+@case
+def the_guides_recipes_bring_each_agent_its_accounts_file(p):
+    """With programs that only read the file; the real ones are in tests/agents/subscriptions.py."""
+    section = GUIDE.read_text().split("\n## Accounts\n")[1].split("\n## ")[0]
+    for name, file in ACCOUNT_FILES.items():
+        p.write(f".local/bin/{name}", f"#!/bin/sh\ncat ~/{file} || exit 3\necho renewed >~/{file}\n", 0o755)
+        copy, start = re.findall(rf"^\$ (bawn run .*--agent {name}\b.*)$", section, re.MULTILINE)
+        p.write(file, f"the token for {name}\n", 0o600)
+        for line, status, said in ((start, 3, ""), (copy, 0, ""), (start, 0, f"the token for {name}\n"), (start, 0, "renewed\n")):
+            env = {"PATH": f"{BAWN.parent}:{p.home}/.local/bin:/usr/bin:/bin"}
+            done = expect(p.run("-c", line, program="sh", env=env), status)
+            assert done.stdout == said, (line, done)
+        assert (p.home / file).read_text() == f"the token for {name}\n"
 
 
 @case
@@ -111,10 +150,10 @@ def what_a_run_uses_is_not_forgotten(p):
     install(p)
     running = p.start("run", "--agent", "pal", "--", "/bin/sh", "-c", "echo up; read line; pal show")
     assert running.stdout.readline() == b"up\n"
-    expect(p.run("agent", "forget"), 125, "a run of this project uses what is kept")
+    expect(p.run("agent", "forget", "--all"), 125, "cannot remove the state of this project's runs: a run uses it")
     out, _ = running.communicate(b"go\n", timeout=20)
     assert out == b"in /work\nonce\n1\n", out
-    expect(p.run("agent", "forget"), 0, "forgot")
+    expect(p.run("agent", "forget", "--all"), 0, "forgot")
 
 
 @case
@@ -137,8 +176,8 @@ def what_a_run_leaves_in_the_way_is_named_and_can_be_forgotten(p):
     for script in ("rm ~/.s/a/b; mkdir -p ~/.s/a/b/c", "rm -r ~/.s/a; echo > ~/.s/a",
                    "rm -r ~/.s/a; ln -s /work ~/.s/a"):
         expect(p.run(*keep, script), 0)
-        expect(p.run(*keep, "true"), 125, "'/home/agent/.s/a/b'", "what an earlier run kept is in the way", "forget")
-        expect(p.run("agent", "forget"), 0, "forgot")
+        expect(p.run(*keep, "true"), 125, "'/home/agent/.s/a/b'", "something that an earlier run left is in the way", "forget")
+        expect(p.run("agent", "forget", "--all"), 0, "forgot")
     assert not (p.project / "b").exists()
     # What it closes is opened again: it would be closed to all that follow.
     expect(p.run(*keep, "chmod 0 ~/.s/a ~/.s"), 0)
@@ -158,7 +197,7 @@ def runs_that_start_together_have_their_files(p):
             assert run.returncode == 0 and out == b"1000\n" and not err, (run.returncode, out, err)
         assert expect(p.run("run", *spec, "--", "sh", "-c", "ls -A ~/.s/a ~/.s/b"), 0).stdout.split() == [
             "/home/agent/.s/a:", "f", "/home/agent/.s/b:", "i"]
-        expect(p.run("agent", "forget"), 0, "forgot")
+        expect(p.run("agent", "forget", "--all"), 0, "forgot")
 
 
 @case
@@ -170,10 +209,10 @@ def what_is_kept_for_a_project_that_is_gone_can_be_forgotten(p):
         folder.rmdir()
         if gone == "there":
             folder.parent.rmdir()
-        expect(p.run("agent", "forget", folder), 0, "forgot", str(folder))
-        expect(p.run("agent", "forget", folder), 0, "nothing is kept")
-    expect(p.run("agent", "forget", "nowhere/x"), 125, "cannot use the project")
-    expect(p.run("agent", "forget", "nowhere"), 0, "nothing is kept")
+        expect(p.run("agent", "forget", "--all", "--project", folder), 0, "forgot", str(folder))
+        expect(p.run("agent", "forget", "--all", "--project", folder), 0, "nothing is kept")
+    expect(p.run("agent", "forget", "--all", "--project", "nowhere/x"), 125, "cannot use the project")
+    expect(p.run("agent", "forget", "--all", "--project", "nowhere"), 0, "nothing is kept")
 
 
 @case
@@ -254,6 +293,9 @@ def what_is_the_agents_own_a_project_cannot_say(p):
         if not text.startswith(("binds", "project")):  # whose places are taken, whoever says so
             expect(p.run("run", "--agent", "pal", "--trust", "--", "/bin/true"), 0)
         expect(p.run("run", "--", "/bin/true"), 0)  # without an agent it is as good as any
+    p.write("project/bawn.yaml", "version: 1\ntools: false\nenv: { set: { PATH: \"/work:/bin\" } }\n")
+    done = expect(pal(p, "show"), 125, "bawn.yaml:2:8: tools: 'false'", "bawn.yaml:3:15: env.set: 'PATH'")
+    assert done.stderr.count("error: ") == done.stderr.count("--trust") == 1, done.stderr
     p.write("project/bawn.yaml", "version: 1\ncommand: [echo, evil]\n")
     done = expect(p.run("run", "--agent", "pal"), 0)
     assert done.stdout == "pal at /opt/agent/lib/pal in /work:\n", done.stdout
@@ -340,7 +382,7 @@ def the_operators_own_key_stays_outside_and_that_is_said(p):
 def they_are_listed_and_shown(p):
     install(p)
     done = expect(p.run("agent", "list", "--json"), 0)
-    names = {row["name"]: row["path"] for row in json.loads(done.stdout)}
+    names = {row["name"]: row["path"] for row in json.loads(done.stdout)["agents"]}
     assert {"claude", "codex", "gemini", "opencode", "shell", "any", "pal"} <= set(names)
     assert names["pal"] == str(p.home / ".local/bin/pal")
     shown = json.loads(expect(p.run("agent", "show", "pal", "--json"), 0).stdout)

@@ -101,23 +101,23 @@ def without(p, *rules, options=()):
 
 @case
 def a_kernel_without_listeners_is_on_record(p):
-    assert without(p, "seccomp:3=EINVAL") == ["what the filter denies is not told: the kernel has no listeners"]
+    assert without(p, "seccomp:3=EINVAL") == ["cannot report what the system-call filter denies: the kernel has no listeners"]
 
 
 @case
 def a_listener_around_bawn_is_on_record(p):
     # The wrapper looks into memory for this rule, and so it is a listener.
     assert without(p, "fsopen:nothing") == [
-        "what the filter denies is not told: a filter around bawn has a listener already"]
+        "cannot report what the system-call filter denies: a filter around bawn has a listener already"]
 
 
 @case
 def that_writes_are_not_told_is_on_record_too(p):
     watched = ["--write", *p.spec("audit: {watch_protected: true}\n")]
     whys = without(p, "seccomp:3=EINVAL", options=watched)
-    assert whys == ["what the filter denies is not told: the kernel has no listeners"] * 2, whys
+    assert whys == ["cannot report what the system-call filter denies: the kernel has no listeners"] * 2, whys
     whys = without(p, "fsopen:nothing", options=watched)
-    assert whys == ["what the filter denies is not told: a filter around bawn has a listener already"] * 2, whys
+    assert whys == ["cannot report what the system-call filter denies: a filter around bawn has a listener already"] * 2, whys
 
 
 @case

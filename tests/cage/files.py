@@ -205,7 +205,7 @@ def nothing_is_created_on_the_host_for_a_target(p):
     outer, inner = p.make("outer"), p.make("inner")
     file = p.write("file", "")
     before = picture(p.home), sorted(os.listdir("/usr"))
-    said = "it is not there, and nothing is created on the host"
+    said = "it does not exist, and bawn creates nothing on the host"
     for source in (inner, file):
         for mode in ("ro", "rw"):
             expect_refusal(p.sh("echo ran", "-v", f"{outer}:/data:{mode}", "-v", f"{source}:/data/new/place"), said)
@@ -491,7 +491,7 @@ def an_image_is_usable_by_its_owner(p):
             os.chown(os.path.join(folder, name), 0, 0)
     before = picture(image)
     if p.uid:
-        expect(p.run("run", *image_spec(p, image), "--", "/bin/tool", "cat", "/etc/passwd"), 125, "must belong to you")
+        expect(p.run("run", *image_spec(p, image), "--", "/bin/tool", "cat", "/etc/passwd"), 125, "do not belong to you")
         return
     expect(p.run("run", *image_spec(p, image), "--", "/bin/tool", "cat", "/etc/passwd"), 0, "agent:x:1000")
     expect(p.run("run", *image_spec(p, image), "--", "/bin/tool", "write", "/tmp/new"), 0)

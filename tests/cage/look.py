@@ -8,6 +8,7 @@ not a later step of the cage itself, the same cage must run when nobody looks: t
     look.py BAWN BREAKABLE [PART OF A NAME]        prints TAP
 """
 
+import ctypes
 import os
 import pty
 import sys
@@ -33,7 +34,7 @@ def run_broken(p, names, *options, script=MARK, groups=(), **more):
 
 def check_noticed(p, name, guarantee, *parts):
     done, has_run = run_broken(p, name)
-    expect(done, 125, f"'{guarantee}' does not hold", "nothing was run", *parts)
+    expect(done, 125, f"'{guarantee}' does not hold", "cannot start the command", *parts)
     assert not has_run
     assert p.record()["outcome"] == "refused"
     row = p.record()["guarantees"][guarantee]
@@ -68,7 +69,7 @@ def the_real_build_leaves_nothing_out(p):
 @case
 def a_project_in_which_nothing_is_held_is_noticed(p):
     done, has_run = run_broken(p, "protect", "--write")
-    expect(done, 125, "does not hold", "nothing was run")
+    expect(done, 125, "does not hold", "cannot start the command")
     assert not has_run and not p.record()["guarantees"]["fs.protect"]["holds"]
     _, has_run = run_broken(p, "protect,look", "--write")
     assert has_run and not p.record()["guarantees"]["fs.protect"]["holds"]
@@ -241,7 +242,7 @@ def groups_that_are_kept_are_on_record(p):
     done, has_run = run_broken(p, "drop:groups", groups=(4, 24))
     assert has_run, done
     row = p.record()["guarantees"]["groups"]
-    assert (row["need"], row["holds"], row["seen"]) == ("may", False, "2 supplementary groups"), row
+    assert (row["need"], row["holds"], row["seen"]) == ("may", False, "3 supplementary groups"), row
 
 
 @case
@@ -288,6 +289,29 @@ def every_difference_is_noticed_with_every_kind_of_cage(p):
     done = p.run("run", *p.spec(f"root: {{image: 'dir:{image}'}}\n"), "--", "/tool", "ids", program=BREAKABLE,
                  env={"BAWN_TEST_BREAK": "syscalls"})
     expect(done, 125, "'syscalls' does not hold")
+
+
+# --- the second wall, where the first is missing ---
+
+def landlock_abi():
+    """As landlock_create_ruleset answers; 0 or less: the kernel has none."""
+    return ctypes.CDLL(None).syscall(444, None, 0, 1)
+
+
+@case
+def landlock_alone_refuses_to_cut_a_file_that_is_only_to_be_read(p):
+    if landlock_abi() < 3:
+        raise Skip("Landlock of this kernel knows no truncate(2)")
+    file = p.write("data/file", "text\n", mode=0o666)
+    # By its name: to open it for writing is another right, which refuses first.
+    script = "python3 -c 'import os; os.truncate(\"/data/file\", 0)' 2>&1 | tail -n 1"
+    for broken, said, left in (("read-only,look", "PermissionError: [Errno 13]", "text\n"),
+                               ("landlock,look", "OSError: [Errno 30]", "text\n"),
+                               ("read-only,landlock,look", "", "")):
+        done, _ = run_broken(p, broken, "-v", f"{file.parent}:/data", script=script)
+        expect(done, 0)
+        assert done.stdout.startswith(said) and bool(done.stdout) == bool(said), (broken, done)
+        assert file.read_text(encoding="utf-8") == left, broken
 
 
 # --- changes of the host meanwhile, and odd hosts ---

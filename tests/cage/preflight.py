@@ -9,6 +9,7 @@ import pathlib
 import subprocess
 
 from files import image_spec, make_image
+import accounts
 from place import BREAKABLE, CASES, case, expect, main, of_root
 
 SCRIPT = (pathlib.Path(__file__).resolve().parents[2] / "data/preflight.sh").read_text(encoding="utf-8")
@@ -17,12 +18,8 @@ CASES.clear()  # those of files.py
 
 def run_script(p, *before, home="/home/agent"):
     """The status of the script, outside of any cage."""
-    def become():
-        os.setgroups([])
-        os.setresgid(p.uid, p.uid, p.uid)
-        os.setresuid(p.uid, p.uid, p.uid)
     return subprocess.run([*before, "/bin/sh", "-c", SCRIPT], env={"HOME": home}, check=False, cwd="/",
-                          preexec_fn=become if os.geteuid() == 0 else None).returncode
+                          preexec_fn=(lambda: accounts.become(p.uid)) if os.geteuid() == 0 else None).returncode
 
 
 @case
@@ -37,7 +34,7 @@ def root_inside_that_is_somebody_outside_passes(p):
 
 @case
 def another_home_is_12(p):
-    before = ("unshare", "--user", "--map-root-user") if p.uid else ("setpriv", "--reuid", "12345", "--clear-groups")
+    before = ("unshare", "--user", "--map-root-user") if p.uid else accounts.login(12345)
     for home in ("/", "/root", "", "/home/agent/"):
         assert run_script(p, *before, home=home) == 12, home
     assert run_script(p, *before) == 0

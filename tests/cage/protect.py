@@ -7,6 +7,8 @@ The attacks on a path are tried in one run by a script in the cage, which tells 
 script runs without the protection too: an attack that fails there as well would prove nothing.
 """
 
+import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -15,11 +17,13 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.dont_write_bytecode = True
 import records  # noqa: E402
-from place import (BREAKABLE, Skip, case, expect, expect_refusal, descendants, in_mount_namespace, main, of_users,  # noqa: E402
+from place import (BREAKABLE, SLOW, Skip, case, expect, expect_refusal, descendants, in_mount_namespace, main, of_users,  # noqa: E402
                    output, reap, wait_until)
+import accounts  # noqa: E402
 
 FOLDERS = (".claude", ".codex", ".gemini", ".idea", ".opencode", ".vscode", ".git/hooks")
 FILES = (".bash_profile", ".bashrc", ".envrc", ".gitmodules", ".mcp.json", ".profile", ".zshrc", "bawn.yaml",
@@ -127,9 +131,8 @@ print(json.dumps(results))
 
 def as_owner(p, *words, cwd=None, status=0):
     """A command on the host, as the project's owner."""
-    who = ["setpriv", "--reuid", str(p.uid), "--regid", str(p.uid), "--clear-groups"] if os.geteuid() == 0 else []
     env = {"HOME": str(p.home), "PATH": os.environ["PATH"], "GIT_CONFIG_NOSYSTEM": "1"}
-    done = subprocess.run([*who, *words], cwd=cwd or p.project, env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run([*accounts.login(p.uid), *words], cwd=cwd or p.project, env=env, capture_output=True, text=True, check=False)
     assert done.returncode == status, done
     return done.stdout
 
@@ -267,7 +270,7 @@ def a_repository_that_a_git_file_names_is_held_where_it_is(p):
     p.write("project/other/.git", "")
     shutil.rmtree(p.project / ".git")
     p.write("project/.git", "gitdir: missing\n")
-    expect(p.sh("true", "--write"), 125, "'.git' of the project leads to 'missing'", "allow_degraded")
+    expect(p.sh("true", "--write"), 125, "cannot use '.git' of the project: it leads to 'missing'", "allow_degraded")
     p.write("project/.git", "gitdir: /nowhere/at/all\n")
     expect_held(p, [".git"])
 
@@ -407,7 +410,7 @@ def what_the_host_changes_is_seen(p):
     p.make("project/gone")
     p.write("project/existing", "old\n")
     look = "cat code src/deep/file existing src/new 2>/dev/null; ls -d gone 2>/dev/null"
-    script = f"{look}; echo ready; read go; sleep 1; {look}; echo mine >>code; echo mine >src/new"
+    script = f"{look}; echo ready; read go; sleep {SLOW}; {look}; echo mine >>code; echo mine >src/new"
     process_env = {"BAWN_TEST_BREAK": "refresh,look"}
     for env, is_seen in ((None, True), (process_env, False)):
         p.make("project/gone")
@@ -561,7 +564,7 @@ def what_cannot_be_held_is_refused(p):
     for name, targets in links.items():
         for target in targets:
             os.symlink(target, p.project / name)
-            expect_refusal(p.sh("echo ran", "--write"), f"'{name}' of the project is protected and is a link to '{target}'",
+            expect_refusal(p.sh("echo ran", "--write"), f"cannot protect '{name}' of the project: it is a link to '{target}'",
                            "allow_degraded: [fs.protect]")
             (p.project / name).unlink()
     # One that leads out of the project is held itself.
@@ -570,7 +573,7 @@ def what_cannot_be_held_is_refused(p):
     assert os.readlink(p.project / ".envrc") == "../dotfiles" and (p.home / "dotfiles").read_text() == "theirs\n"
     (p.project / ".envrc").unlink()
     os.link(p.project / "file", p.project / ".mcp.json")
-    expect_refusal(p.sh("echo ran", "--write"), "'.mcp.json' of the project is protected and has another name")
+    expect_refusal(p.sh("echo ran", "--write"), "cannot protect '.mcp.json' of the project: it has another name")
     (p.project / ".mcp.json").unlink()
     done = expect(p.sh("echo ran", "--write", env={"XDG_STATE_HOME": str(p.project / "src")}), 125)
     assert "would show bawn's own state" in done.stderr and done.stdout == "", done
@@ -591,26 +594,81 @@ def a_bind_is_no_way_around(p):
         p.make("project/deep/project/.git")
         source = parent / ".envrc" if target.endswith("rc") else parent / "src"
         expect_refusal(p.sh("echo ran", "--write", "--project", str(parent), "-v", f"{source}:{target}"),
-                       f"at '{target}': that is protected, or leads to")
+                       f"at '{target}': that path is protected, or leads to")
     expect(p.sh("cat /data/.envrc", "--write", "--project", str(parent), "-v", f"{parent}:/data:ro"), 0, "theirs")
+
+
+@contextlib.contextmanager
+def state_elsewhere(p):
+    """The variables of a state on another file system than the project's."""
+    with tempfile.TemporaryDirectory(prefix="bawn-cage-", dir="/dev/shm") as other:
+        os.chown(other, p.uid, p.uid)
+        if os.stat(other).st_dev == p.project.stat().st_dev:
+            raise Skip("there is one file system for all")
+        yield {"XDG_STATE_HOME": other}
+
+
+def left_beside(p):
+    """Folders for the work of layers that were left where bawn may make them."""
+    places = (p.project.parent, p.home, pathlib.Path("/var/tmp"), pathlib.Path("/tmp"))
+    return sorted({path for place in places for path in place.glob(".bawn-hold-*")})
+
+
+@case
+def the_state_can_be_on_another_file_system(p):
+    p.write("project/.envrc", "theirs\n")
+    with state_elsewhere(p) as env:
+        done = expect(p.sh("echo mine >new; echo mine >.envrc; mkdir .vscode; cat .envrc", "--write", env=env), 0)
+        assert done.stdout == "theirs\n" and (p.project / "new").read_text() == "mine\n", done
+        assert not (p.project / ".vscode").exists() and left_beside(p) == []
+        # The twin: the same command, and nobody holds it.
+        expect(p.sh("mkdir .vscode; echo mine >.envrc", "--write", program=BREAKABLE,
+                    env={**env, "BAWN_TEST_BREAK": "protect,look"}), 0)
+        assert (p.project / ".envrc").read_text() == "mine\n"
+
+
+@case
+def the_next_run_removes_what_was_left_beside_the_project(p):
+    with state_elsewhere(p) as env:
+        # What the kernel makes, and what a keeper that lives has locked.
+        for name in ("hold-killed", "hold-locked"):
+            p.make(p.project.parent / f".bawn-{name}/work", mode=0)
+            p.own(p.project.parent / f".bawn-{name}")
+        lock = os.open(p.project.parent / ".bawn-hold-locked", os.O_RDONLY)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        expect(p.sh("true", "--write", env=env), 0)
+        assert [path.name for path in left_beside(p)] == [".bawn-hold-locked"], left_beside(p)
+        os.close(lock)
+        for wait in range(24):
+            child = p.start("run", "--write", "--", "true", env=env)
+            time.sleep(0.003 * wait)
+            for pid in sorted(descendants()):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+            child.communicate(timeout=20)
+        expect(p.sh("true", "--write", env=env), 0)
+        assert left_beside(p) == []
 
 
 @case
 def without_a_place_on_the_same_mount_it_is_a_missing_guarantee(p):
-    with tempfile.TemporaryDirectory(prefix="bawn-cage-", dir="/dev/shm") as other:
-        os.chown(other, p.uid, p.uid)
-        env = {"XDG_STATE_HOME": other}
-        if os.stat(other).st_dev == p.project.stat().st_dev:
-            raise Skip("there is one file system for all")
-        expect_refusal(p.sh("echo ran", "--write", env=env), "on the same mount", "XDG_STATE_HOME can name one",
-                       "allow_degraded: [fs.protect]")
-        done = expect(p.sh("echo mine >.envrc", "--write", "--allow-degraded", "fs.protect", env=env), 0,
-                      "going on without")
-        assert len(done.stderr.splitlines()) == 1
-        assert (p.project / ".envrc").read_text() == "mine\n"
-        rows = [records.read(path)["guarantees"]["fs.protect"]
-                for path in pathlib.Path(other).glob(f"bawn/runs/*/{records.FILE}")]
-        assert [row["holds"] for row in rows if row["need"] == "may"] == [False], rows
+    """A file system that is the project's alone has no place beside it."""
+    if os.geteuid() != 0:
+        raise Skip("only root can mount")
+    mount = f"mount -t tmpfs -o uid={p.uid},gid={p.uid} tmpfs {p.project}; mkdir -m 777 {p.project}/inner; cd {p.project}"
+    words = ("--", "sh", "-c", "echo mine >.envrc; cat .envrc")
+    expect_refusal(in_mount_namespace(p, mount, "run", "--write", *words), "is all of its mount",
+                   "hint: choose a folder in it as the project")
+    done = expect(in_mount_namespace(p, mount, "run", "--write", "--allow-degraded", "fs.protect", *words), 0,
+                  "going on without", "mine")
+    assert len(done.stderr.splitlines()) == 1
+    assert p.record()["guarantees"]["fs.protect"]["holds"] is False
+    # A folder of another user's is no place either, and a folder of yours is.
+    inner = f"{mount}; chown {p.uid} inner; cd inner"
+    expect_refusal(in_mount_namespace(p, f"{inner}; chmod 777 ..", "run", "--write", *words), "set XDG_STATE_HOME to one")
+    done = in_mount_namespace(p, f"{inner}; chmod 755 ..", "run", "--write", *words)
+    expect(done, 1, "Permission denied")
+    assert "mine" not in done.stdout, done
 
 
 @case

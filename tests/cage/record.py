@@ -10,9 +10,12 @@ import hashlib
 import io
 import json
 import os
+import pathlib
 import random
+import re
 import shutil
 import signal
+import subprocess
 import sys
 import tarfile
 import time
@@ -69,6 +72,51 @@ def what_a_run_used_is_on_record(p):
     used = p.record()["used"]
     assert used["printed"] == 8 and used["written"] == 1000, used
     assert used["cpu_us"] > 0, used
+
+
+PRINTS = "printf 'one\\r\\n'; printf two >&2"
+
+
+def printed(text):
+    return {"bytes": len(text), "sha256": hashlib.sha256(text).hexdigest()}
+
+
+@case
+def what_is_printed_is_on_record_by_digest(p):
+    out, err = printed(b"one\r\n"), printed(b"two")
+    expect(p.sh(PRINTS), 0)
+    assert p.record()["output"] == {"together": False, "stdout": out, "stderr": err}, p.record()["output"]
+    expect(p.sh(PRINTS, stderr=subprocess.DEVNULL), 0)
+    assert p.record()["output"] == {"together": False, "stdout": out}, p.record()["output"]
+    with open(p.write("both", ""), "wb") as file:
+        expect(p.sh(PRINTS, stdout=file, stderr=file), 0)
+    assert p.record()["output"] == {"together": True, "stdout": printed(b"one\r\ntwo")}, p.record()["output"]
+    expect(p.sh(PRINTS.replace("\\r", ""), "-t"), 0)
+    assert p.record()["output"] == {"together": False, "stdout": out, "stderr": err}, "a terminal ends lines so"
+    expect(p.run("run", *p.spec("record: { output: no }\n"), "--", "sh", "-c", PRINTS), 0)
+    assert "output" not in p.record()
+
+
+@case
+def what_is_printed_is_kept_beside_the_record(p):
+    keep = p.spec("record: { output: keep }\n")
+    expect(p.run("run", *keep, "--", "sh", "-c", PRINTS), 0)
+    folder, output = folders(p)[-1], p.record()["output"]
+    assert (folder / "stdout").read_bytes() == b"one\r\n" and (folder / "stderr").read_bytes() == b"two"
+    assert output["stdout"]["kept"] == 5 and output["stdout"]["kept_sha256"] == output["stdout"]["sha256"], output
+    told = expect(p.run("verify", folder.name), 0).stdout
+    assert "stdout      yes" in told and "stderr      yes" in told, told
+    (folder / "stderr").write_bytes(b"too")
+    assert "stderr      no" in expect(p.run("verify", folder.name), 1).stdout
+    with open(os.devnull, "wb") as null:
+        zeros = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=null)
+        expect(p.run("run", *keep, "--", "head", "-c", "17000000", "/dev/zero", stdout=zeros.stdin), 0)
+        zeros.communicate()
+    folder, output = folders(p)[-1], p.record()["output"]["stdout"]
+    assert output == {**printed(bytes(17000000)), "kept": 16 << 20,
+                      "kept_sha256": hashlib.sha256(bytes(16 << 20)).hexdigest()}, output
+    assert (folder / "stdout").stat().st_size == 16 << 20
+    expect(p.run("verify", folder.name), 0)
 
 
 @case
@@ -162,7 +210,7 @@ def what_cannot_be_signed_yet_waits_and_is_not_told_again_and_again(p):
         spoil()
         for _ in range(2):
             done = expect(p.run("record", "list"), 0)
-            assert f"cannot sign the record of a run that was interrupted: run {folder.name}: " in done.stderr, done
+            assert f"cannot sign the record of run {folder.name}, which was interrupted: " in done.stderr, done
         assert (folder / "events.jsonl").read_bytes() == before
         mend()
     expect(p.run("record", "list"), 0)
@@ -270,7 +318,6 @@ def a_torn_log_is_signed_up_to_its_last_whole_line(p):
 @case
 def records_are_listed_newest_first(p):
     expect(p.sh("echo 1 >a; exit 3"), 3)
-    time.sleep(1.1)  # names have seconds
     expect(p.sh("kill -9 $$"), 137)
     first, second = folders(p)
     lines = expect(p.run("record", "list"), 0).stdout.splitlines()
@@ -278,9 +325,26 @@ def records_are_listed_newest_first(p):
     assert "signal 9" in lines[0] and "exit 3" in lines[1] and "+1" in lines[1] and str(p.project) in lines[1], lines
     (line,) = expect(p.run("record", "list", "-n", "1"), 0).stdout.splitlines()
     assert line == lines[0]
+    assert "sh -c 'kill -9 $$'" in lines[0] and re.search(r" \d+ms ", lines[0]), lines
     listed = json.loads(expect(p.run("record", "list", "--json"), 0).stdout)
+    assert listed["version"] == 1 and listed["records"][0]["command"] == "sh -c 'kill -9 $$'", listed
+    listed = listed["records"]
     assert [(x["outcome"], x.get("status"), x["state"]) for x in listed] == [
         ("signaled", None, "signed"), ("exited", 3, "signed")], listed
+
+
+@case
+def runs_within_a_second_are_in_the_order_in_which_they_began(p):
+    began = []
+    for number in range(6):
+        expect(p.sh(f"echo {number} >a"), 0)
+        (name,) = {folder.name for folder in folders(p)} - set(began)
+        began.append(name)
+    listed = [line.split()[0] for line in expect(p.run("record", "list"), 0).stdout.splitlines()]
+    assert listed == began[::-1] == sorted(began)[::-1], (listed, began)
+    assert began[-1] in expect(p.run("record", "show"), 0).stdout
+    assert "+5" in expect(p.run("diff"), 0).stdout
+    assert json.loads(expect(p.run("log", "--json"), 0).stdout)["run"] == began[-1]
 
 
 @case
@@ -288,7 +352,11 @@ def a_record_is_shown_and_exported(p):
     expect(p.sh("echo 1 >a"), 0)
     (folder,) = folders(p)
     shown = expect(p.run("record", "show"), 0).stdout
-    assert folder.name in shown and "seen from outside" in shown and "exit 0" in shown
+    assert folder.name in shown and "exit 0" in shown and "changes   +1 ~0 -0" in shown, shown
+    assert "command   sh -c 'echo 1 >a'" in shown and "seen from outside" not in shown, shown
+    assert re.search(r"guarantees: (\d+) of \d+ hold; --all shows them", shown), shown
+    assert "seen from outside" in expect(p.run("record", "show", "--all"), 0).stdout
+    expect(p.run("record", "export", "--json"), 2, "takes no --json")
     assert json.loads(expect(p.run("record", "show", folder.name, "--json"), 0).stdout) == records.read(folder)
     path = p.home / "run.tar"
     expect(p.run("record", "export", "-o", path), 0)
@@ -297,6 +365,13 @@ def a_record_is_shown_and_exported(p):
     assert names == {f"{folder.name}/{name}": (folder / name).read_bytes() for name in (*records.FILES, "effects.json")}
     expect(p.run("record", "export", "-o", path), 125, "File exists")
     assert os.stat(path).st_mode & 0o777 == 0o600
+    expect(p.run("verify", path), 0, "signature   yes")
+    expect(p.run("verify", "-", stdin=path.read_bytes()), 0, "effects     yes")
+    whole, before = path.read_bytes(), set(pathlib.Path("/tmp").glob("bawn-record-*"))
+    for wrong, why in ((whole.replace(b"/spec.json", b"/../x.json"), "no record"), (whole[:1024], "end is missing")):
+        path.write_bytes(wrong)
+        assert expect(p.run("verify", path), 1).stderr.count("bawn:") == 1, why
+    assert set(pathlib.Path("/tmp").glob("bawn-record-*")) <= before
 
 
 @case
@@ -305,7 +380,7 @@ def wrong_use_is_explained(p):
     expect(p.run("record", "burn"), 2, "not burn")
     for _ in ("no state", "a state without runs"):
         expect(p.run("record", "list"), 0, "no run yet")
-        assert json.loads(expect(p.run("record", "list", "--json"), 0).stdout) == []
+        assert json.loads(expect(p.run("record", "list", "--json"), 0).stdout) == {"version": 1, "records": []}
         expect(p.run("record", "show"), 1, "no run yet")
         p.run("key", "init")
     expect(p.run("record", "show", "-n", "1"), 2, "-n is for record list")

@@ -30,9 +30,11 @@ def log(p):
 
 
 def refused(done, status, *parts):
-    """One sentence, and nothing printed."""
+    """One sentence, at most one hint, and nothing printed."""
     expect(done, status, *parts)
-    assert done.stdout == "" and len(done.stderr.splitlines()) == 1 and done.stderr.startswith("bawn: "), done.stderr
+    said, *hints = done.stderr.splitlines()
+    assert done.stdout == "" and said.startswith("bawn: ") and len(hints) <= 1, done.stderr
+    assert all(hint.startswith("hint: ") for hint in hints), done.stderr
 
 
 @case
@@ -84,15 +86,15 @@ def a_second_one_is_made_only_when_asked_for(p):
 
 @case
 def without_one_the_way_to_one_is_told(p):
-    refused(key(p, "show"), 1, "there is no signing key in", "bawn key init makes one")
+    refused(key(p, "show"), 1, "cannot show a signing key: there is none in", "hint: bawn key init creates one")
     assert not (p.top / "state").exists()
     (p.top / "state/bawn").mkdir(parents=True)
     for path in (p.top / "state", p.top / "state/bawn"):
         os.chown(path, p.uid, p.uid)
-    refused(key(p, "show"), 1, "there is no signing key in")
+    refused(key(p, "show"), 1, "there is none in")
     done = p.run("key", "show", env={"HOME": "", "XDG_STATE_HOME": ""})
     if p.uid:
-        refused(done, 125, "set HOME or XDG_STATE_HOME")
+        refused(done, 125, "neither HOME nor XDG_STATE_HOME is set")
 
 
 @case
@@ -121,7 +123,7 @@ def what_is_no_key_is_none(p):
     refused(key(p, "show"), 125, "signing.pem")
     path.unlink()
     path.mkdir()
-    refused(key(p, "show"), 125, "must be a plain file of yours")
+    refused(key(p, "show"), 125, "is not a plain file of yours")
     refused(key(p, "init", "--new"), 125, "cannot make the signing key")
 
 
@@ -129,11 +131,11 @@ def what_is_no_key_is_none(p):
 def a_folder_that_is_not_the_operators_alone_is_not_used(p):
     expect(key(p, "init"), 0)
     keys(p).chmod(0o770)
-    refused(key(p, "show"), 125, "'keys'", "must be yours")
-    refused(key(p, "init", "--new"), 125, "'keys'", "must be yours")
+    refused(key(p, "show"), 125, "'keys'", "is not yours")
+    refused(key(p, "init", "--new"), 125, "'keys'", "is not yours")
     keys(p).chmod(0o700)
     keys(p).parent.chmod(0o777)
-    refused(key(p, "show"), 125, "must be yours")
+    refused(key(p, "show"), 125, "is not yours")
 
 
 @case
@@ -143,10 +145,10 @@ def of_another_owner_it_is_not_used(p):
     expect(key(p, "init"), 0)
     other = 0 if p.uid else run.USER
     os.chown(keys(p) / "signing.pem", other, other)
-    refused(key(p, "show"), 125, "Permission denied" if p.uid else "must be a plain file of yours")
+    refused(key(p, "show"), 125, "Permission denied" if p.uid else "is not a plain file of yours")
     os.chown(keys(p) / "signing.pem", p.uid, p.uid)
     os.chown(keys(p), other, other)
-    refused(key(p, "show"), 125, "Permission denied" if p.uid else "must be yours")
+    refused(key(p, "show"), 125, "Permission denied" if p.uid else "is not yours")
 
 
 @case
@@ -163,9 +165,9 @@ def a_state_that_cannot_be_written_is_told(p):
 
 @case
 def words_and_options_are_looked_at(p):
-    for args, part in (([], "init or show"), (["make"], "not 'make'"), (["show", "x"], "takes no 'x'"),
+    for args, part in (([], "init or show"), (["make"], "cannot do 'make'"), (["show", "x"], "takes no 'x'"),
                        (["show", "--new"], "takes no --new"), (["init", "--pem"], "takes no --pem"),
-                       (["show", "--pem", "--json"], "choose one of")):
+                       (["show", "--pem", "--json"], "together with --pem")):
         refused(key(p, *args), 2, part)
     assert not (p.top / "state").exists()
 

@@ -18,6 +18,7 @@ import time
 
 sys.dont_write_bytecode = True
 import run  # noqa: E402
+import accounts  # noqa: E402
 from chain import ZERO, chain, event  # noqa: E402
 from run import case, expect  # noqa: E402
 
@@ -25,6 +26,7 @@ run.CASES.clear()  # those are another suite's
 
 RUN = "20260102-030405-0a0b0c0d"
 OTHER = "20260103-000000-0a0b0c0d"
+SESSION = "0123456789abcdef" * 2
 END = event("run_end", 9, RUN, outcome="exited", status=0)
 
 
@@ -81,9 +83,7 @@ class Follower:
     """A bawn log that is still running."""
 
     def __init__(self, p, *args, out=subprocess.PIPE):
-        command = [run.BAWN, "log", *args]
-        if os.geteuid() == 0 and p.uid != 0:
-            command = ["setpriv", "--reuid", str(p.uid), "--regid", str(p.uid), "--clear-groups", *command]
+        command = [*accounts.login(p.uid), run.BAWN, "log", *args]
         self.child = subprocess.Popen(  # pylint: disable=consider-using-with
             command, cwd=p.project, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.PIPE,
             env={"HOME": str(p.home), "PATH": os.environ["PATH"], **environment(p)})
@@ -131,8 +131,8 @@ def denied(name, port=None, reason="name", **more):
     return net("net_denied" if port else "name_denied", name, port, reason, **{"text": f"{name} is denied", **more})
 
 
-ALLOWED = net("net_allowed", "pypi.org", 443, "allowed", address="192.0.2.7", bytes_out=10, bytes_in=2000, times=2,
-              text="pypi.org:443 is allowed")
+ALLOWED = net("net_allowed", "pip.test", 443, "allowed", address="192.0.2.7", bytes_out=10, bytes_in=2000, times=2,
+              text="pip.test:443 is allowed")
 LIMIT = event("limit_hit", 2, RUN, limit="limits.memory", declared="64M", times=1, text="the cage ran out of memory")
 
 
@@ -149,7 +149,7 @@ def last_lines(p, *events):
     """What is suggested."""
     keep(p, *events, END)
     done = expect(log(p, "--denials", RUN), 0)
-    return [line for line in lines(done) if line.startswith(("to allow", "of a name", "there are more"))]
+    return [line for line in lines(done) if line.startswith(("to allow", "the port of a denied", "there are more"))]
 
 
 # --- what is shown ---
@@ -166,9 +166,26 @@ def events_are_shown_one_a_line(p):
         "2026-01-02T03:00:00.000Z  run_start         npm in /p: hardened, engine native",
         "2026-01-02T03:00:02.000Z  limit_hit         the cage ran out of memory",
         "2026-01-02T03:00:01.000Z  net_denied        github.com is denied (3 times)",
-        "2026-01-02T03:00:01.000Z  net_allowed       pypi.org:443 is allowed (192.0.2.7, 10 bytes out, 2000 in, 2 times)",
+        "2026-01-02T03:00:01.000Z  net_allowed       pip.test:443 is allowed (192.0.2.7, 10 bytes out, 2000 in, 2 times)",
         "2026-01-02T03:00:02.000Z  network_closed    the gate ended",
         "2026-01-02T03:00:09.000Z  run_end           exited with status 0"], done.stdout
+
+
+@case
+def guarantees_that_hold_are_one_line_for_people(p):
+    def said(name, holds, number):
+        return event("guarantee", number, RUN, name=name, need="must", holds=holds, vantage="outside", seen="x")
+    keep(p, event("run_start", 0, RUN), said("fs.root", True, 1), said("limits.memory", False, 2),
+         event("degraded", 3, RUN, name="limits.memory", text="a limit"), said("env", True, 4), END)
+    shown = lines(log(p))[1:]
+    assert [line.split()[1] for line in shown] == ["run_start", "guarantee", "degraded", "guarantee", "run_end"], shown
+    assert "limits.memory does not hold: x (outside)" in shown[1] and "2 of 3 hold" in shown[3], shown
+    # Each by itself where it is asked for, and for programs.
+    assert [line.split()[2] for line in lines(log(p, "--type", "guarantee"))[1:]] == ["fs.root", "limits.memory", "env"]
+    assert len(json.loads(log(p, "--json").stdout)["events"]) == 6
+    # One that nobody looked at has no reason to show.
+    keep(p, event("run_start", 0, RUN), event("guarantee", 1, RUN, name="env", holds=False, vantage="none", seen=""), END)
+    assert lines(log(p))[2].endswith("env does not hold"), lines(log(p))
 
 
 @case
@@ -196,7 +213,7 @@ def denials_are_what_was_denied_and_end_with_the_line_to_add(p):
     assert types(done) == ["net_denied", "name_denied", "syscall_denied"], shown
     assert "slow.example" not in done.stdout and "memory" not in done.stdout
     assert shown[4:] == [
-        "of a name that was denied nobody knows the port: 443 is a guess",
+        "the port of a denied name is not known: 443 is a guess",
         "to allow these for one run: --allow github.com:22 --allow evil.example:443",
         'to allow these, add to network.allow: "github.com:22", "evil.example:443"'], shown
 
@@ -343,7 +360,7 @@ def sentences_of_any_bytes_are_read(p):
 def types_are_chosen_by_name(p):
     keep(p, LIMIT, denied("a.example", 22), denied("b.example"), ALLOWED, END)
     assert types(expect(log(p, "--type", "net_denied", "-t", "limit_hit"), 0)) == ["limit_hit", "net_denied"]
-    assert types(expect(log(p, "--type", "net_allowed", "--denials"), 0, "nothing was denied")) == []
+    assert types(expect(log(p, "--type", "net_allowed", "--denials"), 0, "has no denial")) == []
     expect(log(p, "--type", "net_deneid"), 2, "there is no type 'net_deneid'", "did you mean net_denied?")
     expect(log(p, "--type", "\x1b"), 2, r"'\x1b'")
 
@@ -375,15 +392,31 @@ def the_last_lines_are_those_that_are_shown(p):
 
 @case
 def all_runs_are_shown_with_their_names(p):
-    events = [{**LIMIT, "run": RUN}, {**LIMIT, "run": OTHER, "session": "s1"}, event("key_made", 3, key="abc")]
+    events = [{**LIMIT, "run": RUN}, {**LIMIT, "run": OTHER, "session": SESSION}, event("key_made", 3, key="abc")]
     keep(p, END)
     keep_state(p, *events)
     assert [line.split()[1] for line in lines(expect(log(p, "--all"), 0))] == [RUN, OTHER, "-"]
     assert len(types(expect(log(p, "--all", RUN), 0))) == 1
     assert len(types(expect(log(p, "--all", RUN[:10]), 0))) == 1, "as everywhere, the beginning is enough"
     assert types(expect(log(p, "-a", OTHER), 0)) == ["limit_hit"], "one whose folder is gone"
-    assert [line.split()[1] for line in lines(expect(log(p, "--session", "s1"), 0))] == [OTHER]
-    expect(log(p, "--session", "s2"), 0, "nothing of the kind is in the log of all runs")
+    assert [line.split()[1] for line in lines(expect(log(p, "--session", SESSION), 0))] == [OTHER]
+    expect(log(p, "--session", SESSION[::-1]), 0, "nothing of the kind is in the log of all runs")
+
+
+@case
+def a_session_is_found_by_its_name_or_the_beginning_of_its_id(p):
+    web, other = (expect(p.run("session", "create", *name, env=environment(p)), 0).stdout.strip() for name in (("--name", "web"), ()))
+
+    def told(word):
+        events = json.loads(expect(log(p, "--session", word, "--json"), 0).stdout)["events"]
+        return [(event["session"], event["type"]) for event in events]
+
+    for word, wanted in ((web, web), (web[:8], web), ("web", web), (other[:8], other)):
+        assert told(word) == [(wanted, "session_created")], told(word)
+    for word in ("nosuch", "0" * 7, "no such"):
+        expect(log(p, "--session", word), 1, f"cannot find session '{word}'", "hint: bawn session list")
+    expect(p.run("session", "rm", "web", env=environment(p)), 0)
+    assert told(web)[1:] == [(web, "session_removed")], "by its whole id also one that was removed"
 
 
 # --- files ---
@@ -533,13 +566,15 @@ def the_newest_is_meant(p):
 
 
 @case
-def within_a_second_the_last_to_be_written_is_the_newest(p):
-    first = keep(p, denied("a.example", 1), END)
-    second = keep(p, denied("b.example", 1), END, name=RUN[:-1] + "0")
-    for newer, older, wanted in ((first, second, "a.example"), (second, first, "b.example")):
-        os.utime(older, (1000, 1000))
-        os.utime(newer, (2000, 2000))
-        expect(log(p), 0, wanted)
+def the_newest_is_whichever_began_last(p):
+    """Its name and who was written to last say nothing about it."""
+    names = RUN, RUN[:-1] + "0"
+    for first, second in (names, names[::-1]):
+        for name, host, began in ((first, "a.example", "000000001"), (second, "b.example", "000000002")):
+            begun = event("run_start", 0, name, began=f"2026-01-02T03:00:00.{began}Z")
+            folder = keep(p, begun, denied(host, 1), END, name=name)
+            os.utime(folder, (2000, 2000) if name == first else (1000, 1000))
+        expect(log(p), 0, "b.example")
 
 
 @case
@@ -548,9 +583,9 @@ def where_nothing_is_that_is_said(p):
     expect(log(p, "--all"), 0, "there is no log yet")
     assert json.loads(log(p, "--json").stdout)["events"] == []
     assert json.loads(log(p, "--json", "--all").stdout)["events"] == []
-    assert expect(log(p, "-F"), 0, "there is no run yet").stdout == ""
+    assert expect(log(p, "-f"), 0, "there is no run yet").stdout == ""
     keep(p, LIMIT, END)
-    done = expect(log(p, "--denials"), 0, f"nothing was denied to run {RUN}")
+    done = expect(log(p, "--denials"), 0, f"the log of run {RUN} has no denial")
     assert done.stdout == ""
     assert log(p, "--denials", "-q").stderr == ""
     assert expect(log(p, "--denials", "--json"), 0).stderr == ""
@@ -586,7 +621,7 @@ def a_run_is_followed_to_its_end(p):
     folder = keep(p, LIMIT)
     path = folder / "events.jsonl"
     all_of_it = chain([LIMIT, denied("a.example", 1), denied("a.example", 1, times=2), END])[0].splitlines(keepends=True)
-    with locked(folder), Follower(p, "-F") as seen:
+    with locked(folder), Follower(p, "-f") as seen:
         seen.wait_for("out of memory")
         add(path, all_of_it[1])
         seen.wait_for("a.example is denied\n", 2)
@@ -597,7 +632,7 @@ def a_run_is_followed_to_its_end(p):
         add(path, all_of_it[3])
         seen.wait_for("exited with status 0\n", 2)
         assert seen.stays_silent() and seen.child.poll() is None, "the keeper is still there"
-    with locked(folder), Follower(p, "-F", "--format", "jsonl", "-n", "1") as seen:
+    with locked(folder), Follower(p, "-f", "--format", "jsonl", "-n", "1") as seen:
         seen.wait_for("run_end")
         assert seen.seen == all_of_it[3], seen.seen
     with locked(folder):
@@ -611,20 +646,20 @@ def a_run_is_followed_to_its_end(p):
 @case
 def a_run_that_has_ended_is_not_waited_for(p):
     keep(p, LIMIT, END)
-    done = expect(log(p, "-F"), 0)
+    done = expect(log(p, "-f"), 0)
     assert types(done) == ["limit_hit", "run_end"] and done.stderr == "", done
     path = p.top / "state/bawn/runs" / RUN / "events.jsonl"
     add(path, b'{"seq":')
-    expect(log(p, "-F"), 0, "ends with a piece of a line")
+    expect(log(p, "-f"), 0, "ends with a piece of a line")
     add(path, b"\n")
-    expect(log(p, "-F"), 1, "is broken")
-    expect(log(p, "-F", "--json"), 2, "--format jsonl")
+    expect(log(p, "-f"), 1, "is broken")
+    expect(log(p, "-f", "--json"), 2, "--format jsonl")
 
 
 @case
 def all_runs_are_followed_across_files(p):
     folder, seq, prev = rotate(p, (9, 20))
-    with Follower(p, "--all", "-F") as seen:
+    with Follower(p, "--all", "-f") as seen:
         seen.wait_for("number 28")
         assert seen.seen.count(b"number") == 10, seen.seen
         for number in range(100, 103):
@@ -649,7 +684,7 @@ def all_runs_are_followed_across_files(p):
 @case
 def who_reads_no_more_ends_it(p):
     folder = keep(p, LIMIT)
-    with locked(folder), Follower(p, "-F") as seen:
+    with locked(folder), Follower(p, "-f") as seen:
         seen.wait_for("out of memory")
         seen.child.stdout.close()
         seen.child.stdout = None
@@ -661,7 +696,7 @@ def who_reads_no_more_ends_it(p):
 def a_terminal_is_told_whole_lines(p):
     folder = keep(p, denied("a.example", 22, text="\x1b[2J\x9b1m is denied"))
     top, bottom = pty.openpty()
-    with locked(folder), Follower(p, "-F", out=bottom) as seen:
+    with locked(folder), Follower(p, "-f", out=bottom) as seen:
         os.close(bottom)
         shown = b""
         while b"is denied" not in shown:

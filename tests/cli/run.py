@@ -8,10 +8,14 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
+
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import accounts  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FILES = pathlib.Path(tempfile.mkdtemp(prefix="bawn-cli-"))  # what a user may read, wherever ROOT is
@@ -51,16 +55,18 @@ class Place:
     def spec(self, text):
         return self.write("home/project/bawn.yaml", text)
 
+    def environ(self):
+        # Root's state is the machine's, unless it is told another.
+        state = {} if self.uid else {"XDG_STATE_HOME": str(self.home / ".local/state")}
+        return {"HOME": str(self.home), "PATH": os.environ["PATH"], **state}
+
     def run(self, *args, env=None, cwd=None, stdin="", here=False):
         """Plans are for a described host, so that they are the same everywhere, unless `here`."""
         command = [BAWN, *map(str, args)]
         if args and args[0] == "plan" and not here:
             command[2:2] = ["--host", str(FILES / ("user.json" if self.uid else "root.json"))]
-        if os.geteuid() == 0 and self.uid != 0:
-            command = ["setpriv", "--reuid", str(self.uid), "--regid", str(self.uid),
-                       "--clear-groups", *command]
-        environ = {"HOME": str(self.home), "PATH": os.environ["PATH"], **(env or {})}
-        return subprocess.run(command, cwd=cwd or self.project, env=environ, input=stdin, timeout=60,
+        command = [*accounts.login(self.uid), *command]
+        return subprocess.run(command, cwd=cwd or self.project, env={**self.environ(), **(env or {})}, input=stdin, timeout=60,
                               capture_output=True, text=True, check=False)
 
 
@@ -107,8 +113,7 @@ def preflight(home, *before):
 
 @case
 def preflight_accepts_and_refuses(p):
-    as_user = ["setpriv", "--reuid", str(USER), "--regid", str(USER), "--clear-groups"]
-    as_user = as_user if os.geteuid() == 0 else []
+    as_user = accounts.login(USER)
     assert preflight("/home/agent", *as_user) == 0
     assert preflight("/root", *as_user) == 12
     assert preflight("/home/agent", *as_user, "unshare", "-Ur") == 0, "root inside, a user outside"
@@ -142,10 +147,11 @@ def values_of_passed_variables_are_in_no_plan(p):
 @case
 def project_file_cannot_loosen(p):
     p.spec(OPENS)
-    expect(p.run("check"), 1, "bawn.yaml:2:", "is more than the built-in policy lets", "--trust")
-    expect(p.run("check", "-f", "bawn.yaml"), 1, "is more than")
-    expect(p.run("check", "-f", p.project / "bawn.yaml"), 1, "is more than")
-    expect(p.run("plan"), 1, "is more than")
+    said = expect(p.run("check"), 1, "bawn.yaml:2:17: network.mode: 'allowlist'", "bawn.yaml:2:37: network.allow: ").stderr
+    assert said.count("error: ") == said.count("--trust") == said.count("-f") == 1, said
+    expect(p.run("check", "-f", "bawn.yaml"), 1, "a project's own file")
+    expect(p.run("check", "-f", p.project / "bawn.yaml"), 1, "a project's own file")
+    expect(p.run("plan"), 1, "a project's own file")
 
 
 @case
@@ -162,30 +168,68 @@ def operators_word_can_loosen(p):
     p.policy("version: 1\ntrusted_projects: ['~/project']\n")
     expect(p.run("check"), 0, "0 errors")
     p.policy("version: 1\ntrusted_projects: ['~/proj']\n")
-    expect(p.run("check"), 1, "is more than")
+    expect(p.run("check"), 1, "a project's own file")
 
 
 @case
-def only_the_operators_folders_make_a_file_the_operators(p):
+def a_file_that_the_operator_names_is_the_operators_if_it_is_outside_of_the_project(p):
     expect(p.run("plan", "-f", p.write("home/.config/bawn/open.yaml", OPENS)), 0, "example.org:443")
     expect(p.run("plan", "-f", "-", stdin=OPENS), 0, "example.org:443")
     beside = p.write("home/specs/open.yaml", OPENS)
-    expect(p.run("plan", "-f", beside), 1, "is more than")
-    elsewhere = {"XDG_CONFIG_HOME": str(p.top / "config")}
-    expect(p.run("plan", "-f", p.write("config/bawn/open.yaml", OPENS), env=elsewhere), 0)
-    expect(p.run("plan", "-f", p.home / ".config/bawn/open.yaml", env=elsewhere), 1, "is more than")
-    expect(p.run("plan", "-f", beside, "--trust"), 0)
-    # No link, whatever it is called and wherever it starts, moves a file into those folders.
-    (p.home / ".config/bawn/link.yaml").symlink_to(beside)
-    expect(p.run("plan", "-f", p.home / ".config/bawn/link.yaml"), 1, "is more than")
-    (p.project / "d").symlink_to(p.home / "specs")
-    expect(p.run("plan", "-f", "d/open.yaml"), 1, "is more than")
+    expect(p.run("plan", "-f", beside), 0, "example.org:443")
+    expect(p.run("plan", "-f", "../specs/open.yaml"), 0, "example.org:443")
+    # What others can write, or somebody else has written, is not.
+    for mode in (0o666, 0o664):
+        beside.chmod(mode)
+        expect(p.run("plan", "-f", beside), 1, "a project's own file")
+        expect(p.run("plan", "-f", beside, "--trust"), 0)
+    beside.chmod(0o644)
+    if os.geteuid() == 0:
+        os.chown(beside, USER + 1, USER + 1)
+        expect(p.run("plan", "-f", beside), 1, "a project's own file")
+        os.chown(beside, 0, 0)
+        expect(p.run("plan", "-f", beside), 0)
+        os.chown(beside, p.uid, p.uid)
+    # In the project it is the project's, whatever it is called and wherever one stands.
     p.spec(OPENS)
     sub = p.project / "sub"
     sub.mkdir()
-    expect(p.run("plan", "-f", "../bawn.yaml", cwd=sub), 1, "is more than")
+    expect(p.run("plan", "-f", "bawn.yaml"), 1, "a project's own file")
+    expect(p.run("plan", "-f", "../project/bawn.yaml"), 1, "a project's own file")
     expect(p.run("plan", "--project", p.project, "-f", p.project / "bawn.yaml", cwd=p.home / "specs"), 1,
-           "is more than")
+           "a project's own file")
+    own = p.write("home/project/own.yaml", OPENS + f"project: {{path: '{p.project}'}}\n")
+    expect(p.run("plan", "-f", own, cwd=p.home / "specs"), 1, "a project's own file")
+    away = p.write("home/project/away.yaml", OPENS + "project: {path: ~/specs}\n")
+    expect(p.run("plan", "-f", away), 1, "a project's own file")
+    (p.home / "link.yaml").symlink_to(p.project / "bawn.yaml")
+    expect(p.run("plan", "-f", p.home / "link.yaml"), 1, "a project's own file")
+    # A link in the project leads to nothing that the operator has named.
+    (p.project / "d").symlink_to(p.home / "specs")
+    expect(p.run("plan", "-f", "d/open.yaml"), 1, "a project's own file")
+    # All of a repository is the project's.
+    expect(p.run("plan", "-f", "../bawn.yaml", cwd=sub), 0)
+    (p.project / ".git").mkdir()
+    expect(p.run("plan", "-f", "../bawn.yaml", cwd=sub), 1, "a project's own file")
+
+
+@case
+def a_file_that_is_not_read_is_noticed(p):
+    for name in ("bawn.yml", ".bawn.yaml"):
+        path = p.write(f"home/project/{name}", "version: 1\n")
+        expect(p.run("check"), 0, f"{name}: warning: this file is not read", "rename it to bawn.yaml")
+        p.spec("version: 1\n")
+        assert "not read" not in expect(p.run("check"), 0).stderr
+        (p.project / "bawn.yaml").unlink()
+        path.unlink()
+
+
+@case
+def a_file_that_is_too_large_is_refused_like_any_other(p):
+    p.spec("version: 1\n#" + "x" * (256 << 10) + "\n")
+    expect(p.run("check"), 1, "bawn.yaml:1:1: error: the file is larger than 256 kB")
+    assert json.loads(expect(p.run("check", "--json"), 1).stdout)["errors"] == 1
+    expect(p.run("check", "--explain", "limits.memory"), 1)
 
 
 @case
@@ -194,12 +238,12 @@ def a_file_cannot_trust_itself(p):
     mine.mkdir()
     p.policy("version: 1\ntrusted_projects: [~/mine]\n")
     p.spec(OPENS + "project: {path: ~/mine}\n")
-    expect(p.run("check"), 1, "is more than")
+    expect(p.run("check"), 1, "a project's own file")
     (p.project / "link").symlink_to(mine)
     p.spec(OPENS + "project: {path: link}\n")
-    expect(p.run("check"), 1, "is more than")
+    expect(p.run("check"), 1, "a project's own file")
     p.spec(OPENS)
-    expect(p.run("check", "--project", mine), 1, "is more than")
+    expect(p.run("check", "--project", mine), 1, "a project's own file")
     (mine / "bawn.yaml").write_text(OPENS, encoding="utf-8")
     expect(p.run("check", cwd=mine), 0, "0 errors")
 
@@ -213,11 +257,11 @@ def links_of_a_project_do_not_lead_out_of_it(p):
     (p.project / "~").symlink_to(p.top)  # a name, and not the home
     (p.project / "own").mkdir()
     for text, part in (("project: {path: keys}", "leads out of the project"),
-                       ("root: {image: 'dir:root'}", "is more than"),
+                       ("root: {image: 'dir:root'}", "a project's own file"),
                        ("binds: ['keys:/data/k']", "leads out of the project"),
                        ("binds: ['..other:/data/k']", "leads out of the project"),
                        ("binds: ['./~:/data/k']", "leads out of the project"),
-                       ("binds: ['own:/data/k:rw']", "is more than")):
+                       ("binds: ['own:/data/k:rw']", "a project's own file")):
         p.spec(f"version: 1\n{text}\n")
         expect(p.run("check"), 1, part)
         expect(p.run("plan"), 1, part)
@@ -250,6 +294,7 @@ def credentials_are_known_by_any_name(p):
         expect(p.run("plan", "-v", f"{source}:/data/k", env=away), 1, "preflight_allow")
     spec = "version: 1\nbinds: ['~/.ssh:/data/k']\npreflight_allow: ['~/.ssh']\n"
     expect(p.run("plan", "--trust", "-f", p.write("s.yaml", spec)), 0)
+    expect(p.run("plan", "-v", "~/.ssh:/data/k", "--preflight-allow", "~/.ssh"), 0)
 
 
 @case
@@ -288,11 +333,11 @@ def a_policy_names_its_line(p):
 @case
 def a_policy_others_can_write_is_refused(p):
     path = p.policy("version: 1\n", mode=0o666)
-    expect(p.run("plan"), 125, "can be written by others", f"chmod go-w '{path}'")
+    expect(p.run("plan"), 125, "others can write to it", f"hint: chmod go-w '{path}'")
     path.chmod(0o600)
     expect(p.run("plan"), 0)
     path.parent.chmod(0o777)
-    expect(p.run("plan"), 125, "folder", "can be written by others")
+    expect(p.run("plan"), 125, "others can write to the folder")
     path.parent.chmod(0o755)
     if p.uid and os.geteuid() == 0:
         os.chown(path, p.uid + 1, p.uid + 1)
@@ -364,9 +409,9 @@ def wrong_use_is_told(p):
     expect(p.run(), 2, "say what to do")
     expect(p.run("paln"), 2, "did you mean plan?")
     expect(p.run("plan", "--jsno"), 2, "did you mean --json?")
-    expect(p.run("plan", "--memory"), 2, "needs a value: SIZE")
+    expect(p.run("plan", "--memory"), 2, "its value is missing", "hint: --memory SIZE")
     expect(p.run("plan", "--memory", "2X"), 1, "--memory: error: limits.memory", "unknown unit 'X'")
-    expect(p.run("plan", "--json=1"), 2, "takes no value")
+    expect(p.run("plan", "--json=1"), 2, "it takes no value")
     expect(p.run("plan", "-f", "missing.yaml"), 125, "cannot read spec 'missing.yaml': No such file")
     expect(p.run("plan", "--project", "missing"), 125, "cannot use the project 'missing'")
     expect(p.run("doctor", "x"), 2, "takes no 'x'")
@@ -378,7 +423,7 @@ def wrong_use_is_told(p):
     gone.mkdir()
     done = subprocess.run(["sh", "-c", f"cd '{gone}' && rmdir '{gone}' && exec '{BAWN}' plan"], check=False,
                           capture_output=True, text=True)
-    expect(done, 125, "the current directory cannot be named")
+    expect(done, 125, "cannot use the current directory")
 
 
 @case
@@ -396,6 +441,85 @@ def json_is_json_and_help_is_help(p):
         expect(p.run(command, "--help"), 0, "--json")
         assert command in p.run("--help").stdout
     expect(p.run("plan", "--color", "always", "-f", "/dev/null"), 1, "\x1b[1;31m")
+
+
+# Whoever adds one sees at once whether it is a verb.
+VERBS = set("""accept add allocate allow apply be begin cage check choose compare create delete discard do end exit explain
+    export fsync judge keep lease leave let limit list merge mount name offer overwrite plan print publish read record remove
+    repeat replace run search serve set show start stop tell throw trust use validate verify wait write""".split())
+
+
+def help_lines(p, words):
+    """What the help of a command says it does, and what each of its options and commands does."""
+    lines = expect(p.run(*words, "--help"), 0).stdout.splitlines()
+    yield next(line for line in lines[1:] if line)
+    for line in lines:
+        row = re.match(r" +(?:-\w, )?(?:--|bawn )\S.*?  +(\S.*)", line)
+        if row:
+            yield re.sub(r"^(?:with --[\w-]+|\w+): |^(?:also|always|never) ", "", row[1])
+
+
+@case
+def help_begins_with_a_verb(p):
+    """Each command, and each of its options and commands: people read the first word."""
+    pages = sorted({words for name in named_by_help(p) for words in ((name.split()[0],), tuple(name.split()))})
+    assert ("session", "create") in pages and len(pages) > 30, pages
+    odd = [(page, said) for page in pages for said in help_lines(p, page)
+           if said.split()[0].rstrip(",") not in VERBS]
+    assert not odd, "\n".join(f"{' '.join(page)}: {said}" for page, said in odd)
+def named_by_help(p):
+    """All commands that the help names, with their words: run, record list, session create…"""
+    found = []
+    for name in re.findall(r"^  bawn (\S+)", p.run("--help").stdout, re.M):
+        said = p.run(name, "--help").stdout
+        words = re.findall(rf"^  bawn {name} (\S+)", said, re.M)
+        verbs = re.match(rf"bawn {name} ((?:[a-z]+\|)+[a-z]+)", said)
+        if verbs and name != "hook":  # whose words are agents
+            words = verbs[1].split("|")
+        found += [f"{name} {word}" for word in words] or [name]
+    return found
+
+
+# The arguments with which each has a result. RUN is the newest.
+RESULTS = {
+    "version": "", "doctor": "", "plan": "", "check": "", "diff": "RUN", "apply": "RUN", "discard": "RUN", "log": "RUN",
+    "record list": "", "record show": "RUN", "verify": "RUN", "key show": "", "key init": "--new", "agent list": "",
+    "agent show": "claude", "agent forget": "claude --yes", "overlay init": "o --size 1M", "overlay digest": "o",
+    "overlay prune": "o", "overlay reset": "o --yes", "session create": "--name j", "session list": "",
+    "session show": "j", "session diff": "j", "session apply": "j", "session discard": "j", "session stop": "j",
+    "session sweep": "", "session rm": "j --yes", "tool read": "", "tool write": "", "tool edit": "", "tool glob": "",
+    "tool grep": "",
+}
+CALLS = {"read": {"path": "f"}, "write": {"path": "g", "content": ""}, "glob": {"pattern": "*"}, "grep": {"pattern": "x"},
+         "edit": {"path": "f", "old_string": "x", "new_string": "y"}}
+NO_RESULT = {"run", "worker", "mcp", "hook", "session exec", "session wait"}
+OTHERS = {"card": "supportedInterfaces"}  # an agent card: its version is the agent's
+ARCHIVES = {"record export"}
+
+
+@case
+def every_command_prints_one_object_with_a_version_or_says_that_it_has_none(p):
+    env = {"XDG_STATE_HOME": str(p.top / "state")}
+    expect(p.run("run", "--", "sh", "-c", "echo new >changed", env=env), 0)
+    ids = expect(p.run("record", "list", env=env), 0).stdout.split()[:1]
+    p.write("home/project/f", "x\n")
+    assert sorted(named_by_help(p)) == sorted([*RESULTS, *NO_RESULT, *OTHERS, *ARCHIVES])
+    for command, words in [*RESULTS.items(), *((name, "") for name in OTHERS)]:
+        assert "--json" in p.run(*command.split(), "--help").stdout, command
+        stdin = json.dumps(CALLS.get(command.split()[-1], ""))
+        words = words.replace("RUN", ids[0]).split()
+        done = p.run(*command.split(), *words, "--json", env=env, stdin=stdin if command.startswith("tool ") else "")
+        assert done.returncode == 0, (command, done)
+        said = json.loads(done.stdout)
+        assert isinstance(said, dict) and (OTHERS[command] in said if command in OTHERS else said["version"] == 1), done
+    for command in NO_RESULT:
+        done = p.run(*command.split(), "--json", "claude", env=env)
+        assert done.returncode in (2, 125) and f"{command} has no --json: " in done.stderr and not done.stdout, done
+        said = expect(p.run(*command.split(), "--help"), 0, f"bawn {command} has no --json: ").stdout
+        assert not re.search(r"^ +--json", said, re.M), said
+    expect(p.run("record", "export", "--json", env=env), 2, "takes no --json")
+    said = json.loads(p.run("check", "--explain", "name", "--json", env=env).stdout)
+    assert said["version"] == 1 and said["key"] == "name", said
 
 
 @case

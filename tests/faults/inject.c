@@ -1,5 +1,6 @@
 /*
- * inject - runs a program, and makes one system call of one of its processes fail or be the last.
+ * inject - runs a program, and makes one system call of one of its processes fail, or be the last,
+ *          or wait while the host changes something.
  *
  *     inject [OPTION...] -- PROGRAM [ARGUMENT...]
  *       --process LABEL     of this process: "k" is the program itself, "k.2" its second child
@@ -10,6 +11,8 @@
  *       --kill              or the process is killed instead of making the call,
  *       --victim LABEL      or this one is, and has ended before the call is made; with --call 0,
  *                           as soon as the process is born
+ *       --meanwhile COMMAND or the process stops before the call, a shell runs this to its end, and
+ *                           then the call is made; its status is "meanwhile" in the report
  *       --seconds N         the program and all it started end within this time (10)
  *       --log               the report has every call
  *       --report FD         where the report goes: one line of JSON
@@ -218,6 +221,7 @@ static void print_report(double began, double late, int status)
 	fprintf(f, ",\"after_ms\":%.1f,\"started\":%s,\"started_before\":%s,\"done\":%s", late,
 		it.is_started ? "true" : "false", it.was_started_before ? "true" : "false",
 		it.is_done ? "true" : "false");
+	fprintf(f, ",\"meanwhile\":%d", it.meanwhile_status);
 	fprintf(f, ",\"held\":%lld,\"missing\":%lld,\"late\":%s,\"left\":[", (long long)it.held,
 		(long long)it.missing, it.is_late ? "true" : "false");
 	for (int i = 0; i < it.count; i++) {
@@ -306,7 +310,7 @@ static char **read_options(int argc, char **argv)
 		{ "call", 1, NULL, 'c' }, { "number", 1, NULL, 'n' }, { "error", 1, NULL, 'e' },
 		{ "times", 1, NULL, 't' }, { "kill", 0, NULL, 'k' }, { "seconds", 1, NULL, 's' },
 		{ "log", 0, NULL, 'l' }, { "victim", 1, NULL, 'v' }, { "report", 1, NULL, 'r' },
-		{ NULL, 0, NULL, 0 } };
+		{ "meanwhile", 1, NULL, 'm' }, { NULL, 0, NULL, 0 } };
 	int o;
 
 	while ((o = getopt_long(argc, argv, "+", options, NULL)) != -1) {
@@ -326,6 +330,8 @@ static char **read_options(int argc, char **argv)
 			it.seconds = atoi(optarg);
 		else if (o == 'v')
 			it.victim = optarg;
+		else if (o == 'm')
+			it.meanwhile = optarg;
 		else if (o == 'l')
 			it.has_log = true;
 		else if (o == 'r')

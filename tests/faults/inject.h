@@ -21,7 +21,7 @@ struct process {
 /* There is one run at a time. */
 struct injection {
 	/* what was asked */
-	const char *label, *victim;
+	const char *label, *victim, *meanwhile;
 	unsigned call, times;
 	int number, error, seconds, report;
 	bool is_kill, has_log;
@@ -30,6 +30,8 @@ struct injection {
 	int count;
 	unsigned hits;
 	int hit_number;
+	int meanwhile_status; /* exit status of the command; -1: it did not run, or not to its end
+			       */
 	bool was_started_before, is_late;
 	int64_t held, missing;
 	bool has_begun, is_started, is_done;

@@ -2,8 +2,12 @@
  * inject_call - one system call of one process: is it meant, and what becomes of it?
  */
 #include <elf.h>
+#include <err.h>
+#include <errno.h>
 #include <linux/ptrace.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -15,7 +19,12 @@
 #include "inject.h"
 #include "witness.h"
 
-struct injection it = { .number = -1, .seconds = 10, .report = 2, .times = 1, .hit_number = -1 };
+struct injection it = { .number = -1,
+	.seconds = 10,
+	.report = 2,
+	.times = 1,
+	.hit_number = -1,
+	.meanwhile_status = -1 };
 
 long trace(long request, const struct process *p, long addr, void *data)
 {
@@ -120,6 +129,32 @@ static void kill_victim(void)
 	}
 }
 
+/*
+ * The process stands still in front of its call; the others run on until they need us. The command
+ * is not traced, and finds the id of the process in $STOPPED.
+ */
+static void change_host(const struct process *stopped)
+{
+	int status = 0;
+	pid_t pid = fork();
+
+	if (pid < 0)
+		err(2, "fork");
+	if (pid == 0) {
+		char id[16];
+
+		snprintf(id, sizeof(id), "%d", stopped->pid);
+		setenv("STOPPED", id, 1);
+		execl("/bin/sh", "sh", "-c", it.meanwhile, (char *)NULL);
+		_exit(127);
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		if (it.is_late)
+			kill(pid, SIGKILL);
+	if (WIFEXITED(status))
+		it.meanwhile_status = WEXITSTATUS(status);
+}
+
 void at_birth(const struct process *p)
 {
 	if (!it.victim || it.call != 0 || strcmp(p->label, it.label) != 0)
@@ -148,6 +183,10 @@ static void enter_call(struct process *p, const struct ptrace_syscall_info *info
 	}
 	if (it.victim) {
 		kill_victim();
+		return;
+	}
+	if (it.meanwhile) {
+		change_host(p);
 		return;
 	}
 	if (it.is_kill) {

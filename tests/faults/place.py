@@ -18,6 +18,9 @@ import sys
 import tempfile
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import accounts  # noqa: E402
+
 USER = 12345  # an id that owns nothing here
 KINDS = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
 PR_SET_CHILD_SUBREAPER = 36
@@ -45,7 +48,7 @@ def as_user(uid):
     """Keywords for subprocess: the same process as another user."""
     if os.geteuid() != 0 or uid == 0:
         return {}
-    return {"user": uid, "group": uid, "extra_groups": []}
+    return {"user": uid, "group": uid, "extra_groups": accounts.group_list(uid)}
 
 
 class Tools:
@@ -236,8 +239,8 @@ def shared_files():
     found = set(glob.glob("/dev/shm/*"))
     for top in ("/tmp", "/var/tmp", "/run", "/run/lock", f"/run/user/{USER}", "/run/user/0"):
         found.update(path for path in glob.glob(f"{top}/*") if "bawn" in path)
-    # Folders of tests, such as this one's own, have names that Python makes.
-    return {path for path in found if not re.search("/bawn-[a-z]+-[a-z0-9_]{8}$", path)}
+    # Folders of tests, such as this one's own, have names that Python or mkdtemp makes; bawn makes none of these.
+    return {path for path in found if not re.search("/bawn-[a-z-]+-([a-z0-9_]{8}|[A-Za-z0-9]{6})$", path)}
 
 
 class Before:

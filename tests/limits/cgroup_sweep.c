@@ -102,6 +102,46 @@ static void what_is_not_empty_is_left_to_a_sweep(void)
 	CHECK(groups_remove(&other));
 }
 
+static struct cgroup left, sweeper;
+static int lets_sweep[2];
+
+/* In a folder whose keeper is dead, as soon as it is. */
+static void sweep_from_inside(void)
+{
+	char byte;
+
+	cgroup_done(&left);
+	close(lets_sweep[1]);
+	if (read(lets_sweep[0], &byte, 1) != 0)
+		_exit(98);
+	cgroup_sweep(&sweeper);
+	_exit(7);
+}
+
+/* A run that was started in the cage of another may outlive its keeper. */
+static void who_sweeps_does_not_end_itself(void)
+{
+	char name[CGROUP_NAME_SIZE];
+	int status;
+	pid_t pid;
+
+	CHECK(groups_make(&sweeper, GROUPS_ALL) && groups_make(&left, GROUPS_ALL));
+	CHECK(pipe2(lets_sweep, O_CLOEXEC) == 0);
+	memcpy(name, left.name, sizeof(name));
+	pid = groups_start(&left, sweep_from_inside);
+	/* Nobody has it locked any more, as if its keeper were dead. */
+	cgroup_done(&left);
+	close(lets_sweep[0]);
+	close(lets_sweep[1]);
+	status = groups_wait(pid);
+	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+	CHECK(groups_exist(&sweeper, name));
+	/* The pair: from outside it is swept. */
+	cgroup_sweep(&sweeper);
+	CHECK(!groups_exist(&sweeper, name));
+	CHECK(groups_remove(&sweeper));
+}
+
 /* Makers whose folders may be swept between being made and being locked, and sweepers. */
 static void be_maker(uint64_t end)
 {
@@ -158,6 +198,7 @@ int main(void)
 		GROUPS_CASE(only_dead_keepers_are_swept),
 		GROUPS_CASE(only_our_names_are_swept),
 		GROUPS_CASE(what_is_not_empty_is_left_to_a_sweep),
+		GROUPS_CASE(who_sweeps_does_not_end_itself),
 		GROUPS_CASE(makers_and_sweepers_agree),
 	};
 

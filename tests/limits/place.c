@@ -115,10 +115,12 @@ const char *test_place_make(struct test_place *p, uid_t uid)
 
 bool test_place_enter(const struct test_place *p)
 {
+	gid_t own = p->uid; /* as a login has it */
+
 	for (int i = 0; i < p->count; i++)
 		if (p->folders[i].door && !write_text(p->folders[i].path, p->folders[i].door, "0"))
 			return false;
-	return p->uid == 0 || (setgroups(0, NULL) == 0 && setresgid(p->uid, p->uid, p->uid) == 0 &&
+	return p->uid == 0 || (setgroups(1, &own) == 0 && setresgid(p->uid, p->uid, p->uid) == 0 &&
 				      setresuid(p->uid, p->uid, p->uid) == 0);
 }
 

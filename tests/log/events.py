@@ -55,7 +55,7 @@ def read(path, is_torn=False):
         names = tuple(event)
         assert names[:5] == COMMON and names[-1] == "prev" and len(set(names)) == len(names), line
         assert event["seq"] == number and event["prev"] == prev, f"line {number}: {line}"
-        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", event["time"]), line
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z", event["time"]), line
         assert event["type"] in TYPES, f"{event['type']} is not documented"
         own = set(names[5:-1])
         assert own <= TYPES[event["type"]], f"{own - TYPES[event['type']]} of {event['type']} is not documented"

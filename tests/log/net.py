@@ -123,7 +123,7 @@ sys.stdin.readline()
     process.communicate(b"\n", timeout=30 * SLOW)
     told = last(p)
     assert [event["text"] for event in of_type(told, "network_closed")] == \
-        ["the gate has ended, so nothing more is reached"], told[-3:]
+        ["cannot connect any more: the gate has ended"], told[-3:]
     check_against_record(told, p.record())
 
 

@@ -429,8 +429,8 @@ def a_session_that_is_there_is_used_and_stays(place):
     [listed] = json.loads(place.run("session", "list", "--json").stdout)["sessions"]
     assert listed["state"] == "open" and made.says("cat two") == "2" and sessions_of(place) == [made.id]
     for words in (["--allow", "x.example:443"], ["--read-only"], ["--trust"], ["--ttl", "1h"]):
-        expect(place.run("mcp", "--session", made.id, *words), 2, "is fixed when a session is created")
-    expect(place.run("mcp", "--session", "nobody"), 1, "there is no session")
+        expect(place.run("mcp", "--session", made.id, *words), 2, "fixed when a session is created")
+    expect(place.run("mcp", "--session", "nobody"), 1, "cannot find session 'nobody'")
     expect(place.run("mcp", "--session", sessions.Session(place).id), 125, "was made without 'tools: true'")
 
 
@@ -454,7 +454,8 @@ def a_session_that_is_served_does_not_expire(place):
         assert s.sh("cat one").good() == "1\n"
         s.end()
     time.sleep(2.5)
-    expect(place.run("session", "sweep"), 0)
+    expect(place.run("session", "sweep"), 0, "is kept")
+    expect(place.run("session", "sweep", "--discard"), 0)
     assert sessions_of(place) == []
 
 
@@ -480,7 +481,7 @@ def calls_may_share_a_cage(place):
 
 @case
 def wrong_use_is_told_in_a_sentence(place):
-    expect(place.run("mcp", "ls"), 2, "takes no command")
+    expect(place.run("mcp", "ls"), 2, "cannot run a command")
     expect(place.run("mcp", "-f", "-"), 2, "standard input")
     expect(place.run("mcp", "--network", "some"), 125, "network.mode")
     expect(place.run("mcp", "--engine", "bwrap"), 125)

@@ -260,7 +260,7 @@ def T312_one_session_does_not_reach_the_gate_of_another(p):
 @case
 def T312_gate_and_caller_cannot_be_seen_signalled_or_traced(p):
     with running(p, "true", *given(p, *ALLOW)) as other:
-        pids = pids_of("bawn-gate", "bawn-caller")
+        pids = pids_of("bawn-gate", "bawn-dialer")
         assert len(pids) == 2, pids
         attack = ("signal_processes", *pids.values())
         outcome = run(p, command(*attack), *given(p, *ALLOW))
@@ -338,7 +338,7 @@ def T314_a_flood_of_connections_is_outlived(p):
              f"{command('tls', NAME, 443, NAME)}; else touch /tmp/begun; fi"
     memory = []
     with running(p, script, *given(p, *ALLOW)) as cage:
-        pids = pids_of("bawn-gate", "bawn-caller")
+        pids = pids_of("bawn-gate", "bawn-dialer")
         watch = threading.Timer(6, lambda: memory.extend(memory_of(pid) for pid in pids.values()))
         watch.start()
     watch.join()
@@ -397,7 +397,7 @@ def T314_without_the_gate_the_network_is_closed(p):
 
 @case
 def T314_without_the_caller_the_network_is_closed(p):
-    kill_one(p, "bawn-caller")
+    kill_one(p, "bawn-dialer")
 
 
 def find_child(pid, name):
@@ -429,7 +429,7 @@ def kill_early(p, victim):
 
 @case
 def T314_a_gate_that_dies_before_the_start_is_a_refusal(p):
-    for victim in ("bawn-gate", "bawn-caller"):
+    for victim in ("bawn-gate", "bawn-dialer"):
         assert any(kill_early(p, victim) for _ in range(20)), f"{victim} always stood before it was seen"
 
 

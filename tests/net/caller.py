@@ -21,6 +21,7 @@ import time
 
 import world
 from world import HOST, IN_HOSTS, OTHER, OTHER6, SILENT, SILENT6, WEB, WEB6
+import accounts
 from place import BAWN, SLOW, case, main, of_root
 
 WORLD = None
@@ -28,8 +29,8 @@ NOBODY = 2130706433
 CHANNEL, RULES, VAULT = 4, 5, 7  # gate.h
 READY = 0xFFFFFFFF
 ALLOWED, DENIED, FAILED = 0, 1, 2
-WIRE_REASONS = ("ALLOWED NAME PORT ADDRESS ODD_NAME MANY_NAMES UDP NOT_TLS NO_SNI OTHER_SNI NOT_HTTP NO_HOST OTHER_HOST "
-                "BAD_HTTP URGENT SILENT MANY RESERVED OWN_ADDRESS UNKNOWN_NAME RESOLVER UNREACHABLE NO_SECRET NO_VAULT "
+WIRE_REASONS = ("ALLOWED NAME PORT ADDRESS NO_NETWORK ODD_NAME MANY_NAMES UDP NOT_TLS NO_SNI OTHER_SNI NOT_HTTP NO_HOST "
+                "OTHER_HOST BAD_HTTP URGENT SILENT MANY RESERVED OWN_ADDRESS UNKNOWN_NAME RESOLVER UNREACHABLE NO_SECRET NO_VAULT "
                 "UNTRUSTED NO_TLS BAD_ANSWER ECHO").split()
 F_ADD_SEALS, SEALS = 1033, 2 | 4 | 8
 
@@ -174,11 +175,9 @@ def be_caller(uid, channel, memory, vault):
         for fd, number in zip(high, (CHANNEL, RULES, VAULT)):
             os.dup2(fd, number)
         if uid:
-            os.setgroups([])
-            os.setresgid(uid, uid, uid)
-            os.setresuid(uid, uid, uid)
+            accounts.become(uid)
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-        os.execve(BAWN, ["bawn-caller"], {"PATH": "/nowhere"})
+        os.execve(BAWN, ["bawn-dialer"], {"PATH": "/nowhere"})
     finally:
         os._exit(127)
 
@@ -515,7 +514,7 @@ def nonsense_is_the_end(p):
 def without_rules_it_does_not_begin(p):
     one = Caller(p.uid, *public("www.example.org"), seals=2)
     assert (one.ready.kind, one.ready.other) == (
-        FAILED, "the rules of the network are not in sealed memory"), one.ready
+        FAILED, "cannot use the rules of the network: they are not in sealed memory"), one.ready
     assert one.wait() == 1
     one.sock.close()
 
@@ -571,7 +570,8 @@ def it_is_confined(p):
         for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
             assert int(rows[name], 16) == 0, name
         assert set(rows["Uid"].split()) == {str(p.uid or NOBODY)} == set(rows["Gid"].split())
-        assert rows["Groups"].strip() == ""
+        # A user cannot leave the own group, which a login puts into this list too.
+        assert rows["Groups"].split() == ([str(p.uid)] if p.uid else []), rows["Groups"]
         assert p.uid or int(rows["CapBnd"], 16) == 0
         fds = {int(fd): os.readlink(f"/proc/{c.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{c.pid}/fd")}
         assert {fds.pop(0), fds.pop(1), fds.pop(2)} == {"/dev/null"}

@@ -3,7 +3,7 @@
 On each of ADDRESSES the same services answer, public or not:
 
   53       names, by UDP and TCP, from a zone that can be changed while it runs
-  80       HTTP, 443 the same over TLS: files, or what the server saw of the request, as JSON
+  80       HTTP, 443 the same over TLS: files, what a server of the test's answers, or what was seen of the request, as JSON
   7        echo, by TCP and UDP
   22       speaks first: a line with the canary, and then echo
 
@@ -23,6 +23,7 @@ A zone is {name: entry}; the name may begin with "*.". An entry is a dict, where
 A name that is not in the zone does not exist.
 """
 
+import http.client
 import http.server
 import json
 import os
@@ -241,7 +242,8 @@ class Web(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         if body:
             seen["length"] = len(body)
-        status, kind, content = self.find() or (200, "application/json", json.dumps(seen).encode() + b"\n")
+        status, kind, content = (self.ask_backend(body) or self.find()
+                                 or (200, "application/json", json.dumps(seen).encode() + b"\n"))
         self.send_response(status)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(content)))
@@ -255,6 +257,16 @@ class Web(http.server.BaseHTTPRequestHandler):
         super().handle_expect_100()
         self.wfile.flush()
         return True
+
+    def ask_backend(self, body):
+        """The answer of a server that do_backend named for this host; None for other hosts."""
+        port = self.server.internet.backends.get((self.headers.get("Host") or "").partition(":")[0])
+        if port is None:
+            return None
+        connection = http.client.HTTPConnection("127.0.0.1", port)
+        connection.request(self.command, self.path, body, dict(self.headers))
+        answer = connection.getresponse()
+        return answer.status, answer.getheader("Content-Type", "text/plain"), answer.read()
 
     def find(self):
         """A file that the host of this name has, or that it has none; None for a host without files."""
@@ -336,7 +348,7 @@ class Internet:
         self.folder, self.canary = pathlib.Path(folder), canary
         (self.folder / "files").mkdir()
         (self.folder / "keys").mkdir()
-        self.log, self.processes = Log(), []
+        self.log, self.processes, self.backends = Log(), [], {}
         self.mark, self.settled, self.ports = secrets.token_bytes(16), threading.Semaphore(0), []
         self.names = Names(self.log)
         self.authority = Authority(self.folder / "keys")
@@ -375,6 +387,10 @@ class Internet:
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self.processes.append(process)
         return process.stdout.readline().decode()
+
+    def do_backend(self, host, port):
+        """Requests for this host are answered by a server on the internet's own loopback."""
+        self.backends[host] = port
 
     def do_certificate(self, name):
         return self.authority.files(name)

@@ -29,7 +29,7 @@ def case(function):
     return function
 
 
-def net(type, name="pypi.org", **more):
+def net(type, name="pip.test", **more):
     return event(type, 2, RUN, name=name, port=443, protocol="tls", reason="allowed", times=3, **more)
 
 
@@ -42,11 +42,11 @@ GOOD = [
     event("guarantee", 1, RUN, name="net.gate", need="may", declared="yes", holds=False, vantage="inside", seen=""),
     event("degraded", 1, RUN, name="limits.cpu", text="there is no cgroup"),
     event("degraded", 1, RUN, op="mount", text="it was left out"),
-    net("net_allowed", address="192.0.2.7", bytes_out=10, bytes_in=2000, text="pypi.org:443 is allowed"),
+    net("net_allowed", address="192.0.2.7", bytes_out=10, bytes_in=2000, text="pip.test:443 is allowed"),
     net("net_allowed", "2001:db8::1", address="2001:db8::1", bytes_out=1 << 50, bytes_in=0, text="allowed"),
-    net("net_denied", other="192.168.0.1 (private)", text="pypi.org:443 is denied"),
+    net("net_denied", other="192.168.0.1 (private)", text="pip.test:443 is denied"),
     net("net_denied", "192.0.2.1", text="192.0.2.1:443 is denied"),
-    net("net_failed", other="Connection refused", text="pypi.org:443 could not be reached"),
+    net("net_failed", other="Connection refused", text="pip.test:443 could not be reached"),
     {**net("net_denied", text="a datagram"), "protocol": "udp"},
     event("name_denied", 2, RUN, name="evil.example", reason="name", times=1, text="evil.example is denied"),
     net("published", "127.0.0.1", address="127.0.0.1", bytes_out=1, bytes_in=2, text="leads into the cage"),

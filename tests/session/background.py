@@ -13,6 +13,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -279,7 +280,7 @@ def when_its_keeper_is_killed_all_of_it_ends(place):
         assert process.stdout.readline() == b"ready\n"
         os.kill(one.keeper(), signal.SIGKILL)
         _, err = process.communicate(timeout=20)
-        assert process.returncode == 137 and b"ended with its session" in err, (process.returncode, err)
+        assert process.returncode == 137 and b"its session was stopped" in err, (process.returncode, err)
         settle()
         outcomes = [(bool(record["cage"]), record["outcome"]) for record in place.records()]
         assert (True, "broken") in outcomes, outcomes
@@ -403,6 +404,29 @@ def what_comes_in_is_not_looked_into_by_what_is_there(place):
         expect(one.sh("true"), 0)
         cage.output(spy_on(one), "nothing\n")
         cage.output(spy_on(one, "join:hide", "landlock", "look"), "seen\n")
+
+
+def mounts_of(one):
+    """Runs a command with the mounts of the cage, as only the host's root can."""
+    children = pathlib.Path(f"/proc/{one.keeper()}/task/{one.keeper()}/children").read_text(encoding="utf-8")
+    own = os.readlink("/proc/self/ns/mnt")
+    first = next(pid for pid in children.split() if os.readlink(f"/proc/{pid}/ns/mnt") != own)
+    return lambda *words: subprocess.run(["nsenter", f"--mount=/proc/{first}/ns/mnt", *words], check=True)
+
+
+@case
+def what_is_mounted_in_a_cage_that_stands_is_noticed_by_the_next_command(place):
+    if os.geteuid() != 0:
+        raise cage.Skip("only root can mount")
+    with session(place) as one:
+        cage.output(one.sh("echo ran"), "ran\n")
+        inside = mounts_of(one)
+        inside("mount", "-t", "tmpfs", "none", "/tmp")
+        done = expect(one.sh("echo ran"), 125, "the mounts are not those that the cage began with", "cannot start the command")
+        assert not done.stdout, done
+        cage.output(one.broken("echo ran", "look"), "ran\n")
+        inside("umount", "/tmp")
+        cage.output(one.sh("echo ran"), "ran\n")
 
 
 # --- narrowing, the network, the record ---

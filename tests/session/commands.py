@@ -49,11 +49,11 @@ def ids_cannot_be_guessed(place):
 def names_are_checked(place):
     s = Sessions(place)
     for name in ("", ".", "..", "../x", "a/b", "-rf", "a b", "a\nb", "\x1b[2J", "é", "x" * 65, "deadbeef", "a" * 32):
-        done = expect(s.run("create", "--name=" + name), 2, "a session cannot be called")
+        done = expect(s.run("create", "--name=" + name), 2, "cannot name a session")
         assert len(done.stderr.splitlines()) == 1 and "\x1b" not in done.stderr and not done.stdout, done.stderr
     assert s.names() == [] and not s.state.exists()
     id_ = s.create("--name", "x" * 64)
-    expect(s.run("create", "--name", "x" * 64), 1, "there is a session called 'xxx")
+    expect(s.run("create", "--name", "x" * 64), 1, "cannot create session 'xxx")
     assert s.names() == [id_], "the second left its folder"
 
 
@@ -62,9 +62,9 @@ def a_spec_that_cannot_be_planned_makes_no_session(place):
     s = Sessions(place)
     expect(s.run("create", "--network", "bogus"), 125, "network.mode: 'bogus'")
     error = s.json("create", "--network", "bogus", status=125)
-    assert error["error"] == "the spec has errors", error
+    assert (error["version"], error["error"]) == (1, "the spec has errors"), error
     expect(s.run("create", "--ttl", "soon"), 125, "is not a duration")
-    expect(s.run("create", "make"), 2, "takes no command")
+    expect(s.run("create", "make"), 2, "cannot create a session with a command")
     expect(s.run("create", "--project", "/nowhere"), 125, "cannot use the project")
     expect(s.run("create", *place.spec("engine: bogus\n")), 125, "engine")
     expect(s.run("create", env={"BAWN_SANDBOX_NETWROK": "none"}), 2, "did you mean BAWN_SANDBOX_NETWORK?")
@@ -125,7 +125,7 @@ def a_session_is_found_by_id_by_its_beginning_and_by_name(place):
     for word, wanted in ((ids[0], ids[0]), (ids[0][:12], ids[0]), ("web", ids[0]), ("db", ids[1])):
         assert s.json("show", word)["session"] == wanted
     for word in ("nope", "0" * 32, "../web", "\x1b[2J", ""):
-        done = expect(s.run("show", word), 1, "there is no session '")
+        done = expect(s.run("show", word), 1, "cannot find session '")
         assert "\x1b" not in done.stderr
     listed = s.json("list")["sessions"]
     assert [(x["session"], x["name"], x["state"]) for x in listed] == [
@@ -135,12 +135,34 @@ def a_session_is_found_by_id_by_its_beginning_and_by_name(place):
 
 
 @case
+def a_session_shows_its_runs_the_newest_first(place):
+    s = Sessions(place)
+    id_, other = s.create("--name", "web"), s.create("--name", "db")
+    expect(s.run("exec", "web", "--", "sh", "-c", "echo new >made"), 0)
+    expect(s.run("exec", "db", "--", "true"), 0)
+    expect(s.run("exec", "web", "--", "false"), 1)
+    queued = expect(s.run("exec", "--queue", "web", "--", "true"), 0).stdout.strip()
+    text = expect(s.run("show", "web"), 0).stdout
+    assert re.search(r"^created +\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$", text, re.M) and "place" not in text, text
+    rows = re.findall(r"^\S+  (exit \d) +\S+ +(\+\d ~\d -\d) +(.*)$", text, re.M)
+    assert rows == [("exit 1", "+1 ~0 -0", "false"), ("exit 0", "+1 ~0 -0", "sh -c 'echo new >made'")], text
+    assert re.search(rf"^# queued runs\n{queued}  queued$", text, re.M), text
+    shown = s.json("show", "web")
+    assert [(x["session"], x["command"]) for x in shown["records"]] == [(id_, rows[0][2]), (id_, rows[1][2])], shown
+    assert [x["run"] for x in shown["runs"]] == [queued], shown
+    assert [x["session"] for x in s.json("show", "db")["records"]] == [other]
+    # On a terminal columns have names, and a row is as long as the terminal is wide.
+    text = expect(s.run("list", "--color", "always"), 0).stdout.splitlines()
+    assert "name" in text[0] and text[1].startswith(id_[:12] + "  web "), text
+
+
+@case
 def without_a_store_there_is_none_and_none_is_made(place):
     s = Sessions(place)
     expect(s.run("list"), 0, "there is no session")
     assert s.json("list") == {"version": 1, "sessions": []}
-    expect(s.run("show", "web"), 1, "there is no session 'web'")
-    expect(s.run("rm", "web"), 1, "there is no session 'web'")
+    expect(s.run("show", "web"), 1, "cannot find session 'web'")
+    expect(s.run("rm", "web"), 1, "cannot find session 'web'")
     expect(s.run("sweep"), 0, "removed 0 sessions, 0 failed")
     expect(place.run("diff", "web"), 0)
     assert not s.state.exists()
@@ -155,7 +177,7 @@ def a_row_without_a_folder_says_so(place):
     assert s.json("list")["sessions"][0]["state"] == "no folder"
     expect(s.run("diff", id_), 1, "is not here")
     done = expect(s.run("exec", id_, "--", "true"), 125, "are not on this machine")
-    assert len(done.stderr.splitlines()) == 1, done.stderr
+    assert [line.split()[0] for line in done.stderr.splitlines()] == ["bawn:", "hint:"], done.stderr
     expect(s.run("rm", id_), 0)
     assert s.json("list")["sessions"] == []
 
@@ -164,12 +186,14 @@ def a_row_without_a_folder_says_so(place):
 def wrong_use_is_said_in_a_sentence(place):
     s = Sessions(place)
     for words, said in (((), "say what to do"), (("crate",), "did you mean create?"), (("x",), "session --help"),
-                        (("show",), "takes one session"), (("show", "a", "b"), "takes one session"),
+                        (("show",), "name one session"), (("show", "a", "b"), "name one session"),
                         (("rm",), "wants the sessions"), (("diff",), "wants a session"),
                         (("list", "x"), "takes no 'x'"), (("sweep", "x"), "takes no 'x'"),
                         (("list", "--all"), "bawn session list --help")):
         done = expect(s.run(*words), 2, said)
-        assert len(done.stderr.splitlines()) == 1, done.stderr
+        assert len([line for line in done.stderr.splitlines() if not line.startswith("hint: ")]) == 1, done.stderr
+    for word in ("show", "diff", "apply", "discard", "stop", "rm"):
+        expect(s.run(word), 2, "hint: ", "bawn session list")
     for word in ("create", "exec", "list", "show", "diff", "apply", "discard", "stop", "rm", "sweep"):
         assert f"bawn session {word}" in expect(s.run("--help"), 0).stdout
         assert expect(s.run(word, "--help"), 0).stdout.startswith(f"bawn session {word} "), word
@@ -235,11 +259,11 @@ def what_is_at_work_is_seen_and_not_touched(place):
     with s.busy(id_):
         expect(s.run("diff", "web"), 0, "it is still going on")
         for verb in ("apply", "discard"):
-            expect(s.run(verb, "web"), 1, "something is at work in session " + id_)
-        expect(s.run("rm", "web"), 125, "cannot stop what runs in the session")
+            expect(s.run(verb, "web"), 1, f"session {id_}: a command is running in it")
+        expect(s.run("rm", "web", "--yes"), 125, "cannot stop the runs of the session")
         assert s.json("show", "web")["state"] == "stopped", "it is a session still"
     assert (s.workspace(id_) / "layer" / "upper" / "new").exists()
-    expect(s.run("rm", "web"), 0)
+    expect(s.run("rm", "web", "--yes"), 0)
 
 
 @case
@@ -249,14 +273,26 @@ def commands_and_what_becomes_of_their_work_take_turns(place):
     place.write("project/old", "old\n")
     id_ = s.create("--name", "web")
 
-    def do(script, wanted=""):
+    def do(script, wanted="", said=None):
         done = expect(s.run("exec", "web", "--", "sh", "-c", script), 0)
         assert done.stdout == wanted, done.stdout + done.stderr
+        if said is not None:
+            told = " in session web; see: bawn session diff web, then: bawn session apply web"
+            assert done.stderr == (f"bawn: files: {said}{told}\n" if said else ""), done.stderr
 
-    do("echo new >new; echo one >old; echo k >~/kept; echo t >/tmp/t")
+    do("echo k >~/kept; echo t >/tmp/t", said="")
+    do("echo new >new; echo one >old; mkdir d; touch d/f d/g", said="1 changed, 3 added")
+    # It is said after those commands that changed something.
+    do("cat new d/* ~/kept; echo l >~/kept; echo k >~/kept", "new\nk\n", said="")
+    do("rm d/g", said="1 changed, 2 added")
+    expect(s.run("exec", "-q", "web", "--", "touch", "d/f"), 0)
+    do("rm -r d", said="1 changed, 1 added")
+    done = expect(place.run("diff"), 0, "no changes of a run", "hint: session web has changes: bawn session diff web")
+    assert not expect(place.run("diff", "-q"), 0).stderr
     assert expect(s.run("diff", "web", "--name-only"), 0).stdout == "new\nold\n"
     assert (place.project / "old").read_text() == "old\n"
     expect(s.run("apply", "web"), 0)
+    assert "hint: " not in expect(place.run("diff"), 0).stderr
     do("cat old ~/kept /tmp/t; echo two >old", "one\nk\nt\n")
     expect(s.run("apply", "web"), 0, "1 applied")
     do("echo three >old")
@@ -276,9 +312,9 @@ def what_runs_is_ended_before_it_is_removed(place):
     script = "echo up >up; trap '' TERM; while :; do sleep 1; done"
     running = [place.start("session", "exec", id_, "--", "sh", "-c", script) for id_ in ids]
     cage.wait_until(lambda: all((s.workspace(id_) / "layer/upper/up").exists() for id_ in ids), 10, "both run")
-    expect(s.run("rm", ids[0]), 0)
+    expect(s.run("rm", ids[0], "--yes"), 0)
     s.expire(ids[1])
-    cage.output(s.run("sweep"), "removed 1 session, 0 failed\n")
+    cage.output(s.run("sweep", "--discard"), "removed 1 session, 0 failed\n")
     for process in running:
         process.communicate(timeout=20)
         assert process.returncode != 0
@@ -293,7 +329,7 @@ def each_that_is_named_is_removed_whatever_the_others_do(place):
     s = Sessions(place)
     ids = [s.create() for _ in range(3)]
     with s.busy(ids[1]):
-        done = expect(s.run("rm", ids[0], "nope", ids[1], ids[2]), 125, "there is no session 'nope'", "does not end")
+        done = expect(s.run("rm", ids[0], "nope", ids[1], ids[2]), 125, "cannot find session 'nope'", "does not end")
     assert done.stdout == f"{ids[0]}\n{ids[2]}\n" and s.names() == [ids[1]]
     assert s.json("rm", ids[1]) == {"version": 1, "removed": [ids[1]]}
 
@@ -310,6 +346,33 @@ def a_sweep_removes_what_is_expired_and_nothing_else(place):
     assert s.names() == sorted(ids[2:])
     assert s.events()[4:] == [("session_removed", id_, "expired") for id_ in ids[:2]]
     assert s.json("sweep")["removed"] == 0
+
+
+@case
+def what_nobody_applied_is_not_swept_in_silence(place):
+    s = Sessions(place)
+    lost, empty, applied = ids = [s.create() for _ in range(3)]
+    for id_ in (lost, applied):
+        expect(s.run("exec", id_, "--", "sh", "-c", "echo work >work"), 0)
+    expect(s.run("exec", empty, "--", "true"), 0)
+    expect(s.run("apply", applied), 0)
+    s.expire(*ids)
+    done = expect(s.run("sweep"), 0, f"session {lost[:8]} has expired, and is kept", "not applied: work", "--discard")
+    assert "removed 2 sessions" in done.stdout and s.names() == [lost], done.stdout
+    told = s.json("sweep")
+    assert told["kept"] == 1 and told["removed"] == 0 and told["sessions"][0]["why"] == "kept", told
+    (place.project / "work").unlink()
+    expect(s.run("apply", lost), 0)
+    assert (place.project / "work").read_text() == "work\n"
+    expect(s.run("exec", s.create("--name", "web"), "--", "sh", "-c", "echo more >more"), 0)
+    done = expect(s.run("rm", "web"), 1, "cannot remove session ", "it has changes that were not applied (more)", "hint: --yes")
+    assert not done.stdout and len(s.names()) == 2
+    expect(s.run("diff", "web"), 0, "+more")
+    expect(s.run("rm", "web", "--yes"), 0, "with changes that were not applied: more")
+    told = s.create()
+    expect(s.run("exec", told, "--", "sh", "-c", "echo more >more"), 0)
+    s.expire(told)
+    assert s.json("sweep", "--discard")["removed"] == 2 and s.names() == []
 
 
 @case

@@ -127,10 +127,10 @@ def a_root_that_others_may_write_to_is_refused(place):
     root = Root(place, ONE)
     for mode in (0o720, 0o702, 0o777):
         root.top.chmod(mode)
-        expect(root.run("remove", ONE), 1, "others must not be able to write to it")
+        expect(root.run("remove", ONE), 1, "it is not yours, or others can write to it")
     root.top.chmod(0o700)
     assert root.names() == [ONE]
-    expect(place.run("relative", "id", program=FOLDERS, cwd="/"), 1, "must be an absolute path")
+    expect(place.run("relative", "id", program=FOLDERS, cwd="/"), 1, "is not an absolute path")
     expect(place.run(place.home / "no" / "root", "id", program=FOLDERS), 1, "cannot open the sessions' root")
     assert not (place.home / "no").exists()
 
@@ -140,10 +140,10 @@ def a_root_that_others_may_write_to_is_refused(place):
 def a_root_of_somebody_else_s_is_refused(place):
     root = Root(place, ONE)
     os.chown(root.top, cage.USER, cage.USER)
-    expect(root.run("remove", ONE), 1, "it must be yours")
+    expect(root.run("remove", ONE), 1, "it is not yours, or others can write to it")
     os.chown(root.top, 0, 0)
     os.chown(root.top / ONE, cage.USER, cage.USER)
-    expect(root.run("remove", ONE), 1, "its folder must be yours")
+    expect(root.run("remove", ONE), 1, "its folder is not yours")
     assert (root.top / ONE / "spec.json").exists()
 
 

@@ -236,7 +236,7 @@ def what_is_too_large_is_refused(place):
         for _ in range(MOST >> 20):
             file.write(b"x" * (1 << 20))
     root.own()
-    done = expect(root.pack(), 3, "takes more than 256M", "let the workers share one root")
+    done = expect(root.pack(), 3, "take more than 256M")
     assert done.stderr.count("\n") == 1 and not root.piece.exists()
     # A little less is not.
     os.truncate(root.top / "home" / "large", MOST - 1000)

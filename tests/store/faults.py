@@ -37,7 +37,7 @@ def a_file_that_cannot_be_the_store(folder, start, uid):
     with start("sqlite:") as tool:
         tool.open().failed("EINVAL", "path")
     with start(f"sqlite:{folder}") as tool:
-        tool.open().failed("EINVAL", "is no file")
+        tool.open().failed("EINVAL", "is not a file")
     path.write_bytes(b"no database" * 1000)
     path.chmod(0o600)
     os.chown(path, uid, uid)
@@ -45,7 +45,7 @@ def a_file_that_cannot_be_the_store(folder, start, uid):
         tool.open().failed("EUCLEAN", str(path), "no database", "move it away")
         assert path.read_bytes() == b"no database" * 1000
         path.chmod(0o644)
-        tool.open().failed("EPERM", "open to others", "chmod 600")
+        tool.open().failed("EPERM", "can be read or written by others")
         path.chmod(0o600)
         os.truncate(path, 0)
         tool.open().gave(0)
@@ -141,7 +141,7 @@ def tables_of_another_version(folder, start, _uid):
         tool.queue(1, 1, 10).gave(0)
         tool.take("a").gave(1, "1-1")
         database.execute("INSERT INTO bawn_schema VALUES (99, 0)")
-        tool.open().failed("EPROTO", "version 99", "newer bawn")
+        tool.open().failed("EPROTO", "version 99, and this bawn knows")
         database.close()
 
 
@@ -344,4 +344,4 @@ def tables_of_a_newer_version(server, start):
     with start(url) as tool:
         tool.open().gave(0)
         server.sql("INSERT INTO bawn_schema VALUES (99, 0)", url)
-        tool.open().failed("EPROTO", "version 99", "newer bawn")
+        tool.open().failed("EPROTO", "version 99, and this bawn knows")

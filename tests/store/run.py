@@ -12,6 +12,8 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import accounts  # noqa: E402
 import faults
 import postgres
 from tool import Tool
@@ -23,9 +25,7 @@ FILES = pathlib.Path(tempfile.mkdtemp(prefix="bawn-store-"))  # what a user may 
 
 
 def words(uid, *command):
-    if os.geteuid() == 0 and uid:
-        return ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", *map(str, command)]
-    return list(map(str, command))
+    return [*accounts.login(uid), *map(str, command)]
 
 
 def run(uid, *command, **more):

@@ -57,7 +57,7 @@ static void test_find(struct store *s)
 	CHECK(store_find_session(s, "firs", &x, &e) == -ENOENT);
 	CHECK(store_find_session(s, "no\xff'\"; --", &x, &e) == -ENOENT);
 	CHECK(store_find_session(s, "bbbb", &x, &e) == -ENOENT);
-	CHECK_STR(e.text, "there is no session 'bbbb'");
+	CHECK_STR(e.text, "cannot find session 'bbbb'");
 }
 
 /* More than are read at once; who sees them may ask meanwhile. */

@@ -49,6 +49,14 @@ def with_a_terminal_the_command_has_one_of_the_cages_own(p):
 
 
 @case
+def the_type_of_the_terminal_is_the_operators(p):
+    for term, wanted in (("screen-256color", b"screen-256color"), ("bad;term", b"xterm-256color")):
+        with Window(p, "run", "--", "sh", "-c", "echo [$TERM]", env={"TERM": term}) as window:
+            assert b"[" + wanted + b"]" in window.end(0), term
+    assert expect(p.run("run", "--", "sh", "-c", "echo [$TERM]", env={"TERM": "screen"}), 0).stdout == "[xterm-256color]\n"
+
+
+@case
 def the_operators_terminal_left_in_the_cage_is_noticed(p):
     for mechanism, part in (("tty", "it holds"), ("session", "session")):
         with Window(p, "run", "--", "echo", "ran", program=BREAKABLE, env={"BAWN_TEST_BREAK": mechanism}) as window:
@@ -239,10 +247,11 @@ def a_slow_reader_does_not_stop_the_clock(p):
 
 @case
 def all_that_was_printed_is_shown_at_the_end(p):
-    for last in ("exit 4", "kill -9 $$"):
+    for last, status, said in (("exit 4", 4, []),
+                               ("kill -9 $$", 137, [b"bawn: the command was ended by signal 9 (SIGKILL)"])):
         with Window(p, "run", "--", "sh", "-c", f"seq 5000; {last}") as window:
-            shown = lines(window.end(4 if "exit" in last else 137))
-            assert shown == [b"%d" % n for n in range(1, 5001)], (len(shown), shown[-3:])
+            shown = lines(window.end(status))
+            assert shown == [b"%d" % n for n in range(1, 5001)] + said, (len(shown), shown[-3:])
 
 
 @case

@@ -50,6 +50,21 @@ static int try_open(int dir, const char *path, int flags)
 }
 
 /* /proc is mounted wherever tests run. */
+static void test_path_of(int dir)
+{
+	char top[PATH_MAX], path[PATH_MAX];
+	own_fd int link = openat(dir, "in/link", O_RDONLY | O_CLOEXEC);
+	int ends[2];
+
+	CHECK(file_path_of(dir, top) == (ssize_t)strlen(top) && top[0] == '/');
+	CHECK(file_path_of(link, path) == (ssize_t)(strlen(top) + strlen("/in/file")));
+	CHECK(strncmp(path, top, strlen(top)) == 0 && strcmp(path + strlen(top), "/in/file") == 0);
+	CHECK(pipe2(ends, O_CLOEXEC) == 0 && file_path_of(ends[0], path) == -ENOENT);
+	close(ends[0]);
+	close(ends[1]);
+	CHECK(file_path_of(-1, path) == -EBADF);
+}
+
 static void test_open_same_mount(int dir)
 {
 	own_fd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -276,6 +291,7 @@ int main(void)
 	dir = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	make_tree(dir);
 	test_open_beneath(dir);
+	test_path_of(dir);
 	test_open_same_mount(dir);
 	test_open_long(dir);
 	test_open(dir, base);

@@ -74,9 +74,10 @@ static void test_size(void)
 			.error =
 				"' 1' is not a size: write digits and a unit, such as 512M or 2G" },
 		{ .text = "1 ", .error = "size '1 ' has an unknown unit ' ': use K, M, G or T" },
-		{ .text = "1 G", .error = "size '1 G' has an unknown unit ' G': use K, M, G or T" },
-		{ .text = "1m", .error = "size '1m' has an unknown unit 'm': use K, M, G or T" },
-		{ .text = "1Gi", .error = "size '1Gi' has an unknown unit 'Gi': use K, M, G or T" },
+		{ .text = "1 G", .error = "size '1 G' has a space: write 1G" },
+		{ .text = "1m", .error = "size '1m' has an unknown unit: write 1M" },
+		{ .text = "1Gi", .error = "size '1Gi' has an unknown unit: write 1G" },
+		{ .text = "2 GB", .error = "size '2 GB' has a space: write 2G" },
 		{ .text = "1B", .error = "size '1B' has an unknown unit 'B': use K, M, G or T" },
 		{ .text = "1P", .error = "size '1P' has an unknown unit 'P': use K, M, G or T" },
 		{ .text = "1G1", .error = "size '1G1' has an unknown unit 'G1': use K, M, G or T" },
@@ -173,13 +174,16 @@ static void test_duration(void)
 			.error = "duration '1w' has an unknown unit 'w': use d, h, m, s or ms" },
 		{ .text = "1M",
 			.error = "duration '1M' has an unknown unit 'M': use d, h, m, s or ms" },
-		{ .text = "30 m",
-			.error = "duration '30 m' has an unknown unit ' m': use d, h, m, s or ms" },
+		{ .text = "30 m", .error = "duration '30 m' has a space: write 30m" },
+		{ .text = "5 minutes", .error = "duration '5 minutes' has a space: write 5m" },
+		{ .text = "10sec", .error = "duration '10sec' has an unknown unit: write 10s" },
 		{ .text = "1.5h",
 			.error = "duration '1.5h' has an unknown unit '.': use d, h, m, s or ms" },
 		{ .text = "1minutesandmore",
+			.error = "duration '1minutesandmore' has an unknown unit: write 1m" },
+		{ .text = "1weekandsomemore",
 			.error =
-				"duration '1minutesandmore' has an unknown unit 'minutesa': use d, "
+				"duration '1weekandsomemore' has an unknown unit 'weekands': use d, "
 				"h, m, s or ms" },
 		{ .text = "22:22",
 			.error = "duration '22:22' has an unknown unit ':': use d, h, m, s or ms" },

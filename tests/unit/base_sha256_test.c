@@ -26,7 +26,10 @@ static void hash_in_pieces(const uint8_t *bytes, size_t n, bool is_fast, size_t 
 	struct sha256 s;
 
 	sha256_init(&s);
-	s.is_fast &= is_fast;
+	if (!is_fast) {
+		s.is_fast = false;
+		crypto_hash_sha256_init(&s.sodium);
+	}
 	while (n) {
 		size_t piece = next_number() % largest + 1;
 

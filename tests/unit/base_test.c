@@ -28,6 +28,35 @@ static void test_err_set(void)
 	CHECK(err_set(NULL, ERR_SPEC, 0, "nobody listens") == -EINVAL);
 }
 
+static void test_err_hint(void)
+{
+	struct err e = { 0 };
+	char filled[ERR_TEXT_SIZE];
+
+	CHECK(err_hint(NULL, -EIO, "nobody listens") == -EIO);
+	CHECK(err_hint(&e, err_set(&e, ERR_SYS, EIO, "cannot read"), "try %d", 2) == -EIO);
+	CHECK_STR(e.text, "cannot read");
+	CHECK_STR(e.hint, "try 2");
+	err_prefix(&e, "cannot start");
+	CHECK_STR(e.hint, "try 2");
+	err_join_hint(&e);
+	CHECK_STR(e.text, "cannot start: cannot read; try 2");
+	CHECK_STR(e.hint, "");
+	err_join_hint(&e);
+	CHECK_STR(e.text, "cannot start: cannot read; try 2");
+	/* An error that is set anew has none of the last one's. */
+	err_hint(&e, 0, "old");
+	err_set(&e, ERR_SYS, EIO, "cannot write");
+	CHECK_STR(e.hint, "");
+	memset(e.text, 'x', sizeof(e.text));
+	memset(e.hint, 'x', sizeof(e.hint));
+	err_end_texts(&e);
+	CHECK(strlen(e.text) == ERR_TEXT_SIZE - 1 && strlen(e.hint) == ERR_HINT_SIZE - 1);
+	memcpy(filled, e.text, sizeof(filled));
+	err_join_hint(&e);
+	CHECK_STR(e.text, filled);
+}
+
 static void test_err_size(void)
 {
 	char line[1000], wanted[sizeof(((struct err *)0)->text)];
@@ -363,6 +392,7 @@ static void test_sha256(void)
 int main(void)
 {
 	test_err_set();
+	test_err_hint();
 	test_err_size();
 	test_err_prefix();
 	test_err_table();

@@ -191,6 +191,31 @@ static void test_str_distance(void)
 	CHECK(str_distance(sixty_four, sixty_four) == UINT_MAX);
 }
 
+static void hides(const char *said, const char *given, size_t size, const char *wanted)
+{
+	char text[128];
+
+	snprintf(text, sizeof(text), "%s", said);
+	str_hide_value(text, size ? size : sizeof(text), given);
+	CHECK_STR(text, wanted);
+}
+
+static void test_str_hide_value(void)
+{
+	hides("no option '--a=key'", "--a=key", 0, "no option '--a=…'");
+	hides("'N=key' is bad: write N=key:443", "N=key", 0, "'N=…' is bad: write N=…:443");
+	hides("'N=ke…' is longer", "N=key", 0, "'N=……' is longer");
+	hides("'N=key' is bad", "--env=N=key", 0, "'N=…' is bad");
+	hides("'N=key' is bad", "-eN=key", 0, "'N=…' is bad");
+	hides("'N=a=b' is bad", "N=a=b", 0, "'N=…' is bad");
+	hides("=key", "=key", 0, "=…");
+	hides("N=k", "N=k", 4, "N=");
+	hides("'N=key' is bad", "N=", 0, "'N=key' is bad");
+	hides("write NAME=VALUE", "N=key", 0, "write NAME=VALUE");
+	hides("key", "key", 0, "key");
+	hides("", "N=key", 0, "");
+}
+
 static void test_str_nearest(void)
 {
 	static const char *const keys[] = { "memory", "cpu", "pids", "disk", "time", "output",
@@ -367,6 +392,7 @@ int main(void)
 	test_str_simple();
 	test_str_path_within();
 	test_str_distance();
+	test_str_hide_value();
 	test_str_nearest();
 	test_json_strings();
 	test_json_shape();

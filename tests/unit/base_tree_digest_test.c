@@ -77,6 +77,13 @@ static void test_digest_changes(int dir)
 		CHECK(strcmp(before, now) != 0);                                                   \
 	} while (0)
 	CHANGES(fchmodat(to, "sub/linked", 0600, 0));
+	/* Only what is above 0777: a program that runs as its owner is another one. */
+	CHANGES(fchmodat(to, "sub/linked", 04600, 0));
+	CHANGES(fchmodat(to, "sub/linked", 02600, 0));
+	CHANGES(fchmodat(to, "sub/linked", 01600, 0));
+	CHANGES(fchmodat(to, "sub/linked", 0600, 0));
+	CHANGES(fchmodat(to, "sub", 02755, 0));
+	CHANGES(fchmodat(to, "sub", 01755, 0));
 	CHANGES(renameat(to, "sub/linked", to, "sub/other"));
 	CHANGES(unlinkat(to, "whiteout", 0));
 	CHANGES(unlinkat(to, "out", 0) < 0 || symlinkat("/etc/shadow", to, "out") < 0);

@@ -53,8 +53,10 @@ static const struct {
 	[SPEC_ALLOW_DEGRADED] = { "home", "[\"home\"]" },
 	[SPEC_SESSION_TTL] = { "3s" },
 	[SPEC_TOOLS] = { "true" },
+	[SPEC_TOOLCHAINS] = { "cargo" },
 	[SPEC_SESSION_BACKGROUND] = { "true" },
 	[SPEC_AUDIT_STRICT_BINDS] = { "true" },
 	[SPEC_AUDIT_DIGEST_PROJECT] = { "true" },
 	[SPEC_AUDIT_WATCH_PROTECTED] = { "true" },
+	[SPEC_RECORD_OUTPUT] = { "keep" },
 };

@@ -324,18 +324,24 @@ static void make_record(const struct made *m, struct seen *ret)
 	};
 }
 
-/* The first property that fails; "" where none does. */
-static const char *failing(const struct made *m, const struct seen *s, const char *digest)
+/* The first property that fails where the record is signed by `key`; "" where none does. */
+static const char *failing_by(
+	const struct made *m, const struct seen *s, const char *digest, const char *key)
 {
 	static struct card_report report;
 
 	report = (struct card_report){ 0 };
-	card_verify_record(&m->read, &s->record, digest, m->key.public.id, &report);
+	card_verify_record(&m->read, &s->record, digest, key, &report);
 	for (size_t i = 0; i < report.count; i++)
 		if (report.items[i].result == CARD_NO)
 			return report.items[i].name;
 	CHECK(!report.has_failed && report.count >= 3);
 	return "";
+}
+
+static const char *failing(const struct made *m, const struct seen *s, const char *digest)
+{
+	return failing_by(m, s, digest, m->key.public.id);
 }
 
 static struct record_read_guarantee *find(struct seen *s, enum plan_guarantee g)
@@ -345,6 +351,41 @@ static struct record_read_guarantee *find(struct seen *s, enum plan_guarantee g)
 			return &s->guarantees[i];
 	check_that(false, "it is there", __FILE__, __LINE__);
 	return s->guarantees;
+}
+
+/* Every member of a group decides, also where all the others agree. */
+static void check_members(const struct made *m, struct seen *s)
+{
+	char other_run[] = "20261115-224501-1f2e3d4c", other_key[sizeof(m->key.public.id)];
+	struct record_read was = s->record;
+
+	/* Signed by another, by one whose name begins alike, and by nobody. */
+	memcpy(other_key, m->key.public.id, sizeof(other_key));
+	other_key[strlen(other_key) - 1] ^= 1;
+	CHECK_STR(failing_by(m, s, RECORD, other_key), "card.run");
+	other_key[strlen(other_key) - 1] = '\0';
+	CHECK_STR(failing_by(m, s, RECORD, other_key), "card.run");
+	CHECK_STR(failing_by(m, s, RECORD, NULL), "card.run");
+	other_run[strlen(other_run) - 1] ^= 1;
+	s->record.run = other_run;
+	CHECK_STR(failing(m, s, RECORD), "card.run");
+	s->record = was;
+	s->record.outcome = RECORD_SIGNALED;
+	CHECK_STR(failing(m, s, RECORD), "card.run");
+	s->record = was;
+	s->record.effects.sha256 = RECORD;
+	CHECK_STR(failing(m, s, RECORD), "card.run");
+	s->record = was;
+	s->record.in_chain = false;
+	CHECK_STR(failing(m, s, RECORD), "card.run");
+	s->record = was;
+	s->record.plan_sha256 = OTHER;
+	CHECK_STR(failing(m, s, RECORD), "card.digests");
+	s->record = was;
+	s->record.preflight_sha256 = OTHER;
+	CHECK_STR(failing(m, s, RECORD), "card.preflight");
+	s->record = was;
+	CHECK_STR(failing(m, s, RECORD), "");
 }
 
 static void test_run(void)
@@ -393,6 +434,7 @@ static void test_run(void)
 	CHECK_STR(failing(&m, &s, RECORD), "card.mechanisms");
 	s.record.landlock_abi = 4;
 	CHECK_STR(failing(&m, &s, RECORD), "");
+	check_members(&m, &s);
 	/* Declared or observed, and nothing else. */
 	basis = strstr(m.read.canonical.data, "\"basis\":\"o");
 	if (basis)

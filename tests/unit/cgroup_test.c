@@ -51,7 +51,8 @@ static void test_nothing(void)
 
 	cgroup_init(&g);
 	CHECK(cgroup_limit(&g, CGROUP_PIDS, 8, &e) == -ENOENT && e.kind == ERR_REFUSED);
-	CHECK_STR(e.text, "no cgroup for pids can be made here; 'bawn doctor' says why");
+	CHECK_STR(e.text, "cannot limit pids: no cgroup can be made here");
+	CHECK_STR(e.hint, "bawn doctor says why");
 	cgroup_look(&g, CGROUP_CPU, getpid(), 8, fault, sizeof(fault));
 	CHECK_STR(fault, "there is no cgroup for cpu");
 	CHECK(cgroup_clone_fd(&g) == -1);

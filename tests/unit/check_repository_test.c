@@ -242,6 +242,51 @@ static void test_hooks(void)
 	CHECK(seen.why && seen.hook_count == 1 && str_eq(seen.hooks[0], ".hooks"));
 }
 
+/* Folders beside the project, or beside the repository, whose names begin alike. */
+static void test_near_misses(void)
+{
+	static char path[64];
+
+	/* The repository is in w-m, which is not in w. */
+	begin();
+	run("rm -rf w-m x.git x.git-w; mv m w-m; echo \"gitdir: $PWD/w-m/.git/worktrees/w\" >w/.git");
+	BELIEVED("/w-m/.git");
+	run("rm w/.git; ln -s ../w-m/.git w/.git");
+	DOUBTED("a link out of the project");
+	/* The project is in x.git-w, which is not in x.git; and then it is. */
+	begin();
+	run("rm -rf w-m; mv m/.git x.git; mv w x.git-w\n"
+	    "echo \"gitdir: $PWD/x.git/worktrees/w\" >x.git-w/.git\n"
+	    "echo \"$PWD/x.git-w/.git\" >x.git/worktrees/w/gitdir");
+	snprintf(path, sizeof(path), "%s/x.git-w", top);
+	project.path = path;
+	BELIEVED("/x.git");
+	CHECK(!seen.holds_project);
+	run("mv x.git-w x.git/w; echo \"$PWD/x.git/w/.git\" >x.git/worktrees/w/gitdir");
+	snprintf(path, sizeof(path), "%s/x.git/w", top);
+	project.is_at_own_path = true;
+	BELIEVED("/x.git");
+	CHECK(seen.holds_project);
+	/* A worktree beside the project cannot be found in the cage. */
+	begin();
+	run("rm -rf x.git; mkdir w-x w/in; touch w-x/.git w/in/.git\n"
+	    "for i in w-x w/in; do cp -r m/.git/worktrees/w m/.git/worktrees/${i#w?}\n"
+	    "echo \"$PWD/$i/.git\" >m/.git/worktrees/${i#w?}/gitdir; done");
+	project.is_at_own_path = true;
+	look();
+	CHECK(IS_OTHER("worktrees/x") && !IS_OTHER("worktrees/in"));
+	/* Hooks beside the project, and beside the repository. */
+	run("printf \"[core]\\n\\thooksPath = $PWD/w-x/hooks\\n\" >m/.git/config");
+	look();
+	CHECK(seen.hook_count == 0);
+	run("printf \"[core]\\n\\thooksPath = $PWD/m/.git-x/hooks\\n\" >m/.git/config");
+	look();
+	CHECK(seen.hook_count == 0);
+	for (size_t i = 0; i < seen.other_count; i++)
+		CHECK(!strstr(seen.others[i], "hooks"));
+	run("rm -r w-x");
+}
+
 /* What else the host's configuration names in the project. */
 static void test_obeyed(void)
 {
@@ -297,6 +342,7 @@ int main(void)
 	test_owner();
 	test_parts();
 	test_hooks();
+	test_near_misses();
 	test_obeyed();
 	arena_done(&arena);
 	if (chdir("/") == 0)

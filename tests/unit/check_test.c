@@ -108,7 +108,7 @@ static const struct pair warnings[] = {
 		{ "root.overlay_size: it cannot be filled, because an overlay is in memory" } },
 	{ "allow_degraded: [limits.cpu]\nrelaxed: true", "allow_degraded: [limits.cpu]",
 		{ "allow_degraded: it allows nothing more", "outside the chain of verification" } },
-	{ "engine: logical", "engine: native", { "enforces nothing" } },
+	{ "engine: logical", "engine: native", { "this version has no engine logical" } },
 	{ "limits: { time: 90m }\nsession: { ttl: 1h }", "limits: { time: 90m }",
 		{ "a run may take 1h30m, longer than its session is kept (session.ttl: 1h)" } },
 	/* lists */

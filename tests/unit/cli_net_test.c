@@ -75,9 +75,35 @@ static void test_closed(void)
 		"bawn: the network was closed before the end: the gate ended\\x1b[2J\n");
 }
 
+/* A run that had none: what it asked for, in one line. */
+static void test_no_network(void)
+{
+	struct wire_decision rows[] = {
+		{ .kind = WIRE_NAME_DENIED,
+			.reason = WIRE_BECAUSE_NO_NETWORK,
+			.name = "a.example",
+			.times = 2 },
+		{ .kind = WIRE_NET_DENIED, .reason = WIRE_BECAUSE_NO_NETWORK, .times = 1 },
+	};
+	struct record r = {
+		.run = "20260102-030405-0a0b0c0d", .decisions = rows, .decision_count = 2
+	};
+
+	CHECK_STR(said(&r, false),
+		"bawn: network: this run had none: 3 attempts (a.example); to allow: --allow "
+		"a.example:PORT; see: bawn log --denials 20260102-030405-0a0b0c0d\n");
+	CHECK_STR(said(&r, true), "");
+	r.decisions = &rows[1];
+	r.decision_count = 1;
+	CHECK_STR(said(&r, false),
+		"bawn: network: this run had none: 1 attempt; to allow: --allow HOST:PORT; see: "
+		"bawn log --denials 20260102-030405-0a0b0c0d\n");
+}
+
 int main(void)
 {
 	test_denied();
+	test_no_network();
 	test_closed();
 	return check_report();
 }

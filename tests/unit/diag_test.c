@@ -194,6 +194,31 @@ static void test_json(void)
 	CHECK(is_json(buf_text(&out)));
 }
 
+/* Several of one list are one message with one hint, where the first stands; one is like others. */
+static void test_list(void)
+{
+	static const struct diag_list wishes = { "too much", "take less" };
+	own(buf) struct buf one = { .max = 10000 }, out = one;
+	struct diag *said;
+
+	start("f", "a\nb\nc\n", 6);
+	said = diags_error(&d, ((struct diag_pos){ 1, 1, 1, 0 }), "less", "a is too much");
+	said->list = &wishes;
+	said->brief = "a";
+	diags_print(&d, &one, false);
+	CHECK_STR(buf_text(&one), "f:1:1: error: a is too much\n    1 | a\n      | ^\n"
+				  "      = less\n");
+	diags_error(&d, ((struct diag_pos){ 2, 1, 1, 0 }), NULL, "bad");
+	said = diags_error(&d, ((struct diag_pos){ 3, 1, 1, 0 }), "less", "c is too much");
+	said->list = &wishes;
+	said->brief = "c\x1b";
+	diags_print(&d, &out, false);
+	CHECK_STR(buf_text(&out), "f:1:1: error: too much\n      | f:1:1: a\n"
+				  "      | f:3:1: c\\x1b\n      = take less\n"
+				  "f:2:1: error: bad\n    2 | b\n      | ^\n");
+	CHECK(d.errors == 3);
+}
+
 static void test_color(void)
 {
 	own(buf) struct buf out = { .max = 10000 };
@@ -217,6 +242,7 @@ int main(void)
 	test_many_sources();
 	test_full_arena();
 	test_json();
+	test_list();
 	test_color();
 	arena_done(&arena);
 	return check_report();

@@ -50,7 +50,8 @@ static void test_actions(void)
 	     "\t\"syscalls\": [\n\t\t{ \"names\": [ \"read\", \"write\" ], \"action\": "
 	     "\"SCMP_ACT_ALLOW\", \"args\": null, \"comment\": \"\", \"includes\": {} },\n"
 	     "\t\t{ \"name\": \"getuid\", \"action\": \"SCMP_ACT_ERRNO\", \"errnoRet\": 13 },\n"
-	     "\t\t{ \"names\": [\"getgid\"], \"action\": \"SCMP_ACT_ERRNO\", \"errno\": \"EIO\" },\n"
+	     "\t\t{ \"names\": [\"getgid\"], \"action\": \"SCMP_ACT_ERRNO\", \"errno\": \"EIO\" "
+	     "},\n"
 	     "\t\t{ \"names\": [\"geteuid\"], \"action\": \"SCMP_ACT_ERRNO\" },\n"
 	     "\t\t{ \"names\": [\"getegid\"], \"action\": \"SCMP_ACT_KILL\" },\n"
 	     "\t\t{ \"names\": [\"getpid\"], \"action\": \"SCMP_ACT_KILL_PROCESS\" },\n"
@@ -282,7 +283,7 @@ static void test_large(void)
 			i ? ",\n" : "", i);
 	snprintf(json + n, sizeof(json) - n, "]}");
 	CHECK(filter_read_profile("p.json", json, strlen(json), &made, &e) == -EINVAL);
-	CHECK_STR(e.text, "p.json: the profile is longer than the kernel takes");
+	CHECK_STR(e.text, "p.json: the profile is longer than the kernel accepts");
 	CHECK(filter_read_profile("p.json", json, sizeof(json), &made, &e) == -EINVAL);
 	CHECK_STR(e.text, "p.json: the file is larger than 256 kB");
 	n = (size_t)snprintf(json, sizeof(json),

@@ -4,11 +4,13 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <signal.h>
 #include <stddef.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -58,8 +60,9 @@ static const char *map(size_t size, int seals)
 static void test_rules(void)
 {
 	size_t one = sizeof(struct wire_rules) + sizeof(struct wire_rule);
-	static const char unsealed[] = "the rules of the network are not in sealed memory";
-	static const char broken[] = "the rules of the network are not whole";
+	static const char unsealed[] =
+		"cannot use the rules of the network: they are not in sealed memory";
+	static const char broken[] = "cannot use the rules of the network: they are incomplete";
 
 	make_wanted();
 	CHECK_STR(map(one, SEALS), "");
@@ -254,6 +257,50 @@ static void test_status(void)
 	close(pipes[1]);
 }
 
+/* A user's gate: whether others of that user may look into it shows in who owns its files in /proc.
+ */
+static void be_users_gate(int way)
+{
+	char byte = 0;
+
+	/* Root loses what makes a process dumpable together with its id. */
+	if (geteuid() == 0 && (setgroups(0, NULL) < 0 || setresgid(NOBODY, NOBODY, NOBODY) < 0 ||
+				      setresuid(NOBODY, NOBODY, NOBODY) < 0))
+		_exit(1);
+	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0 || write(way, "u", 1) != 1 ||
+		read(channel[1], &byte, 1) != 1)
+		_exit(1);
+	byte = be_confined(WAIT).result == 0 ? 'c' : 'f';
+	if (write(way, &byte, 1) != 1)
+		_exit(1);
+	(void)!read(channel[1], &byte, 1);
+	_exit(0);
+}
+
+static void test_not_dumpable(void)
+{
+	struct stat before = { 0 }, after = { 0 };
+	char path[32], byte = 0;
+	int pipes[2];
+	pid_t pid;
+
+	make_wanted();
+	CHECK(pipe2(pipes, O_CLOEXEC) == 0);
+	pid = fork();
+	if (pid == 0)
+		be_users_gate(pipes[1]);
+	close(pipes[1]);
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	CHECK(read(pipes[0], &byte, 1) == 1 && byte == 'u' && stat(path, &before) == 0);
+	CHECK(write(channel[0], "", 1) == 1);
+	CHECK(read(pipes[0], &byte, 1) == 1 && byte == 'c' && stat(path, &after) == 0);
+	CHECK(before.st_uid == (geteuid() == 0 ? NOBODY : geteuid()));
+	CHECK(after.st_uid != before.st_uid && after.st_gid != before.st_gid);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	close(pipes[0]);
+}
+
 /* Root becomes somebody, or there is no gate; and nobody stays without a parent. */
 static void test_refusals(void)
 {
@@ -294,6 +341,7 @@ int main(void)
 	test_landlock();
 	test_filter();
 	test_status();
+	test_not_dumpable();
 	test_refusals();
 	return check_report();
 }

@@ -68,7 +68,14 @@ static void test_hosts(void)
 	PASSES(NAMES("good.example.:08080"));
 	DENIES(NAMES("bad.example"), OTHER_HOST, "bad.example");
 	DENIES(NAMES("good.example.bad.example"), OTHER_HOST, "good.example.bad.example");
+	DENIES(NAMES("x.good.example"), OTHER_HOST, "x.good.example");
+	DENIES(NAMES("evil-good.example"), OTHER_HOST, "evil-good.example");
+	DENIES(NAMES("ood.example"), OTHER_HOST, "ood.example");
+	DENIES(NAMES("good.exampl"), OTHER_HOST, "good.exampl");
+	DENIES(NAMES("good.examples"), OTHER_HOST, "good.examples");
+	DENIES(NAMES("good-example"), OTHER_HOST, "good-example");
 	DENIES(NAMES("good.example:80"), OTHER_HOST, "good.example:80");
+	DENIES(NAMES("good.example:808"), OTHER_HOST, "good.example:808");
 	DENIES(NAMES("good.example:"), OTHER_HOST, "good.example:");
 	DENIES(NAMES("good.example:8080:8080"), OTHER_HOST, "good.example:8080:8080");
 	DENIES(NAMES("good.example:73616"), OTHER_HOST, "good.example:73616");
@@ -118,6 +125,8 @@ static void test_targets(void)
 	PASSES("GET HTTP://Good.example:8080/x HTTP/1.1\r\n" HOST END);
 	PASSES("GET http://good.example?x=http://bad.example HTTP/1.1\r\n" HOST END);
 	DENIES("GET http://bad.example/ HTTP/1.1\r\n" HOST END, OTHER_HOST, "bad.example");
+	DENIES("GET http://x.good.example/ HTTP/1.1\r\n" HOST END, OTHER_HOST, "x.good.example");
+	DENIES("GET http://good.example.x/ HTTP/1.1\r\n" HOST END, OTHER_HOST, "good.example.x");
 	DENIES("GET http://good.example:81/ HTTP/1.1\r\n" HOST END, OTHER_HOST, "good.example:81");
 	DENIES("GET http://bad.example#@good.example/ HTTP/1.1\r\n" HOST END, OTHER_HOST,
 		"bad.example");

@@ -66,7 +66,8 @@ static void test_groups(void)
 		const char *line;
 		unsigned count;
 	} rows[] = { { "Groups:\t \n", 0 }, { "Groups:\t\n", 0 }, { "Groups:\t0 \n", 1 },
-		{ "Groups:\t1000\n", 1 }, { "Groups:\t4 24 27 100 4294967294 \n", 5 } };
+		{ "Groups:\t1000\n", 1 }, { "Groups:\t2 \n", 0 }, { "Groups:\t2 22 2 \n", 1 },
+		{ "Groups:\t-\n", 1 }, { "Groups:\t4 24 27 100 4294967294 \n", 5 } };
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct keep_view v = { 0 };
@@ -140,10 +141,11 @@ static void test_mounts(void)
 {
 	struct keep_view v = { 0 };
 
-	CHECK(parse(&v,
-		      "74 47 0:40 /root / rw,nosuid,nodev,relatime - tmpfs none rw,size=8388608k,mode=755\n"
-		      "76 74 254:0 /usr /usr ro,nosuid shared:1 master:2 - ext4 /dev/vda rw,discard\n"
-		      "2147483647 74 254:0 / /a ro - fuse.sshfs host:/x rw\n") == 0);
+	CHECK(parse(&v, "74 47 0:40 /root / rw,nosuid,nodev,relatime - tmpfs none "
+			"rw,size=8388608k,mode=755\n"
+			"76 74 254:0 /usr /usr ro,nosuid shared:1 master:2 - ext4 /dev/vda "
+			"rw,discard\n"
+			"2147483647 74 254:0 / /a ro - fuse.sshfs host:/x rw\n") == 0);
 	CHECK(v.mount_count == 3);
 	CHECK(v.mounts[0].id == 74 && v.mounts[1].id == 76 && v.mounts[2].id == 2147483647);
 	CHECK_STR(v.mounts[0].device, "0:40");
@@ -234,6 +236,62 @@ static void test_options(void)
 	CHECK(!keep_has_option("rw,size=80k", "size=8k"));
 }
 
+/* --- all of them --- */
+
+static int parse_with(struct keep_view *v, enum keep_text changed, const char *text)
+{
+	static const char *const good[KEEP_TEXT_COUNT] = {
+		[KEEP_TEXT_STATUS] = status,
+		[KEEP_TEXT_MOUNTS] = "1 0 0:1 / / rw - tmpfs none rw\n",
+		[KEEP_TEXT_UID_MAP] = "1000 70001 1\n",
+		[KEEP_TEXT_GID_MAP] = "1001 70002 2\n3 4 5\n",
+		[KEEP_TEXT_STAT] = "7 (a) b) S 1 2 3 4 -1 0\n",
+		[KEEP_TEXT_LIMITS] = "Max processes  5 6 processes\nMax open files  7 8 files\n",
+		[KEEP_TEXT_INTERFACES] = "Inter-|\n face |\n    lo: 0 0\n  eth0: 1 1\n",
+	};
+	char *texts[KEEP_TEXT_COUNT];
+
+	for (int i = 0; i < KEEP_TEXT_COUNT; i++) {
+		const char *from = text && i == (int)changed ? text : good[i];
+
+		texts[i] = arena_copy(&arena, from, strlen(from));
+	}
+	*v = (struct keep_view){ 0 };
+	return keep_view_parse(v, texts, true, &arena);
+}
+
+static void test_texts(void)
+{
+	static const struct {
+		enum keep_text text;
+		const char *bad;
+	} rows[] = { { KEEP_TEXT_STATUS, "Uid:\t1\n" }, { KEEP_TEXT_MOUNTS, "nonsense\n" },
+		{ KEEP_TEXT_UID_MAP, "" }, { KEEP_TEXT_UID_MAP, "1000 70001\n" },
+		{ KEEP_TEXT_GID_MAP, "" }, { KEEP_TEXT_GID_MAP, "1000 x 1\n" },
+		{ KEEP_TEXT_STAT, "" }, { KEEP_TEXT_STAT, "7 (a" }, { KEEP_TEXT_STAT, "7 (a) S" },
+		{ KEEP_TEXT_STAT, "7 (a) S 1 2 3" }, { KEEP_TEXT_STAT, "7 (a) S 1 2 3 x" } };
+	struct keep_view v;
+
+	CHECK(parse_with(&v, KEEP_TEXT_COUNT, NULL) == 0);
+	CHECK(v.uid_map.inside == 1000 && v.uid_map.outside == 70001 && v.uid_map.count == 1 &&
+		v.uid_map.lines == 1);
+	CHECK(v.gid_map.inside == 1001 && v.gid_map.outside == 70002 && v.gid_map.count == 2 &&
+		v.gid_map.lines == 2);
+	CHECK(v.session == 3 && v.terminal_number == 4);
+	CHECK(v.max_processes == 5 && v.max_files == 7);
+	CHECK_STR(v.interfaces, "lo eth0 ");
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		check_that(parse_with(&v, rows[i].text, rows[i].bad) == -EBADMSG, rows[i].bad,
+			__FILE__, __LINE__);
+	/* A limit that is not there is none, and more interfaces than can be kept are many. */
+	CHECK(parse_with(&v, KEEP_TEXT_LIMITS, "Max processes  unlimited\n") == 0);
+	CHECK(v.max_processes == UINT64_MAX && v.max_files == UINT64_MAX);
+	CHECK(parse_with(&v, KEEP_TEXT_INTERFACES,
+		      "\n\nlo: 0\na23456789012345: 0\nb23456789012345: 0\nc23456789012345: 0\n"
+		      "d23456789012345: 0\n") == 0);
+	CHECK_STR(v.interfaces, "many ");
+}
+
 /* The parsers on this process's own files, and the whole of the reading. */
 static void test_here(void)
 {
@@ -247,7 +305,7 @@ static void test_here(void)
 	for (int i = 0; i < KEEP_NS_COUNT; i++)
 		CHECK(v.namespaces[i] != 0 && keep_namespace_names[i]);
 	CHECK(keep_view_read(&v, 0x7fffffff, &arena, &e) < 0);
-	CHECK(strstr(e.text, "cannot look at the cage from outside") != NULL);
+	CHECK(strstr(e.text, "cannot inspect the cage from outside") != NULL);
 }
 
 int main(void)
@@ -264,6 +322,7 @@ int main(void)
 	test_bad_mounts();
 	test_no_memory();
 	test_options();
+	test_texts();
 	test_here();
 	arena_done(&arena);
 	return check_report();

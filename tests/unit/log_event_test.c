@@ -86,7 +86,7 @@ static void test_sentences(void)
 		"fs.root holds: / (outside)");
 	CHECK_STR(
 		said("{\"type\":\"run_end\",\"outcome\":\"signaled\",\"signal\":9,\"error\":null}"),
-		"signaled by signal 9");
+		"signaled by signal 9 (SIGKILL)");
 	CHECK_STR(said("{\"type\":\"net_allowed\",\"address\":\"192.0.2.7\",\"bytes_out\":1,"
 		       "\"bytes_in\":2,\"times\":3,\"text\":\"is allowed\"}"),
 		"is allowed (192.0.2.7, 1 bytes out, 2 in, 3 times)");
@@ -167,7 +167,7 @@ static void test_cloudevent(void)
 	CHECK_STR(buf_text(&text),
 		"{\"specversion\":\"1.0\",\"id\":\"20260102-030405-0a0b0c0d/7\",\"source\":"
 		"\"//my%20host/bawn\",\"type\":\"bawn.net_denied.v1\",\"subject\":"
-		"\"20260102-030405-0a0b0c0d\",\"time\":\"2026-01-02T03:04:05.678901Z\","
+		"\"20260102-030405-0a0b0c0d\",\"time\":\"2026-01-02T03:04:05.678901000Z\","
 		"\"datacontenttype\":\"application/json\",\"data\":" DENIED "}\n");
 }
 

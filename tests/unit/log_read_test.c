@@ -75,6 +75,21 @@ static void test_changed(void)
 	CHECK(log_place_read(place.fd, LOG_RUN_FILE, NULL) == 3);
 }
 
+/* Each digit of the digest before decides, the last one too. */
+static void test_digits(void)
+{
+	const char *prev = strstr(line_of(before, 1), "\"prev\":\"") + strlen("\"prev\":\"");
+	size_t at = (size_t)(prev - before);
+
+	for (size_t i = at; i < at + SHA256_HEX_SIZE - 1; i++) {
+		char bytes[MOST];
+
+		memcpy(bytes, before, size);
+		bytes[i] = bytes[i] == '0' ? '1' : '0';
+		check_broken(bytes, size, 1, "does not have the digest of the one before");
+	}
+}
+
 static void test_moved(void)
 {
 	size_t one = (size_t)(line_of(before, 1) - before);
@@ -189,6 +204,7 @@ int main(void)
 	log_place_make(&place);
 	test_form();
 	test_changed();
+	test_digits();
 	test_moved();
 	test_odd();
 	test_torn();

@@ -124,6 +124,26 @@ static int try_state(void)
 	return r;
 }
 
+/* A crash within the very first write leaves half a line and no whole one: it is cut off too. */
+static void test_torn_first(void)
+{
+	static const char half[] = "{\"seq\":0,\"time\":\"20";
+	own_fd int run = -1, state = -1;
+
+	unlinkat(place.fd, LOG_RUN_FILE, 0);
+	run = openat(place.fd, LOG_RUN_FILE, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CHECK(file_write_all(run, half, strlen(half)) == 0);
+	CHECK(try_chain() == 0 && size_of(LOG_RUN_FILE) == 0);
+	CHECK(file_write_all(run, half, strlen(half)) == 0);
+	log_place_write(&place, 2);
+	CHECK(log_place_read(place.fd, LOG_RUN_FILE, NULL) == 2);
+	CHECK(renameat(place.fd, STATE_FILE, place.fd, "aside") == 0);
+	state = openat(place.fd, STATE_FILE, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	CHECK(file_write_all(state, half, strlen(half)) == 0 && try_state() == 0);
+	CHECK(log_place_read(place.fd, STATE_FILE, NULL) == 2);
+	CHECK(renameat(place.fd, "aside", place.fd, STATE_FILE) == 0);
+}
+
 static void test_strange(void)
 {
 	own_fd int fd = -1;
@@ -350,6 +370,7 @@ int main(void)
 	test_both();
 	test_too_long();
 	test_many();
+	test_torn_first();
 	test_strange();
 	test_strange_state();
 	test_full();

@@ -58,7 +58,7 @@ static void test_zero(void)
 		"bawn_start_seconds_bucket{le=\"+Inf\"}", "bawn_start_seconds_count",
 		"bawn_sweeps_total", "bawn_sessions_swept_total", "bawn_sweep_failures_total",
 		"bawn_leases_lost_total", "bawn_pool_hits_total", "bawn_pool_misses_total",
-		"bawn_sessions", "bawn_workers" };
+		"bawn_sessions", "bawn_workers", "bawn_queued_runs", "bawn_queued_oldest_seconds" };
 	const struct metrics none = { 0 };
 
 	for (size_t i = 0; i < sizeof(series) / sizeof(series[0]); i++)
@@ -66,7 +66,7 @@ static void test_zero(void)
 			CHECK_STR(series[i], "0");
 	CHECK_STR(value(&none, "bawn_start_seconds_sum"), "0.000000000");
 	CHECK_STR(value(&none, "bawn_build_info{version=\"" BAWN_VERSION "\"}"), "1");
-	CHECK(str_ends(print(&none), "\nbawn_workers 0\n"));
+	CHECK(str_ends(print(&none), "\nbawn_queued_oldest_seconds 0\n"));
 }
 
 static void test_starts(void)
@@ -178,11 +178,15 @@ static void test_add(void)
 	memcpy(&once, numbers, sizeof(once));
 	m.sessions = 77;
 	m.workers = 78;
+	m.queued = 79;
+	m.oldest_s = 80;
 	metrics_add(&m, &once);
 	metrics_add(&m, &once);
-	CHECK(m.sessions == 77 && m.workers == 78);
+	CHECK(m.sessions == 77 && m.workers == 78 && m.queued == 79 && m.oldest_s == 80);
 	m.sessions = 2 * once.sessions;
 	m.workers = 2 * once.workers;
+	m.queued = 2 * once.queued;
+	m.oldest_s = 2 * once.oldest_s;
 	memcpy(numbers, &m, sizeof(m));
 	for (size_t i = 0; i < count; i++)
 		CHECK(numbers[i] == 2 * (i + 1));

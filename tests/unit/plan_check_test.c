@@ -261,6 +261,7 @@ static bool is_spelled(enum plan_operand operand, size_t i)
 	case PLAN_OPERAND_NONE:
 		return !spellings[i].text[0];
 	case PLAN_OPERAND_TEXT:
+	case PLAN_OPERAND_NOTE:
 		return true;
 	case PLAN_OPERAND_WORD:
 		return spellings[i].text[0];

@@ -124,11 +124,25 @@ static void test_hooks(void)
 	fake_host_init(&host);
 }
 
+/* The group of the cage is the project's where an overlay has to know that. */
+static void test_team(void)
+{
+	own_free struct plan *captured = NULL, *written = NULL;
+
+	host.has_team = true;
+	captured = build("version: 1\n");
+	written = build("version: 1\nproject: {mode: writable}\n");
+	CHECK(str_eq(plan_str(captured, find(captured, PLAN_IDS, NULL)->a), "team"));
+	CHECK(str_eq(plan_str(written, find(written, PLAN_IDS, NULL)->a), "operator"));
+	fake_host_init(&host);
+}
+
 int main(void)
 {
 	fake_host_init(&host);
 	test_held();
 	test_not_held();
 	test_hooks();
+	test_team();
 	return check_report();
 }

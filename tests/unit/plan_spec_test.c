@@ -183,8 +183,75 @@ static void test_degraded_names(void)
 	spec_done(&spec);
 }
 
+/* What begins like a place that is taken, secret or the host's, and is another one. */
+static void test_near_misses(void)
+{
+	static const struct {
+		const char *good, *bad; /* the second is what the first nearly is */
+	} rows[] = {
+		{ "binds: [~/.ssh2:/data]", "binds: [~/.ssh:/data]" },
+		{ "binds: [~/.ss:/data]", "binds: [~/.ssh/x:/data]" },
+		{ "binds: [~/a/.ssh:/data]", "binds: [~/.aws/config:/data]" },
+		{ "binds: [~/.config/ghost:/data]", "binds: [~/.config/gh:/data]" },
+		{ "binds: [~/.claude.jsonx:/data]", "binds: [~/.claude.json:/data]" },
+		{ "binds: [/home/bob/.sshx:/data]", "binds: [/home/bob/.ssh:/data]" },
+		{ "binds: [/homes/bob/.ssh:/data]", "binds: [/home/bob:/data]" },
+		{ "binds: [/rooted/.ssh:/data]", "binds: [/root/.ssh:/data]" },
+		{ "binds: [/etc/bawn2:/data]", "binds: [/etc/bawn:/data]" },
+		{ "binds: [/run/userdata:/data]", "binds: [/run/user/1:/data]" },
+		{ "binds: [/process:/data]", "binds: [/proc:/data]" },
+		{ "binds: [/system:/data]", "binds: [/sys/x:/data]" },
+		{ "binds: [/a:/bootx]", "binds: [/a:/boot/x]" },
+		{ "binds: [/a:/devices]", "binds: [/a:/dev/x]" },
+		{ "binds: [/a:/etcetera/x]", "binds: [/a:/etc/x]" },
+		{ "binds: [/a:/run/bawnx]", "binds: [/a:/run/bawn/x]" },
+		{ "binds: [/a:/sysx]", "binds: [/a:/sys]" },
+		{ "binds: [/a:/usrx]", "binds: [/a:/usr]" },
+		{ "binds: [/a:/binx]", "binds: [/a:/bin]" },
+		{ "binds: [/a:/home/agentx]", "binds: [/a:/home/agent]" },
+		{ "binds: [/a:/wor]", "binds: [/a:/work]" },
+		{ "binds: [/a:/a]\nproject: {at: /ab/c}", "binds: [/a:/a]\nproject: {at: /a/c}" },
+		{ "files: {/etc/hostsx: \"\"}", "files: {/etc/hosts: \"\"}" },
+		{ "files: {/etc/bawnx/y: \"\"}", "files: {/etc/bawn/y: \"\"}" },
+		{ "state: [/home/agent/.x, /home/agent/.xy]",
+			"state: [/home/agent/.x, /home/agent/.x/y]" },
+		{ "state: [/home/agent/.xy]\nbinds: [/a:/home/agent/.x]",
+			"state: [/home/agent/.x/y]\nbinds: [/a:/home/agent/.x]" },
+		{ "project: {mode: writable, write_allowlist: [$PROJECT/.envrcx]}",
+			"project: {mode: writable, write_allowlist: [$PROJECT/.envrc]}" },
+		{ "project: {mode: writable, write_allowlist: [$PROJECT/.git/hooksx/a]}",
+			"project: {mode: writable, write_allowlist: [$PROJECT/.git/hooks/a]}" },
+		{ "project: {mode: writable, protect: [a]}\nbinds: [ab:/x:rw]",
+			"project: {mode: writable, protect: [a]}\nbinds: [a:/x:rw]" },
+		{ "project: {mode: writable, protect: [a/b]}\nbinds: [a/bc:/x:rw]",
+			"project: {mode: writable, protect: [a/b]}\nbinds: [a:/x:rw]" },
+#define SECRET                                                                                     \
+	"network: {mode: allowlist}\n"                                                             \
+	"secrets: [{name: s, host: \"s.org:443\", header: k, from: \"file:~/keys/s\"}]\n"
+		{ SECRET "binds: [~/key:/x]", SECRET "binds: [~/keys:/x]" },
+		{ SECRET "binds: [~/keys/ss:/x]", SECRET "binds: [~/keys/s:/x]" },
+#undef SECRET
+		{ "project: {cage: project, read_allowlist: [/etcetera/**]}",
+			"project: {cage: project, read_allowlist: [/etc/**]}" },
+	};
+
+	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *text = i % 2 ? rows[i / 2].bad : rows[i / 2].good;
+		char file[300];
+
+		snprintf(file, sizeof(file), "version: 1\n%s\n", text);
+		check_that(make_spec(&spec, file), file, __FILE__, __LINE__);
+		plan_check_spec(&spec);
+		if ((spec.diags.errors > 0) != (i % 2))
+			printf("%s\n", first_said(&spec));
+		check_that((spec.diags.errors > 0) == (i % 2), text, __FILE__, __LINE__);
+		spec_done(&spec);
+	}
+}
+
 int main(void)
 {
+	test_near_misses();
 	test_leaks();
 	test_targets();
 	test_project_place();

@@ -348,7 +348,7 @@ static void test_missing_is_told(void)
 		char member[80];
 
 		fake_host_lose(&host, lost[i]);
-		p = build_good("version: 1\nrelaxed: true\nengine: native\n");
+		p = build_good("version: 1\nrelaxed: true\nengine: container\n");
 		text = print(p, false);
 		json = print(p, true);
 		snprintf(member, sizeof(member), "\"missing\":\"%s\"",

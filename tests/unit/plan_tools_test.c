@@ -56,6 +56,9 @@ static void test_descriptions(void)
 		/* A place that cannot be written, in one that can; and one in that again. */
 		{ "binds: [/a:/opt/a, /b:/opt/a/b:rw, /c:/opt/c:rw]",
 			"\"/opt\",\"/opt/a/b\",\"/proc\"" },
+		/* One beside it, whose name begins alike, is protected by itself. */
+		{ "binds: [/a:/opt/a, /b:/opt/ab]",
+			"\"protect\":[\"/opt/a\",\"/opt/ab\",\"/run/bawn\"]" },
 		{ "binds: [/a:/opt/a, /b:/opt/a/b:rw, /c:/opt/c:rw]",
 			"\"protect\":[\"/opt/a\",\"/run/bawn\"]" },
 		{ "network: {mode: allowlist, allow: [b.org:443, a.org:80]}",

@@ -68,8 +68,8 @@ static void test_head(void)
 	CHECK(has(text, "\"filter_sha256\":\"ffffffff"));
 	CHECK(has(text, plan->spec_digest));
 	/* Microseconds, cut and not rounded into the next second. */
-	CHECK(has(text, "\"began\":\"2001-09-09T01:46:40.000005Z\""));
-	CHECK(has(text, "\"ended\":\"2001-09-09T01:46:41.999999Z\""));
+	CHECK(has(text, "\"began\":\"2001-09-09T01:46:40.000005000Z\""));
+	CHECK(has(text, "\"ended\":\"2001-09-09T01:46:41.999999999Z\""));
 	CHECK(has(text, "\"start_us\":1,\"run_us\":2000,"));
 	CHECK(has(text, "\"skipped\":[],\"skipped_count\":0}"));
 	memcpy(r.kernel, "6.1.2-x", 8);
@@ -158,7 +158,7 @@ static void test_decisions(void)
 			.times = 3 },
 		{ .kind = WIRE_NET_ALLOWED,
 			.port = 443,
-			.name = "pypi.org",
+			.name = "pip.test",
 			.other = "192.0.2.7",
 			.times = 2,
 			.bytes_out = 10,
@@ -191,7 +191,7 @@ static void test_decisions(void)
 		"\"protocol\":\"tcp\",\"reason\":\"port\",\"times\":3,\"text\":\"github.com:22 is "
 		"not in network.allow, which has the name with another port\"},"));
 	/* A count that another process made up is still a number, and not a negative one. */
-	CHECK(has(print(&r), "},{\"type\":\"net_allowed\",\"name\":\"pypi.org\",\"port\":443,"
+	CHECK(has(print(&r), "},{\"type\":\"net_allowed\",\"name\":\"pip.test\",\"port\":443,"
 			     "\"protocol\":\"tls\",\"reason\":\"allowed\","
 			     "\"address\":\"192.0.2.7\",\"times\":2,\"bytes_out\":10,"
 			     "\"bytes_in\":9223372036854775807,"));
@@ -290,11 +290,17 @@ static void test_runs(void)
 	char first[RECORD_RUN_SIZE], second[RECORD_RUN_SIZE];
 	struct err e;
 
-	CHECK(record_make_run(first, &e) == 0 && record_make_run(second, &e) == 0);
+	const struct timespec early = { 1772420645, 1 }, late = { 1772420645, 999999999 };
+
+	CHECK(record_make_run(NULL, first, &e) == 0 && record_make_run(NULL, second, &e) == 0);
 	CHECK(strlen(first) == strlen("20260102-030405-0a0b0c0d"));
 	CHECK(first[8] == '-' && first[15] == '-');
 	CHECK(strspn(first, "0123456789abcdef-") == strlen(first));
-	CHECK(!str_eq(first, second));
+	CHECK(strcmp(first, second) < 0);
+	CHECK(record_make_run(&early, first, &e) == 0 && record_make_run(&late, second, &e) == 0);
+	CHECK(strncmp(first, "20260302-030405-0000000", 23) == 0);
+	CHECK(strncmp(second, "20260302-030405-ee6b27f", 23) == 0);
+	CHECK(record_is_run(first, true) && record_is_run(second, true));
 }
 
 static int make_folder(const char *run, struct err *e)
@@ -302,6 +308,72 @@ static int make_folder(const char *run, struct err *e)
 	own_fd int state = record_open_state(NULL, true, e);
 
 	return state < 0 ? state : record_make_folder(state, run, e);
+}
+
+/* Whatever they are called: names by chance are of older versions, and who was queued began later.
+ */
+static void test_order(void)
+{
+	static const struct {
+		const char *run, *line;
+	} runs[] = {
+		{ "20260302-030405-ee6b27fc", ",\"time\":\"2026-03-02T03:04:05.000001Z\"" },
+		{ "20260302-030405-00000001", ",\"time\":\"2026-03-02T03:04:05.000002Z\"" },
+		{ "20260302-030404-ffffffff", ",\"time\":\"2026-03-02T03:04:05.000001Z\","
+					      "\"began\":\"2026-03-02T03:04:05.000001999Z\"" },
+		{ "20260302-030405-00000008", NULL },
+		{ "20260302-030404-ee6b27fe", NULL },
+		{ "20260302-030404-ee6b27f8", ",\"command\":\"\\\"began\\\":\"" },
+	};
+	const char *const wanted[] = { runs[1].run, runs[2].run, runs[0].run, runs[3].run,
+		runs[4].run, runs[5].run };
+	own_free struct record_run *found = NULL;
+	own_fd int fd = -1;
+	struct err e = { 0 };
+	size_t count = 0;
+
+	setenv("XDG_STATE_HOME", below("order"), 1);
+	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+		own(buf) struct buf text = { .max = 1024 };
+		own_fd int folder = make_folder(runs[i].run, &e);
+
+		if (runs[i].line)
+			buf_printf(&text, "{\"seq\":0%s}\n", runs[i].line);
+		CHECK(!runs[i].line ||
+			record_write_file(folder, LOG_RUN_FILE, &text, false, &e) == 0);
+	}
+	CHECK(mkdir(below("order/bawn/runs/of-nobody"), 0700) == 0);
+	fd = record_open_runs(NULL, &e);
+	CHECK(record_list_runs(fd, NULL, &found, &count) == 0 && count == 6);
+	for (size_t i = 0; i < count; i++)
+		CHECK_STR(found[i].id, wanted[i]);
+}
+
+/* Those of one session, by the first line alone: a command cannot say that it is another's. */
+static void test_session(void)
+{
+	static const char *const lines[] = { ",\"session\":\"0a\"}\n", ",\"session\":\"0a0b\"}\n",
+		"}\n{\"seq\":1,\"session\":\"0a\"}\n",
+		",\"command\":\",\\\"session\\\":\\\"0a\\\"\"}\n" };
+	own_free struct record_run *found = NULL;
+	own_fd int fd = -1;
+	struct err e = { 0 };
+	size_t count = 0;
+
+	setenv("XDG_STATE_HOME", below("session"), 1);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		own(buf) struct buf text = { .max = 1024 };
+		char run[RECORD_RUN_SIZE];
+		own_fd int folder = -1;
+
+		snprintf(run, sizeof(run), "20260302-030405-0000000%zu", i);
+		folder = make_folder(run, &e);
+		buf_printf(&text, "{\"seq\":0%s", lines[i]);
+		CHECK(record_write_file(folder, LOG_RUN_FILE, &text, false, &e) == 0);
+	}
+	fd = record_open_runs(NULL, &e);
+	CHECK(record_list_runs(fd, "0a", &found, &count) == 0 && count == 1);
+	CHECK_STR(found[0].id, "20260302-030405-00000000");
 }
 
 static void test_folder(void)
@@ -385,6 +457,8 @@ int main(void)
 	}
 	test_reasons();
 	test_runs();
+	test_order();
+	test_session();
 	test_folder();
 	test_unusable_folders();
 	test_half_written();

@@ -35,6 +35,35 @@ static void check_same(const char *a, const char *b)
 	spec_done(&other);
 }
 
+/* Without keys that came later it means what it meant; without any other it is none. */
+static void test_earlier(void)
+{
+	static const char *const keys[] = { "\"toolchains\":[],", ",\"record.output\":\"digest\"",
+		"\"relaxed\":false,", ",\"audit.watch_protected\":false" };
+	struct err e = { 0 };
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		own(buf) struct buf form = { .max = 10000 };
+		const char *whole, *at;
+
+		CHECK(make_spec(&spec, "version: 1\nname: a\n"));
+		whole = canonical_of(&spec);
+		at = strstr(whole, keys[i]);
+		CHECK(at != NULL);
+		if (!at)
+			continue;
+		buf_add(&form, whole, (size_t)(at - whole));
+		buf_puts(&form, at + strlen(keys[i]));
+		spec_init(&again);
+		e = (struct err){ 0 };
+		CHECK((spec_read_canonical(&again, buf_text(&form), form.len, &e) == 0) == (i < 2));
+		if (i < 2)
+			CHECK_STR(canonical_of(&again), whole);
+		spec_done(&again);
+		spec_done(&spec);
+	}
+}
+
 static void test_equal(void)
 {
 	static const char *const rows[][2] = {
@@ -146,10 +175,12 @@ static const char *const other_values[SPEC_KEY_COUNT] = {
 	[SPEC_ALLOW_DEGRADED] = "home",
 	[SPEC_SESSION_TTL] = "3s",
 	[SPEC_TOOLS] = "true",
+	[SPEC_TOOLCHAINS] = "cargo",
 	[SPEC_SESSION_BACKGROUND] = "true",
 	[SPEC_AUDIT_STRICT_BINDS] = "true",
 	[SPEC_AUDIT_DIGEST_PROJECT] = "true",
 	[SPEC_AUDIT_WATCH_PROTECTED] = "true",
+	[SPEC_RECORD_OUTPUT] = "keep",
 };
 
 static void test_every_key_counts(void)
@@ -277,6 +308,7 @@ static void test_reread(void)
 int main(void)
 {
 	test_equal();
+	test_earlier();
 	test_any_layer();
 	test_every_key_counts();
 	test_different();

@@ -45,6 +45,26 @@ static void check_rows(const struct row *rows, size_t count)
 #define BUILT_IN " is more than the built-in policy lets a project's own file ask for"
 #define USER(at) " is more than user.yaml:" at " lets a project's own file ask for"
 
+/* Refused means for its looseness alone, and that it is the only one who asks for too much. */
+static void check_one(const char *above, const char *below, bool is_good)
+{
+	char user[200], file[200], what[500];
+	bool is_settled;
+
+	snprintf(user, sizeof(user), "version: 1\n%s\n", above);
+	snprintf(file, sizeof(file), "version: 1\n%s\n", below);
+	is_settled = make_layers(&spec, NULL, user, file, false);
+	snprintf(what, sizeof(what), "with '%s': '%s' is %s", above, below,
+		is_good ? "allowed" : "refused");
+	check_that(is_settled == is_good &&
+			   (is_good || (spec.diags.errors == 1 &&
+					       strstr(first_said(&spec), " is more than "))),
+		what, __FILE__, __LINE__);
+	spec_done(&spec);
+	check_that(make_layers(&spec, NULL, user, file, true), what, __FILE__, __LINE__);
+	spec_done(&spec);
+}
+
 static void test_booleans(void)
 {
 	static const struct row rows[] = {
@@ -202,6 +222,95 @@ static void test_subsets(void)
 	CHECK_ROWS(rows);
 }
 
+/* What begins or ends like something that is allowed, and is something else. */
+static void test_near_misses(void)
+{
+#define MAY(what)  "project_may: {" what "}"
+#define READ(path) "project: {read_allowlist: [" path "]}"
+	/* One entry of the operator's, what a project may ask for below it, and what it may not. */
+	static const struct {
+		const char *may, *good[4], *bad[10];
+	} rows[] = {
+		{ MAY(READ("$PROJECT/src/**")),
+			{ READ("$PROJECT/src"), READ("$PROJECT/src/**"),
+				READ("$PROJECT/src/a/**") },
+			{ READ("$PROJECT/src-secret"), READ("$PROJECT/src-secret/**"),
+				READ("$PROJECT/srcs"), READ("$PROJECT/src.d/**"),
+				READ("$PROJECT/sr"), READ("$PROJECT"), READ("$PROJECT/a/src"),
+				READ("/src"), READ("/etc/src/**") } },
+		{ MAY(READ("$PROJECT/a")), { READ("$PROJECT/a") },
+			{ READ("$PROJECT/a/b"), READ("$PROJECT/a/**"), READ("$PROJECT/ab"),
+				READ("$PROJECT/b/a"), READ("$PROJECT") } },
+		{ MAY(READ("/etc/**")), { READ("/etc/ssl"), READ("/etc") },
+			{ READ("/etc2"), READ("/etcetera/**"), READ("/"), READ("/**"),
+				READ("/srv/etc/**"), READ("$PROJECT/etc/**") } },
+		{ MAY("project: {write_allowlist: [$PROJECT/out/**]}"),
+			{ "project: {write_allowlist: [$PROJECT/out/a]}" },
+			{ "project: {write_allowlist: [$PROJECT/output]}",
+				"project: {write_allowlist: [$PROJECT/out2/**]}" } },
+		{ "defaults: {project: {read_allowlist: [$PROJECT/src/**]}}", { "binds: [src:/x]" },
+			{ "binds: [src-secret:/x]", "binds: [srcs/a:/x]", "binds: [sr:/x]",
+				"binds: [a/src:/x]" } },
+		{ MAY("binds: [~/src:/any]"), { "binds: [~/src:/x]", "binds: [~/src/a:/x]" },
+			{ "binds: [~/src-secret:/x]", "binds: [~/src2/a:/x]", "binds: [~/sr:/x]",
+				"binds: [~:/x]", "binds: [/src:/x]", "binds: [~/a/src:/x]" } },
+		{ MAY("env: {pass: [EDITOR]}"), { "env: {pass: [EDITOR, TERM]}" },
+			{ "env: {pass: [EDITORX]}", "env: {pass: [EDITO]}",
+				"env: {pass: [XEDITOR]}", "env: {pass: [editor]}",
+				"env: {pass: [TERMINFO]}", "env: {pass: [TZDIR]}",
+				"env: {pass: [LANGUAGE]}", "env: {pass: [LC_]}" } },
+#define ALLOW(host) "network: {allow: [\"" host "\"]}"
+		{ MAY(ALLOW("*.example.org:443")),
+			{ ALLOW("a.example.org:443"), ALLOW("a.b.example.org:443"),
+				ALLOW("*.example.org:443"), ALLOW("*.a.example.org:443") },
+			{ ALLOW("aexample.org:443"), ALLOW("example.org:443"),
+				ALLOW("a.example.org.evil:443"), ALLOW("a.example.orgs:443"),
+				ALLOW("a.xexample.org:443"), ALLOW("*.xexample.org:443"),
+				ALLOW("a.example.org:4430"), ALLOW("a.example.org:44"),
+				ALLOW("a.example.org:443/tcp") } },
+		{ MAY(ALLOW("example.org:443")), { ALLOW("example.org:443") },
+			{ ALLOW("a.example.org:443"), ALLOW("evil-example.org:443"),
+				ALLOW("example.org.evil:443"), ALLOW("example.or:443"),
+				ALLOW("*.example.org:443"), ALLOW("xample.org:443") } },
+		{ MAY(ALLOW("10.1.0.0/16:5432")),
+			{ ALLOW("10.1.0.0/16:5432"), ALLOW("10.1.255.0/24:5432"),
+				ALLOW("10.1.2.3:5432") },
+			{ ALLOW("10.0.0.0/16:5432"), ALLOW("10.2.0.0/16:5432"),
+				ALLOW("10.0.0.0/15:5432"), ALLOW("10.0.255.255:5432"),
+				ALLOW("10.2.0.0:5432"), ALLOW("110.1.0.0/16:5432"),
+				ALLOW("10.1.0.0/16:543") } },
+#undef ALLOW
+		{ MAY("network: {host_ports: [7878]}"), { "network: {host_ports: [7878]}" },
+			{ "network: {host_ports: [787]}", "network: {host_ports: [17878]}",
+				"network: {host_ports: [7879]}", "network: {host_ports: [878]}" } },
+		{ MAY("preflight_allow: [~/.ssh]"), { "preflight_allow: [~/.ssh]" },
+			{ "preflight_allow: [~/.ssh2]", "preflight_allow: [~/.ss]",
+				"preflight_allow: [~/.ssh/id]" } },
+		{ MAY("engine_args: [--x]"), { "engine_args: [--x]" },
+			{ "engine_args: [--xy]", "engine_args: [--]", "engine_args: [--x=y]" } },
+		{ MAY("state: [/home/agent/.x]"), { "state: [/home/agent/.x]" },
+			{ "state: [/home/agent/.xy]", "state: [/home/agent/.x/y]",
+				"state: [/home/agent/y/.x]" } },
+		{ MAY("agent: claude"), { "agent: claude" },
+			{ "agent: claude2", "agent: claud", "agent: xclaude" } },
+		{ MAY("root: {image: debian}"), { "root: {image: debian}" },
+			{ "root: {image: debian2}", "root: {image: debia}",
+				"root: {image: xdebian}" } },
+		{ "defaults: {syscalls: /etc/p.json}", { "syscalls: /etc/p.json" },
+			{ "syscalls: /etc/p.json.json", "syscalls: /etc/pp.json",
+				"syscalls: /a/etc/p.json" } },
+	};
+#undef MAY
+#undef READ
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		for (size_t k = 0; k < 4 && rows[i].good[k]; k++)
+			check_one(rows[i].may, rows[i].good[k], true);
+		for (size_t k = 0; k < 10 && rows[i].bad[k]; k++)
+			check_one(rows[i].may, rows[i].bad[k], false);
+	}
+}
+
 static void test_texts(void)
 {
 	static const struct row rows[] = {
@@ -354,6 +463,7 @@ int main(void)
 	test_choices();
 	test_numbers();
 	test_subsets();
+	test_near_misses();
 	test_texts();
 	test_agent();
 	test_free();

@@ -1,4 +1,5 @@
-/* Expressions as agents write them: translated, matched, and what of them is known beforehand. */
+/* Expressions as agents write them: matched, refused, limited, and what of them is known
+ * beforehand. */
 #include <errno.h>
 #include <stdbool.h>
 
@@ -54,7 +55,7 @@ static void check_matches(void)
 	CHECK(matches("main() {", "main {") && matches("main\\(\\) {", "int main() {"));
 	CHECK(matches("^a++b??c*+$", "aabcc"));
 	CHECK(matches("a{2,3}$", "aaa") && !matches("^a{2}$", "aaa"));
-	CHECK(matches("a{,3}", "a{,3}"));
+	CHECK(matches("x{", "x{") && matches("{}", "{}"));
 	CHECK(matches("\\}", "}") && matches("x}", "x}"));
 	CHECK(matches("\\/\\-\\\"\\'\\#", "/-\"'#"));
 	CHECK(matches("a\\tb", "a\tb") && matches("[\\t]", "\t"));
@@ -63,6 +64,10 @@ static void check_matches(void)
 	CHECK(matches("\\Aa\\z", "a"));
 	CHECK(matches("\xc3\xa9+", "\xc3\xa9"));
 	CHECK(matches("", "anything"));
+	CHECK(matches("foo(?!bar)", "foobaz") && !matches("foo(?!bar)", "foobar"));
+	CHECK(matches("(?<=\\$)\\d+", "$5") && matches("(?<n>a)\\k<n>", "aa"));
+	CHECK(matches("a\\\\n", "a\\n") && matches("\\Qa.b\\E", "a.b") &&
+		!matches("\\Qa.b\\E", "axb"));
 	CHECK(matches("a|", "b"));
 }
 
@@ -76,28 +81,35 @@ static void check_case(void)
 	CHECK(matches_with("^[^a]$", true, "B"));
 }
 
+/* Without limits it would take longer than anybody waits. */
+static void check_limits(void)
+{
+	own(tool_regex) struct tool_regex r = { 0 };
+	static const char line[] = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab";
+
+	CHECK(tool_regex_init(&r, "^(a|aa|a?)+(a|aa)+$", false, &e) == 0);
+	CHECK(tool_regex_matches(&r, line, strlen(line)) == -E2BIG);
+	CHECK(tool_regex_matches(&r, "aa", 2) == 1);
+}
+
 static void check_refused(void)
 {
 	static const struct {
 		const char *pattern, *said;
 	} rows[] = {
-		{ "(?=x)", "look-around" },
-		{ "a(?<n>x)", "names of groups" },
-		{ "\\p{L}", "\\p is not known" },
-		{ "a\\", "ends with a backslash" },
-		{ "(a", "a ( is not closed" },
-		{ "a)", "a ) closes nothing" },
-		{ "[a", "a bracket [ has no end" },
-		{ "[z-a]", "what stands in its brackets is not known" },
-		{ "[a-\\d]", "a range in its brackets has no end" },
-		{ "*a", "nothing stands before *" },
-		{ "a+++", "nothing stands before + that could be repeated" },
-		{ "a**", "nothing stands before * that could be repeated" },
-		{ "(+)", "nothing stands before +" },
-		{ "a|?", "nothing stands before ?" },
+		{ "a\\", "\\ at end of pattern, at its character 2" },
+		{ "(a", "missing closing parenthesis, at its character 2" },
+		{ "a)", "unmatched closing parenthesis" },
+		{ "[a", "missing terminating ]" },
+		{ "[z-a]", "range out of order" },
+		{ "*a", "quantifier does not follow a repeatable item" },
+		{ "a+++", "quantifier does not follow" },
+		{ "(+)", "quantifier does not follow" },
+		{ "(*UTF)a", "cannot use the pattern '(*UTF)a': " },
+		{ "\\Ca", "cannot use the pattern '\\Ca': " },
 		{ "a\\nb", "one by one" },
 		{ "a\nb", "one by one" },
-		{ "\\2(a)", "the pattern '\\2(a)' cannot be used: " },
+		{ "(a{1,1000}){1,1000}b{1000}(((a{1000}){1000}){1000})", "too large" },
 	};
 	struct tool_regex r;
 	char deep[1001];
@@ -112,7 +124,7 @@ static void check_refused(void)
 	memset(deep, '(', 1000);
 	deep[1000] = '\0';
 	CHECK(tool_regex_init(&r, deep, false, &e) < 0);
-	CHECK(strstr(e.text, "too many groups") != NULL);
+	CHECK(strstr(e.text, "parentheses are too deeply nested") != NULL);
 	tool_regex_done(&r);
 }
 
@@ -160,6 +172,18 @@ static void check_literal(void)
 	CHECK_STR(literal("^int\\b", &is_all), "int");
 	CHECK(!is_all);
 	CHECK_STR(literal("(a)\\1", &is_all), "");
+	/* Of what is not plain nothing is said. */
+	CHECK_STR(literal("ab\\10", &is_all), "");
+	CHECK_STR(literal("ab(?i)cd", &is_all), "");
+	CHECK_STR(literal("\\Qa.b\\E", &is_all), "");
+	CHECK_STR(literal("abc(?#|)", &is_all), "");
+	CHECK_STR(literal("\\x41bc", &is_all), "");
+	CHECK(!is_all);
+	CHECK_STR(literal("x{", &is_all), "");
+	CHECK_STR(literal("abc{x}def", &is_all), "def");
+	CHECK_STR(literal("[\\]a]bc", &is_all), "bc");
+	CHECK_STR(literal("[[:alpha:]x]bc", &is_all), "bc");
+	CHECK_STR(literal("(?!abcd)ef", &is_all), "ef");
 	CHECK_STR(literal("", &is_all), "");
 }
 
@@ -168,6 +192,7 @@ int main(void)
 	check_matches();
 	check_case();
 	check_refused();
+	check_limits();
 	check_literal();
 	return check_report();
 }

@@ -101,6 +101,7 @@ static void test_endless_sentence(void)
 	CHECK(send(ends[1], &m, sizeof(m), 0) == (ssize_t)sizeof(m));
 	CHECK(wire_receive(ends[0], &got, NULL) == 0);
 	CHECK(strnlen(got.err.text, ERR_TEXT_SIZE) == ERR_TEXT_SIZE - 1);
+	CHECK(strnlen(got.err.hint, ERR_HINT_SIZE) == ERR_HINT_SIZE - 1);
 	close(ends[0]);
 	close(ends[1]);
 }

@@ -36,8 +36,10 @@ static void test_places(void)
 		{ ".git/reftable/tables.list", WORK_GIT_STATE, 1, true, 4 },
 		{ ".git/reftable/0x1-0x2.ref", WORK_GIT_STATE, 0, false, 4 },
 		{ ".git/config", WORK_GIT_REST, 0, true, 4 },
-		{ ".git/logs/refs/heads/main", WORK_GIT_REST, 0, false, 4 },
-		{ ".git/logs/HEAD", WORK_GIT_REST, 0, false, 4 },
+		{ ".git/logs/refs/heads/main", WORK_GIT_STATE, 0, false, 4 },
+		{ ".git/logs/HEAD", WORK_GIT_STATE, 0, false, 4 },
+		{ ".git/rebase-merge/git-rebase-todo", WORK_GIT_STATE, 0, false, 4 },
+		{ ".git/COMMIT_EDITMSG", WORK_GIT_REST, 0, false, 4 },
 		{ ".git/FETCH_HEAD", WORK_GIT_REST, 0, false, 4 },
 		{ ".git/hooks/index", WORK_GIT_REST, 0, false, 4 },
 		{ ".git/objects/ab/cdef", WORK_GIT_OBJECT, 0, false, 4 },
@@ -50,7 +52,7 @@ static void test_places(void)
 		{ ".git/objects/info/alternates", WORK_GIT_REST, 0, false, 4 },
 		{ ".git/worktrees/w/HEAD", WORK_GIT_STATE, 2, true, 4 },
 		{ ".git/worktrees/w/index", WORK_GIT_STATE, 3, true, 4 },
-		{ ".git/worktrees/w/logs/HEAD", WORK_GIT_REST, 0, false, 4 },
+		{ ".git/worktrees/w/logs/HEAD", WORK_GIT_STATE, 0, false, 4 },
 		{ ".git/worktrees/w", WORK_GIT_REST, 0, false, 4 },
 		{ ".git/modules/m/HEAD", WORK_GIT_STATE, 2, true, 14 },
 		{ ".git/modules/m/objects/ab/cd", WORK_GIT_OBJECT, 0, false, 14 },
@@ -415,6 +417,7 @@ static void test_many_repositories(void)
 static void test_order(void)
 {
 	struct work_effect items[] = {
+		{ .path = ".git/FETCH_HEAD", .change = WORK_CHANGED },
 		{ .path = ".git/HEAD", .change = WORK_CHANGED },
 		{ .path = ".git/index", .change = WORK_CHANGED },
 		{ .path = ".git/logs/HEAD", .change = WORK_CHANGED },
@@ -429,9 +432,9 @@ static void test_order(void)
 		{ .path = "sub/b", .from = ".git/refs/gone", .change = WORK_RENAMED },
 	};
 	static const char *const wanted[] = { "a", ".git/objects/pack/pack-1.pack",
-		".git/refs/heads/new", ".git/objects/pack/pack-1.idx", "sub/b", ".git/packed-refs",
-		".git/refs/heads/main", ".git/HEAD", ".git/index", "sub/.git/refs/x",
-		"sub/.git/HEAD", ".git/logs/HEAD" };
+		".git/refs/heads/new", ".git/objects/pack/pack-1.idx", "sub/b", ".git/logs/HEAD",
+		".git/packed-refs", ".git/refs/heads/main", ".git/HEAD", ".git/index",
+		"sub/.git/refs/x", "sub/.git/HEAD", ".git/FETCH_HEAD" };
 	struct work_effects x = effects_of(items, sizeof(items) / sizeof(items[0]));
 	struct work_turn turns[sizeof(items) / sizeof(items[0])];
 
@@ -442,7 +445,7 @@ static void test_order(void)
 		CHECK_STR(items[turns[i].index].path, wanted[i]);
 	CHECK(work_turns_group(&x, turns, x.count) == 1);
 	CHECK(work_turns_group(&x, turns + 1, x.count - 1) == 3);
-	CHECK(work_turns_group(&x, turns + 5, x.count - 5) == 4);
+	CHECK(work_turns_group(&x, turns + 5, x.count - 5) == 5);
 }
 
 int main(void)

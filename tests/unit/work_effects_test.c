@@ -1,6 +1,7 @@
 /* What a scan makes of its finds: renames, bases, marks; and what it cannot read, or refuses. */
 #include <errno.h>
 
+#include "work/work_scanner.h"
 #include "work_layer.h"
 
 /* --- renames --- */
@@ -68,11 +69,11 @@ static void test_pairs(void)
 
 /* --- the host --- */
 
-static int64_t coarse_now(void)
+static int64_t now(void)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_REALTIME_COARSE, &t);
+	clock_gettime(CLOCK_REALTIME, &t);
 	return t.tv_sec * SECOND + t.tv_nsec;
 }
 
@@ -95,8 +96,10 @@ static void test_moved(void)
 	put_both("chmod", "x", "y");
 	put_text("below/deleted", "x");
 	whiteout("layer/deleted");
+	/* A time that is next year's was set, and says nothing. */
+	set_time("below/before", now() + 31536000 * SECOND);
+	began = now();
 	usleep(20000);
-	began = coarse_now();
 	put_text("below/written", "z");
 	CHECK(chmod("below/chmod", 0600) == 0);
 	put_text("below/deleted", "z");
@@ -104,17 +107,30 @@ static void test_moved(void)
 		      &e) == 0);
 	CHECK(!find(&x, "before")->has_moved && find(&x, "written")->has_moved);
 	CHECK(find(&x, "chmod")->has_moved && find(&x, "deleted")->has_moved);
-	work_effects_done(&x);
-	/* A time without fractions may be any of its second. */
-	began = (coarse_now() / SECOND + 100) * SECOND + 500000000;
-	set_time("below/before", began - began % SECOND);
-	set_time("below/written", began - 1);
-	set_time("below/chmod", began);
-	CHECK(scan_with((struct work_scan){ .began = { began / SECOND, began % SECOND } }, &x,
-		      &e) == 0);
-	CHECK(find(&x, "before")->has_moved && find(&x, "chmod")->has_moved);
-	CHECK(!find(&x, "written")->has_moved);
 	end_layer();
+}
+
+/* What has the very time of the start was there before it: the keeper lets a tick pass. */
+static void test_since(void)
+{
+	const struct timespec began = { .tv_sec = 1000, .tv_nsec = 500 };
+	static const struct {
+		struct statx_timestamp changed;
+		bool is_since;
+	} rows[] = {
+		{ { .tv_sec = 999, .tv_nsec = 501 }, false },
+		{ { .tv_sec = 1000, .tv_nsec = 499 }, false },
+		{ { .tv_sec = 1000, .tv_nsec = 500 }, false },
+		{ { .tv_sec = 1000, .tv_nsec = 501 }, true },
+		{ { .tv_sec = 1001, .tv_nsec = 1 }, true },
+		/* Without fractions: any time of two seconds. */
+		{ { .tv_sec = 998, .tv_nsec = 0 }, false },
+		{ { .tv_sec = 999, .tv_nsec = 0 }, true },
+		{ { .tv_sec = 1000, .tv_nsec = 0 }, true },
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		CHECK(work_is_since(&rows[i].changed, &began) == rows[i].is_since);
 }
 
 /* --- texts --- */
@@ -333,12 +349,12 @@ static void test_deep(void)
 	end_layer();
 	start_layer("too deep");
 	make_deep("layer", WORK_MAX_DEPTH + 1, 1);
-	CHECK_REFUSED("more than 1024 folders in each other");
+	CHECK_REFUSED("more than 1024 folders are nested");
 	end_layer();
 	start_layer("too deep below");
 	make_deep("below", WORK_MAX_DEPTH + 1, 1);
 	whiteout("layer/d");
-	CHECK_REFUSED("more than 1024 folders in each other");
+	CHECK_REFUSED("more than 1024 folders are nested");
 	end_layer();
 	start_layer("long");
 	make_deep("layer", 255, 255);
@@ -409,6 +425,7 @@ static void tests(void)
 	test_renames();
 	test_pairs();
 	test_moved();
+	test_since();
 	test_texts();
 	test_marks();
 	test_locked_layer();

@@ -58,7 +58,8 @@ def guarantees_are_held_to_what_was_seen(p):
     rows = forged(p, payloads, lambda x: (missing(x), seen(x)))
     assert rows["guarantees"][0] == "yes" and rows["degraded"][0] == "no" and may in rows["degraded"][1], rows
     rows = forged(p, payloads, lambda x: (missing(x), seen(x), at("degraded", [may, *already])(x)))
-    said = f"{1 + len(already)} that may be missing, and are: the record says so, '{may}' first"
+    count = 1 + len(already)
+    said = f"{count} optional guarantee{' was' if count == 1 else 's were'} not enforced, as the record says: {may} first"
     assert rows["degraded"] == ("yes", said), rows
     for listed in ([must, *already], ["invented", *already], [may, *already], [*already, *already, must]):
         rows = forged(p, payloads, at("degraded", listed))

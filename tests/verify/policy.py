@@ -62,6 +62,13 @@ def each_demand_is_met_and_not_met(p):
             time.sleep(1.1)
         rows, is_good = judge(p, folder, f"{name}: {unmet}\n")
         assert not is_good and rows[name][0] == "no", (name, rows)
+    # What a run was told to keep can be required, and is missed where it was not.
+    kept = run(p, "echo out; echo err >&2", "--digest-project", *p.spec("record: { output: keep }\n"))
+    for name in ("project", "stdout", "stderr"):
+        rows, is_good = judge(p, kept, f"checked: [{name}]\n")
+        assert is_good and rows["checked"][0] == "yes", (name, rows)
+        rows, is_good = judge(p, folder, f"checked: [{name}]\n")
+        assert not is_good and rows["checked"][0] == "no", (name, rows)
     rows, is_good = judge(p, folder, "".join(f"{name}: {met}\n" for name, (met, _) in pairs.items()))
     assert is_good and len(rows) == len(pairs), rows
     assert set(pairs) | {"in_chain", "degraded"} == set(KEYS)
@@ -86,7 +93,7 @@ def a_relaxed_run_is_outside_the_chain(p):
     assert not is_good
     path = p.write("policy.yaml", "version: 1\nin_chain: false\n")
     expect(verify(p, folder, "--policy", path), 0, "which the policy does not mind")
-    expect(verify(p, folder, "--attest"), 1, "nothing is attested")
+    expect(verify(p, folder, "--attest"), 1, "cannot attest the record")
     done = expect(verify(p, folder, "--policy", path, "--attest"), 0)
     body = json.loads(base64.b64decode(json.loads(done.stdout)["payload"]))
     assert not {"BAWN_IN_CHAIN", "BAWN_HARDENED"} & set(body["predicate"]["properties"]), body
@@ -150,7 +157,7 @@ def what_is_wrong_with_a_policy_is_told_with_its_place(p):
 def the_example_is_a_policy_and_all_of_it_is_in_the_manual(p):
     folder = run(p)
     path = p.write("policy.yaml", (ROOT / "examples/verify-policy.yaml").read_text())
-    done = verify(p, folder, "--policy", path)
+    done = expect(verify(p, folder, "--policy", path), 0)
     assert "unknown key" not in done.stderr and "policy.level" in done.stdout, done
     manual, example = (ROOT / "docs/verify.md").read_text(), path.read_text()
     for key in KEYS:
@@ -193,7 +200,7 @@ def a_result_is_attested_by_the_verifiers_key(p):
 def nothing_is_attested_of_what_is_not_good(p):
     folder = run(p)
     (folder / "plan.json").write_text("{}")
-    done = expect(verify(p, folder, "--attest"), 1, "plan: ", "nothing is attested")
+    done = expect(verify(p, folder, "--attest"), 1, "plan: ", "cannot attest the record")
     assert done.stdout == ""
     path = p.write("policy.yaml", "version: 1\nlevel: custom\n")
     (folder / "plan.json").unlink()

@@ -196,7 +196,7 @@ def a_run_that_goes_on_has_no_record(p):
     process = p.start("run", "--", "sh", "-c", "echo ready; read line")
     assert process.stdout.readline() == b"ready\n"
     (folder,) = (p.state / "bawn/runs").iterdir()
-    expect(verify(p, folder.name), 1, "still going on")
+    expect(verify(p, folder.name), 1, "it is still running")
     process.communicate(b"\n", timeout=20)
     expect(verify(p, folder.name), 0)
 
@@ -248,11 +248,12 @@ def only_keys_that_count_count(p):
     expect(verify(p, folder.name, "--key", own), 0, f"by the key in '{own}'")
     expect(verify(p, folder.name, "--key", foreign, "--key", own), 0, f"by the key in '{own}'")
     done = expect(verify(p, folder.name, "--key", foreign), 1, "none of the given keys",
-                  "not good: without a signature nothing else was looked at")
+                  "not good: nothing else was checked, because no key that counts signed it")
     assert "exited" not in done.stdout and "events" not in done.stdout
     # Another operator knows the key or nothing.
     elsewhere = {"XDG_STATE_HOME": str(p.home / "elsewhere")}
-    expect(verify(p, copy, env=elsewhere), 1, "none of your keys")
+    done = expect(verify(p, copy, env=elsewhere), 1, "none of your keys", f"hint: get the signer's public key (there: bawn key show --pem >FILE), then: bawn verify --key FILE {copy}")
+    assert "without a signature" not in done.stdout
     expect(verify(p, copy, "--key", own, env=elsewhere), 0)
 
 
@@ -359,7 +360,7 @@ def what_is_unknown_or_unsigned_is_not_the_same(p):
     p.own(p.home / "broken")
     assert verify(p, "--same", two, p.home / "broken").returncode == 1
     expect(verify(p, "--same", two), 2, "say which two records")
-    expect(verify(p, "--same", two, two, "--attest"), 2, "does not go with")
+    expect(verify(p, "--same", two, two, "--attest"), 2, "together with")
 
 
 # --- how it is asked ---
@@ -367,12 +368,14 @@ def what_is_unknown_or_unsigned_is_not_the_same(p):
 @case
 def wrong_use_is_told(p):
     folder = run(p)
-    expect(verify(p), 2, "say which record")
+    expect(verify(p), 0, f"# run {folder.name}")  # the newest
+    assert json.loads(expect(verify(p, "--json"), 0).stdout)["run"] == folder.name
+    expect(verify(p, env={"XDG_STATE_HOME": str(p.home / "empty")}), 1, "there is no run yet")
     expect(verify(p, "a", "b"), 2, "say which record")
     expect(verify(p, folder, "--attest", "--json"), 2, "--attest")
     expect(verify(p, folder, "--polcy", "x"), 2, "did you mean --policy?")
     (p.state / "bawn").chmod(0o777)
-    expect(verify(p, folder.name), 1, "must be yours")
+    expect(verify(p, folder.name), 1, "is not yours, or others can write to it")
 
 
 main()

@@ -55,7 +55,7 @@ def become(who):
     def change():
         (LEAVES[who] / "cgroup.procs").write_text(str(os.getpid()), encoding="ascii")
         if who == "user":
-            os.setgroups([])
+            os.setgroups([UID])  # as a login has it
             os.setresgid(UID, UID, UID)
             os.setresuid(UID, UID, UID)
     return change

@@ -85,13 +85,13 @@ def modules_in_order(folder):
     return found
 
 
-def make_initramfs(target, modules):
+def make_initramfs(target, modules, init="init"):
     with tempfile.TemporaryDirectory() as folder:
         top = pathlib.Path(folder)
         for name in ("bin", "modules"):
             (top / name).mkdir()
         shutil.copy(shutil.which("busybox"), top / "bin/busybox")
-        shutil.copy(HERE / "init", top / "init")
+        shutil.copy(HERE / init, top / "init")
         for number, (name, content) in enumerate(modules_in_order(modules).items()):
             (top / f"modules/{number:02}-{name}.ko").write_bytes(content)
         names = "\n".join(str(path.relative_to(top)) for path in sorted(top.rglob("*")))

@@ -65,7 +65,7 @@ SUITES = [
     Suite("cage/protect.py", (BAWN, BREAKABLE), {"root": ["cannot"], "user": ["host"]}, slice={"user": ["replaces"]}),
     Suite("cage/run.py", (BAWN, BREAKABLE), {"user": []}, timed="time_limit|clock|orphans"),
     Suite("escape/run.py", (BAWN, BREAKABLE, "tests/escape/probe"), {"root": ["T116"]}),
-    Suite("limits/run.py", (BAWN, BREAKABLE), {"root": []}, slice={"user": ["memory"]},
+    Suite("limits/run.py", (BAWN, BREAKABLE), {"root": []}, slice={"user": ["memory|disk_is_one|next_run_removes", "user"]},
           timed="time|asked|stop|request|processors|neither_another|every_limit|survives"),
 ]
 # Why a case means nothing here: in any of these guests, or to a user. Root's part of it is tried by other tests.

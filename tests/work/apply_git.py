@@ -191,6 +191,18 @@ def what_the_host_staged_is_not_lost(place):
 
 
 @case
+def the_logs_of_refs_go_with_them(place):
+    """Nor do refs and index go without the log that the host has written to since."""
+    work = Repository(place)
+    work.cage(COMMIT)
+    work.host("git switch -q -c other; git switch -q main")
+    before = work.refs()
+    work.apply().expect_word(".git/logs/HEAD", "conflict").expect_word(".git/refs/heads/main", "conflict")
+    assert work.refs() == before and work.host("git diff --cached --name-only") == ""
+    work.expect_sound()
+
+
+@case
 def git_status_on_the_host_is_no_conflict(place):
     """It writes the index anew, with the same entries."""
     work = Repository(place)

@@ -17,7 +17,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
-from place import (BREAKABLE, USER, case, descendants, expect, main, of_root, of_users, output,  # noqa: E402
+from place import (BAWN, BREAKABLE, USER, case, descendants, expect, main, of_root, of_users, output,  # noqa: E402
                    picture, wait_until)
 
 ODD = ["a\nb", " leading and trailing ", "-rf", "*?[x]", "\x1b]52;c;eA==\x07", "tab\there", "\\", "'\"", "\u202ecod",
@@ -290,6 +290,19 @@ def roots_project_of_a_user_stays_the_users(p):
 # --- while it lasts, and when it is cut short ---
 
 @case
+def what_the_host_wrote_just_before_is_no_conflict(p):
+    """Times of files are those of the clock's ticks: a run may begin in the one of the last write."""
+    script = p.write("commit", """git init -q . && for i in 1 2 3 4 5 6; do
+    echo "$i" >plain; "$1" run -q -- sh -c 'echo run >plain' && "$1" apply -q || exit
+    echo "$i" >a; git add a; git -c user.name=A -c user.email=a@b commit -qm host
+    "$1" run -q -- sh -c 'echo run >a; git -c user.name=B -c user.email=b@c commit -qam run' && "$1" apply -q || exit
+    done; git log --format=%s""")
+    done = expect(p.run("-eu", script, BAWN, program="sh"), 0)
+    assert done.stdout == "run\nhost\n" * 6, done.stdout
+    assert (p.project / "a").read_text() == (p.project / "plain").read_text() == "run\n"
+
+
+@case
 def what_the_host_changes_meanwhile_is_marked(p):
     p.write("project/a", "a\n")
     p.write("project/b", "b\n")
@@ -329,7 +342,7 @@ def the_work_of_a_killed_run_is_kept(p):
 def what_cannot_be_told_is_no_success(p):
     """Folders in folders without end; they are in the layer still, and can be dropped."""
     dig = "i=0; while [ $i -lt 1100 ]; do mkdir d && cd d || exit 3; i=$((i+1)); done; echo dug"
-    done = expect(p.sh(dig), 125, "cannot tell what the run changed")
+    done = expect(p.sh(dig), 125, "cannot find out what the run changed")
     assert done.stdout == "dug\n" and "error" in p.record()["effects"], p.record()["effects"]
     expect(p.run("discard"), 0)
     assert not (newest(p) / "layer").exists()

@@ -310,10 +310,10 @@ def which_run_is_meant(p):
     inner.write("three", "3\n")
     assert names(cwd=p.project / "src") == ["three"] and names() == ["two"]
     # What has been dropped is not the newest any more.
-    expect(bawn(p, "discard"), 0)
+    expect(bawn(p, "discard", "--yes"), 0)
     assert names() == ["one"]
     assert names(second.id) == ["two"], "what it did stays known"
-    expect(bawn(p, "diff", second.id), 1, "not kept any more")
+    expect(bawn(p, "diff", second.id), 1, "applied or discarded")
 
 
 @case
@@ -359,7 +359,7 @@ def the_other_forms_of_a_diff(p):
     found = json.loads(expect(bawn(p, "diff", "--json"), 0).stdout)
     assert isinstance(found, dict) and "README" in json.dumps(found)
     assert "README" not in bawn(p, "diff", "--json", "src").stdout
-    expect(bawn(p, "diff", "--json", "--stat"), 2, "one form")
+    expect(bawn(p, "diff", "--json", "--stat"), 2, "cannot print two forms")
     expect(bawn(p, "diff", "-z"), 2, "--name-only")
     expect(bawn(p, "diff", "--stta"), 2, "did you mean --stat?")
 
@@ -455,7 +455,7 @@ def what_apply_and_discard_say_is_harmless_too(p):
     run = Run(p)
     run.write(".git/hooks/" + EVIL, EVIL)
     run.write(EVIL, EVIL)
-    for args in (["apply", "-n"], ["apply"], ["discard"], ["diff", EVIL], ["apply", run.id, EVIL + "2"]):
+    for args in (["apply", "-n"], ["apply"], ["discard", "--yes"], ["diff", EVIL], ["apply", run.id, EVIL + "2"]):
         _, said = on_terminal(p, *args, env={"NO_COLOR": "1"})
         assert b"\x1b]" not in said and b"\x07" not in said and b"\x1b[2J" not in said, (args, said)
 
@@ -522,8 +522,8 @@ def a_run_that_goes_on_is_shown_and_left_alone(p):
         expect(bawn(p, "diff", "--stat"), 0, "still going on", "3 files changed")
         before = cages.picture(run.folder)
         for command in (["apply"], ["apply", "-n"], ["discard"], ["discard", run.id]):
-            expect(bawn(p, *command), 1, f"run {run.id} is still going on")
-        expect(bawn(p, "discard", "--all"), 0, f"run {run.id} is still going on")
+            expect(bawn(p, *command), 1, f"run {run.id}: it is still running")
+        expect(bawn(p, "discard", "--all"), 0, f"run {run.id}: it is still running")
         assert cages.picture(run.folder) == before, "something was written"
     finally:
         os.close(lock)
@@ -540,7 +540,7 @@ def two_commands_on_one_run_exclude_each_other(p):
     try:
         expect(bawn(p, "diff"), 0, "+2")
         for command in ("apply", "discard"):
-            expect(bawn(p, command), 1, f"another bawn is at work on run {run.id}")
+            expect(bawn(p, command), 1, f"run {run.id}: another bawn is working on it")
     finally:
         os.close(lock)
     assert run.is_kept()
@@ -590,7 +590,7 @@ def what_is_not_the_operators_is_refused(p):
     expect(bawn(p, "discard"), 0, "discarded")
     env = {"HOME": "", "XDG_STATE_HOME": ""}
     if p.uid:
-        expect(bawn(p, "diff", env=env), 125, "set HOME or XDG_STATE_HOME")
+        expect(bawn(p, "diff", env=env), 125, "HOME and XDG_STATE_HOME are not set")
 
 
 # --- apply ---
@@ -608,26 +608,27 @@ def apply_makes_the_project_what_the_run_made_of_it(p):
         for path in [p.project, *p.project.rglob("*")]:
             os.chown(path, p.uid, p.uid, follow_symlinks=False)
         run = Run(p, seed).become(wanted)
-        expect(bawn(p, "apply"), 0, f"run {run.id} is applied")
+        expect(bawn(p, "apply"), 0, f"run {run.id} has no changes left to apply")
         have, want = entries(p.project), entries(wanted)
         assert have == want, f"seed {seed}: {sorted(set(have.items()) ^ set(want.items()))[:4]}"
         assert not run.is_kept() and (run.folder / "effects.json").exists()
         assert not (run.folder / "layer").exists() and not (run.folder / "base").exists()
-        expect(bawn(p, "apply", run.id), 1, "not kept any more")
+        expect(bawn(p, "apply", run.id), 1, "applied or discarded")
 
 
 @case
 def apply_takes_the_paths_that_are_named(p):
     fill(p)
     run = changed(p)
-    expect(bawn(p, "apply", "README"), 0, "1 applied")
+    done = expect(bawn(p, "apply", "README"), 0)
+    assert done.stdout == "1 applied; 2 left: bawn diff, bawn apply or bawn discard\n", done.stdout
     assert (p.project / "README").read_text() == "one\n2\nthree\n"
     assert (p.project / "src/old.c").exists() and run.is_kept()
     # What is there already is not shown as if it were still to come.
     text = patch_of(p).decode()
     assert "+2" not in text and "# on the host already, and not shown: 1\n" in text and "+new" in text, text
     expect(bawn(p, "apply", "nothing"), 1, "did not change 'nothing'")
-    expect(bawn(p, "apply", "new.c", "old.c", cwd=p.project / "src"), 0, "2 applied", f"run {run.id} is applied")
+    expect(bawn(p, "apply", "new.c", "old.c", cwd=p.project / "src"), 0, "2 applied", f"run {run.id} has no changes left to apply")
     assert not (p.project / "src/old.c").exists() and not run.is_kept()
 
 
@@ -671,7 +672,7 @@ def apply_says_what_it_would_do(p):
     run = changed(p)
     before = cages.picture(p.project)
     done = expect(bawn(p, "apply", "-n"), 0, "would be: 3 applied")
-    assert "is applied" not in done.stdout
+    assert "left to apply" not in done.stdout
     found = json.loads(expect(bawn(p, "apply", "--dry-run", "--json"), 0).stdout)
     assert found["dry_run"] and found["counts"]["applied"] == 3 and not found["finished"]
     assert cages.picture(p.project) == before and run.is_kept()
@@ -740,9 +741,9 @@ def an_apply_that_is_stopped_can_go_on(p):
     cages.wait_until(lambda: any(p.project.rglob("*-*")), 10, "the first file")
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=20)
-    assert process.returncode == 1 and b"stopped; the rest can follow: bawn apply" in err, (out, err)
+    assert process.returncode == 1 and b"hint: apply the rest: bawn apply" in err, (out, err)
     assert run.is_kept() and not list(p.project.rglob(".bawn-*"))
-    done = expect(bawn(p, "apply"), 0, f"run {run.id} is applied")
+    done = expect(bawn(p, "apply"), 0, f"run {run.id} has no changes left to apply")
     # Folders that come with what is in them are not counted.
     assert sum(map(int, re.findall(r"(\d+) (?:applied|there)", done.stdout))) == 6000, done.stdout
     assert len(list(p.project.rglob("*.txt"))) == 6000
@@ -758,8 +759,8 @@ def apply_leaves_what_changed_on_the_host_unless_told_otherwise(p):
     done = expect(bawn(p, "apply"), 1, "README: in conflict", "2 applied, 1 in conflict", "--merge", "--force")
     assert (p.project / "README").read_text() == "one\ntwo\nthree\nfour\nfive\nsix\nseven\n", done
     assert run.is_kept()
-    expect(bawn(p, "apply", "--merge", "--force"), 2, "not both")
-    expect(bawn(p, "apply", "--force"), 0, f"run {run.id} is applied")
+    expect(bawn(p, "apply", "--merge", "--force"), 2, "cannot use --merge and --force together")
+    expect(bawn(p, "apply", "--force"), 0, f"run {run.id} has no changes left to apply")
     assert (p.project / "README").read_text() == "one\n2\nthree\n"
 
 
@@ -789,7 +790,9 @@ def what_was_merged_is_not_taken_back(p):
     time.sleep(0.01)
     p.write("project/merged", "".join([*lines[:-1], "last\n"]))
     p.write("project/other", "".join(["1st\n", *lines[1:]]))
-    expect(bawn(p, "apply", "--merge"), 1, "merged: merged", "other: in conflict")
+    done = expect(bawn(p, "apply", "--merge"), 1, "merged: merged", "other: in conflict", "hint: edit other by hand",
+                  f"bawn apply --force {run.id}", f"bawn discard {run.id}")
+    assert "bawn apply --merge" not in done.stderr, "what did not help is not advised again"
     expect(bawn(p, "apply", "--force"), 0, "1 applied, 1 there already")
     assert (p.project / "merged").read_text() == "".join(["first\n", *lines[1:-1], "last\n"])
     assert (p.project / "other").read_text() == "".join(["first\n", *lines[1:]])
@@ -807,7 +810,7 @@ def apply_holds_back_what_runs_on_the_host(p):
     done = expect(bawn(p, "apply"), 1, ".git/hooks/pre-commit: held back", "3 applied, 1 held back", "--all")
     assert not (p.project / ".git/hooks/pre-commit").exists() and run.is_kept(), done
     expect(bawn(p, "apply", "."), 1, "held back")
-    expect(bawn(p, "apply", ".git/hooks/pre-commit"), 0, f"run {run.id} is applied")
+    expect(bawn(p, "apply", ".git/hooks/pre-commit"), 0, f"run {run.id} has no changes left to apply")
     assert (p.project / ".git/hooks/pre-commit").exists()
     other = Run(p, 2)
     other.write(".git/hooks/post-commit", "#!/bin/sh\n", 0o755)
@@ -847,15 +850,24 @@ def apply_without_the_project_says_so(p):
 # --- discard ---
 
 @case
+def discard_counts_what_was_not_applied(p):
+    fill(p)
+    run = changed(p)
+    expect(bawn(p, "apply", run.id, "README"), 0, f"1 applied; 2 left: bawn diff {run.id}, bawn apply {run.id} or")
+    expect(bawn(p, "discard"), 0, f"discarded what run {run.id} wrote: 2 files; 1 stays in the project, as applied\n")
+    assert (p.project / "README").read_text() == "one\n2\nthree\n"
+
+
+@case
 def discard_drops_what_a_run_wrote_and_nothing_else(p):
     fill(p)
     first, second, third = changed(p, 1), changed(p, 2), changed(p, 3)
     before = cages.picture(p.project)
-    expect(bawn(p, "discard"), 0, f"discarded what run {third.id} wrote: 3 files")
+    expect(bawn(p, "discard", "--yes"), 0, f"discarded what run {third.id} wrote: 3 files")
     assert first.is_kept() and second.is_kept() and not (third.folder / "layer").exists()
     assert (third.folder / "effects.json").exists() and not (third.folder / "base").exists()
-    expect(bawn(p, "discard", "src"), 2, "takes no 'src'")
-    expect(bawn(p, "discard", second.id, "src"), 2, "takes no 'src'")
+    expect(bawn(p, "discard", "src"), 2, "cannot discard single files: 'src' is neither", "hint: ", "bawn apply PATH")
+    expect(bawn(p, "discard", second.id, "src"), 2, "cannot discard single files: 'src' is neither", "hint: ", "bawn apply PATH")
     expect(bawn(p, "discard", "--all", second.id), 2, "takes no")
     assert first.is_kept() and second.is_kept()
     found = json.loads(expect(bawn(p, "discard", "--json", second.id), 0).stdout)
@@ -888,7 +900,7 @@ def a_discard_that_was_interrupted_is_finished(p):
     expect(bawn(p, "diff", "--stat"), 0)
     os.rename(run.folder / "layer", run.folder / "layer.gone")
     expect(bawn(p, "diff"), 0, "no changes of a run are waiting")
-    expect(bawn(p, "diff", run.id), 1, "not kept any more")
+    expect(bawn(p, "diff", run.id), 1, "applied or discarded")
     expect(bawn(p, "discard", "--all"), 0)
     assert not list(run.folder.glob("layer*")) and not (run.folder / "base").exists()
 
@@ -926,8 +938,8 @@ def a_run_is_looked_at_while_it_goes_on(p):
     process = p.start("run", "--", "sh", "-c", CHANGE + "; echo there; read x")
     assert process.stdout.readline() == b"there\n"
     assert "it is still going on" in expect(bawn(p, "diff"), 0, "+more").stdout
-    expect(bawn(p, "apply"), 1, "is still going on: apply it when it has ended")
-    expect(bawn(p, "discard"), 1, "is still going on")
+    expect(bawn(p, "apply"), 1, "it is still running")
+    expect(bawn(p, "discard"), 1, "it is still running")
     process.communicate(b"\n", timeout=20)
     assert process.returncode == 0
     assert "going on" not in expect(bawn(p, "diff"), 0, "+more").stdout

@@ -89,7 +89,7 @@ def run_all(programs, uid, seeds):
     try:
         for program in programs:
             shutil.copy(program, top)
-        for source in (__file__, scan.__file__):
+        for source in (__file__, scan.__file__, scan.accounts.__file__):
             shutil.copy(source, top)
         scan.prepare(top, uid, seeds)
         top.chmod(0o755)

@@ -158,6 +158,7 @@ def submodules_of_the_project(p):
 # --- the project is a linked worktree ---
 
 AT_OWN_PATH = "project: {cage: project}\n"
+AT_WORK = "project: {at: /work}\n"
 
 # The same as in a repository of its own, but for what is checked out elsewhere.
 WORKTREE_DAY = """
@@ -351,13 +352,13 @@ def the_operator_can_do_without(p):
 
 @case
 @of_users
-def a_repository_of_another_group_is_copied(p):
+def a_repository_of_another_group(p):
     main_folder = worktree(p)
     if os.geteuid() != 0:
         raise Skip("only root gives files to groups")
     subprocess.run(["chgrp", "-R", "23456", main_folder / ".git"], check=True)
     with Unchanged(p, main_folder):
-        done = expect(caged(p, WORKTREE_DAY), 0, "the folder of its git belongs to group 23456", "is copied")
+        done = expect(caged(p, WORKTREE_DAY), 0, "files copied for this run:", "of git's folder")
         assert done.stdout == "3\n4\n", done
     # A worktree that the run made is known to git only if its pointers are taken too.
     expect(p.run("apply"), 1, ".trees/new/.git: held back")
@@ -520,13 +521,32 @@ def a_git_folder_elsewhere_without_a_way_back(p):
 
 
 @case
+def who_commits_is_known_and_nothing_else_of_the_configuration(p):
+    script = "git init -q /tmp/r; cd /tmp/r; git commit -q --allow-empty -m x; git log -1 --format='%an <%ae>';" \
+             "git config --get-regexp 'alias|credential'; git config user.name Local; git config user.name"
+    p.write(".gitconfig", """[user]
+        name = "O. \\"P\\" ; Q"  # not this
+        email = o@p
+        [user "other"]
+        name = Other
+        [alias]
+        x = !true
+        [credential]
+        helper = store""")
+    output(p.sh(script), 'O. "P" ; Q <o@p>\nLocal\n')
+    expect(p.sh(script, *p.spec("project: {git: none}\n")), 0, "Please tell me who you are")
+    (p.home / ".gitconfig").unlink()
+    expect(p.sh(script), 0, "Please tell me who you are")
+
+
+@case
 def pointers_that_begin_at_the_project(p):
-    """Only where the project is at its own path do they lead to git's folder."""
+    """Only where the project is at its own path do they lead to git's folder; there it is, if nothing else is said."""
     main_folder = worktree(p)
     p.write("project/.git", f"gitdir: ../main/.git/worktrees/{p.project.name}\n")
-    refused(p, "found only from where the project is on the host", "project.cage: project")
+    refused(p, "found only from where the project is on the host", "project.cage: project", options=p.spec(AT_WORK))
     with Unchanged(p, main_folder):
-        output(caged(p, WORKTREE_DAY, *p.spec(AT_OWN_PATH)), "3\n4\n")
+        output(caged(p, WORKTREE_DAY), "3\n4\n")
 
 
 @case
@@ -537,7 +557,7 @@ def a_project_that_is_a_submodule(p):
         cwd=outer)
     git(p, "commit", "-qm", "a submodule", cwd=outer)
     p.project = outer / "deep/sub"
-    refused(p, "found only from where the project is on the host", "project.cage: project")
+    refused(p, "found only from where the project is on the host", "project.cage: project", options=p.spec(AT_WORK))
     with Unchanged(p, outer):
         output(caged(p, f"""
             test -z "$(git status --porcelain)"
@@ -550,7 +570,7 @@ def a_project_that_is_a_submodule(p):
             git log --oneline | wc -l
             git fsck --full --strict --no-dangling
             ls -A {outer} {outer}/deep {outer}/.git
-        """, *p.spec(AT_OWN_PATH)), f"3\n{outer}:\n.git\ndeep\n\n{outer}/.git:\nmodules\n\n{outer}/deep:\nsub\n")
+        """), f"3\n{outer}:\n.git\ndeep\n\n{outer}/.git:\nmodules\n\n{outer}/deep:\nsub\n")
     # The superproject has everything inside.
     p.project = outer
     with Unchanged(p):
@@ -564,10 +584,9 @@ def worktrees_in_a_bare_repository(p):
     bare = p.home / "bare.git"
     git(p, "worktree", "add", "-q", "-b", "side", str(bare / "tree"), cwd=bare)
     p.project = bare / "tree"
-    refused(p, "found only from where the project is on the host", "project.cage: project")
+    refused(p, "found only from where the project is on the host", "project.cage: project", options=p.spec(AT_WORK))
     with Unchanged(p, bare):
-        output(caged(p, "echo x >>a; git commit -qam second; git log --oneline | wc -l; git status --porcelain",
-                     *p.spec(AT_OWN_PATH)), "2\n")
+        output(caged(p, "echo x >>a; git commit -qam second; git log --oneline | wc -l; git status --porcelain"), "2\n")
 
 
 @case

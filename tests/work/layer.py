@@ -63,9 +63,9 @@ class Work:
 
     def begin(self):
         """What the tree is like now is what the run began with."""
-        tick()
-        tick()
-        self.began = time.clock_gettime_ns(COARSE)
+        self.began = time.clock_gettime_ns(time.CLOCK_REALTIME)
+        while time.clock_gettime_ns(COARSE) <= self.began:
+            time.sleep(0.0005)
 
     def put(self, top, path, content=b"", mode=None):
         """Bytes or text are a file, None is a folder, a Path is a link."""

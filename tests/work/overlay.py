@@ -185,8 +185,8 @@ def a_size_can_be_changed(p):
     assert note(p)["size"] == 8 * MB
     before = picture(overlay(p) / "tree")
     expect_refusal(p.sh("echo ran", *spec(p, size="4M")),
-                   "bawn: what the overlay '~/overlay' keeps does not fit into its size of 4M: set a larger "
-                   "root.overlay_size, or empty it with bawn overlay reset")
+                   "bawn: cannot use the overlay '~/overlay': its contents do not fit into its size of 4M\n"
+                   "hint: set a larger root.overlay_size, or empty it: bawn overlay reset\n")
     assert picture(overlay(p) / "tree") == before and note(p)["size"] == 8 * MB
     expect(p.sh("head -c 9M /dev/zero >/opt/more", *spec(p, size="16M")), 0)
     assert note(p)["size"] == 16 * MB
@@ -204,10 +204,10 @@ def a_size_can_be_changed(p):
 def a_missing_one_is_made_only_if_that_is_declared(p):
     path = overlay(p)
     expect_refusal(p.sh("true", *spec(p, size=None)),
-                   f"bawn: the overlay '{path}' is missing, and a new one needs a size: set root.overlay_size, "
-                   "such as 5G\n")
-    missing = (f"bawn: the overlay '{path}' is missing: make it with bawn overlay init, or let the run make it with "
-               "root.overlay_create_if_missing: true\n")
+                   f"bawn: cannot make the overlay '{path}': a new one needs a size\n"
+                   "hint: set root.overlay_size, such as 5G\n")
+    missing = (f"bawn: cannot use the overlay '{path}': it does not exist\n"
+               "hint: make it with bawn overlay init, or set root.overlay_create_if_missing: true\n")
     for size in (None, "8M"):
         expect_refusal(p.sh("true", *spec(p, size=size, more="overlay_create_if_missing: false")), missing)
     assert not path.exists()
@@ -228,23 +228,23 @@ def only_an_overlay_is_taken_for_one(p):
     options, path = spec(p), overlay(p)
     p.make("overlay")
     p.write("overlay/mine", "mine")
-    expect_refusal(p.sh("true", *options), f"'{path}' is not an overlay: it has no overlay.json")
+    expect_refusal(p.sh("true", *options), f"cannot use '{path}' as an overlay: it has no overlay.json")
     assert [entry.name for entry in path.iterdir()] == ["mine"]
     shutil.rmtree(path)
     p.write("overlay", "a file")
-    expect_refusal(p.sh("true", *options), f"'{path}' is not an overlay: it is not a folder")
+    expect_refusal(p.sh("true", *options), f"cannot use '{path}' as an overlay: it is not a folder")
     path.unlink()
     make(p, at="~/other")
     path.symlink_to("other")
     spec(p)
-    expect_refusal(p.sh("true", *options), f"'{path}' is not an overlay: it is not a folder")
+    expect_refusal(p.sh("true", *options), f"cannot use '{path}' as an overlay: it is not a folder")
     path.unlink()
     (p.home / "other").rename(path)
     path.chmod(0o770)
     expect_refusal(p.sh("true", *options), f"cannot use the overlay '{path}': others can write to it")
     path.chmod(0o700)
     (path / "overlay.json").write_text("{}")
-    expect_refusal(p.sh("true", *options), f"'{path}' is not an overlay of bawn's: its overlay.json is damaged")
+    expect_refusal(p.sh("true", *options), f"cannot use '{path}' as an overlay: its overlay.json is damaged")
 
 
 @case
@@ -265,10 +265,10 @@ def it_is_never_where_the_cage_can_see_it(p):
                                ("/usr/o", (), "/usr")):
         at = str(at).replace("$PROJECT", str(p.project))
         done = expect_refusal(p.sh("true", *spec(p, at=at), *options))
-        assert "the overlay cannot be at" in done.stderr, done.stderr
-        assert f"'{other}'; choose a place apart from it" in done.stderr, done.stderr
+        assert "cannot use the overlay" in done.stderr, done.stderr
+        assert f"'{other}'\nhint: choose a place apart from it" in done.stderr, done.stderr
     make(p)
-    expect_refusal(p.sh("true", *spec(p), "-v", "~/overlay/tree:/srv/tree"), "the overlay cannot be at")
+    expect_refusal(p.sh("true", *spec(p), "-v", "~/overlay/tree:/srv/tree"), "cannot use the overlay", "choose a place apart")
 
 
 # --- one at a time ---
@@ -286,8 +286,8 @@ def a_second_run_is_told_who_has_it(p):
     try:
         run = max((p.state / "bawn/runs").iterdir(), key=lambda path: path.stat().st_ctime_ns).name
         expect_refusal(p.sh("echo ran", *options),
-                       f"bawn: the overlay '{overlay(p)}' is in use by run {run}, process {process.pid}; wait for its "
-                       "end, or use another overlay\n")
+                       f"bawn: cannot use the overlay '{overlay(p)}': run {run}, process {process.pid} uses it\n"
+                       "hint: wait for its end, or use another overlay\n")
     finally:
         process.communicate(timeout=20 * SLOW)
     expect(p.sh("true", *options), 0)
@@ -365,11 +365,12 @@ def one_can_be_made_beforehand(p):
     expect(p.sh("echo kept >/opt/file", *spec(p, size=None, more="overlay_create_if_missing: false")), 0)
     assert note(p)["size"] == 8 * MB and note(p)["created"] == before["created"]
     done = expect_refusal(p.run("overlay", "init", path, "--size", "8M"))
-    assert done.stderr == (f"bawn: there is something at '{path}' already; bawn overlay reset empties an overlay\n")
+    assert done.stderr == (f"bawn: cannot make an overlay at '{path}': something is there\n"
+                           "hint: bawn overlay reset empties an overlay\n")
     output(p.sh("cat /opt/file", *spec(p, size=None)), "kept\n")
     done = expect(p.run("overlay", "init", "other", "--size", "1G", "--json", cwd=p.home), 0)
     made = json.loads(done.stdout)
-    assert made["path"] == str(p.home / "other") and made["size"] == 1024 * MB and made["sha256"] == before["sha256"]
+    assert made["version"] == 1 and made["path"] == str(p.home / "other") and made["size"] == 1024 * MB and made["sha256"] == before["sha256"]
 
 
 @case
@@ -433,7 +434,7 @@ def what_is_in_use_is_left_alone(p):
         run = max((p.state / "bawn/runs").iterdir(), key=lambda path: path.stat().st_ctime_ns).name
         for verb in ("reset", "prune", "digest"):
             expect_refusal(p.run("overlay", verb, overlay(p)),
-                           f"bawn: the overlay '{overlay(p)}' is in use by run {run}, process {process.pid}; ")
+                           f"bawn: cannot use the overlay '{overlay(p)}': run {run}, process {process.pid} uses it")
     finally:
         process.communicate(timeout=20 * SLOW)
 
@@ -444,9 +445,9 @@ def only_overlays_are_touched(p):
     p.write("folder/tree/file", "mine")
     before = picture(folder)
     for verb in ("reset", "prune", "digest"):
-        expect_refusal(p.run("overlay", verb, folder), f"'{folder}' is not an overlay: it has no overlay.json")
+        expect_refusal(p.run("overlay", verb, folder), f"cannot use '{folder}' as an overlay: it has no overlay.json")
         expect_refusal(p.run("overlay", verb, p.home / "none"), "cannot open the overlay '", "No such file")
-    expect_refusal(p.run("overlay", "init", folder, "--size", "1M"), f"there is something at '{folder}' already")
+    expect_refusal(p.run("overlay", "init", folder, "--size", "1M"), f"cannot make an overlay at '{folder}': something is there")
     assert picture(folder) == before
 
 
@@ -456,13 +457,13 @@ def wrong_use_is_told(p):
             ((), "say what to do with an overlay: init, reset, prune or digest"),
             (("inti", "x"), "overlay knows init, reset, prune and digest, not 'inti'; did you mean init?"),
             (("remove", "x"), "overlay knows init, reset, prune and digest, not 'remove'"),
-            (("init", "x"), "a new overlay needs a size: --size 5G"),
+            (("init", "x"), "cannot make an overlay without a size\nhint: --size 5G"),
             (("init",), "say which overlay: bawn overlay init PATH; bawn keeps no list of them"),
             (("prune",), "say which overlay: bawn overlay prune PATH…; bawn keeps no list of them"),
             (("reset", "x", "y"), "overlay reset takes one path, and not 'y' too"),
             (("reset", "x", "--size", "1M"), "overlay reset takes no --size: an overlay gets another one by a run with "
                                              "root.overlay_size"),
-            (("init", "..", "--size", "1M"), "'..' cannot be an overlay: write a path that ends with its name")):
+            (("init", "..", "--size", "1M"), "cannot use '..' as an overlay: its path does not end with a name")):
         done = expect(p.run("overlay", *words), 2)
         assert done.stderr == f"bawn: {said}\n" and not done.stdout, done.stderr
 
@@ -602,7 +603,7 @@ def what_is_nested_too_deep_is_not_saved_and_hurts_nobody(p):
     before = note(p)
     done = expect(p.sh(f"cd /opt; python3 -c \"{deep.format(1500)}\" 2>/dev/null; rm -rf x; mkdir x; cd x; "
                        f"python3 -c \"{deep.format(1500)}\"; echo lost >/opt/file", *options), 125)
-    assert f"the overlay '{overlay(p)}' was not saved, and is as it was before: cannot copy " in done.stderr
+    assert f"cannot save the overlay '{overlay(p)}', which is as it was before: cannot copy " in done.stderr
     assert "folders are nested deeper than 256" in done.stderr
     assert note(p) == before and not (overlay(p) / "tree.new").exists()
     output(p.sh("cat /opt/file", *options), "deep\n")
@@ -645,7 +646,7 @@ def a_full_disk_leaves_what_was_kept(p):
     if "owner mapped" in done.stderr:
         raise Skip("a tmpfs cannot be id-mapped here")
     assert done.stdout == "0\n125\nlock\noverlay.json\ntree\nkept\nfile\n0\n", done.stdout + done.stderr
-    assert (f"bawn: the overlay '{p.home}/small/o' was not saved, and is as it was before: cannot copy 'opt/big': "
+    assert (f"bawn: cannot save the overlay '{p.home}/small/o', which is as it was before: cannot copy 'opt/big': "
             "No space left on device\n") in done.stderr, done.stderr
 
 
@@ -655,7 +656,7 @@ def a_cage_that_loads_nothing_is_not_started(p):
     options = make(p, "echo kept >/opt/file")
     expect(p.sh("cat /opt/file", *options, program=BREAKABLE), 0, "kept")
     expect_refusal(p.sh("cat /opt/file", *options, program=BREAKABLE, env={"BAWN_TEST_BREAK": "overlay"}),
-                   "its overlay is not of the planned size; nothing was run")
+                   "its overlay is not of the planned size")
 
 
 if __name__ == "__main__":

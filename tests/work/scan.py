@@ -24,9 +24,11 @@ import sys
 import tempfile
 import time
 
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
+import accounts  # noqa: E402
+
 USER = 12345  # an id that owns nothing here
 PYTHON = shutil.which("python3", path="/usr/bin:/bin") or sys.executable  # that a user may run
-COARSE = 5  # CLOCK_REALTIME_COARSE
 NAMES = [b"a", b"b", b"c", b"dir", b"file.txt", b".git", b"config", b"hooks", b"with space", b"new\nline",
          b"\x1b[31mred", b"\xff\xfe", b"\xc3\xa9", b"long" * 63, b"-rf", b"*", b"..x", b"...", b"HEAD", b"objects"]
 TYPES = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
@@ -283,7 +285,7 @@ def inside_mounts(top):
     (place / "layer/on/mounted").write_text("y", encoding="ascii")
     for name in ("whole", "gone"):
         os.mknod(place / "layer" / name, stat.S_IFCHR, 0)
-    (place / "began").write_text(str(time.clock_gettime_ns(COARSE) + 10 ** 9), encoding="ascii")
+    (place / "began").write_text(str(time.time_ns() + 10 ** 9), encoding="ascii")
     effects = decode(scan(place / "tool", os.geteuid(), place, "layer", "-"))["effects"]
     told = [(x["change"], x["path"].decode(), "note" in x) for x in effects]
     assert told == [("deleted", "gone", True), ("added", "on", True), ("added", "on/mounted", True), 
@@ -295,7 +297,7 @@ def inside_mounts(top):
 def as_user(uid, words):
     if uid == os.geteuid():
         return words
-    return ["setpriv", "--reuid", str(uid), "--regid", str(uid), "--clear-groups", *words]
+    return [*accounts.login(uid), *words]
 
 
 def check_digest(text, place):
@@ -420,9 +422,9 @@ def prepare(top, uid, seeds):
         actor = Actor(place / "below", seed)
         actor.act(Actor.GROW, actor.random.choice([0, 10, 60, 150]))
     subprocess.run(["chown", "-R", f"{uid}:{uid}", top], check=True)
-    time.sleep(0.02)  # what was made is older than the run
     for seed in seeds:
-        (top / str(seed) / "began").write_text(str(time.clock_gettime_ns(COARSE)), encoding="ascii")
+        (top / str(seed) / "began").write_text(str(time.time_ns()), encoding="ascii")
+    time.sleep(0.02)  # what the run makes is later
 
 
 def run(tool, uid, seeds):
@@ -432,6 +434,7 @@ def run(tool, uid, seeds):
         top.chmod(0o755)
         shutil.copy(tool, top / "tool")
         shutil.copy(__file__, top / "scan.py")
+        shutil.copy(accounts.__file__, top)
         words = as_user(uid, ["unshare", "-Urm", PYTHON, top / "scan.py", "inside", top, *seeds])
         done = subprocess.run([str(word) for word in words], stderr=subprocess.PIPE, text=True, check=False)
         assert done.returncode == 0, done.stderr

@@ -149,17 +149,18 @@ class Chaos:
         self.crowd.wait_for(f"{worker.name} is awake", lambda: not self.is_given_up(worker))
         self.done[-1] += f" ({len(had)} runs)"
 
-    def stop_busy(self, whole):
+    def stop_busy(self, whole, tries=100):
         """What it has is known when it has been stopped; if that is nothing, it is let go on, and another is tried."""
-        for _ in range(100):
+        while True:
             worker = self.choose()
             worker.stop(whole)
             had = self.crowd.runs_of(worker)
-            if had or not self.has_work():
-                break
+            tries -= 1
+            # At the end of the queue what is left may wait for the lease of one that was killed.
+            if had or not tries or not self.has_work():
+                return worker, had
             worker.go_on()
             time.sleep(self.random.random() * 0.05)
-        return worker, had
 
     def is_given_up(self, worker):
         late, left = self.crowd.client.ask(
@@ -330,6 +331,32 @@ for step in steps.STEPS:
 
 
 # --- that what is checked can be wrong ---
+
+class Idlers:
+    """Stands in for a crowd, and its only worker: there is work, and it has none of it."""
+
+    def __init__(self):
+        self.workers, self.client, self.is_stopped = [self], self, False
+
+    def stop(self, _whole):
+        self.is_stopped = True
+
+    def go_on(self):
+        self.is_stopped = False
+
+    def runs_of(self, _worker):
+        return []
+
+    def ask_one(self, _text):
+        return "1"
+
+
+@case
+@of_users
+def whoever_is_paused_has_been_stopped(_p):
+    worker, had = Chaos(Idlers(), OPTIONS.seed, []).stop_busy(True, tries=3)
+    assert worker.is_stopped and not had
+
 
 @case
 @of_users

@@ -240,15 +240,15 @@ def a_cage_with_tools_may_wait(p):
 @case
 def what_cannot_be_queued_is_said_at_once(p):
     session = create(p)
-    for options, part in ((("--record", "x"), "--record is for a run of one's own"), (("-t",), "--tty is for"),
-                          (("--status-fd", "2"), "--status-fd is for"), (("--no-such",), "no-such"),
-                          (("--network", "host"), "network"), (("--project", "/"), "--project is fixed")):
+    for options, part in ((("--record", "x"), "cannot use --record together with --queue"), (("-t",), "cannot use --tty together"),
+                          (("--status-fd", "2"), "cannot use --status-fd together"), (("--no-such",), "no-such"),
+                          (("--network", "host"), "network"), (("--project", "/"), "cannot use --project: it is fixed")):
         done = p.run("session", "exec", session, "--queue", *options, "--", "true")
         assert done.returncode == 125 and part in done.stderr and not done.stdout, (options, done)
-    expect(p.run("session", "exec", session, "--queue"), 125, "say what to run")
-    expect(p.run("session", "exec", session, "--wait", "--", "true"), 125, "--wait is for --queue")
+    expect(p.run("session", "exec", session, "--queue"), 125, "no command is named")
+    expect(p.run("session", "exec", session, "--wait", "--", "true"), 125, "cannot use --wait without --queue")
     for run in ("nonsense", "20260102-030405-0a0b0c0d", "", "../x"):
-        expect(fetch(p, run), 125, f"there is no run '{run}' that was queued")
+        expect(fetch(p, run), 125, f"cannot wait for run '{run}': no such run was queued")
 
 
 @case
@@ -289,14 +289,78 @@ def a_session_that_is_miscounted_is_in_nobodys_way(p):
 @case
 def misuse_is_said_in_a_sentence(p):
     for args, part in ((("--slots", "0"), "--slots"), (("--slots", "many"), "--slots"), (("--lease", "10ms"), "--lease"),
-                       (("--lease", "x"), "--lease"), (("--name", "a b"), "name of a worker"), (("--name", ""), "name of a"),
+                       (("--lease", "x"), "--lease"), (("--name", "a b"), "cannot name a worker"), (("--name", ""), "cannot name a"),
                        (("--drain", "-1s"), "--drain"), (("--once", "word"), "word"), (("--nme", "x"), "--name")):
         done = p.run("worker", *args)
-        assert done.returncode == 2 and part in done.stderr and done.stderr.count("\n") == 1, (args, done)
+        said = [line for line in done.stderr.splitlines() if not line.startswith("hint: ")]
+        assert done.returncode == 2 and part in done.stderr and len(said) == 1, (args, done)
     done = expect(p.run("worker", "--once", "--metrics", "/no/such/folder/file"), 125, "/no/such/folder/file")
     assert done.stderr.count("\n") == 1, done
     done = expect(p.run("worker", "--once", env={"BAWN_STORE": "postgresql://user:secret@127.0.0.1:1/x"}), 125)
     assert "secret" not in done.stderr and done.stderr.count("\n") == 1, done
+
+
+@case
+def a_worker_says_where_it_works(p):
+    create(p)
+    said = work(p, "--name", "one", "--slots", "3").stderr
+    store = p.state / "bawn/store.db"
+    assert said.startswith("bawn: worker one-") and f": 3 slots; store {store}; workers of this store: 1\n" in said, said
+    assert work(p, "-q").stderr == ""
+    expect(p.run("worker", "--list"), 0, f"no worker is connected to the store {store}")
+    worker = Worker(p, "--name", "two")
+    wait_until(lambda: "two-" in p.run("worker", "--list").stdout, 10, "it is listed")
+    listed = expect(p.run("worker", "--list"), 0).stdout
+    assert listed.count("\n") == 1 and "slots 1 " in listed and "runs 0 " in listed, listed
+    worker.end()
+    assert p.run("worker", "--list").stdout == ""
+
+
+@case
+def where_no_store_is_nobody_is_connected(p):
+    assert expect(p.run("worker", "--list"), 0, "there is none yet").stdout == ""
+    assert not (p.state / "bawn/store.db").exists()
+
+
+@case
+def who_waits_without_a_worker_is_told_and_waits_on(p):
+    session = create(p)
+    waiting = p.start("session", "exec", session, "--queue", "--wait", "--", "echo", "done")
+    said = waiting.stderr.readline().decode()  # comes while it waits, or the case hangs
+    assert "has no worker; start one with: bawn worker" in said and str(p.state / "bawn/store.db") in said, said
+    assert waiting.poll() is None
+    work(p)
+    out, err = waiting.communicate(timeout=20 * SLOW)
+    assert waiting.returncode == 0 and out == b"done\n" and err == b"", (out, err)
+
+
+@case
+def who_waits_beside_a_worker_is_told_nothing(p):
+    worker = Worker(p, "-q")
+    wait_until(lambda: p.run("worker", "--list").stdout, 10, "it is there")
+    done = p.run("session", "exec", create(p), "--queue", "--wait", "--", "sh", "-c", "sleep 1.5; echo done")
+    output(done, "done\n")
+    assert done.stderr == "", done.stderr
+    worker.end()
+
+
+@case
+def the_metrics_tell_of_the_queue(p):
+    session, file = create(p), p.write("metrics", "")
+    queue(p, session, "sleep 900")
+    worker = Worker(p, "-q", "--metrics", file)
+    wait_until(lambda: "bawn_workers 1\n" in file.read_text(), 10, "it has counted")
+    assert "bawn_queued_runs 1\n" in file.read_text(), file.read_text()
+    assert "\nbawn_queued_oldest_seconds 0\n" in file.read_text()
+    worker.end(signal.SIGKILL, -signal.SIGKILL)
+
+
+@case
+def what_is_wrong_with_a_store_names_the_setting(p):
+    for where in ("nonsense", "sqlite:/no/such/folder/store.db", "postgresql://user:secret@127.0.0.1:1/x"):
+        for args in (("worker", "--once"), ("worker", "--list"), ("session", "list")):
+            done = expect(p.run(*args, env={"BAWN_STORE": where}), 125)
+            assert "BAWN_STORE" in done.stderr and "secret" not in done.stderr, (where, args, done)
 
 
 # --- ends that are nobody's wish ---
@@ -599,7 +663,7 @@ def leave_running(p, **more):
 def what_a_dead_worker_left_running_is_ended_by_the_next(p):
     session = leave_running(p)
     wait_until(lambda: len(mounted()) == 1, 5, "the first one's has ended")
-    expect(p.run("session", "rm", session), 0)
+    expect(p.run("session", "rm", session, "--yes"), 0)
 
 
 @case
@@ -609,7 +673,7 @@ def what_a_dead_worker_left_running_ends_with_the_session(p):
     assert len(mounted()) == 2, mounted()
     expect(p.run("session", "stop", session), 0)
     wait_until(lambda: not mounted(), 5, "both have ended")
-    expect(p.run("session", "rm", session), 0)
+    expect(p.run("session", "rm", session, "--yes"), 0)
 
 
 @case
@@ -618,7 +682,7 @@ def a_project_that_is_gone_is_named(p):
     (p.home / "away").rename(p.home / "gone")
     run = queue(p, session, "true")
     work(p)
-    expect(fetch(p, run), 125, "cannot be used: No such file or directory")
+    expect(fetch(p, run), 125, f"cannot use the session's project '{p.home}/away': No such file or directory")
 
 
 @case

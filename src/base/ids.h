@@ -1,0 +1,13 @@
+#pragma once
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/*
+ * Counts the supplementary groups of this process, without `own`. Returns -1 if the kernel does not
+ * tell them. Allocates nothing.
+ */
+int ids_count_groups(gid_t own);
+
+/* Is this process in the group, by one of its supplementary groups? */
+bool ids_has_group(gid_t group);

@@ -1,0 +1,108 @@
+/*
+ * keep_output - what the command printed, by its digest, and with `record.output: keep` beside the
+ * record.
+ *
+ * Runs as:  the keeper.
+ * Leaves:   RUN/stdout and RUN/stderr, where they are to be kept, as much as may be.
+ * Must not: hash what a filter left of it: that depends on the operator's terminal.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "keep/keep_inside.h"
+
+void keep_output_begin(struct keep_stdio *s, const struct keep_request *q)
+{
+	s->request = q;
+	for (int i = 0; i < 2; i++) {
+		s->hashed[i] = (struct keep_hashed){ .fd = -1 };
+		sha256_init(&s->hashed[i].sha256);
+	}
+}
+
+static void print_digest(struct sha256 sha256, char ret[static SHA256_HEX_SIZE])
+{
+	uint8_t digest[SHA256_SIZE];
+
+	sha256_finish(&sha256, digest);
+	sha256_print(digest, ret);
+}
+
+/* Opened when there is something to write: a cage that waits has no run yet. */
+static int open_kept(const struct keep_stdio *s, int i, int *ret)
+{
+	struct err e = { 0 };
+	int folder = *ret < 0 ? s->request->open_folder(s->request->of, &e) : 0;
+
+	if (*ret >= 0)
+		return 0;
+	if (folder < 0)
+		return folder;
+	*ret = openat(folder, record_stream_names[i],
+		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	return *ret < 0 ? -errno : 0;
+}
+
+static void keep_bytes(struct keep_stdio *s, int i, const char *bytes, size_t n)
+{
+	struct keep_hashed *h = &s->hashed[i];
+	int r = open_kept(s, i, &h->fd);
+
+	if (r == 0)
+		r = file_write_all(h->fd, bytes, n);
+	if (r == 0)
+		h->kept += n;
+	else
+		s->keep_failure = -r;
+}
+
+void keep_output_add(struct keep_stdio *s, int i, const char *bytes, size_t n)
+{
+	struct keep_hashed *h = &s->hashed[i];
+	bool is_kept = s->request->output == RECORD_OUTPUT_KEEP && !s->keep_failure;
+	size_t part = is_kept && h->kept == h->bytes ? RECORD_MAX_OUTPUT - h->kept : 0;
+
+	if (s->request->output == RECORD_OUTPUT_NO)
+		return;
+	part = part < n ? part : n;
+	if (part)
+		keep_bytes(s, i, bytes, part);
+	sha256_add(&h->sha256, bytes, part);
+	if (part < n && h->kept == h->bytes + part)
+		print_digest(h->sha256, h->kept_sha256);
+	sha256_add(&h->sha256, bytes + part, n - part);
+	h->bytes += n;
+}
+
+void keep_output_end(const struct keep_stdio *s, struct record_output *ret)
+{
+	ret->is_told = s->request->output != RECORD_OUTPUT_NO;
+	ret->is_together = s->is_together;
+	for (int i = 0; ret->is_told && i < 2; i++) {
+		const struct keep_hashed *h = &s->hashed[i];
+		struct record_stream *to = &ret->streams[i];
+
+		to->is_known = h->is_seen;
+		to->bytes = h->bytes;
+		print_digest(h->sha256, to->sha256);
+		to->is_kept = h->fd >= 0 && !s->keep_failure;
+		to->kept = h->kept;
+		memcpy(to->kept_sha256, h->kept < h->bytes ? h->kept_sha256 : to->sha256,
+			sizeof(to->kept_sha256));
+	}
+	if (s->keep_failure)
+		err_set(&ret->error, ERR_SYS, s->keep_failure,
+			"cannot keep what the command printed: %s", strerror(s->keep_failure));
+}
+
+void keep_output_done(struct keep_stdio *s)
+{
+	for (int i = 0; i < 2; i++) {
+		if (s->hashed[i].fd >= 0)
+			close(s->hashed[i].fd);
+		s->hashed[i].fd = -1;
+	}
+}

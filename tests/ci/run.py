@@ -1,0 +1,102 @@
+#!/usr/bin/env python3
+"""What .ci/run does with its steps: their order, the sum, and that no failure is lost.
+
+    run.py        prints TAP
+
+`make` is a stand-in, which notes its words, prints what it was told to and ends as it was told to.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+CI = pathlib.Path(__file__).resolve().parents[2] / ".ci/run"
+SUITES = ["test", "test-vm", "test-workers", "faults-start"]
+STEPS = ["test", "lint", "fuzz FUZZ_SECONDS=5", "test-vm", "test-workers", "faults-start"]
+# What the sanitizers count in lint is in the other suites too.
+GOOD = {**{step: (0, f"{10 ** i} passed, 0 failed, {i} skipped") for i, step in enumerate(SUITES)},
+        "lint": (0, "7 passed, 0 failed, 0 skipped"), "fuzz": (0, "")}
+
+MAKE = """#!/bin/sh
+cd "${0%/*}" && echo "$* $CI" >>steps && echo "some line" && cat "$1" && exit "$(cat "$1.status")"
+"""
+
+CASES = []
+
+
+def case(function):
+    CASES.append(function)
+    return function
+
+
+def run(ends=None):
+    """With steps that end otherwise than well, by their first word. The status, and the last line."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        (folder / "make").write_text(MAKE, encoding="utf-8")
+        (folder / "make").chmod(0o755)
+        for step, (status, text) in {**GOOD, **(ends or {})}.items():
+            (folder / step).write_text(text + "\n", encoding="utf-8")
+            (folder / f"{step}.status").write_text(str(status), encoding="utf-8")
+        done = subprocess.run([CI], env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "CI": "false"},
+                              capture_output=True, text=True, check=False)
+        steps = (folder / "steps").read_text(encoding="utf-8").splitlines()
+    assert steps == [f"{step} true" for step in STEPS], steps
+    return done.returncode, done.stdout.splitlines()[-1]
+
+
+@case
+def all_steps_run_in_order_and_the_last_line_is_the_sum_of_the_suites():
+    assert run() == (0, "1111 passed, 0 failed, 6 skipped"), run()
+
+
+@case
+def a_failure_of_any_step_is_the_end_of_all():
+    for step in STEPS:
+        status, line = run({step.split()[0]: (2, "no closing line")})
+        assert status != 0 and re.search(" 1 failed", line), (step, status, line)
+
+
+@case
+def failures_that_a_suite_counts_are_summed():
+    status, line = run({"test": (2, "5 passed, 2 failed, 0 skipped"), "test-vm": (2, "6 passed, 3 failed, 1 skipped")})
+    assert (status != 0, line) == (True, "1111 passed, 5 failed, 6 skipped"), (status, line)
+
+
+@case
+def a_counted_failure_is_one_whatever_the_status_is():
+    status, line = run({"test-workers": (0, "5 passed, 1 failed, 0 skipped")})
+    assert status != 0 and " 1 failed" in line, (status, line)
+
+
+@case
+def a_suite_that_fails_after_a_good_closing_line_is_a_failure():
+    status, line = run({"faults-start": (1, "5 passed, 0 failed, 0 skipped")})
+    assert status != 0 and " 1 failed" in line, (status, line)
+
+
+@case
+def a_suite_that_counts_nothing_is_a_failure():
+    for text in ("", "# 5 passed, 0 failed, 0 skipped", "5 passed, 0 failed"):
+        status, line = run({"test-vm": (0, text)})
+        assert status != 0 and " 1 failed" in line, (text, status, line)
+
+
+def main():
+    print(f"1..{len(CASES)}")
+    failed = 0
+    for number, function in enumerate(CASES, 1):
+        try:
+            function()
+            print(f"ok {number} - {function.__name__}")
+        except AssertionError as e:
+            failed += 1
+            print(f"not ok {number} - {function.__name__}\n# {e}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

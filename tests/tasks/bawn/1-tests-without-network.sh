@@ -1,0 +1,1 @@
+bawn run -- npm test

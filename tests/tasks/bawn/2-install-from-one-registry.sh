@@ -1,0 +1,1 @@
+bawn run --allow npm -- npm ci

@@ -1,0 +1,1 @@
+bawn run --agent claude --secret ANTHROPIC_API_KEY -- check-key

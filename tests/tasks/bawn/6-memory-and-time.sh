@@ -1,0 +1,1 @@
+bawn run --memory 1G --time 1m -- npm test

@@ -1,0 +1,2 @@
+# Address space of each process, not memory of all.
+ulimit -v 33554432 && timeout 60 bwrap --ro-bind / / --dev /dev --proc /proc --tmpfs /tmp --tmpfs "$HOME" --bind "$PWD" "$PWD" --unshare-all --clearenv --setenv PATH "$PATH" --new-session --die-with-parent -- npm test

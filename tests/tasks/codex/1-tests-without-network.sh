@@ -1,0 +1,1 @@
+codex sandbox -- npm test

@@ -1,0 +1,1 @@
+srt npm test
