@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -211,7 +212,7 @@ int main(int argc, char **argv)
 		snprintf(command, sizeof(command), "%.*s", (int)strlen(argv[1]) - 7, argv[1] + 5);
 		return gen_print_command_1(command) && fflush(stdout) == 0 ? 0 : 1;
 	}
-	for (size_t i = 0; argc == 2 && i < sizeof(pages) / sizeof(pages[0]); i++) {
+	for (size_t i = 0; argc == 2 && i < COUNT_OF(pages); i++) {
 		if (str_eq(argv[1], pages[i].name)) {
 			pages[i].print();
 			return fflush(stdout) == 0 ? 0 : 1;

@@ -1,6 +1,7 @@
 /* bawn(1): the overview, and what holds for all commands: status, environment, files. */
 #include <stdio.h>
 
+#include "base/count.h"
 #include "gen_docs.h"
 
 void gen_options(const struct cli_option *o)
@@ -57,7 +58,7 @@ static const struct {
 static void print_environment(void)
 {
 	puts(".SH ENVIRONMENT");
-	for (size_t i = 0; i < sizeof(variables) / sizeof(variables[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(variables); i++) {
 		printf(".TP\n.B %s\n", variables[i].name);
 		gen_roff(variables[i].meaning);
 		putchar('\n');
@@ -104,7 +105,7 @@ static void print_files(void)
 	};
 
 	puts(".SH FILES");
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(files); i++) {
 		puts(".TP");
 		fputs(".I \"", stdout);
 		gen_roff(files[i].path);

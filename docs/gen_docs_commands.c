@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 static const struct gen_page *const page_lists[] = { gen_pages_runs, gen_pages_results,
@@ -11,7 +12,7 @@ static const struct gen_page *const page_lists[] = { gen_pages_runs, gen_pages_r
 
 static const struct gen_page *find_page(const char *command)
 {
-	for (size_t i = 0; i < sizeof(page_lists) / sizeof(page_lists[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(page_lists); i++)
 		for (const struct gen_page *p = page_lists[i]; p->command; p++)
 			if (str_eq(p->command, command))
 				return p;
@@ -151,7 +152,7 @@ bool gen_print_names(void)
 
 void gen_print_examples(void)
 {
-	for (size_t i = 0; i < sizeof(page_lists) / sizeof(page_lists[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(page_lists); i++) {
 		for (const struct gen_page *p = page_lists[i]; p->command; p++) {
 			printf("# bawn-%s(1)\n\n", p->command);
 			if (p->before)

@@ -45,7 +45,7 @@ REASONS = ("src/agent/", "src/base/", "src/card/", "src/client/", "src/filter/",
            "src/cgroup/cgroup_bus.c", "src/cgroup/cgroup_scope.c", "src/cli/cli_tar.c", "src/cli/cmd_card.c",
            "src/cli/cli_resident.c", "src/keep/keep_copy.c", "src/keep/keep_team.c", "src/log/log_event.c", "src/log/log_read.c",
            "src/record/record_read.c", "src/record/record_read_values.c", "src/session/session_remove.c")
-SENTENCE = re.compile(r'\berr_set\(\s*[^";]*?((?:"(?:[^"\\\n]|\\.)*"\s*)+)')
+SENTENCE = re.compile(r'\berr_(?:set|sys)\(\s*[^";]*?((?:"(?:[^"\\\n]|\\.)*"\s*)+)')
 
 # Folders the project is developed in, and checkouts in somebody's home: true on one machine only.
 LOCAL_PATH = re.compile(

@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -71,7 +72,7 @@ static bool is_projects(const char *real, const struct agent_search *where)
 {
 	const char *const folders[] = { where->project, where->here };
 
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(folders); i++) {
 		char top[PATH_MAX];
 
 		if (!folders[i] || (where->home && str_path_within(where->home, folders[i])))
@@ -112,7 +113,7 @@ bool agent_search(const char *program, const struct agent_search *where,
 			return true;
 		p += n + (p[n] == ':');
 	}
-	for (size_t i = 0; i < sizeof(usual) / sizeof(usual[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(usual); i++) {
 		if (!where->home || where->only_path)
 			break;
 		snprintf(folder, sizeof(folder), "%s%s", where->home, usual[i] + 1);

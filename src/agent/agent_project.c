@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "agent/agent_inside.h"
+#include "base/count.h"
 #include "base/str.h"
 
 /*
@@ -30,7 +31,7 @@ static size_t own_part(const char *path)
 	static const char *const shared[] = { "/etc", "/home/agent", "/opt", "/run" };
 	size_t n = (size_t)(strrchr(path, '/') - path);
 
-	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(shared); i++)
 		if (strlen(shared[i]) == n && memcmp(path, shared[i], n) == 0)
 			return strlen(path);
 	return n;
@@ -51,7 +52,7 @@ static bool is_place(const struct agent_profile *p, const char *path)
 	static const enum spec_key keys[] = { SPEC_FILES, SPEC_INITIAL_FILES };
 	const struct spec_value *state = &p->values.v[SPEC_STATE];
 
-	for (size_t k = 0; k < sizeof(keys) / sizeof(keys[0]); k++) {
+	for (size_t k = 0; k < COUNT_OF(keys); k++) {
 		for (size_t i = 0; i < p->values.v[keys[k]].count; i++) {
 			const char *file = p->values.v[keys[k]].items[i].var.name;
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "spec/spec_grammar.h"
 #include "spec/spec_read.h"
@@ -180,7 +181,7 @@ static const struct {
 	{ "spec", read_values },
 };
 
-#define PARTS (sizeof(parts) / sizeof(parts[0]))
+#define PARTS COUNT_OF(parts)
 
 static const struct member texts[] = {
 	{ "name", OF(agent_profile, name), spec_grammar_name, true },
@@ -201,7 +202,7 @@ static void check_values(struct reading *r)
 	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++) {
 		bool is_allowed = false;
 
-		for (size_t i = 0; i < sizeof(allowed) / sizeof(allowed[0]); i++)
+		for (size_t i = 0; i < COUNT_OF(allowed); i++)
 			is_allowed |= allowed[i] == k;
 		if (r->p->values.v[k].is_set && !is_allowed)
 			diags_error(&r->s->diags, r->p->values.v[k].at, NULL,

@@ -34,6 +34,25 @@ int err_set(struct err *e, enum err_kind kind, int num, const char *fmt, ...)
 	return num > 0 ? -num : -EINVAL;
 }
 
+int err_sys(struct err *e, int num, const char *fmt, ...)
+{
+	const char *reason = strerror(num);
+	va_list args;
+	int n, most;
+
+	if (!e)
+		return num > 0 ? -num : -EINVAL;
+	*e = (struct err){ .kind = ERR_SYS, .num = num };
+	va_start(args, fmt);
+	n = vsnprintf(e->text, sizeof(e->text), fmt, args);
+	va_end(args);
+	/* A path may be longer than the text: what is cut is the path, never the reason. */
+	most = (int)(sizeof(e->text) - strlen(": ") - strlen(reason) - 1);
+	snprintf(e->text + (n < most ? n : most), sizeof(e->text) - (size_t)(n < most ? n : most),
+		": %s", reason);
+	return num > 0 ? -num : -EINVAL;
+}
+
 int err_hint(struct err *e, int r, const char *fmt, ...)
 {
 	va_list args;

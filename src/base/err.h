@@ -34,6 +34,10 @@ struct err {
 int err_set(struct err *e, enum err_kind kind, int num, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* The same for a failed system call: the kind is ERR_SYS, and ": " and the errno's text are added.
+ */
+int err_sys(struct err *e, int num, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+
 /* Adds the hint, "" for none, to the error that err_set() filled; returns r, which is its result.
  */
 int err_hint(struct err *e, int r, const char *fmt, ...) __attribute__((format(printf, 3, 4)));

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/utf8.h"
 
 void json_init(struct json *j, struct buf *out, int indent)
@@ -87,7 +88,7 @@ static void json_open(struct json *j, const char *key, char bracket)
 	json_start(j, key);
 	buf_putc(j->out, bracket);
 	j->depth++;
-	assert(j->depth < (int)(sizeof(j->has_members) / sizeof(j->has_members[0])));
+	assert(j->depth < (int)COUNT_OF(j->has_members));
 	j->has_members[j->depth] = false;
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/count.h"
 #include "base/json_read.h"
 
 /* Maps by tables: one row for each key. */
@@ -20,4 +21,4 @@ struct json_field {
 bool json_read_fields(void *reader, const struct json_field *fields, size_t count, void *into);
 
 #define JSON_READ_FIELDS(reader, fields, into)                                                     \
-	json_read_fields(reader, fields, sizeof(fields) / sizeof((fields)[0]), into)
+	json_read_fields(reader, fields, COUNT_OF(fields), into)

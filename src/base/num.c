@@ -1,4 +1,5 @@
 #include "base/num.h"
+#include "base/count.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -75,7 +76,7 @@ int num_parse_size(const char *text, uint64_t *ret, struct err *e)
 		return BAD(e,
 			"size '%.40s' has a fraction: use a smaller unit, such as 1536M for 1.5G",
 			text);
-	for (size_t i = 0; i < sizeof(size_units) / sizeof(size_units[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(size_units); i++) {
 		if (strcmp(p, size_units[i].unit) != 0)
 			continue;
 		if (n > (uint64_t)INT64_MAX >> size_units[i].shift)
@@ -94,7 +95,7 @@ int num_parse_large_size(const char *text, uint64_t *ret, struct err *e)
 	bool is_large = false;
 	int r;
 
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(units); i++)
 		is_large |= strcmp(unit, units[i]) == 0;
 	if (!is_large)
 		return BAD(e, "'%.40s' must be in M, MB, G or GB, such as 5G", text);
@@ -132,7 +133,7 @@ static const struct {
 	{ "ms", 1 },
 };
 
-#define DURATION_UNITS (sizeof(duration_units) / sizeof(duration_units[0]))
+#define DURATION_UNITS COUNT_OF(duration_units)
 #define DURATION_MAX   ((uint64_t)3650 * 86400000)
 
 /* Others write 5 minutes, 30 sec and 1hr. */
@@ -143,7 +144,7 @@ static int say_duration_unit(
 		{ "da", "d" }, { "ms", "ms" }, { "m", "m" }, { "s", "s" }, { "d", "d" } };
 	size_t spaces = strspn(unit, " ");
 
-	for (size_t i = 0; !unit[letters] && i < sizeof(words) / sizeof(words[0]); i++)
+	for (size_t i = 0; !unit[letters] && i < COUNT_OF(words); i++)
 		if (strncmp(unit + spaces, words[i][0], strlen(words[i][0])) == 0)
 			return BAD(e, "duration '%.40s' %s: write %" PRIu64 "%s", text,
 				spaces ? "has a space" : "has an unknown unit", n, words[i][1]);

@@ -42,8 +42,7 @@ int tree_fail(const struct tree_path *p, const char *name, int num, const char *
 		return err_set(e, ERR_SYS, num,
 			"cannot %s '%s%s%s': folders are nested deeper than %d", verb,
 			skip ? "…" : "", p->text + skip, name, TREE_MAX_DEPTH);
-	return err_set(e, ERR_SYS, num, "cannot %s '%s%s%s': %s", verb, skip ? "…" : "",
-		p->text + skip, name, strerror(num));
+	return err_sys(e, num, "cannot %s '%s%s%s'", verb, skip ? "…" : "", p->text + skip, name);
 }
 
 int tree_open_folder(int at, const char *name)

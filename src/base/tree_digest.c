@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -58,7 +59,7 @@ char tree_type_letter(const struct stat *st)
 
 	if (S_ISCHR(st->st_mode) && st->st_rdev == 0)
 		return 'w';
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(types); i++)
 		if (types[i].type == (st->st_mode & S_IFMT))
 			return types[i].letter;
 	return '?';

@@ -1,4 +1,5 @@
 #include "base/utf8.h"
+#include "base/count.h"
 
 static size_t utf8_width(unsigned char lead)
 {
@@ -75,7 +76,7 @@ bool utf8_is_hidden(uint32_t c)
 		{ 0xe0000, 0xe0fff },
 	};
 
-	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(hidden); i++)
 		if (c >= hidden[i].first && c <= hidden[i].last)
 			return true;
 	return false;

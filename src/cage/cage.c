@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "cage/cage_inside.h"
 #include "wire/wire.h"
@@ -117,8 +118,7 @@ void cage_take_standard_descriptors(const struct cage *c)
 		if ((c->start->stdio[fd] == fd || dup2(c->start->stdio[fd], fd) == fd) &&
 			fcntl(fd, F_SETFD, 0) == 0)
 			continue;
-		err_set(&e, ERR_SYS, errno, "cannot pass standard input and output: %s",
-			strerror(errno));
+		err_sys(&e, errno, "cannot pass standard input and output");
 		cage_fail(c, &e);
 	}
 }
@@ -130,7 +130,7 @@ void cage_leave_session(const struct cage *c)
 
 	if (cage_is_broken("session") || setsid() >= 0)
 		return;
-	err_set(&e, ERR_SYS, errno, "cannot leave the operator's session: %s", strerror(errno));
+	err_sys(&e, errno, "cannot leave the operator's session");
 	cage_fail(c, &e);
 }
 
@@ -148,7 +148,7 @@ static void enter_cgroups(const struct cage *c, bool was_born_there)
 		cage_fail(c, &e);
 	if (!op || cage_is_broken("namespace:cgroup") || unshare(CLONE_NEWCGROUP) == 0)
 		return;
-	err_set(&e, ERR_SYS, errno, "cannot make the cage's cgroup namespace: %s", strerror(errno));
+	err_sys(&e, errno, "cannot make the cage's cgroup namespace");
 	cage_fail(c, &e);
 }
 
@@ -168,8 +168,7 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
 	/* What the operator's shell left open is not the command's, and not the init's. */
 	if (!cage_is_broken("descriptors") &&
 		syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) < 0) {
-		err_set(&e, ERR_SYS, errno, "cannot mark the operator's descriptors: %s",
-			strerror(errno));
+		err_sys(&e, errno, "cannot mark the operator's descriptors");
 		cage_fail(&c, &e);
 	}
 	cage_take_standard_descriptors(&c);
@@ -222,8 +221,7 @@ static noreturn void be_parent(const struct cage_start *start)
 	if (pid == 0)
 		be_share(start);
 	if (pid < 0)
-		err_set(&e, ERR_SYS, errno, "cannot make namespaces for the session: %s",
-			strerror(errno));
+		err_sys(&e, errno, "cannot make namespaces for the session");
 	else if (start->ids.is_given &&
 		 cage_write_maps(pid, &start->ids, ids ? (unsigned)ids->n : 0, &e) == 0)
 		wire_send(start->keepers_end, WIRE_MAPPED, 0, NULL);
@@ -241,8 +239,7 @@ int cage_spawn_share(const struct cage_start *start, struct err *e)
 	if (parent == 0)
 		be_parent(start);
 	if (parent < 0)
-		return err_set(e, ERR_SYS, errno, "cannot start a process for the session: %s",
-			strerror(errno));
+		return err_sys(e, errno, "cannot start a process for the session");
 	while (waitpid(parent, NULL, 0) < 0 && errno == EINTR)
 		;
 	return 0;
@@ -261,7 +258,7 @@ static uint64_t namespace_flag(const char *name)
 		{ "cgroup", 0 }, /* made once the cage is in its place */
 	};
 
-	for (size_t i = 0; i < sizeof(namespaces) / sizeof(namespaces[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(namespaces); i++)
 		if (str_eq(namespaces[i].name, name))
 			return namespaces[i].flag;
 	return 0;
@@ -308,8 +305,7 @@ int cage_spawn(const struct cage_start *start, pid_t *ret_pid, int *ret_pidfd, s
 			&pidfd, NULL, NULL);
 	}
 	if (pid < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make the cage's namespaces: %s",
-			strerror(errno));
+		return err_sys(e, errno, "cannot make the cage's namespaces");
 	if (pid == 0)
 		be_first_process(start, was_born_there);
 	*ret_pid = (pid_t)pid;

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "base/own.h"
@@ -40,9 +41,8 @@ pid_t cage_fork(const struct cage *c, const char *what)
 	struct err e;
 
 	if (pid < 0) {
-		err_hint(&e,
-			err_set(&e, ERR_SYS, errno, "cannot start %s: %s", what, strerror(errno)),
-			"%s", errno == EAGAIN ? "is limits.pids too small?" : "");
+		err_hint(&e, err_sys(&e, errno, "cannot start %s", what), "%s",
+			errno == EAGAIN ? "is limits.pids too small?" : "");
 		cage_fail(c, &e);
 	}
 	return pid;
@@ -135,8 +135,8 @@ static pid_t start_preflight(const struct cage *c)
 		be_preflight, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, argument);
 	if (pid >= 0)
 		return pid;
-	err_hint(&e, err_set(&e, ERR_SYS, errno, "cannot start the preflight: %s", strerror(errno)),
-		"%s", errno == EAGAIN ? "is limits.pids too small?" : "");
+	err_hint(&e, err_sys(&e, errno, "cannot start the preflight"), "%s",
+		errno == EAGAIN ? "is limits.pids too small?" : "");
 	cage_fail(c, &e);
 }
 
@@ -155,7 +155,7 @@ void cage_preflight(struct cage *c)
 	}
 	if (code > 0)
 		code &= ~BY_US;
-	for (size_t i = 0; i < sizeof(preflight_answers) / sizeof(preflight_answers[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(preflight_answers); i++)
 		if (preflight_answers[i].status == code)
 			why = preflight_answers[i].meaning;
 	err_set(&e, ERR_REFUSED, EPERM,
@@ -303,7 +303,7 @@ static void take_foreground(const struct cage *c)
 	sigprocmask(SIG_UNBLOCK, &stop, NULL);
 	if (r == 0)
 		return;
-	err_set(&e, ERR_SYS, errno, "cannot give the command its terminal: %s", strerror(errno));
+	err_sys(&e, errno, "cannot give the command its terminal");
 	cage_fail(c, &e);
 }
 

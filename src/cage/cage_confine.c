@@ -21,6 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/ids.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -34,8 +35,7 @@ int cage_set_hostname(struct cage *c, const struct plan_op *op, struct err *e)
 	if (cage_is_broken("namespace:uts"))
 		return 0;
 	if (sethostname(name, strlen(name)) < 0 || setdomainname("", 0) < 0)
-		return err_set(
-			e, ERR_SYS, errno, "cannot set the cage's host name: %s", strerror(errno));
+		return err_sys(e, errno, "cannot set the cage's host name");
 	return 0;
 }
 
@@ -74,8 +74,7 @@ int cage_set_network(struct cage *c, const struct plan_op *op, struct err *e)
 	if (r == 0 && str_eq(cage_a(c, op), "none") && !cage_is_broken("names"))
 		r = hand_over_names(c, fd);
 	if (r < 0)
-		return err_set(
-			e, ERR_SYS, -r, "cannot bring the cage's loopback up: %s", strerror(-r));
+		return err_sys(e, -r, "cannot bring the cage's loopback up");
 	return 0;
 }
 
@@ -89,9 +88,7 @@ static int set_rlimit(
 		limit.rlim_max = op->n;
 	limit.rlim_cur = limit.rlim_max;
 	if (setrlimit(resource, &limit) < 0)
-		return err_hint(e,
-			err_set(e, ERR_SYS, errno, "cannot set %s: %s", name, strerror(errno)),
-			"%s",
+		return err_hint(e, err_sys(e, errno, "cannot set %s", name), "%s",
 			errno == EPERM ? "a profile of system calls must allow prlimit64" : "");
 	return 0;
 }
@@ -192,14 +189,13 @@ int cage_drop(struct cage *c, const struct plan_op *op, struct err *e)
 		{ "new-privileges", drop_new_privileges },
 	};
 
-	for (size_t i = 0; i < sizeof(drops) / sizeof(drops[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(drops); i++) {
 		int r = str_eq(drops[i].name, cage_a(c, op)) ? drops[i].drop() : 1;
 
 		if (r == 0)
 			return 0;
 		if (r < 0)
-			return err_set(
-				e, ERR_SYS, -r, "cannot drop %s: %s", drops[i].name, strerror(-r));
+			return err_sys(e, -r, "cannot drop %s", drops[i].name);
 	}
 	return err_set(
 		e, ERR_SYS, EINVAL, "cannot drop '%s': bawn does not know it", cage_a(c, op));
@@ -287,7 +283,6 @@ int cage_set_filter(struct cage *c, const struct plan_op *op, struct err *e)
 	}
 	r = install(c->start->filter, c->start->filter_count, 0);
 	if (r < 0)
-		return err_set(
-			e, ERR_SYS, -r, "cannot set the system-call filter: %s", strerror(-r));
+		return err_sys(e, -r, "cannot set the system-call filter");
 	return 0;
 }

@@ -112,9 +112,7 @@ static noreturn void be_init(const struct cage *c, const struct init_parts *part
 		stay(c, command);
 	if (is_good)
 		syscall(SYS_execveat, parts->program, "", words, nothing, AT_EMPTY_PATH);
-	err_hint(&e,
-		err_set(&e, ERR_SYS, errno, "cannot start the cage's init: %s", strerror(errno)),
-		"%s",
+	err_hint(&e, err_sys(&e, errno, "cannot start the cage's init"), "%s",
 		errno == EPERM || errno == ENOSYS
 			? "a profile of system calls must allow execveat, signalfd4 and ppoll"
 			: "");
@@ -132,8 +130,7 @@ static void hide_memory(const struct cage *c)
 	if (cage_is_broken("init"))
 		return;
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) {
-		err_set(&e, ERR_SYS, errno, "cannot hide the cage's first process: %s",
-			strerror(errno));
+		err_sys(&e, errno, "cannot hide the cage's first process");
 		cage_fail(c, &e);
 	}
 	/* The command line can be read in any case. */
@@ -156,7 +153,7 @@ static void close_the_rest(struct cage *c, int latch[static 2])
 		is_good = syscall(SYS_close_range, CAGE_CHANNEL + 1, ~0U, 0) == 0;
 	if (is_good && pipe2(latch, O_CLOEXEC) == 0)
 		return;
-	err_set(&e, ERR_SYS, errno, "cannot close descriptors: %s", strerror(errno));
+	err_sys(&e, errno, "cannot close descriptors");
 	cage_fail(c, &e);
 }
 
@@ -178,7 +175,7 @@ static noreturn void become_init(const struct cage *c, int latch, pid_t command)
 	parts.counter = move_up(eventfd(0, EFD_CLOEXEC));
 	parts.program = move_up(init_program());
 	if (parts.latch < 0 || parts.counter < 0 || parts.program < 0) {
-		err_set(&e, ERR_SYS, errno, "cannot make the cage's init: %s", strerror(errno));
+		err_sys(&e, errno, "cannot make the cage's init");
 		cage_fail(c, &e);
 	}
 	/* The command has what it needs, and the init needs nothing. */

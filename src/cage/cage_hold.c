@@ -64,8 +64,7 @@ static int make_stand_in(struct cage *c, int below, const struct cage_held *item
 	else
 		r = mknodat(dir, name, S_IFSOCK | 0444, 0) < 0 ? -errno : 0;
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot take the name '%s' in the cage: %s",
-			item->path, strerror(-r));
+		return err_sys(e, -r, "cannot take the name '%s' in the cage", item->path);
 	return 0;
 }
 
@@ -121,8 +120,7 @@ static int mount_layer(
 	snprintf(upper, sizeof(upper), "proc/self/fd/%d", project);
 	snprintf(workdir, sizeof(workdir), "proc/self/fd/%d", work);
 	if (fchdir(c->root) < 0)
-		return err_set(
-			e, ERR_SYS, errno, "cannot enter the cage's root: %s", strerror(errno));
+		return err_sys(e, errno, "cannot enter the cage's root");
 	overlay = cage_new_mount("overlay", options, attributes, e);
 	if (overlay < 0)
 		err_prefix(e, "cannot protect paths of the project: its file system does not work "
@@ -137,8 +135,7 @@ static int hand_over(const struct cage *c, int overlay, struct err *e)
 	int r = view < 0 ? -errno : wire_send_fd(c->channel, WIRE_VIEW, view);
 
 	if (r < 0)
-		return err_set(
-			e, ERR_SYS, -r, "cannot hand the project's layer over: %s", strerror(-r));
+		return err_sys(e, -r, "cannot hand the project's layer over");
 	return 0;
 }
 
@@ -158,8 +155,7 @@ int cage_hold_project(struct cage *c, const struct plan_op *op, uint64_t attribu
 	if (overlay < 0)
 		return overlay;
 	if (unlinkat(work, "work", AT_REMOVEDIR) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot remove the work folder of a layer: %s",
-			strerror(errno));
+		return err_sys(e, errno, "cannot remove the work folder of a layer");
 	r = hand_over(c, overlay, e);
 	return r < 0 ? r : take_fd(&overlay);
 }
@@ -177,8 +173,7 @@ static int hold(struct cage *c, const char *top, const struct cage_held *item, s
 			"cannot protect '%s': its path is too long", item->path);
 	place = file_open_beneath(c->root, path + 1, O_PATH | O_NOFOLLOW, 0);
 	if (place < 0)
-		return err_set(
-			e, ERR_SYS, -place, "cannot protect '%s': %s", path, strerror(-place));
+		return err_sys(e, -place, "cannot protect '%s'", path);
 	tree = cage_clone_tree(place, cage_restrictions(flags), e);
 	return tree < 0 ? tree : cage_attach(tree, place, path, e);
 }

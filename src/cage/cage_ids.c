@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/call.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -46,8 +47,7 @@ static int write_proc(const char *who, const char *name, const char *text, struc
 	if (r == 0)
 		r = file_write_all(fd, text, strlen(text));
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot map the cage's ids: writing '%s': %s", path,
-			strerror(-r));
+		return err_sys(e, -r, "cannot map the cage's ids: writing '%s'", path);
 	return 0;
 }
 
@@ -111,11 +111,10 @@ int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e)
 		_exit(125);
 	r = cage_become(inside);
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot become user %u of the cage: %s", inside,
-			strerror(-r));
+		return err_sys(e, -r, "cannot become user %u of the cage", inside);
 	/* The keeper of a user looks at this process from outside, and other ids forbid that. */
 	if (c->start->ids.is_team && prctl(PR_SET_DUMPABLE, 1) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot become dumpable: %s", strerror(errno));
+		return err_sys(e, errno, "cannot become dumpable");
 	return 0;
 }
 
@@ -133,7 +132,7 @@ int cage_take_share(struct cage *c, const struct plan_op *op, struct err *e)
 	if (fd < 0 || write(fd, text, strlen(text)) < 0) {
 		int num = fd < 0 ? -fd : errno;
 
-		return err_set(e, ERR_SYS, num, "cannot write to '%s': %s", path, strerror(num));
+		return err_sys(e, num, "cannot write to '%s'", path);
 	}
 	return 0;
 }
@@ -173,18 +172,18 @@ static int map_holder(pid_t pid, const struct cage_ids *ids, uid_t uid, gid_t gi
 	if (r < 0)
 		return r;
 	fd = file_open(path, O_RDONLY);
-	return fd < 0 ? err_set(e, ERR_SYS, -fd, "cannot open an id map: %s", strerror(-fd)) : fd;
+	return fd < 0 ? err_sys(e, -fd, "cannot open an id map") : fd;
 }
 
 int cage_idmap_make(
 	struct cage_idmap *map, const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e)
 {
 	if (pipe2(map->pipe, O_CLOEXEC) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make an id map: %s", strerror(errno));
+		return err_sys(e, errno, "cannot make an id map");
 	map->holder = clone(be_holder, map->stack + sizeof(map->stack),
 		CLONE_VM | CLONE_NEWUSER | SIGCHLD, map);
 	if (map->holder < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make an id map: %s", strerror(errno));
+		return err_sys(e, errno, "cannot make an id map");
 	map->uid = uid;
 	map->gid = gid;
 	map->fd = map_holder(map->holder, ids, uid, gid, e);
@@ -195,7 +194,7 @@ void cage_idmap_done(struct cage_idmap *map)
 {
 	const int fds[] = { map->pipe[0], map->pipe[1], map->fd };
 
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(fds); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	/* Others may still have the pipe open. */

@@ -46,7 +46,7 @@ static noreturn void fail(const struct cage *c, int num, const char *what)
 {
 	struct err e;
 
-	err_set(&e, ERR_SYS, num, "cannot enter the session's cage: %s: %s", what, strerror(num));
+	err_sys(&e, num, "cannot enter the session's cage: %s", what);
 	cage_fail(c, &e);
 }
 
@@ -215,7 +215,7 @@ int cage_spawn_join(const struct cage_start *start, pid_t *ret_pid, int *ret_pid
 	ssize_t n;
 
 	if (pipe2(told, O_CLOEXEC) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make a pipe: %s", strerror(errno));
+		return err_sys(e, errno, "cannot make a pipe");
 	stem = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 	if (stem == 0)
 		be_stem(start, told[1]);
@@ -231,7 +231,5 @@ int cage_spawn_join(const struct cage_start *start, pid_t *ret_pid, int *ret_pid
 		return err_set(e, ERR_SYS, ECHILD, "cannot enter the session's cage");
 	*ret_pid = pid;
 	*ret_pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
-	return *ret_pidfd < 0
-		       ? err_set(e, ERR_SYS, errno, "cannot watch the command: %s", strerror(errno))
-		       : 0;
+	return *ret_pidfd < 0 ? err_sys(e, errno, "cannot watch the command") : 0;
 }

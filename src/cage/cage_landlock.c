@@ -91,8 +91,7 @@ int cage_make_ruleset(struct cage *c, const struct plan_op *op, struct err *e)
 			~(has_own_network ? SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS : SCOPE_SIGNALS);
 	c->rules = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
 	if (c->rules < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make a Landlock ruleset of ABI %d: %s",
-			c->abi, strerror(errno));
+		return err_sys(e, errno, "cannot make a Landlock ruleset of ABI %d", c->abi);
 	return 0;
 }
 
@@ -116,8 +115,7 @@ int cage_add_rule(struct cage *c, const struct plan_op *op, struct err *e)
 	fd = c->start->join ? file_open_real(path, O_PATH) : file_open(path, O_PATH | O_NOFOLLOW);
 	r = fd < 0 ? fd : add_rule(c, fd, rights);
 	if (r < 0)
-		return err_set(
-			e, ERR_SYS, -r, "cannot open '%s' in Landlock: %s", path, strerror(-r));
+		return err_sys(e, -r, "cannot open '%s' in Landlock", path);
 	return 0;
 }
 
@@ -129,8 +127,7 @@ int cage_confine(struct cage *c, const struct plan_op *op, struct err *e)
 	/* A name that an image does not have. */
 	snprintf(nowhere, sizeof(nowhere), "/.bawn-%.40s", c->start->run);
 	if (syscall(SYS_landlock_restrict_self, c->rules, 0) < 0)
-		return err_set(
-			e, ERR_SYS, errno, "cannot enter the Landlock domain: %s", strerror(errno));
+		return err_sys(e, errno, "cannot enter the Landlock domain");
 	/* No rule lets devices be made, and without Landlock anybody may make this one, which is
 	 * none: so it shows that the domain holds. */
 	if (mknod(nowhere, S_IFCHR, 0) == 0 || errno != EACCES)

@@ -25,6 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -49,23 +50,20 @@ int cage_new_mount(const char *type, const char *const *options, uint64_t attrib
 	int fd;
 
 	if (fs < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make a file system of type %s: %s", type,
-			strerror(errno));
+		return err_sys(e, errno, "cannot make a file system of type %s", type);
 	for (; options && *options; options += 2) {
 		const char *value = options[1];
 
 		if (fsconfig(fs, value ? FSCONFIG_SET_STRING : FSCONFIG_SET_FLAG, options[0], value,
 			    0) < 0)
-			return err_set(e, ERR_SYS, errno, "cannot make a %s with %s%s%s: %s", type,
-				options[0], value ? "=" : "", value ? value : "", strerror(errno));
+			return err_sys(e, errno, "cannot make a %s with %s%s%s", type, options[0],
+				value ? "=" : "", value ? value : "");
 	}
 	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make a file system of type %s: %s", type,
-			strerror(errno));
+		return err_sys(e, errno, "cannot make a file system of type %s", type);
 	fd = fsmount(fs, FSMOUNT_CLOEXEC, (unsigned)attributes);
 	if (fd < 0)
-		return err_set(e, ERR_SYS, errno, "cannot mount a file system of type %s: %s", type,
-			strerror(errno));
+		return err_sys(e, errno, "cannot mount a file system of type %s", type);
 	return fd;
 }
 
@@ -74,7 +72,7 @@ int cage_restrict_tree(int tree, uint64_t attributes, struct err *e)
 	struct mount_attr attr = { .attr_set = attributes, .propagation = MS_PRIVATE };
 
 	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr, sizeof(attr)) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot restrict a mount: %s", strerror(errno));
+		return err_sys(e, errno, "cannot restrict a mount");
 	return 0;
 }
 
@@ -85,7 +83,7 @@ int cage_clone_tree(int fd, uint64_t attributes, struct err *e)
 	int r;
 
 	if (tree < 0)
-		return err_set(e, ERR_SYS, errno, "cannot clone a mount: %s", strerror(errno));
+		return err_sys(e, errno, "cannot clone a mount");
 	r = cage_restrict_tree(tree, attributes, e);
 	return r < 0 ? r : take_fd(&tree);
 }
@@ -93,8 +91,7 @@ int cage_clone_tree(int fd, uint64_t attributes, struct err *e)
 int cage_attach(int tree, int place, const char *name, struct err *e)
 {
 	if (move_mount(tree, "", place, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot attach '%s' in the cage: %s", name,
-			strerror(errno));
+		return err_sys(e, errno, "cannot attach '%s' in the cage", name);
 	return 0;
 }
 
@@ -104,8 +101,8 @@ int cage_open_source(const struct cage_source *source, struct err *e)
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_set(e, ERR_SYS, fd < 0 ? -fd : errno, "cannot show '%s' in the cage: %s",
-			source->path, strerror(fd < 0 ? -fd : errno));
+		return err_sys(
+			e, fd < 0 ? -fd : errno, "cannot show '%s' in the cage", source->path);
 	if ((st.st_dev != source->device || st.st_ino != source->inode) &&
 		!cage_is_broken("source"))
 		return err_set(e, ERR_REFUSED, ESTALE,
@@ -144,8 +141,7 @@ int cage_pool_folder(struct cage *c, const char *name, struct err *e)
 						  : file_open_beneath(c->pool, name, O_PATH, 0);
 
 	if (fd < 0)
-		return err_set(e, ERR_SYS, -fd, "cannot make the cage's own folder '%s': %s", name,
-			strerror(-fd));
+		return err_sys(e, -fd, "cannot make the cage's own folder '%s'", name);
 	return fd;
 }
 
@@ -156,8 +152,7 @@ int cage_pool_folder(struct cage *c, const char *name, struct err *e)
 static int attach_over(int tree, const char *folder, struct err *e)
 {
 	if (move_mount(tree, "", AT_FDCWD, folder, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		return err_set(
-			e, ERR_SYS, errno, "cannot attach the cage's root: %s", strerror(errno));
+		return err_sys(e, errno, "cannot attach the cage's root");
 	return 0;
 }
 
@@ -234,7 +229,7 @@ static int make_folders(struct cage *c, const struct cage_layers *layers, struct
 	const char *const names[] = { layers->lower, layers->is_kept ? NULL : layers->upper,
 		layers->is_kept ? NULL : layers->work, layers->empty };
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		own_fd int made = names[i] ? cage_pool_folder(c, names[i], e) : -1;
 
 		if (names[i] && made < 0)
@@ -261,8 +256,7 @@ int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers
 		return r;
 	/* By names relative to the pool: what the host calls its folders does not matter. */
 	if (fchdir(c->pool) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot enter the cage's own folder: %s",
-			strerror(errno));
+		return err_sys(e, errno, "cannot enter the cage's own folder");
 	snprintf(both, sizeof(both), "%s:%s", layers->lower, layers->empty ? layers->empty : "");
 	return cage_new_mount("overlay", layers->upper ? writable : read_only, attributes, e);
 }
@@ -324,8 +318,7 @@ int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
 	if (tree < 0)
 		return tree;
 	if (fstat(tree, &st) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot inspect '%s': %s", cage_a(c, op),
-			strerror(errno));
+		return err_sys(e, errno, "cannot inspect '%s'", cage_a(c, op));
 	if (op->flags & PLAN_VIEW && S_ISDIR(st.st_mode) && !cage_is_broken("read-only")) {
 		view = cage_view_of(c, op, tree, e);
 		if (view < 0)
@@ -380,11 +373,9 @@ static int let_go_of_host(struct err *e)
 	/* The host's root lands on top of the new one, and is taken off again: no folder for it
 	 * is needed, and nothing of it stays. */
 	if (syscall(SYS_pivot_root, ".", ".") < 0)
-		return err_set(
-			e, ERR_SYS, errno, "cannot enter the cage's root: %s", strerror(errno));
+		return err_sys(e, errno, "cannot enter the cage's root");
 	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
-		return err_set(
-			e, ERR_SYS, errno, "cannot unmount the host's root: %s", strerror(errno));
+		return err_sys(e, errno, "cannot unmount the host's root");
 	return 0;
 }
 
@@ -396,10 +387,8 @@ int cage_enter(struct cage *c, const struct plan_op *op, struct err *e)
 	for (unsigned i = 0; i < c->sealed_count && !cage_is_broken("read-only"); i++)
 		if (mount_setattr(c->sealed[i], "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) <
 			0)
-			return err_set(e, ERR_SYS, errno, "cannot make a mount read-only: %s",
-				strerror(errno));
+			return err_sys(e, errno, "cannot make a mount read-only");
 	if (fchdir(c->root) < 0)
-		return err_set(
-			e, ERR_SYS, errno, "cannot enter the cage's root: %s", strerror(errno));
+		return err_sys(e, errno, "cannot enter the cage's root");
 	return let_go_of_host(e);
 }

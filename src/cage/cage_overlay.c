@@ -31,8 +31,7 @@
 
 static int fail(const char *what, int num, struct err *e)
 {
-	return err_set(
-		e, ERR_SYS, num, "cannot %s the overlay of the root: %s", what, strerror(num));
+	return err_sys(e, num, "cannot %s the overlay of the root", what);
 }
 
 /* --- nothing in the way of the plan --- */

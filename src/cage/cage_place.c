@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -30,8 +31,7 @@ int cage_own(struct cage *c, int fd, struct err *e)
 		return err_set(
 			e, ERR_SYS, EMFILE, "cannot make the cage: it has too many file systems");
 	if (fstat(fd, &st) < 0)
-		return err_set(
-			e, ERR_SYS, errno, "cannot inspect a new file system: %s", strerror(errno));
+		return err_sys(e, errno, "cannot inspect a new file system");
 	c->own[c->own_count++] = st.st_dev;
 	return 0;
 }
@@ -41,8 +41,7 @@ int cage_own_mount(struct cage *c, int tree, struct err *e)
 	struct statx st;
 
 	if (statx(tree, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) < 0 || !(st.stx_mask & STATX_MNT_ID))
-		return err_set(
-			e, ERR_SYS, errno, "cannot find a mount of the run's: %s", strerror(errno));
+		return err_sys(e, errno, "cannot find a mount of the run's");
 	if (c->own_mount_count == CAGE_MAX_OWN)
 		return err_set(
 			e, ERR_SYS, EMFILE, "cannot make the cage: it has too many file systems");
@@ -83,7 +82,7 @@ static int fail(const struct cage *c, int num, const char *path, struct err *e)
 				"nothing on the host",
 				path),
 			"create it, or choose another target");
-	return err_set(e, ERR_SYS, num, "cannot make '%s' in the cage: %s", path, strerror(num));
+	return err_sys(e, num, "cannot make '%s' in the cage", path);
 }
 
 /* One step down, made if it is missing: a descriptor or -errno. */
@@ -324,7 +323,7 @@ static const char *find_name(
 	} known[] = { { "$PROJECT", c->start->project }, { "$GIT", c->start->git } };
 
 	for (const char *at = strchr(json, '$'); at; at = strchr(at + 1, '$')) {
-		for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		for (size_t i = 0; i < COUNT_OF(known); i++) {
 			size_t n = strlen(known[i].name);
 
 			if (at == json || at[-1] != '"' || !str_starts(at, known[i].name) ||

@@ -38,9 +38,7 @@ static int blank_file(struct cage *c, struct err *e)
 			 ? -errno
 			 : file_open_beneath(c->pool, "blank", O_PATH, 0);
 
-	return fd < 0 ? err_set(e, ERR_SYS, -fd, "cannot make the cage's own files: %s",
-				strerror(-fd))
-		      : fd;
+	return fd < 0 ? err_sys(e, -fd, "cannot make the cage's own files") : fd;
 }
 
 static int cover(
@@ -50,12 +48,10 @@ static int cover(
 		AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
 	if (tree < 0)
-		return err_set(e, ERR_SYS, errno, "cannot clone a cover for '/proc/%s': %s",
-			entry->name, strerror(errno));
+		return err_sys(e, errno, "cannot clone a cover for '/proc/%s'", entry->name);
 	/* The name was listed by the kernel a moment ago; a last link is not followed. */
 	if (move_mount(tree, "", proc, entry->name, MOVE_MOUNT_F_EMPTY_PATH) < 0 && errno != ENOENT)
-		return err_set(e, ERR_SYS, errno, "cannot cover '/proc/%s': %s", entry->name,
-			strerror(errno));
+		return err_sys(e, errno, "cannot cover '/proc/%s'", entry->name);
 	return 0;
 }
 
@@ -73,8 +69,7 @@ static int cover_all(struct cage *c, const struct plan_op *op, int proc, struct 
 		if (entry->type != DT_LNK && !plan_keeps_in_proc(c->start->plan, op, entry->name))
 			r = cover(proc, entry, (int[2]){ blank, empty }, e);
 	if (r == 0 && entries.failure)
-		return err_set(e, ERR_SYS, entries.failure, "cannot list the cage's /proc: %s",
-			strerror(entries.failure));
+		return err_sys(e, entries.failure, "cannot list the cage's /proc");
 	return r;
 }
 

@@ -184,9 +184,8 @@ int cage_mount_part(struct cage *c, const struct plan_op *op, struct err *e)
 	struct stat st;
 
 	if (source < 0 || fstat(source, &st) < 0)
-		return err_set(e, ERR_SYS, source < 0 ? -source : errno,
-			"cannot open '%s' of the project, which has rights of its own: %s", inside,
-			strerror(source < 0 ? -source : errno));
+		return err_sys(e, source < 0 ? -source : errno,
+			"cannot open '%s' of the project, which has rights of its own", inside);
 	if (snprintf(path, sizeof(path), "%s/%s", c->place, inside) >= (int)sizeof(path))
 		return err_set(
 			e, ERR_SYS, ENAMETOOLONG, "cannot show '%s': its path is too long", inside);

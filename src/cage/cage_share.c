@@ -25,6 +25,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "cage/cage_inside.h"
@@ -66,8 +67,7 @@ static int attach_tree(struct cage *c, const struct plan_op *op, const char *nam
 	int r = tree;
 
 	if (r >= 0 && mkdirat(c->root, name, 0700) < 0)
-		r = err_set(e, ERR_SYS, errno, "cannot make a place for the session's %s: %s", name,
-			strerror(errno));
+		r = err_sys(e, errno, "cannot make a place for the session's %s", name);
 	place = r < 0 ? -1 : file_open_beneath(c->root, name, O_PATH, 0);
 	if (r >= 0)
 		r = cage_attach(tree, place, name, e);
@@ -99,7 +99,7 @@ static int close_the_rest(struct cage *c, struct share *s, struct cage_share *re
 {
 	int *const kept[] = { &ret->door, &ret->turn, &ret->lock, &ret->mounted, &c->channel,
 		&s->trees[0], &s->trees[1], &s->trees[2], &s->trees[3] };
-	const int count = (int)(sizeof(kept) / sizeof(kept[0]));
+	const int count = (int)COUNT_OF(kept);
 
 	*ret = *c->start->share;
 	for (int i = 0; i < count; i++)

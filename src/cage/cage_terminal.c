@@ -45,10 +45,7 @@ int cage_take_terminal(struct cage *c, int devpts, struct err *e)
 	int r;
 
 	if (far < 0 || take_streams(c, far) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make a terminal for the cage: %s",
-			strerror(errno));
+		return err_sys(e, errno, "cannot make a terminal for the cage");
 	r = wire_send_fd(c->channel, WIRE_TERMINAL, near);
-	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot hand the cage's terminal over: %s",
-			       strerror(-r))
-		     : 0;
+	return r < 0 ? err_sys(e, -r, "cannot hand the cage's terminal over") : 0;
 }

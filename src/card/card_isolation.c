@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "card/card.h"
@@ -37,7 +38,7 @@ static const struct {
 
 const char *card_mechanism(size_t i)
 {
-	return i < sizeof(mechanisms) / sizeof(mechanisms[0]) ? mechanisms[i].name : NULL;
+	return i < COUNT_OF(mechanisms) ? mechanisms[i].name : NULL;
 }
 
 static bool has_namespaces(const struct card *c)
@@ -58,7 +59,7 @@ static bool is_net_held(const struct card *c)
 
 static void print_mechanisms(const struct card *c, struct json *j)
 {
-	for (size_t i = 0; i < sizeof(mechanisms) / sizeof(mechanisms[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(mechanisms); i++) {
 		enum plan_guarantee g = mechanisms[i].guarantee;
 
 		if (c->promises[g].need != PLAN_NONE)
@@ -320,7 +321,7 @@ static bool contains_all(const struct card *c)
 		PLAN_ENVIRONMENT, PLAN_PROCESSES, PLAN_IPC, PLAN_DEV };
 	bool is_so = true;
 
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(all); i++)
 		is_so = is_so && holds(c, all[i]);
 	return is_so;
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "card/card.h"
@@ -76,7 +77,7 @@ static void verify_legacy(const struct card_read *c, struct card_report *ret)
 
 	if (!c->legacy.bytes)
 		return;
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(pairs); i++) {
 		struct card_span said = card_find(c->legacy, pairs[i].legacy);
 		struct card_span meant = card_find(c->params, pairs[i].params);
 
@@ -144,7 +145,7 @@ static void compare_all(
 	struct group mechanisms = { "card.mechanisms", "every mechanism", false,
 		{ "networkNamespace", "landlockAbi" } };
 
-	for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(groups); i++)
 		if (is_of_run || groups[i].is_of_spec)
 			compare_group(c, meant, &groups[i], ret);
 	for (size_t i = 0; card_mechanism(i) && i + 3 < MOST_PATHS; i++)

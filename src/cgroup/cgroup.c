@@ -20,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -60,7 +61,7 @@ static void close_all(const struct cgroup *g)
 		const struct cgroup_folder *f = &g->folders[i];
 		const int fds[] = { f->parent, f->fd, f->door };
 
-		for (size_t n = 0; n < sizeof(fds) / sizeof(fds[0]); n++)
+		for (size_t n = 0; n < COUNT_OF(fds); n++)
 			if (fds[n] >= 0)
 				close(fds[n]);
 	}
@@ -197,13 +198,13 @@ static int make(struct cgroup *g, struct cgroup_folder *f, enum cgroup_controlle
 {
 	f->fd = make_folder(f->parent, g->name);
 	if (f->fd < 0)
-		return err_set(e, ERR_SYS, -f->fd, "cannot make a cgroup for %s: %s",
-			cgroup_controller_names[c], strerror(-f->fd));
+		return err_sys(
+			e, -f->fd, "cannot make a cgroup for %s", cgroup_controller_names[c]);
 	/* Who moves itself, and alone, does not make the kernel stop every fork meanwhile. */
 	f->door = file_open_name(f->fd, f->is_v2 ? "cgroup.procs" : "tasks", O_WRONLY);
 	if (f->door < 0)
-		return err_set(e, ERR_SYS, -f->door, "cannot open the cgroup for %s: %s",
-			cgroup_controller_names[c], strerror(-f->door));
+		return err_sys(
+			e, -f->door, "cannot open the cgroup for %s", cgroup_controller_names[c]);
 	return 0;
 }
 
@@ -231,8 +232,7 @@ int cgroup_limit(struct cgroup *g, enum cgroup_controller c, uint64_t limit, str
 			r = 0;
 		if (r < 0)
 			err_hint(e,
-				err_set(e, ERR_SYS, -r, "cannot set %s to %s: %s", knobs[i].file,
-					knobs[i].text, strerror(-r)),
+				err_sys(e, -r, "cannot set %s to %s", knobs[i].file, knobs[i].text),
 				"%s",
 				r == -EINVAL && c == CGROUP_CPU ? "a cgroup above may have less"
 								: "");
@@ -259,8 +259,7 @@ int cgroup_enter(const struct cgroup *g, bool was_born_there, struct err *e)
 		if (f->door >= 0 && !(f->is_v2 && was_born_there))
 			r = file_write_all(f->door, "0", 1);
 		if (r < 0)
-			return err_set(
-				e, ERR_SYS, -r, "cannot enter the run's cgroup: %s", strerror(-r));
+			return err_sys(e, -r, "cannot enter the run's cgroup");
 	}
 	/* The lock is the keeper's: it must not outlive it in a cage. */
 	close_all(g);
@@ -278,8 +277,7 @@ int cgroup_remove(struct cgroup *g, struct err *e)
 		int r = f->fd < 0 ? 0 : cgroup_remove_folder(f->parent, g->name, REMOVE_MS);
 
 		if (r < 0 && result == 0)
-			result = err_set(e, ERR_SYS, -r, "cannot remove cgroup '%s': %s", g->name,
-				strerror(-r));
+			result = err_sys(e, -r, "cannot remove cgroup '%s'", g->name);
 	}
 	cgroup_done(g);
 	return result;

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/lines.h"
 #include "base/num.h"
@@ -196,7 +197,7 @@ int cgroup_count(const struct cgroup *g, struct cgroup_counts *ret)
 	int result = 0;
 
 	memset(ret, 0, sizeof(*ret));
-	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(counters); i++) {
 		int of = g->of[counters[i].controller];
 		uint64_t n = 0;
 		ssize_t r;

@@ -229,14 +229,14 @@ int cgroup_scope_ask(int bus, const char *unit, pid_t pid, struct err *e)
 	if (send(bus, request, size, MSG_NOSIGNAL) != (ssize_t)size)
 		return err_set(e, ERR_REFUSED, errno, "it cannot be asked: %s", strerror(errno));
 	if (pipe2(ends, O_CLOEXEC) < 0)
-		return err_set(e, ERR_SYS, errno, "no pipe: %s", strerror(errno));
+		return err_sys(e, errno, "no pipe");
 	child = fork();
 	if (child == 0)
 		listen_and_end(bus, ends[1], unit);
 	close(ends[1]);
 	if (child < 0) {
 		close(ends[0]);
-		return err_set(e, ERR_SYS, errno, "no process to listen: %s", strerror(errno));
+		return err_sys(e, errno, "no process to listen");
 	}
 	await_answer(ends[0], child, e);
 	close(ends[0]);

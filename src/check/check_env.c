@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "check/check_lints.h"
 
@@ -81,10 +82,10 @@ static bool looks_secret(const char *name)
 
 	if (str_ends(name, "_REGION"))
 		return false;
-	for (size_t i = 0; i < sizeof(prefixes) / sizeof(prefixes[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(prefixes); i++)
 		if (str_starts(name, prefixes[i]))
 			return true;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(words); i++)
 		if (has_word(name, words[i]))
 			return true;
 	return false;
@@ -93,8 +94,8 @@ static bool looks_secret(const char *name)
 static void check_passed(struct spec *s, const struct spec_item *item)
 {
 	const char *name = item->text;
-	const struct variable *v = bsearch(name, variables,
-		sizeof(variables) / sizeof(variables[0]), sizeof(variables[0]), compare_names);
+	const struct variable *v =
+		bsearch(name, variables, COUNT_OF(variables), sizeof(variables[0]), compare_names);
 
 	if (v && v->reason == REASON_DOOR)
 		diags_warn(&s->diags, item->at, "remove it, unless the agent is meant to use it",

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 static const struct check_git_setting settings[] = {
@@ -78,7 +79,7 @@ static bool is_switch(struct span value)
 	skip_spaces(&value);
 	if (value.at < value.end && *value.at != '#' && *value.at != ';')
 		return false;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(words); i++)
 		if (str_eq(word, words[i]))
 			return true;
 	return false;
@@ -102,7 +103,7 @@ static bool has_password(struct span url)
 
 static const struct check_git_setting *find(const struct check_git *g, const char *key)
 {
-	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(settings); i++)
 		if (str_eq(settings[i].section, g->section) && str_eq(settings[i].key, key))
 			return &settings[i];
 	return NULL;

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -186,8 +187,7 @@ static bool names_credentials(const char *name, size_t n, mode_t type)
 {
 	bool is_folder = S_ISDIR(type);
 	const char *const *names = is_folder ? credential_folders : credential_files;
-	size_t count = is_folder ? sizeof(credential_folders) / sizeof(credential_folders[0])
-				 : sizeof(credential_files) / sizeof(credential_files[0]);
+	size_t count = is_folder ? COUNT_OF(credential_folders) : COUNT_OF(credential_files);
 
 	for (size_t i = 0; i < count; i++)
 		if (strlen(names[i]) == n && memcmp(names[i], name, n) == 0)

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "check/check_lints.h"
 #include "spec/spec_layers.h"
@@ -118,7 +119,7 @@ static void check_twins(struct spec *s, enum spec_key key)
 	const struct clash *clash = &same_text;
 	struct clash copy;
 
-	for (size_t i = 0; i < sizeof(clashes) / sizeof(clashes[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(clashes); i++)
 		if (clashes[i].key == key)
 			clash = &clashes[i];
 	if (!items)

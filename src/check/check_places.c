@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "check/check_lints.h"
 #include "spec/spec_grammar.h"
@@ -13,7 +14,7 @@ static const char *below_home(const char *path)
 
 	if (str_path_within(path, "/root"))
 		return path + strlen("/root");
-	for (size_t i = 0; i < sizeof(parents) / sizeof(parents[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(parents); i++)
 		if (str_starts(path, parents[i]))
 			return strchrnul(path + strlen(parents[i]), '/');
 	return str_eq(path, "/Users") ? "" : NULL;
@@ -86,7 +87,7 @@ static void check_sources(struct spec *s)
 		SPEC_SYSCALLS };
 	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
 
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(keys); i++) {
 		const char *text = spec_text(s, keys[i]), *path = strchr(text, '/');
 
 		if (path && s->set_by[keys[i]] == SPEC_LAYER_FILE &&

@@ -23,6 +23,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -233,7 +234,7 @@ static bool has_place(struct check_looking *l)
 	const struct check_project *p = l->project;
 	bool is_module = str_eq(l->ret->named, l->common);
 
-	for (size_t i = 0; i < sizeof(taken) / sizeof(taken[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(taken); i++)
 		if (str_path_within(l->common, taken[i])) {
 			doubt(l, NULL, "its folder %s cannot be shown there", l->common);
 			return false;

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -198,7 +199,7 @@ static const struct setting {
 static void take_setting(struct check_looking *l, struct found *f, const struct check_git_values *v,
 	const char *folder, char *value)
 {
-	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(settings); i++)
 		if (str_eq(settings[i].section, v->section) &&
 			(!settings[i].key || str_eq(settings[i].key, v->key))) {
 			settings[i].take(l, f, folder, value);
@@ -290,7 +291,7 @@ static void find_own(struct check_looking *l, struct list *others)
 	size_t n = strlen(l->common);
 	char path[2 * PATH_MAX];
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		snprintf(path, sizeof(path), "%s/%s", l->ret->named + n + 1, names[i]);
 		if (!str_eq(l->ret->named, l->common))
 			add_other(l, others, path);

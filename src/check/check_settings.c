@@ -1,5 +1,6 @@
 #include "check/check.h"
 
+#include "base/count.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "check/check_lints.h"
@@ -63,7 +64,7 @@ static bool has_value(const struct spec *s, enum spec_key key, unsigned value)
 
 void check_pointless(struct spec *s)
 {
-	for (size_t i = 0; i < sizeof(pointless) / sizeof(pointless[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(pointless); i++) {
 		const struct pointless *p = &pointless[i];
 		bool is_empty =
 			spec_is_list(spec_keys[p->key].type) && !spec_list(s, p->key)->count;
@@ -174,6 +175,6 @@ static check_lint *const lints[] = {
 
 void check_settings(struct spec *s)
 {
-	for (size_t i = 0; i < sizeof(lints) / sizeof(lints[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(lints); i++)
 		lints[i](s);
 }

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -296,7 +297,7 @@ int run_check_again(struct run *r, struct err *e)
 			"the next run finds what a run leaves there" },
 	};
 
-	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(trees); i++) {
 		*trees[i].same = compare(trees[i].then, trees[i].now);
 		if (trees[i].then && *trees[i].same != RECORD_SAME) {
 			if (trees[i].same == &x->project && trees[i].now[0])

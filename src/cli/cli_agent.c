@@ -16,6 +16,7 @@
 
 #include "agent/agent.h"
 #include "base/buf.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -90,7 +91,7 @@ static bool needs_program(const struct cli *cli)
 {
 	static const char *const shows[] = { "plan", "check", "card" };
 
-	for (size_t i = 0; i < sizeof(shows) / sizeof(shows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(shows); i++)
 		if (str_eq(cli->command->name, shows[i]))
 			return false;
 	return true;

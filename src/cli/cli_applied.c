@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "cli/cli_show.h"
 #include "work/work_json.h"
@@ -23,7 +24,7 @@ static const struct {
 	[WORK_FAILED] = { "failed", "failed", true },
 };
 
-static_assert(sizeof(verdicts) / sizeof(verdicts[0]) == WORK_VERDICT_COUNT, "a row for each");
+static_assert(COUNT_OF(verdicts) == WORK_VERDICT_COUNT, "a row for each");
 
 static void tell_json(
 	struct cli_applied *a, const struct work_effect *x, enum work_verdict v, const char *why)

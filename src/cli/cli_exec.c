@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli_run.h"
@@ -54,7 +55,7 @@ int exec_parse(struct cli *cli, char **arguments)
 	while (arguments[count])
 		count++;
 	status = cli_parse(cli, &exec_command, count, arguments);
-	for (size_t i = 0; status == CLI_OK && i < sizeof(fixed) / sizeof(fixed[0]); i++) {
+	for (size_t i = 0; status == CLI_OK && i < COUNT_OF(fixed); i++) {
 		if (!cli_value(cli, fixed[i]))
 			continue;
 		cli_complain("cannot use --%s: it is fixed when a session is created", fixed[i]);

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli_patch.h"
@@ -46,7 +47,7 @@ static enum kind kind_of(const char *inside)
 		const char *slash = strchr(part, '/');
 		size_t n = slash ? (size_t)(slash - part) : strlen(part);
 
-		for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+		for (size_t i = 0; i < COUNT_OF(folders); i++)
 			if (strlen(folders[i].name) == n && memcmp(part, folders[i].name, n) == 0)
 				return folders[i].kind;
 		part = slash ? slash + 1 : NULL;

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/tree.h"
@@ -142,7 +143,7 @@ static int open_layer(struct cli_kept *k)
 	close_fd(&k->git.layer);
 	close_fd(&k->base);
 	k->has_copy = false;
-	for (size_t i = 0; i < sizeof(unfinished) / sizeof(unfinished[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(unfinished); i++)
 		k->has_copy |= has_file(k, unfinished[i]);
 	k->layer = open_inner(k->folder, "layer/upper", &failure);
 	if (!failure && k->layer >= 0)
@@ -268,12 +269,11 @@ int cli_kept_remove(struct cli_kept *k)
 	/* One step: half a layer would be taken for what the run did. */
 	if (tree_remove(k->folder, GONE, &e) == 0 &&
 		renameat(k->folder, "layer", k->folder, GONE) < 0 && errno != ENOENT)
-		err_set(&e, ERR_SYS, errno, "cannot rename the layer: %s", strerror(errno));
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && e.kind == ERR_NONE; i++)
+		err_sys(&e, errno, "cannot rename the layer");
+	for (size_t i = 0; i < COUNT_OF(names) && e.kind == ERR_NONE; i++)
 		tree_remove(k->folder, names[i], &e);
 	if (e.kind == ERR_NONE && k->is_session && begin_anew(k) < 0)
-		err_set(&e, ERR_SYS, errno, "cannot update the session's timestamp: %s",
-			strerror(errno));
+		err_sys(&e, errno, "cannot update the session's timestamp");
 	if (e.kind == ERR_NONE)
 		return CLI_OK;
 	cli_complain_about(&e, "cannot remove the changes of %s %s: %s", k->what, k->id, e.text);

@@ -85,7 +85,7 @@ static int make_base(struct cli_kept *k, struct err *e)
 	if (tree_remove(k->folder, "base", e) < 0)
 		return -EIO;
 	if (mkdirat(k->folder, "base", 0700) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make a folder: %s", strerror(errno));
+		return err_sys(e, errno, "cannot make a folder");
 	k->base = file_open_name(k->folder, "base", O_RDONLY | O_DIRECTORY);
 	return 0;
 }
@@ -107,7 +107,7 @@ static int finish_in(const struct cli_kept *k, const char *name,
 	if (layer == -ENOENT)
 		return 0;
 	if (layer < 0)
-		return err_set(e, ERR_SYS, -layer, "cannot open its layer: %s", strerror(-layer));
+		return err_sys(e, -layer, "cannot open its layer");
 	return work_copy_finish(layer, progress, e);
 }
 
@@ -124,8 +124,8 @@ static int finish_copy(struct cli_kept *k, const struct work_progress *progress,
 	if (cli_kept_reopen(k) != CLI_OK)
 		return err_set(e, ERR_SYS, EIO, "cannot open it");
 	if (k->below < 0)
-		return err_set(e, ERR_SYS, k->below_failure, "cannot open '%s': %s",
-			k->unopened ? k->unopened : "the project", strerror(k->below_failure));
+		return err_sys(e, k->below_failure, "cannot open '%s'",
+			k->unopened ? k->unopened : "the project");
 	return k->layer >= 0;
 }
 

@@ -6,6 +6,7 @@
  */
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "cli/cli_kept.h"
 #include "log/log.h"
@@ -69,7 +70,7 @@ void cli_kept_log_applied(
 
 	open_log(k, &l);
 	j = log_begin(&l, "apply");
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(counts); i++)
 		json_int(j, counts[i].key, (int64_t)counts[i].count);
 	if (e->kind != ERR_NONE)
 		json_text(j, "error", e->text);

@@ -46,8 +46,8 @@ void cli_kept_find_there(struct cli_there *ret)
 		return;
 	k->is_there = arena_array(&k->arena, k->effects.count, sizeof(*k->is_there));
 	if (k->below < 0)
-		r = err_set(&ret->e, ERR_SYS, k->below_failure, "cannot open '%s': %s",
-			k->unopened ? k->unopened : "the project", strerror(k->below_failure));
+		r = err_sys(&ret->e, k->below_failure, "cannot open '%s'",
+			k->unopened ? k->unopened : "the project");
 	else if (!k->is_there)
 		r = err_set(
 			&ret->e, ERR_SYS, ENOMEM, "cannot find out what is applied: out of memory");

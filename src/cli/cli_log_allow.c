@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli_log.h"
@@ -106,7 +107,7 @@ void cli_ways_add(struct cli_ways *ways, const struct log_event *x)
 		ways->attempts += log_find_number(x, "times");
 	if (!is_of_gate(x) || ways->has_more || number != port)
 		return;
-	for (size_t k = 0; k < sizeof(remedies) / sizeof(remedies[0]); k++) {
+	for (size_t k = 0; k < COUNT_OF(remedies); k++) {
 		if (!str_eq(reason, wire_reason_names[remedies[k].reason]))
 			continue;
 		if (remedies[k].what == THE_PORT || str_eq(name, WIRE_HOST_NAME))

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -32,7 +33,7 @@ static enum cli_ink ink_of(const struct log_event *x)
 	static const char *const notes[] = { "degraded", "limit_hit", "network_closed",
 		"interrupted", "write_held", "decisions_untold", "lease_lost", "result_refused" };
 
-	for (size_t i = 0; i < sizeof(notes) / sizeof(notes[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(notes); i++)
 		if (str_eq(notes[i], x->type))
 			return CLI_INK_NOTE;
 	return log_is_denial(x) || str_eq(x->type, "refused") ? CLI_INK_REMOVED : CLI_INK_PLAIN;
@@ -282,7 +283,7 @@ int cli_log_choose_form(const struct cli *cli, struct cli_log_out *ret)
 	}
 	if (!name)
 		name = cli->is_json ? "json" : "text";
-	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(forms); i++)
 		if (str_eq(forms[i].name, name)) {
 			ret->form = &forms[i];
 			return CLI_OK;

@@ -4,6 +4,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "cli/cli_log.h"
@@ -37,7 +38,7 @@ static bool read_time(const char *text, struct timespec *ret)
 	static const char *const ends[] = { "", "Z", ":00Z", "T00:00:00Z" };
 	char whole[CLOCK_TEXT_SIZE];
 
-	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(ends); i++) {
 		if (snprintf(whole, sizeof(whole), "%s%s", text, ends[i]) >= (int)sizeof(whole))
 			return false;
 		if (strlen(whole) > 10 && whole[10] == ' ')

@@ -90,8 +90,7 @@ static int give_input(const struct mcp_slice *arguments, struct err *e)
 			       F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0 ||
 			      lseek(fd, 0, SEEK_SET) < 0 || dup2(fd, STDIN_FILENO) < 0))
 		r = -errno;
-	return r == 0 ? 0
-		      : err_set(e, ERR_SYS, -r, "cannot pass the arguments on: %s", strerror(-r));
+	return r == 0 ? 0 : err_sys(e, -r, "cannot pass the arguments on");
 }
 
 static int add_tool(const struct mcp_server *s, struct doing *d, struct err *e)
@@ -118,8 +117,7 @@ static int take_turn(const struct mcp_server *s, enum mcp_tool tool, int *ret, s
 	/* Without a session there is no run: that will say it. */
 	while (*ret >= 0 && flock(*ret, LOCK_EX) < 0)
 		if (errno != EINTR)
-			return err_set(e, ERR_SYS, errno, "cannot wait for other changes: %s",
-				strerror(errno));
+			return err_sys(e, errno, "cannot wait for other changes");
 	return 0;
 }
 

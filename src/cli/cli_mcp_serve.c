@@ -225,8 +225,7 @@ static int open_signals(struct err *e)
 	sigset_t set = ends();
 	int fd = signalfd(-1, &set, SFD_CLOEXEC);
 
-	return fd < 0 ? err_set(e, ERR_SYS, errno, "cannot receive signals: %s", strerror(errno))
-		      : fd;
+	return fd < 0 ? err_sys(e, errno, "cannot receive signals") : fd;
 }
 
 /* --- the end --- */

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -106,7 +107,7 @@ void cli_check_own_paths(struct spec *s, const struct cli_place *place)
 	bool is_own = str_eq(at, place->project) ||
 		      spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_PROJECT;
 
-	for (size_t i = 0; folder >= 0 && i < sizeof(files) / sizeof(files[0]); i++) {
+	for (size_t i = 0; folder >= 0 && i < COUNT_OF(files); i++) {
 		struct diag_pos where = { 0 };
 		char bytes[MAX_LOOK];
 		size_t n = look_into(folder, files[i].path, bytes);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -74,7 +75,7 @@ void cli_choose_own_path(struct spec *s, struct cli_place *place)
 		!S_ISREG(st.st_mode) || spec_choice(s, SPEC_PROJECT_GIT) == SPEC_GIT_NONE)
 		return;
 	/* Whoever says where something is has counted on the usual place. */
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(keys); i++)
 		if (spec_is_declared(s, keys[i]))
 			return;
 	look(s, place);

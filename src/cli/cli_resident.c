@@ -16,6 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "cli/cli_exec.h"
 #include "cli/cli_run.h"
@@ -28,7 +29,7 @@ static bool is_of_command(enum spec_key key)
 		SPEC_ENV_SET, SPEC_LIMITS_TIME, SPEC_LIMITS_OUTPUT, SPEC_LIMITS_OUTPUT_THEN,
 		SPEC_LIMITS_FILES };
 
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(own); i++)
 		if (own[i] == key)
 			return true;
 	return false;
@@ -119,8 +120,7 @@ int exec_start_cage(void *of, int told, struct err *e)
 		_exit(0);
 	}
 	if (parent < 0)
-		return err_set(e, ERR_SYS, errno,
-			"cannot start the keeper of the session's cage: %s", strerror(errno));
+		return err_sys(e, errno, "cannot start the keeper of the session's cage");
 	while (waitpid(parent, NULL, 0) < 0 && errno == EINTR)
 		;
 	return 0;

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -196,8 +197,7 @@ int run_prepare_record(void *of, struct err *e)
 	/* That there was a run survives from here on: its folder, what it is of, what is signed if
 	 * nobody signs more. */
 	if (ret == 0 && r->log.is_synced && syncfs(r->folder) < 0)
-		ret = err_set(
-			e, ERR_SYS, errno, "cannot sync the run's folder: %s", strerror(errno));
+		ret = err_sys(e, errno, "cannot sync the run's folder");
 	/* Refused after it has begun: that is on record. */
 	return ret == 0 ? run_check_again(r, e) : ret;
 }
@@ -225,8 +225,7 @@ static void write_copy(struct run *r, const struct buf *text)
 		return;
 	/* A part of one may look whole. */
 	(void)!ftruncate(r->copy, 0);
-	err_set(&e, ERR_SYS, -ret, "cannot write the record to '%s': %s",
-		cli_value(r->cli, "record"), strerror(-ret));
+	err_sys(&e, -ret, "cannot write the record to '%s'", cli_value(r->cli, "record"));
 	complain_unrecorded(r, &e);
 }
 
@@ -322,7 +321,7 @@ void run_close_record(struct run *r)
 	buf_done(&r->plan_text);
 	buf_done(&r->spec_text);
 	buf_done(&r->project_list);
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(fds); i++) {
 		if (*fds[i] >= 0)
 			close(*fds[i]);
 		*fds[i] = -1;

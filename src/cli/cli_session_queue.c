@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -189,7 +190,7 @@ const char *session_find_unqueueable(const struct cli *cli)
 	static const char *const here[] = { "record", "status-fd", "tty", "raw", "cast", "timing",
 		"json" };
 
-	for (size_t i = 0; i < sizeof(here) / sizeof(here[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(here); i++)
 		if (cli_value(cli, here[i]))
 			return here[i];
 	return NULL;

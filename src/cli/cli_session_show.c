@@ -160,9 +160,7 @@ static int find_runs(struct runs *r, const char *session, struct err *e)
 	if (r->folder < 0)
 		return e->kind == ERR_NONE ? 0 : r->folder;
 	failure = record_list_runs(r->folder, session, &r->found, &r->count);
-	return failure < 0 ? err_set(e, ERR_SYS, -failure, "cannot list the runs: %s",
-				     strerror(-failure))
-			   : 0;
+	return failure < 0 ? err_sys(e, -failure, "cannot list the runs") : 0;
 }
 
 static int show_runs(const struct runs *r)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -36,7 +37,7 @@ const struct cli_setting cli_settings[] = {
 	{ .unit = NULL },
 };
 
-#define COUNT (sizeof(cli_settings) / sizeof(cli_settings[0]) - 1)
+#define COUNT (COUNT_OF(cli_settings) - 1)
 
 /* Is this, up to its "=", one of them? */
 static bool is_setting(const char *variable)

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -172,7 +173,7 @@ static void notice_near_misses(struct spec *s)
 		"bawn.json", "bawn.toml", "bawnfile", "Bawnfile" };
 	struct stat st;
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(names); i++)
 		if (lstat(names[i], &st) == 0)
 			diags_warn(&s->diags,
 				(struct diag_pos){

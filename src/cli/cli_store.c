@@ -36,8 +36,8 @@ int cli_open_store(bool makes, struct store **ret, struct err *e)
 	*ret = NULL;
 	if (named && named[0]) {
 		r = store_open(named, ret, e);
-		if (r < 0)
-			err_prefix(e, "BAWN_STORE");
+		if (r < 0 && !e->hint[0])
+			err_hint(e, r, "the environment variable BAWN_STORE names this store");
 		return r;
 	}
 	r = record_find_state(find_home(), state);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -58,7 +59,7 @@ static int check_name(const char *name, struct err *e)
 				"cannot use --subject '%s': it is not a path below the project",
 				name),
 			"such as: --subject dist/app.tar");
-	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(reserved); i++)
 		if (str_eq(name, reserved[i]))
 			return err_hint(e,
 				err_set(e, ERR_USE, EINVAL,
@@ -116,8 +117,7 @@ int run_read_effects(const struct run *r, struct work_effects *ret, struct err *
 	fd = file_open_name(r->folder, "effects.json", O_RDONLY);
 	failure = fd < 0 ? fd : file_read_all(fd, MOST_EFFECTS, &bytes, &n);
 	if (failure < 0)
-		return err_set(
-			e, ERR_SYS, -failure, "cannot read effects.json: %s", strerror(-failure));
+		return err_sys(e, -failure, "cannot read effects.json");
 	return work_effects_read(bytes, n, ret, e);
 }
 

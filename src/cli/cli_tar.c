@@ -99,7 +99,7 @@ int cli_tar_add(int to, int folder, const char *prefix, const char *name, struct
 	}
 	if (r == 0)
 		r = copy(to, fd, (uint64_t)st.st_size);
-	return r < 0 ? err_set(e, ERR_SYS, -r, "%s: %s", name, strerror(-r)) : 0;
+	return r < 0 ? err_sys(e, -r, "%s", name) : 0;
 }
 
 int cli_tar_end(int to, struct err *e)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent/agent.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/own.h"
@@ -445,9 +446,9 @@ int cmd_agent(struct cli *cli)
 	int status = CLI_MISUSE;
 	size_t i = 0;
 
-	while (verb && i < sizeof(verbs) / sizeof(verbs[0]) && !str_eq(verbs[i].name, verb))
+	while (verb && i < COUNT_OF(verbs) && !str_eq(verbs[i].name, verb))
 		i++;
-	if (!verb || i == sizeof(verbs) / sizeof(verbs[0])) {
+	if (!verb || i == COUNT_OF(verbs)) {
 		cli_complain(verb ? "agent knows list, show and forget, not '%s'"
 				  : "say what to do about agents: list, show or forget",
 			verb);

@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "cli/cli_applied.h"
 #include "cli/commands.h"
 #include "work/work_apply.h"
@@ -52,7 +53,7 @@ static void catch_signals(void)
 	struct sigaction action = { .sa_handler = note_signal, .sa_flags = (int)SA_RESETHAND };
 
 	sigemptyset(&action.sa_mask);
-	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(numbers); i++)
 		sigaction(numbers[i], &action, NULL);
 }
 

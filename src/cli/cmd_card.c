@@ -120,7 +120,7 @@ static int read_file(int folder, const char *name, char **ret, size_t *ret_size,
 			"that",
 			name);
 	else if (r < 0)
-		err_set(e, ERR_SYS, -r, "cannot read %s: %s", name, strerror(-r));
+		err_sys(e, -r, "cannot read %s", name);
 	return r;
 }
 

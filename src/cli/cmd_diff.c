@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "cli/cli_kept.h"
 #include "cli/cli_patch.h"
@@ -113,7 +114,7 @@ static void show_patch(
 		cli_show_text(
 			out, CLI_INK_NOTE, "# on the host already, and not shown: %zu", there);
 	tell_unknown(found, out);
-	for (size_t i = 0; i < sizeof(marked) / sizeof(marked[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(marked); i++)
 		has_marked |= show_marked(k, i, out);
 	if (has_marked)
 		cli_show_text(out, CLI_INK_NOTE, "# Everything else.");

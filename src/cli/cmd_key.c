@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -157,7 +158,7 @@ static const struct verb {
 	{ "show", show_key, "new" },
 };
 
-#define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
+#define VERB_COUNT COUNT_OF(verbs)
 
 static const struct verb *choose_verb(const struct cli *cli)
 {

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/json.h"
 #include "base/num.h"
 #include "base/own.h"
@@ -174,7 +175,7 @@ static const struct verb {
 	{ "digest", digest_one },
 };
 
-#define VERB_COUNT (sizeof(verbs) / sizeof(verbs[0]))
+#define VERB_COUNT COUNT_OF(verbs)
 
 /* --- the command --- */
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "base/own.h"
@@ -187,7 +188,7 @@ static int show(const struct cli *cli, const char *id, int folder, const struct 
 
 	cli_show_open(&out, cli, true);
 	cli_show_text(&out, CLI_INK_HEAD, "# run %s", id);
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(lines); i++)
 		if (lines[i].value && lines[i].value[0])
 			cli_show_text(
 				&out, CLI_INK_PLAIN, "%-9s %s", lines[i].name, lines[i].value);
@@ -274,7 +275,7 @@ static int run_verb(const struct cli *cli, const char *verb)
 	own_fd int folder = -1;
 	int status;
 
-	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(verbs); i++) {
 		if (!str_eq(verbs[i].name, verb))
 			continue;
 		if (cli->word_count > 2) {
@@ -304,7 +305,7 @@ static const char *find_misplaced(const struct cli *cli, const char *verb)
 		{ "output", "export", "-o is for record export" },
 	};
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(places); i++)
 		if (cli_value(cli, places[i].option) && !str_eq(verb, places[i].verb))
 			return places[i].text;
 	return cli->is_json && str_eq(verb, "export")

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -320,7 +321,7 @@ static int verify_card(struct cli_verifier *x)
 
 	if (x->cli->word_count)
 		return verify_one(x);
-	for (size_t i = 0; i < sizeof(of_records) / sizeof(of_records[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(of_records); i++)
 		if (cli_value(x->cli, of_records[i])) {
 			cli_complain("cannot use --%s: no record is named", of_records[i]);
 			return CLI_MISUSE;

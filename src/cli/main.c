@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -130,13 +131,15 @@ static int prefer_program(const char *name, char **argv)
 	struct err e = { 0 };
 	bool opens = false;
 
-	for (size_t i = 0; !opens && i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; !opens && i < COUNT_OF(names); i++)
 		opens = str_eq(name, names[i]);
 	/* The log is in files: only --session asks the store. */
 	for (size_t i = 2; !opens && str_eq(name, "log") && argv[i]; i++)
 		opens = str_starts(argv[i], "--session");
 	if (opens && store_prefer_program(getenv("BAWN_STORE"), argv, &e) < 0) {
-		cli_complain_about(&e, "BAWN_STORE: %s", e.text);
+		if (!e.hint[0])
+			err_hint(&e, 0, "the environment variable BAWN_STORE names this store");
+		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
 	return CLI_OK;
@@ -228,7 +231,7 @@ int main(int argc, char **argv)
 	/* A file that may not grow, such as the log, is an error like any other. */
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
-	for (size_t i = 0; argc == 1 && i < sizeof(programs) / sizeof(programs[0]); i++)
+	for (size_t i = 0; argc == 1 && i < COUNT_OF(programs); i++)
 		if (str_eq(argv[0], programs[i].name))
 			return programs[i].main();
 	if (argc < 2) {

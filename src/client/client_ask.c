@@ -21,6 +21,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "client/client.h"
@@ -164,7 +165,7 @@ int client_ask(struct arena *arena, const struct client_def *c, const struct age
 	const char *git, struct client_found *ret, struct err *e)
 {
 	*ret = (struct client_found){ 0 };
-	for (size_t i = 0; i < sizeof(c->questions) / sizeof(c->questions[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(c->questions); i++) {
 		const struct client_question *q = &c->questions[i];
 		own(buf) struct buf answer = { .max = MAX_ANSWER };
 		int r = 0;

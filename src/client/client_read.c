@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check/check_git_value.h"
@@ -53,7 +54,7 @@ int client_read_address(struct arena *arena, const char *text, size_t n, const c
 	at = memrchr(host, '@', (size_t)(end - host));
 	host = at ? at + 1 : host;
 	colon = end_of_host(host, end);
-	for (size_t i = 0; colon > host && i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+	for (size_t i = 0; colon > host && i < COUNT_OF(schemes); i++) {
 		const char *port = colon + 1 < end ? colon + 1 : schemes[i].port;
 
 		if (strlen(schemes[i].name) != scheme_size ||

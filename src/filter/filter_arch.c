@@ -3,6 +3,7 @@
 #include <seccomp.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "filter/filter_rules.h"
 
@@ -13,7 +14,7 @@ static const struct filter_arch arches[] = {
 
 const struct filter_arch *filter_arch_named(const char *name)
 {
-	for (size_t i = 0; i < sizeof(arches) / sizeof(arches[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(arches); i++)
 		if (str_eq(arches[i].name, name))
 			return &arches[i];
 	return NULL;

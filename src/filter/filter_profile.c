@@ -5,10 +5,9 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "filter/filter_reader.h"
-
-#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 /* What one entry says of each of its names. */
 struct entry {
@@ -70,8 +69,8 @@ static int read_action(struct filter_reader *r, const struct yaml_node *map, con
 	int bad = filter_need(r, map, key, &n);
 
 	if (!bad)
-		bad = filter_read_word(r, n, "an action", action_names, COUNT(action_names), &i);
-	if (!bad && i >= COUNT(actions))
+		bad = filter_read_word(r, n, "an action", action_names, COUNT_OF(action_names), &i);
+	if (!bad && i >= COUNT_OF(actions))
 		bad = filter_refuse(r, n->at,
 			"%s needs a program outside that answers; bawn has none", n->text);
 	if (!bad)
@@ -94,14 +93,14 @@ static int read_test(struct filter_reader *r, const struct yaml_node *map, struc
 	const struct yaml_node *index, *value, *op, *two = yaml_get(map, "valueTwo");
 	uint64_t arg = 0, one = 0, second = 0;
 	size_t i = 0;
-	int bad = filter_check_map(r, map, keys, COUNT(keys));
+	int bad = filter_check_map(r, map, keys, COUNT_OF(keys));
 
 	if (bad || (bad = filter_need(r, map, "index", &index)) ||
 		(bad = filter_need(r, map, "value", &value)) ||
 		(bad = filter_need(r, map, "op", &op)) ||
 		(bad = filter_read_number(r, index, FILTER_MAX_ARGS - 1, &arg)) ||
 		(bad = filter_read_number(r, value, UINT64_MAX, &one)) ||
-		(bad = filter_read_word(r, op, "a comparison", op_names, COUNT(op_names), &i)) ||
+		(bad = filter_read_word(r, op, "a comparison", op_names, COUNT_OF(op_names), &i)) ||
 		(!filter_is_absent(two) && (bad = filter_read_number(r, two, UINT64_MAX, &second))))
 		return bad;
 	*ret = (struct filter_test){ (unsigned)arg, ops[i], UINT64_MAX, one };
@@ -146,7 +145,7 @@ static void narrow(struct filter_rule *rule, const char *name)
 		{ "personality", 1 }, { "prctl", 1 }, { "seccomp", 3 }, { "setsockopt", 7 },
 		{ "socket", 7 }, { "socketpair", 7 } };
 
-	for (size_t i = 0; i < COUNT(narrow); i++) {
+	for (size_t i = 0; i < COUNT_OF(narrow); i++) {
 		if (!str_eq(narrow[i].name, name))
 			continue;
 		for (unsigned k = 0; k < rule->test_count; k++) {
@@ -197,7 +196,7 @@ static int read_condition(
 	*ret = (struct condition){ 0 };
 	if (filter_is_absent(map))
 		return 0;
-	if ((bad = filter_check_map(r, map, keys, COUNT(keys))) < 0)
+	if ((bad = filter_check_map(r, map, keys, COUNT_OF(keys))) < 0)
 		return bad;
 	caps = yaml_get(map, "caps");
 	arches = yaml_get(map, "arches");
@@ -280,7 +279,7 @@ static int read_entry(struct filter_reader *r, const struct yaml_node *map)
 	struct entry entry = { 0 };
 	int bad;
 
-	if ((bad = filter_check_map(r, map, keys, COUNT(keys))) < 0 ||
+	if ((bad = filter_check_map(r, map, keys, COUNT_OF(keys))) < 0 ||
 		(bad = read_action(r, map, "action", errno_keys, &entry.action)) < 0 ||
 		(bad = read_tests(r, yaml_get(map, "args"), &entry)) < 0 ||
 		(bad = read_applies(r, map, &entry.applies)) < 0)
@@ -303,9 +302,9 @@ static int read_top(struct filter_reader *r, const struct yaml_node *map)
 	static const char *const errno_keys[] = { "defaultErrnoRet", "defaultErrno" };
 	static const char *const not_ours[] = { "flags", "listenerPath", "listenerMetadata" };
 	const struct yaml_node *list;
-	int bad = filter_check_map(r, map, keys, COUNT(keys));
+	int bad = filter_check_map(r, map, keys, COUNT_OF(keys));
 
-	for (size_t i = 0; i < COUNT(not_ours) && !bad; i++) {
+	for (size_t i = 0; i < COUNT_OF(not_ours) && !bad; i++) {
 		const struct yaml_node *n = yaml_get(map, not_ours[i]);
 
 		if (!filter_is_absent(n) && (n->kind != YAML_LIST || n->count))
@@ -366,7 +365,7 @@ static int order_rules(struct filter_reader *r, struct filter_rules *ret)
 		return -ENOMEM;
 	for (size_t i = 0; i < filter_always_count && !bad; i++)
 		bad = filter_rules_add(&ordered, &filter_always[i]);
-	for (size_t a = 0; a < COUNT(actions); a++) {
+	for (size_t a = 0; a < COUNT_OF(actions); a++) {
 		if (a && actions[a] == actions[a - 1])
 			continue;
 		for (size_t i = 0; i < r->rules.count && !bad; i++)

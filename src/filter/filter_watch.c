@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "base/count.h"
 #include "filter/filter_rules.h"
 
 #ifndef SYS_fchmodat2
@@ -61,7 +62,7 @@ static const struct filter_watched calls[] = {
 	BY(fchownat, .places = { AT(0), NOWHERE }),
 };
 
-#define CALLS     (sizeof(calls) / sizeof(calls[0]))
+#define CALLS     COUNT_OF(calls)
 #define MAX_TAIL  (3 + 4 * CALLS + 2)
 #define LOAD      (BPF_LD | BPF_W | BPF_ABS)
 #define JUMP_EQ   (BPF_JMP | BPF_JEQ | BPF_K)

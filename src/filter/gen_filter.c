@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "filter/filter_rules.h"
@@ -125,9 +126,9 @@ static bool read_test(struct reader *r, struct filter_test *ret)
 		fail(r, "'%s' is not an argument, 0 to 5, with &MASK or without", subject);
 	ret->mask = subject[1] ? read_number(r, subject + 2) : FILTER_LOW;
 	op = need_word(r, "is, not or above");
-	while (i < sizeof(ops) / sizeof(ops[0]) && !str_eq(words[i], op))
+	while (i < COUNT_OF(ops) && !str_eq(words[i], op))
 		i++;
-	if (i == sizeof(ops) / sizeof(ops[0]))
+	if (i == COUNT_OF(ops))
 		fail(r, "'%s' is not is, not or above", op);
 	ret->op = ops[i];
 	ret->value = read_number(r, need_word(r, "the value"));
@@ -303,7 +304,7 @@ int main(int argc, char **argv)
 {
 	static const char *const names[] = { "always", "default", "strict", "gate", "caller",
 		"usher", "vault" };
-	const int count = sizeof(names) / sizeof(names[0]);
+	const int count = COUNT_OF(names);
 	static struct filter_rule items[FILTER_MAX_RULES];
 	const struct filter_arch *arch = argc == count + 2 ? filter_arch_named(argv[1]) : NULL;
 	struct arena arena;

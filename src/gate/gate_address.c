@@ -1,4 +1,5 @@
 #include "gate/gate_address.h"
+#include "base/count.h"
 
 #include <arpa/inet.h>
 #include <assert.h>
@@ -88,7 +89,7 @@ static bool is_within(
 
 const char *gate_address_reserved(const uint8_t address[static 16])
 {
-	for (size_t i = 0; i < sizeof(networks) / sizeof(networks[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(networks); i++) {
 		uint8_t v4[16];
 
 		if (!is_within(

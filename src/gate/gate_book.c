@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "gate/gate_inside.h"
 
@@ -22,7 +23,7 @@ uint32_t gate_hash(const char *text)
 
 int gate_book_add(struct gate_book *b, const char *name)
 {
-	size_t room = sizeof(b->places) / sizeof(b->places[0]), at = gate_hash(name) % room;
+	size_t room = COUNT_OF(b->places), at = gate_hash(name) % room;
 
 	/* Half of the places are never taken, so there is always an end. */
 	for (; b->places[at]; at = (at + 1) % room)

@@ -310,7 +310,7 @@ static int close_others(struct err *e)
 			      close_range(GATE_FD_RULES + 1, GATE_FD_VAULT - 1, 0) < 0 ||
 			      close_range(GATE_FD_VAULT + 1, ~0U, 0) < 0))
 		r = -errno;
-	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot close descriptors: %s", strerror(-r)) : 0;
+	return r < 0 ? err_sys(e, -r, "cannot close descriptors") : 0;
 }
 
 static int open_channel(struct caller *c, enum caller_asker asker, int fd)
@@ -340,7 +340,7 @@ static int open_channels(struct caller *c, struct err *e)
 		r = open_channel(c, CALLER_FOR_GATE, CHANNEL);
 	if (r == 0 && c->rules->secret_count)
 		r = open_channel(c, CALLER_FOR_VAULT, GATE_FD_VAULT);
-	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot listen to the gate: %s", strerror(-r)) : 0;
+	return r < 0 ? err_sys(e, -r, "cannot listen to the gate") : 0;
 }
 
 /* Every port of the rules once, and that of names. */

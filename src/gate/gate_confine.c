@@ -114,7 +114,7 @@ static int set_filter(const struct filter *filter)
 
 static int fail(struct err *e, int r, const char *attempt)
 {
-	return err_set(e, ERR_SYS, -r, "cannot %s: %s", attempt, strerror(-r));
+	return err_sys(e, -r, "cannot %s", attempt);
 }
 
 int gate_confine(const struct gate_wall *wall, const struct wire_rules *rules, struct err *e)

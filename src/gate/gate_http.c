@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "gate/gate_http_parts.h"
 
@@ -211,7 +212,7 @@ static const char *phrase(unsigned status)
 		{ 504, "Gateway Timeout" },
 	};
 
-	for (size_t i = 0; i < sizeof(phrases) / sizeof(phrases[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(phrases); i++)
 		if (phrases[i].status == status)
 			return phrases[i].phrase;
 	return "Not Passed On";

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "gate/gate_host.h"
 #include "gate/gate_http_parts.h"
@@ -151,7 +152,7 @@ static const struct {
 	{ "upgrade", read_upgrade },
 };
 
-#define SPECIAL_COUNT (sizeof(special) / sizeof(special[0]))
+#define SPECIAL_COUNT COUNT_OF(special)
 
 bool gate_http_is_special(struct gate_span name)
 {

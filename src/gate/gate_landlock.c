@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "gate/gate_wall.h"
@@ -34,7 +35,7 @@ struct net_port_attr {
 static uint64_t known_rights(int abi)
 {
 	static const unsigned counts[] = { 0, 13, 14, 15, 15, 16 };
-	const int last = sizeof(counts) / sizeof(counts[0]) - 1;
+	const int last = COUNT_OF(counts) - 1;
 
 	return (1ULL << counts[abi < last ? abi : last]) - 1;
 }
@@ -105,7 +106,7 @@ int gate_landlock(const struct gate_wall *wall, struct err *e)
 	if (r == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
 		r = -errno;
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot enter a Landlock domain: %s", strerror(-r));
+		return err_sys(e, -r, "cannot enter a Landlock domain");
 	if (!is_held())
 		return err_set(e, ERR_SYS, EINVAL,
 			"cannot rely on Landlock: it is on and refuses nothing");

@@ -235,8 +235,7 @@ static int start(struct gate *g, struct err *e)
 	close(GATE_FD_CAGE);
 	r = listen_to_all(g);
 	if (r < 0)
-		return err_set(
-			e, ERR_SYS, -r, "cannot listen in the cage's network: %s", strerror(-r));
+		return err_sys(e, -r, "cannot listen in the cage's network");
 	count_places(g);
 	if (g->conn_max < 1)
 		return err_hint(e,

@@ -22,6 +22,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "gate/gate_address.h"
@@ -34,8 +35,7 @@
 
 static int fail(struct err *e, const char *what)
 {
-	return err_set(
-		e, ERR_SYS, errno, "cannot make the cage's network: %s: %s", what, strerror(errno));
+	return err_sys(e, errno, "cannot make the cage's network: %s", what);
 }
 
 /* --- addresses and routes --- */
@@ -179,8 +179,7 @@ static int open_socket(
 	if (bind(fd, (struct sockaddr *)&at,
 		    at.ss_family == AF_INET6 ? sizeof(struct sockaddr_in6)
 					     : sizeof(struct sockaddr_in)) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make the cage's network: port %u: %s",
-			port, strerror(errno));
+		return err_sys(e, errno, "cannot make the cage's network: port %u", port);
 	if (type == SOCK_STREAM && listen(fd, BACKLOG) < 0)
 		return fail(e, "listening");
 	return take_fd(&fd);
@@ -256,7 +255,7 @@ static int listen_to_all(
 	static const uint16_t always[] = { GATE_PORT_OF_NAMES, 80, 443 };
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < sizeof(always) / sizeof(always[0]); i++)
+	for (size_t i = 0; r == 0 && i < COUNT_OF(always); i++)
 		r = listen_at(net, NULL, always[i], e);
 	for (uint32_t i = 0; r == 0 && i < rules->rule_count; i++)
 		r = listen_for(net, book, rules, &rules->rules[i], e);
@@ -291,8 +290,7 @@ static int join(int cage, struct err *e)
 	int spaces = geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET;
 
 	if (setns(cage, spaces) < 0)
-		return err_set(
-			e, ERR_SYS, errno, "cannot enter the cage's network: %s", strerror(errno));
+		return err_sys(e, errno, "cannot enter the cage's network");
 	return 0;
 }
 

@@ -57,8 +57,7 @@ const struct wire_rules *gate_map_rules(int fd, struct err *e)
 	}
 	memory = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
 	if (memory == MAP_FAILED) {
-		err_set(e, ERR_SYS, errno, "cannot map the rules of the network: %s",
-			strerror(errno));
+		err_sys(e, errno, "cannot map the rules of the network");
 		return NULL;
 	}
 	if (!are_rules(memory, (uint64_t)st.st_size)) {

@@ -91,8 +91,7 @@ int gate_usher_start(struct gate *g, const struct gate_wall *wall, struct err *e
 	int ends[2], r = wire_pair(ends);
 
 	if (r < 0)
-		return err_set(
-			e, ERR_SYS, -r, "cannot make a channel to the usher: %s", strerror(-r));
+		return err_sys(e, -r, "cannot make a channel to the usher");
 	g->usher_pid = fork();
 	if (g->usher_pid == 0)
 		be_usher(ends[1], g->rules, wall);

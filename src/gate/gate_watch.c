@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "gate/gate_address.h"
 #include "gate/gate_inside.h"
@@ -74,7 +75,7 @@ static struct sock_filter v6_udp[] = {
 };
 /* clang-format on */
 
-#define PROGRAM(p) .program = (p), .count = sizeof(p) / sizeof((p)[0])
+#define PROGRAM(p) .program = (p), .count = COUNT_OF(p)
 
 static const struct {
 	int family, protocol;
@@ -108,8 +109,7 @@ int gate_watch_open(struct gate_net *net, struct err *e)
 	for (size_t i = 0; i < net->watch_count; i++) {
 		net->watches[i] = open_socket(i);
 		if (net->watches[i] < 0)
-			return err_set(e, ERR_SYS, -net->watches[i],
-				"cannot watch the cage's network: %s", strerror(-net->watches[i]));
+			return err_sys(e, -net->watches[i], "cannot watch the cage's network");
 	}
 	return 0;
 }

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -61,7 +62,7 @@ static bool is_of_system(const char *path)
 	static const char *const system[] = { "/dev", "/mnt", "/opt", "/proc", "/run", "/srv",
 		"/var" };
 
-	for (size_t i = 0; i < sizeof(system) / sizeof(system[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(system); i++)
 		if (str_eq(path, system[i]) || (i == 0 && str_starts(path, "/dev/")))
 			return true;
 	return false;

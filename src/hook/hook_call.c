@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/count.h"
 #include "base/json_read.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -72,7 +73,7 @@ static const struct argument {
 	{ WIRE_GEMINI, "run_shell_command", "command", SHELL },
 };
 
-#define ARGUMENTS (sizeof(arguments) / sizeof(arguments[0]))
+#define ARGUMENTS COUNT_OF(arguments)
 
 static const char *const events[WIRE_AGENT_COUNT] = {
 	[WIRE_CLAUDE] = "PreToolUse",
@@ -130,7 +131,7 @@ void hook_patch_scan(struct hook_call *c, const char *patch)
 	for (const char *line = patch; *line;) {
 		size_t n = strcspn(line, "\r\n");
 
-		for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		for (size_t i = 0; i < COUNT_OF(heads); i++) {
 			size_t head = strlen(heads[i]);
 
 			if (n > head && memcmp(line, heads[i], head) == 0)
@@ -280,7 +281,7 @@ static bool read_head(struct hook_call *c, const char *bytes, size_t n, struct h
 	while (json_next_key(&r, &key)) {
 		const char **into = NULL;
 
-		for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		for (size_t i = 0; i < COUNT_OF(texts); i++)
 			if (str_eq(texts[i].key, key))
 				into = texts[i].into;
 		if (into && json_peek(&r) == '"') {

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 /*
@@ -84,7 +85,7 @@ static const struct hook_program other = { "", HOOK_READS, "", "", "" };
 
 const struct hook_program *hook_find_program(const char *name)
 {
-	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(programs); i++)
 		if (str_eq(programs[i].name, name))
 			return &programs[i];
 	return &other;
@@ -130,7 +131,7 @@ static struct hook_option read_long(const char *word)
 	struct hook_option ret = { .writes = str_starts(word, "in-place") };
 	size_t n = strcspn(word, "=");
 
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(options); i++)
 		if (strlen(options[i].name) == n && memcmp(options[i].name, word, n) == 0) {
 			ret.values = word[n] ? 0 : options[i].values;
 			ret.is_pattern = options[i].is_pattern;

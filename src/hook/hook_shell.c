@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "hook/hook_inside.h"
 #include "hook/hook_programs.h"
@@ -71,7 +72,7 @@ static bool looks_like_path(const char *word, size_t n)
 	if (word[0] != '/')
 		return false;
 	top = strcspn(word + 1, "/");
-	for (size_t i = 0; i < sizeof(tops) / sizeof(tops[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(tops); i++)
 		if (strlen(tops[i]) == top && memcmp(word + 1, tops[i], top) == 0)
 			return true;
 	return false;
@@ -99,7 +100,7 @@ static void add_if_path(struct scan *s, const char *text, size_t n, bool writes)
 
 static bool is_keyword(const char *word)
 {
-	for (size_t i = 0; i < sizeof(keywords) / sizeof(keywords[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(keywords); i++)
 		if (str_eq(keywords[i], word))
 			return true;
 	return false;

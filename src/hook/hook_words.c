@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 void hook_words_init(struct hook_words *w, const char *script, const char *home)
@@ -242,7 +243,7 @@ enum hook_token hook_words_next(struct hook_words *w)
 		w->bracket = '(';
 		return HOOK_BREAK;
 	}
-	for (size_t i = 0; i < sizeof(writes) / sizeof(writes[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(writes); i++)
 		if (take(w, writes[i]))
 			return HOOK_TO;
 	if (take(w, ">"))

@@ -17,6 +17,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -78,7 +79,7 @@ static bool find_program(const char *name, char ret[static PROGRAM_PATH_SIZE])
 	static const char *const dirs[] = { "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin",
 		"/sbin" };
 
-	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(dirs); i++) {
 		snprintf(ret, PROGRAM_PATH_SIZE, "%s/%s", dirs[i], name);
 		if (is_program(ret))
 			return true;
@@ -103,7 +104,7 @@ static const char *qemu_arch(const char *arch)
 		{ "ppc64le", "ppc64" },
 	};
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(names); i++)
 		if (str_eq(arch, names[i][0]))
 			return names[i][1];
 	return arch;
@@ -137,7 +138,7 @@ static void set_tried(struct host *h, const struct host_rules *rules, const int 
 		HOST_MOUNT_API, HOST_OVERLAY, HOST_PROC, HOST_PROC_SUBSET, HOST_LANDLOCK,
 		HOST_SECCOMP, HOST_SECCOMP_NOTIFY, HOST_USERNS_PIDS, HOST_KVM };
 
-	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(order); i++)
 		host_set_tried(h, rules, order[i], tried[order[i]]);
 }
 
@@ -243,7 +244,7 @@ void host_assume(struct host *ret)
 	if (abi < 0)
 		host_set(&h, HOST_LANDLOCK, HOST_CAUSE_KERNEL, num);
 	/* Other engines are looked for when this one cannot do it. */
-	for (size_t i = 0; i < sizeof(programs) / sizeof(programs[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(programs); i++)
 		host_set(&h, programs[i], HOST_CAUSE_NOT_INSTALLED, ENOENT);
 	if (!h.is_root)
 		host_set(&h, HOST_IDMAP, HOST_CAUSE_NOT_ROOT, 0);

@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "host/host_probe.h"
 
@@ -75,7 +76,7 @@ static void try_namespaces(const struct host_children *c)
 		{ HOST_NS_CGROUP, CLONE_NEWCGROUP },
 	};
 
-	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(spaces); i++) {
 		int flag = spaces[i].flag;
 		bool has_it = (c->namespaces & (uint64_t)flag) != 0;
 

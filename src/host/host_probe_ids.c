@@ -16,6 +16,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/ids.h"
 #include "base/lines.h"
 #include "base/own.h"
@@ -87,7 +88,7 @@ static int find_gaining(const char *name)
 	struct stat st;
 	char path[64];
 
-	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(dirs); i++) {
 		snprintf(path, sizeof(path), "%s/%s", dirs[i], name);
 		if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || access(path, X_OK) < 0)
 			continue;

@@ -13,6 +13,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/lines.h"
 #include "base/own.h"
@@ -104,7 +105,7 @@ static bool has_own_namespaces(void)
 	};
 	char link[64];
 
-	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(spaces); i++) {
 		ssize_t n = readlink(spaces[i].path, link, sizeof(link) - 1);
 
 		link[n < 0 ? 0 : n] = '\0';
@@ -142,7 +143,7 @@ static bool find_container(char *ret, size_t size)
 
 	if (!has_own_namespaces())
 		return false;
-	for (size_t i = 0; i < sizeof(marks) / sizeof(marks[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(marks); i++) {
 		if (faccessat(AT_FDCWD, marks[i].path, F_OK, AT_EACCESS) == 0) {
 			snprintf(ret, size, "%s", marks[i].name);
 			return true;

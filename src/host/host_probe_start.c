@@ -24,12 +24,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "host/host_probe.h"
 
 #define CHILD_MAX_MS 5000
-#define COUNT(list)  (sizeof(list) / sizeof((list)[0]))
 
 pid_t host_clone(uint64_t flags, int *ret_fd)
 {
@@ -221,7 +221,7 @@ void host_children_finish(struct host_children *c)
 	if (c->other_ids == 0)
 		c->idmap = try_idmap(c->userns);
 	if (c->net.pid > 0)
-		set_missing(tried, by_net, COUNT(by_net), reap(c, &c->net));
+		set_missing(tried, by_net, COUNT_OF(by_net), reap(c, &c->net));
 	missing = c->start_error ? c->start_error : reap(c, &c->cage);
 	if (tried[HOST_NS_USER] == HOST_UNTRIED)
 		tried[HOST_NS_USER] = missing;
@@ -229,5 +229,5 @@ void host_children_finish(struct host_children *c)
 	if (tried[HOST_NS_USER] != 0)
 		tried[HOST_NS_NET] = HOST_UNTRIED;
 	else
-		set_missing(tried, by_cage, COUNT(by_cage), missing);
+		set_missing(tried, by_cage, COUNT_OF(by_cage), missing);
 }

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "host/host.h"
@@ -16,8 +17,6 @@ static const char *const top_keys[] = { "kernel", "arch", "is_root", "has_bash",
 	"cgroup_version", "groups", "container", "abilities", "system" };
 
 static const char *const ability_keys[] = { "can", "cause", "errno" };
-
-#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 static void say_unknown(struct reader *r, const struct yaml_node *word, const char *what,
 	const char *const *known, size_t count)
@@ -107,7 +106,7 @@ static enum host_cause read_cause(struct reader *r, const struct yaml_node *n)
 			return i;
 		names[i - 1] = host_cause_defs[i].name;
 	}
-	say_unknown(r, n, "cause", names, COUNT(names));
+	say_unknown(r, n, "cause", names, COUNT_OF(names));
 	return HOST_CAUSE_NONE;
 }
 
@@ -115,7 +114,7 @@ static void read_ability(struct reader *r, enum host_ability ability, const stru
 {
 	const struct yaml_node *can, *cause, *num;
 
-	if (!check_map(r, map, "key", ability_keys, COUNT(ability_keys)))
+	if (!check_map(r, map, "key", ability_keys, COUNT_OF(ability_keys)))
 		return;
 	can = need(r, map, "key", "can");
 	if (!can || !check_scalar(r, can, YAML_BOOL))
@@ -139,7 +138,7 @@ static void read_abilities(struct reader *r, const struct yaml_node *map)
 
 	for (enum host_ability i = 0; i < HOST_ABILITY_COUNT; i++)
 		names[i] = host_ability_defs[i].name;
-	if (!map || !check_map(r, map, "ability", names, COUNT(names)))
+	if (!map || !check_map(r, map, "ability", names, COUNT_OF(names)))
 		return;
 	for (enum host_ability i = 0; i < HOST_ABILITY_COUNT; i++) {
 		const struct yaml_node *n = need(r, map, "ability", names[i]);
@@ -158,7 +157,7 @@ static void read_path(struct reader *r, int i, const struct yaml_node *n)
 
 	if (!check_scalar(r, n, YAML_TEXT))
 		return;
-	for (size_t k = 0; k < COUNT(words); k++) {
+	for (size_t k = 0; k < COUNT_OF(words); k++) {
 		if (str_eq(words[k], n->text)) {
 			r->h.system[i].kind = kinds[k];
 			return;
@@ -197,7 +196,7 @@ int host_from_yaml(struct host *ret, const struct yaml_node *map, struct diags *
 
 	memset(&r, 0, sizeof(r));
 	r.diags = diags;
-	if (!check_map(&r, map, "key", top_keys, COUNT(top_keys)))
+	if (!check_map(&r, map, "key", top_keys, COUNT_OF(top_keys)))
 		return -EINVAL;
 	read_text(&r, need(&r, map, "key", "kernel"), h->kernel, sizeof(h->kernel));
 	read_text(&r, need(&r, map, "key", "arch"), h->arch, sizeof(h->arch));

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "keep/keep_inside.h"
 #include "keep/keep_team.h"
@@ -41,8 +42,7 @@ int keep_spawn(struct keeper *k, struct err *e)
 	int ends[2], r = wire_pair(ends);
 
 	if (r < 0)
-		return err_set(
-			e, ERR_SYS, -r, "cannot make a channel to the cage: %s", strerror(-r));
+		return err_sys(e, -r, "cannot make a channel to the cage");
 	k->channel = ends[0];
 	k->start.channel = ends[1];
 	k->start.keepers_end = ends[0];
@@ -211,7 +211,7 @@ void keep_release(struct keeper *k)
 {
 	int *const fds[] = { &k->channel, &k->pidfd, &k->signals, &k->timer, &k->disk };
 
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(fds); i++) {
 		if (*fds[i] >= 0)
 			close(*fds[i]);
 		*fds[i] = -1;

@@ -1,5 +1,6 @@
 #include <errno.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "keep/keep.h"
 
@@ -28,7 +29,7 @@ static bool matches(const struct plan *p, const struct plan_op *op, size_t row)
 
 static int check_op(const struct plan *p, uint32_t i, struct record *record, struct err *e)
 {
-	for (size_t row = 0; row < sizeof(missing) / sizeof(missing[0]); row++) {
+	for (size_t row = 0; row < COUNT_OF(missing); row++) {
 		enum plan_guarantee g = missing[row].guarantee;
 
 		if (!matches(p, &plan_ops(p)[i], row))

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "keep/keep_mounts.h"
 
@@ -46,7 +47,7 @@ static const char *missing_option(const struct keep_mount *mount, unsigned flags
 
 	if (!keep_has_option(mount->options, "nosuid"))
 		return "nosuid";
-	for (size_t i = 0; i < sizeof(options) / sizeof(options[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(options); i++)
 		if (flags & options[i].flag && !keep_has_option(mount->options, options[i].word))
 			return options[i].word;
 	if (flags & PLAN_IDMAPPED && !keep_has_option(mount->options, "idmapped"))

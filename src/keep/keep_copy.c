@@ -99,7 +99,7 @@ static int copy_as_owner(struct copier *c, struct err *e)
 	int r = become_owner(&c->owner);
 
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot become its owner: %s", strerror(-r));
+		return err_sys(e, -r, "cannot become its owner");
 	/* Nobody would have been told of its end. */
 	if (getppid() != c->keeper)
 		return -ESRCH;
@@ -144,8 +144,7 @@ static int await_copier(struct keeper *k, int pipe, struct tree_counts *ret_coun
 
 	while (r > 0) {
 		if (poll(fds, 2, -1) < 0 && errno != EINTR)
-			return err_set(e, ERR_SYS, errno, "cannot wait for the project's copy: %s",
-				strerror(errno));
+			return err_sys(e, errno, "cannot wait for the project's copy");
 		if (fds[1].revents && keep_hear_signal(k, e) < 0)
 			return -EINTR;
 		if (fds[0].revents)
@@ -161,14 +160,14 @@ static int run_copier(struct keeper *k, struct copier *c, struct err *e)
 	pid_t pid;
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make a pipe: %s", strerror(errno));
+		return err_sys(e, errno, "cannot make a pipe");
 	ours = ends[0];
 	theirs = c->pipe = ends[1];
 	pid = fork();
 	if (pid == 0)
 		be_copier(c);
 	if (pid < 0)
-		return err_set(e, ERR_SYS, errno, "cannot start a process: %s", strerror(errno));
+		return err_sys(e, errno, "cannot start a process");
 	/* From here on the pipe ends with it. */
 	close(take_fd(&theirs));
 	r = await_copier(k, ours, &c->said.counts, e);
@@ -225,8 +224,7 @@ static int try_marks(int copy, struct err *e)
 	if (!missing)
 		return 0;
 	return err_hint(e,
-		err_set(e, ERR_SYS, errno, "the file system of the run's folder has no %s: %s",
-			missing, strerror(errno)),
+		err_sys(e, errno, "the file system of the run's folder has no %s", missing),
 		"set XDG_STATE_HOME to another place");
 }
 
@@ -242,7 +240,7 @@ static int check_source(const struct keeper *k, const char *source, struct err *
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", k->layer.folder);
 	n = readlink(link, folder, sizeof(folder) - 1);
 	if (n < 0)
-		return err_set(e, ERR_SYS, errno, "the run's folder: %s", strerror(errno));
+		return err_sys(e, errno, "the run's folder");
 	folder[n] = '\0';
 	if (str_path_within(folder, source))
 		return err_hint(e, err_set(e, ERR_SYS, ELOOP, "the run's folder is in it"),
@@ -319,7 +317,7 @@ static int fill_layer(struct keeper *k, enum cage_layer which, struct err *e)
 	k->layer.trees[which].is_filled = has_any(&c.said.counts);
 	tell_copied(k, which, &c.said.counts);
 	if (!k->layer.trees[which].is_filled && unlinkat(top, "list.new", 0) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot remove its list: %s", strerror(errno));
+		return err_sys(e, errno, "cannot remove its list");
 	return 0;
 }
 
@@ -352,7 +350,7 @@ static int write_list(int top, const char *name, struct err *e)
 			strerror(copy < 0 ? -copy : errno));
 	r = work_copy_list(copy, list, e);
 	if (r == 0 && (fsync(list) < 0 || renameat(top, "list.new", top, "list") < 0))
-		r = err_set(e, ERR_SYS, errno, "cannot write its list: %s", strerror(errno));
+		r = err_sys(e, errno, "cannot write its list");
 	return r == 0 ? work_copy_settle(list, e) : r;
 }
 

@@ -55,8 +55,7 @@ static int digest(struct keeper *k, int top, struct work_project *project, struc
 
 	if (project)
 		project->top = fd;
-	r = fd < 0 ? err_set(e, ERR_SYS, -fd, "cannot open it: %s", strerror(-fd))
-		   : work_tree_digest(&q, &found, e);
+	r = fd < 0 ? err_sys(e, -fd, "cannot open it") : work_tree_digest(&q, &found, e);
 	if (l.e.kind != ERR_NONE)
 		*e = l.e;
 	if (r == 0 && project) {

@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "gate/gate.h"
@@ -100,7 +101,7 @@ static int start_one(const char *path, const char *program, struct given *given,
 
 static void give(struct given *g, int null)
 {
-	for (size_t i = 0; i < sizeof(g->fds) / sizeof(g->fds[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(g->fds); i++)
 		g->fds[i] = i < 3 ? null : -1;
 	g->count = GATE_FD_PUBLISH;
 }
@@ -117,7 +118,7 @@ static void channels_done(struct channels *c)
 {
 	int *const pairs[] = { c->keeper, c->caller, c->visits, c->calls };
 
-	for (size_t i = 0; i < 2 * sizeof(pairs) / sizeof(pairs[0]); i++)
+	for (size_t i = 0; i < 2 * COUNT_OF(pairs); i++)
 		if (pairs[i / 2][i % 2] >= 0)
 			close(pairs[i / 2][i % 2]);
 }
@@ -151,7 +152,7 @@ static int start_vault(struct keeper *k, int null, const struct channels *c, str
 	given.fds[VAULT_FD_RULES] = k->gate.rules;
 	given.fds[VAULT_FD_KEYS] = keys;
 	r = start_one(path, GATE_VAULT_PROGRAM, &given, &k->gate.pids[2]);
-	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot start %s: %s", path, strerror(-r)) : 0;
+	return r < 0 ? err_sys(e, -r, "cannot start %s", path) : 0;
 }
 
 static int start_both(struct keeper *k, int null, const struct channels *c)
@@ -199,8 +200,7 @@ int keep_gate_start(struct keeper *k, struct err *e)
 	if (r == 0)
 		r = start_both(k, null, &c);
 	if (r < 0)
-		return err_hint(e,
-			err_set(e, ERR_SYS, -r, "cannot start the gate: %s", strerror(-r)), "%s",
+		return err_hint(e, err_sys(e, -r, "cannot start the gate"), "%s",
 			r == -EMFILE ? "raise the limit: ulimit -n" : "");
 	if (k->gate.has_secrets && (r = start_vault(k, null, &c, e)) < 0)
 		return r;
@@ -341,10 +341,10 @@ void keep_gate_end(struct keeper *k)
 		hear_last(k);
 	}
 	/* Both at once, so that the second ends while the first is awaited. */
-	for (size_t i = 0; i < sizeof(g->pids) / sizeof(g->pids[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(g->pids); i++)
 		if (g->pids[i] > 0)
 			kill(g->pids[i], SIGKILL);
-	for (size_t i = 0; i < sizeof(g->pids) / sizeof(g->pids[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(g->pids); i++) {
 		if (g->pids[i] <= 0)
 			continue;
 		while (waitpid(g->pids[i], NULL, 0) < 0 && errno == EINTR)

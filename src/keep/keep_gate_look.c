@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "base/own.h"
@@ -161,7 +162,7 @@ static void want_ports(const struct plan *p, uint8_t ret[static KEEP_PORTS])
 {
 	static const uint16_t always[] = { 53, 80, 443 };
 
-	for (size_t i = 0; i < sizeof(always) / sizeof(always[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(always); i++)
 		ret[always[i]] = 1;
 	for (uint32_t i = 0; i < p->op_count; i++) {
 		const struct plan_op *op = &plan_ops(p)[i];

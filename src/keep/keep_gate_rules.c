@@ -180,8 +180,7 @@ static int seal(struct keep_gate *g, const struct wire_rules *rules, size_t size
 			      F_SEAL_WRITE | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
 		r = -errno;
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot hand the rules of the network over: %s",
-			strerror(-r));
+		return err_sys(e, -r, "cannot hand the rules of the network over");
 	return 0;
 }
 

@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -45,7 +46,7 @@ void keep_hold_done(struct keep_hold *h)
 	int *const fds[] = { &h->folder, &h->work, &h->tree, &h->tree_project, &h->tree_work,
 		&h->view };
 
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(fds); i++) {
 		if (*fds[i] >= 0)
 			close(*fds[i]);
 		*fds[i] = -1;
@@ -211,8 +212,7 @@ static bool are_same(const struct statx *a, const struct statx *b)
 
 static int fail(int num, struct err *e)
 {
-	err_set(e, ERR_SYS, num, "cannot make a folder to protect paths of the project: %s",
-		strerror(num));
+	err_sys(e, num, "cannot make a folder to protect paths of the project");
 	return -num;
 }
 
@@ -348,7 +348,7 @@ static int find_work(struct keeper *k, enum cage_layer which, const struct cage_
 	struct stat st;
 	int r = 0;
 
-	for (size_t i = 0; r <= 0 && i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; r <= 0 && i < COUNT_OF(places); i++) {
 		r = try_place(k, which, places[i], project->path, project_fd, e);
 		/* Without the run's own folder there is no run. */
 		if (r < 0 && !*places[i])
@@ -403,8 +403,7 @@ static int open_in_tree(int tree, const char *path, const struct statx *same, st
 	struct statx st = look_at(fd);
 
 	if (fd < 0 || !are_same(&st, same))
-		return err_set(e, ERR_SYS, fd < 0 ? -fd : ESTALE,
-			"cannot find '%s' on its mount: %s", path, strerror(fd < 0 ? -fd : ESTALE));
+		return err_sys(e, fd < 0 ? -fd : ESTALE, "cannot find '%s' on its mount", path);
 	return take_fd(&fd);
 }
 
@@ -422,8 +421,7 @@ static int make_tree(struct keep_hold *h, const struct cage_ids *ids, const char
 		return fail(-folder, e);
 	h->tree = open_tree(folder, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (h->tree < 0)
-		return err_set(e, ERR_SYS, errno, "cannot clone the mount of '%s': %s", project,
-			strerror(errno));
+		return err_sys(e, errno, "cannot clone the mount of '%s'", project);
 	r = map_tree(h->tree, ids, &there, e);
 	if (r == 0)
 		r = h->tree_project = open_in_tree(h->tree, project + n + 1, &there, e);
@@ -467,7 +465,7 @@ int keep_hold_make(struct keeper *k, struct err *e)
 	static const enum plan_op_kind kinds[] = { PLAN_GIT, PLAN_PROJECT };
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; r == 0 && i < COUNT_OF(kinds); i++) {
 		const struct plan_op *op = plan_find(k->start.plan, kinds[i], NULL);
 
 		if (op && op->flags & PLAN_HELD)

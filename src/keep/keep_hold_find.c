@@ -234,8 +234,7 @@ static int step(
 	}
 	next = file_open_name(*at, name, O_PATH | O_DIRECTORY);
 	if (next < 0)
-		return err_set(e, ERR_SYS, -next, "cannot open '%s' of the project: %s", path,
-			strerror(-next));
+		return err_sys(e, -next, "cannot open '%s' of the project", path);
 	close(*at);
 	*at = next;
 	return 1;

@@ -218,7 +218,7 @@ static int ask(struct keeper *k, int connection, struct err *e)
 	if (r == -EPIPE || r == -ECONNRESET)
 		return -EPIPE;
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot enter the session's cage: %s", strerror(-r));
+		return err_sys(e, -r, "cannot enter the session's cage");
 	memcpy(j->mounts, h.mounts, sizeof(j->mounts));
 	memcpy(k->record->cage, h.run, sizeof(k->record->cage));
 	return 0;
@@ -230,7 +230,7 @@ static int have_started(struct keeper *k, struct err *e)
 	int ends[2], r = wire_pair(ends);
 
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot make a channel: %s", strerror(-r));
+		return err_sys(e, -r, "cannot make a channel");
 	r = k->q->start_cage(k->q->of, ends[1], e);
 	close(ends[1]);
 	if (r == 0)
@@ -270,8 +270,7 @@ static int come_in(struct keeper *k, struct err *e)
 			return r;
 		/* One that ends is not joined. */
 		if (r != -EPIPE || clock_ns() >= until)
-			return err_set(e, ERR_SYS, -r, "cannot enter the session's cage: %s",
-				strerror(-r));
+			return err_sys(e, -r, "cannot enter the session's cage");
 		keep_joined_done(&k->joined);
 		usleep(RETRY_MS * 1000);
 	}
@@ -297,8 +296,7 @@ int keep_join_prepare(struct keeper *k, struct err *e)
 		return r;
 	turn = keep_share_open_lock(k->q->workspace, "cage-turn", LOCK_EX);
 	if (turn < 0)
-		return err_set(e, ERR_SYS, -turn, "cannot lock the session's workspace: %s",
-			strerror(-turn));
+		return err_sys(e, -turn, "cannot lock the session's workspace");
 	r = come_in(k, e);
 	if (r == 0)
 		r = keep_hold_workspace(k->q->workspace, e);

@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -76,7 +77,7 @@ static int check_hidden(const struct keeper *k, int fd, const char *path, bool i
 	char real[PATH_MAX];
 
 	if (file_path_of(fd, real) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot inspect '%s': %s", path, strerror(errno));
+		return err_sys(e, errno, "cannot inspect '%s'", path);
 	if (is_in_project(&k->start, real) || is_in_project(&k->start, path))
 		return err_hint(e,
 			err_set(e, ERR_REFUSED, EACCES,
@@ -268,8 +269,7 @@ static int read_and_forget(const struct keeper *k, bool is_wanted, struct err *e
 	if (r == 0 && is_wanted) {
 		r = hand_over(keys);
 		if (r < 0)
-			err_set(e, ERR_SYS, -r, "cannot hand the keys of secrets over: %s",
-				strerror(-r));
+			err_sys(e, -r, "cannot hand the keys of secrets over");
 	}
 	explicit_bzero(keys, sizeof(*keys));
 	free(keys);
@@ -298,11 +298,10 @@ int keep_vault_find(char *ret, size_t size, struct err *e)
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	if (n < 0)
-		return err_set(e, ERR_SYS, errno,
-			"cannot find bawn's own programs: /proc/self/exe: %s", strerror(errno));
+		return err_sys(e, errno, "cannot find bawn's own programs: /proc/self/exe");
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(places); i++) {
 		int written = snprintf(ret, size, "%s/%s", self, places[i]);
 
 		if (written > 0 && (size_t)written < size && access(ret, X_OK) == 0)

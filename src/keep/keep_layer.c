@@ -65,8 +65,7 @@ void keep_layer_done(struct keep_layer *l)
 
 static int fail_as(const char *what, int num, struct err *e)
 {
-	return err_hint(e,
-		err_set(e, ERR_SYS, num, "cannot %s in the run's folder: %s", what, strerror(num)),
+	return err_hint(e, err_sys(e, num, "cannot %s in the run's folder", what),
 		"set XDG_STATE_HOME to another place");
 }
 
@@ -257,8 +256,7 @@ int keep_layer_open_shared(struct keeper *k, struct err *e)
 			continue;
 		*top = file_open_name(k->q->workspace, trees[which].layer, O_RDONLY | O_DIRECTORY);
 		if (*top < 0)
-			return err_set(e, ERR_SYS, -*top, "cannot open the session's layer: %s",
-				strerror(-*top));
+			return err_sys(e, -*top, "cannot open the session's layer");
 	}
 	return 0;
 }
@@ -365,8 +363,7 @@ static int open_upper(struct keeper *k, enum cage_layer which, bool *ret_is_empt
 	upper = file_open_name(is_saved ? l->trees[which].top : k->disk,
 		is_saved ? "upper" : trees[which].pool, O_RDONLY | O_DIRECTORY);
 	if (upper < 0)
-		return err_set(
-			e, ERR_SYS, -upper, "cannot open the run's layer: %s", strerror(-upper));
+		return err_sys(e, -upper, "cannot open the run's layer");
 	if (which == CAGE_LAYER_PROJECT)
 		keep_points_remove(l, upper);
 	*ret_is_empty = has_nothing(upper);

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/lines.h"
 #include "base/str.h"
@@ -29,7 +30,7 @@ enum cgroup_controller keep_controller_of(const struct plan *p, const struct pla
 {
 	if (op->kind != PLAN_LIMIT || !str_starts(plan_str(p, op->b), "cgroup"))
 		return CGROUP_COUNT;
-	for (size_t i = 0; i < sizeof(controllers) / sizeof(controllers[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(controllers); i++)
 		if (str_eq(controllers[i].name, plan_str(p, op->a)))
 			return controllers[i].controller;
 	return CGROUP_COUNT;

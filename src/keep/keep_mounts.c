@@ -65,9 +65,8 @@ static int locate(struct keep_expected *x, int source, const struct keep_view *h
 	if (n >= 0 && statx(source, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MNT_ID, &st) < 0)
 		n = -errno;
 	if (n < 0 || !(st.stx_mask & STATX_MNT_ID))
-		return err_set(e, ERR_SYS, n < 0 ? (int)-n : ENOSYS,
-			"cannot find the mount of '%s': %s", x->place,
-			strerror(n < 0 ? (int)-n : ENOSYS));
+		return err_sys(
+			e, n < 0 ? (int)-n : ENOSYS, "cannot find the mount of '%s'", x->place);
 	mount = find_by_id(host, (int)st.stx_mnt_id);
 	if (!mount || !str_path_within(path, mount->place))
 		return err_set(e, ERR_SYS, ENOENT, "cannot find the mount of '%s'", path);
@@ -173,7 +172,7 @@ static int expect_device(struct expecting *x, const struct plan_op *op, struct e
 
 	mount->flags = PLAN_NO_EXEC;
 	if (fd < 0)
-		return err_set(e, ERR_SYS, -fd, "cannot open '%s': %s", op_b(x, op), strerror(-fd));
+		return err_sys(e, -fd, "cannot open '%s'", op_b(x, op));
 	return locate(mount, fd, x->host, x->arena, e);
 }
 
@@ -212,8 +211,7 @@ static int expect_covers(struct expecting *x, const struct plan_op *op, struct e
 		if (entry->type != DT_LNK && !plan_keeps_in_proc(x->start->plan, op, entry->name))
 			r = expect_cover(x, entry, e);
 	if (r == 0 && (proc < 0 || entries.failure))
-		return err_set(e, ERR_SYS, proc < 0 ? -proc : entries.failure,
-			"cannot list '/proc': %s", strerror(proc < 0 ? -proc : entries.failure));
+		return err_sys(e, proc < 0 ? -proc : entries.failure, "cannot list '/proc'");
 	return r;
 }
 

@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/str.h"
 #include "gate/gate_dns.h"
@@ -42,7 +43,7 @@ void keep_names_done(struct keep_names *n)
 {
 	const int fds[] = { n->socket, n->counters[0], n->counters[1] };
 
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(fds); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	keep_reader_done(&n->reader);

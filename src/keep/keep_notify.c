@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "cage/cage_break.h"
 #include "keep/keep_inside.h"
@@ -123,7 +124,7 @@ void keep_notify_take(struct keeper *k, int fd)
 
 static struct keep_caller *caller_of(struct keep_notify *n, uint32_t pid)
 {
-	return &n->callers[pid % (sizeof(n->callers) / sizeof(n->callers[0]))];
+	return &n->callers[pid % COUNT_OF(n->callers)];
 }
 
 /* Before it is answered, while it waits: a number that is another's by now is not valid. */
@@ -300,9 +301,8 @@ int keep_notify_hear(struct keeper *k, const struct pollfd *seen, struct err *e)
 	for (int i = 0; i < PASSED && n->turn.done < AT_ONCE && answer_one(k); i++)
 		continue;
 	if (n->failure && n->is_watching)
-		return err_set(e, ERR_SYS, n->failure,
-			"cannot watch writes in the cage (audit.watch_protected): %s",
-			strerror(n->failure));
+		return err_sys(
+			e, n->failure, "cannot watch writes in the cage (audit.watch_protected)");
 	/* Nobody is left under the filter, and nobody will be. */
 	if (n->listener >= 0 && seen->revents & (POLLHUP | POLLERR) && !(seen->revents & POLLIN)) {
 		close(n->listener);

@@ -94,8 +94,7 @@ void keep_output_end(const struct keep_stdio *s, struct record_output *ret)
 			sizeof(to->kept_sha256));
 	}
 	if (s->keep_failure)
-		err_set(&ret->error, ERR_SYS, s->keep_failure,
-			"cannot keep what the command printed: %s", strerror(s->keep_failure));
+		err_sys(&ret->error, s->keep_failure, "cannot keep what the command printed");
 }
 
 void keep_output_done(struct keep_stdio *s)

@@ -48,8 +48,7 @@ static int find_state(struct keeper *k, char ret[static PATH_MAX], struct err *e
 		return folder;
 	n = file_path_of(folder, ret);
 	if (n < 0)
-		return err_set(e, ERR_SYS, (int)-n, "cannot inspect the run's folder: %s",
-			strerror((int)-n));
+		return err_sys(e, (int)-n, "cannot inspect the run's folder");
 	for (int i = 0; i < 2; i++)
 		*strrchr(ret, '/') = '\0';
 	return 0;
@@ -189,8 +188,7 @@ static void save(struct keeper *k)
 	/* No process is left that could make it less. */
 	if (fstatfs(k->overlay.loaded, &fs) == 0)
 		x->is_full = fs.f_bavail == 0 || fs.f_ffree == 0;
-	r = upper < 0 ? err_set(&x->error, ERR_SYS, -upper, "cannot open what the run wrote: %s",
-				strerror(-upper))
+	r = upper < 0 ? err_sys(&x->error, -upper, "cannot open what the run wrote")
 		      : work_overlay_save(o, upper, &k->q->progress, &x->skipped, &x->error);
 	x->is_saved = r == 0;
 	if (r == 0)

@@ -53,9 +53,8 @@ static int find_in(
 	int r = 0;
 
 	if (folder < 0 || depth == DEEPEST)
-		return err_set(e, ERR_SYS, folder < 0 ? -folder : ELOOP,
-			"cannot inspect the layer of the project: %s",
-			strerror(folder < 0 ? -folder : ELOOP));
+		return err_sys(
+			e, folder < 0 ? -folder : ELOOP, "cannot inspect the layer of the project");
 	while (r == 0 && (entry = file_next_entry(&entries))) {
 		const char *below;
 		struct stat st;
@@ -66,8 +65,7 @@ static int find_in(
 		if (!below)
 			return no_room(e);
 		if (fstatat(folder, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			return err_set(e, ERR_SYS, errno, "cannot inspect '%s': %s", below,
-				strerror(errno));
+			return err_sys(e, errno, "cannot inspect '%s'", below);
 		r = note(l, below, &st, e);
 		if (r == 0 && S_ISDIR(st.st_mode))
 			r = find_in(l, folder, entry->name, below, depth + 1, e);

@@ -308,11 +308,9 @@ int keep_relay_judge(const struct keep_stdio *s, struct err *e)
 
 		/* A reader that has seen enough is no failure. */
 		if (num && num != EPIPE)
-			return err_set(e, ERR_SYS, num, "cannot write standard %s: %s",
-				keep_stream_names[i], strerror(num));
+			return err_sys(e, num, "cannot write standard %s", keep_stream_names[i]);
 	}
 	if (s->keep_failure)
-		return err_set(e, ERR_SYS, s->keep_failure,
-			"cannot keep what the command printed: %s", strerror(s->keep_failure));
+		return err_sys(e, s->keep_failure, "cannot keep what the command printed");
 	return 0;
 }

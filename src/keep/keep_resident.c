@@ -98,9 +98,8 @@ int keep_resident_open(struct keeper *k, struct err *e)
 		ret = r->listener = keep_share_listen(k->q->workspace, "cage");
 	if (ret >= 0)
 		ret = r->clients = epoll_create1(EPOLL_CLOEXEC);
-	return ret < 0 ? err_set(e, ERR_SYS, ret == -1 ? errno : -ret,
-				 "cannot keep the session's cage for others: %s",
-				 strerror(ret == -1 ? errno : -ret))
+	return ret < 0 ? err_sys(e, ret == -1 ? errno : -ret,
+				 "cannot keep the session's cage for others")
 		       : 0;
 }
 

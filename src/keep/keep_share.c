@@ -76,8 +76,7 @@ int keep_share_open_lock(int workspace, const char *name, int how)
 
 static int fail(int num, struct err *e)
 {
-	return err_set(
-		e, ERR_SYS, num, "cannot take part in the session's workspace: %s", strerror(num));
+	return err_sys(e, num, "cannot take part in the session's workspace");
 }
 
 static int fail_stopped(struct err *e)

@@ -10,6 +10,7 @@
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
 
+#include "base/count.h"
 #include "keep/keep_inside.h"
 #include "wire/wire.h"
 
@@ -22,7 +23,7 @@ static int open_signals(struct keeper *k, struct err *e)
 	sigset_t set;
 
 	sigemptyset(&set);
-	for (size_t i = 0; i < sizeof(watched) / sizeof(watched[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(watched); i++) {
 		struct sigaction old;
 
 		/* Who was told to ignore one, as by nohup, does. */
@@ -36,7 +37,7 @@ static int open_signals(struct keeper *k, struct err *e)
 	/* Blocked to the end of the process: a signal at the end must not cost the record. */
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	if (k->signals < 0)
-		return err_set(e, ERR_SYS, errno, "cannot receive signals: %s", strerror(errno));
+		return err_sys(e, errno, "cannot receive signals");
 	return 0;
 }
 
@@ -44,7 +45,7 @@ int keep_watch_open(struct keeper *k, struct err *e)
 {
 	k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (k->timer < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make a clock: %s", strerror(errno));
+		return err_sys(e, errno, "cannot make a clock");
 	return open_signals(k, e);
 }
 

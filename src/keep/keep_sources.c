@@ -51,8 +51,7 @@ static int open_own_program(struct err *e)
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_set(e, ERR_SYS, fd < 0 ? -fd : errno,
-			"cannot open bawn's own program: %s", strerror(fd < 0 ? -fd : errno));
+		return err_sys(e, fd < 0 ? -fd : errno, "cannot open bawn's own program");
 	if (st.st_nlink == 0)
 		return err_hint(e,
 			err_set(e, ERR_REFUSED, ESTALE,
@@ -69,8 +68,7 @@ static int open_told(const struct keep_request *q, struct err *e)
 
 	if (folder < 0)
 		return folder;
-	return fd < 0 ? err_set(e, ERR_SYS, -fd, "cannot open the run's socket: %s", strerror(-fd))
-		      : fd;
+	return fd < 0 ? err_sys(e, -fd, "cannot open the run's socket") : fd;
 }
 
 /* What is bawn's, and was named by nobody. */
@@ -132,8 +130,7 @@ static int find_path(
 	if (n >= 0 && fstat(fd, &st) < 0)
 		n = -errno;
 	if (n < 0)
-		return err_set(
-			e, ERR_SYS, (int)-n, "cannot inspect '%s': %s", from, strerror((int)-n));
+		return err_sys(e, (int)-n, "cannot inspect '%s'", from);
 	ret->path = arena_copy(&s->arena, path, (size_t)n);
 	ret->device = st.st_dev;
 	ret->inode = st.st_ino;
@@ -149,7 +146,7 @@ static int find_idmap(
 	struct stat st;
 
 	if (fstat(source, &st) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot inspect a source: %s", strerror(errno));
+		return err_sys(e, errno, "cannot inspect a source");
 	if (s->map.fd >= 0 && s->map.uid == st.st_uid && s->map.gid == st.st_gid)
 		return 0;
 	cage_idmap_done(&s->map);
@@ -161,9 +158,7 @@ static int clone_tree(int fd, const char *path, struct err *e)
 	int tree = open_tree(
 		fd, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 
-	return tree < 0 ? err_set(e, ERR_SYS, errno, "cannot clone the mount of '%s': %s", path,
-				  strerror(errno))
-			: tree;
+	return tree < 0 ? err_sys(e, errno, "cannot clone the mount of '%s'", path) : tree;
 }
 
 static int make_tree(struct keep_sources *s, const struct cage_start *start, int fd,

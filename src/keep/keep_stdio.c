@@ -101,15 +101,15 @@ static int open_pipe(struct keep_stdio *all, int i, const struct cage_ids *ids, 
 	int ends[2];
 
 	if (pipe2(ends, O_CLOEXEC) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot make a pipe for standard %s: %s",
-			keep_stream_names[i], strerror(errno));
+		return err_sys(
+			e, errno, "cannot make a pipe for standard %s", keep_stream_names[i]);
 	s->inside = ends[i == 0 ? 0 : 1];
 	s->near = ends[i == 0 ? 1 : 0];
 	/* Root's cage must be able to open it again, as /dev/stdout. */
 	if (fcntl(s->near, F_SETFL, O_NONBLOCK) < 0 ||
 		(ids->is_given && fchown(s->near, ids->uid, ids->gid) < 0))
-		return err_set(e, ERR_SYS, errno, "cannot make a pipe for standard %s: %s",
-			keep_stream_names[i], strerror(errno));
+		return err_sys(
+			e, errno, "cannot make a pipe for standard %s", keep_stream_names[i]);
 	return 0;
 }
 
@@ -167,9 +167,7 @@ static int open_null(struct keep_stdio *s, struct err *e)
 {
 	if (s->null < 0)
 		s->null = file_open("/dev/null", O_RDWR);
-	return s->null < 0 ? err_set(e, ERR_SYS, -s->null, "cannot open '/dev/null': %s",
-				     strerror(-s->null))
-			   : 0;
+	return s->null < 0 ? err_sys(e, -s->null, "cannot open '/dev/null'") : 0;
 }
 
 /* What is printed is kept: whatever is open here under the number is not touched. */
@@ -275,8 +273,7 @@ int keep_stdio_attach(
 		return 0;
 	stream->near = fcntl(t->near, F_DUPFD_CLOEXEC, 3);
 	if (stream->near < 0)
-		return err_set(
-			e, ERR_SYS, errno, "cannot use the cage's terminal: %s", strerror(errno));
+		return err_sys(e, errno, "cannot use the cage's terminal");
 	return 0;
 }
 

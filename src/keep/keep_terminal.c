@@ -84,8 +84,7 @@ int keep_terminal_take(struct keep_terminal *t, int fd, struct err *e)
 	t->far = ioctl(fd, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
 	if (t->far < 0 || fcntl(fd, F_SETFL, O_NONBLOCK) < 0 ||
 		(t->shown >= 0 && tcsetattr(t->far, TCSANOW, &t->before) < 0))
-		return err_set(
-			e, ERR_SYS, errno, "cannot use the cage's terminal: %s", strerror(errno));
+		return err_sys(e, errno, "cannot use the cage's terminal");
 	return 0;
 }
 
@@ -210,7 +209,7 @@ int keep_terminal_pass_keys(struct keep_terminal *t, struct err *e)
 		return 0;
 	}
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot pass the terminal's keys: %s", strerror(-r));
+		return err_sys(e, -r, "cannot pass the terminal's keys");
 	return 0;
 }
 

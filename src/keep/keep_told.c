@@ -58,8 +58,7 @@ int keep_told_make(struct keeper *k, struct err *e)
 		return t->folder;
 	t->socket = listen_in(t->folder);
 	if (t->socket < 0)
-		return err_set(e, ERR_SYS, -t->socket,
-			"cannot make a socket in the run's folder: %s", strerror(-t->socket));
+		return err_sys(e, -t->socket, "cannot make a socket in the run's folder");
 	return 0;
 }
 

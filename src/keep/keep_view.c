@@ -18,6 +18,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "base/own.h"
@@ -85,7 +86,7 @@ static bool parse_status_line(struct keep_view *v, const char *key, const char *
 {
 	static const char *const sets[] = { "CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:" };
 
-	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(sets); i++)
 		if (str_starts(key, sets[i]))
 			return num_scan(value, 16, &v->capabilities[i], 1);
 	if (str_starts(key, "Uid:"))
@@ -361,8 +362,7 @@ static int read_view(
 	if (r == 0 && is_whole)
 		r = read_descriptors(v, proc);
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot inspect the cage from outside: '%s': %s",
-			path, strerror(-r));
+		return err_sys(e, -r, "cannot inspect the cage from outside: '%s'", path);
 	return 0;
 }
 
@@ -380,7 +380,7 @@ void keep_view_close(struct keep_view_files *files)
 {
 	int *const fds[] = { &files->status, &files->limits, &files->descriptors };
 
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(fds); i++) {
 		if (*fds[i] >= 0)
 			close(*fds[i]);
 		*fds[i] = -1;
@@ -424,8 +424,7 @@ int keep_view_read_again(struct keep_view *v, const struct keep_view_files *file
 	if (r == 0)
 		r = read_open(files->limits, arena, &text);
 	if (r < 0)
-		return err_set(
-			e, ERR_SYS, -r, "cannot inspect the cage from outside: %s", strerror(-r));
+		return err_sys(e, -r, "cannot inspect the cage from outside");
 	parse_limits(v, text);
 	v->descriptor_count = count_descriptors(files->descriptors);
 	return 0;

@@ -349,7 +349,7 @@ static int hear_cage(struct keeper *k, struct err *e)
 		return 0;
 	}
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot read from the cage: %s", strerror(-r));
+		return err_sys(e, -r, "cannot read from the cage");
 	return take_message(k, &m, &fd, e);
 }
 
@@ -474,8 +474,7 @@ int keep_watch(struct keeper *k, struct err *e)
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
-			return err_set(
-				e, ERR_SYS, errno, "cannot wait for the cage: %s", strerror(errno));
+			return err_sys(e, errno, "cannot wait for the cage");
 		tell_start(k);
 		if (timeout >= 0 && k->is_started && clock_ns() - asked_ns > FOREGROUND_NS) {
 			asked_ns = clock_ns();

@@ -15,6 +15,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "keep/keep_inside.h"
 
@@ -160,7 +161,7 @@ bool keep_writes_see(
 	const struct filter_watched *w = filter_find_watched(&call->data);
 	char path[PATH_MAX];
 
-	for (size_t i = 0; w && i < sizeof(w->places) / sizeof(w->places[0]); i++)
+	for (size_t i = 0; w && i < COUNT_OF(w->places); i++)
 		if (w->places[i].path >= 0 &&
 			read_path(call, w->places[i].at, w->places[i].path, path) &&
 			is_held(k, path, w, ret))

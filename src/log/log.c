@@ -124,7 +124,7 @@ static void write_chain(struct log *l)
 	if (r == 0)
 		return;
 	l->is_chain_over = true;
-	err_set(&e, ERR_SYS, -r, "cannot write to the run's %s: %s", LOG_RUN_FILE, strerror(-r));
+	err_sys(&e, -r, "cannot write to the run's %s", LOG_RUN_FILE);
 	note_failure(l, &e);
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/json_read.h"
 #include "base/sha256.h"
 #include "base/str.h"
@@ -155,7 +156,7 @@ static bool is_variable(const char *key)
 	static const char *const keys[] = { "seq", "time", "prev", "times", "bytes_out", "bytes_in",
 		"text" };
 
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(keys); i++)
 		if (str_eq(keys[i], key))
 			return true;
 	return false;

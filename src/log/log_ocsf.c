@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -51,7 +52,7 @@ static const struct log_ocsf_row any = { "", 0, 99, 1, 0, 0, 0, NULL };
 
 static const struct log_ocsf_row *find_row(const char *type)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		if (str_eq(rows[i].type, type))
 			return &rows[i];
 	return &any;
@@ -173,7 +174,7 @@ void log_print_ocsf(struct log_event *x, const struct log_origin *from, struct b
 	o.activity = o.row->activity;
 	o.severity = o.row->severity;
 	o.status = o.row->status;
-	for (size_t i = 0; i < sizeof(told) / sizeof(told[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(told); i++)
 		log_take(x, told[i]);
 	log_ocsf_judge(&o);
 	json_init(&o.json, &text, 0);

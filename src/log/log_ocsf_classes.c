@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "log/log_ocsf.h"
 
@@ -47,7 +48,7 @@ void log_ocsf_judge(struct log_ocsf *o)
 		o->severity = 4;
 	if (str_eq(o->event->type, "run_end"))
 		o->status = str_eq(log_find_text(o->event, "outcome"), "exited") ? 1 : 2;
-	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(changes); i++)
 		if (str_eq(o->event->type, "write_held") && str_eq(changes[i].change, change))
 			o->activity = changes[i].activity;
 }

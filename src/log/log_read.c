@@ -78,7 +78,7 @@ void log_reader_next_file(struct log_reader *r, int fd)
 
 static int fail(struct log_reader *r, int num)
 {
-	return err_set(&r->failure, ERR_SYS, num, "cannot read the log: %s", strerror(num));
+	return err_sys(&r->failure, num, "cannot read the log");
 }
 
 static int fail_line(struct log_reader *r, const char *what)

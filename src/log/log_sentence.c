@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "log/log_event.h"
 
@@ -51,7 +52,7 @@ static const struct {
 
 const char *log_type_name(size_t i)
 {
-	return i < sizeof(types) / sizeof(types[0]) ? types[i].type : NULL;
+	return i < COUNT_OF(types) ? types[i].type : NULL;
 }
 
 static void add_value(const struct log_member *m, struct buf *out)
@@ -129,7 +130,7 @@ static void add_members(const struct log_event *x, struct buf *out)
 		const struct log_member *m = &x->members[i];
 		bool is_other = false;
 
-		for (size_t k = 0; k < sizeof(others) / sizeof(others[0]); k++)
+		for (size_t k = 0; k < COUNT_OF(others); k++)
 			is_other |= str_eq(others[k], m->key);
 		if (is_other)
 			continue;
@@ -173,7 +174,7 @@ void log_print_sentence(const struct log_event *x, struct buf *out)
 		add_counts(x, out);
 		return;
 	}
-	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(types); i++)
 		if (types[i].form && str_eq(types[i].type, x->type)) {
 			add_form(x, types[i].form, types[i].form + strlen(types[i].form), out);
 			return;

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "mcp/mcp_inside.h"
@@ -116,7 +117,7 @@ static const struct method {
 
 static const struct method *find_method(const struct message *x)
 {
-	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(methods); i++)
 		if (mcp_is_text(&x->method, methods[i].name))
 			return &methods[i];
 	return NULL;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/count.h"
 #include "base/json.h"
 #include "mcp/mcp.h"
 
@@ -42,8 +43,7 @@ bool mcp_find_stranger(const struct mcp_slice *map, const struct mcp_member *mem
 /* Looks members of a map up. False: it is no map, or has one of them twice. */
 bool mcp_find_members(const struct mcp_slice *map, const struct mcp_member *members, size_t count);
 
-#define MCP_FIND_MEMBERS(map, members)                                                             \
-	mcp_find_members(map, members, sizeof(members) / sizeof((members)[0]))
+#define MCP_FIND_MEMBERS(map, members) mcp_find_members(map, members, COUNT_OF(members))
 
 /* Is it a map? */
 bool mcp_is_map(const struct mcp_slice *s);

@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 /* What a reader may rely on: names and words stay, and every series is there from the start. */
@@ -177,7 +178,7 @@ void metrics_print(const struct metrics *m, struct buf *out)
 		buf_printf(out, "bawn_refusals_total{type=\"%s\"} %" PRIu64 "\n", refusal_words[i],
 			m->refusals[i]);
 	print_starts(m, out);
-	for (size_t i = 0; i < sizeof(singles) / sizeof(singles[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(singles); i++) {
 		const uint64_t *value =
 			(const uint64_t *)(const void *)((const char *)m + singles[i].at);
 

@@ -19,8 +19,7 @@
 
 static int fail(const char *path, int num, struct err *e)
 {
-	return err_set(
-		e, ERR_SYS, num, "cannot write the metrics to '%s': %s", path, strerror(num));
+	return err_sys(e, num, "cannot write the metrics to '%s'", path);
 }
 
 int metrics_write(const struct metrics *m, const char *path, struct err *e)

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "plan/plan_builder.h"
@@ -59,7 +60,7 @@ static void add_namespaces(struct plan_builder *b)
 
 	if (b->engine == SPEC_ENGINE_LANDLOCK || b->engine == SPEC_ENGINE_LOGICAL)
 		return;
-	for (size_t i = 0; i < sizeof(namespaces) / sizeof(namespaces[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(namespaces); i++) {
 		bool shares_net = namespaces[i].ability == HOST_NS_NET &&
 				  spec_choice(b->spec, SPEC_NETWORK_MODE) == SPEC_NET_HOST;
 		bool is_there =
@@ -94,8 +95,7 @@ static void add_ids(struct plan_builder *b)
 		: is_team        ? "team"
 				 : "operator",
 		"", PLAN_OP(.n = is_root_inside ? 0 : 1000));
-	for (size_t i = 0;
-		b->engine == SPEC_ENGINE_NATIVE && i < sizeof(shares) / sizeof(shares[0]); i++)
+	for (size_t i = 0; b->engine == SPEC_ENGINE_NATIVE && i < COUNT_OF(shares); i++)
 		plan_add(b, PLAN_SHARE, shares[i].what, "",
 			PLAN_OP_NEED(PLAN_MAY, .n = shares[i].n));
 	plan_add(b, PLAN_HOSTNAME, "bawn", "", PLAN_OP());

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "plan/plan_builder.h"
@@ -90,7 +91,7 @@ static void add_etc(struct plan_builder *b)
 		{ "/etc/resolv.conf", has_names ? "nameserver 127.0.0.1\n" : "" },
 	};
 
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(files); i++)
 		plan_add(b, PLAN_FILE, files[i].content, files[i].path, PLAN_OP(.mode = 0444));
 	plan_add(b, PLAN_SYMLINK, "/proc/self/mounts", "/etc/mtab", PLAN_OP());
 	/* An image has its own; of the host's system it is where the standard puts it. */
@@ -120,7 +121,7 @@ static void add_proc(struct plan_builder *b)
 		return;
 	plan_add(b, PLAN_PROC, "", "/proc",
 		PLAN_OP(.flags = PLAN_NO_DEV | PLAN_NO_EXEC | (is_whole ? 0 : PLAN_SUBSET)));
-	for (size_t i = 0; is_whole && i < sizeof(kept) / sizeof(kept[0]); i++)
+	for (size_t i = 0; is_whole && i < COUNT_OF(kept); i++)
 		plan_add(b, PLAN_PROC_FILE, "", kept[i],
 			PLAN_OP_NEED(PLAN_MAY, .flags = PLAN_READ_ONLY));
 }
@@ -136,10 +137,10 @@ static void add_dev(struct plan_builder *b)
 
 	plan_add(b, PLAN_TMPFS, "", "/dev",
 		PLAN_OP(.mode = 0755, .flags = PLAN_READ_ONLY | PLAN_NO_EXEC));
-	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(devices); i++)
 		plan_add(b, PLAN_DEVICE, "", devices[i], PLAN_OP());
 	plan_add(b, PLAN_DEVPTS, "", "/dev/pts", PLAN_OP(.flags = PLAN_NO_EXEC));
-	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(links); i++)
 		plan_add(b, PLAN_SYMLINK, links[i][0], links[i][1], PLAN_OP());
 }
 
@@ -161,7 +162,7 @@ static void add_scratch(struct plan_builder *b)
 		{ "/var/tmp", 01777 },
 	};
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(places); i++)
 		plan_add(b, PLAN_DIR, "", places[i].path, PLAN_OP(.mode = places[i].mode));
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "plan/plan_builder.h"
@@ -46,7 +47,7 @@ static void add_impatience(struct plan_builder *b)
 		{ "PIP_RETRIES", "0" }, { "npm_config_fetch_retries", "0" },
 		{ "npm_config_update_notifier", "false" } };
 
-	for (size_t i = 0; i < sizeof(settings) / sizeof(settings[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(settings); i++)
 		add_env(b, settings[i][0], settings[i][1], PLAN_OWN);
 }
 
@@ -73,7 +74,7 @@ static void add_environment(struct plan_builder *b)
 
 	/* All of them, also those that a declared one replaces for the command: see PLAN_PREFLIGHT.
 	 */
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(own); i++)
 		add_env(b, own[i].name, own[i].value, PLAN_OWN);
 	if (has_sources(s))
 		add_env(b, "BAWN_WORKDIR", "/srv/sources", PLAN_OWN);
@@ -184,7 +185,7 @@ static void add_drops(struct plan_builder *b)
 
 	if (gives(b, PLAN_GROUPS))
 		plan_add(b, PLAN_DROP, "groups", "", PLAN_OP());
-	for (size_t i = 0; i < sizeof(drops) / sizeof(drops[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(drops); i++)
 		plan_add(b, PLAN_DROP, drops[i], "", PLAN_OP());
 }
 
@@ -239,7 +240,7 @@ static void add_rules_of_host(struct plan_builder *b)
 		if (b->host->system[i].kind == HOST_PATH_DIR ||
 			b->host->system[i].kind == HOST_PATH_FILE)
 			add_rule(b, host_system_paths[i], PLAN_READ_ONLY);
-	for (size_t i = 0; i < sizeof(devices) / sizeof(devices[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(devices); i++)
 		add_rule(b, devices[i], PLAN_NO_EXEC);
 	add_rules_of_project(
 		b, "$PROJECT", spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE);

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "plan/plan_builder.h"
@@ -14,7 +15,7 @@ static const char *const protected_paths[] = { ".bash_profile", ".bashrc", ".cla
 	".git/info/attributes", ".gitmodules", ".idea", ".mcp.json", ".opencode", ".profile",
 	".vscode", ".zshrc", "bawn.yaml" };
 
-#define BUILT_IN (sizeof(protected_paths) / sizeof(protected_paths[0]))
+#define BUILT_IN COUNT_OF(protected_paths)
 
 /*
  * All of them: what is built in, what the spec adds, where git takes hooks from, other worktrees of

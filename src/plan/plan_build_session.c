@@ -1,3 +1,4 @@
+#include "base/count.h"
 #include "base/str.h"
 #include "plan/plan_builder.h"
 
@@ -11,7 +12,7 @@
 static const char *const kept[][2] = { { "$SESSION/home", "/home/agent" },
 	{ "$SESSION/tmp", "/tmp" } };
 
-#define KEPT (sizeof(kept) / sizeof(kept[0]))
+#define KEPT COUNT_OF(kept)
 
 /* Is a place in what comes later? */
 static bool is_kept(const char *place)

@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "plan/plan_builder.h"
@@ -32,7 +33,7 @@ static bool is_host_itself(const char *from)
 	static const char *const whole[] = { "/", "~", "/dev", "/etc", "/home", "/run", "/var",
 		"/var/lib", "/var/run" };
 
-	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(whole); i++)
 		if (str_eq(from, whole[i]))
 			return true;
 	return str_path_within(from, "/proc") || str_path_within(from, "/sys");
@@ -41,7 +42,7 @@ static bool is_host_itself(const char *from)
 /* The credentials that a bind shows: what it is, is in, or holds. NULL: none that are known. */
 static const char *credentials_of(const char *from)
 {
-	for (size_t i = 0; i < sizeof(credentials) / sizeof(credentials[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(credentials); i++)
 		if (str_path_within(from, credentials[i]) || str_path_within(credentials[i], from))
 			return credentials[i];
 	return NULL;
@@ -55,13 +56,13 @@ static const char *reserved(const char *to)
 	static const char *const places[] = { "/home", "/home/agent", "/tmp", "/var", "/var/tmp",
 		"/run", "/run/shm" };
 
-	for (size_t i = 0; i < sizeof(trees) / sizeof(trees[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(trees); i++)
 		if (str_path_within(to, trees[i]))
 			return trees[i];
 	for (size_t i = 0; i < HOST_SYSTEM_COUNT; i++)
 		if (str_path_within(to, host_system_paths[i]))
 			return host_system_paths[i];
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(places); i++)
 		if (str_eq(to, places[i]))
 			return places[i];
 	return NULL;
@@ -213,7 +214,7 @@ static void check_files(struct spec *s, enum spec_key key)
 	const struct spec_value *files = spec_list(s, key);
 
 	for (size_t i = 0; i < files->count; i++)
-		for (size_t j = 0; j < sizeof(own) / sizeof(own[0]); j++)
+		for (size_t j = 0; j < COUNT_OF(own); j++)
 			if (str_path_within(files->items[i].var.name, own[j]))
 				diags_error(&s->diags, files->items[i].at, "choose another place",
 					"%s: %s is made by the cage itself", spec_keys[key].path,

@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "plan/plan.h"
 
@@ -13,7 +14,7 @@ static void print_flags(const struct plan_op *op, struct json *j)
 	if (!op->flags)
 		return;
 	json_open_list(j, "flags");
-	for (unsigned i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (unsigned i = 0; i < COUNT_OF(names); i++)
 		if (op->flags & 1U << i)
 			json_text(j, NULL, names[i]);
 	json_close_list(j);

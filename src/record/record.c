@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -97,7 +98,7 @@ void record_print_reached(const struct record *r, enum plan_guarantee limit, str
 	bool is_counted = op && str_starts(plan_str(r->plan, op->b), "cgroup");
 	uint64_t times = r->reached[limit];
 
-	for (size_t i = 0; times && i < sizeof(sentences) / sizeof(sentences[0]); i++) {
+	for (size_t i = 0; times && i < COUNT_OF(sentences); i++) {
 		if (sentences[i].limit != limit)
 			continue;
 		buf_printf(out, "%s (%s: %s)",
@@ -189,7 +190,7 @@ void record_print_again(const struct record *r, struct json *j)
 	};
 
 	json_text(j, "of", x->run);
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(parts); i++)
 		if (parts[i].same == RECORD_UNKNOWN)
 			json_text(j, parts[i].key, NULL);
 		else
@@ -250,7 +251,7 @@ void record_print_used(const struct record *r, struct json *j)
 	};
 
 	json_open_map(j, "used");
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(parts); i++)
 		if (parts[i].value >= 0)
 			json_int(j, parts[i].key, parts[i].value);
 	json_close_map(j);

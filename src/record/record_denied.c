@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "filter/filter.h"
 #include "record/record.h"
@@ -59,7 +60,7 @@ static size_t find_reason(const struct record_denial *d)
 
 	filter_name_call(d->number, name);
 	snprintf(word, sizeof(word), " %s ", name);
-	while (i < sizeof(reasons) / sizeof(reasons[0]) && !strstr(reasons[i].calls, word))
+	while (i < COUNT_OF(reasons) && !strstr(reasons[i].calls, word))
 		i++;
 	return i;
 }
@@ -68,7 +69,7 @@ bool record_is_tried_only(const struct record_denial *d)
 {
 	size_t i = find_reason(d);
 
-	return !d->path[0] && i < sizeof(reasons) / sizeof(reasons[0]) && reasons[i].is_tried;
+	return !d->path[0] && i < COUNT_OF(reasons) && reasons[i].is_tried;
 }
 
 const char *record_denial_type(const struct record_denial *d)
@@ -96,9 +97,8 @@ void record_say_denial(const struct record_denial *d, char *ret, size_t size)
 	}
 	snprintf(ret, size, "%s%s%s was refused with %s: %s", name, d->program[0] ? " by " : "",
 		d->program, error_name(d),
-		i < sizeof(reasons) / sizeof(reasons[0])
-			? reasons[i].why
-			: "the profile of system calls does without it");
+		i < COUNT_OF(reasons) ? reasons[i].why
+				      : "the profile of system calls does without it");
 }
 
 /* --- rows --- */
@@ -157,7 +157,7 @@ static void print_arguments(const struct record_denial *d, struct json *j)
 	char word[24];
 
 	json_open_list(j, "arguments");
-	for (size_t i = 0; i < sizeof(d->arguments) / sizeof(d->arguments[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(d->arguments); i++) {
 		snprintf(word, sizeof(word), "0x%" PRIx64, d->arguments[i]);
 		json_text(j, NULL, word);
 	}

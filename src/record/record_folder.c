@@ -145,7 +145,7 @@ int record_open_runs(const char *home, struct err *e)
 	if (runs == -ENOENT)
 		return -ENOENT;
 	if (runs < 0)
-		return err_set(e, ERR_SYS, -runs, "cannot open the runs: %s", strerror(-runs));
+		return err_sys(e, -runs, "cannot open the runs");
 	return take_fd(&runs);
 }
 
@@ -157,7 +157,7 @@ int record_open_folder(int runs, const char *run, struct err *e)
 		return err_hint(e, err_set(e, ERR_REFUSED, ENOENT, "cannot find run %s", run),
 			"bawn record list shows the runs");
 	if (fd < 0)
-		return err_set(e, ERR_SYS, -fd, "cannot open run %s: %s", run, strerror(-fd));
+		return err_sys(e, -fd, "cannot open run %s", run);
 	if (!is_ours(fd))
 		return err_set(e, ERR_REFUSED, EPERM,
 			"cannot use run %s: its folder is not yours, or others can write to it",
@@ -186,5 +186,5 @@ int record_write_file(
 	if (r == 0)
 		return 0;
 	unlinkat(folder, draft, 0);
-	return err_set(e, ERR_SYS, -r, "cannot write the run's %s: %s", name, strerror(-r));
+	return err_sys(e, -r, "cannot write the run's %s", name);
 }

@@ -32,8 +32,7 @@ static int open_unsigned(int state, bool makes, struct err *e)
 	if (fd == -ENOENT && makes && (mkdirat(state, UNSIGNED, 0700) == 0 || errno == EEXIST))
 		fd = file_open_name(state, UNSIGNED, O_RDONLY | O_DIRECTORY);
 	if (fd < 0 && !(fd == -ENOENT && !makes))
-		err_set(e, ERR_SYS, -fd, "cannot open the folder of unsigned records: %s",
-			strerror(-fd));
+		err_sys(e, -fd, "cannot open the folder of unsigned records");
 	return fd;
 }
 
@@ -53,8 +52,7 @@ int record_begin(int state, const struct record *r, bool is_synced, struct err *
 	buf_putc(&text, '\n');
 	failure = record_write_file(folder, r->run, &text, is_synced, e);
 	if (failure < 0)
-		err_set(e, ERR_SYS, -failure, "cannot write what would be signed of the run: %s",
-			strerror(-failure));
+		err_sys(e, -failure, "cannot write what would be signed of the run");
 	return failure;
 }
 
@@ -149,7 +147,7 @@ static int sign(int state, int folder, const char *run, const struct statement *
 
 	/* What the record speaks of reaches the disk before it does. */
 	if (r == 0 && is_synced && syncfs(folder) < 0)
-		r = err_set(e, ERR_SYS, errno, "cannot sync the run's folder: %s", strerror(errno));
+		r = err_sys(e, errno, "cannot sync the run's folder");
 	if (r == 0)
 		r = record_write_file(folder, RECORD_FILE, out, is_synced, e);
 	if (r < 0)
@@ -293,8 +291,7 @@ static int look_at_draft(int state, int runs, int drafts, const char *run, struc
 	if (r == 0 && faccessat(folder, RECORD_FILE, F_OK, AT_SYMLINK_NOFOLLOW) == 0)
 		r = -ENOENT;
 	if (r < 0 && r != -ENOENT)
-		return err_set(
-			e, ERR_SYS, -r, "cannot read what is to be signed: %s", strerror(-r));
+		return err_sys(e, -r, "cannot read what is to be signed");
 	if (r == 0)
 		r = sign_draft(state, folder, run, bytes, n, e);
 	if (r == 0 || r == -ENOENT)

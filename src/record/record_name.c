@@ -22,8 +22,7 @@ int record_make_run(const struct timespec *when, char ret[static RECORD_RUN_SIZE
 	unsigned char chance;
 
 	if (getrandom(&chance, sizeof(chance), 0) != (ssize_t)sizeof(chance))
-		return err_set(e, ERR_SYS, errno, "cannot name the run: no random numbers: %s",
-			strerror(errno));
+		return err_sys(e, errno, "cannot name the run: no random numbers");
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (!when)
 		when = &now;

@@ -27,8 +27,7 @@
 
 static int fail_make(const char *id, int num, struct err *e)
 {
-	return err_set(
-		e, ERR_SYS, num, "cannot make the folder of session %s: %s", id, strerror(num));
+	return err_sys(e, num, "cannot make the folder of session %s", id);
 }
 
 /* --- making --- */
@@ -126,7 +125,7 @@ int session_open_workspaces(int folder, struct err *e)
 	own_fd int fd = file_open_same_mount(folder, "w", O_RDONLY | O_DIRECTORY);
 
 	if (fd < 0 && fd != -ENOENT)
-		return err_set(e, ERR_SYS, -fd, "cannot open the workspaces: %s", strerror(-fd));
+		return err_sys(e, -fd, "cannot open the workspaces");
 	return take_fd(&fd);
 }
 
@@ -229,8 +228,7 @@ int session_open_before(int root, const char *id, uint64_t *number, struct err *
 		return r;
 	*number = session_find_newest(workspaces, before, &r);
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot list the workspaces of session %s: %s", id,
-			strerror(-r));
+		return err_sys(e, -r, "cannot list the workspaces of session %s", id);
 	return *number ? session_open_workspace(root, id, *number, e) : -ENOENT;
 }
 
@@ -280,7 +278,6 @@ int session_each_folder(
 		r = see(of, &x);
 	}
 	if (r == 0 && entries.failure)
-		return err_set(e, ERR_SYS, entries.failure, "cannot list the sessions' root: %s",
-			strerror(entries.failure));
+		return err_sys(e, entries.failure, "cannot list the sessions' root");
 	return r;
 }

@@ -32,8 +32,8 @@ struct move {
 
 static int fail(const struct move *m, int num, struct err *e)
 {
-	return err_set(e, ERR_SYS, num, "cannot move workspace %s of session %s to %s: %s", m->from,
-		m->id, m->to, strerror(num));
+	return err_sys(
+		e, num, "cannot move workspace %s of session %s to %s", m->from, m->id, m->to);
 }
 
 /* --- the one before --- */

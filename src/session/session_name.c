@@ -14,8 +14,7 @@ int session_make_id(char ret[static STORE_ID_SIZE], struct err *e)
 	unsigned char chance[(STORE_ID_SIZE - 1) / 2];
 
 	if (getrandom(chance, sizeof(chance), 0) != (ssize_t)sizeof(chance))
-		return err_set(e, ERR_SYS, errno, "cannot name the session: no random numbers: %s",
-			strerror(errno));
+		return err_sys(e, errno, "cannot name the session: no random numbers");
 	for (size_t i = 0; i < sizeof(chance); i++)
 		snprintf(ret + 2 * i, 3, "%02x", chance[i]);
 	return 0;

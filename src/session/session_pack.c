@@ -215,7 +215,7 @@ static int fail(int num, struct err *e)
 				"take more than %s",
 				most),
 			"remove what is not needed, or let the workers share one root");
-	return err_set(e, ERR_SYS, num, "cannot save the workspace: %s", strerror(num));
+	return err_sys(e, num, "cannot save the workspace");
 }
 
 int session_pack(int workspace, struct buf *ret, struct err *e)

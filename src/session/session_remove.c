@@ -75,10 +75,7 @@ static int lock_all(int folder, struct locks *ret, struct err *e)
 		}
 		ret->fds[ret->count++] = fd;
 	}
-	return entries.failure
-		       ? err_set(e, ERR_SYS, entries.failure, "cannot list its workspaces: %s",
-				 strerror(entries.failure))
-		       : 0;
+	return entries.failure ? err_sys(e, entries.failure, "cannot list its workspaces") : 0;
 }
 
 int session_remove_opened(int at, const char *name, int folder, struct err *e)
@@ -91,8 +88,7 @@ int session_remove_opened(int at, const char *name, int folder, struct err *e)
 		if (errno == ENOENT)
 			break;
 		if (errno != ENOTEMPTY || i == MOST_LOOKS - 1)
-			return err_set(
-				e, ERR_SYS, errno, "cannot remove '%s': %s", name, strerror(errno));
+			return err_sys(e, errno, "cannot remove '%s'", name);
 		r = tree_empty(folder, &o, &first);
 	}
 	if (r < 0)

@@ -72,8 +72,7 @@ int session_open_root(int state, bool makes, struct err *e)
 
 static int fail(int num, struct err *e)
 {
-	return err_set(
-		e, ERR_SYS, num, "cannot read the id of the sessions' root: %s", strerror(num));
+	return err_sys(e, num, "cannot read the id of the sessions' root");
 }
 
 /* 0, -ENOENT, or another -errno. */

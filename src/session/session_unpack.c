@@ -226,7 +226,7 @@ static int open_made(int at, const char *name,
 	if (fd != -ENOENT)
 		return fd;
 	if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
-		return err_set(e, ERR_SYS, errno, "cannot make '%s': %s", name, strerror(errno));
+		return err_sys(e, errno, "cannot make '%s'", name);
 	return again(at, name, e);
 }
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/buf.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "session/session.h"
@@ -92,7 +93,7 @@ bool session_was_written(int workspace, const struct timespec *t)
 {
 	static const char *const layers[] = { "layer/upper", "git-layer/upper" };
 
-	for (size_t i = 0; i < sizeof(layers) / sizeof(layers[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(layers); i++) {
 		own_fd int upper =
 			file_open_same_mount(workspace, layers[i], O_RDONLY | O_DIRECTORY);
 

@@ -30,8 +30,7 @@
 
 static int fail(const char *doing, const char *name, int num, struct err *e)
 {
-	return err_set(
-		e, ERR_SYS, num, "cannot %s the signing key: %s: %s", doing, name, strerror(num));
+	return err_sys(e, num, "cannot %s the signing key: %s", doing, name);
 }
 
 /* Opens a folder of ours; with `makes` it is made where missing, and that reaches the disk. */

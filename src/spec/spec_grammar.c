@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/num.h"
 #include "base/str.h"
 
@@ -332,7 +333,7 @@ static int check_variable(const char *name, struct err *e)
 				"'%.60s' is not the name of a variable; patterns are not "
 				"understood",
 				name);
-	for (size_t i = 0; i < sizeof(own_variables) / sizeof(own_variables[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(own_variables); i++)
 		if (str_eq(name, own_variables[i]))
 			return BAD(e, "variable %s is set by bawn and cannot be changed", name);
 	if (str_starts(name, "BAWN_"))
@@ -383,7 +384,7 @@ int spec_grammar_file(struct arena *arena, const char *text, struct spec_item *r
 		r = spec_grammar_target(arena, ret->var.name, &path, e);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(places); i++) {
 		if (!str_path_within(path.text, places[i]) || str_eq(path.text, places[i]))
 			continue;
 		ret->var.name = path.text;
@@ -430,7 +431,7 @@ int spec_grammar_image(struct arena *arena, const char *text, struct spec_item *
 {
 	static const char *const kinds[] = { "dir:", "oci:", "sif:" };
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(kinds); i++)
 		if (str_starts(text, kinds[i]))
 			return keep_prefixed(arena, kinds[i], text + strlen(kinds[i]), ret, e);
 	if (strchr(text, '/'))

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/num.h"
 #include "base/str.h"
 
@@ -14,7 +15,7 @@
 
 const char *const spec_protocol_names[] = { "tls", "http", "tcp" };
 
-#define PROTOCOLS (sizeof(spec_protocol_names) / sizeof(spec_protocol_names[0]))
+#define PROTOCOLS COUNT_OF(spec_protocol_names)
 
 /* Splits "host:port" or "[address]:port" at its last colon; both parts are copies. */
 static int split_port(
@@ -223,7 +224,7 @@ bool spec_network_holds(const struct spec_egress *outer, const struct spec_egres
 
 static const char *own_meaning(const struct spec_egress *n)
 {
-	for (size_t i = 0; i < sizeof(own_networks) / sizeof(own_networks[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(own_networks); i++)
 		if (spec_network_holds(&own_networks[i].network, n))
 			return own_networks[i].what;
 	return NULL;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "spec/spec_grammar.h"
 
@@ -96,8 +97,7 @@ bool spec_covers(enum spec_key key, const struct spec_item *above, const struct 
 static bool is_harmless(const struct spec *s, enum spec_key key, const struct spec_item *item)
 {
 	if (key == SPEC_ENV_PASS) {
-		for (size_t i = 0; i < sizeof(harmless_variables) / sizeof(harmless_variables[0]);
-			i++)
+		for (size_t i = 0; i < COUNT_OF(harmless_variables); i++)
 			if (str_eq(item->text, harmless_variables[i]))
 				return true;
 	}

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "spec/spec_value.h"
 
@@ -80,7 +81,7 @@ static const char *hint_habit(const char *name)
 		{ "privileged", "no cage has privileges" },
 	};
 
-	for (size_t i = 0; i < sizeof(habits) / sizeof(habits[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(habits); i++)
 		if (str_eq(name, habits[i][0]))
 			return habits[i][1];
 	return NULL;
@@ -172,7 +173,7 @@ void spec_read_policy(struct spec *s, struct spec_layer_values *values, const st
 		} else if (is_policy_key(name) || str_eq(name, "version")) {
 			spec_value_from_yaml(s, values, spec_key_find(name), node, "");
 		} else {
-			const char *near = str_nearest(name, own, sizeof(own) / sizeof(own[0]));
+			const char *near = str_nearest(name, own, COUNT_OF(own));
 			const char *hint =
 				near ? arena_printf(&s->arena, "did you mean '%s'?", near)
 				     : "keys of a spec stand below defaults: or project_may: in a "

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "spec/spec_grammar.h"
@@ -65,7 +66,7 @@ static bool is_framing(const char *header)
 		"connection", "keep-alive", "te", "trailer", "upgrade", "expect", "accept-encoding",
 		"http2-settings" };
 
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(own); i++)
 		if (str_eq(header, own[i]))
 			return true;
 	return str_starts(header, "proxy-");

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/num.h"
 #include "base/str.h"
 #include "spec/spec_grammar.h"
@@ -68,7 +69,7 @@ static void set_bool(struct slot *slot, const char *text, struct diag_pos at)
 	slot->v->is_set = slot->v->yes || str_eq(text, "false");
 	if (slot->v->is_set)
 		return;
-	for (size_t i = 0; i < sizeof(slips) / sizeof(slips[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(slips); i++)
 		if (str_distance(text, slips[i][0]) == 0)
 			hint = arena_printf(&slot->s->arena, "did you mean %s?", slips[i][1]);
 	if (!hint && (str_distance(text, "true") == 0 || str_distance(text, "false") == 0))

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "base/utf8.h"
@@ -133,7 +134,7 @@ static bool read_escape(const char **p, const char *end, uint32_t *ret)
 
 	if (letter == 'x' || letter == 'u' || letter == 'U')
 		return read_code(p, end, letter == 'x' ? 2 : letter == 'u' ? 4 : 8, ret);
-	for (size_t i = 0; i < sizeof(escapes) / sizeof(escapes[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(escapes); i++) {
 		if (escapes[i].letter == letter) {
 			*ret = escapes[i].code;
 			return true;

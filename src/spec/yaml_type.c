@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "spec/yaml.h"
 
@@ -34,7 +35,7 @@ enum yaml_type yaml_type_of(const char *text)
 {
 	static const char *const nulls[] = { "", "~", "null", "Null", "NULL" };
 
-	for (size_t i = 0; i < sizeof(nulls) / sizeof(nulls[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(nulls); i++)
 		if (str_eq(text, nulls[i]))
 			return YAML_NULL;
 	if (str_eq(text, "true") || str_eq(text, "false"))

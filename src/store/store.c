@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "store/store_inside.h"
 
@@ -45,7 +46,7 @@ int store_open(const char *where, struct store **ret, struct err *e)
 	struct store *s = NULL;
 	int r;
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(kinds); i++) {
 		if (!str_starts(where, kinds[i].prefix))
 			continue;
 		if (!kinds[i].driver)

@@ -37,8 +37,7 @@ int store_bell_open(struct store_bell *b, const char *path, struct err *e)
 	snprintf(name, sizeof(name), "%s-bell", path);
 	b->file = open(name, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 	if (b->file < 0)
-		return err_set(
-			e, ERR_SYS, errno, "cannot open the store: %s: %s", name, strerror(errno));
+		return err_sys(e, errno, "cannot open the store: %s", name);
 	return 0;
 }
 
@@ -63,9 +62,7 @@ int store_bell_listen(struct store_bell *b, const char *path, struct err *e)
 		own_fd_(&b->watch);
 		b->watch = -1;
 		return err_hint(e,
-			err_set(e, ERR_SYS, num, "cannot listen: %s-bell cannot be watched: %s",
-				path, strerror(num)),
-			"%s",
+			err_sys(e, num, "cannot listen: %s-bell cannot be watched", path), "%s",
 			num == EMFILE || num == ENOSPC ? "raise the limits in /proc/sys/fs/inotify"
 						       : "");
 	}

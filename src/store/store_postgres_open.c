@@ -53,7 +53,7 @@ static int watch_connection(struct postgres *p, struct err *e)
 	struct epoll_event event = { .events = EPOLLIN };
 
 	if (epoll_ctl(p->wait, EPOLL_CTL_ADD, PQsocket(p->connection), &event) < 0)
-		return err_set(e, ERR_SYS, errno, "cannot listen: %s", strerror(errno));
+		return err_sys(e, errno, "cannot listen");
 	note_heard(p);
 	return postgres_run_plain(p, "LISTEN " POSTGRES_CHANNEL, e);
 }
@@ -134,7 +134,7 @@ int postgres_listen(struct store *s, struct err *e)
 		p->heard = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 		if (p->wait < 0 || p->heard < 0 ||
 			epoll_ctl(p->wait, EPOLL_CTL_ADD, p->heard, &event) < 0)
-			return err_set(e, ERR_SYS, errno, "cannot listen: %s", strerror(errno));
+			return err_sys(e, errno, "cannot listen");
 	}
 	r = postgres_connect(p, e);
 	if (r >= 0)

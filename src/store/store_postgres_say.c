@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "store/store_postgres.h"
 
@@ -68,7 +69,7 @@ int postgres_say_failure(struct postgres *p, const PGresult *result, struct err 
 		return postgres_say_broken(p, said ? said : PQerrorMessage(p->connection), e);
 	postgres_print_message(
 		p, said ? said : PQerrorMessage(p->connection), message, sizeof(message));
-	for (size_t i = 0; state && i < sizeof(causes) / sizeof(causes[0]); i++)
+	for (size_t i = 0; state && i < COUNT_OF(causes); i++)
 		if (str_eq(causes[i].state, state))
 			return err_set(e, ERR_SYS, causes[i].num, "cannot %s: %s: %s",
 				p->store.doing, p->store.name,

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "store/store_inside.h"
 
@@ -35,19 +36,18 @@ int store_prefer_program(const char *where, char *const argv[], struct err *e)
 		return 0;
 	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (n < 0)
-		return err_set(e, ERR_SYS, errno,
-			"cannot open the store: /proc/self/exe does not say where bawn is: %s",
-			strerror(errno));
+		return err_sys(e, errno,
+			"cannot open the store: /proc/self/exe does not say where bawn is");
 	self[n] = '\0';
 	*strrchr(self, '/') = '\0';
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(places); i++) {
 		snprintf(path, sizeof(path), "%s/%s", self, places[i]);
 		execv(path, argv);
 		if (errno != ENOENT && errno != ENOTDIR)
-			return err_set(e, ERR_SYS, errno,
+			return err_sys(e, errno,
 				"cannot open the store: %s, which knows PostgreSQL, cannot be "
-				"executed: %s",
-				path, strerror(errno));
+				"executed",
+				path);
 	}
 	return err_set(e, ERR_REFUSED, ENOENT,
 		"cannot open the store: PostgreSQL needs the program " PROGRAM

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 
+#include "base/count.h"
 #include "store/store_inside.h"
 
 /*
@@ -45,7 +46,7 @@ static const char *const steps[][8] = {
 	},
 };
 
-#define STEP_COUNT ((int64_t)(sizeof(steps) / sizeof(steps[0])))
+#define STEP_COUNT ((int64_t)COUNT_OF(steps))
 
 /* How many steps were taken. */
 static int read_version(struct store *s, int64_t *ret, struct err *e)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "store/store_inside.h"
@@ -33,7 +34,7 @@ static const struct {
 /* What stands at `at`, if it is one of the words; how long it is. */
 static size_t spell_word(const char *at, unsigned dialect, struct buf *ret)
 {
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(words); i++)
 		if (str_starts(at, words[i].word)) {
 			const char *spelt = words[i].spelt[dialect];
 

@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "store/store_bell.h"
@@ -70,13 +71,12 @@ static int say_failure(struct sqlite *q, int code, struct err *e)
 {
 	int num = q->db ? sqlite3_system_errno(q->db) : 0;
 
-	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(causes); i++)
 		if (causes[i].code == (code & 0xff))
 			return err_set(e, ERR_SYS, causes[i].num, "cannot %s: %s: %s",
 				q->store.doing, q->store.name, causes[i].why);
 	if ((code & 0xff) == SQLITE_IOERR && num)
-		return err_set(e, ERR_SYS, num, "cannot %s: %s: %s", q->store.doing, q->store.name,
-			strerror(num));
+		return err_sys(e, num, "cannot %s: %s", q->store.doing, q->store.name);
 	return err_set(e, ERR_SYS, EIO, "cannot %s: %s: %s", q->store.doing, q->store.name,
 		q->db ? sqlite3_errmsg(q->db) : sqlite3_errstr(code));
 }
@@ -282,7 +282,7 @@ static bool is_remote(const char *path)
 
 	if (statfs(path, &fs) < 0)
 		return false;
-	for (size_t i = 0; i < sizeof(magics) / sizeof(magics[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(magics); i++)
 		if ((unsigned long)fs.f_type == magics[i])
 			return true;
 	return false;
@@ -300,11 +300,9 @@ static int make_file(const char *path, struct err *e)
 	if (fd >= 0)
 		close(fd);
 	else if (errno != EEXIST)
-		return err_set(e, ERR_SYS, errno, "cannot open the store: %s cannot be made: %s",
-			path, strerror(errno));
+		return err_sys(e, errno, "cannot open the store: %s cannot be made", path);
 	if (stat(path, &st) < 0)
-		return err_set(
-			e, ERR_SYS, errno, "cannot open the store: %s: %s", path, strerror(errno));
+		return err_sys(e, errno, "cannot open the store: %s", path);
 	if (!S_ISREG(st.st_mode))
 		return err_set(e, ERR_USE, EINVAL, "cannot open the store: %s is not a file", path);
 	if (st.st_uid != geteuid())

@@ -26,6 +26,7 @@
  */
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "term/term_mode.h"
@@ -128,7 +129,7 @@ static const struct csi_rule {
 
 static int judge_csi(const struct term_sequence *s)
 {
-	for (size_t i = 0; i < sizeof(csi_rules) / sizeof(csi_rules[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(csi_rules); i++) {
 		const struct csi_rule *rule = &csi_rules[i];
 
 		if (rule->prefix == s->prefix && rule->middle == s->middle &&
@@ -156,7 +157,7 @@ static int judge_escape(const struct term_sequence *s)
 		{ '+', NULL },
 	};
 
-	for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rules); i++)
 		if (rules[i].middle == s->middle &&
 			(!rules[i].finals || strchr(rules[i].finals, s->final)))
 			return 0;
@@ -223,7 +224,7 @@ static int judge_link(const struct term_sequence *s)
 		return TERM_DROP;
 	if (n == 0)
 		return 0;
-	for (size_t i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(schemes); i++) {
 		size_t same = 0;
 
 		while (same < n && schemes[i][same] && str_lower(link[same]) == schemes[i][same])
@@ -261,7 +262,7 @@ static const struct {
 
 static int judge_osc(const struct term_sequence *s)
 {
-	for (size_t i = 0; i < sizeof(osc_rules) / sizeof(osc_rules[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(osc_rules); i++)
 		if (osc_rules[i].number == s->params[0])
 			return osc_rules[i].judge(s);
 	return TERM_DROP;

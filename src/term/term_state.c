@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "term/term_mode.h"
 
@@ -285,7 +286,7 @@ static void note_osc(struct term_state *s, const struct term_sequence *q)
 	if (q->params[0] == 8)
 		set_mark(s, MARK_LINK, q->n > 0 && q->text[q->n - 1] != ';');
 	/* 104 with numbers resets those only. */
-	for (size_t i = 0; i < sizeof(colours) / sizeof(colours[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(colours); i++)
 		if (colours[i].number == q->params[0] &&
 			(colours[i].is_on ? !is_asking(q) : q->n == 0))
 			set_mark(s, colours[i].mark, colours[i].is_on);
@@ -350,7 +351,7 @@ size_t term_state_undo(
 	for (unsigned i = 0; i < 8; i++)
 		if (s->keys >> i & 1)
 			at += sprintf(at, "\033[>%um", i);
-	for (size_t i = 0; i < sizeof(mark_undo) / sizeof(mark_undo[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(mark_undo); i++)
 		if ((s->marks | left.marks) & mark_undo[i].mark)
 			at += sprintf(at, "%s", mark_undo[i].undo);
 	return (size_t)(at - out);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/json_read.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -18,7 +19,7 @@ static const char *const names[] = {
 	[TOOL_GREP] = "grep",
 };
 
-static_assert(sizeof(names) / sizeof(names[0]) == TOOL_COUNT, "each has a name");
+static_assert(COUNT_OF(names) == TOOL_COUNT, "each has a name");
 
 enum tool tool_find(const char *name)
 {
@@ -94,7 +95,7 @@ static bool read_mode(struct json_reader *r, struct tool_args *into, void *at)
 
 	if (!read_text(r, into, &text))
 		return false;
-	for (unsigned i = 0; i < sizeof(modes) / sizeof(modes[0]); i++)
+	for (unsigned i = 0; i < COUNT_OF(modes); i++)
 		if (str_eq(text, modes[i])) {
 			*(enum tool_mode *)at = i;
 			return true;
@@ -133,7 +134,7 @@ static const struct field fields[] = {
 	{ FOR(GREP), "-C", read_number, NUMBER, AT(around), false },
 };
 
-#define FIELD_COUNT (sizeof(fields) / sizeof(fields[0]))
+#define FIELD_COUNT COUNT_OF(fields)
 
 static size_t find_field(enum tool tool, const char *key)
 {

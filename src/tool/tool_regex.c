@@ -5,6 +5,7 @@
 #include <pcre2.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "tool/tool_glob.h"
@@ -35,7 +36,7 @@ static bool is_plain(const char *at)
 		} else if (*at == '(' && (at[1] == '?' || at[1] == '*')) {
 			bool is_known = false;
 
-			for (size_t i = 0; i < sizeof(groups) / sizeof(groups[0]); i++)
+			for (size_t i = 0; i < COUNT_OF(groups); i++)
 				is_known |= str_starts(at + 1, groups[i]);
 			if (!is_known)
 				return false;
@@ -44,7 +45,8 @@ static bool is_plain(const char *at)
 	return true;
 }
 
-/* The end of a class like [:alpha:] in a bracket; NULL where `at` begins none, so that its '[' is a character. */
+/* The end of a class like [:alpha:] in a bracket; NULL where `at` begins none, so that its '[' is a
+ * character. */
 static const char *end_of_class(const char *at)
 {
 	if (!str_starts(at, "[:"))

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "tool/tool_cage.h"
@@ -186,7 +187,7 @@ static int (*const tools[])(const struct tool_args *args, struct buf *out, struc
 	[TOOL_GREP] = tool_run_grep,
 };
 
-static_assert(sizeof(tools) / sizeof(tools[0]) == TOOL_COUNT, "each has a row");
+static_assert(COUNT_OF(tools) == TOOL_COUNT, "each has a row");
 
 int tool_run(enum tool tool, const char *arguments, size_t n, struct buf *out, struct err *e)
 {

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "spec/spec_grammar.h"
@@ -57,7 +58,7 @@ static bool is_in_part(
 {
 	char root[PATH_MAX];
 
-	for (size_t i = 0; i < sizeof(t->parts) / sizeof(t->parts[0]) && t->parts[i].inside; i++)
+	for (size_t i = 0; i < COUNT_OF(t->parts) && t->parts[i].inside; i++)
 		if (t->parts[i].folder &&
 			find_root(t->parts[i].variable, t->parts[i].folder, where, root) &&
 			str_path_within(path, root))
@@ -132,7 +133,7 @@ static void add_toolchain(struct spec *s, const struct toolchain_def *t,
 
 	if (t->root)
 		find_root(t->root_variable, t->root, where, root);
-	for (size_t i = 0; i < sizeof(t->parts) / sizeof(t->parts[0]) && t->parts[i].inside; i++) {
+	for (size_t i = 0; i < COUNT_OF(t->parts) && t->parts[i].inside; i++) {
 		const char *place = add_part(s, t, &t->parts[i], where, at);
 
 		if (place && !t->parts[i].at && !*t->parts[i].inside)
@@ -142,7 +143,7 @@ static void add_toolchain(struct spec *s, const struct toolchain_def *t,
 		own = arena_copy(&s->arena, root, strlen(root));
 	if (t->variable && (t->value || own))
 		agent_add_var(s, SPEC_ENV_SET, t->variable, t->value ? t->value : own, at);
-	for (size_t i = 0; i < sizeof(t->paths) / sizeof(t->paths[0]) && t->paths[i]; i++) {
+	for (size_t i = 0; i < COUNT_OF(t->paths) && t->paths[i]; i++) {
 		if (t->paths[i][0] == '~')
 			buf_printf(path, "%s/%s:", root, t->paths[i] + 1);
 		else

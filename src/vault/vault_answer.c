@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "vault/vault_http.h"
 
@@ -108,7 +109,7 @@ static bool read_field(struct head *head, struct gate_span line, struct vault_te
 
 	if (!gate_http_read_field(line, &field, &why))
 		return fail(head, "a line of its head is not NAME: VALUE");
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(own); i++)
 		if (gate_span_is(field.name, own[i].name))
 			return !own[i].read || own[i].read(head, field.value);
 	vault_put(out, line.at, line.n);

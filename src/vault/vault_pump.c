@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "vault/vault_inside.h"
 #include "wire/wire.h"
 
@@ -424,7 +425,7 @@ enum vault_step vault_pump(struct vault *v, struct vault_conn *c, struct vault_r
 		take_request, shake, tell_server, hear_server, take_answer, tell_client };
 	enum vault_step made = VAULT_STEP_NONE;
 
-	for (size_t i = 0; i < sizeof(stages) / sizeof(stages[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(stages); i++) {
 		enum vault_step step = stages[i](v, c, no);
 
 		if (step > VAULT_STEP_MADE)

@@ -1,6 +1,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "vault/vault_http.h"
 
@@ -119,7 +120,7 @@ static bool is_dropped(struct gate_span name, const struct vault_secret *secret)
 		"http2-settings", "accept-encoding" };
 	static const char proxy[] = "proxy-";
 
-	for (size_t i = 0; i < sizeof(dropped) / sizeof(dropped[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(dropped); i++)
 		if (is_named(name, dropped[i]))
 			return true;
 	if (name.n >= sizeof(proxy) - 1 &&
@@ -189,7 +190,7 @@ static bool has_odd_framing(struct fields all)
 	static const char *const names[] = { "content-length", "transfer-encoding" };
 
 	while (next_field(&all))
-		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		for (size_t i = 0; i < COUNT_OF(names); i++)
 			if (is_named(all.field.name, names[i]) &&
 				!gate_span_is(all.field.name, names[i]))
 				return true;

@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -37,7 +38,7 @@ static int close_others(struct err *e)
 		r = dup2(nothing, fd) < 0 ? -errno : 0;
 	if (r == 0 && close_range(VAULT_FD_KEYS + 1, ~0U, 0) < 0)
 		r = -errno;
-	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot close descriptors: %s", strerror(-r)) : 0;
+	return r < 0 ? err_sys(e, -r, "cannot close descriptors") : 0;
 }
 
 /* What the caller is asked must not wait for it: it may be waiting for us to hear it. */
@@ -121,7 +122,7 @@ static const char *const bundles[] = { "/etc/ssl/certs/ca-certificates.crt",
 /* Is read now, and understood when it is first needed: that takes a while, as they are many. */
 static int read_system(struct vault_trust *t, struct err *e)
 {
-	for (size_t i = 0; i < sizeof(bundles) / sizeof(bundles[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bundles); i++)
 		if (file_read_path(bundles[i], MAX_CERTIFICATES, &t->bytes, &t->size) == 0)
 			return 0;
 	return err_hint(e,
@@ -191,11 +192,10 @@ int vault_start(struct vault *v, struct err *e)
 		return err_set(e, ERR_SYS, ENOMEM, "cannot use secrets: TLS cannot be set up");
 	r = take_keys(v);
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r,
-			"cannot use secrets: their keys cannot be received: %s", strerror(-r));
+		return err_sys(e, -r, "cannot use secrets: their keys cannot be received");
 	r = take_certificates(v, e);
 	v->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (r == 0 && (v->epoll < 0 || free_from_waiting(VAULT_FD_CALLER) < 0))
-		r = err_set(e, ERR_SYS, errno, "cannot wait for connections: %s", strerror(errno));
+		r = err_sys(e, errno, "cannot wait for connections");
 	return r == 0 ? gate_confine(&wall, v->rules, e) : r;
 }

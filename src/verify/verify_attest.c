@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "verify/verify_inside.h"
 #include "verify/verify_policy.h"
@@ -52,7 +53,7 @@ static void print_properties(struct json *j, const struct verify_record *v,
 	const char *network = verify_network(r);
 
 	json_open_list(j, "properties");
-	for (size_t i = 0; i < sizeof(checked) / sizeof(checked[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(checked); i++)
 		if (verify_is_yes(report, checked[i].property))
 			json_text(j, NULL, checked[i].name);
 	if (r->is_hardened && r->in_chain)

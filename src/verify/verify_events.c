@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/json_fields.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -32,7 +33,7 @@ static bool is_later(const struct log_line *line, const char *run, struct arena 
 	JSON_READ_FIELDS(&r, fields, &event);
 	if (record_reader_end(&r, "the event", &e) < 0 || !str_eq(event.run, run))
 		return false;
-	for (size_t i = 0; i < sizeof(later_types) / sizeof(later_types[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(later_types); i++)
 		if (str_eq(event.type, later_types[i]))
 			return true;
 	return false;

@@ -91,7 +91,7 @@ int verify_read_effects(int folder, struct work_effects *ret,
 	if (r == -ENOENT)
 		return 0;
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "effects.json cannot be read: %s", strerror(-r));
+		return err_sys(e, -r, "effects.json cannot be read");
 	sha256_hex(bytes, n, ret_sha256);
 	r = work_effects_read(bytes, n, ret, e);
 	return r < 0 ? r : 1;

@@ -1,6 +1,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "verify/verify_inside.h"
@@ -55,7 +56,7 @@ static const char *find_difference(const struct verify_record *v)
 		{ "end", p->ended, r->ended },
 	};
 
-	for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(pairs); i++)
 		if (!are_same(pairs[i].one, pairs[i].other))
 			return pairs[i].what;
 	if (!have_same_subjects(&v->statement.subjects, &v->provenance_statement.subjects))

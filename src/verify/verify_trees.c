@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -51,7 +52,7 @@ static bool resolve(const char *path, const struct verify_options *o, char ret[s
 		const char *prefix, *stands_for;
 	} parts[] = { { "~", o->home }, { "$PROJECT", o->project }, { "", "" } };
 
-	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(parts); i++) {
 		size_t n = strlen(parts[i].prefix);
 		int len;
 

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/xattr.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "work/work_scanner.h"
@@ -66,7 +67,7 @@ int work_attributes_read(int fd, struct work_attributes *ret, const char **ret_f
 	if (n < 0)
 		return (int)n;
 	for (const char *name = ret->names; name < ret->names + n; name += strlen(name) + 1) {
-		for (size_t i = 0; ret_forged && i < sizeof(forged) / sizeof(forged[0]); i++)
+		for (size_t i = 0; ret_forged && i < COUNT_OF(forged); i++)
 			if (str_eq(name, forged[i]))
 				*ret_forged = forged[i];
 		room += is_ours(name);

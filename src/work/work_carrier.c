@@ -204,8 +204,7 @@ static void run_batch(struct work_carrier *c)
 		finish(c, &c->batch.puts[i]);
 	work_batch_clear(&c->batch);
 	if (r < 0 && !c->failure)
-		c->failure = err_set(c->e, ERR_SYS, -r,
-			"cannot write to the project's file system: %s", strerror(-r));
+		c->failure = err_sys(c->e, -r, "cannot write to the project's file system");
 }
 
 /* Files and links; with `is_late` those that replace a folder, which is empty by then. */
@@ -316,7 +315,6 @@ int work_carrier_run(struct work_carrier *c)
 	}
 	r = c->job.needs_sync ? work_job_sync(&c->job) : 0;
 	if (r < 0 && !c->failure)
-		c->failure = err_set(c->e, ERR_SYS, -r,
-			"cannot write to the project's file system: %s", strerror(-r));
+		c->failure = err_sys(c->e, -r, "cannot write to the project's file system");
 	return c->failure;
 }

@@ -107,8 +107,7 @@ static int keep_base(struct work_scanner *s, const struct side *old, struct work
 	fd = file_open_beneath(s->q->base, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
 	r = fd < 0 ? fd : file_write_all(fd, old->content.bytes, old->content.size);
 	if (r < 0)
-		return err_set(s->e, ERR_SYS, -r, "cannot keep what '%.200s' was: %s", s->path,
-			strerror(-r));
+		return err_sys(s->e, -r, "cannot keep what '%.200s' was", s->path);
 	found->base = ++s->base_count;
 	found->x.has_base = true;
 	return 0;
@@ -212,9 +211,9 @@ int work_compare(struct work_scanner *s, const struct work_pair *p)
 	int r = read_side(s, p, true, &now);
 
 	if (r < 0)
-		return err_set(s->e, ERR_SYS, -r,
-			"cannot find out what the run changed: reading '%.200s' of its layer: %s",
-			s->path, strerror(-r));
+		return err_sys(s->e, -r,
+			"cannot find out what the run changed: reading '%.200s' of its layer",
+			s->path);
 	if (now.forged && !s->q->is_copy)
 		return err_hint(s->e,
 			err_set(s->e, ERR_REFUSED, EBADMSG,

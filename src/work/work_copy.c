@@ -280,8 +280,7 @@ static int finish_filled(int layer, const struct work_progress *progress, struct
 		return 0;
 	upper = open_copy(layer, "upper");
 	if (upper < 0)
-		return err_set(
-			e, ERR_SYS, -upper, "cannot open the run's layer: %s", strerror(-upper));
+		return err_sys(e, -upper, "cannot open the run's layer");
 	r = finish_with(layer, upper, walk_once, progress, e);
 	if (r == 0)
 		unlinkat(layer, "list", 0);
@@ -294,8 +293,7 @@ int work_copy_finish(int layer, const struct work_progress *progress, struct err
 	int r;
 
 	if (copy < 0 && copy != -ENOENT)
-		return err_set(
-			e, ERR_SYS, -copy, "cannot open the project's copy: %s", strerror(-copy));
+		return err_sys(e, -copy, "cannot open the project's copy");
 	if (copy >= 0 && !is_there(layer, "list") && !is_there(layer, "marked"))
 		return tree_remove(layer, "copy", e);
 	r = copy >= 0 ? finish_with(layer, copy, walk_twice, progress, e)

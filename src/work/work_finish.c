@@ -114,8 +114,7 @@ static int name_base(struct work_scanner *s, uint32_t base, size_t index)
 	snprintf(new, sizeof(new), "%zu", index);
 	if (renameat(s->q->base, old, s->q->base, new) == 0)
 		return 0;
-	return err_set(s->e, ERR_SYS, errno, "cannot keep what '%.200s' was: %s",
-		s->ret->items[index].path, strerror(errno));
+	return err_sys(s->e, errno, "cannot keep what '%.200s' was", s->ret->items[index].path);
 }
 
 int work_finish(struct work_scanner *s)

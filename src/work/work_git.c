@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 
 struct rule {
@@ -61,7 +62,7 @@ static bool is_top_folder(const char *name, size_t n)
 	static const char *const folders[] = { "objects", "refs", "logs", "info", "hooks",
 		"branches", "modules", "worktrees", "reftable", "lfs" };
 
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(folders); i++)
 		if (strlen(folders[i]) == n && memcmp(folders[i], name, n) == 0)
 			return true;
 	return false;

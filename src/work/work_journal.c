@@ -94,17 +94,15 @@ static int clean(int fd, int below, const struct work_git_tops *git, const char 
 	int r = file_read_all(fd, WORK_MAX_MEMORY, &text, &n);
 
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r,
-			"cannot read the journal of an interrupted apply: %s", strerror(-r));
+		return err_sys(e, -r, "cannot read the journal of an interrupted apply");
 	for (const char *path = text, *end = text + n, *lock; path < end;) {
 		lock = memchr(path, '\0', (size_t)(end - path));
 		if (!lock || ++lock == end || !memchr(lock, '\0', (size_t)(end - lock)))
 			break;
 		r = clean_one(below, git, run, path, lock);
 		if (r < 0)
-			return err_set(e, ERR_SYS, -r,
-				"cannot remove '%.200s', which an interrupted apply left: %s", path,
-				strerror(-r));
+			return err_sys(e, -r,
+				"cannot remove '%.200s', which an interrupted apply left", path);
 		path = lock + strlen(lock) + 1;
 	}
 	return 0;
@@ -130,8 +128,7 @@ static int open_alone(int folder, int flags, struct err *e)
 		if (fd < 0 && errno == ENOENT)
 			return -ENOENT;
 		if (fd < 0)
-			return err_set(e, ERR_SYS, errno, "cannot open the run's " NAME ": %s",
-				strerror(errno));
+			return err_sys(e, errno, "cannot open the run's " NAME "");
 		if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 			return err_hint(e,
 				err_set(e, ERR_REFUSED, EBUSY,
@@ -160,8 +157,7 @@ int work_journal_open(struct work_journal *w, int folder, int below,
 	*ret_found = st.st_size > 0;
 	r = clean(w->fd, below, git, run, e);
 	if (r == 0 && (ftruncate(w->fd, 0) < 0 || lseek(w->fd, 0, SEEK_SET) < 0))
-		r = err_set(
-			e, ERR_SYS, errno, "cannot write the run's " NAME ": %s", strerror(errno));
+		r = err_sys(e, errno, "cannot write the run's " NAME "");
 	return r;
 }
 
@@ -175,8 +171,7 @@ int work_apply_clean(
 		return 0;
 	r = fd < 0 ? fd : clean(fd, below, git, run, e);
 	if (r == 0 && unlinkat(folder, NAME, 0) < 0)
-		r = err_set(
-			e, ERR_SYS, errno, "cannot remove the run's " NAME ": %s", strerror(errno));
+		r = err_sys(e, errno, "cannot remove the run's " NAME "");
 	return r;
 }
 
@@ -202,7 +197,7 @@ int work_journal_begin(struct work_journal *w, int folder, struct err *e)
 		r = -errno;
 	buf_done(&w->text);
 	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "cannot write the run's " NAME ": %s", strerror(-r));
+		return err_sys(e, -r, "cannot write the run's " NAME "");
 	return 0;
 }
 

@@ -34,8 +34,7 @@ struct lister {
 
 static int fail_to_write(int num, struct err *e)
 {
-	return err_set(
-		e, ERR_SYS, num, "cannot write the list of the project's copy: %s", strerror(num));
+	return err_sys(e, num, "cannot write the list of the project's copy");
 }
 
 static int flush(struct lister *l, size_t least, struct err *e)

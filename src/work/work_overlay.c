@@ -17,6 +17,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/own.h"
@@ -41,7 +42,7 @@ void work_overlay_done(struct work_overlay *o)
 	/* Whoever else has the descriptor for a moment longer does not hold the lock with it. */
 	if (o->lock >= 0)
 		flock(o->lock, LOCK_UN);
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(fds); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	o->parent = o->folder = o->lock = -1;
@@ -68,8 +69,7 @@ static int find_path(struct work_overlay *o, const char *name, struct err *e)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", o->parent);
 	n = readlink(link, o->path, sizeof(o->path) - strlen(name) - 2);
 	if (n < 0)
-		return err_set(e, ERR_SYS, errno, "cannot find the overlay '%s': %s", name,
-			strerror(errno));
+		return err_sys(e, errno, "cannot find the overlay '%s'", name);
 	/* What is in "/" has but one slash. */
 	snprintf(o->path + (n == 1 ? 0 : n), sizeof(o->path) - (size_t)n, "/%s", name);
 	return 0;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/tree.h"
@@ -177,7 +178,7 @@ int work_overlay_prune(struct work_overlay *o, unsigned *ret_count, struct err *
 	int r = work_overlay_recover(o, e);
 
 	*ret_count = 0;
-	for (size_t i = 0; r == 0 && i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; r == 0 && i < COUNT_OF(names); i++) {
 		*ret_count += i < 2 && has(o, names[i]);
 		r = tree_remove(o->folder, names[i], e);
 	}

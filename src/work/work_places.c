@@ -7,8 +7,8 @@
 
 int work_refuse(const struct work_scanner *s, int num, const char *what)
 {
-	return err_set(s->e, ERR_SYS, num, "cannot find out what the run changed: %s '%.200s': %s",
-		what, *s->path ? s->path : ".", strerror(num));
+	return err_sys(s->e, num, "cannot find out what the run changed: %s '%.200s'", what,
+		*s->path ? s->path : ".");
 }
 
 void work_enter(struct work_scanner *s, const char *path)

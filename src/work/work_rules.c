@@ -1,3 +1,4 @@
+#include "base/count.h"
 #include "work/work_marks.h"
 
 #define ONE_OF(...) ((const char *const[]){ __VA_ARGS__, NULL })
@@ -121,4 +122,4 @@ const struct work_rule work_rule_gone = { WORK_HELD, WORK_IN_GIT, true,
 const struct work_rule work_rule_link = { WORK_HELD, WORK_BELOW_GIT, false,
 	"a link in git's folder: git writes to where it leads", ONE_OF("**") };
 
-const size_t work_rule_count = sizeof(work_rules) / sizeof(work_rules[0]);
+const size_t work_rule_count = COUNT_OF(work_rules);

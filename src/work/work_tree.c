@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -52,7 +53,7 @@ static bool notes_changes(int fd)
 		0x9123683e /* btrfs */ };
 	struct statfs fs;
 
-	for (size_t i = 0; fstatfs(fd, &fs) == 0 && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (size_t i = 0; fstatfs(fd, &fs) == 0 && i < COUNT_OF(kinds); i++)
 		if ((unsigned)fs.f_type == kinds[i])
 			return true;
 	return false;

@@ -22,9 +22,8 @@ int work_finish_fail(const struct work_finish *f, const char *name, int num, con
 {
 	size_t skip = f->path_size > 200 ? f->path_size - 200 : 0;
 
-	return err_set(f->e, ERR_SYS, num,
-		"cannot find out what the run changed: %s '%s%s%s%s': %s", doing, skip ? "…" : "",
-		f->path + skip, f->path_size && *name ? "/" : "", name, strerror(num));
+	return err_sys(f->e, num, "cannot find out what the run changed: %s '%s%s%s%s'", doing,
+		skip ? "…" : "", f->path + skip, f->path_size && *name ? "/" : "", name);
 }
 
 /* --- folders --- */

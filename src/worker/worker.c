@@ -217,9 +217,7 @@ static int open_signals(struct worker *w, struct err *e)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGHUP, SIG_IGN);
 	w->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	return w->signals < 0
-		       ? err_set(e, ERR_SYS, errno, "cannot receive signals: %s", strerror(errno))
-		       : 0;
+	return w->signals < 0 ? err_sys(e, errno, "cannot receive signals") : 0;
 }
 
 static int count_other(void *of, const struct store_worker *x)

@@ -86,8 +86,7 @@ void worker_hear_warden(struct worker *w)
 	else if (l.kind == WORKER_PROCESS)
 		slot->pidfd = take_fd(&l.fd);
 	else if (l.kind == WORKER_FAILED) {
-		err_set(&w->failure, ERR_SYS, l.number, "cannot start a process for runs: %s",
-			strerror(l.number));
+		err_sys(&w->failure, l.number, "cannot start a process for runs");
 		w->is_ended = true;
 	}
 }
@@ -179,7 +178,7 @@ void worker_send_step(struct worker *w, struct worker_slot *slot, enum worker_st
 	if (r < 0 && r != -EPIPE && r != -ECONNRESET) {
 		struct err e;
 
-		err_set(&e, ERR_SYS, -r, "cannot hand the run to a process: %s", strerror(-r));
+		err_sys(&e, -r, "cannot hand the run to a process");
 		worker_fail(w, slot, &e);
 	}
 }

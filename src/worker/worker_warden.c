@@ -21,6 +21,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "cage/cage_break.h"
@@ -67,7 +68,7 @@ static void wipe_credentials(void)
 	static const char *const names[] = { "BAWN_STORE", "PGPASSWORD", "PGPASSFILE",
 		"PGSERVICEFILE", "PGSSLKEY", "PGSSLPASSWORD" };
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(names); i++)
 		wipe_variable(names[i]);
 }
 
@@ -275,12 +276,10 @@ int worker_start_warden(const struct worker_settings *s, struct worker_shared *s
 		be_warden(&w, self);
 	}
 	if (pid < 0)
-		return err_set(e, ERR_SYS, r < 0 ? -r : errno,
-			"cannot start the worker's warden: %s", strerror(r < 0 ? -r : errno));
+		return err_sys(e, r < 0 ? -r : errno, "cannot start the worker's warden");
 	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
 	if (pidfd < 0)
-		return err_set(
-			e, ERR_SYS, errno, "cannot watch the worker's warden: %s", strerror(errno));
+		return err_sys(e, errno, "cannot watch the worker's warden");
 	*ret_channel = take_fd(&near);
 	*ret_pidfd = pidfd;
 	return 0;

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "plan/plan.h"
@@ -110,7 +111,7 @@ int main(int argc, char **argv)
 		return 2;
 	}
 	measure("full", &h, bytes, n);
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
 		own(buf) struct buf large = { .max = YAML_MAX_SIZE };
 		char what[32];
 

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 
@@ -165,7 +166,7 @@ const char *bench_find_program(const char *name)
 	static const char *const folders[] = { "/usr/local/bin", "/usr/bin", "/bin",
 		"/usr/local/sbin", "/usr/sbin", "/sbin" };
 
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(folders); i++) {
 		char *path = bench_print("%s/%s", folders[i], name);
 
 		if (access(path, X_OK) == 0)

@@ -31,6 +31,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/count.h"
+
 static int fail(const char *what)
 {
 	printf("%s: %s\n", what, strerror(errno));
@@ -224,7 +226,7 @@ static int write_file(const char *path)
 static int say_ids(const char *unused)
 {
 	static gid_t groups[65536];
-	int n = getgroups(sizeof(groups) / sizeof(groups[0]), groups), others = 0;
+	int n = getgroups(COUNT_OF(groups), groups), others = 0;
 
 	(void)unused;
 	for (int i = 0; i < n; i++)
@@ -347,7 +349,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc > 1 && i < sizeof(tools) / sizeof(tools[0]); i++)
+	for (size_t i = 0; argc > 1 && i < COUNT_OF(tools); i++)
 		if (strcmp(argv[1], tools[i].name) == 0)
 			return tools[i].does(argc > 2 ? argv[2] : "");
 	return 2;

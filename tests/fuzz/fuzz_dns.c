@@ -4,6 +4,7 @@
  */
 #include <stdbool.h>
 
+#include "base/count.h"
 #include "fuzz.h"
 #include "gate/gate_dns.h"
 
@@ -87,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		hold(q.size >= 12 && q.size <= size);
 		check_name(&q);
 		check_reply(query, &q, &(struct gate_answer){ .code = q.r, .why = "unread" });
-		for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++)
+		for (size_t i = 0; i < COUNT_OF(answers); i++)
 			check_reply(query, &q, &answers[i]);
 	}
 	free(query);

@@ -4,6 +4,7 @@
  */
 #include <stdio.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "fuzz.h"
 #include "spec/spec_grammar.h"
@@ -47,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct arena arena;
 
 	arena_init(&arena, (size_t)1 << 20);
-	for (size_t i = 0; i < sizeof(grammars) / sizeof(grammars[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(grammars); i++) {
 		struct spec_item item = { 0 }, again = { 0 };
 		struct err e = { 0 };
 		const char *canonical;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "base/count.h"
 #include "base/utf8.h"
 #include "fuzz.h"
 #include "term/term_cast.h"
@@ -54,7 +55,7 @@ static void search(const char *out, size_t n)
 		"\033[8;1;1t", "\033[=c", "\033[x", "\033[?2l", "\033[?46h", "\033[2h",
 		"\033[12l" };
 
-	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(never); i++)
 		demand(!memmem(out, n, never[i], strlen(never[i])), never[i] + 1);
 	for (size_t i = 0; i < n;) {
 		uint32_t c = 0;

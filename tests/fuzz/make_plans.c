@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "fake_host.h"
@@ -78,7 +79,7 @@ int main(int argc, char **argv)
 	int failed = argc != 2;
 
 	fake_host_init(&host);
-	for (size_t i = 0; !failed && i < sizeof(specs) / sizeof(specs[0]); i++) {
+	for (size_t i = 0; !failed && i < COUNT_OF(specs); i++) {
 		own_free struct plan *p = NULL;
 		struct err e = { 0 };
 

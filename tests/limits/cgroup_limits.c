@@ -12,6 +12,7 @@
 
 #include "../unit/check.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "cgroup/cgroup_place.h"
 #include "groups.h"
@@ -212,5 +213,5 @@ int main(void)
 		GROUPS_CASE(version_2_is_born_into),
 	};
 
-	return groups_run(cases, sizeof(cases) / sizeof(cases[0]), &check_failed);
+	return groups_run(cases, COUNT_OF(cases), &check_failed);
 }

@@ -9,6 +9,7 @@
 
 #include "../unit/check.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "groups.h"
 
 static bool is_dead(pid_t pid)
@@ -72,11 +73,11 @@ static void only_our_names_are_swept(void)
 	struct cgroup g;
 
 	CHECK(groups_make(&g, GROUPS_ALL));
-	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++)
+	for (size_t n = 0; n < COUNT_OF(names); n++)
 		for (int i = 0; i < g.count; i++)
 			CHECK(mkdirat(g.folders[i].parent, names[n], 0755) == 0);
 	cgroup_sweep(&g);
-	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+	for (size_t n = 0; n < COUNT_OF(names); n++) {
 		CHECK(groups_exist(&g, names[n]));
 		for (int i = 0; i < g.count; i++)
 			unlinkat(g.folders[i].parent, names[n], AT_REMOVEDIR);
@@ -202,5 +203,5 @@ int main(void)
 		GROUPS_CASE(makers_and_sweepers_agree),
 	};
 
-	return groups_run(cases, sizeof(cases) / sizeof(cases[0]), &check_failed);
+	return groups_run(cases, COUNT_OF(cases), &check_failed);
 }

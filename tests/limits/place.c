@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 
@@ -48,7 +49,7 @@ static bool make_folder(
 	p->folders[p->count++].door = door;
 	/* Whatever runs wild in a test stays within this. */
 	write_text(path, "pids.max", "300");
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(files); i++)
 		if (!give(path, files[i], p->uid))
 			return false;
 	return true;

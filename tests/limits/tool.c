@@ -20,6 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/count.h"
+
 #define MB ((size_t)1024 * 1024)
 
 static const char *error_name(int num)
@@ -189,7 +191,7 @@ static int leave(char **args)
 	static const char *const kinds[] = { "session", "deaf", "stopped", "zombies", "forking" };
 
 	(void)args;
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(kinds); i++) {
 		if (fork() == 0) {
 			if (fork() == 0)
 				be_left(kinds[i]);
@@ -293,7 +295,7 @@ static const struct {
 
 int main(int argc, char **argv)
 {
-	for (size_t i = 0; argc > 1 && i < sizeof(tools) / sizeof(tools[0]); i++)
+	for (size_t i = 0; argc > 1 && i < COUNT_OF(tools); i++)
 		if (strcmp(argv[1], tools[i].name) == 0)
 			return tools[i].does(argv + 2);
 	return 2;

@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "session/session.h"
 
@@ -176,7 +177,7 @@ int main(int argc, char **argv)
 	root = session_open_root(-1, true, &e);
 	if (root < 0)
 		return tell(root, &e);
-	for (size_t i = 0; i < sizeof(verbs) / sizeof(verbs[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(verbs); i++)
 		if (strcmp(verbs[i].name, argv[2]) == 0 && argc >= 3 + verbs[i].words)
 			return verbs[i].run(root, argv + 3);
 	errx(2, "%s: no such verb, or too few words", argv[2]);

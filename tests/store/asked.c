@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "making.h"
 
@@ -151,7 +152,7 @@ static void answer(char *line)
 		word[n++] = at;
 	for (size_t i = n; i < 8; i++)
 		word[i] = none;
-	for (size_t i = 0; i < sizeof(commands) / sizeof(commands[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(commands); i++)
 		if (str_eq(commands[i].name, word[0]))
 			r = commands[i].run(word + 1, &e);
 	printf("%d %s %s\n", r,

@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -69,7 +70,7 @@ static void test_wrong(void)
 		{ HEAD "spec: [1]\n", "x.yaml:4:7: error: spec: expected a map of spec keys" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		check_that(read_text(rows[i].text) == !*rows[i].said, rows[i].text, __FILE__,
 			__LINE__);
 		if (*rows[i].said)
@@ -179,7 +180,7 @@ static void test_project_says(void)
 		{ "command: [evil]", "" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		char file[256];
 
 		snprintf(file, sizeof(file), "version: 1\n%s\n", rows[i].text);
@@ -213,7 +214,7 @@ static void test_words(void)
 		{ { "/bin/sh", "-c" }, "[/bin/sh, -c]" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		CHECK(settle("version: 1\n", rows[i].words, rows[i].words[1] ? 2 : 1));
 		CHECK_STR(value_of(SPEC_COMMAND), rows[i].command);
 		spec_done(&spec);

@@ -2,6 +2,7 @@
 #include <stdint.h>
 
 #include "base/base64.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "check.h"
 
@@ -11,7 +12,7 @@ static void test_vectors(void)
 		{ "foo", "Zm9v" }, { "foob", "Zm9vYg==" }, { "fooba", "Zm9vYmE=" },
 		{ "foobar", "Zm9vYmFy" }, { "\xfb\xff\xbf", "+/+/" }, { "\xff\xff", "//8=" } };
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		own(buf) struct buf out = { .max = 100 };
 		size_t n = strlen(rows[i][0]);
 		uint8_t bytes[16];
@@ -29,7 +30,7 @@ static void test_url(void)
 		{ "\xfb\xff\xbf", "-_-_" }, { "\xff\xff", "__8" } };
 	uint8_t bytes[16];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		own(buf) struct buf out = { .max = 100 };
 		size_t n = strlen(rows[i][0]);
 
@@ -50,7 +51,7 @@ static void test_bad(void)
 		"Z=g=", "=Zg=", "_/8=" };
 	uint8_t bytes[16];
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		if (base64_read(bad[i], strlen(bad[i]), bytes) >= 0)
 			printf("read: '%s'\n", bad[i]);
 		CHECK(base64_read(bad[i], strlen(bad[i]), bytes) < 0);

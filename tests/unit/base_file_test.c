@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "check.h"
@@ -36,7 +37,7 @@ static void remove_tree(int dir)
 	static const char *const names[] = { "in/made", "in/root", "in/parent", "in/link", "in/out",
 		"in/deep/file", "in/file", "secret", "data" };
 
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(names); i++)
 		unlinkat(dir, names[i], 0);
 	CHECK(unlinkat(dir, "in/deep", AT_REMOVEDIR) == 0);
 	CHECK(unlinkat(dir, "in", AT_REMOVEDIR) == 0);
@@ -219,7 +220,7 @@ static void test_read_all(int dir)
 	static const size_t sizes[] = { 0, 1, 100, 4096, 16 * 1024 - 1, 16 * 1024, 16 * 1024 + 1,
 		100 * 1000 };
 
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
 		for (int is_pipe = 0; is_pipe < 2; is_pipe++) {
 			check_read(dir, is_pipe, sizes[i], sizes[i], 0);
 			check_read(dir, is_pipe, sizes[i], sizes[i] + 1, 0);

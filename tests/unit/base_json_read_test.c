@@ -1,6 +1,7 @@
 /* JSON as RFC 8259 has it, and nothing else. */
 #include <inttypes.h>
 
+#include "base/count.h"
 #include "base/json.h"
 #include "base/json_read.h"
 #include "base/own.h"
@@ -35,7 +36,7 @@ static void test_bytes(void)
 	r.takes_bytes = true;
 	CHECK(json_read_text(&r, &text) && json_read_end(&r));
 	CHECK_STR(text, "a\xff\xc3z\x80");
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		json_reader_done(&r);
 		json_read_init(&r, bad[i], strlen(bad[i]), 1000);
 		r.takes_bytes = true;
@@ -58,9 +59,9 @@ static void test_whole(void)
 		"\"\x01\"", "\"\xff\"", "\"\xc3\"", "\"\xed\xa0\x80\"", "\"\\", "/**/1", "NaN",
 		"Infinity", "\xef\xbb\xbf{}" };
 
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(good); i++)
 		check_that(is_json(good[i], strlen(good[i])), good[i], __FILE__, __LINE__);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		check_that(!is_json(bad[i], strlen(bad[i])), bad[i], __FILE__, __LINE__);
 	CHECK(!is_json("{}\0", 3) && !is_json("\0", 1) && !is_json("\"a\0b\"", 5));
 	for (size_t n = 0; n < 7; n++) /* every beginning of a word that is not one yet */
@@ -91,7 +92,7 @@ static void test_integers(void)
 		{ "1.0", false, 0 }, { "1e3", false, 0 }, { "\"1\"", false, 0 }, { "", false, 0 },
 		{ "007", false, 0 } };
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		own(json_reader) struct json_reader r;
 		int64_t value = 42;
 
@@ -106,7 +107,7 @@ static void test_texts(void)
 	static const char *const texts[] = { "", "plain", "quote\" back\\ slash/", "\n\t\r\b\f\x01",
 		"\u00e9\u20ac\U0001f600", "\x7f" };
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(texts); i++) {
 		own(json_reader) struct json_reader r;
 		own(buf) struct buf out = { .max = 1000 };
 		struct json j;

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/count.h"
 #include "base/num.h"
 #include "check.h"
 
@@ -35,7 +36,7 @@ static void check_rows(parser *parse, const struct row *rows, size_t count)
 	}
 }
 
-#define CHECK_ROWS(parse, rows) check_rows((parse), (rows), sizeof(rows) / sizeof((rows)[0]))
+#define CHECK_ROWS(parse, rows) check_rows((parse), (rows), COUNT_OF(rows))
 
 #define KB ((uint64_t)1 << 10)
 #define MB ((uint64_t)1 << 20)
@@ -306,7 +307,7 @@ static void test_int(void)
 		{ "-01", -1, 10, 0, "whole number '-01' starts with a zero" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		const struct int_row *row = &rows[i];
 		struct err e = { 0 };
 		int64_t got = 4711;
@@ -352,7 +353,7 @@ static void test_print(void)
 		{ num_print_cpus, UINT64_MAX, "18446744073709551.615" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		char text[NUM_TEXT_SIZE];
 
 		rows[i].print(rows[i].value, text);

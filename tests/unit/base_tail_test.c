@@ -1,4 +1,5 @@
 /* The end of a text: whatever the pieces it comes in, the last bytes are kept. */
+#include "base/count.h"
 #include "base/own.h"
 #include "base/tail.h"
 #include "check.h"
@@ -23,7 +24,7 @@ int main(void)
 	static const size_t lengths[] = { 0, 1, 6, 7, 8, 13, 14, 15, 100, 1000 };
 	own(tail) struct tail none = { .max = 0 };
 
-	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(lengths); i++)
 		for (size_t piece = 1; piece < 30; piece++)
 			check_pieces(7, lengths[i], piece);
 	tail_add(&none, "x", 1);

@@ -8,12 +8,30 @@
 
 #include "base/arena.h"
 #include "base/buf.h"
+#include "base/count.h"
 #include "base/err.h"
 #include "base/own.h"
 #include "base/sha256.h"
+#include "base/str.h"
 #include "check.h"
 
 /* --- err --- */
+
+static void test_err_sys(void)
+{
+	char path[ERR_TEXT_SIZE * 2];
+	struct err e = { .hint = "of before" };
+
+	CHECK(err_sys(&e, ENOENT, "cannot open '%s'", "x") == -ENOENT);
+	CHECK(e.kind == ERR_SYS && e.num == ENOENT && !e.hint[0]);
+	CHECK(strcmp(e.text, "cannot open 'x': No such file or directory") == 0);
+	CHECK(err_sys(NULL, EIO, "nobody listens") == -EIO);
+	memset(path, 'p', sizeof(path) - 1);
+	path[sizeof(path) - 1] = '\0';
+	err_sys(&e, EACCES, "cannot open '%s'", path);
+	CHECK(str_ends(e.text, "p: Permission denied"));
+	CHECK(strlen(e.text) == sizeof(e.text) - 1);
+}
 
 static void test_err_set(void)
 {
@@ -108,8 +126,8 @@ static void test_err_table(void)
 		{ ERR_SIGNAL, 125, 503 },
 	};
 
-	CHECK(sizeof(rows) / sizeof(rows[0]) == ERR_KIND_COUNT);
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	CHECK(COUNT_OF(rows) == ERR_KIND_COUNT);
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		CHECK(err_exit_status(rows[i].kind) == rows[i].exit_status);
 		CHECK(err_http_status(rows[i].kind) == rows[i].http_status);
 	}
@@ -350,7 +368,7 @@ static void test_buf_visible(void)
 		{ "back\\slash", 10, "back\\slash" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		own(buf) struct buf b = { .max = 1000 };
 
 		buf_add_visible(&b, rows[i].text, rows[i].n);
@@ -377,7 +395,7 @@ static void test_sha256(void)
 	own_free char *million = malloc(1000000);
 	char digest[SHA256_HEX_SIZE];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		sha256_hex(rows[i].text, strlen(rows[i].text), digest);
 		CHECK_STR(digest, rows[i].digest);
 	}
@@ -392,6 +410,7 @@ static void test_sha256(void)
 int main(void)
 {
 	test_err_set();
+	test_err_sys();
 	test_err_hint();
 	test_err_size();
 	test_err_prefix();

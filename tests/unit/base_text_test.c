@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/json.h"
 #include "base/str.h"
 #include "base/utf8.h"
@@ -44,7 +45,7 @@ static void test_utf8_boundaries(void)
 		{ 0xdc00, 3 }, { 0xdfff, 3 }, { 0x110000, 4 }, { 0x13ffff, 4 }, { 0x1fffff, 4 } };
 	char bytes[4];
 
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(good); i++) {
 		uint32_t c = 12345;
 		size_t n = encode(good[i].c, good[i].width, bytes);
 
@@ -54,7 +55,7 @@ static void test_utf8_boundaries(void)
 			CHECK(utf8_decode(bytes, cut, &c) == 0 && c == 12345);
 		}
 	}
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		uint32_t c = 12345;
 		size_t n = encode(bad[i].c, bad[i].width, bytes);
 
@@ -106,13 +107,13 @@ static void test_utf8_hidden(void)
 		0x200a, 0x2010, 0x2027, 0x202f, 0x20ac, 0x4e2d, 0xfdff, 0xfe10, 0xfffd, 0x1f98a,
 		0x10ffff };
 
-	for (size_t i = 0; i < sizeof(hidden) / sizeof(hidden[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(hidden); i++) {
 		char what[32];
 
 		snprintf(what, sizeof(what), "U+%04" PRIX32 " is hidden", hidden[i]);
 		check_that(utf8_is_hidden(hidden[i]), what, __FILE__, __LINE__);
 	}
-	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(shown); i++) {
 		char what[32];
 
 		snprintf(what, sizeof(what), "U+%04" PRIX32 " is shown", shown[i]);
@@ -156,7 +157,7 @@ static void test_str_path_within(void)
 		{ "$PROJECTX", "$PROJECT", false },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		check_that(str_path_within(rows[i].inner, rows[i].outer) == rows[i].is_within,
 			rows[i].inner, __FILE__, __LINE__);
 }
@@ -168,9 +169,9 @@ static void test_str_distance(void)
 		"read_only", "readonly" };
 	char sixty_three[64], sixty_four[65];
 
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(words); i++) {
 		CHECK(str_distance(words[i], words[i]) == 0);
-		for (size_t j = 0; j < sizeof(words) / sizeof(words[0]); j++)
+		for (size_t j = 0; j < COUNT_OF(words); j++)
 			CHECK(str_distance(words[i], words[j]) == str_distance(words[j], words[i]));
 	}
 	CHECK(str_distance("", "abc") == 3);
@@ -221,7 +222,7 @@ static void test_str_nearest(void)
 	static const char *const keys[] = { "memory", "cpu", "pids", "disk", "time", "output",
 		"files" };
 	static const char *const parts[] = { "from", "to", "mode" };
-	size_t n = sizeof(keys) / sizeof(keys[0]);
+	size_t n = COUNT_OF(keys);
 
 	CHECK_STR(str_nearest("memroy", keys, n), "memory");
 	CHECK_STR(str_nearest("Memory", keys, n), "memory");
@@ -260,7 +261,7 @@ static void test_json_strings(void)
 		{ "cut\xe2\x82", "\"cut\\udce2\\udc82\"" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct buf b = { .max = 1000 };
 		struct json j;
 
@@ -379,7 +380,7 @@ static void test_times(void)
 	CHECK(clock_parse("2026-11-16T11:22:33Z", &t) == 0 && t.tv_sec == 1794828153);
 	CHECK(clock_parse("2024-02-29T23:59:59.5Z", &t) == 0 && t.tv_nsec == 500000000);
 	CHECK(clock_parse("2024-02-29T23:59:59.0000000019Z", &t) == 0 && t.tv_nsec == 1);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		CHECK(clock_parse(bad[i], &t) < 0);
 }
 

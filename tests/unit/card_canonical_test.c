@@ -1,4 +1,5 @@
 /* RFC 8785: the forms of its examples that have integers only, and what has no form. */
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "card/card.h"
@@ -45,7 +46,7 @@ static void test_forms(void)
 		{ "{\"ab\":1,\"a\":2,\"\":3}", "{\"\":3,\"a\":2,\"ab\":1}" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		check_form(rows[i][0], rows[i][1]);
 }
 
@@ -58,7 +59,7 @@ static void test_refused(void)
 		"[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[0]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]"
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		own(buf) struct buf out = { .max = 4096 };
 		struct err e = { 0 };
 

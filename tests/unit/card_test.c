@@ -2,6 +2,7 @@
 #include <sodium.h>
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "card/card.h"
@@ -108,7 +109,7 @@ static void test_default(void)
 	check_param(&m, "limits/memory", "\"8G\"");
 	check_param(&m, "landlockAbi", "4");
 	check_param(&m, "networkNamespace", "true");
-	for (size_t i = 0; i < sizeof(absent) / sizeof(absent[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(absent); i++)
 		check_param(&m, absent[i], "absent");
 	for (size_t i = 0; card_mechanism(i); i++)
 		if (!str_eq(card_mechanism(i), "protectedPathsHeld"))
@@ -165,7 +166,7 @@ static void test_nothing_empty(void)
 	own(made) struct made m;
 
 	CHECK(make_of(&m, "version: 1\nrelaxed: true\nengine: logical\n"));
-	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(empty); i++)
 		CHECK(!strstr(buf_text(&m.read.is_signed), empty[i]));
 	check_param(&m, "mountNamespace", "false");
 	check_param(&m, "networkNamespace", "false");

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "cgroup/cgroup_inside.h"
 #include "cgroup/cgroup_place.h"
 #include "check.h"
@@ -34,10 +35,10 @@ static void test_names(void)
 
 	CHECK(cgroup_is_name("bawn-20261115-224501-0a1b2c3d"));
 	CHECK(cgroup_is_name("bawn-00000000-000000-ffffffff"));
-	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(wrong); i++)
 		CHECK(!cgroup_is_name(wrong[i]));
 	cgroup_init(&g);
-	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(runs); i++)
 		CHECK(cgroup_find(&g, runs[i], ~0U, &e) == -EINVAL && g.count == 0);
 }
 

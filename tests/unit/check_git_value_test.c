@@ -1,5 +1,6 @@
 #include "check/check_git_value.h"
 
+#include "base/count.h"
 #include "check.h"
 
 /* All values of core.hooksPath, each ended with "|". */
@@ -56,7 +57,7 @@ int main(void)
 		{ "[core]\nhooksPath = a\\", "a|" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		check_equal(values_of(rows[i].config), rows[i].values, rows[i].config, (int)i);
 	return check_report();
 }

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "check.h"
 
@@ -313,7 +314,7 @@ static void test_obeyed(void)
 		{ "[user]\nname = run.sh", NULL },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		FILE *config;
 
 		begin();

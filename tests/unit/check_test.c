@@ -12,6 +12,7 @@
 #include "base/own.h"
 #include "check/check_git.h"
 
+#include "base/count.h"
 #include "check.h"
 
 /* --- what was said --- */
@@ -483,13 +484,13 @@ int main(void)
 		test_credentials, test_doors, test_number_said, test_hostile, test_huge };
 
 	alarm(100); /* nothing here may wait */
-	test_pairs(DIAG_ERROR, errors, sizeof(errors) / sizeof(errors[0]));
-	test_pairs(DIAG_WARNING, warnings, sizeof(warnings) / sizeof(warnings[0]));
+	test_pairs(DIAG_ERROR, errors, COUNT_OF(errors));
+	test_pairs(DIAG_WARNING, warnings, COUNT_OF(warnings));
 	test_layers();
 	test_quiet();
 	test_many_entries();
 	test_git_format();
-	for (size_t i = 0; i < sizeof(in_tree) / sizeof(in_tree[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(in_tree); i++) {
 		tree_open();
 		in_tree[i]();
 		tree_close();

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -190,7 +191,7 @@ static void test_refused(void)
 	};
 	struct spec s;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		char name[64];
 
 		snprintf(name, sizeof(name), "BAWN_SANDBOX_%s", rows[i].name);

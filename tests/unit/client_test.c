@@ -1,6 +1,7 @@
 /* What clients print, and the hosts in it. */
 #include "client/client.h"
 
+#include "base/count.h"
 #include "check.h"
 
 static struct arena arena;
@@ -38,7 +39,7 @@ static const struct {
 
 static void test_addresses(void)
 {
-	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(addresses); i++) {
 		const char *text = addresses[i].text, *host = NULL;
 
 		client_read_address(&arena, text, strlen(text), &host);

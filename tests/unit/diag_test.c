@@ -1,6 +1,7 @@
 /* Diagnostics: what a person reads, and what a program does. */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "check.h"
 #include "is_json.h"
@@ -149,7 +150,7 @@ static void test_many_sources(void)
 		"s9", "s10", "s11", "s12", "s13", "s14", "s15", "s16", "s17", "s18", "s19" };
 
 	start("built-in", NULL, 0);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		struct diag_pos at = { .source = diags_add_source(&d, names[i], NULL, 0) };
 
 		diags_error(&d, at, NULL, "%s", names[i]);

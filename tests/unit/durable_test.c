@@ -7,6 +7,7 @@
 #include <sodium.h>
 #include <sys/syscall.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/tree.h"
@@ -206,7 +207,7 @@ static void test_each(void)
 		{ "the list of a copy", list_copy, 1, "list", 1 },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		unsigned count;
 
 		make_folder();

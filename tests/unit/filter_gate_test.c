@@ -11,6 +11,7 @@
 
 #include "filter/filter_rules.h"
 
+#include "base/count.h"
 #include "bpf.h"
 #include "check.h"
 
@@ -37,7 +38,7 @@ static void test_all(const struct filter *f)
 		"setresuid", "capset", "memfd_create", "process_vm_readv", "pidfd_getfd",
 		"sendmmsg", "dup3" };
 
-	for (size_t i = 0; i < sizeof(never) / sizeof(never[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(never); i++)
 		CHECK_STR(ask(f, never[i], 0, 0, 0, 0) == KILL ? never[i] : "allowed", never[i]);
 	CHECK(ask(f, "recvmsg", 0, 0, 0, 0) == ALLOW && ask(f, "exit_group", 0, 0, 0, 0) == ALLOW);
 	/* It connects, past Landlock. */
@@ -90,7 +91,7 @@ static void test_caller(void)
 
 	CHECK(ask(&filter_caller, "socket", AF_INET6, SOCK_DGRAM, 0, 0) == ALLOW);
 	CHECK(ask(&filter_caller, "openat", 0, 0, O_RDONLY | O_CLOEXEC, 0) == ALLOW);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		CHECK(ask(&filter_caller, "openat", 0, 0, bad[i], 0) == KILL);
 	CHECK(ask(&filter_caller, "mmap", 0, 4096, PROT_READ | PROT_WRITE, 0) == ALLOW);
 	CHECK(ask(&filter_caller, "sendto", 3, 0, 0, MSG_NOSIGNAL) == ALLOW);

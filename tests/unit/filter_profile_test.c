@@ -7,6 +7,7 @@
 #include "filter/filter_rules.h"
 #include "spec/yaml.h"
 
+#include "base/count.h"
 #include "bpf.h"
 #include "check.h"
 
@@ -88,7 +89,7 @@ static void test_comparisons(void)
 		{ ENTRIES(ONE("MASKED_EQ", "2114060288", "")), 0x11, 0x10000000 },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		load((int)i, rows[i].json);
 		CHECK(ask("lseek", 0, rows[i].good, 0) == ALLOW);
 		CHECK(ask("lseek", 0, rows[i].bad, 0) == ANSWER(EPERM));
@@ -141,7 +142,7 @@ static void test_conditions(void)
 	};
 	char json[256];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		snprintf(json, sizeof(json), "%s%s}]}",
 			"{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscalls\": [{\"names\": "
 			"[\"getpid\"], \"action\": \"SCMP_ACT_ALLOW\"",
@@ -162,7 +163,7 @@ static void test_wall(void)
 
 	LOAD(ALLOW_ALL("{\"names\": [\"setns\", \"mount\", \"clone\", \"clone3\", \"unshare\", "
 		       "\"ioctl\", \"seccomp\"], \"action\": \"SCMP_ACT_ALLOW\"}"));
-	for (size_t i = 0; i < sizeof(wall) / sizeof(wall[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(wall); i++)
 		CHECK(ask(wall[i], 0, 0, 0) == ANSWER(EPERM));
 	CHECK(ask("clone3", 0, 0, 0) == ANSWER(ENOSYS));
 	CHECK(ask("clone", 0x10000000, 0, 0) == ANSWER(EPERM));
@@ -257,7 +258,7 @@ static const struct row bad[] = {
 
 static void test_bad(void)
 {
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		struct err e = { 0 };
 		struct filter_made none = { 0 };
 

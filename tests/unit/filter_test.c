@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "filter/filter_rules.h"
 
+#include "base/count.h"
 #include "bpf.h"
 #include "check.h"
 
@@ -119,7 +120,7 @@ static void test_architectures(void)
 	unsigned steps;
 
 	for (int number = 0; number < 600; number++) {
-		for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		for (size_t i = 0; i < COUNT_OF(others); i++) {
 			data.nr = number;
 			data.arch = others[i];
 			CHECK(bpf_run(now, &data, &steps) == SECCOMP_RET_KILL_PROCESS);
@@ -136,7 +137,7 @@ static void test_namespaces(void)
 		0x10000000, 0x20000000, 0x40000000 };
 	bool is_strict = now == filter_named("strict");
 
-	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(spaces); i++) {
 		EXPECT("clone", spaces[i], 0, 0, ANSWER(EPERM));
 		EXPECT("clone", spaces[i] | 0x3d0f00 | HIGH, 0, 0, ANSWER(EPERM));
 		EXPECT("unshare", spaces[i], 0, 0, ANSWER(EPERM));
@@ -196,7 +197,7 @@ static void test_arguments(void)
 {
 	static const uint64_t typing[] = { 0x5412, 0x541c, 0x541d, 0x5423 };
 
-	for (size_t i = 0; i < sizeof(typing) / sizeof(typing[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(typing); i++) {
 		EXPECT("ioctl", 0, typing[i], 0, ANSWER(EPERM));
 		EXPECT("ioctl", 0, typing[i] | HIGH, 0, ANSWER(EPERM));
 		EXPECT("ioctl", 0, typing[i] | 0xffffffff00000000U, 0, ANSWER(EPERM));
@@ -218,7 +219,7 @@ static void test_strict(void)
 {
 	static const uint64_t words[] = { 0, 1, 2, 8, 10, 16, 0x5412, 0x2000000, HIGH | 16 };
 	const struct filter *names[] = { filter_named("strict"), filter_named("default") };
-	size_t count = sizeof(words) / sizeof(words[0]), fewer = 0, wider = 0;
+	size_t count = COUNT_OF(words), fewer = 0, wider = 0;
 
 	for (uint32_t number = 0; number < 1024; number++) {
 		for (size_t i = 0; i < count * count * count; i++) {
@@ -251,7 +252,7 @@ static void test_costs(void)
 
 	CHECK(bpf_is_sound(now) && now->count < 600);
 	printf("%u instructions;", now->count);
-	for (size_t i = 0; i < sizeof(hot) / sizeof(hot[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(hot); i++) {
 		data.nr = filter_find_call(filter_arch_native(), hot[i]);
 		bpf_run(now, &data, &steps);
 		CHECK(steps < (i < 5 ? 16 : 60));
@@ -301,7 +302,7 @@ static uint64_t random_word(void)
 	static const uint64_t words[] = { 0, 1, 2, 7, 0x7fffffff, 0xfffffffe, 0xffffffff, HIGH,
 		HIGH + 1, HIGH * 2, HIGH * 2 + 1, UINT64_MAX - 1, UINT64_MAX };
 
-	return words[random_below(sizeof(words) / sizeof(words[0]))];
+	return words[random_below(COUNT_OF(words))];
 }
 
 static void make_rules(struct filter_rules *rules)
@@ -356,7 +357,7 @@ static void test_compiler(void)
 
 int main(void)
 {
-	for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(profiles); i++) {
 		now = filter_named(profiles[i]);
 		test_names();
 		test_architectures();

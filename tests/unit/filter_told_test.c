@@ -18,6 +18,7 @@
 #include "base/own.h"
 #include "filter/filter_rules.h"
 
+#include "base/count.h"
 #include "check.h"
 
 #define HIGH      (1ULL << 32)
@@ -67,7 +68,7 @@ static void choose_calls(void)
 {
 	static const uint64_t words[] = { 0, 1, 2, 3, 6, 10, 16, 17, 0x5412, 0x2000, 0x20000000,
 		0xc00, 0x4000c1, 0xffffffff, HIGH, HIGH | 2, UINT64_MAX };
-	const size_t count = sizeof(words) / sizeof(words[0]);
+	const size_t count = COUNT_OF(words);
 
 	asked_count = 0;
 	for (size_t i = 0; i < filter_always_count; i++)
@@ -285,7 +286,7 @@ static void test_no_program(void)
 	};
 	struct seccomp_data call = { 0 };
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		CHECK(filter_answer(&(struct filter){ bad[i], 2 }, &call) ==
 			SECCOMP_RET_KILL_PROCESS);
 	CHECK(filter_answer(&(struct filter){ bad[0], 0 }, &call) == SECCOMP_RET_KILL_PROCESS);

@@ -3,6 +3,7 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include "base/count.h"
 #include "check.h"
 #include "gate/gate_address.h"
 
@@ -151,7 +152,7 @@ static void parse(const char *text, uint8_t ret[static 16])
 
 static void test_reserved(void)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		const char *wanted = rows[i].why ? rows[i].why : "public", *why;
 		uint8_t address[16];
 		char got[64], all[64];
@@ -186,7 +187,7 @@ static void test_print(void)
 		"2001:db8::1", "fe80::1", "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff",
 		"2001:db8:0:1:1:1:1:1", "64:ff9b::a00:1" };
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(texts); i++) {
 		uint8_t address[16];
 		char text[GATE_ADDRESS_TEXT];
 

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "check.h"
 #include "gate/gate_inside.h"
@@ -136,7 +137,7 @@ static void test_near_misses(void)
 		NAME "x", "ww.example.org", "w" NAME, "www.example.or", "example.org", "org",
 		"www.example.com", "wwwxexample.org", "www-example.org", "www.example" };
 
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(others); i++) {
 		say_hello(NAME, false, others[i]);
 		check_that(heard.verdict == 'd' && heard.reason == WIRE_BECAUSE_OTHER_SNI &&
 				   strcmp(heard.other, others[i]) == 0,

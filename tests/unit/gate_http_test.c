@@ -1,4 +1,5 @@
 /* Requests by their heads: which pass, and which are refused for what they name or ask. */
+#include "base/count.h"
 #include "gate/gate_host.h"
 #include "gate_feed.h"
 
@@ -244,7 +245,7 @@ static void test_not_agreed(void)
 	static const char *const answers[] = { "HTTP/1.1 2", "HTTP/1.0 101 ", "HTTP/1.1 100 ",
 		"HTTP/1.1 1010", "http/1.1 101 ", "\x16\x03" };
 
-	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(answers); i++) {
 		struct gate_http h;
 		struct answer a;
 

@@ -2,6 +2,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "check.h"
 #include "gate/gate_tls.h"
 #include "hellos.h"
@@ -69,7 +70,7 @@ static void check_real(const uint8_t *hello, size_t n, enum gate_tls wanted)
 	CHECK(read_growing(hello, n, wanted) == n);
 	CHECK(read_exactly(hello, n) == wanted);
 	CHECK_STR(name, wanted == GATE_TLS_NAME ? "www.example.org" : "");
-	for (size_t i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(steps); i++) {
 		size_t size = cut_records(hello, n, steps[i], cut);
 
 		CHECK(read_growing(cut, size, wanted) == size);

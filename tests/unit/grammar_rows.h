@@ -1,6 +1,7 @@
 #pragma once
 
 /* Tables of texts for one grammar: what each becomes, or the sentence that refuses it. */
+#include "base/count.h"
 #include "check.h"
 #include "spec/spec_grammar.h"
 
@@ -28,4 +29,4 @@ static void check_rows(spec_grammar *grammar, const struct row *rows, size_t cou
 	}
 }
 
-#define CHECK_ROWS(grammar, rows) check_rows((grammar), (rows), sizeof(rows) / sizeof((rows)[0]))
+#define CHECK_ROWS(grammar, rows) check_rows((grammar), (rows), COUNT_OF(rows))

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -54,7 +55,7 @@ static void test_ceilings(void)
 			"b", "a", "x" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		own(buf) struct buf policy = { .max = YAML_MAX_SIZE }, file = policy;
 		static struct spec spec;
 		double start;
@@ -122,7 +123,7 @@ static void test_plans(void)
 {
 	static const enum plan_op_kind kinds[] = { PLAN_BIND, PLAN_ENV, PLAN_ARGUMENT };
 
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(kinds); i++) {
 		struct plan *p = make_plan(kinds[i], 1 << 20), *q = make_plan(kinds[i], 1 << 17);
 		struct buf out = { .max = 1 << 16 };
 		double start = now();

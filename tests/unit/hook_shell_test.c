@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "check.h"
 #include "hook/hook.h"
 
@@ -134,7 +135,7 @@ static const struct {
 
 static void test_rows(void)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		const char *got = uses_of(rows[i].script);
 
 		if (strcmp(got, rows[i].uses) != 0)

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -32,7 +33,7 @@ static long read_link(void *of, const char *path, char *ret, size_t size)
 	};
 
 	(void)of;
-	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(links); i++)
 		if (str_eq(links[i][0], path))
 			return snprintf(ret, size, "%s", links[i][1]);
 	return str_starts(path, "/work") || str_starts(path, "/home") ? -EINVAL : -ENOENT;
@@ -171,7 +172,7 @@ static const struct {
 
 static void test_rows(const struct tool_cage *w)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		const char *got = denied_by(w, rows[i].agent, rows[i].json);
 
 		if (!str_eq(got, rows[i].denied))
@@ -247,7 +248,7 @@ static void test_walls(void)
 		"{\"project\":\"/work\",\"home\":\"/h\",\"read\":[1],\"write\":[],\"protect\":[]}",
 		"{\"project\":\"/work\",\"home\":\"/h\",\"read\":{},\"write\":[],\"protect\":[]}" };
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		struct tool_cage w;
 
 		check_that(!hook_wall_read(&w, bad[i], strlen(bad[i])), bad[i], __FILE__, __LINE__);

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/lines.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -298,7 +299,7 @@ static void test_causes(void)
 	};
 	struct host h = { 0 };
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(cases); i++) {
 		enum host_cause got =
 			host_cause_of(&h, &cases[i].rules, cases[i].ability, cases[i].num);
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/arena.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "check.h"
 #include "fake_host.h"
@@ -38,7 +39,7 @@ static void test_confined(void)
 		{ "Seccomp:\t2\n", "" }, { "NoNewPrivs:\t1\n", "" } };
 
 	CHECK(keep_gate_is_confined(status));
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		const char *at = strstr(status, rows[i].from);
 
 		check_that(at && !keep_gate_is_confined(
@@ -68,7 +69,7 @@ static void test_listeners(void)
 		count += seen[port];
 	/* Who is connected does not listen. */
 	CHECK(count == 2 && seen[53] && seen[443]);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		check_that(keep_gate_parse_listeners(bad[i], seen) < 0, bad[i], __FILE__, __LINE__);
 }
 
@@ -80,11 +81,11 @@ static void test_ports(const struct plan *p)
 	uint8_t seen[KEEP_PORTS] = { 0 };
 	char fault[128] = "", said[128];
 
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(wanted); i++)
 		seen[wanted[i]] = 1;
 	keep_gate_compare_ports(p, seen, fault, sizeof(fault));
 	CHECK_STR(fault, "");
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(wanted); i++) {
 		seen[wanted[i]] = 0;
 		keep_gate_compare_ports(p, seen, fault, sizeof(fault));
 		snprintf(said, sizeof(said), "nobody listens at port %u in the cage's network",
@@ -92,7 +93,7 @@ static void test_ports(const struct plan *p)
 		CHECK_STR(fault, said);
 		seen[wanted[i]] = 1;
 	}
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(others); i++) {
 		seen[others[i]] = 1;
 		keep_gate_compare_ports(p, seen, fault, sizeof(fault));
 		snprintf(said, sizeof(said), "somebody listens at port %u in the cage's network",

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -105,9 +106,9 @@ static void test_plans(const struct plan *p)
 		{ "binds: ['/srv:/srv:rw']\n", false },
 		{ "project: {at: /other}\n", false },
 	};
-	struct keep_cage_head heads[sizeof(rows) / sizeof(rows[0])];
+	struct keep_cage_head heads[COUNT_OF(rows)];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		own_free struct plan *other = build(rows[i].more);
 
 		if (!other)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -235,7 +236,7 @@ static void test_single_changes(void)
 {
 	make_good();
 	EXPECT(0, "", "a cage as planned");
-	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(changes); i++) {
 		const struct change *c = &changes[i];
 
 		make_good();
@@ -287,7 +288,7 @@ static void test_outer_filter(void)
 	} rows[] = { { "filters:\t1", BIT(PLAN_SYSTEM_CALLS) }, { "filters:\t2", 0 },
 		{ "filters:\t3", BIT(PLAN_SYSTEM_CALLS) } };
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		make_good();
 		look.host.seccomp = 2;
 		look.host.filter_count = 1;
@@ -344,7 +345,7 @@ static void test_joined_mounts(void)
 		{ "mode=755\n", "mode=755\n286 285 8:1 /srv /mnt rw - ext4 /dev/x rw\n" },
 		{ "/root / ", "/root2 / ", true } };
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		make_joined();
 		change(KEEP_TEXT_MOUNTS, rows[i].from, rows[i].to);
 		EXPECT(rows[i].is_fine ? 0 : broken, "not those that the cage began with",
@@ -402,7 +403,7 @@ static void test_environment(void)
 		{ "XHOME=/x" }, { "=HOME" }, { "" }, { "PASSED=1", true }, { "PASSE=1" },
 		{ "PASSED_=1" } };
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		make_good();
 		set_variable(1, rows[i].pair);
 		EXPECT(rows[i].is_planned ? 0 : BIT(PLAN_ENVIRONMENT), "is not planned",

@@ -2,6 +2,7 @@
  * The comparison of a cage's mounts with the planned ones, on views made by hand: what is as
  * planned has no fault, and each single difference has one, of the right guarantee.
  */
+#include "base/count.h"
 #include "base/str.h"
 #include "check.h"
 #include "keep/keep_mounts.h"
@@ -138,7 +139,7 @@ static bool is_only(const char *but)
 		faults.protect, faults.proc, faults.dev };
 	bool is_so = !but || but[0];
 
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(all); i++)
 		if (all[i] != but && all[i][0]) {
 			printf("also: %s\n", all[i]);
 			is_so = false;
@@ -167,7 +168,7 @@ static void test_absent(void)
 		{ WORK, faults.project }, { GIT, faults.protect }, { HOOKS, faults.protect },
 		{ DATA, faults.root } };
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		make_good();
 		seen[rows[i].which] = seen[COUNT - 1];
 		cage.mount_count--;
@@ -187,7 +188,7 @@ static void test_unplanned(void)
 	static const char *const places[] = { "/mnt", "/usr/local", "/data/below", "/dev/sda",
 		"/proc/1", "/proc/sys/kernel", "/work/x", "/etc/shadow" };
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(places); i++) {
 		make_good();
 		seen[cage.mount_count++] = (struct keep_mount){ 30, "8:1", "/", places[i],
 			"ro,nosuid,nodev,noexec", "ext4", "rw" };
@@ -249,7 +250,7 @@ static void test_other(void)
 		{ HOOKS, "0:45", NULL, NULL, faults.protect },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct keep_mount *m = &seen[rows[i].which];
 
 		make_good();
@@ -288,7 +289,7 @@ static void test_restrictions(void)
 		{ HOOKS, "rw,nosuid,nodev", "ro", faults.protect },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		char lacks[32];
 
 		make_good();

@@ -1,5 +1,6 @@
 /* What the kernel counts of a network, read from its files; and what is no such file counts as
  * nothing. */
+#include "base/count.h"
 #include "check.h"
 #include "keep/keep_names.h"
 
@@ -19,7 +20,7 @@ static void test_nothing(void)
 		"Ip: OutNoRoutes\nTcp: 5\n", "Ip: A B OutNoRoutes\nIp: 1 2\n", "Ip6OutNoRoutes",
 		"Ip6OutNoRoutes x" };
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(texts); i++)
 		CHECK(keep_names_count(texts[i]) == 0);
 }
 

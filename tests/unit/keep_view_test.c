@@ -2,6 +2,7 @@
  */
 #include <errno.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -69,7 +70,7 @@ static void test_groups(void)
 		{ "Groups:\t1000\n", 1 }, { "Groups:\t2 \n", 0 }, { "Groups:\t2 22 2 \n", 1 },
 		{ "Groups:\t-\n", 1 }, { "Groups:\t4 24 27 100 4294967294 \n", 5 } };
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct keep_view v = { 0 };
 
 		CHECK(keep_view_parse_status(&v, status_with("Groups:", rows[i].line)) == 0);
@@ -83,12 +84,12 @@ static void test_missing_lines(void)
 	static const char *const needed[] = { "NoNewPrivs:", "Seccomp:", "Seccomp_filters:" };
 	static const char *const sets[] = { "CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:" };
 
-	for (size_t i = 0; i < sizeof(needed) / sizeof(needed[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(needed); i++) {
 		struct keep_view v = { 0 };
 
 		CHECK(keep_view_parse_status(&v, status_with(needed[i], "")) == -EBADMSG);
 	}
-	for (size_t i = 0; i < sizeof(sets) / sizeof(sets[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(sets); i++) {
 		struct keep_view v = { 0 };
 
 		CHECK(keep_view_parse_status(&v, status_with(sets[i], "")) < 0 ||
@@ -110,7 +111,7 @@ static void test_bad_lines(void)
 		"Seccomp:\t-1\n", "Seccomp_filters:\t\n", "Seccomp_filters:\t99999999999\n",
 		"no colon at all" };
 
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(lines); i++) {
 		struct keep_view v = { 0 };
 		char key[32] = "";
 
@@ -198,7 +199,7 @@ static void test_bad_mounts(void)
 		"1 0 0:1 / - tmpfs none rw", " - tmpfs none rw", "x 0 0:1 / / rw - tmpfs none rw",
 		"99999999999 0 0:1 / / rw - tmpfs none rw" };
 
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(lines); i++) {
 		struct keep_view v = { 0 };
 		const char *two =
 			arena_printf(&arena, "1 0 0:1 / / rw - tmpfs none rw\n%s\n", lines[i]);
@@ -280,7 +281,7 @@ static void test_texts(void)
 	CHECK(v.session == 3 && v.terminal_number == 4);
 	CHECK(v.max_processes == 5 && v.max_files == 7);
 	CHECK_STR(v.interfaces, "lo eth0 ");
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		check_that(parse_with(&v, rows[i].text, rows[i].bad) == -EBADMSG, rows[i].bad,
 			__FILE__, __LINE__);
 	/* A limit that is not there is none, and more interfaces than can be kept are many. */

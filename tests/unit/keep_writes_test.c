@@ -1,4 +1,5 @@
 /* Paths that a cage names, as they are compared with what is protected. */
+#include "base/count.h"
 #include "check.h"
 #include "keep/keep_inside.h"
 
@@ -20,7 +21,7 @@ static void test_join(void)
 	};
 	char made[PATH_MAX];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		CHECK(keep_join_path(rows[i].folder, rows[i].path, made));
 		CHECK_STR(made, rows[i].wanted);
 	}

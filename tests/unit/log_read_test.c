@@ -1,4 +1,5 @@
 /* What has been done to a chain is seen by whoever reads it, and what was only cut short too. */
+#include "base/count.h"
 #include "log_place.h"
 
 #define MOST 65536
@@ -128,7 +129,7 @@ static void test_odd(void)
 		"000000\"}\n" };
 	char *many = calloc(1, 5 * LOG_LINE_SIZE);
 
-	for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(odd); i++)
 		check_broken(odd[i], strlen(odd[i]), 0, "not written as an event");
 	memset(many, '{', 5 * LOG_LINE_SIZE - 1);
 	many[5 * LOG_LINE_SIZE - 1] = '\n';

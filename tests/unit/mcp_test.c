@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "check.h"
 
@@ -183,7 +184,7 @@ static void check_answer(const char *got, const char *wanted)
 
 static void test_rows(void)
 {
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		own(buf) struct buf out = { .max = MCP_MAX_ANSWER };
 		struct mcp m = { &about, rows[i].before == LEGACY };
 		struct mcp_request q;
@@ -360,7 +361,7 @@ static void test_ids(void)
 		{ "\"\"", "\"a\"", false },
 	};
 
-	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(ids); i++) {
 		const struct mcp_slice a = { ids[i].a, strlen(ids[i].a) };
 		const struct mcp_slice b = { ids[i].b, strlen(ids[i].b) };
 
@@ -394,7 +395,7 @@ static void test_shell(void)
 		{ "{}", NULL, 0 },
 	};
 
-	for (size_t i = 0; i < sizeof(shells) / sizeof(shells[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(shells); i++) {
 		const struct mcp_slice s = { shells[i].arguments, strlen(shells[i].arguments) };
 		struct mcp_shell got;
 		struct err e = { 0 };

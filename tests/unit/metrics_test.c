@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -61,7 +62,7 @@ static void test_zero(void)
 		"bawn_sessions", "bawn_workers", "bawn_queued_runs", "bawn_queued_oldest_seconds" };
 	const struct metrics none = { 0 };
 
-	for (size_t i = 0; i < sizeof(series) / sizeof(series[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(series); i++)
 		if (!str_eq(value(&none, series[i]), "0"))
 			CHECK_STR(series[i], "0");
 	CHECK_STR(value(&none, "bawn_start_seconds_sum"), "0.000000000");
@@ -86,7 +87,7 @@ static void test_starts(void)
 		{ UINT64_MAX, "+Inf", "10" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct metrics m = { 0 };
 		char series[64];
 
@@ -171,7 +172,7 @@ static void test_add(void)
 {
 	struct metrics m = { 0 }, once;
 	uint64_t numbers[sizeof(m) / sizeof(uint64_t)];
-	size_t count = sizeof(numbers) / sizeof(numbers[0]);
+	size_t count = COUNT_OF(numbers);
 
 	for (size_t i = 0; i < count; i++)
 		numbers[i] = i + 1;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "base/tree.h"
@@ -35,9 +36,9 @@ static void test_files(void)
 	static const char *const bad[] = { "/home/agentx/a", "/home/agen/a", "/home/a", "/etcx/a",
 		"/et/a", "/optx/a", "/runx/a", "/a/etc/b", "/home/agent", "/etc", "/run" };
 
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]) + sizeof(bad) / sizeof(bad[0]); i++) {
-		bool is_good = i < sizeof(good) / sizeof(good[0]);
-		const char *path = is_good ? good[i] : bad[i - sizeof(good) / sizeof(good[0])];
+	for (size_t i = 0; i < COUNT_OF(good) + COUNT_OF(bad); i++) {
+		bool is_good = i < COUNT_OF(good);
+		const char *path = is_good ? good[i] : bad[i - COUNT_OF(good)];
 		char file[100];
 
 		snprintf(file, sizeof(file), "version: 1\nfiles: {%s: \"x\"}\n", path);
@@ -164,7 +165,7 @@ static void test_nested(void)
 		{ .place = "/srv/data2/x" } };
 	const struct keep_view host = { .mounts = mounts, .mount_count = 3 };
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct err e = { 0 };
 
 		check_that(
@@ -187,7 +188,7 @@ static void test_in_place(void)
 		{ "deep/er/sec", WORK_PLAIN }, { "deep/er/secrets", WORK_PLAIN },
 		{ "deeper", WORK_PLAIN }, { "er", WORK_PLAIN } };
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		const struct work_effect x = { .path = rows[i].path,
 			.change = WORK_CHANGED,
 			.before.type = WORK_FOLDER,

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -283,7 +284,7 @@ static bool is_spelled(enum plan_operand operand, size_t i)
 static void test_operands(void)
 {
 	for (uint16_t kind = 0; kind < PLAN_OP_KIND_COUNT; kind++) {
-		for (size_t i = 0; i < 2 * sizeof(spellings) / sizeof(spellings[0]); i++) {
+		for (size_t i = 0; i < 2 * COUNT_OF(spellings); i++) {
 			const struct plan_op_def *def = &plan_op_defs[kind];
 			bool is_b = i % 2;
 			enum plan_operand other = is_b ? def->a : def->b;
@@ -319,7 +320,7 @@ static void test_numbers(void)
 {
 	static const uint64_t ports[] = { 0, 65536, UINT64_MAX };
 
-	for (size_t i = 0; i < sizeof(ports) / sizeof(ports[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(ports); i++) {
 		uint32_t at;
 		struct plan *p = copy_with("", &at);
 

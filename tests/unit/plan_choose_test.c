@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -45,9 +46,9 @@ static void test_default_demands(void)
 	uint8_t wanted[PLAN_GUARANTEE_COUNT];
 
 	memset(wanted, PLAN_MUST, sizeof(wanted));
-	for (size_t i = 0; i < sizeof(may) / sizeof(may[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(may); i++)
 		wanted[may[i]] = PLAN_MAY;
-	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(none); i++)
 		wanted[none[i]] = PLAN_NONE;
 	CHECK(make_spec(&spec, "version: 1\n"));
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
@@ -92,7 +93,7 @@ static void test_demands(void)
 			PLAN_NONE, NULL },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct plan_demand demand;
 
 		CHECK(make_spec(&spec, rows[i].file));
@@ -223,7 +224,7 @@ static void test_never_without(void)
 		"project: {mode: writable}\nnetwork: {mode: host}\n",
 		"allow_degraded: [landlock, net.none, syscalls, cgroup]\n" };
 
-	for (size_t i = 0; i < sizeof(asks) / sizeof(asks[0]) * PLAN_ENGINE_COUNT * 2; i++) {
+	for (size_t i = 0; i < COUNT_OF(asks) * PLAN_ENGINE_COUNT * 2; i++) {
 		enum spec_engine e = (enum spec_engine)(i / 2 % PLAN_ENGINE_COUNT);
 		char file[200];
 

@@ -1,6 +1,7 @@
 /* What plans hold of a writable project, on a machine made by hand. */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -60,7 +61,7 @@ static void test_held(void)
 			PLAN_READ_ONLY },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		char file[200];
 		own_free struct plan *p = NULL;
 		const struct plan_op *part;

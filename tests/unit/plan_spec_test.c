@@ -1,6 +1,7 @@
 /* What no host could plan: said of the spec before any engine is asked. */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -29,7 +30,7 @@ static void check_rows(const struct row *rows, size_t count)
 	}
 }
 
-#define CHECK_ROWS(rows) check_rows((rows), sizeof(rows) / sizeof((rows)[0]))
+#define CHECK_ROWS(rows) check_rows((rows), COUNT_OF(rows))
 
 static void test_leaks(void)
 {
@@ -109,9 +110,9 @@ static void test_project_place(void)
 	static const char *const good[] = { "/work", "/srv/x", "/home/agent/x", "/tmp/x" };
 	static const char *const bad[] = { "/proc", "/usr", "/usr/bin", "/dev", "/bin", "/etc" };
 
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]) + sizeof(bad) / sizeof(bad[0]); i++) {
-		bool is_good = i < sizeof(good) / sizeof(good[0]);
-		const char *at = is_good ? good[i] : bad[i - sizeof(good) / sizeof(good[0])];
+	for (size_t i = 0; i < COUNT_OF(good) + COUNT_OF(bad); i++) {
+		bool is_good = i < COUNT_OF(good);
+		const char *at = is_good ? good[i] : bad[i - COUNT_OF(good)];
 		char file[100];
 
 		snprintf(file, sizeof(file), "version: 1\nproject: {at: %s}\n", at);
@@ -154,7 +155,7 @@ static void test_patterns_leak(void)
 	static const char *const bad[] = { "/root/**", "/etc/shadow", "/etc/**", "/proc/**",
 		"/dev/**", "/home/**" };
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		char file[120];
 
 		snprintf(file, sizeof(file),
@@ -235,7 +236,7 @@ static void test_near_misses(void)
 			"project: {cage: project, read_allowlist: [/etc/**]}" },
 	};
 
-	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < 2 * COUNT_OF(rows); i++) {
 		const char *text = i % 2 ? rows[i / 2].bad : rows[i / 2].good;
 		char file[300];
 

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -195,7 +196,7 @@ static void test_limits_are_set(void)
 		HOST_CGROUP_PIDS, HOST_USERNS_PIDS };
 
 	for (enum spec_engine e = SPEC_ENGINE_NATIVE; e <= SPEC_ENGINE_LOGICAL; e++) {
-		for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
+		for (size_t i = 0; i < COUNT_OF(lost); i++) {
 			char file[200];
 			own_free struct plan *p = NULL;
 
@@ -206,7 +207,7 @@ static void test_limits_are_set(void)
 				"1, pids: 9, disk: 1G, time: 1m, output: 1M, files: 9}\n",
 				spec_keys[SPEC_ENGINE].choices[e]);
 			p = build_good(file);
-			for (size_t k = 0; p && k < sizeof(limits) / sizeof(limits[0]); k++) {
+			for (size_t k = 0; p && k < COUNT_OF(limits); k++) {
 				const char *name = plan_guarantee_defs[limits[k]].name;
 				char what[80];
 
@@ -248,7 +249,7 @@ static void test_narrow_lists(void)
 			"version: 1\nproject: {read_allowlist: [$PROJECT/**, $PROJECT/src/**]}\n" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		own_free char *wide = operations(rows[i][0]), *narrow = operations(rows[i][1]);
 
 		CHECK_FILE(!str_eq(wide, narrow), rows[i][1]);
@@ -272,7 +273,7 @@ static void test_same_spec_same_plan(void)
 		{ "version: 1\n", "version: 1\nlimits: {memory: 8G}\n" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		own_free struct plan *a = build_good(rows[i][0]), *b = build_good(rows[i][1]);
 		char x[SHA256_HEX_SIZE] = "", y[SHA256_HEX_SIZE] = "";
 
@@ -308,7 +309,7 @@ static void test_digest(void)
 	CHECK_STR(other, digest);
 	sha256_hex(json, strlen(json), other); /* anyone can hash what is printed */
 	CHECK_STR(other, digest);
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(others); i++) {
 		own_free struct plan *q = build_good(others[i]);
 
 		CHECK(q && plan_digest(q, other) == 0 && !str_eq(other, digest));
@@ -342,7 +343,7 @@ static void test_missing_is_told(void)
 {
 	static const enum host_ability lost[] = { HOST_NS_USER, HOST_NS_IPC, HOST_LANDLOCK };
 
-	for (size_t i = 0; i < sizeof(lost) / sizeof(lost[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(lost); i++) {
 		own_free struct plan *p = NULL;
 		own_free char *text = NULL, *json = NULL;
 		char member[80];
@@ -395,7 +396,7 @@ static void test_parts(void)
 			PLAN_READ_ONLY },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		char file[200];
 		own_free struct plan *p = NULL;
 		const struct plan_op *part, *rule, *whole;
@@ -434,7 +435,7 @@ static void test_git(void)
 		{ "version: 1\nengine: logical\n", 0 },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		own_free struct plan *without = build_good(rows[i].file);
 		own_free struct plan *with = (host.has_outer_git = true, build_good(rows[i].file));
 		const struct plan_op *git = find(with, PLAN_GIT, "$GIT", "$GIT");

@@ -1,6 +1,7 @@
 /* What plans have of bawn's own in the cage, and how they describe it to who is there. */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -67,7 +68,7 @@ static void test_descriptions(void)
 			"\"network\":\"host\",\"allow\":[]" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		char file[512];
 		own_free struct plan *p = NULL;
 

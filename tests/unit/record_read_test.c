@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -140,7 +141,7 @@ static void test_bad(void)
 	struct record_read r;
 	struct err e;
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		CHECK(read_text(bad[i].text, &r, &e) == -EBADMSG);
 		CHECK(strstr(e.text, bad[i].says) != NULL);
 		if (!strstr(e.text, bad[i].says))
@@ -172,7 +173,7 @@ static void test_changed(void)
 	struct record_read r;
 	struct err e;
 
-	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(changes); i++) {
 		own(buf) struct buf text = { .max = 65536 };
 		const char *at = strstr(large, changes[i].from);
 
@@ -216,7 +217,7 @@ static void test_many(void)
 	struct record_read r;
 	struct err e;
 
-	for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(counts); i++) {
 		own(buf) struct buf text = { .max = RECORD_MAX_SIZE };
 		own(arena) struct arena own_arena;
 		struct record_statement s;

@@ -4,6 +4,7 @@
 #include <ftw.h>
 #include <sys/stat.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -91,7 +92,7 @@ static void test_outcomes(void)
 	};
 	struct record r = make_record();
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		r.outcome = rows[i].outcome;
 		CHECK(has(print(&r), rows[i].part));
 		CHECK(!strstr(print(&r), rows[i].never));
@@ -185,7 +186,7 @@ static void test_decisions(void)
 
 	CHECK(has(print(&r), "\"events\":[],"));
 	r.decisions = rows;
-	r.decision_count = sizeof(rows) / sizeof(rows[0]);
+	r.decision_count = COUNT_OF(rows);
 	CHECK(has(print(&r),
 		"\"events\":[{\"type\":\"net_denied\",\"name\":\"github.com\",\"port\":22,"
 		"\"protocol\":\"tcp\",\"reason\":\"port\",\"times\":3,\"text\":\"github.com:22 is "
@@ -333,7 +334,7 @@ static void test_order(void)
 	size_t count = 0;
 
 	setenv("XDG_STATE_HOME", below("order"), 1);
-	for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(runs); i++) {
 		own(buf) struct buf text = { .max = 1024 };
 		own_fd int folder = make_folder(runs[i].run, &e);
 
@@ -361,7 +362,7 @@ static void test_session(void)
 	size_t count = 0;
 
 	setenv("XDG_STATE_HOME", below("session"), 1);
-	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(lines); i++) {
 		own(buf) struct buf text = { .max = 1024 };
 		char run[RECORD_RUN_SIZE];
 		own_fd int folder = -1;

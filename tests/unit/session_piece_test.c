@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/sha256.h"
 #include "base/str.h"
@@ -299,7 +300,7 @@ static void test_hostile(void)
 		{ nothing, "it ends in the middle of something" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct err e = { 0 };
 		char wanted[128];
 		struct piece p;

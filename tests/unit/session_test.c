@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "check.h"
 
 static void test_ids(void)
@@ -50,7 +51,7 @@ static void test_names(void)
 	};
 	char longest[STORE_NAME_SIZE + 1];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		const char *fault = session_check_name(rows[i].name);
 
 		CHECK_STR(fault ? fault : "", rows[i].fault ? rows[i].fault : "");

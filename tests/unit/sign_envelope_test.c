@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "base/base64.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -166,7 +167,7 @@ static void test_good(void)
 			0 },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		size_t count = 99;
 
 		if (read_text(rows[i].text, &count) < 0 || count != rows[i].count)
@@ -207,7 +208,7 @@ static void test_bad(void)
 		ENVELOPE("[{\"sig\":\"\"}]") "{}" };
 	size_t count;
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		if (read_text(bad[i], &count) != -EBADMSG)
 			printf("read: %s\n", bad[i]);
 		CHECK(read_text(bad[i], &count) == -EBADMSG && count == 0);

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -74,7 +75,7 @@ static void test_find(int state)
 	struct err e = { 0 };
 
 	sign_derive_key(seed, &other);
-	for (size_t i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(none); i++)
 		CHECK(sign_find_own(state, none[i], &found, &e) == -ENOENT && !e.text[0]);
 	CHECK(!sign_is_own(state, &other.public));
 	/* A file that is named after one key and holds another is neither. */
@@ -117,7 +118,7 @@ static void test_strange(int state)
 	own(buf) struct buf large = { .max = 10000 };
 	own(sign_key) struct sign_key key = { 0 };
 
-	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(modes); i++) {
 		CHECK(fchmodat(state, "keys/signing.pem", modes[i], 0) == 0);
 		expect(state, "has mode 0");
 	}

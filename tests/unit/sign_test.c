@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -52,7 +53,7 @@ static struct sign_key make_key(const char *hex)
 
 static void test_vectors(void)
 {
-	for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(vectors); i++) {
 		own(sign_key) struct sign_key key = make_key(vectors[i].seed);
 		uint8_t public[SIGN_PUBLIC_SIZE], message[64], wanted[SIGN_SIGNATURE_SIZE];
 		uint8_t got[SIGN_SIGNATURE_SIZE];
@@ -106,7 +107,7 @@ static void test_weak_keys(void)
 	};
 	uint8_t signature[SIGN_SIGNATURE_SIZE] = { 1 };
 
-	for (size_t i = 0; i < sizeof(weak) / sizeof(weak[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(weak); i++) {
 		struct sign_public key;
 
 		from_hex(weak[i], key.bytes);
@@ -180,9 +181,9 @@ static void test_other_pem(void)
 	struct sign_key key;
 	struct err e;
 
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(good); i++)
 		CHECK(is_private(good[i]));
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		if (is_private(bad[i]))
 			printf("read: %s\n", bad[i]);
 		CHECK(!is_private(bad[i]));

@@ -1,6 +1,7 @@
 /* The canonical form: equal for equal meanings, different for different ones. */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -42,7 +43,7 @@ static void test_earlier(void)
 		"\"relaxed\":false,", ",\"audit.watch_protected\":false" };
 	struct err e = { 0 };
 
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(keys); i++) {
 		own(buf) struct buf form = { .max = 10000 };
 		const char *whole, *at;
 
@@ -98,7 +99,7 @@ static void test_equal(void)
 			"session: {ttl: 60m}\nsyscalls: default\nbinds: []\n" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		check_same(rows[i][0], rows[i][1]);
 }
 
@@ -282,7 +283,7 @@ static void test_reread(void)
 	form = canonical_of(&spec);
 	CHECK(is_reread(form));
 	CHECK(!is_reread("") && !is_reread("{}") && !is_reread("[]"));
-	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(changes); i++) {
 		const char *at = strstr(form, changes[i].from);
 		own(buf) struct buf changed = { .max = 8192 };
 

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -40,7 +41,7 @@ static void check_rows(const struct row *rows, size_t count)
 	}
 }
 
-#define CHECK_ROWS(rows) check_rows((rows), sizeof(rows) / sizeof((rows)[0]))
+#define CHECK_ROWS(rows) check_rows((rows), COUNT_OF(rows))
 
 #define BUILT_IN " is more than the built-in policy lets a project's own file ask for"
 #define USER(at) " is more than user.yaml:" at " lets a project's own file ask for"
@@ -303,7 +304,7 @@ static void test_near_misses(void)
 #undef MAY
 #undef READ
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		for (size_t k = 0; k < 4 && rows[i].good[k]; k++)
 			check_one(rows[i].may, rows[i].good[k], true);
 		for (size_t k = 0; k < 10 && rows[i].bad[k]; k++)
@@ -390,7 +391,7 @@ static void test_free(void)
 	};
 
 	CHECK_ROWS(rows);
-	for (size_t i = 0; i < sizeof(policies) / sizeof(policies[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(policies); i++) {
 		CHECK(!make_layers(&spec, NULL, policies[i][0], NULL, false));
 		CHECK_STR(first_said(&spec), policies[i][1]);
 		spec_done(&spec);
@@ -431,7 +432,7 @@ static void test_prod(void)
 		{ NULL, prod, "user.yaml:2:14" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		char wanted[200] = "";
 
 		if (rows[i].refused_by)

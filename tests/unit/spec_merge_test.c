@@ -1,6 +1,7 @@
 /* How layers add up, who is named for what counts, and the search that covers many hosts. */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -192,18 +193,17 @@ static void test_host_search(void)
 	const struct spec_value *low, *high;
 
 	buf_puts(&policy, "version: 1\nproject_may: {network: {allow: [");
-	for (size_t i = 0; i < sizeof(above) / sizeof(above[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(above); i++)
 		buf_printf(&policy, "\"%s\", ", above[i]);
 	buf_puts(&policy, "]}}\n");
 	buf_puts(&file, "version: 1\nnetwork: {allow: [");
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) * 3; i++)
+	for (size_t i = 0; i < COUNT_OF(names) * 3; i++)
 		buf_printf(&file, "\"%s:%u\", ", names[i / 3], ports[i % 3]);
 	buf_puts(&file, "]}\n");
 	make_layers(&spec, NULL, buf_text(&policy), buf_text(&file), false);
 	high = &spec.may.v[SPEC_NETWORK_ALLOW];
 	low = &spec.layers[SPEC_LAYER_FILE].v[SPEC_NETWORK_ALLOW];
-	CHECK(high->count == sizeof(above) / sizeof(above[0]) &&
-		low->count == sizeof(names) / sizeof(names[0]) * 3);
+	CHECK(high->count == COUNT_OF(above) && low->count == COUNT_OF(names) * 3);
 	for (size_t i = 0; i < low->count; i++) {
 		bool is_covered = false, is_said = false;
 

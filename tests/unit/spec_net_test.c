@@ -1,6 +1,7 @@
 /* Destinations and ports: their grammar, and which one covers which. */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "grammar_rows.h"
 #include "spec/spec_layers.h"
@@ -245,7 +246,7 @@ static void test_covered_hosts(void)
 		{ "npm", "128.0.0.0/1:1", false },
 	};
 
-	check_pairs(SPEC_NETWORK_ALLOW, rows, sizeof(rows) / sizeof(rows[0]));
+	check_pairs(SPEC_NETWORK_ALLOW, rows, COUNT_OF(rows));
 }
 
 static void test_covered_networks(void)
@@ -273,7 +274,7 @@ static void test_covered_networks(void)
 		{ "example.org:443", "10.0.0.1:443", false },
 	};
 
-	check_pairs(SPEC_NETWORK_ALLOW, rows, sizeof(rows) / sizeof(rows[0]));
+	check_pairs(SPEC_NETWORK_ALLOW, rows, COUNT_OF(rows));
 }
 
 static void test_covered_paths(void)
@@ -309,8 +310,8 @@ static void test_covered_paths(void)
 		{ "..:/x", "../..:/y", false },
 	};
 
-	check_pairs(SPEC_PROJECT_READ, patterns, sizeof(patterns) / sizeof(patterns[0]));
-	check_pairs(SPEC_BINDS, binds, sizeof(binds) / sizeof(binds[0]));
+	check_pairs(SPEC_PROJECT_READ, patterns, COUNT_OF(patterns));
+	check_pairs(SPEC_BINDS, binds, COUNT_OF(binds));
 	CHECK(covers(SPEC_ENV_PASS, "A", "A") && !covers(SPEC_ENV_PASS, "A", "AB"));
 	CHECK(covers(SPEC_NETWORK_PUBLISH, "1:1", "127.0.0.1:1:1"));
 	CHECK(!covers(SPEC_NETWORK_PUBLISH, "1:1", "0.0.0.0:1:1"));

@@ -1,5 +1,6 @@
 #include "grammar_rows.h"
 
+#include "base/count.h"
 #include "base/str.h"
 
 static void test_forms(void)
@@ -64,7 +65,7 @@ static void test_headers(void)
 		"connection", "keep-alive", "TE", "trailer", "upgrade", "expect", "accept-encoding",
 		"proxy-x" };
 
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(own); i++) {
 		const char *text = arena_printf(
 			&arena, "name=a host=a.example:1 header=%s from=env:K", own[i]);
 		struct spec_item item = { 0 };

@@ -1,6 +1,7 @@
 /* The table of keys, values from files and options, the canonical form and the schema. */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -221,7 +222,7 @@ static void test_refused_values(void)
 			"f.yaml:2:34: error: binds: the mode of a bind is ro or rw, not 'x'" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		CHECK(!make_spec(&spec, rows[i][0]));
 		CHECK_STR(first_said(&spec), rows[i][1]);
 		spec_done(&spec);

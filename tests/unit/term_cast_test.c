@@ -1,10 +1,10 @@
 /* Recordings are JSON and UTF-8, whatever was printed and wherever it was cut. */
+#include "base/count.h"
 #include "check.h"
 #include "is_json.h"
 #include "term/term_cast.h"
 
-#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
-#define BAD         "\357\277\275"
+#define BAD "\357\277\275"
 
 /* One value on each line, and no half of a pair in any. */
 static bool is_cast(const char *text)
@@ -80,7 +80,7 @@ static void test_output(void)
 		{ "\r\303\251\n", 4, "\\u000d\303\251\\u000d\\n", true },
 	};
 
-	for (size_t i = 0; i < COUNT(rows); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		for (size_t cut = 0; cut <= rows[i].n; cut++) {
 			struct term_cast c = { .is_plain = rows[i].is_plain };
 			char got[256] = "";

@@ -1,6 +1,7 @@
 /* What a caged command may say to a terminal; each row is fed whole, byte by byte and in two. */
 #include <ctype.h>
 
+#include "base/count.h"
 #include "check.h"
 #include "term/term_filter.h"
 
@@ -15,7 +16,6 @@ struct row {
 	}
 #define PASSES(text) ROW("a" text "b", "a" text "b")
 #define DROPS(text)  ROW("a" text "b", "ab")
-#define COUNT(rows)  (sizeof(rows) / sizeof((rows)[0]))
 
 #define ESC "\033"
 #define CSI "\033["
@@ -86,7 +86,7 @@ static void check_row(const struct row *row)
 }
 
 #define CHECK_ROWS(rows)                                                                           \
-	for (size_t i_ = 0; i_ < COUNT(rows); i_++)                                                \
+	for (size_t i_ = 0; i_ < COUNT_OF(rows); i_++)                                             \
 	check_row(&(rows)[i_])
 
 /* --- text --- */
@@ -415,7 +415,7 @@ static void test_lengths(void)
 		{ ESC "_G", ST, 0 },
 	};
 
-	for (size_t i = 0; i < COUNT(kinds); i++)
+	for (size_t i = 0; i < COUNT_OF(kinds); i++)
 		for (size_t n = kinds[i].most; n <= kinds[i].most + 1; n++) {
 			struct term_filter f = { 0 };
 			bool is_csi = kinds[i].start[1] == '[';

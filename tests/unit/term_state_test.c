@@ -1,13 +1,13 @@
 /* What a command switched is switched back, and nothing else; who still owes an answer. */
+#include "base/count.h"
 #include "check.h"
 #include "term/term_filter.h"
 #include "term/term_mode.h"
 
-#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
-#define ESC         "\033"
-#define CSI         "\033["
-#define OSC         "\033]"
-#define ST          "\033\\"
+#define ESC "\033"
+#define CSI "\033["
+#define OSC "\033]"
+#define ST  "\033\\"
 
 static char room[1 << 16];
 
@@ -126,7 +126,7 @@ static void test_undo(void)
 		{ CSI "?25;46l", "" },
 	};
 
-	for (size_t i = 0; i < COUNT(rows); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct term_filter f = { 0 }, again;
 
 		feed(&f, rows[i].in);
@@ -153,7 +153,7 @@ static void test_rows(void)
 		{ CSI "2r", " ^7 ^[r ^8" },
 	};
 
-	for (size_t i = 0; i < COUNT(rows); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct term_filter f = { .state.rows = 24 };
 
 		feed(&f, rows[i].in);
@@ -224,7 +224,7 @@ static void test_answers(void)
 		{ CSI "21t" CSI "=c" ESC "Z\005" OSC "52;c;?" ST, "", 0 },
 	};
 
-	for (size_t i = 0; i < COUNT(rows); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		for (size_t cut = 0; cut <= strlen(rows[i].in); cut++) {
 			struct term_filter f = { 0 };
 

@@ -1,6 +1,7 @@
 /* What the tools are asked for: taken as meant, or refused with what to do. */
 #include <errno.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "check.h"
 #include "tool/tool_args.h"
@@ -83,7 +84,7 @@ static void check_bad(void)
 	};
 	struct tool_args a;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		CHECK(parse(rows[i].tool, rows[i].text, &a) == -EINVAL);
 		CHECK(e.kind == ERR_USE);
 		CHECK_STR(e.text, rows[i].said);

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "check.h"
 #include "tool/tool_cage.h"
@@ -78,7 +79,7 @@ static void check_bad(void)
 		"{\"read\":[],\"write\":null}" };
 	struct tool_cage bad;
 
-	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(texts); i++) {
 		CHECK(!tool_cage_read(texts[i], strlen(texts[i]), &bad));
 		tool_cage_done(&bad);
 	}

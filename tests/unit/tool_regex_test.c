@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "check.h"
 #include "tool/tool_regex.h"
@@ -114,7 +115,7 @@ static void check_refused(void)
 	struct tool_regex r;
 	char deep[1001];
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		e = (struct err){ 0 };
 		CHECK(tool_regex_init(&r, rows[i].pattern, false, &e) == -EINVAL);
 		CHECK(e.kind == ERR_USE);

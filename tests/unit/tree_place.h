@@ -11,6 +11,7 @@
 #include <sys/un.h>
 #include <sys/xattr.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/tree.h"
@@ -117,7 +118,7 @@ static inline int find_place(char path[static 64])
 {
 	static const char *const places[] = { "/tmp", "/var/tmp", "/dev/shm" };
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(places); i++) {
 		own_fd int dir = -1;
 
 		snprintf(path, 64, "%s/bawn-tree-XXXXXX", places[i]);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "vault/vault_http.h"
 
 #define KEY      "abcabcabd-0123"
@@ -77,7 +78,7 @@ static void test_requests(void)
 			"GET / HTTP/1.1\r\n" ONE "x-b: 2\r\n\r\n" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct vault_request request;
 		struct vault_refusal no = { 0 };
 
@@ -117,7 +118,7 @@ static void test_refusals(void)
 		{ "\x16\x03\x01", WIRE_BECAUSE_NOT_HTTP, "" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct vault_request request;
 		struct vault_refusal no = { 0 };
 
@@ -209,7 +210,7 @@ static void test_bodies(void)
 		{ "abcabcabcabd-0123", true },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		char plain[256], chunked[512], ended[256];
 		struct vault_answer answer;
 		struct vault_refusal no = { 0 };
@@ -382,12 +383,12 @@ static void test_answer_heads(void)
 	struct vault_answer answer;
 	struct vault_refusal no;
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		pass_on(rows[i].text, 4096, true, &answer, &no);
 		CHECK_STR(room, rows[i].wanted);
 	}
 	CHECK(answer.has_echo);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		check_that(pass_on(bad[i], 4096, false, &answer, &no) == VAULT_BAD &&
 				   no.reason == WIRE_BECAUSE_BAD_ANSWER,
 			bad[i], __FILE__, __LINE__);

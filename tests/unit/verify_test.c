@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "base/tree.h"
@@ -48,7 +49,7 @@ static struct verify_record make_record(void)
 			.ended = "2026-11-16T11:22:34.000000Z",
 			.effects.sha256 = A,
 			.log.last = A,
-			.guarantees = { guarantees, sizeof(guarantees) / sizeof(guarantees[0]) },
+			.guarantees = { guarantees, COUNT_OF(guarantees) },
 		},
 	};
 }

@@ -1,6 +1,7 @@
 /* What a rule means, and what is said and believed of a decision. */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "check.h"
 #include "wire/wire_gate.h"
@@ -21,7 +22,7 @@ static const struct wire_rule some[] = {
 	{ .address = { 0xfd }, .prefix = 129, .port = 1 },
 };
 
-#define COUNT (sizeof(some) / sizeof(some[0]))
+#define COUNT COUNT_OF(some)
 
 static struct wire_rules *rules;
 

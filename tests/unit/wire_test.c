@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "check.h"
 #include "wire/wire.h"
@@ -79,7 +80,7 @@ static void test_sizes(void)
 	int ends[2] = { -1, -1 };
 
 	CHECK(wire_pair(ends) == 0);
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(sizes); i++) {
 		CHECK(send(ends[1], bytes, sizes[i], 0) == (ssize_t)sizes[i]);
 		CHECK(wire_send(ends[1], WIRE_GO, 3, NULL) == 0);
 		CHECK(wire_receive(ends[0], &got, NULL) == -EBADMSG);

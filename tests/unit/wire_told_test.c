@@ -1,6 +1,7 @@
 /* What may be told from inside of a cage, and what is none of it. */
 #include <string.h>
 
+#include "base/count.h"
 #include "check.h"
 #include "wire/wire_told.h"
 
@@ -34,11 +35,11 @@ int main(void)
 	CHECK(wire_is_told(&t));
 	memset(t.tool, 'a', sizeof(t.tool));
 	CHECK(!wire_is_told(&t));
-	for (size_t i = 0; i < sizeof(tools) / sizeof(tools[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(tools); i++) {
 		t = make(tools[i], "/a");
 		check_that(!wire_is_told(&t), tools[i], __FILE__, __LINE__);
 	}
-	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(paths); i++) {
 		t = make("Read", paths[i]);
 		check_that(!wire_is_told(&t), paths[i], __FILE__, __LINE__);
 	}

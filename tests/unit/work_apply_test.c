@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -63,7 +64,7 @@ static void test_places(void)
 		{ ".git/modules", WORK_GIT_REST, 0, false, 4 },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct work_git_place p = work_git_place_of(rows[i].path);
 
 		if (p.kind != rows[i].kind || p.order != rows[i].order ||
@@ -242,9 +243,9 @@ static void test_index_paths(void)
 		".g\xe2\x80\x8cit/x", "../x", "b/../x", "b/..", "./x", "b/./c", "b//c", "/b",
 		"b/" };
 
-	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(good); i++)
 		CHECK(is_safe(good[i], NULL, NULL));
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(bad); i++)
 		CHECK(!is_safe(bad[i], NULL, NULL));
 	CHECK(is_safe("b", "TREE", "abc") && !is_safe("b", "link", "abc"));
 	/* Also in another one: git looks only at how far from the end it is. */
@@ -360,10 +361,10 @@ static void test_taken_along(void)
 		{ .path = "a/b/e" },
 		{ .path = "sub/.git/objects/ab/1" },
 	};
-	struct work_effects x = effects_of(items, sizeof(items) / sizeof(items[0]));
+	struct work_effects x = effects_of(items, COUNT_OF(items));
 	const char *paths[] = { "a/b/c/d" };
 	struct work_apply q = { .paths = paths, .path_count = 1 };
-	uint8_t choices[sizeof(items) / sizeof(items[0])];
+	uint8_t choices[COUNT_OF(items)];
 	char got[sizeof(choices) + 1] = "";
 
 	choose_all(&q, &x, choices);
@@ -435,8 +436,8 @@ static void test_order(void)
 		".git/refs/heads/new", ".git/objects/pack/pack-1.idx", "sub/b", ".git/logs/HEAD",
 		".git/packed-refs", ".git/refs/heads/main", ".git/HEAD", ".git/index",
 		"sub/.git/refs/x", "sub/.git/HEAD", ".git/FETCH_HEAD" };
-	struct work_effects x = effects_of(items, sizeof(items) / sizeof(items[0]));
-	struct work_turn turns[sizeof(items) / sizeof(items[0])];
+	struct work_effects x = effects_of(items, COUNT_OF(items));
+	struct work_turn turns[COUNT_OF(items)];
 
 	for (size_t i = 0; i < x.count; i++)
 		turns[i] = (struct work_turn){ .index = (uint32_t)i };

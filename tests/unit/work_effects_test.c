@@ -1,6 +1,7 @@
 /* What a scan makes of its finds: renames, bases, marks; and what it cannot read, or refuses. */
 #include <errno.h>
 
+#include "base/count.h"
 #include "work/work_scanner.h"
 #include "work_layer.h"
 
@@ -129,7 +130,7 @@ static void test_since(void)
 		{ { .tv_sec = 1000, .tv_nsec = 0 }, true },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		CHECK(work_is_since(&rows[i].changed, &began) == rows[i].is_since);
 }
 

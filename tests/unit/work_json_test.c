@@ -1,6 +1,7 @@
 /* Effects as JSON and back; what could not have been written is not read. */
 #include <errno.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -77,7 +78,7 @@ static size_t make(struct work_effect items[static 16])
 	};
 
 	memcpy(items, all, sizeof(all));
-	return sizeof(all) / sizeof(all[0]);
+	return COUNT_OF(all);
 }
 
 static bool is_same_state(const struct work_state *a, const struct work_state *b)
@@ -251,7 +252,7 @@ static void test_refused(void)
 		AROUND("{\"path\":\"a\",\"change\":\"added\",\"after\":" STATE ",\"later\":[{}]}");
 	struct err e = { 0 };
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		e = (struct err){ 0 };
 		check_that(try_read(bad[i], strlen(bad[i]), &e) == -EBADMSG && e.text[0], bad[i],
 			__FILE__, __LINE__);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/str.h"
 #include "check.h"
 #include "work/work_marks.h"
@@ -62,7 +63,7 @@ static void test_paths(void)
 				      "package.json/x", "git", "gits~1", ".config/other" } },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(rows); i++)
 		for (size_t k = 0; k < 24 && rows[i].paths[k]; k++)
 			check_mark(rows[i].paths[k], rows[i].mark);
 }
@@ -76,7 +77,7 @@ static void test_disguises(void)
 		".git::$INDEX_ALLOCATION/config", ".git/config::$DATA", ".EnvRC",
 		".v\u017fcode/tasks.json", ".hus\u212ay/x", "GITMOD~1", ".envrc.", ".MCP.json " };
 
-	for (size_t i = 0; i < sizeof(held) / sizeof(held[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(held); i++)
 		check_mark(held[i], WORK_HELD);
 	check_mark("MAKEFILE", WORK_RUNS);
 	check_mark(".Git/Index.LOCK", WORK_LOCK);
@@ -157,7 +158,7 @@ static void test_links(void)
 		{ WORK_PLAIN, WORK_PLAIN, "a/link" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct work_effect x = { .path = rows[i].path, .after.type = WORK_LINK };
 
 		CHECK(work_mark_effect(&x, held, 1) == rows[i].link);
@@ -189,7 +190,7 @@ static void test_gone(void)
 		{ "HEAD", WORK_PLAIN },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct work_effect x = {
 			.path = rows[i].path, .change = WORK_DELETED, .before.type = WORK_FILE
 		};
@@ -218,7 +219,7 @@ static void test_as_in_writable_mode(void)
 		".git/hooks", ".git/info/attributes", ".gitmodules", ".idea", ".mcp.json",
 		".opencode", ".profile", ".vscode", ".zshrc", "bawn.yaml" };
 
-	for (size_t i = 0; i < sizeof(protected) / sizeof(protected[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(protected); i++)
 		check_mark(protected[i], WORK_HELD);
 }
 

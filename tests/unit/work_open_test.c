@@ -1,6 +1,7 @@
 /* What a run left is read, whatever mode it has, and has its mode again afterwards. */
 #include <errno.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "work/work_open.h"
@@ -54,7 +55,7 @@ static void test_folder(int top)
 {
 	static const mode_t modes[] = { 0, 0100, 0400, 0200, 01000 };
 
-	for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(modes); i++) {
 		struct work_right right;
 		own_fd int fd = -1;
 		struct stat st;

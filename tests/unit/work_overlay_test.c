@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/tree.h"
@@ -169,7 +170,7 @@ static void test_damage(void)
 	struct err e = { 0 };
 
 	CHECK(mkdirat(dir, "damaged", 0700) == 0);
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		write_file("damaged/overlay.json", fill(bad[i], zeros));
 		check_refused("damaged", damaged);
 	}

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "work/work_put.h"
@@ -150,7 +151,7 @@ static void test_exchange(void)
 		{ empty_place, -ENOENT, NULL, NULL },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct moment m;
 		struct stat st = { 0 };
 
@@ -440,7 +441,7 @@ static void test_names(void)
 	char path[300];
 
 	CHECK(mkdir("top", 0755) == 0 && mkdir("top/sub", 0755) == 0 && mkdir("run", 0700) == 0);
-	for (size_t i = 0; i < sizeof(stay) / sizeof(stay[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(stay); i++) {
 		char entry[302];
 		int n = snprintf(entry, sizeof(entry), "sub/%s%cx.lock", stay[i], 0);
 
@@ -451,7 +452,7 @@ static void test_names(void)
 		check_text(path, "stays");
 		CHECK(is_there("top/sub/x.lock") && unlink("top/sub/x.lock") == 0);
 	}
-	for (size_t i = 0; i < sizeof(go) / sizeof(go[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(go); i++) {
 		char entry[302];
 		int n = snprintf(entry, sizeof(entry), "sub/%s%c", go[i], 0);
 
@@ -461,7 +462,7 @@ static void test_names(void)
 		CHECK(!is_there(path));
 	}
 	/* Locks that are none, or elsewhere, though they are the same file. */
-	for (size_t i = 0; i < sizeof(no_locks) / sizeof(no_locks[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(no_locks); i++) {
 		char entry[302];
 		int n = snprintf(entry, sizeof(entry), "sub/" OURS "%c%s", 0, no_locks[i]);
 

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "base/count.h"
 #include "work/work_scanner.h"
 #include "work_layer.h"
 
@@ -160,7 +161,7 @@ static void test_forged(void)
 	folder_both("folder");
 	put_text("below/folder/a", "x");
 	put_both("file", "x", "x");
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		attribute("layer/folder", rows[i][0], rows[i][1]);
 		CHECK_REFUSED("somebody changed the layer");
 		CHECK(removexattr("layer/folder", rows[i][0]) == 0);
@@ -235,7 +236,7 @@ static void test_names(void)
 	char path[300], longest[256];
 
 	start_layer("names");
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		snprintf(path, sizeof(path), "layer/%s", names[i]);
 		put_text(path, "x");
 	}
@@ -245,7 +246,7 @@ static void test_names(void)
 	put_text(path, "x");
 	scan(&x);
 	CHECK(x.count == 9 && find(&x, longest)->change == WORK_ADDED);
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (size_t i = 0; i < COUNT_OF(names); i++)
 		CHECK(find(&x, names[i])->change == WORK_ADDED);
 	for (size_t i = 1; i < x.count; i++)
 		CHECK(strcmp(x.items[i - 1].path, x.items[i].path) < 0);

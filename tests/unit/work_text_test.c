@@ -2,12 +2,11 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "check.h"
 #include "work/work_text_edits.h"
 #include "work/work_text_search.h"
-
-#define COUNT(rows) (sizeof(rows) / sizeof((rows)[0]))
 
 static struct work_text text_of(const char *text)
 {
@@ -77,7 +76,7 @@ static void test_diff(void)
 		{ "p\nx\nx\nq\n", "p\nx\nr\n", "@@ -1,4 +1,3 @@\n p\n x\n-x\n-q\n+r\n" },
 	};
 
-	for (size_t i = 0; i < COUNT(rows); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct work_text a = text_of(rows[i].a), b = text_of(rows[i].b);
 		own(buf) struct buf out = { .max = 1000 };
 
@@ -276,7 +275,7 @@ static void test_merge(void)
 		{ "a\r\n", "b\r\n", "c\r\n", "<<<<<<< o\r\nb\r\n=======\r\nc\r\n>>>>>>> t\r\n", 1 },
 	};
 
-	for (size_t i = 0; i < COUNT(rows); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct work_text base = text_of(rows[i].base), ours = text_of(rows[i].ours);
 		struct work_text theirs = text_of(rows[i].theirs);
 		own(buf) struct buf out = { .max = 1000 };

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "check.h"
 #include "worker/worker.h"
@@ -40,7 +41,7 @@ static void test_bad(void)
 		"{\"arguments\":[\"a\"]} x", "{\"arguments\":[],\"arguments\":[]}",
 		"{\"arguments\":\"a\"}" };
 
-	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
 		own(worker_arguments) struct worker_arguments got = { 0 };
 		struct err e = { 0 };
 

@@ -4,6 +4,7 @@
  */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -181,7 +182,7 @@ static void test_never_misread(void)
 		{ "a: {b: c, :}\n", NULL },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		const struct yaml_node *root = read_text(rows[i][0]);
 		own(buf) struct buf out = { .max = 1000 };
 

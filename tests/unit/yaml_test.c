@@ -1,6 +1,7 @@
 /* The reduced YAML: what it reads, where it says things stand, and all that it refuses. */
 #include <stdlib.h>
 
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
@@ -80,7 +81,7 @@ static void test_trees(void)
 			"{json=[i'1' t'two' n'null' b'true']4}1" },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		own(reading) struct reading r;
 		own(buf) struct buf out = { .max = 1000 };
 
@@ -148,7 +149,7 @@ static void test_types(void)
 		{ "1.5e+10", YAML_FLOAT },
 	};
 
-	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		own(reading) struct reading r;
 		char line[80];
 
@@ -256,7 +257,7 @@ static void check_refusals(const struct refusal *rows, size_t count)
 	}
 }
 
-#define CHECK_REFUSALS(rows) check_refusals((rows), sizeof(rows) / sizeof((rows)[0]))
+#define CHECK_REFUSALS(rows) check_refusals((rows), COUNT_OF(rows))
 
 static void test_refused_syntax(void)
 {

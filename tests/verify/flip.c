@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -170,7 +171,7 @@ int main(int argc, char **argv)
 	if (verify_load(&v, bytes, n, &keys, &report, &e) < 0 || !v.is_signed)
 		fail("it is not good as it is");
 	v.folder = folder;
-	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+	for (size_t i = 0; i < COUNT_OF(files); i++) {
 		if (!is_good(&v))
 			fail("it is not good before anything is changed");
 		flip_file(&v, files[i]);

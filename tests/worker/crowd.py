@@ -196,8 +196,8 @@ class Crowd:
         done = self.bawn("session", "exec", session, "--queue", "--", "sh", "-c",
                          text.format(label=label) if text else invariants.script(label, pause))
         if done.returncode != 0:
-            # What libpq says while it connects comes before the sentence.
-            assert done.stderr.splitlines()[-1:] and done.stderr.splitlines()[-1].startswith("bawn: "), done
+            # What libpq says while it connects comes before the sentence, and a hint behind it.
+            assert re.search("^bawn: cannot ", done.stderr, re.M), done
             assert not done.stdout, done
             return None, label
         with self.lock:
