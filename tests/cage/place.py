@@ -31,7 +31,8 @@ PR_SET_CHILD_SUBREAPER = 36
 SLOW = int(os.environ.get("BAWN_TEST_SLOW", "1"))  # how many times slower this machine is: emulated ones are
 FILES = pathlib.Path(tempfile.mkdtemp(prefix="bawn-cage-"))  # what a user may execute, wherever we are
 BAWN, BREAKABLE = FILES / "bawn", FILES / "bawn-breakable"
-TOOL = FILES / "tool"  # tool.c, static, so that it runs in any image
+SOURCES = pathlib.Path(__file__).resolve().parents[2] / "src"  # whose headers the tools use
+TOOL = FILES / "tool"  # tool.c
 CASES = []
 
 
@@ -303,6 +304,12 @@ class Before:
 
 # --- running the cases ---
 
+def compile_tool(source, target):
+    """A static program, so that it runs in any image."""
+    compiler = os.environ.get("CC", "cc").split()
+    subprocess.run([*compiler, "-O1", "-D_GNU_SOURCE", "-I", SOURCES, "-static", "-o", target, source], check=True)
+
+
 def prepare():
     """The programs, where a user may execute them."""
     for name, source in zip((BAWN, BREAKABLE), sys.argv[1:3]):
@@ -310,9 +317,7 @@ def prepare():
     vault = pathlib.Path(sys.argv[1]).resolve().with_name("bawn-vault")
     if vault.exists():
         shutil.copy(vault, FILES / vault.name)
-    compiler = os.environ.get("CC", "cc").split()
-    source = pathlib.Path(__file__).with_name("tool.c")
-    subprocess.run([*compiler, "-O1", "-D_GNU_SOURCE", "-static", "-o", TOOL, source], check=True)
+    compile_tool(pathlib.Path(__file__).with_name("tool.c"), TOOL)
     FILES.chmod(0o755)
 
 

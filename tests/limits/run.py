@@ -741,9 +741,7 @@ def run_case(function, kind):
 
 def prepare():
     cages.prepare()
-    source = HERE / "tool.c"
-    compiler = os.environ.get("CC", "cc").split()
-    subprocess.run([*compiler, "-O1", "-D_GNU_SOURCE", "-static", "-o", TOOL, source], check=True)
+    cages.compile_tool(HERE / "tool.c", TOOL)
 
 
 def measure():

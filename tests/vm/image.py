@@ -149,8 +149,8 @@ def make_project(top, build, programs, jobs):
         (top / "build" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(build / name, top / "build" / name)
     for source in top.glob("tests/*/tool.c"):
-        output(*os.environ.get("CC", "cc").split(), "-O1", "-D_GNU_SOURCE", "-static", "-o", source.with_suffix(""),
-               source)
+        output(*os.environ.get("CC", "cc").split(), "-O1", "-D_GNU_SOURCE", "-I", ROOT / "src", "-static",
+               "-o", source.with_suffix(""), source)
     (top / "cc").write_text(CC, encoding="ascii")
     (top / "cc").chmod(0o755)
     (top / "jobs.json").write_text(json.dumps(jobs), encoding="utf-8")
