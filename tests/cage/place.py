@@ -4,8 +4,9 @@ A suite is a file of cases, each run in a cage of root's and in one of a user's:
 
     run.py BAWN BREAKABLE        prints TAP
 
-Others may use the machine meanwhile. What is ours is known by descent: the suite adopts every orphan
-below it, so whatever a run leaves running is a descendant, in whichever namespace it is.
+Others may use the machine meanwhile, other suites among them. What is ours is known by descent: the suite adopts
+every orphan below it, so whatever a run leaves running is a descendant, in whichever namespace it is. Its mounts
+are its own.
 """
 
 import ctypes
@@ -23,6 +24,7 @@ import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 import accounts  # noqa: E402
+import machine  # noqa: E402
 import records  # noqa: E402
 
 USER = 12345  # an id that owns nothing here
@@ -278,8 +280,8 @@ def strays():
 
 
 def left_running():
-    """What still runs two seconds later: on a busy machine the kernel ends what it was told to end a moment after."""
-    until = time.monotonic() + 2
+    """What still runs five seconds later: on a busy machine the kernel ends what it was told to end a moment after."""
+    until = time.monotonic() + 5
     while True:
         reap()
         left = descendants()
@@ -361,6 +363,7 @@ def main():
     adopt_orphans()
     try:
         prepare()
+        machine.own_mounts()
         before = Before()
         print(f"1..{len(chosen) + 1}")
         for number, (function, uid) in enumerate(chosen, 1):

@@ -7,7 +7,6 @@ import contextlib
 import ctypes
 import mmap
 import os
-import pathlib
 import pty
 import select
 import subprocess
@@ -22,7 +21,8 @@ SMALL = ("-m", "48M", "--disk", "1G")
 TINY = ("-m", "24M")
 LARGE = opened("-m", "400M", "--disk", "1G")
 MB = 1 << 20
-CGROUP_FILES = tuple(str(path) for path in sorted(pathlib.Path("/sys/fs/cgroup").rglob("cgroup.procs"))[:40])
+CGROUP_FILES = tuple(sorted(os.path.join(folder, "cgroup.procs") for folder, _, files in os.walk("/sys/fs/cgroup")
+                            if "cgroup.procs" in files)[:40])
 
 
 # --- what the host sees ---
@@ -184,7 +184,7 @@ ROWS = [
         prepare=few_files),
     Row("T503", "a higher limit of descriptors", ("raise", "200"), opened(),
         options=("--trust", "-f", "{top}/few.yaml"), prepare=few_files),
-    Row("T504", "processor time", ("busy", "100"), NO_LIMITS, options=("--cpus", "0.05"), in_group=True),
+    Row("T504", "processor time", ("busy", "150"), NO_LIMITS, options=("--cpus", "0.02"), in_group=True),
     Row("T504", "a real-time process", ("scheduler",), Outside(), NO_RIGHT),
     Row("T504", "the highest priority for disks", ("io-priority",), Outside(), NO_RIGHT),
     Row("T504", "slowing the operator down", ("slow-down",),

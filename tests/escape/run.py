@@ -28,7 +28,7 @@ from pair import (NO_CAGE, REFUSED, UNTRIED, WORKED, Broken, Each, Nowhere, Open
 from place import BESIDE, Place, as_user  # noqa: E402
 from rows import MECHANISMS, ROWS  # noqa: E402
 
-USER = 12345  # an id that owns nothing here
+USER = 12346  # an id that owns nothing here, and not that of other suites: some rows use up what a user has
 TIMEOUT = 40
 WORKERS = 4
 

@@ -33,16 +33,16 @@ import sys
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
 import records  # noqa: E402
-from place import Before, Place, Tap, Tools, adopt_orphans, name_of, namespaces_here, reap, system_calls, users
+from place import Before, Place, Tap, Tools, name_of, namespaces_here, reap, stand_apart, system_calls, users
 
 ERRORS = ("EMFILE", "ENOMEM", "ENOSPC", "EINTR", "EPERM")
-SECONDS = 10  # for anything at all
+SECONDS = 20  # for anything at all, on a busy machine too
 NOTES = 40  # of one case
 UNTOLD = re.compile("bawn: cannot (write (standard|the run's|the record|to the log)|find out what the run changed|"
                     "sign the run's record|"
                     "(read|open|use|load|sync) .*(events|record|key|log|folder))")
 ENDED = re.compile("cannot finish the command: ")
-SOON = 2000  # ms: after the keeper's end everything else has ended
+SOON = 5000  # ms, on a busy machine too: after the keeper's end everything else has ended
 
 # They cannot fail, so programs need not be ready for it.
 NEVER = {"exit", "exit_group", "rt_sigreturn", "getpid", "gettid", "getppid", "getuid", "geteuid", "getgid",
@@ -276,7 +276,7 @@ def judge(suite, fault, report):
 def place_with_key(suite, uid, *programs):
     """The key is made once, and not by the run that is looked at."""
     place = Place(uid, *programs)
-    place.start([suite.tools.bawn, "key", "init"], stdout=subprocess.DEVNULL).wait(10)
+    place.start([suite.tools.bawn, "key", "init"], stdout=subprocess.DEVNULL).wait(SECONDS)
     return place
 
 
@@ -348,8 +348,8 @@ def run_faults(suite, tap, uid, title, faults):
             results += done
     reap()
     # What a keeper that was killed could not remove, the next one does.
-    places[0].start([suite.tools.bawn, "run", "--", "true"], stdout=subprocess.DEVNULL).wait(10)
-    left = before.left(2)
+    places[0].start([suite.tools.bawn, "run", "--", "true"], stdout=subprocess.DEVNULL).wait(SECONDS)
+    left = before.left()
     before.clean()
     for role in ("keeper", "cage", "preflight", "command", "helper"):
         mine = [r for r in results if r[0].role == role]
@@ -411,7 +411,7 @@ def main():
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--allow", action="store_true")
     args = parser.parse_args()
-    adopt_orphans()
+    stand_apart()
     suite, tap = Suite(args), Tap()
     try:
         for uid in users() if args.user is None else [args.user]:

@@ -21,9 +21,9 @@ import subprocess
 import sys
 import time
 
-from place import Before, Place, Tap, Tools, adopt_orphans, descendants, name_of, reap, users
+from place import Before, Place, Tap, Tools, descendants, name_of, reap, stand_apart, users
 
-SECONDS = 10  # for a keeper to end after any signal
+SECONDS = 20  # for a keeper to end after any signal
 OTHERS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 BATCH = 200  # after each, what was adopted is buried
 
@@ -75,10 +75,8 @@ def run(uid, command, count, chance, sweeper=None):
     # A keeper that was killed could not remove its cgroup; the next one does it.
     if sweeper:
         places[0].start(sweeper, stdout=subprocess.DEVNULL).wait(SECONDS)
-    left = before.look()
     orphans = sum(parent == os.getpid() and state != "Z" for parent, state, _ in descendants().values())
-    # Somebody else's passing mount is no leak of ours, and ours will still be there.
-    left = [thing for thing in before.left(2) if thing in left]
+    left = before.left()
     for place in places:
         left += place.left_files()
         place.done()
@@ -118,7 +116,7 @@ def main():
     parser.add_argument("--peer", action="store_true")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     args = parser.parse_args()
-    adopt_orphans()
+    stand_apart()
     chance, tap, tools = random.Random(args.seed), Tap(), Tools(args.bawn)
     print(f"# seed {args.seed}")
     bawn = str(tools.top / os.path.basename(args.bawn))

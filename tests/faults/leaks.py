@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 
-from place import Before, Place, Tap, Tools, adopt_orphans, name_of, reap, users
+from place import Before, Place, Tap, Tools, name_of, reap, stand_apart, users
 
 WARM_UP = 30
 # Others use the machine, and the kernel frees late: so much is no leak, whatever the count ...
@@ -85,7 +85,7 @@ def run_user(tap, uid, bawn, count):
     spent = (time.monotonic() - began) / count * 1000
     reap()
     tap.case(not wrong, f"{count} runs succeed as {name_of(uid)}: {spent:.1f} ms each, two at a time", wrong)
-    left = before.left(2)
+    left = before.left()
     for place in places:
         left += place.left_files()
     tap.case(not left, f"{len(left)} things left after {count} runs as {name_of(uid)}", left[:20])
@@ -102,7 +102,7 @@ def main():
     parser.add_argument("bawn")
     parser.add_argument("--count", type=int, default=200)
     args = parser.parse_args()
-    adopt_orphans()
+    stand_apart()
     tap, tools = Tap(), Tools(args.bawn)
     for uid in users():
         run_user(tap, uid, str(tools.top / os.path.basename(args.bawn)), args.count // len(users()))

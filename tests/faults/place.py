@@ -1,7 +1,9 @@
 """What the suites of faults share: a place to run bawn at, and what a run may have left behind.
 
-Others may use the machine meanwhile. What is ours is known by descent: this process adopts every
-orphan below it, so whatever a run leaves running is a descendant, in whichever namespace it is.
+Others may use the machine meanwhile, other suites among them. What is ours is known by descent: this process adopts
+every orphan below it, so whatever a run leaves running is a descendant, in whichever namespace it is. Mounts and
+cgroups are this process's own, and so what is new there is ours. Mount namespaces without a process and files in
+shared folders could be anybody's: ours stay, and those of others, who leave nothing either, do not.
 """
 
 import ctypes
@@ -20,12 +22,14 @@ import time
 
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 import accounts  # noqa: E402
+import machine  # noqa: E402
 
-USER = 12345  # an id that owns nothing here
+USER = 12347  # an id that owns nothing here
 KINDS = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
 PR_SET_CHILD_SUBREAPER = 36
 
 _libc = ctypes.CDLL(None, use_errno=True)
+GROUP = None  # the cgroup that everything is started in, where we may make one
 
 
 def users():
@@ -34,6 +38,14 @@ def users():
 
 def name_of(uid):
     return "root" if uid == 0 else "a user"
+
+
+def stand_apart():
+    """Before anything is started: what it leaves can be told from what others do."""
+    global GROUP
+    adopt_orphans()
+    machine.own_mounts()
+    GROUP = machine.own_cgroups()
 
 
 def adopt_orphans():
@@ -224,7 +236,9 @@ def mounts():
 
 
 def cgroups():
-    """Those that are called after bawn: the machine has others, which come and go."""
+    """Those below our own; without one, those that are called after bawn: the machine has others, which come and go."""
+    if GROUP:
+        return {folder for top in GROUP.made for folder, _, _ in os.walk(top)}
     found = set()
     for line in mounts():
         before, after = line.split(" - ")
@@ -253,20 +267,25 @@ class Before:
         self.spaces = set(held_namespaces()[0])
         self.mount_spaces = mount_namespaces()
 
-    def look(self):
-        """What is here and was not, as a list of sentences."""
+    def new(self, kind):
+        return [f"{kind} {thing}" for thing in sorted(self.LOOKS[kind]() - self.seen[kind])]
+
+    def look_at_ours(self):
+        """What is here and was not, as a list of sentences; nobody else's."""
         left = []
         for pid, (_, state, name) in descendants().items():
             if state != "Z":
                 left.append(f"process {pid} ({name})")
         ours, _ = held_namespaces()
         left += [f"namespace {space}" for space in sorted(set(ours) - self.spaces)]
+        return left + self.new("mount") + self.new("cgroup")
+
+    def look_at_shared(self):
+        """The same of what may be somebody else's."""
         new = mount_namespaces() - self.mount_spaces
-        left += [f"mount namespace {number} without a process"
-                 for number in sorted(new - mount_namespaces_of_processes())]
-        for kind, look in self.LOOKS.items():
-            left += [f"{kind} {thing}" for thing in sorted(look() - self.seen[kind])]
-        return left
+        left = [f"mount namespace {number} without a process"
+                for number in sorted(new - mount_namespaces_of_processes())]
+        return left + self.new("file")
 
     def clean(self):
         """Removes what has been told of and would be in the way of the next comparison."""
@@ -276,13 +295,14 @@ class Before:
             except OSError:
                 pass
 
-    def left(self, seconds=1.0):
-        """What is left after this time at most; others on this machine come and go meanwhile."""
-        end = time.monotonic() + seconds
+    def left(self, seconds=5.0):
+        """What is left after this time at most; of what may be somebody else's, what was there all the time."""
+        end, shared = time.monotonic() + seconds, None
         while True:
-            left = self.look()
-            if not left or time.monotonic() > end:
-                return left
+            ours, now = self.look_at_ours(), self.look_at_shared()
+            shared = now if shared is None else [thing for thing in now if thing in shared]
+            if not ours + shared or time.monotonic() > end:
+                return ours + shared
             time.sleep(0.05)
 
 

@@ -19,7 +19,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
 
 # pylint: disable=wrong-import-position
 import records  # noqa: E402
-from place import Before, Place, Tap, Tools, adopt_orphans, name_of, namespaces_here, reap, users  # noqa: E402
+from place import Before, Place, Tap, Tools, name_of, namespaces_here, reap, stand_apart, users  # noqa: E402
 
 
 class Refused:
@@ -194,7 +194,7 @@ def run_row(tools, bawn, uid, rules, options):
     try:
         with place.start(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
             try:
-                out, err = (text.decode(errors="replace") for text in child.communicate(timeout=20))
+                out, err = (text.decode(errors="replace") for text in child.communicate(timeout=60))
             except subprocess.TimeoutExpired:
                 child.kill()
                 out, err = "", "it hangs"
@@ -212,7 +212,7 @@ def main():
     parser.add_argument("witness")
     parser.add_argument("--only", default="")
     args = parser.parse_args()
-    adopt_orphans()
+    stand_apart()
     tap, tools = Tap(), Tools(args.bawn, args.without, args.witness)
     bawn, before = str(tools.top / os.path.basename(args.bawn)), Before()
     for uid in users():
@@ -225,7 +225,7 @@ def main():
             notes = [problem, again, done.err] if problem else []
             tap.case(not problem, f"without {title} as {name_of(uid)}", notes)
     reap()
-    left = before.left(2)
+    left = before.left()
     tap.case(not left, "nothing is left behind", left)
     tools.done()
     tap.end()

@@ -430,7 +430,7 @@ def kill_early(p, victim):
 @case
 def T314_a_gate_that_dies_before_the_start_is_a_refusal(p):
     for victim in ("bawn-gate", "bawn-dialer"):
-        assert any(kill_early(p, victim) for _ in range(20)), f"{victim} always stood before it was seen"
+        assert any(kill_early(p, victim) for _ in range(100)), f"{victim} always stood before it was seen"
 
 
 # --- T316: the other way ---
