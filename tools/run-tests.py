@@ -12,9 +12,12 @@ able to run everything.
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
+# Most tests wait most of their time: for cages, networks and virtual machines.
+SLOTS = 2 * len(os.sched_getaffinity(0))
 TAP_CASE = re.compile(r"^(not )?ok\b(?: *\d+)?(?: *-)? *(.*?)(?:# *(SKIP|TODO)\b *(.*))?$", re.I)
 
 
@@ -56,9 +59,18 @@ def outcomes(test):
     return cases
 
 
+def log_base(arguments):
+    """The name of the results, one for each choice of suites: several may run in one build folder at a time."""
+    suites = [after for word, after in zip(arguments, arguments[1:]) if word == "--suite"]
+    return "-".join(["testlog", *suites])
+
+
 def run_meson(build, arguments):
     """Shows what meson says as it says it, without its own closing table; returns its status."""
-    command = ["meson", "test", "-C", build, "--no-rebuild", "--print-errorlogs", *arguments]
+    command = ["meson", "test", "-C", build, "--no-rebuild", "--print-errorlogs", "--num-processes", str(SLOTS),
+               "--logbase", log_base(arguments), *arguments]
+    # In a shell's background SIGINT is ignored, and would be in every program that a test starts and interrupts.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, errors="replace",
                           env={**os.environ, "PYTHONUNBUFFERED": "1"}) as meson:
         is_table = False
@@ -71,7 +83,7 @@ def run_meson(build, arguments):
 
 def main():
     build, arguments = sys.argv[1], sys.argv[2:]
-    log = os.path.join(build, "meson-logs", "testlog.json")
+    log = os.path.join(build, "meson-logs", log_base(arguments) + ".json")
     if os.path.exists(log):
         os.remove(log)  # so that an old result can never pass for this one
     status = run_meson(build, arguments)
@@ -84,8 +96,8 @@ def main():
     count = {"passed": 0, "failed": 0, "skipped": 0}
     for name, outcome, reason in cases:
         if outcome == "skipped":
-            print(f"skipped: {name}: {reason or 'no reason given'}")
             outcome = skip_is
+            print(f"{'failed: ' if skip_is == 'failed' else ''}skipped: {name}: {reason or 'no reason given'}")
         elif outcome == "failed":
             print(f"failed: {name}" + (f": {reason}" if reason else ""))
         elif outcome == "to do":
