@@ -15,7 +15,9 @@ import tempfile
 
 CI = pathlib.Path(__file__).resolve().parents[2] / ".ci/run"
 SUITES = ["test", "test-vm", "test-workers", "faults-start"]
-STEPS = ["test", "lint", "fuzz FUZZ_SECONDS=5", "test-vm", "test-workers", "faults-start"]
+# After the first, two rows beside each other.
+FIRST, ROWS = "test", [["lint", "fuzz FUZZ_SECONDS=5"], ["test-vm", "test-workers", "faults-start"]]
+STEPS = [FIRST, *ROWS[0], *ROWS[1]]
 # What the sanitizers count in lint is in the other suites too.
 GOOD = {**{step: (0, f"{10 ** i} passed, 0 failed, {i} skipped") for i, step in enumerate(SUITES)},
         "lint": (0, "7 passed, 0 failed, 0 skipped"), "fuzz": (0, "")}
@@ -33,7 +35,7 @@ def case(function):
 
 
 def run(ends=None):
-    """With steps that end otherwise than well, by their first word. The status, and the last line."""
+    """With steps that end otherwise than well, by their first word. The status, the last line, and those before it."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         (folder / "make").write_text(MAKE, encoding="utf-8")
@@ -44,45 +46,61 @@ def run(ends=None):
         done = subprocess.run([CI], env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "CI": "false"},
                               capture_output=True, text=True, check=False)
         steps = (folder / "steps").read_text(encoding="utf-8").splitlines()
-    assert steps == [f"{step} true" for step in STEPS], steps
-    return done.returncode, done.stdout.splitlines()[-1]
+    assert sorted(steps) == sorted(f"{step} true" for step in STEPS) and steps[0] == f"{FIRST} true", steps
+    for row in ROWS:
+        assert [step.removesuffix(" true") for step in steps if step.removesuffix(" true") in row] == row, steps
+    *before, last = done.stdout.splitlines()
+    told = before[max(i for i, line in enumerate(before) if line.startswith("all of it: ")) + 1:]
+    return done.returncode, last, told
 
 
 @case
 def all_steps_run_in_order_and_the_last_line_is_the_sum_of_the_suites():
-    assert run() == (0, "1111 passed, 0 failed, 6 skipped"), run()
+    assert run() == (0, "1111 passed, 0 failed, 6 skipped", []), run()
 
 
 @case
 def a_failure_of_any_step_is_the_end_of_all():
     for step in STEPS:
-        status, line = run({step.split()[0]: (2, "no closing line")})
+        status, line, _ = run({step.split()[0]: (2, "no closing line")})
         assert status != 0 and re.search(" 1 failed", line), (step, status, line)
 
 
 @case
 def failures_that_a_suite_counts_are_summed():
-    status, line = run({"test": (2, "5 passed, 2 failed, 0 skipped"), "test-vm": (2, "6 passed, 3 failed, 1 skipped")})
+    status, line, _ = run({"test": (2, "5 passed, 2 failed, 0 skipped"), "test-vm": (2, "6 passed, 3 failed, 1 skipped")})
     assert (status != 0, line) == (True, "1111 passed, 5 failed, 6 skipped"), (status, line)
 
 
 @case
 def a_counted_failure_is_one_whatever_the_status_is():
-    status, line = run({"test-workers": (0, "5 passed, 1 failed, 0 skipped")})
+    status, line, _ = run({"test-workers": (0, "5 passed, 1 failed, 0 skipped")})
     assert status != 0 and " 1 failed" in line, (status, line)
 
 
 @case
 def a_suite_that_fails_after_a_good_closing_line_is_a_failure():
-    status, line = run({"faults-start": (1, "5 passed, 0 failed, 0 skipped")})
+    status, line, _ = run({"faults-start": (1, "5 passed, 0 failed, 0 skipped")})
     assert status != 0 and " 1 failed" in line, (status, line)
 
 
 @case
 def a_suite_that_counts_nothing_is_a_failure():
     for text in ("", "# 5 passed, 0 failed, 0 skipped", "5 passed, 0 failed"):
-        status, line = run({"test-vm": (0, text)})
+        status, line, _ = run({"test-vm": (0, text)})
         assert status != 0 and " 1 failed" in line, (text, status, line)
+
+
+@case
+def what_failed_is_listed_before_the_sum():
+    many = "\n".join(f"failed: suite: case {i}: {'why ' * 200}" for i in range(150))
+    _, _, told = run({"test": (2, f"failed: a: b: c\nnoise\n5 passed, 1 failed, 0 skipped"), "lint": (1, "bad tidy"),
+                      "test-vm": (2, "nothing counted"), "faults-start": (1, "5 passed, 0 failed, 0 skipped")})
+    assert told == ["make test: failed: a: b: c", "make lint: bad tidy", "make lint: failed: make lint: status 1",
+                    "make test-vm: failed: make test-vm: it counted nothing",
+                    "make faults-start: failed: make faults-start: status 1"], told
+    _, _, told = run({"test": (2, f"{many}\n5 passed, 150 failed, 0 skipped")})
+    assert len(told) == 101 and told[-1] == "... and 50 more lines" and max(map(len, told)) <= 400, told
 
 
 def main():
