@@ -184,7 +184,7 @@ static bool judge_level(const struct spec *s, struct buf *reasons)
 static int pack(struct plan_builder *b, const char *digest, struct plan **ret, struct err *e)
 {
 	own(buf) struct buf reasons = { .max = 1 << 20 };
-	struct plan head = { .magic = PLAN_MAGIC, .version = PLAN_VERSION };
+	struct plan head = { 0 };
 	own_free struct plan *block = NULL;
 	char *at;
 	size_t size;

@@ -11,8 +11,10 @@
 
 /*
  * What will be done and what it guarantees, as one block of bytes without pointers: it can be
- * printed, hashed, compared and sent down a pipe. The same spec on the same host gives the same
- * bytes, whoever the operator is: what differs between operators and runs stands in it by name,
+ * copied, compared, printed and hashed. No process takes a plan from another: whoever reads one
+ * built it with plan_build, or began as a copy of the process that did, and so nobody checks it
+ * again. The same spec on the same host gives the same bytes, whoever the operator is: what
+ * differs between operators and runs stands in it by name,
  *
  *   ~         the operator's home          $PROJECT  the project's directory
  *   $RUN      the id of the run            $GIT      its git's, where that is outside of it
@@ -22,8 +24,7 @@
  * and is filled in by the keeper. A source below $PROJECT is opened beneath it: no link leads out.
  * Values of passed variables are never in it.
  */
-#define PLAN_MAGIC    0x4e574142U /* "BAWN" */
-#define PLAN_VERSION  1U
+#define PLAN_VERSION  1U /* of what plan_print_json prints */
 #define PLAN_MAX_SIZE ((size_t)16 * 1024 * 1024)
 
 enum plan_need {
@@ -55,11 +56,11 @@ struct plan_promise {
 
 /* The head of the block; the arrays and the strings follow it, in this order and without gaps. */
 struct plan {
-	uint32_t magic, version, size;
-	uint16_t engine;      /* enum spec_engine, never auto */
-	uint16_t is_hardened; /* the level: hardened, or custom */
+	uint32_t size;
 	uint32_t op_count, promise_count, string_size;
 	uint32_t name, level_reasons; /* strings */
+	uint16_t engine;              /* enum spec_engine, never auto */
+	uint16_t is_hardened;         /* the level: hardened, or custom */
 	uint32_t pad;
 	char spec_digest[SHA256_HEX_SIZE + 7]; /* of the spec's canonical form */
 };
@@ -79,7 +80,7 @@ static inline const char *plan_strings(const struct plan *p)
 	return (const char *)(plan_promises(p) + p->promise_count);
 }
 
-/* A string of the plan; `at` comes from a plan that was checked. */
+/* A string of the plan. */
 static inline const char *plan_str(const struct plan *p, uint32_t at)
 {
 	return plan_strings(p) + at;
@@ -123,9 +124,3 @@ static inline bool plan_keeps_in_proc(
 			return true;
 	return (name[0] >= '0' && name[0] <= '9') || name[0] == '.';
 }
-
-/*
- * Is this a plan that can be trusted to be one? Everything a reader relies on is looked at:
- * sizes, kinds, order, strings, paths. For bytes that came from anywhere else than plan_build.
- */
-int plan_check(const void *bytes, size_t n, struct err *e);

@@ -60,7 +60,7 @@ void plan_print_json(const struct plan *p, struct buf *out)
 
 	json_init(&j, out, 0);
 	json_open_map(&j, NULL);
-	json_int(&j, "version", p->version);
+	json_int(&j, "version", PLAN_VERSION);
 	json_text(&j, "name", plan_str(p, p->name));
 	json_text(&j, "engine", spec_keys[SPEC_ENGINE].choices[p->engine]);
 	json_text(&j, "level", p->is_hardened ? "hardened" : "custom");
