@@ -31,7 +31,7 @@ static const struct plan_op *find(const struct plan *p, enum plan_op_kind kind, 
 	for (uint32_t i = 0; p && i < p->op_count; i++) {
 		const struct plan_op *op = &plan_ops(p)[i];
 
-		if (op->kind == kind && (!b || str_eq(plan_str(p, op->b), b)))
+		if (op->kind == kind && plan_says(p, op, NULL, b))
 			return op;
 	}
 	return NULL;

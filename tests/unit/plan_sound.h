@@ -24,44 +24,42 @@ static inline bool plan_sound_is_normal(const char *path)
 	return true;
 }
 
-/* A source may climb at its front, behind $PROJECT; nowhere else. */
-static inline bool plan_sound_is_source(const char *path)
+/* Behind a root "", or a slash and a path, which in the project may climb at its front. */
+static inline bool plan_sound_is_path(uint8_t root, const char *path)
 {
-	static const char *const names[] = { "$PROJECT", "$GIT", "$SESSION", "$STATE", "$BAWN",
-		"$TOLD", "~" };
-	bool is_named = false;
-
-	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !is_named; i++) {
-		size_t n = strlen(names[i]);
-
-		is_named = strncmp(path, names[i], n) == 0 && (path[n] == '/' || !path[n]);
-		path += is_named ? n : 0;
-		while (is_named && i == 0 && strncmp(path, "/..", 3) == 0 &&
-			(path[3] == '/' || !path[3]))
-			path += 3;
-	}
-	return (is_named && !*path) || (*path == '/' && plan_sound_is_normal(path + 1));
+	while (root == PLAN_ROOT_PROJECT && strncmp(path, "/..", 3) == 0 &&
+		(path[3] == '/' || !path[3]))
+		path += 3;
+	if (!*path)
+		return root != PLAN_ROOT_NONE && root != PLAN_ROOT_STATE;
+	return *path == '/' && (path[1] || root == PLAN_ROOT_NONE) &&
+	       plan_sound_is_normal(path + 1);
 }
 
-static inline bool plan_sound_fits(enum plan_operand operand, const char *text)
+static inline bool plan_sound_fits(enum plan_operand operand, uint8_t root, const char *text)
 {
 	switch (operand) {
 	case PLAN_OPERAND_NONE:
-		return !*text;
+		return root == PLAN_ROOT_NONE && !*text;
 	case PLAN_OPERAND_TEXT:
+		return root == PLAN_ROOT_NONE || root == PLAN_ROOT_PROJECT || root == PLAN_ROOT_RUN;
 	case PLAN_OPERAND_NOTE:
-		return true;
+		return root == PLAN_ROOT_NONE;
 	case PLAN_OPERAND_WORD:
-		return *text;
+		return root == PLAN_ROOT_NONE && *text;
 	case PLAN_OPERAND_SOURCE:
+		return root != PLAN_ROOT_RUN && plan_sound_is_path(root, text);
 	case PLAN_OPERAND_PLACE:
-		return plan_sound_is_source(text);
+		return (root == PLAN_ROOT_NONE || root == PLAN_ROOT_PROJECT ||
+			       root == PLAN_ROOT_GIT) &&
+		       plan_sound_is_path(root, text);
 	case PLAN_OPERAND_TARGET:
-		return *text == '/' && plan_sound_is_normal(text + 1);
+		return root == PLAN_ROOT_NONE && plan_sound_is_path(root, text);
 	case PLAN_OPERAND_TREE:
-		return !*text || strcmp(text, "$GIT") == 0;
+		return (root == PLAN_ROOT_PROJECT || root == PLAN_ROOT_GIT) && !*text;
 	case PLAN_OPERAND_INSIDE:
-		return *text && *text != '/' && plan_sound_is_normal(text);
+		return root == PLAN_ROOT_NONE && *text && *text != '/' &&
+		       plan_sound_is_normal(text);
 	}
 	return false;
 }
@@ -71,10 +69,23 @@ static inline bool plan_sound_op(const struct plan *p, const struct plan_op *op)
 	const struct plan_op_def *def = &plan_op_defs[op->kind];
 
 	return op->kind < PLAN_OP_KIND_COUNT && (op->need == PLAN_MUST || op->need == PLAN_MAY) &&
-	       !(op->flags & ~def->flags) && !(op->mode & ~07777U) && op->n <= INT64_MAX &&
-	       op->a < p->string_size && op->b < p->string_size &&
-	       plan_sound_fits(def->a, plan_str(p, op->a)) &&
-	       plan_sound_fits(def->b, plan_str(p, op->b));
+	       !(op->mode & ~07777U) && op->n <= INT64_MAX && op->a < p->string_size &&
+	       op->b < p->string_size && op->a_root < PLAN_ROOT_COUNT &&
+	       op->b_root < PLAN_ROOT_COUNT &&
+	       plan_sound_fits(def->a, op->a_root, plan_str(p, op->a)) &&
+	       plan_sound_fits(def->b, op->b_root, plan_str(p, op->b));
+}
+
+/* Is this what an operand of the plan is called? */
+static inline bool plan_says(
+	const struct plan *p, const struct plan_op *op, const char *a, const char *b)
+{
+	struct buf scratch = { .max = PLAN_MAX_SIZE };
+	bool is_so = (!a || strcmp(plan_text_a(p, op, &scratch), a) == 0) &&
+		     (!b || strcmp(plan_text_b(p, op, &scratch), b) == 0);
+
+	buf_done(&scratch);
+	return is_so;
 }
 
 static inline bool plan_is_sound(const struct plan *p)

@@ -57,8 +57,7 @@ static const struct plan_op *find(
 	for (uint32_t i = 0; p && i < p->op_count; i++) {
 		const struct plan_op *op = &plan_ops(p)[i];
 
-		if (op->kind == kind && (!a || str_eq(plan_str(p, op->a), a)) &&
-			(!b || str_eq(plan_str(p, op->b), b)))
+		if (op->kind == kind && plan_says(p, op, a, b))
 			return op;
 	}
 	return NULL;
