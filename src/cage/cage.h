@@ -51,12 +51,12 @@ enum cage_tree {
 	CAGE_TREE_COUNT,
 };
 
-/* Which of them an operation is for, as the source of a bind; CAGE_TREE_COUNT: none. */
-static inline int cage_tree_of_bind(const char *source)
+/* Which of them a bind shows; CAGE_TREE_COUNT: none. */
+static inline int cage_tree_of_bind(const struct plan_op *op)
 {
-	if (strcmp(source, "$SESSION/home") == 0)
+	if (op->a_root == PLAN_ROOT_SESSION_HOME)
 		return CAGE_TREE_HOME;
-	return strcmp(source, "$SESSION/tmp") == 0 ? CAGE_TREE_TMP : CAGE_TREE_COUNT;
+	return op->a_root == PLAN_ROOT_SESSION_TMP ? CAGE_TREE_TMP : CAGE_TREE_COUNT;
 }
 
 /* How a path of a writable project is held that is protected, or leads to one. */
@@ -106,9 +106,8 @@ struct cage_join {
 /* All the first process is told. Everything in it is the keeper's and is borrowed. */
 struct cage_start {
 	const struct plan *plan;
-	const char *git_identity; /* what $GIT_IDENTITY stands for, or NULL */
-	const char *project, *git, *home,
-		*run;     /* what $PROJECT, $GIT, ~ and $RUN stand for; git and home may be NULL */
+	const char *git_identity;               /* what $GIT_IDENTITY stands for, or NULL */
+	const char *project, *git, *home, *run; /* roots of the plan; git and home may be NULL */
 	const char *term; /* the operator's TERM, where the command has a terminal; or NULL */
 	struct cage_ids ids;
 	const struct cage_source *sources;           /* one per operation */
@@ -182,12 +181,18 @@ int cage_idmap_make(
 void cage_idmap_done(struct cage_idmap *map);
 
 /* Which of the trees an operation is of. */
-static inline enum cage_layer cage_layer_of(const struct plan *p, const struct plan_op *op)
+static inline enum cage_layer cage_layer_of(const struct plan_op *op)
 {
-	bool is_protected_git = op->kind == PLAN_PROTECT && *plan_str(p, op->a);
-
-	return op->kind == PLAN_GIT || is_protected_git ? CAGE_LAYER_GIT : CAGE_LAYER_PROJECT;
+	return op->a_root == PLAN_ROOT_GIT ? CAGE_LAYER_GIT : CAGE_LAYER_PROJECT;
 }
 
-/* A string of the plan with its symbols filled in; false where it does not fit. */
-bool cage_fill_in(const struct cage_start *start, const char *text, char *ret, size_t size);
+/* A path of the plan where it is for this run; false where it does not fit, or has no such root. */
+bool cage_fill_in(const struct cage_start *start, enum plan_root root, const char *path, char *ret,
+	size_t size);
+
+/* The same for the place of an operation, its `b`. */
+static inline bool cage_fill_in_place(
+	const struct cage_start *start, const struct plan_op *op, char *ret, size_t size)
+{
+	return cage_fill_in(start, op->b_root, plan_str(start->plan, op->b), ret, size);
+}

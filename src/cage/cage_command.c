@@ -224,14 +224,13 @@ static noreturn void exec_command(const struct cage *c)
 
 static void enter_workdir(const struct cage *c)
 {
-	const struct plan *p = c->start->plan;
-	const struct plan_op *op = plan_find(p, PLAN_WORKDIR, NULL);
+	const struct plan_op *op = plan_find(c->start->plan, PLAN_WORKDIR, NULL);
 	char path[CAGE_PATH_SIZE] = "/";
 	bool fits = true;
 	struct err e;
 
 	if (op)
-		fits = cage_fill_in(c->start, plan_str(p, op->b), path, sizeof(path));
+		fits = cage_fill_in_place(c->start, op, path, sizeof(path));
 	if (!fits || chdir(path) < 0) {
 		int num = fits ? errno : ENAMETOOLONG;
 

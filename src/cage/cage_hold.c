@@ -91,7 +91,7 @@ static int attach_host(struct cage *c, const struct cage_hold *h, const char *na
 static int open_sides(
 	struct cage *c, const struct plan_op *op, int *ret_project, int *ret_work, struct err *e)
 {
-	enum cage_layer which = cage_layer_of(c->start->plan, op);
+	enum cage_layer which = cage_layer_of(op);
 	const struct cage_hold *h = &c->start->holds[which];
 	int r = 0;
 
@@ -141,7 +141,7 @@ static int hand_over(const struct cage *c, int overlay, struct err *e)
 
 int cage_hold_project(struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e)
 {
-	enum cage_layer which = cage_layer_of(c->start->plan, op);
+	enum cage_layer which = cage_layer_of(op);
 	own_fd int project = -1, work = -1, below = -1, overlay = -1;
 	int r = open_sides(c, op, &project, &work, e);
 
@@ -180,7 +180,7 @@ static int hold(struct cage *c, const char *top, const struct cage_held *item, s
 
 int cage_hold_path(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	enum cage_layer which = cage_layer_of(c->start->plan, op);
+	enum cage_layer which = cage_layer_of(op);
 	const struct cage_hold *h = &c->start->holds[which];
 	const char *top = which == CAGE_LAYER_GIT ? c->start->git : c->place;
 	int r = 0;

@@ -205,33 +205,25 @@ void cage_idmap_done(struct cage_idmap *map)
 	cage_idmap_init(map);
 }
 
-/* --- names of the plan --- */
+/* --- paths of the plan --- */
 
-bool cage_fill_in(const struct cage_start *start, const char *text, char *ret, size_t size)
+bool cage_fill_in(const struct cage_start *start, enum plan_root root, const char *path, char *ret,
+	size_t size)
 {
-	static const char project[] = "$PROJECT";
-	const char *head = "", *rest = text;
+	const char *const heads[PLAN_ROOT_COUNT] = {
+		[PLAN_ROOT_NONE] = "",
+		[PLAN_ROOT_HOME] = start->home,
+		[PLAN_ROOT_PROJECT] = start->project,
+		[PLAN_ROOT_GIT] = start->git,
+		[PLAN_ROOT_RUN] = start->run,
+	};
+	const char *head = heads[root];
 	int n;
 
-	if (str_starts(text, project) && (!text[8] || text[8] == '/')) {
-		head = start->project;
-		rest = text + sizeof(project) - 1;
-	} else if (str_eq(text, "$GIT")) {
-		if (!start->git)
-			return false;
-		head = start->git;
-		rest = "";
-	} else if (text[0] == '~' && (!text[1] || text[1] == '/')) {
-		if (!start->home)
-			return false;
-		head = start->home;
-		rest = text + 1;
-	} else if (str_eq(text, "$RUN")) {
-		head = start->run;
-		rest = "";
-	}
-	if (str_eq(head, "/") && rest[0] == '/')
+	if (!head)
+		return false;
+	if (str_eq(head, "/") && path[0] == '/')
 		head = "";
-	n = snprintf(ret, size, "%s%s", head, rest);
+	n = snprintf(ret, size, "%s%s", head, path);
 	return n >= 0 && (size_t)n < size;
 }

@@ -97,7 +97,7 @@ int cage_make_ruleset(struct cage *c, const struct plan_op *op, struct err *e)
 
 int cage_add_rule(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	char path[CAGE_PATH_SIZE];
+	char path[CAGE_PATH_SIZE], text[PLAN_TEXT_SIZE];
 	uint64_t rights = READ;
 	own_fd int fd = -1;
 	int r;
@@ -108,9 +108,10 @@ int cage_add_rule(struct cage *c, const struct plan_op *op, struct err *e)
 		rights |= WRITE;
 	if (op->flags & PLAN_LIST)
 		rights = LANDLOCK_ACCESS_FS_READ_DIR;
-	if (!cage_fill_in(c->start, cage_b(c, op), path, sizeof(path)))
+	if (!cage_fill_in_place(c->start, op, path, sizeof(path)))
 		return err_set(e, ERR_SYS, ENAMETOOLONG,
-			"cannot open '%s' in Landlock: its path is too long", cage_b(c, op));
+			"cannot open '%s' in Landlock: its path is too long",
+			plan_root_text(op->b_root, cage_b(c, op), text));
 	/* Others that run in the cage already may have put a link on the way. */
 	fd = c->start->join ? file_open_real(path, O_PATH) : file_open(path, O_PATH | O_NOFOLLOW);
 	r = fd < 0 ? fd : add_rule(c, fd, rights);

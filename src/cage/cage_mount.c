@@ -192,16 +192,14 @@ int cage_make_root(struct cage *c, uint64_t size, unsigned flags, struct err *e)
 
 int cage_mount_tmpfs(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	char mode[8], size[24], path[CAGE_PATH_SIZE];
+	const char *path = cage_b(c, op);
+	char mode[8], size[24];
 	const char *options[] = { "mode", mode, op->n ? "size" : NULL, size, NULL };
 	own_fd int place = -1;
 	int tree, r;
 
-	if (str_eq(cage_b(c, op), "/"))
+	if (str_eq(path, "/"))
 		return cage_make_root(c, op->n, op->flags, e);
-	if (!cage_fill_in(c->start, cage_b(c, op), path, sizeof(path)))
-		return err_set(e, ERR_SYS, ENAMETOOLONG,
-			"cannot mount on '%s' in the cage: its path is too long", cage_b(c, op));
 	snprintf(mode, sizeof(mode), "%04o", (unsigned)op->mode);
 	snprintf(size, sizeof(size), "%" PRIu64, op->n);
 	place = cage_open_place(c, c->root, path, true, e);
@@ -305,11 +303,12 @@ int cage_view_of(struct cage *c, const struct plan_op *op, int tree, struct err 
 int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *to = cage_b(c, op);
-	int late = c->has_session ? cage_tree_of_bind(cage_a(c, op)) : CAGE_TREE_COUNT;
+	int late = c->has_session ? cage_tree_of_bind(op) : CAGE_TREE_COUNT;
 	own_fd int tree = late < CAGE_TREE_COUNT
 				  ? -1
 				  : cage_source_tree(c, op, cage_restrictions(op->flags), e);
 	own_fd int view = -1, place = -1;
+	char text[PLAN_TEXT_SIZE];
 	struct stat st;
 	int r;
 
@@ -318,7 +317,8 @@ int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
 	if (tree < 0)
 		return tree;
 	if (fstat(tree, &st) < 0)
-		return err_sys(e, errno, "cannot inspect '%s'", cage_a(c, op));
+		return err_sys(e, errno, "cannot inspect '%s'",
+			plan_root_text(op->a_root, cage_a(c, op), text));
 	if (op->flags & PLAN_VIEW && S_ISDIR(st.st_mode) && !cage_is_broken("read-only")) {
 		view = cage_view_of(c, op, tree, e);
 		if (view < 0)
@@ -326,9 +326,7 @@ int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
 	}
 	place = cage_open_place(c, c->root, to, S_ISDIR(st.st_mode), e);
 	r = place < 0 ? place : cage_attach(view >= 0 ? view : tree, place, to, e);
-	/* What is kept for the private home is the cage's own: names may be made in it. */
-	if (r == 0 && (cage_tree_of_bind(cage_a(c, op)) < CAGE_TREE_COUNT ||
-			      str_starts(cage_a(c, op), "$STATE/")))
+	if (r == 0 && plan_roots[op->a_root].owner == PLAN_OWNER_CAGE)
 		r = cage_own_mount(c, tree, e);
 	return r;
 }

@@ -138,7 +138,7 @@ static int clear_way(struct cage *c, int upper, struct err *e)
 
 		if (want == WANT_ANYTHING)
 			continue;
-		if (!cage_fill_in(c->start, cage_b(c, &ops[i]), path, sizeof(path)))
+		if (!cage_fill_in_place(c->start, &ops[i], path, sizeof(path)))
 			return fail("clear", ENAMETOOLONG, e);
 		r = clear_place(upper, path, want, ops[i].kind == PLAN_DIR ? ops[i].mode : 0, e);
 	}
@@ -199,7 +199,7 @@ static int load(struct cage *c, int tree, struct err *e)
 
 int cage_load_overlay(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	char bytes[24], inodes[24], size[NUM_TEXT_SIZE];
+	char bytes[24], inodes[24], size[NUM_TEXT_SIZE], text[PLAN_TEXT_SIZE];
 	const char *options[] = { "mode", "0755", "size", bytes, "nr_inodes", inodes, NULL };
 	own_fd int tree = -1;
 	int r;
@@ -220,7 +220,7 @@ int cage_load_overlay(struct cage *c, const struct plan_op *op, struct err *e)
 			err_set(e, ERR_REFUSED, ENOSPC,
 				"cannot use the overlay '%s': its contents do not fit into its "
 				"size of %s",
-				cage_a(c, op), size),
+				plan_root_text(op->a_root, cage_a(c, op), text), size),
 			"set a larger root.overlay_size, or empty it: bawn overlay reset");
 	}
 	/* Another plan would not help: the host is not to blame for what is kept. */

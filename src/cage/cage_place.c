@@ -320,7 +320,8 @@ static const char *find_name(
 {
 	const struct {
 		const char *name, *value;
-	} known[] = { { "$PROJECT", c->start->project }, { "$GIT", c->start->git } };
+	} known[] = { { plan_roots[PLAN_ROOT_PROJECT].name, c->start->project },
+		{ plan_roots[PLAN_ROOT_GIT].name, c->start->git } };
 
 	for (const char *at = strchr(json, '$'); at; at = strchr(at + 1, '$')) {
 		for (size_t i = 0; i < COUNT_OF(known); i++) {
@@ -359,13 +360,10 @@ int cage_make_description(struct cage *c, const struct plan_op *op, struct err *
 
 int cage_make_dir(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	char path[CAGE_PATH_SIZE];
-	const char *name;
-	own_fd int dir = -1, made = -1;
+	const char *path = cage_b(c, op), *name;
+	own_fd int dir = cage_open_parent(c, c->root, path, &name, e);
+	own_fd int made = -1;
 
-	if (!cage_fill_in(c->start, cage_b(c, op), path, sizeof(path)))
-		return fail(c, ENAMETOOLONG, cage_b(c, op), e);
-	dir = cage_open_parent(c, c->root, path, &name, e);
 	if (dir < 0)
 		return dir;
 	if (!is_own(c, dir))

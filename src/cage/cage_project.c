@@ -113,7 +113,7 @@ int cage_mount_git(struct cage *c, const struct plan_op *op, struct err *e)
 	own_fd int tree = -1, place = -1;
 	int r;
 
-	if (!cage_fill_in(c->start, cage_b(c, op), path, sizeof(path)))
+	if (!cage_fill_in_place(c->start, op, path, sizeof(path)))
 		return err_set(
 			e, ERR_SYS, ENAMETOOLONG, "cannot show git's folder: its path is too long");
 	tree = whole_tree(c, op, &git_names, e);
@@ -151,7 +151,7 @@ int cage_mount_project(struct cage *c, const struct plan_op *op, struct err *e)
 	own_fd int hidden = -1, place = -1, tree = -1;
 	int r;
 
-	if (!cage_fill_in(c->start, cage_b(c, op), c->place, sizeof(c->place)))
+	if (!cage_fill_in_place(c->start, op, c->place, sizeof(c->place)))
 		return err_set(
 			e, ERR_SYS, ENAMETOOLONG, "cannot show the project: its path is too long");
 	if (c->has_session)

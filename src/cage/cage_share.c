@@ -38,13 +38,13 @@
 
 static const struct {
 	enum plan_op_kind kind;
-	const char *source; /* of a bind */
+	enum plan_root from;
 	const char *name;
 } shared[CAGE_TREE_COUNT] = {
-	[CAGE_LAYER_PROJECT] = { PLAN_PROJECT, NULL, "project" },
-	[CAGE_LAYER_GIT] = { PLAN_GIT, NULL, "git" },
-	[CAGE_TREE_HOME] = { PLAN_BIND, "$SESSION/home", "home" },
-	[CAGE_TREE_TMP] = { PLAN_BIND, "$SESSION/tmp", "tmp" },
+	[CAGE_LAYER_PROJECT] = { PLAN_PROJECT, PLAN_ROOT_PROJECT, "project" },
+	[CAGE_LAYER_GIT] = { PLAN_GIT, PLAN_ROOT_GIT, "git" },
+	[CAGE_TREE_HOME] = { PLAN_BIND, PLAN_ROOT_SESSION_HOME, "home" },
+	[CAGE_TREE_TMP] = { PLAN_BIND, PLAN_ROOT_SESSION_TMP, "tmp" },
 };
 
 struct share {
@@ -80,7 +80,7 @@ static int attach_trees(struct cage *c, struct share *s, struct err *e)
 	int r = cage_make_root(c, ROOT_SIZE, 0, e);
 
 	for (int i = 0; r == 0 && i < CAGE_TREE_COUNT; i++) {
-		const struct plan_op *op = plan_find(p, shared[i].kind, shared[i].source);
+		const struct plan_op *op = plan_find_from(p, shared[i].kind, shared[i].from);
 
 		s->trees[i] = -1;
 		if (!op || (op->kind != PLAN_BIND && !(op->flags & PLAN_SHARED)))

@@ -23,6 +23,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "check/check_inside.h"
+#include "plan/plan_root.h"
 
 #define MAX_ALL_ENTRIES ((size_t)100000) /* of all binds together */
 
@@ -30,17 +31,18 @@
 static const char *locate(
 	struct spec *s, const struct check_places *places, const struct spec_item *item)
 {
-	const char *from = item->bind.from, *path = from;
+	const char *from = item->bind.from, *path = from, *rest;
+	enum plan_root root = plan_root_of(from, &rest);
 
-	if (from[0] == '~' && !places->home) {
+	if (root == PLAN_ROOT_HOME && !places->home) {
 		diags_error(&s->diags, item->at, "set HOME, or write the whole path",
 			"binds: %s: it is not known where ~ is", check_shown(s, from));
 		return NULL;
 	}
-	if (from[0] == '~')
-		path = arena_printf(&s->arena, "%s%s", places->home, from + 1);
-	else if (str_path_within(from, "$PROJECT"))
-		path = arena_printf(&s->arena, "%s%s", places->project, from + strlen("$PROJECT"));
+	if (root == PLAN_ROOT_HOME)
+		path = arena_printf(&s->arena, "%s%s", places->home, rest);
+	else if (root == PLAN_ROOT_PROJECT)
+		path = arena_printf(&s->arena, "%s%s", places->project, rest);
 	if (!path)
 		diags_error(&s->diags, item->at, NULL, "binds: not enough memory to check them");
 	return path;

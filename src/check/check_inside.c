@@ -23,6 +23,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "check/check_git.h"
+#include "plan/plan_root.h"
 
 #define MAX_PTH ((size_t)64 * 1024)
 
@@ -239,9 +240,14 @@ static bool passes_credentials(const char *path, mode_t type)
 /* The plan knows what stands right below ~ and refuses it; all but .env. */
 static bool is_refused_by_name(const char *from)
 {
-	return str_starts(from, "~/") && !str_starts(from, "~/.env") &&
-	       (names_credentials(from + 2, strcspn(from + 2, "/"), S_IFDIR) ||
-		       names_credentials(from + 2, strcspn(from + 2, "/"), S_IFREG));
+	const char *path;
+	size_t n;
+
+	if (plan_root_of(from, &path) != PLAN_ROOT_HOME || !*path || str_starts(path, "/.env"))
+		return false;
+	path++;
+	n = strcspn(path, "/");
+	return names_credentials(path, n, S_IFDIR) || names_credentials(path, n, S_IFREG);
 }
 
 /* --- by type --- */

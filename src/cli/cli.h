@@ -260,8 +260,8 @@ int cli_resolve_source(const char *source, const struct cli_place *place, char r
  * The same for one source that has been opened and found to be `real`, a moment later: what it
  * leads to may have changed since.
  */
-int cli_approve_source(struct spec *s, const struct cli_place *place, const char *source,
-	const char *real, struct err *e);
+int cli_approve_source(struct spec *s, const struct cli_place *place, enum plan_root root,
+	const char *path, const char *real, struct err *e);
 
 /* What is wrong with showing a real path that nobody acknowledged, as "holds credentials"; or NULL.
  */

@@ -95,7 +95,7 @@ bool cli_note_failed_way(struct host *h, const struct plan *p, int failed_op, co
 	}
 	if (op && failed_to_hold(op)) {
 		/* Git's folder can be shown for reading; the project has nothing else. */
-		if (cage_layer_of(p, op) == CAGE_LAYER_GIT)
+		if (cage_layer_of(op) == CAGE_LAYER_GIT)
 			h->no_git_hold = true;
 		else
 			h->no_hold = true;

@@ -42,19 +42,13 @@ int cli_resolve(const char *path, const char *home, const char *base, char ret[s
 /* A source as the plan writes it, as one absolute path; false where there is none. */
 static bool expand(const char *source, const struct cli_place *place, char ret[static PATH_MAX])
 {
-	const char *head = "", *rest = source;
-	int n;
+	const char *rest;
+	enum plan_root root = plan_root_of(source, &rest);
+	const char *head = root == PLAN_ROOT_PROJECT ? place->project
+			   : root == PLAN_ROOT_HOME  ? place->home
+						     : "";
+	int n = head ? snprintf(ret, PATH_MAX, "%s%s", head, rest) : -1;
 
-	if (str_path_within(source, "$PROJECT")) {
-		head = place->project;
-		rest = source + strlen("$PROJECT");
-	} else if (source[0] == '~') {
-		if (!place->home)
-			return false;
-		head = place->home;
-		rest = source + 1;
-	}
-	n = snprintf(ret, PATH_MAX, "%s%s", head, rest);
 	return n >= 0 && n < PATH_MAX;
 }
 
@@ -68,7 +62,7 @@ static bool leads_out(
 	char part[PATH_MAX], real_part[PATH_MAX];
 
 	if (str_path_within(real, place->project) ||
-		(str_path_within(source, "$PROJECT") && spec_climbs(source)))
+		(plan_path_in_project(source) && spec_climbs(source)))
 		return false;
 	for (const char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
 		size_t n = slash ? (size_t)(slash - path) : strlen(path);
@@ -189,21 +183,22 @@ static void check_source(struct spec *s, enum spec_key key, const char *source, 
 			"%s: %s leads to %s, which %s", spec_keys[key].path, source, real, leak);
 }
 
-int cli_approve_source(struct spec *s, const struct cli_place *place, const char *source,
-	const char *real, struct err *e)
+int cli_approve_source(struct spec *s, const struct cli_place *place, enum plan_root root,
+	const char *rest, const char *real, struct err *e)
 {
-	char path[PATH_MAX];
+	char path[PATH_MAX], text[PLAN_TEXT_SIZE];
+	const char *source = plan_root_text(root, rest, text);
 	const char *leak = cli_state_of(s, real, place);
 
 	if (leak)
 		return err_set(e, ERR_REFUSED, EPERM, "cannot show %s: %s %s", source, real, leak);
-	if (str_eq(source, "$GIT"))
+	if (root == PLAN_ROOT_GIT)
 		leak = str_eq(real, place->repository.folder) ? cli_leak_of(s, real, place)
 							      : "is not the project's";
 	else if (!expand(source, place, path) || leads_out(source, path, real, place))
 		leak = "is out of the project";
 	/* The project itself was judged when it was resolved, and is opened as that. */
-	else if (!str_eq(source, "$PROJECT"))
+	else if (root != PLAN_ROOT_PROJECT || *rest)
 		leak = leak_at(s, source, real, place);
 	if (leak)
 		return err_set(e, ERR_REFUSED, EPERM, "cannot show %s: it leads to %s, which %s",

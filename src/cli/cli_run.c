@@ -100,11 +100,12 @@ static int make_plan(struct run *r, struct err *e)
 	return keep_check_plan(r->plan, !r->request.is_resident, &r->record, e);
 }
 
-static int approve_source(void *of, const char *from, const char *real, struct err *e)
+static int approve_source(
+	void *of, enum plan_root root, const char *path, const char *real, struct err *e)
 {
 	struct run *r = of;
 
-	return cli_approve_source(&r->spec, &r->place, from, real, e);
+	return cli_approve_source(&r->spec, &r->place, root, path, real, e);
 }
 
 static void say_copied(void *of, const char *what, const struct tree_counts *counts)

@@ -58,7 +58,7 @@ int run_open_state(void *of, const char *name, struct err *e)
 
 void run_open_digests(struct run *r)
 {
-	bool has_image = str_starts(record_image_name(&r->record), "dir:");
+	bool has_image = plan_find(r->record.plan, PLAN_IMAGE, NULL) != NULL;
 
 	r->request.output = (enum record_output_mode)spec_choice(&r->spec, SPEC_RECORD_OUTPUT);
 	r->request.digests_project = spec_bool(&r->spec, SPEC_AUDIT_DIGEST_PROJECT);
@@ -142,6 +142,7 @@ static int say_start(struct run *r, struct err *e)
 {
 	const struct record *record = &r->record;
 	const struct plan_op *command = plan_find(r->plan, PLAN_ARGUMENT, NULL);
+	own(buf) struct buf scratch = { .max = RECORD_MAX_SIZE };
 	struct json *j = log_begin(&r->log, "run_start");
 
 	record_print_time(j, "began", &record->began);
@@ -153,7 +154,7 @@ static int say_start(struct run *r, struct err *e)
 		json_text(j, "self_governance", record->self_governance);
 	json_text(j, "spec_sha256", r->plan->spec_digest);
 	json_text(j, "plan_sha256", record->plan_digest);
-	json_text(j, "image", record_image_name(record));
+	json_text(j, "image", record_image_name(record, &scratch));
 	json_text(j, "project", r->place.project);
 	json_int(j, "uid", (int64_t)getuid());
 	if (record->worker)

@@ -74,8 +74,10 @@ struct keep_request {
 	int kill_signal;    /* this one is not passed on: it kills the command; 0: none does */
 	/* The command has ended, and the record is complete; `e` says what else went wrong. */
 	void (*afterwards)(void *of, const struct err *e);
-	/* May this be shown, which the plan calls `from`? Asked before anything is started. */
-	int (*approve)(void *of, const char *from, const char *real, struct err *e);
+	/* May a source of the plan be shown, which leads to `real`? Asked before anything is
+	 * started. */
+	int (*approve)(
+		void *of, enum plan_root root, const char *path, const char *real, struct err *e);
 	void *of;
 };
 

@@ -1,7 +1,6 @@
 #include <errno.h>
 
 #include "base/count.h"
-#include "base/str.h"
 #include "keep/keep.h"
 
 /*
@@ -10,20 +9,18 @@
  */
 static const struct {
 	enum plan_op_kind kind;
-	const char *a, *b;             /* prefixes; NULL: any */
 	uint16_t flag;                 /* or 0: any */
 	enum plan_guarantee guarantee; /* PLAN_GUARANTEE_COUNT: always needed */
 	const char *what;
 } missing[] = {
-	{ PLAN_IMAGE, "oci:", NULL, 0, PLAN_GUARANTEE_COUNT, "images of the kind oci:" },
-	{ PLAN_IMAGE, "sif:", NULL, 0, PLAN_GUARANTEE_COUNT, "images of the kind sif:" },
+	{ PLAN_IMAGE_OCI, 0, PLAN_GUARANTEE_COUNT, "images of the kind oci:" },
+	{ PLAN_IMAGE_SIF, 0, PLAN_GUARANTEE_COUNT, "images of the kind sif:" },
+	{ PLAN_IMAGE_NAMED, 0, PLAN_GUARANTEE_COUNT, "images that have only a name" },
 };
 
-static bool matches(const struct plan *p, const struct plan_op *op, size_t row)
+static bool matches(const struct plan_op *op, size_t row)
 {
 	return op->kind == missing[row].kind &&
-	       (!missing[row].a || str_starts(plan_str(p, op->a), missing[row].a)) &&
-	       (!missing[row].b || str_starts(plan_str(p, op->b), missing[row].b)) &&
 	       (!missing[row].flag || op->flags & missing[row].flag);
 }
 
@@ -32,7 +29,7 @@ static int check_op(const struct plan *p, uint32_t i, struct record *record, str
 	for (size_t row = 0; row < COUNT_OF(missing); row++) {
 		enum plan_guarantee g = missing[row].guarantee;
 
-		if (!matches(p, &plan_ops(p)[i], row))
+		if (!matches(&plan_ops(p)[i], row))
 			continue;
 		if (g == PLAN_GUARANTEE_COUNT || plan_promises(p)[g].need == PLAN_MUST)
 			return err_hint(e,

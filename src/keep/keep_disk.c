@@ -86,8 +86,7 @@ static int open_kept(const struct keeper *k)
 	const struct plan *p = k->start.plan;
 
 	for (uint32_t i = 0; i < k->sources.count; i++)
-		if (plan_ops(p)[i].kind == PLAN_BIND &&
-			str_starts(plan_str(p, plan_ops(p)[i].a), "$STATE/"))
+		if (plan_ops(p)[i].a_root == PLAN_ROOT_STATE)
 			return file_open_name(k->sources.fds[i], "..", O_RDONLY | O_DIRECTORY);
 	return -1;
 }

@@ -136,7 +136,7 @@ static bool goes_around(
 	for (const struct plan_op *op = plan_ops(p); op < end; op++) {
 		const char *path = plan_str(p, op->b);
 
-		if (op->kind == PLAN_PROTECT && cage_layer_of(p, op) == which &&
+		if (op->kind == PLAN_PROTECT && cage_layer_of(op) == which &&
 			(str_path_within(source, path) || str_path_within(path, source)))
 			return true;
 	}
@@ -168,11 +168,11 @@ static int check_binds(
 static int check_targets(const struct keeper *k, const struct plan_op *whole, struct err *e)
 {
 	const struct plan *p = k->start.plan;
-	const struct keep_hold *h = &k->holds[cage_layer_of(p, whole)];
+	const struct keep_hold *h = &k->holds[cage_layer_of(whole)];
 	const struct plan_op *end = plan_ops(p) + p->op_count;
 	char place[4096];
 
-	if (!cage_fill_in(&k->start, plan_str(p, whole->b), place, sizeof(place)))
+	if (!cage_fill_in_place(&k->start, whole, place, sizeof(place)))
 		return err_set(e, ERR_REFUSED, ENAMETOOLONG,
 			"cannot protect paths of the project: its path is too long");
 	for (const struct plan_op *op = whole; op < end; op++) {
@@ -432,7 +432,7 @@ static int make_tree(struct keep_hold *h, const struct cage_ids *ids, const char
 
 static int make_hold(struct keeper *k, const struct plan_op *op, struct err *e)
 {
-	enum cage_layer which = cage_layer_of(k->start.plan, op);
+	enum cage_layer which = cage_layer_of(op);
 	size_t i = (size_t)(op - plan_ops(k->start.plan));
 	const struct cage_source *source = &k->sources.items[i];
 	struct cage_hold *start = &k->start.holds[which];

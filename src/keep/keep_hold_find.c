@@ -38,7 +38,7 @@ struct finding {
 /* Is it for the tree that is looked at? */
 static bool is_of_tree(const struct finding *f, const struct plan_op *op)
 {
-	return cage_layer_of(f->plan, op) == cage_layer_of(f->plan, f->whole);
+	return cage_layer_of(op) == cage_layer_of(f->whole);
 }
 
 /* --- what is found --- */

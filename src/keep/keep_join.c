@@ -98,7 +98,8 @@ void keep_join_digest_plan(const struct plan *p, char ret[static SHA256_HEX_SIZE
 	add_text(&s, BAWN_VERSION);
 	for (uint32_t i = 0; i < p->op_count; i++) {
 		const struct plan_op *op = &plan_ops(p)[i];
-		const uint64_t numbers[] = { op->kind, op->flags, op->mode, op->need, op->n };
+		const uint64_t numbers[] = { op->kind, op->flags, op->mode, op->need, op->a_root,
+			op->b_root, op->n };
 
 		if (is_of_command(p, op))
 			continue;

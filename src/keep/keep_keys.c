@@ -146,11 +146,13 @@ static int read_file(
 	const struct keeper *k, const struct spec_secret *s, struct wire_key *ret, struct err *e)
 {
 	const struct cage_start *start = &k->start;
+	const char *rest;
+	enum plan_root root = plan_root_of(s->source, &rest);
 	char path[PATH_MAX];
 	own_fd int fd = -1;
 	int r;
 
-	if (!cage_fill_in(start, s->source, path, sizeof(path)))
+	if (!cage_fill_in(start, root, rest, path, sizeof(path)))
 		return err_set(e, ERR_REFUSED, ENAMETOOLONG,
 			"cannot use the secret '%s': its key is in '%s': %s", s->name, s->source,
 			start->home ? "that path is too long" : "there is no home");
@@ -193,11 +195,14 @@ static int check_key(const struct spec_secret *s, struct wire_key *key, struct e
 static int name_certificates(
 	const struct keeper *k, const struct spec_secret *s, struct wire_key *ret, struct err *e)
 {
+	const char *rest;
+	enum plan_root root;
 	own_fd int fd = -1;
 
 	if (!s->ca)
 		return 0;
-	if (!cage_fill_in(&k->start, s->ca, ret->ca, sizeof(ret->ca)))
+	root = plan_root_of(s->ca, &rest);
+	if (!cage_fill_in(&k->start, root, rest, ret->ca, sizeof(ret->ca)))
 		return err_set(e, ERR_REFUSED, ENAMETOOLONG,
 			"cannot use the secret '%s': '%s', the file of its certificates, is no "
 			"path here",

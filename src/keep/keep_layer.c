@@ -220,7 +220,7 @@ static int map_kept(struct keeper *k, struct err *e)
 		const struct plan_op *op = &plan_ops(p)[i];
 
 		if (op->kind == PLAN_BIND && k->sources.items[i].tree < 0 &&
-			cage_tree_of_bind(plan_str(p, op->a)) < CAGE_TREE_COUNT)
+			cage_tree_of_bind(op) < CAGE_TREE_COUNT)
 			r = keep_sources_map(&k->sources, &k->start, i, e);
 	}
 	return r;

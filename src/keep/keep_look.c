@@ -135,8 +135,9 @@ static void see_files(struct keep_look *l)
 		"every mount has the planned restrictions");
 	see(l, PLAN_FS_PROJECT, RECORD_OUTSIDE, f->project, "mounted as planned");
 	see(l, PLAN_HOME, RECORD_OUTSIDE, root,
-		plan_find(l->start->plan, PLAN_BIND, "$SESSION/home") ? "the session's own"
-								      : "in the cage's own root");
+		plan_find_from(l->start->plan, PLAN_BIND, PLAN_ROOT_SESSION_HOME)
+			? "the session's own"
+			: "in the cage's own root");
 	see(l, PLAN_DEV, RECORD_OUTSIDE, f->dev[0] ? f->dev : root, "the planned devices");
 	see(l, PLAN_PROCESSES, RECORD_OUTSIDE,
 		is_own(l, KEEP_NS_PID) ? f->proc : "the pid namespace is not the cage's",

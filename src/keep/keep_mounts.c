@@ -244,7 +244,7 @@ static int expect_whole(const struct expecting *x, const struct plan_op *op,
 	int r;
 
 	*ret = (struct keep_expected){ .kind = PLAN_PROJECT, .flags = op->flags };
-	if (!cage_fill_in(x->start, op_b(x, op), place, sizeof(place)))
+	if (!cage_fill_in_place(x->start, op, place, sizeof(place)))
 		return no_memory(e);
 	ret->place = arena_copy(x->arena, place, strlen(place));
 	if (!ret->place)
@@ -253,7 +253,7 @@ static int expect_whole(const struct expecting *x, const struct plan_op *op,
 	if (r < 0 || op->flags & PLAN_COPIED ||
 		!(op->flags & (PLAN_CAPTURED | PLAN_VIEW | PLAN_HELD)))
 		return r;
-	ret->layer = 1 + cage_layer_of(x->start->plan, op);
+	ret->layer = 1 + cage_layer_of(op);
 	r = expect_overlay(x, ret, e);
 	return r == 0 && op->flags & PLAN_SHARED ? expect_shared(x, ret, e) : r;
 }
@@ -302,7 +302,7 @@ static int expect_part(struct expecting *x, const struct plan_op *op, struct err
 /* What is protected, and what leads there: each a mount of the project on itself. */
 static int expect_held(struct expecting *x, const struct plan_op *op, struct err *e)
 {
-	enum cage_layer which = cage_layer_of(x->start->plan, op);
+	enum cage_layer which = cage_layer_of(op);
 	const struct cage_hold *h = &x->start->holds[which];
 	const struct keep_expected *whole = &x->wholes[which];
 

@@ -64,7 +64,7 @@ static int refuse_place(const char *path, const char *other, const char *what, s
 		"choose a place apart from it");
 }
 
-static int check_place(struct keeper *k, const char *from, struct err *e)
+static int check_place(struct keeper *k, const struct plan_op *op, struct err *e)
 {
 	const char *path = k->overlay.kept.path;
 	char state[PATH_MAX];
@@ -77,7 +77,8 @@ static int check_place(struct keeper *k, const char *from, struct err *e)
 	for (uint32_t i = 0; r == 0 && i < k->sources.count; i++)
 		if (k->sources.items[i].path)
 			r = refuse_place(path, k->sources.items[i].path, "the cage is shown", e);
-	return r == 0 ? k->q->approve(k->q->of, from, path, e) : r;
+	return r == 0 ? k->q->approve(k->q->of, op->a_root, plan_str(k->start.plan, op->a), path, e)
+		      : r;
 }
 
 /* --- taking it --- */
@@ -104,15 +105,16 @@ static int find(struct keeper *k, const struct plan_op *op, struct err *e)
 {
 	const char *from = plan_str(k->start.plan, op->a);
 	struct work_overlay *o = &k->overlay.kept;
-	char path[PATH_MAX];
+	char path[PATH_MAX], text[PLAN_TEXT_SIZE];
 	int r;
 
-	if (!cage_fill_in(&k->start, from, path, sizeof(path)))
+	if (!cage_fill_in(&k->start, op->a_root, from, path, sizeof(path)))
 		return err_set(e, ERR_REFUSED, ENAMETOOLONG, "cannot find the overlay '%s': %s",
-			from, k->start.home ? "its path is too long" : "there is no home");
+			plan_root_text(op->a_root, from, text),
+			k->start.home ? "its path is too long" : "there is no home");
 	r = work_overlay_find(o, path, e);
 	if (r == 0)
-		r = check_place(k, from, e);
+		r = check_place(k, op, e);
 	if (r == 0 && o->folder < 0)
 		r = make_missing(k, op, e);
 	/* What was made just now is judged like any other. */

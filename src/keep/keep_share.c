@@ -211,7 +211,7 @@ static int *place_of(struct keeper *k, int which)
 	for (uint32_t i = 0; i < p->op_count && !plan_find(p, PLAN_AWAIT, NULL); i++) {
 		const struct plan_op *op = &plan_ops(p)[i];
 
-		if (op->kind == PLAN_BIND && cage_tree_of_bind(plan_str(p, op->a)) == which)
+		if (op->kind == PLAN_BIND && cage_tree_of_bind(op) == which)
 			return &k->sources.items[i].tree;
 	}
 	return &k->share.kept[which - CAGE_LAYER_COUNT];

@@ -24,87 +24,49 @@
 #include "keep/keep_inside.h"
 #include "spec/spec_grammar.h"
 
-/* The source's name in the plan, or NULL: what an image is called begins with its kind. */
-static const char *source_of(const struct plan *p, const struct plan_op *op)
-{
-	const char *a = plan_str(p, op->a);
+/* One source that is to be opened. */
+struct opening {
+	const struct cage_start *start;
+	const struct keep_request *q; /* NULL: nothing of bawn's is opened */
+	enum plan_root root;
+	const char *path; /* below it */
+	const char *text; /* both, for people */
+	char room[PLAN_TEXT_SIZE];
+};
 
-	if (op->kind == PLAN_IMAGE && str_starts(a, "dir:"))
-		return a + strlen("dir:");
-	return op->kind == PLAN_BIND || op->kind == PLAN_PROJECT || op->kind == PLAN_GIT ? a : NULL;
+/* Which operations have a source that the cage is shown? The overlay is loaded instead. */
+static bool has_source(const struct plan_op *op)
+{
+	return op->kind == PLAN_BIND || op->kind == PLAN_PROJECT || op->kind == PLAN_GIT ||
+	       op->kind == PLAN_IMAGE;
 }
 
-/* What a session keeps is ours, and what is in it a stranger's. */
-static int open_kept(int workspace, const char *name, struct err *e)
+static void find_source(struct opening *ret, const struct cage_start *start,
+	const struct keep_request *q, const struct plan_op *op)
 {
-	int fd = workspace < 0 ? -ENOENT : file_open_name(workspace, name, O_PATH | O_DIRECTORY);
-
-	return fd < 0 ? err_set(e, ERR_REFUSED, -fd, "cannot open the session's %s: %s", name,
-				strerror(-fd))
-		      : fd;
+	ret->start = start;
+	ret->q = q;
+	ret->root = op->a_root;
+	ret->path = plan_str(start->plan, op->a);
+	ret->text = plan_root_text(ret->root, ret->path, ret->room);
 }
 
-/* The program that runs, by no name at all: another may have taken its place. */
-static int open_own_program(struct err *e)
-{
-	own_fd int fd = file_open("/proc/self/exe", O_PATH);
-	struct stat st;
-
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(e, fd < 0 ? -fd : errno, "cannot open bawn's own program");
-	if (st.st_nlink == 0)
-		return err_hint(e,
-			err_set(e, ERR_REFUSED, ESTALE,
-				"cannot show bawn's own program in the cage: it was replaced since "
-				"it started"),
-			"start it again");
-	return take_fd(&fd);
-}
-
-static int open_told(const struct keep_request *q, struct err *e)
-{
-	int folder = q->open_folder(q->of, e);
-	int fd = folder < 0 ? folder : file_open_name(folder, KEEP_TOLD, O_PATH);
-
-	if (folder < 0)
-		return folder;
-	return fd < 0 ? err_sys(e, -fd, "cannot open the run's socket") : fd;
-}
-
-/* What is bawn's, and was named by nobody. */
-static bool is_own(const char *from)
-{
-	return str_eq(from, "$BAWN") || str_eq(from, "$TOLD") || str_starts(from, "$SESSION/") ||
-	       str_starts(from, "$STATE/");
-}
-
-static int open_own(const struct keep_request *q, const char *from, struct err *e)
-{
-	if (str_eq(from, "$BAWN"))
-		return open_own_program(e);
-	if (str_eq(from, "$TOLD"))
-		return open_told(q, e);
-	if (str_starts(from, "$STATE/"))
-		return q->open_state(q->of, from + strlen("$STATE/"), e);
-	return open_kept(q->workspace, from + strlen("$SESSION/"), e);
-}
-
-static int open_named(const struct cage_start *start, const char *from, struct err *e)
+/* What somebody declared by its name. */
+static int open_declared(const struct opening *o, struct err *e)
 {
 	char path[4096];
 	own_fd int project = -1;
 	int fd;
 
-	if (!cage_fill_in(start, from, path, sizeof(path)))
-		return err_set(e, ERR_REFUSED, ENAMETOOLONG, "cannot open '%s': %s", from,
-			start->home ? "its path is too long" : "there is no home");
-	if (str_path_within(from, "$PROJECT") && !spec_climbs(from)) {
+	if (!cage_fill_in(o->start, o->root, o->path, path, sizeof(path)))
+		return err_set(e, ERR_REFUSED, ENAMETOOLONG, "cannot open '%s': %s", o->text,
+			o->start->home ? "its path is too long" : "there is no home");
+	if (o->root == PLAN_ROOT_PROJECT && !spec_climbs(o->path)) {
 		/* Resolved when the spec was read; from there on no link leads out. */
-		project = file_open_real(start->project, O_PATH | O_DIRECTORY);
-		fd = project < 0 || str_eq(from, "$PROJECT")
-			     ? take_fd(&project)
-			     : file_open_inside(project, from + strlen("$PROJECT/"), O_PATH);
-	} else if (str_eq(from, "$GIT")) {
+		project = file_open_real(o->start->project, O_PATH | O_DIRECTORY);
+		fd = project < 0 || !*o->path ? take_fd(&project)
+					      : file_open_inside(project, o->path + 1, O_PATH);
+	} else if (o->root == PLAN_ROOT_GIT) {
 		fd = file_open_real(path, O_PATH | O_DIRECTORY);
 	} else {
 		fd = file_open(path, O_PATH);
@@ -117,6 +79,68 @@ static int open_named(const struct cage_start *start, const char *from, struct e
 		return err_set(e, fd == -ENOSYS ? ERR_SYS : ERR_REFUSED, -fd,
 			"cannot show '%s' in the cage: %s", path, strerror(-fd));
 	return fd;
+}
+
+/* What a session keeps is ours, and what is in it a stranger's. */
+static int open_kept(const struct opening *o, struct err *e)
+{
+	const char *name = strrchr(plan_roots[o->root].name, '/') + 1;
+	int workspace = o->q->workspace;
+	int fd = workspace < 0 ? -ENOENT : file_open_name(workspace, name, O_PATH | O_DIRECTORY);
+
+	return fd < 0 ? err_set(e, ERR_REFUSED, -fd, "cannot open the session's %s: %s", name,
+				strerror(-fd))
+		      : fd;
+}
+
+static int open_state(const struct opening *o, struct err *e)
+{
+	return o->q->open_state(o->q->of, o->path + 1, e);
+}
+
+/* The program that runs, by no name at all: another may have taken its place. */
+static int open_own_program(const struct opening *o, struct err *e)
+{
+	own_fd int fd = file_open("/proc/self/exe", O_PATH);
+	struct stat st;
+
+	(void)o;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(e, fd < 0 ? -fd : errno, "cannot open bawn's own program");
+	if (st.st_nlink == 0)
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, ESTALE,
+				"cannot show bawn's own program in the cage: it was replaced since "
+				"it started"),
+			"start it again");
+	return take_fd(&fd);
+}
+
+static int open_told(const struct opening *o, struct err *e)
+{
+	int folder = o->q->open_folder(o->q->of, e);
+	int fd = folder < 0 ? folder : file_open_name(folder, KEEP_TOLD, O_PATH);
+
+	if (folder < 0)
+		return folder;
+	return fd < 0 ? err_sys(e, -fd, "cannot open the run's socket") : fd;
+}
+
+static int open_source(const struct opening *o, struct err *e)
+{
+	static int (*const openers[PLAN_ROOT_COUNT])(const struct opening *o, struct err *e) = {
+		[PLAN_ROOT_NONE] = open_declared,
+		[PLAN_ROOT_HOME] = open_declared,
+		[PLAN_ROOT_PROJECT] = open_declared,
+		[PLAN_ROOT_GIT] = open_declared,
+		[PLAN_ROOT_SESSION_HOME] = open_kept,
+		[PLAN_ROOT_SESSION_TMP] = open_kept,
+		[PLAN_ROOT_STATE] = open_state,
+		[PLAN_ROOT_BAWN] = open_own_program,
+		[PLAN_ROOT_TOLD] = open_told,
+	};
+
+	return openers[o->root](o, e);
 }
 
 /* What a descriptor is called; its links are all followed by now. */
@@ -217,45 +241,63 @@ static int refuse_talkers(int fd, const char *path, struct err *e)
 		"if that is meant, bind it with :rw");
 }
 
-static bool is_of_session(const struct plan *p, const struct plan_op *op)
+static bool is_of_session(const struct plan_op *op)
 {
-	return op->kind == PLAN_PROJECT || str_starts(plan_str(p, op->a), "$SESSION/");
+	return op->kind == PLAN_PROJECT || cage_tree_of_bind(op) < CAGE_TREE_COUNT;
 }
 
 /*
  * Bawn's program and the socket belong to whom they belong: a map is not needed, and the program's
  * file system may have none. But what leads there may be closed to the id that root's cages have.
  */
-static int clone_own(struct keep_sources *s, const struct cage_start *start, uint32_t i,
-	const char *from, struct err *e)
+static int clone_own(
+	struct keep_sources *s, const struct cage_start *start, uint32_t i, struct err *e)
 {
-	if (!start->ids.is_given || (!str_eq(from, "$BAWN") && !str_eq(from, "$TOLD")))
+	if (!start->ids.is_given)
 		return 0;
 	s->items[i].tree = clone_tree(s->fds[i], s->items[i].path, e);
 	return s->items[i].tree < 0 ? s->items[i].tree : 0;
+}
+
+/* Is it fit to be shown, and may it be? What bawn keeps for cages is. */
+static int judge_source(struct keep_sources *s, uint32_t i, const struct opening *o, struct err *e)
+{
+	const struct plan_op *op = &plan_ops(o->start->plan)[i];
+	int r = 0;
+
+	switch (plan_roots[o->root].owner) {
+	case PLAN_OWNER_OPERATOR:
+		if (op->flags & PLAN_READ_ONLY)
+			r = refuse_talkers(s->fds[i], s->items[i].path, e);
+		return r < 0 ? r : o->q->approve(o->q->of, o->root, o->path, s->items[i].path, e);
+	case PLAN_OWNER_BAWN:
+		return clone_own(s, o->start, i, e);
+	case PLAN_OWNER_CAGE:
+		break;
+	}
+	return 0;
 }
 
 static int make_source(struct keep_sources *s, uint32_t i, const struct cage_start *start,
 	const struct keep_request *q, struct err *e)
 {
 	const struct plan_op *op = &plan_ops(start->plan)[i];
-	const char *from = source_of(start->plan, op);
+	struct opening o;
 	bool is_late;
 	int r;
 
 	s->fds[i] = s->items[i].tree = -1;
 	/* A cage that is made before its session is known. */
-	if (!from || (start->is_warm && q->workspace < 0 && is_of_session(start->plan, op)))
+	if (!has_source(op) || (start->is_warm && q->workspace < 0 && is_of_session(op)))
 		return 0;
-	s->fds[i] = is_own(from) ? open_own(q, from, e) : open_named(start, from, e);
-	r = s->fds[i] < 0 ? s->fds[i] : find_path(s, s->fds[i], from, &s->items[i], e);
-	if (r == 0 && op->flags & PLAN_READ_ONLY && !is_own(from))
-		r = refuse_talkers(s->fds[i], s->items[i].path, e);
+	find_source(&o, start, q, op);
+	s->fds[i] = open_source(&o, e);
+	r = s->fds[i] < 0 ? s->fds[i] : find_path(s, s->fds[i], o.text, &s->items[i], e);
 	if (r == 0)
-		r = is_own(from) ? clone_own(s, start, i, from, e)
-				 : q->approve(q->of, from, s->items[i].path, e);
+		r = judge_source(s, i, &o, e);
 	/* What is copied needs no tree: its copy does. And what is shared is mounted by another. */
-	is_late = str_starts(from, "$SESSION/") && plan_find(start->plan, PLAN_AWAIT, NULL);
+	is_late =
+		cage_tree_of_bind(op) < CAGE_TREE_COUNT && plan_find(start->plan, PLAN_AWAIT, NULL);
 	if (r == 0 && op->flags & PLAN_IDMAPPED && !is_late &&
 		!(op->flags & (PLAN_COPIED | PLAN_SHARED)))
 		r = keep_sources_map(s, start, i, e);
@@ -287,18 +329,24 @@ int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
 	return r;
 }
 
+static bool is_declared(const struct plan_op *op)
+{
+	return plan_roots[op->a_root].owner == PLAN_OWNER_OPERATOR;
+}
+
 bool keep_sources_are_current(const struct keep_sources *s, const struct cage_start *start)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
 		const struct plan_op *op = &plan_ops(start->plan)[i];
-		const char *from = source_of(start->plan, op);
 		own_fd int fd = -1;
+		struct opening o;
 		struct stat st;
 
 		/* Our own program is the one that we are. */
-		if (!from || is_own(from) || is_of_session(start->plan, op))
+		if (!has_source(op) || !is_declared(op) || is_of_session(op))
 			continue;
-		fd = open_named(start, from, NULL);
+		find_source(&o, start, NULL, op);
+		fd = open_declared(&o, NULL);
 		if (fd < 0 || fstat(fd, &st) < 0 || st.st_dev != s->items[i].device ||
 			st.st_ino != s->items[i].inode)
 			return false;
@@ -312,7 +360,7 @@ int keep_sources_make_late(struct keep_sources *s, const struct cage_start *star
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < s->count; i++)
-		if (is_of_session(start->plan, &plan_ops(start->plan)[i]))
+		if (is_of_session(&plan_ops(start->plan)[i]))
 			r = make_source(s, i, start, q, e);
 	return r;
 }

@@ -51,7 +51,7 @@ int keep_told_make(struct keeper *k, struct err *e)
 {
 	struct keep_told *t = &k->told;
 
-	if (!plan_find(k->q->plan, PLAN_BIND, "$TOLD"))
+	if (!plan_find_from(k->q->plan, PLAN_BIND, PLAN_ROOT_TOLD))
 		return 0;
 	t->folder = k->q->open_folder(k->q->of, e);
 	if (t->folder < 0)

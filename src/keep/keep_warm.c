@@ -38,12 +38,11 @@ struct keep_warm {
 /* --- which plan --- */
 
 /* Does anything of it stand for the project, beside what is awaited? */
-static bool names_project(const struct plan *p, const struct plan_op *op)
+static bool names_project(const struct plan_op *op)
 {
 	if (op->kind == PLAN_PROJECT || op->kind == PLAN_ENV)
 		return false;
-	return str_starts(plan_str(p, op->a), "$PROJECT") ||
-	       str_starts(plan_str(p, op->b), "$PROJECT");
+	return op->a_root == PLAN_ROOT_PROJECT || op->b_root == PLAN_ROOT_PROJECT;
 }
 
 static bool can_wait(const struct keep_request *q)
@@ -59,7 +58,7 @@ static bool can_wait(const struct keep_request *q)
 		if (op->kind == PLAN_SYSCALLS)
 			profile = plan_str(p, op->a);
 		/* What another system's shell says has to wait for the look. */
-		if (names_project(p, op) || op->kind == PLAN_IMAGE)
+		if (names_project(op) || plan_is_image(op))
 			return false;
 	}
 	return filter_named(profile) != NULL;
@@ -70,7 +69,8 @@ static bool is_same_op(const struct plan *a, uint32_t i, const struct plan *b)
 	const struct plan_op *x = &plan_ops(a)[i], *y = &plan_ops(b)[i];
 
 	return x->kind == y->kind && x->flags == y->flags && x->n == y->n && x->mode == y->mode &&
-	       x->need == y->need && str_eq(plan_str(a, x->a), plan_str(b, y->a)) &&
+	       x->need == y->need && x->a_root == y->a_root && x->b_root == y->b_root &&
+	       str_eq(plan_str(a, x->a), plan_str(b, y->a)) &&
 	       str_eq(plan_str(a, x->b), plan_str(b, y->b));
 }
 

@@ -46,7 +46,7 @@ static bool add_variable(struct keep_words *w, const struct cage_start *start,
 	if (op->flags & PLAN_OWN) {
 		if (cage_is_broken("home") && str_eq(name, "HOME"))
 			value = "/";
-		if (!cage_fill_in(start, value, filled, sizeof(filled)) ||
+		if (!cage_fill_in(start, op->b_root, value, filled, sizeof(filled)) ||
 			!set_variable(w, w->own_variables, own_count, name, filled))
 			return false;
 		value = filled;

@@ -122,8 +122,8 @@ static bool find_place(const struct keeper *k, size_t which, char ret[static PAT
 		const struct plan_op *op = &plan_ops(p)[i];
 
 		if ((op->kind == PLAN_PROJECT || op->kind == PLAN_GIT) &&
-			cage_layer_of(p, op) == which)
-			return cage_fill_in(&k->start, plan_str(p, op->b), ret, PATH_MAX);
+			cage_layer_of(op) == which)
+			return cage_fill_in_place(&k->start, op, ret, PATH_MAX);
 	}
 	return false;
 }

@@ -34,6 +34,13 @@ bool plan_ends_hardened(const struct spec *s, enum spec_key key);
 int plan_build(struct spec *s, const struct host *h, struct plan **ret,
 	struct plan_choice *ret_choice, struct err *e);
 
+/*
+ * The operands of an operation as people and digests see them: borrowed from the plan, or printed
+ * into `scratch`, which is the caller's.
+ */
+const char *plan_text_a(const struct plan *p, const struct plan_op *op, struct buf *scratch);
+const char *plan_text_b(const struct plan *p, const struct plan_op *op, struct buf *scratch);
+
 /* For people. */
 void plan_print(const struct plan *p, struct buf *out, bool color);
 

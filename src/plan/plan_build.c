@@ -10,6 +10,7 @@
 
 static_assert(sizeof(struct plan) % 8 == 0, "operations follow the head without a gap");
 static_assert(sizeof(struct plan_op) == 24, "an operation has no padding");
+static_assert(PLAN_OP_KIND_COUNT <= UINT8_MAX, "a kind has one byte");
 static_assert(sizeof(struct plan_promise) == 12, "a promise has no padding");
 
 uint32_t plan_add_string(struct plan_builder *b, const char *text)
@@ -22,12 +23,23 @@ uint32_t plan_add_string(struct plan_builder *b, const char *text)
 	return (uint32_t)at;
 }
 
+/* A path of the spec is taken apart; one that is at another root was never a text. */
+static uint32_t add_operand(
+	struct plan_builder *b, enum plan_operand operand, const char *text, uint8_t *root)
+{
+	bool is_path = operand == PLAN_OPERAND_SOURCE || operand == PLAN_OPERAND_PLACE;
+
+	if (is_path && *root == PLAN_ROOT_NONE)
+		*root = (uint8_t)plan_root_of(text, &text);
+	return plan_add_string(b, text);
+}
+
 void plan_add(struct plan_builder *b, enum plan_op_kind kind, const char *from, const char *to,
 	struct plan_op like)
 {
-	like.kind = (uint16_t)kind;
-	like.a = plan_add_string(b, from);
-	like.b = plan_add_string(b, to);
+	like.kind = (uint8_t)kind;
+	like.a = add_operand(b, plan_op_defs[kind].a, from, &like.a_root);
+	like.b = add_operand(b, plan_op_defs[kind].b, to, &like.b_root);
 	buf_add(&b->ops, &like, sizeof(like));
 }
 
@@ -184,7 +196,7 @@ static bool judge_level(const struct spec *s, struct buf *reasons)
 static int pack(struct plan_builder *b, const char *digest, struct plan **ret, struct err *e)
 {
 	own(buf) struct buf reasons = { .max = 1 << 20 };
-	struct plan head = { .magic = PLAN_MAGIC, .version = PLAN_VERSION };
+	struct plan head = { 0 };
 	own_free struct plan *block = NULL;
 	char *at;
 	size_t size;

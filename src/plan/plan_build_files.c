@@ -34,15 +34,32 @@ static const char *const etc_nsswitch = "passwd: files\ngroup: files\nhosts: fil
 
 #define READ_ONLY_TREE (PLAN_READ_ONLY | PLAN_NO_DEV)
 
+static void add_image(struct plan_builder *b, const char *image)
+{
+	static const enum plan_op_kind kinds[] = { PLAN_IMAGE, PLAN_IMAGE_OCI, PLAN_IMAGE_SIF };
+	enum plan_op_kind kind = PLAN_IMAGE_NAMED;
+	uint16_t flags = PLAN_READ_ONLY;
+
+	for (size_t i = 0; i < COUNT_OF(kinds) && kind == PLAN_IMAGE_NAMED; i++) {
+		const char *prefix = plan_op_defs[kinds[i]].prefix;
+
+		if (str_starts(image, prefix)) {
+			kind = kinds[i];
+			image += strlen(prefix);
+		}
+	}
+	if (kind == PLAN_IMAGE && b->host->is_root)
+		flags |= PLAN_IDMAPPED;
+	plan_add(b, kind, image, "/",
+		PLAN_OP(.flags = flags, .n = spec_number(b->spec, SPEC_LIMITS_DISK)));
+}
+
 static void add_system(struct plan_builder *b)
 {
 	const char *image = spec_text(b->spec, SPEC_ROOT_IMAGE);
-	bool is_mapped = b->host->is_root && str_starts(image, "dir:");
 
 	if (!str_eq(image, "host")) {
-		plan_add(b, PLAN_IMAGE, image, "/",
-			PLAN_OP(.flags = PLAN_READ_ONLY | (is_mapped ? PLAN_IDMAPPED : 0),
-				.n = spec_number(b->spec, SPEC_LIMITS_DISK)));
+		add_image(b, image);
 		return;
 	}
 	plan_add(b, PLAN_TMPFS, "", "/",
@@ -173,7 +190,7 @@ const char *plan_project_place(const struct spec *s, enum spec_engine engine)
 	bool has_own_tree = engine != SPEC_ENGINE_LANDLOCK && engine != SPEC_ENGINE_LOGICAL;
 
 	if (!has_own_tree || spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_PROJECT)
-		return "$PROJECT";
+		return plan_roots[PLAN_ROOT_PROJECT].name;
 	return spec_text(s, SPEC_PROJECT_AT);
 }
 
@@ -181,9 +198,12 @@ bool plan_has_whole_project(const struct spec *s, enum spec_key key)
 {
 	const struct spec_value *patterns = spec_list(s, key);
 
-	for (size_t i = 0; i < patterns->count; i++)
-		if (str_eq(patterns->items[i].text, "$PROJECT/**"))
+	for (size_t i = 0; i < patterns->count; i++) {
+		const char *path = plan_path_in_project(patterns->items[i].text);
+
+		if (path && str_eq(path, "**"))
 			return true;
+	}
 	return false;
 }
 
@@ -269,9 +289,17 @@ static bool is_writable_part(
 /* In a writable project the parts of what is protected are for reading. */
 static bool is_protected_part(const struct plan_builder *b, const char *base)
 {
-	return spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE &&
-	       str_starts(base, "$PROJECT/") &&
-	       plan_is_in_protected(b->spec, b->host, base + strlen("$PROJECT/"));
+	const char *path = plan_path_in_project(base);
+
+	return spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE && path && *path &&
+	       plan_is_in_protected(b->spec, b->host, path);
+}
+
+static bool is_project(const char *base)
+{
+	const char *path = plan_path_in_project(base);
+
+	return path && !*path;
 }
 
 void plan_walk_parts(struct plan_builder *b, enum spec_key key, bool is_writable, plan_part *emit,
@@ -293,7 +321,7 @@ void plan_walk_parts(struct plan_builder *b, enum spec_key key, bool is_writable
 			can_write = false;
 		if (!base)
 			b->ops.failed = true;
-		else if (!str_eq(base, "$PROJECT") && !(can_write && is_said))
+		else if (!is_project(base) && !(can_write && is_said))
 			emit(b, base, can_write ? 0 : PLAN_READ_ONLY, place);
 	}
 }
@@ -312,9 +340,9 @@ static bool is_shown_anyway(const struct spec *s, const char *base)
 	for (size_t i = 0; i < patterns->count; i++) {
 		const char *text = patterns->items[i].text;
 		size_t n = strlen(text) - (str_ends(text, "/**") ? 3 : 0);
+		bool is_all = n == strlen(plan_roots[PLAN_ROOT_PROJECT].name);
 
-		if (strncmp(base, text, n) == 0 && base[n] == '/' &&
-			(is_whole || n > strlen("$PROJECT")))
+		if (strncmp(base, text, n) == 0 && base[n] == '/' && (is_whole || !is_all))
 			return true;
 	}
 	return false;
@@ -326,11 +354,13 @@ static bool is_shown_anyway(const struct spec *s, const char *base)
  */
 static void add_part(struct plan_builder *b, const char *base, uint16_t flags, const char *place)
 {
+	const char *path = plan_path_in_project(base);
+
 	(void)place;
 	if (is_shown_anyway(b->spec, base))
 		return;
-	if (str_starts(base, "$PROJECT/"))
-		plan_add(b, PLAN_PART, "", base + strlen("$PROJECT/"), PLAN_OP(.flags = flags));
+	if (path)
+		plan_add(b, PLAN_PART, "", path, PLAN_OP(.flags = flags));
 	else
 		plan_add(b, PLAN_BIND, base, base, PLAN_OP(.flags = read_only_flags(b)));
 }
@@ -350,9 +380,10 @@ static void add_git(struct plan_builder *b)
 		return;
 	if (is_writable && (b->host->no_git_hold || flags & PLAN_READ_ONLY || !(flags & PLAN_HELD)))
 		flags = read_only_flags(b);
-	plan_add(b, PLAN_GIT, "$GIT", "$GIT", PLAN_OP(.flags = flags));
+	plan_add(b, PLAN_GIT, "", "",
+		PLAN_OP(.a_root = PLAN_ROOT_GIT, .b_root = PLAN_ROOT_GIT, .flags = flags));
 	if (flags & PLAN_HELD)
-		plan_add_protected(b, "$GIT");
+		plan_add_protected(b, PLAN_ROOT_GIT);
 }
 
 void plan_add_project(struct plan_builder *b)
@@ -360,13 +391,13 @@ void plan_add_project(struct plan_builder *b)
 	bool is_writable = spec_choice(b->spec, SPEC_PROJECT_MODE) != SPEC_MODE_READ_ONLY;
 
 	add_git(b);
-	plan_add(b, PLAN_PROJECT, "$PROJECT", plan_project_place(b->spec, b->engine),
-		PLAN_OP(.flags = project_flags(b)));
+	plan_add(b, PLAN_PROJECT, "", plan_project_place(b->spec, b->engine),
+		PLAN_OP(.a_root = PLAN_ROOT_PROJECT, .flags = project_flags(b)));
 	plan_walk_parts(b, SPEC_PROJECT_READ, is_writable, add_part, NULL);
 	if (is_writable)
 		plan_walk_parts(b, SPEC_PROJECT_WRITE, true, add_part, NULL);
 	if (plan_holds_protected(b))
-		plan_add_protected(b, "");
+		plan_add_protected(b, PLAN_ROOT_PROJECT);
 }
 
 /* --- binds --- */
@@ -420,17 +451,18 @@ static void add_state(struct plan_builder *b)
 	if (!places)
 		b->ops.failed = true;
 	for (size_t i = 0; places && i < n && !b->host->in_session; i++) {
-		char *from = arena_printf(
-			&b->spec->arena, "$STATE/%s", places[i]->text + strlen("/home/agent/"));
+		const char *inside = places[i]->text + strlen("/home/agent");
+		char *from = arena_copy(&b->spec->arena, inside, strlen(inside));
 
 		if (!from) {
 			b->ops.failed = true;
 			return;
 		}
-		for (char *p = from + strlen("$STATE/"); *p; p++)
+		for (char *p = from + 1; *p; p++)
 			if (*p == '/')
 				*p = '+';
-		plan_add(b, PLAN_BIND, from, places[i]->text, PLAN_OP(.flags = flags));
+		plan_add(b, PLAN_BIND, from, places[i]->text,
+			PLAN_OP(.a_root = PLAN_ROOT_STATE, .flags = flags));
 	}
 }
 

@@ -14,6 +14,20 @@ static void add_env(struct plan_builder *b, const char *name, const char *value,
 	plan_add(b, PLAN_ENV, name, value, PLAN_OP(.flags = flags));
 }
 
+/* Where the project is, and which run this is: another value for every operator, and run. */
+static void add_own_names(struct plan_builder *b)
+{
+	const char *path;
+	enum plan_root root = plan_root_of(plan_project_place(b->spec, b->engine), &path);
+
+	plan_add(b, PLAN_ENV, "BAWN_PROJECT_DIR", path,
+		PLAN_OP(.b_root = (uint8_t)root, .flags = PLAN_OWN));
+	add_env(b, "BAWN_SANDBOX", "1", PLAN_OWN);
+	add_env(b, "BAWN_SANDBOX_ROOT", "/", PLAN_OWN);
+	plan_add(b, PLAN_ENV, "BAWN_SESSION_ID", "",
+		PLAN_OP(.b_root = PLAN_ROOT_RUN, .flags = PLAN_OWN));
+}
+
 /* S-09: sources bound for reading have one well-known place. */
 static bool has_sources(const struct spec *s)
 {
@@ -58,10 +72,6 @@ static void add_environment(struct plan_builder *b)
 	const struct {
 		const char *name, *value;
 	} own[] = {
-		{ "BAWN_PROJECT_DIR", plan_project_place(s, b->engine) },
-		{ "BAWN_SANDBOX", "1" },
-		{ "BAWN_SANDBOX_ROOT", "/" },
-		{ "BAWN_SESSION_ID", "$RUN" },
 		{ "HOME", "/home/agent" },
 		{ "LANG", "C.UTF-8" },
 		{ "LOGNAME", user },
@@ -74,6 +84,7 @@ static void add_environment(struct plan_builder *b)
 
 	/* All of them, also those that a declared one replaces for the command: see PLAN_PREFLIGHT.
 	 */
+	add_own_names(b);
 	for (size_t i = 0; i < COUNT_OF(own); i++)
 		add_env(b, own[i].name, own[i].value, PLAN_OWN);
 	if (has_sources(s))
@@ -198,13 +209,12 @@ static void add_rule(struct plan_builder *b, const char *path, uint16_t flags)
 static void add_rule_of_part(
 	struct plan_builder *b, const char *base, uint16_t flags, const char *place)
 {
-	const char *path = str_starts(base, "$PROJECT/") ? arena_printf(&b->spec->arena, "%s%s",
-								   place, base + strlen("$PROJECT"))
-							 : NULL;
+	const char *inside = plan_path_in_project(base);
+	const char *path = inside ? arena_printf(&b->spec->arena, "%s/%s", place, inside) : NULL;
 
 	if (path)
 		add_rule(b, path, flags);
-	else if (str_starts(base, "$PROJECT/"))
+	else if (inside)
 		b->ops.failed = true;
 }
 
@@ -242,8 +252,8 @@ static void add_rules_of_host(struct plan_builder *b)
 			add_rule(b, host_system_paths[i], PLAN_READ_ONLY);
 	for (size_t i = 0; i < COUNT_OF(devices); i++)
 		add_rule(b, devices[i], PLAN_NO_EXEC);
-	add_rules_of_project(
-		b, "$PROJECT", spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE);
+	add_rules_of_project(b, plan_roots[PLAN_ROOT_PROJECT].name,
+		spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE);
 	for (size_t i = 0; i < binds->count; i++)
 		add_rule(b, binds->items[i].bind.from,
 			binds->items[i].bind.is_writable ? 0 : PLAN_READ_ONLY);
@@ -256,7 +266,7 @@ static void add_rules_of_host(struct plan_builder *b)
  */
 static uint16_t root_flags(const struct plan_builder *b, const struct plan_op *op)
 {
-	if (op->kind != PLAN_IMAGE)
+	if (!plan_is_image(op))
 		return PLAN_LIST;
 	return str_eq(spec_text(b->spec, SPEC_ROOT_OVERLAY), "ephemeral") ? PLAN_READ_ONLY : 0;
 }
@@ -281,20 +291,22 @@ static void add_rules_of_tree(struct plan_builder *b, size_t first)
 			&b->spec->arena, b->strings.data + op.b, strlen(b->strings.data + op.b));
 		bool is_device = op.kind == PLAN_DEVICE || op.kind == PLAN_DEVPTS;
 		bool is_tree = op.kind == PLAN_TMPFS || op.kind == PLAN_BIND ||
-			       op.kind == PLAN_PROC || op.kind == PLAN_DIR ||
-			       op.kind == PLAN_IMAGE || op.kind == PLAN_GIT;
+			       op.kind == PLAN_PROC || op.kind == PLAN_DIR || plan_is_image(&op) ||
+			       op.kind == PLAN_GIT;
 
 		if (!path)
 			b->ops.failed = true;
 		else if (op.kind == PLAN_PROJECT)
-			add_rules_of_project(b, path,
+			add_rules_of_project(b, plan_project_place(b->spec, b->engine),
 				spec_choice(b->spec, SPEC_PROJECT_MODE) != SPEC_MODE_READ_ONLY);
 		else if (is_device)
 			add_rule(b, path, PLAN_NO_EXEC);
 		else if (is_tree && str_eq(path, "/"))
 			add_rule(b, path, root_flags(b, &op));
 		else if (is_tree)
-			add_rule(b, path, op.flags & (PLAN_READ_ONLY | PLAN_NO_EXEC));
+			plan_add(b, PLAN_RULE, "", path,
+				PLAN_OP(.b_root = op.b_root,
+					.flags = op.flags & (PLAN_READ_ONLY | PLAN_NO_EXEC)));
 	}
 }
 

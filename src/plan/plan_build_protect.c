@@ -85,18 +85,11 @@ bool plan_can_reach_protected(const struct plan_builder *b)
 	const struct spec_value *patterns = spec_list(b->spec, SPEC_PROJECT_WRITE);
 
 	for (size_t i = 0; i < patterns->count; i++) {
-		const char *text = patterns->items[i].text;
-		size_t n = strlen(text) - (str_ends(text, "/**") ? 3 : 0);
-		size_t skipped = strlen("$PROJECT/");
-		char base[4096];
+		const char *base = plan_pattern_base(b->spec, patterns->items[i].text);
+		const char *path = base ? plan_path_in_project(base) : "";
 
-		if (n < skipped)
-			return true; /* all of it */
-		if (n - skipped >= sizeof(base))
-			continue;
-		memcpy(base, text + skipped, n - skipped);
-		base[n - skipped] = '\0';
-		if (plan_is_protected(b->spec, b->host, base))
+		/* "" is all of it. */
+		if (path && plan_is_protected(b->spec, b->host, path))
 			return true;
 	}
 	return false;
@@ -107,14 +100,17 @@ static int compare_paths(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static const char *any_path_at(const struct plan_builder *b, const char *tree, size_t i)
+static const char *any_path_at(const struct plan_builder *b, enum plan_root tree, size_t i)
 {
-	const char *path = *tree ? git_path_at(b->host, i) : path_at(b->spec, b->host, i);
+	const char *path;
 
-	return path && *tree ? path + strlen(".git/") : path;
+	if (tree == PLAN_ROOT_PROJECT)
+		return path_at(b->spec, b->host, i);
+	path = git_path_at(b->host, i);
+	return path ? path + strlen(".git/") : NULL;
 }
 
-void plan_add_protected(struct plan_builder *b, const char *tree)
+void plan_add_protected(struct plan_builder *b, enum plan_root tree)
 {
 	own_free const char **paths = NULL;
 	size_t n = 0;
@@ -131,5 +127,6 @@ void plan_add_protected(struct plan_builder *b, const char *tree)
 	qsort(paths, n, sizeof(const char *), compare_paths);
 	for (size_t i = 0; i < n; i++)
 		if (i == 0 || !str_eq(paths[i], paths[i - 1]))
-			plan_add(b, PLAN_PROTECT, tree, paths[i], PLAN_OP(.flags = PLAN_READ_ONLY));
+			plan_add(b, PLAN_PROTECT, "", paths[i],
+				PLAN_OP(.a_root = (uint8_t)tree, .flags = PLAN_READ_ONLY));
 }

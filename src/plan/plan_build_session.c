@@ -9,8 +9,10 @@
  */
 
 /* Where it is in the cage, but for the project. */
-static const char *const kept[][2] = { { "$SESSION/home", "/home/agent" },
-	{ "$SESSION/tmp", "/tmp" } };
+static const struct {
+	enum plan_root from;
+	const char *to;
+} kept[] = { { PLAN_ROOT_SESSION_HOME, "/home/agent" }, { PLAN_ROOT_SESSION_TMP, "/tmp" } };
 
 #define KEPT COUNT_OF(kept)
 
@@ -18,7 +20,7 @@ static const char *const kept[][2] = { { "$SESSION/home", "/home/agent" },
 static bool is_kept(const char *place)
 {
 	for (size_t i = 0; i < KEPT; i++)
-		if (str_path_within(place, kept[i][1]))
+		if (str_path_within(place, kept[i].to))
 			return true;
 	return false;
 }
@@ -32,7 +34,7 @@ static bool has_more_inside(const struct spec *s, const char *project)
 	for (size_t i = 0; i < binds->count; i++) {
 		const struct spec_bind *bind = &binds->items[i].bind;
 
-		if (str_path_within(bind->to, project) || str_starts(bind->from, "$PROJECT") ||
+		if (str_path_within(bind->to, project) || plan_path_in_project(bind->from) ||
 			is_kept(bind->to))
 			return true;
 	}
@@ -48,7 +50,7 @@ bool plan_awaits_session(const struct plan_builder *b)
 	const char *place = plan_project_place(b->spec, b->engine);
 
 	return b->host->in_session && b->engine == SPEC_ENGINE_NATIVE &&
-	       !str_eq(place, "$PROJECT") && !b->host->has_outer_git &&
+	       !plan_path_in_project(place) && !b->host->has_outer_git &&
 	       spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_CAPTURED &&
 	       plan_capture(b->spec, b->host) == HOST_CAPTURE_ON_DISK &&
 	       plan_has_whole_project(b->spec, SPEC_PROJECT_READ) &&
@@ -64,5 +66,6 @@ void plan_add_session(struct plan_builder *b)
 	uint16_t flags = PLAN_NO_DEV | (b->host->is_root ? PLAN_IDMAPPED : 0);
 
 	for (size_t i = 0; b->host->in_session && i < KEPT; i++)
-		plan_add(b, PLAN_BIND, kept[i][0], kept[i][1], PLAN_OP(.flags = flags));
+		plan_add(b, PLAN_BIND, "", kept[i].to,
+			PLAN_OP(.a_root = (uint8_t)kept[i].from, .flags = flags));
 }

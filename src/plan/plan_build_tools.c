@@ -41,8 +41,9 @@ static bool is_root_closed(const struct plan_builder *b)
 /* What an operation opens; its path is borrowed from the plan, or NULL: it opens none. */
 static void add_place_of(struct plan_builder *b, const struct plan_op *op, struct places *all)
 {
-	const char *to = b->strings.data + op->b, *tree = b->strings.data + op->a;
-	const char *project = plan_project_place(b->spec, b->engine);
+	const char *to = b->strings.data + op->b;
+	const char *top = op->a_root == PLAN_ROOT_GIT ? plan_roots[PLAN_ROOT_GIT].name
+						      : plan_project_place(b->spec, b->engine);
 	bool is_inside = op->kind == PLAN_PART || op->kind == PLAN_PROTECT;
 	bool is_mount = op->kind == PLAN_TMPFS || op->kind == PLAN_BIND || op->kind == PLAN_DIR ||
 			op->kind == PLAN_PROC || op->kind == PLAN_GIT || op->kind == PLAN_DEVICE ||
@@ -50,11 +51,12 @@ static void add_place_of(struct plan_builder *b, const struct plan_op *op, struc
 			(op->kind == PLAN_PROJECT && !(op->flags & PLAN_PARTS));
 
 	if (is_inside)
-		to = arena_printf(&b->spec->arena, "%s/%s",
-			op->kind == PLAN_PROTECT && *tree ? tree : project, to);
+		to = arena_printf(&b->spec->arena, "%s/%s", top, to);
+	else if (op->b_root != PLAN_ROOT_NONE)
+		to = arena_printf(&b->spec->arena, "%s%s", plan_roots[op->b_root].name, to);
 	if (!to)
 		b->ops.failed = true;
-	else if (op->kind == PLAN_IMAGE)
+	else if (plan_is_image(op))
 		add_place(all, to, is_root_closed(b), false);
 	else if (is_inside || (is_mount && !str_eq(to, "/")))
 		add_place(all, to, op->flags & PLAN_READ_ONLY, op->kind == PLAN_PROTECT);
@@ -183,9 +185,10 @@ void plan_add_tools(struct plan_builder *b)
 	if (!spec_bool(b->spec, SPEC_TOOLS))
 		return;
 	plan_add(b, PLAN_TMPFS, "", "/run/bawn", PLAN_OP(.mode = 0755, .flags = flags));
-	plan_add(b, PLAN_BIND, "$BAWN", "/run/bawn/bawn", PLAN_OP(.flags = flags));
+	plan_add(b, PLAN_BIND, "", "/run/bawn/bawn",
+		PLAN_OP(.a_root = PLAN_ROOT_BAWN, .flags = flags));
 	if (!b->host->in_session)
-		plan_add(b, PLAN_BIND, "$TOLD", "/run/bawn/told",
-			PLAN_OP(.flags = flags | PLAN_NO_EXEC));
+		plan_add(b, PLAN_BIND, "", "/run/bawn/told",
+			PLAN_OP(.a_root = PLAN_ROOT_TOLD, .flags = flags | PLAN_NO_EXEC));
 	add_description(b);
 }

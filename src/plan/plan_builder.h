@@ -16,7 +16,10 @@ struct plan_builder {
 /* Adds a string and returns its place; the empty one is at 0. */
 uint32_t plan_add_string(struct plan_builder *b, const char *text);
 
-/* Adds an operation with the flags, need and mode of `like`; its strings are given as texts. */
+/*
+ * Adds an operation with the flags, need and mode of `like`. An operand is a text, and a path one
+ * as a spec writes it; or, with a root in `like`, what follows that.
+ */
 void plan_add(struct plan_builder *b, enum plan_op_kind kind, const char *from, const char *to,
 	struct plan_op like);
 
@@ -83,8 +86,8 @@ bool plan_holds_protected(const struct plan_builder *b);
 /* Is something that is protected where the project may be written? */
 bool plan_can_reach_protected(const struct plan_builder *b);
 
-/* Adds what is protected in the project, or in "$GIT"; sorted: a folder before what is in it. */
-void plan_add_protected(struct plan_builder *b, const char *tree);
+/* Adds what is protected in the project, or in its git; sorted: a folder before what is in it. */
+void plan_add_protected(struct plan_builder *b, enum plan_root tree);
 
-/* Where the project is for the command: in the cage, or where it always was. */
+/* Where the project is for the command: in the cage, or as "$PROJECT" where it always was. */
 const char *plan_project_place(const struct spec *s, enum spec_engine engine);

@@ -176,9 +176,9 @@ static void check_writable_parts(struct spec *s)
 	for (size_t i = 0; i < patterns->count; i++) {
 		const struct spec_item *item = &patterns->items[i];
 		const char *base = plan_pattern_base(s, item->text);
+		const char *path = base ? plan_path_in_project(base) : NULL;
 
-		if (base && str_starts(base, "$PROJECT/") &&
-			plan_is_in_protected(s, NULL, base + strlen("$PROJECT/")))
+		if (path && *path && plan_is_in_protected(s, NULL, path))
 			diags_error(&s->diags, item->at,
 				"mode: captured lets it be written, and shows it before it counts",
 				"project.write_allowlist: %s is protected in mode writable",
@@ -193,12 +193,9 @@ static void check_protected(struct spec *s)
 
 	for (size_t i = 0; i < binds->count; i++) {
 		const struct spec_item *item = &binds->items[i];
-		const char *from = item->bind.from;
+		const char *path = plan_path_in_project(item->bind.from);
 
-		if (!item->bind.is_writable || !str_path_within(from, "$PROJECT"))
-			continue;
-		from += strlen("$PROJECT");
-		if (plan_is_protected(s, NULL, *from ? from + 1 : ""))
+		if (item->bind.is_writable && path && plan_is_protected(s, NULL, path))
 			diags_error(&s->diags, item->at, "make it :ro",
 				"binds: writing to %s would go around what project.protect protects",
 				item->bind.from);
@@ -268,7 +265,7 @@ static void check_patterns(struct spec *s, enum spec_key key)
 		const struct spec_item *item = &patterns->items[i];
 		const char *base = plan_pattern_base(s, item->text);
 
-		if (str_starts(item->text, "$PROJECT") || !base)
+		if (!base || plan_path_in_project(item->text))
 			continue;
 		if (!may_leave) {
 			diags_error(&s->diags, item->at, "use a bind",

@@ -8,22 +8,18 @@
 #include "base/err.h"
 #include "base/sha256.h"
 #include "plan/plan_ops.h"
+#include "plan/plan_root.h"
 
 /*
  * What will be done and what it guarantees, as one block of bytes without pointers: it can be
- * printed, hashed, compared and sent down a pipe. The same spec on the same host gives the same
- * bytes, whoever the operator is: what differs between operators and runs stands in it by name,
- *
- *   ~         the operator's home          $PROJECT  the project's directory
- *   $RUN      the id of the run            $GIT      its git's, where that is outside of it
- *   $SESSION  the workspace of its session $BAWN     the program that runs
- *   $TOLD     where the cage tells what it refused by itself
- *
- * and is filled in by the keeper. A source below $PROJECT is opened beneath it: no link leads out.
- * Values of passed variables are never in it.
+ * copied, compared, printed and hashed. No process takes a plan from another: whoever reads one
+ * built it with plan_build, or began as a copy of the process that did, and so nobody checks it
+ * again. The same spec on the same host gives the same bytes, whoever the operator is: what
+ * differs between operators and runs is a root (plan_root.h), which the keeper fills in. A source
+ * in the project is opened beneath it: no link leads out. Values of passed variables are never in
+ * the plan.
  */
-#define PLAN_MAGIC    0x4e574142U /* "BAWN" */
-#define PLAN_VERSION  1U
+#define PLAN_VERSION  1U /* of what plan_print_json prints */
 #define PLAN_MAX_SIZE ((size_t)16 * 1024 * 1024)
 
 enum plan_need {
@@ -35,12 +31,12 @@ enum plan_need {
 /* One small operation. Which operands count: plan_op_defs. */
 struct plan_op {
 	uint64_t n;
-	uint32_t a, b;  /* strings */
-	uint16_t kind;  /* enum plan_op_kind */
-	uint16_t flags; /* PLAN_READ_ONLY … */
-	uint16_t mode;  /* permission bits, or 0 */
-	uint8_t need;   /* PLAN_MAY or PLAN_MUST */
-	uint8_t pad;
+	uint32_t a, b;          /* strings: of a path, what follows its root */
+	uint16_t flags;         /* PLAN_READ_ONLY … */
+	uint16_t mode;          /* permission bits, or 0 */
+	uint8_t kind;           /* enum plan_op_kind */
+	uint8_t need;           /* PLAN_MAY or PLAN_MUST */
+	uint8_t a_root, b_root; /* enum plan_root */
 };
 
 /* One guarantee as this plan gives it. */
@@ -55,11 +51,11 @@ struct plan_promise {
 
 /* The head of the block; the arrays and the strings follow it, in this order and without gaps. */
 struct plan {
-	uint32_t magic, version, size;
-	uint16_t engine;      /* enum spec_engine, never auto */
-	uint16_t is_hardened; /* the level: hardened, or custom */
+	uint32_t size;
 	uint32_t op_count, promise_count, string_size;
 	uint32_t name, level_reasons; /* strings */
+	uint16_t engine;              /* enum spec_engine, never auto */
+	uint16_t is_hardened;         /* the level: hardened, or custom */
 	uint32_t pad;
 	char spec_digest[SHA256_HEX_SIZE + 7]; /* of the spec's canonical form */
 };
@@ -79,13 +75,13 @@ static inline const char *plan_strings(const struct plan *p)
 	return (const char *)(plan_promises(p) + p->promise_count);
 }
 
-/* A string of the plan; `at` comes from a plan that was checked. */
+/* A string of the plan. */
 static inline const char *plan_str(const struct plan *p, uint32_t at)
 {
 	return plan_strings(p) + at;
 }
 
-/* The first operation of a kind, with `a` unless that is NULL; NULL where there is none. */
+/* The first operation of a kind, with the text `a` unless that is NULL; NULL: there is none. */
 static inline const struct plan_op *plan_find(
 	const struct plan *p, enum plan_op_kind kind, const char *a)
 {
@@ -96,6 +92,22 @@ static inline const struct plan_op *plan_find(
 			return op;
 	}
 	return NULL;
+}
+
+/* The first operation of a kind whose `a` is at a root; NULL where there is none. */
+static inline const struct plan_op *plan_find_from(
+	const struct plan *p, enum plan_op_kind kind, enum plan_root root)
+{
+	for (uint32_t i = 0; i < p->op_count; i++)
+		if (plan_ops(p)[i].kind == kind && plan_ops(p)[i].a_root == root)
+			return &plan_ops(p)[i];
+	return NULL;
+}
+
+/* Is the root made of an image, of whatever kind? */
+static inline bool plan_is_image(const struct plan_op *op)
+{
+	return op->kind >= PLAN_IMAGE && op->kind <= PLAN_IMAGE_NAMED;
 }
 
 /* The project, if its writes are captured; NULL otherwise. */
@@ -123,9 +135,3 @@ static inline bool plan_keeps_in_proc(
 			return true;
 	return (name[0] >= '0' && name[0] <= '9') || name[0] == '.';
 }
-
-/*
- * Is this a plan that can be trusted to be one? Everything a reader relies on is looked at:
- * sizes, kinds, order, strings, paths. For bytes that came from anywhere else than plan_build.
- */
-int plan_check(const void *bytes, size_t n, struct err *e);

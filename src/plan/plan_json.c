@@ -20,18 +20,22 @@ static void print_flags(const struct plan_op *op, struct json *j)
 	json_close_list(j);
 }
 
-static void print_op(const struct plan *p, const struct plan_op *op, struct json *j)
+static void print_op(
+	const struct plan *p, const struct plan_op *op, struct buf *scratch, struct json *j)
 {
 	const struct plan_op_def *def = &plan_op_defs[op->kind];
+	const char *text;
 
 	json_open_map(j, NULL);
 	json_text(j, "op", def->name);
 	if (op->need == PLAN_MAY)
 		json_text(j, "need", "may");
-	if (def->a != PLAN_OPERAND_NONE && (def->a != PLAN_OPERAND_TREE || *plan_str(p, op->a)))
-		json_text(j, "a", plan_str(p, op->a));
-	if (def->b != PLAN_OPERAND_NONE && (def->b != PLAN_OPERAND_NOTE || *plan_str(p, op->b)))
-		json_text(j, "b", plan_str(p, op->b));
+	text = plan_text_a(p, op, scratch);
+	if (def->a != PLAN_OPERAND_NONE && (def->a != PLAN_OPERAND_TREE || *text))
+		json_text(j, "a", text);
+	text = plan_text_b(p, op, scratch);
+	if (def->b != PLAN_OPERAND_NONE && (def->b != PLAN_OPERAND_NOTE || *text))
+		json_text(j, "b", text);
 	if (op->n)
 		json_int(j, "n", (int64_t)op->n);
 	if (op->mode)
@@ -56,11 +60,12 @@ static void print_promise(const struct plan *p, const struct plan_promise *promi
 
 void plan_print_json(const struct plan *p, struct buf *out)
 {
+	own(buf) struct buf scratch = { .max = PLAN_MAX_SIZE };
 	struct json j;
 
 	json_init(&j, out, 0);
 	json_open_map(&j, NULL);
-	json_int(&j, "version", p->version);
+	json_int(&j, "version", PLAN_VERSION);
 	json_text(&j, "name", plan_str(p, p->name));
 	json_text(&j, "engine", spec_keys[SPEC_ENGINE].choices[p->engine]);
 	json_text(&j, "level", p->is_hardened ? "hardened" : "custom");
@@ -68,7 +73,7 @@ void plan_print_json(const struct plan *p, struct buf *out)
 	json_text(&j, "spec_sha256", p->spec_digest);
 	json_open_list(&j, "operations");
 	for (uint32_t i = 0; i < p->op_count; i++)
-		print_op(p, &plan_ops(p)[i], &j);
+		print_op(p, &plan_ops(p)[i], &scratch, &j);
 	json_close_list(&j);
 	json_open_map(&j, "guarantees");
 	for (uint32_t i = 0; i < p->promise_count; i++)
@@ -76,6 +81,7 @@ void plan_print_json(const struct plan *p, struct buf *out)
 	json_close_map(&j);
 	json_close_map(&j);
 	buf_putc(out, '\n');
+	out->failed |= scratch.failed;
 }
 
 int plan_digest(const struct plan *p, char ret[static SHA256_HEX_SIZE])

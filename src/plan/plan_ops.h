@@ -13,25 +13,27 @@ enum plan_op_kind {
 	PLAN_ENGINE_ARGUMENT, /* a: for the engine, as it is */
 	PLAN_NAMESPACE,       /* a: its name */
 	PLAN_IDS, /* a: whose id outside (team: with the project's group); n: uid and gid inside */
-	PLAN_SHARE,     /* a: what the kernel counts for the operator too; n: the cage's part */
-	PLAN_HOSTNAME,  /* a */
-	PLAN_IMAGE,     /* a: which, read-only; b: where; n: bytes of the throw-away layer above */
-	PLAN_OVERLAY,   /* a: a kept layer for writes; b: above what; n: bytes, or 0: as it has */
-	PLAN_TMPFS,     /* b: where; n: bytes, or 0; mode; read-only once the tree is complete */
-	PLAN_DIR,       /* b: where; mode */
-	PLAN_BIND,      /* a: from; b: where; flags */
-	PLAN_SYMLINK,   /* a: its content; b: where */
-	PLAN_FILE,      /* a: its content; b: where; mode; with a flag only if it is missing */
-	PLAN_DESCRIBE,  /* a: JSON, whose paths may begin with $PROJECT or $GIT; b: where; mode */
-	PLAN_PROC,      /* b: where; all but processes is covered, or with a flag not there */
-	PLAN_PROC_FILE, /* b: a file of /proc that is not covered */
-	PLAN_DEVICE,    /* b: a device of the host */
-	PLAN_DEVPTS,    /* b: where */
+	PLAN_SHARE,    /* a: what the kernel counts for the operator too; n: the cage's part */
+	PLAN_HOSTNAME, /* a */
+	PLAN_IMAGE, /* a: a folder, read-only; b: where; n: bytes of the throw-away layer above */
+	PLAN_IMAGE_OCI,   /* the same for an archive; no engine of this version can use it … */
+	PLAN_IMAGE_SIF,   /* … nor this, … */
+	PLAN_IMAGE_NAMED, /* … nor one that is known by a name alone */
+	PLAN_OVERLAY,     /* a: a kept layer for writes; b: above what; n: bytes, or 0: as it has */
+	PLAN_TMPFS,       /* b: where; n: bytes, or 0; mode; read-only once the tree is complete */
+	PLAN_DIR,         /* b: where; mode */
+	PLAN_BIND,        /* a: from; b: where; flags */
+	PLAN_SYMLINK,     /* a: its content; b: where */
+	PLAN_FILE,        /* a: its content; b: where; mode; with a flag only if it is missing */
+	PLAN_DESCRIBE,    /* a: JSON, whose paths may begin with $PROJECT or $GIT; b: where; mode */
+	PLAN_PROC,        /* b: where; all but processes is covered, or with a flag not there */
+	PLAN_PROC_FILE,   /* b: a file of /proc that is not covered */
+	PLAN_DEVICE,      /* b: a device of the host */
+	PLAN_DEVPTS,      /* b: where */
 	PLAN_GIT,     /* a: from; b: where; flags: the folder of the project's git, outside of it */
 	PLAN_PROJECT, /* a: from; b: where; flags */
 	PLAN_PART,    /* b: a path of the project with rights of its own; flags */
-	PLAN_PROTECT, /* a: "", or $GIT; b: a path of the project, or of that, that stays as it is
-		       */
+	PLAN_PROTECT, /* a: the project, or its git; b: a path of that, which stays as it is */
 	PLAN_ENTER,   /* the tree becomes the root, the host's is let go */
 	PLAN_AWAIT,   /* a: what follows is of a session, and comes from it */
 	PLAN_ENV,     /* a: name; b: value */
@@ -81,24 +83,23 @@ enum plan_op_flags {
 	PLAN_SHARED = 32768, /* captured: in a session's workspace, for all of its runs */
 };
 
-/* What an operand must be for the plan to be one. */
+/* What an operand is. */
 enum plan_operand {
-	PLAN_OPERAND_NONE, /* the empty string */
-	PLAN_OPERAND_TEXT, /* any */
-	PLAN_OPERAND_NOTE, /* any; "" says nothing */
-	PLAN_OPERAND_WORD, /* not empty */
-	PLAN_OPERAND_SOURCE, /* a path of the host: /…, ~…, $PROJECT…, $GIT, $SESSION/…, $STATE/…,
-				$BAWN, $TOLD */
+	PLAN_OPERAND_NONE,   /* not there */
+	PLAN_OPERAND_TEXT,   /* any text */
+	PLAN_OPERAND_NOTE,   /* any; "" says nothing */
+	PLAN_OPERAND_WORD,   /* not empty */
+	PLAN_OPERAND_SOURCE, /* a path of the host, at any root */
 	PLAN_OPERAND_TARGET, /* a path of the cage: absolute, normalised */
-	PLAN_OPERAND_PLACE,  /* a target, $PROJECT…, or $GIT */
-	PLAN_OPERAND_TREE,   /* "", which is the project, or $GIT */
+	PLAN_OPERAND_PLACE, /* a target, or one in the project or its git, where they always were */
+	PLAN_OPERAND_TREE,  /* the project, of which the text says nothing, or its git */
 	PLAN_OPERAND_INSIDE, /* a path below one of them: relative, normalised */
 };
 
 struct plan_op_def {
 	const char *name;
 	enum plan_operand a, b;
-	uint16_t flags; /* those that may be set */
+	const char *prefix; /* of the text of `a`, or NULL */
 };
 
 extern const struct plan_op_def plan_op_defs[PLAN_OP_KIND_COUNT];

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/num.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "plan/plan.h"
 
@@ -34,6 +35,9 @@ static const enum section sections[PLAN_OP_KIND_COUNT] = {
 	[PLAN_SHARE] = IDENTITY,
 	[PLAN_HOSTNAME] = IDENTITY,
 	[PLAN_IMAGE] = TREE,
+	[PLAN_IMAGE_OCI] = TREE,
+	[PLAN_IMAGE_SIF] = TREE,
+	[PLAN_IMAGE_NAMED] = TREE,
 	[PLAN_OVERLAY] = TREE,
 	[PLAN_TMPFS] = TREE,
 	[PLAN_DIR] = TREE,
@@ -105,17 +109,22 @@ static void print_overlay(const struct plan_op *op, struct buf *out)
 		op->n && op->flags & PLAN_CREATE ? ", made if missing" : "");
 }
 
-static void print_tree_op(const struct plan *p, const struct plan_op *op, struct buf *out)
+/* The tree is made of these; the rest is made for the cage. */
+static bool is_from_host(const struct plan_op *op)
 {
-	const char *from = plan_str(p, op->a), *to = plan_str(p, op->b);
+	return op->kind == PLAN_IMAGE_NAMED || plan_op_defs[op->kind].a == PLAN_OPERAND_SOURCE;
+}
+
+static void print_tree_op(
+	const struct plan_op *op, const char *from, const char *to, struct buf *out)
+{
 	bool is_inside = op->kind == PLAN_PART || op->kind == PLAN_PROTECT;
 
 	buf_printf(out, "  %-4s%-10s", rights(op), plan_op_defs[op->kind].name);
 	if (is_inside)
 		buf_puts(out, *from ? "  in $GIT:        " : "  in the project: ");
 	put_padded(out, to, is_inside ? 14 : 22);
-	if (op->kind == PLAN_BIND || op->kind == PLAN_GIT || op->kind == PLAN_PROJECT ||
-		op->kind == PLAN_IMAGE || op->kind == PLAN_OVERLAY) {
+	if (is_from_host(op)) {
 		buf_puts(out, "from ");
 		put(out, from);
 	} else if (op->kind == PLAN_SYMLINK) {
@@ -178,10 +187,11 @@ static void print_word(const char *label, const char *text, const char *note, st
 
 static void print_op(const struct plan *p, const struct plan_op *op, struct buf *out)
 {
-	const char *a = plan_str(p, op->a), *b = plan_str(p, op->b);
+	own(buf) struct buf scratch = { .max = PLAN_MAX_SIZE }, other = scratch;
+	const char *a = plan_text_a(p, op, &scratch), *b = plan_text_b(p, op, &other);
 
 	if (sections[op->kind] == TREE) {
-		print_tree_op(p, op, out);
+		print_tree_op(op, a, b, out);
 	} else if (op->kind == PLAN_LIMIT) {
 		print_limit(p, op, out);
 	} else if (op->kind == PLAN_IDS) {
@@ -212,6 +222,7 @@ static void print_op(const struct plan *p, const struct plan_op *op, struct buf 
 	} else {
 		print_word(plan_op_defs[op->kind].name, *a ? a : b, *a ? b : "", out);
 	}
+	out->failed |= scratch.failed || other.failed;
 }
 
 /* A word as a shell would need it. */

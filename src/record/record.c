@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "plan/plan.h"
 #include "spec/spec.h"
 
 const char *const record_vantage_words[RECORD_VANTAGE_COUNT] = { "none", "inside", "keeper",
@@ -201,11 +202,12 @@ static void print_overlay(const struct record *r, struct json *j)
 {
 	const struct plan_op *op = plan_find(r->plan, PLAN_OVERLAY, NULL);
 	const struct record_overlay *x = &r->overlay;
+	own(buf) struct buf scratch = { .max = RECORD_MAX_SIZE };
 
 	if (!op)
 		return;
 	json_open_map(j, "overlay");
-	json_text(j, "path", plan_str(r->plan, op->a));
+	json_text(j, "path", plan_text_a(r->plan, op, &scratch));
 	json_int(j, "size", (int64_t)x->size);
 	json_text(j, "sha256_before", x->before[0] ? x->before : NULL);
 	json_text(j, "sha256_after", x->after[0] ? x->after : NULL);
@@ -306,11 +308,12 @@ static void print_degraded(const struct record *r, struct json *j)
 	json_close_list(j);
 }
 
-const char *record_image_name(const struct record *r)
+const char *record_image_name(const struct record *r, struct buf *scratch)
 {
-	const struct plan_op *op = plan_find(r->plan, PLAN_IMAGE, NULL);
-
-	return op ? plan_str(r->plan, op->a) : "host";
+	for (uint32_t i = 0; i < r->plan->op_count; i++)
+		if (plan_is_image(&plan_ops(r->plan)[i]))
+			return plan_text_a(r->plan, &plan_ops(r->plan)[i], scratch);
+	return "host";
 }
 
 void record_note(struct record *r, uint32_t op, const char *why)
@@ -325,14 +328,16 @@ void record_note(struct record *r, uint32_t op, const char *why)
 
 static void print_skipped(const struct record *r, struct json *j)
 {
+	own(buf) struct buf scratch = { .max = RECORD_MAX_SIZE };
+
 	json_open_list(j, "skipped");
 	for (unsigned i = 0; i < r->note_count && i < RECORD_MAX_NOTES; i++) {
 		const struct plan_op *op = &plan_ops(r->plan)[r->notes[i].op];
 
 		json_open_map(j, NULL);
 		json_text(j, "op", plan_op_defs[op->kind].name);
-		json_text(j, "a", plan_str(r->plan, op->a));
-		json_text(j, "b", plan_str(r->plan, op->b));
+		json_text(j, "a", plan_text_a(r->plan, op, &scratch));
+		json_text(j, "b", plan_text_b(r->plan, op, &scratch));
 		json_text(j, "why", r->notes[i].text);
 		json_close_map(j);
 	}
@@ -341,6 +346,7 @@ static void print_skipped(const struct record *r, struct json *j)
 
 void record_print(const struct record *r, struct buf *out)
 {
+	own(buf) struct buf scratch = { .max = RECORD_MAX_SIZE };
 	const struct plan_op *landlock = plan_find(r->plan, PLAN_LANDLOCK, NULL);
 	const struct plan_op *preflight = plan_find(r->plan, PLAN_PREFLIGHT, NULL);
 	struct json j;
@@ -369,7 +375,7 @@ void record_print(const struct record *r, struct buf *out)
 	json_bool(&j, "preflight_passed", r->is_preflight_passed);
 	json_text(&j, "preflight_by", r->is_preflight_ours ? "bawn" : "shell");
 	json_bool(&j, "warm", r->is_warm);
-	print_tree(&j, "image", record_image_name(r), &r->image);
+	print_tree(&j, "image", record_image_name(r, &scratch), &r->image);
 	print_tree(&j, "project", NULL, &r->project);
 	json_text(&j, "capture", capture_of(r->plan));
 	json_bool(&j, "terminal", r->has_terminal);

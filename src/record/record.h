@@ -295,7 +295,7 @@ void record_print(const struct record *r, struct buf *out);
 void record_print_provenance(const struct record *r, struct buf *out);
 
 /* What they share. */
-const char *record_image_name(const struct record *r);
+const char *record_image_name(const struct record *r, struct buf *scratch);
 void record_print_time(struct json *j, const char *key, const struct timespec *t);
 
 /* Guarantees that may be missing, and are: bits 1 << enum plan_guarantee. */

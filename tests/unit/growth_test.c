@@ -9,9 +9,8 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
-#include "fake_host.h"
 #include "make_spec.h"
-#include "plan/plan.h"
+#include "spec/yaml.h"
 
 #define ALLOWED 1.0 /* seconds of processor time, also with the sanitizers in */
 
@@ -76,77 +75,8 @@ static void test_ceilings(void)
 	}
 }
 
-/* --- plans --- */
-
-/* A plan of one long string, and of operations that all name it. */
-static struct plan *make_plan(enum plan_op_kind kind, uint32_t string_size)
-{
-	const uint32_t op_count = 43000;
-	struct plan *small = NULL, *large;
-	static struct spec spec;
-	struct host host;
-	struct plan_op *op;
-	char *text;
-	size_t size;
-
-	fake_host_init(&host);
-	if (!make_spec(&spec, "version: 1\nengine: logical\n") ||
-		plan_build(&spec, &host, &small, NULL, NULL) < 0)
-		abort();
-	spec_done(&spec);
-	size = sizeof(*large) + op_count * sizeof(*op) +
-	       PLAN_GUARANTEE_COUNT * sizeof(struct plan_promise) + string_size;
-	large = calloc(1, size);
-	if (!large)
-		abort();
-	*large = *small;
-	large->size = (uint32_t)size;
-	large->op_count = op_count;
-	large->string_size = string_size;
-	large->name = large->level_reasons = 0;
-	op = (struct plan_op *)(large + 1);
-	for (uint32_t i = 0; i < op_count; i++)
-		op[i] = (struct plan_op){
-			.kind = (uint16_t)kind, .need = PLAN_MUST, .a = 1, .b = kind == PLAN_BIND
-		};
-	for (uint16_t g = 0; g < PLAN_GUARANTEE_COUNT; g++)
-		((struct plan_promise *)(op + op_count))[g].guarantee = g;
-	text = (char *)large + size - string_size;
-	memset(text + 1, 'a', string_size - 2);
-	text[1] = '/';
-	free(small);
-	return large;
-}
-
-/* One string may be named by every operation: it must not be read again for each of them. */
-static void test_plans(void)
-{
-	static const enum plan_op_kind kinds[] = { PLAN_BIND, PLAN_ENV, PLAN_ARGUMENT };
-
-	for (size_t i = 0; i < COUNT_OF(kinds); i++) {
-		struct plan *p = make_plan(kinds[i], 1 << 20), *q = make_plan(kinds[i], 1 << 17);
-		struct buf out = { .max = 1 << 16 };
-		double start = now();
-
-		plan_check(p, p->size, NULL);
-		CHECK_TIME(start, "plan_check");
-		start = now();
-		if (plan_check(q, q->size, NULL) == 0) { /* else there is nothing to print */
-			plan_print_json(q, &out);
-			CHECK_TIME(start, "plan_print_json");
-			start = now();
-			plan_print(q, &out, false);
-			CHECK_TIME(start, "plan_print");
-		}
-		buf_done(&out);
-		free(p);
-		free(q);
-	}
-}
-
 int main(void)
 {
 	test_ceilings();
-	test_plans();
 	return check_report();
 }

@@ -137,13 +137,15 @@ static void test_operands(struct plan *p)
 
 		if (before.kind == PLAN_LIMIT || before.kind == PLAN_TELL)
 			continue;
-		for (int operand = 0; operand < 6; operand++) {
+		for (int operand = 0; operand < 8; operand++) {
 			ops[i].n += operand == 0;
 			ops[i].flags ^= operand == 1;
 			ops[i].mode ^= operand == 2;
 			ops[i].need ^= operand == 3;
 			ops[i].a += operand == 4;
 			ops[i].b += operand == 5;
+			ops[i].a_root ^= operand == 6;
+			ops[i].b_root ^= operand == 7;
 			check_that(check(p, &h) == (is_commands ? 0 : -EXDEV),
 				plan_op_defs[before.kind].name, __FILE__, __LINE__);
 			ops[i] = before;

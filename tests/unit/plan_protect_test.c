@@ -8,6 +8,7 @@
 #include "fake_host.h"
 #include "make_spec.h"
 #include "plan/plan.h"
+#include "plan_sound.h"
 
 static struct spec spec;
 static struct host host;
@@ -19,7 +20,7 @@ static struct plan *build(const char *file)
 	struct err e = { 0 };
 
 	CHECK(make_spec(&spec, file) && plan_build(&spec, &host, &p, NULL, &e) == 0);
-	CHECK(p && plan_check(p, p->size, NULL) == 0);
+	CHECK(p && plan_is_sound(p));
 	spec_done(&spec);
 	return p;
 }
@@ -30,7 +31,7 @@ static const struct plan_op *find(const struct plan *p, enum plan_op_kind kind, 
 	for (uint32_t i = 0; p && i < p->op_count; i++) {
 		const struct plan_op *op = &plan_ops(p)[i];
 
-		if (op->kind == kind && (!b || str_eq(plan_str(p, op->b), b)))
+		if (op->kind == kind && plan_says(p, op, NULL, b))
 			return op;
 	}
 	return NULL;

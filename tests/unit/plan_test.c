@@ -10,6 +10,7 @@
 #include "is_json.h"
 #include "make_spec.h"
 #include "plan/plan.h"
+#include "plan_sound.h"
 
 static struct spec spec;
 static struct host host;
@@ -34,7 +35,7 @@ static struct plan *build(const char *file, struct err *e)
 		r = plan_build(&spec, &host, &p, NULL, e);
 	CHECK_FILE((r == 0) == (p != NULL), file);
 	if (p)
-		CHECK_FILE(plan_check(p, p->size, NULL) == 0, file);
+		CHECK_FILE(plan_is_sound(p), file);
 	spec_done(&spec);
 	return p;
 }
@@ -56,8 +57,7 @@ static const struct plan_op *find(
 	for (uint32_t i = 0; p && i < p->op_count; i++) {
 		const struct plan_op *op = &plan_ops(p)[i];
 
-		if (op->kind == kind && (!a || str_eq(plan_str(p, op->a), a)) &&
-			(!b || str_eq(plan_str(p, op->b), b)))
+		if (op->kind == kind && plan_says(p, op, a, b))
 			return op;
 	}
 	return NULL;
@@ -481,6 +481,25 @@ static void test_git_protected(void)
 	host = before;
 }
 
+/* A buffer that is too small fails, and does no more than that. */
+static void test_small_buffers(void)
+{
+	own_free struct plan *p = build_good(
+		"version: 1\nname: n\nbinds: [~/a:/b]\nenv: {pass: [LANG]}\ncommand: [c, d]\n"
+		"project: {mode: writable, write_allowlist: [$PROJECT/e/**]}\n"
+		"network: {mode: allowlist, allow: [f.org:1], host_ports: [2], "
+		"publish: [\"3:3\"]}\nlimits: {time: 1h}\nstartup_commands: [g]\n");
+
+	for (size_t max = 0; p && max < 6000; max += max < 300 ? 1 : 61) {
+		own(buf) struct buf text = { .max = max }, json = { .max = max };
+
+		plan_print(p, &text, max % 2);
+		CHECK(text.failed ? text.len <= max : text.len > 0);
+		plan_print_json(p, &json);
+		CHECK(json.failed ? json.len <= max : json.len > 0);
+	}
+}
+
 int main(void)
 {
 	fake_host_init(&host);
@@ -497,5 +516,6 @@ int main(void)
 	test_parts();
 	test_git();
 	test_git_protected();
+	test_small_buffers();
 	return check_report();
 }

@@ -8,6 +8,7 @@
 #include "fake_host.h"
 #include "make_spec.h"
 #include "plan/plan.h"
+#include "plan_sound.h"
 
 static struct spec spec;
 static struct host host;
@@ -19,7 +20,7 @@ static struct plan *build(const char *file)
 	struct err e = { 0 };
 
 	CHECK(make_spec(&spec, file) && plan_build(&spec, &host, &p, NULL, &e) == 0);
-	CHECK(p && plan_check(p, p->size, NULL) == 0);
+	CHECK(p && plan_is_sound(p));
 	spec_done(&spec);
 	return p;
 }
@@ -83,14 +84,17 @@ static void test_presence(void)
 {
 	own_free struct plan *none = build("version: 1\n"), *tools = NULL, *session = NULL;
 
-	CHECK(!plan_find(none, PLAN_BIND, "$BAWN") && !plan_find(none, PLAN_BIND, "$TOLD"));
+	CHECK(!plan_find_from(none, PLAN_BIND, PLAN_ROOT_BAWN) &&
+		!plan_find_from(none, PLAN_BIND, PLAN_ROOT_TOLD));
 	CHECK(!plan_find(none, PLAN_DESCRIBE, NULL));
 	tools = build("version: 1\ntools: true\n");
-	CHECK(plan_find(tools, PLAN_BIND, "$BAWN")->flags == (PLAN_READ_ONLY | PLAN_NO_DEV));
-	CHECK(plan_find(tools, PLAN_BIND, "$TOLD") && tools->is_hardened);
+	CHECK(plan_find_from(tools, PLAN_BIND, PLAN_ROOT_BAWN)->flags ==
+		(PLAN_READ_ONLY | PLAN_NO_DEV));
+	CHECK(plan_find_from(tools, PLAN_BIND, PLAN_ROOT_TOLD) && tools->is_hardened);
 	host.in_session = true;
 	session = build("version: 1\ntools: true\n");
-	CHECK(plan_find(session, PLAN_BIND, "$BAWN") && !plan_find(session, PLAN_BIND, "$TOLD"));
+	CHECK(plan_find_from(session, PLAN_BIND, PLAN_ROOT_BAWN) &&
+		!plan_find_from(session, PLAN_BIND, PLAN_ROOT_TOLD));
 	/* Its project comes later, and is described all the same. */
 	CHECK(plan_find(session, PLAN_AWAIT, NULL) && says(session, "\"/var\",\"/work\"],\"prot"));
 	host.in_session = false;
