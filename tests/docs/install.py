@@ -42,7 +42,7 @@ class Tests:
 
     def test_every_document_and_example_is_installed(self):
         here = files(self.prefix / "share/doc/bawn")
-        wanted = {path.name for path in (TOP / "docs").glob("*.md")}
+        wanted = {str(path.relative_to(TOP / "docs")) for path in (TOP / "docs").rglob("*.md")}
         wanted |= {f"examples/{path.name}" for path in (TOP / "examples").iterdir()}
         assert here == wanted, here ^ wanted
 
