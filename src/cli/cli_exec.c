@@ -124,7 +124,7 @@ static int prepare(const struct exec_job *job, struct run *r, struct err *e)
 		return status;
 	r->job = job;
 	r->pool = NULL;
-	r->request.is_joining = true;
+	r->request.mode = KEEP_JOINING;
 	r->request.start_cage = exec_start_cage;
 	if (exec_check_sharing(&r->spec, e) == 0)
 		return CLI_OK;

@@ -67,7 +67,7 @@ static void keep_cage(const struct exec_job *job, struct cli *cli, int told)
 
 	run_init(&r, cli);
 	r.record.session = job->session->id;
-	r.request.is_resident = true;
+	r.request.mode = KEEP_RESIDENT;
 	r.request.told = told;
 	r.request.workspace = exec_open_workspace(job, &e);
 	if (r.request.workspace >= 0 && exec_load(job, &r, &e) == CLI_OK) {

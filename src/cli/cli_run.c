@@ -97,7 +97,7 @@ static int make_plan(struct run *r, struct err *e)
 				"over it here",
 				r->place.project),
 			"set project.mode to read_only or writable in its spec");
-	return keep_check_plan(r->plan, !r->request.is_resident, &r->record, e);
+	return keep_check_plan(r->plan, r->request.mode != KEEP_RESIDENT, &r->record, e);
 }
 
 static int approve_source(

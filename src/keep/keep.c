@@ -29,7 +29,7 @@
 
 void keep_kill(const struct keeper *k)
 {
-	if (k->q->is_joining)
+	if (k->mode == KEEP_JOINING)
 		keep_join_signal(k, SIGKILL);
 	else if (k->pidfd >= 0)
 		syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
@@ -53,7 +53,7 @@ int keep_spawn(struct keeper *k, struct err *e)
 	/* From here on the channel ends with the cage. */
 	close(ends[1]);
 	keep_stdio_close_inside(&k->stdio);
-	if (!k->start.is_warm)
+	if (k->mode != KEEP_WARM)
 		keep_set_timer(k, k->ready_ms);
 	if (k->start.join)
 		return r;
@@ -67,7 +67,7 @@ int keep_spawn(struct keeper *k, struct err *e)
 			r = err_set(e, ERR_SYS, EPIPE,
 				"cannot make the cage: it ended before it was complete");
 	}
-	if (r == 0 && !k->start.is_warm)
+	if (r == 0 && k->mode != KEEP_WARM)
 		r = keep_share_send(k, e);
 	return r == 0 ? keep_gate_start(k, e) : r;
 }
@@ -103,6 +103,7 @@ int keep_begin_start(struct keeper *k, struct err *e)
 		.git = q->git,
 		.home = q->home,
 		.git_identity = q->git_identity,
+		.is_warm = k->mode == KEEP_WARM,
 		.run = k->record->session ? k->record->session : k->record->run,
 		.filter = q->filter.code,
 		.filter_count = q->filter.count,
@@ -110,7 +111,7 @@ int keep_begin_start(struct keeper *k, struct err *e)
 		.command_line = q->command_line,
 		.command_line_size = q->command_line_size,
 		.times = q->times,
-		.stays = q->is_resident,
+		.stays = k->mode == KEEP_RESIDENT,
 	};
 	keep_terminal_choose(&k->terminal, q->tty);
 	k->start.term = keep_terminal_type(&k->terminal);
@@ -126,14 +127,14 @@ static int prepare(struct keeper *k, struct err *e)
 	if (r == 0)
 		r = keep_words_make(&k->words, &k->start, e);
 	if (r == 0)
-		r = q->is_joining ? keep_join_prepare(k, e) : prepare_cage(k, e);
+		r = k->mode == KEEP_JOINING ? keep_join_prepare(k, e) : prepare_cage(k, e);
 	if (r == 0)
 		r = keep_stdio_open(&k->stdio, q, &k->terminal, &k->start.ids, e);
 	if (r == 0)
 		r = keep_watch_open(k, e);
-	if (r == 0 && !q->is_joining)
+	if (r == 0 && k->mode != KEEP_JOINING)
 		r = keep_copy_make(k, e);
-	if (r == 0 && !q->is_joining)
+	if (r == 0 && k->mode != KEEP_JOINING)
 		keep_disk_open(k);
 	k->start.terminal_streams = keep_stdio_on_terminal(&k->stdio);
 	k->start.sources = k->sources.items;
@@ -151,7 +152,7 @@ static int work_meanwhile(struct keeper *k, struct err *e)
 	if (r == 0 && !k->start.join)
 		r = keep_look_prepare_late(k->look, &k->sources, e);
 	/* What others left was looked for when a cage that waits was made. */
-	if (!k->start.is_warm)
+	if (k->mode != KEEP_WARM)
 		cgroup_sweep(&k->group);
 	if (r == 0 && !k->start.join)
 		r = keep_digest(k, e);
@@ -200,7 +201,7 @@ static void judge_end(struct keeper *k, struct err *e)
 	else if (k->ended_for != PLAN_GUARANTEE_COUNT)
 		r->outcome = RECORD_CUT_OFF;
 	keep_relay_judge(&k->stdio, e);
-	if (k->has_exited || k->ended_for != PLAN_GUARANTEE_COUNT)
+	if (k->state >= KEEP_EXITED || k->ended_for != PLAN_GUARANTEE_COUNT)
 		return;
 	r->outcome = RECORD_BROKEN;
 	err_set(e, ERR_SYS, ECHILD, "cannot finish the command: %s",
@@ -240,11 +241,11 @@ void keep_release(struct keeper *k)
  */
 static void explain(struct keeper *k, bool is_gone, struct err *e)
 {
-	bool is_known = k->channel < 0 || !k->is_let_go;
+	bool is_known = k->channel < 0 || k->state < KEEP_LET_GO;
 
 	if (k->channel >= 0 && is_gone)
 		is_known |= keep_hear_last(k, e);
-	if (k->has_failed || (is_known && !k->is_started))
+	if (k->has_failed || (is_known && !keep_has_started(k)))
 		return;
 	k->record->outcome = RECORD_BROKEN;
 	if (e->kind == ERR_SIGNAL)
@@ -257,14 +258,14 @@ static void explain(struct keeper *k, bool is_gone, struct err *e)
 /* Ends what is left of the cage; false: something of it does not end. */
 static bool end_cage(struct keeper *k, struct err *e)
 {
-	if (k->q->is_joining)
+	if (k->mode == KEEP_JOINING)
 		return keep_join_end(k) || keep_reap(k, e) == 0;
 	(void)cgroup_count(&k->group, &k->counts);
 	/* Later it is reaped, and the record written before that. */
-	if (k->has_ended)
+	if (k->state == KEEP_ENDED)
 		k->cpu_us = keep_ask_cpu_us(k->pid);
 	keep_kill(k);
-	if (k->has_ended || k->is_hanging)
+	if (k->state == KEEP_ENDED || k->is_hanging)
 		return !k->is_hanging;
 	cgroup_kill(&k->group);
 	return keep_reap(k, e) == 0;
@@ -294,11 +295,11 @@ static void finish(struct keeper *k, int r, struct err *e)
 	if (k->terminal.is_raw)
 		keep_relay_await_answer(&k->stdio);
 	keep_terminal_restore(&k->terminal, keep_relay_awaits_answer(&k->stdio));
-	if (k->is_started) {
+	if (keep_has_started(k)) {
 		k->record->start_ns = k->started_ns - k->began_ns;
 		k->record->run_ns = clock_ns() - k->started_ns;
 	}
-	if (k->is_started)
+	if (keep_has_started(k))
 		keep_limits_measure(k);
 	if (r == 0) {
 		keep_limits_judge(k);
@@ -310,7 +311,7 @@ static void finish(struct keeper *k, int r, struct err *e)
 	keep_log_end(k, e);
 	if (r == 0)
 		k->q->afterwards(k->q->of, e);
-	if (k->has_ended && k->pid > 0)
+	if (k->state == KEEP_ENDED && k->pid > 0)
 		keep_reap(k, NULL);
 	/* What hangs is in there still; the lock goes with us, and a later run removes it. */
 	if (!is_gone || cgroup_remove(&k->group, &k->record->late) == 0)
@@ -321,6 +322,7 @@ static void finish(struct keeper *k, int r, struct err *e)
 void keep_init(struct keeper *k, const struct keep_request *q, struct record *record)
 {
 	*k = (struct keeper){ .q = q,
+		.mode = q->mode,
 		.record = record,
 		.channel = -1,
 		.pidfd = -1,
@@ -368,7 +370,7 @@ static int run(struct keeper *k, int r, struct err *e)
 		r = work_meanwhile(k, e);
 	if (r == 0)
 		r = keep_watch(k, e);
-	if (r == 0 && !k->is_started && k->ended_for == PLAN_GUARANTEE_COUNT)
+	if (r == 0 && !keep_has_started(k) && k->ended_for == PLAN_GUARANTEE_COUNT)
 		r = err_set(e, ERR_SYS, ECHILD, "cannot start the command: the cage ended before");
 	finish(k, r, e);
 	return r;

@@ -23,6 +23,15 @@ enum keep_tty {
 	KEEP_TTY_NEVER,
 };
 
+/* How a run comes to its cage. */
+enum keep_mode {
+	KEEP_FRESH,    /* it has one made for itself */
+	KEEP_WARM,     /* one was made before anybody needed it: keep_warm.c */
+	KEEP_JOINING,  /* it enters that of its session, in which other commands run too */
+	KEEP_RESIDENT, /* it has no command, and is the cage that they join */
+	KEEP_MODE_COUNT
+};
+
 struct keep_cast;
 struct keep_warm;
 
@@ -48,13 +57,11 @@ struct keep_request {
 	struct work_progress progress;
 	struct keep_warm *warm; /* a cage that waits for a session, used up by this; or NULL */
 	int *hold; /* gets what keeps the workspace mounted, where it is -1: keep_hold_workspace */
-	/* The cage is that of the session, in which other commands run too; start_cage starts one
-	 * where there is none, which says WIRE_READY at `told`, or WIRE_FAILED. */
-	bool is_joining;
+	enum keep_mode mode;
+	/* Joining: starts the session's cage where there is none, which says WIRE_READY at `told`,
+	 * or WIRE_FAILED. */
 	int (*start_cage)(void *of, int told, struct err *e);
-	/* This is that one: it has no command, and `told` is the descriptor, which is borrowed. */
-	bool is_resident;
-	int told;
+	int told;      /* resident: that descriptor, borrowed */
 	int workspace; /* of the session that this is a run of, borrowed; -1: of none */
 	enum record_output_mode output; /* what is on record of what it prints */
 	bool digests_project;           /* what it is before the run goes on record */

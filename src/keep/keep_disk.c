@@ -148,7 +148,7 @@ void keep_disk_open(struct keeper *k)
 
 int keep_disk_wait(const struct keeper *k)
 {
-	return k->layer.disk.max && k->is_started && !k->has_exited ? KEEP_DISK_MS : -1;
+	return k->layer.disk.max && k->state == KEEP_RUNNING ? KEEP_DISK_MS : -1;
 }
 
 bool keep_disk_is_over(struct keeper *k)

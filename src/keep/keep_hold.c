@@ -92,7 +92,7 @@ int keep_hold_wait(const struct keeper *k)
 
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		has_view |= k->holds[i].view >= 0;
-	return has_view && k->is_started && !k->has_exited ? REFRESH_MS : -1;
+	return has_view && k->state == KEEP_RUNNING ? REFRESH_MS : -1;
 }
 
 static void refresh(struct keep_hold *h)

@@ -9,6 +9,7 @@
 #include "keep/keep_names.h"
 #include "keep/keep_notify.h"
 #include "keep/keep_streams.h"
+#include "wire/wire.h"
 #include "wire/wire_gate.h"
 #include "work/work.h"
 #include "work/work_overlay.h"
@@ -263,8 +264,22 @@ int keep_look(struct keep_look *l, const struct keeper *k, struct record *record
 #define KEEP_LOAD_MS       600000 /* … and one that has an overlay to load */
 #define KEEP_REAP_MS       10000  /* what is killed and not gone by then hangs in the kernel */
 
+/* How far a run is. */
+enum keep_state {
+	KEEP_MAKING,  /* the cage is being made */
+	KEEP_BUILT,   /* it stands; the gate may not yet, and it was not inspected */
+	KEEP_LET_GO,  /* it was inspected and is what was planned: preflight, startup commands */
+	KEEP_RUNNING, /* so does the command */
+	KEEP_EXITED,  /* the command has ended, or did before it was started */
+	KEEP_ENDED,   /* and so has all of the cage but its first process */
+	KEEP_STATE_COUNT
+};
+
 struct keeper {
 	const struct keep_request *q;
+	enum keep_mode mode; /* a warm cage stays one when a run uses it */
+	enum keep_state state;
+	uint32_t heard; /* kinds of messages of the cage that have come, as bits */
 	struct record *record;
 	struct cage_start start;
 	struct keep_words words;
@@ -290,16 +305,13 @@ struct keeper {
 	uint64_t began_ns, started_ns;
 	unsigned ready_ms; /* what the cage may take to be made */
 	int wait_status;
-	int64_t cpu_us;               /* that the cage has used, or -1 */
-	int others;                   /* processes that the command left */
-	bool is_built, is_landlocked; /* the cage says so */
-	bool is_ready;                /* and the gate too */
-	bool is_let_go, has_failed, is_started, is_told_to_stop;
+	int64_t cpu_us;     /* that the cage has used, or -1 */
+	int others;         /* processes that the command left */
+	bool is_landlocked; /* the cage says so */
+	bool has_failed, is_told_to_stop;
 	bool has_fault;                /* the cage is not what was planned */
 	bool is_stopped;               /* the command, and we are not */
-	bool has_exited;               /* the command */
-	bool has_ended;                /* all of the cage but its first process */
-	bool is_gone;                  /* that one too */
+	bool is_gone;                  /* the first process too */
 	enum plan_guarantee ended_for; /* the limit it was ended for, or PLAN_GUARANTEE_COUNT */
 	bool is_disk_full;             /* when the command ended */
 	bool is_hanging;               /* what was killed does not end */
@@ -312,6 +324,35 @@ void keep_set_timer(const struct keeper *k, uint64_t ms);
 
 /* Hears, passes on and waits until the cage has ended; an error: it has to be ended. */
 int keep_watch(struct keeper *k, struct err *e);
+
+/* The command was started; it may have ended since. */
+static inline bool keep_has_started(const struct keeper *k)
+{
+	return k->started_ns != 0;
+}
+
+/* --- keep_messages.c --- */
+
+struct keep_message {
+	struct wire_message said;
+	int fd; /* what came with it, or -1; a handler that keeps it takes it from here */
+};
+
+/* A message that the cage may send, and when. */
+struct keep_message_rule {
+	enum wire_kind kind;
+	unsigned states, modes; /* bits of enum keep_state and enum keep_mode */
+	bool is_once;
+	uint32_t needs; /* kinds that must have come before, as bits */
+	int (*take)(struct keeper *k, struct keep_message *m, struct err *e);
+};
+
+/* The rule that allows a message; NULL: none does. */
+const struct keep_message_rule *keep_find_rule(
+	uint32_t kind, enum keep_state state, enum keep_mode mode, uint32_t heard);
+
+/* Handles one message, or refuses it. An error ends the run. */
+int keep_take_message(struct keeper *k, struct keep_message *m, struct err *e);
 
 /*
  * The cage is dead, and what it said last may not have been heard: its reason is the better one,
@@ -347,6 +388,15 @@ int keep_begin_to_stop(struct keeper *k);
 
 /* Takes one signal: an error, if it ends the run. */
 int keep_hear_signal(struct keeper *k, struct err *e);
+
+/* The command was stopped by a signal: if the operator did that, the keeper stops too. */
+int keep_take_stop(struct keeper *k, int number, struct err *e);
+
+/* The keeper may be in the foreground again: takes the keys and the window's size from there. */
+int keep_come_back(struct keeper *k, struct err *e);
+
+/* The operator's window has another size: so has the cage's terminal. */
+void keep_take_size(struct keeper *k);
 
 /* --- keep_layer.c --- */
 

@@ -359,12 +359,13 @@ void keep_join_reap(struct keeper *k)
 		return;
 	}
 	k->wait_status = status;
-	k->has_exited = k->has_ended = true;
+	k->state = KEEP_ENDED;
 }
 
 bool keep_join_end(struct keeper *k)
 {
-	bool goes_on = k->has_ended && k->ended_for == PLAN_GUARANTEE_COUNT && !k->is_unwanted;
+	bool goes_on =
+		k->state == KEEP_ENDED && k->ended_for == PLAN_GUARANTEE_COUNT && !k->is_unwanted;
 
 	for (int i = 0; goes_on && i < 2; i++) {
 		const struct keep_stream *s = &k->stdio.streams[1 + i];

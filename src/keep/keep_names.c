@@ -55,7 +55,7 @@ void keep_names_open(struct keeper *k)
 	static const char *const files[] = { "snmp", "snmp6" };
 	char path[48];
 
-	if (!plan_find(k->q->plan, PLAN_NETWORK, "none") || k->q->is_joining)
+	if (!plan_find(k->q->plan, PLAN_NETWORK, "none") || k->mode == KEEP_JOINING)
 		return;
 	for (int i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "/proc/%d/net/%s", k->pid, files[i]);

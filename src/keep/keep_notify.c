@@ -263,7 +263,7 @@ static bool answer_one(struct keeper *k)
 	if (!is_asked(k))
 		return false;
 	r = ioctl(n->listener, SECCOMP_IOCTL_NOTIF_RECV, &room.call) < 0 ? errno : 0;
-	if (k->is_started && cage_is_broken("listener"))
+	if (keep_has_started(k) && cage_is_broken("listener"))
 		r = EIO;
 	if (r) {
 		/* It was killed meanwhile, or we were interrupted. */

@@ -374,9 +374,9 @@ int keep_share_hear(struct keeper *k, struct err *e)
 		close(k->share.connection);
 		k->share.connection = -1;
 	}
-	if (k->is_started && is_told)
+	if (keep_has_started(k) && is_told)
 		return keep_begin_to_stop(k);
-	if (is_told && k->is_let_go)
+	if (is_told && k->state >= KEEP_LET_GO)
 		return err_set(e, ERR_REFUSED, ECANCELED,
 			"cannot start the command: the session was stopped");
 	return is_told ? fail_stopped(e) : fail_ended(e);

@@ -1,6 +1,6 @@
 /*
  * keep_signals - signals: those that the keeper hears, by a descriptor beside that of its clock,
- * and those that it sends.
+ * those that it sends, and how keeper and command stop and go on as one job of a shell.
  *
  * Runs as: the keeper. What it blocks is taken back in the cage.
  */
@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/timerfd.h>
+#include <unistd.h>
 
 #include "base/count.h"
 #include "keep/keep_inside.h"
@@ -61,7 +62,7 @@ void keep_set_timer(const struct keeper *k, uint64_t ms)
 
 void keep_send_signal(const struct keeper *k, int number)
 {
-	if (k->q->is_joining) {
+	if (k->mode == KEEP_JOINING) {
 		keep_join_signal(k, number);
 		return;
 	}
@@ -75,4 +76,98 @@ int keep_begin_to_stop(struct keeper *k)
 	keep_send_signal(k, SIGCONT);
 	keep_set_timer(k, GRACE_MS);
 	return 0;
+}
+
+/* --- stopping and going on --- */
+
+void keep_take_size(struct keeper *k)
+{
+	unsigned rows = keep_terminal_resize(&k->terminal);
+
+	if (rows)
+		k->stdio.streams[1].filter.state.rows = (uint16_t)rows;
+	if (k->stdio.cast && k->terminal.near >= 0)
+		keep_cast_resize(k->stdio.cast, k->terminal.near);
+}
+
+static void wake(struct keeper *k)
+{
+	if (k->is_stopped)
+		keep_send_signal(k, SIGCONT);
+	k->is_stopped = false;
+}
+
+int keep_come_back(struct keeper *k, struct err *e)
+{
+	int r = keep_has_started(k) ? keep_terminal_pass_keys(&k->terminal, e) : 0;
+
+	keep_take_size(k);
+	/* Brought to the foreground with a command that stopped behind our back. */
+	if (k->terminal.is_raw)
+		wake(k);
+	return r;
+}
+
+/*
+ * The command has stopped, and we do the same, as a job of the operator's shell. All of the cage
+ * is stopped first. A process that armed a timer for SIGCONT goes on nevertheless: the wall holds
+ * it, and the clock, which is looked at when we come back.
+ */
+static int stop(struct keeper *k, struct err *e)
+{
+	sigset_t only;
+
+	keep_send_signal(k, SIGSTOP);
+	keep_relay_catch_up(&k->stdio);
+	keep_terminal_restore(&k->terminal, false);
+	sigemptyset(&only);
+	sigaddset(&only, SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &only, NULL);
+	/* From a terminal it goes to everyone in the foreground, as if ^Z had been for us. Where
+	 * no shell is there to continue us, the kernel does not stop us, and on it goes. */
+	kill(k->terminal.near >= 0 ? 0 : getpid(), SIGTSTP);
+	sigprocmask(SIG_BLOCK, &only, NULL);
+	k->is_told_to_stop = false;
+	keep_send_signal(k, SIGCONT);
+	return keep_come_back(k, e);
+}
+
+int keep_take_stop(struct keeper *k, int number, struct err *e)
+{
+	/* Otherwise nobody would continue us, and a command could put its keeper to sleep. */
+	if ((k->is_told_to_stop && number == SIGTSTP) || k->terminal.is_raw)
+		return stop(k, e);
+	k->is_stopped = true;
+	return 0;
+}
+
+/* Before the command runs, a signal is for the keeper; afterwards for the command. */
+int keep_hear_signal(struct keeper *k, struct err *e)
+{
+	struct signalfd_siginfo got;
+	int number;
+
+	if (read(k->signals, &got, sizeof(got)) != (ssize_t)sizeof(got))
+		return 0;
+	number = (int)got.ssi_signo;
+	if (number == SIGCONT)
+		return keep_come_back(k, e);
+	if (number == SIGWINCH) {
+		keep_take_size(k);
+		return 0;
+	}
+	/* Whose parent is in another session is stopped by nothing less. */
+	if (number == SIGTSTP && k->mode == KEEP_JOINING && keep_has_started(k))
+		return stop(k, e);
+	if (number == SIGTSTP)
+		k->is_told_to_stop = keep_has_started(k);
+	if (keep_has_started(k))
+		keep_send_signal(k, number == k->q->kill_signal ? SIGKILL : number);
+	/* What is stopped would not hear it. */
+	if (number != SIGTSTP)
+		wake(k);
+	if (keep_has_started(k) || number == SIGTSTP)
+		return 0;
+	return err_set(
+		e, ERR_SIGNAL, number, "cannot start the command: signal %d stopped it", number);
 }

@@ -145,7 +145,6 @@ static int make(struct keep_warm *w, struct err *e)
 
 	if (r == 0)
 		r = keep_begin_start(k, e);
-	k->start.is_warm = true;
 	if (r == 0)
 		r = make_words(w, e);
 	if (r == 0)
@@ -179,6 +178,7 @@ int keep_warm_make(const struct keep_request *q, struct keep_warm **ret, struct 
 	tail_init(&w->unused, 0);
 	w->made_ns = clock_ns();
 	w->q = *q;
+	w->q.mode = KEEP_WARM;
 	w->q.workspace = -1;
 	w->q.project = "";
 	w->q.git = NULL;
