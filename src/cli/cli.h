@@ -9,6 +9,7 @@
 #include "check/check_repository.h"
 #include "host/host.h"
 #include "plan/plan.h"
+#include "run/run_request.h"
 #include "spec/spec.h"
 
 /*
@@ -33,10 +34,11 @@ struct cli_command {
 	const struct cli_option *options; /* of its own, ended with a NULL name; or NULL */
 	bool takes_spec; /* the options of a spec as well, and a command after -- */
 	int (*run)(struct cli *cli);
-	bool returns_another; /* its status is a program's; where it is bawn's own it is 125 */
-	bool takes_words;     /* its own, between and after the options */
-	bool names_session;   /* the first word is one */
-	const char *no_json;  /* why it has no result to print as JSON; NULL: it has one */
+	bool returns_another;     /* its status is a program's; where it is bawn's own it is 125 */
+	bool takes_words;         /* its own, between and after the options */
+	bool names_session;       /* the first word is one */
+	const char *no_json;      /* why it has no result to print as JSON; NULL: it has one */
+	enum run_purpose purpose; /* with takes_spec */
 	/* What its first word chooses from, each with both words as its name; or NULL. */
 	const struct cli_command *subcommands;
 };
@@ -78,6 +80,7 @@ struct cli {
 	bool is_json, is_quiet, has_color;
 	char *command_line; /* all of it, in one piece of memory, as ps shows it */
 	size_t command_line_size;
+	struct run_request request; /* with takes_spec: what the options ask for */
 };
 
 extern const struct cli_command cli_commands[];
@@ -102,6 +105,14 @@ const char *cli_habit_option(const struct cli_command *command, const char *opti
 /* Sorts the arguments into options and words. Says what is wrong and returns CLI_MISUSE. */
 int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
 
+/* The first word was one of the command's own: goes on behind it, as cli_parse. */
+int cli_parse_rest(struct cli *cli);
+
+/* Makes cli->request of what was given. A status, after it was said what is wrong. */
+int cli_fill_request(struct cli *cli);
+
+void cli_done(struct cli *cli);
+
 /* The last value of one of the command's own options; "" for one without; NULL: not given. */
 const char *cli_value(const struct cli *cli, const char *name);
 
@@ -112,8 +123,8 @@ const char *cli_value(const struct cli *cli, const char *name);
  */
 int cli_add_settings(struct cli *cli);
 
-/* Adds the options to the spec as its last layer; relative paths start at `here`. */
-void cli_add_options(const struct cli *cli, struct spec *s, const char *here);
+/* Adds the settings to the spec as its last layer; relative paths start at `here`. */
+void cli_add_options(const struct run_request *q, struct spec *s, const char *here);
 
 void cli_print_help(void);
 void cli_print_command_help(const struct cli_command *command);
@@ -198,14 +209,14 @@ int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_p
  * The same for a spec in its canonical form, which is held to what a project's own file may ask for
  * unless --trust is given. Where it says no more than ".", --project says where the project is.
  */
-int cli_load_kept_spec(const struct cli *cli, const char *bytes, size_t n, struct spec *s,
+int cli_load_kept_spec(const struct run_request *q, const char *bytes, size_t n, struct spec *s,
 	struct cli_place *ret_place);
 
 /*
  * Reads the spec file, if there is one. A status, after it was said what is wrong. What follows
  * from where it lies is judged when all layers are there. cli_spec_file.c
  */
-int cli_load_file(const struct cli *cli, struct spec *s, struct cli_place *place);
+int cli_load_file(const struct run_request *q, struct spec *s, struct cli_place *place);
 void cli_judge_file(struct spec *s, const struct cli_place *place, const char *here);
 
 /* Adds the variables that a file lists, as --env does. */
@@ -235,8 +246,8 @@ struct store_session;
  * The same for a command in a session: the spec is what was settled when that was created, and the
  * options may only narrow it.
  */
-int cli_load_session_spec(const struct cli *cli, const struct store_session *x, struct spec *s,
-	struct cli_place *ret_place);
+int cli_load_session_spec(const struct run_request *q, const struct store_session *x,
+	struct spec *s, struct cli_place *ret_place);
 
 /*
  * What a path leads to: "~" is `home` (which may be NULL), a relative one starts at `base`. 0 or
@@ -286,7 +297,7 @@ struct agent_profile;
 int cli_load_agent(struct spec *s, const char *name, const char *home, struct agent_profile **ret);
 
 /* Adds what the profile of the named agent says to a settled spec, if one is named. A status. */
-int cli_add_agent(const struct cli *cli, struct spec *s, const struct cli_place *place);
+int cli_add_agent(const struct run_request *q, struct spec *s, const struct cli_place *place);
 
 /* --- where the project is in the cage: cli_own_path.c --- */
 

@@ -16,7 +16,6 @@
 
 #include "agent/agent.h"
 #include "base/buf.h"
-#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli.h"
@@ -87,29 +86,24 @@ int cli_load_agent(struct spec *s, const char *name, const char *home, struct ag
 /* --- its program --- */
 
 /* A command that only shows what would be is of use without the program. */
-static bool needs_program(const struct cli *cli)
+static bool needs_program(const struct run_request *q)
 {
-	static const char *const shows[] = { "plan", "check", "card" };
-
-	for (size_t i = 0; i < COUNT_OF(shows); i++)
-		if (str_eq(cli->command->name, shows[i]))
-			return false;
-	return true;
+	return q->purpose != RUN_TO_SHOW;
 }
 
-static void say_missing(const struct cli *cli, struct spec *s, const struct agent_profile *p,
+static void say_missing(const struct run_request *q, struct spec *s, const struct agent_profile *p,
 	const char *program, struct diag_pos at)
 {
 	const char *hint =
 		p->package ? arena_printf(&s->arena, "npm install -g %s", p->package) : NULL;
 
-	diags_say(&s->diags, needs_program(cli) ? DIAG_ERROR : DIAG_WARNING, at, hint,
+	diags_say(&s->diags, needs_program(q) ? DIAG_ERROR : DIAG_WARNING, at, hint,
 		"agent: '%s' is not installed here: no folder of PATH outside of the "
 		"project's repository has it",
 		program);
 }
 
-static void find_program(const struct cli *cli, struct spec *s, const struct cli_place *place,
+static void find_program(const struct run_request *q, struct spec *s, const struct cli_place *place,
 	const struct agent_profile *p, struct diag_pos at, struct agent_found *ret)
 {
 	char here[PATH_MAX];
@@ -122,11 +116,11 @@ static void find_program(const struct cli *cli, struct spec *s, const struct cli
 
 	*ret = (struct agent_found){ 0 };
 	/* On the host that a file describes, nobody can look. A path needs no search. */
-	if (!program || cli_value(cli, "host") || strchr(program, '/'))
+	if (!program || q->here.host || strchr(program, '/'))
 		return;
 	r = agent_find(&s->arena, p, program, &where, ret, &e);
 	if (r == -ENOENT && !e.text[0])
-		say_missing(cli, s, p, program, at);
+		say_missing(q, s, p, program, at);
 	else if (r < 0)
 		diags_error(&s->diags, at, e.hint[0] ? e.hint : NULL, "agent: %s", e.text);
 }
@@ -167,15 +161,13 @@ static int say_unknown_key(const struct agent_profile *p, bool has_value)
 }
 
 /* --secret: the profile knows whom the key is for, and how it is sent. */
-static int add_secrets(const struct cli *cli, struct spec *s, const struct agent_profile *p)
+static int add_secrets(const struct run_request *q, struct spec *s, const struct agent_profile *p)
 {
-	for (size_t i = 0; i < cli->given_count; i++) {
-		const char *variable = cli->given[i].value;
+	for (size_t i = 0; i < q->here.secrets.count; i++) {
+		const char *variable = q->here.secrets.items[i];
 
-		if (!str_eq(cli->given[i].option->name, "secret") ||
-			agent_add_secret(s, p, variable))
-			continue;
-		return say_unknown_key(p, strchr(variable, '=') != NULL);
+		if (!agent_add_secret(s, p, variable))
+			return say_unknown_key(p, strchr(variable, '=') != NULL);
 	}
 	return CLI_OK;
 }
@@ -210,7 +202,7 @@ static void say_kept_out(struct spec *s, const struct agent_profile *p)
 	}
 }
 
-int cli_add_agent(const struct cli *cli, struct spec *s, const struct cli_place *place)
+int cli_add_agent(const struct run_request *q, struct spec *s, const struct cli_place *place)
 {
 	const char *name = spec_text(s, SPEC_AGENT);
 	bool is_full = spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_FULL;
@@ -219,7 +211,7 @@ int cli_add_agent(const struct cli *cli, struct spec *s, const struct cli_place 
 	struct agent_found found;
 	int status;
 
-	if (!name && cli_value(cli, "secret")) {
+	if (!name && q->here.secrets.count) {
 		cli_complain(
 			"--secret is for a key of an agent; name that with --agent, or declare "
 			"secrets: in a spec");
@@ -232,13 +224,13 @@ int cli_add_agent(const struct cli *cli, struct spec *s, const struct cli_place 
 		say_unknown(s, name, at);
 	if (status != CLI_OK || !p)
 		return status == CLI_OK ? CLI_NO : status;
-	find_program(cli, s, place, p, at, &found);
+	find_program(q, s, place, p, at, &found);
 	agent_apply(s, p, &found);
-	status = add_secrets(cli, s, p);
+	status = add_secrets(q, s, p);
 	if (status != CLI_OK)
 		return status;
 	agent_finish(s, p, is_full ? spec_text(s, SPEC_PROJECT_AT) : place->project);
-	if (needs_program(cli))
+	if (needs_program(q))
 		say_kept_out(s, p);
 	return s->diags.errors ? CLI_NO : CLI_OK;
 }

@@ -154,20 +154,20 @@ static int find_project(const struct spec *s, const char *here, struct cli_place
 }
 
 /* A session outlives the policy that it was made under: the exception is for runs. */
-static bool is_of_session(const struct cli *cli, const struct spec *s)
+static bool is_of_session(const struct run_request *q, const struct spec *s)
 {
-	return s->is_narrowing || (cli && (str_starts(cli->command->name, "session ") ||
-						  str_eq(cli->command->name, "mcp")));
+	return s->is_narrowing || (q && q->purpose == RUN_TO_MAKE_SESSION);
 }
 
 /* Is the project really the folder that the policies let govern itself: not below it, not a name?
  */
-static void judge_governance(const struct cli *cli, struct spec *s, const struct cli_place *place)
+static void judge_governance(
+	const struct run_request *q, struct spec *s, const struct cli_place *place)
 {
 	const char *named = spec_text(s, SPEC_SELF_GOVERNANCE);
 	char real[PATH_MAX];
 
-	if (named && !is_of_session(cli, s) && cli_resolve(named, place->home, "/", real) == 0 &&
+	if (named && !is_of_session(q, s) && cli_resolve(named, place->home, "/", real) == 0 &&
 		str_eq(real, place->project))
 		spec_let_govern(s, named);
 }
@@ -201,9 +201,9 @@ static int begin_spec(struct spec *s, struct cli_place *place, char here[static 
 	return load_policies(s, place->home);
 }
 
-/* What was kept has all that a profile adds: then `cli`, which may name an agent, is NULL. */
+/* What was kept has all that a profile adds: then `q`, which may name an agent, is NULL. */
 static int finish_spec(
-	const struct cli *cli, struct spec *s, struct cli_place *place, const char *here)
+	const struct run_request *q, struct spec *s, struct cli_place *place, const char *here)
 {
 	int found, status;
 
@@ -218,13 +218,13 @@ static int finish_spec(
 	}
 	if (!cli_settle_place(s, place))
 		return CLI_NO;
-	judge_governance(cli, s, place);
+	judge_governance(q, s, place);
 	cli_choose_own_path(s, place);
-	status = cli ? cli_add_agent(cli, s, place) : CLI_OK;
+	status = q ? cli_add_agent(q, s, place) : CLI_OK;
 	if (status != CLI_OK)
 		return status;
 	/* What was kept has what they became. */
-	if (cli && !cli_value(cli, "host"))
+	if (q && !q->here.host)
 		cli_add_toolchains(s, place);
 	found = cli_find_state(s, place);
 	if (found < 0) {
@@ -233,19 +233,19 @@ static int finish_spec(
 	}
 	cli_check_paths(s, here, place);
 	cli_find_repository(s, place);
-	if (cli)
+	if (q)
 		cli_check_own_paths(s, place);
 	/* On the host that a file describes, nobody can ask. */
-	if (!cli || !cli_value(cli, "host"))
+	if (!q || !q->here.host)
 		cli_add_clients(s, place, &s->settled.v[SPEC_NETWORK_ALLOW]);
 	return s->diags.errors ? CLI_NO : CLI_OK;
 }
 
 /* A file that was named with -f and is held to what a project's own may: says why it is. */
-static void explain_file(
-	const struct cli *cli, struct spec *s, const struct cli_place *place, const char *here)
+static void explain_file(const struct run_request *q, struct spec *s, const struct cli_place *place,
+	const char *here)
 {
-	const char *name = cli_value(cli, "file"), *why = NULL;
+	const char *name = q->here.file, *why = NULL;
 	struct diag_list *list = arena_alloc(&s->arena, sizeof(*list));
 	char real[PATH_MAX];
 
@@ -278,31 +278,33 @@ static void explain_file(
 
 int cli_load_spec(const struct cli *cli, struct spec *s, struct cli_place *ret_place)
 {
+	const struct run_request *q = &cli->request;
 	char here[PATH_MAX];
 	int status = begin_spec(s, ret_place, here);
 
 	if (status == CLI_OK)
-		status = cli_load_file(cli, s, ret_place);
+		status = cli_load_file(q, s, ret_place);
 	if (status != CLI_OK)
 		return status;
-	cli_add_options(cli, s, here);
+	cli_add_options(q, s, here);
 	cli_judge_file(s, ret_place, here);
-	status = finish_spec(cli, s, ret_place, here);
+	status = finish_spec(q, s, ret_place, here);
 	if (status == CLI_NO)
-		explain_file(cli, s, ret_place, here);
+		explain_file(q, s, ret_place, here);
 	return status;
 }
 
-int cli_load_kept_spec(const struct cli *cli, const char *bytes, size_t n, struct spec *s,
+int cli_load_kept_spec(const struct run_request *q, const char *bytes, size_t n, struct spec *s,
 	struct cli_place *ret_place)
 {
-	const char *project = cli_value(cli, "project");
+	const struct run_setting *asked = run_request_find(q, SPEC_PROJECT_PATH);
+	const char *project = asked ? asked->value : NULL;
 	char here[PATH_MAX], there[PATH_MAX];
 	int status = begin_spec(s, ret_place, here), r;
 
 	if (status != CLI_OK)
 		return status;
-	spec_add_canonical(s, "the record's spec", bytes, n, cli_value(cli, "trust") != NULL);
+	spec_add_canonical(s, "the record's spec", bytes, n, q->here.is_trusted);
 	if (!project)
 		return finish_spec(NULL, s, ret_place, here);
 	if (!str_eq(s->layers[SPEC_LAYER_FILE].v[SPEC_PROJECT_PATH].text, ".")) {
@@ -331,8 +333,8 @@ static void narrow(struct spec *s)
 	s->is_narrowing = true;
 }
 
-int cli_load_session_spec(const struct cli *cli, const struct store_session *x, struct spec *s,
-	struct cli_place *ret_place)
+int cli_load_session_spec(const struct run_request *q, const struct store_session *x,
+	struct spec *s, struct cli_place *ret_place)
 {
 	const char *home = getenv("HOME");
 	const char *path;
@@ -360,7 +362,7 @@ int cli_load_session_spec(const struct cli *cli, const struct store_session *x, 
 	spec_add_canonical(s, "the session's spec", x->spec, n, true);
 	/* As an operator's word, to which the options are held as a project's file is. */
 	s->layers[SPEC_LAYER_USER] = s->layers[SPEC_LAYER_FILE];
-	cli_add_options(cli, s, x->project);
+	cli_add_options(q, s, x->project);
 	snprintf(ret_place->project, sizeof(ret_place->project), "%s", x->project);
 	cli_add_clients(s, ret_place, &s->layers[SPEC_LAYER_OPTIONS].v[SPEC_NETWORK_ALLOW]);
 	narrow(s);

@@ -236,11 +236,14 @@ static int status_of(const struct err *e)
 
 /* --- the command --- */
 
-static enum keep_tty wanted_tty(const struct cli *cli)
+static enum keep_tty wanted_tty(const struct run *r)
 {
-	if (cli_value(cli, "no-tty"))
-		return KEEP_TTY_NEVER;
-	return cli_value(cli, "tty") ? KEEP_TTY_ALWAYS : KEEP_TTY_AUTO;
+	static const enum keep_tty modes[] = { [RUN_TTY_AUTO] = KEEP_TTY_AUTO,
+		[RUN_TTY_ALWAYS] = KEEP_TTY_ALWAYS,
+		[RUN_TTY_NEVER] = KEEP_TTY_NEVER };
+
+	/* What is kept for later has nobody who could type. */
+	return r->request.printed[0] ? KEEP_TTY_NEVER : modes[r->asked->here.tty];
 }
 
 /*
@@ -249,7 +252,7 @@ static enum keep_tty wanted_tty(const struct cli *cli)
  */
 static int open_outputs(struct run *r, struct err *e)
 {
-	const char *record = cli_value(r->cli, "record"), *cast = cli_value(r->cli, "cast");
+	const char *record = r->asked->here.record, *cast = r->asked->here.cast;
 
 	if (record)
 		r->copy = cli_open_output(&r->place, record, "record", e);
@@ -278,8 +281,7 @@ static void close_cast(struct run *r)
 	if (ret == 0)
 		return;
 	r->is_unrecorded = true;
-	cli_complain(
-		"cannot write the cast to '%s': %s", cli_value(r->cli, "cast"), strerror(-ret));
+	cli_complain("cannot write the cast to '%s': %s", r->asked->here.cast, strerror(-ret));
 }
 
 /* A worker looks again after a while. */
@@ -311,9 +313,8 @@ static int prepare(struct run *r, struct err *e)
 	r->request.open_state = run_open_state;
 	r->request.afterwards = run_record_end;
 	r->request.of = r;
-	/* What is kept for later has nobody who could type. */
-	r->request.tty = r->request.printed[0] ? KEEP_TTY_NEVER : wanted_tty(r->cli);
-	r->request.is_unfiltered = cli_value(r->cli, "raw") != NULL;
+	r->request.tty = wanted_tty(r);
+	r->request.is_unfiltered = r->asked->here.is_unfiltered;
 	r->request.project = r->place.project;
 	r->request.git = r->place.repository.folder[0] ? r->place.repository.folder : NULL;
 	r->request.held = cli_held_paths(&r->spec, &r->place, &r->request.held_count);
@@ -413,7 +414,7 @@ int run_to_end(struct run *r)
 		run_record_refusal(r, &e);
 		return say_refusal(r, &e);
 	}
-	if (cli_value(r->cli, "timing"))
+	if (r->asked->here.is_timed)
 		r->request.times = cli_shared_times();
 	r->request.progress = cli_progress_of(&progress);
 	failure = run_cage(r, &e);
@@ -456,9 +457,10 @@ int run_to_end(struct run *r)
 	return status;
 }
 
-void run_init(struct run *r, struct cli *cli)
+void run_init(struct run *r, const struct cli *cli, const struct run_request *asked)
 {
 	*r = (struct run){ .cli = cli,
+		.asked = asked,
 		.state = -1,
 		.digests = -1,
 		.home_lock = -1,

@@ -182,12 +182,11 @@ static void notice_near_misses(struct spec *s)
 				"this file is not read: a project's spec is called " SPEC_FILE);
 }
 
-int cli_load_file(const struct cli *cli, struct spec *s, struct cli_place *place)
+int cli_load_file(const struct run_request *q, struct spec *s, struct cli_place *place)
 {
-	const char *named = cli_value(cli, "file"), *path = named ? named : SPEC_FILE,
-		   *bytes = NULL;
+	const char *named = q->here.file, *path = named ? named : SPEC_FILE, *bytes = NULL;
 	own_fd int fd = open_spec(named);
-	bool is_trusted = cli_value(cli, "trust") || str_eq(path, "-");
+	bool is_trusted = q->here.is_trusted || str_eq(path, "-");
 	char file[PATH_MAX];
 	size_t n = 0;
 	int r;
