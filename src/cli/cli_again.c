@@ -162,13 +162,12 @@ static int check_spec(const struct run *r, struct err *e)
 int run_load_again(struct run *r, struct err *e)
 {
 	struct run_again *a = calloc(1, sizeof(*a));
-	const char *home = getenv("HOME");
 	int status = CLI_FAILED;
 
 	*e = (struct err){ 0 };
 	spec_init(&r->spec);
 	/* A refusal is written down too. */
-	r->place.home = home && home[0] == '/' ? home : NULL;
+	r->place.home = run_home();
 	r->again = a;
 	if (!a)
 		return (err_set(e, ERR_SYS, ENOMEM, "cannot read the record: out of memory"),
@@ -179,14 +178,16 @@ int run_load_again(struct run *r, struct err *e)
 	a->report.arena = &a->verifier.arena;
 	if (check_options(r->asked, e) == 0 && load_record(r, e) == 0 && read_spec(r, e) == 0) {
 		spec_done(&r->spec);
-		status = cli_load_kept_spec(r->asked, a->spec, a->spec_size, &r->spec, &r->place);
+		if (run_load_kept_spec(r->asked, a->spec, a->spec_size, &r->spec, &r->place, e) ==
+			0)
+			status = CLI_OK;
+		else if (e->kind == ERR_SPEC)
+			status = CLI_NO;
 	}
 	if (status == CLI_OK && check_spec(r, e) < 0)
 		status = CLI_FAILED;
-	if (e->kind != ERR_NONE && !a->is_said)
+	if (e->kind != ERR_NONE && e->kind != ERR_SPEC && !a->is_said)
 		cli_complain_err(e);
-	if (e->kind == ERR_NONE && status != CLI_OK)
-		err_set(e, ERR_SPEC, EINVAL, "cannot use the spec: it has errors");
 	if (status != CLI_OK)
 		return status;
 	memcpy(r->record.again.run, a->of.record.run,

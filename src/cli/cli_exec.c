@@ -80,11 +80,17 @@ static bool hides_layer(const struct spec *s)
 
 int exec_load(const struct exec_job *job, struct run *r, struct err *e)
 {
-	int status = cli_load_session_spec(r->asked, job->session, &r->spec, &r->place);
+	struct err why = { 0 };
+	int status = run_load_session_spec(r->asked, job->session, &r->spec, &r->place, &why) == 0
+			     ? CLI_OK
+		     : why.kind == ERR_SPEC ? CLI_NO
+					    : CLI_FAILED;
 	struct stat project;
 
 	if (status == CLI_NO)
 		cli_print_diags(r->cli, &r->spec);
+	if (status == CLI_FAILED)
+		cli_complain_err(&why);
 	if (status == CLI_OK && hides_layer(&r->spec)) {
 		err_hint(e,
 			err_set(e, ERR_REFUSED, EOPNOTSUPP,

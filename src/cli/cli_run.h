@@ -21,7 +21,7 @@ struct run {
 	const struct cli *cli; /* how things are said */
 	const struct run_request *asked;
 	struct spec spec;
-	struct cli_place place;
+	struct run_place place;
 	struct host host;
 	struct plan *plan; /* owned */
 	struct filter_made made;

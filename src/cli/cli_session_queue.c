@@ -182,7 +182,8 @@ int session_wait(struct cli *cli)
 static int check(const struct cli *cli, const struct store_session *x)
 {
 	const char *name = run_request_find_local(&cli->request);
-	struct cli_place place;
+	struct run_place place;
+	struct err e = { 0 };
 	struct spec s;
 	int status;
 
@@ -199,11 +200,13 @@ static int check(const struct cli *cli, const struct store_session *x)
 	/* Where the project is not on this machine, the worker is the first who can tell. */
 	if (access(x->project, F_OK) < 0)
 		return CLI_OK;
-	status = cli_load_session_spec(&cli->request, x, &s, &place);
-	if (status == CLI_NO)
+	status = run_load_session_spec(&cli->request, x, &s, &place, &e) == 0 ? CLI_OK : CLI_FAILED;
+	if (e.kind == ERR_SPEC)
 		cli_print_diags(cli, &s);
+	else if (status != CLI_OK)
+		cli_complain_err(&e);
 	spec_done(&s);
-	return status == CLI_OK ? CLI_OK : CLI_FAILED;
+	return status;
 }
 
 static int queue(

@@ -124,7 +124,7 @@ static void instruct(const struct spec *s, struct buf *out)
 }
 
 /* For a host that can do everything first, as when a session is made. */
-static int build(struct spec *s, const struct cli_place *place, struct plan **ret, struct err *e)
+static int build(struct spec *s, const struct run_place *place, struct plan **ret, struct err *e)
 {
 	struct plan_choice choice;
 	struct err probing = { 0 };
@@ -132,12 +132,12 @@ static int build(struct spec *s, const struct cli_place *place, struct plan **re
 	int r;
 
 	host_assume(&host);
-	cli_tell_host(place, &host);
+	run_tell_host(place, &host);
 	r = plan_build(s, &host, ret, &choice, e);
 	if (r == 0 || e->kind != ERR_REFUSED || host_probe(&host, &probing) < 0)
 		return r;
 	*e = (struct err){ 0 };
-	cli_tell_host(place, &host);
+	run_tell_host(place, &host);
 	return plan_build(s, &host, ret, &choice, e);
 }
 
@@ -146,12 +146,13 @@ static int describe(const struct cli *cli, const struct store_session *x, struct
 {
 	own_free struct plan *plan = NULL;
 	const struct run_request nothing = { 0 };
-	struct cli_place place;
+	struct run_place place;
 	struct err e = { 0 };
 	struct spec s;
-	int status = cli_load_session_spec(&nothing, x, &s, &place);
 
-	if (status != CLI_OK) {
+	if (run_load_session_spec(&nothing, x, &s, &place, &e) < 0) {
+		if (e.kind != ERR_SPEC)
+			cli_complain_err(&e);
 		cli_print_diags(cli, &s);
 		cli_complain("cannot use the spec of session %s", x->id);
 		spec_done(&s);

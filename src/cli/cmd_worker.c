@@ -222,9 +222,7 @@ static int take_name(const struct cli *cli, char ret[static STORE_NAME_SIZE])
 
 static int open_places(struct worker_settings *s, struct err *e)
 {
-	const char *home = getenv("HOME");
-
-	s->state = record_open_state(home && home[0] == '/' ? home : NULL, true, e);
+	s->state = record_open_state(run_home(), true, e);
 	if (s->state < 0)
 		return s->state;
 	s->root = session_open_root(s->state, true, e);

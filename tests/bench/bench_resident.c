@@ -66,7 +66,7 @@ static void note_done(void *of, struct exec_result *result)
 static char *plain_spec(const char *project)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
-	struct cli_place place;
+	struct run_place place;
 	struct cli cli = { 0 };
 	struct spec spec;
 

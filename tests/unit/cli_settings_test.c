@@ -41,7 +41,7 @@ static void write_policy(const char *text)
 static int load_as(struct spec *s, bool reads, const char *const *words)
 {
 	own_fd int into = memfd_create("said", MFD_CLOEXEC), before = dup(STDERR_FILENO);
-	struct cli_place where;
+	struct run_place where;
 	char *argv[16] = { 0 };
 	int argc = 0, status;
 	static struct cli cli; /* the spec borrows from it */
