@@ -24,7 +24,8 @@ from pathlib import Path
 MODULES = [
     {"base"}, {"log", "sign"}, {"wire"}, {"term"}, {"init"}, {"spec"}, {"cgroup"}, {"host"}, {"plan"},
     {"filter"}, {"cage", "work", "gate", "record", "store"},
-    {"check", "verify", "card", "session", "metrics", "tool"}, {"keep", "vault"}, {"worker"}, {"mcp", "hook"}, {"serve", "agent"}, {"client", "toolchain"}, {"cli"},
+    {"check", "verify", "card", "session", "metrics", "tool"}, {"keep", "vault", "agent"}, {"client", "toolchain"}, {"run"},
+    {"worker"}, {"mcp", "hook"}, {"serve"}, {"cli"},
 ]
 # The cage runs finished plans: the parser must not even be linked into it.
 NEVER = {("cage", "spec")}

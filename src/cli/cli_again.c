@@ -53,28 +53,26 @@ void run_close_again(struct run *r)
 /* --- the record --- */
 
 /* What decides what is run comes from the record, and from nowhere else. */
-static int check_options(const struct cli *cli, struct err *e)
+static int check_options(const struct run_request *q, struct err *e)
 {
-	if (cli->word_count)
+	const char *option = q->here.file ? "file" : q->here.host ? "host" : NULL;
+
+	if (q->command_count)
 		return err_set(e, ERR_USE, EINVAL,
 			"cannot run another command with --again: it repeats the recorded one");
-	for (size_t i = 0; i < cli->given_count; i++) {
-		const struct cli_option *o = cli->given[i].option;
-
-		if (o->key == SPEC_PROJECT_PATH ||
-			(o->key == SPEC_KEY_COUNT && !str_eq(o->name, "file") &&
-				!str_eq(o->name, "host")))
-			continue;
-		return err_set(e, ERR_USE, EINVAL,
-			"cannot use --%s with --again: the spec is that of the record", o->name);
-	}
-	return 0;
+	for (size_t i = 0; !option && i < q->setting_count; i++)
+		if (q->settings[i].key != SPEC_PROJECT_PATH && q->settings[i].key != SPEC_KEY_COUNT)
+			option = q->settings[i].from + strspn(q->settings[i].from, "-");
+	if (!option)
+		return 0;
+	return err_set(e, ERR_USE, EINVAL,
+		"cannot use --%s with --again: the spec is that of the record", option);
 }
 
 static int load_record(struct run *r, struct err *e)
 {
 	struct run_again *a = r->again;
-	const char *word = cli_value(r->cli, "again");
+	const char *word = r->asked->here.again;
 
 	if (cli_verifier_take_keys(&a->verifier, e) != CLI_OK ||
 		cli_load_record(&a->verifier, word, &a->found, &a->of, &a->report, e) != CLI_OK) {
@@ -164,13 +162,12 @@ static int check_spec(const struct run *r, struct err *e)
 int run_load_again(struct run *r, struct err *e)
 {
 	struct run_again *a = calloc(1, sizeof(*a));
-	const char *home = getenv("HOME");
 	int status = CLI_FAILED;
 
 	*e = (struct err){ 0 };
 	spec_init(&r->spec);
 	/* A refusal is written down too. */
-	r->place.home = home && home[0] == '/' ? home : NULL;
+	r->place.home = run_home();
 	r->again = a;
 	if (!a)
 		return (err_set(e, ERR_SYS, ENOMEM, "cannot read the record: out of memory"),
@@ -179,16 +176,18 @@ int run_load_again(struct run *r, struct err *e)
 	verify_record_init(&a->of);
 	cli_verifier_init(&a->verifier, r->cli);
 	a->report.arena = &a->verifier.arena;
-	if (check_options(r->cli, e) == 0 && load_record(r, e) == 0 && read_spec(r, e) == 0) {
+	if (check_options(r->asked, e) == 0 && load_record(r, e) == 0 && read_spec(r, e) == 0) {
 		spec_done(&r->spec);
-		status = cli_load_kept_spec(r->cli, a->spec, a->spec_size, &r->spec, &r->place);
+		if (run_load_kept_spec(r->asked, a->spec, a->spec_size, &r->spec, &r->place, e) ==
+			0)
+			status = CLI_OK;
+		else if (e->kind == ERR_SPEC)
+			status = CLI_NO;
 	}
 	if (status == CLI_OK && check_spec(r, e) < 0)
 		status = CLI_FAILED;
-	if (e->kind != ERR_NONE && !a->is_said)
+	if (e->kind != ERR_NONE && e->kind != ERR_SPEC && !a->is_said)
 		cli_complain_err(e);
-	if (e->kind == ERR_NONE && status != CLI_OK)
-		err_set(e, ERR_SPEC, EINVAL, "cannot use the spec: it has errors");
 	if (status != CLI_OK)
 		return status;
 	memcpy(r->record.again.run, a->of.record.run,
@@ -427,7 +426,7 @@ int run_again_status(const struct run *r, int status)
 {
 	const struct record_again *x = &r->record.again;
 
-	if (!cli_value(r->cli, "same") || r->is_unrecorded)
+	if (!r->asked->here.is_same || r->is_unrecorded)
 		return status;
 	return x->effects == RECORD_SAME && x->outcome == RECORD_SAME ? CLI_OK : CLI_NO;
 }

@@ -84,5 +84,5 @@ void cli_say_missing(const struct cli *cli, const struct spec *s, const struct r
 		cli_complain("not given on this machine: %s; why: bawn doctor; to accept it: "
 			     "defaults: { allow_degraded: [%s] } in %s/policy.yaml",
 			buf_text(&names), buf_text(&names),
-			cli_config_folder(getenv("HOME"), folder) == 0 ? folder : "/etc/bawn");
+			run_config_folder(run_home(), folder) == 0 ? folder : "/etc/bawn");
 }

@@ -42,27 +42,16 @@ const struct cli_option exec_options[] = {
 	{ 0 },
 };
 
-static const struct cli_command exec_command = { "session exec", "SESSION [options] [--] command…",
-	"run a command in a session", exec_options, true, NULL, true };
-
-int exec_parse(struct cli *cli, char **arguments)
+int exec_check(const struct run_request *q, struct err *e)
 {
-	static const char *const fixed[] = { "file", "trust", "project", "host", "agent", "secret",
-		"engine" };
-	int count = 0;
-	int status;
+	const char *option = run_request_find_fixed(q);
 
-	while (arguments[count])
-		count++;
-	status = cli_parse(cli, &exec_command, count, arguments);
-	for (size_t i = 0; status == CLI_OK && i < COUNT_OF(fixed); i++) {
-		if (!cli_value(cli, fixed[i]))
-			continue;
-		cli_complain("cannot use --%s: it is fixed when a session is created", fixed[i]);
-		cli_hint("bawn session create --%s …", fixed[i]);
-		status = CLI_MISUSE;
-	}
-	return status;
+	if (!option)
+		return 0;
+	return err_hint(e,
+		err_set(e, ERR_USE, EINVAL,
+			"cannot use --%s: it is fixed when a session is created", option),
+		"bawn session create --%s …", option);
 }
 
 int exec_open_workspace(const struct exec_job *job, struct err *e)
@@ -91,11 +80,17 @@ static bool hides_layer(const struct spec *s)
 
 int exec_load(const struct exec_job *job, struct run *r, struct err *e)
 {
-	int status = cli_load_session_spec(r->cli, job->session, &r->spec, &r->place);
+	struct err why = { 0 };
+	int status = run_load_session_spec(r->asked, job->session, &r->spec, &r->place, &why) == 0
+			     ? CLI_OK
+		     : why.kind == ERR_SPEC ? CLI_NO
+					    : CLI_FAILED;
 	struct stat project;
 
 	if (status == CLI_NO)
 		cli_print_diags(r->cli, &r->spec);
+	if (status == CLI_FAILED)
+		cli_complain_err(&why);
 	if (status == CLI_OK && hides_layer(&r->spec)) {
 		err_hint(e,
 			err_set(e, ERR_REFUSED, EOPNOTSUPP,
@@ -145,13 +140,13 @@ static void close_all(struct run *r, int *workspace)
 		close(take_fd(workspace));
 }
 
-static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_result *ret)
+static void run_asked(const struct exec_job *job, const struct cli *cli, struct exec_result *ret)
 {
 	uint64_t began = clock_ns();
 	own_fd int workspace = exec_open_workspace(job, &ret->error);
 	struct run r;
 
-	run_init(&r, cli);
+	run_init(&r, cli, job->request);
 	r.record.session = job->session->id;
 	r.record.worker = job->worker;
 	r.record.lease = job->token;
@@ -199,22 +194,18 @@ static void run_parsed(const struct exec_job *job, struct cli *cli, struct exec_
 
 void exec_run(const struct exec_job *job, struct exec_result *ret)
 {
-	struct cli cli = { 0 };
-	int status = exec_parse(&cli, job->arguments);
+	const struct cli cli = { .command_line = job->command_line,
+		.command_line_size = job->command_line_size,
+		.is_quiet = job->is_quiet };
 
 	*ret = (struct exec_result){
-		.state = STORE_FAILED, .status = CLI_MISUSE, .record.max = 4 * RECORD_MAX_SIZE
+		.state = STORE_FAILED, .status = CLI_FAILED, .record.max = 4 * RECORD_MAX_SIZE
 	};
-	cli.command_line = job->command_line;
-	cli.command_line_size = job->command_line_size;
-	cli.is_quiet = job->is_quiet;
-	if (status == CLI_OK) {
-		run_parsed(job, &cli, ret);
-	} else {
-		err_set(&ret->error, ERR_USE, EINVAL, "cannot read the arguments of the run");
-		metrics_count_run(&ret->counted, METRICS_FAILED, 0);
-		if (job->done)
-			job->done(job->of, ret);
+	if (exec_check(job->request, &ret->error) == 0) {
+		run_asked(job, &cli, ret);
+		return;
 	}
-	free(cli.given);
+	metrics_count_run(&ret->counted, METRICS_FAILED, 0);
+	if (job->done)
+		job->done(job->of, ret);
 }

@@ -37,9 +37,7 @@ struct exec_job {
 	int root;                /* the sessions', open; borrowed */
 	int kill_signal;         /* keep_request; or 0 */
 	struct tail *printed[2]; /* output and error are kept here instead: keep_request; or NULL */
-	/* What follows `session exec SESSION`: options that narrow, --, the command; ended by NULL.
-	 */
-	char **arguments;
+	const struct run_request *request; /* its settings narrow the session's spec */
 	/* Asked once the command has ended, before anything is signed: may the result still be
 	 * written? 0 or -ESTALE. NULL: nobody else could have taken the session. */
 	int (*is_still_ours)(void *of, struct err *e);
@@ -65,9 +63,8 @@ struct exec_result {
 
 extern const struct cli_option exec_options[];
 
-/* Reads what follows `session exec SESSION`. CLI_OK, or a status after it was said what is wrong.
- */
-int exec_parse(struct cli *cli, char **arguments);
+/* May it be asked in a session? What is fixed when that is created may not. */
+int exec_check(const struct run_request *q, struct err *e);
 
 /* Runs it to its end. What a person should know is said on stderr only by `session exec` itself. */
 void exec_run(const struct exec_job *job, struct exec_result *ret);

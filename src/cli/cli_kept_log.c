@@ -14,9 +14,8 @@
 /* Opens both; one that cannot be opened leaves the other. */
 static void open_log(const struct cli_kept *k, struct log *ret)
 {
-	const char *home = getenv("HOME");
 	struct err e = { 0 };
-	int state = record_open_state(home && home[0] == '/' ? home : NULL, false, &e);
+	int state = record_open_state(run_home(), false, &e);
 
 	log_init(ret, state, k->is_session ? NULL : k->id, k->is_session ? k->id : NULL);
 	/* The chain of a run is in its folder; a session has none of its own. */

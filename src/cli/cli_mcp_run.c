@@ -19,7 +19,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "cli/cli_exec.h"
@@ -29,55 +28,43 @@
 static const char shell_script[] =
 	"if command -v bash >/dev/null 2>&1; then exec bash -c -- \"$1\"; fi; exec sh -c -- \"$1\"";
 
-#define MOST_WORDS 12
-
 struct doing {
 	const struct mcp_request *request;
 	struct tail printed; /* output and error in the order in which they came */
 	struct buf notes;
-	struct mcp_shell shell;  /* of bash */
-	struct arena arena;      /* of the words */
-	char *words[MOST_WORDS]; /* ended by NULL */
-	size_t word_count;
+	struct mcp_shell shell; /* of bash */
+	struct run_request asked;
+	char time[32];
+	const char *words[8]; /* the command */
 };
-
-static int add_words(struct doing *d, const char *const *words, struct err *e)
-{
-	for (; *words; words++) {
-		char *copy = arena_copy(&d->arena, *words, strlen(*words));
-
-		if (!copy || d->word_count + 1 == MOST_WORDS)
-			return err_set(e, ERR_SYS, ENOMEM, "cannot answer the call: out of memory");
-		d->words[d->word_count++] = copy;
-	}
-	return 0;
-}
 
 /* --- what is run --- */
 
 /* A run may have less time than its session gives, never more. */
-static int add_time(const struct mcp_server *s, struct doing *d, uint64_t ms, struct err *e)
+static int set_time(const struct mcp_server *s, struct doing *d, uint64_t ms, struct err *e)
 {
-	char time[32];
-
-	snprintf(time, sizeof(time), "%" PRIu64 "ms", ms);
 	if (s->most_ms && ms >= s->most_ms)
 		return 0;
-	return add_words(d, (const char *const[]){ "--time", time, NULL }, e);
+	snprintf(d->time, sizeof(d->time), "%" PRIu64 "ms", ms);
+	return run_request_set(&d->asked, SPEC_LIMITS_TIME, "--time", d->time, e);
 }
 
-static int add_shell(const struct mcp_server *s, struct doing *d, struct err *e)
+static void set_command(struct doing *d, const char *const *words, size_t count)
+{
+	memcpy(d->words, words, count * sizeof(*words));
+	d->asked.command = d->words;
+	d->asked.command_count = count;
+}
+
+static int ask_shell(const struct mcp_server *s, struct doing *d, struct err *e)
 {
 	int r = mcp_read_shell(&d->request->arguments, &d->shell, e);
 
-	if (r == 0)
-		r = add_time(s, d, d->shell.timeout_ms, e);
 	if (r < 0)
 		return r;
-	return add_words(d,
-		(const char *const[]){
-			"--", "sh", "-c", shell_script, "bash", d->shell.command, NULL },
-		e);
+	set_command(
+		d, (const char *const[]){ "sh", "-c", shell_script, "bash", d->shell.command }, 5);
+	return set_time(s, d, d->shell.timeout_ms, e);
 }
 
 /* Puts the arguments where standard input is: nobody can change them any more. */
@@ -93,14 +80,13 @@ static int give_input(const struct mcp_slice *arguments, struct err *e)
 	return r == 0 ? 0 : err_sys(e, -r, "cannot pass the arguments on");
 }
 
-static int add_tool(const struct mcp_server *s, struct doing *d, struct err *e)
+static int ask_tool(const struct mcp_server *s, struct doing *d, struct err *e)
 {
-	const char *name = mcp_tool_names[d->request->tool];
-	int r = add_time(s, d, MCP_USUAL_TIMEOUT, e);
+	int r = set_time(s, d, MCP_USUAL_TIMEOUT, e);
 
-	if (r == 0)
-		r = add_words(
-			d, (const char *const[]){ "--", "/run/bawn/bawn", "tool", name, NULL }, e);
+	set_command(d,
+		(const char *const[]){ "/run/bawn/bawn", "tool", mcp_tool_names[d->request->tool] },
+		3);
 	return r == 0 ? give_input(&d->request->arguments, e) : r;
 }
 
@@ -199,7 +185,7 @@ void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer
 		.root = s->root,
 		.kill_signal = MCP_KILL_SIGNAL,
 		.printed = { &d.printed, &d.printed },
-		.arguments = d.words,
+		.request = &d.asked,
 		.look = look,
 		.of = &d };
 	struct exec_result done;
@@ -207,9 +193,9 @@ void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer
 	own_fd int turn = -1;
 	int r;
 
-	arena_init(&d.arena, (size_t)1 << 20);
+	run_request_init(&d.asked);
 	tail_init(&d.printed, MCP_MOST_OUTPUT);
-	r = q->tool == MCP_BASH ? add_shell(s, &d, &e) : add_tool(s, &d, &e);
+	r = q->tool == MCP_BASH ? ask_shell(s, &d, &e) : ask_tool(s, &d, &e);
 	if (r == 0)
 		r = take_turn(s, q->tool, &turn, &e);
 	if (r < 0) {
@@ -220,7 +206,7 @@ void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer
 		buf_done(&done.record);
 	}
 	mcp_shell_done(&d.shell);
-	arena_done(&d.arena);
+	run_request_done(&d.asked);
 	buf_done(&d.notes);
 	tail_done(&d.printed);
 }

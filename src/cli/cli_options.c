@@ -1,8 +1,10 @@
-#include <limits.h>
+#include <errno.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "cli/cli.h"
 
@@ -179,23 +181,17 @@ static int take_letters(struct cli *cli, char **argv, int *i)
 	return status;
 }
 
-int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv)
+/* Sorts them; words between options, where the command takes some, are moved to the front. */
+static int sort(struct cli *cli, int argc, char **argv)
 {
-	size_t n = 0; /* words found between options are moved to the front */
+	size_t n = 0;
 	int i = 0;
 
-	*cli = (struct cli){ .command = command };
-	/* One argument may be several options. */
-	cli->given = calloc(CLI_MAX_OPTIONS, sizeof(*cli->given));
-	if (!cli->given) {
-		cli_complain("not enough memory for the options");
-		return CLI_FAILED;
-	}
 	for (; i < argc; i++) {
 		bool is_word = argv[i][0] != '-' || !argv[i][1];
 		int status;
 
-		if (is_word && !command->takes_words)
+		if (is_word && !cli->command->takes_words)
 			break;
 		if (is_word) {
 			argv[n++] = argv[i];
@@ -216,11 +212,36 @@ int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char
 	cli->words = argv + i - n;
 	cli->is_json = cli_value(cli, "json") != NULL;
 	cli->is_quiet = cli_value(cli, "quiet") != NULL;
-	if (cli->is_json && command->no_json) {
-		cli_complain("%s has no --json: %s", command->name, command->no_json);
+	if (cli->is_json && cli->command->no_json) {
+		cli_complain("%s has no --json: %s", cli->command->name, cli->command->no_json);
 		return CLI_MISUSE;
 	}
-	return CLI_OK;
+	return cli->command->takes_spec ? cli_fill_request(cli) : CLI_OK;
+}
+
+int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv)
+{
+	*cli = (struct cli){ .command = command };
+	run_request_init(&cli->request);
+	/* One argument may be several options. */
+	cli->given = calloc(CLI_MAX_OPTIONS, sizeof(*cli->given));
+	if (!cli->given) {
+		cli_complain("not enough memory for the options");
+		return CLI_FAILED;
+	}
+	return sort(cli, argc, argv);
+}
+
+int cli_parse_rest(struct cli *cli)
+{
+	return sort(cli, (int)cli->word_count - 1, cli->words + 1);
+}
+
+void cli_done(struct cli *cli)
+{
+	run_request_done(&cli->request);
+	free(cli->given);
+	cli->given = NULL;
 }
 
 const char *cli_value(const struct cli *cli, const char *name)
@@ -234,93 +255,89 @@ const char *cli_value(const struct cli *cli, const char *name)
 	return NULL;
 }
 
-/* --- as a layer of the spec --- */
+/* --- as a request --- */
 
-/*
- * "-v ./x:/y" means x of where one stands. That is the project's x, and is written so, unless the
- * project is elsewhere.
- */
-static const char *from_here(struct spec *s, const char *value, const char *here)
+/* Options that are not about a key of the spec, and where they go. */
+static const struct {
+	const char *name;
+	enum {
+		TEXT,
+		FLAG,
+		LIST
+	} kind;
+	size_t at;
+} targets[] = {
+	{ "file", TEXT, offsetof(struct run_request, here.file) },
+	{ "host", TEXT, offsetof(struct run_request, here.host) },
+	{ "trust", FLAG, offsetof(struct run_request, here.is_trusted) },
+	{ "secret", LIST, offsetof(struct run_request, here.secrets) },
+	{ "record", TEXT, offsetof(struct run_request, here.record) },
+	{ "cast", TEXT, offsetof(struct run_request, here.cast) },
+	{ "status-fd", TEXT, offsetof(struct run_request, here.status_fd) },
+	{ "raw", FLAG, offsetof(struct run_request, here.is_unfiltered) },
+	{ "timing", FLAG, offsetof(struct run_request, here.is_timed) },
+	{ "again", TEXT, offsetof(struct run_request, here.again) },
+	{ "same", FLAG, offsetof(struct run_request, here.is_same) },
+	{ "key", LIST, offsetof(struct run_request, here.keys) },
+	{ "subject", LIST, offsetof(struct run_request, subjects) },
+	{ "sync", FLAG, offsetof(struct run_request, is_synced) },
+};
+
+static int add_other(struct run_request *q, const struct cli_given *g, struct err *e)
 {
-	size_t n = strcspn(value, ":");
-	char path[PATH_MAX], real[PATH_MAX];
+	const char *name = g->option->name;
 
-	if (value[0] == '/' || value[0] == '~' || n + 1 > sizeof(path))
-		return value;
-	snprintf(path, sizeof(path), "%.*s", (int)n, value);
-	if (realpath(path, real))
-		return arena_printf(&s->arena, "%s%s", real, value + n);
-	return arena_printf(&s->arena, "%s/%s", here, value);
-}
+	if (str_eq(name, "env-file"))
+		return run_request_set(q, SPEC_KEY_COUNT, "--env-file", g->value, e);
+	if (str_eq(name, "tty") && q->here.tty == RUN_TTY_AUTO)
+		q->here.tty = RUN_TTY_ALWAYS;
+	if (str_eq(name, "no-tty"))
+		q->here.tty = RUN_TTY_NEVER;
+	for (size_t i = 0; i < COUNT_OF(targets); i++) {
+		char *at = (char *)q + targets[i].at;
 
-/* Does anyone but the built-in default say where the project is? */
-static bool is_project_elsewhere(const struct cli *cli, const struct spec *s)
-{
-	for (enum spec_layer i = SPEC_LAYER_SYSTEM; i < SPEC_LAYER_OPTIONS; i++)
-		if (s->layers[i].v[SPEC_PROJECT_PATH].is_set)
-			return true;
-	return cli_value(cli, "project") != NULL;
-}
-
-void cli_warn_unset(struct spec *s, const char *where, const char *variable)
-{
-	if (!getenv(variable))
-		diags_warn(&s->diags,
-			(struct diag_pos){ .source = diags_add_source(&s->diags, where, NULL, 0) },
-			NULL, "env.pass: %s is not set here, and will not be in the cage",
-			variable);
-}
-
-static bool is_for_network(enum spec_key key)
-{
-	return key == SPEC_NETWORK_ALLOW || key == SPEC_NETWORK_HOST_PORTS ||
-	       key == SPEC_NETWORK_PUBLISH || key == SPEC_SECRETS;
-}
-
-/* What opens a way means the network that has ways, unless another one was named. */
-static void add_network(const struct cli *cli, struct spec *s, const char *name)
-{
-	const char *mode =
-		cli_value(cli, "network") ? cli_value(cli, "network") : cli_value(cli, "net");
-
-	if (!mode)
-		spec_add_option(s, SPEC_NETWORK_MODE, name, "allowlist");
-	else if (str_eq(mode, "none"))
-		diags_error(&s->diags,
-			(struct diag_pos){ .source = diags_add_source(&s->diags, name, NULL, 0) },
-			"leave out --network none", "--network none and %s contradict each other",
-			name);
-}
-
-void cli_add_options(const struct cli *cli, struct spec *s, const char *here)
-{
-	bool is_elsewhere = is_project_elsewhere(cli, s);
-
-	for (size_t i = 0; i < cli->given_count; i++) {
-		const struct cli_option *o = cli->given[i].option;
-		const char *value = o->fixed ? o->fixed : cli->given[i].value;
-		const char *unit = cli->given[i].unit;
-		const char *name = arena_printf(&s->arena, "%s%s", unit ? "" : "--", o->name);
-		enum spec_key key = o->key;
-
-		if (str_eq(o->name, "env-file"))
-			cli_add_env_file(s, cli->given[i].value, !cli_value(cli, "host"));
-		if (key == SPEC_KEY_COUNT)
+		if (!str_eq(name, targets[i].name))
 			continue;
-		if (unit)
-			value = arena_printf(&s->arena, "%s%s", value, unit);
-		if (key == SPEC_ENV_SET && !strchr(value, '='))
-			key = SPEC_ENV_PASS;
-		if (key == SPEC_ENV_PASS && !cli_value(cli, "host"))
-			cli_warn_unset(s, name, value);
-		if (key == SPEC_BINDS && is_elsewhere)
-			value = from_here(s, value, here);
-		if (is_for_network(key))
-			add_network(cli, s, name);
-		if (name && value)
-			spec_add_option(s, key, name, value);
+		if (targets[i].kind == LIST)
+			return run_request_add(q, (struct run_texts *)(void *)at, g->value, e);
+		if (targets[i].kind == TEXT)
+			*(const char **)(void *)at = g->value;
+		else
+			*(bool *)at = true;
 	}
-	if (cli->word_count)
-		spec_add_option_list(s, SPEC_COMMAND, "the command",
-			(const char *const *)cli->words, cli->word_count);
+	return 0;
+}
+
+static int add_given(struct run_request *q, const struct cli_given *g, struct err *e)
+{
+	const struct cli_option *o = g->option;
+	const char *value = o->fixed ? o->fixed : g->value;
+	const char *name = arena_printf(&q->arena, "%s%s", g->unit ? "" : "--", o->name);
+
+	if (o->key == SPEC_KEY_COUNT)
+		return add_other(q, g, e);
+	if (g->unit)
+		value = arena_printf(&q->arena, "%s%s", value, g->unit);
+	if (!name || !value)
+		return err_set(e, ERR_SYS, ENOMEM, "cannot read the options: out of memory");
+	return run_request_set(q, o->key, name, value, e);
+}
+
+int cli_fill_request(struct cli *cli)
+{
+	struct run_request *q = &cli->request;
+	struct err e = { 0 };
+
+	run_request_done(q);
+	run_request_init(q);
+	q->purpose = cli->command->purpose;
+	q->command = (const char *const *)cli->words;
+	q->command_count = cli->word_count;
+	for (size_t i = 0; i < cli->given_count; i++) {
+		if (add_given(q, &cli->given[i], &e) == 0)
+			continue;
+		cli_complain_err(&e);
+		return CLI_FAILED;
+	}
+	return CLI_OK;
 }

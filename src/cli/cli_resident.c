@@ -60,12 +60,12 @@ static int let_go(int *root, int *told)
 	return file_keep_only(STDERR_FILENO + 1, kept, 2);
 }
 
-static void keep_cage(const struct exec_job *job, struct cli *cli, int told)
+static void keep_cage(const struct exec_job *job, const struct cli *cli, int told)
 {
 	struct err e = { 0 };
 	struct run r;
 
-	run_init(&r, cli);
+	run_init(&r, cli, job->request);
 	r.record.session = job->session->id;
 	r.request.mode = KEEP_RESIDENT;
 	r.request.told = told;
@@ -87,9 +87,10 @@ static noreturn void be_keeper(const struct exec_job *job, int told)
 {
 	struct exec_job own = *job;
 	struct cli cli = { .is_quiet = true };
-	char *nothing[] = { NULL };
+	const struct run_request nothing = { 0 };
 	sigset_t none;
 
+	own.request = &nothing;
 	own.run = own.worker = NULL;
 	own.token = 0;
 	own.is_still_ours = NULL;
@@ -99,9 +100,6 @@ static noreturn void be_keeper(const struct exec_job *job, int told)
 		_exit(125);
 	memset(job->command_line, 0, job->command_line_size);
 	snprintf(job->command_line, job->command_line_size, "bawn: cage of a session");
-	if (exec_parse(&cli, nothing) != CLI_OK)
-		_exit(125);
-	cli.is_quiet = true;
 	cli.command_line = job->command_line;
 	cli.command_line_size = job->command_line_size;
 	keep_cage(&own, &cli, told);

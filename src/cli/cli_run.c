@@ -54,7 +54,7 @@ static int read_filter(struct run *r, const char *name, struct err *e)
 	own_free char *bytes = NULL;
 	char path[4096];
 	size_t n = 0;
-	int ret = cli_resolve_source(name, &r->place, path);
+	int ret = run_resolve_source(name, &r->place, path);
 
 	if (ret == 0)
 		ret = file_read_path(path, YAML_MAX_SIZE, &bytes, &n);
@@ -79,9 +79,9 @@ static int make_plan(struct run *r, struct err *e)
 {
 	int ret;
 
-	cli_tell_host(&r->place, &r->host);
+	run_tell_host(&r->place, &r->host);
 	r->host.in_session = r->request.workspace >= 0;
-	cli_look_at_project(&r->host, &r->place);
+	run_look_at_project(&r->host, &r->place);
 	ret = plan_build(&r->spec, &r->host, &r->plan, &r->choice, e);
 
 	if (ret < 0)
@@ -105,7 +105,7 @@ static int approve_source(
 {
 	struct run *r = of;
 
-	return cli_approve_source(&r->spec, &r->place, root, path, real, e);
+	return run_approve_source(&r->spec, &r->place, root, path, real, e);
 }
 
 static void say_copied(void *of, const char *what, const struct tree_counts *counts)
@@ -167,7 +167,7 @@ static int try_to_run(struct run *r, struct err *e)
 		r->request.warm = NULL;
 		/* Never a second time what may have run. */
 		if (ret == 0 || r->record.outcome == RECORD_BROKEN ||
-			!cli_note_failed_way(&r->host, r->plan, r->record.failed_op, e))
+			!run_note_failed_way(&r->host, r->plan, r->record.failed_op, e))
 			return ret;
 		why = *e;
 		old = take_ptr(r->plan);
@@ -237,11 +237,14 @@ static int status_of(const struct err *e)
 
 /* --- the command --- */
 
-static enum keep_tty wanted_tty(const struct cli *cli)
+static enum keep_tty wanted_tty(const struct run *r)
 {
-	if (cli_value(cli, "no-tty"))
-		return KEEP_TTY_NEVER;
-	return cli_value(cli, "tty") ? KEEP_TTY_ALWAYS : KEEP_TTY_AUTO;
+	static const enum keep_tty modes[] = { [RUN_TTY_AUTO] = KEEP_TTY_AUTO,
+		[RUN_TTY_ALWAYS] = KEEP_TTY_ALWAYS,
+		[RUN_TTY_NEVER] = KEEP_TTY_NEVER };
+
+	/* What is kept for later has nobody who could type. */
+	return r->request.printed[0] ? KEEP_TTY_NEVER : modes[r->asked->here.tty];
 }
 
 /*
@@ -250,10 +253,10 @@ static enum keep_tty wanted_tty(const struct cli *cli)
  */
 static int open_outputs(struct run *r, struct err *e)
 {
-	const char *record = cli_value(r->cli, "record"), *cast = cli_value(r->cli, "cast");
+	const char *record = r->asked->here.record, *cast = r->asked->here.cast;
 
 	if (record)
-		r->copy = cli_open_output(&r->place, record, "record", e);
+		r->copy = run_open_output(&r->place, record, "record", e);
 	if (record && r->copy < 0)
 		return r->copy;
 	/* From here on nobody may take the record of an earlier run for this one's. */
@@ -262,7 +265,7 @@ static int open_outputs(struct run *r, struct err *e)
 			strerror(errno));
 	if (!cast)
 		return 0;
-	r->cast = cli_open_output(&r->place, cast, "cast", e);
+	r->cast = run_open_output(&r->place, cast, "cast", e);
 	if (r->cast < 0)
 		return r->cast;
 	if (ftruncate(r->cast, 0) < 0 || keep_cast_open(&r->request.cast, r->cast, r->plan) < 0)
@@ -279,8 +282,7 @@ static void close_cast(struct run *r)
 	if (ret == 0)
 		return;
 	r->is_unrecorded = true;
-	cli_complain(
-		"cannot write the cast to '%s': %s", cli_value(r->cli, "cast"), strerror(-ret));
+	cli_complain("cannot write the cast to '%s': %s", r->asked->here.cast, strerror(-ret));
 }
 
 /* A worker looks again after a while. */
@@ -312,19 +314,18 @@ static int prepare(struct run *r, struct err *e)
 	r->request.open_state = run_open_state;
 	r->request.afterwards = run_record_end;
 	r->request.of = r;
-	/* What is kept for later has nobody who could type. */
-	r->request.tty = r->request.printed[0] ? KEEP_TTY_NEVER : wanted_tty(r->cli);
-	r->request.is_unfiltered = cli_value(r->cli, "raw") != NULL;
+	r->request.tty = wanted_tty(r);
+	r->request.is_unfiltered = r->asked->here.is_unfiltered;
 	r->request.project = r->place.project;
 	r->request.git = r->place.repository.folder[0] ? r->place.repository.folder : NULL;
-	r->request.held = cli_held_paths(&r->spec, &r->place, &r->request.held_count);
+	r->request.held = run_held_paths(&r->spec, &r->place, &r->request.held_count);
 	if (!r->request.held)
 		return err_set(
 			e, ERR_SYS, ENOMEM, "cannot list the protected paths: out of memory");
 	r->request.command_line = r->cli->command_line;
 	r->request.command_line_size = r->cli->command_line_size;
 	r->request.home = r->place.home;
-	r->request.git_identity = cli_git_identity(&r->spec, r->place.home);
+	r->request.git_identity = run_git_identity(&r->spec, r->place.home);
 	r->record.is_relaxed = spec_bool(&r->spec, SPEC_RELAXED);
 	if (r->spec.is_self_governed)
 		r->record.self_governance = spec_text(&r->spec, SPEC_SELF_GOVERNANCE);
@@ -348,7 +349,7 @@ static void say_hint(struct run *r, const struct err *e)
 {
 	own(buf) struct buf out = { .max = 4096 };
 	const char *hint = e->kind == ERR_NOT_FOUND
-				   ? cli_hint_command(&r->spec, &r->place, r->record.session)
+				   ? run_hint_command(&r->spec, &r->place, r->record.session)
 				   : NULL;
 
 	if (!hint)
@@ -414,7 +415,7 @@ int run_to_end(struct run *r)
 		run_record_refusal(r, &e);
 		return say_refusal(r, &e);
 	}
-	if (cli_value(r->cli, "timing"))
+	if (r->asked->here.is_timed)
 		r->request.times = cli_shared_times();
 	r->request.progress = cli_progress_of(&progress);
 	failure = run_cage(r, &e);
@@ -457,9 +458,10 @@ int run_to_end(struct run *r)
 	return status;
 }
 
-void run_init(struct run *r, struct cli *cli)
+void run_init(struct run *r, const struct cli *cli, const struct run_request *asked)
 {
 	*r = (struct run){ .cli = cli,
+		.asked = asked,
 		.state = -1,
 		.digests = -1,
 		.home_lock = -1,

@@ -9,7 +9,7 @@
 
 #define RUN_MOST_SUBJECTS 64
 
-/* Files of the project, by paths below it; borrowed from the arguments. */
+/* Files of the project, by paths below it; borrowed from the request. */
 struct run_subjects {
 	const char *names[RUN_MOST_SUBJECTS];
 	size_t count;
@@ -18,9 +18,10 @@ struct run_subjects {
 struct exec_job;
 
 struct run {
-	struct cli *cli;
+	const struct cli *cli; /* how things are said */
+	const struct run_request *asked;
 	struct spec spec;
-	struct cli_place place;
+	struct run_place place;
 	struct host host;
 	struct plan *plan; /* owned */
 	struct filter_made made;
@@ -50,7 +51,8 @@ struct run {
 
 /* --- cmd_run.c, cli_run.c --- */
 
-void run_init(struct run *r, struct cli *cli);
+/* Both are borrowed. */
+void run_init(struct run *r, const struct cli *cli, const struct run_request *asked);
 
 /* Takes --status-fd. */
 int run_open_status(struct run *r);

@@ -30,7 +30,7 @@ void run_open_log(struct run *r)
 	/* Where it cannot be opened, the run is refused in a moment, with the reason. */
 	r->state = record_open_state(r->place.home, true, &e);
 	log_init(&r->log, r->state, r->record.run[0] ? r->record.run : NULL, r->record.session);
-	r->log.is_synced = cli_value(r->cli, "sync") != NULL;
+	r->log.is_synced = r->asked->is_synced;
 	r->request.log = &r->log;
 }
 
@@ -226,7 +226,7 @@ static void write_copy(struct run *r, const struct buf *text)
 		return;
 	/* A part of one may look whole. */
 	(void)!ftruncate(r->copy, 0);
-	err_sys(&e, -ret, "cannot write the record to '%s'", cli_value(r->cli, "record"));
+	err_sys(&e, -ret, "cannot write the record to '%s'", r->asked->here.record);
 	complain_unrecorded(r, &e);
 }
 

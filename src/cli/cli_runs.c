@@ -44,7 +44,6 @@ static void runs_done(struct runs *r)
 
 static int runs_open(struct runs *r)
 {
-	const char *home = getenv("HOME");
 	struct err e = { 0 };
 
 	r->fd = -1;
@@ -54,7 +53,7 @@ static int runs_open(struct runs *r)
 			strerror(r->here[0] != '/' ? ENOENT : errno));
 		return CLI_FAILED;
 	}
-	r->fd = record_open_runs(home && home[0] == '/' ? home : NULL, &e);
+	r->fd = record_open_runs(run_home(), &e);
 	if (r->fd >= 0 || e.kind == ERR_NONE)
 		return CLI_OK;
 	cli_complain_err(&e);

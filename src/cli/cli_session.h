@@ -41,14 +41,8 @@ int session_remove(struct cli_sessions *at, const struct store_session *s);
 
 /* --- cli_session_queue.c: runs that a worker does --- */
 
-/*
- * `session exec --queue [--wait]`, of which exec_parse has read the arguments: prints the run's id,
- * or waits. A status.
- */
+/* `session exec --queue [--wait]`: prints the run's id, or waits. A status. */
 int session_queue(struct cli *cli, struct store *s, const struct store_session *x);
-
-/* An option that makes no sense for a run that a worker does; NULL: there is none. */
-const char *session_find_unqueueable(const struct cli *cli);
 
 /* What a sweep did. */
 struct session_swept {

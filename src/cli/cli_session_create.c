@@ -31,7 +31,7 @@ struct creation {
 	const struct cli *cli;
 	const struct session_wish *wish;
 	struct spec spec;
-	struct cli_place place;
+	struct run_place place;
 	struct host host;
 	struct plan_choice choice;
 	struct cli_sessions *at;
@@ -84,8 +84,8 @@ static int build(struct creation *c, struct err *e)
 	struct record notes = { 0 };
 	int r;
 
-	cli_tell_host(&c->place, &c->host);
-	cli_look_at_project(&c->host, &c->place);
+	run_tell_host(&c->place, &c->host);
+	run_look_at_project(&c->host, &c->place);
 	r = plan_build(&c->spec, &c->host, &plan, &c->choice, e);
 	/* Each run has a command of its own. */
 	return r == 0 ? keep_check_plan(plan, false, &notes, e) : r;

@@ -16,32 +16,6 @@
 
 #define PATIENCE_MS 10000 /* for what runs to end */
 
-/*
- * All that was given for the run, as it would stand behind the session: options may come before it
- * too. The array is the caller's, what it points to is not.
- */
-static char **list_arguments(const struct cli *cli, struct arena *arena)
-{
-	char **list = arena_array(arena, 2 * cli->given_count + cli->word_count + 1, sizeof(*list));
-	size_t n = 0;
-
-	for (size_t i = 0; list && i < cli->given_count; i++) {
-		const struct cli_given *g = &cli->given[i];
-
-		list[n] = arena_printf(arena, "--%s", g->option->name);
-		if (!list[n++])
-			return NULL;
-		if (g->option->argument) {
-			list[n] = arena_copy(arena, g->value, strlen(g->value));
-			if (!list[n++])
-				return NULL;
-		}
-	}
-	for (size_t i = 1; list && i < cli->word_count; i++)
-		list[n++] = cli->words[i];
-	return list;
-}
-
 int session_use(struct cli_sessions *at, const struct store_session *s, struct err *e)
 {
 	int r = s->state == STORE_STOPPED ? store_set_state(at->store, s->id, STORE_OPEN, e) : 0;
@@ -71,15 +45,14 @@ static void look(void *of, const struct record *record)
 		cli_say_session_effects(record, h->session);
 }
 
-static int run_here(
-	struct cli *cli, struct cli_sessions *at, const struct store_session *s, char **arguments)
+static int run_here(struct cli *cli, struct cli_sessions *at, const struct store_session *s)
 {
 	struct here here = { .cli = cli, .at = at, .session = s };
 	struct exec_job job = { .session = s,
 		.look = look,
 		.of = &here,
 		.root = at->root,
-		.arguments = arguments,
+		.request = &cli->request,
 		.command_line = cli->command_line,
 		.command_line_size = cli->command_line_size,
 		.is_quiet = cli->is_quiet };
@@ -99,8 +72,7 @@ static int run_here(
 	return result.status;
 }
 
-static int leave_to_worker(
-	struct cli *parsed, struct cli_sessions *at, const struct store_session *s)
+static int leave_to_worker(struct cli *cli, struct cli_sessions *at, const struct store_session *s)
 {
 	struct err e = { 0 };
 
@@ -108,50 +80,29 @@ static int leave_to_worker(
 		cli_complain_about(&e, "cannot use session %s: %s", s->id, e.text);
 		return CLI_FAILED;
 	}
-	return session_queue(parsed, at->store, s);
+	return session_queue(cli, at->store, s);
 }
 
-static int exec_found(struct cli *cli, struct cli *parsed, struct cli_sessions *at,
-	const struct store_session *s, char **arguments)
+static int exec_in(struct cli *cli, struct cli_sessions *at, const char *name)
 {
-	if (cli_value(parsed, "queue"))
-		return leave_to_worker(parsed, at, s);
-	if (!cli_value(parsed, "wait"))
-		return run_here(cli, at, s, arguments);
+	own(store_session) struct store_session s = { 0 };
+
+	if (cli_sessions_find(at, name, &s) != CLI_OK)
+		return CLI_FAILED;
+	if (cli_value(cli, "queue"))
+		return leave_to_worker(cli, at, &s);
+	if (!cli_value(cli, "wait"))
+		return run_here(cli, at, &s);
 	cli_complain(
 		"cannot use --wait without --queue: a run that is not queued is waited for anyway");
 	return CLI_FAILED;
 }
 
-static int exec_in(struct cli *cli, struct cli_sessions *at, char **arguments)
-{
-	struct store_session session = { 0 };
-	struct cli parsed = { 0 };
-	int status = exec_parse(&parsed, arguments);
-
-	if (status == CLI_OK && cli_value(&parsed, "help"))
-		cli_print_command_help(cli->command);
-	else if (status == CLI_OK) {
-		status = cli_sessions_find(at, cli->words[0], &session);
-		if (status == CLI_OK)
-			status = exec_found(cli, &parsed, at, &session, arguments);
-		else if (status == CLI_NO)
-			status = CLI_FAILED;
-	} else {
-		status = CLI_FAILED;
-	}
-	store_session_done(&session);
-	free(parsed.given);
-	return status;
-}
-
 int session_exec(struct cli *cli)
 {
-	struct cli_sessions at;
-	struct arena arena;
+	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
 	struct err e = { 0 };
-	char **arguments;
-	int status = CLI_FAILED;
+	const char *name;
 
 	/* A session stands before the "--". */
 	if (cli->word_count < 1 || cli->has_dashes) {
@@ -161,17 +112,18 @@ int session_exec(struct cli *cli)
 			cli->word_count ? cli->words[0] : "make");
 		return CLI_FAILED;
 	}
-	arena_init(&arena, (size_t)16 << 20);
-	arguments = list_arguments(cli, &arena);
-	if (cli_sessions_open(&at, false, &e) < 0)
+	name = cli->words[0];
+	if (cli_parse_rest(cli) != CLI_OK)
+		return CLI_FAILED;
+	if (cli_value(cli, "help")) {
+		cli_print_command_help(cli->command);
+		return CLI_OK;
+	}
+	if (exec_check(&cli->request, &e) < 0 || cli_sessions_open(&at, false, &e) < 0) {
 		cli_complain_err(&e);
-	else if (!arguments)
-		cli_complain("not enough memory for the arguments");
-	else
-		status = exec_in(cli, &at, arguments);
-	cli_sessions_done(&at);
-	arena_done(&arena);
-	return status;
+		return CLI_FAILED;
+	}
+	return exec_in(cli, &at, name);
 }
 
 /* --- stop --- */

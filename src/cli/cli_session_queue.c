@@ -5,6 +5,7 @@
  * Must not: queue what a worker would have to refuse; print what a command printed to a terminal
  *           as it is.
  */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -13,7 +14,6 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -179,27 +179,11 @@ int session_wait(struct cli *cli)
 
 /* --- what can be queued --- */
 
-static bool is_about_queueing(const char *name)
-{
-	return str_eq(name, "queue") || str_eq(name, "wait");
-}
-
-const char *session_find_unqueueable(const struct cli *cli)
-{
-	/* They are about files, descriptors and a terminal of who calls. */
-	static const char *const here[] = { "record", "status-fd", "tty", "raw", "cast", "timing",
-		"json" };
-
-	for (size_t i = 0; i < COUNT_OF(here); i++)
-		if (cli_value(cli, here[i]))
-			return here[i];
-	return NULL;
-}
-
 static int check(const struct cli *cli, const struct store_session *x)
 {
-	const char *name = session_find_unqueueable(cli);
-	struct cli_place place;
+	const char *name = run_request_find_local(&cli->request);
+	struct run_place place;
+	struct err e = { 0 };
 	struct spec s;
 	int status;
 
@@ -216,48 +200,23 @@ static int check(const struct cli *cli, const struct store_session *x)
 	/* Where the project is not on this machine, the worker is the first who can tell. */
 	if (access(x->project, F_OK) < 0)
 		return CLI_OK;
-	status = cli_load_session_spec(cli, x, &s, &place);
-	if (status == CLI_NO)
+	status = run_load_session_spec(&cli->request, x, &s, &place, &e) == 0 ? CLI_OK : CLI_FAILED;
+	if (e.kind == ERR_SPEC)
 		cli_print_diags(cli, &s);
+	else if (status != CLI_OK)
+		cli_complain_err(&e);
 	spec_done(&s);
-	return status == CLI_OK ? CLI_OK : CLI_FAILED;
-}
-
-/* The options and the command, without what is about queueing. */
-static char **gather(const struct cli *cli, struct arena *a)
-{
-	char **words = arena_array(a, 2 * cli->given_count + cli->word_count + 2, sizeof(*words));
-	size_t n = 0;
-
-	for (size_t i = 0; words && i < cli->given_count; i++) {
-		const struct cli_given *g = &cli->given[i];
-
-		if (is_about_queueing(g->option->name))
-			continue;
-		words[n] = g->option->argument
-				   ? arena_printf(a, "--%s=%s", g->option->name, g->value)
-				   : arena_printf(a, "--%s", g->option->name);
-		if (!words[n++])
-			return NULL;
-	}
-	if (!words || !(words[n++] = arena_copy(a, "--", 2)))
-		return NULL;
-	for (size_t i = 0; i < cli->word_count; i++)
-		words[n++] = cli->words[i];
-	words[n] = NULL;
-	return words;
+	return status;
 }
 
 static int queue(
 	struct cli *cli, struct store *s, const struct store_session *x, char *run, struct err *e)
 {
 	own(buf) struct buf request = { .max = STORE_MAX_REQUEST };
-	own(arena) struct arena a = { .max = 2 * STORE_MAX_REQUEST };
 	struct store_run queued = { 0 };
-	char **words = gather(cli, &a);
-	int r = words ? worker_print_request(words, &request, e)
-		      : err_set(e, ERR_USE, E2BIG,
-				"cannot queue the run: its arguments are too long");
+	int r = run_request_print(&cli->request, &request, e);
+
+	static_assert(RUN_REQUEST_SIZE == STORE_MAX_REQUEST, "a store takes any request");
 
 	if (r == 0)
 		r = record_make_run(NULL, queued.id, e);

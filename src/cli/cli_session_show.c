@@ -153,10 +153,9 @@ static void runs_done(struct runs *r)
 
 static int find_runs(struct runs *r, const char *session, struct err *e)
 {
-	const char *home = getenv("HOME");
 	int failure;
 
-	r->folder = record_open_runs(home && home[0] == '/' ? home : NULL, e);
+	r->folder = record_open_runs(run_home(), e);
 	if (r->folder < 0)
 		return e->kind == ERR_NONE ? 0 : r->folder;
 	failure = record_list_runs(r->folder, session, &r->found, &r->count);

@@ -128,5 +128,5 @@ int cli_add_settings(struct cli *cli)
 	free(cli->given);
 	cli->given = given;
 	cli->given_count += n;
-	return CLI_OK;
+	return cli->command->takes_spec ? cli_fill_request(cli) : CLI_OK;
 }

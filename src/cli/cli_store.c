@@ -19,13 +19,6 @@
 #include "log/log.h"
 #include "record/record.h"
 
-static const char *find_home(void)
-{
-	const char *home = getenv("HOME");
-
-	return home && home[0] == '/' ? home : NULL;
-}
-
 int cli_open_store(bool makes, struct store **ret, struct err *e)
 {
 	const char *named = getenv("BAWN_STORE");
@@ -40,7 +33,7 @@ int cli_open_store(bool makes, struct store **ret, struct err *e)
 			err_hint(e, r, "the environment variable BAWN_STORE names this store");
 		return r;
 	}
-	r = record_find_state(find_home(), state);
+	r = record_find_state(run_home(), state);
 	if (r < 0)
 		return err_hint(e,
 			err_set(e, ERR_REFUSED, -r,
@@ -57,7 +50,7 @@ int cli_sessions_open(struct cli_sessions *ret, bool makes, struct err *e)
 	int r;
 
 	*ret = (struct cli_sessions){ .state = -1, .root = -1 };
-	ret->state = record_open_state(find_home(), makes, e);
+	ret->state = record_open_state(run_home(), makes, e);
 	if (ret->state < 0 && e->kind != ERR_NONE)
 		return ret->state;
 	r = cli_open_store(makes, &ret->store, e);

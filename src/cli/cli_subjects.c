@@ -82,13 +82,10 @@ int run_take_subjects(struct run *r, struct err *e)
 {
 	struct run_subjects *s = &r->subjects;
 
-	for (size_t i = 0; i < r->cli->given_count; i++) {
-		const struct cli_given *given = &r->cli->given[i];
-		const char *name = given->value;
+	for (size_t i = 0; i < r->asked->subjects.count; i++) {
+		const char *name = r->asked->subjects.items[i];
 		int ret;
 
-		if (!str_eq(given->option->name, "subject"))
-			continue;
 		name += str_starts(name, "./") ? 2 : 0;
 		ret = check_name(name, e);
 		if (ret < 0)

@@ -41,7 +41,6 @@ void cli_verifier_done(struct cli_verifier *x)
 
 int cli_verifier_take_keys(struct cli_verifier *x, struct err *e)
 {
-	const char *home = getenv("HOME");
 	struct err missing = { 0 };
 
 	for (size_t i = 0; i < x->cli->given_count; i++) {
@@ -55,7 +54,7 @@ int cli_verifier_take_keys(struct cli_verifier *x, struct err *e)
 		}
 	}
 	/* Whoever has no state has no keys either; that is said when one is missed. */
-	x->state = record_open_state(home && home[0] == '/' ? home : NULL, false, &missing);
+	x->state = record_open_state(run_home(), false, &missing);
 	x->keys.state = x->state;
 	return CLI_OK;
 }

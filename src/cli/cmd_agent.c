@@ -84,7 +84,7 @@ static void find_names(struct agent_job *job)
 	for (const struct agent_builtin *b = agent_builtins; b->name; b++)
 		add_name(job, b->name);
 	add_folder(job, "/etc/bawn/agents");
-	if (cli_config_folder(job->home, config) == 0) {
+	if (run_config_folder(job->home, config) == 0) {
 		snprintf(path, sizeof(path), "%s/agents", config);
 		add_folder(job, path);
 	}
@@ -110,10 +110,15 @@ static const char *find_program(struct agent_job *job, const struct agent_profil
 /* CLI_OK, or a status after it was said what is wrong. */
 static int load(struct agent_job *job, const char *name, struct agent_profile **ret)
 {
-	int status = cli_load_agent(&job->spec, name, job->home, ret);
+	struct err e = { 0 };
+	int status = run_load_agent(&job->spec, name, job->home, ret, &e) == 0 ? CLI_OK
+		     : e.kind == ERR_SPEC                                      ? CLI_NO
+									       : CLI_FAILED;
 
 	if (status == CLI_NO)
 		cli_print_diags(job->cli, &job->spec);
+	if (status == CLI_FAILED)
+		cli_complain_err(&e);
 	if (status == CLI_OK && !*ret) {
 		cli_complain("there is no profile '%s'; see: bawn agent list", name);
 		status = CLI_NO;
@@ -442,7 +447,7 @@ static const struct {
 int cmd_agent(struct cli *cli)
 {
 	struct agent_job job = { .cli = cli, .out = { .max = (size_t)1 << 20 } };
-	const char *home = getenv("HOME"), *verb = cli->word_count ? cli_habit_verb(cli) : NULL;
+	const char *home = run_home(), *verb = cli->word_count ? cli_habit_verb(cli) : NULL;
 	int status = CLI_MISUSE;
 	size_t i = 0;
 
@@ -458,7 +463,7 @@ int cmd_agent(struct cli *cli)
 		cli_complain("agent %s takes no '%s'", verb, cli->words[2]);
 		return CLI_MISUSE;
 	}
-	job.home = home && home[0] == '/' ? home : NULL;
+	job.home = home;
 	spec_init(&job.spec);
 	status = verbs[i].run(&job, cli->word_count > 1 ? cli->words[1] : NULL);
 	if (job.out.len)

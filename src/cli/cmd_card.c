@@ -36,8 +36,7 @@ static int fail(const struct err *e)
 /* The operator's key, made where there is none. */
 static int take_key(struct sign_key *ret, struct err *e)
 {
-	const char *home = getenv("HOME");
-	own_fd int state = record_open_state(home && home[0] == '/' ? home : NULL, true, e);
+	own_fd int state = record_open_state(run_home(), true, e);
 
 	return state < 0 ? state : cli_take_key(state, ret, e);
 }
@@ -63,7 +62,7 @@ static int print(const struct cli *cli, struct card *c)
 
 /* --- of a spec --- */
 
-static int plan_card(const struct cli *cli, struct spec *s, const struct cli_place *place)
+static int plan_card(const struct cli *cli, struct spec *s, const struct run_place *place)
 {
 	own_free struct plan *p = NULL;
 	char digest[SHA256_HEX_SIZE];
@@ -75,9 +74,9 @@ static int plan_card(const struct cli *cli, struct spec *s, const struct cli_pla
 
 	if (status != CLI_OK)
 		return status;
-	cli_tell_host(place, &h);
+	run_tell_host(place, &h);
 	if (!cli_value(cli, "host"))
-		cli_look_at_project(&h, place);
+		run_look_at_project(&h, place);
 	if (plan_build(s, &h, &p, &choice, &e) < 0 || plan_digest(p, digest) < 0) {
 		own(buf) struct buf why = { .max = (size_t)1 << 20 };
 
@@ -95,7 +94,7 @@ static int plan_card(const struct cli *cli, struct spec *s, const struct cli_pla
 
 static int show_spec(const struct cli *cli)
 {
-	struct cli_place place;
+	struct run_place place;
 	struct spec s;
 	int status = cli_load_spec(cli, &s, &place);
 
@@ -128,8 +127,8 @@ static int read_file(int folder, const char *name, char **ret, size_t *ret_size,
 static int read_record(const char *bytes, size_t n, struct arena *arena, struct record_read *ret,
 	struct sign_public *ret_key, struct err *e)
 {
-	const char *end = memchr(bytes, '\n', n), *home = getenv("HOME");
-	own_fd int state = record_open_state(home && home[0] == '/' ? home : NULL, false, e);
+	const char *end = memchr(bytes, '\n', n), *home = run_home();
+	own_fd int state = record_open_state(home, false, e);
 	struct record_statement statement;
 	struct sign_envelope envelope;
 	bool is_own = false;

@@ -115,7 +115,7 @@ static int report(const struct cli *cli, const struct spec *s)
 
 int cmd_check(struct cli *cli)
 {
-	struct cli_place place;
+	struct run_place place;
 	struct spec s;
 	int status;
 

@@ -190,12 +190,11 @@ int cmd_key(struct cli *cli)
 {
 	struct key_job job = { .cli = cli, .state = -1, .out = { .max = (size_t)1 << 16 } };
 	const struct verb *verb = choose_verb(cli);
-	const char *home = getenv("HOME");
 	int status;
 
 	if (!verb)
 		return CLI_MISUSE;
-	job.home = home && home[0] == '/' ? home : NULL;
+	job.home = run_home();
 	if (record_find_state(job.home, job.path) < 0) {
 		cli_complain("cannot find a place for the signing key: neither HOME nor "
 			     "XDG_STATE_HOME is set");

@@ -89,9 +89,8 @@ static int find_session(struct look *l)
 
 static int open_state(struct look *l)
 {
-	const char *home = getenv("HOME");
 	struct err e = { 0 };
-	own_fd int state = record_open_state(home && home[0] == '/' ? home : NULL, false, &e);
+	own_fd int state = record_open_state(run_home(), false, &e);
 	int folder =
 		state < 0 ? state : file_open_name(state, LOG_STATE_DIR, O_RDONLY | O_DIRECTORY);
 

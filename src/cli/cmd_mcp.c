@@ -87,16 +87,12 @@ static int find_session(const struct cli *cli, struct cli_sessions *at, struct s
 /* The file tools are bawn's own program, which is in the cage then. */
 static int add_tools(struct cli *cli)
 {
-	static const struct cli_option tools = { "tools", 0, NULL, SPEC_TOOLS, "true", "" };
-	struct cli_given *given = realloc(cli->given, (cli->given_count + 1) * sizeof(*cli->given));
+	struct err e = { 0 };
 
-	if (!given) {
-		cli_complain("not enough memory for the options");
-		return CLI_FAILED;
-	}
-	given[cli->given_count++] = (struct cli_given){ &tools, "", NULL };
-	cli->given = given;
-	return CLI_OK;
+	if (run_request_set(&cli->request, SPEC_TOOLS, "--tools", "true", &e) == 0)
+		return CLI_OK;
+	cli_complain_err(&e);
+	return CLI_FAILED;
 }
 
 static int make_session(struct cli *cli, struct cli_sessions *at, struct store_session *ret)
@@ -128,7 +124,7 @@ static void instruct(const struct spec *s, struct buf *out)
 }
 
 /* For a host that can do everything first, as when a session is made. */
-static int build(struct spec *s, const struct cli_place *place, struct plan **ret, struct err *e)
+static int build(struct spec *s, const struct run_place *place, struct plan **ret, struct err *e)
 {
 	struct plan_choice choice;
 	struct err probing = { 0 };
@@ -136,12 +132,12 @@ static int build(struct spec *s, const struct cli_place *place, struct plan **re
 	int r;
 
 	host_assume(&host);
-	cli_tell_host(place, &host);
+	run_tell_host(place, &host);
 	r = plan_build(s, &host, ret, &choice, e);
 	if (r == 0 || e->kind != ERR_REFUSED || host_probe(&host, &probing) < 0)
 		return r;
 	*e = (struct err){ 0 };
-	cli_tell_host(place, &host);
+	run_tell_host(place, &host);
 	return plan_build(s, &host, ret, &choice, e);
 }
 
@@ -149,13 +145,14 @@ static int build(struct spec *s, const struct cli_place *place, struct plan **re
 static int describe(const struct cli *cli, const struct store_session *x, struct wall *ret)
 {
 	own_free struct plan *plan = NULL;
-	struct cli none = { .command = cli->command, .is_quiet = true };
-	struct cli_place place;
+	const struct run_request nothing = { 0 };
+	struct run_place place;
 	struct err e = { 0 };
 	struct spec s;
-	int status = cli_load_session_spec(&none, x, &s, &place);
 
-	if (status != CLI_OK) {
+	if (run_load_session_spec(&nothing, x, &s, &place, &e) < 0) {
+		if (e.kind != ERR_SPEC)
+			cli_complain_err(&e);
 		cli_print_diags(cli, &s);
 		cli_complain("cannot use the spec of session %s", x->id);
 		spec_done(&s);

@@ -44,7 +44,7 @@ static int refuse(const struct cli *cli, const struct spec *s, const struct host
 	return e->kind == ERR_SYS ? CLI_FAILED : CLI_NO;
 }
 
-static int show(const struct cli *cli, const struct plan *p, const struct cli_place *place)
+static int show(const struct cli *cli, const struct plan *p, const struct run_place *place)
 {
 	own(buf) struct buf out = { .max = 8 * PLAN_MAX_SIZE };
 	char digest[SHA256_HEX_SIZE] = "";
@@ -74,7 +74,7 @@ static int show(const struct cli *cli, const struct plan *p, const struct cli_pl
 
 int cmd_plan(struct cli *cli)
 {
-	struct cli_place place;
+	struct run_place place;
 	struct plan_choice choice;
 	struct err e = { .kind = ERR_SPEC, .text = "the spec has errors" };
 	own_free struct plan *p = NULL;
@@ -87,10 +87,10 @@ int cmd_plan(struct cli *cli)
 	else if (status == CLI_OK)
 		status = cli_probe(cli, &h);
 	if (status == CLI_OK) {
-		cli_tell_host(&place, &h);
+		run_tell_host(&place, &h);
 		/* Another host has another project. */
 		if (!cli_value(cli, "host"))
-			cli_look_at_project(&h, &place);
+			run_look_at_project(&h, &place);
 		if (plan_build(&s, &h, &p, &choice, &e) < 0) {
 			status = refuse(cli, &s, &h, &choice, &e);
 		} else {

@@ -315,10 +315,10 @@ static const char *find_misplaced(const struct cli *cli, const char *verb)
 
 int cmd_record(struct cli *cli)
 {
-	const char *home = getenv("HOME"), *verb = cli_habit_verb(cli);
+	const char *home = run_home(), *verb = cli_habit_verb(cli);
 	const char *misplaced = find_misplaced(cli, verb);
 	struct err e = { 0 };
-	own_fd int state = record_open_state(home && home[0] == '/' ? home : NULL, false, &e);
+	own_fd int state = record_open_state(home, false, &e);
 
 	if (misplaced) {
 		cli_complain("%s", misplaced);

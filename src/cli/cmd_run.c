@@ -29,7 +29,7 @@ const struct cli_option cmd_run_options[] = {
 
 int run_open_status(struct run *r)
 {
-	const char *text = cli_value(r->cli, "status-fd");
+	const char *text = r->asked->here.status_fd;
 	struct err e = { 0 };
 	int64_t fd;
 
@@ -48,20 +48,20 @@ int run_open_status(struct run *r)
 
 int cmd_run(struct cli *cli)
 {
+	const struct run_request_here *here = &cli->request.here;
 	struct run r;
 	struct err e = { .kind = ERR_SPEC, .text = "the spec has errors" };
 	int status;
 
-	run_init(&r, cli);
-	if (!cli_value(cli, "again") && (cli_value(cli, "same") || cli_value(cli, "key"))) {
+	run_init(&r, cli, &cli->request);
+	if (!here->again && (here->is_same || here->keys.count)) {
 		cli_complain("cannot use --same or --key without --again");
 		return CLI_FAILED;
 	}
 	status = run_open_status(&r);
 	if (status != CLI_OK)
 		return status;
-	status = cli_value(cli, "again") ? run_load_again(&r, &e)
-					 : cli_load_spec(cli, &r.spec, &r.place);
+	status = here->again ? run_load_again(&r, &e) : cli_load_spec(cli, &r.spec, &r.place);
 	if (status == CLI_OK)
 		check_pointless(&r.spec);
 	if (status == CLI_NO)

@@ -5,7 +5,7 @@
 
 const struct cli_command cmd_session_commands[] = {
 	{ "session create", "[options]", "create a session, and print its id",
-		session_create_options, true, session_create },
+		session_create_options, true, session_create, .purpose = RUN_TO_MAKE_SESSION },
 	{ "session exec", "SESSION [options] [--] command…", "run a command in a session",
 		exec_options, true, session_exec, .returns_another = true,
 		.no_json =

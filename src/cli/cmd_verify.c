@@ -224,7 +224,7 @@ static int judge(struct cli_verifier *x, struct verify_record *v, struct verify_
 	struct err e = { 0 };
 	char project[PATH_MAX];
 
-	o->home = getenv("HOME");
+	o->home = run_home();
 	o->project = read_project(v->folder, project) ? project : NULL;
 	o->progress = cli_progress_of(&progress);
 	clock_gettime(CLOCK_REALTIME, &o->now);

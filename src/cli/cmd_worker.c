@@ -64,30 +64,6 @@ static int open_store(struct store **ret, struct err *e)
 
 /* --- in a runner --- */
 
-/* What was queued by another bawn, or by something else, is judged again. */
-static int check(const struct worker_job *job, struct err *e)
-{
-	size_t count = 0;
-	own_free char **copy = NULL;
-	struct cli cli = { 0 };
-	const char *name = NULL;
-	int r = 0;
-
-	while (job->arguments[count])
-		count++;
-	copy = calloc(count + 1, sizeof(*copy));
-	if (!copy)
-		return err_set(e, ERR_SYS, ENOMEM, "cannot read the arguments: out of memory");
-	memcpy(copy, job->arguments, count * sizeof(*copy));
-	if (exec_parse(&cli, copy) == CLI_OK)
-		name = session_find_unqueueable(&cli);
-	if (name || cli_value(&cli, "queue") || cli_value(&cli, "wait"))
-		r = err_set(e, ERR_USE, EINVAL, "cannot do a run with --%s in a worker",
-			name ? name : "queue or --wait");
-	free(cli.given);
-	return r;
-}
-
 /* Cages that wait for the next run: a runner's own. */
 static struct exec_pool pool;
 
@@ -121,6 +97,7 @@ static void tell_end(void *of, struct exec_result *done)
 static void run(const struct worker_job *job)
 {
 	struct ending end = { job, pool.hits, pool.misses };
+	own(run_request) struct run_request request = { 0 };
 	struct exec_job x = { .session = job->session,
 		.run = job->run,
 		.worker = job->worker,
@@ -130,7 +107,7 @@ static void run(const struct worker_job *job)
 		.is_quiet = true,
 		.root = job->root,
 		.printed = { job->printed[0], job->printed[1] },
-		.arguments = job->arguments,
+		.request = &request,
 		.is_still_ours = is_still_ours,
 		.done = tell_end,
 		.of = &end,
@@ -139,7 +116,7 @@ static void run(const struct worker_job *job)
 	struct worker_result refusal = { .state = STORE_FAILED, .status = CLI_FAILED };
 	struct exec_result done;
 
-	if (check(job, &refusal.error) < 0) {
+	if (run_request_read(job->request, strlen(job->request), &request, &refusal.error) < 0) {
 		metrics_count_run(&refusal.counted, METRICS_FAILED, 0);
 		job->done(job->of, &refusal);
 		return;
@@ -245,9 +222,7 @@ static int take_name(const struct cli *cli, char ret[static STORE_NAME_SIZE])
 
 static int open_places(struct worker_settings *s, struct err *e)
 {
-	const char *home = getenv("HOME");
-
-	s->state = record_open_state(home && home[0] == '/' ? home : NULL, true, e);
+	s->state = record_open_state(run_home(), true, e);
 	if (s->state < 0)
 		return s->state;
 	s->root = session_open_root(s->state, true, e);

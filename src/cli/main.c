@@ -119,7 +119,7 @@ static int run_command(const struct cli_command *command, int words, int argc, c
 		status = command->run(&cli);
 	else if (command->returns_another)
 		status = CLI_FAILED;
-	free(cli.given);
+	cli_done(&cli);
 	return status;
 }
 

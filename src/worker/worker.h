@@ -22,10 +22,9 @@
  * Warden and runners are forked before the store is opened. Each ends with its parent.
  */
 
-#define WORKER_MAX_SLOTS     1024
-#define WORKER_MAX_HELD      65536 /* sessions that one worker has at a time */
-#define WORKER_MAX_ARGUMENTS 16384 /* of a run */
-#define WORKER_MIN_LEASE_MS  1000
+#define WORKER_MAX_SLOTS    1024
+#define WORKER_MAX_HELD     65536 /* sessions that one worker has at a time */
+#define WORKER_MIN_LEASE_MS 1000
 
 struct worker_result;
 
@@ -35,7 +34,7 @@ struct worker_job {
 	const char *run, *worker;
 	uint64_t token;
 	int root;
-	char **arguments;        /* ended by NULL */
+	const char *request;     /* what it is asked with, as the store has it */
 	struct tail *printed[2]; /* output and error */
 	int *hold; /* gets what keeps the workspace mounted; NULL: that is not wanted */
 	/* May the result still be written? 0 or -ESTALE. */
@@ -77,16 +76,3 @@ struct worker_settings {
 
 /* Works until it is told to end, or with is_once until nothing is left. 0, or -errno. */
 int worker_run(const struct worker_settings *s, struct err *e);
-
-/* --- worker_request.c: what a run is asked with, as the store has it; pure --- */
-
-struct worker_arguments {
-	struct arena arena;
-	char **words; /* ended by NULL */
-	size_t count;
-};
-
-/* `arguments` is what follows `session exec SESSION`. */
-int worker_print_request(char *const *arguments, struct buf *out, struct err *e);
-int worker_read_request(const char *text, struct worker_arguments *ret, struct err *e);
-void worker_arguments_done(struct worker_arguments *a);

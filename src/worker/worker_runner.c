@@ -105,21 +105,6 @@ static void tell_end(void *of, const struct worker_result *x)
 	one->is_done = true;
 }
 
-static void run(struct one_run *one, struct worker_job *job, const char *request)
-{
-	own(worker_arguments) struct worker_arguments arguments = { 0 };
-	struct worker_result refusal = { .state = STORE_FAILED, .status = 125 };
-
-	metrics_count_run(&refusal.counted, METRICS_FAILED, 0);
-	if (worker_read_request(request, &arguments, &refusal.error) < 0) {
-		tell_end(one, &refusal);
-		return;
-	}
-	job->arguments = arguments.words;
-	forget_signals();
-	one->runner->settings->run(job);
-}
-
 static void do_run(struct runner *r, const struct worker_letter *l, const struct worker_head *head)
 {
 	struct one_run one = { .runner = r,
@@ -146,7 +131,9 @@ static void do_run(struct runner *r, const struct worker_letter *l, const struct
 	x.project = arena_copy(&texts, project, strlen(project));
 	if (!x.spec || !x.project)
 		_exit(1);
-	run(&one, &job, request);
+	job.request = request;
+	forget_signals();
+	r->settings->run(&job);
 	/* Nobody would hear of it. */
 	if (!one.is_done)
 		_exit(1);

@@ -65,25 +65,22 @@ static void note_done(void *of, struct exec_result *result)
 /* The spec of a session about which nothing is said. */
 static char *plain_spec(const char *project)
 {
-	char *none[] = { NULL };
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
-	struct cli_place place;
+	struct run_place place;
 	struct cli cli = { 0 };
 	struct spec spec;
 
-	if (chdir(project) < 0 || exec_parse(&cli, none) != CLI_OK ||
-		cli_load_spec(&cli, &spec, &place) != CLI_OK)
+	if (chdir(project) < 0 || cli_load_spec(&cli, &spec, &place) != CLI_OK)
 		bench_fail("cannot make a spec");
 	spec_print_canonical(&spec, &out);
 	spec_done(&spec);
-	free(cli.given);
 	return bench_print("%s", buf_text(&out));
 }
 
 static void open_session(struct resident *r, const struct bench_who *who, int number)
 {
-	static char dashes[] = "--", command[] = "/bin/true";
-	static char *arguments[] = { dashes, command, NULL };
+	static const char *const command[] = { "/bin/true" };
+	static const struct run_request request = { .command = command, .command_count = 1 };
 	const char *root = bench_print("%s/sessions-%d", who->home, number);
 	struct err e = { 0 };
 
@@ -96,7 +93,7 @@ static void open_session(struct resident *r, const struct bench_who *who, int nu
 	r->session.spec = plain_spec(who->project);
 	r->job = (struct exec_job){ .session = &r->session,
 		.root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
-		.arguments = arguments,
+		.request = &request,
 		.command_line = r->line,
 		.command_line_size = sizeof(r->line),
 		.is_quiet = true,

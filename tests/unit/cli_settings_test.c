@@ -41,10 +41,10 @@ static void write_policy(const char *text)
 static int load_as(struct spec *s, bool reads, const char *const *words)
 {
 	own_fd int into = memfd_create("said", MFD_CLOEXEC), before = dup(STDERR_FILENO);
-	struct cli_place where;
+	struct run_place where;
 	char *argv[16] = { 0 };
 	int argc = 0, status;
-	struct cli cli;
+	static struct cli cli; /* the spec borrows from it */
 	ssize_t n;
 
 	while (words[argc])
@@ -52,6 +52,7 @@ static int load_as(struct spec *s, bool reads, const char *const *words)
 	memcpy(argv, words, (size_t)argc * sizeof(*argv));
 	CHECK(into >= 0 && before >= 0 && dup2(into, STDERR_FILENO) >= 0);
 	spec_init(s);
+	cli_done(&cli);
 	status = cli_parse(&cli, &command, argc, argv);
 	if (status == CLI_OK && reads)
 		status = cli_add_settings(&cli);
@@ -60,7 +61,6 @@ static int load_as(struct spec *s, bool reads, const char *const *words)
 		status = cli_load_spec(&cli, s, &where);
 		cli_print_diags(&cli, s);
 	}
-	free(cli.given);
 	dup2(before, STDERR_FILENO);
 	n = pread(into, said, sizeof(said) - 1, 0);
 	said[n > 0 ? n : 0] = '\0';

@@ -255,8 +255,11 @@ def what_cannot_be_queued_is_said_at_once(p):
 def a_request_that_nobody_can_read_fails_and_the_next_is_done(p):
     session = create(p)
     runs = {text: queue(p, session, "true") for text in (
-        "", "{", '{"arguments": 3}', '{"arguments": ["--record", "/x", "--", "true"]}',
-        '{"arguments": ["--network", "host", "--", "true"]}', '{"arguments": ["--no-such"]}', '{"arguments": []}')}
+        "", "{", '{"version": 2, "command": ["true"]}', '{"version": 1, "record": "/x", "command": ["true"]}',
+        '{"version": 1, "command": ["true"], "settings": [{"key": "network.mode", "value": "host"}]}',
+        '{"version": 1, "command": ["true"], "settings": [{"key": "project.path", "value": "/"}]}',
+        '{"version": 1, "command": ["true"], "settings": [{"key": "no.such", "value": "x"}]}', '{"version": 1}',
+        '{"arguments": ["--", "true"]}')}
     good = queue(p, session, "echo good")
     with sqlite3.connect(p.state / "bawn/store.db") as store:
         for text, run in runs.items():
@@ -265,7 +268,8 @@ def a_request_that_nobody_can_read_fails_and_the_next_is_done(p):
     work(p)
     for text, run in runs.items():
         done = fetch(p, run)
-        assert done.returncode in (2, 125) and run in done.stderr, (text, done)
+        assert done.returncode == 125 and run in done.stderr, (text, done)
+        assert "arguments" not in text or "an earlier bawn wrote it; queue the run again" in done.stderr, done
     output(fetch(p, good), "good\n")
 
 

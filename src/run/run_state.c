@@ -1,5 +1,5 @@
 /*
- * cli_state - keeps the operator's state, the signing key in it, and the folders of sessions, out
+ * run_state - keeps the operator's state, the signing key in it, and the folders of sessions, out
  * of every cage.
  *
  * Runs as: the operator, before a cage is made.
@@ -20,9 +20,9 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli.h"
 #include "keep/keep_view.h"
 #include "record/record.h"
+#include "run/run_spec.h"
 
 /* Where the state really is. It may not be there yet: then `there` is what of it is. */
 struct own_state {
@@ -79,18 +79,18 @@ static const char *find_alias(const struct keep_mount *m, const char *state, str
 	return str_path_within(m->root, state) ? m->place : NULL;
 }
 
-static int add_path(struct spec *s, const char *path, bool is_root, struct cli_place *place)
+static int add_path(struct spec *s, const char *path, bool is_root, struct run_place *place)
 {
 	path = arena_copy(&s->arena, path, strlen(path));
 	if (!path)
 		return -ENOMEM;
-	place->state_paths[place->state_count++] = (struct cli_hidden){ path, is_root };
+	place->state_paths[place->state_count++] = (struct run_hidden){ path, is_root };
 	return 0;
 }
 
 /* All other paths under which it can be seen. */
 static int add_aliases(struct spec *s, const struct keep_view *v, const struct own_state *own,
-	bool is_root, struct cli_place *place)
+	bool is_root, struct run_place *place)
 {
 	const struct keep_mount *home = find_mount(v, own->there);
 	const char *state = home ? move(&s->arena, own->path, home->place, home->root) : NULL;
@@ -109,14 +109,14 @@ static int add_aliases(struct spec *s, const struct keep_view *v, const struct o
 
 /* What is nowhere yet cannot be seen. */
 static int hide(struct spec *s, const struct keep_view *v, const char *path, bool is_root,
-	struct cli_place *place)
+	struct run_place *place)
 {
 	struct own_state own;
 
 	return find_real(path, &own) < 0 ? 0 : add_aliases(s, v, &own, is_root, place);
 }
 
-int cli_find_state(struct spec *s, struct cli_place *place)
+int run_find_state(struct spec *s, struct run_place *place)
 {
 	const char *root = getenv("BAWN_SANDBOX_ROOT");
 	own(arena) struct arena arena;
@@ -143,7 +143,7 @@ int cli_find_state(struct spec *s, struct cli_place *place)
 	return r;
 }
 
-const char *cli_state_of(struct spec *s, const char *real, const struct cli_place *place)
+const char *run_state_of(struct spec *s, const char *real, const struct run_place *place)
 {
 	for (size_t i = 0; i < place->state_count; i++) {
 		const char *path = place->state_paths[i].path, *text;

@@ -1,18 +1,13 @@
 /* In which way a project can be shown, as far as that shows before or by trying. */
 #include <errno.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/ids.h"
-#include "base/num.h"
 #include "base/str.h"
-#include "base/tree.h"
 #include "cage/cage.h"
-#include "cli/cli.h"
+#include "run/run_spec.h"
 
 /*
  * In a user's cage there are one user and one group, and an overlay cannot copy up what belongs to
@@ -26,6 +21,13 @@ static bool is_of_others(const char *path, struct stat *ret)
 	       (ret->st_uid != geteuid() || ret->st_gid != getegid());
 }
 
+bool run_is_of_others(const struct run_place *place)
+{
+	struct stat unused;
+
+	return is_of_others(place->project, &unused);
+}
+
 /* Root's own group opens more than that of a team. */
 static bool has_team(const struct stat *project)
 {
@@ -33,7 +35,7 @@ static bool has_team(const struct stat *project)
 	       ids_has_group(project->st_gid) && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
 }
 
-void cli_look_at_project(struct host *h, const struct cli_place *place)
+void run_look_at_project(struct host *h, const struct run_place *place)
 {
 	struct stat project, git;
 	bool is_others;
@@ -45,28 +47,6 @@ void cli_look_at_project(struct host *h, const struct cli_place *place)
 	if (is_others || is_of_others(place->repository.folder, &git))
 		h->no_capture |= h->in_session ? HOST_CAPTURE_ON_DISK | HOST_CAPTURE_IN_POOL
 					       : HOST_CAPTURE_IN_POOL;
-}
-
-void cli_say_copied(
-	const struct cli_place *place, const char *what, const struct tree_counts *counts)
-{
-	uint64_t files = counts->files + counts->links + counts->others;
-	uint64_t unit = counts->bytes >= (uint64_t)10 << 20 ? 1 << 20 : 1 << 10;
-	char size[NUM_TEXT_SIZE], git[PATH_MAX + 8];
-	struct stat st;
-
-	if (!files)
-		return;
-	num_print_size((counts->bytes + unit - 1) / unit * unit, size);
-	cli_complain("files copied for this run: %" PRIu64 " of %s (%s)", files, what, size);
-	snprintf(git, sizeof(git), "%s/.git", place->project);
-	if (!is_of_others(place->project, &st))
-		return;
-	if (stat(git, &st) == 0)
-		cli_hint("they belong to others; a clone of your own needs no copy: git clone '%s'",
-			place->project);
-	else
-		cli_hint("they belong to others; --read-only and --write copy nothing");
 }
 
 /* The way of capturing that the start failed at; 0: it failed at something else. */
@@ -84,7 +64,7 @@ static bool failed_to_hold(const struct plan_op *op)
 	return op->kind == PLAN_PROTECT || op->flags & PLAN_HELD;
 }
 
-bool cli_note_failed_way(struct host *h, const struct plan *p, int failed_op, const struct err *e)
+bool run_note_failed_way(struct host *h, const struct plan *p, int failed_op, const struct err *e)
 {
 	const struct plan_op *op = failed_op >= 0 ? &plan_ops(p)[failed_op] : NULL;
 	unsigned capture = op ? failed_capture(op) : 0;

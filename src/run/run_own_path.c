@@ -1,5 +1,5 @@
 /*
- * cli_own_path - a project whose files name where it is on the host.
+ * run_own_path - a project whose files name where it is on the host.
  *
  * Runs as:  the operator.
  * Reads:    a few files of the project, below its folder and through no link.
@@ -14,7 +14,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "run/run_spec.h"
 #include "spec/spec_grammar.h"
 
 #define MAX_LOOK ((size_t)64 << 10)
@@ -33,7 +33,7 @@ static const struct {
 	{ "builddir/meson-info/meson-info.json", "Meson's folder builddir" },
 };
 
-bool cli_settle_place(struct spec *s, const struct cli_place *place)
+bool run_settle_place(struct spec *s, const struct run_place *place)
 {
 	struct spec_value *at = &s->settled.v[SPEC_PROJECT_AT];
 	struct spec_item item = { 0 };
@@ -87,7 +87,7 @@ static size_t look_into(int folder, const char *file, char ret[static MAX_LOOK])
 
 /* The toolchain whose Python an environment has, where the cage does not; or NULL. */
 static const char *missing_python(
-	const struct spec *s, const struct cli_place *place, int folder, const char *settings)
+	const struct spec *s, const struct run_place *place, int folder, const char *settings)
 {
 	static const char key[] = "home = /";
 	char bytes[MAX_LOOK], *home, *rest;
@@ -96,11 +96,11 @@ static const char *missing_python(
 		return NULL;
 	for (home = strtok_r(bytes, "\n", &rest); home; home = strtok_r(NULL, "\n", &rest))
 		if (str_starts(home, key))
-			return cli_missing_toolchain(s, place, home + strlen(key) - 1);
+			return run_missing_toolchain(s, place, home + strlen(key) - 1);
 	return NULL;
 }
 
-void cli_check_own_paths(struct spec *s, const struct cli_place *place)
+void run_check_own_paths(struct spec *s, const struct run_place *place)
 {
 	const char *at = spec_text(s, SPEC_PROJECT_AT);
 	own_fd int folder = file_open(place->project, O_PATH | O_DIRECTORY);

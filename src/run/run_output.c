@@ -7,10 +7,10 @@
 
 #include "base/file.h"
 #include "base/own.h"
-#include "cli/cli.h"
+#include "run/run_spec.h"
 
 /* The folder a file is in, really; `path` may have links in it, but none that leave the project. */
-static int open_parent(const struct cli_place *place, const char *path, const char **ret_name)
+static int open_parent(const struct run_place *place, const char *path, const char **ret_name)
 {
 	const char *slash = strrchr(path, '/');
 	char folder[4096], whole[4096 + 1], real[4096];
@@ -24,12 +24,12 @@ static int open_parent(const struct cli_place *place, const char *path, const ch
 	else if (!getcwd(real, sizeof(real)) ||
 		 snprintf(whole, sizeof(whole), "%s/%s", real, folder) >= (int)sizeof(whole))
 		return -ENAMETOOLONG;
-	ret = cli_resolve_source(whole, place, real);
+	ret = run_resolve_source(whole, place, real);
 	return ret < 0 ? ret : file_open_real(real, O_PATH | O_DIRECTORY);
 }
 
-int cli_open_output(
-	const struct cli_place *place, const char *path, const char *what, struct err *e)
+int run_open_output(
+	const struct run_place *place, const char *path, const char *what, struct err *e)
 {
 	const char *name, *why = NULL;
 	own_fd int folder = open_parent(place, path, &name);

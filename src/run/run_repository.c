@@ -1,5 +1,5 @@
 /*
- * cli_repository - what git has to do with the project, as the plan and the keeper are told.
+ * run_repository - what git has to do with the project, as the plan and the keeper are told.
  *
  * Runs as:  the operator.
  * Must not: show a folder that a bind of the same path would not be let to show.
@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "run/run_spec.h"
 
 /* Has the operator put something there already? Then that is what git finds. */
 static bool is_bound(const struct spec *s, const char *folder)
@@ -52,7 +52,7 @@ static void leave_out(struct check_repository *r)
 	r->folder[0] = '\0';
 }
 
-static void look(struct spec *s, struct cli_place *place)
+static void look(struct spec *s, struct run_place *place)
 {
 	const struct check_project project = {
 		.path = place->project,
@@ -64,7 +64,7 @@ static void look(struct spec *s, struct cli_place *place)
 	check_repository(&project, &s->arena, &place->repository);
 }
 
-void cli_choose_own_path(struct spec *s, struct cli_place *place)
+void run_choose_own_path(struct spec *s, struct run_place *place)
 {
 	static const enum spec_key keys[] = { SPEC_PROJECT_CAGE, SPEC_PROJECT_AT, SPEC_PROJECT_READ,
 		SPEC_WORKDIR, SPEC_BINDS };
@@ -83,7 +83,7 @@ void cli_choose_own_path(struct spec *s, struct cli_place *place)
 		s->settled.v[SPEC_PROJECT_CAGE].choice = SPEC_CAGE_PROJECT;
 }
 
-void cli_find_repository(struct spec *s, struct cli_place *place)
+void run_find_repository(struct spec *s, struct run_place *place)
 {
 	struct check_repository *r = &place->repository;
 	const char *leak;
@@ -91,7 +91,7 @@ void cli_find_repository(struct spec *s, struct cli_place *place)
 	look(s, place);
 	if (r->has_more)
 		refuse(s);
-	leak = r->folder[0] ? cli_leak_of(s, r->folder, place) : NULL;
+	leak = r->folder[0] ? run_leak_of(s, r->folder, place) : NULL;
 	if (spec_choice(s, SPEC_PROJECT_GIT) == SPEC_GIT_NONE ||
 		(r->named[0] && is_bound(s, r->named))) {
 		leave_out(r);
@@ -104,7 +104,7 @@ void cli_find_repository(struct spec *s, struct cli_place *place)
 	}
 }
 
-void cli_tell_host(const struct cli_place *place, struct host *ret)
+void run_tell_host(const struct run_place *place, struct host *ret)
 {
 	const struct check_repository *r = &place->repository;
 
@@ -117,7 +117,7 @@ void cli_tell_host(const struct cli_place *place, struct host *ret)
 	ret->git_other_count = r->other_count;
 }
 
-const char *const *cli_held_paths(struct spec *s, const struct cli_place *place, size_t *ret_count)
+const char *const *run_held_paths(struct spec *s, const struct run_place *place, size_t *ret_count)
 {
 	const struct spec_value *more = spec_list(s, SPEC_PROJECT_PROTECT);
 	const struct check_repository *r = &place->repository;

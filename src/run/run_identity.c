@@ -1,5 +1,5 @@
 /*
- * cli_identity - who commits in a cage: name and e-mail of the operator's git configuration.
+ * run_identity - who commits in a cage: name and e-mail of the operator's git configuration.
  *
  * Runs as:  the operator.
  * Must not: take anything else from that configuration: it names programs, and may have keys.
@@ -13,7 +13,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "check/check_git_value.h"
-#include "cli/cli.h"
+#include "run/run_spec.h"
 
 #define MOST_CONFIG ((size_t)1 << 20)
 #define MOST_VALUE  256
@@ -60,7 +60,7 @@ static void add_setting(struct buf *out, const char *key, const char *value)
 	buf_puts(out, "\"\n");
 }
 
-const char *cli_git_identity(struct spec *s, const char *home)
+const char *run_git_identity(struct spec *s, const char *home)
 {
 	const char *config = getenv("XDG_CONFIG_HOME");
 	own(buf) struct buf out = { .max = (size_t)4 * MOST_VALUE };

@@ -1,5 +1,5 @@
 /*
- * cli_agent - from the name of an agent in a spec to the keys that its profile adds.
+ * run_agent - from the name of an agent in a spec to the keys that its profile adds.
  *
  * Runs as:  the operator.
  * Reads:    the operator's profiles, /etc/bawn/agents and ~/.config/bawn/agents; where the program
@@ -16,10 +16,9 @@
 
 #include "agent/agent.h"
 #include "base/buf.h"
-#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "run/run_spec.h"
 #include "spec/spec_grammar.h"
 
 #define SYSTEM_AGENTS "/etc/bawn/agents"
@@ -28,88 +27,83 @@
 
 /* The operator's own, where they have written one: theirs before the system's. */
 static int read_own(struct spec *s, const char *name, const char *home, const char **ret_from,
-	const char **ret, size_t *ret_size)
+	const char **ret, size_t *ret_size, struct err *e)
 {
 	char config[PATH_MAX], path[PATH_MAX + 128];
-	int status = CLI_OK;
+	int r = 0;
 
 	*ret = NULL;
-	if (cli_config_folder(home, config) == 0) {
+	if (run_config_folder(home, config) == 0) {
 		snprintf(path, sizeof(path), "%s/agents/%s.yaml", config, name);
-		status = cli_read_own(s, "profile", path, ret, ret_size);
+		r = run_read_own(s, "profile", path, ret, ret_size, e);
 	}
-	if (status == CLI_OK && !*ret) {
+	if (r == 0 && !*ret) {
 		snprintf(path, sizeof(path), SYSTEM_AGENTS "/%s.yaml", name);
-		status = cli_read_own(s, "profile", path, ret, ret_size);
+		r = run_read_own(s, "profile", path, ret, ret_size, e);
 	}
 	*ret_from = *ret ? arena_copy(&s->arena, path, strlen(path)) : NULL;
-	return status;
+	return r;
 }
 
-int cli_load_agent(struct spec *s, const char *name, const char *home, struct agent_profile **ret)
+int run_load_agent(struct spec *s, const char *name, const char *home, struct agent_profile **ret,
+	struct err *e)
 {
 	struct agent_profile *p = arena_alloc(&s->arena, sizeof(*p));
 	struct spec_item unused = { 0 };
-	struct err e = { 0 };
+	struct err unfit = { 0 };
 	const char *from, *text;
 	size_t n = 0;
-	int status;
+	int r;
 
 	*ret = NULL;
 	/* It becomes a part of a path. */
-	if (spec_grammar_name(&s->arena, name, &unused, &e) < 0)
-		return CLI_OK;
-	status = read_own(s, name, home, &from, &text, &n);
-	if (status != CLI_OK)
-		return status;
+	if (spec_grammar_name(&s->arena, name, &unused, &unfit) < 0)
+		return 0;
+	r = read_own(s, name, home, &from, &text, &n, e);
+	if (r < 0)
+		return r;
 	if (!text) {
 		text = agent_builtin_text(name);
 		n = text ? strlen(text) : 0;
 		from = arena_printf(&s->arena, "the profile %s", name);
 	}
 	if (!text)
-		return CLI_OK;
-	if (!p || !from) {
-		cli_complain("not enough memory for the profile '%s'", name);
-		return CLI_FAILED;
-	}
+		return 0;
+	if (!p || !from)
+		return err_set(
+			e, ERR_SYS, ENOMEM, "cannot read the profile '%s': out of memory", name);
 	if (!agent_read(s, from, text, n, p))
-		return CLI_NO;
-	if (!str_eq(p->name, name)) {
-		cli_complain("%s is of '%s', not of '%s'; rename the file or change its name", from,
-			p->name, name);
-		return CLI_FAILED;
-	}
+		return run_fail_spec(e);
+	if (!str_eq(p->name, name))
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EINVAL, "%s is of '%s', not of '%s'", from, p->name,
+				name),
+			"rename the file or change its name");
 	*ret = p;
-	return CLI_OK;
+	return 0;
 }
 
 /* --- its program --- */
 
 /* A command that only shows what would be is of use without the program. */
-static bool needs_program(const struct cli *cli)
+static bool needs_program(const struct run_request *q)
 {
-	static const char *const shows[] = { "plan", "check", "card" };
-
-	for (size_t i = 0; i < COUNT_OF(shows); i++)
-		if (str_eq(cli->command->name, shows[i]))
-			return false;
-	return true;
+	return q->purpose != RUN_TO_SHOW;
 }
 
-static void say_missing(const struct cli *cli, struct spec *s, const struct agent_profile *p,
+static void say_missing(const struct run_request *q, struct spec *s, const struct agent_profile *p,
 	const char *program, struct diag_pos at)
 {
 	const char *hint =
 		p->package ? arena_printf(&s->arena, "npm install -g %s", p->package) : NULL;
 
-	diags_say(&s->diags, needs_program(cli) ? DIAG_ERROR : DIAG_WARNING, at, hint,
+	diags_say(&s->diags, needs_program(q) ? DIAG_ERROR : DIAG_WARNING, at, hint,
 		"agent: '%s' is not installed here: no folder of PATH outside of the "
 		"project's repository has it",
 		program);
 }
 
-static void find_program(const struct cli *cli, struct spec *s, const struct cli_place *place,
+static void find_program(const struct run_request *q, struct spec *s, const struct run_place *place,
 	const struct agent_profile *p, struct diag_pos at, struct agent_found *ret)
 {
 	char here[PATH_MAX];
@@ -122,11 +116,11 @@ static void find_program(const struct cli *cli, struct spec *s, const struct cli
 
 	*ret = (struct agent_found){ 0 };
 	/* On the host that a file describes, nobody can look. A path needs no search. */
-	if (!program || cli_value(cli, "host") || strchr(program, '/'))
+	if (!program || q->here.host || strchr(program, '/'))
 		return;
 	r = agent_find(&s->arena, p, program, &where, ret, &e);
 	if (r == -ENOENT && !e.text[0])
-		say_missing(cli, s, p, program, at);
+		say_missing(q, s, p, program, at);
 	else if (r < 0)
 		diags_error(&s->diags, at, e.hint[0] ? e.hint : NULL, "agent: %s", e.text);
 }
@@ -148,36 +142,36 @@ static void say_unknown(struct spec *s, const char *name, struct diag_pos at)
 }
 
 /* What was given is not shown: it may be the key itself. */
-static int say_unknown_key(const struct agent_profile *p, bool has_value)
+static int fail_key(const struct agent_profile *p, bool has_value, struct err *e)
 {
 	own(buf) struct buf names = { .max = 1024 };
 
 	for (size_t i = 0; i < p->key_count; i++)
 		buf_printf(&names, "%s%s", i ? ", " : "", p->keys[i].variable);
-	if (has_value) {
-		cli_complain(
-			"cannot use --secret: it takes the name of a variable, without a value");
-		cli_hint("export the variable, and write --secret and its name");
-	} else {
-		cli_complain("cannot use --secret: the profile '%s' knows no such key", p->name);
-		cli_hint("it knows %s; other secrets are declared in a spec, by secrets:",
-			names.len ? buf_text(&names) : "none");
-	}
-	return CLI_FAILED;
+	if (has_value)
+		return err_hint(e,
+			err_set(e, ERR_USE, EINVAL,
+				"cannot use --secret: it takes the name of a variable, without a "
+				"value"),
+			"export the variable, and write --secret and its name");
+	return err_hint(e,
+		err_set(e, ERR_USE, EINVAL,
+			"cannot use --secret: the profile '%s' knows no such key", p->name),
+		"it knows %s; other secrets are declared in a spec, by secrets:",
+		names.len ? buf_text(&names) : "none");
 }
 
 /* --secret: the profile knows whom the key is for, and how it is sent. */
-static int add_secrets(const struct cli *cli, struct spec *s, const struct agent_profile *p)
+static int add_secrets(
+	const struct run_request *q, struct spec *s, const struct agent_profile *p, struct err *e)
 {
-	for (size_t i = 0; i < cli->given_count; i++) {
-		const char *variable = cli->given[i].value;
+	for (size_t i = 0; i < q->here.secrets.count; i++) {
+		const char *variable = q->here.secrets.items[i];
 
-		if (!str_eq(cli->given[i].option->name, "secret") ||
-			agent_add_secret(s, p, variable))
-			continue;
-		return say_unknown_key(p, strchr(variable, '=') != NULL);
+		if (!agent_add_secret(s, p, variable))
+			return fail_key(p, strchr(variable, '=') != NULL, e);
 	}
-	return CLI_OK;
+	return 0;
 }
 
 /* --- keys --- */
@@ -210,35 +204,35 @@ static void say_kept_out(struct spec *s, const struct agent_profile *p)
 	}
 }
 
-int cli_add_agent(const struct cli *cli, struct spec *s, const struct cli_place *place)
+int run_add_agent(
+	const struct run_request *q, struct spec *s, const struct run_place *place, struct err *e)
 {
 	const char *name = spec_text(s, SPEC_AGENT);
 	bool is_full = spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_FULL;
 	struct diag_pos at = spec_where(s, SPEC_AGENT);
 	struct agent_profile *p;
 	struct agent_found found;
-	int status;
+	int r;
 
-	if (!name && cli_value(cli, "secret")) {
-		cli_complain(
-			"--secret is for a key of an agent; name that with --agent, or declare "
-			"secrets: in a spec");
-		return CLI_FAILED;
-	}
+	if (!name && q->here.secrets.count)
+		return err_hint(e,
+			err_set(e, ERR_USE, EINVAL,
+				"cannot use --secret: it is for a key of an agent"),
+			"name that with --agent, or declare secrets: in a spec");
 	if (!name)
-		return CLI_OK;
-	status = cli_load_agent(s, name, place->home, &p);
-	if (status == CLI_OK && !p)
+		return 0;
+	r = run_load_agent(s, name, place->home, &p, e);
+	if (r == 0 && !p)
 		say_unknown(s, name, at);
-	if (status != CLI_OK || !p)
-		return status == CLI_OK ? CLI_NO : status;
-	find_program(cli, s, place, p, at, &found);
+	if (r < 0 || !p)
+		return r < 0 ? r : run_fail_spec(e);
+	find_program(q, s, place, p, at, &found);
 	agent_apply(s, p, &found);
-	status = add_secrets(cli, s, p);
-	if (status != CLI_OK)
-		return status;
+	r = add_secrets(q, s, p, e);
+	if (r < 0)
+		return r;
 	agent_finish(s, p, is_full ? spec_text(s, SPEC_PROJECT_AT) : place->project);
-	if (needs_program(cli))
+	if (needs_program(q))
 		say_kept_out(s, p);
-	return s->diags.errors ? CLI_NO : CLI_OK;
+	return s->diags.errors ? run_fail_spec(e) : 0;
 }

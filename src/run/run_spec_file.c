@@ -1,5 +1,5 @@
 /*
- * cli_spec_file - the spec file, and whose word it is.
+ * run_spec_file - the spec file, and whose word it is.
  *
  * Runs as:  the operator.
  * Reads:    the spec file; a file of variables.
@@ -23,7 +23,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli.h"
+#include "run/run_spec.h"
 
 #define SPEC_FILE "bawn.yaml"
 
@@ -33,7 +33,7 @@ static bool lies_in(const char *file, const char *folder, const char *home)
 {
 	char real[PATH_MAX];
 
-	return cli_resolve(folder, home, "/", real) == 0 && !str_eq(file, real) &&
+	return run_resolve(folder, home, "/", real) == 0 && !str_eq(file, real) &&
 	       str_path_within(file, real);
 }
 
@@ -43,7 +43,7 @@ static bool is_in_operators_folder(const struct spec *s, const char *file, const
 	char config[PATH_MAX];
 
 	if (lies_in(file, "/etc/bawn", home) ||
-		(cli_config_folder(home, config) == 0 && lies_in(file, config, home)))
+		(run_config_folder(home, config) == 0 && lies_in(file, config, home)))
 		return true;
 	for (enum spec_layer layer = SPEC_LAYER_SYSTEM; layer <= SPEC_LAYER_USER; layer++) {
 		const struct spec_value *v = &s->layers[layer].v[SPEC_TRUSTED_PROJECTS];
@@ -119,7 +119,7 @@ static bool make_absolute(const char *name, char ret[static PATH_MAX])
 }
 
 /* Is the file outside of the project, as all layers name it, or all but the file itself? */
-static bool is_outside(const struct spec *s, const struct cli_place *place, const char *here,
+static bool is_outside(const struct spec *s, const struct run_place *place, const char *here,
 	const char *name, bool asks_file)
 {
 	enum spec_layer layer = SPEC_LAYER_OPTIONS;
@@ -128,13 +128,13 @@ static bool is_outside(const struct spec *s, const struct cli_place *place, cons
 	while (layer > SPEC_LAYER_BUILTIN && (!s->layers[layer].v[SPEC_PROJECT_PATH].is_set ||
 						     (layer == SPEC_LAYER_FILE && !asks_file)))
 		layer--;
-	if (cli_resolve(s->layers[layer].v[SPEC_PROJECT_PATH].text, place->home, here, project) < 0)
+	if (run_resolve(s->layers[layer].v[SPEC_PROJECT_PATH].text, place->home, here, project) < 0)
 		return false;
 	find_top(project, place->home, top);
 	return !is_reached_within(name, place->own_spec, top);
 }
 
-void cli_judge_file(struct spec *s, const struct cli_place *place, const char *here)
+void run_judge_file(struct spec *s, const struct run_place *place, const char *here)
 {
 	char name[PATH_MAX];
 
@@ -182,26 +182,25 @@ static void notice_near_misses(struct spec *s)
 				"this file is not read: a project's spec is called " SPEC_FILE);
 }
 
-int cli_load_file(const struct cli *cli, struct spec *s, struct cli_place *place)
+int run_load_file(
+	const struct run_request *q, struct spec *s, struct run_place *place, struct err *e)
 {
-	const char *named = cli_value(cli, "file"), *path = named ? named : SPEC_FILE,
-		   *bytes = NULL;
+	const char *named = q->here.file, *path = named ? named : SPEC_FILE, *bytes = NULL;
 	own_fd int fd = open_spec(named);
-	bool is_trusted = cli_value(cli, "trust") || str_eq(path, "-");
+	bool is_trusted = q->here.is_trusted || str_eq(path, "-");
 	char file[PATH_MAX];
 	size_t n = 0;
 	int r;
 
 	if (fd == -ENOENT && !named) {
 		notice_near_misses(s);
-		return CLI_OK;
+		return 0;
 	}
-	if (fd == -EINVAL) {
-		cli_complain("cannot use the spec '%s': it is not a regular file", path);
-		return CLI_FAILED;
-	}
+	if (fd == -EINVAL)
+		return err_set(e, ERR_REFUSED, EINVAL,
+			"cannot use the spec '%s': it is not a regular file", path);
 	if (fd < 0)
-		return cli_fail_reading("spec", path, -fd);
+		return run_fail_reading("spec", path, -fd, e);
 	/* What comes through a pipe comes from whoever typed the command. */
 	if (!is_trusted && file_path_of(fd, file) > 0) {
 		is_trusted = is_in_operators_folder(s, file, place->home);
@@ -210,17 +209,17 @@ int cli_load_file(const struct cli *cli, struct spec *s, struct cli_place *place
 			place->own_spec_name = named;
 		}
 	}
-	r = cli_read_into(s, fd, &bytes, &n);
+	r = run_read_into(s, fd, &bytes, &n);
 	if (r == -EFBIG) {
 		struct diag_pos top = { 1, 1, 1, diags_add_source(&s->diags, path, NULL, 0) };
 
 		diags_error(&s->diags, top, NULL, "the file is larger than 256 kB");
-		return CLI_OK;
+		return 0;
 	}
 	if (r < 0)
-		return cli_fail_reading("spec", path, -r);
+		return run_fail_reading("spec", path, -r, e);
 	spec_add_file(s, str_eq(path, "-") ? "standard input" : path, bytes, n, is_trusted);
-	return CLI_OK;
+	return 0;
 }
 
 /* --- a file of variables --- */
@@ -241,11 +240,11 @@ static void add_variable(struct spec *s, const char *where, const char *text, bo
 		/* A name alone is passed, as with -e. */
 		spec_add_option(s, SPEC_ENV_PASS, where, text);
 		if (is_here)
-			cli_warn_unset(s, where, text);
+			run_warn_unset(s, where, text);
 	}
 }
 
-void cli_add_env_file(struct spec *s, const char *path, bool is_here)
+void run_add_env_file(struct spec *s, const char *path, bool is_here)
 {
 	own_free char *bytes = NULL;
 	size_t n = 0;

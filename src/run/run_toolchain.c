@@ -5,11 +5,11 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "cli/cli.h"
+#include "run/run_spec.h"
 #include "toolchain/toolchain.h"
 
 /* Where the operator's programs are looked for; `here` is filled. */
-static struct agent_search search_of(const struct cli_place *place, char here[static PATH_MAX])
+static struct agent_search search_of(const struct run_place *place, char here[static PATH_MAX])
 {
 	return (struct agent_search){ .path = getenv("PATH"),
 		.home = place->home,
@@ -18,7 +18,7 @@ static struct agent_search search_of(const struct cli_place *place, char here[st
 		.here = getcwd(here, PATH_MAX) };
 }
 
-void cli_add_toolchains(struct spec *s, const struct cli_place *place)
+void run_add_toolchains(struct spec *s, const struct run_place *place)
 {
 	char here[PATH_MAX];
 	struct agent_search where = search_of(place, here);
@@ -78,7 +78,7 @@ static const char *hint_words(
 	return NULL;
 }
 
-const char *cli_hint_command(struct spec *s, const struct cli_place *place, bool is_session)
+const char *run_hint_command(struct spec *s, const struct run_place *place, bool is_session)
 {
 	const struct spec_value *command = spec_list(s, SPEC_COMMAND);
 	const char *program = command->count ? command->items[0].text : "", *hint;
@@ -101,8 +101,8 @@ const char *cli_hint_command(struct spec *s, const struct cli_place *place, bool
 	return hint_home(&s->arena, &where, named, is_session);
 }
 
-const char *cli_missing_toolchain(
-	const struct spec *s, const struct cli_place *place, const char *path)
+const char *run_missing_toolchain(
+	const struct spec *s, const struct run_place *place, const char *path)
 {
 	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
 	char here[PATH_MAX];

@@ -1,5 +1,5 @@
 /*
- * cli_paths - what the paths of a spec really lead to on this machine.
+ * run_paths - what the paths of a spec really lead to on this machine.
  *
  * Runs as:  the operator.
  * Reads:    names of files, through links; no file's content.
@@ -15,10 +15,10 @@
 #include <string.h>
 
 #include "base/str.h"
-#include "cli/cli.h"
+#include "run/run_spec.h"
 #include "spec/spec_grammar.h"
 
-int cli_resolve(const char *path, const char *home, const char *base, char ret[static PATH_MAX])
+int run_resolve(const char *path, const char *home, const char *base, char ret[static PATH_MAX])
 {
 	char whole[PATH_MAX], real[PATH_MAX];
 	int n;
@@ -40,7 +40,7 @@ int cli_resolve(const char *path, const char *home, const char *base, char ret[s
 }
 
 /* A source as the plan writes it, as one absolute path; false where there is none. */
-static bool expand(const char *source, const struct cli_place *place, char ret[static PATH_MAX])
+static bool expand(const char *source, const struct run_place *place, char ret[static PATH_MAX])
 {
 	const char *rest;
 	enum plan_root root = plan_root_of(source, &rest);
@@ -57,7 +57,7 @@ static bool expand(const char *source, const struct cli_place *place, char ret[s
  * project may be anybody's. One that climbs out says so itself.
  */
 static bool leads_out(
-	const char *source, const char *path, const char *real, const struct cli_place *place)
+	const char *source, const char *path, const char *real, const struct run_place *place)
 {
 	char part[PATH_MAX], real_part[PATH_MAX];
 
@@ -78,7 +78,7 @@ static bool leads_out(
 	}
 }
 
-int cli_resolve_source(const char *source, const struct cli_place *place, char ret[static PATH_MAX])
+int run_resolve_source(const char *source, const struct run_place *place, char ret[static PATH_MAX])
 {
 	char path[PATH_MAX], real[PATH_MAX];
 
@@ -93,7 +93,7 @@ int cli_resolve_source(const char *source, const struct cli_place *place, char r
 }
 
 /* The real path of a source as the plan writes it; false where it does not exist. */
-static bool resolve(const char *source, const struct cli_place *place, char ret[static PATH_MAX])
+static bool resolve(const char *source, const struct run_place *place, char ret[static PATH_MAX])
 {
 	char path[PATH_MAX];
 
@@ -110,7 +110,7 @@ static bool is_acknowledged(const struct spec *s, const char *source, const char
 	return false;
 }
 
-static const char *leak_of_real(struct spec *s, const char *real, const struct cli_place *place)
+static const char *leak_of_real(struct spec *s, const char *real, const struct run_place *place)
 {
 	char home[PATH_MAX];
 	const char *form = real, *leak;
@@ -124,7 +124,7 @@ static const char *leak_of_real(struct spec *s, const char *real, const struct c
 	return leak;
 }
 
-const char *cli_leak_of(struct spec *s, const char *real, const struct cli_place *place)
+const char *run_leak_of(struct spec *s, const char *real, const struct run_place *place)
 {
 	const char *leak = leak_of_real(s, real, place);
 
@@ -133,7 +133,7 @@ const char *cli_leak_of(struct spec *s, const char *real, const struct cli_place
 
 /* What is wrong with showing what a source leads to and nobody acknowledged, or NULL. */
 static const char *leak_at(
-	struct spec *s, const char *source, const char *real, const struct cli_place *place)
+	struct spec *s, const char *source, const char *real, const struct run_place *place)
 {
 	const char *leak = leak_of_real(s, real, place);
 
@@ -145,9 +145,9 @@ static const char *leak_at(
  * with the source by its letters, which says the same everywhere, that is left to be said.
  */
 static bool check_state(struct spec *s, enum spec_key key, const char *source, const char *real,
-	struct diag_pos at, const struct cli_place *place)
+	struct diag_pos at, const struct run_place *place)
 {
-	const char *wrong = cli_state_of(s, real, place);
+	const char *wrong = run_state_of(s, real, place);
 
 	if (!wrong || (plan_leak_of(s, source) && !is_acknowledged(s, source, real)))
 		return true;
@@ -159,7 +159,7 @@ static bool check_state(struct spec *s, enum spec_key key, const char *source, c
 
 /* Is what a source leads to something the spec would not be let to name? */
 static void check_source(struct spec *s, enum spec_key key, const char *source, struct diag_pos at,
-	const struct cli_place *place)
+	const struct run_place *place)
 {
 	char path[PATH_MAX], real[PATH_MAX];
 	const char *leak;
@@ -183,17 +183,17 @@ static void check_source(struct spec *s, enum spec_key key, const char *source, 
 			"%s: %s leads to %s, which %s", spec_keys[key].path, source, real, leak);
 }
 
-int cli_approve_source(struct spec *s, const struct cli_place *place, enum plan_root root,
+int run_approve_source(struct spec *s, const struct run_place *place, enum plan_root root,
 	const char *rest, const char *real, struct err *e)
 {
 	char path[PATH_MAX], text[PLAN_TEXT_SIZE];
 	const char *source = plan_root_text(root, rest, text);
-	const char *leak = cli_state_of(s, real, place);
+	const char *leak = run_state_of(s, real, place);
 
 	if (leak)
 		return err_set(e, ERR_REFUSED, EPERM, "cannot show %s: %s %s", source, real, leak);
 	if (root == PLAN_ROOT_GIT)
-		leak = str_eq(real, place->repository.folder) ? cli_leak_of(s, real, place)
+		leak = str_eq(real, place->repository.folder) ? run_leak_of(s, real, place)
 							      : "is not the project's";
 	else if (!expand(source, place, path) || leads_out(source, path, real, place))
 		leak = "is out of the project";
@@ -207,7 +207,7 @@ int cli_approve_source(struct spec *s, const struct cli_place *place, enum plan_
 }
 
 /* The home itself, or what holds it, is no project: every key and token would be in the cage. */
-static void check_home(struct spec *s, const struct cli_place *place)
+static void check_home(struct spec *s, const struct run_place *place)
 {
 	if (is_acknowledged(s, "~", place->project)) {
 		check_state(s, SPEC_PROJECT_PATH, place->project, place->project,
@@ -220,7 +220,7 @@ static void check_home(struct spec *s, const struct cli_place *place)
 }
 
 /* A project's own file may choose a folder of the project, and not a link out of it. */
-static void check_project(struct spec *s, const char *here, const struct cli_place *place)
+static void check_project(struct spec *s, const char *here, const struct run_place *place)
 {
 	struct diag_pos at = spec_where(s, SPEC_PROJECT_PATH);
 	char real[PATH_MAX], home[PATH_MAX];
@@ -236,7 +236,7 @@ static void check_project(struct spec *s, const char *here, const struct cli_pla
 		check_source(s, SPEC_PROJECT_PATH, "$PROJECT", at, place);
 }
 
-void cli_check_paths(struct spec *s, const char *here, const struct cli_place *place)
+void run_check_paths(struct spec *s, const char *here, const struct run_place *place)
 {
 	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
 	const char *image = strchr(spec_text(s, SPEC_ROOT_IMAGE), ':');
