@@ -81,7 +81,7 @@ def names_fail_at_once_and_for_good(p):
     assert tried(p.record()) == {NAME: 2}, p.record()["events"]  # IPv4 and IPv6
     assert expect(python(p, ASK), 0).stdout == "True 1 3\n"
     assert tried(p.record()) == {"b.example": 1}
-    assert time.monotonic() - began < 3 * SLOW
+    assert time.monotonic() - began < 5 * SLOW  # the patience of a resolver that gets no answer
 
 
 @case

@@ -14,7 +14,8 @@ first to the last:
 
 In what is printed, a line of "…" stands for any lines and "…" within a line for any text; ids of runs and sessions are
 any ids. A command with nothing below it may print anything. The word RUN in a command is the newest run's id. What a
-page takes for granted (a project, an agent in PATH) is made by stage/PAGE.sh, which its shell reads first.
+page takes for granted (a project, an agent in PATH) is made by stage/PAGE.sh, which its shell reads first; the man
+pages have that of the README.
 """
 
 import contextlib
@@ -34,6 +35,7 @@ TOP = HERE.parent.parent
 PATIENCE = 200  # seconds that no page takes
 MOST_NOT_RUN = 16
 MARK = "@@ lines.py"
+STAGES = {"manual": "README"}
 IDS = re.compile(r"\b(\d{8}-\d{6}-)?[0-9a-f]{8}\b")
 LANGUAGES = ("console", "sh", "yaml", "json", "toml", "python", "text", "c")
 
@@ -155,7 +157,7 @@ class Account:
 
 
 def script_of(page, lines):
-    stage = HERE / "stage" / f"{page}.sh"
+    stage = HERE / "stage" / f"{STAGES.get(page, page)}.sh"
     parts = ["newest() { ls -t --time=ctime ~/.local/state/bawn/runs | head -n 1; }\n",
              stage.read_text(encoding="utf-8") if stage.exists() else "", f"\nprintf '\\n{MARK} staged %d\\n' $?\n"]
     for index, line in enumerate(lines):
@@ -196,8 +198,8 @@ def main():
     def report(name, problem):
         nonlocal count, failed
         count, failed = count + 1, failed + bool(problem)
-        print("".join(f"# {text}\n" for text in problem.splitlines()), end="")
-        print(f"{'not ok' if problem else 'ok'} {count} - {name}".replace("#", "\\#"), flush=True)
+        print(f"{'not ok' if problem else 'ok'} {count} - {name}".replace("#", "\\#"))
+        print("".join(f"# {text}\n" for text in problem.splitlines()), end="", flush=True)
 
     account = Account(sys.argv[1])
     with contextlib.ExitStack() as stack:

@@ -44,7 +44,7 @@ def measure():
 def settle(before):
     """The smallest growth within some seconds: what is given back late is given back."""
     least = None
-    for _ in range(50):
+    for _ in range(200):
         now = measure()
         grown = {name: now[name] - before[name] for name in now}
         least = grown if least is None else {name: min(grown[name], least[name]) for name in grown}

@@ -1,5 +1,6 @@
 """What the suites about the gate share: a program of Python's in a cage, and what is said about it afterwards."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -82,8 +83,9 @@ def children(pid):
     found, todo = {}, [pid]
     while todo:
         for task in pathlib.Path(f"/proc/{todo.pop()}/task").glob("*/children"):
-            for child in map(int, task.read_text().split()):
-                words = pathlib.Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
-                found[os.fsdecode(words[0])] = child
-                todo.append(child)
+            with contextlib.suppress(OSError):  # some end meanwhile
+                for child in map(int, task.read_text().split()):
+                    words = pathlib.Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+                    found[os.fsdecode(words[0])] = child
+                    todo.append(child)
     return found

@@ -236,7 +236,7 @@ def names_are_found_in_both_families(p):
         reached(c.ask("dead4.example.net"), WEB6)
         start = time.monotonic()
         reached(c.ask("dead.example.net"), WEB)
-        assert 0.2 < time.monotonic() - start < 2 * SLOW
+        assert 0.2 < time.monotonic() - start < 5 * SLOW
 
 
 @case
@@ -470,7 +470,7 @@ def servers_that_do_not_answer_have_15_seconds(p):
     with caller(p, *public("dead.example.net")) as c:
         start = time.monotonic()
         failed(c.ask("dead.example.net"), "UNREACHABLE", "no answer within 15 s")
-        assert 14.9 < time.monotonic() - start < 15 + SLOW
+        assert 14.9 < time.monotonic() - start < 15 + 5 * SLOW
 
 
 # --- the gate is not believed ---

@@ -86,8 +86,11 @@ class Session:
 
     def keeper(self):
         """The process that keeps the cage."""
-        named = [pid for pid in cage.descendants()
-                 if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"bawn: cage of a session")]
+        named = []
+        for pid in cage.descendants():
+            with contextlib.suppress(OSError):  # others end meanwhile
+                if pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().startswith(b"bawn: cage of a session"):
+                    named.append(pid)
         assert len(named) == 1, named
         return named[0]
 

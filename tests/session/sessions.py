@@ -147,7 +147,7 @@ def describe():
 
 def settle():
     """Until nothing of ours is left: what has a workspace mounted goes by itself, and soon."""
-    end = time.monotonic() + 5 * cage.SLOW
+    end = time.monotonic() + 20 * cage.SLOW
     while cage.descendants():
         assert time.monotonic() < end, f"processes are left: {describe()}"
         time.sleep(0.005)
