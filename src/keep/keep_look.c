@@ -6,6 +6,7 @@
  * Leaves:      for every guarantee what was seen, and from where. One that must hold and does not
  *              is an error, and the caller ends the cage.
  */
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/str.h"
 #include "cage/cage_break.h"
 #include "keep/keep_look.h"
@@ -60,6 +62,14 @@ static void see_namespace(struct keep_look *l, enum plan_guarantee g, enum keep_
 	see(l, g, RECORD_OUTSIDE, fault, good);
 }
 
+static void see_namespaces(struct keep_look *l, const struct keeper *k)
+{
+	(void)k;
+	see_namespace(l, PLAN_IPC, KEEP_NS_IPC);
+	see_namespace(l, PLAN_UTS, KEEP_NS_UTS);
+	see_namespace(l, PLAN_CGROUP, KEEP_NS_CGROUP);
+}
+
 /* Some kernels put the stubs of their tunnels into every network; without rights they are none. */
 static bool has_only_loopback(const char *interfaces)
 {
@@ -78,14 +88,18 @@ static bool has_only_loopback(const char *interfaces)
 
 static void see_network(struct keep_look *l, const struct keeper *k)
 {
+	const struct plan_promise *promises = plan_promises(l->start->plan);
 	char fault[128] = "";
 
+	if (promises[PLAN_NET_NONE].need == PLAN_NONE &&
+		promises[PLAN_NET_ALLOWLIST].need == PLAN_NONE)
+		return;
 	if (!is_own(l, KEEP_NS_NET))
 		snprintf(
 			fault, sizeof(fault), "the network namespace is %s", owner(l, KEEP_NS_NET));
 	else if (!has_only_loopback(l->cage.interfaces))
 		snprintf(fault, sizeof(fault), "its interfaces are %.64s", l->cage.interfaces);
-	if (plan_promises(l->start->plan)[PLAN_NET_NONE].need != PLAN_NONE) {
+	if (promises[PLAN_NET_NONE].need != PLAN_NONE) {
 		see(l, PLAN_NET_NONE, RECORD_OUTSIDE, fault,
 			"a network of its own with loopback only");
 		return;
@@ -121,11 +135,12 @@ static void see_protected(struct keep_look *l)
 		see(l, PLAN_FS_PROTECT, RECORD_UNSEEN, "nothing is held", "");
 }
 
-static void see_files(struct keep_look *l)
+static void see_files(struct keep_look *l, const struct keeper *k)
 {
 	char root[128] = "";
 	const struct keep_mount_faults *f = &l->faults;
 
+	(void)k;
 	snprintf(root, sizeof(root), "%s",
 		is_own(l, KEEP_NS_MOUNT) ? f->root : "the mount namespace is not the cage's");
 	see(l, PLAN_FS_ROOT, RECORD_OUTSIDE, root, "every mount is one of the plan's");
@@ -152,7 +167,7 @@ static bool are_all(const uint32_t ids[static 4], uint32_t id)
 	return ids[0] == id && ids[1] == id && ids[2] == id && ids[3] == id;
 }
 
-static void see_ids(struct keep_look *l)
+static void see_ids(struct keep_look *l, const struct keeper *k)
 {
 	static const char *const sets[] = { "inheritable", "permitted", "effective", "bounding",
 		"ambient" };
@@ -161,6 +176,7 @@ static void see_ids(struct keep_look *l)
 	const struct plan_op *op = plan_find(l->start->plan, PLAN_IDS, NULL);
 	char fault[128] = "", good[64];
 
+	(void)k;
 	for (int i = 0; i < 5 && !fault[0]; i++)
 		if (v->capabilities[i])
 			snprintf(fault, sizeof(fault), "its %s capabilities are %" PRIx64, sets[i],
@@ -186,10 +202,11 @@ static void see_ids(struct keep_look *l)
 	see(l, PLAN_IDS_UNPRIVILEGED, RECORD_OUTSIDE, fault, good);
 }
 
-static void see_groups(struct keep_look *l)
+static void see_groups(struct keep_look *l, const struct keeper *k)
 {
 	char fault[64] = "";
 
+	(void)k;
 	if (l->cage.group_count)
 		snprintf(fault, sizeof(fault), "%u supplementary groups", l->cage.group_count);
 	else if (l->start->ids.gid == 0)
@@ -198,11 +215,12 @@ static void see_groups(struct keep_look *l)
 }
 
 /* What will be passed to execve, against the plan: every variable is one of its. */
-static void see_environment(struct keep_look *l)
+static void see_environment(struct keep_look *l, const struct keeper *k)
 {
 	const struct plan *p = l->start->plan;
 	char fault[128] = "";
 
+	(void)k;
 	for (char *const *pair = l->start->environment; *pair && !fault[0]; pair++) {
 		size_t n = strcspn(*pair, "=");
 		bool is_planned = false;
@@ -223,15 +241,24 @@ static void see_environment(struct keep_look *l)
 
 /* --- what it is held to --- */
 
-static void see_filter(struct keep_look *l)
+static void see_filter(struct keep_look *l, const struct keeper *k)
 {
 	const struct keep_view *v = &l->cage;
 	char fault[96] = "";
 
+	(void)k;
 	if (v->seccomp != 2 || v->filter_count != l->host.filter_count + 1)
 		snprintf(fault, sizeof(fault), "seccomp mode %d with %d filters", v->seccomp,
 			v->filter_count);
 	see(l, PLAN_SYSTEM_CALLS, RECORD_OUTSIDE, fault, "seccomp mode 2 with the filter");
+}
+
+static void see_landlock(struct keep_look *l, const struct keeper *k)
+{
+	if (plan_find(l->start->plan, PLAN_LANDLOCK, NULL))
+		see(l, PLAN_LANDLOCKED, RECORD_INSIDE,
+			k->is_landlocked ? "" : "the cage did not enter its domain",
+			"a write was refused by it");
 }
 
 /* The first descriptor that is a terminal, but not the cage's own; or NULL. */
@@ -245,8 +272,9 @@ static const char *foreign_terminal(const struct keep_look *l, const struct stat
 	return v->terminal_count > KEEP_MAX_TERMINALS ? "more terminals than streams" : NULL;
 }
 
-static void see_terminal(struct keep_look *l, const struct keep_terminal *t)
+static void see_terminal(struct keep_look *l, const struct keeper *k)
 {
+	const struct keep_terminal *t = &k->terminal;
 	bool has_own = t->far >= 0;
 	unsigned wanted = l->joined ? WITHOUT_LATCH : DESCRIPTORS;
 	struct stat own = { 0 };
@@ -313,10 +341,11 @@ static void see_cgroup(struct keep_look *l, enum plan_guarantee g, const struct 
 	see(l, g, RECORD_OUTSIDE, fault, good);
 }
 
-static void see_limits(struct keep_look *l)
+static void see_limits(struct keep_look *l, const struct keeper *k)
 {
 	const struct plan *p = l->start->plan;
 
+	(void)k;
 	for (uint32_t i = 0; i < p->op_count; i++) {
 		const struct plan_op *op = &plan_ops(p)[i];
 		enum plan_guarantee g;
@@ -358,25 +387,50 @@ static int judge(const struct keep_look *l, struct err *e)
 	return 0;
 }
 
+/*
+ * Who sees each guarantee, one row for each; a function that sees several has them in a row. A
+ * guarantee that no row has does not compile, and one that its function leaves out is not seen:
+ * then judge() ends the run.
+ */
+static const struct {
+	enum plan_guarantee guarantee;
+	void (*see)(struct keep_look *l, const struct keeper *k);
+} observers[] = {
+	{ PLAN_FS_ROOT, see_files },
+	{ PLAN_FS_READS, see_files },
+	{ PLAN_FS_WRITES, see_files },
+	{ PLAN_FS_PROJECT, see_files },
+	{ PLAN_FS_PROTECT, see_files },
+	{ PLAN_HOME, see_files },
+	{ PLAN_DEV, see_files },
+	{ PLAN_PROCESSES, see_files },
+	{ PLAN_ENVIRONMENT, see_environment },
+	{ PLAN_IDS_UNPRIVILEGED, see_ids },
+	{ PLAN_GROUPS, see_groups },
+	{ PLAN_IPC, see_namespaces },
+	{ PLAN_UTS, see_namespaces },
+	{ PLAN_CGROUP, see_namespaces },
+	{ PLAN_TTY, see_terminal },
+	{ PLAN_SYSTEM_CALLS, see_filter },
+	{ PLAN_LANDLOCKED, see_landlock },
+	{ PLAN_NET_NONE, see_network },
+	{ PLAN_NET_ALLOWLIST, see_network },
+	{ PLAN_LIMITS_MEMORY, see_limits },
+	{ PLAN_LIMITS_CPU, see_limits },
+	{ PLAN_LIMITS_PIDS, see_limits },
+	{ PLAN_LIMITS_DISK, see_limits },
+	{ PLAN_LIMITS_TIME, see_limits },
+	{ PLAN_LIMITS_OUTPUT, see_limits },
+	{ PLAN_LIMITS_FILES, see_limits },
+};
+
+static_assert(COUNT_OF(observers) == PLAN_GUARANTEE_COUNT, "every guarantee has an observer");
+
 static void see_all(struct keep_look *l, const struct keeper *k)
 {
-	see_files(l);
-	see_environment(l);
-	see_ids(l);
-	see_groups(l);
-	see_namespace(l, PLAN_IPC, KEEP_NS_IPC);
-	see_namespace(l, PLAN_UTS, KEEP_NS_UTS);
-	see_namespace(l, PLAN_CGROUP, KEEP_NS_CGROUP);
-	see_terminal(l, &k->terminal);
-	see_filter(l);
-	if (plan_find(l->start->plan, PLAN_LANDLOCK, NULL))
-		see(l, PLAN_LANDLOCKED, RECORD_INSIDE,
-			k->is_landlocked ? "" : "the cage did not enter its domain",
-			"a write was refused by it");
-	if (plan_promises(l->start->plan)[PLAN_NET_NONE].need != PLAN_NONE ||
-		plan_promises(l->start->plan)[PLAN_NET_ALLOWLIST].need != PLAN_NONE)
-		see_network(l, k);
-	see_limits(l);
+	for (size_t i = 0; i < COUNT_OF(observers); i++)
+		if (i == 0 || observers[i].see != observers[i - 1].see)
+			observers[i].see(l, k);
 }
 
 int keep_look_prepare(struct keep_look **ret, const struct cage_start *start,
