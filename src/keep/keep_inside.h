@@ -21,6 +21,8 @@
 struct keep_words {
 	struct arena arena;
 	char **arguments, **environment, **own_variables;
+	char *shared; /* with a warm cage, which finds its words there later; or NULL */
+	size_t shared_size;
 };
 
 int keep_words_make(struct keep_words *ret, const struct cage_start *start, struct err *e);
@@ -37,6 +39,7 @@ struct keep_sources {
 	struct arena arena;
 	struct cage_source *items; /* one per operation */
 	int *fds;                  /* the same, open with O_PATH, or -1 */
+	int *given;                /* the same, for keep_open; or NULL */
 	struct cage_source layers[CAGE_LAYER_COUNT];
 	struct cage_idmap map; /* root's */
 	int unmapped;          /* what is captured and has no map: the operation, or -1 */
@@ -60,6 +63,16 @@ int keep_sources_add_overlay(
 /* And one that another process has mounted: a detached tree, which is owned from here on. */
 void keep_sources_take_layer(
 	struct keep_sources *s, struct cage_start *start, enum cage_layer which, int tree);
+
+/*
+ * Is something of the operator's shown for operation `i`? *ret_from: as the plan calls it,
+ * *ret_real: where it is.
+ */
+bool keep_sources_shown(const struct keep_sources *s, const struct cage_start *start, uint32_t i,
+	const char **ret_from, const char **ret_real);
+
+/* Is it a session that brings what operation `i` shows? */
+bool keep_sources_is_late(const struct plan *p, uint32_t i);
 
 /* Do the names that were declared still lead to what was opened? Not asked of a session's. */
 bool keep_sources_are_current(const struct keep_sources *s, const struct cage_start *start);
@@ -91,6 +104,7 @@ struct keep_layer {
 		int below;      /* the project, or the folder of its git; -1: it is not captured */
 		bool is_copied; /* instead of being under an overlay */
 		bool is_filled; /* under one whose layer begins with what is others' in it */
+		struct tree_counts copied; /* for the run */
 	} trees[CAGE_LAYER_COUNT];
 	struct {
 		uint64_t max;          /* bytes; 0: nobody watches */
@@ -125,6 +139,7 @@ void keep_told_init(struct keep_told *t);
 struct keep_share {
 	int connection; /* to the process that has the workspace mounted, or -1 */
 	int lock;       /* of the workspace, shared with others that use it, or -1 */
+	int turn;       /* to look for the session's cage and start one, or -1 */
 	int kept[CAGE_TREE_COUNT - CAGE_LAYER_COUNT]; /* what it has beside its layers, or -1 */
 };
 
@@ -277,7 +292,8 @@ enum keep_state {
 
 struct keeper {
 	const struct keep_request *q;
-	enum keep_mode mode; /* a warm cage stays one when a run uses it */
+	enum keep_mode mode;
+	struct keep_warm *warm; /* what a warm cage has of its own; or NULL */
 	enum keep_state state;
 	uint32_t heard; /* kinds of messages of the cage that have come, as bits */
 	struct record *record;
@@ -315,15 +331,29 @@ struct keeper {
 	enum plan_guarantee ended_for; /* the limit it was ended for, or PLAN_GUARANTEE_COUNT */
 	bool is_disk_full;             /* when the command ended */
 	bool is_hanging;               /* what was killed does not end */
-	bool is_start_told;            /* to who asked for the run */
 	bool is_unwanted;              /* the session was stopped */
+	bool is_finished;              /* keep_finish was called */
+	bool is_left;                  /* something of the cage does not end */
 };
+
+/* A keeper without anything, and the end of all that it has. */
+void keep_init(struct keeper *k, const struct keep_request *q, struct record *record);
+void keep_release(struct keeper *k);
 
 int keep_watch_open(struct keeper *k, struct err *e);
 void keep_set_timer(const struct keeper *k, uint64_t ms);
 
-/* Hears, passes on and waits until the cage has ended; an error: it has to be ended. */
-int keep_watch(struct keeper *k, struct err *e);
+enum keep_until {
+	KEEP_UNTIL_BUILT,   /* and the gate stands too */
+	KEEP_UNTIL_STARTED, /* q->is_start_late: and has run for a moment */
+	KEEP_UNTIL_ENDED,
+};
+
+/*
+ * Hears, passes on and waits, until the run is so far or the cage has ended; an error: it has to be
+ * ended.
+ */
+int keep_watch(struct keeper *k, enum keep_until until, struct err *e);
 
 /* The command was started; it may have ended since. */
 static inline bool keep_has_started(const struct keeper *k)
@@ -365,20 +395,18 @@ void keep_kill(const struct keeper *k);
 /* Waits until its first process, which was killed, is gone, and with it every other. */
 int keep_reap(struct keeper *k, struct err *e);
 
-/* A keeper without anything, what a cage is told first, its start, and the end of it all. */
-void keep_init(struct keeper *k, const struct keep_request *q, struct record *record);
-int keep_begin_start(struct keeper *k, struct err *e);
-int keep_spawn(struct keeper *k, struct err *e);
-void keep_release(struct keeper *k);
-
 /* --- keep_warm.c --- */
 
-/* The keeper of a cage that waits, for this run from here on; NULL: it does not do for it. */
-struct keeper *keep_warm_use(
-	struct keep_warm *w, const struct keep_request *q, struct record *record);
+/* The memory in which the first process finds its words, once there are some. */
+int keep_warm_share_words(struct keeper *k, struct err *e);
 
-/* Joins the session, and gives the cage what it waits for. */
-int keep_warm_join(struct keep_warm *w, struct err *e);
+/* The keeper of a cage that waits is that of this run from here on; false: it does not fit. */
+bool keep_warm_use(struct keeper *k, const struct keep_request *q, struct record *record);
+
+/* What a warm cage has of its own; NULL is allowed. */
+void keep_warm_done(struct keep_warm *w);
+
+/* --- keep_signals.c --- */
 
 /* For the command, or, as a stop is, for all of the cage. */
 void keep_send_signal(const struct keeper *k, int number);
@@ -496,7 +524,10 @@ enum cgroup_controller keep_controller_of(const struct plan *p, const struct pla
 
 /* --- keep_overlay.c, with the keeper --- */
 
-/* Finds the plan's overlay, or makes it; locks it; and hands what is in it to the cage. */
+/* Finds the plan's overlay, which may be missing, where it may be. */
+int keep_overlay_find(struct keeper *k, struct err *e);
+
+/* Makes it, if it is missing; locks it; and hands what is in it to the cage. */
 int keep_overlay_take(struct keeper *k, struct err *e);
 
 /* Notes what it keeps before the command runs. */

@@ -123,11 +123,6 @@ static void note_start(struct keeper *k)
 {
 	k->started_ns = clock_ns();
 	keep_say_started(k->q, k->record, k->pid);
-	k->is_start_told = !k->q->is_start_late;
-	if (k->is_start_told)
-		k->q->started(k->q->of);
-	if (k->mode == KEEP_RESIDENT)
-		keep_resident_begin(k);
 }
 
 static int take_started(struct keeper *k, struct keep_message *m, struct err *e)

@@ -36,7 +36,7 @@
 
 void keep_share_init(struct keep_share *s)
 {
-	s->connection = s->lock = -1;
+	s->connection = s->lock = s->turn = -1;
 	for (int i = 0; i < KEPT; i++)
 		s->kept[i] = -1;
 }
@@ -55,6 +55,8 @@ void keep_share_done(struct keep_share *s)
 	close_kept(s);
 	if (s->connection >= 0)
 		close(s->connection);
+	if (s->turn >= 0)
+		close(s->turn);
 	if (s->lock >= 0)
 		close(s->lock);
 	keep_share_init(s);

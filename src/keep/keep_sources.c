@@ -63,11 +63,8 @@ static int open_own_program(struct err *e)
 
 static int open_told(const struct keep_request *q, struct err *e)
 {
-	int folder = q->open_folder(q->of, e);
-	int fd = folder < 0 ? folder : file_open_name(folder, KEEP_TOLD, O_PATH);
+	int fd = file_open_name(q->folder, KEEP_TOLD, O_PATH);
 
-	if (folder < 0)
-		return folder;
 	return fd < 0 ? err_sys(e, -fd, "cannot open the run's socket") : fd;
 }
 
@@ -84,8 +81,6 @@ static int open_own(const struct keep_request *q, const char *from, struct err *
 		return open_own_program(e);
 	if (str_eq(from, "$TOLD"))
 		return open_told(q, e);
-	if (str_starts(from, "$STATE/"))
-		return q->open_state(q->of, from + strlen("$STATE/"), e);
 	return open_kept(q->workspace, from + strlen("$SESSION/"), e);
 }
 
@@ -247,19 +242,41 @@ static int make_source(struct keep_sources *s, uint32_t i, const struct cage_sta
 	/* A cage that is made before its session is known. */
 	if (!from || (start->is_warm && q->workspace < 0 && is_of_session(start->plan, op)))
 		return 0;
-	s->fds[i] = is_own(from) ? open_own(q, from, e) : open_named(start, from, e);
+	if (keep_state_of(start->plan, i))
+		s->fds[i] = take_fd(&s->given[i]);
+	else
+		s->fds[i] = is_own(from) ? open_own(q, from, e) : open_named(start, from, e);
 	r = s->fds[i] < 0 ? s->fds[i] : find_path(s, s->fds[i], from, &s->items[i], e);
 	if (r == 0 && op->flags & PLAN_READ_ONLY && !is_own(from))
 		r = refuse_talkers(s->fds[i], s->items[i].path, e);
-	if (r == 0)
-		r = is_own(from) ? clone_own(s, start, i, from, e)
-				 : q->approve(q->of, from, s->items[i].path, e);
+	if (r == 0 && is_own(from))
+		r = clone_own(s, start, i, from, e);
 	/* What is copied needs no tree: its copy does. And what is shared is mounted by another. */
 	is_late = str_starts(from, "$SESSION/") && plan_find(start->plan, PLAN_AWAIT, NULL);
 	if (r == 0 && op->flags & PLAN_IDMAPPED && !is_late &&
 		!(op->flags & (PLAN_COPIED | PLAN_SHARED)))
 		r = keep_sources_map(s, start, i, e);
 	return r;
+}
+
+const char *keep_state_of(const struct plan *p, uint32_t i)
+{
+	const char *from = source_of(p, &plan_ops(p)[i]);
+
+	return from && str_starts(from, "$STATE/") ? from + strlen("$STATE/") : NULL;
+}
+
+bool keep_sources_shown(const struct keep_sources *s, const struct cage_start *start, uint32_t i,
+	const char **ret_from, const char **ret_real)
+{
+	*ret_from = source_of(start->plan, &plan_ops(start->plan)[i]);
+	*ret_real = s->items[i].path;
+	return *ret_from && *ret_real && !is_own(*ret_from);
+}
+
+bool keep_sources_is_late(const struct plan *p, uint32_t i)
+{
+	return is_of_session(p, &plan_ops(p)[i]);
 }
 
 void keep_sources_init(struct keep_sources *s)

@@ -53,9 +53,7 @@ int keep_told_make(struct keeper *k, struct err *e)
 
 	if (!plan_find(k->q->plan, PLAN_BIND, "$TOLD"))
 		return 0;
-	t->folder = k->q->open_folder(k->q->of, e);
-	if (t->folder < 0)
-		return t->folder;
+	t->folder = k->q->folder;
 	t->socket = listen_in(t->folder);
 	if (t->socket < 0)
 		return err_sys(e, -t->socket, "cannot make a socket in the run's folder");

@@ -108,11 +108,6 @@ static int say(struct keeper *k, enum wire_kind kind, int n, int fd, struct err 
 	return r;
 }
 
-static void nothing(void *of)
-{
-	(void)of;
-}
-
 static struct plan *build(void)
 {
 	static struct spec spec;
@@ -130,7 +125,7 @@ static struct plan *build(void)
 static void test_run(void)
 {
 	own_free struct plan *p = build();
-	struct keep_request q = { .plan = p, .status_fd = -1, .started = nothing };
+	struct keep_request q = { .plan = p, .status_fd = -1 };
 	struct record record = { .plan = p, .run = "20260101-000000-00000001" };
 	struct keeper k;
 	struct err e;
