@@ -116,11 +116,17 @@ int keep_new(
 
 /* --- steps --- */
 
-static int choose_ids(struct keeper *k, struct err *e)
+static int choose_terminal(struct keeper *k, struct err *e)
 {
+	(void)e;
 	keep_terminal_choose(&k->terminal, k->q->tty);
 	k->start.term = keep_terminal_type(&k->terminal);
 	k->record->has_terminal = k->terminal.is_wanted;
+	return 0;
+}
+
+static int choose_ids(struct keeper *k, struct err *e)
+{
 	return keep_choose_ids(k->q, &k->start.ids, e);
 }
 
@@ -248,6 +254,7 @@ static const struct step {
 } steps[] = {
 	/* clang-format off */
 	/*                                  fresh warming warm joining resident */
+	{ OPEN,      choose_terminal,       { 1,    1,    0,     1,      1 } },
 	{ OPEN,      choose_ids,            { 1,    1,    0,     1,      1 } },
 	{ OPEN,      make_words,            { 1,    0,    0,     1,      1 } },
 	{ OPEN,      keep_warm_share_words, { 0,    1,    0,     0,      0 } },
@@ -322,7 +329,7 @@ bool keep_shown(const struct keeper *k, uint32_t i, const char **ret_from, const
 	if (op->kind == PLAN_OVERLAY) {
 		*ret_from = plan_str(p, op->a);
 		*ret_real = k->overlay.kept.path;
-		return true;
+		return (*ret_real)[0] != '\0';
 	}
 	/* What a warm cage shows was approved when it was made, but for what its session brings. */
 	return k->sources.count && (k->mode != KEEP_WARM || keep_sources_is_late(p, i)) &&

@@ -76,6 +76,24 @@ static int check_place(struct keeper *k, struct err *e)
 	return r;
 }
 
+int keep_overlay_find(struct keeper *k, struct err *e)
+{
+	const struct plan_op *op = plan_find(k->start.plan, PLAN_OVERLAY, NULL);
+	const char *from = op ? plan_str(k->start.plan, op->a) : NULL;
+	struct work_overlay *o = &k->overlay.kept;
+	char path[PATH_MAX];
+	int r;
+
+	k->record->overlay = (struct record_overlay){ 0 };
+	if (!op)
+		return 0;
+	if (!cage_fill_in(&k->start, from, path, sizeof(path)))
+		return err_set(e, ERR_REFUSED, ENAMETOOLONG, "cannot find the overlay '%s': %s",
+			from, k->start.home ? "its path is too long" : "there is no home");
+	r = work_overlay_find(o, path, e);
+	return r == 0 ? check_place(k, e) : r;
+}
+
 /* --- taking it --- */
 
 static int make_missing(struct keeper *k, const struct plan_op *op, struct err *e)
@@ -94,25 +112,6 @@ static int make_missing(struct keeper *k, const struct plan_op *op, struct err *
 				"cannot make the overlay '%s': a new one needs a size", o->path),
 			"set root.overlay_size, such as 5G");
 	return work_overlay_create(o, op->n, e);
-}
-
-int keep_overlay_find(struct keeper *k, struct err *e)
-{
-	const struct plan_op *op = plan_find(k->start.plan, PLAN_OVERLAY, NULL);
-	const char *from = op ? plan_str(k->start.plan, op->a) : NULL;
-	struct work_overlay *o = &k->overlay.kept;
-	char path[PATH_MAX];
-	int r;
-
-	k->record->overlay = (struct record_overlay){ 0 };
-	if (!op)
-		return 0;
-
-	if (!cage_fill_in(&k->start, from, path, sizeof(path)))
-		return err_set(e, ERR_REFUSED, ENAMETOOLONG, "cannot find the overlay '%s': %s",
-			from, k->start.home ? "its path is too long" : "there is no home");
-	r = work_overlay_find(o, path, e);
-	return r == 0 ? check_place(k, e) : r;
 }
 
 int keep_overlay_take(struct keeper *k, struct err *e)
