@@ -48,18 +48,16 @@ static void tell_cage(struct keeper *k)
 
 void keep_init(struct keeper *k, const struct keep_request *q, struct record *record)
 {
-	*k = (struct keeper){ .q = q,
+	*k = (struct keeper){
+		.q = q,
 		.mode = q->mode,
 		.record = record,
-		.channel = -1,
-		.pidfd = -1,
+		.process = { .pid = -1, .pidfd = -1, .channel = -1, .cpu_us = -1 },
+		.clock = { .timer = -1, .ready_ms = KEEP_READY_MS },
+		.end.limit = PLAN_GUARANTEE_COUNT,
 		.signals = -1,
-		.timer = -1,
 		.disk = -1,
-		.pid = -1,
-		.cpu_us = -1,
-		.ready_ms = KEEP_READY_MS,
-		.ended_for = PLAN_GUARANTEE_COUNT };
+	};
 	cgroup_init(&k->group);
 	keep_stdio_init(&k->stdio);
 	keep_terminal_choose(&k->terminal, KEEP_TTY_NEVER);
@@ -109,7 +107,7 @@ int keep_new(
 			return err_set(e, ERR_SYS, ENOMEM, "cannot make a cage: out of memory");
 		keep_init(k, q, record);
 	}
-	k->began_ns = began;
+	k->clock.began_ns = began;
 	*ret = k;
 	return 0;
 }
@@ -178,13 +176,13 @@ static int spawn(struct keeper *k, struct err *e)
 
 	if (r < 0)
 		return err_sys(e, -r, "cannot make a channel to the cage");
-	k->channel = ends[0];
+	k->process.channel = ends[0];
 	k->start.channel = ends[1];
 	k->start.keepers_end = ends[0];
 	for (int i = 0; i < 3; i++)
 		k->start.stdio[i] = k->stdio.streams[i].inside;
-	r = k->start.join ? cage_spawn_join(&k->start, &k->pid, &k->pidfd, e)
-			  : cage_spawn(&k->start, &k->pid, &k->pidfd, e);
+	r = k->start.join ? cage_spawn_join(&k->start, &k->process.pid, &k->process.pidfd, e)
+			  : cage_spawn(&k->start, &k->process.pid, &k->process.pidfd, e);
 	/* From here on the channel ends with the cage. */
 	close(ends[1]);
 	keep_stdio_close_inside(&k->stdio);
@@ -194,7 +192,7 @@ static int spawn(struct keeper *k, struct err *e)
 static int limit_making(struct keeper *k, struct err *e)
 {
 	(void)e;
-	keep_set_timer(k, k->ready_ms);
+	keep_set_timer(&k->clock, k->clock.ready_ms);
 	return 0;
 }
 
@@ -205,10 +203,10 @@ static int map_ids(struct keeper *k, struct err *e)
 
 	if (!k->start.ids.is_given && !k->start.ids.is_team)
 		return 0;
-	r = cage_write_maps(k->pid, &k->start.ids, ids ? (unsigned)ids->n : 0, e);
+	r = cage_write_maps(k->process.pid, &k->start.ids, ids ? (unsigned)ids->n : 0, e);
 	if (r == 0 && k->start.ids.is_team)
 		r = keep_team_map(k, ids, e);
-	if (r == 0 && wire_send(k->channel, WIRE_MAPPED, 0, NULL) < 0)
+	if (r == 0 && wire_send(k->process.channel, WIRE_MAPPED, 0, NULL) < 0)
 		r = err_set(
 			e, ERR_SYS, EPIPE, "cannot make the cage: it ended before it was complete");
 	return r;
@@ -363,7 +361,7 @@ int keep_inspect(struct keeper *k, struct err *e)
 	r = keep_look(k->look, k, k->record, e);
 	if (r == 0)
 		r = keep_overlay_look(k, e);
-	k->has_fault = r < 0;
+	k->end.has_fault = r < 0;
 	if (r == 0)
 		r = keep_points_find(k, e);
 	if (r < 0)
@@ -390,8 +388,8 @@ int keep_go(struct keeper *k, struct err *e)
 	/* What the host changes from here on has a later time than what the command finds. */
 	clock_pass_mark(&k->layer.began);
 	/* From here on what runs is the user's: startup commands are part of the time. */
-	keep_set_timer(k, time_limit(k));
-	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
+	keep_set_timer(&k->clock, time_limit(k));
+	if (r == 0 && wire_send(k->process.channel, WIRE_GO, 0, NULL) < 0)
 		r = err_set(e, ERR_SYS, EPIPE, "cannot start the command: the cage ended before");
 	if (r == 0)
 		k->state = KEEP_LET_GO;
@@ -412,7 +410,7 @@ int keep_wait(struct keeper *k, struct err *e)
 	if (k->mode == KEEP_RESIDENT && keep_is_running(k))
 		keep_resident_begin(k);
 	r = keep_watch(k, KEEP_UNTIL_ENDED, e);
-	if (r == 0 && !keep_has_started(k) && k->ended_for == PLAN_GUARANTEE_COUNT)
+	if (r == 0 && !keep_has_started(k) && k->end.limit == PLAN_GUARANTEE_COUNT)
 		r = err_set(e, ERR_SYS, ECHILD, "cannot start the command: the cage ended before");
 	return r;
 }

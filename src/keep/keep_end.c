@@ -24,29 +24,29 @@
 void keep_kill(const struct keeper *k)
 {
 	if (k->mode == KEEP_JOINING)
-		keep_join_signal(k, SIGKILL);
-	else if (k->pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
-	else if (k->pid > 0)
-		kill(k->pid, SIGKILL);
+		keep_join_signal(&k->process, SIGKILL);
+	else if (k->process.pidfd >= 0)
+		syscall(SYS_pidfd_send_signal, k->process.pidfd, SIGKILL, NULL, 0);
+	else if (k->process.pid > 0)
+		kill(k->process.pid, SIGKILL);
 }
 
-int keep_reap(struct keeper *k, struct err *e)
+int keep_reap(struct keep_process *p, struct err *e)
 {
-	struct pollfd end = { .fd = k->pidfd, .events = POLLIN };
+	struct pollfd end = { .fd = p->pidfd, .events = POLLIN };
 	struct rusage used = { 0 };
 	int status = 0;
 
-	if (k->pidfd >= 0 && poll(&end, 1, KEEP_REAP_MS) == 0)
+	if (p->pidfd >= 0 && poll(&end, 1, KEEP_REAP_MS) == 0)
 		return err_set(e, ERR_SYS, ETIMEDOUT,
 			"cannot end process %d of the cage: it was killed and hangs in the kernel "
 			"until a system call returns",
-			k->pid);
-	while (k->pid > 0 && wait4(k->pid, &status, 0, &used) < 0 && errno == EINTR)
+			p->pid);
+	while (p->pid > 0 && wait4(p->pid, &status, 0, &used) < 0 && errno == EINTR)
 		;
-	k->cpu_us = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * (int64_t)1000000 +
+	p->cpu_us = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * (int64_t)1000000 +
 		    used.ru_utime.tv_usec + used.ru_stime.tv_usec;
-	k->pid = -1;
+	p->pid = -1;
 	return 0;
 }
 
@@ -54,16 +54,16 @@ int keep_reap(struct keeper *k, struct err *e)
 static bool end_cage(struct keeper *k, struct err *e)
 {
 	if (k->mode == KEEP_JOINING)
-		return keep_join_end(k) || keep_reap(k, e) == 0;
-	(void)cgroup_count(&k->group, &k->counts);
+		return keep_join_end(k) || keep_reap(&k->process, e) == 0;
+	(void)cgroup_count(&k->group, &k->end.counts);
 	/* Later it is reaped, and the record written before that. */
 	if (k->state == KEEP_ENDED)
-		k->cpu_us = keep_ask_cpu_us(k->pid);
+		k->process.cpu_us = keep_ask_cpu_us(k->process.pid);
 	keep_kill(k);
-	if (k->state == KEEP_ENDED || k->is_hanging)
-		return !k->is_hanging;
+	if (k->state == KEEP_ENDED || k->end.is_hanging)
+		return !k->end.is_hanging;
 	cgroup_kill(&k->group);
-	return keep_reap(k, e) == 0;
+	return keep_reap(&k->process, e) == 0;
 }
 
 /* --- what is said of it --- */
@@ -76,21 +76,21 @@ static void judge_end(struct keeper *k, struct err *e)
 	for (int i = 1; i < 3; i++)
 		r->escapes_dropped += k->stdio.streams[i].filter.dropped;
 	r->outcome = RECORD_EXITED;
-	r->status = WEXITSTATUS(k->wait_status);
-	if (WIFSIGNALED(k->wait_status)) {
+	r->status = WEXITSTATUS(k->end.wait_status);
+	if (WIFSIGNALED(k->end.wait_status)) {
 		r->outcome = RECORD_SIGNALED;
-		r->status = WTERMSIG(k->wait_status);
+		r->status = WTERMSIG(k->end.wait_status);
 	}
-	if (k->ended_for == PLAN_LIMITS_TIME)
+	if (k->end.limit == PLAN_LIMITS_TIME)
 		r->outcome = RECORD_TIMED_OUT;
-	else if (k->ended_for != PLAN_GUARANTEE_COUNT)
+	else if (k->end.limit != PLAN_GUARANTEE_COUNT)
 		r->outcome = RECORD_CUT_OFF;
 	keep_relay_judge(&k->stdio, e);
-	if (k->state >= KEEP_EXITED || k->ended_for != PLAN_GUARANTEE_COUNT)
+	if (k->state >= KEEP_EXITED || k->end.limit != PLAN_GUARANTEE_COUNT)
 		return;
 	r->outcome = RECORD_BROKEN;
 	err_set(e, ERR_SYS, ECHILD, "cannot finish the command: %s",
-		k->is_unwanted ? "its session was stopped" : "the cage was ended from outside");
+		k->end.is_unwanted ? "its session was stopped" : "the cage was ended from outside");
 }
 
 /*
@@ -99,11 +99,11 @@ static void judge_end(struct keeper *k, struct err *e)
  */
 static void explain(struct keeper *k, bool is_gone, struct err *e)
 {
-	bool is_known = k->channel < 0 || k->state < KEEP_LET_GO;
+	bool is_known = k->process.channel < 0 || k->state < KEEP_LET_GO;
 
-	if (k->channel >= 0 && is_gone)
+	if (k->process.channel >= 0 && is_gone)
 		is_known |= keep_hear_last(k, e);
-	if (k->has_failed || (is_known && !keep_has_started(k)))
+	if (k->end.has_failed || (is_known && !keep_has_started(k)))
 		return;
 	k->record->outcome = RECORD_BROKEN;
 	if (e->kind == ERR_SIGNAL)
@@ -117,7 +117,8 @@ static void explain(struct keeper *k, bool is_gone, struct err *e)
 
 void keep_release(struct keeper *k)
 {
-	int *const fds[] = { &k->channel, &k->pidfd, &k->signals, &k->timer, &k->disk };
+	int *const fds[] = { &k->process.channel, &k->process.pidfd, &k->signals, &k->clock.timer,
+		&k->disk };
 
 	for (size_t i = 0; i < COUNT_OF(fds); i++) {
 		if (*fds[i] >= 0)
@@ -167,8 +168,8 @@ void keep_finish(struct keeper *k, int r, struct err *e)
 		keep_relay_await_answer(&k->stdio);
 	keep_terminal_restore(&k->terminal, keep_relay_awaits_answer(&k->stdio));
 	if (keep_has_started(k)) {
-		k->record->start_ns = k->started_ns - k->began_ns;
-		k->record->run_ns = clock_ns() - k->started_ns;
+		k->record->start_ns = k->clock.started_ns - k->clock.began_ns;
+		k->record->run_ns = clock_ns() - k->clock.started_ns;
 	}
 	if (keep_has_started(k))
 		keep_limits_measure(k);
@@ -180,8 +181,8 @@ void keep_finish(struct keeper *k, int r, struct err *e)
 	keep_hold_end(k);
 	keep_layer_end(k, r == 0 || k->record->outcome == RECORD_BROKEN, is_gone);
 	keep_log_end(k, e);
-	k->is_finished = true;
-	k->is_left = !is_gone;
+	k->end.is_finished = true;
+	k->end.is_left = !is_gone;
 }
 
 /* A cage that no run has used, or that could not be made for one. */
@@ -190,19 +191,19 @@ static bool end_unused(struct keeper *k)
 	keep_kill(k);
 	cgroup_kill(&k->group);
 	keep_gate_end(k);
-	return keep_reap(k, NULL) == 0;
+	return keep_reap(&k->process, NULL) == 0;
 }
 
 void keep_free(struct keeper *k)
 {
 	if (!k)
 		return;
-	if (!k->is_finished)
-		k->is_left = !end_unused(k);
-	else if (k->state == KEEP_ENDED && k->pid > 0)
-		keep_reap(k, NULL);
+	if (!k->end.is_finished)
+		k->end.is_left = !end_unused(k);
+	else if (k->state == KEEP_ENDED && k->process.pid > 0)
+		keep_reap(&k->process, NULL);
 	/* What hangs is in there still; the lock goes with us, and a later run removes it. */
-	if (k->is_left || cgroup_remove(&k->group, &k->record->late) == 0)
+	if (k->end.is_left || cgroup_remove(&k->group, &k->record->late) == 0)
 		k->record->late.kind = ERR_NONE;
 	keep_release(k);
 	keep_warm_done(k->warm);

@@ -296,22 +296,22 @@ int keep_join_look(struct keeper *k, struct err *e)
 {
 	int r = keep_look_begin(k->look, k, e);
 
-	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
+	if (r == 0 && wire_send(k->process.channel, WIRE_GO, 0, NULL) < 0)
 		r = err_set(e, ERR_SYS, EPIPE, "cannot start the command: it ended before");
 	return r;
 }
 
 /* --- while it runs, and afterwards --- */
 
-void keep_join_signal(const struct keeper *k, int number)
+void keep_join_signal(const struct keep_process *p, int number)
 {
 	bool is_for_group = number == SIGINT || number == SIGQUIT || number == SIGHUP ||
 			    number == SIGTSTP || number == SIGWINCH || number == SIGSTOP ||
 			    number == SIGCONT || number == SIGKILL;
 
 	/* It is not reaped, so the number is its own. */
-	if (k->pid > 0 && (!is_for_group || kill(-k->pid, number) < 0))
-		kill(k->pid, number);
+	if (p->pid > 0 && (!is_for_group || kill(-p->pid, number) < 0))
+		kill(p->pid, number);
 }
 
 /* Of a keeper that is killed the ends of its channels are seen in any order. */
@@ -328,25 +328,25 @@ void keep_join_reap(struct keeper *k)
 	int status = 0;
 
 	/* What is ended for a reason is ended with all of its group. */
-	if (k->ended_for != PLAN_GUARANTEE_COUNT || k->is_unwanted)
-		keep_join_signal(k, SIGKILL);
-	while (wait4(k->pid, &status, 0, &used) < 0 && errno == EINTR)
+	if (k->end.limit != PLAN_GUARANTEE_COUNT || k->end.is_unwanted)
+		keep_join_signal(&k->process, SIGKILL);
+	while (wait4(k->process.pid, &status, 0, &used) < 0 && errno == EINTR)
 		;
-	k->pid = -1;
-	k->cpu_us = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * (int64_t)1000000 +
-		    used.ru_utime.tv_usec + used.ru_stime.tv_usec;
+	k->process.pid = -1;
+	k->process.cpu_us = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * (int64_t)1000000 +
+			    used.ru_utime.tv_usec + used.ru_stime.tv_usec;
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && is_cage_gone(k)) {
-		k->is_gone = k->is_unwanted = true;
+		k->end.is_gone = k->end.is_unwanted = true;
 		return;
 	}
-	k->wait_status = status;
+	k->end.wait_status = status;
 	k->state = KEEP_ENDED;
 }
 
 bool keep_join_end(struct keeper *k)
 {
-	bool goes_on =
-		k->state == KEEP_ENDED && k->ended_for == PLAN_GUARANTEE_COUNT && !k->is_unwanted;
+	bool goes_on = k->state == KEEP_ENDED && k->end.limit == PLAN_GUARANTEE_COUNT &&
+		       !k->end.is_unwanted;
 
 	for (int i = 0; goes_on && i < 2; i++) {
 		const struct keep_stream *s = &k->stdio.streams[1 + i];
@@ -354,9 +354,9 @@ bool keep_join_end(struct keeper *k)
 		if (s->near >= 0 && !s->is_on_terminal)
 			k->joined.left[i] = fcntl(s->near, F_DUPFD_CLOEXEC, 3);
 	}
-	if (k->pid > 0)
+	if (k->process.pid > 0)
 		keep_kill(k);
-	return k->pid <= 0;
+	return k->process.pid <= 0;
 }
 
 void keep_join_leave(struct keeper *k)

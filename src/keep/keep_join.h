@@ -50,6 +50,7 @@ struct keep_resident {
 };
 
 struct keeper;
+struct keep_process;
 
 /* --- keep_join.c --- */
 
@@ -77,7 +78,7 @@ int keep_join_prepare(struct keeper *k, struct err *e);
 int keep_join_look(struct keeper *k, struct err *e);
 
 /* To the command, and what a terminal sends to all of its group. */
-void keep_join_signal(const struct keeper *k, int number);
+void keep_join_signal(const struct keep_process *p, int number);
 
 /* The command has ended. */
 void keep_join_reap(struct keeper *k);

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "keep/keep_inside.h"
+#include "keep/keep_streams.h"
 
 void keep_output_begin(struct keep_stdio *s, const struct keep_request *q)
 {

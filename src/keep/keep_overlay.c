@@ -138,7 +138,7 @@ int keep_overlay_take(struct keeper *k, struct err *e)
 		o->size = op->n;
 	k->start.overlay_size = k->record->overlay.size = o->size;
 	k->overlay.op = op;
-	k->ready_ms = KEEP_LOAD_MS;
+	k->clock.ready_ms = KEEP_LOAD_MS;
 	tree = work_overlay_tree(o, e);
 	if (tree < 0)
 		return tree;

@@ -354,10 +354,10 @@ int keep_share_send(struct keeper *k, struct err *e)
 		struct wire_message m = { .kind = WIRE_TREE, .n = i };
 
 		if (tree >= 0)
-			r = wire_send_message(k->channel, &m, sizeof(m), tree);
+			r = wire_send_message(k->process.channel, &m, sizeof(m), tree);
 	}
 	if (r == 0)
-		r = wire_send(k->channel, WIRE_JOINED, 0, NULL);
+		r = wire_send(k->process.channel, WIRE_JOINED, 0, NULL);
 	close_kept(&k->share);
 	return r < 0 ? err_set(e, ERR_SYS, -r,
 			       "cannot make the cage: it ended before it was complete")
@@ -371,7 +371,7 @@ int keep_share_hear(struct keeper *k, struct err *e)
 	struct wire_message m = { 0 };
 	bool is_told = wire_receive(k->share.connection, &m, NULL) == 0 && m.kind == WIRE_SIGNAL;
 
-	k->is_unwanted = true;
+	k->end.is_unwanted = true;
 	if (!is_told) {
 		close(k->share.connection);
 		k->share.connection = -1;

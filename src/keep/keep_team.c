@@ -94,7 +94,7 @@ static int map_group(const struct keeper *k, int folder, unsigned inside)
 
 	if (program < 0)
 		return program;
-	snprintf(path, sizeof(path), "/proc/%d", k->pid);
+	snprintf(path, sizeof(path), "/proc/%d", k->process.pid);
 	process = file_open(path, O_PATH | O_DIRECTORY);
 	if (process < 0 || pipe2(ends, O_CLOEXEC) < 0)
 		return process < 0 ? process : -errno;

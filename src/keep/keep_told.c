@@ -62,18 +62,16 @@ int keep_told_make(struct keeper *k, struct err *e)
 
 /* --- while it runs --- */
 
-void keep_told_want(const struct keeper *k, struct pollfd *ret)
+void keep_told_want(const struct keep_told *t, struct pollfd *ret)
 {
-	const struct keep_told *t = &k->told;
-
 	bool is_full = keep_turn_is_full(&t->turn, AT_ONCE, TURN_NS);
 
 	*ret = (struct pollfd){ .fd = is_full ? -1 : t->socket, .events = POLLIN };
 }
 
-int keep_told_wait(const struct keeper *k)
+int keep_told_wait(const struct keep_told *t)
 {
-	return k->told.socket < 0 ? -1 : keep_turn_wait(&k->told.turn, AT_ONCE, TURN_NS);
+	return t->socket < 0 ? -1 : keep_turn_wait(&t->turn, AT_ONCE, TURN_NS);
 }
 
 static void note(struct keeper *k, const struct wire_told *told)

@@ -106,7 +106,7 @@ static bool is_too_old(const struct keep_warm *w)
 
 bool keep_warm_waits(const struct keeper *k)
 {
-	struct pollfd end = { .fd = k->pidfd, .events = POLLIN };
+	struct pollfd end = { .fd = k->process.pidfd, .events = POLLIN };
 
 	return poll(&end, 1, 0) == 0 && !is_too_old(k->warm) &&
 	       keep_sources_are_current(&k->sources, &k->start);

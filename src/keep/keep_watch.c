@@ -25,17 +25,17 @@
 
 static void begin_to_end(struct keeper *k, enum plan_guarantee limit)
 {
-	if (k->ended_for != PLAN_GUARANTEE_COUNT)
+	if (k->end.limit != PLAN_GUARANTEE_COUNT)
 		return;
-	k->ended_for = limit;
+	k->end.limit = limit;
 	keep_begin_to_stop(k);
 }
 
 /* At once: whoever fills the disk would go on while it is asked. */
 static void end_for_disk(struct keeper *k)
 {
-	if (k->ended_for == PLAN_GUARANTEE_COUNT)
-		k->ended_for = PLAN_LIMITS_DISK;
+	if (k->end.limit == PLAN_GUARANTEE_COUNT)
+		k->end.limit = PLAN_LIMITS_DISK;
 	keep_kill(k);
 }
 
@@ -43,19 +43,19 @@ static int hear_clock(struct keeper *k, struct err *e)
 {
 	uint64_t unused;
 
-	if (read(k->timer, &unused, sizeof(unused)) < 0)
+	if (read(k->clock.timer, &unused, sizeof(unused)) < 0)
 		return 0;
 	if (k->state < KEEP_LET_GO)
 		return err_set(e, ERR_REFUSED, ETIMEDOUT,
 			"cannot make the cage: something that it opens did not answer within %u s",
-			k->ready_ms / 1000);
-	k->is_hanging = k->state >= KEEP_EXITED;
+			k->clock.ready_ms / 1000);
+	k->end.is_hanging = k->state >= KEEP_EXITED;
 	/* How the command ended is known: that is the run's end, and this is said beside it. */
-	if (k->is_hanging)
+	if (k->end.is_hanging)
 		err_set(e, ERR_SYS, ETIMEDOUT,
 			"cannot end processes that the command left: they were killed and hang in "
 			"the kernel until a system call returns");
-	else if (k->ended_for != PLAN_GUARANTEE_COUNT || k->is_unwanted)
+	else if (k->end.limit != PLAN_GUARANTEE_COUNT || k->end.is_unwanted)
 		keep_kill(k);
 	else
 		begin_to_end(k, PLAN_LIMITS_TIME);
@@ -68,16 +68,16 @@ static int hear_clock(struct keeper *k, struct err *e)
 static void hear_end(struct keeper *k)
 {
 	if (k->mode == KEEP_JOINING && keep_has_started(k))
-		close(take_fd(&k->channel));
+		close(take_fd(&k->process.channel));
 	else
-		k->is_gone = true;
+		k->end.is_gone = true;
 }
 
 /* One message of the cage, which comes in its turn or is none; an error ends the run. */
 static int hear_cage(struct keeper *k, struct err *e)
 {
 	struct keep_message m = { .fd = -1 };
-	int r = wire_receive(k->channel, &m.said, &m.fd);
+	int r = wire_receive(k->process.channel, &m.said, &m.fd);
 
 	if (r == -EPIPE) {
 		hear_end(k);
@@ -147,7 +147,7 @@ enum {
 /* The cage has ended, or never will. */
 static bool is_over(const struct keeper *k)
 {
-	return k->is_gone || k->state == KEEP_ENDED || k->is_hanging;
+	return k->end.is_gone || k->state == KEEP_ENDED || k->end.is_hanging;
 }
 
 static bool is_so_far(const struct keeper *k, enum keep_until until)
@@ -157,7 +157,7 @@ static bool is_so_far(const struct keeper *k, enum keep_until until)
 		return k->state >= KEEP_BUILT && !k->gate.is_awaited;
 	case KEEP_UNTIL_STARTED:
 		return keep_has_started(k) &&
-		       (!k->q->is_start_late || clock_ns() - k->started_ns >= START_NS);
+		       (!k->q->is_start_late || clock_ns() - k->clock.started_ns >= START_NS);
 	case KEEP_UNTIL_ENDED:
 		break;
 	}
@@ -175,24 +175,24 @@ static int wait_for_all(
 	struct keeper *k, enum keep_until until, struct pollfd fds[static ALL], int *ret_timeout)
 {
 	const int others[STDIO] = {
-		[CHANNEL] = k->channel,
+		[CHANNEL] = k->process.channel,
 		[SIGNALS] = k->signals,
-		[TIMER] = k->timer,
+		[TIMER] = k->clock.timer,
 		[GATE] = k->gate.channel,
 		[SHARE] = k->share.connection,
 		[RESIDENT] = k->resident.clients,
-		[JOINED] = k->mode == KEEP_JOINING ? k->pidfd : -1,
+		[JOINED] = k->mode == KEEP_JOINING ? k->process.pidfd : -1,
 	};
 	int wait;
 
 	*ret_timeout = keep_relay_want(&k->stdio, &k->terminal, fds + STDIO);
 	for (int i = 0; i < STDIO; i++)
 		fds[i] = (struct pollfd){ .fd = others[i], .events = POLLIN };
-	keep_notify_want(k, &fds[NOTIFY]);
-	keep_names_want(k, &fds[NAMES]);
-	keep_told_want(k, &fds[TOLD]);
-	wait = sooner(sooner(*ret_timeout, start_wait(k, until)), keep_names_wait(k));
-	wait = sooner(wait, sooner(keep_notify_wait(k), keep_told_wait(k)));
+	keep_notify_want(&k->notify, &fds[NOTIFY]);
+	keep_names_want(&k->names, &fds[NAMES]);
+	keep_told_want(&k->told, &fds[TOLD]);
+	wait = sooner(sooner(*ret_timeout, start_wait(k, until)), keep_names_wait(&k->names));
+	wait = sooner(wait, sooner(keep_notify_wait(&k->notify), keep_told_wait(&k->told)));
 	return poll(fds, ALL, sooner(wait, sooner(keep_disk_wait(k), keep_hold_wait(k))));
 }
 

@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 #include "cage/cage_break.h"
-#include "keep/keep_inside.h"
+#include "keep/keep_sources.h"
 
 #define MAX_WORDS_SIZE ((size_t)64 * 1024 * 1024)
 
