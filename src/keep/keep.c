@@ -306,17 +306,22 @@ bool keep_needs_folder(const struct keeper *k)
 	if (k->mode == KEEP_WARMING || k->mode == KEEP_JOINING)
 		return false;
 	for (const struct plan_op *op = plan_ops(p); op < end; op++)
-		if (op->kind == PLAN_OVERLAY || op->flags & PLAN_HELD ||
-			((op->kind == PLAN_PROJECT || op->kind == PLAN_GIT) &&
-				op->flags & PLAN_CAPTURED && !(op->flags & PLAN_SHARED)))
+		if ((op->kind == PLAN_PROJECT || op->kind == PLAN_GIT) &&
+			(op->flags & PLAN_HELD ||
+				(op->flags & (PLAN_CAPTURED | PLAN_SHARED)) == PLAN_CAPTURED))
 			return true;
-	return plan_find(p, PLAN_BIND, "$TOLD") || plan_find(p, PLAN_IDS, "team");
+	return plan_find(p, PLAN_OVERLAY, NULL) || plan_find(p, PLAN_BIND, "$TOLD") ||
+	       plan_find(p, PLAN_IDS, "team");
 }
 
 int keep_open(struct keeper *k, int *given, struct err *e)
 {
+	int r;
+
 	k->sources.given = given;
-	return take_steps(k, OPEN, e);
+	r = take_steps(k, OPEN, e);
+	k->sources.given = NULL;
+	return r;
 }
 
 bool keep_shown(const struct keeper *k, uint32_t i, const char **ret_from, const char **ret_real)
