@@ -120,7 +120,6 @@ static int prepare(const struct exec_job *job, struct run *r, struct err *e)
 	r->job = job;
 	r->pool = NULL;
 	r->request.mode = KEEP_JOINING;
-	r->request.start_cage = exec_start_cage;
 	if (exec_check_sharing(&r->spec, e) == 0)
 		return CLI_OK;
 	cli_complain_err(e);
@@ -188,7 +187,7 @@ static void run_asked(const struct exec_job *job, const struct cli *cli, struct 
 	close_all(&r, &workspace);
 	/* What was refused may have come to a plan, and not to all that a cage needs. */
 	if (r.pool && r.plan && r.record.outcome != RECORD_REFUSED)
-		exec_pool_fill(r.pool, &r.request);
+		exec_pool_fill(r.pool, &r);
 	run_done(&r);
 }
 

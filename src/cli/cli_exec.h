@@ -7,10 +7,10 @@
 #include "store/store.h"
 
 struct exec_result;
-struct keep_request;
-struct keep_warm;
+struct keeper;
 struct plan;
 struct record;
+struct run;
 
 /* One command in a session, from whoever wants it: `bawn session exec`, or a worker. */
 
@@ -18,7 +18,7 @@ struct record;
 #define EXEC_POOL_SIZE 4
 
 struct exec_pool {
-	struct keep_warm *cages[EXEC_POOL_SIZE]; /* the one used last comes first; or NULL */
+	struct keeper *cages[EXEC_POOL_SIZE]; /* the one used last comes first; or NULL */
 	uint64_t hits, misses;
 	struct host host; /* as it was assumed to be */
 	uint64_t host_ns; /* when; 0: never */
@@ -72,23 +72,21 @@ void exec_run(const struct exec_job *job, struct exec_result *ret);
 /* --- cli_pool.c --- */
 
 /* One for a plan, which is the caller's; or NULL. */
-struct keep_warm *exec_pool_take(struct exec_pool *pool, const struct plan *p);
+struct keeper *exec_pool_take(struct exec_pool *pool, const struct plan *p);
 
 /* Makes one for the next run of this kind, if there is none. */
-void exec_pool_fill(struct exec_pool *pool, const struct keep_request *q);
+void exec_pool_fill(struct exec_pool *pool, struct run *r);
 
 void exec_pool_done(struct exec_pool *pool);
 
 /* --- cli_exec.c, cli_resident.c: what they share --- */
 
-struct run;
-
 /* The workspace of the job's session, and its spec, which the job's options narrow. */
 int exec_open_workspace(const struct exec_job *job, struct err *e);
 int exec_load(const struct exec_job *job, struct run *r, struct err *e);
 
-/* Starts the cage that the commands of a session share, for keep_request. */
-int exec_start_cage(void *of, int told, struct err *e);
+/* Starts the cage that the commands of a session share, and waits until it stands. */
+int exec_start_cage(const struct exec_job *job, struct err *e);
 
 /* In such a session: does a command ask for what only a cage of its own could have? */
 int exec_check_sharing(const struct spec *s, struct err *e);

@@ -2,37 +2,38 @@
 #include <string.h>
 
 #include "cli/cli_exec.h"
+#include "cli/cli_run.h"
 #include "keep/keep.h"
 
-static void put_first(struct exec_pool *pool, struct keep_warm *cage)
+static void put_first(struct exec_pool *pool, struct keeper *cage)
 {
 	size_t last = EXEC_POOL_SIZE - 1;
 
 	if (pool->cages[last])
-		keep_warm_free(pool->cages[last]);
+		keep_free(pool->cages[last]);
 	memmove(pool->cages + 1, pool->cages, last * sizeof(*pool->cages));
 	pool->cages[0] = cage;
 }
 
 /* One that has ended, or shows what is elsewhere by now, is of no use to anybody. */
-static struct keep_warm **find(struct exec_pool *pool, const struct plan *p)
+static struct keeper **find(struct exec_pool *pool, const struct plan *p)
 {
 	for (size_t i = 0; i < EXEC_POOL_SIZE; i++) {
-		struct keep_warm **cage = &pool->cages[i];
+		struct keeper **cage = &pool->cages[i];
 
 		if (!*cage || !keep_warm_is_for(*cage, p))
 			continue;
 		if (keep_warm_waits(*cage))
 			return cage;
-		keep_warm_free(*cage);
+		keep_free(*cage);
 		*cage = NULL;
 	}
 	return NULL;
 }
 
-struct keep_warm *exec_pool_take(struct exec_pool *pool, const struct plan *p)
+struct keeper *exec_pool_take(struct exec_pool *pool, const struct plan *p)
 {
-	struct keep_warm **found = find(pool, p), *cage = found ? *found : NULL;
+	struct keeper **found = find(pool, p), *cage = found ? *found : NULL;
 
 	if (found) {
 		*found = NULL;
@@ -43,20 +44,24 @@ struct keep_warm *exec_pool_take(struct exec_pool *pool, const struct plan *p)
 	return cage;
 }
 
-void exec_pool_fill(struct exec_pool *pool, const struct keep_request *q)
+void exec_pool_fill(struct exec_pool *pool, struct run *r)
 {
-	struct keep_warm *cage = NULL;
+	struct keeper *cage = NULL;
 	struct err e = { 0 };
 
+	if (find(pool, r->plan) || keep_new_warm(&cage, &r->request, &e) < 0)
+		return;
 	/* Without one the next run is made as any other is, and says itself what is wrong. */
-	if (!find(pool, q->plan) && keep_warm_make(q, &cage, &e) == 0)
+	if (run_start_cage(r, cage, &e) == 0)
 		put_first(pool, cage);
+	else
+		keep_free(cage);
 }
 
 void exec_pool_done(struct exec_pool *pool)
 {
 	for (size_t i = 0; i < EXEC_POOL_SIZE; i++) {
-		keep_warm_free(pool->cages[i]);
+		keep_free(pool->cages[i]);
 		pool->cages[i] = NULL;
 	}
 }

@@ -106,15 +106,14 @@ static noreturn void be_keeper(const struct exec_job *job, int told)
 	_exit(0);
 }
 
-int exec_start_cage(void *of, int told, struct err *e)
+static int start_keeper(const struct exec_job *job, int told, struct err *e)
 {
-	const struct run *r = of;
 	pid_t parent = fork();
 
 	if (parent == 0) {
 		/* In between, so that it is nobody's child. */
 		if (setsid() >= 0 && fork() == 0)
-			be_keeper(r->job, told);
+			be_keeper(job, told);
 		_exit(0);
 	}
 	if (parent < 0)
@@ -122,4 +121,28 @@ int exec_start_cage(void *of, int told, struct err *e)
 	while (waitpid(parent, NULL, 0) < 0 && errno == EINTR)
 		;
 	return 0;
+}
+
+int exec_start_cage(const struct exec_job *job, struct err *e)
+{
+	struct wire_message m = { 0 };
+	int ends[2], r = wire_pair(ends);
+
+	if (r < 0)
+		return err_sys(e, -r, "cannot make a channel");
+	r = start_keeper(job, ends[1], e);
+	close(ends[1]);
+	if (r == 0)
+		r = wire_receive(ends[0], &m, NULL);
+	close(ends[0]);
+	if (r == 0 && m.kind == WIRE_READY)
+		return 0;
+	if (r == 0 && m.kind == WIRE_FAILED && m.err.text[0]) {
+		*e = m.err;
+		err_prefix(e, "cannot make the session's cage");
+		return -EPROTO;
+	}
+	return e->kind != ERR_NONE ? -EPROTO
+				   : err_set(e, ERR_SYS, EPIPE,
+					     "cannot make the session's cage: its keeper ended");
 }

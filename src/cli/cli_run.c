@@ -100,23 +100,118 @@ static int make_plan(struct run *r, struct err *e)
 	return keep_check_plan(r->plan, r->request.mode != KEEP_RESIDENT, &r->record, e);
 }
 
-static int approve_source(
-	void *of, enum plan_root root, const char *path, const char *real, struct err *e)
-{
-	struct run *r = of;
-
-	return run_approve_source(&r->spec, &r->place, root, path, real, e);
-}
-
-static void say_copied(void *of, const char *what, const struct tree_counts *counts)
-{
-	struct run *r = of;
-
-	if (!r->cli->is_quiet)
-		cli_say_copied(&r->place, what, counts);
-}
-
 /* --- the run --- */
+
+/* Folders of the private home that are kept: per operation of the plan one, or -1. */
+static int open_states(struct run *r, int **ret, struct err *e)
+{
+	for (uint32_t i = 0; i < r->plan->op_count; i++) {
+		const char *name = keep_state_of(r->plan, i);
+
+		if (!name)
+			continue;
+		if (!*ret) {
+			*ret = malloc(r->plan->op_count * sizeof(**ret));
+			if (!*ret)
+				return err_set(e, ERR_SYS, ENOMEM,
+					"cannot open what is kept of the home: out of memory");
+			memset(*ret, -1, r->plan->op_count * sizeof(**ret));
+		}
+		(*ret)[i] = run_open_state(r, name, e);
+		if ((*ret)[i] < 0)
+			return (*ret)[i];
+	}
+	return 0;
+}
+
+/* Those that the keeper has not taken. */
+static void close_states(const struct run *r, int *states)
+{
+	for (uint32_t i = 0; states && i < r->plan->op_count; i++)
+		if (states[i] >= 0)
+			close(states[i]);
+	free(states);
+}
+
+static int approve_sources(struct run *r, const struct keeper *k, struct err *e)
+{
+	int ret = 0;
+
+	for (uint32_t i = 0; ret == 0 && i < r->plan->op_count; i++) {
+		const struct plan_op *op = &plan_ops(r->plan)[i];
+		const char *real = keep_shown(k, i);
+
+		if (real)
+			ret = run_approve_source(
+				&r->spec, &r->place, op->a_root, plan_str(r->plan, op->a), real, e);
+	}
+	return ret;
+}
+
+static void say_copied(const struct run *r, const struct keeper *k)
+{
+	for (enum cage_layer which = 0; which < CAGE_LAYER_COUNT; which++) {
+		const char *what;
+		const struct tree_counts *counts = keep_copied(k, which, &what);
+
+		if (counts && !r->cli->is_quiet)
+			cli_say_copied(&r->place, what, counts);
+	}
+}
+
+int run_start_cage(struct run *r, struct keeper *k, struct err *e)
+{
+	int ret = keep_needs_folder(k) ? run_open_folder(r, e) : 0;
+	int *states = NULL;
+
+	if (ret >= 0)
+		ret = open_states(r, &states, e);
+	if (ret == 0)
+		ret = keep_open(k, states, e);
+	close_states(r, states);
+	if (ret == 0)
+		ret = approve_sources(r, k, e);
+	if (ret == 0 && keep_needs_cage(k))
+		ret = exec_start_cage(r->job, e);
+	if (ret < 0)
+		return ret;
+	ret = keep_prepare(k, e);
+	say_copied(r, k);
+	return ret == 0 ? keep_start(k, e) : ret;
+}
+
+/* One attempt to carry out the plan; when the command has run, its record is signed. */
+static int run_once(struct run *r, struct err *e)
+{
+	struct keeper *k = NULL;
+	int ret;
+
+	r->request.warm = r->pool ? exec_pool_take(r->pool, r->plan) : NULL;
+	r->keep_ns = clock_ns();
+	ret = keep_new(&k, &r->request, &r->record, e);
+	r->request.warm = NULL;
+	if (ret < 0)
+		return ret;
+	ret = run_start_cage(r, k, e);
+	if (ret == 0)
+		ret = run_prepare_record(r, e);
+	if (ret == 0)
+		ret = keep_inspect(k, e);
+	if (ret == 0)
+		ret = keep_go(k, e);
+	if (ret == 0 && keep_is_running(k))
+		run_record_start(r);
+	if (ret == 0)
+		ret = keep_wait(k, e);
+	keep_finish(k, ret, e);
+	/* While the kernel takes the cage down. */
+	if (ret == 0)
+		run_record_end(r, e);
+	keep_free(k);
+	return ret;
+}
+
+/* --- another plan, where this one failed --- */
 
 /* There is no other plan: the run and its record are of the one that was tried. */
 static void take_back(struct run *r, struct plan *old)
@@ -125,85 +220,80 @@ static void take_back(struct run *r, struct plan *old)
 	r->request.plan = r->record.plan = r->plan = old;
 }
 
+static const char ways_to_do_without[] =
+	"project.mode: captured does not need it; allow_degraded: [fs.protect] goes on without";
+
 /*
- * Did the start fail in a way that another plan may mend? Then it is made from what the host
- * really can do: 1 if it is another one, 0 if it is the same, -errno if there is none.
+ * Is there another way to show the project than the one that failed? Then the plan is the one for
+ * that. `told` is what was said before.
  */
-static int plan_again(struct run *r, struct err *e)
+static bool plan_other_way(struct run *r, struct err *told, struct err *e)
 {
-	own_free struct plan *old = r->plan;
+	own_free struct plan *old = NULL;
+	struct err why = *e;
+
+	if (!run_note_failed_way(&r->host, r->plan, r->record.failed_op, e))
+		return false;
+	old = take_ptr(r->plan);
+	if (make_plan(r, e) < 0) {
+		/* The first reason is the better one. */
+		take_back(r, take_ptr(old));
+		*e = why;
+		if (r->host.no_hold && !why.hint[0])
+			err_hint(e, -1, ways_to_do_without);
+		return false;
+	}
+	if (!str_eq(why.text, told->text))
+		cli_complain("%s; %s", why.text,
+			r->host.no_hold ? "going on without" : "trying another way");
+	*told = why;
+	return true;
+}
+
+/*
+ * Is the plan another one for what the host really can do? Where there is none for that, the reason
+ * is the better one.
+ */
+static bool plan_for_probed_host(struct run *r, struct err *e)
+{
+	own_free struct plan *old = NULL;
+	struct err again = { 0 };
 	struct host host;
 
-	if (host_probe(&host, e) < 0)
-		return (r->plan = take_ptr(old), 0);
+	if (e->kind != ERR_SYS || host_probe(&host, &again) < 0)
+		return false;
 	/* What failed for this project, a probe does not know. */
 	host.no_capture = r->host.no_capture;
 	host.no_team = r->host.no_team;
 	r->host = host;
-	r->plan = NULL;
-	if (make_plan(r, e) < 0) {
+	old = take_ptr(r->plan);
+	if (make_plan(r, &again) < 0) {
 		take_back(r, take_ptr(old));
-		return -EPERM;
+		*e = again;
+		return false;
 	}
 	return old->size != r->plan->size || memcmp(old, r->plan, old->size) != 0;
 }
 
-static const char ways_to_do_without[] =
-	"project.mode: captured does not need it; allow_degraded: [fs.protect] goes on without";
-
-/* One attempt, and others while there are other ways to show the project. */
-static int try_to_run(struct run *r, struct err *e)
-{
-	struct err told = { 0 };
-
-	for (;;) {
-		int ret;
-		own_free struct plan *old = NULL;
-		struct err why;
-
-		r->request.warm = r->pool ? exec_pool_take(r->pool, r->plan) : NULL;
-		r->keep_ns = clock_ns();
-		ret = keep_run(&r->request, &r->record, e);
-		r->request.warm = NULL;
-		/* Never a second time what may have run. */
-		if (ret == 0 || r->record.outcome == RECORD_BROKEN ||
-			!run_note_failed_way(&r->host, r->plan, r->record.failed_op, e))
-			return ret;
-		why = *e;
-		old = take_ptr(r->plan);
-		if (make_plan(r, e) < 0) {
-			/* The first reason is the better one. */
-			take_back(r, take_ptr(old));
-			*e = why;
-			return r->host.no_hold && !why.hint[0]
-				       ? err_hint(e, ret, ways_to_do_without)
-				       : ret;
-		}
-		if (!str_eq(why.text, told.text))
-			cli_complain("%s; %s", why.text,
-				r->host.no_hold ? "going on without" : "trying another way");
-		told = why;
-		*e = (struct err){ 0 };
-	}
-}
-
+/* Carries out the plan, or where it cannot be, the next one that there is. */
 static int run_cage(struct run *r, struct err *e)
 {
-	struct err again = { 0 };
-	int ret = try_to_run(r, e);
+	struct err told = { 0 };
+	bool is_probed = false;
 
-	/* Never a second time what may have run. */
-	if (ret == 0 || e->kind != ERR_SYS || r->record.outcome == RECORD_BROKEN)
-		return ret;
-	switch (plan_again(r, &again)) {
-	case 0:
-		return ret;
-	case 1:
+	for (;;) {
+		int ret = run_once(r, e);
+
+		/* Never a second time what may have run. */
+		if (ret == 0 || r->record.outcome == RECORD_BROKEN)
+			return ret;
+		if (!plan_other_way(r, &told, e)) {
+			if (is_probed || !plan_for_probed_host(r, e))
+				return ret;
+			is_probed = true;
+			told = (struct err){ 0 };
+		}
 		*e = (struct err){ 0 };
-		return try_to_run(r, e);
-	default:
-		*e = again;
-		return -EPERM;
 	}
 }
 
@@ -306,14 +396,6 @@ static int prepare(struct run *r, struct err *e)
 	struct err probing;
 	int ret;
 
-	r->request.open_folder = run_open_folder;
-	r->request.meanwhile = run_prepare_record;
-	r->request.started = run_record_start;
-	r->request.approve = approve_source;
-	r->request.copied = say_copied;
-	r->request.open_state = run_open_state;
-	r->request.afterwards = run_record_end;
-	r->request.of = r;
 	r->request.tty = wanted_tty(r);
 	r->request.is_unfiltered = r->asked->here.is_unfiltered;
 	r->request.project = r->place.project;
@@ -470,7 +552,8 @@ void run_init(struct run *r, const struct cli *cli, const struct run_request *as
 		.cast = -1,
 		.record.used = RECORD_USED_UNKNOWN,
 		.request.status_fd = -1,
-		.request.workspace = -1 };
+		.request.workspace = -1,
+		.request.folder = -1 };
 }
 
 void run_done(struct run *r)

@@ -57,6 +57,9 @@ void run_init(struct run *r, const struct cli *cli, const struct run_request *as
 /* Takes --status-fd. */
 int run_open_status(struct run *r);
 
+/* Has a keeper make the cage of the run's plan, in which nothing runs yet. */
+int run_start_cage(struct run *r, struct keeper *k, struct err *e);
+
 /* Runs what the settled spec says, and returns the exit status. */
 int run_to_end(struct run *r);
 
@@ -69,26 +72,26 @@ void run_done(struct run *r);
  */
 void run_open_log(struct run *r);
 
-/* The run's folder: made when it is first asked for, and ours until the end. For keep_request. */
-int run_open_folder(void *of, struct err *e);
+/* The run's folder: made when it is first asked for, and ours until the end. */
+int run_open_folder(struct run *r, struct err *e);
 
 /* A folder kept for the private home of this project's runs; made where it is missing. */
-int run_open_state(void *of, const char *name, struct err *e);
+int run_open_state(struct run *r, const char *name, struct err *e);
 
 /* The folder of digests of trees, where the run makes some. Without one they are made anew. */
 void run_open_digests(struct run *r);
 
-/* What the record needs, and a place for it: without one nothing is run. For keep_request. */
-int run_prepare_record(void *of, struct err *e);
+/* What the record needs, and a place for it: without one nothing is run. */
+int run_prepare_record(struct run *r, struct err *e);
 
 /* The command runs: what is known by now is in its record if we do not live to say more. */
-void run_record_start(void *of);
+void run_record_start(struct run *r);
 
 /* The command was not started, or nobody knows: says why, and signs that. */
 void run_record_refusal(struct run *r, const struct err *e);
 
-/* The command has ended. For keep_request. */
-void run_record_end(void *of, const struct err *e);
+/* The command has ended. */
+void run_record_end(struct run *r, const struct err *e);
 
 /* Signs what other keepers left that died. */
 void run_sign_interrupted(struct run *r);

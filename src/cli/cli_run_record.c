@@ -34,22 +34,19 @@ void run_open_log(struct run *r)
 	r->request.log = &r->log;
 }
 
-int run_open_folder(void *of, struct err *e)
+int run_open_folder(struct run *r, struct err *e)
 {
-	struct run *r = of;
-
 	if (r->state < 0)
 		r->state = r->log.state = record_open_state(r->place.home, true, e);
 	if (r->folder < 0)
 		r->folder =
 			r->state < 0 ? r->state : record_make_folder(r->state, r->record.run, e);
+	r->request.folder = r->folder;
 	return r->folder;
 }
 
-int run_open_state(void *of, const char *name, struct err *e)
+int run_open_state(struct run *r, const char *name, struct err *e)
 {
-	struct run *r = of;
-
 	if (r->state < 0)
 		r->state = r->log.state = record_open_state(r->place.home, true, e);
 	return r->state < 0 ? r->state
@@ -171,9 +168,8 @@ static int say_start(struct run *r, struct err *e)
 	return -e->num;
 }
 
-int run_prepare_record(void *of, struct err *e)
+int run_prepare_record(struct run *r, struct err *e)
 {
-	struct run *r = of;
 	int ret = run_open_folder(r, e);
 
 	if (ret < 0)
@@ -203,9 +199,8 @@ int run_prepare_record(void *of, struct err *e)
 	return ret == 0 ? run_check_again(r, e) : ret;
 }
 
-void run_record_start(void *of)
+void run_record_start(struct run *r)
 {
-	struct run *r = of;
 	struct err e;
 
 	/* If it cannot be written now, the one from before the start stays. */
@@ -276,10 +271,8 @@ static void check_lease(struct run *r)
 	(void)log_write(&r->log);
 }
 
-void run_record_end(void *of, const struct err *e)
+void run_record_end(struct run *r, const struct err *e)
 {
-	struct run *r = of;
-
 	r->record.error = *e;
 	run_compare_again(r);
 	check_lease(r);
@@ -327,4 +320,5 @@ void run_close_record(struct run *r)
 			close(*fds[i]);
 		*fds[i] = -1;
 	}
+	r->request.folder = -1;
 }

@@ -1,21 +1,17 @@
 /*
- * keep - one run, from the clone to the end of the cage.
+ * keep - one run, as phases from a plan to the end of its cage.
  *
  * Runs as:     the operator.
  * Enters with: a plan, and nothing started.
- * Leaves:      nothing of the cage: no process, no mount, no descriptor; a filled record.
  * Must not:    let the command start before the look from outside is done and good.
  *
- * Keeper and cage speak over one channel; its end is the end of the other side. Whatever goes
- * wrong here, the cage is killed, and with its first process all others end.
+ * Keeper and cage speak over one channel; its end is the end of the other side. A cage is made for
+ * its run, or before anybody needs it, or for all commands of a session, or it is there already:
+ * the table of steps says what is done for which.
  */
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
+#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,75 +21,10 @@
 #include "keep/keep_team.h"
 #include "wire/wire.h"
 
-/* --- starting --- */
+/* --- a keeper --- */
 
-void keep_kill(const struct keeper *k)
-{
-	if (k->mode == KEEP_JOINING)
-		keep_join_signal(k, SIGKILL);
-	else if (k->pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, k->pidfd, SIGKILL, NULL, 0);
-	else if (k->pid > 0)
-		kill(k->pid, SIGKILL);
-}
-
-int keep_spawn(struct keeper *k, struct err *e)
-{
-	int ends[2], r = wire_pair(ends);
-
-	if (r < 0)
-		return err_sys(e, -r, "cannot make a channel to the cage");
-	k->channel = ends[0];
-	k->start.channel = ends[1];
-	k->start.keepers_end = ends[0];
-	for (int i = 0; i < 3; i++)
-		k->start.stdio[i] = k->stdio.streams[i].inside;
-	r = k->start.join ? cage_spawn_join(&k->start, &k->pid, &k->pidfd, e)
-			  : cage_spawn(&k->start, &k->pid, &k->pidfd, e);
-	/* From here on the channel ends with the cage. */
-	close(ends[1]);
-	keep_stdio_close_inside(&k->stdio);
-	if (k->mode != KEEP_WARM)
-		keep_set_timer(k, k->ready_ms);
-	if (k->start.join)
-		return r;
-	if (r == 0 && (k->start.ids.is_given || k->start.ids.is_team)) {
-		const struct plan_op *ids = plan_find(k->start.plan, PLAN_IDS, NULL);
-
-		r = cage_write_maps(k->pid, &k->start.ids, ids ? (unsigned)ids->n : 0, e);
-		if (r == 0 && k->start.ids.is_team)
-			r = keep_team_map(k, ids, e);
-		if (r == 0 && wire_send(k->channel, WIRE_MAPPED, 0, NULL) < 0)
-			r = err_set(e, ERR_SYS, EPIPE,
-				"cannot make the cage: it ended before it was complete");
-	}
-	if (r == 0 && k->mode != KEEP_WARM)
-		r = keep_share_send(k, e);
-	return r == 0 ? keep_gate_start(k, e) : r;
-}
-
-/* What a cage is made of. */
-static int prepare_cage(struct keeper *k, struct err *e)
-{
-	int r = keep_told_make(k, e);
-
-	if (r == 0)
-		r = keep_sources_make(&k->sources, &k->start, k->q, e);
-	k->record->failed_op = k->sources.unmapped;
-	if (r == 0)
-		r = keep_overlay_take(k, e);
-	if (r == 0)
-		r = keep_layer_make(k, e);
-	if (r == 0)
-		r = keep_hold_make(k, e);
-	if (r == 0)
-		r = keep_limits_make(k, e);
-	if (r == 0)
-		r = keep_gate_make(k, e);
-	return r == 0 ? keep_notify_make(k, e) : r;
-}
-
-int keep_begin_start(struct keeper *k, struct err *e)
+/* What the cage is told that does not have to be found out. */
+static void tell_cage(struct keeper *k)
 {
 	const struct keep_request *q = k->q;
 
@@ -103,7 +34,7 @@ int keep_begin_start(struct keeper *k, struct err *e)
 		.git = q->git,
 		.home = q->home,
 		.git_identity = q->git_identity,
-		.is_warm = k->mode == KEEP_WARM,
+		.is_warm = k->mode == KEEP_WARMING,
 		.run = k->record->session ? k->record->session : k->record->run,
 		.filter = q->filter.code,
 		.filter_count = q->filter.count,
@@ -113,229 +44,24 @@ int keep_begin_start(struct keeper *k, struct err *e)
 		.times = q->times,
 		.stays = k->mode == KEEP_RESIDENT,
 	};
-	keep_terminal_choose(&k->terminal, q->tty);
-	k->start.term = keep_terminal_type(&k->terminal);
-	k->record->has_terminal = k->terminal.is_wanted;
-	return keep_choose_ids(q, &k->start.ids, e);
-}
-
-static int prepare(struct keeper *k, struct err *e)
-{
-	const struct keep_request *q = k->q;
-	int r = keep_begin_start(k, e);
-
-	if (r == 0)
-		r = keep_words_make(&k->words, &k->start, e);
-	if (r == 0)
-		r = k->mode == KEEP_JOINING ? keep_join_prepare(k, e) : prepare_cage(k, e);
-	if (r == 0)
-		r = keep_stdio_open(&k->stdio, q, &k->terminal, &k->start.ids, e);
-	if (r == 0)
-		r = keep_watch_open(k, e);
-	if (r == 0 && k->mode != KEEP_JOINING)
-		r = keep_copy_make(k, e);
-	if (r == 0 && k->mode != KEEP_JOINING)
-		keep_disk_open(k);
-	k->start.terminal_streams = keep_stdio_on_terminal(&k->stdio);
-	k->start.sources = k->sources.items;
-	k->start.arguments = k->words.arguments;
-	k->start.environment = k->words.environment;
-	k->start.own_variables = k->words.own_variables;
-	return r;
-}
-
-/* The cage takes a while to be made: what is needed later is done now. */
-static int work_meanwhile(struct keeper *k, struct err *e)
-{
-	int r = k->look ? 0 : keep_look_prepare(&k->look, &k->start, &k->sources, e);
-
-	if (r == 0 && !k->start.join)
-		r = keep_look_prepare_late(k->look, &k->sources, e);
-	/* What others left was looked for when a cage that waits was made. */
-	if (k->mode != KEEP_WARM)
-		cgroup_sweep(&k->group);
-	if (r == 0 && !k->start.join)
-		r = keep_digest(k, e);
-	keep_sources_close(&k->sources);
-	if (r == 0)
-		r = keep_overlay_digest(k, e);
-	return r == 0 ? k->q->meanwhile(k->q->of, e) : r;
-}
-
-/* --- ending --- */
-
-int keep_reap(struct keeper *k, struct err *e)
-{
-	struct pollfd end = { .fd = k->pidfd, .events = POLLIN };
-	struct rusage used = { 0 };
-	int status = 0;
-
-	if (k->pidfd >= 0 && poll(&end, 1, KEEP_REAP_MS) == 0)
-		return err_set(e, ERR_SYS, ETIMEDOUT,
-			"cannot end process %d of the cage: it was killed and hangs in the kernel "
-			"until a system call returns",
-			k->pid);
-	while (k->pid > 0 && wait4(k->pid, &status, 0, &used) < 0 && errno == EINTR)
-		;
-	k->cpu_us = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * (int64_t)1000000 +
-		    used.ru_utime.tv_usec + used.ru_stime.tv_usec;
-	k->pid = -1;
-	return 0;
-}
-
-static void judge_end(struct keeper *k, struct err *e)
-{
-	struct record *r = k->record;
-
-	r->escapes_dropped = 0;
-	for (int i = 1; i < 3; i++)
-		r->escapes_dropped += k->stdio.streams[i].filter.dropped;
-	r->outcome = RECORD_EXITED;
-	r->status = WEXITSTATUS(k->wait_status);
-	if (WIFSIGNALED(k->wait_status)) {
-		r->outcome = RECORD_SIGNALED;
-		r->status = WTERMSIG(k->wait_status);
-	}
-	if (k->ended_for == PLAN_LIMITS_TIME)
-		r->outcome = RECORD_TIMED_OUT;
-	else if (k->ended_for != PLAN_GUARANTEE_COUNT)
-		r->outcome = RECORD_CUT_OFF;
-	keep_relay_judge(&k->stdio, e);
-	if (k->state >= KEEP_EXITED || k->ended_for != PLAN_GUARANTEE_COUNT)
-		return;
-	r->outcome = RECORD_BROKEN;
-	err_set(e, ERR_SYS, ECHILD, "cannot finish the command: %s",
-		k->is_unwanted ? "its session was stopped" : "the cage was ended from outside");
-}
-
-void keep_release(struct keeper *k)
-{
-	int *const fds[] = { &k->channel, &k->pidfd, &k->signals, &k->timer, &k->disk };
-
-	for (size_t i = 0; i < COUNT_OF(fds); i++) {
-		if (*fds[i] >= 0)
-			close(*fds[i]);
-		*fds[i] = -1;
-	}
-	keep_look_free(k->look);
-	keep_stdio_done(&k->stdio);
-	keep_terminal_done(&k->terminal);
-	cgroup_done(&k->group);
-	keep_sources_done(&k->sources);
-	keep_layer_done(&k->layer);
-	keep_overlay_done(&k->overlay);
-	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
-		keep_hold_done(&k->holds[i]);
-	keep_gate_done(&k->gate);
-	keep_resident_done(k);
-	keep_joined_done(&k->joined);
-	keep_share_done(&k->share);
-	keep_notify_done(&k->notify);
-	keep_names_done(&k->names);
-	keep_words_done(&k->words);
-}
-
-/*
- * Why the run failed, in the best words there are, and whether the command may have run: if it was
- * started and the cage itself does not say that it could not be, or if nobody can tell.
- */
-static void explain(struct keeper *k, bool is_gone, struct err *e)
-{
-	bool is_known = k->channel < 0 || k->state < KEEP_LET_GO;
-
-	if (k->channel >= 0 && is_gone)
-		is_known |= keep_hear_last(k, e);
-	if (k->has_failed || (is_known && !keep_has_started(k)))
-		return;
-	k->record->outcome = RECORD_BROKEN;
-	if (e->kind == ERR_SIGNAL)
-		err_set(e, ERR_SIGNAL, e->num, "cannot start the command: signal %d stopped it",
-			e->num);
-	else
-		err_prefix(e, "cannot finish the command");
-}
-
-/* Ends what is left of the cage; false: something of it does not end. */
-static bool end_cage(struct keeper *k, struct err *e)
-{
-	if (k->mode == KEEP_JOINING)
-		return keep_join_end(k) || keep_reap(k, e) == 0;
-	(void)cgroup_count(&k->group, &k->counts);
-	/* Later it is reaped, and the record written before that. */
-	if (k->state == KEEP_ENDED)
-		k->cpu_us = keep_ask_cpu_us(k->pid);
-	keep_kill(k);
-	if (k->state == KEEP_ENDED || k->is_hanging)
-		return !k->is_hanging;
-	cgroup_kill(&k->group);
-	return keep_reap(k, e) == 0;
-}
-
-/*
- * When the init has told the end, no other process is left, and the record can be written while
- * the kernel takes the cage down. Otherwise that has to be awaited first.
- */
-static void finish(struct keeper *k, int r, struct err *e)
-{
-	bool is_gone = end_cage(k, r == 0 ? e : NULL);
-
-	keep_gate_end(k);
-	keep_notify_end(k);
-	keep_names_end(k);
-	keep_told_end(k);
-	if (r < 0) {
-		explain(k, is_gone, e);
-		keep_limits_explain(k, e);
-	}
-	/* Or the end of what the cage wrote would never come. */
-	keep_stdio_close_inside(&k->stdio);
-	keep_relay_drain(&k->stdio, k->signals);
-	keep_join_leave(k);
-	/* An answer that comes later would be typed into the operator's shell. */
-	if (k->terminal.is_raw)
-		keep_relay_await_answer(&k->stdio);
-	keep_terminal_restore(&k->terminal, keep_relay_awaits_answer(&k->stdio));
-	if (keep_has_started(k)) {
-		k->record->start_ns = k->started_ns - k->began_ns;
-		k->record->run_ns = clock_ns() - k->started_ns;
-	}
-	if (keep_has_started(k))
-		keep_limits_measure(k);
-	if (r == 0) {
-		keep_limits_judge(k);
-		judge_end(k, e);
-	}
-	keep_overlay_end(k, r == 0 || k->record->outcome == RECORD_BROKEN, is_gone);
-	keep_hold_end(k);
-	keep_layer_end(k, r == 0 || k->record->outcome == RECORD_BROKEN, is_gone);
-	keep_log_end(k, e);
-	if (r == 0)
-		k->q->afterwards(k->q->of, e);
-	if (k->state == KEEP_ENDED && k->pid > 0)
-		keep_reap(k, NULL);
-	/* What hangs is in there still; the lock goes with us, and a later run removes it. */
-	if (!is_gone || cgroup_remove(&k->group, &k->record->late) == 0)
-		k->record->late.kind = ERR_NONE;
-	keep_release(k);
 }
 
 void keep_init(struct keeper *k, const struct keep_request *q, struct record *record)
 {
-	*k = (struct keeper){ .q = q,
+	*k = (struct keeper){
+		.q = q,
 		.mode = q->mode,
 		.record = record,
-		.channel = -1,
-		.pidfd = -1,
+		.process = { .pid = -1, .pidfd = -1, .channel = -1, .cpu_us = -1 },
+		.clock = { .timer = -1, .ready_ms = KEEP_READY_MS },
+		.end.limit = PLAN_GUARANTEE_COUNT,
 		.signals = -1,
-		.timer = -1,
 		.disk = -1,
-		.pid = -1,
-		.cpu_us = -1,
-		.ready_ms = KEEP_READY_MS,
-		.ended_for = PLAN_GUARANTEE_COUNT };
+	};
 	cgroup_init(&k->group);
 	keep_stdio_init(&k->stdio);
 	keep_terminal_choose(&k->terminal, KEEP_TTY_NEVER);
+	tell_cage(k);
 	keep_sources_init(&k->sources);
 	keep_layer_init(&k->layer);
 	keep_overlay_init(&k->overlay);
@@ -363,40 +89,330 @@ static void begin_record(struct record *record)
 	record->told = (struct record_told){ 0 };
 }
 
-/* From a keeper that has begun, with `r`, to the end of its cage. */
-static int run(struct keeper *k, int r, struct err *e)
+int keep_new(
+	struct keeper **ret, const struct keep_request *q, struct record *record, struct err *e)
 {
-	if (r == 0)
-		r = work_meanwhile(k, e);
-	if (r == 0)
-		r = keep_watch(k, e);
-	if (r == 0 && !keep_has_started(k) && k->ended_for == PLAN_GUARANTEE_COUNT)
-		r = err_set(e, ERR_SYS, ECHILD, "cannot start the command: the cage ended before");
-	finish(k, r, e);
+	uint64_t began = clock_ns();
+	struct keeper *k = q->warm;
+
+	if (k && !keep_warm_use(k, q, record)) {
+		keep_free(k);
+		k = NULL;
+	}
+	begin_record(record);
+	record->is_warm = k != NULL;
+	if (!k) {
+		k = malloc(sizeof(*k));
+		if (!k)
+			return err_set(e, ERR_SYS, ENOMEM, "cannot make a cage: out of memory");
+		keep_init(k, q, record);
+	}
+	k->clock.began_ns = began;
+	*ret = k;
+	return 0;
+}
+
+/* --- steps --- */
+
+static int choose_terminal(struct keeper *k, struct err *e)
+{
+	(void)e;
+	keep_terminal_choose(&k->terminal, k->q->tty);
+	k->start.term = keep_terminal_type(&k->terminal);
+	k->record->has_terminal = k->terminal.is_wanted;
+	return 0;
+}
+
+static int choose_ids(struct keeper *k, struct err *e)
+{
+	return keep_choose_ids(k->q, &k->start.ids, e);
+}
+
+static int make_words(struct keeper *k, struct err *e)
+{
+	int r = keep_words_make(&k->words, &k->start, e);
+
+	k->start.arguments = k->words.arguments;
+	k->start.environment = k->words.environment;
+	k->start.own_variables = k->words.own_variables;
 	return r;
 }
 
-int keep_run(const struct keep_request *q, struct record *record, struct err *e)
+static int open_sources(struct keeper *k, struct err *e)
 {
-	uint64_t began = clock_ns();
-	struct keeper *warm = q->warm ? keep_warm_use(q->warm, q, record) : NULL;
-	struct keeper k;
+	int r = keep_sources_make(&k->sources, &k->start, k->q, e);
+
+	k->record->failed_op = k->sources.unmapped;
+	k->start.sources = k->sources.items;
+	return r;
+}
+
+static int open_late_sources(struct keeper *k, struct err *e)
+{
+	int r = keep_sources_make_late(&k->sources, &k->start, k->q, e);
+
+	k->record->failed_op = k->sources.unmapped;
+	return r;
+}
+
+static int open_stdio(struct keeper *k, struct err *e)
+{
+	int r = keep_stdio_open(&k->stdio, k->q, &k->terminal, &k->start.ids, e);
+
+	k->start.terminal_streams = keep_stdio_on_terminal(&k->stdio);
+	return r;
+}
+
+static int watch_disk(struct keeper *k, struct err *e)
+{
+	(void)e;
+	keep_disk_open(k);
+	return 0;
+}
+
+static int spawn(struct keeper *k, struct err *e)
+{
+	int ends[2], r = wire_pair(ends);
+
+	if (r < 0)
+		return err_sys(e, -r, "cannot make a channel to the cage");
+	k->process.channel = ends[0];
+	k->start.channel = ends[1];
+	k->start.keepers_end = ends[0];
+	for (int i = 0; i < 3; i++)
+		k->start.stdio[i] = k->stdio.streams[i].inside;
+	r = k->start.join ? cage_spawn_join(&k->start, &k->process.pid, &k->process.pidfd, e)
+			  : cage_spawn(&k->start, &k->process.pid, &k->process.pidfd, e);
+	/* From here on the channel ends with the cage. */
+	close(ends[1]);
+	keep_stdio_close_inside(&k->stdio);
+	return r;
+}
+
+static int limit_making(struct keeper *k, struct err *e)
+{
+	(void)e;
+	keep_set_timer(&k->clock, k->clock.ready_ms);
+	return 0;
+}
+
+static int map_ids(struct keeper *k, struct err *e)
+{
+	const struct plan_op *ids = plan_find(k->start.plan, PLAN_IDS, NULL);
 	int r;
 
-	if (q->warm && !warm)
-		keep_warm_free(q->warm);
-	begin_record(record);
-	record->is_warm = warm != NULL;
-	if (warm) {
-		warm->began_ns = began;
-		r = run(warm, keep_warm_join(q->warm, e), e);
-		keep_warm_free(q->warm);
+	if (!k->start.ids.is_given && !k->start.ids.is_team)
+		return 0;
+	r = cage_write_maps(k->process.pid, &k->start.ids, ids ? (unsigned)ids->n : 0, e);
+	if (r == 0 && k->start.ids.is_team)
+		r = keep_team_map(k, ids, e);
+	if (r == 0 && wire_send(k->process.channel, WIRE_MAPPED, 0, NULL) < 0)
+		r = err_set(
+			e, ERR_SYS, EPIPE, "cannot make the cage: it ended before it was complete");
+	return r;
+}
+
+static int prepare_look(struct keeper *k, struct err *e)
+{
+	return keep_look_prepare(&k->look, &k->start, &k->sources, e);
+}
+
+static int prepare_late_look(struct keeper *k, struct err *e)
+{
+	return keep_look_prepare_late(k->look, &k->sources, e);
+}
+
+static int sweep_groups(struct keeper *k, struct err *e)
+{
+	(void)e;
+	cgroup_sweep(&k->group);
+	return 0;
+}
+
+static int close_sources(struct keeper *k, struct err *e)
+{
+	(void)e;
+	keep_sources_close(&k->sources);
+	return 0;
+}
+
+/* --- which are taken for which cage --- */
+
+enum phase {
+	OPEN,
+	PREPARE,
+	START,
+	MEANWHILE, /* the cage takes a while to be made: what is needed later is done now */
+};
+
+static const struct step {
+	enum phase phase;
+	int (*take)(struct keeper *k, struct err *e);
+	bool in[KEEP_MODE_COUNT];
+} steps[] = {
+	/* clang-format off */
+	/*                                  fresh warming warm joining resident */
+	{ OPEN,      choose_terminal,       { 1,    1,    0,     1,      1 } },
+	{ OPEN,      choose_ids,            { 1,    1,    0,     1,      1 } },
+	{ OPEN,      make_words,            { 1,    0,    0,     1,      1 } },
+	{ OPEN,      keep_warm_share_words, { 0,    1,    0,     0,      0 } },
+	{ OPEN,      keep_told_make,        { 1,    0,    0,     0,      1 } },
+	{ OPEN,      open_sources,          { 1,    1,    0,     0,      1 } },
+	{ OPEN,      open_late_sources,     { 0,    0,    1,     0,      0 } },
+	{ OPEN,      keep_overlay_find,     { 1,    0,    0,     0,      1 } },
+	{ OPEN,      keep_join_find,        { 0,    0,    0,     1,      0 } },
+	{ PREPARE,   keep_join_prepare,     { 0,    0,    0,     1,      0 } },
+	{ PREPARE,   keep_overlay_take,     { 1,    0,    0,     0,      1 } },
+	{ PREPARE,   keep_layer_make,       { 1,    0,    1,     0,      1 } },
+	{ PREPARE,   keep_hold_make,        { 1,    0,    0,     0,      1 } },
+	{ PREPARE,   keep_limits_make,      { 1,    1,    0,     0,      1 } },
+	{ PREPARE,   keep_gate_make,        { 1,    1,    0,     0,      1 } },
+	{ PREPARE,   keep_notify_make,      { 1,    1,    0,     0,      1 } },
+	{ PREPARE,   open_stdio,            { 1,    1,    0,     1,      1 } },
+	{ PREPARE,   keep_watch_open,       { 1,    1,    0,     1,      1 } },
+	{ PREPARE,   keep_copy_make,        { 1,    0,    0,     0,      1 } },
+	{ PREPARE,   watch_disk,            { 1,    0,    1,     0,      1 } },
+	{ START,     spawn,                 { 1,    1,    0,     1,      1 } },
+	{ START,     limit_making,          { 1,    0,    1,     1,      1 } },
+	{ START,     map_ids,               { 1,    1,    0,     0,      1 } },
+	{ START,     keep_share_send,       { 1,    0,    1,     0,      1 } },
+	{ START,     keep_gate_start,       { 1,    1,    0,     0,      1 } },
+	{ MEANWHILE, prepare_look,          { 1,    1,    0,     1,      1 } },
+	{ MEANWHILE, prepare_late_look,     { 1,    0,    1,     0,      1 } },
+	{ MEANWHILE, sweep_groups,          { 1,    0,    0,     0,      1 } },
+	{ MEANWHILE, keep_digest,           { 1,    0,    1,     0,      1 } },
+	{ MEANWHILE, close_sources,         { 1,    0,    1,     1,      1 } },
+	{ MEANWHILE, keep_overlay_digest,   { 1,    0,    0,     0,      1 } },
+	/* clang-format on */
+};
+
+static int take_steps(struct keeper *k, enum phase phase, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < COUNT_OF(steps); i++)
+		if (steps[i].phase == phase && steps[i].in[k->mode])
+			r = steps[i].take(k, e);
+	return r;
+}
+
+/* --- phases --- */
+
+bool keep_needs_folder(const struct keeper *k)
+{
+	const struct plan *p = k->start.plan;
+	const struct plan_op *end = plan_ops(p) + p->op_count;
+
+	if (k->mode == KEEP_WARMING || k->mode == KEEP_JOINING)
+		return false;
+	for (const struct plan_op *op = plan_ops(p); op < end; op++)
+		if ((op->kind == PLAN_PROJECT || op->kind == PLAN_GIT) &&
+			(op->flags & PLAN_HELD ||
+				(op->flags & (PLAN_CAPTURED | PLAN_SHARED)) == PLAN_CAPTURED))
+			return true;
+	return plan_find(p, PLAN_OVERLAY, NULL) || plan_find(p, PLAN_BIND, "$TOLD") ||
+	       plan_find(p, PLAN_IDS, "team");
+}
+
+int keep_open(struct keeper *k, int *given, struct err *e)
+{
+	int r;
+
+	k->sources.given = given;
+	r = take_steps(k, OPEN, e);
+	k->sources.given = NULL;
+	return r;
+}
+
+const char *keep_shown(const struct keeper *k, uint32_t i)
+{
+	const struct plan *p = k->start.plan;
+
+	if (plan_ops(p)[i].kind == PLAN_OVERLAY)
+		return k->overlay.kept.path[0] ? k->overlay.kept.path : NULL;
+	/* What a warm cage shows was approved when it was made, but for what its session brings. */
+	if (!k->sources.count || (k->mode == KEEP_WARM && !keep_sources_is_late(p, i)))
+		return NULL;
+	return keep_sources_shown(&k->sources, &k->start, i);
+}
+
+bool keep_needs_cage(const struct keeper *k)
+{
+	return k->mode == KEEP_JOINING && k->joined.connection < 0;
+}
+
+int keep_prepare(struct keeper *k, struct err *e)
+{
+	return take_steps(k, PREPARE, e);
+}
+
+int keep_start(struct keeper *k, struct err *e)
+{
+	int r = take_steps(k, START, e);
+
+	return r == 0 ? take_steps(k, MEANWHILE, e) : r;
+}
+
+int keep_inspect(struct keeper *k, struct err *e)
+{
+	int r = keep_watch(k, KEEP_UNTIL_BUILT, e);
+
+	if (r < 0 || k->state != KEEP_BUILT)
 		return r;
-	}
-	keep_init(&k, q, record);
-	k.began_ns = began;
-	r = prepare(&k, e);
+	keep_hold_end(k);
+	r = keep_look(k->look, k, k->record, e);
 	if (r == 0)
-		r = keep_spawn(&k, e);
-	return run(&k, r, e);
+		r = keep_overlay_look(k, e);
+	k->end.has_fault = r < 0;
+	if (r == 0)
+		r = keep_points_find(k, e);
+	if (r < 0)
+		keep_log_look(k);
+	return r;
+}
+
+/* The time limit in ms, or 0. */
+static uint64_t time_limit(const struct keeper *k)
+{
+	const struct plan_op *op = plan_find(k->start.plan, PLAN_LIMIT, "limits.time");
+
+	return op && k->mode != KEEP_RESIDENT ? op->n : 0;
+}
+
+int keep_go(struct keeper *k, struct err *e)
+{
+	int r;
+
+	/* It ended before it stood. */
+	if (k->state != KEEP_BUILT)
+		return 0;
+	r = k->mode == KEEP_RESIDENT ? keep_resident_open(k, e) : 0;
+	/* What the host changes from here on has a later time than what the command finds. */
+	clock_pass_mark(&k->layer.began);
+	/* From here on what runs is the user's: startup commands are part of the time. */
+	keep_set_timer(&k->clock, time_limit(k));
+	if (r == 0 && wire_send(k->process.channel, WIRE_GO, 0, NULL) < 0)
+		r = err_set(e, ERR_SYS, EPIPE, "cannot start the command: the cage ended before");
+	if (r == 0)
+		k->state = KEEP_LET_GO;
+	keep_log_look(k);
+	keep_names_open(k);
+	return r == 0 ? keep_watch(k, KEEP_UNTIL_STARTED, e) : r;
+}
+
+bool keep_is_running(const struct keeper *k)
+{
+	return k->state == KEEP_RUNNING;
+}
+
+int keep_wait(struct keeper *k, struct err *e)
+{
+	int r;
+
+	if (k->mode == KEEP_RESIDENT && keep_is_running(k))
+		keep_resident_begin(k);
+	r = keep_watch(k, KEEP_UNTIL_ENDED, e);
+	if (r == 0 && !keep_has_started(k) && k->end.limit == PLAN_GUARANTEE_COUNT)
+		r = err_set(e, ERR_SYS, ECHILD, "cannot start the command: the cage ended before");
+	return r;
 }

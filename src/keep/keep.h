@@ -14,7 +14,19 @@
 
 /*
  * The keeper of one run: starts the cage, looks at it from outside, lets the command go, passes
- * signals and terminals' bytes, and sees to its end.
+ * signals and terminals' bytes, and sees to its end. Whoever has something run calls one phase
+ * after the other, and does what is its own in between; the keeper calls nobody back.
+ *
+ *     keep_new      a keeper, and a record in which nothing of an earlier attempt is
+ *     keep_open     what the plan shows is open: the user approves it with keep_shown, and starts
+ *                   the session's cage where keep_needs_cage
+ *     keep_prepare  what the cage is made of is there
+ *     keep_start    the cage is being made
+ *     keep_inspect  it stands, and is what was planned
+ *     keep_go       the command runs
+ *     keep_wait     it has ended
+ *     keep_finish   so has all of the cage, and the record is complete
+ *     keep_free     nothing is left
  */
 
 enum keep_tty {
@@ -26,14 +38,15 @@ enum keep_tty {
 /* How a run comes to its cage. */
 enum keep_mode {
 	KEEP_FRESH,    /* it has one made for itself */
-	KEEP_WARM,     /* one was made before anybody needed it: keep_warm.c */
+	KEEP_WARMING,  /* it is none yet: the cage is made before anybody needs it */
+	KEEP_WARM,     /* it uses one that was made in that way: keep_warm.c */
 	KEEP_JOINING,  /* it enters that of its session, in which other commands run too */
 	KEEP_RESIDENT, /* it has no command, and is the cage that they join */
 	KEEP_MODE_COUNT
 };
 
 struct keep_cast;
-struct keep_warm;
+struct keeper;
 
 #define KEEP_PATIENCE_MS 1000
 
@@ -55,62 +68,107 @@ struct keep_request {
 	const char *const *held;  /* paths of the project that the operator protects */
 	size_t held_count;
 	struct work_progress progress;
-	struct keep_warm *warm; /* a cage that waits for a session, used up by this; or NULL */
+	struct keeper *warm; /* a cage that waits for a session, used up by keep_new; or NULL */
 	int *hold; /* gets what keeps the workspace mounted, where it is -1: keep_hold_workspace */
 	enum keep_mode mode;
-	/* Joining: starts the session's cage where there is none, which says WIRE_READY at `told`,
-	 * or WIRE_FAILED. */
-	int (*start_cage)(void *of, int told, struct err *e);
-	int told;      /* resident: that descriptor, borrowed */
+	int told;      /* resident: who had it started hears here that it stands; borrowed */
 	int workspace; /* of the session that this is a run of, borrowed; -1: of none */
 	enum record_output_mode output; /* what is on record of what it prints */
 	bool digests_project;           /* what it is before the run goes on record */
 	struct buf *project_list; /* gets what that digest is of, as much as is kept; or NULL */
 	int digests;              /* the folder of those that are known, borrowed; or -1 */
-	/* The run's folder, which is the caller's; made when it is first asked for. */
-	int (*open_folder)(void *of, struct err *e);
-	/* A folder that is kept for the private home, made when it is first asked for. */
-	int (*open_state)(void *of, const char *name, struct err *e);
-	/* Done while the cage is being made, and before the command may start. */
-	int (*meanwhile)(void *of, struct err *e);
-	/* Of the project or its git so much was copied for the run; or NULL. */
-	void (*copied)(void *of, const char *what, const struct tree_counts *counts);
-	/* The command runs, and the record says what was seen before that. */
-	void (*started)(void *of);
-	bool is_start_late; /* that is told after a moment, if it still runs then */
+	int folder; /* the run's, borrowed; it may be opened late: keep_needs_folder; or -1 */
+	bool is_start_late; /* keep_go returns a moment after the start, if it still runs then */
 	int kill_signal;    /* this one is not passed on: it kills the command; 0: none does */
-	/* The command has ended, and the record is complete; `e` says what else went wrong. */
-	void (*afterwards)(void *of, const struct err *e);
-	/* May a source of the plan be shown, which leads to `real`? Asked before anything is
-	 * started. */
-	int (*approve)(
-		void *of, enum plan_root root, const char *path, const char *real, struct err *e);
-	void *of;
 };
 
 /*
- * Runs the plan to its end and fills the record, whose `run` is set. 0 when the command ran, and
- * then the record says how it ended; -errno and a sentence when it did not.
+ * --- the phases ---
+ *
+ * Each gives 0, or -errno and a sentence. After a failure of one, or of the user's own in between,
+ * keep_finish and keep_free are what is left.
  */
-int keep_run(const struct keep_request *q, struct record *record, struct err *e);
+
+/*
+ * A keeper for one attempt at a run, whose record has its `run`. Both are borrowed until keep_free.
+ * Where q->warm fits the plan, it is that cage's keeper from here on; otherwise that one is ended.
+ */
+int keep_new(
+	struct keeper **ret, const struct keep_request *q, struct record *record, struct err *e);
+
+/* Before keep_open: is q->folder needed already? */
+bool keep_needs_folder(const struct keeper *k);
+
+/* The folder of the private home that is kept, and that operation `i` shows; NULL: none. */
+const char *keep_state_of(const struct plan *p, uint32_t i);
+
+/*
+ * Opens what the plan shows, and finds the cage of a session whose commands share one. `given` has
+ * for each operation the folder that keep_state_of names, which is taken out, or -1; NULL: there is
+ * none.
+ */
+int keep_open(struct keeper *k, int *given, struct err *e);
+
+/*
+ * After keep_open: the real path of what operation `i` shows of the operator's, for the user to
+ * approve; NULL: it shows nothing of the kind.
+ */
+const char *keep_shown(const struct keeper *k, uint32_t i);
+
+/* After keep_open: has the session no cage yet? The user starts one, which is ready afterwards. */
+bool keep_needs_cage(const struct keeper *k);
+
+/* Makes layers, cgroups, the gate's rules, the filter, streams; copies what has to be copied. */
+int keep_prepare(struct keeper *k, struct err *e);
+
+/*
+ * After keep_prepare: what of the project or its git was copied for the run; NULL: nothing.
+ * *ret_what names which of the two.
+ */
+const struct tree_counts *keep_copied(
+	const struct keeper *k, enum cage_layer which, const char **ret_what);
+
+/*
+ * Starts the cage. It takes a while to be made: in the meantime this finds out what is to be seen
+ * in it, and takes digests; the user may do what it has to before the command runs.
+ */
+int keep_start(struct keeper *k, struct err *e);
+
+/* Waits until cage and gate stand, looks at both from outside, and compares them with the plan. */
+int keep_inspect(struct keeper *k, struct err *e);
+
+/* Lets the command go, and waits until it runs: keep_is_running, unless it is over already. */
+int keep_go(struct keeper *k, struct err *e);
+bool keep_is_running(const struct keeper *k);
+
+/* Waits until the command has ended, and all of the cage. A command that never ran is an error. */
+int keep_wait(struct keeper *k, struct err *e);
+
+/*
+ * Ends what is left of the cage, and completes the record. `r` is what the last phase gave: with 0
+ * the record says how the command ended, and `e` what else went wrong; otherwise `e` is made the
+ * best reason there is. When the cage ended by itself, its first process is still on its way out.
+ */
+void keep_finish(struct keeper *k, int r, struct err *e);
+
+/* Waits for that, removes the cgroups (record->late, if they stay) and frees all. NULL is allowed.
+ */
+void keep_free(struct keeper *k);
 
 /* --- cages that are ready before anybody needs them: keep_warm.c --- */
 
 /*
- * Makes one for any session of this plan: all of it stands but what a session brings, and nothing
- * of any is in it. What is printed in it is kept. -EOPNOTSUPP, with nothing said: for this plan it
- * cannot be done. It is used once, by keep_run.
+ * The keeper of one for any session of this plan: with keep_open, keep_prepare and keep_start all
+ * of it stands but what a session brings, and nothing of any is in it. It is used once, as q->warm,
+ * or ended by keep_free. -EOPNOTSUPP, with nothing said: for this plan it cannot be done.
  */
-int keep_warm_make(const struct keep_request *q, struct keep_warm **ret, struct err *e);
+int keep_new_warm(struct keeper **ret, const struct keep_request *q, struct err *e);
 
-/* Is it the one for this plan, whatever its command is? */
-bool keep_warm_is_for(const struct keep_warm *w, const struct plan *p);
+/* Does the warm cage fit this plan, whatever its command is? */
+bool keep_warm_is_for(const struct keeper *k, const struct plan *p);
 
-/* Is it there still, and what it shows of the host what the declared names lead to now? */
-bool keep_warm_waits(const struct keep_warm *w);
-
-/* Ends it, if nobody has used it. */
-void keep_warm_free(struct keep_warm *w);
+/* Is it alive, and do the declared names still lead to what it shows? */
+bool keep_warm_waits(const struct keeper *k);
 
 /*
  * Ends all that runs in a workspace: asks, and kills what has not ended after half of that time.

@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "keep/keep_inside.h"
+#include "keep/keep_streams.h"
 
 #define MAX_TITLE 1024
 #define MAX_EVENT ((size_t)8 * KEEP_STREAM_SIZE) /* every byte may become six of JSON */

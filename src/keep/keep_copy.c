@@ -258,11 +258,13 @@ static bool has_any(const struct tree_counts *n)
 	return n->files + n->folders + n->links + n->others > 0;
 }
 
-static void tell_copied(
-	const struct keeper *k, enum cage_layer which, const struct tree_counts *counts)
+const struct tree_counts *keep_copied(
+	const struct keeper *k, enum cage_layer which, const char **ret_what)
 {
-	if (k->q->copied && has_any(counts))
-		k->q->copied(k->q->of, trees[which].what, counts);
+	const struct tree_counts *counts = &k->layer.trees[which].copied;
+
+	*ret_what = trees[which].what;
+	return has_any(counts) ? counts : NULL;
 }
 
 static int make_copy(struct keeper *k, enum cage_layer which, uint32_t index, struct err *e)
@@ -280,7 +282,7 @@ static int make_copy(struct keeper *k, enum cage_layer which, uint32_t index, st
 	if (r == 0)
 		r = run_copier(k, &c, e);
 	if (r == 0)
-		tell_copied(k, which, &c.said.counts);
+		k->layer.trees[which].copied = c.said.counts;
 	return r == 0 ? keep_sources_replace(&k->sources, &k->start, index, take_fd(&copy), e) : r;
 }
 
@@ -315,7 +317,7 @@ static int fill_layer(struct keeper *k, enum cage_layer which, struct err *e)
 	if (r < 0)
 		return r;
 	k->layer.trees[which].is_filled = has_any(&c.said.counts);
-	tell_copied(k, which, &c.said.counts);
+	k->layer.trees[which].copied = c.said.counts;
 	if (!k->layer.trees[which].is_filled && unlinkat(top, "list.new", 0) < 0)
 		return err_sys(e, errno, "cannot remove its list");
 	return 0;

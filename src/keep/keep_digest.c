@@ -125,6 +125,6 @@ int keep_digest(struct keeper *k, struct err *e)
 		r = digest_project(k, e);
 	/* The cage's time is its own. */
 	if (r == 0)
-		keep_set_timer(k, k->ready_ms);
+		keep_set_timer(&k->clock, k->clock.ready_ms);
 	return r;
 }

@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/own.h"
-#include "keep/keep_inside.h"
+#include "keep/keep_log.h"
 
 #define MAX_LINE 4096
 

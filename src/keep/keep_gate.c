@@ -166,7 +166,7 @@ static int start_both(struct keeper *k, int null, const struct channels *c)
 	given.fds[GATE_FD_KEEPER] = c->keeper[1];
 	given.fds[GATE_FD_OTHER] = c->caller[0];
 	given.fds[GATE_FD_RULES] = g->rules;
-	given.fds[GATE_FD_CAGE] = k->pidfd;
+	given.fds[GATE_FD_CAGE] = k->process.pidfd;
 	given.fds[GATE_FD_VAULT] = c->visits[0];
 	for (uint32_t i = 0; i < g->published_count; i++)
 		given.fds[given.count++] = g->published[i];

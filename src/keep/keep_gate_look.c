@@ -22,6 +22,7 @@
 #include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "keep/keep_inside.h"
 #include "keep/keep_look.h"
 
 #define LISTENS   10 /* the state, as the kernel counts them */
@@ -148,14 +149,14 @@ static int read_listeners(pid_t pid, const char *table, uint8_t ret[static KEEP_
  */
 static int find_listeners(const struct keeper *k, uint8_t ret[static KEEP_PORTS])
 {
-	own_fd int listing = open_listing(k->pidfd);
+	own_fd int listing = open_listing(k->process.pidfd);
 	int r;
 
 	if (listing >= 0 && ask_listeners(listing, AF_INET, ret) == 0 &&
 		ask_listeners(listing, AF_INET6, ret) == 0)
 		return 0;
-	r = read_listeners(k->pid, "tcp", ret);
-	return r < 0 ? r : read_listeners(k->pid, "tcp6", ret);
+	r = read_listeners(k->process.pid, "tcp", ret);
+	return r < 0 ? r : read_listeners(k->process.pid, "tcp6", ret);
 }
 
 static void want_ports(const struct plan *p, uint8_t ret[static KEEP_PORTS])

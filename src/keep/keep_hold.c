@@ -267,16 +267,13 @@ static int make_work(struct keep_hold *h, int project)
 /* Where the folder may be made: the run's, the one that the project is in, and these. */
 static const char *const places[] = { "", "..", "~", "/var/tmp", "/tmp" };
 
-static int open_place(struct keeper *k, const char *place, const char *project, struct err *e)
+static int open_place(const struct keeper *k, const char *place, const char *project)
 {
 	char parent[PATH_MAX];
 	const char *slash = strrchr(project, '/');
 
-	if (!*place) {
-		int fd = k->q->open_folder(k->q->of, e);
-
-		return fd < 0 ? fd : fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	}
+	if (!*place)
+		return fcntl(k->q->folder, F_DUPFD_CLOEXEC, 3);
 	if (*place == '~')
 		return k->q->home ? file_open_real(k->q->home, O_RDONLY | O_DIRECTORY) : -ENOENT;
 	if (*place == '/')
@@ -297,14 +294,14 @@ static const char *path_of(struct keep_hold *h, int fd)
 
 /* Makes the folder in a place, if it is one: 1; 0 or -errno: it is not. */
 static int try_place(struct keeper *k, enum cage_layer which, const char *place,
-	const char *project, int project_fd, struct err *e)
+	const char *project, int project_fd)
 {
 	struct keep_hold *h = &k->holds[which];
 	struct statx there = look_at(project_fd), ours;
 	const char *path;
 	int r;
 
-	h->folder = open_place(k, place, project, e);
+	h->folder = open_place(k, place, project);
 	if (h->folder < 0)
 		return h->folder;
 	ours = look_at(h->folder);
@@ -349,10 +346,10 @@ static int find_work(struct keeper *k, enum cage_layer which, const struct cage_
 	int r = 0;
 
 	for (size_t i = 0; r <= 0 && i < COUNT_OF(places); i++) {
-		r = try_place(k, which, places[i], project->path, project_fd, e);
+		r = try_place(k, which, places[i], project->path, project_fd);
 		/* Without the run's own folder there is no run. */
 		if (r < 0 && !*places[i])
-			return e->kind == ERR_NONE ? fail(-r, e) : r;
+			return fail(-r, e);
 		if (r <= 0 && h->folder >= 0)
 			close(take_fd(&h->folder));
 	}

@@ -21,7 +21,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "keep/keep_inside.h"
+#include "keep/keep_layers.h"
 
 #define MOST_HELD 1024 /* mounts; a kernel lets a namespace have 100,000 */
 

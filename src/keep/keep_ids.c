@@ -19,7 +19,7 @@
 #include "base/num.h"
 #include "base/str.h"
 #include "cage/cage_break.h"
-#include "keep/keep_inside.h"
+#include "keep/keep_sources.h"
 
 /* Above what systemd, useradd and newuidmap give away, below the sign bit; pids end at 2^22. */
 #define RESERVED_BASE 2130706432U

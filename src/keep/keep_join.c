@@ -2,12 +2,12 @@
  * keep_join - a command in the cage of its session, among others.
  *
  * Runs as:  the keeper of the command. The cage has a keeper of its own, which may be nobody's
- *           child: whoever comes first has it started.
+ *           child: whoever comes first starts it.
  * Leaves:   what the command left behind, which goes on until the session is stopped.
  * Must not: take a cage for the session's that another plan made; let a command start that is not
  *           in all of its namespaces, or less confined than its first process.
  *
- * `cage-turn` is locked while somebody looks for the cage and has it started, so that there are not
+ * `cage-turn` is locked while somebody looks for the cage and starts it, so that there are not
  * two.
  */
 #include <errno.h>
@@ -225,46 +225,18 @@ static int ask(struct keeper *k, int connection, struct err *e)
 	return 0;
 }
 
-static int have_started(struct keeper *k, struct err *e)
-{
-	struct wire_message m = { 0 };
-	int ends[2], r = wire_pair(ends);
-
-	if (r < 0)
-		return err_sys(e, -r, "cannot make a channel");
-	r = k->q->start_cage(k->q->of, ends[1], e);
-	close(ends[1]);
-	if (r == 0)
-		r = wire_receive(ends[0], &m, NULL);
-	close(ends[0]);
-	if (r == 0 && m.kind == WIRE_READY)
-		return 0;
-	if (r == 0 && m.kind == WIRE_FAILED && m.err.text[0]) {
-		*e = m.err;
-		err_prefix(e, "cannot make the session's cage");
-		return -EPROTO;
-	}
-	return e->kind != ERR_NONE ? -EPROTO
-				   : err_set(e, ERR_SYS, EPIPE,
-					     "cannot make the session's cage: its keeper ended");
-}
-
+/* 0; -ENOENT, with nothing said: there is no cage. */
 static int come_in(struct keeper *k, struct err *e)
 {
 	uint64_t until = clock_ns() + (uint64_t)ENDS_MS * 1000000;
 
-	for (bool is_started = false;;) {
+	for (;;) {
 		own_fd int connection = keep_share_connect(k->q->workspace, "cage");
-		int r = connection;
+		int r;
 
-		if (r == -ENOENT && !is_started) {
-			r = have_started(k, e);
-			if (r < 0)
-				return r;
-			is_started = true;
-			continue;
-		}
-		r = r < 0 ? r : ask(k, connection, e);
+		if (connection == -ENOENT)
+			return -ENOENT;
+		r = connection < 0 ? connection : ask(k, connection, e);
 		if (r == 0)
 			k->joined.connection = take_fd(&connection);
 		if (r == 0 || e->kind != ERR_NONE)
@@ -288,17 +260,25 @@ static void note_silence(const struct keeper *k)
 				"not told: what a command leaves behind may outlive its keeper");
 }
 
-int keep_join_prepare(struct keeper *k, struct err *e)
+int keep_join_find(struct keeper *k, struct err *e)
 {
-	own_fd int turn = -1;
 	int r = keep_share_lock(k, e);
 
 	if (r < 0)
 		return r;
-	turn = keep_share_open_lock(k->q->workspace, "cage-turn", LOCK_EX);
-	if (turn < 0)
-		return err_sys(e, -turn, "cannot lock the session's workspace");
+	k->share.turn = keep_share_open_lock(k->q->workspace, "cage-turn", LOCK_EX);
+	if (k->share.turn < 0)
+		return err_sys(e, -k->share.turn, "cannot lock the session's workspace");
 	r = come_in(k, e);
+	return r == -ENOENT ? 0 : r;
+}
+
+int keep_join_prepare(struct keeper *k, struct err *e)
+{
+	int r = keep_needs_cage(k) ? come_in(k, e) : 0;
+
+	if (r == -ENOENT && e->kind == ERR_NONE)
+		return err_sys(e, ENOENT, "cannot enter the session's cage");
 	if (r == 0)
 		r = keep_hold_workspace(k->q->workspace, e);
 	k->share.connection = r >= 0 ? r : -1;
@@ -308,29 +288,31 @@ int keep_join_prepare(struct keeper *k, struct err *e)
 	k->start.join = &k->joined.enter;
 	if (k->joined.group.count)
 		k->start.group = &k->joined.group;
-	return keep_layer_join(k, e);
+	r = keep_layer_join(k, e);
+	close(take_fd(&k->share.turn));
+	return r;
 }
 
 int keep_join_look(struct keeper *k, struct err *e)
 {
 	int r = keep_look_begin(k->look, k, e);
 
-	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
+	if (r == 0 && wire_send(k->process.channel, WIRE_GO, 0, NULL) < 0)
 		r = err_set(e, ERR_SYS, EPIPE, "cannot start the command: it ended before");
 	return r;
 }
 
 /* --- while it runs, and afterwards --- */
 
-void keep_join_signal(const struct keeper *k, int number)
+void keep_join_signal(const struct keep_process *p, int number)
 {
 	bool is_for_group = number == SIGINT || number == SIGQUIT || number == SIGHUP ||
 			    number == SIGTSTP || number == SIGWINCH || number == SIGSTOP ||
 			    number == SIGCONT || number == SIGKILL;
 
 	/* It is not reaped, so the number is its own. */
-	if (k->pid > 0 && (!is_for_group || kill(-k->pid, number) < 0))
-		kill(k->pid, number);
+	if (p->pid > 0 && (!is_for_group || kill(-p->pid, number) < 0))
+		kill(p->pid, number);
 }
 
 /* Of a keeper that is killed the ends of its channels are seen in any order. */
@@ -347,25 +329,25 @@ void keep_join_reap(struct keeper *k)
 	int status = 0;
 
 	/* What is ended for a reason is ended with all of its group. */
-	if (k->ended_for != PLAN_GUARANTEE_COUNT || k->is_unwanted)
-		keep_join_signal(k, SIGKILL);
-	while (wait4(k->pid, &status, 0, &used) < 0 && errno == EINTR)
+	if (k->end.limit != PLAN_GUARANTEE_COUNT || k->end.is_unwanted)
+		keep_join_signal(&k->process, SIGKILL);
+	while (wait4(k->process.pid, &status, 0, &used) < 0 && errno == EINTR)
 		;
-	k->pid = -1;
-	k->cpu_us = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * (int64_t)1000000 +
-		    used.ru_utime.tv_usec + used.ru_stime.tv_usec;
+	k->process.pid = -1;
+	k->process.cpu_us = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * (int64_t)1000000 +
+			    used.ru_utime.tv_usec + used.ru_stime.tv_usec;
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && is_cage_gone(k)) {
-		k->is_gone = k->is_unwanted = true;
+		k->end.is_gone = k->end.is_unwanted = true;
 		return;
 	}
-	k->wait_status = status;
+	k->end.wait_status = status;
 	k->state = KEEP_ENDED;
 }
 
 bool keep_join_end(struct keeper *k)
 {
-	bool goes_on =
-		k->state == KEEP_ENDED && k->ended_for == PLAN_GUARANTEE_COUNT && !k->is_unwanted;
+	bool goes_on = k->state == KEEP_ENDED && k->end.limit == PLAN_GUARANTEE_COUNT &&
+		       !k->end.is_unwanted;
 
 	for (int i = 0; goes_on && i < 2; i++) {
 		const struct keep_stream *s = &k->stdio.streams[1 + i];
@@ -373,9 +355,9 @@ bool keep_join_end(struct keeper *k)
 		if (s->near >= 0 && !s->is_on_terminal)
 			k->joined.left[i] = fcntl(s->near, F_DUPFD_CLOEXEC, 3);
 	}
-	if (k->pid > 0)
+	if (k->process.pid > 0)
 		keep_kill(k);
-	return k->pid <= 0;
+	return k->process.pid <= 0;
 }
 
 void keep_join_leave(struct keeper *k)

@@ -50,6 +50,7 @@ struct keep_resident {
 };
 
 struct keeper;
+struct keep_process;
 
 /* --- keep_join.c --- */
 
@@ -66,14 +67,18 @@ void keep_join_digest_mounts(const struct keep_view *v, char ret[static SHA256_H
 /* Is this the cage that the plan makes? An error: it must not be entered. */
 int keep_join_check(const struct cage_start *start, const struct keep_cage_head *h, struct err *e);
 
-/* Finds the session's cage, or has it started, and what it takes to enter it. */
+/* Waits for the turn to look for the session's cage, and gets what it takes to enter it, if there
+ * is one. */
+int keep_join_find(struct keeper *k, struct err *e);
+
+/* The same where there was none; and what else a command in it needs. */
 int keep_join_prepare(struct keeper *k, struct err *e);
 
 /* Looks at the process that entered, before it hides. */
 int keep_join_look(struct keeper *k, struct err *e);
 
 /* To the command, and what a terminal sends to all of its group. */
-void keep_join_signal(const struct keeper *k, int number);
+void keep_join_signal(const struct keep_process *p, int number);
 
 /* The command has ended. */
 void keep_join_reap(struct keeper *k);

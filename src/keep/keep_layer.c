@@ -164,9 +164,7 @@ static int make_layer(struct keeper *k, enum cage_layer which, struct err *e)
 	if (!op || !(op->flags & PLAN_CAPTURED))
 		return 0;
 	index = (int)(op - plan_ops(k->start.plan));
-	l->folder = op->flags & PLAN_SHARED ? k->q->workspace : k->q->open_folder(k->q->of, e);
-	if (l->folder < 0)
-		return l->folder;
+	l->folder = op->flags & PLAN_SHARED ? k->q->workspace : k->q->folder;
 	below = file_open_name(k->sources.fds[index], ".", O_RDONLY | O_DIRECTORY);
 	if (below < 0)
 		return err_set(e, ERR_REFUSED, -below, "cannot open %s '%s': %s", trees[which].what,

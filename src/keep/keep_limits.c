@@ -70,7 +70,7 @@ int keep_limits_make(struct keeper *k, struct err *e)
 
 void keep_limits_explain(const struct keeper *k, struct err *e)
 {
-	if (k->counts.oom_kills) {
+	if (k->end.counts.oom_kills) {
 		err_prefix(e, "cannot fit into limits.memory");
 		err_hint(e, 0, "is limits.memory too small?");
 	}
@@ -109,12 +109,12 @@ void keep_limits_measure(struct keeper *k)
 {
 	struct record_used *used = &k->record->used;
 
-	used->cpu_us = k->cpu_us;
+	used->cpu_us = k->process.cpu_us;
 	used->printed = (int64_t)k->stdio.printed;
 	keep_output_end(&k->stdio, &k->record->output);
 	/* No cgroup of the cage's has had nothing in it. */
-	used->memory_peak = k->counts.memory_peak ? (int64_t)k->counts.memory_peak : -1;
-	used->processes_peak = k->counts.pids_peak ? (int64_t)k->counts.pids_peak : -1;
+	used->memory_peak = k->end.counts.memory_peak ? (int64_t)k->end.counts.memory_peak : -1;
+	used->processes_peak = k->end.counts.pids_peak ? (int64_t)k->end.counts.pids_peak : -1;
 }
 
 void keep_limits_judge(struct keeper *k)
@@ -123,17 +123,17 @@ void keep_limits_judge(struct keeper *k)
 	uint64_t *reached = k->record->reached;
 
 	/* It may have been found out only when nobody was left to be asked to end. */
-	if (keep_ends_for_output(k) && k->ended_for == PLAN_GUARANTEE_COUNT)
-		k->ended_for = PLAN_LIMITS_OUTPUT;
-	reached[PLAN_LIMITS_TIME] = k->ended_for == PLAN_LIMITS_TIME;
+	if (keep_ends_for_output(k) && k->end.limit == PLAN_GUARANTEE_COUNT)
+		k->end.limit = PLAN_LIMITS_OUTPUT;
+	reached[PLAN_LIMITS_TIME] = k->end.limit == PLAN_LIMITS_TIME;
 	reached[PLAN_LIMITS_OUTPUT] = k->stdio.is_cut;
-	reached[PLAN_LIMITS_DISK] = k->is_disk_full || k->ended_for == PLAN_LIMITS_DISK;
-	k->record->ended_for = k->ended_for;
-	reached[PLAN_LIMITS_MEMORY] = k->counts.oom_kills;
-	reached[PLAN_LIMITS_PIDS] = k->counts.forks_refused;
+	reached[PLAN_LIMITS_DISK] = k->end.is_disk_full || k->end.limit == PLAN_LIMITS_DISK;
+	k->record->ended_for = k->end.limit;
+	reached[PLAN_LIMITS_MEMORY] = k->end.counts.oom_kills;
+	reached[PLAN_LIMITS_PIDS] = k->end.counts.forks_refused;
 	/* The user namespace counts nothing for us: only a limit that is reached still shows, with
 	 * the init and the command. */
 	if (pids && keep_controller_of(k->start.plan, pids) == CGROUP_COUNT &&
-		(uint64_t)k->others + 2 >= pids->n)
+		(uint64_t)k->end.others + 2 >= pids->n)
 		reached[PLAN_LIMITS_PIDS] = 1;
 }

@@ -190,7 +190,7 @@ void keep_log_end(struct keeper *k, const struct err *e)
 
 	if (!l)
 		return;
-	if (k->state >= KEEP_LET_GO && k->has_failed && !r->is_preflight_passed)
+	if (k->state >= KEEP_LET_GO && k->end.has_failed && !r->is_preflight_passed)
 		keep_log_preflight(k);
 	/* What was told when it was new has other numbers by now. */
 	for (size_t i = 0; i < r->decision_count; i++)

@@ -18,6 +18,7 @@
 #include "base/count.h"
 #include "base/str.h"
 #include "cage/cage_break.h"
+#include "keep/keep_inside.h"
 #include "keep/keep_look.h"
 
 /* The standard ones, the channel, and, but for who joins, both ends of the latch. */
@@ -474,10 +475,10 @@ const struct keep_view *keep_look_view(const struct keep_look *l)
 
 int keep_look_begin(struct keep_look *l, struct keeper *k, struct err *e)
 {
-	int r = keep_view_read(&l->cage, k->pid, &l->arena, e);
+	int r = keep_view_read(&l->cage, k->process.pid, &l->arena, e);
 
 	l->joined = &k->joined;
-	return r == 0 ? keep_view_open(&k->joined.again, k->pid, e) : r;
+	return r == 0 ? keep_view_open(&k->joined.again, k->process.pid, e) : r;
 }
 
 static void compare_mounts(struct keep_look *l)
@@ -500,7 +501,7 @@ int keep_look_compare(
 	struct keep_look *l, const struct keeper *k, struct record *record, struct err *e)
 {
 	l->record = record;
-	l->pid = k->pid;
+	l->pid = k->process.pid;
 	compare_mounts(l);
 	see_all(l, k);
 	return judge(l, e);
@@ -509,7 +510,7 @@ int keep_look_compare(
 int keep_look(struct keep_look *l, const struct keeper *k, struct record *record, struct err *e)
 {
 	int r = l->joined ? keep_view_read_again(&l->cage, &k->joined.again, &l->arena, e)
-			  : keep_view_read(&l->cage, k->pid, &l->arena, e);
+			  : keep_view_read(&l->cage, k->process.pid, &l->arena, e);
 
 	if (r < 0)
 		return r;

@@ -100,7 +100,7 @@ static int take_failed(struct keeper *k, struct keep_message *m, struct err *e)
 	bool is_known = m->said.err.kind == ERR_SYS || m->said.err.kind == ERR_REFUSED ||
 			m->said.err.kind == ERR_NOT_FOUND || m->said.err.kind == ERR_NOT_EXEC;
 
-	k->has_failed = true;
+	k->end.has_failed = true;
 	if (!is_known || !m->said.err.text[0] || m->said.err.num < 0)
 		return err_set(e, ERR_SYS, EPROTO, "cannot make the cage: it gave no reason");
 	*e = m->said.err;
@@ -121,13 +121,8 @@ static int take_checked(struct keeper *k, struct keep_message *m, struct err *e)
 
 static void note_start(struct keeper *k)
 {
-	k->started_ns = clock_ns();
-	keep_say_started(k->q, k->record, k->pid);
-	k->is_start_told = !k->q->is_start_late;
-	if (k->is_start_told)
-		k->q->started(k->q->of);
-	if (k->mode == KEEP_RESIDENT)
-		keep_resident_begin(k);
+	k->clock.started_ns = clock_ns();
+	keep_say_started(k->q, k->record, k->process.pid);
 }
 
 static int take_started(struct keeper *k, struct keep_message *m, struct err *e)
@@ -154,10 +149,10 @@ static int take_exited(struct keeper *k, struct keep_message *m, struct err *e)
 
 	(void)e;
 	k->state = KEEP_EXITED;
-	k->wait_status = m->said.n;
+	k->end.wait_status = m->said.n;
 	if (k->disk >= 0 && fstatfs(k->disk, &disk) == 0)
-		k->is_disk_full = disk.f_bavail == 0 || (disk.f_files && disk.f_ffree == 0);
-	keep_set_timer(k, KEEP_REAP_MS);
+		k->end.is_disk_full = disk.f_bavail == 0 || (disk.f_files && disk.f_ffree == 0);
+	keep_set_timer(&k->clock, KEEP_REAP_MS);
 	return 0;
 }
 
@@ -165,7 +160,7 @@ static int take_empty(struct keeper *k, struct keep_message *m, struct err *e)
 {
 	(void)e;
 	k->state = KEEP_ENDED;
-	k->others = m->said.n;
+	k->end.others = m->said.n;
 	return 0;
 }
 
@@ -249,9 +244,9 @@ bool keep_hear_last(struct keeper *k, struct err *e)
 	int r;
 
 	/* What the keeper was told stands; what it saw may be a cage on its way out. */
-	while ((r = wire_receive(k->channel, &m.said, NULL)) == 0) {
+	while ((r = wire_receive(k->process.channel, &m.said, NULL)) == 0) {
 		if (m.said.kind == WIRE_FAILED)
-			take_failed(k, &m, e->kind == ERR_SYS || k->has_fault ? e : &other);
+			take_failed(k, &m, e->kind == ERR_SYS || k->end.has_fault ? e : &other);
 		if (m.said.kind == WIRE_CHECKED && !k->record->is_preflight_passed)
 			take_checked(k, &m, e);
 		if (m.said.kind == WIRE_STARTED && !keep_has_started(k))

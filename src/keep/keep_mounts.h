@@ -1,6 +1,6 @@
 #pragma once
 
-#include "keep/keep_inside.h"
+#include "keep/keep_sources.h"
 #include "keep/keep_view.h"
 
 /*

@@ -58,7 +58,7 @@ void keep_names_open(struct keeper *k)
 	if (!plan_find(k->q->plan, PLAN_NETWORK, "none") || k->mode == KEEP_JOINING)
 		return;
 	for (int i = 0; i < 2; i++) {
-		snprintf(path, sizeof(path), "/proc/%d/net/%s", k->pid, files[i]);
+		snprintf(path, sizeof(path), "/proc/%d/net/%s", k->process.pid, files[i]);
 		k->names.counters[i] = file_open(path, O_RDONLY);
 	}
 }
@@ -132,16 +132,16 @@ static bool answer_one(struct keeper *k)
 
 /* --- while it runs --- */
 
-void keep_names_want(const struct keeper *k, struct pollfd *ret)
+void keep_names_want(const struct keep_names *n, struct pollfd *ret)
 {
-	bool is_full = keep_turn_is_full(&k->names.turn, AT_ONCE, TURN_NS);
+	bool is_full = keep_turn_is_full(&n->turn, AT_ONCE, TURN_NS);
 
-	*ret = (struct pollfd){ .fd = is_full ? -1 : k->names.socket, .events = POLLIN };
+	*ret = (struct pollfd){ .fd = is_full ? -1 : n->socket, .events = POLLIN };
 }
 
-int keep_names_wait(const struct keeper *k)
+int keep_names_wait(const struct keep_names *n)
 {
-	return k->names.socket < 0 ? -1 : keep_turn_wait(&k->names.turn, AT_ONCE, TURN_NS);
+	return n->socket < 0 ? -1 : keep_turn_wait(&n->turn, AT_ONCE, TURN_NS);
 }
 
 void keep_names_hear(struct keeper *k, const struct pollfd *seen)

@@ -20,10 +20,10 @@ struct pollfd;
 /* Opens the counters of the cage's network while its first process is there. */
 void keep_names_open(struct keeper *k);
 
-void keep_names_want(const struct keeper *k, struct pollfd *ret);
+void keep_names_want(const struct keep_names *n, struct pollfd *ret);
 
 /* How long nobody is answered, because too many asked, or -1. */
-int keep_names_wait(const struct keeper *k);
+int keep_names_wait(const struct keep_names *n);
 
 /* Answers those that wait, but not too many. */
 void keep_names_hear(struct keeper *k, const struct pollfd *seen);

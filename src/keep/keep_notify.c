@@ -186,7 +186,7 @@ static void count(struct keeper *k, const struct seccomp_notif *call, int error,
 static bool is_asked(const struct keeper *k)
 {
 	struct pollfd fds[] = { { .fd = k->notify.listener, .events = POLLIN },
-		{ .fd = k->channel, .events = POLLIN } };
+		{ .fd = k->process.channel, .events = POLLIN } };
 
 	return poll(fds, 2, 0) > 0 && fds[0].revents & POLLIN && !fds[1].revents;
 }
@@ -279,16 +279,16 @@ static bool answer_one(struct keeper *k)
 	return !n->failure;
 }
 
-int keep_notify_wait(const struct keeper *k)
+int keep_notify_wait(const struct keep_notify *n)
 {
-	return k->notify.listener < 0 ? -1 : keep_turn_wait(&k->notify.turn, AT_ONCE, TURN_NS);
+	return n->listener < 0 ? -1 : keep_turn_wait(&n->turn, AT_ONCE, TURN_NS);
 }
 
-void keep_notify_want(const struct keeper *k, struct pollfd *ret)
+void keep_notify_want(const struct keep_notify *n, struct pollfd *ret)
 {
-	bool is_full = keep_turn_is_full(&k->notify.turn, AT_ONCE, TURN_NS);
+	bool is_full = keep_turn_is_full(&n->turn, AT_ONCE, TURN_NS);
 
-	*ret = (struct pollfd){ .fd = is_full ? -1 : k->notify.listener, .events = POLLIN };
+	*ret = (struct pollfd){ .fd = is_full ? -1 : n->listener, .events = POLLIN };
 }
 
 int keep_notify_hear(struct keeper *k, const struct pollfd *seen, struct err *e)

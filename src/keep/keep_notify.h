@@ -49,9 +49,9 @@ int keep_notify_make(struct keeper *k, struct err *e);
 void keep_notify_take(struct keeper *k, int fd);
 
 /* How long nothing is answered, because too much was, or -1. */
-int keep_notify_wait(const struct keeper *k);
+int keep_notify_wait(const struct keep_notify *n);
 
-void keep_notify_want(const struct keeper *k, struct pollfd *ret);
+void keep_notify_want(const struct keep_notify *n, struct pollfd *ret);
 
 /*
  * Answers those that wait, but not too many. An error: nobody can be answered any more, and what

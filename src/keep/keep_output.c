@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "keep/keep_inside.h"
+#include "keep/keep_streams.h"
 
 void keep_output_begin(struct keep_stdio *s, const struct keep_request *q)
 {
@@ -34,14 +34,9 @@ static void print_digest(struct sha256 sha256, char ret[static SHA256_HEX_SIZE])
 /* Opened when there is something to write: a cage that waits has no run yet. */
 static int open_kept(const struct keep_stdio *s, int i, int *ret)
 {
-	struct err e = { 0 };
-	int folder = *ret < 0 ? s->request->open_folder(s->request->of, &e) : 0;
-
 	if (*ret >= 0)
 		return 0;
-	if (folder < 0)
-		return folder;
-	*ret = openat(folder, record_stream_names[i],
+	*ret = openat(s->request->folder, record_stream_names[i],
 		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	return *ret < 0 ? -errno : 0;
 }

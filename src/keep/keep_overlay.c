@@ -41,12 +41,8 @@ void keep_overlay_done(struct keep_overlay *o)
 /* The folder that holds all of bawn's state, from that of this run: STATE/runs/RUN. */
 static int find_state(struct keeper *k, char ret[static PATH_MAX], struct err *e)
 {
-	int folder = k->q->open_folder(k->q->of, e);
-	ssize_t n;
+	ssize_t n = file_path_of(k->q->folder, ret);
 
-	if (folder < 0)
-		return folder;
-	n = file_path_of(folder, ret);
 	if (n < 0)
 		return err_sys(e, (int)-n, "cannot inspect the run's folder");
 	for (int i = 0; i < 2; i++)
@@ -64,7 +60,7 @@ static int refuse_place(const char *path, const char *other, const char *what, s
 		"choose a place apart from it");
 }
 
-static int check_place(struct keeper *k, const struct plan_op *op, struct err *e)
+static int check_place(struct keeper *k, struct err *e)
 {
 	const char *path = k->overlay.kept.path;
 	char state[PATH_MAX];
@@ -77,8 +73,26 @@ static int check_place(struct keeper *k, const struct plan_op *op, struct err *e
 	for (uint32_t i = 0; r == 0 && i < k->sources.count; i++)
 		if (k->sources.items[i].path)
 			r = refuse_place(path, k->sources.items[i].path, "the cage is shown", e);
-	return r == 0 ? k->q->approve(k->q->of, op->a_root, plan_str(k->start.plan, op->a), path, e)
-		      : r;
+	return r;
+}
+
+int keep_overlay_find(struct keeper *k, struct err *e)
+{
+	const struct plan_op *op = plan_find(k->start.plan, PLAN_OVERLAY, NULL);
+	const char *from = op ? plan_str(k->start.plan, op->a) : NULL;
+	struct work_overlay *o = &k->overlay.kept;
+	char path[PATH_MAX], text[PLAN_TEXT_SIZE];
+	int r;
+
+	k->record->overlay = (struct record_overlay){ 0 };
+	if (!op)
+		return 0;
+	if (!cage_fill_in(&k->start, op->a_root, from, path, sizeof(path)))
+		return err_set(e, ERR_REFUSED, ENAMETOOLONG, "cannot find the overlay '%s': %s",
+			plan_root_text(op->a_root, from, text),
+			k->start.home ? "its path is too long" : "there is no home");
+	r = work_overlay_find(o, path, e);
+	return r == 0 ? check_place(k, e) : r;
 }
 
 /* --- taking it --- */
@@ -101,39 +115,22 @@ static int make_missing(struct keeper *k, const struct plan_op *op, struct err *
 	return work_overlay_create(o, op->n, e);
 }
 
-static int find(struct keeper *k, const struct plan_op *op, struct err *e)
-{
-	const char *from = plan_str(k->start.plan, op->a);
-	struct work_overlay *o = &k->overlay.kept;
-	char path[PATH_MAX], text[PLAN_TEXT_SIZE];
-	int r;
-
-	if (!cage_fill_in(&k->start, op->a_root, from, path, sizeof(path)))
-		return err_set(e, ERR_REFUSED, ENAMETOOLONG, "cannot find the overlay '%s': %s",
-			plan_root_text(op->a_root, from, text),
-			k->start.home ? "its path is too long" : "there is no home");
-	r = work_overlay_find(o, path, e);
-	if (r == 0)
-		r = check_place(k, op, e);
-	if (r == 0 && o->folder < 0)
-		r = make_missing(k, op, e);
-	/* What was made just now is judged like any other. */
-	return r == 0 ? work_overlay_open(o, e) : r;
-}
-
 int keep_overlay_take(struct keeper *k, struct err *e)
 {
 	const struct plan_op *op = plan_find(k->start.plan, PLAN_OVERLAY, NULL);
 	struct work_overlay *o = &k->overlay.kept;
 	char holder[RECORD_RUN_SIZE + 8];
 	own_fd int tree = -1;
-	int r;
+	int r = 0;
 
-	k->record->overlay = (struct record_overlay){ 0 };
 	if (!op)
 		return 0;
 	snprintf(holder, sizeof(holder), "run %s", k->record->run);
-	r = find(k, op, e);
+	if (o->folder < 0)
+		r = make_missing(k, op, e);
+	/* What was made just now is judged like any other. */
+	if (r == 0)
+		r = work_overlay_open(o, e);
 	if (r == 0)
 		r = work_overlay_take(o, holder, e);
 	if (r < 0)
@@ -142,7 +139,7 @@ int keep_overlay_take(struct keeper *k, struct err *e)
 		o->size = op->n;
 	k->start.overlay_size = k->record->overlay.size = o->size;
 	k->overlay.op = op;
-	k->ready_ms = KEEP_LOAD_MS;
+	k->clock.ready_ms = KEEP_LOAD_MS;
 	tree = work_overlay_tree(o, e);
 	if (tree < 0)
 		return tree;

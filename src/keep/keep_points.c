@@ -76,9 +76,7 @@ static int find_in(
 int keep_points_find(struct keeper *k, struct err *e)
 {
 	struct keep_layer *l = &k->layer;
-
 	int top = l->trees[CAGE_LAYER_PROJECT].top;
-
 	int r = keep_copy_list(k, e);
 
 	/* The list of a copy has them too. */

@@ -13,7 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "keep/keep_inside.h"
+#include "keep/keep_streams.h"
 
 #define CATCH_UP_MS    200 /* for a terminal to show what was printed before a stop */
 #define CATCH_UP_TURNS 128 /* of which each takes 4 kB of a terminal, which holds 64 */

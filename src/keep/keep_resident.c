@@ -74,7 +74,7 @@ static int open_namespaces(struct keeper *k)
 		snprintf(path, sizeof(path), "/proc/self/ns/%s", files[i]);
 		if (stat(path, &ours) < 0)
 			return -errno;
-		snprintf(path, sizeof(path), "/proc/%d/ns/%s", k->pid, files[i]);
+		snprintf(path, sizeof(path), "/proc/%d/ns/%s", k->process.pid, files[i]);
 		fd = file_open(path, O_RDONLY);
 		if (fd < 0 || fstat(fd, &st) < 0)
 			return fd < 0 ? fd : -errno;
@@ -212,7 +212,7 @@ static bool hear_client(struct keeper *k, int client)
 	if (wire_receive(client, &m, &fd) < 0)
 		return false;
 	if (m.kind == WIRE_JOIN)
-		return !k->is_unwanted && hand_out(k, client) == 0;
+		return !k->end.is_unwanted && hand_out(k, client) == 0;
 	if (m.kind == WIRE_STREAM && fd >= 0) {
 		if (fcntl(fd, F_SETFL, O_NONBLOCK) == 0)
 			add(&k->resident, STREAM, take_fd(&fd));

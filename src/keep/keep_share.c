@@ -36,7 +36,7 @@
 
 void keep_share_init(struct keep_share *s)
 {
-	s->connection = s->lock = -1;
+	s->connection = s->lock = s->turn = -1;
 	for (int i = 0; i < KEPT; i++)
 		s->kept[i] = -1;
 }
@@ -55,6 +55,8 @@ void keep_share_done(struct keep_share *s)
 	close_kept(s);
 	if (s->connection >= 0)
 		close(s->connection);
+	if (s->turn >= 0)
+		close(s->turn);
 	if (s->lock >= 0)
 		close(s->lock);
 	keep_share_init(s);
@@ -352,10 +354,10 @@ int keep_share_send(struct keeper *k, struct err *e)
 		struct wire_message m = { .kind = WIRE_TREE, .n = i };
 
 		if (tree >= 0)
-			r = wire_send_message(k->channel, &m, sizeof(m), tree);
+			r = wire_send_message(k->process.channel, &m, sizeof(m), tree);
 	}
 	if (r == 0)
-		r = wire_send(k->channel, WIRE_JOINED, 0, NULL);
+		r = wire_send(k->process.channel, WIRE_JOINED, 0, NULL);
 	close_kept(&k->share);
 	return r < 0 ? err_set(e, ERR_SYS, -r,
 			       "cannot make the cage: it ended before it was complete")
@@ -369,7 +371,7 @@ int keep_share_hear(struct keeper *k, struct err *e)
 	struct wire_message m = { 0 };
 	bool is_told = wire_receive(k->share.connection, &m, NULL) == 0 && m.kind == WIRE_SIGNAL;
 
-	k->is_unwanted = true;
+	k->end.is_unwanted = true;
 	if (!is_told) {
 		close(k->share.connection);
 		k->share.connection = -1;

@@ -44,18 +44,18 @@ static int open_signals(struct keeper *k, struct err *e)
 
 int keep_watch_open(struct keeper *k, struct err *e)
 {
-	k->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (k->timer < 0)
+	k->clock.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (k->clock.timer < 0)
 		return err_sys(e, errno, "cannot make a clock");
 	return open_signals(k, e);
 }
 
-void keep_set_timer(const struct keeper *k, uint64_t ms)
+void keep_set_timer(const struct keep_clock *c, uint64_t ms)
 {
 	struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ms / 1000),
 					   .tv_nsec = (long)(ms % 1000) * 1000000L } };
 
-	timerfd_settime(k->timer, 0, &when, NULL);
+	timerfd_settime(c->timer, 0, &when, NULL);
 }
 
 /* --- to the command --- */
@@ -63,10 +63,10 @@ void keep_set_timer(const struct keeper *k, uint64_t ms)
 void keep_send_signal(const struct keeper *k, int number)
 {
 	if (k->mode == KEEP_JOINING) {
-		keep_join_signal(k, number);
+		keep_join_signal(&k->process, number);
 		return;
 	}
-	wire_send(k->channel, WIRE_SIGNAL, number, NULL);
+	wire_send(k->process.channel, WIRE_SIGNAL, number, NULL);
 }
 
 int keep_begin_to_stop(struct keeper *k)
@@ -74,7 +74,7 @@ int keep_begin_to_stop(struct keeper *k)
 	keep_send_signal(k, SIGTERM);
 	/* What is stopped would not hear it. */
 	keep_send_signal(k, SIGCONT);
-	keep_set_timer(k, GRACE_MS);
+	keep_set_timer(&k->clock, GRACE_MS);
 	return 0;
 }
 
@@ -92,9 +92,9 @@ void keep_take_size(struct keeper *k)
 
 static void wake(struct keeper *k)
 {
-	if (k->is_stopped)
+	if (k->job.is_stopped)
 		keep_send_signal(k, SIGCONT);
-	k->is_stopped = false;
+	k->job.is_stopped = false;
 }
 
 int keep_come_back(struct keeper *k, struct err *e)
@@ -127,7 +127,7 @@ static int stop(struct keeper *k, struct err *e)
 	 * no shell is there to continue us, the kernel does not stop us, and on it goes. */
 	kill(k->terminal.near >= 0 ? 0 : getpid(), SIGTSTP);
 	sigprocmask(SIG_BLOCK, &only, NULL);
-	k->is_told_to_stop = false;
+	k->job.is_told_to_stop = false;
 	keep_send_signal(k, SIGCONT);
 	return keep_come_back(k, e);
 }
@@ -135,9 +135,9 @@ static int stop(struct keeper *k, struct err *e)
 int keep_take_stop(struct keeper *k, int number, struct err *e)
 {
 	/* Otherwise nobody would continue us, and a command could put its keeper to sleep. */
-	if ((k->is_told_to_stop && number == SIGTSTP) || k->terminal.is_raw)
+	if ((k->job.is_told_to_stop && number == SIGTSTP) || k->terminal.is_raw)
 		return stop(k, e);
-	k->is_stopped = true;
+	k->job.is_stopped = true;
 	return 0;
 }
 
@@ -160,7 +160,7 @@ int keep_hear_signal(struct keeper *k, struct err *e)
 	if (number == SIGTSTP && k->mode == KEEP_JOINING && keep_has_started(k))
 		return stop(k, e);
 	if (number == SIGTSTP)
-		k->is_told_to_stop = keep_has_started(k);
+		k->job.is_told_to_stop = keep_has_started(k);
 	if (keep_has_started(k))
 		keep_send_signal(k, number == k->q->kill_signal ? SIGKILL : number);
 	/* What is stopped would not hear it. */

@@ -41,6 +41,11 @@ static bool has_source(const struct plan_op *op)
 	       op->kind == PLAN_IMAGE;
 }
 
+static bool is_declared(const struct plan_op *op)
+{
+	return plan_roots[op->a_root].owner == PLAN_OWNER_OPERATOR;
+}
+
 static void find_source(struct opening *ret, const struct cage_start *start,
 	const struct keep_request *q, const struct plan_op *op)
 {
@@ -93,11 +98,6 @@ static int open_kept(const struct opening *o, struct err *e)
 		      : fd;
 }
 
-static int open_state(const struct opening *o, struct err *e)
-{
-	return o->q->open_state(o->q->of, o->path + 1, e);
-}
-
 /* The program that runs, by no name at all: another may have taken its place. */
 static int open_own_program(const struct opening *o, struct err *e)
 {
@@ -118,11 +118,8 @@ static int open_own_program(const struct opening *o, struct err *e)
 
 static int open_told(const struct opening *o, struct err *e)
 {
-	int folder = o->q->open_folder(o->q->of, e);
-	int fd = folder < 0 ? folder : file_open_name(folder, KEEP_TOLD, O_PATH);
+	int fd = file_open_name(o->q->folder, KEEP_TOLD, O_PATH);
 
-	if (folder < 0)
-		return folder;
 	return fd < 0 ? err_sys(e, -fd, "cannot open the run's socket") : fd;
 }
 
@@ -135,7 +132,6 @@ static int open_source(const struct opening *o, struct err *e)
 		[PLAN_ROOT_GIT] = open_declared,
 		[PLAN_ROOT_SESSION_HOME] = open_kept,
 		[PLAN_ROOT_SESSION_TMP] = open_kept,
-		[PLAN_ROOT_STATE] = open_state,
 		[PLAN_ROOT_BAWN] = open_own_program,
 		[PLAN_ROOT_TOLD] = open_told,
 	};
@@ -259,7 +255,7 @@ static int clone_own(
 	return s->items[i].tree < 0 ? s->items[i].tree : 0;
 }
 
-/* Is it fit to be shown, and may it be? What bawn keeps for cages is. */
+/* Is it fit to be shown? Whether it may be is asked later: keep_shown. */
 static int judge_source(struct keep_sources *s, uint32_t i, const struct opening *o, struct err *e)
 {
 	const struct plan_op *op = &plan_ops(o->start->plan)[i];
@@ -269,7 +265,7 @@ static int judge_source(struct keep_sources *s, uint32_t i, const struct opening
 	case PLAN_OWNER_OPERATOR:
 		if (op->flags & PLAN_READ_ONLY)
 			r = refuse_talkers(s->fds[i], s->items[i].path, e);
-		return r < 0 ? r : o->q->approve(o->q->of, o->root, o->path, s->items[i].path, e);
+		return r;
 	case PLAN_OWNER_BAWN:
 		return clone_own(s, o->start, i, e);
 	case PLAN_OWNER_CAGE:
@@ -291,7 +287,7 @@ static int make_source(struct keep_sources *s, uint32_t i, const struct cage_sta
 	if (!has_source(op) || (start->is_warm && q->workspace < 0 && is_of_session(op)))
 		return 0;
 	find_source(&o, start, q, op);
-	s->fds[i] = open_source(&o, e);
+	s->fds[i] = keep_state_of(start->plan, i) ? take_fd(&s->given[i]) : open_source(&o, e);
 	r = s->fds[i] < 0 ? s->fds[i] : find_path(s, s->fds[i], o.text, &s->items[i], e);
 	if (r == 0)
 		r = judge_source(s, i, &o, e);
@@ -302,6 +298,26 @@ static int make_source(struct keep_sources *s, uint32_t i, const struct cage_sta
 		!(op->flags & (PLAN_COPIED | PLAN_SHARED)))
 		r = keep_sources_map(s, start, i, e);
 	return r;
+}
+
+const char *keep_state_of(const struct plan *p, uint32_t i)
+{
+	const struct plan_op *op = &plan_ops(p)[i];
+
+	return has_source(op) && op->a_root == PLAN_ROOT_STATE ? plan_str(p, op->a) + 1 : NULL;
+}
+
+const char *keep_sources_shown(
+	const struct keep_sources *s, const struct cage_start *start, uint32_t i)
+{
+	const struct plan_op *op = &plan_ops(start->plan)[i];
+
+	return has_source(op) && is_declared(op) ? s->items[i].path : NULL;
+}
+
+bool keep_sources_is_late(const struct plan *p, uint32_t i)
+{
+	return is_of_session(&plan_ops(p)[i]);
 }
 
 void keep_sources_init(struct keep_sources *s)
@@ -327,11 +343,6 @@ int keep_sources_make(struct keep_sources *ret, const struct cage_start *start,
 	for (; r == 0 && ret->count < n; ret->count++)
 		r = make_source(ret, ret->count, start, q, e);
 	return r;
-}
-
-static bool is_declared(const struct plan_op *op)
-{
-	return plan_roots[op->a_root].owner == PLAN_OWNER_OPERATOR;
 }
 
 bool keep_sources_are_current(const struct keep_sources *s, const struct cage_start *start)

@@ -22,7 +22,7 @@
 
 #include "base/file.h"
 #include "cage/cage_break.h"
-#include "keep/keep_inside.h"
+#include "keep/keep_streams.h"
 
 /* What can be written without waiting once poll says so. */
 #define TERMINAL_CHUNK 256

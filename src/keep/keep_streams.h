@@ -26,6 +26,8 @@ struct keep_terminal {
 	int alarm;
 };
 
+#define KEEP_FOREGROUND_MS 300 /* between two looks whether we are in it */
+
 /* Is the terminal ours to read? True also where it is not our own, which then stops nobody. */
 bool keep_is_in_foreground(int terminal);
 

@@ -94,7 +94,7 @@ static int map_group(const struct keeper *k, int folder, unsigned inside)
 
 	if (program < 0)
 		return program;
-	snprintf(path, sizeof(path), "/proc/%d", k->pid);
+	snprintf(path, sizeof(path), "/proc/%d", k->process.pid);
 	process = file_open(path, O_PATH | O_DIRECTORY);
 	if (process < 0 || pipe2(ends, O_CLOEXEC) < 0)
 		return process < 0 ? process : -errno;
@@ -108,11 +108,10 @@ static int map_group(const struct keeper *k, int folder, unsigned inside)
 
 int keep_team_map(struct keeper *k, const struct plan_op *ids, struct err *e)
 {
-	int folder = k->q->open_folder(k->q->of, e);
-	int r = folder < 0 ? folder : map_group(k, folder, (unsigned)ids->n);
+	int r = map_group(k, k->q->folder, (unsigned)ids->n);
 
-	if (r == 0 || folder < 0)
-		return r;
+	if (r == 0)
+		return 0;
 	/* What fails here is a reason to do without. */
 	k->record->failed_op = (int)(ids - plan_ops(k->start.plan));
 	return err_set(e, ERR_SYS, -r,

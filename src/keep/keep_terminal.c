@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "keep/keep_inside.h"
+#include "keep/keep_streams.h"
 
 void keep_terminal_choose(struct keep_terminal *t, enum keep_tty wish)
 {

@@ -53,9 +53,7 @@ int keep_told_make(struct keeper *k, struct err *e)
 
 	if (!plan_find_from(k->q->plan, PLAN_BIND, PLAN_ROOT_TOLD))
 		return 0;
-	t->folder = k->q->open_folder(k->q->of, e);
-	if (t->folder < 0)
-		return t->folder;
+	t->folder = k->q->folder;
 	t->socket = listen_in(t->folder);
 	if (t->socket < 0)
 		return err_sys(e, -t->socket, "cannot make a socket in the run's folder");
@@ -64,18 +62,16 @@ int keep_told_make(struct keeper *k, struct err *e)
 
 /* --- while it runs --- */
 
-void keep_told_want(const struct keeper *k, struct pollfd *ret)
+void keep_told_want(const struct keep_told *t, struct pollfd *ret)
 {
-	const struct keep_told *t = &k->told;
-
 	bool is_full = keep_turn_is_full(&t->turn, AT_ONCE, TURN_NS);
 
 	*ret = (struct pollfd){ .fd = is_full ? -1 : t->socket, .events = POLLIN };
 }
 
-int keep_told_wait(const struct keeper *k)
+int keep_told_wait(const struct keep_told *t)
 {
-	return k->told.socket < 0 ? -1 : keep_turn_wait(&k->told.turn, AT_ONCE, TURN_NS);
+	return t->socket < 0 ? -1 : keep_turn_wait(&t->turn, AT_ONCE, TURN_NS);
 }
 
 static void note(struct keeper *k, const struct wire_told *told)

@@ -25,14 +25,11 @@
 #define GATE_NS    ((uint64_t)60000000000)
 
 struct keep_warm {
-	struct keeper k;
 	struct keep_request q; /* while it waits */
 	struct record record;  /* the same */
 	struct plan *plan;     /* a copy of ours */
-	char *words;           /* shared: environment, arguments, and their texts */
 	struct tail unused;    /* until there is one */
 	uint64_t made_ns;
-	bool is_used;
 };
 
 /* --- which plan --- */
@@ -96,9 +93,9 @@ static bool is_same_wall(const struct plan *a, const struct plan *b)
 	return true;
 }
 
-bool keep_warm_is_for(const struct keep_warm *w, const struct plan *p)
+bool keep_warm_is_for(const struct keeper *k, const struct plan *p)
 {
-	return !w->is_used && is_same_wall(w->plan, p);
+	return k->mode == KEEP_WARMING && is_same_wall(k->warm->plan, p);
 }
 
 /* What the gate knows of the host's name servers is from when it was made. */
@@ -107,130 +104,92 @@ static bool is_too_old(const struct keep_warm *w)
 	return plan_find(w->plan, PLAN_NETWORK, "allowlist") && clock_ns() - w->made_ns > GATE_NS;
 }
 
-bool keep_warm_waits(const struct keep_warm *w)
+bool keep_warm_waits(const struct keeper *k)
 {
-	struct pollfd end = { .fd = w->k.pidfd, .events = POLLIN };
+	struct pollfd end = { .fd = k->process.pidfd, .events = POLLIN };
 
-	return poll(&end, 1, 0) == 0 && !is_too_old(w) &&
-	       keep_sources_are_current(&w->k.sources, &w->k.start);
+	return poll(&end, 1, 0) == 0 && !is_too_old(k->warm) &&
+	       keep_sources_are_current(&k->sources, &k->start);
 }
 
 /* --- made --- */
 
-/* The first process finds its words here, once there are some. */
-static int make_words(struct keep_warm *w, struct err *e)
+int keep_warm_share_words(struct keeper *k, struct err *e)
 {
 	const int flags = MAP_SHARED | MAP_ANONYMOUS;
-	struct cage_start *start = &w->k.start;
-	int r;
-
-	/* cppcheck-suppress invalidFunctionArg ; -1 is what mmap(2) asks for here */
-	w->words = mmap(NULL, WORDS_SIZE, PROT_READ | PROT_WRITE, flags, -1, 0);
-	if (w->words == MAP_FAILED) {
-		w->words = NULL;
-		return err_set(e, ERR_SYS, ENOMEM, "cannot make a warm cage: out of memory");
-	}
+	struct cage_start *start = &k->start;
 	/* The preflight's, which are the plan's alone. */
-	r = keep_words_make(&w->k.words, start, e);
-	start->own_variables = w->k.words.own_variables;
-	start->environment = (char **)(void *)w->words;
-	start->arguments = start->environment + w->plan->op_count + 1;
+	int r = keep_words_make(&k->words, start, e);
+	/* cppcheck-suppress invalidFunctionArg ; -1 is what mmap(2) asks for here */
+	char *shared = mmap(NULL, WORDS_SIZE, PROT_READ | PROT_WRITE, flags, -1, 0);
+
+	if (shared == MAP_FAILED)
+		return err_set(e, ERR_SYS, ENOMEM, "cannot make a warm cage: out of memory");
+	k->words.shared = shared;
+	k->words.shared_size = WORDS_SIZE;
+	start->own_variables = k->words.own_variables;
+	start->environment = (char **)(void *)shared;
+	start->arguments = start->environment + start->plan->op_count + 1;
 	return r;
 }
 
-static int make(struct keep_warm *w, struct err *e)
+/* What it is made with, until a run uses it. */
+static void borrow_request(struct keep_warm *w, const struct keep_request *q)
 {
-	struct keeper *k = &w->k;
-	int r = record_make_run(NULL, w->record.run, e);
-
-	if (r == 0)
-		r = keep_begin_start(k, e);
-	if (r == 0)
-		r = make_words(w, e);
-	if (r == 0)
-		r = keep_sources_make(&k->sources, &k->start, k->q, e);
-	if (r == 0)
-		r = keep_stdio_open(&k->stdio, k->q, &k->terminal, &k->start.ids, e);
-	if (r == 0)
-		r = keep_limits_make(k, e);
-	if (r == 0)
-		r = keep_gate_make(k, e);
-	if (r == 0)
-		r = keep_notify_make(k, e);
-	if (r == 0)
-		r = keep_watch_open(k, e);
-	k->start.sources = k->sources.items;
-	if (r == 0)
-		r = keep_spawn(k, e);
-	return r == 0 ? keep_look_prepare(&k->look, &k->start, &k->sources, e) : r;
-}
-
-int keep_warm_make(const struct keep_request *q, struct keep_warm **ret, struct err *e)
-{
-	struct keep_warm *w;
-	int r;
-
-	if (!can_wait(q))
-		return -EOPNOTSUPP;
-	w = calloc(1, sizeof(*w));
-	if (!w)
-		return err_set(e, ERR_SYS, ENOMEM, "cannot make a warm cage: out of memory");
-	tail_init(&w->unused, 0);
-	w->made_ns = clock_ns();
 	w->q = *q;
-	w->q.mode = KEEP_WARM;
+	w->q.mode = KEEP_WARMING;
+	w->q.plan = w->record.plan = w->plan;
 	w->q.workspace = -1;
+	w->q.folder = -1;
 	w->q.project = "";
 	w->q.git = NULL;
 	w->q.warm = NULL;
 	w->q.log = NULL;
 	w->q.printed[0] = w->q.printed[1] = &w->unused;
-	w->plan = malloc(q->plan->size);
-	keep_init(&w->k, &w->q, &w->record);
-	if (!w->plan) {
-		r = err_set(e, ERR_SYS, ENOMEM, "cannot make a warm cage: out of memory");
-	} else {
-		memcpy(w->plan, q->plan, q->plan->size);
-		w->q.plan = w->record.plan = w->plan;
-		r = make(w, e);
-	}
-	if (r == 0)
-		*ret = w;
-	else
-		keep_warm_free(w);
-	return r;
 }
 
-void keep_warm_free(struct keep_warm *w)
+int keep_new_warm(struct keeper **ret, const struct keep_request *q, struct err *e)
 {
-	struct err e;
+	struct keeper *k;
+	struct keep_warm *w;
 
-	if (!w)
-		return;
-	if (!w->is_used) {
-		keep_kill(&w->k);
-		cgroup_kill(&w->k.group);
-		keep_gate_end(&w->k);
-		/* As after a run: what hangs is in there still, and a later run removes it. */
-		if (keep_reap(&w->k, NULL) == 0)
-			(void)cgroup_remove(&w->k.group, &e);
-		keep_release(&w->k);
+	if (!can_wait(q))
+		return -EOPNOTSUPP;
+	k = malloc(sizeof(*k));
+	w = calloc(1, sizeof(*w));
+	if (w)
+		w->plan = malloc(q->plan->size);
+	if (!k || !w || !w->plan || record_make_run(NULL, w->record.run, e) < 0) {
+		keep_warm_done(w);
+		free(k);
+		return err_set(e, ERR_SYS, ENOMEM, "cannot make a warm cage: out of memory");
 	}
-	if (w->words)
-		munmap(w->words, WORDS_SIZE);
-	free(w->plan);
+	memcpy(w->plan, q->plan, q->plan->size);
+	tail_init(&w->unused, 0);
+	w->made_ns = clock_ns();
+	borrow_request(w, q);
+	keep_init(k, &w->q, &w->record);
+	k->warm = w;
+	*ret = k;
+	return 0;
+}
+
+void keep_warm_done(struct keep_warm *w)
+{
+	if (w)
+		free(w->plan);
 	free(w);
 }
 
 /* --- used --- */
 
 /* Copies words to where the first process looks for them; false: they do not fit. */
-static bool put_words(struct keep_warm *w, char *const *from, char **to, char **at)
+static bool put_words(char *shared, char *const *from, char **to, char **at)
 {
 	for (; *from; from++) {
 		size_t n = strlen(*from) + 1;
 
-		if (n > (size_t)(w->words + WORDS_SIZE - *at))
+		if (n > (size_t)(shared + WORDS_SIZE - *at))
 			return false;
 		memcpy(*at, *from, n);
 		*to++ = *at;
@@ -240,18 +199,20 @@ static bool put_words(struct keep_warm *w, char *const *from, char **to, char **
 	return true;
 }
 
-static bool put_all_words(struct keep_warm *w, const struct keep_words *words)
+static bool put_all_words(const struct keeper *k, const struct keep_words *words)
 {
-	char **environment = (char **)(void *)w->words;
-	char **arguments = environment + w->plan->op_count + 1;
+	char *shared = k->words.shared;
+	char **environment = (char **)(void *)shared;
+	char **arguments = environment + k->warm->plan->op_count + 1;
 	size_t count = 0;
 	char *at;
 
 	while (words->arguments[count])
 		count++;
 	at = (char *)(arguments + count + 1);
-	return at < w->words + WORDS_SIZE && put_words(w, words->environment, environment, &at) &&
-	       put_words(w, words->arguments, arguments, &at);
+	return at < shared + WORDS_SIZE &&
+	       put_words(shared, words->environment, environment, &at) &&
+	       put_words(shared, words->arguments, arguments, &at);
 }
 
 /* What a cage of this plan has had to go without was found out when it was made. */
@@ -261,10 +222,9 @@ static void take_notes(const struct record *from, struct record *to)
 	to->note_count = from->note_count;
 }
 
-struct keeper *keep_warm_use(
-	struct keep_warm *w, const struct keep_request *q, struct record *record)
+bool keep_warm_use(struct keeper *k, const struct keep_request *q, struct record *record)
 {
-	struct cage_start start = w->k.start;
+	struct cage_start start = k->start;
 	struct keep_words words = { 0 };
 	struct err e;
 	bool fits;
@@ -272,35 +232,19 @@ struct keeper *keep_warm_use(
 	start.plan = q->plan;
 	start.project = q->project;
 	start.run = record->session ? record->session : record->run;
-	fits = keep_warm_is_for(w, q->plan) && q->printed[0] && q->printed[1] &&
-	       keep_words_make(&words, &start, &e) == 0 && put_all_words(w, &words);
+	fits = keep_warm_is_for(k, q->plan) && q->printed[0] && q->printed[1] &&
+	       keep_words_make(&words, &start, &e) == 0 && put_all_words(k, &words);
 	keep_words_done(&words);
 	if (!fits)
-		return NULL;
-	w->is_used = true;
-	take_notes(&w->record, record);
-	w->k.q = w->k.stdio.request = q;
-	w->k.record = record;
-	w->k.start.plan = q->plan;
-	w->k.start.project = q->project;
-	w->k.start.run = start.run;
-	w->k.stdio.streams[1].tail = q->printed[0];
-	w->k.stdio.streams[2].tail = q->printed[1];
-	return &w->k;
-}
-
-int keep_warm_join(struct keep_warm *w, struct err *e)
-{
-	struct keeper *k = &w->k;
-	int r = keep_sources_make_late(&k->sources, &k->start, k->q, e);
-
-	k->record->failed_op = k->sources.unmapped;
-	if (r == 0)
-		r = keep_layer_make(k, e);
-	if (r == 0)
-		r = keep_share_send(k, e);
-	if (r == 0)
-		keep_disk_open(k);
-	keep_set_timer(k, k->ready_ms);
-	return r;
+		return false;
+	take_notes(&k->warm->record, record);
+	k->mode = KEEP_WARM;
+	k->q = k->stdio.request = q;
+	k->record = record;
+	k->start.plan = q->plan;
+	k->start.project = q->project;
+	k->start.run = start.run;
+	k->stdio.streams[1].tail = q->printed[0];
+	k->stdio.streams[2].tail = q->printed[1];
+	return true;
 }

@@ -18,31 +18,24 @@
 #include "wire/wire.h"
 
 #define START_MS      20 /* from a start until it is written down what was seen before it */
+#define START_NS      ((uint64_t)START_MS * 1000000)
 #define FOREGROUND_NS ((uint64_t)KEEP_FOREGROUND_MS * 1000000)
 
 /* --- signals and time --- */
 
-/* The time limit in ms, or 0. */
-static uint64_t time_limit(const struct plan *p)
-{
-	const struct plan_op *op = plan_find(p, PLAN_LIMIT, "limits.time");
-
-	return op ? op->n : 0;
-}
-
 static void begin_to_end(struct keeper *k, enum plan_guarantee limit)
 {
-	if (k->ended_for != PLAN_GUARANTEE_COUNT)
+	if (k->end.limit != PLAN_GUARANTEE_COUNT)
 		return;
-	k->ended_for = limit;
+	k->end.limit = limit;
 	keep_begin_to_stop(k);
 }
 
 /* At once: whoever fills the disk would go on while it is asked. */
 static void end_for_disk(struct keeper *k)
 {
-	if (k->ended_for == PLAN_GUARANTEE_COUNT)
-		k->ended_for = PLAN_LIMITS_DISK;
+	if (k->end.limit == PLAN_GUARANTEE_COUNT)
+		k->end.limit = PLAN_LIMITS_DISK;
 	keep_kill(k);
 }
 
@@ -50,19 +43,19 @@ static int hear_clock(struct keeper *k, struct err *e)
 {
 	uint64_t unused;
 
-	if (read(k->timer, &unused, sizeof(unused)) < 0)
+	if (read(k->clock.timer, &unused, sizeof(unused)) < 0)
 		return 0;
 	if (k->state < KEEP_LET_GO)
 		return err_set(e, ERR_REFUSED, ETIMEDOUT,
 			"cannot make the cage: something that it opens did not answer within %u s",
-			k->ready_ms / 1000);
-	k->is_hanging = k->state >= KEEP_EXITED;
+			k->clock.ready_ms / 1000);
+	k->end.is_hanging = k->state >= KEEP_EXITED;
 	/* How the command ended is known: that is the run's end, and this is said beside it. */
-	if (k->is_hanging)
+	if (k->end.is_hanging)
 		err_set(e, ERR_SYS, ETIMEDOUT,
 			"cannot end processes that the command left: they were killed and hang in "
 			"the kernel until a system call returns");
-	else if (k->ended_for != PLAN_GUARANTEE_COUNT || k->is_unwanted)
+	else if (k->end.limit != PLAN_GUARANTEE_COUNT || k->end.is_unwanted)
 		keep_kill(k);
 	else
 		begin_to_end(k, PLAN_LIMITS_TIME);
@@ -71,61 +64,20 @@ static int hear_clock(struct keeper *k, struct err *e)
 
 /* --- what the cage says --- */
 
-static int look_and_go(struct keeper *k, struct err *e)
-{
-	int r;
-
-	keep_hold_end(k);
-	r = keep_look(k->look, k, k->record, e);
-
-	if (r == 0)
-		r = keep_overlay_look(k, e);
-	k->has_fault = r < 0;
-	if (r == 0)
-		r = keep_points_find(k, e);
-	if (r == 0 && k->mode == KEEP_RESIDENT)
-		r = keep_resident_open(k, e);
-	/* What the host changes from here on has a later time than what the command finds. */
-	clock_pass_mark(&k->layer.began);
-	/* From here on what runs is the user's: startup commands are part of the time. */
-	keep_set_timer(k, k->mode == KEEP_RESIDENT ? 0 : time_limit(k->start.plan));
-	if (r == 0 && wire_send(k->channel, WIRE_GO, 0, NULL) < 0)
-		r = err_set(e, ERR_SYS, EPIPE, "cannot start the command: the cage ended before");
-	if (r == 0)
-		k->state = KEEP_LET_GO;
-	keep_log_look(k);
-	keep_names_open(k);
-	return r;
-}
-
-/* For how long to wait until the start is worth being told: most commands are over by then. */
-static int start_wait(const struct keeper *k)
-{
-	return keep_has_started(k) && !k->is_start_told ? START_MS : -1;
-}
-
-static void tell_start(struct keeper *k)
-{
-	if (start_wait(k) < 0 || clock_ns() - k->started_ns < (uint64_t)START_MS * 1000000)
-		return;
-	k->is_start_told = true;
-	k->q->started(k->q->of);
-}
-
 /* The end of the channel. In its session's cage a command is on its own once it was started. */
 static void hear_end(struct keeper *k)
 {
 	if (k->mode == KEEP_JOINING && keep_has_started(k))
-		close(take_fd(&k->channel));
+		close(take_fd(&k->process.channel));
 	else
-		k->is_gone = true;
+		k->end.is_gone = true;
 }
 
 /* One message of the cage, which comes in its turn or is none; an error ends the run. */
 static int hear_cage(struct keeper *k, struct err *e)
 {
 	struct keep_message m = { .fd = -1 };
-	int r = wire_receive(k->channel, &m.said, &m.fd);
+	int r = wire_receive(k->process.channel, &m.said, &m.fd);
 
 	if (r == -EPIPE) {
 		hear_end(k);
@@ -192,28 +144,55 @@ enum {
 	ALL = STDIO + 3
 };
 
+/* The cage has ended, or never will. */
+static bool is_over(const struct keeper *k)
+{
+	return k->end.is_gone || k->state == KEEP_ENDED || k->end.is_hanging;
+}
+
+static bool is_so_far(const struct keeper *k, enum keep_until until)
+{
+	switch (until) {
+	case KEEP_UNTIL_BUILT:
+		return k->state >= KEEP_BUILT && !k->gate.is_awaited;
+	case KEEP_UNTIL_STARTED:
+		return keep_has_started(k) &&
+		       (!k->q->is_start_late || clock_ns() - k->clock.started_ns >= START_NS);
+	case KEEP_UNTIL_ENDED:
+		break;
+	}
+	return false;
+}
+
+/* For how long to wait until a start is worth being told: most commands are over by then. */
+static int start_wait(const struct keeper *k, enum keep_until until)
+{
+	return until == KEEP_UNTIL_STARTED && keep_has_started(k) ? START_MS : -1;
+}
+
 /* Waits for any of it; as poll does. *ret_timeout: for how long the streams want that at most. */
-static int wait_for_all(struct keeper *k, struct pollfd fds[static ALL], int *ret_timeout)
+static int wait_for_all(
+	struct keeper *k, enum keep_until until, struct pollfd fds[static ALL], int *ret_timeout)
 {
 	const int others[STDIO] = {
-		[CHANNEL] = k->channel,
+		[CHANNEL] = k->process.channel,
 		[SIGNALS] = k->signals,
-		[TIMER] = k->timer,
+		[TIMER] = k->clock.timer,
 		[GATE] = k->gate.channel,
 		[SHARE] = k->share.connection,
 		[RESIDENT] = k->resident.clients,
-		[JOINED] = k->mode == KEEP_JOINING ? k->pidfd : -1,
+		[JOINED] = k->mode == KEEP_JOINING ? k->process.pidfd : -1,
 	};
 	int wait;
 
 	*ret_timeout = keep_relay_want(&k->stdio, &k->terminal, fds + STDIO);
 	for (int i = 0; i < STDIO; i++)
 		fds[i] = (struct pollfd){ .fd = others[i], .events = POLLIN };
-	keep_notify_want(k, &fds[NOTIFY]);
-	keep_names_want(k, &fds[NAMES]);
-	keep_told_want(k, &fds[TOLD]);
-	wait = sooner(sooner(*ret_timeout, start_wait(k)), keep_names_wait(k));
-	wait = sooner(wait, sooner(keep_notify_wait(k), keep_told_wait(k)));
+	keep_notify_want(&k->notify, &fds[NOTIFY]);
+	keep_names_want(&k->names, &fds[NAMES]);
+	keep_told_want(&k->told, &fds[TOLD]);
+	wait = sooner(sooner(*ret_timeout, start_wait(k, until)), keep_names_wait(&k->names));
+	wait = sooner(wait, sooner(keep_notify_wait(&k->notify), keep_told_wait(&k->told)));
 	return poll(fds, ALL, sooner(wait, sooner(keep_disk_wait(k), keep_hold_wait(k))));
 }
 
@@ -237,29 +216,26 @@ static int hear(struct keeper *k, const struct pollfd fds[static ALL], struct er
 	/* What it said last comes before its end. */
 	if (r == 0 && fds[JOINED].revents && !fds[CHANNEL].revents)
 		keep_join_reap(k);
-	if (r == 0 && k->state == KEEP_BUILT && !k->gate.is_awaited)
-		r = look_and_go(k, e);
 	return r;
 }
 
-int keep_watch(struct keeper *k, struct err *e)
+int keep_watch(struct keeper *k, enum keep_until until, struct err *e)
 {
 	struct pollfd fds[ALL];
 	uint64_t asked_ns = 0; /* whether we are in the foreground */
 	int r = 0;
 
-	while (r == 0 && !k->is_gone && k->state != KEEP_ENDED && !k->is_hanging) {
+	while (r == 0 && !is_over(k) && !is_so_far(k, until)) {
 		int timeout, n;
 
 		/* Nothing of it is worth the command's waiting. */
 		if (k->state >= KEEP_LET_GO)
 			keep_log_write(k);
-		n = wait_for_all(k, fds, &timeout);
+		n = wait_for_all(k, until, fds, &timeout);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return err_sys(e, errno, "cannot wait for the cage");
-		tell_start(k);
 		if (timeout >= 0 && keep_has_started(k) && clock_ns() - asked_ns > FOREGROUND_NS) {
 			asked_ns = clock_ns();
 			r = keep_come_back(k, e);

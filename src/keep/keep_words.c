@@ -7,10 +7,11 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/str.h"
 #include "cage/cage_break.h"
-#include "keep/keep_inside.h"
+#include "keep/keep_sources.h"
 
 #define MAX_WORDS_SIZE ((size_t)64 * 1024 * 1024)
 
@@ -101,4 +102,7 @@ int keep_words_make(struct keep_words *ret, const struct cage_start *start, stru
 void keep_words_done(struct keep_words *words)
 {
 	arena_done(&words->arena);
+	if (words->shared)
+		munmap(words->shared, words->shared_size);
+	words->shared = NULL;
 }

@@ -11,6 +11,7 @@
 #include "base/str.h"
 #include "check.h"
 #include "fake_host.h"
+#include "keep/keep_inside.h"
 #include "keep/keep_look.h"
 #include "make_spec.h"
 #include "plan/plan.h"
@@ -103,7 +104,7 @@ static void make_good(void)
 		.kind = PLAN_TMPFS,
 		.is_pool = true };
 	look.mounts = (struct keep_mounts){ .expected = &root, .count = 1, .max = 1 };
-	keeper.pid = 77;
+	keeper.process.pid = 77;
 	keeper.terminal.far = -1;
 	keeper.is_landlocked = true;
 }

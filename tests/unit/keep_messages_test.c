@@ -108,11 +108,6 @@ static int say(struct keeper *k, enum wire_kind kind, int n, int fd, struct err 
 	return r;
 }
 
-static void nothing(void *of)
-{
-	(void)of;
-}
-
 static struct plan *build(void)
 {
 	static struct spec spec;
@@ -130,7 +125,7 @@ static struct plan *build(void)
 static void test_run(void)
 {
 	own_free struct plan *p = build();
-	struct keep_request q = { .plan = p, .status_fd = -1, .started = nothing };
+	struct keep_request q = { .plan = p, .status_fd = -1 };
 	struct record record = { .plan = p, .run = "20260101-000000-00000001" };
 	struct keeper k;
 	struct err e;
@@ -154,12 +149,12 @@ static void test_run(void)
 	CHECK(say(&k, WIRE_CHECKED, 1, -1, &e) == 0 && record.is_preflight_passed);
 	CHECK(say(&k, WIRE_STARTED, 0, -1, &e) == 0 && keep_has_started(&k));
 	CHECK(k.state == KEEP_RUNNING);
-	CHECK(say(&k, WIRE_STOPPED, SIGSTOP, -1, &e) == 0 && k.is_stopped);
+	CHECK(say(&k, WIRE_STOPPED, SIGSTOP, -1, &e) == 0 && k.job.is_stopped);
 	CHECK(say(&k, WIRE_EMPTY, 0, -1, &e) == -EBADMSG);
-	CHECK(say(&k, WIRE_EXITED, 256, -1, &e) == 0 && k.wait_status == 256);
-	CHECK(say(&k, WIRE_EXITED, 0, -1, &e) == -EBADMSG && k.wait_status == 256);
-	CHECK(say(&k, WIRE_EMPTY, 3, -1, &e) == 0 && k.others == 3 && k.state == KEEP_ENDED);
-	CHECK(say(&k, WIRE_FAILED, 0, -1, &e) == -EPROTO && k.has_failed);
+	CHECK(say(&k, WIRE_EXITED, 256, -1, &e) == 0 && k.end.wait_status == 256);
+	CHECK(say(&k, WIRE_EXITED, 0, -1, &e) == -EBADMSG && k.end.wait_status == 256);
+	CHECK(say(&k, WIRE_EMPTY, 3, -1, &e) == 0 && k.end.others == 3 && k.state == KEEP_ENDED);
+	CHECK(say(&k, WIRE_FAILED, 0, -1, &e) == -EPROTO && k.end.has_failed);
 	CHECK_STR(e.text, "cannot make the cage: it gave no reason");
 	keep_release(&k);
 }
