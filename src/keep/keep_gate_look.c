@@ -171,8 +171,7 @@ static void want_ports(const struct plan *p, uint8_t ret[static KEEP_PORTS])
 		if (op->kind == PLAN_HOST_PORT)
 			ret[op->n % KEEP_PORTS] = 1;
 		else if (op->kind == PLAN_ALLOW)
-			ret[strtoul(strrchr(plan_str(p, op->a), ':') + 1, NULL, 10) % KEEP_PORTS] =
-				1;
+			ret[plan_rule_of(p, op)->port] = 1;
 	}
 }
 

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -17,7 +18,6 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "keep/keep_inside.h"
-#include "spec/spec_grammar.h"
 #include "wire/wire.h"
 
 _Static_assert((int)WIRE_TLS == (int)SPEC_TLS && (int)WIRE_HTTP == (int)SPEC_HTTP &&
@@ -35,21 +35,21 @@ static size_t count_ops(const struct plan *p, enum plan_op_kind kind)
 
 /* --- destinations --- */
 
-static int read_destination(
-	struct arena *arena, const char *text, struct wire_rule *ret, struct err *e)
+static int add_destination(
+	const struct plan *p, const struct plan_rule *rule, struct wire_rules *rules, struct err *e)
 {
-	struct spec_item item = { 0 };
-	int r = spec_grammar_egress(arena, text, &item, e);
+	struct wire_rule *ret = &rules->rules[rules->rule_count++];
 
-	if (r < 0)
-		return r;
-	if (item.egress.host)
-		snprintf(ret->name, sizeof(ret->name), "%s", item.egress.host);
-	memcpy(ret->address, item.egress.address, sizeof(ret->address));
-	ret->prefix = item.egress.prefix;
-	ret->protocol = (uint8_t)item.egress.protocol;
-	ret->is_wildcard = item.egress.is_wildcard;
-	ret->port = item.egress.port;
+	if (!rule->port)
+		return err_set(e, ERR_REFUSED, EINVAL,
+			"cannot allow the registry of %s: nobody has asked it which one it uses",
+			plan_rule_text(p, rule, PLAN_RULE_HOST));
+	snprintf(ret->name, sizeof(ret->name), "%s", plan_rule_text(p, rule, PLAN_RULE_HOST));
+	memcpy(ret->address, rule->address, sizeof(ret->address));
+	ret->prefix = rule->prefix;
+	ret->protocol = rule->protocol;
+	ret->is_wildcard = rule->is_wildcard;
+	ret->port = rule->port;
 	return 0;
 }
 
@@ -64,20 +64,16 @@ static void fill_host_port(const struct plan_op *op, struct wire_rule *ret)
 /* --- secrets --- */
 
 static int add_secret(
-	struct arena *arena, const char *text, struct wire_rules *rules, struct err *e)
+	const struct plan *p, const struct plan_rule *rule, struct wire_rules *rules, struct err *e)
 {
 	struct wire_secret *ret = &rules->secrets[rules->secret_count];
-	struct spec_item item = { 0 };
-	int r = spec_grammar_secret(arena, text, &item, e);
 
-	if (r < 0)
-		return r;
 	if (rules->secret_count == WIRE_MAX_SECRETS)
 		return err_set(e, ERR_REFUSED, ENOSPC, "cannot use secrets: there are more than %d",
 			WIRE_MAX_SECRETS);
-	snprintf(ret->name, sizeof(ret->name), "%s", item.secret.name);
-	snprintf(ret->host, sizeof(ret->host), "%s", item.secret.host);
-	ret->port = item.secret.port;
+	snprintf(ret->name, sizeof(ret->name), "%s", plan_rule_text(p, rule, PLAN_RULE_NAME));
+	snprintf(ret->host, sizeof(ret->host), "%s", plan_rule_text(p, rule, PLAN_RULE_HOST));
+	ret->port = rule->port;
 	rules->secret_count++;
 	return 0;
 }
@@ -96,17 +92,16 @@ static void add_vault(struct wire_rules *rules)
 /* --- ports of the host --- */
 
 /* Taken before anything runs: where that fails, the operator is told at once. */
-static int open_port(const struct spec_publish *publish, struct err *e)
+static int open_port(const char *address, const struct plan_rule *rule, struct err *e)
 {
-	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6,
-		.sin6_port = htons(publish->host_port) };
-	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(publish->host_port) };
-	bool is_v6 = inet_pton(AF_INET, publish->address, &v4.sin_addr) != 1;
+	struct sockaddr_in6 v6 = { .sin6_family = AF_INET6, .sin6_port = htons(rule->port) };
+	struct sockaddr_in v4 = { .sin_family = AF_INET, .sin_port = htons(rule->port) };
+	bool is_v6 = inet_pton(AF_INET, address, &v4.sin_addr) != 1;
 	own_fd int fd = -1;
 	int on = 1, r;
 
 	if (is_v6)
-		inet_pton(AF_INET6, publish->address, &v6.sin6_addr);
+		inet_pton(AF_INET6, address, &v6.sin6_addr);
 	fd = wire_socket(is_v6 ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	r = fd < 0 ? fd : 0;
 	if (r == 0) {
@@ -117,52 +112,48 @@ static int open_port(const struct spec_publish *publish, struct err *e)
 	}
 	if (r < 0)
 		return err_set(e, ERR_REFUSED, -r,
-			"cannot publish port %u of the cage at %s:%u: %s", publish->cage_port,
-			publish->address, publish->host_port, strerror(-r));
+			"cannot publish port %u of the cage at %s:%u: %s", rule->cage_port, address,
+			rule->port, strerror(-r));
 	return take_fd(&fd);
 }
 
-static int add_port(struct keep_gate *g, struct arena *arena, const char *text,
+static int add_port(struct keep_gate *g, const struct plan *p, const struct plan_rule *rule,
 	struct wire_rules *rules, struct err *e)
 {
 	struct wire_publish *ret = &rules->publish[rules->publish_count];
-	struct spec_item item = { 0 };
-	int r = spec_grammar_publish(arena, text, &item, e);
+	const char *address = plan_rule_text(p, rule, PLAN_RULE_HOST);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (rules->publish_count == WIRE_MAX_PUBLISH)
 		return err_set(e, ERR_REFUSED, ENOSPC,
 			"cannot use network.publish: it has more than %d ports", WIRE_MAX_PUBLISH);
-	r = open_port(&item.publish, e);
+	r = open_port(address, rule, e);
 	if (r < 0)
 		return r;
 	g->published[rules->publish_count++] = r;
-	snprintf(ret->address, sizeof(ret->address), "%s", item.publish.address);
-	ret->host_port = item.publish.host_port;
-	ret->cage_port = item.publish.cage_port;
+	snprintf(ret->address, sizeof(ret->address), "%s", address);
+	ret->host_port = rule->port;
+	ret->cage_port = rule->cage_port;
 	return 0;
 }
 
 /* --- all of it --- */
 
-static int fill(struct keep_gate *g, const struct plan *p, struct arena *arena,
-	struct wire_rules *rules, struct err *e)
+static int fill(struct keep_gate *g, const struct plan *p, struct wire_rules *rules, struct err *e)
 {
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < p->op_count; i++) {
 		const struct plan_op *op = &plan_ops(p)[i];
-		const char *text = plan_str(p, op->a);
 
 		if (op->kind == PLAN_ALLOW)
-			r = read_destination(arena, text, &rules->rules[rules->rule_count++], e);
+			r = add_destination(p, plan_rule_of(p, op), rules, e);
 		else if (op->kind == PLAN_HOST_PORT)
 			fill_host_port(op, &rules->rules[rules->rule_count++]);
 		else if (op->kind == PLAN_PUBLISH)
-			r = add_port(g, arena, text, rules, e);
+			r = add_port(g, p, plan_rule_of(p, op), rules, e);
 		else if (op->kind == PLAN_SECRET)
-			r = add_secret(arena, text, rules, e);
+			r = add_secret(p, plan_rule_of(p, op), rules, e);
 	}
 	if (rules->secret_count)
 		add_vault(rules);
@@ -184,26 +175,26 @@ static int seal(struct keep_gate *g, const struct wire_rules *rules, size_t size
 	return 0;
 }
 
-static int make_rules(struct keeper *k, struct arena *arena, struct err *e)
+static int make_rules(struct keeper *k, struct err *e)
 {
 	const struct plan *p = k->start.plan;
 	size_t secrets = count_ops(p, PLAN_SECRET);
 	size_t count = count_ops(p, PLAN_ALLOW) + count_ops(p, PLAN_HOST_PORT) + (secrets > 0);
 	size_t size = sizeof(struct wire_rules) + count * sizeof(struct wire_rule);
-	struct wire_rules *rules;
+	own_free struct wire_rules *rules = NULL;
 	int r;
 
 	if (count > WIRE_MAX_RULES)
 		return err_set(e, ERR_REFUSED, ENOSPC,
 			"cannot use network.allow: it has more than %d entries", WIRE_MAX_RULES);
-	rules = arena_array(arena, 1, size);
+	rules = calloc(1, size);
 	if (!rules || !record_expect_decisions(k->record))
 		return err_set(
 			e, ERR_SYS, ENOMEM, "cannot make the rules of the network: out of memory");
 	rules->uid = k->start.ids.uid;
 	rules->gid = k->start.ids.gid;
 	rules->is_landlocked = plan_find(p, PLAN_LANDLOCK, NULL) != NULL;
-	r = fill(&k->gate, p, arena, rules, e);
+	r = fill(&k->gate, p, rules, e);
 	k->gate.published_count = rules->publish_count;
 	return r == 0 ? seal(&k->gate, rules, size, e) : r;
 }
@@ -212,20 +203,17 @@ int keep_gate_make(struct keeper *k, struct err *e)
 {
 	const struct plan *p = k->start.plan;
 	char path[PATH_MAX];
-	struct arena arena;
 	int r;
 
 	/* Without a network of its own, which only a spec can choose, there is nothing to guard. */
 	if (!plan_find(p, PLAN_NETWORK, "allowlist") || !plan_find(p, PLAN_NAMESPACE, "net"))
 		return 0;
-	arena_init(&arena, (size_t)64 << 20);
 	k->gate.has_secrets = plan_find(p, PLAN_SECRET, NULL) != NULL;
 	r = k->gate.has_secrets ? keep_vault_find(path, sizeof(path), e) : 0;
 	if (r == 0 && k->gate.has_secrets)
 		r = keep_keys_check(k, e);
 	if (r == 0)
-		r = make_rules(k, &arena, e);
-	arena_done(&arena);
+		r = make_rules(k, e);
 	k->gate.is_awaited = r == 0;
 	return r;
 }

@@ -98,14 +98,9 @@ void keep_join_digest_plan(const struct plan *p, char ret[static SHA256_HEX_SIZE
 	add_text(&s, BAWN_VERSION);
 	for (uint32_t i = 0; i < p->op_count; i++) {
 		const struct plan_op *op = &plan_ops(p)[i];
-		const uint64_t numbers[] = { op->kind, op->flags, op->mode, op->need, op->a_root,
-			op->b_root, op->n };
 
-		if (is_of_command(p, op))
-			continue;
-		sha256_add(&s, numbers, sizeof(numbers));
-		add_text(&s, plan_str(p, op->a));
-		add_text(&s, plan_str(p, op->b));
+		if (!is_of_command(p, op))
+			plan_digest_op(p, op, &s);
 	}
 	sha256_finish(&s, digest);
 	sha256_print(digest, ret);

@@ -25,7 +25,6 @@
 #include "cage/cage.h"
 #include "gate/gate.h"
 #include "keep/keep_inside.h"
-#include "spec/spec_grammar.h"
 
 _Static_assert(WIRE_MAX_SECRETS >= PLAN_MAX_SECRETS, "all of a plan's have a place");
 
@@ -100,7 +99,16 @@ static int check_hidden(const struct keeper *k, int fd, const char *path, bool i
 
 /* --- reading one --- */
 
-static int read_variable(const struct spec_secret *s, struct wire_key *ret, struct err *e)
+/* A secret as the plan has it. */
+struct secret {
+	const struct plan *plan;
+	const struct plan_rule *rule;
+	const char *name;
+	const char *source; /* the variable, or the path of a file, for people */
+	char room[PLAN_TEXT_SIZE];
+};
+
+static int read_variable(const struct secret *s, struct wire_key *ret, struct err *e)
 {
 	const char *value = getenv(s->source);
 	size_t n = value ? strlen(value) : 0;
@@ -143,16 +151,15 @@ static int read_bytes(int fd, struct wire_key *ret)
 }
 
 static int read_file(
-	const struct keeper *k, const struct spec_secret *s, struct wire_key *ret, struct err *e)
+	const struct keeper *k, const struct secret *s, struct wire_key *ret, struct err *e)
 {
 	const struct cage_start *start = &k->start;
-	const char *rest;
-	enum plan_root root = plan_root_of(s->source, &rest);
+	const char *source = plan_rule_text(s->plan, s->rule, PLAN_RULE_SOURCE);
 	char path[PATH_MAX];
 	own_fd int fd = -1;
 	int r;
 
-	if (!cage_fill_in(start, root, rest, path, sizeof(path)))
+	if (!cage_fill_in(start, s->rule->source_root, source, path, sizeof(path)))
 		return err_set(e, ERR_REFUSED, ENAMETOOLONG,
 			"cannot use the secret '%s': its key is in '%s': %s", s->name, s->source,
 			start->home ? "that path is too long" : "there is no home");
@@ -168,9 +175,9 @@ static int read_file(
 }
 
 /* One newline at the end is the editor's. What is left has to fit into a header. */
-static int check_key(const struct spec_secret *s, struct wire_key *key, struct err *e)
+static int check_key(const struct secret *s, struct wire_key *key, struct err *e)
 {
-	const char *kind = s->is_file ? "the file" : "the variable";
+	const char *kind = s->rule->is_file ? "the file" : "the variable";
 
 	if (key->size == UINT32_MAX)
 		return err_set(e, ERR_REFUSED, EFBIG,
@@ -193,44 +200,39 @@ static int check_key(const struct spec_secret *s, struct wire_key *key, struct e
 
 /* The vault reads them; where they cannot be opened, it says so. */
 static int name_certificates(
-	const struct keeper *k, const struct spec_secret *s, struct wire_key *ret, struct err *e)
+	const struct keeper *k, const struct secret *s, struct wire_key *ret, struct err *e)
 {
-	const char *rest;
-	enum plan_root root;
+	const char *path = plan_rule_text(s->plan, s->rule, PLAN_RULE_CA);
+	char text[PLAN_TEXT_SIZE];
 	own_fd int fd = -1;
 
-	if (!s->ca)
+	if (!*path && s->rule->ca_root == PLAN_ROOT_NONE)
 		return 0;
-	root = plan_root_of(s->ca, &rest);
-	if (!cage_fill_in(&k->start, root, rest, ret->ca, sizeof(ret->ca)))
+	if (!cage_fill_in(&k->start, s->rule->ca_root, path, ret->ca, sizeof(ret->ca)))
 		return err_set(e, ERR_REFUSED, ENAMETOOLONG,
 			"cannot use the secret '%s': '%s', the file of its certificates, is no "
 			"path here",
-			s->name, s->ca);
+			s->name, plan_root_text(s->rule->ca_root, path, text));
 	fd = file_open(ret->ca, O_PATH);
 	return fd < 0 ? 0 : check_hidden(k, fd, ret->ca, false, s->name, e);
 }
 
-static int read_key(const struct keeper *k, const char *text, struct wire_key *ret, struct err *e)
+static int read_key(
+	const struct keeper *k, const struct plan_rule *rule, struct wire_key *ret, struct err *e)
 {
-	struct spec_item item = { 0 };
-	const struct spec_secret *s = &item.secret;
-	struct arena arena;
+	const struct plan *p = k->start.plan;
+	struct secret s = { .plan = p, .rule = rule };
 	int r;
 
-	arena_init(&arena, (size_t)1 << 20);
-	r = spec_grammar_secret(&arena, text, &item, e);
-	if (r == 0) {
-		snprintf(ret->header, sizeof(ret->header), "%s", s->header);
-		snprintf(ret->scheme, sizeof(ret->scheme), "%s", s->scheme ? s->scheme : "");
-		r = s->is_file ? read_file(k, s, ret, e) : read_variable(s, ret, e);
-	}
+	s.name = plan_rule_text(p, rule, PLAN_RULE_NAME);
+	s.source = plan_root_text(
+		rule->source_root, plan_rule_text(p, rule, PLAN_RULE_SOURCE), s.room);
+	snprintf(ret->header, sizeof(ret->header), "%s", plan_rule_text(p, rule, PLAN_RULE_HEADER));
+	snprintf(ret->scheme, sizeof(ret->scheme), "%s", plan_rule_text(p, rule, PLAN_RULE_SCHEME));
+	r = rule->is_file ? read_file(k, &s, ret, e) : read_variable(&s, ret, e);
 	if (r == 0)
-		r = check_key(s, ret, e);
-	if (r == 0)
-		r = name_certificates(k, s, ret, e);
-	arena_done(&arena);
-	return r;
+		r = check_key(&s, ret, e);
+	return r == 0 ? name_certificates(k, &s, ret, e) : r;
 }
 
 /* --- all of them --- */
@@ -248,7 +250,7 @@ static int read_keys(const struct keeper *k, struct wire_keys *ret, struct err *
 		if (ret->count == WIRE_MAX_SECRETS)
 			return err_set(e, ERR_REFUSED, ENOSPC,
 				"cannot use secrets: there are more than %d", WIRE_MAX_SECRETS);
-		r = read_key(k, plan_str(p, op->a), &ret->keys[ret->count++], e);
+		r = read_key(k, plan_rule_of(p, op), &ret->keys[ret->count++], e);
 	}
 	return r;
 }

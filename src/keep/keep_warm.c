@@ -61,16 +61,6 @@ static bool can_wait(const struct keep_request *q)
 	return filter_named(profile) != NULL;
 }
 
-static bool is_same_op(const struct plan *a, uint32_t i, const struct plan *b)
-{
-	const struct plan_op *x = &plan_ops(a)[i], *y = &plan_ops(b)[i];
-
-	return x->kind == y->kind && x->flags == y->flags && x->n == y->n && x->mode == y->mode &&
-	       x->need == y->need && x->a_root == y->a_root && x->b_root == y->b_root &&
-	       str_eq(plan_str(a, x->a), plan_str(b, y->a)) &&
-	       str_eq(plan_str(a, x->b), plan_str(b, y->b));
-}
-
 /* How many operations there are before the words of the command, which come last. */
 static uint32_t count_wall(const struct plan *p)
 {
@@ -88,7 +78,7 @@ static bool is_same_wall(const struct plan *a, const struct plan *b)
 	if (a->engine != b->engine || n != count_wall(b))
 		return false;
 	for (uint32_t i = 0; i < n; i++)
-		if (!is_same_op(a, i, b))
+		if (!plan_is_same_op(a, &plan_ops(a)[i], b, &plan_ops(b)[i]))
 			return false;
 	return true;
 }

@@ -41,6 +41,13 @@ int plan_build(struct spec *s, const struct host *h, struct plan **ret,
 const char *plan_text_a(const struct plan *p, const struct plan_op *op, struct buf *scratch);
 const char *plan_text_b(const struct plan *p, const struct plan_op *op, struct buf *scratch);
 
+/* Does an operation of one plan say the same as one of another? */
+bool plan_is_same_op(const struct plan *a, const struct plan_op *x, const struct plan *b,
+	const struct plan_op *y);
+
+/* Adds all that an operation says to a digest. */
+void plan_digest_op(const struct plan *p, const struct plan_op *op, struct sha256 *s);
+
 /* For people. */
 void plan_print(const struct plan *p, struct buf *out, bool color);
 

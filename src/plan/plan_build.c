@@ -12,6 +12,7 @@ static_assert(sizeof(struct plan) % 8 == 0, "operations follow the head without 
 static_assert(sizeof(struct plan_op) == 24, "an operation has no padding");
 static_assert(PLAN_OP_KIND_COUNT <= UINT8_MAX, "a kind has one byte");
 static_assert(sizeof(struct plan_promise) == 12, "a promise has no padding");
+static_assert(sizeof(struct plan_rule) == 52, "a rule has no padding");
 
 uint32_t plan_add_string(struct plan_builder *b, const char *text)
 {
@@ -41,6 +42,17 @@ void plan_add(struct plan_builder *b, enum plan_op_kind kind, const char *from, 
 	like.a = add_operand(b, plan_op_defs[kind].a, from, &like.a_root);
 	like.b = add_operand(b, plan_op_defs[kind].b, to, &like.b_root);
 	buf_add(&b->ops, &like, sizeof(like));
+}
+
+void plan_add_rule(struct plan_builder *b, enum plan_op_kind kind, struct plan_rule rule,
+	const char *const texts[static PLAN_RULE_TEXTS], const char *note)
+{
+	uint64_t number = b->rules.len / sizeof(rule);
+
+	for (size_t i = 0; i < PLAN_RULE_TEXTS; i++)
+		rule.texts[i] = plan_add_string(b, texts[i] ? texts[i] : "");
+	buf_add(&b->rules, &rule, sizeof(rule));
+	plan_add(b, kind, "", note, PLAN_OP(.n = number));
 }
 
 void plan_add_entries(
@@ -196,6 +208,7 @@ static bool judge_level(const struct spec *s, struct buf *reasons)
 static int pack(struct plan_builder *b, const char *digest, struct plan **ret, struct err *e)
 {
 	own(buf) struct buf reasons = { .max = 1 << 20 };
+	const struct buf *const parts[] = { &b->ops, &b->promises, &b->rules, &b->strings };
 	struct plan head = { 0 };
 	own_free struct plan *block = NULL;
 	char *at;
@@ -209,10 +222,11 @@ static int pack(struct plan_builder *b, const char *digest, struct plan **ret, s
 	memcpy(head.spec_digest, digest, SHA256_HEX_SIZE);
 	head.op_count = (uint32_t)(b->ops.len / sizeof(struct plan_op));
 	head.promise_count = PLAN_GUARANTEE_COUNT;
+	head.rule_count = (uint32_t)(b->rules.len / sizeof(struct plan_rule));
 	head.string_size = (uint32_t)b->strings.len;
-	size = sizeof(head) + b->ops.len + b->promises.len + b->strings.len;
-	if (b->ops.failed || b->promises.failed || b->strings.failed || reasons.failed ||
-		size > PLAN_MAX_SIZE)
+	size = sizeof(head) + b->ops.len + b->promises.len + b->rules.len + b->strings.len;
+	if (b->ops.failed || b->promises.failed || b->rules.failed || b->strings.failed ||
+		reasons.failed || size > PLAN_MAX_SIZE)
 		return err_set(e, ERR_SPEC, E2BIG,
 			"cannot make a plan: it would be larger than %zu MB", PLAN_MAX_SIZE >> 20);
 	block = calloc(1, size);
@@ -221,9 +235,11 @@ static int pack(struct plan_builder *b, const char *digest, struct plan **ret, s
 	head.size = (uint32_t)size;
 	*block = head;
 	at = (char *)(block + 1);
-	memcpy(at, b->ops.data, b->ops.len);
-	memcpy(at + b->ops.len, b->promises.data, b->promises.len);
-	memcpy(at + b->ops.len + b->promises.len, b->strings.data, b->strings.len);
+	for (size_t i = 0; i < COUNT_OF(parts); i++) {
+		if (parts[i]->len)
+			memcpy(at, parts[i]->data, parts[i]->len);
+		at += parts[i]->len;
+	}
 	*ret = take_ptr(block);
 	return 0; /* cppcheck-suppress memleak */
 }
@@ -266,10 +282,11 @@ int plan_build(struct spec *s, const struct host *h, struct plan **ret,
 			"cannot make a plan: this host cannot give every guarantee that is "
 			"required");
 	b.engine = choice.engine;
-	b.ops.max = b.promises.max = b.strings.max = PLAN_MAX_SIZE;
+	b.ops.max = b.promises.max = b.rules.max = b.strings.max = PLAN_MAX_SIZE;
 	r = build(&b, ret, e);
 	buf_done(&b.ops);
 	buf_done(&b.promises);
+	buf_done(&b.rules);
 	buf_done(&b.strings);
 	return r;
 }

@@ -97,14 +97,21 @@ static void add_environment(struct plan_builder *b)
 
 /* --- network --- */
 
+/* The items of a list in their order. The caller frees; an empty list where there is no memory. */
+static const struct spec_item **ordered(struct plan_builder *b, enum spec_key key, size_t *ret_n)
+{
+	const struct spec_item **items = spec_ordered(key, spec_list(b->spec, key), ret_n);
+
+	if (!items)
+		b->ops.failed = true;
+	return items;
+}
+
 static void add_host_ports(struct plan_builder *b)
 {
 	size_t n = 0;
-	own_free const struct spec_item **ports = spec_ordered(
-		SPEC_NETWORK_HOST_PORTS, spec_list(b->spec, SPEC_NETWORK_HOST_PORTS), &n);
+	own_free const struct spec_item **ports = ordered(b, SPEC_NETWORK_HOST_PORTS, &n);
 
-	if (!ports)
-		b->ops.failed = true;
 	for (size_t i = 0; ports && i < n; i++)
 		plan_add(b, PLAN_HOST_PORT, "", "", PLAN_OP(.n = ports[i]->port));
 }
@@ -112,16 +119,65 @@ static void add_host_ports(struct plan_builder *b)
 static void add_allowed(struct plan_builder *b)
 {
 	size_t n = 0;
-	own_free const struct spec_item **items =
-		spec_ordered(SPEC_NETWORK_ALLOW, spec_list(b->spec, SPEC_NETWORK_ALLOW), &n);
+	own_free const struct spec_item **items = ordered(b, SPEC_NETWORK_ALLOW, &n);
 
-	if (!items)
-		b->ops.failed = true;
 	for (size_t i = 0; items && i < n; i++) {
 		const struct spec_egress *to = &items[i]->egress;
+		/* One that has not been asked is all that is known of it. */
+		const char *const texts[PLAN_RULE_TEXTS] = {
+			[PLAN_RULE_HOST] = to->port ? to->host : to->client,
+		};
+		struct plan_rule rule = {
+			.prefix = to->prefix,
+			.protocol = (uint8_t)to->protocol,
+			.is_wildcard = to->is_wildcard,
+			.port = to->port,
+		};
 
-		plan_add(b, PLAN_ALLOW, items[i]->text, to->port && to->client ? to->client : "",
-			PLAN_OP());
+		memcpy(rule.address, to->address, sizeof(rule.address));
+		plan_add_rule(b, PLAN_ALLOW, rule, texts, to->port && to->client ? to->client : "");
+	}
+}
+
+static void add_published(struct plan_builder *b)
+{
+	size_t n = 0;
+	own_free const struct spec_item **items = ordered(b, SPEC_NETWORK_PUBLISH, &n);
+
+	for (size_t i = 0; items && i < n; i++) {
+		const struct spec_publish *p = &items[i]->publish;
+		const char *const texts[PLAN_RULE_TEXTS] = { [PLAN_RULE_HOST] = p->address };
+
+		plan_add_rule(b, PLAN_PUBLISH,
+			(struct plan_rule){ .port = p->host_port, .cage_port = p->cage_port },
+			texts, "");
+	}
+}
+
+static void add_secrets(struct plan_builder *b)
+{
+	size_t n = 0;
+	own_free const struct spec_item **items = ordered(b, SPEC_SECRETS, &n);
+
+	for (size_t i = 0; items && i < n; i++) {
+		const struct spec_secret *s = &items[i]->secret;
+		const char *source = s->source, *ca = s->ca;
+		struct plan_rule rule = { .port = s->port, .is_file = s->is_file };
+
+		if (s->is_file)
+			rule.source_root = (uint8_t)plan_root_of(s->source, &source);
+		if (s->ca)
+			rule.ca_root = (uint8_t)plan_root_of(s->ca, &ca);
+		plan_add_rule(b, PLAN_SECRET, rule,
+			(const char *const[PLAN_RULE_TEXTS]){
+				[PLAN_RULE_HOST] = s->host,
+				[PLAN_RULE_NAME] = s->name,
+				[PLAN_RULE_HEADER] = s->header,
+				[PLAN_RULE_SCHEME] = s->scheme,
+				[PLAN_RULE_SOURCE] = source,
+				[PLAN_RULE_CA] = ca,
+			},
+			"");
 	}
 }
 
@@ -134,8 +190,8 @@ static void add_network(struct plan_builder *b)
 		return;
 	add_allowed(b);
 	add_host_ports(b);
-	plan_add_entries(b, SPEC_NETWORK_PUBLISH, PLAN_PUBLISH, PLAN_OP());
-	plan_add_entries(b, SPEC_SECRETS, PLAN_SECRET, PLAN_OP());
+	add_published(b);
+	add_secrets(b);
 }
 
 /* --- limits --- */

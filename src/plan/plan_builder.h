@@ -10,7 +10,7 @@ struct plan_builder {
 	const struct host *host;
 	const struct plan_choice *choice;
 	enum spec_engine engine;
-	struct buf ops, promises, strings;
+	struct buf ops, promises, rules, strings;
 };
 
 /* Adds a string and returns its place; the empty one is at 0. */
@@ -22,6 +22,10 @@ uint32_t plan_add_string(struct plan_builder *b, const char *text);
  */
 void plan_add(struct plan_builder *b, enum plan_op_kind kind, const char *from, const char *to,
 	struct plan_op like);
+
+/* Adds an operation of the network and its rule, whose texts are given as such; NULL: none. */
+void plan_add_rule(struct plan_builder *b, enum plan_op_kind kind, struct plan_rule rule,
+	const char *const texts[static PLAN_RULE_TEXTS], const char *note);
 
 #define PLAN_OP_NEED(how, ...) ((struct plan_op){ .need = (how), __VA_ARGS__ })
 #define PLAN_OP(...)           PLAN_OP_NEED(PLAN_MUST, __VA_ARGS__)

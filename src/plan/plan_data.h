@@ -49,14 +49,39 @@ struct plan_promise {
 	uint16_t pad;
 };
 
+/* What a rule of the network has of texts; "" where it has none. */
+enum plan_rule_text {
+	PLAN_RULE_HOST, /* lower case, without "*."; "": a network. Published: an address of the
+			   host */
+	PLAN_RULE_NAME, /* the rest is of secrets */
+	PLAN_RULE_HEADER,
+	PLAN_RULE_SCHEME,
+	PLAN_RULE_SOURCE, /* a variable, or the path of a file */
+	PLAN_RULE_CA,
+	PLAN_RULE_TEXTS,
+};
+
+/* A rule of the network, as the spec had it: PLAN_ALLOW, PLAN_PUBLISH or PLAN_SECRET. */
+struct plan_rule {
+	uint32_t texts[PLAN_RULE_TEXTS]; /* strings */
+	uint8_t address[16];             /* of a network; IPv4 as ::ffff:a.b.c.d */
+	uint8_t prefix;                  /* bits of address that count, of 128 */
+	uint8_t protocol;                /* enum spec_protocol */
+	uint8_t is_wildcard;             /* any name below host, and not host itself */
+	uint8_t is_file;                 /* a secret is kept in a file */
+	uint16_t port;                   /* 0: the client has not been asked yet */
+	uint16_t cage_port;              /* where a published one leads */
+	uint8_t source_root, ca_root;    /* enum plan_root */
+	uint16_t pad;
+};
+
 /* The head of the block; the arrays and the strings follow it, in this order and without gaps. */
 struct plan {
 	uint32_t size;
-	uint32_t op_count, promise_count, string_size;
-	uint32_t name, level_reasons; /* strings */
-	uint16_t engine;              /* enum spec_engine, never auto */
-	uint16_t is_hardened;         /* the level: hardened, or custom */
-	uint32_t pad;
+	uint32_t op_count, promise_count, rule_count, string_size;
+	uint32_t name, level_reasons;          /* strings */
+	uint16_t engine;                       /* enum spec_engine, never auto */
+	uint16_t is_hardened;                  /* the level: hardened, or custom */
 	char spec_digest[SHA256_HEX_SIZE + 7]; /* of the spec's canonical form */
 };
 
@@ -70,15 +95,32 @@ static inline const struct plan_promise *plan_promises(const struct plan *p)
 	return (const struct plan_promise *)(plan_ops(p) + p->op_count);
 }
 
+static inline const struct plan_rule *plan_rules(const struct plan *p)
+{
+	return (const struct plan_rule *)(plan_promises(p) + p->promise_count);
+}
+
 static inline const char *plan_strings(const struct plan *p)
 {
-	return (const char *)(plan_promises(p) + p->promise_count);
+	return (const char *)(plan_rules(p) + p->rule_count);
 }
 
 /* A string of the plan. */
 static inline const char *plan_str(const struct plan *p, uint32_t at)
 {
 	return plan_strings(p) + at;
+}
+
+/* The rule of an operation that has one, and its texts. */
+static inline const struct plan_rule *plan_rule_of(const struct plan *p, const struct plan_op *op)
+{
+	return &plan_rules(p)[op->n];
+}
+
+static inline const char *plan_rule_text(
+	const struct plan *p, const struct plan_rule *rule, enum plan_rule_text which)
+{
+	return plan_str(p, rule->texts[which]);
 }
 
 /* The first operation of a kind, with the text `a` unless that is NULL; NULL: there is none. */

@@ -36,7 +36,7 @@ static void print_op(
 	text = plan_text_b(p, op, scratch);
 	if (def->b != PLAN_OPERAND_NONE && (def->b != PLAN_OPERAND_NOTE || *text))
 		json_text(j, "b", text);
-	if (op->n)
+	if (op->n && def->a != PLAN_OPERAND_RULE)
 		json_int(j, "n", (int64_t)op->n);
 	if (op->mode)
 		json_int(j, "mode", op->mode);

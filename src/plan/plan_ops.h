@@ -39,10 +39,10 @@ enum plan_op_kind {
 	PLAN_ENV,     /* a: name; b: value */
 	PLAN_ENV_PASS,  /* a: name of the operator's variable */
 	PLAN_NETWORK,   /* a: mode */
-	PLAN_ALLOW,     /* a: destination; b: the client whose registry it is, or "" */
+	PLAN_ALLOW,     /* rule: a destination; b: the client whose registry it is, or "" */
 	PLAN_HOST_PORT, /* n: port of the host's loopback */
-	PLAN_PUBLISH,   /* a: address and ports */
-	PLAN_SECRET,    /* a: name, host, header and source of a key; never the key */
+	PLAN_PUBLISH,   /* rule: address and ports */
+	PLAN_SECRET,    /* rule: name, host, header and source of a key; never the key */
 	PLAN_LIMIT,     /* a: which; b: by what; n */
 	PLAN_DROP,      /* a: what the processes lose */
 	PLAN_LANDLOCK,  /* n: ABI; flags: shared, if commands of a session reach each other */
@@ -94,6 +94,7 @@ enum plan_operand {
 	PLAN_OPERAND_PLACE, /* a target, or one in the project or its git, where they always were */
 	PLAN_OPERAND_TREE,  /* the project, of which the text says nothing, or its git */
 	PLAN_OPERAND_INSIDE, /* a path below one of them: relative, normalised */
+	PLAN_OPERAND_RULE,   /* a rule of the network, whose number is n: struct plan_rule */
 };
 
 struct plan_op_def {

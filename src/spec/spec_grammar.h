@@ -54,6 +54,11 @@ extern const char *const spec_secret_parts[SPEC_SECRET_PARTS];
 int spec_make_secret(struct arena *arena, const char *const parts[static SPEC_SECRET_PARTS],
 	struct spec_item *ret, enum spec_secret_part *ret_wrong, struct err *e);
 
+/* The canonical texts, from what they stand for: what the grammars above give, and plans print. */
+void spec_print_egress(const struct spec_egress *to, struct buf *out);
+void spec_print_publish(const struct spec_publish *port, struct buf *out);
+void spec_print_secret(const struct spec_secret *s, struct buf *out);
+
 /* Is all of a network in another? */
 bool spec_network_holds(const struct spec_egress *outer, const struct spec_egress *inner);
 

@@ -4,11 +4,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "base/count.h"
 #include "base/num.h"
+#include "base/own.h"
 #include "base/str.h"
 
 #define HOST_LIMIT 253
+#define TEXT_LIMIT 512 /* of a host with all that may stand around it */
 
 #define BAD(e, ...)  (err_set((e), ERR_SPEC, 0, __VA_ARGS__), -EINVAL)
 #define NO_MEMORY(e) (err_set((e), ERR_SYS, ENOMEM, "not enough memory"), -ENOMEM)
@@ -181,7 +184,7 @@ static bool is_mapped(const struct spec_egress *n)
 	return memcmp(n->address, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12) == 0;
 }
 
-static const char *print_network(struct arena *arena, const struct spec_egress *n)
+static void print_network(const struct spec_egress *n, struct buf *out)
 {
 	bool is_v4 = is_mapped(n) && n->prefix >= 96;
 	int width = is_v4 ? 32 : 128, bits = n->prefix - (128 - width);
@@ -190,8 +193,36 @@ static const char *print_network(struct arena *arena, const struct spec_egress *
 	inet_ntop(is_v4 ? AF_INET : AF_INET6, n->address + (is_v4 ? 12 : 0), address,
 		sizeof(address));
 	if (bits == width)
-		return arena_printf(arena, is_v4 ? "%s" : "[%s]", address);
-	return arena_printf(arena, is_v4 ? "%s/%d" : "[%s/%d]", address, bits);
+		buf_printf(out, is_v4 ? "%s" : "[%s]", address);
+	else
+		buf_printf(out, is_v4 ? "%s/%d" : "[%s/%d]", address, bits);
+}
+
+void spec_print_egress(const struct spec_egress *to, struct buf *out)
+{
+	/* A client that has not been asked yet. */
+	if (!to->port) {
+		buf_puts(out, to->client);
+		return;
+	}
+	if (to->host)
+		buf_printf(out, "%s%s", to->is_wildcard ? "*." : "", to->host);
+	else
+		print_network(to, out);
+	buf_printf(out, ":%u/%s", to->port, spec_protocol_names[to->protocol]);
+}
+
+void spec_print_publish(const struct spec_publish *port, struct buf *out)
+{
+	buf_printf(out, strchr(port->address, ':') ? "[%s]:%u:%u" : "%s:%u:%u", port->address,
+		port->host_port, port->cage_port);
+}
+
+static int keep_text(
+	struct arena *arena, const struct buf *text, struct spec_item *ret, struct err *e)
+{
+	ret->text = text->failed ? NULL : arena_copy(arena, buf_text(text), text->len);
+	return ret->text ? 0 : NO_MEMORY(e);
 }
 
 static const char this_machine[] = "this machine itself";
@@ -235,7 +266,7 @@ int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item 
 	struct spec_egress *to = &ret->egress;
 	char *copy = arena_copy(arena, text, strlen(text)), *host = NULL;
 	bool is_protocol_given = false, is_good = false;
-	const char *shown;
+	own(buf) struct buf shown = { .max = TEXT_LIMIT };
 	int r;
 
 	if (!copy)
@@ -271,7 +302,6 @@ int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item 
 		/* An address says nothing of a name that a hello could be held to. */
 		if (!is_protocol_given)
 			to->protocol = SPEC_TCP;
-		shown = print_network(arena, to);
 	} else if (copy[0] == '[') {
 		return BAD(e, "'%.200s': brackets are for IPv6 addresses only", text);
 	} else {
@@ -280,13 +310,9 @@ int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item 
 			return r;
 		if (str_eq(to->host, "bawn-host"))
 			return BAD(e, "'%.200s' is this machine itself", text);
-		shown = arena_printf(arena, "%s%s", to->is_wildcard ? "*." : "", to->host);
 	}
-	if (!shown)
-		return NO_MEMORY(e);
-	ret->text =
-		arena_printf(arena, "%s:%u/%s", shown, to->port, spec_protocol_names[to->protocol]);
-	return ret->text ? 0 : NO_MEMORY(e);
+	spec_print_egress(to, &shown);
+	return keep_text(arena, &shown, ret, e);
 }
 
 const char *spec_hint_destination(
@@ -340,6 +366,7 @@ int spec_grammar_publish(
 	const char *colon = strrchr(text, ':');
 	char *rest = colon ? arena_copy(arena, text, (size_t)(colon - text)) : NULL;
 	char *address = NULL;
+	own(buf) struct buf shown = { .max = TEXT_LIMIT };
 	int64_t cage = 0, host = 0;
 	int r;
 
@@ -360,7 +387,6 @@ int spec_grammar_publish(
 				"'%.200s' must be [ADDRESS:]HOST_PORT:CAGE_PORT, such as 8000:8000",
 				text);
 	}
-	ret->text = arena_printf(arena, strchr(p->address, ':') ? "[%s]:%u:%u" : "%s:%u:%u",
-		p->address, p->host_port, p->cage_port);
-	return ret->text ? 0 : NO_MEMORY(e);
+	spec_print_publish(p, &shown);
+	return keep_text(arena, &shown, ret, e);
 }

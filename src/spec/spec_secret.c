@@ -152,10 +152,9 @@ static int (*const readers[SPEC_SECRET_PARTS])(
 
 /* --- the one line --- */
 
-/* One part, with what splits the line kept from doing so. */
-static void put_part(struct buf *out, enum spec_secret_part part, const char *value)
+/* A value, with what splits the line kept from doing so. */
+static void put_value(struct buf *out, const char *value)
 {
-	buf_printf(out, "%s%s=", out->len ? " " : "", spec_secret_parts[part]);
 	for (; *value; value++) {
 		if (*value == ' ' || *value == '\\')
 			buf_putc(out, '\\');
@@ -163,29 +162,27 @@ static void put_part(struct buf *out, enum spec_secret_part part, const char *va
 	}
 }
 
-static const char *print_line(struct arena *arena, const struct spec_secret *s)
+void spec_print_secret(const struct spec_secret *s, struct buf *out)
 {
-	own(buf) struct buf line = { .max = (size_t)1 << 16 };
-	const char *host = arena_printf(arena, "%s:%u", s->host, s->port);
-	const char *from = arena_printf(arena, "%s:%s", s->is_file ? "file" : "env", s->source);
-
-	if (!host || !from)
-		return NULL;
-	put_part(&line, SPEC_SECRET_NAME, s->name);
-	put_part(&line, SPEC_SECRET_HOST, host);
-	put_part(&line, SPEC_SECRET_HEADER, s->header);
+	buf_printf(out, "%s=%s", spec_secret_parts[SPEC_SECRET_NAME], s->name);
+	buf_printf(out, " %s=%s:%u", spec_secret_parts[SPEC_SECRET_HOST], s->host, s->port);
+	buf_printf(out, " %s=%s", spec_secret_parts[SPEC_SECRET_HEADER], s->header);
 	if (s->scheme)
-		put_part(&line, SPEC_SECRET_SCHEME, s->scheme);
-	put_part(&line, SPEC_SECRET_FROM, from);
-	if (s->ca)
-		put_part(&line, SPEC_SECRET_CA, s->ca);
-	return line.failed ? NULL : arena_copy(arena, buf_text(&line), line.len);
+		buf_printf(out, " %s=%s", spec_secret_parts[SPEC_SECRET_SCHEME], s->scheme);
+	buf_printf(
+		out, " %s=%s:", spec_secret_parts[SPEC_SECRET_FROM], s->is_file ? "file" : "env");
+	put_value(out, s->source);
+	if (s->ca) {
+		buf_printf(out, " %s=", spec_secret_parts[SPEC_SECRET_CA]);
+		put_value(out, s->ca);
+	}
 }
 
 int spec_make_secret(struct arena *arena, const char *const parts[static SPEC_SECRET_PARTS],
 	struct spec_item *ret, enum spec_secret_part *ret_wrong, struct err *e)
 {
 	struct spec_secret *s = &ret->secret;
+	own(buf) struct buf line = { .max = (size_t)1 << 16 };
 
 	*s = (struct spec_secret){ 0 };
 	*ret_wrong = SPEC_SECRET_PARTS;
@@ -200,7 +197,8 @@ int spec_make_secret(struct arena *arena, const char *const parts[static SPEC_SE
 		if (r < 0)
 			return r;
 	}
-	ret->text = print_line(arena, s);
+	spec_print_secret(s, &line);
+	ret->text = line.failed ? NULL : arena_copy(arena, buf_text(&line), line.len);
 	return ret->text ? 0 : NO_MEMORY(e);
 }
 

@@ -105,6 +105,12 @@ static void test_plans(const struct plan *p)
 		{ "binds: ['/srv:/srv']\n", false },
 		{ "binds: ['/srv:/srv:rw']\n", false },
 		{ "project: {at: /other}\n", false },
+		{ "network: {mode: allowlist, allow: ['a.org:443']}\n", false },
+		{ "network: {mode: allowlist, allow: ['b.org:443']}\n", false },
+		{ "network: {mode: allowlist, allow: ['a.org:444/tls']}\n", false },
+		{ "network: {mode: allowlist, allow: ['a.org:443/tcp']}\n", false },
+		{ "network: {mode: allowlist, allow: ['10.0.0.0/8:443']}\n", false },
+		{ "network: {mode: allowlist, allow: ['10.0.0.0/9:443']}\n", false },
 	};
 	struct keep_cage_head heads[COUNT_OF(rows)];
 

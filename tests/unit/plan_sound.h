@@ -40,6 +40,7 @@ static inline bool plan_sound_fits(enum plan_operand operand, uint8_t root, cons
 {
 	switch (operand) {
 	case PLAN_OPERAND_NONE:
+	case PLAN_OPERAND_RULE:
 		return root == PLAN_ROOT_NONE && !*text;
 	case PLAN_OPERAND_TEXT:
 		return root == PLAN_ROOT_NONE || root == PLAN_ROOT_PROJECT || root == PLAN_ROOT_RUN;
@@ -72,6 +73,7 @@ static inline bool plan_sound_op(const struct plan *p, const struct plan_op *op)
 	       !(op->mode & ~07777U) && op->n <= INT64_MAX && op->a < p->string_size &&
 	       op->b < p->string_size && op->a_root < PLAN_ROOT_COUNT &&
 	       op->b_root < PLAN_ROOT_COUNT &&
+	       (def->a != PLAN_OPERAND_RULE || op->n < p->rule_count) &&
 	       plan_sound_fits(def->a, op->a_root, plan_str(p, op->a)) &&
 	       plan_sound_fits(def->b, op->b_root, plan_str(p, op->b));
 }
@@ -98,6 +100,9 @@ static inline bool plan_is_sound(const struct plan *p)
 	for (uint32_t i = 0; is_sound && i < p->op_count; i++)
 		is_sound = plan_sound_op(p, &ops[i]) && (i == 0 || ops[i].kind != PLAN_NAMESPACE ||
 								ops[i - 1].kind <= PLAN_NAMESPACE);
+	for (uint32_t i = 0; is_sound && i < p->rule_count; i++)
+		for (size_t k = 0; k < PLAN_RULE_TEXTS; k++)
+			is_sound &= plan_rules(p)[i].texts[k] < p->string_size;
 	for (uint32_t i = 0; is_sound && i < p->promise_count; i++) {
 		const struct plan_promise *promise = &plan_promises(p)[i];
 

@@ -481,6 +481,80 @@ static void test_git_protected(void)
 	host = before;
 }
 
+/* A rule of the network is data; its text is the spec's, whatever form that has. */
+static void test_rules(void)
+{
+	static const char *const allowed[] = { "*.a.org:443/tls", "10.0.0.0/8:1/tcp",
+		"192.0.2.1:80/tcp", "[2001:db8::/32]:443/tcp", "[2001:db8::1]:5432/tcp",
+		"b.org:80/http", "c.org:443/tls", "d.org:443/tcp", "npm" };
+	static const char *const published[] = { "0.0.0.0:8080:80", "127.0.0.1:1:2", "[::1]:3:4" };
+	static const char *const secrets[] = {
+		"name=e host=e.org:443 header=x-key from=env:KEY",
+		"name=f host=f.org:8443 header=authorization scheme=Bearer from=file:~/a\\ b "
+		"ca=/etc/c\\\\d",
+		"name=g host=g.org:443 header=x-key from=file:/k ca=~/ca",
+	};
+	own(buf) struct buf file = { .max = 1 << 16 };
+	own_free struct plan *p = NULL;
+	const struct plan_op *op;
+
+	buf_puts(&file, "version: 1\nnetwork:\n  mode: allowlist\n  allow:\n");
+	for (size_t i = 0; i < COUNT_OF(allowed); i++)
+		buf_printf(&file, "    - '%s'\n", allowed[i]);
+	buf_puts(&file, "  publish:\n");
+	for (size_t i = 0; i < COUNT_OF(published); i++)
+		buf_printf(&file, "    - '%s'\n", published[i]);
+	buf_puts(&file, "secrets:\n");
+	for (size_t i = 0; i < COUNT_OF(secrets); i++)
+		buf_printf(&file, "  - '%s'\n", secrets[i]);
+	p = build_good(buf_text(&file));
+	for (size_t i = 0; i < COUNT_OF(allowed); i++)
+		CHECK_FILE(find(p, PLAN_ALLOW, allowed[i], ""), allowed[i]);
+	for (size_t i = 0; i < COUNT_OF(published); i++)
+		CHECK_FILE(find(p, PLAN_PUBLISH, published[i], ""), published[i]);
+	for (size_t i = 0; i < COUNT_OF(secrets); i++)
+		CHECK_FILE(find(p, PLAN_SECRET, secrets[i], ""), secrets[i]);
+	op = find(p, PLAN_ALLOW, "*.a.org:443/tls", NULL);
+	CHECK(op && plan_rule_of(p, op)->is_wildcard && plan_rule_of(p, op)->port == 443);
+	op = find(p, PLAN_ALLOW, "10.0.0.0/8:1/tcp", NULL);
+	CHECK(op && plan_rule_of(p, op)->prefix == 104 && plan_rule_of(p, op)->address[12] == 10);
+	op = find(p, PLAN_SECRET, secrets[1], NULL);
+	CHECK(op && plan_rule_of(p, op)->source_root == PLAN_ROOT_HOME);
+	if (op)
+		CHECK_STR(plan_rule_text(p, plan_rule_of(p, op), PLAN_RULE_SOURCE), "/a b");
+}
+
+/* No spec can name a root that is not its own. */
+static void test_roots(void)
+{
+	static const struct {
+		const char *from, *text;
+		enum plan_root root;
+	} rows[] = {
+		{ "/a", "/a", PLAN_ROOT_NONE },
+		{ "~", "~", PLAN_ROOT_HOME },
+		{ "~/a", "~/a", PLAN_ROOT_HOME },
+		{ "a", "$PROJECT/a", PLAN_ROOT_PROJECT },
+		{ "../a", "$PROJECT/../a", PLAN_ROOT_PROJECT },
+		{ "./$GIT", "$PROJECT/$GIT", PLAN_ROOT_PROJECT },
+		{ "./$STATE/a", "$PROJECT/$STATE/a", PLAN_ROOT_PROJECT },
+		{ "./$SESSION/home", "$PROJECT/$SESSION/home", PLAN_ROOT_PROJECT },
+		{ "/$BAWN", "/$BAWN", PLAN_ROOT_NONE },
+	};
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		own(buf) struct buf file = { .max = 4096 };
+		own_free struct plan *p = NULL;
+		const struct plan_op *op;
+
+		buf_printf(&file, "version: 1\npreflight_allow: ['~']\nbinds: ['%s:/b']\n",
+			rows[i].from);
+		p = build_good(buf_text(&file));
+		op = find(p, PLAN_BIND, rows[i].text, "/b");
+		CHECK_FILE(op && op->a_root == rows[i].root, rows[i].from);
+	}
+}
+
 /* A buffer that is too small fails, and does no more than that. */
 static void test_small_buffers(void)
 {
@@ -516,6 +590,8 @@ int main(void)
 	test_parts();
 	test_git();
 	test_git_protected();
+	test_rules();
+	test_roots();
 	test_small_buffers();
 	return check_report();
 }
