@@ -173,6 +173,24 @@ bool cli_can_ask(void);
 		"yes", 'y', NULL, SPEC_KEY_COUNT, NULL, "do not ask"                               \
 	}
 
+/* Of all commands that run something. */
+#define CLI_RUN_OPTIONS                                                                            \
+	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to FILE too" },             \
+		{ "subject", 0, "PATH", SPEC_KEY_COUNT, NULL,                                      \
+			"record the digest of a project file after the run" },                     \
+		{ "sync", 0, NULL, SPEC_KEY_COUNT, NULL, "fsync the log and the record" },         \
+		{ "status-fd", 0, "N", SPEC_KEY_COUNT, NULL,                                       \
+			"write events to descriptor N as lines of JSON" },                         \
+		{ "tty", 't', NULL, SPEC_KEY_COUNT, NULL, "always allocate a terminal" },          \
+		{ "no-tty", 0, NULL, SPEC_KEY_COUNT, NULL, "never allocate a terminal" },          \
+		{ "raw", 0, NULL, SPEC_KEY_COUNT, NULL, "do not filter escape sequences" },        \
+		{ "cast", 0, "FILE", SPEC_KEY_COUNT, NULL,                                         \
+			"write the output to FILE as an asciicast" },                              \
+	{                                                                                          \
+		"timing", 0, NULL, SPEC_KEY_COUNT, NULL,                                           \
+			"print how long each step of the start took"                               \
+	}
+
 /* Writes a buffer to stdout; CLI_FAILED and a complaint where that fails, else `status`. */
 int cli_write(const struct buf *out, int status);
 
@@ -189,7 +207,3 @@ void cli_print_diags(const struct cli *cli, const struct spec *s);
 
 /* host_probe, or the host described by the file of --host. */
 int cli_probe(const struct cli *cli, struct host *ret);
-
-/* Says how much was copied, and what to do about it where that is so because of owners. */
-void cli_say_copied(
-	const struct run_place *place, const char *what, const struct tree_counts *counts);

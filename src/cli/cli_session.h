@@ -4,8 +4,8 @@
 
 /* The commands `bawn session …`: the table is in cmd_session.c. */
 
-extern const struct cli_option session_create_options[], session_sweep_options[],
-	session_rm_options[];
+extern const struct cli_option session_create_options[], session_exec_options[],
+	session_sweep_options[], session_rm_options[];
 
 int session_create(struct cli *cli); /* cli_session_create.c */
 int session_list(struct cli *cli);   /* cli_session_list.c */

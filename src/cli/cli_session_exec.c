@@ -9,12 +9,22 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_exec.h"
+#include "cli/cli_run.h"
 #include "cli/cli_session.h"
 #include "cli/commands.h"
 #include "keep/keep.h"
+#include "run/run_session.h"
 
 #define PATIENCE_MS 10000 /* for what runs to end */
+
+const struct cli_option session_exec_options[] = {
+	{ "queue", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"leave the run to a worker, and print the run's id" },
+	{ "wait", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"with --queue: wait for the run, and print its output" },
+	CLI_RUN_OPTIONS,
+	{ 0 },
+};
 
 int session_use(struct cli_sessions *at, const struct store_session *s, struct err *e)
 {
@@ -48,15 +58,17 @@ static void look(void *of, const struct record *record)
 static int run_here(struct cli *cli, struct cli_sessions *at, const struct store_session *s)
 {
 	struct here here = { .cli = cli, .at = at, .session = s };
-	struct exec_job job = { .session = s,
+	own(cli_told) struct cli_told told;
+	const struct run_sink sink = cli_sink(&told, cli);
+	struct run_job job = { .session = s,
 		.look = look,
 		.of = &here,
 		.root = at->root,
 		.request = &cli->request,
 		.command_line = cli->command_line,
 		.command_line_size = cli->command_line_size,
-		.is_quiet = cli->is_quiet };
-	struct exec_result result;
+		.sink = &sink };
+	struct run_result result;
 	struct err e = { 0 };
 
 	if (session_use(at, s, &e) < 0) {
@@ -67,7 +79,7 @@ static int run_here(struct cli *cli, struct cli_sessions *at, const struct store
 	store_close(at->store);
 	at->store = NULL;
 	clock_gettime(CLOCK_REALTIME_COARSE, &here.began);
-	exec_run(&job, &result);
+	run_in_session(&job, &result);
 	buf_done(&result.record);
 	return result.status;
 }
@@ -119,7 +131,7 @@ int session_exec(struct cli *cli)
 		cli_print_command_help(cli->command);
 		return CLI_OK;
 	}
-	if (exec_check(&cli->request, &e) < 0 || cli_sessions_open(&at, false, &e) < 0) {
+	if (run_check_session(&cli->request, &e) < 0 || cli_sessions_open(&at, false, &e) < 0) {
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}

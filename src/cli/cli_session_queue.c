@@ -17,7 +17,6 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_exec.h"
 #include "cli/cli_session.h"
 #include "record/record.h"
 #include "term/term_filter.h"

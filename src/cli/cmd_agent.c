@@ -18,7 +18,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/tree.h"
-#include "cli/cli_home.h"
+#include "run/run_home.h"
 #include "cli/commands.h"
 #include "record/record.h"
 
@@ -279,10 +279,10 @@ struct forgetting {
 	char project[PATH_MAX];
 	const struct spec_value *places; /* of the agent, in the cage; NULL: all that is kept */
 	const char *whose;               /* the agent's name; or NULL */
-	struct home_kept kept;
+	struct run_home_kept kept;
 };
 
-/* A folder of the private home, as home_kept has it. */
+/* A folder of the private home, as run_home_kept has it. */
 static const char *place_name(const struct spec_item *place)
 {
 	return place->text + strlen("/home/agent/");
@@ -325,9 +325,9 @@ static int forget_wanted(struct forgetting *f, struct err *e)
 	int r = 0;
 
 	if (!f->places)
-		return home_forget(f->state, f->project, NULL, e);
+		return run_home_forget(f->state, f->project, NULL, e);
 	for (size_t i = 0; r == 0 && i < f->places->count; i++) {
-		r = home_forget(f->state, f->project, place_name(&f->places->items[i]), e);
+		r = run_home_forget(f->state, f->project, place_name(&f->places->items[i]), e);
 		r = r == -ENOENT ? 0 : r;
 	}
 	return r;
@@ -419,7 +419,7 @@ static int forget(struct agent_job *job, const char *name)
 	if (!resolve(project, f.project)) {
 		cli_complain("cannot use the project '%s': %s", project, strerror(errno));
 	} else {
-		r = f.state < 0 ? -ENOENT : home_list(f.state, f.project, &f.kept);
+		r = f.state < 0 ? -ENOENT : run_home_list(f.state, f.project, &f.kept);
 		status = r < 0 && r != -ENOENT ? CLI_FAILED : find_forgotten(job, name, &f);
 		if (r < 0 && r != -ENOENT)
 			cli_complain(
@@ -427,7 +427,7 @@ static int forget(struct agent_job *job, const char *name)
 	}
 	if (status == CLI_OK)
 		status = forget_kept(job, &f);
-	home_kept_done(&f.kept);
+	run_home_kept_done(&f.kept);
 	if (f.state >= 0)
 		close(f.state);
 	return status;

@@ -16,6 +16,7 @@
 #include "card/card.h"
 #include "cli/cli_kept.h"
 #include "cli/commands.h"
+#include "run/run.h"
 
 #define SPEC_FILE "spec.json"
 
@@ -38,7 +39,12 @@ static int take_key(struct sign_key *ret, struct err *e)
 {
 	own_fd int state = record_open_state(run_home(), true, e);
 
-	return state < 0 ? state : cli_take_key(state, ret, e);
+	struct err unlogged = { 0 };
+	int r = state < 0 ? state : run_take_key(state, ret, &unlogged, e);
+
+	if (unlogged.kind != ERR_NONE)
+		cli_complain_err(&unlogged);
+	return r;
 }
 
 static int print(const struct cli *cli, struct card *c)

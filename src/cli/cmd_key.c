@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "cli/commands.h"
 #include "record/record.h"
+#include "run/run.h"
 #include "sign/sign.h"
 
 const struct cli_option cmd_key_options[] = {
@@ -93,7 +94,7 @@ static int init_key(struct key_job *job)
 {
 	bool replaces = cli_value(job->cli, "new") != NULL;
 	struct sign_public former;
-	struct err e = { 0 };
+	struct err e = { 0 }, unlogged = { 0 };
 	int r;
 
 	job->state = record_open_state(job->home, true, &e);
@@ -110,7 +111,8 @@ static int init_key(struct key_job *job)
 	}
 	if (r < 0)
 		return fail(job, &e);
-	cli_note_key(job->state, &job->key, job->former[0] ? job->former : NULL);
+	if (run_note_key(job->state, &job->key, job->former[0] ? job->former : NULL, &unlogged) < 0)
+		cli_complain_err(&unlogged);
 	if (job->cli->is_json)
 		print_json(job);
 	else if (!job->cli->is_quiet)

@@ -277,21 +277,3 @@ int cmd_overlay(struct cli *cli)
 }
 
 /* --- after a run --- */
-
-bool cli_say_overlay(const struct record *record)
-{
-	const struct record_overlay *x = &record->overlay;
-	char size[NUM_TEXT_SIZE];
-
-	num_print_size(x->size, size);
-	if (x->is_full)
-		cli_complain("the overlay was full when the command ended (root.overlay_size: %s)",
-			size);
-	if (x->skipped)
-		cli_complain(
-			"an overlay keeps no sockets and devices; left out: %" PRIu64, x->skipped);
-	if (x->error.kind == ERR_NONE)
-		return true;
-	cli_complain_err(&x->error);
-	return false;
-}

@@ -16,12 +16,13 @@
 #include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_exec.h"
+#include "cli/cli_run.h"
 #include "cli/cli_session.h"
 #include "cli/cli_worker.h"
 #include "cli/commands.h"
 #include "keep/keep.h"
 #include "record/record.h"
+#include "run/run_session.h"
 #include "session/session.h"
 #include "worker/worker.h"
 
@@ -65,7 +66,7 @@ static int open_store(struct store **ret, struct err *e)
 /* --- in a runner --- */
 
 /* Cages that wait for the next run: a runner's own. */
-static struct exec_pool pool;
+static struct run_pool pool;
 
 /* What the job is told of the end. */
 struct ending {
@@ -80,7 +81,7 @@ static int is_still_ours(void *of, struct err *e)
 	return job->is_still_ours(job->of, e);
 }
 
-static void tell_end(void *of, struct exec_result *done)
+static void tell_end(void *of, struct run_result *done)
 {
 	const struct ending *end = of;
 	struct worker_result x = { .state = done->state,
@@ -98,13 +99,16 @@ static void run(const struct worker_job *job)
 {
 	struct ending end = { job, pool.hits, pool.misses };
 	own(run_request) struct run_request request = { 0 };
-	struct exec_job x = { .session = job->session,
+	const struct cli quiet = { .is_quiet = true };
+	own(cli_told) struct cli_told told;
+	const struct run_sink sink = cli_sink(&told, &quiet);
+	struct run_job x = { .session = job->session,
 		.run = job->run,
 		.worker = job->worker,
 		.token = job->token,
 		.command_line = program->command_line,
 		.command_line_size = program->command_line_size,
-		.is_quiet = true,
+		.sink = &sink,
 		.root = job->root,
 		.printed = { job->printed[0], job->printed[1] },
 		.request = &request,
@@ -114,20 +118,20 @@ static void run(const struct worker_job *job)
 		.pool = &pool,
 		.hold = job->hold };
 	struct worker_result refusal = { .state = STORE_FAILED, .status = CLI_FAILED };
-	struct exec_result done;
+	struct run_result done;
 
 	if (run_request_read(job->request, strlen(job->request), &request, &refusal.error) < 0) {
 		metrics_count_run(&refusal.counted, METRICS_FAILED, 0);
 		job->done(job->of, &refusal);
 		return;
 	}
-	exec_run(&x, &done);
+	run_in_session(&x, &done);
 	buf_done(&done.record);
 }
 
 static void end_runner(void)
 {
-	exec_pool_done(&pool);
+	run_pool_done(&pool);
 }
 
 /*

@@ -1,5 +1,5 @@
 /*
- * cli_subjects - files that the operator named: as the run left them, subjects of its record.
+ * run_subjects - files that the operator named: as the run left them, subjects of its record.
  *
  * Runs as:  the operator, when the run has ended.
  * Must not: follow a link of the project's, or leave it; take the host's file for one that the run
@@ -16,7 +16,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "cli/cli_run.h"
+#include "run/run.h"
 #include "work/work_project.h"
 
 #define MOST_EFFECTS ((size_t)1 << 30) /* bytes of effects.json */
@@ -193,7 +193,7 @@ size_t run_find_subjects(struct run *r, struct record_subject *ret)
 			found++;
 			continue;
 		}
-		cli_complain("the record has no subject '%s': %s", name, why);
+		run_tell(r, "the record has no subject '%s': %s", name, why);
 		r->is_unrecorded = true;
 	}
 	return found;

@@ -1,12 +1,11 @@
 /* Cages that wait for their session. */
 #include <string.h>
 
-#include "cli/cli_exec.h"
-#include "keep/keep.h"
+#include "run/run_session.h"
 
-static void put_first(struct exec_pool *pool, struct keep_warm *cage)
+static void put_first(struct run_pool *pool, struct keep_warm *cage)
 {
-	size_t last = EXEC_POOL_SIZE - 1;
+	size_t last = RUN_POOL_SIZE - 1;
 
 	if (pool->cages[last])
 		keep_warm_free(pool->cages[last]);
@@ -15,9 +14,9 @@ static void put_first(struct exec_pool *pool, struct keep_warm *cage)
 }
 
 /* One that has ended, or shows what is elsewhere by now, is of no use to anybody. */
-static struct keep_warm **find(struct exec_pool *pool, const struct plan *p)
+static struct keep_warm **find(struct run_pool *pool, const struct plan *p)
 {
-	for (size_t i = 0; i < EXEC_POOL_SIZE; i++) {
+	for (size_t i = 0; i < RUN_POOL_SIZE; i++) {
 		struct keep_warm **cage = &pool->cages[i];
 
 		if (!*cage || !keep_warm_is_for(*cage, p))
@@ -30,7 +29,7 @@ static struct keep_warm **find(struct exec_pool *pool, const struct plan *p)
 	return NULL;
 }
 
-struct keep_warm *exec_pool_take(struct exec_pool *pool, const struct plan *p)
+struct keep_warm *run_pool_take(struct run_pool *pool, const struct plan *p)
 {
 	struct keep_warm **found = find(pool, p), *cage = found ? *found : NULL;
 
@@ -43,7 +42,7 @@ struct keep_warm *exec_pool_take(struct exec_pool *pool, const struct plan *p)
 	return cage;
 }
 
-void exec_pool_fill(struct exec_pool *pool, const struct keep_request *q)
+void run_pool_fill(struct run_pool *pool, const struct keep_request *q)
 {
 	struct keep_warm *cage = NULL;
 	struct err e = { 0 };
@@ -53,9 +52,9 @@ void exec_pool_fill(struct exec_pool *pool, const struct keep_request *q)
 		put_first(pool, cage);
 }
 
-void exec_pool_done(struct exec_pool *pool)
+void run_pool_done(struct run_pool *pool)
 {
-	for (size_t i = 0; i < EXEC_POOL_SIZE; i++) {
+	for (size_t i = 0; i < RUN_POOL_SIZE; i++) {
 		keep_warm_free(pool->cages[i]);
 		pool->cages[i] = NULL;
 	}
