@@ -6,7 +6,6 @@
  * What a worker is made of, and who of it may do what, is in src/worker.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,9 +19,7 @@
 #include "cli/cli_session.h"
 #include "cli/cli_worker.h"
 #include "cli/commands.h"
-#include "keep/keep.h"
 #include "record/record.h"
-#include "run/run_session.h"
 #include "session/session.h"
 #include "worker/worker.h"
 
@@ -47,8 +44,6 @@ const struct cli_option cmd_worker_options[] = {
 	{ 0 },
 };
 
-#define LEFT_MS 4000 /* for what another left running to end */
-
 /* The command line; what the worker calls has no other way to it. */
 static struct cli *program;
 
@@ -61,89 +56,6 @@ static void tell(const char *text, bool is_detail)
 static int open_store(struct store **ret, struct err *e)
 {
 	return cli_open_store(true, ret, e);
-}
-
-/* --- in a runner --- */
-
-/* Cages that wait for the next run: a runner's own. */
-static struct run_pool pool;
-
-/* What the job is told of the end. */
-struct ending {
-	const struct worker_job *job;
-	uint64_t hits, misses; /* before it */
-};
-
-static int is_still_ours(void *of, struct err *e)
-{
-	const struct worker_job *job = ((struct ending *)of)->job;
-
-	return job->is_still_ours(job->of, e);
-}
-
-static void tell_end(void *of, struct run_result *done)
-{
-	const struct ending *end = of;
-	struct worker_result x = { .state = done->state,
-		.status = done->status,
-		.counted = done->counted,
-		.error = done->error,
-		.record = &done->record };
-
-	x.counted.pool_hits = pool.hits - end->hits;
-	x.counted.pool_misses = pool.misses - end->misses;
-	end->job->done(end->job->of, &x);
-}
-
-static void run(const struct worker_job *job)
-{
-	struct ending end = { job, pool.hits, pool.misses };
-	own(run_request) struct run_request request = { 0 };
-	const struct cli quiet = { .is_quiet = true };
-	own(cli_told) struct cli_told told;
-	const struct run_sink sink = cli_sink(&told, &quiet);
-	struct run_job x = { .session = job->session,
-		.run = job->run,
-		.worker = job->worker,
-		.token = job->token,
-		.command_line = program->command_line,
-		.command_line_size = program->command_line_size,
-		.sink = &sink,
-		.root = job->root,
-		.printed = { job->printed[0], job->printed[1] },
-		.request = &request,
-		.is_still_ours = is_still_ours,
-		.done = tell_end,
-		.of = &end,
-		.pool = &pool,
-		.hold = job->hold };
-	struct worker_result refusal = { .state = STORE_FAILED, .status = CLI_FAILED };
-	struct run_result done;
-
-	if (run_request_read(job->request, strlen(job->request), &request, &refusal.error) < 0) {
-		metrics_count_run(&refusal.counted, METRICS_FAILED, 0);
-		job->done(job->of, &refusal);
-		return;
-	}
-	run_in_session(&x, &done);
-	buf_done(&done.record);
-}
-
-static void end_runner(void)
-{
-	run_pool_done(&pool);
-}
-
-/*
- * Commands that share a cage outlive who started them, also a worker; its successor has another
- * workspace, and they would go on beside it.
- */
-static void end_left(int workspace)
-{
-	struct err e;
-
-	if (faccessat(workspace, "cage", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		(void)keep_stop_workspace(workspace, LEFT_MS, &e);
 }
 
 /* --- settings --- */
@@ -239,15 +151,19 @@ int cmd_worker(struct cli *cli)
 	char *sweep[] = { words[0], words[1], words[2], words[3],
 		cli_value(cli, "discard") ? words[4] : NULL, NULL };
 	char name[STORE_NAME_SIZE];
+	/* The runs are told to whoever waits for them. */
+	const struct cli quiet = { .is_quiet = true };
+	own(cli_told) struct cli_told told;
+	const struct run_sink sink = cli_sink(&told, &quiet);
 	struct worker_settings s = { .name = name,
 		.root = -1,
 		.state = -1,
 		.is_once = cli_value(cli, "once") != NULL,
 		.metrics = cli_value(cli, "metrics"),
 		.sweep = sweep,
-		.run = run,
-		.end_left = end_left,
-		.end_runner = end_runner,
+		.sink = &sink,
+		.command_line = cli->command_line,
+		.command_line_size = cli->command_line_size,
 		.open_store = open_store,
 		.tell = tell };
 	struct err e = { 0 };
