@@ -69,6 +69,87 @@ struct cli_setting {
 
 #define CLI_MAX_OPTIONS 4096
 
+/*
+ * The options that code asks for, of whatever command. One that is misspelt here is in no table,
+ * which a unit test finds; one that is misspelt elsewhere is not compiled.
+ */
+#define CLI_NAMES(X)                                                                               \
+	X(AGAIN, "again")                                                                          \
+	X(ALL, "all")                                                                              \
+	X(ATTEST, "attest")                                                                        \
+	X(CANONICAL, "canonical")                                                                  \
+	X(CARD, "card")                                                                            \
+	X(CAST, "cast")                                                                            \
+	X(COLOR, "color")                                                                          \
+	X(DENIALS, "denials")                                                                      \
+	X(DIGEST, "digest")                                                                        \
+	X(DISCARD, "discard")                                                                      \
+	X(DRAIN, "drain")                                                                          \
+	X(DRY_RUN, "dry-run")                                                                      \
+	X(ENV_FILE, "env-file")                                                                    \
+	X(EXPLAIN, "explain")                                                                      \
+	X(FILE, "file")                                                                            \
+	X(FOLLOW, "follow")                                                                        \
+	X(FORCE, "force")                                                                          \
+	X(FORMAT, "format")                                                                        \
+	X(HELP, "help")                                                                            \
+	X(HOST, "host")                                                                            \
+	X(IDLE, "idle")                                                                            \
+	X(JSON, "json")                                                                            \
+	X(KEY, "key")                                                                              \
+	X(LEASE, "lease")                                                                          \
+	X(LINES, "lines")                                                                          \
+	X(LIST, "list")                                                                            \
+	X(MERGE, "merge")                                                                          \
+	X(METRICS, "metrics")                                                                      \
+	X(NAME, "name")                                                                            \
+	X(NAME_ONLY, "name-only")                                                                  \
+	X(NEW, "new")                                                                              \
+	X(NO_TTY, "no-tty")                                                                        \
+	X(NULL, "null")                                                                            \
+	X(ONCE, "once")                                                                            \
+	X(OUTPUT, "output")                                                                        \
+	X(PEM, "pem")                                                                              \
+	X(POLICY, "policy")                                                                        \
+	X(PROJECT, "project")                                                                      \
+	X(QUEUE, "queue")                                                                          \
+	X(QUICK, "quick")                                                                          \
+	X(QUIET, "quiet")                                                                          \
+	X(RAW, "raw")                                                                              \
+	X(RECORD, "record")                                                                        \
+	X(RUN, "run")                                                                              \
+	X(SAME, "same")                                                                            \
+	X(SCHEMA, "schema")                                                                        \
+	X(SECRET, "secret")                                                                        \
+	X(SESSION, "session")                                                                      \
+	X(SINCE, "since")                                                                          \
+	X(SIZE, "size")                                                                            \
+	X(SLOTS, "slots")                                                                          \
+	X(STAT, "stat")                                                                            \
+	X(STATUS_FD, "status-fd")                                                                  \
+	X(SUBJECT, "subject")                                                                      \
+	X(SWEEP, "sweep")                                                                          \
+	X(SYNC, "sync")                                                                            \
+	X(TIMING, "timing")                                                                        \
+	X(TRUST, "trust")                                                                          \
+	X(TTY, "tty")                                                                              \
+	X(TYPE, "type")                                                                            \
+	X(UNSIGNED, "unsigned")                                                                    \
+	X(URL, "url")                                                                              \
+	X(VERBOSE, "verbose")                                                                      \
+	X(WAIT, "wait")                                                                            \
+	X(YES, "yes")
+
+enum cli_name {
+	CLI_OPT_NONE,
+#define X(name, text) CLI_OPT_##name,
+	CLI_NAMES(X)
+#undef X
+	CLI_OPT_COUNT,
+};
+
+extern const char *const cli_names[CLI_OPT_COUNT];
+
 struct cli {
 	const struct cli_command *command;
 	struct cli_given *given;
@@ -114,7 +195,9 @@ int cli_fill_request(struct cli *cli);
 void cli_done(struct cli *cli);
 
 /* The last value of one of the command's own options; "" for one without; NULL: not given. */
-const char *cli_value(const struct cli *cli, const char *name);
+const char *cli_value(const struct cli *cli, enum cli_name name);
+
+bool cli_is(const struct cli_given *g, enum cli_name name);
 
 /*
  * Puts the settings of the environment before what was given, so that an option wins against

@@ -220,7 +220,7 @@ static int choose_session(struct cli_kept *k, const struct runs *r, bool may_be_
 int cli_kept_choose(struct cli_kept *k)
 {
 	const struct cli *cli = k->cli;
-	const char *named = cli_value(cli, "run");
+	const char *named = cli_value(cli, CLI_OPT_RUN);
 	own(runs) struct runs r = { 0 };
 	char id[RECORD_RUN_SIZE] = "";
 	size_t first = 0;

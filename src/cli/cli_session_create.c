@@ -110,7 +110,7 @@ static int check_plan(struct creation *c)
 
 static int check_words(const struct cli *cli)
 {
-	const char *name = cli_value(cli, "name");
+	const char *name = cli_value(cli, CLI_OPT_NAME);
 	const char *fault = name ? session_check_name(name) : NULL;
 
 	if (cli->word_count) {
@@ -238,7 +238,7 @@ int session_create(struct cli *cli)
 {
 	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
 	own(store_session) struct store_session x = { 0 };
-	const struct session_wish wish = { .name = cli_value(cli, "name") };
+	const struct session_wish wish = { .name = cli_value(cli, CLI_OPT_NAME) };
 	int status = check_words(cli);
 
 	if (status == CLI_OK)

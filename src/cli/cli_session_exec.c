@@ -101,9 +101,9 @@ static int exec_in(struct cli *cli, struct cli_sessions *at, const char *name)
 
 	if (cli_sessions_find(at, name, &s) != CLI_OK)
 		return CLI_FAILED;
-	if (cli_value(cli, "queue"))
+	if (cli_value(cli, CLI_OPT_QUEUE))
 		return leave_to_worker(cli, at, &s);
-	if (!cli_value(cli, "wait"))
+	if (!cli_value(cli, CLI_OPT_WAIT))
 		return run_here(cli, at, &s);
 	cli_complain(
 		"cannot use --wait without --queue: a run that is not queued is waited for anyway");
@@ -127,7 +127,7 @@ int session_exec(struct cli *cli)
 	name = cli->words[0];
 	if (cli_parse_rest(cli) != CLI_OK)
 		return CLI_FAILED;
-	if (cli_value(cli, "help")) {
+	if (cli_value(cli, CLI_OPT_HELP)) {
 		cli_print_command_help(cli->command);
 		return CLI_OK;
 	}

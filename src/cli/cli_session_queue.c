@@ -240,7 +240,7 @@ int session_queue(struct cli *cli, struct store *s, const struct store_session *
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
-	if (cli_value(cli, "wait"))
+	if (cli_value(cli, CLI_OPT_WAIT))
 		return wait_for(cli, s, run);
 	return printf("%s\n", run) < 0 || fflush(stdout) < 0 ? CLI_FAILED : CLI_OK;
 }

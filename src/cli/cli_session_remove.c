@@ -117,7 +117,7 @@ static int ask(const struct removal *x, const struct store_session *s, const str
 {
 	const char *more = names->failed ? " …" : "";
 
-	if (cli_value(x->cli, "yes") || cli_can_ask())
+	if (cli_value(x->cli, CLI_OPT_YES) || cli_can_ask())
 		return cli_confirm(x->cli, false,
 			"remove session %.8s with changes that were not applied (%s%s)", s->id,
 			buf_text(names), more);

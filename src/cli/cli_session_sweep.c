@@ -329,8 +329,8 @@ int session_sweep(struct cli *cli)
 {
 	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
 	own(buf) struct buf out = { .max = (size_t)256 << 20 };
-	struct session_swept x = { .is_dry = cli_value(cli, "dry-run") != NULL,
-		.discards = cli_value(cli, "discard") != NULL };
+	struct session_swept x = { .is_dry = cli_value(cli, CLI_OPT_DRY_RUN) != NULL,
+		.discards = cli_value(cli, CLI_OPT_DISCARD) != NULL };
 	struct err e = { 0 };
 	struct json j;
 

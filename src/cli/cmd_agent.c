@@ -18,9 +18,9 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/tree.h"
-#include "run/run_home.h"
 #include "cli/commands.h"
 #include "record/record.h"
+#include "run/run_home.h"
 
 const struct cli_option cmd_agent_options[] = {
 	{ "all", 0, NULL, SPEC_KEY_COUNT, NULL, "forget: delete what is kept of all agents" },
@@ -389,12 +389,12 @@ static int find_forgotten(struct agent_job *job, const char *name, struct forget
 	struct agent_profile *p;
 	int status;
 
-	if (name && cli_value(job->cli, "all")) {
+	if (name && cli_value(job->cli, CLI_OPT_ALL)) {
 		cli_complain("cannot forget '%s': --all is of all agents; give one of them", name);
 		return CLI_MISUSE;
 	}
 	if (!name)
-		return cli_value(job->cli, "all") ? CLI_OK : say_which(f);
+		return cli_value(job->cli, CLI_OPT_ALL) ? CLI_OK : say_which(f);
 	if (strchr(name, '/') || str_eq(name, ".") || str_eq(name, "..")) {
 		cli_complain("cannot forget '%s': it is a folder, and no agent", name);
 		cli_hint("bawn agent forget --all --project '%s'", name);
@@ -410,7 +410,7 @@ static int find_forgotten(struct agent_job *job, const char *name, struct forget
 
 static int forget(struct agent_job *job, const char *name)
 {
-	const char *project = cli_value(job->cli, "project");
+	const char *project = cli_value(job->cli, CLI_OPT_PROJECT);
 	struct err e = { 0 };
 	struct forgetting f = { .state = record_open_state(job->home, false, &e) };
 	int status = CLI_FAILED, r;

@@ -51,8 +51,8 @@ static int print(const struct cli *cli, struct card *c)
 {
 	own(sign_key) struct sign_key key = { 0 };
 	own(buf) struct buf out = { .max = CARD_MAX_SIZE };
-	bool is_signed = !cli_value(cli, "unsigned");
-	const char *url = cli_value(cli, "url");
+	bool is_signed = !cli_value(cli, CLI_OPT_UNSIGNED);
+	const char *url = cli_value(cli, CLI_OPT_URL);
 	struct err e = { 0 };
 
 	if (url)
@@ -81,7 +81,7 @@ static int plan_card(const struct cli *cli, struct spec *s, const struct run_pla
 	if (status != CLI_OK)
 		return status;
 	run_tell_host(place, &h);
-	if (!cli_value(cli, "host"))
+	if (!cli_value(cli, CLI_OPT_HOST))
 		run_look_at_project(&h, place);
 	if (plan_build(s, &h, &p, &choice, &e) < 0 || plan_digest(p, digest) < 0) {
 		own(buf) struct buf why = { .max = (size_t)1 << 20 };
@@ -214,7 +214,7 @@ static const char *given_for_spec(const struct cli *cli)
 
 int cmd_card(struct cli *cli)
 {
-	const char *url = cli_value(cli, "url"), *option = given_for_spec(cli);
+	const char *url = cli_value(cli, CLI_OPT_URL), *option = given_for_spec(cli);
 
 	if (url && !card_is_url(url)) {
 		cli_complain("cannot use --url '%s': it must look like http://HOST:PORT/PATH", url);

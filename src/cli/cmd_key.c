@@ -92,7 +92,7 @@ static void print_made(struct key_job *job)
 
 static int init_key(struct key_job *job)
 {
-	bool replaces = cli_value(job->cli, "new") != NULL;
+	bool replaces = cli_value(job->cli, CLI_OPT_NEW) != NULL;
 	struct sign_public former;
 	struct err e = { 0 }, unlogged = { 0 };
 	int r;
@@ -140,7 +140,7 @@ static int show_key(struct key_job *job)
 		print_json(job);
 		return CLI_OK;
 	}
-	if (!cli_value(job->cli, "pem")) {
+	if (!cli_value(job->cli, CLI_OPT_PEM)) {
 		buf_printf(&job->out, "id       %s\n", job->key.public.id);
 		print_file(job, "private  ", SIGN_KEY_FILE);
 		print_file(job, "public   ", SIGN_PUBLIC_FILE);
@@ -154,10 +154,10 @@ static int show_key(struct key_job *job)
 static const struct verb {
 	const char *name;
 	int (*run)(struct key_job *job);
-	const char *not_taken; /* the option that is the other's */
+	enum cli_name not_taken; /* the option that is the other's */
 } verbs[] = {
-	{ "init", init_key, "pem" },
-	{ "show", show_key, "new" },
+	{ "init", init_key, CLI_OPT_PEM },
+	{ "show", show_key, CLI_OPT_NEW },
 };
 
 #define VERB_COUNT COUNT_OF(verbs)
@@ -176,8 +176,8 @@ static const struct verb *choose_verb(const struct cli *cli)
 		if (cli->word_count > 1)
 			cli_complain("key %s takes no '%s'", word, cli->words[1]);
 		else if (cli_value(cli, verbs[i].not_taken))
-			cli_complain("key %s takes no --%s", word, verbs[i].not_taken);
-		else if (cli->is_json && cli_value(cli, "pem"))
+			cli_complain("key %s takes no --%s", word, cli_names[verbs[i].not_taken]);
+		else if (cli->is_json && cli_value(cli, CLI_OPT_PEM))
 			cli_complain("cannot use --json together with --pem: the object has the "
 				     "PEM in it");
 		else

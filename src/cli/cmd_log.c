@@ -129,7 +129,7 @@ static int open_source(struct look *l)
 	const char *word = cli->word_count ? cli->words[0] : NULL;
 	int status;
 
-	if (!cli_value(cli, "all") && (word || !l->wish.session))
+	if (!cli_value(cli, CLI_OPT_ALL) && (word || !l->wish.session))
 		return open_run(l, word);
 	if (word && !record_is_run(word, true)) {
 		status = open_run(l, word);

@@ -44,14 +44,14 @@ static void wall_done(struct wall *w)
 
 static int check_options(struct cli *cli)
 {
-	bool has_session = cli_value(cli, "session") != NULL;
+	bool has_session = cli_value(cli, CLI_OPT_SESSION) != NULL;
 
 	if (cli->word_count) {
 		cli_complain(
 			"cannot run a command: the tools of bawn mcp run what the agent asks for");
 		return CLI_MISUSE;
 	}
-	if (cli_value(cli, "file") && str_eq(cli_value(cli, "file"), "-")) {
+	if (cli_value(cli, CLI_OPT_FILE) && str_eq(cli_value(cli, CLI_OPT_FILE), "-")) {
 		cli_complain("cannot read the spec from standard input: it is the agent's");
 		return CLI_MISUSE;
 	}
@@ -76,7 +76,7 @@ static int find_session(const struct cli *cli, struct cli_sessions *at, struct s
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
-	status = cli_sessions_find(at, cli_value(cli, "session"), ret);
+	status = cli_sessions_find(at, cli_value(cli, CLI_OPT_SESSION), ret);
 	if (status == CLI_OK && session_use(at, ret, &e) < 0) {
 		cli_complain_about(&e, "cannot use session %s: %s", ret->id, e.text);
 		status = CLI_FAILED;
@@ -243,7 +243,7 @@ int cmd_mcp(struct cli *cli)
 {
 	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
 	own(store_session) struct store_session x = { 0 };
-	bool is_ours = cli_value(cli, "session") == NULL;
+	bool is_ours = cli_value(cli, CLI_OPT_SESSION) == NULL;
 	int status = check_options(cli), after;
 
 	/* Standard output is the protocol's. */

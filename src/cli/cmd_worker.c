@@ -49,7 +49,7 @@ static struct cli *program;
 
 static void tell(const char *text, bool is_detail)
 {
-	if (!program->is_quiet && (!is_detail || cli_value(program, "verbose")))
+	if (!program->is_quiet && (!is_detail || cli_value(program, CLI_OPT_VERBOSE)))
 		cli_complain("%s", text);
 }
 
@@ -61,27 +61,27 @@ static int open_store(struct store **ret, struct err *e)
 /* --- settings --- */
 
 static int take_duration(
-	const struct cli *cli, const char *name, uint64_t least, uint64_t usual, uint64_t *ret)
+	const struct cli *cli, enum cli_name name, uint64_t least, uint64_t usual, uint64_t *ret)
 {
 	const char *text = cli_value(cli, name);
 	struct err e = { 0 };
 
 	*ret = usual;
 	if (text && num_parse_duration(text, ret, &e) < 0) {
-		cli_complain_about(&e, "--%s: %s", name, e.text);
+		cli_complain_about(&e, "--%s: %s", cli_names[name], e.text);
 		return CLI_MISUSE;
 	}
 	/* A year is as good as forever, and can be added to. */
 	if (*ret >= least && *ret <= (uint64_t)365 * 86400000)
 		return CLI_OK;
-	cli_complain("--%s is between %llus and a year, not '%s'", name,
+	cli_complain("--%s is between %llus and a year, not '%s'", cli_names[name],
 		(unsigned long long)(least / 1000), text);
 	return CLI_MISUSE;
 }
 
 static int take_slots(const struct cli *cli, unsigned *ret)
 {
-	const char *text = cli_value(cli, "slots");
+	const char *text = cli_value(cli, CLI_OPT_SLOTS);
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	int64_t n = 2 * (processors > 0 ? processors : 1);
 	struct err e = { 0 };
@@ -112,7 +112,7 @@ static void find_host(char *ret, size_t size)
  */
 static int take_name(const struct cli *cli, char ret[static STORE_NAME_SIZE])
 {
-	const char *text = cli_value(cli, "name");
+	const char *text = cli_value(cli, CLI_OPT_NAME);
 	const char *wrong = text ? session_check_name(text) : NULL;
 	char host[STORE_NAME_SIZE / 2] = "";
 	uint32_t random = 0;
@@ -149,7 +149,7 @@ int cmd_worker(struct cli *cli)
 {
 	static char words[][10] = { "bawn", "session", "sweep", "--json", "--discard" };
 	char *sweep[] = { words[0], words[1], words[2], words[3],
-		cli_value(cli, "discard") ? words[4] : NULL, NULL };
+		cli_value(cli, CLI_OPT_DISCARD) ? words[4] : NULL, NULL };
 	char name[STORE_NAME_SIZE];
 	/* The runs are told to whoever waits for them. */
 	const struct cli quiet = { .is_quiet = true };
@@ -158,8 +158,8 @@ int cmd_worker(struct cli *cli)
 	struct worker_settings s = { .name = name,
 		.root = -1,
 		.state = -1,
-		.is_once = cli_value(cli, "once") != NULL,
-		.metrics = cli_value(cli, "metrics"),
+		.is_once = cli_value(cli, CLI_OPT_ONCE) != NULL,
+		.metrics = cli_value(cli, CLI_OPT_METRICS),
 		.sweep = sweep,
 		.sink = &sink,
 		.command_line = cli->command_line,
@@ -170,7 +170,7 @@ int cmd_worker(struct cli *cli)
 	/* What is fixed in a session is not for a worker to say; but what is misspelt is told. */
 	int status = cli_add_settings(cli);
 
-	if (status == CLI_OK && cli_value(cli, "list"))
+	if (status == CLI_OK && cli_value(cli, CLI_OPT_LIST))
 		return worker_list(cli);
 	if (status == CLI_OK)
 		status = take_slots(cli, &s.slots);
@@ -178,13 +178,13 @@ int cmd_worker(struct cli *cli)
 		status = take_name(cli, name);
 	if (status == CLI_OK)
 		status = take_duration(
-			cli, "lease", WORKER_MIN_LEASE_MS, STORE_LEASE_MS, &s.lease_ms);
+			cli, CLI_OPT_LEASE, WORKER_MIN_LEASE_MS, STORE_LEASE_MS, &s.lease_ms);
 	if (status == CLI_OK)
-		status = take_duration(cli, "idle", 0, 60000, &s.idle_ms);
+		status = take_duration(cli, CLI_OPT_IDLE, 0, 60000, &s.idle_ms);
 	if (status == CLI_OK)
-		status = take_duration(cli, "drain", 0, 30000, &s.drain_ms);
+		status = take_duration(cli, CLI_OPT_DRAIN, 0, 30000, &s.drain_ms);
 	if (status == CLI_OK)
-		status = take_duration(cli, "sweep", 0, 60000, &s.sweep_ms);
+		status = take_duration(cli, CLI_OPT_SWEEP, 0, 60000, &s.sweep_ms);
 	if (status != CLI_OK)
 		return status;
 	program = cli;
