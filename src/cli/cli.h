@@ -223,9 +223,6 @@ void cli_hide_values(char *text, size_t size);
 /* Says one sentence on stderr, as "bawn: …", visibly. */
 void cli_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* True if a cage of bawn's set our variables. */
-bool cli_is_in_cage(void);
-
 /* Why no cage can be made here, if the plan was refused because this is a cage; else NULL. The
  * hint is what to do. */
 #define CLI_NESTED_HINT "start the command without bawn: this cage holds it too"

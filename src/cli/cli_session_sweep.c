@@ -35,7 +35,7 @@ const struct cli_option session_sweep_options[] = {
 struct found {
 	struct store_session *items;
 	size_t count, room;
-	const struct cli_sessions *at;
+	const struct run_sessions *at;
 	bool is_cut; /* not enough memory for the rest, which the next sweep finds */
 };
 
@@ -66,7 +66,7 @@ static int see_session(void *of, const struct store_session *s)
 	struct found *f = of;
 	struct store_session *x;
 
-	if ((!s->is_expired && s->state != STORE_REMOVING) || !cli_sessions_is_here(f->at, s))
+	if ((!s->is_expired && s->state != STORE_REMOVING) || !run_sessions_is_here(f->at, s))
 		return 0;
 	x = add(f);
 	if (!x)
@@ -90,10 +90,21 @@ static int see_folder(void *of, const struct session_folder *folder)
 	return 0;
 }
 
+static void log_removed(struct log *log, const struct store_session *s, const char *why)
+{
+	struct json *j;
+
+	log->session = s->id;
+	j = log_begin(log, "session_removed");
+	json_text(j, "name", s->name[0] ? s->name : NULL);
+	json_text(j, "why", why);
+	log_end(log);
+}
+
 /* --- some of them at one time --- */
 
 struct sweep {
-	struct cli_sessions *at;
+	struct run_sessions *at;
 	struct session_swept *done;
 	struct log log;
 };
@@ -194,7 +205,7 @@ static void *remove_files(void *of)
 
 	for (size_t i = b->next++; i < b->count; i = b->next++)
 		if (b->is_begun[i])
-			session_remove_files(b->root, &b->items[i], &b->errors[i]);
+			run_remove_files(b->root, &b->items[i], &b->errors[i]);
 	return NULL;
 }
 
@@ -239,7 +250,7 @@ static void sweep_batch(struct sweep *w, const struct store_session *items, size
 		if (r >= 0 && !w->done->is_dry && !b.is_begun[i])
 			continue;
 		if (r >= 0 && b.errors[i].kind == ERR_NONE && !w->done->is_dry)
-			session_log_removed(&w->log, &items[i], why);
+			log_removed(&w->log, &items[i], why);
 		tell(w, &items[i], why, r < 0 ? &e : &b.errors[i]);
 	}
 	if (log_write(&w->log) < 0)
@@ -269,7 +280,7 @@ static void sweep_folder(struct sweep *w, const struct store_session *s)
 
 /* --- all of them --- */
 
-int session_sweep_root(struct cli_sessions *at, struct session_swept *x, struct err *e)
+int session_sweep_root(struct run_sessions *at, struct session_swept *x, struct err *e)
 {
 	own(found) struct found sessions = { .at = at }, folders = { .at = at };
 	struct sweep w = { .at = at, .done = x };
@@ -327,7 +338,7 @@ static int print_text(const struct session_swept *x, bool is_quiet, struct buf *
 
 int session_sweep(struct cli *cli)
 {
-	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	own(buf) struct buf out = { .max = (size_t)256 << 20 };
 	struct session_swept x = { .is_dry = cli_value(cli, CLI_OPT_DRY_RUN) != NULL,
 		.discards = cli_value(cli, CLI_OPT_DISCARD) != NULL };
@@ -342,7 +353,7 @@ int session_sweep(struct cli *cli)
 		json_open_list(&j, "sessions");
 		x.json = &j;
 	}
-	if (cli_sessions_open(&at, false, &e) < 0 || session_sweep_root(&at, &x, &e) < 0) {
+	if (run_sessions_open(&at, false, &e) < 0 || session_sweep_root(&at, &x, &e) < 0) {
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}

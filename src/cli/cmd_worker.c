@@ -55,7 +55,7 @@ static void tell(const char *text, bool is_detail)
 
 static int open_store(struct store **ret, struct err *e)
 {
-	return cli_open_store(true, ret, e);
+	return run_open_store(true, ret, e);
 }
 
 /* --- settings --- */

@@ -214,7 +214,7 @@ static void keep_own_rights(void)
 /* A cage tells its commands where its root is, by a name that is a setting outside. */
 static void forget_cage_variables(void)
 {
-	if (cli_is_in_cage())
+	if (run_is_in_cage())
 		unsetenv("BAWN_SANDBOX_ROOT");
 }
 
