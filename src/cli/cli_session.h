@@ -47,25 +47,6 @@ int session_remove(struct run_sessions *at, const struct store_session *s);
 /* `session exec --queue [--wait]`: prints the run's id, or waits. A status. */
 int session_queue(struct cli *cli, struct store *s, const struct store_session *x);
 
-/* What a sweep did. */
-struct session_swept {
-	uint64_t removed, failed; /* sessions, and folders of creations that were interrupted */
-	uint64_t kept;            /* expired, with changes that nobody applied or discarded */
-	bool discards;            /* those are removed too */
-	bool is_other;            /* another sweep is at work, and this one did nothing */
-	struct json *json;        /* a map for each goes into this open list; or NULL */
-	bool is_dry;              /* nothing is removed: `removed` is what would be */
-	struct buf *lines;        /* and a line here; or NULL */
-};
-
-/*
- * Removes the sessions of this root whose time is over and that have nothing to apply, or whose
- * removal was begun, and what interrupted creations left an hour ago. What cannot be removed is
- * said, and never stops the rest. -errno only where the store or the root cannot be read. For a
- * worker too. cli_session_sweep.c
- */
-int session_sweep_root(struct run_sessions *at, struct session_swept *x, struct err *e);
-
 /* In a word, for people and in JSON: the store's, "expired", "no folder" or "elsewhere". */
 const char *session_state_word(const struct run_sessions *x, const struct store_session *s);
 

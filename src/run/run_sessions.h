@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/buf.h"
 #include "run/run_spec.h"
 #include "session/session.h"
 #include "store/store.h"
@@ -58,6 +59,32 @@ int run_remove_files(int root, const struct store_session *s, struct err *e);
 
 /* Removes one that was found, with all that is in it; -EXDEV: its files are in another root. */
 int run_remove_session(struct run_sessions *at, const struct store_session *s, struct err *e);
+
+/* --- those whose time is over: run_sweep.c --- */
+
+/* What a sweep is to do, and what it did. */
+struct run_swept {
+	bool discards; /* those with changes that nobody applied or discarded are removed too */
+	bool is_dry;   /* nothing is removed: `removed` is what would be */
+	/* One was removed, or would be; or it cannot be, and `e` says why. */
+	void (*swept)(
+		void *of, const struct store_session *s, const char *why, const struct err *e);
+	/* One has expired and is kept, because of changes to these files. */
+	void (*spared)(void *of, const struct store_session *s, const struct buf *names);
+	void *of;
+	uint64_t removed, failed; /* sessions, and folders of creations that were interrupted */
+	uint64_t kept;
+	bool is_other;       /* another sweep is at work, and this one did nothing */
+	bool is_cut;         /* there was no memory for all of them */
+	struct err unlogged; /* why what was removed is not in the log */
+};
+
+/*
+ * Removes the sessions of this root whose time is over and that have nothing to apply, or whose
+ * removal was begun, and what interrupted creations left an hour ago. What cannot be removed never
+ * stops the rest. -errno only where the store or the root cannot be read.
+ */
+int run_sweep(struct run_sessions *at, struct run_swept *x, struct err *e);
 
 /* --- making one: run_create.c --- */
 
