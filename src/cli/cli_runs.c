@@ -307,7 +307,7 @@ int cli_kept_each(const struct cli *cli, int (*see)(void *of, struct cli_kept *k
 		own(cli_kept) struct cli_kept k;
 
 		cli_kept_init(&k, cli);
-		if (!is_there(r.fd, r.items[i].run.id, "layer") &&
+		if (!is_there(r.fd, r.items[i].run.id, RECORD_LAYER) &&
 			!is_there(r.fd, r.items[i].run.id, "layer.gone"))
 			continue;
 		seen++;

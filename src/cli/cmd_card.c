@@ -18,8 +18,6 @@
 #include "cli/commands.h"
 #include "run/run.h"
 
-#define SPEC_FILE "spec.json"
-
 const struct cli_option cmd_card_options[] = {
 	{ "url", 0, "URL", SPEC_KEY_COUNT, NULL, "name the URL at which others reach this agent" },
 	{ "unsigned", 0, NULL, SPEC_KEY_COUNT, NULL, "print the card without a signature" },
@@ -164,7 +162,7 @@ static int make_run_card(const struct cli *cli, int folder, struct spec *s, stru
 	int r = read_file(folder, RECORD_FILE, &bytes, &n, e);
 
 	if (r == 0)
-		r = read_file(folder, SPEC_FILE, &form, &form_size, e);
+		r = read_file(folder, RECORD_SPEC_FILE, &form, &form_size, e);
 	if (r < 0)
 		return r;
 	sha256_hex(bytes, n, digest);
@@ -172,7 +170,7 @@ static int make_run_card(const struct cli *cli, int folder, struct spec *s, stru
 	if (r < 0)
 		err_prefix(e, RECORD_FILE);
 	if (r == 0 && (r = spec_read_canonical(s, form, form_size, e)) < 0)
-		err_prefix(e, SPEC_FILE);
+		err_prefix(e, RECORD_SPEC_FILE);
 	/* A spec does not say it: the policy did. */
 	if (r == 0 && record.self_governance)
 		spec_let_govern(s, record.self_governance);

@@ -210,7 +210,7 @@ static int refuse_attest(
 /* The link in a run's folder that says where its project is; false where there is none. */
 static bool read_project(int folder, char ret[static PATH_MAX])
 {
-	ssize_t n = folder < 0 ? -1 : readlinkat(folder, "project", ret, PATH_MAX - 1);
+	ssize_t n = folder < 0 ? -1 : readlinkat(folder, RECORD_PROJECT_LINK, ret, PATH_MAX - 1);
 
 	ret[n < 0 ? 0 : n] = '\0';
 	return ret[0] == '/';

@@ -75,7 +75,7 @@ static int read_spec(struct run *r, struct err *e)
 	struct run_again *a = r->again;
 	const struct record_read *record = &a->of->record;
 	own_fd int fd = a->folder < 0 ? -ENOENT
-				      : file_open_name(a->folder, "spec.json",
+				      : file_open_name(a->folder, RECORD_SPEC_FILE,
 						O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	char digest[SHA256_HEX_SIZE];
 	struct spec alone;
@@ -160,7 +160,9 @@ static void say_unknown(const struct run *r)
 {
 	const struct run_again *a = r->again;
 	char then[4096];
-	ssize_t n = a->folder < 0 ? -1 : readlinkat(a->folder, "project", then, sizeof(then) - 1);
+	ssize_t n = a->folder < 0
+			    ? -1
+			    : readlinkat(a->folder, RECORD_PROJECT_LINK, then, sizeof(then) - 1);
 
 	if (n > 0) {
 		then[n] = '\0';

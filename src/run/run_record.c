@@ -119,10 +119,10 @@ static int print_parts(struct run *r, struct err *e)
 
 static int write_parts(struct run *r, struct err *e)
 {
-	int ret = record_write_file(r->folder, "plan.json", &r->plan_text, false, e);
+	int ret = record_write_file(r->folder, RECORD_PLAN_FILE, &r->plan_text, false, e);
 
 	if (ret == 0)
-		ret = record_write_file(r->folder, "spec.json", &r->spec_text, false, e);
+		ret = record_write_file(r->folder, RECORD_SPEC_FILE, &r->spec_text, false, e);
 	buf_done(&r->plan_text);
 	buf_done(&r->spec_text);
 	return ret;
