@@ -44,7 +44,7 @@ ONE_TABLE = {"src/spec/spec_table.c"}  # all keys, one row each: it is read by t
 REASONS = ("src/agent/", "src/base/", "src/card/", "src/client/", "src/filter/", "src/mcp/",
            "src/sign/sign_envelope.c", "src/sign/sign_pem.c", "src/spec/", "src/tool/", "src/verify/",
            "src/cgroup/cgroup_bus.c", "src/cgroup/cgroup_scope.c", "src/cli/cli_tar.c", "src/cli/cmd_card.c",
-           "src/cli/cli_resident.c", "src/keep/keep_copy.c", "src/keep/keep_team.c", "src/log/log_event.c", "src/log/log_read.c",
+           "src/run/run_resident.c", "src/keep/keep_copy.c", "src/keep/keep_team.c", "src/log/log_event.c", "src/log/log_read.c",
            "src/record/record_read.c", "src/record/record_read_values.c", "src/session/session_remove.c")
 SENTENCE = re.compile(r'\berr_(?:set|sys)\(\s*[^";]*?((?:"(?:[^"\\\n]|\\.)*"\s*)+)')
 

@@ -69,6 +69,87 @@ struct cli_setting {
 
 #define CLI_MAX_OPTIONS 4096
 
+/*
+ * The options that code asks for, of whatever command. One that is misspelt here is in no table,
+ * which a unit test finds; one that is misspelt elsewhere is not compiled.
+ */
+#define CLI_NAMES(X)                                                                               \
+	X(AGAIN, "again")                                                                          \
+	X(ALL, "all")                                                                              \
+	X(ATTEST, "attest")                                                                        \
+	X(CANONICAL, "canonical")                                                                  \
+	X(CARD, "card")                                                                            \
+	X(CAST, "cast")                                                                            \
+	X(COLOR, "color")                                                                          \
+	X(DENIALS, "denials")                                                                      \
+	X(DIGEST, "digest")                                                                        \
+	X(DISCARD, "discard")                                                                      \
+	X(DRAIN, "drain")                                                                          \
+	X(DRY_RUN, "dry-run")                                                                      \
+	X(ENV_FILE, "env-file")                                                                    \
+	X(EXPLAIN, "explain")                                                                      \
+	X(FILE, "file")                                                                            \
+	X(FOLLOW, "follow")                                                                        \
+	X(FORCE, "force")                                                                          \
+	X(FORMAT, "format")                                                                        \
+	X(HELP, "help")                                                                            \
+	X(HOST, "host")                                                                            \
+	X(IDLE, "idle")                                                                            \
+	X(JSON, "json")                                                                            \
+	X(KEY, "key")                                                                              \
+	X(LEASE, "lease")                                                                          \
+	X(LINES, "lines")                                                                          \
+	X(LIST, "list")                                                                            \
+	X(MERGE, "merge")                                                                          \
+	X(METRICS, "metrics")                                                                      \
+	X(NAME, "name")                                                                            \
+	X(NAME_ONLY, "name-only")                                                                  \
+	X(NEW, "new")                                                                              \
+	X(NO_TTY, "no-tty")                                                                        \
+	X(NULL, "null")                                                                            \
+	X(ONCE, "once")                                                                            \
+	X(OUTPUT, "output")                                                                        \
+	X(PEM, "pem")                                                                              \
+	X(POLICY, "policy")                                                                        \
+	X(PROJECT, "project")                                                                      \
+	X(QUEUE, "queue")                                                                          \
+	X(QUICK, "quick")                                                                          \
+	X(QUIET, "quiet")                                                                          \
+	X(RAW, "raw")                                                                              \
+	X(RECORD, "record")                                                                        \
+	X(RUN, "run")                                                                              \
+	X(SAME, "same")                                                                            \
+	X(SCHEMA, "schema")                                                                        \
+	X(SECRET, "secret")                                                                        \
+	X(SESSION, "session")                                                                      \
+	X(SINCE, "since")                                                                          \
+	X(SIZE, "size")                                                                            \
+	X(SLOTS, "slots")                                                                          \
+	X(STAT, "stat")                                                                            \
+	X(STATUS_FD, "status-fd")                                                                  \
+	X(SUBJECT, "subject")                                                                      \
+	X(SWEEP, "sweep")                                                                          \
+	X(SYNC, "sync")                                                                            \
+	X(TIMING, "timing")                                                                        \
+	X(TRUST, "trust")                                                                          \
+	X(TTY, "tty")                                                                              \
+	X(TYPE, "type")                                                                            \
+	X(UNSIGNED, "unsigned")                                                                    \
+	X(URL, "url")                                                                              \
+	X(VERBOSE, "verbose")                                                                      \
+	X(WAIT, "wait")                                                                            \
+	X(YES, "yes")
+
+enum cli_name {
+	CLI_OPT_NONE,
+#define X(name, text) CLI_OPT_##name,
+	CLI_NAMES(X)
+#undef X
+	CLI_OPT_COUNT,
+};
+
+extern const char *const cli_names[CLI_OPT_COUNT];
+
 struct cli {
 	const struct cli_command *command;
 	struct cli_given *given;
@@ -114,7 +195,9 @@ int cli_fill_request(struct cli *cli);
 void cli_done(struct cli *cli);
 
 /* The last value of one of the command's own options; "" for one without; NULL: not given. */
-const char *cli_value(const struct cli *cli, const char *name);
+const char *cli_value(const struct cli *cli, enum cli_name name);
+
+bool cli_is(const struct cli_given *g, enum cli_name name);
 
 /*
  * Puts the settings of the environment before what was given, so that an option wins against
@@ -139,9 +222,6 @@ void cli_hide_values(char *text, size_t size);
 
 /* Says one sentence on stderr, as "bawn: …", visibly. */
 void cli_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-/* True if a cage of bawn's set our variables. */
-bool cli_is_in_cage(void);
 
 /* Why no cage can be made here, if the plan was refused because this is a cage; else NULL. The
  * hint is what to do. */
@@ -173,6 +253,24 @@ bool cli_can_ask(void);
 		"yes", 'y', NULL, SPEC_KEY_COUNT, NULL, "do not ask"                               \
 	}
 
+/* Of all commands that run something. */
+#define CLI_RUN_OPTIONS                                                                            \
+	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to FILE too" },             \
+		{ "subject", 0, "PATH", SPEC_KEY_COUNT, NULL,                                      \
+			"record the digest of a project file after the run" },                     \
+		{ "sync", 0, NULL, SPEC_KEY_COUNT, NULL, "fsync the log and the record" },         \
+		{ "status-fd", 0, "N", SPEC_KEY_COUNT, NULL,                                       \
+			"write events to descriptor N as lines of JSON" },                         \
+		{ "tty", 't', NULL, SPEC_KEY_COUNT, NULL, "always allocate a terminal" },          \
+		{ "no-tty", 0, NULL, SPEC_KEY_COUNT, NULL, "never allocate a terminal" },          \
+		{ "raw", 0, NULL, SPEC_KEY_COUNT, NULL, "do not filter escape sequences" },        \
+		{ "cast", 0, "FILE", SPEC_KEY_COUNT, NULL,                                         \
+			"write the output to FILE as an asciicast" },                              \
+	{                                                                                          \
+		"timing", 0, NULL, SPEC_KEY_COUNT, NULL,                                           \
+			"print how long each step of the start took"                               \
+	}
+
 /* Writes a buffer to stdout; CLI_FAILED and a complaint where that fails, else `status`. */
 int cli_write(const struct buf *out, int status);
 
@@ -189,7 +287,3 @@ void cli_print_diags(const struct cli *cli, const struct spec *s);
 
 /* host_probe, or the host described by the file of --host. */
 int cli_probe(const struct cli *cli, struct host *ret);
-
-/* Says how much was copied, and what to do about it where that is so because of owners. */
-void cli_say_copied(
-	const struct run_place *place, const char *what, const struct tree_counts *counts);

@@ -81,10 +81,10 @@ static void say_conflict(const struct cli_applied *a)
 	cli_add_quoted(&files, "", a->conflict->path);
 	if (others)
 		buf_printf(&files, " and %zu more", others);
-	if (cli_value(k->cli, "force"))
+	if (cli_value(k->cli, CLI_OPT_FORCE))
 		cli_hint("edit %s by hand, or drop the rest with bawn discard %s", buf_text(&files),
 			k->id);
-	else if (cli_value(k->cli, "merge"))
+	else if (cli_value(k->cli, CLI_OPT_MERGE))
 		cli_hint("edit %s by hand, take the %s's version with bawn apply --force %s, or "
 			 "drop it with bawn discard %s",
 			buf_text(&files), k->what, k->id, k->id);
@@ -119,7 +119,7 @@ static void say_ways(const struct cli_applied *a)
 static void add_rest(const struct cli_applied *a, struct buf *line)
 {
 	const struct cli_kept *k = a->kept;
-	bool has_name = k->has_named_run || cli_value(k->cli, "run");
+	bool has_name = k->has_named_run || cli_value(k->cli, CLI_OPT_RUN);
 	const char *id = has_name ? k->id : "", *blank = has_name ? " " : "";
 
 	buf_printf(line, "; %zu left: bawn diff%s%s, bawn apply%s%s or bawn discard%s%s", a->rest,

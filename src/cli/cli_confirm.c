@@ -44,7 +44,7 @@ int cli_confirm(const struct cli *cli, bool is_certain, const char *fmt, ...)
 	char what[4096];
 	va_list args;
 
-	if (cli_value(cli, "yes"))
+	if (cli_value(cli, CLI_OPT_YES))
 		return CLI_OK;
 	va_start(args, fmt);
 	vsnprintf(what, sizeof(what), fmt, args);

@@ -1,12 +1,6 @@
 #include <limits.h>
 #include <unistd.h>
 
-#include <inttypes.h>
-#include <limits.h>
-#include <stdio.h>
-#include <sys/stat.h>
-
-#include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/commands.h"
@@ -83,26 +77,4 @@ void cli_say_effects(const struct cli *cli, const struct record *record, const c
 	} else if (x->is_known) {
 		say_sum(cli, x, record->run, project);
 	}
-}
-
-void cli_say_copied(
-	const struct run_place *place, const char *what, const struct tree_counts *counts)
-{
-	uint64_t files = counts->files + counts->links + counts->others;
-	uint64_t unit = counts->bytes >= (uint64_t)10 << 20 ? 1 << 20 : 1 << 10;
-	char size[NUM_TEXT_SIZE], git[PATH_MAX + 8];
-	struct stat st;
-
-	if (!files)
-		return;
-	num_print_size((counts->bytes + unit - 1) / unit * unit, size);
-	cli_complain("files copied for this run: %" PRIu64 " of %s (%s)", files, what, size);
-	snprintf(git, sizeof(git), "%s/.git", place->project);
-	if (!run_is_of_others(place))
-		return;
-	if (stat(git, &st) == 0)
-		cli_hint("they belong to others; a clone of your own needs no copy: git clone '%s'",
-			place->project);
-	else
-		cli_hint("they belong to others; --read-only and --write copy nothing");
 }

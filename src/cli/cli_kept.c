@@ -96,7 +96,7 @@ static int open_linked(struct cli_kept *k, const char *name, char ret_path[stati
 static int read_project(struct cli_kept *k)
 {
 	struct timespec later;
-	int status = open_linked(k, "project", k->project, &k->began, &k->below);
+	int status = open_linked(k, RECORD_PROJECT_LINK, k->project, &k->began, &k->below);
 
 	if (status == CLI_OK && k->git.layer >= 0)
 		status = open_linked(k, "git", k->git_path, &later, &k->git.below);
@@ -224,7 +224,7 @@ int cli_kept_lock(struct cli_kept *k)
 		cli_complain("cannot %s session %s: a command is running in it",
 			cli_command_word(k->cli->command), k->id);
 		cli_hint("wait for it, or: bawn session stop %s", k->id);
-	} else if (has_file(k, "effects.json")) {
+	} else if (has_file(k, RECORD_EFFECTS_FILE)) {
 		cli_complain("cannot %s run %s: another bawn is working on it",
 			cli_command_word(k->cli->command), k->id);
 		cli_hint("try again when it is done");
@@ -251,7 +251,8 @@ static int begin_anew(const struct cli_kept *k)
 
 	clock_gettime(CLOCK_REALTIME, &now[0]);
 	now[1] = now[0];
-	if (utimensat(k->folder, "project", now, AT_SYMLINK_NOFOLLOW) < 0 && errno != ENOENT)
+	if (utimensat(k->folder, RECORD_PROJECT_LINK, now, AT_SYMLINK_NOFOLLOW) < 0 &&
+		errno != ENOENT)
 		return -errno;
 	clock_pass_mark(&now[0]);
 	return 0;
@@ -268,7 +269,7 @@ int cli_kept_remove(struct cli_kept *k)
 	k->has_copy = false;
 	/* One step: half a layer would be taken for what the run did. */
 	if (tree_remove(k->folder, GONE, &e) == 0 &&
-		renameat(k->folder, "layer", k->folder, GONE) < 0 && errno != ENOENT)
+		renameat(k->folder, RECORD_LAYER, k->folder, GONE) < 0 && errno != ENOENT)
 		err_sys(&e, errno, "cannot rename the layer");
 	for (size_t i = 0; i < COUNT_OF(names) && e.kind == ERR_NONE; i++)
 		tree_remove(k->folder, names[i], &e);

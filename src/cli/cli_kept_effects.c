@@ -33,7 +33,7 @@ static int fail(const struct cli_kept *k, const char *what, int num)
 /* 1: read; 0: there are none yet; a status below 0 is -errno, told. */
 static int read_effects(struct cli_kept *k)
 {
-	own_fd int fd = file_open_name(k->folder, "effects.json", O_RDONLY | O_NOCTTY);
+	own_fd int fd = file_open_name(k->folder, RECORD_EFFECTS_FILE, O_RDONLY | O_NOCTTY);
 	own_free char *bytes = NULL;
 	struct err e = { 0 };
 	size_t n = 0;
@@ -43,7 +43,7 @@ static int read_effects(struct cli_kept *k)
 		return 0;
 	r = fd < 0 ? fd : file_read_all(fd, MOST_EFFECTS, &bytes, &n);
 	if (r < 0)
-		return fail(k, "effects.json", -r), r;
+		return fail(k, RECORD_EFFECTS_FILE, -r), r;
 	r = work_effects_read(bytes, n, &k->effects, &e);
 	if (r < 0)
 		cli_complain_about(&e, "cannot use effects.json of run %s: %s", k->id, e.text);
@@ -95,7 +95,7 @@ static int write_effects(struct cli_kept *k, struct err *e)
 	own(buf) struct buf out = { .max = MOST_EFFECTS };
 
 	work_effects_print(&k->effects, NULL, NULL, &out);
-	return record_write_file(k->folder, "effects.json", &out, false, e);
+	return record_write_file(k->folder, RECORD_EFFECTS_FILE, &out, false, e);
 }
 
 /* What the keeper does when a run ends whose project was captured by copying it. */
@@ -118,7 +118,7 @@ static int finish_copy(struct cli_kept *k, const struct work_progress *progress,
 	int r = finish_in(k, "git-layer", progress, e);
 
 	if (r == 0)
-		r = finish_in(k, "layer", progress, e);
+		r = finish_in(k, RECORD_LAYER, progress, e);
 	if (r < 0)
 		return r;
 	if (cli_kept_reopen(k) != CLI_OK)

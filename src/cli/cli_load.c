@@ -34,7 +34,7 @@ int cli_load_spec(const struct cli *cli, struct spec *s, struct run_place *ret_p
 
 int cli_probe(const struct cli *cli, struct host *ret)
 {
-	const char *path = cli_value(cli, "host");
+	const char *path = cli_value(cli, CLI_OPT_HOST);
 	own_free char *bytes = NULL;
 	const struct yaml_node *map, *host;
 	struct spec s;

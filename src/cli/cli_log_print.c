@@ -274,7 +274,7 @@ static const struct cli_log_form forms[] = {
 
 int cli_log_choose_form(const struct cli *cli, struct cli_log_out *ret)
 {
-	const char *name = cli_value(cli, "format");
+	const char *name = cli_value(cli, CLI_OPT_FORMAT);
 
 	if (name && cli->is_json && !str_eq(name, "json")) {
 		cli_complain(

@@ -80,16 +80,16 @@ static int read_most(struct cli_log_wish *w, const char *text)
 
 int cli_log_read_wish(const struct cli *cli, struct cli_log_wish *ret)
 {
-	const char *since = cli_value(cli, "since"), *most = cli_value(cli, "lines");
+	const char *since = cli_value(cli, CLI_OPT_SINCE), *most = cli_value(cli, CLI_OPT_LINES);
 	int status = CLI_OK;
 
 	*ret = (struct cli_log_wish){
-		.session = cli_value(cli, "session"),
-		.is_denials = cli_value(cli, "denials") != NULL,
-		.is_followed = cli_value(cli, "follow") != NULL,
+		.session = cli_value(cli, CLI_OPT_SESSION),
+		.is_denials = cli_value(cli, CLI_OPT_DENIALS) != NULL,
+		.is_followed = cli_value(cli, CLI_OPT_FOLLOW) != NULL,
 	};
 	for (size_t i = 0; i < cli->given_count && status == CLI_OK; i++)
-		if (str_eq(cli->given[i].option->name, "type"))
+		if (cli_is(&cli->given[i], CLI_OPT_TYPE))
 			status = add_type(ret, cli->given[i].value);
 	if (status == CLI_OK && since)
 		status = read_since(ret, since);

@@ -21,8 +21,9 @@
 
 #include "base/file.h"
 #include "base/own.h"
-#include "cli/cli_exec.h"
 #include "cli/cli_mcp.h"
+#include "cli/cli_run.h"
+#include "run/run_session.h"
 
 /* A shell that is there finds out whether a better one is. */
 static const char shell_script[] =
@@ -139,7 +140,7 @@ static void begin_line(struct buf *out)
 }
 
 static void write_answer(const struct mcp_server *s, const struct doing *d,
-	const struct exec_result *done, int answer)
+	const struct run_result *done, int answer)
 {
 	own(buf) struct buf text = { .max = MCP_MAX_ANSWER }, line = { .max = MCP_MAX_ANSWER };
 	struct mcp_result result = { .is_error = done->status != 0,
@@ -178,17 +179,20 @@ static void write_refusal(
 void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer)
 {
 	struct doing d = { .request = q, .notes.max = (size_t)64 << 10 };
-	struct exec_job job = { .session = s->session,
+	const struct cli quiet = { .is_quiet = true };
+	own(cli_told) struct cli_told told;
+	const struct run_sink sink = cli_sink(&told, &quiet);
+	struct run_job job = { .session = s->session,
 		.command_line = s->cli->command_line,
 		.command_line_size = s->cli->command_line_size,
-		.is_quiet = true,
+		.sink = &sink,
 		.root = s->root,
 		.kill_signal = MCP_KILL_SIGNAL,
 		.printed = { &d.printed, &d.printed },
 		.request = &d.asked,
 		.look = look,
 		.of = &d };
-	struct exec_result done;
+	struct run_result done;
 	struct err e = { 0 };
 	own_fd int turn = -1;
 	int r;
@@ -201,7 +205,7 @@ void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer
 	if (r < 0) {
 		write_refusal(s, &d, &e, answer);
 	} else {
-		exec_run(&job, &done);
+		run_in_session(&job, &done);
 		write_answer(s, &d, &done, answer);
 		buf_done(&done.record);
 	}

@@ -15,7 +15,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "cli/cli_mcp.h"
-#include "cli/cli_store.h"
+#include "run/run_sessions.h"
 
 #define READ_SIZE    65536
 #define WRITE_SIZE   4096              /* what a pipe that has room takes without waiting */
@@ -53,7 +53,7 @@ static void touch(struct mcp_server *s)
 		return;
 	s->touched_ns = now;
 	/* Opened each time: calls begin as copies of this process, and shall have none of it. */
-	if (cli_open_store(false, &store, &e) == 0)
+	if (run_open_store(false, &store, &e) == 0)
 		(void)store_touch_session(store, s->session->id, &e);
 	if (store)
 		store_close(store);

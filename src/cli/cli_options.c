@@ -67,6 +67,12 @@ const struct cli_option cli_common_options[] = {
 	{ 0 },
 };
 
+const char *const cli_names[CLI_OPT_COUNT] = { [CLI_OPT_NONE] = "",
+#define X(name, text) [CLI_OPT_##name] = text,
+	CLI_NAMES(X)
+#undef X
+};
+
 /* The option lists that a command understands, most its own first. */
 static size_t option_lists(const struct cli_command *c, const struct cli_option *ret[static 4])
 {
@@ -210,8 +216,8 @@ static int sort(struct cli *cli, int argc, char **argv)
 	cli->word_count = n + (size_t)(argc - i);
 	memmove(argv + i - n, argv, n * sizeof(*argv));
 	cli->words = argv + i - n;
-	cli->is_json = cli_value(cli, "json") != NULL;
-	cli->is_quiet = cli_value(cli, "quiet") != NULL;
+	cli->is_json = cli_value(cli, CLI_OPT_JSON) != NULL;
+	cli->is_quiet = cli_value(cli, CLI_OPT_QUIET) != NULL;
 	if (cli->is_json && cli->command->no_json) {
 		cli_complain("%s has no --json: %s", cli->command->name, cli->command->no_json);
 		return CLI_MISUSE;
@@ -244,14 +250,16 @@ void cli_done(struct cli *cli)
 	cli->given = NULL;
 }
 
-const char *cli_value(const struct cli *cli, const char *name)
+bool cli_is(const struct cli_given *g, enum cli_name name)
 {
-	for (size_t i = cli->given_count; i-- > 0;) {
-		const struct cli_option *o = cli->given[i].option;
+	return g->option && str_eq(g->option->name, cli_names[name]);
+}
 
-		if (o && str_eq(o->name, name))
+const char *cli_value(const struct cli *cli, enum cli_name name)
+{
+	for (size_t i = cli->given_count; i-- > 0;)
+		if (cli_is(&cli->given[i], name))
 			return cli->given[i].value;
-	}
 	return NULL;
 }
 
@@ -259,7 +267,7 @@ const char *cli_value(const struct cli *cli, const char *name)
 
 /* Options that are not about a key of the spec, and where they go. */
 static const struct {
-	const char *name;
+	enum cli_name name;
 	enum {
 		TEXT,
 		FLAG,
@@ -267,36 +275,34 @@ static const struct {
 	} kind;
 	size_t at;
 } targets[] = {
-	{ "file", TEXT, offsetof(struct run_request, here.file) },
-	{ "host", TEXT, offsetof(struct run_request, here.host) },
-	{ "trust", FLAG, offsetof(struct run_request, here.is_trusted) },
-	{ "secret", LIST, offsetof(struct run_request, here.secrets) },
-	{ "record", TEXT, offsetof(struct run_request, here.record) },
-	{ "cast", TEXT, offsetof(struct run_request, here.cast) },
-	{ "status-fd", TEXT, offsetof(struct run_request, here.status_fd) },
-	{ "raw", FLAG, offsetof(struct run_request, here.is_unfiltered) },
-	{ "timing", FLAG, offsetof(struct run_request, here.is_timed) },
-	{ "again", TEXT, offsetof(struct run_request, here.again) },
-	{ "same", FLAG, offsetof(struct run_request, here.is_same) },
-	{ "key", LIST, offsetof(struct run_request, here.keys) },
-	{ "subject", LIST, offsetof(struct run_request, subjects) },
-	{ "sync", FLAG, offsetof(struct run_request, is_synced) },
+	{ CLI_OPT_FILE, TEXT, offsetof(struct run_request, here.file) },
+	{ CLI_OPT_HOST, TEXT, offsetof(struct run_request, here.host) },
+	{ CLI_OPT_TRUST, FLAG, offsetof(struct run_request, here.is_trusted) },
+	{ CLI_OPT_SECRET, LIST, offsetof(struct run_request, here.secrets) },
+	{ CLI_OPT_RECORD, TEXT, offsetof(struct run_request, here.record) },
+	{ CLI_OPT_CAST, TEXT, offsetof(struct run_request, here.cast) },
+	{ CLI_OPT_STATUS_FD, TEXT, offsetof(struct run_request, here.status_fd) },
+	{ CLI_OPT_RAW, FLAG, offsetof(struct run_request, here.is_unfiltered) },
+	{ CLI_OPT_TIMING, FLAG, offsetof(struct run_request, here.is_timed) },
+	{ CLI_OPT_AGAIN, TEXT, offsetof(struct run_request, here.again) },
+	{ CLI_OPT_SAME, FLAG, offsetof(struct run_request, here.is_same) },
+	{ CLI_OPT_KEY, LIST, offsetof(struct run_request, here.keys) },
+	{ CLI_OPT_SUBJECT, LIST, offsetof(struct run_request, subjects) },
+	{ CLI_OPT_SYNC, FLAG, offsetof(struct run_request, is_synced) },
 };
 
 static int add_other(struct run_request *q, const struct cli_given *g, struct err *e)
 {
-	const char *name = g->option->name;
-
-	if (str_eq(name, "env-file"))
+	if (cli_is(g, CLI_OPT_ENV_FILE))
 		return run_request_set(q, SPEC_KEY_COUNT, "--env-file", g->value, e);
-	if (str_eq(name, "tty") && q->here.tty == RUN_TTY_AUTO)
+	if (cli_is(g, CLI_OPT_TTY) && q->here.tty == RUN_TTY_AUTO)
 		q->here.tty = RUN_TTY_ALWAYS;
-	if (str_eq(name, "no-tty"))
+	if (cli_is(g, CLI_OPT_NO_TTY))
 		q->here.tty = RUN_TTY_NEVER;
 	for (size_t i = 0; i < COUNT_OF(targets); i++) {
 		char *at = (char *)q + targets[i].at;
 
-		if (!str_eq(name, targets[i].name))
+		if (!cli_is(g, targets[i].name))
 			continue;
 		if (targets[i].kind == LIST)
 			return run_request_add(q, (struct run_texts *)(void *)at, g->value, e);

@@ -70,7 +70,7 @@ void cli_record_add_end(struct buf *out, const struct record_read *r)
 
 void cli_record_read_project(int folder, char ret[static PATH_MAX])
 {
-	ssize_t n = readlinkat(folder, "project", ret, PATH_MAX - 1);
+	ssize_t n = readlinkat(folder, RECORD_PROJECT_LINK, ret, PATH_MAX - 1);
 
 	ret[n > 0 ? n : 0] = '\0';
 }

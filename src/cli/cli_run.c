@@ -1,446 +1,59 @@
 /*
- * cli_run - one run, from a settled spec to its exit status.
+ * cli_run - tells a person how a run goes, on standard error.
  *
  * Runs as: the operator.
- * Leaves:  the record of the run, and of a session's what it wrote to the workspace.
- *
- * The plan is first made for a host that is taken to be able to do everything: trying it all would
- * take longer than making the cage. Where the cage cannot be made, the host is looked at closely,
- * and either the plan for it is another one, which is then carried out, or it is refused with the
- * reasons.
  */
+#include "cli/cli_run.h"
+
 #include <errno.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_exec.h"
-#include "cli/cli_progress.h"
-#include "cli/cli_run.h"
 #include "cli/commands.h"
 
-#define HOST_NS ((uint64_t)5000000000) /* how long a host is taken to be what it was */
+static void say(void *of, const char *text, const char *hint)
+{
+	struct cli_told *told = of;
 
-static int say_refusal(const struct run *r, const struct err *e)
+	cli_progress_clear(&told->progress);
+	if (text)
+		cli_complain("%s", text);
+	if (hint)
+		cli_hint("%s", hint);
+}
+
+static void say_diags(void *of, const struct spec *s)
+{
+	struct cli_told *told = of;
+
+	cli_print_diags(told->cli, s);
+}
+
+static void say_refused(void *of, const struct run *r, const struct err *e)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
+	struct cli_told *told = of;
 	bool is_unplannable = e->kind == ERR_REFUSED && e->num == EOPNOTSUPP &&
 			      r->choice.engine == SPEC_ENGINE_AUTO;
 	const char *nested = cli_find_nested(&r->choice, e);
 
+	cli_progress_clear(&told->progress);
 	if (nested) {
 		cli_complain("%s", nested);
 		cli_hint(CLI_NESTED_HINT);
-	} else {
-		cli_complain_err(e);
-		if (is_unplannable)
-			plan_print_refusal(&r->choice, &r->host, &out);
-	}
-	file_write_all(STDERR_FILENO, buf_text(&out), out.len);
-	keep_say_failed(&r->request, e, CLI_FAILED);
-	return CLI_FAILED;
-}
-
-/* --- before the start --- */
-
-/* A profile of the operator's, in the containers' format. */
-static int read_filter(struct run *r, const char *name, struct err *e)
-{
-	own_free char *bytes = NULL;
-	char path[4096];
-	size_t n = 0;
-	int ret = run_resolve_source(name, &r->place, path);
-
-	if (ret == 0)
-		ret = file_read_path(path, YAML_MAX_SIZE, &bytes, &n);
-	if (ret < 0)
-		return err_set(e, ERR_REFUSED, -ret, "cannot read the system-call profile '%s': %s",
-			name, ret == -EXDEV ? "it leads out of the project" : strerror(-ret));
-	return filter_read_profile(name, bytes, n, &r->made, e);
-}
-
-/* The filter that the plan names. */
-static int choose_filter(struct run *r, struct err *e)
-{
-	const char *name = spec_text(&r->spec, SPEC_SYSCALLS);
-	const struct filter *known = filter_named(name);
-	int ret = known ? 0 : read_filter(r, name, e);
-
-	r->request.filter = known ? *known : (struct filter){ r->made.code, r->made.count };
-	return ret;
-}
-
-static int make_plan(struct run *r, struct err *e)
-{
-	int ret;
-
-	run_tell_host(&r->place, &r->host);
-	r->host.in_session = r->request.workspace >= 0;
-	run_look_at_project(&r->host, &r->place);
-	ret = plan_build(&r->spec, &r->host, &r->plan, &r->choice, e);
-
-	if (ret < 0)
-		return ret;
-	r->request.plan = r->record.plan = r->plan;
-	r->record.note_count = 0;
-	memset(r->record.observations, 0, sizeof(r->record.observations));
-	if (r->host.in_session && plan_find_captured(r->plan) &&
-		!(plan_find_captured(r->plan)->flags & PLAN_SHARED))
-		return err_hint(e,
-			err_set(e, ERR_REFUSED, EOPNOTSUPP,
-				"cannot capture writes to '%s' in a session: no overlay can be put "
-				"over it here",
-				r->place.project),
-			"set project.mode to read_only or writable in its spec");
-	return keep_check_plan(r->plan, r->request.mode != KEEP_RESIDENT, &r->record, e);
-}
-
-/* --- the run --- */
-
-/* Folders of the private home that are kept: per operation of the plan one, or -1. */
-static int open_states(struct run *r, int **ret, struct err *e)
-{
-	for (uint32_t i = 0; i < r->plan->op_count; i++) {
-		const char *name = keep_state_of(r->plan, i);
-
-		if (!name)
-			continue;
-		if (!*ret) {
-			*ret = malloc(r->plan->op_count * sizeof(**ret));
-			if (!*ret)
-				return err_set(e, ERR_SYS, ENOMEM,
-					"cannot open what is kept of the home: out of memory");
-			memset(*ret, -1, r->plan->op_count * sizeof(**ret));
-		}
-		(*ret)[i] = run_open_state(r, name, e);
-		if ((*ret)[i] < 0)
-			return (*ret)[i];
-	}
-	return 0;
-}
-
-/* Those that the keeper has not taken. */
-static void close_states(const struct run *r, int *states)
-{
-	for (uint32_t i = 0; states && i < r->plan->op_count; i++)
-		if (states[i] >= 0)
-			close(states[i]);
-	free(states);
-}
-
-static int approve_sources(struct run *r, const struct keeper *k, struct err *e)
-{
-	int ret = 0;
-
-	for (uint32_t i = 0; ret == 0 && i < r->plan->op_count; i++) {
-		const struct plan_op *op = &plan_ops(r->plan)[i];
-		const char *real = keep_shown(k, i);
-
-		if (real)
-			ret = run_approve_source(
-				&r->spec, &r->place, op->a_root, plan_str(r->plan, op->a), real, e);
-	}
-	return ret;
-}
-
-static void say_copied(const struct run *r, const struct keeper *k)
-{
-	for (enum cage_layer which = 0; which < CAGE_LAYER_COUNT; which++) {
-		const char *what;
-		const struct tree_counts *counts = keep_copied(k, which, &what);
-
-		if (counts && !r->cli->is_quiet)
-			cli_say_copied(&r->place, what, counts);
-	}
-}
-
-int run_start_cage(struct run *r, struct keeper *k, struct err *e)
-{
-	int ret = keep_needs_folder(k) ? run_open_folder(r, e) : 0;
-	int *states = NULL;
-
-	if (ret >= 0)
-		ret = open_states(r, &states, e);
-	if (ret == 0)
-		ret = keep_open(k, states, e);
-	close_states(r, states);
-	if (ret == 0)
-		ret = approve_sources(r, k, e);
-	if (ret == 0 && keep_needs_cage(k))
-		ret = exec_start_cage(r->job, e);
-	if (ret < 0)
-		return ret;
-	ret = keep_prepare(k, e);
-	say_copied(r, k);
-	return ret == 0 ? keep_start(k, e) : ret;
-}
-
-/* One attempt to carry out the plan; when the command has run, its record is signed. */
-static int run_once(struct run *r, struct err *e)
-{
-	struct keeper *k = NULL;
-	int ret;
-
-	r->request.warm = r->pool ? exec_pool_take(r->pool, r->plan) : NULL;
-	r->keep_ns = clock_ns();
-	ret = keep_new(&k, &r->request, &r->record, e);
-	r->request.warm = NULL;
-	if (ret < 0)
-		return ret;
-	ret = run_start_cage(r, k, e);
-	if (ret == 0)
-		ret = run_prepare_record(r, e);
-	if (ret == 0)
-		ret = keep_inspect(k, e);
-	if (ret == 0)
-		ret = keep_go(k, e);
-	if (ret == 0 && keep_is_running(k))
-		run_record_start(r);
-	if (ret == 0)
-		ret = keep_wait(k, e);
-	keep_finish(k, ret, e);
-	/* While the kernel takes the cage down. */
-	if (ret == 0)
-		run_record_end(r, e);
-	keep_free(k);
-	return ret;
-}
-
-/* --- another plan, where this one failed --- */
-
-/* There is no other plan: the run and its record are of the one that was tried. */
-static void take_back(struct run *r, struct plan *old)
-{
-	free(r->plan);
-	r->request.plan = r->record.plan = r->plan = old;
-}
-
-static const char ways_to_do_without[] =
-	"project.mode: captured does not need it; allow_degraded: [fs.protect] goes on without";
-
-/*
- * Is there another way to show the project than the one that failed? Then the plan is the one for
- * that. `told` is what was said before.
- */
-static bool plan_other_way(struct run *r, struct err *told, struct err *e)
-{
-	own_free struct plan *old = NULL;
-	struct err why = *e;
-
-	if (!run_note_failed_way(&r->host, r->plan, r->record.failed_op, e))
-		return false;
-	old = take_ptr(r->plan);
-	if (make_plan(r, e) < 0) {
-		/* The first reason is the better one. */
-		take_back(r, take_ptr(old));
-		*e = why;
-		if (r->host.no_hold && !why.hint[0])
-			err_hint(e, -1, ways_to_do_without);
-		return false;
-	}
-	if (!str_eq(why.text, told->text))
-		cli_complain("%s; %s", why.text,
-			r->host.no_hold ? "going on without" : "trying another way");
-	*told = why;
-	return true;
-}
-
-/*
- * Is the plan another one for what the host really can do? Where there is none for that, the reason
- * is the better one.
- */
-static bool plan_for_probed_host(struct run *r, struct err *e)
-{
-	own_free struct plan *old = NULL;
-	struct err again = { 0 };
-	struct host host;
-
-	if (e->kind != ERR_SYS || host_probe(&host, &again) < 0)
-		return false;
-	/* What failed for this project, a probe does not know. */
-	host.no_capture = r->host.no_capture;
-	host.no_team = r->host.no_team;
-	r->host = host;
-	old = take_ptr(r->plan);
-	if (make_plan(r, &again) < 0) {
-		take_back(r, take_ptr(old));
-		*e = again;
-		return false;
-	}
-	return old->size != r->plan->size || memcmp(old, r->plan, old->size) != 0;
-}
-
-/* Carries out the plan, or where it cannot be, the next one that there is. */
-static int run_cage(struct run *r, struct err *e)
-{
-	struct err told = { 0 };
-	bool is_probed = false;
-
-	for (;;) {
-		int ret = run_once(r, e);
-
-		/* Never a second time what may have run. */
-		if (ret == 0 || r->record.outcome == RECORD_BROKEN)
-			return ret;
-		if (!plan_other_way(r, &told, e)) {
-			if (is_probed || !plan_for_probed_host(r, e))
-				return ret;
-			is_probed = true;
-			told = (struct err){ 0 };
-		}
-		*e = (struct err){ 0 };
-	}
-}
-
-/* --- afterwards --- */
-
-static int exit_status(const struct record *record)
-{
-	switch (record->outcome) {
-	case RECORD_EXITED:
-		return record->status;
-	case RECORD_SIGNALED:
-		return 128 + record->status;
-	case RECORD_TIMED_OUT:
-		return 124;
-	case RECORD_BROKEN:
-		return 128 + SIGKILL; /* the kernel ended it with its first process */
-	case RECORD_REFUSED:
-	case RECORD_CUT_OFF:
-	case RECORD_INTERRUPTED:
-		break;
-	}
-	return CLI_FAILED;
-}
-
-static int status_of(const struct err *e)
-{
-	if (e->kind == ERR_SIGNAL)
-		return 128 + e->num;
-	return e->kind == ERR_USE ? CLI_FAILED : err_exit_status(e->kind);
-}
-
-/* --- the command --- */
-
-static enum keep_tty wanted_tty(const struct run *r)
-{
-	static const enum keep_tty modes[] = { [RUN_TTY_AUTO] = KEEP_TTY_AUTO,
-		[RUN_TTY_ALWAYS] = KEEP_TTY_ALWAYS,
-		[RUN_TTY_NEVER] = KEEP_TTY_NEVER };
-
-	/* What is kept for later has nobody who could type. */
-	return r->request.printed[0] ? KEEP_TTY_NEVER : modes[r->asked->here.tty];
-}
-
-/*
- * Files the operator wants written are opened before anything runs: what runs may put a link in
- * their place. A link that is there already may be an earlier run's.
- */
-static int open_outputs(struct run *r, struct err *e)
-{
-	const char *record = r->asked->here.record, *cast = r->asked->here.cast;
-
-	if (record)
-		r->copy = run_open_output(&r->place, record, "record", e);
-	if (record && r->copy < 0)
-		return r->copy;
-	/* From here on nobody may take the record of an earlier run for this one's. */
-	if (record && ftruncate(r->copy, 0) < 0)
-		return err_set(e, ERR_REFUSED, errno, "cannot write the record to '%s': %s", record,
-			strerror(errno));
-	if (!cast)
-		return 0;
-	r->cast = run_open_output(&r->place, cast, "cast", e);
-	if (r->cast < 0)
-		return r->cast;
-	if (ftruncate(r->cast, 0) < 0 || keep_cast_open(&r->request.cast, r->cast, r->plan) < 0)
-		return err_set(e, ERR_REFUSED, errno, "cannot write the cast to '%s': %s", cast,
-			strerror(errno));
-	return 0;
-}
-
-static void close_cast(struct run *r)
-{
-	int ret = r->request.cast ? keep_cast_close(r->request.cast) : 0;
-
-	r->request.cast = NULL;
-	if (ret == 0)
-		return;
-	r->is_unrecorded = true;
-	cli_complain("cannot write the cast to '%s': %s", r->asked->here.cast, strerror(-ret));
-}
-
-/* A worker looks again after a while. */
-static void assume_host(struct run *r)
-{
-	struct exec_pool *pool = r->pool;
-
-	if (!pool) {
-		host_assume(&r->host);
 		return;
 	}
-	if (!pool->host_ns || clock_ns() - pool->host_ns > HOST_NS) {
-		host_assume(&pool->host);
-		pool->host_ns = clock_ns();
-	}
-	r->host = pool->host;
-}
-
-static int prepare(struct run *r, struct err *e)
-{
-	struct err probing;
-	int ret;
-
-	r->request.tty = wanted_tty(r);
-	r->request.is_unfiltered = r->asked->here.is_unfiltered;
-	r->request.project = r->place.project;
-	r->request.git = r->place.repository.folder[0] ? r->place.repository.folder : NULL;
-	r->request.held = run_held_paths(&r->spec, &r->place, &r->request.held_count);
-	if (!r->request.held)
-		return err_set(
-			e, ERR_SYS, ENOMEM, "cannot list the protected paths: out of memory");
-	r->request.command_line = r->cli->command_line;
-	r->request.command_line_size = r->cli->command_line_size;
-	r->request.home = r->place.home;
-	r->request.git_identity = run_git_identity(&r->spec, r->place.home);
-	r->record.is_relaxed = spec_bool(&r->spec, SPEC_RELAXED);
-	if (r->spec.is_self_governed)
-		r->record.self_governance = spec_text(&r->spec, SPEC_SELF_GOVERNANCE);
-	assume_host(r);
-	memcpy(r->record.kernel, r->host.kernel, sizeof(r->record.kernel));
-	ret = make_plan(r, e);
-	/* Why not is for the probe to say. */
-	if (ret < 0 && e->kind == ERR_REFUSED && !r->plan && host_probe(&r->host, &probing) == 0) {
-		*e = (struct err){ 0 };
-		ret = make_plan(r, e);
-	}
-	if (ret == 0)
-		run_open_digests(r);
-	if (ret == 0)
-		ret = choose_filter(r, e);
-	return ret == 0 ? open_outputs(r, e) : ret;
-}
-
-/* A program that only the operator's home has is the usual reason. */
-static void say_hint(struct run *r, const struct err *e)
-{
-	own(buf) struct buf out = { .max = 4096 };
-	const char *hint = e->kind == ERR_NOT_FOUND
-				   ? run_hint_command(&r->spec, &r->place, r->record.session)
-				   : NULL;
-
-	if (!hint)
-		return;
-	buf_puts(&out, "hint: ");
-	buf_add_visible(&out, hint, strlen(hint));
-	buf_putc(&out, '\n');
+	cli_complain_err(e);
+	if (is_unplannable)
+		plan_print_refusal(&r->choice, &r->host, &out);
 	file_write_all(STDERR_FILENO, buf_text(&out), out.len);
 }
+
+/* --- the command has ended --- */
 
 static void say_reached(const struct run *r)
 {
@@ -448,10 +61,8 @@ static void say_reached(const struct run *r)
 		own(buf) struct buf text = { .max = 512 };
 
 		record_print_reached(&r->record, g, &text);
-		if (!text.len)
-			continue;
-		cli_complain("%s", buf_text(&text));
-		keep_say_reached(&r->request, &r->record, g);
+		if (text.len)
+			cli_complain("%s", buf_text(&text));
 	}
 }
 
@@ -465,12 +76,12 @@ static bool is_pids_uncounted(const struct run *r)
 }
 
 /* For a person, as a shell would say it; who typed ^C knows. */
-static void say_signal(const struct run *r)
+static void say_signal(const struct cli *cli, const struct run *r)
 {
 	int number = r->record.status;
 	const char *name = sigabbrev_np(number);
 
-	if (r->record.outcome == RECORD_SIGNALED && number != SIGINT && !r->cli->is_quiet &&
+	if (r->record.outcome == RECORD_SIGNALED && number != SIGINT && !cli->is_quiet &&
 		isatty(STDERR_FILENO))
 		cli_complain("the command was ended by signal %d (SIG%s)%s", number,
 			name ? name : "RT",
@@ -479,93 +90,35 @@ static void say_signal(const struct run *r)
 				: "");
 }
 
-int run_to_end(struct run *r)
+static void say_ended(void *of, const struct run *r, const struct err *e)
 {
-	struct err e = { 0 };
-	own(cli_progress) struct cli_progress progress = cli_progress_begin(r->cli);
-	uint64_t began = clock_ns();
-	int status, failure;
+	struct cli_told *told = of;
 
-	clock_gettime(CLOCK_REALTIME, &r->record.began);
-	failure = r->record.run[0] ? 0 : record_make_run(&r->record.began, r->record.run, &e);
-	if (failure == 0)
-		failure = run_take_subjects(r, &e);
-	run_open_log(r);
-	failure = failure < 0 ? failure : prepare(r, &e);
-	cli_print_diags(r->cli, &r->spec);
-	if (failure < 0) {
-		run_record_refusal(r, &e);
-		return say_refusal(r, &e);
-	}
-	if (r->asked->here.is_timed)
-		r->request.times = cli_shared_times();
-	r->request.progress = cli_progress_of(&progress);
-	failure = run_cage(r, &e);
-	cli_progress_clear(&progress);
-	close_cast(r);
-	r->is_unrecorded |= !cli_say_overlay(&r->record);
-	if (failure < 0) {
-		status = r->record.outcome == RECORD_BROKEN && e.kind != ERR_SIGNAL
-				 ? exit_status(&r->record)
-				 : status_of(&e);
-		run_record_refusal(r, &e);
-		if (status == CLI_FAILED)
-			return say_refusal(r, &e);
-		cli_complain_err(&e);
-		say_hint(r, &e);
-		keep_say_failed(&r->request, &e, status);
-		return status;
-	}
-	status = exit_status(&r->record);
-	if (e.kind != ERR_NONE)
-		cli_complain_err(&e);
-	say_signal(r);
+	cli_progress_clear(&told->progress);
+	if (e->kind != ERR_NONE)
+		cli_complain_err(e);
+	say_signal(told->cli, r);
 	say_reached(r);
-	cli_say_missing(r->cli, &r->spec, &r->record);
-	cli_say_denied(r->cli, &r->record);
-	cli_say_net(r->cli, &r->record);
-	cli_say_effects(r->cli, &r->record, r->place.project);
-	run_say_again(r);
-	status = run_again_status(r, status);
-	if (r->record.late.kind != ERR_NONE)
-		cli_complain_about(
-			&r->record.late, "%s; the next run tries again", r->record.late.text);
-	/* What the command printed did not all arrive, what it did is not known or not on record:
-	 * that is no success. */
-	if ((e.kind != ERR_NONE || r->is_unrecorded || r->record.effects.error.kind != ERR_NONE) &&
-		status == 0)
-		status = CLI_FAILED;
-	cli_say_times(r->request.times, &r->record, began);
-	keep_say_ended(&r->request, &r->record, status);
-	return status;
+	cli_say_missing(told->cli, &r->spec, &r->record);
+	cli_say_denied(told->cli, &r->record);
+	cli_say_net(told->cli, &r->record);
+	cli_say_effects(told->cli, &r->record, r->place.project);
+	cli_say_times(r->request.times, &r->record, r->began_ns);
 }
 
-void run_init(struct run *r, const struct cli *cli, const struct run_request *asked)
+struct run_sink cli_sink(struct cli_told *told, const struct cli *cli)
 {
-	*r = (struct run){ .cli = cli,
-		.asked = asked,
-		.state = -1,
-		.digests = -1,
-		.home_lock = -1,
-		.folder = -1,
-		.copy = -1,
-		.cast = -1,
-		.record.used = RECORD_USED_UNKNOWN,
-		.request.status_fd = -1,
-		.request.workspace = -1,
-		.request.folder = -1 };
+	*told = (struct cli_told){ .cli = cli, .progress = cli_progress_begin(cli) };
+	return (struct run_sink){ .of = told,
+		.is_quiet = cli->is_quiet,
+		.progress = cli_progress_of(&told->progress),
+		.say = say,
+		.diags = say_diags,
+		.refused = say_refused,
+		.ended = say_ended };
 }
 
-void run_done(struct run *r)
+void cli_told_done(struct cli_told *told)
 {
-	run_sign_interrupted(r);
-	run_close_record(r);
-	run_close_again(r);
-	close_cast(r);
-	if (r->cast >= 0)
-		close(r->cast);
-	filter_made_done(&r->made);
-	record_forget_decisions(&r->record);
-	free(r->plan);
-	spec_done(&r->spec);
+	cli_progress_done(&told->progress);
 }

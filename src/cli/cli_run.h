@@ -1,130 +1,14 @@
 #pragma once
 
-#include "cli/cli.h"
-#include "keep/keep.h"
-#include "log/log.h"
-#include "sign/sign.h"
+#include "cli/cli_progress.h"
+#include "run/run.h"
 
-/* What the files of `bawn run` share. */
-
-#define RUN_MOST_SUBJECTS 64
-
-/* Files of the project, by paths below it; borrowed from the request. */
-struct run_subjects {
-	const char *names[RUN_MOST_SUBJECTS];
-	size_t count;
+/* Who tells a person how a run goes. */
+struct cli_told {
+	const struct cli *cli;
+	struct cli_progress progress;
 };
 
-struct exec_job;
-
-struct run {
-	const struct cli *cli; /* how things are said */
-	const struct run_request *asked;
-	struct spec spec;
-	struct run_place place;
-	struct host host;
-	struct plan *plan; /* owned */
-	struct filter_made made;
-	struct keep_request request;
-	struct record record;
-	struct log log;
-	struct run_subjects subjects;
-	struct run_again *again; /* the run that is repeated; owned, or NULL */
-	struct plan_choice choice;
-	int state;                       /* the folder of the operator's state, or -1 */
-	int home_lock;                   /* held while what is kept of the home is used, or -1 */
-	int digests;                     /* the folder of what is known of trees, or -1 */
-	int folder, copy;                /* where the record goes, and also goes, or -1 */
-	int patience_ms;                 /* with who reads decisions */
-	int cast;                        /* where what is printed goes too, or -1 */
-	struct buf plan_text, spec_text; /* until they are written */
-	struct buf project_list;         /* what the project's digest is of */
-	uint64_t keep_ns;                /* when the keeper began */
-	struct exec_pool *pool;          /* of cages that wait, or NULL */
-	bool is_unrecorded;              /* it could not be written */
-	struct buf *signed_copy;         /* and also here, or NULL */
-	const struct exec_job *job; /* that it is for, in a session whose commands share a cage */
-	/* Before it is signed: is it still ours to? Of a worker's; or NULL. */
-	int (*is_still_ours)(void *of, struct err *e);
-	void *of;
-};
-
-/* --- cmd_run.c, cli_run.c --- */
-
-/* Both are borrowed. */
-void run_init(struct run *r, const struct cli *cli, const struct run_request *asked);
-
-/* Takes --status-fd. */
-int run_open_status(struct run *r);
-
-/* Has a keeper make the cage of the run's plan, in which nothing runs yet. */
-int run_start_cage(struct run *r, struct keeper *k, struct err *e);
-
-/* Runs what the settled spec says, and returns the exit status. */
-int run_to_end(struct run *r);
-
-/* Signs what others could not, and lets go of everything. */
-void run_done(struct run *r);
-
-/* --- cli_run_record.c --- */
-
-/* Opens what the record needs as soon as anything is known of the run; a refusal is an event too.
- */
-void run_open_log(struct run *r);
-
-/* The run's folder: made when it is first asked for, and ours until the end. */
-int run_open_folder(struct run *r, struct err *e);
-
-/* A folder kept for the private home of this project's runs; made where it is missing. */
-int run_open_state(struct run *r, const char *name, struct err *e);
-
-/* The folder of digests of trees, where the run makes some. Without one they are made anew. */
-void run_open_digests(struct run *r);
-
-/* What the record needs, and a place for it: without one nothing is run. */
-int run_prepare_record(struct run *r, struct err *e);
-
-/* The command runs: what is known by now is in its record if we do not live to say more. */
-void run_record_start(struct run *r);
-
-/* The command was not started, or nobody knows: says why, and signs that. */
-void run_record_refusal(struct run *r, const struct err *e);
-
-/* The command has ended. */
-void run_record_end(struct run *r, const struct err *e);
-
-/* Signs what other keepers left that died. */
-void run_sign_interrupted(struct run *r);
-
-void run_close_record(struct run *r);
-
-/* --- cli_again.c: all of them do nothing where no run is repeated --- */
-
-/*
- * Verifies the record of --again, and loads its spec. A status, after it was said what is wrong;
- * `e` has the same, or nothing where diagnostics say it. r->spec is initialised in any case.
- */
-int run_load_again(struct run *r, struct err *e);
-
-/* Are image, project and overlay, whose digests are in the record by now, what they were? */
-int run_check_again(struct run *r, struct err *e);
-
-/* The command has ended: what is the same goes into record and log; and is told. */
-void run_compare_again(struct run *r);
-void run_say_again(const struct run *r);
-
-/* The status with --same. */
-int run_again_status(const struct run *r, int status);
-
-void run_close_again(struct run *r);
-
-/* --- cli_subjects.c --- */
-
-/* Those of --subject, or what is wrong with one. */
-int run_take_subjects(struct run *r, struct err *e);
-
-/* Their digests as the run left them: how many. One that has none is said. */
-size_t run_find_subjects(struct run *r, struct record_subject *ret);
-
-/* What the run did, which is known; `ret` is initialised. */
-int run_read_effects(const struct run *r, struct work_effects *ret, struct err *e);
+/* Says all of a run on standard error, as the command line wants it; borrows both. */
+struct run_sink cli_sink(struct cli_told *told, const struct cli *cli);
+void cli_told_done(struct cli_told *told);

@@ -220,7 +220,7 @@ static int choose_session(struct cli_kept *k, const struct runs *r, bool may_be_
 int cli_kept_choose(struct cli_kept *k)
 {
 	const struct cli *cli = k->cli;
-	const char *named = cli_value(cli, "run");
+	const char *named = cli_value(cli, CLI_OPT_RUN);
 	own(runs) struct runs r = { 0 };
 	char id[RECORD_RUN_SIZE] = "";
 	size_t first = 0;
@@ -307,7 +307,7 @@ int cli_kept_each(const struct cli *cli, int (*see)(void *of, struct cli_kept *k
 		own(cli_kept) struct cli_kept k;
 
 		cli_kept_init(&k, cli);
-		if (!is_there(r.fd, r.items[i].run.id, "layer") &&
+		if (!is_there(r.fd, r.items[i].run.id, RECORD_LAYER) &&
 			!is_there(r.fd, r.items[i].run.id, "layer.gone"))
 			continue;
 		seen++;

@@ -43,15 +43,10 @@ say(const char *before, const char *fmt, va_list args)
 	file_write_all(STDERR_FILENO, buf_text(&line), line.len);
 }
 
-bool cli_is_in_cage(void)
-{
-	return getenv("BAWN_SANDBOX") != NULL;
-}
-
 const char *cli_find_nested(const struct plan_choice *choice, const struct err *e)
 {
 	return e->kind == ERR_REFUSED && e->num == EOPNOTSUPP &&
-			       choice->engine == SPEC_ENGINE_AUTO && cli_is_in_cage()
+			       choice->engine == SPEC_ENGINE_AUTO && run_is_in_cage()
 		       ? "cannot make a cage: this is already a cage"
 		       : NULL;
 }

@@ -1,11 +1,12 @@
 #pragma once
 
-#include "cli/cli_store.h"
+#include "cli/cli.h"
+#include "run/run_sessions.h"
 
 /* The commands `bawn session …`: the table is in cmd_session.c. */
 
-extern const struct cli_option session_create_options[], session_sweep_options[],
-	session_rm_options[];
+extern const struct cli_option session_create_options[], session_exec_options[],
+	session_sweep_options[], session_rm_options[];
 
 int session_create(struct cli *cli); /* cli_session_create.c */
 int session_list(struct cli *cli);   /* cli_session_list.c */
@@ -16,9 +17,11 @@ int session_exec(struct cli *cli); /* cli_session_exec.c */
 int session_stop(struct cli *cli);
 int session_wait(struct cli *cli); /* cli_session_queue.c */
 
-/* One that was found may be used: it lives on from now, and is started again where it was stopped.
- * cli_session_exec.c */
-int session_use(struct cli_sessions *at, const struct store_session *s, struct err *e);
+/*
+ * The session of a word; CLI_NO, which is said, where there is none. `ret` is the caller's:
+ * store_session_done.
+ */
+int cli_sessions_find(struct run_sessions *x, const char *word, struct store_session *ret);
 
 /* --- cli_session_create.c --- */
 
@@ -32,57 +35,21 @@ struct session_wish {
  * Opens the store and the root for that; `at` and `ret` are the caller's in any case. A status,
  * after it was said what is wrong.
  */
-int session_make(const struct cli *cli, const struct session_wish *wish, struct cli_sessions *at,
+int session_make(const struct cli *cli, const struct session_wish *wish, struct run_sessions *at,
 	struct store_session *ret);
 
 /* Removes one that was found, with all that is in it, and says so in the log. A status.
  * cli_session_remove.c */
-int session_remove(struct cli_sessions *at, const struct store_session *s);
+int session_remove(struct run_sessions *at, const struct store_session *s);
 
 /* --- cli_session_queue.c: runs that a worker does --- */
 
 /* `session exec --queue [--wait]`: prints the run's id, or waits. A status. */
 int session_queue(struct cli *cli, struct store *s, const struct store_session *x);
 
-/* What a sweep did. */
-struct session_swept {
-	uint64_t removed, failed; /* sessions, and folders of creations that were interrupted */
-	uint64_t kept;            /* expired, with changes that nobody applied or discarded */
-	bool discards;            /* those are removed too */
-	bool is_other;            /* another sweep is at work, and this one did nothing */
-	struct json *json;        /* a map for each goes into this open list; or NULL */
-	bool is_dry;              /* nothing is removed: `removed` is what would be */
-	struct buf *lines;        /* and a line here; or NULL */
-};
-
-/*
- * Removes the sessions of this root whose time is over and that have nothing to apply, or whose
- * removal was begun, and what interrupted creations left an hour ago. What cannot be removed is
- * said, and never stops the rest. -errno only where the store or the root cannot be read. For a
- * worker too. cli_session_sweep.c
- */
-int session_sweep_root(struct cli_sessions *at, struct session_swept *x, struct err *e);
-
-struct log;
-
-/*
- * Ends what runs in a session in this root, also what is left in workspaces of earlier leases: a
- * cage of a session outlives the worker that made it. 0 also where nothing is.
- */
-int session_stop_runs(int root, const char *id, unsigned patience_ms, struct err *e);
-
-/*
- * Ends what runs in a session, whose removal was begun, and removes its folder. Nothing but `e` is
- * shared between two of them at one time. cli_session_remove.c
- */
-int session_remove_files(int root, const struct store_session *s, struct err *e);
-
-/* Says that it is removed, and why; it is written by the caller. */
-void session_log_removed(struct log *log, const struct store_session *s, const char *why);
-
 /* In a word, for people and in JSON: the store's, "expired", "no folder" or "elsewhere". */
-const char *session_state_word(const struct cli_sessions *x, const struct store_session *s);
+const char *session_state_word(const struct run_sessions *x, const struct store_session *s);
 
 /* Its members, in an open map. */
 void session_print_json(
-	const struct cli_sessions *x, const struct store_session *s, struct json *j);
+	const struct run_sessions *x, const struct store_session *s, struct json *j);

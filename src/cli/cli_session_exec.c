@@ -9,24 +9,27 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_exec.h"
+#include "cli/cli_run.h"
 #include "cli/cli_session.h"
 #include "cli/commands.h"
 #include "keep/keep.h"
+#include "run/run_session.h"
 
 #define PATIENCE_MS 10000 /* for what runs to end */
 
-int session_use(struct cli_sessions *at, const struct store_session *s, struct err *e)
-{
-	int r = s->state == STORE_STOPPED ? store_set_state(at->store, s->id, STORE_OPEN, e) : 0;
-
-	return r == 0 ? store_touch_session(at->store, s->id, e) : r;
-}
+const struct cli_option session_exec_options[] = {
+	{ "queue", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"leave the run to a worker, and print the run's id" },
+	{ "wait", 0, NULL, SPEC_KEY_COUNT, NULL,
+		"with --queue: wait for the run, and print its output" },
+	CLI_RUN_OPTIONS,
+	{ 0 },
+};
 
 /* A command of `session exec`, for what is said when it has ended. */
 struct here {
 	struct cli *cli;
-	const struct cli_sessions *at;
+	const struct run_sessions *at;
 	const struct store_session *session;
 	struct timespec began;
 };
@@ -45,21 +48,23 @@ static void look(void *of, const struct record *record)
 		cli_say_session_effects(record, h->session);
 }
 
-static int run_here(struct cli *cli, struct cli_sessions *at, const struct store_session *s)
+static int run_here(struct cli *cli, struct run_sessions *at, const struct store_session *s)
 {
 	struct here here = { .cli = cli, .at = at, .session = s };
-	struct exec_job job = { .session = s,
+	own(cli_told) struct cli_told told;
+	const struct run_sink sink = cli_sink(&told, cli);
+	struct run_job job = { .session = s,
 		.look = look,
 		.of = &here,
 		.root = at->root,
 		.request = &cli->request,
 		.command_line = cli->command_line,
 		.command_line_size = cli->command_line_size,
-		.is_quiet = cli->is_quiet };
-	struct exec_result result;
+		.sink = &sink };
+	struct run_result result;
 	struct err e = { 0 };
 
-	if (session_use(at, s, &e) < 0) {
+	if (run_use_session(at, s, &e) < 0) {
 		cli_complain_about(&e, "cannot use session %s: %s", s->id, e.text);
 		return CLI_FAILED;
 	}
@@ -67,31 +72,31 @@ static int run_here(struct cli *cli, struct cli_sessions *at, const struct store
 	store_close(at->store);
 	at->store = NULL;
 	clock_gettime(CLOCK_REALTIME_COARSE, &here.began);
-	exec_run(&job, &result);
+	run_in_session(&job, &result);
 	buf_done(&result.record);
 	return result.status;
 }
 
-static int leave_to_worker(struct cli *cli, struct cli_sessions *at, const struct store_session *s)
+static int leave_to_worker(struct cli *cli, struct run_sessions *at, const struct store_session *s)
 {
 	struct err e = { 0 };
 
-	if (session_use(at, s, &e) < 0) {
+	if (run_use_session(at, s, &e) < 0) {
 		cli_complain_about(&e, "cannot use session %s: %s", s->id, e.text);
 		return CLI_FAILED;
 	}
 	return session_queue(cli, at->store, s);
 }
 
-static int exec_in(struct cli *cli, struct cli_sessions *at, const char *name)
+static int exec_in(struct cli *cli, struct run_sessions *at, const char *name)
 {
 	own(store_session) struct store_session s = { 0 };
 
 	if (cli_sessions_find(at, name, &s) != CLI_OK)
 		return CLI_FAILED;
-	if (cli_value(cli, "queue"))
+	if (cli_value(cli, CLI_OPT_QUEUE))
 		return leave_to_worker(cli, at, &s);
-	if (!cli_value(cli, "wait"))
+	if (!cli_value(cli, CLI_OPT_WAIT))
 		return run_here(cli, at, &s);
 	cli_complain(
 		"cannot use --wait without --queue: a run that is not queued is waited for anyway");
@@ -100,7 +105,7 @@ static int exec_in(struct cli *cli, struct cli_sessions *at, const char *name)
 
 int session_exec(struct cli *cli)
 {
-	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	struct err e = { 0 };
 	const char *name;
 
@@ -115,11 +120,11 @@ int session_exec(struct cli *cli)
 	name = cli->words[0];
 	if (cli_parse_rest(cli) != CLI_OK)
 		return CLI_FAILED;
-	if (cli_value(cli, "help")) {
+	if (cli_value(cli, CLI_OPT_HELP)) {
 		cli_print_command_help(cli->command);
 		return CLI_OK;
 	}
-	if (exec_check(&cli->request, &e) < 0 || cli_sessions_open(&at, false, &e) < 0) {
+	if (run_check_session(&cli->request, &e) < 0 || run_sessions_open(&at, false, &e) < 0) {
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
@@ -128,14 +133,14 @@ int session_exec(struct cli *cli)
 
 /* --- stop --- */
 
-static int stop(struct cli_sessions *at, const struct store_session *s)
+static int stop(struct run_sessions *at, const struct store_session *s)
 {
 	struct err e = { 0 };
 	int r = store_set_state(at->store, s->id, STORE_STOPPED, &e);
 
 	/* Where its files are elsewhere, so is what runs: the worker there hears of it. */
 	if (r == 0 && at->root >= 0)
-		r = session_stop_runs(at->root, s->id, PATIENCE_MS, &e);
+		r = run_stop_session(at->root, s->id, PATIENCE_MS, &e);
 	if (r >= 0)
 		return CLI_OK;
 	cli_complain_about(&e, "cannot stop session %s: %s", s->id, e.text);
@@ -144,7 +149,7 @@ static int stop(struct cli_sessions *at, const struct store_session *s)
 
 int session_stop(struct cli *cli)
 {
-	struct cli_sessions at;
+	struct run_sessions at;
 	struct store_session session = { 0 };
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
 	struct json j;
@@ -156,7 +161,7 @@ int session_stop(struct cli *cli)
 		cli_hint("bawn session stop SESSION; bawn session list");
 		return CLI_MISUSE;
 	}
-	if (cli_sessions_open(&at, false, &e) < 0) {
+	if (run_sessions_open(&at, false, &e) < 0) {
 		cli_complain_err(&e);
 		status = CLI_FAILED;
 	}
@@ -176,6 +181,6 @@ int session_stop(struct cli *cli)
 	json_close_list(&j);
 	json_close_map(&j);
 	buf_putc(&out, '\n');
-	cli_sessions_done(&at);
+	run_sessions_done(&at);
 	return cli->is_json ? cli_write(&out, status) : status;
 }

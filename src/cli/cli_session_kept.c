@@ -10,7 +10,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli_kept.h"
-#include "cli/cli_store.h"
+#include "cli/cli_session.h"
 
 /* A word that is a path here, and is of no more than seven digits if it is to be an id. */
 static bool is_path(const char *word)
@@ -21,12 +21,12 @@ static bool is_path(const char *word)
 }
 
 static int open_workspace(
-	struct cli_kept *k, const struct cli_sessions *at, const struct store_session *s)
+	struct cli_kept *k, const struct run_sessions *at, const struct store_session *s)
 {
 	struct err e = { 0 };
 	own_fd int workspace = -1;
 
-	if (!cli_sessions_is_here(at, s)) {
+	if (!run_sessions_is_here(at, s)) {
 		cli_complain("the files of session %s are in another root: set BAWN_SANDBOX_ROOT",
 			s->id);
 		return CLI_NO;
@@ -41,14 +41,14 @@ static int open_workspace(
 
 int cli_kept_choose_session(struct cli_kept *k, const char *word, bool may_be_path)
 {
-	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	own(store_session) struct store_session s = { 0 };
 	struct err e = { 0 };
 	int r;
 
 	if (may_be_path && is_path(word))
 		return CLI_OK;
-	if (cli_sessions_open(&at, false, &e) < 0) {
+	if (run_sessions_open(&at, false, &e) < 0) {
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
@@ -57,7 +57,7 @@ int cli_kept_choose_session(struct cli_kept *k, const char *word, bool may_be_pa
 
 		return status == CLI_OK ? open_workspace(k, &at, &s) : status;
 	}
-	r = cli_sessions_look_up(&at, word, &s, &e);
+	r = run_sessions_look_up(&at, word, &s, &e);
 	if (r == 1)
 		return open_workspace(k, &at, &s);
 	if (r == 0 || r == -ENOTUNIQ)
@@ -67,7 +67,7 @@ int cli_kept_choose_session(struct cli_kept *k, const char *word, bool may_be_pa
 }
 
 struct hint {
-	const struct cli_sessions *at;
+	const struct run_sessions *at;
 	const char *here;
 };
 
@@ -76,7 +76,7 @@ static int hint_at(void *of, const struct store_session *s)
 	const struct hint *h = of;
 	const char *name = s->name[0] ? s->name : s->id;
 
-	if (!str_path_within(h->here, s->project) || !cli_sessions_is_here(h->at, s) ||
+	if (!str_path_within(h->here, s->project) || !run_sessions_is_here(h->at, s) ||
 		session_count_writes(h->at->root, s->id, NULL) <= 0)
 		return 0;
 	cli_hint("session %s has changes: bawn session diff %s", name, name);
@@ -85,11 +85,11 @@ static int hint_at(void *of, const struct store_session *s)
 
 void cli_hint_session(const char *here)
 {
-	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	struct hint h = { .at = &at, .here = here };
 	struct err e = { 0 };
 
 	/* What cannot be found out is no hint. */
-	if (cli_sessions_open(&at, false, &e) == 0 && at.store && at.root >= 0)
+	if (run_sessions_open(&at, false, &e) == 0 && at.store && at.root >= 0)
 		(void)store_each_session(at.store, hint_at, &h, &e);
 }

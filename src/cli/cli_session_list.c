@@ -18,13 +18,13 @@
 
 #define MOST_LIST ((size_t)256 << 20)
 
-const char *session_state_word(const struct cli_sessions *x, const struct store_session *s)
+const char *session_state_word(const struct run_sessions *x, const struct store_session *s)
 {
 	own_fd int workspace = -1;
 
 	if (s->state == STORE_REMOVING)
 		return store_session_words[s->state];
-	if (!cli_sessions_is_here(x, s))
+	if (!run_sessions_is_here(x, s))
 		return "elsewhere";
 	workspace = session_open_present(x->root, s, NULL);
 	if (workspace == -ENOENT)
@@ -43,7 +43,7 @@ static void print_time(struct json *j, const char *key, int64_t ms)
 	json_text(j, key, ms ? text : NULL);
 }
 
-void session_print_json(const struct cli_sessions *x, const struct store_session *s, struct json *j)
+void session_print_json(const struct run_sessions *x, const struct store_session *s, struct json *j)
 {
 	json_text(j, "session", s->id);
 	json_text(j, "name", s->name[0] ? s->name : NULL);
@@ -60,7 +60,7 @@ void session_print_json(const struct cli_sessions *x, const struct store_session
 
 struct listing {
 	const struct cli *cli;
-	struct cli_sessions at;
+	struct run_sessions at;
 	struct cli_show show;
 	struct buf out; /* JSON */
 	struct json json;
@@ -121,7 +121,7 @@ static int see_json(void *of, const struct store_session *s)
 static int list(struct listing *l, struct err *e)
 {
 	bool is_json = l->cli->is_json;
-	int r = cli_sessions_open(&l->at, false, e);
+	int r = run_sessions_open(&l->at, false, e);
 
 	if (r == 0 && l->at.store)
 		r = store_now(l->at.store, &l->now_ms, e);
@@ -156,7 +156,21 @@ int session_list(struct cli *cli)
 		cli_complain_err(&e);
 	else if (!cli->is_json && !cli->is_quiet && !l.count)
 		cli_complain("there is no session");
-	cli_sessions_done(&l.at);
+	run_sessions_done(&l.at);
 	buf_done(&l.out);
 	return status;
+}
+
+int cli_sessions_find(struct run_sessions *x, const char *word, struct store_session *ret)
+{
+	struct err e = { 0 };
+	int r = run_sessions_look_up(x, word, ret, &e);
+
+	if (r == 1)
+		return CLI_OK;
+	if (r == 0)
+		err_hint(&e, err_set(&e, ERR_USE, ENOENT, "cannot find session '%s'", word),
+			"bawn session list");
+	cli_complain_err(&e);
+	return r == 0 || r == -ENOTUNIQ ? CLI_NO : CLI_FAILED;
 }

@@ -5,7 +5,6 @@
  * Must not: queue what a worker would have to refuse; print what a command printed to a terminal
  *           as it is.
  */
-#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -17,7 +16,6 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_exec.h"
 #include "cli/cli_session.h"
 #include "record/record.h"
 #include "term/term_filter.h"
@@ -162,7 +160,7 @@ static int wait_for(const struct cli *cli, struct store *s, const char *run)
 
 int session_wait(struct cli *cli)
 {
-	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	struct err e = { 0 };
 
 	if (cli->word_count != 1) {
@@ -170,7 +168,7 @@ int session_wait(struct cli *cli)
 		cli_hint("bawn session wait RUN");
 		return CLI_FAILED;
 	}
-	if (cli_sessions_open(&at, false, &e) < 0) {
+	if (run_sessions_open(&at, false, &e) < 0) {
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
@@ -209,26 +207,6 @@ static int check(const struct cli *cli, const struct store_session *x)
 	return status;
 }
 
-static int queue(
-	struct cli *cli, struct store *s, const struct store_session *x, char *run, struct err *e)
-{
-	own(buf) struct buf request = { .max = STORE_MAX_REQUEST };
-	struct store_run queued = { 0 };
-	int r = run_request_print(&cli->request, &request, e);
-
-	static_assert(RUN_REQUEST_SIZE == STORE_MAX_REQUEST, "a store takes any request");
-
-	if (r == 0)
-		r = record_make_run(NULL, queued.id, e);
-	if (r == 0) {
-		memcpy(queued.session, x->id, sizeof(queued.session));
-		queued.request = request.data;
-		r = store_queue_run(s, &queued, e);
-	}
-	memcpy(run, queued.id, sizeof(queued.id));
-	return r;
-}
-
 int session_queue(struct cli *cli, struct store *s, const struct store_session *x)
 {
 	char run[STORE_RUN_SIZE];
@@ -237,11 +215,11 @@ int session_queue(struct cli *cli, struct store *s, const struct store_session *
 
 	if (status != CLI_OK)
 		return status;
-	if (queue(cli, s, x, run, &e) < 0) {
+	if (run_queue(&cli->request, s, x, run, &e) < 0) {
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
-	if (cli_value(cli, "wait"))
+	if (cli_value(cli, CLI_OPT_WAIT))
 		return wait_for(cli, s, run);
 	return printf("%s\n", run) < 0 || fflush(stdout) < 0 ? CLI_FAILED : CLI_OK;
 }

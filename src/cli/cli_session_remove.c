@@ -6,97 +6,26 @@
  * Must not: remove a row before its folder: what nobody knows of is removed by nobody.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/own.h"
 #include "cli/cli_session.h"
-#include "keep/keep.h"
-#include "log/log.h"
-
-#define PATIENCE_MS 4000 /* for what runs in it to end */
-
-#define MOVED_TRIES 8
-
-int session_stop_runs(int root, const char *id, unsigned patience_ms, struct err *e)
-{
-	uint64_t number = UINT64_MAX;
-	int r = 0, tries = 0;
-
-	do {
-		own_fd int workspace = session_open_before(root, id, &number, e);
-
-		if (workspace >= 0) {
-			r = keep_stop_workspace(workspace, patience_ms, e);
-		} else if (workspace != -ENOENT) {
-			r = workspace;
-		} else {
-			*e = (struct err){ 0 };
-			/* What was moved has a larger number. */
-			if (number && tries++ < MOVED_TRIES)
-				number = UINT64_MAX;
-		}
-	} while (r == 0 && number);
-	return r;
-}
-
-int session_remove_files(int root, const struct store_session *s, struct err *e)
-{
-	int r = root < 0 ? 0 : session_remove_folder(root, s->id, e);
-
-	if (r != -EBUSY)
-		return r;
-	*e = (struct err){ 0 };
-	r = session_stop_runs(root, s->id, PATIENCE_MS, e);
-	return r < 0 ? r : session_remove_folder(root, s->id, e);
-}
-
-void session_log_removed(struct log *log, const struct store_session *s, const char *why)
-{
-	struct json *j;
-
-	log->session = s->id;
-	j = log_begin(log, "session_removed");
-	json_text(j, "name", s->name[0] ? s->name : NULL);
-	json_text(j, "why", why);
-	log_end(log);
-}
 
 /* --- rm --- */
 
-int session_remove(struct cli_sessions *at, const struct store_session *s)
+int session_remove(struct run_sessions *at, const struct store_session *s)
 {
-	own(log) struct log log;
 	struct err e = { 0 };
-	int r;
+	int r = run_remove_session(at, s, &e);
 
-	if (s->place[0] && !cli_sessions_is_here(at, s)) {
-		cli_complain("the files of session %s are in another root: remove it there, or set "
-			     "BAWN_SANDBOX_ROOT",
-			s->id);
-		return CLI_NO;
+	if (r < 0) {
+		cli_complain_err(&e);
+		return r == -EXDEV ? CLI_NO : CLI_FAILED;
 	}
-	log_init(&log, at->state, NULL, s->id);
-	/* What does not end leaves the session as it is, but stopped: a removal is never undone. */
-	r = s->state == STORE_REMOVING ? 0 : store_set_state(at->store, s->id, STORE_STOPPED, &e);
-	if (r == 0 && at->root >= 0)
-		r = session_stop_runs(at->root, s->id, PATIENCE_MS, &e);
-	if (r == 0)
-		r = store_set_state(at->store, s->id, STORE_REMOVING, &e);
-	if (r == 0)
-		r = session_remove_files(at->root, s, &e);
-	if (r == 0)
-		r = store_remove_session(at->store, s->id, &e);
-	if (r == 0)
-		session_log_removed(&log, s, "removed");
-	if (r == 0 && log_write(&log) < 0)
-		cli_complain_about(&log.failure, "that session %s is removed is not in the log: %s",
-			s->id, log.failure.text);
-	if (r == 0)
-		return CLI_OK;
-	cli_complain_about(&e, "cannot remove session %s: %s", s->id, e.text);
-	return CLI_FAILED;
+	if (run_sessions_log(at->state, "session_removed", s, "removed", &e) < 0)
+		cli_complain_err(&e);
+	return CLI_OK;
 }
 
 const struct cli_option session_rm_options[] = {
@@ -106,7 +35,7 @@ const struct cli_option session_rm_options[] = {
 
 struct removal {
 	const struct cli *cli;
-	struct cli_sessions at;
+	struct run_sessions at;
 	struct buf out;
 	struct json json;
 	bool is_json, is_quiet;
@@ -117,7 +46,7 @@ static int ask(const struct removal *x, const struct store_session *s, const str
 {
 	const char *more = names->failed ? " …" : "";
 
-	if (cli_value(x->cli, "yes") || cli_can_ask())
+	if (cli_value(x->cli, CLI_OPT_YES) || cli_can_ask())
 		return cli_confirm(x->cli, false,
 			"remove session %.8s with changes that were not applied (%s%s)", s->id,
 			buf_text(names), more);
@@ -164,9 +93,9 @@ int session_rm(struct cli *cli)
 		cli_hint("bawn session list");
 		return CLI_MISUSE;
 	}
-	if (cli_sessions_open(&x.at, false, &e) < 0) {
+	if (run_sessions_open(&x.at, false, &e) < 0) {
 		cli_complain_err(&e);
-		cli_sessions_done(&x.at);
+		run_sessions_done(&x.at);
 		return CLI_FAILED;
 	}
 	json_init(&x.json, &x.out, 0);
@@ -186,7 +115,7 @@ int session_rm(struct cli *cli)
 		buf_putc(&x.out, '\n');
 	}
 	status = cli_write(&x.out, status);
-	cli_sessions_done(&x.at);
+	run_sessions_done(&x.at);
 	buf_done(&x.out);
 	return status;
 }

@@ -211,7 +211,7 @@ static int see_run_json(void *of, const struct store_run *x)
 	return 0;
 }
 
-static int show_session_json(struct cli_sessions *at, const struct store_session *s, struct err *e)
+static int show_session_json(struct run_sessions *at, const struct store_session *s, struct err *e)
 {
 	own(buf) struct buf out = { .max = MOST_SHOWN }, spec = { .max = MOST_SHOWN };
 	struct json j;
@@ -237,7 +237,7 @@ static int show_session_json(struct cli_sessions *at, const struct store_session
 	return r < 0 ? CLI_FAILED : cli_write(&out, status);
 }
 
-static int show_session(const struct cli *cli, struct cli_sessions *at,
+static int show_session(const struct cli *cli, struct run_sessions *at,
 	const struct store_session *s, struct err *e)
 {
 	struct cli_show out;
@@ -263,7 +263,7 @@ static int show_session(const struct cli *cli, struct cli_sessions *at,
 
 /* --- the command --- */
 
-static int show_named_run(const struct cli *cli, struct cli_sessions *at, const char *id)
+static int show_named_run(const struct cli *cli, struct run_sessions *at, const char *id)
 {
 	own(store_run) struct store_run x = { 0 };
 	struct err e = { 0 };
@@ -279,7 +279,7 @@ static int show_named_run(const struct cli *cli, struct cli_sessions *at, const 
 	return r == -ENOENT ? CLI_NO : CLI_FAILED;
 }
 
-static int show_named_session(const struct cli *cli, struct cli_sessions *at, const char *word)
+static int show_named_session(const struct cli *cli, struct run_sessions *at, const char *word)
 {
 	own(store_session) struct store_session s = { 0 };
 	struct err e = { 0 };
@@ -300,7 +300,7 @@ static int show_named_session(const struct cli *cli, struct cli_sessions *at, co
 int session_show(struct cli *cli)
 {
 	const char *word = cli->word_count == 1 ? cli->words[0] : NULL;
-	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	struct err e = { 0 };
 
 	if (!word) {
@@ -308,7 +308,7 @@ int session_show(struct cli *cli)
 		cli_hint("bawn session list");
 		return CLI_MISUSE;
 	}
-	if (cli_sessions_open(&at, false, &e) < 0) {
+	if (run_sessions_open(&at, false, &e) < 0) {
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}

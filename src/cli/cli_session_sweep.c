@@ -1,27 +1,8 @@
-/*
- * cli_session_sweep - removes the sessions whose time is over.
- *
- * Runs as:  the operator; a worker.
- * Leaves:   sessions that were used meanwhile, those with changes that nobody applied or
- *           discarded, those of other roots, and folders of stores that this one knows nothing of.
- * Must not: let one that cannot be removed keep the others.
- */
-#include <errno.h>
+/* cli_session_sweep - session sweep: what a sweep did, told. */
 #include <inttypes.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include "base/own.h"
 #include "cli/cli_session.h"
-#include "log/log.h"
-
-#define UNFINISHED_S 3600 /* how old a folder without a session is before it is removed */
-#define BATCH        64   /* sessions at one time */
 
 const struct cli_option session_sweep_options[] = {
 	{ "dry-run", 'n', NULL, SPEC_KEY_COUNT, NULL,
@@ -31,277 +12,52 @@ const struct cli_option session_sweep_options[] = {
 	{ 0 },
 };
 
-/* What is to be removed: what of a session its removal needs. */
-struct found {
-	struct store_session *items;
-	size_t count, room;
-	const struct cli_sessions *at;
-	bool is_cut; /* not enough memory for the rest, which the next sweep finds */
+/* Where it is told: a map for each in an open list of JSON, or sentences and lines. */
+struct telling {
+	struct buf *out;
+	struct json json;
+	bool is_json, is_dry;
 };
 
-static void found_done(struct found *f)
+static void tell_json(
+	struct json *j, const struct store_session *s, const char *why, const struct err *e)
 {
-	free(f->items);
-}
-
-static struct store_session *add(struct found *f)
-{
-	if (f->count == f->room) {
-		size_t room = f->room ? 2 * f->room : 64;
-		struct store_session *grown = reallocarray(f->items, room, sizeof(*grown));
-
-		if (!grown) {
-			f->is_cut = true;
-			return NULL;
-		}
-		f->items = grown;
-		f->room = room;
-	}
-	f->items[f->count] = (struct store_session){ 0 };
-	return &f->items[f->count++];
-}
-
-static int see_session(void *of, const struct store_session *s)
-{
-	struct found *f = of;
-	struct store_session *x;
-
-	if ((!s->is_expired && s->state != STORE_REMOVING) || !cli_sessions_is_here(f->at, s))
-		return 0;
-	x = add(f);
-	if (!x)
-		return 0;
-	*x = *s;
-	/* These are the store's, and gone when it goes on. */
-	x->spec = x->project = NULL;
-	return 0;
-}
-
-static int see_folder(void *of, const struct session_folder *folder)
-{
-	struct found *f = of;
-	struct store_session *x;
-
-	if (!folder->is_new || folder->age_s < UNFINISHED_S)
-		return 0;
-	x = add(f);
-	if (x)
-		snprintf(x->id, sizeof(x->id), "%s", folder->id);
-	return 0;
-}
-
-/* --- some of them at one time --- */
-
-struct sweep {
-	struct cli_sessions *at;
-	struct session_swept *done;
-	struct log log;
-};
-
-/* The store is asked, and told, once for all of them: what that takes would be most of it. */
-struct batch {
-	int root;
-	const struct store_session *items;
-	size_t count;
-	atomic_size_t next;
-	bool is_begun[BATCH]; /* by us; or by somebody who did not live to finish it */
-	struct err errors[BATCH];
-};
-
-static void tell(
-	struct sweep *w, const struct store_session *s, const char *why, const struct err *e)
-{
-	struct json *j = w->done->json;
-
-	if (e->kind != ERR_NONE) {
-		w->done->failed++;
-		cli_complain_about(e, "cannot remove session %s: %s", s->id, e->text);
-	} else {
-		w->done->removed++;
-		if (w->done->lines)
-			buf_printf(w->done->lines, "%s  %s  %s\n", s->id, why,
-				s->name[0] ? s->name : "-");
-	}
-	if (!j)
-		return;
 	json_open_map(j, NULL);
 	json_text(j, "session", s->id);
 	json_text(j, "name", s->name[0] ? s->name : NULL);
 	json_text(j, "why", why);
-	json_text(j, "error", e->kind != ERR_NONE ? e->text : NULL);
+	if (e)
+		json_text(j, "error", e->kind != ERR_NONE ? e->text : NULL);
 	json_close_map(j);
 }
 
-/* Has it changes that would be lost, which nobody said may be? Then that is said. */
-static bool keep(struct sweep *w, const struct store_session *s)
+static void tell_swept(
+	void *of, const struct store_session *s, const char *why, const struct err *e)
 {
-	own(buf) struct buf names = { .max = 200 };
-	struct json *j = w->done->json;
+	struct telling *t = of;
 
-	if (w->done->discards || s->state == STORE_REMOVING ||
-		session_count_writes(w->at->root, s->id, &names) == 0)
-		return false;
-	w->done->kept++;
-	if (!j) {
+	if (e->kind != ERR_NONE)
+		cli_complain_about(e, "cannot remove session %s: %s", s->id, e->text);
+	if (t->is_json)
+		tell_json(&t->json, s, why, e);
+	else if (t->is_dry && e->kind == ERR_NONE)
+		buf_printf(t->out, "%s  %s  %s\n", s->id, why, s->name[0] ? s->name : "-");
+}
+
+static void tell_spared(void *of, const struct store_session *s, const struct buf *names)
+{
+	struct telling *t = of;
+
+	if (t->is_json)
+		tell_json(&t->json, s, "kept", NULL);
+	else
 		cli_complain("session %.8s%s%s has expired, and is kept: it has changes that were "
 			     "not applied: %s%s",
-			s->id, s->name[0] ? " " : "", s->name, buf_text(&names),
-			names.failed ? " …" : "");
-		return true;
-	}
-	json_open_map(j, NULL);
-	json_text(j, "session", s->id);
-	json_text(j, "name", s->name[0] ? s->name : NULL);
-	json_text(j, "why", "kept");
-	json_close_map(j);
-	return true;
+			s->id, s->name[0] ? " " : "", s->name, buf_text(names),
+			names->failed ? " …" : "");
 }
 
-/* Those that are kept make room for the others, whose order stays. */
-static void keep_some(struct sweep *w, struct found *f)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < f->count; i++)
-		if (!keep(w, &f->items[i]))
-			f->items[n++] = f->items[i];
-	f->count = n;
-	if (w->done->kept && !w->done->json)
-		cli_complain("hint: bawn session diff SESSION shows them; bawn session apply, "
-			     "discard or rm SESSION, or bawn session sweep --discard for all");
-}
-
-/* Those that somebody used meanwhile, or removes, are not begun. */
-static int begin(struct sweep *w, struct batch *b, struct err *e)
-{
-	const char *ids[BATCH];
-	bool begun[BATCH] = { false };
-	size_t n = 0;
-	int r;
-
-	for (size_t i = 0; i < b->count; i++)
-		if (b->items[i].state != STORE_REMOVING)
-			ids[n++] = b->items[i].id;
-	r = n ? store_begin_sweeps(w->at->store, ids, n, begun, e) : 0;
-	for (size_t i = 0, at = 0; r >= 0 && i < b->count; i++)
-		b->is_begun[i] = b->items[i].state == STORE_REMOVING || begun[at++];
-	return r;
-}
-
-static void *remove_files(void *of)
-{
-	struct batch *b = of;
-
-	for (size_t i = b->next++; i < b->count; i = b->next++)
-		if (b->is_begun[i])
-			session_remove_files(b->root, &b->items[i], &b->errors[i]);
-	return NULL;
-}
-
-/* By two at one time: one waits for the disk, or the kernel, while the other works. */
-static void remove_all_files(struct batch *b)
-{
-	pthread_t other;
-	bool has_other = b->count > 1 && pthread_create(&other, NULL, remove_files, b) == 0;
-
-	remove_files(b);
-	if (has_other)
-		pthread_join(other, NULL);
-}
-
-static int finish(struct sweep *w, const struct batch *b, struct err *e)
-{
-	const char *ids[BATCH];
-	size_t n = 0;
-
-	for (size_t i = 0; i < b->count; i++)
-		if (b->is_begun[i] && b->errors[i].kind == ERR_NONE)
-			ids[n++] = b->items[i].id;
-	return n ? store_remove_sessions(w->at->store, ids, n, e) : 0;
-}
-
-static void sweep_batch(struct sweep *w, const struct store_session *items, size_t count)
-{
-	struct batch b = { .root = w->at->root, .items = items, .count = count };
-	struct err e = { 0 };
-	int r = 0;
-
-	if (!w->done->is_dry) {
-		r = begin(w, &b, &e);
-		if (r >= 0)
-			remove_all_files(&b);
-		if (r >= 0)
-			r = finish(w, &b, &e);
-	}
-	for (size_t i = 0; i < count; i++) {
-		const char *why = items[i].is_expired ? "expired" : "removed";
-
-		if (r >= 0 && !w->done->is_dry && !b.is_begun[i])
-			continue;
-		if (r >= 0 && b.errors[i].kind == ERR_NONE && !w->done->is_dry)
-			session_log_removed(&w->log, &items[i], why);
-		tell(w, &items[i], why, r < 0 ? &e : &b.errors[i]);
-	}
-	if (log_write(&w->log) < 0)
-		cli_complain_about(&w->log.failure, "what was removed is not in the log: %s",
-			w->log.failure.text);
-}
-
-/* --- what was left --- */
-
-/* A folder that was never confirmed; its session may be there all the same. */
-static void sweep_folder(struct sweep *w, const struct store_session *s)
-{
-	own(store_session) struct store_session row = { 0 };
-	struct err e = { 0 };
-	int r = store_find_session(w->at->store, s->id, &row, &e);
-
-	if (r != -ENOENT) {
-		if (r == 0 && !w->done->is_dry)
-			session_confirm_folder(w->at->root, s->id, &e);
-		return;
-	}
-	e = (struct err){ 0 };
-	if (!w->done->is_dry)
-		session_remove_folder(w->at->root, s->id, &e);
-	tell(w, s, "unfinished", &e);
-}
-
-/* --- all of them --- */
-
-int session_sweep_root(struct cli_sessions *at, struct session_swept *x, struct err *e)
-{
-	own(found) struct found sessions = { .at = at }, folders = { .at = at };
-	struct sweep w = { .at = at, .done = x };
-	int r = 0;
-
-	if (!at->store || at->root < 0)
-		return 0;
-	if (flock(at->root, LOCK_EX | LOCK_NB) < 0) {
-		x->is_other = true;
-		return 0;
-	}
-	log_init(&w.log, at->state, NULL, NULL);
-	r = store_each_session(at->store, see_session, &sessions, e);
-	if (r == 0)
-		keep_some(&w, &sessions);
-	for (size_t i = 0; r == 0 && i < sessions.count; i += BATCH)
-		sweep_batch(&w, sessions.items + i,
-			sessions.count - i < BATCH ? sessions.count - i : BATCH);
-	if (r == 0)
-		r = session_each_folder(at->root, see_folder, &folders, e);
-	for (size_t i = 0; r == 0 && i < folders.count; i++)
-		sweep_folder(&w, &folders.items[i]);
-	if (sessions.is_cut || folders.is_cut)
-		cli_complain("not enough memory to see all sessions: sweep again");
-	log_done(&w.log);
-	flock(at->root, LOCK_UN);
-	return r;
-}
-
-/* --- the command --- */
-
-static int print_json(const struct session_swept *x, struct buf *out, struct json *j)
+static int print_json(const struct run_swept *x, struct buf *out, struct json *j)
 {
 	json_close_list(j);
 	json_int(j, x->is_dry ? "would_remove" : "removed", (int64_t)x->removed);
@@ -313,7 +69,7 @@ static int print_json(const struct session_swept *x, struct buf *out, struct jso
 	return cli_write(out, x->failed ? CLI_NO : CLI_OK);
 }
 
-static int print_text(const struct session_swept *x, bool is_quiet, struct buf *out)
+static int print_text(const struct run_swept *x, bool is_quiet, struct buf *out)
 {
 	if (x->is_other)
 		buf_puts(out, "another sweep is at work\n");
@@ -327,24 +83,34 @@ static int print_text(const struct session_swept *x, bool is_quiet, struct buf *
 
 int session_sweep(struct cli *cli)
 {
-	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	own(buf) struct buf out = { .max = (size_t)256 << 20 };
-	struct session_swept x = { .is_dry = cli_value(cli, "dry-run") != NULL,
-		.discards = cli_value(cli, "discard") != NULL };
+	struct telling t = { .out = &out, .is_json = cli->is_json };
+	struct run_swept x = { .is_dry = cli_value(cli, CLI_OPT_DRY_RUN) != NULL,
+		.discards = cli_value(cli, CLI_OPT_DISCARD) != NULL,
+		.swept = tell_swept,
+		.spared = tell_spared,
+		.of = &t };
 	struct err e = { 0 };
-	struct json j;
 
-	x.lines = x.is_dry && !cli->is_json ? &out : NULL;
-	json_init(&j, &out, 0);
+	t.is_dry = x.is_dry;
+	json_init(&t.json, &out, 0);
 	if (cli->is_json) {
-		json_open_map(&j, NULL);
-		json_int(&j, "version", 1);
-		json_open_list(&j, "sessions");
-		x.json = &j;
+		json_open_map(&t.json, NULL);
+		json_int(&t.json, "version", 1);
+		json_open_list(&t.json, "sessions");
 	}
-	if (cli_sessions_open(&at, false, &e) < 0 || session_sweep_root(&at, &x, &e) < 0) {
+	if (run_sessions_open(&at, false, &e) < 0 || run_sweep(&at, &x, &e) < 0) {
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
-	return cli->is_json ? print_json(&x, &out, &j) : print_text(&x, cli->is_quiet, &out);
+	if (x.kept && !cli->is_json)
+		cli_complain("hint: bawn session diff SESSION shows them; bawn session apply, "
+			     "discard or rm SESSION, or bawn session sweep --discard for all");
+	if (x.unlogged.kind != ERR_NONE)
+		cli_complain_about(
+			&x.unlogged, "what was removed is not in the log: %s", x.unlogged.text);
+	if (x.is_cut)
+		cli_complain("not enough memory to see all sessions: sweep again");
+	return cli->is_json ? print_json(&x, &out, &t.json) : print_text(&x, cli->is_quiet, &out);
 }

@@ -22,8 +22,9 @@
 #define BLOCK     512
 #define MOST_FILE ((uint64_t)1 << 30)
 
-const char *const cli_export_files[] = { RECORD_FILE, LOG_RUN_FILE, "spec.json", "plan.json",
-	"effects.json", WORK_PROJECT_FILE, "stdout", "stderr", NULL };
+const char *const cli_export_files[] = { RECORD_FILE, LOG_RUN_FILE, RECORD_SPEC_FILE,
+	RECORD_PLAN_FILE, RECORD_EFFECTS_FILE, WORK_PROJECT_FILE, RECORD_STDOUT_FILE,
+	RECORD_STDERR_FILE, NULL };
 
 /* POSIX.1-1988, ustar. Numbers are octal digits. */
 struct header {

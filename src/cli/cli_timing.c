@@ -1,17 +1,7 @@
 #include <stdio.h>
-#include <sys/mman.h>
 
 #include "cli/commands.h"
 #include "plan/plan_ops.h"
-
-struct cage_times *cli_shared_times(void)
-{
-	size_t size = sizeof(struct cage_times);
-	/* cppcheck-suppress invalidFunctionArg ; -1 is what mmap(2) asks for here */
-	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	return page == MAP_FAILED ? NULL : page; /* cppcheck-suppress memleak */
-}
 
 static void say_step(const char *name, uint64_t ns)
 {

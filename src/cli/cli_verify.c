@@ -46,7 +46,7 @@ int cli_verifier_take_keys(struct cli_verifier *x, struct err *e)
 	for (size_t i = 0; i < x->cli->given_count; i++) {
 		const struct cli_given *given = &x->cli->given[i];
 
-		if (!str_eq(given->option->name, "key"))
+		if (!cli_is(given, CLI_OPT_KEY))
 			continue;
 		if (verify_add_key(&x->keys, given->value, &x->arena, e) < 0) {
 			cli_complain_err(e);

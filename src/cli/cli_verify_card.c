@@ -94,8 +94,9 @@ int cli_verify_card(struct cli_verifier *x)
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
 	struct verify_report report = { .arena = &x->arena };
 	struct err e = { 0 };
-	bool is_good = cli_judge_card(x, cli_value(x->cli, "card"), NULL, &report, &e) == CLI_OK &&
-		       !report.has_failed;
+	bool is_good =
+		cli_judge_card(x, cli_value(x->cli, CLI_OPT_CARD), NULL, &report, &e) == CLI_OK &&
+		!report.has_failed;
 	int status = is_good ? CLI_OK : CLI_NO;
 	struct json j;
 

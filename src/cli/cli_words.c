@@ -11,6 +11,7 @@
 #include "base/own.h"
 #include "base/sha256.h"
 #include "base/str.h"
+#include "record/record_folder.h"
 
 #define MOST_PLAN ((size_t)64 << 20)
 #define MOST_WORD ((size_t)4 << 20)
@@ -80,7 +81,7 @@ static void read_plan(const char *bytes, size_t n, struct buf *out)
 
 void cli_read_command(int folder, const char *plan_sha256, struct buf *out)
 {
-	own_fd int fd = file_open_name(folder, "plan.json", O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	own_fd int fd = file_open_name(folder, RECORD_PLAN_FILE, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	own_free char *bytes = NULL;
 	char digest[SHA256_HEX_SIZE];
 	size_t n = 0;

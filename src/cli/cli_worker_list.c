@@ -1,6 +1,6 @@
 #include "base/own.h"
-#include "cli/cli_store.h"
 #include "cli/cli_worker.h"
+#include "run/run_sessions.h"
 
 #define MOST_LIST ((size_t)16 << 20)
 
@@ -40,7 +40,7 @@ int worker_list(const struct cli *cli)
 	struct listing l = { .out.max = MOST_LIST };
 	struct store *s = NULL;
 	struct err e = { 0 };
-	int status = CLI_FAILED, r = cli_open_store(false, &s, &e);
+	int status = CLI_FAILED, r = run_open_store(false, &s, &e);
 
 	/* Nobody has made one: so nobody is connected to it. */
 	if (r == 0 || e.kind == ERR_NONE)

@@ -18,9 +18,9 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/tree.h"
-#include "cli/cli_home.h"
 #include "cli/commands.h"
 #include "record/record.h"
+#include "run/run_home.h"
 
 const struct cli_option cmd_agent_options[] = {
 	{ "all", 0, NULL, SPEC_KEY_COUNT, NULL, "forget: delete what is kept of all agents" },
@@ -279,10 +279,10 @@ struct forgetting {
 	char project[PATH_MAX];
 	const struct spec_value *places; /* of the agent, in the cage; NULL: all that is kept */
 	const char *whose;               /* the agent's name; or NULL */
-	struct home_kept kept;
+	struct run_home_kept kept;
 };
 
-/* A folder of the private home, as home_kept has it. */
+/* A folder of the private home, as run_home_kept has it. */
 static const char *place_name(const struct spec_item *place)
 {
 	return place->text + strlen("/home/agent/");
@@ -325,9 +325,9 @@ static int forget_wanted(struct forgetting *f, struct err *e)
 	int r = 0;
 
 	if (!f->places)
-		return home_forget(f->state, f->project, NULL, e);
+		return run_home_forget(f->state, f->project, NULL, e);
 	for (size_t i = 0; r == 0 && i < f->places->count; i++) {
-		r = home_forget(f->state, f->project, place_name(&f->places->items[i]), e);
+		r = run_home_forget(f->state, f->project, place_name(&f->places->items[i]), e);
 		r = r == -ENOENT ? 0 : r;
 	}
 	return r;
@@ -389,12 +389,12 @@ static int find_forgotten(struct agent_job *job, const char *name, struct forget
 	struct agent_profile *p;
 	int status;
 
-	if (name && cli_value(job->cli, "all")) {
+	if (name && cli_value(job->cli, CLI_OPT_ALL)) {
 		cli_complain("cannot forget '%s': --all is of all agents; give one of them", name);
 		return CLI_MISUSE;
 	}
 	if (!name)
-		return cli_value(job->cli, "all") ? CLI_OK : say_which(f);
+		return cli_value(job->cli, CLI_OPT_ALL) ? CLI_OK : say_which(f);
 	if (strchr(name, '/') || str_eq(name, ".") || str_eq(name, "..")) {
 		cli_complain("cannot forget '%s': it is a folder, and no agent", name);
 		cli_hint("bawn agent forget --all --project '%s'", name);
@@ -410,7 +410,7 @@ static int find_forgotten(struct agent_job *job, const char *name, struct forget
 
 static int forget(struct agent_job *job, const char *name)
 {
-	const char *project = cli_value(job->cli, "project");
+	const char *project = cli_value(job->cli, CLI_OPT_PROJECT);
 	struct err e = { 0 };
 	struct forgetting f = { .state = record_open_state(job->home, false, &e) };
 	int status = CLI_FAILED, r;
@@ -419,7 +419,7 @@ static int forget(struct agent_job *job, const char *name)
 	if (!resolve(project, f.project)) {
 		cli_complain("cannot use the project '%s': %s", project, strerror(errno));
 	} else {
-		r = f.state < 0 ? -ENOENT : home_list(f.state, f.project, &f.kept);
+		r = f.state < 0 ? -ENOENT : run_home_list(f.state, f.project, &f.kept);
 		status = r < 0 && r != -ENOENT ? CLI_FAILED : find_forgotten(job, name, &f);
 		if (r < 0 && r != -ENOENT)
 			cli_complain(
@@ -427,7 +427,7 @@ static int forget(struct agent_job *job, const char *name)
 	}
 	if (status == CLI_OK)
 		status = forget_kept(job, &f);
-	home_kept_done(&f.kept);
+	run_home_kept_done(&f.kept);
 	if (f.state >= 0)
 		close(f.state);
 	return status;

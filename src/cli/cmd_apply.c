@@ -119,9 +119,9 @@ static int carry_out(struct apply *a)
 		.below = k->below,
 		.git = cli_kept_git(k),
 		.is_dry = a->told.is_dry,
-		.is_forced = cli_value(k->cli, "force") != NULL,
-		.merges = cli_value(k->cli, "merge") != NULL,
-		.takes_held = cli_value(k->cli, "all") != NULL,
+		.is_forced = cli_value(k->cli, CLI_OPT_FORCE) != NULL,
+		.merges = cli_value(k->cli, CLI_OPT_MERGE) != NULL,
+		.takes_held = cli_value(k->cli, CLI_OPT_ALL) != NULL,
 		.paths = k->paths,
 		.path_count = k->path_count,
 		.held = k->held,
@@ -145,7 +145,7 @@ static int carry_out(struct apply *a)
 
 static int check_options(const struct cli *cli)
 {
-	if (!cli_value(cli, "force") || !cli_value(cli, "merge"))
+	if (!cli_value(cli, CLI_OPT_FORCE) || !cli_value(cli, CLI_OPT_MERGE))
 		return CLI_OK;
 	cli_complain("cannot use --merge and --force together: choose one");
 	return CLI_MISUSE;
@@ -182,7 +182,7 @@ static int prepare(struct apply *a)
 
 int cmd_apply(struct cli *cli)
 {
-	struct apply a = { .told.is_dry = cli_value(cli, "dry-run") != NULL };
+	struct apply a = { .told.is_dry = cli_value(cli, CLI_OPT_DRY_RUN) != NULL };
 	int status = check_options(cli);
 
 	cli_kept_init(&a.kept, cli);

@@ -16,8 +16,7 @@
 #include "card/card.h"
 #include "cli/cli_kept.h"
 #include "cli/commands.h"
-
-#define SPEC_FILE "spec.json"
+#include "run/run.h"
 
 const struct cli_option cmd_card_options[] = {
 	{ "url", 0, "URL", SPEC_KEY_COUNT, NULL, "name the URL at which others reach this agent" },
@@ -38,15 +37,20 @@ static int take_key(struct sign_key *ret, struct err *e)
 {
 	own_fd int state = record_open_state(run_home(), true, e);
 
-	return state < 0 ? state : cli_take_key(state, ret, e);
+	struct err unlogged = { 0 };
+	int r = state < 0 ? state : run_take_key(state, ret, &unlogged, e);
+
+	if (unlogged.kind != ERR_NONE)
+		cli_complain_err(&unlogged);
+	return r;
 }
 
 static int print(const struct cli *cli, struct card *c)
 {
 	own(sign_key) struct sign_key key = { 0 };
 	own(buf) struct buf out = { .max = CARD_MAX_SIZE };
-	bool is_signed = !cli_value(cli, "unsigned");
-	const char *url = cli_value(cli, "url");
+	bool is_signed = !cli_value(cli, CLI_OPT_UNSIGNED);
+	const char *url = cli_value(cli, CLI_OPT_URL);
 	struct err e = { 0 };
 
 	if (url)
@@ -75,7 +79,7 @@ static int plan_card(const struct cli *cli, struct spec *s, const struct run_pla
 	if (status != CLI_OK)
 		return status;
 	run_tell_host(place, &h);
-	if (!cli_value(cli, "host"))
+	if (!cli_value(cli, CLI_OPT_HOST))
 		run_look_at_project(&h, place);
 	if (plan_build(s, &h, &p, &choice, &e) < 0 || plan_digest(p, digest) < 0) {
 		own(buf) struct buf why = { .max = (size_t)1 << 20 };
@@ -158,7 +162,7 @@ static int make_run_card(const struct cli *cli, int folder, struct spec *s, stru
 	int r = read_file(folder, RECORD_FILE, &bytes, &n, e);
 
 	if (r == 0)
-		r = read_file(folder, SPEC_FILE, &form, &form_size, e);
+		r = read_file(folder, RECORD_SPEC_FILE, &form, &form_size, e);
 	if (r < 0)
 		return r;
 	sha256_hex(bytes, n, digest);
@@ -166,7 +170,7 @@ static int make_run_card(const struct cli *cli, int folder, struct spec *s, stru
 	if (r < 0)
 		err_prefix(e, RECORD_FILE);
 	if (r == 0 && (r = spec_read_canonical(s, form, form_size, e)) < 0)
-		err_prefix(e, SPEC_FILE);
+		err_prefix(e, RECORD_SPEC_FILE);
 	/* A spec does not say it: the policy did. */
 	if (r == 0 && record.self_governance)
 		spec_let_govern(s, record.self_governance);
@@ -208,7 +212,7 @@ static const char *given_for_spec(const struct cli *cli)
 
 int cmd_card(struct cli *cli)
 {
-	const char *url = cli_value(cli, "url"), *option = given_for_spec(cli);
+	const char *url = cli_value(cli, CLI_OPT_URL), *option = given_for_spec(cli);
 
 	if (url && !card_is_url(url)) {
 		cli_complain("cannot use --url '%s': it must look like http://HOST:PORT/PATH", url);

@@ -50,7 +50,7 @@ static void explain_json(const struct spec *s, enum spec_key key, struct buf *ou
 static int explain(const struct cli *cli, const struct spec *s)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
-	const char *path = cli_value(cli, "explain"), *paths[SPEC_KEY_COUNT], *near;
+	const char *path = cli_value(cli, CLI_OPT_EXPLAIN), *paths[SPEC_KEY_COUNT], *near;
 	enum spec_key key = spec_key_find(path);
 
 	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)
@@ -100,14 +100,14 @@ static int report(const struct cli *cli, const struct spec *s)
 	cli_print_diags(cli, s);
 	if (cli->is_json)
 		print_json(s, digest, &out);
-	else if (is_good && cli_value(cli, "canonical"))
+	else if (is_good && cli_value(cli, CLI_OPT_CANONICAL))
 		buf_add(&out, canonical.data, canonical.len);
 	else if (!cli->is_quiet)
 		buf_printf(&out, "%zu error%s, %zu warning%s%s%s\n", s->diags.errors,
 			s->diags.errors == 1 ? "" : "s", s->diags.warnings,
 			s->diags.warnings == 1 ? "" : "s", is_good ? "; spec sha256:" : "", digest);
-	if (!cli->is_json && !cli->is_quiet && !cli_value(cli, "canonical") &&
-		!cli_value(cli, "file") && access("bawn.yaml", F_OK) < 0)
+	if (!cli->is_json && !cli->is_quiet && !cli_value(cli, CLI_OPT_CANONICAL) &&
+		!cli_value(cli, CLI_OPT_FILE) && access("bawn.yaml", F_OK) < 0)
 		buf_puts(&out,
 			"there is no bawn.yaml here: this is the spec of a run without one\n");
 	return cli_write(&out, is_good ? CLI_OK : CLI_NO);
@@ -119,7 +119,7 @@ int cmd_check(struct cli *cli)
 	struct spec s;
 	int status;
 
-	if (cli_value(cli, "schema"))
+	if (cli_value(cli, CLI_OPT_SCHEMA))
 		return print_schema();
 	if (cli->word_count && !cli->has_dashes) {
 		cli_complain("cannot check '%s': a file is named with -f", cli->words[0]);
@@ -127,7 +127,7 @@ int cmd_check(struct cli *cli)
 		return CLI_MISUSE;
 	}
 	status = cli_load_spec(cli, &s, &place);
-	if (status != CLI_FAILED && cli_value(cli, "explain")) {
+	if (status != CLI_FAILED && cli_value(cli, CLI_OPT_EXPLAIN)) {
 		/* Also where the spec is refused: then the question is whose word it was. */
 		cli_print_diags(cli, &s);
 		status = explain(cli, &s);

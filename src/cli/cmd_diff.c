@@ -125,7 +125,7 @@ static void show_patch(
 
 static void show_names(const struct cli_kept *k, struct cli_show *out)
 {
-	bool ends_with_nul = cli_value(k->cli, "null") && !out->for_person;
+	bool ends_with_nul = cli_value(k->cli, CLI_OPT_NULL) && !out->for_person;
 
 	for (size_t i = 0; i < k->effects.count && !cli_show_is_over(out); i++) {
 		const struct work_effect *x = &k->effects.items[i];
@@ -158,7 +158,7 @@ static int print_json(struct cli_kept *k)
 
 static bool wants_content(const struct cli *cli)
 {
-	return !cli->is_json && !cli_value(cli, "stat") && !cli_value(cli, "name-only");
+	return !cli->is_json && !cli_value(cli, CLI_OPT_STAT) && !cli_value(cli, CLI_OPT_NAME_ONLY);
 }
 
 static int show(struct cli_kept *k)
@@ -170,10 +170,10 @@ static int show(struct cli_kept *k)
 		return print_json(k);
 	if (wants_content(k->cli))
 		cli_kept_find_there(&found);
-	cli_show_open(&out, k->cli, cli_value(k->cli, "null") == NULL);
-	if (cli_value(k->cli, "name-only"))
+	cli_show_open(&out, k->cli, cli_value(k->cli, CLI_OPT_NULL) == NULL);
+	if (cli_value(k->cli, CLI_OPT_NAME_ONLY))
 		show_names(k, &out);
-	else if (cli_value(k->cli, "stat"))
+	else if (cli_value(k->cli, CLI_OPT_STAT))
 		cli_stat_show(k, &out);
 	else
 		show_patch(k, &found, &out);
@@ -184,15 +184,15 @@ static int show(struct cli_kept *k)
 
 static int check_options(const struct cli *cli)
 {
-	int forms = cli->is_json + (cli_value(cli, "stat") != NULL) +
-		    (cli_value(cli, "name-only") != NULL);
+	int forms = cli->is_json + (cli_value(cli, CLI_OPT_STAT) != NULL) +
+		    (cli_value(cli, CLI_OPT_NAME_ONLY) != NULL);
 
 	if (forms > 1) {
 		cli_complain(
 			"cannot print two forms: choose one of --stat, --name-only and --json");
 		return CLI_MISUSE;
 	}
-	if (cli_value(cli, "null") && !cli_value(cli, "name-only")) {
+	if (cli_value(cli, CLI_OPT_NULL) && !cli_value(cli, CLI_OPT_NAME_ONLY)) {
 		cli_complain("cannot use -z without --name-only");
 		return CLI_MISUSE;
 	}

@@ -85,7 +85,7 @@ static int ask(const struct discard *d, const struct cli_kept *k)
 
 	if (n)
 		snprintf(files, sizeof(files), " (%zu file%s)", n, n == 1 ? "" : "s");
-	if (k->other_count && !cli_value(d->cli, "yes"))
+	if (k->other_count && !cli_value(d->cli, CLI_OPT_YES))
 		cli_complain("%zu more run%s in '%s' wait%s to be applied or discarded",
 			k->other_count, k->other_count == 1 ? "" : "s", k->project,
 			k->other_count == 1 ? "s" : "");
@@ -146,7 +146,7 @@ static int discard_all(struct discard *d)
 	size_t n = 0;
 	int status = CLI_OK;
 
-	if (!cli_value(d->cli, "yes") && isatty(STDIN_FILENO))
+	if (!cli_value(d->cli, CLI_OPT_YES) && isatty(STDIN_FILENO))
 		status = cli_kept_each(d->cli, count_each, &n);
 	if (status == CLI_OK && n)
 		status = cli_confirm(d->cli, true, "discard what %zu run%s of this project wrote",
@@ -186,10 +186,10 @@ static bool is_name(const char *word)
 
 static int check_words(const struct cli *cli)
 {
-	size_t most = cli_value(cli, "run") || cli_value(cli, "all") ? 0 : 1;
+	size_t most = cli_value(cli, CLI_OPT_RUN) || cli_value(cli, CLI_OPT_ALL) ? 0 : 1;
 	const char *word = cli->word_count ? cli->words[most && cli->word_count > 1] : "";
 
-	if (cli_value(cli, "run") && cli_value(cli, "all")) {
+	if (cli_value(cli, CLI_OPT_RUN) && cli_value(cli, CLI_OPT_ALL)) {
 		cli_complain("discard takes one run with --run, or --all");
 		return CLI_MISUSE;
 	}
@@ -198,14 +198,14 @@ static int check_words(const struct cli *cli)
 	if (most)
 		say_all(word);
 	else
-		cli_complain(
-			"discard --%s takes no '%s'", cli_value(cli, "all") ? "all" : "run", word);
+		cli_complain("discard --%s takes no '%s'",
+			cli_value(cli, CLI_OPT_ALL) ? "all" : "run", word);
 	return CLI_MISUSE;
 }
 
 int cmd_discard(struct cli *cli)
 {
-	struct discard d = { .cli = cli, .is_all = cli_value(cli, "all") != NULL };
+	struct discard d = { .cli = cli, .is_all = cli_value(cli, CLI_OPT_ALL) != NULL };
 	int status = check_words(cli);
 
 	if (status != CLI_OK)

@@ -152,7 +152,7 @@ int cmd_doctor(struct cli *cli)
 	if (cli->is_json)
 		print_json(&h, &choice, &out);
 	else
-		print_text(&h, &choice, cli_is_in_cage() && !cli_value(cli, "host"), &out,
+		print_text(&h, &choice, run_is_in_cage() && !cli_value(cli, CLI_OPT_HOST), &out,
 			cli->has_color);
 	return cli_write(&out, choice.engine == SPEC_ENGINE_AUTO ? CLI_NO : CLI_OK);
 }

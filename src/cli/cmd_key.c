@@ -18,6 +18,7 @@
 #include "base/str.h"
 #include "cli/commands.h"
 #include "record/record.h"
+#include "run/run.h"
 #include "sign/sign.h"
 
 const struct cli_option cmd_key_options[] = {
@@ -91,9 +92,9 @@ static void print_made(struct key_job *job)
 
 static int init_key(struct key_job *job)
 {
-	bool replaces = cli_value(job->cli, "new") != NULL;
+	bool replaces = cli_value(job->cli, CLI_OPT_NEW) != NULL;
 	struct sign_public former;
-	struct err e = { 0 };
+	struct err e = { 0 }, unlogged = { 0 };
 	int r;
 
 	job->state = record_open_state(job->home, true, &e);
@@ -110,7 +111,8 @@ static int init_key(struct key_job *job)
 	}
 	if (r < 0)
 		return fail(job, &e);
-	cli_note_key(job->state, &job->key, job->former[0] ? job->former : NULL);
+	if (run_note_key(job->state, &job->key, job->former[0] ? job->former : NULL, &unlogged) < 0)
+		cli_complain_err(&unlogged);
 	if (job->cli->is_json)
 		print_json(job);
 	else if (!job->cli->is_quiet)
@@ -138,7 +140,7 @@ static int show_key(struct key_job *job)
 		print_json(job);
 		return CLI_OK;
 	}
-	if (!cli_value(job->cli, "pem")) {
+	if (!cli_value(job->cli, CLI_OPT_PEM)) {
 		buf_printf(&job->out, "id       %s\n", job->key.public.id);
 		print_file(job, "private  ", SIGN_KEY_FILE);
 		print_file(job, "public   ", SIGN_PUBLIC_FILE);
@@ -152,10 +154,10 @@ static int show_key(struct key_job *job)
 static const struct verb {
 	const char *name;
 	int (*run)(struct key_job *job);
-	const char *not_taken; /* the option that is the other's */
+	enum cli_name not_taken; /* the option that is the other's */
 } verbs[] = {
-	{ "init", init_key, "pem" },
-	{ "show", show_key, "new" },
+	{ "init", init_key, CLI_OPT_PEM },
+	{ "show", show_key, CLI_OPT_NEW },
 };
 
 #define VERB_COUNT COUNT_OF(verbs)
@@ -174,8 +176,8 @@ static const struct verb *choose_verb(const struct cli *cli)
 		if (cli->word_count > 1)
 			cli_complain("key %s takes no '%s'", word, cli->words[1]);
 		else if (cli_value(cli, verbs[i].not_taken))
-			cli_complain("key %s takes no --%s", word, verbs[i].not_taken);
-		else if (cli->is_json && cli_value(cli, "pem"))
+			cli_complain("key %s takes no --%s", word, cli_names[verbs[i].not_taken]);
+		else if (cli->is_json && cli_value(cli, CLI_OPT_PEM))
 			cli_complain("cannot use --json together with --pem: the object has the "
 				     "PEM in it");
 		else

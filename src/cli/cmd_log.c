@@ -20,7 +20,7 @@
 #include "base/str.h"
 #include "cli/cli_kept.h"
 #include "cli/cli_log.h"
-#include "cli/cli_store.h"
+#include "cli/cli_session.h"
 #include "cli/commands.h"
 
 const struct cli_option cmd_log_options[] = {
@@ -70,14 +70,14 @@ static void look_free(struct look **look)
 /* An id as a whole is taken as it is: the log has sessions too that were removed. */
 static int find_session(struct look *l)
 {
-	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	own(store_session) struct store_session s = { 0 };
 	struct err e = { 0 };
 	int status;
 
 	if (!l->wish.session || session_is_id(l->wish.session, true))
 		return CLI_OK;
-	if (cli_sessions_open(&at, false, &e) < 0) {
+	if (run_sessions_open(&at, false, &e) < 0) {
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
@@ -129,7 +129,7 @@ static int open_source(struct look *l)
 	const char *word = cli->word_count ? cli->words[0] : NULL;
 	int status;
 
-	if (!cli_value(cli, "all") && (word || !l->wish.session))
+	if (!cli_value(cli, CLI_OPT_ALL) && (word || !l->wish.session))
 		return open_run(l, word);
 	if (word && !record_is_run(word, true)) {
 		status = open_run(l, word);

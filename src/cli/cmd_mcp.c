@@ -44,14 +44,14 @@ static void wall_done(struct wall *w)
 
 static int check_options(struct cli *cli)
 {
-	bool has_session = cli_value(cli, "session") != NULL;
+	bool has_session = cli_value(cli, CLI_OPT_SESSION) != NULL;
 
 	if (cli->word_count) {
 		cli_complain(
 			"cannot run a command: the tools of bawn mcp run what the agent asks for");
 		return CLI_MISUSE;
 	}
-	if (cli_value(cli, "file") && str_eq(cli_value(cli, "file"), "-")) {
+	if (cli_value(cli, CLI_OPT_FILE) && str_eq(cli_value(cli, CLI_OPT_FILE), "-")) {
 		cli_complain("cannot read the spec from standard input: it is the agent's");
 		return CLI_MISUSE;
 	}
@@ -67,17 +67,17 @@ static int check_options(struct cli *cli)
 	return CLI_OK;
 }
 
-static int find_session(const struct cli *cli, struct cli_sessions *at, struct store_session *ret)
+static int find_session(const struct cli *cli, struct run_sessions *at, struct store_session *ret)
 {
 	struct err e = { 0 };
 	int status;
 
-	if (cli_sessions_open(at, false, &e) < 0) {
+	if (run_sessions_open(at, false, &e) < 0) {
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
-	status = cli_sessions_find(at, cli_value(cli, "session"), ret);
-	if (status == CLI_OK && session_use(at, ret, &e) < 0) {
+	status = cli_sessions_find(at, cli_value(cli, CLI_OPT_SESSION), ret);
+	if (status == CLI_OK && run_use_session(at, ret, &e) < 0) {
 		cli_complain_about(&e, "cannot use session %s: %s", ret->id, e.text);
 		status = CLI_FAILED;
 	}
@@ -95,7 +95,7 @@ static int add_tools(struct cli *cli)
 	return CLI_FAILED;
 }
 
-static int make_session(struct cli *cli, struct cli_sessions *at, struct store_session *ret)
+static int make_session(struct cli *cli, struct run_sessions *at, struct store_session *ret)
 {
 	const struct session_wish wish = { .usual_ttl_ms = USUAL_TTL_MS };
 	int status = cli_add_settings(cli);
@@ -196,16 +196,16 @@ static bool has_changed(const struct cli *cli, const char *session)
 
 static int put_away(const struct cli *cli, const struct store_session *x)
 {
-	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	struct err e = { 0 };
 
-	if (cli_sessions_open(&at, false, &e) < 0) {
+	if (run_sessions_open(&at, false, &e) < 0) {
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
 	/* Commands that share a cage may have left some running, and so may others who use the
 	 * session: nothing is to be changed any more when it is asked whether something was. */
-	(void)session_stop_runs(at.root, x->id, 1000, &e);
+	(void)run_stop_session(at.root, x->id, 1000, &e);
 	if (!has_changed(cli, x->id))
 		return session_remove(&at, x);
 	cli_complain("what the tools changed is in session %.8s: see it with bawn session diff "
@@ -241,9 +241,9 @@ static int serve(const struct cli *cli, const struct store_session *x, int root)
 
 int cmd_mcp(struct cli *cli)
 {
-	own(cli_sessions) struct cli_sessions at = { .state = -1, .root = -1 };
+	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	own(store_session) struct store_session x = { 0 };
-	bool is_ours = cli_value(cli, "session") == NULL;
+	bool is_ours = cli_value(cli, CLI_OPT_SESSION) == NULL;
 	int status = check_options(cli), after;
 
 	/* Standard output is the protocol's. */

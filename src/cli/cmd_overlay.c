@@ -75,7 +75,7 @@ static int use(struct work_overlay *o, const char *path, const char *verb, struc
 
 static int init_one(struct report *r, struct work_overlay *o, const char *path, struct err *e)
 {
-	const char *text = cli_value(r->cli, "size");
+	const char *text = cli_value(r->cli, CLI_OPT_SIZE);
 	char size[NUM_TEXT_SIZE];
 	uint64_t bytes = 0;
 	int ret;
@@ -213,7 +213,7 @@ static const struct verb *choose_verb(const struct cli *cli)
 	else if (cli->word_count > 2 && !verb->takes_many)
 		cli_complain(
 			"overlay %s takes one path, and not '%s' too", verb->name, cli->words[2]);
-	else if (cli_value(cli, "size") && !verb->takes_size)
+	else if (cli_value(cli, CLI_OPT_SIZE) && !verb->takes_size)
 		cli_complain(
 			"overlay %s takes no --size: an overlay gets another one by a run with "
 			"root.overlay_size",
@@ -277,21 +277,3 @@ int cmd_overlay(struct cli *cli)
 }
 
 /* --- after a run --- */
-
-bool cli_say_overlay(const struct record *record)
-{
-	const struct record_overlay *x = &record->overlay;
-	char size[NUM_TEXT_SIZE];
-
-	num_print_size(x->size, size);
-	if (x->is_full)
-		cli_complain("the overlay was full when the command ended (root.overlay_size: %s)",
-			size);
-	if (x->skipped)
-		cli_complain(
-			"an overlay keeps no sockets and devices; left out: %" PRIu64, x->skipped);
-	if (x->error.kind == ERR_NONE)
-		return true;
-	cli_complain_err(&x->error);
-	return false;
-}

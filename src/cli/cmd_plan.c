@@ -49,7 +49,7 @@ static int show(const struct cli *cli, const struct plan *p, const struct run_pl
 	own(buf) struct buf out = { .max = 8 * PLAN_MAX_SIZE };
 	char digest[SHA256_HEX_SIZE] = "";
 
-	if (cli_value(cli, "digest")) {
+	if (cli_value(cli, CLI_OPT_DIGEST)) {
 		if (plan_digest(p, digest) < 0)
 			out.failed = true;
 		buf_printf(&out, "%s\n", digest);
@@ -89,7 +89,7 @@ int cmd_plan(struct cli *cli)
 	if (status == CLI_OK) {
 		run_tell_host(&place, &h);
 		/* Another host has another project. */
-		if (!cli_value(cli, "host"))
+		if (!cli_value(cli, CLI_OPT_HOST))
 			run_look_at_project(&h, &place);
 		if (plan_build(&s, &h, &p, &choice, &e) < 0) {
 			status = refuse(cli, &s, &h, &choice, &e);

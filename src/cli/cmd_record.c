@@ -87,7 +87,7 @@ static int list_runs(struct listing *l, size_t most)
 static int do_list(const struct cli *cli, int state)
 {
 	struct listing l = { .cli = cli, .runs = -ENOENT, .out.max = (size_t)256 << 20 };
-	const char *text = cli_value(cli, "lines");
+	const char *text = cli_value(cli, CLI_OPT_LINES);
 	int64_t most = MOST_LISTED;
 	struct err e = { 0 };
 	int status;
@@ -195,7 +195,7 @@ static int show(const struct cli *cli, const char *id, int folder, const struct 
 	if (!r->in_chain)
 		cli_show_text(&out, CLI_INK_WARNING,
 			"it was relaxed: signed, and outside the chain of trust");
-	show_guarantees(r, cli_value(cli, "all") != NULL, &out);
+	show_guarantees(r, cli_value(cli, CLI_OPT_ALL) != NULL, &out);
 	if (r->events.count)
 		cli_show_text(&out, CLI_INK_HEAD, "denials, decisions and limits");
 	for (size_t i = 0; i < r->events.count; i++)
@@ -229,7 +229,7 @@ static int do_show(const struct cli *cli, const char *id, int folder)
 
 static int do_export(const struct cli *cli, const char *id, int folder)
 {
-	const char *path = cli_value(cli, "output");
+	const char *path = cli_value(cli, CLI_OPT_OUTPUT);
 	bool is_stdout = !path || str_eq(path, "-");
 	own_fd int file = -1;
 	struct err e = { 0 };
@@ -298,11 +298,12 @@ static int run_verb(const struct cli *cli, const char *verb)
 static const char *find_misplaced(const struct cli *cli, const char *verb)
 {
 	static const struct {
-		const char *option, *verb, *text;
+		enum cli_name option;
+		const char *verb, *text;
 	} places[] = {
-		{ "lines", "list", "-n is for record list" },
-		{ "all", "show", "--all is for record show" },
-		{ "output", "export", "-o is for record export" },
+		{ CLI_OPT_LINES, "list", "-n is for record list" },
+		{ CLI_OPT_ALL, "show", "--all is for record show" },
+		{ CLI_OPT_OUTPUT, "export", "-o is for record export" },
 	};
 
 	for (size_t i = 0; i < COUNT_OF(places); i++)

@@ -1,5 +1,4 @@
 /* bawn session: what can be done with one. Each group of commands has a file of its own. */
-#include "cli/cli_exec.h"
 #include "cli/cli_session.h"
 #include "cli/commands.h"
 
@@ -7,7 +6,7 @@ const struct cli_command cmd_session_commands[] = {
 	{ "session create", "[options]", "create a session, and print its id",
 		session_create_options, true, session_create, .purpose = RUN_TO_MAKE_SESSION },
 	{ "session exec", "SESSION [options] [--] command…", "run a command in a session",
-		exec_options, true, session_exec, .returns_another = true,
+		session_exec_options, true, session_exec, .returns_another = true,
 		.no_json =
 			"it prints what the command prints; --record and --status-fd give JSON" },
 	{ "session list", "[options]", "list sessions", NULL, false, session_list },

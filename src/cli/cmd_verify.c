@@ -210,7 +210,7 @@ static int refuse_attest(
 /* The link in a run's folder that says where its project is; false where there is none. */
 static bool read_project(int folder, char ret[static PATH_MAX])
 {
-	ssize_t n = folder < 0 ? -1 : readlinkat(folder, "project", ret, PATH_MAX - 1);
+	ssize_t n = folder < 0 ? -1 : readlinkat(folder, RECORD_PROJECT_LINK, ret, PATH_MAX - 1);
 
 	ret[n < 0 ? 0 : n] = '\0';
 	return ret[0] == '/';
@@ -220,7 +220,7 @@ static int judge(struct cli_verifier *x, struct verify_record *v, struct verify_
 	struct verify_report *report)
 {
 	struct cli_progress progress = cli_progress_begin(x->cli);
-	const char *card = cli_value(x->cli, "card");
+	const char *card = cli_value(x->cli, CLI_OPT_CARD);
 	struct err e = { 0 };
 	char project[PATH_MAX];
 
@@ -233,7 +233,7 @@ static int judge(struct cli_verifier *x, struct verify_record *v, struct verify_
 	cli_progress_done(&progress);
 	if (card && cli_judge_card(x, card, v, report, &e) != CLI_OK)
 		return fail_json(x->cli, CLI_NO, &e);
-	if (cli_value(x->cli, "attest"))
+	if (cli_value(x->cli, CLI_OPT_ATTEST))
 		return report->has_failed ? refuse_attest(x->cli, v, report)
 					  : attest(x, v, o, report);
 	return x->cli->is_json ? tell_json(x->cli, v, o, report) : tell(x->cli, v, report);
@@ -241,13 +241,13 @@ static int judge(struct cli_verifier *x, struct verify_record *v, struct verify_
 
 static int verify_one(struct cli_verifier *x)
 {
-	const char *path = cli_value(x->cli, "policy");
+	const char *path = cli_value(x->cli, CLI_OPT_POLICY);
 	const char *word = x->cli->word_count ? x->cli->words[0] : NULL;
 	own(demands) struct demands demands = { 0 };
 	own(cli_found) struct cli_found found = { .folder = -1 };
 	own(verify_record) struct verify_record v = { 0 };
 	struct verify_report report = { .arena = &x->arena };
-	struct verify_options o = { .is_quick = cli_value(x->cli, "quick") != NULL };
+	struct verify_options o = { .is_quick = cli_value(x->cli, CLI_OPT_QUICK) != NULL };
 	struct err e = { 0 };
 	int status = path ? read_policy(x, path, &demands) : CLI_OK;
 
@@ -317,13 +317,14 @@ static int verify_same(struct cli_verifier *x)
 
 static int verify_card(struct cli_verifier *x)
 {
-	static const char *const of_records[] = { "policy", "attest", "quick" };
+	static const enum cli_name of_records[] = { CLI_OPT_POLICY, CLI_OPT_ATTEST, CLI_OPT_QUICK };
 
 	if (x->cli->word_count)
 		return verify_one(x);
 	for (size_t i = 0; i < COUNT_OF(of_records); i++)
 		if (cli_value(x->cli, of_records[i])) {
-			cli_complain("cannot use --%s: no record is named", of_records[i]);
+			cli_complain(
+				"cannot use --%s: no record is named", cli_names[of_records[i]]);
 			return CLI_MISUSE;
 		}
 	return cli_verify_card(x);
@@ -333,18 +334,19 @@ static int verify_card(struct cli_verifier *x)
 
 /* What can be done, by the option that asks for it; the last one without. */
 static const struct mode {
-	const char *option;
+	enum cli_name option; /* or none */
 	size_t words, fewest;
 	const char *usage; /* what has to be said */
-	const char *without[5];
+	enum cli_name without[5];
 	int (*run)(struct cli_verifier *x);
 } modes[] = {
-	{ "same", 2, 2, "say which two records: bawn verify --same A B, each a run or a file",
-		{ "policy", "attest", "quick", "card" }, verify_same },
-	{ "card", 1, 0, "say which card, and of one record: bawn verify --card FILE [RUN]",
-		{ NULL }, verify_card },
-	{ NULL, 1, 0, "say which record: bawn verify RUN, or a file, or - for standard input",
-		{ NULL }, verify_one },
+	{ CLI_OPT_SAME, 2, 2, "say which two records: bawn verify --same A B, each a run or a file",
+		{ CLI_OPT_POLICY, CLI_OPT_ATTEST, CLI_OPT_QUICK, CLI_OPT_CARD }, verify_same },
+	{ CLI_OPT_CARD, 1, 0, "say which card, and of one record: bawn verify --card FILE [RUN]",
+		{ CLI_OPT_NONE }, verify_card },
+	{ CLI_OPT_NONE, 1, 0,
+		"say which record: bawn verify RUN, or a file, or - for standard input",
+		{ CLI_OPT_NONE }, verify_one },
 };
 
 static const struct mode *choose_mode(const struct cli *cli)
@@ -359,11 +361,11 @@ static const struct mode *choose_mode(const struct cli *cli)
 	}
 	for (size_t i = 0; mode->without[i]; i++)
 		if (cli_value(cli, mode->without[i])) {
-			cli_complain("cannot use --%s together with --%s", mode->option,
-				mode->without[i]);
+			cli_complain("cannot use --%s together with --%s", cli_names[mode->option],
+				cli_names[mode->without[i]]);
 			return NULL;
 		}
-	if (cli_value(cli, "attest") && cli->is_json) {
+	if (cli_value(cli, CLI_OPT_ATTEST) && cli->is_json) {
 		cli_complain("cannot use --json together with --attest, which prints an envelope");
 		return NULL;
 	}

@@ -6,7 +6,6 @@
  * What a worker is made of, and who of it may do what, is in src/worker.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +15,10 @@
 #include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_exec.h"
+#include "cli/cli_run.h"
 #include "cli/cli_session.h"
 #include "cli/cli_worker.h"
 #include "cli/commands.h"
-#include "keep/keep.h"
 #include "record/record.h"
 #include "session/session.h"
 #include "worker/worker.h"
@@ -46,126 +44,44 @@ const struct cli_option cmd_worker_options[] = {
 	{ 0 },
 };
 
-#define LEFT_MS 4000 /* for what another left running to end */
-
 /* The command line; what the worker calls has no other way to it. */
 static struct cli *program;
 
 static void tell(const char *text, bool is_detail)
 {
-	if (!program->is_quiet && (!is_detail || cli_value(program, "verbose")))
+	if (!program->is_quiet && (!is_detail || cli_value(program, CLI_OPT_VERBOSE)))
 		cli_complain("%s", text);
 }
 
 static int open_store(struct store **ret, struct err *e)
 {
-	return cli_open_store(true, ret, e);
-}
-
-/* --- in a runner --- */
-
-/* Cages that wait for the next run: a runner's own. */
-static struct exec_pool pool;
-
-/* What the job is told of the end. */
-struct ending {
-	const struct worker_job *job;
-	uint64_t hits, misses; /* before it */
-};
-
-static int is_still_ours(void *of, struct err *e)
-{
-	const struct worker_job *job = ((struct ending *)of)->job;
-
-	return job->is_still_ours(job->of, e);
-}
-
-static void tell_end(void *of, struct exec_result *done)
-{
-	const struct ending *end = of;
-	struct worker_result x = { .state = done->state,
-		.status = done->status,
-		.counted = done->counted,
-		.error = done->error,
-		.record = &done->record };
-
-	x.counted.pool_hits = pool.hits - end->hits;
-	x.counted.pool_misses = pool.misses - end->misses;
-	end->job->done(end->job->of, &x);
-}
-
-static void run(const struct worker_job *job)
-{
-	struct ending end = { job, pool.hits, pool.misses };
-	own(run_request) struct run_request request = { 0 };
-	struct exec_job x = { .session = job->session,
-		.run = job->run,
-		.worker = job->worker,
-		.token = job->token,
-		.command_line = program->command_line,
-		.command_line_size = program->command_line_size,
-		.is_quiet = true,
-		.root = job->root,
-		.printed = { job->printed[0], job->printed[1] },
-		.request = &request,
-		.is_still_ours = is_still_ours,
-		.done = tell_end,
-		.of = &end,
-		.pool = &pool,
-		.hold = job->hold };
-	struct worker_result refusal = { .state = STORE_FAILED, .status = CLI_FAILED };
-	struct exec_result done;
-
-	if (run_request_read(job->request, strlen(job->request), &request, &refusal.error) < 0) {
-		metrics_count_run(&refusal.counted, METRICS_FAILED, 0);
-		job->done(job->of, &refusal);
-		return;
-	}
-	exec_run(&x, &done);
-	buf_done(&done.record);
-}
-
-static void end_runner(void)
-{
-	exec_pool_done(&pool);
-}
-
-/*
- * Commands that share a cage outlive who started them, also a worker; its successor has another
- * workspace, and they would go on beside it.
- */
-static void end_left(int workspace)
-{
-	struct err e;
-
-	if (faccessat(workspace, "cage", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
-		(void)keep_stop_workspace(workspace, LEFT_MS, &e);
+	return run_open_store(true, ret, e);
 }
 
 /* --- settings --- */
 
 static int take_duration(
-	const struct cli *cli, const char *name, uint64_t least, uint64_t usual, uint64_t *ret)
+	const struct cli *cli, enum cli_name name, uint64_t least, uint64_t usual, uint64_t *ret)
 {
 	const char *text = cli_value(cli, name);
 	struct err e = { 0 };
 
 	*ret = usual;
 	if (text && num_parse_duration(text, ret, &e) < 0) {
-		cli_complain_about(&e, "--%s: %s", name, e.text);
+		cli_complain_about(&e, "--%s: %s", cli_names[name], e.text);
 		return CLI_MISUSE;
 	}
 	/* A year is as good as forever, and can be added to. */
 	if (*ret >= least && *ret <= (uint64_t)365 * 86400000)
 		return CLI_OK;
-	cli_complain("--%s is between %llus and a year, not '%s'", name,
+	cli_complain("--%s is between %llus and a year, not '%s'", cli_names[name],
 		(unsigned long long)(least / 1000), text);
 	return CLI_MISUSE;
 }
 
 static int take_slots(const struct cli *cli, unsigned *ret)
 {
-	const char *text = cli_value(cli, "slots");
+	const char *text = cli_value(cli, CLI_OPT_SLOTS);
 	long processors = sysconf(_SC_NPROCESSORS_ONLN);
 	int64_t n = 2 * (processors > 0 ? processors : 1);
 	struct err e = { 0 };
@@ -196,7 +112,7 @@ static void find_host(char *ret, size_t size)
  */
 static int take_name(const struct cli *cli, char ret[static STORE_NAME_SIZE])
 {
-	const char *text = cli_value(cli, "name");
+	const char *text = cli_value(cli, CLI_OPT_NAME);
 	const char *wrong = text ? session_check_name(text) : NULL;
 	char host[STORE_NAME_SIZE / 2] = "";
 	uint32_t random = 0;
@@ -233,24 +149,28 @@ int cmd_worker(struct cli *cli)
 {
 	static char words[][10] = { "bawn", "session", "sweep", "--json", "--discard" };
 	char *sweep[] = { words[0], words[1], words[2], words[3],
-		cli_value(cli, "discard") ? words[4] : NULL, NULL };
+		cli_value(cli, CLI_OPT_DISCARD) ? words[4] : NULL, NULL };
 	char name[STORE_NAME_SIZE];
+	/* The runs are told to whoever waits for them. */
+	const struct cli quiet = { .is_quiet = true };
+	own(cli_told) struct cli_told told;
+	const struct run_sink sink = cli_sink(&told, &quiet);
 	struct worker_settings s = { .name = name,
 		.root = -1,
 		.state = -1,
-		.is_once = cli_value(cli, "once") != NULL,
-		.metrics = cli_value(cli, "metrics"),
+		.is_once = cli_value(cli, CLI_OPT_ONCE) != NULL,
+		.metrics = cli_value(cli, CLI_OPT_METRICS),
 		.sweep = sweep,
-		.run = run,
-		.end_left = end_left,
-		.end_runner = end_runner,
+		.sink = &sink,
+		.command_line = cli->command_line,
+		.command_line_size = cli->command_line_size,
 		.open_store = open_store,
 		.tell = tell };
 	struct err e = { 0 };
 	/* What is fixed in a session is not for a worker to say; but what is misspelt is told. */
 	int status = cli_add_settings(cli);
 
-	if (status == CLI_OK && cli_value(cli, "list"))
+	if (status == CLI_OK && cli_value(cli, CLI_OPT_LIST))
 		return worker_list(cli);
 	if (status == CLI_OK)
 		status = take_slots(cli, &s.slots);
@@ -258,13 +178,13 @@ int cmd_worker(struct cli *cli)
 		status = take_name(cli, name);
 	if (status == CLI_OK)
 		status = take_duration(
-			cli, "lease", WORKER_MIN_LEASE_MS, STORE_LEASE_MS, &s.lease_ms);
+			cli, CLI_OPT_LEASE, WORKER_MIN_LEASE_MS, STORE_LEASE_MS, &s.lease_ms);
 	if (status == CLI_OK)
-		status = take_duration(cli, "idle", 0, 60000, &s.idle_ms);
+		status = take_duration(cli, CLI_OPT_IDLE, 0, 60000, &s.idle_ms);
 	if (status == CLI_OK)
-		status = take_duration(cli, "drain", 0, 30000, &s.drain_ms);
+		status = take_duration(cli, CLI_OPT_DRAIN, 0, 30000, &s.drain_ms);
 	if (status == CLI_OK)
-		status = take_duration(cli, "sweep", 0, 60000, &s.sweep_ms);
+		status = take_duration(cli, CLI_OPT_SWEEP, 0, 60000, &s.sweep_ms);
 	if (status != CLI_OK)
 		return status;
 	program = cli;

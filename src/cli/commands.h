@@ -32,21 +32,6 @@ int cmd_card(struct cli *cli);
 int cmd_record(struct cli *cli);
 int cmd_verify(struct cli *cli);
 
-/*
- * The operator's signing key, made where there is none; wiped by the caller. `former` may be NULL.
- * cli_key.c
- */
-int cli_take_key(int state, struct sign_key *ret, struct err *e);
-
-/* An event of the state's log. The key is made by then: a failure is told, and no more. */
-void cli_note_key(int state, const struct sign_key *key, const char *former);
-
-/* What became of the overlay of a run; false: it should have been saved, and was not. */
-bool cli_say_overlay(const struct record *record);
-
-/* Memory that the cage writes to as well, for --timing; NULL where there is none. */
-struct cage_times *cli_shared_times(void);
-
 /* Where the time of a start went; nothing where it was not taken. */
 void cli_say_times(const struct cage_times *t, const struct record *record, uint64_t began);
 

@@ -74,7 +74,7 @@ static int say_unknown(const struct cli_command *table, const char *before, cons
 /* Colours on a terminal, unless --color or NO_COLOR says otherwise. */
 static int choose_color(struct cli *cli)
 {
-	const char *when = cli_value(cli, "color"), *none = getenv("NO_COLOR");
+	const char *when = cli_value(cli, CLI_OPT_COLOR), *none = getenv("NO_COLOR");
 
 	if (!when)
 		when = none && *none ? "never" : "auto";
@@ -109,7 +109,7 @@ static int run_command(const struct cli_command *command, int words, int argc, c
 
 	if (status == CLI_OK)
 		status = choose_color(&cli);
-	if (status == CLI_OK && cli_value(&cli, "help"))
+	if (status == CLI_OK && cli_value(&cli, CLI_OPT_HELP))
 		cli_print_command_help(command);
 	else if (status == CLI_OK && cli.word_count && !command->takes_spec &&
 		 !command->takes_words) {
@@ -214,7 +214,7 @@ static void keep_own_rights(void)
 /* A cage tells its commands where its root is, by a name that is a setting outside. */
 static void forget_cage_variables(void)
 {
-	if (cli_is_in_cage())
+	if (run_is_in_cage())
 		unsetenv("BAWN_SANDBOX_ROOT");
 }
 

@@ -12,6 +12,7 @@
 #include "log/log.h"
 #include "plan/plan_data.h"
 #include "plan/plan_guarantees.h"
+#include "record/record_folder.h"
 #include "wire/wire_gate.h"
 #include "wire/wire_told.h"
 
@@ -322,8 +323,6 @@ void record_print_statement(enum record_claim claim, const char *predicate, size
 	struct buf *out);
 
 /* --- record_keep.c: signed, in the run's folder --- */
-
-#define RECORD_FILE "record.intoto.jsonl"
 
 /*
  * Writes down what the record will say if nobody lives to say more: STATE/unsigned/RUN, which goes

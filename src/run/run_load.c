@@ -31,6 +31,11 @@ const char *run_home(void)
 	return home && home[0] == '/' ? home : NULL;
 }
 
+bool run_is_in_cage(void)
+{
+	return getenv("BAWN_SANDBOX") != NULL;
+}
+
 int run_fail_spec(struct err *e)
 {
 	return err_set(e, ERR_SPEC, EINVAL, "cannot use the spec: it has errors");

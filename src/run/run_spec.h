@@ -33,6 +33,9 @@ struct run_place {
 	size_t state_count;
 };
 
+/* True if a cage of bawn's set our variables. */
+bool run_is_in_cage(void);
+
 /* The operator's home; NULL where there is none, or none that counts. */
 const char *run_home(void);
 

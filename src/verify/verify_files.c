@@ -66,8 +66,8 @@ static void verify_file(const struct verify_record *v, const char *property, con
 
 void verify_plain_files(const struct verify_record *v, struct verify_report *report)
 {
-	verify_file(v, "spec", "spec.json", v->record.spec_sha256, report);
-	verify_file(v, "plan", "plan.json", v->record.plan_sha256, report);
+	verify_file(v, "spec", RECORD_SPEC_FILE, v->record.spec_sha256, report);
+	verify_file(v, "plan", RECORD_PLAN_FILE, v->record.plan_sha256, report);
 	if (v->record.project.list_sha256)
 		verify_file(v, "project", WORK_PROJECT_FILE, v->record.project.list_sha256, report);
 	for (int i = 0; i < 2; i++)
@@ -82,7 +82,7 @@ int verify_read_effects(int folder, struct work_effects *ret,
 	char ret_sha256[static SHA256_HEX_SIZE], struct err *e)
 {
 	own_fd int fd = folder < 0 ? -ENOENT
-				   : file_open_name(folder, "effects.json",
+				   : file_open_name(folder, RECORD_EFFECTS_FILE,
 					     O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	own_free char *bytes = NULL;
 	size_t n = 0;

@@ -3,11 +3,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "base/arena.h"
-#include "base/buf.h"
 #include "base/err.h"
-#include "base/tail.h"
-#include "metrics/metrics.h"
+#include "run/run.h"
 #include "store/store.h"
 
 /*
@@ -26,32 +23,6 @@
 #define WORKER_MAX_HELD     65536 /* sessions that one worker has at a time */
 #define WORKER_MIN_LEASE_MS 1000
 
-struct worker_result;
-
-/* One run, as a runner has it done. All of it is borrowed. */
-struct worker_job {
-	const struct store_session *session;
-	const char *run, *worker;
-	uint64_t token;
-	int root;
-	const char *request;     /* what it is asked with, as the store has it */
-	struct tail *printed[2]; /* output and error */
-	int *hold; /* gets what keeps the workspace mounted; NULL: that is not wanted */
-	/* May the result still be written? 0 or -ESTALE. */
-	int (*is_still_ours)(void *of, struct err *e);
-	/* That is it; what is done after this call, the next run is there for already. Once. */
-	void (*done)(void *of, const struct worker_result *x);
-	void *of;
-};
-
-struct worker_result {
-	enum store_run_state state; /* STORE_ENDED or STORE_FAILED */
-	int status;
-	struct metrics counted; /* what happened in it */
-	struct err error;
-	const struct buf *record; /* borrowed; or NULL */
-};
-
 struct worker_settings {
 	const char *name;
 	unsigned slots;
@@ -62,12 +33,10 @@ struct worker_settings {
 	char **sweep;        /* the command of a round, which prints JSON; ended by NULL */
 	const char *metrics; /* a file for what was counted, or NULL */
 
-	/* In a runner: does it, and calls job->done. */
-	void (*run)(const struct worker_job *job);
-	/* In a runner, at its end: puts away what was kept ready for the next run. */
-	void (*end_runner)(void);
-	/* In a runner: ends what an earlier lease may have left running in a workspace. */
-	void (*end_left)(int workspace);
+	/* For the runs: who hears of them, and what ps shows. */
+	const struct run_sink *sink;
+	char *command_line;
+	size_t command_line_size;
 	/* In the coordinator, once its children are there, which must not have what it takes. */
 	int (*open_store)(struct store **ret, struct err *e);
 	/* What people should know, in a sentence, or may want to: a detail. */

@@ -3,7 +3,9 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "base/buf.h"
 #include "log/log.h"
+#include "metrics/metrics.h"
 #include "worker/worker.h"
 
 /* What the files of the worker share. Nobody else includes it. */

@@ -14,12 +14,17 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "cage/cage_break.h"
+#include "keep/keep.h"
+#include "run/run_session.h"
 #include "session/session.h"
 #include "worker/worker_inside.h"
+
+#define LEFT_MS 4000 /* for what another left running to end */
 
 struct runner {
 	const struct worker_settings *settings;
 	int channel;
+	struct run_pool pool; /* cages that wait for the next run */
 };
 
 /* Without an answer nobody hears of the result: the coordinator sees the end of this process. */
@@ -38,8 +43,17 @@ static void answer(const struct runner *r, struct worker_answer *a, const struct
 
 /* --- a run --- */
 
-static int is_still_ours(const struct runner *r, struct err *e)
+struct one_run {
+	struct runner *runner;
+	uint64_t hits, misses; /* of the pool, before it */
+	int hold;
+	struct tail printed[2];
+	bool is_done;
+};
+
+static int is_still_ours(void *of, struct err *e)
 {
+	const struct runner *r = ((struct one_run *)of)->runner;
 	own(worker_letter) struct worker_letter l = { .fd = -1 };
 
 	if (cage_is_broken("ask"))
@@ -63,18 +77,6 @@ static void forget_signals(void)
 		;
 }
 
-struct one_run {
-	struct runner *runner;
-	int hold;
-	struct tail printed[2];
-	bool is_done;
-};
-
-static int ask(void *of, struct err *e)
-{
-	return is_still_ours(((struct one_run *)of)->runner, e);
-}
-
 /* Before a cage is made for the next run: it would have a copy, and keep the session mounted. */
 static void let_go(struct one_run *one)
 {
@@ -83,14 +85,17 @@ static void let_go(struct one_run *one)
 	one->hold = -1;
 }
 
-static void tell_end(void *of, const struct worker_result *x)
+static void tell_end(void *of, struct run_result *x)
 {
 	struct one_run *one = of;
+	const struct run_pool *pool = &one->runner->pool;
 	own(buf) struct buf out = { .max = STORE_MAX_OUTPUT }, err = { .max = STORE_MAX_OUTPUT };
 	struct worker_answer a = {
 		.state = x->state, .status = x->status, .counted = x->counted, .error = x->error
 	};
 
+	a.counted.pool_hits = pool->hits - one->hits;
+	a.counted.pool_misses = pool->misses - one->misses;
 	/* Without it the session is mounted anew by its next run. */
 	if (one->hold >= 0)
 		(void)worker_send_note(one->runner->channel, WORKER_HOLD, 0, 0, one->hold);
@@ -98,32 +103,55 @@ static void tell_end(void *of, const struct worker_result *x)
 	tail_print(&one->printed[0], &out);
 	tail_print(&one->printed[1], &err);
 	answer(one->runner, &a,
-		(struct worker_part[]){ { x->record ? buf_text(x->record) : "",
-						x->record ? x->record->len + 1 : 1 },
+		(struct worker_part[]){ { buf_text(&x->record), x->record.len + 1 },
 			{ buf_text(&out), out.len }, { buf_text(&err), err.len } },
 		3);
 	one->is_done = true;
 }
 
+/* What was queued by another bawn, or by something else, is read here and refused. */
+static void run(struct one_run *one, struct run_job *job, const char *text)
+{
+	own(run_request) struct run_request request = { 0 };
+	struct run_result result = { .state = STORE_FAILED, .status = RUN_FAILED };
+
+	if (run_request_read(text, strlen(text), &request, &result.error) < 0) {
+		metrics_count_run(&result.counted, METRICS_FAILED, 0);
+		tell_end(one, &result);
+		return;
+	}
+	job->request = &request;
+	forget_signals();
+	run_in_session(job, &result);
+	buf_done(&result.record);
+}
+
 static void do_run(struct runner *r, const struct worker_letter *l, const struct worker_head *head)
 {
+	const struct worker_settings *s = r->settings;
 	struct one_run one = { .runner = r,
+		.hits = r->pool.hits,
+		.misses = r->pool.misses,
 		.hold = -1,
 		.printed = { { .max = STORE_MAX_OUTPUT }, { .max = STORE_MAX_OUTPUT } } };
 	const char *spec = worker_text(l, 1), *project = worker_text(l, 2);
 	const char *request = worker_text(l, 3);
 	own(arena) struct arena texts = { .max = 2 * l->map_size + 64 };
 	struct store_session x = head->session;
-	struct worker_job job = { .session = &x,
+	struct run_job job = { .session = &x,
 		.run = head->run,
 		.worker = head->worker,
 		.token = x.token,
-		.root = r->settings->root,
+		.command_line = s->command_line,
+		.command_line_size = s->command_line_size,
+		.sink = s->sink,
+		.root = s->root,
 		.printed = { &one.printed[0], &one.printed[1] },
 		.hold = head->wants_mount ? &one.hold : NULL,
-		.is_still_ours = ask,
+		.is_still_ours = is_still_ours,
 		.done = tell_end,
-		.of = &one };
+		.of = &one,
+		.pool = &r->pool };
 
 	if (!spec || !project || !request)
 		_exit(1);
@@ -131,9 +159,7 @@ static void do_run(struct runner *r, const struct worker_letter *l, const struct
 	x.project = arena_copy(&texts, project, strlen(project));
 	if (!x.spec || !x.project)
 		_exit(1);
-	job.request = request;
-	forget_signals();
-	r->settings->run(&job);
+	run(&one, &job, request);
 	/* Nobody would hear of it. */
 	if (!one.is_done)
 		_exit(1);
@@ -157,15 +183,20 @@ static struct err failure_of(int failure, const struct err *e)
 	return e->kind == ERR_NONE ? none : *e;
 }
 
-/* On this machine: elsewhere it writes to a workspace that nobody uses any more. */
+/*
+ * Commands that share a cage outlive who started them, also a worker; its successor has another
+ * workspace, and they would go on beside it. On this machine: elsewhere they write to a workspace
+ * that nobody uses any more.
+ */
 static void end_left(const struct runner *r, const struct worker_head *head)
 {
 	struct err e;
 	own_fd int workspace =
 		session_open_workspace(r->settings->root, head->session.id, head->from, &e);
 
-	if (workspace >= 0 && !cage_is_broken("left"))
-		r->settings->end_left(workspace);
+	if (workspace >= 0 && !cage_is_broken("left") &&
+		faccessat(workspace, "cage", F_OK, AT_SYMLINK_NOFOLLOW) == 0)
+		(void)keep_stop_workspace(workspace, LEFT_MS, &e);
 }
 
 static void do_move(struct runner *r, const struct worker_letter *l, const struct worker_head *head)
@@ -232,7 +263,7 @@ _Noreturn void worker_be_runner(const struct worker_settings *s, int channel)
 		const struct worker_head *head;
 
 		if (worker_receive(channel, &l) < 0) {
-			s->end_runner();
+			run_pool_done(&r.pool);
 			_exit(0);
 		}
 		head = worker_struct(&l, 0, sizeof(*head));

@@ -31,8 +31,9 @@
 
 #include "base/own.h"
 #include "bench_tools.h"
-#include "cli/cli_exec.h"
+#include "cli/cli_run.h"
 #include "keep/keep.h"
+#include "run/run_session.h"
 #include "session/session.h"
 
 #define JOBS     2
@@ -41,8 +42,8 @@
 /* What a process that stays has. */
 struct resident {
 	struct store_session session;
-	struct exec_job job;
-	struct exec_pool pool;
+	struct run_job job;
+	struct run_pool pool;
 	int hold; /* what keeps its session mounted */
 	struct tail printed[2];
 	double done_us;
@@ -54,7 +55,7 @@ struct figures {
 	double resident[100000], signed_by[100000], spawn[100000];
 };
 
-static void note_done(void *of, struct exec_result *result)
+static void note_done(void *of, struct run_result *result)
 {
 	struct resident *r = of;
 
@@ -80,10 +81,14 @@ static char *plain_spec(const char *project)
 static void open_session(struct resident *r, const struct bench_who *who, int number)
 {
 	static const char *const command[] = { "/bin/true" };
+	static const struct cli quiet = { .is_quiet = true };
+	static struct cli_told told;
+	static struct run_sink sink;
 	static const struct run_request request = { .command = command, .command_count = 1 };
 	const char *root = bench_print("%s/sessions-%d", who->home, number);
 	struct err e = { 0 };
 
+	sink = cli_sink(&told, &quiet);
 	memset(r, 0, sizeof(*r));
 	r->hold = -1;
 	if (mkdir(root, 0700) < 0 || session_make_id(r->session.id, &e) < 0)
@@ -91,12 +96,12 @@ static void open_session(struct resident *r, const struct bench_who *who, int nu
 	r->session.workspace = 1;
 	r->session.project = bench_print("%s", who->project);
 	r->session.spec = plain_spec(who->project);
-	r->job = (struct exec_job){ .session = &r->session,
+	r->job = (struct run_job){ .session = &r->session,
 		.root = open(root, O_RDONLY | O_DIRECTORY | O_CLOEXEC),
 		.request = &request,
 		.command_line = r->line,
 		.command_line_size = sizeof(r->line),
-		.is_quiet = true,
+		.sink = &sink,
 		.pool = &r->pool,
 		.hold = &r->hold,
 		.printed = { &r->printed[0], &r->printed[1] },
@@ -109,12 +114,12 @@ static void open_session(struct resident *r, const struct bench_who *who, int nu
 /* One run: until its end is known, and until it is signed. */
 static double run_once(struct resident *r, double *ret_signed)
 {
-	struct exec_result result;
+	struct run_result result;
 	double start = bench_now_us();
 
 	tail_init(&r->printed[0], 4096);
 	tail_init(&r->printed[1], 4096);
-	exec_run(&r->job, &result);
+	run_in_session(&r->job, &result);
 	if (result.status != 0)
 		bench_fail("a run ended with %d: %s", result.status, result.error.text);
 	buf_done(&result.record);
@@ -169,7 +174,7 @@ static void be_latency(const struct bench_who *who, size_t count, struct figures
 		usleep(PAUSE_US);
 		f->spawn[i] = spawn_once(who);
 	}
-	exec_pool_done(&r.pool);
+	run_pool_done(&r.pool);
 	_exit(0);
 }
 
@@ -182,7 +187,7 @@ static void be_rate(const struct bench_who *who, int number, size_t count)
 	open_session(&r, who, number);
 	for (size_t i = 0; i < count; i++)
 		run_once(&r, &unused);
-	exec_pool_done(&r.pool);
+	run_pool_done(&r.pool);
 	_exit(0);
 }
 
@@ -242,7 +247,7 @@ static void be_idle(const struct bench_who *who, size_t count)
 		/* It stays mounted until this process ends. */
 		if (r.hold < 0)
 			bench_fail("a session is not held");
-		exec_pool_done(&r.pool);
+		run_pool_done(&r.pool);
 		close(r.job.root);
 	}
 	printf("{\"what\": \"idle-%s\", \"sessions\": %zu, \"kb_each\": %.1f}\n", who->name, count,

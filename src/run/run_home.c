@@ -1,12 +1,12 @@
 /*
- * cli_home - what is kept of the private home, between the runs of a project.
+ * run_home - what is kept of the private home, between the runs of a project.
  *
  * Runs as:  the operator.
  * Leaves:   STATE/home/PROJECT, where PROJECT is a digest of the project's path: folders that the
  *           cages of that project write to, and nobody else reads.
  * Must not: follow a link; what is below such a folder is a stranger's.
  */
-#include "cli/cli_home.h"
+#include "run/run_home.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include "base/tree.h"
 
 #define MOST_NAMES 65536 /* bytes */
-#define MOST_KEPT  (sizeof((struct home_kept){ 0 }.names) / sizeof(char *))
+#define MOST_KEPT  (sizeof((struct run_home_kept){ 0 }.names) / sizeof(char *))
 #define ID_SIZE    33 /* half of a digest, and what ends it */
 
 static void name_project(const char *project, char ret[static ID_SIZE])
@@ -77,7 +77,7 @@ static int take_lock(int folder, int *lock, struct err *e)
 		strerror(*lock < 0 ? -*lock : errno));
 }
 
-int home_open(int state, const char *project, const char *name, int *lock, struct err *e)
+int run_home_open(int state, const char *project, const char *name, int *lock, struct err *e)
 {
 	own_fd int home = open_made(state, "home", e), folder = -1, kept = -1;
 	char id[ID_SIZE];
@@ -121,7 +121,7 @@ static void change_all(char *name, char from, char to)
 			*name = to;
 }
 
-int home_list(int state, const char *project, struct home_kept *ret)
+int run_home_list(int state, const char *project, struct run_home_kept *ret)
 {
 	own_fd int home = file_open_name(state, "home", O_RDONLY | O_DIRECTORY), kept = -1;
 	char id[ID_SIZE];
@@ -129,7 +129,7 @@ int home_list(int state, const char *project, struct home_kept *ret)
 	struct tree_names names = { 0 };
 	int r;
 
-	*ret = (struct home_kept){ 0 };
+	*ret = (struct run_home_kept){ 0 };
 	if (folder < 0)
 		return -ENOENT;
 	kept = file_open_name(folder, "kept", O_RDONLY | O_DIRECTORY);
@@ -145,11 +145,11 @@ int home_list(int state, const char *project, struct home_kept *ret)
 	return r;
 }
 
-void home_kept_done(struct home_kept *kept)
+void run_home_kept_done(struct run_home_kept *kept)
 {
 	for (size_t i = 0; i < kept->count; i++)
 		free(kept->names[i]);
-	*kept = (struct home_kept){ 0 };
+	*kept = (struct run_home_kept){ 0 };
 }
 
 static int forget_one(int folder, const char *name, struct err *e)
@@ -166,7 +166,7 @@ static int forget_one(int folder, const char *name, struct err *e)
 	return tree_remove(kept, on_disk, e);
 }
 
-int home_forget(int state, const char *project, const char *name, struct err *e)
+int run_home_forget(int state, const char *project, const char *name, struct err *e)
 {
 	own_fd int home = file_open_name(state, "home", O_RDONLY | O_DIRECTORY);
 	char id[ID_SIZE];

@@ -1,5 +1,5 @@
 /*
- * cli_run_record - what is written down of a run, from before it starts until it is signed.
+ * run_record - what is written down of a run, from before it starts until it is signed.
  *
  * Runs as: the operator.
  * Leaves:  in the run's folder spec.json, plan.json, events.jsonl and the signed record.
@@ -17,10 +17,9 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_exec.h"
-#include "cli/cli_home.h"
-#include "cli/cli_run.h"
-#include "cli/commands.h"
+#include "run/run.h"
+#include "run/run_home.h"
+#include "run/run_session.h"
 #include "work/work_project.h"
 
 void run_open_log(struct run *r)
@@ -50,7 +49,7 @@ int run_open_state(struct run *r, const char *name, struct err *e)
 	if (r->state < 0)
 		r->state = r->log.state = record_open_state(r->place.home, true, e);
 	return r->state < 0 ? r->state
-			    : home_open(r->state, r->place.project, name, &r->home_lock, e);
+			    : run_home_open(r->state, r->place.project, name, &r->home_lock, e);
 }
 
 void run_open_digests(struct run *r)
@@ -72,7 +71,7 @@ void run_open_digests(struct run *r)
 static void complain_unrecorded(struct run *r, const struct err *e)
 {
 	r->is_unrecorded = true;
-	cli_complain_err(e);
+	run_tell_err(r, e);
 }
 
 /*
@@ -82,13 +81,16 @@ static void complain_unrecorded(struct run *r, const struct err *e)
 static int check_key(struct run *r, struct err *e)
 {
 	own(sign_key) struct sign_key key = { 0 };
+	struct err unlogged = { 0 };
 	struct stat st = { 0 };
 	int ret;
 
 	if (r->pool && fstatat(r->state, "keys/signing.pem", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		st.st_ino == r->pool->key && st.st_mode == r->pool->key_mode)
 		return 0;
-	ret = cli_take_key(r->state, &key, e);
+	ret = run_take_key(r->state, &key, &unlogged, e);
+	if (unlogged.kind != ERR_NONE)
+		run_tell_err(r, &unlogged);
 	if (ret == 0 && r->pool) {
 		r->pool->key = st.st_ino;
 		r->pool->key_mode = st.st_mode;
@@ -114,10 +116,10 @@ static int print_parts(struct run *r, struct err *e)
 
 static int write_parts(struct run *r, struct err *e)
 {
-	int ret = record_write_file(r->folder, "plan.json", &r->plan_text, false, e);
+	int ret = record_write_file(r->folder, RECORD_PLAN_FILE, &r->plan_text, false, e);
 
 	if (ret == 0)
-		ret = record_write_file(r->folder, "spec.json", &r->spec_text, false, e);
+		ret = record_write_file(r->folder, RECORD_SPEC_FILE, &r->spec_text, false, e);
 	buf_done(&r->plan_text);
 	buf_done(&r->spec_text);
 	return ret;
@@ -303,8 +305,8 @@ void run_sign_interrupted(struct run *r)
 {
 	struct err e = { 0 };
 
-	if (r->state >= 0 && record_sign_interrupted(r->state, &e) < 0 && !r->cli->is_quiet)
-		cli_complain_err(&e);
+	if (r->state >= 0 && record_sign_interrupted(r->state, &e) < 0 && !r->sink->is_quiet)
+		run_tell_err(r, &e);
 }
 
 void run_close_record(struct run *r)

@@ -1,5 +1,5 @@
 /*
- * cli_key - the operator's signing key for whoever needs it.
+ * run_key - the operator's signing key for whoever needs it.
  *
  * Runs as: the operator.
  * Leaves:  a key in the operator's state where there was none, and in the state's log that it was
@@ -8,10 +8,10 @@
 #include <errno.h>
 
 #include "base/own.h"
-#include "cli/commands.h"
 #include "log/log.h"
+#include "run/run.h"
 
-void cli_note_key(int state, const struct sign_key *key, const char *former)
+int run_note_key(int state, const struct sign_key *key, const char *former, struct err *e)
 {
 	own(log) struct log log;
 	struct json *j;
@@ -22,13 +22,14 @@ void cli_note_key(int state, const struct sign_key *key, const char *former)
 	json_text(j, "key", key->public.id);
 	json_text(j, "former", former);
 	log_end(&log);
-	if (log_write(&log) < 0)
-		cli_complain_about(&log.failure,
-			"a signing key was made, and the log does not say so: %s",
-			log.failure.text);
+	if (log_write(&log) == 0)
+		return 0;
+	*e = log.failure;
+	err_prefix(e, "a signing key was made, and the log does not say so");
+	return -e->num;
 }
 
-int cli_take_key(int state, struct sign_key *ret, struct err *e)
+int run_take_key(int state, struct sign_key *ret, struct err *ret_unlogged, struct err *e)
 {
 	int r = sign_load_key(state, ret, e);
 
@@ -36,7 +37,7 @@ int cli_take_key(int state, struct sign_key *ret, struct err *e)
 		return r;
 	r = sign_make_key(state, false, ret, e);
 	if (r == 0)
-		cli_note_key(state, ret, NULL);
+		(void)run_note_key(state, ret, NULL, ret_unlogged);
 	/* Somebody else was faster, and that one is it. */
 	return r == -EEXIST ? 0 : r;
 }

@@ -1,5 +1,5 @@
 /*
- * cli_subjects - files that the operator named: as the run left them, subjects of its record.
+ * run_subjects - files that the operator named: as the run left them, subjects of its record.
  *
  * Runs as:  the operator, when the run has ended.
  * Must not: follow a link of the project's, or leave it; take the host's file for one that the run
@@ -16,7 +16,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/utf8.h"
-#include "cli/cli_run.h"
+#include "run/run.h"
 #include "work/work_project.h"
 
 #define MOST_EFFECTS ((size_t)1 << 30) /* bytes of effects.json */
@@ -25,8 +25,8 @@
 
 /* What else a record has as subject, and what lies beside it: nobody must take one for the other.
  */
-static const char *const reserved[] = { "effects", "effects.json", LOG_RUN_FILE, "spec.json",
-	"plan.json", WORK_PROJECT_FILE, RECORD_FILE };
+static const char *const reserved[] = { "effects", RECORD_EFFECTS_FILE, LOG_RUN_FILE,
+	RECORD_SPEC_FILE, RECORD_PLAN_FILE, WORK_PROJECT_FILE, RECORD_FILE };
 
 static bool is_utf8(const char *text)
 {
@@ -111,7 +111,7 @@ int run_read_effects(const struct run *r, struct work_effects *ret, struct err *
 
 	if (!r->record.effects.file[0])
 		return 0;
-	fd = file_open_name(r->folder, "effects.json", O_RDONLY);
+	fd = file_open_name(r->folder, RECORD_EFFECTS_FILE, O_RDONLY);
 	failure = fd < 0 ? fd : file_read_all(fd, MOST_EFFECTS, &bytes, &n);
 	if (failure < 0)
 		return err_sys(e, -failure, "cannot read effects.json");
@@ -193,7 +193,7 @@ size_t run_find_subjects(struct run *r, struct record_subject *ret)
 			found++;
 			continue;
 		}
-		cli_complain("the record has no subject '%s': %s", name, why);
+		run_tell(r, "the record has no subject '%s': %s", name, why);
 		r->is_unrecorded = true;
 	}
 	return found;

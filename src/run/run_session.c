@@ -1,12 +1,12 @@
 /*
- * cli_exec - one command in a session.
+ * run_session - one command in a session.
  *
- * Runs as:     the operator: `bawn session exec`, or a worker.
+ * Runs as:     the operator: `bawn session exec`, MCP, or a worker.
  * Enters with: the session's row, and the root that has its workspace.
  * Leaves:      a run with its own record; in the workspace what it wrote.
  * Must not:    let an argument widen what the session was created with.
  */
-#include "cli/cli_exec.h"
+#include "run/run_session.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -16,33 +16,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_run.h"
-#include "cli/commands.h"
 #include "session/session.h"
 
-const struct cli_option exec_options[] = {
-	{ "queue", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"leave the run to a worker, and print the run's id" },
-	{ "wait", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"with --queue: wait for the run, and print its output" },
-	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to FILE too" },
-	{ "subject", 0, "PATH", SPEC_KEY_COUNT, NULL,
-		"record the digest of a project file after the run" },
-	{ "sync", 0, NULL, SPEC_KEY_COUNT, NULL, "fsync the log and the record" },
-	{ "status-fd", 0, "N", SPEC_KEY_COUNT, NULL,
-		"write events to descriptor N as lines of JSON" },
-	{ "tty", 't', NULL, SPEC_KEY_COUNT, NULL, "always allocate a terminal" },
-	{ "no-tty", 0, NULL, SPEC_KEY_COUNT, NULL, "never allocate a terminal" },
-	{ "raw", 0, NULL, SPEC_KEY_COUNT, NULL, "do not filter escape sequences" },
-	{ "cast", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the output to FILE as an asciicast" },
-	{ "timing", 0, NULL, SPEC_KEY_COUNT, NULL, "print how long each step of the start took" },
-	{ 0 },
-};
-
-int exec_check(const struct run_request *q, struct err *e)
+int run_check_session(const struct run_request *q, struct err *e)
 {
 	const char *option = run_request_find_fixed(q);
 
@@ -54,7 +32,7 @@ int exec_check(const struct run_request *q, struct err *e)
 		"bawn session create --%s …", option);
 }
 
-int exec_open_workspace(const struct exec_job *job, struct err *e)
+int run_open_workspace(const struct run_job *job, struct err *e)
 {
 	const struct store_session *s = job->session;
 	/* Under a lease it is the lease's, or none: a newer one is another worker's. */
@@ -78,52 +56,49 @@ static bool hides_layer(const struct spec *s)
 	       s->layers[SPEC_LAYER_USER].v[SPEC_PROJECT_MODE].choice == SPEC_MODE_CAPTURED;
 }
 
-int exec_load(const struct exec_job *job, struct run *r, struct err *e)
+int run_load_job(const struct run_job *job, struct run *r, struct err *e)
 {
 	struct err why = { 0 };
-	int status = run_load_session_spec(r->asked, job->session, &r->spec, &r->place, &why) == 0
-			     ? CLI_OK
-		     : why.kind == ERR_SPEC ? CLI_NO
-					    : CLI_FAILED;
+	int ret = run_load_session_spec(r->asked, job->session, &r->spec, &r->place, &why);
 	struct stat project;
 
-	if (status == CLI_NO)
-		cli_print_diags(r->cli, &r->spec);
-	if (status == CLI_FAILED)
-		cli_complain_err(&why);
-	if (status == CLI_OK && hides_layer(&r->spec)) {
-		err_hint(e,
+	if (ret == 0 && !hides_layer(&r->spec))
+		return 0;
+	if (ret == 0) {
+		ret = err_hint(e,
 			err_set(e, ERR_REFUSED, EOPNOTSUPP,
 				"cannot show the project read-only to one command of a session: it "
 				"would not see what the session wrote"),
 			"bawn session create --read-only makes one that cannot write at all");
-		cli_complain_err(e);
-		return CLI_NO;
+		run_tell_err(r, e);
+		return ret;
 	}
-	if (status == CLI_NO && r->spec.diags.count)
-		err_set(e, ERR_SPEC, EINVAL, "%.400s", r->spec.diags.items[0].text);
-	else if (status != CLI_OK && stat(job->session->project, &project) < 0)
-		err_set(e, ERR_REFUSED, errno, "cannot use the session's project '%s': %s",
+	if (why.kind != ERR_SPEC)
+		run_tell_err(r, &why);
+	else
+		r->sink->diags(r->sink->of, &r->spec);
+	if (why.kind == ERR_SPEC && r->spec.diags.count)
+		return err_set(e, ERR_SPEC, EINVAL, "%.400s", r->spec.diags.items[0].text);
+	if (stat(job->session->project, &project) < 0)
+		return err_set(e, ERR_REFUSED, errno, "cannot use the session's project '%s': %s",
 			job->session->project, strerror(errno));
-	else if (status != CLI_OK)
-		err_set(e, ERR_SPEC, EINVAL, "cannot use the session's spec");
-	return status;
+	return err_set(e, ERR_SPEC, EINVAL, "cannot use the session's spec");
 }
 
 /* The same, and what follows from its being one of those that share a cage. */
-static int prepare(const struct exec_job *job, struct run *r, struct err *e)
+static int prepare(const struct run_job *job, struct run *r, struct err *e)
 {
-	int status = exec_load(job, r, e);
+	int ret = run_load_job(job, r, e);
 
-	if (status != CLI_OK || !spec_bool(&r->spec, SPEC_SESSION_BACKGROUND))
-		return status;
+	if (ret < 0 || !spec_bool(&r->spec, SPEC_SESSION_BACKGROUND))
+		return ret;
 	r->job = job;
 	r->pool = NULL;
 	r->request.mode = KEEP_JOINING;
-	if (exec_check_sharing(&r->spec, e) == 0)
-		return CLI_OK;
-	cli_complain_err(e);
-	return CLI_FAILED;
+	ret = run_check_sharing(&r->spec, e);
+	if (ret < 0)
+		run_tell_err(r, e);
+	return ret;
 }
 
 /*
@@ -139,13 +114,14 @@ static void close_all(struct run *r, int *workspace)
 		close(take_fd(workspace));
 }
 
-static void run_asked(const struct exec_job *job, const struct cli *cli, struct exec_result *ret)
+static void run_asked(const struct run_job *job, struct run_result *ret)
 {
 	uint64_t began = clock_ns();
-	own_fd int workspace = exec_open_workspace(job, &ret->error);
+	own_fd int workspace = run_open_workspace(job, &ret->error);
+	struct err unfit = { 0 };
 	struct run r;
 
-	run_init(&r, cli, job->request);
+	run_init(&r, job->sink, job->request, job->command_line, job->command_line_size);
 	r.record.session = job->session->id;
 	r.record.worker = job->worker;
 	r.record.lease = job->token;
@@ -161,11 +137,13 @@ static void run_asked(const struct exec_job *job, const struct cli *cli, struct 
 	memcpy(r.request.printed, job->printed, sizeof(r.request.printed));
 	if (job->run)
 		snprintf(r.record.run, sizeof(r.record.run), "%s", job->run);
-	ret->status = CLI_FAILED;
-	if (workspace < 0 && !job->is_quiet)
-		cli_complain_err(&ret->error);
-	if (workspace >= 0 && run_open_status(&r) == CLI_OK) {
-		if (prepare(job, &r, &ret->error) == CLI_OK) {
+	ret->status = RUN_FAILED;
+	if (workspace < 0 && !r.sink->is_quiet)
+		run_tell_err(&r, &ret->error);
+	if (workspace >= 0 && run_open_status(&r, &unfit) < 0) {
+		run_tell_err(&r, &unfit);
+	} else if (workspace >= 0) {
+		if (prepare(job, &r, &ret->error) == 0) {
 			ret->status = run_to_end(&r);
 			ret->error = r.record.error;
 		} else {
@@ -187,21 +165,17 @@ static void run_asked(const struct exec_job *job, const struct cli *cli, struct 
 	close_all(&r, &workspace);
 	/* What was refused may have come to a plan, and not to all that a cage needs. */
 	if (r.pool && r.plan && r.record.outcome != RECORD_REFUSED)
-		exec_pool_fill(r.pool, &r);
+		run_pool_fill(r.pool, &r);
 	run_done(&r);
 }
 
-void exec_run(const struct exec_job *job, struct exec_result *ret)
+void run_in_session(const struct run_job *job, struct run_result *ret)
 {
-	const struct cli cli = { .command_line = job->command_line,
-		.command_line_size = job->command_line_size,
-		.is_quiet = job->is_quiet };
-
-	*ret = (struct exec_result){
-		.state = STORE_FAILED, .status = CLI_FAILED, .record.max = 4 * RECORD_MAX_SIZE
+	*ret = (struct run_result){
+		.state = STORE_FAILED, .status = RUN_FAILED, .record.max = 4 * RECORD_MAX_SIZE
 	};
-	if (exec_check(job->request, &ret->error) == 0) {
-		run_asked(job, &cli, ret);
+	if (run_check_session(job->request, &ret->error) == 0) {
+		run_asked(job, ret);
 		return;
 	}
 	metrics_count_run(&ret->counted, METRICS_FAILED, 0);

@@ -1,5 +1,5 @@
 /*
- * cli_again - repeats a run that is on record, and says whether it came out the same.
+ * run_again - repeats a run that is on record, and says whether it came out the same.
  *
  * Runs as:  the operator.
  * Reads:    the record, and spec.json and effects.json beside it.
@@ -19,41 +19,22 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_run.h"
-#include "cli/cli_verify.h"
+#include "run/run.h"
 #include "verify/verify.h"
 #include "work/work_project.h"
 
 #define MOST_PATHS 20 /* that differ, and are named */
 
-struct run_again {
-	struct cli_verifier verifier;
-	struct cli_found found;
-	struct verify_record of;
-	struct verify_report report; /* which effects differ */
-	char *spec;
-	size_t spec_size;
-	bool is_said; /* what went wrong, or is not known */
-};
-
-void run_close_again(struct run *r)
+void run_again_done(struct run_again *a)
 {
-	struct run_again *a = r->again;
-
-	if (!a)
-		return;
-	verify_record_done(&a->of);
-	cli_found_done(&a->found);
-	cli_verifier_done(&a->verifier);
 	free(a->spec);
-	free(a);
-	r->again = NULL;
+	*a = (struct run_again){ .folder = -1 };
 }
 
 /* --- the record --- */
 
 /* What decides what is run comes from the record, and from nowhere else. */
-static int check_options(const struct run_request *q, struct err *e)
+int run_check_again_request(const struct run_request *q, struct err *e)
 {
 	const char *option = q->here.file ? "file" : q->here.host ? "host" : NULL;
 
@@ -69,40 +50,20 @@ static int check_options(const struct run_request *q, struct err *e)
 		"cannot use --%s with --again: the spec is that of the record", option);
 }
 
-static int load_record(struct run *r, struct err *e)
+/* An earlier bawn wrote it without keys that there are now: from here on it has them. */
+static int complete_spec(struct run *r, const struct spec *s, struct err *e)
 {
 	struct run_again *a = r->again;
-	const char *word = r->asked->here.again;
-
-	if (cli_verifier_take_keys(&a->verifier, e) != CLI_OK ||
-		cli_load_record(&a->verifier, word, &a->found, &a->of, &a->report, e) != CLI_OK) {
-		if (!a->found.bytes)
-			cli_hint("bawn record list names the runs that can be repeated");
-		return a->is_said = true, err_set(e, ERR_REFUSED, EBADMSG,
-						  "cannot repeat the run: there is no record");
-	}
-	if (!a->of.is_signed)
-		return err_set(e, ERR_REFUSED, EBADMSG, "cannot repeat the record '%.100s': %s",
-			word, a->report.count ? a->report.items[0].text : "it is not signed");
-	if (a->of.record.outcome == RECORD_REFUSED)
-		return err_set(e, ERR_REFUSED, EINVAL,
-			"cannot repeat run %s: it was refused and ran nothing", a->of.record.run);
-	return 0;
-}
-
-/* An earlier bawn wrote it without keys that there are now: from here on it has them. */
-static int complete_spec(struct run_again *a, const struct spec *s, struct err *e)
-{
 	own(buf) struct buf whole = { .max = PLAN_MAX_SIZE };
 
 	spec_print_canonical(s, &whole);
 	if (whole.failed)
 		return err_set(e, ERR_SYS, ENOMEM, "cannot read the spec: out of memory");
 	if (whole.len != a->spec_size)
-		cli_complain(
+		run_tell(r,
 			"run %s is of an earlier bawn: keys that its spec does not have are as "
 			"by default, so that spec and plan have other digests",
-			a->of.record.run);
+			a->of->record.run);
 	free(a->spec);
 	a->spec_size = whole.len;
 	a->spec = take_ptr(whole.data);
@@ -112,10 +73,10 @@ static int complete_spec(struct run_again *a, const struct spec *s, struct err *
 static int read_spec(struct run *r, struct err *e)
 {
 	struct run_again *a = r->again;
-	const struct record_read *record = &a->of.record;
-	own_fd int fd = a->found.folder < 0 ? -ENOENT
-					    : file_open_name(a->found.folder, "spec.json",
-						      O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	const struct record_read *record = &a->of->record;
+	own_fd int fd = a->folder < 0 ? -ENOENT
+				      : file_open_name(a->folder, RECORD_SPEC_FILE,
+						O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	char digest[SHA256_HEX_SIZE];
 	struct spec alone;
 	int ret = fd < 0 ? fd : file_read_all(fd, YAML_MAX_SIZE, &a->spec, &a->spec_size);
@@ -132,7 +93,7 @@ static int read_spec(struct run *r, struct err *e)
 	spec_init(&alone);
 	ret = spec_read_canonical(&alone, a->spec, a->spec_size, e);
 	if (ret == 0)
-		ret = complete_spec(a, &alone, e);
+		ret = complete_spec(r, &alone, e);
 	spec_done(&alone);
 	if (ret < 0 && !str_eq(record->bawn, BAWN_VERSION))
 		return err_set(e, ERR_REFUSED, EBADMSG,
@@ -155,44 +116,34 @@ static int check_spec(const struct run *r, struct err *e)
 	return err_hint(e,
 		err_set(e, ERR_REFUSED, EPERM,
 			"cannot repeat run %s: the policies of this machine change its spec",
-			r->again->of.record.run),
+			r->again->of->record.run),
 		"bawn check --explain KEY says what they set");
 }
 
-int run_load_again(struct run *r, struct err *e)
+int run_load_again(struct run *r, bool *ret_is_spec, struct err *e)
 {
-	struct run_again *a = calloc(1, sizeof(*a));
-	int status = CLI_FAILED;
+	struct run_again *a = r->again;
+	int ret;
 
-	*e = (struct err){ 0 };
+	*ret_is_spec = false;
 	spec_init(&r->spec);
 	/* A refusal is written down too. */
 	r->place.home = run_home();
-	r->again = a;
-	if (!a)
-		return (err_set(e, ERR_SYS, ENOMEM, "cannot read the record: out of memory"),
-			CLI_FAILED);
-	a->found.folder = -1;
-	verify_record_init(&a->of);
-	cli_verifier_init(&a->verifier, r->cli);
-	a->report.arena = &a->verifier.arena;
-	if (check_options(r->asked, e) == 0 && load_record(r, e) == 0 && read_spec(r, e) == 0) {
-		spec_done(&r->spec);
-		if (run_load_kept_spec(r->asked, a->spec, a->spec_size, &r->spec, &r->place, e) ==
-			0)
-			status = CLI_OK;
-		else if (e->kind == ERR_SPEC)
-			status = CLI_NO;
-	}
-	if (status == CLI_OK && check_spec(r, e) < 0)
-		status = CLI_FAILED;
-	if (e->kind != ERR_NONE && e->kind != ERR_SPEC && !a->is_said)
-		cli_complain_err(e);
-	if (status != CLI_OK)
-		return status;
-	memcpy(r->record.again.run, a->of.record.run,
-		strnlen(a->of.record.run, RECORD_RUN_SIZE - 1));
-	return CLI_OK;
+	if (a->of->record.outcome == RECORD_REFUSED)
+		return err_set(e, ERR_REFUSED, EINVAL,
+			"cannot repeat run %s: it was refused and ran nothing", a->of->record.run);
+	ret = read_spec(r, e);
+	if (ret < 0)
+		return ret;
+	spec_done(&r->spec);
+	ret = run_load_kept_spec(r->asked, a->spec, a->spec_size, &r->spec, &r->place, e);
+	*ret_is_spec = ret < 0 && e->kind == ERR_SPEC;
+	if (ret == 0)
+		ret = check_spec(r, e);
+	if (ret == 0)
+		memcpy(r->record.again.run, a->of->record.run,
+			strnlen(a->of->record.run, RECORD_RUN_SIZE - 1));
+	return ret;
 }
 
 /* --- before the command --- */
@@ -209,50 +160,50 @@ static void say_unknown(const struct run *r)
 {
 	const struct run_again *a = r->again;
 	char then[4096];
-	ssize_t n = a->found.folder < 0
+	ssize_t n = a->folder < 0
 			    ? -1
-			    : readlinkat(a->found.folder, "project", then, sizeof(then) - 1);
+			    : readlinkat(a->folder, RECORD_PROJECT_LINK, then, sizeof(then) - 1);
 
 	if (n > 0) {
 		then[n] = '\0';
 		if (!str_eq(then, r->place.project))
-			cli_complain("run %s was in '%s', and this one is in '%s'",
-				a->of.record.run, then, r->place.project);
+			run_tell(r, "run %s was in '%s', and this one is in '%s'",
+				a->of->record.run, then, r->place.project);
 	}
-	if (a->of.record.session && a->of.record.session[0])
-		cli_complain("run %s was in session %s, and this one begins without what the "
-			     "session had "
-			     "written by then",
-			a->of.record.run, a->of.record.session);
-	if (!a->of.record.project.sha256)
-		cli_complain(
+	if (a->of->record.session && a->of->record.session[0])
+		run_tell(r,
+			"run %s was in session %s, and this one begins without what the "
+			"session had "
+			"written by then",
+			a->of->record.run, a->of->record.session);
+	if (!a->of->record.project.sha256)
+		run_tell(r,
 			"whether the project is what it was is not known: the record of run %s "
 			"has no digest of it, as --digest-project makes one",
-			a->of.record.run);
-	if (a->of.record.image.name && str_eq(a->of.record.image.name, "host"))
-		cli_complain("whether this system is what it was is not known: only images have a "
-			     "digest");
-	else if (!a->of.record.image.sha256)
-		cli_complain(
+			a->of->record.run);
+	if (a->of->record.image.name && str_eq(a->of->record.image.name, "host"))
+		run_tell(r, "whether this system is what it was is not known: only images have a "
+			    "digest");
+	else if (!a->of->record.image.sha256)
+		run_tell(r,
 			"whether the image '%s' is what it was is not known: the record has no "
 			"digest of it",
-			a->of.record.image.name ? a->of.record.image.name : "");
+			a->of->record.image.name ? a->of->record.image.name : "");
 }
 
 static void say_path(void *of, const char *path, const char *what)
 {
-	(void)of;
-	cli_complain("again: '%s' %s", path, what);
+	run_tell(of, "again: '%s' %s", path, what);
 }
 
 /* The list beside the record is believed where it is the one that was signed. */
-static void name_paths(const struct run *r)
+static void name_paths(struct run *r)
 {
 	const struct run_again *a = r->again;
-	const char *signed_digest = a->of.record.project.list_sha256;
-	own_fd int fd = a->found.folder < 0 ? -ENOENT
-					    : file_open_name(a->found.folder, WORK_PROJECT_FILE,
-						      O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	const char *signed_digest = a->of->record.project.list_sha256;
+	own_fd int fd = a->folder < 0 ? -ENOENT
+				      : file_open_name(a->folder, WORK_PROJECT_FILE,
+						O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	own_free char *then = NULL;
 	char digest[SHA256_HEX_SIZE] = "";
 	size_t n = 0, count;
@@ -260,25 +211,27 @@ static void name_paths(const struct run *r)
 	if (fd >= 0 && file_read_all(fd, WORK_PROJECT_MAX_LIST, &then, &n) == 0)
 		sha256_hex(then, n, digest);
 	if (!signed_digest || !str_eq(digest, signed_digest)) {
-		cli_complain("again: " WORK_PROJECT_FILE
-			     " beside the record would say which paths, and is not %s",
+		run_tell(r,
+			"again: " WORK_PROJECT_FILE
+			" beside the record would say which paths, and is not %s",
 			digest[0] ? "that of the record" : "there");
 		return;
 	}
-	count = work_project_compare(then, n, buf_text(&r->project_list), r->project_list.len,
-		MOST_PATHS, say_path, NULL);
+	count = work_project_compare(
+		then, n, buf_text(&r->project_list), r->project_list.len, MOST_PATHS, say_path, r);
 	if (count > MOST_PATHS)
-		cli_complain("again: … and %zu more paths differ", count - MOST_PATHS);
+		run_tell(r, "again: … and %zu more paths differ", count - MOST_PATHS);
 	/* Both lists end where no more of them is kept. */
 	if (count == 0)
-		cli_complain("again: the paths that differ are behind the %zu MiB that are kept of "
-			     "each list",
+		run_tell(r,
+			"again: the paths that differ are behind the %zu MiB that are kept of "
+			"each list",
 			WORK_PROJECT_MAX_LIST >> 20);
 }
 
 int run_check_again(struct run *r, struct err *e)
 {
-	const struct record_read *then = r->again ? &r->again->of.record : NULL;
+	const struct record_read *then = r->again ? &r->again->of->record : NULL;
 	struct record_again *x = &r->record.again;
 
 	if (!then)
@@ -312,7 +265,7 @@ int run_check_again(struct run *r, struct err *e)
 		}
 	}
 	/* Once: with another plan there is another start. */
-	if (!r->cli->is_quiet && !r->again->is_said)
+	if (!r->sink->is_quiet && !r->again->is_said)
 		say_unknown(r);
 	r->again->is_said = true;
 	return 0;
@@ -330,18 +283,18 @@ static void find_differences(struct run *r)
 
 	work_effects_init(&then);
 	work_effects_init(&now);
-	ret = verify_read_effects(a->found.folder, &then, file, &e);
+	ret = verify_read_effects(a->folder, &then, file, &e);
 	/* No effects, no file. */
 	if (ret == 0)
 		work_digest(&then, then.digest);
 	if (ret >= 0)
 		ret = run_read_effects(r, &now, &e);
-	if (ret < 0 || !str_eq(then.digest, a->of.record.effects.sha256))
-		verify_say(&a->report, "effect", VERIFY_ABSENT,
+	if (ret < 0 || !str_eq(then.digest, a->of->record.effects.sha256))
+		verify_say(a->report, "effect", VERIFY_ABSENT,
 			"effects.json beside the record would say which paths, and is %s",
 			ret < 0 ? "not readable" : "not that of the record");
 	else
-		verify_name_differences(&then, &now, &a->report);
+		verify_name_differences(&then, &now, a->report);
 }
 
 static enum record_same compare_outcomes(const struct record_read *then, const struct record *now)
@@ -375,7 +328,7 @@ static enum record_same compare_outputs(const struct record_read *then, const st
 
 void run_compare_again(struct run *r)
 {
-	const struct record_read *then = r->again ? &r->again->of.record : NULL;
+	const struct record_read *then = r->again ? &r->again->of->record : NULL;
 	struct record_again *x = &r->record.again;
 	struct json *j;
 
@@ -410,15 +363,15 @@ void run_say_again(const struct run *r)
 	const struct run_again *a = r->again;
 	bool is_same = x->effects == RECORD_SAME && x->outcome == RECORD_SAME;
 
-	if (!a || (is_same && r->cli->is_quiet))
+	if (!a || (is_same && r->sink->is_quiet))
 		return;
-	cli_complain("again: the effects are %s as in run %s%s%s", word_of(x->effects), x->run,
+	run_tell(r, "again: the effects are %s as in run %s%s%s", word_of(x->effects), x->run,
 		x->effects == RECORD_SAME ? ": " : "",
 		x->effects == RECORD_SAME ? r->record.effects.digest : "");
-	for (size_t i = 0; i < a->report.count; i++)
-		if (str_eq(a->report.items[i].name, "effect"))
-			cli_complain("again: %s", a->report.items[i].text);
-	cli_complain("again: the outcome is %s, the output is %s, the plan is %s, the filter is %s",
+	for (size_t i = 0; i < a->report->count; i++)
+		if (str_eq(a->report->items[i].name, "effect"))
+			run_tell(r, "again: %s", a->report->items[i].text);
+	run_tell(r, "again: the outcome is %s, the output is %s, the plan is %s, the filter is %s",
 		word_of(x->outcome), word_of(x->output), word_of(x->plan), word_of(x->filter));
 }
 
@@ -428,5 +381,5 @@ int run_again_status(const struct run *r, int status)
 
 	if (!r->asked->here.is_same || r->is_unrecorded)
 		return status;
-	return x->effects == RECORD_SAME && x->outcome == RECORD_SAME ? CLI_OK : CLI_NO;
+	return x->effects == RECORD_SAME && x->outcome == RECORD_SAME ? 0 : 1;
 }

@@ -1,5 +1,5 @@
 /*
- * cli_resident - the cage of a session whose commands share one (session.background).
+ * run_resident - the cage of a session whose commands share one (session.background).
  *
  * Runs as:     the operator; the cage's keeper as nobody's child, in a session of its own, without
  *              a terminal, from the first command until the session is stopped.
@@ -18,8 +18,7 @@
 
 #include "base/count.h"
 #include "base/file.h"
-#include "cli/cli_exec.h"
-#include "cli/cli_run.h"
+#include "run/run_session.h"
 #include "wire/wire.h"
 
 /* What of a run is its own, where all of a session are in one cage. */
@@ -35,7 +34,7 @@ static bool is_of_command(enum spec_key key)
 	return false;
 }
 
-int exec_check_sharing(const struct spec *s, struct err *e)
+int run_check_sharing(const struct spec *s, struct err *e)
 {
 	for (enum spec_key key = 0; key < SPEC_KEY_COUNT; key++)
 		if (s->layers[SPEC_LAYER_FILE].v[key].is_set && !is_of_command(key))
@@ -60,17 +59,17 @@ static int let_go(int *root, int *told)
 	return file_keep_only(STDERR_FILENO + 1, kept, 2);
 }
 
-static void keep_cage(const struct exec_job *job, const struct cli *cli, int told)
+static void keep_cage(const struct run_job *job, int told)
 {
 	struct err e = { 0 };
 	struct run r;
 
-	run_init(&r, cli, job->request);
+	run_init(&r, job->sink, job->request, job->command_line, job->command_line_size);
 	r.record.session = job->session->id;
 	r.request.mode = KEEP_RESIDENT;
 	r.request.told = told;
-	r.request.workspace = exec_open_workspace(job, &e);
-	if (r.request.workspace >= 0 && exec_load(job, &r, &e) == CLI_OK) {
+	r.request.workspace = run_open_workspace(job, &e);
+	if (r.request.workspace >= 0 && run_load_job(job, &r, &e) == 0) {
 		/* The spec's own is what each exec runs that names none. */
 		r.spec.settled.v[SPEC_COMMAND] = (struct spec_value){ 0 };
 		(void)run_to_end(&r);
@@ -83,13 +82,15 @@ static void keep_cage(const struct exec_job *job, const struct cli *cli, int tol
 	run_done(&r);
 }
 
-static noreturn void be_keeper(const struct exec_job *job, int told)
+static noreturn void be_keeper(const struct run_job *job, int told)
 {
-	struct exec_job own = *job;
-	struct cli cli = { .is_quiet = true };
+	struct run_job own = *job;
+	struct run_sink nobody = *job->sink;
 	const struct run_request nothing = { 0 };
 	sigset_t none;
 
+	nobody.is_quiet = true;
+	own.sink = &nobody;
 	own.request = &nothing;
 	own.run = own.worker = NULL;
 	own.token = 0;
@@ -100,13 +101,11 @@ static noreturn void be_keeper(const struct exec_job *job, int told)
 		_exit(125);
 	memset(job->command_line, 0, job->command_line_size);
 	snprintf(job->command_line, job->command_line_size, "bawn: cage of a session");
-	cli.command_line = job->command_line;
-	cli.command_line_size = job->command_line_size;
-	keep_cage(&own, &cli, told);
+	keep_cage(&own, told);
 	_exit(0);
 }
 
-static int start_keeper(const struct exec_job *job, int told, struct err *e)
+static int start_keeper(const struct run_job *job, int told, struct err *e)
 {
 	pid_t parent = fork();
 
@@ -123,7 +122,7 @@ static int start_keeper(const struct exec_job *job, int told, struct err *e)
 	return 0;
 }
 
-int exec_start_cage(const struct exec_job *job, struct err *e)
+int run_start_shared_cage(const struct run_job *job, struct err *e)
 {
 	struct wire_message m = { 0 };
 	int ends[2], r = wire_pair(ends);

@@ -1,13 +1,12 @@
 /* Cages that wait for their session. */
 #include <string.h>
 
-#include "cli/cli_exec.h"
-#include "cli/cli_run.h"
 #include "keep/keep.h"
+#include "run/run_session.h"
 
-static void put_first(struct exec_pool *pool, struct keeper *cage)
+static void put_first(struct run_pool *pool, struct keeper *cage)
 {
-	size_t last = EXEC_POOL_SIZE - 1;
+	size_t last = RUN_POOL_SIZE - 1;
 
 	if (pool->cages[last])
 		keep_free(pool->cages[last]);
@@ -16,9 +15,9 @@ static void put_first(struct exec_pool *pool, struct keeper *cage)
 }
 
 /* One that has ended, or shows what is elsewhere by now, is of no use to anybody. */
-static struct keeper **find(struct exec_pool *pool, const struct plan *p)
+static struct keeper **find(struct run_pool *pool, const struct plan *p)
 {
-	for (size_t i = 0; i < EXEC_POOL_SIZE; i++) {
+	for (size_t i = 0; i < RUN_POOL_SIZE; i++) {
 		struct keeper **cage = &pool->cages[i];
 
 		if (!*cage || !keep_warm_is_for(*cage, p))
@@ -31,7 +30,7 @@ static struct keeper **find(struct exec_pool *pool, const struct plan *p)
 	return NULL;
 }
 
-struct keeper *exec_pool_take(struct exec_pool *pool, const struct plan *p)
+struct keeper *run_pool_take(struct run_pool *pool, const struct plan *p)
 {
 	struct keeper **found = find(pool, p), *cage = found ? *found : NULL;
 
@@ -44,7 +43,7 @@ struct keeper *exec_pool_take(struct exec_pool *pool, const struct plan *p)
 	return cage;
 }
 
-void exec_pool_fill(struct exec_pool *pool, struct run *r)
+void run_pool_fill(struct run_pool *pool, struct run *r)
 {
 	struct keeper *cage = NULL;
 	struct err e = { 0 };
@@ -58,9 +57,9 @@ void exec_pool_fill(struct exec_pool *pool, struct run *r)
 		keep_free(cage);
 }
 
-void exec_pool_done(struct exec_pool *pool)
+void run_pool_done(struct run_pool *pool)
 {
-	for (size_t i = 0; i < EXEC_POOL_SIZE; i++) {
+	for (size_t i = 0; i < RUN_POOL_SIZE; i++) {
 		keep_free(pool->cages[i]);
 		pool->cages[i] = NULL;
 	}
