@@ -8,7 +8,10 @@ static const char *print_path(
 {
 	if (!prefix && root == PLAN_ROOT_NONE)
 		return path;
-	buf_printf(scratch, "%s%s%s", prefix ? prefix : "", plan_roots[root].name, path);
+	if (prefix)
+		buf_puts(scratch, prefix);
+	buf_puts(scratch, plan_roots[root].name);
+	buf_puts(scratch, path);
 	return buf_text(scratch);
 }
 
@@ -22,6 +25,7 @@ static const char *text_or_null(
 
 static void print_allowed(const struct plan *p, const struct plan_rule *rule, struct buf *out)
 {
+	char text[SPEC_NET_SIZE];
 	struct spec_egress to = {
 		.client = plan_rule_text(p, rule, PLAN_RULE_HOST),
 		.host = text_or_null(p, rule, PLAN_RULE_HOST),
@@ -32,18 +36,21 @@ static void print_allowed(const struct plan *p, const struct plan_rule *rule, st
 	};
 
 	memcpy(to.address, rule->address, sizeof(to.address));
-	spec_print_egress(&to, out);
+	spec_print_egress(&to, text);
+	buf_puts(out, text);
 }
 
 static void print_published(const struct plan *p, const struct plan_rule *rule, struct buf *out)
 {
+	char text[SPEC_NET_SIZE];
 	const struct spec_publish port = {
 		.address = plan_rule_text(p, rule, PLAN_RULE_HOST),
 		.host_port = rule->port,
 		.cage_port = rule->cage_port,
 	};
 
-	spec_print_publish(&port, out);
+	spec_print_publish(&port, text);
+	buf_puts(out, text);
 }
 
 static void print_secret(const struct plan *p, const struct plan_rule *rule, struct buf *out)

@@ -55,8 +55,9 @@ int spec_make_secret(struct arena *arena, const char *const parts[static SPEC_SE
 	struct spec_item *ret, enum spec_secret_part *ret_wrong, struct err *e);
 
 /* The canonical texts, from what they stand for: what the grammars above give, and plans print. */
-void spec_print_egress(const struct spec_egress *to, struct buf *out);
-void spec_print_publish(const struct spec_publish *port, struct buf *out);
+#define SPEC_NET_SIZE 320 /* of a host with all that may stand around it */
+void spec_print_egress(const struct spec_egress *to, char ret[static SPEC_NET_SIZE]);
+void spec_print_publish(const struct spec_publish *port, char ret[static SPEC_NET_SIZE]);
 void spec_print_secret(const struct spec_secret *s, struct buf *out);
 
 /* Is all of a network in another? */

@@ -2,16 +2,14 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
-#include "base/buf.h"
 #include "base/count.h"
 #include "base/num.h"
-#include "base/own.h"
 #include "base/str.h"
 
 #define HOST_LIMIT 253
-#define TEXT_LIMIT 512 /* of a host with all that may stand around it */
 
 #define BAD(e, ...)  (err_set((e), ERR_SPEC, 0, __VA_ARGS__), -EINVAL)
 #define NO_MEMORY(e) (err_set((e), ERR_SYS, ENOMEM, "not enough memory"), -ENOMEM)
@@ -184,7 +182,7 @@ static bool is_mapped(const struct spec_egress *n)
 	return memcmp(n->address, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12) == 0;
 }
 
-static void print_network(const struct spec_egress *n, struct buf *out)
+static void print_network(const struct spec_egress *n, char *ret, size_t size)
 {
 	bool is_v4 = is_mapped(n) && n->prefix >= 96;
 	int width = is_v4 ? 32 : 128, bits = n->prefix - (128 - width);
@@ -193,35 +191,34 @@ static void print_network(const struct spec_egress *n, struct buf *out)
 	inet_ntop(is_v4 ? AF_INET : AF_INET6, n->address + (is_v4 ? 12 : 0), address,
 		sizeof(address));
 	if (bits == width)
-		buf_printf(out, is_v4 ? "%s" : "[%s]", address);
+		snprintf(ret, size, is_v4 ? "%s" : "[%s]", address);
 	else
-		buf_printf(out, is_v4 ? "%s/%d" : "[%s/%d]", address, bits);
+		snprintf(ret, size, is_v4 ? "%s/%d" : "[%s/%d]", address, bits);
 }
 
-void spec_print_egress(const struct spec_egress *to, struct buf *out)
+void spec_print_egress(const struct spec_egress *to, char ret[static SPEC_NET_SIZE])
 {
-	/* A client that has not been asked yet. */
-	if (!to->port) {
-		buf_puts(out, to->client);
-		return;
-	}
-	if (to->host)
-		buf_printf(out, "%s%s", to->is_wildcard ? "*." : "", to->host);
+	char network[INET6_ADDRSTRLEN + 8];
+
+	if (!to->host)
+		print_network(to, network, sizeof(network));
+	/* A client that has not been asked yet has no port. */
+	if (to->port)
+		snprintf(ret, SPEC_NET_SIZE, "%s%s:%u/%s", to->is_wildcard ? "*." : "",
+			to->host ? to->host : network, to->port, spec_protocol_names[to->protocol]);
 	else
-		print_network(to, out);
-	buf_printf(out, ":%u/%s", to->port, spec_protocol_names[to->protocol]);
+		snprintf(ret, SPEC_NET_SIZE, "%s", to->client);
 }
 
-void spec_print_publish(const struct spec_publish *port, struct buf *out)
+void spec_print_publish(const struct spec_publish *port, char ret[static SPEC_NET_SIZE])
 {
-	buf_printf(out, strchr(port->address, ':') ? "[%s]:%u:%u" : "%s:%u:%u", port->address,
-		port->host_port, port->cage_port);
+	snprintf(ret, SPEC_NET_SIZE, strchr(port->address, ':') ? "[%s]:%u:%u" : "%s:%u:%u",
+		port->address, port->host_port, port->cage_port);
 }
 
-static int keep_text(
-	struct arena *arena, const struct buf *text, struct spec_item *ret, struct err *e)
+static int keep_text(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
-	ret->text = text->failed ? NULL : arena_copy(arena, buf_text(text), text->len);
+	ret->text = arena_copy(arena, text, strlen(text));
 	return ret->text ? 0 : NO_MEMORY(e);
 }
 
@@ -266,7 +263,7 @@ int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item 
 	struct spec_egress *to = &ret->egress;
 	char *copy = arena_copy(arena, text, strlen(text)), *host = NULL;
 	bool is_protocol_given = false, is_good = false;
-	own(buf) struct buf shown = { .max = TEXT_LIMIT };
+	char shown[SPEC_NET_SIZE];
 	int r;
 
 	if (!copy)
@@ -311,8 +308,8 @@ int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item 
 		if (str_eq(to->host, "bawn-host"))
 			return BAD(e, "'%.200s' is this machine itself", text);
 	}
-	spec_print_egress(to, &shown);
-	return keep_text(arena, &shown, ret, e);
+	spec_print_egress(to, shown);
+	return keep_text(arena, shown, ret, e);
 }
 
 const char *spec_hint_destination(
@@ -366,7 +363,7 @@ int spec_grammar_publish(
 	const char *colon = strrchr(text, ':');
 	char *rest = colon ? arena_copy(arena, text, (size_t)(colon - text)) : NULL;
 	char *address = NULL;
-	own(buf) struct buf shown = { .max = TEXT_LIMIT };
+	char shown[SPEC_NET_SIZE];
 	int64_t cage = 0, host = 0;
 	int r;
 
@@ -387,6 +384,6 @@ int spec_grammar_publish(
 				"'%.200s' must be [ADDRESS:]HOST_PORT:CAGE_PORT, such as 8000:8000",
 				text);
 	}
-	spec_print_publish(p, &shown);
-	return keep_text(arena, &shown, ret, e);
+	spec_print_publish(p, shown);
+	return keep_text(arena, shown, ret, e);
 }

@@ -1,6 +1,6 @@
 /*
- * bench_plan - how long it takes from the bytes of a spec to a checked plan, and to look at the
- * host. Prints one JSON object a line: {"what": …, "median_us": …, "p95_us": …}.
+ * bench_plan - how long it takes from the bytes of a spec to the digest of a plan, and to look at
+ * the host. Prints one JSON object a line: {"what": …, "median_us": …, "p95_us": …}.
  *
  *   bench_plan FULL_EXAMPLE
  */

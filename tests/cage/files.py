@@ -546,5 +546,14 @@ def an_image_that_is_not_there_is_refused(p):
     expect_refusal(p.run("run", *image_spec(p, p.write("file", "")), "--", "true"))
 
 
+@case
+def an_image_of_a_kind_that_this_version_cannot_use_is_refused(p):
+    archive = p.write("archive", "")
+    for image, what in ((f"oci:{archive}", "images of the kind oci:"), (f"sif:{archive}", "images of the kind sif:"),
+                        ("debian", "images that have only a name")):
+        expect_refusal(p.run("run", *p.spec(f"root: {{image: '{image}'}}\n"), "--", "true"),
+                       f"cannot carry out {what}: this version does not have it")
+
+
 if __name__ == "__main__":
     main()
