@@ -199,13 +199,18 @@ static int limit_making(struct keeper *k, struct err *e)
 static int map_ids(struct keeper *k, struct err *e)
 {
 	const struct plan_op *ids = plan_find(k->start.plan, PLAN_IDS, NULL);
+	unsigned inside = ids ? (unsigned)ids->n : 0;
 	int r;
 
 	if (!k->start.ids.is_given && !k->start.ids.is_team)
 		return 0;
-	r = cage_write_maps(k->process.pid, &k->start.ids, ids ? (unsigned)ids->n : 0, e);
-	if (r == 0 && k->start.ids.is_team)
-		r = keep_team_map(k, ids, e);
+	r = cage_write_maps(k->process.pid, &k->start.ids, inside, e);
+	if (r == 0 && k->start.ids.is_team) {
+		r = keep_team_map(k->process.pid, k->start.ids.gid, inside, k->q->folder, e);
+		/* What fails here is a reason to do without. */
+		if (r < 0)
+			k->record->failed_op = (int)(ids - plan_ops(k->start.plan));
+	}
 	if (r == 0 && wire_send(k->process.channel, WIRE_MAPPED, 0, NULL) < 0)
 		r = err_set(
 			e, ERR_SYS, EPIPE, "cannot make the cage: it ended before it was complete");

@@ -5,6 +5,7 @@
 
 /* The network of a cage: its gate, its dialer and its vault. */
 struct keeper;
+struct keep_process;
 
 /* --- keep_gate_rules.c, keep_gate.c, keep_gate_look.c --- */
 
@@ -41,7 +42,8 @@ int keep_gate_start(struct keeper *k, struct err *e);
 int keep_gate_hear(struct keeper *k, struct err *e);
 
 /* Is the gate what it should be? "", or what is wrong. */
-void keep_gate_look(const struct keeper *k, char *ret, size_t size);
+void keep_gate_look(const struct keep_gate *g, const struct keep_process *cage,
+	const struct plan *p, char *ret, size_t size);
 
 /* The cage has ended: hears the last of the gate, and ends it. */
 void keep_gate_end(struct keeper *k);

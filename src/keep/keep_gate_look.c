@@ -22,8 +22,9 @@
 #include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "keep/keep_inside.h"
+#include "keep/keep_gate.h"
 #include "keep/keep_look.h"
+#include "keep/keep_process.h"
 
 #define LISTENS   10 /* the state, as the kernel counts them */
 #define MAX_TABLE ((size_t)4 << 20)
@@ -147,16 +148,16 @@ static int read_listeners(pid_t pid, const char *table, uint8_t ret[static KEEP_
  * A table is written by a walk through the places of all connections of the machine, which takes
  * milliseconds. So the kernel is asked, and the tables are read where it has no answer.
  */
-static int find_listeners(const struct keeper *k, uint8_t ret[static KEEP_PORTS])
+static int find_listeners(const struct keep_process *p, uint8_t ret[static KEEP_PORTS])
 {
-	own_fd int listing = open_listing(k->process.pidfd);
+	own_fd int listing = open_listing(p->pidfd);
 	int r;
 
 	if (listing >= 0 && ask_listeners(listing, AF_INET, ret) == 0 &&
 		ask_listeners(listing, AF_INET6, ret) == 0)
 		return 0;
-	r = read_listeners(k->process.pid, "tcp", ret);
-	return r < 0 ? r : read_listeners(k->process.pid, "tcp6", ret);
+	r = read_listeners(p->pid, "tcp", ret);
+	return r < 0 ? r : read_listeners(p->pid, "tcp6", ret);
 }
 
 static void want_ports(const struct plan *p, uint8_t ret[static KEEP_PORTS])
@@ -189,12 +190,12 @@ void keep_gate_compare_ports(
 			seen[port] ? "somebody" : "nobody", port);
 }
 
-static void see_ports(const struct keeper *k, char *ret, size_t size)
+static void see_ports(const struct keep_process *cage, const struct plan *p, char *ret, size_t size)
 {
 	uint8_t seen[KEEP_PORTS] = { 0 };
 
-	if (find_listeners(k, seen) == 0)
-		keep_gate_compare_ports(k->start.plan, seen, ret, size);
+	if (find_listeners(cage, seen) == 0)
+		keep_gate_compare_ports(p, seen, ret, size);
 	else
 		snprintf(ret, size, "the ports of the cage's network cannot be read");
 }
@@ -227,13 +228,14 @@ static bool see_confined(pid_t pid, const char *name, char *ret, size_t size)
 	return false;
 }
 
-void keep_gate_look(const struct keeper *k, char *ret, size_t size)
+void keep_gate_look(const struct keep_gate *g, const struct keep_process *cage,
+	const struct plan *p, char *ret, size_t size)
 {
 	ret[0] = '\0';
-	if (k->gate.channel < 0)
+	if (g->channel < 0)
 		snprintf(ret, size, "there is no gate");
-	else if (see_confined(k->gate.pids[0], "gate", ret, size) &&
-		 see_confined(k->gate.pids[1], "dialer", ret, size) &&
-		 (!k->gate.has_secrets || see_confined(k->gate.pids[2], "vault", ret, size)))
-		see_ports(k, ret, size);
+	else if (see_confined(g->pids[0], "gate", ret, size) &&
+		 see_confined(g->pids[1], "dialer", ret, size) &&
+		 (!g->has_secrets || see_confined(g->pids[2], "vault", ret, size)))
+		see_ports(cage, p, ret, size);
 }

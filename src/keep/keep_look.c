@@ -106,7 +106,7 @@ static void see_network(struct keep_look *l, const struct keeper *k)
 		return;
 	}
 	if (!fault[0] && !l->joined)
-		keep_gate_look(k, fault, sizeof(fault));
+		keep_gate_look(&k->gate, &k->process, l->start->plan, fault, sizeof(fault));
 	see(l, PLAN_NET_ALLOWLIST, RECORD_OUTSIDE, fault,
 		l->joined ? "loopback only, in the network of the session's cage"
 			  : "loopback only, and a confined gate at the planned ports");

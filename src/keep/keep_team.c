@@ -85,39 +85,37 @@ static int run_program(int program, int process, int map)
 	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
 }
 
-static int map_group(const struct keeper *k, int folder, unsigned inside)
+static int map_group(pid_t pid, gid_t group, unsigned inside, int folder)
 {
-	own_fd int program = make_program(folder, k->start.ids.gid);
+	own_fd int program = make_program(folder, group);
 	own_fd int process = -1, ours = -1, theirs = -1;
 	char path[32], text[48];
 	int ends[2], n;
 
 	if (program < 0)
 		return program;
-	snprintf(path, sizeof(path), "/proc/%d", k->process.pid);
+	snprintf(path, sizeof(path), "/proc/%d", pid);
 	process = file_open(path, O_PATH | O_DIRECTORY);
 	if (process < 0 || pipe2(ends, O_CLOEXEC) < 0)
 		return process < 0 ? process : -errno;
 	theirs = ends[0];
 	ours = ends[1];
-	n = snprintf(text, sizeof(text), "%u %u 1\n", inside, k->start.ids.gid);
+	n = snprintf(text, sizeof(text), "%u %u 1\n", inside, group);
 	if (write(ours, text, (size_t)n) != n)
 		return -EIO;
 	return run_program(program, process, theirs);
 }
 
-int keep_team_map(struct keeper *k, const struct plan_op *ids, struct err *e)
+int keep_team_map(pid_t pid, gid_t group, unsigned inside, int folder, struct err *e)
 {
-	int r = map_group(k, k->q->folder, (unsigned)ids->n);
+	int r = map_group(pid, group, inside, folder);
 
 	if (r == 0)
 		return 0;
-	/* What fails here is a reason to do without. */
-	k->record->failed_op = (int)(ids - plan_ops(k->start.plan));
 	return err_set(e, ERR_SYS, -r,
 		"cannot give the cage the group %u of the project, which takes a file system that "
 		"is not mounted nosuid or noexec: %s; XDG_STATE_HOME can name another place",
-		k->start.ids.gid, strerror(-r));
+		group, strerror(-r));
 }
 
 int keep_team_owner(const struct cage_ids *ids, int below, struct stat *ret)

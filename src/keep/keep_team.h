@@ -2,7 +2,8 @@
 
 #include <sys/stat.h>
 
-#include "keep/keep_inside.h"
+#include "base/err.h"
+#include "cage/cage.h"
 
 /*
  * Whose the layer above the open folder `below` is, and its mode: root gives it to the folder's
@@ -10,6 +11,8 @@
  */
 int keep_team_owner(const struct cage_ids *ids, int below, struct stat *ret);
 
-/* Writes the map of groups of a cage whose ids are a team's, for the operation `ids` of its plan.
+/*
+ * Writes the map of groups of a cage whose ids are a team's: `group` is `inside` in it. The program
+ * that does so is made in the run's folder.
  */
-int keep_team_map(struct keeper *k, const struct plan_op *ids, struct err *e);
+int keep_team_map(pid_t pid, gid_t group, unsigned inside, int folder, struct err *e);
