@@ -597,7 +597,8 @@ void run_init(struct run *r, const struct run_sink *sink, const struct run_reque
 		.request.status_fd = -1,
 		.request.command_line = line,
 		.request.command_line_size = line_size,
-		.request.workspace = -1 };
+		.request.workspace = -1,
+		.request.folder = -1 };
 }
 
 void run_done(struct run *r)
