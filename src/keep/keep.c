@@ -315,7 +315,7 @@ bool keep_needs_folder(const struct keeper *k)
 			(op->flags & PLAN_HELD ||
 				(op->flags & (PLAN_CAPTURED | PLAN_SHARED)) == PLAN_CAPTURED))
 			return true;
-	return plan_find(p, PLAN_OVERLAY, NULL) || plan_find(p, PLAN_BIND, "$TOLD") ||
+	return plan_find(p, PLAN_OVERLAY, NULL) || plan_find_from(p, PLAN_BIND, PLAN_ROOT_TOLD) ||
 	       plan_find(p, PLAN_IDS, "team");
 }
 
