@@ -1,8 +1,8 @@
 """What the suites of faults share: a place to run bawn at, and what a run may have left behind.
 
 Others may use the machine meanwhile, other suites among them. What is ours is known by descent: this process adopts
-every orphan below it, so whatever a run leaves running is a descendant, in whichever namespace it is. Mounts and
-cgroups are this process's own, and so what is new there is ours. Mount namespaces without a process and files in
+every orphan below it, so whatever a run leaves running is a descendant, in whichever namespace it is. Mounts,
+/dev/shm and cgroups are this process's own, and so what is new there is ours. Mount namespaces without a process and files in
 shared folders could be anybody's: ours stay, and those of others, who leave nothing either, do not.
 """
 
@@ -45,6 +45,7 @@ def stand_apart():
     global GROUP
     adopt_orphans()
     machine.own_mounts()
+    machine.own_shared_memory()
     GROUP = machine.own_cgroups()
 
 
