@@ -2,8 +2,8 @@
 #include <stdio.h>
 
 #include "gen_docs.h"
-#include "log/log_event.h"
-#include "verify/verify_policy.h"
+#include "proof/log/log_event.h"
+#include "proof/verify/verify_policy.h"
 #include "wire/wire_gate.h"
 
 void gen_print_events(void)

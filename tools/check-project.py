@@ -22,14 +22,21 @@ from pathlib import Path
 
 # From left to right; modules of one set do not know each other.
 MODULES = [
-    {"base"}, {"log", "sign"}, {"wire"}, {"term"}, {"init"}, {"spec"}, {"cgroup"}, {"host"}, {"plan"},
-    {"filter"}, {"cage", "work", "gate", "record", "store"},
-    {"check", "verify", "card", "session", "metrics", "tool"}, {"keep", "vault", "agent"}, {"client", "toolchain"}, {"run"},
-    {"worker"}, {"mcp", "hook"}, {"serve"}, {"cli"},
+    {"base"}, {"proof/log", "proof/sign"}, {"wire"}, {"term"}, {"cage/init"}, {"spec"}, {"cgroup"}, {"host"}, {"plan"},
+    {"seccomp"}, {"cage", "change", "gate", "proof/record", "session/store"},
+    {"check", "proof/verify", "proof/card", "session/folder", "session/metrics", "agent/tool"}, {"keeper", "vault", "agent/profile"}, {"client", "toolchain"}, {"run"},
+    {"session/worker"}, {"agent/mcp", "agent/hook"}, {"serve"}, {"cli"},
 ]
 # The cage runs finished plans: the parser must not even be linked into it.
 NEVER = {("cage", "spec")}
 PLACE = {name: place for place, names in enumerate(MODULES) for name in names}
+
+
+def module_of(path):
+    """The module that a path below src is in: the longest that it begins with; None: it is in none."""
+    parts = path.split("/")[:-1]
+    return next(("/".join(parts[:n]) for n in range(len(parts), 0, -1) if "/".join(parts[:n]) in PLACE), None)
+
 
 # Requirements are numbered from 01 in each family.
 REQUIREMENTS = [f"{family}-{number:02}"
@@ -41,11 +48,11 @@ ONE_TABLE = {"src/spec/spec_table.c"}  # all keys, one row each: it is read by t
 
 # What these say is a reason: who calls them puts "cannot VERB 'OBJECT'" or a place in a file before it. What the
 # tools say is for a model.
-REASONS = ("src/agent/", "src/base/", "src/card/", "src/client/", "src/filter/", "src/mcp/",
-           "src/sign/sign_envelope.c", "src/sign/sign_pem.c", "src/spec/", "src/tool/", "src/verify/",
+REASONS = ("src/agent/profile/", "src/base/", "src/proof/card/", "src/client/", "src/seccomp/", "src/agent/mcp/",
+           "src/proof/sign/sign_envelope.c", "src/proof/sign/sign_pem.c", "src/spec/", "src/agent/tool/", "src/proof/verify/",
            "src/cgroup/cgroup_bus.c", "src/cgroup/cgroup_scope.c", "src/cli/cli_tar.c", "src/cli/cmd_card.c",
-           "src/run/run_resident.c", "src/keep/keep_copy.c", "src/keep/keep_team.c", "src/log/log_event.c", "src/log/log_read.c",
-           "src/record/record_read.c", "src/record/record_read_values.c", "src/session/session_remove.c")
+           "src/run/run_resident.c", "src/keeper/start/keeper_copy.c", "src/keeper/start/keeper_team.c", "src/proof/log/log_event.c", "src/proof/log/log_read.c",
+           "src/proof/record/record_read.c", "src/proof/record/record_read_values.c", "src/session/folder/session_remove.c")
 SENTENCE = re.compile(r'\berr_(?:set|sys)\(\s*[^";]*?((?:"(?:[^"\\\n]|\\.)*"\s*)+)')
 
 # Folders the project is developed in, and checkouts in somebody's home: true on one machine only.
@@ -97,17 +104,17 @@ class Project:
 
 def check_modules(project):
     for name in project.select(r"^src/[^/]+/.*\.[ch]$"):
-        module = name.split("/")[1]
-        if module not in PLACE:
-            project.error(name, 1, f"module '{module}' has no place in tools/check-project.py")
+        module = module_of(name.removeprefix("src/"))
+        if not module:
+            project.error(name, 1, "its module has no place in tools/check-project.py")
             continue
         for number, line in project.lines(name):
             include = re.match(r'\s*#\s*include\s*(["<])([^">]+)[">]', line)
             if not include:
                 continue
             quote, header = include.groups()
-            other = header.split("/")[0] if "/" in header else module
-            if other not in PLACE:
+            other = module_of(header) if "/" in header else module
+            if not other:
                 if quote == '"':
                     project.error(name, number, f"'{header}' is in no module")
             elif (module, other) in NEVER or (other != module and PLACE[other] >= PLACE[module]):

@@ -51,7 +51,7 @@ static cage_step *const steps[PLAN_OP_KIND_COUNT] = {
 	[PLAN_GIT] = cage_mount_git,
 	[PLAN_PROJECT] = cage_mount_project,
 	[PLAN_PART] = cage_mount_part,
-	[PLAN_PROTECT] = cage_hold_path,
+	[PLAN_PROTECT] = cage_protect_path,
 	[PLAN_ENTER] = cage_enter,
 	[PLAN_AWAIT] = cage_await,
 	[PLAN_NETWORK] = cage_set_network,
@@ -207,7 +207,7 @@ static noreturn void be_share(const struct cage_start *start)
 	umask(022);
 	if (ids && cage_take_ids(&c, ids, &e) < 0)
 		cage_fail(&c, &e);
-	cage_share(&c);
+	cage_member(&c);
 }
 
 /* Between keeper and sharer, so that it is nobody's child; ends at once. */

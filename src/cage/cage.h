@@ -68,7 +68,7 @@ enum cage_held_kind {
 	CAGE_HELD_NAME,   /* … or a socket at which nobody listens */
 };
 
-struct cage_held {
+struct cage_protected {
 	const char *path; /* below the top */
 	const char *text;
 	enum cage_held_kind kind;
@@ -80,15 +80,15 @@ struct cage_held {
  * for its work. It is on the project's mount, so root's come together: as a detached tree, and both
  * open in it.
  */
-struct cage_hold {
-	const struct cage_held *items;
+struct cage_protect {
+	const struct cage_protected *items;
 	size_t count;
 	struct cage_source work; /* its `tree` has both of these in it, or is -1 */
 	int project_fd, work_fd;
 };
 
 /* What the process has that holds the captured trees of a session for all of its runs. */
-struct cage_share {
+struct cage_member {
 	int door;    /* where runs come and ask; it listens */
 	int turn;    /* a file: who has it locked starts such a process, or ends as one */
 	int lock;    /* another, locked: somebody has the workspace */
@@ -113,7 +113,7 @@ struct cage_start {
 	const struct cage_source *sources;           /* one per operation */
 	struct cage_source layers[CAGE_LAYER_COUNT]; /* in the run's folder, for what is captured */
 	uint64_t overlay_size;                       /* what a kept layer of the root may take */
-	struct cage_hold holds[CAGE_LAYER_COUNT];    /* of what is written to and held */
+	struct cage_protect protects[CAGE_LAYER_COUNT]; /* of what is written to and held */
 	const struct sock_filter *filter;
 	unsigned short filter_count;
 	const struct sock_filter *telling; /* the same, which tells what it denies; or NULL */
@@ -132,8 +132,8 @@ struct cage_start {
 	struct cage_times *times;   /* or NULL */
 	bool is_warm; /* for whatever session comes: the preflight is run before it does */
 	bool stays;   /* there is no command: it is a session's, and ends when that is stopped */
-	const struct cage_join *join;   /* the cage is another's, and this one enters it; or NULL */
-	const struct cage_share *share; /* this is no cage, but shares a session's; or NULL */
+	const struct cage_join *join; /* the cage is another's, and this one enters it; or NULL */
+	const struct cage_member *share; /* this is no cage, but shares a session's; or NULL */
 };
 
 /*

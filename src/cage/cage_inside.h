@@ -178,10 +178,10 @@ int cage_attach_late(
 /* The whole of a captured tree, as an overlay that is attached nowhere. A descriptor or -errno. */
 int cage_capture(struct cage *c, const struct plan_op *op, struct err *e);
 
-/* --- cage_share.c --- */
+/* --- cage_member.c --- */
 
 /* Holds the captured trees of a session for all of its runs, until the last one ends. */
-noreturn void cage_share(struct cage *c);
+noreturn void cage_member(struct cage *c);
 
 /* --- cage_overlay.c --- */
 
@@ -193,16 +193,17 @@ int cage_attach_kept(struct cage *c, struct err *e);
 /* Can it be a layer above an image? */
 int cage_check_kept_attributes(const struct cage *c, struct err *e);
 
-/* --- cage_hold.c --- */
+/* --- cage_protect.c --- */
 
 /*
  * The project itself, seen through a layer in which every protected name that is missing is taken.
  * A descriptor or -errno.
  */
-int cage_hold_project(struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e);
+int cage_protect_project(
+	struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e);
 
 /* Holds a protected path where the cage sees it. */
-cage_step cage_hold_path;
+cage_step cage_protect_path;
 
 /* --- cage_terminal.c --- */
 

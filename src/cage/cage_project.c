@@ -11,7 +11,7 @@
  * Captured: an overlay above the project whose upper layer is in the run's folder, or in the pool;
  * the project below it is mounted read-only, so that no write can reach it by any way. Where that
  * cannot be, the keeper has put a copy in the place of the project.
- * Writable: the project itself, through the layer that cage_hold.c makes.
+ * Writable: the project itself, through the layer that cage_protect.c makes.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -87,7 +87,7 @@ static int whole_tree(
 	int r;
 
 	if (op->flags & PLAN_HELD && !cage_is_broken("protect"))
-		return cage_hold_project(c, op, base, e);
+		return cage_protect_project(c, op, base, e);
 	/* Another process has it mounted, and this is a clone for us. */
 	if (op->flags & PLAN_SHARED && !c->start->share && !cage_is_broken("project"))
 		return cage_tree_of(&c->start->layers[names->which], base, e);

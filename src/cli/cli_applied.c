@@ -5,8 +5,8 @@
 
 #include "base/count.h"
 #include "base/own.h"
+#include "change/effects/change_json.h"
 #include "cli/cli_show.h"
-#include "work/work_json.h"
 
 #define MOST_OUTPUT ((size_t)1 << 30)
 
@@ -15,40 +15,41 @@ static const struct {
 	const char *phrase; /* in sentences */
 	bool is_left;       /* the run's layer has to stay for it */
 } verdicts[] = {
-	[WORK_APPLIED] = { "applied", "applied", false },
-	[WORK_MERGED] = { "merged", "merged", false },
-	[WORK_THERE] = { "there", "there already", false },
-	[WORK_CONFLICT] = { "conflict", "in conflict", true },
-	[WORK_HELD_BACK] = { "held_back", "held back", true },
-	[WORK_NOT_TAKEN] = { "not_taken", "never applied", false },
-	[WORK_FAILED] = { "failed", "failed", true },
+	[CHANGE_APPLIED] = { "applied", "applied", false },
+	[CHANGE_MERGED] = { "merged", "merged", false },
+	[CHANGE_THERE] = { "there", "there already", false },
+	[CHANGE_CONFLICT] = { "conflict", "in conflict", true },
+	[CHANGE_HELD_BACK] = { "held_back", "held back", true },
+	[CHANGE_NOT_TAKEN] = { "not_taken", "never applied", false },
+	[CHANGE_FAILED] = { "failed", "failed", true },
 };
 
-static_assert(COUNT_OF(verdicts) == WORK_VERDICT_COUNT, "a row for each");
+static_assert(COUNT_OF(verdicts) == CHANGE_VERDICT_COUNT, "a row for each");
 
-static void tell_json(
-	struct cli_applied *a, const struct work_effect *x, enum work_verdict v, const char *why)
+static void tell_json(struct cli_applied *a, const struct change_effect *x, enum change_verdict v,
+	const char *why)
 {
 	json_open_map(&a->json, NULL);
-	work_json_name(&a->json, "path", "path_hex", x->path);
+	change_json_name(&a->json, "path", "path_hex", x->path);
 	json_text(&a->json, "verdict", verdicts[v].word);
 	json_text(&a->json, "why", why);
 	json_close_map(&a->json);
 }
 
 /* Each effect that is not simply applied, in a line. */
-void cli_applied_tell(void *of, const struct work_effect *x, enum work_verdict v, const char *why)
+void cli_applied_tell(
+	void *of, const struct change_effect *x, enum change_verdict v, const char *why)
 {
 	struct cli_applied *a = of;
-	own(buf) struct buf line = { .max = 8 * WORK_MAX_PATH };
+	own(buf) struct buf line = { .max = 8 * CHANGE_MAX_PATH };
 
-	if (v == WORK_CONFLICT && !a->conflict)
+	if (v == CHANGE_CONFLICT && !a->conflict)
 		a->conflict = x;
 	if (a->kept->cli->is_json) {
 		tell_json(a, x, v, why);
 		return;
 	}
-	if (v == WORK_THERE || (a->kept->cli->is_quiet && !verdicts[v].is_left))
+	if (v == CHANGE_THERE || (a->kept->cli->is_quiet && !verdicts[v].is_left))
 		return;
 	cli_progress_clear(&a->progress);
 	cli_add_quoted(&line, "", x->path);
@@ -61,11 +62,11 @@ void cli_applied_tell(void *of, const struct work_effect *x, enum work_verdict v
 	cli_write(&line, CLI_OK);
 }
 
-size_t cli_applied_left(const struct work_applied *r)
+size_t cli_applied_left(const struct change_applied *r)
 {
 	size_t n = 0;
 
-	for (size_t v = 0; v < WORK_VERDICT_COUNT; v++)
+	for (size_t v = 0; v < CHANGE_VERDICT_COUNT; v++)
 		n += verdicts[v].is_left ? r->counts[v] : 0;
 	return n;
 }
@@ -74,8 +75,8 @@ size_t cli_applied_left(const struct work_applied *r)
 static void say_conflict(const struct cli_applied *a)
 {
 	const struct cli_kept *k = a->kept;
-	size_t others = a->result.counts[WORK_CONFLICT] - 1;
-	own(buf) struct buf files = { .max = 8 * WORK_MAX_PATH };
+	size_t others = a->result.counts[CHANGE_CONFLICT] - 1;
+	own(buf) struct buf files = { .max = 8 * CHANGE_MAX_PATH };
 
 	cli_complain("left alone: files that changed on the host since the %s wrote them", k->what);
 	cli_add_quoted(&files, "", a->conflict->path);
@@ -99,15 +100,15 @@ static void say_ways(const struct cli_applied *a)
 	const size_t *n = a->result.counts;
 	const char *id = a->kept->id;
 
-	if (n[WORK_CONFLICT] && a->conflict)
+	if (n[CHANGE_CONFLICT] && a->conflict)
 		say_conflict(a);
-	if (n[WORK_HELD_BACK]) {
+	if (n[CHANGE_HELD_BACK]) {
 		cli_complain("held back: files that execute on the host by themselves");
 		cli_hint(
 			"read them: bawn diff %s; then name them: bawn apply %s PATH, or: bawn apply --all %s",
 			id, id, id);
 	}
-	if (n[WORK_FAILED])
+	if (n[CHANGE_FAILED])
 		cli_hint("try again what failed: bawn apply %s", id);
 	if (a->result.was_stopped) {
 		cli_complain("stopped before the end");
@@ -134,7 +135,7 @@ static void print_sum(struct cli_applied *a)
 	if (a->result.was_interrupted)
 		buf_puts(&line, "an earlier apply was interrupted, and is finished now\n");
 	buf_puts(&line, a->is_dry ? "would be: " : "");
-	for (size_t v = 0; v < WORK_VERDICT_COUNT; v++) {
+	for (size_t v = 0; v < CHANGE_VERDICT_COUNT; v++) {
 		size_t n = a->result.counts[v] - a->result.implied[v];
 
 		if (!n)
@@ -158,7 +159,7 @@ static int print_json(struct cli_applied *a, int status)
 
 	json_close_list(j);
 	json_open_map(j, "counts");
-	for (size_t v = 0; v < WORK_VERDICT_COUNT; v++)
+	for (size_t v = 0; v < CHANGE_VERDICT_COUNT; v++)
 		json_int(j, verdicts[v].word, (int64_t)a->result.counts[v]);
 	json_close_map(j);
 	json_bool(j, "was_interrupted", a->result.was_interrupted);

@@ -6,7 +6,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/commands.h"
-#include "filter/filter.h"
+#include "seccomp/filter.h"
 
 #define MOST_NAMED 3
 

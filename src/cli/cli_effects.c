@@ -4,7 +4,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/commands.h"
-#include "store/store.h"
+#include "session/store/store.h"
 
 static void add_count(struct buf *out, size_t n, const char *what)
 {

@@ -55,17 +55,17 @@ static enum kind kind_of(const char *inside)
 	return GIT_OTHER;
 }
 
-bool cli_git_owns(const struct work_effect *x)
+bool cli_git_owns(const struct change_effect *x)
 {
 	const char *inside = find_inside(x->path);
 
-	if (!inside || (x->mark != WORK_PLAIN && x->mark != WORK_LOCK))
+	if (!inside || (x->mark != CHANGE_PLAIN && x->mark != CHANGE_LOCK))
 		return false;
 	/* A file named .git is a link to a repository, which one wants to see. */
-	return *inside || x->before.type == WORK_FOLDER || x->after.type == WORK_FOLDER;
+	return *inside || x->before.type == CHANGE_FOLDER || x->after.type == CHANGE_FOLDER;
 }
 
-size_t cli_git_folder(const struct work_effect *x)
+size_t cli_git_folder(const struct change_effect *x)
 {
 	const char *inside = find_inside(x->path);
 	size_t n = (size_t)(inside - x->path);
@@ -73,7 +73,7 @@ size_t cli_git_folder(const struct work_effect *x)
 	return n - (x->path[n - 1] == '/');
 }
 
-size_t cli_git_count(const struct work_effects *x, size_t i)
+size_t cli_git_count(const struct change_effects *x, size_t i)
 {
 	size_t n = cli_git_folder(&x->items[i]), end = i;
 
@@ -103,18 +103,18 @@ static void add_value(struct buf *out, const struct cli_side *s)
 	buf_add_visible(out, s->bytes, n < MOST_VALUE ? n : MOST_VALUE);
 }
 
-static void show_ref(const struct cli_kept *k, const struct work_effect *x, struct cli_show *out)
+static void show_ref(const struct cli_kept *k, const struct change_effect *x, struct cli_show *out)
 {
 	own(cli_side) struct cli_side old = { .bytes = NULL }, new = { .bytes = NULL };
 	own(buf) struct buf text = { .max = 1024 };
 
 	buf_putc(&text, ' ');
-	if (x->before.type == WORK_FILE)
+	if (x->before.type == CHANGE_FILE)
 		cli_side_before(k, x, &old), add_value(&text, &old);
 	else
 		buf_puts(&text, "(new)");
 	buf_puts(&text, "..");
-	if (x->after.type == WORK_FILE)
+	if (x->after.type == CHANGE_FILE)
 		cli_side_after(k, x, &new), add_value(&text, &new);
 	else
 		buf_puts(&text, "(gone)");
@@ -124,16 +124,16 @@ static void show_ref(const struct cli_kept *k, const struct work_effect *x, stru
 /* --- the rest --- */
 
 struct rest {
-	size_t objects[WORK_RENAMED + 1];
+	size_t objects[CHANGE_RENAMED + 1];
 	size_t logs, others;
 	struct buf names;
 };
 
-static void count(struct rest *r, const struct work_effect *x)
+static void count(struct rest *r, const struct change_effect *x)
 {
 	const char *inside = find_inside(x->path);
 	bool is_folder =
-		(x->after.type == WORK_NOTHING ? &x->before : &x->after)->type == WORK_FOLDER;
+		(x->after.type == CHANGE_NOTHING ? &x->before : &x->after)->type == CHANGE_FOLDER;
 
 	if (is_folder)
 		return;
@@ -166,9 +166,10 @@ static void show_count(struct cli_show *out, const char *folder, const char *wha
 
 static void show_rest(const struct rest *r, const char *folder, struct cli_show *out)
 {
-	show_count(out, folder, "objects added", r->objects[WORK_ADDED] + r->objects[WORK_RENAMED]);
-	show_count(out, folder, "objects changed", r->objects[WORK_CHANGED]);
-	show_count(out, folder, "objects deleted", r->objects[WORK_DELETED]);
+	show_count(out, folder, "objects added",
+		r->objects[CHANGE_ADDED] + r->objects[CHANGE_RENAMED]);
+	show_count(out, folder, "objects changed", r->objects[CHANGE_CHANGED]);
+	show_count(out, folder, "objects deleted", r->objects[CHANGE_DELETED]);
 	show_count(out, folder, "logs of refs", r->logs);
 	if (r->others) {
 		own(buf) struct buf line = { .max = r->names.max + 64 };
@@ -183,12 +184,12 @@ static void show_rest(const struct rest *r, const char *folder, struct cli_show 
 size_t cli_git_show(const struct cli_kept *k, size_t i, struct cli_show *out)
 {
 	size_t n = cli_git_count(&k->effects, i);
-	own(buf) struct buf folder = { .max = WORK_MAX_PATH };
-	struct rest rest = { .names.max = (MOST_NAMES + 1) * 4 * WORK_MAX_PATH };
+	own(buf) struct buf folder = { .max = CHANGE_MAX_PATH };
+	struct rest rest = { .names.max = (MOST_NAMES + 1) * 4 * CHANGE_MAX_PATH };
 
 	for (size_t at = i; at < i + n; at++) {
-		const struct work_effect *x = &k->effects.items[at];
-		bool is_file = x->before.type == WORK_FILE || x->after.type == WORK_FILE;
+		const struct change_effect *x = &k->effects.items[at];
+		bool is_file = x->before.type == CHANGE_FILE || x->after.type == CHANGE_FILE;
 
 		if (!cli_git_owns(x))
 			continue;

@@ -33,7 +33,7 @@ void cli_kept_init(struct cli_kept *k, const struct cli *cli)
 	k->what = "run";
 	k->lock = k->folder = k->layer = k->below = k->base = k->git.layer = k->git.below = -1;
 	arena_init(&k->arena, MOST_PATHS);
-	work_effects_init(&k->effects);
+	change_effects_init(&k->effects);
 }
 
 static void close_fd(int *fd)
@@ -52,7 +52,7 @@ void cli_kept_done(struct cli_kept *k)
 	close_fd(&k->base);
 	close_fd(&k->folder);
 	close_fd(&k->lock);
-	work_effects_done(&k->effects);
+	change_effects_done(&k->effects);
 	arena_done(&k->arena);
 }
 
@@ -120,7 +120,7 @@ bool cli_kept_has_layer(const struct cli_kept *k)
 	return k->layer >= 0 || k->has_copy;
 }
 
-const struct work_git_tops *cli_kept_git(const struct cli_kept *k)
+const struct change_git_tops *cli_kept_git(const struct cli_kept *k)
 {
 	return k->git.layer >= 0 ? &k->git : NULL;
 }
@@ -134,7 +134,8 @@ static bool has_file(const struct cli_kept *k, const char *name)
 
 static int open_layer(struct cli_kept *k)
 {
-	/* As long as one of these is there, a layer is not only what the run wrote: work_copy.h. */
+	/* As long as one of these is there, a layer is not only what the run wrote: change_copy.h.
+	 */
 	static const char *const unfinished[] = { "layer/copy", "layer/list", "layer/list.new",
 		"git-layer/list", "git-layer/list.new" };
 	int failure;

@@ -3,10 +3,10 @@
 #include <limits.h>
 #include <time.h>
 
+#include "change/apply/change_apply.h"
+#include "change/change.h"
 #include "cli/cli.h"
-#include "record/record.h"
-#include "work/work.h"
-#include "work/work_apply.h"
+#include "proof/record/record.h"
 
 /*
  * What is kept of a run, as the commands diff, apply and discard see it. In its folder:
@@ -32,10 +32,10 @@ struct cli_kept {
 	bool is_session;
 	char project[PATH_MAX]; /* "": the run kept nothing of a project */
 	struct timespec began;
-	int folder;               /* -1: there is no such run */
-	int lock;                 /* what is locked; -1: the folder */
-	int layer, below, base;   /* -1: not there */
-	struct work_git_tops git; /* -1, -1: it has none outside */
+	int folder;                 /* -1: there is no such run */
+	int lock;                   /* what is locked; -1: the folder */
+	int layer, below, base;     /* -1: not there */
+	struct change_git_tops git; /* -1, -1: it has none outside */
 	char git_path[PATH_MAX];
 	const char *unopened; /* which of the two cannot be opened, … */
 	int below_failure;    /* … and why */
@@ -50,7 +50,7 @@ struct cli_kept {
 	size_t path_count;
 	const char *const *held; /* what the operator protects */
 	size_t held_count;
-	struct work_effects effects;
+	struct change_effects effects;
 	bool *is_there; /* of each effect: the host is like that already; or NULL */
 };
 
@@ -83,7 +83,7 @@ int cli_kept_take_paths(struct cli_kept *k, const char *here, size_t first);
 int cli_kept_check_paths(const struct cli_kept *k);
 
 /* Is it among the chosen paths? */
-bool cli_kept_is_chosen(const struct cli_kept *k, const struct work_effect *x);
+bool cli_kept_is_chosen(const struct cli_kept *k, const struct change_effect *x);
 
 /*
  * The session that a word names, unless it is one of those that may be paths and is: CLI_OK with no
@@ -131,9 +131,9 @@ struct cli_there {
 	struct cli_kept *k;
 	bool has_failed; /* all of it, and e says why */
 	struct err e;
-	size_t unknown;                    /* effects of which it could not, … */
-	const struct work_effect *example; /* … the first of them, … */
-	char why[200];                     /* … and its reason */
+	size_t unknown;                      /* effects of which it could not, … */
+	const struct change_effect *example; /* … the first of them, … */
+	char why[200];                       /* … and its reason */
 };
 
 /* Finds out which of the effects have been applied, into k->is_there. */
@@ -146,12 +146,12 @@ size_t cli_kept_count_there(const struct cli_kept *k);
 const char *cli_kept_state(const struct cli_kept *k);
 
 /* Where the folder of its git is, if that is outside the project; NULL otherwise. */
-const struct work_git_tops *cli_kept_git(const struct cli_kept *k);
+const struct change_git_tops *cli_kept_git(const struct cli_kept *k);
 
 /* Events of the run, which is locked; what goes wrong is said, and changes nothing. cli_kept_log.c
  */
 void cli_kept_log_applied(
-	const struct cli_kept *k, const struct work_applied *done, const struct err *e);
+	const struct cli_kept *k, const struct change_applied *done, const struct err *e);
 void cli_kept_log_discarded(const struct cli_kept *k);
 
 /* Removes the layer and what belongs to it: at once for whoever looks, then from the disk. */

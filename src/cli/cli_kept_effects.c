@@ -17,9 +17,9 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/tree.h"
+#include "change/copy/change_copy.h"
 #include "cli/cli_kept.h"
 #include "cli/cli_progress.h"
-#include "work/work_copy.h"
 
 #define MOST_EFFECTS ((size_t)1 << 30) /* bytes of effects.json */
 #define MOST_PROTECT ((size_t)1 << 20)
@@ -44,7 +44,7 @@ static int read_effects(struct cli_kept *k)
 	r = fd < 0 ? fd : file_read_all(fd, MOST_EFFECTS, &bytes, &n);
 	if (r < 0)
 		return fail(k, RECORD_EFFECTS_FILE, -r), r;
-	r = work_effects_read(bytes, n, &k->effects, &e);
+	r = change_effects_read(bytes, n, &k->effects, &e);
 	if (r < 0)
 		cli_complain_about(&e, "cannot use effects.json of run %s: %s", k->id, e.text);
 	return r < 0 ? r : 1;
@@ -94,13 +94,13 @@ static int write_effects(struct cli_kept *k, struct err *e)
 {
 	own(buf) struct buf out = { .max = MOST_EFFECTS };
 
-	work_effects_print(&k->effects, NULL, NULL, &out);
+	change_effects_print(&k->effects, NULL, NULL, &out);
 	return record_write_file(k->folder, RECORD_EFFECTS_FILE, &out, false, e);
 }
 
 /* What the keeper does when a run ends whose project was captured by copying it. */
 static int finish_in(const struct cli_kept *k, const char *name,
-	const struct work_progress *progress, struct err *e)
+	const struct change_progress *progress, struct err *e)
 {
 	own_fd int layer = file_open_name(k->folder, name, O_RDONLY | O_DIRECTORY);
 
@@ -108,11 +108,11 @@ static int finish_in(const struct cli_kept *k, const char *name,
 		return 0;
 	if (layer < 0)
 		return err_sys(e, -layer, "cannot open its layer");
-	return work_copy_finish(layer, progress, e);
+	return change_copy_finish(layer, progress, e);
 }
 
 /* 1: there is a layer now; 0: no command was ever started on the copy. */
-static int finish_copy(struct cli_kept *k, const struct work_progress *progress, struct err *e)
+static int finish_copy(struct cli_kept *k, const struct change_progress *progress, struct err *e)
 {
 	/* The project's comes last: by it is seen that there is something to be finished. */
 	int r = finish_in(k, "git-layer", progress, e);
@@ -132,7 +132,7 @@ static int finish_copy(struct cli_kept *k, const struct work_progress *progress,
 static int scan(struct cli_kept *k)
 {
 	own(cli_progress) struct cli_progress progress = cli_progress_begin(k->cli);
-	struct work_scan q = { .began = k->began,
+	struct change_scan q = { .began = k->began,
 		.held = k->held,
 		.held_count = k->held_count,
 		.progress = cli_progress_of(&progress) };
@@ -151,7 +151,7 @@ static int scan(struct cli_kept *k)
 	q.git = cli_kept_git(k);
 	q.base = is_fleeting ? -1 : k->base;
 	if (r == 0)
-		r = work_scan(&q, &k->effects, &e);
+		r = change_scan(&q, &k->effects, &e);
 	if (r == 0 && !is_fleeting && !k->is_session && k->effects.count == 0)
 		return cli_kept_remove(k);
 	if (r == 0 && !is_fleeting && !k->is_session)

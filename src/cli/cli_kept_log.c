@@ -9,7 +9,7 @@
 #include "base/count.h"
 #include "base/own.h"
 #include "cli/cli_kept.h"
-#include "log/log.h"
+#include "proof/log/log.h"
 
 /* Opens both; one that cannot be opened leaves the other. */
 static void open_log(const struct cli_kept *k, struct log *ret)
@@ -47,22 +47,22 @@ void cli_kept_log_discarded(const struct cli_kept *k)
 }
 
 /* As people are told: without folders that come and go with what is in them. */
-static size_t count(const struct work_applied *done, enum work_verdict v)
+static size_t count(const struct change_applied *done, enum change_verdict v)
 {
 	return done->counts[v] - done->implied[v];
 }
 
 void cli_kept_log_applied(
-	const struct cli_kept *k, const struct work_applied *done, const struct err *e)
+	const struct cli_kept *k, const struct change_applied *done, const struct err *e)
 {
 	const struct {
 		const char *key;
 		size_t count;
 	} counts[] = {
-		{ "done", count(done, WORK_APPLIED) + count(done, WORK_MERGED) },
-		{ "conflicts", count(done, WORK_CONFLICT) },
-		{ "held", count(done, WORK_HELD_BACK) },
-		{ "failed", count(done, WORK_FAILED) },
+		{ "done", count(done, CHANGE_APPLIED) + count(done, CHANGE_MERGED) },
+		{ "conflicts", count(done, CHANGE_CONFLICT) },
+		{ "held", count(done, CHANGE_HELD_BACK) },
+		{ "failed", count(done, CHANGE_FAILED) },
 	};
 	struct log l;
 	struct json *j;

@@ -25,7 +25,7 @@ static void add_parts(struct buf *path, const char *parts)
 /* Below the project's top, "" for the top itself; NULL where it is elsewhere, which is said. */
 static const char *locate(struct cli_kept *k, const char *here, const char *word)
 {
-	own(buf) struct buf path = { .max = WORK_MAX_PATH };
+	own(buf) struct buf path = { .max = CHANGE_MAX_PATH };
 	size_t top = str_eq(k->project, "/") ? 0 : strlen(k->project);
 
 	if (word[0] != '/')
@@ -99,7 +99,7 @@ int cli_kept_check_paths(const struct cli_kept *k)
 	return status;
 }
 
-bool cli_kept_is_chosen(const struct cli_kept *k, const struct work_effect *x)
+bool cli_kept_is_chosen(const struct cli_kept *k, const struct change_effect *x)
 {
 	for (size_t i = 0; i < k->path_count; i++)
 		if (str_path_within(x->path, k->paths[i]) ||

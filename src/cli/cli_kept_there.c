@@ -8,16 +8,17 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "change/apply/change_apply.h"
 #include "cli/cli_kept.h"
-#include "work/work_apply.h"
 
-static void note_there(void *of, const struct work_effect *x, enum work_verdict v, const char *why)
+static void note_there(
+	void *of, const struct change_effect *x, enum change_verdict v, const char *why)
 {
 	struct cli_there *f = of;
 	struct cli_kept *k = f->k;
 
-	k->is_there[x - k->effects.items] = v == WORK_THERE;
-	if (v == WORK_FAILED && f->unknown++ == 0) {
+	k->is_there[x - k->effects.items] = v == CHANGE_THERE;
+	if (v == CHANGE_FAILED && f->unknown++ == 0) {
 		f->example = x;
 		snprintf(f->why, sizeof(f->why), ": %s", why ? why : "for no known reason");
 	}
@@ -26,7 +27,7 @@ static void note_there(void *of, const struct work_effect *x, enum work_verdict 
 void cli_kept_find_there(struct cli_there *ret)
 {
 	struct cli_kept *k = ret->k;
-	struct work_apply q = {
+	struct change_apply q = {
 		.run = k->id,
 		.folder = k->folder,
 		.layer = k->layer,
@@ -39,7 +40,7 @@ void cli_kept_find_there(struct cli_there *ret)
 		.tell = note_there,
 		.of = ret,
 	};
-	struct work_applied result;
+	struct change_applied result;
 	int r;
 
 	if (k->is_going_on)
@@ -52,7 +53,7 @@ void cli_kept_find_there(struct cli_there *ret)
 		r = err_set(
 			&ret->e, ERR_SYS, ENOMEM, "cannot find out what is applied: out of memory");
 	else
-		r = work_apply(&q, &k->effects, &result, &ret->e);
+		r = change_apply(&q, &k->effects, &result, &ret->e);
 	ret->has_failed = r < 0;
 	if (r < 0)
 		k->is_there = NULL;

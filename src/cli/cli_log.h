@@ -5,8 +5,8 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/cli_show.h"
-#include "log/log_event.h"
-#include "record/record.h"
+#include "proof/log/log_event.h"
+#include "proof/record/record.h"
 #include "wire/wire_gate.h"
 
 /* What bawn log reads, chooses and shows. */

@@ -3,10 +3,10 @@
 #include <signal.h>
 #include <sys/types.h>
 
+#include "agent/mcp/mcp.h"
 #include "base/buf.h"
 #include "cli/cli.h"
-#include "mcp/mcp.h"
-#include "store/store.h"
+#include "session/store/store.h"
 
 /* What the files of `bawn mcp` share. */
 

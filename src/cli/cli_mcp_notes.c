@@ -4,7 +4,7 @@
 
 #include "base/own.h"
 #include "cli/cli_mcp.h"
-#include "record/record.h"
+#include "proof/record/record.h"
 
 #define MOST_TOLD 5
 

@@ -7,8 +7,8 @@
 #include <strings.h>
 
 #include "base/own.h"
+#include "change/text/change_text.h"
 #include "cli/cli_side.h"
-#include "work/work_text.h"
 
 #define MOST_HUNKS ((size_t)32 << 20) /* of one file; what is more is told by its size */
 
@@ -16,8 +16,8 @@
  */
 struct part {
 	const struct cli_kept *kept;
-	const struct work_effect *effect;
-	const struct work_state *old, *new; /* NULL: nothing */
+	const struct change_effect *effect;
+	const struct change_state *old, *new; /* NULL: nothing */
 	struct cli_show *out;
 };
 
@@ -42,7 +42,7 @@ static const char *old_path(const struct part *p)
 	return p->effect->from ? p->effect->from : p->effect->path;
 }
 
-static void show_state(const struct part *p, const char *name, const struct work_state *s)
+static void show_state(const struct part *p, const char *name, const struct change_state *s)
 {
 	char hex[SHA256_HEX_SIZE] = "";
 
@@ -65,9 +65,9 @@ static void show_states(const struct part *p, const char *before, const char *af
 /* --- the header --- */
 
 /* Git knows these modes and no others. */
-static const char *git_mode(const struct work_state *s)
+static const char *git_mode(const struct change_state *s)
 {
-	if (s->type == WORK_LINK)
+	if (s->type == CHANGE_LINK)
 		return "120000";
 	return s->mode & 0100 ? "100755" : "100644";
 }
@@ -79,7 +79,7 @@ static void show_modes(const struct part *p)
 	else if (!p->new)
 		cli_show_text(p->out, CLI_INK_HEAD, "deleted file mode %s", git_mode(p->old));
 	/* Of a link that changes, patch(1) wants to be told that it is one. */
-	else if (git_mode(p->old) != git_mode(p->new) || p->old->type == WORK_LINK) {
+	else if (git_mode(p->old) != git_mode(p->new) || p->old->type == CHANGE_LINK) {
 		cli_show_text(p->out, CLI_INK_HEAD, "old mode %s", git_mode(p->old));
 		cli_show_text(p->out, CLI_INK_HEAD, "new mode %s", git_mode(p->new));
 	}
@@ -175,20 +175,20 @@ static void show_binary(const struct part *p)
 
 static void compare(const struct part *p, const struct cli_side *old, const struct cli_side *new)
 {
-	struct work_text a = { old->bytes ? old->bytes : "", old->size },
-			 b = { new->bytes ? new->bytes : "", new->size };
+	struct change_text a = { old->bytes ? old->bytes : "", old->size },
+			   b = { new->bytes ? new->bytes : "", new->size };
 	own(buf) struct buf hunks = { .max = MOST_HUNKS };
-	bool is_link = (p->old ? p->old : p->new)->type == WORK_LINK;
+	bool is_link = (p->old ? p->old : p->new)->type == CHANGE_LINK;
 	int r;
 
-	if (!is_link && (!work_is_text(&a) || !work_is_text(&b))) {
+	if (!is_link && (!change_is_text(&a) || !change_is_text(&b))) {
 		if (a.size != b.size || memcmp(a.bytes, b.bytes, a.size) != 0)
 			show_binary(p);
 		else
 			show_without_text(p);
 		return;
 	}
-	r = work_text_diff(&a, &b, &hunks);
+	r = change_text_diff(&a, &b, &hunks);
 	if (r < 0 || hunks.failed)
 		show_states(p, "", " differs by more than can be shown");
 	else if (hunks.len)
@@ -208,7 +208,7 @@ static bool is_unchanged(const struct part *p)
 
 static void show_content(const struct part *p)
 {
-	const struct work_effect *x = p->effect;
+	const struct change_effect *x = p->effect;
 	own(cli_side) struct cli_side old = { .bytes = NULL }, new = { .bytes = NULL };
 
 	if (p->old)
@@ -224,17 +224,17 @@ static void show_content(const struct part *p)
 	compare(p, &old, &new);
 }
 
-static bool is_large(const struct work_state *s)
+static bool is_large(const struct change_state *s)
 {
-	return s && s->type == WORK_FILE && s->size > WORK_MAX_TEXT;
+	return s && s->type == CHANGE_FILE && s->size > CHANGE_MAX_TEXT;
 }
 
 static void show_file(const struct part *p)
 {
-	const struct work_effect *x = p->effect;
+	const struct change_effect *x = p->effect;
 	/* Of what was deleted, or was of another type, the effects do not know. */
-	bool is_known = x->after.type == WORK_FILE &&
-			(x->before.type == WORK_NOTHING || x->before.type == WORK_FILE);
+	bool is_known = x->after.type == CHANGE_FILE &&
+			(x->before.type == CHANGE_NOTHING || x->before.type == CHANGE_FILE);
 
 	if (is_unchanged(p))
 		show_without_text(p);
@@ -250,23 +250,23 @@ static void show_file(const struct part *p)
 
 static void show_part(const struct part *p)
 {
-	const struct work_state *s = p->old ? p->old : p->new;
+	const struct change_state *s = p->old ? p->old : p->new;
 
-	switch (s ? s->type : WORK_NOTHING) {
-	case WORK_FILE:
-	case WORK_LINK:
+	switch (s ? s->type : CHANGE_NOTHING) {
+	case CHANGE_FILE:
+	case CHANGE_LINK:
 		show_file(p);
 		break;
-	case WORK_FOLDER:
+	case CHANGE_FOLDER:
 		if (!p->effect->is_implied && (!p->old || !p->new))
 			note(p, p->old ? "removed folder " : "new folder ", "");
 		break;
-	case WORK_SPECIAL:
+	case CHANGE_SPECIAL:
 		note(p, "",
 			p->new ? " is a device, a socket or a pipe, and is never applied"
 			       : " was a device, a socket or a pipe");
 		break;
-	case WORK_NOTHING:
+	case CHANGE_NOTHING:
 		break;
 	}
 }
@@ -291,8 +291,9 @@ static bool is_refused(const char *path)
 
 static void show_parts(struct part *p)
 {
-	const struct work_effect *x = p->effect;
-	bool is_there = x->after.type != WORK_NOTHING, was_there = x->before.type != WORK_NOTHING;
+	const struct change_effect *x = p->effect;
+	bool is_there = x->after.type != CHANGE_NOTHING,
+	     was_there = x->before.type != CHANGE_NOTHING;
 
 	if (is_there && was_there && x->before.type != x->after.type) {
 		p->old = &x->before;
@@ -306,7 +307,7 @@ static void show_parts(struct part *p)
 	show_part(p);
 }
 
-void cli_patch_show(const struct cli_kept *k, const struct work_effect *x, struct cli_show *out)
+void cli_patch_show(const struct cli_kept *k, const struct change_effect *x, struct cli_show *out)
 {
 	struct part p = { .kept = k, .effect = x, .out = out };
 

@@ -18,42 +18,42 @@ void cli_patch_note(struct cli_show *out, enum cli_ink ink, const char *before, 
 	cli_show_line(out, ink, buf_text(&line), line.len);
 }
 
-static void note(const struct work_effect *x, struct cli_show *out, const char *after)
+static void note(const struct change_effect *x, struct cli_show *out, const char *after)
 {
 	cli_patch_note(out, CLI_INK_NOTE, "", x->path, after);
 }
 
 /* Modes that git has no word for. */
-static void note_mode(const struct work_effect *x, struct cli_show *out)
+static void note_mode(const struct change_effect *x, struct cli_show *out)
 {
-	const struct work_state *old = &x->before, *new = &x->after;
+	const struct change_state *old = &x->before, *new = &x->after;
 	char text[64];
 
-	if (new->type == WORK_FILE &&new->mode & SPECIAL_BITS) {
+	if (new->type == CHANGE_FILE &&new->mode & SPECIAL_BITS) {
 		snprintf(text, sizeof(text), " has mode %04o: never applied above 0777", new->mode);
 		note(x, out, text);
 	}
-	if (old->type != new->type || old->mode == new->mode || new->type == WORK_LINK)
+	if (old->type != new->type || old->mode == new->mode || new->type == CHANGE_LINK)
 		return;
-	if (new->type == WORK_FILE && (old->mode ^ new->mode) == 0111)
+	if (new->type == CHANGE_FILE && (old->mode ^ new->mode) == 0111)
 		return;
 	snprintf(text, sizeof(text), " has mode %04o, was %04o", new->mode, old->mode);
 	note(x, out, text);
 }
 
-static void note_attributes(const struct work_effect *x, struct cli_show *out)
+static void note_attributes(const struct change_effect *x, struct cli_show *out)
 {
 	static const char *const words[] = {
-		[WORK_ADDED] = " is new on ",
-		[WORK_CHANGED] = " changed on ",
-		[WORK_DELETED] = " is gone from ",
+		[CHANGE_ADDED] = " is new on ",
+		[CHANGE_CHANGED] = " changed on ",
+		[CHANGE_DELETED] = " is gone from ",
 	};
 
 	for (size_t i = 0; i < x->attribute_count; i++) {
-		const struct work_attribute *a = &x->attributes[i];
+		const struct change_attribute *a = &x->attributes[i];
 		own(buf) struct buf line = { .max = CLI_PATCH_LINE };
 
-		if (a->change == WORK_RENAMED)
+		if (a->change == CHANGE_RENAMED)
 			continue;
 		buf_puts(&line, "# attribute ");
 		cli_add_quoted(&line, "", a->name);
@@ -63,26 +63,26 @@ static void note_attributes(const struct work_effect *x, struct cli_show *out)
 	}
 }
 
-static void note_mark(const struct work_effect *x, struct cli_show *out)
+static void note_mark(const struct change_effect *x, struct cli_show *out)
 {
-	const char *path = x->path, *reason = work_mark_reason(path);
+	const char *path = x->path, *reason = change_mark_reason(path);
 	char text[256];
 
-	if (x->mark == WORK_PLAIN)
+	if (x->mark == CHANGE_PLAIN)
 		return;
-	if (x->mark == WORK_LOCK) {
+	if (x->mark == CHANGE_LOCK) {
 		note(x, out, " is a lock of git's, and is never applied");
 		return;
 	}
 	if (!reason && x->from)
-		reason = work_mark_reason(x->from);
+		reason = change_mark_reason(x->from);
 	if (!reason)
 		reason = x->note;
 	snprintf(text, sizeof(text), " (%.200s)", reason ? reason : "the operator protects it");
 	cli_patch_note(out, CLI_INK_WARNING, "runs on the host: ", path, text);
 }
 
-void cli_patch_notes(const struct work_effect *x, struct cli_show *out)
+void cli_patch_notes(const struct change_effect *x, struct cli_show *out)
 {
 	own(buf) struct buf text = { .max = CLI_PATCH_LINE };
 

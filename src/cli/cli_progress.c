@@ -57,7 +57,7 @@ static void tell(void *of, const char *what, uint64_t done, uint64_t total)
 	p->has_line = true;
 }
 
-struct work_progress cli_progress_of(struct cli_progress *p)
+struct change_progress cli_progress_of(struct cli_progress *p)
 {
-	return (struct work_progress){ .tell = tell, .of = p };
+	return (struct change_progress){ .tell = tell, .of = p };
 }

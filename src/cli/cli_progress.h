@@ -3,8 +3,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "change/change.h"
 #include "cli/cli.h"
-#include "work/work.h"
 
 /* One line on the terminal that tells how far long work is, and is gone afterwards. */
 struct cli_progress {
@@ -20,4 +20,4 @@ void cli_progress_done(struct cli_progress *p);
 void cli_progress_clear(struct cli_progress *p);
 
 /* What work wants to be told through; borrows `p`. */
-struct work_progress cli_progress_of(struct cli_progress *p);
+struct change_progress cli_progress_of(struct cli_progress *p);

@@ -17,7 +17,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "cli/cli_words.h"
-#include "sign/sign.h"
+#include "proof/sign/sign.h"
 
 void cli_record_done(struct cli_record *k)
 {

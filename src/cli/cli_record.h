@@ -2,7 +2,7 @@
 
 #include "base/arena.h"
 #include "cli/cli_show.h"
-#include "record/record_read.h"
+#include "proof/record/record_read.h"
 
 #define CLI_RECORD_MOST  (4 * RECORD_MAX_SIZE)
 #define CLI_MOST_COMMAND ((size_t)1 << 20) /* bytes of one that are shown */

@@ -12,7 +12,7 @@
 #include "cli/cli_run.h"
 #include "cli/cli_session.h"
 #include "cli/commands.h"
-#include "keep/keep.h"
+#include "keeper/keeper.h"
 #include "run/run_session.h"
 
 #define PATIENCE_MS 10000 /* for what runs to end */

@@ -17,9 +17,9 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli_session.h"
-#include "record/record.h"
+#include "proof/record/record.h"
+#include "session/worker/worker.h"
 #include "term/term_filter.h"
-#include "worker/worker.h"
 
 #define AGAIN_MS 1000 /* until a store that is gone is asked again */
 #define ALONE_MS 1000 /* until it is said that no worker is there */

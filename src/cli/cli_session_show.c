@@ -16,7 +16,7 @@
 #include "base/own.h"
 #include "cli/cli_record.h"
 #include "cli/cli_session.h"
-#include "record/record.h"
+#include "proof/record/record.h"
 
 #define MOST_SHOWN ((size_t)256 << 20)
 

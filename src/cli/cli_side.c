@@ -19,7 +19,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
-#include "work/work_open.h"
+#include "change/scan/change_open.h"
 
 void cli_side_done(struct cli_side *s)
 {
@@ -32,7 +32,7 @@ static int64_t in_ns(const struct timespec *t)
 	return t->tv_sec * (int64_t)1000000000 + t->tv_nsec;
 }
 
-static bool is_same(const struct stat *st, const struct work_signature *s)
+static bool is_same(const struct stat *st, const struct change_signature *s)
 {
 	return st->st_ino == s->inode && (uint64_t)st->st_size == s->size &&
 	       in_ns(&st->st_mtim) == s->modified_ns && in_ns(&st->st_ctim) == s->changed_ns;
@@ -46,7 +46,7 @@ static void fail(struct cli_side *s, int num)
 
 static void read_file(int fd, struct cli_side *ret)
 {
-	int r = file_read_all(fd, WORK_MAX_TEXT, &ret->bytes, &ret->size);
+	int r = file_read_all(fd, CHANGE_MAX_TEXT, &ret->bytes, &ret->size);
 
 	if (r < 0)
 		fail(ret, -r);
@@ -71,9 +71,9 @@ static void read_link(int fd, struct cli_side *ret)
  * another one.
  */
 static int open_side(
-	int top, const char *path, enum work_type type, const struct work_signature *only)
+	int top, const char *path, enum change_type type, const struct change_signature *only)
 {
-	int how = type == WORK_LINK ? O_PATH : O_RDONLY | O_NONBLOCK | O_NOCTTY;
+	int how = type == CHANGE_LINK ? O_PATH : O_RDONLY | O_NONBLOCK | O_NOCTTY;
 	own_fd int fd = file_open_beneath(top, path, how | O_NOFOLLOW, 0);
 	struct stat st;
 
@@ -82,60 +82,60 @@ static int open_side(
 										       : fd;
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if ((st.st_mode & S_IFMT) != (type == WORK_LINK ? S_IFLNK : S_IFREG) ||
+	if ((st.st_mode & S_IFMT) != (type == CHANGE_LINK ? S_IFLNK : S_IFREG) ||
 		(only && !is_same(&st, only)))
 		return -ESTALE;
 	return take_fd(&fd);
 }
 
-static void read_side(int fd, enum work_type type, struct cli_side *ret)
+static void read_side(int fd, enum change_type type, struct cli_side *ret)
 {
 	if (fd == -ESTALE)
 		ret->found = CLI_SIDE_CHANGED;
 	else if (fd < 0)
 		fail(ret, -fd);
-	else if (type == WORK_LINK)
+	else if (type == CHANGE_LINK)
 		read_link(fd, ret);
 	else
 		read_file(fd, ret);
 }
 
 /* What the keeper put aside. */
-static int open_base(const struct cli_kept *k, const struct work_effect *x)
+static int open_base(const struct cli_kept *k, const struct change_effect *x)
 {
 	char name[32];
 
 	if (!x->has_base || k->base < 0)
 		return -ESTALE;
 	snprintf(name, sizeof(name), "%zu", (size_t)(x - k->effects.items));
-	return open_side(k->base, name, WORK_FILE, NULL);
+	return open_side(k->base, name, CHANGE_FILE, NULL);
 }
 
-void cli_side_before(const struct cli_kept *k, const struct work_effect *x, struct cli_side *ret)
+void cli_side_before(const struct cli_kept *k, const struct change_effect *x, struct cli_side *ret)
 {
 	const char *path = x->from ? x->from : x->path;
-	int top = work_below_of(cli_kept_git(k), k->below, &path);
+	int top = change_below_of(cli_kept_git(k), k->below, &path);
 	own_fd int fd = top < 0 ? -ESTALE : open_side(top, path, x->before.type, &x->below);
 
 	*ret = (struct cli_side){ 0 };
-	if (fd == -ESTALE && x->before.type == WORK_FILE) {
+	if (fd == -ESTALE && x->before.type == CHANGE_FILE) {
 		fd = open_base(k, x);
 		ret->is_kept = fd >= 0;
 	}
 	read_side(fd, x->before.type, ret);
 }
 
-void cli_side_after(const struct cli_kept *k, const struct work_effect *x, struct cli_side *ret)
+void cli_side_after(const struct cli_kept *k, const struct change_effect *x, struct cli_side *ret)
 {
-	struct work_right right = WORK_NO_RIGHT;
+	struct change_right right = CHANGE_NO_RIGHT;
 	const char *path = x->path;
-	int top = work_layer_of(cli_kept_git(k), k->layer, &path);
+	int top = change_layer_of(cli_kept_git(k), k->layer, &path);
 	own_fd int fd = -1;
 
 	*ret = (struct cli_side){ 0 };
-	fd = x->after.type == WORK_LINK || k->is_going_on
+	fd = x->after.type == CHANGE_LINK || k->is_going_on
 		     ? open_side(top, path, x->after.type, NULL)
-		     : work_open(top, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &right);
+		     : change_open(top, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &right);
 	read_side(fd, x->after.type, ret);
-	work_right_done(&right);
+	change_right_done(&right);
 }

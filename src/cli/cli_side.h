@@ -21,5 +21,5 @@ struct cli_side {
 void cli_side_done(struct cli_side *s);
 
 /* What a path was before the run, and what the run made of it. */
-void cli_side_before(const struct cli_kept *k, const struct work_effect *x, struct cli_side *ret);
-void cli_side_after(const struct cli_kept *k, const struct work_effect *x, struct cli_side *ret);
+void cli_side_before(const struct cli_kept *k, const struct change_effect *x, struct cli_side *ret);
+void cli_side_after(const struct cli_kept *k, const struct change_effect *x, struct cli_side *ret);

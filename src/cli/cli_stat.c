@@ -5,7 +5,7 @@
 #include "base/own.h"
 #include "cli/cli_patch.h"
 
-#define MOST_NAME (16 * WORK_MAX_PATH)
+#define MOST_NAME (16 * CHANGE_MAX_PATH)
 
 struct stat_table {
 	const struct cli_kept *kept;
@@ -18,32 +18,32 @@ struct stat_table {
 };
 
 static const char *const letters[] = {
-	[WORK_PLAIN] = " ",
-	[WORK_RUNS] = "*",
-	[WORK_HELD] = "!",
-	[WORK_LOCK] = " ",
+	[CHANGE_PLAIN] = " ",
+	[CHANGE_RUNS] = "*",
+	[CHANGE_HELD] = "!",
+	[CHANGE_LOCK] = " ",
 };
 
 /* --- one row --- */
 
 /* What a name and a number of lines do not say, as git's --compact-summary has it. */
-static const char *remark(const struct work_effect *x)
+static const char *remark(const struct change_effect *x)
 {
-	bool was_exec = x->before.type == WORK_FILE && x->before.mode & 0100,
-	     is_exec = x->after.type == WORK_FILE && x->after.mode & 0100;
+	bool was_exec = x->before.type == CHANGE_FILE && x->before.mode & 0100,
+	     is_exec = x->after.type == CHANGE_FILE && x->after.mode & 0100;
 
-	if (x->change == WORK_DELETED)
+	if (x->change == CHANGE_DELETED)
 		return " (gone)";
-	if (x->change == WORK_ADDED && x->after.type == WORK_LINK)
+	if (x->change == CHANGE_ADDED && x->after.type == CHANGE_LINK)
 		return " (new +l)";
-	if (x->change == WORK_ADDED)
+	if (x->change == CHANGE_ADDED)
 		return is_exec ? " (new +x)" : " (new)";
 	if (x->before.type != x->after.type)
-		return x->after.type == WORK_LINK ? " (mode +l)" : " (mode -l)";
+		return x->after.type == CHANGE_LINK ? " (mode +l)" : " (mode -l)";
 	return was_exec == is_exec ? "" : is_exec ? " (mode +x)" : " (mode -x)";
 }
 
-static void add_name(struct buf *out, const struct work_effect *x)
+static void add_name(struct buf *out, const struct change_effect *x)
 {
 	if (x->from) {
 		cli_add_quoted(out, "", x->from);
@@ -54,19 +54,19 @@ static void add_name(struct buf *out, const struct work_effect *x)
 }
 
 /* What stands for the number of lines where there are none to count. */
-static void add_size(struct buf *out, const struct work_effect *x)
+static void add_size(struct buf *out, const struct change_effect *x)
 {
-	const struct work_state *old = &x->before, *new = &x->after;
+	const struct change_state *old = &x->before, *new = &x->after;
 
-	if (old->type == WORK_FOLDER || new->type == WORK_FOLDER)
+	if (old->type == CHANGE_FOLDER || new->type == CHANGE_FOLDER)
 		buf_puts(out, "folder");
-	else if (old->type == WORK_SPECIAL || new->type == WORK_SPECIAL)
+	else if (old->type == CHANGE_SPECIAL || new->type == CHANGE_SPECIAL)
 		buf_puts(out, "special file");
-	else if (x->change == WORK_RENAMED)
+	else if (x->change == CHANGE_RENAMED)
 		buf_puts(out, "0");
-	else if (x->change == WORK_DELETED)
+	else if (x->change == CHANGE_DELETED)
 		buf_printf(out, "%" PRIu64 " bytes", old->size);
-	else if (new->type == WORK_LINK)
+	else if (new->type == CHANGE_LINK)
 		buf_puts(out, "link");
 	else
 		buf_printf(out, "Bin %" PRIu64 " -> %" PRIu64 " bytes", old->size, new->size);
@@ -80,7 +80,7 @@ static size_t scale(const struct stat_table *t, uint64_t n)
 	return 1 + (size_t)(n * (t->graph_width - 1) / t->most);
 }
 
-static void add_graph(const struct stat_table *t, struct buf *out, const struct work_effect *x)
+static void add_graph(const struct stat_table *t, struct buf *out, const struct change_effect *x)
 {
 	uint64_t total = (uint64_t)x->lines_added + x->lines_removed;
 	size_t width = scale(t, total), plus = scale(t, x->lines_added);
@@ -120,7 +120,7 @@ static void print_name(struct stat_table *t, const char *letter)
 	buf_puts(line, " | ");
 }
 
-static void count_row(struct stat_table *t, const struct work_effect *x)
+static void count_row(struct stat_table *t, const struct change_effect *x)
 {
 	uint64_t lines = (uint64_t)x->lines_added + x->lines_removed;
 
@@ -133,7 +133,7 @@ static void count_row(struct stat_table *t, const struct work_effect *x)
 		t->name_width = t->name.len;
 }
 
-static void take_row(struct stat_table *t, const struct work_effect *x)
+static void take_row(struct stat_table *t, const struct change_effect *x)
 {
 	struct buf *line = &t->line;
 
@@ -144,7 +144,7 @@ static void take_row(struct stat_table *t, const struct work_effect *x)
 		return;
 	}
 	print_name(t, letters[x->mark]);
-	if (x->is_text && x->change != WORK_DELETED) {
+	if (x->is_text && x->change != CHANGE_DELETED) {
 		buf_printf(line, "%*" PRIu64 " ", (int)t->number_width,
 			(uint64_t)x->lines_added + x->lines_removed);
 		add_graph(t, line, x);
@@ -160,7 +160,7 @@ static void take_row(struct stat_table *t, const struct work_effect *x)
 /* The bookkeeping of a repository is one row. */
 static void take_git(struct stat_table *t, size_t from, size_t count)
 {
-	own(buf) struct buf folder = { .max = WORK_MAX_PATH };
+	own(buf) struct buf folder = { .max = CHANGE_MAX_PATH };
 	size_t files = 0;
 
 	for (size_t i = from; i < from + count; i++)
@@ -183,9 +183,9 @@ static void take_git(struct stat_table *t, size_t from, size_t count)
 	cli_show_raw(t->out, buf_text(&t->line), t->line.len);
 }
 
-static void take_marked(struct stat_table *t, enum work_mark mark)
+static void take_marked(struct stat_table *t, enum change_mark mark)
 {
-	const struct work_effects *x = &t->kept->effects;
+	const struct change_effects *x = &t->kept->effects;
 
 	for (size_t i = 0; i < x->count; i++)
 		if (x->items[i].mark == mark && !x->items[i].is_implied &&
@@ -195,17 +195,17 @@ static void take_marked(struct stat_table *t, enum work_mark mark)
 
 static void take_rest(struct stat_table *t)
 {
-	const struct work_effects *x = &t->kept->effects;
+	const struct change_effects *x = &t->kept->effects;
 
 	for (size_t i = 0; i < x->count; i++) {
-		const struct work_effect *at = &x->items[i];
+		const struct change_effect *at = &x->items[i];
 
 		if (t->kept->path_count == 0 && cli_git_owns(at)) {
 			size_t n = cli_git_count(x, i);
 
 			take_git(t, i, n);
 			i += n - 1;
-		} else if (at->mark != WORK_HELD && at->mark != WORK_RUNS && !at->is_implied &&
+		} else if (at->mark != CHANGE_HELD && at->mark != CHANGE_RUNS && !at->is_implied &&
 			   cli_kept_is_chosen(t->kept, at)) {
 			take_row(t, at);
 		}
@@ -214,8 +214,8 @@ static void take_rest(struct stat_table *t)
 
 static void take_all(struct stat_table *t)
 {
-	take_marked(t, WORK_HELD);
-	take_marked(t, WORK_RUNS);
+	take_marked(t, CHANGE_HELD);
+	take_marked(t, CHANGE_RUNS);
 	take_rest(t);
 }
 
@@ -235,7 +235,7 @@ static void lay_out(struct stat_table *t, unsigned width)
 static void show_sum(const struct stat_table *t)
 {
 	own(buf) struct buf line = { .max = 1024 };
-	struct work_sum sum;
+	struct change_sum sum;
 
 	buf_printf(&line, " %zu file%s changed", t->files, t->files == 1 ? "" : "s");
 	if (t->added)
@@ -245,7 +245,7 @@ static void show_sum(const struct stat_table *t)
 		buf_printf(&line, ", %" PRIu64 " deletion%s(-)", t->removed,
 			t->removed == 1 ? "" : "s");
 	cli_show_line(t->out, CLI_INK_PLAIN, buf_text(&line), line.len);
-	work_sum_up(&t->kept->effects, &sum);
+	change_sum_up(&t->kept->effects, &sum);
 	if (sum.held)
 		cli_show_text(t->out, CLI_INK_WARNING,
 			" ! runs on the host without being called: bawn apply takes it by name, or "

@@ -16,14 +16,14 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "record/record.h"
-#include "work/work_project.h"
+#include "change/project/change_project.h"
+#include "proof/record/record.h"
 
 #define BLOCK     512
 #define MOST_FILE ((uint64_t)1 << 30)
 
 const char *const cli_export_files[] = { RECORD_FILE, LOG_RUN_FILE, RECORD_SPEC_FILE,
-	RECORD_PLAN_FILE, RECORD_EFFECTS_FILE, WORK_PROJECT_FILE, RECORD_STDOUT_FILE,
+	RECORD_PLAN_FILE, RECORD_EFFECTS_FILE, CHANGE_PROJECT_FILE, RECORD_STDOUT_FILE,
 	RECORD_STDERR_FILE, NULL };
 
 /* POSIX.1-1988, ustar. Numbers are octal digits. */

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "cli/cli.h"
-#include "record/record.h"
-#include "verify/verify.h"
-#include "verify/verify_policy.h"
+#include "proof/record/record.h"
+#include "proof/verify/verify.h"
+#include "proof/verify/verify_policy.h"
 
 /* What commands that verify records share: whose keys count, where a record is. cli_verify.c */
 

@@ -11,8 +11,8 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "card/card.h"
 #include "cli/cli_verify.h"
+#include "proof/card/card.h"
 
 /*
  * A key that counts and has signed it; otherwise one that counts and is named, so that it can be

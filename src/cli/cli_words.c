@@ -11,7 +11,7 @@
 #include "base/own.h"
 #include "base/sha256.h"
 #include "base/str.h"
-#include "record/record_folder.h"
+#include "proof/record/record_folder.h"
 
 #define MOST_PLAN ((size_t)64 << 20)
 #define MOST_WORD ((size_t)4 << 20)

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/profile/agent.h"
 #include "base/count.h"
 #include "base/file.h"
 #include "base/json.h"
@@ -19,7 +19,7 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "cli/commands.h"
-#include "record/record.h"
+#include "proof/record/record.h"
 #include "run/run_home.h"
 
 const struct cli_option cmd_agent_options[] = {

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/count.h"
+#include "change/apply/change_apply.h"
 #include "cli/cli_applied.h"
 #include "cli/commands.h"
-#include "work/work_apply.h"
 
 /* The first is for runs: what follows it goes for sessions too. */
 const struct cli_option cmd_apply_options[] = {
@@ -57,7 +57,7 @@ static void catch_signals(void)
 		sigaction(numbers[i], &action, NULL);
 }
 
-static int apply(struct apply *a, struct work_apply *q)
+static int apply(struct apply *a, struct change_apply *q)
 {
 	int r;
 
@@ -65,7 +65,7 @@ static int apply(struct apply *a, struct work_apply *q)
 	a->told.has_tried = true;
 	a->told.progress = cli_progress_begin(a->kept.cli);
 	q->progress = cli_progress_of(&a->told.progress);
-	r = work_apply(q, &a->kept.effects, &a->told.result, &a->told.error);
+	r = change_apply(q, &a->kept.effects, &a->told.result, &a->told.error);
 	cli_progress_done(&a->told.progress);
 	return r == 0 ? CLI_OK : CLI_FAILED;
 }
@@ -74,10 +74,10 @@ static int apply(struct apply *a, struct work_apply *q)
  * Is everything of the run on the host, after only some of it was asked for? *ret_rest: how many
  * are not.
  */
-static bool is_all_there(const struct work_apply *q, const struct cli_kept *k, size_t *ret_rest)
+static bool is_all_there(const struct change_apply *q, const struct cli_kept *k, size_t *ret_rest)
 {
-	struct work_apply all = *q;
-	struct work_applied result = { 0 };
+	struct change_apply all = *q;
+	struct change_applied result = { 0 };
 	struct err e = { 0 };
 
 	all.is_dry = all.takes_held = true;
@@ -85,21 +85,21 @@ static bool is_all_there(const struct work_apply *q, const struct cli_kept *k, s
 	all.path_count = 0;
 	all.tell = NULL;
 	all.is_stopped = NULL;
-	all.progress = (struct work_progress){ 0 };
-	if (work_apply(&all, &k->effects, &result, &e) < 0)
+	all.progress = (struct change_progress){ 0 };
+	if (change_apply(&all, &k->effects, &result, &e) < 0)
 		return false;
-	for (size_t v = 0; v < WORK_VERDICT_COUNT; v++)
-		if (v != WORK_THERE && v != WORK_NOT_TAKEN)
+	for (size_t v = 0; v < CHANGE_VERDICT_COUNT; v++)
+		if (v != CHANGE_THERE && v != CHANGE_NOT_TAKEN)
 			*ret_rest += result.counts[v] - result.implied[v];
-	return result.counts[WORK_THERE] + result.counts[WORK_NOT_TAKEN] == k->effects.count;
+	return result.counts[CHANGE_THERE] + result.counts[CHANGE_NOT_TAKEN] == k->effects.count;
 }
 
 /* Nothing that a run wrote is removed unless every single effect is accounted for. */
-static int finish(struct apply *a, const struct work_apply *q)
+static int finish(struct apply *a, const struct change_apply *q)
 {
 	size_t left = cli_applied_left(&a->told.result), all = 0;
 
-	for (size_t v = 0; v < WORK_VERDICT_COUNT; v++)
+	for (size_t v = 0; v < CHANGE_VERDICT_COUNT; v++)
 		all += a->told.result.counts[v];
 	a->told.is_finished =
 		!a->told.is_dry && !left && !a->told.result.was_stopped &&
@@ -112,7 +112,7 @@ static int finish(struct apply *a, const struct work_apply *q)
 static int carry_out(struct apply *a)
 {
 	struct cli_kept *k = &a->kept;
-	struct work_apply q = {
+	struct change_apply q = {
 		.run = k->id,
 		.folder = k->folder,
 		.layer = k->layer,

@@ -13,9 +13,9 @@
 
 #include "base/file.h"
 #include "base/own.h"
-#include "card/card.h"
 #include "cli/cli_kept.h"
 #include "cli/commands.h"
+#include "proof/card/card.h"
 #include "run/run.h"
 
 const struct cli_option cmd_card_options[] = {

@@ -12,11 +12,11 @@
 
 #include "base/count.h"
 #include "base/own.h"
+#include "change/apply/change_apply.h"
 #include "cli/cli_kept.h"
 #include "cli/cli_patch.h"
 #include "cli/cli_show.h"
 #include "cli/commands.h"
-#include "work/work_apply.h"
 
 #define MOST_JSON ((size_t)2 << 30)
 
@@ -52,7 +52,7 @@ static void tell_unknown(const struct cli_there *f, struct cli_show *out)
 	}
 }
 
-static bool is_shown(const struct cli_kept *k, const struct work_effect *x)
+static bool is_shown(const struct cli_kept *k, const struct change_effect *x)
 {
 	return cli_kept_is_chosen(k, x) && !(k->is_there && k->is_there[x - k->effects.items]);
 }
@@ -61,17 +61,18 @@ static bool is_shown(const struct cli_kept *k, const struct work_effect *x)
 
 /* What is in front, and under which heading. */
 static const struct {
-	enum work_mark mark;
+	enum change_mark mark;
 	const char *heading;
 } marked[] = {
-	{ WORK_HELD, "# These run on the host without being called: bawn apply takes them only by "
-		     "name, or with --all." },
-	{ WORK_RUNS, "# These run on the host when somebody builds, tests or installs." },
+	{ CHANGE_HELD,
+		"# These run on the host without being called: bawn apply takes them only by "
+		"name, or with --all." },
+	{ CHANGE_RUNS, "# These run on the host when somebody builds, tests or installs." },
 };
 
 static bool show_marked(const struct cli_kept *k, size_t which, struct cli_show *out)
 {
-	const struct work_effects *x = &k->effects;
+	const struct change_effects *x = &k->effects;
 	bool has_any = false;
 
 	for (size_t i = 0; i < x->count && !cli_show_is_over(out); i++) {
@@ -88,12 +89,12 @@ static bool show_marked(const struct cli_kept *k, size_t which, struct cli_show 
 
 static void show_rest(const struct cli_kept *k, struct cli_show *out)
 {
-	const struct work_effects *x = &k->effects;
+	const struct change_effects *x = &k->effects;
 
 	for (size_t i = 0; i < x->count && !cli_show_is_over(out); i++) {
-		const struct work_effect *at = &x->items[i];
+		const struct change_effect *at = &x->items[i];
 
-		if (at->mark == WORK_HELD || at->mark == WORK_RUNS || !is_shown(k, at))
+		if (at->mark == CHANGE_HELD || at->mark == CHANGE_RUNS || !is_shown(k, at))
 			continue;
 		if (k->path_count == 0 && cli_git_owns(at))
 			i += cli_git_show(k, i, out) - 1;
@@ -128,8 +129,8 @@ static void show_names(const struct cli_kept *k, struct cli_show *out)
 	bool ends_with_nul = cli_value(k->cli, CLI_OPT_NULL) && !out->for_person;
 
 	for (size_t i = 0; i < k->effects.count && !cli_show_is_over(out); i++) {
-		const struct work_effect *x = &k->effects.items[i];
-		own(buf) struct buf line = { .max = 8 * WORK_MAX_PATH };
+		const struct change_effect *x = &k->effects.items[i];
+		own(buf) struct buf line = { .max = 8 * CHANGE_MAX_PATH };
 
 		if (x->is_implied || !cli_kept_is_chosen(k, x))
 			continue;
@@ -143,7 +144,7 @@ static void show_names(const struct cli_kept *k, struct cli_show *out)
 	}
 }
 
-static bool is_chosen(void *of, const struct work_effect *x)
+static bool is_chosen(void *of, const struct change_effect *x)
 {
 	return cli_kept_is_chosen(of, x);
 }
@@ -152,7 +153,7 @@ static int print_json(struct cli_kept *k)
 {
 	own(buf) struct buf out = { .max = MOST_JSON };
 
-	work_effects_print(&k->effects, is_chosen, k, &out);
+	change_effects_print(&k->effects, is_chosen, k, &out);
 	return cli_write(&out, CLI_OK);
 }
 

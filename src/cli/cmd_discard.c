@@ -10,10 +10,10 @@
 #include <unistd.h>
 
 #include "base/own.h"
+#include "change/apply/change_apply.h"
 #include "cli/cli_kept.h"
 #include "cli/commands.h"
-#include "session/session.h"
-#include "work/work_apply.h"
+#include "session/folder/session.h"
 
 const struct cli_option cmd_discard_options[] = {
 	{ "all", 0, NULL, SPEC_KEY_COUNT, NULL,
@@ -36,7 +36,8 @@ static int clean(struct cli_kept *k)
 {
 	struct err e = { 0 };
 
-	if (k->below < 0 || work_apply_clean(k->folder, k->below, cli_kept_git(k), k->id, &e) == 0)
+	if (k->below < 0 ||
+		change_apply_clean(k->folder, k->below, cli_kept_git(k), k->id, &e) == 0)
 		return CLI_OK;
 	cli_complain_about(&e, "cannot clean up after %s %s: %s", k->what, k->id, e.text);
 	return CLI_FAILED;

@@ -14,12 +14,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "agent/hook/hook.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/commands.h"
-#include "hook/hook.h"
 #include "wire/wire.h"
 
 #define PATIENCE_NS ((uint64_t)2000000000)
@@ -60,7 +60,7 @@ static void tell(const struct hook_call *c, const struct hook_answer *a)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = HOOK_TOLD_FILE };
 	own_fd int fd = wire_socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
-	struct wire_told told;
+	struct wire_report told;
 
 	for (size_t i = 0; fd >= 0 && i < a->count; i++) {
 		hook_tell(c, &a->denials[i], &told);

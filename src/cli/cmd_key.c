@@ -17,9 +17,9 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/commands.h"
-#include "record/record.h"
+#include "proof/record/record.h"
+#include "proof/sign/sign.h"
 #include "run/run.h"
-#include "sign/sign.h"
 
 const struct cli_option cmd_key_options[] = {
 	{ "new", 0, NULL, SPEC_KEY_COUNT, NULL, "init: replace the key; keep the old public half" },

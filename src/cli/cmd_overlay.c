@@ -16,8 +16,8 @@
 #include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "change/overlay/change_overlay.h"
 #include "cli/commands.h"
-#include "work/work_overlay.h"
 
 const struct cli_option cmd_overlay_options[] = {
 	{ "size", 's', "SIZE", SPEC_KEY_COUNT, NULL, "init: limit the overlay, such as 5G" },
@@ -33,7 +33,7 @@ struct report {
 	bool is_list; /* of several */
 };
 
-static void begin(struct report *r, const struct work_overlay *o)
+static void begin(struct report *r, const struct change_overlay *o)
 {
 	json_open_map(&r->json, NULL);
 	if (!r->is_list)
@@ -60,20 +60,20 @@ static void say(struct report *r, const char *fmt, ...)
 }
 
 /* Finds, opens and locks. */
-static int use(struct work_overlay *o, const char *path, const char *verb, struct err *e)
+static int use(struct change_overlay *o, const char *path, const char *verb, struct err *e)
 {
 	char holder[64];
-	int r = work_overlay_find(o, path, e);
+	int r = change_overlay_find(o, path, e);
 
 	snprintf(holder, sizeof(holder), "bawn overlay %s", verb);
 	if (r == 0)
-		r = work_overlay_open(o, e);
-	return r == 0 ? work_overlay_take(o, holder, e) : r;
+		r = change_overlay_open(o, e);
+	return r == 0 ? change_overlay_take(o, holder, e) : r;
 }
 
 /* --- the verbs --- */
 
-static int init_one(struct report *r, struct work_overlay *o, const char *path, struct err *e)
+static int init_one(struct report *r, struct change_overlay *o, const char *path, struct err *e)
 {
 	const char *text = cli_value(r->cli, CLI_OPT_SIZE);
 	char size[NUM_TEXT_SIZE];
@@ -89,14 +89,14 @@ static int init_one(struct report *r, struct work_overlay *o, const char *path, 
 		err_prefix(e, "--size");
 		return ret;
 	}
-	ret = work_overlay_find(o, path, e);
+	ret = change_overlay_find(o, path, e);
 	if (ret == 0 && o->folder >= 0)
 		return err_hint(e,
 			err_set(e, ERR_REFUSED, EEXIST,
 				"cannot make an overlay at '%s': something is there", o->path),
 			"bawn overlay reset empties an overlay");
 	if (ret == 0)
-		ret = work_overlay_create(o, bytes, e);
+		ret = change_overlay_create(o, bytes, e);
 	if (ret < 0)
 		return ret;
 	num_print_size(bytes, size);
@@ -107,12 +107,12 @@ static int init_one(struct report *r, struct work_overlay *o, const char *path, 
 	return 0;
 }
 
-static int reset_one(struct report *r, struct work_overlay *o, const char *path, struct err *e)
+static int reset_one(struct report *r, struct change_overlay *o, const char *path, struct err *e)
 {
 	int ret = use(o, path, "reset", e);
 
 	if (ret == 0)
-		ret = work_overlay_reset(o, e);
+		ret = change_overlay_reset(o, e);
 	if (ret < 0)
 		return ret;
 	say(r, "emptied the overlay '%s'", o->path);
@@ -122,13 +122,13 @@ static int reset_one(struct report *r, struct work_overlay *o, const char *path,
 	return 0;
 }
 
-static int prune_one(struct report *r, struct work_overlay *o, const char *path, struct err *e)
+static int prune_one(struct report *r, struct change_overlay *o, const char *path, struct err *e)
 {
 	unsigned count = 0;
 	int ret = use(o, path, "prune", e);
 
 	if (ret == 0)
-		ret = work_overlay_prune(o, &count, e);
+		ret = change_overlay_prune(o, &count, e);
 	if (ret < 0)
 		return ret;
 	if (count)
@@ -142,13 +142,13 @@ static int prune_one(struct report *r, struct work_overlay *o, const char *path,
 	return 0;
 }
 
-static int digest_one(struct report *r, struct work_overlay *o, const char *path, struct err *e)
+static int digest_one(struct report *r, struct change_overlay *o, const char *path, struct err *e)
 {
 	char digest[SHA256_HEX_SIZE];
 	int ret = use(o, path, "digest", e);
 
 	if (ret == 0)
-		ret = work_overlay_digest(o, digest, e);
+		ret = change_overlay_digest(o, digest, e);
 	if (ret < 0)
 		return ret;
 	if (!r->cli->is_json)
@@ -165,7 +165,7 @@ static int digest_one(struct report *r, struct work_overlay *o, const char *path
 
 static const struct verb {
 	const char *name;
-	int (*run)(struct report *r, struct work_overlay *o, const char *path, struct err *e);
+	int (*run)(struct report *r, struct change_overlay *o, const char *path, struct err *e);
 	bool takes_many, takes_size;
 	const char *asks; /* before it does, with its path behind it; or NULL */
 } verbs[] = {
@@ -226,7 +226,7 @@ static const struct verb *choose_verb(const struct cli *cli)
 /* As a shell completes it, with slashes at the end. */
 static int run_verb(struct report *r, const struct verb *verb, const char *path)
 {
-	own(work_overlay) struct work_overlay o;
+	own(change_overlay) struct change_overlay o;
 	size_t n = strlen(path);
 	char plain[PATH_MAX];
 	struct err e = { 0 };
@@ -234,7 +234,7 @@ static int run_verb(struct report *r, const struct verb *verb, const char *path)
 	while (n > 1 && path[n - 1] == '/')
 		n--;
 	snprintf(plain, sizeof(plain), "%.*s", n < PATH_MAX ? (int)n : 0, path);
-	work_overlay_init(&o);
+	change_overlay_init(&o);
 	if (verb->asks && cli_confirm(r->cli, true, "%s '%s'", verb->asks, plain) != CLI_OK)
 		return CLI_NO;
 	if (verb->run(r, &o, plain, &e) == 0)

@@ -133,7 +133,7 @@ int cmd_run(struct cli *cli)
 	} else {
 		run_open_log(&r);
 		run_record_refusal(&r, &e);
-		keep_say_failed(&r.request, &e, CLI_FAILED);
+		keeper_say_failed(&r.request, &e, CLI_FAILED);
 	}
 	status = status == CLI_OK ? run_to_end(&r) : CLI_FAILED;
 	run_done(&r);

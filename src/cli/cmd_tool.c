@@ -8,11 +8,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/tool/tool.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "cli/commands.h"
-#include "tool/tool.h"
 
 static int run_tool(struct cli *cli);
 

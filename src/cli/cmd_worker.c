@@ -19,9 +19,9 @@
 #include "cli/cli_session.h"
 #include "cli/cli_worker.h"
 #include "cli/commands.h"
-#include "record/record.h"
-#include "session/session.h"
-#include "worker/worker.h"
+#include "proof/record/record.h"
+#include "session/folder/session.h"
+#include "session/worker/worker.h"
 
 const struct cli_option cmd_worker_options[] = {
 	{ "slots", 0, "NUMBER", SPEC_KEY_COUNT, NULL, "run so many at one time [2 per processor]" },

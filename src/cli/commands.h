@@ -1,9 +1,9 @@
 #pragma once
 
+#include "change/change.h"
 #include "cli/cli.h"
-#include "keep/keep.h"
-#include "sign/sign.h"
-#include "work/work.h"
+#include "keeper/keeper.h"
+#include "proof/sign/sign.h"
 
 extern const struct cli_option cmd_run_options[], cmd_plan_options[], cmd_check_options[],
 	cmd_doctor_options[], cmd_diff_options[], cmd_apply_options[], cmd_discard_options[],

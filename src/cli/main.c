@@ -18,7 +18,7 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "gate/gate.h"
-#include "store/store.h"
+#include "session/store/store.h"
 
 /* Names that bawn starts itself by, to be another program. */
 static const struct {
@@ -26,7 +26,7 @@ static const struct {
 	int (*main)(void);
 } programs[] = {
 	{ GATE_PROGRAM, gate_main },
-	{ GATE_CALLER_PROGRAM, gate_caller_main },
+	{ GATE_CALLER_PROGRAM, dialer_main },
 };
 
 /* `before` is what the table's commands begin with: "", or "session ". */

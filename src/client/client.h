@@ -2,7 +2,7 @@
 
 #include <stddef.h>
 
-#include "agent/agent.h"
+#include "agent/profile/agent.h"
 
 /*
  * Registries by the name of their client: `npm` in an allow-list becomes the hosts that the

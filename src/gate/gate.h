@@ -6,7 +6,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
-#include "filter/filter.h"
+#include "seccomp/filter.h"
 #include "wire/wire_gate.h"
 
 /*
@@ -15,11 +15,11 @@
  *
  *   the gate     in the cage's network: answers names, takes connections, reads what the agent
  *                says first, splices. It has no other network.
- *   the caller   in the host's network: finds the addresses of a name, connects, hands the socket
+ *   the dialer   in the host's network: finds the addresses of a name, connects, hands the socket
  *                over. It reads nothing of the agent's.
  *
  * With secrets a third one, a program of its own (src/vault): it has the keys and no network, takes
- * connections from the gate, and gets its own from the caller.
+ * connections from the gate, and gets its own from the dialer.
  *
  * All are confined before their first hostile byte: no capability, no file, few system calls.
  */
@@ -30,8 +30,8 @@
 
 /* The descriptors they start with. */
 enum gate_fd {
-	GATE_FD_KEEPER = 3, /* the gate's channel to the keeper; the caller has none */
-	GATE_FD_OTHER = 4,  /* between gate and caller */
+	GATE_FD_KEEPER = 3, /* the gate's channel to the keeper; the dialer has none */
+	GATE_FD_OTHER = 4,  /* between gate and dialer */
 	GATE_FD_RULES = 5,  /* sealed memory: struct wire_rules */
 	GATE_FD_CAGE = 6,   /* the gate's: a pidfd of the cage's first process */
 	GATE_FD_VAULT = 7,  /* the channel to the vault, of both, where there are secrets */
@@ -50,7 +50,7 @@ enum vault_fd {
 
 /* Their whole lives; the exit status. */
 int gate_main(void);
-int gate_caller_main(void);
+int dialer_main(void);
 
 /* --- for both --- */
 

@@ -6,7 +6,7 @@
  * Leaves:      a connection to what was meant, or a reason: for the operator as a decision, and for
  *              the client in the words of what it speaks.
  * Must not:    ask for a connection outside before what the client said agrees with where it went;
- *              wait without a limit for a client's first words, or for the caller.
+ *              wait without a limit for a client's first words, or for the dialer.
  */
 #include <errno.h>
 #include <netinet/tcp.h>
@@ -18,12 +18,12 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "gate/gate_address.h"
+#include "gate/dns/gate_address.h"
 #include "gate/gate_inside.h"
-#include "gate/gate_tls.h"
+#include "gate/tls/gate_tls.h"
 #include "wire/wire.h"
 
-#define CALL_NS       (30 * GATE_SECOND_NS) /* more than the caller takes */
+#define CALL_NS       (30 * GATE_SECOND_NS) /* more than the dialer takes */
 #define TLS_HANDSHAKE 22
 
 /* --- places --- */
@@ -152,9 +152,9 @@ void gate_conn_deny(struct gate *g, struct gate_conn *c, enum wire_decision_kind
 	gate_conn_leave(g, c, row, kind, reason);
 }
 
-/* --- asking the caller --- */
+/* --- asking the dialer --- */
 
-static void ask_caller(struct gate *g, struct gate_conn *c)
+static void ask_dialer(struct gate *g, struct gate_conn *c)
 {
 	struct wire_call call = { .id = (uint32_t)(c - g->conns) | (uint32_t)c->generation << 16,
 		.port = c->port,
@@ -171,7 +171,7 @@ void gate_conn_call(struct gate *g, struct gate_conn *c)
 {
 	c->state = GATE_CONN_CALLING;
 	c->deadline_ns = g->now_ns + CALL_NS;
-	ask_caller(g, c);
+	ask_dialer(g, c);
 }
 
 /* --- open connections --- */
@@ -227,7 +227,7 @@ static void take_called(struct gate *g, struct gate_conn *c, struct wire_called 
 		gate_conn_open(g, c, WIRE_NET_ALLOWED, m->other);
 }
 
-void gate_hear_caller(struct gate *g)
+void gate_hear_dialer(struct gate *g)
 {
 	struct wire_called m = { 0 };
 	int fd = -1, r;
@@ -244,11 +244,11 @@ void gate_hear_caller(struct gate *g)
 	}
 	if (fd >= 0 && r == -EBADMSG)
 		close(fd);
-	g->has_caller = r == -EAGAIN;
-	for (uint32_t i = 0; g->has_caller && i < g->conn_max; i++)
+	g->has_dialer = r == -EAGAIN;
+	for (uint32_t i = 0; g->has_dialer && i < g->conn_max; i++)
 		if (g->conns[i].state == GATE_CONN_CALLING && !g->conns[i].is_published &&
 			!g->conns[i].is_asked)
-			ask_caller(g, &g->conns[i]);
+			ask_dialer(g, &g->conns[i]);
 }
 
 /* --- all of them --- */

@@ -9,7 +9,7 @@
 
 #include "base/str.h"
 #include "gate/gate_inside.h"
-#include "gate/gate_tls.h"
+#include "gate/tls/gate_tls.h"
 
 static bool is_name_good(const struct gate_conn *c, const char *name)
 {

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "gate/dns/gate_dns.h"
 #include "gate/gate.h"
-#include "gate/gate_dns.h"
-#include "gate/gate_http.h"
+#include "gate/http/gate_http.h"
 
 /*
  * What the files of the gate share. Nobody else includes it.
@@ -120,7 +120,7 @@ enum gate_source {
 enum gate_conn_state {
 	GATE_CONN_FREE,
 	GATE_CONN_HEAD,    /* the client has to say what it wants */
-	GATE_CONN_CALLING, /* the caller is at work, or the connection into the cage is being made
+	GATE_CONN_CALLING, /* the dialer is at work, or the connection into the cage is being made
 			    */
 	GATE_CONN_OPEN,
 	GATE_CONN_LEAVING, /* told why not, and given the time to read it */
@@ -152,7 +152,7 @@ struct gate_conn {
 	uint32_t published;
 	bool is_v6;              /* and is connected to ::1 in the cage */
 	bool is_address;         /* `name` is one, and declared */
-	bool is_asked;           /* the caller was told */
+	bool is_asked;           /* the dialer was told */
 	bool is_ready;           /* in the list of those that have more to do */
 	bool is_request_read;    /* `http` tells what may pass; otherwise all may */
 	enum wire_reason denied; /* when it came; what it says first tells how to answer */
@@ -193,7 +193,7 @@ struct gate {
 	uint64_t now_ns, end_ns;
 	int usher; /* the channel to it */
 	pid_t usher_pid;
-	bool is_ending, has_caller, has_askers;
+	bool is_ending, has_dialer, has_askers;
 	bool has_vault;
 	int vault_rows[WIRE_MAX_SECRETS]; /* of the last that was allowed, or -1 */
 	struct gate_net net;
@@ -236,7 +236,7 @@ void gate_hear_watch(struct gate *g, uint32_t index);
 struct gate_conn *gate_conn_take(struct gate *g);
 void gate_conn_end(struct gate *g, struct gate_conn *c, bool is_orderly);
 
-/* What was said is good: the caller is asked to connect. */
+/* What was said is good: the dialer is asked to connect. */
 void gate_conn_call(struct gate *g, struct gate_conn *c);
 
 /* Both sides are there. */
@@ -252,7 +252,7 @@ void gate_conn_leave(struct gate *g, struct gate_conn *c, int row, enum wire_dec
 	enum wire_reason reason);
 
 void gate_hear_conn(struct gate *g, uint32_t index, bool is_inside, uint32_t events);
-void gate_hear_caller(struct gate *g);
+void gate_hear_dialer(struct gate *g);
 
 /* Those that have more to do than one turn allows. */
 void gate_go_on(struct gate *g);

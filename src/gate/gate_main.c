@@ -62,7 +62,7 @@ static void hear(struct gate *g, const struct epoll_event *event)
 		epoll_ctl(g->epoll, EPOLL_CTL_DEL, GATE_FD_KEEPER, NULL);
 		return;
 	case GATE_FROM_CALLER:
-		gate_hear_caller(g);
+		gate_hear_dialer(g);
 		return;
 	case GATE_FROM_VAULT:
 		gate_hear_vault(g);
@@ -126,8 +126,8 @@ static int wait_ms(const struct gate *g)
 /* Who is asked to end passes on what was said already, and gives the receivers a while for it. */
 static bool goes_on(struct gate *g)
 {
-	if (!g->has_caller || !g->is_ending)
-		return g->has_caller;
+	if (!g->has_dialer || !g->is_ending)
+		return g->has_dialer;
 	if (!g->end_ns) {
 		g->end_ns = g->now_ns + LAST_NS;
 		gate_vault_end(g);
@@ -136,7 +136,7 @@ static bool goes_on(struct gate *g)
 	return (g->conn_count || g->has_vault) && g->now_ns < g->end_ns;
 }
 
-/* Until the keeper says so or is gone, or the caller is gone. */
+/* Until the keeper says so or is gone, or the dialer is gone. */
 static int serve(struct gate *g)
 {
 	struct epoll_event events[MAX_EVENTS];
@@ -174,7 +174,7 @@ static int tell_failure(const struct err *e)
 	return 1;
 }
 
-static int await_caller(struct err *e)
+static int await_dialer(struct err *e)
 {
 	struct wire_called m = { 0 };
 	int r = wire_receive_message(GATE_FD_OTHER, &m, sizeof(m), NULL);
@@ -246,9 +246,9 @@ static int start(struct gate *g, struct err *e)
 		r = gate_usher_start(g, &wall, e);
 	if (r == 0)
 		r = gate_confine(&wall, g->rules, e);
-	g->has_caller = true;
+	g->has_dialer = true;
 	if (r == 0)
-		r = await_caller(e);
+		r = await_dialer(e);
 	return r == 0 && g->rules->secret_count ? gate_vault_await(g, e) : r;
 }
 
@@ -261,7 +261,7 @@ static int finish(struct gate *g)
 	gate_usher_end(g);
 	fcntl(GATE_FD_KEEPER, F_SETFL, O_RDWR);
 	(void)gate_rows_tell(&g->rows, GATE_FD_KEEPER);
-	if (!g->has_caller) {
+	if (!g->has_dialer) {
 		err_set(&e, ERR_SYS, ECHILD,
 			"cannot connect any more: the dialer, which connects for the gate, has "
 			"ended");

@@ -5,7 +5,7 @@
  * Must not: ask anybody: what is allowed has an address of ours, and what is not has none. So no
  *           question ever leaves the machine.
  *
- * A name that is not allowed does not exist (NXDOMAIN): libraries tell their callers at once. To
+ * A name that is not allowed does not exist (NXDOMAIN): libraries tell their dialers at once. To
  * REFUSED they say "temporary failure", and programs try again.
  */
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
-#include "gate/gate_address.h"
+#include "gate/dns/gate_address.h"
 #include "gate/gate_inside.h"
 
 #define MAX_AT_ONCE  64

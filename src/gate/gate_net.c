@@ -25,7 +25,7 @@
 #include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
-#include "gate/gate_address.h"
+#include "gate/dns/gate_address.h"
 #include "gate/gate_inside.h"
 #include "wire/wire.h"
 

@@ -1,7 +1,7 @@
 /*
  * gate_rules - the rules as the keeper left them: in memory that nobody can write to any more.
  *
- * Runs as: the gate and the caller, first thing.
+ * Runs as: the gate and the dialer, first thing.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "gate/gate_address.h"
+#include "gate/dns/gate_address.h"
 #include "gate/gate_inside.h"
 
 #define MAX_AT_ONCE 64

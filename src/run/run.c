@@ -51,7 +51,7 @@ void run_tell_err(const struct run *r, const struct err *e)
 static int refuse(const struct run *r, const struct err *e)
 {
 	r->sink->refused(r->sink->of, r, e);
-	keep_say_failed(&r->request, e, RUN_FAILED);
+	keeper_say_failed(&r->request, e, RUN_FAILED);
 	return RUN_FAILED;
 }
 
@@ -106,13 +106,13 @@ static int make_plan(struct run *r, struct err *e)
 				"over it here",
 				r->place.project),
 			"set project.mode to read_only or writable in its spec");
-	return keep_check_plan(r->plan, r->request.mode != KEEP_RESIDENT, &r->record, e);
+	return keeper_check_plan(r->plan, r->request.mode != KEEPER_RESIDENT, &r->record, e);
 }
 
 static void tell_copied(const struct run *r, const struct keeper *k, enum cage_layer which)
 {
 	const char *what;
-	const struct tree_counts *counts = keep_copied(k, which, &what);
+	const struct tree_counts *counts = keeper_copied(k, which, &what);
 	uint64_t files = counts ? counts->files + counts->links + counts->others : 0;
 	uint64_t unit = files && counts->bytes >= (uint64_t)10 << 20 ? 1 << 20 : 1 << 10;
 	char size[NUM_TEXT_SIZE], text[512], git[PATH_MAX + 8], hint[PATH_MAX + 128];
@@ -140,7 +140,7 @@ static void tell_copied(const struct run *r, const struct keeper *k, enum cage_l
 static int open_states(struct run *r, int **ret, struct err *e)
 {
 	for (uint32_t i = 0; i < r->plan->op_count; i++) {
-		const char *name = keep_state_of(r->plan, i);
+		const char *name = keeper_state_of(r->plan, i);
 
 		if (!name)
 			continue;
@@ -173,7 +173,7 @@ static int approve_sources(struct run *r, const struct keeper *k, struct err *e)
 
 	for (uint32_t i = 0; ret == 0 && i < r->plan->op_count; i++) {
 		const struct plan_op *op = &plan_ops(r->plan)[i];
-		const char *real = keep_shown(k, i);
+		const char *real = keeper_shown(k, i);
 
 		if (real)
 			ret = run_approve_source(
@@ -184,24 +184,24 @@ static int approve_sources(struct run *r, const struct keeper *k, struct err *e)
 
 int run_start_cage(struct run *r, struct keeper *k, struct err *e)
 {
-	int ret = keep_needs_folder(k) ? run_open_folder(r, e) : 0;
+	int ret = keeper_needs_folder(k) ? run_open_folder(r, e) : 0;
 	int *states = NULL;
 
 	if (ret >= 0)
 		ret = open_states(r, &states, e);
 	if (ret == 0)
-		ret = keep_open(k, states, e);
+		ret = keeper_open(k, states, e);
 	close_states(r, states);
 	if (ret == 0)
 		ret = approve_sources(r, k, e);
-	if (ret == 0 && keep_needs_cage(k))
+	if (ret == 0 && keeper_needs_cage(k))
 		ret = run_start_shared_cage(r->job, e);
 	if (ret < 0)
 		return ret;
-	ret = keep_prepare(k, e);
+	ret = keeper_prepare(k, e);
 	for (enum cage_layer which = 0; which < CAGE_LAYER_COUNT; which++)
 		tell_copied(r, k, which);
-	return ret == 0 ? keep_start(k, e) : ret;
+	return ret == 0 ? keeper_start(k, e) : ret;
 }
 
 /* One attempt to carry out the plan; when the command has run, its record is signed. */
@@ -212,7 +212,7 @@ static int run_once(struct run *r, struct err *e)
 
 	r->request.warm = r->pool ? run_pool_take(r->pool, r->plan) : NULL;
 	r->keep_ns = clock_ns();
-	ret = keep_new(&k, &r->request, &r->record, e);
+	ret = keeper_new(&k, &r->request, &r->record, e);
 	r->request.warm = NULL;
 	if (ret < 0)
 		return ret;
@@ -220,18 +220,18 @@ static int run_once(struct run *r, struct err *e)
 	if (ret == 0)
 		ret = run_prepare_record(r, e);
 	if (ret == 0)
-		ret = keep_inspect(k, e);
+		ret = keeper_inspect(k, e);
 	if (ret == 0)
-		ret = keep_go(k, e);
-	if (ret == 0 && keep_is_running(k))
+		ret = keeper_go(k, e);
+	if (ret == 0 && keeper_is_running(k))
 		run_record_start(r);
 	if (ret == 0)
-		ret = keep_wait(k, e);
-	keep_finish(k, ret, e);
+		ret = keeper_wait(k, e);
+	keeper_finish(k, ret, e);
 	/* While the kernel takes the cage down. */
 	if (ret == 0)
 		run_record_end(r, e);
-	keep_free(k);
+	keeper_free(k);
 	return ret;
 }
 
@@ -351,14 +351,14 @@ static int status_of(const struct err *e)
 
 /* --- the command --- */
 
-static enum keep_tty wanted_tty(const struct run *r)
+static enum keeper_tty wanted_tty(const struct run *r)
 {
-	static const enum keep_tty modes[] = { [RUN_TTY_AUTO] = KEEP_TTY_AUTO,
-		[RUN_TTY_ALWAYS] = KEEP_TTY_ALWAYS,
-		[RUN_TTY_NEVER] = KEEP_TTY_NEVER };
+	static const enum keeper_tty modes[] = { [RUN_TTY_AUTO] = KEEPER_TTY_AUTO,
+		[RUN_TTY_ALWAYS] = KEEPER_TTY_ALWAYS,
+		[RUN_TTY_NEVER] = KEEPER_TTY_NEVER };
 
 	/* What is kept for later has nobody who could type. */
-	return r->request.printed[0] ? KEEP_TTY_NEVER : modes[r->asked->here.tty];
+	return r->request.printed[0] ? KEEPER_TTY_NEVER : modes[r->asked->here.tty];
 }
 
 /*
@@ -382,7 +382,7 @@ static int open_outputs(struct run *r, struct err *e)
 	r->cast = run_open_output(&r->place, cast, "cast", e);
 	if (r->cast < 0)
 		return r->cast;
-	if (ftruncate(r->cast, 0) < 0 || keep_cast_open(&r->request.cast, r->cast, r->plan) < 0)
+	if (ftruncate(r->cast, 0) < 0 || keeper_cast_open(&r->request.cast, r->cast, r->plan) < 0)
 		return err_set(e, ERR_REFUSED, errno, "cannot write the cast to '%s': %s", cast,
 			strerror(errno));
 	return 0;
@@ -390,7 +390,7 @@ static int open_outputs(struct run *r, struct err *e)
 
 static void close_cast(struct run *r)
 {
-	int ret = r->request.cast ? keep_cast_close(r->request.cast) : 0;
+	int ret = r->request.cast ? keeper_cast_close(r->request.cast) : 0;
 
 	r->request.cast = NULL;
 	if (ret == 0)
@@ -500,7 +500,7 @@ static int fail(struct run *r, const struct err *e)
 		return refuse(r, e);
 	run_tell_err(r, e);
 	tell_hint(r, e);
-	keep_say_failed(&r->request, e, status);
+	keeper_say_failed(&r->request, e, status);
 	return status;
 }
 
@@ -520,7 +520,7 @@ static void tell_reached(struct run *r)
 
 		record_print_reached(&r->record, g, &text);
 		if (text.len)
-			keep_say_reached(&r->request, &r->record, g);
+			keeper_say_reached(&r->request, &r->record, g);
 	}
 }
 
@@ -560,7 +560,7 @@ int run_to_end(struct run *r)
 	if ((e.kind != ERR_NONE || r->is_unrecorded || r->record.effects.error.kind != ERR_NONE) &&
 		status == 0)
 		status = RUN_FAILED;
-	keep_say_ended(&r->request, &r->record, status);
+	keeper_say_ended(&r->request, &r->record, status);
 	return status;
 }
 
@@ -577,7 +577,7 @@ int run_open_status(struct run *r, struct err *e)
 			"cannot use --status-fd: '%s' is not the number of an open descriptor",
 			text);
 	r->request.status_fd = (int)fd;
-	r->patience_ms = KEEP_PATIENCE_MS;
+	r->patience_ms = KEEPER_PATIENCE_MS;
 	r->request.patience_ms = &r->patience_ms;
 	return 0;
 }

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "keep/keep.h"
-#include "log/log.h"
+#include "change/change.h"
+#include "keeper/keeper.h"
+#include "proof/log/log.h"
+#include "proof/sign/sign.h"
+#include "proof/verify/verify.h"
 #include "run/run_spec.h"
-#include "sign/sign.h"
-#include "verify/verify.h"
-#include "work/work.h"
 
 /* One run, from a settled spec to its exit status and its record. */
 
@@ -20,7 +20,7 @@ struct run;
 struct run_sink {
 	void *of;
 	bool is_quiet; /* nothing but errors is wanted */
-	struct work_progress progress;
+	struct change_progress progress;
 	void (*say)(void *of, const char *text, const char *hint);
 	void (*diags)(void *of, const struct spec *s);
 	/* There is no cage for it, and why. */
@@ -49,7 +49,7 @@ struct run {
 	struct host host;
 	struct plan *plan; /* owned */
 	struct filter_made made;
-	struct keep_request request;
+	struct keeper_request request;
 	struct record record;
 	struct log log;
 	struct run_subjects subjects;
@@ -168,7 +168,7 @@ int run_take_subjects(struct run *r, struct err *e);
 size_t run_find_subjects(struct run *r, struct record_subject *ret);
 
 /* What the run did, which is known; `ret` is initialised. */
-int run_read_effects(const struct run *r, struct work_effects *ret, struct err *e);
+int run_read_effects(const struct run *r, struct change_effects *ret, struct err *e);
 
 /* --- run_key.c --- */
 

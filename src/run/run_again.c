@@ -19,9 +19,9 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "change/project/change_project.h"
+#include "proof/verify/verify.h"
 #include "run/run.h"
-#include "verify/verify.h"
-#include "work/work_project.h"
 
 #define MOST_PATHS 20 /* that differ, and are named */
 
@@ -202,22 +202,22 @@ static void name_paths(struct run *r)
 	const struct run_again *a = r->again;
 	const char *signed_digest = a->of->record.project.list_sha256;
 	own_fd int fd = a->folder < 0 ? -ENOENT
-				      : file_open_name(a->folder, WORK_PROJECT_FILE,
+				      : file_open_name(a->folder, CHANGE_PROJECT_FILE,
 						O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	own_free char *then = NULL;
 	char digest[SHA256_HEX_SIZE] = "";
 	size_t n = 0, count;
 
-	if (fd >= 0 && file_read_all(fd, WORK_PROJECT_MAX_LIST, &then, &n) == 0)
+	if (fd >= 0 && file_read_all(fd, CHANGE_PROJECT_MAX_LIST, &then, &n) == 0)
 		sha256_hex(then, n, digest);
 	if (!signed_digest || !str_eq(digest, signed_digest)) {
 		run_tell(r,
-			"again: " WORK_PROJECT_FILE
+			"again: " CHANGE_PROJECT_FILE
 			" beside the record would say which paths, and is not %s",
 			digest[0] ? "that of the record" : "there");
 		return;
 	}
-	count = work_project_compare(
+	count = change_project_compare(
 		then, n, buf_text(&r->project_list), r->project_list.len, MOST_PATHS, say_path, r);
 	if (count > MOST_PATHS)
 		run_tell(r, "again: … and %zu more paths differ", count - MOST_PATHS);
@@ -226,7 +226,7 @@ static void name_paths(struct run *r)
 		run_tell(r,
 			"again: the paths that differ are behind the %zu MiB that are kept of "
 			"each list",
-			WORK_PROJECT_MAX_LIST >> 20);
+			CHANGE_PROJECT_MAX_LIST >> 20);
 }
 
 int run_check_again(struct run *r, struct err *e)
@@ -275,18 +275,18 @@ int run_check_again(struct run *r, struct err *e)
 
 static void find_differences(struct run *r)
 {
-	own(work_effects) struct work_effects then, now;
+	own(change_effects) struct change_effects then, now;
 	struct run_again *a = r->again;
 	char file[SHA256_HEX_SIZE];
 	struct err e = { 0 };
 	int ret;
 
-	work_effects_init(&then);
-	work_effects_init(&now);
+	change_effects_init(&then);
+	change_effects_init(&now);
 	ret = verify_read_effects(a->folder, &then, file, &e);
 	/* No effects, no file. */
 	if (ret == 0)
-		work_digest(&then, then.digest);
+		change_digest(&then, then.digest);
 	if (ret >= 0)
 		ret = run_read_effects(r, &now, &e);
 	if (ret < 0 || !str_eq(then.digest, a->of->record.effects.sha256))

@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/agent.h"
+#include "agent/profile/agent.h"
 #include "base/buf.h"
 #include "base/own.h"
 #include "base/str.h"

@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "keep/keep.h"
+#include "keeper/keeper.h"
 #include "run/run_sessions.h"
 
 #define MOST_SPEC ((size_t)4 << 20)
@@ -30,7 +30,7 @@ static int build(struct run_creation *c, struct err *e)
 	run_look_at_project(&c->host, &c->place);
 	r = plan_build(&c->spec, &c->host, &plan, &c->choice, e);
 	/* Each run has a command of its own. */
-	return r == 0 ? keep_check_plan(plan, false, &notes, e) : r;
+	return r == 0 ? keeper_check_plan(plan, false, &notes, e) : r;
 }
 
 /* For a host that can do everything, as `bawn run` does; why not is for the real one to say. */

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "base/own.h"
-#include "log/log.h"
+#include "proof/log/log.h"
 #include "run/run.h"
 
 int run_note_key(int state, const struct sign_key *key, const char *former, struct err *e)

@@ -19,8 +19,8 @@
 #include "base/str.h"
 #include "client/client.h"
 #include "run/run_spec.h"
+#include "session/store/store.h"
 #include "spec/spec_layers.h"
-#include "store/store.h"
 
 #define SYSTEM_POLICY "/etc/bawn/policy.yaml"
 

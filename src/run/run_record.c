@@ -17,10 +17,10 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "change/project/change_project.h"
 #include "run/run.h"
 #include "run/run_home.h"
 #include "run/run_session.h"
-#include "work/work_project.h"
 
 void run_open_log(struct run *r)
 {
@@ -58,7 +58,7 @@ void run_open_digests(struct run *r)
 
 	r->request.output = (enum record_output_mode)spec_choice(&r->spec, SPEC_RECORD_OUTPUT);
 	r->request.digests_project = spec_bool(&r->spec, SPEC_AUDIT_DIGEST_PROJECT);
-	r->project_list.max = WORK_PROJECT_MAX_LIST;
+	r->project_list.max = CHANGE_PROJECT_MAX_LIST;
 	r->request.project_list = &r->project_list;
 	if (r->digests < 0 && r->state >= 0 && (has_image || r->request.digests_project) &&
 		(mkdirat(r->state, "digests", 0700) == 0 || errno == EEXIST))
@@ -185,7 +185,7 @@ int run_prepare_record(struct run *r, struct err *e)
 		ret = write_parts(r, e);
 	if (ret == 0 && r->record.project.list[0])
 		ret = record_write_file(
-			r->folder, WORK_PROJECT_FILE, &r->project_list, r->log.is_synced, e);
+			r->folder, CHANGE_PROJECT_FILE, &r->project_list, r->log.is_synced, e);
 	if (ret == 0)
 		ret = record_begin(r->state, &r->record, r->log.is_synced, e);
 	/* With another plan there is another start. */

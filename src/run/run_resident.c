@@ -66,7 +66,7 @@ static void keep_cage(const struct run_job *job, int told)
 
 	run_init(&r, job->sink, job->request, job->command_line, job->command_line_size);
 	r.record.session = job->session->id;
-	r.request.mode = KEEP_RESIDENT;
+	r.request.mode = KEEPER_RESIDENT;
 	r.request.told = told;
 	r.request.workspace = run_open_workspace(job, &e);
 	if (r.request.workspace >= 0 && run_load_job(job, &r, &e) == 0) {

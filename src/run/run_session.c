@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "session/session.h"
+#include "session/folder/session.h"
 
 int run_check_session(const struct run_request *q, struct err *e)
 {
@@ -94,7 +94,7 @@ static int prepare(const struct run_job *job, struct run *r, struct err *e)
 		return ret;
 	r->job = job;
 	r->pool = NULL;
-	r->request.mode = KEEP_JOINING;
+	r->request.mode = KEEPER_JOINING;
 	ret = run_check_sharing(&r->spec, e);
 	if (ret < 0)
 		run_tell_err(r, e);

@@ -2,9 +2,9 @@
 
 #include "base/buf.h"
 #include "base/tail.h"
-#include "metrics/metrics.h"
 #include "run/run.h"
-#include "store/store.h"
+#include "session/metrics/metrics.h"
+#include "session/store/store.h"
 
 struct run_result;
 struct keeper;
@@ -34,9 +34,10 @@ struct run_job {
 	char *command_line;                  /* what ps shows, in one piece of memory */
 	size_t command_line_size;
 	const struct run_sink *sink;
-	int root;                /* the sessions', open; borrowed */
-	int kill_signal;         /* keep_request; or 0 */
-	struct tail *printed[2]; /* output and error are kept here instead: keep_request; or NULL */
+	int root;        /* the sessions', open; borrowed */
+	int kill_signal; /* keeper_request; or 0 */
+	struct tail
+		*printed[2]; /* output and error are kept here instead: keeper_request; or NULL */
 	const struct run_request *request; /* its settings narrow the session's spec */
 	/* Asked once the command has ended, before anything is signed: may the result still be
 	 * written? 0 or -ESTALE. NULL: nobody else could have taken the session. */

@@ -17,9 +17,9 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "keep/keep.h"
-#include "log/log.h"
-#include "record/record.h"
+#include "keeper/keeper.h"
+#include "proof/log/log.h"
+#include "proof/record/record.h"
 
 int run_open_store(bool makes, struct store **ret, struct err *e)
 {
@@ -157,7 +157,7 @@ int run_stop_session(int root, const char *id, unsigned patience_ms, struct err 
 		own_fd int workspace = session_open_before(root, id, &number, e);
 
 		if (workspace >= 0) {
-			r = keep_stop_workspace(workspace, patience_ms, e);
+			r = keeper_stop_workspace(workspace, patience_ms, e);
 		} else if (workspace != -ENOENT) {
 			r = workspace;
 		} else {

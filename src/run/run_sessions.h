@@ -2,8 +2,8 @@
 
 #include "base/buf.h"
 #include "run/run_spec.h"
-#include "session/session.h"
-#include "store/store.h"
+#include "session/folder/session.h"
+#include "session/store/store.h"
 
 /* What the commands about sessions, and workers, begin with. run_sessions.c */
 

@@ -20,8 +20,8 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "keep/keep_view.h"
-#include "record/record.h"
+#include "keeper/inspect/keeper_snapshot.h"
+#include "proof/record/record.h"
 #include "run/run_spec.h"
 
 /* Where the state really is. It may not be there yet: then `there` is what of it is. */
@@ -48,7 +48,7 @@ static int find_real(const char *given, struct own_state *ret)
 }
 
 /* The mount that a path is in, or NULL. */
-static const struct keep_mount *find_mount(const struct keep_view *v, const char *path)
+static const struct keeper_mount *find_mount(const struct keeper_snapshot *v, const char *path)
 {
 	struct statx st;
 
@@ -72,7 +72,7 @@ static const char *move(struct arena *arena, const char *path, const char *from,
 }
 
 /* Under which path a mount shows the state or a part of it; NULL: under none. */
-static const char *find_alias(const struct keep_mount *m, const char *state, struct arena *arena)
+static const char *find_alias(const struct keeper_mount *m, const char *state, struct arena *arena)
 {
 	if (str_path_within(state, m->root))
 		return move(arena, state, m->root, m->place);
@@ -89,15 +89,15 @@ static int add_path(struct spec *s, const char *path, bool is_root, struct run_p
 }
 
 /* All other paths under which it can be seen. */
-static int add_aliases(struct spec *s, const struct keep_view *v, const struct own_state *own,
+static int add_aliases(struct spec *s, const struct keeper_snapshot *v, const struct own_state *own,
 	bool is_root, struct run_place *place)
 {
-	const struct keep_mount *home = find_mount(v, own->there);
+	const struct keeper_mount *home = find_mount(v, own->there);
 	const char *state = home ? move(&s->arena, own->path, home->place, home->root) : NULL;
 	int r = home && !state ? -ENOMEM : 0;
 
 	for (size_t i = 0; home && r == 0 && i < v->mount_count; i++) {
-		const struct keep_mount *m = &v->mounts[i];
+		const struct keeper_mount *m = &v->mounts[i];
 		const char *alias =
 			str_eq(m->device, home->device) ? find_alias(m, state, &s->arena) : NULL;
 
@@ -108,7 +108,7 @@ static int add_aliases(struct spec *s, const struct keep_view *v, const struct o
 }
 
 /* What is nowhere yet cannot be seen. */
-static int hide(struct spec *s, const struct keep_view *v, const char *path, bool is_root,
+static int hide(struct spec *s, const struct keeper_snapshot *v, const char *path, bool is_root,
 	struct run_place *place)
 {
 	struct own_state own;
@@ -121,15 +121,15 @@ int run_find_state(struct spec *s, struct run_place *place)
 	const char *root = getenv("BAWN_SANDBOX_ROOT");
 	own(arena) struct arena arena;
 	own_free char *text = NULL;
-	struct keep_view v = { 0 };
+	struct keeper_snapshot v = { 0 };
 	char state[PATH_MAX];
 	size_t n;
 	int r;
 
-	arena_init(&arena, KEEP_MAX_VIEW);
-	r = file_read_path("/proc/self/mountinfo", KEEP_MAX_VIEW, &text, &n);
+	arena_init(&arena, KEEPER_MAX_VIEW);
+	r = file_read_path("/proc/self/mountinfo", KEEPER_MAX_VIEW, &text, &n);
 	if (r == 0)
-		r = keep_view_parse_mounts(&v, text, &arena);
+		r = keeper_snapshot_parse_mounts(&v, text, &arena);
 	if (r == 0)
 		place->state_paths = arena_array(
 			&s->arena, 2 * (v.mount_count + 1), sizeof(*place->state_paths));

@@ -16,8 +16,8 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "change/project/change_project.h"
 #include "run/run.h"
-#include "work/work_project.h"
 
 #define MOST_EFFECTS ((size_t)1 << 30) /* bytes of effects.json */
 
@@ -26,7 +26,7 @@
 /* What else a record has as subject, and what lies beside it: nobody must take one for the other.
  */
 static const char *const reserved[] = { "effects", RECORD_EFFECTS_FILE, LOG_RUN_FILE,
-	RECORD_SPEC_FILE, RECORD_PLAN_FILE, WORK_PROJECT_FILE, RECORD_FILE };
+	RECORD_SPEC_FILE, RECORD_PLAN_FILE, CHANGE_PROJECT_FILE, RECORD_FILE };
 
 static bool is_utf8(const char *text)
 {
@@ -102,7 +102,7 @@ int run_take_subjects(struct run *r, struct err *e)
 
 /* --- what they are --- */
 
-int run_read_effects(const struct run *r, struct work_effects *ret, struct err *e)
+int run_read_effects(const struct run *r, struct change_effects *ret, struct err *e)
 {
 	own_free char *bytes = NULL;
 	own_fd int fd = -1;
@@ -115,27 +115,27 @@ int run_read_effects(const struct run *r, struct work_effects *ret, struct err *
 	failure = fd < 0 ? fd : file_read_all(fd, MOST_EFFECTS, &bytes, &n);
 	if (failure < 0)
 		return err_sys(e, -failure, "cannot read effects.json");
-	return work_effects_read(bytes, n, ret, e);
+	return change_effects_read(bytes, n, ret, e);
 }
 
 /* Why a file that the run touched is no file; NULL: it is one. */
-static const char *objection(const struct work_effect *x)
+static const char *objection(const struct change_effect *x)
 {
-	if (x->change == WORK_DELETED || x->after.type == WORK_NOTHING)
+	if (x->change == CHANGE_DELETED || x->after.type == CHANGE_NOTHING)
 		return "the run deleted it";
-	if (x->after.type != WORK_FILE)
+	if (x->after.type != CHANGE_FILE)
 		return "it is not a file";
 	return x->after.has_hash ? NULL : "it could not be read as a whole";
 }
 
 /* 1: it is as the run left it, or *ret_why says why not; 0: the run did not touch it. */
-static int find_among_effects(const struct work_effects *effects, const char *name,
+static int find_among_effects(const struct change_effects *effects, const char *name,
 	struct record_subject *ret, const char **ret_why)
 {
 	bool is_gone = false;
 
 	for (size_t i = 0; i < effects->count; i++) {
-		const struct work_effect *x = &effects->items[i];
+		const struct change_effect *x = &effects->items[i];
 
 		if (str_eq(x->path, name)) {
 			*ret_why = objection(x);
@@ -143,7 +143,7 @@ static int find_among_effects(const struct work_effects *effects, const char *na
 			return 1;
 		}
 		is_gone |= x->from && str_eq(x->from, name);
-		is_gone |= x->after.type != WORK_FOLDER && str_path_within(name, x->path);
+		is_gone |= x->after.type != CHANGE_FOLDER && str_path_within(name, x->path);
 	}
 	*ret_why = is_gone ? "the run took it away" : NULL;
 	return is_gone;
@@ -173,12 +173,12 @@ static const char *find_on_host(const struct run *r, const char *name, struct re
 
 size_t run_find_subjects(struct run *r, struct record_subject *ret)
 {
-	own(work_effects) struct work_effects effects;
+	own(change_effects) struct change_effects effects;
 	const struct record_effects *x = &r->record.effects;
 	struct err e = x->error;
 	size_t found = 0;
 
-	work_effects_init(&effects);
+	change_effects_init(&effects);
 	if (r->subjects.count == 0 || r->record.outcome == RECORD_REFUSED)
 		return 0;
 	if (e.kind == ERR_NONE)

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "log/log.h"
+#include "proof/log/log.h"
 #include "run/run_sessions.h"
 
 #define UNFINISHED_S 3600 /* how old a folder without a session is before it is removed */

@@ -216,7 +216,7 @@ void spec_print_publish(const struct spec_publish *port, char ret[static SPEC_NE
 		port->address, port->host_port, port->cage_port);
 }
 
-static int keep_text(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int keeper_text(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	ret->text = arena_copy(arena, text, strlen(text));
 	return ret->text ? 0 : NO_MEMORY(e);
@@ -309,7 +309,7 @@ int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item 
 			return BAD(e, "'%.200s' is this machine itself", text);
 	}
 	spec_print_egress(to, shown);
-	return keep_text(arena, shown, ret, e);
+	return keeper_text(arena, shown, ret, e);
 }
 
 const char *spec_hint_destination(
@@ -385,5 +385,5 @@ int spec_grammar_publish(
 				text);
 	}
 	spec_print_publish(p, shown);
-	return keep_text(arena, shown, ret, e);
+	return keeper_text(arena, shown, ret, e);
 }

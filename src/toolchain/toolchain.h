@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/agent.h"
+#include "agent/profile/agent.h"
 
 /*
  * Tools that people install in their home: one row of a table per manager says which folders a cage

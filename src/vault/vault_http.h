@@ -4,8 +4,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "gate/gate_http.h"
-#include "gate/gate_http_parts.h"
+#include "gate/http/gate_http.h"
+#include "gate/http/gate_http_parts.h"
 
 /*
  * HTTP/1.1 between a cage and the host of a secret: requests get the key, answers lose it. Pure,

@@ -46,7 +46,7 @@ enum vault_conn_state {
 
 enum vault_server_state {
 	VAULT_SERVER_NONE,
-	VAULT_SERVER_CALLING, /* the caller is at work */
+	VAULT_SERVER_CALLING, /* the dialer is at work */
 	VAULT_SERVER_SHAKING, /* hands, by TLS */
 	VAULT_SERVER_OPEN,
 	VAULT_SERVER_ENDED, /* it has said all */
@@ -154,7 +154,7 @@ void vault_tls_end(struct vault_conn *c);
 /* Takes the connection over. */
 void vault_conn_take(struct vault *v, int client);
 
-/* What the caller says: its socket, or -1 and why not. */
+/* What the dialer says: its socket, or -1 and why not. */
 void vault_conn_called(struct vault *v, const struct wire_called *m, int server);
 
 /* Does all that can be done now. */
@@ -176,6 +176,6 @@ enum vault_step {
 /* One round: each stage moves what it has. */
 enum vault_step vault_pump(struct vault *v, struct vault_conn *c, struct vault_refusal *no);
 
-/* Asks the caller for the host of the connection's secret. */
+/* Asks the dialer for the host of the connection's secret. */
 bool vault_call(struct vault *v, struct vault_conn *c);
 void vault_drop_server(struct vault *v, struct vault_conn *c);

@@ -6,9 +6,9 @@
  * Enters with: the descriptors of enum vault_fd.
  * Leaves:      what it decided, told to the gate.
  * Must not:    read a byte of the cage's before its wall stands; have a file, or a socket that the
- *              gate or the caller did not give it; outlive the gate.
+ *              gate or the dialer did not give it; outlive the gate.
  *
- * The gate gives it the connections that the cage makes to bawn-host, port 80. It asks the caller
+ * The gate gives it the connections that the cage makes to bawn-host, port 80. It asks the dialer
  * for a connection to the host of the secret that a request names, speaks TLS over it, and passes
  * requests on with the key, and answers back without.
  */
@@ -63,7 +63,7 @@ static void hear_gate(struct vault *v)
 }
 
 /* All that it has to say, but not for ever. */
-static void hear_caller(struct vault *v)
+static void hear_dialer(struct vault *v)
 {
 	int r = 0;
 
@@ -81,7 +81,7 @@ static void hear_caller(struct vault *v)
 	v->is_ending |= r < 0 && r != -EAGAIN;
 }
 
-/* Until the gate is gone, or wants no more; or the caller is, without whom nothing is reached. */
+/* Until the gate is gone, or wants no more; or the dialer is, without whom nothing is reached. */
 static int serve(struct vault *v)
 {
 	struct epoll_event events[MAX_EVENTS];
@@ -101,7 +101,7 @@ static int serve(struct vault *v)
 			if (source == FROM_GATE)
 				hear_gate(v);
 			else if (source == FROM_CALLER)
-				hear_caller(v);
+				hear_dialer(v);
 			else
 				vault_conn_run(v, &v->conns[source - FROM_CONNS]);
 		}

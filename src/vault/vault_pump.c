@@ -23,7 +23,7 @@
 
 #define HEAD_NS  (30 * VAULT_SECOND_NS)  /* from the first byte of a head to its last */
 #define IDLE_NS  (300 * VAULT_SECOND_NS) /* between two requests */
-#define CALL_NS  (20 * VAULT_SECOND_NS)  /* more than the caller takes */
+#define CALL_NS  (20 * VAULT_SECOND_NS)  /* more than the dialer takes */
 #define SHAKE_NS (20 * VAULT_SECOND_NS)
 
 /* --- buffers --- */
@@ -81,7 +81,7 @@ bool vault_call(struct vault *v, struct vault_conn *c)
 
 	c->server_state = VAULT_SERVER_CALLING;
 	c->deadline_ns = v->now_ns + CALL_NS;
-	/* This does not wait: a caller that has much to do may be waiting for us. */
+	/* This does not wait: a dialer that has much to do may be waiting for us. */
 	return wire_send_message(VAULT_FD_CALLER, &call, sizeof(call), -1) == 0;
 }
 

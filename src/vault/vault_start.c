@@ -41,7 +41,7 @@ static int close_others(struct err *e)
 	return r < 0 ? err_sys(e, -r, "cannot close descriptors") : 0;
 }
 
-/* What the caller is asked must not wait for it: it may be waiting for us to hear it. */
+/* What the dialer is asked must not wait for it: it may be waiting for us to hear it. */
 static int free_from_waiting(int channel)
 {
 	int flags = fcntl(channel, F_GETFL);

@@ -7,18 +7,18 @@
 #include "base/err.h"
 
 /*
- * What keeper, gate and caller of one run tell each other about the network. Like every message
+ * What keeper, gate and dialer of one run tell each other about the network. Like every message
  * here: of a fixed size, without pointers, and believed only after a look.
  *
- *   keeper ─ rules (sealed memory) ─► gate ─ "reach this" ─► caller
- *   keeper ◄─ decisions ───────────── gate ◄─ a socket ───── caller
+ *   keeper ─ rules (sealed memory) ─► gate ─ "reach this" ─► dialer
+ *   keeper ◄─ decisions ───────────── gate ◄─ a socket ───── dialer
  *
  * With secrets there is a third, the vault, and only it is told the keys:
  *
  *   keeper ─ keys ─► vault ◄─ the cage's connections ─ gate
- *                    vault ─ "reach this one's host" ─► caller, and a socket back
+ *                    vault ─ "reach this one's host" ─► dialer, and a socket back
  *
- * The gate speaks with the cage and sits in its network, from which nothing leads out. The caller
+ * The gate speaks with the cage and sits in its network, from which nothing leads out. The dialer
  * speaks with the world and holds every request to the same rules once more.
  */
 
@@ -66,7 +66,7 @@ struct wire_secret {
 #define WIRE_MAX_PUBLISH 64
 #define WIRE_MAX_SECRETS 32
 
-/* All that gate and caller are told, in memory that nobody can write to any more. */
+/* All that gate and dialer are told, in memory that nobody can write to any more. */
 struct wire_rules {
 	uint32_t rule_count, publish_count, secret_count;
 	uint32_t uid, gid;  /* who to be, for root; otherwise one's own */
@@ -206,7 +206,7 @@ struct wire_gate_message {
 
 #define WIRE_MAX_ROWS 512
 
-/* --- gate → caller, and back --- */
+/* --- gate → dialer, and back --- */
 
 struct wire_call {
 	uint32_t id; /* the gate's, comes back */
@@ -223,10 +223,10 @@ struct wire_called {
 	char other[WIRE_NAME_SIZE]; /* the address that was reached, or what the reason is about */
 };
 
-#define WIRE_CALLER_READY 0xffffffffU /* the id of the caller's first message … */
+#define WIRE_CALLER_READY 0xffffffffU /* the id of the dialer's first message … */
 /* … with kind WIRE_NET_ALLOWED; otherwise `other` says what went wrong, and that is the end. */
 
-/* --- vault → caller: the same, but for what it wants --- */
+/* --- vault → dialer: the same, but for what it wants --- */
 
 struct wire_vault_call {
 	uint32_t id;     /* the vault's, comes back */

@@ -17,8 +17,8 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "plan/plan.h"
-#include "record/record.h"
-#include "sign/sign.h"
+#include "proof/record/record.h"
+#include "proof/sign/sign.h"
 
 #define RUNS   300
 #define EVENTS 40 /* a start says so many */

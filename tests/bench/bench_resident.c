@@ -32,9 +32,9 @@
 #include "base/own.h"
 #include "bench_tools.h"
 #include "cli/cli_run.h"
-#include "keep/keep.h"
+#include "keeper/keeper.h"
 #include "run/run_session.h"
-#include "session/session.h"
+#include "session/folder/session.h"
 
 #define JOBS     2
 #define PAUSE_US 2000 /* between two runs, in which the next cage is made */

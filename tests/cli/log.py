@@ -56,7 +56,7 @@ def keep(p, *events, name=RUN):
     return folder
 
 
-def keep_state(p, *events):
+def keeper_state(p, *events):
     return put(p, folder_of(p, "log") / "events.jsonl", chain(events)[0])
 
 
@@ -199,7 +199,7 @@ def what_is_said_again_is_shown_once(p):
     assert len(json.loads(log(p, "--json").stdout)["events"]) == 4
     assert len(lines(log(p, "--format", "jsonl"))) == 6, "a stream has them all"
     both = [{**denied("a.example", 1, times=times), "run": name} for times in (1, 2) for name in (RUN, OTHER)]
-    keep_state(p, *both)
+    keeper_state(p, *both)
     assert len(lines(log(p, "--all"))) == 2
 
 
@@ -296,7 +296,7 @@ def json_is_one_object_with_the_events_as_they_are(p):
     done = json.loads(expect(log(p, "--json", "--denials"), 0).stdout)
     assert done["events"] == wanted[1:2] and done["allow"] == ["github.com:22"] and done["host_ports"] == []
     assert json.loads(log(p, "--format", "json").stdout)["events"] == wanted
-    keep_state(p, *events)
+    keeper_state(p, *events)
     done = json.loads(expect(log(p, "--json", "--all"), 0).stdout)
     assert done["run"] is None and done["events"] == wanted
 
@@ -316,7 +316,7 @@ def lines_of_json_are_those_of_the_file(p):
 @case
 def ids_of_exports_mean_one_event(p):
     keep(p, LIMIT, END)
-    keep_state(p, LIMIT, END)
+    keeper_state(p, LIMIT, END)
     mine = [json.loads(line)["id"] for line in lines(log(p, "--format", "cloudevents"))]
     all_of_them = [json.loads(line)["id"] for line in lines(log(p, "--format", "cloudevents", "--all"))]
     assert mine == [f"{RUN}/0", f"{RUN}/1"] and all_of_them == ["log/0", "log/1"], (mine, all_of_them)
@@ -394,7 +394,7 @@ def the_last_lines_are_those_that_are_shown(p):
 def all_runs_are_shown_with_their_names(p):
     events = [{**LIMIT, "run": RUN}, {**LIMIT, "run": OTHER, "session": SESSION}, event("key_made", 3, key="abc")]
     keep(p, END)
-    keep_state(p, *events)
+    keeper_state(p, *events)
     assert [line.split()[1] for line in lines(expect(log(p, "--all"), 0))] == [RUN, OTHER, "-"]
     assert len(types(expect(log(p, "--all", RUN), 0))) == 1
     assert len(types(expect(log(p, "--all", RUN[:10]), 0))) == 1, "as everywhere, the beginning is enough"

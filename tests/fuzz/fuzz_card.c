@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "card/card.h"
 #include "fuzz.h"
+#include "proof/card/card.h"
 
 static void check_form(const char *text, size_t n)
 {

@@ -6,7 +6,7 @@
 
 #include "base/count.h"
 #include "fuzz.h"
-#include "gate/gate_dns.h"
+#include "gate/dns/gate_dns.h"
 
 static void hold(bool is_so)
 {

@@ -4,7 +4,7 @@
  */
 #include "base/own.h"
 #include "fuzz.h"
-#include "sign/sign.h"
+#include "proof/sign/sign.h"
 
 static struct sign_key make_key(void)
 {

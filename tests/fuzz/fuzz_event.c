@@ -7,7 +7,7 @@
 #include "base/json_read.h"
 #include "base/utf8.h"
 #include "fuzz.h"
-#include "log/log_event.h"
+#include "proof/log/log_event.h"
 
 static void check(const struct buf *out, bool is_strict)
 {

@@ -3,8 +3,8 @@
 
 #include "base/own.h"
 #include "bpf.h"
-#include "filter/filter_rules.h"
 #include "fuzz.h"
+#include "seccomp/filter_rules.h"
 
 static uint32_t ask(const struct filter *program, const char *name, uint64_t flags)
 {

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/hook/hook.h"
 #include "base/json_read.h"
 #include "base/own.h"
 #include "fuzz.h"
-#include "hook/hook.h"
 
 static const char cage[] =
 	"{\"project\":\"/work\",\"home\":\"/home/agent\",\"read\":[\"/home/agent\",\"/usr\",\"/work\"],"
@@ -40,7 +40,7 @@ static void check_answer(const struct hook_call *c, const struct tool_cage *w)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
 	struct hook_answer a;
-	struct wire_told told;
+	struct wire_report told;
 	struct json_reader r;
 
 	hook_judge(c, w, read_link, NULL, &a);

@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "fuzz.h"
-#include "gate/gate_http.h"
+#include "gate/http/gate_http.h"
 
 #define PORT 8080
 

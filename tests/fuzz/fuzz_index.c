@@ -1,6 +1,6 @@
 /* Two of git's index files, of which the first two bytes say where they are parted. */
+#include "change/git/change_git.h"
 #include "fuzz.h"
-#include "work/work_git.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -18,10 +18,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* Each in memory of its own, so that a byte too much is seen. */
 	a = fuzz_text(data, first);
 	b = fuzz_text(data + first, size - first);
-	is_same = work_git_index_is_same(a, first, b, size - first);
-	if (is_same != work_git_index_is_same(b, size - first, a, first))
+	is_same = change_git_index_is_same(a, first, b, size - first);
+	if (is_same != change_git_index_is_same(b, size - first, a, first))
 		abort();
-	if (is_same && !work_git_index_is_same(a, first, a, first))
+	if (is_same && !change_git_index_is_same(a, first, a, first))
 		abort();
 	free(a);
 	free(b);

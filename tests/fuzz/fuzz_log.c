@@ -7,7 +7,7 @@
 
 #include "base/own.h"
 #include "fuzz.h"
-#include "log/log.h"
+#include "proof/log/log.h"
 
 static int make_file(void)
 {

@@ -5,10 +5,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "agent/mcp/mcp.h"
 #include "base/json_read.h"
 #include "base/own.h"
 #include "fuzz.h"
-#include "mcp/mcp.h"
 
 static void demand(bool is_so, const char *what)
 {

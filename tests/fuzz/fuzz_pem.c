@@ -1,7 +1,7 @@
 /* Bytes as a key. What is accepted is printed as one that is the same. */
 #include "base/own.h"
 #include "fuzz.h"
-#include "sign/sign.h"
+#include "proof/sign/sign.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -3,7 +3,7 @@
 #include "base/own.h"
 #include "fuzz.h"
 #include "plan/plan_guarantees.h"
-#include "verify/verify_policy.h"
+#include "proof/verify/verify_policy.h"
 
 static struct diags diags; /* too large for a stack */
 

@@ -2,7 +2,7 @@
 #include "base/own.h"
 #include "base/sha256.h"
 #include "fuzz.h"
-#include "record/record_read.h"
+#include "proof/record/record_read.h"
 
 static void check_artifacts(const struct record_artifacts *list, bool is_whole)
 {

@@ -7,8 +7,8 @@
 #include <stdio.h>
 
 #include "base/own.h"
+#include "change/text/change_text.h"
 #include "fuzz.h"
-#include "work/work_text.h"
 
 #define MOST ((size_t)1 << 24)
 
@@ -23,10 +23,10 @@ static void demand(bool is_so, const char *what)
 /* --- an applier --- */
 
 /* Cuts a line with its newline off the front. */
-static struct work_text next_line(struct work_text *from)
+static struct change_text next_line(struct change_text *from)
 {
 	const char *newline = from->size ? memchr(from->bytes, '\n', from->size) : NULL;
-	struct work_text line = { from->bytes,
+	struct change_text line = { from->bytes,
 		newline ? (size_t)(newline - from->bytes) + 1 : from->size };
 
 	if (line.size)
@@ -35,7 +35,7 @@ static struct work_text next_line(struct work_text *from)
 	return line;
 }
 
-static bool take(struct work_text *from, const char *wanted)
+static bool take(struct change_text *from, const char *wanted)
 {
 	size_t n = strlen(wanted);
 
@@ -46,7 +46,7 @@ static bool take(struct work_text *from, const char *wanted)
 	return true;
 }
 
-static size_t take_number(struct work_text *from)
+static size_t take_number(struct change_text *from)
 {
 	size_t n = 0;
 
@@ -57,7 +57,7 @@ static size_t take_number(struct work_text *from)
 }
 
 /* "12,3": how many lines stand before, and how many there are. */
-static void take_range(struct work_text *from, size_t *ret_before, size_t *ret_count)
+static void take_range(struct change_text *from, size_t *ret_before, size_t *ret_count)
 {
 	*ret_before = take_number(from);
 	*ret_count = take(from, ",") ? take_number(from) : 1;
@@ -66,14 +66,14 @@ static void take_range(struct work_text *from, size_t *ret_before, size_t *ret_c
 }
 
 struct applier {
-	struct work_text a, hunks;
+	struct change_text a, hunks;
 	size_t read, written, added, removed; /* lines */
 	struct buf out;
 };
 
 static void keep_line(struct applier *p)
 {
-	struct work_text line = next_line(&p->a);
+	struct change_text line = next_line(&p->a);
 
 	buf_add(&p->out, line.bytes, line.size);
 	p->read++;
@@ -83,7 +83,7 @@ static void keep_line(struct applier *p)
 /* Takes one line of a hunk; what it has to be like in `a` is there. */
 static char apply_line(struct applier *p)
 {
-	struct work_text line = next_line(&p->hunks), old;
+	struct change_text line = next_line(&p->hunks), old;
 	char sign = line.size ? *line.bytes : '?';
 
 	demand(line.size > 1 && line.bytes[line.size - 1] == '\n', "a line of a hunk ends");
@@ -137,39 +137,39 @@ static void apply_hunk(struct applier *p)
 	demand(p->read == first + a_count && p->written == last + b_count, "counts are right");
 }
 
-static void check_diff(const struct work_text *a, const struct work_text *b)
+static void check_diff(const struct change_text *a, const struct change_text *b)
 {
 	own(buf) struct buf hunks = { .max = MOST };
 	struct applier p = { .a = *a, .out = { .max = MOST } };
 	uint32_t added = 0, removed = 0;
 
-	demand(work_text_diff(a, b, &hunks) == 0 && !hunks.failed, "there is room");
-	p.hunks = (struct work_text){ hunks.data, hunks.len };
+	demand(change_text_diff(a, b, &hunks) == 0 && !hunks.failed, "there is room");
+	p.hunks = (struct change_text){ hunks.data, hunks.len };
 	while (p.hunks.size)
 		apply_hunk(&p);
 	buf_add(&p.out, p.a.bytes, p.a.size);
 	demand(p.out.len == b->size && memcmp(buf_text(&p.out), b->bytes, b->size) == 0,
 		"a becomes b");
-	demand(work_text_count(a, b, &added, &removed) == 0, "there is memory");
+	demand(change_text_count(a, b, &added, &removed) == 0, "there is memory");
 	demand(added == p.added && removed == p.removed, "what is counted is what is shown");
 	buf_done(&p.out);
 }
 
 /* --- merges --- */
 
-static size_t merge(const struct work_text *base, const struct work_text *ours,
-	const struct work_text *theirs, struct buf *out)
+static size_t merge(const struct change_text *base, const struct change_text *ours,
+	const struct change_text *theirs, struct buf *out)
 {
 	size_t conflicts = 0;
 
 	*out = (struct buf){ .max = MOST };
-	demand(work_text_merge(base, ours, theirs, "o", "t", out, &conflicts) == 0, "it merges");
+	demand(change_text_merge(base, ours, theirs, "o", "t", out, &conflicts) == 0, "it merges");
 	demand(!out->failed, "there is room");
 	return conflicts;
 }
 
-static void check_simple(const struct work_text *base, const struct work_text *ours,
-	const struct work_text *theirs, const struct work_text *wanted)
+static void check_simple(const struct change_text *base, const struct change_text *ours,
+	const struct change_text *theirs, const struct change_text *wanted)
 {
 	own(buf) struct buf out = { 0 };
 
@@ -179,7 +179,7 @@ static void check_simple(const struct work_text *base, const struct work_text *o
 }
 
 static void check_merge(
-	const struct work_text *base, const struct work_text *x, const struct work_text *y)
+	const struct change_text *base, const struct change_text *x, const struct change_text *y)
 {
 	own(buf) struct buf out = { 0 }, turned = { 0 };
 	size_t conflicts = merge(base, x, y, &out);
@@ -196,13 +196,13 @@ static void check_merge(
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *copies[3];
-	struct work_text t[3];
+	struct change_text t[3];
 
 	for (size_t i = 0; i < 3; i++) {
 		const uint8_t *end = i < 2 && size ? memchr(data, 0xff, size) : NULL;
 		size_t n = end ? (size_t)(end - data) : size;
 
-		t[i] = (struct work_text){ copies[i] = fuzz_text(data, n), n };
+		t[i] = (struct change_text){ copies[i] = fuzz_text(data, n), n };
 		data += n + (end != NULL);
 		size -= n + (end != NULL);
 	}

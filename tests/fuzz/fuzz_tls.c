@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "fuzz.h"
-#include "gate/gate_tls.h"
+#include "gate/tls/gate_tls.h"
 
 static void demand(bool is_so, const char *what)
 {

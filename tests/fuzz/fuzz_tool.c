@@ -6,14 +6,14 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "agent/tool/tool_args.h"
+#include "agent/tool/tool_cage.h"
+#include "agent/tool/tool_edit.h"
+#include "agent/tool/tool_glob.h"
+#include "agent/tool/tool_lines.h"
+#include "agent/tool/tool_regex.h"
 #include "base/own.h"
 #include "fuzz.h"
-#include "tool/tool_args.h"
-#include "tool/tool_cage.h"
-#include "tool/tool_edit.h"
-#include "tool/tool_glob.h"
-#include "tool/tool_lines.h"
-#include "tool/tool_regex.h"
 
 static void demand(bool is_so, const char *what)
 {

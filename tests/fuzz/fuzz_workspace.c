@@ -7,7 +7,7 @@
 #include "base/sha256.h"
 #include "base/str.h"
 #include "fuzz.h"
-#include "session/session_piece.h"
+#include "session/folder/session_piece.h"
 
 static void check_parts(struct piece_entry *x)
 {

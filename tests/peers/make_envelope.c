@@ -7,7 +7,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
-#include "sign/sign.h"
+#include "proof/sign/sign.h"
 
 #define MOST ((size_t)1 << 26)
 

@@ -2,7 +2,7 @@
  * another. */
 #include "base/own.h"
 #include "base/str.h"
-#include "metrics/metrics.h"
+#include "session/metrics/metrics.h"
 
 int main(int argc, char **argv)
 {

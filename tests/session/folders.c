@@ -24,7 +24,7 @@
 
 #include "base/count.h"
 #include "base/own.h"
-#include "session/session.h"
+#include "session/folder/session.h"
 
 static int tell(int r, const struct err *e)
 {

@@ -15,8 +15,8 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "session/session.h"
-#include "session/session_piece.h"
+#include "session/folder/session.h"
+#include "session/folder/session_piece.h"
 
 static int tell(int r, const struct err *e)
 {

@@ -9,7 +9,7 @@
 
 #include "../unit/check.h"
 #include "base/own.h"
-#include "store/store.h"
+#include "session/store/store.h"
 
 #define RUN_REQUEST "{\"argv\": [\"true\"]}"
 

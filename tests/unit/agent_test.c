@@ -1,4 +1,4 @@
-#include "agent/agent.h"
+#include "agent/profile/agent.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "filter/filter.h"
+#include "seccomp/filter.h"
 
 static inline int bpf_is_jump(const struct sock_filter *s)
 {

@@ -2,8 +2,8 @@
 #include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "card/card.h"
 #include "check.h"
+#include "proof/card/card.h"
 
 static void check_form(const char *from, const char *wanted)
 {

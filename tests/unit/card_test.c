@@ -5,11 +5,11 @@
 #include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "card/card.h"
 #include "card_others.h"
 #include "check.h"
 #include "fake_host.h"
 #include "make_spec.h"
+#include "proof/card/card.h"
 
 #define RECORD "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define OTHER  "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

@@ -11,14 +11,14 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/tree.h"
-#include "keep/keep_inside.h"
-#include "log/log.h"
-#include "record/record.h"
-#include "sign/sign.h"
-#include "work/work_overlay.h"
-#include "work/work_overlay_inside.h"
-#include "work/work_put.h"
-#include "work_place.h"
+#include "change/apply/change_put.h"
+#include "change/overlay/change_overlay.h"
+#include "change/overlay/change_overlay_inside.h"
+#include "change_place.h"
+#include "keeper/keeper_inside.h"
+#include "proof/log/log.h"
+#include "proof/record/record.h"
+#include "proof/sign/sign.h"
 
 #define RUN "20261115-224501-1f2e3d4c"
 
@@ -121,41 +121,41 @@ static int write_state_log(void)
 
 static int begin_journal(void)
 {
-	struct work_journal w = { .fd = -1 };
+	struct change_journal w = { .fd = -1 };
 	bool was_there = false;
-	int r = work_journal_open(&w, folder, folder, NULL, RUN, &was_there, &said);
+	int r = change_journal_open(&w, folder, folder, NULL, RUN, &was_there, &said);
 
 	CHECK(r == 0 && !was_there);
-	work_journal_add(&w, "a/b", ".bawn-" RUN "-1-0", true);
-	r = work_journal_begin(&w, folder, &said);
-	work_journal_done(&w);
+	change_journal_add(&w, "a/b", ".bawn-" RUN "-1-0", true);
+	r = change_journal_begin(&w, folder, &said);
+	change_journal_done(&w);
 	return r;
 }
 
 static int note_overlay(void)
 {
-	struct work_overlay o = { .path = "o", .folder = folder, .size = 1 };
+	struct change_overlay o = { .path = "o", .folder = folder, .size = 1 };
 
-	return work_overlay_note(&o, &said);
+	return change_overlay_note(&o, &said);
 }
 
 static int save_overlay(void)
 {
-	own(work_overlay) struct work_overlay o;
-	const struct work_progress progress = { 0 };
+	own(change_overlay) struct change_overlay o;
+	const struct change_progress progress = { 0 };
 	unsigned first = first_bad, last = last_bad;
 	own_fd int from = -1;
 	uint64_t skipped = 0;
 
 	fail_calls(0, 0);
-	work_overlay_init(&o);
+	change_overlay_init(&o);
 	CHECK(mkdirat(folder, "from", 0700) == 0);
 	from = tree_open_folder(folder, "from");
-	CHECK(work_overlay_find(&o, "tree/o", &said) == 0);
-	CHECK(work_overlay_create(&o, 1 << 20, &said) == 0);
-	CHECK(work_overlay_take(&o, "run " RUN, &said) == 0);
+	CHECK(change_overlay_find(&o, "tree/o", &said) == 0);
+	CHECK(change_overlay_create(&o, 1 << 20, &said) == 0);
+	CHECK(change_overlay_take(&o, "run " RUN, &said) == 0);
 	fail_calls(first, last);
-	return work_overlay_save(&o, from, &progress, &skipped, &said);
+	return change_overlay_save(&o, from, &progress, &skipped, &said);
 }
 
 static int list_copy(void)
@@ -165,7 +165,7 @@ static int list_copy(void)
 	CHECK(mkdirat(folder, "copy", 0700) == 0);
 	k.layer.trees[0].is_copied = true;
 	k.layer.trees[0].top = folder;
-	return keep_copy_list(&k, &said);
+	return keeper_copy_list(&k, &said);
 }
 
 static bool is_there(const char *name)
@@ -233,15 +233,15 @@ static void test_each(void)
 
 /* --- apply --- */
 
-static int apply(struct work_applied *ret)
+static int apply(struct change_applied *ret)
 {
 	static const char text[] = "of the run";
-	struct work_effect items[] = {
-		{ .path = "d", .after = { .type = WORK_FOLDER, .mode = 0755 } },
-		{ .path = "f", .after = { .type = WORK_FILE, .mode = 0644, .has_hash = true } },
+	struct change_effect items[] = {
+		{ .path = "d", .after = { .type = CHANGE_FOLDER, .mode = 0755 } },
+		{ .path = "f", .after = { .type = CHANGE_FILE, .mode = 0644, .has_hash = true } },
 	};
-	struct work_effects x = { .items = items, .count = 2 };
-	struct work_apply q = { .run = RUN, .folder = folder };
+	struct change_effects x = { .items = items, .count = 2 };
+	struct change_apply q = { .run = RUN, .folder = folder };
 	struct sha256 s;
 	int r;
 
@@ -256,7 +256,7 @@ static int apply(struct work_applied *ret)
 	sha256_init(&s);
 	sha256_add(&s, text, strlen(text));
 	sha256_finish(&s, items[1].after.hash);
-	r = work_apply(&q, &x, ret, &said);
+	r = change_apply(&q, &x, ret, &said);
 	close(q.layer);
 	close(q.below);
 	return r;
@@ -265,12 +265,12 @@ static int apply(struct work_applied *ret)
 /* The journal, a file and the folders around: whatever fails from some call on is said. */
 static void test_apply(void)
 {
-	struct work_applied done;
+	struct change_applied done;
 	unsigned count;
 
 	make_folder();
 	fail_calls(0, 0);
-	CHECK(apply(&done) == 0 && done.counts[WORK_APPLIED] == 2);
+	CHECK(apply(&done) == 0 && done.counts[CHANGE_APPLIED] == 2);
 	CHECK_STR(said.text, "");
 	CHECK(is_there("below/d") && is_there("below/f"));
 	count = calls;
@@ -292,7 +292,7 @@ static void test_apply(void)
 	/* One folder that cannot be synced by itself is synced with all. */
 	make_folder();
 	fail_calls(3, 3);
-	CHECK(apply(&done) == 0 && done.counts[WORK_APPLIED] == 2 && calls == count + 1);
+	CHECK(apply(&done) == 0 && done.counts[CHANGE_APPLIED] == 2 && calls == count + 1);
 	remove_folder();
 }
 

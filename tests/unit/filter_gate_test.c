@@ -1,6 +1,6 @@
 /* The filters of the gate, the caller and the usher, run by an interpreter: what is not listed
  * kills. */
-#include "filter/filter.h"
+#include "seccomp/filter.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
-#include "filter/filter_rules.h"
+#include "seccomp/filter_rules.h"
 
 #include "base/count.h"
 #include "bpf.h"
@@ -84,21 +84,21 @@ static void test_gate(void)
 	CHECK(ask(&filter_gate, "ioctl", 3, 0x5412, 0, 0) == KILL);
 }
 
-static void test_caller(void)
+static void test_dialer(void)
 {
 	static const uint64_t bad[] = { O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_APPEND, O_TMPFILE,
 		O_PATH, O_DIRECTORY };
 
-	CHECK(ask(&filter_caller, "socket", AF_INET6, SOCK_DGRAM, 0, 0) == ALLOW);
-	CHECK(ask(&filter_caller, "openat", 0, 0, O_RDONLY | O_CLOEXEC, 0) == ALLOW);
+	CHECK(ask(&filter_dialer, "socket", AF_INET6, SOCK_DGRAM, 0, 0) == ALLOW);
+	CHECK(ask(&filter_dialer, "openat", 0, 0, O_RDONLY | O_CLOEXEC, 0) == ALLOW);
 	for (size_t i = 0; i < COUNT_OF(bad); i++)
-		CHECK(ask(&filter_caller, "openat", 0, 0, bad[i], 0) == KILL);
-	CHECK(ask(&filter_caller, "mmap", 0, 4096, PROT_READ | PROT_WRITE, 0) == ALLOW);
-	CHECK(ask(&filter_caller, "sendto", 3, 0, 0, MSG_NOSIGNAL) == ALLOW);
-	CHECK(ask(&filter_caller, "sendto", 3, 0, 0, MSG_FASTOPEN) == KILL);
-	CHECK(ask(&filter_caller, "sendmsg", 3, 0, MSG_FASTOPEN, 0) == KILL);
-	CHECK(ask(&filter_caller, "accept4", 3, 0, 0, 0) == KILL);
-	CHECK(ask(&filter_caller, "ioctl", 3, 0x541b, 0, 0) == KILL);
+		CHECK(ask(&filter_dialer, "openat", 0, 0, bad[i], 0) == KILL);
+	CHECK(ask(&filter_dialer, "mmap", 0, 4096, PROT_READ | PROT_WRITE, 0) == ALLOW);
+	CHECK(ask(&filter_dialer, "sendto", 3, 0, 0, MSG_NOSIGNAL) == ALLOW);
+	CHECK(ask(&filter_dialer, "sendto", 3, 0, 0, MSG_FASTOPEN) == KILL);
+	CHECK(ask(&filter_dialer, "sendmsg", 3, 0, MSG_FASTOPEN, 0) == KILL);
+	CHECK(ask(&filter_dialer, "accept4", 3, 0, 0, 0) == KILL);
+	CHECK(ask(&filter_dialer, "ioctl", 3, 0x541b, 0, 0) == KILL);
 }
 
 /* It has the keys: it gets every socket from others, and opens nothing. */
@@ -129,13 +129,13 @@ static void test_names(void)
 int main(void)
 {
 	test_all(&filter_gate);
-	test_all(&filter_caller);
+	test_all(&filter_dialer);
 	test_all(&filter_usher);
 	test_all(&filter_vault);
-	test_connecting(&filter_caller);
+	test_connecting(&filter_dialer);
 	test_connecting(&filter_usher);
 	test_gate();
-	test_caller();
+	test_dialer();
 	test_vault();
 	test_names();
 	return check_report();

@@ -1,10 +1,10 @@
 /* Profiles in the containers' format: what they mean, and what is said about bad ones. */
-#include "filter/filter.h"
+#include "seccomp/filter.h"
 
 #include <errno.h>
 
 #include "base/own.h"
-#include "filter/filter_rules.h"
+#include "seccomp/filter_rules.h"
 #include "spec/yaml.h"
 
 #include "base/count.h"

@@ -1,12 +1,12 @@
 /* Filters of system calls, run by an interpreter: none is ever installed here. */
-#include "filter/filter.h"
+#include "seccomp/filter.h"
 
 #include <errno.h>
 #include <linux/audit.h>
 
 #include "base/own.h"
 #include "base/str.h"
-#include "filter/filter_rules.h"
+#include "seccomp/filter_rules.h"
 
 #include "base/count.h"
 #include "bpf.h"

@@ -5,7 +5,7 @@
 
 #include "base/count.h"
 #include "check.h"
-#include "gate/gate_address.h"
+#include "gate/dns/gate_address.h"
 
 static const struct {
 	const char *address, *why; /* NULL: public */

@@ -134,7 +134,7 @@ static struct seen be_confined(enum deed deed)
 {
 	struct err e = { 0 };
 	struct seen seen = { 0 };
-	const struct gate_wall wall = { .filter = &filter_caller,
+	const struct gate_wall wall = { .filter = &filter_dialer,
 		.is_root = geteuid() == 0,
 		.readable = readable,
 		.ports = ports,

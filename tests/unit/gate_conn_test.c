@@ -57,7 +57,7 @@ static int answer(uint32_t id)
 	CHECK(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) == 0);
 	CHECK(wire_send_message(far, &m, sizeof(m), ends[0]) == 0);
 	close(ends[0]);
-	gate_hear_caller(gate);
+	gate_hear_dialer(gate);
 	return ends[1];
 }
 

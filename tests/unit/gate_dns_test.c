@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "gate/gate_dns.h"
+#include "gate/dns/gate_dns.h"
 
 /* --- messages --- */
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "check.h"
-#include "gate/gate_http.h"
+#include "gate/http/gate_http.h"
 
 #define NAME "good.example"
 #define PORT 8080
@@ -21,7 +21,7 @@ struct answer {
 	char out[2 * GATE_HTTP_MAX_HEAD]; /* what goes on to the server */
 };
 
-/* The first n bytes have come. Asks as a caller does, about copies that end where the bytes end. */
+/* The first n bytes have come. Asks as a dialer does, about copies that end where the bytes end. */
 static inline void ask(struct gate_http *h, const char *text, size_t n, struct answer *a)
 {
 	while (a->last != GATE_HTTP_DENY && a->passed < n) {

@@ -1,6 +1,6 @@
 /* Requests by their heads: which pass, and which are refused for what they name or ask. */
 #include "base/count.h"
-#include "gate/gate_host.h"
+#include "gate/http/gate_host.h"
 #include "gate_feed.h"
 
 static void test_plain(void)

@@ -4,7 +4,7 @@
 
 #include "base/count.h"
 #include "check.h"
-#include "gate/gate_tls.h"
+#include "gate/tls/gate_tls.h"
 #include "hellos.h"
 
 static char name[WIRE_NAME_SIZE];

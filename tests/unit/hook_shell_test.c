@@ -2,9 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/hook/hook.h"
 #include "base/count.h"
 #include "check.h"
-#include "hook/hook.h"
 
 /* "r /etc/x w out": what a command touches, in its order, from /work/sub. */
 static const char *uses_of(const char *script)

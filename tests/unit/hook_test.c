@@ -3,11 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/hook/hook.h"
 #include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
-#include "hook/hook.h"
 
 static const char cage[] =
 	"{\"version\":1,\"project\":\"/work\",\"home\":\"/home/agent\","
@@ -54,7 +54,7 @@ static const char *denied_by(const struct tool_cage *w, enum wire_agent agent, c
 	}
 	hook_judge(&c, w, read_link, NULL, &a);
 	for (size_t i = 0; i < a.count; i++) {
-		struct wire_told told;
+		struct wire_report told;
 
 		hook_tell(&c, &a.denials[i], &told);
 		CHECK(wire_is_told(&told));

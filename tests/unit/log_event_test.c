@@ -1,5 +1,5 @@
 /* One event: what is read of a line, said of it, and passed on to other programs. */
-#include "log/log_event.h"
+#include "proof/log/log_event.h"
 
 #include "base/own.h"
 #include "base/sha256.h"

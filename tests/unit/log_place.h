@@ -11,7 +11,7 @@
 #include "base/own.h"
 #include "base/tree.h"
 #include "check.h"
-#include "log/log.h"
+#include "proof/log/log.h"
 
 struct log_place {
 	char path[64];

@@ -1,5 +1,5 @@
 /* Lines of clients of both eras, and what becomes of each. */
-#include "mcp/mcp.h"
+#include "agent/mcp/mcp.h"
 
 #include <stdlib.h>
 

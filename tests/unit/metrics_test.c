@@ -12,7 +12,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
-#include "metrics/metrics.h"
+#include "session/metrics/metrics.h"
 
 static char printed[METRICS_MAX_SIZE + 1];
 

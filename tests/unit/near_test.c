@@ -10,13 +10,13 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/tree.h"
+#include "change/scan/change_marks.h"
 #include "check.h"
 #include "check/check.h"
 #include "fake_host.h"
-#include "keep/keep_inside.h"
-#include "keep/keep_mounts.h"
+#include "keeper/inspect/keeper_mounts.h"
+#include "keeper/keeper_inside.h"
 #include "make_spec.h"
-#include "work/work_marks.h"
 
 static struct spec spec;
 static char top[] = "/tmp/bawn-near-XXXXXX";
@@ -116,7 +116,7 @@ static bool is_held(const char *project, const char *path)
 {
 	own_fd int fd = open("p", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	own_free struct plan *p = NULL;
-	struct keep_hold hold;
+	struct keeper_protect hold;
 	struct host host;
 	struct err e = { 0 };
 	bool is_found = false;
@@ -128,12 +128,12 @@ static bool is_held(const char *project, const char *path)
 	spec_done(&spec);
 	if (!p)
 		return false;
-	keep_hold_init(&hold);
-	CHECK(keep_hold_find(&hold, p, plan_find(p, PLAN_PROJECT, NULL), fd, &e) == 0);
+	keeper_protect_init(&hold);
+	CHECK(keeper_protect_find(&hold, p, plan_find(p, PLAN_PROJECT, NULL), fd, &e) == 0);
 	CHECK_STR(e.text, "");
 	for (size_t i = 0; i < hold.count; i++)
 		is_found |= hold.items[i].kind != CAGE_HELD_WAY && str_eq(hold.items[i].path, path);
-	keep_hold_done(&hold);
+	keeper_protect_done(&hold);
 	return is_found;
 }
 
@@ -161,15 +161,15 @@ static void test_nested(void)
 	} rows[] = { { "/srv/data", false }, { "/srv/data2", true }, { "/srv", true },
 		{ "/srv/dat", false }, { "/srv/data2/x", false }, { "/srv/data2/xy", false },
 		{ "/", true } };
-	struct keep_mount mounts[] = { { .place = "/" }, { .place = "/srv/data2" },
+	struct keeper_mount mounts[] = { { .place = "/" }, { .place = "/srv/data2" },
 		{ .place = "/srv/data2/x" } };
-	const struct keep_view host = { .mounts = mounts, .mount_count = 3 };
+	const struct keeper_snapshot host = { .mounts = mounts, .mount_count = 3 };
 
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
 		struct err e = { 0 };
 
 		check_that(
-			(keep_refuse_nested(&host, rows[i].source, &e) < 0) == rows[i].is_refused,
+			(keeper_refuse_nested(&host, rows[i].source, &e) < 0) == rows[i].is_refused,
 			rows[i].source, __FILE__, __LINE__);
 	}
 }
@@ -182,19 +182,20 @@ static void test_in_place(void)
 	static const char *const held[] = { "deep/er/secret" };
 	static const struct {
 		const char *path;
-		enum work_mark mark;
-	} rows[] = { { "deep", WORK_HELD }, { "deep/er", WORK_HELD },
-		{ "deep/er/secret/x", WORK_HELD }, { "dee", WORK_PLAIN }, { "deep/e", WORK_PLAIN },
-		{ "deep/er/sec", WORK_PLAIN }, { "deep/er/secrets", WORK_PLAIN },
-		{ "deeper", WORK_PLAIN }, { "er", WORK_PLAIN } };
+		enum change_mark mark;
+	} rows[] = { { "deep", CHANGE_HELD }, { "deep/er", CHANGE_HELD },
+		{ "deep/er/secret/x", CHANGE_HELD }, { "dee", CHANGE_PLAIN },
+		{ "deep/e", CHANGE_PLAIN }, { "deep/er/sec", CHANGE_PLAIN },
+		{ "deep/er/secrets", CHANGE_PLAIN }, { "deeper", CHANGE_PLAIN },
+		{ "er", CHANGE_PLAIN } };
 
 	for (size_t i = 0; i < COUNT_OF(rows); i++) {
-		const struct work_effect x = { .path = rows[i].path,
-			.change = WORK_CHANGED,
-			.before.type = WORK_FOLDER,
-			.after.type = WORK_LINK };
+		const struct change_effect x = { .path = rows[i].path,
+			.change = CHANGE_CHANGED,
+			.before.type = CHANGE_FOLDER,
+			.after.type = CHANGE_LINK };
 
-		check_that(work_mark_effect(&x, held, 1) == rows[i].mark, rows[i].path, __FILE__,
+		check_that(change_mark_effect(&x, held, 1) == rows[i].mark, rows[i].path, __FILE__,
 			__LINE__);
 	}
 }

@@ -1,5 +1,5 @@
 /* Records as anybody may have written them. */
-#include "record/record_read.h"
+#include "proof/record/record_read.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -12,7 +12,7 @@
 #include "is_json.h"
 #include "make_spec.h"
 #include "plan/plan.h"
-#include "record/record.h"
+#include "proof/record/record.h"
 
 static struct plan *plan;
 

@@ -1,6 +1,6 @@
 /* Saved workspaces that were damaged, or never were any: each is refused, and by the right reason.
  */
-#include "session/session_piece.h"
+#include "session/folder/session_piece.h"
 
 #include <errno.h>
 

@@ -1,4 +1,4 @@
-#include "session/session.h"
+#include "session/folder/session.h"
 
 #include <stdlib.h>
 #include <string.h>

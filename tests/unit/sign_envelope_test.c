@@ -6,7 +6,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
-#include "sign/sign.h"
+#include "proof/sign/sign.h"
 
 #define SIG                                                                                        \
 	"AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=="

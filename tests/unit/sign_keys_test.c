@@ -12,7 +12,7 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "check.h"
-#include "sign/sign.h"
+#include "proof/sign/sign.h"
 
 static struct sign_key make(int state, bool replaces, int wanted)
 {

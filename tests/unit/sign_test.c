@@ -6,7 +6,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "check.h"
-#include "sign/sign.h"
+#include "proof/sign/sign.h"
 
 static size_t from_hex(const char *hex, uint8_t *ret)
 {

@@ -1,10 +1,10 @@
 /* What the tools are asked for: taken as meant, or refused with what to do. */
 #include <errno.h>
 
+#include "agent/tool/tool_args.h"
 #include "base/count.h"
 #include "base/own.h"
 #include "check.h"
-#include "tool/tool_args.h"
 
 static struct err e;
 

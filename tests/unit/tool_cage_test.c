@@ -2,10 +2,10 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "agent/tool/tool_cage.h"
 #include "base/count.h"
 #include "base/own.h"
 #include "check.h"
-#include "tool/tool_cage.h"
 
 static const char *const cage_text =
 	"{\"version\":1,\"project\":\"/work\",\"home\":\"/home/agent\",\"read\":[\"/usr\",\"/work\"],"

@@ -3,9 +3,9 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "agent/tool/tool_glob.h"
 #include "base/own.h"
 #include "check.h"
-#include "tool/tool_glob.h"
 
 static bool matches(const char *pattern, const char *path)
 {

@@ -3,10 +3,10 @@
 #include <errno.h>
 #include <stdbool.h>
 
+#include "agent/tool/tool_regex.h"
 #include "base/count.h"
 #include "base/own.h"
 #include "check.h"
-#include "tool/tool_regex.h"
 
 static struct err e;
 

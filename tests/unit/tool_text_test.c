@@ -3,12 +3,12 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "agent/tool/tool.h"
+#include "agent/tool/tool_edit.h"
+#include "agent/tool/tool_lines.h"
+#include "agent/tool/tool_search.h"
 #include "base/own.h"
 #include "check.h"
-#include "tool/tool.h"
-#include "tool/tool_edit.h"
-#include "tool/tool_lines.h"
-#include "tool/tool_search.h"
 
 /* --- lines --- */
 

@@ -1,6 +1,6 @@
 /* Judging without files of a run: images, demands, two records, and more properties than there is
  * room. */
-#include "verify/verify.h"
+#include "proof/verify/verify.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "check.h"
-#include "verify/verify_policy.h"
+#include "proof/verify/verify_policy.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

@@ -8,8 +8,8 @@
 
 #include "base/own.h"
 #include "check.h"
+#include "session/worker/worker_inside.h"
 #include "wire/wire.h"
-#include "worker/worker_inside.h"
 
 /* As worker_letter.c has it. */
 struct note {

@@ -18,7 +18,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/tree.h"
-#include "verify/verify.h"
+#include "proof/verify/verify.h"
 
 /* A bit, another case of a letter, no ASCII any more. */
 static const unsigned char masks[] = { 0x01, 0x20, 0x80 };

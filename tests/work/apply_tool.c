@@ -24,7 +24,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
-#include "work/work_apply.h"
+#include "change/apply/change_apply.h"
 
 #define RUN      "test"
 #define MAX_HOLD 8
@@ -51,31 +51,31 @@ static int scan(char **args)
 {
 	own_fd int layer = open_folder(args[1]), below = open_folder(args[2]);
 	own_fd int folder = open_folder(args[3]), base = -1, out = -1;
-	own(work_effects) struct work_effects x;
+	own(change_effects) struct change_effects x;
 	own(buf) struct buf text;
 	long long began = atoll(args[0]);
 	struct err e = { 0 };
-	struct work_scan q = { .layer = layer,
+	struct change_scan q = { .layer = layer,
 		.below = below,
 		.began = { .tv_sec = began / 1000000000, .tv_nsec = began % 1000000000 },
 		.held = (const char *const *)args + 4 };
 
 	while (q.held[q.held_count])
 		q.held_count++;
-	work_effects_init(&x);
-	buf_init(&text, WORK_MAX_MEMORY);
+	change_effects_init(&x);
+	buf_init(&text, CHANGE_MAX_MEMORY);
 	mkdirat(folder, "base", 0700);
 	q.base = base = openat(folder, "base", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (work_scan(&q, &x, &e) < 0)
+	if (change_scan(&q, &x, &e) < 0)
 		return fail(&e);
-	work_effects_print(&x, NULL, NULL, &text);
+	change_effects_print(&x, NULL, NULL, &text);
 	out = openat(folder, "effects.json", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 	if (out < 0 || text.failed || file_write_all(out, text.data, text.len) < 0)
 		err(2, "effects.json");
 	return 0;
 }
 
-static void tell(void *of, const struct work_effect *x, enum work_verdict v, const char *why)
+static void tell(void *of, const struct change_effect *x, enum change_verdict v, const char *why)
 {
 	own(buf) struct buf line;
 
@@ -96,7 +96,7 @@ static bool is_stopped(void *of)
 	return stop && ++asked >= stop;
 }
 
-static char **read_options(int argc, char **argv, struct work_apply *q)
+static char **read_options(int argc, char **argv, struct change_apply *q)
 {
 	static const struct option options[] = { { "force", 0, NULL, 'f' },
 		{ "merge", 0, NULL, 'm' }, { "held", 0, NULL, 'a' }, { "hold", 1, NULL, 'h' },
@@ -122,27 +122,27 @@ static char **read_options(int argc, char **argv, struct work_apply *q)
 	return argv + optind;
 }
 
-static int read_effects(int folder, struct work_effects *ret, struct err *e)
+static int read_effects(int folder, struct change_effects *ret, struct err *e)
 {
 	own_fd int fd = openat(folder, "effects.json", O_RDONLY | O_CLOEXEC);
 	own_free char *text = NULL;
 	size_t n = 0;
 
-	if (fd < 0 || file_read_all(fd, WORK_MAX_MEMORY, &text, &n) < 0)
+	if (fd < 0 || file_read_all(fd, CHANGE_MAX_MEMORY, &text, &n) < 0)
 		err(2, "effects.json");
-	return work_effects_read(text, n, ret, e);
+	return change_effects_read(text, n, ret, e);
 }
 
 static int apply(int argc, char **argv)
 {
-	own(work_effects) struct work_effects x;
-	struct work_apply q = { .run = RUN, .tell = tell, .is_stopped = is_stopped };
+	own(change_effects) struct change_effects x;
+	struct change_apply q = { .run = RUN, .tell = tell, .is_stopped = is_stopped };
 	char **args = read_options(argc, argv, &q);
-	struct work_applied applied;
+	struct change_applied applied;
 	struct err e = { 0 };
 	int r;
 
-	work_effects_init(&x);
+	change_effects_init(&x);
 	q.layer = open_folder(args[0]);
 	q.below = open_folder(args[1]);
 	q.folder = open_folder(args[2]);
@@ -151,8 +151,8 @@ static int apply(int argc, char **argv)
 		q.path_count++;
 	if (read_effects(q.folder, &x, &e) < 0)
 		return fail(&e);
-	r = work_apply(&q, &x, &applied, &e);
-	for (int i = 0; i < WORK_VERDICT_COUNT; i++)
+	r = change_apply(&q, &x, &applied, &e);
+	for (int i = 0; i < CHANGE_VERDICT_COUNT; i++)
 		printf("%s=%zu ", verdicts[i], applied.counts[i]);
 	printf("interrupted=%d stopped=%d\n", applied.was_interrupted, applied.was_stopped);
 	return r < 0 ? fail(&e) : 0;
@@ -163,7 +163,7 @@ static int clean(char **args)
 	own_fd int below = open_folder(args[0]), folder = open_folder(args[1]);
 	struct err e = { 0 };
 
-	return work_apply_clean(folder, below, NULL, RUN, &e) < 0 ? fail(&e) : 0;
+	return change_apply_clean(folder, below, NULL, RUN, &e) < 0 ? fail(&e) : 0;
 }
 
 int main(int argc, char **argv)

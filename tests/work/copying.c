@@ -1,5 +1,5 @@
 /*
- * Drives work_copy for tests:
+ * Drives change_copy for tests:
  *
  *	copying begin PROJECT LAYER      LAYER/copy and LAYER/list
  *	copying finish LAYER             LAYER/upper
@@ -13,7 +13,7 @@
 
 #include "base/own.h"
 #include "base/tree.h"
-#include "work/work_copy.h"
+#include "change/copy/change_copy.h"
 
 static int open_folder(int at, const char *path)
 {
@@ -29,8 +29,8 @@ static int begin(const char *project, int layer, struct err *e)
 	int r = tree_copy(from, to, &options, e);
 
 	if (r == 0)
-		r = work_copy_list(to, list, e);
-	return r == 0 ? work_copy_settle(list, e) : r;
+		r = change_copy_list(to, list, e);
+	return r == 0 ? change_copy_settle(list, e) : r;
 }
 
 int main(int argc, char **argv)
@@ -42,7 +42,7 @@ int main(int argc, char **argv)
 	if (layer < 0)
 		return 2;
 	r = strcmp(argv[1], "begin") == 0 ? begin(argv[2], layer, &e)
-					  : work_copy_finish(layer, NULL, &e);
+					  : change_copy_finish(layer, NULL, &e);
 	if (r < 0)
 		fprintf(stderr, "%s\n", e.text);
 	return r < 0 ? 1 : 0;

@@ -1,5 +1,5 @@
 /*
- * Drives work_scan for tests:
+ * Drives change_scan for tests:
  *
  *	scan LAYER BELOW BASE BEGAN [copy]
  *
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/own.h"
-#include "work/work.h"
+#include "change/change.h"
 
 static int open_folder(const char *path)
 {
@@ -21,14 +21,14 @@ static int open_folder(const char *path)
 
 int main(int argc, char **argv)
 {
-	own(work_effects) struct work_effects x, back;
+	own(change_effects) struct change_effects x, back;
 	own(buf) struct buf out = { .max = (size_t)1 << 30 }, again = out;
-	struct work_scan q = { .base = -1 };
+	struct change_scan q = { .base = -1 };
 	struct err e = { 0 };
 	long long began;
 
-	work_effects_init(&x);
-	work_effects_init(&back);
+	change_effects_init(&x);
+	change_effects_init(&back);
 	if (argc < 5)
 		return 2;
 	q.layer = open_folder(argv[1]);
@@ -38,16 +38,16 @@ int main(int argc, char **argv)
 	began = strtoll(argv[4], NULL, 10);
 	q.began = (struct timespec){ began / 1000000000, began % 1000000000 };
 	q.is_copy = argc > 5;
-	if (work_scan(&q, &x, &e) < 0) {
+	if (change_scan(&q, &x, &e) < 0) {
 		fprintf(stderr, "%s\n", e.text);
 		return 1;
 	}
-	work_effects_print(&x, NULL, NULL, &out);
-	if (out.failed || work_effects_read(out.data, out.len, &back, &e) < 0) {
+	change_effects_print(&x, NULL, NULL, &out);
+	if (out.failed || change_effects_read(out.data, out.len, &back, &e) < 0) {
 		fprintf(stderr, "%s\n", e.text);
 		return 3;
 	}
-	work_effects_print(&back, NULL, NULL, &again);
+	change_effects_print(&back, NULL, NULL, &again);
 	fputs(buf_text(&again), stdout);
 	return strcmp(buf_text(&out), buf_text(&again)) == 0 ? 0 : 4;
 }

@@ -13,8 +13,8 @@
 
 #include "base/file.h"
 #include "base/own.h"
-#include "work/work.h"
-#include "work/work_text.h"
+#include "change/change.h"
+#include "change/text/change_text.h"
 
 #define MOST_FILES 3
 
@@ -24,19 +24,19 @@ static int fail(const char *what, int r)
 	return 2;
 }
 
-static int run(const char *what, const struct work_text *t, size_t count, struct buf *out)
+static int run(const char *what, const struct change_text *t, size_t count, struct buf *out)
 {
 	uint32_t added = 0, removed = 0;
 	size_t conflicts = 0;
 	int r = -EINVAL;
 
 	if (strcmp(what, "diff") == 0 && count == 2) {
-		r = work_text_diff(&t[0], &t[1], out);
+		r = change_text_diff(&t[0], &t[1], out);
 	} else if (strcmp(what, "count") == 0 && count == 2) {
-		r = work_text_count(&t[0], &t[1], &added, &removed);
+		r = change_text_count(&t[0], &t[1], &added, &removed);
 		buf_printf(out, "%u %u\n", added, removed);
 	} else if (strcmp(what, "merge") == 0 && count == 3) {
-		r = work_text_merge(&t[0], &t[1], &t[2], "ours", "theirs", out, &conflicts);
+		r = change_text_merge(&t[0], &t[1], &t[2], "ours", "theirs", out, &conflicts);
 	}
 	if (r == 0 && out->failed)
 		r = -ENOMEM;
@@ -45,15 +45,15 @@ static int run(const char *what, const struct work_text *t, size_t count, struct
 
 int main(int argc, char **argv)
 {
-	own(buf) struct buf out = { .max = 8 * WORK_MAX_TEXT };
-	struct work_text texts[MOST_FILES];
+	own(buf) struct buf out = { .max = 8 * CHANGE_MAX_TEXT };
+	struct change_text texts[MOST_FILES];
 	char *files[MOST_FILES] = { 0 };
 	size_t count = 0;
 	int r = 0;
 
 	for (; r == 0 && count < MOST_FILES && (int)count + 2 < argc; count++) {
 		r = file_read_path(
-			argv[count + 2], WORK_MAX_TEXT, &files[count], &texts[count].size);
+			argv[count + 2], CHANGE_MAX_TEXT, &files[count], &texts[count].size);
 		texts[count].bytes = files[count];
 	}
 	r = r < 0 ? fail("cannot read", r) : run(argc > 1 ? argv[1] : "", texts, count, &out);

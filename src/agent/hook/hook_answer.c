@@ -1,0 +1,174 @@
+#include <stdio.h>
+#include <string.h>
+
+#include "agent/hook/hook.h"
+#include "base/count.h"
+#include "base/json.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "base/utf8.h"
+
+/* Whatever process looks at these sees its own. */
+static bool is_ones_own(const char *path)
+{
+	return str_starts(path, "/dev/fd/") || str_starts(path, "/dev/std") ||
+	       str_starts(path, "/proc/self/") || str_starts(path, "/proc/thread-self/");
+}
+
+static bool is_known(const struct hook_answer *a, const struct hook_denial *d)
+{
+	for (size_t i = 0; i < a->count; i++)
+		if (str_eq(a->denials[i].real, d->real) &&
+			a->denials[i].use->writes == d->use->writes)
+			return true;
+	return false;
+}
+
+void hook_judge(const struct hook_call *c, const struct tool_cage *w, hook_read_link *read_link,
+	void *of, struct hook_answer *ret)
+{
+	ret->count = ret->total = 0;
+	for (size_t i = 0; i < c->count; i++) {
+		struct hook_denial d = { .use = &c->uses[i] };
+
+		if (is_ones_own(d.use->path) || !hook_resolve(d.use, read_link, of, d.real))
+			continue;
+		d.verdict = hook_wall_judge(w, d.real, d.use->writes);
+		if (d.verdict == HOOK_FINE || is_known(ret, &d))
+			continue;
+		ret->total++;
+		if (ret->count < HOOK_MAX_DENIALS)
+			ret->denials[ret->count++] = d;
+	}
+}
+
+/* --- words --- */
+
+#define MOST_SHOWN 200 /* bytes of a path in a sentence */
+#define MOST_NAMED 8   /* places of the cage */
+
+static void add_path(struct buf *out, const char *path)
+{
+	size_t n = strlen(path);
+
+	buf_add_visible(out, path, n < MOST_SHOWN ? n : MOST_SHOWN);
+	if (n > MOST_SHOWN)
+		buf_puts(out, "…");
+}
+
+/* Places where nobody works. */
+static bool is_of_system(const char *path)
+{
+	static const char *const system[] = { "/dev", "/mnt", "/opt", "/proc", "/run", "/srv",
+		"/var" };
+
+	for (size_t i = 0; i < COUNT_OF(system); i++)
+		if (str_eq(path, system[i]) || (i == 0 && str_starts(path, "/dev/")))
+			return true;
+	return false;
+}
+
+static bool holds(const struct tool_paths *paths, const char *path)
+{
+	for (size_t i = 0; i < paths->count; i++)
+		if (str_path_within(path, paths->at[i]))
+			return true;
+	return false;
+}
+
+/* Where to work instead: in the project, if it is one of these, or where everybody may. */
+static const char *best_place(const struct tool_cage *w, const struct tool_paths *paths)
+{
+	return holds(paths, w->project) ? w->project : holds(paths, w->home) ? w->home : "/tmp";
+}
+
+/* The best first, then the others: "/work, /home/agent, /tmp". */
+static void add_places(const struct tool_cage *w, const struct tool_paths *paths, struct buf *out)
+{
+	const char *best = best_place(w, paths);
+	size_t named = 1;
+
+	add_path(out, best);
+	for (size_t i = 0; i < paths->count && named < MOST_NAMED; i++) {
+		if (is_of_system(paths->at[i]) || str_path_within(paths->at[i], best))
+			continue;
+		buf_puts(out, ", ");
+		add_path(out, paths->at[i]);
+		named++;
+	}
+}
+
+static void print_reason(const struct tool_cage *w, const struct hook_answer *a, struct buf *out)
+{
+	const struct hook_denial *d = &a->denials[0];
+	const struct tool_paths *paths = d->use->writes ? &w->write : &w->read;
+
+	buf_printf(out, "bawn: cannot %s ", d->use->writes ? "write" : "read");
+	add_path(out, d->use->path);
+	buf_puts(out, ": it ");
+	if (!str_eq(d->use->path, d->real)) {
+		buf_puts(out, "leads to ");
+		add_path(out, d->real);
+		buf_puts(out, ", which ");
+	}
+	if (d->verdict == HOOK_OUTSIDE) {
+		buf_puts(out, "is outside of this cage, which has ");
+		add_places(w, &w->read, out);
+		buf_puts(out, ". Work with files below ");
+	} else if (d->verdict == HOOK_READ_ONLY) {
+		buf_puts(out, "is read-only in this cage; what can be written is ");
+		add_places(w, &w->write, out);
+		buf_puts(out, ". Work with files below ");
+	} else {
+		buf_puts(out, "is protected in this cage and stays as it is. Leave it, and work "
+			      "with other files below ");
+	}
+	add_path(out, best_place(w, paths));
+	buf_puts(out, ".");
+	if (a->total > 1)
+		buf_printf(out, " (%zu more of this call cannot be used either.)", a->total - 1);
+}
+
+void hook_print_answer(const struct hook_call *c, const struct tool_cage *w,
+	const struct hook_answer *a, struct buf *out)
+{
+	own(buf) struct buf reason = { .max = 16384 };
+	struct json j;
+
+	if (!a->count)
+		return;
+	print_reason(w, a, &reason);
+	json_init(&j, out, 0);
+	json_open_map(&j, NULL);
+	if (c->agent == WIRE_GEMINI) {
+		json_text(&j, "decision", "deny");
+		json_text(&j, "reason", buf_text(&reason));
+	} else {
+		json_open_map(&j, "hookSpecificOutput");
+		json_text(&j, "hookEventName", "PreToolUse");
+		json_text(&j, "permissionDecision", "deny");
+		json_text(&j, "permissionDecisionReason", buf_text(&reason));
+		json_close_map(&j);
+	}
+	json_close_map(&j);
+	buf_putc(out, '\n');
+}
+
+/* --- for the keeper --- */
+
+void hook_tell(const struct hook_call *c, const struct hook_denial *d, struct wire_report *ret)
+{
+	own(buf) struct buf path = { .max = 8 * HOOK_PATH_SIZE };
+	size_t n;
+
+	*ret = (struct wire_report){
+		.kind = d->use->writes ? WIRE_WRITE_BLOCKED : WIRE_READ_BLOCKED, .agent = c->agent
+	};
+	buf_add_visible(&path, d->real, strlen(d->real));
+	n = path.len < sizeof(ret->path) ? path.len : sizeof(ret->path) - 1;
+	/* Not in the middle of a character. */
+	while (n && path.len > n && (path.data[n] & 0xc0) == 0x80)
+		n--;
+	memcpy(ret->path, buf_text(&path), n);
+	snprintf(ret->tool, sizeof(ret->tool), "%s", c->tool);
+}

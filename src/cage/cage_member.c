@@ -1,0 +1,274 @@
+/*
+ * cage_member - holds the captured trees of a session, mounted once for all of its runs.
+ *
+ * Runs as:     a process of its own, the operator's, in namespaces of users and mounts; it has all
+ *              capabilities there and none outside. It sees nothing of the host but the trees.
+ * Enters with: a listening socket, the door, and locks; ids mapped.
+ * Leaves:      nothing. It ends when the last run has gone, or when it is told to end them.
+ * Must not:    run, read or resolve anything of the workspace.
+ *
+ * Two overlays must not have one upper layer, so one process mounts it and each run gets a clone,
+ * which its cage attaches. A run is a connection, from its start to its end: whoever is to be told
+ * that the session is stopped is told by it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/count.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "cage/cage_inside.h"
+#include "wire/wire.h"
+
+#define MOST_RUNS  1000
+#define ROOT_SIZE  ((uint64_t)64 << 10)
+#define MESSAGE_MS 1000 /* what a keeper may take to be sent one */
+#define TURN_MS    5    /* between two tries to end, while somebody may be coming */
+
+static const struct {
+	enum plan_op_kind kind;
+	enum plan_root from;
+	const char *name;
+} shared[CAGE_TREE_COUNT] = {
+	[CAGE_LAYER_PROJECT] = { PLAN_PROJECT, PLAN_ROOT_PROJECT, "project" },
+	[CAGE_LAYER_GIT] = { PLAN_GIT, PLAN_ROOT_GIT, "git" },
+	[CAGE_TREE_HOME] = { PLAN_BIND, PLAN_ROOT_SESSION_HOME, "home" },
+	[CAGE_TREE_TMP] = { PLAN_BIND, PLAN_ROOT_SESSION_TMP, "tmp" },
+};
+
+struct share {
+	int trees[CAGE_TREE_COUNT];       /* where they are attached, or -1 */
+	struct pollfd fds[1 + MOST_RUNS]; /* the door, and who came in */
+	bool is_run[1 + MOST_RUNS];       /* and not somebody who wants them ended */
+	bool is_spare[1 + MOST_RUNS];     /* keeps all of it mounted, and has nothing at work */
+	nfds_t count;
+	bool is_ending;
+};
+
+/* --- made once --- */
+
+static int attach_tree(struct cage *c, const struct plan_op *op, const char *name, struct err *e)
+{
+	own_fd int tree = op->kind == PLAN_BIND
+				  ? cage_source_tree(c, op, cage_restrictions(op->flags), e)
+				  : cage_capture(c, op, e);
+	own_fd int place = -1;
+	int r = tree;
+
+	if (r >= 0 && mkdirat(c->root, name, 0700) < 0)
+		r = err_sys(e, errno, "cannot make a place for the session's %s", name);
+	place = r < 0 ? -1 : file_open_beneath(c->root, name, O_PATH, 0);
+	if (r >= 0)
+		r = cage_attach(tree, place, name, e);
+	return r < 0 ? r : file_open_beneath(c->root, name, O_PATH, 0);
+}
+
+static int attach_trees(struct cage *c, struct share *s, struct err *e)
+{
+	const struct plan *p = c->start->plan;
+	int r = cage_make_root(c, ROOT_SIZE, 0, e);
+
+	for (int i = 0; r == 0 && i < CAGE_TREE_COUNT; i++) {
+		const struct plan_op *op = plan_find_from(p, shared[i].kind, shared[i].from);
+
+		s->trees[i] = -1;
+		if (!op || (op->kind != PLAN_BIND && !(op->flags & PLAN_SHARED)))
+			continue;
+		c->at = (int)cage_op_index(c, op);
+		s->trees[i] = attach_tree(c, op, shared[i].name, e);
+		r = s->trees[i] < 0 ? s->trees[i] : 0;
+	}
+	c->at = -1;
+	return r == 0 ? cage_enter(c, NULL, e) : r;
+}
+
+/* Nothing of the keeper's stays open but what is ours; moved up first, so that none is in the way
+ * of another. */
+static int close_the_rest(struct cage *c, struct share *s, struct cage_member *ret)
+{
+	int *const kept[] = { &ret->door, &ret->turn, &ret->lock, &ret->mounted, &c->channel,
+		&s->trees[0], &s->trees[1], &s->trees[2], &s->trees[3] };
+	const int count = (int)COUNT_OF(kept);
+
+	*ret = *c->start->share;
+	for (int i = 0; i < count; i++)
+		if (*kept[i] >= 0 && (*kept[i] = fcntl(*kept[i], F_DUPFD_CLOEXEC, count)) < 0)
+			return -errno;
+	for (int i = 0; i < count; i++)
+		if (*kept[i] >= 0 && (*kept[i] = dup3(*kept[i], i, O_CLOEXEC)) < 0)
+			return -errno;
+	return syscall(SYS_close_range, (unsigned)count, ~0U, 0) < 0 ? -errno : 0;
+}
+
+/* What ps shows. The keeper's arguments may hold what is nobody's business for so long. */
+static void take_name(const struct cage_start *start)
+{
+	memset(start->command_line, 0, start->command_line_size);
+	snprintf(start->command_line, start->command_line_size, "bawn: workspace of a session");
+	prctl(PR_SET_NAME, "bawn-workspace");
+}
+
+/* --- runs --- */
+
+static void drop(struct share *s, nfds_t i)
+{
+	close(s->fds[i].fd);
+	s->fds[i] = s->fds[--s->count];
+	s->is_run[i] = s->is_run[s->count];
+	s->is_spare[i] = s->is_spare[s->count];
+}
+
+static void admit(struct share *s)
+{
+	const struct timeval patience = { .tv_sec = MESSAGE_MS / 1000 };
+	int fd = accept4(s->fds[0].fd, NULL, NULL, SOCK_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (s->count == 1 + MOST_RUNS ||
+		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0) {
+		close(fd);
+		return;
+	}
+	s->fds[s->count] = (struct pollfd){ .fd = fd, .events = POLLIN };
+	s->is_spare[s->count] = false;
+	s->is_run[s->count++] = true;
+}
+
+/* A clone of each tree, which is the run's own to restrict and attach. */
+static int send_trees(struct share *s, int to)
+{
+	struct err e;
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < CAGE_TREE_COUNT; i++) {
+		own_fd int clone = -1;
+		struct wire_message m = { .kind = WIRE_TREE, .n = i };
+
+		if (s->trees[i] < 0)
+			continue;
+		clone = cage_clone_tree(s->trees[i], MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, &e);
+		r = clone < 0 ? clone : wire_send_message(to, &m, sizeof(m), clone);
+	}
+	return r == 0 ? wire_send(to, WIRE_JOINED, 0, NULL) : r;
+}
+
+/* Those that have nothing at work are not waited for: they may be stopped, or have no time. */
+static void end_runs(struct share *s)
+{
+	s->is_ending = true;
+	for (nfds_t i = 1; i < s->count; i++) {
+		if (s->is_run[i])
+			wire_send(s->fds[i].fd, WIRE_SIGNAL, SIGTERM, NULL);
+		s->is_run[i] &= !s->is_spare[i];
+	}
+}
+
+/* Who still runs, for somebody who may end them. */
+static void tell_runs(const struct share *s, int to)
+{
+	for (nfds_t i = 1; i < s->count; i++) {
+		struct ucred who;
+		socklen_t n = sizeof(who);
+
+		if (s->is_run[i] &&
+			getsockopt(s->fds[i].fd, SOL_SOCKET, SO_PEERCRED, &who, &n) == 0)
+			wire_send(to, WIRE_CLIENT, who.pid, NULL);
+	}
+}
+
+/* False: whoever it was has gone, or says what nobody says. */
+static bool hear(struct share *s, nfds_t i)
+{
+	struct wire_message m = { 0 };
+	int fd = s->fds[i].fd;
+
+	if (wire_receive(fd, &m, NULL) < 0)
+		return false;
+	s->is_spare[i] = m.kind == WIRE_JOIN && m.n == 2;
+	if (m.kind == WIRE_JOIN && !s->is_ending)
+		return m.n ? wire_send(fd, WIRE_JOINED, 0, NULL) == 0 : send_trees(s, fd) == 0;
+	if (m.kind != WIRE_END)
+		return false;
+	s->is_run[i] = false;
+	if (m.n)
+		tell_runs(s, fd);
+	else
+		end_runs(s);
+	return true;
+}
+
+static bool has_runs(const struct share *s)
+{
+	for (nfds_t i = 1; i < s->count; i++)
+		if (s->is_run[i])
+			return true;
+	return false;
+}
+
+/* Nobody is here. Is nobody coming either? Whoever comes has the turn until he is in. */
+static bool may_end(const struct share *s, int turn)
+{
+	struct pollfd door = s->fds[0];
+
+	return flock(turn, LOCK_EX | LOCK_NB) == 0 && poll(&door, 1, 0) == 0;
+}
+
+static noreturn void serve(struct share *s, int turn)
+{
+	/* Whoever started us may be killed before he is in. */
+	int wait = TURN_MS;
+
+	for (;;) {
+		if (poll(s->fds, s->count, wait) < 0 && errno != EINTR)
+			_exit(1);
+		for (nfds_t i = s->count; i-- > 1;)
+			if (s->fds[i].revents && !hear(s, i))
+				drop(s, i);
+		if (s->fds[0].revents)
+			admit(s);
+		wait = -1;
+		if (has_runs(s))
+			continue;
+		/* Whoever comes now is turned away, and starts another. */
+		if (s->is_ending || may_end(s, turn))
+			_exit(0);
+		flock(turn, LOCK_UN);
+		wait = TURN_MS;
+	}
+}
+
+noreturn void cage_member(struct cage *c)
+{
+	/* Too large for the stack of a process that was cloned at any depth. */
+	static struct share s;
+	struct cage_member own;
+	struct err e = { 0 };
+
+	if (attach_trees(c, &s, &e) < 0)
+		cage_fail(c, &e);
+	take_name(c->start);
+	if (close_the_rest(c, &s, &own) < 0)
+		_exit(125);
+	for (int n = 1; n < NSIG; n++)
+		signal(n, n == SIGHUP || n == SIGINT || n == SIGQUIT || n == SIGPIPE ? SIG_IGN
+										     : SIG_DFL);
+	s.fds[0] = (struct pollfd){ .fd = own.door, .events = POLLIN };
+	s.count = 1;
+	/* The first run comes in before it gives its turn away. */
+	if (wire_send(c->channel, WIRE_READY, 0, NULL) < 0)
+		_exit(125);
+	close(c->channel);
+	serve(&s, own.turn);
+}

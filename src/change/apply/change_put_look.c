@@ -1,0 +1,314 @@
+/*
+ * change_put_look - what is there now, and what may therefore be done.
+ *
+ * Runs as:     the operator, in one of several threads.
+ * Enters with: an open folder of the tree, and a name in it.
+ * Leaves:      the step of the effect, or its verdict. Nothing is changed.
+ * Must not:    follow a link; open what is neither a file nor a link; enter a mount.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "change/apply/change_put.h"
+#include "change/scan/change_open.h"
+
+/* --- seeing --- */
+
+static int see(const struct change_put *p, struct stat *ret)
+{
+	int r;
+
+	if (p->folder->fd < 0)
+		return p->folder->fd;
+	r = fstatat(p->folder->fd, p->name, ret, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT);
+	if (r == 0)
+		return 0;
+	memset(ret, 0, sizeof(*ret));
+	return errno == ENOENT ? 0 : -errno;
+}
+
+bool change_put_see(struct change_put *p)
+{
+	int r = see(p, &p->seen);
+
+	if (r == 0)
+		return true;
+	if (r == -EXDEV)
+		change_put_decide(
+			p, CHANGE_NOT_TAKEN, "another file system is mounted there on the host");
+	else if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP)
+		change_put_decide(p, CHANGE_CONFLICT, "the folder it is in is not there");
+	else
+		change_put_fail(p, -r, "cannot read it");
+	return false;
+}
+
+static bool is_same_time(const struct timespec *a, const struct timespec *b)
+{
+	return a->tv_sec == b->tv_sec && a->tv_nsec == b->tv_nsec;
+}
+
+/* The same thing, with what was in it. */
+static bool is_same_thing(const struct stat *a, const struct stat *b)
+{
+	if (a->st_mode == 0 || b->st_mode == 0)
+		return a->st_mode == b->st_mode;
+	if (a->st_dev != b->st_dev || a->st_ino != b->st_ino ||
+		(a->st_mode & S_IFMT) != (b->st_mode & S_IFMT))
+		return false;
+	/* What is put into a folder changes its times. */
+	return S_ISDIR(a->st_mode) || (a->st_mode == b->st_mode && a->st_size == b->st_size &&
+					      is_same_time(&a->st_mtim, &b->st_mtim));
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	/* Another name of the same file may be one of those that we replace or remove. */
+	return is_same_thing(a, b) && (S_ISDIR(a->st_mode) || a->st_nlink != b->st_nlink ||
+					      is_same_time(&a->st_ctim, &b->st_ctim));
+}
+
+bool change_put_is_still(const struct change_put *p)
+{
+	struct stat st;
+
+	return see(p, &st) == 0 && is_same(&st, &p->seen);
+}
+
+bool change_put_is_under(const struct change_put *p, const char *name)
+{
+	struct stat st;
+
+	/* The renaming has changed its third time. */
+	return fstatat(p->folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       is_same_thing(&st, &p->seen);
+}
+
+/* What was renamed, under its old name. */
+static int open_from(const struct change_job *j, const struct change_put *p, int flags)
+{
+	const char *path = p->x->from;
+	int top = change_below_of(j->q->git, j->q->below, &path);
+
+	return file_open_same_mount(top, path, flags);
+}
+
+int change_put_open_old(const struct change_job *j, struct change_put *p)
+{
+	int flags = S_ISLNK(p->old.st_mode) ? O_PATH | O_NOFOLLOW
+					    : O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+	struct stat st;
+
+	if (p->host >= 0 || (!S_ISREG(p->old.st_mode) && !S_ISLNK(p->old.st_mode)))
+		return 0;
+	p->host = p->seen.st_mode ? file_open_same_mount(p->folder->fd, p->name, flags)
+				  : open_from(j, p, flags);
+	if (p->host < 0)
+		return p->host;
+	if (fstat(p->host, &st) < 0)
+		return -errno;
+	return is_same(&st, &p->old) ? 0 : -ESTALE;
+}
+
+/* --- comparing --- */
+
+/* Its content as effects have it. 0 or -errno. */
+static int hash_old(const struct change_put *p, uint8_t ret[static SHA256_SIZE])
+{
+	char target[PATH_MAX] __attribute__((uninitialized));
+	struct sha256 s;
+	ssize_t n;
+
+	if (S_ISREG(p->old.st_mode))
+		return sha256_file(p->host, ret, NULL);
+	n = readlinkat(p->host, "", target, sizeof(target));
+	if (n < 0)
+		return -errno;
+	sha256_init(&s);
+	sha256_add(&s, target, (size_t)n);
+	sha256_finish(&s, ret);
+	return 0;
+}
+
+static bool is_unchanged(const struct stat *st, const struct change_signature *s)
+{
+	return st->st_ino == s->inode && (uint64_t)st->st_size == s->size &&
+	       st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec == s->modified_ns &&
+	       st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec == s->changed_ns;
+}
+
+static bool can_be(const struct stat *st, const struct change_state *state)
+{
+	return state->has_hash && change_put_type(st) == state->type &&
+	       (uint64_t)st->st_size == state->size;
+}
+
+static bool has_mode(const struct stat *st, const struct change_state *state)
+{
+	return S_ISLNK(st->st_mode) || (st->st_mode & 0777) == (state->mode & 0777);
+}
+
+/* Does the run say anything about the mode? */
+static bool sets_mode(const struct change_effect *x)
+{
+	return x->before.type != x->after.type || x->before.mode != x->after.mode;
+}
+
+/* What p->old is. The content is only read where the signature does not tell. */
+enum likeness {
+	LIKE_NEITHER = 0,
+	LIKE_BEFORE = 1, /* what the effect was made of */
+	LIKE_AFTER = 2,  /* what it leaves */
+};
+
+static bool is_plainly_before(const struct change_put *p)
+{
+	if (change_put_type(&p->old) != p->x->before.type)
+		return false;
+	/* A folder goes if it is empty by then, whatever its times are. */
+	return S_ISDIR(p->old.st_mode) || (!p->x->has_moved && is_unchanged(&p->old, &p->x->below));
+}
+
+/* Only what is in `asked` is an answer. 0 or -errno. */
+static int compare(
+	const struct change_job *j, struct change_put *p, unsigned asked, enum likeness *ret)
+{
+	const struct change_effect *x = p->x;
+	bool can_be_after = asked & LIKE_AFTER && can_be(&p->old, &x->after);
+	bool can_be_before = asked & LIKE_BEFORE && !x->has_moved && can_be(&p->old, &x->before);
+	uint8_t hash[SHA256_SIZE];
+	int r = 0;
+
+	*ret = LIKE_NEITHER;
+	if (asked & LIKE_BEFORE && is_plainly_before(p)) {
+		*ret = LIKE_BEFORE;
+		return 0;
+	}
+	if (!can_be_after && !can_be_before)
+		return 0;
+	r = change_put_open_old(j, p);
+	if (r == 0)
+		r = hash_old(p, hash);
+	if (r < 0)
+		return r;
+	if (can_be_after && memcmp(hash, x->after.hash, SHA256_SIZE) == 0 &&
+		(!sets_mode(x) || has_mode(&p->old, &x->after)) &&
+		change_put_has_attributes(p->host, x))
+		*ret = LIKE_AFTER;
+	else if (can_be_before && memcmp(hash, x->before.hash, SHA256_SIZE) == 0 &&
+		 has_mode(&p->old, &x->before))
+		*ret = LIKE_BEFORE;
+	return 0;
+}
+
+bool change_put_can_merge(const struct change_put *p)
+{
+	return p->x->has_base && p->x->is_text && !p->x->has_moved && S_ISREG(p->old.st_mode) &&
+	       p->x->after.type == CHANGE_FILE && (uint64_t)p->old.st_size <= CHANGE_MAX_TEXT;
+}
+
+static enum change_step take_step(const struct change_put *p)
+{
+	return p->seen.st_mode ? CHANGE_STEP_REPLACE : CHANGE_STEP_ADD;
+}
+
+/* --- deciding --- */
+
+static void look_at_other(const struct change_job *j, struct change_put *p)
+{
+	if (change_put_has_all(j, p))
+		change_put_decide(p, CHANGE_THERE, "%s", "");
+	else if (change_put_is_index_before(j, p))
+		p->step = take_step(p);
+	else if (j->q->merges && change_put_can_merge(p))
+		p->step = CHANGE_STEP_MERGE;
+	else if (p->x->before.type == CHANGE_NOTHING || (p->x->from && p->seen.st_mode))
+		change_put_conflict(j, p, "the host has another one there");
+	else if (p->x->has_moved)
+		change_put_conflict(j, p,
+			"it changed on the host while the run lasted: what the run saw is unknown");
+	else
+		change_put_conflict(j, p, "it changed on the host since the run ended");
+}
+
+/* By what p->old is, of what is asked. */
+static void look_at_old(const struct change_job *j, struct change_put *p, unsigned asked)
+{
+	enum likeness like = LIKE_NEITHER;
+	int r = compare(j, p, asked, &like);
+
+	if (r < 0)
+		change_put_fail_host(p, -r);
+	else if (like == LIKE_AFTER)
+		change_put_decide(p, CHANGE_THERE, "%s", "");
+	else if (like == LIKE_BEFORE)
+		p->step = take_step(p);
+	else
+		look_at_other(j, p);
+}
+
+/* What it is made of has its old name still, or is gone; the new name is free, or is not. */
+static void look_at_renamed(const struct change_job *j, struct change_put *p)
+{
+	own_fd int fd = -1;
+
+	if (p->seen.st_mode) {
+		p->old = p->seen;
+		look_at_old(j, p, LIKE_AFTER);
+		return;
+	}
+	fd = open_from(j, p, O_PATH | O_NOFOLLOW);
+	if (fd >= 0 && fstat(fd, &p->old) == 0)
+		look_at_old(j, p, LIKE_BEFORE);
+	else if (fd == -ENOENT || fd == -ENOTDIR || fd == -ELOOP)
+		change_put_conflict(j, p, "the host has deleted or moved what was renamed");
+	else
+		change_put_fail_host(p, fd < 0 ? -fd : errno);
+}
+
+void change_put_look(const struct change_job *j, struct change_put *p)
+{
+	if (!change_put_see(p))
+		return;
+	if (p->git.kind == CHANGE_GIT_OBJECT && p->seen.st_mode) {
+		change_put_decide(p, CHANGE_THERE, "%s", ""); /* its name is its content */
+		return;
+	}
+	if (p->x->from) {
+		look_at_renamed(j, p);
+		return;
+	}
+	p->old = p->seen;
+	if (p->seen.st_mode)
+		look_at_old(j, p, LIKE_BEFORE | LIKE_AFTER);
+	else if (p->x->before.type == CHANGE_NOTHING)
+		p->step = CHANGE_STEP_ADD;
+	else
+		change_put_conflict(j, p, "the host has deleted it");
+}
+
+void change_put_look_removal(const struct change_job *j, struct change_put *p)
+{
+	int r = see(p, &p->seen);
+
+	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP || (r == 0 && p->seen.st_mode == 0)) {
+		change_put_decide(p, CHANGE_THERE, "%s", "");
+		return;
+	}
+	if (r < 0 && !change_put_see(p))
+		return;
+	/* Of what was renamed, this is what was compared, and merged perhaps. */
+	if (p->old.st_mode && is_same(&p->old, &p->seen)) {
+		p->step = CHANGE_STEP_REMOVE;
+		return;
+	}
+	p->old = p->seen;
+	look_at_old(j, p, LIKE_BEFORE);
+	if (p->step == CHANGE_STEP_MERGE)
+		change_put_conflict(j, p, "it changed on the host since the run ended");
+	if (p->step != CHANGE_STEP_NONE)
+		p->step = CHANGE_STEP_REMOVE;
+}

@@ -1,0 +1,307 @@
+/*
+ * change_copy - the copy of a project becomes what an overlay would have kept of the run.
+ *
+ * Runs as:     the operator, after the run: nothing else writes to the copy any more.
+ * Enters with: a copy whose names, modes and attributes are a stranger's, and the list of what was
+ *              in it before.
+ * Leaves:      what the run made or touched, with whiteouts for what it took away; a folder that
+ *              took the place of another one hides that. No mark of an overlay that is not ours.
+ * Must not:    follow a link; open anything but folders; lose what the run made.
+ *
+ * Two walks along the list. The first one marks what is gone, and can be repeated. Only when that
+ * is complete, the second one removes what is as it was: from then on nobody asks what is missing.
+ */
+#include "change/copy/change_copy.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "change/copy/change_visit.h"
+
+/* Where the list is not as it was written, nothing can be told by it. */
+static int fail_list(const struct change_finish *f, int r)
+{
+	return err_set(f->e, ERR_SYS, -r,
+		"cannot find out what the run changed: the list of the project's copy is damaged");
+}
+
+static void tell(struct change_finish *f)
+{
+	f->seen++;
+	if (f->progress && f->progress->tell)
+		f->progress->tell(f->progress->of, "comparing the project's copy", f->seen, 0);
+}
+
+/* --- one entry --- */
+
+static bool is_whiteout(const struct stat *st)
+{
+	return S_ISCHR(st->st_mode) && st->st_rdev == 0;
+}
+
+static int remove_entry(
+	struct change_finish *f, struct change_visit *v, const char *name, bool is_folder)
+{
+	int r = change_visit_give(v);
+
+	if (r == 0 && unlinkat(v->fd, name, is_folder ? AT_REMOVEDIR : 0) < 0)
+		r = -errno;
+	/* There is something in it that stays. */
+	if (is_folder && (r == -ENOTEMPTY || r == -EEXIST))
+		return 0;
+	return r < 0 ? change_finish_fail(f, name, -r, "removing") : 0;
+}
+
+static change_walk walk_new;
+
+/* Something that was not there before; `hides` what was. */
+static int take_made(struct change_finish *f, struct change_visit *v, const char *name,
+	const struct stat *st, bool hides)
+{
+	bool is_folder = S_ISDIR(st->st_mode);
+	int r = 0;
+
+	if (f->removes)
+		return 0;
+	/* Only an overlay makes these in a layer; the run's own stand for nothing. */
+	if (is_whiteout(st))
+		return remove_entry(f, v, name, false);
+	if (is_folder || S_ISREG(st->st_mode))
+		r = change_finish_mark(f, v, name, hides && is_folder);
+	return r == 0 && is_folder ? change_visit_folder(f, v, name, st->st_mode, walk_new) : r;
+}
+
+static int look(
+	struct change_finish *f, const struct change_visit *v, const char *name, struct stat *ret)
+{
+	tell(f);
+	return fstatat(v->fd, name, ret, AT_SYMLINK_NOFOLLOW) < 0
+		       ? change_finish_fail(f, name, errno, "looking at")
+		       : 0;
+}
+
+static int take_new(struct change_finish *f, struct change_visit *v, const char *name)
+{
+	struct stat st;
+	int r = look(f, v, name, &st);
+
+	return r < 0 ? r : take_made(f, v, name, &st, false);
+}
+
+static int skip(struct change_finish *f, const struct change_listed *was)
+{
+	int r = was->is_folder ? change_list_skip(&f->list) : 0;
+
+	return r < 0 ? fail_list(f, r) : 0;
+}
+
+static int take_gone(
+	struct change_finish *f, struct change_visit *v, const struct change_listed *was)
+{
+	int r = f->removes ? 0 : change_visit_give(v);
+
+	if (r == 0 && !f->removes && mknodat(v->fd, was->name, S_IFCHR, 0) < 0)
+		r = -errno;
+	return r < 0 ? change_finish_fail(f, was->name, -r, "marking") : skip(f, was);
+}
+
+static change_walk walk_known;
+
+/* A folder that is still the one it was. */
+static int take_folder(struct change_finish *f, struct change_visit *v, const char *name,
+	const struct stat *st, bool is_touched)
+{
+	int r = is_touched && !f->removes ? change_finish_mark(f, v, name, false) : 0;
+
+	if (r == 0)
+		r = change_visit_folder(f, v, name, st->st_mode, walk_known);
+	return r == 0 && f->removes && !is_touched ? remove_entry(f, v, name, true) : r;
+}
+
+static int take_known(
+	struct change_finish *f, struct change_visit *v, const struct change_listed *was)
+{
+	bool is_same, is_touched;
+	struct stat st;
+	int r = look(f, v, was->name, &st);
+
+	if (r < 0)
+		return r;
+	if (is_whiteout(&st))
+		return skip(f, was);
+	is_same = st.st_ino == was->inode && S_ISDIR(st.st_mode) == was->is_folder;
+	is_touched = !is_same || change_list_changed(&st) != was->changed_ns;
+	if (is_same && was->is_folder)
+		return take_folder(f, v, was->name, &st, is_touched);
+	if (is_touched)
+		r = take_made(f, v, was->name, &st, true);
+	else if (f->removes)
+		r = remove_entry(f, v, was->name, false);
+	return r == 0 ? skip(f, was) : r;
+}
+
+/* --- folders --- */
+
+/* The names from *i on that come before `end`, or all that are left: no list has them. */
+static int take_until(struct change_finish *f, struct change_visit *v, size_t *i, const char *end)
+{
+	int r = 0;
+
+	while (r == 0 && *i < v->names.count && (!end || strcmp(v->names.sorted[*i], end) < 0))
+		r = take_new(f, v, v->names.sorted[(*i)++]);
+	return r;
+}
+
+static int walk_new(struct change_finish *f, struct change_visit *v)
+{
+	size_t i = 0;
+
+	return take_until(f, v, &i, NULL);
+}
+
+/* Along the list and the folder at once: both are in order. */
+static int walk_known(struct change_finish *f, struct change_visit *v)
+{
+	struct change_listed was;
+	size_t i = 0;
+	int r = 0, more;
+
+	while (r == 0 && (more = change_list_next(&f->list, &was)) != 0) {
+		if (more < 0)
+			return fail_list(f, more);
+		r = take_until(f, v, &i, was.name);
+		if (r < 0)
+			return r;
+		if (i < v->names.count && strcmp(v->names.sorted[i], was.name) == 0) {
+			i++;
+			r = take_known(f, v, &was);
+		} else {
+			r = take_gone(f, v, &was);
+		}
+	}
+	return r == 0 ? take_until(f, v, &i, NULL) : r;
+}
+
+static int walk_top(struct change_finish *f, struct change_visit *v)
+{
+	int r = f->removes ? 0 : change_finish_mark(f, v, ".", false);
+
+	return r == 0 ? walk_known(f, v) : r;
+}
+
+/* --- all of it --- */
+
+static int walk_all(struct change_finish *f, int layer, const char *list)
+{
+	own_fd int fd = file_open_name(layer, list, O_RDONLY | O_NOCTTY);
+	int r = fd < 0 ? fd : change_list_begin(&f->list, fd);
+
+	return r < 0 ? fail_list(f, r) : change_visit_top(f, walk_top);
+}
+
+/* Whatever became of its mode: nobody compares that of the top. */
+static int open_copy(int layer, const char *name)
+{
+	if (fchmodat(layer, name, S_IRWXU, AT_SYMLINK_NOFOLLOW) < 0)
+		return -errno;
+	return tree_open_folder(layer, name);
+}
+
+static bool is_there(int layer, const char *name)
+{
+	struct stat st;
+
+	return fstatat(layer, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+static int rename_in(const struct change_finish *f, int layer, const char *from, const char *to)
+{
+	return renameat(layer, from, layer, to) < 0 ? change_finish_fail(f, from, errno, "renaming")
+						    : 0;
+}
+
+static int walk_twice(struct change_finish *f, int layer)
+{
+	int r = 0;
+
+	if (!is_there(layer, "marked")) {
+		r = walk_all(f, layer, "list");
+		if (r == 0)
+			r = rename_in(f, layer, "list", "marked");
+	}
+	f->removes = true;
+	if (r == 0)
+		r = walk_all(f, layer, "marked");
+	return r == 0 ? rename_in(f, layer, "copy", "upper") : r;
+}
+
+/* An overlay marks by itself what is gone. */
+static int walk_once(struct change_finish *f, int layer)
+{
+	f->removes = true;
+	return walk_all(f, layer, "list");
+}
+
+static int finish_with(int layer, int copy, int (*walk)(struct change_finish *f, int layer),
+	const struct change_progress *progress, struct err *e)
+{
+	/* On the heap for the path in it. */
+	struct change_finish *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f)
+		return err_set(e, ERR_SYS, ENOMEM,
+			"cannot find out what the run changed: not enough memory");
+	f->copy = copy;
+	f->progress = progress;
+	f->e = e;
+	r = walk(f, layer);
+	free(f);
+	return r;
+}
+
+static int finish_filled(int layer, const struct change_progress *progress, struct err *e)
+{
+	own_fd int upper = -1;
+	int r;
+
+	/* No command was started on it. */
+	if (is_there(layer, "list.new")) {
+		r = tree_remove(layer, "upper", e);
+		if (r == 0)
+			unlinkat(layer, "list.new", 0);
+		return r;
+	}
+	if (!is_there(layer, "list"))
+		return 0;
+	upper = open_copy(layer, "upper");
+	if (upper < 0)
+		return err_sys(e, -upper, "cannot open the run's layer");
+	r = finish_with(layer, upper, walk_once, progress, e);
+	if (r == 0)
+		unlinkat(layer, "list", 0);
+	return r;
+}
+
+int change_copy_finish(int layer, const struct change_progress *progress, struct err *e)
+{
+	own_fd int copy = open_copy(layer, "copy");
+	int r;
+
+	if (copy < 0 && copy != -ENOENT)
+		return err_sys(e, -copy, "cannot open the project's copy");
+	if (copy >= 0 && !is_there(layer, "list") && !is_there(layer, "marked"))
+		return tree_remove(layer, "copy", e);
+	r = copy >= 0 ? finish_with(layer, copy, walk_twice, progress, e)
+		      : finish_filled(layer, progress, e);
+	/* Also the last step may have been interrupted. */
+	if (r == 0)
+		unlinkat(layer, "marked", 0);
+	return r;
+}

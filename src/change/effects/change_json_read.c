@@ -1,0 +1,355 @@
+/*
+ * Reads effects.json. The file is the operator's own, but what it says moves files: it is believed
+ * only where it could have been written by change_json.c, and where its digest is that of its
+ * effects.
+ */
+#include "change/effects/change_json_read.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/own.h"
+#include "base/str.h"
+#include "change/effects/change_json.h"
+#include "change/git/change_git.h"
+
+static void change_reader_done(struct change_reader *r)
+{
+	json_reader_done(&r->json);
+	free(r->items);
+}
+
+/* A path as a walk makes it: names and single slashes, and never up. */
+static bool is_path(const char *path)
+{
+	if (!path || strlen(path) > CHANGE_MAX_PATH)
+		return false;
+	for (;;) {
+		size_t n = strcspn(path, "/");
+
+		if (n == 0 || (n == 1 && path[0] == '.') || (n == 2 && str_starts(path, "..")))
+			return false;
+		if (!path[n])
+			return true;
+		path += n + 1;
+	}
+}
+
+/* --- a state --- */
+
+static bool read_type(void *reader, void *into)
+{
+	struct change_reader *r = reader;
+	static const char *const words[CHANGE_MAX_WORDS] = { "nothing", "file", "folder", "link",
+		"special" };
+	unsigned type = 0;
+	bool is_good = change_read_word(r, words, &type);
+
+	*(enum change_type *)into = type;
+	return is_good;
+}
+
+static bool read_mode(void *reader, void *into)
+{
+	struct change_reader *r = reader;
+	const char *text;
+	unsigned mode = 0;
+
+	if (!json_read_text(&r->json, &text))
+		return false;
+	if (strlen(text) != 4 || strspn(text, "01234567") != 4)
+		return json_wrong(&r->json, "four octal digits");
+	for (size_t i = 0; i < 4; i++)
+		mode = mode << 3 | (unsigned)(text[i] - '0');
+	*(uint16_t *)into = (uint16_t)mode;
+	return true;
+}
+
+static bool read_size(void *reader, void *into)
+{
+	struct change_reader *r = reader;
+	int64_t size;
+
+	if (!json_read_int(&r->json, &size) || size < 0)
+		return json_wrong(&r->json, "a size");
+	*(uint64_t *)into = (uint64_t)size;
+	return true;
+}
+
+static bool read_content(void *reader, void *into)
+{
+	struct change_reader *r = reader;
+	struct change_state *s = into;
+
+	s->has_hash = true;
+	return change_read_hash(r, s->hash);
+}
+
+static bool read_state(void *reader, void *into)
+{
+	struct change_reader *r = reader;
+	static const struct json_field fields[] = {
+		{ "type", read_type, offsetof(struct change_state, type) },
+		{ "mode", read_mode, offsetof(struct change_state, mode) },
+		{ "size", read_size, offsetof(struct change_state, size) },
+		{ "sha256", read_content, 0 },
+	};
+	struct change_state *s = into;
+	bool has_content;
+
+	if (!JSON_READ_FIELDS(r, fields, s))
+		return false;
+	has_content = s->type == CHANGE_FILE || s->type == CHANGE_LINK;
+	if (s->type == CHANGE_NOTHING || (!has_content && (s->size || s->has_hash)))
+		return json_wrong(&r->json, "a state that can be");
+	return true;
+}
+
+/* --- attributes --- */
+
+static bool read_attribute(struct change_reader *r, struct change_attribute *a)
+{
+	static const struct json_field fields[] = {
+		{ "name", change_read_name, offsetof(struct change_attribute, name) },
+		{ "name_hex", change_read_hex_name, offsetof(struct change_attribute, name) },
+		{ "change", change_read_change, offsetof(struct change_attribute, change) },
+		{ "sha256", change_read_hash, offsetof(struct change_attribute, hash) },
+	};
+
+	if (!JSON_READ_FIELDS(r, fields, a))
+		return false;
+	if (!a->name || !str_starts(a->name, "user.") || str_starts(a->name, "user.overlay.") ||
+		a->change == CHANGE_RENAMED)
+		return json_wrong(&r->json, "an attribute of users");
+	if (a->change == CHANGE_DELETED)
+		memset(a->hash, 0, sizeof(a->hash));
+	return true;
+}
+
+/* More than any file can have: the kernel's list of names is not longer. */
+#define MAX_ATTRIBUTES 16384
+
+static bool read_attributes(void *reader, void *into)
+{
+	struct change_reader *r = reader;
+	struct change_effect *x = into;
+	own_free struct change_attribute *items = NULL;
+	struct change_attribute *kept;
+	size_t n = 0, room = 0;
+
+	if (!json_enter_list(&r->json))
+		return false;
+	while (json_next_item(&r->json)) {
+		if (n == room) {
+			struct change_attribute *grown;
+
+			room = room ? room * 2 : 4;
+			grown = n < MAX_ATTRIBUTES ? reallocarray(items, room, sizeof(*items))
+						   : NULL;
+			if (!grown)
+				return json_wrong(&r->json, "fewer attributes");
+			items = grown;
+		}
+		items[n] = (struct change_attribute){ 0 };
+		if (!read_attribute(r, &items[n]) ||
+			(n && strcmp(items[n - 1].name, items[n].name) >= 0))
+			return json_wrong(&r->json, "attributes in their order");
+		n++;
+	}
+	kept = n ? arena_array(&r->ret->arena, n, sizeof(*kept)) : NULL;
+	if (!kept)
+		return json_wrong(&r->json, "an attribute");
+	memcpy(kept, items, n * sizeof(*kept));
+	x->attributes = kept;
+	x->attribute_count = n;
+	return true;
+}
+
+/* --- an effect --- */
+
+static bool read_mark(void *reader, void *into)
+{
+	struct change_reader *r = reader;
+	static const char *const words[CHANGE_MAX_WORDS] = { "plain", "runs", "held", "lock" };
+	unsigned mark = 0;
+	bool is_good = change_read_word(r, words, &mark);
+
+	*(enum change_mark *)into = mark;
+	return is_good;
+}
+
+static bool read_lines(void *reader, void *into)
+{
+	struct change_reader *r = reader;
+	struct change_effect *x = into;
+	int64_t lines[2] = { 0 };
+
+	if (!change_read_numbers(r, lines, 2))
+		return false;
+	for (size_t i = 0; i < 2; i++)
+		if (lines[i] < 0 || lines[i] > UINT32_MAX)
+			return json_wrong(&r->json, "a number of lines");
+	x->is_text = true;
+	x->lines_added = (uint32_t)lines[0];
+	x->lines_removed = (uint32_t)lines[1];
+	return true;
+}
+
+static bool read_flag(void *reader, void *into)
+{
+	struct change_reader *r = reader;
+	return json_read_bool(&r->json, into);
+}
+
+static bool read_below(void *reader, void *into)
+{
+	struct change_reader *r = reader;
+	int64_t n[4] = { 0 };
+
+	if (!change_read_numbers(r, n, 4))
+		return false;
+	*(struct change_signature *)into =
+		(struct change_signature){ (uint64_t)n[0], (uint64_t)n[1], n[2], n[3] };
+	return true;
+}
+
+/* Do the parts make sense together? */
+static bool is_sound(const struct change_effect *x)
+{
+	bool was = x->before.type != CHANGE_NOTHING, is = x->after.type != CHANGE_NOTHING;
+	bool are_files = x->before.type == CHANGE_FILE && x->after.type == CHANGE_FILE;
+	bool is_folder = x->before.type == CHANGE_FOLDER || x->after.type == CHANGE_FOLDER;
+	bool comes_or_goes = x->change == CHANGE_ADDED || x->change == CHANGE_DELETED;
+
+	if (was != (x->change != CHANGE_ADDED) || is != (x->change != CHANGE_DELETED))
+		return false;
+	if ((x->change == CHANGE_RENAMED) != (x->from != NULL) || (x->from && !are_files))
+		return false;
+	if (x->has_base && !(are_files && x->change == CHANGE_CHANGED &&
+				   (x->is_text || change_git_place_of(x->path).is_index)))
+		return false;
+	return !x->is_implied || (is_folder && comes_or_goes);
+}
+
+static bool read_effect(struct change_reader *r, struct change_effect *x)
+{
+	/* In the order in which they are written. */
+	static const struct json_field fields[] = {
+		{ "path", change_read_name, offsetof(struct change_effect, path) },
+		{ "path_hex", change_read_hex_name, offsetof(struct change_effect, path) },
+		{ "from", change_read_name, offsetof(struct change_effect, from) },
+		{ "from_hex", change_read_hex_name, offsetof(struct change_effect, from) },
+		{ "change", change_read_change, offsetof(struct change_effect, change) },
+		{ "mark", read_mark, offsetof(struct change_effect, mark) },
+		{ "before", read_state, offsetof(struct change_effect, before) },
+		{ "after", read_state, offsetof(struct change_effect, after) },
+		{ "attributes", read_attributes, 0 },
+		{ "lines", read_lines, 0 },
+		{ "implied", read_flag, offsetof(struct change_effect, is_implied) },
+		{ "moved", read_flag, offsetof(struct change_effect, has_moved) },
+		{ "base", read_flag, offsetof(struct change_effect, has_base) },
+		{ "below", read_below, offsetof(struct change_effect, below) },
+		{ "note", change_read_name, offsetof(struct change_effect, note) },
+	};
+
+	if (!JSON_READ_FIELDS(r, fields, x))
+		return false;
+	if (!is_path(x->path) || (x->from && !is_path(x->from)))
+		return json_wrong(&r->json, "a path below the tree");
+	return is_sound(x) ? true : json_wrong(&r->json, "a change that can be");
+}
+
+/* --- all of them --- */
+
+static bool read_version(void *reader, void *into)
+{
+	struct change_reader *r = reader;
+	int64_t version;
+
+	(void)into;
+	if (!json_read_int(&r->json, &version))
+		return false;
+	return version == CHANGE_JSON_VERSION ? true : json_wrong(&r->json, "version 1");
+}
+
+static bool read_digest(void *reader, void *into)
+{
+	struct change_reader *r = reader;
+	uint8_t bytes[SHA256_SIZE];
+
+	if (!change_read_hash(r, bytes))
+		return false;
+	sha256_print(bytes, into);
+	return true;
+}
+
+static bool read_effects(void *reader, void *into)
+{
+	struct change_reader *r = reader;
+	(void)into;
+	if (!json_enter_list(&r->json))
+		return false;
+	for (; json_next_item(&r->json); r->count++) {
+		if (r->count == r->room) {
+			size_t room = r->room ? r->room * 2 : 64;
+			struct change_effect *grown =
+				r->count < CHANGE_MAX_EFFECTS
+					? reallocarray(r->items, room, sizeof(*grown))
+					: NULL;
+
+			if (!grown)
+				return json_wrong(&r->json, "fewer effects");
+			r->items = grown;
+			r->room = room;
+		}
+		r->items[r->count] = (struct change_effect){ 0 };
+		if (!read_effect(r, &r->items[r->count]))
+			return false;
+		if (r->count && strcmp(r->items[r->count - 1].path, r->items[r->count].path) >= 0)
+			return json_wrong(&r->json, "effects in their order");
+	}
+	return !r->json.wrong;
+}
+
+int change_effects_parse(const char *bytes, size_t n, struct change_effects *ret, struct err *e)
+{
+	static const struct json_field fields[] = {
+		{ "version", read_version, 0 },
+		{ "digest", read_digest, offsetof(struct change_effects, digest) },
+		{ "effects", read_effects, 0 },
+	};
+	own(change_reader) struct change_reader r = { .ret = ret };
+
+	json_read_init(&r.json, bytes, n, CHANGE_MAX_PATH * 2);
+	ret->digest[0] = '\0';
+	if (JSON_READ_FIELDS(&r, fields, ret) && json_read_end(&r.json) && !ret->digest[0])
+		json_wrong(&r.json, "a digest");
+	if (r.json.wrong)
+		return err_set(e, ERR_SYS, EBADMSG,
+			"cannot read the effects of the run: expected %s in number %zu",
+			r.json.wrong, r.count + 1);
+	ret->items = arena_array(&ret->arena, r.count, sizeof(*ret->items));
+	if (!ret->items)
+		return err_set(
+			e, ERR_SYS, ENOMEM, "cannot read the effects of the run: out of memory");
+	if (r.count)
+		memcpy(ret->items, r.items, r.count * sizeof(*ret->items));
+	ret->count = r.count;
+	return 0;
+}
+
+int change_effects_read(const char *bytes, size_t n, struct change_effects *ret, struct err *e)
+{
+	char digest[SHA256_HEX_SIZE];
+	int r = change_effects_parse(bytes, n, ret, e);
+
+	if (r < 0)
+		return r;
+	change_digest(ret, digest);
+	if (str_eq(digest, ret->digest))
+		return 0;
+	ret->count = 0;
+	return err_set(e, ERR_SYS, EBADMSG,
+		"cannot use the effects of the run: their digest is another one");
+}

@@ -1,0 +1,139 @@
+/*
+ * gate_confine - what a process loses before it faces strangers.
+ *
+ * Runs as:     the gate and the dialer, before their first hostile byte.
+ * Enters with: the keeper's rights: root's, a user's, or all capabilities of the cage's user
+ *              namespace.
+ * Leaves:      one user that is not root, no capability in any set, no way to gain one, the files
+ *              and ports of the wall, its system calls.
+ *
+ * Each step takes away what the ones after it do not need: the bounding set and the groups go
+ * while there is a capability to drop them with, the wish to die with the parent is forgotten by
+ * the kernel when ids change, Landlock and the filter need the promise of no new privileges.
+ */
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "gate/confine/gate_wall.h"
+
+/* As many descriptors as wanted, if the system has them, and never more. No core dumps: 1 is the
+ * one limit that keeps the kernel from starting the host's handler. */
+static int set_limits(const struct gate_wall *wall)
+{
+	struct rlimit files, no_core = { .rlim_cur = 1, .rlim_max = 1 };
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return -errno;
+	if (files.rlim_max > wall->max_files)
+		files.rlim_max = wall->max_files;
+	files.rlim_cur = files.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &files) < 0)
+		return -errno;
+	/* A limit of 0 stays, for it cannot be raised; who is not dumpable leaves no dump. */
+	return setrlimit(RLIMIT_CORE, &no_core) < 0 && errno != EPERM ? -errno : 0;
+}
+
+/* --- ids and capabilities --- */
+
+#define HEAD                                                                                       \
+	{                                                                                          \
+		.version = _LINUX_CAPABILITY_VERSION_3                                             \
+	}
+
+/* Without a capability to do it with there is nothing in the set that could come back. */
+static int drop_bounding_set(void)
+{
+	struct __user_cap_header_struct head = HEAD;
+	struct __user_cap_data_struct sets[2];
+
+	if (syscall(SYS_capget, &head, sets) < 0)
+		return -errno;
+	if (!(sets[CAP_TO_INDEX(CAP_SETPCAP)].effective & CAP_TO_MASK(CAP_SETPCAP)))
+		return 0;
+	/* The kernel says where its capabilities end. */
+	for (unsigned long cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			return -errno;
+	return 0;
+}
+
+/* Others have their one user already, who joined a cage's namespace or not. */
+static int drop_ids(const struct gate_wall *wall, const struct wire_rules *rules)
+{
+	if (!wall->is_root)
+		return 0;
+	if (!rules->uid || !rules->gid)
+		return -EINVAL;
+	return setgroups(0, NULL) < 0 || setresgid(rules->gid, rules->gid, rules->gid) < 0 ||
+			       setresuid(rules->uid, rules->uid, rules->uid) < 0
+		       ? -errno
+		       : 0;
+}
+
+static int drop_capabilities(void)
+{
+	struct __user_cap_header_struct head = HEAD;
+	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
+
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return -errno;
+	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
+}
+
+/* --- others --- */
+
+/* No debugger, no dump, no life without the parent: the channel's end tells if it is gone already.
+ */
+static int hold_to_parent(const struct gate_wall *wall)
+{
+	struct pollfd channel = { .fd = wall->channel };
+
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 ||
+		prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || poll(&channel, 1, 0) < 0)
+		return -errno;
+	return channel.revents & (POLLHUP | POLLERR | POLLNVAL) ? -ECONNRESET : 0;
+}
+
+static int set_filter(const struct filter *filter)
+{
+	struct sock_fprog program = { .len = filter->count };
+
+	/* The kernel does not write to it. */
+	memcpy(&program.filter, &filter->code, sizeof(program.filter));
+	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
+}
+
+static int fail(struct err *e, int r, const char *attempt)
+{
+	return err_sys(e, -r, "cannot %s", attempt);
+}
+
+int gate_confine(const struct gate_wall *wall, const struct wire_rules *rules, struct err *e)
+{
+	int r;
+
+	if ((r = set_limits(wall)) < 0)
+		return fail(e, r, "set the limits of a process");
+	if ((r = drop_bounding_set()) < 0)
+		return fail(e, r, "drop the bounding set of capabilities");
+	if ((r = drop_ids(wall, rules)) < 0)
+		return fail(e, r, "become a user without rights");
+	if ((r = drop_capabilities()) < 0)
+		return fail(e, r, "drop capabilities");
+	if ((r = hold_to_parent(wall)) < 0)
+		return fail(e, r, "hold on to the process that started this one");
+	if (rules->is_landlocked && (r = gate_landlock(wall, e)) < 0)
+		return r;
+	if ((r = set_filter(wall->filter)) < 0)
+		return fail(e, r, "set the system-call filter");
+	return 0;
+}

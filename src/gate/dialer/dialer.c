@@ -1,0 +1,413 @@
+/*
+ * dialer - connects to the world for the gate and the vault, and hands the sockets over.
+ *
+ * Runs as:     a process of its own, in the host's network.
+ * Enters with: GATE_FD_OTHER to the gate, GATE_FD_VAULT where there are secrets, GATE_FD_RULES, the
+ *              keeper's rights.
+ * Leaves:      nothing; it ends with the gate's channel, or with its parent.
+ * Must not:    believe the gate: every call is held to the rules once more. The vault can only ask
+ *              for the hosts of secrets, and the gate cannot ask for these.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "gate/dialer/dialer.h"
+#include "gate/http/gate_host.h"
+#include "wire/wire.h"
+
+#define CHANNEL    GATE_FD_OTHER
+#define MAX_EVENTS 64
+#define NAMES_PORT 53
+
+/* --- calls --- */
+
+/* Is it one, in the form that rules have? */
+static bool is_host_name(const char name[static WIRE_NAME_SIZE])
+{
+	size_t n = strnlen(name, WIRE_NAME_SIZE);
+	char read[WIRE_NAME_SIZE];
+
+	return n < WIRE_NAME_SIZE && gate_host_read_name(name, n, read) && str_eq(read, name);
+}
+
+/* The host's own loopback, for a port of it that is declared. */
+static void connect_to_host(struct dialer *c, struct dialer_call *call)
+{
+	static const struct dialer_addresses loopback = { 2,
+		{ { [10] = 0xff, [11] = 0xff, [12] = 127, [15] = 1 }, { [15] = 1 } } };
+
+	call->to = loopback;
+	call->is_host = true;
+	dialer_connect(c, call);
+}
+
+static void connect_to_address(struct dialer *c, struct dialer_call *call)
+{
+	if (!wire_find_address(c->rules, call->asked.address, call->asked.port)) {
+		dialer_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_ADDRESS, "", -1);
+		return;
+	}
+	call->to.count = 1;
+	memcpy(call->to.items[0], call->asked.address, sizeof(call->asked.address));
+	dialer_connect(c, call);
+}
+
+static void connect_to_name(struct dialer *c, struct dialer_call *call)
+{
+	const char *name = call->asked.name;
+	uint16_t port = call->asked.port;
+	bool is_odd = !is_host_name(name);
+	const struct wire_rule *rule =
+		is_odd || !port ? NULL : wire_find_name(c->rules, name, port);
+
+	if (rule && rule->is_host)
+		connect_to_host(c, call);
+	else if (rule && !rule->is_vault)
+		dialer_find(c, call);
+	else if (is_odd)
+		dialer_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_ODD_NAME, "", -1);
+	else if (wire_find_name(c->rules, name, 0))
+		dialer_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_PORT, "", -1);
+	else
+		dialer_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_NAME, "", -1);
+}
+
+/* Of the rules, and nothing of what was asked but which one. */
+static void connect_to_secret(struct dialer *c, struct dialer_call *call, uint32_t index)
+{
+	const struct wire_secret *secret = &c->rules->secrets[index];
+
+	if (index >= c->rules->secret_count) {
+		dialer_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_NO_SECRET, "", -1);
+		return;
+	}
+	memcpy(call->asked.name, secret->host, sizeof(call->asked.name));
+	call->asked.port = secret->port;
+	dialer_find(c, call);
+}
+
+/* The vault has one more than its part: to be told that there are too many, or that one ends. */
+static bool has_place(const struct dialer *c, enum dialer_asker asker)
+{
+	return c->count < CALLER_MAX_CALLS &&
+	       (asker != CALLER_FOR_VAULT || c->channels[asker].count <= CALLER_MAX_VAULTS);
+}
+
+static struct dialer_call *find_free(struct dialer *c, enum dialer_asker asker)
+{
+	for (unsigned i = 0; i < CALLER_MAX_CALLS && has_place(c, asker); i++)
+		if (c->calls[i].state == CALLER_FREE)
+			return &c->calls[i];
+	return NULL;
+}
+
+static void take_place(struct dialer *c, struct dialer_call *call, enum dialer_asker asker)
+{
+	unsigned index = (unsigned)(call - c->calls);
+
+	memset(call, 0, sizeof(*call));
+	call->asker = asker;
+	call->deadline_ns = c->now_ns + CALLER_LIMIT_NS;
+	call->passed = -1;
+	for (size_t i = 0; i < CALLER_MAX_ATTEMPTS; i++)
+		call->attempts[i].fd = -1;
+	c->channels[asker].count++;
+	c->count++;
+	if (c->end <= index)
+		c->end = index + 1;
+}
+
+/* One each: 0; -EAGAIN: that was all; -EPIPE: who asked is gone; -EBADMSG: it speaks nonsense. */
+static int read_gates(struct dialer *c, struct dialer_call *call)
+{
+	struct wire_call asked = { 0 };
+	int r = wire_receive_message(CHANNEL, &asked, sizeof(asked), NULL);
+
+	if (r < 0)
+		return r;
+	take_place(c, call, CALLER_FOR_GATE);
+	call->asked = asked;
+	if (asked.has_address)
+		connect_to_address(c, call);
+	else
+		connect_to_name(c, call);
+	return 0;
+}
+
+static int read_vaults(struct dialer *c, struct dialer_call *call)
+{
+	struct wire_vault_call asked = { 0 };
+	int r = wire_receive_message(c->channels[CALLER_FOR_VAULT].fd, &asked, sizeof(asked), NULL);
+
+	if (r < 0)
+		return r;
+	if (asked.secret == WIRE_NO_SECRET) {
+		dialer_cancel(c, CALLER_FOR_VAULT, asked.id);
+		return 0;
+	}
+	take_place(c, call, CALLER_FOR_VAULT);
+	call->asked.id = asked.id;
+	if (c->channels[CALLER_FOR_VAULT].count > CALLER_MAX_VAULTS)
+		dialer_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_MANY, "", -1);
+	else
+		connect_to_secret(c, call, asked.secret);
+	return 0;
+}
+
+/* As many as there are places for. */
+static int read_calls(struct dialer *c, enum dialer_asker asker)
+{
+	struct dialer_call *call;
+	int r = 0;
+
+	while (r == 0 && (call = find_free(c, asker)) != NULL)
+		r = asker == CALLER_FOR_GATE ? read_gates(c, call) : read_vaults(c, call);
+	return r == -EAGAIN ? 0 : r;
+}
+
+/* --- waiting --- */
+
+static void end_call(struct dialer *c, struct dialer_call *call)
+{
+	enum wire_reason reason =
+		call->state == CALLER_NAMING ? WIRE_BECAUSE_RESOLVER : WIRE_BECAUSE_UNREACHABLE;
+
+	dialer_answer(c, call, WIRE_NET_FAILED, reason, "no answer within 15 s", -1);
+}
+
+static bool is_under_way(const struct dialer_call *call)
+{
+	return call->state == CALLER_NAMING || call->state == CALLER_CONNECTING;
+}
+
+static void look_at_times(struct dialer *c)
+{
+	dialer_hear_names(c, -1, 0);
+	for (unsigned i = 0; i < c->end; i++) {
+		struct dialer_call *call = &c->calls[i];
+
+		if (is_under_way(call) && call->deadline_ns <= c->now_ns)
+			end_call(c, call);
+		else if (call->state == CALLER_CONNECTING && call->next_ns <= c->now_ns)
+			dialer_try_next(c, call);
+	}
+}
+
+/* In milliseconds, rounded up; -1: nothing is under way. */
+static int next_time(const struct dialer *c)
+{
+	uint64_t ns = dialer_names_wait(c, UINT64_MAX);
+
+	for (unsigned i = 0; i < c->end; i++) {
+		const struct dialer_call *call = &c->calls[i];
+		uint64_t at = call->deadline_ns;
+
+		if (!is_under_way(call))
+			continue;
+		if (call->state == CALLER_CONNECTING && call->next_ns < at)
+			at = call->next_ns;
+		at = at > c->now_ns ? at - c->now_ns : 0;
+		if (at < ns)
+			ns = at;
+	}
+	return ns == UINT64_MAX ? -1 : (int)((ns + 999999) / 1000000);
+}
+
+/* Calls only while there is a place for one, and the way out while something waits for it. */
+static int watch_channel(struct dialer *c, enum dialer_asker asker)
+{
+	struct dialer_channel *channel = &c->channels[asker];
+	struct epoll_event event = { .data.u64 = (uint64_t)asker << 32 };
+
+	if (has_place(c, asker))
+		event.events |= EPOLLIN;
+	if (channel->unsent)
+		event.events |= EPOLLOUT;
+	if (channel->fd < 0 || event.events == channel->interest)
+		return 0;
+	channel->interest = event.events;
+	return epoll_ctl(c->epoll, EPOLL_CTL_MOD, channel->fd, &event) < 0 ? -errno : 0;
+}
+
+static int hear_asker(struct dialer *c, enum dialer_asker asker, uint32_t events)
+{
+	if (events & (EPOLLHUP | EPOLLERR))
+		return -EPIPE;
+	if (events & EPOLLOUT)
+		dialer_send_answers(c, asker);
+	return events & EPOLLIN ? read_calls(c, asker) : 0;
+}
+
+/* The network goes on without it; what it asked for is answered to nobody. */
+static void lose_vault(struct dialer *c)
+{
+	if (c->channels[CALLER_FOR_VAULT].fd >= 0)
+		close(take_fd(&c->channels[CALLER_FOR_VAULT].fd));
+	dialer_send_answers(c, CALLER_FOR_VAULT);
+}
+
+static int hear(struct dialer *c, const struct epoll_event *event)
+{
+	unsigned source = (unsigned)(event->data.u64 >> 32);
+	uint32_t rest = (uint32_t)event->data.u64;
+
+	if (source >= CALLER_FROM_ATTEMPT)
+		dialer_hear_attempt(c, source - CALLER_FROM_ATTEMPT, rest);
+	else if (source == CALLER_FROM_NAMES)
+		dialer_hear_names(c, (int)rest, event->events);
+	else if (source == CALLER_FROM_GATE)
+		return hear_asker(c, CALLER_FOR_GATE, event->events);
+	else if (hear_asker(c, CALLER_FOR_VAULT, event->events) < 0)
+		lose_vault(c);
+	return 0;
+}
+
+/* Until the channel ends: -EPIPE. */
+static int serve(struct dialer *c)
+{
+	struct epoll_event events[MAX_EVENTS];
+	int r = 0;
+
+	while (r == 0) {
+		int n = epoll_wait(c->epoll, events, MAX_EVENTS, next_time(c));
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		c->now_ns = clock_ns();
+		for (int i = 0; i < n && r == 0; i++)
+			r = hear(c, &events[i]);
+		if (r == 0) {
+			look_at_times(c);
+			r = watch_channel(c, CALLER_FOR_GATE);
+		}
+		if (r == 0)
+			r = watch_channel(c, CALLER_FOR_VAULT);
+	}
+	return r;
+}
+
+/* --- the beginning --- */
+
+/* Nothing of the keeper's but what was meant for us; not its terminal either. */
+static int close_others(struct err *e)
+{
+	int nothing = file_open("/dev/null", O_RDWR);
+	int r = nothing < 0 ? nothing : 0;
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO && r == 0; fd++)
+		r = dup2(nothing, fd) < 0 ? -errno : 0;
+	/* `nothing` is among them. */
+	if (r == 0 && (close_range(STDERR_FILENO + 1, CHANNEL - 1, 0) < 0 ||
+			      close_range(GATE_FD_RULES + 1, GATE_FD_VAULT - 1, 0) < 0 ||
+			      close_range(GATE_FD_VAULT + 1, ~0U, 0) < 0))
+		r = -errno;
+	return r < 0 ? err_sys(e, -r, "cannot close descriptors") : 0;
+}
+
+static int open_channel(struct dialer *c, enum dialer_asker asker, int fd)
+{
+	struct epoll_event event = { .events = EPOLLIN, .data.u64 = (uint64_t)asker << 32 };
+	int flags = fcntl(fd, F_GETFL);
+
+	c->channels[asker] = (struct dialer_channel){ .fd = fd, .interest = event.events };
+	if (flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) < 0 ||
+		epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
+		return -errno;
+	return 0;
+}
+
+static int open_channels(struct dialer *c, struct err *e)
+{
+	int r = 0;
+
+	c->channels[CALLER_FOR_VAULT].fd = -1;
+	/* Whatever there may be at this number: before anything of ours could be. */
+	if (!c->rules->secret_count)
+		close(GATE_FD_VAULT);
+	c->epoll = epoll_create1(EPOLL_CLOEXEC);
+	if (c->epoll < 0)
+		r = -errno;
+	if (r == 0)
+		r = open_channel(c, CALLER_FOR_GATE, CHANNEL);
+	if (r == 0 && c->rules->secret_count)
+		r = open_channel(c, CALLER_FOR_VAULT, GATE_FD_VAULT);
+	return r < 0 ? err_sys(e, -r, "cannot listen to the gate") : 0;
+}
+
+/* Every port of the rules once, and that of names. */
+static size_t list_ports(const struct wire_rules *rules, uint16_t ret[static UINT16_MAX + 1])
+{
+	static bool is_listed[UINT16_MAX + 1];
+	size_t count = 0;
+
+	ret[count++] = NAMES_PORT;
+	is_listed[NAMES_PORT] = true;
+	for (uint32_t i = 0; i < rules->rule_count + rules->secret_count; i++) {
+		const struct wire_rule *rule = i < rules->rule_count ? &rules->rules[i] : NULL;
+		uint16_t port = rule ? rule->port : rules->secrets[i - rules->rule_count].port;
+
+		if (!is_listed[port] && !(rule && rule->is_vault)) {
+			ret[count++] = port;
+			is_listed[port] = true;
+		}
+	}
+	return count;
+}
+
+static int confine(const struct dialer *c, struct err *e)
+{
+	/* c-ares reads the first one for each name; the others it has read. */
+	static const char *const readable[] = { "/etc/hosts", "/etc/resolv.conf",
+		"/etc/nsswitch.conf", "/etc/host.conf", NULL };
+	static uint16_t ports[UINT16_MAX + 1];
+	const struct gate_wall wall = { .filter = &filter_dialer,
+		.is_root = geteuid() == 0,
+		.readable = readable,
+		.ports = ports,
+		.port_count = list_ports(c->rules, ports),
+		.max_files = CALLER_MAX_FILES,
+		.channel = CHANNEL };
+
+	return gate_confine(&wall, c->rules, e);
+}
+
+static int start(struct dialer *c, struct err *e)
+{
+	int r = close_others(e);
+
+	if (r < 0)
+		return r;
+	c->rules = gate_map_rules(GATE_FD_RULES, e);
+	close(GATE_FD_RULES);
+	if (!c->rules)
+		return -EINVAL;
+	if ((r = open_channels(c, e)) < 0 || (r = dialer_names_open(c, e)) < 0)
+		return r;
+	return confine(c, e);
+}
+
+int dialer_main(void)
+{
+	static struct dialer c;
+	struct err e = { 0 };
+	struct wire_called ready = { .id = WIRE_CALLER_READY, .kind = WIRE_NET_ALLOWED };
+	int r = start(&c, &e);
+
+	if (r < 0) {
+		ready.kind = WIRE_NET_FAILED;
+		ready.reason = WIRE_BECAUSE_UNREACHABLE;
+		snprintf(ready.other, sizeof(ready.other), "%.*s", WIRE_NAME_SIZE - 1, e.text);
+	}
+	if (wire_send_message(CHANNEL, &ready, sizeof(ready), -1) < 0 || r < 0)
+		return EXIT_FAILURE;
+	return serve(&c) == -EPIPE ? EXIT_SUCCESS : EXIT_FAILURE;
+}

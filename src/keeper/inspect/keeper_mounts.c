@@ -1,0 +1,390 @@
+/*
+ * keeper_mounts - every mount that a plan makes, as it must be seen.
+ *
+ * Runs as:  the keeper.
+ * Must not: take the cage's word for anything: what a source is on the host is asked here again.
+ */
+#include "keeper/inspect/keeper_mounts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+
+static int no_memory(struct err *e)
+{
+	return err_set(e, ERR_SYS, ENOMEM, "cannot inspect the cage's mounts: out of memory");
+}
+
+static struct keeper_expected *add(struct keeper_mounts *m, unsigned kind, const char *place,
+	const char *type, const char *root)
+{
+	struct keeper_expected *x = &m->expected[m->count++];
+
+	*x = (struct keeper_expected){ .kind = kind, .place = place, .type = type, .root = root };
+	return x;
+}
+
+static const struct keeper_mount *find_by_id(const struct keeper_snapshot *v, int id)
+{
+	for (size_t i = 0; i < v->mount_count; i++)
+		if (v->mounts[i].id == id)
+			return &v->mounts[i];
+	return NULL;
+}
+
+/* Puts the path of an open file together as mountinfo writes it: below its mount's root. */
+static const char *root_of(const struct keeper_mount *mount, const char *path, struct arena *arena)
+{
+	const char *below = str_eq(mount->place, "/") ? path : path + strlen(mount->place);
+	const char *root = str_eq(mount->root, "/") ? "" : mount->root;
+
+	if (str_eq(path, mount->place))
+		return mount->root;
+	return arena_printf(arena, "%s%s", root, below);
+}
+
+/* Which part of which mount of the host a source is. */
+static int locate(struct keeper_expected *x, int source, const struct keeper_snapshot *host,
+	struct arena *arena, struct err *e)
+{
+	char path[PATH_MAX];
+	const struct keeper_mount *mount;
+	struct statx st = { 0 };
+	ssize_t n = file_path_of(source, path);
+
+	if (n >= 0 && statx(source, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MNT_ID, &st) < 0)
+		n = -errno;
+	if (n < 0 || !(st.stx_mask & STATX_MNT_ID))
+		return err_sys(
+			e, n < 0 ? (int)-n : ENOSYS, "cannot find the mount of '%s'", x->place);
+	mount = find_by_id(host, (int)st.stx_mnt_id);
+	if (!mount || !str_path_within(path, mount->place))
+		return err_set(e, ERR_SYS, ENOENT, "cannot find the mount of '%s'", path);
+	x->is_folder = S_ISDIR(st.stx_mode);
+	x->device = mount->device;
+	x->type = mount->type;
+	x->root = root_of(mount, path, arena);
+	x->source = arena_copy(arena, path, (size_t)n);
+	return x->root && x->source ? 0 : no_memory(e);
+}
+
+/* What the expectations are made from. */
+struct expecting {
+	struct keeper_mounts *m;
+	const struct cage_start *start;
+	const struct keeper_sources *sources;
+	const struct keeper_snapshot *host;
+	struct arena *arena;
+	struct keeper_expected wholes[CAGE_LAYER_COUNT]; /* the project is out of sight */
+};
+
+typedef int expect(struct expecting *x, const struct plan_op *op, struct err *e);
+
+static const char *op_b(const struct expecting *x, const struct plan_op *op)
+{
+	return plan_str(x->start->plan, op->b);
+}
+
+/* Where the source of an operation is on the host, by the descriptor that was approved. */
+static int expect_source(const struct expecting *x, struct keeper_expected *mount,
+	const struct plan_op *op, struct err *e)
+{
+	int fd = x->sources->fds[op - plan_ops(x->start->plan)];
+
+	return locate(mount, fd, x->host, x->arena, e);
+}
+
+static int expect_tmpfs(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	bool is_root = str_eq(op_b(x, op), "/");
+	bool is_kept = is_root && plan_find(x->start->plan, PLAN_OVERLAY, NULL);
+	struct keeper_expected *mount = add(x->m, op->kind, op_b(x, op), "tmpfs",
+		is_kept   ? "/upper"
+		: is_root ? "/root"
+			  : "/");
+
+	(void)e;
+	mount->is_pool = is_root && !is_kept;
+	mount->flags = op->flags;
+	return 0;
+}
+
+static int expect_image(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	(void)e;
+	add(x->m, op->kind, op_b(x, op), "overlay", "/")->flags = PLAN_NO_DEV;
+	return 0;
+}
+
+int keeper_refuse_nested(const struct keeper_snapshot *host, const char *source, struct err *e)
+{
+	for (size_t i = 0; i < host->mount_count; i++) {
+		const char *place = host->mounts[i].place;
+
+		if (!str_eq(place, source) && str_path_within(place, source))
+			return err_hint(e,
+				err_set(e, ERR_REFUSED, EXDEV,
+					"cannot show '%s' in one piece: '%s' is mounted below it",
+					source, place),
+				"bind folders that have nothing mounted below them");
+	}
+	return 0;
+}
+
+/* What is seen through layers has no place on the host. */
+static int expect_overlay(const struct expecting *x, struct keeper_expected *mount, struct err *e)
+{
+	int r = keeper_refuse_nested(x->host, mount->source, e);
+
+	mount->flags &= ~(unsigned)PLAN_IDMAPPED;
+	mount->type = "overlay";
+	mount->root = "/";
+	mount->device = mount->source = NULL;
+	return r;
+}
+
+static int expect_bind(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	struct keeper_expected *mount = add(x->m, op->kind, op_b(x, op), NULL, NULL);
+	int r;
+
+	mount->flags = op->flags;
+	r = expect_source(x, mount, op, e);
+	if (r < 0 || !(op->flags & PLAN_VIEW) || !mount->is_folder)
+		return r;
+	return expect_overlay(x, mount, e);
+}
+
+static int expect_device(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	struct keeper_expected *mount = add(x->m, op->kind, op_b(x, op), NULL, NULL);
+	own_fd int fd = file_open(op_b(x, op), O_PATH | O_NOFOLLOW);
+
+	mount->flags = PLAN_NO_EXEC;
+	if (fd < 0)
+		return err_sys(e, -fd, "cannot open '%s'", op_b(x, op));
+	return locate(mount, fd, x->host, x->arena, e);
+}
+
+static int expect_devpts(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	(void)e;
+	add(x->m, op->kind, op_b(x, op), "devpts", "/")->flags = op->flags;
+	return 0;
+}
+
+static int expect_cover(struct expecting *x, const struct file_entry *entry, struct err *e)
+{
+	struct keeper_expected *mount;
+	const char *place = arena_printf(x->arena, "/proc/%s", entry->name);
+
+	if (!place || x->m->count == x->m->max)
+		return no_memory(e);
+	mount = add(x->m, PLAN_PROC, place, "tmpfs", entry->type == DT_DIR ? "/empty" : "/blank");
+	mount->is_pool = true;
+	mount->flags = PLAN_READ_ONLY | PLAN_NO_EXEC | PLAN_NO_DEV;
+	return 0;
+}
+
+/*
+ * Our own /proc lists what the cage's has: the same kernel fills both. Processes come last in it,
+ * and are of no interest.
+ */
+static int expect_covers(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	own_fd int proc = file_open("/proc", O_RDONLY | O_DIRECTORY);
+	struct file_entries entries = { .fd = proc };
+	const struct file_entry *entry;
+	int r = 0;
+
+	while (r == 0 && (entry = file_next_entry(&entries)) && !str_is_digit(entry->name[0]))
+		if (entry->type != DT_LNK && !plan_keeps_in_proc(x->start->plan, op, entry->name))
+			r = expect_cover(x, entry, e);
+	if (r == 0 && (proc < 0 || entries.failure))
+		return err_sys(e, proc < 0 ? -proc : entries.failure, "cannot list '/proc'");
+	return r;
+}
+
+static int expect_proc(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	add(x->m, op->kind, op_b(x, op), "proc", "/")->flags = op->flags;
+	return op->flags & PLAN_SUBSET ? 0 : expect_covers(x, op, e);
+}
+
+/* The one that the session has mounted, and no other. */
+static int expect_shared(const struct expecting *x, struct keeper_expected *mount, struct err *e)
+{
+	struct stat st;
+	int tree = x->start->layers[mount->layer - 1].tree;
+
+	if (tree < 0 || fstat(tree, &st) < 0)
+		return err_set(e, ERR_SYS, errno, "cannot inspect the session's workspace");
+	mount->device = arena_printf(x->arena, "%u:%u", major(st.st_dev), minor(st.st_dev));
+	return mount->device ? 0 : no_memory(e);
+}
+
+/*
+ * The project, or the folder of its git. Captured, held or as a view it is an overlay, and has
+ * no place on the host; captured by copying, its source is the copy.
+ */
+static int expect_whole(const struct expecting *x, const struct plan_op *op,
+	struct keeper_expected *ret, struct err *e)
+{
+	char place[4096];
+	int r;
+
+	*ret = (struct keeper_expected){ .kind = PLAN_PROJECT, .flags = op->flags };
+	if (!cage_fill_in_place(x->start, op, place, sizeof(place)))
+		return no_memory(e);
+	ret->place = arena_copy(x->arena, place, strlen(place));
+	if (!ret->place)
+		return no_memory(e);
+	r = expect_source(x, ret, op, e);
+	if (r < 0 || op->flags & PLAN_COPIED ||
+		!(op->flags & (PLAN_CAPTURED | PLAN_VIEW | PLAN_HELD)))
+		return r;
+	ret->layer = 1 + cage_layer_of(op);
+	r = expect_overlay(x, ret, e);
+	return r == 0 && op->flags & PLAN_SHARED ? expect_shared(x, ret, e) : r;
+}
+
+static int expect_git(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	struct keeper_expected *whole = &x->wholes[CAGE_LAYER_GIT];
+	int r = expect_whole(x, op, whole, e);
+
+	*add(x->m, op->kind, NULL, NULL, NULL) = *whole;
+	return r;
+}
+
+static int expect_project(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	struct keeper_expected *whole = &x->wholes[CAGE_LAYER_PROJECT], *mount;
+	int r = expect_whole(x, op, whole, e);
+
+	mount = add(x->m, op->kind, whole->place, "tmpfs", "/view");
+	if (op->flags & PLAN_PARTS) {
+		mount->is_pool = true;
+		mount->flags = PLAN_READ_ONLY | PLAN_NO_DEV;
+	} else {
+		*mount = *whole;
+	}
+	return r;
+}
+
+/* A part of the project: of the overlay, or of the folder on the host. */
+static int expect_part(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	const struct keeper_expected *whole = &x->wholes[CAGE_LAYER_PROJECT];
+	struct keeper_expected *mount = add(x->m, PLAN_PROJECT, NULL, whole->type, NULL);
+	const char *root = str_eq(whole->root, "/") ? "" : whole->root;
+
+	mount->flags = op->flags | PLAN_NO_DEV;
+	mount->device = whole->device;
+	mount->layer = whole->layer;
+	mount->place = arena_printf(x->arena, "%s/%s", whole->place, op_b(x, op));
+	mount->root = arena_printf(x->arena, "%s/%s", root, op_b(x, op));
+	if (whole->source)
+		mount->source = arena_printf(x->arena, "%s/%s", whole->source, op_b(x, op));
+	return mount->place && mount->root ? 0 : no_memory(e);
+}
+
+/* What is protected, and what leads there: each a mount of the project on itself. */
+static int expect_held(struct expecting *x, const struct plan_op *op, struct err *e)
+{
+	enum cage_layer which = cage_layer_of(op);
+	const struct cage_protect *h = &x->start->protects[which];
+	const struct keeper_expected *whole = &x->wholes[which];
+
+	for (size_t i = 0; i < h->count; i++) {
+		const struct cage_protected *item = &h->items[i];
+		struct keeper_expected *mount;
+
+		if (item->op != op - plan_ops(x->start->plan))
+			continue;
+		if (x->m->count == x->m->max)
+			return no_memory(e);
+		mount = add(x->m, PLAN_PROTECT, NULL, whole->type, NULL);
+		mount->layer = whole->layer;
+		mount->flags = PLAN_NO_DEV | (item->kind == CAGE_HELD_WAY ? 0 : PLAN_READ_ONLY);
+		mount->place = arena_printf(x->arena, "%s/%s", whole->place, item->path);
+		mount->root = arena_printf(x->arena, "/%s", item->path);
+		if (!mount->place || !mount->root)
+			return no_memory(e);
+	}
+	return 0;
+}
+
+#define MOST_COVERS 512 /* names in /proc that are not processes; a kernel has about 60 */
+
+/* Adds what operations make, from the first of them on. */
+static int expect_all(
+	struct expecting *x, const struct plan_op *first, const struct plan_op *end, struct err *e)
+{
+	static expect *const expects[PLAN_OP_KIND_COUNT] = {
+		[PLAN_TMPFS] = expect_tmpfs,
+		[PLAN_IMAGE] = expect_image,
+		[PLAN_BIND] = expect_bind,
+		[PLAN_DEVICE] = expect_device,
+		[PLAN_DEVPTS] = expect_devpts,
+		[PLAN_PROC] = expect_proc,
+		[PLAN_GIT] = expect_git,
+		[PLAN_PROJECT] = expect_project,
+		[PLAN_PART] = expect_part,
+		[PLAN_PROTECT] = expect_held,
+	};
+	int r = 0;
+
+	for (const struct plan_op *op = first; r == 0 && op < end && x->m->count < x->m->max; op++)
+		if (expects[op->kind])
+			r = expects[op->kind](x, op, e);
+	return r;
+}
+
+/* Where what a session brings begins; the end, where nothing is awaited. */
+static const struct plan_op *find_late(const struct plan *p)
+{
+	const struct plan_op *await = plan_find(p, PLAN_AWAIT, NULL);
+
+	return await ? await : plan_ops(p) + p->op_count;
+}
+
+int keeper_mounts_expect(struct keeper_mounts *ret, const struct cage_start *start,
+	const struct keeper_sources *sources, const struct keeper_snapshot *host,
+	struct arena *arena, struct err *e)
+{
+	struct expecting x = {
+		.m = ret, .start = start, .sources = sources, .host = host, .arena = arena
+	};
+	const struct plan *p = start->plan;
+
+	*ret = (struct keeper_mounts){ .max = p->op_count + MOST_COVERS };
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		ret->max += start->protects[i].count;
+	ret->expected = arena_array(arena, ret->max, sizeof(*ret->expected));
+	if (!ret->expected)
+		return no_memory(e);
+	return expect_all(&x, plan_ops(p), find_late(p), e);
+}
+
+int keeper_mounts_expect_late(struct keeper_mounts *m, const struct cage_start *start,
+	const struct keeper_sources *sources, const struct keeper_snapshot *host,
+	struct arena *arena, struct err *e)
+{
+	struct expecting x = {
+		.m = m, .start = start, .sources = sources, .host = host, .arena = arena
+	};
+	const struct plan *p = start->plan;
+
+	return expect_all(&x, find_late(p), plan_ops(p) + p->op_count, e);
+}

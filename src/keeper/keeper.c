@@ -1,0 +1,423 @@
+/*
+ * keep - one run, as phases from a plan to the end of its cage.
+ *
+ * Runs as:     the operator.
+ * Enters with: a plan, and nothing started.
+ * Must not:    let the command start before the look from outside is done and good.
+ *
+ * Keeper and cage speak over one channel; its end is the end of the other side. A cage is made for
+ * its run, or before anybody needs it, or for all commands of a session, or it is there already:
+ * the table of steps says what is done for which.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/count.h"
+#include "base/own.h"
+#include "keeper/keeper_inside.h"
+#include "keeper/start/keeper_team.h"
+#include "wire/wire.h"
+
+/* --- a keeper --- */
+
+/* What the cage is told that does not have to be found out. */
+static void tell_cage(struct keeper *k)
+{
+	const struct keeper_request *q = k->q;
+
+	k->start = (struct cage_start){
+		.plan = q->plan,
+		.project = q->project,
+		.git = q->git,
+		.home = q->home,
+		.git_identity = q->git_identity,
+		.is_warm = k->mode == KEEPER_WARMING,
+		.run = k->record->session ? k->record->session : k->record->run,
+		.filter = q->filter.code,
+		.filter_count = q->filter.count,
+		.preflight = plan_preflight_script,
+		.command_line = q->command_line,
+		.command_line_size = q->command_line_size,
+		.times = q->times,
+		.stays = k->mode == KEEPER_RESIDENT,
+	};
+}
+
+void keeper_init(struct keeper *k, const struct keeper_request *q, struct record *record)
+{
+	*k = (struct keeper){
+		.q = q,
+		.mode = q->mode,
+		.record = record,
+		.process = { .pid = -1, .pidfd = -1, .channel = -1, .cpu_us = -1 },
+		.clock = { .timer = -1, .ready_ms = KEEPER_READY_MS },
+		.end.limit = PLAN_GUARANTEE_COUNT,
+		.signals = -1,
+		.disk = -1,
+	};
+	cgroup_init(&k->group);
+	keeper_stdio_init(&k->stdio);
+	keeper_terminal_choose(&k->terminal, KEEPER_TTY_NEVER);
+	tell_cage(k);
+	keeper_sources_init(&k->sources);
+	keeper_layer_init(&k->layer);
+	keeper_overlay_init(&k->overlay);
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		keeper_protect_init(&k->protects[i]);
+	keeper_gate_init(&k->gate);
+	keeper_member_init(&k->share);
+	keeper_joined_init(&k->joined);
+	keeper_resident_init(&k->resident);
+	keeper_notify_init(&k->notify);
+	keeper_names_init(&k->names);
+	keeper_report_init(&k->told);
+}
+
+/* What an attempt before this one left in the record. */
+static void begin_record(struct record *record)
+{
+	record->outcome = RECORD_REFUSED;
+	record->failed_op = -1;
+	record->ended_for = PLAN_GUARANTEE_COUNT;
+	record->is_preflight_passed = record->is_preflight_ours = false;
+	record_forget_decisions(record);
+	record->denial_count = 0;
+	record->denials_untold = 0;
+	record->told = (struct record_report){ 0 };
+}
+
+int keeper_new(
+	struct keeper **ret, const struct keeper_request *q, struct record *record, struct err *e)
+{
+	uint64_t began = clock_ns();
+	struct keeper *k = q->warm;
+
+	if (k && !keeper_warm_use(k, q, record)) {
+		keeper_free(k);
+		k = NULL;
+	}
+	begin_record(record);
+	record->is_warm = k != NULL;
+	if (!k) {
+		k = malloc(sizeof(*k));
+		if (!k)
+			return err_set(e, ERR_SYS, ENOMEM, "cannot make a cage: out of memory");
+		keeper_init(k, q, record);
+	}
+	k->clock.began_ns = began;
+	*ret = k;
+	return 0;
+}
+
+/* --- steps --- */
+
+static int choose_terminal(struct keeper *k, struct err *e)
+{
+	(void)e;
+	keeper_terminal_choose(&k->terminal, k->q->tty);
+	k->start.term = keeper_terminal_type(&k->terminal);
+	k->record->has_terminal = k->terminal.is_wanted;
+	return 0;
+}
+
+static int choose_ids(struct keeper *k, struct err *e)
+{
+	return keeper_choose_ids(k->q, &k->start.ids, e);
+}
+
+static int make_words(struct keeper *k, struct err *e)
+{
+	int r = keeper_words_make(&k->words, &k->start, e);
+
+	k->start.arguments = k->words.arguments;
+	k->start.environment = k->words.environment;
+	k->start.own_variables = k->words.own_variables;
+	return r;
+}
+
+static int open_sources(struct keeper *k, struct err *e)
+{
+	int r = keeper_sources_make(&k->sources, &k->start, k->q, e);
+
+	k->record->failed_op = k->sources.unmapped;
+	k->start.sources = k->sources.items;
+	return r;
+}
+
+static int open_late_sources(struct keeper *k, struct err *e)
+{
+	int r = keeper_sources_make_late(&k->sources, &k->start, k->q, e);
+
+	k->record->failed_op = k->sources.unmapped;
+	return r;
+}
+
+static int open_stdio(struct keeper *k, struct err *e)
+{
+	int r = keeper_stdio_open(&k->stdio, k->q, &k->terminal, &k->start.ids, e);
+
+	k->start.terminal_streams = keeper_stdio_on_terminal(&k->stdio);
+	return r;
+}
+
+static int watch_disk(struct keeper *k, struct err *e)
+{
+	(void)e;
+	keeper_disk_open(k);
+	return 0;
+}
+
+static int spawn(struct keeper *k, struct err *e)
+{
+	int ends[2], r = wire_pair(ends);
+
+	if (r < 0)
+		return err_sys(e, -r, "cannot make a channel to the cage");
+	k->process.channel = ends[0];
+	k->start.channel = ends[1];
+	k->start.keepers_end = ends[0];
+	for (int i = 0; i < 3; i++)
+		k->start.stdio[i] = k->stdio.streams[i].inside;
+	r = k->start.join ? cage_spawn_join(&k->start, &k->process.pid, &k->process.pidfd, e)
+			  : cage_spawn(&k->start, &k->process.pid, &k->process.pidfd, e);
+	/* From here on the channel ends with the cage. */
+	close(ends[1]);
+	keeper_stdio_close_inside(&k->stdio);
+	return r;
+}
+
+static int limit_making(struct keeper *k, struct err *e)
+{
+	(void)e;
+	keeper_set_timer(&k->clock, k->clock.ready_ms);
+	return 0;
+}
+
+static int map_ids(struct keeper *k, struct err *e)
+{
+	const struct plan_op *ids = plan_find(k->start.plan, PLAN_IDS, NULL);
+	unsigned inside = ids ? (unsigned)ids->n : 0;
+	int r;
+
+	if (!k->start.ids.is_given && !k->start.ids.is_team)
+		return 0;
+	r = cage_write_maps(k->process.pid, &k->start.ids, inside, e);
+	if (r == 0 && k->start.ids.is_team) {
+		r = keeper_team_map(k->process.pid, k->start.ids.gid, inside, k->q->folder, e);
+		/* What fails here is a reason to do without. */
+		if (r < 0)
+			k->record->failed_op = (int)(ids - plan_ops(k->start.plan));
+	}
+	if (r == 0 && wire_send(k->process.channel, WIRE_MAPPED, 0, NULL) < 0)
+		r = err_set(
+			e, ERR_SYS, EPIPE, "cannot make the cage: it ended before it was complete");
+	return r;
+}
+
+static int prepare_look(struct keeper *k, struct err *e)
+{
+	return keeper_inspection_prepare(&k->look, &k->start, &k->sources, e);
+}
+
+static int prepare_late_look(struct keeper *k, struct err *e)
+{
+	return keeper_inspection_prepare_late(k->look, &k->sources, e);
+}
+
+static int sweep_groups(struct keeper *k, struct err *e)
+{
+	(void)e;
+	cgroup_sweep(&k->group);
+	return 0;
+}
+
+static int close_sources(struct keeper *k, struct err *e)
+{
+	(void)e;
+	keeper_sources_close(&k->sources);
+	return 0;
+}
+
+/* --- which are taken for which cage --- */
+
+enum phase {
+	OPEN,
+	PREPARE,
+	START,
+	MEANWHILE, /* the cage takes a while to be made: what is needed later is done now */
+};
+
+static const struct step {
+	enum phase phase;
+	int (*take)(struct keeper *k, struct err *e);
+	bool in[KEEPER_MODE_COUNT];
+} steps[] = {
+	/* clang-format off */
+	/*                                  fresh warming warm joining resident */
+	{ OPEN,      choose_terminal,       { 1,    1,    0,     1,      1 } },
+	{ OPEN,      choose_ids,            { 1,    1,    0,     1,      1 } },
+	{ OPEN,      make_words,            { 1,    0,    0,     1,      1 } },
+	{ OPEN,      keeper_warm_share_words, { 0,    1,    0,     0,      0 } },
+	{ OPEN,      keeper_report_make,        { 1,    0,    0,     0,      1 } },
+	{ OPEN,      open_sources,          { 1,    1,    0,     0,      1 } },
+	{ OPEN,      open_late_sources,     { 0,    0,    1,     0,      0 } },
+	{ OPEN,      keeper_overlay_find,     { 1,    0,    0,     0,      1 } },
+	{ OPEN,      keeper_join_find,        { 0,    0,    0,     1,      0 } },
+	{ PREPARE,   keeper_join_prepare,     { 0,    0,    0,     1,      0 } },
+	{ PREPARE,   keeper_overlay_take,     { 1,    0,    0,     0,      1 } },
+	{ PREPARE,   keeper_layer_make,       { 1,    0,    1,     0,      1 } },
+	{ PREPARE,   keeper_protect_make,        { 1,    0,    0,     0,      1 } },
+	{ PREPARE,   keeper_limits_make,      { 1,    1,    0,     0,      1 } },
+	{ PREPARE,   keeper_gate_make,        { 1,    1,    0,     0,      1 } },
+	{ PREPARE,   keeper_notify_make,      { 1,    1,    0,     0,      1 } },
+	{ PREPARE,   open_stdio,            { 1,    1,    0,     1,      1 } },
+	{ PREPARE,   keeper_watch_open,       { 1,    1,    0,     1,      1 } },
+	{ PREPARE,   keeper_copy_make,        { 1,    0,    0,     0,      1 } },
+	{ PREPARE,   watch_disk,            { 1,    0,    1,     0,      1 } },
+	{ START,     spawn,                 { 1,    1,    0,     1,      1 } },
+	{ START,     limit_making,          { 1,    0,    1,     1,      1 } },
+	{ START,     map_ids,               { 1,    1,    0,     0,      1 } },
+	{ START,     keeper_member_send,       { 1,    0,    1,     0,      1 } },
+	{ START,     keeper_gate_start,       { 1,    1,    0,     0,      1 } },
+	{ MEANWHILE, prepare_look,          { 1,    1,    0,     1,      1 } },
+	{ MEANWHILE, prepare_late_look,     { 1,    0,    1,     0,      1 } },
+	{ MEANWHILE, sweep_groups,          { 1,    0,    0,     0,      1 } },
+	{ MEANWHILE, keeper_digest,           { 1,    0,    1,     0,      1 } },
+	{ MEANWHILE, close_sources,         { 1,    0,    1,     1,      1 } },
+	{ MEANWHILE, keeper_overlay_digest,   { 1,    0,    0,     0,      1 } },
+	/* clang-format on */
+};
+
+static int take_steps(struct keeper *k, enum phase phase, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < COUNT_OF(steps); i++)
+		if (steps[i].phase == phase && steps[i].in[k->mode])
+			r = steps[i].take(k, e);
+	return r;
+}
+
+/* --- phases --- */
+
+bool keeper_needs_folder(const struct keeper *k)
+{
+	const struct plan *p = k->start.plan;
+	const struct plan_op *end = plan_ops(p) + p->op_count;
+
+	if (k->mode == KEEPER_WARMING || k->mode == KEEPER_JOINING)
+		return false;
+	for (const struct plan_op *op = plan_ops(p); op < end; op++)
+		if ((op->kind == PLAN_PROJECT || op->kind == PLAN_GIT) &&
+			(op->flags & PLAN_HELD ||
+				(op->flags & (PLAN_CAPTURED | PLAN_SHARED)) == PLAN_CAPTURED))
+			return true;
+	return plan_find(p, PLAN_OVERLAY, NULL) || plan_find_from(p, PLAN_BIND, PLAN_ROOT_TOLD) ||
+	       plan_find(p, PLAN_IDS, "team");
+}
+
+int keeper_open(struct keeper *k, int *given, struct err *e)
+{
+	int r;
+
+	k->sources.given = given;
+	r = take_steps(k, OPEN, e);
+	k->sources.given = NULL;
+	return r;
+}
+
+const char *keeper_shown(const struct keeper *k, uint32_t i)
+{
+	const struct plan *p = k->start.plan;
+
+	if (plan_ops(p)[i].kind == PLAN_OVERLAY)
+		return k->overlay.kept.path[0] ? k->overlay.kept.path : NULL;
+	/* What a warm cage shows was approved when it was made, but for what its session brings. */
+	if (!k->sources.count || (k->mode == KEEPER_WARM && !keeper_sources_is_late(p, i)))
+		return NULL;
+	return keeper_sources_shown(&k->sources, &k->start, i);
+}
+
+bool keeper_needs_cage(const struct keeper *k)
+{
+	return k->mode == KEEPER_JOINING && k->joined.connection < 0;
+}
+
+int keeper_prepare(struct keeper *k, struct err *e)
+{
+	return take_steps(k, PREPARE, e);
+}
+
+int keeper_start(struct keeper *k, struct err *e)
+{
+	int r = take_steps(k, START, e);
+
+	return r == 0 ? take_steps(k, MEANWHILE, e) : r;
+}
+
+int keeper_inspect(struct keeper *k, struct err *e)
+{
+	int r = keeper_watch(k, KEEPER_UNTIL_BUILT, e);
+
+	if (r < 0 || k->state != KEEPER_BUILT)
+		return r;
+	keeper_protect_end(k);
+	r = keep_inspection_judge(k->look, k, k->record, e);
+	if (r == 0)
+		r = keeper_overlay_look(k, e);
+	k->end.has_fault = r < 0;
+	if (r == 0)
+		r = keeper_points_find(k, e);
+	if (r < 0)
+		keeper_log_look(k);
+	return r;
+}
+
+/* The time limit in ms, or 0. */
+static uint64_t time_limit(const struct keeper *k)
+{
+	const struct plan_op *op = plan_find(k->start.plan, PLAN_LIMIT, "limits.time");
+
+	return op && k->mode != KEEPER_RESIDENT ? op->n : 0;
+}
+
+int keeper_go(struct keeper *k, struct err *e)
+{
+	int r;
+
+	/* It ended before it stood. */
+	if (k->state != KEEPER_BUILT)
+		return 0;
+	r = k->mode == KEEPER_RESIDENT ? keeper_resident_open(k, e) : 0;
+	/* What the host changes from here on has a later time than what the command finds. */
+	clock_pass_mark(&k->layer.began);
+	/* From here on what runs is the user's: startup commands are part of the time. */
+	keeper_set_timer(&k->clock, time_limit(k));
+	if (r == 0 && wire_send(k->process.channel, WIRE_GO, 0, NULL) < 0)
+		r = err_set(e, ERR_SYS, EPIPE, "cannot start the command: the cage ended before");
+	if (r == 0)
+		k->state = KEEPER_LET_GO;
+	keeper_log_look(k);
+	keeper_names_open(k);
+	return r == 0 ? keeper_watch(k, KEEPER_UNTIL_STARTED, e) : r;
+}
+
+bool keeper_is_running(const struct keeper *k)
+{
+	return k->state == KEEPER_RUNNING;
+}
+
+int keeper_wait(struct keeper *k, struct err *e)
+{
+	int r;
+
+	if (k->mode == KEEPER_RESIDENT && keeper_is_running(k))
+		keeper_resident_begin(k);
+	r = keeper_watch(k, KEEPER_UNTIL_ENDED, e);
+	if (r == 0 && !keeper_has_started(k) && k->end.limit == PLAN_GUARANTEE_COUNT)
+		r = err_set(e, ERR_SYS, ECHILD, "cannot start the command: the cage ended before");
+	return r;
+}

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "cgroup/cgroup.h"
+#include "keeper/keeper.h"
+#include "wire/wire.h"
+
+/*
+ * The process of a cage: how far it is, what it says, the signals to and from it, its time, and its
+ * end. Parts of struct keeper.
+ */
+struct keeper;
+
+#define KEEPER_READY_MS 30000  /* a cage that is not ready by then never will be */
+#define KEEPER_LOAD_MS  600000 /* … and one that has an overlay to load */
+#define KEEPER_REAP_MS  10000  /* what is killed and not gone by then hangs in the kernel */
+
+/* The first process of a cage; of a run that joins a session's cage, the command. */
+struct keeper_process {
+	pid_t pid;      /* -1: there is none, or it was reaped */
+	int pidfd;      /* or -1 */
+	int channel;    /* to the cage; its end is that of the other side. -1: there is none */
+	int64_t cpu_us; /* that the cage has used, or -1 */
+};
+
+struct keeper_clock {
+	int timer;           /* rings when the time of what goes on is over; or -1 */
+	unsigned ready_ms;   /* what the cage may take to be made */
+	uint64_t began_ns;   /* the run */
+	uint64_t started_ns; /* the command; 0: it was not */
+};
+
+/* Keeper and command as one job of the operator's shell. */
+struct keeper_job {
+	bool is_told_to_stop; /* and the command was told */
+	bool is_stopped;      /* the command, and we are not */
+};
+
+/* How it came to an end. */
+struct keeper_ending {
+	int wait_status;             /* of the command, once it has exited */
+	int others;                  /* processes that it left */
+	enum plan_guarantee limit;   /* it was ended for, or PLAN_GUARANTEE_COUNT */
+	bool is_unwanted;            /* the session was stopped */
+	bool is_disk_full;           /* when the command ended */
+	bool has_failed;             /* the cage says so itself */
+	bool has_fault;              /* the cage is not what was planned */
+	bool is_gone;                /* the first process ended */
+	bool is_hanging;             /* what was killed does not end */
+	bool is_left;                /* and so something of it is left */
+	bool is_finished;            /* keeper_finish was called */
+	struct cgroup_counts counts; /* taken before anybody is killed */
+};
+
+/* How far a run is. */
+enum keeper_state {
+	KEEPER_MAKING,  /* the cage is being made */
+	KEEPER_BUILT,   /* it stands; the gate may not yet, and it was not inspected */
+	KEEPER_LET_GO,  /* it was inspected and is what was planned: preflight, startup commands */
+	KEEPER_RUNNING, /* so does the command */
+	KEEPER_EXITED,  /* the command has ended, or did before it was started */
+	KEEPER_ENDED,   /* and so has all of the cage but its first process */
+	KEEPER_STATE_COUNT
+};
+
+/* --- keeper_watch.c, keeper_end.c --- */
+
+enum keeper_until {
+	KEEPER_UNTIL_BUILT,   /* and the gate stands too */
+	KEEPER_UNTIL_STARTED, /* q->is_start_late: and has run for a moment */
+	KEEPER_UNTIL_ENDED,
+};
+
+/*
+ * Hears, passes on and waits, until the run is so far or the cage has ended; an error: it has to be
+ * ended.
+ */
+int keeper_watch(struct keeper *k, enum keeper_until until, struct err *e);
+
+/* The first process, or of a run that joined a session the command; the kernel ends the rest. */
+void keeper_kill(const struct keeper *k);
+
+/* Waits until the process, which was killed, is gone, and with it every other of the cage. */
+int keeper_reap(struct keeper_process *p, struct err *e);
+
+/* --- keeper_messages.c --- */
+
+struct keeper_message {
+	struct wire_message said;
+	int fd; /* what came with it, or -1; a handler that keeps it takes it from here */
+};
+
+/* A message that the cage may send, and when. */
+struct keeper_message_rule {
+	enum wire_kind kind;
+	unsigned states, modes; /* bits of enum keeper_state and enum keeper_mode */
+	bool is_once;
+	uint32_t needs; /* kinds that must have come before, as bits */
+	int (*take)(struct keeper *k, struct keeper_message *m, struct err *e);
+};
+
+/* The rule that allows a message; NULL: none does. */
+const struct keeper_message_rule *keeper_find_rule(
+	uint32_t kind, enum keeper_state state, enum keeper_mode mode, uint32_t heard);
+
+/* Handles one message, or refuses it. An error ends the run. */
+int keeper_take_message(struct keeper *k, struct keeper_message *m, struct err *e);
+
+/*
+ * The cage is dead, and what it said last may not have been heard: its reason is the better one,
+ * and what it started was started. True when all of it was heard.
+ */
+bool keeper_hear_last(struct keeper *k, struct err *e);
+
+/* --- keeper_signals.c --- */
+
+/* Opens the descriptors by which signals and the clock are heard. */
+int keeper_watch_open(struct keeper *k, struct err *e);
+
+/* When it rings next; 0: never. */
+void keeper_set_timer(const struct keeper_clock *c, uint64_t ms);
+
+/* For the command, or, as a stop is, for all of the cage. */
+void keeper_send_signal(const struct keeper *k, int number);
+
+/* The command is asked to end, and a while later it is ended. */
+int keeper_begin_to_stop(struct keeper *k);
+
+/* Takes one signal: an error, if it ends the run. */
+int keeper_hear_signal(struct keeper *k, struct err *e);
+
+/* The command was stopped by a signal: if the operator did that, the keeper stops too. */
+int keeper_take_stop(struct keeper *k, int number, struct err *e);
+
+/* The keeper may be in the foreground again: takes the keys and the window's size from there. */
+int keeper_come_back(struct keeper *k, struct err *e);
+
+/* The operator's window has another size: so has the cage's terminal. */
+void keeper_take_size(struct keeper *k);

@@ -1,0 +1,363 @@
+/*
+ * keeper_gate - starts the gate, the dialer and the vault of a run, hears what they decide, and
+ * ends them.
+ *
+ * Runs as:     the keeper.
+ * Enters with: the rules, and a cage that has a network namespace.
+ * Leaves:      none of them; their decisions in the record.
+ * Must not:    believe a message that is none, or wait for them: a gate that says nothing more is
+ *              ended, and a network without a gate is closed.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/count.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "gate/gate.h"
+#include "keeper/keeper_inside.h"
+#include "wire/wire.h"
+
+#define MAX_AT_ONCE 64
+#define END_MS      4000 /* for the last words of the gate, which passes on what was said */
+#define ABOVE_ALL   128  /* descriptors are first moved above those that are given away */
+
+void keeper_gate_init(struct keeper_gate *g)
+{
+	*g = (struct keeper_gate){ .channel = -1, .rules = -1 };
+}
+
+/* --- starting --- */
+
+/* The descriptors of one of them, by enum gate_fd; -1: it has none there. */
+struct given {
+	int fds[GATE_FD_PUBLISH + WIRE_MAX_PUBLISH];
+	int count;
+};
+
+/* Copies above all numbers that are given, so that none is overwritten before its turn. */
+static int lift(struct given *given)
+{
+	for (int i = 0; i < given->count; i++) {
+		if (given->fds[i] < 0)
+			continue;
+		given->fds[i] = fcntl(given->fds[i], F_DUPFD_CLOEXEC, ABOVE_ALL);
+		if (given->fds[i] < 0) {
+			given->count = i;
+			/* EINVAL: the limit is below that number. */
+			return errno == EINVAL ? -EMFILE : -errno;
+		}
+	}
+	return 0;
+}
+
+/* As a fresh program, with nothing of our memory, our environment or the operator's terminal. */
+static int spawn_program(
+	const char *path, const char *program, const struct given *given, pid_t *ret)
+{
+	posix_spawn_file_actions_t actions;
+	posix_spawnattr_t attributes;
+	char *const nothing[] = { NULL };
+	char *named[] = { NULL, NULL };
+	int r = posix_spawn_file_actions_init(&actions);
+
+	if (r)
+		return -r;
+	memcpy(&named[0], &program, sizeof(program)); /* which nobody writes to */
+	for (int i = 0; r == 0 && i < given->count; i++)
+		if (given->fds[i] >= 0)
+			r = posix_spawn_file_actions_adddup2(&actions, given->fds[i], i);
+	if (r == 0 && (r = posix_spawnattr_init(&attributes)) == 0) {
+		posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
+		r = posix_spawn(ret, path, &actions, &attributes, named, nothing);
+		posix_spawnattr_destroy(&attributes);
+	}
+	posix_spawn_file_actions_destroy(&actions);
+	return -r;
+}
+
+static int start_one(const char *path, const char *program, struct given *given, pid_t *ret)
+{
+	int r = lift(given);
+
+	*ret = -1;
+	if (r == 0)
+		r = spawn_program(path, program, given, ret);
+	for (int i = 0; i < given->count; i++)
+		if (given->fds[i] >= 0)
+			close(given->fds[i]);
+	return r;
+}
+
+static void give(struct given *g, int null)
+{
+	for (size_t i = 0; i < COUNT_OF(g->fds); i++)
+		g->fds[i] = i < 3 ? null : -1;
+	g->count = GATE_FD_PUBLISH;
+}
+
+/* Both ends of every channel; -1: there is none. */
+struct channels {
+	int keeper[2]; /* to the gate */
+	int dialer[2]; /* to the gate */
+	int visits[2]; /* from the gate to the vault */
+	int calls[2];  /* from the vault to the dialer */
+};
+
+static void channels_done(struct channels *c)
+{
+	int *const pairs[] = { c->keeper, c->dialer, c->visits, c->calls };
+
+	for (size_t i = 0; i < 2 * COUNT_OF(pairs); i++)
+		if (pairs[i / 2][i % 2] >= 0)
+			close(pairs[i / 2][i % 2]);
+}
+
+static int channels_open(struct channels *c, bool has_vault)
+{
+	int r;
+
+	*c = (struct channels){ { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	if ((r = wire_pair(c->keeper)) < 0 || (r = wire_pair(c->dialer)) < 0)
+		return r;
+	if (has_vault && ((r = wire_pair(c->visits)) < 0 || (r = wire_pair(c->calls)) < 0))
+		return r;
+	return 0;
+}
+
+static int start_vault(struct keeper *k, int null, const struct channels *c, struct err *e)
+{
+	char path[PATH_MAX];
+	struct given given;
+	own_fd int keys = -1;
+	int r = keeper_vault_find(path, sizeof(path), e);
+
+	if (r == 0)
+		r = keys = keeper_keys_open(k, e);
+	if (r < 0)
+		return r;
+	give(&given, null);
+	given.fds[VAULT_FD_GATE] = c->visits[1];
+	given.fds[VAULT_FD_CALLER] = c->calls[0];
+	given.fds[VAULT_FD_RULES] = k->gate.rules;
+	given.fds[VAULT_FD_KEYS] = keys;
+	r = start_one(path, GATE_VAULT_PROGRAM, &given, &k->gate.pids[2]);
+	return r < 0 ? err_sys(e, -r, "cannot start %s", path) : 0;
+}
+
+static int start_both(struct keeper *k, int null, const struct channels *c)
+{
+	static const char self[] = "/proc/self/exe";
+	struct keeper_gate *g = &k->gate;
+	struct given given;
+	int r;
+
+	give(&given, null);
+	given.fds[GATE_FD_KEEPER] = c->keeper[1];
+	given.fds[GATE_FD_OTHER] = c->dialer[0];
+	given.fds[GATE_FD_RULES] = g->rules;
+	given.fds[GATE_FD_CAGE] = k->process.pidfd;
+	given.fds[GATE_FD_VAULT] = c->visits[0];
+	for (uint32_t i = 0; i < g->published_count; i++)
+		given.fds[given.count++] = g->published[i];
+	r = start_one(self, GATE_PROGRAM, &given, &g->pids[0]);
+	if (r < 0)
+		return r;
+	give(&given, null);
+	given.fds[GATE_FD_OTHER] = c->dialer[1];
+	given.fds[GATE_FD_RULES] = g->rules;
+	given.fds[GATE_FD_VAULT] = c->calls[1];
+	return start_one(self, GATE_CALLER_PROGRAM, &given, &g->pids[1]);
+}
+
+static void close_published(struct keeper_gate *g)
+{
+	for (uint32_t i = 0; i < g->published_count; i++)
+		close(g->published[i]);
+	g->published_count = 0;
+}
+
+int keeper_gate_start(struct keeper *k, struct err *e)
+{
+	own(channels) struct channels c = { { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
+	own_fd int null = -1;
+	int r;
+
+	if (!k->gate.is_awaited)
+		return 0;
+	null = file_open("/dev/null", O_RDWR);
+	r = null < 0 ? null : channels_open(&c, k->gate.has_secrets);
+	if (r == 0)
+		r = start_both(k, null, &c);
+	if (r < 0)
+		return err_hint(e, err_sys(e, -r, "cannot start the gate"), "%s",
+			r == -EMFILE ? "raise the limit: ulimit -n" : "");
+	if (k->gate.has_secrets && (r = start_vault(k, null, &c, e)) < 0)
+		return r;
+	k->gate.channel = take_fd(&c.keeper[0]);
+	/* It never makes us wait. */
+	fcntl(k->gate.channel, F_SETFL, O_RDWR | O_NONBLOCK);
+	/* Theirs from here on: the ports close with the gate. */
+	close_published(&k->gate);
+	close(k->gate.rules);
+	k->gate.rules = -1;
+	return 0;
+}
+
+/* --- what it says --- */
+
+static void take_decision(struct keeper *k, const struct wire_gate_message *m)
+{
+	bool is_new = m->row == k->record->decision_count;
+
+	if (!wire_is_decision(&m->decision) || m->row >= WIRE_MAX_ROWS ||
+		m->row > k->record->decision_count)
+		return;
+	k->record->decisions[m->row] = m->decision;
+	if (is_new)
+		k->record->decision_count++;
+	keeper_log_decision(k, m->row, is_new);
+	keeper_say_decided(k->q, k->record, &m->decision);
+}
+
+/* The network is closed from here on: there is nobody to connect to. */
+static void note_end(struct keeper *k, const struct err *why)
+{
+	k->record->gate = *why;
+	k->record->gate.kind = ERR_SYS;
+	keeper_log_closed(k);
+}
+
+/* It does not stand: no run, unless the spec does without; then the network stays closed. */
+static int take_failure(struct keeper *k, const struct err *why, struct err *e)
+{
+	const struct plan_promise *promise = &plan_promises(k->start.plan)[PLAN_NET_ALLOWLIST];
+	bool is_needed = k->gate.is_awaited && promise->need == PLAN_MUST;
+
+	k->gate.is_awaited = false;
+	if (is_needed) {
+		*e = *why;
+		e->kind = why->kind == ERR_REFUSED ? ERR_REFUSED : ERR_SYS;
+		e->num = EPROTO;
+		return -EPROTO;
+	}
+	if (k->record->gate.kind == ERR_NONE)
+		note_end(k, why);
+	return 0;
+}
+
+/* One message: 1, 0 at the end of them, or an error that ends the run. */
+static int hear_one(struct keeper *k, struct err *e)
+{
+	struct keeper_gate *g = &k->gate;
+	struct wire_gate_message m = { 0 };
+	int r;
+
+	r = wire_receive_message(g->channel, &m, sizeof(m), NULL);
+	if (r == -EAGAIN)
+		return 0;
+	if (r < 0) {
+		close(g->channel);
+		g->channel = -1;
+		if (g->is_over)
+			return 0;
+		err_set(&m.err, ERR_SYS, ECHILD, "%s",
+			g->is_awaited ? "cannot start the gate: it ended before it was ready"
+				      : "cannot connect any more: the gate has ended");
+		return take_failure(k, &m.err, e);
+	}
+	switch (m.kind) {
+	case WIRE_GATE_READY:
+		g->is_awaited = false;
+		return 1;
+	case WIRE_GATE_FAILED:
+		err_end_texts(&m.err);
+		if (!m.err.text[0])
+			err_set(&m.err, ERR_SYS, EPROTO,
+				"cannot start the gate: it failed and gave no reason");
+		r = take_failure(k, &m.err, e);
+		return r < 0 ? r : 1;
+	case WIRE_GATE_DECIDED:
+		take_decision(k, &m);
+		return 1;
+	case WIRE_GATE_UNTOLD:
+		k->record->decisions_untold = m.row;
+		return 1;
+	case WIRE_GATE_END:
+		g->is_over = true;
+		return 1;
+	}
+	return 1;
+}
+
+int keeper_gate_hear(struct keeper *k, struct err *e)
+{
+	int r = 1;
+
+	for (int i = 0; r > 0 && k->gate.channel >= 0 && i < MAX_AT_ONCE; i++)
+		r = hear_one(k, e);
+	return r < 0 ? r : 0;
+}
+
+/* --- the end --- */
+
+/* Its last words: what was passed on is counted only when a connection ends. */
+static void hear_last(struct keeper *k)
+{
+	uint64_t end_ns = clock_ns() + (uint64_t)END_MS * 1000000;
+	struct err unused;
+
+	for (uint64_t now = clock_ns(); k->gate.channel >= 0 && !k->gate.is_over && now < end_ns;
+		now = clock_ns()) {
+		struct pollfd channel = { .fd = k->gate.channel, .events = POLLIN };
+
+		if (poll(&channel, 1, (int)((end_ns - now) / 1000000) + 1) <= 0 ||
+			keeper_gate_hear(k, &unused) < 0)
+			break;
+	}
+	if (!k->gate.is_over && k->record->gate.kind == ERR_NONE) {
+		err_set(&unused, ERR_SYS, ECHILD,
+			"cannot count what the gate passed on: it ended without saying");
+		note_end(k, &unused);
+	}
+}
+
+void keeper_gate_end(struct keeper *k)
+{
+	struct keeper_gate *g = &k->gate;
+
+	if (g->channel >= 0 && !g->is_awaited) {
+		shutdown(g->channel, SHUT_WR);
+		hear_last(k);
+	}
+	/* Both at once, so that the second ends while the first is awaited. */
+	for (size_t i = 0; i < COUNT_OF(g->pids); i++)
+		if (g->pids[i] > 0)
+			kill(g->pids[i], SIGKILL);
+	for (size_t i = 0; i < COUNT_OF(g->pids); i++) {
+		if (g->pids[i] <= 0)
+			continue;
+		while (waitpid(g->pids[i], NULL, 0) < 0 && errno == EINTR)
+			;
+		g->pids[i] = 0;
+	}
+}
+
+void keeper_gate_done(struct keeper_gate *g)
+{
+	if (g->channel >= 0)
+		close(g->channel);
+	if (g->rules >= 0)
+		close(g->rules);
+	close_published(g);
+}

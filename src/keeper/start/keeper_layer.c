@@ -1,0 +1,495 @@
+/*
+ * keeper_layer - where the writes of a captured project go, and what becomes of them.
+ *
+ * Runs as:  the keeper.
+ * Leaves:   in the run's folder `layer`, with what the run wrote, and effects.json, which says what
+ *           that does to the project; neither where nothing changed.
+ * Must not: write to the project; follow a link of the layer's.
+ *
+ * The layer is on disk, so that the work of a run that was interrupted is not lost: `bawn diff`
+ * finds in it what nobody was left to write down.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "base/tree.h"
+#include "change/copy/change_copy.h"
+#include "keeper/keeper_inside.h"
+#include "keeper/start/keeper_team.h"
+
+/* What may be captured, and what its layer is called: in the run's folder, and in the pool. */
+static const struct tree {
+	enum plan_op_kind kind;
+	const char *link;  /* says which folder it is */
+	const char *layer; /* in the run's folder, with upper and work in it */
+	const char *pool;  /* its upper in the cage's own file system */
+	const char *what;  /* for sentences */
+} trees[CAGE_LAYER_COUNT] = {
+	[CAGE_LAYER_PROJECT] = { PLAN_PROJECT, "project", "layer", "upper", "the project" },
+	[CAGE_LAYER_GIT] = { PLAN_GIT, "git", "git-layer", "git-upper", "git's folder" },
+};
+
+#define MOST_TEXT ((size_t)1 << 30) /* of effects.json */
+
+void keeper_layer_init(struct keeper_layer *l)
+{
+	l->folder = l->disk.kept = -1;
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		l->trees[i].top = l->trees[i].below = -1;
+}
+
+void keeper_layer_done(struct keeper_layer *l)
+{
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++) {
+		if (l->trees[i].top >= 0)
+			close(l->trees[i].top);
+		if (l->trees[i].below >= 0)
+			close(l->trees[i].below);
+		l->trees[i].top = l->trees[i].below = -1;
+	}
+	if (l->disk.kept >= 0)
+		close(l->disk.kept);
+	l->disk.kept = -1;
+	arena_done(&l->arena);
+	l->points = NULL;
+}
+
+/* --- before the cage is made --- */
+
+static int fail_as(const char *what, int num, struct err *e)
+{
+	return err_hint(e, err_sys(e, num, "cannot %s in the run's folder", what),
+		"set XDG_STATE_HOME to another place");
+}
+
+static int fail(int num, struct err *e)
+{
+	return fail_as("make a layer for the project's writes", num, e);
+}
+
+/* A folder of the layer, which belongs to whom the project belongs. */
+static int make_folder(int at, const char *name, const struct stat *owner)
+{
+	if (mkdirat(at, name, 0755) < 0)
+		return errno == EEXIST ? 0 : -errno;
+	return fchownat(at, name, owner->st_uid, owner->st_gid, AT_SYMLINK_NOFOLLOW) < 0 ? -errno
+											 : 0;
+}
+
+/*
+ * Makes a layer with the folders that an overlay wants, or with one for a copy. What is merged
+ * shows the upper's mode.
+ */
+static int make_top(struct keeper *k, enum cage_layer which, struct err *e)
+{
+	struct keeper_layer *l = &k->layer;
+	const char *name = trees[which].layer;
+	bool is_copied = l->trees[which].is_copied;
+	struct stat owner;
+	int top = -1, r = keeper_team_owner(&k->start.ids, l->trees[which].below, &owner);
+
+	if (r == 0)
+		r = make_folder(l->folder, name, &owner);
+	if (r == 0)
+		r = top = file_open_name(l->folder, name, O_RDONLY | O_DIRECTORY);
+	l->trees[which].top = top;
+	if (r >= 0)
+		r = make_folder(top, is_copied ? "copy" : "upper", &owner);
+	if (r == 0 && !is_copied)
+		r = make_folder(top, "work", &owner);
+	if (r == 0 && !is_copied && fchmodat(top, "upper", owner.st_mode, 0) < 0)
+		r = -errno;
+	return r < 0 ? fail(-r, e) : 0;
+}
+
+/* Deletions of folders are marked by an attribute; a file system without any cannot be used. */
+static int try_attribute(int top, struct err *e)
+{
+	own_fd int work = file_open_name(top, "work", O_RDONLY | O_DIRECTORY);
+
+	if (work < 0 || fsetxattr(work, "user.bawn", "", 0, 0) < 0)
+		return fail_as("set attributes", work < 0 ? -work : errno, e);
+	return 0;
+}
+
+/* Which folder it is, and since when: whoever finds the layer later needs both. */
+static int tell_folder(struct keeper *k, enum cage_layer which, struct err *e)
+{
+	struct keeper_layer *l = &k->layer;
+	const char *target = which == CAGE_LAYER_GIT ? k->q->git : k->q->project;
+	const char *link = trees[which].link;
+	struct timespec now[2];
+	struct stat st;
+	bool is_new;
+
+	/* No file was marked with a later time so far; clock_pass_mark takes care of those after.
+	 */
+	clock_gettime(CLOCK_REALTIME, &now[0]);
+	now[1] = now[0];
+	is_new = symlinkat(target, l->folder, link) == 0;
+	if ((!is_new && errno != EEXIST) ||
+		(is_new && utimensat(l->folder, link, now, AT_SYMLINK_NOFOLLOW) < 0) ||
+		fstatat(l->folder, link, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return fail(errno, e);
+	if (which == CAGE_LAYER_PROJECT)
+		l->began = st.st_mtim;
+	return 0;
+}
+
+static int make_on_disk(struct keeper *k, enum cage_layer which, struct err *e)
+{
+	struct keeper_layer *l = &k->layer;
+	int r = make_top(k, which, e);
+
+	if (r == 0)
+		r = try_attribute(l->trees[which].top, e);
+	if (r < 0)
+		return r;
+	return keeper_sources_add_layer(&k->sources, &k->start, which, l->trees[which].top, e);
+}
+
+static int make_layer(struct keeper *k, enum cage_layer which, struct err *e)
+{
+	const struct plan_op *op = plan_find(k->start.plan, trees[which].kind, NULL);
+	struct keeper_layer *l = &k->layer;
+	int index, below, r;
+
+	if (!op || !(op->flags & PLAN_CAPTURED))
+		return 0;
+	index = (int)(op - plan_ops(k->start.plan));
+	l->folder = op->flags & PLAN_SHARED ? k->q->workspace : k->q->folder;
+	below = file_open_name(k->sources.fds[index], ".", O_RDONLY | O_DIRECTORY);
+	if (below < 0)
+		return err_set(e, ERR_REFUSED, -below, "cannot open %s '%s': %s", trees[which].what,
+			k->sources.items[index].path, strerror(-below));
+	l->trees[which].below = below;
+	l->trees[which].is_copied = op->flags & PLAN_COPIED;
+	r = tell_folder(k, which, e);
+	if (r < 0 || op->flags & (PLAN_IN_POOL | PLAN_SHARED))
+		return r;
+	/* What fails here is a reason to capture in another way. */
+	k->record->failed_op = index;
+	r = op->flags & PLAN_COPIED ? make_top(k, which, e) : make_on_disk(k, which, e);
+	if (r == 0)
+		k->record->failed_op = -1;
+	return r;
+}
+
+/* What the operator protects, each path ended with a NUL: whoever finds the layer needs it too. */
+static int tell_protected(const struct keeper *k, struct err *e)
+{
+	own(buf) struct buf out = { .max = MOST_TEXT };
+
+	for (size_t i = 0; i < k->q->held_count; i++)
+		buf_add(&out, k->q->held[i], strlen(k->q->held[i]) + 1);
+	if (!out.len && !out.failed)
+		return 0;
+	return record_write_file(k->layer.folder, "protect", &out, false, e);
+}
+
+/* --- in a session --- */
+
+static const struct plan_op *find_shared(const struct keeper *k, enum cage_layer which)
+{
+	const struct plan_op *op = plan_find(k->start.plan, trees[which].kind, NULL);
+
+	return op && op->flags & PLAN_SHARED ? op : NULL;
+}
+
+bool keeper_layer_is_shared(const struct keeper *k)
+{
+	return find_shared(k, CAGE_LAYER_PROJECT) || find_shared(k, CAGE_LAYER_GIT);
+}
+
+/* Home and /tmp, of which the sharer has to have trees too. */
+static int map_kept(struct keeper *k, struct err *e)
+{
+	const struct plan *p = k->start.plan;
+	int r = 0;
+
+	for (uint32_t i = 0; r == 0 && i < p->op_count; i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+
+		if (op->kind == PLAN_BIND && k->sources.items[i].tree < 0 &&
+			cage_tree_of_bind(op) < CAGE_TREE_COUNT)
+			r = keeper_sources_map(&k->sources, &k->start, i, e);
+	}
+	return r;
+}
+
+int keeper_layer_make_shared(struct keeper *k, struct err *e)
+{
+	int r = keeper_layer_is_shared(k) ? tell_protected(k, e) : 0;
+
+	if (r == 0)
+		r = map_kept(k, e);
+	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++) {
+		const struct plan_op *op = find_shared(k, which);
+
+		if (!op)
+			continue;
+		k->record->failed_op = (int)(op - plan_ops(k->start.plan));
+		r = keeper_sources_map(&k->sources, &k->start, (uint32_t)k->record->failed_op, e);
+		if (r == 0)
+			r = make_on_disk(k, which, e);
+	}
+	if (r == 0)
+		k->record->failed_op = -1;
+	return r;
+}
+
+int keeper_layer_open_shared(struct keeper *k, struct err *e)
+{
+	for (enum cage_layer which = 0; which < CAGE_LAYER_COUNT; which++) {
+		int *top = &k->layer.trees[which].top;
+
+		if (!find_shared(k, which) || *top >= 0)
+			continue;
+		*top = file_open_name(k->q->workspace, trees[which].layer, O_RDONLY | O_DIRECTORY);
+		if (*top < 0)
+			return err_sys(e, -*top, "cannot open the session's layer");
+	}
+	return 0;
+}
+
+int keeper_layer_join(struct keeper *k, struct err *e)
+{
+	struct keeper_layer *l = &k->layer;
+
+	for (enum cage_layer which = 0; which < CAGE_LAYER_COUNT; which++) {
+		const char *path = which == CAGE_LAYER_GIT ? k->q->git : k->q->project;
+		int r;
+
+		if (!find_shared(k, which) || !path)
+			continue;
+		l->folder = k->q->workspace;
+		l->trees[which].below = file_open(path, O_RDONLY | O_DIRECTORY);
+		r = l->trees[which].below;
+		if (r < 0)
+			return err_set(e, ERR_REFUSED, -r, "cannot open %s '%s': %s",
+				trees[which].what, path, strerror(-r));
+		r = tell_folder(k, which, e);
+		if (r < 0)
+			return r;
+	}
+	return keeper_layer_open_shared(k, e);
+}
+
+int keeper_layer_make(struct keeper *k, struct err *e)
+{
+	int r = 0;
+
+	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++)
+		r = make_layer(k, which, e);
+	if (r == 0 && k->layer.folder >= 0 && !keeper_layer_is_shared(k))
+		r = tell_protected(k, e);
+	return r == 0 && k->q->workspace >= 0 ? keeper_member_join(k, e) : r;
+}
+
+/* --- when the cage has ended --- */
+
+static void remove_layers(struct keeper_layer *l, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < CAGE_LAYER_COUNT; i++)
+		r = tree_remove(l->folder, trees[i].layer, e);
+	if (r == 0)
+		tree_remove(l->folder, "base", e);
+}
+
+static void count(const struct change_effects *x, struct record_effects *ret)
+{
+	struct change_sum sum;
+
+	change_sum_up(x, &sum);
+	ret->is_known = true;
+	ret->added = sum.added;
+	ret->changed = sum.changed;
+	ret->deleted = sum.deleted;
+	ret->renamed = sum.renamed;
+	ret->held = sum.held;
+	memcpy(ret->digest, x->digest, sizeof(ret->digest));
+}
+
+/* Most runs write nothing to the project. */
+static bool has_nothing(int folder)
+{
+	struct file_entries entries = { .fd = folder };
+	const struct file_entry *entry;
+
+	while ((entry = file_next_entry(&entries)))
+		if (!str_eq(entry->name, ".") && !str_eq(entry->name, ".."))
+			return false;
+	return entries.failure == 0;
+}
+
+/* What was captured in memory goes where it would have been captured on disk. */
+static int save(struct keeper *k, enum cage_layer which, int upper, struct err *e)
+{
+	struct keeper_layer *l = &k->layer;
+	struct tree_options options = { .opens_up = true };
+	own_fd int saved = -1;
+	int r = make_top(k, which, e);
+
+	if (r < 0)
+		return r;
+	saved = file_open_name(l->trees[which].top, "upper", O_RDONLY | O_DIRECTORY);
+	return saved < 0 ? fail(-saved, e) : tree_copy(upper, saved, &options, e);
+}
+
+/* Opens what the run wrote. A descriptor or -errno; *ret_is_empty: it wrote nothing. */
+static int open_upper(struct keeper *k, enum cage_layer which, bool *ret_is_empty, struct err *e)
+{
+	struct keeper_layer *l = &k->layer;
+	bool is_saved = l->trees[which].top >= 0;
+	own_fd int upper = -1;
+	int r = 0;
+
+	/* What was done to a copy is what was written. */
+	if (l->trees[which].is_copied || l->trees[which].is_filled)
+		r = change_copy_finish(l->trees[which].top, &k->q->progress, e);
+	if (r < 0)
+		return r;
+	upper = file_open_name(is_saved ? l->trees[which].top : k->disk,
+		is_saved ? "upper" : trees[which].pool, O_RDONLY | O_DIRECTORY);
+	if (upper < 0)
+		return err_sys(e, -upper, "cannot open the run's layer");
+	if (which == CAGE_LAYER_PROJECT)
+		keeper_points_remove(l, upper);
+	*ret_is_empty = has_nothing(upper);
+	if (is_saved || *ret_is_empty)
+		return take_fd(&upper);
+	r = save(k, which, upper, e);
+	return r < 0 ? r : file_open_name(l->trees[which].top, "upper", O_RDONLY | O_DIRECTORY);
+}
+
+/* What texts were, for whoever merges later; -1: without. */
+static int open_base(const struct keeper_layer *l)
+{
+	if (mkdirat(l->folder, "base", 0700) < 0 && errno != EEXIST)
+		return -1;
+	return file_open_name(l->folder, "base", O_RDONLY | O_DIRECTORY);
+}
+
+/* Keeps what was written, and finds out what that does to the project and to its git. */
+static int scan(struct keeper *k, struct change_effects *ret, struct err *e)
+{
+	struct keeper_layer *l = &k->layer;
+	bool is_empty[CAGE_LAYER_COUNT] = { true, true };
+	bool has_git = l->trees[CAGE_LAYER_GIT].below >= 0;
+	own_fd int upper = open_upper(k, CAGE_LAYER_PROJECT, &is_empty[CAGE_LAYER_PROJECT], e);
+	own_fd int git = upper >= 0 && has_git
+				 ? open_upper(k, CAGE_LAYER_GIT, &is_empty[CAGE_LAYER_GIT], e)
+				 : -1;
+	own_fd int base = -1;
+	const struct change_git_tops tops = { git, l->trees[CAGE_LAYER_GIT].below };
+	struct change_scan q = { .layer = upper,
+		.below = l->trees[CAGE_LAYER_PROJECT].below,
+		.git = has_git ? &tops : NULL,
+		.began = l->began,
+		.held = k->q->held,
+		.held_count = k->q->held_count,
+		.progress = k->q->progress };
+
+	if (upper < 0 || (has_git && git < 0))
+		return upper < 0 ? upper : git;
+	if ((!is_empty[CAGE_LAYER_PROJECT] || !is_empty[CAGE_LAYER_GIT]) &&
+		!keeper_layer_is_shared(k))
+		base = open_base(l);
+	/* By it is seen that there is something to apply. */
+	if (!is_empty[CAGE_LAYER_GIT] && l->trees[CAGE_LAYER_PROJECT].top < 0) {
+		int r = make_top(k, CAGE_LAYER_PROJECT, e);
+
+		if (r < 0)
+			return r;
+	}
+	q.base = base;
+	return change_scan(&q, ret, e);
+}
+
+/* What the overlay kept for itself is of no use to anybody, and nobody may enter it. */
+static void remove_work(struct keeper_layer *l, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < CAGE_LAYER_COUNT; i++)
+		if (l->trees[i].top >= 0)
+			r = tree_remove(l->trees[i].top, "work", e);
+}
+
+static int find_effects(struct keeper *k, struct err *e)
+{
+	own(buf) struct buf out = { .max = MOST_TEXT };
+	own(change_effects) struct change_effects x;
+	int r;
+
+	change_effects_init(&x);
+	r = scan(k, &x, e);
+	if (r < 0)
+		return r;
+	count(&x, &k->record->effects);
+	k->record->used.written = 0;
+	for (size_t i = 0; i < x.count; i++)
+		k->record->used.written += (int64_t)x.items[i].after.size;
+	keeper_log_held(k, &x);
+	if (x.count == 0) {
+		remove_layers(&k->layer, &k->record->late);
+		return 0;
+	}
+	remove_work(&k->layer, &k->record->late);
+	change_effects_print(&x, NULL, NULL, &out);
+	if (!out.failed)
+		sha256_hex(out.data, out.len, k->record->effects.file);
+	return record_write_file(k->layer.folder, "effects.json", &out, false, e);
+}
+
+/*
+ * What the session has done by now, if that can be said: others may be writing. bawn session diff
+ * tells it at any time.
+ */
+static void find_shared_effects(struct keeper *k)
+{
+	own(change_effects) struct change_effects x;
+	struct err e;
+
+	change_effects_init(&x);
+	if (scan(k, &x, &e) < 0)
+		return;
+	count(&x, &k->record->effects);
+	keeper_log_held(k, &x);
+}
+
+void keeper_layer_end(struct keeper *k, bool has_run, bool is_gone)
+{
+	struct keeper_layer *l = &k->layer;
+	struct err *e = &k->record->effects.error;
+
+	if (l->folder < 0)
+		return;
+	/* What others of the session wrote is in it too, and stays for those that come. */
+	if (keeper_layer_is_shared(k)) {
+		if (has_run && is_gone)
+			find_shared_effects(k);
+		return;
+	}
+	/* What is short is not told, however long the run was. */
+	change_progress_end(&k->q->progress);
+	if (!has_run) {
+		remove_layers(l, &k->record->late);
+	} else if (!is_gone) {
+		err_set(e, ERR_SYS, EBUSY,
+			"cannot find out what the run changed: its processes hang in the kernel");
+		err_hint(e, 0, "bawn diff shows it once they have ended");
+	} else {
+		k->record->effects.error.kind = ERR_NONE;
+		find_effects(k, e);
+	}
+}

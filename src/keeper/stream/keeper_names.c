@@ -1,0 +1,206 @@
+/*
+ * keeper_names - answers a cage without a network, and counts what it tries to reach.
+ *
+ * Runs as:  the keeper.
+ * Enters with: a socket in the cage's own network, bound to its port 53.
+ * Leaves:   decisions in the record and in the log.
+ * Must not: resolve a name, send anything to another network, wait for the cage, read a question:
+ *           keeper_reader does, in a process without rights.
+ *
+ * Nothing answers in a network that is only a loopback, so libraries say "temporary failure" and
+ * programs try again: npm for 70 seconds. Every name gets NXDOMAIN, and they give up at once.
+ * What is sent to an address fails in the kernel, which counts that in the cage's own network; who
+ * tried and where to is not known. The cage can ask as often as it likes: so rows are few, and a
+ * flood is answered slowly.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/count.h"
+#include "base/file.h"
+#include "base/str.h"
+#include "gate/dns/gate_dns.h"
+#include "keeper/keeper_inside.h"
+
+#define TURN_NS  ((uint64_t)10000000)
+#define AT_ONCE  64    /* answers in one turn */
+#define MAX_TEXT 16384 /* of counters */
+
+void keeper_names_init(struct keeper_names *n)
+{
+	*n = (struct keeper_names){ .socket = -1, .counters = { -1, -1 } };
+	keeper_reader_init(&n->reader);
+}
+
+void keeper_names_done(struct keeper_names *n)
+{
+	const int fds[] = { n->socket, n->counters[0], n->counters[1] };
+
+	for (size_t i = 0; i < COUNT_OF(fds); i++)
+		if (fds[i] >= 0)
+			close(fds[i]);
+	keeper_reader_done(&n->reader);
+	keeper_names_init(n);
+}
+
+void keeper_names_open(struct keeper *k)
+{
+	static const char *const files[] = { "snmp", "snmp6" };
+	char path[48];
+
+	if (!plan_find(k->q->plan, PLAN_NETWORK, "none") || k->mode == KEEPER_JOINING)
+		return;
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "/proc/%d/net/%s", k->process.pid, files[i]);
+		k->names.counters[i] = file_open(path, O_RDONLY);
+	}
+}
+
+/* --- what is counted --- */
+
+/* The row of a name, or of all addresses (""), and so many times more. */
+static void count(struct keeper *k, const char *name, uint64_t times)
+{
+	struct record *r = k->record;
+	struct wire_decision *d = r->decisions, *end;
+	bool is_new;
+
+	if (!d && !record_expect_decisions(r)) {
+		r->decisions_untold += times;
+		return;
+	}
+	d = r->decisions;
+	end = d + r->decision_count;
+	while (d < end && !str_eq(d->name, name))
+		d++;
+	is_new = d == end;
+	/* The last row is for addresses. */
+	if (is_new && r->decision_count + (name[0] != '\0') >= WIRE_MAX_ROWS) {
+		r->decisions_untold += times;
+		return;
+	}
+	if (is_new) {
+		*d = (struct wire_decision){ .kind = name[0] ? WIRE_NAME_DENIED : WIRE_NET_DENIED,
+			.reason = WIRE_BECAUSE_NO_NETWORK };
+		snprintf(d->name, sizeof(d->name), "%s", name);
+		r->decision_count++;
+	}
+	d->times += times;
+	keeper_log_decision(k, (uint32_t)(d - r->decisions), is_new);
+	if (is_new)
+		keeper_say_decided(k->q, r, d);
+}
+
+/* One question, if there is one. What cannot be read is answered too, and counts as nothing. */
+static bool answer_one(struct keeper *k)
+{
+	uint8_t query[GATE_DNS_MAX_QUERY + 1], reply[GATE_DNS_MAX_REPLY];
+	struct sockaddr_in from;
+	socklen_t size = sizeof(from);
+	ssize_t n = recvfrom(k->names.socket, query, sizeof(query), MSG_DONTWAIT,
+		(struct sockaddr *)&from, &size);
+	struct gate_answer a = { .code = GATE_DNS_NO_NAME, .why = "this run has no network" };
+	struct gate_question q;
+	int due;
+
+	if (n < 0)
+		return errno == EINTR;
+	due = keeper_reader_ask(&k->names.reader, query, (size_t)n, &q);
+	/* Without a reader nobody is answered: the keeper does not read them itself. */
+	if (due < 0) {
+		close(k->names.socket);
+		k->names.socket = -1;
+		return false;
+	}
+	if (due == 0)
+		return true;
+	if (q.r != GATE_DNS_OK)
+		a = (struct gate_answer){ .code = q.r };
+	else
+		count(k, q.name, 1);
+	(void)sendto(k->names.socket, reply, gate_dns_write(query, &q, &a, reply), MSG_DONTWAIT,
+		(const struct sockaddr *)&from, size);
+	return true;
+}
+
+/* --- while it runs --- */
+
+void keeper_names_want(const struct keeper_names *n, struct pollfd *ret)
+{
+	bool is_full = keeper_turn_is_full(&n->turn, AT_ONCE, TURN_NS);
+
+	*ret = (struct pollfd){ .fd = is_full ? -1 : n->socket, .events = POLLIN };
+}
+
+int keeper_names_wait(const struct keeper_names *n)
+{
+	return n->socket < 0 ? -1 : keeper_turn_wait(&n->turn, AT_ONCE, TURN_NS);
+}
+
+void keeper_names_hear(struct keeper *k, const struct pollfd *seen)
+{
+	struct keeper_turn *turn = &k->names.turn;
+
+	if (!seen->revents)
+		return;
+	keeper_turn_renew(turn, TURN_NS);
+	while (turn->done < AT_ONCE && answer_one(k))
+		turn->done++;
+}
+
+/* --- at the end --- */
+
+/* The value in the line below a heading: "Ip: Forwarding …", and then "Ip: 1 …". */
+static uint64_t find_below(const char *text, const char *word)
+{
+	const char *value = strstr(text, "\nIp: ");
+
+	if (!str_starts(text, "Ip: ") || !value)
+		return 0;
+	value++;
+	for (const char *name = text; *name && *name != '\n';) {
+		size_t n = strcspn(name, " \n");
+
+		if (n == strlen(word) && memcmp(name, word, n) == 0)
+			return strtoull(value, NULL, 10);
+		name += n + (name[n] == ' ');
+		value += strcspn(value, " \n");
+		value += *value == ' ';
+	}
+	return 0;
+}
+
+uint64_t keeper_names_count(const char *text)
+{
+	const char *v6 = strstr(text, "Ip6OutNoRoutes");
+
+	return v6 ? strtoull(v6 + strlen("Ip6OutNoRoutes"), NULL, 10)
+		  : find_below(text, "OutNoRoutes");
+}
+
+void keeper_names_end(struct keeper *k)
+{
+	struct keeper_names *n = &k->names;
+	uint64_t times = 0;
+	char text[MAX_TEXT];
+
+	/* Nobody is left who could ask more. */
+	for (int i = 0; n->socket >= 0 && i < AT_ONCE && answer_one(k); i++)
+		continue;
+	for (int i = 0; i < 2; i++) {
+		ssize_t size = n->counters[i] < 0 ? -1 : read(n->counters[i], text, MAX_TEXT - 1);
+
+		text[size > 0 ? size : 0] = '\0';
+		times += keeper_names_count(text);
+	}
+	if (times)
+		count(k, "", times);
+	keeper_names_done(n);
+}

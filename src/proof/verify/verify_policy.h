@@ -1,0 +1,77 @@
+#pragma once
+
+#include "proof/verify/verify.h"
+#include "spec/diag.h"
+
+/*
+ * What a verifier demands of a record beside that it is true: a YAML file, one row of the table for
+ * each key. docs/verify.md has an example of all.
+ */
+
+enum verify_demand {
+	VERIFY_LEVEL,
+	VERIFY_IN_CHAIN,
+	VERIFY_NETWORK,
+	VERIFY_GUARANTEES,
+	VERIFY_OUTSIDE,
+	VERIFY_DEGRADED,
+	VERIFY_PREFLIGHT,
+	VERIFY_OUTCOME,
+	VERIFY_STATUS,
+	VERIFY_KEYS,
+	VERIFY_SPEC,
+	VERIFY_PLAN,
+	VERIFY_IMAGE,
+	VERIFY_ENGINE,
+	VERIFY_BAWN,
+	VERIFY_MAX_AGE,
+	VERIFY_CHECKED,
+	VERIFY_DEMAND_COUNT,
+};
+
+/* What a demand's values are. */
+enum verify_kind {
+	VERIFY_WORD, /* one of the row's words */
+	VERIFY_GUARANTEE,
+	VERIFY_TEXT,
+	VERIFY_DIGEST,
+	VERIFY_NUMBER, /* an exit status */
+	VERIFY_DURATION,
+};
+
+#define VERIFY_MAX_WORDS 64
+
+struct verify_demand_def {
+	const char *key;
+	enum verify_kind kind;
+	const char *words[12]; /* of a WORD, ended with NULL */
+	bool takes_one;        /* no list */
+	const char *example;
+	const char *help; /* a sentence */
+};
+
+extern const struct verify_demand_def verify_demand_defs[VERIFY_DEMAND_COUNT];
+
+struct verify_policy {
+	const char *path; /* as it was named */
+	char sha256[SHA256_HEX_SIZE];
+	struct {
+		bool is_given;
+		struct record_texts texts; /* none, where that was said */
+		struct diag_pos at;
+	} demands[VERIFY_DEMAND_COUNT];
+};
+
+/* Reads one; everything wrong goes to `diags`, and then it is -EINVAL. verify_policy.c */
+int verify_read_policy(struct verify_policy *ret, const char *path, const char *bytes, size_t n,
+	struct arena *arena, struct diags *diags);
+
+/*
+ * Loads the keys that it names by their files, which lie where it does; from then on they are
+ * known by their ids.
+ */
+int verify_take_policy_keys(
+	struct verify_policy *policy, struct verify_keys *keys, struct arena *arena, struct err *e);
+
+/* Does it take a run that was relaxed? `policy` may be NULL. */
+bool verify_policy_allows_relaxed(const struct verify_policy *policy);

@@ -1,0 +1,396 @@
+/*
+ * worker - the coordinator: waits for the store, for runners and for the clock, and for all of them
+ * at once.
+ *
+ * Runs as:     the operator; the only process of the worker that has the store.
+ * Leaves:      no process, no lease, no run that is neither reported nor another worker's.
+ * Must not:    do anything that takes long, but for what the store itself takes.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "session/folder/session.h"
+#include "session/worker/worker_inside.h"
+
+#define NS_PER_MS ((uint64_t)1000000)
+#define LOOK_MS   250  /* between two looks at sessions, however much happens */
+#define LAST_MS   5000 /* that a store which does not answer is waited for at the end */
+
+/* --- one round --- */
+
+static unsigned count_runs(const struct worker *w)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < w->settings->slots; i++)
+		n += w->slots[i].step != WORKER_IDLE;
+	return n;
+}
+
+static void end_runs(struct worker *w)
+{
+	for (unsigned i = 0; i < w->settings->slots; i++)
+		worker_end_slot(w, &w->slots[i], WORKER_GOING);
+}
+
+static void kill_runs(struct worker *w)
+{
+	end_runs(w);
+	for (unsigned i = 0; i < w->settings->slots; i++)
+		if (worker_is_busy(&w->slots[i]))
+			w->slots[i].kill_ns = clock_ns();
+}
+
+static void hear_signal(struct worker *w)
+{
+	struct signalfd_siginfo got;
+
+	if (read(w->signals, &got, sizeof(got)) != (ssize_t)sizeof(got))
+		return;
+	if (w->is_going) {
+		kill_runs(w);
+		w->drain_ns = 0;
+		return;
+	}
+	worker_tell(w, "going, when what runs has ended: %u", count_runs(w));
+	w->is_going = true;
+	/* Others may take what is queued for sessions of ours. */
+	w->self.slots = 0;
+	worker_renew(w);
+	w->drain_ns = clock_ns() + w->settings->drain_ms * NS_PER_MS;
+}
+
+static void hear_store(struct worker *w)
+{
+	struct err e = { 0 };
+	int r = store_hear(w->store, &e);
+
+	if (r < 0)
+		worker_note_failure(w, "hear from the store", r, &e);
+	w->may_have_work = true;
+	if (!w->look_ns)
+		w->look_ns = clock_ns() + LOOK_MS * NS_PER_MS;
+}
+
+/* What is due by the clock. */
+static void do_what_is_due(struct worker *w)
+{
+	uint64_t now = clock_ns();
+
+	worker_fence(w);
+	if (now >= w->renew_ns)
+		worker_renew(w);
+	if (w->look_ns && now >= w->look_ns)
+		worker_look_at_sessions(w);
+	if (w->sweep_ns && now >= w->sweep_ns && !w->is_going)
+		worker_begin_sweep(w);
+	if (w->metrics_ns && now >= w->metrics_ns)
+		worker_write_metrics(w);
+	if (w->drain_ns && now >= w->drain_ns) {
+		w->drain_ns = 0;
+		end_runs(w);
+	}
+	for (unsigned i = 0; i < w->settings->slots; i++) {
+		struct worker_slot *slot = &w->slots[i];
+
+		if (!slot->kill_ns || now < slot->kill_ns)
+			continue;
+		slot->kill_ns = 0;
+		slot->is_doomed = true;
+		if (slot->pidfd >= 0)
+			syscall(SYS_pidfd_send_signal, slot->pidfd, SIGKILL, NULL, 0);
+	}
+}
+
+static void sooner(uint64_t *when, uint64_t other)
+{
+	if (other && other < *when)
+		*when = other;
+}
+
+static int wait_ms(const struct worker *w)
+{
+	uint64_t now = clock_ns(), when = w->renew_ns, ms;
+
+	sooner(&when, w->look_ns);
+	sooner(&when, w->is_going ? 0 : w->sweep_ns);
+	sooner(&when, w->drain_ns);
+	sooner(&when, w->metrics_ns);
+	for (unsigned i = 0; i < w->settings->slots; i++)
+		sooner(&when, w->slots[i].kill_ns);
+	ms = when <= now ? 0 : (when - now) / NS_PER_MS + 1;
+	return ms > 60000 ? 60000 : (int)ms;
+}
+
+enum {
+	AT_SIGNALS,
+	AT_STORE,
+	AT_WARDEN,
+	AT_WARDENS_END,
+	AT_SWEEP,
+	AT_MOUNTS,
+	AT_SLOTS
+};
+
+static void wait_for_all(struct worker *w, struct pollfd *fds)
+{
+	const int first[AT_SLOTS] = { w->signals, w->is_cut ? -1 : store_wait_fd(w->store),
+		w->warden, w->warden_pidfd, w->sweep.output, w->mounts };
+	unsigned slots = w->settings->slots;
+
+	for (unsigned i = 0; i < AT_SLOTS; i++)
+		fds[i] = (struct pollfd){ .fd = first[i], .events = POLLIN };
+	for (unsigned i = 0; i < slots; i++) {
+		fds[AT_SLOTS + 2 * i] =
+			(struct pollfd){ .fd = w->slots[i].channel, .events = POLLIN };
+		fds[AT_SLOTS + 2 * i + 1] =
+			(struct pollfd){ .fd = w->slots[i].pidfd, .events = POLLIN };
+	}
+	if (poll(fds, AT_SLOTS + 2 * slots, wait_ms(w)) < 0)
+		for (unsigned i = 0; i < AT_SLOTS + 2 * slots; i++)
+			fds[i].revents = 0;
+}
+
+static void do_round(struct worker *w, struct pollfd *fds)
+{
+	wait_for_all(w, fds);
+	/* First of all: whatever we hear, we may have slept for long. */
+	worker_fence(w);
+	if (fds[AT_SIGNALS].revents)
+		hear_signal(w);
+	for (unsigned i = 0; i < w->settings->slots; i++) {
+		struct worker_slot *slot = &w->slots[i];
+
+		if (fds[AT_SLOTS + 2 * i].revents && slot->channel >= 0)
+			worker_hear_runner(w, slot);
+		/* What it said last is heard before. */
+		else if (fds[AT_SLOTS + 2 * i + 1].revents && slot->pidfd >= 0)
+			worker_bury_runner(w, slot);
+	}
+	if (fds[AT_WARDEN].revents)
+		worker_hear_warden(w);
+	if (fds[AT_WARDENS_END].revents) {
+		err_set(&w->failure, ERR_SYS, ECHILD,
+			"cannot go on: the worker's warden was ended");
+		w->is_ended = true;
+	}
+	if (fds[AT_STORE].revents)
+		hear_store(w);
+	if (fds[AT_SWEEP].revents)
+		worker_hear_sweep(w);
+	if (fds[AT_MOUNTS].revents)
+		worker_hear_mounts(w);
+	do_what_is_due(w);
+	worker_take(w);
+}
+
+static bool is_done(const struct worker *w)
+{
+	if (w->is_ended)
+		return true;
+	if (count_runs(w) > 0 || (w->is_cut && !w->is_going))
+		return false;
+	return w->is_going || (w->settings->is_once && !w->may_have_work);
+}
+
+/* --- the beginning and the end --- */
+
+static int open_signals(struct worker *w, struct err *e)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGHUP, SIG_IGN);
+	w->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return w->signals < 0 ? err_sys(e, errno, "cannot receive signals") : 0;
+}
+
+static int count_other(void *of, const struct store_worker *x)
+{
+	*(uint64_t *)of += x->is_alive && x->slots > 0;
+	return 0;
+}
+
+/* Whoever starts one on two machines sees here that both have the same store. */
+static void say_hello(struct worker *w)
+{
+	uint64_t workers = 0;
+	struct err e = { 0 };
+
+	if (store_each_worker(w->store, count_other, &workers, &e) < 0)
+		worker_note_failure(w, "list the workers", -e.num, &e);
+	else
+		worker_warn(w, "worker %s: %u slot%s; store %s; workers of this store: %llu",
+			w->self.name, w->self.slots, w->self.slots == 1 ? "" : "s",
+			store_name(w->store), (unsigned long long)workers);
+}
+
+static int begin(struct worker *w, struct err *e)
+{
+	const struct worker_settings *s = w->settings;
+	int r = session_root_id(s->root, w->self.place, e);
+
+	snprintf(w->self.name, sizeof(w->self.name), "%s", s->name);
+	(void)gethostname(w->self.host, sizeof(w->self.host) - 1);
+	w->self.slots = s->slots;
+	w->self.lease_ms = (int64_t)s->lease_ms;
+	if (r == 0 && s->metrics)
+		r = metrics_write(&w->metrics, s->metrics, e);
+	if (r == 0)
+		r = worker_start_warden(s, w->shared, &w->warden, &w->warden_pidfd, e);
+	if (r == 0)
+		r = worker_open_mounts(w, e);
+	if (r == 0)
+		r = open_signals(w, e);
+	if (r == 0)
+		r = s->open_store(&w->store, e);
+	if (r == 0)
+		r = store_listen(w->store, e);
+	if (r < 0)
+		return r;
+	for (unsigned i = 0; i < s->slots; i++)
+		worker_start_runner(w, &w->slots[i]);
+	worker_renew(w);
+	say_hello(w);
+	if (s->sweep_ms)
+		w->sweep_ns = clock_ns() + s->sweep_ms * NS_PER_MS;
+	return 0;
+}
+
+/* The warden is gone, or there are no processes: what runs is ended, and that is written down. */
+static void give_up(struct worker *w)
+{
+	for (unsigned i = 0; i < w->settings->slots; i++) {
+		struct worker_slot *slot = &w->slots[i];
+
+		if (!worker_is_busy(slot))
+			continue;
+		if (slot->pidfd >= 0)
+			syscall(SYS_pidfd_send_signal, slot->pidfd, SIGKILL, NULL, 0);
+		worker_fail(w, slot, &w->failure);
+	}
+}
+
+static int say_goodbye(struct worker *w, struct err *e)
+{
+	uint64_t until = clock_ns() + LAST_MS * NS_PER_MS;
+	int r;
+
+	for (size_t i = 0; i < w->held_count; i++)
+		worker_drop_mount(w, &w->held[i]);
+	while ((w->is_cut || count_runs(w)) && clock_ns() < until) {
+		struct pollfd second_signal = { .fd = w->signals, .events = POLLIN };
+
+		worker_renew(w);
+		if (w->is_cut && poll(&second_signal, 1, 200) > 0)
+			break;
+	}
+	if (w->is_cut || count_runs(w))
+		return err_set(e, ERR_SYS, EPIPE,
+			"cannot report %u runs: the store does not answer, and their leases last "
+			"until they expire",
+			count_runs(w));
+	r = store_remove_worker(w->store, w->self.name, e);
+	return r;
+}
+
+static void end_processes(struct worker *w)
+{
+	siginfo_t unused;
+
+	worker_end_sweep(w);
+	for (unsigned i = 0; i < w->settings->slots; i++) {
+		struct worker_slot *slot = &w->slots[i];
+
+		store_taken_done(&slot->taken);
+		worker_letter_done(&slot->letter);
+		worker_letter_done(&slot->packed);
+		if (slot->channel >= 0)
+			close(slot->channel);
+		if (slot->pidfd >= 0)
+			close(slot->pidfd);
+	}
+	if (w->warden >= 0)
+		close(w->warden);
+	if (w->warden_pidfd >= 0) {
+		waitid(P_PIDFD, (id_t)w->warden_pidfd, &unused, WEXITED);
+		close(w->warden_pidfd);
+	}
+	if (w->signals >= 0)
+		close(w->signals);
+	if (w->mounts >= 0)
+		close(w->mounts);
+}
+
+static int work(struct worker *w, struct pollfd *fds, struct err *e)
+{
+	int r = begin(w, e);
+
+	if (r < 0)
+		return r;
+	while (!is_done(w))
+		do_round(w, fds);
+	if (w->is_ended)
+		give_up(w);
+	r = say_goodbye(w, e);
+	worker_write_metrics(w);
+	if (w->failure.kind != ERR_NONE) {
+		*e = w->failure;
+		r = -e->num;
+	}
+	return r;
+}
+
+static struct worker_shared *share_memory(void)
+{
+	size_t size = sizeof(struct worker_shared);
+	/* cppcheck-suppress invalidFunctionArg ; -1 is what mmap(2) asks for here */
+	void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return NULL;
+	return page;
+}
+
+int worker_run(const struct worker_settings *s, struct err *e)
+{
+	struct worker w = { .settings = s,
+		.warden = -1,
+		.warden_pidfd = -1,
+		.signals = -1,
+		.mounts = -1,
+		.sweep.output = -1 };
+	own(arena) struct arena a = { .max = SIZE_MAX / 2 };
+	struct pollfd *fds = arena_array(&a, AT_SLOTS + 2 * (size_t)s->slots, sizeof(*fds));
+	int r;
+
+	w.slots = arena_array(&a, s->slots, sizeof(*w.slots));
+	w.shared = share_memory();
+	if (!fds || !w.slots || !w.shared)
+		return err_set(e, ERR_SYS, ENOMEM, "cannot have %u slots: out of memory", s->slots);
+	for (unsigned i = 0; i < s->slots; i++)
+		w.slots[i] = (struct worker_slot){
+			.number = i, .channel = -1, .pidfd = -1, .letter.fd = -1, .packed.fd = -1
+		};
+	r = work(&w, fds, e);
+	end_processes(&w);
+	store_close(w.store);
+	free(w.held);
+	munmap(w.shared, sizeof(*w.shared));
+	return r;
+}

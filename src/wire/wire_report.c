@@ -1,0 +1,62 @@
+#include "wire/wire_report.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/str.h"
+#include "base/utf8.h"
+
+static_assert(sizeof(struct wire_report) == 1088, "a message has no padding");
+
+const char *const wire_agent_names[WIRE_AGENT_COUNT] = {
+	[WIRE_CLAUDE] = "claude",
+	[WIRE_CODEX] = "codex",
+	[WIRE_GEMINI] = "gemini",
+};
+
+const char *const wire_report_names[WIRE_REPORT_KIND_COUNT] = {
+	[WIRE_READ_BLOCKED] = "sandbox_read_blocked",
+	[WIRE_WRITE_BLOCKED] = "sandbox_write_blocked",
+};
+
+/* Is there an end, and nothing behind it? Its place, or 0. */
+static size_t measure(const char *text, size_t size)
+{
+	size_t n = strnlen(text, size);
+
+	for (size_t i = n; i < size; i++)
+		if (text[i])
+			return 0;
+	return n < size ? n : 0;
+}
+
+static bool is_tool(const char *text)
+{
+	for (; *text; text++)
+		if (!str_is_letter(*text) && !str_is_digit(*text) && *text != '_')
+			return false;
+	return true;
+}
+
+static bool is_shown(const char *text, size_t n)
+{
+	while (n) {
+		uint32_t character = 0;
+		size_t width = utf8_decode(text, n, &character);
+
+		if (width == 0 || utf8_is_hidden(character))
+			return false;
+		text += width;
+		n -= width;
+	}
+	return true;
+}
+
+bool wire_is_told(const struct wire_report *told)
+{
+	size_t path = measure(told->path, sizeof(told->path));
+
+	return told->kind < WIRE_REPORT_KIND_COUNT && told->agent < WIRE_AGENT_COUNT &&
+	       measure(told->tool, sizeof(told->tool)) && is_tool(told->tool) && path &&
+	       told->path[0] == '/' && is_shown(told->path, path);
+}
