@@ -15,7 +15,7 @@ uint64_t clock_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
 }
 
-static bool is_later(const struct timespec *a, const struct timespec *b)
+static bool clock_is_later(const struct timespec *a, const struct timespec *b)
 {
 	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
 }
@@ -27,7 +27,7 @@ void clock_pass_mark(const struct timespec *t)
 
 	for (int tries = 1000; tries > 0; tries--) {
 		clock_gettime(CLOCK_REALTIME_COARSE, &mark);
-		if (is_later(&mark, t))
+		if (clock_is_later(&mark, t))
 			return;
 		nanosleep(&wait, NULL);
 	}
@@ -64,7 +64,7 @@ static unsigned day_of(unsigned year, unsigned month, unsigned date)
 }
 
 /* Numbers where the form has zeros, and what it has elsewhere. */
-static bool read_form(const char *text, unsigned ret[static 6])
+static bool clock_read_form(const char *text, unsigned ret[static 6])
 {
 	static const char form[] = "0000-00-00T00:00:00";
 	size_t part = 0;
@@ -86,7 +86,8 @@ int clock_parse(const char *text, struct timespec *ret)
 	const char *rest = text + strlen("0000-00-00T00:00:00");
 	long ns = 0, unit = 100000000;
 
-	if (!read_form(text, part) || part[0] < 1970 || part[1] < 1 || part[1] > 12 || part[2] < 1)
+	if (!clock_read_form(text, part) || part[0] < 1970 || part[1] < 1 || part[1] > 12 ||
+		part[2] < 1)
 		return -EINVAL;
 	day = day_of(part[0], part[1], part[2]);
 	date_of(day, &year, &month, &date);

@@ -2,7 +2,7 @@
 
 #include "base/str.h"
 
-static size_t find_field(
+static size_t json_fields_find_field(
 	const struct json_field *fields, size_t count, const char *key, size_t first)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -33,7 +33,7 @@ bool json_read_fields(void *reader, const struct json_field *fields, size_t coun
 	if (count > JSON_MAX_FIELDS || !json_enter_map(r))
 		return false;
 	while (json_next_key(r, &key)) {
-		size_t found = find_field(fields, count, key, at);
+		size_t found = json_fields_find_field(fields, count, key, at);
 
 		if (found == count) {
 			json_skip(r);

@@ -35,7 +35,7 @@ static char next(struct json_reader *r)
 	return r->at < r->end ? *r->at : '\0';
 }
 
-static bool take(struct json_reader *r, char c)
+static bool json_read_take(struct json_reader *r, char c)
 {
 	if (r->wrong || next(r) != c)
 		return false;
@@ -43,7 +43,7 @@ static bool take(struct json_reader *r, char c)
 	return true;
 }
 
-static bool take_word(struct json_reader *r, const char *word)
+static bool json_read_take_word(struct json_reader *r, const char *word)
 {
 	size_t n = strlen(word);
 
@@ -90,7 +90,7 @@ static bool read_unicode(struct json_reader *r, uint32_t *ret)
 }
 
 /* What follows a backslash. */
-static bool read_escape(struct json_reader *r)
+static bool json_read_escape(struct json_reader *r)
 {
 	static const char names[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
 	const char *name = r->at < r->end && *r->at ? strchr(names, *r->at) : NULL;
@@ -113,7 +113,7 @@ static bool read_escape(struct json_reader *r)
 }
 
 /* Printable ASCII that stands for itself: nearly everything. */
-static bool is_plain(char c)
+static bool json_read_is_plain(char c)
 {
 	return (unsigned char)c >= ' ' && (unsigned char)c < 0x7f && c != '"' && c != '\\';
 }
@@ -127,7 +127,7 @@ static bool read_string(struct json_reader *r)
 		const char *start = r->at;
 		uint32_t c;
 
-		while (r->at < r->end && is_plain(*r->at))
+		while (r->at < r->end && json_read_is_plain(*r->at))
 			r->at++;
 		buf_add(&r->text, start, (size_t)(r->at - start));
 		if (r->at == r->end)
@@ -138,7 +138,7 @@ static bool read_string(struct json_reader *r)
 		}
 		if (*r->at == '\\') {
 			r->at++;
-			if (!read_escape(r))
+			if (!json_read_escape(r))
 				return json_wrong(r, "a known escape");
 		} else {
 			size_t width = utf8_decode(r->at, (size_t)(r->end - r->at), &c);
@@ -154,7 +154,7 @@ static bool read_string(struct json_reader *r)
 
 bool json_read_text(struct json_reader *r, const char **ret)
 {
-	if (!take(r, '"'))
+	if (!json_read_take(r, '"'))
 		return json_wrong(r, "a text");
 	if (!read_string(r))
 		return false;
@@ -164,9 +164,9 @@ bool json_read_text(struct json_reader *r, const char **ret)
 
 /* --- maps and lists --- */
 
-static bool enter(struct json_reader *r, char bracket, const char *what)
+static bool json_read_enter(struct json_reader *r, char bracket, const char *what)
 {
-	if (!take(r, bracket))
+	if (!json_read_take(r, bracket))
 		return json_wrong(r, what);
 	if (r->depth == JSON_READ_DEPTH)
 		return json_wrong(r, "fewer levels");
@@ -176,39 +176,39 @@ static bool enter(struct json_reader *r, char bracket, const char *what)
 
 bool json_enter_map(struct json_reader *r)
 {
-	return enter(r, '{', "a map");
+	return json_read_enter(r, '{', "a map");
 }
 
 bool json_enter_list(struct json_reader *r)
 {
-	return enter(r, '[', "a list");
+	return json_read_enter(r, '[', "a list");
 }
 
 /* Is there another one? Takes the comma before it, or the bracket that ends it all. */
-static bool go_on(struct json_reader *r, char bracket)
+static bool json_read_go_on(struct json_reader *r, char bracket)
 {
 	bool is_first = !r->has_items[r->depth];
 
 	if (r->wrong)
 		return false;
-	if (take(r, bracket)) {
+	if (json_read_take(r, bracket)) {
 		r->depth--;
 		return false;
 	}
 	r->has_items[r->depth] = true;
-	return is_first || take(r, ',') ? true : json_wrong(r, "a comma");
+	return is_first || json_read_take(r, ',') ? true : json_wrong(r, "a comma");
 }
 
 bool json_next_item(struct json_reader *r)
 {
-	return go_on(r, ']');
+	return json_read_go_on(r, ']');
 }
 
 bool json_next_key(struct json_reader *r, const char **ret)
 {
-	if (!go_on(r, '}') || !json_read_text(r, ret))
+	if (!json_read_go_on(r, '}') || !json_read_text(r, ret))
 		return false;
-	return take(r, ':') ? true : json_wrong(r, "a colon");
+	return json_read_take(r, ':') ? true : json_wrong(r, "a colon");
 }
 
 /* --- the rest --- */
@@ -220,11 +220,11 @@ char json_peek(struct json_reader *r)
 
 bool json_read_bool(struct json_reader *r, bool *ret)
 {
-	*ret = take_word(r, "true");
-	return *ret || take_word(r, "false") ? true : json_wrong(r, "true or false");
+	*ret = json_read_take_word(r, "true");
+	return *ret || json_read_take_word(r, "false") ? true : json_wrong(r, "true or false");
 }
 
-static bool take_digits(struct json_reader *r)
+static bool json_read_take_digits(struct json_reader *r)
 {
 	const char *start = r->at;
 
@@ -244,7 +244,7 @@ static bool take_integer(struct json_reader *r)
 		r->at++;
 		return r->at == r->end || !str_is_digit(*r->at);
 	}
-	return take_digits(r);
+	return json_read_take_digits(r);
 }
 
 bool json_read_int(struct json_reader *r, int64_t *ret)
@@ -275,19 +275,19 @@ static bool skip_number(struct json_reader *r)
 
 	if (is_good && r->at < r->end && *r->at == '.') {
 		r->at++;
-		is_good = take_digits(r);
+		is_good = json_read_take_digits(r);
 	}
 	if (is_good && r->at < r->end && (*r->at == 'e' || *r->at == 'E')) {
 		r->at++;
 		r->at += r->at < r->end && (*r->at == '+' || *r->at == '-');
-		is_good = take_digits(r);
+		is_good = json_read_take_digits(r);
 	}
 	return is_good ? true : json_wrong(r, "a value");
 }
 
 bool json_take_null(struct json_reader *r)
 {
-	return take_word(r, "null");
+	return json_read_take_word(r, "null");
 }
 
 /* Depth is limited, and with it how deep this calls itself. */
@@ -313,7 +313,8 @@ bool json_skip(struct json_reader *r)
 	case 't':
 	case 'f':
 	case 'n':
-		if (take_word(r, "true") || take_word(r, "false") || take_word(r, "null"))
+		if (json_read_take_word(r, "true") || json_read_take_word(r, "false") ||
+			json_read_take_word(r, "null"))
 			return true;
 		return json_wrong(r, "a value");
 	default:

@@ -17,7 +17,7 @@ static bool is_digit(char c)
 }
 
 /* Reads the digits at *p and moves past them; false where there are none or too many. */
-static bool take_digits(const char **p, uint64_t *ret)
+static bool num_take_digits(const char **p, uint64_t *ret)
 {
 	const char *s = *p;
 	uint64_t n = 0;
@@ -68,7 +68,7 @@ int num_parse_size(const char *text, uint64_t *ret, struct err *e)
 	if (!is_digit(*p))
 		return BAD(e, "'%.40s' is not a size: write digits and a unit, such as 512M or 2G",
 			text);
-	if (!take_digits(&p, &n))
+	if (!num_take_digits(&p, &n))
 		return BAD(e, "size '%.40s' is too large: at most 8388607T", text);
 	if (p - text > 1 && text[0] == '0')
 		return BAD(e, "size '%.40s' starts with a zero: write it without", text);
@@ -169,7 +169,7 @@ int num_parse_duration(const char *text, uint64_t *ret_ms, struct err *e)
 
 		if (!is_digit(*p))
 			return BAD(e, "duration '%.40s' needs digits before '%.8s'", text, p);
-		if (!take_digits(&p, &n))
+		if (!num_take_digits(&p, &n))
 			return BAD(e, "duration '%.40s' is too long: at most 3650d", text);
 		if (p - start > 1 && *start == '0')
 			return BAD(
@@ -224,7 +224,7 @@ int num_parse_cpus(const char *text, uint64_t *ret_milli, struct err *e)
 
 	if (!is_digit(*p))
 		return BAD(e, "'%.40s' is not a number of processors: write it as 2 or 1.5", text);
-	if (!take_digits(&p, &whole) || whole > CPUS_MAX)
+	if (!num_take_digits(&p, &whole) || whole > CPUS_MAX)
 		return BAD(e, "'%.40s' processors are too many: at most %d", text, CPUS_MAX);
 	if (text[0] == '0' && is_digit(text[1]))
 		return BAD(e, "number of processors '%.40s' starts with a zero", text);
@@ -277,7 +277,7 @@ int num_parse_int(const char *text, int64_t min, int64_t max, int64_t *ret, stru
 		return BAD(e, "'%.40s' is not a whole number", text);
 	if (p[0] == '0' && (is_digit(p[1]) || is_negative))
 		return BAD(e, "whole number '%.40s' starts with a zero", text);
-	fits = take_digits(&p, &n) && n <= largest;
+	fits = num_take_digits(&p, &n) && n <= largest;
 	if (fits && *p)
 		return BAD(e, "'%.40s' is not a whole number", text);
 	/* Negated as unsigned, so that the smallest number has a way to itself. */

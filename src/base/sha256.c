@@ -122,7 +122,7 @@ void sha256_hex(const void *bytes, size_t n, char ret[static SHA256_HEX_SIZE])
 
 /* --- files --- */
 
-static void add_zeros(struct sha256 *s, uint64_t n)
+static void sha256_add_zeros(struct sha256 *s, uint64_t n)
 {
 	static const uint8_t zeros[4096];
 
@@ -132,7 +132,7 @@ static void add_zeros(struct sha256 *s, uint64_t n)
 }
 
 /* Where the next data is, at `at` or behind; the end where there is none. */
-static off_t next_data(int fd, off_t at, off_t end)
+static off_t sha256_next_data(int fd, off_t at, off_t end)
 {
 	off_t data = lseek(fd, at, SEEK_DATA);
 
@@ -176,9 +176,9 @@ int sha256_file(int fd, uint8_t ret[static SHA256_SIZE], uint64_t *ret_size)
 		return -errno;
 	sha256_init(&s);
 	while (at < st.st_size) {
-		off_t data = next_data(fd, at, st.st_size), end;
+		off_t data = sha256_next_data(fd, at, st.st_size), end;
 
-		add_zeros(&s, (uint64_t)(data - at));
+		sha256_add_zeros(&s, (uint64_t)(data - at));
 		end = data < st.st_size ? add_data(&s, fd, data) : data;
 		if (end < 0)
 			return (int)end;

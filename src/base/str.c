@@ -31,7 +31,7 @@ bool str_path_within(const char *inner, const char *outer)
 
 #define WORD_MAX 63
 
-static unsigned least(unsigned a, unsigned b)
+static unsigned str_least(unsigned a, unsigned b)
 {
 	return a < b ? a : b;
 }
@@ -54,9 +54,10 @@ unsigned str_distance(const char *a, const char *b)
 		for (size_t j = 1; j <= m; j++) {
 			char x = str_lower(a[i - 1]), y = str_lower(b[j - 1]);
 
-			row[j] = least(least(last[j], row[j - 1]) + 1, last[j - 1] + (x != y));
+			row[j] = str_least(
+				str_least(last[j], row[j - 1]) + 1, last[j - 1] + (x != y));
 			if (i > 1 && j > 1 && x == str_lower(b[j - 2]) && str_lower(a[i - 2]) == y)
-				row[j] = least(row[j], before[j - 2] + 1);
+				row[j] = str_least(row[j], before[j - 2] + 1);
 		}
 		before = last;
 		last = row;

@@ -62,7 +62,7 @@ void tree_count(struct tree_counts *counts, mode_t mode)
 
 /* --- names in order --- */
 
-static int compare_texts(const void *a, const void *b)
+static int tree_compare_texts(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -79,7 +79,7 @@ const char **tree_sort_texts(const char *texts, size_t n, size_t *ret_count)
 		return NULL;
 	for (const char *text = texts; i < count; text += strlen(text) + 1)
 		sorted[i++] = text;
-	qsort(sorted, count, sizeof(*sorted), compare_texts);
+	qsort(sorted, count, sizeof(*sorted), tree_compare_texts);
 	*ret_count = count;
 	return sorted;
 }

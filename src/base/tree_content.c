@@ -83,7 +83,7 @@ int tree_copy_content(int from, int to, off_t size, struct tree_bytes *b, uint64
 }
 
 /* Where the next content is at or after `at`; -1: there is none. */
-static off_t next_data(int fd, off_t at)
+static off_t tree_content_next_data(int fd, off_t at)
 {
 	off_t data = lseek(fd, at, SEEK_DATA);
 
@@ -92,7 +92,7 @@ static off_t next_data(int fd, off_t at)
 	return data;
 }
 
-static ssize_t read_at(int fd, char *bytes, size_t size, off_t at)
+static ssize_t tree_content_read_at(int fd, char *bytes, size_t size, off_t at)
 {
 	size_t len = 0;
 
@@ -115,14 +115,15 @@ bool tree_same_content(int one, int other, struct tree_bytes *b)
 	off_t at = 0;
 
 	for (;;) {
-		off_t here = next_data(one, at), there = next_data(other, at);
+		off_t here = tree_content_next_data(one, at),
+		      there = tree_content_next_data(other, at);
 		ssize_t n;
 
 		if (here < 0 && there < 0)
 			return true;
 		at = here < 0 || (there >= 0 && there < here) ? there : here;
-		n = read_at(one, b->content, sizeof(b->content), at);
-		if (n < 0 || read_at(other, b->other, sizeof(b->other), at) != n ||
+		n = tree_content_read_at(one, b->content, sizeof(b->content), at);
+		if (n < 0 || tree_content_read_at(other, b->other, sizeof(b->other), at) != n ||
 			memcmp(b->content, b->other, (size_t)n) != 0)
 			return false;
 		if (n == 0)

@@ -33,7 +33,7 @@ struct copy {
 
 /* --- attributes --- */
 
-static bool is_kept(const struct copy *c, const char *attribute)
+static bool tree_copy_is_kept(const struct copy *c, const char *attribute)
 {
 	return str_starts(attribute, "user.") &&
 	       !(c->o->is_plain && str_starts(attribute, "user.overlay."));
@@ -49,7 +49,7 @@ static int copy_attributes(struct copy *c, int from, int to)
 	for (const char *name = names; name < names + n; name += strlen(name) + 1) {
 		ssize_t size;
 
-		if (!is_kept(c, name))
+		if (!tree_copy_is_kept(c, name))
 			continue;
 		size = fgetxattr(from, name, value, sizeof(c->bytes.content));
 		if (size < 0 && errno == ENODATA)
@@ -75,13 +75,14 @@ static mode_t mode_of(const struct copy *c, const struct stat *st)
 }
 
 /* Is it left where it is? */
-static bool is_own(const struct copy *c, const struct stat *st)
+static bool tree_copy_is_own(const struct copy *c, const struct stat *st)
 {
 	return c->o->others_only && st->st_uid == geteuid() && st->st_gid == c->o->group;
 }
 
 /* What nobody lets us read stays where it is, too. */
-static int leave_out(struct copy *c, const char *name, int num, const char *verb, struct err *e)
+static int tree_copy_leave_out(
+	struct copy *c, const char *name, int num, const char *verb, struct err *e)
 {
 	if (num != EACCES || !c->o->others_only)
 		return tree_fail(&c->path, name, num, verb, e);
@@ -98,7 +99,7 @@ static int give_group(const struct copy *c, int at, const char *name)
 }
 
 /* Everything that is not content. */
-static int finish(struct copy *c, int from, int to, const struct stat *st)
+static int tree_copy_finish(struct copy *c, int from, int to, const struct stat *st)
 {
 	const struct timespec times[] = { st->st_atim, st->st_mtim };
 	int r = copy_attributes(c, from, to);
@@ -121,7 +122,7 @@ struct entry {
 };
 
 /* Opens an entry of the source, and makes it readable first if need be and may be. */
-static int open_source(const struct copy *c, const struct entry *x)
+static int tree_copy_open_source(const struct copy *c, const struct entry *x)
 {
 	bool is_folder = S_ISDIR(x->st.st_mode);
 	int flags = is_folder ? O_RDONLY | O_DIRECTORY : O_RDONLY | O_NONBLOCK | O_NOCTTY;
@@ -144,7 +145,7 @@ static void name_links(const struct stat *st, char ret[static 64])
 }
 
 /* One more name for a file that was copied before: 1 if there is one. */
-static int find_linked(const struct copy *c, const struct entry *x)
+static int tree_copy_find_linked(const struct copy *c, const struct entry *x)
 {
 	char known[64];
 
@@ -178,7 +179,7 @@ static bool has_attributes(struct copy *c, int fd)
 	if (n < 0)
 		return errno != EOPNOTSUPP && errno != ENOSYS;
 	for (const char *name = c->bytes.other; name < c->bytes.other + n; name += strlen(name) + 1)
-		if (is_kept(c, name))
+		if (tree_copy_is_kept(c, name))
 			return true;
 	return false;
 }
@@ -205,7 +206,7 @@ static bool is_as_before(struct copy *c, const struct entry *x, int from)
 }
 
 /* Makes the file anew, or one more name for what was made before. */
-static int write_file(struct copy *c, const struct entry *x, int from)
+static int tree_copy_write_file(struct copy *c, const struct entry *x, int from)
 {
 	own_fd int to = -1;
 	int r;
@@ -218,24 +219,24 @@ static int write_file(struct copy *c, const struct entry *x, int from)
 	r = to < 0 ? -errno
 		   : tree_copy_content(from, to, x->st.st_size, &c->bytes, &c->counts->bytes);
 	if (r == 0)
-		r = finish(c, from, to, &x->st);
+		r = tree_copy_finish(c, from, to, &x->st);
 	return r == 0 ? remember_linked(c, x) : r;
 }
 
 static int copy_file(struct copy *c, struct entry *x, struct err *e)
 {
 	own_fd int from = -1;
-	int r = find_linked(c, x);
+	int r = tree_copy_find_linked(c, x);
 
 	if (r == 0) {
-		from = open_source(c, x);
+		from = tree_copy_open_source(c, x);
 		r = from < 0 ? from : fstat(from, &x->st) < 0 ? -errno : 0;
 		/* What it was a moment ago does not count. */
 		if (r == 0 && !S_ISREG(x->st.st_mode))
 			r = -ESTALE;
 		if (r < 0)
-			return leave_out(c, x->name, -r, "read", e);
-		r = write_file(c, x, from);
+			return tree_copy_leave_out(c, x->name, -r, "read", e);
+		r = tree_copy_write_file(c, x, from);
 	}
 	if (r < 0)
 		return tree_fail(&c->path, x->name, -r, "copy", e);
@@ -294,9 +295,9 @@ static int copy_subfolder(struct copy *c, struct entry *x, struct err *e)
 
 	if (c->depth == TREE_MAX_DEPTH)
 		return tree_fail(&c->path, x->name, ELOOP, "copy", e);
-	from = open_source(c, x);
+	from = tree_copy_open_source(c, x);
 	if (from < 0 || fstat(from, &x->st) < 0)
-		return leave_out(c, x->name, from < 0 ? -from : errno, "read", e);
+		return tree_copy_leave_out(c, x->name, from < 0 ? -from : errno, "read", e);
 	if (mkdirat(x->to, x->name, 0700) < 0)
 		return tree_fail(&c->path, x->name, errno, "copy", e);
 	to = tree_open_folder(x->to, x->name);
@@ -311,9 +312,9 @@ static int copy_subfolder(struct copy *c, struct entry *x, struct err *e)
 	if (r < 0)
 		return r;
 	/* It stays only if it leads to something of others. */
-	if (is_own(c, &x->st) && unlinkat(x->to, x->name, AT_REMOVEDIR) == 0)
+	if (tree_copy_is_own(c, &x->st) && unlinkat(x->to, x->name, AT_REMOVEDIR) == 0)
 		return 0;
-	r = finish(c, from, to, &x->st);
+	r = tree_copy_finish(c, from, to, &x->st);
 	if (r < 0)
 		return tree_fail(&c->path, x->name, -r, "copy", e);
 	c->counts->folders++;
@@ -325,9 +326,9 @@ static int copy_entry(struct copy *c, struct entry *x, struct err *e)
 	mode_t type;
 
 	if (fstatat(x->from, x->name, &x->st, AT_SYMLINK_NOFOLLOW) < 0)
-		return leave_out(c, x->name, errno, "read", e);
+		return tree_copy_leave_out(c, x->name, errno, "read", e);
 	type = x->st.st_mode & S_IFMT;
-	if (type != S_IFDIR && is_own(c, &x->st))
+	if (type != S_IFDIR && tree_copy_is_own(c, &x->st))
 		return 0;
 	if (type == S_IFREG)
 		return copy_file(c, x, e);
@@ -393,6 +394,6 @@ int tree_copy(int from, int to, const struct tree_options *o, struct err *e)
 		forget_links(o->links);
 	if (r != 0)
 		return r;
-	r = finish(&c, source, target, &st);
+	r = tree_copy_finish(&c, source, target, &st);
 	return r < 0 ? tree_fail(&c.path, ".", -r, "copy", e) : 0;
 }

@@ -41,7 +41,7 @@ struct line {
 	char hash[SHA256_HEX_SIZE], attributes[SHA256_HEX_SIZE];
 };
 
-static void print_hash(struct sha256 *s, char ret[static SHA256_HEX_SIZE])
+static void tree_digest_print_hash(struct sha256 *s, char ret[static SHA256_HEX_SIZE])
 {
 	uint8_t hash[SHA256_SIZE];
 
@@ -72,7 +72,7 @@ static uint64_t size_of(const struct stat *st)
 	return S_ISREG(st->st_mode) || S_ISLNK(st->st_mode) ? (uint64_t)st->st_size : 0;
 }
 
-static void add_line(struct sha256 *s, const struct line *l, const char *name)
+static void tree_digest_add_line(struct sha256 *s, const struct line *l, const char *name)
 {
 	char head[256];
 	int n = snprintf(head, sizeof(head), "%c %04o %" PRIu64 " %s %s ", tree_type_letter(&l->st),
@@ -113,17 +113,17 @@ int tree_hash_attributes(struct tree_hasher *d, int fd, char ret[static SHA256_H
 		sha256_add(&s, d->bytes, (size_t)size);
 	}
 	if (has_any)
-		print_hash(&s, ret);
+		tree_digest_print_hash(&s, ret);
 	return 0;
 }
 
-static bool is_zero(const char *bytes, size_t n)
+static bool tree_digest_is_zero(const char *bytes, size_t n)
 {
 	return bytes[0] == 0 && memcmp(bytes, bytes + 1, n - 1) == 0;
 }
 
 /* Tells how far it is. 0, or what ends it. */
-static int tell(const struct tree_hasher *d, uint64_t bytes)
+static int tree_digest_tell(const struct tree_hasher *d, uint64_t bytes)
 {
 	if (d->options && d->options->counts)
 		d->options->counts->bytes += bytes;
@@ -174,7 +174,7 @@ int tree_hash_content(struct tree_hasher *d, int fd, char ret[static SHA256_HEX_
 			size_t size = n - i < BLOCK ? (size_t)(n - i) : BLOCK;
 			char number[32];
 
-			if (is_zero(d->bytes + i, size))
+			if (tree_digest_is_zero(d->bytes + i, size))
 				continue;
 			sha256_add(&s, number,
 				(size_t)snprintf(number, sizeof(number), "%" PRIu64 " ",
@@ -182,12 +182,12 @@ int tree_hash_content(struct tree_hasher *d, int fd, char ret[static SHA256_HEX_
 			sha256_add(&s, d->bytes + i, size);
 		}
 		at += n;
-		r = tell(d, (uint64_t)n);
+		r = tree_digest_tell(d, (uint64_t)n);
 		if (r < 0)
 			return r;
 	}
-	print_hash(&s, ret);
-	return tell(d, 0);
+	tree_digest_print_hash(&s, ret);
+	return tree_digest_tell(d, 0);
 }
 
 int tree_hash_target(
@@ -269,10 +269,10 @@ static int hash_folder(struct digest *d, int fd, char ret[static SHA256_HEX_SIZE
 		r = hash_entry(d, fd, names.sorted[i], &l, e);
 		if (r < 0)
 			return r;
-		add_line(&s, &l, names.sorted[i]);
+		tree_digest_add_line(&s, &l, names.sorted[i]);
 	}
 	d->names_size -= names.bytes.len;
-	print_hash(&s, ret);
+	tree_digest_print_hash(&s, ret);
 	return 0;
 }
 
@@ -287,8 +287,8 @@ int tree_digest_with(
 	if (r < 0)
 		return r;
 	sha256_init(&s);
-	add_line(&s, &l, ".");
-	print_hash(&s, ret);
+	tree_digest_add_line(&s, &l, ".");
+	tree_digest_print_hash(&s, ret);
 	return 0;
 }
 

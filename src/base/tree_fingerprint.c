@@ -28,7 +28,8 @@ struct line {
 	int64_t modified_s, modified_ns, changed_s, changed_ns;
 };
 
-static int look_at(struct walk *w, int at, const char *name, struct stat *st, struct err *e)
+static int tree_fingerprint_look_at(
+	struct walk *w, int at, const char *name, struct stat *st, struct err *e)
 {
 	struct line l;
 	int64_t changed;
@@ -75,7 +76,7 @@ static int walk_names(struct walk *w, int fd, struct err *e)
 		return tree_fail(&w->path, "", -r, "list", e);
 	w->names_size += names.bytes.len;
 	for (size_t i = 0; r == 0 && i < names.count; i++) {
-		r = look_at(w, fd, names.sorted[i], &st, e);
+		r = tree_fingerprint_look_at(w, fd, names.sorted[i], &st, e);
 		if (r == 0 && S_ISDIR(st.st_mode))
 			r = walk_folder(w, fd, names.sorted[i], e);
 	}
@@ -111,7 +112,7 @@ int tree_fingerprint(
 
 	*ret = (struct tree_fingerprint){ 0 };
 	sha256_init(&w.sum);
-	r = look_at(&w, fd, ".", &st, e);
+	r = tree_fingerprint_look_at(&w, fd, ".", &st, e);
 	if (r == 0)
 		r = walk_folder(&w, fd, ".", e);
 	if (r < 0)

@@ -35,7 +35,7 @@ struct removal {
 	struct err error; /* the first */
 };
 
-static int fail(struct removal *w, const char *name, int num, const char *verb)
+static int tree_remove_fail(struct removal *w, const char *name, int num, const char *verb)
 {
 	w->failed++;
 	/* A folder that is busy is one on which something is mounted. */
@@ -43,7 +43,7 @@ static int fail(struct removal *w, const char *name, int num, const char *verb)
 		w->error.kind == ERR_NONE ? &w->error : NULL);
 }
 
-static int open_folder(const struct removal *w, int at, const char *name)
+static int tree_remove_open_folder(const struct removal *w, int at, const char *name)
 {
 	return w->o->stays ? file_open_same_mount(at, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK)
 			   : tree_open_folder(at, name);
@@ -94,7 +94,7 @@ static bool make_way(const struct removal *w, int at, const char *name)
 	return is_made;
 }
 
-static int remove_name(const struct removal *w, int at, const char *name, int flags)
+static int tree_remove_name(const struct removal *w, int at, const char *name, int flags)
 {
 	bool is_refused;
 
@@ -110,19 +110,19 @@ static int remove_name(const struct removal *w, int at, const char *name, int fl
 /* Opens a folder so that it can be emptied. */
 static int open_to_empty(const struct removal *w, int at, const char *name)
 {
-	int fd = open_folder(w, at, name);
+	int fd = tree_remove_open_folder(w, at, name);
 
 	if (fd == -EACCES && w->depth && make_way(w, at, name))
-		fd = open_folder(w, at, name);
+		fd = tree_remove_open_folder(w, at, name);
 	if (fd == -EACCES && fchmodat(at, name, S_IRWXU, AT_SYMLINK_NOFOLLOW) == 0)
-		fd = open_folder(w, at, name);
+		fd = tree_remove_open_folder(w, at, name);
 	return fd;
 }
 
 /* --- the walk --- */
 
 /* An empty folder in the way is replaced, which is as good as removed; anything else is avoided. */
-static int move_up(struct removal *w, int at, const char *name)
+static int tree_remove_move_up(struct removal *w, int at, const char *name)
 {
 	own_fd int folder = open_to_empty(w, at, name);
 	char shallow[32];
@@ -146,7 +146,7 @@ static bool is_deep(const struct removal *w, int at)
 	return at != w->top && (w->depth >= TREE_MAX_DEPTH || at >= w->last_fd - SPARE_FDS);
 }
 
-static int empty(struct removal *w, int folder, bool *ret_has_removed);
+static int tree_remove_empty(struct removal *w, int folder, bool *ret_has_removed);
 
 /* Until it is gone: what is removed while it is listed may hide the next. */
 static int remove_opened(struct removal *w, int at, const char *name, int folder)
@@ -157,10 +157,10 @@ static int remove_opened(struct removal *w, int at, const char *name, int folder
 
 	w->depth++;
 	do {
-		r = empty(w, folder, &has_removed);
+		r = tree_remove_empty(w, folder, &has_removed);
 		if (r < 0)
 			break;
-		r = remove_name(w, at, name, AT_REMOVEDIR);
+		r = tree_remove_name(w, at, name, AT_REMOVEDIR);
 	} while (r == -ENOTEMPTY && has_removed && w->repeats++ < MOST_REPEATS &&
 		 lseek(folder, 0, SEEK_SET) == 0);
 	w->depth--;
@@ -175,34 +175,34 @@ static int remove_folder(struct removal *w, int at, const char *name)
 	int r;
 
 	if (is_deep(w, at)) {
-		r = move_up(w, at, name);
-		return r < 0 ? fail(w, name, -r, "remove") : 0;
+		r = tree_remove_move_up(w, at, name);
+		return r < 0 ? tree_remove_fail(w, name, -r, "remove") : 0;
 	}
 	folder = open_to_empty(w, at, name);
 	/* It was another just now. */
 	if (folder == -ENOTDIR || folder == -ELOOP) {
-		r = remove_name(w, at, name, 0);
-		return r < 0 ? fail(w, name, -r, "remove") : 0;
+		r = tree_remove_name(w, at, name, 0);
+		return r < 0 ? tree_remove_fail(w, name, -r, "remove") : 0;
 	}
 	if (folder < 0)
-		return folder == -ENOENT ? 0 : fail(w, name, -folder, "remove");
+		return folder == -ENOENT ? 0 : tree_remove_fail(w, name, -folder, "remove");
 	if (w->top < 0)
 		w->top = folder;
 	r = remove_opened(w, at, name, folder);
 	/* What is in the way of it was named already. */
-	return r < 0 && w->failed == failed ? fail(w, name, -r, "remove") : r;
+	return r < 0 && w->failed == failed ? tree_remove_fail(w, name, -r, "remove") : r;
 }
 
-static int remove_entry(struct removal *w, int at, const char *name, uint8_t type)
+static int tree_remove_entry(struct removal *w, int at, const char *name, uint8_t type)
 {
-	int r = type == DT_DIR ? -EISDIR : remove_name(w, at, name, 0);
+	int r = type == DT_DIR ? -EISDIR : tree_remove_name(w, at, name, 0);
 
 	if (r == -EISDIR)
 		return remove_folder(w, at, name);
-	return r < 0 ? fail(w, name, -r, "remove") : 0;
+	return r < 0 ? tree_remove_fail(w, name, -r, "remove") : 0;
 }
 
-static int empty(struct removal *w, int folder, bool *ret_has_removed)
+static int tree_remove_empty(struct removal *w, int folder, bool *ret_has_removed)
 {
 	struct file_entries entries = { .fd = folder };
 	const struct file_entry *entry;
@@ -214,14 +214,14 @@ static int empty(struct removal *w, int folder, bool *ret_has_removed)
 
 		if (str_eq(entry->name, ".") || str_eq(entry->name, ".."))
 			continue;
-		one = remove_entry(w, folder, entry->name, entry->type);
+		one = tree_remove_entry(w, folder, entry->name, entry->type);
 		*ret_has_removed |= one == 0;
 		r = one < 0 ? one : r;
 	}
-	return entries.failure ? fail(w, "", entries.failure, "list") : r;
+	return entries.failure ? tree_remove_fail(w, "", entries.failure, "list") : r;
 }
 
-static struct removal begin(const struct tree_removal *o, int top)
+static struct removal tree_remove_begin(const struct tree_removal *o, int top)
 {
 	struct removal w = { .o = o, .top = top, .last_fd = INT_MAX };
 	struct rlimit files;
@@ -234,8 +234,8 @@ static struct removal begin(const struct tree_removal *o, int top)
 int tree_remove(int at, const char *name, struct err *e)
 {
 	static const struct tree_removal plainly = { 0 };
-	struct removal w = begin(&plainly, -1);
-	int r = remove_entry(&w, at, name, DT_UNKNOWN);
+	struct removal w = tree_remove_begin(&plainly, -1);
+	int r = tree_remove_entry(&w, at, name, DT_UNKNOWN);
 
 	if (r < 0 && e)
 		*e = w.error;
@@ -244,7 +244,7 @@ int tree_remove(int at, const char *name, struct err *e)
 
 int tree_empty(int folder, struct tree_removal *o, struct err *e)
 {
-	struct removal w = begin(o, folder);
+	struct removal w = tree_remove_begin(o, folder);
 	bool has_removed = false, is_moved;
 	int r;
 
@@ -255,8 +255,8 @@ int tree_empty(int folder, struct tree_removal *o, struct err *e)
 
 		w.failed = 0;
 		w.error = (struct err){ 0 };
-		r = lseek(folder, 0, SEEK_SET) < 0 ? fail(&w, "", errno, "list")
-						   : empty(&w, folder, &has_removed);
+		r = lseek(folder, 0, SEEK_SET) < 0 ? tree_remove_fail(&w, "", errno, "list")
+						   : tree_remove_empty(&w, folder, &has_removed);
 		is_moved = w.moved != moved;
 	} while ((r < 0 ? o->goes_on && has_removed : is_moved) &&
 		 w.repeats++ < MOST_REPEATS + w.moved);

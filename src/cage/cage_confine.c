@@ -129,7 +129,7 @@ static int drop_groups(void)
 }
 
 /* Out of all five sets, and out of the reach of uid 0. */
-static int drop_capabilities(void)
+static int cage_confine_drop_capabilities(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
@@ -184,7 +184,7 @@ int cage_drop(struct cage *c, const struct plan_op *op, struct err *e)
 		int (*drop)(void);
 	} drops[] = {
 		{ "groups", drop_groups },
-		{ "capabilities", drop_capabilities },
+		{ "capabilities", cage_confine_drop_capabilities },
 		{ "keyring", drop_keyring },
 		{ "new-privileges", drop_new_privileges },
 	};
@@ -234,7 +234,7 @@ static int install_telling(const struct cage *c)
  * What this filter tells has to be answered, and this process is under it from here on. So the
  * keeper gets the listener with the very next call, which it has seen to be an allowed one.
  */
-static int tell(struct cage *c, struct err *e)
+static int confine_tell(struct cage *c, struct err *e)
 {
 	own_fd int listener = install_telling(c);
 
@@ -255,7 +255,7 @@ int cage_confine_check(const struct cage *c)
 
 	/* The cage records it when it is confined itself. */
 	if (r == 0 || op->need != PLAN_MUST)
-		r = drop_capabilities();
+		r = cage_confine_drop_capabilities();
 	if (r == 0)
 		r = drop_new_privileges();
 	return r == 0 ? install(c->start->filter, c->start->filter_count, 0) : r;
@@ -275,7 +275,7 @@ int cage_set_filter(struct cage *c, const struct plan_op *op, struct err *e)
 
 	(void)op;
 	if (c->start->telling && !cage_is_broken("tell")) {
-		if (tell(c, e) == 0)
+		if (confine_tell(c, e) == 0)
 			return 0;
 		/* The wall is the same without; that it is silent must be on record. */
 		skip_telling(c, PLAN_TELL_DENIED, e);

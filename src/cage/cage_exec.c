@@ -141,7 +141,7 @@ static void hide_memory(const struct cage *c)
  * Nothing stays open but what the command gets, the channel, and the latch, at which the command
  * will wait: the keeper looks at that too.
  */
-static void close_the_rest(struct cage *c, int latch[static 2])
+static void exec_close_the_rest(struct cage *c, int latch[static 2])
 {
 	struct err e;
 	bool is_good = true;
@@ -158,7 +158,7 @@ static void close_the_rest(struct cage *c, int latch[static 2])
 }
 
 /* Above what the init is given, so that none is in the way of another. */
-static int move_up(int fd)
+static int exec_move_up(int fd)
 {
 	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, CAGE_CHANNEL + 3);
 
@@ -169,11 +169,11 @@ static int move_up(int fd)
 
 static noreturn void become_init(const struct cage *c, int latch, pid_t command)
 {
-	struct init_parts parts = { .latch = move_up(latch) };
+	struct init_parts parts = { .latch = exec_move_up(latch) };
 	struct err e;
 
-	parts.counter = move_up(eventfd(0, EFD_CLOEXEC));
-	parts.program = move_up(init_program());
+	parts.counter = exec_move_up(eventfd(0, EFD_CLOEXEC));
+	parts.program = exec_move_up(init_program());
 	if (parts.latch < 0 || parts.counter < 0 || parts.program < 0) {
 		err_sys(&e, errno, "cannot make the cage's init");
 		cage_fail(c, &e);
@@ -197,7 +197,7 @@ noreturn void cage_run(struct cage *c)
 	/* And save this one. */
 	if (c->kept >= 0 && wire_send_fd(c->channel, WIRE_KEPT, c->kept) < 0)
 		_exit(125);
-	close_the_rest(c, latch);
+	exec_close_the_rest(c, latch);
 	if (cage_limit_files(c, &e) < 0)
 		cage_fail(c, &e);
 	/* Without an answer to come there is nothing to wait for. */

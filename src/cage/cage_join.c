@@ -34,7 +34,7 @@
 #include "cage/cage_inside.h"
 #include "wire/wire.h"
 
-static struct cage begin(const struct cage_start *start)
+static struct cage join_begin(const struct cage_start *start)
 {
 	struct cage c = cage_begin(start);
 
@@ -53,7 +53,7 @@ static noreturn void fail(const struct cage *c, int num, const char *what)
 /* --- what becomes the command --- */
 
 /* From the cage's own devpts: the place is a mount, which nobody in the cage can move. */
-static void take_terminal(struct cage *c)
+static void join_take_terminal(struct cage *c)
 {
 	const struct plan_op *op = plan_find(c->start->plan, PLAN_DEVPTS, NULL);
 	own_fd int devpts = -1;
@@ -85,7 +85,7 @@ static void become_ordinary(const struct cage *c)
 	umask(022);
 }
 
-static void close_the_rest(struct cage *c)
+static void join_close_the_rest(struct cage *c)
 {
 	if (c->channel != CAGE_CHANNEL)
 		c->channel = dup3(c->channel, CAGE_CHANNEL, O_CLOEXEC);
@@ -105,7 +105,7 @@ static void await_word(const struct cage *c)
 }
 
 /* What a process carries with it; the rest of the plan stands. */
-static void confine(struct cage *c)
+static void join_confine(struct cage *c)
 {
 	const struct plan *p = c->start->plan;
 
@@ -123,22 +123,22 @@ static void confine(struct cage *c)
 
 static noreturn void be_joined(const struct cage_start *start)
 {
-	struct cage c = begin(start);
+	struct cage c = join_begin(start);
 	struct err e;
 
 	if (start->times)
 		start->times->born = start->times->mapped = clock_ns();
 	cage_die_with_keeper(&c);
 	become_ordinary(&c);
-	take_terminal(&c);
-	close_the_rest(&c);
+	join_take_terminal(&c);
+	join_close_the_rest(&c);
 	if (wire_send(c.channel, WIRE_LOOK, 0, NULL) < 0)
 		_exit(125);
 	await_word(&c);
 	if (prctl(PR_SET_DUMPABLE, cage_is_broken("join:hide"), 0, 0, 0) < 0)
 		fail(&c, errno, "hiding its memory");
-	confine(&c);
-	close_the_rest(&c);
+	join_confine(&c);
+	join_close_the_rest(&c);
 	if (cage_limit_files(&c, &e) < 0)
 		cage_fail(&c, &e);
 	cage_die_with_keeper(&c);
@@ -183,7 +183,7 @@ static void enter_namespaces(const struct cage *c)
 static noreturn void be_stem(const struct cage_start *start, int told)
 {
 	const struct plan_op *ids = plan_find(start->plan, PLAN_IDS, NULL);
-	struct cage c = begin(start);
+	struct cage c = join_begin(start);
 	struct err e;
 	pid_t pid;
 	int r;

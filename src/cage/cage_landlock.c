@@ -47,7 +47,7 @@ struct ruleset_attr {
 		LANDLOCK_ACCESS_FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
 
 /* The rights that a kernel of this ABI knows. */
-static uint64_t known_rights(int abi)
+static uint64_t cage_landlock_known_rights(int abi)
 {
 	uint64_t rights = READ | EXECUTE | WRITE | DEVICES;
 
@@ -60,14 +60,14 @@ static uint64_t known_rights(int abi)
 	return rights;
 }
 
-static int add_rule(const struct cage *c, int fd, uint64_t rights)
+static int landlock_add_rule(const struct cage *c, int fd, uint64_t rights)
 {
 	struct landlock_path_beneath_attr rule = { .parent_fd = fd };
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	rule.allowed_access = rights & known_rights(c->abi);
+	rule.allowed_access = rights & cage_landlock_known_rights(c->abi);
 	if (!S_ISDIR(st.st_mode))
 		rule.allowed_access &= OF_FILES;
 	if (syscall(SYS_landlock_add_rule, c->rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
@@ -77,7 +77,7 @@ static int add_rule(const struct cage *c, int fd, uint64_t rights)
 
 int cage_make_ruleset(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	struct ruleset_attr attr = { .fs = known_rights((int)op->n) };
+	struct ruleset_attr attr = { .fs = cage_landlock_known_rights((int)op->n) };
 	size_t size = op->n >= 6 ? sizeof(attr) : sizeof(attr.fs);
 	bool has_own_network = plan_find(c->start->plan, PLAN_NAMESPACE, "net") != NULL;
 
@@ -114,7 +114,7 @@ int cage_add_rule(struct cage *c, const struct plan_op *op, struct err *e)
 			plan_root_text(op->b_root, cage_b(c, op), text));
 	/* Others that run in the cage already may have put a link on the way. */
 	fd = c->start->join ? file_open_real(path, O_PATH) : file_open(path, O_PATH | O_NOFOLLOW);
-	r = fd < 0 ? fd : add_rule(c, fd, rights);
+	r = fd < 0 ? fd : landlock_add_rule(c, fd, rights);
 	if (r < 0)
 		return err_sys(e, -r, "cannot open '%s' in Landlock", path);
 	return 0;

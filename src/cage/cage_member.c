@@ -95,7 +95,7 @@ static int attach_trees(struct cage *c, struct share *s, struct err *e)
 
 /* Nothing of the keeper's stays open but what is ours; moved up first, so that none is in the way
  * of another. */
-static int close_the_rest(struct cage *c, struct share *s, struct cage_member *ret)
+static int member_close_the_rest(struct cage *c, struct share *s, struct cage_member *ret)
 {
 	int *const kept[] = { &ret->door, &ret->turn, &ret->lock, &ret->mounted, &c->channel,
 		&s->trees[0], &s->trees[1], &s->trees[2], &s->trees[3] };
@@ -112,7 +112,7 @@ static int close_the_rest(struct cage *c, struct share *s, struct cage_member *r
 }
 
 /* What ps shows. The keeper's arguments may hold what is nobody's business for so long. */
-static void take_name(const struct cage_start *start)
+static void member_take_name(const struct cage_start *start)
 {
 	memset(start->command_line, 0, start->command_line_size);
 	snprintf(start->command_line, start->command_line_size, "bawn: workspace of a session");
@@ -121,7 +121,7 @@ static void take_name(const struct cage_start *start)
 
 /* --- runs --- */
 
-static void drop(struct share *s, nfds_t i)
+static void member_drop(struct share *s, nfds_t i)
 {
 	close(s->fds[i].fd);
 	s->fds[i] = s->fds[--s->count];
@@ -129,7 +129,7 @@ static void drop(struct share *s, nfds_t i)
 	s->is_spare[i] = s->is_spare[s->count];
 }
 
-static void admit(struct share *s)
+static void member_admit(struct share *s)
 {
 	const struct timeval patience = { .tv_sec = MESSAGE_MS / 1000 };
 	int fd = accept4(s->fds[0].fd, NULL, NULL, SOCK_CLOEXEC);
@@ -165,7 +165,7 @@ static int send_trees(struct share *s, int to)
 }
 
 /* Those that have nothing at work are not waited for: they may be stopped, or have no time. */
-static void end_runs(struct share *s)
+static void member_end_runs(struct share *s)
 {
 	s->is_ending = true;
 	for (nfds_t i = 1; i < s->count; i++) {
@@ -189,7 +189,7 @@ static void tell_runs(const struct share *s, int to)
 }
 
 /* False: whoever it was has gone, or says what nobody says. */
-static bool hear(struct share *s, nfds_t i)
+static bool member_hear(struct share *s, nfds_t i)
 {
 	struct wire_message m = { 0 };
 	int fd = s->fds[i].fd;
@@ -205,7 +205,7 @@ static bool hear(struct share *s, nfds_t i)
 	if (m.n)
 		tell_runs(s, fd);
 	else
-		end_runs(s);
+		member_end_runs(s);
 	return true;
 }
 
@@ -234,10 +234,10 @@ static noreturn void serve(struct share *s, int turn)
 		if (poll(s->fds, s->count, wait) < 0 && errno != EINTR)
 			_exit(1);
 		for (nfds_t i = s->count; i-- > 1;)
-			if (s->fds[i].revents && !hear(s, i))
-				drop(s, i);
+			if (s->fds[i].revents && !member_hear(s, i))
+				member_drop(s, i);
 		if (s->fds[0].revents)
-			admit(s);
+			member_admit(s);
 		wait = -1;
 		if (has_runs(s))
 			continue;
@@ -258,8 +258,8 @@ noreturn void cage_member(struct cage *c)
 
 	if (attach_trees(c, &s, &e) < 0)
 		cage_fail(c, &e);
-	take_name(c->start);
-	if (close_the_rest(c, &s, &own) < 0)
+	member_take_name(c->start);
+	if (member_close_the_rest(c, &s, &own) < 0)
 		_exit(125);
 	for (int n = 1; n < NSIG; n++)
 		signal(n, n == SIGHUP || n == SIGINT || n == SIGQUIT || n == SIGPIPE ? SIG_IGN

@@ -222,7 +222,7 @@ int cage_mount_tmpfs(struct cage *c, const struct plan_op *op, struct err *e)
 }
 
 /* Makes those folders of the layers that have a name, and are not there. */
-static int make_folders(struct cage *c, const struct cage_layers *layers, struct err *e)
+static int mount_make_folders(struct cage *c, const struct cage_layers *layers, struct err *e)
 {
 	const char *const names[] = { layers->lower, layers->is_kept ? NULL : layers->upper,
 		layers->is_kept ? NULL : layers->work, layers->empty };
@@ -244,7 +244,7 @@ int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers
 		layers->work, "userxattr", NULL, NULL };
 	const char *read_only[] = { "lowerdir", both, "userxattr", NULL, NULL };
 	own_fd int place = -1;
-	int r = make_folders(c, layers, e);
+	int r = mount_make_folders(c, layers, e);
 
 	if (r < 0)
 		return r;

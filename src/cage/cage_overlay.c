@@ -29,7 +29,7 @@
 #include "base/tree.h"
 #include "cage/cage_inside.h"
 
-static int fail(const char *what, int num, struct err *e)
+static int overlay_fail(const char *what, int num, struct err *e)
 {
 	return err_sys(e, num, "cannot %s the overlay of the root", what);
 }
@@ -57,7 +57,7 @@ static int clear_step(int *at, const char *name, enum want want, mode_t mode, st
 	int next;
 
 	if (fstatat(*at, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : fail("look into", errno, e);
+		return errno == ENOENT ? 0 : overlay_fail("look into", errno, e);
 	if (is_in_the_way(st.st_mode, want))
 		return tree_remove(*at, name, e);
 	if (!S_ISDIR(st.st_mode))
@@ -66,10 +66,10 @@ static int clear_step(int *at, const char *name, enum want want, mode_t mode, st
 	if (!mode)
 		mode = (st.st_mode | S_IRWXU) & 07777;
 	if ((st.st_mode & 07777) != mode && fchmodat(*at, name, mode, 0) < 0)
-		return fail("clear", errno, e);
+		return overlay_fail("clear", errno, e);
 	next = file_open_name(*at, name, O_PATH | O_DIRECTORY);
 	if (next < 0)
-		return fail("look into", -next, e);
+		return overlay_fail("look into", -next, e);
 	close(*at);
 	*at = next;
 	return 1;
@@ -80,14 +80,14 @@ static int clear_place(int upper, const char *path, enum want want, mode_t mode,
 {
 	own_fd int at = fcntl(upper, F_DUPFD_CLOEXEC, 3);
 	char name[NAME_MAX + 1];
-	int r = at < 0 ? fail("look into", errno, e) : 1;
+	int r = at < 0 ? overlay_fail("look into", errno, e) : 1;
 
 	for (path += *path == '/'; r == 1 && *path;) {
 		size_t n = strcspn(path, "/");
 		bool is_last = !path[n];
 
 		if (n > NAME_MAX)
-			return fail("look into", ENAMETOOLONG, e);
+			return overlay_fail("look into", ENAMETOOLONG, e);
 		memcpy(name, path, n);
 		name[n] = '\0';
 		r = clear_step(&at, name, is_last ? want : WANT_FOLDER, is_last ? mode : 0, e);
@@ -139,7 +139,7 @@ static int clear_way(struct cage *c, int upper, struct err *e)
 		if (want == WANT_ANYTHING)
 			continue;
 		if (!cage_fill_in_place(c->start, &ops[i], path, sizeof(path)))
-			return fail("clear", ENAMETOOLONG, e);
+			return overlay_fail("clear", ENAMETOOLONG, e);
 		r = clear_place(upper, path, want, ops[i].kind == PLAN_DIR ? ops[i].mode : 0, e);
 	}
 	return r;
@@ -160,7 +160,7 @@ static int limit_inodes(const struct cage *c)
 	return 0;
 }
 
-static int make_folder(int at, const char *name)
+static int overlay_make_folder(int at, const char *name)
 {
 	return mkdirat(at, name, 0755) < 0 ? -errno
 					   : file_open_name(at, name, O_PATH | O_DIRECTORY);
@@ -168,31 +168,31 @@ static int make_folder(int at, const char *name)
 
 static int copy_tree(const struct cage *c, int tree, int upper, struct err *e)
 {
-	own_fd int links = make_folder(c->kept, "links");
+	own_fd int links = overlay_make_folder(c->kept, "links");
 	struct tree_options options = { .links = links };
-	int r = links < 0 ? fail("load", -links, e) : tree_copy(tree, upper, &options, e);
+	int r = links < 0 ? overlay_fail("load", -links, e) : tree_copy(tree, upper, &options, e);
 
 	if (r == 0 && unlinkat(c->kept, "links", AT_REMOVEDIR) < 0)
-		r = fail("load", errno, e);
+		r = overlay_fail("load", errno, e);
 	return r;
 }
 
-static int load(struct cage *c, int tree, struct err *e)
+static int overlay_load(struct cage *c, int tree, struct err *e)
 {
-	own_fd int upper = make_folder(c->kept, "upper");
-	int r = upper < 0 ? fail("load", -upper, e) : copy_tree(c, tree, upper, e);
+	own_fd int upper = overlay_make_folder(c->kept, "upper");
+	int r = upper < 0 ? overlay_fail("load", -upper, e) : copy_tree(c, tree, upper, e);
 
 	/* The root itself is as in a first run, too. */
 	if (r == 0 && fchmodat(c->kept, "upper", 0755, 0) < 0)
-		r = fail("load", errno, e);
+		r = overlay_fail("load", errno, e);
 	if (r == 0 && !cage_is_broken("overlay-way"))
 		r = clear_way(c, upper, e);
 	if (r == 0 && mkdirat(c->kept, "work", 0755) < 0)
-		r = fail("load", errno, e);
+		r = overlay_fail("load", errno, e);
 	if (r == 0) {
 		r = limit_inodes(c);
 		if (r < 0)
-			fail("limit", -r, e);
+			overlay_fail("limit", -r, e);
 	}
 	return r;
 }
@@ -213,7 +213,7 @@ int cage_load_overlay(struct cage *c, const struct plan_op *op, struct err *e)
 		return r;
 	tree = cage_source_tree(c, op,
 		MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, e);
-	r = tree < 0 ? tree : load(c, tree, e);
+	r = tree < 0 ? tree : overlay_load(c, tree, e);
 	if (r == -ENOSPC) {
 		num_print_size(c->start->overlay_size, size);
 		return err_hint(e,
@@ -244,7 +244,7 @@ int cage_check_kept_attributes(const struct cage *c, struct err *e)
 	own_fd int work = file_open_name(c->kept, "work", O_RDONLY | O_DIRECTORY);
 
 	if (work >= 0 && fsetxattr(work, "user.bawn", "", 0, 0) == 0)
-		return fremovexattr(work, "user.bawn") < 0 ? fail("use", errno, e) : 0;
+		return fremovexattr(work, "user.bawn") < 0 ? overlay_fail("use", errno, e) : 0;
 	return err_hint(e,
 		err_set(e, ERR_REFUSED, EOPNOTSUPP,
 			"cannot keep an overlay above an image: its deletions are marked by "

@@ -49,7 +49,7 @@ int cage_own_mount(struct cage *c, int tree, struct err *e)
 	return 0;
 }
 
-static bool is_own(const struct cage *c, int fd)
+static bool place_is_own(const struct cage *c, int fd)
 {
 	struct statx mount;
 	struct stat st;
@@ -67,7 +67,7 @@ static bool is_own(const struct cage *c, int fd)
 }
 
 /* Why a name cannot be used, in the words of who declared it. */
-static int fail(const struct cage *c, int num, const char *path, struct err *e)
+static int place_fail(const struct cage *c, int num, const char *path, struct err *e)
 {
 	if (c->has_image && (num == EACCES || num == EPERM || num == EOVERFLOW))
 		return err_set(e, ERR_REFUSED, num,
@@ -92,7 +92,7 @@ static int step_into(const struct cage *c, int at, const char *name, bool is_dir
 
 	if (fd != -ENOENT)
 		return fd;
-	if (!is_own(c, at))
+	if (!place_is_own(c, at))
 		return -EROFS;
 	/* In what is kept, another run that starts may have been quicker. */
 	if ((is_dir ? mkdirat(at, name, 0755) : mknodat(at, name, S_IFREG | 0444, 0)) < 0 &&
@@ -133,7 +133,7 @@ int cage_open_place(struct cage *c, int base, const char *path, bool is_dir, str
 	if (fd == -ENOENT)
 		fd = walk_to(c, base, inside, is_dir);
 	if (fd < 0)
-		return fail(c, -fd, path, e);
+		return place_fail(c, -fd, path, e);
 	if (fstat(fd, &st) < 0 || is_dir != S_ISDIR(st.st_mode)) {
 		close(fd);
 		return err_set(e, ERR_SYS, ENOTDIR, "cannot mount on '%s' in the cage: it is %s",
@@ -179,11 +179,11 @@ static int open_room(struct cage *c, const char *path, const char **ret_name, st
 		r = fail_kept(c, -dir, path, e);
 		return r < 0 ? r : dir;
 	}
-	return is_own(c, dir) ? take_fd(&dir) : fail(c, EROFS, path, e);
+	return place_is_own(c, dir) ? take_fd(&dir) : place_fail(c, EROFS, path, e);
 }
 
 /* The same, and takes away what an image has there. */
-static int make_room(struct cage *c, const char *path, const char **ret_name, struct err *e)
+static int place_make_room(struct cage *c, const char *path, const char **ret_name, struct err *e)
 {
 	own_fd int dir = open_room(c, path, ret_name, e);
 
@@ -192,22 +192,22 @@ static int make_room(struct cage *c, const char *path, const char **ret_name, st
 	/* The plain cage starts from nothing, but for what is kept. */
 	if ((c->has_image || c->own_mount_count) && unlinkat(dir, *ret_name, 0) < 0 &&
 		errno != ENOENT)
-		return fail(c, errno, path, e);
+		return place_fail(c, errno, path, e);
 	return take_fd(&dir);
 }
 
 int cage_make_symlink(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *name;
-	own_fd int dir = make_room(c, cage_b(c, op), &name, e);
+	own_fd int dir = place_make_room(c, cage_b(c, op), &name, e);
 
 	if (dir < 0)
 		return dir;
-	return symlinkat(cage_a(c, op), dir, name) < 0 ? fail(c, errno, cage_b(c, op), e) : 0;
+	return symlinkat(cage_a(c, op), dir, name) < 0 ? place_fail(c, errno, cage_b(c, op), e) : 0;
 }
 
 /* Something is there already, whatever it is. */
-static bool is_there(const struct cage *c, const char *path)
+static bool place_is_there(const struct cage *c, const char *path)
 {
 	own_fd int fd = file_open_beneath(c->root, path + 1, O_PATH | O_NOFOLLOW, 0);
 
@@ -217,14 +217,14 @@ static bool is_there(const struct cage *c, const char *path)
 static int open_new_file(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *name;
-	own_fd int dir = make_room(c, cage_b(c, op), &name, e);
+	own_fd int dir = place_make_room(c, cage_b(c, op), &name, e);
 	own_fd int fd = -1;
 
 	if (dir < 0)
 		return dir;
 	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, op->mode);
 	if (fd < 0)
-		return fail(c, errno, cage_b(c, op), e);
+		return place_fail(c, errno, cage_b(c, op), e);
 	return take_fd(&fd); /* cppcheck-suppress resourceLeak */
 }
 
@@ -264,7 +264,7 @@ static int make_kept_file(struct cage *c, const struct plan_op *op, struct err *
 	if (dir < 0 || r == 0 || (r == -EEXIST && op->flags & PLAN_CREATE))
 		return dir < 0 ? dir : 0;
 	kept = fail_kept(c, -r, path, e);
-	return kept < 0 ? kept : fail(c, -r, path, e);
+	return kept < 0 ? kept : place_fail(c, -r, path, e);
 }
 
 int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
@@ -275,7 +275,7 @@ int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
 	own_fd int fd = -1;
 	int r;
 
-	if (op->flags & PLAN_CREATE && is_there(c, cage_b(c, op)))
+	if (op->flags & PLAN_CREATE && place_is_there(c, cage_b(c, op)))
 		return 0;
 	if (c->own_mount_count && str_path_within(cage_b(c, op), "/home/agent"))
 		return make_kept_file(c, op, e);
@@ -285,7 +285,7 @@ int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
 	r = file_write_all(fd, content, has_name ? n - strlen(PLAN_IDENTITY) : n);
 	if (r == 0 && has_name && identity)
 		r = file_write_all(fd, identity, strlen(identity));
-	return r < 0 ? fail(c, -r, cage_b(c, op), e) : 0;
+	return r < 0 ? place_fail(c, -r, cage_b(c, op), e) : 0;
 }
 
 /* Writes a path between the quotes of JSON, as json_text would. 0 or -errno. */
@@ -315,7 +315,7 @@ static int write_quoted(int fd, const char *path)
 }
 
 /* The next string of JSON that begins with one of our names; *ret_value is what that stands for. */
-static const char *find_name(
+static const char *place_find_name(
 	const struct cage *c, const char *json, size_t *ret_size, const char **ret_value)
 {
 	const struct {
@@ -347,7 +347,7 @@ int cage_make_description(struct cage *c, const struct plan_op *op, struct err *
 
 	if (fd < 0)
 		return fd;
-	while (r == 0 && (name = find_name(c, at, &n, &value))) {
+	while (r == 0 && (name = place_find_name(c, at, &n, &value))) {
 		r = file_write_all(fd, at, (size_t)(name - at));
 		if (r == 0)
 			r = write_quoted(fd, value);
@@ -355,7 +355,7 @@ int cage_make_description(struct cage *c, const struct plan_op *op, struct err *
 	}
 	if (r == 0)
 		r = file_write_all(fd, at, strlen(at));
-	return r < 0 ? fail(c, -r, cage_b(c, op), e) : 0;
+	return r < 0 ? place_fail(c, -r, cage_b(c, op), e) : 0;
 }
 
 int cage_make_dir(struct cage *c, const struct plan_op *op, struct err *e)
@@ -366,15 +366,15 @@ int cage_make_dir(struct cage *c, const struct plan_op *op, struct err *e)
 
 	if (dir < 0)
 		return dir;
-	if (!is_own(c, dir))
-		return fail(c, EROFS, path, e);
+	if (!place_is_own(c, dir))
+		return place_fail(c, EROFS, path, e);
 	if (mkdirat(dir, name, 0755) == 0) {
 		/* The mode as planned, not as the mask left it. */
 		if (fchmodat(dir, name, op->mode, 0) < 0)
-			return fail(c, errno, path, e);
+			return place_fail(c, errno, path, e);
 		return 0;
 	}
 	/* An image may have it, and may have made it a link: then nothing goes through it. */
 	made = errno == EEXIST ? file_open_beneath(dir, name, O_PATH | O_DIRECTORY, 0) : -errno;
-	return made < 0 ? fail(c, -made, path, e) : 0;
+	return made < 0 ? place_fail(c, -made, path, e) : 0;
 }

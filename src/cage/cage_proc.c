@@ -41,7 +41,7 @@ static int blank_file(struct cage *c, struct err *e)
 	return fd < 0 ? err_sys(e, -fd, "cannot make the cage's own files") : fd;
 }
 
-static int cover(
+static int proc_cover(
 	int proc, const struct file_entry *entry, const int covers[static 2], struct err *e)
 {
 	own_fd int tree = open_tree(covers[entry->type == DT_DIR], "",
@@ -67,7 +67,7 @@ static int cover_all(struct cage *c, const struct plan_op *op, int proc, struct 
 	/* Links in /proc lead to the reader's own process. */
 	while (r == 0 && (entry = file_next_entry(&entries)))
 		if (entry->type != DT_LNK && !plan_keeps_in_proc(c->start->plan, op, entry->name))
-			r = cover(proc, entry, (int[2]){ blank, empty }, e);
+			r = proc_cover(proc, entry, (int[2]){ blank, empty }, e);
 	if (r == 0 && entries.failure)
 		return err_sys(e, entries.failure, "cannot list the cage's /proc");
 	return r;

@@ -131,7 +131,7 @@ static int mount_layer(
 }
 
 /* For the keeper, which has it forget what it remembers of the host's names. */
-static int hand_over(const struct cage *c, int overlay, struct err *e)
+static int protect_hand_over(const struct cage *c, int overlay, struct err *e)
 {
 	own_fd int view = fspick(overlay, "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC);
 	int r = view < 0 ? -errno : wire_send_fd(c->channel, WIRE_VIEW, view);
@@ -159,13 +159,14 @@ int cage_protect_project(
 		return overlay;
 	if (unlinkat(work, "work", AT_REMOVEDIR) < 0)
 		return err_sys(e, errno, "cannot remove the work folder of a layer");
-	r = hand_over(c, overlay, e);
+	r = protect_hand_over(c, overlay, e);
 	return r < 0 ? r : take_fd(&overlay);
 }
 
 /* --- the mounts on it --- */
 
-static int hold(struct cage *c, const char *top, const struct cage_protected *item, struct err *e)
+static int protect_hold(
+	struct cage *c, const char *top, const struct cage_protected *item, struct err *e)
 {
 	unsigned flags = PLAN_NO_DEV | (item->kind == CAGE_HELD_WAY ? 0 : PLAN_READ_ONLY);
 	char path[CAGE_PATH_SIZE];
@@ -190,6 +191,6 @@ int cage_protect_path(struct cage *c, const struct plan_op *op, struct err *e)
 
 	for (size_t i = 0; r == 0 && i < h->count && !cage_is_broken("protect"); i++)
 		if (h->items[i].op == cage_op_index(c, op))
-			r = hold(c, top, &h->items[i], e);
+			r = protect_hold(c, top, &h->items[i], e);
 	return r;
 }

@@ -55,7 +55,7 @@ void cgroup_init(struct cgroup *g)
 	}
 }
 
-static void close_all(const struct cgroup *g)
+static void cgroup_close_all(const struct cgroup *g)
 {
 	for (int i = 0; i < g->count; i++) {
 		const struct cgroup_folder *f = &g->folders[i];
@@ -69,13 +69,13 @@ static void close_all(const struct cgroup *g)
 
 void cgroup_done(struct cgroup *g)
 {
-	close_all(g);
+	cgroup_close_all(g);
 	cgroup_init(g);
 }
 
 /* --- finding --- */
 
-static bool is_same(int a, int b)
+static bool cgroup_is_same(int a, int b)
 {
 	struct stat of_a, of_b;
 
@@ -91,7 +91,7 @@ static void find_v1(struct cgroup *g, int controller, const struct cgroup_place 
 
 	if (parent < 0)
 		return;
-	while (i < g->count && !is_same(parent, g->folders[i].parent))
+	while (i < g->count && !cgroup_is_same(parent, g->folders[i].parent))
 		i++;
 	if (i == g->count)
 		g->folders[g->count++].parent = take_fd(&parent);
@@ -171,7 +171,7 @@ int cgroup_find(struct cgroup *g, const char *run, unsigned wanted, struct err *
 /* --- making --- */
 
 /* The folder, locked, where no sweeper takes it away any more: a descriptor or -errno. */
-static int make_folder(int parent, const char *name)
+static int cgroup_make_folder(int parent, const char *name)
 {
 	for (int tries = 0; tries < MAKE_TRIES; tries++) {
 		own_fd int folder = -1;
@@ -194,9 +194,10 @@ static int make_folder(int parent, const char *name)
 	return -EBUSY;
 }
 
-static int make(struct cgroup *g, struct cgroup_folder *f, enum cgroup_controller c, struct err *e)
+static int cgroup_make(
+	struct cgroup *g, struct cgroup_folder *f, enum cgroup_controller c, struct err *e)
 {
-	f->fd = make_folder(f->parent, g->name);
+	f->fd = cgroup_make_folder(f->parent, g->name);
 	if (f->fd < 0)
 		return err_sys(
 			e, -f->fd, "cannot make a cgroup for %s", cgroup_controller_names[c]);
@@ -225,7 +226,7 @@ int cgroup_limit(struct cgroup *g, enum cgroup_controller c, uint64_t limit, str
 		return err_set(e, ERR_SYS, EINVAL, "cannot limit %s: there is no such limit",
 			cgroup_controller_names[c]);
 	if (f->fd < 0)
-		r = make(g, f, c, e);
+		r = cgroup_make(g, f, c, e);
 	for (int i = 0; i < count && r == 0; i++) {
 		r = cgroup_write(f->fd, knobs[i].file, knobs[i].text);
 		if (r == -ENOENT && knobs[i].may_be_missing)
@@ -262,7 +263,7 @@ int cgroup_enter(const struct cgroup *g, bool was_born_there, struct err *e)
 			return err_sys(e, -r, "cannot enter the run's cgroup");
 	}
 	/* The lock is the keeper's: it must not outlive it in a cage. */
-	close_all(g);
+	cgroup_close_all(g);
 	return 0;
 }
 

@@ -34,7 +34,7 @@ struct writer {
 	bool failed;
 };
 
-static void put(struct writer *w, const void *bytes, size_t n)
+static void bus_put(struct writer *w, const void *bytes, size_t n)
 {
 	w->failed |= n > w->max - w->len;
 	if (w->failed)
@@ -47,39 +47,39 @@ static void align(struct writer *w, size_t n)
 {
 	static const uint8_t zeros[8];
 
-	put(w, zeros, (n - w->len % n) % n);
+	bus_put(w, zeros, (n - w->len % n) % n);
 }
 
 static void put_byte(struct writer *w, uint8_t byte)
 {
-	put(w, &byte, 1);
+	bus_put(w, &byte, 1);
 }
 
-static void put_number(struct writer *w, uint32_t n)
+static void bus_put_number(struct writer *w, uint32_t n)
 {
 	const uint8_t bytes[] = { (uint8_t)n, (uint8_t)(n >> 8), (uint8_t)(n >> 16),
 		(uint8_t)(n >> 24) };
 
 	align(w, 4);
-	put(w, bytes, sizeof(bytes));
+	bus_put(w, bytes, sizeof(bytes));
 }
 
-static void put_text(struct writer *w, const char *text)
+static void bus_put_text(struct writer *w, const char *text)
 {
-	put_number(w, (uint32_t)strlen(text));
-	put(w, text, strlen(text) + 1);
+	bus_put_number(w, (uint32_t)strlen(text));
+	bus_put(w, text, strlen(text) + 1);
 }
 
 static void put_signature(struct writer *w, const char *text)
 {
 	put_byte(w, (uint8_t)strlen(text));
-	put(w, text, strlen(text) + 1);
+	bus_put(w, text, strlen(text) + 1);
 }
 
 /* Room for a length that is known later: where it is. */
 static size_t begin_length(struct writer *w)
 {
-	put_number(w, 0);
+	bus_put_number(w, 0);
 	return w->len - 4;
 }
 
@@ -87,7 +87,7 @@ static void end_length(struct writer *w, size_t at, size_t from)
 {
 	struct writer length = { w->bytes, at, w->max, w->failed };
 
-	put_number(&length, (uint32_t)(w->len - from));
+	bus_put_number(&length, (uint32_t)(w->len - from));
 }
 
 static void put_field(struct writer *w, uint8_t code, const char *type, const char *text)
@@ -98,13 +98,13 @@ static void put_field(struct writer *w, uint8_t code, const char *type, const ch
 	if (*type == 'g')
 		put_signature(w, text);
 	else
-		put_text(w, text);
+		bus_put_text(w, text);
 }
 
 static void put_property(struct writer *w, const char *name, const char *type)
 {
 	align(w, 8);
-	put_text(w, name);
+	bus_put_text(w, name);
 	put_signature(w, type);
 }
 
@@ -112,23 +112,23 @@ static void put_body(struct writer *w, const char *unit, pid_t pid)
 {
 	size_t length, from;
 
-	put_text(w, unit);
-	put_text(w, "fail");
+	bus_put_text(w, unit);
+	bus_put_text(w, "fail");
 	length = begin_length(w);
 	align(w, 8);
 	from = w->len;
 	put_property(w, "Description", "s");
-	put_text(w, "bawn: limits of a run");
+	bus_put_text(w, "bawn: limits of a run");
 	put_property(w, "PIDs", "au");
-	put_number(w, 4);
-	put_number(w, (uint32_t)pid);
+	bus_put_number(w, 4);
+	bus_put_number(w, (uint32_t)pid);
 	put_property(w, "Delegate", "b");
-	put_number(w, 1);
+	bus_put_number(w, 1);
 	put_property(w, "CollectMode", "s");
-	put_text(w, "inactive-or-failed");
+	bus_put_text(w, "inactive-or-failed");
 	end_length(w, length, from);
 	/* Units that go with it: none. */
-	put_number(w, 0);
+	bus_put_number(w, 0);
 	align(w, 8);
 }
 
@@ -137,9 +137,9 @@ static void put_call(struct writer *w, const char *unit, pid_t pid)
 	static const uint8_t head[] = { 'l', CALL, 0, 1 };
 	size_t body, fields, from;
 
-	put(w, head, sizeof(head));
+	bus_put(w, head, sizeof(head));
 	body = begin_length(w);
-	put_number(w, SERIAL);
+	bus_put_number(w, SERIAL);
 	fields = begin_length(w);
 	from = w->len;
 	put_field(w, PATH, "o", "/org/freedesktop/systemd1");
@@ -183,7 +183,7 @@ struct reader {
 	bool failed;
 };
 
-static const uint8_t *take(struct reader *r, size_t alignment, size_t n)
+static const uint8_t *bus_take(struct reader *r, size_t alignment, size_t n)
 {
 	size_t at = (r->at + alignment - 1) / alignment * alignment;
 
@@ -201,16 +201,16 @@ static uint32_t number_of(const uint8_t b[static 4], bool is_big)
 	return is_big ? __builtin_bswap32(little) : little;
 }
 
-static uint32_t take_number(struct reader *r)
+static uint32_t bus_take_number(struct reader *r)
 {
-	const uint8_t *bytes = take(r, 4, 4);
+	const uint8_t *bytes = bus_take(r, 4, 4);
 
 	return bytes ? number_of(bytes, r->is_big) : 0;
 }
 
 static uint8_t take_byte(struct reader *r)
 {
-	const uint8_t *byte = take(r, 1, 1);
+	const uint8_t *byte = bus_take(r, 1, 1);
 
 	return byte ? *byte : 0;
 }
@@ -218,15 +218,15 @@ static uint8_t take_byte(struct reader *r)
 /* Text that a zero byte ends, and none is in; NULL otherwise. */
 static const char *take_chars(struct reader *r, size_t n)
 {
-	const uint8_t *text = n < r->len ? take(r, 1, n + 1) : NULL;
+	const uint8_t *text = n < r->len ? bus_take(r, 1, n + 1) : NULL;
 
 	r->failed |= !text || memchr(text, 0, n + 1) != text + n;
 	return r->failed ? NULL : (const char *)text;
 }
 
-static const char *take_text(struct reader *r)
+static const char *bus_take_text(struct reader *r)
 {
-	return take_chars(r, take_number(r));
+	return take_chars(r, bus_take_number(r));
 }
 
 static const char *take_signature(struct reader *r)
@@ -253,7 +253,7 @@ struct head {
 static void take_fields(struct reader *r, size_t end, struct head *ret)
 {
 	while (!r->failed && r->at < end) {
-		uint8_t code = take(r, 8, 0) ? take_byte(r) : 0;
+		uint8_t code = bus_take(r, 8, 0) ? take_byte(r) : 0;
 		const char *type = take_signature(r), *text = NULL;
 		uint32_t number = 0;
 
@@ -261,11 +261,11 @@ static void take_fields(struct reader *r, size_t end, struct head *ret)
 		if (!type)
 			return;
 		if (str_eq(type, "u"))
-			number = take_number(r);
+			number = bus_take_number(r);
 		else if (str_eq(type, "g"))
 			take_signature(r);
 		else if (str_eq(type, "s") || str_eq(type, "o"))
-			text = take_text(r);
+			text = bus_take_text(r);
 		else
 			r->failed = true;
 		if (code == MEMBER)
@@ -292,16 +292,16 @@ int cgroup_bus_read(const uint8_t *message, size_t size, const char *unit, struc
 	if (r.failed)
 		return -EPROTO;
 	if (message[1] == ERROR && head.reply_to == SERIAL) {
-		result = take_text(&r);
+		result = bus_take_text(&r);
 		return err_set(e, ERR_REFUSED, EPERM, "%.200s", result ? result : "no reason");
 	}
 	if (message[1] != SIGNAL || !head.member || !str_eq(head.member, "JobRemoved"))
 		return 0;
 	/* The job's number and path, its unit, and what came of it. */
-	take_number(&r);
-	take_text(&r);
-	about = take_text(&r);
-	result = take_text(&r);
+	bus_take_number(&r);
+	bus_take_text(&r);
+	about = bus_take_text(&r);
+	result = bus_take_text(&r);
 	if (!about || !result)
 		return -EPROTO;
 	if (!str_eq(about, unit))

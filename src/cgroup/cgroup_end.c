@@ -170,7 +170,7 @@ void cgroup_kill(const struct cgroup *g)
 
 /* --- sweeping --- */
 
-static void sweep_folder(int parent, const char *name)
+static void end_sweep_folder(int parent, const char *name)
 {
 	own_fd int folder = file_open_name(parent, name, O_RDONLY | O_DIRECTORY);
 
@@ -193,6 +193,6 @@ void cgroup_sweep(const struct cgroup *g)
 
 		while (parent >= 0 && (entry = file_next_entry(&entries)))
 			if (cgroup_is_name(entry->name) && !str_eq(entry->name, g->name))
-				sweep_folder(parent, entry->name);
+				end_sweep_folder(parent, entry->name);
 	}
 }

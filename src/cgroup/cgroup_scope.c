@@ -129,7 +129,7 @@ static bool read_whole(int fd, uint8_t *bytes, size_t n)
 	return true;
 }
 
-static bool skip(int fd, size_t n)
+static bool scope_skip(int fd, size_t n)
 {
 	uint8_t bytes[4096];
 
@@ -170,7 +170,7 @@ static int listen_to(int fd, const char *unit, struct err *e)
 		/* What is larger is about many units, and not about ours. */
 		is_read = size <= sizeof(message);
 		if (is_read ? !read_whole(fd, message + CGROUP_BUS_HEAD, size - CGROUP_BUS_HEAD)
-			    : !skip(fd, size - CGROUP_BUS_HEAD))
+			    : !scope_skip(fd, size - CGROUP_BUS_HEAD))
 			return err_set(e, ERR_REFUSED, EPROTO, "it ended the conversation");
 		r = is_read ? cgroup_bus_read(message, size, unit, e) : 0;
 		if (r == -EPROTO)

@@ -134,7 +134,7 @@ size_t check_read_start(struct check_bind *b, const struct check_entry *entry, s
 /* --- where a path leads --- */
 
 /* Does a relative path climb out of the bind, from `depth` directories below it? */
-static bool climbs(const char *path, unsigned depth)
+static bool bind_climbs(const char *path, unsigned depth)
 {
 	while (*path) {
 		size_t n;
@@ -155,13 +155,13 @@ static bool climbs(const char *path, unsigned depth)
 
 static bool stays_in(const char *path, const char *root)
 {
-	return str_path_within(path, root) && !climbs(path + strlen(root), 0);
+	return str_path_within(path, root) && !bind_climbs(path + strlen(root), 0);
 }
 
 enum check_lead check_leads(const struct check_bind *b, const char *path, unsigned depth)
 {
 	if (path[0] != '/')
-		return climbs(path, depth) ? CHECK_LEADS_OUT : CHECK_LEADS_INSIDE;
+		return bind_climbs(path, depth) ? CHECK_LEADS_OUT : CHECK_LEADS_INSIDE;
 	if (stays_in(path, b->item->bind.to))
 		return CHECK_LEADS_INSIDE;
 	return stays_in(path, b->host_path) ? CHECK_LEADS_HOST : CHECK_LEADS_OUT;

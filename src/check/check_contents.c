@@ -28,7 +28,7 @@
 #define MAX_ALL_ENTRIES ((size_t)100000) /* of all binds together */
 
 /* The source as a path of this host; NULL, and says so, where it cannot be told. */
-static const char *locate(
+static const char *contents_locate(
 	struct spec *s, const struct check_places *places, const struct spec_item *item)
 {
 	const char *from = item->bind.from, *path = from, *rest;
@@ -49,7 +49,7 @@ static const char *locate(
 }
 
 /* Opens the source without opening what it is; says why it cannot be. A descriptor or -errno. */
-static int open_source(struct spec *s, const struct spec_item *item, const char *path)
+static int contents_open_source(struct spec *s, const struct spec_item *item, const char *path)
 {
 	int fd = file_open(path, O_PATH);
 	const char *shown = fd < 0 ? check_shown(s, item->bind.from) : "";
@@ -73,7 +73,7 @@ static const char *real_path(struct spec *s, int fd, const char *path)
 	return copy ? copy : path;
 }
 
-static void look_inside(struct check_bind *b, int fd, size_t *left_of_all)
+static void contents_look_inside(struct check_bind *b, int fd, size_t *left_of_all)
 {
 	size_t left = *left_of_all < CHECK_MAX_ENTRIES ? *left_of_all : CHECK_MAX_ENTRIES;
 	size_t most = left;
@@ -108,7 +108,7 @@ static void check_bind_of(
 	}
 	check_source_itself(&b, st.st_mode & S_IFMT);
 	if (S_ISDIR(st.st_mode) && *left_of_all)
-		look_inside(&b, fd, left_of_all);
+		contents_look_inside(&b, fd, left_of_all);
 }
 
 void check_contents(struct spec *s, const struct check_places *places)
@@ -124,8 +124,8 @@ void check_contents(struct spec *s, const struct check_places *places)
 	}
 	/* Errors first: only so many diagnostics are kept. */
 	for (size_t i = 0; i < binds->count; i++) {
-		const char *path = locate(s, places, &binds->items[i]);
-		own_fd int fd = path ? open_source(s, &binds->items[i], path) : -1;
+		const char *path = contents_locate(s, places, &binds->items[i]);
+		own_fd int fd = path ? contents_open_source(s, &binds->items[i], path) : -1;
 
 		paths[i] = fd < 0 ? NULL : path;
 	}

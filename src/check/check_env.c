@@ -52,13 +52,13 @@ static const struct variable {
 	{ "XDG_RUNTIME_DIR", REASON_DOOR },
 };
 
-static int compare_names(const void *name, const void *row)
+static int env_compare_names(const void *name, const void *row)
 {
 	return strcmp(name, ((const struct variable *)row)->name);
 }
 
 /* Does one part of NAME_OF_IT end with the word? A plural counts. */
-static bool has_word(const char *name, const char *word)
+static bool env_has_word(const char *name, const char *word)
 {
 	size_t m = strlen(word);
 
@@ -86,7 +86,7 @@ static bool looks_secret(const char *name)
 		if (str_starts(name, prefixes[i]))
 			return true;
 	for (size_t i = 0; i < COUNT_OF(words); i++)
-		if (has_word(name, words[i]))
+		if (env_has_word(name, words[i]))
 			return true;
 	return false;
 }
@@ -94,8 +94,8 @@ static bool looks_secret(const char *name)
 static void check_passed(struct spec *s, const struct spec_item *item)
 {
 	const char *name = item->text;
-	const struct variable *v =
-		bsearch(name, variables, COUNT_OF(variables), sizeof(variables[0]), compare_names);
+	const struct variable *v = bsearch(
+		name, variables, COUNT_OF(variables), sizeof(variables[0]), env_compare_names);
 
 	if (v && v->reason == REASON_DOOR)
 		diags_warn(&s->diags, item->at, "remove it, unless the agent is meant to use it",

@@ -32,7 +32,7 @@ static void skip_spaces(struct span *text)
 }
 
 /* Takes letters, digits and "-" off the front, in small letters; cut where there is no room. */
-static void take_word(struct span *text, char *ret, size_t size)
+static void git_take_word(struct span *text, char *ret, size_t size)
 {
 	size_t n = 0;
 
@@ -48,13 +48,13 @@ static void take_word(struct span *text, char *ret, size_t size)
 }
 
 /* [section], [section "sub"] or [section.sub]; what follows may be a setting already. */
-static void take_section(struct check_git *g, struct span *line)
+static void git_take_section(struct check_git *g, struct span *line)
 {
 	bool is_quoted = false;
 
 	line->at++;
 	skip_spaces(line);
-	take_word(line, g->section, sizeof(g->section));
+	git_take_word(line, g->section, sizeof(g->section));
 	for (; line->at < line->end; line->at++) {
 		if (*line->at == '\\' && is_quoted && line->at + 1 < line->end)
 			line->at++;
@@ -75,7 +75,7 @@ static bool is_switch(struct span value)
 		"1" };
 	char word[8];
 
-	take_word(&value, word, sizeof(word));
+	git_take_word(&value, word, sizeof(word));
 	skip_spaces(&value);
 	if (value.at < value.end && *value.at != '#' && *value.at != ';')
 		return false;
@@ -101,7 +101,7 @@ static bool has_password(struct span url)
 	return memchr(user, ':', (size_t)(at - user)) || at - user >= 20;
 }
 
-static const struct check_git_setting *find(const struct check_git *g, const char *key)
+static const struct check_git_setting *git_find(const struct check_git *g, const char *key)
 {
 	for (size_t i = 0; i < COUNT_OF(settings); i++)
 		if (str_eq(settings[i].section, g->section) && str_eq(settings[i].key, key))
@@ -116,9 +116,9 @@ static const struct check_git_setting *judge_line(struct check_git *g, struct sp
 
 	skip_spaces(&line);
 	if (line.at < line.end && *line.at == '[')
-		take_section(g, &line);
-	take_word(&line, key, sizeof(key));
-	found = find(g, key);
+		git_take_section(g, &line);
+	git_take_word(&line, key, sizeof(key));
+	found = git_find(g, key);
 	skip_spaces(&line);
 	if (line.at < line.end && *line.at == '=')
 		line.at++;

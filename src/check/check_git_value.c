@@ -8,7 +8,7 @@
 #define BAD (-2) /* what git refuses to read */
 
 /* One character; the two that end lines elsewhere are one. */
-static int take(struct check_git_values *v)
+static int git_value_take(struct check_git_values *v)
 {
 	if (v->at == v->end)
 		return END;
@@ -17,7 +17,7 @@ static int take(struct check_git_values *v)
 	return (unsigned char)*v->at++;
 }
 
-static bool is_space(int c)
+static bool git_value_is_space(int c)
 {
 	return c == ' ' || c == '\t' || c == '\v' || c == '\f' || c == '\r';
 }
@@ -32,17 +32,17 @@ static void skip_line(struct check_git_values *v)
 	int c;
 
 	do
-		c = take(v);
+		c = git_value_take(v);
 	while (c != '\n' && c != END);
 }
 
 /* A word in small letters; "" where it does not fit. The character after it. */
-static int take_name(struct check_git_values *v, int first, char *ret, size_t size)
+static int git_value_take_name(struct check_git_values *v, int first, char *ret, size_t size)
 {
 	size_t n = 0;
 	int c = first;
 
-	for (; is_of_name(c); c = take(v), n++)
+	for (; is_of_name(c); c = git_value_take(v), n++)
 		if (n < size)
 			ret[n] = str_lower((char)c);
 	ret[n < size ? n : 0] = '\0';
@@ -50,29 +50,29 @@ static int take_name(struct check_git_values *v, int first, char *ret, size_t si
 }
 
 /* After "[": NAME], NAME.SUB] or NAME "SUB"]. */
-static bool take_section(struct check_git_values *v)
+static bool git_value_take_section(struct check_git_values *v)
 {
 	bool is_quoted = false;
-	int c = take_name(v, take(v), v->section, sizeof(v->section));
+	int c = git_value_take_name(v, git_value_take(v), v->section, sizeof(v->section));
 
 	v->has_subsection = c != ']';
 	while (c != END && c != '\n' && (c != ']' || is_quoted)) {
 		if (c == '"')
 			is_quoted = !is_quoted;
-		c = take(v);
+		c = git_value_take(v);
 		if (c == '\\' && is_quoted) {
-			take(v);
-			c = take(v);
+			git_value_take(v);
+			c = git_value_take(v);
 		}
 	}
 	return c == ']';
 }
 
 /* What stands behind a backslash; 0: nothing, the line goes on. */
-static int take_escaped(struct check_git_values *v)
+static int git_value_take_escaped(struct check_git_values *v)
 {
 	static const char escapes[] = "t\tb\bn\n\\\\\"\"";
-	int c = take(v);
+	int c = git_value_take(v);
 
 	if (c == '\n' || c == END)
 		return 0;
@@ -83,16 +83,16 @@ static int take_escaped(struct check_git_values *v)
 }
 
 /* The value behind "=", in `ret` if it fits: its length, or BAD. */
-static int take_value(struct check_git_values *v, char *ret, size_t size)
+static int git_value_take_value(struct check_git_values *v, char *ret, size_t size)
 {
 	bool is_quoted = false;
 	size_t n = 0, kept = 0; /* spaces at the end are not kept */
 
-	for (int c = take(v);; c = take(v)) {
+	for (int c = git_value_take(v);; c = git_value_take(v)) {
 		bool is_escaped = c == '\\';
 
 		if (is_escaped)
-			c = take_escaped(v);
+			c = git_value_take_escaped(v);
 		if (c == BAD || (is_quoted && !is_escaped && (c == '\n' || c == END)))
 			return BAD;
 		if (is_escaped && c == 0)
@@ -108,12 +108,12 @@ static int take_value(struct check_git_values *v, char *ret, size_t size)
 			skip_line(v);
 			break;
 		}
-		if (n == 0 && !is_quoted && !is_escaped && is_space(c))
+		if (n == 0 && !is_quoted && !is_escaped && git_value_is_space(c))
 			continue;
 		if (n < size)
 			ret[n] = (char)c;
 		n++;
-		if (is_escaped || is_quoted || !is_space(c))
+		if (is_escaped || is_quoted || !git_value_is_space(c))
 			kept = n;
 	}
 	if (kept < size)
@@ -129,19 +129,19 @@ void check_git_values_init(struct check_git_values *v, const char *bytes, size_t
 }
 
 /* A setting whose name begins with `first`: has it a value that fits? BAD: it is none. */
-static int take_setting(struct check_git_values *v, int first, char *ret, size_t size)
+static int git_value_take_setting(struct check_git_values *v, int first, char *ret, size_t size)
 {
 	int c, n;
 
 	if (first <= 0 || !str_is_letter((char)first))
 		return BAD;
-	c = take_name(v, first, v->key, sizeof(v->key));
+	c = git_value_take_name(v, first, v->key, sizeof(v->key));
 	while (c == ' ' || c == '\t')
-		c = take(v);
+		c = git_value_take(v);
 	if (c != '=' && c != '\n' && c != END)
 		return BAD;
 	ret[0] = '\0';
-	n = c == '=' ? take_value(v, ret, size) : 0;
+	n = c == '=' ? git_value_take_value(v, ret, size) : 0;
 	return n == BAD ? BAD : (size_t)n < size;
 }
 
@@ -149,15 +149,15 @@ bool check_git_values_any(struct check_git_values *v, char *ret, size_t size)
 {
 	int c, found = 0;
 
-	while (found != BAD && (c = take(v)) != END) {
-		if (is_space(c) || c == '\n')
+	while (found != BAD && (c = git_value_take(v)) != END) {
+		if (git_value_is_space(c) || c == '\n')
 			continue;
 		if (c == '#' || c == ';')
 			skip_line(v);
 		else if (c == '[')
-			found = take_section(v) ? 0 : BAD;
+			found = git_value_take_section(v) ? 0 : BAD;
 		else
-			found = take_setting(v, c, ret, size);
+			found = git_value_take_setting(v, c, ret, size);
 		if (found > 0)
 			return true;
 	}

@@ -29,7 +29,7 @@
 
 /* --- symlinks --- */
 
-static bool read_link(int dir_fd, const char *name, char ret[static PATH_MAX])
+static bool inside_read_link(int dir_fd, const char *name, char ret[static PATH_MAX])
 {
 	ssize_t n = readlinkat(dir_fd, name, ret, PATH_MAX - 1);
 
@@ -37,12 +37,12 @@ static bool read_link(int dir_fd, const char *name, char ret[static PATH_MAX])
 	return n > 0;
 }
 
-static void check_link(struct check_bind *b, const struct check_entry *entry)
+static void inside_check_link(struct check_bind *b, const struct check_entry *entry)
 {
 	char target[PATH_MAX];
 	enum check_lead lead;
 
-	if (!read_link(entry->dir_fd, entry->name, target))
+	if (!inside_read_link(entry->dir_fd, entry->name, target))
 		return;
 	lead = check_leads(b, target, entry->depth);
 	if (lead == CHECK_LEADS_OUT && check_found(b, CHECK_LINK_OUT))
@@ -65,7 +65,7 @@ static bool leads_out_of_venv(
 	char name[PATH_MAX] = "python";
 
 	for (int hops = 0; bin >= 0 && hops < 8; hops++) {
-		if (!read_link(bin, name, target))
+		if (!inside_read_link(bin, name, target))
 			return false;
 		if (strchr(target, '/'))
 			return check_leads(b, target, entry->depth + 1) == CHECK_LEADS_OUT;
@@ -197,7 +197,7 @@ static bool names_credentials(const char *name, size_t n, mode_t type)
 }
 
 /* Has the operator acknowledged the source, or this below it? */
-static bool is_acknowledged(const struct check_bind *b, const struct check_entry *entry)
+static bool inside_is_acknowledged(const struct check_bind *b, const struct check_entry *entry)
 {
 	const struct spec_value *allowed = spec_list(b->spec, SPEC_PREFLIGHT_ALLOW);
 	const char *from = b->item->bind.from, *path = from;
@@ -214,7 +214,7 @@ static bool is_acknowledged(const struct check_bind *b, const struct check_entry
 static bool check_credentials(struct check_bind *b, const struct check_entry *entry)
 {
 	if (!names_credentials(entry->name, strlen(entry->name), entry->type) ||
-		is_acknowledged(b, entry))
+		inside_is_acknowledged(b, entry))
 		return false;
 	if (check_found(b, CHECK_CREDENTIALS))
 		check_say(b, CHECK_CREDENTIALS, "%s holds credentials, by its name",
@@ -260,7 +260,7 @@ static void check_door(struct check_bind *b, const struct check_entry *entry)
 			S_ISSOCK(entry->type) ? "socket" : "named pipe");
 }
 
-static void check_file(struct check_bind *b, const struct check_entry *entry)
+static void inside_check_file(struct check_bind *b, const struct check_entry *entry)
 {
 	const char *name = entry->name;
 
@@ -278,7 +278,7 @@ static void check_file(struct check_bind *b, const struct check_entry *entry)
 	}
 }
 
-static bool check_folder(struct check_bind *b, const struct check_entry *entry)
+static bool inside_check_folder(struct check_bind *b, const struct check_entry *entry)
 {
 	if (check_credentials(b, entry))
 		return false;
@@ -293,11 +293,11 @@ bool check_inside(void *bind, const struct check_entry *entry)
 	struct check_bind *b = bind;
 
 	if (S_ISDIR(entry->type))
-		return check_folder(b, entry);
+		return inside_check_folder(b, entry);
 	if (S_ISLNK(entry->type))
-		check_link(b, entry);
+		inside_check_link(b, entry);
 	else if (S_ISREG(entry->type))
-		check_file(b, entry);
+		inside_check_file(b, entry);
 	else if (S_ISSOCK(entry->type) || S_ISFIFO(entry->type))
 		check_door(b, entry);
 	return false;
@@ -308,7 +308,7 @@ void check_source_itself(struct check_bind *b, mode_t type)
 	const char *from = b->item->bind.from;
 
 	if (passes_credentials(b->host_path, type) && !is_refused_by_name(from) &&
-		!is_acknowledged(b, NULL))
+		!inside_is_acknowledged(b, NULL))
 		check_say(b, CHECK_CREDENTIALS, "by its name it holds credentials: %s",
 			check_shown(b->spec, b->host_path));
 	if (S_ISSOCK(type) || S_ISFIFO(type))

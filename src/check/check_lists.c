@@ -29,12 +29,12 @@ const struct spec_item **check_list_items(struct spec *s, enum spec_key key)
 
 typedef int compare_entries(const struct spec_item *x, const struct spec_item *y);
 
-static int compare_texts(const struct spec_item *x, const struct spec_item *y)
+static int lists_compare_texts(const struct spec_item *x, const struct spec_item *y)
 {
 	return strcmp(x->text, y->text);
 }
 
-static int compare_names(const struct spec_item *x, const struct spec_item *y)
+static int lists_compare_names(const struct spec_item *x, const struct spec_item *y)
 {
 	return strcmp(x->var.name, y->var.name);
 }
@@ -73,17 +73,17 @@ static const struct clash {
 	enum diag_level level;
 	const char *text;
 } clashes[] = {
-	{ SPEC_ENV_SET, compare_names, DIAG_WARNING, "is set to something else at" },
+	{ SPEC_ENV_SET, lists_compare_names, DIAG_WARNING, "is set to something else at" },
 	{ SPEC_NETWORK_ALLOW, compare_destinations, DIAG_WARNING,
 		"has another protocol than the same destination at" },
 	{ SPEC_NETWORK_PUBLISH, compare_opened, DIAG_ERROR,
 		"opens the same port of the host as the entry at" },
 };
 
-static const struct clash same_text = { .compare = compare_texts };
+static const struct clash same_text = { .compare = lists_compare_texts };
 
 /* By what they stand for, then by where they are written. */
-static int compare_items(const void *a, const void *b, void *clash)
+static int lists_compare_items(const void *a, const void *b, void *clash)
 {
 	const struct spec_item *x = *(const struct spec_item *const *)a;
 	const struct spec_item *y = *(const struct spec_item *const *)b;
@@ -125,7 +125,7 @@ static void check_twins(struct spec *s, enum spec_key key)
 	if (!items)
 		return;
 	copy = *clash;
-	qsort_r(items, count, sizeof(items[0]), compare_items, &copy);
+	qsort_r(items, count, sizeof(items[0]), lists_compare_items, &copy);
 	for (size_t i = 1; i < count; i++) {
 		/* Where the layers add up, two of them may well say the same. */
 		bool is_apart = spec_keys[key].tighten == SPEC_ADD &&

@@ -67,7 +67,8 @@ static void check_bypass(struct spec *s, const struct spec_item *item)
 			item->bind.from, spec_keys[SPEC_PROJECT_MODE].choices[mode]);
 }
 
-static void check_source(struct spec *s, enum spec_key key, const char *from, struct diag_pos at)
+static void places_check_source(
+	struct spec *s, enum spec_key key, const char *from, struct diag_pos at)
 {
 	const char *rest = below_home(from);
 
@@ -92,10 +93,10 @@ static void check_sources(struct spec *s)
 
 		if (path && s->set_by[keys[i]] == SPEC_LAYER_FILE &&
 			(path == text || path[-1] == ':'))
-			check_source(s, keys[i], path, spec_where(s, keys[i]));
+			places_check_source(s, keys[i], path, spec_where(s, keys[i]));
 	}
 	for (size_t i = 0; i < binds->count && s->set_by[SPEC_BINDS] == SPEC_LAYER_FILE; i++)
-		check_source(s, SPEC_BINDS, binds->items[i].bind.from, binds->items[i].at);
+		places_check_source(s, SPEC_BINDS, binds->items[i].bind.from, binds->items[i].at);
 }
 
 /* --- where the project is in the cage --- */

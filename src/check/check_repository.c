@@ -228,7 +228,7 @@ static bool are_apart(const char *a, const char *b)
 }
 
 /* Paths of the host lead there in the cage as well, if nothing else is in the way. */
-static bool has_place(struct check_looking *l)
+static bool repository_has_place(struct check_looking *l)
 {
 	static const char *const taken[] = { "/dev", "/proc", "/sys" };
 	const struct check_project *p = l->project;
@@ -260,7 +260,7 @@ static void look_outside(struct check_looking *l)
 
 	if (named < 0)
 		doubt(l, NULL, ".git names %s, which cannot be opened", l->ret->named);
-	else if (is_believed(l, named) && has_place(l))
+	else if (is_believed(l, named) && repository_has_place(l))
 		memcpy(l->ret->folder, l->common, sizeof(l->common));
 	l->ret->holds_project = l->ret->folder[0] && str_path_within(l->project->path, l->common);
 }
@@ -280,7 +280,7 @@ static void look_behind_pointer(struct check_looking *l, int project)
 		doubt(l, own_path, ".git names %s, a path of the host", l->pointer);
 }
 
-static void look_inside(struct check_looking *l)
+static void repository_look_inside(struct check_looking *l)
 {
 	if (check_resolve(l->project->path, ".git", l->common) < 0)
 		return;
@@ -303,6 +303,6 @@ void check_repository(
 	if (S_ISREG(git.st_mode))
 		look_behind_pointer(&l, top);
 	else
-		look_inside(&l);
+		repository_look_inside(&l);
 	check_find_parts(&l);
 }

@@ -26,7 +26,7 @@ struct list {
 	bool is_short; /* something is missing in it */
 };
 
-static void add(struct check_looking *l, struct list *list, const char *text)
+static void repository_parts_add(struct check_looking *l, struct list *list, const char *text)
 {
 	const char *copy;
 
@@ -44,18 +44,19 @@ static void add(struct check_looking *l, struct list *list, const char *text)
 }
 
 /* A path in git's folder, as effects have it. */
-static void add_other(struct check_looking *l, struct list *others, const char *path)
+static void repository_parts_add_other(
+	struct check_looking *l, struct list *others, const char *path)
 {
 	char text[2 * PATH_MAX + 16];
 
 	snprintf(text, sizeof(text), ".git/%s", path);
-	add(l, others, text);
+	repository_parts_add(l, others, text);
 }
 
 /* --- what git runs or obeys --- */
 
 /* A path without "." and "..", by its letters; it is absolute. */
-static void normalise(const char *path, char ret[static PATH_MAX])
+static void repository_parts_normalise(const char *path, char ret[static PATH_MAX])
 {
 	size_t n = 0;
 
@@ -82,14 +83,14 @@ struct found {
 };
 
 /* By what it is called and by where it is: git finds it by either. */
-static void add_part(struct check_looking *l, struct found *f, const char *path)
+static void repository_parts_add_part(struct check_looking *l, struct found *f, const char *path)
 {
 	const char *project = l->project->path;
 
 	if (str_path_within(path, project) && !str_eq(path, project))
-		add(l, &f->hooks, path + strlen(project) + 1);
+		repository_parts_add(l, &f->hooks, path + strlen(project) + 1);
 	else if (l->ret->folder[0] && str_path_within(path, l->common) && !str_eq(path, l->common))
-		add_other(l, &f->others, path + strlen(l->common) + 1);
+		repository_parts_add_other(l, &f->others, path + strlen(l->common) + 1);
 }
 
 /* A path in a configuration, made whole; `base` is where a relative one begins. */
@@ -105,7 +106,7 @@ static bool find_whole(const struct check_looking *l, const char *base, const ch
 	else if (value[0] == '/')
 		base = "";
 	snprintf(whole, sizeof(whole), "%s/%s", base, value + (value[0] == '~'));
-	normalise(whole, ret);
+	repository_parts_normalise(whole, ret);
 	return true;
 }
 
@@ -115,9 +116,9 @@ static void take_path(struct check_looking *l, struct found *f, const char *base
 
 	if (!find_whole(l, base, value, path))
 		return;
-	add_part(l, f, path);
+	repository_parts_add_part(l, f, path);
 	if (realpath(path, led_to))
-		add_part(l, f, led_to);
+		repository_parts_add_part(l, f, led_to);
 }
 
 /* Git changes there before it runs anything, or looks for it. */
@@ -196,8 +197,8 @@ static const struct setting {
 	{ "submodule", "update", take_command },
 };
 
-static void take_setting(struct check_looking *l, struct found *f, const struct check_git_values *v,
-	const char *folder, char *value)
+static void repository_parts_take_setting(struct check_looking *l, struct found *f,
+	const struct check_git_values *v, const char *folder, char *value)
 {
 	for (size_t i = 0; i < COUNT_OF(settings); i++)
 		if (str_eq(settings[i].section, v->section) &&
@@ -207,7 +208,7 @@ static void take_setting(struct check_looking *l, struct found *f, const struct 
 		}
 }
 
-static void read_config(
+static void repository_parts_read_config(
 	struct check_looking *l, struct found *f, const char *folder, const char *name)
 {
 	own_fd int fd = *folder ? file_open(folder, O_RDONLY | O_DIRECTORY) : -ENOENT;
@@ -219,7 +220,7 @@ static void read_config(
 	check_git_values_init(&values, config ? config : "", n);
 	while (check_git_values_any(&values, value, sizeof(value)))
 		if (*value)
-			take_setting(l, f, &values, folder, value);
+			repository_parts_take_setting(l, f, &values, folder, value);
 }
 
 static void find_obeyed(struct check_looking *l, struct found *f)
@@ -227,17 +228,17 @@ static void find_obeyed(struct check_looking *l, struct found *f)
 	const char *home = l->project->home, *config = getenv("XDG_CONFIG_HOME");
 	char folder[PATH_MAX];
 
-	read_config(l, f, "/etc", "gitconfig");
+	repository_parts_read_config(l, f, "/etc", "gitconfig");
 	if (config && config[0] == '/')
 		snprintf(folder, sizeof(folder), "%s/git", config);
 	else
 		snprintf(folder, sizeof(folder), "%s/.config/git", home ? home : "");
-	read_config(l, f, folder, "config");
-	read_config(l, f, home ? home : "", ".gitconfig");
+	repository_parts_read_config(l, f, folder, "config");
+	repository_parts_read_config(l, f, home ? home : "", ".gitconfig");
 	/* Also of a repository that is not believed: git on the host may believe it. */
-	read_config(l, f, l->common, "config");
-	read_config(l, f, l->common, "config.worktree");
-	read_config(l, f, l->ret->named, "config.worktree");
+	repository_parts_read_config(l, f, l->common, "config");
+	repository_parts_read_config(l, f, l->common, "config.worktree");
+	repository_parts_read_config(l, f, l->ret->named, "config.worktree");
 }
 
 /* --- other worktrees --- */
@@ -275,12 +276,12 @@ static void find_worktrees(struct check_looking *l, struct list *others)
 			is_found_in_cage(l, folder, entry->name))
 			continue;
 		snprintf(path, sizeof(path), "worktrees/%s", entry->name);
-		add_other(l, others, path);
+		repository_parts_add_other(l, others, path);
 	}
 	/* What cannot be told apart is all of it. */
 	if (folder < 0 || entries.failure || others->is_short) {
 		others->count = 0;
-		add_other(l, others, "worktrees");
+		repository_parts_add_other(l, others, "worktrees");
 	}
 }
 
@@ -294,7 +295,7 @@ static void find_own(struct check_looking *l, struct list *others)
 	for (size_t i = 0; i < COUNT_OF(names); i++) {
 		snprintf(path, sizeof(path), "%s/%s", l->ret->named + n + 1, names[i]);
 		if (!str_eq(l->ret->named, l->common))
-			add_other(l, others, path);
+			repository_parts_add_other(l, others, path);
 	}
 }
 

@@ -66,13 +66,13 @@ static uint64_t mount_of(const struct statx *st)
 	return (uint64_t)st->stx_dev_major << 32 | st->stx_dev_minor;
 }
 
-static bool look_at(int dir_fd, const char *name, struct statx *ret)
+static bool walk_look_at(int dir_fd, const char *name, struct statx *ret)
 {
 	return statx(dir_fd, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH,
 		       STATX_TYPE | STATX_MNT_ID, ret) == 0;
 }
 
-static void add_place(struct walk *w, const char *dir, const char *name, unsigned depth)
+static void walk_add_place(struct walk *w, const char *dir, const char *name, unsigned depth)
 {
 	struct place *place = arena_alloc(&w->arena, sizeof(*place));
 
@@ -87,7 +87,7 @@ static void add_place(struct walk *w, const char *dir, const char *name, unsigne
 	w->last = &place->next;
 }
 
-static bool add_name(struct walk *w, const struct dirent *d)
+static bool walk_add_name(struct walk *w, const struct dirent *d)
 {
 	struct name name = { arena_copy(&w->arena, d->d_name, strlen(d->d_name)), d->d_type };
 
@@ -106,13 +106,13 @@ static bool add_name(struct walk *w, const struct dirent *d)
 	return true;
 }
 
-static int compare_names(const void *a, const void *b)
+static int walk_compare_names(const void *a, const void *b)
 {
 	return strcmp(((const struct name *)a)->text, ((const struct name *)b)->text);
 }
 
 /* The names in a directory, as many as may still be visited, sorted. */
-static void read_names(struct walk *w, DIR *dir)
+static void walk_read_names(struct walk *w, DIR *dir)
 {
 	const struct dirent *d;
 
@@ -121,14 +121,14 @@ static void read_names(struct walk *w, DIR *dir)
 	while ((d = readdir(dir)) != NULL) {
 		if (str_eq(d->d_name, ".") || str_eq(d->d_name, ".."))
 			continue;
-		if (w->count == *w->left || !add_name(w, d)) {
+		if (w->count == *w->left || !walk_add_name(w, d)) {
 			w->is_cut = true;
 			break;
 		}
 	}
 	*w->left -= w->count;
 	if (w->count)
-		qsort(w->names, w->count, sizeof(w->names[0]), compare_names);
+		qsort(w->names, w->count, sizeof(w->names[0]), walk_compare_names);
 }
 
 static void visit_name(struct walk *w, const struct place *at, int dir_fd, const struct name *name)
@@ -142,7 +142,7 @@ static void visit_name(struct walk *w, const struct place *at, int dir_fd, const
 	if (name->type == DT_UNKNOWN || name->type == DT_DIR) {
 		struct statx st;
 
-		if (!look_at(dir_fd, name->text, &st))
+		if (!walk_look_at(dir_fd, name->text, &st))
 			return;
 		entry.type = st.stx_mode & S_IFMT;
 		entry.is_mount =
@@ -150,11 +150,11 @@ static void visit_name(struct walk *w, const struct place *at, int dir_fd, const
 			(mount_of(&st) != w->mount || (st.stx_attributes & STATX_ATTR_AUTOMOUNT));
 	}
 	if (w->visit(w->visitor, &entry) && S_ISDIR(entry.type) && !entry.is_mount)
-		add_place(w, at->path, name->text, at->depth + 1);
+		walk_add_place(w, at->path, name->text, at->depth + 1);
 }
 
 /* NULL for what the operator may not read: a cage may not either. */
-static DIR *open_place(struct walk *w, const struct place *at)
+static DIR *walk_open_place(struct walk *w, const struct place *at)
 {
 	int fd = file_open_beneath(
 		w->root_fd, *at->path ? at->path : ".", O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
@@ -169,13 +169,13 @@ static DIR *open_place(struct walk *w, const struct place *at)
 	return NULL;
 }
 
-static void look_into(struct walk *w, const struct place *at)
+static void walk_look_into(struct walk *w, const struct place *at)
 {
-	own_dir DIR *dir = open_place(w, at);
+	own_dir DIR *dir = walk_open_place(w, at);
 
 	if (!dir)
 		return;
-	read_names(w, dir);
+	walk_read_names(w, dir);
 	for (size_t i = 0; i < w->count; i++)
 		visit_name(w, at, dirfd(dir), &w->names[i]);
 }
@@ -191,11 +191,11 @@ bool check_walk(int root_fd, size_t *left, check_visit *visit, void *visitor)
 		.last = &root.next };
 	struct statx st;
 
-	if (!look_at(root_fd, "", &st))
+	if (!walk_look_at(root_fd, "", &st))
 		return false;
 	w.mount = mount_of(&st);
 	arena_init(&w.arena, ARENA_MAX);
 	for (const struct place *at = w.first; at; at = at->next)
-		look_into(&w, at);
+		walk_look_into(&w, at);
 	return !w.is_cut;
 }

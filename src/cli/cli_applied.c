@@ -26,8 +26,8 @@ static const struct {
 
 static_assert(COUNT_OF(verdicts) == CHANGE_VERDICT_COUNT, "a row for each");
 
-static void tell_json(struct cli_applied *a, const struct change_effect *x, enum change_verdict v,
-	const char *why)
+static void applied_tell_json(struct cli_applied *a, const struct change_effect *x,
+	enum change_verdict v, const char *why)
 {
 	json_open_map(&a->json, NULL);
 	change_json_name(&a->json, "path", "path_hex", x->path);
@@ -46,7 +46,7 @@ void cli_applied_tell(
 	if (v == CHANGE_CONFLICT && !a->conflict)
 		a->conflict = x;
 	if (a->kept->cli->is_json) {
-		tell_json(a, x, v, why);
+		applied_tell_json(a, x, v, why);
 		return;
 	}
 	if (v == CHANGE_THERE || (a->kept->cli->is_quiet && !verdicts[v].is_left))
@@ -153,7 +153,7 @@ static void print_sum(struct cli_applied *a)
 	cli_write(&line, CLI_OK);
 }
 
-static int print_json(struct cli_applied *a, int status)
+static int applied_print_json(struct cli_applied *a, int status)
 {
 	struct json *j = &a->json;
 
@@ -192,7 +192,7 @@ int cli_applied_report(struct cli_applied *a, int status)
 	const struct cli *cli = a->kept->cli;
 
 	if (cli->is_json)
-		status = print_json(a, status);
+		status = applied_print_json(a, status);
 	else if (a->has_tried && !cli->is_quiet)
 		print_sum(a);
 	if (status == CLI_NO && a->has_tried && !a->is_dry && !cli->is_json)

@@ -14,7 +14,7 @@
  * The first row of its call that is news: rows of one call differ by program and error. Of writes,
  * the first of its path.
  */
-static bool is_first(const struct record *r, size_t i)
+static bool denied_is_first(const struct record *r, size_t i)
 {
 	const struct record_denial *d = &r->denials[i];
 
@@ -27,7 +27,7 @@ static bool is_first(const struct record *r, size_t i)
 	return true;
 }
 
-static void add_name(struct buf *names, const struct record_denial *d)
+static void denied_add_name(struct buf *names, const struct record_denial *d)
 {
 	char name[FILTER_NAME_SIZE];
 
@@ -46,15 +46,15 @@ static void add_name(struct buf *names, const struct record_denial *d)
 }
 
 /* One line, of the writes or of the others. */
-static void say(const struct record *r, bool is_of_writes, const char *what)
+static void denied_say(const struct record *r, bool is_of_writes, const char *what)
 {
 	own(buf) struct buf names = { .max = 4096 };
 	size_t count = 0;
 
 	for (size_t i = 0; i < r->denial_count; i++)
-		if ((r->denials[i].path[0] != '\0') == is_of_writes && is_first(r, i) &&
+		if ((r->denials[i].path[0] != '\0') == is_of_writes && denied_is_first(r, i) &&
 			count++ < MOST_NAMED)
-			add_name(&names, &r->denials[i]);
+			denied_add_name(&names, &r->denials[i]);
 	if (count > MOST_NAMED)
 		buf_printf(&names, " and %zu more", count - MOST_NAMED);
 	if (count)
@@ -65,8 +65,8 @@ void cli_say_denied(const struct cli *cli, const struct record *r)
 {
 	if (cli->is_quiet)
 		return;
-	say(r, false, "system calls: denied");
-	say(r, true, "writes: denied to");
+	denied_say(r, false, "system calls: denied");
+	denied_say(r, true, "writes: denied to");
 }
 
 void cli_say_missing(const struct cli *cli, const struct spec *s, const struct record *r)

@@ -21,7 +21,7 @@ static void add_sum(struct buf *line, const struct record_effects *x)
 	add_count(line, x->renamed, "renamed");
 }
 
-static void add_held(struct buf *line, const struct record_effects *x)
+static void effects_add_held(struct buf *line, const struct record_effects *x)
 {
 	if (x->held)
 		buf_printf(line, "; %zu of them run%s on the host by %s", (size_t)x->held,
@@ -39,7 +39,7 @@ static void say_sum(
 	add_sum(&line, x);
 	if (cli->is_quiet || !line.len)
 		return;
-	add_held(&line, x);
+	effects_add_held(&line, x);
 	cli_complain("files: %s; see: bawn diff%s%s, then: bawn apply%s%s or bawn discard%s%s",
 		buf_text(&line), is_here ? "" : " ", is_here ? "" : run, is_here ? "" : " ",
 		is_here ? "" : run, is_here ? "" : " ", is_here ? "" : run);
@@ -54,7 +54,7 @@ void cli_say_session_effects(const struct record *record, const struct store_ses
 	if (!line.len)
 		return;
 	buf_printf(&line, " in session %s", name);
-	add_held(&line, &record->effects);
+	effects_add_held(&line, &record->effects);
 	cli_complain("files: %s; see: bawn session diff %s, then: bawn session apply %s",
 		buf_text(&line), name, name);
 }

@@ -34,7 +34,7 @@ static const char *find_inside(const char *path)
 }
 
 /* The first folder that has a meaning decides: logs/refs/heads/x is a log. */
-static enum kind kind_of(const char *inside)
+static enum kind git_kind_of(const char *inside)
 {
 	static const struct {
 		const char *name;
@@ -85,7 +85,7 @@ size_t cli_git_count(const struct change_effects *x, size_t i)
 
 /* --- refs --- */
 
-static void add_value(struct buf *out, const struct cli_side *s)
+static void git_add_value(struct buf *out, const struct cli_side *s)
 {
 	size_t n = s->size, digits = 0;
 
@@ -110,12 +110,12 @@ static void show_ref(const struct cli_kept *k, const struct change_effect *x, st
 
 	buf_putc(&text, ' ');
 	if (x->before.type == CHANGE_FILE)
-		cli_side_before(k, x, &old), add_value(&text, &old);
+		cli_side_before(k, x, &old), git_add_value(&text, &old);
 	else
 		buf_puts(&text, "(new)");
 	buf_puts(&text, "..");
 	if (x->after.type == CHANGE_FILE)
-		cli_side_after(k, x, &new), add_value(&text, &new);
+		cli_side_after(k, x, &new), git_add_value(&text, &new);
 	else
 		buf_puts(&text, "(gone)");
 	cli_patch_note(out, CLI_INK_NOTE, "git: ", x->path, buf_text(&text));
@@ -129,7 +129,7 @@ struct rest {
 	struct buf names;
 };
 
-static void count(struct rest *r, const struct change_effect *x)
+static void git_count(struct rest *r, const struct change_effect *x)
 {
 	const char *inside = find_inside(x->path);
 	bool is_folder =
@@ -137,7 +137,7 @@ static void count(struct rest *r, const struct change_effect *x)
 
 	if (is_folder)
 		return;
-	switch (kind_of(inside)) {
+	switch (git_kind_of(inside)) {
 	case GIT_OBJECT:
 		r->objects[x->change]++;
 		break;
@@ -164,7 +164,7 @@ static void show_count(struct cli_show *out, const char *folder, const char *wha
 		cli_patch_note(out, CLI_INK_NOTE, "git: ", folder, text);
 }
 
-static void show_rest(const struct rest *r, const char *folder, struct cli_show *out)
+static void git_show_rest(const struct rest *r, const char *folder, struct cli_show *out)
 {
 	show_count(out, folder, "objects added",
 		r->objects[CHANGE_ADDED] + r->objects[CHANGE_RENAMED]);
@@ -193,13 +193,13 @@ size_t cli_git_show(const struct cli_kept *k, size_t i, struct cli_show *out)
 
 		if (!cli_git_owns(x))
 			continue;
-		if (is_file && kind_of(find_inside(x->path)) == GIT_REF)
+		if (is_file && git_kind_of(find_inside(x->path)) == GIT_REF)
 			show_ref(k, x, out);
 		else
-			count(&rest, x);
+			git_count(&rest, x);
 	}
 	buf_add(&folder, k->effects.items[i].path, cli_git_folder(&k->effects.items[i]));
-	show_rest(&rest, buf_text(&folder), out);
+	git_show_rest(&rest, buf_text(&folder), out);
 	buf_done(&rest.names);
 	return n;
 }

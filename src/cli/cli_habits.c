@@ -111,7 +111,7 @@ static const struct habit same[] = {
 	{ 0 },
 };
 
-static const char *find(const struct habit *h, const char *word)
+static const char *habits_find(const struct habit *h, const char *word)
 {
 	for (; h->word; h++)
 		if (str_eq(h->word, word))
@@ -121,7 +121,7 @@ static const char *find(const struct habit *h, const char *word)
 
 const char *cli_habit_same(const char *words)
 {
-	return find(same, words);
+	return habits_find(same, words);
 }
 
 const char *cli_habit_verb(const struct cli *cli)
@@ -130,13 +130,13 @@ const char *cli_habit_verb(const struct cli *cli)
 	const char *verb = cli->word_count ? cli->words[0] : "", *meant;
 
 	snprintf(words, sizeof(words), "%s %.32s", cli->command->name, verb);
-	meant = find(same, words);
+	meant = habits_find(same, words);
 	return meant ? meant : verb;
 }
 
 const char *cli_habit_command(const char *words)
 {
-	return find(commands, words);
+	return habits_find(commands, words);
 }
 
 const char *cli_habit_option(const struct cli_command *command, const char *option)
@@ -145,6 +145,6 @@ const char *cli_habit_option(const struct cli_command *command, const char *opti
 	const char *answer;
 
 	snprintf(words, sizeof(words), "%s %s", command->name, option);
-	answer = find(options, words);
-	return answer || !command->takes_spec ? answer : find(options, option);
+	answer = habits_find(options, words);
+	return answer || !command->takes_spec ? answer : habits_find(options, option);
 }

@@ -56,7 +56,7 @@ void cli_kept_done(struct cli_kept *k)
 	arena_done(&k->arena);
 }
 
-static int fail(const struct cli_kept *k, const char *what, int num)
+static int kept_fail(const struct cli_kept *k, const char *what, int num)
 {
 	cli_complain("cannot read %s of %s %s: %s", what, k->what, k->id, strerror(num));
 	return CLI_FAILED;
@@ -83,7 +83,7 @@ static int open_linked(struct cli_kept *k, const char *name, char ret_path[stati
 	if (n < 0 && errno == ENOENT)
 		return CLI_OK;
 	if (n < 0 || ret_path[0] != '/' || fstatat(k->folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return fail(k, "the project", n < 0 ? errno : EINVAL);
+		return kept_fail(k, "the project", n < 0 ? errno : EINVAL);
 	*ret_time = st.st_mtim;
 	*ret_fd = file_open_real(ret_path, O_RDONLY | O_DIRECTORY);
 	if (*ret_fd < 0) {
@@ -93,7 +93,7 @@ static int open_linked(struct cli_kept *k, const char *name, char ret_path[stati
 	return CLI_OK;
 }
 
-static int read_project(struct cli_kept *k)
+static int kept_read_project(struct cli_kept *k)
 {
 	struct timespec later;
 	int status = open_linked(k, RECORD_PROJECT_LINK, k->project, &k->began, &k->below);
@@ -132,7 +132,7 @@ static bool has_file(const struct cli_kept *k, const char *name)
 	return fstatat(k->folder, name, &st, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-static int open_layer(struct cli_kept *k)
+static int kept_open_layer(struct cli_kept *k)
 {
 	/* As long as one of these is there, a layer is not only what the run wrote: change_copy.h.
 	 */
@@ -150,9 +150,9 @@ static int open_layer(struct cli_kept *k)
 	if (!failure && k->layer >= 0)
 		k->git.layer = open_inner(k->folder, "git-layer/upper", &failure);
 	if (failure)
-		return fail(k, "the layer", failure);
+		return kept_fail(k, "the layer", failure);
 	k->base = open_inner(k->folder, "base", &failure);
-	return failure ? fail(k, "the base", failure) : CLI_OK;
+	return failure ? kept_fail(k, "the base", failure) : CLI_OK;
 }
 
 int cli_kept_reopen(struct cli_kept *k)
@@ -161,8 +161,8 @@ int cli_kept_reopen(struct cli_kept *k)
 
 	close_fd(&k->below);
 	close_fd(&k->git.below);
-	status = open_layer(k);
-	return status == CLI_OK ? read_project(k) : status;
+	status = kept_open_layer(k);
+	return status == CLI_OK ? kept_read_project(k) : status;
 }
 
 int cli_kept_open(struct cli_kept *k, int runs, const char *id)
@@ -186,7 +186,7 @@ int cli_kept_take_workspace(struct cli_kept *k, int *workspace, const char *sess
 	k->folder = take_fd(workspace);
 	k->lock = file_open_name(k->folder, "lock", O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (k->lock < 0)
-		return fail(k, "the lock", -k->lock);
+		return kept_fail(k, "the lock", -k->lock);
 	return cli_kept_reopen(k);
 }
 
@@ -220,7 +220,7 @@ int cli_kept_lock(struct cli_kept *k)
 		return cli_kept_reopen(k);
 	}
 	if (r != -EWOULDBLOCK)
-		return fail(k, "the lock", -r);
+		return kept_fail(k, "the lock", -r);
 	if (k->is_session) {
 		cli_complain("cannot %s session %s: a command is running in it",
 			cli_command_word(k->cli->command), k->id);

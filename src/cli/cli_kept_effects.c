@@ -24,14 +24,14 @@
 #define MOST_EFFECTS ((size_t)1 << 30) /* bytes of effects.json */
 #define MOST_PROTECT ((size_t)1 << 20)
 
-static int fail(const struct cli_kept *k, const char *what, int num)
+static int kept_effects_fail(const struct cli_kept *k, const char *what, int num)
 {
 	cli_complain("cannot read %s of %s %s: %s", what, k->what, k->id, strerror(num));
 	return CLI_FAILED;
 }
 
 /* 1: read; 0: there are none yet; a status below 0 is -errno, told. */
-static int read_effects(struct cli_kept *k)
+static int kept_effects_read_effects(struct cli_kept *k)
 {
 	own_fd int fd = file_open_name(k->folder, RECORD_EFFECTS_FILE, O_RDONLY | O_NOCTTY);
 	own_free char *bytes = NULL;
@@ -43,7 +43,7 @@ static int read_effects(struct cli_kept *k)
 		return 0;
 	r = fd < 0 ? fd : file_read_all(fd, MOST_EFFECTS, &bytes, &n);
 	if (r < 0)
-		return fail(k, RECORD_EFFECTS_FILE, -r), r;
+		return kept_effects_fail(k, RECORD_EFFECTS_FILE, -r), r;
 	r = change_effects_read(bytes, n, &k->effects, &e);
 	if (r < 0)
 		cli_complain_about(&e, "cannot use effects.json of run %s: %s", k->id, e.text);
@@ -129,7 +129,7 @@ static int finish_copy(struct cli_kept *k, const struct change_progress *progres
 	return k->layer >= 0;
 }
 
-static int scan(struct cli_kept *k)
+static int kept_effects_scan(struct cli_kept *k)
 {
 	own(cli_progress) struct cli_progress progress = cli_progress_begin(k->cli);
 	struct change_scan q = { .began = k->began,
@@ -164,7 +164,7 @@ static int scan(struct cli_kept *k)
 }
 
 /* Nobody wrote the effects down: the run goes on, or its keeper did not live to. */
-static int find_effects(struct cli_kept *k)
+static int kept_effects_find_effects(struct cli_kept *k)
 {
 	bool was_locked = k->is_locked;
 	int status, r;
@@ -174,7 +174,7 @@ static int find_effects(struct cli_kept *k)
 	if (!was_locked && cli_kept_try_lock(k) < 0) {
 		k->is_going_on = true;
 		if (!k->has_copy)
-			return scan(k);
+			return kept_effects_scan(k);
 		cli_complain(
 			"%s %s is still going on, on a copy of the project: what it changed is "
 			"known when it has ended",
@@ -182,9 +182,9 @@ static int find_effects(struct cli_kept *k)
 		return CLI_NO;
 	}
 	/* Its keeper may have ended between the two looks. */
-	r = cli_kept_reopen(k) == CLI_OK ? read_effects(k) : -EIO;
+	r = cli_kept_reopen(k) == CLI_OK ? kept_effects_read_effects(k) : -EIO;
 	k->was_interrupted = r == 0 && !k->is_session;
-	status = r == 0 ? scan(k) : r < 0 ? CLI_FAILED : CLI_OK;
+	status = r == 0 ? kept_effects_scan(k) : r < 0 ? CLI_FAILED : CLI_OK;
 	if (!was_locked)
 		cli_kept_unlock(k);
 	return status;
@@ -195,9 +195,9 @@ int cli_kept_load(struct cli_kept *k)
 	int r = read_protected(k);
 
 	if (r < 0)
-		return fail(k, "the protected paths", -r);
-	r = read_effects(k);
+		return kept_effects_fail(k, "the protected paths", -r);
+	r = kept_effects_read_effects(k);
 	if (r < 0)
 		return CLI_FAILED;
-	return r > 0 || !cli_kept_has_layer(k) ? CLI_OK : find_effects(k);
+	return r > 0 || !cli_kept_has_layer(k) ? CLI_OK : kept_effects_find_effects(k);
 }

@@ -47,7 +47,7 @@ void cli_kept_log_discarded(const struct cli_kept *k)
 }
 
 /* As people are told: without folders that come and go with what is in them. */
-static size_t count(const struct change_applied *done, enum change_verdict v)
+static size_t kept_log_count(const struct change_applied *done, enum change_verdict v)
 {
 	return done->counts[v] - done->implied[v];
 }
@@ -59,10 +59,11 @@ void cli_kept_log_applied(
 		const char *key;
 		size_t count;
 	} counts[] = {
-		{ "done", count(done, CHANGE_APPLIED) + count(done, CHANGE_MERGED) },
-		{ "conflicts", count(done, CHANGE_CONFLICT) },
-		{ "held", count(done, CHANGE_HELD_BACK) },
-		{ "failed", count(done, CHANGE_FAILED) },
+		{ "done", kept_log_count(done, CHANGE_APPLIED) +
+				  kept_log_count(done, CHANGE_MERGED) },
+		{ "conflicts", kept_log_count(done, CHANGE_CONFLICT) },
+		{ "held", kept_log_count(done, CHANGE_HELD_BACK) },
+		{ "failed", kept_log_count(done, CHANGE_FAILED) },
 	};
 	struct log l;
 	struct json *j;

@@ -23,7 +23,7 @@ static void add_parts(struct buf *path, const char *parts)
 }
 
 /* Below the project's top, "" for the top itself; NULL where it is elsewhere, which is said. */
-static const char *locate(struct cli_kept *k, const char *here, const char *word)
+static const char *kept_paths_locate(struct cli_kept *k, const char *here, const char *word)
 {
 	own(buf) struct buf path = { .max = CHANGE_MAX_PATH };
 	size_t top = str_eq(k->project, "/") ? 0 : strlen(k->project);
@@ -58,7 +58,7 @@ int cli_kept_take_paths(struct cli_kept *k, const char *here, size_t first)
 			cli_complain("an empty path names nothing");
 			return CLI_MISUSE;
 		}
-		paths[i] = locate(k, here, word);
+		paths[i] = kept_paths_locate(k, here, word);
 		if (!paths[i])
 			return CLI_MISUSE;
 	}

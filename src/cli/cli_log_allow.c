@@ -26,7 +26,7 @@ static const struct {
 	{ WIRE_BECAUSE_OWN_ADDRESS, THE_PORT },
 };
 
-static void add_port(struct cli_ways *ways, uint16_t port)
+static void log_allow_add_port(struct cli_ways *ways, uint16_t port)
 {
 	for (size_t i = 0; i < ways->port_count; i++)
 		if (ways->ports[i] == port)
@@ -58,7 +58,7 @@ static bool is_entry(const char *text)
 	return is_good;
 }
 
-static void add_entry(struct cli_ways *ways, const char *host, uint16_t port)
+static void log_allow_add_entry(struct cli_ways *ways, const char *host, uint16_t port)
 {
 	char text[WIRE_WHERE_SIZE];
 
@@ -80,7 +80,7 @@ static void add_entry(struct cli_ways *ways, const char *host, uint16_t port)
 }
 
 /* The other is an address, and mostly says what kind of one behind a blank. */
-static void add_other(struct cli_ways *ways, const char *other, uint16_t port)
+static void log_allow_add_other(struct cli_ways *ways, const char *other, uint16_t port)
 {
 	char address[WIRE_NAME_SIZE];
 	size_t n = strcspn(other, " ");
@@ -88,7 +88,7 @@ static void add_other(struct cli_ways *ways, const char *other, uint16_t port)
 	if (n >= sizeof(address))
 		return;
 	snprintf(address, sizeof(address), "%.*s", (int)n, other);
-	add_entry(ways, address, port);
+	log_allow_add_entry(ways, address, port);
 }
 
 static bool is_of_gate(const struct log_event *x)
@@ -111,10 +111,10 @@ void cli_ways_add(struct cli_ways *ways, const struct log_event *x)
 		if (!str_eq(reason, wire_reason_names[remedies[k].reason]))
 			continue;
 		if (remedies[k].what == THE_PORT || str_eq(name, WIRE_HOST_NAME))
-			add_port(ways, port);
+			log_allow_add_port(ways, port);
 		else if (remedies[k].what == THE_OTHER)
-			add_other(ways, log_find_text(x, "other"), port);
+			log_allow_add_other(ways, log_find_text(x, "other"), port);
 		else
-			add_entry(ways, name, port);
+			log_allow_add_entry(ways, name, port);
 	}
 }

@@ -28,7 +28,7 @@ struct cli_log_form {
 
 /* --- for people --- */
 
-static enum cli_ink ink_of(const struct log_event *x)
+static enum cli_ink log_print_ink_of(const struct log_event *x)
 {
 	static const char *const notes[] = { "degraded", "limit_hit", "network_closed",
 		"interrupted", "write_held", "decisions_untold", "lease_lost", "result_refused" };
@@ -114,7 +114,7 @@ static void show_text(struct cli_log_out *out, struct log_event *x)
 		return;
 	begin_row(out, x->time, x->run, x->type, &line);
 	log_print_sentence(x, &line);
-	show_visibly(out, ink_of(x), buf_text(&line), line.len);
+	show_visibly(out, log_print_ink_of(x), buf_text(&line), line.len);
 	cli_ways_add(&out->ways, x);
 }
 
@@ -171,7 +171,7 @@ static void end_text(struct cli_log_out *out, const struct cli_log_source *s)
 
 /* --- one object --- */
 
-static void put(struct cli_log_out *out, const struct buf *text)
+static void log_print_put(struct cli_log_out *out, const struct buf *text)
 {
 	/* One object that is not whole would be worse than none. */
 	if (text->failed)
@@ -191,7 +191,7 @@ static void begin_object(struct cli_log_out *out)
 	json_text(&j, "outcome", out->outcome[0] ? out->outcome : NULL);
 	json_bool(&j, "going_on", out->is_going_on);
 	buf_puts(&text, ",\"events\":[");
-	put(out, &text);
+	log_print_put(out, &text);
 }
 
 static void show_member(struct cli_log_out *out, struct log_event *x)
@@ -201,7 +201,7 @@ static void show_member(struct cli_log_out *out, struct log_event *x)
 	if (out->count)
 		buf_putc(&text, ',');
 	log_add_harmless(&text, x->line, x->size, false);
-	put(out, &text);
+	log_print_put(out, &text);
 	cli_ways_add(&out->ways, x);
 }
 
@@ -232,7 +232,7 @@ static void end_object(struct cli_log_out *out, const struct cli_log_source *s)
 		print_ways(&j, &out->ways);
 	json_close_map(&j);
 	buf_putc(&text, '\n');
-	put(out, &text);
+	log_print_put(out, &text);
 }
 
 /* --- one object a line --- */
@@ -243,7 +243,7 @@ static void show_jsonl(struct cli_log_out *out, struct log_event *x)
 
 	log_add_harmless(&text, x->line, x->size, false);
 	buf_putc(&text, '\n');
-	put(out, &text);
+	log_print_put(out, &text);
 }
 
 static void show_cloudevent(struct cli_log_out *out, struct log_event *x)
@@ -251,7 +251,7 @@ static void show_cloudevent(struct cli_log_out *out, struct log_event *x)
 	own(buf) struct buf text = { .max = MOST_LINE };
 
 	log_print_cloudevent(x, &out->from, &text);
-	put(out, &text);
+	log_print_put(out, &text);
 }
 
 static void show_ocsf(struct cli_log_out *out, struct log_event *x)
@@ -259,7 +259,7 @@ static void show_ocsf(struct cli_log_out *out, struct log_event *x)
 	own(buf) struct buf text = { .max = MOST_LINE };
 
 	log_print_ocsf(x, &out->from, &text);
-	put(out, &text);
+	log_print_put(out, &text);
 }
 
 /* --- all of them --- */

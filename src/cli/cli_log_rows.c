@@ -19,7 +19,8 @@ void cli_log_rows_done(struct cli_log_rows *r)
 	*r = (struct cli_log_rows){ 0 };
 }
 
-static struct cli_log_row *find(const struct cli_log_rows *r, const uint8_t key[static SHA256_SIZE])
+static struct cli_log_row *log_rows_find(
+	const struct cli_log_rows *r, const uint8_t key[static SHA256_SIZE])
 {
 	uint64_t at;
 
@@ -33,7 +34,7 @@ static struct cli_log_row *find(const struct cli_log_rows *r, const uint8_t key[
 }
 
 /* Half of the slots stay free. */
-static bool grow(struct cli_log_rows *r)
+static bool log_rows_grow(struct cli_log_rows *r)
 {
 	struct cli_log_rows grown = { .room = r->room ? 2 * r->room : FIRST_ROOM,
 		.count = r->count };
@@ -47,7 +48,7 @@ static bool grow(struct cli_log_rows *r)
 		return false;
 	for (size_t i = 0; i < r->room; i++)
 		if (r->slots[i].last)
-			*find(&grown, r->slots[i].key) = r->slots[i];
+			*log_rows_find(&grown, r->slots[i].key) = r->slots[i];
 	free(r->slots);
 	*r = grown;
 	return true;
@@ -59,9 +60,9 @@ bool cli_log_rows_add(struct cli_log_rows *r, const struct log_event *x, uint64_
 	struct cli_log_row *slot;
 	bool is_new;
 
-	if (!log_event_row(x, key) || !grow(r))
+	if (!log_event_row(x, key) || !log_rows_grow(r))
 		return true;
-	slot = find(r, key);
+	slot = log_rows_find(r, key);
 	is_new = !slot->last;
 	memcpy(slot->key, key, SHA256_SIZE);
 	slot->last = number;
@@ -73,5 +74,5 @@ bool cli_log_rows_is_old(const struct cli_log_rows *r, const struct log_event *x
 {
 	uint8_t key[SHA256_SIZE];
 
-	return r->count && log_event_row(x, key) && find(r, key)->last > number;
+	return r->count && log_event_row(x, key) && log_rows_find(r, key)->last > number;
 }

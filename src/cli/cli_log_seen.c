@@ -22,7 +22,7 @@ void cli_log_note_seen(struct cli_log_seen *seen, const struct log_event *x)
 }
 
 /* Of the network; NULL: nothing. Of no run in particular all of it. */
-static const char *network_of(const struct cli_log_seen *seen)
+static const char *log_seen_network_of(const struct cli_log_seen *seen)
 {
 	if (!seen->has_run || (seen->is_none && seen->is_allowlist))
 		return "destinations that a run may not reach";
@@ -35,7 +35,8 @@ static const char *network_of(const struct cli_log_seen *seen)
 
 void cli_log_say_seen(const struct cli_log_seen *seen)
 {
-	const char *calls = "system calls that the filter refuses", *network = network_of(seen);
+	const char *calls = "system calls that the filter refuses",
+		   *network = log_seen_network_of(seen);
 	bool is_heard = !seen->is_deaf && !seen->cage[0];
 	own(buf) struct buf more = { .max = 1024 };
 

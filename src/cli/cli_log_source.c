@@ -57,7 +57,7 @@ void cli_log_rewind(struct cli_log_source *s)
 	s->count = 0;
 }
 
-static int fail(const struct cli_log_source *s, const char *name, const char *why)
+static int log_source_fail(const struct cli_log_source *s, const char *name, const char *why)
 {
 	cli_complain("cannot read %s of %s: %s", name, s->whose, why);
 	return -EIO;
@@ -65,7 +65,7 @@ static int fail(const struct cli_log_source *s, const char *name, const char *wh
 
 /* --- files --- */
 
-static void print_name(uint64_t number, char ret[static NAME_SIZE])
+static void log_source_print_name(uint64_t number, char ret[static NAME_SIZE])
 {
 	if (number == UINT64_MAX)
 		snprintf(ret, NAME_SIZE, "%s", LOG_RUN_FILE);
@@ -74,19 +74,19 @@ static void print_name(uint64_t number, char ret[static NAME_SIZE])
 }
 
 /* events-N.jsonl; false: it is called something else. */
-static bool read_number(const char *name, uint64_t *ret)
+static bool log_source_read_number(const char *name, uint64_t *ret)
 {
 	char again[NAME_SIZE];
 
 	if (!str_starts(name, "events-") || !num_scan(name + strlen("events-"), 10, ret, 1) ||
 		*ret == UINT64_MAX)
 		return false;
-	print_name(*ret, again);
+	log_source_print_name(*ret, again);
 	return str_eq(name, again);
 }
 
 /* The file behind number `after`: the renamed one that comes next, or the one that grows. */
-static uint64_t find_file(const struct cli_log_source *s, uint64_t after)
+static uint64_t log_source_find_file(const struct cli_log_source *s, uint64_t after)
 {
 	own_fd int fd = openat(s->folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct file_entries entries = { .fd = fd };
@@ -94,7 +94,7 @@ static uint64_t find_file(const struct cli_log_source *s, uint64_t after)
 	uint64_t best = UINT64_MAX, n;
 
 	while (s->is_state && fd >= 0 && (entry = file_next_entry(&entries)))
-		if (read_number(entry->name, &n) && n > after && n < best)
+		if (log_source_read_number(entry->name, &n) && n > after && n < best)
 			best = n;
 	return best;
 }
@@ -110,17 +110,17 @@ static int open_next(struct cli_log_source *s, uint64_t after)
 	do {
 		if (fd >= 0)
 			close(fd);
-		number = find_file(s, after);
-		print_name(number, name);
+		number = log_source_find_file(s, after);
+		log_source_print_name(number, name);
 		fd = file_open_name(s->folder, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 		/* Renamed between the two looks, what was opened is not the next one. */
-	} while (number == UINT64_MAX && fd >= 0 && find_file(s, after) != UINT64_MAX);
+	} while (number == UINT64_MAX && fd >= 0 && log_source_find_file(s, after) != UINT64_MAX);
 	if (fd == -ENOENT)
 		return 0;
 	if (fd < 0)
-		return fail(s, name, strerror(-fd));
+		return log_source_fail(s, name, strerror(-fd));
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return fail(s, name, "it is not a plain file");
+		return log_source_fail(s, name, "it is not a plain file");
 	close_file(s);
 	s->file = number;
 	s->fd = take_fd(&fd);
@@ -131,7 +131,7 @@ static int open_next(struct cli_log_source *s, uint64_t after)
 	return 1;
 }
 
-static bool is_same_file(const struct stat *a, const struct stat *b)
+static bool log_source_is_same_file(const struct stat *a, const struct stat *b)
 {
 	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
 }
@@ -143,7 +143,7 @@ static bool is_renamed(const struct cli_log_source *s)
 
 	return s->is_state && fstat(s->fd, &ours) == 0 &&
 	       fstatat(s->folder, LOG_STATE_FILE, &theirs, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       !is_same_file(&ours, &theirs);
+	       !log_source_is_same_file(&ours, &theirs);
 }
 
 /* The number that the file being read has got; of one that is gone, the highest there is. */
@@ -155,11 +155,11 @@ static uint64_t find_number(const struct cli_log_source *s)
 
 	if (fstat(s->fd, &ours) < 0)
 		return 0;
-	while ((next = find_file(s, number)) != UINT64_MAX) {
+	while ((next = log_source_find_file(s, number)) != UINT64_MAX) {
 		number = next;
-		print_name(number, name);
+		log_source_print_name(number, name);
 		if (fstatat(s->folder, name, &theirs, AT_SYMLINK_NOFOLLOW) == 0 &&
-			is_same_file(&ours, &theirs))
+			log_source_is_same_file(&ours, &theirs))
 			break;
 	}
 	return number;
@@ -188,7 +188,7 @@ static int take_odd_line(struct cli_log_source *s, struct log_line *ret)
 	ssize_t n = pread(s->fd, s->odd, sizeof(s->odd), (off_t)tail->size);
 
 	if (n < 0)
-		return fail(s, LOG_RUN_FILE, strerror(errno));
+		return log_source_fail(s, LOG_RUN_FILE, strerror(errno));
 	newline = memchr(s->odd, '\n', (size_t)n);
 	*ret = (struct log_line){ .text = s->odd,
 		.size = newline ? (size_t)(newline - s->odd) : (size_t)n };
@@ -240,7 +240,7 @@ static void note_beginning(const struct cli_log_source *s, const struct log_line
 }
 
 /* At the end of a file: 1 where there is more to read, 0 where not yet, or -errno. */
-static int go_on(struct cli_log_source *s)
+static int log_source_go_on(struct cli_log_source *s)
 {
 	bool is_last = s->file == UINT64_MAX;
 
@@ -258,7 +258,7 @@ static int go_on(struct cli_log_source *s)
 }
 
 /* The next line of the file, however odd: 1, 0 at its end, or -errno. */
-static int read_line(struct cli_log_source *s, struct log_line *ret)
+static int log_source_read_line(struct cli_log_source *s, struct log_line *ret)
 {
 	int r = log_read_line(&s->reader, ret);
 
@@ -267,7 +267,7 @@ static int read_line(struct cli_log_source *s, struct log_line *ret)
 			return take_odd_line(s, ret);
 		r = log_read_line(&s->reader, ret);
 	}
-	return r < 0 ? fail(s, LOG_RUN_FILE, s->reader.failure.text) : r;
+	return r < 0 ? log_source_fail(s, LOG_RUN_FILE, s->reader.failure.text) : r;
 }
 
 int cli_log_next(struct cli_log_source *s, struct log_line *ret)
@@ -279,14 +279,14 @@ int cli_log_next(struct cli_log_source *s, struct log_line *ret)
 	if (s->fd < 0)
 		r = open_next(s, 0);
 	while (r > 0) {
-		r = read_line(s, ret);
+		r = log_source_read_line(s, ret);
 		if (r > 0) {
 			note_beginning(s, ret);
 			s->count++;
 			return 1;
 		}
 		if (r == 0)
-			r = go_on(s);
+			r = log_source_go_on(s);
 	}
 	return r;
 }

@@ -33,7 +33,7 @@ static int add_type(struct cli_log_wish *w, const char *type)
 }
 
 /* As events have it, or less exactly: a T may be a blank, and what is not said is zero. */
-static bool read_time(const char *text, struct timespec *ret)
+static bool log_wish_read_time(const char *text, struct timespec *ret)
 {
 	static const char *const ends[] = { "", "Z", ":00Z", "T00:00:00Z" };
 	char whole[CLOCK_TEXT_SIZE];
@@ -55,7 +55,7 @@ static int read_since(struct cli_log_wish *w, const char *text)
 	uint64_t ms;
 
 	w->has_since = true;
-	if (read_time(text, &w->since))
+	if (log_wish_read_time(text, &w->since))
 		return CLI_OK;
 	if (num_parse_duration(text, &ms, NULL) < 0) {
 		cli_complain(

@@ -37,7 +37,7 @@ struct mcp_call *mcp_calls_find(struct mcp_server *s, const struct mcp_slice *id
 /*
  * Nothing of the server's stays open but these two, which get new numbers, and where it complains.
  */
-static int let_go(int *root, int *answer)
+static int mcp_calls_let_go(int *root, int *answer)
 {
 	int null = file_open("/dev/null", O_RDWR);
 	int *const kept[] = { root, answer };
@@ -58,13 +58,14 @@ static _Noreturn void be_call(
 	signal(SIGTERM, SIG_DFL);
 	signal(MCP_KILL_SIGNAL, SIG_DFL);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (getppid() != server || let_go(&s->root, &answer) < 0)
+	if (getppid() != server || mcp_calls_let_go(&s->root, &answer) < 0)
 		_exit(1);
 	mcp_run(s, q, answer);
 	_exit(0);
 }
 
-static int start(struct mcp_server *s, struct mcp_call *c, const struct mcp_request *q)
+static int cli_mcp_calls_start(
+	struct mcp_server *s, struct mcp_call *c, const struct mcp_request *q)
 {
 	own_fd int answer = memfd_create("answer", MFD_CLOEXEC);
 	pid_t server = getpid();
@@ -88,7 +89,7 @@ static int start(struct mcp_server *s, struct mcp_call *c, const struct mcp_requ
 	return 0;
 }
 
-static struct mcp_call *find_place(struct mcp_server *s)
+static struct mcp_call *mcp_calls_find_place(struct mcp_server *s)
 {
 	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
 		if (!s->calls[i].id[0])
@@ -98,7 +99,7 @@ static struct mcp_call *find_place(struct mcp_server *s)
 
 void mcp_calls_start(struct mcp_server *s, const struct mcp_request *q)
 {
-	struct mcp_call *place = find_place(s);
+	struct mcp_call *place = mcp_calls_find_place(s);
 	char sentence[128];
 	int r = 0;
 
@@ -107,7 +108,7 @@ void mcp_calls_start(struct mcp_server *s, const struct mcp_request *q)
 	else if (!place)
 		snprintf(sentence, sizeof(sentence),
 			"%d calls are being done: wait until one has ended", MCP_MOST_CALLS);
-	else if ((r = start(s, place, q)) < 0)
+	else if ((r = cli_mcp_calls_start(s, place, q)) < 0)
 		snprintf(sentence, sizeof(sentence), "cannot start the call: %s", strerror(-r));
 	else
 		return;

@@ -29,7 +29,7 @@ static void add_more(struct buf *out, size_t count)
 		buf_printf(out, "[bawn: and %zu more of this kind]\n", count - MOST_TOLD);
 }
 
-static void add_limits(const struct record *r, struct buf *out)
+static void mcp_notes_add_limits(const struct record *r, struct buf *out)
 {
 	for (enum plan_guarantee g = 0; r->plan && g < PLAN_GUARANTEE_COUNT; g++) {
 		own(buf) struct buf text = { .max = 512 };
@@ -82,7 +82,7 @@ void mcp_add_notes(const struct record *r, struct buf *out)
 		mcp_add_note("the command was not run", out);
 	if (r->error.kind != ERR_NONE)
 		mcp_add_error(&r->error, out);
-	add_limits(r, out);
+	mcp_notes_add_limits(r, out);
 	add_net(r, out);
 	add_denials(r, out);
 }

@@ -110,7 +110,7 @@ static int take_turn(const struct mcp_server *s, enum mcp_tool tool, int *ret, s
 
 /* --- how it went --- */
 
-static void look(void *of, const struct record *r)
+static void mcp_run_look(void *of, const struct record *r)
 {
 	struct doing *d = of;
 
@@ -139,7 +139,7 @@ static void begin_line(struct buf *out)
 		buf_putc(out, '\n');
 }
 
-static void write_answer(const struct mcp_server *s, const struct doing *d,
+static void mcp_run_write_answer(const struct mcp_server *s, const struct doing *d,
 	const struct run_result *done, int answer)
 {
 	own(buf) struct buf text = { .max = MCP_MAX_ANSWER }, line = { .max = MCP_MAX_ANSWER };
@@ -190,7 +190,7 @@ void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer
 		.kill_signal = MCP_KILL_SIGNAL,
 		.printed = { &d.printed, &d.printed },
 		.request = &d.asked,
-		.look = look,
+		.look = mcp_run_look,
 		.of = &d };
 	struct run_result done;
 	struct err e = { 0 };
@@ -206,7 +206,7 @@ void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer
 		write_refusal(s, &d, &e, answer);
 	} else {
 		run_in_session(&job, &done);
-		write_answer(s, &d, &done, answer);
+		mcp_run_write_answer(s, &d, &done, answer);
 		buf_done(&done.record);
 	}
 	mcp_shell_done(&d.shell);

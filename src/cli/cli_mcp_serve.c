@@ -71,7 +71,7 @@ static void cancel(struct mcp_server *s, const struct mcp_slice *id)
 	mcp_calls_stop(c, CANCEL_MS);
 }
 
-static void hear(struct mcp_server *s, const char *line, size_t n)
+static void mcp_serve_hear(struct mcp_server *s, const char *line, size_t n)
 {
 	struct mcp_request q;
 
@@ -87,7 +87,7 @@ static void hear(struct mcp_server *s, const char *line, size_t n)
 	}
 }
 
-static void read_input(struct mcp_server *s)
+static void mcp_serve_read_input(struct mcp_server *s)
 {
 	char bytes[READ_SIZE];
 	ssize_t n = read(STDIN_FILENO, bytes, sizeof(bytes));
@@ -102,7 +102,7 @@ static void read_input(struct mcp_server *s)
 	mcp_lines_add(&s->lines, n > 0 ? bytes : "\n", n > 0 ? (size_t)n : 1);
 	while ((kind = mcp_lines_next(&s->lines, &line, &size)) != MCP_LINE_NONE) {
 		if (kind == MCP_LINE_WHOLE)
-			hear(s, line, size);
+			mcp_serve_hear(s, line, size);
 		else
 			mcp_answer_too_long(&s->out);
 	}
@@ -197,7 +197,7 @@ static void wait_once(struct mcp_server *s, int signals)
 	if (fds[AT_SIGNALS].revents)
 		s->is_over = true;
 	if (fds[AT_INPUT].revents && !s->is_over)
-		read_input(s);
+		mcp_serve_read_input(s);
 }
 
 /* --- signals --- */
@@ -220,7 +220,7 @@ void mcp_block_signals(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 }
 
-static int open_signals(struct err *e)
+static int mcp_serve_open_signals(struct err *e)
 {
 	sigset_t set = ends();
 	int fd = signalfd(-1, &set, SFD_CLOEXEC);
@@ -231,7 +231,7 @@ static int open_signals(struct err *e)
 /* --- the end --- */
 
 /* Who still runs is ended, and not answered; what had ended by then is. */
-static void end_call(struct mcp_call *c)
+static void mcp_serve_end_call(struct mcp_call *c)
 {
 	struct pollfd end = { c->pidfd, POLLIN, 0 };
 
@@ -242,12 +242,12 @@ static void end_call(struct mcp_call *c)
 }
 
 /* Answers go out as long as somebody reads them, so that no line is cut. */
-static void end(struct mcp_server *s)
+static void mcp_serve_end(struct mcp_server *s)
 {
 	s->written_ns = clock_ns();
 	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
 		if (s->calls[i].id[0])
-			end_call(&s->calls[i]);
+			mcp_serve_end_call(&s->calls[i]);
 	while (is_busy(s) || (s->out.len && !s->is_mute)) {
 		wait_once(s, -1);
 		kill_late(s);
@@ -257,7 +257,7 @@ static void end(struct mcp_server *s)
 
 int mcp_serve(struct mcp_server *s, struct err *e)
 {
-	own_fd int signals = open_signals(e);
+	own_fd int signals = mcp_serve_open_signals(e);
 
 	if (signals < 0)
 		return signals;
@@ -269,6 +269,6 @@ int mcp_serve(struct mcp_server *s, struct err *e)
 		if (s->out.failed)
 			return err_set(e, ERR_SYS, ENOMEM, "cannot answer: out of memory");
 	}
-	end(s);
+	mcp_serve_end(s);
 	return 0;
 }

@@ -11,7 +11,7 @@ static bool is_denied(const struct wire_decision *d)
 }
 
 /* Denied, and not the same destination as one before it that was denied for another reason. */
-static bool is_first(const struct record *r, size_t i)
+static bool net_is_first(const struct record *r, size_t i)
 {
 	const struct wire_decision *d = r->decisions;
 
@@ -31,7 +31,7 @@ static void say_denied(const struct record *r)
 	for (size_t i = 0; i < r->decision_count; i++) {
 		char where[WIRE_WHERE_SIZE];
 
-		if (!is_first(r, i) || count++ >= MOST_NAMED)
+		if (!net_is_first(r, i) || count++ >= MOST_NAMED)
 			continue;
 		wire_print_where(r->decisions[i].name, r->decisions[i].port, where);
 		buf_printf(&names, "%s%s", names.len ? ", " : "", where);

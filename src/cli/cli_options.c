@@ -88,7 +88,7 @@ static size_t option_lists(const struct cli_command *c, const struct cli_option 
 	return n;
 }
 
-static const struct cli_option *find(
+static const struct cli_option *options_find(
 	const struct cli_command *c, const char *name, size_t n, char letter)
 {
 	const struct cli_option *lists[4];
@@ -103,7 +103,7 @@ static const struct cli_option *find(
 }
 
 /* `option` is the part of the argument, `size` long, that names it, with its dashes. */
-static int say_unknown(
+static int options_say_unknown(
 	const struct cli_command *c, const char *argument, const char *option, size_t size)
 {
 	const struct cli_option *lists[4];
@@ -128,7 +128,7 @@ static int say_unknown(
 	return CLI_MISUSE;
 }
 
-static int keep(struct cli *cli, const struct cli_option *option, const char *value)
+static int options_keep(struct cli *cli, const struct cli_option *option, const char *value)
 {
 	if (cli->given_count == CLI_MAX_OPTIONS) {
 		cli_complain("cannot read the command line: more than %d options", CLI_MAX_OPTIONS);
@@ -139,7 +139,8 @@ static int keep(struct cli *cli, const struct cli_option *option, const char *va
 }
 
 /* Keeps an option with its value, which may stand by itself: then *i moves past it. */
-static int take(struct cli *cli, const struct cli_option *o, const char *value, char **argv, int *i)
+static int options_take(
+	struct cli *cli, const struct cli_option *o, const char *value, char **argv, int *i)
 {
 	if (o->argument && !value) {
 		value = argv[*i + 1];
@@ -150,22 +151,22 @@ static int take(struct cli *cli, const struct cli_option *o, const char *value, 
 		}
 		++*i;
 	}
-	return keep(cli, o, o->argument ? value : "");
+	return options_keep(cli, o, o->argument ? value : "");
 }
 
 static int take_long(struct cli *cli, char **argv, int *i)
 {
 	const char *argument = argv[*i], *name = argument + 2;
 	size_t n = strcspn(name, "=");
-	const struct cli_option *o = find(cli->command, name, n, '\0');
+	const struct cli_option *o = options_find(cli->command, name, n, '\0');
 
 	if (!o)
-		return say_unknown(cli->command, argument, argument, n + 2);
+		return options_say_unknown(cli->command, argument, argument, n + 2);
 	if (!o->argument && name[n]) {
 		cli_complain("cannot use --%s: it takes no value", o->name);
 		return CLI_MISUSE;
 	}
-	return take(cli, o, name[n] ? name + n + 1 : NULL, argv, i);
+	return options_take(cli, o, name[n] ? name + n + 1 : NULL, argv, i);
 }
 
 /* -it is -i -t; what follows a letter with a value is that. */
@@ -175,14 +176,14 @@ static int take_letters(struct cli *cli, char **argv, int *i)
 	int status = CLI_OK;
 
 	for (const char *p = argument + 1; *p && status == CLI_OK; p++) {
-		const struct cli_option *o = find(cli->command, NULL, 0, *p);
+		const struct cli_option *o = options_find(cli->command, NULL, 0, *p);
 		char letter[] = { '-', *p, '\0' };
 
 		if (!o)
-			return say_unknown(cli->command, argument, letter, 2);
+			return options_say_unknown(cli->command, argument, letter, 2);
 		if (o->argument)
-			return take(cli, o, p[1] ? p + 1 : NULL, argv, i);
-		status = keep(cli, o, "");
+			return options_take(cli, o, p[1] ? p + 1 : NULL, argv, i);
+		status = options_keep(cli, o, "");
 	}
 	return status;
 }
@@ -291,7 +292,7 @@ static const struct {
 	{ CLI_OPT_SYNC, FLAG, offsetof(struct run_request, is_synced) },
 };
 
-static int add_other(struct run_request *q, const struct cli_given *g, struct err *e)
+static int options_add_other(struct run_request *q, const struct cli_given *g, struct err *e)
 {
 	if (cli_is(g, CLI_OPT_ENV_FILE))
 		return run_request_set(q, SPEC_KEY_COUNT, "--env-file", g->value, e);
@@ -321,7 +322,7 @@ static int add_given(struct run_request *q, const struct cli_given *g, struct er
 	const char *name = arena_printf(&q->arena, "%s%s", g->unit ? "" : "--", o->name);
 
 	if (o->key == SPEC_KEY_COUNT)
-		return add_other(q, g, e);
+		return options_add_other(q, g, e);
 	if (g->unit)
 		value = arena_printf(&q->arena, "%s%s", value, g->unit);
 	if (!name || !value)

@@ -20,7 +20,7 @@
 #define MOST_WORDS 32
 
 /* Splits at blanks, in place; false where there is nothing to start. */
-static bool split(char *text, char *ret[static MOST_WORDS + 1])
+static bool pager_split(char *text, char *ret[static MOST_WORDS + 1])
 {
 	char *rest = NULL;
 	size_t n = 0;
@@ -33,7 +33,7 @@ static bool split(char *text, char *ret[static MOST_WORDS + 1])
 }
 
 /* The pager gets the signals as a shell would give them; bawn does not care for SIGPIPE. */
-static pid_t spawn(char **words, int in)
+static pid_t pager_spawn(char **words, int in)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t attributes;
@@ -71,13 +71,13 @@ pid_t cli_pager_start(int *ret_fd)
 	int ends[2];
 
 	buf_puts(&text, named ? named : "less");
-	if (text.failed || !split(text.data, words) || pipe2(ends, O_CLOEXEC) < 0)
+	if (text.failed || !pager_split(text.data, words) || pipe2(ends, O_CLOEXEC) < 0)
 		return 0;
 	in = ends[0];
 	out = ends[1];
 	/* Colours, no pager where all fits the screen, and the screen stays as it is. */
 	setenv("LESS", "FRX", 0);
-	pid = spawn(words, in);
+	pid = pager_spawn(words, in);
 	if (pid <= 0)
 		return 0;
 	/* ^C is the pager's; whoever leaves it ends us too. */

@@ -23,7 +23,7 @@ struct part {
 
 /* --- lines --- */
 
-static void note(const struct part *p, const char *before, const char *after)
+static void patch_note(const struct part *p, const char *before, const char *after)
 {
 	cli_patch_note(p->out, CLI_INK_NOTE, before, p->effect->path, after);
 }
@@ -57,7 +57,7 @@ static void show_state(const struct part *p, const char *name, const struct chan
 /* What is not shown line by line, by size and hash. */
 static void show_states(const struct part *p, const char *before, const char *after)
 {
-	note(p, before, after);
+	patch_note(p, before, after);
 	show_state(p, "before:", p->old);
 	show_state(p, "after: ", p->new);
 }
@@ -173,7 +173,8 @@ static void show_binary(const struct part *p)
 	show_state(p, "after: ", p->new);
 }
 
-static void compare(const struct part *p, const struct cli_side *old, const struct cli_side *new)
+static void patch_compare(
+	const struct part *p, const struct cli_side *old, const struct cli_side *new)
 {
 	struct change_text a = { old->bytes ? old->bytes : "", old->size },
 			   b = { new->bytes ? new->bytes : "", new->size };
@@ -198,7 +199,7 @@ static void compare(const struct part *p, const struct cli_side *old, const stru
 }
 
 /* Has it the same content on both sides, as far as the effects know? */
-static bool is_unchanged(const struct part *p)
+static bool patch_is_unchanged(const struct part *p)
 {
 	return p->effect->from ||
 	       (p->old && p->new && p->old->has_hash && p->new->has_hash &&
@@ -214,14 +215,14 @@ static void show_content(const struct part *p)
 	if (p->old)
 		cli_side_before(p->kept, x, &old);
 	if (old.is_kept)
-		note(p, "", " has changed on the host since: this is against what it was");
+		patch_note(p, "", " has changed on the host since: this is against what it was");
 	if (p->old && tell_missing(p, &old, "on the host"))
 		return;
 	if (p->new)
 		cli_side_after(p->kept, x, &new);
 	if (p->new &&tell_missing(p, &new, "in the run's layer"))
 		return;
-	compare(p, &old, &new);
+	patch_compare(p, &old, &new);
 }
 
 static bool is_large(const struct change_state *s)
@@ -236,7 +237,7 @@ static void show_file(const struct part *p)
 	bool is_known = x->after.type == CHANGE_FILE &&
 			(x->before.type == CHANGE_NOTHING || x->before.type == CHANGE_FILE);
 
-	if (is_unchanged(p))
+	if (patch_is_unchanged(p))
 		show_without_text(p);
 	else if (is_large(p->old) || is_large(p->new))
 		show_states(p, "", " is too large to show");
@@ -259,10 +260,10 @@ static void show_part(const struct part *p)
 		break;
 	case CHANGE_FOLDER:
 		if (!p->effect->is_implied && (!p->old || !p->new))
-			note(p, p->old ? "removed folder " : "new folder ", "");
+			patch_note(p, p->old ? "removed folder " : "new folder ", "");
 		break;
 	case CHANGE_SPECIAL:
-		note(p, "",
+		patch_note(p, "",
 			p->new ? " is a device, a socket or a pipe, and is never applied"
 			       : " was a device, a socket or a pipe");
 		break;

@@ -18,27 +18,27 @@ void cli_patch_note(struct cli_show *out, enum cli_ink ink, const char *before, 
 	cli_show_line(out, ink, buf_text(&line), line.len);
 }
 
-static void note(const struct change_effect *x, struct cli_show *out, const char *after)
+static void patch_notes_note(const struct change_effect *x, struct cli_show *out, const char *after)
 {
 	cli_patch_note(out, CLI_INK_NOTE, "", x->path, after);
 }
 
 /* Modes that git has no word for. */
-static void note_mode(const struct change_effect *x, struct cli_show *out)
+static void patch_notes_note_mode(const struct change_effect *x, struct cli_show *out)
 {
 	const struct change_state *old = &x->before, *new = &x->after;
 	char text[64];
 
 	if (new->type == CHANGE_FILE &&new->mode & SPECIAL_BITS) {
 		snprintf(text, sizeof(text), " has mode %04o: never applied above 0777", new->mode);
-		note(x, out, text);
+		patch_notes_note(x, out, text);
 	}
 	if (old->type != new->type || old->mode == new->mode || new->type == CHANGE_LINK)
 		return;
 	if (new->type == CHANGE_FILE && (old->mode ^ new->mode) == 0111)
 		return;
 	snprintf(text, sizeof(text), " has mode %04o, was %04o", new->mode, old->mode);
-	note(x, out, text);
+	patch_notes_note(x, out, text);
 }
 
 static void note_attributes(const struct change_effect *x, struct cli_show *out)
@@ -71,7 +71,7 @@ static void note_mark(const struct change_effect *x, struct cli_show *out)
 	if (x->mark == CHANGE_PLAIN)
 		return;
 	if (x->mark == CHANGE_LOCK) {
-		note(x, out, " is a lock of git's, and is never applied");
+		patch_notes_note(x, out, " is a lock of git's, and is never applied");
 		return;
 	}
 	if (!reason && x->from)
@@ -88,12 +88,12 @@ void cli_patch_notes(const struct change_effect *x, struct cli_show *out)
 
 	note_mark(x, out);
 	if (x->has_moved)
-		note(x, out, " changed on the host while the run lasted");
+		patch_notes_note(x, out, " changed on the host while the run lasted");
 	if (x->note) {
 		buf_puts(&text, ": ");
 		buf_add_visible(&text, x->note, strlen(x->note));
-		note(x, out, buf_text(&text));
+		patch_notes_note(x, out, buf_text(&text));
 	}
-	note_mode(x, out);
+	patch_notes_note_mode(x, out);
 	note_attributes(x, out);
 }

@@ -31,7 +31,7 @@ void cli_progress_done(struct cli_progress *p)
 	cli_progress_clear(p);
 }
 
-static void tell(void *of, const char *what, uint64_t done, uint64_t total)
+static void progress_tell(void *of, const char *what, uint64_t done, uint64_t total)
 {
 	own(buf) struct buf line = { .max = 4096 };
 	struct cli_progress *p = of;
@@ -59,5 +59,5 @@ static void tell(void *of, const char *what, uint64_t done, uint64_t total)
 
 struct change_progress cli_progress_of(struct cli_progress *p)
 {
-	return (struct change_progress){ .tell = tell, .of = p };
+	return (struct change_progress){ .tell = progress_tell, .of = p };
 }

@@ -21,7 +21,7 @@ static void add_byte(struct buf *out, unsigned char c)
 		buf_printf(out, "\\%03o", c);
 }
 
-static void add(struct buf *out, const char *prefix, const char *path, bool quotes_blanks)
+static void quote_add(struct buf *out, const char *prefix, const char *path, bool quotes_blanks)
 {
 	bool is_quoted = quotes_blanks && strchr(path, ' ');
 
@@ -40,10 +40,10 @@ static void add(struct buf *out, const char *prefix, const char *path, bool quot
 
 void cli_add_quoted(struct buf *out, const char *prefix, const char *path)
 {
-	add(out, prefix, path, false);
+	quote_add(out, prefix, path, false);
 }
 
 void cli_add_quoted_blanks(struct buf *out, const char *prefix, const char *path)
 {
-	add(out, prefix, path, true);
+	quote_add(out, prefix, path, true);
 }

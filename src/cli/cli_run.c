@@ -15,7 +15,7 @@
 #include "base/str.h"
 #include "cli/commands.h"
 
-static void say(void *of, const char *text, const char *hint)
+static void run_say(void *of, const char *text, const char *hint)
 {
 	struct cli_told *told = of;
 
@@ -112,7 +112,7 @@ struct run_sink cli_sink(struct cli_told *told, const struct cli *cli)
 	return (struct run_sink){ .of = told,
 		.is_quiet = cli->is_quiet,
 		.progress = cli_progress_of(&told->progress),
-		.say = say,
+		.say = run_say,
 		.diags = say_diags,
 		.refused = say_refused,
 		.ended = say_ended };

@@ -60,7 +60,7 @@ static int runs_open(struct runs *r)
 	return CLI_FAILED;
 }
 
-static bool is_there(int runs, const char *id, const char *name)
+static bool runs_is_there(int runs, const char *id, const char *name)
 {
 	char path[RECORD_RUN_SIZE + 32];
 	struct stat st;
@@ -70,7 +70,7 @@ static bool is_there(int runs, const char *id, const char *name)
 }
 
 /* The project of a run; false where it has none. */
-static bool read_project(int runs, const char *id, char ret[static PATH_MAX])
+static bool runs_read_project(int runs, const char *id, char ret[static PATH_MAX])
 {
 	char path[RECORD_RUN_SIZE + 16];
 	ssize_t n;
@@ -83,7 +83,7 @@ static bool read_project(int runs, const char *id, char ret[static PATH_MAX])
 	return ret[0] == '/';
 }
 
-static int add(struct runs *r, const char *id)
+static int runs_add(struct runs *r, const char *id)
 {
 	struct seen *s;
 
@@ -101,7 +101,8 @@ static int add(struct runs *r, const char *id)
 	s = &r->items[r->count++];
 	snprintf(s->run.id, sizeof(s->run.id), "%s", id);
 	record_find_began(r->fd, id, &s->run.began);
-	s->has_layer = is_there(r->fd, id, "layer/upper") || is_there(r->fd, id, "layer/copy");
+	s->has_layer =
+		runs_is_there(r->fd, id, "layer/upper") || runs_is_there(r->fd, id, "layer/copy");
 	return 0;
 }
 
@@ -116,13 +117,13 @@ static int runs_find(struct runs *r)
 		char project[PATH_MAX];
 
 		if (!record_is_run(entry->name, true) ||
-			!read_project(r->fd, entry->name, project) ||
+			!runs_read_project(r->fd, entry->name, project) ||
 			!str_path_within(r->here, project) || strlen(project) < strlen(r->project))
 			continue;
 		if (!str_eq(project, r->project))
 			r->count = 0;
 		memcpy(r->project, project, strlen(project) + 1);
-		failure = -add(r, entry->name);
+		failure = -runs_add(r, entry->name);
 	}
 	if (!failure)
 		failure = entries.failure;
@@ -191,7 +192,7 @@ static size_t choose_newest(struct runs *r, char ret[static RECORD_RUN_SIZE])
 	return waiting ? waiting - 1 : 0;
 }
 
-static void say_none(const struct cli *cli, const struct runs *r)
+static void runs_say_none(const struct cli *cli, const struct runs *r)
 {
 	if (cli->is_quiet)
 		return;
@@ -246,7 +247,7 @@ int cli_kept_choose(struct cli_kept *k)
 	if (status != CLI_OK)
 		return status;
 	if (!id[0]) {
-		say_none(cli, &r);
+		runs_say_none(cli, &r);
 		return CLI_OK;
 	}
 	status = cli_kept_open(k, r.fd, id);
@@ -307,8 +308,8 @@ int cli_kept_each(const struct cli *cli, int (*see)(void *of, struct cli_kept *k
 		own(cli_kept) struct cli_kept k;
 
 		cli_kept_init(&k, cli);
-		if (!is_there(r.fd, r.items[i].run.id, RECORD_LAYER) &&
-			!is_there(r.fd, r.items[i].run.id, "layer.gone"))
+		if (!runs_is_there(r.fd, r.items[i].run.id, RECORD_LAYER) &&
+			!runs_is_there(r.fd, r.items[i].run.id, "layer.gone"))
 			continue;
 		seen++;
 		status = cli_kept_open(&k, r.fd, r.items[i].run.id);
@@ -316,6 +317,6 @@ int cli_kept_each(const struct cli *cli, int (*see)(void *of, struct cli_kept *k
 			status = see(of, &k);
 	}
 	if (status == CLI_OK && !seen)
-		say_none(cli, &r);
+		runs_say_none(cli, &r);
 	return status;
 }

@@ -34,7 +34,8 @@ static int refuse_json(const struct run_creation *c, const struct err *e)
 	return cli_write(&out, CLI_FAILED);
 }
 
-static int refuse(const struct cli *cli, const struct run_creation *c, const struct err *e)
+static int session_create_refuse(
+	const struct cli *cli, const struct run_creation *c, const struct err *e)
 {
 	const char *nested = cli_find_nested(&c->choice, e);
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
@@ -58,7 +59,7 @@ static int refuse(const struct cli *cli, const struct run_creation *c, const str
 	return CLI_FAILED;
 }
 
-static int check_words(const struct cli *cli)
+static int session_create_check_words(const struct cli *cli)
 {
 	const char *name = cli_value(cli, CLI_OPT_NAME);
 	const char *fault = name ? session_check_name(name) : NULL;
@@ -75,7 +76,8 @@ static int check_words(const struct cli *cli)
 	return CLI_OK;
 }
 
-static int tell(const struct cli *cli, const struct run_sessions *at, const struct store_session *x)
+static int session_create_tell(
+	const struct cli *cli, const struct run_sessions *at, const struct store_session *x)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
 	struct json j;
@@ -107,7 +109,7 @@ int session_make(const struct cli *cli, const struct session_wish *wish, struct 
 		return CLI_FAILED;
 	}
 	if (r < 0)
-		return refuse(cli, &c, &e);
+		return session_create_refuse(cli, &c, &e);
 	cli_print_diags(cli, &c.spec);
 	r = run_create_session(&c, at, ret, &e);
 	if (r < 0) {
@@ -124,11 +126,11 @@ int session_create(struct cli *cli)
 	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	own(store_session) struct store_session x = { 0 };
 	const struct session_wish wish = { .name = cli_value(cli, CLI_OPT_NAME) };
-	int status = check_words(cli);
+	int status = session_create_check_words(cli);
 
 	if (status == CLI_OK)
 		status = cli_add_settings(cli);
 	if (status == CLI_OK)
 		status = session_make(cli, &wish, &at, &x);
-	return status == CLI_OK ? tell(cli, &at, &x) : status;
+	return status == CLI_OK ? session_create_tell(cli, &at, &x) : status;
 }

@@ -35,7 +35,7 @@ struct here {
 };
 
 /* The effects are those of all commands of the session: said after one that had a part in them. */
-static void look(void *of, const struct record *record)
+static void session_exec_look(void *of, const struct record *record)
 {
 	const struct here *h = of;
 	struct err e = { 0 };
@@ -54,7 +54,7 @@ static int run_here(struct cli *cli, struct run_sessions *at, const struct store
 	own(cli_told) struct cli_told told;
 	const struct run_sink sink = cli_sink(&told, cli);
 	struct run_job job = { .session = s,
-		.look = look,
+		.look = session_exec_look,
 		.of = &here,
 		.root = at->root,
 		.request = &cli->request,
@@ -133,7 +133,7 @@ int session_exec(struct cli *cli)
 
 /* --- stop --- */
 
-static int stop(struct run_sessions *at, const struct store_session *s)
+static int session_exec_stop(struct run_sessions *at, const struct store_session *s)
 {
 	struct err e = { 0 };
 	int r = store_set_state(at->store, s->id, STORE_STOPPED, &e);
@@ -172,7 +172,7 @@ int session_stop(struct cli *cli)
 	for (size_t i = 0; status == CLI_OK && i < cli->word_count; i++) {
 		status = cli_sessions_find(&at, cli->words[i], &session);
 		if (status == CLI_OK)
-			status = stop(&at, &session);
+			status = session_exec_stop(&at, &session);
 		if (status == CLI_OK)
 			json_text(&j, NULL, session.id);
 		store_session_done(&session);

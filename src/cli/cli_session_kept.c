@@ -13,7 +13,7 @@
 #include "cli/cli_session.h"
 
 /* A word that is a path here, and is of no more than seven digits if it is to be an id. */
-static bool is_path(const char *word)
+static bool session_kept_is_path(const char *word)
 {
 	struct stat st;
 
@@ -46,7 +46,7 @@ int cli_kept_choose_session(struct cli_kept *k, const char *word, bool may_be_pa
 	struct err e = { 0 };
 	int r;
 
-	if (may_be_path && is_path(word))
+	if (may_be_path && session_kept_is_path(word))
 		return CLI_OK;
 	if (run_sessions_open(&at, false, &e) < 0) {
 		cli_complain_err(&e);

@@ -34,7 +34,7 @@ const char *session_state_word(const struct run_sessions *x, const struct store_
 	return s->is_expired ? "expired" : store_session_words[s->state];
 }
 
-static void print_time(struct json *j, const char *key, int64_t ms)
+static void session_list_print_time(struct json *j, const char *key, int64_t ms)
 {
 	const struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
 	char text[CLOCK_TEXT_SIZE];
@@ -49,9 +49,9 @@ void session_print_json(const struct run_sessions *x, const struct store_session
 	json_text(j, "name", s->name[0] ? s->name : NULL);
 	json_text(j, "state", session_state_word(x, s));
 	json_text(j, "project", s->project);
-	print_time(j, "created", s->created_ms);
-	print_time(j, "used", s->used_ms);
-	print_time(j, "expires", s->ttl_ms ? s->used_ms + s->ttl_ms : 0);
+	session_list_print_time(j, "created", s->created_ms);
+	session_list_print_time(j, "used", s->used_ms);
+	session_list_print_time(j, "expires", s->ttl_ms ? s->used_ms + s->ttl_ms : 0);
 	json_text(j, "worker", s->worker[0] && !s->is_lease_over ? s->worker : NULL);
 	json_text(j, "place", s->place);
 	json_int(j, "queued", (int64_t)s->queued);
@@ -83,8 +83,8 @@ static void print_left(
 #define ROW_FORM "%-*.*s  %-16s  %-9s  %-8s  %s"
 #define SHORT_ID 12 /* digits on a terminal: the beginning names a session too */
 
-static void show_row(struct listing *l, enum cli_ink ink, const char *id, const char *name,
-	const char *state, const char *left, const char *project)
+static void session_list_show_row(struct listing *l, enum cli_ink ink, const char *id,
+	const char *name, const char *state, const char *left, const char *project)
 {
 	own(buf) struct buf line = { .max = (size_t)64 << 10 },
 			    visible = { .max = (size_t)256 << 10 };
@@ -95,16 +95,17 @@ static void show_row(struct listing *l, enum cli_ink ink, const char *id, const 
 	cli_show_cut(&l->show, ink, buf_text(&visible));
 }
 
-static int see_text(void *of, const struct store_session *s)
+static int session_list_see_text(void *of, const struct store_session *s)
 {
 	struct listing *l = of;
 	char left[NUM_TEXT_SIZE];
 
 	if (!l->count++ && l->show.for_person)
-		show_row(l, CLI_INK_HEAD, "session", "name", "state", "kept for", "project");
+		session_list_show_row(
+			l, CLI_INK_HEAD, "session", "name", "state", "kept for", "project");
 	print_left(l, s, left);
-	show_row(l, CLI_INK_PLAIN, s->id, s->name[0] ? s->name : "-", session_state_word(&l->at, s),
-		left, s->project);
+	session_list_show_row(l, CLI_INK_PLAIN, s->id, s->name[0] ? s->name : "-",
+		session_state_word(&l->at, s), left, s->project);
 	return 0;
 }
 
@@ -118,7 +119,7 @@ static int see_json(void *of, const struct store_session *s)
 	return 0;
 }
 
-static int list(struct listing *l, struct err *e)
+static int do_session_list(struct listing *l, struct err *e)
 {
 	bool is_json = l->cli->is_json;
 	int r = run_sessions_open(&l->at, false, e);
@@ -133,7 +134,8 @@ static int list(struct listing *l, struct err *e)
 	} else
 		cli_show_open(&l->show, l->cli, true);
 	if (r == 0 && l->at.store)
-		r = store_each_session(l->at.store, is_json ? see_json : see_text, l, e);
+		r = store_each_session(
+			l->at.store, is_json ? see_json : session_list_see_text, l, e);
 	if (is_json) {
 		json_close_list(&l->json);
 		json_close_map(&l->json);
@@ -146,7 +148,7 @@ int session_list(struct cli *cli)
 {
 	struct listing l = { .cli = cli, .out.max = MOST_LIST };
 	struct err e = { 0 };
-	int r = list(&l, &e), status = r < 0 ? CLI_FAILED : CLI_OK;
+	int r = do_session_list(&l, &e), status = r < 0 ? CLI_FAILED : CLI_OK;
 
 	if (!cli->is_json)
 		status = cli_show_close(&l.show, status);

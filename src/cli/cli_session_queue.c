@@ -26,12 +26,12 @@
 
 /* --- what became of it --- */
 
-static bool has_ended(const struct store_run *x)
+static bool session_queue_has_ended(const struct store_run *x)
 {
 	return x->state != STORE_QUEUED && x->state != STORE_RUNNING;
 }
 
-static int count_worker(void *of, const struct store_worker *x)
+static int session_queue_count_worker(void *of, const struct store_worker *x)
 {
 	*(unsigned *)of += x->is_alive && x->slots > 0;
 	return 0;
@@ -43,7 +43,7 @@ static void say_alone(struct store *s, const char *run)
 	unsigned workers = 0;
 	struct err e = { 0 };
 
-	if (store_each_worker(s, count_worker, &workers, &e) == 0 && workers == 0)
+	if (store_each_worker(s, session_queue_count_worker, &workers, &e) == 0 && workers == 0)
 		cli_complain(
 			"run %s waits: the store %s has no worker; start one with: bawn worker",
 			run, store_name(s));
@@ -81,7 +81,7 @@ static int wait_for_end(
 		int r = store_find_run(s, run, ret, e);
 		bool is_late = clock_ns() - began >= (uint64_t)ALONE_MS * 1000000;
 
-		if (r == 0 && has_ended(ret))
+		if (r == 0 && session_queue_has_ended(ret))
 			return 0;
 		if (r < 0 && r != -EPIPE)
 			return r;
@@ -119,7 +119,7 @@ static int write_stream(int fd, const char *bytes, size_t n)
 	return isatty(fd) ? write_filtered(fd, bytes, n) : file_write_all(fd, bytes, n);
 }
 
-static int print(const struct store_run *x)
+static int session_queue_print(const struct store_run *x)
 {
 	static const char *const sentences[STORE_RUN_STATE_COUNT] = {
 		[STORE_LOST] = "the worker that had it is gone, and nobody knows how far it came",
@@ -149,7 +149,7 @@ static int wait_for(const struct cli *cli, struct store *s, const char *run)
 					      : -ENOENT;
 
 	if (r == 0)
-		return print(&x);
+		return session_queue_print(&x);
 	if (r == -ENOENT)
 		cli_complain("cannot wait for run '%s': no such run was queued", run);
 	else
@@ -177,7 +177,7 @@ int session_wait(struct cli *cli)
 
 /* --- what can be queued --- */
 
-static int check(const struct cli *cli, const struct store_session *x)
+static int session_queue_check(const struct cli *cli, const struct store_session *x)
 {
 	const char *name = run_request_find_local(&cli->request);
 	struct run_place place;
@@ -211,7 +211,7 @@ int session_queue(struct cli *cli, struct store *s, const struct store_session *
 {
 	char run[STORE_RUN_SIZE];
 	struct err e = { 0 };
-	int status = check(cli, x);
+	int status = session_queue_check(cli, x);
 
 	if (status != CLI_OK)
 		return status;

@@ -42,7 +42,8 @@ struct removal {
 };
 
 /* Removing a session loses what nobody applied: that is asked for, by --yes where nobody can be. */
-static int ask(const struct removal *x, const struct store_session *s, const struct buf *names)
+static int session_remove_ask(
+	const struct removal *x, const struct store_session *s, const struct buf *names)
 {
 	const char *more = names->failed ? " …" : "";
 
@@ -65,7 +66,7 @@ static int remove_word(struct removal *x, const char *word)
 	if (status == CLI_OK && x->at.root >= 0)
 		writes = session_count_writes(x->at.root, s.id, &names);
 	if (status == CLI_OK && writes > 0)
-		status = ask(x, &s, &names);
+		status = session_remove_ask(x, &s, &names);
 	if (status == CLI_OK)
 		status = session_remove(&x->at, &s);
 	if (status == CLI_OK && writes > 0 && !x->is_quiet)

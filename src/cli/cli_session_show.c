@@ -20,7 +20,7 @@
 
 #define MOST_SHOWN ((size_t)256 << 20)
 
-static const char *print_time(int64_t ms, char ret[static CLOCK_TEXT_SIZE])
+static const char *session_show_print_time(int64_t ms, char ret[static CLOCK_TEXT_SIZE])
 {
 	const struct timespec t = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
 
@@ -33,14 +33,14 @@ static const char *print_time(int64_t ms, char ret[static CLOCK_TEXT_SIZE])
 /* For people: to the second. */
 static const char *print_second(int64_t ms, char ret[static CLOCK_TEXT_SIZE])
 {
-	char *fraction = print_time(ms, ret) ? strchr(ret, '.') : NULL;
+	char *fraction = session_show_print_time(ms, ret) ? strchr(ret, '.') : NULL;
 
 	if (fraction)
 		memcpy(fraction, "Z", sizeof("Z"));
 	return ms ? ret : NULL;
 }
 
-static void show_row(struct cli_show *out, const char *name, const char *value)
+static void session_show_row(struct cli_show *out, const char *name, const char *value)
 {
 	if (value && value[0])
 		cli_show_text(out, CLI_INK_PLAIN, "%-9s %s", name, value);
@@ -59,9 +59,9 @@ static void print_run_json(const struct store_run *x, struct json *j)
 		json_int(j, "status", x->status);
 	json_text(j, "error", x->error && x->error[0] ? x->error : NULL);
 	json_text(j, "worker", x->worker[0] ? x->worker : NULL);
-	json_text(j, "queued", print_time(x->queued_ms, text));
-	json_text(j, "taken", print_time(x->taken_ms, text));
-	json_text(j, "ended", print_time(x->ended_ms, text));
+	json_text(j, "queued", session_show_print_time(x->queued_ms, text));
+	json_text(j, "taken", session_show_print_time(x->taken_ms, text));
+	json_text(j, "ended", session_show_print_time(x->ended_ms, text));
 }
 
 /* A NUL, which no text of ours has, becomes the character that stands for what cannot be shown. */
@@ -77,7 +77,8 @@ static void print_bytes(struct json *j, const char *key, const char *bytes, size
 	json_text(j, key, buf_text(&text));
 }
 
-static void show_lines(struct cli_show *out, const char *heading, const char *bytes, size_t n)
+static void session_show_lines(
+	struct cli_show *out, const char *heading, const char *bytes, size_t n)
 {
 	if (n)
 		cli_show_text(out, CLI_INK_HEAD, "%s", heading);
@@ -108,7 +109,7 @@ static int show_run_json(const struct store_run *x)
 	return cli_write(&out, CLI_OK);
 }
 
-static int show_run(const struct cli *cli, const struct store_run *x)
+static int session_show_run(const struct cli *cli, const struct store_run *x)
 {
 	struct cli_show out;
 	char text[CLOCK_TEXT_SIZE], status[16];
@@ -118,17 +119,17 @@ static int show_run(const struct cli *cli, const struct store_run *x)
 	snprintf(status, sizeof(status), "%d", x->status);
 	cli_show_open(&out, cli, true);
 	cli_show_text(&out, CLI_INK_HEAD, "# run %s", x->id);
-	show_row(&out, "session", x->session);
-	show_row(&out, "state", store_run_words[x->state]);
+	session_show_row(&out, "session", x->session);
+	session_show_row(&out, "state", store_run_words[x->state]);
 	if (x->state == STORE_ENDED || x->state == STORE_FAILED)
-		show_row(&out, "status", status);
-	show_row(&out, "error", x->error);
-	show_row(&out, "worker", x->worker);
-	show_row(&out, "queued", print_second(x->queued_ms, text));
-	show_row(&out, "taken", print_second(x->taken_ms, text));
-	show_row(&out, "ended", print_second(x->ended_ms, text));
-	show_lines(&out, "# it printed", x->out, x->out_size);
-	show_lines(&out, "# and on standard error", x->err, x->err_size);
+		session_show_row(&out, "status", status);
+	session_show_row(&out, "error", x->error);
+	session_show_row(&out, "worker", x->worker);
+	session_show_row(&out, "queued", print_second(x->queued_ms, text));
+	session_show_row(&out, "taken", print_second(x->taken_ms, text));
+	session_show_row(&out, "ended", print_second(x->ended_ms, text));
+	session_show_lines(&out, "# it printed", x->out, x->out_size);
+	session_show_lines(&out, "# and on standard error", x->err, x->err_size);
 	return cli_show_close(&out, CLI_OK);
 }
 
@@ -179,7 +180,7 @@ static int show_runs(const struct runs *r)
 	return status;
 }
 
-static bool is_found(const struct runs *r, const char *id)
+static bool session_show_is_found(const struct runs *r, const char *id)
 {
 	for (size_t i = 0; i < r->count; i++)
 		if (strcmp(r->found[i].id, id) == 0)
@@ -192,7 +193,7 @@ static int see_run_text(void *of, const struct store_run *x)
 	struct runs *r = of;
 
 	/* Its record says more. */
-	if (x->state == STORE_ENDED && is_found(r, x->id))
+	if (x->state == STORE_ENDED && session_show_is_found(r, x->id))
 		return 0;
 	if (r->queued++ == 0)
 		cli_show_text(r->show, CLI_INK_HEAD, "# queued runs");
@@ -248,13 +249,13 @@ static int show_session(const struct cli *cli, struct run_sessions *at,
 	num_print_duration((uint64_t)s->ttl_ms, ttl);
 	cli_show_open(&out, cli, true);
 	cli_show_text(&out, CLI_INK_HEAD, "# session %s", s->id);
-	show_row(&out, "name", s->name);
-	show_row(&out, "state", session_state_word(at, s));
-	show_row(&out, "project", s->project);
-	show_row(&out, "created", print_second(s->created_ms, text));
-	show_row(&out, "used", print_second(s->used_ms, text));
-	show_row(&out, "kept for", s->ttl_ms ? ttl : "ever");
-	show_row(&out, "worker", s->is_lease_over ? "" : s->worker);
+	session_show_row(&out, "name", s->name);
+	session_show_row(&out, "state", session_state_word(at, s));
+	session_show_row(&out, "project", s->project);
+	session_show_row(&out, "created", print_second(s->created_ms, text));
+	session_show_row(&out, "used", print_second(s->used_ms, text));
+	session_show_row(&out, "kept for", s->ttl_ms ? ttl : "ever");
+	session_show_row(&out, "worker", s->is_lease_over ? "" : s->worker);
 	status = show_runs(&runs);
 	if (r == 0)
 		r = store_each_run(at->store, s->id, see_run_text, &runs, e);
@@ -270,7 +271,7 @@ static int show_named_run(const struct cli *cli, struct run_sessions *at, const 
 	int r = at->store ? store_find_run(at->store, id, &x, &e) : -ENOENT;
 
 	if (r == 0)
-		return show_run(cli, &x);
+		return session_show_run(cli, &x);
 	if (r == -ENOENT) {
 		cli_complain("cannot show run %s: it was not queued", id);
 		cli_hint("bawn record show %s", id);

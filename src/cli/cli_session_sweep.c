@@ -19,7 +19,7 @@ struct telling {
 	bool is_json, is_dry;
 };
 
-static void tell_json(
+static void session_sweep_tell_json(
 	struct json *j, const struct store_session *s, const char *why, const struct err *e)
 {
 	json_open_map(j, NULL);
@@ -39,7 +39,7 @@ static void tell_swept(
 	if (e->kind != ERR_NONE)
 		cli_complain_about(e, "cannot remove session %s: %s", s->id, e->text);
 	if (t->is_json)
-		tell_json(&t->json, s, why, e);
+		session_sweep_tell_json(&t->json, s, why, e);
 	else if (t->is_dry && e->kind == ERR_NONE)
 		buf_printf(t->out, "%s  %s  %s\n", s->id, why, s->name[0] ? s->name : "-");
 }
@@ -49,7 +49,7 @@ static void tell_spared(void *of, const struct store_session *s, const struct bu
 	struct telling *t = of;
 
 	if (t->is_json)
-		tell_json(&t->json, s, "kept", NULL);
+		session_sweep_tell_json(&t->json, s, "kept", NULL);
 	else
 		cli_complain("session %.8s%s%s has expired, and is kept: it has changes that were "
 			     "not applied: %s%s",
@@ -57,7 +57,7 @@ static void tell_spared(void *of, const struct store_session *s, const struct bu
 			names->failed ? " …" : "");
 }
 
-static int print_json(const struct run_swept *x, struct buf *out, struct json *j)
+static int session_sweep_print_json(const struct run_swept *x, struct buf *out, struct json *j)
 {
 	json_close_list(j);
 	json_int(j, x->is_dry ? "would_remove" : "removed", (int64_t)x->removed);
@@ -69,7 +69,7 @@ static int print_json(const struct run_swept *x, struct buf *out, struct json *j
 	return cli_write(out, x->failed ? CLI_NO : CLI_OK);
 }
 
-static int print_text(const struct run_swept *x, bool is_quiet, struct buf *out)
+static int session_sweep_print_text(const struct run_swept *x, bool is_quiet, struct buf *out)
 {
 	if (x->is_other)
 		buf_puts(out, "another sweep is at work\n");
@@ -112,5 +112,6 @@ int session_sweep(struct cli *cli)
 			&x.unlogged, "what was removed is not in the log: %s", x.unlogged.text);
 	if (x.is_cut)
 		cli_complain("not enough memory to see all sessions: sweep again");
-	return cli->is_json ? print_json(&x, &out, &t.json) : print_text(&x, cli->is_quiet, &out);
+	return cli->is_json ? session_sweep_print_json(&x, &out, &t.json)
+			    : session_sweep_print_text(&x, cli->is_quiet, &out);
 }

@@ -52,7 +52,7 @@ static bool is_setting(const char *variable)
 }
 
 /* One that is misspelt would leave a cage wider than somebody meant it to be. */
-static int check_names(void)
+static int settings_check_names(void)
 {
 	const char *names[COUNT], *near;
 
@@ -103,7 +103,7 @@ static int check_value(const struct cli_setting *x, const char *value)
 int cli_add_settings(struct cli *cli)
 {
 	struct cli_given found[COUNT], *given;
-	int status = check_names();
+	int status = settings_check_names();
 	size_t n = 0;
 
 	for (size_t i = 0; i < COUNT && status == CLI_OK; i++) {

@@ -163,7 +163,7 @@ void cli_show_cut(struct cli_show *s, enum cli_ink ink, const char *text)
 	cli_show_line(s, ink, buf_text(&row), n);
 }
 
-static enum cli_ink ink_of(char first)
+static enum cli_ink show_ink_of(char first)
 {
 	switch (first) {
 	case '+':
@@ -187,7 +187,7 @@ void cli_show_hunks(struct cli_show *s, const char *bytes, size_t n)
 		const char *end = memchr(bytes, '\n', n);
 		size_t line = end ? (size_t)(end - bytes) : n;
 
-		cli_show_line(s, ink_of(bytes[0]), bytes, line);
+		cli_show_line(s, show_ink_of(bytes[0]), bytes, line);
 		line += end != NULL;
 		bytes += line;
 		n -= line;

@@ -32,34 +32,34 @@ static int64_t in_ns(const struct timespec *t)
 	return t->tv_sec * (int64_t)1000000000 + t->tv_nsec;
 }
 
-static bool is_same(const struct stat *st, const struct change_signature *s)
+static bool side_is_same(const struct stat *st, const struct change_signature *s)
 {
 	return st->st_ino == s->inode && (uint64_t)st->st_size == s->size &&
 	       in_ns(&st->st_mtim) == s->modified_ns && in_ns(&st->st_ctim) == s->changed_ns;
 }
 
-static void fail(struct cli_side *s, int num)
+static void side_fail(struct cli_side *s, int num)
 {
 	s->found = num == EFBIG ? CLI_SIDE_LARGE : CLI_SIDE_FAILED;
 	s->failure = num;
 }
 
-static void read_file(int fd, struct cli_side *ret)
+static void side_read_file(int fd, struct cli_side *ret)
 {
 	int r = file_read_all(fd, CHANGE_MAX_TEXT, &ret->bytes, &ret->size);
 
 	if (r < 0)
-		fail(ret, -r);
+		side_fail(ret, -r);
 }
 
-static void read_link(int fd, struct cli_side *ret)
+static void side_read_link(int fd, struct cli_side *ret)
 {
 	char target[PATH_MAX];
 	ssize_t n = readlinkat(fd, "", target, sizeof(target));
 
 	ret->bytes = n < 0 ? NULL : malloc((size_t)n + 1);
 	if (!ret->bytes) {
-		fail(ret, n < 0 ? errno : ENOMEM);
+		side_fail(ret, n < 0 ? errno : ENOMEM);
 		return;
 	}
 	ret->size = (size_t)n;
@@ -83,25 +83,25 @@ static int open_side(
 	if (fstat(fd, &st) < 0)
 		return -errno;
 	if ((st.st_mode & S_IFMT) != (type == CHANGE_LINK ? S_IFLNK : S_IFREG) ||
-		(only && !is_same(&st, only)))
+		(only && !side_is_same(&st, only)))
 		return -ESTALE;
 	return take_fd(&fd);
 }
 
-static void read_side(int fd, enum change_type type, struct cli_side *ret)
+static void side_read_side(int fd, enum change_type type, struct cli_side *ret)
 {
 	if (fd == -ESTALE)
 		ret->found = CLI_SIDE_CHANGED;
 	else if (fd < 0)
-		fail(ret, -fd);
+		side_fail(ret, -fd);
 	else if (type == CHANGE_LINK)
-		read_link(fd, ret);
+		side_read_link(fd, ret);
 	else
-		read_file(fd, ret);
+		side_read_file(fd, ret);
 }
 
 /* What the keeper put aside. */
-static int open_base(const struct cli_kept *k, const struct change_effect *x)
+static int side_open_base(const struct cli_kept *k, const struct change_effect *x)
 {
 	char name[32];
 
@@ -119,10 +119,10 @@ void cli_side_before(const struct cli_kept *k, const struct change_effect *x, st
 
 	*ret = (struct cli_side){ 0 };
 	if (fd == -ESTALE && x->before.type == CHANGE_FILE) {
-		fd = open_base(k, x);
+		fd = side_open_base(k, x);
 		ret->is_kept = fd >= 0;
 	}
-	read_side(fd, x->before.type, ret);
+	side_read_side(fd, x->before.type, ret);
 }
 
 void cli_side_after(const struct cli_kept *k, const struct change_effect *x, struct cli_side *ret)
@@ -136,6 +136,6 @@ void cli_side_after(const struct cli_kept *k, const struct change_effect *x, str
 	fd = x->after.type == CHANGE_LINK || k->is_going_on
 		     ? open_side(top, path, x->after.type, NULL)
 		     : change_open(top, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &right);
-	read_side(fd, x->after.type, ret);
+	side_read_side(fd, x->after.type, ret);
 	change_right_done(&right);
 }

@@ -43,7 +43,7 @@ static const char *remark(const struct change_effect *x)
 	return was_exec == is_exec ? "" : is_exec ? " (mode +x)" : " (mode -x)";
 }
 
-static void add_name(struct buf *out, const struct change_effect *x)
+static void stat_add_name(struct buf *out, const struct change_effect *x)
 {
 	if (x->from) {
 		cli_add_quoted(out, "", x->from);
@@ -101,7 +101,7 @@ static void add_graph(const struct stat_table *t, struct buf *out, const struct 
 }
 
 /* Begins a row with its name. */
-static void print_name(struct stat_table *t, const char *letter)
+static void stat_print_name(struct stat_table *t, const char *letter)
 {
 	struct buf *line = &t->line;
 	const struct buf *name = &t->name;
@@ -138,12 +138,12 @@ static void take_row(struct stat_table *t, const struct change_effect *x)
 	struct buf *line = &t->line;
 
 	t->name.len = 0;
-	add_name(&t->name, x);
+	stat_add_name(&t->name, x);
 	if (!t->out) {
 		count_row(t, x);
 		return;
 	}
-	print_name(t, letters[x->mark]);
+	stat_print_name(t, letters[x->mark]);
 	if (x->is_text && x->change != CHANGE_DELETED) {
 		buf_printf(line, "%*" PRIu64 " ", (int)t->number_width,
 			(uint64_t)x->lines_added + x->lines_removed);
@@ -178,7 +178,7 @@ static void take_git(struct stat_table *t, size_t from, size_t count)
 	}
 	if (!files)
 		return;
-	print_name(t, " ");
+	stat_print_name(t, " ");
 	buf_printf(&t->line, "%zu of git's own\n", files);
 	cli_show_raw(t->out, buf_text(&t->line), t->line.len);
 }

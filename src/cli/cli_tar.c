@@ -46,7 +46,7 @@ static unsigned sum_of(struct header h)
 	return sum & 0777777;
 }
 
-static void fill(struct header *h, const char *prefix, const char *name, const struct stat *st)
+static void tar_fill(struct header *h, const char *prefix, const char *name, const struct stat *st)
 {
 	snprintf(h->name, sizeof(h->name), "%s/%s", prefix, name);
 	snprintf(h->mode, sizeof(h->mode), "%07o", 0644);
@@ -61,7 +61,7 @@ static void fill(struct header *h, const char *prefix, const char *name, const s
 }
 
 /* As many bytes as the header says, whatever becomes of the file meanwhile. */
-static int copy(int to, int from, uint64_t size)
+static int tar_copy(int to, int from, uint64_t size)
 {
 	char bytes[65536];
 	int r = 0;
@@ -95,11 +95,11 @@ int cli_tar_add(int to, int folder, const char *prefix, const char *name, struct
 	if (r == 0 && st.st_size > 0777777777777LL)
 		r = -EFBIG;
 	if (r == 0) {
-		fill(&h, prefix, name, &st);
+		tar_fill(&h, prefix, name, &st);
 		r = file_write_all(to, &h, sizeof(h));
 	}
 	if (r == 0)
-		r = copy(to, fd, (uint64_t)st.st_size);
+		r = tar_copy(to, fd, (uint64_t)st.st_size);
 	return r < 0 ? err_sys(e, -r, "%s", name) : 0;
 }
 
@@ -114,7 +114,7 @@ int cli_tar_end(int to, struct err *e)
 /* --- reading --- */
 
 /* 0, or -errno; -ENODATA: there is no more. */
-static int read_block(int from, void *ret)
+static int tar_read_block(int from, void *ret)
 {
 	char *to = ret;
 	size_t at = 0;
@@ -131,7 +131,7 @@ static int read_block(int from, void *ret)
 	return 0;
 }
 
-static const char *find_name(const struct header *h)
+static const char *tar_find_name(const struct header *h)
 {
 	const char *slash = memchr(h->name, '/', sizeof(h->name));
 
@@ -159,7 +159,7 @@ static int take_file(int from, int folder, const char *name, uint64_t size)
 	while (r == 0 && size) {
 		size_t n = size < BLOCK ? (size_t)size : BLOCK;
 
-		r = read_block(from, block);
+		r = tar_read_block(from, block);
 		if (r == 0)
 			r = file_write_all(fd, block, n);
 		size -= n;
@@ -179,9 +179,9 @@ int cli_tar_read(int from, int folder, struct err *e)
 {
 	for (;;) {
 		struct header h = { 0 };
-		int r = read_block(from, &h);
+		int r = tar_read_block(from, &h);
 		char digits[sizeof(h.size) + 1] = "";
-		const char *name = find_name(&h);
+		const char *name = tar_find_name(&h);
 		uint64_t size;
 
 		if (r == 0 && is_end(&h))

@@ -72,17 +72,17 @@ void cli_found_done(struct cli_found *f)
 		rmdir(f->unpacked);
 }
 
-static int fail(const char *name, int num)
+static int verify_fail(const char *name, int num)
 {
 	cli_complain("cannot read the record '%s': %s", name, strerror(num));
 	return CLI_NO;
 }
 
-static int read_bytes(int fd, const char *name, struct cli_found *ret)
+static int verify_read_bytes(int fd, const char *name, struct cli_found *ret)
 {
 	int r = fd < 0 ? fd : file_read_all(fd, VERIFY_MAX_FILE, &ret->bytes, &ret->size);
 
-	return r < 0 ? fail(name, -r) : CLI_OK;
+	return r < 0 ? verify_fail(name, -r) : CLI_OK;
 }
 
 /* An archive of record export, into a folder of its own until the end. */
@@ -99,20 +99,20 @@ static int unpack(int fd, const char *name, struct cli_found *ret)
 	}
 	ret->folder = file_open(ret->unpacked, O_RDONLY | O_DIRECTORY);
 	if (ret->folder < 0)
-		return fail(name, -ret->folder);
+		return verify_fail(name, -ret->folder);
 	if (cli_tar_read(fd, ret->folder, &e) < 0) {
 		cli_complain_about(&e, "cannot read the archive '%s': %s", name, e.text);
 		return CLI_NO;
 	}
 	record = file_open_name(ret->folder, RECORD_FILE, O_RDONLY | O_NOCTTY | O_NONBLOCK);
-	return read_bytes(record, name, ret);
+	return verify_read_bytes(record, name, ret);
 }
 
 /* An archive may come through a pipe too. */
 static int find_input(struct cli_found *ret)
 {
 	own_fd int copy = memfd_create("record", MFD_CLOEXEC);
-	int status = read_bytes(STDIN_FILENO, "standard input", ret);
+	int status = verify_read_bytes(STDIN_FILENO, "standard input", ret);
 
 	if (status != CLI_OK || copy < 0 || file_write_all(copy, ret->bytes, ret->size) < 0 ||
 		lseek(copy, 0, SEEK_SET) < 0 || !cli_is_tar(copy))
@@ -133,7 +133,7 @@ static int find_run(const struct cli_verifier *x, const char *word, struct cli_f
 		return CLI_NO;
 	fd = file_open_name(ret->folder, RECORD_FILE, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	if (fd != -ENOENT)
-		return read_bytes(fd, id, ret);
+		return verify_read_bytes(fd, id, ret);
 	if (flock(ret->folder, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK)
 		cli_complain("cannot verify run %s: it is still running, and its record is written "
 			     "when it ends",
@@ -145,7 +145,7 @@ static int find_run(const struct cli_verifier *x, const char *word, struct cli_f
 
 /* The folder that a file is in, by its path. -1 where it cannot be opened: then nothing is there.
  */
-static int open_parent(const char *path)
+static int verify_open_parent(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char parent[PATH_MAX];
@@ -156,22 +156,22 @@ static int open_parent(const char *path)
 	return fd < 0 ? -1 : fd;
 }
 
-static int find_file(const char *path, struct cli_found *ret)
+static int verify_find_file(const char *path, struct cli_found *ret)
 {
 	own_fd int fd = file_open_input(path);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return fail(path, fd < 0 ? -fd : errno);
+		return verify_fail(path, fd < 0 ? -fd : errno);
 	if (cli_is_tar(fd))
 		return unpack(fd, path, ret);
 	if (!S_ISDIR(st.st_mode)) {
-		ret->folder = open_parent(path);
-		return read_bytes(fd, path, ret);
+		ret->folder = verify_open_parent(path);
+		return verify_read_bytes(fd, path, ret);
 	}
 	ret->folder = take_fd(&fd);
 	fd = file_open_name(ret->folder, RECORD_FILE, O_RDONLY | O_NOCTTY | O_NONBLOCK);
-	return read_bytes(fd, path, ret);
+	return verify_read_bytes(fd, path, ret);
 }
 
 int cli_find_record(const struct cli_verifier *x, const char *word, struct cli_found *ret)
@@ -181,7 +181,7 @@ int cli_find_record(const struct cli_verifier *x, const char *word, struct cli_f
 		return find_input(ret);
 	if (!word || (strlen(word) >= LEAST_PREFIX && record_is_run(word, false)))
 		return find_run(x, word, ret);
-	return find_file(word, ret);
+	return verify_find_file(word, ret);
 }
 
 int cli_load_record(const struct cli_verifier *x, const char *word, struct cli_found *ret_found,

@@ -18,8 +18,8 @@
  * A key that counts and has signed it; otherwise one that counts and is named, so that it can be
  * said what is wrong. False: there is none.
  */
-static bool find_key(const struct cli_verifier *x, const struct card_read *c, struct arena *arena,
-	struct sign_public *ret)
+static bool verify_card_find_key(const struct cli_verifier *x, const struct card_read *c,
+	struct arena *arena, struct sign_public *ret)
 {
 	struct sign_public key;
 	const char *whose;
@@ -36,7 +36,7 @@ static bool find_key(const struct cli_verifier *x, const struct card_read *c, st
 	return is_found;
 }
 
-static void say_all(const struct card_report *from, struct verify_report *report)
+static void verify_card_say_all(const struct card_report *from, struct verify_report *report)
 {
 	static const enum verify_result results[] = {
 		[CARD_YES] = VERIFY_YES,
@@ -76,7 +76,8 @@ int cli_judge_card(const struct cli_verifier *x, const char *path, const struct 
 		if (r < 0)
 			err_prefix(e, "cannot use the card '%s'", path);
 		else
-			card_verify(&card, find_key(x, &card, report->arena, &key) ? &key : NULL,
+			card_verify(&card,
+				verify_card_find_key(x, &card, report->arena, &key) ? &key : NULL,
 				&said);
 		/* Of what nobody signed nothing is compared. */
 		if (r == 0 && !said.has_failed && v && v->is_signed)
@@ -85,7 +86,7 @@ int cli_judge_card(const struct cli_verifier *x, const char *path, const struct 
 	}
 	if (r < 0)
 		cli_complain_err(e);
-	say_all(&said, report);
+	verify_card_say_all(&said, report);
 	return r < 0 ? CLI_NO : CLI_OK;
 }
 

@@ -11,7 +11,7 @@ struct listing {
 };
 
 /* Workers that went without a word are left out: nobody is connected there. */
-static int see_text(void *of, const struct store_worker *x)
+static int worker_list_see_text(void *of, const struct store_worker *x)
 {
 	struct listing *l = of;
 	own(buf) struct buf line = { .max = 4096 };
@@ -28,11 +28,11 @@ static int see_text(void *of, const struct store_worker *x)
 	return 0;
 }
 
-static int print_text(struct listing *l, struct store *s, struct err *e)
+static int worker_list_print_text(struct listing *l, struct store *s, struct err *e)
 {
 	int r = s ? store_now(s, &l->now_ms, e) : 0;
 
-	return r == 0 && s ? store_each_worker(s, see_text, l, e) : r;
+	return r == 0 && s ? store_each_worker(s, worker_list_see_text, l, e) : r;
 }
 
 int worker_list(const struct cli *cli)
@@ -44,7 +44,7 @@ int worker_list(const struct cli *cli)
 
 	/* Nobody has made one: so nobody is connected to it. */
 	if (r == 0 || e.kind == ERR_NONE)
-		r = print_text(&l, s, &e);
+		r = worker_list_print_text(&l, s, &e);
 	if (r < 0)
 		cli_complain_err(&e);
 	else

@@ -45,7 +45,7 @@ struct agent_job {
 
 /* --- names --- */
 
-static void add_name(struct agent_job *job, const char *name)
+static void agent_add_name(struct agent_job *job, const char *name)
 {
 	for (size_t i = 0; i < job->count; i++)
 		if (str_eq(job->names[i], name))
@@ -54,7 +54,7 @@ static void add_name(struct agent_job *job, const char *name)
 		job->names[job->count++] = name;
 }
 
-static void add_folder(struct agent_job *job, const char *path)
+static void agent_add_folder(struct agent_job *job, const char *path)
 {
 	own_fd int folder = file_open(path, O_RDONLY | O_DIRECTORY);
 	struct tree_names names = { 0 };
@@ -67,12 +67,12 @@ static void add_folder(struct agent_job *job, const char *path)
 			continue;
 		name = arena_copy(&job->spec.arena, name, strlen(name) - strlen(".yaml"));
 		if (name)
-			add_name(job, name);
+			agent_add_name(job, name);
 	}
 	tree_names_done(&names);
 }
 
-static int compare_names(const void *a, const void *b)
+static int agent_compare_names(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -82,18 +82,18 @@ static void find_names(struct agent_job *job)
 	char config[PATH_MAX], path[PATH_MAX + 16];
 
 	for (const struct agent_builtin *b = agent_builtins; b->name; b++)
-		add_name(job, b->name);
-	add_folder(job, "/etc/bawn/agents");
+		agent_add_name(job, b->name);
+	agent_add_folder(job, "/etc/bawn/agents");
 	if (run_config_folder(job->home, config) == 0) {
 		snprintf(path, sizeof(path), "%s/agents", config);
-		add_folder(job, path);
+		agent_add_folder(job, path);
 	}
-	qsort(job->names, job->count, sizeof(job->names[0]), compare_names);
+	qsort(job->names, job->count, sizeof(job->names[0]), agent_compare_names);
 }
 
 /* --- one --- */
 
-static const char *find_program(struct agent_job *job, const struct agent_profile *p)
+static const char *cmd_agent_find_program(struct agent_job *job, const struct agent_profile *p)
 {
 	char here[PATH_MAX];
 	struct agent_search where = { getenv("PATH"), job->home, true, NULL,
@@ -108,7 +108,7 @@ static const char *find_program(struct agent_job *job, const struct agent_profil
 }
 
 /* CLI_OK, or a status after it was said what is wrong. */
-static int load(struct agent_job *job, const char *name, struct agent_profile **ret)
+static int agent_load(struct agent_job *job, const char *name, struct agent_profile **ret)
 {
 	struct err e = { 0 };
 	int status = run_load_agent(&job->spec, name, job->home, ret, &e) == 0 ? CLI_OK
@@ -161,18 +161,18 @@ static void print_values(
 	}
 }
 
-static int show(struct agent_job *job, const char *name)
+static int agent_show(struct agent_job *job, const char *name)
 {
 	struct agent_profile *p;
 	const char *program;
 	struct json j;
-	int status = name ? load(job, name, &p) : CLI_MISUSE;
+	int status = name ? agent_load(job, name, &p) : CLI_MISUSE;
 
 	if (!name)
 		cli_complain("say which profile to show; see: bawn agent list");
 	if (status != CLI_OK)
 		return status;
-	program = find_program(job, p);
+	program = cmd_agent_find_program(job, p);
 	if (!job->cli->is_json) {
 		buf_printf(&job->out, "%-15s %s\n", p->name, p->title);
 		if (p->program)
@@ -205,7 +205,7 @@ static int show(struct agent_job *job, const char *name)
 
 /* --- all --- */
 
-static int list(struct agent_job *job, const char *name)
+static int agent_list(struct agent_job *job, const char *name)
 {
 	struct json j;
 	int status = CLI_OK;
@@ -226,11 +226,11 @@ static int list(struct agent_job *job, const char *name)
 		const char *program;
 
 		/* One that is wrong is said, and the others are listed all the same. */
-		if (load(job, job->names[i], &p) != CLI_OK) {
+		if (agent_load(job, job->names[i], &p) != CLI_OK) {
 			status = CLI_NO;
 			continue;
 		}
-		program = find_program(job, p);
+		program = cmd_agent_find_program(job, p);
 		if (job->cli->is_json) {
 			json_open_map(&j, NULL);
 			json_text(&j, "name", p->name);
@@ -255,7 +255,7 @@ static int list(struct agent_job *job, const char *name)
 /* --- what was kept --- */
 
 /* What the runs of a project called it. One that is gone is called what it was. */
-static bool resolve(const char *name, char ret[static PATH_MAX])
+static bool agent_resolve(const char *name, char ret[static PATH_MAX])
 {
 	char above[PATH_MAX], real[PATH_MAX];
 	const char *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
@@ -288,7 +288,7 @@ static const char *place_name(const struct spec_item *place)
 	return place->text + strlen("/home/agent/");
 }
 
-static bool is_wanted(const struct forgetting *f, const char *name)
+static bool agent_is_wanted(const struct forgetting *f, const char *name)
 {
 	for (size_t i = 0; f->places && i < f->places->count; i++)
 		if (str_eq(place_name(&f->places->items[i]), name))
@@ -302,7 +302,7 @@ static size_t name_wanted(const struct forgetting *f, struct buf *ret)
 	size_t n = 0;
 
 	for (size_t i = 0; i < f->kept.count; i++)
-		if (is_wanted(f, f->kept.names[i]))
+		if (agent_is_wanted(f, f->kept.names[i]))
 			buf_printf(ret, "%s~/%s", n++ ? ", " : "", f->kept.names[i]);
 	return n;
 }
@@ -344,7 +344,7 @@ static void tell_forgotten_json(struct agent_job *job, const struct forgetting *
 	json_text(&j, "project", f->project);
 	json_open_list(&j, "forgotten");
 	for (size_t i = 0; i < f->kept.count; i++)
-		if (is_wanted(f, f->kept.names[i]))
+		if (agent_is_wanted(f, f->kept.names[i]))
 			json_text(&j, NULL, f->kept.names[i]);
 	json_close_list(&j);
 	json_close_map(&j);
@@ -400,7 +400,7 @@ static int find_forgotten(struct agent_job *job, const char *name, struct forget
 		cli_hint("bawn agent forget --all --project '%s'", name);
 		return CLI_MISUSE;
 	}
-	status = load(job, name, &p);
+	status = agent_load(job, name, &p);
 	if (status != CLI_OK)
 		return status;
 	f->places = &p->values.v[SPEC_STATE];
@@ -408,7 +408,7 @@ static int find_forgotten(struct agent_job *job, const char *name, struct forget
 	return CLI_OK;
 }
 
-static int forget(struct agent_job *job, const char *name)
+static int agent_forget(struct agent_job *job, const char *name)
 {
 	const char *project = cli_value(job->cli, CLI_OPT_PROJECT);
 	struct err e = { 0 };
@@ -416,7 +416,7 @@ static int forget(struct agent_job *job, const char *name)
 	int status = CLI_FAILED, r;
 
 	project = project ? project : ".";
-	if (!resolve(project, f.project)) {
+	if (!agent_resolve(project, f.project)) {
 		cli_complain("cannot use the project '%s': %s", project, strerror(errno));
 	} else {
 		r = f.state < 0 ? -ENOENT : run_home_list(f.state, f.project, &f.kept);
@@ -439,9 +439,9 @@ static const struct {
 	const char *name;
 	int (*run)(struct agent_job *job, const char *name);
 } verbs[] = {
-	{ "list", list },
-	{ "show", show },
-	{ "forget", forget },
+	{ "list", agent_list },
+	{ "show", agent_show },
+	{ "forget", agent_forget },
 };
 
 int cmd_agent(struct cli *cli)

@@ -57,7 +57,7 @@ static void catch_signals(void)
 		sigaction(numbers[i], &action, NULL);
 }
 
-static int apply(struct apply *a, struct change_apply *q)
+static int do_apply(struct apply *a, struct change_apply *q)
 {
 	int r;
 
@@ -95,7 +95,7 @@ static bool is_all_there(const struct change_apply *q, const struct cli_kept *k,
 }
 
 /* Nothing that a run wrote is removed unless every single effect is accounted for. */
-static int finish(struct apply *a, const struct change_apply *q)
+static int apply_finish(struct apply *a, const struct change_apply *q)
 {
 	size_t left = cli_applied_left(&a->told.result), all = 0;
 
@@ -130,12 +130,12 @@ static int carry_out(struct apply *a)
 		.is_stopped = is_stopped,
 		.of = &a->told,
 	};
-	int status = apply(a, &q);
+	int status = do_apply(a, &q);
 
 	if (!q.is_dry)
 		cli_kept_log_applied(k, &a->told.result, &a->told.error);
 	if (status == CLI_OK)
-		return finish(a, &q);
+		return apply_finish(a, &q);
 	cli_complain_about(
 		&a->told.error, "cannot apply %s %s: %s", k->what, k->id, a->told.error.text);
 	return status;
@@ -143,7 +143,7 @@ static int carry_out(struct apply *a)
 
 /* --- the command --- */
 
-static int check_options(const struct cli *cli)
+static int apply_check_options(const struct cli *cli)
 {
 	if (!cli_value(cli, CLI_OPT_FORCE) || !cli_value(cli, CLI_OPT_MERGE))
 		return CLI_OK;
@@ -164,7 +164,7 @@ static int say_nothing_left(const struct cli_kept *k)
 	return CLI_OK;
 }
 
-static int prepare(struct apply *a)
+static int apply_prepare(struct apply *a)
 {
 	struct cli_kept *k = &a->kept;
 	int status = cli_kept_lock(k);
@@ -183,14 +183,14 @@ static int prepare(struct apply *a)
 int cmd_apply(struct cli *cli)
 {
 	struct apply a = { .told.is_dry = cli_value(cli, CLI_OPT_DRY_RUN) != NULL };
-	int status = check_options(cli);
+	int status = apply_check_options(cli);
 
 	cli_kept_init(&a.kept, cli);
 	a.told.kept = &a.kept;
 	if (status == CLI_OK)
 		status = cli_kept_choose(&a.kept);
 	if (status == CLI_OK && a.kept.folder >= 0)
-		status = prepare(&a);
+		status = apply_prepare(&a);
 	if (status == CLI_OK) {
 		cli_applied_begin(&a.told);
 		status = cli_kept_has_layer(&a.kept) ? carry_out(&a) : say_nothing_left(&a.kept);

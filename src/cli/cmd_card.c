@@ -24,7 +24,7 @@ const struct cli_option cmd_card_options[] = {
 	{ 0 },
 };
 
-static int fail(const struct err *e)
+static int card_fail(const struct err *e)
 {
 	cli_complain_err(e);
 	return e->kind == ERR_SYS ? CLI_FAILED : CLI_NO;
@@ -45,7 +45,7 @@ static int take_key(struct sign_key *ret, struct err *e)
 	return r;
 }
 
-static int print(const struct cli *cli, struct card *c)
+static int cmd_card_print(const struct cli *cli, struct card *c)
 {
 	own(sign_key) struct sign_key key = { 0 };
 	own(buf) struct buf out = { .max = CARD_MAX_SIZE };
@@ -56,10 +56,10 @@ static int print(const struct cli *cli, struct card *c)
 	if (url)
 		c->url = url;
 	if (is_signed && take_key(&key, &e) < 0)
-		return fail(&e);
+		return card_fail(&e);
 	if (card_print(c, is_signed ? &key : NULL, isatty(STDOUT_FILENO) && !cli->is_json ? 2 : 0,
 		    &out, &e) < 0)
-		return fail(&e);
+		return card_fail(&e);
 	buf_putc(&out, '\n');
 	return cli_write(&out, CLI_OK);
 }
@@ -87,13 +87,13 @@ static int plan_card(const struct cli *cli, struct spec *s, const struct run_pla
 		cli_print_diags(cli, s);
 		if (e.kind == ERR_REFUSED)
 			plan_print_refusal(&choice, &h, &why);
-		status = fail(&e);
+		status = card_fail(&e);
 		file_write_all(STDERR_FILENO, buf_text(&why), why.len);
 		return status;
 	}
 	cli_print_diags(cli, s);
 	card_from_plan(s, p, digest, &c);
-	return print(cli, &c);
+	return cmd_card_print(cli, &c);
 }
 
 static int show_spec(const struct cli *cli)
@@ -112,7 +112,7 @@ static int show_spec(const struct cli *cli)
 
 /* --- of a run --- */
 
-static int read_file(int folder, const char *name, char **ret, size_t *ret_size, struct err *e)
+static int card_read_file(int folder, const char *name, char **ret, size_t *ret_size, struct err *e)
 {
 	own_fd int fd = file_open_name(folder, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	int r = fd < 0 ? fd : file_read_all(fd, RECORD_MAX_SIZE, ret, ret_size);
@@ -159,10 +159,10 @@ static int make_run_card(const struct cli *cli, int folder, struct spec *s, stru
 	struct sign_public key;
 	size_t n = 0, form_size = 0;
 	struct card c;
-	int r = read_file(folder, RECORD_FILE, &bytes, &n, e);
+	int r = card_read_file(folder, RECORD_FILE, &bytes, &n, e);
 
 	if (r == 0)
-		r = read_file(folder, RECORD_SPEC_FILE, &form, &form_size, e);
+		r = card_read_file(folder, RECORD_SPEC_FILE, &form, &form_size, e);
 	if (r < 0)
 		return r;
 	sha256_hex(bytes, n, digest);
@@ -176,10 +176,10 @@ static int make_run_card(const struct cli *cli, int folder, struct spec *s, stru
 		spec_let_govern(s, record.self_governance);
 	if (r == 0)
 		r = card_from_record(s, &record, digest, key.id, &c, e);
-	return r < 0 ? r : print(cli, &c);
+	return r < 0 ? r : cmd_card_print(cli, &c);
 }
 
-static int show_run(const struct cli *cli, const char *word)
+static int card_show_run(const struct cli *cli, const char *word)
 {
 	char id[RECORD_RUN_SIZE];
 	own_fd int folder = -1;
@@ -195,7 +195,7 @@ static int show_run(const struct cli *cli, const char *word)
 	if (status >= 0)
 		return status;
 	err_prefix(&e, "cannot make the card of run %s", id);
-	return fail(&e);
+	return card_fail(&e);
 }
 
 /* --- the command --- */
@@ -229,5 +229,5 @@ int cmd_card(struct cli *cli)
 			"cannot use --%s: a card of a run is about the spec that it had", option);
 		return CLI_MISUSE;
 	}
-	return show_run(cli, cli->words[0]);
+	return card_show_run(cli, cli->words[0]);
 }

@@ -47,7 +47,7 @@ static void explain_json(const struct spec *s, enum spec_key key, struct buf *ou
 	buf_putc(out, '\n');
 }
 
-static int explain(const struct cli *cli, const struct spec *s)
+static int check_explain(const struct cli *cli, const struct spec *s)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
 	const char *path = cli_value(cli, CLI_OPT_EXPLAIN), *paths[SPEC_KEY_COUNT], *near;
@@ -69,7 +69,7 @@ static int explain(const struct cli *cli, const struct spec *s)
 	return cli_write(&out, s->diags.errors ? CLI_NO : CLI_OK);
 }
 
-static void print_json(const struct spec *s, const char *digest, struct buf *out)
+static void check_print_json(const struct spec *s, const char *digest, struct buf *out)
 {
 	struct json j;
 
@@ -99,7 +99,7 @@ static int report(const struct cli *cli, const struct spec *s)
 	out.failed = canonical.failed;
 	cli_print_diags(cli, s);
 	if (cli->is_json)
-		print_json(s, digest, &out);
+		check_print_json(s, digest, &out);
 	else if (is_good && cli_value(cli, CLI_OPT_CANONICAL))
 		buf_add(&out, canonical.data, canonical.len);
 	else if (!cli->is_quiet)
@@ -130,7 +130,7 @@ int cmd_check(struct cli *cli)
 	if (status != CLI_FAILED && cli_value(cli, CLI_OPT_EXPLAIN)) {
 		/* Also where the spec is refused: then the question is whose word it was. */
 		cli_print_diags(cli, &s);
-		status = explain(cli, &s);
+		status = check_explain(cli, &s);
 	} else if (status == CLI_OK) {
 		struct check_places places = { place.home, place.project };
 

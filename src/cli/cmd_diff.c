@@ -52,7 +52,7 @@ static void tell_unknown(const struct cli_there *f, struct cli_show *out)
 	}
 }
 
-static bool is_shown(const struct cli_kept *k, const struct change_effect *x)
+static bool diff_is_shown(const struct cli_kept *k, const struct change_effect *x)
 {
 	return cli_kept_is_chosen(k, x) && !(k->is_there && k->is_there[x - k->effects.items]);
 }
@@ -77,7 +77,7 @@ static bool show_marked(const struct cli_kept *k, size_t which, struct cli_show 
 
 	for (size_t i = 0; i < x->count && !cli_show_is_over(out); i++) {
 		if (x->items[i].mark != marked[which].mark || x->items[i].is_implied ||
-			!is_shown(k, &x->items[i]))
+			!diff_is_shown(k, &x->items[i]))
 			continue;
 		if (!has_any)
 			cli_show_text(out, CLI_INK_WARNING, "%s", marked[which].heading);
@@ -87,14 +87,14 @@ static bool show_marked(const struct cli_kept *k, size_t which, struct cli_show 
 	return has_any;
 }
 
-static void show_rest(const struct cli_kept *k, struct cli_show *out)
+static void diff_show_rest(const struct cli_kept *k, struct cli_show *out)
 {
 	const struct change_effects *x = &k->effects;
 
 	for (size_t i = 0; i < x->count && !cli_show_is_over(out); i++) {
 		const struct change_effect *at = &x->items[i];
 
-		if (at->mark == CHANGE_HELD || at->mark == CHANGE_RUNS || !is_shown(k, at))
+		if (at->mark == CHANGE_HELD || at->mark == CHANGE_RUNS || !diff_is_shown(k, at))
 			continue;
 		if (k->path_count == 0 && cli_git_owns(at))
 			i += cli_git_show(k, i, out) - 1;
@@ -119,7 +119,7 @@ static void show_patch(
 		has_marked |= show_marked(k, i, out);
 	if (has_marked)
 		cli_show_text(out, CLI_INK_NOTE, "# Everything else.");
-	show_rest(k, out);
+	diff_show_rest(k, out);
 }
 
 /* --- in other forms --- */
@@ -149,7 +149,7 @@ static bool is_chosen(void *of, const struct change_effect *x)
 	return cli_kept_is_chosen(of, x);
 }
 
-static int print_json(struct cli_kept *k)
+static int diff_print_json(struct cli_kept *k)
 {
 	own(buf) struct buf out = { .max = MOST_JSON };
 
@@ -162,13 +162,13 @@ static bool wants_content(const struct cli *cli)
 	return !cli->is_json && !cli_value(cli, CLI_OPT_STAT) && !cli_value(cli, CLI_OPT_NAME_ONLY);
 }
 
-static int show(struct cli_kept *k)
+static int diff_show(struct cli_kept *k)
 {
 	struct cli_there found = { .k = k };
 	struct cli_show out;
 
 	if (k->cli->is_json)
-		return print_json(k);
+		return diff_print_json(k);
 	if (wants_content(k->cli))
 		cli_kept_find_there(&found);
 	cli_show_open(&out, k->cli, cli_value(k->cli, CLI_OPT_NULL) == NULL);
@@ -183,7 +183,7 @@ static int show(struct cli_kept *k)
 
 /* --- the command --- */
 
-static int check_options(const struct cli *cli)
+static int diff_check_options(const struct cli *cli)
 {
 	int forms = cli->is_json + (cli_value(cli, CLI_OPT_STAT) != NULL) +
 		    (cli_value(cli, CLI_OPT_NAME_ONLY) != NULL);
@@ -219,13 +219,13 @@ static int show_effects(struct cli_kept *k)
 	}
 	if (!wants_content(k->cli) && *cli_kept_state(k))
 		cli_complain("%s %s: %s", k->what, k->id, cli_kept_state(k));
-	return show(k);
+	return diff_show(k);
 }
 
 int cmd_diff(struct cli *cli)
 {
 	own(cli_kept) struct cli_kept k;
-	int status = check_options(cli);
+	int status = diff_check_options(cli);
 
 	cli_kept_init(&k, cli);
 	if (status == CLI_OK)
@@ -236,6 +236,6 @@ int cmd_diff(struct cli *cli)
 		return status;
 	/* Nobody's effects are none: whoever wants an object gets one. */
 	if (k.folder < 0)
-		return cli->is_json ? print_json(&k) : CLI_OK;
+		return cli->is_json ? diff_print_json(&k) : CLI_OK;
 	return show_effects(&k);
 }

@@ -32,7 +32,7 @@ struct discard {
 };
 
 /* Drafts in the project, and what else an interrupted apply left. */
-static int clean(struct cli_kept *k)
+static int discard_clean(struct cli_kept *k)
 {
 	struct err e = { 0 };
 
@@ -53,7 +53,7 @@ static size_t count_files(const struct cli_kept *k)
 	return n - cli_kept_count_there(k);
 }
 
-static void tell(struct discard *d, const struct cli_kept *k)
+static void discard_tell(struct discard *d, const struct cli_kept *k)
 {
 	size_t n = count_files(k), there = cli_kept_count_there(k);
 
@@ -79,7 +79,7 @@ static void tell(struct discard *d, const struct cli_kept *k)
  * What nobody has seen yet may be hours of work. Which run is meant is certain where it was named,
  * and where it is the only one.
  */
-static int ask(const struct discard *d, const struct cli_kept *k)
+static int discard_ask(const struct discard *d, const struct cli_kept *k)
 {
 	size_t n = count_files(k);
 	char files[64] = "";
@@ -109,15 +109,15 @@ static int discard(struct discard *d, struct cli_kept *k)
 	if (k->layer >= 0 && k->below >= 0 && k->effects.count)
 		cli_kept_find_there(&found);
 	if (has_layer && !d->is_all)
-		status = ask(d, k);
+		status = discard_ask(d, k);
 	if (status == CLI_OK)
-		status = clean(k);
+		status = discard_clean(k);
 	if (status == CLI_OK)
 		status = cli_kept_remove(k);
 	if (status == CLI_OK && has_layer)
 		cli_kept_log_discarded(k);
 	if (status == CLI_OK && has_layer)
-		tell(d, k);
+		discard_tell(d, k);
 	else if (status == CLI_OK && !d->is_all && !d->cli->is_quiet)
 		cli_complain("nothing that %s %s wrote is kept any more", k->what, k->id);
 	return status;
@@ -156,7 +156,7 @@ static int discard_all(struct discard *d)
 }
 
 /* All of a run goes, or nothing: what is wanted of it is applied before. */
-static void say_all(const char *word)
+static void discard_say_all(const char *word)
 {
 	cli_complain("cannot discard single files: '%s' is neither a run nor a session", word);
 	cli_hint("apply those you want (bawn apply PATH), then: bawn discard");
@@ -172,20 +172,20 @@ static int discard_one(struct discard *d)
 	if (status != CLI_OK)
 		return status;
 	if (d->cli->word_count && !k.has_named_run) {
-		say_all(d->cli->words[0]);
+		discard_say_all(d->cli->words[0]);
 		return CLI_MISUSE;
 	}
 	return k.folder < 0 ? CLI_OK : discard(d, &k);
 }
 
 /* May it be a run, or a session? */
-static bool is_name(const char *word)
+static bool discard_is_name(const char *word)
 {
 	return record_is_run(word, false) || session_is_id(word, false) ||
 	       !session_check_name(word);
 }
 
-static int check_words(const struct cli *cli)
+static int discard_check_words(const struct cli *cli)
 {
 	size_t most = cli_value(cli, CLI_OPT_RUN) || cli_value(cli, CLI_OPT_ALL) ? 0 : 1;
 	const char *word = cli->word_count ? cli->words[most && cli->word_count > 1] : "";
@@ -194,10 +194,10 @@ static int check_words(const struct cli *cli)
 		cli_complain("discard takes one run with --run, or --all");
 		return CLI_MISUSE;
 	}
-	if (cli->word_count <= most && (!*word || is_name(word)))
+	if (cli->word_count <= most && (!*word || discard_is_name(word)))
 		return CLI_OK;
 	if (most)
-		say_all(word);
+		discard_say_all(word);
 	else
 		cli_complain("discard --%s takes no '%s'",
 			cli_value(cli, CLI_OPT_ALL) ? "all" : "run", word);
@@ -207,7 +207,7 @@ static int check_words(const struct cli *cli)
 int cmd_discard(struct cli *cli)
 {
 	struct discard d = { .cli = cli, .is_all = cli_value(cli, CLI_OPT_ALL) != NULL };
-	int status = check_words(cli);
+	int status = discard_check_words(cli);
 
 	if (status != CLI_OK)
 		return status;

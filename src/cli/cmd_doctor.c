@@ -21,7 +21,7 @@ struct finding {
 	enum host_ability missing;
 };
 
-static void look(const struct host *h, enum plan_guarantee g, struct finding *ret)
+static void doctor_look(const struct host *h, enum plan_guarantee g, struct finding *ret)
 {
 	struct plan_verdict native = plan_engine_gives(SPEC_ENGINE_NATIVE, g, h);
 
@@ -36,7 +36,7 @@ static void print_row(const struct host *h, enum plan_guarantee g, struct buf *o
 {
 	struct finding f;
 
-	look(h, g, &f);
+	doctor_look(h, g, &f);
 	buf_printf(out, "  %s%-4s%s%-15s ",
 		!color          ? ""
 		: f.is_possible ? "\x1b[32m"
@@ -60,7 +60,7 @@ static void print_remedies(const struct host *h, struct buf *out)
 		for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
 			struct finding f;
 
-			look(h, g, &f);
+			doctor_look(h, g, &f);
 			if (f.cause != cause)
 				continue;
 			if (!has_title)
@@ -75,7 +75,7 @@ static void print_remedies(const struct host *h, struct buf *out)
 	}
 }
 
-static void print_text(const struct host *h, const struct plan_choice *c, bool is_nested,
+static void doctor_print_text(const struct host *h, const struct plan_choice *c, bool is_nested,
 	struct buf *out, bool color)
 {
 	if (c->engine != SPEC_ENGINE_AUTO)
@@ -97,7 +97,7 @@ static void print_guarantee_json(const struct host *h, enum plan_guarantee g, st
 {
 	struct finding f;
 
-	look(h, g, &f);
+	doctor_look(h, g, &f);
 	json_open_map(j, plan_guarantee_defs[g].name);
 	json_bool(j, "possible", f.is_possible);
 	json_open_list(j, "engines");
@@ -113,7 +113,7 @@ static void print_guarantee_json(const struct host *h, enum plan_guarantee g, st
 	json_close_map(j);
 }
 
-static void print_json(const struct host *h, const struct plan_choice *c, struct buf *out)
+static void doctor_print_json(const struct host *h, const struct plan_choice *c, struct buf *out)
 {
 	struct json j;
 
@@ -150,9 +150,9 @@ int cmd_doctor(struct cli *cli)
 	plan_choose(&s, &h, &choice);
 	spec_done(&s);
 	if (cli->is_json)
-		print_json(&h, &choice, &out);
+		doctor_print_json(&h, &choice, &out);
 	else
-		print_text(&h, &choice, run_is_in_cage() && !cli_value(cli, CLI_OPT_HOST), &out,
-			cli->has_color);
+		doctor_print_text(&h, &choice, run_is_in_cage() && !cli_value(cli, CLI_OPT_HOST),
+			&out, cli->has_color);
 	return cli_write(&out, choice.engine == SPEC_ENGINE_AUTO ? CLI_NO : CLI_OK);
 }

@@ -28,7 +28,7 @@
 #define NOT_UNDERSTOOD 1
 
 /* All of the input, or what there was in time. */
-static void read_input(struct buf *in)
+static void hook_read_input(struct buf *in)
 {
 	uint64_t began = clock_ns(), gone;
 	char piece[65536];
@@ -47,7 +47,7 @@ static void read_input(struct buf *in)
 	}
 }
 
-static long read_link(void *of, const char *path, char *ret, size_t size)
+static long cmd_hook_read_link(void *of, const char *path, char *ret, size_t size)
 {
 	ssize_t n = readlink(path, ret, size);
 
@@ -56,7 +56,7 @@ static long read_link(void *of, const char *path, char *ret, size_t size)
 }
 
 /* The keeper, where it hears. Nobody waits for it. */
-static void tell(const struct hook_call *c, const struct hook_answer *a)
+static void cmd_hook_tell(const struct hook_call *c, const struct hook_answer *a)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX, .sun_path = HOOK_TOLD_FILE };
 	own_fd int fd = wire_socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0);
@@ -69,16 +69,16 @@ static void tell(const struct hook_call *c, const struct hook_answer *a)
 	}
 }
 
-static void answer(
+static void cmd_hook_answer(
 	enum wire_agent agent, const struct tool_cage *wall, const struct buf *in, struct buf *out)
 {
 	struct hook_answer a;
 	struct hook_call c;
 
 	if (hook_call_read(&c, agent, wall, buf_text(in), in->len)) {
-		hook_judge(&c, wall, read_link, NULL, &a);
+		hook_judge(&c, wall, cmd_hook_read_link, NULL, &a);
 		hook_print_answer(&c, wall, &a, out);
-		tell(&c, &a);
+		cmd_hook_tell(&c, &a);
 	}
 	hook_call_done(&c);
 }
@@ -105,11 +105,11 @@ int cmd_hook(struct cli *cli)
 		cli_complain("bawn hook is for claude, codex or gemini, and says which");
 		return NOT_UNDERSTOOD;
 	}
-	read_input(&in);
+	hook_read_input(&in);
 	if (in.failed || file_read_path(TOOL_CAGE_FILE, TOOL_CAGE_MAX, &cage, &n) < 0)
 		return CLI_OK;
 	if (hook_wall_read(&wall, cage, n))
-		answer(agent, &wall, &in, &out);
+		cmd_hook_answer(agent, &wall, &in, &out);
 	tool_cage_done(&wall);
 	(void)file_write_all(STDOUT_FILENO, buf_text(&out), out.len);
 	return CLI_OK;

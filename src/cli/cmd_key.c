@@ -39,7 +39,7 @@ struct key_job {
 };
 
 /* Says what went wrong, and of what is in the state also where that is. */
-static int fail(const struct key_job *job, const struct err *e)
+static int key_fail(const struct key_job *job, const struct err *e)
 {
 	if (job->state < 0)
 		cli_complain_about(e, "cannot use a signing key: %s", e->text);
@@ -49,7 +49,7 @@ static int fail(const struct key_job *job, const struct err *e)
 	return err_exit_status(e->kind);
 }
 
-static void print_json(struct key_job *job)
+static void key_print_json(struct key_job *job)
 {
 	own(buf) struct buf path = { .max = PATH_MAX * 2 }, pem = { .max = 1000 };
 	struct json j;
@@ -72,7 +72,7 @@ static void print_json(struct key_job *job)
 }
 
 /* A line that begins with a word and ends with a file of the folder. */
-static void print_file(struct key_job *job, const char *word, const char *name)
+static void key_print_file(struct key_job *job, const char *word, const char *name)
 {
 	buf_puts(&job->out, word);
 	buf_add_visible(&job->out, job->path, strlen(job->path));
@@ -84,7 +84,7 @@ static void print_file(struct key_job *job, const char *word, const char *name)
 static void print_made(struct key_job *job)
 {
 	buf_printf(&job->out, "made the signing key %s\n", job->key.public.id);
-	print_file(job, "its public half, for those who verify: ", SIGN_PUBLIC_FILE);
+	key_print_file(job, "its public half, for those who verify: ", SIGN_PUBLIC_FILE);
 	if (job->former[0])
 		buf_printf(&job->out, "what %s signed stays verifiable: its public half is kept\n",
 			job->former);
@@ -99,7 +99,7 @@ static int init_key(struct key_job *job)
 
 	job->state = record_open_state(job->home, true, &e);
 	if (job->state < 0)
-		return fail(job, &e);
+		return key_fail(job, &e);
 	if (replaces && sign_load_public(job->state, &former, NULL) == 0)
 		memcpy(job->former, former.id, sizeof(former.id));
 	r = sign_make_key(job->state, replaces, &job->key, &e);
@@ -110,11 +110,11 @@ static int init_key(struct key_job *job)
 		return CLI_NO;
 	}
 	if (r < 0)
-		return fail(job, &e);
+		return key_fail(job, &e);
 	if (run_note_key(job->state, &job->key, job->former[0] ? job->former : NULL, &unlogged) < 0)
 		cli_complain_err(&unlogged);
 	if (job->cli->is_json)
-		print_json(job);
+		key_print_json(job);
 	else if (!job->cli->is_quiet)
 		print_made(job);
 	return CLI_OK;
@@ -135,15 +135,15 @@ static int show_key(struct key_job *job)
 		return CLI_NO;
 	}
 	if (r < 0)
-		return fail(job, &e);
+		return key_fail(job, &e);
 	if (job->cli->is_json) {
-		print_json(job);
+		key_print_json(job);
 		return CLI_OK;
 	}
 	if (!cli_value(job->cli, CLI_OPT_PEM)) {
 		buf_printf(&job->out, "id       %s\n", job->key.public.id);
-		print_file(job, "private  ", SIGN_KEY_FILE);
-		print_file(job, "public   ", SIGN_PUBLIC_FILE);
+		key_print_file(job, "private  ", SIGN_KEY_FILE);
+		key_print_file(job, "public   ", SIGN_PUBLIC_FILE);
 	}
 	sign_print_public(&job->key.public, &job->out);
 	return CLI_OK;
@@ -162,7 +162,7 @@ static const struct verb {
 
 #define VERB_COUNT COUNT_OF(verbs)
 
-static const struct verb *choose_verb(const struct cli *cli)
+static const struct verb *key_choose_verb(const struct cli *cli)
 {
 	const char *word = cli->word_count ? cli->words[0] : NULL;
 
@@ -191,7 +191,7 @@ static const struct verb *choose_verb(const struct cli *cli)
 int cmd_key(struct cli *cli)
 {
 	struct key_job job = { .cli = cli, .state = -1, .out = { .max = (size_t)1 << 16 } };
-	const struct verb *verb = choose_verb(cli);
+	const struct verb *verb = key_choose_verb(cli);
 	int status;
 
 	if (!verb)

@@ -68,7 +68,7 @@ static void look_free(struct look **look)
 /* --- what there is --- */
 
 /* An id as a whole is taken as it is: the log has sessions too that were removed. */
-static int find_session(struct look *l)
+static int log_find_session(struct look *l)
 {
 	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	own(store_session) struct store_session s = { 0 };
@@ -123,7 +123,7 @@ static int open_run(struct look *l, const char *word)
 }
 
 /* A run, all of them, or what all of them have about one. */
-static int open_source(struct look *l)
+static int log_open_source(struct look *l)
 {
 	const struct cli *cli = l->out.cli;
 	const char *word = cli->word_count ? cli->words[0] : NULL;
@@ -175,7 +175,7 @@ static bool is_wished(struct look *l, const struct log_line *line, bool *ret_is_
 }
 
 /* Counts what there is, and what of it is said again. */
-static int look_ahead(struct look *l)
+static int log_look_ahead(struct look *l)
 {
 	bool collapses = !cli_log_is_stream(&l->out) && !l->wish.is_followed;
 	struct log_line line;
@@ -200,7 +200,7 @@ static int look_ahead(struct look *l)
 }
 
 /* Shows what there is until now; `seen` counts what could be shown. */
-static int show_lines(struct look *l, uint64_t *seen)
+static int log_show_lines(struct look *l, uint64_t *seen)
 {
 	uint64_t most = l->wish.has_most ? (uint64_t)l->wish.most : UINT64_MAX;
 	uint64_t first = l->total > most ? l->total - most : 0;
@@ -223,7 +223,7 @@ static int show_lines(struct look *l, uint64_t *seen)
 	return r < 0 ? r : 0;
 }
 
-static int follow(struct look *l, uint64_t *seen)
+static int log_follow(struct look *l, uint64_t *seen)
 {
 	own_fd int watch = cli_log_watch(l->source.folder);
 	bool is_run = !l->source.is_state;
@@ -234,7 +234,7 @@ static int follow(struct look *l, uint64_t *seen)
 		goes_on = !is_run || cli_log_is_locked(l->source.folder);
 		l->source.is_growing = goes_on;
 		l->source.is_silent = false;
-		r = show_lines(l, seen);
+		r = log_show_lines(l, seen);
 		cli_show_flush(&l->out.show);
 		if (cli_show_is_over(&l->out.show))
 			break;
@@ -262,7 +262,7 @@ static void say_state(const struct look *l)
 }
 
 /* A run begins by writing it. */
-static bool is_missing(const struct look *l)
+static bool log_is_missing(const struct look *l)
 {
 	return l->source.folder >= 0 && !l->source.is_state && !l->source.is_there &&
 	       !l->out.is_going_on;
@@ -272,7 +272,7 @@ static void say_empty(const struct look *l)
 {
 	const struct cli_log_out *out = &l->out;
 
-	if (is_missing(l))
+	if (log_is_missing(l))
 		cli_complain("%s has no log: its %s is not there", l->whose, LOG_RUN_FILE);
 	else if (out->cli->is_quiet || l->source.folder < 0 || cli_log_is_object(out))
 		return;
@@ -280,16 +280,17 @@ static void say_empty(const struct look *l)
 		cli_complain(l->wish.is_denials ? "the log of %s has no denial"
 						: "nothing of the kind is in the log of %s",
 			l->whose);
-	if (l->wish.is_denials && !l->wish.is_followed && !is_missing(l) && !cli_log_is_stream(out))
+	if (l->wish.is_denials && !l->wish.is_followed && !log_is_missing(l) &&
+		!cli_log_is_stream(out))
 		cli_log_say_seen(&l->seen);
 }
 
-static bool is_whole(const struct look *l)
+static bool log_is_whole(const struct look *l)
 {
-	return !l->source.is_broken && !l->is_odd && !is_missing(l);
+	return !l->source.is_broken && !l->is_odd && !log_is_missing(l);
 }
 
-static int show(struct look *l)
+static int log_show(struct look *l)
 {
 	bool is_blind = cli_log_is_stream(&l->out) && !l->wish.has_most;
 	uint64_t seen = 0;
@@ -298,7 +299,7 @@ static int show(struct look *l)
 	l->limit = UINT64_MAX;
 	l->source.is_growing = l->out.is_going_on;
 	if (l->source.folder >= 0 && !is_blind)
-		r = look_ahead(l);
+		r = log_look_ahead(l);
 	if (r < 0)
 		return CLI_FAILED;
 	if (!is_blind)
@@ -307,16 +308,16 @@ static int show(struct look *l)
 	if (!l->total && !is_blind && !l->wish.is_followed && !cli_log_is_object(&l->out) &&
 		!l->is_odd) {
 		say_empty(l);
-		return is_whole(l) ? CLI_OK : CLI_NO;
+		return log_is_whole(l) ? CLI_OK : CLI_NO;
 	}
 	cli_log_begin(&l->out, !l->wish.is_followed);
 	if (l->wish.is_followed && l->source.folder >= 0)
-		r = follow(l, &seen);
+		r = log_follow(l, &seen);
 	else
-		r = show_lines(l, &seen);
+		r = log_show_lines(l, &seen);
 	r = cli_log_end(&l->out, &l->source, r < 0 ? CLI_FAILED : CLI_OK);
 	say_empty(l);
-	return r == CLI_OK && !is_whole(l) ? CLI_NO : r;
+	return r == CLI_OK && !log_is_whole(l) ? CLI_NO : r;
 }
 
 static int check_use(const struct look *l)
@@ -350,9 +351,9 @@ int cmd_log(struct cli *cli)
 	if (status == CLI_OK)
 		status = check_use(l);
 	if (status == CLI_OK)
-		status = find_session(l);
+		status = log_find_session(l);
 	if (status == CLI_OK)
-		status = open_source(l);
+		status = log_open_source(l);
 	if (status != CLI_OK)
 		return status;
 	if (l->source.is_state && l->wish.is_followed && !l->wish.has_most) {
@@ -364,5 +365,5 @@ int cmd_log(struct cli *cli)
 	uname(&l->host);
 	l->out.from = (struct log_origin){ l->host.nodename, BAWN_VERSION,
 		l->source.is_state ? LOG_STATE_DIR : l->out.id };
-	return show(l);
+	return log_show(l);
 }

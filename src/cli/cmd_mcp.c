@@ -42,7 +42,7 @@ static void wall_done(struct wall *w)
 
 /* --- which session --- */
 
-static int check_options(struct cli *cli)
+static int mcp_check_options(struct cli *cli)
 {
 	bool has_session = cli_value(cli, CLI_OPT_SESSION) != NULL;
 
@@ -67,7 +67,8 @@ static int check_options(struct cli *cli)
 	return CLI_OK;
 }
 
-static int find_session(const struct cli *cli, struct run_sessions *at, struct store_session *ret)
+static int mcp_find_session(
+	const struct cli *cli, struct run_sessions *at, struct store_session *ret)
 {
 	struct err e = { 0 };
 	int status;
@@ -124,7 +125,8 @@ static void instruct(const struct spec *s, struct buf *out)
 }
 
 /* For a host that can do everything first, as when a session is made. */
-static int build(struct spec *s, const struct run_place *place, struct plan **ret, struct err *e)
+static int mcp_build(
+	struct spec *s, const struct run_place *place, struct plan **ret, struct err *e)
 {
 	struct plan_choice choice;
 	struct err probing = { 0 };
@@ -142,7 +144,7 @@ static int build(struct spec *s, const struct run_place *place, struct plan **re
 }
 
 /* The wall as the session's spec says it. */
-static int describe(const struct cli *cli, const struct store_session *x, struct wall *ret)
+static int mcp_describe(const struct cli *cli, const struct store_session *x, struct wall *ret)
 {
 	own_free struct plan *plan = NULL;
 	const struct run_request nothing = { 0 };
@@ -166,7 +168,7 @@ static int describe(const struct cli *cli, const struct store_session *x, struct
 		spec_done(&s);
 		return CLI_FAILED;
 	}
-	if (build(&s, &place, &plan, &e) < 0) {
+	if (mcp_build(&s, &place, &plan, &e) < 0) {
 		cli_print_diags(cli, &s);
 		cli_complain_about(&e, "cannot use session %.8s: %s", x->id, e.text);
 		spec_done(&s);
@@ -214,12 +216,12 @@ static int put_away(const struct cli *cli, const struct store_session *x)
 	return CLI_OK;
 }
 
-static int serve(const struct cli *cli, const struct store_session *x, int root)
+static int cmd_mcp_serve(const struct cli *cli, const struct store_session *x, int root)
 {
 	own(wall) struct wall wall = { .instructions.max = 4096 };
 	struct mcp_server s = { .cli = cli, .session = x, .root = root };
 	struct err e = { 0 };
-	int status = describe(cli, x, &wall);
+	int status = mcp_describe(cli, x, &wall);
 
 	if (status != CLI_OK)
 		return status;
@@ -244,20 +246,20 @@ int cmd_mcp(struct cli *cli)
 	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	own(store_session) struct store_session x = { 0 };
 	bool is_ours = cli_value(cli, CLI_OPT_SESSION) == NULL;
-	int status = check_options(cli), after;
+	int status = mcp_check_options(cli), after;
 
 	/* Standard output is the protocol's. */
 	cli->is_json = false;
 	/* A session that is being made is removed too by who is told to end. */
 	mcp_block_signals();
 	if (status == CLI_OK)
-		status = is_ours ? make_session(cli, &at, &x) : find_session(cli, &at, &x);
+		status = is_ours ? make_session(cli, &at, &x) : mcp_find_session(cli, &at, &x);
 	if (status != CLI_OK)
 		return status;
 	/* Calls begin as copies of this process: they shall have nothing of the store. */
 	store_close(at.store);
 	at.store = NULL;
-	status = serve(cli, &x, at.root);
+	status = cmd_mcp_serve(cli, &x, at.root);
 	after = is_ours ? put_away(cli, &x) : CLI_OK;
 	return status == CLI_OK ? after : status;
 }

@@ -33,7 +33,7 @@ struct report {
 	bool is_list; /* of several */
 };
 
-static void begin(struct report *r, const struct change_overlay *o)
+static void overlay_begin(struct report *r, const struct change_overlay *o)
 {
 	json_open_map(&r->json, NULL);
 	if (!r->is_list)
@@ -44,8 +44,9 @@ static void begin(struct report *r, const struct change_overlay *o)
 }
 
 /* A line for people. */
-static void say(struct report *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-static void say(struct report *r, const char *fmt, ...)
+static void overlay_say(struct report *r, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+static void overlay_say(struct report *r, const char *fmt, ...)
 {
 	char line[PATH_MAX + 256];
 	va_list args;
@@ -100,8 +101,8 @@ static int init_one(struct report *r, struct change_overlay *o, const char *path
 	if (ret < 0)
 		return ret;
 	num_print_size(bytes, size);
-	say(r, "made the overlay '%s', which may take %s", o->path, size);
-	begin(r, o);
+	overlay_say(r, "made the overlay '%s', which may take %s", o->path, size);
+	overlay_begin(r, o);
 	json_text(&r->json, "sha256", o->digest);
 	json_close_map(&r->json);
 	return 0;
@@ -115,8 +116,8 @@ static int reset_one(struct report *r, struct change_overlay *o, const char *pat
 		ret = change_overlay_reset(o, e);
 	if (ret < 0)
 		return ret;
-	say(r, "emptied the overlay '%s'", o->path);
-	begin(r, o);
+	overlay_say(r, "emptied the overlay '%s'", o->path);
+	overlay_begin(r, o);
 	json_text(&r->json, "sha256", o->digest);
 	json_close_map(&r->json);
 	return 0;
@@ -132,11 +133,11 @@ static int prune_one(struct report *r, struct change_overlay *o, const char *pat
 	if (ret < 0)
 		return ret;
 	if (count)
-		say(r, "removed %u tree%s that killed runs left in '%s'", count,
+		overlay_say(r, "removed %u tree%s that killed runs left in '%s'", count,
 			count == 1 ? "" : "s", o->path);
 	else
-		say(r, "there is nothing to remove in '%s'", o->path);
-	begin(r, o);
+		overlay_say(r, "there is nothing to remove in '%s'", o->path);
+	overlay_begin(r, o);
 	json_int(&r->json, "removed", count);
 	json_close_map(&r->json);
 	return 0;
@@ -156,7 +157,7 @@ static int digest_one(struct report *r, struct change_overlay *o, const char *pa
 	if (!str_eq(digest, o->digest) && !r->cli->is_quiet)
 		cli_complain("'%s' is not what the last run left in it: something else changed it",
 			o->path);
-	begin(r, o);
+	overlay_begin(r, o);
 	json_text(&r->json, "sha256", digest);
 	json_text(&r->json, "noted_sha256", o->digest);
 	json_close_map(&r->json);
@@ -195,7 +196,7 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
-static const struct verb *choose_verb(const struct cli *cli)
+static const struct verb *overlay_choose_verb(const struct cli *cli)
 {
 	const struct verb *verb;
 
@@ -224,7 +225,7 @@ static const struct verb *choose_verb(const struct cli *cli)
 }
 
 /* As a shell completes it, with slashes at the end. */
-static int run_verb(struct report *r, const struct verb *verb, const char *path)
+static int overlay_run_verb(struct report *r, const struct verb *verb, const char *path)
 {
 	own(change_overlay) struct change_overlay o;
 	size_t n = strlen(path);
@@ -247,7 +248,7 @@ int cmd_overlay(struct cli *cli)
 {
 	own(buf) struct buf json = { .max = (size_t)1 << 24 };
 	struct report r = { .cli = cli, .text = { .max = (size_t)1 << 24 } };
-	const struct verb *verb = choose_verb(cli);
+	const struct verb *verb = overlay_choose_verb(cli);
 	int status = verb ? CLI_OK : CLI_MISUSE;
 
 	json_init(&r.json, &json, 0);
@@ -258,7 +259,7 @@ int cmd_overlay(struct cli *cli)
 		json_open_list(&r.json, "overlays");
 	}
 	for (size_t i = 1; verb && i < cli->word_count; i++) {
-		int one = run_verb(&r, verb, cli->words[i]);
+		int one = overlay_run_verb(&r, verb, cli->words[i]);
 
 		status = one > status ? one : status;
 	}

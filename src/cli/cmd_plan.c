@@ -26,7 +26,7 @@ static void print_refusal_json(const struct spec *s, const struct host *h,
 	buf_putc(out, '\n');
 }
 
-static int refuse(const struct cli *cli, const struct spec *s, const struct host *h,
+static int plan_refuse(const struct cli *cli, const struct spec *s, const struct host *h,
 	const struct plan_choice *choice, const struct err *e)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
@@ -44,7 +44,7 @@ static int refuse(const struct cli *cli, const struct spec *s, const struct host
 	return e->kind == ERR_SYS ? CLI_FAILED : CLI_NO;
 }
 
-static int show(const struct cli *cli, const struct plan *p, const struct run_place *place)
+static int plan_show(const struct cli *cli, const struct plan *p, const struct run_place *place)
 {
 	own(buf) struct buf out = { .max = 8 * PLAN_MAX_SIZE };
 	char digest[SHA256_HEX_SIZE] = "";
@@ -83,7 +83,7 @@ int cmd_plan(struct cli *cli)
 	int status = cli_load_spec(cli, &s, &place);
 
 	if (status == CLI_NO)
-		status = refuse(cli, &s, NULL, NULL, &e);
+		status = plan_refuse(cli, &s, NULL, NULL, &e);
 	else if (status == CLI_OK)
 		status = cli_probe(cli, &h);
 	if (status == CLI_OK) {
@@ -92,10 +92,10 @@ int cmd_plan(struct cli *cli)
 		if (!cli_value(cli, CLI_OPT_HOST))
 			run_look_at_project(&h, &place);
 		if (plan_build(&s, &h, &p, &choice, &e) < 0) {
-			status = refuse(cli, &s, &h, &choice, &e);
+			status = plan_refuse(cli, &s, &h, &choice, &e);
 		} else {
 			cli_print_diags(cli, &s);
-			status = show(cli, p, &place);
+			status = plan_show(cli, p, &place);
 		}
 	}
 	spec_done(&s);

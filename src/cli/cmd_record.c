@@ -144,7 +144,8 @@ static void add_stream(struct buf *out, const struct record_read *r, int i)
 			s->kept_sha256 ? ", kept" : "");
 }
 
-static int show(const struct cli *cli, const char *id, int folder, const struct cli_record *k)
+static int record_show(
+	const struct cli *cli, const char *id, int folder, const struct cli_record *k)
 {
 	const struct record_read *r = &k->record;
 	own(buf) struct buf command = { .max = CLI_MOST_COMMAND }, end = { .max = 64 };
@@ -219,7 +220,7 @@ static int do_show(const struct cli *cli, const char *id, int folder)
 		return CLI_NO;
 	}
 	if (!cli->is_json)
-		return show(cli, id, folder, &k);
+		return record_show(cli, id, folder, &k);
 	buf_add(&out, k.statement.predicate, k.statement.predicate_size);
 	buf_putc(&out, '\n');
 	return cli_write(&out, CLI_OK);
@@ -269,7 +270,7 @@ static const struct {
 	{ "export", do_export },
 };
 
-static int run_verb(const struct cli *cli, const char *verb)
+static int record_run_verb(const struct cli *cli, const char *verb)
 {
 	char id[RECORD_RUN_SIZE] = "";
 	own_fd int folder = -1;
@@ -331,5 +332,5 @@ int cmd_record(struct cli *cli)
 	}
 	if (state >= 0 && record_sign_interrupted(state, &e) < 0)
 		cli_complain_err(&e);
-	return str_eq(verb, "list") ? do_list(cli, state) : run_verb(cli, verb);
+	return str_eq(verb, "list") ? do_list(cli, state) : record_run_verb(cli, verb);
 }

@@ -91,7 +91,7 @@ static int load_again(struct again *a, struct run *r, struct err *e)
 
 /* --- the command --- */
 
-static int load(struct again *a, struct run *r, struct err *e)
+static int cmd_run_load(struct again *a, struct run *r, struct err *e)
 {
 	const struct cli *cli = a->verifier.cli;
 	int status;
@@ -127,7 +127,7 @@ int cmd_run(struct cli *cli)
 		cli_complain_err(&unfit);
 		return CLI_FAILED;
 	}
-	status = load(&again, &r, &e);
+	status = cmd_run_load(&again, &r, &e);
 	if (status == CLI_OK) {
 		check_pointless(&r.spec);
 	} else {

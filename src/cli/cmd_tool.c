@@ -34,7 +34,7 @@ const struct cli_command cmd_tool_commands[] = {
 	{ 0 },
 };
 
-static void print_json(const struct buf *text, struct buf *out)
+static void tool_print_json(const struct buf *text, struct buf *out)
 {
 	struct json j;
 
@@ -46,7 +46,7 @@ static void print_json(const struct buf *text, struct buf *out)
 	buf_putc(out, '\n');
 }
 
-static int read_arguments(char **ret, size_t *ret_size)
+static int tool_read_arguments(char **ret, size_t *ret_size)
 {
 	int r = file_read_all(STDIN_FILENO, TOOL_MAX_INPUT, ret, ret_size);
 
@@ -65,7 +65,7 @@ static int run_tool(struct cli *cli)
 	struct err e = { 0 };
 	size_t n;
 
-	if (read_arguments(&arguments, &n) < 0)
+	if (tool_read_arguments(&arguments, &n) < 0)
 		return CLI_MISUSE;
 	if (tool_run(tool_find(cli_command_word(cli->command)), arguments, n, &text, &e) < 0) {
 		cli_complain_err(&e);
@@ -73,6 +73,6 @@ static int run_tool(struct cli *cli)
 	}
 	if (!cli->is_json)
 		return cli_write(&text, CLI_OK);
-	print_json(&text, &json);
+	tool_print_json(&text, &json);
 	return cli_write(&json, CLI_OK);
 }

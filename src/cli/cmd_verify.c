@@ -122,7 +122,7 @@ static void list_unchecked(const struct verify_report *report, struct buf *out)
 				count++ ? ", " : "; not checked: ", report->items[i].name);
 }
 
-static int tell(
+static int verify_tell(
 	const struct cli *cli, const struct verify_record *v, const struct verify_report *report)
 {
 	own(buf) struct buf out = { .max = MOST_OUTPUT };
@@ -146,7 +146,7 @@ static int tell(
 	return cli_write(&out, is_good ? CLI_OK : CLI_NO);
 }
 
-static int tell_json(const struct cli *cli, const struct verify_record *v,
+static int verify_tell_json(const struct cli *cli, const struct verify_record *v,
 	const struct verify_options *o, const struct verify_report *report)
 {
 	own(buf) struct buf out = { .max = MOST_OUTPUT };
@@ -208,7 +208,7 @@ static int refuse_attest(
 /* --- one record --- */
 
 /* The link in a run's folder that says where its project is; false where there is none. */
-static bool read_project(int folder, char ret[static PATH_MAX])
+static bool verify_read_project(int folder, char ret[static PATH_MAX])
 {
 	ssize_t n = folder < 0 ? -1 : readlinkat(folder, RECORD_PROJECT_LINK, ret, PATH_MAX - 1);
 
@@ -216,8 +216,8 @@ static bool read_project(int folder, char ret[static PATH_MAX])
 	return ret[0] == '/';
 }
 
-static int judge(struct cli_verifier *x, struct verify_record *v, struct verify_options *o,
-	struct verify_report *report)
+static int cmd_verify_judge(struct cli_verifier *x, struct verify_record *v,
+	struct verify_options *o, struct verify_report *report)
 {
 	struct cli_progress progress = cli_progress_begin(x->cli);
 	const char *card = cli_value(x->cli, CLI_OPT_CARD);
@@ -225,7 +225,7 @@ static int judge(struct cli_verifier *x, struct verify_record *v, struct verify_
 	char project[PATH_MAX];
 
 	o->home = run_home();
-	o->project = read_project(v->folder, project) ? project : NULL;
+	o->project = verify_read_project(v->folder, project) ? project : NULL;
 	o->progress = cli_progress_of(&progress);
 	clock_gettime(CLOCK_REALTIME, &o->now);
 	if (v->is_signed)
@@ -236,7 +236,8 @@ static int judge(struct cli_verifier *x, struct verify_record *v, struct verify_
 	if (cli_value(x->cli, CLI_OPT_ATTEST))
 		return report->has_failed ? refuse_attest(x->cli, v, report)
 					  : attest(x, v, o, report);
-	return x->cli->is_json ? tell_json(x->cli, v, o, report) : tell(x->cli, v, report);
+	return x->cli->is_json ? verify_tell_json(x->cli, v, o, report)
+			       : verify_tell(x->cli, v, report);
 }
 
 static int verify_one(struct cli_verifier *x)
@@ -256,7 +257,8 @@ static int verify_one(struct cli_verifier *x)
 	if (path)
 		o.policy = &demands.policy;
 	status = cli_load_record(x, word, &found, &v, &report, &e);
-	status = status == CLI_OK ? judge(x, &v, &o, &report) : fail_json(x->cli, status, &e);
+	status = status == CLI_OK ? cmd_verify_judge(x, &v, &o, &report)
+				  : fail_json(x->cli, status, &e);
 	if (v.is_strange && !x->cli->is_json)
 		cli_hint("get the signer's public key (there: bawn key show --pem >FILE), then: "
 			 "bawn verify --key FILE%s%s",
@@ -349,7 +351,7 @@ static const struct mode {
 		{ CLI_OPT_NONE }, verify_one },
 };
 
-static const struct mode *choose_mode(const struct cli *cli)
+static const struct mode *verify_choose_mode(const struct cli *cli)
 {
 	const struct mode *mode = modes;
 
@@ -374,7 +376,7 @@ static const struct mode *choose_mode(const struct cli *cli)
 
 int cmd_verify(struct cli *cli)
 {
-	const struct mode *mode = choose_mode(cli);
+	const struct mode *mode = verify_choose_mode(cli);
 	own(cli_verifier) struct cli_verifier x;
 	struct err e = { 0 };
 

@@ -47,13 +47,13 @@ const struct cli_option cmd_worker_options[] = {
 /* The command line; what the worker calls has no other way to it. */
 static struct cli *program;
 
-static void tell(const char *text, bool is_detail)
+static void cmd_worker_tell(const char *text, bool is_detail)
 {
 	if (!program->is_quiet && (!is_detail || cli_value(program, CLI_OPT_VERBOSE)))
 		cli_complain("%s", text);
 }
 
-static int open_store(struct store **ret, struct err *e)
+static int worker_open_store(struct store **ret, struct err *e)
 {
 	return run_open_store(true, ret, e);
 }
@@ -110,7 +110,7 @@ static void find_host(char *ret, size_t size)
  * A name is one process's: under it the store has its leases, and one that is started anew must not
  * take itself for the one before.
  */
-static int take_name(const struct cli *cli, char ret[static STORE_NAME_SIZE])
+static int worker_take_name(const struct cli *cli, char ret[static STORE_NAME_SIZE])
 {
 	const char *text = cli_value(cli, CLI_OPT_NAME);
 	const char *wrong = text ? session_check_name(text) : NULL;
@@ -164,8 +164,8 @@ int cmd_worker(struct cli *cli)
 		.sink = &sink,
 		.command_line = cli->command_line,
 		.command_line_size = cli->command_line_size,
-		.open_store = open_store,
-		.tell = tell };
+		.open_store = worker_open_store,
+		.tell = cmd_worker_tell };
 	struct err e = { 0 };
 	/* What is fixed in a session is not for a worker to say; but what is misspelt is told. */
 	int status = cli_add_settings(cli);
@@ -175,7 +175,7 @@ int cmd_worker(struct cli *cli)
 	if (status == CLI_OK)
 		status = take_slots(cli, &s.slots);
 	if (status == CLI_OK)
-		status = take_name(cli, name);
+		status = worker_take_name(cli, name);
 	if (status == CLI_OK)
 		status = take_duration(
 			cli, CLI_OPT_LEASE, WORKER_MIN_LEASE_MS, STORE_LEASE_MS, &s.lease_ms);

@@ -45,7 +45,7 @@ static const struct cli_command *find_command(
 }
 
 /* `before` is what the table's commands begin with: "", or "session ". */
-static int say_unknown(const struct cli_command *table, const char *before, const char *word)
+static int main_say_unknown(const struct cli_command *table, const char *before, const char *word)
 {
 	const char *names[64];
 	const char *near, *answer;
@@ -167,7 +167,7 @@ static int run_subcommand(const struct cli_command *command, int argc, char **ar
 	inner = find_command(command->subcommands, before, argv[2]);
 	if (inner)
 		return run_command(inner, 3, argc, argv);
-	return say_unknown(command->subcommands, before, argv[2]);
+	return main_say_unknown(command->subcommands, before, argv[2]);
 }
 
 /* bawn help run, bawn help session exec; `inner` may be NULL. */
@@ -177,7 +177,7 @@ static int print_help_of(const char *word, const char *inner)
 	char before[32];
 
 	if (!c)
-		return say_unknown(cli_commands, "", word);
+		return main_say_unknown(cli_commands, "", word);
 	if (!c->subcommands) {
 		cli_print_command_help(c);
 		return CLI_OK;
@@ -189,7 +189,7 @@ static int print_help_of(const char *word, const char *inner)
 	snprintf(before, sizeof(before), "%s ", c->name);
 	sub = find_command(c->subcommands, before, inner);
 	if (!sub)
-		return say_unknown(c->subcommands, before, inner);
+		return main_say_unknown(c->subcommands, before, inner);
 	cli_print_command_help(sub);
 	return CLI_OK;
 }
@@ -247,7 +247,7 @@ int main(int argc, char **argv)
 	name = str_eq(argv[1], "--version") ? "version" : argv[1];
 	command = find_command(cli_commands, "", name);
 	if (!command)
-		return say_unknown(cli_commands, "", argv[1]);
+		return main_say_unknown(cli_commands, "", argv[1]);
 	if (prefer_program(name, argv) != CLI_OK)
 		return CLI_FAILED;
 	return command->subcommands ? run_subcommand(command, argc, argv)

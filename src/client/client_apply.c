@@ -15,7 +15,7 @@ static const struct client_def *find_def(const char *name)
 }
 
 /* Says where the operator's client goes, so that the one in the cage goes there too. */
-static void tell(struct spec *s, const struct client_def *c, const struct client_found *found,
+static void apply_tell(struct spec *s, const struct client_def *c, const struct client_found *found,
 	struct diag_pos at)
 {
 	own(buf) struct buf text = { .max = (size_t)1 << 16 };
@@ -37,8 +37,8 @@ static void tell(struct spec *s, const struct client_def *c, const struct client
 			text.failed ? NULL : arena_copy(&s->arena, buf_text(&text), text.len), at);
 }
 
-static void refuse(struct spec *s, const struct client_def *c, struct diag_pos at, const char *hint,
-	const char *why)
+static void apply_refuse(struct spec *s, const struct client_def *c, struct diag_pos at,
+	const char *hint, const char *why)
 {
 	diags_error(&s->diags, at, hint, "network.allow: cannot find the hosts of '%s': %s",
 		c->name, why);
@@ -52,13 +52,13 @@ static bool make_item(struct spec *s, const struct client_def *c, const char *ho
 
 	*ret = (struct spec_item){ .at = at };
 	if (str_starts(host, "localhost:")) {
-		refuse(s, c, at,
+		apply_refuse(s, c, at,
 			"name its port: --host-port PORT, and use bawn-host:PORT in the cage",
 			"it is on this machine itself");
 		return false;
 	}
 	if (spec_grammar_egress(&s->arena, host, ret, &e) < 0) {
-		refuse(s, c, at, NULL, e.text);
+		apply_refuse(s, c, at, NULL, e.text);
 		return false;
 	}
 	ret->egress.client = c->name;
@@ -107,14 +107,14 @@ void client_apply(
 			continue;
 		}
 		if (client_ask(&s->arena, c, where, git, &found, &e) < 0)
-			refuse(s, c, at, "name them: --allow HOST:PORT", e.text);
+			apply_refuse(s, c, at, "name them: --allow HOST:PORT", e.text);
 		else if (!found.host_count)
-			refuse(s, c, at, c->hint, c->nothing);
+			apply_refuse(s, c, at, c->hint, c->nothing);
 		for (size_t k = 0; k < found.host_count; k++)
 			if (make_item(s, c, found.hosts[k], at, &items[n]) &&
 				!has_text(items, n, items[n].text))
 				n++;
-		tell(s, c, &found, at);
+		apply_tell(s, c, &found, at);
 	}
 	allow->items = items;
 	allow->count = n;

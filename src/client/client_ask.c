@@ -29,7 +29,7 @@
 #define PATIENCE_NS ((uint64_t)60 * 1000000000)
 #define MAX_ANSWER  ((size_t)1 << 20)
 
-static int spawn(
+static int ask_spawn(
 	const char *program, const char *const *words, const char *folder, int output, pid_t *ret)
 {
 	posix_spawn_file_actions_t actions;
@@ -88,14 +88,15 @@ static int read_answer(int fd, struct buf *ret)
 	}
 }
 
-static int run(const char *program, const char *const *words, const char *folder, struct buf *ret)
+static int ask_run(
+	const char *program, const char *const *words, const char *folder, struct buf *ret)
 {
 	int ends[2] = { -1, -1 }, r = pipe2(ends, O_CLOEXEC) < 0 ? -errno : 0, status = 0;
 	own_fd int near = ends[0], far = ends[1];
 	pid_t pid = 0;
 
 	if (r == 0)
-		r = spawn(program, words, folder, far, &pid);
+		r = ask_spawn(program, words, folder, far, &pid);
 	if (r < 0)
 		return r;
 	close(take_fd(&far));
@@ -115,7 +116,7 @@ static int ask_program(const struct client_question *q, const struct agent_searc
 
 	if (!agent_search(q->words[0], where, program, real))
 		return err_set(e, ERR_REFUSED, ENOENT, "'%s' is not installed here", q->words[0]);
-	r = run(program, q->words, where->home ? where->home : "/", ret);
+	r = ask_run(program, q->words, where->home ? where->home : "/", ret);
 	if (r < 0)
 		return err_set(e, ERR_REFUSED, -r, "'%s %s' failed here%s%s", q->words[0],
 			q->words[1], r == -EIO ? "" : ": ", r == -EIO ? "" : strerror(-r));
@@ -123,7 +124,7 @@ static int ask_program(const struct client_question *q, const struct agent_searc
 }
 
 /* What others can write is not the operator's word, in the home as in a repository. */
-static bool is_own(int fd)
+static bool ask_is_own(int fd)
 {
 	struct stat st;
 
@@ -131,7 +132,7 @@ static bool is_own(int fd)
 	       (st.st_uid == 0 || st.st_uid == geteuid());
 }
 
-static int read_file(const struct client_question *q, const struct agent_search *where,
+static int ask_read_file(const struct client_question *q, const struct agent_search *where,
 	const char *git, struct buf *ret, struct err *e)
 {
 	const char *set = q->variable ? getenv(q->variable) : NULL;
@@ -153,7 +154,7 @@ static int read_file(const struct client_question *q, const struct agent_search 
 	fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd == -ENOENT || fd == -ENOTDIR)
 		return 0;
-	r = fd < 0 ? fd : !is_own(fd) ? -EPERM : file_read_all(fd, MAX_ANSWER, &bytes, &size);
+	r = fd < 0 ? fd : !ask_is_own(fd) ? -EPERM : file_read_all(fd, MAX_ANSWER, &bytes, &size);
 	if (r < 0)
 		return err_set(e, ERR_REFUSED, -r, "cannot read '%s': %s", path,
 			r == -EPERM ? "it belongs to another user" : strerror(-r));
@@ -173,7 +174,7 @@ int client_ask(struct arena *arena, const struct client_def *c, const struct age
 		if (q->words[0])
 			r = ask_program(q, where, &answer, e);
 		else if (q->file)
-			r = read_file(q, where, git, &answer, e);
+			r = ask_read_file(q, where, git, &answer, e);
 		if (r < 0)
 			return r;
 		if ((q->words[0] || q->file) && !client_read(arena, q, buf_text(&answer), ret))

@@ -109,7 +109,7 @@ static bool add_addresses(struct arena *arena, const char *text, size_t n, struc
 /* --- keys and values --- */
 
 /* The text between quotes, or all of it, without what surrounds it. */
-static void trim(const char **text, size_t *n)
+static void read_trim(const char **text, size_t *n)
 {
 	while (*n && strchr(" \t\r,\"'", (*text)[*n - 1]))
 		--*n;
@@ -118,7 +118,7 @@ static void trim(const char **text, size_t *n)
 }
 
 /* A value as a file has it: pip prints lists as Python does, with \n between two. */
-static const char *unescape(struct arena *arena, const char *value, size_t n)
+static const char *read_unescape(struct arena *arena, const char *value, size_t n)
 {
 	own(buf) struct buf out = { .max = 1 << 16 };
 
@@ -182,8 +182,8 @@ static bool add_pair(struct arena *arena, const struct client_question *q, const
 	key_size = (size_t)(middle - key);
 	value = middle + (json ? 3 : 1);
 	size = n - (size_t)(value - line);
-	trim(&key, &key_size);
-	trim(&value, &size);
+	read_trim(&key, &key_size);
+	read_trim(&value, &size);
 	if (q->key && (key_size < strlen(q->key) ||
 			      memcmp(key + key_size - strlen(q->key), q->key, strlen(q->key)) != 0))
 		return true;
@@ -192,7 +192,7 @@ static bool add_pair(struct arena *arena, const struct client_question *q, const
 	/* A key without a value that leads anywhere, such as omit-lockfile-registry, is another. */
 	if (q->key && !memmem(value, size, "://", 3))
 		return true;
-	value = unescape(arena, value, size);
+	value = read_unescape(arena, value, size);
 	return value && add_addresses(arena, value, strlen(value), ret) &&
 	       keep_setting(arena, key, key_size, value, ret);
 }

@@ -76,7 +76,7 @@ void gate_conn_end(struct gate *g, struct gate_conn *c, bool is_orderly)
 	g->conn_count--;
 }
 
-static void add_ready(struct gate *g, struct gate_conn *c)
+static void gate_conn_add_ready(struct gate *g, struct gate_conn *c)
 {
 	if (c->is_ready)
 		return;
@@ -94,7 +94,7 @@ void gate_hurry(int fd)
 /* --- saying no --- */
 
 /* In the words of what the client has begun to speak; 0: nothing it would understand. */
-static size_t write_answer(const struct gate *g, const struct gate_conn *c, int row,
+static size_t gate_conn_write_answer(const struct gate *g, const struct gate_conn *c, int row,
 	enum wire_decision_kind kind, enum wire_reason reason, char *ret, size_t size)
 {
 	const uint8_t *head = g->heads[c - g->conns];
@@ -130,7 +130,7 @@ void gate_conn_leave(struct gate *g, struct gate_conn *c, int row, enum wire_dec
 	size_t n;
 
 	hear_first(g, c);
-	n = write_answer(g, c, row, kind, reason, answer, sizeof(answer));
+	n = gate_conn_write_answer(g, c, row, kind, reason, answer, sizeof(answer));
 	if (!n || c->ways[GATE_IN].bytes) {
 		/* A stream that has begun cannot be answered in the middle. */
 		gate_conn_end(g, c, false);
@@ -184,7 +184,7 @@ static void pump(struct gate *g, struct gate_conn *c, unsigned ways)
 	case GATE_PUMP_WAIT:
 		return;
 	case GATE_PUMP_MORE:
-		add_ready(g, c);
+		gate_conn_add_ready(g, c);
 		return;
 	case GATE_PUMP_OVER:
 		gate_conn_end(g, c, true);
@@ -262,7 +262,7 @@ static void hear_leaving(struct gate *g, struct gate_conn *c)
 	for (int i = 0; n > 0 && i < 16; i++)
 		n = recv(c->inside, nobody, sizeof(nobody), 0);
 	if (n > 0)
-		add_ready(g, c);
+		gate_conn_add_ready(g, c);
 	else if (n == 0 || errno != EAGAIN)
 		gate_conn_end(g, c, true);
 }
@@ -342,7 +342,7 @@ void gate_go_on(struct gate *g)
 	}
 }
 
-static void end_in_time(struct gate *g, struct gate_conn *c)
+static void gate_conn_end_in_time(struct gate *g, struct gate_conn *c)
 {
 	if (c->state == GATE_CONN_HEAD && c->denied == WIRE_BECAUSE_ALLOWED)
 		gate_conn_deny(g, c, WIRE_NET_DENIED, WIRE_BECAUSE_SILENT, "");
@@ -359,7 +359,7 @@ void gate_drop_old_conns(struct gate *g)
 		struct gate_conn *c = &g->conns[i];
 
 		if (c->state != GATE_CONN_FREE && c->deadline_ns && g->now_ns > c->deadline_ns)
-			end_in_time(g, c);
+			gate_conn_end_in_time(g, c);
 	}
 }
 

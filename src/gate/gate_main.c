@@ -32,7 +32,8 @@
 
 /* --- events --- */
 
-static int add(struct gate *g, int fd, enum gate_source source, uint32_t index, uint32_t events)
+static int main_add(
+	struct gate *g, int fd, enum gate_source source, uint32_t index, uint32_t events)
 {
 	struct epoll_event event = { .events = events, .data.u64 = (uint64_t)source << 32 | index };
 
@@ -41,17 +42,17 @@ static int add(struct gate *g, int fd, enum gate_source source, uint32_t index, 
 
 int gate_add_source(struct gate *g, int fd, enum gate_source source, uint32_t index)
 {
-	return add(g, fd, source, index, EPOLLIN);
+	return main_add(g, fd, source, index, EPOLLIN);
 }
 
 int gate_add_conn(struct gate *g, const struct gate_conn *c, bool is_inside)
 {
-	return add(g, is_inside ? c->inside : c->outside,
+	return main_add(g, is_inside ? c->inside : c->outside,
 		is_inside ? GATE_FROM_INSIDE : GATE_FROM_OUTSIDE, (uint32_t)(c - g->conns),
 		EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLPRI | EPOLLET);
 }
 
-static void hear(struct gate *g, const struct epoll_event *event)
+static void main_hear(struct gate *g, const struct epoll_event *event)
 {
 	uint32_t index = (uint32_t)event->data.u64;
 
@@ -89,16 +90,16 @@ static void hear(struct gate *g, const struct epoll_event *event)
 	}
 }
 
-static int listen_to_all(struct gate *g)
+static int main_listen_to_all(struct gate *g)
 {
 	int r = 0;
 
 	g->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (g->epoll < 0)
 		return -errno;
-	r = add(g, GATE_FD_KEEPER, GATE_FROM_KEEPER, 0, EPOLLIN | EPOLLRDHUP);
+	r = main_add(g, GATE_FD_KEEPER, GATE_FROM_KEEPER, 0, EPOLLIN | EPOLLRDHUP);
 	if (r == 0)
-		r = add(g, GATE_FD_OTHER, GATE_FROM_CALLER, 0, EPOLLIN | EPOLLOUT | EPOLLET);
+		r = main_add(g, GATE_FD_OTHER, GATE_FROM_CALLER, 0, EPOLLIN | EPOLLOUT | EPOLLET);
 	if (r == 0 && g->rules->secret_count)
 		r = gate_add_source(g, GATE_FD_VAULT, GATE_FROM_VAULT, 0);
 	if (r == 0)
@@ -114,7 +115,7 @@ static int listen_to_all(struct gate *g)
 
 /* --- the loop --- */
 
-static int wait_ms(const struct gate *g)
+static int main_wait_ms(const struct gate *g)
 {
 	if (g->ready_count)
 		return 0;
@@ -137,19 +138,19 @@ static bool goes_on(struct gate *g)
 }
 
 /* Until the keeper says so or is gone, or the dialer is gone. */
-static int serve(struct gate *g)
+static int main_serve(struct gate *g)
 {
 	struct epoll_event events[MAX_EVENTS];
 	uint64_t swept_ns = 0, told_ns = 0;
 
 	while (goes_on(g)) {
-		int n = epoll_wait(g->epoll, events, MAX_EVENTS, wait_ms(g));
+		int n = epoll_wait(g->epoll, events, MAX_EVENTS, main_wait_ms(g));
 
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		g->now_ns = clock_ns();
 		for (int i = 0; i < n; i++)
-			hear(g, &events[i]);
+			main_hear(g, &events[i]);
 		gate_go_on(g);
 		if (g->now_ns - swept_ns > SWEEP_NS) {
 			swept_ns = g->now_ns;
@@ -188,7 +189,7 @@ static int await_dialer(struct err *e)
 }
 
 /* As many connections as there are descriptors for. */
-static void count_places(struct gate *g)
+static void main_count_places(struct gate *g)
 {
 	uint64_t taken =
 		g->net.listener_count + g->rules->publish_count + GATE_MAX_ASKERS + RESERVED;
@@ -214,7 +215,7 @@ static void raise_files(void)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
-static int start(struct gate *g, struct err *e)
+static int main_start(struct gate *g, struct err *e)
 {
 	const struct gate_wall wall = { .filter = &filter_gate,
 		.max_files = WANTED_FILES,
@@ -233,10 +234,10 @@ static int start(struct gate *g, struct err *e)
 	if (r < 0)
 		return r;
 	close(GATE_FD_CAGE);
-	r = listen_to_all(g);
+	r = main_listen_to_all(g);
 	if (r < 0)
 		return err_sys(e, -r, "cannot listen in the cage's network");
-	count_places(g);
+	main_count_places(g);
 	if (g->conn_max < 1)
 		return err_hint(e,
 			err_set(e, ERR_REFUSED, EMFILE,
@@ -252,7 +253,7 @@ static int start(struct gate *g, struct err *e)
 	return r == 0 && g->rules->secret_count ? gate_vault_await(g, e) : r;
 }
 
-static int finish(struct gate *g)
+static int main_finish(struct gate *g)
 {
 	struct wire_gate_message m = { .kind = WIRE_GATE_END };
 	struct err e;
@@ -283,13 +284,13 @@ int gate_main(void)
 		err_set(&e, ERR_SYS, errno, "cannot start the gate: out of memory");
 		return tell_failure(&e);
 	}
-	if (start(g, &e) < 0)
+	if (main_start(g, &e) < 0)
 		return tell_failure(&e);
 	fcntl(GATE_FD_OTHER, F_SETFL, O_RDWR | O_NONBLOCK);
 	if (g->has_vault)
 		fcntl(GATE_FD_VAULT, F_SETFL, O_RDWR | O_NONBLOCK);
 	fcntl(GATE_FD_KEEPER, F_SETFL, O_RDWR | O_NONBLOCK);
-	if (wire_send_message(GATE_FD_KEEPER, &ready, sizeof(ready), -1) < 0 || serve(g) < 0)
+	if (wire_send_message(GATE_FD_KEEPER, &ready, sizeof(ready), -1) < 0 || main_serve(g) < 0)
 		return 1;
-	return finish(g);
+	return main_finish(g);
 }

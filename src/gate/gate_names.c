@@ -34,7 +34,7 @@ static bool is_localhost(const char *name)
 	return str_eq(name, "localhost") || str_ends(name, ".localhost");
 }
 
-static enum wire_reason judge(const struct gate *g, const struct gate_question *q)
+static enum wire_reason names_judge(const struct gate *g, const struct gate_question *q)
 {
 	if (!q->is_host)
 		return WIRE_BECAUSE_ODD_NAME;
@@ -75,7 +75,7 @@ static void deny(struct gate *g, const struct gate_question *q, enum wire_reason
 	ret->why = why;
 }
 
-static bool answer(struct gate *g, const uint8_t *query, size_t n, struct reply *ret)
+static bool names_answer(struct gate *g, const uint8_t *query, size_t n, struct reply *ret)
 {
 	struct gate_answer a = { .ttl = TTL_S };
 	struct gate_question q;
@@ -87,7 +87,8 @@ static bool answer(struct gate *g, const uint8_t *query, size_t n, struct reply 
 	if (!gate_dns_read(query, n, &q))
 		return false;
 	a.code = q.r;
-	reason = q.r == GATE_DNS_OK && !is_localhost(q.name) ? judge(g, &q) : WIRE_BECAUSE_ALLOWED;
+	reason = q.r == GATE_DNS_OK && !is_localhost(q.name) ? names_judge(g, &q)
+							     : WIRE_BECAUSE_ALLOWED;
 	if (q.r == GATE_DNS_OK && reason == WIRE_BECAUSE_ALLOWED) {
 		if (!is_localhost(q.name) && (index = gate_book_add(&g->book, q.name)) < 0)
 			reason = WIRE_BECAUSE_MANY_NAMES;
@@ -149,7 +150,7 @@ void gate_answer_datagrams(struct gate *g)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0 || h.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ||
-			!answer(g, query, (size_t)n, &reply))
+			!names_answer(g, query, (size_t)n, &reply))
 			continue;
 		turn_round(&h);
 		part = (struct iovec){ reply.bytes + LENGTH_BYTES, reply.size };
@@ -160,7 +161,7 @@ void gate_answer_datagrams(struct gate *g)
 
 /* --- by connection --- */
 
-static void drop(struct gate_asker *a)
+static void names_drop(struct gate_asker *a)
 {
 	close(a->fd);
 	a->fd = -1;
@@ -178,14 +179,14 @@ void gate_take_asker(struct gate *g, int fd)
 		a->deadline_ns = g->now_ns + ASKER_NS;
 		g->has_askers = true;
 		if (gate_add_source(g, fd, GATE_FROM_ASKER, i) < 0)
-			drop(a);
+			names_drop(a);
 		return;
 	}
 	close(fd);
 }
 
 /* One whole question, if there is one; false: it is over. */
-static bool answer_one(struct gate *g, struct gate_asker *a, size_t *ret_used)
+static bool gate_names_answer_one(struct gate *g, struct gate_asker *a, size_t *ret_used)
 {
 	size_t size = (size_t)a->bytes[0] << 8 | a->bytes[1];
 	struct reply reply;
@@ -198,7 +199,7 @@ static bool answer_one(struct gate *g, struct gate_asker *a, size_t *ret_used)
 	if (a->len < LENGTH_BYTES + size)
 		return true;
 	*ret_used = LENGTH_BYTES + size;
-	if (!answer(g, a->bytes + LENGTH_BYTES, size, &reply))
+	if (!names_answer(g, a->bytes + LENGTH_BYTES, size, &reply))
 		return false;
 	/* A reply is small: who does not even take that has no right to another. */
 	return send(a->fd, reply.bytes, LENGTH_BYTES + reply.size, MSG_NOSIGNAL) ==
@@ -218,19 +219,19 @@ void gate_hear_asker(struct gate *g, uint32_t index)
 	if (n < 0 && errno == EAGAIN)
 		return;
 	if (n <= 0) {
-		drop(a);
+		names_drop(a);
 		return;
 	}
 	a->len += (uint32_t)n;
 	while (goes_on && used) {
-		goes_on = answer_one(g, a, &used);
+		goes_on = gate_names_answer_one(g, a, &used);
 		memmove(a->bytes, a->bytes + used, a->len - used);
 		a->len -= (uint32_t)used;
 		if (used)
 			a->deadline_ns = g->now_ns + ASKER_NS;
 	}
 	if (!goes_on)
-		drop(a);
+		names_drop(a);
 }
 
 void gate_drop_old_askers(struct gate *g)
@@ -238,7 +239,7 @@ void gate_drop_old_askers(struct gate *g)
 	g->has_askers = false;
 	for (uint32_t i = 0; i < GATE_MAX_ASKERS; i++) {
 		if (g->askers[i].fd >= 0 && g->now_ns > g->askers[i].deadline_ns)
-			drop(&g->askers[i]);
+			names_drop(&g->askers[i]);
 		g->has_askers |= g->askers[i].fd >= 0;
 	}
 }

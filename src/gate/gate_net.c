@@ -33,7 +33,7 @@
 #define MAX_ADDRESSES 64 /* of one port, to listen at each */
 #define BACKLOG       512
 
-static int fail(struct err *e, const char *what)
+static int net_fail(struct err *e, const char *what)
 {
 	return err_sys(e, errno, "cannot make the cage's network: %s", what);
 }
@@ -60,7 +60,7 @@ static void add_attribute(struct request *q, unsigned short type, const void *va
 	q->head.nlmsg_len = NLMSG_ALIGN(q->head.nlmsg_len) + (unsigned)RTA_ALIGN(a->rta_len);
 }
 
-static int ask(int tables, struct request *q, const char *what, struct err *e)
+static int net_ask(int tables, struct request *q, const char *what, struct err *e)
 {
 	struct {
 		struct nlmsghdr head;
@@ -71,12 +71,12 @@ static int ask(int tables, struct request *q, const char *what, struct err *e)
 
 	q->head.nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK | NLM_F_CREATE | NLM_F_EXCL;
 	if (send(tables, q, q->head.nlmsg_len, 0) < 0)
-		return fail(e, what);
+		return net_fail(e, what);
 	n = recv(tables, &reply, sizeof(reply), 0);
 	if (n < (ssize_t)(sizeof(reply.head) + sizeof(int)) || reply.head.nlmsg_type != NLMSG_ERROR)
-		return fail(e, what);
+		return net_fail(e, what);
 	errno = -reply.error.error;
-	return errno && errno != EEXIST ? fail(e, what) : 0;
+	return errno && errno != EEXIST ? net_fail(e, what) : 0;
 }
 
 /* An address beside 127.0.0.1 and ::1: without one libraries believe that there is no network. */
@@ -92,7 +92,7 @@ static int add_address(int tables, int family, const uint8_t *address, struct er
 
 	add_attribute(&q, IFA_LOCAL, address, size);
 	add_attribute(&q, IFA_ADDRESS, address, size);
-	return ask(tables, &q, "its address", e);
+	return net_ask(tables, &q, "its address", e);
 }
 
 /* Everything is here. */
@@ -108,7 +108,7 @@ static int add_route(int tables, int family, struct err *e)
 	uint32_t out = GATE_LOOPBACK;
 
 	add_attribute(&q, RTA_OIF, &out, sizeof(out));
-	return ask(tables, &q, "its routes", e);
+	return net_ask(tables, &q, "its routes", e);
 }
 
 /*
@@ -132,7 +132,7 @@ static int furnish(struct gate_net *net, struct err *e)
 	int r;
 
 	if (any < 0 || tables < 0 || ioctl(any, SIOCSIFFLAGS, &up) < 0)
-		return fail(e, "loopback");
+		return net_fail(e, "loopback");
 	hurry();
 	gate_book_v4(-1, v4);
 	gate_book_v6(-1, v6);
@@ -152,7 +152,7 @@ static int furnish(struct gate_net *net, struct err *e)
 /* --- listening --- */
 
 /* At an address, or with NULL at all of both families. A descriptor or -errno. */
-static int open_socket(
+static int net_open_socket(
 	const struct gate_net *net, int type, const uint8_t *address, uint16_t port, struct err *e)
 {
 	static const uint8_t any_v4[16] = { [10] = 0xff, 0xff };
@@ -169,7 +169,7 @@ static int open_socket(
 		gate_address_write(any_v4, port, &at);
 	fd = wire_socket(at.ss_family, type | SOCK_NONBLOCK, 0);
 	if (fd < 0)
-		return fail(e, "a socket");
+		return net_fail(e, "a socket");
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	if (at.ss_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
@@ -181,7 +181,7 @@ static int open_socket(
 					     : sizeof(struct sockaddr_in)) < 0)
 		return err_sys(e, errno, "cannot make the cage's network: port %u", port);
 	if (type == SOCK_STREAM && listen(fd, BACKLOG) < 0)
-		return fail(e, "listening");
+		return net_fail(e, "listening");
 	return take_fd(&fd);
 }
 
@@ -193,7 +193,7 @@ static int listen_at(struct gate_net *net, const uint8_t *address, uint16_t port
 		return err_set(e, ERR_REFUSED, ENOSPC,
 			"cannot listen for network.allow: it names more than %d ports",
 			GATE_MAX_LISTENERS);
-	fd = open_socket(net, SOCK_STREAM, address, port, e);
+	fd = net_open_socket(net, SOCK_STREAM, address, port, e);
 	if (fd < 0)
 		return fd;
 	net->listeners[net->listener_count++] = (struct gate_listener){ fd, port };
@@ -249,7 +249,7 @@ static int listen_for(struct gate_net *net, struct gate_book *book, const struct
 }
 
 /* Port 80 and 443 are where a client says what it wants, and so hears why it does not get it. */
-static int listen_to_all(
+static int net_listen_to_all(
 	struct gate_net *net, struct gate_book *book, const struct wire_rules *rules, struct err *e)
 {
 	static const uint16_t always[] = { GATE_PORT_OF_NAMES, 80, 443 };
@@ -267,13 +267,13 @@ static int open_names(struct gate_net *net, struct err *e)
 {
 	int on = 1;
 
-	net->names = open_socket(net, SOCK_DGRAM, NULL, GATE_PORT_OF_NAMES, e);
+	net->names = net_open_socket(net, SOCK_DGRAM, NULL, GATE_PORT_OF_NAMES, e);
 	if (net->names < 0)
 		return net->names;
 	if (setsockopt(net->names, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on)) < 0 ||
 		(net->has_v6 && setsockopt(net->names, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on,
 					sizeof(on)) < 0))
-		return fail(e, "the name server");
+		return net_fail(e, "the name server");
 	return 0;
 }
 
@@ -285,7 +285,7 @@ static bool has_v6(void)
 }
 
 /* Root has its rights over every network; others get theirs in the user namespace they made. */
-static int join(int cage, struct err *e)
+static int net_join(int cage, struct err *e)
 {
 	int spaces = geteuid() == 0 ? CLONE_NEWNET : CLONE_NEWUSER | CLONE_NEWNET;
 
@@ -297,7 +297,7 @@ static int join(int cage, struct err *e)
 int gate_net_open(struct gate_net *net, struct gate_book *book, const struct wire_rules *rules,
 	int cage, struct err *e)
 {
-	int r = join(cage, e);
+	int r = net_join(cage, e);
 
 	net->has_v6 = has_v6();
 	if (r == 0)
@@ -305,7 +305,7 @@ int gate_net_open(struct gate_net *net, struct gate_book *book, const struct wir
 	if (r == 0)
 		r = open_names(net, e);
 	if (r == 0)
-		r = listen_to_all(net, book, rules, e);
+		r = net_listen_to_all(net, book, rules, e);
 	if (r == 0)
 		r = gate_watch_open(net, e);
 	return r;

@@ -63,7 +63,7 @@ void gate_hear_inside(struct gate *g, struct gate_conn *c)
 		gate_conn_open(g, c, WIRE_PUBLISHED, "");
 }
 
-static void take(struct gate *g, int fd, uint32_t index)
+static void publish_take(struct gate *g, int fd, uint32_t index)
 {
 	const struct wire_publish *p = &g->rules->publish[index];
 	struct gate_conn *c = gate_conn_take(g);
@@ -98,6 +98,6 @@ void gate_take_published(struct gate *g, uint32_t index)
 	for (int i = 0; fd >= 0 && i < MAX_AT_ONCE; i++) {
 		fd = gate_accept(GATE_FD_PUBLISH + (int)index);
 		if (fd >= 0)
-			take(g, fd, index);
+			publish_take(g, fd, index);
 	}
 }

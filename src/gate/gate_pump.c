@@ -45,7 +45,7 @@ static bool take_pipe(struct gate_pipes *p, struct gate_way *w)
 	return w->pipe >= 0;
 }
 
-static void give_back(struct gate_pipes *p, struct gate_way *w)
+static void pump_give_back(struct gate_pipes *p, struct gate_way *w)
 {
 	p->free[p->free_count++] = (uint16_t)w->pipe;
 	w->pipe = -1;
@@ -70,7 +70,7 @@ void gate_pump_stop(struct gate *g, struct gate_conn *c)
 		if (w->held)
 			empty_pipe(&g->pipes.pipes[w->pipe]);
 		w->held = 0;
-		give_back(&g->pipes, w);
+		pump_give_back(&g->pipes, w);
 	}
 }
 
@@ -119,7 +119,7 @@ static enum gate_pump pump_stream(struct gate *g, struct gate_way *w, int from, 
 			return GATE_PUMP_BROKEN;
 		moved = move_some(w, &g->pipes.pipes[w->pipe], from, to);
 		if (!w->held)
-			give_back(&g->pipes, w);
+			pump_give_back(&g->pipes, w);
 	}
 	return moved < 0 ? GATE_PUMP_BROKEN : GATE_PUMP_WAIT;
 }
@@ -127,7 +127,7 @@ static enum gate_pump pump_stream(struct gate *g, struct gate_way *w, int from, 
 /* --- heads --- */
 
 /* Has the other end said all? Also where some of it is not read yet. */
-static bool has_ended(int fd)
+static bool pump_has_ended(int fd)
 {
 	struct tcp_info info = { 0 };
 	socklen_t size = sizeof(info);
@@ -155,7 +155,7 @@ static int send_good(struct gate *g, struct gate_conn *c)
 }
 
 /* Reads on into the head. 1: there is more, 0: nothing now or no room, -1: the client is gone. */
-static int read_on(struct gate *g, struct gate_conn *c)
+static int pump_read_on(struct gate *g, struct gate_conn *c)
 {
 	size_t room = GATE_HEAD_SIZE - c->head_len;
 	ssize_t n;
@@ -192,7 +192,7 @@ static enum gate_pump pump_requests(struct gate *g, struct gate_conn *c, struct 
 			c->is_request_read = false;
 			return GATE_PUMP_MORE;
 		}
-		more = read_on(g, c);
+		more = pump_read_on(g, c);
 		if (more <= 0)
 			return more < 0 ? GATE_PUMP_BROKEN : GATE_PUMP_WAIT;
 	}
@@ -216,7 +216,7 @@ static bool awaits_upgrade(const struct gate *g, struct gate_conn *c)
 	n = recv(c->outside, first, sizeof(first), MSG_PEEK);
 	if (n > 0 && gate_http_hear_server(&c->http, first, (size_t)n))
 		return false;
-	if (n == 0 || (n < 0 && errno != EAGAIN) || (n > 0 && has_ended(c->outside))) {
+	if (n == 0 || (n < 0 && errno != EAGAIN) || (n > 0 && pump_has_ended(c->outside))) {
 		c->http.state = GATE_HTTP_HEAD;
 		return false;
 	}

@@ -23,20 +23,20 @@ static_assert(192 + 128 + 32 + 128 + 32 == WIRE_MAX_ROWS, "they are all of them"
 
 #define REST "(others)" /* no host is called that */
 
-static uint32_t hash(const struct wire_decision *d)
+static uint32_t rows_hash(const struct wire_decision *d)
 {
 	return gate_hash(d->name) ^ (uint32_t)d->port << 16 ^ (uint32_t)d->kind << 8 ^ d->reason;
 }
 
 /* Where an allowed name led to is told of the first time; it may have many addresses. */
-static bool is_same(const struct wire_decision *a, const struct wire_decision *b)
+static bool rows_is_same(const struct wire_decision *a, const struct wire_decision *b)
 {
 	return a->kind == b->kind && a->reason == b->reason && a->protocol == b->protocol &&
 	       a->port == b->port && str_eq(a->name, b->name) && str_eq(a->secret, b->secret) &&
 	       (a->kind == WIRE_NET_ALLOWED || str_eq(a->other, b->other));
 }
 
-static void note(struct gate_rows *r, uint32_t row)
+static void rows_note(struct gate_rows *r, uint32_t row)
 {
 	r->is_new[row] = true;
 	r->is_behind = true;
@@ -52,17 +52,17 @@ static void copy_text(char *ret, size_t size, const char *text)
 	ret[i] = '\0';
 }
 
-static int add(struct gate_rows *r, struct wire_decision d)
+static int rows_add(struct gate_rows *r, struct wire_decision d)
 {
 	uint32_t at;
 
-	for (at = hash(&d) % ROOM; r->places[at]; at = (at + 1) % ROOM) {
+	for (at = rows_hash(&d) % ROOM; r->places[at]; at = (at + 1) % ROOM) {
 		uint32_t row = r->places[at] - 1U;
 
-		if (!is_same(&r->rows[row], &d))
+		if (!rows_is_same(&r->rows[row], &d))
 			continue;
 		r->rows[row].times++;
-		note(r, row);
+		rows_note(r, row);
 		return (int)row;
 	}
 	if (r->counts[d.kind] >= shares[d.kind] - 1 && d.kind == WIRE_NET_ALLOWED &&
@@ -77,7 +77,7 @@ static int add(struct gate_rows *r, struct wire_decision d)
 	r->counts[d.kind]++;
 	r->rows[r->count] = d;
 	r->places[at] = (uint16_t)(r->count + 1);
-	note(r, r->count);
+	rows_note(r, r->count);
 	return (int)r->count++;
 }
 
@@ -91,7 +91,7 @@ int gate_rows_add(struct gate_rows *r, enum wire_decision_kind kind, enum wire_r
 
 	copy_text(d.name, sizeof(d.name), name);
 	copy_text(d.other, sizeof(d.other), other);
-	return add(r, d);
+	return rows_add(r, d);
 }
 
 int gate_rows_add_secret(struct gate_rows *r, enum wire_decision_kind kind, enum wire_reason reason,
@@ -105,7 +105,7 @@ int gate_rows_add_secret(struct gate_rows *r, enum wire_decision_kind kind, enum
 	copy_text(d.name, sizeof(d.name), secret->host);
 	copy_text(d.other, sizeof(d.other), other);
 	copy_text(d.secret, sizeof(d.secret), secret->name);
-	return add(r, d);
+	return rows_add(r, d);
 }
 
 void gate_rows_add_bytes(struct gate_rows *r, int row, uint64_t out, uint64_t in)
@@ -114,10 +114,10 @@ void gate_rows_add_bytes(struct gate_rows *r, int row, uint64_t out, uint64_t in
 		return;
 	r->rows[row].bytes_out += out;
 	r->rows[row].bytes_in += in;
-	note(r, (uint32_t)row);
+	rows_note(r, (uint32_t)row);
 }
 
-static int tell(const struct wire_gate_message *m, int keeper)
+static int rows_tell(const struct wire_gate_message *m, int keeper)
 {
 	return wire_send_message(keeper, m, sizeof(*m), -1);
 }
@@ -136,7 +136,7 @@ int gate_rows_tell(struct gate_rows *r, int keeper)
 		if (!r->is_new[row])
 			continue;
 		m.decision = r->rows[row];
-		ret = tell(&m, keeper);
+		ret = rows_tell(&m, keeper);
 		if (ret == 0)
 			r->is_new[row] = false;
 		else
@@ -146,7 +146,7 @@ int gate_rows_tell(struct gate_rows *r, int keeper)
 		struct wire_gate_message m = { .kind = WIRE_GATE_UNTOLD };
 
 		m.row = r->untold > UINT32_MAX ? UINT32_MAX : (uint32_t)r->untold;
-		ret = tell(&m, keeper);
+		ret = rows_tell(&m, keeper);
 		if (ret == 0)
 			r->is_untold_new = false;
 	}

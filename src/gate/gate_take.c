@@ -29,7 +29,7 @@ enum wire_reason gate_judge(const struct gate *g, const uint8_t address[static 1
 	return name ? WIRE_BECAUSE_PORT : WIRE_BECAUSE_ADDRESS;
 }
 
-static void begin(struct gate *g, struct gate_conn *c)
+static void take_begin(struct gate *g, struct gate_conn *c)
 {
 	const struct wire_rule *rule;
 	const char *name;
@@ -61,7 +61,7 @@ static void begin(struct gate *g, struct gate_conn *c)
 		gate_hear_head(g, c);
 }
 
-static void take(struct gate *g, int fd)
+static void do_take(struct gate *g, int fd)
 {
 	struct sockaddr_storage to = { 0 };
 	socklen_t size = sizeof(to);
@@ -100,7 +100,7 @@ static void take(struct gate *g, int fd)
 	c->port = port;
 	memcpy(c->address, address, sizeof(address));
 	gate_hurry(fd);
-	begin(g, c);
+	take_begin(g, c);
 }
 
 int gate_accept(int listener)
@@ -121,6 +121,6 @@ void gate_take_conns(struct gate *g, uint32_t listener)
 	for (int i = 0; fd >= 0 && i < MAX_AT_ONCE; i++) {
 		fd = gate_accept(g->net.listeners[listener].fd);
 		if (fd >= 0)
-			take(g, fd);
+			do_take(g, fd);
 	}
 }

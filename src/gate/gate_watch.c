@@ -88,7 +88,7 @@ static const struct {
 	{ AF_INET6, IPPROTO_UDP, PROGRAM(v6_udp) },
 };
 
-static int open_socket(size_t i)
+static int watch_open_socket(size_t i)
 {
 	struct sock_fprog filter = { .len = kinds[i].count, .filter = kinds[i].program };
 	bool is_v6 = kinds[i].family == AF_INET6;
@@ -107,7 +107,7 @@ int gate_watch_open(struct gate_net *net, struct err *e)
 {
 	net->watch_count = net->has_v6 ? GATE_WATCH_COUNT : GATE_WATCH_COUNT / 2;
 	for (size_t i = 0; i < net->watch_count; i++) {
-		net->watches[i] = open_socket(i);
+		net->watches[i] = watch_open_socket(i);
 		if (net->watches[i] < 0)
 			return err_sys(e, -net->watches[i], "cannot watch the cage's network");
 	}
@@ -160,8 +160,8 @@ static bool read_attempt(size_t kind, struct msghdr *h, const uint8_t *bytes, si
 	return is_tcp ? gate_address_read(from, address, &unused) : read_destination(h, address);
 }
 
-static void note(struct gate *g, enum wire_protocol protocol, const uint8_t address[static 16],
-	uint16_t port)
+static void watch_note(struct gate *g, enum wire_protocol protocol,
+	const uint8_t address[static 16], uint16_t port)
 {
 	const struct wire_rule *rule;
 	char text[GATE_ADDRESS_TEXT];
@@ -195,7 +195,7 @@ void gate_hear_watch(struct gate *g, uint32_t index)
 		if (n < 0)
 			return;
 		if (read_attempt(index, &h, bytes, (size_t)n, address, &port))
-			note(g, kinds[index].protocol == IPPROTO_TCP ? WIRE_TCP : WIRE_UDP, address,
-				port);
+			watch_note(g, kinds[index].protocol == IPPROTO_TCP ? WIRE_TCP : WIRE_UDP,
+				address, port);
 	}
 }

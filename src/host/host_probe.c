@@ -25,7 +25,7 @@
 #include "host/host_probe.h"
 
 /* Can a target be written down and read back as it is: whole, UTF-8, and shown as it is? */
-static bool is_plain_text(const char *text, size_t n)
+static bool probe_is_plain_text(const char *text, size_t n)
 {
 	for (size_t i = 0; i < n;) {
 		uint32_t c = 0;
@@ -56,7 +56,7 @@ static void look_at_system(struct host *h)
 		if (!S_ISLNK(st.st_mode))
 			continue;
 		n = readlink(path, target, size);
-		if (n > 0 && (size_t)n < size && is_plain_text(target, (size_t)n))
+		if (n > 0 && (size_t)n < size && probe_is_plain_text(target, (size_t)n))
 			h->system[i].kind = HOST_PATH_LINK;
 		else
 			memset(target, 0, size);
@@ -65,7 +65,7 @@ static void look_at_system(struct host *h)
 
 #define PROGRAM_PATH_SIZE 128
 
-static bool is_program(const char *path)
+static bool probe_is_program(const char *path)
 {
 	struct stat st;
 
@@ -74,14 +74,14 @@ static bool is_program(const char *path)
 }
 
 /* In the system's directories alone: what $PATH says is the user's business, or an attacker's. */
-static bool find_program(const char *name, char ret[static PROGRAM_PATH_SIZE])
+static bool probe_find_program(const char *name, char ret[static PROGRAM_PATH_SIZE])
 {
 	static const char *const dirs[] = { "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin",
 		"/sbin" };
 
 	for (size_t i = 0; i < COUNT_OF(dirs); i++) {
 		snprintf(ret, PROGRAM_PATH_SIZE, "%s/%s", dirs[i], name);
-		if (is_program(ret))
+		if (probe_is_program(ret))
 			return true;
 	}
 	return false;
@@ -91,7 +91,7 @@ static void look_for_program(struct host *h, enum host_ability ability, const ch
 {
 	char path[PROGRAM_PATH_SIZE];
 
-	if (!find_program(name, path))
+	if (!probe_find_program(name, path))
 		host_set(h, ability, HOST_CAUSE_NOT_INSTALLED, ENOENT);
 }
 
@@ -120,7 +120,7 @@ static void look_for_programs(struct host *h)
 	look_for_program(h, HOST_RUNC, "runc");
 	look_for_program(h, HOST_PODMAN, "podman");
 	look_for_program(h, HOST_QEMU, qemu);
-	h->has_bash = is_program("/bin/bash");
+	h->has_bash = probe_is_program("/bin/bash");
 }
 
 static int try_kvm(void)
@@ -238,7 +238,7 @@ void host_assume(struct host *ret)
 	h.landlock_abi = abi > 0 ? (int)abi : 0;
 	name_kernel(&h);
 	look_at_system(&h);
-	h.has_bash = is_program("/bin/bash");
+	h.has_bash = probe_is_program("/bin/bash");
 	host_probe_groups(&h);
 	host_probe_cgroups(&h, false);
 	if (abi < 0)

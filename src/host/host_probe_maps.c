@@ -38,7 +38,7 @@ static bool parse_range(const char *line, unsigned long ret[static 3])
 }
 
 /* An id other than 0 that exists in this user namespace: nobody's, or else the last; 0 if none. */
-static unsigned long pick_id(const char *path)
+static unsigned long probe_maps_pick_id(const char *path)
 {
 	own(lines) struct lines l = { .fd = -1 };
 	unsigned long range[3], id = 0;
@@ -80,8 +80,8 @@ void host_maps_choose_own(struct host_maps *ret)
 
 void host_maps_choose(struct host_maps *ret, bool is_root)
 {
-	unsigned long uid = is_root ? pick_id("/proc/self/uid_map") : 0;
-	unsigned long gid = is_root ? pick_id("/proc/self/gid_map") : 0;
+	unsigned long uid = is_root ? probe_maps_pick_id("/proc/self/uid_map") : 0;
+	unsigned long gid = is_root ? probe_maps_pick_id("/proc/self/gid_map") : 0;
 
 	if (uid == 0 || gid == 0) {
 		host_maps_choose_own(ret);
@@ -91,7 +91,7 @@ void host_maps_choose(struct host_maps *ret, bool is_root)
 	print_maps(ret, uid, gid);
 }
 
-static int write_file(const char *who, const char *name, const char *text)
+static int probe_maps_write_file(const char *who, const char *name, const char *text)
 {
 	char path[64];
 	own_fd int fd = -1;
@@ -107,10 +107,10 @@ int host_maps_write(const char *who, const struct host_maps *maps)
 
 	/* Without rights over the outer groups the kernel wants setgroups given up first. */
 	if (!maps->has_other)
-		num = write_file(who, "setgroups", "deny");
+		num = probe_maps_write_file(who, "setgroups", "deny");
 	if (num == 0)
-		num = write_file(who, "uid_map", maps->uid);
+		num = probe_maps_write_file(who, "uid_map", maps->uid);
 	if (num == 0)
-		num = write_file(who, "gid_map", maps->gid);
+		num = probe_maps_write_file(who, "gid_map", maps->gid);
 	return num;
 }

@@ -21,7 +21,7 @@
 #include "host/host_probe.h"
 
 /* The first digit of a setting; -1 where the kernel does not have it. */
-static int read_setting(const char *path)
+static int probe_rules_read_setting(const char *path)
 {
 	char text[32];
 
@@ -58,7 +58,7 @@ static bool has_fixed_root(void)
 /* What root needs to give a process other ids, by number: CAP_SETGID, CAP_SETUID, CAP_SETFCAP. */
 #define ROOT_CAPABILITIES (1ULL << 6 | 1ULL << 7 | 1ULL << 31)
 
-static void read_status(struct host_rules *ret)
+static void probe_rules_read_status(struct host_rules *ret)
 {
 	own(lines) struct lines l = { .fd = -1 };
 	char *line;
@@ -82,9 +82,11 @@ void host_probe_rules(struct host_rules *ret, const struct host *h)
 	ret->no_proc = statfs("/proc", &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC;
 	if (ret->no_proc)
 		return;
-	ret->userns_off = read_setting("/proc/sys/kernel/unprivileged_userns_clone") == 0;
-	ret->apparmor = read_setting("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") > 0;
-	read_status(ret);
+	ret->userns_off =
+		probe_rules_read_setting("/proc/sys/kernel/unprivileged_userns_clone") == 0;
+	ret->apparmor = probe_rules_read_setting(
+				"/proc/sys/kernel/apparmor_restrict_unprivileged_userns") > 0;
+	probe_rules_read_status(ret);
 	ret->weak_root &= h->is_root;
 	ret->fixed_root = has_fixed_root();
 }

@@ -181,7 +181,7 @@ static bool is_filter_death(int status)
 }
 
 /* Waits until a child ended by itself or by us; the errno that what it left untried has. */
-static int reap(struct host_children *c, struct host_process *p)
+static int probe_start_reap(struct host_children *c, struct host_process *p)
 {
 	struct pollfd ended = { .fd = p->fd, .events = POLLIN };
 	int status = 0, n;
@@ -221,8 +221,8 @@ void host_children_finish(struct host_children *c)
 	if (c->other_ids == 0)
 		c->idmap = try_idmap(c->userns);
 	if (c->net.pid > 0)
-		set_missing(tried, by_net, COUNT_OF(by_net), reap(c, &c->net));
-	missing = c->start_error ? c->start_error : reap(c, &c->cage);
+		set_missing(tried, by_net, COUNT_OF(by_net), probe_start_reap(c, &c->net));
+	missing = c->start_error ? c->start_error : probe_start_reap(c, &c->cage);
 	if (tried[HOST_NS_USER] == HOST_UNTRIED)
 		tried[HOST_NS_USER] = missing;
 	/* A failed user namespace explains the rest, which then counts as untried. */

@@ -18,7 +18,7 @@ static const char *const top_keys[] = { "kernel", "arch", "is_root", "has_bash",
 
 static const char *const ability_keys[] = { "can", "cause", "errno" };
 
-static void say_unknown(struct reader *r, const struct yaml_node *word, const char *what,
+static void read_say_unknown(struct reader *r, const struct yaml_node *word, const char *what,
 	const char *const *known, size_t count)
 {
 	const char *nearest = str_nearest(word->text, known, count);
@@ -43,7 +43,7 @@ static bool check_map(struct reader *r, const struct yaml_node *map, const char 
 		while (i < count && !str_eq(known[i], n->key->text))
 			i++;
 		if (i == count)
-			say_unknown(r, n->key, what, known, count);
+			read_say_unknown(r, n->key, what, known, count);
 	}
 	return true;
 }
@@ -58,7 +58,7 @@ static const struct yaml_node *need(
 	return n;
 }
 
-static bool check_scalar(struct reader *r, const struct yaml_node *n, enum yaml_type type)
+static bool read_check_scalar(struct reader *r, const struct yaml_node *n, enum yaml_type type)
 {
 	struct yaml_node wanted = { .kind = YAML_SCALAR, .type = type, .text = "" };
 
@@ -71,7 +71,7 @@ static bool check_scalar(struct reader *r, const struct yaml_node *n, enum yaml_
 
 static bool read_bool(struct reader *r, const struct yaml_node *n)
 {
-	return n && check_scalar(r, n, YAML_BOOL) && str_eq(n->text, "true");
+	return n && read_check_scalar(r, n, YAML_BOOL) && str_eq(n->text, "true");
 }
 
 static int read_int(struct reader *r, const struct yaml_node *n, int max)
@@ -79,14 +79,15 @@ static int read_int(struct reader *r, const struct yaml_node *n, int max)
 	struct err e = { 0 };
 	int64_t value = 0;
 
-	if (n && check_scalar(r, n, YAML_INT) && num_parse_int(n->text, 0, max, &value, &e) < 0)
+	if (n && read_check_scalar(r, n, YAML_INT) &&
+		num_parse_int(n->text, 0, max, &value, &e) < 0)
 		diags_error(r->diags, n->at, NULL, "%s", e.text);
 	return (int)value;
 }
 
-static void read_text(struct reader *r, const struct yaml_node *n, char *ret, size_t size)
+static void host_read_read_text(struct reader *r, const struct yaml_node *n, char *ret, size_t size)
 {
-	if (!n || !check_scalar(r, n, YAML_TEXT))
+	if (!n || !read_check_scalar(r, n, YAML_TEXT))
 		return;
 	if (strlen(n->text) >= size) {
 		diags_error(r->diags, n->at, NULL, "this is longer than %zu characters", size - 1);
@@ -99,14 +100,14 @@ static enum host_cause read_cause(struct reader *r, const struct yaml_node *n)
 {
 	const char *names[HOST_CAUSE_COUNT - 1];
 
-	if (!check_scalar(r, n, YAML_TEXT))
+	if (!read_check_scalar(r, n, YAML_TEXT))
 		return HOST_CAUSE_NONE;
 	for (enum host_cause i = HOST_CAUSE_NONE + 1; i < HOST_CAUSE_COUNT; i++) {
 		if (str_eq(host_cause_defs[i].name, n->text))
 			return i;
 		names[i - 1] = host_cause_defs[i].name;
 	}
-	say_unknown(r, n, "cause", names, COUNT_OF(names));
+	read_say_unknown(r, n, "cause", names, COUNT_OF(names));
 	return HOST_CAUSE_NONE;
 }
 
@@ -117,7 +118,7 @@ static void read_ability(struct reader *r, enum host_ability ability, const stru
 	if (!check_map(r, map, "key", ability_keys, COUNT_OF(ability_keys)))
 		return;
 	can = need(r, map, "key", "can");
-	if (!can || !check_scalar(r, can, YAML_BOOL))
+	if (!can || !read_check_scalar(r, can, YAML_BOOL))
 		return;
 	if (str_eq(can->text, "true")) {
 		if (map->count != 1)
@@ -148,14 +149,14 @@ static void read_abilities(struct reader *r, const struct yaml_node *map)
 	}
 }
 
-static void read_path(struct reader *r, int i, const struct yaml_node *n)
+static void host_read_read_path(struct reader *r, int i, const struct yaml_node *n)
 {
 	static const char *const words[] = { "absent", "dir", "file" };
 	static const enum host_path_kind kinds[] = { HOST_PATH_ABSENT, HOST_PATH_DIR,
 		HOST_PATH_FILE };
 	size_t prefix = strlen("link:");
 
-	if (!check_scalar(r, n, YAML_TEXT))
+	if (!read_check_scalar(r, n, YAML_TEXT))
 		return;
 	for (size_t k = 0; k < COUNT_OF(words); k++) {
 		if (str_eq(words[k], n->text)) {
@@ -176,7 +177,7 @@ static void read_path(struct reader *r, int i, const struct yaml_node *n)
 	}
 }
 
-static void read_system(struct reader *r, const struct yaml_node *map)
+static void host_read_read_system(struct reader *r, const struct yaml_node *map)
 {
 	if (!map || !check_map(r, map, "system path", host_system_paths, HOST_SYSTEM_COUNT))
 		return;
@@ -184,7 +185,7 @@ static void read_system(struct reader *r, const struct yaml_node *map)
 		const struct yaml_node *n = need(r, map, "system path", host_system_paths[i]);
 
 		if (n)
-			read_path(r, i, n);
+			host_read_read_path(r, i, n);
 	}
 }
 
@@ -198,16 +199,17 @@ int host_from_yaml(struct host *ret, const struct yaml_node *map, struct diags *
 	r.diags = diags;
 	if (!check_map(&r, map, "key", top_keys, COUNT_OF(top_keys)))
 		return -EINVAL;
-	read_text(&r, need(&r, map, "key", "kernel"), h->kernel, sizeof(h->kernel));
-	read_text(&r, need(&r, map, "key", "arch"), h->arch, sizeof(h->arch));
+	host_read_read_text(&r, need(&r, map, "key", "kernel"), h->kernel, sizeof(h->kernel));
+	host_read_read_text(&r, need(&r, map, "key", "arch"), h->arch, sizeof(h->arch));
 	h->is_root = read_bool(&r, need(&r, map, "key", "is_root"));
 	h->has_bash = read_bool(&r, need(&r, map, "key", "has_bash"));
 	h->landlock_abi = read_int(&r, need(&r, map, "key", "landlock_abi"), 1000);
 	h->cgroup_version = read_int(&r, need(&r, map, "key", "cgroup_version"), 2);
 	h->groups = read_int(&r, need(&r, map, "key", "groups"), 65536);
-	read_text(&r, need(&r, map, "key", "container"), h->container, sizeof(h->container));
+	host_read_read_text(
+		&r, need(&r, map, "key", "container"), h->container, sizeof(h->container));
 	read_abilities(&r, need(&r, map, "key", "abilities"));
-	read_system(&r, need(&r, map, "key", "system"));
+	host_read_read_system(&r, need(&r, map, "key", "system"));
 	if (diags->errors == errors_before && (h->landlock_abi > 0) != host_can(h, HOST_LANDLOCK))
 		diags_error(diags, yaml_get(map, "landlock_abi")->at, NULL,
 			"landlock_abi is 0 exactly where the ability 'landlock' is missing");

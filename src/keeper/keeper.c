@@ -170,7 +170,7 @@ static int watch_disk(struct keeper *k, struct err *e)
 	return 0;
 }
 
-static int spawn(struct keeper *k, struct err *e)
+static int keeper_spawn(struct keeper *k, struct err *e)
 {
 	int ends[2], r = wire_pair(ends);
 
@@ -277,7 +277,7 @@ static const struct step {
 	{ PREPARE,   keeper_watch_open,       { 1,    1,    0,     1,      1 } },
 	{ PREPARE,   keeper_copy_make,        { 1,    0,    0,     0,      1 } },
 	{ PREPARE,   watch_disk,            { 1,    0,    1,     0,      1 } },
-	{ START,     spawn,                 { 1,    1,    0,     1,      1 } },
+	{ START,     keeper_spawn,                 { 1,    1,    0,     1,      1 } },
 	{ START,     limit_making,          { 1,    0,    1,     1,      1 } },
 	{ START,     map_ids,               { 1,    1,    0,     0,      1 } },
 	{ START,     keeper_member_send,       { 1,    0,    1,     0,      1 } },
@@ -291,7 +291,7 @@ static const struct step {
 	/* clang-format on */
 };
 
-static int take_steps(struct keeper *k, enum phase phase, struct err *e)
+static int keeper_take_steps(struct keeper *k, enum phase phase, struct err *e)
 {
 	int r = 0;
 
@@ -324,7 +324,7 @@ int keeper_open(struct keeper *k, int *given, struct err *e)
 	int r;
 
 	k->sources.given = given;
-	r = take_steps(k, OPEN, e);
+	r = keeper_take_steps(k, OPEN, e);
 	k->sources.given = NULL;
 	return r;
 }
@@ -348,14 +348,14 @@ bool keeper_needs_cage(const struct keeper *k)
 
 int keeper_prepare(struct keeper *k, struct err *e)
 {
-	return take_steps(k, PREPARE, e);
+	return keeper_take_steps(k, PREPARE, e);
 }
 
 int keeper_start(struct keeper *k, struct err *e)
 {
-	int r = take_steps(k, START, e);
+	int r = keeper_take_steps(k, START, e);
 
-	return r == 0 ? take_steps(k, MEANWHILE, e) : r;
+	return r == 0 ? keeper_take_steps(k, MEANWHILE, e) : r;
 }
 
 int keeper_inspect(struct keeper *k, struct err *e)

@@ -97,7 +97,7 @@ static void judge_end(struct keeper *k, struct err *e)
  * Why the run failed, in the best words there are, and whether the command may have run: if it was
  * started and the cage itself does not say that it could not be, or if nobody can tell.
  */
-static void explain(struct keeper *k, bool is_gone, struct err *e)
+static void end_explain(struct keeper *k, bool is_gone, struct err *e)
 {
 	bool is_known = k->process.channel < 0 || k->state < KEEPER_LET_GO;
 
@@ -156,7 +156,7 @@ void keeper_finish(struct keeper *k, int r, struct err *e)
 	keeper_names_end(k);
 	keeper_report_end(k);
 	if (r < 0) {
-		explain(k, is_gone, e);
+		end_explain(k, is_gone, e);
 		keeper_limits_explain(k, e);
 	}
 	/* Or the end of what the cage wrote would never come. */

@@ -34,7 +34,7 @@ static int take_skipped(struct keeper *k, struct keeper_message *m, struct err *
 	return 0;
 }
 
-static int take_terminal(struct keeper *k, struct keeper_message *m, struct err *e)
+static int messages_take_terminal(struct keeper *k, struct keeper_message *m, struct err *e)
 {
 	int r = keeper_terminal_take(&k->terminal, take_fd(&m->fd), e);
 
@@ -193,7 +193,7 @@ enum how_often {
 static const struct keeper_message_rule rules[] = {
 	{ WIRE_AWAITS, MAKING, ANY_MODE, OFTEN, 0, take_awaits },
 	{ WIRE_SKIPPED, MAKING, ANY_MODE, OFTEN, 0, take_skipped },
-	{ WIRE_TERMINAL, MAKING, ANY_MODE, OFTEN, 0, take_terminal },
+	{ WIRE_TERMINAL, MAKING, ANY_MODE, OFTEN, 0, messages_take_terminal },
 	{ WIRE_DISK, MAKING, ANY_MODE, ONCE, 0, take_disk },
 	{ WIRE_KEPT, MAKING, ANY_MODE, ONCE, 0, take_kept },
 	{ WIRE_VIEW, MAKING, ANY_MODE, OFTEN, 0, take_view },

@@ -17,7 +17,7 @@
 
 #define GRACE_MS 5000 /* between the request to end and the end */
 
-static int open_signals(struct keeper *k, struct err *e)
+static int signals_open_signals(struct keeper *k, struct err *e)
 {
 	static const int watched[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP,
 		SIGCONT, SIGWINCH };
@@ -47,7 +47,7 @@ int keeper_watch_open(struct keeper *k, struct err *e)
 	k->clock.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	if (k->clock.timer < 0)
 		return err_sys(e, errno, "cannot make a clock");
-	return open_signals(k, e);
+	return signals_open_signals(k, e);
 }
 
 void keeper_set_timer(const struct keeper_clock *c, uint64_t ms)
@@ -113,7 +113,7 @@ int keeper_come_back(struct keeper *k, struct err *e)
  * is stopped first. A process that armed a timer for SIGCONT goes on nevertheless: the wall holds
  * it, and the clock, which is looked at when we come back.
  */
-static int stop(struct keeper *k, struct err *e)
+static int signals_stop(struct keeper *k, struct err *e)
 {
 	sigset_t only;
 
@@ -136,7 +136,7 @@ int keeper_take_stop(struct keeper *k, int number, struct err *e)
 {
 	/* Otherwise nobody would continue us, and a command could put its keeper to sleep. */
 	if ((k->job.is_told_to_stop && number == SIGTSTP) || k->terminal.is_raw)
-		return stop(k, e);
+		return signals_stop(k, e);
 	k->job.is_stopped = true;
 	return 0;
 }
@@ -158,7 +158,7 @@ int keeper_hear_signal(struct keeper *k, struct err *e)
 	}
 	/* Whose parent is in another session is stopped by nothing less. */
 	if (number == SIGTSTP && k->mode == KEEPER_JOINING && keeper_has_started(k))
-		return stop(k, e);
+		return signals_stop(k, e);
 	if (number == SIGTSTP)
 		k->job.is_told_to_stop = keeper_has_started(k);
 	if (keeper_has_started(k))

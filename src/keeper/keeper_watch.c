@@ -65,7 +65,7 @@ static int hear_clock(struct keeper *k, struct err *e)
 /* --- what the cage says --- */
 
 /* The end of the channel. In its session's cage a command is on its own once it was started. */
-static void hear_end(struct keeper *k)
+static void watch_hear_end(struct keeper *k)
 {
 	if (k->mode == KEEPER_JOINING && keeper_has_started(k))
 		close(take_fd(&k->process.channel));
@@ -80,7 +80,7 @@ static int hear_cage(struct keeper *k, struct err *e)
 	int r = wire_receive(k->process.channel, &m.said, &m.fd);
 
 	if (r == -EPIPE) {
-		hear_end(k);
+		watch_hear_end(k);
 		r = 0;
 	} else {
 		r = r < 0 ? err_sys(e, -r, "cannot read from the cage")
@@ -114,7 +114,7 @@ static void hang_up(struct keeper *k)
 }
 
 /* The shorter of two times to wait, of which -1 is for ever. */
-static int sooner(int a, int b)
+static int watch_sooner(int a, int b)
 {
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
@@ -145,7 +145,7 @@ enum {
 };
 
 /* The cage has ended, or never will. */
-static bool is_over(const struct keeper *k)
+static bool watch_is_over(const struct keeper *k)
 {
 	return k->end.is_gone || k->state == KEEPER_ENDED || k->end.is_hanging;
 }
@@ -171,7 +171,7 @@ static int start_wait(const struct keeper *k, enum keeper_until until)
 }
 
 /* Waits for any of it; as poll does. *ret_timeout: for how long the streams want that at most. */
-static int wait_for_all(
+static int watch_wait_for_all(
 	struct keeper *k, enum keeper_until until, struct pollfd fds[static ALL], int *ret_timeout)
 {
 	const int others[STDIO] = {
@@ -191,13 +191,16 @@ static int wait_for_all(
 	keeper_notify_want(&k->notify, &fds[NOTIFY]);
 	keeper_names_want(&k->names, &fds[NAMES]);
 	keeper_report_want(&k->told, &fds[TOLD]);
-	wait = sooner(sooner(*ret_timeout, start_wait(k, until)), keeper_names_wait(&k->names));
-	wait = sooner(wait, sooner(keeper_notify_wait(&k->notify), keeper_report_wait(&k->told)));
-	return poll(fds, ALL, sooner(wait, sooner(keeper_disk_wait(k), keeper_protect_wait(k))));
+	wait = watch_sooner(
+		watch_sooner(*ret_timeout, start_wait(k, until)), keeper_names_wait(&k->names));
+	wait = watch_sooner(
+		wait, watch_sooner(keeper_notify_wait(&k->notify), keeper_report_wait(&k->told)));
+	return poll(fds, ALL,
+		watch_sooner(wait, watch_sooner(keeper_disk_wait(k), keeper_protect_wait(k))));
 }
 
 /* All but the streams, and what the command was denied. */
-static int hear(struct keeper *k, const struct pollfd fds[static ALL], struct err *e)
+static int watch_hear(struct keeper *k, const struct pollfd fds[static ALL], struct err *e)
 {
 	static int (*const hearers[STDIO])(struct keeper *, struct err *) = {
 		[CHANNEL] = hear_cage,
@@ -225,13 +228,13 @@ int keeper_watch(struct keeper *k, enum keeper_until until, struct err *e)
 	uint64_t asked_ns = 0; /* whether we are in the foreground */
 	int r = 0;
 
-	while (r == 0 && !is_over(k) && !is_so_far(k, until)) {
+	while (r == 0 && !watch_is_over(k) && !is_so_far(k, until)) {
 		int timeout, n;
 
 		/* Nothing of it is worth the command's waiting. */
 		if (k->state >= KEEPER_LET_GO)
 			keeper_log_write(k);
-		n = wait_for_all(k, until, fds, &timeout);
+		n = watch_wait_for_all(k, until, fds, &timeout);
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
@@ -242,7 +245,7 @@ int keeper_watch(struct keeper *k, enum keeper_until until, struct err *e)
 			r = keeper_come_back(k, e);
 		}
 		if (r == 0)
-			r = hear(k, fds, e);
+			r = watch_hear(k, fds, e);
 		/* What the cage says comes first, before what the command prints. */
 		if (fds[CHANNEL].revents)
 			continue;

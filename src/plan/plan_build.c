@@ -175,7 +175,7 @@ bool plan_ends_hardened(const struct spec *s, enum spec_key key)
 
 #define MANY 20 /* entries of a list that are not named one by one */
 
-static void print_reason(enum spec_key key, const struct spec_value *v, struct buf *reasons)
+static void build_print_reason(enum spec_key key, const struct spec_value *v, struct buf *reasons)
 {
 	size_t n = 0;
 	own_free const struct spec_item **items = spec_ordered(key, v, &n);
@@ -197,7 +197,7 @@ static bool judge_level(const struct spec *s, struct buf *reasons)
 		if (!plan_ends_hardened(s, k))
 			continue;
 		buf_printf(reasons, "%s%s ", is_hardened ? "" : ", ", spec_keys[k].path);
-		print_reason(k, &s->settled.v[k], reasons);
+		build_print_reason(k, &s->settled.v[k], reasons);
 		is_hardened = false;
 	}
 	return is_hardened;
@@ -244,7 +244,7 @@ static int pack(struct plan_builder *b, const char *digest, struct plan **ret, s
 	return 0; /* cppcheck-suppress memleak */
 }
 
-static int build(struct plan_builder *b, struct plan **ret, struct err *e)
+static int do_build(struct plan_builder *b, struct plan **ret, struct err *e)
 {
 	own(buf) struct buf canonical = { .max = PLAN_MAX_SIZE };
 	char digest[SHA256_HEX_SIZE];
@@ -283,7 +283,7 @@ int plan_build(struct spec *s, const struct host *h, struct plan **ret,
 			"required");
 	b.engine = choice.engine;
 	b.ops.max = b.promises.max = b.rules.max = b.strings.max = PLAN_MAX_SIZE;
-	r = build(&b, ret, e);
+	r = do_build(&b, ret, e);
 	buf_done(&b.ops);
 	buf_done(&b.promises);
 	buf_done(&b.rules);

@@ -295,7 +295,7 @@ static bool is_protected_part(const struct plan_builder *b, const char *base)
 	       plan_is_in_protected(b->spec, b->host, path);
 }
 
-static bool is_project(const char *base)
+static bool build_files_is_project(const char *base)
 {
 	const char *path = plan_path_in_project(base);
 
@@ -321,7 +321,7 @@ void plan_walk_parts(struct plan_builder *b, enum spec_key key, bool is_writable
 			can_write = false;
 		if (!base)
 			b->ops.failed = true;
-		else if (!is_project(base) && !(can_write && is_said))
+		else if (!build_files_is_project(base) && !(can_write && is_said))
 			emit(b, base, can_write ? 0 : PLAN_READ_ONLY, place);
 	}
 }
@@ -352,7 +352,8 @@ static bool is_shown_anyway(const struct spec *s, const char *base)
  * Patterns below the project become parts with rights of their own; patterns elsewhere, which
  * only cage: project has, become read-only binds at the same place.
  */
-static void add_part(struct plan_builder *b, const char *base, uint16_t flags, const char *place)
+static void build_files_add_part(
+	struct plan_builder *b, const char *base, uint16_t flags, const char *place)
 {
 	const char *path = plan_path_in_project(base);
 
@@ -393,9 +394,9 @@ void plan_add_project(struct plan_builder *b)
 	add_git(b);
 	plan_add(b, PLAN_PROJECT, "", plan_project_place(b->spec, b->engine),
 		PLAN_OP(.a_root = PLAN_ROOT_PROJECT, .flags = project_flags(b)));
-	plan_walk_parts(b, SPEC_PROJECT_READ, is_writable, add_part, NULL);
+	plan_walk_parts(b, SPEC_PROJECT_READ, is_writable, build_files_add_part, NULL);
 	if (is_writable)
-		plan_walk_parts(b, SPEC_PROJECT_WRITE, true, add_part, NULL);
+		plan_walk_parts(b, SPEC_PROJECT_WRITE, true, build_files_add_part, NULL);
 	if (plan_holds_protected(b))
 		plan_add_protected(b, PLAN_ROOT_PROJECT);
 }

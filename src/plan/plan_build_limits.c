@@ -154,7 +154,7 @@ static void add_published(struct plan_builder *b)
 	}
 }
 
-static void add_secrets(struct plan_builder *b)
+static void build_limits_add_secrets(struct plan_builder *b)
 {
 	size_t n = 0;
 	own_free const struct spec_item **items = ordered(b, SPEC_SECRETS, &n);
@@ -181,7 +181,7 @@ static void add_secrets(struct plan_builder *b)
 	}
 }
 
-static void add_network(struct plan_builder *b)
+static void build_limits_add_network(struct plan_builder *b)
 {
 	unsigned mode = spec_choice(b->spec, SPEC_NETWORK_MODE);
 
@@ -191,7 +191,7 @@ static void add_network(struct plan_builder *b)
 	add_allowed(b);
 	add_host_ports(b);
 	add_published(b);
-	add_secrets(b);
+	build_limits_add_secrets(b);
 }
 
 /* --- limits --- */
@@ -223,7 +223,7 @@ static const char *limit_by(const struct plan_builder *b, enum plan_guarantee g)
 	return g == PLAN_LIMITS_FILES ? "rlimit" : "keeper";
 }
 
-static void add_limits(struct plan_builder *b)
+static void build_limits_add_limits(struct plan_builder *b)
 {
 	bool ends = spec_choice(b->spec, SPEC_LIMITS_OUTPUT_THEN) == SPEC_OUTPUT_END;
 
@@ -256,7 +256,7 @@ static void add_drops(struct plan_builder *b)
 		plan_add(b, PLAN_DROP, drops[i], "", PLAN_OP());
 }
 
-static void add_rule(struct plan_builder *b, const char *path, uint16_t flags)
+static void build_limits_add_rule(struct plan_builder *b, const char *path, uint16_t flags)
 {
 	plan_add(b, PLAN_RULE, "", path, PLAN_OP(.flags = flags));
 }
@@ -269,7 +269,7 @@ static void add_rule_of_part(
 	const char *path = inside ? arena_printf(&b->spec->arena, "%s/%s", place, inside) : NULL;
 
 	if (path)
-		add_rule(b, path, flags);
+		build_limits_add_rule(b, path, flags);
 	else if (inside)
 		b->ops.failed = true;
 }
@@ -284,9 +284,9 @@ static void add_rules_of_project(struct plan_builder *b, const char *place, bool
 	bool is_whole = is_writable && plan_has_whole_project(b->spec, SPEC_PROJECT_WRITE);
 
 	if (!plan_has_whole_project(b->spec, SPEC_PROJECT_READ))
-		add_rule(b, place, PLAN_LIST);
+		build_limits_add_rule(b, place, PLAN_LIST);
 	else
-		add_rule(b, place, is_whole ? 0 : PLAN_READ_ONLY);
+		build_limits_add_rule(b, place, is_whole ? 0 : PLAN_READ_ONLY);
 	plan_walk_parts(b, SPEC_PROJECT_READ, is_writable, add_rule_of_part, place);
 	if (is_writable)
 		plan_walk_parts(b, SPEC_PROJECT_WRITE, true, add_rule_of_part, place);
@@ -305,13 +305,13 @@ static void add_rules_of_host(struct plan_builder *b)
 	for (size_t i = 0; i < HOST_SYSTEM_COUNT; i++)
 		if (b->host->system[i].kind == HOST_PATH_DIR ||
 			b->host->system[i].kind == HOST_PATH_FILE)
-			add_rule(b, host_system_paths[i], PLAN_READ_ONLY);
+			build_limits_add_rule(b, host_system_paths[i], PLAN_READ_ONLY);
 	for (size_t i = 0; i < COUNT_OF(devices); i++)
-		add_rule(b, devices[i], PLAN_NO_EXEC);
+		build_limits_add_rule(b, devices[i], PLAN_NO_EXEC);
 	add_rules_of_project(b, plan_roots[PLAN_ROOT_PROJECT].name,
 		spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE);
 	for (size_t i = 0; i < binds->count; i++)
-		add_rule(b, binds->items[i].bind.from,
+		build_limits_add_rule(b, binds->items[i].bind.from,
 			binds->items[i].bind.is_writable ? 0 : PLAN_READ_ONLY);
 }
 
@@ -327,7 +327,7 @@ static uint16_t root_flags(const struct plan_builder *b, const struct plan_op *o
 	return str_eq(spec_text(b->spec, SPEC_ROOT_OVERLAY), "ephemeral") ? PLAN_READ_ONLY : 0;
 }
 
-static size_t count_ops(const struct plan_builder *b)
+static size_t build_limits_count_ops(const struct plan_builder *b)
 {
 	return b->ops.len / sizeof(struct plan_op);
 }
@@ -338,7 +338,7 @@ static size_t count_ops(const struct plan_builder *b)
  */
 static void add_rules_of_tree(struct plan_builder *b, size_t first)
 {
-	size_t count = count_ops(b);
+	size_t count = build_limits_count_ops(b);
 
 	for (size_t i = first; i < count && !b->ops.failed && !b->strings.failed; i++) {
 		/* Copied: adding an operation may move them all, and their strings. */
@@ -356,9 +356,9 @@ static void add_rules_of_tree(struct plan_builder *b, size_t first)
 			add_rules_of_project(b, plan_project_place(b->spec, b->engine),
 				spec_choice(b->spec, SPEC_PROJECT_MODE) != SPEC_MODE_READ_ONLY);
 		else if (is_device)
-			add_rule(b, path, PLAN_NO_EXEC);
+			build_limits_add_rule(b, path, PLAN_NO_EXEC);
 		else if (is_tree && str_eq(path, "/"))
-			add_rule(b, path, root_flags(b, &op));
+			build_limits_add_rule(b, path, root_flags(b, &op));
 		else if (is_tree)
 			plan_add(b, PLAN_RULE, "", path,
 				PLAN_OP(.b_root = op.b_root,
@@ -366,7 +366,7 @@ static void add_rules_of_tree(struct plan_builder *b, size_t first)
 	}
 }
 
-static void add_rules(struct plan_builder *b)
+static void build_limits_add_rules(struct plan_builder *b)
 {
 	bool is_background = b->host->in_session && spec_bool(b->spec, SPEC_SESSION_BACKGROUND);
 
@@ -382,12 +382,12 @@ static void add_rules(struct plan_builder *b)
 }
 
 /* What a session brings, when all else stands; and its rules. */
-static void add_session(struct plan_builder *b)
+static void build_limits_add_session(struct plan_builder *b)
 {
 	size_t first;
 
 	plan_add(b, PLAN_AWAIT, "workspace", "", PLAN_OP());
-	first = count_ops(b);
+	first = build_limits_count_ops(b);
 	plan_add_session(b);
 	plan_add_project(b);
 	if (gives(b, PLAN_LANDLOCKED))
@@ -424,17 +424,17 @@ static void add_filter(struct plan_builder *b)
 void plan_build_limits(struct plan_builder *b)
 {
 	add_environment(b);
-	add_network(b);
-	add_limits(b);
+	build_limits_add_network(b);
+	build_limits_add_limits(b);
 	if (b->engine == SPEC_ENGINE_LOGICAL)
 		return;
 	/* What is dropped first cannot be used by mistake; but what is awaited has to be mounted.
 	 */
 	if (!plan_awaits_session(b))
 		add_drops(b);
-	add_rules(b);
+	build_limits_add_rules(b);
 	if (plan_awaits_session(b)) {
-		add_session(b);
+		build_limits_add_session(b);
 		add_drops(b);
 	}
 	if (gives(b, PLAN_LANDLOCKED))

@@ -95,7 +95,7 @@ bool plan_can_reach_protected(const struct plan_builder *b)
 	return false;
 }
 
-static int compare_paths(const void *a, const void *b)
+static int build_protect_compare_paths(const void *a, const void *b)
 {
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -124,7 +124,7 @@ void plan_add_protected(struct plan_builder *b, enum plan_root tree)
 	}
 	for (size_t i = 0; i < n; i++)
 		paths[i] = any_path_at(b, tree, i);
-	qsort(paths, n, sizeof(const char *), compare_paths);
+	qsort(paths, n, sizeof(const char *), build_protect_compare_paths);
 	for (size_t i = 0; i < n; i++)
 		if (i == 0 || !str_eq(paths[i], paths[i - 1]))
 			plan_add(b, PLAN_PROTECT, "", paths[i],

@@ -17,7 +17,7 @@ static const struct {
 #define KEPT COUNT_OF(kept)
 
 /* Is a place in what comes later? */
-static bool is_kept(const char *place)
+static bool build_session_is_kept(const char *place)
 {
 	for (size_t i = 0; i < KEPT; i++)
 		if (str_path_within(place, kept[i].to))
@@ -35,12 +35,12 @@ static bool has_more_inside(const struct spec *s, const char *project)
 		const struct spec_bind *bind = &binds->items[i].bind;
 
 		if (str_path_within(bind->to, project) || plan_path_in_project(bind->from) ||
-			is_kept(bind->to))
+			build_session_is_kept(bind->to))
 			return true;
 	}
 	for (size_t i = 0; i < 2; i++)
 		for (size_t j = 0; j < spec_list(s, files[i])->count; j++)
-			if (is_kept(spec_list(s, files[i])->items[j].var.name))
+			if (build_session_is_kept(spec_list(s, files[i])->items[j].var.name))
 				return true;
 	return false;
 }

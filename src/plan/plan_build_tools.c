@@ -24,7 +24,8 @@ struct places {
 	size_t count;
 };
 
-static void add_place(struct places *all, const char *path, bool is_closed, bool is_held)
+static void build_tools_add_place(
+	struct places *all, const char *path, bool is_closed, bool is_held)
 {
 	all->items[all->count] = (struct place){
 		.path = path, .order = all->count, .is_closed = is_closed, .is_held = is_held
@@ -57,12 +58,13 @@ static void add_place_of(struct plan_builder *b, const struct plan_op *op, struc
 	if (!to)
 		b->ops.failed = true;
 	else if (plan_is_image(op))
-		add_place(all, to, is_root_closed(b), false);
+		build_tools_add_place(all, to, is_root_closed(b), false);
 	else if (is_inside || (is_mount && !str_eq(to, "/")))
-		add_place(all, to, op->flags & PLAN_READ_ONLY, op->kind == PLAN_PROTECT);
+		build_tools_add_place(
+			all, to, op->flags & PLAN_READ_ONLY, op->kind == PLAN_PROTECT);
 }
 
-static int compare_places(const void *a, const void *b)
+static int build_tools_compare_places(const void *a, const void *b)
 {
 	const struct place *x = a, *y = b;
 	int order = strcmp(x->path, y->path);
@@ -75,7 +77,7 @@ static void sort_places(struct places *all)
 {
 	size_t n = 0;
 
-	qsort(all->items, all->count, sizeof(*all->items), compare_places);
+	qsort(all->items, all->count, sizeof(*all->items), build_tools_compare_places);
 	for (size_t i = 0; i < all->count; i++)
 		if (i + 1 == all->count || !str_eq(all->items[i].path, all->items[i + 1].path))
 			all->items[n++] = all->items[i];
@@ -98,7 +100,7 @@ enum list {
 };
 
 /* Does a place say anything that the one above it does not? */
-static bool is_listed(const struct places *all, size_t i, enum list list)
+static bool build_tools_is_listed(const struct places *all, size_t i, enum list list)
 {
 	const struct place *place = &all->items[i], *above = find_above(all, i);
 
@@ -113,12 +115,12 @@ static void print_places(const struct places *all, enum list list, const char *n
 {
 	json_open_list(j, name);
 	for (size_t i = 0; i < all->count; i++)
-		if (is_listed(all, i, list))
+		if (build_tools_is_listed(all, i, list))
 			json_text(j, NULL, all->items[i].path);
 	json_close_list(j);
 }
 
-static void print_network(struct plan_builder *b, struct json *j)
+static void build_tools_print_network(struct plan_builder *b, struct json *j)
 {
 	unsigned mode = spec_choice(b->spec, SPEC_NETWORK_MODE);
 	size_t n = 0;
@@ -146,7 +148,7 @@ static void print_description(struct plan_builder *b, const struct places *all, 
 	print_places(all, READ, "read", &j);
 	print_places(all, WRITE, "write", &j);
 	print_places(all, PROTECT, "protect", &j);
-	print_network(b, &j);
+	build_tools_print_network(b, &j);
 	json_close_map(&j);
 	buf_putc(out, '\n');
 }
@@ -167,7 +169,7 @@ static void add_description(struct plan_builder *b)
 		add_place_of(b, &ops[i], &all);
 	/* It comes later, and then can be written. */
 	if (plan_awaits_session(b))
-		add_place(&all, plan_project_place(b->spec, b->engine), false, false);
+		build_tools_add_place(&all, plan_project_place(b->spec, b->engine), false, false);
 	sort_places(&all);
 	print_description(b, &all, &text);
 	b->ops.failed |= text.failed;

@@ -16,7 +16,7 @@ static const char *const credentials[] = { "~/.aws", "~/.azure", "~/.bash_histor
 	"~/.ssh", "~/.vault-token", "/etc/bawn", "/etc/shadow", "/etc/ssh", "/run/docker.sock",
 	"/run/user", "/var/lib/bawn", "/var/run/docker.sock" };
 
-static bool is_acknowledged(const struct spec *s, const char *path)
+static bool check_spec_is_acknowledged(const struct spec *s, const char *path)
 {
 	const struct spec_value *allowed = spec_list(s, SPEC_PREFLIGHT_ALLOW);
 
@@ -96,7 +96,7 @@ static void check_leak(struct spec *s, enum spec_key key, const char *from, stru
 {
 	const char *leak = plan_leak_of(s, from);
 
-	if (leak && !is_acknowledged(s, from))
+	if (leak && !check_spec_is_acknowledged(s, from))
 		diags_error(&s->diags, at,
 			arena_printf(&s->arena,
 				"if it is meant: --preflight-allow %s, or preflight_allow: [%s]",
@@ -105,7 +105,7 @@ static void check_leak(struct spec *s, enum spec_key key, const char *from, stru
 }
 
 /* False, and said, where the place is taken. */
-static bool check_place(
+static bool check_spec_check_place(
 	struct spec *s, enum spec_key key, const char *what, const char *to, struct diag_pos at)
 {
 	const char *taken = reserved(to);
@@ -121,7 +121,7 @@ static bool check_place(
 	return !taken;
 }
 
-static void check_binds(struct spec *s)
+static void check_spec_check_binds(struct spec *s)
 {
 	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
 	const char *project = spec_text(s, SPEC_PROJECT_AT);
@@ -130,7 +130,7 @@ static void check_binds(struct spec *s)
 	for (size_t i = 0; i < binds->count; i++) {
 		const struct spec_item *item = &binds->items[i];
 
-		check_place(s, SPEC_BINDS, "target", item->bind.to, item->at);
+		check_spec_check_place(s, SPEC_BINDS, "target", item->bind.to, item->at);
 		if (is_full && str_path_within(project, item->bind.to) && !reserved(item->bind.to))
 			diags_error(&s->diags, item->at, "choose another place",
 				"binds: target %s would cover the project at %s", item->bind.to,
@@ -149,11 +149,11 @@ static void check_other_paths(struct spec *s)
 		check_leak(s, SPEC_ROOT_IMAGE, colon + 1, spec_where(s, SPEC_ROOT_IMAGE));
 	if (project[0] == '/' || project[0] == '~')
 		check_leak(s, SPEC_PROJECT_PATH, project, spec_where(s, SPEC_PROJECT_PATH));
-	check_place(s, SPEC_PROJECT_AT, "the project at", spec_text(s, SPEC_PROJECT_AT),
+	check_spec_check_place(s, SPEC_PROJECT_AT, "the project at", spec_text(s, SPEC_PROJECT_AT),
 		spec_where(s, SPEC_PROJECT_AT));
 }
 
-static void check_targets(struct spec *s)
+static void check_spec_check_targets(struct spec *s)
 {
 	size_t n = 0;
 	own_free const struct spec_item **sorted = plan_sorted_binds(s, &n);
@@ -229,7 +229,7 @@ static void check_kept(struct spec *s, enum spec_key key, const char *what, cons
 }
 
 /* One folder for the private home must not lie in another: the outer one would hide its name. */
-static void check_state(struct spec *s)
+static void check_spec_check_state(struct spec *s)
 {
 	const struct spec_value *kept = spec_list(s, SPEC_STATE);
 	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
@@ -274,7 +274,7 @@ static void check_patterns(struct spec *s, enum spec_key key)
 			diags_error(&s->diags, item->at, "name the directories, such as /opt/**",
 				"%s: '%s' would show the whole host", spec_keys[key].path,
 				item->text);
-		} else if (check_place(s, key, "the pattern", base, item->at)) {
+		} else if (check_spec_check_place(s, key, "the pattern", base, item->at)) {
 			check_leak(s, key, base, item->at);
 		}
 	}
@@ -300,7 +300,7 @@ static void check_degraded_names(struct spec *s)
 }
 
 /* A key that the cage is shown in another way is none that it does not know. */
-static void check_hidden(struct spec *s, const struct spec_item *item)
+static void check_spec_check_hidden(struct spec *s, const struct spec_item *item)
 {
 	const struct spec_value *pass = spec_list(s, SPEC_ENV_PASS);
 	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
@@ -336,7 +336,7 @@ static void check_secrets(struct spec *s)
 				"network.host_ports: bawn-host:%d is where secrets are used",
 				PLAN_SECRET_PORT);
 	for (size_t i = 0; i < secrets->count && i < PLAN_MAX_SECRETS; i++)
-		check_hidden(s, &secrets->items[i]);
+		check_spec_check_hidden(s, &secrets->items[i]);
 	if (secrets->count > PLAN_MAX_SECRETS)
 		diags_error(&s->diags, secrets->items[PLAN_MAX_SECRETS].at, NULL,
 			"secrets: a run may have %d of them", PLAN_MAX_SECRETS);
@@ -361,13 +361,13 @@ static void check_prompts(struct spec *s)
 void plan_check_spec(struct spec *s)
 {
 	check_degraded_names(s);
-	check_binds(s);
-	check_targets(s);
+	check_spec_check_binds(s);
+	check_spec_check_targets(s);
 	check_secrets(s);
 	check_other_paths(s);
 	check_files(s, SPEC_FILES);
 	check_files(s, SPEC_INITIAL_FILES);
-	check_state(s);
+	check_spec_check_state(s);
 	check_prompts(s);
 	check_protected(s);
 	if (spec_choice(s, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE)

@@ -20,7 +20,7 @@ static void print_flags(const struct plan_op *op, struct json *j)
 	json_close_list(j);
 }
 
-static void print_op(
+static void json_print_op(
 	const struct plan *p, const struct plan_op *op, struct buf *scratch, struct json *j)
 {
 	const struct plan_op_def *def = &plan_op_defs[op->kind];
@@ -73,7 +73,7 @@ void plan_print_json(const struct plan *p, struct buf *out)
 	json_text(&j, "spec_sha256", p->spec_digest);
 	json_open_list(&j, "operations");
 	for (uint32_t i = 0; i < p->op_count; i++)
-		print_op(p, &plan_ops(p)[i], &scratch, &j);
+		json_print_op(p, &plan_ops(p)[i], &scratch, &j);
 	json_close_list(&j);
 	json_open_map(&j, "guarantees");
 	for (uint32_t i = 0; i < p->promise_count; i++)

@@ -75,7 +75,7 @@ static const enum section sections[PLAN_OP_KIND_COUNT] = {
 	[PLAN_ARGUMENT] = COMMAND,
 };
 
-static void put(struct buf *out, const char *text)
+static void print_put(struct buf *out, const char *text)
 {
 	buf_add_visible(out, text, strlen(text));
 }
@@ -84,7 +84,7 @@ static void put_padded(struct buf *out, const char *text, size_t width)
 {
 	size_t before = out->len, used;
 
-	put(out, text);
+	print_put(out, text);
 	used = out->len - before;
 	buf_repeat(out, ' ', used < width ? width - used : 1);
 }
@@ -100,7 +100,7 @@ static const char *rights(const struct plan_op *op)
 	return op->flags & PLAN_READ_ONLY ? "ro" : is_own ? "-" : "rw";
 }
 
-static void print_overlay(const struct plan_op *op, struct buf *out)
+static void plan_print_print_overlay(const struct plan_op *op, struct buf *out)
 {
 	char size[NUM_TEXT_SIZE];
 
@@ -126,13 +126,13 @@ static void print_tree_op(
 	put_padded(out, to, is_inside ? 14 : 22);
 	if (is_from_host(op)) {
 		buf_puts(out, "from ");
-		put(out, from);
+		print_put(out, from);
 	} else if (op->kind == PLAN_SYMLINK) {
 		buf_puts(out, "to ");
-		put(out, from);
+		print_put(out, from);
 	}
 	if (op->kind == PLAN_OVERLAY)
-		print_overlay(op, out);
+		plan_print_print_overlay(op, out);
 	if (op->flags & PLAN_PARTS)
 		buf_puts(out, "  (only its parts)");
 	if (op->flags & PLAN_COPIED)
@@ -167,7 +167,7 @@ static void print_limit(const struct plan *p, const struct plan_op *op, struct b
 	buf_puts(out, "  ");
 	put_padded(out, name, 16);
 	buf_printf(out, "%-10s by ", value);
-	put(out, plan_str(p, op->b));
+	print_put(out, plan_str(p, op->b));
 	if (op->flags & PLAN_ENDS)
 		buf_puts(out, ", which then ends the command");
 	buf_puts(out, op->need == PLAN_MAY ? ", where possible\n" : "\n");
@@ -176,16 +176,16 @@ static void print_limit(const struct plan *p, const struct plan_op *op, struct b
 static void print_word(const char *label, const char *text, const char *note, struct buf *out)
 {
 	buf_printf(out, "  %-12s", label);
-	put(out, text);
+	print_put(out, text);
 	if (*note) {
 		buf_puts(out, "  (");
-		put(out, note);
+		print_put(out, note);
 		buf_putc(out, ')');
 	}
 	buf_putc(out, '\n');
 }
 
-static void print_op(const struct plan *p, const struct plan_op *op, struct buf *out)
+static void plan_print_print_op(const struct plan *p, const struct plan_op *op, struct buf *out)
 {
 	own(buf) struct buf scratch = { .max = PLAN_MAX_SIZE }, other = scratch;
 	const char *a = plan_text_a(p, op, &scratch), *b = plan_text_b(p, op, &other);
@@ -201,17 +201,17 @@ static void print_op(const struct plan *p, const struct plan_op *op, struct buf 
 					      : "an unprivileged one of its own");
 	} else if (op->kind == PLAN_SHARE) {
 		buf_printf(out, "  share       at most %" PRIu64 " ", op->n);
-		put(out, a);
+		print_put(out, a);
 		buf_puts(out, " of the operator's\n");
 	} else if (op->kind == PLAN_ENV) {
 		buf_puts(out, "  ");
-		put(out, a);
+		print_put(out, a);
 		buf_putc(out, '=');
-		put(out, b);
+		print_put(out, b);
 		buf_putc(out, '\n');
 	} else if (op->kind == PLAN_ENV_PASS) {
 		buf_puts(out, "  ");
-		put(out, a);
+		print_put(out, a);
 		buf_puts(out, " from the operator's, if it is set\n");
 	} else if (op->kind == PLAN_HOST_PORT) {
 		buf_printf(out, "  host-port   bawn-host:%" PRIu64 "\n", op->n);
@@ -226,7 +226,7 @@ static void print_op(const struct plan *p, const struct plan_op *op, struct buf 
 }
 
 /* A word as a shell would need it. */
-static void put_quoted(struct buf *out, const char *word)
+static void print_put_quoted(struct buf *out, const char *word)
 {
 	static const char safe[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 				   "_-+=./:,@%";
@@ -250,13 +250,13 @@ static void put_quoted(struct buf *out, const char *word)
 }
 
 /* Words that belong on one line: namespaces, and the command. */
-static uint32_t print_run(const struct plan *p, uint32_t i, struct buf *out)
+static uint32_t plan_print_print_run(const struct plan *p, uint32_t i, struct buf *out)
 {
 	uint16_t kind = plan_ops(p)[i].kind;
 
 	buf_printf(out, "  %-12s", kind == PLAN_ARGUMENT ? "run" : "namespaces");
 	for (; i < p->op_count && plan_ops(p)[i].kind == kind; i++) {
-		put_quoted(out, plan_str(p, plan_ops(p)[i].a));
+		print_put_quoted(out, plan_str(p, plan_ops(p)[i].a));
 		buf_putc(out, ' ');
 	}
 	if (!out->failed)
@@ -289,14 +289,14 @@ static void print_promises(const struct plan *p, struct buf *out, bool color)
 	}
 }
 
-static void print_head(const struct plan *p, struct buf *out, bool color)
+static void plan_print_print_head(const struct plan *p, struct buf *out, bool color)
 {
 	char digest[SHA256_HEX_SIZE] = "", preflight[SHA256_HEX_SIZE];
 
 	plan_digest(p, digest);
 	plan_preflight_digest(preflight);
 	buf_puts(out, color ? "\x1b[1m" : "");
-	put(out, *plan_str(p, p->name) ? plan_str(p, p->name) : "plan");
+	print_put(out, *plan_str(p, p->name) ? plan_str(p, p->name) : "plan");
 	buf_printf(out, "%s: %s, engine %s%s\n", color ? "\x1b[0m" : "",
 		p->is_hardened ? "hardened" : "custom", spec_keys[SPEC_ENGINE].choices[p->engine],
 		plan_engine_runs(p->engine) ? "" : ", which this version cannot run");
@@ -308,7 +308,7 @@ static void print_head(const struct plan *p, struct buf *out, bool color)
 }
 
 /* Steps that say nothing new to people; the digest in the head covers them. */
-static bool is_shown(const struct plan *p, const struct plan_op *op)
+static bool print_is_shown(const struct plan *p, const struct plan_op *op)
 {
 	if (op->kind == PLAN_RULE) /* they repeat the tree, where there is one */
 		return p->engine == SPEC_ENGINE_LANDLOCK;
@@ -319,7 +319,7 @@ void plan_print(const struct plan *p, struct buf *out, bool color)
 {
 	const char *title = NULL;
 
-	print_head(p, out, color);
+	plan_print_print_head(p, out, color);
 	for (uint32_t i = 0; i < p->op_count;) {
 		const struct plan_op *op = &plan_ops(p)[i];
 
@@ -328,11 +328,11 @@ void plan_print(const struct plan *p, struct buf *out, bool color)
 			print_title(title, out, color);
 		}
 		if (op->kind == PLAN_NAMESPACE || op->kind == PLAN_ARGUMENT) {
-			i = print_run(p, i, out);
+			i = plan_print_print_run(p, i, out);
 			continue;
 		}
-		if (is_shown(p, op))
-			print_op(p, op, out);
+		if (print_is_shown(p, op))
+			plan_print_print_op(p, op, out);
 		i++;
 	}
 	print_promises(p, out, color);

@@ -53,7 +53,7 @@ static void print_published(const struct plan *p, const struct plan_rule *rule, 
 	buf_puts(out, text);
 }
 
-static void print_secret(const struct plan *p, const struct plan_rule *rule, struct buf *out)
+static void text_print_secret(const struct plan *p, const struct plan_rule *rule, struct buf *out)
 {
 	char source[PLAN_TEXT_SIZE], ca[PLAN_TEXT_SIZE];
 	const char *ca_path = text_or_null(p, rule, PLAN_RULE_CA);
@@ -83,7 +83,7 @@ static const char *print_rule(const struct plan *p, const struct plan_op *op, st
 	else if (op->kind == PLAN_PUBLISH)
 		print_published(p, rule, scratch);
 	else
-		print_secret(p, rule, scratch);
+		text_print_secret(p, rule, scratch);
 	return buf_text(scratch);
 }
 

@@ -48,7 +48,7 @@ void run_tell_err(const struct run *r, const struct err *e)
 	r->sink->say(r->sink->of, e->text, e->hint[0] ? e->hint : NULL);
 }
 
-static int refuse(const struct run *r, const struct err *e)
+static int run_refuse(const struct run *r, const struct err *e)
 {
 	r->sink->refused(r->sink->of, r, e);
 	keeper_say_failed(&r->request, e, RUN_FAILED);
@@ -415,7 +415,7 @@ static void assume_host(struct run *r)
 	r->host = pool->host;
 }
 
-static int prepare(struct run *r, struct err *e)
+static int run_prepare(struct run *r, struct err *e)
 {
 	struct err probing;
 	int ret;
@@ -489,7 +489,7 @@ static struct cage_times *share_times(void)
 }
 
 /* It was not started, or nobody knows how it ended. */
-static int fail(struct run *r, const struct err *e)
+static int run_fail(struct run *r, const struct err *e)
 {
 	int status = r->record.outcome == RECORD_BROKEN && e->kind != ERR_SIGNAL
 			     ? exit_status(&r->record)
@@ -497,7 +497,7 @@ static int fail(struct run *r, const struct err *e)
 
 	run_record_refusal(r, e);
 	if (status == RUN_FAILED)
-		return refuse(r, e);
+		return run_refuse(r, e);
 	run_tell_err(r, e);
 	tell_hint(r, e);
 	keeper_say_failed(&r->request, e, status);
@@ -535,11 +535,11 @@ int run_to_end(struct run *r)
 	if (failure == 0)
 		failure = run_take_subjects(r, &e);
 	run_open_log(r);
-	failure = failure < 0 ? failure : prepare(r, &e);
+	failure = failure < 0 ? failure : run_prepare(r, &e);
 	r->sink->diags(r->sink->of, &r->spec);
 	if (failure < 0) {
 		run_record_refusal(r, &e);
-		return refuse(r, &e);
+		return run_refuse(r, &e);
 	}
 	if (r->asked->here.is_timed)
 		r->request.times = share_times();
@@ -548,7 +548,7 @@ int run_to_end(struct run *r)
 	close_cast(r);
 	r->is_unrecorded |= !tell_overlay(r);
 	if (failure < 0)
-		return fail(r, &e);
+		return run_fail(r, &e);
 	r->sink->ended(r->sink->of, r, &e);
 	tell_reached(r);
 	run_say_again(r);

@@ -105,7 +105,7 @@ static int read_spec(struct run *r, struct err *e)
 }
 
 /* With the policies of today it may be another spec: limits that nobody declared, for example. */
-static int check_spec(const struct run *r, struct err *e)
+static int again_check_spec(const struct run *r, struct err *e)
 {
 	own(buf) struct buf now = { .max = PLAN_MAX_SIZE };
 
@@ -139,7 +139,7 @@ int run_load_again(struct run *r, bool *ret_is_spec, struct err *e)
 	ret = run_load_kept_spec(r->asked, a->spec, a->spec_size, &r->spec, &r->place, e);
 	*ret_is_spec = ret < 0 && e->kind == ERR_SPEC;
 	if (ret == 0)
-		ret = check_spec(r, e);
+		ret = again_check_spec(r, e);
 	if (ret == 0)
 		memcpy(r->record.again.run, a->of->record.run,
 			strnlen(a->of->record.run, RECORD_RUN_SIZE - 1));
@@ -148,7 +148,7 @@ int run_load_again(struct run *r, bool *ret_is_spec, struct err *e)
 
 /* --- before the command --- */
 
-static enum record_same compare(const char *then, const char *now)
+static enum record_same again_compare(const char *then, const char *now)
 {
 	if (!then || !now || !then[0] || !now[0])
 		return RECORD_UNKNOWN;
@@ -156,7 +156,7 @@ static enum record_same compare(const char *then, const char *now)
 }
 
 /* Where it was is a hint: the link beside the record is not signed. */
-static void say_unknown(const struct run *r)
+static void again_say_unknown(const struct run *r)
 {
 	const struct run_again *a = r->again;
 	char then[4096];
@@ -250,7 +250,7 @@ int run_check_again(struct run *r, struct err *e)
 	};
 
 	for (size_t i = 0; i < COUNT_OF(trees); i++) {
-		*trees[i].same = compare(trees[i].then, trees[i].now);
+		*trees[i].same = again_compare(trees[i].then, trees[i].now);
 		if (trees[i].then && *trees[i].same != RECORD_SAME) {
 			if (trees[i].same == &x->project && trees[i].now[0])
 				name_paths(r);
@@ -266,7 +266,7 @@ int run_check_again(struct run *r, struct err *e)
 	}
 	/* Once: with another plan there is another start. */
 	if (!r->sink->is_quiet && !r->again->is_said)
-		say_unknown(r);
+		again_say_unknown(r);
 	r->again->is_said = true;
 	return 0;
 }
@@ -317,8 +317,8 @@ static enum record_same compare_outputs(const struct record_read *then, const st
 		return RECORD_UNKNOWN;
 	for (int i = 0; i < (now->output.is_together ? 1 : 2); i++) {
 		const struct record_stream *s = &now->output.streams[i];
-		enum record_same same =
-			compare(then->output.streams[i].sha256, s->is_known ? s->sha256 : NULL);
+		enum record_same same = again_compare(
+			then->output.streams[i].sha256, s->is_known ? s->sha256 : NULL);
 
 		if (same != RECORD_SAME)
 			return same;
@@ -334,10 +334,10 @@ void run_compare_again(struct run *r)
 
 	if (!then)
 		return;
-	x->plan = compare(then->plan_sha256, r->record.plan_digest);
-	x->filter = compare(then->filter_sha256, r->record.filter_digest);
+	x->plan = again_compare(then->plan_sha256, r->record.plan_digest);
+	x->filter = again_compare(then->filter_sha256, r->record.filter_digest);
 	x->outcome = compare_outcomes(then, &r->record);
-	x->effects = compare(
+	x->effects = again_compare(
 		then->effects.sha256, r->record.effects.is_known ? r->record.effects.digest : NULL);
 	x->output = compare_outputs(then, &r->record);
 	if (x->effects == RECORD_OTHER)

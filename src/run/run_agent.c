@@ -26,7 +26,7 @@
 /* --- the profile --- */
 
 /* The operator's own, where they have written one: theirs before the system's. */
-static int read_own(struct spec *s, const char *name, const char *home, const char **ret_from,
+static int agent_read_own(struct spec *s, const char *name, const char *home, const char **ret_from,
 	const char **ret, size_t *ret_size, struct err *e)
 {
 	char config[PATH_MAX], path[PATH_MAX + 128];
@@ -59,7 +59,7 @@ int run_load_agent(struct spec *s, const char *name, const char *home, struct ag
 	/* It becomes a part of a path. */
 	if (spec_grammar_name(&s->arena, name, &unused, &unfit) < 0)
 		return 0;
-	r = read_own(s, name, home, &from, &text, &n, e);
+	r = agent_read_own(s, name, home, &from, &text, &n, e);
 	if (r < 0)
 		return r;
 	if (!text) {
@@ -91,8 +91,8 @@ static bool needs_program(const struct run_request *q)
 	return q->purpose != RUN_TO_SHOW;
 }
 
-static void say_missing(const struct run_request *q, struct spec *s, const struct agent_profile *p,
-	const char *program, struct diag_pos at)
+static void agent_say_missing(const struct run_request *q, struct spec *s,
+	const struct agent_profile *p, const char *program, struct diag_pos at)
 {
 	const char *hint =
 		p->package ? arena_printf(&s->arena, "npm install -g %s", p->package) : NULL;
@@ -103,8 +103,9 @@ static void say_missing(const struct run_request *q, struct spec *s, const struc
 		program);
 }
 
-static void find_program(const struct run_request *q, struct spec *s, const struct run_place *place,
-	const struct agent_profile *p, struct diag_pos at, struct agent_found *ret)
+static void agent_find_program(const struct run_request *q, struct spec *s,
+	const struct run_place *place, const struct agent_profile *p, struct diag_pos at,
+	struct agent_found *ret)
 {
 	char here[PATH_MAX];
 	struct agent_search where = { getenv("PATH"), place->home,
@@ -120,14 +121,14 @@ static void find_program(const struct run_request *q, struct spec *s, const stru
 		return;
 	r = agent_find(&s->arena, p, program, &where, ret, &e);
 	if (r == -ENOENT && !e.text[0])
-		say_missing(q, s, p, program, at);
+		agent_say_missing(q, s, p, program, at);
 	else if (r < 0)
 		diags_error(&s->diags, at, e.hint[0] ? e.hint : NULL, "agent: %s", e.text);
 }
 
 /* --- adding it --- */
 
-static void say_unknown(struct spec *s, const char *name, struct diag_pos at)
+static void agent_say_unknown(struct spec *s, const char *name, struct diag_pos at)
 {
 	const char *names[32];
 	size_t n = 0;
@@ -162,7 +163,7 @@ static int fail_key(const struct agent_profile *p, bool has_value, struct err *e
 }
 
 /* --secret: the profile knows whom the key is for, and how it is sent. */
-static int add_secrets(
+static int agent_add_secrets(
 	const struct run_request *q, struct spec *s, const struct agent_profile *p, struct err *e)
 {
 	for (size_t i = 0; i < q->here.secrets.count; i++) {
@@ -176,7 +177,7 @@ static int add_secrets(
 
 /* --- keys --- */
 
-static bool is_declared(const struct spec *s, enum spec_key key, const char *variable)
+static bool agent_is_declared(const struct spec *s, enum spec_key key, const char *variable)
 {
 	const struct spec_value *v = spec_list(s, key);
 
@@ -193,8 +194,8 @@ static void say_kept_out(struct spec *s, const struct agent_profile *p)
 	for (size_t i = 0; i < p->key_count; i++) {
 		const char *variable = p->keys[i].variable, *value = getenv(variable);
 
-		if (!value || !*value || is_declared(s, SPEC_ENV_PASS, variable) ||
-			is_declared(s, SPEC_ENV_SET, variable))
+		if (!value || !*value || agent_is_declared(s, SPEC_ENV_PASS, variable) ||
+			agent_is_declared(s, SPEC_ENV_SET, variable))
 			continue;
 		diags_warn(&s->diags, spec_where(s, SPEC_AGENT),
 			arena_printf(&s->arena,
@@ -223,12 +224,12 @@ int run_add_agent(
 		return 0;
 	r = run_load_agent(s, name, place->home, &p, e);
 	if (r == 0 && !p)
-		say_unknown(s, name, at);
+		agent_say_unknown(s, name, at);
 	if (r < 0 || !p)
 		return r < 0 ? r : run_fail_spec(e);
-	find_program(q, s, place, p, at, &found);
+	agent_find_program(q, s, place, p, at, &found);
 	agent_apply(s, p, &found);
-	r = add_secrets(q, s, p, e);
+	r = agent_add_secrets(q, s, p, e);
 	if (r < 0)
 		return r;
 	agent_finish(s, p, is_full ? spec_text(s, SPEC_PROJECT_AT) : place->project);

@@ -20,7 +20,7 @@
 
 /* --- can it be done? --- */
 
-static int build(struct run_creation *c, struct err *e)
+static int create_build(struct run_creation *c, struct err *e)
 {
 	own_free struct plan *plan = NULL;
 	struct record notes = { 0 };
@@ -42,10 +42,10 @@ static int check_plan(struct run_creation *c, struct err *e)
 	/* In a cage there is no need to try. */
 	host_assume(&c->host);
 	r = run_is_in_cage() ? err_set(e, ERR_REFUSED, EOPNOTSUPP, "cannot make a cage in a cage")
-			     : build(c, e);
+			     : create_build(c, e);
 	if (r < 0 && e->kind == ERR_REFUSED && host_probe(&c->host, &probing) == 0) {
 		*e = (struct err){ 0 };
-		r = build(c, e);
+		r = create_build(c, e);
 	}
 	return r;
 }
@@ -74,7 +74,7 @@ static int64_t choose_ttl(const struct run_creation *c)
 	return c->usual_ttl_ms ? c->usual_ttl_ms : (int64_t)spec_number(&c->spec, SPEC_SESSION_TTL);
 }
 
-static int describe(const struct run_creation *c, const struct run_sessions *at,
+static int create_describe(const struct run_creation *c, const struct run_sessions *at,
 	struct store_session *x, struct err *e)
 {
 	const char *name = c->name;
@@ -94,7 +94,7 @@ static int describe(const struct run_creation *c, const struct run_sessions *at,
 	return session_make_id(x->id, e);
 }
 
-static int make(const struct run_sessions *at, struct store_session *x, struct err *e)
+static int create_make(const struct run_sessions *at, struct store_session *x, struct err *e)
 {
 	struct err undoing = { 0 };
 	int r = session_make_folder(at->root, x->id, x->spec, e);
@@ -117,6 +117,6 @@ int run_create_session(
 	int r = run_sessions_open(at, true, e);
 
 	if (r == 0)
-		r = describe(c, at, ret, e);
-	return r == 0 ? make(at, ret, e) : r;
+		r = create_describe(c, at, ret, e);
+	return r == 0 ? create_make(at, ret, e) : r;
 }

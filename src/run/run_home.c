@@ -36,7 +36,7 @@ static void name_project(const char *project, char ret[static ID_SIZE])
 	ret[ID_SIZE - 1] = '\0';
 }
 
-static int open_made(int at, const char *name, struct err *e)
+static int home_open_made(int at, const char *name, struct err *e)
 {
 	int fd = mkdirat(at, name, 0700) == 0 || errno == EEXIST
 			 ? file_open_name(at, name, O_RDONLY | O_DIRECTORY)
@@ -79,7 +79,7 @@ static int take_lock(int folder, int *lock, struct err *e)
 
 int run_home_open(int state, const char *project, const char *name, int *lock, struct err *e)
 {
-	own_fd int home = open_made(state, "home", e), folder = -1, kept = -1;
+	own_fd int home = home_open_made(state, "home", e), folder = -1, kept = -1;
 	char id[ID_SIZE];
 	struct stat st;
 	int r;
@@ -87,14 +87,14 @@ int run_home_open(int state, const char *project, const char *name, int *lock, s
 	if (home < 0)
 		return home;
 	name_project(project, id);
-	folder = open_made(home, id, e);
+	folder = home_open_made(home, id, e);
 	r = folder < 0 ? folder : take_lock(folder, lock, e);
 	if (r == 0)
 		r = note_project(folder, project, e);
 	if (r < 0)
 		return r;
 	/* The folders of the home are in one of their own, so that no name is taken. */
-	kept = open_made(folder, "kept", e);
+	kept = home_open_made(folder, "kept", e);
 	if (kept < 0)
 		return kept;
 	/* A run may have closed it, to itself and to those that follow. */
@@ -103,7 +103,7 @@ int run_home_open(int state, const char *project, const char *name, int *lock, s
 		return err_set(e, ERR_REFUSED, errno,
 			"cannot open what is kept of the private home ('%s'): %s", name,
 			strerror(errno));
-	return open_made(kept, name, e);
+	return home_open_made(kept, name, e);
 }
 
 /* The folder of a project; -ENOENT where nothing is kept for it. */

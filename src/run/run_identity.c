@@ -24,7 +24,7 @@ struct identity {
 
 /* Later files and lines win, as with git. A file that is not there, or cannot be read, says none.
  */
-static void read_config(const char *path, struct identity *ret)
+static void identity_read_config(const char *path, struct identity *ret)
 {
 	own_fd int fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	own_free char *bytes = NULL;
@@ -73,10 +73,10 @@ const char *run_git_identity(struct spec *s, const char *home)
 		snprintf(path, sizeof(path), "%s/git/config", config);
 	else
 		snprintf(path, sizeof(path), "%s/.config/git/config", home);
-	read_config("/etc/gitconfig", &found);
-	read_config(path, &found);
+	identity_read_config("/etc/gitconfig", &found);
+	identity_read_config(path, &found);
 	snprintf(path, sizeof(path), "%s/.gitconfig", home);
-	read_config(path, &found);
+	identity_read_config(path, &found);
 	if (!found.name[0] && !found.email[0])
 		return NULL;
 	buf_puts(&out, "[user]\n");

@@ -61,7 +61,7 @@ int run_read_into(struct spec *s, int fd, const char **ret, size_t *ret_size)
 }
 
 /* Who can write the folder can put another file there. */
-static int check_folder(const char *what, const char *path, struct err *e)
+static int load_check_folder(const char *what, const char *path, struct err *e)
 {
 	char folder[PATH_MAX];
 	struct stat st;
@@ -95,7 +95,7 @@ static int check_owner(int fd, const char *what, const char *path, struct err *e
 			err_set(e, ERR_REFUSED, EPERM,
 				"cannot use the %s '%s': others can write to it", what, path),
 			"chmod go-w '%s'", path);
-	return check_folder(what, path, e);
+	return load_check_folder(what, path, e);
 }
 
 int run_read_own(struct spec *s, const char *what, const char *path, const char **ret,
@@ -170,7 +170,7 @@ static int find_project(const struct spec *s, const char *here, struct run_place
 }
 
 /* A session outlives the policy that it was made under: the exception is for runs. */
-static bool is_of_session(const struct run_request *q, const struct spec *s)
+static bool load_is_of_session(const struct run_request *q, const struct spec *s)
 {
 	return s->is_narrowing || (q && q->purpose == RUN_TO_MAKE_SESSION);
 }
@@ -183,7 +183,7 @@ static void judge_governance(
 	const char *named = spec_text(s, SPEC_SELF_GOVERNANCE);
 	char real[PATH_MAX];
 
-	if (named && !is_of_session(q, s) && run_resolve(named, place->home, "/", real) == 0 &&
+	if (named && !load_is_of_session(q, s) && run_resolve(named, place->home, "/", real) == 0 &&
 		str_eq(real, place->project))
 		spec_let_govern(s, named);
 }
@@ -334,7 +334,7 @@ int run_load_kept_spec(const struct run_request *q, const char *bytes, size_t n,
 }
 
 /* What the options say instead of being added: a list that narrows is a shorter one. */
-static void narrow(struct spec *s)
+static void load_narrow(struct spec *s)
 {
 	struct spec_layer_values *options = &s->layers[SPEC_LAYER_OPTIONS];
 
@@ -379,7 +379,7 @@ int run_load_session_spec(const struct run_request *q, const struct store_sessio
 	run_add_settings(q, s, x->project);
 	snprintf(ret_place->project, sizeof(ret_place->project), "%s", x->project);
 	add_clients(s, ret_place, &s->layers[SPEC_LAYER_OPTIONS].v[SPEC_NETWORK_ALLOW]);
-	narrow(s);
+	load_narrow(s);
 	/* It was resolved when the session was created, and is called there what it was then. */
 	path = s->layers[SPEC_LAYER_USER].v[SPEC_PROJECT_PATH].text;
 	s->layers[SPEC_LAYER_USER].v[SPEC_PROJECT_PATH].text = x->project;

@@ -10,7 +10,8 @@
 #include "run/run_spec.h"
 
 /* The folder a file is in, really; `path` may have links in it, but none that leave the project. */
-static int open_parent(const struct run_place *place, const char *path, const char **ret_name)
+static int output_open_parent(
+	const struct run_place *place, const char *path, const char **ret_name)
 {
 	const char *slash = strrchr(path, '/');
 	char folder[4096], whole[4096 + 1], real[4096];
@@ -32,7 +33,7 @@ int run_open_output(
 	const struct run_place *place, const char *path, const char *what, struct err *e)
 {
 	const char *name, *why = NULL;
-	own_fd int folder = open_parent(place, path, &name);
+	own_fd int folder = output_open_parent(place, path, &name);
 	own_fd int fd = folder < 0 ? -1
 				   : openat(folder, name,
 					     O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK |

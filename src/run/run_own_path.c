@@ -72,7 +72,7 @@ static bool names(const char *bytes, size_t n, const char *path)
 }
 
 /* The beginning of a file of the project's; 0 where it cannot be read. */
-static size_t look_into(int folder, const char *file, char ret[static MAX_LOOK])
+static size_t own_path_look_into(int folder, const char *file, char ret[static MAX_LOOK])
 {
 	own_fd int fd = file_open_beneath(folder, file, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	struct stat st;
@@ -92,7 +92,7 @@ static const char *missing_python(
 	static const char key[] = "home = /";
 	char bytes[MAX_LOOK], *home, *rest;
 
-	if (!settings || !look_into(folder, settings, bytes))
+	if (!settings || !own_path_look_into(folder, settings, bytes))
 		return NULL;
 	for (home = strtok_r(bytes, "\n", &rest); home; home = strtok_r(NULL, "\n", &rest))
 		if (str_starts(home, key))
@@ -110,7 +110,7 @@ void run_check_own_paths(struct spec *s, const struct run_place *place)
 	for (size_t i = 0; folder >= 0 && i < COUNT_OF(files); i++) {
 		struct diag_pos where = { 0 };
 		char bytes[MAX_LOOK];
-		size_t n = look_into(folder, files[i].path, bytes);
+		size_t n = own_path_look_into(folder, files[i].path, bytes);
 		const char *missing;
 
 		/* One that was made in a cage is right there as it is. */

@@ -40,7 +40,8 @@ int run_resolve(const char *path, const char *home, const char *base, char ret[s
 }
 
 /* A source as the plan writes it, as one absolute path; false where there is none. */
-static bool expand(const char *source, const struct run_place *place, char ret[static PATH_MAX])
+static bool paths_expand(
+	const char *source, const struct run_place *place, char ret[static PATH_MAX])
 {
 	const char *rest;
 	enum plan_root root = plan_root_of(source, &rest);
@@ -82,7 +83,7 @@ int run_resolve_source(const char *source, const struct run_place *place, char r
 {
 	char path[PATH_MAX], real[PATH_MAX];
 
-	if (!expand(source, place, path))
+	if (!paths_expand(source, place, path))
 		return -ENAMETOOLONG;
 	if (!realpath(path, real))
 		return -errno;
@@ -93,14 +94,15 @@ int run_resolve_source(const char *source, const struct run_place *place, char r
 }
 
 /* The real path of a source as the plan writes it; false where it does not exist. */
-static bool resolve(const char *source, const struct run_place *place, char ret[static PATH_MAX])
+static bool paths_resolve(
+	const char *source, const struct run_place *place, char ret[static PATH_MAX])
 {
 	char path[PATH_MAX];
 
-	return expand(source, place, path) && realpath(path, ret);
+	return paths_expand(source, place, path) && realpath(path, ret);
 }
 
-static bool is_acknowledged(const struct spec *s, const char *source, const char *real)
+static bool paths_is_acknowledged(const struct spec *s, const char *source, const char *real)
 {
 	const struct spec_value *allowed = spec_list(s, SPEC_PREFLIGHT_ALLOW);
 
@@ -128,7 +130,7 @@ const char *run_leak_of(struct spec *s, const char *real, const struct run_place
 {
 	const char *leak = leak_of_real(s, real, place);
 
-	return leak && !is_acknowledged(s, real, real) ? leak : NULL;
+	return leak && !paths_is_acknowledged(s, real, real) ? leak : NULL;
 }
 
 /* What is wrong with showing what a source leads to and nobody acknowledged, or NULL. */
@@ -137,19 +139,20 @@ static const char *leak_at(
 {
 	const char *leak = leak_of_real(s, real, place);
 
-	return leak && !plan_leak_of(s, source) && !is_acknowledged(s, source, real) ? leak : NULL;
+	return leak && !plan_leak_of(s, source) && !paths_is_acknowledged(s, source, real) ? leak
+											   : NULL;
 }
 
 /*
  * The operator's own state is for no cage, whatever is acknowledged. Where something else is wrong
  * with the source by its letters, which says the same everywhere, that is left to be said.
  */
-static bool check_state(struct spec *s, enum spec_key key, const char *source, const char *real,
-	struct diag_pos at, const struct run_place *place)
+static bool paths_check_state(struct spec *s, enum spec_key key, const char *source,
+	const char *real, struct diag_pos at, const struct run_place *place)
 {
 	const char *wrong = run_state_of(s, real, place);
 
-	if (!wrong || (plan_leak_of(s, source) && !is_acknowledged(s, source, real)))
+	if (!wrong || (plan_leak_of(s, source) && !paths_is_acknowledged(s, source, real)))
 		return true;
 	diags_error(&s->diags, at,
 		"show what is needed beside it; XDG_STATE_HOME can move the state", "%s: %s %s",
@@ -158,21 +161,21 @@ static bool check_state(struct spec *s, enum spec_key key, const char *source, c
 }
 
 /* Is what a source leads to something the spec would not be let to name? */
-static void check_source(struct spec *s, enum spec_key key, const char *source, struct diag_pos at,
-	const struct run_place *place)
+static void paths_check_source(struct spec *s, enum spec_key key, const char *source,
+	struct diag_pos at, const struct run_place *place)
 {
 	char path[PATH_MAX], real[PATH_MAX];
 	const char *leak;
 
-	if (!resolve(source, place, real))
+	if (!paths_resolve(source, place, real))
 		return;
-	if (expand(source, place, path) && leads_out(source, path, real, place)) {
+	if (paths_expand(source, place, path) && leads_out(source, path, real, place)) {
 		diags_error(&s->diags, at, "write where it leads to, if that is meant",
 			"%s: %s leads out of the project, to %s", spec_keys[key].path, source,
 			real);
 		return;
 	}
-	if (!check_state(s, key, str_eq(source, "$PROJECT") ? real : source, real, at, place))
+	if (!paths_check_state(s, key, str_eq(source, "$PROJECT") ? real : source, real, at, place))
 		return;
 	leak = leak_at(s, source, real, place);
 	if (leak)
@@ -195,7 +198,7 @@ int run_approve_source(struct spec *s, const struct run_place *place, enum plan_
 	if (root == PLAN_ROOT_GIT)
 		leak = str_eq(real, place->repository.folder) ? run_leak_of(s, real, place)
 							      : "is not the project's";
-	else if (!expand(source, place, path) || leads_out(source, path, real, place))
+	else if (!paths_expand(source, place, path) || leads_out(source, path, real, place))
 		leak = "is out of the project";
 	/* The project itself was judged when it was resolved, and is opened as that. */
 	else if (root != PLAN_ROOT_PROJECT || *rest)
@@ -209,8 +212,8 @@ int run_approve_source(struct spec *s, const struct run_place *place, enum plan_
 /* The home itself, or what holds it, is no project: every key and token would be in the cage. */
 static void check_home(struct spec *s, const struct run_place *place)
 {
-	if (is_acknowledged(s, "~", place->project)) {
-		check_state(s, SPEC_PROJECT_PATH, place->project, place->project,
+	if (paths_is_acknowledged(s, "~", place->project)) {
+		paths_check_state(s, SPEC_PROJECT_PATH, place->project, place->project,
 			spec_where(s, SPEC_PROJECT_PATH), place);
 		return;
 	}
@@ -233,7 +236,7 @@ static void check_project(struct spec *s, const char *here, const struct run_pla
 		 str_path_within(home, place->project))
 		check_home(s, place);
 	else
-		check_source(s, SPEC_PROJECT_PATH, "$PROJECT", at, place);
+		paths_check_source(s, SPEC_PROJECT_PATH, "$PROJECT", at, place);
 }
 
 void run_check_paths(struct spec *s, const char *here, const struct run_place *place)
@@ -243,7 +246,9 @@ void run_check_paths(struct spec *s, const char *here, const struct run_place *p
 
 	check_project(s, here, place);
 	if (image)
-		check_source(s, SPEC_ROOT_IMAGE, image + 1, spec_where(s, SPEC_ROOT_IMAGE), place);
+		paths_check_source(
+			s, SPEC_ROOT_IMAGE, image + 1, spec_where(s, SPEC_ROOT_IMAGE), place);
 	for (size_t i = 0; i < binds->count && !diags_are_full(&s->diags); i++)
-		check_source(s, SPEC_BINDS, binds->items[i].bind.from, binds->items[i].at, place);
+		paths_check_source(
+			s, SPEC_BINDS, binds->items[i].bind.from, binds->items[i].at, place);
 }

@@ -15,7 +15,7 @@ static void put_first(struct run_pool *pool, struct keeper *cage)
 }
 
 /* One that has ended, or shows what is elsewhere by now, is of no use to anybody. */
-static struct keeper **find(struct run_pool *pool, const struct plan *p)
+static struct keeper **pool_find(struct run_pool *pool, const struct plan *p)
 {
 	for (size_t i = 0; i < RUN_POOL_SIZE; i++) {
 		struct keeper **cage = &pool->cages[i];
@@ -32,7 +32,7 @@ static struct keeper **find(struct run_pool *pool, const struct plan *p)
 
 struct keeper *run_pool_take(struct run_pool *pool, const struct plan *p)
 {
-	struct keeper **found = find(pool, p), *cage = found ? *found : NULL;
+	struct keeper **found = pool_find(pool, p), *cage = found ? *found : NULL;
 
 	if (found) {
 		*found = NULL;
@@ -48,7 +48,7 @@ void run_pool_fill(struct run_pool *pool, struct run *r)
 	struct keeper *cage = NULL;
 	struct err e = { 0 };
 
-	if (find(pool, r->plan) || keeper_new_warm(&cage, &r->request, &e) < 0)
+	if (pool_find(pool, r->plan) || keeper_new_warm(&cage, &r->request, &e) < 0)
 		return;
 	/* Without one the next run is made as any other is, and says itself what is wrong. */
 	if (run_start_cage(r, cage, &e) == 0)

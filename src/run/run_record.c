@@ -78,7 +78,7 @@ static void complain_unrecorded(struct run *r, const struct err *e)
  * There has to be a key that works before anything runs that is to be signed. A worker asks only
  * when another was made.
  */
-static int check_key(struct run *r, struct err *e)
+static int record_check_key(struct run *r, struct err *e)
 {
 	own(sign_key) struct sign_key key = { 0 };
 	struct err unlogged = { 0 };
@@ -114,7 +114,7 @@ static int print_parts(struct run *r, struct err *e)
 	return 0;
 }
 
-static int write_parts(struct run *r, struct err *e)
+static int record_write_parts(struct run *r, struct err *e)
 {
 	int ret = record_write_file(r->folder, RECORD_PLAN_FILE, &r->plan_text, false, e);
 
@@ -133,7 +133,7 @@ static void write_late_parts(struct run *r)
 {
 	struct err e = { 0 };
 
-	if (r->plan_text.len && write_parts(r, &e) < 0)
+	if (r->plan_text.len && record_write_parts(r, &e) < 0)
 		complain_unrecorded(r, &e);
 }
 
@@ -178,11 +178,11 @@ int run_prepare_record(struct run *r, struct err *e)
 		return ret;
 	sha256_hex(r->request.filter.code, r->request.filter.count * sizeof(struct sock_filter),
 		r->record.filter_digest);
-	ret = check_key(r, e);
+	ret = record_check_key(r, e);
 	if (ret == 0)
 		ret = print_parts(r, e);
 	if (ret == 0 && (!r->pool || r->log.is_synced))
-		ret = write_parts(r, e);
+		ret = record_write_parts(r, e);
 	if (ret == 0 && r->record.project.list[0])
 		ret = record_write_file(
 			r->folder, CHANGE_PROJECT_FILE, &r->project_list, r->log.is_synced, e);

@@ -26,7 +26,7 @@ static bool is_bound(const struct spec *s, const char *folder)
 }
 
 /* What is not held would run on the host: better no run. */
-static void refuse(struct spec *s)
+static void repository_refuse(struct spec *s)
 {
 	struct diag_pos at = { .source = diags_add_source(&s->diags, ".git", NULL, 0) };
 
@@ -45,14 +45,14 @@ static void warn(struct spec *s, const char *hint, const char *why, const char *
 }
 
 /* Nothing of a folder that is not shown can be touched. */
-static void leave_out(struct check_repository *r)
+static void repository_leave_out(struct check_repository *r)
 {
 	if (r->folder[0])
 		r->other_count = 0;
 	r->folder[0] = '\0';
 }
 
-static void look(struct spec *s, struct run_place *place)
+static void repository_look(struct spec *s, struct run_place *place)
 {
 	const struct check_project project = {
 		.path = place->project,
@@ -78,7 +78,7 @@ void run_choose_own_path(struct spec *s, struct run_place *place)
 	for (size_t i = 0; i < COUNT_OF(keys); i++)
 		if (spec_is_declared(s, keys[i]))
 			return;
-	look(s, place);
+	repository_look(s, place);
 	if (place->repository.wants_own_path)
 		s->settled.v[SPEC_PROJECT_CAGE].choice = SPEC_CAGE_PROJECT;
 }
@@ -88,19 +88,19 @@ void run_find_repository(struct spec *s, struct run_place *place)
 	struct check_repository *r = &place->repository;
 	const char *leak;
 
-	look(s, place);
+	repository_look(s, place);
 	if (r->has_more)
-		refuse(s);
+		repository_refuse(s);
 	leak = r->folder[0] ? run_leak_of(s, r->folder, place) : NULL;
 	if (spec_choice(s, SPEC_PROJECT_GIT) == SPEC_GIT_NONE ||
 		(r->named[0] && is_bound(s, r->named))) {
-		leave_out(r);
+		repository_leave_out(r);
 	} else if (r->why) {
 		warn(s, r->hint, r->why, "");
 	} else if (leak) {
 		warn(s, "if it is meant: --preflight-allow PATH, or preflight_allow: [PATH]", leak,
 			r->folder);
-		leave_out(r);
+		repository_leave_out(r);
 	}
 }
 

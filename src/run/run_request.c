@@ -26,7 +26,7 @@ void run_request_done(struct run_request *q)
 /* --- filling it in --- */
 
 /* Room for one more of `size` bytes; the array is the arena's, as are those before it. */
-static void *grow(struct arena *a, void *items, size_t count, size_t *room, size_t size)
+static void *request_grow(struct arena *a, void *items, size_t count, size_t *room, size_t size)
 {
 	size_t wanted = count ? 2 * count : 8;
 	void *more;
@@ -55,7 +55,8 @@ int run_request_set(struct run_request *q, enum spec_key key, const char *from, 
 	if (q->setting_count == RUN_REQUEST_SETTINGS)
 		return err_set(e, ERR_USE, E2BIG, "cannot read the request: more than %d settings",
 			RUN_REQUEST_SETTINGS);
-	more = grow(&q->arena, q->settings, q->setting_count, &q->setting_room, sizeof(*more));
+	more = request_grow(
+		&q->arena, q->settings, q->setting_count, &q->setting_room, sizeof(*more));
 	if (!more)
 		return fail_memory(e);
 	q->settings = more;
@@ -70,7 +71,7 @@ int run_request_add(struct run_request *q, struct run_texts *list, const char *t
 	if (list->count == RUN_REQUEST_WORDS)
 		return err_set(e, ERR_USE, E2BIG, "cannot read the request: more than %d words",
 			RUN_REQUEST_WORDS);
-	more = grow(&q->arena, list->items, list->count, &list->room, sizeof(*more));
+	more = request_grow(&q->arena, list->items, list->count, &list->room, sizeof(*more));
 	if (!more)
 		return fail_memory(e);
 	list->items = more;
@@ -206,7 +207,7 @@ struct reader {
 };
 
 /* A copy that stays; NULL: something is wrong. */
-static const char *read_text(struct reader *r)
+static const char *request_read_text(struct reader *r)
 {
 	const char *text, *copy;
 
@@ -218,11 +219,11 @@ static const char *read_text(struct reader *r)
 	return copy;
 }
 
-static bool read_texts(struct reader *r, struct run_texts *ret)
+static bool request_read_texts(struct reader *r, struct run_texts *ret)
 {
 	json_enter_list(&r->json);
 	while (json_next_item(&r->json)) {
-		const char *text = read_text(r);
+		const char *text = request_read_text(r);
 
 		if (!text || run_request_add(r->into, ret, text, r->e) < 0)
 			return false;
@@ -230,15 +231,15 @@ static bool read_texts(struct reader *r, struct run_texts *ret)
 	return !r->json.wrong;
 }
 
-static bool read_version(struct reader *r)
+static bool request_read_version(struct reader *r)
 {
 	return json_read_int(&r->json, &r->version);
 }
 
-static bool read_command(struct reader *r)
+static bool request_read_command(struct reader *r)
 {
 	struct run_texts words = { 0 };
-	bool is_read = read_texts(r, &words);
+	bool is_read = request_read_texts(r, &words);
 
 	r->into->command = words.items;
 	r->into->command_count = words.count;
@@ -253,7 +254,7 @@ static bool refuse_key(struct reader *r, const char *where, const char *key)
 }
 
 /* A key that an option could name; what is wrong with its value is for the spec to say. */
-static bool find_key(struct reader *r, const char *path, enum spec_key *ret)
+static bool request_find_key(struct reader *r, const char *path, enum spec_key *ret)
 {
 	*ret = spec_key_find(path);
 	if (str_eq(path, ENV_FILE) ||
@@ -263,7 +264,7 @@ static bool find_key(struct reader *r, const char *path, enum spec_key *ret)
 	return refuse_key(r, "a spec", path);
 }
 
-static bool read_setting(struct reader *r)
+static bool request_read_setting(struct reader *r)
 {
 	static const char *const names[] = { "key", "from", "value" };
 	const char *got[COUNT_OF(names)] = { 0 }, *name;
@@ -279,7 +280,7 @@ static bool read_setting(struct reader *r)
 			return refuse_key(r, "a setting", name);
 		if (got[i])
 			return json_wrong(&r->json, "each key once");
-		got[i] = read_text(r);
+		got[i] = request_read_text(r);
 		if (!got[i])
 			return false;
 	}
@@ -287,22 +288,22 @@ static bool read_setting(struct reader *r)
 		return false;
 	if (!got[0] || !got[2])
 		return json_wrong(&r->json, "key and value");
-	return find_key(r, got[0], &key) &&
+	return request_find_key(r, got[0], &key) &&
 	       run_request_set(r->into, key, got[1] ? got[1] : got[0], got[2], r->e) == 0;
 }
 
-static bool read_settings(struct reader *r)
+static bool request_read_settings(struct reader *r)
 {
 	json_enter_list(&r->json);
 	while (json_next_item(&r->json))
-		if (!read_setting(r))
+		if (!request_read_setting(r))
 			return false;
 	return !r->json.wrong;
 }
 
-static bool read_subjects(struct reader *r)
+static bool request_read_subjects(struct reader *r)
 {
-	return read_texts(r, &r->into->subjects);
+	return request_read_texts(r, &r->into->subjects);
 }
 
 static bool read_sync(struct reader *r)
@@ -314,14 +315,14 @@ static const struct {
 	const char *key;
 	bool (*read)(struct reader *r);
 } members[] = {
-	{ "version", read_version },
-	{ "command", read_command },
-	{ "settings", read_settings },
-	{ "subjects", read_subjects },
+	{ "version", request_read_version },
+	{ "command", request_read_command },
+	{ "settings", request_read_settings },
+	{ "subjects", request_read_subjects },
 	{ "sync", read_sync },
 };
 
-static bool read_member(struct reader *r, const char *key)
+static bool request_read_member(struct reader *r, const char *key)
 {
 	size_t i = 0;
 
@@ -347,7 +348,7 @@ static bool read_all(struct reader *r)
 
 	json_enter_map(&r->json);
 	while (json_next_key(&r->json, &key))
-		if (!read_member(r, key))
+		if (!request_read_member(r, key))
 			return false;
 	if (!json_read_end(&r->json))
 		return false;

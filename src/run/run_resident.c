@@ -22,7 +22,7 @@
 #include "wire/wire.h"
 
 /* What of a run is its own, where all of a session are in one cage. */
-static bool is_of_command(enum spec_key key)
+static bool resident_is_of_command(enum spec_key key)
 {
 	static const enum spec_key own[] = { SPEC_NAME, SPEC_COMMAND, SPEC_WORKDIR, SPEC_ENV_PASS,
 		SPEC_ENV_SET, SPEC_LIMITS_TIME, SPEC_LIMITS_OUTPUT, SPEC_LIMITS_OUTPUT_THEN,
@@ -37,7 +37,7 @@ static bool is_of_command(enum spec_key key)
 int run_check_sharing(const struct spec *s, struct err *e)
 {
 	for (enum spec_key key = 0; key < SPEC_KEY_COUNT; key++)
-		if (s->layers[SPEC_LAYER_FILE].v[key].is_set && !is_of_command(key))
+		if (s->layers[SPEC_LAYER_FILE].v[key].is_set && !resident_is_of_command(key))
 			return err_hint(e,
 				err_set(e, ERR_REFUSED, EOPNOTSUPP,
 					"cannot narrow %s for one command: the commands of this "
@@ -48,7 +48,7 @@ int run_check_sharing(const struct spec *s, struct err *e)
 }
 
 /* Nothing stays open but these, which get new numbers; and nothing is said to anybody. */
-static int let_go(int *root, int *told)
+static int resident_let_go(int *root, int *told)
 {
 	int null = file_open("/dev/null", O_RDWR);
 	int *const kept[] = { root, told };
@@ -97,7 +97,7 @@ static noreturn void be_keeper(const struct run_job *job, int told)
 	own.is_still_ours = NULL;
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (let_go(&own.root, &told) < 0 || chdir("/") < 0)
+	if (resident_let_go(&own.root, &told) < 0 || chdir("/") < 0)
 		_exit(125);
 	memset(job->command_line, 0, job->command_line_size);
 	snprintf(job->command_line, job->command_line_size, "bawn: cage of a session");

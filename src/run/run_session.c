@@ -86,7 +86,7 @@ int run_load_job(const struct run_job *job, struct run *r, struct err *e)
 }
 
 /* The same, and what follows from its being one of those that share a cage. */
-static int prepare(const struct run_job *job, struct run *r, struct err *e)
+static int session_prepare(const struct run_job *job, struct run *r, struct err *e)
 {
 	int ret = run_load_job(job, r, e);
 
@@ -105,7 +105,7 @@ static int prepare(const struct run_job *job, struct run *r, struct err *e)
  * A cage that waits has copies of what is open when it is made. Of this session, and of its run,
  * whose folder is locked while it lasts, there are to be none.
  */
-static void close_all(struct run *r, int *workspace)
+static void session_close_all(struct run *r, int *workspace)
 {
 	run_sign_interrupted(r);
 	run_close_record(r);
@@ -143,7 +143,7 @@ static void run_asked(const struct run_job *job, struct run_result *ret)
 	if (workspace >= 0 && run_open_status(&r, &unfit) < 0) {
 		run_tell_err(&r, &unfit);
 	} else if (workspace >= 0) {
-		if (prepare(job, &r, &ret->error) == 0) {
+		if (session_prepare(job, &r, &ret->error) == 0) {
 			ret->status = run_to_end(&r);
 			ret->error = r.record.error;
 		} else {
@@ -162,7 +162,7 @@ static void run_asked(const struct run_job *job, struct run_result *ret)
 		job->look(job->of, &r.record);
 	if (job->done)
 		job->done(job->of, ret);
-	close_all(&r, &workspace);
+	session_close_all(&r, &workspace);
 	/* What was refused may have come to a plan, and not to all that a cage needs. */
 	if (r.pool && r.plan && r.record.outcome != RECORD_REFUSED)
 		run_pool_fill(r.pool, &r);

@@ -59,7 +59,7 @@ static const char *find_mode(const struct run_request *q)
 }
 
 /* What opens a way means the network that has ways, unless another one was named. */
-static void add_network(const struct run_request *q, struct spec *s, const char *name)
+static void settings_add_network(const struct run_request *q, struct spec *s, const char *name)
 {
 	const char *mode = find_mode(q);
 
@@ -91,7 +91,7 @@ void run_add_settings(const struct run_request *q, struct spec *s, const char *h
 		if (key == SPEC_BINDS && is_elsewhere)
 			value = from_here(s, value, here);
 		if (is_for_network(key))
-			add_network(q, s, name);
+			settings_add_network(q, s, name);
 		if (value)
 			spec_add_option(s, key, name, value);
 	}

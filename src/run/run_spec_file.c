@@ -225,7 +225,8 @@ int run_load_file(
 /* --- a file of variables --- */
 
 /* One line, without its end. What stands behind a name may be a key, and is not shown. */
-static void add_variable(struct spec *s, const char *where, const char *text, bool is_here)
+static void spec_file_add_variable(
+	struct spec *s, const char *where, const char *text, bool is_here)
 {
 	struct diag_pos at = { .source = diags_add_source(&s->diags, where, NULL, 0) };
 
@@ -270,6 +271,6 @@ void run_add_env_file(struct spec *s, const char *path, bool is_here)
 			text[size - 1] = '\0';
 		text += strspn(text, " \t");
 		if (*text && *text != '#')
-			add_variable(s, where ? where : path, text, is_here);
+			spec_file_add_variable(s, where ? where : path, text, is_here);
 	}
 }

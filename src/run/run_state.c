@@ -62,7 +62,8 @@ static const struct keeper_mount *find_mount(const struct keeper_snapshot *v, co
 }
 
 /* The path `from`/… as `to`/…; `path` is within `from`. */
-static const char *move(struct arena *arena, const char *path, const char *from, const char *to)
+static const char *state_move(
+	struct arena *arena, const char *path, const char *from, const char *to)
 {
 	const char *below = path + (str_eq(from, "/") ? 0 : strlen(from));
 
@@ -75,11 +76,11 @@ static const char *move(struct arena *arena, const char *path, const char *from,
 static const char *find_alias(const struct keeper_mount *m, const char *state, struct arena *arena)
 {
 	if (str_path_within(state, m->root))
-		return move(arena, state, m->root, m->place);
+		return state_move(arena, state, m->root, m->place);
 	return str_path_within(m->root, state) ? m->place : NULL;
 }
 
-static int add_path(struct spec *s, const char *path, bool is_root, struct run_place *place)
+static int state_add_path(struct spec *s, const char *path, bool is_root, struct run_place *place)
 {
 	path = arena_copy(&s->arena, path, strlen(path));
 	if (!path)
@@ -93,7 +94,7 @@ static int add_aliases(struct spec *s, const struct keeper_snapshot *v, const st
 	bool is_root, struct run_place *place)
 {
 	const struct keeper_mount *home = find_mount(v, own->there);
-	const char *state = home ? move(&s->arena, own->path, home->place, home->root) : NULL;
+	const char *state = home ? state_move(&s->arena, own->path, home->place, home->root) : NULL;
 	int r = home && !state ? -ENOMEM : 0;
 
 	for (size_t i = 0; home && r == 0 && i < v->mount_count; i++) {
@@ -102,9 +103,9 @@ static int add_aliases(struct spec *s, const struct keeper_snapshot *v, const st
 			str_eq(m->device, home->device) ? find_alias(m, state, &s->arena) : NULL;
 
 		if (alias)
-			r = add_path(s, alias, is_root, place);
+			r = state_add_path(s, alias, is_root, place);
 	}
-	return r == 0 ? add_path(s, own->path, is_root, place) : r;
+	return r == 0 ? state_add_path(s, own->path, is_root, place) : r;
 }
 
 /* What is nowhere yet cannot be seen. */

@@ -28,7 +28,7 @@
 static const char *const reserved[] = { "effects", RECORD_EFFECTS_FILE, LOG_RUN_FILE,
 	RECORD_SPEC_FILE, RECORD_PLAN_FILE, CHANGE_PROJECT_FILE, RECORD_FILE };
 
-static bool is_utf8(const char *text)
+static bool subjects_is_utf8(const char *text)
 {
 	size_t n = strlen(text), width = 1;
 	uint32_t unused;
@@ -47,7 +47,7 @@ static bool is_plain_path(const char *path)
 		if (n == 0 || (n == 1 && part[0] == '.') || (n == 2 && memcmp(part, "..", 2) == 0))
 			return false;
 		if (!part[n])
-			return is_utf8(path);
+			return subjects_is_utf8(path);
 	}
 }
 
@@ -70,7 +70,7 @@ static int check_name(const char *name, struct err *e)
 	return 0;
 }
 
-static bool is_among(const struct run_subjects *s, const char *name)
+static bool subjects_is_among(const struct run_subjects *s, const char *name)
 {
 	for (size_t i = 0; i < s->count; i++)
 		if (str_eq(s->names[i], name))
@@ -90,7 +90,7 @@ int run_take_subjects(struct run *r, struct err *e)
 		ret = check_name(name, e);
 		if (ret < 0)
 			return ret;
-		if (is_among(s, name))
+		if (subjects_is_among(s, name))
 			continue;
 		if (s->count == RUN_MOST_SUBJECTS)
 			return err_set(e, ERR_USE, E2BIG, "cannot use --subject more than %d times",

@@ -35,7 +35,7 @@ static void found_done(struct found *f)
 	free(f->items);
 }
 
-static struct store_session *add(struct found *f)
+static struct store_session *sweep_add(struct found *f)
 {
 	if (f->count == f->room) {
 		size_t room = f->room ? 2 * f->room : 64;
@@ -59,7 +59,7 @@ static int see_session(void *of, const struct store_session *s)
 
 	if ((!s->is_expired && s->state != STORE_REMOVING) || !run_sessions_is_here(f->at, s))
 		return 0;
-	x = add(f);
+	x = sweep_add(f);
 	if (!x)
 		return 0;
 	*x = *s;
@@ -75,7 +75,7 @@ static int see_folder(void *of, const struct session_folder *folder)
 
 	if (!folder->is_new || folder->age_s < UNFINISHED_S)
 		return 0;
-	x = add(f);
+	x = sweep_add(f);
 	if (x)
 		snprintf(x->id, sizeof(x->id), "%s", folder->id);
 	return 0;
@@ -110,7 +110,7 @@ struct batch {
 	struct err errors[BATCH];
 };
 
-static void tell(
+static void sweep_tell(
 	struct sweep *w, const struct store_session *s, const char *why, const struct err *e)
 {
 	if (e->kind != ERR_NONE)
@@ -145,7 +145,7 @@ static void spare_some(struct sweep *w, struct found *f)
 }
 
 /* Those that somebody used meanwhile, or removes, are not begun. */
-static int begin(struct sweep *w, struct batch *b, struct err *e)
+static int sweep_begin(struct sweep *w, struct batch *b, struct err *e)
 {
 	const char *ids[BATCH];
 	bool begun[BATCH] = { false };
@@ -182,7 +182,7 @@ static void remove_all_files(struct batch *b)
 		pthread_join(other, NULL);
 }
 
-static int finish(struct sweep *w, const struct batch *b, struct err *e)
+static int sweep_finish(struct sweep *w, const struct batch *b, struct err *e)
 {
 	const char *ids[BATCH];
 	size_t n = 0;
@@ -200,11 +200,11 @@ static void sweep_batch(struct sweep *w, const struct store_session *items, size
 	int r = 0;
 
 	if (!w->done->is_dry) {
-		r = begin(w, &b, &e);
+		r = sweep_begin(w, &b, &e);
 		if (r >= 0)
 			remove_all_files(&b);
 		if (r >= 0)
-			r = finish(w, &b, &e);
+			r = sweep_finish(w, &b, &e);
 	}
 	for (size_t i = 0; i < count; i++) {
 		const char *why = items[i].is_expired ? "expired" : "removed";
@@ -213,7 +213,7 @@ static void sweep_batch(struct sweep *w, const struct store_session *items, size
 			continue;
 		if (r >= 0 && b.errors[i].kind == ERR_NONE && !w->done->is_dry)
 			log_removed(&w->log, &items[i], why);
-		tell(w, &items[i], why, r < 0 ? &e : &b.errors[i]);
+		sweep_tell(w, &items[i], why, r < 0 ? &e : &b.errors[i]);
 	}
 	if (log_write(&w->log) < 0)
 		w->done->unlogged = w->log.failure;
@@ -222,7 +222,7 @@ static void sweep_batch(struct sweep *w, const struct store_session *items, size
 /* --- what was left --- */
 
 /* A folder that was never confirmed; its session may be there all the same. */
-static void sweep_folder(struct sweep *w, const struct store_session *s)
+static void run_sweep_sweep_folder(struct sweep *w, const struct store_session *s)
 {
 	own(store_session) struct store_session row = { 0 };
 	struct err e = { 0 };
@@ -236,7 +236,7 @@ static void sweep_folder(struct sweep *w, const struct store_session *s)
 	e = (struct err){ 0 };
 	if (!w->done->is_dry)
 		session_remove_folder(w->at->root, s->id, &e);
-	tell(w, s, "unfinished", &e);
+	sweep_tell(w, s, "unfinished", &e);
 }
 
 /* --- all of them --- */
@@ -263,7 +263,7 @@ int run_sweep(struct run_sessions *at, struct run_swept *x, struct err *e)
 	if (r == 0)
 		r = session_each_folder(at->root, see_folder, &folders, e);
 	for (size_t i = 0; r == 0 && i < folders.count; i++)
-		sweep_folder(&w, &folders.items[i]);
+		run_sweep_sweep_folder(&w, &folders.items[i]);
 	x->is_cut = sessions.is_cut || folders.is_cut;
 	log_done(&w.log);
 	flock(at->root, LOCK_UN);

@@ -95,7 +95,7 @@ static void add_leaves(struct compiler *c, const struct filter_rule **sorted)
 
 /* --- code; every function returns where what it put down begins --- */
 
-static size_t put(struct compiler *c, int code, uint32_t k, size_t yes, size_t no)
+static size_t compile_put(struct compiler *c, int code, uint32_t k, size_t yes, size_t no)
 {
 	if (c->at == 0) {
 		c->is_full = true;
@@ -109,21 +109,22 @@ static size_t put(struct compiler *c, int code, uint32_t k, size_t yes, size_t n
 /* A place as far away as a test can jump, with one more instruction between. */
 static size_t near(struct compiler *c, size_t to)
 {
-	return to - c->at < 250 ? to : put(c, BPF_JMP | BPF_JA, (uint32_t)(to - c->at), 0, 0);
+	return to - c->at < 250 ? to
+				: compile_put(c, BPF_JMP | BPF_JA, (uint32_t)(to - c->at), 0, 0);
 }
 
 static size_t put_jump(struct compiler *c, int op, uint32_t k, size_t yes, size_t no)
 {
 	no = near(c, no);
 	yes = near(c, yes);
-	return put(c, BPF_JMP | BPF_K | op, k, yes - c->at, no - c->at);
+	return compile_put(c, BPF_JMP | BPF_K | op, k, yes - c->at, no - c->at);
 }
 
 static size_t put_load(struct compiler *c, size_t offset, uint32_t mask)
 {
 	if (mask != FILTER_LOW)
-		put(c, BPF_ALU | BPF_AND | BPF_K, mask, 0, 0);
-	return put(c, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
+		compile_put(c, BPF_ALU | BPF_AND | BPF_K, mask, 0, 0);
+	return compile_put(c, BPF_LD | BPF_W | BPF_ABS, (uint32_t)offset, 0, 0);
 }
 
 /* The accumulator has 32 bits: the high half decides, unless it is equal. */
@@ -160,12 +161,12 @@ static size_t put_leaf(struct compiler *c, const struct leaf *leaf)
 	size_t next = 0;
 
 	if (leaf->rule_count == 0)
-		return put(c, BPF_RET | BPF_K, leaf->action, 0, 0);
+		return compile_put(c, BPF_RET | BPF_K, leaf->action, 0, 0);
 	if (leaf->rules[leaf->rule_count - 1]->test_count)
-		next = put(c, BPF_RET | BPF_K, c->rules->action, 0, 0);
+		next = compile_put(c, BPF_RET | BPF_K, c->rules->action, 0, 0);
 	for (size_t i = leaf->rule_count; i-- > 0;) {
 		const struct filter_rule *rule = leaf->rules[i];
-		size_t here = put(c, BPF_RET | BPF_K, rule->action, 0, 0);
+		size_t here = compile_put(c, BPF_RET | BPF_K, rule->action, 0, 0);
 
 		for (unsigned k = rule->test_count; k-- > 0;)
 			here = put_test(c, &rule->tests[k], here, next);
@@ -203,7 +204,7 @@ int filter_compile(const struct filter_rules *rules, struct arena *arena, struct
 	add_leaves(&c, sorted);
 	put_tree(&c, c.leaves, c.leaf_count);
 	good = put_load(&c, offsetof(struct seccomp_data, nr), FILTER_LOW);
-	put(&c, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
+	compile_put(&c, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
 	put_jump(&c, BPF_JEQ, rules->audit_arch, good, c.at);
 	put_load(&c, offsetof(struct seccomp_data, arch), FILTER_LOW);
 	if (c.is_full)

@@ -83,7 +83,8 @@ static int read_action(struct filter_reader *r, const struct yaml_node *map, con
 
 /* --- arguments --- */
 
-static int read_test(struct filter_reader *r, const struct yaml_node *map, struct filter_test *ret)
+static int profile_read_test(
+	struct filter_reader *r, const struct yaml_node *map, struct filter_test *ret)
 {
 	static const char *const keys[] = { "index", "value", "valueTwo", "op" };
 	static const char *const op_names[] = { "SCMP_CMP_EQ", "SCMP_CMP_NE", "SCMP_CMP_LT",
@@ -123,7 +124,7 @@ static int read_tests(struct filter_reader *r, const struct yaml_node *list, str
 	for (const struct yaml_node *n = list->first; n; n = n->next) {
 		struct filter_test *test = &entry->tests[entry->test_count];
 
-		if ((bad = read_test(r, n, test)) < 0)
+		if ((bad = profile_read_test(r, n, test)) < 0)
 			return bad;
 		entry->has_doubles |= (seen & 1U << test->arg) != 0;
 		seen |= 1U << test->arg;
@@ -136,7 +137,7 @@ static int read_tests(struct filter_reader *r, const struct yaml_node *list, str
  * Arguments of which the kernel reads 32 bits, among those that profiles test. The rest of the
  * register is the caller's to choose: compared too, "not family 40" would let 40 + 2^32 through.
  */
-static void narrow(struct filter_rule *rule, const char *name)
+static void profile_narrow(struct filter_rule *rule, const char *name)
 {
 	static const struct {
 		const char *name;
@@ -232,9 +233,10 @@ static int read_applies(struct filter_reader *r, const struct yaml_node *map, bo
 
 /* --- entries --- */
 
-static int add_rule(struct filter_reader *r, const struct yaml_node *name, struct filter_rule *rule)
+static int profile_add_rule(
+	struct filter_reader *r, const struct yaml_node *name, struct filter_rule *rule)
 {
-	narrow(rule, name->text);
+	profile_narrow(rule, name->text);
 	if (filter_rules_add(&r->rules, rule) == 0)
 		return 0;
 	return filter_refuse(r, name->at, "more than %d rules", FILTER_MAX_RULES);
@@ -259,18 +261,18 @@ static int add_call(
 	if (!entry->has_doubles) {
 		rule.test_count = entry->test_count;
 		memcpy(rule.tests, entry->tests, sizeof(rule.tests));
-		return add_rule(r, name, &rule);
+		return profile_add_rule(r, name, &rule);
 	}
 	/* Containers' runtimes take tests of one argument for alternatives, and all with them. */
 	for (unsigned i = 0; i < entry->test_count && !bad; i++) {
 		rule.test_count = 1;
 		rule.tests[0] = entry->tests[i];
-		bad = add_rule(r, name, &rule);
+		bad = profile_add_rule(r, name, &rule);
 	}
 	return bad;
 }
 
-static int read_entry(struct filter_reader *r, const struct yaml_node *map)
+static int profile_read_entry(struct filter_reader *r, const struct yaml_node *map)
 {
 	static const char *const keys[] = { "names", "name", "action", "errnoRet", "errno", "args",
 		"comment", "includes", "excludes" };
@@ -318,7 +320,7 @@ static int read_top(struct filter_reader *r, const struct yaml_node *map)
 		return 0;
 	bad = filter_check_kind(r, list, YAML_LIST);
 	for (const struct yaml_node *n = list->first; n && !bad; n = n->next)
-		bad = read_entry(r, n);
+		bad = profile_read_entry(r, n);
 	return bad;
 }
 

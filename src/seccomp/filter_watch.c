@@ -85,7 +85,7 @@ const struct filter_watched *filter_find_watched(const struct seccomp_data *call
 	return w;
 }
 
-static uint8_t settle(uint8_t jump, size_t at, size_t pass)
+static uint8_t watch_settle(uint8_t jump, size_t at, size_t pass)
 {
 	if (jump == MARK_PASS)
 		return (uint8_t)(pass - at - 1);
@@ -116,8 +116,8 @@ static size_t make_tail(struct sock_filter ret[static MAX_TAIL])
 	*s++ = (struct sock_filter){ ANSWER, 0, 0, SECCOMP_RET_ALLOW };
 	*s++ = (struct sock_filter){ ANSWER, 0, 0, SECCOMP_RET_USER_NOTIF };
 	for (size_t i = 0; i < pass; i++) {
-		ret[i].jt = settle(ret[i].jt, i, pass);
-		ret[i].jf = settle(ret[i].jf, i, pass);
+		ret[i].jt = watch_settle(ret[i].jt, i, pass);
+		ret[i].jf = watch_settle(ret[i].jf, i, pass);
 	}
 	return pass + 2;
 }

@@ -38,10 +38,10 @@ struct reader {
 	char *words;       /* strtok's */
 };
 
-_Noreturn static void fail(const struct reader *r, const char *fmt, ...)
+_Noreturn static void gen_filter_fail(const struct reader *r, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-static void fail(const struct reader *r, const char *fmt, ...)
+static void gen_filter_fail(const struct reader *r, const char *fmt, ...)
 {
 	va_list args;
 
@@ -63,11 +63,11 @@ static const char *need_word(struct reader *r, const char *what)
 	const char *word = next_word(r);
 
 	if (!word)
-		fail(r, "%s is missing", what);
+		gen_filter_fail(r, "%s is missing", what);
 	return word;
 }
 
-static uint64_t read_number(const struct reader *r, const char *word)
+static uint64_t gen_filter_read_number(const struct reader *r, const char *word)
 {
 	char *end = NULL;
 	uint64_t value;
@@ -75,7 +75,7 @@ static uint64_t read_number(const struct reader *r, const char *word)
 	errno = 0;
 	value = strtoull(word, &end, 0);
 	if (!str_is_digit(word[0]) || *end || errno)
-		fail(r, "'%s' is not a number", word);
+		gen_filter_fail(r, "'%s' is not a number", word);
 	return value;
 }
 
@@ -83,14 +83,14 @@ static uint64_t read_number(const struct reader *r, const char *word)
 static void read_call_number(struct reader *r)
 {
 	const char *name = need_word(r, "the name");
-	uint64_t number = read_number(r, need_word(r, "the number"));
+	uint64_t number = gen_filter_read_number(r, need_word(r, "the number"));
 	int known = filter_find_call(r->arch, name);
 
 	if (known != -ENOENT && known != (int)number)
-		fail(r, "libseccomp has %d for '%s'", known, name);
+		gen_filter_fail(r, "libseccomp has %d for '%s'", known, name);
 	if (number > 4095 || strlen(name) >= sizeof(r->numbers[0].name) ||
 		r->number_count == MAX_NUMBERS)
-		fail(r, "no room for '%s'", name);
+		gen_filter_fail(r, "no room for '%s'", name);
 	snprintf(r->numbers[r->number_count].name, sizeof(r->numbers[0].name), "%s", name);
 	r->numbers[r->number_count++].number = (int)number;
 }
@@ -104,7 +104,7 @@ static int find_call(const struct reader *r, const char *name)
 		if (str_eq(r->numbers[i].name, name))
 			number = r->numbers[i].number;
 	if (number == -ENOENT)
-		fail(r,
+		gen_filter_fail(r,
 			"there is no system call '%s'; where it is too new for libseccomp, give its "
 			"number",
 			name);
@@ -112,7 +112,7 @@ static int find_call(const struct reader *r, const char *name)
 }
 
 /* ARGUMENT[&MASK] is|not|above VALUE; false at the end of the line. */
-static bool read_test(struct reader *r, struct filter_test *ret)
+static bool gen_filter_read_test(struct reader *r, struct filter_test *ret)
 {
 	static const char *const words[] = { "is", "not", "above" };
 	static const enum filter_op ops[] = { FILTER_EQ, FILTER_NE, FILTER_GT };
@@ -123,40 +123,41 @@ static bool read_test(struct reader *r, struct filter_test *ret)
 		return false;
 	ret->arg = (unsigned)(subject[0] - '0');
 	if (ret->arg >= FILTER_MAX_ARGS || (subject[1] && subject[1] != '&'))
-		fail(r, "'%s' is not an argument, 0 to 5, with &MASK or without", subject);
-	ret->mask = subject[1] ? read_number(r, subject + 2) : FILTER_LOW;
+		gen_filter_fail(
+			r, "'%s' is not an argument, 0 to 5, with &MASK or without", subject);
+	ret->mask = subject[1] ? gen_filter_read_number(r, subject + 2) : FILTER_LOW;
 	op = need_word(r, "is, not or above");
 	while (i < COUNT_OF(ops) && !str_eq(words[i], op))
 		i++;
 	if (i == COUNT_OF(ops))
-		fail(r, "'%s' is not is, not or above", op);
+		gen_filter_fail(r, "'%s' is not is, not or above", op);
 	ret->op = ops[i];
-	ret->value = read_number(r, need_word(r, "the value"));
+	ret->value = gen_filter_read_number(r, need_word(r, "the value"));
 	if (ret->value & ~ret->mask)
-		fail(r, "the value has bits that the mask has not");
+		gen_filter_fail(r, "the value has bits that the mask has not");
 	return true;
 }
 
-static void add_rule(struct reader *r, struct filter_rule *rule, int number)
+static void gen_filter_add_rule(struct reader *r, struct filter_rule *rule, int number)
 {
 	if (number < 0)
 		return;
 	rule->number = (uint32_t)number;
 	for (size_t i = r->first_rule; i < r->rules.count; i++)
 		if (r->rules.items[i].number == rule->number && !r->rules.items[i].test_count)
-			fail(r, "a line above answers this call already, in all cases");
+			gen_filter_fail(r, "a line above answers this call already, in all cases");
 	if (filter_rules_add(&r->rules, rule) < 0)
-		fail(r, "too many rules");
+		gen_filter_fail(r, "too many rules");
 }
 
 /* allow NAME…, refuse NAME… */
-static void read_names(struct reader *r, uint32_t action)
+static void gen_filter_read_names(struct reader *r, uint32_t action)
 {
 	struct filter_rule rule = { .action = action };
 	const char *name = need_word(r, "the name");
 
 	for (; name; name = next_word(r))
-		add_rule(r, &rule, find_call(r, name));
+		gen_filter_add_rule(r, &rule, find_call(r, name));
 }
 
 /* NAME TEST… */
@@ -166,14 +167,14 @@ static void read_rule(struct reader *r, uint32_t action, bool must_test)
 	struct filter_test test;
 	int number = find_call(r, need_word(r, "the name"));
 
-	while (read_test(r, &test)) {
+	while (gen_filter_read_test(r, &test)) {
 		if (rule.test_count == FILTER_MAX_ARGS)
-			fail(r, "more than %d tests", FILTER_MAX_ARGS);
+			gen_filter_fail(r, "more than %d tests", FILTER_MAX_ARGS);
 		rule.tests[rule.test_count++] = test;
 	}
 	if (must_test && rule.test_count == 0)
-		fail(r, "a test is missing");
-	add_rule(r, &rule, number);
+		gen_filter_fail(r, "a test is missing");
+	gen_filter_add_rule(r, &rule, number);
 }
 
 static uint32_t read_error(struct reader *r)
@@ -182,7 +183,7 @@ static uint32_t read_error(struct reader *r)
 	int num = filter_find_errno(word);
 
 	if (num == 0 && !str_eq(word, "0"))
-		fail(r, "'%s' is not the name of an error", word);
+		gen_filter_fail(r, "'%s' is not the name of an error", word);
 	return SECCOMP_RET_ERRNO | (uint32_t)num;
 }
 
@@ -190,11 +191,11 @@ static uint32_t read_error(struct reader *r)
 static void read_otherwise(struct reader *r)
 {
 	if (!str_eq(need_word(r, "kill"), "kill"))
-		fail(r, "otherwise a call can only kill");
+		gen_filter_fail(r, "otherwise a call can only kill");
 	r->rules.action = SECCOMP_RET_KILL_PROCESS;
 }
 
-static void read_file(struct reader *r, const char *path);
+static void gen_filter_read_file(struct reader *r, const char *path);
 
 static void read_include(struct reader *r)
 {
@@ -203,17 +204,17 @@ static void read_include(struct reader *r)
 	const struct reader saved = *r;
 
 	if (r->depth == MAX_INCLUDES)
-		fail(r, "includes that are too deep");
+		gen_filter_fail(r, "includes that are too deep");
 	if (asprintf(&path, "%.*s%s", slash ? (int)(slash - r->file + 1) : 0, r->file, name) < 0)
-		fail(r, "out of memory");
-	read_file(r, path);
+		gen_filter_fail(r, "out of memory");
+	gen_filter_read_file(r, path);
 	r->file = saved.file;
 	r->line = saved.line;
 	r->first_rule = saved.first_rule;
 	r->words = saved.words;
 }
 
-static void read_line(struct reader *r, char *text)
+static void gen_filter_read_line(struct reader *r, char *text)
 {
 	const char *word;
 
@@ -222,11 +223,11 @@ static void read_line(struct reader *r, char *text)
 	if (!word)
 		return;
 	if (str_eq(word, "allow"))
-		read_names(r, SECCOMP_RET_ALLOW);
+		gen_filter_read_names(r, SECCOMP_RET_ALLOW);
 	else if (str_eq(word, "allow-if"))
 		read_rule(r, SECCOMP_RET_ALLOW, true);
 	else if (str_eq(word, "refuse"))
-		read_names(r, SECCOMP_RET_ERRNO | EPERM);
+		gen_filter_read_names(r, SECCOMP_RET_ERRNO | EPERM);
 	else if (str_eq(word, "refuse-as"))
 		read_rule(r, read_error(r), false);
 	else if (str_eq(word, "number"))
@@ -236,12 +237,12 @@ static void read_line(struct reader *r, char *text)
 	else if (str_eq(word, "include"))
 		read_include(r);
 	else
-		fail(r, "a line does not start with '%s'", word);
+		gen_filter_fail(r, "a line does not start with '%s'", word);
 	if (next_word(r))
-		fail(r, "there is more on the line than belongs there");
+		gen_filter_fail(r, "there is more on the line than belongs there");
 }
 
-static void read_file(struct reader *r, const char *path)
+static void gen_filter_read_file(struct reader *r, const char *path)
 {
 	char text[256];
 	FILE *f = fopen(path, "re");
@@ -251,12 +252,12 @@ static void read_file(struct reader *r, const char *path)
 	r->first_rule = r->rules.count;
 	r->depth++;
 	if (!f)
-		fail(r, "%s", strerror(errno));
+		gen_filter_fail(r, "%s", strerror(errno));
 	while (fgets(text, sizeof(text), f)) {
 		r->line++;
 		if (!strchr(text, '\n'))
-			fail(r, "the line is too long, or does not end");
-		read_line(r, text);
+			gen_filter_fail(r, "the line is too long, or does not end");
+		gen_filter_read_line(r, text);
 	}
 	fclose(f);
 	r->depth--;
@@ -322,14 +323,14 @@ int main(int argc, char **argv)
 			.rules = { arch->audit, SECCOMP_RET_ERRNO | ENOSYS, items, 0 } };
 		struct filter program;
 
-		read_file(&r, argv[i + 2]);
+		gen_filter_read_file(&r, argv[i + 2]);
 		/* `default` includes the others' that are for cages. */
 		if (str_eq(names[i], "default"))
 			print_numbers(&r);
 		if (i == 0)
 			print_rules(names[i], &r.rules);
 		else if (filter_compile(&r.rules, &arena, &program) < 0)
-			fail(&r, "the program is too long");
+			gen_filter_fail(&r, "the program is too long");
 		else
 			print_program(names[i], &program);
 	}

@@ -200,7 +200,8 @@ static void print_hint(struct buf *out, const char *hint)
 }
 
 /* "file:line:column: error: " */
-static void print_head(const struct diags *d, const struct diag *item, struct buf *out, bool color)
+static void diag_print_head(
+	const struct diags *d, const struct diag *item, struct buf *out, bool color)
 {
 	static const char *const words[] = { "error", "warning" };
 	static const char *const colors[] = { "\x1b[1;31m", "\x1b[1;35m" };
@@ -213,7 +214,7 @@ static void print_head(const struct diags *d, const struct diag *item, struct bu
 
 static void print_item(const struct diags *d, const struct diag *item, struct buf *out, bool color)
 {
-	print_head(d, item, out, color);
+	diag_print_head(d, item, out, color);
 	print_visible(out, item->text);
 	buf_putc(out, '\n');
 	print_source(d, item, out);
@@ -232,14 +233,14 @@ static size_t count_listed(
 }
 
 /* All items of a list: where the first of them stands, then a line for each, then the hint. */
-static void print_list(const struct diags *d, const struct diag *const *items,
+static void diag_print_list(const struct diags *d, const struct diag *const *items,
 	const struct diag_list *list, struct buf *out, bool color)
 {
 	for (size_t i = 0; i < d->count; i++) {
 		if (items[i]->list != list)
 			continue;
 		if (!count_listed(items, i, list)) {
-			print_head(d, items[i], out, color);
+			diag_print_head(d, items[i], out, color);
 			buf_printf(out, "%s\n", list->heading);
 		}
 		buf_puts(out, "      | ");
@@ -251,7 +252,7 @@ static void print_list(const struct diags *d, const struct diag *const *items,
 	print_hint(out, list->hint);
 }
 
-static int compare_items(const void *a, const void *b)
+static int diag_compare_items(const void *a, const void *b)
 {
 	const struct diag *x = *(const struct diag *const *)a, *y = *(const struct diag *const *)b;
 	const uint32_t left[] = { x->at.source, x->at.line, x->at.column };
@@ -265,25 +266,25 @@ static int compare_items(const void *a, const void *b)
 }
 
 /* What was said, in the order of the source. */
-static void sort_items(const struct diags *d, const struct diag *ret[static DIAG_MAX])
+static void diag_sort_items(const struct diags *d, const struct diag *ret[static DIAG_MAX])
 {
 	for (size_t i = 0; i < d->count; i++)
 		ret[i] = &d->items[i];
-	qsort(ret, d->count, sizeof(ret[0]), compare_items);
+	qsort(ret, d->count, sizeof(ret[0]), diag_compare_items);
 }
 
 void diags_print(const struct diags *d, struct buf *out, bool color)
 {
 	const struct diag *items[DIAG_MAX] = { NULL };
 
-	sort_items(d, items);
+	diag_sort_items(d, items);
 	for (size_t i = 0; i < d->count; i++) {
 		const struct diag_list *list = items[i]->list;
 
 		if (!list || count_listed(items, d->count, list) == 1)
 			print_item(d, items[i], out, color);
 		else if (!count_listed(items, i, list))
-			print_list(d, items, list, out, color);
+			diag_print_list(d, items, list, out, color);
 	}
 	if (diags_are_full(d))
 		buf_puts(out, "… and perhaps more; mend these first\n");
@@ -293,7 +294,7 @@ void diags_print_json(const struct diags *d, struct json *j)
 {
 	const struct diag *items[DIAG_MAX] = { NULL };
 
-	sort_items(d, items);
+	diag_sort_items(d, items);
 	json_open_list(j, "diagnostics");
 	for (size_t i = 0; i < d->count; i++) {
 		const struct diag *item = items[i];

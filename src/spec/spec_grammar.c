@@ -12,7 +12,7 @@
 #define NO_MEMORY(e) (err_set((e), ERR_SYS, ENOMEM, "not enough memory"), -ENOMEM)
 #define BAD(e, ...)  (err_set((e), ERR_SPEC, 0, __VA_ARGS__), -EINVAL)
 
-static int keep(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int grammar_keep(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	ret->text = arena_copy(arena, text, strlen(text));
 	return ret->text ? 0 : NO_MEMORY(e);
@@ -22,12 +22,12 @@ int spec_grammar_any(struct arena *arena, const char *text, struct spec_item *re
 {
 	if (!*text)
 		return BAD(e, "text is empty");
-	return keep(arena, text, ret, e);
+	return grammar_keep(arena, text, ret, e);
 }
 
 int spec_grammar_word(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
-	return keep(arena, text, ret, e);
+	return grammar_keep(arena, text, ret, e);
 }
 
 int spec_grammar_name(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
@@ -41,7 +41,7 @@ int spec_grammar_name(struct arena *arena, const char *text, struct spec_item *r
 	for (const char *p = text; *p; p++)
 		if (!str_is_letter(*p) && !str_is_digit(*p) && !strchr("._-", *p))
 			return BAD(e, "name '%s' may have letters, digits and . _ - only", text);
-	return keep(arena, text, ret, e);
+	return grammar_keep(arena, text, ret, e);
 }
 
 int spec_grammar_guarantee(
@@ -49,7 +49,7 @@ int spec_grammar_guarantee(
 {
 	if (!*text || strspn(text, "abcdefghijklmnopqrstuvwxyz.") != strlen(text))
 		return BAD(e, "'%s' is not the name of a guarantee: see bawn doctor", text);
-	return keep(arena, text, ret, e);
+	return grammar_keep(arena, text, ret, e);
 }
 
 /* --- paths --- */
@@ -66,7 +66,7 @@ static bool has_control(const char *text)
  * Writes `text` without "//", "/./" and a trailing "/" into out, which has room for all of it.
  * ".." is left where it stands: what it means is for the file system to say.
  */
-static void normalise(const char *text, char *out)
+static void grammar_normalise(const char *text, char *out)
 {
 	const char *p = text;
 	size_t n = 0;
@@ -90,7 +90,7 @@ static void normalise(const char *text, char *out)
 }
 
 /* Is ".." a component of the path? */
-static bool climbs(const char *path)
+static bool grammar_climbs(const char *path)
 {
 	for (const char *p = path; (p = strstr(p, "..")) != NULL; p += 2)
 		if ((p == path || p[-1] == '/') && (p[2] == '/' || p[2] == '\0'))
@@ -114,7 +114,7 @@ static int parse_source(const char *text, char path[static PATH_LIMIT + 1], stru
 
 	if (check_path(text, e) < 0)
 		return -EINVAL;
-	normalise(text, path);
+	grammar_normalise(text, path);
 	if (text[0] == '~' && text[1] != '/' && text[1] != '\0')
 		return BAD(e, "path '%.200s': ~ is your own home only; write the whole path", text);
 	if (text[0] == '$')
@@ -124,7 +124,7 @@ static int parse_source(const char *text, char path[static PATH_LIMIT + 1], stru
 	if (text[0] != '/' && text[0] != '~')
 		while (str_starts(rest, "../"))
 			rest += 3;
-	if (climbs(rest) && !(rest != path && str_eq(rest, "..")) && !str_eq(path, ".."))
+	if (grammar_climbs(rest) && !(rest != path && str_eq(rest, "..")) && !str_eq(path, ".."))
 		return BAD(e, "path '%.200s' has '..' after a name: write it without", text);
 	return 0;
 }
@@ -142,7 +142,7 @@ int spec_grammar_project(
 		ret->text = arena_printf(arena, "./%s", path);
 		return ret->text ? 0 : NO_MEMORY(e);
 	}
-	return keep(arena, path[0] ? path : ".", ret, e);
+	return grammar_keep(arena, path[0] ? path : ".", ret, e);
 }
 
 int spec_grammar_trusted(
@@ -161,7 +161,7 @@ int spec_grammar_source(struct arena *arena, const char *text, struct spec_item 
 	if (r < 0)
 		return r;
 	if (text[0] == '/' || text[0] == '~')
-		return keep(arena, path, ret, e);
+		return grammar_keep(arena, path, ret, e);
 	ret->text = path[0] ? arena_printf(arena, "$PROJECT/%s", path) : "$PROJECT";
 	return ret->text ? 0 : NO_MEMORY(e);
 }
@@ -178,18 +178,18 @@ int spec_grammar_target(struct arena *arena, const char *text, struct spec_item 
 		return BAD(e, "path '%.200s' in the cage: write /home/agent for ~", text);
 	if (text[0] != '/')
 		return BAD(e, "path '%.200s' in the cage must start with /", text);
-	normalise(text, path);
-	if (climbs(path))
+	grammar_normalise(text, path);
+	if (grammar_climbs(path))
 		return BAD(e, "path '%.200s' in the cage has '..': write it without", text);
 	if (str_eq(path, "/"))
 		return BAD(e, "path '%.200s' in the cage is the root itself; choose one below it",
 			text);
-	return keep(arena, path, ret, e);
+	return grammar_keep(arena, path, ret, e);
 }
 
 int spec_grammar_at(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
-	return str_eq(text, "own") ? keep(arena, text, ret, e)
+	return str_eq(text, "own") ? grammar_keep(arena, text, ret, e)
 				   : spec_grammar_target(arena, text, ret, e);
 }
 
@@ -201,15 +201,15 @@ int spec_grammar_inside(struct arena *arena, const char *text, struct spec_item 
 		return -EINVAL;
 	if (str_starts(text, "$PROJECT/"))
 		text += strlen("$PROJECT/");
-	normalise(text, path);
+	grammar_normalise(text, path);
 	if (path[0] == '/' || path[0] == '~' || path[0] == '$')
 		return BAD(e, "path '%.200s' must be relative to the project", text);
-	if (climbs(path))
+	if (grammar_climbs(path))
 		return BAD(e, "path '%.200s' leaves the project", text);
 	if (!path[0])
 		return BAD(e, "path '%.200s' is the whole project; use mode: read_only for that",
 			text);
-	return keep(arena, path, ret, e);
+	return grammar_keep(arena, path, ret, e);
 }
 
 int spec_grammar_pattern(
@@ -223,26 +223,26 @@ int spec_grammar_pattern(
 		return -EINVAL;
 	if (text[0] != '/' && !str_starts(text, "$PROJECT/") && !str_eq(text, "$PROJECT"))
 		return BAD(e, "pattern '%.200s' must start with $PROJECT/ or /", text);
-	normalise(text, path);
+	grammar_normalise(text, path);
 	if (memchr(text, '*', n) || memchr(text, '?', n) || memchr(text, '[', n))
 		return BAD(e,
 			"pattern '%.200s': only /** at the end is understood; name the directory",
 			text);
-	if (climbs(path))
+	if (grammar_climbs(path))
 		return BAD(e, "pattern '%.200s' has '..': write it without", text);
-	return keep(arena, path, ret, e);
+	return grammar_keep(arena, path, ret, e);
 }
 
 bool spec_climbs(const char *path)
 {
-	return climbs(path);
+	return grammar_climbs(path);
 }
 
 bool spec_is_inside_project(const char *source)
 {
 	bool is_relative = source[0] != '/' && source[0] != '~';
 
-	return is_relative && !climbs(source);
+	return is_relative && !grammar_climbs(source);
 }
 
 /* --- binds --- */
@@ -312,9 +312,9 @@ int spec_grammar_toolchain(
 {
 	for (size_t i = 0; spec_toolchains[i]; i++)
 		if (str_eq(text, spec_toolchains[i]))
-			return keep(arena, text, ret, e);
+			return grammar_keep(arena, text, ret, e);
 	if (str_eq(text, "auto"))
-		return keep(arena, text, ret, e);
+		return grammar_keep(arena, text, ret, e);
 	return BAD(e, "'%.60s' is none of auto, bun, cargo, go, nvm, pnpm, pyenv and uv", text);
 }
 
@@ -346,12 +346,12 @@ int spec_grammar_variable(
 {
 	int r = check_variable(text, e);
 
-	return r < 0 ? r : keep(arena, text, ret, e);
+	return r < 0 ? r : grammar_keep(arena, text, ret, e);
 }
 
 /* Splits at the first '='. */
-static int split(struct arena *arena, const char *text, const char *form, struct spec_item *ret,
-	struct err *e)
+static int grammar_split(struct arena *arena, const char *text, const char *form,
+	struct spec_item *ret, struct err *e)
 {
 	const char *equals = strchr(text, '=');
 
@@ -365,11 +365,11 @@ static int split(struct arena *arena, const char *text, const char *form, struct
 int spec_grammar_setting(
 	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
-	int r = split(arena, text, "NAME=VALUE", ret, e);
+	int r = grammar_split(arena, text, "NAME=VALUE", ret, e);
 
 	if (r == 0)
 		r = check_variable(ret->var.name, e);
-	return r < 0 ? r : keep(arena, text, ret, e);
+	return r < 0 ? r : grammar_keep(arena, text, ret, e);
 }
 
 /* --- files --- */
@@ -378,7 +378,7 @@ int spec_grammar_file(struct arena *arena, const char *text, struct spec_item *r
 {
 	static const char *const places[] = { "/home/agent", "/etc", "/opt", "/run" };
 	struct spec_item path = { 0 };
-	int r = split(arena, text, "PATH=TEXT", ret, e);
+	int r = grammar_split(arena, text, "PATH=TEXT", ret, e);
 
 	if (r == 0)
 		r = spec_grammar_target(arena, ret->var.name, &path, e);
@@ -445,7 +445,7 @@ int spec_grammar_overlay(
 	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	if (str_eq(text, "ephemeral"))
-		return keep(arena, text, ret, e);
+		return grammar_keep(arena, text, ret, e);
 	return spec_grammar_source(arena, text, ret, e);
 }
 
@@ -453,7 +453,7 @@ int spec_grammar_syscalls(
 	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	if (str_eq(text, "default") || str_eq(text, "strict"))
-		return keep(arena, text, ret, e);
+		return grammar_keep(arena, text, ret, e);
 	if (!str_ends(text, ".json"))
 		return BAD(e,
 			"'%.60s' is not a system-call profile: write default, strict, or the path "
@@ -474,5 +474,5 @@ int spec_grammar_port(struct arena *arena, const char *text, struct spec_item *r
 		return r;
 	}
 	ret->port = (uint16_t)port;
-	return keep(arena, text, ret, e);
+	return grammar_keep(arena, text, ret, e);
 }

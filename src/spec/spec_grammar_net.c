@@ -182,7 +182,7 @@ static bool is_mapped(const struct spec_egress *n)
 	return memcmp(n->address, "\0\0\0\0\0\0\0\0\0\0\xff\xff", 12) == 0;
 }
 
-static void print_network(const struct spec_egress *n, char *ret, size_t size)
+static void grammar_net_print_network(const struct spec_egress *n, char *ret, size_t size)
 {
 	bool is_v4 = is_mapped(n) && n->prefix >= 96;
 	int width = is_v4 ? 32 : 128, bits = n->prefix - (128 - width);
@@ -201,7 +201,7 @@ void spec_print_egress(const struct spec_egress *to, char ret[static SPEC_NET_SI
 	char network[INET6_ADDRSTRLEN + 8];
 
 	if (!to->host)
-		print_network(to, network, sizeof(network));
+		grammar_net_print_network(to, network, sizeof(network));
 	/* A client that has not been asked yet has no port. */
 	if (to->port)
 		snprintf(ret, SPEC_NET_SIZE, "%s%s:%u/%s", to->is_wildcard ? "*." : "",
@@ -216,7 +216,8 @@ void spec_print_publish(const struct spec_publish *port, char ret[static SPEC_NE
 		port->address, port->host_port, port->cage_port);
 }
 
-static int keeper_text(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int grammar_net_keeper_text(
+	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	ret->text = arena_copy(arena, text, strlen(text));
 	return ret->text ? 0 : NO_MEMORY(e);
@@ -309,7 +310,7 @@ int spec_grammar_egress(struct arena *arena, const char *text, struct spec_item 
 			return BAD(e, "'%.200s' is this machine itself", text);
 	}
 	spec_print_egress(to, shown);
-	return keeper_text(arena, shown, ret, e);
+	return grammar_net_keeper_text(arena, shown, ret, e);
 }
 
 const char *spec_hint_destination(
@@ -385,5 +386,5 @@ int spec_grammar_publish(
 				text);
 	}
 	spec_print_publish(p, shown);
-	return keeper_text(arena, shown, ret, e);
+	return grammar_net_keeper_text(arena, shown, ret, e);
 }

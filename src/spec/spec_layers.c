@@ -94,7 +94,8 @@ bool spec_covers(enum spec_key key, const struct spec_item *above, const struct 
 /* --- holding the project's file to its ceiling --- */
 
 /* Entries a project's file may have by itself, whatever stands above. */
-static bool is_harmless(const struct spec *s, enum spec_key key, const struct spec_item *item)
+static bool layers_is_harmless(
+	const struct spec *s, enum spec_key key, const struct spec_item *item)
 {
 	if (key == SPEC_ENV_PASS) {
 		for (size_t i = 0; i < COUNT_OF(harmless_variables); i++)
@@ -133,7 +134,7 @@ static int compare_egress(const void *a, const void *b)
 	return strcmp(x->host, y->host);
 }
 
-static int compare_texts(const void *a, const void *b)
+static int layers_compare_texts(const void *a, const void *b)
 {
 	const struct spec_item *x = *(const struct spec_item *const *)a;
 	const struct spec_item *y = *(const struct spec_item *const *)b;
@@ -142,7 +143,7 @@ static int compare_texts(const void *a, const void *b)
 }
 
 /* The entries of a list in an order that can be searched; NULL without memory. */
-static const struct spec_item **sort_items(
+static const struct spec_item **layers_sort_items(
 	struct arena *arena, const struct spec_value *v, int (*compare)(const void *, const void *))
 {
 	const struct spec_item **sorted =
@@ -155,8 +156,8 @@ static const struct spec_item **sort_items(
 	return sorted;
 }
 
-static bool is_among(const struct spec_item **sorted, size_t count, const struct spec_item *item,
-	int (*compare)(const void *, const void *))
+static bool layers_is_among(const struct spec_item **sorted, size_t count,
+	const struct spec_item *item, int (*compare)(const void *, const void *))
 {
 	return bsearch(&item, sorted, count, sizeof(const struct spec_item *), compare) != NULL;
 }
@@ -171,12 +172,12 @@ static bool name_is_covered(
 	struct spec_item wanted = *below;
 	const char *point = below->egress.host;
 
-	if (is_among(above, count, &wanted, compare_egress))
+	if (layers_is_among(above, count, &wanted, compare_egress))
 		return true;
 	wanted.egress.is_wildcard = true;
 	while ((point = strchr(point, '.')) != NULL) {
 		wanted.egress.host = ++point;
-		if (is_among(above, count, &wanted, compare_egress))
+		if (layers_is_among(above, count, &wanted, compare_egress))
 			return true;
 	}
 	return false;
@@ -239,20 +240,22 @@ static void check_subset(struct spec *s, enum spec_key key, const struct spec_va
 {
 	const char *where;
 	const struct spec_value *above = spec_ceiling(s, key, &where);
-	const struct spec_item **texts = sort_items(&s->arena, above, compare_texts);
+	const struct spec_item **texts = layers_sort_items(&s->arena, above, layers_compare_texts);
 	const struct spec_item **names =
-		key == SPEC_NETWORK_ALLOW ? sort_items(&s->arena, above, compare_egress) : NULL;
+		key == SPEC_NETWORK_ALLOW ? layers_sort_items(&s->arena, above, compare_egress)
+					  : NULL;
 
 	/* What will not be shown is not looked for. */
 	for (size_t i = 0; i < below->count && !diags_are_full(&s->diags); i++) {
 		const struct spec_item *item = &below->items[i];
-		bool is_covered = texts && is_among(texts, above->count, item, compare_texts);
+		bool is_covered =
+			texts && layers_is_among(texts, above->count, item, layers_compare_texts);
 
 		if (!is_covered && names && item->egress.host)
 			is_covered = name_is_covered(names, above->count, item);
 		else if (!is_covered)
 			is_covered = any_covers(key, above, item);
-		if (!is_covered && !is_harmless(s, key, item))
+		if (!is_covered && !layers_is_harmless(s, key, item))
 			say_looser(s, key, item->at, item->text);
 	}
 }
@@ -315,7 +318,7 @@ static bool is_looser(const struct spec *s, enum spec_key key, const struct spec
 	return false;
 }
 
-static void check_file(struct spec *s)
+static void layers_check_file(struct spec *s)
 {
 	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++) {
 		const struct spec_value *below = &s->layers[SPEC_LAYER_FILE].v[k];
@@ -368,7 +371,7 @@ static void add_to_settled(struct spec *s, enum spec_key key, const struct spec_
 {
 	struct spec_value *sum = &s->settled.v[key];
 	struct spec_item *items = arena_array(&s->arena, sum->count + above->count, sizeof(*items));
-	const struct spec_item **texts = sort_items(&s->arena, sum, compare_texts);
+	const struct spec_item **texts = layers_sort_items(&s->arena, sum, layers_compare_texts);
 	size_t n = 0;
 
 	if (!items || !texts) {
@@ -379,14 +382,14 @@ static void add_to_settled(struct spec *s, enum spec_key key, const struct spec_
 		if (!is_replaced(key, &sum->items[i], above))
 			items[n++] = sum->items[i];
 	for (size_t i = 0; i < above->count; i++)
-		if (!is_among(texts, sum->count, &above->items[i], compare_texts))
+		if (!layers_is_among(texts, sum->count, &above->items[i], layers_compare_texts))
 			items[n++] = above->items[i];
 	sum->items = items;
 	sum->count = n;
 }
 
 /* Does a layer's list go behind that of the layers below, or stand in its place? */
-static bool is_added(enum spec_key key, const struct spec_value *v)
+static bool layers_is_added(enum spec_key key, const struct spec_value *v)
 {
 	enum spec_type type = spec_keys[key].type;
 
@@ -404,7 +407,7 @@ static void merge(struct spec *s, enum spec_key key)
 		if (i > SPEC_LAYER_BUILTIN && !v->is_set)
 			continue;
 		s->set_by[key] = i;
-		if (i > SPEC_LAYER_BUILTIN && is_added(key, v)) {
+		if (i > SPEC_LAYER_BUILTIN && layers_is_added(key, v)) {
 			add_to_settled(s, key, v);
 			s->settled.v[key].is_set = true;
 			s->settled.v[key].at = v->at;
@@ -457,7 +460,7 @@ bool spec_settle(struct spec *s)
 	for (enum spec_key k = 0; k < SPEC_KEY_COUNT; k++)
 		merge(s, k);
 	if (!s->is_file_trusted)
-		check_file(s);
+		layers_check_file(s);
 	check_policy(s);
 	return s->diags.errors == 0;
 }

@@ -9,7 +9,7 @@
 #include "spec/spec.h"
 #include "spec/spec_layers.h"
 
-static int compare_items(const void *a, const void *b)
+static int print_compare_items(const void *a, const void *b)
 {
 	const struct spec_item *x = *(const struct spec_item *const *)a;
 	const struct spec_item *y = *(const struct spec_item *const *)b;
@@ -32,7 +32,7 @@ const struct spec_item **spec_ordered(
 		*ret_count = v->count;
 		return items;
 	}
-	qsort(items, v->count, sizeof(const struct spec_item *), compare_items);
+	qsort(items, v->count, sizeof(const struct spec_item *), print_compare_items);
 	for (size_t i = 0; i < v->count; i++)
 		if (n == 0 || !str_eq(items[n - 1]->text, items[i]->text))
 			items[n++] = items[i];
@@ -40,7 +40,8 @@ const struct spec_item **spec_ordered(
 	return items;
 }
 
-static void print_number(enum spec_type type, uint64_t number, char text[static NUM_TEXT_SIZE])
+static void spec_print_print_number(
+	enum spec_type type, uint64_t number, char text[static NUM_TEXT_SIZE])
 {
 	if (type == SPEC_TYPE_SIZE)
 		num_print_size(number, text);
@@ -75,7 +76,7 @@ void spec_print_value(enum spec_key key, const struct spec_value *v, struct buf 
 	} else if (def->type == SPEC_TYPE_TEXT) {
 		buf_puts(out, v->text);
 	} else {
-		print_number(def->type, v->number, number);
+		spec_print_print_number(def->type, v->number, number);
 		buf_puts(out, number);
 	}
 }
@@ -142,7 +143,8 @@ void spec_print_without(
 	buf_putc(out, '\n');
 }
 
-static void print_line(const char *what, const char *value, const char *where, struct buf *out)
+static void spec_print_print_line(
+	const char *what, const char *value, const char *where, struct buf *out)
 {
 	buf_printf(out, "  %-11s ", what);
 	buf_add_visible(out, value, strlen(value));
@@ -164,7 +166,7 @@ static const char *where_set(
 }
 
 /* Do the layers' lists add up? */
-static bool is_added(const struct spec *s, enum spec_key key)
+static bool print_is_added(const struct spec *s, enum spec_key key)
 {
 	return spec_keys[key].tighten == SPEC_ADD || s->layers[s->set_by[key]].v[key].adds;
 }
@@ -212,9 +214,9 @@ size_t spec_account(
 		/* It followed from another key of that layer. */
 		if (!v->is_set && layer != SPEC_LAYER_BUILTIN)
 			v = &s->settled.v[key];
-		ret[n++] = (struct spec_account){ is_it              ? "value"
-						  : is_added(s, key) ? "and"
-								     : "overrides",
+		ret[n++] = (struct spec_account){ is_it                    ? "value"
+						  : print_is_added(s, key) ? "and"
+									   : "overrides",
 			keep_value(s, key, v), where_set(s, layer, v) };
 	}
 	ret[n++] = account_of_project(s, key);
@@ -231,6 +233,6 @@ void spec_explain(const struct spec *s, enum spec_key key, struct buf *out)
 		if (!rows[i].value)
 			out->failed = true;
 		else
-			print_line(rows[i].role, rows[i].value, rows[i].where, out);
+			spec_print_print_line(rows[i].role, rows[i].value, rows[i].where, out);
 	}
 }

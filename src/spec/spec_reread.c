@@ -12,7 +12,7 @@
 #include "spec/spec_value.h"
 
 /* A number as an option would write it. */
-static void print_number(enum spec_type type, int64_t number, char ret[static NUM_TEXT_SIZE])
+static void reread_print_number(enum spec_type type, int64_t number, char ret[static NUM_TEXT_SIZE])
 {
 	if (type == SPEC_TYPE_SIZE)
 		num_print_size((uint64_t)number, ret);
@@ -48,7 +48,7 @@ static const char *relative_of(struct arena *arena, enum spec_key key, const cha
 }
 
 /* One path of a bind, without the backslashes that kept its colons from splitting it. */
-static const char *unescape(struct arena *arena, const char *path, size_t n)
+static const char *reread_unescape(struct arena *arena, const char *path, size_t n)
 {
 	char *out = arena_copy(arena, path, n);
 	size_t kept = 0;
@@ -67,8 +67,8 @@ static const char *unescape(struct arena *arena, const char *path, size_t n)
 static bool split_bind(struct arena *arena, const char *text, const char *at, const char *mode,
 	struct spec_item *ret)
 {
-	const char *from = unescape(arena, text, (size_t)(at - text));
-	const char *to = unescape(arena, at + 1, (size_t)(mode - at - 1));
+	const char *from = reread_unescape(arena, text, (size_t)(at - text));
+	const char *to = reread_unescape(arena, at + 1, (size_t)(mode - at - 1));
 	struct spec_item source = { 0 }, target = { 0 };
 
 	from = from ? relative(arena, from) : NULL;
@@ -144,7 +144,7 @@ static void take_scalar(const struct target *t, enum spec_key key, struct json_r
 		json_read_text(r, &text);
 	} else {
 		json_read_int(r, &n);
-		print_number(type, n, number);
+		reread_print_number(type, n, number);
 	}
 	if (!r->wrong)
 		set(t, key, text, r);

@@ -55,7 +55,7 @@ static void print_bind(struct json *j)
 }
 
 /* The two forms of a secret; the line is for bawn itself, which prints it so. */
-static void print_secret(struct json *j)
+static void schema_print_secret(struct json *j)
 {
 	json_open_list(j, "oneOf");
 	json_open_map(j, NULL);
@@ -162,7 +162,7 @@ static void print_type(struct json *j, const struct spec_key_def *def)
 		if (def->type == SPEC_TYPE_BINDS)
 			print_bind(j);
 		if (def->type == SPEC_TYPE_SECRETS)
-			print_secret(j);
+			schema_print_secret(j);
 		json_close_map(j);
 		break;
 	case SPEC_TYPE_VARS:

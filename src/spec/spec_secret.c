@@ -22,7 +22,8 @@ const char *const spec_secret_parts[SPEC_SECRET_PARTS] = {
 	[SPEC_SECRET_CA] = "ca",
 };
 
-static int read_name(struct arena *arena, const char *text, struct spec_secret *ret, struct err *e)
+static int secret_read_name(
+	struct arena *arena, const char *text, struct spec_secret *ret, struct err *e)
 {
 	struct spec_item item = { 0 };
 	int r = spec_grammar_name(arena, text, &item, e);
@@ -32,7 +33,8 @@ static int read_name(struct arena *arena, const char *text, struct spec_secret *
 }
 
 /* The name of a host and a port; what is spoken there is always TLS. */
-static int read_host(struct arena *arena, const char *text, struct spec_secret *ret, struct err *e)
+static int secret_read_host(
+	struct arena *arena, const char *text, struct spec_secret *ret, struct err *e)
 {
 	struct spec_item item = { 0 };
 	int r = spec_grammar_egress(arena, text, &item, e);
@@ -72,7 +74,7 @@ static bool is_framing(const char *header)
 	return str_starts(header, "proxy-");
 }
 
-static int read_header(
+static int secret_read_header(
 	struct arena *arena, const char *text, struct spec_secret *ret, struct err *e)
 {
 	char *lower = arena_copy(arena, text, strlen(text));
@@ -102,7 +104,7 @@ static int read_scheme(
 }
 
 /* A file that lies still: not in the project, where it would be the agent's to read. */
-static int read_path(struct arena *arena, const char *text, const char **ret, struct err *e)
+static int secret_read_path(struct arena *arena, const char *text, const char **ret, struct err *e)
 {
 	struct spec_item item = { 0 };
 	int r = spec_grammar_trusted(arena, text, &item, e);
@@ -126,7 +128,7 @@ static int read_from(struct arena *arena, const char *text, struct spec_secret *
 		ret->source = item.text;
 	} else if (str_starts(text, "file:")) {
 		ret->is_file = true;
-		r = read_path(arena, text + strlen("file:"), &ret->source, e);
+		r = secret_read_path(arena, text + strlen("file:"), &ret->source, e);
 	} else {
 		/* Whatever it is, it may be the key itself. */
 		r = BAD(e, "'from' says where the key is kept, env:NAME or file:PATH, and is never "
@@ -137,14 +139,14 @@ static int read_from(struct arena *arena, const char *text, struct spec_secret *
 
 static int read_ca(struct arena *arena, const char *text, struct spec_secret *ret, struct err *e)
 {
-	return read_path(arena, text, &ret->ca, e);
+	return secret_read_path(arena, text, &ret->ca, e);
 }
 
 static int (*const readers[SPEC_SECRET_PARTS])(
 	struct arena *, const char *, struct spec_secret *, struct err *) = {
-	[SPEC_SECRET_NAME] = read_name,
-	[SPEC_SECRET_HOST] = read_host,
-	[SPEC_SECRET_HEADER] = read_header,
+	[SPEC_SECRET_NAME] = secret_read_name,
+	[SPEC_SECRET_HOST] = secret_read_host,
+	[SPEC_SECRET_HEADER] = secret_read_header,
 	[SPEC_SECRET_SCHEME] = read_scheme,
 	[SPEC_SECRET_FROM] = read_from,
 	[SPEC_SECRET_CA] = read_ca,
@@ -153,7 +155,7 @@ static int (*const readers[SPEC_SECRET_PARTS])(
 /* --- the one line --- */
 
 /* A value, with what splits the line kept from doing so. */
-static void put_value(struct buf *out, const char *value)
+static void secret_put_value(struct buf *out, const char *value)
 {
 	for (; *value; value++) {
 		if (*value == ' ' || *value == '\\')
@@ -171,10 +173,10 @@ void spec_print_secret(const struct spec_secret *s, struct buf *out)
 		buf_printf(out, " %s=%s", spec_secret_parts[SPEC_SECRET_SCHEME], s->scheme);
 	buf_printf(
 		out, " %s=%s:", spec_secret_parts[SPEC_SECRET_FROM], s->is_file ? "file" : "env");
-	put_value(out, s->source);
+	secret_put_value(out, s->source);
 	if (s->ca) {
 		buf_printf(out, " %s=", spec_secret_parts[SPEC_SECRET_CA]);
-		put_value(out, s->ca);
+		secret_put_value(out, s->ca);
 	}
 }
 
@@ -203,7 +205,7 @@ int spec_make_secret(struct arena *arena, const char *const parts[static SPEC_SE
 }
 
 /* Takes "key=value" off the front, up to a blank that nothing keeps from splitting. */
-static char *take_part(struct arena *arena, const char **at, struct err *e)
+static char *secret_take_part(struct arena *arena, const char **at, struct err *e)
 {
 	char *out = arena_copy(arena, *at, strlen(*at));
 	const char *p = *at;
@@ -250,7 +252,7 @@ int spec_grammar_secret(struct arena *arena, const char *text, struct spec_item 
 
 	text += strspn(text, " ");
 	while (r == 0 && *text) {
-		char *part = take_part(arena, &text, e);
+		char *part = secret_take_part(arena, &text, e);
 
 		r = part ? place_part(part, parts, e) : -ENOMEM;
 	}

@@ -77,7 +77,7 @@ static void set_bool(struct slot *slot, const char *text, struct diag_pos at)
 	SAY_OF(slot, at, hint, text, "'%s' is not true or false", text);
 }
 
-static void set_number(struct slot *slot, const char *text, struct diag_pos at)
+static void value_set_number(struct slot *slot, const char *text, struct diag_pos at)
 {
 	struct err e = { 0 };
 	int64_t whole = 0;
@@ -160,7 +160,7 @@ static void set_scalar(struct slot *slot, const char *text, struct diag_pos at)
 	case SPEC_TYPE_SIZE:
 	case SPEC_TYPE_DURATION:
 	case SPEC_TYPE_CPUS:
-		set_number(slot, text, at);
+		value_set_number(slot, text, at);
 		break;
 	case SPEC_TYPE_TEXT:
 		set_text(slot, text, at);
@@ -225,7 +225,7 @@ static const char *wanted(enum spec_type type)
 }
 
 /* True when `node` is a scalar that the key takes; otherwise says what it should be. */
-static bool check_scalar(const struct slot *slot, const struct yaml_node *node)
+static bool value_check_scalar(const struct slot *slot, const struct yaml_node *node)
 {
 	enum spec_type type = slot->def->type;
 	const char *hint = NULL;
@@ -283,7 +283,7 @@ static bool find_parts(const struct slot *slot, const struct yaml_node *node, co
 				"unknown key '%s' in a %s", v->key->text, what);
 			return false;
 		}
-		if (!check_scalar(slot, v))
+		if (!value_check_scalar(slot, v))
 			return false;
 		ret[i] = v;
 	}
@@ -366,13 +366,13 @@ static bool read_bind_map(
 	return spec_join_bind(arena, &from, &to, str_eq(mode, "rw"), item);
 }
 
-static bool read_variable(
+static bool value_read_variable(
 	const struct slot *slot, const struct yaml_node *node, struct spec_item *item)
 {
 	const char *name = node->key->text;
 	const char *text = arena_printf(&slot->s->arena, "%s=%s", name, node->text);
 
-	if (!check_scalar(slot, node))
+	if (!value_check_scalar(slot, node))
 		return false;
 	if (strchr(name, '=')) {
 		SAY(slot, node->key->at, NULL, "'%.60s' has a '=' in its name", name);
@@ -410,13 +410,14 @@ static void read_list(struct slot *slot, const struct yaml_node *node)
 		bool is_good;
 
 		if (is_map)
-			is_good = read_variable(slot, n, item);
+			is_good = value_read_variable(slot, n, item);
 		else if (slot->def->type == SPEC_TYPE_BINDS && n->kind == YAML_MAP)
 			is_good = read_bind_map(slot, n, item);
 		else if (slot->def->type == SPEC_TYPE_SECRETS && n->kind == YAML_MAP)
 			is_good = read_secret_map(slot, n, item);
 		else
-			is_good = check_scalar(slot, n) && fill_item(slot, item, n->text, n->at);
+			is_good = value_check_scalar(slot, n) &&
+				  fill_item(slot, item, n->text, n->at);
 		if (!is_good && slot->def->type == SPEC_TYPE_SECRETS)
 			hide_keys(slot, n);
 		v->count += is_good;
@@ -430,12 +431,12 @@ void spec_value_from_yaml(struct spec *s, struct spec_layer_values *values, enum
 
 	if (spec_is_list(slot.def->type))
 		read_list(&slot, node);
-	else if (check_scalar(&slot, node))
+	else if (value_check_scalar(&slot, node))
 		set_scalar(&slot, node->text, node->at);
 }
 
 /* Room for one more entry; doubles, so that many options cost no more than they should. */
-static bool grow(struct arena *arena, struct spec_value *v)
+static bool value_grow(struct arena *arena, struct spec_value *v)
 {
 	struct spec_item *grown;
 
@@ -460,7 +461,7 @@ void spec_value_from_text(struct spec *s, struct spec_layer_values *values, enum
 		set_scalar(&slot, text, at);
 		return;
 	}
-	if (!grow(&s->arena, v)) {
+	if (!value_grow(&s->arena, v)) {
 		SAY(&slot, at, NULL, "not enough memory for the list");
 		return;
 	}
@@ -480,7 +481,7 @@ void spec_value_from_text(struct spec *s, struct spec_layer_values *values, enum
 
 bool spec_value_add(struct spec *s, struct spec_value *v, const struct spec_item *item)
 {
-	if (!grow(&s->arena, v))
+	if (!value_grow(&s->arena, v))
 		return false;
 	v->items[v->count++] = *item;
 	return true;

@@ -270,7 +270,7 @@ static bool on_open(struct reader *r, enum yaml_kind kind, struct fy_token *toke
 	return true;
 }
 
-static int compare_keys(const void *a, const void *b)
+static int yaml_compare_keys(const void *a, const void *b)
 {
 	const struct yaml_node *x = *(const struct yaml_node *const *)a;
 	const struct yaml_node *y = *(const struct yaml_node *const *)b;
@@ -295,7 +295,7 @@ static bool check_duplicates(struct reader *r, const struct yaml_node *map)
 		return out_of_memory(r);
 	for (const struct yaml_node *v = map->first; v; v = v->next)
 		keys[n++] = v->key;
-	qsort(keys, n, sizeof(keys[0]), compare_keys);
+	qsort(keys, n, sizeof(keys[0]), yaml_compare_keys);
 	for (size_t i = 1, first = 0; i < n; i++) {
 		if (!str_eq(keys[first]->text, keys[i]->text))
 			first = i;
@@ -388,7 +388,7 @@ static void report_syntax(struct reader *r, struct fy_diag *complaints)
 		first && first->msg ? first->msg : "the parser gave up");
 }
 
-static void read_events(struct reader *r, const char *bytes, size_t n)
+static void yaml_read_events(struct reader *r, const char *bytes, size_t n)
 {
 	__attribute__((cleanup(own_fy_diag_))) struct fy_diag *complaints = NULL;
 	__attribute__((cleanup(own_parser_))) struct fy_parser *parser = NULL;
@@ -432,7 +432,7 @@ const struct yaml_node *yaml_read(
 
 	if (!yaml_scan(diags, source, bytes, n))
 		return NULL;
-	read_events(&r, bytes, n);
+	yaml_read_events(&r, bytes, n);
 	if (!r.root && diags->errors != errors)
 		return NULL;
 	if (!r.root || (r.root->kind == YAML_SCALAR && r.root->type == YAML_NULL)) {

@@ -23,7 +23,8 @@ static const struct finding hidden = { "hidden or direction-changing character",
 static const struct finding control = { "control character",
 	"remove it; inside a string write it as an escape, such as \"\\x1b\"" };
 
-static const struct finding *judge(const char *p, size_t left, size_t offset, size_t *ret_width)
+static const struct finding *yaml_scan_judge(
+	const char *p, size_t left, size_t offset, size_t *ret_width)
 {
 	uint32_t c = 0;
 	size_t width = utf8_decode(p, left, &c);
@@ -119,7 +120,7 @@ bool yaml_scan(struct diags *diags, unsigned source, const char *bytes, size_t n
 	}
 	at.line = at.column = at.width = 1;
 	for (size_t i = 0, width; i < n && found < MAX_FINDINGS; i += width) {
-		const struct finding *f = judge(bytes + i, n - i, i, &width);
+		const struct finding *f = yaml_scan_judge(bytes + i, n - i, i, &width);
 
 		if (!f)
 			f = judge_shape(&shape, bytes, i);

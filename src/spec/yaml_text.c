@@ -35,7 +35,7 @@ static size_t indent_of(struct line l)
 }
 
 /* Does the line before the block end with its mark, and does that keep the last line's end? */
-static bool read_mark(const char *bytes, size_t start, bool *ret_keeps_end)
+static bool yaml_text_read_mark(const char *bytes, size_t start, bool *ret_keeps_end)
 {
 	size_t end = start;
 
@@ -50,13 +50,14 @@ static bool read_mark(const char *bytes, size_t start, bool *ret_keeps_end)
 	return end >= 2 && bytes[end - 1] == '|' && bytes[end - 2] == ' ';
 }
 
-static bool read_block(const char *bytes, size_t n, size_t start, size_t least, struct buf *out)
+static bool yaml_text_read_block(
+	const char *bytes, size_t n, size_t start, size_t least, struct buf *out)
 {
 	struct line l = line_at(bytes, n, start);
 	size_t indent = indent_of(l), blank = 0;
 	bool keeps_end = false;
 
-	if (!read_mark(bytes, start, &keeps_end) || indent == l.size || indent < least)
+	if (!yaml_text_read_mark(bytes, start, &keeps_end) || indent == l.size || indent < least)
 		return false;
 	for (size_t at = start; at < n; at = (size_t)(l.text - bytes) + strcspn(l.text, "\n") + 1) {
 		l = line_at(bytes, n, at);
@@ -128,7 +129,7 @@ static const struct {
 	{ 'P', 0x2029 },
 };
 
-static bool read_escape(const char **p, const char *end, uint32_t *ret)
+static bool yaml_text_read_escape(const char **p, const char *end, uint32_t *ret)
 {
 	char letter = *p < end ? *(*p)++ : '\0';
 
@@ -156,7 +157,7 @@ static bool read_double(const char *p, const char *end, struct buf *out)
 			continue;
 		}
 		p++;
-		if (!read_escape(&p, end, &c) || utf8_encode(c, character) == 0)
+		if (!yaml_text_read_escape(&p, end, &c) || utf8_encode(c, character) == 0)
 			return false;
 		buf_add(out, character, utf8_encode(c, character));
 	}
@@ -172,7 +173,7 @@ bool yaml_text_is_sure(const struct yaml_place *p, const char *text, size_t len)
 	if (p->start > p->end || p->end > p->size)
 		return false;
 	if (p->quote == YAML_BLOCK)
-		is_read = read_block(p->bytes, p->size, p->start, p->least, &sure);
+		is_read = yaml_text_read_block(p->bytes, p->size, p->start, p->least, &sure);
 	else if (p->quote == YAML_SINGLE)
 		is_read = read_single(start, end, &sure);
 	else if (p->quote == YAML_DOUBLE)

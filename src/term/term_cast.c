@@ -33,7 +33,7 @@ static bool is_cut(const char *text, size_t n)
 }
 
 /* Writes n bytes as the inside of a string; returns how many were left because they are cut. */
-static size_t put_text(struct buf *out, const char *text, size_t n)
+static size_t cast_put_text(struct buf *out, const char *text, size_t n)
 {
 	for (size_t i = 0; i < n;) {
 		size_t width = plain_run(text + i, n - i);
@@ -65,7 +65,7 @@ static void put_replacements(struct buf *out, size_t n)
 static void put_member(struct buf *out, const char *before, const char *key, const char *value)
 {
 	buf_printf(out, "%s\"%s\": \"", before, key);
-	put_replacements(out, put_text(out, value, strlen(value)));
+	put_replacements(out, cast_put_text(out, value, strlen(value)));
 	buf_putc(out, '"');
 }
 
@@ -132,7 +132,7 @@ static void put_lines(struct term_cast *c, const char *text, size_t n, struct bu
 
 		newline = c->is_plain ? memchr(text, '\n', n) : NULL;
 		length = newline ? (size_t)(newline - text) : n;
-		left = put_text(out, text, length);
+		left = cast_put_text(out, text, length);
 		was_return = length ? text[length - 1] == '\r' : was_return;
 		if (!newline) {
 			memcpy(c->held, text + length - left, left);

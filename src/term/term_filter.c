@@ -54,7 +54,7 @@ static void sink_add(struct sink *s, const char *bytes, size_t n)
 	s->at += n;
 }
 
-static void hold(struct term_filter *f, unsigned char c)
+static void filter_hold(struct term_filter *f, unsigned char c)
 {
 	if (f->is_lost)
 		return;
@@ -75,7 +75,7 @@ static void start_over(struct term_filter *f, uint8_t at)
 	f->last = 0;
 }
 
-static void drop(struct term_filter *f)
+static void filter_drop(struct term_filter *f)
 {
 	f->dropped += !f->is_raw;
 	start_over(f, f->base);
@@ -89,7 +89,7 @@ static void pass(struct term_filter *f, struct sink *s)
 }
 
 /* `n_end`: how many of the held bytes are the end of a string. */
-static void judge(struct term_filter *f, size_t n_end, struct sink *s)
+static void filter_judge(struct term_filter *f, size_t n_end, struct sink *s)
 {
 	struct term_sequence q;
 	bool is_known = !f->is_lost && term_sequence_read(f->held, (size_t)f->n_held - n_end, &q);
@@ -103,7 +103,7 @@ static void judge(struct term_filter *f, size_t n_end, struct sink *s)
 	else if (f->is_raw)
 		f->state.queries++;
 	if (answers == TERM_DROP)
-		drop(f);
+		filter_drop(f);
 	else
 		pass(f, s);
 }
@@ -115,14 +115,14 @@ static void judge(struct term_filter *f, size_t n_end, struct sink *s)
  * which is answered; not DC1 and DC3, which stop the other side; not CAN, which starts transfers
  * of files (ZMODEM) in some terminals, and SUB, which starts commands in Emacs.
  */
-static bool is_harmless(unsigned char c)
+static bool filter_is_harmless(unsigned char c)
 {
 	return c == 0 || (c >= 0x07 && c <= 0x0f);
 }
 
 static void step_control(struct term_filter *f, unsigned char c, struct sink *s)
 {
-	bool is_passed = f->base == AT_PICTURE ? c == '\r' || c == '\n' : is_harmless(c);
+	bool is_passed = f->base == AT_PICTURE ? c == '\r' || c == '\n' : filter_is_harmless(c);
 
 	if (is_passed || f->is_raw)
 		term_state_note_control(&f->state, c);
@@ -145,7 +145,7 @@ static void step_cancel(struct term_filter *f, unsigned char c, struct sink *s)
 static void start_escape(struct term_filter *f)
 {
 	start_over(f, AT_ESCAPE);
-	hold(f, ESC);
+	filter_hold(f, ESC);
 }
 
 static size_t utf8_wanted(unsigned char lead)
@@ -169,7 +169,7 @@ static void step_wide(struct term_filter *f, unsigned char c, struct sink *s)
 {
 	uint32_t decoded = 0;
 
-	hold(f, c);
+	filter_hold(f, c);
 	if (f->n_held < utf8_wanted((unsigned char)f->held[0]))
 		return;
 	if (!utf8_decode(f->held, f->n_held, &decoded)) {
@@ -211,7 +211,7 @@ static void step_picture(struct term_filter *f, unsigned char c, struct sink *s)
 
 /* --- inside sequences --- */
 
-static void step(struct term_filter *f, unsigned char c, struct sink *s);
+static void filter_step(struct term_filter *f, unsigned char c, struct sink *s);
 
 /* What is no part of an escape or control sequence; false where it is. */
 static bool step_foreign(struct term_filter *f, unsigned char c, struct sink *s)
@@ -219,7 +219,7 @@ static bool step_foreign(struct term_filter *f, unsigned char c, struct sink *s)
 	if (c >= 0x20 && c < DEL)
 		return false;
 	if (c == ESC) {
-		drop(f);
+		filter_drop(f);
 		start_escape(f);
 	} else if (c == CAN || c == SUB) {
 		step_cancel(f, c, s);
@@ -228,8 +228,8 @@ static bool step_foreign(struct term_filter *f, unsigned char c, struct sink *s)
 	} else if (c == DEL) {
 		f->dropped += !f->is_raw;
 	} else {
-		drop(f);
-		step(f, c, s);
+		filter_drop(f);
+		filter_step(f, c, s);
 	}
 	return true;
 }
@@ -238,11 +238,11 @@ static void step_escape(struct term_filter *f, unsigned char c, struct sink *s)
 {
 	if (step_foreign(f, c, s))
 		return;
-	hold(f, c);
+	filter_hold(f, c);
 	if (c < 0x30)
 		return;
 	if (f->n_held > 2 || !strchr("[]PX^_k", c))
-		judge(f, 0, s);
+		filter_judge(f, 0, s);
 	else if (c == '[')
 		f->at = AT_CSI;
 	else if (c == 'P')
@@ -259,28 +259,28 @@ static void step_csi(struct term_filter *f, unsigned char c, struct sink *s)
 {
 	if (step_foreign(f, c, s))
 		return;
-	hold(f, c);
+	filter_hold(f, c);
 	if (c >= 0x40)
-		judge(f, 0, s);
+		filter_judge(f, 0, s);
 }
 
 /* Anything but ESC P 1 ; 2 q is a question, a program for the terminal or another's language. */
 static void step_picture_start(struct term_filter *f, unsigned char c, struct sink *s)
 {
 	if ((c >= '0' && c <= '9') || c == ';') {
-		hold(f, c);
+		filter_hold(f, c);
 		f->is_lost |= f->n_held > MAX_PICTURE_START;
 		return;
 	}
 	if (c == 'q' && !f->is_lost) {
-		hold(f, c);
+		filter_hold(f, c);
 		pass(f, s);
 		f->at = f->base = AT_PICTURE;
 		return;
 	}
 	f->at = AT_STRING;
 	f->is_lost = true;
-	step(f, c, s);
+	filter_step(f, c, s);
 }
 
 /*
@@ -292,7 +292,7 @@ static bool step_linux(struct term_filter *f, unsigned char c)
 	if (f->n_held != 2 || f->is_lost || (c != 'R' && c != 'P'))
 		return false;
 	if (c == 'R')
-		drop(f);
+		filter_drop(f);
 	f->to_ignore = 7;
 	if (c == 'P')
 		f->at = AT_COUNTED;
@@ -308,13 +308,13 @@ static void step_string(struct term_filter *f, unsigned char c, struct sink *s)
 	} else if (c == CAN || c == SUB) {
 		step_cancel(f, c, s);
 	} else if (c == BEL && is_osc) {
-		hold(f, c);
-		judge(f, 1, s);
+		filter_hold(f, c);
+		filter_judge(f, 1, s);
 	} else if (c == C1_ST && f->last == C1_LEAD) {
 		f->is_lost = true; /* some go on here, some do not */
-		judge(f, 0, s);
+		filter_judge(f, 0, s);
 	} else if (!is_osc || !step_linux(f, c)) {
-		hold(f, c);
+		filter_hold(f, c);
 		f->last = c;
 	}
 }
@@ -322,27 +322,27 @@ static void step_string(struct term_filter *f, unsigned char c, struct sink *s)
 static void step_string_escape(struct term_filter *f, unsigned char c, struct sink *s)
 {
 	if (c == '\\') {
-		hold(f, ESC);
-		hold(f, c);
-		judge(f, 2, s);
+		filter_hold(f, ESC);
+		filter_hold(f, c);
+		filter_judge(f, 2, s);
 		return;
 	}
-	drop(f);
+	filter_drop(f);
 	start_escape(f);
-	step(f, c, s);
+	filter_step(f, c, s);
 }
 
 static void step_counted(struct term_filter *f, unsigned char c, struct sink *s)
 {
 	if (c < 0x20 || c >= DEL) {
-		drop(f);
-		step(f, c, s);
+		filter_drop(f);
+		filter_step(f, c, s);
 	} else if (--f->to_ignore == 0) {
-		drop(f);
+		filter_drop(f);
 	}
 }
 
-static void step(struct term_filter *f, unsigned char c, struct sink *s)
+static void filter_step(struct term_filter *f, unsigned char c, struct sink *s)
 {
 	static void (*const steps[])(struct term_filter *, unsigned char, struct sink *) = {
 		[AT_TEXT] = step_text,
@@ -374,7 +374,7 @@ size_t term_filter_pass(struct term_filter *f, const char *in, size_t n, char *o
 			if (i == n)
 				break;
 		}
-		step(f, (unsigned char)in[i++], &s);
+		filter_step(f, (unsigned char)in[i++], &s);
 	}
 	return f->is_raw ? n : (size_t)(s.at - out);
 }

@@ -48,7 +48,7 @@ static bool is_scroll(const struct term_sequence *s)
 	return s->count <= 1 && !s->has_colon;
 }
 
-static bool is_zero(const struct term_sequence *s)
+static bool rules_is_zero(const struct term_sequence *s)
 {
 	return s->count <= 1 && term_sequence_param(s, 0, 0) == 0 && !s->has_colon;
 }
@@ -103,12 +103,12 @@ static const struct csi_rule {
 	{ 0, 0, "ABCDEFGH@IJKLMPSXZ^`abdefgrsu", has_no_colon, 0 },
 	{ 0, 0, "T", is_scroll, 0 },
 	{ 0, 0, "hl", has_known_modes, 0 },
-	{ 0, 0, "c", is_zero, 1 },
+	{ 0, 0, "c", rules_is_zero, 1 },
 	{ 0, 0, "n", is_status_query, 1 },
 	{ 0, 0, "t", is_size_query, 1 },
 	{ 0, 0, "t", is_title_stack, 0 },
 	{ 0, ' ', "@Aqtu", has_no_colon, 0 },
-	{ 0, '!', "p", is_zero, 0 },
+	{ 0, '!', "p", rules_is_zero, 0 },
 	{ 0, '"', "q", has_no_colon, 0 },
 	{ 0, '#', "pq{}PQ", has_no_colon, 0 },
 	{ 0, '$', "rtvxz{", has_no_colon, 0 },
@@ -120,7 +120,7 @@ static const struct csi_rule {
 	{ '?', 0, "n", is_status_query, 1 },
 	{ '?', 0, "Smu", has_no_colon, 1 },
 	{ '?', '$', "p", has_no_colon, 1 },
-	{ '>', 0, "cq", is_zero, 1 },
+	{ '>', 0, "cq", rules_is_zero, 1 },
 	{ '>', 0, "mn", is_key_resource, 0 },
 	{ '>', 0, "u", has_no_colon, 0 },
 	{ '<', 0, "u", has_no_colon, 0 },

@@ -124,7 +124,7 @@ static void reset_hard(struct term_state *s)
 }
 
 /* How: 'h' on, 'l' off, 'r' as it was saved, which may be either. */
-static void note_mode(struct term_state *s, const struct term_mode *mode, char how)
+static void state_note_mode(struct term_state *s, const struct term_mode *mode, char how)
 {
 	bool is_saving = mode->prefix == '?' && (mode->number == 1048 || mode->number == 1049);
 
@@ -226,7 +226,7 @@ static void note_csi(struct term_state *s, const struct term_sequence *q)
 			const struct term_mode *mode = term_mode_find(q->prefix, q->params[i]);
 
 			if (mode)
-				note_mode(s, mode, q->final);
+				state_note_mode(s, mode, q->final);
 		}
 	else if (!q->prefix)
 		note_plain_csi(s, q);
@@ -337,7 +337,7 @@ size_t term_state_undo(
 
 	/* To leave this screen brings a saved cursor back, and what was saved with it. */
 	if (s->modes & mode_bit(restoring))
-		note_mode(&left, restoring, 'l');
+		state_note_mode(&left, restoring, 'l');
 	/* Ends whatever has begun, and is nothing where nothing has. */
 	if (is_open)
 		at += sprintf(at, "\033\\");

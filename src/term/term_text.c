@@ -17,7 +17,7 @@
 /* A byte each: all ones where something is so, 0 where it is not. */
 typedef unsigned char lanes __attribute__((vector_size(BLOCK)));
 
-static inline lanes load(const unsigned char *bytes)
+static inline lanes text_load(const unsigned char *bytes)
 {
 	lanes v;
 
@@ -25,7 +25,7 @@ static inline lanes load(const unsigned char *bytes)
 	return v;
 }
 
-static inline bool is_none(lanes v)
+static inline bool text_is_none(lanes v)
 {
 	uint64_t halves[2];
 
@@ -40,9 +40,9 @@ static inline lanes is_control(lanes v)
 
 static inline bool is_ascii_block(const unsigned char *bytes)
 {
-	lanes v = load(bytes);
+	lanes v = text_load(bytes);
 
-	return is_none((lanes)(v >= 0x80) | is_control(v));
+	return text_is_none((lanes)(v >= 0x80) | is_control(v));
 }
 
 /*
@@ -52,8 +52,8 @@ static inline bool is_ascii_block(const unsigned char *bytes)
  */
 static inline bool is_text_block(const unsigned char *bytes)
 {
-	lanes v = load(bytes), one = load(bytes - 1), two = load(bytes - 2),
-	      three = load(bytes - 3);
+	lanes v = text_load(bytes), one = text_load(bytes - 1), two = text_load(bytes - 2),
+	      three = text_load(bytes - 3);
 	lanes follows = (lanes)((v & 0xc0) == 0x80);
 	lanes should = (lanes)(one >= 0xc0) | (lanes)(two >= 0xe0) | (lanes)(three >= 0xf0);
 	lanes bad = (follows ^ should) | is_control(v);
@@ -63,7 +63,7 @@ static inline bool is_text_block(const unsigned char *bytes)
 	bad |= (lanes)(one == 0xed) & (lanes)(v >= 0xa0);
 	bad |= (lanes)(one == 0xf0) & (lanes)(v < 0x90);
 	bad |= (lanes)(one == 0xf4) & (lanes)(v >= 0x90);
-	return is_none(bad);
+	return text_is_none(bad);
 }
 
 /* Back to the end of the last whole character. */

@@ -78,7 +78,7 @@ const struct toolchain_def *toolchain_of(const char *path, const struct agent_se
 }
 
 /* As the spec writes a path of the home: for every operator the same. */
-static const char *source(struct spec *s, const struct agent_search *where, const char *path)
+static const char *apply_source(struct spec *s, const struct agent_search *where, const char *path)
 {
 	return str_path_within(path, where->home)
 		       ? arena_printf(&s->arena, "~%s", path + strlen(where->home))
@@ -101,7 +101,7 @@ static bool find_version(
 }
 
 /* Adds one part where it is there; its place in the cage, NULL where it is not. */
-static const char *add_part(struct spec *s, const struct toolchain_def *t,
+static const char *apply_add_part(struct spec *s, const struct toolchain_def *t,
 	const struct toolchain_part *part, const struct agent_search *where, struct diag_pos at)
 {
 	char root[PATH_MAX], path[2 * PATH_MAX];
@@ -114,7 +114,7 @@ static const char *add_part(struct spec *s, const struct toolchain_def *t,
 	snprintf(path, sizeof(path), "%s%s%s", root, *part->inside ? "/" : "", part->inside);
 	if (stat(path, &st) < 0)
 		return NULL;
-	from.text = source(s, where, path);
+	from.text = apply_source(s, where, path);
 	to.text = part->at ? arena_printf(&s->arena, TOOLCHAIN_PLACE "/%s", part->at)
 			   : arena_copy(&s->arena, path, strlen(path));
 	if (!from.text || !to.text || !spec_join_bind(&s->arena, &from, &to, false, &bind)) {
@@ -134,7 +134,7 @@ static void add_toolchain(struct spec *s, const struct toolchain_def *t,
 	if (t->root)
 		find_root(t->root_variable, t->root, where, root);
 	for (size_t i = 0; i < COUNT_OF(t->parts) && t->parts[i].inside; i++) {
-		const char *place = add_part(s, t, &t->parts[i], where, at);
+		const char *place = apply_add_part(s, t, &t->parts[i], where, at);
 
 		if (place && !t->parts[i].at && !*t->parts[i].inside)
 			own = place;
@@ -152,7 +152,7 @@ static void add_toolchain(struct spec *s, const struct toolchain_def *t,
 }
 
 /* Before the system's programs, behind the agent's own; a PATH that somebody declared stays. */
-static void add_path(struct spec *s, const char *more, struct diag_pos at)
+static void apply_add_path(struct spec *s, const char *more, struct diag_pos at)
 {
 	struct spec_value *v = &s->settled.v[SPEC_ENV_SET];
 	static const char agents[] = AGENT_PLACE "/bin:";
@@ -203,5 +203,5 @@ void toolchain_apply(struct spec *s, const struct agent_search *where)
 				t->name, t->program);
 	}
 	if (path.len && !path.failed)
-		add_path(s, buf_text(&path), names->at);
+		apply_add_path(s, buf_text(&path), names->at);
 }

@@ -15,7 +15,7 @@ struct head {
 	bool is_1_1, has_length, is_chunked, has_close, has_keep_alive;
 };
 
-static enum vault_verdict refuse(struct vault_refusal *no, const char *what)
+static enum vault_verdict answer_refuse(struct vault_refusal *no, const char *what)
 {
 	no->reason = WIRE_BECAUSE_BAD_ANSWER;
 	no->status = 502;
@@ -23,14 +23,14 @@ static enum vault_verdict refuse(struct vault_refusal *no, const char *what)
 	return VAULT_BAD;
 }
 
-static bool fail(const struct head *head, const char *what)
+static bool answer_fail(const struct head *head, const char *what)
 {
-	refuse(head->no, what);
+	answer_refuse(head->no, what);
 	return false;
 }
 
 /* HTTP/1.x SP NNN [SP …] */
-static bool read_status(struct head *head, struct gate_span line)
+static bool answer_read_status(struct head *head, struct gate_span line)
 {
 	static const char version[] = "HTTP/1.";
 	const size_t n = sizeof(version) - 1;
@@ -38,45 +38,45 @@ static bool read_status(struct head *head, struct gate_span line)
 	if (line.n < n + 5 || memcmp(line.at, version, n) != 0 ||
 		(line.at[n] != '0' && line.at[n] != '1') || line.at[n + 1] != ' ' ||
 		(line.n > n + 5 && line.at[n + 5] != ' '))
-		return fail(head, "it does not begin as HTTP/1.1 does");
+		return answer_fail(head, "it does not begin as HTTP/1.1 does");
 	head->is_1_1 = line.at[n] == '1';
 	for (size_t i = n + 2; i < n + 5; i++) {
 		if (!str_is_digit(line.at[i]))
-			return fail(head, "its status is not a number");
+			return answer_fail(head, "its status is not a number");
 		head->answer->status = head->answer->status * 10 + (unsigned)(line.at[i] - '0');
 	}
 	if (head->answer->status < 100 || head->answer->status == 101)
-		return fail(head, "its status is one that nobody asked for");
+		return answer_fail(head, "its status is one that nobody asked for");
 	return true;
 }
 
-static bool read_length(struct head *head, struct gate_span value)
+static bool answer_read_length(struct head *head, struct gate_span value)
 {
 	uint64_t length = 0;
 
 	if (value.n == 0 || value.n > MAX_DIGITS)
-		return fail(head, "its length is not a number");
+		return answer_fail(head, "its length is not a number");
 	for (size_t i = 0; i < value.n; i++) {
 		if (!str_is_digit(value.at[i]))
-			return fail(head, "its length is not a number");
+			return answer_fail(head, "its length is not a number");
 		length = length * 10 + (uint64_t)(value.at[i] - '0');
 	}
 	if (length > INT64_MAX || (head->has_length && length != head->answer->length))
-		return fail(head, "it has two lengths");
+		return answer_fail(head, "it has two lengths");
 	head->has_length = true;
 	head->answer->length = length;
 	return true;
 }
 
-static bool read_coding(struct head *head, struct gate_span value)
+static bool answer_read_coding(struct head *head, struct gate_span value)
 {
 	if (head->is_chunked || !gate_span_is(value, "chunked"))
-		return fail(head, "its Transfer-Encoding is not just 'chunked'");
+		return answer_fail(head, "its Transfer-Encoding is not just 'chunked'");
 	head->is_chunked = true;
 	return true;
 }
 
-static bool read_connection(struct head *head, struct gate_span value)
+static bool answer_read_connection(struct head *head, struct gate_span value)
 {
 	while (value.n > 0) {
 		const char *comma = memchr(value.at, ',', value.n);
@@ -96,9 +96,10 @@ static const struct {
 	const char *name;
 	bool (*read)(struct head *head, struct gate_span value);
 } own[] = {
-	{ "content-length", read_length }, { "transfer-encoding", read_coding },
-	{ "connection", read_connection }, { "keep-alive", NULL }, { "proxy-authenticate", NULL },
-	{ "proxy-connection", NULL }, { "te", NULL }, { "trailer", NULL }, { "upgrade", NULL },
+	{ "content-length", answer_read_length }, { "transfer-encoding", answer_read_coding },
+	{ "connection", answer_read_connection }, { "keep-alive", NULL },
+	{ "proxy-authenticate", NULL }, { "proxy-connection", NULL }, { "te", NULL },
+	{ "trailer", NULL }, { "upgrade", NULL },
 	{ "alt-svc", NULL }, /* another way to the same server, which the cage does not have */
 };
 
@@ -108,7 +109,7 @@ static bool read_field(struct head *head, struct gate_span line, struct vault_te
 	struct gate_why why;
 
 	if (!gate_http_read_field(line, &field, &why))
-		return fail(head, "a line of its head is not NAME: VALUE");
+		return answer_fail(head, "a line of its head is not NAME: VALUE");
 	for (size_t i = 0; i < COUNT_OF(own); i++)
 		if (gate_span_is(field.name, own[i].name))
 			return !own[i].read || own[i].read(head, field.value);
@@ -123,7 +124,7 @@ static bool frame(struct head *head, bool is_head)
 	struct vault_answer *a = head->answer;
 
 	if (head->is_chunked && head->has_length)
-		return fail(head, "it has both Content-Length and Transfer-Encoding");
+		return answer_fail(head, "it has both Content-Length and Transfer-Encoding");
 	a->is_interim = a->status < 200;
 	a->closes = head->has_close || (!head->is_1_1 && !head->has_keep_alive);
 	if (is_head || a->is_interim || a->status == 204 || a->status == 304)
@@ -153,7 +154,7 @@ static void put_framing(const struct head *head, bool closes, struct vault_text 
 }
 
 /* Makes the key in it unreadable; true if it was there. */
-static bool cross_out(char *at, size_t n, const struct vault_secret *secret)
+static bool answer_cross_out(char *at, size_t n, const struct vault_secret *secret)
 {
 	static const struct gate_span nothing = { "", 0 };
 	bool is_found = false;
@@ -192,9 +193,9 @@ enum vault_verdict vault_read_answer(struct gate_span in, const struct vault_sec
 			return VAULT_MORE;
 		}
 		if (r == GATE_HTTP_DENY)
-			return refuse(no, why.what.at);
+			return answer_refuse(no, why.what.at);
 		if (ret->size == 0) {
-			if (!read_status(&head, line))
+			if (!answer_read_status(&head, line))
 				return VAULT_BAD;
 			vault_puts(out, "HTTP/1.1");
 			vault_put(out, line.at + 8, line.n - 8);
@@ -208,7 +209,7 @@ enum vault_verdict vault_read_answer(struct gate_span in, const struct vault_sec
 		return VAULT_BAD;
 	put_framing(&head, closes, out);
 	if (out->failed)
-		return refuse(no, "its head is too long");
-	ret->has_echo = cross_out(out->at + begin, out->n - begin, secret);
+		return answer_refuse(no, "its head is too long");
+	ret->has_echo = answer_cross_out(out->at + begin, out->n - begin, secret);
 	return VAULT_GOOD;
 }

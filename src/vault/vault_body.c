@@ -31,7 +31,7 @@ static size_t count_held(const struct vault_body *b, struct gate_span bytes)
 }
 
 /* Of what is held the first `n` are gone, and these come behind the others. */
-static void hold(struct vault_body *b, size_t n, struct gate_span bytes)
+static void body_hold(struct vault_body *b, size_t n, struct gate_span bytes)
 {
 	b->held_count -= n;
 	memmove(b->held, b->held + n, b->held_count);
@@ -56,10 +56,10 @@ static void put_bytes(
 	vault_put(out, bytes.at, of_bytes);
 	if (n && b->framing == VAULT_CHUNKED)
 		vault_puts(out, "\r\n");
-	hold(b, of_held, (struct gate_span){ bytes.at + of_bytes, bytes.n - of_bytes });
+	body_hold(b, of_held, (struct gate_span){ bytes.at + of_bytes, bytes.n - of_bytes });
 }
 
-static enum vault_verdict refuse(
+static enum vault_verdict body_refuse(
 	struct vault_refusal *no, enum wire_reason reason, const char *what)
 {
 	no->reason = reason;
@@ -90,7 +90,7 @@ static size_t count_own(const struct vault_body *b, size_t n)
 }
 
 /* Room for what is held, what comes, and what is written around it. */
-static size_t fit(const struct vault_body *b, size_t n, const struct vault_text *out)
+static size_t body_fit(const struct vault_body *b, size_t n, const struct vault_text *out)
 {
 	size_t room = out->max - out->n, taken = AROUND + b->held_count;
 
@@ -102,12 +102,12 @@ static size_t fit(const struct vault_body *b, size_t n, const struct vault_text 
 static enum vault_verdict take_bytes(struct vault_body *b, struct gate_span in, size_t *ret_used,
 	struct vault_text *out, struct vault_refusal *no)
 {
-	size_t n = fit(b, count_own(b, in.n), out);
+	size_t n = body_fit(b, count_own(b, in.n), out);
 	struct gate_span bytes = { in.at, n }, before = { b->held, b->held_count };
 
 	*ret_used = n;
 	if (vault_seek(&b->seek, b->secret, before, bytes))
-		return refuse(no, WIRE_BECAUSE_ECHO, "a body");
+		return body_refuse(no, WIRE_BECAUSE_ECHO, "a body");
 	put_bytes(b, bytes, count_held(b, bytes), out);
 	if (b->framing == VAULT_LENGTH)
 		b->left -= n;
@@ -117,7 +117,7 @@ static enum vault_verdict take_bytes(struct vault_body *b, struct gate_span in, 
 }
 
 /* What was held back was not the key after all. */
-static enum vault_verdict finish(struct vault_body *b, struct vault_text *out)
+static enum vault_verdict body_finish(struct vault_body *b, struct vault_text *out)
 {
 	if (out->max - out->n < b->held_count + (size_t)2 * AROUND)
 		return VAULT_MORE;
@@ -129,7 +129,7 @@ static enum vault_verdict finish(struct vault_body *b, struct vault_text *out)
 }
 
 /* A line between chunks, or after the last: none of them goes on. */
-static enum vault_verdict take_line(
+static enum vault_verdict body_take_line(
 	struct vault_body *b, struct gate_span in, size_t *ret_used, struct vault_refusal *no)
 {
 	struct gate_pass pass = { 0 };
@@ -144,11 +144,11 @@ static enum vault_verdict take_line(
 		r = gate_http_read_trailer(&b->http, in, &pass, &why);
 	*ret_used = pass.n;
 	if (r == GATE_HTTP_DENY)
-		return refuse(no, WIRE_BECAUSE_BAD_ANSWER, why.what.at);
+		return body_refuse(no, WIRE_BECAUSE_BAD_ANSWER, why.what.at);
 	return r == GATE_HTTP_PASS ? VAULT_GOOD : VAULT_MORE;
 }
 
-static bool is_over(const struct vault_body *b)
+static bool body_is_over(const struct vault_body *b)
 {
 	return (b->framing == VAULT_LENGTH && b->left == 0) ||
 	       (b->framing == VAULT_CHUNKED && b->http.state == GATE_HTTP_HEAD);
@@ -160,12 +160,12 @@ enum vault_verdict vault_body_take(struct vault_body *b, struct gate_span in, si
 	enum vault_verdict r = VAULT_GOOD;
 
 	*ret_used = 0;
-	while (r == VAULT_GOOD && *ret_used < in.n && !is_over(b) && !b->is_whole) {
+	while (r == VAULT_GOOD && *ret_used < in.n && !body_is_over(b) && !b->is_whole) {
 		struct gate_span rest = { in.at + *ret_used, in.n - *ret_used };
 		size_t used = 0;
 
 		if (b->framing == VAULT_CHUNKED && b->http.state != GATE_HTTP_CHUNK_BYTES) {
-			r = take_line(b, rest, &used, no);
+			r = body_take_line(b, rest, &used, no);
 		} else {
 			r = take_bytes(b, rest, &used, out, no);
 			if (b->framing == VAULT_CHUNKED && b->http.left == 0)
@@ -177,8 +177,8 @@ enum vault_verdict vault_body_take(struct vault_body *b, struct gate_span in, si
 	}
 	if (r == VAULT_BAD)
 		return VAULT_BAD;
-	if (is_over(b) && !b->is_whole)
-		return finish(b, out);
+	if (body_is_over(b) && !b->is_whole)
+		return body_finish(b, out);
 	return b->is_whole ? VAULT_GOOD : VAULT_MORE;
 }
 
@@ -188,9 +188,9 @@ enum vault_verdict vault_body_end(
 	if (b->is_whole)
 		return VAULT_GOOD;
 	/* All of it has come, and only its end found no room until now. */
-	if (is_over(b))
-		return finish(b, out);
+	if (body_is_over(b))
+		return body_finish(b, out);
 	if (b->framing != VAULT_UNTIL_CLOSE)
-		return refuse(no, WIRE_BECAUSE_BAD_ANSWER, "it ends in the middle");
-	return finish(b, out);
+		return body_refuse(no, WIRE_BECAUSE_BAD_ANSWER, "it ends in the middle");
+	return body_finish(b, out);
 }

@@ -33,7 +33,7 @@ static void tell_passed(const struct vault *v, struct vault_conn *c)
 	c->bytes_out = c->bytes_in = 0;
 }
 
-static void end(struct vault *v, struct vault_conn *c, bool is_orderly)
+static void conn_end(struct vault *v, struct vault_conn *c, bool is_orderly)
 {
 	struct linger now = { .l_onoff = 1 };
 
@@ -48,7 +48,7 @@ static void end(struct vault *v, struct vault_conn *c, bool is_orderly)
 	v->count--;
 }
 
-static struct vault_conn *find_place(struct vault *v)
+static struct vault_conn *conn_find_place(struct vault *v)
 {
 	for (size_t i = 0; i < VAULT_MAX_CONNS; i++)
 		if (v->conns[i].state == VAULT_CONN_FREE && !v->conns[i].is_ready)
@@ -56,7 +56,7 @@ static struct vault_conn *find_place(struct vault *v)
 	return NULL;
 }
 
-static void add_ready(struct vault *v, struct vault_conn *c)
+static void conn_add_ready(struct vault *v, struct vault_conn *c)
 {
 	if (c->is_ready)
 		return;
@@ -78,7 +78,7 @@ static void run_leaving(struct vault *v, struct vault_conn *c)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n < 0) {
-			end(v, c, false);
+			conn_end(v, c, false);
 			return;
 		}
 		c->to_client.at += (size_t)n;
@@ -88,12 +88,12 @@ static void run_leaving(struct vault *v, struct vault_conn *c)
 	for (int i = 0; n > 0 && i < MAX_ROUNDS; i++)
 		n = recv(c->client, nobody, sizeof(nobody), 0);
 	if (n > 0)
-		add_ready(v, c);
+		conn_add_ready(v, c);
 	else if (n == 0 || errno != EAGAIN)
-		end(v, c, true);
+		conn_end(v, c, true);
 }
 
-static void leave(struct vault *v, struct vault_conn *c)
+static void conn_leave(struct vault *v, struct vault_conn *c)
 {
 	tell_passed(v, c);
 	vault_drop_server(v, c);
@@ -114,7 +114,7 @@ static bool is_about_request(enum wire_reason reason)
 	       reason == WIRE_BECAUSE_BAD_HTTP;
 }
 
-static enum wire_decision_kind kind_of(enum wire_reason reason)
+static enum wire_decision_kind conn_kind_of(enum wire_reason reason)
 {
 	return reason == WIRE_BECAUSE_UNTRUSTED || reason == WIRE_BECAUSE_NO_TLS ||
 			       reason == WIRE_BECAUSE_BAD_ANSWER ||
@@ -124,7 +124,7 @@ static enum wire_decision_kind kind_of(enum wire_reason reason)
 }
 
 /* The same sentence that the operator reads. */
-static void write_answer(const struct vault *v, struct vault_conn *c,
+static void conn_write_answer(const struct vault *v, struct vault_conn *c,
 	const struct vault_refusal *no, const struct wire_vault_message *m)
 {
 	struct wire_decision d = {
@@ -144,7 +144,7 @@ static void write_answer(const struct vault *v, struct vault_conn *c,
 		gate_http_write(no->status, sentence, c->client_out, sizeof(c->client_out)) };
 }
 
-static void refuse(struct vault *v, struct vault_conn *c, enum wire_decision_kind kind,
+static void conn_refuse(struct vault *v, struct vault_conn *c, enum wire_decision_kind kind,
 	const struct vault_refusal *no)
 {
 	struct wire_vault_message m = { .kind = WIRE_VAULT_DECIDED,
@@ -156,11 +156,11 @@ static void refuse(struct vault *v, struct vault_conn *c, enum wire_decision_kin
 	vault_tell(v, &m);
 	/* An answer that has begun cannot be another in the middle. */
 	if (c->has_answered || c->to_client.at < c->to_client.end) {
-		end(v, c, false);
+		conn_end(v, c, false);
 		return;
 	}
-	write_answer(v, c, no, &m);
-	leave(v, c);
+	conn_write_answer(v, c, no, &m);
+	conn_leave(v, c);
 }
 
 /* --- running --- */
@@ -180,16 +180,16 @@ void vault_conn_run(struct vault *v, struct vault_conn *c)
 	case VAULT_STEP_NONE:
 		return;
 	case VAULT_STEP_MADE:
-		add_ready(v, c);
+		conn_add_ready(v, c);
 		return;
 	case VAULT_STEP_REFUSE:
-		refuse(v, c, kind_of(no.reason), &no);
+		conn_refuse(v, c, conn_kind_of(no.reason), &no);
 		return;
 	case VAULT_STEP_END:
-		leave(v, c);
+		conn_leave(v, c);
 		return;
 	case VAULT_STEP_BREAK:
-		end(v, c, false);
+		conn_end(v, c, false);
 		return;
 	}
 }
@@ -209,7 +209,7 @@ void vault_go_on(struct vault *v)
 
 void vault_conn_take(struct vault *v, int client)
 {
-	struct vault_conn *c = find_place(v);
+	struct vault_conn *c = conn_find_place(v);
 	const int on = 1;
 	uint16_t generation;
 
@@ -235,13 +235,13 @@ void vault_conn_take(struct vault *v, int client)
 	setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	v->count++;
 	if (vault_listen(v, client, (uint32_t)(c - v->conns)) < 0)
-		end(v, c, false);
+		conn_end(v, c, false);
 	else
 		vault_conn_run(v, c);
 }
 
 /* It is connected: TLS begins. */
-static bool begin(struct vault *v, struct vault_conn *c, const char *address)
+static bool conn_begin(struct vault *v, struct vault_conn *c, const char *address)
 {
 	struct wire_vault_message m = {
 		.kind = WIRE_VAULT_DECIDED, .secret = c->secret, .decided = WIRE_NET_ALLOWED
@@ -270,10 +270,10 @@ void vault_conn_called(struct vault *v, const struct wire_called *m, int server)
 	}
 	c->server = server;
 	if (server >= 0 && m->reason == WIRE_BECAUSE_ALLOWED) {
-		if (begin(v, c, m->other))
+		if (conn_begin(v, c, m->other))
 			vault_conn_run(v, c);
 		else
-			refuse(v, c, WIRE_NET_FAILED, &no);
+			conn_refuse(v, c, WIRE_NET_FAILED, &no);
 		return;
 	}
 	no.reason = m->reason > WIRE_BECAUSE_ALLOWED && m->reason < WIRE_REASON_COUNT
@@ -281,12 +281,12 @@ void vault_conn_called(struct vault *v, const struct wire_called *m, int server)
 			    : WIRE_BECAUSE_UNREACHABLE;
 	no.status = no.reason == WIRE_BECAUSE_MANY ? 503 : m->kind == WIRE_NET_DENIED ? 403 : 502;
 	snprintf(no.other, sizeof(no.other), "%s", m->other);
-	refuse(v, c, m->kind == WIRE_NET_DENIED ? WIRE_NET_DENIED : WIRE_NET_FAILED, &no);
+	conn_refuse(v, c, m->kind == WIRE_NET_DENIED ? WIRE_NET_DENIED : WIRE_NET_FAILED, &no);
 }
 
 /* --- time --- */
 
-static void end_in_time(struct vault *v, struct vault_conn *c)
+static void conn_end_in_time(struct vault *v, struct vault_conn *c)
 {
 	struct vault_refusal no = {
 		.reason = WIRE_BECAUSE_UNREACHABLE, .status = 504, .other = "no answer in time"
@@ -294,9 +294,9 @@ static void end_in_time(struct vault *v, struct vault_conn *c)
 
 	if (c->state == VAULT_CONN_OPEN && (c->server_state == VAULT_SERVER_CALLING ||
 						   c->server_state == VAULT_SERVER_SHAKING))
-		refuse(v, c, WIRE_NET_FAILED, &no);
+		conn_refuse(v, c, WIRE_NET_FAILED, &no);
 	else
-		end(v, c, c->state == VAULT_CONN_LEAVING);
+		conn_end(v, c, c->state == VAULT_CONN_LEAVING);
 }
 
 void vault_drop_old(struct vault *v)
@@ -305,7 +305,7 @@ void vault_drop_old(struct vault *v)
 		struct vault_conn *c = &v->conns[i];
 
 		if (c->state != VAULT_CONN_FREE && c->deadline_ns && v->now_ns > c->deadline_ns)
-			end_in_time(v, c);
+			conn_end_in_time(v, c);
 	}
 }
 
@@ -313,5 +313,5 @@ void vault_close_all(struct vault *v)
 {
 	for (size_t i = 0; i < VAULT_MAX_CONNS; i++)
 		if (v->conns[i].state != VAULT_CONN_FREE)
-			end(v, &v->conns[i], false);
+			conn_end(v, &v->conns[i], false);
 }

@@ -82,7 +82,7 @@ static void hear_dialer(struct vault *v)
 }
 
 /* Until the gate is gone, or wants no more; or the dialer is, without whom nothing is reached. */
-static int serve(struct vault *v)
+static int vault_main_serve(struct vault *v)
 {
 	struct epoll_event events[MAX_EVENTS];
 
@@ -147,7 +147,7 @@ static int live(struct vault *v)
 	if (m.err.kind != ERR_NONE)
 		m.kind = WIRE_VAULT_FAILED;
 	if (wire_send_message(VAULT_FD_GATE, &m, sizeof(m), -1) < 0 || m.kind != WIRE_VAULT_READY ||
-		serve(v) < 0)
+		vault_main_serve(v) < 0)
 		return EXIT_FAILURE;
 	vault_close_all(v);
 	return EXIT_SUCCESS;

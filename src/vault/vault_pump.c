@@ -34,7 +34,7 @@ static size_t held(const struct vault_pipe *p)
 }
 
 /* Room at the end of a buffer, which is made by moving what is left to its front. */
-static size_t make_room(struct vault_pipe *p, char *bytes, size_t size)
+static size_t pump_make_room(struct vault_pipe *p, char *bytes, size_t size)
 {
 	if (p->at == p->end) {
 		p->at = p->end = 0;
@@ -85,7 +85,7 @@ bool vault_call(struct vault *v, struct vault_conn *c)
 	return wire_send_message(VAULT_FD_CALLER, &call, sizeof(call), -1) == 0;
 }
 
-static enum vault_step refuse(
+static enum vault_step pump_refuse(
 	struct vault_refusal *no, unsigned status, enum wire_reason reason, const char *what)
 {
 	no->status = status;
@@ -102,9 +102,10 @@ static bool is_idle(const struct vault_conn *c)
 	       !held(&c->from_client) && !held(&c->to_client);
 }
 
-static enum vault_step hear_client(struct vault *v, struct vault_conn *c, struct vault_refusal *no)
+static enum vault_step pump_hear_client(
+	struct vault *v, struct vault_conn *c, struct vault_refusal *no)
 {
-	size_t room = make_room(&c->from_client, c->client_in, sizeof(c->client_in));
+	size_t room = pump_make_room(&c->from_client, c->client_in, sizeof(c->client_in));
 	ssize_t n;
 
 	(void)v, (void)no;
@@ -132,7 +133,7 @@ static enum vault_step choose_server(
 		return VAULT_STEP_MADE;
 	vault_drop_server(v, c);
 	c->secret = secret;
-	return vault_call(v, c) ? VAULT_STEP_MADE : refuse(no, 503, WIRE_BECAUSE_MANY, "");
+	return vault_call(v, c) ? VAULT_STEP_MADE : pump_refuse(no, 503, WIRE_BECAUSE_MANY, "");
 }
 
 static enum vault_step take_head(struct vault *v, struct vault_conn *c, struct vault_refusal *no)
@@ -168,14 +169,14 @@ static enum vault_step take_head(struct vault *v, struct vault_conn *c, struct v
 	return choose_server(v, c, request.secret, no);
 }
 
-static enum vault_step take_body(struct vault_conn *c, struct vault_refusal *no)
+static enum vault_step pump_take_body(struct vault_conn *c, struct vault_refusal *no)
 {
 	size_t n = held(&c->from_client), pass = 0;
 	uint8_t *bytes = (uint8_t *)c->client_in + c->from_client.at;
 
 	if (!n)
 		return c->is_client_over ? VAULT_STEP_BREAK : VAULT_STEP_NONE;
-	if (make_room(&c->to_server, c->server_out, sizeof(c->server_out)) < n)
+	if (pump_make_room(&c->to_server, c->server_out, sizeof(c->server_out)) < n)
 		return VAULT_STEP_NONE;
 	no->status = 400;
 	switch (gate_http_read_body(&c->http, bytes, n, &pass, &no->reason, no->other)) {
@@ -188,7 +189,7 @@ static enum vault_step take_body(struct vault_conn *c, struct vault_refusal *no)
 	}
 	/* More than the empty line that ends them: fields that nobody has looked through. */
 	if (c->http.trailers > 2)
-		return refuse(no, 400, WIRE_BECAUSE_BAD_HTTP, "fields follow its body");
+		return pump_refuse(no, 400, WIRE_BECAUSE_BAD_HTTP, "fields follow its body");
 	memcpy(c->server_out + c->to_server.end, bytes, pass);
 	c->to_server.end += pass;
 	c->from_client.at += pass;
@@ -201,7 +202,7 @@ static enum vault_step take_request(struct vault *v, struct vault_conn *c, struc
 {
 	if (c->request == VAULT_REQUEST_HEAD)
 		return take_head(v, c, no);
-	return c->request == VAULT_REQUEST_BODY ? take_body(c, no) : VAULT_STEP_NONE;
+	return c->request == VAULT_REQUEST_BODY ? pump_take_body(c, no) : VAULT_STEP_NONE;
 }
 
 /* --- to the server, and from it --- */
@@ -261,7 +262,7 @@ static enum vault_step hear_idle(struct vault *v, struct vault_conn *c)
 
 static enum vault_step hear_server(struct vault *v, struct vault_conn *c, struct vault_refusal *no)
 {
-	size_t room = make_room(&c->from_server, c->server_in, sizeof(c->server_in)), n = 0;
+	size_t room = pump_make_room(&c->from_server, c->server_in, sizeof(c->server_in)), n = 0;
 	enum vault_step step = VAULT_STEP_NONE;
 
 	(void)no;
@@ -324,7 +325,7 @@ static enum vault_step miss_answer(struct vault_conn *c, struct vault_refusal *n
 	/* It ended while the request was on its way: the client asks again, as it would itself. */
 	if (c->is_used && !held(&c->from_server))
 		return VAULT_STEP_BREAK;
-	return refuse(no, 502, WIRE_BECAUSE_BAD_ANSWER, "the connection ended before it");
+	return pump_refuse(no, 502, WIRE_BECAUSE_BAD_ANSWER, "the connection ended before it");
 }
 
 static void tell_echo(struct vault *v, const struct vault_conn *c)
@@ -374,7 +375,7 @@ static enum vault_step take_answer_head(
 static enum vault_step take_answer_body(
 	struct vault *v, struct vault_conn *c, struct vault_refusal *no)
 {
-	size_t room = make_room(&c->to_client, c->client_out, sizeof(c->client_out)), used = 0;
+	size_t room = pump_make_room(&c->to_client, c->client_out, sizeof(c->client_out)), used = 0;
 	struct vault_text out = { c->client_out + c->to_client.end, 0, room, false };
 	enum vault_verdict r =
 		vault_body_take(&c->body, span(&c->from_server, c->server_in), &used, &out, no);
@@ -421,7 +422,7 @@ static enum vault_step tell_client(struct vault *v, struct vault_conn *c, struct
 enum vault_step vault_pump(struct vault *v, struct vault_conn *c, struct vault_refusal *no)
 {
 	static enum vault_step (*const stages[])(
-		struct vault *, struct vault_conn *, struct vault_refusal *) = { hear_client,
+		struct vault *, struct vault_conn *, struct vault_refusal *) = { pump_hear_client,
 		take_request, shake, tell_server, hear_server, take_answer, tell_client };
 	enum vault_step made = VAULT_STEP_NONE;
 

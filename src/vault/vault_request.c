@@ -26,7 +26,7 @@ void vault_puts(struct vault_text *t, const char *text)
 
 /* --- refusing --- */
 
-static enum vault_verdict refuse(
+static enum vault_verdict request_refuse(
 	struct vault_refusal *no, unsigned status, enum wire_reason reason, struct gate_span what)
 {
 	size_t n = what.n < sizeof(no->other) ? what.n : sizeof(no->other) - 1;
@@ -41,7 +41,8 @@ static enum vault_verdict refuse(
 
 static enum vault_verdict refuse_as(struct vault_refusal *no, const char *what)
 {
-	return refuse(no, 400, WIRE_BECAUSE_BAD_HTTP, (struct gate_span){ what, strlen(what) });
+	return request_refuse(
+		no, 400, WIRE_BECAUSE_BAD_HTTP, (struct gate_span){ what, strlen(what) });
 }
 
 /* --- where it goes --- */
@@ -74,8 +75,8 @@ static struct gate_span skip_host(struct gate_span target)
 }
 
 /* Takes "/NAME" off the front of the target, and finds out whose name that is. */
-static bool take_name(struct gate_span *target, const struct vault_secret *secrets, uint32_t count,
-	struct gate_span *ret_name, uint32_t *ret)
+static bool request_take_name(struct gate_span *target, const struct vault_secret *secrets,
+	uint32_t count, struct gate_span *ret_name, uint32_t *ret)
 {
 	size_t n = 1;
 
@@ -96,7 +97,7 @@ static bool take_name(struct gate_span *target, const struct vault_secret *secre
 /* --- fields --- */
 
 /* Case does not matter, and neither does '_' for '-': some servers take them for the same. */
-static bool is_named(struct gate_span name, const char *lower)
+static bool request_is_named(struct gate_span name, const char *lower)
 {
 	if (strlen(lower) != name.n)
 		return false;
@@ -121,12 +122,12 @@ static bool is_dropped(struct gate_span name, const struct vault_secret *secret)
 	static const char proxy[] = "proxy-";
 
 	for (size_t i = 0; i < COUNT_OF(dropped); i++)
-		if (is_named(name, dropped[i]))
+		if (request_is_named(name, dropped[i]))
 			return true;
 	if (name.n >= sizeof(proxy) - 1 &&
-		is_named((struct gate_span){ name.at, sizeof(proxy) - 1 }, proxy))
+		request_is_named((struct gate_span){ name.at, sizeof(proxy) - 1 }, proxy))
 		return true;
-	return is_named(name, secret->header);
+	return request_is_named(name, secret->header);
 }
 
 /* The first line was read; what is left of a head. */
@@ -150,7 +151,7 @@ static bool next_field(struct fields *f)
 }
 
 /* Is the word in a list, with commas between its words? */
-static bool has_word(struct gate_span list, struct gate_span word)
+static bool request_has_word(struct gate_span list, struct gate_span word)
 {
 	while (list.n > 0) {
 		const char *comma = memchr(list.at, ',', list.n);
@@ -169,7 +170,8 @@ static bool has_word(struct gate_span list, struct gate_span word)
 static bool is_connected(struct fields all, struct gate_span word)
 {
 	while (next_field(&all))
-		if (is_named(all.field.name, "connection") && has_word(all.field.value, word))
+		if (request_is_named(all.field.name, "connection") &&
+			request_has_word(all.field.value, word))
 			return true;
 	return false;
 }
@@ -191,7 +193,7 @@ static bool has_odd_framing(struct fields all)
 
 	while (next_field(&all))
 		for (size_t i = 0; i < COUNT_OF(names); i++)
-			if (is_named(all.field.name, names[i]) &&
+			if (request_is_named(all.field.name, names[i]) &&
 				!gate_span_is(all.field.name, names[i]))
 				return true;
 	return false;
@@ -199,7 +201,7 @@ static bool has_odd_framing(struct fields all)
 
 /* --- as it goes on --- */
 
-static void put_line(struct vault_text *out, const struct line *line, struct gate_span path,
+static void request_put_line(struct vault_text *out, const struct line *line, struct gate_span path,
 	const struct vault_secret *s)
 {
 	char port[8] = "";
@@ -263,11 +265,11 @@ static enum vault_verdict rewrite(struct gate_span head, const struct vault_secr
 	if (has_odd_framing(all))
 		return refuse_as(no, "it says in a field with '_' for '-' where its body ends");
 	path = skip_host(line.target);
-	if (!take_name(&path, secrets, count, &name, &ret->secret))
-		return refuse(no, 404, WIRE_BECAUSE_NO_SECRET, name);
+	if (!request_take_name(&path, secrets, count, &name, &ret->secret))
+		return request_refuse(no, 404, WIRE_BECAUSE_NO_SECRET, name);
 	ret->is_head = is_method(&line, "HEAD");
 	ret->closes = is_connected(all, close);
-	put_line(out, &line, path, &secrets[ret->secret]);
+	request_put_line(out, &line, path, &secrets[ret->secret]);
 	put_fields(out, all, &secrets[ret->secret]);
 	return out->failed ? refuse_as(no, "its head is too long") : VAULT_GOOD;
 }
@@ -282,12 +284,12 @@ enum vault_verdict vault_read_request(struct gate_http *h, struct gate_span in,
 
 	*ret = (struct vault_request){ 0 };
 	if (!gate_http_is_request((const uint8_t *)in.at, in.n))
-		return refuse(no, 400, WIRE_BECAUSE_NOT_HTTP, (struct gate_span){ "", 0 });
+		return request_refuse(no, 400, WIRE_BECAUSE_NOT_HTTP, (struct gate_span){ "", 0 });
 	r = gate_http_read_head(h, in, &body, &why);
 	if (r == GATE_HTTP_MORE)
 		return VAULT_MORE;
 	if (r == GATE_HTTP_DENY)
-		return refuse(no, 400, why.reason, why.what);
+		return request_refuse(no, 400, why.reason, why.what);
 	if (body.next == GATE_HTTP_UPGRADE)
 		return refuse_as(no, "it asks for a websocket, which no key is added to");
 	ret->size = body.pass.n;

@@ -36,7 +36,7 @@ static char byte_at(struct gate_span before, struct gate_span bytes, size_t i)
 }
 
 /* Do they have the key, up to `end`? */
-static bool is_key(
+static bool seek_is_key(
 	const struct vault_secret *s, struct gate_span before, struct gate_span bytes, size_t end)
 {
 	for (size_t i = 0; i < s->key.n; i++)
@@ -63,7 +63,8 @@ size_t vault_seek(struct vault_seek *k, const struct vault_secret *s, struct gat
 				  (unsigned char)byte_at(before, bytes, before.n + i - n);
 		else
 			k->run++;
-		if (k->run == n && k->sum == s->sum && is_key(s, before, bytes, before.n + i + 1))
+		if (k->run == n && k->sum == s->sum &&
+			seek_is_key(s, before, bytes, before.n + i + 1))
 			return i + 1;
 	}
 	return 0;

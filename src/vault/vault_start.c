@@ -29,7 +29,7 @@
 
 /* --- descriptors --- */
 
-static int close_others(struct err *e)
+static int start_close_others(struct err *e)
 {
 	int nothing = file_open("/dev/null", O_RDWR);
 	int r = nothing < 0 ? nothing : 0;
@@ -52,7 +52,7 @@ static int free_from_waiting(int channel)
 /* --- keys --- */
 
 /* The file is emptied: what is in its memory is in ours only. */
-static int read_keys(struct wire_keys *ret)
+static int start_read_keys(struct wire_keys *ret)
 {
 	const size_t head = offsetof(struct wire_keys, keys);
 	size_t n = 0;
@@ -69,7 +69,7 @@ static int read_keys(struct wire_keys *ret)
 	return n < head || n != head + ret->count * sizeof(ret->keys[0]) ? -EINVAL : 0;
 }
 
-static bool is_key(const struct wire_key *k)
+static bool start_is_key(const struct wire_key *k)
 {
 	return memchr(k->header, '\0', sizeof(k->header)) &&
 	       memchr(k->scheme, '\0', sizeof(k->scheme)) && memchr(k->ca, '\0', sizeof(k->ca)) &&
@@ -93,13 +93,13 @@ static int take_keys(struct vault *v)
 	 * of 64 KiB, so there is no more of it than is used. */
 	(void)mlock(keys, used);
 	(void)madvise(keys, sizeof(*keys), MADV_DONTDUMP);
-	r = read_keys(keys);
+	r = start_read_keys(keys);
 	if (r == 0 && keys->count != v->rules->secret_count)
 		r = -EINVAL;
 	for (uint32_t i = 0; r == 0 && i < keys->count; i++) {
 		const struct wire_key *k = &keys->keys[i];
 
-		if (!is_key(k))
+		if (!start_is_key(k))
 			return -EINVAL;
 		v->secrets[i] = (struct vault_secret){ .name = v->rules->secrets[i].name,
 			.host = v->rules->secrets[i].host,
@@ -120,7 +120,7 @@ static const char *const bundles[] = { "/etc/ssl/certs/ca-certificates.crt",
 	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem" };
 
 /* Is read now, and understood when it is first needed: that takes a while, as they are many. */
-static int read_system(struct vault_trust *t, struct err *e)
+static int start_read_system(struct vault_trust *t, struct err *e)
 {
 	for (size_t i = 0; i < COUNT_OF(bundles); i++)
 		if (file_read_path(bundles[i], MAX_CERTIFICATES, &t->bytes, &t->size) == 0)
@@ -133,7 +133,7 @@ static int read_system(struct vault_trust *t, struct err *e)
 		"install ca-certificates, or name a file with 'ca'");
 }
 
-static int read_own(struct vault_trust *t, const char *path, const char *name, struct err *e)
+static int start_read_own(struct vault_trust *t, const char *path, const char *name, struct err *e)
 {
 	int r = file_read_path(path, MAX_CERTIFICATES, &t->bytes, &t->size);
 
@@ -158,9 +158,9 @@ static int take_certificates(struct vault *v, struct err *e)
 
 		v->peers[i].trust = ca[0] ? &v->trusts[i] : system;
 		if (ca[0])
-			r = read_own(&v->trusts[i], ca, v->secrets[i].name, e);
+			r = start_read_own(&v->trusts[i], ca, v->secrets[i].name, e);
 		else if (!system->bytes)
-			r = read_system(system, e);
+			r = start_read_system(system, e);
 	}
 	return r;
 }
@@ -173,7 +173,7 @@ int vault_start(struct vault *v, struct err *e)
 		.is_root = geteuid() == 0,
 		.max_files = VAULT_MAX_FILES,
 		.channel = VAULT_FD_GATE };
-	int r = close_others(e);
+	int r = start_close_others(e);
 
 	/* OpenSSL writes to sockets in its own way, and asks for the time zone where none matters.
 	 */

@@ -138,7 +138,7 @@ void vault_tls_end(struct vault_conn *c)
 
 /* --- what happened --- */
 
-static enum vault_io judge(SSL *tls, int r, bool *ret_is_clean)
+static enum vault_io tls_judge(SSL *tls, int r, bool *ret_is_clean)
 {
 	switch (SSL_get_error(tls, r)) {
 	case SSL_ERROR_WANT_READ:
@@ -153,7 +153,7 @@ static enum vault_io judge(SSL *tls, int r, bool *ret_is_clean)
 	}
 }
 
-static void explain(struct vault_conn *c, struct vault_refusal *no)
+static void tls_explain(struct vault_conn *c, struct vault_refusal *no)
 {
 	long verified = SSL_get_verify_result(c->tls);
 	unsigned long error = ERR_peek_error();
@@ -178,9 +178,9 @@ enum vault_io vault_tls_shake(struct vault *v, struct vault_conn *c, struct vaul
 	r = SSL_do_handshake(c->tls);
 	if (r == 1)
 		return VAULT_IO_DONE;
-	if (judge(c->tls, r, &is_clean) == VAULT_IO_WAIT)
+	if (tls_judge(c->tls, r, &is_clean) == VAULT_IO_WAIT)
 		return VAULT_IO_WAIT;
-	explain(c, no);
+	tls_explain(c, no);
 	return VAULT_IO_FAILED;
 }
 
@@ -190,7 +190,7 @@ enum vault_io vault_tls_read(SSL *tls, char *ret, size_t size, size_t *ret_n, bo
 
 	ERR_clear_error();
 	r = SSL_read_ex(tls, ret, size, ret_n);
-	return r == 1 ? VAULT_IO_DONE : judge(tls, r, ret_is_clean);
+	return r == 1 ? VAULT_IO_DONE : tls_judge(tls, r, ret_is_clean);
 }
 
 enum vault_io vault_tls_write(SSL *tls, const char *bytes, size_t size, size_t *ret_n)
@@ -200,5 +200,5 @@ enum vault_io vault_tls_write(SSL *tls, const char *bytes, size_t size, size_t *
 
 	ERR_clear_error();
 	r = SSL_write_ex(tls, bytes, size, ret_n);
-	return r == 1 ? VAULT_IO_DONE : judge(tls, r, &is_clean);
+	return r == 1 ? VAULT_IO_DONE : tls_judge(tls, r, &is_clean);
 }

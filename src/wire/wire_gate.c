@@ -173,7 +173,7 @@ void wire_print_decision(const struct wire_decision *d, char *ret, size_t size)
 		hole ? hole + 2 : "");
 }
 
-static bool is_text(const char *text, size_t size)
+static bool gate_is_text(const char *text, size_t size)
 {
 	size_t n = strnlen(text, size);
 
@@ -186,6 +186,7 @@ static bool is_text(const char *text, size_t size)
 bool wire_is_decision(const struct wire_decision *d)
 {
 	return d->kind < WIRE_DECISION_KIND_COUNT && d->reason < WIRE_REASON_COUNT &&
-	       d->protocol <= WIRE_UDP && is_text(d->name, sizeof(d->name)) &&
-	       is_text(d->other, sizeof(d->other)) && is_text(d->secret, sizeof(d->secret));
+	       d->protocol <= WIRE_UDP && gate_is_text(d->name, sizeof(d->name)) &&
+	       gate_is_text(d->other, sizeof(d->other)) &&
+	       gate_is_text(d->secret, sizeof(d->secret));
 }

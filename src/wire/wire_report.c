@@ -20,7 +20,7 @@ const char *const wire_report_names[WIRE_REPORT_KIND_COUNT] = {
 };
 
 /* Is there an end, and nothing behind it? Its place, or 0. */
-static size_t measure(const char *text, size_t size)
+static size_t report_measure(const char *text, size_t size)
 {
 	size_t n = strnlen(text, size);
 
@@ -38,7 +38,7 @@ static bool is_tool(const char *text)
 	return true;
 }
 
-static bool is_shown(const char *text, size_t n)
+static bool report_is_shown(const char *text, size_t n)
 {
 	while (n) {
 		uint32_t character = 0;
@@ -54,9 +54,9 @@ static bool is_shown(const char *text, size_t n)
 
 bool wire_is_told(const struct wire_report *told)
 {
-	size_t path = measure(told->path, sizeof(told->path));
+	size_t path = report_measure(told->path, sizeof(told->path));
 
 	return told->kind < WIRE_REPORT_KIND_COUNT && told->agent < WIRE_AGENT_COUNT &&
-	       measure(told->tool, sizeof(told->tool)) && is_tool(told->tool) && path &&
-	       told->path[0] == '/' && is_shown(told->path, path);
+	       report_measure(told->tool, sizeof(told->tool)) && is_tool(told->tool) && path &&
+	       told->path[0] == '/' && report_is_shown(told->path, path);
 }

@@ -15,7 +15,7 @@ static bool is_ones_own(const char *path)
 	       str_starts(path, "/proc/self/") || str_starts(path, "/proc/thread-self/");
 }
 
-static bool is_known(const struct hook_answer *a, const struct hook_denial *d)
+static bool answer_is_known(const struct hook_answer *a, const struct hook_denial *d)
 {
 	for (size_t i = 0; i < a->count; i++)
 		if (str_eq(a->denials[i].real, d->real) &&
@@ -34,7 +34,7 @@ void hook_judge(const struct hook_call *c, const struct tool_cage *w, hook_read_
 		if (is_ones_own(d.use->path) || !hook_resolve(d.use, read_link, of, d.real))
 			continue;
 		d.verdict = hook_wall_judge(w, d.real, d.use->writes);
-		if (d.verdict == HOOK_FINE || is_known(ret, &d))
+		if (d.verdict == HOOK_FINE || answer_is_known(ret, &d))
 			continue;
 		ret->total++;
 		if (ret->count < HOOK_MAX_DENIALS)
@@ -47,7 +47,7 @@ void hook_judge(const struct hook_call *c, const struct tool_cage *w, hook_read_
 #define MOST_SHOWN 200 /* bytes of a path in a sentence */
 #define MOST_NAMED 8   /* places of the cage */
 
-static void add_path(struct buf *out, const char *path)
+static void answer_add_path(struct buf *out, const char *path)
 {
 	size_t n = strlen(path);
 
@@ -57,7 +57,7 @@ static void add_path(struct buf *out, const char *path)
 }
 
 /* Places where nobody works. */
-static bool is_of_system(const char *path)
+static bool answer_is_of_system(const char *path)
 {
 	static const char *const system[] = { "/dev", "/mnt", "/opt", "/proc", "/run", "/srv",
 		"/var" };
@@ -68,7 +68,7 @@ static bool is_of_system(const char *path)
 	return false;
 }
 
-static bool holds(const struct tool_paths *paths, const char *path)
+static bool answer_holds(const struct tool_paths *paths, const char *path)
 {
 	for (size_t i = 0; i < paths->count; i++)
 		if (str_path_within(path, paths->at[i]))
@@ -79,7 +79,9 @@ static bool holds(const struct tool_paths *paths, const char *path)
 /* Where to work instead: in the project, if it is one of these, or where everybody may. */
 static const char *best_place(const struct tool_cage *w, const struct tool_paths *paths)
 {
-	return holds(paths, w->project) ? w->project : holds(paths, w->home) ? w->home : "/tmp";
+	return answer_holds(paths, w->project) ? w->project
+	       : answer_holds(paths, w->home)  ? w->home
+					       : "/tmp";
 }
 
 /* The best first, then the others: "/work, /home/agent, /tmp". */
@@ -88,27 +90,28 @@ static void add_places(const struct tool_cage *w, const struct tool_paths *paths
 	const char *best = best_place(w, paths);
 	size_t named = 1;
 
-	add_path(out, best);
+	answer_add_path(out, best);
 	for (size_t i = 0; i < paths->count && named < MOST_NAMED; i++) {
-		if (is_of_system(paths->at[i]) || str_path_within(paths->at[i], best))
+		if (answer_is_of_system(paths->at[i]) || str_path_within(paths->at[i], best))
 			continue;
 		buf_puts(out, ", ");
-		add_path(out, paths->at[i]);
+		answer_add_path(out, paths->at[i]);
 		named++;
 	}
 }
 
-static void print_reason(const struct tool_cage *w, const struct hook_answer *a, struct buf *out)
+static void answer_print_reason(
+	const struct tool_cage *w, const struct hook_answer *a, struct buf *out)
 {
 	const struct hook_denial *d = &a->denials[0];
 	const struct tool_paths *paths = d->use->writes ? &w->write : &w->read;
 
 	buf_printf(out, "bawn: cannot %s ", d->use->writes ? "write" : "read");
-	add_path(out, d->use->path);
+	answer_add_path(out, d->use->path);
 	buf_puts(out, ": it ");
 	if (!str_eq(d->use->path, d->real)) {
 		buf_puts(out, "leads to ");
-		add_path(out, d->real);
+		answer_add_path(out, d->real);
 		buf_puts(out, ", which ");
 	}
 	if (d->verdict == HOOK_OUTSIDE) {
@@ -123,7 +126,7 @@ static void print_reason(const struct tool_cage *w, const struct hook_answer *a,
 		buf_puts(out, "is protected in this cage and stays as it is. Leave it, and work "
 			      "with other files below ");
 	}
-	add_path(out, best_place(w, paths));
+	answer_add_path(out, best_place(w, paths));
 	buf_puts(out, ".");
 	if (a->total > 1)
 		buf_printf(out, " (%zu more of this call cannot be used either.)", a->total - 1);
@@ -137,7 +140,7 @@ void hook_print_answer(const struct hook_call *c, const struct tool_cage *w,
 
 	if (!a->count)
 		return;
-	print_reason(w, a, &reason);
+	answer_print_reason(w, a, &reason);
 	json_init(&j, out, 0);
 	json_open_map(&j, NULL);
 	if (c->agent == WIRE_GEMINI) {

@@ -143,7 +143,7 @@ void hook_patch_scan(struct hook_call *c, const char *patch)
 }
 
 /* Where the others begin is a place as well as any. */
-static void add_folder(struct hook_call *c, const char *text)
+static void call_add_folder(struct hook_call *c, const char *text)
 {
 	const struct hook_use *use = &c->uses[c->count];
 	size_t before = c->count;
@@ -159,7 +159,7 @@ static void add_argument(struct hook_call *c, enum kind kind, const char *text)
 {
 	switch (kind) {
 	case FOLDER:
-		add_folder(c, text);
+		call_add_folder(c, text);
 		return;
 	case READ:
 	case WRITE:
@@ -238,7 +238,8 @@ static const struct argument *find_argument(const struct hook_call *c, const cha
 }
 
 /* One walk over the arguments: for those that say where others begin, or for the others. */
-static bool read_arguments(struct hook_call *c, const char *bytes, size_t n, bool is_for_folders)
+static bool call_read_arguments(
+	struct hook_call *c, const char *bytes, size_t n, bool is_for_folders)
 {
 	struct json_reader r;
 	const char *key;
@@ -266,7 +267,7 @@ struct head {
 	size_t size;
 };
 
-static bool read_head(struct hook_call *c, const char *bytes, size_t n, struct head *ret)
+static bool call_read_head(struct hook_call *c, const char *bytes, size_t n, struct head *ret)
 {
 	const struct {
 		const char *key, **into;
@@ -300,7 +301,7 @@ static bool read_head(struct hook_call *c, const char *bytes, size_t n, struct h
 	return is_good;
 }
 
-static bool is_known(enum wire_agent agent, const char *tool)
+static bool call_is_known(enum wire_agent agent, const char *tool)
 {
 	for (size_t i = 0; i < ARGUMENTS; i++)
 		if (arguments[i].agent == agent && str_eq(arguments[i].tool, tool))
@@ -315,13 +316,13 @@ bool hook_call_read(struct hook_call *ret, enum wire_agent agent, const struct t
 
 	*ret = (struct hook_call){ .agent = agent, .home = wall->home };
 	arena_init(&ret->arena, 32 * HOOK_MAX_INPUT);
-	if (n > HOOK_MAX_INPUT || !read_head(ret, bytes, n, &head) ||
-		!str_eq(head.event, events[agent]) || !is_known(agent, head.tool))
+	if (n > HOOK_MAX_INPUT || !call_read_head(ret, bytes, n, &head) ||
+		!str_eq(head.event, events[agent]) || !call_is_known(agent, head.tool))
 		return false;
 	ret->tool = head.tool;
 	ret->folder = head.folder && head.folder[0] == '/' ? head.folder : wall->project;
-	return read_arguments(ret, head.input, head.size, true) &&
-	       read_arguments(ret, head.input, head.size, false);
+	return call_read_arguments(ret, head.input, head.size, true) &&
+	       call_read_arguments(ret, head.input, head.size, false);
 }
 
 void hook_call_done(struct hook_call *c)

@@ -45,7 +45,7 @@ struct scan {
 static void scan_script(
 	struct hook_call *c, const char *script, const char *folder, unsigned depth);
 
-static void add(struct scan *s, const char *path, size_t n, bool writes)
+static void shell_add(struct scan *s, const char *path, size_t n, bool writes)
 {
 	hook_add_use(s->call, path, n, s->folder ? s->folder : path[0] == '/' ? "/" : NULL, writes);
 }
@@ -79,7 +79,7 @@ static bool looks_like_path(const char *word, size_t n)
 }
 
 /* As far as a word is one path: the folder of what stands for several. */
-static size_t measure(const struct hook_words *w)
+static size_t shell_measure(const struct hook_words *w)
 {
 	size_t n = w->wild;
 
@@ -93,7 +93,7 @@ static size_t measure(const struct hook_words *w)
 static void add_if_path(struct scan *s, const char *text, size_t n, bool writes)
 {
 	if (looks_like_path(text, n))
-		add(s, text, n, writes);
+		shell_add(s, text, n, writes);
 }
 
 /* --- words of a command --- */
@@ -114,7 +114,7 @@ static bool is_assignment(const char *word)
 	return n && !str_is_digit(word[0]) && word[n] == '=';
 }
 
-static void take_name(struct scan *s, const struct hook_words *w)
+static void shell_take_name(struct scan *s, const struct hook_words *w)
 {
 	struct command *c = &s->command;
 	const char *slash = strrchr(w->word, '/'), *name = slash ? slash + 1 : w->word;
@@ -122,7 +122,7 @@ static void take_name(struct scan *s, const struct hook_words *w)
 	if (is_keyword(w->word) || is_assignment(w->word) ||
 		(c->is_started && (w->word[0] == '-' || str_is_digit(w->word[0]))))
 		return;
-	add_if_path(s, w->word, measure(w), false);
+	add_if_path(s, w->word, shell_measure(w), false);
 	c->program = hook_find_program(name);
 	c->habit = c->program->habit;
 	c->is_started = c->habit == HOOK_STARTS;
@@ -181,10 +181,10 @@ static void take_raw(struct scan *s, const char *word)
 	bool writes = str_starts(word, "of=");
 
 	if (writes || str_starts(word, "if="))
-		add(s, word + 3, strlen(word + 3), writes);
+		shell_add(s, word + 3, strlen(word + 3), writes);
 }
 
-static void take_value(struct scan *s, const struct hook_words *w, size_t n)
+static void shell_take_value(struct scan *s, const struct hook_words *w, size_t n)
 {
 	const char *value = strchr(w->word, '=');
 
@@ -202,7 +202,7 @@ static bool is_searched(const struct command *c)
 static void take_argument(struct scan *s, const struct hook_words *w)
 {
 	struct command *c = &s->command;
-	size_t n = measure(w);
+	size_t n = shell_measure(w);
 	bool is_script = c->is_next_script || c->habit == HOOK_EVALUATES;
 
 	c->words++;
@@ -220,7 +220,7 @@ static void take_argument(struct scan *s, const struct hook_words *w)
 		return;
 	if (c->is_next_written || c->habit == HOOK_WRITES ||
 		(c->habit == HOOK_MARKS && c->words > 1) || (c->writes && is_searched(c))) {
-		add(s, w->word, n, true);
+		shell_add(s, w->word, n, true);
 	} else if (c->habit == HOOK_WRITES_LAST || c->habit == HOOK_LINKS) {
 		take_source(s);
 		c->last = arena_copy(&s->call->arena, w->word, n);
@@ -229,7 +229,7 @@ static void take_argument(struct scan *s, const struct hook_words *w)
 	} else if (c->habit == HOOK_READS || c->habit == HOOK_RUNS || c->is_next_file ||
 		   (c->habit == HOOK_FINDS && !c->is_over) ||
 		   (c->habit == HOOK_SEARCHES && is_searched(c))) {
-		take_value(s, w, n);
+		shell_take_value(s, w, n);
 	}
 	c->is_next_written = c->is_next_file = false;
 }
@@ -241,13 +241,13 @@ static void end_command(struct scan *s)
 	if (c->last && c->has_target)
 		take_source(s);
 	else if (c->last && c->words > 1)
-		add(s, c->last, strlen(c->last), true);
+		shell_add(s, c->last, strlen(c->last), true);
 	if (c->habit == HOOK_GOES && c->words == 0)
 		s->folder = s->call->home;
 	s->command = (struct command){ 0 };
 }
 
-static void take_word(struct scan *s, const struct hook_words *w)
+static void shell_take_word(struct scan *s, const struct hook_words *w)
 {
 	for (size_t i = 0; i < w->nested_count; i++) {
 		const char *script =
@@ -257,7 +257,7 @@ static void take_word(struct scan *s, const struct hook_words *w)
 			scan_script(s->call, script, s->folder, s->depth + 1);
 	}
 	if (!s->command.has_name)
-		take_name(s, w);
+		shell_take_name(s, w);
 	else if (s->command.values)
 		s->command.values--;
 	else if (w->word[0] == '-' && w->word[1])
@@ -292,9 +292,9 @@ static void scan_script(struct hook_call *c, const char *script, const char *fol
 			take_bracket(&s, w.bracket);
 		} else if (token == HOOK_WORD && (before == HOOK_TO || before == HOOK_FROM)) {
 			if (w.is_known)
-				add(&s, w.word, measure(&w), before == HOOK_TO);
+				shell_add(&s, w.word, shell_measure(&w), before == HOOK_TO);
 		} else if (token == HOOK_WORD) {
-			take_word(&s, &w);
+			shell_take_word(&s, &w);
 		}
 		before = token;
 	}

@@ -19,7 +19,7 @@ bool hook_wall_read(struct tool_cage *ret, const char *bytes, size_t n)
 }
 
 /* How long the nearest path is that covers this one; 0: none does. */
-static size_t cover(const struct tool_paths *paths, const char *real)
+static size_t wall_cover(const struct tool_paths *paths, const char *real)
 {
 	size_t longest = 0;
 
@@ -43,8 +43,8 @@ static bool is_above(const struct tool_paths *paths, const char *real)
 
 enum hook_verdict hook_wall_judge(const struct tool_cage *w, const char *real, bool writes)
 {
-	size_t write = cover(&w->write, real), protect = cover(&w->protect, real);
-	bool is_there = write || cover(&w->read, real) || is_above(&w->read, real);
+	size_t write = wall_cover(&w->write, real), protect = wall_cover(&w->protect, real);
+	bool is_there = write || wall_cover(&w->read, real) || is_above(&w->read, real);
 
 	if (!is_there)
 		return HOOK_OUTSIDE;

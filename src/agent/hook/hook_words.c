@@ -15,7 +15,7 @@ void hook_words_init(struct hook_words *w, const char *script, const char *home)
 
 /* --- words --- */
 
-static void put(struct hook_words *w, char c)
+static void words_put(struct hook_words *w, char c)
 {
 	if (w->size + 1 < sizeof(w->word))
 		w->word[w->size++] = c;
@@ -23,7 +23,7 @@ static void put(struct hook_words *w, char c)
 		w->is_known = false;
 }
 
-static bool is_name(char c)
+static bool words_is_name(char c)
 {
 	return str_is_letter(c) || str_is_digit(c) || c == '_';
 }
@@ -74,15 +74,15 @@ static void take_dollar(struct hook_words *w)
 		w->at = *end ? end + 1 : end;
 		name++;
 	} else {
-		for (end = name; is_name(*end); end++)
+		for (end = name; words_is_name(*end); end++)
 			continue;
 		w->at = end;
 	}
 	if (end - name == 4 && memcmp(name, "HOME", 4) == 0) {
 		for (const char *c = w->home; *c; c++)
-			put(w, *c);
+			words_put(w, *c);
 	} else if (end == name && *end != '\'' && *end != '"') {
-		put(w, '$'); /* it is one */
+		words_put(w, '$'); /* it is one */
 		w->is_known = false;
 	} else if (end != name) {
 		w->is_known = false;
@@ -92,7 +92,7 @@ static void take_dollar(struct hook_words *w)
 static void take_single_quotes(struct hook_words *w)
 {
 	for (w->at++; *w->at && *w->at != '\''; w->at++)
-		put(w, *w->at);
+		words_put(w, *w->at);
 	w->at += *w->at != '\0';
 }
 
@@ -107,14 +107,14 @@ static void take_double_quotes(struct hook_words *w)
 		} else {
 			if (*w->at == '\\' && w->at[1] && strchr("\"\\$`", w->at[1]))
 				w->at++;
-			put(w, *w->at++);
+			words_put(w, *w->at++);
 		}
 	}
 	w->at += *w->at != '\0';
 }
 
 /* The word that begins here. Each turn takes something. */
-static void take_word(struct hook_words *w)
+static void words_take_word(struct hook_words *w)
 {
 	w->size = w->nested_count = 0;
 	w->wild = (size_t)-1;
@@ -132,12 +132,12 @@ static void take_word(struct hook_words *w)
 			take_nested(w, w->at + 1, '`', '`');
 		} else if (c == '\\') {
 			if (w->at[1] && w->at[1] != '\n')
-				put(w, w->at[1]);
+				words_put(w, w->at[1]);
 			w->at += w->at[1] ? 2 : 1;
 		} else {
 			if (strchr("*?[{", c) && w->wild == (size_t)-1)
 				w->wild = w->size;
-			put(w, c);
+			words_put(w, c);
 			w->at++;
 		}
 	}
@@ -172,14 +172,14 @@ static void begin_heredoc(struct hook_words *w)
 
 	w->at += has_tabs;
 	w->at += strspn(w->at, " \t");
-	take_word(w);
+	words_take_word(w);
 	if (w->heredoc_count == HOOK_MAX_HEREDOCS || w->size >= sizeof(w->heredocs[0].end))
 		return;
 	w->heredocs[w->heredoc_count].has_tabs = has_tabs;
 	memcpy(w->heredocs[w->heredoc_count++].end, w->word, w->size + 1);
 }
 
-static bool take(struct hook_words *w, const char *text)
+static bool words_take(struct hook_words *w, const char *text)
 {
 	if (!str_starts(w->at, text))
 		return false;
@@ -190,12 +190,12 @@ static bool take(struct hook_words *w, const char *text)
 /* Descriptors, documents and their like: true where one was taken that opens no file. */
 static bool skip_odd_redirection(struct hook_words *w)
 {
-	if (take(w, "<<<")) {
+	if (words_take(w, "<<<")) {
 		w->at += strspn(w->at, " \t");
-		take_word(w);
+		words_take_word(w);
 		return true;
 	}
-	if (take(w, "<<")) {
+	if (words_take(w, "<<")) {
 		begin_heredoc(w);
 		return true;
 	}
@@ -214,7 +214,7 @@ static void skip_blanks(struct hook_words *w)
 		w->at += strspn(w->at, " \t\r");
 		if (*w->at == '#')
 			w->at += strcspn(w->at, "\n");
-		if (!take(w, "\\\n"))
+		if (!words_take(w, "\\\n"))
 			return;
 	}
 }
@@ -239,18 +239,18 @@ enum hook_token hook_words_next(struct hook_words *w)
 	if (!*w->at)
 		return HOOK_END;
 	w->bracket = '\0';
-	if (take(w, ">(") || take(w, "<(")) {
+	if (words_take(w, ">(") || words_take(w, "<(")) {
 		w->bracket = '(';
 		return HOOK_BREAK;
 	}
 	for (size_t i = 0; i < COUNT_OF(writes); i++)
-		if (take(w, writes[i]))
+		if (words_take(w, writes[i]))
 			return HOOK_TO;
-	if (take(w, ">"))
+	if (words_take(w, ">"))
 		return HOOK_TO;
-	if (take(w, "<"))
+	if (words_take(w, "<"))
 		return HOOK_FROM;
-	if (take(w, "\n")) {
+	if (words_take(w, "\n")) {
 		skip_heredocs(w);
 		return HOOK_BREAK;
 	}
@@ -260,6 +260,6 @@ enum hook_token hook_words_next(struct hook_words *w)
 		w->at++;
 		return HOOK_BREAK;
 	}
-	take_word(w);
+	words_take_word(w);
 	return HOOK_WORD;
 }

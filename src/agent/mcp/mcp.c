@@ -208,7 +208,7 @@ static enum mcp_deed answer(
 static_assert(MCP_MAX_ID == 1024, "as is said where one is refused");
 
 /* A text, or a number without a fraction. */
-static bool is_id(const struct mcp_slice *s)
+static bool mcp_is_id(const struct mcp_slice *s)
 {
 	if (!s->size || s->size > MCP_MAX_ID)
 		return false;
@@ -233,20 +233,20 @@ bool mcp_is_same_id(const struct mcp_slice *a, const struct mcp_slice *b)
 }
 
 /* Nobody waits for an answer. */
-static enum mcp_deed hear(const struct message *x, struct mcp_request *ret)
+static enum mcp_deed mcp_hear(const struct message *x, struct mcp_request *ret)
 {
 	struct mcp_slice id = { 0 };
 	const struct mcp_member members[] = { { "requestId", &id } };
 
 	if (!mcp_is_text(&x->method, "notifications/cancelled") ||
-		!MCP_FIND_MEMBERS(&x->params, members) || !is_id(&id))
+		!MCP_FIND_MEMBERS(&x->params, members) || !mcp_is_id(&id))
 		return MCP_DO_NOTHING;
 	*ret = (struct mcp_request){ .id = id };
 	return MCP_DO_CANCEL;
 }
 
 /* What is wrong with it as a message of JSON-RPC; NULL: nothing. */
-static const char *find_fault(struct message *x, const struct mcp_slice *line)
+static const char *mcp_find_fault(struct message *x, const struct mcp_slice *line)
 {
 	const struct mcp_member members[] = { { "jsonrpc", &x->jsonrpc }, { "id", &x->id },
 		{ "method", &x->method }, { "params", &x->params }, { "result", &x->result },
@@ -258,7 +258,7 @@ static const char *find_fault(struct message *x, const struct mcp_slice *line)
 		x->id = (struct mcp_slice){ 0 };
 		return "a message has each key once";
 	}
-	if (x->id.bytes && !is_id(&x->id)) {
+	if (x->id.bytes && !mcp_is_id(&x->id)) {
 		x->id = (struct mcp_slice){ 0 };
 		return "an id is a text or a whole number, of 1024 bytes at most";
 	}
@@ -279,7 +279,7 @@ static void answer_unusable(const char *line, size_t n, struct buf *out)
 	if (!mended || !mcp_is_json(mended, n))
 		mcp_print_error(out, NULL, MCP_NOT_JSON,
 			"the line is not JSON, or nested more than 32 deep");
-	else if (find_fault(&x, &all) || x.id.bytes)
+	else if (mcp_find_fault(&x, &all) || x.id.bytes)
 		mcp_print_error(out, &x.id, MCP_BAD_PARAMS,
 			"a text of the request has \\u0000 or half of a character, which no command "
 			"and no tool takes");
@@ -301,7 +301,7 @@ enum mcp_deed mcp_read(
 		return MCP_DO_NOTHING;
 	}
 	all = (struct mcp_slice){ line, n };
-	fault = find_fault(&x, &all);
+	fault = mcp_find_fault(&x, &all);
 	/* We ask for nothing: an answer is to somebody else. */
 	if (fault && !x.method.bytes && (x.result.bytes || x.error.bytes))
 		return MCP_DO_NOTHING;
@@ -309,5 +309,5 @@ enum mcp_deed mcp_read(
 		mcp_print_error(out, &x.id, MCP_NOT_A_REQUEST, fault);
 		return MCP_DO_NOTHING;
 	}
-	return x.id.bytes ? answer(m, &x, ret, out) : hear(&x, ret);
+	return x.id.bytes ? answer(m, &x, ret, out) : mcp_hear(&x, ret);
 }

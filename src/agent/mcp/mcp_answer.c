@@ -6,7 +6,7 @@
 #define TTL_MS 3600000 /* the tools of one server never change */
 
 /* Their id as they wrote it; null where it could not be read. */
-static void print_head(struct json *j, struct buf *out, const struct mcp_slice *id)
+static void answer_print_head(struct json *j, struct buf *out, const struct mcp_slice *id)
 {
 	char text[MCP_MAX_ID + 1] = "null";
 
@@ -21,7 +21,7 @@ static void print_head(struct json *j, struct buf *out, const struct mcp_slice *
 void mcp_open_error(struct json *j, struct buf *out, const struct mcp_slice *id, enum mcp_code code,
 	const char *sentence)
 {
-	print_head(j, out, id);
+	answer_print_head(j, out, id);
 	json_open_map(j, "error");
 	json_int(j, "code", code);
 	json_text(j, "message", sentence);
@@ -45,7 +45,7 @@ void mcp_print_error(
 
 void mcp_open_result(struct json *j, struct buf *out, const struct mcp_slice *id, bool is_modern)
 {
-	print_head(j, out, id);
+	answer_print_head(j, out, id);
 	json_open_map(j, "result");
 	if (is_modern)
 		json_text(j, "resultType", "complete");

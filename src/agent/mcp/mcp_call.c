@@ -17,7 +17,7 @@ const char *const mcp_tool_names[MCP_TOOL_COUNT] = {
 
 /* --- what bash is asked --- */
 
-static int read_command(const struct mcp_slice *s, char **ret, struct err *e)
+static int call_read_command(const struct mcp_slice *s, char **ret, struct err *e)
 {
 	struct json_reader r;
 	const char *text = NULL;
@@ -73,7 +73,7 @@ int mcp_read_shell(const struct mcp_slice *arguments, struct mcp_shell *ret, str
 			"such as: cd FOLDER && …",
 			stranger);
 	r = read_timeout(&timeout, &ret->timeout_ms, e);
-	return r == 0 ? read_command(&command, &ret->command, e) : r;
+	return r == 0 ? call_read_command(&command, &ret->command, e) : r;
 }
 
 void mcp_shell_done(struct mcp_shell *s)

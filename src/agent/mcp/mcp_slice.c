@@ -19,7 +19,7 @@ bool mcp_is_json(const char *bytes, size_t n)
 }
 
 /* The number of \uXXXX, which begins here; else -1. */
-static long read_escape(const char *at, size_t left)
+static long slice_read_escape(const char *at, size_t left)
 {
 	char digits[5] = { 0 };
 
@@ -43,12 +43,12 @@ char *mcp_mend(const char *bytes, size_t n)
 	memcpy(copy, bytes, n);
 	copy[n] = '\0';
 	for (size_t i = 0; i + 1 < n; i++) {
-		long c = read_escape(copy + i, n - i);
+		long c = slice_read_escape(copy + i, n - i);
 
 		if (copy[i] != '\\')
 			continue;
 		if (is_between(c, 0xd800, 0xdbff) &&
-			is_between(read_escape(copy + i + 6, n - i - 6), 0xdc00, 0xdfff))
+			is_between(slice_read_escape(copy + i + 6, n - i - 6), 0xdc00, 0xdfff))
 			i += 11;
 		else if (c == 0 || is_between(c, 0xd800, 0xdfff))
 			memcpy(copy + i + 2, "fffd", 4);
@@ -58,7 +58,7 @@ char *mcp_mend(const char *bytes, size_t n)
 	return copy;
 }
 
-static struct mcp_slice take_value(struct json_reader *r)
+static struct mcp_slice slice_take_value(struct json_reader *r)
 {
 	struct mcp_slice s = { 0 };
 
@@ -70,7 +70,7 @@ static struct mcp_slice take_value(struct json_reader *r)
 	return s;
 }
 
-static const struct mcp_member *find_member(
+static const struct mcp_member *slice_find_member(
 	const struct mcp_member *members, size_t count, const char *key)
 {
 	for (size_t i = 0; i < count; i++)
@@ -90,14 +90,14 @@ bool mcp_find_members(const struct mcp_slice *map, const struct mcp_member *memb
 	json_read_init(&r, map->bytes, map->size, MCP_MAX_LINE);
 	json_enter_map(&r);
 	while (is_good && json_next_key(&r, &key)) {
-		const struct mcp_member *m = find_member(members, count, key);
+		const struct mcp_member *m = slice_find_member(members, count, key);
 
 		if (!m) {
 			json_skip(&r);
 			continue;
 		}
 		is_good = !m->into->bytes;
-		*m->into = take_value(&r);
+		*m->into = slice_take_value(&r);
 	}
 	is_good = is_good && !r.wrong;
 	json_reader_done(&r);
@@ -114,7 +114,7 @@ bool mcp_find_stranger(const struct mcp_slice *map, const struct mcp_member *mem
 	json_read_init(&r, map->bytes, map->size, MCP_MAX_LINE);
 	json_enter_map(&r);
 	while (!is_found && json_next_key(&r, &key)) {
-		is_found = !find_member(members, count, key);
+		is_found = !slice_find_member(members, count, key);
 		if (is_found)
 			snprintf(ret, size, "%s", key);
 		else

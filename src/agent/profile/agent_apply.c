@@ -14,7 +14,7 @@ void agent_say_no_memory(struct spec *s)
 }
 
 /* Do two entries of a list speak of the same: a variable, a file, a place in the cage? */
-static bool is_same(enum spec_key key, const struct spec_item *a, const struct spec_item *b)
+static bool apply_is_same(enum spec_key key, const struct spec_item *a, const struct spec_item *b)
 {
 	if (spec_keys[key].type == SPEC_TYPE_VARS)
 		return str_eq(a->var.name, b->var.name);
@@ -29,7 +29,7 @@ void agent_add_item(struct spec *s, enum spec_key key, const struct spec_item *i
 	struct spec_item *items;
 
 	for (size_t i = 0; i < v->count; i++)
-		if (is_same(key, &v->items[i], item))
+		if (apply_is_same(key, &v->items[i], item))
 			return;
 	/* The list may be a layer's own, which stays as it is. */
 	items = arena_array(&s->arena, v->count + 1, sizeof(*items));

@@ -32,7 +32,7 @@
 static const char *const usual[] = { "~/.local/bin", "~/.npm-global/bin", "~/.bun/bin",
 	"~/.opencode/bin", "~/.volta/bin" };
 
-static bool is_program(const char *path)
+static bool find_is_program(const char *path)
 {
 	struct stat st;
 
@@ -96,9 +96,9 @@ static bool look_in(const char *folder, size_t n, const char *program,
 	if (n == 0 || folder[0] != '/' || n >= sizeof(dir))
 		return false;
 	snprintf(dir, sizeof(dir), "%.*s", (int)n, folder);
-	return snprintf(path, PATH_MAX, "%s/%s", dir, program) < PATH_MAX && is_program(path) &&
-	       realpath(dir, real) && !is_projects(real, where) && realpath(path, ret) &&
-	       !is_projects(ret, where);
+	return snprintf(path, PATH_MAX, "%s/%s", dir, program) < PATH_MAX &&
+	       find_is_program(path) && realpath(dir, real) && !is_projects(real, where) &&
+	       realpath(path, ret) && !is_projects(ret, where);
 }
 
 bool agent_search(const char *program, const struct agent_search *where,
@@ -123,7 +123,7 @@ bool agent_search(const char *program, const struct agent_search *where,
 	return false;
 }
 
-static bool is_shown(const struct agent_search *where, const char *path)
+static bool find_is_shown(const struct agent_search *where, const char *path)
 {
 	for (size_t i = 0; where->shows_system && i < HOST_SYSTEM_COUNT; i++)
 		if (str_path_within(path, host_system_paths[i]))
@@ -132,19 +132,20 @@ static bool is_shown(const struct agent_search *where, const char *path)
 }
 
 /* As the spec writes it, so that it is the same for every operator. */
-static const char *source(struct arena *arena, const struct agent_search *where, const char *path)
+static const char *agent_find_source(
+	struct arena *arena, const struct agent_search *where, const char *path)
 {
 	if (where->home && !str_eq(where->home, "/") && str_path_within(path, where->home))
 		return arena_printf(arena, "~%s", path + strlen(where->home));
 	return arena_copy(arena, path, strlen(path));
 }
 
-static bool show(struct arena *arena, const struct agent_search *where, const char *from,
+static bool find_show(struct arena *arena, const struct agent_search *where, const char *from,
 	const char *to, struct agent_found *ret)
 {
 	struct spec_bind *bind = &ret->binds[ret->bind_count++];
 
-	bind->from = source(arena, where, from);
+	bind->from = agent_find_source(arena, where, from);
 	bind->to = arena_copy(arena, to, strlen(to));
 	bind->is_writable = false;
 	return bind->from && bind->to;
@@ -192,12 +193,12 @@ static int show_interpreter(struct arena *arena, const char *name, const struct 
 				"cannot run '%s': '%s', its interpreter, is not installed",
 				found->path, name),
 			"install %s", name);
-	if (is_shown(where, path)) {
+	if (find_is_shown(where, path)) {
 		snprintf(ret, PATH_MAX, "%s", path);
 		return 0;
 	}
 	snprintf(ret, PATH_MAX, AGENT_PLACE "/bin/%s", name);
-	return show(arena, where, path, ret, found)
+	return find_show(arena, where, path, ret, found)
 		       ? 0
 		       : err_set(e, ERR_SYS, ENOMEM, "cannot look for '%s': out of memory", name);
 }
@@ -225,19 +226,19 @@ static bool show_script(struct arena *arena, const struct agent_profile *p, cons
 	size_t n = outer_part(path, p->package);
 	char outer[PATH_MAX], inside[PATH_MAX];
 
-	if (is_shown(where, path)) {
+	if (find_is_shown(where, path)) {
 		snprintf(ret, PATH_MAX, "%s", path);
 		return true;
 	}
 	if (!n) {
 		snprintf(ret, PATH_MAX, AGENT_PLACE "/lib/%s", program);
-		return show(arena, where, path, ret, found);
+		return find_show(arena, where, path, ret, found);
 	}
 	snprintf(outer, sizeof(outer), "%.*s", (int)n, path);
 	return snprintf(inside, sizeof(inside), AGENT_PLACE "%s", outer + (modules - path)) <
 		       (int)sizeof(inside) &&
 	       snprintf(ret, PATH_MAX, AGENT_PLACE "%s", modules) < PATH_MAX &&
-	       show(arena, where, outer, inside, found);
+	       find_show(arena, where, outer, inside, found);
 }
 
 /* A word of a shell's line, whatever is in it. */
@@ -313,7 +314,7 @@ static bool look_for_native(
 			if (n < (int)sizeof(folder) &&
 				snprintf(file, sizeof(file), "%s/%s", folder, p->native_run) <
 					(int)sizeof(file) &&
-				is_program(file) && realpath(folder, ret))
+				find_is_program(file) && realpath(folder, ret))
 				return true;
 		}
 	}
@@ -329,11 +330,11 @@ static int find_native(struct arena *arena, const struct agent_profile *p,
 
 	if (!p->native || !p->native_run || !look_for_native(ret->path, p, folder))
 		return 0;
-	if (is_shown(where, folder)) {
+	if (find_is_shown(where, folder)) {
 		snprintf(inside, sizeof(inside), "%s", folder);
 	} else {
 		snprintf(inside, sizeof(inside), AGENT_PLACE "/lib/%s", p->program);
-		if (!show(arena, where, folder, inside, ret))
+		if (!find_show(arena, where, folder, inside, ret))
 			return err_set(
 				e, ERR_SYS, ENOMEM, "cannot look for '%s': out of memory", folder);
 	}
@@ -363,10 +364,10 @@ int agent_find(struct arena *arena, const struct agent_profile *p, const char *p
 		return r;
 	if (interpreter[0])
 		return find_script(arena, p, program, interpreter, where, ret, e);
-	if (is_shown(where, path))
+	if (find_is_shown(where, path))
 		return 0;
 	snprintf(inside, sizeof(inside), AGENT_PLACE "/bin/%s", program);
-	return show(arena, where, path, inside, ret)
+	return find_show(arena, where, path, inside, ret)
 		       ? 0
 		       : err_set(e, ERR_SYS, ENOMEM, "cannot look for '%s': out of memory",
 				 program);

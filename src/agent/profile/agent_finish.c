@@ -79,7 +79,7 @@ static const struct spec_secret *find_secret(const struct spec *s, const struct 
  * The address for a key's requests: what the operator set, bawn's own where the key is a secret, or
  * its maker's. NULL without memory.
  */
-static const char *address_of(struct spec *s, const struct agent_key *key)
+static const char *finish_address_of(struct spec *s, const struct agent_key *key)
 {
 	const struct spec_item *set =
 		key->base_url ? agent_find_var(s, SPEC_ENV_SET, key->base_url) : NULL;
@@ -97,7 +97,7 @@ static const char *address_of(struct spec *s, const struct agent_key *key)
 /* Agents want a key, and an address; with a secret the one is a word, and the other bawn's. */
 static void add_key(struct spec *s, const struct agent_key *key)
 {
-	const char *address = address_of(s, key);
+	const char *address = finish_address_of(s, key);
 
 	if (!find_secret(s, key))
 		return;
@@ -180,7 +180,7 @@ static void fill_in_all(struct spec *s, enum spec_key key, const struct agent_pr
 }
 
 /* JSON and TOML have no way to write other bytes. */
-static bool is_utf8(const char *text)
+static bool finish_is_utf8(const char *text)
 {
 	uint32_t unused;
 
@@ -193,14 +193,14 @@ static bool is_utf8(const char *text)
 void agent_finish(struct spec *s, const struct agent_profile *p, const char *project)
 {
 	const struct places places = { .project = project,
-		.address = p->key_count ? address_of(s, &p->keys[0]) : NULL,
+		.address = p->key_count ? finish_address_of(s, &p->keys[0]) : NULL,
 		.prompts = join_prompts(s) };
 
 	if (!places.prompts) {
 		agent_say_no_memory(s);
 		return;
 	}
-	if (!is_utf8(project)) {
+	if (!finish_is_utf8(project)) {
 		diags_error(&s->diags, spec_where(s, SPEC_PROJECT_PATH),
 			"rename it, or use project.cage: full, where it has another path",
 			"agent: settings cannot name the project's path, which is not UTF-8");

@@ -67,7 +67,7 @@ static bool is_place(const struct agent_profile *p, const char *path)
 	       (p->prompts && meets(path, p->prompts, own_part(p->prompts)));
 }
 
-static bool is_variable(const struct agent_profile *p, const char *name)
+static bool project_is_variable(const struct agent_profile *p, const char *name)
 {
 	const struct spec_value *set = &p->values.v[SPEC_ENV_SET];
 
@@ -101,7 +101,7 @@ static void say_agents(struct spec *s, const struct agent_profile *p, enum spec_
 }
 
 /* What counts of one key, and was said by the project. */
-static void check(struct spec *s, const struct agent_profile *p, enum spec_key key,
+static void project_check(struct spec *s, const struct agent_profile *p, enum spec_key key,
 	bool (*is_agents)(const struct agent_profile *p, const char *name))
 {
 	const struct spec_value *v = spec_list(s, key);
@@ -119,10 +119,10 @@ void agent_check_project(struct spec *s, const struct agent_profile *p)
 {
 	const char *place = spec_text(s, SPEC_PROJECT_AT);
 
-	check(s, p, SPEC_FILES, is_place);
-	check(s, p, SPEC_INITIAL_FILES, is_place);
-	check(s, p, SPEC_BINDS, is_place);
-	check(s, p, SPEC_ENV_SET, is_variable);
+	project_check(s, p, SPEC_FILES, is_place);
+	project_check(s, p, SPEC_INITIAL_FILES, is_place);
+	project_check(s, p, SPEC_BINDS, is_place);
+	project_check(s, p, SPEC_ENV_SET, project_is_variable);
 	if (agent_is_projects(s, SPEC_PROJECT_AT) && is_place(p, place))
 		say_agents(s, p, SPEC_PROJECT_AT, place, spec_where(s, SPEC_PROJECT_AT));
 	/* Without them there are no hooks. */

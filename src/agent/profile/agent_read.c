@@ -22,7 +22,7 @@ struct reading {
 	struct agent_profile *p;
 };
 
-static bool is_text(struct reading *r, const struct yaml_node *node, const char *what)
+static bool read_is_text(struct reading *r, const struct yaml_node *node, const char *what)
 {
 	if (node->kind == YAML_SCALAR && node->type == YAML_TEXT)
 		return true;
@@ -44,7 +44,7 @@ struct member {
 		0                                                                                  \
 	}
 
-static const struct member *find_member(const struct member *members, const char *name)
+static const struct member *agent_read_find_member(const struct member *members, const char *name)
 {
 	for (; members->name; members++)
 		if (str_eq(members->name, name))
@@ -52,19 +52,19 @@ static const struct member *find_member(const struct member *members, const char
 	return NULL;
 }
 
-static void say_unknown(struct reading *r, const struct yaml_node *node, const char *in)
+static void agent_read_say_unknown(struct reading *r, const struct yaml_node *node, const char *in)
 {
 	diags_error(
 		&r->s->diags, node->key->at, NULL, "unknown key '%s' in %s", yaml_key(node), in);
 }
 
-static void read_member(
+static void agent_read_read_member(
 	struct reading *r, const struct yaml_node *node, const struct member *m, void *into)
 {
 	struct spec_item item = { 0 };
 	struct err e = { 0 };
 
-	if (!is_text(r, node, m->name))
+	if (!read_is_text(r, node, m->name))
 		return;
 	if (m->grammar(&r->s->arena, node->text, &item, &e) < 0) {
 		diags_error(&r->s->diags, node->at, NULL, "%s: %s", m->name, e.text);
@@ -83,7 +83,7 @@ static void check_needed(struct reading *r, struct diag_pos at, const struct mem
 				members->name);
 }
 
-static bool read_members(struct reading *r, const struct yaml_node *map,
+static bool agent_read_read_members(struct reading *r, const struct yaml_node *map,
 	const struct member *members, void *into, const char *in)
 {
 	size_t before = r->s->diags.errors;
@@ -94,12 +94,12 @@ static bool read_members(struct reading *r, const struct yaml_node *map,
 		return false;
 	}
 	for (const struct yaml_node *node = map->first; node; node = node->next) {
-		const struct member *m = find_member(members, yaml_key(node));
+		const struct member *m = agent_read_find_member(members, yaml_key(node));
 
 		if (m)
-			read_member(r, node, m, into);
+			agent_read_read_member(r, node, m, into);
 		else
-			say_unknown(r, node, in);
+			agent_read_say_unknown(r, node, in);
 	}
 	check_needed(r, map->at, members, into, in);
 	return r->s->diags.errors == before;
@@ -123,10 +123,10 @@ static void read_program(struct reading *r, const struct yaml_node *node)
 	if (node->kind == YAML_SCALAR && str_eq(node->text, "any"))
 		r->p->takes_any = true;
 	else
-		read_members(r, node, members, r->p, "program");
+		agent_read_read_members(r, node, members, r->p, "program");
 }
 
-static void read_keys(struct reading *r, const struct yaml_node *list)
+static void agent_read_read_keys(struct reading *r, const struct yaml_node *list)
 {
 	static const struct member members[] = {
 		{ "name", OF(agent_key, name), spec_grammar_name, true },
@@ -150,7 +150,7 @@ static void read_keys(struct reading *r, const struct yaml_node *list)
 		struct err e = { 0 };
 
 		*key = (struct agent_key){ .path = "", .at = node->at };
-		if (read_members(r, node, members, key, "a key") &&
+		if (agent_read_read_members(r, node, members, key, "a key") &&
 			agent_make_secret(r->s, key, &item, &e) < 0)
 			diags_error(&r->s->diags, node->at, NULL, "keys: %s", e.text);
 	}
@@ -164,7 +164,7 @@ static void read_values(struct reading *r, const struct yaml_node *node)
 		spec_read_map(r->s, &r->p->values, node, "spec.");
 }
 
-static void skip(struct reading *r, const struct yaml_node *node)
+static void read_skip(struct reading *r, const struct yaml_node *node)
 {
 	if (node->kind != YAML_SCALAR || !str_eq(node->text, "1"))
 		diags_error(&r->s->diags, node->at, NULL, "this bawn understands version 1");
@@ -175,9 +175,9 @@ static const struct {
 	const char *name;
 	void (*read)(struct reading *r, const struct yaml_node *node);
 } parts[] = {
-	{ "version", skip },
+	{ "version", read_skip },
 	{ "program", read_program },
-	{ "keys", read_keys },
+	{ "keys", agent_read_read_keys },
 	{ "spec", read_values },
 };
 
@@ -220,10 +220,10 @@ static void check_values(struct reading *r)
 
 static void read_part(struct reading *r, const struct yaml_node *node)
 {
-	const struct member *text = find_member(texts, yaml_key(node));
+	const struct member *text = agent_read_find_member(texts, yaml_key(node));
 
 	if (text) {
-		read_member(r, node, text, r->p);
+		agent_read_read_member(r, node, text, r->p);
 		return;
 	}
 	for (size_t i = 0; i < PARTS; i++) {
@@ -232,7 +232,7 @@ static void read_part(struct reading *r, const struct yaml_node *node)
 			return;
 		}
 	}
-	say_unknown(r, node, "a profile");
+	agent_read_say_unknown(r, node, "a profile");
 }
 
 bool agent_read(

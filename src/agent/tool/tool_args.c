@@ -48,7 +48,7 @@ struct field {
 	bool is_needed;
 };
 
-static bool read_text(struct json_reader *r, struct tool_args *into, void *at)
+static bool args_read_text(struct json_reader *r, struct tool_args *into, void *at)
 {
 	const char *text;
 
@@ -60,16 +60,16 @@ static bool read_text(struct json_reader *r, struct tool_args *into, void *at)
 
 static bool read_named_text(struct json_reader *r, struct tool_args *into, void *at)
 {
-	return read_text(r, into, at) && **(const char **)at;
+	return args_read_text(r, into, at) && **(const char **)at;
 }
 
-static bool read_number(struct json_reader *r, struct tool_args *into, void *at)
+static bool args_read_number(struct json_reader *r, struct tool_args *into, void *at)
 {
 	(void)into;
 	return json_read_int(r, at) && *(int64_t *)at >= 0;
 }
 
-static bool read_flag(struct json_reader *r, struct tool_args *into, void *at)
+static bool args_read_flag(struct json_reader *r, struct tool_args *into, void *at)
 {
 	(void)into;
 	return json_read_bool(r, at);
@@ -78,13 +78,13 @@ static bool read_flag(struct json_reader *r, struct tool_args *into, void *at)
 static bool read_opposite(struct json_reader *r, struct tool_args *into, void *at)
 {
 	bool value = false;
-	bool is_read = read_flag(r, into, &value);
+	bool is_read = args_read_flag(r, into, &value);
 
 	*(bool *)at = !value;
 	return is_read;
 }
 
-static bool read_mode(struct json_reader *r, struct tool_args *into, void *at)
+static bool args_read_mode(struct json_reader *r, struct tool_args *into, void *at)
 {
 	static const char *const modes[] = {
 		[TOOL_MODE_FILES] = "files_with_matches",
@@ -93,7 +93,7 @@ static bool read_mode(struct json_reader *r, struct tool_args *into, void *at)
 	};
 	const char *text = NULL;
 
-	if (!read_text(r, into, &text))
+	if (!args_read_text(r, into, &text))
 		return false;
 	for (unsigned i = 0; i < COUNT_OF(modes); i++)
 		if (str_eq(text, modes[i])) {
@@ -114,29 +114,29 @@ static const struct field fields[] = {
 	{ IN_FILE, "path", read_named_text, "the path of a file", AT(path), true },
 	{ IN_FILE, "file_path", read_named_text, "the path of a file", AT(path), false },
 	{ IN_TREE, "path", read_named_text, "the path of a folder", AT(path), false },
-	{ FOR(READ), "offset", read_number, NUMBER, AT(offset), false },
-	{ FOR(READ), "limit", read_number, NUMBER, AT(limit), false },
-	{ FOR(WRITE), "content", read_text, "a text without NUL", AT(content), true },
+	{ FOR(READ), "offset", args_read_number, NUMBER, AT(offset), false },
+	{ FOR(READ), "limit", args_read_number, NUMBER, AT(limit), false },
+	{ FOR(WRITE), "content", args_read_text, "a text without NUL", AT(content), true },
 	{ FOR(EDIT), "old_string", read_named_text,
 		"the text to be replaced, and not empty: the tool write makes whole files",
 		AT(old_text), true },
-	{ FOR(EDIT), "new_string", read_text, "a text without NUL", AT(new_text), true },
-	{ FOR(EDIT), "replace_all", read_flag, FLAG, AT(replaces_all), false },
+	{ FOR(EDIT), "new_string", args_read_text, "a text without NUL", AT(new_text), true },
+	{ FOR(EDIT), "replace_all", args_read_flag, FLAG, AT(replaces_all), false },
 	{ IN_TREE, "pattern", read_named_text, "a text, and not empty", AT(pattern), true },
 	{ FOR(GREP), "glob", read_named_text, "a pattern of names, such as *.c", AT(glob), false },
-	{ FOR(GREP), "output_mode", read_mode, "content, files_with_matches or count", AT(mode),
-		false },
-	{ FOR(GREP), "head_limit", read_number, NUMBER, AT(head_limit), false },
-	{ FOR(GREP), "-i", read_flag, FLAG, AT(ignores_case), false },
+	{ FOR(GREP), "output_mode", args_read_mode, "content, files_with_matches or count",
+		AT(mode), false },
+	{ FOR(GREP), "head_limit", args_read_number, NUMBER, AT(head_limit), false },
+	{ FOR(GREP), "-i", args_read_flag, FLAG, AT(ignores_case), false },
 	{ FOR(GREP), "-n", read_opposite, FLAG, AT(has_no_numbers), false },
-	{ FOR(GREP), "-A", read_number, NUMBER, AT(after), false },
-	{ FOR(GREP), "-B", read_number, NUMBER, AT(before), false },
-	{ FOR(GREP), "-C", read_number, NUMBER, AT(around), false },
+	{ FOR(GREP), "-A", args_read_number, NUMBER, AT(after), false },
+	{ FOR(GREP), "-B", args_read_number, NUMBER, AT(before), false },
+	{ FOR(GREP), "-C", args_read_number, NUMBER, AT(around), false },
 };
 
 #define FIELD_COUNT COUNT_OF(fields)
 
-static size_t find_field(enum tool tool, const char *key)
+static size_t args_find_field(enum tool tool, const char *key)
 {
 	size_t i = 0;
 
@@ -146,7 +146,7 @@ static size_t find_field(enum tool tool, const char *key)
 }
 
 /* With what was meant, or else with all there are. */
-static int say_unknown(enum tool tool, const char *key, struct err *e)
+static int args_say_unknown(enum tool tool, const char *key, struct err *e)
 {
 	const char *keys[FIELD_COUNT], *near;
 	own(buf) struct buf all = { .max = 1024 };
@@ -167,14 +167,14 @@ static int say_unknown(enum tool tool, const char *key, struct err *e)
 }
 
 /* One member. `seen` has a bit for each row that was there. */
-static int read_member(enum tool tool, const char *key, struct json_reader *r,
+static int args_read_member(enum tool tool, const char *key, struct json_reader *r,
 	struct tool_args *ret, uint32_t *seen, struct err *e)
 {
-	size_t found = find_field(tool, key);
+	size_t found = args_find_field(tool, key);
 	const struct field *f = &fields[found];
 
 	if (found == FIELD_COUNT)
-		return say_unknown(tool, key, e);
+		return args_say_unknown(tool, key, e);
 	for (size_t i = 0; i < FIELD_COUNT; i++)
 		if (*seen & 1U << i && fields[i].at == f->at)
 			return err_set(e, ERR_USE, EINVAL, "%s takes %s once, not twice",
@@ -188,7 +188,8 @@ static int read_member(enum tool tool, const char *key, struct json_reader *r,
 	return 0;
 }
 
-static int say_missing(enum tool tool, uint32_t seen, const struct tool_args *args, struct err *e)
+static int args_say_missing(
+	enum tool tool, uint32_t seen, const struct tool_args *args, struct err *e)
 {
 	for (size_t i = 0; i < FIELD_COUNT; i++) {
 		bool is_path = fields[i].at == AT(path);
@@ -201,7 +202,8 @@ static int say_missing(enum tool tool, uint32_t seen, const struct tool_args *ar
 	return 0;
 }
 
-static int read_members(enum tool tool, struct json_reader *r, struct tool_args *ret, struct err *e)
+static int args_read_members(
+	enum tool tool, struct json_reader *r, struct tool_args *ret, struct err *e)
 {
 	const char *key;
 	uint32_t seen = 0;
@@ -210,14 +212,14 @@ static int read_members(enum tool tool, struct json_reader *r, struct tool_args 
 	static_assert(FIELD_COUNT <= 32, "a bit for each");
 	json_enter_map(r);
 	while (failure == 0 && json_next_key(r, &key))
-		failure = read_member(tool, key, r, ret, &seen, e);
+		failure = args_read_member(tool, key, r, ret, &seen, e);
 	if (failure < 0)
 		return failure;
 	if (!json_read_end(r))
 		return err_set(e, ERR_USE, EINVAL,
 			"the arguments of %s are not one JSON object: %s is missing",
 			tool_name(tool), r->wrong);
-	return say_missing(tool, seen, ret, e);
+	return args_say_missing(tool, seen, ret, e);
 }
 
 int tool_args_read(
@@ -229,7 +231,7 @@ int tool_args_read(
 	*ret = (struct tool_args){ 0 };
 	arena_init(&ret->arena, 2 * TOOL_MAX_INPUT);
 	json_read_init(&r, bytes, n, TOOL_MAX_INPUT);
-	failure = read_members(tool, &r, ret, e);
+	failure = args_read_members(tool, &r, ret, e);
 	json_reader_done(&r);
 	if (failure == 0 && tool == TOOL_EDIT && str_eq(ret->old_text, ret->new_text))
 		failure = err_set(e, ERR_USE, EINVAL,

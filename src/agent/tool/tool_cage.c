@@ -18,7 +18,7 @@ struct cage_reader {
 	struct arena *arena;
 };
 
-static bool read_path(void *reader, void *into)
+static bool cage_read_path(void *reader, void *into)
 {
 	struct cage_reader *r = reader;
 	const char *text;
@@ -52,8 +52,8 @@ static bool read_paths(void *reader, void *into)
 bool tool_cage_read(const char *bytes, size_t n, struct tool_cage *ret)
 {
 	static const struct json_field fields[] = {
-		{ "project", read_path, offsetof(struct tool_cage, project), false },
-		{ "home", read_path, offsetof(struct tool_cage, home), false },
+		{ "project", cage_read_path, offsetof(struct tool_cage, project), false },
+		{ "home", cage_read_path, offsetof(struct tool_cage, home), false },
 		{ "read", read_paths, offsetof(struct tool_cage, read), true },
 		{ "write", read_paths, offsetof(struct tool_cage, write), true },
 		{ "protect", read_paths, offsetof(struct tool_cage, protect), false },
@@ -161,12 +161,12 @@ static void list_path(struct list *l, const char *path)
 }
 
 /* What every cage has, and nobody looks for. */
-static bool is_of_system(const char *path)
+static bool cage_is_of_system(const char *path)
 {
 	return str_path_within(path, "/dev") || str_path_within(path, "/proc");
 }
 
-static bool is_project(const struct list *l, const char *path)
+static bool cage_is_project(const struct list *l, const char *path)
 {
 	return l->cage->project && str_eq(path, l->cage->project);
 }
@@ -175,7 +175,7 @@ static void list_others(
 	struct list *l, const struct tool_paths *paths, const struct tool_paths *but)
 {
 	for (size_t i = 0; i < paths->count; i++)
-		if (!is_of_system(paths->at[i]) && !is_project(l, paths->at[i]) &&
+		if (!cage_is_of_system(paths->at[i]) && !cage_is_project(l, paths->at[i]) &&
 			!(but && covers(but, paths->at[i])))
 			list_path(l, paths->at[i]);
 }
@@ -192,7 +192,7 @@ static const char *list_places(struct list *l)
 	return buf_text(&l->text);
 }
 
-static const char *reason_of(const struct tool_attempt *a, int num)
+static const char *cage_reason_of(const struct tool_attempt *a, int num)
 {
 	switch (num) {
 	case ENOENT:
@@ -251,7 +251,7 @@ static void say_refusal(
 			a->verb, path, leads, list_places(&list));
 	else if (num == ENOENT || num == ENOTDIR)
 		err_set(e, ERR_SYS, num, "cannot %s '%s': %s in this cage", a->verb, path,
-			reason_of(a, num));
+			cage_reason_of(a, num));
 	else if (a->writes && !covers(&cage->write, full)) {
 		list.is_of_writable = true;
 		err_set(e, ERR_SYS, num,
@@ -266,7 +266,7 @@ int tool_cage_explain(
 	char shown[256];
 
 	err_set(e, ERR_SYS, num, "cannot %s '%s': %s", a->verb, tool_shown(a->path, shown),
-		reason_of(a, num));
+		cage_reason_of(a, num));
 	if (cage && is_refusal(num))
 		say_refusal(cage, a, num, e);
 	return -num;

@@ -13,7 +13,7 @@ struct change {
 	size_t from_size, to_size;
 };
 
-static const char *find(const struct tool_edit *edit, const struct change *c, const char *at)
+static const char *edit_find(const struct tool_edit *edit, const struct change *c, const char *at)
 {
 	size_t left = (size_t)(edit->text + edit->size - at);
 
@@ -21,7 +21,7 @@ static const char *find(const struct tool_edit *edit, const struct change *c, co
 }
 
 /* Notes a place; *at and *line say how far lines have been counted. */
-static void note(struct tool_edit *edit, const char *found, const char **at, uint64_t *line)
+static void edit_note(struct tool_edit *edit, const char *found, const char **at, uint64_t *line)
 {
 	if (edit->count < TOOL_EDIT_SHOWN) {
 		for (; *at < found; (*at)++)
@@ -32,14 +32,14 @@ static void note(struct tool_edit *edit, const char *found, const char **at, uin
 }
 
 /* Places where the text begins, which may lie in each other, up to TOOL_EDIT_MOST. */
-static void count_places(struct tool_edit *edit, const struct change *c)
+static void edit_count_places(struct tool_edit *edit, const struct change *c)
 {
 	const char *at = edit->text, *found = at;
 	uint64_t line = 1;
 
 	edit->count = 0;
-	while (edit->count < TOOL_EDIT_MOST && (found = find(edit, c, found))) {
-		note(edit, found, &at, &line);
+	while (edit->count < TOOL_EDIT_MOST && (found = edit_find(edit, c, found))) {
+		edit_note(edit, found, &at, &line);
 		found++;
 	}
 }
@@ -50,8 +50,8 @@ static void replace_all(struct tool_edit *edit, const struct change *c, struct b
 	uint64_t line = 1;
 
 	edit->count = 0;
-	while (!out->failed && (found = find(edit, c, from))) {
-		note(edit, found, &at, &line);
+	while (!out->failed && (found = edit_find(edit, c, from))) {
+		edit_note(edit, found, &at, &line);
 		buf_add(out, from, (size_t)(found - from));
 		buf_add(out, c->to, c->to_size);
 		from = found + c->from_size;
@@ -61,7 +61,7 @@ static void replace_all(struct tool_edit *edit, const struct change *c, struct b
 
 static void replace_first(struct tool_edit *edit, const struct change *c, struct buf *out)
 {
-	const char *found = find(edit, c, edit->text);
+	const char *found = edit_find(edit, c, edit->text);
 	size_t before = (size_t)(found - edit->text);
 
 	buf_add(out, edit->text, before);
@@ -87,7 +87,7 @@ static bool has_line_number(const char *text)
 	return str_is_digit(*text) && text[strspn(text, "0123456789")] == '\t';
 }
 
-static int say_none(const struct tool_edit *edit, struct err *e)
+static int edit_say_none(const struct tool_edit *edit, struct err *e)
 {
 	const char *advice = "read it again, and copy the text exactly, with its blanks";
 
@@ -112,7 +112,8 @@ static int say_several(const struct tool_edit *edit, struct err *e)
 		shown < edit->count ? " …" : "");
 }
 
-static int apply(struct tool_edit *edit, const struct change *c, struct buf *out, struct err *e)
+static int edit_apply(
+	struct tool_edit *edit, const struct change *c, struct buf *out, struct err *e)
 {
 	if (!edit->replaces_all && edit->count > 1)
 		return say_several(edit, e);
@@ -132,14 +133,14 @@ int tool_edit_apply(struct tool_edit *edit, struct buf *out, struct err *e)
 	struct change c = { edit->old_text, edit->new_text, strlen(edit->old_text),
 		strlen(edit->new_text) };
 
-	count_places(edit, &c);
+	edit_count_places(edit, &c);
 	if (edit->count == 0 && strchr(edit->old_text, '\n') && !strchr(edit->old_text, '\r')) {
 		put_with_crlf(&from, edit->old_text);
 		put_with_crlf(&to, edit->new_text);
 		if (from.failed || to.failed)
 			return err_set(e, ERR_SYS, ENOMEM, "there is no memory for it");
 		c = (struct change){ buf_text(&from), buf_text(&to), from.len, to.len };
-		count_places(edit, &c);
+		edit_count_places(edit, &c);
 	}
-	return edit->count ? apply(edit, &c, out, e) : say_none(edit, e);
+	return edit->count ? edit_apply(edit, &c, out, e) : edit_say_none(edit, e);
 }

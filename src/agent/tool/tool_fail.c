@@ -25,7 +25,7 @@ static bool load_cage(struct tool_cage *ret)
 }
 
 /* What a link says, as seen from where it lies; false: it is none. */
-static bool read_link(const char *full, char ret[static PATH_MAX])
+static bool fail_read_link(const char *full, char ret[static PATH_MAX])
 {
 	char target[PATH_MAX], folder[PATH_MAX];
 	ssize_t n = readlink(full, target, sizeof(target) - 1);
@@ -48,7 +48,7 @@ int tool_fail(const char *verb, bool writes, const char *path, int num, struct e
 		is_known = false;
 	else {
 		attempt.full = full;
-		attempt.link = read_link(full, link) ? link : NULL;
+		attempt.link = fail_read_link(full, link) ? link : NULL;
 	}
 	return tool_cage_explain(is_known ? &cage : NULL, &attempt, num, e);
 }

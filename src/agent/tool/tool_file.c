@@ -80,7 +80,7 @@ struct target {
 	struct stat st;
 };
 
-static int make_folders(const char *path)
+static int file_make_folders(const char *path)
 {
 	char part[PATH_MAX];
 	int r;
@@ -125,7 +125,7 @@ static int find_target(const char *path, struct target *ret)
 
 int tool_make_folders(const char *verb, const char *path, struct err *e)
 {
-	int r = str_ends(path, "/") ? -EISDIR : make_folders(path);
+	int r = str_ends(path, "/") ? -EISDIR : file_make_folders(path);
 
 	return r < 0 ? tool_fail(verb, true, path, -r, e) : 0;
 }

@@ -39,7 +39,7 @@ static void finder_done(struct finder *f)
 	free(f->found);
 }
 
-static bool make_room(struct finder *f)
+static bool find_make_room(struct finder *f)
 {
 	size_t room = f->room ? f->room * 2 : 1024;
 	struct found *grown;
@@ -61,7 +61,7 @@ static bool enters(void *of, const char *path)
 	return tool_glob_enters(f->glob, path);
 }
 
-static bool visit(void *of, const struct tool_entry *entry)
+static bool find_visit(void *of, const struct tool_entry *entry)
 {
 	struct finder *f = of;
 	struct stat st;
@@ -71,7 +71,7 @@ static bool visit(void *of, const struct tool_entry *entry)
 	/* What is gone meanwhile is not there. */
 	if (fstatat(entry->folder, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return true;
-	if (!make_room(f)) {
+	if (!find_make_room(f)) {
 		f->is_full = true;
 		return false;
 	}
@@ -84,7 +84,7 @@ static bool visit(void *of, const struct tool_entry *entry)
 	return !f->is_full;
 }
 
-static int compare(const void *a, const void *b, void *paths)
+static int find_compare(const void *a, const void *b, void *paths)
 {
 	const struct found *x = a, *y = b;
 	const char *names = paths;
@@ -102,7 +102,7 @@ static void print_found(struct finder *f, const char *start, struct buf *out)
 	size_t shown = 0;
 
 	if (f->paths.len && !f->paths.failed)
-		qsort_r(f->found, f->count, sizeof(*f->found), compare, f->paths.data);
+		qsort_r(f->found, f->count, sizeof(*f->found), find_compare, f->paths.data);
 	for (; shown < f->count && shown < MOST_SHOWN; shown++) {
 		const char *text = tool_join_path(&path, start, f->paths.data + f->found[shown].at);
 
@@ -121,13 +121,13 @@ static void print_found(struct finder *f, const char *start, struct buf *out)
 }
 
 /* `is_flat`: the pattern is for one folder only. */
-static int find(const struct tool_glob *glob, const char *start, bool is_flat, struct buf *out,
+static int do_find(const struct tool_glob *glob, const char *start, bool is_flat, struct buf *out,
 	struct err *e)
 {
 	struct finder f = { .glob = glob, .paths.max = MAX_NAMES };
 	struct tool_walk walk = { .of = &f,
 		.enters = enters,
-		.visit = visit,
+		.visit = find_visit,
 		.enters_git = tool_glob_names(glob, ".git") };
 	own_fd int fd = file_open(start, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 	char shown[256];
@@ -169,5 +169,5 @@ int tool_run_glob(const struct tool_args *args, struct buf *out, struct err *e)
 		pattern += fixed;
 	}
 	r = tool_glob_parse(pattern, &glob, e);
-	return r < 0 ? r : find(&glob, start, !strchr(pattern, '/'), out, e);
+	return r < 0 ? r : do_find(&glob, start, !strchr(pattern, '/'), out, e);
 }

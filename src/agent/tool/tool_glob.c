@@ -24,7 +24,7 @@ static uint32_t take_character(struct piece *p)
 	return width ? c : c | 0x80000000U;
 }
 
-static uint32_t take_escaped(struct piece *p)
+static uint32_t glob_take_escaped(struct piece *p)
 {
 	p->at += *p->at == '\\' && p->at + 1 < p->end;
 	return take_character(p);
@@ -41,11 +41,11 @@ static bool match_class(struct piece *class, uint32_t c, bool *ret_is_class)
 
 	p.at += is_negative;
 	for (bool is_first = true; p.at < p.end && (is_first || *p.at != ']'); is_first = false) {
-		uint32_t low = take_escaped(&p), high = low;
+		uint32_t low = glob_take_escaped(&p), high = low;
 
 		if (p.end - p.at >= 2 && p.at[0] == '-' && p.at[1] != ']') {
 			p.at++;
-			high = take_escaped(&p);
+			high = glob_take_escaped(&p);
 		}
 		is_in = is_in || (c >= low && c <= high);
 	}
@@ -100,7 +100,7 @@ static bool match_name(struct piece pattern, struct piece name)
 /* --- paths --- */
 
 /* Cuts the next name off a path; its `at` is NULL where there is none. */
-static struct piece take_name(const char **path)
+static struct piece glob_take_name(const char **path)
 {
 	struct piece name = { *path, NULL };
 
@@ -124,7 +124,8 @@ static bool match_path(const char *pattern, const char *path)
 
 	while (path || pattern) {
 		const char *pattern_rest = pattern, *path_rest = path;
-		struct piece wanted = take_name(&pattern_rest), name = take_name(&path_rest);
+		struct piece wanted = glob_take_name(&pattern_rest),
+			     name = glob_take_name(&path_rest);
 
 		if (is_any_depth(&wanted) && path) {
 			if (!pattern_rest)
@@ -141,7 +142,7 @@ static bool match_path(const char *pattern, const char *path)
 		}
 		if (!has_star || !from)
 			return false;
-		take_name(&from);
+		glob_take_name(&from);
 		if (!from)
 			return false;
 		pattern = behind_star;
@@ -153,7 +154,7 @@ static bool match_path(const char *pattern, const char *path)
 static bool match_folder(const char *pattern, const char *folder)
 {
 	while (folder) {
-		struct piece wanted = take_name(&pattern), name = take_name(&folder);
+		struct piece wanted = glob_take_name(&pattern), name = glob_take_name(&folder);
 
 		if (is_any_depth(&wanted))
 			return true;
@@ -184,7 +185,7 @@ static bool has_name(const char *path, const char *wanted)
 	size_t n = strlen(wanted);
 
 	while (path) {
-		struct piece name = take_name(&path);
+		struct piece name = glob_take_name(&path);
 
 		if ((size_t)(name.end - name.at) == n && memcmp(name.at, wanted, n) == 0)
 			return true;
@@ -246,7 +247,7 @@ static bool find_braces(const char *text, struct braces *ret)
 }
 
 /* Where the choice that begins at `i` ends: a comma, or the brace. */
-static size_t end_of_choice(const char *text, size_t i, size_t close)
+static size_t glob_end_of_choice(const char *text, size_t i, size_t close)
 {
 	size_t depth = 0;
 
@@ -262,7 +263,7 @@ static size_t end_of_choice(const char *text, size_t i, size_t close)
 }
 
 /* Each level has one pair less, and each pair doubles the choices: both are bounded. */
-static int expand(struct tool_glob *g, const char *text)
+static int glob_expand(struct tool_glob *g, const char *text)
 {
 	struct braces b;
 
@@ -273,10 +274,10 @@ static int expand(struct tool_glob *g, const char *text)
 		return 0;
 	}
 	for (size_t i = b.open + 1; i <= b.close; i++) {
-		size_t end = end_of_choice(text, i, b.close);
+		size_t end = glob_end_of_choice(text, i, b.close);
 		const char *chosen = arena_printf(&g->arena, "%.*s%.*s%s", (int)b.open, text,
 			(int)(end - i), text + i, text + b.close + 1);
-		int r = chosen ? expand(g, chosen) : -E2BIG;
+		int r = chosen ? glob_expand(g, chosen) : -E2BIG;
 
 		if (r < 0)
 			return r;
@@ -297,7 +298,7 @@ int tool_glob_parse(const char *pattern, struct tool_glob *ret, struct err *e)
 	ret->choices = arena_array(&ret->arena, TOOL_GLOB_CHOICES, sizeof(*ret->choices));
 	if (!ret->choices)
 		return err_set(e, ERR_SYS, ENOMEM, "there is no memory for the pattern");
-	if (expand(ret, pattern) < 0)
+	if (glob_expand(ret, pattern) < 0)
 		return err_set(e, ERR_USE, EINVAL,
 			"the braces of the pattern stand for more than %d patterns",
 			TOOL_GLOB_CHOICES);

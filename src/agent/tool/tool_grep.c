@@ -41,7 +41,7 @@ static void grep_done(struct grep *g)
 	free(g->bytes);
 }
 
-static bool make_room(struct grep *g, size_t size)
+static bool grep_make_room(struct grep *g, size_t size)
 {
 	char *grown;
 
@@ -68,7 +68,7 @@ static ssize_t read_rest(struct grep *g, int fd, ssize_t n)
 			break;
 		if ((size_t)n > TOOL_MAX_FILE)
 			return -EFBIG;
-		if (!make_room(g, g->room + 1))
+		if (!grep_make_room(g, g->room + 1))
 			return -ENOMEM;
 	}
 	return n;
@@ -84,7 +84,7 @@ static ssize_t load_text(struct grep *g, int fd)
 		return 0;
 	if ((uint64_t)st.st_size > TOOL_MAX_FILE)
 		return -EFBIG;
-	if (!make_room(g, (size_t)st.st_size + 2 * BINARY_LOOK))
+	if (!grep_make_room(g, (size_t)st.st_size + 2 * BINARY_LOOK))
 		return -ENOMEM;
 	n = file_read_up_to(fd, g->bytes, BINARY_LOOK);
 	if (n <= 0 || memchr(g->bytes, '\0', (size_t)n))
@@ -109,7 +109,7 @@ static bool search_file(struct grep *g, int fd, const char *path)
 	return goes_on;
 }
 
-static bool visit(void *of, const struct tool_entry *entry)
+static bool grep_visit(void *of, const struct tool_entry *entry)
 {
 	struct grep *g = of;
 	own_fd int fd = -1;
@@ -167,9 +167,9 @@ static int search_one(struct grep *g, const char *path, struct buf *out, struct 
 
 static int search_tree(struct grep *g, struct buf *out, struct err *e)
 {
-	struct tool_walk walk = {
-		.of = g, .visit = visit, .enters_git = g->glob && tool_glob_names(g->glob, ".git")
-	};
+	struct tool_walk walk = { .of = g,
+		.visit = grep_visit,
+		.enters_git = g->glob && tool_glob_names(g->glob, ".git") };
 	own_fd int fd = file_open(g->start, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
 	int r;
 

@@ -7,7 +7,7 @@
 #include "base/utf8.h"
 
 /* How much of a text is whole characters, at most `max` bytes; *ret_bad: one is none. */
-static size_t measure(const char *text, size_t n, size_t max, bool *ret_bad)
+static size_t lines_measure(const char *text, size_t n, size_t max, bool *ret_bad)
 {
 	size_t at = 0, width;
 	uint32_t c;
@@ -29,10 +29,10 @@ static void put_cut(struct buf *out, size_t size)
 }
 
 /* The line has ended, or the text. */
-static void print_line(struct tool_lines *l)
+static void lines_print_line(struct tool_lines *l)
 {
 	bool is_bad;
-	size_t shown = measure(l->text, l->kept, TOOL_LINE_SIZE, &is_bad);
+	size_t shown = lines_measure(l->text, l->kept, TOOL_LINE_SIZE, &is_bad);
 
 	/* Where the line is longer than what was kept, its last character may be cut in two. */
 	if (is_bad && !(l->size > l->kept && l->kept - shown < 4)) {
@@ -84,7 +84,7 @@ bool tool_lines_feed(struct tool_lines *l, const char *bytes, size_t n)
 		else
 			l->size = 1; /* or more: there is a line */
 		if (newline && is_wanted && !is_done(l))
-			print_line(l);
+			lines_print_line(l);
 		if (newline) {
 			l->line++;
 			l->size = l->kept = 0;
@@ -99,7 +99,7 @@ void tool_lines_end(struct tool_lines *l)
 	if (l->size == 0 || is_done(l))
 		return;
 	if (l->line + 1 >= l->first)
-		print_line(l);
+		lines_print_line(l);
 	l->line++;
 	l->size = 0;
 }
@@ -108,7 +108,7 @@ void tool_put_text(struct buf *out, const char *bytes, size_t n)
 {
 	while (n) {
 		bool is_bad;
-		size_t good = measure(bytes, n, n, &is_bad);
+		size_t good = lines_measure(bytes, n, n, &is_bad);
 
 		buf_add(out, bytes, good);
 		if (is_bad)

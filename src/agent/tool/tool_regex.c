@@ -24,7 +24,7 @@ static bool is_letter_or_digit(char c)
  * Is it of the plain kind that is read below? Options in the middle, names, verbs, quoting and
  * numbers of characters are not: of these nothing is known beforehand.
  */
-static bool is_plain(const char *at)
+static bool regex_is_plain(const char *at)
 {
 	static const char *const groups[] = { "?:", "?=", "?!", "?<=", "?<!" };
 
@@ -90,7 +90,7 @@ struct runs {
 	struct buf run, *best;
 };
 
-static void end_run(struct runs *r)
+static void regex_end_run(struct runs *r)
 {
 	if (r->run.len > r->best->len) {
 		r->best->len = 0;
@@ -124,7 +124,7 @@ static bool take_literal(struct runs *r, const char **at)
 }
 
 /* The end of a choice: a bar that is in no group, or that of the expression. */
-static const char *end_of_choice(const char *at)
+static const char *regex_end_of_choice(const char *at)
 {
 	while (*at && *at != '|') {
 		if (*at == '[')
@@ -145,7 +145,7 @@ static const char *skip_repeat(const char *at)
 }
 
 /* The longest text in one choice; true where there is nothing else in it. */
-static bool find_literal(const char *choice, struct buf *ret)
+static bool regex_find_literal(const char *choice, struct buf *ret)
 {
 	struct runs r = { .run = { .max = TOOL_MAX_PATTERN * 2 }, .best = ret };
 	bool is_all = true;
@@ -154,10 +154,10 @@ static bool find_literal(const char *choice, struct buf *ret)
 		if (take_literal(&r, &choice))
 			continue;
 		is_all = false;
-		end_run(&r);
+		regex_end_run(&r);
 		choice = skip_repeat(choice);
 	}
-	end_run(&r);
+	regex_end_run(&r);
 	buf_done(&r.run);
 	return is_all;
 }
@@ -173,18 +173,18 @@ void tool_regex_find_literals(const char *expression, struct tool_literals *ret)
 {
 	const char *end;
 
-	*ret = (struct tool_literals){ .is_all = is_plain(expression) };
+	*ret = (struct tool_literals){ .is_all = regex_is_plain(expression) };
 	if (!ret->is_all)
 		return;
 	do {
 		own(buf) struct buf choice = { .max = TOOL_MAX_PATTERN * 16 };
 		struct buf *text = &ret->texts[ret->count];
 
-		end = end_of_choice(expression);
+		end = regex_end_of_choice(expression);
 		buf_add(&choice, expression, (size_t)(end - expression));
 		expression = end + 1;
 		text->max = TOOL_MAX_PATTERN * 2;
-		if (!find_literal(buf_text(&choice), text))
+		if (!regex_find_literal(buf_text(&choice), text))
 			ret->is_all = false;
 		/* A choice of which nothing is known may be anything. */
 		if (text->len == 0 || text->failed || ++ret->count == TOOL_MAX_LITERALS) {

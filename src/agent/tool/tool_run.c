@@ -81,7 +81,7 @@ static int judge_lines(const struct tool_lines *l, const char *path, struct buf 
 	return 0;
 }
 
-static int read_file(const struct tool_args *args, struct buf *out, struct err *e)
+static int run_read_file(const struct tool_args *args, struct buf *out, struct err *e)
 {
 	struct tool_lines l = { .first = args->offset ? (uint64_t)args->offset : 1,
 		.count = args->limit ? (uint64_t)args->limit : TOOL_LINES,
@@ -109,14 +109,14 @@ static int read_file(const struct tool_args *args, struct buf *out, struct err *
 
 /* --- write and edit --- */
 
-static void put_quoted(struct buf *out, const char *path)
+static void run_put_quoted(struct buf *out, const char *path)
 {
 	buf_putc(out, '\'');
 	buf_add_visible(out, path, strlen(path));
 	buf_putc(out, '\'');
 }
 
-static int write_file(const struct tool_args *args, struct buf *out, struct err *e)
+static int run_write_file(const struct tool_args *args, struct buf *out, struct err *e)
 {
 	size_t n = strlen(args->content);
 	own_fd int lock = -1;
@@ -130,7 +130,7 @@ static int write_file(const struct tool_args *args, struct buf *out, struct err 
 	if (r < 0)
 		return r;
 	buf_puts(out, existed ? "replaced " : "created ");
-	put_quoted(out, args->path);
+	run_put_quoted(out, args->path);
 	buf_printf(out, " (%zu byte%s)\n", n, n == 1 ? "" : "s");
 	return 0;
 }
@@ -140,7 +140,7 @@ static void say_edited(const struct tool_edit *edit, const char *path, struct bu
 	size_t shown = edit->count < TOOL_EDIT_SHOWN ? edit->count : TOOL_EDIT_SHOWN;
 
 	buf_puts(out, "edited ");
-	put_quoted(out, path);
+	run_put_quoted(out, path);
 	buf_printf(out, " in %zu place%s, at line%s ", edit->count, edit->count == 1 ? "" : "s",
 		edit->count == 1 ? "" : "s");
 	for (size_t i = 0; i < shown; i++)
@@ -180,8 +180,8 @@ static int edit_file(const struct tool_args *args, struct buf *out, struct err *
 /* --- the tools --- */
 
 static int (*const tools[])(const struct tool_args *args, struct buf *out, struct err *e) = {
-	[TOOL_READ] = read_file,
-	[TOOL_WRITE] = write_file,
+	[TOOL_READ] = run_read_file,
+	[TOOL_WRITE] = run_write_file,
 	[TOOL_EDIT] = edit_file,
 	[TOOL_GLOB] = tool_run_glob,
 	[TOOL_GREP] = tool_run_grep,

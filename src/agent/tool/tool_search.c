@@ -30,7 +30,7 @@ void tool_search_done(struct tool_search *s)
 
 /* --- finding --- */
 
-static const char *end_of_line(const struct text *t, const char *at)
+static const char *search_end_of_line(const struct text *t, const char *at)
 {
 	const char *newline = memchr(at, '\n', (size_t)(t->end - at));
 
@@ -45,7 +45,7 @@ static const char *start_of_line(const struct text *t, const char *at)
 }
 
 /* Behind the newline; the end where there is none. */
-static const char *next_line(const struct text *t, const char *end)
+static const char *search_next_line(const struct text *t, const char *end)
 {
 	return end < t->end ? end + 1 : t->end;
 }
@@ -62,7 +62,7 @@ static bool line_matches(const struct text *t, const struct line *line)
 }
 
 /* Where the first of the literals is, at or behind `at`; the end: nowhere. */
-static const char *find_literal(struct text *t, const char *at)
+static const char *search_find_literal(struct text *t, const char *at)
 {
 	const struct tool_literals *literals = &t->s->regex->literals;
 	size_t n = (size_t)(t->end - t->start), from = (size_t)(at - t->start);
@@ -86,19 +86,19 @@ static const char *find_literal(struct text *t, const char *at)
 static bool find_candidate(struct text *t, const char *at, struct line *ret)
 {
 	if (at < t->end && t->s->regex->literals.count) {
-		at = find_literal(t, at);
+		at = search_find_literal(t, at);
 		if (at < t->end)
 			at = start_of_line(t, at);
 	}
 	if (at == t->end)
 		return false;
-	*ret = (struct line){ at, end_of_line(t, at) };
+	*ret = (struct line){ at, search_end_of_line(t, at) };
 	return true;
 }
 
-static bool find_line(struct text *t, const char *at, struct line *ret)
+static bool search_find_line(struct text *t, const char *at, struct line *ret)
 {
-	for (; !t->s->has_failed && find_candidate(t, at, ret); at = next_line(t, ret->end))
+	for (; !t->s->has_failed && find_candidate(t, at, ret); at = search_next_line(t, ret->end))
 		if (t->s->regex->literals.is_all || line_matches(t, ret))
 			return true;
 	return false;
@@ -130,7 +130,7 @@ static void put_path(struct text *t, char behind)
 	buf_putc(t->s->out, behind);
 }
 
-static void print_line(struct text *t, const struct line *line, char mark)
+static void search_print_line(struct text *t, const struct line *line, char mark)
 {
 	size_t n = (size_t)(line->end - line->at), path_size = strlen(t->path) * 4;
 	struct tool_search *s = t->s;
@@ -148,10 +148,10 @@ static void print_line(struct text *t, const struct line *line, char mark)
 }
 
 /* Goes on to the line that begins at `to`, which counts those between. */
-static void go_to(struct text *t, const char *to)
+static void search_go_to(struct text *t, const char *to)
 {
 	while (t->printed < to) {
-		t->printed = next_line(t, end_of_line(t, t->printed));
+		t->printed = search_next_line(t, search_end_of_line(t, t->printed));
 		t->number++;
 	}
 }
@@ -160,10 +160,10 @@ static void go_to(struct text *t, const char *to)
 static void print_around(struct text *t, const char *to, uint64_t count)
 {
 	for (; count && t->printed < to && !is_done(t->s); count--) {
-		struct line line = { t->printed, end_of_line(t, t->printed) };
+		struct line line = { t->printed, search_end_of_line(t, t->printed) };
 
-		print_line(t, &line, '-');
-		go_to(t, next_line(t, line.end));
+		search_print_line(t, &line, '-');
+		search_go_to(t, search_next_line(t, line.end));
 	}
 }
 
@@ -185,10 +185,10 @@ static void print_match(struct text *t, const struct line *line)
 	if (has_context && (t->has_printed ? from > t->printed : t->s->printed > 0) &&
 		!is_done(t->s))
 		buf_puts(t->s->out, "--\n");
-	go_to(t, from);
+	search_go_to(t, from);
 	print_around(t, line->at, UINT64_MAX);
-	print_line(t, line, ':');
-	go_to(t, next_line(t, line->end));
+	search_print_line(t, line, ':');
+	search_go_to(t, search_next_line(t, line->end));
 	t->wanted = t->s->after;
 }
 
@@ -197,21 +197,21 @@ static void print_content(struct text *t)
 	struct line line;
 	const char *at = t->start;
 
-	while (!is_done(t->s) && find_line(t, at, &line)) {
+	while (!is_done(t->s) && search_find_line(t, at, &line)) {
 		print_match(t, &line);
-		at = next_line(t, line.end);
+		at = search_next_line(t, line.end);
 	}
 	print_around(t, t->end, t->wanted);
 }
 
-static void print_count(struct text *t)
+static void search_print_count(struct text *t)
 {
 	struct tool_search *s = t->s;
 	const char *at = t->start;
 	uint64_t count = 0;
 	struct line line;
 
-	for (; find_line(t, at, &line); at = next_line(t, line.end))
+	for (; search_find_line(t, at, &line); at = search_next_line(t, line.end))
 		count++;
 	/* Fewer than there are would be no answer. */
 	if (count == 0 || s->has_failed || !may_print(s, strlen(t->path) * 4 + 32))
@@ -220,11 +220,11 @@ static void print_count(struct text *t)
 	buf_printf(s->out, "%" PRIu64 "\n", count);
 }
 
-static void print_file(struct text *t)
+static void search_print_file(struct text *t)
 {
 	struct line line;
 
-	if (find_line(t, t->start, &line) && may_print(t->s, strlen(t->path) * 4 + 1))
+	if (search_find_line(t, t->start, &line) && may_print(t->s, strlen(t->path) * 4 + 1))
 		put_path(t, '\n');
 }
 
@@ -266,9 +266,9 @@ static const char *lower_text(struct tool_search *s, const char *text, size_t n)
 bool tool_search_text(struct tool_search *s, const char *path, const char *text, size_t n)
 {
 	static void (*const print[])(struct text *) = {
-		[TOOL_MODE_FILES] = print_file,
+		[TOOL_MODE_FILES] = search_print_file,
 		[TOOL_MODE_CONTENT] = print_content,
-		[TOOL_MODE_COUNT] = print_count,
+		[TOOL_MODE_COUNT] = search_print_count,
 	};
 	struct text t = { .s = s,
 		.path = path,

@@ -51,7 +51,7 @@ static enum mark mark_of(int folder, const struct file_entry *entry)
 	return S_ISDIR(st.st_mode) ? MARK_FOLDER : S_ISREG(st.st_mode) ? MARK_FILE : MARK_OTHER;
 }
 
-static int read_names(int folder, struct tree_names *ret)
+static int tool_walk_read_names(int folder, struct tree_names *ret)
 {
 	struct file_entries entries = { .fd = folder };
 	const struct file_entry *entry;
@@ -79,7 +79,7 @@ static bool is_of_kernel(int fd)
 	return fstatfs(fd, &fs) == 0 && (fs.f_type == PROC_SUPER_MAGIC || fs.f_type == SYSFS_MAGIC);
 }
 
-static bool enter(struct level *above, const char *name)
+static bool walk_enter(struct level *above, const char *name)
 {
 	struct level l = { above->w, above->path, -1, above->depth + 1, 0 };
 	own_fd int fd = -1;
@@ -119,7 +119,7 @@ static bool walk_name(struct level *l, const char *marked)
 
 	buf_printf(l->path, "%s%s", before ? "/" : "", marked + 1);
 	entry.path = buf_text(l->path);
-	goes_on = l->w->visit(l->w->of, &entry) && (!entry.is_folder || enter(l, marked + 1));
+	goes_on = l->w->visit(l->w->of, &entry) && (!entry.is_folder || walk_enter(l, marked + 1));
 	l->path->len = before;
 	l->path->data[before] = '\0';
 	return goes_on;
@@ -131,7 +131,7 @@ static bool walk_level(struct level *l, int *ret)
 	struct tree_names names;
 	bool goes_on = true;
 
-	*ret = read_names(l->fd, &names);
+	*ret = tool_walk_read_names(l->fd, &names);
 	for (size_t i = 0; *ret == 0 && goes_on && i < names.count; i++)
 		goes_on = walk_name(l, names.sorted[i]);
 	tree_names_done(&names);

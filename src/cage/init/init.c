@@ -34,7 +34,7 @@
 #define PID    4
 #define GATE   5
 
-static __attribute__((noreturn)) void end(int status)
+static __attribute__((noreturn)) void init_end(int status)
 {
 	for (;;)
 		call(__NR_exit_group, status, 0, 0, 0, 0, 0);
@@ -43,7 +43,7 @@ static __attribute__((noreturn)) void end(int status)
 /* Messages are too large for the stack's taste of a program without a library to clear them. */
 static struct wire_message message;
 
-static void tell(enum wire_kind kind, int n)
+static void init_tell(enum wire_kind kind, int n)
 {
 	message.kind = kind;
 	message.n = n;
@@ -51,7 +51,7 @@ static void tell(enum wire_kind kind, int n)
 }
 
 /* Reaps everything that is dead; true when the command is among them. */
-static int reap(int command, int *status)
+static int init_reap(int command, int *status)
 {
 	int is_over = 0, errors = 0;
 
@@ -63,9 +63,9 @@ static int reap(int command, int *status)
 			return is_over;
 		/* Nothing else is known to happen; it must not go on for ever. */
 		if (pid < 0 && ++errors > 100)
-			end(125);
+			init_end(125);
 		if (pid == command && WIFSTOPPED(one)) {
-			tell(WIRE_STOPPED, WSTOPSIG(one));
+			init_tell(WIRE_STOPPED, WSTOPSIG(one));
 		} else if (pid == command) {
 			*status = one;
 			is_over = 1;
@@ -99,7 +99,7 @@ static int pass_signal(int command)
 	long n = call(__NR_read, KEEPER, (long)&message, sizeof(message), 0, 0, 0);
 
 	if (n == 0)
-		end(137);
+		init_end(137);
 	if (n == sizeof(message) && message.kind == WIRE_SIGNAL && message.n > 0 && message.n < 65)
 		send(command, message.n);
 	return n == sizeof(message) && command == NOBODY && message.n == SIGTERM;
@@ -115,21 +115,21 @@ static int is_alone(void)
  * The command is over: so is everything it left behind. The keeper hears of both, so that it need
  * not wait for ever for a process that hangs in the kernel.
  */
-static __attribute__((noreturn)) void finish(int status)
+static __attribute__((noreturn)) void init_finish(int status)
 {
 	int others = 0;
 
-	tell(WIRE_EXITED, status);
+	init_tell(WIRE_EXITED, status);
 	/* As any other process it would mean the host's, or a container's. */
 	if (call(__NR_getpid, 0, 0, 0, 0, 0, 0) == 1)
 		call(__NR_kill, -1, 9, 0, 0, 0, 0);
 	while (call(__NR_wait4, -1, 0, 0, 0, 0, 0) > 0)
 		others++;
-	tell(WIRE_EMPTY, others);
-	end(0);
+	init_tell(WIRE_EMPTY, others);
+	init_end(0);
 }
 
-static void watch(int children, int command)
+static void init_watch(int children, int command)
 {
 	struct pollfd fds[2] = { { .fd = KEEPER, .events = POLLIN },
 		{ .fd = children, .events = POLLIN } };
@@ -139,8 +139,8 @@ static void watch(int children, int command)
 	for (;;) {
 		struct timespec nap = { .tv_nsec = NAP_NS };
 
-		if (reap(command, &status) || (is_ending && is_alone()))
-			finish(status);
+		if (init_reap(command, &status) || (is_ending && is_alone()))
+			init_finish(status);
 		call(__NR_ppoll, (long)fds, 2, is_ending ? (long)&nap : 0, 0, 0, 0);
 		if (fds[0].revents)
 			is_ending |= pass_signal(command);
@@ -165,13 +165,13 @@ void init_main(void)
 	children =
 		call(__NR_signalfd4, -1, (long)&child_ends, sizeof(child_ends), SFD_CLOEXEC, 0, 0);
 	if (blocked < 0 || children < 0 || command == 0)
-		end(125);
+		init_end(125);
 	/* From here on the command may run: this process stands, and cannot be looked into. */
 	if (call(__NR_write, GATE, (long)"", 1, 0, 0, 0) != 1)
-		end(125);
+		init_end(125);
 	call(__NR_close, GATE, 0, 0, 0, 0, 0);
-	watch((int)children, (int)command);
-	end(125);
+	init_watch((int)children, (int)command);
+	init_end(125);
 }
 
 #if defined(__x86_64__)

@@ -54,7 +54,7 @@ static int begin_journal(const struct change_carrier *c, struct change_journal *
 }
 
 /* Why a path is held by itself; NULL: it is not. */
-static const char *reason_of(const struct change_apply *q, const char *path)
+static const char *apply_reason_of(const struct change_apply *q, const char *path)
 {
 	if (change_mark_of(path, NULL, 0) == CHANGE_HELD)
 		return change_mark_reason(path);
@@ -65,12 +65,12 @@ static const char *reason_of(const struct change_apply *q, const char *path)
 /* What is held for the place it is in has a note that says so. */
 static void hold_back(struct change_carrier *c, const struct change_effect *x)
 {
-	const char *why = reason_of(c->job.q, x->path);
+	const char *why = apply_reason_of(c->job.q, x->path);
 
 	if (!why)
 		why = x->note;
 	if (!why && x->from)
-		why = reason_of(c->job.q, x->from);
+		why = apply_reason_of(c->job.q, x->from);
 	change_carrier_decide(c, x, CHANGE_HELD_BACK, why ? why : "a protected path");
 }
 
@@ -123,7 +123,7 @@ void change_carrier_done(struct change_carrier *c)
 	pthread_mutex_destroy(&c->job.rights);
 }
 
-static int run(struct change_carrier *c, struct change_journal *w)
+static int apply_run(struct change_carrier *c, struct change_journal *w)
 {
 	int r = 0;
 
@@ -152,7 +152,7 @@ int change_apply(const struct change_apply *q, const struct change_effects *x,
 			&journal, q->folder, q->below, q->git, q->run, &ret->was_interrupted, e);
 	if (r == 0) {
 		pthread_mutex_init(&c.job.rights, NULL);
-		r = run(&c, &journal);
+		r = apply_run(&c, &journal);
 		change_carrier_done(&c);
 		if (!q->is_dry)
 			change_journal_end(&journal, q->folder);

@@ -121,7 +121,7 @@ struct change_put *change_batch_add(struct change_batch *b, const struct change_
 
 /* --- looking and writing --- */
 
-static bool is_over(const struct change_job *j)
+static bool batch_is_over(const struct change_job *j)
 {
 	return atomic_load(&j->is_full) || (j->q->is_stopped && j->q->is_stopped(j->q->of));
 }
@@ -166,7 +166,7 @@ static void close_host(struct change_put *p)
 
 static void write_one(struct change_job *j, struct change_put *p)
 {
-	if (p->verdict != CHANGE_UNDECIDED || is_over(j))
+	if (p->verdict != CHANGE_UNDECIDED || batch_is_over(j))
 		return;
 	change_put_look(j, p);
 	if (p->step != CHANGE_STEP_NONE)
@@ -176,7 +176,7 @@ static void write_one(struct change_job *j, struct change_put *p)
 		atomic_store(&j->is_full, true);
 }
 
-static void *write_some(void *of)
+static void *batch_write_some(void *of)
 {
 	struct change_batch *b = of;
 	struct share s;
@@ -231,7 +231,7 @@ static void drop_all(struct change_batch *b, enum change_verdict v, const char *
 }
 
 /* All locks are ours, and nothing has changed since it was seen. */
-static bool lock_all(struct change_batch *b)
+static bool batch_lock_all(struct change_batch *b)
 {
 	for (size_t i = 0; i < b->count; i++) {
 		struct change_put *p = &b->puts[i];
@@ -268,7 +268,7 @@ static void settle_one(const struct change_batch *b, struct change_put *p)
 
 static void foresee_all(struct change_batch *b)
 {
-	for (size_t i = 0; i < b->count && !is_over(b->j); i++) {
+	for (size_t i = 0; i < b->count && !batch_is_over(b->j); i++) {
 		struct change_put *p = &b->puts[i];
 
 		if (p->verdict != CHANGE_UNDECIDED)
@@ -299,7 +299,7 @@ int change_batch_run(struct change_batch *b)
 		foresee_all(b);
 		return 0;
 	}
-	run_threads(b, write_some);
+	run_threads(b, batch_write_some);
 	for (size_t i = 0; i < b->count; i++)
 		has_written |= is_written(&b->puts[i]);
 	if (has_written && !b->j->syncs_each)
@@ -310,7 +310,7 @@ int change_batch_run(struct change_batch *b)
 		run_threads(b, settle_some);
 		return r;
 	}
-	if (is_over(b->j) || !lock_all(b))
+	if (batch_is_over(b->j) || !batch_lock_all(b))
 		drop_all(b, CHANGE_CONFLICT, "other files of git's, which belong to it, conflict");
 	/* One after the other: their order counts. */
 	atomic_store(&b->next, 0);
@@ -318,7 +318,7 @@ int change_batch_run(struct change_batch *b)
 	return r;
 }
 
-static void look_ahead(const struct change_job *j, struct change_put *p)
+static void batch_look_ahead(const struct change_job *j, struct change_put *p)
 {
 	/* One that will be made in the place of a file. */
 	if (p->folder->fd == -ENOENT || p->folder->fd == -ENOTDIR)
@@ -339,7 +339,7 @@ const struct change_put *change_batch_find_conflict(struct change_batch *b)
 
 		if (p->verdict != CHANGE_UNDECIDED)
 			continue;
-		look_ahead(b->j, p);
+		batch_look_ahead(b->j, p);
 		close_host(p);
 		if (p->verdict != CHANGE_UNDECIDED && p->verdict != CHANGE_THERE)
 			return p;

@@ -23,7 +23,7 @@
 /* Beyond the verdicts: a folder that is there, and gets its mode at the end. */
 #define LATE (CHANGE_UNDECIDED + 1)
 
-static bool is_over(struct change_carrier *c)
+static bool carrier_is_over(struct change_carrier *c)
 {
 	const struct change_apply *q = c->job.q;
 
@@ -34,7 +34,7 @@ static bool is_over(struct change_carrier *c)
 
 /* --- verdicts --- */
 
-static void finish(struct change_carrier *c, const struct change_put *p)
+static void carrier_finish(struct change_carrier *c, const struct change_put *p)
 {
 	const struct change_apply *q = c->job.q;
 
@@ -60,7 +60,7 @@ void change_carrier_decide(struct change_carrier *c, const struct change_effect 
 	if (c->verdicts[p.index] != CHANGE_UNDECIDED)
 		return;
 	change_put_decide(&p, v, "%s", why);
-	finish(c, &p);
+	carrier_finish(c, &p);
 }
 
 /* What is never taken, whatever the host has. */
@@ -111,7 +111,7 @@ static void decide_index(struct change_job *j, struct change_put *p)
 			"bawn cannot read ('git reset' makes it anew)");
 }
 
-static struct change_put *add(struct change_carrier *c, const struct change_effect *x)
+static struct change_put *carrier_add(struct change_carrier *c, const struct change_effect *x)
 {
 	struct change_put *p = change_batch_add(&c->batch, x);
 
@@ -129,20 +129,21 @@ static struct change_put *begin_one(struct change_carrier *c, const struct chang
 {
 	if (change_batch_is_full(&c->batch))
 		change_batch_clear(&c->batch);
-	return add(c, x);
+	return carrier_add(c, x);
 }
 
 static void end_one(struct change_carrier *c, struct change_put *p)
 {
-	finish(c, p);
+	carrier_finish(c, p);
 	if (p->host >= 0)
 		close(take_fd(&p->host));
 	c->batch.count = 0;
 }
 
-static void make_folders(struct change_carrier *c, const struct change_turn *turns, size_t count)
+static void carrier_make_folders(
+	struct change_carrier *c, const struct change_turn *turns, size_t count)
 {
-	for (size_t i = 0; i < count && !is_over(c); i++) {
+	for (size_t i = 0; i < count && !carrier_is_over(c); i++) {
 		const struct change_effect *x = change_carrier_effect(c, &turns[i]);
 		struct change_put *p;
 
@@ -179,7 +180,7 @@ static void finish_folders(struct change_carrier *c, const struct change_turn *t
 
 static void remove_things(struct change_carrier *c, const struct change_turn *turns, size_t count)
 {
-	for (size_t i = count; i-- > 0 && !is_over(c);) {
+	for (size_t i = count; i-- > 0 && !carrier_is_over(c);) {
 		const struct change_effect *x = change_carrier_effect(c, &turns[i]);
 		struct change_put *p;
 
@@ -203,7 +204,7 @@ static void run_batch(struct change_carrier *c)
 	int r = change_batch_run(&c->batch);
 
 	for (size_t i = 0; i < c->batch.count; i++)
-		finish(c, &c->batch.puts[i]);
+		carrier_finish(c, &c->batch.puts[i]);
 	change_batch_clear(&c->batch);
 	if (r < 0 && !c->failure)
 		c->failure = err_sys(c->e, -r, "cannot write to the project's file system");
@@ -213,7 +214,7 @@ static void run_batch(struct change_carrier *c)
 static void put_files(
 	struct change_carrier *c, const struct change_turn *turns, size_t count, bool is_late)
 {
-	for (size_t i = 0; i < count && !is_over(c); i++) {
+	for (size_t i = 0; i < count && !carrier_is_over(c); i++) {
 		const struct change_effect *x = change_carrier_effect(c, &turns[i]);
 		struct change_put *p;
 
@@ -221,7 +222,7 @@ static void put_files(
 			(x->before.type == CHANGE_FOLDER) != is_late ||
 			c->verdicts[turns[i].index] != CHANGE_UNDECIDED)
 			continue;
-		p = add(c, x);
+		p = carrier_add(c, x);
 		if (is_late && c->job.q->is_dry)
 			change_foresee_removal(c, p);
 		if (change_batch_is_full(&c->batch))
@@ -260,11 +261,11 @@ static bool can_take_all(struct change_carrier *c, const struct change_turn *tur
 	const struct change_put *conflict = NULL;
 
 	for (size_t i = 0; i < count && !conflict; i++) {
-		add(c, change_carrier_effect(c, &turns[i]));
+		carrier_add(c, change_carrier_effect(c, &turns[i]));
 		if (i + 1 == count || change_batch_is_full(&c->batch)) {
 			conflict = change_batch_find_conflict(&c->batch);
 			if (conflict)
-				finish(c, conflict);
+				carrier_finish(c, conflict);
 			change_batch_clear(&c->batch);
 		}
 	}
@@ -297,9 +298,9 @@ static void run_group(struct change_carrier *c, const struct change_turn *turns,
 			change_carrier_decide(
 				c, change_carrier_effect(c, &turns[i]), CHANGE_CONFLICT, WHOLE);
 	c->batch.is_together = is_state;
-	make_folders(c, turns, count);
+	carrier_make_folders(c, turns, count);
 	put_files(c, turns, count, false);
-	if (is_state && !is_over(c) && has_conflict(c, turns, count))
+	if (is_state && !carrier_is_over(c) && has_conflict(c, turns, count))
 		leave_group(c, turns, count);
 	remove_things(c, turns, count);
 	put_files(c, turns, count, true);
@@ -314,7 +315,7 @@ int change_carrier_run(struct change_carrier *c)
 {
 	int r;
 
-	for (size_t i = 0, n; i < c->count && !is_over(c); i += n) {
+	for (size_t i = 0, n; i < c->count && !carrier_is_over(c); i += n) {
 		n = change_turns_group(c->job.x, c->turns + i, c->count - i);
 		run_group(c, c->turns + i, n);
 	}

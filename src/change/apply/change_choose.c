@@ -5,14 +5,14 @@
 #include "change/apply/change_put.h"
 #include "change/scan/change_scanner.h"
 
-static bool is_within(const char *inner, const char *outer)
+static bool choose_is_within(const char *inner, const char *outer)
 {
 	return str_eq(outer, ".") || str_path_within(inner, outer);
 }
 
 bool change_effect_is_within(const struct change_effect *x, const char *path)
 {
-	return is_within(x->path, path) || (x->from && is_within(x->from, path));
+	return choose_is_within(x->path, path) || (x->from && choose_is_within(x->from, path));
 }
 
 /*
@@ -32,13 +32,14 @@ static bool is_held_by_old(const struct change_apply *q, const struct change_eff
  * Is this effect, which runs on the host, meant by this path? By its own, or one that runs too; who
  * says the old name of something does not say what runs under the new one.
  */
-static bool is_named(const struct change_apply *q, const struct change_effect *x, const char *path)
+static bool choose_is_named(
+	const struct change_apply *q, const struct change_effect *x, const char *path)
 {
 	const struct change_effect folder = {
 		.path = path, .before.type = CHANGE_FOLDER, .after.type = CHANGE_FOLDER
 	};
 
-	if (!is_within(x->path, path) && !is_held_by_old(q, x))
+	if (!choose_is_within(x->path, path) && !is_held_by_old(q, x))
 		return false;
 	if (str_eq(path, x->path) || (x->from && str_eq(path, x->from)))
 		return true;
@@ -55,7 +56,7 @@ enum change_choice change_choose_one(const struct change_apply *q, const struct 
 	for (size_t i = 0; i < q->path_count; i++) {
 		if (!change_effect_is_within(x, q->paths[i]))
 			continue;
-		if (!is_held || is_named(q, x, q->paths[i]))
+		if (!is_held || choose_is_named(q, x, q->paths[i]))
 			return CHANGE_CHOSEN;
 		choice = CHANGE_CHOSEN_HELD;
 	}

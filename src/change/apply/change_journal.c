@@ -37,7 +37,7 @@ void change_journal_done(struct change_journal *w)
 /* --- cleaning --- */
 
 /* Is `name` the same file as `other`? Neither is followed. */
-static bool is_same_file(int dir, const char *name, const char *other)
+static bool journal_is_same_file(int dir, const char *name, const char *other)
 {
 	struct stat a, b;
 
@@ -55,7 +55,7 @@ static void clean_lock(int dir, const char *temporary, const char *lock)
 	if (!str_ends(lock, ".lock") || strchr(lock, '/') || n > NAME_MAX)
 		return;
 	snprintf(name, sizeof(name), "%.*s", (int)(n - strlen(".lock")), lock);
-	if (is_same_file(dir, lock, temporary) || is_same_file(dir, lock, name))
+	if (journal_is_same_file(dir, lock, temporary) || journal_is_same_file(dir, lock, name))
 		unlinkat(dir, lock, 0);
 }
 
@@ -88,7 +88,7 @@ static int clean_one(int below, const struct change_git_tops *git, const char *r
 	return r == -ENOENT ? 0 : r;
 }
 
-static int clean(
+static int journal_clean(
 	int fd, int below, const struct change_git_tops *git, const char *run, struct err *e)
 {
 	own_free char *text = NULL;
@@ -157,7 +157,7 @@ int change_journal_open(struct change_journal *w, int folder, int below,
 		return err_set(
 			e, ERR_SYS, EINVAL, "cannot use the run's " NAME ": it is not a file");
 	*ret_found = st.st_size > 0;
-	r = clean(w->fd, below, git, run, e);
+	r = journal_clean(w->fd, below, git, run, e);
 	if (r == 0 && (ftruncate(w->fd, 0) < 0 || lseek(w->fd, 0, SEEK_SET) < 0))
 		r = err_sys(e, errno, "cannot write the run's " NAME "");
 	return r;
@@ -171,7 +171,7 @@ int change_apply_clean(
 
 	if (fd == -ENOENT)
 		return 0;
-	r = fd < 0 ? fd : clean(fd, below, git, run, e);
+	r = fd < 0 ? fd : journal_clean(fd, below, git, run, e);
 	if (r == 0 && unlinkat(folder, NAME, 0) < 0)
 		r = err_sys(e, errno, "cannot remove the run's " NAME "");
 	return r;

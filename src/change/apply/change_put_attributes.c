@@ -23,13 +23,13 @@ static bool is_of_people(const char *name)
 	return str_starts(name, "user.") && !str_starts(name, "user.overlay.");
 }
 
-static bool is_missing(int error)
+static bool put_attributes_is_missing(int error)
 {
 	return error == ENODATA || error == EOPNOTSUPP;
 }
 
 /* The value, into memory the caller owns, or -errno. */
-static ssize_t read_value(int fd, const char *name, char **ret)
+static ssize_t put_attributes_read_value(int fd, const char *name, char **ret)
 {
 	for (int tries = 0; tries < 4; tries++) {
 		ssize_t size = fgetxattr(fd, name, NULL, 0), n;
@@ -54,10 +54,10 @@ static ssize_t read_value(int fd, const char *name, char **ret)
 static int carry_one(int from, int to, const char *name)
 {
 	own_free char *value = NULL;
-	ssize_t n = read_value(from, name, &value);
+	ssize_t n = put_attributes_read_value(from, name, &value);
 
 	if (n < 0)
-		return is_missing((int)-n) ? 0 : (int)n;
+		return put_attributes_is_missing((int)-n) ? 0 : (int)n;
 	return fsetxattr(to, name, value, (size_t)n, 0) < 0 ? -errno : 0;
 }
 
@@ -76,12 +76,13 @@ int change_put_carry_attributes(int from, int to)
 			r = carry_one(from, to, name);
 	}
 	/* One that the folder gives to whatever is made in it. */
-	if (r == 0 && !has_list && fremovexattr(to, ACCESS_LIST) < 0 && !is_missing(errno))
+	if (r == 0 && !has_list && fremovexattr(to, ACCESS_LIST) < 0 &&
+		!put_attributes_is_missing(errno))
 		r = -errno;
 	return r;
 }
 
-static void hash_value(const char *value, size_t n, uint8_t ret[static SHA256_SIZE])
+static void put_attributes_hash_value(const char *value, size_t n, uint8_t ret[static SHA256_SIZE])
 {
 	struct sha256 s;
 
@@ -97,13 +98,14 @@ static int change_one(int layer, int to, const struct change_attribute *a)
 	ssize_t n;
 
 	if (a->change == CHANGE_DELETED)
-		return fremovexattr(to, a->name) < 0 && !is_missing(errno) ? -errno : 0;
-	n = read_value(layer, a->name, &value);
+		return fremovexattr(to, a->name) < 0 && !put_attributes_is_missing(errno) ? -errno
+											  : 0;
+	n = put_attributes_read_value(layer, a->name, &value);
 	if (n == -ENODATA)
 		return -EBADMSG;
 	if (n < 0)
 		return (int)n;
-	hash_value(value, (size_t)n, hash);
+	put_attributes_hash_value(value, (size_t)n, hash);
 	if (memcmp(hash, a->hash, SHA256_SIZE) != 0)
 		return -EBADMSG;
 	return fsetxattr(to, a->name, value, (size_t)n, 0) < 0 ? -errno : 0;
@@ -123,11 +125,11 @@ static bool has_one(int fd, const struct change_attribute *a)
 {
 	own_free char *value = NULL;
 	uint8_t hash[SHA256_SIZE];
-	ssize_t n = read_value(fd, a->name, &value);
+	ssize_t n = put_attributes_read_value(fd, a->name, &value);
 
 	if (n < 0)
-		return a->change == CHANGE_DELETED && is_missing((int)-n);
-	hash_value(value, (size_t)n, hash);
+		return a->change == CHANGE_DELETED && put_attributes_is_missing((int)-n);
+	put_attributes_hash_value(value, (size_t)n, hash);
 	return a->change != CHANGE_DELETED && memcmp(hash, a->hash, SHA256_SIZE) == 0;
 }
 

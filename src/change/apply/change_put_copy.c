@@ -36,7 +36,7 @@ int change_put_open_layer(struct change_job *j, const char *path, int flags)
 	return fd;
 }
 
-static void add_zeros(struct sha256 *s, uint64_t n)
+static void put_copy_add_zeros(struct sha256 *s, uint64_t n)
 {
 	static const uint8_t zeros[4096];
 
@@ -45,7 +45,7 @@ static void add_zeros(struct sha256 *s, uint64_t n)
 	sha256_add(s, zeros, (size_t)n);
 }
 
-static int write_at(int fd, const char *bytes, size_t n, off_t at)
+static int put_copy_write_at(int fd, const char *bytes, size_t n, off_t at)
 {
 	while (n) {
 		ssize_t wrote = pwrite(fd, bytes, n, at);
@@ -77,7 +77,7 @@ static int copy_data(struct sha256 *s, int from, int to, off_t at, off_t end)
 		if (n <= 0)
 			return n < 0 ? -errno : -EBADMSG;
 		sha256_add(s, bytes, (size_t)n);
-		r = write_at(to, bytes, (size_t)n, at);
+		r = put_copy_write_at(to, bytes, (size_t)n, at);
 		if (r < 0)
 			return r;
 		at += n;
@@ -99,7 +99,7 @@ static int copy_sparse(struct sha256 *s, int from, int to, off_t size)
 		hole = data < size ? lseek(from, data, SEEK_HOLE) : size;
 		if (hole < 0 || hole > size)
 			hole = size;
-		add_zeros(s, (uint64_t)(data - at));
+		put_copy_add_zeros(s, (uint64_t)(data - at));
 		r = copy_data(s, from, to, data, hole);
 		if (r < 0)
 			return r;

@@ -79,7 +79,7 @@ static bool is_late(const struct change_effect *x)
 	return (x->after.mode & 0300) != 0300;
 }
 
-static int open_folder(const struct change_put *p, const char *name, struct stat *ret)
+static int put_folder_open_folder(const struct change_put *p, const char *name, struct stat *ret)
 {
 	own_fd int fd =
 		file_open_same_mount(p->folder->fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -112,7 +112,7 @@ static int change(struct change_job *j, struct change_put *p, int fd, mode_t now
 }
 
 /* A new one, as it will be; only its owner's rights stay where they are needed. 0 or -errno. */
-static int prepare(struct change_job *j, struct change_put *p, const char *name)
+static int put_folder_prepare(struct change_job *j, struct change_put *p, const char *name)
 {
 	struct change_owner owner;
 	own_fd int fd = -1;
@@ -120,7 +120,7 @@ static int prepare(struct change_job *j, struct change_put *p, const char *name)
 
 	if (mkdirat(p->folder->fd, name, 0700) < 0)
 		return -errno;
-	fd = open_folder(p, name, &st);
+	fd = put_folder_open_folder(p, name, &st);
 	if (fd < 0)
 		return fd;
 	/* Whoever owns the folder around could put another in its place: it would be given away. */
@@ -132,13 +132,13 @@ static int prepare(struct change_job *j, struct change_put *p, const char *name)
 	return is_late(p->x) ? 0 : change(j, p, fd, st.st_mode);
 }
 
-static int make(struct change_job *j, struct change_put *p)
+static int put_folder_make(struct change_job *j, struct change_put *p)
 {
 	char name[CHANGE_NAME_SIZE];
 	int r;
 
 	change_put_name(j, p, name);
-	r = prepare(j, p, name);
+	r = put_folder_prepare(j, p, name);
 	if (r == 0 && p->step == CHANGE_STEP_ADD &&
 		renameat2(p->folder->fd, name, p->folder->fd, p->name, RENAME_NOREPLACE) < 0)
 		r = -errno;
@@ -152,7 +152,7 @@ static int make(struct change_job *j, struct change_put *p)
 	return r;
 }
 
-static void settle(struct change_put *p, int r)
+static void put_folder_settle(struct change_put *p, int r)
 {
 	if (r == 0) {
 		p->verdict = CHANGE_APPLIED;
@@ -188,10 +188,10 @@ void change_put_make_folder(struct change_job *j, struct change_put *p)
 		change_put_foresee(j, p);
 	if (p->step == CHANGE_STEP_NONE)
 		return;
-	r = make(j, p);
+	r = put_folder_make(j, p);
 	p->folder->has_changed |= r == 0;
 	if (r < 0 || !is_late(p->x))
-		settle(p, r);
+		put_folder_settle(p, r);
 }
 
 /* Decides whether an effect on a folder is still to be made. */
@@ -213,10 +213,10 @@ static bool may_change(const struct change_job *j, struct change_put *p, int fd,
 void change_put_finish_folder(struct change_job *j, struct change_put *p)
 {
 	struct stat st;
-	own_fd int fd = open_folder(p, p->name, &st);
+	own_fd int fd = put_folder_open_folder(p, p->name, &st);
 
 	if (fd < 0 || st.st_ino != p->seen.st_ino)
 		change_put_fail_host(p, fd < 0 ? -fd : ESTALE);
 	else if (may_change(j, p, fd, st.st_mode & 0777))
-		settle(p, j->q->is_dry ? 0 : change(j, p, fd, st.st_mode));
+		put_folder_settle(p, j->q->is_dry ? 0 : change(j, p, fd, st.st_mode));
 }

@@ -17,7 +17,7 @@
 
 /* --- seeing --- */
 
-static int see(const struct change_put *p, struct stat *ret)
+static int put_look_see(const struct change_put *p, struct stat *ret)
 {
 	int r;
 
@@ -32,7 +32,7 @@ static int see(const struct change_put *p, struct stat *ret)
 
 bool change_put_see(struct change_put *p)
 {
-	int r = see(p, &p->seen);
+	int r = put_look_see(p, &p->seen);
 
 	if (r == 0)
 		return true;
@@ -64,7 +64,7 @@ static bool is_same_thing(const struct stat *a, const struct stat *b)
 					      is_same_time(&a->st_mtim, &b->st_mtim));
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
+static bool put_look_is_same(const struct stat *a, const struct stat *b)
 {
 	/* Another name of the same file may be one of those that we replace or remove. */
 	return is_same_thing(a, b) && (S_ISDIR(a->st_mode) || a->st_nlink != b->st_nlink ||
@@ -75,7 +75,7 @@ bool change_put_is_still(const struct change_put *p)
 {
 	struct stat st;
 
-	return see(p, &st) == 0 && is_same(&st, &p->seen);
+	return put_look_see(p, &st) == 0 && put_look_is_same(&st, &p->seen);
 }
 
 bool change_put_is_under(const struct change_put *p, const char *name)
@@ -110,7 +110,7 @@ int change_put_open_old(const struct change_job *j, struct change_put *p)
 		return p->host;
 	if (fstat(p->host, &st) < 0)
 		return -errno;
-	return is_same(&st, &p->old) ? 0 : -ESTALE;
+	return put_look_is_same(&st, &p->old) ? 0 : -ESTALE;
 }
 
 /* --- comparing --- */
@@ -133,14 +133,14 @@ static int hash_old(const struct change_put *p, uint8_t ret[static SHA256_SIZE])
 	return 0;
 }
 
-static bool is_unchanged(const struct stat *st, const struct change_signature *s)
+static bool put_look_is_unchanged(const struct stat *st, const struct change_signature *s)
 {
 	return st->st_ino == s->inode && (uint64_t)st->st_size == s->size &&
 	       st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec == s->modified_ns &&
 	       st->st_ctim.tv_sec * 1000000000 + st->st_ctim.tv_nsec == s->changed_ns;
 }
 
-static bool can_be(const struct stat *st, const struct change_state *state)
+static bool put_look_can_be(const struct stat *st, const struct change_state *state)
 {
 	return state->has_hash && change_put_type(st) == state->type &&
 	       (uint64_t)st->st_size == state->size;
@@ -169,16 +169,18 @@ static bool is_plainly_before(const struct change_put *p)
 	if (change_put_type(&p->old) != p->x->before.type)
 		return false;
 	/* A folder goes if it is empty by then, whatever its times are. */
-	return S_ISDIR(p->old.st_mode) || (!p->x->has_moved && is_unchanged(&p->old, &p->x->below));
+	return S_ISDIR(p->old.st_mode) ||
+	       (!p->x->has_moved && put_look_is_unchanged(&p->old, &p->x->below));
 }
 
 /* Only what is in `asked` is an answer. 0 or -errno. */
-static int compare(
+static int put_look_compare(
 	const struct change_job *j, struct change_put *p, unsigned asked, enum likeness *ret)
 {
 	const struct change_effect *x = p->x;
-	bool can_be_after = asked & LIKE_AFTER && can_be(&p->old, &x->after);
-	bool can_be_before = asked & LIKE_BEFORE && !x->has_moved && can_be(&p->old, &x->before);
+	bool can_be_after = asked & LIKE_AFTER && put_look_can_be(&p->old, &x->after);
+	bool can_be_before =
+		asked & LIKE_BEFORE && !x->has_moved && put_look_can_be(&p->old, &x->before);
 	uint8_t hash[SHA256_SIZE];
 	int r = 0;
 
@@ -210,7 +212,7 @@ bool change_put_can_merge(const struct change_put *p)
 	       p->x->after.type == CHANGE_FILE && (uint64_t)p->old.st_size <= CHANGE_MAX_TEXT;
 }
 
-static enum change_step take_step(const struct change_put *p)
+static enum change_step put_look_take_step(const struct change_put *p)
 {
 	return p->seen.st_mode ? CHANGE_STEP_REPLACE : CHANGE_STEP_ADD;
 }
@@ -222,7 +224,7 @@ static void look_at_other(const struct change_job *j, struct change_put *p)
 	if (change_put_has_all(j, p))
 		change_put_decide(p, CHANGE_THERE, "%s", "");
 	else if (change_put_is_index_before(j, p))
-		p->step = take_step(p);
+		p->step = put_look_take_step(p);
 	else if (j->q->merges && change_put_can_merge(p))
 		p->step = CHANGE_STEP_MERGE;
 	else if (p->x->before.type == CHANGE_NOTHING || (p->x->from && p->seen.st_mode))
@@ -238,14 +240,14 @@ static void look_at_other(const struct change_job *j, struct change_put *p)
 static void look_at_old(const struct change_job *j, struct change_put *p, unsigned asked)
 {
 	enum likeness like = LIKE_NEITHER;
-	int r = compare(j, p, asked, &like);
+	int r = put_look_compare(j, p, asked, &like);
 
 	if (r < 0)
 		change_put_fail_host(p, -r);
 	else if (like == LIKE_AFTER)
 		change_put_decide(p, CHANGE_THERE, "%s", "");
 	else if (like == LIKE_BEFORE)
-		p->step = take_step(p);
+		p->step = put_look_take_step(p);
 	else
 		look_at_other(j, p);
 }
@@ -292,7 +294,7 @@ void change_put_look(const struct change_job *j, struct change_put *p)
 
 void change_put_look_removal(const struct change_job *j, struct change_put *p)
 {
-	int r = see(p, &p->seen);
+	int r = put_look_see(p, &p->seen);
 
 	if (r == -ENOENT || r == -ENOTDIR || r == -ELOOP || (r == 0 && p->seen.st_mode == 0)) {
 		change_put_decide(p, CHANGE_THERE, "%s", "");
@@ -301,7 +303,7 @@ void change_put_look_removal(const struct change_job *j, struct change_put *p)
 	if (r < 0 && !change_put_see(p))
 		return;
 	/* Of what was renamed, this is what was compared, and merged perhaps. */
-	if (p->old.st_mode && is_same(&p->old, &p->seen)) {
+	if (p->old.st_mode && put_look_is_same(&p->old, &p->seen)) {
 		p->step = CHANGE_STEP_REMOVE;
 		return;
 	}

@@ -10,7 +10,7 @@
 #include "change/scan/change_open.h"
 
 /* What the run left at the path of the effect. A descriptor or -errno. */
-static int open_layer(const struct change_job *j, const struct change_put *p)
+static int put_same_open_layer(const struct change_job *j, const struct change_put *p)
 {
 	const char *path = p->x->path;
 	int top = change_layer_of(j->q->git, j->q->layer, &path);
@@ -43,7 +43,7 @@ bool change_put_is_index_before(const struct change_job *j, struct change_put *p
 /* An apply put it there, and git has looked at it since. */
 static bool is_index_after(const struct change_job *j, struct change_put *p)
 {
-	own_fd int fd = open_layer(j, p);
+	own_fd int fd = put_same_open_layer(j, p);
 	own_free char *layer = NULL;
 	size_t size = 0;
 
@@ -54,7 +54,7 @@ static bool is_index_after(const struct change_job *j, struct change_put *p)
 /* An earlier call merged it: it must not lose now what is the host's own. */
 static bool is_merged(const struct change_job *j, struct change_put *p)
 {
-	own_fd int layer = open_layer(j, p);
+	own_fd int layer = put_same_open_layer(j, p);
 
 	return layer >= 0 && change_put_open_old(j, p) == 0 && change_put_is_merged(j, p, layer);
 }

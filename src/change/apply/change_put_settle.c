@@ -92,7 +92,7 @@ static int take_free_place(const struct change_put *p, const char *name)
 	return 0;
 }
 
-static int remove_name(const struct change_put *p, const char *name)
+static int put_settle_remove_name(const struct change_put *p, const char *name)
 {
 	int flags = S_ISDIR(p->seen.st_mode) ? AT_REMOVEDIR : 0;
 
@@ -106,18 +106,18 @@ int change_put_exchange(struct change_put *p, const char *temporary)
 	if (renameat2(dir, temporary, dir, p->name, RENAME_EXCHANGE) < 0) {
 		if (errno != EINVAL && errno != ENOSYS)
 			return -errno;
-		r = remove_name(p, p->name);
+		r = put_settle_remove_name(p, p->name);
 		if (r == 0 && renameat(dir, temporary, dir, p->name) < 0)
 			r = -errno;
 		return r;
 	}
-	r = change_put_is_under(p, temporary) ? remove_name(p, temporary) : -ESTALE;
+	r = change_put_is_under(p, temporary) ? put_settle_remove_name(p, temporary) : -ESTALE;
 	if (r < 0)
 		renameat2(dir, temporary, dir, p->name, RENAME_EXCHANGE);
 	return r;
 }
 
-static int take_place(struct change_put *p, const char *name)
+static int put_settle_take_place(struct change_put *p, const char *name)
 {
 	if (p->seen.st_mode == 0)
 		return take_free_place(p, name);
@@ -135,7 +135,7 @@ void change_put_settle(const struct change_job *j, struct change_put *p)
 
 	change_put_name(j, p, name);
 	if (r == 0)
-		r = take_place(p, name);
+		r = put_settle_take_place(p, name);
 	if (r == 0) {
 		p->has_temporary = false;
 		p->folder->has_changed = true;
@@ -169,7 +169,7 @@ void change_put_remove(const struct change_job *j, struct change_put *p)
 			return;
 		}
 	}
-	r = change_put_is_still(p) ? remove_name(p, p->name) : -ESTALE;
+	r = change_put_is_still(p) ? put_settle_remove_name(p, p->name) : -ESTALE;
 	if (r == 0 || r == -ENOENT) {
 		p->folder->has_changed = true;
 		p->verdict = CHANGE_APPLIED;

@@ -67,7 +67,7 @@ static int give_owner(const struct change_job *j, const struct change_put *p, in
 	return j->uid && errno == EPERM ? 0 : -errno;
 }
 
-static mode_t choose_mode(struct change_put *p)
+static mode_t put_write_choose_mode(struct change_put *p)
 {
 	const struct change_state *before = &p->x->before, *after = &p->x->after;
 	bool is_kept = S_ISREG(p->old.st_mode) && before->type == CHANGE_FILE &&
@@ -80,7 +80,7 @@ static mode_t choose_mode(struct change_put *p)
 }
 
 /* 0 or -errno; -EBADMSG: of the layer. */
-static int finish(struct change_job *j, struct change_put *p, int layer, int fd)
+static int put_write_finish(struct change_job *j, struct change_put *p, int layer, int fd)
 {
 	int r = give_owner(j, p, fd);
 
@@ -88,7 +88,7 @@ static int finish(struct change_job *j, struct change_put *p, int layer, int fd)
 		r = change_put_carry_attributes(p->host, fd);
 	if (r == 0)
 		r = change_put_change_attributes(layer, fd, p->x);
-	if (r == 0 && fchmod(fd, choose_mode(p)) < 0)
+	if (r == 0 && fchmod(fd, put_write_choose_mode(p)) < 0)
 		r = -errno;
 	if (r == 0 && j->syncs_each && fsync(fd) < 0)
 		r = -errno;
@@ -100,7 +100,8 @@ static int finish(struct change_job *j, struct change_put *p, int layer, int fd)
 /* --- files --- */
 
 /* Opens it and makes sure that it is what the effect says, but for its content. */
-static int open_source(struct change_job *j, const struct change_effect *x, struct stat *ret)
+static int put_write_open_source(
+	struct change_job *j, const struct change_effect *x, struct stat *ret)
 {
 	own_fd int fd =
 		change_put_open_layer(j, x->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
@@ -114,11 +115,11 @@ static int open_source(struct change_job *j, const struct change_effect *x, stru
 	return take_fd(&fd);
 }
 
-static void write_file(struct change_job *j, struct change_put *p)
+static void put_write_file(struct change_job *j, struct change_put *p)
 {
 	own(buf) struct buf merged;
 	struct stat st;
-	own_fd int layer = open_source(j, p->x, &st);
+	own_fd int layer = put_write_open_source(j, p->x, &st);
 	own_fd int fd = -1;
 	int r;
 
@@ -142,7 +143,7 @@ static void write_file(struct change_job *j, struct change_put *p)
 	r = p->step == CHANGE_STEP_MERGE ? file_write_all(fd, buf_text(&merged), merged.len)
 					 : change_put_copy(j, layer, fd, &st, p->x->after.hash);
 	if (r == 0)
-		r = finish(j, p, layer, fd);
+		r = put_write_finish(j, p, layer, fd);
 	if (r == -EBADMSG)
 		change_put_fail_layer(p, -r);
 	else if (r < 0)
@@ -208,7 +209,7 @@ void change_put_write(struct change_job *j, struct change_put *p)
 	else if (p->x->after.type == CHANGE_LINK)
 		write_link(j, p);
 	else
-		write_file(j, p);
+		put_write_file(j, p);
 	if (p->step == CHANGE_STEP_NONE)
 		change_put_drop(j, p);
 	if (p->host >= 0)

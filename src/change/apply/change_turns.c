@@ -52,7 +52,7 @@ static int compare_repositories(const char *a, const char *b)
 	return r;
 }
 
-static int compare(const void *left, const void *right, void *of)
+static int turns_compare(const void *left, const void *right, void *of)
 {
 	const struct change_turn *a = left, *b = right;
 	const struct change_effects *const *effects = of, *x = *effects;
@@ -71,7 +71,7 @@ void change_turns_sort(const struct change_effects *x, struct change_turn *turns
 {
 	for (size_t i = 0; i < count; i++)
 		turns[i] = turn_of(x, turns[i].index);
-	qsort_r(turns, count, sizeof(*turns), compare, &x);
+	qsort_r(turns, count, sizeof(*turns), turns_compare, &x);
 }
 
 size_t change_turns_group(

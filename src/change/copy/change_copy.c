@@ -31,7 +31,7 @@ static int fail_list(const struct change_finish *f, int r)
 		"cannot find out what the run changed: the list of the project's copy is damaged");
 }
 
-static void tell(struct change_finish *f)
+static void copy_tell(struct change_finish *f)
 {
 	f->seen++;
 	if (f->progress && f->progress->tell)
@@ -40,12 +40,12 @@ static void tell(struct change_finish *f)
 
 /* --- one entry --- */
 
-static bool is_whiteout(const struct stat *st)
+static bool copy_is_whiteout(const struct stat *st)
 {
 	return S_ISCHR(st->st_mode) && st->st_rdev == 0;
 }
 
-static int remove_entry(
+static int copy_remove_entry(
 	struct change_finish *f, struct change_visit *v, const char *name, bool is_folder)
 {
 	int r = change_visit_give(v);
@@ -70,17 +70,17 @@ static int take_made(struct change_finish *f, struct change_visit *v, const char
 	if (f->removes)
 		return 0;
 	/* Only an overlay makes these in a layer; the run's own stand for nothing. */
-	if (is_whiteout(st))
-		return remove_entry(f, v, name, false);
+	if (copy_is_whiteout(st))
+		return copy_remove_entry(f, v, name, false);
 	if (is_folder || S_ISREG(st->st_mode))
 		r = change_finish_mark(f, v, name, hides && is_folder);
 	return r == 0 && is_folder ? change_visit_folder(f, v, name, st->st_mode, walk_new) : r;
 }
 
-static int look(
+static int copy_look(
 	struct change_finish *f, const struct change_visit *v, const char *name, struct stat *ret)
 {
-	tell(f);
+	copy_tell(f);
 	return fstatat(v->fd, name, ret, AT_SYMLINK_NOFOLLOW) < 0
 		       ? change_finish_fail(f, name, errno, "looking at")
 		       : 0;
@@ -89,12 +89,12 @@ static int look(
 static int take_new(struct change_finish *f, struct change_visit *v, const char *name)
 {
 	struct stat st;
-	int r = look(f, v, name, &st);
+	int r = copy_look(f, v, name, &st);
 
 	return r < 0 ? r : take_made(f, v, name, &st, false);
 }
 
-static int skip(struct change_finish *f, const struct change_listed *was)
+static int copy_skip(struct change_finish *f, const struct change_listed *was)
 {
 	int r = was->is_folder ? change_list_skip(&f->list) : 0;
 
@@ -108,7 +108,7 @@ static int take_gone(
 
 	if (r == 0 && !f->removes && mknodat(v->fd, was->name, S_IFCHR, 0) < 0)
 		r = -errno;
-	return r < 0 ? change_finish_fail(f, was->name, -r, "marking") : skip(f, was);
+	return r < 0 ? change_finish_fail(f, was->name, -r, "marking") : copy_skip(f, was);
 }
 
 static change_walk walk_known;
@@ -121,7 +121,7 @@ static int take_folder(struct change_finish *f, struct change_visit *v, const ch
 
 	if (r == 0)
 		r = change_visit_folder(f, v, name, st->st_mode, walk_known);
-	return r == 0 && f->removes && !is_touched ? remove_entry(f, v, name, true) : r;
+	return r == 0 && f->removes && !is_touched ? copy_remove_entry(f, v, name, true) : r;
 }
 
 static int take_known(
@@ -129,12 +129,12 @@ static int take_known(
 {
 	bool is_same, is_touched;
 	struct stat st;
-	int r = look(f, v, was->name, &st);
+	int r = copy_look(f, v, was->name, &st);
 
 	if (r < 0)
 		return r;
-	if (is_whiteout(&st))
-		return skip(f, was);
+	if (copy_is_whiteout(&st))
+		return copy_skip(f, was);
 	is_same = st.st_ino == was->inode && S_ISDIR(st.st_mode) == was->is_folder;
 	is_touched = !is_same || change_list_changed(&st) != was->changed_ns;
 	if (is_same && was->is_folder)
@@ -142,8 +142,8 @@ static int take_known(
 	if (is_touched)
 		r = take_made(f, v, was->name, &st, true);
 	else if (f->removes)
-		r = remove_entry(f, v, was->name, false);
-	return r == 0 ? skip(f, was) : r;
+		r = copy_remove_entry(f, v, was->name, false);
+	return r == 0 ? copy_skip(f, was) : r;
 }
 
 /* --- folders --- */
@@ -213,7 +213,7 @@ static int open_copy(int layer, const char *name)
 	return tree_open_folder(layer, name);
 }
 
-static bool is_there(int layer, const char *name)
+static bool copy_is_there(int layer, const char *name)
 {
 	struct stat st;
 
@@ -230,7 +230,7 @@ static int walk_twice(struct change_finish *f, int layer)
 {
 	int r = 0;
 
-	if (!is_there(layer, "marked")) {
+	if (!copy_is_there(layer, "marked")) {
 		r = walk_all(f, layer, "list");
 		if (r == 0)
 			r = rename_in(f, layer, "list", "marked");
@@ -272,13 +272,13 @@ static int finish_filled(int layer, const struct change_progress *progress, stru
 	int r;
 
 	/* No command was started on it. */
-	if (is_there(layer, "list.new")) {
+	if (copy_is_there(layer, "list.new")) {
 		r = tree_remove(layer, "upper", e);
 		if (r == 0)
 			unlinkat(layer, "list.new", 0);
 		return r;
 	}
-	if (!is_there(layer, "list"))
+	if (!copy_is_there(layer, "list"))
 		return 0;
 	upper = open_copy(layer, "upper");
 	if (upper < 0)
@@ -296,7 +296,7 @@ int change_copy_finish(int layer, const struct change_progress *progress, struct
 
 	if (copy < 0 && copy != -ENOENT)
 		return err_sys(e, -copy, "cannot open the project's copy");
-	if (copy >= 0 && !is_there(layer, "list") && !is_there(layer, "marked"))
+	if (copy >= 0 && !copy_is_there(layer, "list") && !copy_is_there(layer, "marked"))
 		return tree_remove(layer, "copy", e);
 	r = copy >= 0 ? finish_with(layer, copy, walk_twice, progress, e)
 		      : finish_filled(layer, progress, e);

@@ -50,9 +50,9 @@ static int flush(struct lister *l, size_t least, struct err *e)
 	return r < 0 ? fail_to_write(-r, e) : 0;
 }
 
-static int list_folder(struct lister *l, int folder, struct err *e);
+static int change_list_list_folder(struct lister *l, int folder, struct err *e);
 
-static int list_entry(struct lister *l, int folder, const char *name, struct err *e)
+static int change_list_list_entry(struct lister *l, int folder, const char *name, struct err *e)
 {
 	own_fd int inner = -1;
 	struct stat st;
@@ -74,13 +74,13 @@ static int list_entry(struct lister *l, int folder, const char *name, struct err
 		return tree_fail(&l->path, name, -inner, "list", e);
 	before = tree_path_enter(&l->path, name);
 	l->depth++;
-	r = list_folder(l, inner, e);
+	r = change_list_list_folder(l, inner, e);
 	l->depth--;
 	tree_path_leave(&l->path, before);
 	return r;
 }
 
-static int list_folder(struct lister *l, int folder, struct err *e)
+static int change_list_list_folder(struct lister *l, int folder, struct err *e)
 {
 	own(tree_names) struct tree_names names = { 0 };
 	int r = tree_names_read(folder, TREE_MAX_NAMES - l->names_size, &names);
@@ -89,7 +89,7 @@ static int list_folder(struct lister *l, int folder, struct err *e)
 		return tree_fail(&l->path, "", -r, "list", e);
 	l->names_size += names.bytes.len;
 	for (size_t i = 0; r == 0 && i < names.count; i++)
-		r = list_entry(l, folder, names.sorted[i], e);
+		r = change_list_list_entry(l, folder, names.sorted[i], e);
 	l->names_size -= names.bytes.len;
 	buf_putc(&l->out, '\0');
 	return r;
@@ -105,7 +105,7 @@ int change_copy_list(int copy, int list, struct err *e)
 		return tree_fail(&l.path, ".", -top, "list", e);
 	buf_init(&l.out, 2 * FLUSH);
 	buf_add(&l.out, CHANGE_LIST_HEAD, sizeof(CHANGE_LIST_HEAD));
-	r = list_folder(&l, top, e);
+	r = change_list_list_folder(&l, top, e);
 	if (r == 0)
 		r = flush(&l, 0, e);
 	buf_done(&l.out);

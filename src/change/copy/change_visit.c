@@ -51,7 +51,7 @@ int change_visit_give(struct change_visit *v)
 }
 
 /* The folder at f->path, from its opening to its mode. */
-static int visit(struct change_finish *f, struct change_visit *v, change_walk *inside)
+static int do_visit(struct change_finish *f, struct change_visit *v, change_walk *inside)
 {
 	int r = open_visit(f, v);
 
@@ -72,7 +72,7 @@ int change_visit_top(struct change_finish *f, change_walk *inside)
 {
 	struct change_visit v = { .fd = -1, .mode = S_IRWXU };
 
-	return visit(f, &v, inside);
+	return do_visit(f, &v, inside);
 }
 
 int change_visit_folder(struct change_finish *f, struct change_visit *v, const char *name,
@@ -95,7 +95,7 @@ int change_visit_folder(struct change_finish *f, struct change_visit *v, const c
 	memcpy(f->path + f->path_size, name, n + 1);
 	f->path_size += n;
 	f->depth++;
-	r = visit(f, &inner, inside);
+	r = do_visit(f, &inner, inside);
 	f->depth--;
 	f->path_size = before;
 	f->path[before] = '\0';

@@ -16,7 +16,7 @@
  * compute it themselves. No time, inode or place is in it.
  */
 
-static void add_text(struct sha256 *s, const char *text)
+static void digest_add_text(struct sha256 *s, const char *text)
 {
 	sha256_add(s, text, strlen(text) + 1);
 }
@@ -27,7 +27,7 @@ static void add_hash(struct sha256 *s, const uint8_t *hash)
 
 	if (hash)
 		sha256_print(hash, hex);
-	add_text(s, hex);
+	digest_add_text(s, hex);
 }
 
 static void add_number(struct sha256 *s, uint64_t n, bool is_octal)
@@ -38,15 +38,15 @@ static void add_number(struct sha256 *s, uint64_t n, bool is_octal)
 		snprintf(text, sizeof(text), "%04" PRIo64, n);
 	else
 		snprintf(text, sizeof(text), "%" PRIu64, n);
-	add_text(s, text);
+	digest_add_text(s, text);
 }
 
 static void add_effect(struct sha256 *s, const struct change_effect *x)
 {
-	add_text(s, x->path);
-	add_text(s, x->from ? x->from : "");
-	add_text(s, change_change_word(x->change));
-	add_text(s, change_type_word(x->after.type));
+	digest_add_text(s, x->path);
+	digest_add_text(s, x->from ? x->from : "");
+	digest_add_text(s, change_change_word(x->change));
+	digest_add_text(s, change_type_word(x->after.type));
 	add_number(s, x->after.mode, true);
 	add_number(s, x->after.size, false);
 	add_hash(s, x->after.has_hash ? x->after.hash : NULL);
@@ -54,8 +54,8 @@ static void add_effect(struct sha256 *s, const struct change_effect *x)
 	for (size_t i = 0; i < x->attribute_count; i++) {
 		const struct change_attribute *a = &x->attributes[i];
 
-		add_text(s, a->name);
-		add_text(s, change_change_word(a->change));
+		digest_add_text(s, a->name);
+		digest_add_text(s, change_change_word(a->change));
 		add_hash(s, a->change == CHANGE_DELETED ? NULL : a->hash);
 	}
 }
@@ -66,7 +66,7 @@ void change_digest(const struct change_effects *x, char ret[static SHA256_HEX_SI
 	struct sha256 s;
 
 	sha256_init(&s);
-	add_text(&s, "bawn-effects-1");
+	digest_add_text(&s, "bawn-effects-1");
 	for (size_t i = 0; i < x->count; i++)
 		add_effect(&s, &x->items[i]);
 	sha256_finish(&s, digest);

@@ -8,7 +8,7 @@
 
 /* What is false, nothing or zero is left out. change_json_read.c reads it back. */
 
-static bool is_utf8(const char *text)
+static bool json_is_utf8(const char *text)
 {
 	size_t n = strlen(text);
 	uint32_t c;
@@ -25,7 +25,7 @@ void change_json_name(struct json *j, const char *key, const char *hex_key, cons
 {
 	own(buf) struct buf hex = { .max = CHANGE_MAX_PATH * 2 };
 
-	if (is_utf8(name)) {
+	if (json_is_utf8(name)) {
 		json_text(j, key, name);
 		return;
 	}
@@ -35,7 +35,7 @@ void change_json_name(struct json *j, const char *key, const char *hex_key, cons
 	j->out->failed |= hex.failed;
 }
 
-static void print_hash(struct json *j, const uint8_t hash[static SHA256_SIZE])
+static void json_print_hash(struct json *j, const uint8_t hash[static SHA256_SIZE])
 {
 	char hex[SHA256_HEX_SIZE];
 
@@ -62,7 +62,7 @@ static void print_state(struct json *j, const char *key, const struct change_sta
 	if (s->type == CHANGE_FILE || s->type == CHANGE_LINK)
 		json_int(j, "size", (int64_t)s->size);
 	if (s->has_hash)
-		print_hash(j, s->hash);
+		json_print_hash(j, s->hash);
 	json_close_map(j);
 }
 
@@ -78,7 +78,7 @@ static void print_attributes(struct json *j, const struct change_effect *x)
 		change_json_name(j, "name", "name_hex", a->name);
 		json_text(j, "change", change_change_word(a->change));
 		if (a->change != CHANGE_DELETED)
-			print_hash(j, a->hash);
+			json_print_hash(j, a->hash);
 		json_close_map(j);
 	}
 	json_close_list(j);

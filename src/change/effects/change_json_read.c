@@ -21,7 +21,7 @@ static void change_reader_done(struct change_reader *r)
 }
 
 /* A path as a walk makes it: names and single slashes, and never up. */
-static bool is_path(const char *path)
+static bool json_read_is_path(const char *path)
 {
 	if (!path || strlen(path) > CHANGE_MAX_PATH)
 		return false;
@@ -50,7 +50,7 @@ static bool read_type(void *reader, void *into)
 	return is_good;
 }
 
-static bool read_mode(void *reader, void *into)
+static bool json_read_mode(void *reader, void *into)
 {
 	struct change_reader *r = reader;
 	const char *text;
@@ -66,7 +66,7 @@ static bool read_mode(void *reader, void *into)
 	return true;
 }
 
-static bool read_size(void *reader, void *into)
+static bool json_read_size(void *reader, void *into)
 {
 	struct change_reader *r = reader;
 	int64_t size;
@@ -77,7 +77,7 @@ static bool read_size(void *reader, void *into)
 	return true;
 }
 
-static bool read_content(void *reader, void *into)
+static bool json_read_content(void *reader, void *into)
 {
 	struct change_reader *r = reader;
 	struct change_state *s = into;
@@ -91,9 +91,9 @@ static bool read_state(void *reader, void *into)
 	struct change_reader *r = reader;
 	static const struct json_field fields[] = {
 		{ "type", read_type, offsetof(struct change_state, type) },
-		{ "mode", read_mode, offsetof(struct change_state, mode) },
-		{ "size", read_size, offsetof(struct change_state, size) },
-		{ "sha256", read_content, 0 },
+		{ "mode", json_read_mode, offsetof(struct change_state, mode) },
+		{ "size", json_read_size, offsetof(struct change_state, size) },
+		{ "sha256", json_read_content, 0 },
 	};
 	struct change_state *s = into;
 	bool has_content;
@@ -168,7 +168,7 @@ static bool read_attributes(void *reader, void *into)
 
 /* --- an effect --- */
 
-static bool read_mark(void *reader, void *into)
+static bool json_read_mark(void *reader, void *into)
 {
 	struct change_reader *r = reader;
 	static const char *const words[CHANGE_MAX_WORDS] = { "plain", "runs", "held", "lock" };
@@ -196,7 +196,7 @@ static bool read_lines(void *reader, void *into)
 	return true;
 }
 
-static bool read_flag(void *reader, void *into)
+static bool json_read_flag(void *reader, void *into)
 {
 	struct change_reader *r = reader;
 	return json_read_bool(&r->json, into);
@@ -215,7 +215,7 @@ static bool read_below(void *reader, void *into)
 }
 
 /* Do the parts make sense together? */
-static bool is_sound(const struct change_effect *x)
+static bool json_read_is_sound(const struct change_effect *x)
 {
 	bool was = x->before.type != CHANGE_NOTHING, is = x->after.type != CHANGE_NOTHING;
 	bool are_files = x->before.type == CHANGE_FILE && x->after.type == CHANGE_FILE;
@@ -241,28 +241,28 @@ static bool read_effect(struct change_reader *r, struct change_effect *x)
 		{ "from", change_read_name, offsetof(struct change_effect, from) },
 		{ "from_hex", change_read_hex_name, offsetof(struct change_effect, from) },
 		{ "change", change_read_change, offsetof(struct change_effect, change) },
-		{ "mark", read_mark, offsetof(struct change_effect, mark) },
+		{ "mark", json_read_mark, offsetof(struct change_effect, mark) },
 		{ "before", read_state, offsetof(struct change_effect, before) },
 		{ "after", read_state, offsetof(struct change_effect, after) },
 		{ "attributes", read_attributes, 0 },
 		{ "lines", read_lines, 0 },
-		{ "implied", read_flag, offsetof(struct change_effect, is_implied) },
-		{ "moved", read_flag, offsetof(struct change_effect, has_moved) },
-		{ "base", read_flag, offsetof(struct change_effect, has_base) },
+		{ "implied", json_read_flag, offsetof(struct change_effect, is_implied) },
+		{ "moved", json_read_flag, offsetof(struct change_effect, has_moved) },
+		{ "base", json_read_flag, offsetof(struct change_effect, has_base) },
 		{ "below", read_below, offsetof(struct change_effect, below) },
 		{ "note", change_read_name, offsetof(struct change_effect, note) },
 	};
 
 	if (!JSON_READ_FIELDS(r, fields, x))
 		return false;
-	if (!is_path(x->path) || (x->from && !is_path(x->from)))
+	if (!json_read_is_path(x->path) || (x->from && !json_read_is_path(x->from)))
 		return json_wrong(&r->json, "a path below the tree");
-	return is_sound(x) ? true : json_wrong(&r->json, "a change that can be");
+	return json_read_is_sound(x) ? true : json_wrong(&r->json, "a change that can be");
 }
 
 /* --- all of them --- */
 
-static bool read_version(void *reader, void *into)
+static bool json_read_version(void *reader, void *into)
 {
 	struct change_reader *r = reader;
 	int64_t version;
@@ -284,7 +284,7 @@ static bool read_digest(void *reader, void *into)
 	return true;
 }
 
-static bool read_effects(void *reader, void *into)
+static bool json_read_effects(void *reader, void *into)
 {
 	struct change_reader *r = reader;
 	(void)into;
@@ -315,9 +315,9 @@ static bool read_effects(void *reader, void *into)
 int change_effects_parse(const char *bytes, size_t n, struct change_effects *ret, struct err *e)
 {
 	static const struct json_field fields[] = {
-		{ "version", read_version, 0 },
+		{ "version", json_read_version, 0 },
 		{ "digest", read_digest, offsetof(struct change_effects, digest) },
-		{ "effects", read_effects, 0 },
+		{ "effects", json_read_effects, 0 },
 	};
 	own(change_reader) struct change_reader r = { .ret = ret };
 

@@ -32,7 +32,7 @@ struct folders {
 };
 
 /* Is a name in a folder there: on the host, or once the effects are applied? */
-static bool has(
+static bool bare_has(
 	const struct folders *f, const char *folder, size_t n, const char *name, bool is_after)
 {
 	own(buf) struct buf path = { .max = CHANGE_MAX_PATH };
@@ -59,8 +59,10 @@ static bool has(
 
 static bool is_repository(const struct folders *f, const char *folder, size_t n, bool is_after)
 {
-	return (has(f, folder, n, "objects", is_after) && has(f, folder, n, "refs", is_after)) ||
-	       (has(f, folder, n, "commondir", is_after) && has(f, folder, n, "HEAD", is_after));
+	return (bare_has(f, folder, n, "objects", is_after) &&
+		       bare_has(f, folder, n, "refs", is_after)) ||
+	       (bare_has(f, folder, n, "commondir", is_after) &&
+		       bare_has(f, folder, n, "HEAD", is_after));
 }
 
 /* Will the first n bytes of f->path be one? */
@@ -72,7 +74,7 @@ static bool will_be_repository(struct folders *f, size_t n)
 }
 
 /* The answers for folders that both paths are in stay. */
-static void go_to(struct folders *f, const char *path)
+static void bare_go_to(struct folders *f, const char *path)
 {
 	size_t n = 0;
 
@@ -101,7 +103,7 @@ static const char *const telling[] = { "HEAD", "objects", "refs", "commondir", N
 static bool has_ruled(const struct folders *f, size_t n)
 {
 	for (const char *const *name = ruled; *name; name++)
-		if (has(f, f->path, n, *name, false))
+		if (bare_has(f, f->path, n, *name, false))
 			return true;
 	return false;
 }
@@ -133,7 +135,7 @@ static void mark_one(struct folders *f, struct change_effect *one)
 	enum change_mark gravest = mark_of_new(f, one);
 	unsigned nested = 0;
 
-	go_to(f, one->path);
+	bare_go_to(f, one->path);
 	for (const char *rest = one->path; rest && gravest < CHANGE_HELD;
 		rest = strchr(rest, '/')) {
 		size_t n = (size_t)(rest - one->path);

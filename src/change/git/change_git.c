@@ -68,7 +68,7 @@ static bool is_top_folder(const char *name, size_t n)
 	return false;
 }
 
-static const char *skip_name(const char *path)
+static const char *git_skip_name(const char *path)
 {
 	const char *slash = strchr(path, '/');
 
@@ -78,10 +78,10 @@ static const char *skip_name(const char *path)
 /* From "modules/NAME/rest", whose name may have slashes, to the rest. */
 static const char *skip_module(const char *path)
 {
-	const char *at = skip_name(path + strlen("modules/"));
+	const char *at = git_skip_name(path + strlen("modules/"));
 
 	for (;;) {
-		const char *next = at ? skip_name(at) : NULL;
+		const char *next = at ? git_skip_name(at) : NULL;
 
 		if (!next)
 			return at ? at : path + strlen("modules/");
@@ -94,8 +94,8 @@ static const char *skip_module(const char *path)
 /* What follows the first ".git/", however it is written; NULL where there is none. */
 static const char *enter_git(const char *path)
 {
-	for (; path; path = skip_name(path)) {
-		const char *next = skip_name(path);
+	for (; path; path = git_skip_name(path)) {
+		const char *next = git_skip_name(path);
 
 		if (next && next - path == 5 && path[0] == '.' && str_lower(path[1]) == 'g' &&
 			str_lower(path[2]) == 'i' && str_lower(path[3]) == 't')
@@ -116,8 +116,8 @@ struct change_git_place change_git_place_of(const char *path)
 		rest = skip_module(rest);
 	ret.folder = (size_t)(rest - path) - 1;
 	/* A linked worktree shares the refs: its HEAD and its index belong to the same state. */
-	if (str_starts(rest, "worktrees/") && skip_name(rest + strlen("worktrees/")))
-		rest = skip_name(rest + strlen("worktrees/"));
+	if (str_starts(rest, "worktrees/") && git_skip_name(rest + strlen("worktrees/")))
+		rest = git_skip_name(rest + strlen("worktrees/"));
 	while (!fits(rules[i].text, rest))
 		i++;
 	ret.kind = rules[i].kind;

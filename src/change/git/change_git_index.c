@@ -82,7 +82,7 @@ static bool read_strip(struct index *x, size_t *ret)
 }
 
 /* The name, and what fills the entry up, which began at `start`. */
-static bool read_name(struct index *x, const uint8_t *start)
+static bool git_index_read_name(struct index *x, const uint8_t *start)
 {
 	size_t kept = 0, strip = x->name_size, n, fill;
 	const uint8_t *nul;
@@ -108,7 +108,7 @@ static bool read_name(struct index *x, const uint8_t *start)
 	return true;
 }
 
-static bool read_entry(struct index *x)
+static bool git_index_read_entry(struct index *x)
 {
 	const uint8_t *start = x->at;
 	size_t fixed = STAT_SIZE + x->object_size + 2, said;
@@ -125,7 +125,7 @@ static bool read_entry(struct index *x)
 		x->at += 2;
 	}
 	said = x->flags & NAME_FLAGS;
-	return read_name(x, start) &&
+	return git_index_read_name(x, start) &&
 	       said == (x->name_size < NAME_FLAGS ? x->name_size : NAME_FLAGS);
 }
 
@@ -163,7 +163,8 @@ bool change_git_index_is_same(const char *a, size_t a_size, const char *b, size_
 		x.left != y.left)
 		return false;
 	for (; x.left; x.left--)
-		if (!read_entry(&x) || !read_entry(&y) || !is_same_entry(&x, &y))
+		if (!git_index_read_entry(&x) || !git_index_read_entry(&y) ||
+			!is_same_entry(&x, &y))
 			return false;
 	return ends_well(&x) && ends_well(&y);
 }
@@ -210,14 +211,14 @@ bool change_git_index_is_safe(const char *bytes, size_t n)
 	if (!open_index(&x, bytes, n, OBJECT) || has_shortcut(&x))
 		return false;
 	for (; x.left; x.left--)
-		if (!read_entry(&x) || !is_safe_name((const char *)x.name, x.name_size))
+		if (!git_index_read_entry(&x) || !is_safe_name((const char *)x.name, x.name_size))
 			return false;
 	return ends_well(&x);
 }
 
 /* --- what was staged, in one number --- */
 
-static void add_entry(const struct index *x, struct sha256 *s)
+static void git_index_add_entry(const struct index *x, struct sha256 *s)
 {
 	static const char digits[] = "0123456789abcdef";
 	char head[16 + 2 * OBJECT_256 + 8], *at = head;
@@ -245,9 +246,9 @@ static bool digest_index(
 		return false;
 	sha256_init(&s);
 	for (; x.left; x.left--) {
-		if (!read_entry(&x))
+		if (!git_index_read_entry(&x))
 			return false;
-		add_entry(&x, &s);
+		git_index_add_entry(&x, &s);
 	}
 	if (!ends_well(&x))
 		return false;

@@ -15,7 +15,7 @@ struct folder {
 	size_t n;
 };
 
-static int compare(const void *a, const void *b)
+static int heads_compare(const void *a, const void *b)
 {
 	const struct folder *x = a, *y = b;
 	size_t n = x->n < y->n ? x->n : y->n;
@@ -35,7 +35,7 @@ static bool is_in_one_of(const char *path, const struct folder *folders, size_t 
 	for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
 		const struct folder folder = { path, (size_t)(slash - path) };
 
-		if (bsearch(&folder, folders, count, sizeof(folder), compare))
+		if (bsearch(&folder, folders, count, sizeof(folder), heads_compare))
 			return true;
 	}
 	return false;
@@ -61,7 +61,7 @@ int change_hold_headless(struct change_effects *x)
 			folders[count++] =
 				(struct folder){ path, (size_t)(strrchr(path, '/') - path) };
 	}
-	qsort(folders, count, sizeof(*folders), compare);
+	qsort(folders, count, sizeof(*folders), heads_compare);
 	for (size_t i = 0; i < x->count; i++) {
 		const char *path = gone_path(&x->items[i]);
 

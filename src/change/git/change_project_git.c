@@ -36,7 +36,7 @@ static void repository_done(struct repository *r)
 		close(r->common);
 }
 
-static bool has(int at, const char *name, mode_t type)
+static bool project_git_has(int at, const char *name, mode_t type)
 {
 	struct stat st;
 
@@ -47,12 +47,12 @@ bool change_project_is_git(int at, const char *name)
 {
 	own_fd int fd = file_open_name(at, name, O_RDONLY | O_DIRECTORY);
 
-	return fd >= 0 && has(fd, "HEAD", S_IFREG) && has(fd, "objects", S_IFDIR) &&
-	       has(fd, "refs", S_IFDIR);
+	return fd >= 0 && project_git_has(fd, "HEAD", S_IFREG) &&
+	       project_git_has(fd, "objects", S_IFDIR) && project_git_has(fd, "refs", S_IFDIR);
 }
 
 /* A small file of one line, without what ends it; its size or -errno. */
-static ssize_t read_line(int at, const char *path, char *ret, size_t size)
+static ssize_t project_git_read_line(int at, const char *path, char *ret, size_t size)
 {
 	own_fd int fd = file_open_beneath(at, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
 	ssize_t n = file_read_text(fd, ret, size);
@@ -65,7 +65,7 @@ static ssize_t read_line(int at, const char *path, char *ret, size_t size)
 /* --- where it is --- */
 
 /* Resolves `target` from the folder `from` by names alone; false: it leads out of the top. */
-static bool join(const char *from, const char *target, char ret[static PATH_MAX])
+static bool project_git_join(const char *from, const char *target, char ret[static PATH_MAX])
 {
 	char both[2 * PATH_MAX];
 	size_t len = 0;
@@ -118,7 +118,7 @@ static int open_named(
 	bool is_absolute = target[0] == '/';
 	const char *start = is_absolute ? below(target, top->path) : target;
 
-	if (top->fd < 0 || !start || !join(is_absolute ? "" : from, start, ret_path))
+	if (top->fd < 0 || !start || !project_git_join(is_absolute ? "" : from, start, ret_path))
 		return -EXDEV;
 	return file_open_beneath(top->fd, ret_path[0] ? ret_path : ".", O_RDONLY | O_DIRECTORY, 0);
 }
@@ -127,7 +127,7 @@ static int open_named(
 static int open_common(const struct top *top, const char *own_path, struct repository *ret)
 {
 	char target[PATH_MAX], path[PATH_MAX];
-	ssize_t n = read_line(ret->own, "commondir", target, sizeof(target));
+	ssize_t n = project_git_read_line(ret->own, "commondir", target, sizeof(target));
 
 	if (n == -ENOENT)
 		ret->common = file_open_name(ret->own, ".", O_RDONLY | O_DIRECTORY);
@@ -147,7 +147,7 @@ static int follow_file(
 	const char *target = text + sizeof(word) - 1;
 	int r;
 
-	if (read_line(at, ".git", text, sizeof(text)) < (ssize_t)sizeof(word) ||
+	if (project_git_read_line(at, ".git", text, sizeof(text)) < (ssize_t)sizeof(word) ||
 		!str_starts(text, word))
 		return 0;
 	snprintf(from, sizeof(from), "%.*s", (int)(strlen(path) - strlen(".git")), path);
@@ -199,7 +199,7 @@ static int read_commit(const struct repository *at, char ret[static SHA256_HEX_S
 {
 	static const char word[] = "ref: ";
 	char text[MAX_REF], ref[MAX_REF];
-	ssize_t n = read_line(at->own, "HEAD", text, sizeof(text));
+	ssize_t n = project_git_read_line(at->own, "HEAD", text, sizeof(text));
 
 	for (unsigned i = 0; i < MAX_LINKS && n >= 0 && !is_commit(text); i++) {
 		snprintf(ref, sizeof(ref), "%s", str_starts(text, word) ? text + strlen(word) : "");
@@ -208,7 +208,7 @@ static int read_commit(const struct repository *at, char ret[static SHA256_HEX_S
 		/* What git writes there where refs are kept in tables. */
 		if (str_eq(ref, "refs/heads/.invalid"))
 			return -EPROTONOSUPPORT;
-		n = read_line(at->common, ref, text, sizeof(text));
+		n = project_git_read_line(at->common, ref, text, sizeof(text));
 		if (n == -ENOENT || n == -EISDIR || n == -ENOTDIR) {
 			int r = find_packed(at->common, ref, ret);
 

@@ -12,7 +12,7 @@ struct member {
 	size_t index;
 };
 
-static int compare(const void *a, const void *b)
+static int repositories_compare(const void *a, const void *b)
 {
 	const struct member *x = a, *y = b;
 	size_t n = x->folder < y->folder ? x->folder : y->folder;
@@ -35,9 +35,9 @@ static void number_all(
 			members[count++] = (struct member){ path, folder, i };
 	}
 	if (count)
-		qsort(members, count, sizeof(*members), compare);
+		qsort(members, count, sizeof(*members), repositories_compare);
 	for (size_t i = 0; i < count; i++) {
-		if (i == 0 || compare(&members[i - 1], &members[i]) != 0)
+		if (i == 0 || repositories_compare(&members[i - 1], &members[i]) != 0)
 			number++;
 		ret->of[members[i].index] = number;
 	}

@@ -61,7 +61,7 @@ static const char *name_of(const struct change_overlay *o)
 
 /* --- where it is --- */
 
-static int find_path(struct change_overlay *o, const char *name, struct err *e)
+static int overlay_find_path(struct change_overlay *o, const char *name, struct err *e)
 {
 	char link[64];
 	ssize_t n;
@@ -94,7 +94,7 @@ int change_overlay_find(struct change_overlay *o, const char *path, struct err *
 			"cannot find the overlay '%s': the folder '%s' it is in cannot be opened: "
 			"%s",
 			path, folder, strerror(-o->parent));
-	r = find_path(o, name, e);
+	r = overlay_find_path(o, name, e);
 	if (r < 0)
 		return r;
 	o->folder = file_open_name(o->parent, name, O_RDONLY | O_DIRECTORY);
@@ -134,7 +134,7 @@ int change_overlay_note(const struct change_overlay *o, struct err *e)
 	return r < 0 ? change_overlay_fail(o, "write overlay.json of", -r, e) : 0;
 }
 
-static bool skip(const char **at, const char *text)
+static bool overlay_skip(const char **at, const char *text)
 {
 	bool is_there = str_starts(*at, text);
 
@@ -142,7 +142,7 @@ static bool skip(const char **at, const char *text)
 	return is_there;
 }
 
-static bool take_number(const char **at, uint64_t *ret)
+static bool overlay_take_number(const char **at, uint64_t *ret)
 {
 	*ret = 0;
 	if (!str_is_digit(**at))
@@ -155,7 +155,7 @@ static bool take_number(const char **at, uint64_t *ret)
 }
 
 /* Up to the quote that ends it. */
-static bool take_text(const char **at, char *ret, size_t size)
+static bool overlay_take_text(const char **at, char *ret, size_t size)
 {
 	size_t n = strcspn(*at, "\"\\");
 
@@ -172,10 +172,12 @@ static bool parse(struct change_overlay *o, const char *text)
 {
 	uint8_t digest[SHA256_SIZE];
 
-	return skip(&text, ",\"size\":") && take_number(&text, &o->size) &&
-	       skip(&text, ",\"created\":\"") && take_text(&text, o->created, sizeof(o->created)) &&
-	       skip(&text, "\",\"sha256\":\"") && take_text(&text, o->digest, sizeof(o->digest)) &&
-	       skip(&text, "\"}\n") && !*text && o->size > 0 && o->size <= INT64_MAX &&
+	return overlay_skip(&text, ",\"size\":") && overlay_take_number(&text, &o->size) &&
+	       overlay_skip(&text, ",\"created\":\"") &&
+	       overlay_take_text(&text, o->created, sizeof(o->created)) &&
+	       overlay_skip(&text, "\",\"sha256\":\"") &&
+	       overlay_take_text(&text, o->digest, sizeof(o->digest)) &&
+	       overlay_skip(&text, "\"}\n") && !*text && o->size > 0 && o->size <= INT64_MAX &&
 	       sha256_parse(o->digest, digest) == 0;
 }
 
@@ -194,7 +196,8 @@ static int read_note(struct change_overlay *o, struct err *e)
 			"bawn overlay init makes one at a path where nothing is");
 	if (n < 0)
 		return change_overlay_fail(o, "read overlay.json of", (int)-n, e);
-	if (skip(&at, "{\"version\":") && take_number(&at, &version) && version != VERSION)
+	if (overlay_skip(&at, "{\"version\":") && overlay_take_number(&at, &version) &&
+		version != VERSION)
 		return err_set(e, ERR_REFUSED, EINVAL,
 			"cannot use the overlay '%s': it is of version %llu, and this bawn knows "
 			"%d",
@@ -230,7 +233,7 @@ int change_overlay_open(struct change_overlay *o, struct err *e)
 /* --- making one --- */
 
 /* The note comes last: what has one is complete. */
-static int fill(struct change_overlay *o, struct err *e)
+static int overlay_fill(struct change_overlay *o, struct err *e)
 {
 	struct timespec now;
 	char text[CLOCK_TEXT_SIZE];
@@ -257,7 +260,7 @@ int change_overlay_create(struct change_overlay *o, uint64_t size, struct err *e
 	o->size = size;
 	if (mkdirat(o->parent, name_of(o), 0700) < 0)
 		return change_overlay_fail(o, "create", errno, e);
-	r = fill(o, e);
+	r = overlay_fill(o, e);
 	/* What is not complete would be in the way of the next try. */
 	if (r < 0)
 		tree_remove(o->parent, name_of(o), NULL);

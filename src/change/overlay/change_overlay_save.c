@@ -34,7 +34,7 @@ int change_overlay_digest(
 	return r;
 }
 
-static bool has(const struct change_overlay *o, const char *name)
+static bool overlay_save_has(const struct change_overlay *o, const char *name)
 {
 	struct stat st;
 
@@ -43,7 +43,7 @@ static bool has(const struct change_overlay *o, const char *name)
 
 int change_overlay_recover(const struct change_overlay *o, struct err *e)
 {
-	if (has(o, "tree") || !has(o, "tree.old"))
+	if (overlay_save_has(o, "tree") || !overlay_save_has(o, "tree.old"))
 		return 0;
 	return renameat(o->folder, "tree.old", o->folder, "tree") < 0
 		       ? change_overlay_fail(o, "restore", errno, e)
@@ -66,7 +66,7 @@ static int put_in_place(const struct change_overlay *o)
 	return -errno;
 }
 
-static int make(const struct change_overlay *o, const char *name)
+static int overlay_save_make(const struct change_overlay *o, const char *name)
 {
 	if (mkdirat(o->folder, name, 0700) < 0)
 		return -errno;
@@ -78,7 +78,7 @@ struct saving {
 	struct tree_counts counts;
 };
 
-static int tell(void *of)
+static int overlay_save_tell(void *of)
 {
 	const struct saving *s = of;
 	const struct tree_counts *c = &s->counts;
@@ -89,7 +89,8 @@ static int tell(void *of)
 	return 0;
 }
 
-static int copy(int from, int tree, int links, int older, struct saving *s, struct err *e)
+static int overlay_save_copy(
+	int from, int tree, int links, int older, struct saving *s, struct err *e)
 {
 	/* Set-user-id would mean the operator's own id here; in a cage it never has an effect. */
 	const struct tree_options options = { .drops = S_ISUID | S_ISGID,
@@ -97,7 +98,7 @@ static int copy(int from, int tree, int links, int older, struct saving *s, stru
 		.links = links,
 		.older = older,
 		.counts = &s->counts,
-		.step = tell,
+		.step = overlay_save_tell,
 		.of = s };
 
 	return tree_copy(from, tree, &options, e);
@@ -107,14 +108,15 @@ static int copy(int from, int tree, int links, int older, struct saving *s, stru
 static int write_new(struct change_overlay *o, int from, struct saving *s,
 	char ret_digest[static SHA256_HEX_SIZE], struct err *e)
 {
-	own_fd int tree = make(o, "tree.new"), links = make(o, "links.new");
+	own_fd int tree = overlay_save_make(o, "tree.new"),
+		   links = overlay_save_make(o, "links.new");
 	own_fd int older = file_open_name(o->folder, "tree", O_RDONLY | O_DIRECTORY);
 	int r = 0;
 
 	if (tree < 0 || links < 0)
 		return change_overlay_fail(o, "write to", tree < 0 ? -tree : -links, e);
 	if (from >= 0)
-		r = copy(from, tree, links, older, s, e);
+		r = overlay_save_copy(from, tree, links, older, s, e);
 	else if (fchmod(tree, 0755) < 0)
 		r = change_overlay_fail(o, "write to", errno, e);
 	if (r == 0)
@@ -179,7 +181,7 @@ int change_overlay_prune(struct change_overlay *o, unsigned *ret_count, struct e
 
 	*ret_count = 0;
 	for (size_t i = 0; r == 0 && i < COUNT_OF(names); i++) {
-		*ret_count += i < 2 && has(o, names[i]);
+		*ret_count += i < 2 && overlay_save_has(o, names[i]);
 		r = tree_remove(o->folder, names[i], e);
 	}
 	return r;

@@ -30,7 +30,7 @@ struct listing {
 	struct tree_hasher hasher;
 };
 
-static void put(struct listing *l, const char *text, size_t n)
+static void project_put(struct listing *l, const char *text, size_t n)
 {
 	sha256_add(&l->sum, text, n);
 	l->is_full = l->is_full || n > l->list->max - l->list->len;
@@ -38,7 +38,7 @@ static void put(struct listing *l, const char *text, size_t n)
 		buf_add(l->list, text, n);
 }
 
-static int put_line(struct listing *l, char type, uint64_t size, const char *hash,
+static int project_put_line(struct listing *l, char type, uint64_t size, const char *hash,
 	const char *attributes, const char *name)
 {
 	char line[TREE_PATH_SIZE + PATH_MAX + 256];
@@ -47,7 +47,7 @@ static int put_line(struct listing *l, char type, uint64_t size, const char *has
 
 	if (n < 0 || (size_t)n >= sizeof(line))
 		return -ENAMETOOLONG;
-	put(l, line, (size_t)n + 1);
+	project_put(l, line, (size_t)n + 1);
 	return 0;
 }
 
@@ -65,15 +65,15 @@ static int list_git(struct listing *l, int at, const struct stat *st, struct err
 	r = change_project_read_git(l->project, at, path, is_file, &git, e);
 	if (r <= 0)
 		return r;
-	r = put_line(l, 'g', 0, git.commit, "-", ".git");
+	r = project_put_line(l, 'g', 0, git.commit, "-", ".git");
 	if (r == 0)
-		r = put_line(l, 'i', 0, git.index, "-", ".git");
+		r = project_put_line(l, 'i', 0, git.index, "-", ".git");
 	return r < 0 ? tree_fail(&l->path, ".git", -r, "list", e) : 1;
 }
 
-static int list_folder(struct listing *l, int fd, struct err *e);
+static int project_list_folder(struct listing *l, int fd, struct err *e);
 
-static int enter(struct listing *l, int fd, const char *name, struct err *e)
+static int project_enter(struct listing *l, int fd, const char *name, struct err *e)
 {
 	size_t before;
 	int r;
@@ -84,7 +84,7 @@ static int enter(struct listing *l, int fd, const char *name, struct err *e)
 			"read", e);
 	before = tree_path_enter(&l->path, name);
 	l->depth++;
-	r = list_folder(l, fd, e);
+	r = project_list_folder(l, fd, e);
 	l->depth--;
 	tree_path_leave(&l->path, before);
 	return r;
@@ -108,13 +108,14 @@ static int list_plain(
 	if (S_ISLNK(st->st_mode))
 		r = tree_hash_target(&l->hasher, at, name, hash);
 	if (r == 0)
-		r = put_line(l, type, is_file ? (uint64_t)st->st_size : 0, hash, attributes, name);
+		r = project_put_line(
+			l, type, is_file ? (uint64_t)st->st_size : 0, hash, attributes, name);
 	if (r < 0)
 		return tree_fail(&l->path, name, -r, "read", e);
-	return is_folder ? enter(l, fd, name, e) : 0;
+	return is_folder ? project_enter(l, fd, name, e) : 0;
 }
 
-static int list_entry(struct listing *l, int at, const char *name, struct err *e)
+static int project_list_entry(struct listing *l, int at, const char *name, struct err *e)
 {
 	const struct tree_options *o = l->hasher.options;
 	struct stat st;
@@ -130,7 +131,7 @@ static int list_entry(struct listing *l, int at, const char *name, struct err *e
 	return list_plain(l, at, name, &st, e);
 }
 
-static int list_folder(struct listing *l, int fd, struct err *e)
+static int project_list_folder(struct listing *l, int fd, struct err *e)
 {
 	own(tree_names) struct tree_names names = { 0 };
 	int r = tree_names_read(fd, TREE_MAX_NAMES - l->names_size, &names);
@@ -139,7 +140,7 @@ static int list_folder(struct listing *l, int fd, struct err *e)
 		return tree_fail(&l->path, "", -r, "list", e);
 	l->names_size += names.bytes.len;
 	for (size_t i = 0; r == 0 && i < names.count; i++)
-		r = list_entry(l, fd, names.sorted[i], e);
+		r = project_list_entry(l, fd, names.sorted[i], e);
 	l->names_size -= names.bytes.len;
 	return r;
 }
@@ -158,8 +159,8 @@ int change_project_digest(const struct change_project *p, struct buf *list,
 	l->list = list;
 	l->hasher.options = p->options;
 	sha256_init(&l->sum);
-	put(l, CHANGE_PROJECT_HEAD, strlen(CHANGE_PROJECT_HEAD));
-	r = list_folder(l, p->top, e);
+	project_put(l, CHANGE_PROJECT_HEAD, strlen(CHANGE_PROJECT_HEAD));
+	r = project_list_folder(l, p->top, e);
 	if (r == 0 && list->failed)
 		r = err_set(e, ERR_SYS, ENOMEM, "cannot list the project: out of memory");
 	if (r < 0)
@@ -176,7 +177,7 @@ struct line {
 };
 
 /* The next line of a list; false: there is none, or it is none of a list. */
-static bool next_line(const char **at, const char *end, struct line *ret)
+static bool project_next_line(const char **at, const char *end, struct line *ret)
 {
 	const char *nul = *at < end ? memchr(*at, 0, (size_t)(end - *at)) : NULL;
 	const char *path = *at;
@@ -193,7 +194,7 @@ static bool next_line(const char **at, const char *end, struct line *ret)
 }
 
 /* In the order of a walk: a folder's entries stand before what follows the folder. */
-static int order_of(const struct line *a, const struct line *b)
+static int project_order_of(const struct line *a, const struct line *b)
 {
 	const unsigned char *x = (const unsigned char *)a->path,
 			    *y = (const unsigned char *)b->path;
@@ -239,18 +240,18 @@ size_t change_project_compare(const char *then, size_t then_size, const char *no
 		return 0;
 	then += head;
 	now += head;
-	has_x = next_line(&then, then_end, &x);
-	has_y = next_line(&now, now_end, &y);
+	has_x = project_next_line(&then, then_end, &x);
+	has_y = project_next_line(&now, now_end, &y);
 	while (has_x || has_y) {
-		int order = has_x && has_y ? order_of(&x, &y) : has_x ? -1 : 1;
+		int order = has_x && has_y ? project_order_of(&x, &y) : has_x ? -1 : 1;
 
 		if ((order != 0 || !str_eq(x.text, y.text)) && count++ < most)
 			tell(of, order <= 0 ? x.path : y.path,
 				what_differs(order <= 0 ? &x : NULL, order >= 0 ? &y : NULL));
 		if (order <= 0)
-			has_x = next_line(&then, then_end, &x);
+			has_x = project_next_line(&then, then_end, &x);
 		if (order >= 0)
-			has_y = next_line(&now, now_end, &y);
+			has_y = project_next_line(&now, now_end, &y);
 	}
 	return count;
 }

@@ -34,7 +34,7 @@ struct hashing {
 	uint64_t total;
 };
 
-static int tell(void *of)
+static int tree_tell(void *of)
 {
 	const struct hashing *h = of;
 
@@ -74,7 +74,8 @@ static bool name_tree(const struct change_tree *q, char ret[static 64])
 }
 
 /* Is it the whole list that the digest is of? An image has none. */
-static bool is_whole(const struct change_tree *q, const char *list, size_t n, const char *sha256)
+static bool tree_is_whole(
+	const struct change_tree *q, const char *list, size_t n, const char *sha256)
 {
 	char digest[SHA256_HEX_SIZE];
 
@@ -101,7 +102,7 @@ static bool recall(const struct change_tree *q, const char *name, const char *fi
 	/* What is not exactly what was written is nothing. */
 	snprintf(again, sizeof(again), FORM, fingerprint, ret->sha256, ret->files, ret->bytes);
 	if (memcmp(text, again, FORM_SIZE) != 0 || sha256_parse(ret->sha256, digest) < 0 ||
-		!is_whole(q, text + FORM_SIZE, n - FORM_SIZE, ret->sha256))
+		!tree_is_whole(q, text + FORM_SIZE, n - FORM_SIZE, ret->sha256))
 		return false;
 	ret->list.max = CHANGE_PROJECT_MAX_LIST;
 	/* An image has none, and then there is nothing to free either. */
@@ -112,7 +113,7 @@ static bool recall(const struct change_tree *q, const char *name, const char *fi
 }
 
 /* Trees come and go; what they leave here must not grow for ever. */
-static void make_room(int known)
+static void tree_make_room(int known)
 {
 	struct file_entries entries = { .fd = known };
 	const struct file_entry *entry;
@@ -131,7 +132,7 @@ static void make_room(int known)
 }
 
 /* Whole or not at all; where it fails, it is hashed again the next time. */
-static void remember(int known, const char *name, const char *fingerprint,
+static void tree_remember(int known, const char *name, const char *fingerprint,
 	const struct change_tree_digest *found)
 {
 	char text[FORM_SIZE + 2], new_name[96];
@@ -139,7 +140,7 @@ static void remember(int known, const char *name, const char *fingerprint,
 	int n = snprintf(
 		text, sizeof(text), FORM, fingerprint, found->sha256, found->files, found->bytes);
 
-	make_room(known);
+	tree_make_room(known);
 	snprintf(new_name, sizeof(new_name), "%s.%d", name, getpid());
 	fd = openat(known, new_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -160,11 +161,11 @@ static int64_t now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-static int hash(
+static int tree_hash(
 	const struct change_tree *q, uint64_t total, struct change_tree_digest *ret, struct err *e)
 {
 	struct hashing h = { .q = q, .total = total };
-	struct tree_options o = { .stays = true, .counts = &h.counts, .step = tell, .of = &h };
+	struct tree_options o = { .stays = true, .counts = &h.counts, .step = tree_tell, .of = &h };
 	struct change_project project;
 	int r;
 
@@ -185,7 +186,7 @@ int change_tree_digest(const struct change_tree *q, struct change_tree_digest *r
 {
 	int64_t settled = now_ns() - (int64_t)q->settled_ms * 1000000;
 	struct hashing walk = { .q = q };
-	struct tree_options o = { .step = tell, .of = &walk };
+	struct tree_options o = { .step = tree_tell, .of = &walk };
 	struct tree_fingerprint print;
 	char name[64];
 	int r = tree_fingerprint(q->fd, &o, &print, e);
@@ -199,10 +200,10 @@ int change_tree_digest(const struct change_tree *q, struct change_tree_digest *r
 		return 0;
 	buf_done(&ret->list);
 	*ret = (struct change_tree_digest){ 0 };
-	r = hash(q, print.counts.bytes, ret, e);
+	r = tree_hash(q, print.counts.bytes, ret, e);
 	/* What changed while it was hashed has another fingerprint by now. */
 	if (r == 0 && has_name && print.newest_ns < settled &&
-		is_whole(q, buf_text(&ret->list), ret->list.len, ret->sha256))
-		remember(q->known, name, print.sha256, ret);
+		tree_is_whole(q, buf_text(&ret->list), ret->list.len, ret->sha256))
+		tree_remember(q->known, name, print.sha256, ret);
 	return r;
 }

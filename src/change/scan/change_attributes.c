@@ -13,12 +13,12 @@
 /* An overlay would take content or a whole folder from elsewhere. */
 static const char *const forged[] = { "user.overlay.redirect", "user.overlay.metacopy" };
 
-static bool is_ours(const char *name)
+static bool attributes_is_ours(const char *name)
 {
 	return str_starts(name, "user.") && !str_starts(name, "user.overlay.");
 }
 
-static int compare_names(const void *a, const void *b)
+static int attributes_compare_names(const void *a, const void *b)
 {
 	const struct change_attribute *x = a, *y = b;
 
@@ -26,7 +26,7 @@ static int compare_names(const void *a, const void *b)
 }
 
 /* The names, each ended by a NUL, in new memory; how many bytes, or -errno. */
-static ssize_t read_names(int fd, char **ret)
+static ssize_t attributes_read_names(int fd, char **ret)
 {
 	ssize_t n = flistxattr(fd, NULL, 0);
 
@@ -39,7 +39,7 @@ static ssize_t read_names(int fd, char **ret)
 	return n < 0 ? -errno : n;
 }
 
-static int hash_value(int fd, const char *name, uint8_t ret[static SHA256_SIZE])
+static int attributes_hash_value(int fd, const char *name, uint8_t ret[static SHA256_SIZE])
 {
 	own_free char *value = NULL;
 	struct sha256 s;
@@ -61,7 +61,7 @@ static int hash_value(int fd, const char *name, uint8_t ret[static SHA256_SIZE])
 
 int change_attributes_read(int fd, struct change_attributes *ret, const char **ret_forged)
 {
-	ssize_t n = read_names(fd, &ret->names);
+	ssize_t n = attributes_read_names(fd, &ret->names);
 	size_t room = 0;
 
 	if (n < 0)
@@ -70,7 +70,7 @@ int change_attributes_read(int fd, struct change_attributes *ret, const char **r
 		for (size_t i = 0; ret_forged && i < COUNT_OF(forged); i++)
 			if (str_eq(name, forged[i]))
 				*ret_forged = forged[i];
-		room += is_ours(name);
+		room += attributes_is_ours(name);
 	}
 	ret->items = room ? calloc(room, sizeof(ret->items[0])) : NULL;
 	if (room && !ret->items)
@@ -78,7 +78,8 @@ int change_attributes_read(int fd, struct change_attributes *ret, const char **r
 	for (const char *name = ret->names; room && name < ret->names + n;
 		name += strlen(name) + 1) {
 		struct change_attribute *item = &ret->items[ret->count];
-		int r = is_ours(name) ? hash_value(fd, name, item->hash) : -ENODATA;
+		int r = attributes_is_ours(name) ? attributes_hash_value(fd, name, item->hash)
+						 : -ENODATA;
 
 		if (r < 0 && r != -ENODATA) /* the host may have taken it away meanwhile */
 			return r;
@@ -88,7 +89,7 @@ int change_attributes_read(int fd, struct change_attributes *ret, const char **r
 		}
 	}
 	if (ret->items)
-		qsort(ret->items, ret->count, sizeof(ret->items[0]), compare_names);
+		qsort(ret->items, ret->count, sizeof(ret->items[0]), attributes_compare_names);
 	return 0;
 }
 
@@ -99,7 +100,7 @@ void change_attributes_done(struct change_attributes *a)
 	*a = (struct change_attributes){ 0 };
 }
 
-static bool add(struct change_attribute *list, struct change_effect *x,
+static bool attributes_add(struct change_attribute *list, struct change_effect *x,
 	const struct change_attribute *like, enum change_change change, struct arena *arena)
 {
 	struct change_attribute *item = &list[x->attribute_count++];
@@ -132,11 +133,11 @@ int change_attributes_compare(const struct change_attributes *before,
 		if (order == 0)
 			order = strcmp(old->items[i].name, now->items[k].name);
 		if (order < 0)
-			is_good = add(list, ret, &old->items[i], CHANGE_DELETED, arena);
+			is_good = attributes_add(list, ret, &old->items[i], CHANGE_DELETED, arena);
 		else if (order > 0)
-			is_good = add(list, ret, &now->items[k], CHANGE_ADDED, arena);
+			is_good = attributes_add(list, ret, &now->items[k], CHANGE_ADDED, arena);
 		else if (memcmp(old->items[i].hash, now->items[k].hash, SHA256_SIZE) != 0)
-			is_good = add(list, ret, &now->items[k], CHANGE_CHANGED, arena);
+			is_good = attributes_add(list, ret, &now->items[k], CHANGE_CHANGED, arena);
 		i += order <= 0;
 		k += order >= 0;
 	}

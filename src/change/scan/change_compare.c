@@ -41,7 +41,7 @@ static void side_done(struct side *s)
 	change_content_done(&s->content);
 }
 
-static int read_link(int folder, const char *name, struct side *ret)
+static int compare_read_link(int folder, const char *name, struct side *ret)
 {
 	char target[PATH_MAX + 1];
 	ssize_t n = readlinkat(folder, name, target, sizeof(target));
@@ -52,7 +52,7 @@ static int read_link(int folder, const char *name, struct side *ret)
 	return 0;
 }
 
-static int read_side(
+static int compare_read_side(
 	struct change_scanner *s, const struct change_pair *p, bool is_layer, struct side *ret)
 {
 	enum change_type type = is_layer ? p->now.type : p->before.type;
@@ -63,7 +63,7 @@ static int read_side(
 	int r;
 
 	if (type == CHANGE_LINK)
-		return read_link(folder, p->name, ret);
+		return compare_read_link(folder, p->name, ret);
 	if (type == CHANGE_SPECIAL)
 		return 0;
 	fd = is_layer ? change_open(folder, p->name, flags, &right)
@@ -80,7 +80,8 @@ static struct change_text text_of(const struct side *s)
 	return (struct change_text){ .bytes = s->content.bytes, .size = s->content.size };
 }
 
-static int count_lines(const struct side *old, const struct side *now, struct change_effect *x)
+static int compare_count_lines(
+	const struct side *old, const struct side *now, struct change_effect *x)
 {
 	struct change_text a = text_of(old), b = text_of(now);
 	bool has_old = x->before.type == CHANGE_FILE;
@@ -118,7 +119,8 @@ static int keep_base(struct change_scanner *s, const struct side *old, struct ch
 
 /* --- both sides --- */
 
-static bool is_same(const struct change_pair *p, const struct side *old, const struct side *now)
+static bool compare_is_same(
+	const struct change_pair *p, const struct side *old, const struct side *now)
 {
 	const struct statx *a = &p->before.st, *b = &p->now.st;
 
@@ -157,8 +159,8 @@ static const struct change_attributes *old_attributes(const struct change_pair *
 }
 
 /* What was too much to be read is said in the effect; that of the layer is never applied. */
-static int note_unread(struct change_scanner *s, const struct side *old, const struct side *now,
-	struct change_effect *x)
+static int compare_note_unread(struct change_scanner *s, const struct side *old,
+	const struct side *now, struct change_effect *x)
 {
 	const struct change_content *which =
 		now->content.unread_holes ? &now->content : &old->content;
@@ -185,7 +187,7 @@ static int add_difference(struct change_scanner *s, const struct change_pair *p,
 
 	if (r < 0)
 		return change_refuse_size(s);
-	if (is_known && like.attribute_count == 0 && is_same(p, old, now))
+	if (is_known && like.attribute_count == 0 && compare_is_same(p, old, now))
 		return 0;
 	found = change_add(s, was_there ? CHANGE_CHANGED : CHANGE_ADDED, &p->before, &p->now);
 	if (!found)
@@ -199,9 +201,9 @@ static int add_difference(struct change_scanner *s, const struct change_pair *p,
 		return 0;
 	}
 	set_hash(old, &found->x.before);
-	r = note_unread(s, old, now, &found->x);
+	r = compare_note_unread(s, old, now, &found->x);
 	if (r == 0)
-		r = count_lines(old, now, &found->x);
+		r = compare_count_lines(old, now, &found->x);
 	return r < 0 ? change_refuse_size(s) : keep_base(s, old, found);
 }
 
@@ -211,7 +213,7 @@ int change_compare(struct change_scanner *s, const struct change_pair *p)
 	size_t max = change_git_place_of(s->path).is_index ? CHANGE_GIT_MAX_INDEX : CHANGE_MAX_TEXT;
 	own(side) struct side old = { .max = max }, now = { .max = max };
 	bool was_there = p->before.type != CHANGE_NOTHING;
-	int r = read_side(s, p, true, &now);
+	int r = compare_read_side(s, p, true, &now);
 
 	if (r < 0)
 		return err_sys(s->e, -r,
@@ -225,6 +227,6 @@ int change_compare(struct change_scanner *s, const struct change_pair *p)
 				s->path, now.forged),
 			"discard it");
 	if (was_there)
-		r = read_side(s, p, false, &old);
+		r = compare_read_side(s, p, false, &old);
 	return add_difference(s, p, &old, &now, was_there && r == 0);
 }

@@ -105,7 +105,7 @@ bool change_content_is_late(const struct change_pair *p)
 
 /* --- files with several names --- */
 
-static int compare(const void *a, const void *b)
+static int content_compare(const void *a, const void *b)
 {
 	const struct linked *x = a, *y = b;
 
@@ -123,10 +123,10 @@ static struct linked linked_of(const struct stat *st)
 }
 
 /* Its hash, if another name of it was read. */
-static bool find_linked(const struct change_scanner *s, const struct stat *st, uint8_t *ret)
+static bool content_find_linked(const struct change_scanner *s, const struct stat *st, uint8_t *ret)
 {
 	const struct linked key = linked_of(st);
-	void *const *node = tfind(&key, &s->linked, compare);
+	void *const *node = tfind(&key, &s->linked, content_compare);
 	const struct linked *found = node ? *node : NULL;
 
 	if (!found || found->size != key.size || found->modified.tv_sec != key.modified.tv_sec ||
@@ -139,7 +139,7 @@ static bool find_linked(const struct change_scanner *s, const struct stat *st, u
 static int keep_linked(struct change_scanner *s, const struct stat *st, const uint8_t *hash)
 {
 	struct linked key = linked_of(st), *one;
-	void *const *node = tfind(&key, &s->linked, compare);
+	void *const *node = tfind(&key, &s->linked, content_compare);
 
 	memcpy(key.hash, hash, SHA256_SIZE);
 	/* The host's file has changed since: what it was is of no use. */
@@ -147,24 +147,24 @@ static int keep_linked(struct change_scanner *s, const struct stat *st, const ui
 	if (!one)
 		return -ENOMEM;
 	*one = key;
-	return node || tsearch(one, &s->linked, compare) ? 0 : -ENOMEM;
+	return node || tsearch(one, &s->linked, content_compare) ? 0 : -ENOMEM;
 }
 
 /* They are in the arena. */
-static void leave(void *one)
+static void content_leave(void *one)
 {
 	(void)one;
 }
 
 void change_content_forget(struct change_scanner *s)
 {
-	tdestroy(s->linked, leave);
+	tdestroy(s->linked, content_leave);
 	s->linked = NULL;
 }
 
 /* --- all of it --- */
 
-static int read_bytes(int fd, size_t max, struct change_content *ret)
+static int content_read_bytes(int fd, size_t max, struct change_content *ret)
 {
 	int r = file_read_all(fd, max, &ret->bytes, &ret->size);
 
@@ -210,13 +210,14 @@ int change_content_read(struct change_scanner *s, int fd, size_t max, struct cha
 		return -EBADF; /* it was one a moment ago */
 	size = (uint64_t)st.st_size;
 	is_linked = st.st_nlink > 1 && size >= SMALL;
-	is_all = is_linked && find_linked(s, &st, ret->hash) ? take_linked(s, size, max, ret)
-							     : leave_holes(s, fd, &st, ret);
+	is_all = is_linked && content_find_linked(s, &st, ret->hash)
+			 ? take_linked(s, size, max, ret)
+			 : leave_holes(s, fd, &st, ret);
 	if (is_all)
 		return 0;
 	/* Looking for holes has moved it. */
 	if (lseek(fd, 0, SEEK_SET) < 0)
 		return -errno;
-	r = read_bytes(fd, max, ret);
+	r = content_read_bytes(fd, max, ret);
 	return r == 0 && is_linked && ret->length == size ? keep_linked(s, &st, ret->hash) : r;
 }

@@ -51,7 +51,7 @@ bool change_is_since(const struct statx_timestamp *changed, const struct timespe
 	return changed->tv_nsec > began->tv_nsec;
 }
 
-static void set_state(const struct change_entry *entry, struct change_state *ret)
+static void entry_set_state(const struct change_entry *entry, struct change_state *ret)
 {
 	ret->type = entry->type;
 	ret->mode = entry->st.stx_mode & 07777;
@@ -59,7 +59,7 @@ static void set_state(const struct change_entry *entry, struct change_state *ret
 		ret->size = entry->st.stx_size;
 }
 
-static bool make_room(struct change_scanner *s)
+static bool entry_make_room(struct change_scanner *s)
 {
 	size_t room = s->room ? s->room * 2 : 256;
 	struct change_found *grown;
@@ -85,14 +85,14 @@ struct change_found *change_add(struct change_scanner *s, enum change_change cha
 	if (change_charge_path(s) < 0)
 		return NULL;
 	path = arena_copy(&s->ret->arena, s->path, strlen(s->path));
-	if (!path || !make_room(s)) {
+	if (!path || !entry_make_room(s)) {
 		change_refuse_size(s);
 		return NULL;
 	}
 	found = &s->found[s->count++];
 	*found = (struct change_found){ .x = { .path = path, .change = change } };
-	set_state(now, &found->x.after);
-	set_state(before, &found->x.before);
+	entry_set_state(now, &found->x.after);
+	entry_set_state(before, &found->x.before);
 	if (before->type != CHANGE_NOTHING) {
 		found->x.below = (struct change_signature){
 			.inode = before->st.stx_ino,

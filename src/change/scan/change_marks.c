@@ -79,7 +79,7 @@ enum kind {
 };
 
 /* Is the rest of a path what the pattern says? */
-static bool matches(const char *pattern, const char *path, enum kind kind)
+static bool marks_matches(const char *pattern, const char *path, enum kind kind)
 {
 	for (; *pattern; pattern++, path++) {
 		if (kind == KIND_LINK && *pattern == '/' && *path == '\0')
@@ -88,9 +88,9 @@ static bool matches(const char *pattern, const char *path, enum kind kind)
 			return *path == '\0' || *path == '/';
 		if (*pattern == '*') {
 			for (; *path && *path != '/'; path++)
-				if (matches(pattern + 1, path, kind))
+				if (marks_matches(pattern + 1, path, kind))
 					return true;
-			return matches(pattern + 1, path, kind);
+			return marks_matches(pattern + 1, path, kind);
 		}
 		if (*pattern != *path)
 			return false;
@@ -102,8 +102,8 @@ static bool matches_one_of(
 	const char *const *patterns, const char *path, bool is_last, enum kind kind)
 {
 	for (; *patterns; patterns++)
-		if (**patterns == '*' ? is_last && matches(*patterns, path, kind)
-				      : **patterns == *path && matches(*patterns, path, kind))
+		if (**patterns == '*' ? is_last && marks_matches(*patterns, path, kind)
+				      : **patterns == *path && marks_matches(*patterns, path, kind))
 			return true;
 	return false;
 }
@@ -114,7 +114,7 @@ struct place {
 	bool is_in_git, is_below_git, is_in_modules;
 };
 
-static void go_on(struct place *p)
+static void marks_go_on(struct place *p)
 {
 	size_t n = p->slash ? (size_t)(p->slash - p->path) : 0;
 	bool is_git = n == 4 && memcmp(p->path, ".git", 4) == 0;
@@ -146,7 +146,7 @@ static const struct change_rule *rule_among(const struct change_rule *rules, siz
 
 	if (!fold_path(path, &folded))
 		return &change_rules[0]; /* there is no such path: never applied */
-	for (; p.path; go_on(&p)) {
+	for (; p.path; marks_go_on(&p)) {
 		p.slash = strchr(p.path, '/');
 		for (size_t i = 0; i < count; i++)
 			if ((!found || rules[i].mark > found->mark) && applies(&rules[i], &p, kind))
@@ -169,7 +169,8 @@ bool change_is_head(const char *path)
 }
 
 /* Is it one of those, or in one; or, where it takes their place, is one of them in it? */
-static bool is_held(const char *path, bool is_in_place, const char *const *held, size_t held_count)
+static bool marks_is_held(
+	const char *path, bool is_in_place, const char *const *held, size_t held_count)
 {
 	struct folded folded __attribute__((uninitialized));
 	struct folded other __attribute__((uninitialized));
@@ -189,11 +190,12 @@ enum change_mark change_mark_of(const char *path, const char *const *held, size_
 	const struct change_rule *rule = rule_of(path, KIND_FILE, false);
 	enum change_mark mark = rule ? rule->mark : CHANGE_PLAIN;
 
-	return mark < CHANGE_HELD && is_held(path, false, held, held_count) ? CHANGE_HELD : mark;
+	return mark < CHANGE_HELD && marks_is_held(path, false, held, held_count) ? CHANGE_HELD
+										  : mark;
 }
 
 /* Neither side is anything but a folder: or it is not one. */
-static enum kind kind_of(enum change_type before, enum change_type now)
+static enum kind marks_kind_of(enum change_type before, enum change_type now)
 {
 	if (now == CHANGE_LINK)
 		return KIND_LINK;
@@ -205,7 +207,7 @@ static enum kind kind_of(enum change_type before, enum change_type now)
 
 enum change_mark change_mark_in_git(const char *path, enum change_type now)
 {
-	const struct change_rule *rule = rule_of(path, kind_of(CHANGE_NOTHING, now), true);
+	const struct change_rule *rule = rule_of(path, marks_kind_of(CHANGE_NOTHING, now), true);
 
 	return rule ? rule->mark : CHANGE_PLAIN;
 }
@@ -217,15 +219,15 @@ enum change_mark change_mark_effect(
 	/* What is protected, and may not even be there, is gone with its folder or behind a link.
 	 */
 	bool is_in_place = now == CHANGE_LINK || (before == CHANGE_FOLDER && now != CHANGE_FOLDER);
-	const struct change_rule *rule = rule_of(x->path, kind_of(before, now), false);
+	const struct change_rule *rule = rule_of(x->path, marks_kind_of(before, now), false);
 	enum change_mark mark = rule ? rule->mark : CHANGE_PLAIN;
 	enum change_mark old = x->from ? change_mark_of(x->from, held, held_count) : CHANGE_PLAIN;
 	const char *gone = x->change == CHANGE_DELETED ? x->path : x->from;
 
 	if (old > mark)
 		mark = old;
-	if (mark < CHANGE_HELD &&
-		(is_held(x->path, is_in_place, held, held_count) || (gone && change_is_head(gone))))
+	if (mark < CHANGE_HELD && (marks_is_held(x->path, is_in_place, held, held_count) ||
+					  (gone && change_is_head(gone))))
 		mark = CHANGE_HELD;
 	return mark;
 }

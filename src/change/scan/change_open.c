@@ -27,7 +27,7 @@ static void print_fd_path(int fd, char ret[static FD_PATH_SIZE])
 	snprintf(ret, FD_PATH_SIZE, "/proc/self/fd/%d", fd);
 }
 
-static int give(int fd, struct change_right *ret)
+static int open_give(int fd, struct change_right *ret)
 {
 	char path[FD_PATH_SIZE];
 	struct stat st;
@@ -86,14 +86,14 @@ static int open_step_by_step(int folder, const char *path, int flags, struct cha
 		if (!*end) {
 			own_fd int last = take_fd(&next);
 
-			r = give(last, ret);
+			r = open_give(last, ret);
 			print_fd_path(last, again);
 			fd = r < 0 ? r : file_open(again, flags & ~O_NOFOLLOW);
 			if (fd < 0)
 				change_right_done(ret);
 			return fd;
 		}
-		r = give(next, &on_the_way);
+		r = open_give(next, &on_the_way);
 		if (r < 0)
 			return r;
 		if (at >= 0)
@@ -112,7 +112,7 @@ int change_open(int folder, const char *path, int flags, struct change_right *ri
 	if (fd == -EACCES)
 		return open_step_by_step(folder, path, flags, right);
 	/* A folder may be listed, and what is in it not be reached. */
-	r = fd >= 0 && flags & O_DIRECTORY ? give(fd, right) : 0;
+	r = fd >= 0 && flags & O_DIRECTORY ? open_give(fd, right) : 0;
 	if (r == 0)
 		return fd;
 	close(fd);

@@ -94,7 +94,7 @@ struct change_place *change_place_take(struct change_scanner *s, struct change_p
 	return place;
 }
 
-static int compare_places(const void *a, const void *b)
+static int places_compare_places(const void *a, const void *b)
 {
 	const struct change_place *const *x = a, *const *y = b;
 
@@ -114,7 +114,7 @@ int change_places_sort(struct change_place **list)
 	count = 0;
 	for (place = *list; place; place = place->next)
 		all[count++] = place;
-	qsort(all, count, sizeof(*all), compare_places);
+	qsort(all, count, sizeof(*all), places_compare_places);
 	*list = NULL;
 	while (count > 0) {
 		all[--count]->next = *list;

@@ -30,7 +30,7 @@ static int compare_sizes(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-static int compare_paths(const void *a, const void *b)
+static int renames_compare_paths(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 	int order = memcmp(content(x)->hash, content(y)->hash, SHA256_SIZE);
@@ -38,7 +38,7 @@ static int compare_paths(const void *a, const void *b)
 	return order ? order : strcmp(x->found->x.path, y->found->x.path);
 }
 
-static int compare_names(const void *a, const void *b)
+static int renames_compare_names(const void *a, const void *b)
 {
 	const struct candidate *x = a, *y = b;
 	int order = memcmp(content(x)->hash, content(y)->hash, SHA256_SIZE);
@@ -82,7 +82,7 @@ static bool hash_deleted(struct change_scanner *s, struct change_effect *x)
 }
 
 /* The files that may be one side of a rename; how many. */
-static size_t collect(struct change_scanner *s, struct candidate *ret, uint64_t *sizes)
+static size_t renames_collect(struct change_scanner *s, struct candidate *ret, uint64_t *sizes)
 {
 	size_t size_count = 0, count = 0;
 
@@ -126,7 +126,8 @@ static int compare_attributes(struct change_scanner *s, struct change_effect *x)
 	return change_attributes_compare(&old, &now, &s->ret->arena, x);
 }
 
-static int join(struct change_scanner *s, struct change_found *deleted, struct change_found *added)
+static int renames_join(
+	struct change_scanner *s, struct change_found *deleted, struct change_found *added)
 {
 	struct change_effect *x = &added->x;
 
@@ -156,7 +157,7 @@ static int join_row(struct change_scanner *s, struct candidate *row, size_t coun
 			deleted++;
 		if (added == count || deleted == count)
 			break;
-		r = join(s, row[deleted].found, row[added].found);
+		r = renames_join(s, row[deleted].found, row[added].found);
 	}
 	return r;
 }
@@ -166,7 +167,7 @@ static int join_rows(struct change_scanner *s, struct candidate *all, size_t cou
 	size_t first = 0;
 	int r = 0;
 
-	qsort(all, count, sizeof(*all), by_name ? compare_names : compare_paths);
+	qsort(all, count, sizeof(*all), by_name ? renames_compare_names : renames_compare_paths);
 	for (size_t i = 1; r == 0 && i <= count; i++) {
 		if (i < count &&
 			memcmp(content(&all[first])->hash, content(&all[i])->hash, SHA256_SIZE) ==
@@ -183,7 +184,7 @@ int change_find_renames(struct change_scanner *s)
 {
 	struct candidate *all = calloc(s->count + 1, sizeof(*all));
 	uint64_t *sizes = calloc(s->count + 1, sizeof(*sizes));
-	size_t count = all && sizes ? collect(s, all, sizes) : 0;
+	size_t count = all && sizes ? renames_collect(s, all, sizes) : 0;
 	int r = all && sizes ? 0 : -ENOMEM;
 
 	if (count)

@@ -55,7 +55,7 @@ static int top_of(const struct change_scanner *s, bool is_layer, const char **pa
 }
 
 /* -ENOENT also where the host has put a link there meanwhile. */
-static int open_below(const struct change_scanner *s, const char *path, int flags)
+static int scan_open_below(const struct change_scanner *s, const char *path, int flags)
 {
 	int top = top_of(s, false, &path);
 	int fd = file_open_beneath(top, path, flags | O_DIRECTORY, 0);
@@ -63,7 +63,7 @@ static int open_below(const struct change_scanner *s, const char *path, int flag
 	return fd == -ELOOP || fd == -ENOTDIR ? -ENOENT : fd;
 }
 
-static bool is_elsewhere(const struct change_scanner *s, const struct change_entry *entry)
+static bool scan_is_elsewhere(const struct change_scanner *s, const struct change_entry *entry)
 {
 	uint64_t mount = change_is_in_git(s->q->git, s->path) ? s->git_mount : s->mount;
 
@@ -102,7 +102,7 @@ static int read_opaque(const struct change_scanner *s, int layer, bool *ret_opaq
 }
 
 /* Does it stand for nothing? `has_x`: in its folder also an empty file may. */
-static bool is_whiteout(
+static bool scan_is_whiteout(
 	const struct change_scanner *s, int layer, const struct change_entry *entry, bool has_x)
 {
 	own(change_right) struct change_right right = CHANGE_NO_RIGHT;
@@ -128,9 +128,9 @@ static int add_gone(struct change_scanner *s, const struct change_entry *entry, 
 
 	if (!found)
 		return -EOVERFLOW;
-	if (is_elsewhere(s, entry))
+	if (scan_is_elsewhere(s, entry))
 		found->x.note = CHANGE_NOTE_MOUNT;
-	if (entry->type != CHANGE_FOLDER || is_elsewhere(s, entry) || is_git_top(s, s->path))
+	if (entry->type != CHANGE_FOLDER || scan_is_elsewhere(s, entry) || is_git_top(s, s->path))
 		return 0;
 	return change_place_add(
 		s, &s->places, &(struct change_place){ .depth = depth + 1, .is_gone = true });
@@ -154,9 +154,9 @@ static struct change_found *find_nearest(struct change_scanner *s, size_t n)
  * Something in a folder of the tree is gone, and nobody may look at what it was. That is said where
  * the folder, or one above, was changed; a folder that was not is then told as changed.
  */
-static int note_unread(struct change_scanner *s, const struct change_place *place)
+static int scan_note_unread(struct change_scanner *s, const struct change_place *place)
 {
-	own_fd int below = open_below(s, place->path, O_PATH);
+	own_fd int below = scan_open_below(s, place->path, O_PATH);
 	struct change_entry before, now = { .type = CHANGE_FOLDER, .st.stx_mode = place->mode };
 	struct change_found *found;
 
@@ -177,7 +177,7 @@ static int note_unread(struct change_scanner *s, const struct change_place *plac
 static int scan_gone(
 	struct change_scanner *s, const struct change_place *place, int layer, bool has_x)
 {
-	own_fd int below = open_below(s, place->path, O_RDONLY);
+	own_fd int below = scan_open_below(s, place->path, O_RDONLY);
 	struct file_entries entries = { .fd = below };
 	const struct file_entry *next;
 	int r = 0;
@@ -185,7 +185,7 @@ static int scan_gone(
 	if (below == -ENOENT)
 		return 0; /* the host has deleted it meanwhile */
 	if (below < 0)
-		return note_unread(s, place);
+		return scan_note_unread(s, place);
 	while (r == 0 && (next = file_next_entry(&entries))) {
 		struct change_entry entry, now = { 0 };
 
@@ -198,7 +198,7 @@ static int scan_gone(
 			r = change_entry_look(layer, next->name, &now);
 		if (r < 0)
 			return change_refuse(s, -r, "looking at the layer's");
-		if (now.type != CHANGE_NOTHING && !is_whiteout(s, layer, &now, has_x))
+		if (now.type != CHANGE_NOTHING && !scan_is_whiteout(s, layer, &now, has_x))
 			continue;
 		if (change_entry_look(below, next->name, &entry) == 0 &&
 			entry.type != CHANGE_NOTHING)
@@ -231,7 +231,7 @@ static int scan_whiteout(
 	if (!p->note || place->is_noted)
 		return 0; /* nothing was there, or this is said already */
 	place->is_noted = true;
-	return note_unread(s, place);
+	return scan_note_unread(s, place);
 }
 
 /* A folder in place of the file that names git's: what is in it would be called like what is there.
@@ -264,7 +264,7 @@ static int look_at_pair(struct change_scanner *s, struct change_pair *p)
 
 static int compare_pair(struct change_scanner *s, struct change_pair *p)
 {
-	if (is_elsewhere(s, &p->before)) {
+	if (scan_is_elsewhere(s, &p->before)) {
 		p->before.type = CHANGE_NOTHING;
 		p->note = CHANGE_NOTE_MOUNT;
 	}
@@ -279,7 +279,7 @@ static int scan_entry(
 
 	if (r < 0)
 		return r;
-	if (is_whiteout(s, p->layer, &p->now, has_x))
+	if (scan_is_whiteout(s, p->layer, &p->now, has_x))
 		return scan_whiteout(s, place, p);
 	if (change_content_is_late(p))
 		return change_place_add(s, &s->late,
@@ -302,7 +302,7 @@ static int scan_folder(struct change_scanner *s, struct change_place *place)
 	int top = top_of(s, true, &path);
 	own(change_right) struct change_right right = CHANGE_NO_RIGHT;
 	own_fd int layer = change_open(top, path, O_RDONLY | O_DIRECTORY, &right);
-	own_fd int below = place->has_below ? open_below(s, place->path, O_PATH) : -ENOENT;
+	own_fd int below = place->has_below ? scan_open_below(s, place->path, O_PATH) : -ENOENT;
 	struct file_entries entries = { .fd = layer };
 	const struct file_entry *next;
 	bool is_opaque = false, has_x = false;
@@ -352,7 +352,7 @@ static int scan_late(struct change_scanner *s, struct change_place *place)
 	if (layer < 0)
 		return change_refuse(s, -layer, "opening the layer's");
 	if (place->has_below)
-		below = open_below(s, folder, O_PATH);
+		below = scan_open_below(s, folder, O_PATH);
 	p.layer = layer;
 	p.below = below;
 	r = look_at_pair(s, &p);

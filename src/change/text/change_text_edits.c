@@ -98,7 +98,7 @@ static bool next_edit(const struct middle *m, struct change_text_edit *at)
 	return at->a_count || at->b_count;
 }
 
-static int collect(struct change_text_edits *x, const struct middle *m)
+static int text_edits_collect(struct change_text_edits *x, const struct middle *m)
 {
 	struct change_text_edit at = { .a = m->a.from, .b = m->b.from }, start = at;
 	size_t count = 0;
@@ -208,7 +208,7 @@ int change_text_edits_find(
 	find_middle(ret, &m);
 	r = find_changed(ret, &m);
 	if (r == 0)
-		r = collect(ret, &m);
+		r = text_edits_collect(ret, &m);
 	if (r == 0)
 		slide(ret);
 	return r;

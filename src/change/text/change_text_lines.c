@@ -5,7 +5,7 @@
 #include <sodium.h>
 #include <string.h>
 
-static const char *end_of_line(const char *at, const char *end)
+static const char *text_lines_end_of_line(const char *at, const char *end)
 {
 	const char *newline = memchr(at, '\n', (size_t)(end - at));
 
@@ -19,14 +19,14 @@ int change_text_cut(struct arena *arena, const struct change_text *t, struct cha
 
 	if (t->size > CHANGE_TEXT_MAX_SIZE)
 		return -EFBIG;
-	for (const char *at = bytes; at < end; at = end_of_line(at, end))
+	for (const char *at = bytes; at < end; at = text_lines_end_of_line(at, end))
 		count++;
 	*ret = (struct change_text_lines){ .bytes = bytes, .count = count };
 	ret->starts = arena_array(arena, (size_t)count + 1, sizeof(*ret->starts));
 	if (!ret->starts)
 		return -ENOMEM;
 	count = 0;
-	for (const char *at = bytes; at < end; at = end_of_line(at, end))
+	for (const char *at = bytes; at < end; at = text_lines_end_of_line(at, end))
 		ret->starts[count++] = (uint32_t)(at - bytes);
 	ret->starts[count] = (uint32_t)t->size;
 	return 0;
@@ -92,7 +92,7 @@ static uint64_t hash_line(const uint64_t *keys, const char *line, size_t size)
 }
 
 /* The number in `a`, from 1, of a line equal to line i of `of`; 0 where there is none. */
-static uint32_t find_line(
+static uint32_t text_lines_find_line(
 	struct numbering *q, const struct change_text_lines *of, uint32_t i, bool adds_it)
 {
 	uint64_t h = hash_line(q->keys, of->bytes + of->starts[i], change_text_line_size(of, i));
@@ -125,14 +125,14 @@ int change_text_number(struct arena *arena, const struct change_text_lines *a,
 	q.keys[0] %= KEYS;
 	q.keys[1] %= KEYS;
 	for (uint32_t i = 0; i < count_a; i++)
-		ret_a[i] = find_line(&q, a, span_a.from + i, true) - 1 - span_a.from;
+		ret_a[i] = text_lines_find_line(&q, a, span_a.from + i, true) - 1 - span_a.from;
 	for (uint32_t i = 0; i < count_b; i++) {
 		uint32_t line = span_b.from + i, found;
 
 		/* Mostly it is the one after the last that was found, and need not be looked up. */
 		if (next < count_a && change_text_is_same_line(a, span_a.from + next, b, line)) {
 			ret_b[i] = ret_a[next++];
-		} else if ((found = find_line(&q, b, line, false)) != 0) {
+		} else if ((found = text_lines_find_line(&q, b, line, false)) != 0) {
 			ret_b[i] = found - 1 - span_a.from;
 			next = ret_b[i] + 1;
 		} else {

@@ -35,7 +35,7 @@ struct point {
 	int32_t x, y;
 };
 
-static int32_t least(int32_t a, int32_t b)
+static int32_t text_search_least(int32_t a, int32_t b)
 {
 	return a < b ? a : b;
 }
@@ -52,9 +52,9 @@ static int32_t *reached(struct front *f, int32_t k)
 }
 
 /* Follows what is the same, from `x` on diagonal k. */
-static int32_t follow(struct search *s, const struct front *f, int32_t x, int32_t k)
+static int32_t text_search_follow(struct search *s, const struct front *f, int32_t x, int32_t k)
 {
-	int32_t from = x, end = least(s->width, s->height + k);
+	int32_t from = x, end = text_search_least(s->width, s->height + k);
 
 	while (x < end && f->a[x * f->step] == f->b[(x - k) * f->step])
 		x++;
@@ -70,7 +70,7 @@ static int32_t follow(struct search *s, const struct front *f, int32_t x, int32_
 static bool advance(struct search *s, struct front *f, struct front *other, struct point *ret)
 {
 	int32_t d = f->edits++, shift = s->width - s->height;
-	int32_t low = -least(d, s->height), high = least(d, s->width);
+	int32_t low = -text_search_least(d, s->height), high = text_search_least(d, s->width);
 	/* The other front was last on every second diagonal within its edits. */
 	int32_t room = ((shift - d) ^ other->edits) & 1 ? other->edits - 1 : -1;
 
@@ -79,7 +79,8 @@ static bool advance(struct search *s, struct front *f, struct front *other, stru
 		int32_t x = most(*reached(f, k - 1) + 1, *reached(f, k + 1));
 		int32_t opposite = shift - k;
 
-		x = follow(s, f, least(x, least(s->width, s->height + k)), k);
+		x = text_search_follow(
+			s, f, text_search_least(x, text_search_least(s->width, s->height + k)), k);
 		*reached(f, k) = x;
 		if (opposite >= -room && opposite <= room &&
 			x + *reached(other, opposite) >= s->width) {
@@ -97,7 +98,7 @@ static struct point farthest(struct front *f, const struct search *s)
 	struct point best = { 0, 0 };
 	int32_t d = f->edits - 1;
 
-	for (int32_t k = most(-d, -s->height); k <= least(d, s->width); k++) {
+	for (int32_t k = most(-d, -s->height); k <= text_search_least(d, s->width); k++) {
 		int32_t x = *reached(f, k);
 
 		if (((k ^ d) & 1) == 0 && 2 * (int64_t)x - k > (int64_t)best.x + best.y)
@@ -131,7 +132,7 @@ static bool find_cut(struct search *s, const struct box *box, struct point *ret)
 }
 
 /* Takes what is the same off both ends. */
-static void trim(struct search *s, struct box *box)
+static void text_search_trim(struct search *s, struct box *box)
 {
 	const uint32_t *a = s->a->numbers, *b = s->b->numbers;
 
@@ -161,7 +162,7 @@ uint64_t change_text_search(const struct change_text_row *a, const struct change
 		struct box box = boxes[--waiting];
 		struct point cut;
 
-		trim(&s, &box);
+		text_search_trim(&s, &box);
 		if (box.x == box.x_end || box.y == box.y_end || waiting + 2 > BOXES ||
 			!find_cut(&s, &box, &cut)) {
 			mark(a, box.x, box.x_end);

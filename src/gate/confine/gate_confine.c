@@ -79,7 +79,7 @@ static int drop_ids(const struct gate_wall *wall, const struct wire_rules *rules
 		       : 0;
 }
 
-static int drop_capabilities(void)
+static int confine_drop_capabilities(void)
 {
 	struct __user_cap_header_struct head = HEAD;
 	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
@@ -112,7 +112,7 @@ static int set_filter(const struct filter *filter)
 	return syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0 ? -errno : 0;
 }
 
-static int fail(struct err *e, int r, const char *attempt)
+static int confine_fail(struct err *e, int r, const char *attempt)
 {
 	return err_sys(e, -r, "cannot %s", attempt);
 }
@@ -122,18 +122,18 @@ int gate_confine(const struct gate_wall *wall, const struct wire_rules *rules, s
 	int r;
 
 	if ((r = set_limits(wall)) < 0)
-		return fail(e, r, "set the limits of a process");
+		return confine_fail(e, r, "set the limits of a process");
 	if ((r = drop_bounding_set()) < 0)
-		return fail(e, r, "drop the bounding set of capabilities");
+		return confine_fail(e, r, "drop the bounding set of capabilities");
 	if ((r = drop_ids(wall, rules)) < 0)
-		return fail(e, r, "become a user without rights");
-	if ((r = drop_capabilities()) < 0)
-		return fail(e, r, "drop capabilities");
+		return confine_fail(e, r, "become a user without rights");
+	if ((r = confine_drop_capabilities()) < 0)
+		return confine_fail(e, r, "drop capabilities");
 	if ((r = hold_to_parent(wall)) < 0)
-		return fail(e, r, "hold on to the process that started this one");
+		return confine_fail(e, r, "hold on to the process that started this one");
 	if (rules->is_landlocked && (r = gate_landlock(wall, e)) < 0)
 		return r;
 	if ((r = set_filter(wall->filter)) < 0)
-		return fail(e, r, "set the system-call filter");
+		return confine_fail(e, r, "set the system-call filter");
 	return 0;
 }

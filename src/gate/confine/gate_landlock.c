@@ -32,7 +32,7 @@ struct net_port_attr {
 };
 
 /* The rights of files: each ABI added its own at the end. */
-static uint64_t known_rights(int abi)
+static uint64_t landlock_known_rights(int abi)
 {
 	static const unsigned counts[] = { 0, 13, 14, 15, 15, 16 };
 	const int last = COUNT_OF(counts) - 1;
@@ -42,7 +42,7 @@ static uint64_t known_rights(int abi)
 
 static int make_ruleset(int abi)
 {
-	struct ruleset_attr attr = { known_rights(abi), NET_BIND | NET_CONNECT, SCOPES };
+	struct ruleset_attr attr = { landlock_known_rights(abi), NET_BIND | NET_CONNECT, SCOPES };
 	size_t size = sizeof(attr.fs);
 	long fd;
 
@@ -70,26 +70,26 @@ static int add_file(int ruleset, const char *path)
 	return 0;
 }
 
-static int add_port(int ruleset, uint16_t port)
+static int landlock_add_port(int ruleset, uint16_t port)
 {
 	struct net_port_attr rule = { NET_CONNECT, port };
 
 	return syscall(SYS_landlock_add_rule, ruleset, RULE_NET_PORT, &rule, 0) < 0 ? -errno : 0;
 }
 
-static int add_rules(const struct gate_wall *wall, int ruleset, int abi)
+static int landlock_add_rules(const struct gate_wall *wall, int ruleset, int abi)
 {
 	int r = 0;
 
 	for (size_t i = 0; !r && wall->readable && wall->readable[i]; i++)
 		r = add_file(ruleset, wall->readable[i]);
 	for (size_t i = 0; !r && abi >= 4 && i < wall->port_count; i++)
-		r = add_port(ruleset, wall->ports[i]);
+		r = landlock_add_port(ruleset, wall->ports[i]);
 	return r;
 }
 
 /* No rule opens a folder. */
-static bool is_held(void)
+static bool landlock_is_held(void)
 {
 	own_fd int fd = file_open("/", O_RDONLY | O_DIRECTORY);
 
@@ -101,13 +101,13 @@ int gate_landlock(const struct gate_wall *wall, struct err *e)
 	int abi =
 		(int)syscall(SYS_landlock_create_ruleset, NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 	own_fd int ruleset = abi < 1 ? -ENOSYS : make_ruleset(abi);
-	int r = ruleset < 0 ? ruleset : add_rules(wall, ruleset, abi);
+	int r = ruleset < 0 ? ruleset : landlock_add_rules(wall, ruleset, abi);
 
 	if (r == 0 && syscall(SYS_landlock_restrict_self, ruleset, 0) < 0)
 		r = -errno;
 	if (r < 0)
 		return err_sys(e, -r, "cannot enter a Landlock domain");
-	if (!is_held())
+	if (!landlock_is_held())
 		return err_set(e, ERR_SYS, EINVAL,
 			"cannot rely on Landlock: it is on and refuses nothing");
 	return 0;

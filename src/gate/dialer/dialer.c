@@ -96,21 +96,21 @@ static void connect_to_secret(struct dialer *c, struct dialer_call *call, uint32
 }
 
 /* The vault has one more than its part: to be told that there are too many, or that one ends. */
-static bool has_place(const struct dialer *c, enum dialer_asker asker)
+static bool dialer_has_place(const struct dialer *c, enum dialer_asker asker)
 {
 	return c->count < CALLER_MAX_CALLS &&
 	       (asker != CALLER_FOR_VAULT || c->channels[asker].count <= CALLER_MAX_VAULTS);
 }
 
-static struct dialer_call *find_free(struct dialer *c, enum dialer_asker asker)
+static struct dialer_call *dialer_find_free(struct dialer *c, enum dialer_asker asker)
 {
-	for (unsigned i = 0; i < CALLER_MAX_CALLS && has_place(c, asker); i++)
+	for (unsigned i = 0; i < CALLER_MAX_CALLS && dialer_has_place(c, asker); i++)
 		if (c->calls[i].state == CALLER_FREE)
 			return &c->calls[i];
 	return NULL;
 }
 
-static void take_place(struct dialer *c, struct dialer_call *call, enum dialer_asker asker)
+static void dialer_take_place(struct dialer *c, struct dialer_call *call, enum dialer_asker asker)
 {
 	unsigned index = (unsigned)(call - c->calls);
 
@@ -134,7 +134,7 @@ static int read_gates(struct dialer *c, struct dialer_call *call)
 
 	if (r < 0)
 		return r;
-	take_place(c, call, CALLER_FOR_GATE);
+	dialer_take_place(c, call, CALLER_FOR_GATE);
 	call->asked = asked;
 	if (asked.has_address)
 		connect_to_address(c, call);
@@ -154,7 +154,7 @@ static int read_vaults(struct dialer *c, struct dialer_call *call)
 		dialer_cancel(c, CALLER_FOR_VAULT, asked.id);
 		return 0;
 	}
-	take_place(c, call, CALLER_FOR_VAULT);
+	dialer_take_place(c, call, CALLER_FOR_VAULT);
 	call->asked.id = asked.id;
 	if (c->channels[CALLER_FOR_VAULT].count > CALLER_MAX_VAULTS)
 		dialer_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_MANY, "", -1);
@@ -169,14 +169,14 @@ static int read_calls(struct dialer *c, enum dialer_asker asker)
 	struct dialer_call *call;
 	int r = 0;
 
-	while (r == 0 && (call = find_free(c, asker)) != NULL)
+	while (r == 0 && (call = dialer_find_free(c, asker)) != NULL)
 		r = asker == CALLER_FOR_GATE ? read_gates(c, call) : read_vaults(c, call);
 	return r == -EAGAIN ? 0 : r;
 }
 
 /* --- waiting --- */
 
-static void end_call(struct dialer *c, struct dialer_call *call)
+static void dialer_end_call(struct dialer *c, struct dialer_call *call)
 {
 	enum wire_reason reason =
 		call->state == CALLER_NAMING ? WIRE_BECAUSE_RESOLVER : WIRE_BECAUSE_UNREACHABLE;
@@ -196,7 +196,7 @@ static void look_at_times(struct dialer *c)
 		struct dialer_call *call = &c->calls[i];
 
 		if (is_under_way(call) && call->deadline_ns <= c->now_ns)
-			end_call(c, call);
+			dialer_end_call(c, call);
 		else if (call->state == CALLER_CONNECTING && call->next_ns <= c->now_ns)
 			dialer_try_next(c, call);
 	}
@@ -228,7 +228,7 @@ static int watch_channel(struct dialer *c, enum dialer_asker asker)
 	struct dialer_channel *channel = &c->channels[asker];
 	struct epoll_event event = { .data.u64 = (uint64_t)asker << 32 };
 
-	if (has_place(c, asker))
+	if (dialer_has_place(c, asker))
 		event.events |= EPOLLIN;
 	if (channel->unsent)
 		event.events |= EPOLLOUT;
@@ -255,7 +255,7 @@ static void lose_vault(struct dialer *c)
 	dialer_send_answers(c, CALLER_FOR_VAULT);
 }
 
-static int hear(struct dialer *c, const struct epoll_event *event)
+static int dialer_hear(struct dialer *c, const struct epoll_event *event)
 {
 	unsigned source = (unsigned)(event->data.u64 >> 32);
 	uint32_t rest = (uint32_t)event->data.u64;
@@ -272,7 +272,7 @@ static int hear(struct dialer *c, const struct epoll_event *event)
 }
 
 /* Until the channel ends: -EPIPE. */
-static int serve(struct dialer *c)
+static int dialer_serve(struct dialer *c)
 {
 	struct epoll_event events[MAX_EVENTS];
 	int r = 0;
@@ -284,7 +284,7 @@ static int serve(struct dialer *c)
 			return -errno;
 		c->now_ns = clock_ns();
 		for (int i = 0; i < n && r == 0; i++)
-			r = hear(c, &events[i]);
+			r = dialer_hear(c, &events[i]);
 		if (r == 0) {
 			look_at_times(c);
 			r = watch_channel(c, CALLER_FOR_GATE);
@@ -298,7 +298,7 @@ static int serve(struct dialer *c)
 /* --- the beginning --- */
 
 /* Nothing of the keeper's but what was meant for us; not its terminal either. */
-static int close_others(struct err *e)
+static int dialer_close_others(struct err *e)
 {
 	int nothing = file_open("/dev/null", O_RDWR);
 	int r = nothing < 0 ? nothing : 0;
@@ -363,7 +363,7 @@ static size_t list_ports(const struct wire_rules *rules, uint16_t ret[static UIN
 	return count;
 }
 
-static int confine(const struct dialer *c, struct err *e)
+static int dialer_confine(const struct dialer *c, struct err *e)
 {
 	/* c-ares reads the first one for each name; the others it has read. */
 	static const char *const readable[] = { "/etc/hosts", "/etc/resolv.conf",
@@ -380,9 +380,9 @@ static int confine(const struct dialer *c, struct err *e)
 	return gate_confine(&wall, c->rules, e);
 }
 
-static int start(struct dialer *c, struct err *e)
+static int dialer_start(struct dialer *c, struct err *e)
 {
-	int r = close_others(e);
+	int r = dialer_close_others(e);
 
 	if (r < 0)
 		return r;
@@ -392,7 +392,7 @@ static int start(struct dialer *c, struct err *e)
 		return -EINVAL;
 	if ((r = open_channels(c, e)) < 0 || (r = dialer_names_open(c, e)) < 0)
 		return r;
-	return confine(c, e);
+	return dialer_confine(c, e);
 }
 
 int dialer_main(void)
@@ -400,7 +400,7 @@ int dialer_main(void)
 	static struct dialer c;
 	struct err e = { 0 };
 	struct wire_called ready = { .id = WIRE_CALLER_READY, .kind = WIRE_NET_ALLOWED };
-	int r = start(&c, &e);
+	int r = dialer_start(&c, &e);
 
 	if (r < 0) {
 		ready.kind = WIRE_NET_FAILED;
@@ -409,5 +409,5 @@ int dialer_main(void)
 	}
 	if (wire_send_message(CHANNEL, &ready, sizeof(ready), -1) < 0 || r < 0)
 		return EXIT_FAILURE;
-	return serve(&c) == -EPIPE ? EXIT_SUCCESS : EXIT_FAILURE;
+	return dialer_serve(&c) == -EPIPE ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -25,7 +25,7 @@ static void free_place(struct dialer *c, struct dialer_call *call)
 }
 
 /* True: it has gone, and the call's place is free. */
-static bool send_answer(struct dialer *c, struct dialer_call *call)
+static bool dialer_answer_send_answer(struct dialer *c, struct dialer_call *call)
 {
 	int channel = c->channels[call->asker].fd;
 	int r = channel < 0 ? -EPIPE
@@ -41,7 +41,7 @@ static bool send_answer(struct dialer *c, struct dialer_call *call)
 		call->answer.reason = WIRE_BECAUSE_UNREACHABLE;
 		snprintf(call->answer.other, sizeof(call->answer.other),
 			"the connection could not be handed over: %s", strerror(-r));
-		return send_answer(c, call);
+		return dialer_answer_send_answer(c, call);
 	}
 	free_place(c, call);
 	return true;
@@ -59,7 +59,7 @@ void dialer_answer(struct dialer *c, struct dialer_call *call, enum wire_decisio
 	snprintf(call->answer.other, sizeof(call->answer.other), "%s", other);
 	call->passed = passed;
 	call->state = CALLER_ANSWERED;
-	if (channel->unsent || !send_answer(c, call))
+	if (channel->unsent || !dialer_answer_send_answer(c, call))
 		channel->unsent++;
 }
 
@@ -72,7 +72,7 @@ void dialer_send_answers(struct dialer *c, enum dialer_asker asker)
 
 		if (call->state != CALLER_ANSWERED || call->asker != asker)
 			continue;
-		if (!send_answer(c, call))
+		if (!dialer_answer_send_answer(c, call))
 			return;
 		channel->unsent--;
 	}

@@ -25,7 +25,7 @@
  * Would a datagram to this address come from it? Asks the routes; nothing is sent. 1, 0 or -errno:
  * where there is no route for datagrams, there is none for a connection.
  */
-static int is_own(const uint8_t address[static 16])
+static int dialer_connect_is_own(const uint8_t address[static 16])
 {
 	struct sockaddr_storage to, from = { 0 };
 	socklen_t size = gate_address_write(address, 9, &to);
@@ -42,7 +42,7 @@ static int is_own(const uint8_t address[static 16])
 }
 
 /* An enum wire_reason; -errno: it cannot be told. */
-static int judge(
+static int dialer_connect_judge(
 	const struct dialer *c, const struct dialer_call *call, const uint8_t address[static 16])
 {
 	int r;
@@ -57,7 +57,7 @@ static int judge(
 		return WIRE_BECAUSE_ALLOWED;
 	if (gate_address_reserved(address))
 		return WIRE_BECAUSE_RESERVED;
-	r = is_own(address);
+	r = dialer_connect_is_own(address);
 	return r > 0 ? WIRE_BECAUSE_OWN_ADDRESS : r;
 }
 
@@ -78,7 +78,7 @@ static bool is_trying(const struct dialer_call *call)
 	return false;
 }
 
-static void give_up(struct dialer *c, struct dialer_call *call)
+static void dialer_connect_give_up(struct dialer *c, struct dialer_call *call)
 {
 	const char *why = gate_address_reserved(call->refused);
 	char address[GATE_ADDRESS_TEXT], text[2 * GATE_ADDRESS_TEXT];
@@ -120,7 +120,8 @@ static int set_options(int fd, bool is_host)
 }
 
 /* 0: connected. -EINPROGRESS: an event will tell. Anything else: this one failed. */
-static int begin(struct dialer *c, struct dialer_call *call, struct dialer_attempt *attempt)
+static int dialer_connect_begin(
+	struct dialer *c, struct dialer_call *call, struct dialer_attempt *attempt)
 {
 	size_t index = (size_t)(call - c->calls) * CALLER_MAX_ATTEMPTS +
 		       (size_t)(attempt - call->attempts);
@@ -143,7 +144,7 @@ static int begin(struct dialer *c, struct dialer_call *call, struct dialer_attem
 	return r;
 }
 
-static struct dialer_attempt *find_free(struct dialer_call *call)
+static struct dialer_attempt *dialer_connect_find_free(struct dialer_call *call)
 {
 	for (size_t i = 0; i < CALLER_MAX_ATTEMPTS; i++)
 		if (call->attempts[i].fd < 0)
@@ -151,12 +152,12 @@ static struct dialer_attempt *find_free(struct dialer_call *call)
 	return NULL;
 }
 
-/* As begin(), of the address at `index`; -EACCES: it was refused, and not tried. */
+/* As dialer_connect_begin(), of the address at `index`; -EACCES: it was refused, and not tried. */
 static int judge_and_begin(struct dialer *c, struct dialer_call *call, unsigned index)
 {
 	const uint8_t *address = call->to.items[index];
-	struct dialer_attempt *attempt = find_free(call);
-	int r = judge(c, call, address);
+	struct dialer_attempt *attempt = dialer_connect_find_free(call);
+	int r = dialer_connect_judge(c, call, address);
 
 	if (r > WIRE_BECAUSE_ALLOWED && !call->refusal) {
 		call->refusal = (uint8_t)r;
@@ -167,7 +168,7 @@ static int judge_and_begin(struct dialer *c, struct dialer_call *call, unsigned 
 	call->tried++;
 	attempt->address = index;
 	if (r == 0)
-		r = begin(c, call, attempt);
+		r = dialer_connect_begin(c, call, attempt);
 	if (r == 0)
 		succeed(c, call, attempt);
 	else if (r != -EINPROGRESS)
@@ -188,7 +189,7 @@ void dialer_try_next(struct dialer *c, struct dialer_call *call)
 			return;
 	}
 	if (!is_trying(call))
-		give_up(c, call);
+		dialer_connect_give_up(c, call);
 }
 
 void dialer_connect(struct dialer *c, struct dialer_call *call)

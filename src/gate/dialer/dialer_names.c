@@ -55,8 +55,8 @@ static const struct dialer_known *find_known(const struct dialer *c, const char 
 
 /* In the place of the same name, or of the one that ends first: those that have ended are among
  * them. */
-static void remember(struct dialer *c, const char *name, const struct dialer_addresses *addresses,
-	uint64_t seconds)
+static void dialer_names_remember(struct dialer *c, const char *name,
+	const struct dialer_addresses *addresses, uint64_t seconds)
 {
 	struct dialer_known *place = &c->known[0];
 
@@ -90,7 +90,7 @@ static void interleave(
 				memcpy(ret->items[ret->count++], families[f].items[i], 16);
 }
 
-static void collect(const struct ares_addrinfo *found, struct dialer_addresses *ret)
+static void dialer_names_collect(const struct ares_addrinfo *found, struct dialer_addresses *ret)
 {
 	struct dialer_addresses families[2] = { 0 }; /* IPv6, IPv4 */
 
@@ -123,7 +123,7 @@ static uint64_t shortest_seconds(const struct ares_addrinfo *found)
 }
 
 /* What c-ares calls it is not always what happened: the same when servers fail or are not there. */
-static const char *explain(int status)
+static const char *dialer_names_explain(int status)
 {
 	if (status == ARES_ETIMEOUT)
 		return "the name servers of this machine did not answer";
@@ -132,7 +132,7 @@ static const char *explain(int status)
 	return ares_strerror(status);
 }
 
-static void hand_out(struct dialer *c, struct dialer_call *call, int status,
+static void dialer_names_hand_out(struct dialer *c, struct dialer_call *call, int status,
 	const struct dialer_addresses *addresses)
 {
 	if (addresses->count) {
@@ -141,7 +141,8 @@ static void hand_out(struct dialer *c, struct dialer_call *call, int status,
 	} else if (status == ARES_ENOTFOUND || status == ARES_ENODATA || status == ARES_SUCCESS) {
 		dialer_answer(c, call, WIRE_NET_FAILED, WIRE_BECAUSE_UNKNOWN_NAME, "", -1);
 	} else {
-		dialer_answer(c, call, WIRE_NET_FAILED, WIRE_BECAUSE_RESOLVER, explain(status), -1);
+		dialer_answer(c, call, WIRE_NET_FAILED, WIRE_BECAUSE_RESOLVER,
+			dialer_names_explain(status), -1);
 	}
 }
 
@@ -156,13 +157,13 @@ static void hear_lookup(void *of, int status, int timeouts, struct ares_addrinfo
 	(void)timeouts;
 	lookup->dialer = NULL;
 	if (status == ARES_SUCCESS && found) {
-		collect(found, &addresses);
-		remember(c, lookup->name, &addresses, shortest_seconds(found));
+		dialer_names_collect(found, &addresses);
+		dialer_names_remember(c, lookup->name, &addresses, shortest_seconds(found));
 	}
 	ares_freeaddrinfo(found);
 	for (unsigned i = 0; i < c->end; i++)
 		if (c->calls[i].state == CALLER_NAMING && c->calls[i].lookup == index)
-			hand_out(c, &c->calls[i], status, &addresses);
+			dialer_names_hand_out(c, &c->calls[i], status, &addresses);
 }
 
 /* --- questions --- */
@@ -194,7 +195,7 @@ void dialer_find(struct dialer *c, struct dialer_call *call)
 
 	call->state = CALLER_NAMING;
 	if (known) {
-		hand_out(c, call, ARES_SUCCESS, &known->addresses);
+		dialer_names_hand_out(c, call, ARES_SUCCESS, &known->addresses);
 		return;
 	}
 	lookup = find_lookup(c, call->asked.name, &is_new);

@@ -77,7 +77,7 @@ static bool is_v4(const uint8_t address[static 16])
 	return memcmp(address, v4_front, sizeof(v4_front)) == 0;
 }
 
-static bool is_within(
+static bool address_is_within(
 	const uint8_t address[static 16], const uint8_t network[static 16], unsigned prefix)
 {
 	unsigned whole = prefix / 8, rest = prefix % 8;
@@ -92,7 +92,7 @@ const char *gate_address_reserved(const uint8_t address[static 16])
 	for (size_t i = 0; i < COUNT_OF(networks); i++) {
 		uint8_t v4[16];
 
-		if (!is_within(
+		if (!address_is_within(
 			    address, networks[i].address, networks[i].before + networks[i].prefix))
 			continue;
 		if (!networks[i].inside)

@@ -36,7 +36,7 @@ struct reader {
 };
 
 /* The next n bytes, or NULL. */
-static const uint8_t *read_bytes(struct reader *r, size_t n)
+static const uint8_t *dns_read_bytes(struct reader *r, size_t n)
 {
 	if (r->is_bad || r->size - r->at < n) {
 		r->is_bad = true;
@@ -46,9 +46,9 @@ static const uint8_t *read_bytes(struct reader *r, size_t n)
 	return r->bytes + r->at - n;
 }
 
-static uint16_t read_number(struct reader *r)
+static uint16_t dns_read_number(struct reader *r)
 {
-	const uint8_t *bytes = read_bytes(r, 2);
+	const uint8_t *bytes = dns_read_bytes(r, 2);
 
 	return bytes ? (uint16_t)(bytes[0] << 8 | bytes[1]) : 0;
 }
@@ -56,11 +56,11 @@ static uint16_t read_number(struct reader *r)
 /* The next label: its bytes and their number; 0 for the root's, and for one that is not good. */
 static size_t read_label(struct reader *r, size_t name_start, const uint8_t **ret)
 {
-	const uint8_t *length = read_bytes(r, 1);
+	const uint8_t *length = dns_read_bytes(r, 1);
 	size_t n = length ? *length : 0;
 
 	r->is_bad = r->is_bad || n > MAX_LABEL;
-	*ret = read_bytes(r, n);
+	*ret = dns_read_bytes(r, n);
 	r->is_bad = r->is_bad || r->at - name_start > MAX_NAME;
 	return r->is_bad ? 0 : n;
 }
@@ -118,7 +118,7 @@ static void read_question_name(struct reader *r, struct gate_question *q)
 }
 
 /* A record's name is of no interest. True: it is the root's, written out. */
-static bool skip_name(struct reader *r)
+static bool dns_skip_name(struct reader *r)
 {
 	size_t start = r->at;
 	const uint8_t *label;
@@ -126,7 +126,7 @@ static bool skip_name(struct reader *r)
 	do {
 		/* A pointer ends a name and leads back; where to is not looked at. */
 		if (!r->is_bad && r->at < r->size && r->bytes[r->at] >= 0xc0) {
-			size_t to = read_number(r) & 0x3fffU;
+			size_t to = dns_read_number(r) & 0x3fffU;
 
 			r->is_bad = r->is_bad || to < HEADER_SIZE || to >= start;
 			return false;
@@ -137,23 +137,23 @@ static bool skip_name(struct reader *r)
 
 static void skip_record(struct reader *r)
 {
-	skip_name(r);
-	read_bytes(r, 8); /* type, class, time to live */
-	read_bytes(r, read_number(r));
+	dns_skip_name(r);
+	dns_read_bytes(r, 8); /* type, class, time to live */
+	dns_read_bytes(r, dns_read_number(r));
 }
 
 /* RFC 6891: at most one OPT, and its name is the root. Of its options none matters here. */
 static void read_additional(struct reader *r, struct gate_question *q)
 {
 	struct reader ahead = *r;
-	bool is_root = skip_name(&ahead);
+	bool is_root = dns_skip_name(&ahead);
 	const uint8_t *version;
 
-	if (read_number(&ahead) == TYPE_OPT) {
+	if (dns_read_number(&ahead) == TYPE_OPT) {
 		r->is_bad = r->is_bad || !is_root || q->has_options;
 		q->has_options = true;
-		read_bytes(&ahead, 3); /* the size of a reply it takes, and half of a code */
-		version = read_bytes(&ahead, 1);
+		dns_read_bytes(&ahead, 3); /* the size of a reply it takes, and half of a code */
+		version = dns_read_bytes(&ahead, 1);
 		if (version && *version)
 			q->r = GATE_DNS_BAD_VERSION;
 	}
@@ -166,14 +166,14 @@ static void read_query(struct reader *r, struct gate_question *q)
 	unsigned questions, records, additional, class;
 
 	r->at = 4;
-	questions = read_number(r);
-	records = read_number(r);
-	records += read_number(r);
-	additional = read_number(r);
+	questions = dns_read_number(r);
+	records = dns_read_number(r);
+	records += dns_read_number(r);
+	additional = dns_read_number(r);
 	r->is_bad = questions != 1;
 	read_question_name(r, q);
-	q->type = read_number(r);
-	class = read_number(r);
+	q->type = dns_read_number(r);
+	class = dns_read_number(r);
 	q->size = r->at;
 	q->r = class == CLASS_IN ? GATE_DNS_OK : GATE_DNS_REFUSED;
 	for (; records && !r->is_bad; records--)

@@ -17,7 +17,7 @@ void gate_http_init(struct gate_http *h, const char *name, uint16_t port)
 /* --- what it is --- */
 
 /* Do the bytes begin with `lower`, as far as they go? */
-static bool can_be(struct gate_span s, const char *lower)
+static bool http_can_be(struct gate_span s, const char *lower)
 {
 	for (size_t i = 0; i < s.n && lower[i]; i++)
 		if (str_lower(s.at[i]) != lower[i])
@@ -41,12 +41,12 @@ bool gate_http_is_request(const uint8_t *bytes, size_t n)
 		return true;
 	if (gate_span_is(method, "connect"))
 		return str_is_letter(rest.at[0]) || str_is_digit(rest.at[0]) || rest.at[0] == '[';
-	return can_be(rest, "http://");
+	return http_can_be(rest, "http://");
 }
 
 /* --- what is read in each state --- */
 
-static enum gate_http_verdict read_head(
+static enum gate_http_verdict http_read_head(
 	struct gate_http *h, struct gate_span in, struct gate_pass *ret, struct gate_why *why)
 {
 	struct gate_body body;
@@ -105,7 +105,7 @@ static enum gate_http_verdict read_anything(
 
 static enum gate_http_verdict (*const readers[])(
 	struct gate_http *h, struct gate_span in, struct gate_pass *ret, struct gate_why *why) = {
-	[GATE_HTTP_HEAD] = read_head,
+	[GATE_HTTP_HEAD] = http_read_head,
 	[GATE_HTTP_LENGTH] = read_counted,
 	[GATE_HTTP_CHUNK_SIZE] = gate_http_read_chunk_size,
 	[GATE_HTTP_CHUNK_BYTES] = read_counted,
@@ -126,13 +126,13 @@ static void print_span(struct gate_span s, char ret[static WIRE_NAME_SIZE])
 }
 
 /* A field of this name is known to nobody. */
-static void cross_out(uint8_t *bytes, struct gate_part name)
+static void http_cross_out(uint8_t *bytes, struct gate_part name)
 {
 	memset(bytes + name.at, 'x', name.n);
 }
 
 /* Up to the end of what is there, or with `is_body` of the body. */
-static enum gate_http_verdict read_on(struct gate_http *h, struct gate_span in, bool is_body,
+static enum gate_http_verdict http_read_on(struct gate_http *h, struct gate_span in, bool is_body,
 	size_t *ret_pass, struct gate_why *why, uint8_t *bytes)
 {
 	enum gate_http_verdict r = GATE_HTTP_MORE;
@@ -145,8 +145,8 @@ static enum gate_http_verdict read_on(struct gate_http *h, struct gate_span in, 
 		r = readers[h->state](h, rest, &pass, why);
 		if (r != GATE_HTTP_PASS)
 			break;
-		cross_out(bytes + passed, pass.upgrade);
-		cross_out(bytes + passed, pass.settings);
+		http_cross_out(bytes + passed, pass.upgrade);
+		http_cross_out(bytes + passed, pass.settings);
 		passed += pass.n;
 	}
 	*ret_pass = passed;
@@ -159,7 +159,7 @@ static enum gate_http_verdict read_either(struct gate_http *h, uint8_t *bytes, s
 {
 	struct gate_why why = { 0 };
 	struct gate_span in = { (const char *)bytes, n };
-	enum gate_http_verdict r = read_on(h, in, is_body, ret_pass, &why, bytes);
+	enum gate_http_verdict r = http_read_on(h, in, is_body, ret_pass, &why, bytes);
 
 	if (r == GATE_HTTP_DENY) {
 		*ret_reason = why.reason;

@@ -55,7 +55,7 @@ static bool has_good_extensions(struct gate_span s)
 
 /* --- the lines --- */
 
-static bool read_size(struct gate_span line, uint64_t *ret, struct gate_why *why)
+static bool http_chunk_read_size(struct gate_span line, uint64_t *ret, struct gate_why *why)
 {
 	size_t n = 0;
 
@@ -82,7 +82,7 @@ enum gate_http_verdict gate_http_read_chunk_size(
 
 	if (r != GATE_HTTP_PASS)
 		return r;
-	if (!read_size(line, &h->left, why))
+	if (!http_chunk_read_size(line, &h->left, why))
 		return GATE_HTTP_DENY;
 	h->trailers = 0;
 	h->state = h->left ? GATE_HTTP_CHUNK_BYTES : GATE_HTTP_TRAILERS;

@@ -22,7 +22,7 @@ struct head {
 
 /* --- the host --- */
 
-static bool is_ours(const struct gate_http *h, const struct gate_authority *a)
+static bool http_head_is_ours(const struct gate_http *h, const struct gate_authority *a)
 {
 	return (!h->name[0] || gate_host_is(a->host, h->name)) && (!a->port || a->port == h->port);
 }
@@ -38,13 +38,13 @@ static bool check_host(struct head *head, struct gate_span text, struct gate_aut
 {
 	if (text.n == 0)
 		return refuse_unnamed(head);
-	if (gate_host_read_authority(text.at, text.n, ret) && is_ours(head->h, ret))
+	if (gate_host_read_authority(text.at, text.n, ret) && http_head_is_ours(head->h, ret))
 		return true;
 	*head->why = (struct gate_why){ WIRE_BECAUSE_OTHER_HOST, text };
 	return false;
 }
 
-static bool read_host(struct head *head, const struct gate_field *field)
+static bool http_head_read_host(struct head *head, const struct gate_field *field)
 {
 	if (head->has_host)
 		return gate_http_refuse(head->why, "it has two Host fields");
@@ -54,7 +54,7 @@ static bool read_host(struct head *head, const struct gate_field *field)
 
 /* --- where it ends --- */
 
-static bool read_length(struct head *head, const struct gate_field *field)
+static bool http_head_read_length(struct head *head, const struct gate_field *field)
 {
 	struct gate_span value = field->value;
 
@@ -74,7 +74,7 @@ static bool read_length(struct head *head, const struct gate_field *field)
 	return true;
 }
 
-static bool read_coding(struct head *head, const struct gate_field *field)
+static bool http_head_read_coding(struct head *head, const struct gate_field *field)
 {
 	if (head->is_chunked)
 		return gate_http_refuse(head->why, "it has two Transfer-Encoding fields");
@@ -88,7 +88,7 @@ static bool read_coding(struct head *head, const struct gate_field *field)
 
 /* --- what it turns into --- */
 
-static struct gate_part find_part(const struct head *head, struct gate_span name)
+static struct gate_part http_head_find_part(const struct head *head, struct gate_span name)
 {
 	return (struct gate_part){ (size_t)(name.at - head->begin), name.n };
 }
@@ -101,23 +101,23 @@ static bool read_upgrade(struct head *head, const struct gate_field *field)
 	if (is_first && gate_span_is(field->value, "websocket"))
 		head->has_upgrade = true;
 	else if (is_first && gate_span_is(field->value, "h2c"))
-		head->h2c = find_part(head, field->name);
+		head->h2c = http_head_find_part(head, field->name);
 	else
 		return gate_http_refuse(
 			head->why, "it asks for an upgrade to something other than websocket");
 	return true;
 }
 
-static bool read_settings(struct head *head, const struct gate_field *field)
+static bool http_head_read_settings(struct head *head, const struct gate_field *field)
 {
 	if (head->settings.n)
 		return gate_http_refuse(head->why, "it has two HTTP2-Settings fields");
-	head->settings = find_part(head, field->name);
+	head->settings = http_head_find_part(head, field->name);
 	return true;
 }
 
 /* A list of fields that the next server takes away, which leaves another request. */
-static bool read_connection(struct head *head, const struct gate_field *field)
+static bool http_head_read_connection(struct head *head, const struct gate_field *field)
 {
 	struct gate_span value = field->value;
 
@@ -144,11 +144,11 @@ static const struct {
 	const char *name;
 	bool (*read)(struct head *head, const struct gate_field *field);
 } special[] = {
-	{ "connection", read_connection },
-	{ "content-length", read_length },
-	{ "host", read_host },
-	{ "http2-settings", read_settings },
-	{ "transfer-encoding", read_coding },
+	{ "connection", http_head_read_connection },
+	{ "content-length", http_head_read_length },
+	{ "host", http_head_read_host },
+	{ "http2-settings", http_head_read_settings },
+	{ "transfer-encoding", http_head_read_coding },
 	{ "upgrade", read_upgrade },
 };
 

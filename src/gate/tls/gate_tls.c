@@ -55,7 +55,7 @@ static uint8_t walk_byte(struct walk *w)
  * Each part of the body has a size, and is within a larger part. `left` is what is left of the part
  * that is being read: nobody gets behind its end, whatever sizes are written in it.
  */
-static bool read_number(struct walk *w, size_t *left, unsigned width, size_t *ret)
+static bool tls_read_number(struct walk *w, size_t *left, unsigned width, size_t *ret)
 {
 	if (*left < width)
 		return false;
@@ -65,7 +65,7 @@ static bool read_number(struct walk *w, size_t *left, unsigned width, size_t *re
 	return true;
 }
 
-static bool skip(struct walk *w, size_t *left, size_t n)
+static bool tls_skip(struct walk *w, size_t *left, size_t n)
 {
 	if (*left < n)
 		return false;
@@ -78,7 +78,7 @@ static bool skip(struct walk *w, size_t *left, size_t n)
 /* The size of a part within, which is then taken off `left`. */
 static bool open_part(struct walk *w, size_t *left, unsigned width, size_t *ret)
 {
-	if (!read_number(w, left, width, ret) || *ret > *left)
+	if (!tls_read_number(w, left, width, ret) || *ret > *left)
 		return false;
 	*left -= *ret;
 	return true;
@@ -92,7 +92,7 @@ static bool read_server_name(struct walk *w, size_t left, char name[static WIRE_
 
 	if (!open_part(w, &left, 2, &list) || left > 0)
 		return false;
-	if (!read_number(w, &list, 1, &kind) || kind != NAME_HOST)
+	if (!tls_read_number(w, &list, 1, &kind) || kind != NAME_HOST)
 		return false;
 	if (!open_part(w, &list, 2, &size) || list > 0 || size > sizeof(text))
 		return false;
@@ -113,10 +113,10 @@ static enum gate_tls read_extensions(struct walk *w, size_t left, char name[stat
 	while (left > 0) {
 		size_t type, size;
 
-		if (!read_number(w, &left, 2, &type) || !open_part(w, &left, 2, &size))
+		if (!tls_read_number(w, &left, 2, &type) || !open_part(w, &left, 2, &size))
 			return GATE_TLS_BAD;
 		if (type != EXTENSION_NAME) {
-			skip(w, &size, size);
+			tls_skip(w, &size, size);
 			continue;
 		}
 		if (has_name || !read_server_name(w, size, name))
@@ -130,19 +130,19 @@ static enum gate_tls read_body(struct walk *w, size_t left, char name[static WIR
 {
 	size_t version, session, suites, compressions, extensions;
 
-	if (!read_number(w, &left, 2, &version) || version < TLS_1_0 || version > TLS_1_2)
+	if (!tls_read_number(w, &left, 2, &version) || version < TLS_1_0 || version > TLS_1_2)
 		return GATE_TLS_BAD;
-	if (!skip(w, &left, RANDOM_SIZE))
+	if (!tls_skip(w, &left, RANDOM_SIZE))
 		return GATE_TLS_BAD;
 	if (!open_part(w, &left, 1, &session) || session > SESSION_MAX)
 		return GATE_TLS_BAD;
-	skip(w, &session, session);
+	tls_skip(w, &session, session);
 	if (!open_part(w, &left, 2, &suites) || suites == 0 || suites % 2)
 		return GATE_TLS_BAD;
-	skip(w, &suites, suites);
+	tls_skip(w, &suites, suites);
 	if (!open_part(w, &left, 1, &compressions) || compressions == 0)
 		return GATE_TLS_BAD;
-	skip(w, &compressions, compressions);
+	tls_skip(w, &compressions, compressions);
 	if (left == 0)
 		return GATE_TLS_NO_NAME;
 	if (!open_part(w, &left, 2, &extensions) || left > 0)
@@ -231,7 +231,7 @@ enum gate_tls gate_tls_read(const uint8_t *bytes, size_t n, char name[static WIR
 		return GATE_TLS_BAD;
 	if (r != GATE_TLS_NAME)
 		return r;
-	skip(&w, &head, HELLO_HEAD);
+	tls_skip(&w, &head, HELLO_HEAD);
 	r = read_body(&w, hello.size, name);
 	if (r != GATE_TLS_NAME)
 		name[0] = '\0';

@@ -18,7 +18,7 @@ static const struct {
 	{ PLAN_IMAGE_NAMED, 0, PLAN_GUARANTEE_COUNT, "images that have only a name" },
 };
 
-static bool matches(const struct plan_op *op, size_t row)
+static bool check_matches(const struct plan_op *op, size_t row)
 {
 	return op->kind == missing[row].kind &&
 	       (!missing[row].flag || op->flags & missing[row].flag);
@@ -29,7 +29,7 @@ static int check_op(const struct plan *p, uint32_t i, struct record *record, str
 	for (size_t row = 0; row < COUNT_OF(missing); row++) {
 		enum plan_guarantee g = missing[row].guarantee;
 
-		if (!matches(&plan_ops(p)[i], row))
+		if (!check_matches(&plan_ops(p)[i], row))
 			continue;
 		if (g == PLAN_GUARANTEE_COUNT || plan_promises(p)[g].need == PLAN_MUST)
 			return err_hint(e,

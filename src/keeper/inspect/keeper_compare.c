@@ -94,7 +94,7 @@ static bool is_planned(
 	       (!x->layer || is_on(&m->layers[x->layer - 1], mount));
 }
 
-static void judge(struct keeper_mounts *m, const struct keeper_mount *mount,
+static void compare_judge(struct keeper_mounts *m, const struct keeper_mount *mount,
 	const struct keeper_expected *x, struct keeper_mount_faults *f)
 {
 	const char *missing = missing_option(mount, x->flags);
@@ -134,7 +134,7 @@ void keeper_mounts_compare(struct keeper_mounts *m, const struct keeper_snapshot
 
 		if (x && !x->is_seen) {
 			x->is_seen = true;
-			judge(m, mount, x, ret);
+			compare_judge(m, mount, x, ret);
 		} else if (carrier) {
 			const char *missing = missing_option(mount, carrier->flags);
 

@@ -26,8 +26,8 @@
 #define WITHOUT_LATCH 4
 
 /* Notes what was seen; a fault that is "" is none. */
-static void see(struct keeper_inspection *l, enum plan_guarantee g, enum record_vantage vantage,
-	const char *fault, const char *good)
+static void inspection_see(struct keeper_inspection *l, enum plan_guarantee g,
+	enum record_vantage vantage, const char *fault, const char *good)
 {
 	struct record_observation *o = &l->record->observations[g];
 
@@ -38,7 +38,7 @@ static void see(struct keeper_inspection *l, enum plan_guarantee g, enum record_
 
 /* --- namespaces --- */
 
-static bool is_own(const struct keeper_inspection *l, enum keeper_namespace ns)
+static bool inspection_is_own(const struct keeper_inspection *l, enum keeper_namespace ns)
 {
 	return l->cage.namespaces[ns] != l->host.namespaces[ns] &&
 	       (!l->joined || l->cage.namespaces[ns] == l->joined->inodes[ns]);
@@ -56,12 +56,12 @@ static void see_namespace(
 {
 	char fault[64] = "", good[64];
 
-	if (!is_own(l, ns))
+	if (!inspection_is_own(l, ns))
 		snprintf(fault, sizeof(fault), "the %s namespace is %s", keeper_namespace_names[ns],
 			owner(l, ns));
 	snprintf(good, sizeof(good), "%s:[%" PRIu64 "]", keeper_namespace_names[ns],
 		l->cage.namespaces[ns]);
-	see(l, g, RECORD_OUTSIDE, fault, good);
+	inspection_see(l, g, RECORD_OUTSIDE, fault, good);
 }
 
 static void see_namespaces(struct keeper_inspection *l, const struct keeper *k)
@@ -96,19 +96,19 @@ static void see_network(struct keeper_inspection *l, const struct keeper *k)
 	if (promises[PLAN_NET_NONE].need == PLAN_NONE &&
 		promises[PLAN_NET_ALLOWLIST].need == PLAN_NONE)
 		return;
-	if (!is_own(l, KEEPER_NS_NET))
+	if (!inspection_is_own(l, KEEPER_NS_NET))
 		snprintf(fault, sizeof(fault), "the network namespace is %s",
 			owner(l, KEEPER_NS_NET));
 	else if (!has_only_loopback(l->cage.interfaces))
 		snprintf(fault, sizeof(fault), "its interfaces are %.64s", l->cage.interfaces);
 	if (promises[PLAN_NET_NONE].need != PLAN_NONE) {
-		see(l, PLAN_NET_NONE, RECORD_OUTSIDE, fault,
+		inspection_see(l, PLAN_NET_NONE, RECORD_OUTSIDE, fault,
 			"a network of its own with loopback only");
 		return;
 	}
 	if (!fault[0] && !l->joined)
 		keeper_gate_inspect(&k->gate, &k->process, l->start->plan, fault, sizeof(fault));
-	see(l, PLAN_NET_ALLOWLIST, RECORD_OUTSIDE, fault,
+	inspection_see(l, PLAN_NET_ALLOWLIST, RECORD_OUTSIDE, fault,
 		l->joined ? "loopback only, in the network of the session's cage"
 			  : "loopback only, and a confined gate at the planned ports");
 }
@@ -131,10 +131,10 @@ static void see_protected(struct keeper_inspection *l)
 	else
 		snprintf(good, sizeof(good), "%zu paths, held by %zu mounts", count, mounts);
 	if (count)
-		see(l, PLAN_FS_PROTECT, RECORD_OUTSIDE,
+		inspection_see(l, PLAN_FS_PROTECT, RECORD_OUTSIDE,
 			l->faults.protect[0] ? l->faults.protect : l->faults.project, good);
 	else if (plan_promises(p)[PLAN_FS_PROTECT].need != PLAN_NONE)
-		see(l, PLAN_FS_PROTECT, RECORD_UNSEEN, "nothing is held", "");
+		inspection_see(l, PLAN_FS_PROTECT, RECORD_UNSEEN, "nothing is held", "");
 }
 
 static void see_files(struct keeper_inspection *l, const struct keeper *k)
@@ -144,20 +144,23 @@ static void see_files(struct keeper_inspection *l, const struct keeper *k)
 
 	(void)k;
 	snprintf(root, sizeof(root), "%s",
-		is_own(l, KEEPER_NS_MOUNT) ? f->root : "the mount namespace is not the cage's");
-	see(l, PLAN_FS_ROOT, RECORD_OUTSIDE, root, "every mount is one of the plan's");
-	see(l, PLAN_FS_READS, RECORD_OUTSIDE, root[0] ? root : f->reads,
+		inspection_is_own(l, KEEPER_NS_MOUNT) ? f->root
+						      : "the mount namespace is not the cage's");
+	inspection_see(l, PLAN_FS_ROOT, RECORD_OUTSIDE, root, "every mount is one of the plan's");
+	inspection_see(l, PLAN_FS_READS, RECORD_OUTSIDE, root[0] ? root : f->reads,
 		"every source is declared");
-	see(l, PLAN_FS_WRITES, RECORD_OUTSIDE, root[0] ? root : f->writes,
+	inspection_see(l, PLAN_FS_WRITES, RECORD_OUTSIDE, root[0] ? root : f->writes,
 		"every mount has the planned restrictions");
-	see(l, PLAN_FS_PROJECT, RECORD_OUTSIDE, f->project, "mounted as planned");
-	see(l, PLAN_HOME, RECORD_OUTSIDE, root,
+	inspection_see(l, PLAN_FS_PROJECT, RECORD_OUTSIDE, f->project, "mounted as planned");
+	inspection_see(l, PLAN_HOME, RECORD_OUTSIDE, root,
 		plan_find_from(l->start->plan, PLAN_BIND, PLAN_ROOT_SESSION_HOME)
 			? "the session's own"
 			: "in the cage's own root");
-	see(l, PLAN_DEV, RECORD_OUTSIDE, f->dev[0] ? f->dev : root, "the planned devices");
-	see(l, PLAN_PROCESSES, RECORD_OUTSIDE,
-		is_own(l, KEEPER_NS_PID) ? f->proc : "the pid namespace is not the cage's",
+	inspection_see(
+		l, PLAN_DEV, RECORD_OUTSIDE, f->dev[0] ? f->dev : root, "the planned devices");
+	inspection_see(l, PLAN_PROCESSES, RECORD_OUTSIDE,
+		inspection_is_own(l, KEEPER_NS_PID) ? f->proc
+						    : "the pid namespace is not the cage's",
 		"pids of its own, and a fresh /proc");
 	see_protected(l);
 }
@@ -185,7 +188,7 @@ static void see_ids(struct keeper_inspection *l, const struct keeper *k)
 				v->capabilities[i]);
 	if (!v->no_new_privileges && !fault[0])
 		snprintf(fault, sizeof(fault), "no_new_privs is not set");
-	if (!is_own(l, KEEPER_NS_USER) && !fault[0])
+	if (!inspection_is_own(l, KEEPER_NS_USER) && !fault[0])
 		snprintf(
 			fault, sizeof(fault), "the user namespace is %s", owner(l, KEEPER_NS_USER));
 	if (!fault[0] &&
@@ -202,7 +205,7 @@ static void see_ids(struct keeper_inspection *l, const struct keeper *k)
 			ids->uid, ids->gid);
 	else
 		snprintf(good, sizeof(good), "user %u outside, no capabilities", ids->uid);
-	see(l, PLAN_IDS_UNPRIVILEGED, RECORD_OUTSIDE, fault, good);
+	inspection_see(l, PLAN_IDS_UNPRIVILEGED, RECORD_OUTSIDE, fault, good);
 }
 
 static void see_groups(struct keeper_inspection *l, const struct keeper *k)
@@ -214,7 +217,7 @@ static void see_groups(struct keeper_inspection *l, const struct keeper *k)
 		snprintf(fault, sizeof(fault), "%u supplementary groups", l->cage.group_count);
 	else if (l->start->ids.gid == 0)
 		snprintf(fault, sizeof(fault), "the own group is root's");
-	see(l, PLAN_GROUPS, RECORD_OUTSIDE, fault, "none");
+	inspection_see(l, PLAN_GROUPS, RECORD_OUTSIDE, fault, "none");
 }
 
 /* What will be passed to execve, against the plan: every variable is one of its. */
@@ -239,7 +242,8 @@ static void see_environment(struct keeper_inspection *l, const struct keeper *k)
 			snprintf(fault, sizeof(fault), "the variable %.*s is not planned",
 				n < 64 ? (int)n : 64, *pair);
 	}
-	see(l, PLAN_ENVIRONMENT, RECORD_KEEPER, fault, "the planned variables and no others");
+	inspection_see(
+		l, PLAN_ENVIRONMENT, RECORD_KEEPER, fault, "the planned variables and no others");
 }
 
 /* --- what it is held to --- */
@@ -253,13 +257,14 @@ static void see_filter(struct keeper_inspection *l, const struct keeper *k)
 	if (v->seccomp != 2 || v->filter_count != l->host.filter_count + 1)
 		snprintf(fault, sizeof(fault), "seccomp mode %d with %d filters", v->seccomp,
 			v->filter_count);
-	see(l, PLAN_SYSTEM_CALLS, RECORD_OUTSIDE, fault, "seccomp mode 2 with the filter");
+	inspection_see(
+		l, PLAN_SYSTEM_CALLS, RECORD_OUTSIDE, fault, "seccomp mode 2 with the filter");
 }
 
 static void see_landlock(struct keeper_inspection *l, const struct keeper *k)
 {
 	if (plan_find(l->start->plan, PLAN_LANDLOCK, NULL))
-		see(l, PLAN_LANDLOCKED, RECORD_INSIDE,
+		inspection_see(l, PLAN_LANDLOCKED, RECORD_INSIDE,
 			k->is_landlocked ? "" : "the cage did not enter its domain",
 			"a write was refused by it");
 }
@@ -295,7 +300,7 @@ static void see_terminal(struct keeper_inspection *l, const struct keeper *k)
 	else if (l->cage.descriptor_count != wanted)
 		snprintf(fault, sizeof(fault), "it holds %u descriptors, not %u",
 			l->cage.descriptor_count, wanted);
-	see(l, PLAN_TTY, RECORD_OUTSIDE, fault,
+	inspection_see(l, PLAN_TTY, RECORD_OUTSIDE, fault,
 		has_own ? "a terminal of its own, and no other"
 			: "no terminal among its descriptors");
 }
@@ -319,7 +324,7 @@ static void see_disk(struct keeper_inspection *l, const struct plan_op *op)
 		 !keeper_has_option(pool->super, inodes))
 		snprintf(fault, sizeof(fault), "the cage's file system has %.60s",
 			pool ? pool->super : "no quota");
-	see(l, PLAN_LIMITS_DISK, RECORD_OUTSIDE, fault, wanted);
+	inspection_see(l, PLAN_LIMITS_DISK, RECORD_OUTSIDE, fault, wanted);
 }
 
 static void see_rlimit(
@@ -330,7 +335,7 @@ static void see_rlimit(
 	snprintf(good, sizeof(good), "%" PRIu64, seen);
 	if (seen > op->n)
 		snprintf(fault, sizeof(fault), "the limit is %" PRIu64, seen);
-	see(l, g, RECORD_OUTSIDE, fault, good);
+	inspection_see(l, g, RECORD_OUTSIDE, fault, good);
 }
 
 static void see_cgroup(struct keeper_inspection *l, enum plan_guarantee g, const struct plan_op *op)
@@ -341,7 +346,7 @@ static void see_cgroup(struct keeper_inspection *l, enum plan_guarantee g, const
 		sizeof(fault));
 	snprintf(good, sizeof(good), "%" PRIu64 " in the cage's own %s", op->n,
 		plan_str(l->start->plan, op->b));
-	see(l, g, RECORD_OUTSIDE, fault, good);
+	inspection_see(l, g, RECORD_OUTSIDE, fault, good);
 }
 
 static void see_limits(struct keeper_inspection *l, const struct keeper *k)
@@ -365,15 +370,15 @@ static void see_limits(struct keeper_inspection *l, const struct keeper *k)
 		else if (g == PLAN_LIMITS_PIDS)
 			see_rlimit(l, g, op, l->cage.max_processes);
 		else if (g == PLAN_LIMITS_TIME)
-			see(l, g, RECORD_KEEPER, "", "the keeper's own clock");
+			inspection_see(l, g, RECORD_KEEPER, "", "the keeper's own clock");
 		else if (g == PLAN_LIMITS_OUTPUT)
-			see(l, g, RECORD_KEEPER, "", "the keeper's own count");
+			inspection_see(l, g, RECORD_KEEPER, "", "the keeper's own count");
 	}
 }
 
 /* --- the verdict --- */
 
-static int judge(const struct keeper_inspection *l, struct err *e)
+static int inspection_judge(const struct keeper_inspection *l, struct err *e)
 {
 	const struct plan_promise *promises = plan_promises(l->start->plan);
 
@@ -393,7 +398,7 @@ static int judge(const struct keeper_inspection *l, struct err *e)
 /*
  * Who sees each guarantee, one row for each; a function that sees several has them in a row. A
  * guarantee that no row has does not compile, and one that its function leaves out is not seen:
- * then judge() ends the run.
+ * then inspection_judge() ends the run.
  */
 static const struct {
 	enum plan_guarantee guarantee;
@@ -507,7 +512,7 @@ int keeper_inspection_compare(
 	l->pid = k->process.pid;
 	compare_mounts(l);
 	see_all(l, k);
-	return judge(l, e);
+	return inspection_judge(l, e);
 }
 
 int keep_inspection_judge(

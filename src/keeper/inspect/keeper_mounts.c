@@ -20,12 +20,12 @@
 #include "base/own.h"
 #include "base/str.h"
 
-static int no_memory(struct err *e)
+static int mounts_no_memory(struct err *e)
 {
 	return err_set(e, ERR_SYS, ENOMEM, "cannot inspect the cage's mounts: out of memory");
 }
 
-static struct keeper_expected *add(struct keeper_mounts *m, unsigned kind, const char *place,
+static struct keeper_expected *mounts_add(struct keeper_mounts *m, unsigned kind, const char *place,
 	const char *type, const char *root)
 {
 	struct keeper_expected *x = &m->expected[m->count++];
@@ -54,7 +54,7 @@ static const char *root_of(const struct keeper_mount *mount, const char *path, s
 }
 
 /* Which part of which mount of the host a source is. */
-static int locate(struct keeper_expected *x, int source, const struct keeper_snapshot *host,
+static int mounts_locate(struct keeper_expected *x, int source, const struct keeper_snapshot *host,
 	struct arena *arena, struct err *e)
 {
 	char path[PATH_MAX];
@@ -75,7 +75,7 @@ static int locate(struct keeper_expected *x, int source, const struct keeper_sna
 	x->type = mount->type;
 	x->root = root_of(mount, path, arena);
 	x->source = arena_copy(arena, path, (size_t)n);
-	return x->root && x->source ? 0 : no_memory(e);
+	return x->root && x->source ? 0 : mounts_no_memory(e);
 }
 
 /* What the expectations are made from. */
@@ -101,14 +101,14 @@ static int expect_source(const struct expecting *x, struct keeper_expected *moun
 {
 	int fd = x->sources->fds[op - plan_ops(x->start->plan)];
 
-	return locate(mount, fd, x->host, x->arena, e);
+	return mounts_locate(mount, fd, x->host, x->arena, e);
 }
 
 static int expect_tmpfs(struct expecting *x, const struct plan_op *op, struct err *e)
 {
 	bool is_root = str_eq(op_b(x, op), "/");
 	bool is_kept = is_root && plan_find(x->start->plan, PLAN_OVERLAY, NULL);
-	struct keeper_expected *mount = add(x->m, op->kind, op_b(x, op), "tmpfs",
+	struct keeper_expected *mount = mounts_add(x->m, op->kind, op_b(x, op), "tmpfs",
 		is_kept   ? "/upper"
 		: is_root ? "/root"
 			  : "/");
@@ -122,7 +122,7 @@ static int expect_tmpfs(struct expecting *x, const struct plan_op *op, struct er
 static int expect_image(struct expecting *x, const struct plan_op *op, struct err *e)
 {
 	(void)e;
-	add(x->m, op->kind, op_b(x, op), "overlay", "/")->flags = PLAN_NO_DEV;
+	mounts_add(x->m, op->kind, op_b(x, op), "overlay", "/")->flags = PLAN_NO_DEV;
 	return 0;
 }
 
@@ -155,7 +155,7 @@ static int expect_overlay(const struct expecting *x, struct keeper_expected *mou
 
 static int expect_bind(struct expecting *x, const struct plan_op *op, struct err *e)
 {
-	struct keeper_expected *mount = add(x->m, op->kind, op_b(x, op), NULL, NULL);
+	struct keeper_expected *mount = mounts_add(x->m, op->kind, op_b(x, op), NULL, NULL);
 	int r;
 
 	mount->flags = op->flags;
@@ -167,19 +167,19 @@ static int expect_bind(struct expecting *x, const struct plan_op *op, struct err
 
 static int expect_device(struct expecting *x, const struct plan_op *op, struct err *e)
 {
-	struct keeper_expected *mount = add(x->m, op->kind, op_b(x, op), NULL, NULL);
+	struct keeper_expected *mount = mounts_add(x->m, op->kind, op_b(x, op), NULL, NULL);
 	own_fd int fd = file_open(op_b(x, op), O_PATH | O_NOFOLLOW);
 
 	mount->flags = PLAN_NO_EXEC;
 	if (fd < 0)
 		return err_sys(e, -fd, "cannot open '%s'", op_b(x, op));
-	return locate(mount, fd, x->host, x->arena, e);
+	return mounts_locate(mount, fd, x->host, x->arena, e);
 }
 
 static int expect_devpts(struct expecting *x, const struct plan_op *op, struct err *e)
 {
 	(void)e;
-	add(x->m, op->kind, op_b(x, op), "devpts", "/")->flags = op->flags;
+	mounts_add(x->m, op->kind, op_b(x, op), "devpts", "/")->flags = op->flags;
 	return 0;
 }
 
@@ -189,8 +189,9 @@ static int expect_cover(struct expecting *x, const struct file_entry *entry, str
 	const char *place = arena_printf(x->arena, "/proc/%s", entry->name);
 
 	if (!place || x->m->count == x->m->max)
-		return no_memory(e);
-	mount = add(x->m, PLAN_PROC, place, "tmpfs", entry->type == DT_DIR ? "/empty" : "/blank");
+		return mounts_no_memory(e);
+	mount = mounts_add(
+		x->m, PLAN_PROC, place, "tmpfs", entry->type == DT_DIR ? "/empty" : "/blank");
 	mount->is_pool = true;
 	mount->flags = PLAN_READ_ONLY | PLAN_NO_EXEC | PLAN_NO_DEV;
 	return 0;
@@ -217,7 +218,7 @@ static int expect_covers(struct expecting *x, const struct plan_op *op, struct e
 
 static int expect_proc(struct expecting *x, const struct plan_op *op, struct err *e)
 {
-	add(x->m, op->kind, op_b(x, op), "proc", "/")->flags = op->flags;
+	mounts_add(x->m, op->kind, op_b(x, op), "proc", "/")->flags = op->flags;
 	return op->flags & PLAN_SUBSET ? 0 : expect_covers(x, op, e);
 }
 
@@ -230,7 +231,7 @@ static int expect_shared(const struct expecting *x, struct keeper_expected *moun
 	if (tree < 0 || fstat(tree, &st) < 0)
 		return err_set(e, ERR_SYS, errno, "cannot inspect the session's workspace");
 	mount->device = arena_printf(x->arena, "%u:%u", major(st.st_dev), minor(st.st_dev));
-	return mount->device ? 0 : no_memory(e);
+	return mount->device ? 0 : mounts_no_memory(e);
 }
 
 /*
@@ -245,10 +246,10 @@ static int expect_whole(const struct expecting *x, const struct plan_op *op,
 
 	*ret = (struct keeper_expected){ .kind = PLAN_PROJECT, .flags = op->flags };
 	if (!cage_fill_in_place(x->start, op, place, sizeof(place)))
-		return no_memory(e);
+		return mounts_no_memory(e);
 	ret->place = arena_copy(x->arena, place, strlen(place));
 	if (!ret->place)
-		return no_memory(e);
+		return mounts_no_memory(e);
 	r = expect_source(x, ret, op, e);
 	if (r < 0 || op->flags & PLAN_COPIED ||
 		!(op->flags & (PLAN_CAPTURED | PLAN_VIEW | PLAN_HELD)))
@@ -263,7 +264,7 @@ static int expect_git(struct expecting *x, const struct plan_op *op, struct err 
 	struct keeper_expected *whole = &x->wholes[CAGE_LAYER_GIT];
 	int r = expect_whole(x, op, whole, e);
 
-	*add(x->m, op->kind, NULL, NULL, NULL) = *whole;
+	*mounts_add(x->m, op->kind, NULL, NULL, NULL) = *whole;
 	return r;
 }
 
@@ -272,7 +273,7 @@ static int expect_project(struct expecting *x, const struct plan_op *op, struct 
 	struct keeper_expected *whole = &x->wholes[CAGE_LAYER_PROJECT], *mount;
 	int r = expect_whole(x, op, whole, e);
 
-	mount = add(x->m, op->kind, whole->place, "tmpfs", "/view");
+	mount = mounts_add(x->m, op->kind, whole->place, "tmpfs", "/view");
 	if (op->flags & PLAN_PARTS) {
 		mount->is_pool = true;
 		mount->flags = PLAN_READ_ONLY | PLAN_NO_DEV;
@@ -286,7 +287,7 @@ static int expect_project(struct expecting *x, const struct plan_op *op, struct 
 static int expect_part(struct expecting *x, const struct plan_op *op, struct err *e)
 {
 	const struct keeper_expected *whole = &x->wholes[CAGE_LAYER_PROJECT];
-	struct keeper_expected *mount = add(x->m, PLAN_PROJECT, NULL, whole->type, NULL);
+	struct keeper_expected *mount = mounts_add(x->m, PLAN_PROJECT, NULL, whole->type, NULL);
 	const char *root = str_eq(whole->root, "/") ? "" : whole->root;
 
 	mount->flags = op->flags | PLAN_NO_DEV;
@@ -296,7 +297,7 @@ static int expect_part(struct expecting *x, const struct plan_op *op, struct err
 	mount->root = arena_printf(x->arena, "%s/%s", root, op_b(x, op));
 	if (whole->source)
 		mount->source = arena_printf(x->arena, "%s/%s", whole->source, op_b(x, op));
-	return mount->place && mount->root ? 0 : no_memory(e);
+	return mount->place && mount->root ? 0 : mounts_no_memory(e);
 }
 
 /* What is protected, and what leads there: each a mount of the project on itself. */
@@ -313,14 +314,14 @@ static int expect_held(struct expecting *x, const struct plan_op *op, struct err
 		if (item->op != op - plan_ops(x->start->plan))
 			continue;
 		if (x->m->count == x->m->max)
-			return no_memory(e);
-		mount = add(x->m, PLAN_PROTECT, NULL, whole->type, NULL);
+			return mounts_no_memory(e);
+		mount = mounts_add(x->m, PLAN_PROTECT, NULL, whole->type, NULL);
 		mount->layer = whole->layer;
 		mount->flags = PLAN_NO_DEV | (item->kind == CAGE_HELD_WAY ? 0 : PLAN_READ_ONLY);
 		mount->place = arena_printf(x->arena, "%s/%s", whole->place, item->path);
 		mount->root = arena_printf(x->arena, "/%s", item->path);
 		if (!mount->place || !mount->root)
-			return no_memory(e);
+			return mounts_no_memory(e);
 	}
 	return 0;
 }
@@ -373,7 +374,7 @@ int keeper_mounts_expect(struct keeper_mounts *ret, const struct cage_start *sta
 		ret->max += start->protects[i].count;
 	ret->expected = arena_array(arena, ret->max, sizeof(*ret->expected));
 	if (!ret->expected)
-		return no_memory(e);
+		return mounts_no_memory(e);
 	return expect_all(&x, plan_ops(p), find_late(p), e);
 }
 

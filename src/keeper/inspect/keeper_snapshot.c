@@ -179,7 +179,7 @@ static int read_open(int fd, struct arena *arena, char **ret)
 	return *ret ? 0 : -ENOMEM;
 }
 
-static unsigned count_lines(const char *text)
+static unsigned snapshot_count_lines(const char *text)
 {
 	unsigned n = 0;
 
@@ -197,7 +197,7 @@ static int parse_map(struct keeper_id_map *ret, const char *text)
 	ret->inside = (uint32_t)n[0];
 	ret->outside = (uint32_t)n[1];
 	ret->count = (uint32_t)n[2];
-	ret->lines = count_lines(text);
+	ret->lines = snapshot_count_lines(text);
 	return 0;
 }
 
@@ -327,7 +327,8 @@ int keeper_snapshot_parse(struct keeper_snapshot *v, char *const texts[static KE
 
 /* --- reading --- */
 
-static int read_texts(struct keeper_snapshot *v, int proc, bool is_whole, struct arena *arena)
+static int snapshot_read_texts(
+	struct keeper_snapshot *v, int proc, bool is_whole, struct arena *arena)
 {
 	static const char *const files[KEEPER_TEXT_COUNT] = { "status", "mountinfo", "uid_map",
 		"gid_map", "stat", "limits", "net/dev" };
@@ -356,7 +357,7 @@ static int read_view(struct keeper_snapshot *v, const char *path, bool is_whole,
 			"cannot inspect the cage from outside: '%s' does not exist or is not the "
 			"kernel's",
 			path);
-	r = read_texts(v, proc, is_whole, arena);
+	r = snapshot_read_texts(v, proc, is_whole, arena);
 	if (r == 0)
 		r = read_namespaces(v, proc);
 	if (r == 0 && is_whole)

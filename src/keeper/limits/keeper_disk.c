@@ -81,7 +81,7 @@ static uint64_t beyond(uint64_t a, uint64_t b)
 }
 
 /* All that is kept for a project is in one folder, whose name no cage can change. */
-static int open_kept(const struct keeper *k)
+static int disk_open_kept(const struct keeper *k)
 {
 	const struct plan *p = k->start.plan;
 
@@ -92,7 +92,7 @@ static int open_kept(const struct keeper *k)
 }
 
 /* False: nothing of the run is on a disk. A session has a home there, and /tmp, in any case. */
-static bool ask(const struct keeper *k, uint64_t *ret_free, uint64_t *ret_files)
+static bool disk_ask(const struct keeper *k, uint64_t *ret_free, uint64_t *ret_files)
 {
 	const struct keeper_layer *l = &k->layer;
 	int fd = l->trees[CAGE_LAYER_PROJECT].top;
@@ -133,8 +133,8 @@ void keeper_disk_open(struct keeper *k)
 	uint64_t now = clock_ns();
 
 	if (op)
-		l->disk.kept = open_kept(k);
-	if (!op || !ask(k, &l->disk.free, &l->disk.free_files))
+		l->disk.kept = disk_open_kept(k);
+	if (!op || !disk_ask(k, &l->disk.free, &l->disk.free_files))
 		return;
 	l->disk.max = op->n;
 	l->disk.free_at_start = l->disk.free;
@@ -157,7 +157,7 @@ bool keeper_disk_is_over(struct keeper *k)
 	uint64_t now = clock_ns(), bytes, files, pool;
 	struct usage usage = { 0 };
 
-	if (!l->disk.max || now < l->disk.next_ns || !ask(k, &bytes, &files))
+	if (!l->disk.max || now < l->disk.next_ns || !disk_ask(k, &bytes, &files))
 		return false;
 	l->disk.next_ns = now + KEEPER_DISK_MS * (uint64_t)1000000;
 	pool = pool_bytes(k);

@@ -65,7 +65,7 @@ void keeper_joined_done(struct keeper_joined *j)
 /* --- is it the cage that the plan means? --- */
 
 /* Each command has its own of these. */
-static bool is_of_command(const struct plan *p, const struct plan_op *op)
+static bool join_is_of_command(const struct plan *p, const struct plan_op *op)
 {
 	const char *a = plan_str(p, op->a);
 
@@ -85,7 +85,7 @@ static bool is_of_command(const struct plan *p, const struct plan_op *op)
 	}
 }
 
-static void add_text(struct sha256 *s, const char *text)
+static void join_add_text(struct sha256 *s, const char *text)
 {
 	sha256_add(s, text, strlen(text) + 1);
 }
@@ -97,11 +97,11 @@ void keeper_join_digest_plan(const struct plan *p, char ret[static SHA256_HEX_SI
 
 	sha256_init(&s);
 	/* Another bawn may make another cage of it. */
-	add_text(&s, BAWN_VERSION);
+	join_add_text(&s, BAWN_VERSION);
 	for (uint32_t i = 0; i < p->op_count; i++) {
 		const struct plan_op *op = &plan_ops(p)[i];
 
-		if (!is_of_command(p, op))
+		if (!join_is_of_command(p, op))
 			plan_digest_op(p, op, &s);
 	}
 	sha256_finish(&s, digest);
@@ -120,12 +120,12 @@ void keeper_join_digest_mounts(const struct keeper_snapshot *v, char ret[static 
 	sha256_init(&s);
 	for (size_t i = 0; i < v->mount_count; i++) {
 		sha256_add(&s, &v->mounts[i].id, sizeof(v->mounts[i].id));
-		add_text(&s, v->mounts[i].device);
-		add_text(&s, v->mounts[i].options);
-		add_text(&s, v->mounts[i].type);
+		join_add_text(&s, v->mounts[i].device);
+		join_add_text(&s, v->mounts[i].options);
+		join_add_text(&s, v->mounts[i].type);
 		/* Others may be the host's, whose options it may change. */
 		if (str_eq(v->mounts[i].type, "tmpfs"))
-			add_text(&s, v->mounts[i].super);
+			join_add_text(&s, v->mounts[i].super);
 	}
 	sha256_finish(&s, digest);
 	sha256_print(digest, ret);
@@ -153,7 +153,7 @@ int keeper_join_check(
 /* --- coming in --- */
 
 /* A part, which is the dialer's; -EPIPE: whoever is there is about to go. */
-static int take_part(int connection, int n)
+static int join_take_part(int connection, int n)
 {
 	struct wire_message m = { 0 };
 	own_fd int fd = -1;
@@ -169,7 +169,7 @@ static int take_namespaces(
 {
 	for (int i = 0; i < CAGE_NAMESPACES; i++) {
 		struct stat st;
-		int fd = h->is_own[i] ? take_part(connection, i) : -1;
+		int fd = h->is_own[i] ? join_take_part(connection, i) : -1;
 
 		if (!h->is_own[i])
 			continue;
@@ -190,8 +190,9 @@ static int take_group(struct cgroup *g, int connection, const struct keeper_cage
 
 		g->count = i + 1;
 		f->is_v2 = h->is_v2[i];
-		f->fd = take_part(connection, CAGE_NAMESPACES + 2 * i);
-		f->door = f->fd < 0 ? f->fd : take_part(connection, CAGE_NAMESPACES + 2 * i + 1);
+		f->fd = join_take_part(connection, CAGE_NAMESPACES + 2 * i);
+		f->door =
+			f->fd < 0 ? f->fd : join_take_part(connection, CAGE_NAMESPACES + 2 * i + 1);
 		if (f->door < 0)
 			return f->door;
 	}
@@ -201,7 +202,7 @@ static int take_group(struct cgroup *g, int connection, const struct keeper_cage
 }
 
 /* 0; -EPIPE: whoever is there is about to go. */
-static int ask(struct keeper *k, int connection, struct err *e)
+static int join_ask(struct keeper *k, int connection, struct err *e)
 {
 	struct keeper_joined *j = &k->joined;
 	struct keeper_cage_head h = { 0 };
@@ -225,7 +226,7 @@ static int ask(struct keeper *k, int connection, struct err *e)
 }
 
 /* 0; -ENOENT, with nothing said: there is no cage. */
-static int come_in(struct keeper *k, struct err *e)
+static int join_come_in(struct keeper *k, struct err *e)
 {
 	uint64_t until = clock_ns() + (uint64_t)ENDS_MS * 1000000;
 
@@ -235,7 +236,7 @@ static int come_in(struct keeper *k, struct err *e)
 
 		if (connection == -ENOENT)
 			return -ENOENT;
-		r = connection < 0 ? connection : ask(k, connection, e);
+		r = connection < 0 ? connection : join_ask(k, connection, e);
 		if (r == 0)
 			k->joined.connection = take_fd(&connection);
 		if (r == 0 || e->kind != ERR_NONE)
@@ -268,13 +269,13 @@ int keeper_join_find(struct keeper *k, struct err *e)
 	k->share.turn = keeper_member_open_lock(k->q->workspace, "cage-turn", LOCK_EX);
 	if (k->share.turn < 0)
 		return err_sys(e, -k->share.turn, "cannot lock the session's workspace");
-	r = come_in(k, e);
+	r = join_come_in(k, e);
 	return r == -ENOENT ? 0 : r;
 }
 
 int keeper_join_prepare(struct keeper *k, struct err *e)
 {
-	int r = keeper_needs_cage(k) ? come_in(k, e) : 0;
+	int r = keeper_needs_cage(k) ? join_come_in(k, e) : 0;
 
 	if (r == -ENOENT && e->kind == ERR_NONE)
 		return err_sys(e, ENOENT, "cannot enter the session's cage");

@@ -76,7 +76,7 @@ int keeper_member_open_lock(int workspace, const char *name, int how)
 	return take_fd(&fd);
 }
 
-static int fail(int num, struct err *e)
+static int member_fail(int num, struct err *e)
 {
 	return err_sys(e, num, "cannot take part in the session's workspace");
 }
@@ -94,7 +94,7 @@ static int fail_ended(struct err *e)
 		"cannot use the session's workspace: the process that mounts it was stopped");
 }
 
-static struct sockaddr_un address_of(int workspace, const char *name)
+static struct sockaddr_un member_address_of(int workspace, const char *name)
 {
 	struct sockaddr_un address = { .sun_family = AF_UNIX };
 
@@ -106,7 +106,7 @@ static struct sockaddr_un address_of(int workspace, const char *name)
 int keeper_member_connect(int workspace, const char *name)
 {
 	own_fd int fd = wire_socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	struct sockaddr_un address = address_of(workspace, name);
+	struct sockaddr_un address = member_address_of(workspace, name);
 
 	if (fd < 0)
 		return fd;
@@ -118,7 +118,7 @@ int keeper_member_connect(int workspace, const char *name)
 int keeper_member_listen(int workspace, const char *name)
 {
 	own_fd int fd = wire_socket(AF_UNIX, SOCK_SEQPACKET, 0);
-	struct sockaddr_un address = address_of(workspace, name);
+	struct sockaddr_un address = member_address_of(workspace, name);
 
 	if (fd < 0)
 		return fd;
@@ -184,14 +184,14 @@ static int start_sharer(struct keeper *k, struct err *e)
 				"machine, or the process that mounts it does not answer"),
 			"bawn session exec --queue leaves the run to the worker that has it");
 	if (mounted < 0)
-		return fail(-mounted, e);
+		return member_fail(-mounted, e);
 	if (door < 0 || lock < 0 || own_turn < 0)
-		return fail(door < 0 ? -door : lock < 0 ? -lock : -own_turn, e);
+		return member_fail(door < 0 ? -door : lock < 0 ? -lock : -own_turn, e);
 	r = keeper_layer_make_shared(k, e);
 	if (r < 0)
 		return r;
 	if (wire_pair(ends) < 0)
-		return fail(errno, e);
+		return member_fail(errno, e);
 	start = k->start;
 	start.sources = k->sources.items;
 	start.keepers_end = ends[0];
@@ -253,7 +253,7 @@ static int ask_trees(struct keeper *k, int connection, struct err *e)
 			return fail_stopped(e);
 		if (r == 0 &&
 			(m.kind != WIRE_TREE || m.n < 0 || m.n >= CAGE_TREE_COUNT || tree < 0))
-			return fail(EPROTO, e);
+			return member_fail(EPROTO, e);
 		if (r == 0)
 			take_tree(k, m.n, take_fd(&tree));
 	}
@@ -261,10 +261,10 @@ static int ask_trees(struct keeper *k, int connection, struct err *e)
 		return err_set(e, ERR_REFUSED, ETIMEDOUT,
 			"cannot use the session's workspace: the process that mounts it does not "
 			"answer");
-	return r == -EPIPE || r == -ECONNRESET ? -EPIPE : fail(-r, e);
+	return r == -EPIPE || r == -ECONNRESET ? -EPIPE : member_fail(-r, e);
 }
 
-static int come_in(struct keeper *k, struct err *e)
+static int member_come_in(struct keeper *k, struct err *e)
 {
 	uint64_t until = clock_ns() + (uint64_t)ANSWER_S * 1000000000;
 
@@ -282,7 +282,7 @@ static int come_in(struct keeper *k, struct err *e)
 		if (connection == -ENOENT)
 			return fail_ended(e);
 		if (connection < 0)
-			return fail(-connection, e);
+			return member_fail(-connection, e);
 		r = ask_trees(k, connection, e);
 		if (r == 0)
 			k->share.connection = take_fd(&connection);
@@ -299,7 +299,7 @@ static int come_in(struct keeper *k, struct err *e)
  * A connection that wants nothing but to stay; -ENOENT: there is nobody. One that is given away is
  * nobody's who could be ended for it: whoever made it may be at work for another session by then.
  */
-static int hold(int workspace, bool is_given_away)
+static int member_hold(int workspace, bool is_given_away)
 {
 	own_fd int connection = keeper_member_connect(workspace, "door");
 	struct wire_message m = { .kind = WIRE_JOIN, .n = is_given_away ? 2 : 1 };
@@ -322,7 +322,7 @@ int keeper_member_lock(struct keeper *k, struct err *e)
 				"cannot use the session's workspace: it is being moved, applied or "
 				"removed"),
 			"try again when that is done");
-	return k->share.lock < 0 ? fail(-k->share.lock, e) : 0;
+	return k->share.lock < 0 ? member_fail(-k->share.lock, e) : 0;
 }
 
 int keeper_member_join(struct keeper *k, struct err *e)
@@ -334,11 +334,11 @@ int keeper_member_join(struct keeper *k, struct err *e)
 		return r;
 	turn = keeper_member_open_lock(workspace, "turn", LOCK_EX);
 	if (turn < 0)
-		return fail(-turn, e);
+		return member_fail(-turn, e);
 	/* Also where nothing is captured: who stops the session finds us there. */
-	r = come_in(k, e);
+	r = member_come_in(k, e);
 	if (r == 0 && k->q->hold && *k->q->hold < 0 && k->share.connection >= 0)
-		*k->q->hold = hold(workspace, true);
+		*k->q->hold = member_hold(workspace, true);
 	return r == 0 ? keeper_layer_open_shared(k, e) : r;
 }
 
@@ -426,7 +426,7 @@ static void kill_rest(int connection, unsigned ms)
 }
 
 /* Their keepers end those that do not listen, and sign what became of them, if they can. */
-static void end_runs(int workspace, unsigned patience_ms)
+static void keeper_member_end_runs(int workspace, unsigned patience_ms)
 {
 	own_fd int connection = keeper_member_connect(workspace, "door");
 	struct pollfd end = { .fd = connection, .events = POLLIN };
@@ -444,7 +444,7 @@ int keeper_stop_workspace(int workspace, unsigned patience_ms, struct err *e)
 
 	/* Somebody may be on the way in, whom nobody at the door knows yet. */
 	do {
-		end_runs(workspace, patience_ms);
+		keeper_member_end_runs(workspace, patience_ms);
 		r = await_empty(workspace, EMPTY_MS);
 	} while (r == -EBUSY && clock_ns() < until);
 	if (r < 0)
@@ -456,7 +456,7 @@ int keeper_stop_workspace(int workspace, unsigned patience_ms, struct err *e)
 int keeper_pin_workspace(int workspace, struct err *e)
 {
 	own_fd int turn = keeper_member_open_lock(workspace, "turn", LOCK_EX);
-	int r = turn < 0 ? turn : hold(workspace, false);
+	int r = turn < 0 ? turn : member_hold(workspace, false);
 
-	return r < 0 && r != -ENOENT ? fail(-r, e) : r;
+	return r < 0 && r != -ENOENT ? member_fail(-r, e) : r;
 }

@@ -103,7 +103,7 @@ int keeper_resident_open(struct keeper *k, struct err *e)
 		       : 0;
 }
 
-static bool add(struct keeper_resident *r, enum kind kind, int fd)
+static bool resident_add(struct keeper_resident *r, enum kind kind, int fd)
 {
 	struct epoll_event event = { .events = EPOLLIN,
 		.data.u64 = (uint64_t)kind << 32 | (uint32_t)fd };
@@ -116,7 +116,7 @@ static bool add(struct keeper_resident *r, enum kind kind, int fd)
 	return true;
 }
 
-static void drop(struct keeper_resident *r, int fd)
+static void resident_drop(struct keeper_resident *r, int fd)
 {
 	/* Whoever sent it may still have it open, and then closing it takes it off no list: it
 	 * would be heard of again, by a number that is another's by then. */
@@ -127,13 +127,13 @@ static void drop(struct keeper_resident *r, int fd)
 
 void keeper_resident_begin(struct keeper *k)
 {
-	add(&k->resident, LISTENER, k->resident.listener);
+	resident_add(&k->resident, LISTENER, k->resident.listener);
 	(void)wire_send(k->q->told, WIRE_READY, 0, NULL);
 }
 
 /* --- clients --- */
 
-static void admit(struct keeper_resident *r)
+static void resident_admit(struct keeper_resident *r)
 {
 	const struct timeval patience = { .tv_sec = MESSAGE_MS / 1000 };
 	int fd = accept4(r->listener, NULL, NULL, SOCK_CLOEXEC);
@@ -147,7 +147,7 @@ static void admit(struct keeper_resident *r)
 		setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience)) < 0)
 		close(fd);
 	else
-		add(r, CLIENT, fd);
+		resident_add(r, CLIENT, fd);
 }
 
 static int send_part(int to, int n, int fd)
@@ -182,7 +182,7 @@ static void tell_groups(const struct cgroup *g, struct keeper_cage_head *h, int 
 	}
 }
 
-static int hand_out(const struct keeper *k, int to)
+static int resident_hand_out(const struct keeper *k, int to)
 {
 	const struct keeper_resident *r = &k->resident;
 	struct keeper_cage_head h = { .uid = k->start.ids.uid, .gid = k->start.ids.gid };
@@ -204,7 +204,7 @@ static int hand_out(const struct keeper *k, int to)
 }
 
 /* False: whoever it was has gone, or says what nobody says. */
-static bool hear_client(struct keeper *k, int client)
+static bool resident_hear_client(struct keeper *k, int client)
 {
 	struct wire_message m = { 0 };
 	own_fd int fd = -1;
@@ -212,17 +212,17 @@ static bool hear_client(struct keeper *k, int client)
 	if (wire_receive(client, &m, &fd) < 0)
 		return false;
 	if (m.kind == WIRE_JOIN)
-		return !k->end.is_unwanted && hand_out(k, client) == 0;
+		return !k->end.is_unwanted && resident_hand_out(k, client) == 0;
 	if (m.kind == WIRE_STREAM && fd >= 0) {
 		if (fcntl(fd, F_SETFL, O_NONBLOCK) == 0)
-			add(&k->resident, STREAM, take_fd(&fd));
+			resident_add(&k->resident, STREAM, take_fd(&fd));
 		return true;
 	}
 	return false;
 }
 
 /* Nobody wants it: only its end is of interest. */
-static bool read_stream(int fd)
+static bool resident_read_stream(int fd)
 {
 	char bytes[65536];
 	ssize_t n = read(fd, bytes, sizeof(bytes));
@@ -239,15 +239,15 @@ void keeper_resident_hear(struct keeper *k)
 		return;
 	switch ((enum kind)(event.data.u64 >> 32)) {
 	case LISTENER:
-		admit(r);
+		resident_admit(r);
 		break;
 	case CLIENT:
-		if (!hear_client(k, (int)(uint32_t)event.data.u64))
-			drop(r, (int)(uint32_t)event.data.u64);
+		if (!resident_hear_client(k, (int)(uint32_t)event.data.u64))
+			resident_drop(r, (int)(uint32_t)event.data.u64);
 		break;
 	case STREAM:
-		if (!read_stream((int)(uint32_t)event.data.u64))
-			drop(r, (int)(uint32_t)event.data.u64);
+		if (!resident_read_stream((int)(uint32_t)event.data.u64))
+			resident_drop(r, (int)(uint32_t)event.data.u64);
 		break;
 	}
 }

@@ -75,7 +75,7 @@ static int become_owner(const struct stat *owner)
 	return prctl(PR_SET_DUMPABLE, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 ? -errno : 0;
 }
 
-static int tell(void *of)
+static int keeper_copy_tell(void *of)
 {
 	struct copier *c = of;
 	uint64_t now = clock_ns();
@@ -94,7 +94,7 @@ static int copy_as_owner(struct copier *c, struct err *e)
 		.others_only = c->others_only,
 		.group = c->group,
 		.counts = &c->said.counts,
-		.step = tell,
+		.step = keeper_copy_tell,
 		.of = c };
 	int r = become_owner(&c->owner);
 
@@ -189,7 +189,7 @@ static const struct tree {
 };
 
 /* Refused: no other plan would mend it. */
-static int refuse(const char *what, const struct err *why, const char *hint, struct err *e)
+static int copy_refuse(const char *what, const struct err *why, const char *hint, struct err *e)
 {
 	return err_hint(e,
 		err_set(e, ERR_REFUSED, why->num, "cannot capture %s by copying it: %.300s", what,
@@ -197,7 +197,7 @@ static int refuse(const char *what, const struct err *why, const char *hint, str
 		"%s", hint);
 }
 
-static int explain(const char *what, int r, struct err *e)
+static int copy_explain(const char *what, int r, struct err *e)
 {
 	const struct err why = *e;
 	const char *hint = why.hint;
@@ -209,7 +209,7 @@ static int explain(const char *what, int r, struct err *e)
 	if (why.num == EACCES)
 		hint = geteuid() == 0 ? "its owner must be able to read all of it"
 				      : "you must be able to read all of it";
-	return refuse(what, &why, hint, e);
+	return copy_refuse(what, &why, hint, e);
 }
 
 /* What a run takes away is marked by devices and attributes, in the end: too late to fail. */
@@ -229,7 +229,7 @@ static int try_marks(int copy, struct err *e)
 }
 
 /* Nothing is copied that an overlay would not show; nor does a copy hold itself. */
-static int check_source(const struct keeper *k, const char *source, struct err *e)
+static int copy_check_source(const struct keeper *k, const char *source, struct err *e)
 {
 	struct arena arena;
 	struct keeper_snapshot host;
@@ -276,7 +276,7 @@ static int make_copy(struct keeper *k, enum cage_layer which, uint32_t index, st
 	if (copy < 0 || fstat(c.from, &c.owner) < 0)
 		return err_set(e, ERR_SYS, copy < 0 ? -copy : errno, "%s",
 			strerror(copy < 0 ? -copy : errno));
-	r = check_source(k, k->sources.items[index].path, e);
+	r = copy_check_source(k, k->sources.items[index].path, e);
 	if (r == 0)
 		r = try_marks(copy, e);
 	if (r == 0)
@@ -333,10 +333,10 @@ int keeper_copy_make(struct keeper *k, struct err *e)
 		const struct plan_op *op = plan_find(p, trees[which].kind, NULL);
 
 		if (op && op->flags & PLAN_COPIED)
-			r = explain(trees[which].what,
+			r = copy_explain(trees[which].what,
 				make_copy(k, which, (uint32_t)(op - plan_ops(p)), e), e);
 		else if (op && has_others(k, which, op))
-			r = explain(trees[which].what, fill_layer(k, which, e), e);
+			r = copy_explain(trees[which].what, fill_layer(k, which, e), e);
 	}
 	return r;
 }
@@ -363,7 +363,7 @@ int keeper_copy_list(const struct keeper *k, struct err *e)
 
 	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++)
 		if (k->layer.trees[which].is_copied || k->layer.trees[which].is_filled)
-			r = explain(trees[which].what,
+			r = copy_explain(trees[which].what,
 				write_list(k->layer.trees[which].top,
 					k->layer.trees[which].is_copied ? "copy" : "upper", e),
 				e);

@@ -26,7 +26,7 @@ struct listener {
 	struct err e; /* what ended it */
 };
 
-static int hear(void *of)
+static int digest_hear(void *of)
 {
 	struct listener *l = of;
 	struct pollfd signals = { .fd = l->k->signals, .events = POLLIN };
@@ -48,7 +48,7 @@ static int digest(struct keeper *k, int top, struct change_project *project,
 		.project = project,
 		.what = project ? "hashing the project, MiB" : "hashing the image, MiB",
 		.progress = k->q->progress,
-		.step = hear,
+		.step = digest_hear,
 		.of = &l };
 	struct change_tree_digest found = { 0 };
 	int r;

@@ -99,7 +99,7 @@ static int start_one(const char *path, const char *program, struct given *given,
 	return r;
 }
 
-static void give(struct given *g, int null)
+static void gate_give(struct given *g, int null)
 {
 	for (size_t i = 0; i < COUNT_OF(g->fds); i++)
 		g->fds[i] = i < 3 ? null : -1;
@@ -146,7 +146,7 @@ static int start_vault(struct keeper *k, int null, const struct channels *c, str
 		r = keys = keeper_keys_open(k, e);
 	if (r < 0)
 		return r;
-	give(&given, null);
+	gate_give(&given, null);
 	given.fds[VAULT_FD_GATE] = c->visits[1];
 	given.fds[VAULT_FD_CALLER] = c->calls[0];
 	given.fds[VAULT_FD_RULES] = k->gate.rules;
@@ -162,7 +162,7 @@ static int start_both(struct keeper *k, int null, const struct channels *c)
 	struct given given;
 	int r;
 
-	give(&given, null);
+	gate_give(&given, null);
 	given.fds[GATE_FD_KEEPER] = c->keeper[1];
 	given.fds[GATE_FD_OTHER] = c->dialer[0];
 	given.fds[GATE_FD_RULES] = g->rules;
@@ -173,7 +173,7 @@ static int start_both(struct keeper *k, int null, const struct channels *c)
 	r = start_one(self, GATE_PROGRAM, &given, &g->pids[0]);
 	if (r < 0)
 		return r;
-	give(&given, null);
+	gate_give(&given, null);
 	given.fds[GATE_FD_OTHER] = c->dialer[1];
 	given.fds[GATE_FD_RULES] = g->rules;
 	given.fds[GATE_FD_VAULT] = c->calls[1];
@@ -257,7 +257,7 @@ static int take_failure(struct keeper *k, const struct err *why, struct err *e)
 }
 
 /* One message: 1, 0 at the end of them, or an error that ends the run. */
-static int hear_one(struct keeper *k, struct err *e)
+static int gate_hear_one(struct keeper *k, struct err *e)
 {
 	struct keeper_gate *g = &k->gate;
 	struct wire_gate_message m = { 0 };
@@ -305,7 +305,7 @@ int keeper_gate_hear(struct keeper *k, struct err *e)
 	int r = 1;
 
 	for (int i = 0; r > 0 && k->gate.channel >= 0 && i < MAX_AT_ONCE; i++)
-		r = hear_one(k, e);
+		r = gate_hear_one(k, e);
 	return r < 0 ? r : 0;
 }
 

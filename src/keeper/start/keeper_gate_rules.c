@@ -24,7 +24,7 @@ _Static_assert((int)WIRE_TLS == (int)SPEC_TLS && (int)WIRE_HTTP == (int)SPEC_HTT
 		       (int)WIRE_TCP == (int)SPEC_TCP,
 	"the same names in the same order");
 
-static size_t count_ops(const struct plan *p, enum plan_op_kind kind)
+static size_t gate_rules_count_ops(const struct plan *p, enum plan_op_kind kind)
 {
 	size_t n = 0;
 
@@ -117,8 +117,8 @@ static int open_port(const char *address, const struct plan_rule *rule, struct e
 	return take_fd(&fd);
 }
 
-static int add_port(struct keeper_gate *g, const struct plan *p, const struct plan_rule *rule,
-	struct wire_rules *rules, struct err *e)
+static int gate_rules_add_port(struct keeper_gate *g, const struct plan *p,
+	const struct plan_rule *rule, struct wire_rules *rules, struct err *e)
 {
 	struct wire_publish *ret = &rules->publish[rules->publish_count];
 	const char *address = plan_rule_text(p, rule, PLAN_RULE_HOST);
@@ -139,7 +139,7 @@ static int add_port(struct keeper_gate *g, const struct plan *p, const struct pl
 
 /* --- all of it --- */
 
-static int fill(
+static int gate_rules_fill(
 	struct keeper_gate *g, const struct plan *p, struct wire_rules *rules, struct err *e)
 {
 	int r = 0;
@@ -152,7 +152,7 @@ static int fill(
 		else if (op->kind == PLAN_HOST_PORT)
 			fill_host_port(op, &rules->rules[rules->rule_count++]);
 		else if (op->kind == PLAN_PUBLISH)
-			r = add_port(g, p, plan_rule_of(p, op), rules, e);
+			r = gate_rules_add_port(g, p, plan_rule_of(p, op), rules, e);
 		else if (op->kind == PLAN_SECRET)
 			r = add_secret(p, plan_rule_of(p, op), rules, e);
 	}
@@ -179,8 +179,9 @@ static int seal(struct keeper_gate *g, const struct wire_rules *rules, size_t si
 static int make_rules(struct keeper *k, struct err *e)
 {
 	const struct plan *p = k->start.plan;
-	size_t secrets = count_ops(p, PLAN_SECRET);
-	size_t count = count_ops(p, PLAN_ALLOW) + count_ops(p, PLAN_HOST_PORT) + (secrets > 0);
+	size_t secrets = gate_rules_count_ops(p, PLAN_SECRET);
+	size_t count = gate_rules_count_ops(p, PLAN_ALLOW) +
+		       gate_rules_count_ops(p, PLAN_HOST_PORT) + (secrets > 0);
 	size_t size = sizeof(struct wire_rules) + count * sizeof(struct wire_rule);
 	own_free struct wire_rules *rules = NULL;
 	int r;
@@ -195,7 +196,7 @@ static int make_rules(struct keeper *k, struct err *e)
 	rules->uid = k->start.ids.uid;
 	rules->gid = k->start.ids.gid;
 	rules->is_landlocked = plan_find(p, PLAN_LANDLOCK, NULL) != NULL;
-	r = fill(&k->gate, p, rules, e);
+	r = gate_rules_fill(&k->gate, p, rules, e);
 	k->gate.published_count = rules->publish_count;
 	return r == 0 ? seal(&k->gate, rules, size, e) : r;
 }

@@ -29,7 +29,7 @@
  * An id of this user namespace that is nobody's: from the reserved range, or where a container has
  * fewer ids, from the upper half of its largest range; 0 if there is none.
  */
-static uint32_t pick_id(const char *path, uint32_t chance)
+static uint32_t ids_pick_id(const char *path, uint32_t chance)
 {
 	char text[4096];
 	uint64_t best = 0, best_size = 1;
@@ -83,8 +83,8 @@ int keeper_choose_ids(const struct keeper_request *q, struct cage_ids *ret, stru
 		return 0;
 	if (stat("/proc/self/ns/pid", &pids) == 0)
 		chance += (uint32_t)pids.st_ino * 2654435761U;
-	ret->uid = pick_id("/proc/self/uid_map", chance);
-	ret->gid = pick_id("/proc/self/gid_map", chance);
+	ret->uid = ids_pick_id("/proc/self/uid_map", chance);
+	ret->gid = ids_pick_id("/proc/self/gid_map", chance);
 	if (!ret->uid || !ret->gid)
 		return err_hint(e,
 			err_set(e, ERR_REFUSED, EPERM,

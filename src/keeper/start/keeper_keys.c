@@ -67,7 +67,7 @@ static bool is_in_project(const struct cage_start *start, const char *real)
  * A key is not to be read in the cage; and nothing on the way to it, or to the certificates that
  * say who gets it, is to be written there.
  */
-static int check_hidden(const struct keeper *k, int fd, const char *path, bool is_key,
+static int keys_check_hidden(const struct keeper *k, int fd, const char *path, bool is_key,
 	const char *name, struct err *e)
 {
 	const char *what = is_key ? "key" : "certificates", *be = is_key ? "is" : "are";
@@ -108,7 +108,7 @@ struct secret {
 	char room[PLAN_TEXT_SIZE];
 };
 
-static int read_variable(const struct secret *s, struct wire_key *ret, struct err *e)
+static int keys_read_variable(const struct secret *s, struct wire_key *ret, struct err *e)
 {
 	const char *value = getenv(s->source);
 	size_t n = value ? strlen(value) : 0;
@@ -126,7 +126,7 @@ static int read_variable(const struct secret *s, struct wire_key *ret, struct er
 }
 
 /* Whole, or one byte more than may be. A pipe could not be read a second time. */
-static int read_bytes(int fd, struct wire_key *ret)
+static int keys_read_bytes(int fd, struct wire_key *ret)
 {
 	size_t n = 0;
 	struct stat st;
@@ -150,7 +150,7 @@ static int read_bytes(int fd, struct wire_key *ret)
 	return r < 0 ? -errno : 0;
 }
 
-static int read_file(
+static int keys_read_file(
 	const struct keeper *k, const struct secret *s, struct wire_key *ret, struct err *e)
 {
 	const struct cage_start *start = &k->start;
@@ -164,9 +164,9 @@ static int read_file(
 			"cannot use the secret '%s': its key is in '%s': %s", s->name, s->source,
 			start->home ? "that path is too long" : "there is no home");
 	fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	if (fd >= 0 && (r = check_hidden(k, fd, path, true, s->name, e)) < 0)
+	if (fd >= 0 && (r = keys_check_hidden(k, fd, path, true, s->name, e)) < 0)
 		return r;
-	r = fd < 0 ? fd : read_bytes(fd, ret);
+	r = fd < 0 ? fd : keys_read_bytes(fd, ret);
 	if (r < 0)
 		return err_set(e, ERR_REFUSED, -r,
 			"cannot read the key of the secret '%s' from '%s': %s", s->name, path,
@@ -175,7 +175,7 @@ static int read_file(
 }
 
 /* One newline at the end is the editor's. What is left has to fit into a header. */
-static int check_key(const struct secret *s, struct wire_key *key, struct err *e)
+static int keys_check_key(const struct secret *s, struct wire_key *key, struct err *e)
 {
 	const char *kind = s->rule->is_file ? "the file" : "the variable";
 
@@ -214,7 +214,7 @@ static int name_certificates(
 			"path here",
 			s->name, plan_root_text(s->rule->ca_root, path, text));
 	fd = file_open(ret->ca, O_PATH);
-	return fd < 0 ? 0 : check_hidden(k, fd, ret->ca, false, s->name, e);
+	return fd < 0 ? 0 : keys_check_hidden(k, fd, ret->ca, false, s->name, e);
 }
 
 static int read_key(
@@ -229,15 +229,15 @@ static int read_key(
 		rule->source_root, plan_rule_text(p, rule, PLAN_RULE_SOURCE), s.room);
 	snprintf(ret->header, sizeof(ret->header), "%s", plan_rule_text(p, rule, PLAN_RULE_HEADER));
 	snprintf(ret->scheme, sizeof(ret->scheme), "%s", plan_rule_text(p, rule, PLAN_RULE_SCHEME));
-	r = rule->is_file ? read_file(k, &s, ret, e) : read_variable(&s, ret, e);
+	r = rule->is_file ? keys_read_file(k, &s, ret, e) : keys_read_variable(&s, ret, e);
 	if (r == 0)
-		r = check_key(&s, ret, e);
+		r = keys_check_key(&s, ret, e);
 	return r == 0 ? name_certificates(k, &s, ret, e) : r;
 }
 
 /* --- all of them --- */
 
-static int read_keys(const struct keeper *k, struct wire_keys *ret, struct err *e)
+static int keys_read_keys(const struct keeper *k, struct wire_keys *ret, struct err *e)
 {
 	const struct plan *p = k->start.plan;
 	int r = 0;
@@ -255,7 +255,7 @@ static int read_keys(const struct keeper *k, struct wire_keys *ret, struct err *
 	return r;
 }
 
-static int hand_over(const struct wire_keys *keys)
+static int keys_hand_over(const struct wire_keys *keys)
 {
 	size_t size = offsetof(struct wire_keys, keys) + keys->count * sizeof(keys->keys[0]);
 	own_fd int fd = memfd_create("keys", MFD_CLOEXEC);
@@ -272,9 +272,9 @@ static int read_and_forget(const struct keeper *k, bool is_wanted, struct err *e
 
 	if (!keys)
 		return err_set(e, ERR_SYS, ENOMEM, "cannot use secrets: out of memory");
-	r = read_keys(k, keys, e);
+	r = keys_read_keys(k, keys, e);
 	if (r == 0 && is_wanted) {
-		r = hand_over(keys);
+		r = keys_hand_over(keys);
 		if (r < 0)
 			err_sys(e, -r, "cannot hand the keys of secrets over");
 	}

@@ -69,13 +69,13 @@ static int fail_as(const char *what, int num, struct err *e)
 		"set XDG_STATE_HOME to another place");
 }
 
-static int fail(int num, struct err *e)
+static int layer_fail(int num, struct err *e)
 {
 	return fail_as("make a layer for the project's writes", num, e);
 }
 
 /* A folder of the layer, which belongs to whom the project belongs. */
-static int make_folder(int at, const char *name, const struct stat *owner)
+static int layer_make_folder(int at, const char *name, const struct stat *owner)
 {
 	if (mkdirat(at, name, 0755) < 0)
 		return errno == EEXIST ? 0 : -errno;
@@ -96,17 +96,17 @@ static int make_top(struct keeper *k, enum cage_layer which, struct err *e)
 	int top = -1, r = keeper_team_owner(&k->start.ids, l->trees[which].below, &owner);
 
 	if (r == 0)
-		r = make_folder(l->folder, name, &owner);
+		r = layer_make_folder(l->folder, name, &owner);
 	if (r == 0)
 		r = top = file_open_name(l->folder, name, O_RDONLY | O_DIRECTORY);
 	l->trees[which].top = top;
 	if (r >= 0)
-		r = make_folder(top, is_copied ? "copy" : "upper", &owner);
+		r = layer_make_folder(top, is_copied ? "copy" : "upper", &owner);
 	if (r == 0 && !is_copied)
-		r = make_folder(top, "work", &owner);
+		r = layer_make_folder(top, "work", &owner);
 	if (r == 0 && !is_copied && fchmodat(top, "upper", owner.st_mode, 0) < 0)
 		r = -errno;
-	return r < 0 ? fail(-r, e) : 0;
+	return r < 0 ? layer_fail(-r, e) : 0;
 }
 
 /* Deletions of folders are marked by an attribute; a file system without any cannot be used. */
@@ -137,7 +137,7 @@ static int tell_folder(struct keeper *k, enum cage_layer which, struct err *e)
 	if ((!is_new && errno != EEXIST) ||
 		(is_new && utimensat(l->folder, link, now, AT_SYMLINK_NOFOLLOW) < 0) ||
 		fstatat(l->folder, link, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return fail(errno, e);
+		return layer_fail(errno, e);
 	if (which == CAGE_LAYER_PROJECT)
 		l->began = st.st_mtim;
 	return 0;
@@ -305,7 +305,7 @@ static void remove_layers(struct keeper_layer *l, struct err *e)
 		tree_remove(l->folder, "base", e);
 }
 
-static void count(const struct change_effects *x, struct record_effects *ret)
+static void layer_count(const struct change_effects *x, struct record_effects *ret)
 {
 	struct change_sum sum;
 
@@ -332,7 +332,7 @@ static bool has_nothing(int folder)
 }
 
 /* What was captured in memory goes where it would have been captured on disk. */
-static int save(struct keeper *k, enum cage_layer which, int upper, struct err *e)
+static int layer_save(struct keeper *k, enum cage_layer which, int upper, struct err *e)
 {
 	struct keeper_layer *l = &k->layer;
 	struct tree_options options = { .opens_up = true };
@@ -342,7 +342,7 @@ static int save(struct keeper *k, enum cage_layer which, int upper, struct err *
 	if (r < 0)
 		return r;
 	saved = file_open_name(l->trees[which].top, "upper", O_RDONLY | O_DIRECTORY);
-	return saved < 0 ? fail(-saved, e) : tree_copy(upper, saved, &options, e);
+	return saved < 0 ? layer_fail(-saved, e) : tree_copy(upper, saved, &options, e);
 }
 
 /* Opens what the run wrote. A descriptor or -errno; *ret_is_empty: it wrote nothing. */
@@ -367,12 +367,12 @@ static int open_upper(struct keeper *k, enum cage_layer which, bool *ret_is_empt
 	*ret_is_empty = has_nothing(upper);
 	if (is_saved || *ret_is_empty)
 		return take_fd(&upper);
-	r = save(k, which, upper, e);
+	r = layer_save(k, which, upper, e);
 	return r < 0 ? r : file_open_name(l->trees[which].top, "upper", O_RDONLY | O_DIRECTORY);
 }
 
 /* What texts were, for whoever merges later; -1: without. */
-static int open_base(const struct keeper_layer *l)
+static int layer_open_base(const struct keeper_layer *l)
 {
 	if (mkdirat(l->folder, "base", 0700) < 0 && errno != EEXIST)
 		return -1;
@@ -380,7 +380,7 @@ static int open_base(const struct keeper_layer *l)
 }
 
 /* Keeps what was written, and finds out what that does to the project and to its git. */
-static int scan(struct keeper *k, struct change_effects *ret, struct err *e)
+static int layer_scan(struct keeper *k, struct change_effects *ret, struct err *e)
 {
 	struct keeper_layer *l = &k->layer;
 	bool is_empty[CAGE_LAYER_COUNT] = { true, true };
@@ -403,7 +403,7 @@ static int scan(struct keeper *k, struct change_effects *ret, struct err *e)
 		return upper < 0 ? upper : git;
 	if ((!is_empty[CAGE_LAYER_PROJECT] || !is_empty[CAGE_LAYER_GIT]) &&
 		!keeper_layer_is_shared(k))
-		base = open_base(l);
+		base = layer_open_base(l);
 	/* By it is seen that there is something to apply. */
 	if (!is_empty[CAGE_LAYER_GIT] && l->trees[CAGE_LAYER_PROJECT].top < 0) {
 		int r = make_top(k, CAGE_LAYER_PROJECT, e);
@@ -425,17 +425,17 @@ static void remove_work(struct keeper_layer *l, struct err *e)
 			r = tree_remove(l->trees[i].top, "work", e);
 }
 
-static int find_effects(struct keeper *k, struct err *e)
+static int layer_find_effects(struct keeper *k, struct err *e)
 {
 	own(buf) struct buf out = { .max = MOST_TEXT };
 	own(change_effects) struct change_effects x;
 	int r;
 
 	change_effects_init(&x);
-	r = scan(k, &x, e);
+	r = layer_scan(k, &x, e);
 	if (r < 0)
 		return r;
-	count(&x, &k->record->effects);
+	layer_count(&x, &k->record->effects);
 	k->record->used.written = 0;
 	for (size_t i = 0; i < x.count; i++)
 		k->record->used.written += (int64_t)x.items[i].after.size;
@@ -461,9 +461,9 @@ static void find_shared_effects(struct keeper *k)
 	struct err e;
 
 	change_effects_init(&x);
-	if (scan(k, &x, &e) < 0)
+	if (layer_scan(k, &x, &e) < 0)
 		return;
-	count(&x, &k->record->effects);
+	layer_count(&x, &k->record->effects);
 	keeper_log_held(k, &x);
 }
 
@@ -490,6 +490,6 @@ void keeper_layer_end(struct keeper *k, bool has_run, bool is_gone)
 		err_hint(e, 0, "bawn diff shows it once they have ended");
 	} else {
 		k->record->effects.error.kind = ERR_NONE;
-		find_effects(k, e);
+		layer_find_effects(k, e);
 	}
 }

@@ -50,7 +50,8 @@ static int find_state(struct keeper *k, char ret[static PATH_MAX], struct err *e
 	return 0;
 }
 
-static int refuse_place(const char *path, const char *other, const char *what, struct err *e)
+static int overlay_refuse_place(
+	const char *path, const char *other, const char *what, struct err *e)
 {
 	if (!str_path_within(path, other) && !str_path_within(other, path))
 		return 0;
@@ -60,19 +61,20 @@ static int refuse_place(const char *path, const char *other, const char *what, s
 		"choose a place apart from it");
 }
 
-static int check_place(struct keeper *k, struct err *e)
+static int overlay_check_place(struct keeper *k, struct err *e)
 {
 	const char *path = k->overlay.kept.path;
 	char state[PATH_MAX];
 	int r = find_state(k, state, e);
 
 	if (r == 0)
-		r = refuse_place(path, state, "bawn keeps its runs in", e);
+		r = overlay_refuse_place(path, state, "bawn keeps its runs in", e);
 	if (r == 0)
-		r = refuse_place(path, k->q->project, "the cage is shown the project", e);
+		r = overlay_refuse_place(path, k->q->project, "the cage is shown the project", e);
 	for (uint32_t i = 0; r == 0 && i < k->sources.count; i++)
 		if (k->sources.items[i].path)
-			r = refuse_place(path, k->sources.items[i].path, "the cage is shown", e);
+			r = overlay_refuse_place(
+				path, k->sources.items[i].path, "the cage is shown", e);
 	return r;
 }
 
@@ -92,7 +94,7 @@ int keeper_overlay_find(struct keeper *k, struct err *e)
 			plan_root_text(op->a_root, from, text),
 			k->start.home ? "its path is too long" : "there is no home");
 	r = change_overlay_find(o, path, e);
-	return r == 0 ? check_place(k, e) : r;
+	return r == 0 ? overlay_check_place(k, e) : r;
 }
 
 /* --- taking it --- */
@@ -176,7 +178,7 @@ int keeper_overlay_look(const struct keeper *k, struct err *e)
 
 /* --- saving it --- */
 
-static void save(struct keeper *k)
+static void overlay_save(struct keeper *k)
 {
 	struct record_overlay *x = &k->record->overlay;
 	struct change_overlay *o = &k->overlay.kept;
@@ -199,7 +201,7 @@ void keeper_overlay_end(struct keeper *k, bool has_run, bool is_gone)
 	if (!k->overlay.op || !has_run || k->overlay.loaded < 0)
 		return;
 	if (is_gone)
-		save(k);
+		overlay_save(k);
 	else
 		err_set(&k->record->overlay.error, ERR_SYS, EBUSY,
 			"cannot save the overlay '%s': processes of the cage hang in the kernel "

@@ -33,7 +33,8 @@ static int no_room(struct err *e)
 		"create them first");
 }
 
-static int note(struct keeper_layer *l, const char *path, const struct stat *st, struct err *e)
+static int points_note(
+	struct keeper_layer *l, const char *path, const struct stat *st, struct err *e)
 {
 	struct keeper_point *p = arena_alloc(&l->arena, sizeof(*p));
 
@@ -66,7 +67,7 @@ static int find_in(struct keeper_layer *l, int at, const char *name, const char 
 			return no_room(e);
 		if (fstatat(folder, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return err_sys(e, errno, "cannot inspect '%s'", below);
-		r = note(l, below, &st, e);
+		r = points_note(l, below, &st, e);
 		if (r == 0 && S_ISDIR(st.st_mode))
 			r = find_in(l, folder, entry->name, below, depth + 1, e);
 	}

@@ -143,7 +143,7 @@ static bool goes_around(
 	return false;
 }
 
-static int check_binds(
+static int protect_check_binds(
 	const struct keeper *k, enum cage_layer which, const char *project, struct err *e)
 {
 	const struct plan *p = k->start.plan;
@@ -165,7 +165,7 @@ static int check_binds(
 }
 
 /* What is held is seen: nothing else is put there. */
-static int check_targets(const struct keeper *k, const struct plan_op *whole, struct err *e)
+static int protect_check_targets(const struct keeper *k, const struct plan_op *whole, struct err *e)
 {
 	const struct plan *p = k->start.plan;
 	const struct keeper_protect *h = &k->protects[cage_layer_of(whole)];
@@ -194,7 +194,7 @@ static int check_targets(const struct keeper *k, const struct plan_op *whole, st
 /* --- the folder for the layer's work --- */
 
 /* Which mount something is on, and which file it is; a mount of 0 is none. */
-static struct statx look_at(int fd)
+static struct statx protect_look_at(int fd)
 {
 	struct statx st;
 
@@ -204,13 +204,13 @@ static struct statx look_at(int fd)
 	return st;
 }
 
-static bool are_same(const struct statx *a, const struct statx *b)
+static bool protect_are_same(const struct statx *a, const struct statx *b)
 {
 	return a->stx_ino && a->stx_ino == b->stx_ino && a->stx_dev_major == b->stx_dev_major &&
 	       a->stx_dev_minor == b->stx_dev_minor;
 }
 
-static int fail(int num, struct err *e)
+static int protect_fail(int num, struct err *e)
 {
 	err_sys(e, num, "cannot make a folder to protect paths of the project");
 	return -num;
@@ -267,7 +267,7 @@ static int make_work(struct keeper_protect *h, int project)
 /* Where the folder may be made: the run's, the one that the project is in, and these. */
 static const char *const places[] = { "", "..", "~", "/var/tmp", "/tmp" };
 
-static int open_place(const struct keeper *k, const char *place, const char *project)
+static int protect_open_place(const struct keeper *k, const char *place, const char *project)
 {
 	char parent[PATH_MAX];
 	const char *slash = strrchr(project, '/');
@@ -284,7 +284,7 @@ static int open_place(const struct keeper *k, const char *place, const char *pro
 }
 
 /* The path of what is open, in the arena; NULL if it cannot be had. */
-static const char *path_of(struct keeper_protect *h, int fd)
+static const char *protect_path_of(struct keeper_protect *h, int fd)
 {
 	char path[PATH_MAX];
 	ssize_t n = file_path_of(fd, path);
@@ -297,15 +297,15 @@ static int try_place(struct keeper *k, enum cage_layer which, const char *place,
 	const char *project, int project_fd)
 {
 	struct keeper_protect *h = &k->protects[which];
-	struct statx there = look_at(project_fd), ours;
+	struct statx there = protect_look_at(project_fd), ours;
 	const char *path;
 	int r;
 
-	h->folder = open_place(k, place, project);
+	h->folder = protect_open_place(k, place, project);
 	if (h->folder < 0)
 		return h->folder;
-	ours = look_at(h->folder);
-	path = path_of(h, h->folder);
+	ours = protect_look_at(h->folder);
+	path = protect_path_of(h, h->folder);
 	if (!path || str_path_within(path, project) || !there.stx_mnt_id ||
 		there.stx_mnt_id != ours.stx_mnt_id || (*place && !is_safe(h->folder)))
 		return 0;
@@ -317,7 +317,7 @@ static int try_place(struct keeper *k, enum cage_layer which, const char *place,
 	return r < 0 ? r : 1;
 }
 
-static int refuse_place(const char *project, int project_fd, struct err *e)
+static int protect_refuse_place(const char *project, int project_fd, struct err *e)
 {
 	struct statx st;
 	bool is_top = statx(project_fd, "", AT_EMPTY_PATH, 0, &st) == 0 &&
@@ -349,18 +349,19 @@ static int find_work(struct keeper *k, enum cage_layer which, const struct cage_
 		r = try_place(k, which, places[i], project->path, project_fd);
 		/* Without the run's own folder there is no run. */
 		if (r < 0 && !*places[i])
-			return fail(-r, e);
+			return protect_fail(-r, e);
 		if (r <= 0 && h->folder >= 0)
 			close(take_fd(&h->folder));
 	}
 	if (r <= 0)
-		return refuse_place(project->path, project_fd, e);
+		return protect_refuse_place(project->path, project_fd, e);
 	if (fstat(h->work, &st) < 0)
-		return fail(errno, e);
-	*work = (struct cage_source){
-		.path = path_of(h, h->work), .device = st.st_dev, .inode = st.st_ino, .tree = -1
-	};
-	return work->path ? 0 : fail(ENOMEM, e);
+		return protect_fail(errno, e);
+	*work = (struct cage_source){ .path = protect_path_of(h, h->work),
+		.device = st.st_dev,
+		.inode = st.st_ino,
+		.tree = -1 };
+	return work->path ? 0 : protect_fail(ENOMEM, e);
 }
 
 /* --- root's tree --- */
@@ -397,25 +398,25 @@ static int map_tree(int tree, const struct cage_ids *ids, const struct statx *ow
 static int open_in_tree(int tree, const char *path, const struct statx *same, struct err *e)
 {
 	own_fd int fd = file_open_beneath(tree, path, O_PATH | O_DIRECTORY, 0);
-	struct statx st = look_at(fd);
+	struct statx st = protect_look_at(fd);
 
-	if (fd < 0 || !are_same(&st, same))
+	if (fd < 0 || !protect_are_same(&st, same))
 		return err_sys(e, fd < 0 ? -fd : ESTALE, "cannot find '%s' on its mount", path);
 	return take_fd(&fd);
 }
 
 /* The folder that both are in, cloned, with the project's owner mapped to the cage's user. */
-static int make_tree(struct keeper_protect *h, const struct cage_ids *ids, const char *project,
-	int project_fd, const char *work, struct err *e)
+static int protect_make_tree(struct keeper_protect *h, const struct cage_ids *ids,
+	const char *project, int project_fd, const char *work, struct err *e)
 {
-	struct statx there = look_at(project_fd), ours = look_at(h->work);
+	struct statx there = protect_look_at(project_fd), ours = protect_look_at(h->work);
 	size_t n = common_length(project, work);
 	const char *top = n ? arena_copy(&h->arena, project, n) : "/";
 	own_fd int folder = top ? file_open_real(top, O_PATH | O_DIRECTORY) : -ENOMEM;
 	int r;
 
 	if (folder < 0)
-		return fail(-folder, e);
+		return protect_fail(-folder, e);
 	h->tree = open_tree(folder, "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
 	if (h->tree < 0)
 		return err_sys(e, errno, "cannot clone the mount of '%s'", project);
@@ -438,15 +439,15 @@ static int make_hold(struct keeper *k, const struct plan_op *op, struct err *e)
 
 	/* What fails here is a reason to do without, for who may. */
 	k->record->failed_op = (int)i;
-	r = check_binds(k, which, source->path, e);
+	r = protect_check_binds(k, which, source->path, e);
 	if (r == 0)
 		r = keeper_protect_find(h, k->start.plan, op, fd, e);
 	if (r == 0)
-		r = check_targets(k, op, e);
+		r = protect_check_targets(k, op, e);
 	if (r == 0)
 		r = find_work(k, which, source, fd, &start->work, e);
 	if (r == 0 && k->start.ids.is_given)
-		r = make_tree(h, &k->start.ids, source->path, fd, start->work.path, e);
+		r = protect_make_tree(h, &k->start.ids, source->path, fd, start->work.path, e);
 	if (r == 0)
 		k->record->failed_op = -1;
 	start->items = h->items;

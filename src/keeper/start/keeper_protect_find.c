@@ -43,12 +43,12 @@ static bool is_of_tree(const struct finding *f, const struct plan_op *op)
 
 /* --- what is found --- */
 
-static int no_memory(struct err *e)
+static int protect_find_no_memory(struct err *e)
 {
 	return err_set(e, ERR_SYS, ENOMEM, "cannot protect paths of the project: out of memory");
 }
 
-static bool is_found(const struct keeper_protect *h, const char *path)
+static bool protect_find_is_found(const struct keeper_protect *h, const char *path)
 {
 	for (size_t i = 0; i < h->count; i++)
 		if (str_eq(h->items[i].path, path))
@@ -56,14 +56,14 @@ static bool is_found(const struct keeper_protect *h, const char *path)
 	return false;
 }
 
-static int add(struct finding *f, const char *path, enum cage_held_kind kind, const char *text,
-	struct err *e)
+static int protect_find_add(struct finding *f, const char *path, enum cage_held_kind kind,
+	const char *text, struct err *e)
 {
 	struct keeper_protect *h = f->hold;
 	const char *copy = arena_copy(&h->arena, path, strlen(path));
 
 	if (!copy)
-		return no_memory(e);
+		return protect_find_no_memory(e);
 	if (h->count == MOST_HELD)
 		return err_set(e, ERR_REFUSED, E2BIG,
 			"cannot protect paths of the project: there are too many");
@@ -99,17 +99,17 @@ static int add_missing(struct finding *f, const char *path, struct err *e)
 
 	if (is_one_of(path, folders) || is_one_of(in_git, folders_of_git) ||
 		str_eq(path, f->repository))
-		return add(f, path, CAGE_HELD_FOLDER, NULL, e);
+		return protect_find_add(f, path, CAGE_HELD_FOLDER, NULL, e);
 	/* Says where the rest of the repository is; a point is here. */
 	if (str_eq(in_git, "commondir"))
-		return add(f, path, CAGE_HELD_FILE, ".\n", e);
-	return add(f, path, *in_git ? CAGE_HELD_FILE : CAGE_HELD_NAME, "", e);
+		return protect_find_add(f, path, CAGE_HELD_FILE, ".\n", e);
+	return protect_find_add(f, path, *in_git ? CAGE_HELD_FILE : CAGE_HELD_NAME, "", e);
 }
 
 /* --- what is there --- */
 
 /* The real path of what is open; false where there is none. */
-static bool path_of(int fd, char ret[static PATH_MAX])
+static bool protect_find_path_of(int fd, char ret[static PATH_MAX])
 {
 	char link[64];
 	ssize_t n;
@@ -136,14 +136,15 @@ static bool make_whole(
  * A link can be held like anything else; but what it leads to must not be in the project, nor a
  * further link, which might be.
  */
-static int check_link(struct finding *f, int at, const char *name, const char *path, struct err *e)
+static int protect_find_check_link(
+	struct finding *f, int at, const char *name, const char *path, struct err *e)
 {
 	char target[PATH_MAX] = "", whole[PATH_MAX], real[PATH_MAX];
 	ssize_t n = readlinkat(at, name, target, sizeof(target) - 1);
 	own_fd int there = n > 0 && make_whole(f, path, target, whole)
 				   ? file_open_real(whole, O_PATH)
 				   : -ENOENT;
-	bool is_plain = path_of(there, real);
+	bool is_plain = protect_find_path_of(there, real);
 
 	if (is_plain && !str_path_within(real, f->project))
 		return 0;
@@ -154,7 +155,7 @@ static int check_link(struct finding *f, int at, const char *name, const char *p
 }
 
 /* What has a second name can be changed by that. */
-static int check_names(const struct stat *st, const char *path, struct err *e)
+static int protect_find_check_names(const struct stat *st, const char *path, struct err *e)
 {
 	if (!S_ISREG(st->st_mode) || st->st_nlink == 1)
 		return 0;
@@ -172,12 +173,12 @@ static int hold_git_file(struct finding *f, int at, struct err *e);
 static int add_there(struct finding *f, int at, const char *name, const char *path,
 	const struct stat *st, struct err *e)
 {
-	int r = check_names(st, path, e);
+	int r = protect_find_check_names(st, path, e);
 
 	if (r == 0 && S_ISLNK(st->st_mode))
-		r = check_link(f, at, name, path, e);
+		r = protect_find_check_link(f, at, name, path, e);
 	if (r == 0)
-		r = add(f, path, CAGE_HELD_THERE, NULL, e);
+		r = protect_find_add(f, path, CAGE_HELD_THERE, NULL, e);
 	if (r == 0 && S_ISREG(st->st_mode) && str_eq(path, ".git"))
 		r = hold_git_file(f, at, e);
 	return r;
@@ -210,7 +211,7 @@ static bool can_be_written(const struct plan_op *area)
 }
 
 /* One part of a path. 1: go on below it, which is *at from here on; 0: it is held. */
-static int step(
+static int protect_find_step(
 	struct finding *f, int *at, const char *path, const char *name, bool is_last, struct err *e)
 {
 	struct stat st;
@@ -226,9 +227,9 @@ static int step(
 	if (is_last || !S_ISDIR(st.st_mode))
 		return add_there(f, *at, name, path, &st, e);
 	/* A part is a mount already, and what leads to it cannot be written. */
-	if (!is_found(f->hold, path) && can_be_written(area_of(f, path)) &&
+	if (!protect_find_is_found(f->hold, path) && can_be_written(area_of(f, path)) &&
 		!str_eq(plan_str(f->plan, area_of(f, path)->b), path)) {
-		r = add(f, path, CAGE_HELD_WAY, NULL, e);
+		r = protect_find_add(f, path, CAGE_HELD_WAY, NULL, e);
 		if (r < 0)
 			return r;
 	}
@@ -240,7 +241,7 @@ static int step(
 	return 1;
 }
 
-static bool is_held(const struct keeper_protect *h, const char *path)
+static bool protect_find_is_held(const struct keeper_protect *h, const char *path)
 {
 	for (size_t i = 0; i < h->count; i++)
 		if (h->items[i].kind != CAGE_HELD_WAY && str_eq(h->items[i].path, path))
@@ -265,10 +266,10 @@ static int walk(struct finding *f, const char *path, struct err *e)
 		n += strcspn(name, "/");
 		memcpy(part, path, n);
 		part[n] = '\0';
-		if (is_held(f->hold, part))
+		if (protect_find_is_held(f->hold, part))
 			return 0;
-		r = step(f, &at, part, strrchr(part, '/') ? strrchr(part, '/') + 1 : part, !path[n],
-			e);
+		r = protect_find_step(f, &at, part,
+			strrchr(part, '/') ? strrchr(part, '/') + 1 : part, !path[n], e);
 	}
 	return r;
 }
@@ -283,7 +284,7 @@ static int hold_repository(struct finding *f, const char *folder, struct err *e)
 
 	f->repository = arena_copy(&f->hold->arena, folder, strlen(folder));
 	if (!f->repository)
-		return no_memory(e);
+		return protect_find_no_memory(e);
 	for (const struct plan_op *op = plan_ops(f->plan); r == 0 && op < end; op++) {
 		const char *path = plan_str(f->plan, op->b);
 		char there[PATH_MAX];
@@ -314,7 +315,7 @@ static int hold_git_file(struct finding *f, int at, struct err *e)
 	if (!str_starts(text, "gitdir: ") || !make_whole(f, ".git", text + 8, whole))
 		return 0;
 	folder = file_open(whole, O_PATH | O_DIRECTORY);
-	if (!path_of(folder, real) && !str_path_within(whole, f->project))
+	if (!protect_find_path_of(folder, real) && !str_path_within(whole, f->project))
 		return 0; /* nothing is there, and the cage cannot make it */
 	if (!real[0] || str_eq(real, f->project))
 		return err_set(e, ERR_REFUSED, ENOENT,
@@ -342,8 +343,8 @@ int keeper_protect_find(struct keeper_protect *h, const struct plan *p, const st
 	int r = 0;
 
 	h->items = arena_array(&h->arena, MOST_HELD, sizeof(*h->items));
-	if (!h->items || !path_of(project, path))
-		return no_memory(e);
+	if (!h->items || !protect_find_path_of(project, path))
+		return protect_find_no_memory(e);
 	for (f.op = plan_ops(p); r == 0 && f.op < end; f.op++)
 		if (f.op->kind == PLAN_PROTECT && is_of_tree(&f, f.op))
 			r = walk(&f, plan_str(p, f.op->b), e);

@@ -41,7 +41,7 @@ static bool has_source(const struct plan_op *op)
 	       op->kind == PLAN_IMAGE;
 }
 
-static bool is_declared(const struct plan_op *op)
+static bool sources_is_declared(const struct plan_op *op)
 {
 	return plan_roots[op->a_root].owner == PLAN_OWNER_OPERATOR;
 }
@@ -87,7 +87,7 @@ static int open_declared(const struct opening *o, struct err *e)
 }
 
 /* What a session keeps is ours, and what is in it a stranger's. */
-static int open_kept(const struct opening *o, struct err *e)
+static int sources_open_kept(const struct opening *o, struct err *e)
 {
 	const char *name = strrchr(plan_roots[o->root].name, '/') + 1;
 	int workspace = o->q->workspace;
@@ -123,15 +123,15 @@ static int open_told(const struct opening *o, struct err *e)
 	return fd < 0 ? err_sys(e, -fd, "cannot open the run's socket") : fd;
 }
 
-static int open_source(const struct opening *o, struct err *e)
+static int sources_open_source(const struct opening *o, struct err *e)
 {
 	static int (*const openers[PLAN_ROOT_COUNT])(const struct opening *o, struct err *e) = {
 		[PLAN_ROOT_NONE] = open_declared,
 		[PLAN_ROOT_HOME] = open_declared,
 		[PLAN_ROOT_PROJECT] = open_declared,
 		[PLAN_ROOT_GIT] = open_declared,
-		[PLAN_ROOT_SESSION_HOME] = open_kept,
-		[PLAN_ROOT_SESSION_TMP] = open_kept,
+		[PLAN_ROOT_SESSION_HOME] = sources_open_kept,
+		[PLAN_ROOT_SESSION_TMP] = sources_open_kept,
 		[PLAN_ROOT_BAWN] = open_own_program,
 		[PLAN_ROOT_TOLD] = open_told,
 	};
@@ -140,7 +140,7 @@ static int open_source(const struct opening *o, struct err *e)
 }
 
 /* What a descriptor is called; its links are all followed by now. */
-static int find_path(
+static int sources_find_path(
 	struct keeper_sources *s, int fd, const char *from, struct cage_source *ret, struct err *e)
 {
 	char path[PATH_MAX];
@@ -181,7 +181,7 @@ static int clone_tree(int fd, const char *path, struct err *e)
 	return tree < 0 ? err_sys(e, errno, "cannot clone the mount of '%s'", path) : tree;
 }
 
-static int make_tree(struct keeper_sources *s, const struct cage_start *start, int fd,
+static int sources_make_tree(struct keeper_sources *s, const struct cage_start *start, int fd,
 	const char *path, struct err *e)
 {
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_IDMAP };
@@ -212,7 +212,7 @@ int keeper_sources_map(
 
 	if (!start->ids.is_given)
 		return 0;
-	s->items[i].tree = make_tree(s, start, s->fds[i], s->items[i].path, e);
+	s->items[i].tree = sources_make_tree(s, start, s->fds[i], s->items[i].path, e);
 	r = s->items[i].tree < 0 ? s->items[i].tree : 0;
 	/* What its file system refuses, a copy may have. */
 	if (r < 0 && e->kind == ERR_REFUSED && op->flags & PLAN_CAPTURED) {
@@ -237,7 +237,7 @@ static int refuse_talkers(int fd, const char *path, struct err *e)
 		"if that is meant, bind it with :rw");
 }
 
-static bool is_of_session(const struct plan_op *op)
+static bool sources_is_of_session(const struct plan_op *op)
 {
 	return op->kind == PLAN_PROJECT || cage_tree_of_bind(op) < CAGE_TREE_COUNT;
 }
@@ -285,11 +285,12 @@ static int make_source(struct keeper_sources *s, uint32_t i, const struct cage_s
 
 	s->fds[i] = s->items[i].tree = -1;
 	/* A cage that is made before its session is known. */
-	if (!has_source(op) || (start->is_warm && q->workspace < 0 && is_of_session(op)))
+	if (!has_source(op) || (start->is_warm && q->workspace < 0 && sources_is_of_session(op)))
 		return 0;
 	find_source(&o, start, q, op);
-	s->fds[i] = keeper_state_of(start->plan, i) ? take_fd(&s->given[i]) : open_source(&o, e);
-	r = s->fds[i] < 0 ? s->fds[i] : find_path(s, s->fds[i], o.text, &s->items[i], e);
+	s->fds[i] = keeper_state_of(start->plan, i) ? take_fd(&s->given[i])
+						    : sources_open_source(&o, e);
+	r = s->fds[i] < 0 ? s->fds[i] : sources_find_path(s, s->fds[i], o.text, &s->items[i], e);
 	if (r == 0)
 		r = judge_source(s, i, &o, e);
 	/* What is copied needs no tree: its copy does. And what is shared is mounted by another. */
@@ -313,12 +314,12 @@ const char *keeper_sources_shown(
 {
 	const struct plan_op *op = &plan_ops(start->plan)[i];
 
-	return has_source(op) && is_declared(op) ? s->items[i].path : NULL;
+	return has_source(op) && sources_is_declared(op) ? s->items[i].path : NULL;
 }
 
 bool keeper_sources_is_late(const struct plan *p, uint32_t i)
 {
-	return is_of_session(&plan_ops(p)[i]);
+	return sources_is_of_session(&plan_ops(p)[i]);
 }
 
 void keeper_sources_init(struct keeper_sources *s)
@@ -355,7 +356,7 @@ bool keeper_sources_are_current(const struct keeper_sources *s, const struct cag
 		struct stat st;
 
 		/* Our own program is the one that we are. */
-		if (!has_source(op) || !is_declared(op) || is_of_session(op))
+		if (!has_source(op) || !sources_is_declared(op) || sources_is_of_session(op))
 			continue;
 		find_source(&o, start, NULL, op);
 		fd = open_declared(&o, NULL);
@@ -372,19 +373,19 @@ int keeper_sources_make_late(struct keeper_sources *s, const struct cage_start *
 	int r = 0;
 
 	for (uint32_t i = 0; r == 0 && i < s->count; i++)
-		if (is_of_session(&plan_ops(start->plan)[i]))
+		if (sources_is_of_session(&plan_ops(start->plan)[i]))
 			r = make_source(s, i, start, q, e);
 	return r;
 }
 
 /* A folder of ours, and for root a tree in which it is the cage's. */
-static int add_folder(struct keeper_sources *s, const struct cage_start *start, int fd,
+static int sources_add_folder(struct keeper_sources *s, const struct cage_start *start, int fd,
 	const char *what, struct cage_source *ret, struct err *e)
 {
-	int r = find_path(s, fd, what, ret, e);
+	int r = sources_find_path(s, fd, what, ret, e);
 
 	if (r == 0 && start->ids.is_given) {
-		ret->tree = make_tree(s, start, fd, ret->path, e);
+		ret->tree = sources_make_tree(s, start, fd, ret->path, e);
 		r = ret->tree < 0 ? ret->tree : 0;
 	}
 	return r;
@@ -393,7 +394,7 @@ static int add_folder(struct keeper_sources *s, const struct cage_start *start, 
 int keeper_sources_add_layer(struct keeper_sources *s, struct cage_start *start,
 	enum cage_layer which, int fd, struct err *e)
 {
-	int r = add_folder(s, start, fd, "the run's layer", &s->layers[which], e);
+	int r = sources_add_folder(s, start, fd, "the run's layer", &s->layers[which], e);
 
 	start->layers[which] = s->layers[which];
 	return r;
@@ -411,7 +412,7 @@ void keeper_sources_take_layer(
 int keeper_sources_add_overlay(
 	struct keeper_sources *s, const struct cage_start *start, uint32_t i, int fd, struct err *e)
 {
-	return add_folder(s, start, fd, "the overlay", &s->items[i], e);
+	return sources_add_folder(s, start, fd, "the overlay", &s->items[i], e);
 }
 
 static void close_one(int *fd)
@@ -426,7 +427,7 @@ int keeper_sources_replace(
 {
 	close_one(&s->fds[i]);
 	s->fds[i] = fd;
-	return add_folder(s, start, fd, "the copy", &s->items[i], e);
+	return sources_add_folder(s, start, fd, "the copy", &s->items[i], e);
 }
 
 void keeper_sources_close(struct keeper_sources *s)

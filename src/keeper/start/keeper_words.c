@@ -34,7 +34,7 @@ static bool set_variable(
 	return true;
 }
 
-static bool add_variable(struct keeper_words *w, const struct cage_start *start,
+static bool words_add_variable(struct keeper_words *w, const struct cage_start *start,
 	const struct plan_op *op, size_t *count, size_t *own_count)
 {
 	const char *name = plan_str(start->plan, op->a), *value = plan_str(start->plan, op->b);
@@ -90,7 +90,7 @@ int keeper_words_make(struct keeper_words *ret, const struct cage_start *start, 
 			is_good = (ret->arguments[arguments++] =
 						  arena_copy(&ret->arena, a, strlen(a))) != NULL;
 		else if (op->kind == PLAN_ENV || op->kind == PLAN_ENV_PASS)
-			is_good = add_variable(ret, start, op, &variables, &own);
+			is_good = words_add_variable(ret, start, op, &variables, &own);
 	}
 	if (!is_good)
 		return err_set(

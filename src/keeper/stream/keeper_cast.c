@@ -56,7 +56,7 @@ int keeper_cast_open(struct keeper_cast **ret, int fd, const struct plan *p)
 	return 0;
 }
 
-static void write_out(struct keeper_cast *c)
+static void cast_write_out(struct keeper_cast *c)
 {
 	int r = c->out.failed ? -ENOMEM : file_write_all(c->fd, c->out.data, c->out.len);
 
@@ -89,7 +89,7 @@ void keeper_cast_output(struct keeper_cast *c, const char *bytes, size_t n, bool
 	put_header(c);
 	c->cast.is_plain = !is_terminal;
 	term_cast_output(&c->cast, clock_ns() - c->began, bytes, n, &c->out);
-	write_out(c);
+	cast_write_out(c);
 }
 
 void keeper_cast_resize(struct keeper_cast *c, int fd)
@@ -102,7 +102,7 @@ void keeper_cast_resize(struct keeper_cast *c, int fd)
 	if (c->failure || !c->has_header)
 		return;
 	term_cast_resize(&c->cast, clock_ns() - c->began, c->size.ws_col, c->size.ws_row, &c->out);
-	write_out(c);
+	cast_write_out(c);
 }
 
 int keeper_cast_close(struct keeper_cast *c)
@@ -112,7 +112,7 @@ int keeper_cast_close(struct keeper_cast *c)
 	if (!c->failure) {
 		put_header(c);
 		term_cast_end(&c->cast, clock_ns() - c->began, &c->out);
-		write_out(c);
+		cast_write_out(c);
 	}
 	r = c->failure;
 	buf_done(&c->out);

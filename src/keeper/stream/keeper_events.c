@@ -14,7 +14,7 @@
 
 #define MAX_LINE 4096
 
-static void begin(struct json *j, struct buf *line, const char *event)
+static void events_begin(struct json *j, struct buf *line, const char *event)
 {
 	json_init(j, line, 0);
 	json_open_map(j, NULL);
@@ -33,7 +33,7 @@ static void end_within(
 		(void)file_write_all(q->status_fd, line->data, line->len);
 }
 
-static void end(const struct keeper_request *q, struct json *j, struct buf *line)
+static void events_end(const struct keeper_request *q, struct json *j, struct buf *line)
 {
 	end_within(q, j, line, KEEPER_PATIENCE_MS);
 }
@@ -43,10 +43,10 @@ void keeper_say_started(const struct keeper_request *q, const struct record *rec
 	own(buf) struct buf line = { .max = MAX_LINE };
 	struct json j;
 
-	begin(&j, &line, "started");
+	events_begin(&j, &line, "started");
 	json_text(&j, "run", record->run);
 	json_int(&j, "pid", pid);
-	end(q, &j, &line);
+	events_end(q, &j, &line);
 }
 
 void keeper_say_failed(const struct keeper_request *q, const struct err *e, int status)
@@ -54,10 +54,10 @@ void keeper_say_failed(const struct keeper_request *q, const struct err *e, int 
 	own(buf) struct buf line = { .max = MAX_LINE };
 	struct json j;
 
-	begin(&j, &line, "failed");
+	events_begin(&j, &line, "failed");
 	json_int(&j, "status", status);
 	json_text(&j, "error", e->text);
-	end(q, &j, &line);
+	events_end(q, &j, &line);
 }
 
 void keeper_say_ended(const struct keeper_request *q, const struct record *record, int status)
@@ -65,7 +65,7 @@ void keeper_say_ended(const struct keeper_request *q, const struct record *recor
 	own(buf) struct buf line = { .max = MAX_LINE };
 	struct json j;
 
-	begin(&j, &line, "exited");
+	events_begin(&j, &line, "exited");
 	json_text(&j, "run", record->run);
 	json_int(&j, "status", status);
 	if (record->outcome == RECORD_SIGNALED)
@@ -77,7 +77,7 @@ void keeper_say_ended(const struct keeper_request *q, const struct record *recor
 		record_print_again(record, &j);
 		json_close_map(&j);
 	}
-	end(q, &j, &line);
+	events_end(q, &j, &line);
 }
 
 void keeper_say_reached(
@@ -86,11 +86,11 @@ void keeper_say_reached(
 	own(buf) struct buf line = { .max = MAX_LINE };
 	struct json j;
 
-	begin(&j, &line, "limit");
+	events_begin(&j, &line, "limit");
 	json_text(&j, "run", record->run);
 	json_text(&j, "limit", plan_guarantee_defs[limit].name);
 	json_int(&j, "times", (int64_t)record->reached[limit]);
-	end(q, &j, &line);
+	events_end(q, &j, &line);
 }
 
 /* The cage decides how many there are, so that it is their sum that has a limit. */
@@ -114,7 +114,7 @@ void keeper_say_decided(
 
 	if (q->status_fd < 0)
 		return;
-	begin(&j, &line, wire_decision_names[d->kind]);
+	events_begin(&j, &line, wire_decision_names[d->kind]);
 	json_text(&j, "run", record->run);
 	record_print_decision(d, &j);
 	end_patiently(q, &j, &line);
@@ -128,7 +128,7 @@ void keeper_say_denied(
 
 	if (q->status_fd < 0)
 		return;
-	begin(&j, &line, record_denial_type(d));
+	events_begin(&j, &line, record_denial_type(d));
 	json_text(&j, "run", record->run);
 	record_print_denial(d, &j);
 	end_patiently(q, &j, &line);

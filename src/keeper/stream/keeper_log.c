@@ -36,7 +36,7 @@ static void say_degraded(struct log *l, const char *key, const char *name, const
 }
 
 /* Why a guarantee is missing, as far as that is known. */
-static const char *reason_of(
+static const char *log_reason_of(
 	const struct plan_promise *p, const struct record_observation *o, char ret[static 128])
 {
 	if (o->seen[0])
@@ -61,7 +61,7 @@ static void say_guarantee(struct log *l, const struct record *r, enum plan_guara
 	record_print_guarantee(r, g, &l->json);
 	log_end(l);
 	if (record_degraded(r) >> g & 1)
-		say_degraded(l, "name", name, reason_of(p, &r->observations[g], reason));
+		say_degraded(l, "name", name, log_reason_of(p, &r->observations[g], reason));
 }
 
 void keeper_log_look(struct keeper *k)

@@ -66,7 +66,7 @@ void keeper_names_open(struct keeper *k)
 /* --- what is counted --- */
 
 /* The row of a name, or of all addresses (""), and so many times more. */
-static void count(struct keeper *k, const char *name, uint64_t times)
+static void names_count(struct keeper *k, const char *name, uint64_t times)
 {
 	struct record *r = k->record;
 	struct wire_decision *d = r->decisions, *end;
@@ -99,7 +99,7 @@ static void count(struct keeper *k, const char *name, uint64_t times)
 }
 
 /* One question, if there is one. What cannot be read is answered too, and counts as nothing. */
-static bool answer_one(struct keeper *k)
+static bool names_answer_one(struct keeper *k)
 {
 	uint8_t query[GATE_DNS_MAX_QUERY + 1], reply[GATE_DNS_MAX_REPLY];
 	struct sockaddr_in from;
@@ -124,7 +124,7 @@ static bool answer_one(struct keeper *k)
 	if (q.r != GATE_DNS_OK)
 		a = (struct gate_answer){ .code = q.r };
 	else
-		count(k, q.name, 1);
+		names_count(k, q.name, 1);
 	(void)sendto(k->names.socket, reply, gate_dns_write(query, &q, &a, reply), MSG_DONTWAIT,
 		(const struct sockaddr *)&from, size);
 	return true;
@@ -151,7 +151,7 @@ void keeper_names_hear(struct keeper *k, const struct pollfd *seen)
 	if (!seen->revents)
 		return;
 	keeper_turn_renew(turn, TURN_NS);
-	while (turn->done < AT_ONCE && answer_one(k))
+	while (turn->done < AT_ONCE && names_answer_one(k))
 		turn->done++;
 }
 
@@ -192,7 +192,7 @@ void keeper_names_end(struct keeper *k)
 	char text[MAX_TEXT];
 
 	/* Nobody is left who could ask more. */
-	for (int i = 0; n->socket >= 0 && i < AT_ONCE && answer_one(k); i++)
+	for (int i = 0; n->socket >= 0 && i < AT_ONCE && names_answer_one(k); i++)
 		continue;
 	for (int i = 0; i < 2; i++) {
 		ssize_t size = n->counters[i] < 0 ? -1 : read(n->counters[i], text, MAX_TEXT - 1);
@@ -201,6 +201,6 @@ void keeper_names_end(struct keeper *k)
 		times += keeper_names_count(text);
 	}
 	if (times)
-		count(k, "", times);
+		names_count(k, "", times);
 	keeper_names_done(n);
 }

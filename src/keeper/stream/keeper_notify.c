@@ -52,7 +52,7 @@ void keeper_notify_done(struct keeper_notify *n)
 /* --- before the start --- */
 
 /* The kernel's may be larger than those we were built with. */
-static bool fit(void)
+static bool notify_fit(void)
 {
 	struct seccomp_notif_sizes sizes = { 0 };
 
@@ -70,7 +70,7 @@ static bool can_be_sent(const struct filter *f)
 }
 
 /* Notes why something is not told, where the plan has it. */
-static void note(const struct keeper *k, const char *what, const char *why)
+static void notify_note(const struct keeper *k, const char *what, const char *why)
 {
 	const struct plan_op *op = plan_find(k->q->plan, PLAN_TELL, what);
 
@@ -78,7 +78,7 @@ static void note(const struct keeper *k, const char *what, const char *why)
 		record_note(k->record, (uint32_t)(op - plan_ops(k->q->plan)), why);
 }
 
-static int watch(struct keeper *k)
+static int notify_watch(struct keeper *k)
 {
 	int r;
 
@@ -86,7 +86,7 @@ static int watch(struct keeper *k)
 		return 0;
 	r = filter_watch_writes(&k->notify.telling);
 	if (r == -E2BIG)
-		note(k, PLAN_TELL_WRITES,
+		notify_note(k, PLAN_TELL_WRITES,
 			"writes to what is protected are not told: the profile is too long for it");
 	k->notify.is_watching = r == 0;
 	return r == -E2BIG ? 0 : r;
@@ -98,16 +98,16 @@ int keeper_notify_make(struct keeper *k, struct err *e)
 
 	if (!plan_find(k->q->plan, PLAN_TELL, PLAN_TELL_DENIED))
 		return 0;
-	if (!fit())
+	if (!notify_fit())
 		why = "cannot report what the system-call filter denies: the kernel has no listeners";
 	else if (!can_be_sent(&k->q->filter))
 		why = "cannot report what the system-call filter denies: the profile does not allow sendmsg";
 	if (why) {
-		note(k, PLAN_TELL_DENIED, why);
-		note(k, PLAN_TELL_WRITES, why);
+		notify_note(k, PLAN_TELL_DENIED, why);
+		notify_note(k, PLAN_TELL_WRITES, why);
 		return 0;
 	}
-	if (filter_make_telling(&k->q->filter, &k->notify.telling) < 0 || watch(k) < 0)
+	if (filter_make_telling(&k->q->filter, &k->notify.telling) < 0 || notify_watch(k) < 0)
 		return err_set(
 			e, ERR_SYS, ENOMEM, "cannot make the system-call filter: out of memory");
 	k->start.telling = k->notify.telling.code;
@@ -128,7 +128,7 @@ static struct keeper_dialer *dialer_of(struct keeper_notify *n, uint32_t pid)
 }
 
 /* Before it is answered, while it waits: a number that is another's by now is not valid. */
-static void look_at(struct keeper_notify *n, const struct seccomp_notif *call)
+static void notify_look_at(struct keeper_notify *n, const struct seccomp_notif *call)
 {
 	struct keeper_dialer *c = dialer_of(n, call->pid);
 	uint64_t now = clock_ns(), id = call->id;
@@ -147,7 +147,7 @@ static void look_at(struct keeper_notify *n, const struct seccomp_notif *call)
 
 /* --- what is said of it --- */
 
-static void tell(const struct keeper *k, const struct record_denial *row)
+static void notify_tell(const struct keeper *k, const struct record_denial *row)
 {
 	struct log *log = k->q->log;
 
@@ -159,7 +159,8 @@ static void tell(const struct keeper *k, const struct record_denial *row)
 }
 
 /* With an error, or with the path of a write. */
-static void count(struct keeper *k, const struct seccomp_notif *call, int error, const char *path)
+static void notify_count(
+	struct keeper *k, const struct seccomp_notif *call, int error, const char *path)
 {
 	const struct keeper_dialer *c = dialer_of(&k->notify, call->pid);
 	struct record_denial d = {
@@ -174,7 +175,7 @@ static void count(struct keeper *k, const struct seccomp_notif *call, int error,
 	snprintf(d.path, sizeof(d.path), "%s", path);
 	row = record_count_denial(k->record, &d, &is_new);
 	if (row && is_new)
-		tell(k, row);
+		notify_tell(k, row);
 }
 
 /* --- answers --- */
@@ -195,7 +196,7 @@ static bool is_asked(const struct keeper *k)
  * Nobody is answered any more. From here on the kernel refuses what is told, and says ENOSYS; but
  * not where that would be every write: who waits then does so until the run is ended.
  */
-static void give_up(struct keeper *k, int num)
+static void notify_give_up(struct keeper *k, int num)
 {
 	struct keeper_notify *n = &k->notify;
 	char why[160];
@@ -207,11 +208,11 @@ static void give_up(struct keeper *k, int num)
 	n->listener = -1;
 	snprintf(why, sizeof(why), "cannot report any more what the system-call filter denies: %s",
 		strerror(num));
-	note(k, PLAN_TELL_DENIED, why);
+	notify_note(k, PLAN_TELL_DENIED, why);
 }
 
 /* True: it has its answer. Who was killed or interrupted meanwhile has none, or comes again. */
-static bool send_answer(struct keeper *k, const struct seccomp_notif *call, int error)
+static bool notify_send_answer(struct keeper *k, const struct seccomp_notif *call, int error)
 {
 	union keeper_answer answer = { .answer = { .id = call->id, .error = -error } };
 	int r;
@@ -222,23 +223,23 @@ static bool send_answer(struct keeper *k, const struct seccomp_notif *call, int 
 		r = ioctl(k->notify.listener, SECCOMP_IOCTL_NOTIF_SEND, &answer.answer);
 	while (r < 0 && errno == EINTR);
 	if (r < 0 && errno != ENOENT)
-		give_up(k, errno); /* or it would wait for ever */
+		notify_give_up(k, errno); /* or it would wait for ever */
 	return r == 0;
 }
 
 /* A call that is refused: with what the plain program says. */
-static void refuse(struct keeper *k, const struct seccomp_notif *call, uint32_t action)
+static void notify_refuse(struct keeper *k, const struct seccomp_notif *call, uint32_t action)
 {
 	int error = filter_is_notifying(action) ? (int)(action & SECCOMP_RET_DATA) : EPERM;
 
-	look_at(&k->notify, call);
-	if (send_answer(k, call, error))
-		count(k, call, error, "");
+	notify_look_at(&k->notify, call);
+	if (notify_send_answer(k, call, error))
+		notify_count(k, call, error, "");
 	k->notify.turn.done++;
 }
 
 /* A write that is allowed. What was read of another process, with the same number, is nothing. */
-static void let_go(struct keeper *k, const struct seccomp_notif *call)
+static void notify_let_go(struct keeper *k, const struct seccomp_notif *call)
 {
 	char path[RECORD_PATH_SIZE];
 	uint64_t id = call->id;
@@ -246,14 +247,14 @@ static void let_go(struct keeper *k, const struct seccomp_notif *call)
 		       ioctl(k->notify.listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id) == 0;
 
 	if (is_told)
-		look_at(&k->notify, call);
-	if (send_answer(k, call, 0) && is_told)
-		count(k, call, 0, path);
+		notify_look_at(&k->notify, call);
+	if (notify_send_answer(k, call, 0) && is_told)
+		notify_count(k, call, 0, path);
 	k->notify.turn.done += is_told;
 }
 
 /* One call, if there is one. */
-static bool answer_one(struct keeper *k)
+static bool notify_answer_one(struct keeper *k)
 {
 	struct keeper_notify *n = &k->notify;
 	union keeper_call room = { 0 };
@@ -268,14 +269,14 @@ static bool answer_one(struct keeper *k)
 	if (r) {
 		/* It was killed meanwhile, or we were interrupted. */
 		if (r != ENOENT && r != EINTR)
-			give_up(k, r);
+			notify_give_up(k, r);
 		return false;
 	}
 	action = filter_answer(&k->q->filter, &room.call.data);
 	if (n->is_watching && action == SECCOMP_RET_ALLOW)
-		let_go(k, &room.call);
+		notify_let_go(k, &room.call);
 	else
-		refuse(k, &room.call, action);
+		notify_refuse(k, &room.call, action);
 	return !n->failure;
 }
 
@@ -298,7 +299,7 @@ int keeper_notify_hear(struct keeper *k, const struct pollfd *seen, struct err *
 	if (n->listener < 0 || !seen->revents)
 		return 0;
 	keeper_turn_renew(&n->turn, TURN_NS);
-	for (int i = 0; i < PASSED && n->turn.done < AT_ONCE && answer_one(k); i++)
+	for (int i = 0; i < PASSED && n->turn.done < AT_ONCE && notify_answer_one(k); i++)
 		continue;
 	if (n->failure && n->is_watching)
 		return err_sys(
@@ -317,7 +318,7 @@ void keeper_notify_end(struct keeper *k)
 
 	for (size_t i = 0; i < k->record->denial_count; i++)
 		if (k->record->denials[i].times > 1)
-			tell(k, &k->record->denials[i]);
+			notify_tell(k, &k->record->denials[i]);
 	if (!log || !k->record->denials_untold)
 		return;
 	record_print_denials_untold(k->record, log_begin(log, RECORD_UNTOLD));

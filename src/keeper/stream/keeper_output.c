@@ -23,7 +23,7 @@ void keeper_output_begin(struct keeper_stdio *s, const struct keeper_request *q)
 	}
 }
 
-static void print_digest(struct sha256 sha256, char ret[static SHA256_HEX_SIZE])
+static void output_print_digest(struct sha256 sha256, char ret[static SHA256_HEX_SIZE])
 {
 	uint8_t digest[SHA256_SIZE];
 
@@ -32,7 +32,7 @@ static void print_digest(struct sha256 sha256, char ret[static SHA256_HEX_SIZE])
 }
 
 /* Opened when there is something to write: a cage that waits has no run yet. */
-static int open_kept(const struct keeper_stdio *s, int i, int *ret)
+static int output_open_kept(const struct keeper_stdio *s, int i, int *ret)
 {
 	if (*ret >= 0)
 		return 0;
@@ -44,7 +44,7 @@ static int open_kept(const struct keeper_stdio *s, int i, int *ret)
 static void keeper_bytes(struct keeper_stdio *s, int i, const char *bytes, size_t n)
 {
 	struct keeper_hashed *h = &s->hashed[i];
-	int r = open_kept(s, i, &h->fd);
+	int r = output_open_kept(s, i, &h->fd);
 
 	if (r == 0)
 		r = file_write_all(h->fd, bytes, n);
@@ -67,7 +67,7 @@ void keeper_output_add(struct keeper_stdio *s, int i, const char *bytes, size_t 
 		keeper_bytes(s, i, bytes, part);
 	sha256_add(&h->sha256, bytes, part);
 	if (part < n && h->kept == h->bytes + part)
-		print_digest(h->sha256, h->kept_sha256);
+		output_print_digest(h->sha256, h->kept_sha256);
 	sha256_add(&h->sha256, bytes + part, n - part);
 	h->bytes += n;
 }
@@ -82,7 +82,7 @@ void keeper_output_end(const struct keeper_stdio *s, struct record_output *ret)
 
 		to->is_known = h->is_seen;
 		to->bytes = h->bytes;
-		print_digest(h->sha256, to->sha256);
+		output_print_digest(h->sha256, to->sha256);
 		to->is_kept = h->fd >= 0 && !s->keeper_failure;
 		to->kept = h->kept;
 		memcpy(to->kept_sha256, h->kept < h->bytes ? h->kept_sha256 : to->sha256,

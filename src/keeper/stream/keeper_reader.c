@@ -52,7 +52,7 @@ void keeper_reader_done(struct keeper_reader *r)
 	keeper_reader_init(r);
 }
 
-static bool confine(int fd)
+static bool reader_confine(int fd)
 {
 	if (cage_is_broken("reader"))
 		return true;
@@ -67,7 +67,7 @@ _Noreturn static void read_questions(int fd)
 	bool is_good;
 
 	prctl(PR_SET_NAME, "bawn-reader");
-	is_good = confine(fd);
+	is_good = reader_confine(fd);
 	while (is_good) {
 		ssize_t n = read(fd, query, sizeof(query));
 		struct answer said = { 0 };
@@ -90,7 +90,7 @@ _Noreturn static void read_questions(int fd)
 		syscall(SYS_exit, 0);
 }
 
-static int start(struct keeper_reader *r)
+static int reader_start(struct keeper_reader *r)
 {
 	sigset_t all, old;
 	int ends[2];
@@ -114,7 +114,7 @@ static int start(struct keeper_reader *r)
 }
 
 /* Is it what a reader could have said of a question of this size? */
-static bool is_sound(const struct answer *said, size_t n)
+static bool reader_is_sound(const struct answer *said, size_t n)
 {
 	size_t end = strnlen(said->name, sizeof(said->name));
 
@@ -136,7 +136,7 @@ static int exchange(struct keeper_reader *r, const uint8_t *query, size_t n, str
 		;
 	if (ready <= 0 || recv(r->fd, ret, sizeof(*ret), MSG_DONTWAIT) != (ssize_t)sizeof(*ret))
 		return -EPROTO;
-	return !ret->is_due || is_sound(ret, n) ? 0 : -EPROTO;
+	return !ret->is_due || reader_is_sound(ret, n) ? 0 : -EPROTO;
 }
 
 int keeper_reader_ask(
@@ -147,7 +147,7 @@ int keeper_reader_ask(
 
 	if (n < MIN_QUERY)
 		return 0;
-	failure = r->fd < 0 ? start(r) : 0;
+	failure = r->fd < 0 ? reader_start(r) : 0;
 	if (failure == 0)
 		failure = exchange(r, query, n, &said);
 	if (failure < 0) {

@@ -115,7 +115,7 @@ static void end_input(struct keeper_stdio *all, struct keeper_stream *s)
 }
 
 /* Reads what is there; false when that was nothing. */
-static bool fill(struct keeper_stdio *all, int i)
+static bool relay_fill(struct keeper_stdio *all, int i)
 {
 	struct keeper_stream *s = &all->streams[i];
 	size_t room = allowance(all, i);
@@ -150,7 +150,7 @@ static bool fill(struct keeper_stdio *all, int i)
 
 /* --- writing --- */
 
-static ssize_t write_some(const struct keeper_stream *s, int i)
+static ssize_t relay_write_some(const struct keeper_stream *s, int i)
 {
 	const char *bytes = s->bytes + s->at;
 	size_t left = s->len - s->at;
@@ -166,9 +166,9 @@ static ssize_t write_some(const struct keeper_stream *s, int i)
 	return write(s->outside, bytes, left < s->chunk ? left : s->chunk);
 }
 
-static void empty(struct keeper_stream *s, int i)
+static void relay_empty(struct keeper_stream *s, int i)
 {
-	ssize_t n = write_some(s, i);
+	ssize_t n = relay_write_some(s, i);
 
 	if (n < 0 && is_for_later())
 		return;
@@ -195,10 +195,10 @@ void keeper_relay_move(struct keeper_stdio *s, const struct pollfd *seen)
 
 		if (seen[i].fd < 0 || !seen[i].revents || stream->near < 0)
 			continue;
-		if (seen[i].events == POLLIN && !(fill(s, i) && never_waits(stream, i)))
+		if (seen[i].events == POLLIN && !(relay_fill(s, i) && never_waits(stream, i)))
 			continue;
 		if (has_bytes(stream))
-			empty(stream, i);
+			relay_empty(stream, i);
 	}
 }
 
@@ -210,11 +210,11 @@ void keeper_relay_catch_up(struct keeper_stdio *s)
 		struct pollfd reader = { .fd = stream->outside, .events = POLLOUT };
 
 		while (turns++ < CATCH_UP_TURNS &&
-			(has_bytes(stream) || (stream->near >= 0 && fill(s, i)))) {
+			(has_bytes(stream) || (stream->near >= 0 && relay_fill(s, i)))) {
 			if (has_bytes(stream) && poll(&reader, 1, CATCH_UP_MS) <= 0)
 				break;
 			if (has_bytes(stream))
-				empty(stream, i);
+				relay_empty(stream, i);
 		}
 	}
 }
@@ -261,12 +261,12 @@ static bool wait_for_reader(const struct keeper_stream *s, int signals)
 }
 
 /* Writes what is held; false when a signal ended the waiting. */
-static bool write_out(struct keeper_stream *s, int i, int signals)
+static bool relay_write_out(struct keeper_stream *s, int i, int signals)
 {
 	while (has_bytes(s)) {
 		if (s->kind != KEEPER_TAIL && !wait_for_reader(s, signals))
 			return false;
-		empty(s, i);
+		relay_empty(s, i);
 	}
 	return true;
 }
@@ -278,7 +278,7 @@ static bool undo(struct keeper_stream *s, int i, int signals)
 		return true;
 	s->at = 0;
 	s->len = term_filter_undo(&s->filter, s->bytes);
-	return write_out(s, i, signals);
+	return relay_write_out(s, i, signals);
 }
 
 void keeper_relay_drain(struct keeper_stdio *s, int signals)
@@ -288,11 +288,11 @@ void keeper_relay_drain(struct keeper_stdio *s, int signals)
 		struct keeper_stream *stream = &s->streams[i];
 
 		do {
-			if (!write_out(stream, i, signals))
+			if (!relay_write_out(stream, i, signals))
 				return;
-		} while (stream->near >= 0 && fill(s, i));
+		} while (stream->near >= 0 && relay_fill(s, i));
 		keeper_stream_close(stream); /* nobody is left to write */
-		if (!write_out(stream, i, signals) || !undo(stream, i, signals))
+		if (!relay_write_out(stream, i, signals) || !undo(stream, i, signals))
 			return;
 	}
 }

@@ -75,7 +75,7 @@ int keeper_report_wait(const struct keeper_report *t)
 	return t->socket < 0 ? -1 : keeper_turn_wait(&t->turn, AT_ONCE, TURN_NS);
 }
 
-static void note(struct keeper *k, const struct wire_report *told)
+static void report_note(struct keeper *k, const struct wire_report *told)
 {
 	struct record_report *counts = &k->record->told;
 	struct log *log = k->q->log;
@@ -93,13 +93,13 @@ static void note(struct keeper *k, const struct wire_report *told)
 }
 
 /* One message, if there is one. What comes with it, such as descriptors, is not taken. */
-static bool hear_one(struct keeper *k)
+static bool report_hear_one(struct keeper *k)
 {
 	struct wire_report told = { 0 };
 	int r = wire_receive_message(k->told.socket, &told, sizeof(told), NULL);
 
 	if (r == 0 && wire_is_told(&told))
-		note(k, &told);
+		report_note(k, &told);
 	/* Of no size at all, which elsewhere is the end. */
 	return r == 0 || r == -EBADMSG || r == -EPIPE;
 }
@@ -111,7 +111,7 @@ void keeper_report_hear(struct keeper *k)
 	if (t->socket < 0)
 		return;
 	keeper_turn_renew(&t->turn, TURN_NS);
-	while (t->turn.done < AT_ONCE && hear_one(k))
+	while (t->turn.done < AT_ONCE && report_hear_one(k))
 		t->turn.done++;
 }
 
@@ -122,7 +122,7 @@ void keeper_report_end(struct keeper *k)
 	if (t->socket < 0)
 		return;
 	/* What was told last: nobody is left who could tell more. */
-	for (int i = 0; i < AT_ONCE && hear_one(k); i++)
+	for (int i = 0; i < AT_ONCE && report_hear_one(k); i++)
 		continue;
 	if (k->record->told.untold && k->q->log) {
 		record_print_blocked_untold(k->record, log_begin(k->q->log, RECORD_BLOCKED_UNTOLD));

@@ -39,13 +39,14 @@ static bool is_harmless_device(const struct stat *st)
 	       (n == 3 || n == 5 || n == 7 || n == 8 || n == 9);
 }
 
-static int no_memory(struct err *e)
+static int stdio_no_memory(struct err *e)
 {
 	return err_set(e, ERR_SYS, ENOMEM, "cannot pass standard input and output: out of memory");
 }
 
 /* Room for what is passed on, and a filter where a terminal of the operator's is written to. */
-static int make_room(struct keeper_stdio *all, int i, const struct keeper_request *q, struct err *e)
+static int stdio_make_room(
+	struct keeper_stdio *all, int i, const struct keeper_request *q, struct err *e)
 {
 	struct keeper_stream *s = &all->streams[i];
 	bool is_shown = i > 0 && s->kind == KEEPER_TERMINAL;
@@ -57,7 +58,7 @@ static int make_room(struct keeper_stdio *all, int i, const struct keeper_reques
 		s->unfiltered = arena_alloc(&all->arena, KEEPER_STREAM_SIZE);
 		s->filter.is_raw = q->is_unfiltered;
 	}
-	return s->bytes && (s->unfiltered || !is_shown) ? 0 : no_memory(e);
+	return s->bytes && (s->unfiltered || !is_shown) ? 0 : stdio_no_memory(e);
 }
 
 /* By whichever name they were opened. */
@@ -179,7 +180,7 @@ static int open_tail(struct keeper_stdio *s, int i, const struct keeper_request 
 
 	stream->kind = KEEPER_TAIL;
 	stream->tail = q->printed[i - 1];
-	return r == 0 ? make_room(s, i, q, e) : r;
+	return r == 0 ? stdio_make_room(s, i, q, e) : r;
 }
 
 static int open_stream(struct keeper_stdio *s, int i, const struct keeper_request *q,
@@ -225,7 +226,7 @@ static int open_stream(struct keeper_stdio *s, int i, const struct keeper_reques
 		return r;
 	}
 	open_for_ourselves(stream, i);
-	return make_room(s, i, q, e);
+	return stdio_make_room(s, i, q, e);
 }
 
 void keeper_stdio_init(struct keeper_stdio *s)
@@ -305,7 +306,7 @@ void keeper_stdio_close_inside(struct keeper_stdio *s)
 }
 
 /* The offset of an input file, back to what the command has read of it. */
-static void give_back(struct keeper_stream *s)
+static void stdio_give_back(struct keeper_stream *s)
 {
 	off_t unread = (off_t)(s->len - s->at);
 	int in_pipe = 0;
@@ -320,7 +321,7 @@ static void give_back(struct keeper_stream *s)
 
 void keeper_stdio_done(struct keeper_stdio *s)
 {
-	give_back(&s->streams[0]);
+	stdio_give_back(&s->streams[0]);
 	keeper_output_done(s);
 	keeper_stdio_close_inside(s);
 	for (int i = 0; i < 3; i++) {

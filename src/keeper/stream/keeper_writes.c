@@ -22,7 +22,7 @@
 /* --- what is named --- */
 
 /* A text in its memory. In two pieces, since nothing may be mapped where the second begins. */
-static bool read_text(pid_t pid, uint64_t address, char ret[static PATH_MAX])
+static bool writes_read_text(pid_t pid, uint64_t address, char ret[static PATH_MAX])
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE), first = page - address % page;
 	struct iovec here = { ret, PATH_MAX }, there[2] = { 0 };
@@ -81,12 +81,13 @@ bool keeper_join_path(const char *folder, const char *path, char ret[static PATH
 	return true;
 }
 
-static bool read_path(const struct seccomp_notif *call, int at, int path, char ret[static PATH_MAX])
+static bool writes_read_path(
+	const struct seccomp_notif *call, int at, int path, char ret[static PATH_MAX])
 {
 	char text[PATH_MAX], folder[PATH_MAX] = "";
 	pid_t pid = (pid_t)call->pid;
 
-	if (!read_text(pid, call->data.args[path], text) || !text[0])
+	if (!writes_read_text(pid, call->data.args[path], text) || !text[0])
 		return false;
 	if (text[0] != '/' &&
 		!read_folder(pid, at < 0 ? AT_FDCWD : (int)call->data.args[at], folder))
@@ -114,7 +115,7 @@ static const char *find_held(
 }
 
 /* The place of a tree in the cage; false where there is none. */
-static bool find_place(const struct keeper *k, size_t which, char ret[static PATH_MAX])
+static bool writes_find_place(const struct keeper *k, size_t which, char ret[static PATH_MAX])
 {
 	const struct plan *p = k->q->plan;
 
@@ -129,7 +130,7 @@ static bool find_place(const struct keeper *k, size_t which, char ret[static PAT
 }
 
 /* Puts what is said of it into `ret`: of git's folder, which is elsewhere, the whole path. */
-static bool is_held(const struct keeper *k, const char *path, const struct filter_watched *w,
+static bool writes_is_held(const struct keeper *k, const char *path, const struct filter_watched *w,
 	char ret[static RECORD_PATH_SIZE])
 {
 	char place[PATH_MAX];
@@ -138,7 +139,7 @@ static bool is_held(const struct keeper *k, const char *path, const struct filte
 		const char *inside, *held;
 		size_t n;
 
-		if (!k->protects[i].count || !find_place(k, i, place) ||
+		if (!k->protects[i].count || !writes_find_place(k, i, place) ||
 			!str_path_within(path, place))
 			continue;
 		n = strlen(place);
@@ -164,8 +165,8 @@ bool keeper_writes_see(
 
 	for (size_t i = 0; w && i < COUNT_OF(w->places); i++)
 		if (w->places[i].path >= 0 &&
-			read_path(call, w->places[i].at, w->places[i].path, path) &&
-			is_held(k, path, w, ret))
+			writes_read_path(call, w->places[i].at, w->places[i].path, path) &&
+			writes_is_held(k, path, w, ret))
 			return true;
 	return false;
 }

@@ -12,14 +12,14 @@
 #define MOST_EXACT ((int64_t)1 << 53) /* beyond, numbers of JavaScript have gaps */
 
 /* Order of RFC 8785: by UTF-16 code units. It differs from that of bytes above U+FFFF only. */
-static uint32_t order_of(uint32_t c)
+static uint32_t canonical_order_of(uint32_t c)
 {
 	if (c >= 0x10000)
 		return 0xd800;
 	return c;
 }
 
-static int compare_keys(const char *a, const char *b)
+static int canonical_compare_keys(const char *a, const char *b)
 {
 	size_t na = strlen(a), nb = strlen(b);
 
@@ -29,8 +29,8 @@ static int compare_keys(const char *a, const char *b)
 
 		/* What is equal up to here is cut at the same places. */
 		utf8_decode(b, nb, &y);
-		if (x != y && order_of(x) != order_of(y))
-			return order_of(x) < order_of(y) ? -1 : 1;
+		if (x != y && canonical_order_of(x) != canonical_order_of(y))
+			return canonical_order_of(x) < canonical_order_of(y) ? -1 : 1;
 		if (x != y)
 			return x < y ? -1 : 1;
 		width = width ? width : 1;
@@ -105,10 +105,10 @@ static int compare_members(const void *a, const void *b)
 {
 	const struct member *x = a, *y = b;
 
-	return compare_keys(buf_text(&x->key), buf_text(&y->key));
+	return canonical_compare_keys(buf_text(&x->key), buf_text(&y->key));
 }
 
-static void put_value(struct json_reader *r, struct buf *out);
+static void canonical_put_value(struct json_reader *r, struct buf *out);
 
 static void put_map(struct json_reader *r, bool (*is_left_out)(const char *key), struct buf *out)
 {
@@ -125,7 +125,7 @@ static void put_map(struct json_reader *r, bool (*is_left_out)(const char *key),
 		}
 		x = add_member(&m, key);
 		if (x)
-			put_value(r, &x->value);
+			canonical_put_value(r, &x->value);
 		else
 			json_wrong(r, "more memory");
 	}
@@ -155,12 +155,12 @@ static void put_list(struct json_reader *r, struct buf *out)
 		if (!is_first)
 			buf_putc(out, ',');
 		is_first = false;
-		put_value(r, out);
+		canonical_put_value(r, out);
 	}
 	buf_putc(out, ']');
 }
 
-static void put_number(struct json_reader *r, struct buf *out)
+static void canonical_put_number(struct json_reader *r, struct buf *out)
 {
 	int64_t number = 0;
 
@@ -172,7 +172,7 @@ static void put_number(struct json_reader *r, struct buf *out)
 }
 
 /* Depth is limited by the reader, and with it how deep this calls itself. */
-static void put_value(struct json_reader *r, struct buf *out)
+static void canonical_put_value(struct json_reader *r, struct buf *out)
 {
 	const char *text;
 	bool yes;
@@ -198,7 +198,7 @@ static void put_value(struct json_reader *r, struct buf *out)
 			buf_puts(out, "null");
 		break;
 	default:
-		put_number(r, out);
+		canonical_put_number(r, out);
 	}
 }
 
@@ -211,7 +211,7 @@ int card_canonicalize(const char *bytes, size_t n, bool (*is_left_out)(const cha
 	if (json_peek(&r) == '{')
 		put_map(&r, is_left_out, out);
 	else
-		put_value(&r, out);
+		canonical_put_value(&r, out);
 	json_read_end(&r);
 	if (r.wrong)
 		return err_set(e, ERR_SPEC, EBADMSG, "it is not JSON as cards have it: expected %s",

@@ -47,14 +47,14 @@ static bool has_namespaces(const struct card *c)
 	       c->engine == SPEC_ENGINE_CONTAINER;
 }
 
-static bool holds(const struct card *c, enum plan_guarantee g)
+static bool isolation_holds(const struct card *c, enum plan_guarantee g)
 {
 	return c->promises[g].need != PLAN_NONE && c->promises[g].holds;
 }
 
 static bool is_net_held(const struct card *c)
 {
-	return holds(c, PLAN_NET_NONE) || holds(c, PLAN_NET_ALLOWLIST);
+	return isolation_holds(c, PLAN_NET_NONE) || isolation_holds(c, PLAN_NET_ALLOWLIST);
 }
 
 static void print_mechanisms(const struct card *c, struct json *j)
@@ -64,17 +64,19 @@ static void print_mechanisms(const struct card *c, struct json *j)
 
 		if (c->promises[g].need != PLAN_NONE)
 			json_bool(j, mechanisms[i].name,
-				holds(c, g) && (!mechanisms[i].is_namespace || has_namespaces(c)));
+				isolation_holds(c, g) &&
+					(!mechanisms[i].is_namespace || has_namespaces(c)));
 	}
 	json_bool(j, "networkNamespace", is_net_held(c) && has_namespaces(c));
-	if (holds(c, PLAN_LANDLOCKED))
+	if (isolation_holds(c, PLAN_LANDLOCKED))
 		json_int(j, "landlockAbi", c->landlock_abi);
 }
 
 /* --- values --- */
 
 /* The entries of a list as a member; nothing where it is empty. */
-static void print_list(const struct card *c, enum spec_key key, const char *name, struct json *j)
+static void isolation_print_list(
+	const struct card *c, enum spec_key key, const char *name, struct json *j)
 {
 	size_t n = 0;
 	own_free const struct spec_item **items = spec_ordered(key, spec_list(c->spec, key), &n);
@@ -96,7 +98,7 @@ static void print_differing(const struct card *c, enum spec_key key, struct json
 	json_open_map(j, NULL);
 	json_text(j, "key", def->path);
 	if (spec_is_list(def->type))
-		print_list(c, key, "value", j);
+		isolation_print_list(c, key, "value", j);
 	else if (def->type == SPEC_TYPE_BOOL)
 		json_bool(j, "value", spec_bool(c->spec, key));
 	else if (def->type == SPEC_TYPE_CHOICE)
@@ -145,9 +147,9 @@ static void print_egress(const struct card *c, struct json *j)
 	json_text(j, "mode", spec_keys[SPEC_NETWORK_MODE].choices[mode]);
 	json_bool(j, "held", is_net_held(c));
 	if (mode == SPEC_NET_ALLOWLIST) {
-		print_list(c, SPEC_NETWORK_ALLOW, "allow", j);
-		print_list(c, SPEC_NETWORK_HOST_PORTS, "hostPorts", j);
-		print_list(c, SPEC_NETWORK_PUBLISH, "publish", j);
+		isolation_print_list(c, SPEC_NETWORK_ALLOW, "allow", j);
+		isolation_print_list(c, SPEC_NETWORK_HOST_PORTS, "hostPorts", j);
+		isolation_print_list(c, SPEC_NETWORK_PUBLISH, "publish", j);
 		print_secrets(c, j);
 	}
 	json_close_map(j);
@@ -162,7 +164,7 @@ static void print_limits(const struct card *c, struct json *j)
 		enum spec_key key = plan_limits[i].key;
 		own(buf) struct buf value = { .max = 64 };
 
-		if (!holds(c, plan_limits[i].guarantee))
+		if (!isolation_holds(c, plan_limits[i].guarantee))
 			continue;
 		if (!is_open)
 			json_open_map(j, "limits");
@@ -206,7 +208,7 @@ static void print_openings(const struct card *c, struct json *j)
 	json_int(j, "count", count);
 	json_int(j, "writable", writable);
 	json_close_map(j);
-	if (holds(c, PLAN_SYSTEM_CALLS))
+	if (isolation_holds(c, PLAN_SYSTEM_CALLS))
 		json_text(j, "seccompProfile", spec_text(c->spec, SPEC_SYSCALLS));
 	json_int(j, "variablesPassed", (int64_t)spec_list(c->spec, SPEC_ENV_PASS)->count);
 }
@@ -225,11 +227,11 @@ static void print_preflight(const struct card *c, struct json *j)
 	if (c->run.is_known)
 		json_bool(j, "passed", c->run.is_preflight_passed);
 	if (has_allowed)
-		print_list(c, SPEC_PREFLIGHT_ALLOW, "allowed", j);
+		isolation_print_list(c, SPEC_PREFLIGHT_ALLOW, "allowed", j);
 	json_close_map(j);
 }
 
-static void print_degraded(const struct card *c, struct json *j)
+static void isolation_print_degraded(const struct card *c, struct json *j)
 {
 	bool is_open = false;
 
@@ -245,14 +247,14 @@ static void print_degraded(const struct card *c, struct json *j)
 		json_close_list(j);
 }
 
-static void print_digest(struct json *j, const char *name, const char *digest)
+static void isolation_print_digest(struct json *j, const char *name, const char *digest)
 {
 	json_open_map(j, name);
 	json_text(j, "sha256", digest);
 	json_close_map(j);
 }
 
-static void print_run(const struct card_run *run, struct json *j)
+static void isolation_print_run(const struct card_run *run, struct json *j)
 {
 	json_open_map(j, "run");
 	json_text(j, "id", run->id);
@@ -264,7 +266,7 @@ static void print_run(const struct card_run *run, struct json *j)
 		json_text(j, "key", run->key);
 	json_close_map(j);
 	if (run->effects)
-		print_digest(j, "effects", run->effects);
+		isolation_print_digest(j, "effects", run->effects);
 	json_close_map(j);
 }
 
@@ -303,12 +305,12 @@ void card_print_isolation(const struct card *c, struct json *j)
 		print_limits(c, j);
 	}
 	print_preflight(c, j);
-	print_degraded(c, j);
-	print_digest(j, "specDigest", c->spec_digest);
-	print_digest(j, "planDigest", c->plan_digest);
+	isolation_print_degraded(c, j);
+	isolation_print_digest(j, "specDigest", c->spec_digest);
+	isolation_print_digest(j, "planDigest", c->plan_digest);
 	if (!c->run.is_known)
 		return;
-	print_run(&c->run, j);
+	isolation_print_run(&c->run, j);
 	print_observed(c, j);
 }
 
@@ -322,7 +324,7 @@ static bool contains_all(const struct card *c)
 	bool is_so = true;
 
 	for (size_t i = 0; i < COUNT_OF(all); i++)
-		is_so = is_so && holds(c, all[i]);
+		is_so = is_so && isolation_holds(c, all[i]);
 	return is_so;
 }
 
@@ -340,7 +342,7 @@ void card_print_legacy(const struct card *c, struct json *j)
 	json_open_map(j, "isolation");
 	json_text(j, "level", c->is_hardened ? "hardened" : "custom");
 	json_bool(j, "containall", contains_all(c));
-	json_bool(j, "cleanenv", holds(c, PLAN_ENVIRONMENT));
+	json_bool(j, "cleanenv", isolation_holds(c, PLAN_ENVIRONMENT));
 	json_bool(j, "writable_tmpfs", str_eq(spec_text(c->spec, SPEC_ROOT_OVERLAY), "ephemeral"));
 	json_text(j, "home_canonical", CARD_HOME);
 	json_bool(j, "fakeroot", spec_bool(c->spec, SPEC_FAKEROOT));

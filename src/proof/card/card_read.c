@@ -11,7 +11,7 @@
 /* --- finding --- */
 
 /* The value of a member of a map, whose bytes are canonical. */
-static struct card_span find_member(struct card_span in, const char *name, size_t n)
+static struct card_span read_find_member(struct card_span in, const char *name, size_t n)
 {
 	own(json_reader) struct json_reader r;
 	const char *key;
@@ -35,7 +35,7 @@ struct card_span card_find(struct card_span in, const char *path)
 	while (*path) {
 		size_t n = strcspn(path, "/");
 
-		in = find_member(in, path, n);
+		in = read_find_member(in, path, n);
 		path += n + (path[n] == '/');
 	}
 	return in;
@@ -89,7 +89,7 @@ static const char *plain_text(struct card_span span, size_t *ret_size)
  * Is it a header as ours: Ed25519, over the bytes as they are? What a header calls critical must be
  * understood, and nothing of the kind is here.
  */
-static bool read_header(const char *text, size_t n, char ret_id[static SIGN_ID_SIZE])
+static bool card_read_read_header(const char *text, size_t n, char ret_id[static SIGN_ID_SIZE])
 {
 	own_free uint8_t *bytes = malloc(n / 4 * 3 + 3);
 	own(buf) struct buf form = { .max = 4096 };
@@ -114,7 +114,7 @@ static bool read_header(const char *text, size_t n, char ret_id[static SIGN_ID_S
 	return true;
 }
 
-static void read_signature(struct card_read *c, struct card_span item)
+static void card_read_read_signature(struct card_read *c, struct card_span item)
 {
 	size_t i = c->signature_count, n = 0, head_size = 0;
 	const char *text = plain_text(card_find(item, "signature"), &n);
@@ -123,7 +123,7 @@ static void read_signature(struct card_read *c, struct card_span item)
 
 	if (!text || !head || i == CARD_MOST_SIGNATURES || n > 88 || head_size > 2048 ||
 		base64_read(text, n, bytes) != SIGN_SIGNATURE_SIZE ||
-		!read_header(head, head_size, c->signatures[i].key_id))
+		!card_read_read_header(head, head_size, c->signatures[i].key_id))
 		return;
 	memcpy(c->signatures[i].bytes, bytes, SIGN_SIGNATURE_SIZE);
 	c->signatures[i].protected = strndup(head, head_size);
@@ -131,7 +131,7 @@ static void read_signature(struct card_read *c, struct card_span item)
 		c->signature_count++;
 }
 
-static void read_signatures(struct card_read *c, struct card_span list)
+static void card_read_read_signatures(struct card_read *c, struct card_span list)
 {
 	own(json_reader) struct json_reader r;
 
@@ -143,7 +143,8 @@ static void read_signatures(struct card_read *c, struct card_span list)
 		const char *start = r.at;
 
 		if (json_skip(&r))
-			read_signature(c, (struct card_span){ start, (size_t)(r.at - start) });
+			card_read_read_signature(
+				c, (struct card_span){ start, (size_t)(r.at - start) });
 	}
 }
 
@@ -162,7 +163,7 @@ int card_read(const char *bytes, size_t n, struct card_read *ret, struct err *e)
 		return r;
 	card = (struct card_span){ buf_text(&ret->canonical), ret->canonical.len };
 	ret->legacy = card_find(card, CARD_LEGACY);
-	read_signatures(ret, card_find(card, "signatures"));
+	card_read_read_signatures(ret, card_find(card, "signatures"));
 	return find_params(ret, card, e);
 }
 

@@ -28,7 +28,7 @@ static int wrong(struct err *e, const char *what)
 }
 
 /* Is it the spec that the record names, and does it make the level that the record says? */
-static int check_spec(const struct spec *s, const struct record_read *r, struct err *e)
+static int record_check_spec(const struct spec *s, const struct record_read *r, struct err *e)
 {
 	own(buf) struct buf form = { .max = PLAN_MAX_SIZE };
 	char digest[SHA256_HEX_SIZE];
@@ -86,7 +86,7 @@ int card_from_record(const struct spec *s, const struct record_read *r, const ch
 		.is_preflight_passed = r->preflight_passed,
 		.is_in_chain = r->in_chain,
 	};
-	int failure = s ? check_spec(s, r, e) : 0;
+	int failure = s ? record_check_spec(s, r, e) : 0;
 
 	*ret = (struct card){
 		.spec = s,

@@ -7,10 +7,10 @@
 #include "base/str.h"
 #include "proof/card/card.h"
 
-static void say(struct card_report *r, const char *name, enum card_result result, const char *fmt,
-	...) __attribute__((format(printf, 4, 5)));
+static void card_verify_say(struct card_report *r, const char *name, enum card_result result,
+	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-static void say(
+static void card_verify_say(
 	struct card_report *r, const char *name, enum card_result result, const char *fmt, ...)
 {
 	struct card_property *x = r->count < CARD_MOST_PROPERTIES ? &r->items[r->count] : NULL;
@@ -47,16 +47,17 @@ static void verify_signature(
 	const struct card_read *c, const struct sign_public *key, struct card_report *ret)
 {
 	if (!c->signature_count)
-		say(ret, "card.signature", CARD_NO, "the card is not signed");
+		card_verify_say(ret, "card.signature", CARD_NO, "the card is not signed");
 	else if (!key)
-		say(ret, "card.signature", CARD_NO,
+		card_verify_say(ret, "card.signature", CARD_NO,
 			"no key is known that could have signed the card: its header names %s",
 			c->signatures[0].key_id);
 	else if (card_find_signature(c, key) < 0)
-		say(ret, "card.signature", CARD_NO, "the card is not as the key %s has signed it",
-			key->id);
+		card_verify_say(ret, "card.signature", CARD_NO,
+			"the card is not as the key %s has signed it", key->id);
 	else
-		say(ret, "card.signature", CARD_YES, "the card is signed by the key %s", key->id);
+		card_verify_say(ret, "card.signature", CARD_YES, "the card is signed by the key %s",
+			key->id);
 }
 
 /* --- the block that is not signed --- */
@@ -87,11 +88,11 @@ static void verify_legacy(const struct card_read *c, struct card_report *ret)
 		if (said.size == meant.size && said.bytes &&
 			memcmp(said.bytes, meant.bytes, said.size) == 0)
 			continue;
-		say(ret, "card.older", CARD_NO, "%s is not what the signed block says",
+		card_verify_say(ret, "card.older", CARD_NO, "%s is not what the signed block says",
 			pairs[i].legacy);
 		return;
 	}
-	say(ret, "card.older", CARD_YES, "the block that is not signed says the same");
+	card_verify_say(ret, "card.older", CARD_YES, "the block that is not signed says the same");
 }
 
 void card_verify(const struct card_read *c, const struct sign_public *key, struct card_report *ret)
@@ -111,7 +112,7 @@ struct group {
 	const char *paths[MOST_PATHS];
 };
 
-static bool is_same(struct card_span a, struct card_span b)
+static bool verify_is_same(struct card_span a, struct card_span b)
 {
 	return a.size == b.size && (!a.size || memcmp(a.bytes, b.bytes, a.size) == 0);
 }
@@ -120,12 +121,13 @@ static void compare_group(const struct card_read *c, struct card_span meant, con
 	struct card_report *ret)
 {
 	for (const char *const *path = g->paths; *path; path++) {
-		if (is_same(card_find(c->params, *path), card_find(meant, *path)))
+		if (verify_is_same(card_find(c->params, *path), card_find(meant, *path)))
 			continue;
-		say(ret, g->name, CARD_NO, "%s on the card is not what the record says", *path);
+		card_verify_say(
+			ret, g->name, CARD_NO, "%s on the card is not what the record says", *path);
 		return;
 	}
-	say(ret, g->name, CARD_YES, "%s as in the record", g->what);
+	card_verify_say(ret, g->name, CARD_YES, "%s as in the record", g->what);
 }
 
 static void compare_all(
@@ -162,11 +164,12 @@ static void compare_record(
 
 	snprintf(wanted, sizeof(wanted), "\"%s\"", digest);
 	if (!is_of_run)
-		say(ret, "card.record", CARD_ABSENT, "the card is of a spec, and names no record");
+		card_verify_say(ret, "card.record", CARD_ABSENT,
+			"the card is of a spec, and names no record");
 	else if (card_is(card_find(c->params, "run/record/sha256"), wanted))
-		say(ret, "card.record", CARD_YES, "the card names this record");
+		card_verify_say(ret, "card.record", CARD_YES, "the card names this record");
 	else
-		say(ret, "card.record", CARD_NO, "the card is of another record");
+		card_verify_say(ret, "card.record", CARD_NO, "the card is of another record");
 }
 
 void card_verify_record(const struct card_read *c, const struct record_read *r, const char *digest,
@@ -180,7 +183,7 @@ void card_verify_record(const struct card_read *c, const struct record_read *r, 
 
 	compare_record(c, digest, is_of_run, ret);
 	if (card_from_record(NULL, r, digest, key, &meant, &e) < 0) {
-		say(ret, "card.level", CARD_NO, "%.200s", e.text);
+		card_verify_say(ret, "card.level", CARD_NO, "%.200s", e.text);
 		return;
 	}
 	json_init(&j, &text, 0);
@@ -188,7 +191,7 @@ void card_verify_record(const struct card_read *c, const struct record_read *r, 
 	card_print_isolation(&meant, &j);
 	json_close_map(&j);
 	if (card_canonicalize(buf_text(&text), text.len, NULL, &form, &e) < 0)
-		say(ret, "card.level", CARD_NO, "%.200s", e.text);
+		card_verify_say(ret, "card.level", CARD_NO, "%.200s", e.text);
 	else
 		compare_all(c, (struct card_span){ buf_text(&form), form.len }, is_of_run, ret);
 }

@@ -84,7 +84,7 @@ struct json *log_begin(struct log *l, const char *type)
 	return &l->json;
 }
 
-static bool is_over(const struct log *l)
+static bool log_is_over(const struct log *l)
 {
 	return (l->chain < 0 || l->is_chain_over) && (l->state < 0 || l->is_state_over);
 }
@@ -96,7 +96,7 @@ void log_end(struct log *l)
 		json_bool(log_begin(l, l->type), "cut", true);
 		json_close_map(&l->json);
 	}
-	if (is_over(l))
+	if (log_is_over(l))
 		return;
 	if (!l->event.failed) {
 		/* Without its brackets: what is around it depends on the chain. */

@@ -21,7 +21,7 @@
 
 /* --- the end --- */
 
-static ssize_t read_at(int fd, char *ret, size_t n, off_t at)
+static ssize_t chain_read_at(int fd, char *ret, size_t n, off_t at)
 {
 	size_t got = 0;
 
@@ -55,7 +55,7 @@ static int take_tail(const char *line, size_t size, struct log_tail *ret)
 static int look_back(int fd, size_t size, size_t most, char *bytes, struct log_tail *ret)
 {
 	size_t start = size > most ? size - most : 0;
-	ssize_t n = read_at(fd, bytes, size - start, (off_t)start);
+	ssize_t n = chain_read_at(fd, bytes, size - start, (off_t)start);
 	const char *end, *before;
 	const char *line = bytes;
 
@@ -119,7 +119,7 @@ int log_open_file(int folder, const char *name, struct log_tail *ret)
 /* --- adding --- */
 
 /* One event as the next line. */
-static void add_line(struct buf *out, struct log_tail *tail, const char *event, size_t n)
+static void chain_add_line(struct buf *out, struct log_tail *tail, const char *event, size_t n)
 {
 	size_t start = out->len;
 
@@ -143,7 +143,7 @@ int log_add(int fd, struct log_tail *tail, const struct buf *events, bool is_syn
 	while (at < end) {
 		const char *newline = memchr(at, '\n', (size_t)(end - at));
 
-		add_line(&out, &next, at, (size_t)(newline - at));
+		chain_add_line(&out, &next, at, (size_t)(newline - at));
 		at = newline + 1;
 	}
 	if (out.failed || events->failed)

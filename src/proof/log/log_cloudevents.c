@@ -8,15 +8,15 @@
 #include "proof/log/log_event.h"
 
 /* Letters, digits and what else means nothing in a URI. */
-static bool is_plain(char c)
+static bool cloudevents_is_plain(char c)
 {
 	return str_is_letter(c) || str_is_digit(c) || (c && strchr("-._~", c));
 }
 
-static bool is_plain_text(const char *text)
+static bool cloudevents_is_plain_text(const char *text)
 {
 	for (; *text; text++)
-		if (!is_plain(*text))
+		if (!cloudevents_is_plain(*text))
 			return false;
 	return true;
 }
@@ -26,7 +26,7 @@ static void add_source(const char *host, struct buf *out)
 {
 	buf_puts(out, "//");
 	for (; *host; host++)
-		if (is_plain(*host))
+		if (cloudevents_is_plain(*host))
 			buf_putc(out, *host);
 		else
 			buf_printf(out, "%%%02X", (unsigned char)*host);
@@ -50,10 +50,10 @@ void log_print_cloudevent(const struct log_event *x, const struct log_origin *fr
 	add_source(from->host, &text);
 	json_text(&j, "source", buf_text(&text));
 	text.len = 0;
-	buf_printf(&text, "bawn.%s.v1", is_plain_text(x->type) ? x->type : "event");
+	buf_printf(&text, "bawn.%s.v1", cloudevents_is_plain_text(x->type) ? x->type : "event");
 	json_text(&j, "type", buf_text(&text));
 	/* What is not as it has to be is left out: the event itself says it. */
-	if (x->run[0] && is_plain_text(x->run))
+	if (x->run[0] && cloudevents_is_plain_text(x->run))
 		json_text(&j, "subject", x->run);
 	if (clock_parse(x->time, &at) == 0) {
 		clock_print(&at, time);

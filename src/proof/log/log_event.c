@@ -13,7 +13,7 @@
 /* --- reading --- */
 
 /* No text is longer decoded than it stands in the line, where it has two quotes besides. */
-static const char *keeper_text(struct log_event *x, size_t *used, const char *text)
+static const char *event_keeper_text(struct log_event *x, size_t *used, const char *text)
 {
 	size_t n = strlen(text) + 1;
 	char *kept = x->texts + *used;
@@ -25,7 +25,7 @@ static const char *keeper_text(struct log_event *x, size_t *used, const char *te
 	return kept;
 }
 
-static void read_number(struct log_member *m)
+static void event_read_number(struct log_member *m)
 {
 	char *end;
 
@@ -38,7 +38,7 @@ static void read_number(struct log_member *m)
 		m->number = 0;
 }
 
-static bool read_value(
+static bool event_read_value(
 	struct json_reader *r, struct log_event *x, struct log_member *m, size_t *used)
 {
 	while (r->at < r->end && strchr(" \t\r\n", *r->at) && *r->at)
@@ -51,19 +51,19 @@ static bool read_value(
 	m->kind = LOG_OTHER;
 	if (m->bytes[0] == '"') {
 		m->kind = LOG_TEXT;
-		m->text = keeper_text(x, used, buf_text(&r->text));
+		m->text = event_keeper_text(x, used, buf_text(&r->text));
 	} else if (m->bytes[0] == 't' || m->bytes[0] == 'f') {
 		m->kind = LOG_BOOL;
 		m->number = m->bytes[0] == 't';
 	} else if (m->bytes[0] == 'n') {
 		m->kind = LOG_NULL;
 	} else if (m->bytes[0] != '{' && m->bytes[0] != '[') {
-		read_number(m);
+		event_read_number(m);
 	}
 	return m->text ? true : json_wrong(r, "less text");
 }
 
-static void read_members(struct json_reader *r, struct log_event *x)
+static void event_read_members(struct json_reader *r, struct log_event *x)
 {
 	const char *key;
 	size_t used = 0;
@@ -76,12 +76,12 @@ static void read_members(struct json_reader *r, struct log_event *x)
 			json_wrong(r, "fewer members");
 			return;
 		}
-		*m = (struct log_member){ .key = keeper_text(x, &used, key) };
+		*m = (struct log_member){ .key = event_keeper_text(x, &used, key) };
 		if (!m->key) {
 			json_wrong(r, "less text");
 			return;
 		}
-		if (read_value(r, x, m, &used))
+		if (event_read_value(r, x, m, &used))
 			x->count++;
 	}
 }
@@ -96,7 +96,7 @@ int log_event_read(struct log_event *x, const char *line, size_t size, struct er
 	x->count = 0;
 	json_read_init(&r, line, size, LOG_LINE_SIZE);
 	r.takes_bytes = true;
-	read_members(&r, x);
+	event_read_members(&r, x);
 	json_read_end(&r);
 	x->type = log_find_text(x, "type");
 	x->time = log_find_text(x, "time");
@@ -151,7 +151,7 @@ bool log_is_denial(const struct log_event *x)
 }
 
 /* What differs between two sayings of the same; pid and arguments are those of the first time. */
-static bool is_variable(const char *key)
+static bool event_is_variable(const char *key)
 {
 	static const char *const keys[] = { "seq", "time", "prev", "times", "bytes_out", "bytes_in",
 		"text" };
@@ -172,7 +172,7 @@ bool log_event_row(const struct log_event *x, uint8_t ret[static SHA256_SIZE])
 	for (size_t i = 0; i < x->count; i++) {
 		const struct log_member *m = &x->members[i];
 
-		if (is_variable(m->key))
+		if (event_is_variable(m->key))
 			continue;
 		sha256_add(&s, m->key, strlen(m->key) + 1);
 		sha256_add(&s, m->bytes, m->size);

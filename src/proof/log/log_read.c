@@ -76,7 +76,7 @@ void log_reader_next_file(struct log_reader *r, int fd)
 	r->is_torn = false;
 }
 
-static int fail(struct log_reader *r, int num)
+static int read_fail(struct log_reader *r, int num)
 {
 	return err_sys(&r->failure, num, "cannot read the log");
 }
@@ -128,14 +128,14 @@ static char *find_newline(struct log_reader *r, int *ret)
 			return (*ret = fail_line(r, "is too long to be an event"), NULL);
 		n = read_more(r);
 		if (n < 0)
-			return (*ret = fail(r, (int)-n), NULL);
+			return (*ret = read_fail(r, (int)-n), NULL);
 		if (n == 0)
 			return (*ret = 0, NULL);
 	}
 }
 
 /* Does it come after the one before? */
-static int judge(struct log_reader *r, const char *line, size_t size, uint64_t *ret_seq)
+static int read_judge(struct log_reader *r, const char *line, size_t size, uint64_t *ret_seq)
 {
 	const char *prev;
 
@@ -173,7 +173,7 @@ int log_read_line(struct log_reader *r, struct log_line *ret)
 		return n;
 	line = r->bytes + r->at;
 	size = (size_t)(newline - line);
-	n = judge(r, line, size, &ret->seq);
+	n = read_judge(r, line, size, &ret->seq);
 	if (n < 0)
 		return n;
 	*newline = '\0';

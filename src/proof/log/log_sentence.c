@@ -55,7 +55,7 @@ const char *log_type_name(size_t i)
 	return i < COUNT_OF(types) ? types[i].type : NULL;
 }
 
-static void add_value(const struct log_member *m, struct buf *out)
+static void sentence_add_value(const struct log_member *m, struct buf *out)
 {
 	if (m->kind == LOG_TEXT)
 		buf_puts(out, m->text);
@@ -78,13 +78,13 @@ static bool add_hole(const struct log_event *x, const char *text, size_t n, stru
 	if (!choice && str_eq(key, "signal") && m->kind == LOG_NUMBER) {
 		const char *name = sigabbrev_np((int)m->number);
 
-		add_value(m, out);
+		sentence_add_value(m, out);
 		if (name)
 			buf_printf(out, " (SIG%s)", name);
 		return true;
 	}
 	if (!choice || m->kind != LOG_BOOL) {
-		add_value(m, out);
+		sentence_add_value(m, out);
 		return true;
 	}
 	other = memchr(choice, '|', (size_t)(text + n - choice));
@@ -135,7 +135,7 @@ static void add_members(const struct log_event *x, struct buf *out)
 		if (is_other)
 			continue;
 		buf_printf(out, "%s%s ", has_one ? ", " : "", m->key);
-		add_value(m, out);
+		sentence_add_value(m, out);
 		has_one = true;
 	}
 }

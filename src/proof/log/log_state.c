@@ -29,7 +29,7 @@
 
 #define FORMER_SIZE 48 /* events-N.jsonl */
 
-static int open_folder(int state)
+static int state_open_folder(int state)
 {
 	own_fd int fd = file_open_name(state, LOG_STATE_DIR, O_RDONLY | O_DIRECTORY);
 	struct stat st;
@@ -139,9 +139,9 @@ static int open_end(int folder, uint64_t most, struct log_tail *ret)
 	return log_open_file(folder, LOG_STATE_FILE, &none);
 }
 
-static int add(const struct log *l)
+static int state_add(const struct log *l)
 {
-	own_fd int folder = open_folder(l->state), fd = -1;
+	own_fd int folder = state_open_folder(l->state), fd = -1;
 	struct log_tail tail;
 	int r = folder < 0 ? folder : lock(folder);
 
@@ -167,7 +167,7 @@ static const char *reason(int num)
 
 int log_add_to_state(const struct log *l, struct err *e)
 {
-	int r = add(l);
+	int r = state_add(l);
 
 	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot write to the log of all runs, %s/%s: %s",
 			       LOG_STATE_DIR, LOG_STATE_FILE, reason(-r))

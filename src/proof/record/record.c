@@ -198,7 +198,7 @@ void record_print_again(const struct record *r, struct json *j)
 			json_bool(j, parts[i].key, parts[i].same == RECORD_SAME);
 }
 
-static void print_overlay(const struct record *r, struct json *j)
+static void record_print_overlay(const struct record *r, struct json *j)
 {
 	const struct plan_op *op = plan_find(r->plan, PLAN_OVERLAY, NULL);
 	const struct record_overlay *x = &r->overlay;
@@ -297,7 +297,7 @@ uint64_t record_degraded(const struct record *r)
 	return ret;
 }
 
-static void print_degraded(const struct record *r, struct json *j)
+static void record_print_degraded(const struct record *r, struct json *j)
 {
 	uint64_t degraded = record_degraded(r);
 
@@ -385,14 +385,14 @@ void record_print(const struct record *r, struct buf *out)
 	print_output(r, &j);
 	print_events(r, &j);
 	print_effects(r, &j);
-	print_overlay(r, &j);
+	record_print_overlay(r, &j);
 	if (r->again.run[0]) {
 		json_open_map(&j, "again");
 		record_print_again(r, &j);
 		json_close_map(&j);
 	}
 	print_guarantees(r, &j);
-	print_degraded(r, &j);
+	record_print_degraded(r, &j);
 	print_skipped(r, &j);
 	json_int(&j, "skipped_count", r->note_count);
 	json_close_map(&j);

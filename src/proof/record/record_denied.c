@@ -147,7 +147,7 @@ struct record_denial *record_count_denial(
 
 /* --- JSON --- */
 
-static void print_count(struct json *j, uint64_t n)
+static void denied_print_count(struct json *j, uint64_t n)
 {
 	json_int(j, "times", n > INT64_MAX ? INT64_MAX : (int64_t)n);
 }
@@ -180,14 +180,14 @@ void record_print_denial(const struct record_denial *d, struct json *j)
 	json_text(j, "program", d->program[0] ? d->program : NULL);
 	if (!d->path[0])
 		print_arguments(d, j);
-	print_count(j, d->times);
+	denied_print_count(j, d->times);
 	record_say_denial(d, text, sizeof(text));
 	json_text(j, "text", text);
 }
 
 void record_print_denials_untold(const struct record *r, struct json *j)
 {
-	print_count(j, r->denials_untold);
+	denied_print_count(j, r->denials_untold);
 	json_text(j, "text", "system calls that were refused, of which only the number is known");
 }
 

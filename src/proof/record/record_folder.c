@@ -58,7 +58,7 @@ static int open_path(char *path)
 }
 
 /* Opens a folder below another by its one name, no link followed, and makes it where missing. */
-static int open_below(int at, const char *name)
+static int folder_open_below(int at, const char *name)
 {
 	int fd = file_open_name(at, name, O_RDONLY | O_DIRECTORY);
 
@@ -70,14 +70,14 @@ static int open_below(int at, const char *name)
 }
 
 /* Nobody else may have put anything into it. */
-static bool is_ours(int fd)
+static bool folder_is_ours(int fd)
 {
 	struct stat st;
 
 	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-static int fail(const char *path, int num, struct err *e)
+static int folder_fail(const char *path, int num, struct err *e)
 {
 	return err_hint(e,
 		err_set(e, ERR_REFUSED, num, "cannot keep a record in '%s': %s", path,
@@ -100,8 +100,8 @@ int record_open_state(const char *home, bool makes, struct err *e)
 	if (state == -ENOENT && !makes)
 		return -ENOENT;
 	if (state < 0)
-		return fail(path, -state, e);
-	if (!is_ours(state))
+		return folder_fail(path, -state, e);
+	if (!folder_is_ours(state))
 		return err_hint(e,
 			err_set(e, ERR_REFUSED, EPERM,
 				"cannot use '%s': it is not yours, or others can write to it",
@@ -120,7 +120,7 @@ static int fail_run(const char *run, int num, struct err *e)
 
 int record_make_folder(int state, const char *run, struct err *e)
 {
-	own_fd int runs = open_below(state, "runs"), fd = -1;
+	own_fd int runs = folder_open_below(state, "runs"), fd = -1;
 
 	if (runs < 0)
 		return fail_run(run, -runs, e);
@@ -158,7 +158,7 @@ int record_open_folder(int runs, const char *run, struct err *e)
 			"bawn record list shows the runs");
 	if (fd < 0)
 		return err_sys(e, -fd, "cannot open run %s", run);
-	if (!is_ours(fd))
+	if (!folder_is_ours(fd))
 		return err_set(e, ERR_REFUSED, EPERM,
 			"cannot use run %s: its folder is not yours, or others can write to it",
 			run);

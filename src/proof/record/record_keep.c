@@ -120,7 +120,7 @@ static int print_envelopes(int folder, const struct statement *s, struct buf *ou
 }
 
 /* The log of all runs says in which order they were signed, and what exactly; or `e` why not. */
-static void tell(int state, const char *run, const struct statement *s, bool is_synced,
+static void keep_tell(int state, const char *run, const struct statement *s, bool is_synced,
 	const struct buf *text, struct err *e)
 {
 	char digest[SHA256_HEX_SIZE];
@@ -152,7 +152,7 @@ static int sign(int state, int folder, const char *run, const struct statement *
 		r = record_write_file(folder, RECORD_FILE, out, is_synced, e);
 	if (r < 0)
 		return r;
-	tell(state, run, s, is_synced, out, e);
+	keep_tell(state, run, s, is_synced, out, e);
 	drafts = open_unsigned(state, false, NULL);
 	if (drafts >= 0)
 		unlinkat(drafts, run, 0);
@@ -263,7 +263,7 @@ static int sign_draft(
 	return r;
 }
 
-static void forget(int drafts, const char *run)
+static void keep_forget(int drafts, const char *run)
 {
 	char half[RECORD_RUN_SIZE + 8];
 
@@ -281,7 +281,7 @@ static int look_at_draft(int state, int runs, int drafts, const char *run, struc
 	int r;
 
 	if (folder < 0)
-		return folder == -ENOENT ? (forget(drafts, run), 0) : 0;
+		return folder == -ENOENT ? (keep_forget(drafts, run), 0) : 0;
 	/* Its keeper lives. */
 	if (flock(folder, LOCK_EX | LOCK_NB) < 0)
 		return 0;
@@ -295,7 +295,7 @@ static int look_at_draft(int state, int runs, int drafts, const char *run, struc
 	if (r == 0)
 		r = sign_draft(state, folder, run, bytes, n, e);
 	if (r == 0 || r == -ENOENT)
-		forget(drafts, run);
+		keep_forget(drafts, run);
 	return r == 0 ? 1 : r == -ENOENT ? 0 : r;
 }
 

@@ -52,7 +52,7 @@ bool record_is_run(const char *text, bool is_whole)
 
 /* --- when --- */
 
-static void read_name(const char *run, struct timespec *ret)
+static void name_read_name(const char *run, struct timespec *ret)
 {
 	char text[CLOCK_TEXT_SIZE];
 	unsigned long part = strtoul(run + strlen("20261115-224501-"), NULL, 16) >> 2;
@@ -66,7 +66,7 @@ static void read_name(const char *run, struct timespec *ret)
 }
 
 /* The value of a member, which no text in a line of JSON can look like. */
-static bool read_time(const char *line, const char *member, struct timespec *ret)
+static bool name_read_time(const char *line, const char *member, struct timespec *ret)
 {
 	const char *at = strstr(line, member);
 	char text[CLOCK_TEXT_SIZE];
@@ -94,8 +94,9 @@ static void read_first_line(int runs, const char *run, char ret[static FIRST_LIN
 
 static void find_began(const char *line, const char *run, struct timespec *ret)
 {
-	if (!read_time(line, ",\"began\":\"", ret) && !read_time(line, ",\"time\":\"", ret))
-		read_name(run, ret);
+	if (!name_read_time(line, ",\"began\":\"", ret) &&
+		!name_read_time(line, ",\"time\":\"", ret))
+		name_read_name(run, ret);
 }
 
 void record_find_began(int runs, const char *run, struct timespec *ret)

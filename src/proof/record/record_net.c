@@ -8,7 +8,7 @@
 static_assert(SENTENCE_SIZE >= 2 * WIRE_NAME_SIZE + 256, "two names and what is said of them");
 
 /* The gate counted, and may say what it likes: no count becomes a negative number. */
-static void print_count(struct json *j, const char *key, uint64_t n)
+static void net_print_count(struct json *j, const char *key, uint64_t n)
 {
 	json_int(j, key, n > INT64_MAX ? INT64_MAX : (int64_t)n);
 }
@@ -30,10 +30,10 @@ void record_print_decision(const struct wire_decision *d, struct json *j)
 	json_text(j, "reason", wire_reason_names[d->reason]);
 	if (d->other[0])
 		json_text(j, is_passed ? "address" : "other", d->other);
-	print_count(j, "times", d->times);
+	net_print_count(j, "times", d->times);
 	if (is_passed) {
-		print_count(j, "bytes_out", d->bytes_out);
-		print_count(j, "bytes_in", d->bytes_in);
+		net_print_count(j, "bytes_out", d->bytes_out);
+		net_print_count(j, "bytes_in", d->bytes_in);
 	}
 	wire_print_decision(d, text, sizeof(text));
 	json_text(j, "text", text);
@@ -41,7 +41,7 @@ void record_print_decision(const struct wire_decision *d, struct json *j)
 
 void record_print_untold(const struct record *r, struct json *j)
 {
-	print_count(j, "times", r->decisions_untold);
+	net_print_count(j, "times", r->decisions_untold);
 	json_text(j, "text", "decisions about the network of which only the number is known");
 }
 

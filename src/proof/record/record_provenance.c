@@ -4,7 +4,7 @@
 
 /* The record's facts in the words of SLSA: a run is a build whose product is what it changed. */
 
-static void print_digest(struct json *j, const char *key, const char *sha256)
+static void provenance_print_digest(struct json *j, const char *key, const char *sha256)
 {
 	json_open_map(j, key);
 	json_text(j, "sha256", sha256);
@@ -17,7 +17,7 @@ static void print_dependency(struct json *j, const char *name, const char *sha25
 	json_open_map(j, NULL);
 	json_text(j, "name", name);
 	if (sha256[0])
-		print_digest(j, "digest", sha256);
+		provenance_print_digest(j, "digest", sha256);
 	json_close_map(j);
 }
 
@@ -27,12 +27,12 @@ static void print_definition(const struct record *r, struct json *j)
 	json_text(j, "buildType", RECORD_BUILD_TYPE);
 	json_open_map(j, "externalParameters");
 	json_text(j, "name", plan_str(r->plan, r->plan->name));
-	print_digest(j, "spec", r->plan->spec_digest);
+	provenance_print_digest(j, "spec", r->plan->spec_digest);
 	json_text(j, "level", r->plan->is_hardened ? "hardened" : "custom");
 	json_close_map(j);
 	json_open_map(j, "internalParameters");
-	print_digest(j, "plan", r->plan_digest);
-	print_digest(j, "filter", r->filter_digest);
+	provenance_print_digest(j, "plan", r->plan_digest);
+	provenance_print_digest(j, "filter", r->filter_digest);
 	json_text(j, "engine", spec_keys[SPEC_ENGINE].choices[r->plan->engine]);
 	json_close_map(j);
 	json_open_list(j, "resolvedDependencies");

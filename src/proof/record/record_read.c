@@ -13,7 +13,7 @@
 
 /* --- the parts of a record --- */
 
-static bool read_version(void *reader, void *into)
+static bool record_read_read_version(void *reader, void *into)
 {
 	struct json_reader *json = reader;
 	int64_t version;
@@ -62,7 +62,7 @@ static bool read_image(void *reader, void *into)
 	return READ_PART(reader, fields, into);
 }
 
-static bool read_project(void *reader, void *into)
+static bool record_read_read_project(void *reader, void *into)
 {
 	static const struct json_field fields[] = {
 		{ "sha256", record_read_sha256, AT(project.sha256) },
@@ -87,7 +87,7 @@ static bool read_used(void *reader, void *into)
 	return READ_PART(reader, fields, into);
 }
 
-static bool read_stream(void *reader, void *into)
+static bool record_read_read_stream(void *reader, void *into)
 {
 	static const struct json_field fields[] = {
 		{ "bytes", record_read_count, offsetof(struct record_read_stream, bytes), true },
@@ -104,8 +104,8 @@ static bool read_output(void *reader, void *into)
 {
 	static const struct json_field fields[] = {
 		{ "together", record_read_bool, AT(output.is_together), true },
-		{ "stdout", read_stream, AT(output.streams[0]) },
-		{ "stderr", read_stream, AT(output.streams[1]) },
+		{ "stdout", record_read_read_stream, AT(output.streams[0]) },
+		{ "stderr", record_read_read_stream, AT(output.streams[1]) },
 		{ "error", record_read_text, AT(output.error) },
 	};
 
@@ -122,7 +122,7 @@ static bool read_log(void *reader, void *into)
 	return JSON_READ_FIELDS(reader, fields, into);
 }
 
-static bool read_effects(void *reader, void *into)
+static bool record_read_read_effects(void *reader, void *into)
 {
 	static const struct json_field fields[] = {
 		{ "sha256", record_read_sha256, AT(effects.sha256) },
@@ -237,7 +237,7 @@ const struct record_read_guarantee *record_read_find(const struct record_read *r
 
 /* --- lists --- */
 
-static bool read_events(void *reader, void *into)
+static bool record_read_read_events(void *reader, void *into)
 {
 	static const struct json_field fields[] = {
 		{ "type", record_read_text, offsetof(struct record_read_event, type), true },
@@ -299,7 +299,7 @@ static bool read_skipped(void *reader, void *into)
 
 /* In the order in which they are written. */
 static const struct json_field record_fields[] = {
-	{ "version", read_version, 0, true },
+	{ "version", record_read_read_version, 0, true },
 	{ "run", record_read_text, AT(run), true },
 	{ "session", record_read_text, AT(session) },
 	{ "worker", record_read_text, AT(worker) },
@@ -322,7 +322,7 @@ static const struct json_field record_fields[] = {
 	{ "preflight_by", record_read_text, AT(preflight_by) },
 	{ "warm", record_read_bool, AT(is_warm) },
 	{ "image", read_image, 0 },
-	{ "project", read_project, 0 },
+	{ "project", record_read_read_project, 0 },
 	{ "capture", record_read_text, AT(capture) },
 	{ "terminal", record_read_bool, AT(has_terminal) },
 	{ "escapes_dropped", record_read_count, AT(escapes_dropped) },
@@ -337,8 +337,8 @@ static const struct json_field record_fields[] = {
 	{ "used", read_used, 0 },
 	{ "output", read_output, 0 },
 	{ "log", read_log, 0, true },
-	{ "events", read_events, 0 },
-	{ "effects", read_effects, 0 },
+	{ "events", record_read_read_events, 0 },
+	{ "effects", record_read_read_effects, 0 },
 	{ "overlay", read_overlay, 0 },
 	{ "guarantees", read_guarantees, 0, true },
 	{ "degraded", record_read_texts, AT(degraded), true },

@@ -39,7 +39,7 @@ static bool read_definition(void *reader, void *into)
 	return JSON_READ_FIELDS(reader, fields, into);
 }
 
-static bool read_version(void *reader, void *into)
+static bool read_provenance_read_version(void *reader, void *into)
 {
 	static const struct json_field fields[] = {
 		{ "bawn", record_read_text, offsetof(struct record_provenance, bawn) },
@@ -53,7 +53,7 @@ static bool read_builder(void *reader, void *into)
 {
 	static const struct json_field fields[] = {
 		{ "id", record_read_text, offsetof(struct record_provenance, builder), true },
-		{ "version", read_version, 0 },
+		{ "version", read_provenance_read_version, 0 },
 	};
 
 	return JSON_READ_FIELDS(reader, fields, into);

@@ -47,7 +47,7 @@ static bool are_sound(struct record_reader *r, const struct record_artifacts *su
 
 #define MAX_SUBJECTS 1024 /* they are compared each with each */
 
-static bool read_subjects(void *reader, void *into)
+static bool read_statement_read_subjects(void *reader, void *into)
 {
 	struct record_artifacts *ret = into;
 	struct record_reader *r = reader;
@@ -63,7 +63,8 @@ int record_read_statement(const char *bytes, size_t n, struct arena *arena,
 {
 	static const struct json_field fields[] = {
 		{ "_type", read_statement_type, 0, true },
-		{ "subject", read_subjects, offsetof(struct record_statement, subjects), true },
+		{ "subject", read_statement_read_subjects,
+			offsetof(struct record_statement, subjects), true },
 		{ "predicateType", record_read_text, offsetof(struct record_statement, type),
 			true },
 		{ "predicate", read_predicate_bytes, 0, true },

@@ -28,7 +28,7 @@ int record_reader_end(struct record_reader *r, const char *what, struct err *e)
 	return err_set(e, ERR_SYS, EBADMSG, "%s cannot be read: expected %s", what, r->json.wrong);
 }
 
-static const char *copy(struct record_reader *r, const char *text, size_t n)
+static const char *read_values_copy(struct record_reader *r, const char *text, size_t n)
 {
 	const char *kept = arena_copy(r->arena, text, n);
 
@@ -46,7 +46,7 @@ bool record_read_text(void *reader, void *into)
 		return true;
 	if (!json_read_text(&r->json, &text))
 		return false;
-	*ret = copy(r, text, r->json.text.len);
+	*ret = read_values_copy(r, text, r->json.text.len);
 	return *ret != NULL;
 }
 

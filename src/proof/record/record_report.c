@@ -3,7 +3,7 @@
 #include "base/own.h"
 #include "proof/record/record.h"
 
-static void print_count(struct json *j, uint64_t n)
+static void report_print_count(struct json *j, uint64_t n)
 {
 	json_int(j, "times", n > INT64_MAX ? INT64_MAX : (int64_t)n);
 	json_text(j, "by", "hook");
@@ -24,7 +24,7 @@ void record_print_told(const struct wire_report *told, struct json *j)
 
 void record_print_blocked_untold(const struct record *r, struct json *j)
 {
-	print_count(j, r->told.untold);
+	report_print_count(j, r->told.untold);
 	json_text(j, "text", "paths that a hook refused, of which only the number is known");
 }
 
@@ -40,7 +40,7 @@ void record_print_blocked(const struct record *r, struct json *j)
 			continue;
 		json_open_map(j, NULL);
 		json_text(j, "type", wire_report_names[i]);
-		print_count(j, r->told.times[i]);
+		report_print_count(j, r->told.times[i]);
 		json_text(j, "text", texts[i]);
 		json_close_map(j);
 	}

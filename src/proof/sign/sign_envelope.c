@@ -45,7 +45,7 @@ struct reader {
 
 /* Notes that a member is there; false: it was already, and readers would differ about which holds.
  */
-static bool is_first(struct reader *r, bool *seen)
+static bool envelope_is_first(struct reader *r, bool *seen)
 {
 	if (*seen)
 		return json_wrong(&r->json, "every member once");
@@ -70,7 +70,7 @@ static bool read_copy(struct reader *r, const char **ret)
 }
 
 /* A text of base64 as bytes of the arena's. */
-static bool read_bytes(struct reader *r, const uint8_t **ret, size_t *ret_size)
+static bool envelope_read_bytes(struct reader *r, const uint8_t **ret, size_t *ret_size)
 {
 	const char *text;
 	uint8_t *bytes;
@@ -89,7 +89,7 @@ static bool read_bytes(struct reader *r, const uint8_t **ret, size_t *ret_size)
 	return true;
 }
 
-static void read_signature(struct reader *r)
+static void envelope_read_signature(struct reader *r)
 {
 	bool has_id = false, has_bytes = false;
 	const char *key, *id = "";
@@ -99,9 +99,10 @@ static void read_signature(struct reader *r)
 	json_enter_map(&r->json);
 	while (json_next_key(&r->json, &key))
 		if (str_eq(key, "keyid"))
-			(void)(is_first(r, &has_id) && read_copy(r, &id));
+			(void)(envelope_is_first(r, &has_id) && read_copy(r, &id));
 		else if (str_eq(key, "sig"))
-			(void)(is_first(r, &has_bytes) && read_bytes(r, &bytes, &size));
+			(void)(envelope_is_first(r, &has_bytes) &&
+				envelope_read_bytes(r, &bytes, &size));
 		else
 			json_skip(&r->json);
 	if (!has_bytes)
@@ -113,21 +114,21 @@ static void read_signature(struct reader *r)
 	memcpy(r->ret->signatures[r->ret->count++].bytes, bytes, size);
 }
 
-static void read_signatures(struct reader *r)
+static void envelope_read_signatures(struct reader *r)
 {
 	size_t count = 0;
 
 	json_enter_list(&r->json);
 	while (json_next_item(&r->json))
 		if (count++ < SIGN_MOST_SIGNATURES)
-			read_signature(r);
+			envelope_read_signature(r);
 		else
 			json_wrong(&r->json, "fewer signatures");
 	if (!count)
 		json_wrong(&r->json, "a signature");
 }
 
-static void read_members(struct reader *r)
+static void envelope_read_members(struct reader *r)
 {
 	bool has_type = false, has_payload = false, has_signatures = false;
 	const char *key;
@@ -135,13 +136,13 @@ static void read_members(struct reader *r)
 	json_enter_map(&r->json);
 	while (json_next_key(&r->json, &key))
 		if (str_eq(key, "payloadType"))
-			(void)(is_first(r, &has_type) && read_copy(r, &r->ret->type));
+			(void)(envelope_is_first(r, &has_type) && read_copy(r, &r->ret->type));
 		else if (str_eq(key, "payload"))
-			(void)(is_first(r, &has_payload) &&
-				read_bytes(r, &r->ret->payload, &r->ret->size));
+			(void)(envelope_is_first(r, &has_payload) &&
+				envelope_read_bytes(r, &r->ret->payload, &r->ret->size));
 		else if (str_eq(key, "signatures")) {
-			if (is_first(r, &has_signatures))
-				read_signatures(r);
+			if (envelope_is_first(r, &has_signatures))
+				envelope_read_signatures(r);
 		} else
 			json_skip(&r->json);
 	if (!has_type || !has_payload || !has_signatures)
@@ -157,7 +158,7 @@ int sign_read_envelope(
 
 	*ret = (struct sign_envelope){ 0 };
 	json_read_init(&r.json, line, n, n);
-	read_members(&r);
+	envelope_read_members(&r);
 	wrong = r.json.wrong;
 	r.is_full = r.is_full || (wrong && r.json.text.failed);
 	json_reader_done(&r.json);

@@ -28,28 +28,28 @@
 
 /* --- files --- */
 
-static int fail(const char *doing, const char *name, int num, struct err *e)
+static int keys_fail(const char *doing, const char *name, int num, struct err *e)
 {
 	return err_sys(e, num, "cannot %s the signing key: %s", doing, name);
 }
 
 /* Opens a folder of ours; with `makes` it is made where missing, and that reaches the disk. */
-static int open_folder(int at, const char *name, bool makes, struct err *e)
+static int keys_open_folder(int at, const char *name, bool makes, struct err *e)
 {
 	own_fd int fd = file_open_name(at, name, O_RDONLY | O_DIRECTORY);
 	struct stat st;
 
 	if (fd == -ENOENT && makes) {
 		if ((mkdirat(at, name, 0700) < 0 && errno != EEXIST) || fsync(at) < 0)
-			return fail("make", name, errno, e);
+			return keys_fail("make", name, errno, e);
 		fd = file_open_name(at, name, O_RDONLY | O_DIRECTORY);
 	}
 	if (fd == -ENOENT)
 		return fd;
 	if (fd < 0)
-		return fail(makes ? "make" : "find", name, -fd, e);
+		return keys_fail(makes ? "make" : "find", name, -fd, e);
 	if (fstat(fd, &st) < 0)
-		return fail("find", name, errno, e);
+		return keys_fail("find", name, errno, e);
 	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
 		return err_set(e, ERR_REFUSED, EPERM,
 			"cannot use the folder '%s' of the state: it is not yours, or others can "
@@ -67,9 +67,9 @@ static int open_plain(int folder, const char *name, bool is_secret, struct err *
 	if (fd == -ENOENT)
 		return fd;
 	if (fd < 0)
-		return fail("read", name, -fd, e);
+		return keys_fail("read", name, -fd, e);
 	if (fstat(fd, &st) < 0)
-		return fail("read", name, errno, e);
+		return keys_fail("read", name, errno, e);
 	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
 		return err_set(e, ERR_REFUSED, EPERM,
 			"cannot use the signing key: %s is not a plain file of yours", name);
@@ -94,7 +94,7 @@ static ssize_t read_plain(
 	if (fd < 0)
 		return fd;
 	n = file_read_text(fd, ret, FILE_SIZE);
-	return n < 0 ? fail("read", name, (int)-n, e) : n;
+	return n < 0 ? keys_fail("read", name, (int)-n, e) : n;
 }
 
 /* A file whole and on the disk under its name, in place of the one that may be there, or not. */
@@ -143,20 +143,20 @@ static int load_public(int keys, const char *name, struct sign_public *ret, stru
 
 int sign_load_key(int state, struct sign_key *ret, struct err *e)
 {
-	own_fd int keys = open_folder(state, SIGN_KEY_FOLDER, false, e);
+	own_fd int keys = keys_open_folder(state, SIGN_KEY_FOLDER, false, e);
 
 	return keys < 0 ? keys : load_private(keys, ret, e);
 }
 
 int sign_load_public(int state, struct sign_public *ret, struct err *e)
 {
-	own_fd int keys = open_folder(state, SIGN_KEY_FOLDER, false, e);
+	own_fd int keys = keys_open_folder(state, SIGN_KEY_FOLDER, false, e);
 
 	return keys < 0 ? keys : load_public(keys, SIGN_PUBLIC_FILE, ret, e);
 }
 
 /* It becomes part of a path. */
-static bool is_id(const char *text)
+static bool keys_is_id(const char *text)
 {
 	size_t n = 0;
 
@@ -186,13 +186,13 @@ int sign_find_own(int state, const char *id, struct sign_public *ret, struct err
 	char name[SIGN_ID_SIZE + 8];
 	int r;
 
-	if (!is_id(id))
+	if (!keys_is_id(id))
 		return -ENOENT;
-	keys = open_folder(state, SIGN_KEY_FOLDER, false, e);
+	keys = keys_open_folder(state, SIGN_KEY_FOLDER, false, e);
 	r = keys < 0 ? keys : find_public(keys, SIGN_PUBLIC_FILE, id, ret, e);
 	if (r != -ENOENT || keys < 0)
 		return r;
-	former = open_folder(keys, FORMER, false, e);
+	former = keys_open_folder(keys, FORMER, false, e);
 	snprintf(name, sizeof(name), "%s.pub", id);
 	return former < 0 ? former : find_public(former, name, id, ret, e);
 }
@@ -214,7 +214,7 @@ static int put_public(int folder, const char *name, const struct sign_public *ke
 
 	sign_print_public(key, &text);
 	r = put_file(folder, name, 0644, &text);
-	return r < 0 ? fail("make", name, -r, e) : 0;
+	return r < 0 ? keys_fail("make", name, -r, e) : 0;
 }
 
 static int put_private(int folder, const struct sign_key *key, struct err *e)
@@ -226,7 +226,7 @@ static int put_private(int folder, const struct sign_key *key, struct err *e)
 	r = put_file(folder, SIGN_KEY_FILE, 0600, &text);
 	if (text.data)
 		explicit_bzero(text.data, text.cap);
-	return r < 0 ? fail("make", SIGN_KEY_FILE, -r, e) : 0;
+	return r < 0 ? keys_fail("make", SIGN_KEY_FILE, -r, e) : 0;
 }
 
 /* The public key of the one that is replaced. Where that cannot be read its public file has it. */
@@ -241,7 +241,7 @@ static int keep_former(int keys, struct err *e)
 		r = load_public(keys, SIGN_PUBLIC_FILE, &key.public, NULL);
 	if (r < 0)
 		return 0; /* there is none, or nothing that could have signed */
-	former = open_folder(keys, FORMER, true, e);
+	former = keys_open_folder(keys, FORMER, true, e);
 	if (former < 0)
 		return former;
 	snprintf(name, sizeof(name), "%s.pub", key.public.id);
@@ -274,13 +274,13 @@ static int make_new(struct sign_key *ret, struct err *e)
 
 int sign_make_key(int state, bool replaces, struct sign_key *ret, struct err *e)
 {
-	own_fd int keys = open_folder(state, SIGN_KEY_FOLDER, true, e);
+	own_fd int keys = keys_open_folder(state, SIGN_KEY_FOLDER, true, e);
 	int r;
 
 	if (keys < 0)
 		return keys;
 	if (flock(keys, LOCK_EX) < 0)
-		return fail("make", "its lock", errno, e);
+		return keys_fail("make", "its lock", errno, e);
 	r = replaces ? keep_former(keys, e) : load_private(keys, ret, e);
 	if (!replaces && r == 0)
 		return take_existing(keys, ret, e);

@@ -57,7 +57,8 @@ void sign_name_key(struct sign_public *key)
 
 /* --- writing --- */
 
-static void print(const struct form *f, const uint8_t key[static SIGN_SEED_SIZE], struct buf *out)
+static void pem_print(
+	const struct form *f, const uint8_t key[static SIGN_SEED_SIZE], struct buf *out)
 {
 	uint8_t der[DER_MAX];
 	size_t n = make_der(f, key, der);
@@ -70,12 +71,12 @@ static void print(const struct form *f, const uint8_t key[static SIGN_SEED_SIZE]
 
 void sign_print_private(const struct sign_key *key, struct buf *out)
 {
-	print(&private_form, key->secret, out); /* of which the seed is the first half */
+	pem_print(&private_form, key->secret, out); /* of which the seed is the first half */
 }
 
 void sign_print_public(const struct sign_public *key, struct buf *out)
 {
-	print(&public_form, key->bytes, out);
+	pem_print(&public_form, key->bytes, out);
 }
 
 /* --- reading --- */
@@ -84,18 +85,18 @@ struct text {
 	const char *at, *end;
 };
 
-static bool is_space(char c)
+static bool pem_is_space(char c)
 {
 	return c == '\n' || c == '\r' || c == ' ' || c == '\t';
 }
 
 static void skip_space(struct text *t)
 {
-	while (t->at < t->end && is_space(*t->at))
+	while (t->at < t->end && pem_is_space(*t->at))
 		t->at++;
 }
 
-static bool take_line(struct text *t, const char *line)
+static bool pem_take_line(struct text *t, const char *line)
 {
 	size_t n = strlen(line);
 
@@ -103,16 +104,16 @@ static bool take_line(struct text *t, const char *line)
 	if ((size_t)(t->end - t->at) < n || memcmp(t->at, line, n) != 0)
 		return false;
 	t->at += n;
-	return t->at == t->end || is_space(*t->at);
+	return t->at == t->end || pem_is_space(*t->at);
 }
 
 /* The characters in front of the line that ends it, however they are broken into lines. */
-static ssize_t take_body(struct text *t, char ret[static BODY_MAX])
+static ssize_t pem_take_body(struct text *t, char ret[static BODY_MAX])
 {
 	size_t n = 0;
 
 	for (; t->at < t->end && *t->at != '-'; t->at++) {
-		if (is_space(*t->at))
+		if (pem_is_space(*t->at))
 			continue;
 		if (n == BODY_MAX)
 			return -EINVAL;
@@ -122,14 +123,14 @@ static ssize_t take_body(struct text *t, char ret[static BODY_MAX])
 }
 
 /* The key's 32 bytes out of a text that holds that key and nothing else. */
-static bool read_form(
+static bool pem_read_form(
 	const struct form *f, const char *pem, size_t n, uint8_t ret[static SIGN_SEED_SIZE])
 {
 	struct text t = { pem, pem + n };
 	uint8_t der[BODY_MAX / 4 * 3 + 3] = { 0 };
 	char body[BODY_MAX];
-	ssize_t size = take_line(&t, f->begin) ? take_body(&t, body) : -EINVAL;
-	bool is_one = size >= 0 && take_line(&t, f->end);
+	ssize_t size = pem_take_line(&t, f->begin) ? pem_take_body(&t, body) : -EINVAL;
+	bool is_one = size >= 0 && pem_take_line(&t, f->end);
 
 	skip_space(&t);
 	if (is_one && t.at == t.end)
@@ -146,11 +147,11 @@ static bool read_form(
 }
 
 /* Says what is there instead, as far as one can see that; none of it is repeated. */
-static int fail(const struct form *wanted, const struct form *other, const char *pem, size_t n,
+static int pem_fail(const struct form *wanted, const struct form *other, const char *pem, size_t n,
 	struct err *e)
 {
 	struct text t = { pem, pem + n };
-	bool is_other = take_line(&t, other->begin);
+	bool is_other = pem_take_line(&t, other->begin);
 
 	return err_set(e, ERR_REFUSED, EBADMSG, "it is no Ed25519 %s in PEM%s%s", wanted->what,
 		is_other ? ", but begins as a " : "", is_other ? other->what : "");
@@ -160,8 +161,8 @@ int sign_read_private(const char *pem, size_t n, struct sign_key *ret, struct er
 {
 	uint8_t seed[SIGN_SEED_SIZE];
 
-	if (!read_form(&private_form, pem, n, seed))
-		return fail(&private_form, &public_form, pem, n, e);
+	if (!pem_read_form(&private_form, pem, n, seed))
+		return pem_fail(&private_form, &public_form, pem, n, e);
 	sign_derive_key(seed, ret);
 	explicit_bzero(seed, sizeof(seed));
 	return 0;
@@ -169,8 +170,8 @@ int sign_read_private(const char *pem, size_t n, struct sign_key *ret, struct er
 
 int sign_read_public(const char *pem, size_t n, struct sign_public *ret, struct err *e)
 {
-	if (!read_form(&public_form, pem, n, ret->bytes))
-		return fail(&public_form, &private_form, pem, n, e);
+	if (!pem_read_form(&public_form, pem, n, ret->bytes))
+		return pem_fail(&public_form, &private_form, pem, n, e);
 	sign_name_key(ret);
 	return 0;
 }

@@ -38,7 +38,7 @@ static const struct {
 };
 
 /* Does all that was asked for hold, and nothing short of it? */
-static bool is_whole(const struct record_read *r)
+static bool attest_is_whole(const struct record_read *r)
 {
 	for (size_t i = 0; i < r->guarantees.count; i++)
 		if (!r->guarantees.items[i].holds)
@@ -62,7 +62,7 @@ static void print_properties(struct json *j, const struct verify_record *v,
 		json_text(j, NULL, "BAWN_NETWORK_NONE");
 	if (str_eq(network, "allowlist"))
 		json_text(j, NULL, "BAWN_NETWORK_ALLOWLIST");
-	if (is_whole(r))
+	if (attest_is_whole(r))
 		json_text(j, NULL, "BAWN_NO_DEGRADED");
 	if (o->policy)
 		json_text(j, NULL, "BAWN_POLICY");

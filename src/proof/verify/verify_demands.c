@@ -19,7 +19,7 @@ struct judging {
 	char name[64]; /* of the property */
 };
 
-static bool is_wanted(const struct judging *j, const char *text)
+static bool demands_is_wanted(const struct judging *j, const char *text)
 {
 	for (size_t i = 0; text && i < j->wanted->count; i++)
 		if (str_eq(j->wanted->items[i], text))
@@ -39,8 +39,9 @@ static void judge_one(struct judging *j, const char *has, const char *other)
 {
 	own(buf) struct buf list = { .max = 2048 };
 
-	if (is_wanted(j, has) || is_wanted(j, other))
-		verify_say(j->report, j->name, VERIFY_YES, "%s", is_wanted(j, has) ? has : other);
+	if (demands_is_wanted(j, has) || demands_is_wanted(j, other))
+		verify_say(j->report, j->name, VERIFY_YES, "%s",
+			demands_is_wanted(j, has) ? has : other);
 	else if (has)
 		verify_say(j->report, j->name, VERIFY_NO, "%s, and demanded is: %s", has,
 			list_wanted(j, &list));
@@ -56,7 +57,7 @@ static const char *level_of(const struct verify_record *v)
 	return v->record.level;
 }
 
-static const char *network_of(const struct verify_record *v)
+static const char *demands_network_of(const struct verify_record *v)
 {
 	return verify_network(&v->record);
 }
@@ -87,7 +88,7 @@ static const char *plan_of(const struct verify_record *v)
 }
 
 /* A name that looks like a digest is none: who demands one means what was in the image. */
-static const char *image_of(const struct verify_record *v)
+static const char *demands_image_of(const struct verify_record *v)
 {
 	const char *name = v->record.image.name;
 	uint8_t unused[SHA256_SIZE];
@@ -160,7 +161,7 @@ static void judge_degraded(struct judging *j)
 		if (g->holds)
 			continue;
 		missing++;
-		if (!is_wanted(j, g->name)) {
+		if (!demands_is_wanted(j, g->name)) {
 			verify_say(j->report, j->name, VERIFY_NO, "%s does not hold", g->name);
 			return;
 		}
@@ -210,7 +211,7 @@ static const struct {
 	void (*judge)(struct judging *j);
 } rows[VERIFY_DEMAND_COUNT] = {
 	[VERIFY_LEVEL] = { level_of },
-	[VERIFY_NETWORK] = { network_of },
+	[VERIFY_NETWORK] = { demands_network_of },
 	[VERIFY_GUARANTEES] = { .judge = judge_guarantees },
 	[VERIFY_OUTSIDE] = { .judge = judge_outside },
 	[VERIFY_DEGRADED] = { .judge = judge_degraded },
@@ -220,7 +221,7 @@ static const struct {
 	[VERIFY_KEYS] = { key_of },
 	[VERIFY_SPEC] = { spec_of },
 	[VERIFY_PLAN] = { plan_of },
-	[VERIFY_IMAGE] = { image_of, image_digest_of },
+	[VERIFY_IMAGE] = { demands_image_of, image_digest_of },
 	[VERIFY_ENGINE] = { engine_of },
 	[VERIFY_BAWN] = { bawn_of },
 	[VERIFY_MAX_AGE] = { .judge = judge_age },

@@ -19,7 +19,7 @@ struct event {
 };
 
 /* Is it an event of this run of a type that comes after the record? */
-static bool is_later(const struct log_line *line, const char *run, struct arena *arena)
+static bool events_is_later(const struct log_line *line, const char *run, struct arena *arena)
 {
 	static const struct json_field fields[] = {
 		{ "type", record_read_text, offsetof(struct event, type), true },
@@ -76,7 +76,7 @@ static bool read_later(struct log_reader *log, const struct record_read *r,
 		own(arena) struct arena arena;
 
 		arena_init(&arena, 4 * LOG_LINE_SIZE);
-		if (!is_later(&line, r->run, &arena)) {
+		if (!events_is_later(&line, r->run, &arena)) {
 			verify_say(report, "events", VERIFY_NO,
 				"line %" PRIu64
 				" of events.jsonl is none that comes after a record",

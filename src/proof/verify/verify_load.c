@@ -119,7 +119,7 @@ static void say_unsigned(struct verify_record *v, const struct sign_envelope *x,
 /* --- lines --- */
 
 /* The next line without its newline; false where there are no more. */
-static bool next_line(const char **at, const char *end, const char **ret, size_t *ret_size)
+static bool load_next_line(const char **at, const char *end, const char **ret, size_t *ret_size)
 {
 	const char *newline;
 
@@ -142,7 +142,7 @@ static int read_envelopes(struct verify_record *v, const char *bytes, size_t n,
 	size_t size;
 	int count = 0;
 
-	while (next_line(&at, bytes + n, &line, &size)) {
+	while (load_next_line(&at, bytes + n, &line, &size)) {
 		struct sign_envelope *x = &ret[count];
 		int r;
 

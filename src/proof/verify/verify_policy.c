@@ -76,7 +76,7 @@ static size_t vocabulary(
 }
 
 /* NULL: it may stand there. Otherwise what should. */
-static const char *find_fault(const struct verify_demand_def *d, const char *text)
+static const char *policy_find_fault(const struct verify_demand_def *d, const char *text)
 {
 	uint8_t digest[SHA256_SIZE];
 	uint64_t ms;
@@ -97,7 +97,7 @@ struct reading {
 	struct diags *diags;
 };
 
-static bool is_among(const char *const *words, size_t count, const char *text)
+static bool policy_is_among(const char *const *words, size_t count, const char *text)
 {
 	for (size_t i = 0; i < count; i++)
 		if (str_eq(words[i], text))
@@ -106,7 +106,7 @@ static bool is_among(const char *const *words, size_t count, const char *text)
 }
 
 /* One value, as text. NULL where that was said. */
-static const char *read_value(
+static const char *policy_read_value(
 	struct reading *r, const struct verify_demand_def *d, const struct yaml_node *node)
 {
 	const char *words[VERIFY_MAX_WORDS], *near, *fault;
@@ -117,13 +117,13 @@ static const char *read_value(
 			yaml_describe(node));
 		return NULL;
 	}
-	fault = find_fault(d, node->text);
+	fault = policy_find_fault(d, node->text);
 	if (fault) {
 		diags_error(r->diags, node->at, d->help, "%s: expected %s, not '%s'", d->key, fault,
 			node->text);
 		return NULL;
 	}
-	if (!count || is_among(words, count, node->text))
+	if (!count || policy_is_among(words, count, node->text))
 		return node->text;
 	near = str_nearest(node->text, words, count);
 	diags_error(r->diags, node->at,
@@ -132,7 +132,7 @@ static const char *read_value(
 	return NULL;
 }
 
-static bool is_none(const struct verify_demand_def *d, const struct yaml_node *node)
+static bool policy_is_none(const struct verify_demand_def *d, const struct yaml_node *node)
 {
 	return d == &verify_demand_defs[VERIFY_DEGRADED] && node->kind == YAML_SCALAR &&
 	       node->type == YAML_TEXT && str_eq(node->text, "none");
@@ -148,7 +148,7 @@ static void read_demand(struct reading *r, enum verify_demand which, const struc
 
 	r->ret->demands[which].is_given = true;
 	r->ret->demands[which].at = node->at;
-	if (is_none(d, node))
+	if (policy_is_none(d, node))
 		return;
 	if (node->kind == YAML_MAP || (is_list && d->takes_one) || count == 0) {
 		diags_error(r->diags, node->at, d->help, "%s: expected %s, not %s", d->key,
@@ -158,7 +158,7 @@ static void read_demand(struct reading *r, enum verify_demand which, const struc
 	}
 	texts->items = arena_array(r->arena, count, sizeof(*texts->items));
 	for (; texts->items && item; item = is_list ? item->next : NULL) {
-		const char *text = read_value(r, d, item);
+		const char *text = policy_read_value(r, d, item);
 
 		if (text)
 			texts->items[texts->count++] = text;
@@ -169,7 +169,7 @@ static void read_demand(struct reading *r, enum verify_demand which, const struc
 
 /* --- the file --- */
 
-static void read_version(struct reading *r, const struct yaml_node *root)
+static void policy_read_version(struct reading *r, const struct yaml_node *root)
 {
 	const struct yaml_node *node = yaml_get(root, "version");
 
@@ -179,7 +179,7 @@ static void read_version(struct reading *r, const struct yaml_node *root)
 		diags_error(r->diags, node->at, NULL, "version: this bawn knows version 1");
 }
 
-static void say_unknown(struct reading *r, const struct yaml_node *node)
+static void policy_say_unknown(struct reading *r, const struct yaml_node *node)
 {
 	const char *keys[VERIFY_DEMAND_COUNT], *near;
 
@@ -203,7 +203,7 @@ int verify_read_policy(struct verify_policy *ret, const char *path, const char *
 	sha256_hex(bytes, n, ret->sha256);
 	if (!root)
 		return -EINVAL;
-	read_version(&r, root);
+	policy_read_version(&r, root);
 	for (const struct yaml_node *node = root->first; node; node = node->next) {
 		enum verify_demand d = 0;
 
@@ -213,7 +213,7 @@ int verify_read_policy(struct verify_policy *ret, const char *path, const char *
 		if (d < VERIFY_DEMAND_COUNT)
 			read_demand(&r, d, node);
 		else if (!str_eq(yaml_key(node), "version"))
-			say_unknown(&r, node);
+			policy_say_unknown(&r, node);
 	}
 	return diags->errors ? -EINVAL : 0;
 }

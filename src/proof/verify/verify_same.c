@@ -16,7 +16,7 @@ struct comparing {
 };
 
 /* Unknown is not the same, not even as unknown. */
-static void compare(
+static void same_compare(
 	struct comparing *c, const char *what, const char *a, const char *b, bool decides)
 {
 	bool is_known = a && b, is_same = is_known && str_eq(a, b);
@@ -34,7 +34,7 @@ static void compare(
 }
 
 /* The system's own has no digest, but what it is called is the same. */
-static const char *image_of(const struct record_read *r)
+static const char *same_image_of(const struct record_read *r)
 {
 	if (r->image.sha256)
 		return r->image.sha256;
@@ -141,15 +141,16 @@ bool verify_compare(
 	struct comparing c = { .report = report, .is_same = true };
 	char one[64], other[64];
 
-	compare(&c, "spec", x->spec_sha256, y->spec_sha256, true);
-	compare(&c, "plan", x->plan_sha256, y->plan_sha256, true);
-	compare(&c, "filter", x->filter_sha256, y->filter_sha256, false);
-	compare(&c, "image", image_of(x), image_of(y), true);
-	compare(&c, "project", x->project.sha256, y->project.sha256, false);
-	compare(&c, "effects", x->effects.sha256, y->effects.sha256, true);
-	compare(&c, "outcome", print_outcome(x, one), print_outcome(y, other), false);
+	same_compare(&c, "spec", x->spec_sha256, y->spec_sha256, true);
+	same_compare(&c, "plan", x->plan_sha256, y->plan_sha256, true);
+	same_compare(&c, "filter", x->filter_sha256, y->filter_sha256, false);
+	same_compare(&c, "image", same_image_of(x), same_image_of(y), true);
+	same_compare(&c, "project", x->project.sha256, y->project.sha256, false);
+	same_compare(&c, "effects", x->effects.sha256, y->effects.sha256, true);
+	same_compare(&c, "outcome", print_outcome(x, one), print_outcome(y, other), false);
 	for (int i = 0; i < 2; i++)
-		compare(&c, record_stream_names[i], output_of(x, y, i), output_of(y, x, i), false);
+		same_compare(
+			&c, record_stream_names[i], output_of(x, y, i), output_of(y, x, i), false);
 	if (x->effects.sha256 && y->effects.sha256 && !str_eq(x->effects.sha256, y->effects.sha256))
 		compare_effects(a, b, report);
 	return c.is_same;

@@ -7,7 +7,7 @@
 #include "proof/verify/verify_inside.h"
 
 /* Both unknown, or both known and the same. */
-static bool are_same(const char *a, const char *b)
+static bool sense_are_same(const char *a, const char *b)
 {
 	return a && b ? str_eq(a, b) : a == b;
 }
@@ -30,7 +30,7 @@ static bool has_dependency(const struct record_provenance *p, const char *name, 
 {
 	for (size_t i = 0; i < p->dependencies.count; i++)
 		if (str_eq(p->dependencies.items[i].name, name))
-			return are_same(p->dependencies.items[i].sha256, sha256);
+			return sense_are_same(p->dependencies.items[i].sha256, sha256);
 	return !sha256;
 }
 
@@ -57,7 +57,7 @@ static const char *find_difference(const struct verify_record *v)
 	};
 
 	for (size_t i = 0; i < COUNT_OF(pairs); i++)
-		if (!are_same(pairs[i].one, pairs[i].other))
+		if (!sense_are_same(pairs[i].one, pairs[i].other))
 			return pairs[i].what;
 	if (!have_same_subjects(&v->statement.subjects, &v->provenance_statement.subjects))
 		return "subject";
@@ -83,7 +83,7 @@ void verify_provenance(const struct verify_record *v, struct verify_report *repo
 
 /* --- guarantees --- */
 
-static bool is_listed(const struct record_texts *names, const char *name)
+static bool sense_is_listed(const struct record_texts *names, const char *name)
 {
 	for (size_t i = 0; i < names->count; i++)
 		if (str_eq(names->items[i], name))
@@ -114,7 +114,7 @@ static void verify_degraded(const struct record_read *r, struct verify_report *r
 		bool is_degraded = !g->is_must && !g->holds;
 
 		missing += is_degraded;
-		if (is_degraded == is_listed(&r->degraded, g->name))
+		if (is_degraded == sense_is_listed(&r->degraded, g->name))
 			continue;
 		verify_say(report, "degraded", VERIFY_NO,
 			is_degraded ? "'%s' is missing, and not said to be"

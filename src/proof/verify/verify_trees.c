@@ -25,7 +25,7 @@ struct hashing {
 	struct tree_counts counts;
 };
 
-static int tell(void *of)
+static int trees_tell(void *of)
 {
 	struct hashing *h = of;
 
@@ -38,7 +38,7 @@ static int digest_tree(int fd, const char *what, const struct change_progress *p
 	char ret[static SHA256_HEX_SIZE], struct err *e)
 {
 	struct hashing h = { .progress = progress, .what = what };
-	struct tree_options o = { .counts = &h.counts, .step = tell, .of = &h };
+	struct tree_options o = { .counts = &h.counts, .step = trees_tell, .of = &h };
 	int r = tree_digest_with(fd, &o, ret, e);
 
 	change_progress_end(progress);
@@ -46,7 +46,8 @@ static int digest_tree(int fd, const char *what, const struct change_progress *p
 }
 
 /* Where a path leads that is written as plans have it; false: that cannot be known. */
-static bool resolve(const char *path, const struct verify_options *o, char ret[static PATH_MAX])
+static bool trees_resolve(
+	const char *path, const struct verify_options *o, char ret[static PATH_MAX])
 {
 	const struct {
 		const char *prefix, *stands_for;
@@ -99,7 +100,7 @@ void verify_image(
 			report, "image", VERIFY_ABSENT, "the record has no digest of '%s'", name);
 	else if (o->is_quick)
 		verify_say(report, "image", VERIFY_UNASKED, "%s was not hashed again", name);
-	else if (!str_starts(name, "dir:") || !resolve(name + strlen("dir:"), o, path))
+	else if (!str_starts(name, "dir:") || !trees_resolve(name + strlen("dir:"), o, path))
 		verify_say(report, "image", VERIFY_ABSENT,
 			"'%s' cannot be hashed again: only dir: with a path that is known can",
 			name);
@@ -167,7 +168,7 @@ void verify_overlay(
 			"what the run wrote to '%s' was not saved", name);
 	else if (o->is_quick)
 		verify_say(report, "overlay", VERIFY_UNASKED, "'%s' was not hashed again", name);
-	else if (!resolve(name, o, path))
+	else if (!trees_resolve(name, o, path))
 		verify_say(report, "overlay", VERIFY_ABSENT, "nobody knows where '%s' leads", name);
 	else
 		compare_overlay(path, after, &o->progress, report);

@@ -32,7 +32,7 @@ static int fail_make(const char *id, int num, struct err *e)
 
 /* --- making --- */
 
-static int write_file(int folder, const char *name, const char *text)
+static int folder_write_file(int folder, const char *name, const char *text)
 {
 	own_fd int fd =
 		openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -40,7 +40,7 @@ static int write_file(int folder, const char *name, const char *text)
 	return fd < 0 ? -errno : file_write_all(fd, text, strlen(text));
 }
 
-static int make_workspace(int folder)
+static int folder_make_workspace(int folder)
 {
 	own_fd int workspace = -1;
 
@@ -53,17 +53,17 @@ static int make_workspace(int folder)
 	if (mkdirat(workspace, "home", 0700) < 0 || mkdirat(workspace, "tmp", 0700) < 0 ||
 		fchmodat(workspace, "tmp", 01777, 0) < 0)
 		return -errno;
-	return write_file(workspace, SESSION_LOCK, "");
+	return folder_write_file(workspace, SESSION_LOCK, "");
 }
 
-static int fill(int root, const char *draft, const char *spec)
+static int folder_fill(int root, const char *draft, const char *spec)
 {
 	own_fd int folder = file_open_same_mount(root, draft, O_RDONLY | O_DIRECTORY);
-	int r = folder < 0 ? folder : write_file(folder, SESSION_NEW, "");
+	int r = folder < 0 ? folder : folder_write_file(folder, SESSION_NEW, "");
 
 	if (r == 0)
-		r = write_file(folder, "spec.json", spec);
-	return r == 0 ? make_workspace(folder) : r;
+		r = folder_write_file(folder, "spec.json", spec);
+	return r == 0 ? folder_make_workspace(folder) : r;
 }
 
 int session_make_folder(int root, const char *id, const char *spec, struct err *e)
@@ -76,7 +76,7 @@ int session_make_folder(int root, const char *id, const char *spec, struct err *
 	snprintf(draft, sizeof(draft), "%s" DRAFT, id);
 	if (mkdirat(root, draft, 0700) < 0)
 		return fail_make(id, errno, e);
-	r = fill(root, draft, spec);
+	r = folder_fill(root, draft, spec);
 	if (r == 0 && renameat2(root, draft, root, id, RENAME_NOREPLACE) < 0)
 		r = -errno;
 	/* Where a file system does not know that: an empty folder in the way is all it replaces. */

@@ -30,7 +30,7 @@ struct move {
 	char from[SESSION_NAME_SIZE], to[SESSION_NAME_SIZE];
 };
 
-static int fail(const struct move *m, int num, struct err *e)
+static int move_fail(const struct move *m, int num, struct err *e)
 {
 	return err_sys(
 		e, num, "cannot move workspace %s of session %s to %s", m->from, m->id, m->to);
@@ -46,7 +46,7 @@ static int choose(struct move *m, uint64_t from, uint64_t to, struct err *e)
 	snprintf(m->to, sizeof(m->to), "%" PRIu64, to);
 	snprintf(m->from, sizeof(m->from), "%" PRIu64, from);
 	if (fstatat(m->workspaces, m->to, &st, AT_SYMLINK_NOFOLLOW) == 0)
-		return fail(m, EEXIST, e);
+		return move_fail(m, EEXIST, e);
 	if (fstatat(m->workspaces, m->from, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return 0;
 	if (errno == ENOENT)
@@ -54,7 +54,7 @@ static int choose(struct move *m, uint64_t from, uint64_t to, struct err *e)
 	else
 		r = -errno;
 	if (r < 0 || !from)
-		return fail(m, r < 0 ? -r : ENOENT, e);
+		return move_fail(m, r < 0 ? -r : ENOENT, e);
 	snprintf(m->from, sizeof(m->from), "%" PRIu64, from);
 	return 0;
 }
@@ -70,19 +70,19 @@ static int copy_into(const struct move *m, const char *draft, struct err *e)
 	int r;
 
 	if (from < 0)
-		return fail(m, -from, e);
+		return move_fail(m, -from, e);
 	if (mkdirat(m->workspaces, draft, 0700) < 0)
-		return fail(m, errno, e);
+		return move_fail(m, errno, e);
 	to = file_open_same_mount(m->workspaces, draft, O_RDONLY | O_DIRECTORY);
 	if (to < 0)
-		return fail(m, -to, e);
+		return move_fail(m, -to, e);
 	r = tree_copy(from, to, &o, e);
 	if (r < 0)
 		err_prefix(e, "cannot copy workspace %s of session %s", m->from, m->id);
 	return r;
 }
 
-static int copy(const struct move *m, struct err *e)
+static int move_copy(const struct move *m, struct err *e)
 {
 	char draft[SESSION_NAME_SIZE + sizeof(DRAFT)];
 	int r;
@@ -91,7 +91,7 @@ static int copy(const struct move *m, struct err *e)
 	tree_remove(m->workspaces, draft, NULL);
 	r = copy_into(m, draft, e);
 	if (r == 0 && renameat(m->workspaces, draft, m->workspaces, m->to) < 0)
-		r = fail(m, errno, e);
+		r = move_fail(m, errno, e);
 	if (r < 0)
 		tree_remove(m->workspaces, draft, NULL);
 	return r;
@@ -119,17 +119,18 @@ static void remove_older(const struct move *m, uint64_t to)
 	}
 }
 
-static int move(const struct move *m, bool *ret_is_copied, struct err *e)
+static int session_move_move(const struct move *m, bool *ret_is_copied, struct err *e)
 {
 	own_fd int lock = session_lock_workspace(m->workspaces, m->from);
 
 	*ret_is_copied = lock == -EBUSY;
 	if (lock == -EBUSY)
-		return copy(m, e);
+		return move_copy(m, e);
 	/* Without a lock somebody began to remove it: half of it is not a workspace. */
 	if (lock < 0)
-		return fail(m, -lock, e);
-	return renameat(m->workspaces, m->from, m->workspaces, m->to) < 0 ? fail(m, errno, e) : 0;
+		return move_fail(m, -lock, e);
+	return renameat(m->workspaces, m->from, m->workspaces, m->to) < 0 ? move_fail(m, errno, e)
+									  : 0;
 }
 
 int session_move_workspace(
@@ -151,7 +152,7 @@ int session_move_workspace(
 	m.workspaces = workspaces;
 	r = choose(&m, from, to, e);
 	if (r == 0)
-		r = move(&m, ret_is_copied, e);
+		r = session_move_move(&m, ret_is_copied, e);
 	if (r == 0)
 		remove_older(&m, to);
 	return r;

@@ -203,7 +203,7 @@ static int pack_parts(struct pack *p, int workspace, struct err *e)
 	return r < 0 ? r : piece_how_it_went(&p->writer);
 }
 
-static int fail(int num, struct err *e)
+static int pack_fail(int num, struct err *e)
 {
 	char most[NUM_TEXT_SIZE];
 
@@ -232,6 +232,6 @@ int session_pack(int workspace, struct buf *ret, struct err *e)
 		return 0;
 	ret->len = 0;
 	if (!why.text[0])
-		return fail(-r, e);
+		return pack_fail(-r, e);
 	return err_set(e, ERR_SYS, -r, "cannot save the workspace: %s", why.text);
 }

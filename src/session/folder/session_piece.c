@@ -30,7 +30,7 @@ static bool blame(struct piece *p, const char *fault)
 	return false;
 }
 
-static const uint8_t *take(struct piece *p, uint64_t n)
+static const uint8_t *piece_take(struct piece *p, uint64_t n)
 {
 	const uint8_t *at = p->at;
 
@@ -43,9 +43,9 @@ static const uint8_t *take(struct piece *p, uint64_t n)
 }
 
 /* The least significant byte comes first. 0 where there is none left. */
-static uint64_t take_number(struct piece *p, size_t size)
+static uint64_t piece_take_number(struct piece *p, size_t size)
 {
-	const uint8_t *bytes = take(p, size);
+	const uint8_t *bytes = piece_take(p, size);
 	uint64_t number = 0;
 
 	for (size_t i = size; bytes && i-- > 0;)
@@ -54,10 +54,10 @@ static uint64_t take_number(struct piece *p, size_t size)
 }
 
 /* A text with its length before it and a NUL behind it, and none within. */
-static const char *take_text(struct piece *p, size_t max)
+static const char *piece_take_text(struct piece *p, size_t max)
 {
-	uint64_t n = take_number(p, 2);
-	const uint8_t *bytes = take(p, n + 1);
+	uint64_t n = piece_take_number(p, 2);
+	const uint8_t *bytes = piece_take(p, n + 1);
 
 	if (!bytes)
 		return NULL;
@@ -69,9 +69,9 @@ static const char *take_text(struct piece *p, size_t max)
 }
 
 /* One component of a path, and none that leads elsewhere. */
-static const char *take_name(struct piece *p)
+static const char *piece_take_name(struct piece *p)
 {
-	const char *name = take_text(p, NAME_MAX);
+	const char *name = piece_take_text(p, NAME_MAX);
 
 	if (name && (strchr(name, '/') || str_eq(name, ".") || str_eq(name, ".."))) {
 		blame(p, "a name is none that a folder can have");
@@ -88,12 +88,12 @@ bool piece_read_attribute(struct piece *p, struct piece_attribute *ret)
 
 	if (p->fault || p->at == p->end)
 		return false;
-	ret->name = take_text(p, XATTR_NAME_MAX);
-	size = take_number(p, 4);
+	ret->name = piece_take_text(p, XATTR_NAME_MAX);
+	size = piece_take_number(p, 4);
 	if (size > XATTR_SIZE_MAX)
 		return blame(p, "an attribute is too large");
 	ret->size = (size_t)size;
-	ret->value = take(p, size);
+	ret->value = piece_take(p, size);
 	if (!p->fault && (!str_starts(ret->name, "user.") || !ret->name[strlen("user.")]))
 		return blame(p, "an attribute is not one of a user's");
 	return !p->fault;
@@ -105,9 +105,9 @@ bool piece_read_extent(struct piece *p, struct piece_extent *ret)
 
 	if (p->fault || p->at == p->end)
 		return false;
-	size = take_number(p, 8);
-	ret->offset = take_number(p, 8);
-	ret->bytes = take(p, size);
+	size = piece_take_number(p, 8);
+	ret->offset = piece_take_number(p, 8);
+	ret->bytes = piece_take(p, size);
 	ret->size = (size_t)size;
 	return !p->fault;
 }
@@ -115,7 +115,7 @@ bool piece_read_extent(struct piece *p, struct piece_extent *ret)
 /* In order, so that none is there twice; *ret is where they are. */
 static void take_attributes(struct piece *p, struct piece *ret)
 {
-	uint64_t count = take_number(p, 2);
+	uint64_t count = piece_take_number(p, 2);
 	struct piece_attribute x, before = { .name = "" };
 
 	*ret = (struct piece){ .start = p->start, .at = p->at, .end = p->end };
@@ -140,8 +140,8 @@ static void take_extents(struct piece *p, uint64_t size, struct piece *ret)
 		struct piece_extent x;
 
 		ret->end = p->at;
-		if (take_number(&look, 8) == 0) {
-			take(p, 8);
+		if (piece_take_number(&look, 8) == 0) {
+			piece_take(p, 8);
 			return;
 		}
 		if (!piece_read_extent(p, &x))
@@ -155,39 +155,39 @@ static void take_extents(struct piece *p, uint64_t size, struct piece *ret)
 
 static void take_time(struct piece *p, struct timespec *ret)
 {
-	ret->tv_sec = (time_t)take_number(p, 8);
-	ret->tv_nsec = (long)take_number(p, 4);
+	ret->tv_sec = (time_t)piece_take_number(p, 8);
+	ret->tv_nsec = (long)piece_take_number(p, 4);
 	if (ret->tv_nsec >= 1000000000)
 		blame(p, "a time is none");
 }
 
 static void take_mode(struct piece *p, struct piece_entry *x)
 {
-	x->mode = (mode_t)take_number(p, 2);
+	x->mode = (mode_t)piece_take_number(p, 2);
 	if (x->mode & ~(mode_t)07777 || (x->kind == PIECE_FILE && x->mode & (S_ISUID | S_ISGID)))
 		blame(p, "a mode is none that is kept");
 }
 
 bool piece_read_entry(struct piece *p, struct piece_entry *ret)
 {
-	*ret = (struct piece_entry){ .kind = (enum piece_kind)take_number(p, 1) };
+	*ret = (struct piece_entry){ .kind = (enum piece_kind)piece_take_number(p, 1) };
 	if (p->fault || ret->kind == PIECE_END)
 		return !p->fault;
 	if (ret->kind != PIECE_FOLDER && ret->kind != PIECE_FILE && ret->kind != PIECE_LINK &&
 		ret->kind != PIECE_WHITEOUT)
 		return blame(p, "an entry is of no known kind");
-	ret->name = take_name(p);
+	ret->name = piece_take_name(p);
 	if (!ret->name)
 		return false;
 	take_time(p, &ret->mtime);
 	if (ret->kind == PIECE_LINK)
-		ret->target = take_text(p, PATH_MAX - 1);
+		ret->target = piece_take_text(p, PATH_MAX - 1);
 	if (ret->kind == PIECE_FILE || ret->kind == PIECE_FOLDER) {
 		take_mode(p, ret);
 		take_attributes(p, &ret->attributes);
 	}
 	if (ret->kind == PIECE_FILE) {
-		ret->size = take_number(p, 8);
+		ret->size = piece_take_number(p, 8);
 		if (ret->size > INT64_MAX)
 			blame(p, "a file is too large");
 		take_extents(p, ret->size, &ret->extents);
@@ -197,7 +197,7 @@ bool piece_read_entry(struct piece *p, struct piece_entry *ret)
 
 /* --- the whole --- */
 
-static const struct piece_part *find_part(const char *name)
+static const struct piece_part *piece_find_part(const char *name)
 {
 	for (size_t i = 0; i < PIECE_PART_COUNT; i++)
 		if (str_eq(piece_parts[i].name, name))
@@ -206,7 +206,7 @@ static const struct piece_part *find_part(const char *name)
 }
 
 /* Reads to the end of a folder; `part` is the one it is in, or NULL at the top. */
-static void check_folder(struct piece *p, unsigned depth, const struct piece_part *part)
+static void piece_check_folder(struct piece *p, unsigned depth, const struct piece_part *part)
 {
 	const char *before = "";
 	struct piece_entry x;
@@ -214,7 +214,7 @@ static void check_folder(struct piece *p, unsigned depth, const struct piece_par
 	if (depth > TREE_MAX_DEPTH)
 		blame(p, "its folders are nested too deep");
 	while (piece_read_entry(p, &x) && x.kind != PIECE_END) {
-		const struct piece_part *in = part ? part : find_part(x.name);
+		const struct piece_part *in = part ? part : piece_find_part(x.name);
 
 		if (strcmp(before, x.name) >= 0)
 			blame(p, "names are out of order");
@@ -223,7 +223,7 @@ static void check_folder(struct piece *p, unsigned depth, const struct piece_par
 		else if (depth == 1 && in->is_layer && str_eq(x.name, PIECE_WORK))
 			blame(p, "it has a layer's work, which is not kept");
 		else if (x.kind == PIECE_FOLDER)
-			check_folder(p, depth + 1, in);
+			piece_check_folder(p, depth + 1, in);
 		if (p->fault)
 			return;
 		before = x.name;
@@ -233,12 +233,12 @@ static void check_folder(struct piece *p, unsigned depth, const struct piece_par
 /* What is before the entries and behind them; `p` is the whole, and the entries then. */
 static void check_frame(struct piece *p, size_t n)
 {
-	const uint8_t *bytes = p->at, *magic = take(p, PIECE_MAGIC_SIZE);
-	uint64_t version = take_number(p, 4), size = take_number(p, 8);
+	const uint8_t *bytes = p->at, *magic = piece_take(p, PIECE_MAGIC_SIZE);
+	uint64_t version = piece_take_number(p, 4), size = piece_take_number(p, 8);
 	uint8_t digest[SHA256_SIZE];
 	struct sha256 s;
 
-	p->left_out = take_number(p, 8);
+	p->left_out = piece_take_number(p, 8);
 	if (p->fault || memcmp(magic, PIECE_MAGIC, PIECE_MAGIC_SIZE) != 0)
 		p->fault = "it is none";
 	else if (version != PIECE_VERSION)
@@ -266,7 +266,7 @@ int piece_check(const void *bytes, size_t n, struct piece *ret, struct err *e)
 	check_frame(&p, n);
 	if (!p.fault) {
 		*ret = p;
-		check_folder(&p, 0, NULL);
+		piece_check_folder(&p, 0, NULL);
 		if (!p.fault && p.at != p.end)
 			blame(&p, "something follows its end");
 	}

@@ -23,7 +23,7 @@
 
 /* --- bytes --- */
 
-static void put(struct piece_writer *p, const void *bytes, size_t n)
+static void piece_write_put(struct piece_writer *p, const void *bytes, size_t n)
 {
 	if (n > p->limit - p->out->len)
 		p->is_full = true;
@@ -31,7 +31,7 @@ static void put(struct piece_writer *p, const void *bytes, size_t n)
 		buf_add(p->out, bytes, n);
 }
 
-static void print_number(uint64_t number, size_t size, uint8_t *ret)
+static void piece_write_print_number(uint64_t number, size_t size, uint8_t *ret)
 {
 	for (size_t i = 0; i < size; i++)
 		ret[i] = (uint8_t)(number >> (8 * i));
@@ -41,8 +41,8 @@ void piece_put_number(struct piece_writer *p, uint64_t number, size_t size)
 {
 	uint8_t bytes[8];
 
-	print_number(number, size, bytes);
-	put(p, bytes, size);
+	piece_write_print_number(number, size, bytes);
+	piece_write_put(p, bytes, size);
 }
 
 void piece_put_text(struct piece_writer *p, const char *text)
@@ -50,14 +50,14 @@ void piece_put_text(struct piece_writer *p, const char *text)
 	size_t n = strlen(text);
 
 	piece_put_number(p, n, 2);
-	put(p, text, n + 1);
+	piece_write_put(p, text, n + 1);
 }
 
 /* A number at a place where one was put before. */
-static void set_number(struct piece_writer *p, size_t at, uint64_t number, size_t size)
+static void piece_write_set_number(struct piece_writer *p, size_t at, uint64_t number, size_t size)
 {
 	if (!p->is_full && !p->out->failed)
-		print_number(number, size, (uint8_t *)p->out->data + at);
+		piece_write_print_number(number, size, (uint8_t *)p->out->data + at);
 }
 
 int piece_how_it_went(const struct piece_writer *p)
@@ -84,7 +84,7 @@ static int put_attribute(struct piece_writer *p, int fd, const char *name, unsig
 		return errno == ENODATA ? 0 : -errno;
 	piece_put_text(p, name);
 	piece_put_number(p, (uint64_t)n, 4);
-	put(p, p->bytes, (size_t)n);
+	piece_write_put(p, p->bytes, (size_t)n);
 	++*count;
 	return 0;
 }
@@ -106,7 +106,7 @@ int piece_put_attributes(struct piece_writer *p, int fd)
 	for (size_t i = 0; r == 0 && i < count; i++)
 		if (str_starts(sorted[i], "user.") && sorted[i][strlen("user.")])
 			r = put_attribute(p, fd, sorted[i], &kept);
-	set_number(p, at, kept, 2);
+	piece_write_set_number(p, at, kept, 2);
 	return r;
 }
 
@@ -122,7 +122,7 @@ static off_t next_content(int fd, off_t at, off_t size)
 }
 
 /* All of n bytes, or those to the end; how many, or -errno. */
-static ssize_t read_content(struct piece_writer *p, int fd, size_t n, off_t at)
+static ssize_t piece_write_read_content(struct piece_writer *p, int fd, size_t n, off_t at)
 {
 	size_t len = 0;
 
@@ -138,7 +138,7 @@ static ssize_t read_content(struct piece_writer *p, int fd, size_t n, off_t at)
 	return (ssize_t)len;
 }
 
-static bool is_zero(const char *bytes, size_t n)
+static bool piece_write_is_zero(const char *bytes, size_t n)
 {
 	return bytes[0] == '\0' && memcmp(bytes, bytes + 1, n - 1) == 0;
 }
@@ -152,7 +152,7 @@ struct extent {
 static void end_extent(struct piece_writer *p, struct extent *x)
 {
 	if (x->size)
-		set_number(p, x->at, x->size, 8);
+		piece_write_set_number(p, x->at, x->size, 8);
 	x->size = 0;
 }
 
@@ -161,7 +161,7 @@ static void put_blocks(struct piece_writer *p, struct extent *x, off_t offset, s
 	for (size_t i = 0; i < n && !p->is_full; i += PIECE_BLOCK) {
 		size_t size = n - i < PIECE_BLOCK ? n - i : PIECE_BLOCK;
 
-		if (is_zero(p->bytes + i, size)) {
+		if (piece_write_is_zero(p->bytes + i, size)) {
 			end_extent(p, x);
 			continue;
 		}
@@ -170,7 +170,7 @@ static void put_blocks(struct piece_writer *p, struct extent *x, off_t offset, s
 			piece_put_number(p, 0, 8);
 			piece_put_number(p, (uint64_t)offset + i, 8);
 		}
-		put(p, p->bytes + i, size);
+		piece_write_put(p, p->bytes + i, size);
 		x->size += size;
 	}
 }
@@ -192,7 +192,7 @@ int piece_put_content(struct piece_writer *p, int fd, off_t size)
 			end_extent(p, &x);
 		if (size - start < (off_t)want)
 			want = (size_t)(size - start);
-		n = read_content(p, fd, want, start);
+		n = piece_write_read_content(p, fd, want, start);
 		if (n < 0)
 			return (int)n;
 		put_blocks(p, &x, start, (size_t)n);
@@ -213,7 +213,7 @@ int piece_begin(struct piece_writer *p)
 	if (p->out->len || p->limit < PIECE_HEAD_SIZE + PIECE_DIGEST_SIZE)
 		return -EINVAL;
 	p->limit -= PIECE_DIGEST_SIZE;
-	put(p, PIECE_MAGIC, PIECE_MAGIC_SIZE);
+	piece_write_put(p, PIECE_MAGIC, PIECE_MAGIC_SIZE);
 	piece_put_number(p, PIECE_VERSION, 4);
 	piece_put_number(p, 0, 8);
 	piece_put_number(p, 0, 8);
@@ -227,8 +227,8 @@ int piece_finish(struct piece_writer *p)
 
 	if (piece_how_it_went(p) < 0)
 		return piece_how_it_went(p);
-	set_number(p, PIECE_MAGIC_SIZE + 4, p->out->len - PIECE_HEAD_SIZE, 8);
-	set_number(p, PIECE_MAGIC_SIZE + 12, p->left_out, 8);
+	piece_write_set_number(p, PIECE_MAGIC_SIZE + 4, p->out->len - PIECE_HEAD_SIZE, 8);
+	piece_write_set_number(p, PIECE_MAGIC_SIZE + 12, p->left_out, 8);
 	sha256_init(&s);
 	sha256_add(&s, p->out->data, p->out->len);
 	sha256_finish(&s, digest);

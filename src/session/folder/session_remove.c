@@ -45,7 +45,7 @@ int session_lock_workspace(int workspaces, const char *name)
 	return take_fd(&fd);
 }
 
-static int lock_all(int folder, struct locks *ret, struct err *e)
+static int remove_lock_all(int folder, struct locks *ret, struct err *e)
 {
 	own_fd int workspaces = session_open_workspaces(folder, e);
 	struct file_entries entries = { .fd = workspaces };
@@ -106,7 +106,7 @@ int session_remove_folder(int root, const char *id, struct err *e)
 
 	if (folder < 0)
 		return folder == -ENOENT ? 0 : folder;
-	r = lock_all(folder, &locks, e);
+	r = remove_lock_all(folder, &locks, e);
 	if (r == 0)
 		r = session_remove_opened(root, id, folder, e);
 	if (r < 0)

@@ -70,7 +70,7 @@ int session_open_root(int state, bool makes, struct err *e)
 
 /* --- its id --- */
 
-static int fail(int num, struct err *e)
+static int root_fail(int num, struct err *e)
 {
 	return err_sys(e, num, "cannot read the id of the sessions' root");
 }
@@ -103,13 +103,13 @@ static int write_id(int root, struct err *e)
 	snprintf(draft, sizeof(draft), "id.%s", id);
 	fd = openat(root, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return fail(errno, e);
+		return root_fail(errno, e);
 	snprintf(line, sizeof(line), "%s\n", id);
 	r = file_write_all(fd, line, strlen(line));
 	if (r == 0 && linkat(root, draft, root, "id", 0) < 0 && errno != EEXIST)
 		r = -errno;
 	unlinkat(root, draft, 0);
-	return r < 0 ? fail(-r, e) : 0;
+	return r < 0 ? root_fail(-r, e) : 0;
 }
 
 int session_root_id(int root, char ret[static STORE_ID_SIZE], struct err *e)
@@ -122,5 +122,5 @@ int session_root_id(int root, char ret[static STORE_ID_SIZE], struct err *e)
 			return r;
 		r = read_id(root, ret);
 	}
-	return r < 0 ? fail(-r, e) : 0;
+	return r < 0 ? root_fail(-r, e) : 0;
 }

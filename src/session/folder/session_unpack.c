@@ -50,7 +50,7 @@ static int set_link_time(int at, const struct piece_entry *x)
 }
 
 /* Everything that is not content: the mode last, as it may close what is open. */
-static int finish(struct piece_entry *x, int fd)
+static int unpack_finish(struct piece_entry *x, int fd)
 {
 	const struct timespec times[] = { x->mtime, x->mtime };
 	int r = set_attributes(x, fd);
@@ -60,7 +60,7 @@ static int finish(struct piece_entry *x, int fd)
 	return r;
 }
 
-static int write_at(int fd, const struct piece_extent *x)
+static int unpack_write_at(int fd, const struct piece_extent *x)
 {
 	size_t done = 0;
 
@@ -75,7 +75,7 @@ static int write_at(int fd, const struct piece_extent *x)
 	return 0;
 }
 
-static int make_file(int at, struct piece_entry *x)
+static int unpack_make_file(int at, struct piece_entry *x)
 {
 	own_fd int fd =
 		openat(at, x->name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
@@ -83,8 +83,8 @@ static int make_file(int at, struct piece_entry *x)
 	int r = fd < 0 || ftruncate(fd, (off_t)x->size) < 0 ? -errno : 0;
 
 	while (r == 0 && piece_read_extent(&x->extents, &extent))
-		r = write_at(fd, &extent);
-	return r == 0 ? finish(x, fd) : r;
+		r = unpack_write_at(fd, &extent);
+	return r == 0 ? unpack_finish(x, fd) : r;
 }
 
 static int make_link(int at, const struct piece_entry *x)
@@ -101,7 +101,7 @@ static int make_whiteout(int at, const struct piece_entry *x)
 
 static int unpack_folder(struct unpack *u, int folder, struct err *e);
 
-static int make_folder(struct unpack *u, int at, struct piece_entry *x, struct err *e)
+static int unpack_make_folder(struct unpack *u, int at, struct piece_entry *x, struct err *e)
 {
 	own_fd int fd = -1;
 	size_t before;
@@ -117,7 +117,7 @@ static int make_folder(struct unpack *u, int at, struct piece_entry *x, struct e
 	tree_path_leave(&u->path, before);
 	if (r < 0)
 		return r;
-	r = finish(x, fd);
+	r = unpack_finish(x, fd);
 	return r < 0 ? tree_fail(&u->path, x->name, -r, "make", e) : 0;
 }
 
@@ -134,9 +134,9 @@ static int unpack_folder(struct unpack *u, int folder, struct err *e)
 		if (x.kind == PIECE_END)
 			return 0;
 		if (x.kind == PIECE_FOLDER)
-			r = make_folder(u, folder, &x, e);
+			r = unpack_make_folder(u, folder, &x, e);
 		else if (x.kind == PIECE_FILE)
-			r = make_file(folder, &x);
+			r = unpack_make_file(folder, &x);
 		else
 			r = x.kind == PIECE_LINK ? make_link(folder, &x)
 						 : make_whiteout(folder, &x);
@@ -166,7 +166,7 @@ static int complete(int workspace)
 	return make_lock(workspace);
 }
 
-static int fill(struct unpack *u, int workspaces, const char *draft, struct err *e)
+static int unpack_fill(struct unpack *u, int workspaces, const char *draft, struct err *e)
 {
 	own_fd int workspace = -1;
 	int r = mkdirat(workspaces, draft, 0700) < 0 ? -errno : 0;
@@ -192,7 +192,7 @@ static int give_name(int workspaces, const char *draft, const char *name)
 	return 0;
 }
 
-static int make_workspace(struct unpack *u, int workspaces, uint64_t number, struct err *e)
+static int unpack_make_workspace(struct unpack *u, int workspaces, uint64_t number, struct err *e)
 {
 	char name[SESSION_NAME_SIZE], draft[SESSION_NAME_SIZE + sizeof(DRAFT)];
 	struct stat st;
@@ -206,7 +206,7 @@ static int make_workspace(struct unpack *u, int workspaces, uint64_t number, str
 	r = tree_remove(workspaces, draft, e);
 	if (r < 0)
 		return r;
-	r = fill(u, workspaces, draft, e);
+	r = unpack_fill(u, workspaces, draft, e);
 	if (r == 0) {
 		r = give_name(workspaces, draft, name);
 		if (r < 0)
@@ -218,7 +218,7 @@ static int make_workspace(struct unpack *u, int workspaces, uint64_t number, str
 }
 
 /* Opens a folder of ours, made first where it is missing. */
-static int open_made(int at, const char *name,
+static int unpack_open_made(int at, const char *name,
 	int (*again)(int at, const char *name, struct err *e), struct err *e)
 {
 	int fd = again(at, name, e);
@@ -245,9 +245,9 @@ int session_unpack(
 
 	if (r < 0)
 		return r;
-	folder = open_made(root, id, session_open_folder, e);
-	workspaces = folder < 0 ? folder : open_made(folder, "w", open_workspaces, e);
-	r = workspaces < 0 ? workspaces : make_workspace(&u, workspaces, workspace, e);
+	folder = unpack_open_made(root, id, session_open_folder, e);
+	workspaces = folder < 0 ? folder : unpack_open_made(folder, "w", open_workspaces, e);
+	r = workspaces < 0 ? workspaces : unpack_make_workspace(&u, workspaces, workspace, e);
 	if (r < 0) {
 		/* Only where nothing is in them. */
 		unlinkat(folder, "w", AT_REMOVEDIR);

@@ -143,7 +143,8 @@ void metrics_add(struct metrics *m, const struct metrics *other)
 	m->pool_misses += other->pool_misses;
 }
 
-static void print_head(struct buf *out, const char *name, const char *type, const char *help)
+static void metrics_print_head(
+	struct buf *out, const char *name, const char *type, const char *help)
 {
 	buf_printf(out, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, type);
 }
@@ -152,7 +153,7 @@ static void print_starts(const struct metrics *m, struct buf *out)
 {
 	uint64_t n = 0;
 
-	print_head(out, "bawn_start_seconds", "histogram",
+	metrics_print_head(out, "bawn_start_seconds", "histogram",
 		"Time from a run's request until its command was let go.");
 	for (size_t i = 0; i < METRICS_BUCKET_COUNT; i++) {
 		n += m->starts[i];
@@ -166,13 +167,13 @@ static void print_starts(const struct metrics *m, struct buf *out)
 
 void metrics_print(const struct metrics *m, struct buf *out)
 {
-	print_head(out, "bawn_build_info", "gauge", "Always 1; which bawn this is.");
+	metrics_print_head(out, "bawn_build_info", "gauge", "Always 1; which bawn this is.");
 	buf_printf(out, "bawn_build_info{version=\"%s\"} 1\n", BAWN_VERSION);
-	print_head(out, "bawn_runs_total", "counter", "Runs that ended, by how they did.");
+	metrics_print_head(out, "bawn_runs_total", "counter", "Runs that ended, by how they did.");
 	for (enum metrics_result i = 0; i < METRICS_RESULT_COUNT; i++)
 		buf_printf(out, "bawn_runs_total{result=\"%s\"} %" PRIu64 "\n", result_word(i),
 			m->runs[i]);
-	print_head(out, "bawn_refusals_total", "counter",
+	metrics_print_head(out, "bawn_refusals_total", "counter",
 		"Runs, connections, names, system calls and writes that were refused, by type of event.");
 	for (size_t i = 0; i < METRICS_REFUSAL_COUNT; i++)
 		buf_printf(out, "bawn_refusals_total{type=\"%s\"} %" PRIu64 "\n", refusal_words[i],
@@ -182,7 +183,7 @@ void metrics_print(const struct metrics *m, struct buf *out)
 		const uint64_t *value =
 			(const uint64_t *)(const void *)((const char *)m + singles[i].at);
 
-		print_head(out, singles[i].name, singles[i].type, singles[i].help);
+		metrics_print_head(out, singles[i].name, singles[i].type, singles[i].help);
 		buf_printf(out, "%s %" PRIu64 "\n", singles[i].name, *value);
 	}
 }

@@ -17,7 +17,7 @@
 #include "base/own.h"
 #include "session/metrics/metrics.h"
 
-static int fail(const char *path, int num, struct err *e)
+static int write_fail(const char *path, int num, struct err *e)
 {
 	return err_sys(e, num, "cannot write the metrics to '%s'", path);
 }
@@ -32,7 +32,7 @@ int metrics_write(const struct metrics *m, const char *path, struct err *e)
 
 	metrics_print(m, &out);
 	if (out.failed)
-		return fail(path, ENOMEM, e);
+		return write_fail(path, ENOMEM, e);
 	/* As root, a name such as /dev/null would be a plain file from then on. */
 	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode))
 		return err_set(e, ERR_USE, EEXIST,
@@ -40,16 +40,16 @@ int metrics_write(const struct metrics *m, const char *path, struct err *e)
 			path);
 	if (snprintf(draft, sizeof(draft), "%s.%ld.tmp", path, (long)getpid()) >=
 		(int)sizeof(draft))
-		return fail(path, ENAMETOOLONG, e);
+		return write_fail(path, ENAMETOOLONG, e);
 	/* One may be left of somebody with our number, who was killed. */
 	unlink(draft);
 	fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
-		return fail(path, errno, e);
+		return write_fail(path, errno, e);
 	r = file_write_all(fd, out.data, out.len);
 	if (r == 0 && rename(draft, path) < 0)
 		r = -errno;
 	if (r < 0)
 		unlink(draft);
-	return r < 0 ? fail(path, -r, e) : 0;
+	return r < 0 ? write_fail(path, -r, e) : 0;
 }

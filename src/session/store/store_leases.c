@@ -85,7 +85,7 @@ static int check_ended(struct store *s, const struct store_run *x, struct err *e
 	return found ? 0 : store_say_stale(s, x->session, e);
 }
 
-static int end_run(struct store *s, void *of, struct err *e)
+static int leases_end_run(struct store *s, void *of, struct err *e)
 {
 	const struct store_run *x = *(const struct store_run **)of;
 	int r = store_tell(s, e,
@@ -117,7 +117,7 @@ int store_end_run(struct store *s, const struct store_run *x, struct err *e)
 	if (x->state < STORE_ENDED || x->state >= STORE_RUN_STATE_COUNT)
 		return err_set(e, ERR_SYS, EINVAL, "cannot %s: '%d' is not how a run ends",
 			s->doing, x->state);
-	r = store_within(s, true, end_run, &x, e);
+	r = store_within(s, true, leases_end_run, &x, e);
 	return r < 0 ? r : 0;
 }
 
@@ -144,7 +144,7 @@ static int release(struct store *s, void *of, struct err *e)
 	return store_say_stale(s, m->session, e);
 }
 
-static int give_back(struct store *s, struct move m, struct err *e)
+static int leases_give_back(struct store *s, struct move m, struct err *e)
 {
 	int r;
 
@@ -155,12 +155,12 @@ static int give_back(struct store *s, struct move m, struct err *e)
 
 int store_release(struct store *s, const char *session, uint64_t token, struct err *e)
 {
-	return give_back(s, (struct move){ session, NULL, token, 0, false }, e);
+	return leases_give_back(s, (struct move){ session, NULL, token, 0, false }, e);
 }
 
 int store_give_up(struct store *s, const char *session, uint64_t token, struct err *e)
 {
-	return give_back(s, (struct move){ session, NULL, token, 0, true }, e);
+	return leases_give_back(s, (struct move){ session, NULL, token, 0, true }, e);
 }
 
 /* --- looking --- */

@@ -71,7 +71,7 @@ static void set_wire(struct wire *w, const struct store_value *values, size_t co
 	}
 }
 
-static int prepare(
+static int postgres_prepare(
 	struct postgres *p, size_t at, const char *name, const struct wire *w, struct err *e)
 {
 	own_result PGresult *result = NULL;
@@ -86,7 +86,7 @@ static int prepare(
 }
 
 /* The results of what was sent, up to the last; the first that is not good is kept as well. */
-static PGresult *collect(struct postgres *p)
+static PGresult *postgres_collect(struct postgres *p)
 {
 	PGresult *kept = NULL, *result;
 	unsigned ends = 0;
@@ -121,7 +121,7 @@ static PGresult *send_with_begin(struct postgres *p, const char *name, const str
 		PQsendQueryPrepared(
 			p->connection, name, w->count, w->values, w->sizes, w->formats, 1) &&
 		PQpipelineSync(p->connection))
-		result = collect(p);
+		result = postgres_collect(p);
 	PQexitPipelineMode(p->connection);
 	return result;
 }
@@ -135,7 +135,7 @@ static PGresult *send_statement(struct postgres *p, const char *name, const stru
 	return send_with_begin(p, name, w);
 }
 
-static int64_t read_number(const char *bytes, int size)
+static int64_t postgres_read_number(const char *bytes, int size)
 {
 	uint64_t n = size > 0 && (bytes[0] & 0x80) ? UINT64_MAX : 0;
 
@@ -156,7 +156,7 @@ static struct store_value value_at(const PGresult *result, int row, int at)
 	v.kind = STORE_BYTES;
 	if (type == TYPE_INT8 || type == TYPE_INT4 || type == TYPE_INT2) {
 		v.kind = STORE_NUM;
-		v.num = read_number(v.bytes, (int)v.size);
+		v.num = postgres_read_number(v.bytes, (int)v.size);
 	}
 	return v;
 }
@@ -187,8 +187,8 @@ static int read_count(PGresult *result)
 	return n > INT_MAX ? INT_MAX : (int)n;
 }
 
-static int run(struct store *s, const char *sql, const struct store_value *values, size_t count,
-	store_see *see, void *of, struct err *e)
+static int postgres_run(struct store *s, const char *sql, const struct store_value *values,
+	size_t count, store_see *see, void *of, struct err *e)
 {
 	struct postgres *p = postgres_of(s);
 	own_result PGresult *result = NULL;
@@ -207,7 +207,7 @@ static int run(struct store *s, const char *sql, const struct store_value *value
 		return r;
 	snprintf(name, sizeof(name), "bawn%zu", at);
 	set_wire(&w, values, count);
-	r = prepare(p, at, name, &w, e);
+	r = postgres_prepare(p, at, name, &w, e);
 	if (r < 0)
 		return r;
 	result = send_statement(p, name, &w);
@@ -221,7 +221,7 @@ static int run(struct store *s, const char *sql, const struct store_value *value
 
 /* --- transactions --- */
 
-static int begin(struct store *s, bool is_lasting, struct err *e)
+static int postgres_begin(struct store *s, bool is_lasting, struct err *e)
 {
 	struct postgres *p = postgres_of(s);
 
@@ -232,7 +232,7 @@ static int begin(struct store *s, bool is_lasting, struct err *e)
 	return 0;
 }
 
-static void rollback(struct store *s)
+static void postgres_rollback(struct store *s)
 {
 	struct postgres *p = postgres_of(s);
 
@@ -252,12 +252,12 @@ static PGresult *send_commit(struct postgres *p, bool rings)
 			p->connection, "NOTIFY " POSTGRES_CHANNEL, 0, NULL, NULL, NULL, NULL, 1) &&
 		PQsendQueryParams(p->connection, "COMMIT", 0, NULL, NULL, NULL, NULL, 1) &&
 		PQpipelineSync(p->connection))
-		result = collect(p);
+		result = postgres_collect(p);
 	PQexitPipelineMode(p->connection);
 	return result;
 }
 
-static int commit(struct store *s, bool rings, struct err *e)
+static int postgres_commit(struct store *s, bool rings, struct err *e)
 {
 	struct postgres *p = postgres_of(s);
 	own_result PGresult *result = NULL;
@@ -271,12 +271,12 @@ static int commit(struct store *s, bool rings, struct err *e)
 			r = postgres_say_failure(p, result, e);
 	}
 	if (r < 0)
-		rollback(s);
+		postgres_rollback(s);
 	p->is_begun = p->is_asked = false;
 	return r;
 }
 
-static int lock_schema(struct store *s, struct err *e)
+static int postgres_lock_schema(struct store *s, struct err *e)
 {
 	int r = store_tell(s, e, "SELECT pg_advisory_xact_lock($1)", VALUE_NUM(0x6261776e));
 
@@ -288,11 +288,11 @@ const struct store_driver store_postgres_driver = {
 	.has_row_locks = true,
 	.open = postgres_open,
 	.close = postgres_close,
-	.run = run,
-	.begin = begin,
-	.commit = commit,
-	.rollback = rollback,
-	.lock_schema = lock_schema,
+	.run = postgres_run,
+	.begin = postgres_begin,
+	.commit = postgres_commit,
+	.rollback = postgres_rollback,
+	.lock_schema = postgres_lock_schema,
 	.listen = postgres_listen,
 	.wait_fd = postgres_wait_fd,
 	.hear = postgres_hear,

@@ -22,7 +22,7 @@
  */
 static const char *const places[] = { PROGRAM, "../libexec/bawn/" PROGRAM };
 
-static bool is_elsewhere(const char *where)
+static bool program_is_elsewhere(const char *where)
 {
 	return where && (str_starts(where, "postgresql://") || str_starts(where, "postgres://"));
 }
@@ -32,7 +32,7 @@ int store_prefer_program(const char *where, char *const argv[], struct err *e)
 	char self[PATH_MAX], path[2 * PATH_MAX];
 	ssize_t n;
 
-	if (!is_elsewhere(where) || &store_postgres_driver)
+	if (!program_is_elsewhere(where) || &store_postgres_driver)
 		return 0;
 	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	if (n < 0)

@@ -112,7 +112,7 @@ static void page_done(struct page *p)
 	p->count = 0;
 }
 
-static int see_in_page(void *of, const struct store_value *v)
+static int runs_see_in_page(void *of, const struct store_value *v)
 {
 	struct page *p = of;
 
@@ -120,16 +120,16 @@ static int see_in_page(void *of, const struct store_value *v)
 	return store_see_run_short(&p->rows[p->count++], v);
 }
 
-static int read_page(struct store *s, const char *session, struct page *p, struct err *e)
+static int runs_read_page(struct store *s, const char *session, struct page *p, struct err *e)
 {
 	page_done(p);
 	s->doing = "list the runs";
 	if (session)
-		return store_ask(s, see_in_page, p, e,
+		return store_ask(s, runs_see_in_page, p, e,
 			"SELECT " SQL_RUN_SHORT " FROM bawn_runs "
 			"WHERE session = $3 AND seq > $1 ORDER BY seq LIMIT $2",
 			VALUE_NUM(p->last), VALUE_NUM(PAGE), VALUE_TEXT(session));
-	return store_ask(s, see_in_page, p, e,
+	return store_ask(s, runs_see_in_page, p, e,
 		"SELECT " SQL_RUN_SHORT " FROM bawn_runs WHERE seq > $1 ORDER BY seq LIMIT $2",
 		VALUE_NUM(p->last), VALUE_NUM(PAGE));
 }
@@ -143,7 +143,7 @@ int store_each_run(struct store *s, const char *session,
 	if (session && !store_is_word(session, STORE_ID_SIZE))
 		return 0;
 	do {
-		r = read_page(s, session, &p, e);
+		r = runs_read_page(s, session, &p, e);
 		for (size_t i = 0; r >= 0 && i < p.count; i++) {
 			int seen = see(of, &p.rows[i]);
 

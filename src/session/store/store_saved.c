@@ -12,7 +12,7 @@ struct saving {
 	size_t n;
 };
 
-static int save(struct store *s, void *of, struct err *e)
+static int saved_save(struct store *s, void *of, struct err *e)
 {
 	const struct saving *x = of;
 	int r = store_hold_lease(s, x->session, x->token, e);
@@ -36,7 +36,7 @@ int store_save(struct store *s, const char *session, uint64_t token, const void 
 	if (n > STORE_MAX_SAVED)
 		return err_set(e, ERR_REFUSED, EFBIG,
 			"cannot save a workspace: it is larger than %zu MB", STORE_MAX_SAVED >> 20);
-	r = store_within(s, true, save, &x, e);
+	r = store_within(s, true, saved_save, &x, e);
 	return r < 0 ? r : 0;
 }
 

@@ -49,7 +49,7 @@ static const char *const steps[][8] = {
 #define STEP_COUNT ((int64_t)COUNT_OF(steps))
 
 /* How many steps were taken. */
-static int read_version(struct store *s, int64_t *ret, struct err *e)
+static int schema_read_version(struct store *s, int64_t *ret, struct err *e)
 {
 	int r = store_ask(s, store_see_num, ret, e,
 		"SELECT coalesce(max(version), 0) FROM bawn_schema WHERE version > $1",
@@ -66,10 +66,10 @@ static int look_at_version(struct store *s, int64_t *ret, struct err *e)
 		s, store_see_num, &has_table, e, "{has_schema}", VALUE_TEXT("bawn_schema"));
 
 	*ret = 0;
-	return r < 0 || !has_table ? r : read_version(s, ret, e);
+	return r < 0 || !has_table ? r : schema_read_version(s, ret, e);
 }
 
-static int take_step(struct store *s, int64_t step, struct err *e)
+static int schema_take_step(struct store *s, int64_t step, struct err *e)
 {
 	int r = 0;
 
@@ -81,7 +81,7 @@ static int take_step(struct store *s, int64_t step, struct err *e)
 		VALUE_NUM(step + 1));
 }
 
-static int take_steps(struct store *s, void *of, struct err *e)
+static int schema_take_steps(struct store *s, void *of, struct err *e)
 {
 	int64_t version = 0;
 	int r = s->driver->lock_schema(s, e);
@@ -94,9 +94,9 @@ static int take_steps(struct store *s, void *of, struct err *e)
 			"KEY, taken_ms BIGINT NOT NULL)",
 			NULL, 0, NULL, NULL, e);
 	if (r >= 0)
-		r = read_version(s, &version, e);
+		r = schema_read_version(s, &version, e);
 	while (r >= 0 && version < STEP_COUNT)
-		r = take_step(s, version++, e);
+		r = schema_take_step(s, version++, e);
 	return r;
 }
 
@@ -108,7 +108,7 @@ int store_upgrade(struct store *s, struct err *e)
 	s->doing = "open the store";
 	r = look_at_version(s, &version, e);
 	if (r >= 0 && version < STEP_COUNT)
-		r = store_within(s, true, take_steps, NULL, e);
+		r = store_within(s, true, schema_take_steps, NULL, e);
 	if (r >= 0 && version > STEP_COUNT)
 		return err_hint(e,
 			err_set(e, ERR_REFUSED, EPROTO,

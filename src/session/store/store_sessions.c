@@ -13,7 +13,7 @@ static_assert(STORE_OPEN == 0 && STORE_STOPPED == 1 && STORE_REMOVING == 2, "SQL
 #define PAGE 128 /* sessions that are read at once */
 
 /* Too few rows were changed: there is no such session, or it is being removed. */
-static int say_missing(struct store *s, const char *id, struct err *e)
+static int sessions_say_missing(struct store *s, const char *id, struct err *e)
 {
 	int64_t found = 0;
 	int r = store_ask(s, store_see_num, &found, e,
@@ -30,7 +30,7 @@ static int say_missing(struct store *s, const char *id, struct err *e)
 
 /* --- adding and finding --- */
 
-static int add_session(struct store *s, void *of, struct err *e)
+static int sessions_add_session(struct store *s, void *of, struct err *e)
 {
 	struct store_session *x = of;
 
@@ -50,7 +50,7 @@ int store_add_session(struct store *s, struct store_session *x, struct err *e)
 	int r;
 
 	s->doing = "add a session";
-	r = store_within(s, true, add_session, x, e);
+	r = store_within(s, true, sessions_add_session, x, e);
 	if (r == -EEXIST)
 		return err_set(e, ERR_USE, EEXIST,
 			"cannot add a session: there is one called '%s' already",
@@ -119,7 +119,7 @@ static void page_done(struct page **p)
 	free(*p);
 }
 
-static int see_in_page(void *of, const struct store_value *v)
+static int sessions_see_in_page(void *of, const struct store_value *v)
 {
 	struct page *p = of;
 
@@ -127,13 +127,13 @@ static int see_in_page(void *of, const struct store_value *v)
 	return store_see_session(&p->rows[p->count++], v);
 }
 
-static int read_page(struct store *s, struct page *p, struct err *e)
+static int sessions_read_page(struct store *s, struct page *p, struct err *e)
 {
 	for (size_t i = 0; i < p->count; i++)
 		store_session_done(&p->rows[i]);
 	p->count = 0;
 	s->doing = "list the sessions";
-	return store_ask(s, see_in_page, p, e,
+	return store_ask(s, sessions_see_in_page, p, e,
 		"SELECT " SQL_SESSION " FROM bawn_sessions WHERE seq > $1 ORDER BY seq LIMIT $2",
 		VALUE_NUM(p->last), VALUE_NUM(PAGE));
 }
@@ -147,7 +147,7 @@ int store_each_session(struct store *s, int (*see)(void *of, const struct store_
 	if (!p)
 		return err_set(e, ERR_SYS, ENOMEM, "cannot list the sessions: no memory");
 	do {
-		r = read_page(s, p, e);
+		r = sessions_read_page(s, p, e);
 		for (size_t i = 0; r >= 0 && i < p->count; i++) {
 			int seen = see(of, &p->rows[i]);
 
@@ -167,7 +167,7 @@ static int touch_session(struct store *s, void *of, struct err *e)
 		"UPDATE bawn_sessions SET used_ms = {now} WHERE id = $1 AND state <> " SQL_REMOVING,
 		VALUE_TEXT(id));
 
-	return r == 0 ? say_missing(s, id, e) : r;
+	return r == 0 ? sessions_say_missing(s, id, e) : r;
 }
 
 int store_touch_session(struct store *s, const char *id, struct err *e)
@@ -184,7 +184,7 @@ struct wanted {
 	enum store_session_state state;
 };
 
-static int set_state(struct store *s, void *of, struct err *e)
+static int sessions_set_state(struct store *s, void *of, struct err *e)
 {
 	const struct wanted *w = of;
 	int r = store_tell(s, e,
@@ -193,7 +193,7 @@ static int set_state(struct store *s, void *of, struct err *e)
 		VALUE_TEXT(w->id), VALUE_NUM(w->state));
 
 	if (r == 0)
-		return say_missing(s, w->id, e);
+		return sessions_say_missing(s, w->id, e);
 	if (r > 0)
 		r = store_cancel_runs(s, w->id,
 			w->state == STORE_STOPPED ? "the session was stopped before it began"
@@ -211,7 +211,7 @@ static int open_session(struct store *s, void *of, struct err *e)
 		"WHERE id = $1 AND state <> " SQL_REMOVING,
 		VALUE_TEXT(id));
 
-	return r == 0 ? say_missing(s, id, e) : r;
+	return r == 0 ? sessions_say_missing(s, id, e) : r;
 }
 
 int store_set_state(struct store *s, const char *id, enum store_session_state state, struct err *e)
@@ -223,7 +223,7 @@ int store_set_state(struct store *s, const char *id, enum store_session_state st
 		   : state == STORE_STOPPED ? "stop a session"
 					    : "remove a session";
 	r = state == STORE_OPEN ? store_within(s, true, open_session, &id, e)
-				: store_within(s, true, set_state, &w, e);
+				: store_within(s, true, sessions_set_state, &w, e);
 	return r < 0 ? r : 0;
 }
 
@@ -277,7 +277,7 @@ static int remove_session(struct store *s, void *of, struct err *e)
 	int r = store_tell(s, e, "DELETE FROM bawn_sessions WHERE id = $1", VALUE_TEXT(id));
 
 	if (r == 0)
-		return say_missing(s, id, e);
+		return sessions_say_missing(s, id, e);
 	if (r > 0)
 		r = store_tell(s, e, "DELETE FROM bawn_saved WHERE session = $1", VALUE_TEXT(id));
 	if (r >= 0)

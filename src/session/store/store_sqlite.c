@@ -83,7 +83,7 @@ static int say_failure(struct sqlite *q, int code, struct err *e)
 
 /* --- statements --- */
 
-static int prepare(struct sqlite *q, const char *sql, sqlite3_stmt **ret, struct err *e)
+static int sqlite_prepare(struct sqlite *q, const char *sql, sqlite3_stmt **ret, struct err *e)
 {
 	own_free char *spelt = NULL;
 	int code;
@@ -143,7 +143,7 @@ static struct store_value column(sqlite3_stmt *statement, int at)
 	return v;
 }
 
-static int show_row(sqlite3_stmt *statement, store_see *see, void *of)
+static int sqlite_show_row(sqlite3_stmt *statement, store_see *see, void *of)
 {
 	struct store_value v[STORE_MAX_COLUMNS] = { 0 };
 	int n = sqlite3_column_count(statement);
@@ -161,7 +161,7 @@ static int step_all(
 	while ((code = sqlite3_step(statement)) == SQLITE_ROW) {
 		rows++;
 		if (see && !seen)
-			seen = show_row(statement, see, of);
+			seen = sqlite_show_row(statement, see, of);
 	}
 	if (code != SQLITE_DONE)
 		return say_failure(q, sqlite3_extended_errcode(q->db), e);
@@ -172,12 +172,12 @@ static int step_all(
 	return sqlite3_column_count(statement) ? rows : sqlite3_changes(q->db);
 }
 
-static int run(struct store *s, const char *sql, const struct store_value *values, size_t count,
-	store_see *see, void *of, struct err *e)
+static int sqlite_run(struct store *s, const char *sql, const struct store_value *values,
+	size_t count, store_see *see, void *of, struct err *e)
 {
 	struct sqlite *q = of_store(s);
 	sqlite3_stmt *statement = NULL;
-	int r = prepare(q, sql, &statement, e);
+	int r = sqlite_prepare(q, sql, &statement, e);
 
 	if (r < 0)
 		return r;
@@ -197,10 +197,10 @@ static int run(struct store *s, const char *sql, const struct store_value *value
 
 static int run_plain(struct sqlite *q, const char *sql, struct err *e)
 {
-	return run(&q->store, sql, NULL, 0, NULL, NULL, e);
+	return sqlite_run(&q->store, sql, NULL, 0, NULL, NULL, e);
 }
 
-static int begin(struct store *s, bool is_lasting, struct err *e)
+static int sqlite_begin(struct store *s, bool is_lasting, struct err *e)
 {
 	struct sqlite *q = of_store(s);
 	int r = 0;
@@ -217,20 +217,20 @@ static int begin(struct store *s, bool is_lasting, struct err *e)
 	return r < 0 ? r : 0;
 }
 
-static void rollback(struct store *s)
+static void sqlite_rollback(struct store *s)
 {
 	/* An error such as a full disk may have done it already. */
 	if (!sqlite3_get_autocommit(of_store(s)->db))
 		run_plain(of_store(s), "ROLLBACK", NULL);
 }
 
-static int commit(struct store *s, bool rings, struct err *e)
+static int sqlite_commit(struct store *s, bool rings, struct err *e)
 {
 	struct sqlite *q = of_store(s);
 	int r = run_plain(q, "COMMIT", e);
 
 	if (r < 0) {
-		rollback(s);
+		sqlite_rollback(s);
 		return r;
 	}
 	if (rings)
@@ -239,7 +239,7 @@ static int commit(struct store *s, bool rings, struct err *e)
 }
 
 /* The transaction is that already. */
-static int lock_schema(struct store *s, struct err *e)
+static int sqlite_lock_schema(struct store *s, struct err *e)
 {
 	(void)s;
 	(void)e;
@@ -292,7 +292,7 @@ static bool is_remote(const char *path)
  * SQLite locks a file by its process: closing any descriptor of it gives up all locks of it. So one
  * that is there is only looked at.
  */
-static int make_file(const char *path, struct err *e)
+static int sqlite_make_file(const char *path, struct err *e)
 {
 	int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
 	struct stat st;
@@ -337,7 +337,8 @@ static int set_log(struct sqlite *q, struct err *e)
 	int r, count = 0;
 
 	do
-		r = run(&q->store, "PRAGMA journal_mode = WAL", NULL, 0, see_mode, &is_set, e);
+		r = sqlite_run(
+			&q->store, "PRAGMA journal_mode = WAL", NULL, 0, see_mode, &is_set, e);
 	while (r == -EBUSY && wait_for_others(&since, 1 + count++));
 	if (r >= 0 && !is_set)
 		return err_set(e, ERR_SYS, EOPNOTSUPP,
@@ -387,7 +388,7 @@ static void close_store(struct store *s)
 	free(q);
 }
 
-static int open_store(const char *path, struct store **ret, struct err *e)
+static int sqlite_open_store(const char *path, struct store **ret, struct err *e)
 {
 	/* SQLite knows names that are no files: they begin with a colon, or are empty. */
 	const char *here = path[0] == '/' || str_starts(path, "./") ? "" : "./";
@@ -408,7 +409,7 @@ static int open_store(const char *path, struct store **ret, struct err *e)
 		r = err_set(
 			e, ERR_USE, ENAMETOOLONG, "cannot open the store: its path is too long");
 	else
-		r = make_file(q->store.name, e);
+		r = sqlite_make_file(q->store.name, e);
 	if (r >= 0)
 		r = store_bell_open(&q->bell, q->store.name, e);
 	if (r >= 0)
@@ -433,7 +434,7 @@ static int wait_fd(const struct store *s)
 	return ((const struct sqlite *)(const void *)s)->bell.watch;
 }
 
-static int hear(struct store *s, struct err *e)
+static int sqlite_hear(struct store *s, struct err *e)
 {
 	(void)e;
 	store_bell_hear(&of_store(s)->bell);
@@ -442,14 +443,14 @@ static int hear(struct store *s, struct err *e)
 
 const struct store_driver store_sqlite_driver = {
 	.dialect = 0,
-	.open = open_store,
+	.open = sqlite_open_store,
 	.close = close_store,
-	.run = run,
-	.begin = begin,
-	.commit = commit,
-	.rollback = rollback,
-	.lock_schema = lock_schema,
+	.run = sqlite_run,
+	.begin = sqlite_begin,
+	.commit = sqlite_commit,
+	.rollback = sqlite_rollback,
+	.lock_schema = sqlite_lock_schema,
 	.listen = listen_store,
 	.wait_fd = wait_fd,
-	.hear = hear,
+	.hear = sqlite_hear,
 };

@@ -123,7 +123,7 @@ static int take_run(struct store *s, void *of, struct err *e)
 
 /* --- what was taken when the connection broke --- */
 
-static int settle(struct store *s, void *of, struct err *e)
+static int take_settle(struct store *s, void *of, struct err *e)
 {
 	const struct store_taken *t = of;
 	int64_t found = 0;
@@ -143,7 +143,7 @@ static int settle(struct store *s, void *of, struct err *e)
 /* 1: it was taken after all, and is handed out now. */
 static int settle_unsure(struct store *s, struct store_taken *ret, struct err *e)
 {
-	int r = store_within(s, false, settle, s->unsure, e);
+	int r = store_within(s, false, take_settle, s->unsure, e);
 
 	if (r < 0)
 		return r;

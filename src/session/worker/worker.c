@@ -39,7 +39,7 @@ static unsigned count_runs(const struct worker *w)
 	return n;
 }
 
-static void end_runs(struct worker *w)
+static void worker_end_runs(struct worker *w)
 {
 	for (unsigned i = 0; i < w->settings->slots; i++)
 		worker_end_slot(w, &w->slots[i], WORKER_GOING);
@@ -47,7 +47,7 @@ static void end_runs(struct worker *w)
 
 static void kill_runs(struct worker *w)
 {
-	end_runs(w);
+	worker_end_runs(w);
 	for (unsigned i = 0; i < w->settings->slots; i++)
 		if (worker_is_busy(&w->slots[i]))
 			w->slots[i].kill_ns = clock_ns();
@@ -100,7 +100,7 @@ static void do_what_is_due(struct worker *w)
 		worker_write_metrics(w);
 	if (w->drain_ns && now >= w->drain_ns) {
 		w->drain_ns = 0;
-		end_runs(w);
+		worker_end_runs(w);
 	}
 	for (unsigned i = 0; i < w->settings->slots; i++) {
 		struct worker_slot *slot = &w->slots[i];
@@ -114,22 +114,22 @@ static void do_what_is_due(struct worker *w)
 	}
 }
 
-static void sooner(uint64_t *when, uint64_t other)
+static void worker_sooner(uint64_t *when, uint64_t other)
 {
 	if (other && other < *when)
 		*when = other;
 }
 
-static int wait_ms(const struct worker *w)
+static int worker_wait_ms(const struct worker *w)
 {
 	uint64_t now = clock_ns(), when = w->renew_ns, ms;
 
-	sooner(&when, w->look_ns);
-	sooner(&when, w->is_going ? 0 : w->sweep_ns);
-	sooner(&when, w->drain_ns);
-	sooner(&when, w->metrics_ns);
+	worker_sooner(&when, w->look_ns);
+	worker_sooner(&when, w->is_going ? 0 : w->sweep_ns);
+	worker_sooner(&when, w->drain_ns);
+	worker_sooner(&when, w->metrics_ns);
 	for (unsigned i = 0; i < w->settings->slots; i++)
-		sooner(&when, w->slots[i].kill_ns);
+		worker_sooner(&when, w->slots[i].kill_ns);
 	ms = when <= now ? 0 : (when - now) / NS_PER_MS + 1;
 	return ms > 60000 ? 60000 : (int)ms;
 }
@@ -144,7 +144,7 @@ enum {
 	AT_SLOTS
 };
 
-static void wait_for_all(struct worker *w, struct pollfd *fds)
+static void worker_wait_for_all(struct worker *w, struct pollfd *fds)
 {
 	const int first[AT_SLOTS] = { w->signals, w->is_cut ? -1 : store_wait_fd(w->store),
 		w->warden, w->warden_pidfd, w->sweep.output, w->mounts };
@@ -158,14 +158,14 @@ static void wait_for_all(struct worker *w, struct pollfd *fds)
 		fds[AT_SLOTS + 2 * i + 1] =
 			(struct pollfd){ .fd = w->slots[i].pidfd, .events = POLLIN };
 	}
-	if (poll(fds, AT_SLOTS + 2 * slots, wait_ms(w)) < 0)
+	if (poll(fds, AT_SLOTS + 2 * slots, worker_wait_ms(w)) < 0)
 		for (unsigned i = 0; i < AT_SLOTS + 2 * slots; i++)
 			fds[i].revents = 0;
 }
 
 static void do_round(struct worker *w, struct pollfd *fds)
 {
-	wait_for_all(w, fds);
+	worker_wait_for_all(w, fds);
 	/* First of all: whatever we hear, we may have slept for long. */
 	worker_fence(w);
 	if (fds[AT_SIGNALS].revents)
@@ -207,7 +207,7 @@ static bool is_done(const struct worker *w)
 
 /* --- the beginning and the end --- */
 
-static int open_signals(struct worker *w, struct err *e)
+static int worker_open_signals(struct worker *w, struct err *e)
 {
 	sigset_t set;
 
@@ -240,7 +240,7 @@ static void say_hello(struct worker *w)
 			store_name(w->store), (unsigned long long)workers);
 }
 
-static int begin(struct worker *w, struct err *e)
+static int worker_begin(struct worker *w, struct err *e)
 {
 	const struct worker_settings *s = w->settings;
 	int r = session_root_id(s->root, w->self.place, e);
@@ -256,7 +256,7 @@ static int begin(struct worker *w, struct err *e)
 	if (r == 0)
 		r = worker_open_mounts(w, e);
 	if (r == 0)
-		r = open_signals(w, e);
+		r = worker_open_signals(w, e);
 	if (r == 0)
 		r = s->open_store(&w->store, e);
 	if (r == 0)
@@ -273,7 +273,7 @@ static int begin(struct worker *w, struct err *e)
 }
 
 /* The warden is gone, or there are no processes: what runs is ended, and that is written down. */
-static void give_up(struct worker *w)
+static void worker_give_up(struct worker *w)
 {
 	for (unsigned i = 0; i < w->settings->slots; i++) {
 		struct worker_slot *slot = &w->slots[i];
@@ -339,14 +339,14 @@ static void end_processes(struct worker *w)
 
 static int work(struct worker *w, struct pollfd *fds, struct err *e)
 {
-	int r = begin(w, e);
+	int r = worker_begin(w, e);
 
 	if (r < 0)
 		return r;
 	while (!is_done(w))
 		do_round(w, fds);
 	if (w->is_ended)
-		give_up(w);
+		worker_give_up(w);
 	r = say_goodbye(w, e);
 	worker_write_metrics(w);
 	if (w->failure.kind != ERR_NONE) {

@@ -27,7 +27,7 @@ struct worker_held *worker_find_held(struct worker *w, const char *session)
 	return NULL;
 }
 
-static struct worker_held *add_held(struct worker *w, struct err *e)
+static struct worker_held *lease_add_held(struct worker *w, struct err *e)
 {
 	size_t room = w->held_room ? 2 * w->held_room : 64;
 	struct worker_held *grown = w->held;
@@ -55,7 +55,7 @@ int worker_hold(struct worker *w, const struct store_taken *t, struct err *e)
 	struct worker_held *held = worker_find_held(w, t->session.id);
 
 	if (!held)
-		held = add_held(w, e);
+		held = lease_add_held(w, e);
 	if (!held)
 		return -e->num;
 	/* What was mounted under another lease is not this one's workspace. */
@@ -69,7 +69,7 @@ int worker_hold(struct worker *w, const struct store_taken *t, struct err *e)
 	return 0;
 }
 
-static void forget(struct worker *w, struct worker_held *held)
+static void lease_forget(struct worker *w, struct worker_held *held)
 {
 	worker_drop_mount(w, held);
 	*held = w->held[--w->held_count];
@@ -95,7 +95,7 @@ void worker_lose(struct worker *w, const char *session)
 			slot->taken.run.id, session);
 	}
 	/* Nothing is lost with one in which nothing runs: who had room took it. */
-	forget(w, held);
+	lease_forget(w, held);
 	if (slot)
 		worker_end_slot(w, slot, WORKER_LEASE_LOST);
 }
@@ -175,7 +175,7 @@ static int count_session(void *of, const struct store_session *x)
 	return 0;
 }
 
-static int count_worker(void *of, const struct store_worker *x)
+static int lease_count_worker(void *of, const struct store_worker *x)
 {
 	*(uint64_t *)of += x->is_alive;
 	return 0;
@@ -194,7 +194,7 @@ static int count_all(struct worker *w, struct err *e)
 	m->sessions = m->workers = 0;
 	r = store_each_session(w->store, count_session, &m->sessions, e);
 	if (r == 0)
-		r = store_each_worker(w->store, count_worker, &m->workers, e);
+		r = store_each_worker(w->store, lease_count_worker, &m->workers, e);
 	if (r == 0)
 		r = store_measure_queue(w->store, &queue, e);
 	if (r == 0) {
@@ -253,7 +253,7 @@ void worker_give_back(struct worker *w, struct worker_held *held)
 				: store_release(w->store, x->id, x->token, &e);
 
 	if (r == 0 || r == -ESTALE)
-		forget(w, held);
+		lease_forget(w, held);
 	else
 		worker_note_failure(w, "give a session back", r, &e);
 }

@@ -25,7 +25,7 @@ struct note {
 	uint64_t sizes[WORKER_MAX_PARTS];
 };
 
-static int write_parts(int fd, const struct worker_part *parts, size_t count)
+static int letter_write_parts(int fd, const struct worker_part *parts, size_t count)
 {
 	int r = 0;
 
@@ -44,7 +44,7 @@ int worker_send(int channel, enum worker_kind kind, const struct worker_part *pa
 
 	if (count && fd < 0)
 		return -errno;
-	r = count ? write_parts(fd, parts, count) : 0;
+	r = count ? letter_write_parts(fd, parts, count) : 0;
 	for (size_t i = 0; i < count; i++)
 		n.sizes[i] = parts[i].size;
 	return r == 0 ? wire_send_message(channel, &n, sizeof(n), fd) : r;

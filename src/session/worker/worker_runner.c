@@ -28,8 +28,8 @@ struct runner {
 };
 
 /* Without an answer nobody hears of the result: the coordinator sees the end of this process. */
-static void answer(const struct runner *r, struct worker_answer *a, const struct worker_part *more,
-	size_t count)
+static void runner_answer(const struct runner *r, struct worker_answer *a,
+	const struct worker_part *more, size_t count)
 {
 	struct worker_part parts[WORKER_MAX_PARTS] = { { a, sizeof(*a) } };
 
@@ -78,7 +78,7 @@ static void forget_signals(void)
 }
 
 /* Before a cage is made for the next run: it would have a copy, and keep the session mounted. */
-static void let_go(struct one_run *one)
+static void runner_let_go(struct one_run *one)
 {
 	if (one->hold >= 0)
 		close(one->hold);
@@ -99,10 +99,10 @@ static void tell_end(void *of, struct run_result *x)
 	/* Without it the session is mounted anew by its next run. */
 	if (one->hold >= 0)
 		(void)worker_send_note(one->runner->channel, WORKER_HOLD, 0, 0, one->hold);
-	let_go(one);
+	runner_let_go(one);
 	tail_print(&one->printed[0], &out);
 	tail_print(&one->printed[1], &err);
-	answer(one->runner, &a,
+	runner_answer(one->runner, &a,
 		(struct worker_part[]){ { buf_text(&x->record), x->record.len + 1 },
 			{ buf_text(&out), out.len }, { buf_text(&err), err.len } },
 		3);
@@ -110,7 +110,7 @@ static void tell_end(void *of, struct run_result *x)
 }
 
 /* What was queued by another bawn, or by something else, is read here and refused. */
-static void run(struct one_run *one, struct run_job *job, const char *text)
+static void runner_run(struct one_run *one, struct run_job *job, const char *text)
 {
 	own(run_request) struct run_request request = { 0 };
 	struct run_result result = { .state = STORE_FAILED, .status = RUN_FAILED };
@@ -159,11 +159,11 @@ static void do_run(struct runner *r, const struct worker_letter *l, const struct
 	x.project = arena_copy(&texts, project, strlen(project));
 	if (!x.spec || !x.project)
 		_exit(1);
-	run(&one, &job, request);
+	runner_run(&one, &job, request);
 	/* Nobody would hear of it. */
 	if (!one.is_done)
 		_exit(1);
-	let_go(&one);
+	runner_let_go(&one);
 	tail_done(&one.printed[0]);
 	tail_done(&one.printed[1]);
 }
@@ -211,7 +211,7 @@ static void do_move(struct runner *r, const struct worker_letter *l, const struc
 
 	(void)l;
 	a.error = failure_of(failure, &a.error);
-	answer(r, &a, NULL, 0);
+	runner_answer(r, &a, NULL, 0);
 }
 
 static void do_unpack(
@@ -225,7 +225,7 @@ static void do_unpack(
 	failure = session_unpack(r->settings->root, head->session.id, head->session.workspace,
 		l->parts[1].bytes, l->parts[1].size, &a.error);
 	a.error = failure_of(failure, &a.error);
-	answer(r, &a, NULL, 0);
+	runner_answer(r, &a, NULL, 0);
 }
 
 static void do_pack(struct runner *r, const struct worker_letter *l, const struct worker_head *head)
@@ -241,7 +241,7 @@ static void do_pack(struct runner *r, const struct worker_letter *l, const struc
 	if (a.error.kind == ERR_NONE && workspace < 0)
 		err_set(&a.error, ERR_SYS, -workspace,
 			"cannot use the workspace of the session: it does not exist any more");
-	answer(r, &a, (struct worker_part[]){ { buf_text(&bytes), bytes.len } }, 1);
+	runner_answer(r, &a, (struct worker_part[]){ { buf_text(&bytes), bytes.len } }, 1);
 }
 
 /* --- the process --- */

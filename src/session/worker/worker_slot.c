@@ -215,7 +215,7 @@ void worker_answer_runner(struct worker *w, struct worker_slot *slot)
 		worker_lose(w, x->id);
 }
 
-static void hear_end(struct worker *w, struct worker_slot *slot, struct worker_letter *l,
+static void slot_hear_end(struct worker *w, struct worker_slot *slot, struct worker_letter *l,
 	const struct worker_answer *a)
 {
 	if (l->count != 4 || !worker_text(l, 1)) {
@@ -248,7 +248,7 @@ static void hear_done(struct worker *w, struct worker_slot *slot, struct worker_
 		return;
 	}
 	if (slot->step == WORKER_RUNNING) {
-		hear_end(w, slot, l, a);
+		slot_hear_end(w, slot, l, a);
 	} else if (slot->step == WORKER_PACKING) {
 		if (a->error.kind == ERR_NONE && l->count == 2) {
 			slot->packed = *l;
@@ -305,7 +305,7 @@ void worker_fail(struct worker *w, struct worker_slot *slot, const struct err *e
 }
 
 /* Borrows all of it from the slot. */
-static void describe(const struct worker_slot *slot, struct store_run *ret)
+static void slot_describe(const struct worker_slot *slot, struct store_run *ret)
 {
 	static char nothing[] = "";
 	const struct worker_letter *l = &slot->letter;
@@ -338,7 +338,7 @@ static void count_end(struct worker *w, const struct worker_slot *slot)
 		slot->answer.error.kind != ERR_NONE ? slot->answer.error.text : "");
 }
 
-static void refuse(struct worker *w, struct worker_slot *slot)
+static void slot_refuse(struct worker *w, struct worker_slot *slot)
 {
 	worker_log(w, "result_refused", slot, &slot->taken.session,
 		"the session was taken by another worker: the result of the run is not kept");
@@ -356,7 +356,7 @@ void worker_report(struct worker *w, struct worker_slot *slot)
 	slot->kill_ns = 0;
 	if (w->is_cut || (slot->cause != WORKER_LEASE_LOST && worker_save(w, slot) < 0))
 		return;
-	describe(slot, &x);
+	slot_describe(slot, &x);
 	r = slot->cause == WORKER_LEASE_LOST ? -ESTALE : store_end_run(w->store, &x, &e);
 	if (r < 0 && r != -ESTALE) {
 		worker_note_failure(w, "write down how a run ended", r, &e);
@@ -365,6 +365,6 @@ void worker_report(struct worker *w, struct worker_slot *slot)
 	if (r == 0)
 		count_end(w, slot);
 	else if (slot->cause != WORKER_LEASE_LOST || slot->letter.count)
-		refuse(w, slot);
+		slot_refuse(w, slot);
 	clear(w, slot);
 }

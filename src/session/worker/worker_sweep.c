@@ -23,7 +23,7 @@
 
 extern char **environ;
 
-static void settle(struct worker *w, uint64_t failed)
+static void sweep_settle(struct worker *w, uint64_t failed)
 {
 	w->metrics.sweeps++;
 	w->metrics.sweep_failures += failed;
@@ -31,7 +31,7 @@ static void settle(struct worker *w, uint64_t failed)
 	w->sweep_ns = clock_ns() + w->settings->sweep_ms * 1000000;
 }
 
-static int spawn(struct worker *w, int output)
+static int sweep_spawn(struct worker *w, int output)
 {
 	posix_spawn_file_actions_t actions;
 	posix_spawnattr_t how;
@@ -65,7 +65,7 @@ void worker_begin_sweep(struct worker *w)
 
 	w->sweep_ns = 0;
 	if (r == 0)
-		r = spawn(w, far);
+		r = sweep_spawn(w, far);
 	if (r == 0) {
 		(void)fcntl(near, F_SETFL, O_NONBLOCK);
 		w->sweep.output = take_fd(&near);
@@ -74,7 +74,7 @@ void worker_begin_sweep(struct worker *w)
 	}
 	w->sweep.pid = 0;
 	worker_warn(w, "cannot start a sweep: %s", strerror(-r));
-	settle(w, 1);
+	sweep_settle(w, 1);
 }
 
 /* --- what it says --- */
@@ -83,18 +83,18 @@ struct sweep_result {
 	int64_t removed, kept, failed;
 };
 
-static bool read_number(void *reader, void *into)
+static bool sweep_read_number(void *reader, void *into)
 {
 	return json_read_int(reader, into);
 }
 
 static const struct json_field fields[] = {
-	{ "removed", read_number, offsetof(struct sweep_result, removed), true },
-	{ "kept", read_number, offsetof(struct sweep_result, kept), true },
-	{ "failed", read_number, offsetof(struct sweep_result, failed), true },
+	{ "removed", sweep_read_number, offsetof(struct sweep_result, removed), true },
+	{ "kept", sweep_read_number, offsetof(struct sweep_result, kept), true },
+	{ "failed", sweep_read_number, offsetof(struct sweep_result, failed), true },
 };
 
-static void judge(struct worker *w, int status)
+static void sweep_judge(struct worker *w, int status)
 {
 	struct sweep_result x = { 0 };
 	struct json_reader r;
@@ -117,7 +117,7 @@ static void judge(struct worker *w, int status)
 	w->sweep.kept = is_good ? x.kept : w->sweep.kept;
 	if (!is_good)
 		worker_warn(w, "a sweep failed, or could not remove everything");
-	settle(w, x.failed > 0 ? (uint64_t)x.failed : !is_good);
+	sweep_settle(w, x.failed > 0 ? (uint64_t)x.failed : !is_good);
 }
 
 void worker_hear_sweep(struct worker *w)
@@ -137,7 +137,7 @@ void worker_hear_sweep(struct worker *w)
 	while (waitpid(w->sweep.pid, &status, 0) < 0 && errno == EINTR)
 		;
 	w->sweep.pid = 0;
-	judge(w, status);
+	sweep_judge(w, status);
 	buf_done(&w->sweep.text);
 }
 

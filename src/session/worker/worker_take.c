@@ -37,7 +37,7 @@ static void fetch(struct worker *w, struct worker_slot *slot)
 	worker_send_step(w, slot, WORKER_MOVING, &part);
 }
 
-static void begin(struct worker *w, struct worker_slot *slot)
+static void worker_take_begin(struct worker *w, struct worker_slot *slot)
 {
 	struct store_session *x = &slot->taken.session;
 	struct worker_held *held = worker_find_held(w, x->id);
@@ -113,7 +113,7 @@ static bool is_free(const struct worker *w, const struct worker_slot *slot)
 	       !slot->is_doomed && !atomic_load(&w->shared->slots[slot->number].is_fenced);
 }
 
-static struct worker_slot *find_free(struct worker *w)
+static struct worker_slot *take_find_free(struct worker *w)
 {
 	for (unsigned i = 0; i < w->settings->slots; i++)
 		if (is_free(w, &w->slots[i]))
@@ -126,7 +126,7 @@ void worker_take(struct worker *w)
 	struct worker_slot *slot;
 
 	while (w->may_have_work && !w->is_going && !w->is_cut && !worker_is_fenced(w) &&
-		(slot = find_free(w))) {
+		(slot = take_find_free(w))) {
 		struct err e = { 0 };
 		int r = store_take_run(w->store, &w->self, &slot->taken, &e);
 
@@ -142,6 +142,6 @@ void worker_take(struct worker *w)
 		if (worker_hold(w, &slot->taken, &e) < 0)
 			worker_fail(w, slot, &e);
 		else
-			begin(w, slot);
+			worker_take_begin(w, slot);
 	}
 }

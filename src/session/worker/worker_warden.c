@@ -112,7 +112,7 @@ static _Noreturn void become_runner(struct warden *w, pid_t parent, int channel)
 	worker_be_runner(w->settings, channel);
 }
 
-static int start(struct warden *w, unsigned slot)
+static int warden_start(struct warden *w, unsigned slot)
 {
 	pid_t self = getpid();
 	int ends[2] = { -1, -1 }, r = wire_pair(ends);
@@ -204,7 +204,7 @@ static void check_time(struct warden *w)
 
 /* --- the process --- */
 
-static void hear(struct warden *w)
+static void warden_hear(struct warden *w)
 {
 	own(worker_letter) struct worker_letter l = { .fd = -1 };
 	int r = worker_receive(w->channel, &l);
@@ -213,12 +213,12 @@ static void hear(struct warden *w)
 		end_all(w);
 	if (w->runners[l.slot].pid)
 		bury(&w->runners[l.slot]);
-	r = start(w, l.slot);
+	r = warden_start(w, l.slot);
 	if (r < 0 && worker_send_note(w->channel, WORKER_FAILED, l.slot, -r, -1) < 0)
 		end_all(w);
 }
 
-static void watch(struct warden *w, struct pollfd *fds)
+static void warden_watch(struct warden *w, struct pollfd *fds)
 {
 	unsigned slots = w->settings->slots;
 
@@ -235,7 +235,7 @@ static void watch(struct warden *w, struct pollfd *fds)
 	if (fds[1].revents)
 		check_time(w);
 	if (fds[0].revents)
-		hear(w);
+		warden_hear(w);
 }
 
 static _Noreturn void be_warden(struct warden *w, pid_t parent)
@@ -258,7 +258,7 @@ static _Noreturn void be_warden(struct warden *w, pid_t parent)
 		_exit(1);
 	check_time(w);
 	for (;;)
-		watch(w, fds);
+		warden_watch(w, fds);
 }
 
 int worker_start_warden(const struct worker_settings *s, struct worker_shared *shared,
