@@ -182,12 +182,6 @@ struct tree_bytes {
 	char content[65536], other[65536];
 };
 
-/* Copies `size` bytes into an empty file; *ret_copied grows by those that are no hole. */
-int tree_copy_content(int from, int to, off_t size, struct tree_bytes *b, uint64_t *ret_copied);
-
-/* Have two files the same bytes? False also where that cannot be seen. */
-bool tree_same_content(int one, int other, struct tree_bytes *b);
-
 /* A folder in a folder, to be read; no link followed. A descriptor or -errno. */
 int tree_open_folder(int at, const char *name);
 

@@ -187,12 +187,6 @@ noreturn void cage_member(struct cage *c);
 
 cage_step cage_load_overlay;
 
-/* Puts what was loaded into the pool as `kept`: the root is made of its folder `upper`. */
-int cage_attach_kept(struct cage *c, struct err *e);
-
-/* Can it be a layer above an image? */
-int cage_check_kept_attributes(const struct cage *c, struct err *e);
-
 /* --- cage_protect.c --- */
 
 /*
@@ -224,9 +218,6 @@ int cage_confine_check(const struct cage *c);
 cage_step cage_make_ruleset, cage_add_rule, cage_confine;
 
 /* --- cage_exec.c, cage_command.c --- */
-
-/* The wall stands: tells the keeper, waits for its word, starts the command, becomes the init. */
-noreturn void cage_run(struct cage *c);
 
 /* Runs bawn's own questions in the cage; what fails ends it. */
 void cage_preflight(struct cage *c);

@@ -24,6 +24,3 @@ int check_resolve(const char *folder, const char *path, char ret[static PATH_MAX
 /* All of a file of git's configuration, ended with a NUL; NULL where there is none. Caller frees.
  */
 char *check_read_config(int folder, const char *name, size_t *ret_size);
-
-/* Fills in ret->hooks and ret->others. check_repository_parts.c */
-void check_find_parts(struct check_looking *l);

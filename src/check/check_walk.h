@@ -19,11 +19,3 @@ struct check_entry {
 
 /* Looks at an entry; answers whether to go on below it. */
 typedef bool check_visit(void *visitor, const struct check_entry *entry);
-
-/*
- * Visits what is below root_fd: the entries of a directory by name, upper levels first, so that a
- * walk that is cut has seen what matters most. Follows no symlink, enters no other mount, opens
- * nothing but directories. *left is how many entries may still be visited, and is counted down.
- * False when it was cut: entries, CHECK_MAX_DEPTH or memory.
- */
-bool check_walk(int root_fd, size_t *left, check_visit *visit, void *visitor);

@@ -19,15 +19,3 @@ struct cli_applied {
 	struct buf output;                    /* with --json, until the end */
 	struct json json;
 };
-
-void cli_applied_begin(struct cli_applied *a);
-
-/* Told of each effect that is not simply applied; `of` is the struct. */
-void cli_applied_tell(
-	void *of, const struct change_effect *x, enum change_verdict v, const char *why);
-
-/* How many effects the run's layer has to stay for. */
-size_t cli_applied_left(const struct change_applied *r);
-
-/* Also after a failure: what was applied stays applied. Gives back the status. */
-int cli_applied_report(struct cli_applied *a, int status);

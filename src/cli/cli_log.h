@@ -72,14 +72,6 @@ struct cli_log_rows {
 	size_t room, count;
 };
 
-void cli_log_rows_done(struct cli_log_rows *r);
-
-/* Notes that the line of this number is the last of its row, so far; true: the row is new. */
-bool cli_log_rows_add(struct cli_log_rows *r, const struct log_event *x, uint64_t number);
-
-/* Is it said again, in a later line? */
-bool cli_log_rows_is_old(const struct cli_log_rows *r, const struct log_event *x, uint64_t number);
-
 /* --- what would allow what was denied: cli_log_allow.c --- */
 
 #define CLI_MOST_WAYS 64
@@ -92,9 +84,6 @@ struct cli_ways {
 	bool has_more;    /* there are more than are here */
 	int64_t attempts; /* of runs without a network */
 };
-
-/* Adds what an event calls for: entries that the grammar of a spec takes, each once. */
-void cli_ways_add(struct cli_ways *ways, const struct log_event *x);
 
 /* --- what could be seen at all: cli_log_seen.c --- */
 
@@ -146,12 +135,3 @@ void cli_log_show_line(struct cli_log_out *out, const struct log_line *line);
 int cli_log_end(struct cli_log_out *out, const struct cli_log_source *s, int status);
 
 /* --- waiting for more: cli_log_wait.c --- */
-
-/* An inotify descriptor that says when something in the folder changes; -1: none to be had. */
-int cli_log_watch(int folder);
-
-/* Waits for a change, or a moment; false: nobody reads standard output any more. */
-bool cli_log_wait(int watch);
-
-/* Is a run going on? It has its folder locked. */
-bool cli_log_is_locked(int folder);

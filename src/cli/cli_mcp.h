@@ -52,12 +52,6 @@ struct mcp_server {
 
 /* --- cli_mcp_serve.c --- */
 
-/* From here on the signals to end wait until somebody serves: before there is anything to leave. */
-void mcp_block_signals(void);
-
-/* Serves until the end of input, or a signal to end; nothing runs any more then. 0 or -errno. */
-int mcp_serve(struct mcp_server *s, struct err *e);
-
 /* --- cli_mcp_calls.c --- */
 
 /* Starts a call; what cannot be started is answered. */
@@ -77,14 +71,4 @@ struct mcp_call *mcp_calls_find(struct mcp_server *s, const struct mcp_slice *id
 
 /* --- cli_mcp_run.c --- */
 
-/* In a process of its own: does the call, and writes the answer. */
-void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer);
-
 /* --- cli_mcp_notes.c --- */
-
-/* A line of bawn's own, in which anybody's bytes do no harm. */
-void mcp_add_note(const char *sentence, struct buf *out);
-void mcp_add_error(const struct err *e, struct buf *out);
-
-/* What a model should know of how a run went, a line for each. */
-void mcp_add_notes(const struct record *r, struct buf *out);

@@ -34,6 +34,3 @@ size_t cli_git_count(const struct change_effects *x, size_t i);
 size_t cli_git_folder(const struct change_effect *x);
 
 /* --- cli_stat.c --- */
-
-/* Each effect in a line, with how much it is: by what the effects say, without a look at files. */
-void cli_stat_show(const struct cli_kept *k, struct cli_show *out);

@@ -12,8 +12,7 @@ int session_create(struct cli *cli); /* cli_session_create.c */
 int session_list(struct cli *cli);   /* cli_session_list.c */
 int session_show(struct cli *cli);   /* cli_session_show.c */
 int session_rm(struct cli *cli);     /* cli_session_remove.c */
-int session_sweep(struct cli *cli);
-int session_exec(struct cli *cli); /* cli_session_exec.c */
+int session_exec(struct cli *cli);   /* cli_session_exec.c */
 int session_stop(struct cli *cli);
 int session_wait(struct cli *cli); /* cli_session_queue.c */
 

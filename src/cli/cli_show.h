@@ -63,13 +63,6 @@ void cli_show_raw(struct cli_show *s, const char *bytes, size_t n);
 
 /* --- cli_pager.c --- */
 
-/*
- * Starts $PAGER, or less, on the terminal: what is written to *ret_fd is shown. 0 where there is
- * none to be had.
- */
-pid_t cli_pager_start(int *ret_fd);
-void cli_pager_wait(pid_t pager);
-
 /* --- cli_quote.c --- */
 
 /*

@@ -45,13 +45,3 @@ int cli_load_record(const struct cli_verifier *x, const char *word, struct cli_f
 	struct verify_record *ret, struct verify_report *report, struct err *e);
 
 /* --- cards: cli_verify_card.c --- */
-
-/*
- * Says of the card in a file whether it is signed and, where `v` is not NULL and signed, whether it
- * is that record's. What is wrong with the file is in `e`, and CLI_NO.
- */
-int cli_judge_card(const struct cli_verifier *x, const char *path, const struct verify_record *v,
-	struct verify_report *report, struct err *e);
-
-/* A card by itself, told. */
-int cli_verify_card(struct cli_verifier *x);

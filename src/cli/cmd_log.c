@@ -10,18 +10,147 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/own.h"
+#include "base/sha256.h"
 #include "base/str.h"
 #include "cli/cli_kept.h"
 #include "cli/cli_log.h"
 #include "cli/cli_session.h"
 #include "cli/commands.h"
+
+/* --- log rows --- */
+
+#define FIRST_ROOM 1024              /* powers of two */
+#define MOST_ROOM  ((size_t)1 << 21) /* with more rows than half of that, some are shown again */
+
+/* `last` is counted from 1: 0 is a slot that is free. */
+struct cli_log_row {
+	uint8_t key[SHA256_SIZE];
+	uint64_t last;
+};
+
+static void cli_log_rows_done(struct cli_log_rows *r)
+{
+	free(r->slots);
+	*r = (struct cli_log_rows){ 0 };
+}
+
+static struct cli_log_row *log_rows_find(
+	const struct cli_log_rows *r, const uint8_t key[static SHA256_SIZE])
+{
+	uint64_t at;
+
+	memcpy(&at, key, sizeof(at));
+	for (;; at++) {
+		struct cli_log_row *slot = &r->slots[at & (r->room - 1)];
+
+		if (!slot->last || memcmp(slot->key, key, SHA256_SIZE) == 0)
+			return slot;
+	}
+}
+
+/* Half of the slots stay free. */
+static bool log_rows_grow(struct cli_log_rows *r)
+{
+	struct cli_log_rows grown = { .room = r->room ? 2 * r->room : FIRST_ROOM,
+		.count = r->count };
+
+	if (2 * r->count < r->room)
+		return true;
+	if (grown.room > MOST_ROOM)
+		return false;
+	grown.slots = calloc(grown.room, sizeof(*grown.slots));
+	if (!grown.slots)
+		return false;
+	for (size_t i = 0; i < r->room; i++)
+		if (r->slots[i].last)
+			*log_rows_find(&grown, r->slots[i].key) = r->slots[i];
+	free(r->slots);
+	*r = grown;
+	return true;
+}
+
+/* Notes that the line of this number is the last of its row, so far; true: the row is new. */
+static bool cli_log_rows_add(struct cli_log_rows *r, const struct log_event *x, uint64_t number)
+{
+	uint8_t key[SHA256_SIZE];
+	struct cli_log_row *slot;
+	bool is_new;
+
+	if (!log_event_row(x, key) || !log_rows_grow(r))
+		return true;
+	slot = log_rows_find(r, key);
+	is_new = !slot->last;
+	memcpy(slot->key, key, SHA256_SIZE);
+	slot->last = number;
+	r->count += is_new;
+	return is_new;
+}
+
+/* Is it said again, in a later line? */
+static bool cli_log_rows_is_old(
+	const struct cli_log_rows *r, const struct log_event *x, uint64_t number)
+{
+	uint8_t key[SHA256_SIZE];
+
+	return r->count && log_event_row(x, key) && log_rows_find(r, key)->last > number;
+}
+
+/*
+ * cli_log_wait - waits until more is written to a log.
+ *
+ * Runs as:  the operator.
+ * Must not: lock what it waits for, or go on when nobody reads.
+ */
+
+#define MOMENT 200 /* ms: the end of a run is no change of a file */
+
+/* An inotify descriptor that says when something in the folder changes; -1: none to be had. */
+static int cli_log_watch(int folder)
+{
+	own_fd int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", folder);
+	if (watch < 0 || inotify_add_watch(watch, path, IN_MODIFY | IN_CREATE | IN_MOVE) < 0)
+		return -1;
+	return take_fd(&watch);
+}
+
+/* Waits for a change, or a moment; false: nobody reads standard output any more. */
+static bool cli_log_wait(int watch)
+{
+	struct pollfd fds[] = {
+		{ .fd = STDOUT_FILENO, .events = 0 },
+		{ .fd = watch, .events = POLLIN },
+	};
+	char events[4096];
+
+	/* Without inotify a moment is all there is. */
+	poll(fds, 2, MOMENT);
+	while (watch >= 0 && read(watch, events, sizeof(events)) > 0)
+		; /* what it was, reading tells */
+	return !(fds[0].revents & (POLLERR | POLLHUP | POLLNVAL));
+}
+
+/* Is a run going on? It has its folder locked. */
+static bool cli_log_is_locked(int folder)
+{
+	if (flock(folder, LOCK_SH | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK;
+	flock(folder, LOCK_UN);
+	return false;
+}
 
 const struct cli_option cmd_log_options[] = {
 	{ "all", 'a', NULL, SPEC_KEY_COUNT, NULL,

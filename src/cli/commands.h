@@ -32,9 +32,6 @@ int cmd_card(struct cli *cli);
 int cmd_record(struct cli *cli);
 int cmd_verify(struct cli *cli);
 
-/* Where the time of a start went; nothing where it was not taken. */
-void cli_say_times(const struct cage_times *t, const struct record *record, uint64_t began);
-
 /*
  * Says in one line what a run did to the project, and what to type; nothing where it did nothing.
  * `project` is its real path.

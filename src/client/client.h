@@ -67,13 +67,6 @@ bool client_read(struct arena *arena, const struct client_question *q, const cha
 
 /* --- client_ask.c --- */
 
-/*
- * Asks the operator's client, in their home. `git` is the folder with the configuration of the
- * project's repository, or NULL. -errno with a sentence where it cannot be asked.
- */
-int client_ask(struct arena *arena, const struct client_def *c, const struct agent_search *where,
-	const char *git, struct client_found *ret, struct err *e);
-
 /* --- client_apply.c --- */
 
 /*

@@ -92,10 +92,6 @@ struct gate_net {
 	uint32_t listener_count;
 };
 
-/* Joins the network of the cage, makes every address in it lead to us, and listens. */
-int gate_net_open(struct gate_net *net, struct gate_book *book, const struct wire_rules *rules,
-	int cage, struct err *e);
-
 /* --- gate_watch.c --- */
 
 /* Sockets that see the kernel refuse connections, and datagrams that go nowhere. */
@@ -334,9 +330,6 @@ struct gate_refusal {
 /* Passes on what there is, in the directions whose bits are set. */
 enum gate_pump gate_pump(
 	struct gate *g, struct gate_conn *c, unsigned ways, struct gate_refusal *ret);
-
-/* Gives its pipes back. */
-void gate_pump_stop(struct gate *g, struct gate_conn *c);
 
 static inline uint8_t *gate_head(struct gate *g, const struct gate_conn *c)
 {

@@ -11,18 +11,246 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/count.h"
 #include "base/file.h"
+#include "base/ids.h"
+#include "base/lines.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "base/utf8.h"
 #include "host/host_probe.h"
+
+/*
+ * host_probe_ids - the user's groups, and the ids besides the own that the user may give away.
+ *
+ * Runs as:     the operator, in the process that asked.
+ * Leaves:      nothing but its answers.
+ * Must not:    ask the name service: bawn is linked statically, and a name service is other
+ * people's code. /etc/passwd is read as a file; a user who is not in it counts by number.
+ */
+
+#define NAME_SIZE 256
+
+/*
+ * Of a user's cage the user's group is its own; root's cage has another one. Root's group counts
+ * where it is a user's: it opens more than a group that belongs to the user alone.
+ */
+static void host_probe_groups(struct host *h)
+{
+	gid_t own = h->is_root ? (gid_t)-1 : getegid();
+	int n = ids_count_groups(own);
+
+	h->groups = (n < 0 ? 1 : n) + (own == 0);
+}
+
+/* The name of our effective user id in /etc/passwd, or "". */
+static void find_user_name(char ret[static NAME_SIZE])
+{
+	own(lines) struct lines l = { .fd = -1 };
+	char uid[16], *line;
+
+	ret[0] = '\0';
+	snprintf(uid, sizeof(uid), "%u", geteuid());
+	lines_open(&l, "/etc/passwd");
+	while ((line = lines_next(&l))) {
+		const char *name = lines_field(&line, ':');
+		const char *number;
+
+		lines_field(&line, ':');
+		number = lines_field(&line, ':');
+		if (name && number && str_eq(number, uid) && strlen(name) < NAME_SIZE) {
+			snprintf(ret, NAME_SIZE, "%s", name);
+			return;
+		}
+	}
+}
+
+/* Has the file a line NAME:START:COUNT for the name or the number, with a count above 0? */
+static bool has_range(const char *path, const char *name)
+{
+	own(lines) struct lines l = { .fd = -1 };
+	char uid[16], *line;
+
+	snprintf(uid, sizeof(uid), "%u", geteuid());
+	lines_open(&l, path);
+	while ((line = lines_next(&l))) {
+		const char *owner = lines_field(&line, ':');
+		const char *start = lines_field(&line, ':');
+		const char *count = line;
+		bool is_ours = str_eq(owner, uid) || (name[0] && str_eq(owner, name));
+
+		if (is_ours && start && str_is_digit(start[0]) && count &&
+			strtoul(count, NULL, 10) > 0)
+			return true;
+	}
+	return false;
+}
+
+/* A program that gains rights when it is started: 0, ENOENT, or EPERM where it cannot gain any. */
+static int find_gaining(const char *name)
+{
+	static const char *const dirs[] = { "/usr/bin", "/usr/local/bin", "/bin" };
+	struct statvfs fs;
+	struct stat st;
+	char path[64];
+
+	for (size_t i = 0; i < COUNT_OF(dirs); i++) {
+		snprintf(path, sizeof(path), "%s/%s", dirs[i], name);
+		if (stat(path, &st) < 0 || !S_ISREG(st.st_mode) || access(path, X_OK) < 0)
+			continue;
+		if (!((st.st_mode & S_ISUID) && st.st_uid == 0) &&
+			getxattr(path, "security.capability", NULL, 0) <= 0)
+			continue;
+		return statvfs(path, &fs) == 0 && (fs.f_flag & ST_NOSUID) ? EPERM : 0;
+	}
+	return ENOENT;
+}
+
+static void host_probe_subids(struct host *h)
+{
+	char name[NAME_SIZE];
+	int num = find_gaining("newuidmap");
+
+	if (num == 0)
+		num = find_gaining("newgidmap");
+	find_user_name(name);
+	if (num != ENOENT && !(has_range("/etc/subuid", name) && has_range("/etc/subgid", name)))
+		num = ENOENT;
+	if (num == 0 && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
+		num = EPERM;
+	host_set(h, HOST_SUBIDS,
+		num == 0        ? HOST_CAUSE_NONE
+		: num == ENOENT ? HOST_CAUSE_NO_SUBIDS
+				: HOST_CAUSE_NO_SETUID,
+		num);
+}
+
+/* --- cause --- */
+
+/* Refused with EPERM or EACCES: by whom? The hooks of AppArmor say EACCES, filters mostly EPERM. */
+static enum host_cause refused_by(const struct host_rules *rules, int num)
+{
+	if (rules->apparmor && (num == EACCES || !rules->filter))
+		return HOST_CAUSE_APPARMOR;
+	if (rules->in_container && (num == EACCES || rules->filter))
+		return HOST_CAUSE_CONTAINER_FILTER;
+	return rules->filter ? HOST_CAUSE_FILTER : HOST_CAUSE_DENIED;
+}
+
+/* A system call that is not there: hidden by a filter, which answers like an old kernel? */
+static enum host_cause absent_by(const struct host_rules *rules)
+{
+	if (!rules->filter)
+		return HOST_CAUSE_KERNEL;
+	return rules->in_container ? HOST_CAUSE_CONTAINER_FILTER : HOST_CAUSE_FILTER;
+}
+
+static enum host_cause cause_of_namespace(
+	const struct host_rules *rules, enum host_ability ability, int num)
+{
+	if (num == ENOSPC || num == EUSERS)
+		return HOST_CAUSE_USERNS_MAX;
+	if (num == EINVAL)
+		return HOST_CAUSE_KERNEL;
+	if (ability == HOST_NS_USER && rules->no_proc)
+		return HOST_CAUSE_NO_PROC;
+	if (num != EPERM && num != EACCES)
+		return HOST_CAUSE_DENIED;
+	if (ability == HOST_NS_USER && rules->userns_off)
+		return HOST_CAUSE_USERNS_OFF;
+	if (ability == HOST_NS_USER && rules->fixed_root)
+		return HOST_CAUSE_FIXED_ROOT;
+	if (ability == HOST_NS_USER && rules->weak_root)
+		return HOST_CAUSE_WEAK_ROOT;
+	return refused_by(rules, num);
+}
+
+/* Of mounts in the new namespaces. What no mount can do is no fault of proc or overlay. */
+static enum host_cause cause_of_mount(
+	const struct host *h, const struct host_rules *rules, enum host_ability ability, int num)
+{
+	bool is_refusal = num == EPERM || num == EACCES;
+	bool is_proc = ability == HOST_PROC || ability == HOST_PROC_SUBSET;
+
+	if (!host_can(h, HOST_NS_MOUNT))
+		return h->abilities[HOST_NS_MOUNT].cause;
+	if (is_proc && !host_can(h, HOST_NS_PID))
+		return h->abilities[HOST_NS_PID].cause;
+	if (ability == HOST_MOUNT_API && num == EINVAL && rules->fixed_root)
+		return HOST_CAUSE_FIXED_ROOT;
+	if (ability != HOST_MOUNT_API && is_refusal && host_can(h, HOST_MOUNT_API))
+		return is_proc ? HOST_CAUSE_CONTAINER_PROC : HOST_CAUSE_KERNEL;
+	if (is_refusal)
+		return refused_by(rules, num);
+	return num == EINVAL || num == ENODEV ? HOST_CAUSE_KERNEL : HOST_CAUSE_DENIED;
+}
+
+static enum host_cause cause_of_kvm(const struct host_rules *rules, int num)
+{
+	if (num == ENOENT || num == ENXIO || num == ENODEV)
+		return HOST_CAUSE_NO_DEVICE;
+	return num == EACCES ? HOST_CAUSE_DEVICE_GROUP : refused_by(rules, num);
+}
+
+/* The first process too many: counted outside as well. One too many let through: not counted. */
+static enum host_cause cause_of_pids(const struct host *h, int num)
+{
+	if (num == EOPNOTSUPP && h->is_root)
+		return HOST_CAUSE_FEW_IDS; /* the kernel counts nothing of the real root */
+	return num == EAGAIN || num == EOPNOTSUPP ? HOST_CAUSE_KERNEL : HOST_CAUSE_DENIED;
+}
+
+static enum host_cause cause_of_other(const struct host_rules *rules, int num)
+{
+	if (num == EPERM || num == EACCES)
+		return refused_by(rules, num);
+	return num == EINVAL || num == EOPNOTSUPP ? HOST_CAUSE_KERNEL : HOST_CAUSE_DENIED;
+}
+
+enum host_cause host_cause_of(
+	const struct host *h, const struct host_rules *rules, enum host_ability ability, int num)
+{
+	if (num == 0)
+		return HOST_CAUSE_NONE;
+	if (num == HOST_UNTRIED)
+		return HOST_CAUSE_NEEDS_USERNS;
+	if (num == ENOSYS)
+		return absent_by(rules);
+	if (ability <= HOST_NS_TIME)
+		return cause_of_namespace(rules, ability, num);
+	if (ability == HOST_IDMAP && (num == EPERM || num == EACCES))
+		return HOST_CAUSE_NOT_ROOT;
+	if (ability >= HOST_MOUNT_API && ability <= HOST_PROC_SUBSET)
+		return cause_of_mount(h, rules, ability, num);
+	if (ability == HOST_LANDLOCK && num == EOPNOTSUPP)
+		return HOST_CAUSE_LANDLOCK_OFF;
+	if (ability == HOST_USERNS_PIDS)
+		return cause_of_pids(h, num);
+	if (ability == HOST_SUBIDS && num == EPERM && rules->weak_root)
+		return HOST_CAUSE_WEAK_ROOT;
+	if (ability == HOST_KVM)
+		return cause_of_kvm(rules, num);
+	return cause_of_other(rules, num);
+}
+
+/* Sets an ability to a result, with the cause that follows from it. */
+static void host_set_tried(
+	struct host *h, const struct host_rules *rules, enum host_ability ability, int num)
+{
+	enum host_cause cause = host_cause_of(h, rules, ability, num);
+
+	host_set(h, ability, cause, num == HOST_UNTRIED ? 0 : num);
+}
 
 /* Can a target be written down and read back as it is: whole, UTF-8, and shown as it is? */
 static bool probe_is_plain_text(const char *text, size_t n)

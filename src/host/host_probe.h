@@ -38,10 +38,6 @@ void host_probe_container(struct host *h);
 enum host_cause host_cause_of(
 	const struct host *h, const struct host_rules *rules, enum host_ability ability, int num);
 
-/* Sets an ability to a result, with the cause that follows from it. */
-void host_set_tried(
-	struct host *h, const struct host_rules *rules, enum host_ability ability, int num);
-
 static inline void host_set(
 	struct host *h, enum host_ability ability, enum host_cause cause, int num)
 {
@@ -117,5 +113,3 @@ pid_t host_clone(uint64_t flags, int *ret_fd);
 
 /* Facts that need no namespace, each file's own. */
 void host_probe_cgroups(struct host *h, bool tries); /* or only looks */
-void host_probe_groups(struct host *h);
-void host_probe_subids(struct host *h);

@@ -48,9 +48,6 @@ bool plan_awaits_session(const struct plan_builder *b);
 /* What a session keeps from one run to the next. */
 void plan_add_session(struct plan_builder *b);
 
-/* What bawn has in the cage, once the rest of the tree is planned. plan_build_tools.c */
-void plan_add_tools(struct plan_builder *b);
-
 /* The project, as the spec and the host have it. */
 void plan_add_project(struct plan_builder *b);
 

@@ -146,12 +146,6 @@ int run_add_agent(
 
 /* --- where the project is in the cage: run_own_path.c --- */
 
-/* Puts the project's real path in the place of the word own; false: it was said what is wrong. */
-bool run_settle_place(struct spec *s, const struct run_place *place);
-
-/* Says in s->diags which of the project's files name a path of it that the cage does not have. */
-void run_check_own_paths(struct spec *s, const struct run_place *place);
-
 /* --- tools of the operator's home: run_toolchain.c --- */
 
 /* Puts binds and variables in the place of the names of toolchains. */

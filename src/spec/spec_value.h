@@ -18,8 +18,3 @@ void spec_value_from_text(struct spec *s, struct spec_layer_values *values, enum
 
 /* An entry that is parsed already. False: there is no memory for it. */
 bool spec_value_add(struct spec *s, struct spec_value *v, const struct spec_item *item);
-
-/* What to write instead of a value that is no choice, or not a list; or NULL. */
-const char *spec_hint_choice(struct arena *arena, const struct spec_key_def *def, const char *text);
-const char *spec_hint_list(
-	struct arena *arena, const struct spec_key_def *def, const struct yaml_node *node);

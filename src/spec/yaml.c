@@ -1,13 +1,340 @@
 #include "spec/yaml.h"
 
 #include <libfyaml.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "spec/yaml_scan.h"
+#include "base/utf8.h"
+#include "spec/diag.h"
 #include "spec/yaml_text.h"
+
+/* --- scan --- */
+
+#define MAX_FINDINGS 10 /* a file of tabs is said to be one soon enough */
+
+struct finding {
+	const char *text, *hint;
+};
+
+static const struct finding not_utf8 = { "the file is not UTF-8", "save it as UTF-8" };
+static const struct finding nul = { "NUL byte", NULL };
+static const struct finding bom = { "byte order mark", "save the file as UTF-8 without a BOM" };
+static const struct finding tab = { "tab character",
+	"use spaces; inside a string write it as \"\\t\" in double quotes" };
+static const struct finding lone_cr = { "carriage return that does not end a line",
+	"end lines with LF or CR LF" };
+static const struct finding hidden = { "hidden or direction-changing character",
+	"remove it; inside a string write it as an escape, such as \"\\u200b\"" };
+static const struct finding control = { "control character",
+	"remove it; inside a string write it as an escape, such as \"\\x1b\"" };
+
+static const struct finding *yaml_scan_judge(
+	const char *p, size_t left, size_t offset, size_t *ret_width)
+{
+	uint32_t c = 0;
+	size_t width = utf8_decode(p, left, &c);
+
+	*ret_width = width ? width : 1;
+	if (width == 0)
+		return &not_utf8;
+	if (c == 0xfeff && offset == 0)
+		return &bom;
+	if (c == 0)
+		return &nul;
+	if (c == '\t')
+		return &tab;
+	if (c == '\r')
+		return left > 1 && p[1] == '\n' ? NULL : &lone_cr;
+	if (c < 0x20 && c != '\n')
+		return &control;
+	if (c >= 0x7f && utf8_is_hidden(c))
+		return c < 0xa0 ? &control : &hidden;
+	return NULL;
+}
+
+/* UTF-16 and UTF-32 in either byte order, by their mark or by their zeros. */
+static bool is_wide(const char *bytes, size_t n)
+{
+	if (n >= 4 && memcmp(bytes, "\0\0\xfe\xff", 4) == 0)
+		return true;
+	return n >= 2 && (memcmp(bytes, "\xff\xfe", 2) == 0 || memcmp(bytes, "\xfe\xff", 2) == 0 ||
+				 (bytes[0] == 0) != (bytes[1] == 0));
+}
+
+/*
+ * Shapes that no person writes and that cost the parser time or memory out of proportion: they
+ * are refused here, before it sees them.
+ */
+#define MAX_LINE   ((size_t)4096)
+#define MAX_BLANK  64  /* lines in a row with nothing but spaces */
+#define MAX_SPACES 128 /* in a row */
+#define MAX_OPEN   256 /* brackets that are open at once, wherever they stand */
+
+struct shape {
+	size_t line_start, blank, spaces, open;
+	bool has_text; /* on this line */
+};
+
+static const struct finding long_line = { "line of more than 4096 bytes",
+	"break it, or use a block of lines after '|'" };
+static const struct finding many_blank = { "more than 64 empty lines in a row", NULL };
+static const struct finding many_spaces = { "more than 128 spaces in a row", NULL };
+static const struct finding many_open = { "more than 32 levels deep", NULL };
+static const struct finding directive = { "YAML directives are not allowed",
+	"remove the line that starts with %" };
+
+static const struct finding *judge_shape(struct shape *s, const char *bytes, size_t i)
+{
+	char c = bytes[i];
+
+	if (c == '\n') {
+		s->blank = s->has_text ? 0 : s->blank + 1;
+		s->has_text = false;
+		s->line_start = i + 1;
+		s->spaces = 0;
+		return s->blank == MAX_BLANK + 1 ? &many_blank : NULL;
+	}
+	s->spaces = c == ' ' ? s->spaces + 1 : 0;
+	if (s->spaces == MAX_SPACES + 1)
+		return &many_spaces;
+	s->has_text |= c != ' ' && c != '\r';
+	if (c == '%' && i == s->line_start)
+		return &directive;
+	if (i - s->line_start == MAX_LINE)
+		return &long_line;
+	if (c == '[' || c == '{')
+		return ++s->open == MAX_OPEN + 1 ? &many_open : NULL;
+	if ((c == ']' || c == '}') && s->open)
+		s->open--;
+	return NULL;
+}
+
+/*
+ * The first look at a file, byte by byte, before any parser sees it: refuses what makes two
+ * readers see two documents. True when nothing was found; what was found is in `diags`.
+ */
+static bool yaml_scan(struct diags *diags, unsigned source, const char *bytes, size_t n)
+{
+	struct diag_pos at = { .source = source };
+	struct shape shape = { 0 };
+	size_t found = 0;
+
+	if (n > YAML_MAX_SIZE) {
+		diags_error(diags, at, NULL, "the file is larger than 256 kB");
+		return false;
+	}
+	if (is_wide(bytes, n)) {
+		diags_error(diags, at, not_utf8.hint, "the file is UTF-16 or UTF-32, not UTF-8");
+		return false;
+	}
+	at.line = at.column = at.width = 1;
+	for (size_t i = 0, width; i < n && found < MAX_FINDINGS; i += width) {
+		const struct finding *f = yaml_scan_judge(bytes + i, n - i, i, &width);
+
+		if (!f)
+			f = judge_shape(&shape, bytes, i);
+		if (f) {
+			diags_error(diags, at, f->hint, "%s", f->text);
+			found++;
+			/* Once the encoding is another, every byte after it is a finding. */
+			if (f == &not_utf8)
+				break;
+		}
+		at.column++;
+		if (bytes[i] == '\n') {
+			at.line++;
+			at.column = 1;
+		}
+	}
+	return found == 0;
+}
+
+/* --- text --- */
+
+struct line {
+	const char *text;
+	size_t size; /* without its end */
+};
+
+static struct line line_at(const char *bytes, size_t n, size_t at)
+{
+	struct line l = { bytes + at, 0 };
+
+	while (at + l.size < n && l.text[l.size] != '\n')
+		l.size++;
+	if (l.size && l.text[l.size - 1] == '\r')
+		l.size--;
+	return l;
+}
+
+static size_t indent_of(struct line l)
+{
+	size_t i = 0;
+
+	while (i < l.size && l.text[i] == ' ')
+		i++;
+	return i;
+}
+
+/* Does the line before the block end with its mark, and does that keep the last line's end? */
+static bool yaml_text_read_mark(const char *bytes, size_t start, bool *ret_keeps_end)
+{
+	size_t end = start;
+
+	while (end && (bytes[end - 1] == '\n' || bytes[end - 1] == '\r'))
+		end--;
+	/* One line's end only: an empty line in between is one of the corners. */
+	if (start - end > 2 || (start - end == 2 && bytes[end] != '\r'))
+		return false;
+	*ret_keeps_end = end && bytes[end - 1] == '|';
+	if (end && bytes[end - 1] == '-')
+		end--;
+	return end >= 2 && bytes[end - 1] == '|' && bytes[end - 2] == ' ';
+}
+
+static bool yaml_text_read_block(
+	const char *bytes, size_t n, size_t start, size_t least, struct buf *out)
+{
+	struct line l = line_at(bytes, n, start);
+	size_t indent = indent_of(l), blank = 0;
+	bool keeps_end = false;
+
+	if (!yaml_text_read_mark(bytes, start, &keeps_end) || indent == l.size || indent < least)
+		return false;
+	for (size_t at = start; at < n; at = (size_t)(l.text - bytes) + strcspn(l.text, "\n") + 1) {
+		l = line_at(bytes, n, at);
+		if (indent_of(l) ==
+			l.size) { /* empty, and only part of the block if more follows */
+			if (l.size > indent)
+				return false;
+			blank++;
+			continue;
+		}
+		if (indent_of(l) < indent)
+			break;
+		buf_repeat(out, '\n', blank + (at > start ? 1 : 0));
+		buf_add(out, l.text + indent, l.size - indent);
+		blank = 0;
+	}
+	if (keeps_end)
+		buf_putc(out, '\n');
+	return true;
+}
+
+/* Two quotes stand for one. */
+static bool read_single(const char *p, const char *end, struct buf *out)
+{
+	for (; p < end; p++) {
+		if (*p == '\'' && (++p == end || *p != '\''))
+			return false;
+		buf_putc(out, *p);
+	}
+	return true;
+}
+
+/* The number behind \x, \u or \U; false where it has not as many digits. */
+static bool read_code(const char **p, const char *end, int digits, uint32_t *ret)
+{
+	uint32_t c = 0;
+
+	for (int i = 0; i < digits; i++, ++*p) {
+		const char *hex = "0123456789abcdef", *at;
+
+		at = *p < end && **p ? strchr(hex, str_lower(**p)) : NULL;
+		if (!at)
+			return false;
+		c = c << 4 | (uint32_t)(at - hex);
+	}
+	*ret = c;
+	return true;
+}
+
+static const struct {
+	char letter;
+	uint32_t code;
+} escapes[] = {
+	{ 'a', 7 },
+	{ 'b', 8 },
+	{ 't', 9 },
+	{ 'n', 10 },
+	{ 'v', 11 },
+	{ 'f', 12 },
+	{ 'r', 13 },
+	{ 'e', 27 },
+	{ ' ', ' ' },
+	{ '"', '"' },
+	{ '/', '/' },
+	{ '\\', '\\' },
+	{ 'N', 0x85 },
+	{ '_', 0xa0 },
+	{ 'L', 0x2028 },
+	{ 'P', 0x2029 },
+};
+
+static bool yaml_text_read_escape(const char **p, const char *end, uint32_t *ret)
+{
+	char letter = *p < end ? *(*p)++ : '\0';
+
+	if (letter == 'x' || letter == 'u' || letter == 'U')
+		return read_code(p, end, letter == 'x' ? 2 : letter == 'u' ? 4 : 8, ret);
+	for (size_t i = 0; i < COUNT_OF(escapes); i++) {
+		if (escapes[i].letter == letter) {
+			*ret = escapes[i].code;
+			return true;
+		}
+	}
+	return false;
+}
+
+static bool read_double(const char *p, const char *end, struct buf *out)
+{
+	while (p < end) {
+		char character[4];
+		uint32_t c = 0;
+
+		if (*p == '"')
+			return false;
+		if (*p != '\\') {
+			buf_putc(out, *p++);
+			continue;
+		}
+		p++;
+		if (!yaml_text_read_escape(&p, end, &c) || utf8_encode(c, character) == 0)
+			return false;
+		buf_add(out, character, utf8_encode(c, character));
+	}
+	return true;
+}
+
+/*
+ * Does the scalar there say `text`? Of a block only the start counts: it is plain where the line
+ * before ends with '|' or '|-', its first line is not empty and has at least `least` spaces, and
+ * what follows is indented as far.
+ */
+static bool yaml_text_is_sure(const struct yaml_place *p, const char *text, size_t len)
+{
+	own(buf) struct buf sure = { .max = p->size + 1 };
+	const char *start = p->bytes + p->start, *end = p->bytes + p->end;
+	bool is_read = true;
+
+	if (p->start > p->end || p->end > p->size)
+		return false;
+	if (p->quote == YAML_BLOCK)
+		is_read = yaml_text_read_block(p->bytes, p->size, p->start, p->least, &sure);
+	else if (p->quote == YAML_SINGLE)
+		is_read = read_single(start, end, &sure);
+	else if (p->quote == YAML_DOUBLE)
+		is_read = read_double(start, end, &sure);
+	else
+		buf_add(&sure, start, p->end - p->start);
+	return is_read && !sure.failed && sure.len == len &&
+	       memcmp(buf_text(&sure), text, len) == 0;
+}
 
 /* What grows while the events of one document come in. */
 struct reader {

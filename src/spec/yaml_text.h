@@ -22,10 +22,3 @@ struct yaml_place {
 	size_t start, end;
 	size_t least; /* spaces that a block must be indented by */
 };
-
-/*
- * Does the scalar there say `text`? Of a block only the start counts: it is plain where the line
- * before ends with '|' or '|-', its first line is not empty and has at least `least` spaces, and
- * what follows is indented as far.
- */
-bool yaml_text_is_sure(const struct yaml_place *p, const char *text, size_t len);

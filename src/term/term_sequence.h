@@ -30,4 +30,3 @@ uint32_t term_sequence_param(const struct term_sequence *s, unsigned i, uint32_t
 
 /* What becomes of a sequence: TERM_DROP, or how many answers of the terminal it brings. */
 #define TERM_DROP (-1)
-int term_sequence_judge(const struct term_sequence *s);

@@ -125,9 +125,6 @@ void vault_tell(const struct vault *v, const struct wire_vault_message *m);
 
 /* --- vault_start.c --- */
 
-/* Takes the keys and the certificates, and then everything else away from this process. */
-int vault_start(struct vault *v, struct err *e);
-
 /* --- vault_tls.c --- */
 
 /* Of the file's bytes; -EINVAL: there is no certificate in them; -EBADMSG: one is damaged. */
@@ -175,7 +172,3 @@ enum vault_step {
 
 /* One round: each stage moves what it has. */
 enum vault_step vault_pump(struct vault *v, struct vault_conn *c, struct vault_refusal *no);
-
-/* Asks the dialer for the host of the connection's secret. */
-bool vault_call(struct vault *v, struct vault_conn *c);
-void vault_drop_server(struct vault *v, struct vault_conn *c);

@@ -68,13 +68,6 @@ void hook_shell_scan(struct hook_call *c, const char *script);
 /* Like readlink(2), of an absolute path: the size, or -EINVAL: it is no link, or -errno. */
 typedef long hook_read_link(void *of, const char *path, char *ret, size_t size);
 
-/*
- * What a path leads to, links followed; what is missing is taken as it is written. False: it is too
- * long, or leads in a circle.
- */
-bool hook_resolve(const struct hook_use *use, hook_read_link *read_link, void *of,
-	char ret[static HOOK_PATH_SIZE]);
-
 /* --- hook_answer.c --- */
 
 struct hook_denial {

@@ -31,14 +31,8 @@ struct hook_program {
 	const char *values, *patterns, *attached;
 };
 
-/* The program of a name; of one that is not known, a habit that is as good as any. */
-const struct hook_program *hook_find_program(const char *name);
-
 struct hook_option {
 	size_t values;   /* how many of the next words are its own */
 	bool is_pattern; /* it says what is searched for */
 	bool writes;     /* sed and perl: the files are changed in place */
 };
-
-/* A word that begins with a dash, of a program whose options are known; of others nothing is. */
-struct hook_option hook_read_option(const struct hook_program *p, const char *word);

@@ -1,3 +1,4 @@
+#include <stdio.h>
 #include <string.h>
 
 #include "agent/hook/hook_inside.h"
@@ -5,6 +6,426 @@
 #include "agent/hook/hook_words.h"
 #include "base/count.h"
 #include "base/str.h"
+
+/* --- words --- */
+
+static void hook_words_init(struct hook_words *w, const char *script, const char *home)
+{
+	memset(w, 0, sizeof(*w));
+	w->at = script;
+	w->home = home;
+}
+
+/* --- words --- */
+
+static void words_put(struct hook_words *w, char c)
+{
+	if (w->size + 1 < sizeof(w->word))
+		w->word[w->size++] = c;
+	else
+		w->is_known = false;
+}
+
+static bool words_is_name(char c)
+{
+	return str_is_letter(c) || str_is_digit(c) || c == '_';
+}
+
+/* Behind what ends with `close`, which may be in itself. At the end, if it does not. */
+static const char *find_close(const char *at, char open, char close)
+{
+	for (size_t depth = 1; *at; at++) {
+		if (*at == '\\' && at[1])
+			at++;
+		else if (*at == close && --depth == 0)
+			return at;
+		else if (*at == open && open != close)
+			depth++;
+	}
+	return at;
+}
+
+static void nest(struct hook_words *w, const char *at, const char *end)
+{
+	w->is_known = false;
+	if (w->nested_count == HOOK_MAX_NESTED)
+		return;
+	w->nested[w->nested_count].at = at;
+	w->nested[w->nested_count++].size = (size_t)(end - at);
+}
+
+/* A command whose output becomes part of the word. */
+static void take_nested(struct hook_words *w, const char *from, char open, char close)
+{
+	const char *end = find_close(from, open, close);
+
+	nest(w, from, end);
+	w->at = *end ? end + 1 : end;
+}
+
+/* What begins with a dollar. Of all variables only the home is known. */
+static void take_dollar(struct hook_words *w)
+{
+	const char *name = w->at + 1, *end;
+
+	if (*name == '(') {
+		take_nested(w, name + 1, '(', ')');
+		return;
+	}
+	if (*name == '{') {
+		end = find_close(name + 1, '{', '}');
+		w->at = *end ? end + 1 : end;
+		name++;
+	} else {
+		for (end = name; words_is_name(*end); end++)
+			continue;
+		w->at = end;
+	}
+	if (end - name == 4 && memcmp(name, "HOME", 4) == 0) {
+		for (const char *c = w->home; *c; c++)
+			words_put(w, *c);
+	} else if (end == name && *end != '\'' && *end != '"') {
+		words_put(w, '$'); /* it is one */
+		w->is_known = false;
+	} else if (end != name) {
+		w->is_known = false;
+	}
+}
+
+static void take_single_quotes(struct hook_words *w)
+{
+	for (w->at++; *w->at && *w->at != '\''; w->at++)
+		words_put(w, *w->at);
+	w->at += *w->at != '\0';
+}
+
+static void take_double_quotes(struct hook_words *w)
+{
+	w->at++;
+	while (*w->at && *w->at != '"') {
+		if (*w->at == '$') {
+			take_dollar(w);
+		} else if (*w->at == '`') {
+			take_nested(w, w->at + 1, '`', '`');
+		} else {
+			if (*w->at == '\\' && w->at[1] && strchr("\"\\$`", w->at[1]))
+				w->at++;
+			words_put(w, *w->at++);
+		}
+	}
+	w->at += *w->at != '\0';
+}
+
+/* The word that begins here. Each turn takes something. */
+static void words_take_word(struct hook_words *w)
+{
+	w->size = w->nested_count = 0;
+	w->wild = (size_t)-1;
+	w->is_known = true;
+	while (*w->at && !strchr(" \t\n;&|<>()", *w->at)) {
+		char c = *w->at;
+
+		if (c == '\'') {
+			take_single_quotes(w);
+		} else if (c == '"') {
+			take_double_quotes(w);
+		} else if (c == '$') {
+			take_dollar(w);
+		} else if (c == '`') {
+			take_nested(w, w->at + 1, '`', '`');
+		} else if (c == '\\') {
+			if (w->at[1] && w->at[1] != '\n')
+				words_put(w, w->at[1]);
+			w->at += w->at[1] ? 2 : 1;
+		} else {
+			if (strchr("*?[{", c) && w->wild == (size_t)-1)
+				w->wild = w->size;
+			words_put(w, c);
+			w->at++;
+		}
+	}
+	w->word[w->size] = '\0';
+	if (w->wild > w->size)
+		w->wild = w->size;
+}
+
+/* --- between words --- */
+
+/* The lines of a document that stands in the script itself are no commands. */
+static void skip_heredocs(struct hook_words *w)
+{
+	for (size_t i = 0; i < w->heredoc_count; i++)
+		while (*w->at) {
+			size_t n = strcspn(w->at, "\n");
+			const char *line = w->at;
+			size_t tabs = w->heredocs[i].has_tabs ? strspn(line, "\t") : 0;
+			bool is_end = n >= tabs && strlen(w->heredocs[i].end) == n - tabs &&
+				      memcmp(line + tabs, w->heredocs[i].end, n - tabs) == 0;
+
+			w->at += n + (line[n] == '\n');
+			if (is_end)
+				break;
+		}
+	w->heredoc_count = 0;
+}
+
+static void begin_heredoc(struct hook_words *w)
+{
+	bool has_tabs = *w->at == '-';
+
+	w->at += has_tabs;
+	w->at += strspn(w->at, " \t");
+	words_take_word(w);
+	if (w->heredoc_count == HOOK_MAX_HEREDOCS || w->size >= sizeof(w->heredocs[0].end))
+		return;
+	w->heredocs[w->heredoc_count].has_tabs = has_tabs;
+	memcpy(w->heredocs[w->heredoc_count++].end, w->word, w->size + 1);
+}
+
+static bool words_take(struct hook_words *w, const char *text)
+{
+	if (!str_starts(w->at, text))
+		return false;
+	w->at += strlen(text);
+	return true;
+}
+
+/* Descriptors, documents and their like: true where one was taken that opens no file. */
+static bool skip_odd_redirection(struct hook_words *w)
+{
+	if (words_take(w, "<<<")) {
+		w->at += strspn(w->at, " \t");
+		words_take_word(w);
+		return true;
+	}
+	if (words_take(w, "<<")) {
+		begin_heredoc(w);
+		return true;
+	}
+	if ((str_starts(w->at, ">&") || str_starts(w->at, "<&")) &&
+		(str_is_digit(w->at[2]) || w->at[2] == '-')) {
+		w->at += 2;
+		w->at += strspn(w->at, "0123456789-");
+		return true;
+	}
+	return false;
+}
+
+static void skip_blanks(struct hook_words *w)
+{
+	for (;;) {
+		w->at += strspn(w->at, " \t\r");
+		if (*w->at == '#')
+			w->at += strcspn(w->at, "\n");
+		if (!words_take(w, "\\\n"))
+			return;
+	}
+}
+
+/* The number of a descriptor before the sign that opens a file for it. */
+static void skip_descriptor(struct hook_words *w)
+{
+	size_t n = strspn(w->at, "0123456789");
+
+	if (n && (w->at[n] == '<' || w->at[n] == '>'))
+		w->at += n;
+}
+
+enum hook_token hook_words_next(struct hook_words *w)
+{
+	static const char *const writes[] = { "&>>", "&>", ">>", ">|", ">&", "<>" };
+
+	do {
+		skip_blanks(w);
+		skip_descriptor(w);
+	} while (skip_odd_redirection(w));
+	if (!*w->at)
+		return HOOK_END;
+	w->bracket = '\0';
+	if (words_take(w, ">(") || words_take(w, "<(")) {
+		w->bracket = '(';
+		return HOOK_BREAK;
+	}
+	for (size_t i = 0; i < COUNT_OF(writes); i++)
+		if (words_take(w, writes[i]))
+			return HOOK_TO;
+	if (words_take(w, ">"))
+		return HOOK_TO;
+	if (words_take(w, "<"))
+		return HOOK_FROM;
+	if (words_take(w, "\n")) {
+		skip_heredocs(w);
+		return HOOK_BREAK;
+	}
+	if (strchr("()", *w->at))
+		w->bracket = *w->at;
+	if (strchr(";&|()", *w->at)) {
+		w->at++;
+		return HOOK_BREAK;
+	}
+	words_take_word(w);
+	return HOOK_WORD;
+}
+
+/* --- programs --- */
+
+/*
+ * Programs that agents use, by what their words are. Those that are not here read what looks like a
+ * path. Of those that say nothing some do read files; but their words are texts, names and patterns
+ * more often than paths of this cage.
+ */
+static const struct hook_program programs[] = {
+	{ "[", HOOK_TESTS, "", "", "" },
+	{ "[[", HOOK_TESTS, "", "", "" },
+	{ "ag", HOOK_SEARCHES, "ABCGgmp", "", "" },
+	{ "alias", HOOK_SAYS, "", "", "" },
+	{ "awk", HOOK_SEARCHES, "Fv", "Eef", "" },
+	{ "bash", HOOK_RUNS, "", "", "" },
+	{ "case", HOOK_SAYS, "", "", "" },
+	{ "cd", HOOK_GOES, "", "", "" },
+	{ "chgrp", HOOK_MARKS, "", "", "" },
+	{ "chmod", HOOK_MARKS, "", "", "" },
+	{ "chown", HOOK_MARKS, "", "", "" },
+	{ "command", HOOK_STARTS, "", "", "" },
+	{ "cp", HOOK_WRITES_LAST, "", "", "" },
+	{ "dash", HOOK_RUNS, "", "", "" },
+	{ "dd", HOOK_COPIES_RAW, "", "", "" },
+	{ "declare", HOOK_SAYS, "", "", "" },
+	{ "docker", HOOK_SAYS, "", "", "" },
+	{ "echo", HOOK_SAYS, "", "", "" },
+	{ "egrep", HOOK_SEARCHES, "ABCDdm", "ef", "" },
+	{ "env", HOOK_STARTS, "", "", "" },
+	{ "eval", HOOK_EVALUATES, "", "", "" },
+	{ "exec", HOOK_STARTS, "", "", "" },
+	{ "export", HOOK_SAYS, "", "", "" },
+	{ "expr", HOOK_SAYS, "", "", "" },
+	{ "fgrep", HOOK_SEARCHES, "ABCDdm", "ef", "" },
+	{ "find", HOOK_FINDS, "", "", "" },
+	{ "gawk", HOOK_SEARCHES, "Fv", "Eef", "" },
+	{ "gh", HOOK_SAYS, "", "", "" },
+	{ "git", HOOK_SAYS, "", "", "" },
+	{ "grep", HOOK_SEARCHES, "ABCDdm", "ef", "" },
+	{ "install", HOOK_WRITES_LAST, "", "", "" },
+	{ "jq", HOOK_SEARCHES, "L", "f", "" },
+	{ "kubectl", HOOK_SAYS, "", "", "" },
+	{ "ln", HOOK_LINKS, "", "", "" },
+	{ "local", HOOK_SAYS, "", "", "" },
+	{ "mawk", HOOK_SEARCHES, "Fv", "Eef", "" },
+	{ "mkdir", HOOK_WRITES, "", "", "" },
+	{ "mkfifo", HOOK_WRITES, "", "", "" },
+	{ "mv", HOOK_WRITES, "", "", "" },
+	{ "nice", HOOK_STARTS, "", "", "" },
+	{ "nohup", HOOK_STARTS, "", "", "" },
+	{ "perl", HOOK_SEARCHES, "I", "Ee", "0Mil" },
+	{ "podman", HOOK_SAYS, "", "", "" },
+	{ "printf", HOOK_SAYS, "", "", "" },
+	{ "pushd", HOOK_GOES, "", "", "" },
+	{ "readonly", HOOK_SAYS, "", "", "" },
+	{ "rg", HOOK_SEARCHES, "ABCEMTdgjmrt", "ef", "" },
+	{ "rm", HOOK_WRITES, "", "", "" },
+	{ "rmdir", HOOK_WRITES, "", "", "" },
+	{ "sed", HOOK_SEARCHES, "l", "ef", "i" },
+	{ "set", HOOK_SAYS, "", "", "" },
+	{ "sh", HOOK_RUNS, "", "", "" },
+	{ "shred", HOOK_WRITES, "", "", "" },
+	{ "ssh", HOOK_SAYS, "", "", "" },
+	{ "sudo", HOOK_STARTS, "", "", "" },
+	{ "tee", HOOK_WRITES, "", "", "" },
+	{ "test", HOOK_TESTS, "", "", "" },
+	{ "time", HOOK_STARTS, "", "", "" },
+	{ "timeout", HOOK_STARTS, "", "", "" },
+	{ "touch", HOOK_WRITES, "drt", "", "" },
+	{ "tr", HOOK_SAYS, "", "", "" },
+	{ "trap", HOOK_SAYS, "", "", "" },
+	{ "truncate", HOOK_WRITES, "rs", "", "" },
+	{ "typeset", HOOK_SAYS, "", "", "" },
+	{ "unlink", HOOK_WRITES, "", "", "" },
+	{ "unset", HOOK_SAYS, "", "", "" },
+	{ "xargs", HOOK_STARTS, "", "", "" },
+	{ "zsh", HOOK_RUNS, "", "", "" },
+};
+
+static const struct hook_program other = { "", HOOK_READS, "", "", "" };
+
+/* The program of a name; of one that is not known, a habit that is as good as any. */
+static const struct hook_program *hook_find_program(const char *name)
+{
+	for (size_t i = 0; i < COUNT_OF(programs); i++)
+		if (str_eq(programs[i].name, name))
+			return &programs[i];
+	return &other;
+}
+
+/* --- options of those that search, and of others with values --- */
+
+/* Long ones, with a value as the next word if it is not in the same. */
+static const struct {
+	const char *name;
+	unsigned char values;
+	bool is_pattern;
+} options[] = {
+	{ "after-context", 1, false },
+	{ "arg", 2, false },
+	{ "argjson", 2, false },
+	{ "assign", 1, false },
+	{ "before-context", 1, false },
+	{ "context", 1, false },
+	{ "exclude", 1, false },
+	{ "exclude-dir", 1, false },
+	{ "expression", 1, true },
+	{ "field-separator", 1, false },
+	{ "file", 1, true },
+	{ "files", 0, true }, /* of rg: nothing is searched for */
+	{ "from-file", 1, true },
+	{ "glob", 1, false },
+	{ "iglob", 1, false },
+	{ "include", 1, false },
+	{ "indent", 1, false },
+	{ "max-count", 1, false },
+	{ "max-depth", 1, false },
+	{ "rawfile", 2, false },
+	{ "regexp", 1, true },
+	{ "replace", 1, false },
+	{ "slurpfile", 2, false },
+	{ "type", 1, false },
+	{ "type-not", 1, false },
+};
+
+static struct hook_option read_long(const char *word)
+{
+	struct hook_option ret = { .writes = str_starts(word, "in-place") };
+	size_t n = strcspn(word, "=");
+
+	for (size_t i = 0; i < COUNT_OF(options); i++)
+		if (strlen(options[i].name) == n && memcmp(options[i].name, word, n) == 0) {
+			ret.values = word[n] ? 0 : options[i].values;
+			ret.is_pattern = options[i].is_pattern;
+		}
+	return ret;
+}
+
+/* A word that begins with a dash, of a program whose options are known; of others nothing is. */
+static struct hook_option hook_read_option(const struct hook_program *p, const char *word)
+{
+	struct hook_option ret = { 0 };
+
+	if ((p->habit != HOOK_SEARCHES && !*p->values) || word[0] != '-')
+		return ret;
+	if (word[1] == '-')
+		return read_long(word + 2);
+	/* Several may be in one word, of which the last may have a value. */
+	for (word++; *word; word++) {
+		ret.writes |= *word == 'i' && strchr(p->attached, 'i');
+		if (strchr(p->attached, *word))
+			break;
+		ret.is_pattern = strchr(p->patterns, *word);
+		if (!ret.is_pattern && !strchr(p->values, *word))
+			continue;
+		ret.values = word[1] ? 0 : 1;
+		break;
+	}
+	return ret;
+}
 
 /*
  * What the words of a shell command say about files. Only a shell knows what a command does, and it

@@ -41,5 +41,4 @@ struct hook_words {
 	char bracket; /* by which the last break was made, or NUL */
 };
 
-void hook_words_init(struct hook_words *w, const char *script, const char *home);
 enum hook_token hook_words_next(struct hook_words *w);

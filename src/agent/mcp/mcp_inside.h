@@ -75,7 +75,3 @@ void mcp_print_caching(struct json *j);
 void mcp_add_compact(struct buf *out, const char *json);
 
 /* --- what is asked at the beginning: mcp_begin.c --- */
-
-void mcp_answer_initialize(
-	struct mcp *m, const struct mcp_slice *id, const struct mcp_slice *params, struct buf *out);
-void mcp_answer_discover(const struct mcp *m, const struct mcp_slice *id, struct buf *out);

@@ -5,10 +5,6 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* The tools, each with its arguments. They add their result to `out`. 0 or -errno. */
-int tool_run_glob(const struct tool_args *args, struct buf *out, struct err *e);
-int tool_run_grep(const struct tool_args *args, struct buf *out, struct err *e);
-
 /*
  * The path of an entry as it can be used from here: below `start`, which may be NULL. Borrowed from
  * `ret` until its next change.

@@ -18,14 +18,335 @@
  * then: it is the same folder.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/own.h"
 #include "change/apply/change_carrier.h"
+
+/*
+ * change_carrier - takes the effects in turns, and git's state as a whole.
+ *
+ * Runs as:     part of change_apply.
+ * Enters with: the turns in their order; the journal on the disk.
+ * Leaves:      a verdict on each effect that was reached.
+ * Must not:    put a ref where one of its objects could not be put; half of a repository's state.
+ */
+
+#define OFTEN 100 /* how many between two words of progress */
+#define WHOLE "git's state is taken as a whole, and another part of it conflicts"
+
+/* Beyond the verdicts: a folder that is there, and gets its mode at the end. */
+#define LATE (CHANGE_UNDECIDED + 1)
+
+static bool carrier_is_over(struct change_carrier *c)
+{
+	const struct change_apply *q = c->job.q;
+
+	if (!c->ret->was_stopped && q->is_stopped && q->is_stopped(q->of))
+		c->ret->was_stopped = true;
+	return c->failure || c->ret->was_stopped;
+}
+
+/* --- verdicts --- */
+
+static void carrier_finish(struct change_carrier *c, const struct change_put *p)
+{
+	const struct change_apply *q = c->job.q;
+
+	if (p->verdict == CHANGE_UNDECIDED)
+		return; /* not reached */
+	c->verdicts[p->index] = (uint8_t)p->verdict;
+	c->ret->counts[p->verdict]++;
+	c->ret->implied[p->verdict] += p->x->is_implied;
+	if (change_is_fatal(p->error) && !c->failure)
+		c->failure = err_set(
+			c->e, ERR_SYS, p->error, "cannot apply '%.200s': %s", p->x->path, p->why);
+	if (q->tell && (p->verdict != CHANGE_APPLIED || *p->why))
+		q->tell(q->of, p->x, p->verdict, *p->why ? p->why : NULL);
+	if (++c->done % OFTEN == 0 && q->progress.tell)
+		q->progress.tell(q->progress.of, "applied", c->done, c->count);
+}
+
+/* The verdict on an effect that needs no look, unless it has one. */
+static void change_carrier_decide(struct change_carrier *c, const struct change_effect *x,
+	enum change_verdict v, const char *why)
+{
+	struct change_put p = { .x = x, .index = (size_t)(x - c->job.x->items) };
+
+	if (c->verdicts[p.index] != CHANGE_UNDECIDED)
+		return;
+	change_put_decide(&p, v, "%s", why);
+	carrier_finish(c, &p);
+}
+
+/* What is never taken, whatever the host has. */
+static void decide_early(struct change_put *p)
+{
+	const struct change_effect *x = p->x;
+
+	if (!change_is_path(x->path) || (x->from && !change_is_path(x->from)))
+		change_put_decide(p, CHANGE_FAILED, "this is no path below the project");
+	else if (x->mark == CHANGE_LOCK)
+		change_put_decide(
+			p, CHANGE_NOT_TAKEN, "a lock of git's: it belongs to one running command");
+	else if (x->after.type == CHANGE_SPECIAL)
+		change_put_decide(p, CHANGE_NOT_TAKEN, "neither a file, a folder nor a link");
+	else if (x->after.type == CHANGE_FILE && !x->after.has_hash)
+		change_put_decide(
+			p, CHANGE_NOT_TAKEN, "%s", x->note ? x->note : "its content was not read");
+	else if (p->git.kind == CHANGE_GIT_CACHE)
+		change_put_decide(p, CHANGE_NOT_TAKEN, "git makes it again when it needs it");
+	else if (p->git.kind == CHANGE_GIT_OBJECT && x->change == CHANGE_DELETED)
+		change_put_decide(
+			p, CHANGE_NOT_TAKEN, "an object of git's: its own gc removes them");
+	else if (p->git.kind == CHANGE_GIT_OBJECT && x->change == CHANGE_CHANGED)
+		change_put_decide(p, CHANGE_NOT_TAKEN, "an object of git's: they never change");
+}
+
+/* git writes where its index says, into .git too, and a hook there would run. */
+static void decide_index(struct change_job *j, struct change_put *p)
+{
+	own_fd int fd = -1;
+	own_free char *bytes = NULL;
+	size_t size = 0;
+	int r = -EFBIG;
+
+	if (p->verdict != CHANGE_UNDECIDED || !p->git.lists_paths ||
+		p->x->change == CHANGE_DELETED || p->x->after.type == CHANGE_FOLDER)
+		return;
+	if (p->x->after.type == CHANGE_FILE) {
+		r = fd = change_put_open_layer(j, p->x->path, O_RDONLY | O_NONBLOCK);
+		if (fd >= 0)
+			r = file_read_all(fd, CHANGE_GIT_MAX_INDEX, &bytes, &size);
+	}
+	if (r < 0 && r != -EFBIG)
+		change_put_fail_layer(p, -r);
+	else if (r < 0 || !change_git_index_is_safe(bytes, size))
+		change_put_decide(p, CHANGE_NOT_TAKEN,
+			"an index of git's that names a path in .git or outside the project, or that "
+			"bawn cannot read ('git reset' makes it anew)");
+}
+
+static struct change_put *carrier_add(struct change_carrier *c, const struct change_effect *x)
+{
+	struct change_put *p = change_batch_add(&c->batch, x);
+
+	decide_early(p);
+	decide_index(&c->job, p);
+	if (c->job.q->is_dry)
+		change_foresee_folder(c, p);
+	return p;
+}
+
+/* --- steps --- */
+
+/* One effect by itself; the folders it needs stay open for the next ones. */
+static struct change_put *begin_one(struct change_carrier *c, const struct change_effect *x)
+{
+	if (change_batch_is_full(&c->batch))
+		change_batch_clear(&c->batch);
+	return carrier_add(c, x);
+}
+
+static void end_one(struct change_carrier *c, struct change_put *p)
+{
+	carrier_finish(c, p);
+	if (p->host >= 0)
+		close(take_fd(&p->host));
+	c->batch.count = 0;
+}
+
+static void carrier_make_folders(
+	struct change_carrier *c, const struct change_turn *turns, size_t count)
+{
+	for (size_t i = 0; i < count && !carrier_is_over(c); i++) {
+		const struct change_effect *x = change_carrier_effect(c, &turns[i]);
+		struct change_put *p;
+
+		if (x->after.type != CHANGE_FOLDER ||
+			c->verdicts[turns[i].index] != CHANGE_UNDECIDED)
+			continue;
+		p = begin_one(c, x);
+		if (p->verdict == CHANGE_UNDECIDED)
+			change_put_make_folder(&c->job, p);
+		if (p->verdict == CHANGE_UNDECIDED)
+			c->verdicts[turns[i].index] = LATE;
+		end_one(c, p);
+	}
+	change_batch_clear(&c->batch);
+}
+
+/* Those whose mode would have kept us from putting things into them. */
+static void finish_folders(struct change_carrier *c, const struct change_turn *turns, size_t count)
+{
+	for (size_t i = count; i-- > 0;) {
+		uint8_t *verdict = &c->verdicts[turns[i].index];
+		struct change_put *p;
+
+		if (*verdict != LATE)
+			continue;
+		p = begin_one(c, change_carrier_effect(c, &turns[i]));
+		*verdict = CHANGE_UNDECIDED;
+		if (change_put_see(p))
+			change_put_finish_folder(&c->job, p);
+		end_one(c, p);
+	}
+	change_batch_clear(&c->batch);
+}
+
+static void remove_things(struct change_carrier *c, const struct change_turn *turns, size_t count)
+{
+	for (size_t i = count; i-- > 0 && !carrier_is_over(c);) {
+		const struct change_effect *x = change_carrier_effect(c, &turns[i]);
+		struct change_put *p;
+
+		if (x->change != CHANGE_DELETED || c->verdicts[turns[i].index] != CHANGE_UNDECIDED)
+			continue;
+		p = begin_one(c, x);
+		if (c->job.q->is_dry)
+			change_foresee_removal(c, p);
+		if (p->verdict == CHANGE_UNDECIDED)
+			change_put_look_removal(&c->job, p);
+		if (c->job.q->is_dry)
+			change_put_foresee(&c->job, p);
+		change_put_remove(&c->job, p);
+		end_one(c, p);
+	}
+	change_batch_clear(&c->batch);
+}
+
+static void run_batch(struct change_carrier *c)
+{
+	int r = change_batch_run(&c->batch);
+
+	for (size_t i = 0; i < c->batch.count; i++)
+		carrier_finish(c, &c->batch.puts[i]);
+	change_batch_clear(&c->batch);
+	if (r < 0 && !c->failure)
+		c->failure = err_sys(c->e, -r, "cannot write to the project's file system");
+}
+
+/* Files and links; with `is_late` those that replace a folder, which is empty by then. */
+static void put_files(
+	struct change_carrier *c, const struct change_turn *turns, size_t count, bool is_late)
+{
+	for (size_t i = 0; i < count && !carrier_is_over(c); i++) {
+		const struct change_effect *x = change_carrier_effect(c, &turns[i]);
+		struct change_put *p;
+
+		if (x->after.type == CHANGE_FOLDER || x->change == CHANGE_DELETED ||
+			(x->before.type == CHANGE_FOLDER) != is_late ||
+			c->verdicts[turns[i].index] != CHANGE_UNDECIDED)
+			continue;
+		p = carrier_add(c, x);
+		if (is_late && c->job.q->is_dry)
+			change_foresee_removal(c, p);
+		if (change_batch_is_full(&c->batch))
+			run_batch(c);
+	}
+	run_batch(c);
+}
+
+/* --- repositories --- */
+
+static bool is_left(const struct change_carrier *c, const struct change_turn *turn)
+{
+	return c->repositories.is_left[c->repositories.of[turn->index]];
+}
+
+/* The state of the repository that it is in stays as it is. */
+static void leave_repository(struct change_carrier *c, const struct change_turn *turn)
+{
+	uint32_t number = c->repositories.of[turn->index];
+
+	if (number)
+		c->repositories.is_left[number] = true;
+}
+
+static void leave_group(struct change_carrier *c, const struct change_turn *turns, size_t count)
+{
+	leave_repository(c, turns);
+	for (size_t i = 0; i < count; i++)
+		change_carrier_decide(
+			c, change_carrier_effect(c, &turns[i]), CHANGE_CONFLICT, WHOLE);
+}
+
+/* Does nothing on the host stand in the way of any of them? */
+static bool can_take_all(struct change_carrier *c, const struct change_turn *turns, size_t count)
+{
+	const struct change_put *conflict = NULL;
+
+	for (size_t i = 0; i < count && !conflict; i++) {
+		carrier_add(c, change_carrier_effect(c, &turns[i]));
+		if (i + 1 == count || change_batch_is_full(&c->batch)) {
+			conflict = change_batch_find_conflict(&c->batch);
+			if (conflict)
+				carrier_finish(c, conflict);
+			change_batch_clear(&c->batch);
+		}
+	}
+	return !conflict;
+}
+
+static bool has_conflict(
+	const struct change_carrier *c, const struct change_turn *turns, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		uint8_t verdict = c->verdicts[turns[i].index];
+
+		if (verdict == CHANGE_CONFLICT || verdict == CHANGE_FAILED)
+			return true;
+	}
+	return false;
+}
+
+/* --- all of them --- */
+
+static void run_group(struct change_carrier *c, const struct change_turn *turns, size_t count)
+{
+	bool is_state = turns->kind == CHANGE_GIT_STATE;
+
+	if (is_state && (is_left(c, turns) || !can_take_all(c, turns, count)))
+		leave_group(c, turns, count);
+	for (size_t i = 0; turns->kind == CHANGE_GIT_REST && i < count; i++)
+		if (is_left(c, &turns[i]) &&
+			change_carrier_effect(c, &turns[i])->mark != CHANGE_HELD)
+			change_carrier_decide(
+				c, change_carrier_effect(c, &turns[i]), CHANGE_CONFLICT, WHOLE);
+	c->batch.is_together = is_state;
+	carrier_make_folders(c, turns, count);
+	put_files(c, turns, count, false);
+	if (is_state && !carrier_is_over(c) && has_conflict(c, turns, count))
+		leave_group(c, turns, count);
+	remove_things(c, turns, count);
+	put_files(c, turns, count, true);
+	finish_folders(c, turns, count);
+	/* Refs without their objects would be worse than none. */
+	for (size_t i = 0; turns->kind == CHANGE_GIT_OBJECT && i < count; i++)
+		if (has_conflict(c, &turns[i], 1))
+			leave_repository(c, &turns[i]);
+}
+
+/* All turns, in their order. 0 or -errno. */
+static int change_carrier_run(struct change_carrier *c)
+{
+	int r;
+
+	for (size_t i = 0, n; i < c->count && !carrier_is_over(c); i += n) {
+		n = change_turns_group(c->job.x, c->turns + i, c->count - i);
+		run_group(c, c->turns + i, n);
+	}
+	r = c->job.needs_sync ? change_job_sync(&c->job) : 0;
+	if (r < 0 && !c->failure)
+		c->failure = err_sys(c->e, -r, "cannot write to the project's file system");
+	return c->failure;
+}
 
 #define FEW     32 /* synced one by one */
 #define MAX_RUN 48

@@ -26,16 +26,9 @@ static inline const struct change_effect *change_carrier_effect(
 	return &c->job.x->items[t->index];
 }
 
-/* The verdict on an effect that needs no look, unless it has one. */
-void change_carrier_decide(struct change_carrier *c, const struct change_effect *x,
-	enum change_verdict v, const char *why);
-
 /* Before a dry run: fills c->moved. 0 or -ENOMEM. */
 int change_foresee_init(struct change_carrier *c);
 
 /* In a dry run: it lies in a folder that would be made; it is a folder that would not be empty. */
 void change_foresee_folder(const struct change_carrier *c, struct change_put *p);
 void change_foresee_removal(const struct change_carrier *c, struct change_put *p);
-
-/* All turns, in their order. 0 or -errno. */
-int change_carrier_run(struct change_carrier *c);

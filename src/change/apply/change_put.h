@@ -189,10 +189,6 @@ bool change_put_owner(
 /* Opens a file or folder of the layer for reading, a link with O_PATH. A descriptor or -errno. */
 int change_put_open_layer(struct change_job *j, const char *path, int flags);
 
-/* A file, holes as holes, that must have this hash: -EBADMSG where it has not. */
-int change_put_copy(struct change_job *j, int from, int to, const struct stat *st,
-	const uint8_t hash[static SHA256_SIZE]);
-
 /* --- change_put_merge.c --- */
 
 /* What it was when the run ended, up to `max` bytes. The caller owns *ret. 0 or -errno. */
@@ -209,12 +205,6 @@ bool change_put_is_merged(const struct change_job *j, const struct change_put *p
 bool change_put_merge(const struct change_job *j, struct change_put *p, int layer, struct buf *out);
 
 /* --- change_put_same.c --- */
-
-/* Is p->old git's index, with the entries it had before the run? */
-bool change_put_is_index_before(const struct change_job *j, struct change_put *p);
-
-/* Has p->old all that the run did to it, though it is not the same: an index, or merged? */
-bool change_put_has_all(const struct change_job *j, struct change_put *p);
 
 /* --- change_put_attributes.c --- */
 

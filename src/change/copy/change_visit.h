@@ -34,23 +34,3 @@ struct change_visit {
 };
 
 typedef int change_walk(struct change_finish *f, struct change_visit *v);
-
-/* Says what could not be done with an entry of the folder we are in. -num. */
-int change_finish_fail(const struct change_finish *f, const char *name, int num, const char *doing);
-
-/* The top, and what `inside` does there. */
-int change_visit_top(struct change_finish *f, change_walk *inside);
-
-/* Goes into a folder and comes back. */
-int change_visit_folder(struct change_finish *f, struct change_visit *v, const char *name,
-	mode_t mode, change_walk *inside);
-
-/* Makes the folder one that we may change, as long as we are in it. */
-int change_visit_give(struct change_visit *v);
-
-/*
- * Takes attributes off a file or a folder that an overlay would obey; `hides`: and puts that one
- * on by which a folder hides what is below it.
- */
-int change_finish_mark(
-	struct change_finish *f, const struct change_visit *v, const char *name, bool hides);

@@ -35,16 +35,6 @@ struct change_project_git {
 	char index[SHA256_HEX_SIZE];  /* "-" where it is outside */
 };
 
-/* Is the folder `name` a repository's own, by git's rule: HEAD, objects and refs are in it? */
-bool change_project_is_git(int at, const char *name);
-
-/*
- * What the repository of a folder says: `path` is that of the folder's .git, which is a folder that
- * passes for a repository's or a file that names one. 1; 0 where that file names none; -errno.
- */
-int change_project_read_git(const struct change_project *p, int at, const char *path, bool is_file,
-	struct change_project_git *ret, struct err *e);
-
 /* --- differences --- */
 
 /* Told of each path that differs, at most `most` times; how many there are in all. */

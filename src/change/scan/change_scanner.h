@@ -113,9 +113,6 @@ bool change_content_is_late(const struct change_pair *p);
 /* Ends the memory of files with several names. */
 void change_content_forget(struct change_scanner *s);
 
-/* Fills in what differs, and adds an effect if anything does. change_compare.c */
-int change_compare(struct change_scanner *s, const struct change_pair *p);
-
 /* user.…, sorted by name. change_attributes.c */
 struct change_attributes {
 	struct change_attribute *items;
@@ -140,12 +137,6 @@ int change_find_renames(struct change_scanner *s);
 /* Sorts them by path; marks them, names the bases, and hands over to s->ret. change_finish.c */
 void change_sort(struct change_scanner *s);
 int change_finish(struct change_scanner *s);
-
-/* Files of folders that git would take for repositories are marked like .git's. change_bare.c */
-int change_mark_bare(const struct change_scan *q, struct change_effects *x);
-
-/* What was removed from a repository together with its HEAD is held. change_heads.c */
-int change_hold_headless(struct change_effects *x);
 
 /* The effect of a path, or NULL. */
 struct change_effect *change_effect_find(

@@ -19,6 +19,3 @@ struct change_text_row {
 	const uint32_t *places; /* each one's index in `is_changed` */
 	bool *is_changed;       /* set to true for those that go or come */
 };
-
-/* Returns the number of steps. */
-uint64_t change_text_search(const struct change_text_row *a, const struct change_text_row *b);

@@ -119,12 +119,6 @@ enum dialer_source {
 void dialer_answer(struct dialer *c, struct dialer_call *call, enum wire_decision_kind kind,
 	enum wire_reason reason, const char *other, int passed);
 
-/* What could not be sent before. */
-void dialer_send_answers(struct dialer *c, enum dialer_asker asker);
-
-/* Who asked does not want it any more. */
-void dialer_cancel(struct dialer *c, enum dialer_asker asker, uint32_t id);
-
 /* --- dialer_names.c --- */
 
 /* Reads how the system looks up names. */

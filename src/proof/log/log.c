@@ -11,12 +11,343 @@
 #include "proof/log/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
+#include "base/num.h"
+#include "base/own.h"
+#include "base/str.h"
 #include "proof/log/log_inside.h"
+
+/*
+ * log_chain - one file of a chain: finds its end, and adds to it.
+ *
+ * Runs as:  whoever says what happened, and has locked the file's folder.
+ * Must not: follow a link; leave a piece of a line where there is anything it can do about it.
+ */
+
+/* The last line, and a piece of another: most often both are in the first few. */
+#define NEAR ((size_t)4096)
+#define FAR  (2 * LOG_LINE_SIZE)
+
+/* --- the end --- */
+
+static ssize_t chain_read_at(int fd, char *ret, size_t n, off_t at)
+{
+	size_t got = 0;
+
+	while (got < n) {
+		ssize_t r = pread(fd, ret + got, n - got, at + (off_t)got);
+
+		if (r < 0 && errno == EINTR)
+			continue;
+		if (r < 0)
+			return -errno;
+		if (r == 0)
+			break;
+		got += (size_t)r;
+	}
+	return (ssize_t)got;
+}
+
+static int take_tail(const char *line, size_t size, struct log_tail *ret)
+{
+	const char *prev;
+	uint64_t seq;
+
+	if (!log_split_line(line, size, &seq, &prev) || seq == UINT64_MAX)
+		return -EBADMSG;
+	ret->count = seq + 1;
+	sha256_hex(line, size, ret->last);
+	return 0;
+}
+
+/* The tail by the last `most` bytes: 0, -errno, or 1 where it begins before them. */
+static int look_back(int fd, size_t size, size_t most, char *bytes, struct log_tail *ret)
+{
+	size_t start = size > most ? size - most : 0;
+	ssize_t n = chain_read_at(fd, bytes, size - start, (off_t)start);
+	const char *end, *before;
+	const char *line = bytes;
+
+	if (n < 0)
+		return (int)n;
+	end = memrchr(bytes, '\n', (size_t)n);
+	if (!end && start)
+		return 1;
+	if (!end) {
+		*ret = (struct log_tail){ 0 };
+		memcpy(ret->last, log_no_line, sizeof(ret->last));
+		return 0;
+	}
+	before = memrchr(bytes, '\n', (size_t)(end - bytes));
+	if (!before && start)
+		return 1;
+	if (before)
+		line = before + 1;
+	ret->size = start + (size_t)(end - bytes) + 1;
+	return take_tail(line, (size_t)(end - line), ret);
+}
+
+static int look_far_back(int fd, size_t size, struct log_tail *ret)
+{
+	char bytes[FAR];
+	int r = look_back(fd, size, sizeof(bytes), bytes, ret);
+
+	return r == 1 ? -EBADMSG : r;
+}
+
+static int find_tail(int fd, size_t size, struct log_tail *ret)
+{
+	char bytes[NEAR];
+	int r = look_back(fd, size, sizeof(bytes), bytes, ret);
+
+	return r == 1 ? look_far_back(fd, size, ret) : r;
+}
+
+/*
+ * Opens a file of a chain, and makes it where missing: -EPERM if it is not a plain file of ours.
+ * *ret is the tail; what stands behind it has been cut off.
+ */
+static int log_open_file(int folder, const char *name, struct log_tail *ret)
+{
+	own_fd int fd = -1;
+	struct log_tail tail;
+	struct stat st;
+	int r;
+
+	fd = openat(folder, name,
+		O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return -errno;
+	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+		return -EPERM; /* cppcheck-suppress resourceLeak */
+	r = find_tail(fd, (size_t)st.st_size, &tail);
+	if (r < 0)
+		return r;
+	if (tail.size < (uint64_t)st.st_size && ftruncate(fd, (off_t)tail.size) < 0)
+		return -errno;
+	*ret = tail;
+	return take_fd(&fd);
+}
+
+/* --- adding --- */
+
+/* One event as the next line. */
+static void chain_add_line(struct buf *out, struct log_tail *tail, const char *event, size_t n)
+{
+	size_t start = out->len;
+
+	buf_printf(out, "{\"seq\":%" PRIu64 ",", tail->count++);
+	buf_add(out, event, n);
+	buf_puts(out, ",\"prev\":\"");
+	buf_puts(out, tail->last);
+	buf_puts(out, "\"}");
+	if (!out->failed)
+		sha256_hex(out->data + start, out->len - start, tail->last);
+	buf_putc(out, '\n');
+}
+
+/*
+ * Adds events, each ended by a newline, to the end of a chain, with one write. All or, with -errno
+ * and the tail as it was, nothing.
+ */
+static int log_add(int fd, struct log_tail *tail, const struct buf *events, bool is_synced)
+{
+	own(buf) struct buf out = { .max = SIZE_MAX / 2 };
+	const char *at = events->data, *end = at ? at + events->len : at;
+	struct log_tail next = *tail;
+	int r;
+
+	while (at < end) {
+		const char *newline = memchr(at, '\n', (size_t)(end - at));
+
+		chain_add_line(&out, &next, at, (size_t)(newline - at));
+		at = newline + 1;
+	}
+	if (out.failed || events->failed)
+		return -ENOMEM;
+	r = file_write_all(fd, out.data, out.len);
+	if (r == 0 && is_synced && fdatasync(fd) < 0)
+		r = -errno;
+	if (r < 0) {
+		/* If this fails too, whoever comes next cuts the piece off. */
+		(void)!ftruncate(fd, (off_t)tail->size);
+		return r;
+	}
+	next.size += out.len;
+	*tail = next;
+	return 0;
+}
+
+/*
+ * log_state - the chain of all the operator's runs.
+ *
+ * Runs as:  whoever says what happened; alone, because the folder is locked meanwhile.
+ * Leaves:   STATE/log/events.jsonl, and what it was called before it grew too large.
+ *
+ * Nothing is kept open between two writes: many bawns write at the same time, and each finds the
+ * end where the one before left it.
+ */
+
+#define PATIENCE_NS  ((uint64_t)10000000000)
+#define LONG_WAIT_NS 5000000
+
+#define FORMER_SIZE 48 /* events-N.jsonl */
+
+static int state_open_folder(int state)
+{
+	own_fd int fd = file_open_name(state, LOG_STATE_DIR, O_RDONLY | O_DIRECTORY);
+	struct stat st;
+
+	if (fd == -ENOENT) {
+		if (mkdirat(state, LOG_STATE_DIR, 0700) < 0 && errno != EEXIST)
+			return -errno;
+		fd = file_open_name(state, LOG_STATE_DIR, O_RDONLY | O_DIRECTORY);
+	}
+	if (fd < 0)
+		return take_fd(&fd);
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+		return -EPERM;
+	return take_fd(&fd);
+}
+
+/* Who has it writes a few lines. One that was stopped just then must not stop everybody. */
+static int lock(int folder)
+{
+	uint64_t end_ns = clock_ns() + PATIENCE_NS;
+	struct timespec wait = { .tv_nsec = 50000 };
+
+	while (flock(folder, LOCK_EX | LOCK_NB) < 0) {
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (clock_ns() > end_ns)
+			return -EBUSY;
+		nanosleep(&wait, NULL);
+		if (wait.tv_nsec < LONG_WAIT_NS)
+			wait.tv_nsec *= 2;
+	}
+	return 0;
+}
+
+/* --- files that have grown too large --- */
+
+/* The number in the name of one; false: it is none. */
+static bool is_former(const char *name, uint64_t *ret)
+{
+	char same[FORMER_SIZE];
+
+	if (!str_starts(name, "events-") || !num_scan(name + strlen("events-"), 10, ret, 1))
+		return false;
+	snprintf(same, sizeof(same), "events-%" PRIu64 ".jsonl", *ret);
+	return str_eq(name, same);
+}
+
+/* An empty file continues the newest one before it, if there is one. */
+static int find_former(int folder, struct log_tail *ret)
+{
+	struct file_entries entries = { .fd = folder };
+	const struct file_entry *entry;
+	char newest[FORMER_SIZE] = "";
+	uint64_t highest = 0, number;
+	int fd;
+
+	while ((entry = file_next_entry(&entries))) {
+		if (!is_former(entry->name, &number) || number < highest)
+			continue;
+		highest = number;
+		snprintf(newest, sizeof(newest), "events-%" PRIu64 ".jsonl", number);
+	}
+	if (entries.failure)
+		return -entries.failure;
+	if (!newest[0])
+		return 0;
+	fd = log_open_file(folder, newest, ret);
+	if (fd < 0)
+		return fd;
+	close(fd);
+	ret->size = 0;
+	return ret->count == highest ? 0 : -EBADMSG;
+}
+
+static int rename_file(int folder, const struct log_tail *tail)
+{
+	char former[FORMER_SIZE];
+	struct stat st;
+
+	snprintf(former, sizeof(former), "events-%" PRIu64 ".jsonl", tail->count);
+	if (fstatat(folder, former, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return -EEXIST;
+	return renameat(folder, LOG_STATE_FILE, folder, former) < 0 ? -errno : 0;
+}
+
+/* --- adding --- */
+
+/* Opens what is written to, and finds where the chain ends. */
+static int open_end(int folder, uint64_t most, struct log_tail *ret)
+{
+	own_fd int fd = log_open_file(folder, LOG_STATE_FILE, ret);
+	struct log_tail none;
+	int r = 0;
+
+	if (fd < 0)
+		return take_fd(&fd);
+	if (ret->size == 0)
+		r = find_former(folder, ret);
+	if (r < 0 || ret->size <= most)
+		return r < 0 ? r : take_fd(&fd);
+	r = rename_file(folder, ret);
+	if (r < 0)
+		return r;
+	ret->size = 0;
+	return log_open_file(folder, LOG_STATE_FILE, &none);
+}
+
+static int state_add(const struct log *l)
+{
+	own_fd int folder = state_open_folder(l->state), fd = -1;
+	struct log_tail tail;
+	int r = folder < 0 ? folder : lock(folder);
+
+	if (r < 0)
+		return r;
+	fd = open_end(folder, l->state_size, &tail);
+	return fd < 0 ? fd : log_add(fd, &tail, &l->waiting, l->is_synced);
+}
+
+static const char *reason(int num)
+{
+	switch (num) {
+	case EPERM:
+		return "it must be yours, and others must not be able to write to it";
+	case EBADMSG:
+		return "it does not end with an event; with that file moved away a new log begins";
+	case EBUSY:
+		return "another bawn has locked it and does not go on";
+	default:
+		return strerror(num);
+	}
+}
+
+/* Adds what waits to the state's chain, alone. */
+static int log_add_to_state(const struct log *l, struct err *e)
+{
+	int r = state_add(l);
+
+	return r < 0 ? err_set(e, ERR_SYS, -r, "cannot write to the log of all runs, %s/%s: %s",
+			       LOG_STATE_DIR, LOG_STATE_FILE, reason(-r))
+		     : 0;
+}
 
 /* What is said and not written takes no more: it is written then. */
 #define MOST_WAITING ((size_t)256 << 10)

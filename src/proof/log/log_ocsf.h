@@ -26,23 +26,4 @@ struct log_ocsf {
 	struct json json;
 };
 
-/* Writes a member as an attribute, where it is there and of that kind, and takes it. */
-bool log_ocsf_take_text(struct log_ocsf *o, const char *key, const char *attribute);
-bool log_ocsf_take_number(struct log_ocsf *o, const char *key, const char *attribute);
-
 /* --- log_ocsf_classes.c --- */
-
-/* What an event says that its type does not: that it failed, that a file was made and not changed.
- */
-void log_ocsf_judge(struct log_ocsf *o);
-
-void log_ocsf_print_process(struct log_ocsf *o);
-void log_ocsf_print_end(struct log_ocsf *o);
-void log_ocsf_print_compliance(struct log_ocsf *o);
-void log_ocsf_print_network(struct log_ocsf *o);
-void log_ocsf_print_name(struct log_ocsf *o);
-void log_ocsf_print_call(struct log_ocsf *o);
-void log_ocsf_print_file(struct log_ocsf *o);
-void log_ocsf_print_limit(struct log_ocsf *o);
-void log_ocsf_print_session(struct log_ocsf *o);
-void log_ocsf_print_key(struct log_ocsf *o);

@@ -317,11 +317,6 @@ struct record_subject {
 	char sha256[SHA256_HEX_SIZE];
 };
 
-/* An in-toto statement: a predicate as it was printed, of subjects, with a log that ends there. */
-void record_print_statement(enum record_claim claim, const char *predicate, size_t n,
-	const struct record_subject *subjects, size_t count, const struct log_tail *log,
-	struct buf *out);
-
 /* --- record_keep.c: signed, in the run's folder --- */
 
 /*

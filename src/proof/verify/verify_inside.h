@@ -9,25 +9,15 @@ void verify_provenance(const struct verify_record *v, struct verify_report *repo
 void verify_guarantees(const struct verify_record *v, struct verify_report *report);
 void verify_outcome(const struct verify_record *v, struct verify_report *report);
 
-/* --- verify_files.c, verify_events.c, verify_trees.c: with what lies beside it? --- */
-void verify_events(const struct verify_record *v, struct verify_report *report);
 void verify_effects(const struct verify_record *v, struct verify_report *report);
 void verify_plain_files(const struct verify_record *v, struct verify_report *report);
 void verify_subjects(const struct verify_record *v, struct verify_report *report);
-void verify_image(const struct verify_record *v, const struct verify_options *o,
-	struct verify_report *report);
-void verify_overlay(const struct verify_record *v, const struct verify_options *o,
-	struct verify_report *report);
 
 /*
  * Opens a plain file beside the record, no link followed. -1 where that was said under `property`:
  * it is not there, or it cannot be one of the run's.
  */
 int verify_open_file(const struct verify_record *v, const char *property, const char *name,
-	struct verify_report *report);
-
-/* --- verify_demands.c --- */
-void verify_demands(const struct verify_record *v, const struct verify_options *o,
 	struct verify_report *report);
 
 /* Which network the cage had, by its guarantees: "none", "allowlist", "host". */

@@ -13,6 +13,123 @@
 #include "base/str.h"
 #include "session/store/store_inside.h"
 
+/*
+ * The tables, as numbered steps. One that was released is never changed: what is to be different
+ * is a step of its own at the end.
+ */
+
+/*
+ * Times are milliseconds. In bawn_sessions `queued`, `running` and `head_ms` (when the oldest
+ * queued run was queued) repeat what bawn_runs says, so that a run to be taken is found, and is
+ * certain, by the session's row alone. is_held: its last lease was not given back.
+ *
+ * Texts that bawn did not check letter by letter are bytes: paths are.
+ */
+static const char *const steps[][8] = {
+	{
+		"CREATE TABLE bawn_sessions (seq {serial}, id TEXT NOT NULL UNIQUE, "
+		"name TEXT NOT NULL, place TEXT NOT NULL, workspace BIGINT NOT NULL, "
+		"state BIGINT NOT NULL DEFAULT 0, created_ms BIGINT NOT NULL, "
+		"used_ms BIGINT NOT NULL, ttl_ms BIGINT NOT NULL, worker TEXT NOT NULL DEFAULT '', "
+		"token BIGINT NOT NULL DEFAULT 0, lease_ms BIGINT NOT NULL DEFAULT 0, "
+		"is_held BIGINT NOT NULL DEFAULT 0, queued BIGINT NOT NULL DEFAULT 0, "
+		"running BIGINT NOT NULL DEFAULT 0, head_ms BIGINT NOT NULL DEFAULT 0, "
+		"spec {bytes} NOT NULL, project {bytes} NOT NULL)",
+		"CREATE UNIQUE INDEX bawn_sessions_name ON bawn_sessions (name) WHERE name <> ''",
+		"CREATE INDEX bawn_sessions_worker ON bawn_sessions (worker) WHERE worker <> ''",
+		"CREATE INDEX bawn_sessions_head ON bawn_sessions (head_ms, seq) WHERE queued > 0",
+		"CREATE TABLE bawn_runs (seq {serial}, id TEXT NOT NULL UNIQUE, "
+		"session TEXT NOT NULL, worker TEXT NOT NULL DEFAULT '', "
+		"state BIGINT NOT NULL DEFAULT 0, token BIGINT NOT NULL DEFAULT 0, "
+		"queued_ms BIGINT NOT NULL, taken_ms BIGINT NOT NULL DEFAULT 0, "
+		"ended_ms BIGINT NOT NULL DEFAULT 0, status BIGINT NOT NULL DEFAULT 0, "
+		"request {bytes} NOT NULL, error {bytes}, record {bytes}, out {bytes}, err "
+		"{bytes})",
+		"CREATE INDEX bawn_runs_session ON bawn_runs (session, state, seq)",
+		"CREATE INDEX bawn_runs_worker ON bawn_runs (worker) WHERE state = 1",
+	},
+	{
+		"CREATE TABLE bawn_workers (name TEXT NOT NULL PRIMARY KEY, place TEXT NOT NULL, "
+		"host TEXT NOT NULL, slots BIGINT NOT NULL, lease_ms BIGINT NOT NULL, "
+		"seen_ms BIGINT NOT NULL)",
+		"CREATE TABLE bawn_saved (session TEXT NOT NULL PRIMARY KEY, "
+		"token BIGINT NOT NULL, saved_ms BIGINT NOT NULL, bytes {bytes} NOT NULL)",
+	},
+};
+
+#define STEP_COUNT ((int64_t)COUNT_OF(steps))
+
+/* How many steps were taken. */
+static int schema_read_version(struct store *s, int64_t *ret, struct err *e)
+{
+	int r = store_ask(s, store_see_num, ret, e,
+		"SELECT coalesce(max(version), 0) FROM bawn_schema WHERE version > $1",
+		VALUE_NUM(0));
+
+	return r < 0 ? r : 0;
+}
+
+/* The same without changing anything; 0 as well where there is no table that would say it. */
+static int look_at_version(struct store *s, int64_t *ret, struct err *e)
+{
+	int64_t has_table = 0;
+	int r = store_ask(
+		s, store_see_num, &has_table, e, "{has_schema}", VALUE_TEXT("bawn_schema"));
+
+	*ret = 0;
+	return r < 0 || !has_table ? r : schema_read_version(s, ret, e);
+}
+
+static int schema_take_step(struct store *s, int64_t step, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < 8 && steps[step][i] && r >= 0; i++)
+		r = s->driver->run(s, steps[step][i], NULL, 0, NULL, NULL, e);
+	if (r < 0)
+		return r;
+	return store_tell(s, e, "INSERT INTO bawn_schema (version, taken_ms) VALUES ($1, {now})",
+		VALUE_NUM(step + 1));
+}
+
+static int schema_take_steps(struct store *s, void *of, struct err *e)
+{
+	int64_t version = 0;
+	int r = s->driver->lock_schema(s, e);
+
+	(void)of;
+	/* Whether it is there is not looked up: PostgreSQL may remember that it was not. */
+	if (r >= 0)
+		r = s->driver->run(s,
+			"CREATE TABLE IF NOT EXISTS bawn_schema (version BIGINT NOT NULL PRIMARY "
+			"KEY, taken_ms BIGINT NOT NULL)",
+			NULL, 0, NULL, NULL, e);
+	if (r >= 0)
+		r = schema_read_version(s, &version, e);
+	while (r >= 0 && version < STEP_COUNT)
+		r = schema_take_step(s, version++, e);
+	return r;
+}
+
+static int store_upgrade(struct store *s, struct err *e)
+{
+	int64_t version = 0;
+	int r;
+
+	s->doing = "open the store";
+	r = look_at_version(s, &version, e);
+	if (r >= 0 && version < STEP_COUNT)
+		r = store_within(s, true, schema_take_steps, NULL, e);
+	if (r >= 0 && version > STEP_COUNT)
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EPROTO,
+				"cannot open the store: %s has tables of version %lld, and this "
+				"bawn knows %lld",
+				s->name, (long long)version, (long long)STEP_COUNT),
+			"use the newer bawn that made them");
+	return r < 0 ? r : 0;
+}
+
 const char *const store_session_words[STORE_SESSION_STATE_COUNT] = {
 	[STORE_OPEN] = "open",
 	[STORE_STOPPED] = "stopped",

@@ -80,8 +80,6 @@ extern const struct store_driver store_postgres_driver __attribute__((weak));
 /* Puts a text into a driver's words: ?1 or $1, and what stands in braces. NULL: no memory. */
 char *store_spell(const char *sql, unsigned dialect);
 
-int store_upgrade(struct store *s, struct err *e);
-
 /* --- asking, for store_*.c --- */
 
 #define VALUE_NUM(n)  ((struct store_value){ .kind = STORE_NUM, .num = (int64_t)(n) })

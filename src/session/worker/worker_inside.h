@@ -280,7 +280,3 @@ void worker_drop_mount(struct worker *w, struct worker_held *held);
 void worker_hear_mounts(struct worker *w);
 
 /* --- worker_sweep.c --- */
-
-void worker_begin_sweep(struct worker *w);
-void worker_hear_sweep(struct worker *w);
-void worker_end_sweep(struct worker *w);
