@@ -1,5 +1,5 @@
 /*
- * keep - one run, as phases from a plan to the end of its cage.
+ * keeper - one run, as phases from a plan to the end of its cage.
  *
  * Runs as:     the operator.
  * Enters with: a plan, and nothing started.
@@ -68,12 +68,12 @@ void keeper_init(struct keeper *k, const struct keeper_request *q, struct record
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		keeper_protect_init(&k->protects[i]);
 	keeper_gate_init(&k->gate);
-	keeper_member_init(&k->share);
+	keeper_member_init(&k->member);
 	keeper_joined_init(&k->joined);
 	keeper_resident_init(&k->resident);
 	keeper_notify_init(&k->notify);
 	keeper_names_init(&k->names);
-	keeper_report_init(&k->told);
+	keeper_report_init(&k->reports);
 }
 
 /* What an attempt before this one left in the record. */
@@ -217,14 +217,14 @@ static int map_ids(struct keeper *k, struct err *e)
 	return r;
 }
 
-static int prepare_look(struct keeper *k, struct err *e)
+static int prepare_inspection(struct keeper *k, struct err *e)
 {
-	return keeper_inspection_prepare(&k->look, &k->start, &k->sources, e);
+	return keeper_inspection_prepare(&k->inspection, &k->start, &k->sources, e);
 }
 
-static int prepare_late_look(struct keeper *k, struct err *e)
+static int prepare_late_inspection(struct keeper *k, struct err *e)
 {
-	return keeper_inspection_prepare_late(k->look, &k->sources, e);
+	return keeper_inspection_prepare_late(k->inspection, &k->sources, e);
 }
 
 static int sweep_groups(struct keeper *k, struct err *e)
@@ -256,38 +256,38 @@ static const struct step {
 	bool in[KEEPER_MODE_COUNT];
 } steps[] = {
 	/* clang-format off */
-	/*                                  fresh warming warm joining resident */
-	{ OPEN,      choose_terminal,       { 1,    1,    0,     1,      1 } },
-	{ OPEN,      choose_ids,            { 1,    1,    0,     1,      1 } },
-	{ OPEN,      make_words,            { 1,    0,    0,     1,      1 } },
-	{ OPEN,      keeper_warm_share_words, { 0,    1,    0,     0,      0 } },
-	{ OPEN,      keeper_report_make,        { 1,    0,    0,     0,      1 } },
-	{ OPEN,      open_sources,          { 1,    1,    0,     0,      1 } },
-	{ OPEN,      open_late_sources,     { 0,    0,    1,     0,      0 } },
-	{ OPEN,      keeper_overlay_find,     { 1,    0,    0,     0,      1 } },
-	{ OPEN,      keeper_join_find,        { 0,    0,    0,     1,      0 } },
-	{ PREPARE,   keeper_join_prepare,     { 0,    0,    0,     1,      0 } },
-	{ PREPARE,   keeper_overlay_take,     { 1,    0,    0,     0,      1 } },
-	{ PREPARE,   keeper_layer_make,       { 1,    0,    1,     0,      1 } },
-	{ PREPARE,   keeper_protect_make,        { 1,    0,    0,     0,      1 } },
-	{ PREPARE,   keeper_limits_make,      { 1,    1,    0,     0,      1 } },
-	{ PREPARE,   keeper_gate_make,        { 1,    1,    0,     0,      1 } },
-	{ PREPARE,   keeper_notify_make,      { 1,    1,    0,     0,      1 } },
-	{ PREPARE,   open_stdio,            { 1,    1,    0,     1,      1 } },
-	{ PREPARE,   keeper_watch_open,       { 1,    1,    0,     1,      1 } },
-	{ PREPARE,   keeper_copy_make,        { 1,    0,    0,     0,      1 } },
-	{ PREPARE,   watch_disk,            { 1,    0,    1,     0,      1 } },
-	{ START,     keeper_spawn,                 { 1,    1,    0,     1,      1 } },
-	{ START,     limit_making,          { 1,    0,    1,     1,      1 } },
-	{ START,     map_ids,               { 1,    1,    0,     0,      1 } },
-	{ START,     keeper_member_send,       { 1,    0,    1,     0,      1 } },
-	{ START,     keeper_gate_start,       { 1,    1,    0,     0,      1 } },
-	{ MEANWHILE, prepare_look,          { 1,    1,    0,     1,      1 } },
-	{ MEANWHILE, prepare_late_look,     { 1,    0,    1,     0,      1 } },
-	{ MEANWHILE, sweep_groups,          { 1,    0,    0,     0,      1 } },
-	{ MEANWHILE, keeper_digest,           { 1,    0,    1,     0,      1 } },
-	{ MEANWHILE, close_sources,         { 1,    0,    1,     1,      1 } },
-	{ MEANWHILE, keeper_overlay_digest,   { 1,    0,    0,     0,      1 } },
+	/*                                     fresh warming warm joining resident */
+	{ OPEN,      choose_terminal,          { 1,     1,      0,   1,      1 } },
+	{ OPEN,      choose_ids,               { 1,     1,      0,   1,      1 } },
+	{ OPEN,      make_words,               { 1,     0,      0,   1,      1 } },
+	{ OPEN,      keeper_warm_share_words,  { 0,     1,      0,   0,      0 } },
+	{ OPEN,      keeper_report_make,       { 1,     0,      0,   0,      1 } },
+	{ OPEN,      open_sources,             { 1,     1,      0,   0,      1 } },
+	{ OPEN,      open_late_sources,        { 0,     0,      1,   0,      0 } },
+	{ OPEN,      keeper_overlay_find,      { 1,     0,      0,   0,      1 } },
+	{ OPEN,      keeper_join_find,         { 0,     0,      0,   1,      0 } },
+	{ PREPARE,   keeper_join_prepare,      { 0,     0,      0,   1,      0 } },
+	{ PREPARE,   keeper_overlay_take,      { 1,     0,      0,   0,      1 } },
+	{ PREPARE,   keeper_layer_make,        { 1,     0,      1,   0,      1 } },
+	{ PREPARE,   keeper_protect_make,      { 1,     0,      0,   0,      1 } },
+	{ PREPARE,   keeper_limits_make,       { 1,     1,      0,   0,      1 } },
+	{ PREPARE,   keeper_gate_make,         { 1,     1,      0,   0,      1 } },
+	{ PREPARE,   keeper_notify_make,       { 1,     1,      0,   0,      1 } },
+	{ PREPARE,   open_stdio,               { 1,     1,      0,   1,      1 } },
+	{ PREPARE,   keeper_watch_open,        { 1,     1,      0,   1,      1 } },
+	{ PREPARE,   keeper_copy_make,         { 1,     0,      0,   0,      1 } },
+	{ PREPARE,   watch_disk,               { 1,     0,      1,   0,      1 } },
+	{ START,     keeper_spawn,             { 1,     1,      0,   1,      1 } },
+	{ START,     limit_making,             { 1,     0,      1,   1,      1 } },
+	{ START,     map_ids,                  { 1,     1,      0,   0,      1 } },
+	{ START,     keeper_member_send,       { 1,     0,      1,   0,      1 } },
+	{ START,     keeper_gate_start,        { 1,     1,      0,   0,      1 } },
+	{ MEANWHILE, prepare_inspection,       { 1,     1,      0,   1,      1 } },
+	{ MEANWHILE, prepare_late_inspection,  { 1,     0,      1,   0,      1 } },
+	{ MEANWHILE, sweep_groups,             { 1,     0,      0,   0,      1 } },
+	{ MEANWHILE, keeper_digest,            { 1,     0,      1,   0,      1 } },
+	{ MEANWHILE, close_sources,            { 1,     0,      1,   1,      1 } },
+	{ MEANWHILE, keeper_overlay_digest,    { 1,     0,      0,   0,      1 } },
 	/* clang-format on */
 };
 
@@ -365,7 +365,7 @@ int keeper_inspect(struct keeper *k, struct err *e)
 	if (r < 0 || k->state != KEEPER_BUILT)
 		return r;
 	keeper_protect_end(k);
-	r = keep_inspection_judge(k->look, k, k->record, e);
+	r = keep_inspection_judge(k->inspection, k, k->record, e);
 	if (r == 0)
 		r = keeper_overlay_look(k, e);
 	k->end.has_fault = r < 0;

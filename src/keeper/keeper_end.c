@@ -125,7 +125,7 @@ void keeper_release(struct keeper *k)
 			close(*fds[i]);
 		*fds[i] = -1;
 	}
-	keeper_inspection_free(k->look);
+	keeper_inspection_free(k->inspection);
 	keeper_stdio_done(&k->stdio);
 	keeper_terminal_done(&k->terminal);
 	cgroup_done(&k->group);
@@ -137,7 +137,7 @@ void keeper_release(struct keeper *k)
 	keeper_gate_done(&k->gate);
 	keeper_resident_done(k);
 	keeper_joined_done(&k->joined);
-	keeper_member_done(&k->share);
+	keeper_member_done(&k->member);
 	keeper_notify_done(&k->notify);
 	keeper_names_done(&k->names);
 	keeper_words_done(&k->words);

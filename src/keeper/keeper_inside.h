@@ -46,11 +46,11 @@ struct keeper {
 	struct keeper_gate gate;
 	struct keeper_notify notify;
 	struct keeper_names names;
-	struct keeper_report told;
-	struct keeper_inspection *look;
+	struct keeper_report reports;
+	struct keeper_inspection *inspection;
 
 	/* In a session. */
-	struct keeper_member share;
+	struct keeper_member member;
 	struct keeper_joined joined;
 	struct keeper_resident resident;
 };

@@ -179,7 +179,7 @@ static int watch_wait_for_all(
 		[SIGNALS] = k->signals,
 		[TIMER] = k->clock.timer,
 		[GATE] = k->gate.channel,
-		[SHARE] = k->share.connection,
+		[SHARE] = k->member.connection,
 		[RESIDENT] = k->resident.clients,
 		[JOINED] = k->mode == KEEPER_JOINING ? k->process.pidfd : -1,
 	};
@@ -190,11 +190,11 @@ static int watch_wait_for_all(
 		fds[i] = (struct pollfd){ .fd = others[i], .events = POLLIN };
 	keeper_notify_want(&k->notify, &fds[NOTIFY]);
 	keeper_names_want(&k->names, &fds[NAMES]);
-	keeper_report_want(&k->told, &fds[TOLD]);
+	keeper_report_want(&k->reports, &fds[TOLD]);
 	wait = watch_sooner(
 		watch_sooner(*ret_timeout, start_wait(k, until)), keeper_names_wait(&k->names));
-	wait = watch_sooner(
-		wait, watch_sooner(keeper_notify_wait(&k->notify), keeper_report_wait(&k->told)));
+	wait = watch_sooner(wait,
+		watch_sooner(keeper_notify_wait(&k->notify), keeper_report_wait(&k->reports)));
 	return poll(fds, ALL,
 		watch_sooner(wait, watch_sooner(keeper_disk_wait(k), keeper_protect_wait(k))));
 }

@@ -266,9 +266,9 @@ int keeper_join_find(struct keeper *k, struct err *e)
 
 	if (r < 0)
 		return r;
-	k->share.turn = keeper_member_open_lock(k->q->workspace, "cage-turn", LOCK_EX);
-	if (k->share.turn < 0)
-		return err_sys(e, -k->share.turn, "cannot lock the session's workspace");
+	k->member.turn = keeper_member_open_lock(k->q->workspace, "cage-turn", LOCK_EX);
+	if (k->member.turn < 0)
+		return err_sys(e, -k->member.turn, "cannot lock the session's workspace");
 	r = join_come_in(k, e);
 	return r == -ENOENT ? 0 : r;
 }
@@ -281,7 +281,7 @@ int keeper_join_prepare(struct keeper *k, struct err *e)
 		return err_sys(e, ENOENT, "cannot enter the session's cage");
 	if (r == 0)
 		r = keeper_pin_workspace(k->q->workspace, e);
-	k->share.connection = r >= 0 ? r : -1;
+	k->member.connection = r >= 0 ? r : -1;
 	if (r < 0 && r != -ENOENT)
 		return r;
 	note_silence(k);
@@ -289,13 +289,13 @@ int keeper_join_prepare(struct keeper *k, struct err *e)
 	if (k->joined.group.count)
 		k->start.group = &k->joined.group;
 	r = keeper_layer_join(k, e);
-	close(take_fd(&k->share.turn));
+	close(take_fd(&k->member.turn));
 	return r;
 }
 
 int keeper_join_look(struct keeper *k, struct err *e)
 {
-	int r = keeper_inspection_begin(k->look, k, e);
+	int r = keeper_inspection_begin(k->inspection, k, e);
 
 	if (r == 0 && wire_send(k->process.channel, WIRE_GO, 0, NULL) < 0)
 		r = err_set(e, ERR_SYS, EPIPE, "cannot start the command: it ended before");

@@ -216,7 +216,7 @@ static int *place_of(struct keeper *k, int which)
 		if (op->kind == PLAN_BIND && cage_tree_of_bind(op) == which)
 			return &k->sources.items[i].tree;
 	}
-	return &k->share.kept[which - CAGE_LAYER_COUNT];
+	return &k->member.kept[which - CAGE_LAYER_COUNT];
 }
 
 /* What was made for the sharer is attached there, and nowhere else. */
@@ -285,7 +285,7 @@ static int member_come_in(struct keeper *k, struct err *e)
 			return member_fail(-connection, e);
 		r = ask_trees(k, connection, e);
 		if (r == 0)
-			k->share.connection = take_fd(&connection);
+			k->member.connection = take_fd(&connection);
 		if (r != -EPIPE)
 			return r;
 		/* One that turns everybody away waits for those that it has told to end. */
@@ -315,14 +315,14 @@ static int member_hold(int workspace, bool is_given_away)
 int keeper_member_lock(struct keeper *k, struct err *e)
 {
 	/* Whoever moves or removes it has it alone. */
-	k->share.lock = keeper_member_open_lock(k->q->workspace, "lock", LOCK_SH | LOCK_NB);
-	if (k->share.lock == -EWOULDBLOCK)
+	k->member.lock = keeper_member_open_lock(k->q->workspace, "lock", LOCK_SH | LOCK_NB);
+	if (k->member.lock == -EWOULDBLOCK)
 		return err_hint(e,
 			err_set(e, ERR_REFUSED, EBUSY,
 				"cannot use the session's workspace: it is being moved, applied or "
 				"removed"),
 			"try again when that is done");
-	return k->share.lock < 0 ? member_fail(-k->share.lock, e) : 0;
+	return k->member.lock < 0 ? member_fail(-k->member.lock, e) : 0;
 }
 
 int keeper_member_join(struct keeper *k, struct err *e)
@@ -337,7 +337,7 @@ int keeper_member_join(struct keeper *k, struct err *e)
 		return member_fail(-turn, e);
 	/* Also where nothing is captured: who stops the session finds us there. */
 	r = member_come_in(k, e);
-	if (r == 0 && k->q->hold && *k->q->hold < 0 && k->share.connection >= 0)
+	if (r == 0 && k->q->hold && *k->q->hold < 0 && k->member.connection >= 0)
 		*k->q->hold = member_hold(workspace, true);
 	return r == 0 ? keeper_layer_open_shared(k, e) : r;
 }
@@ -350,7 +350,7 @@ int keeper_member_send(struct keeper *k, struct err *e)
 		return 0;
 	for (int i = 0; r == 0 && i < CAGE_TREE_COUNT; i++) {
 		int tree = i < CAGE_LAYER_COUNT ? k->sources.layers[i].tree
-						: k->share.kept[i - CAGE_LAYER_COUNT];
+						: k->member.kept[i - CAGE_LAYER_COUNT];
 		struct wire_message m = { .kind = WIRE_TREE, .n = i };
 
 		if (tree >= 0)
@@ -358,7 +358,7 @@ int keeper_member_send(struct keeper *k, struct err *e)
 	}
 	if (r == 0)
 		r = wire_send(k->process.channel, WIRE_JOINED, 0, NULL);
-	close_kept(&k->share);
+	close_kept(&k->member);
 	return r < 0 ? err_set(e, ERR_SYS, -r,
 			       "cannot make the cage: it ended before it was complete")
 		     : 0;
@@ -369,12 +369,12 @@ int keeper_member_send(struct keeper *k, struct err *e)
 int keeper_member_hear(struct keeper *k, struct err *e)
 {
 	struct wire_message m = { 0 };
-	bool is_told = wire_receive(k->share.connection, &m, NULL) == 0 && m.kind == WIRE_SIGNAL;
+	bool is_told = wire_receive(k->member.connection, &m, NULL) == 0 && m.kind == WIRE_SIGNAL;
 
 	k->end.is_unwanted = true;
 	if (!is_told) {
-		close(k->share.connection);
-		k->share.connection = -1;
+		close(k->member.connection);
+		k->member.connection = -1;
 	}
 	if (keeper_has_started(k) && is_told)
 		return keeper_begin_to_stop(k);

@@ -64,7 +64,7 @@ static int open_namespaces(struct keeper *k)
 {
 	static const char *const files[CAGE_NAMESPACES] = { "user", "pid", "net", "ipc", "uts",
 		"cgroup", "mnt" };
-	const struct keeper_snapshot *v = keeper_inspection_view(k->look);
+	const struct keeper_snapshot *v = keeper_inspection_view(k->inspection);
 
 	for (int i = 0; i < CAGE_NAMESPACES; i++) {
 		char path[48];
@@ -93,7 +93,7 @@ int keeper_resident_open(struct keeper *k, struct err *e)
 	int ret = open_namespaces(k);
 
 	keeper_join_digest_plan(k->start.plan, r->plan);
-	keeper_join_digest_mounts(keeper_inspection_view(k->look), r->mounts);
+	keeper_join_digest_mounts(keeper_inspection_view(k->inspection), r->mounts);
 	if (ret == 0)
 		ret = r->listener = keeper_member_listen(k->q->workspace, "cage");
 	if (ret >= 0)

@@ -50,7 +50,7 @@ static int listen_in(int folder)
 
 int keeper_report_make(struct keeper *k, struct err *e)
 {
-	struct keeper_report *t = &k->told;
+	struct keeper_report *t = &k->reports;
 
 	if (!plan_find_from(k->q->plan, PLAN_BIND, PLAN_ROOT_TOLD))
 		return 0;
@@ -81,11 +81,11 @@ static void report_note(struct keeper *k, const struct wire_report *told)
 	struct log *log = k->q->log;
 
 	counts->times[told->kind]++;
-	if (k->told.events == RECORD_MAX_TOLD) {
+	if (k->reports.events == RECORD_MAX_TOLD) {
 		counts->untold++;
 		return;
 	}
-	k->told.events++;
+	k->reports.events++;
 	if (!log)
 		return;
 	record_print_told(told, log_begin(log, wire_report_names[told->kind]));
@@ -96,7 +96,7 @@ static void report_note(struct keeper *k, const struct wire_report *told)
 static bool report_hear_one(struct keeper *k)
 {
 	struct wire_report told = { 0 };
-	int r = wire_receive_message(k->told.socket, &told, sizeof(told), NULL);
+	int r = wire_receive_message(k->reports.socket, &told, sizeof(told), NULL);
 
 	if (r == 0 && wire_is_told(&told))
 		report_note(k, &told);
@@ -106,7 +106,7 @@ static bool report_hear_one(struct keeper *k)
 
 void keeper_report_hear(struct keeper *k)
 {
-	struct keeper_report *t = &k->told;
+	struct keeper_report *t = &k->reports;
 
 	if (t->socket < 0)
 		return;
@@ -117,7 +117,7 @@ void keeper_report_hear(struct keeper *k)
 
 void keeper_report_end(struct keeper *k)
 {
-	struct keeper_report *t = &k->told;
+	struct keeper_report *t = &k->reports;
 
 	if (t->socket < 0)
 		return;
