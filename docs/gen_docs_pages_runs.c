@@ -171,7 +171,7 @@ const struct gen_page gen_pages_runs[] = {
 		},
 		"bawn-mcp(1)" },
 	{ "version",
-		"bawn version prints the version of bawn, of the libraries in it, and of its formats.",
+		"bawn version prints the version of bawn, and the digest of the preflight that it carries.",
 		NULL, NULL, { { "Print the version", "bawn version", NULL } }, "bawn-doctor(1)" },
 	{ 0 },
 };

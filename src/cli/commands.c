@@ -46,7 +46,7 @@ const struct cli_command cli_commands[] = {
 		cmd_verify_options, false, cmd_verify, .takes_words = true },
 	{ "doctor", "[options]", "show what this host can guarantee, and how to get the rest",
 		cmd_doctor_options, false, cmd_doctor },
-	{ "version", "", "print the version, and what it was built with", NULL, false,
+	{ "version", "", "print the version and the digest of the preflight", NULL, false,
 		cmd_version },
 	{ 0 },
 };
