@@ -365,7 +365,7 @@ int keeper_inspect(struct keeper *k, struct err *e)
 	if (r < 0 || k->state != KEEPER_BUILT)
 		return r;
 	keeper_protect_end(k);
-	r = keep_inspection_judge(k->inspection, k, k->record, e);
+	r = keeper_inspection_judge(k->inspection, k, k->record, e);
 	if (r == 0)
 		r = keeper_overlay_look(k, e);
 	k->end.has_fault = r < 0;

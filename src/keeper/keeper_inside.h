@@ -85,7 +85,7 @@ int keeper_inspection_begin(struct keeper_inspection *l, struct keeper *k, struc
 const struct keeper_snapshot *keeper_inspection_view(const struct keeper_inspection *l);
 
 /* Compares the cage with the plan, guarantee by guarantee. */
-int keep_inspection_judge(
+int keeper_inspection_judge(
 	struct keeper_inspection *l, const struct keeper *k, struct record *record, struct err *e);
 
 /* --- keeper_warm.c --- */

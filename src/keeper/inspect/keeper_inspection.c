@@ -515,7 +515,7 @@ int keeper_inspection_compare(
 	return inspection_judge(l, e);
 }
 
-int keep_inspection_judge(
+int keeper_inspection_judge(
 	struct keeper_inspection *l, const struct keeper *k, struct record *record, struct err *e)
 {
 	int r = l->joined ? keeper_snapshot_read_again(&l->cage, &k->joined.again, &l->arena, e)
