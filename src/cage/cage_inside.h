@@ -183,7 +183,7 @@ int cage_capture(struct cage *c, const struct plan_op *op, struct err *e);
 /* Holds the captured trees of a session for all of its runs, until the last one ends. */
 noreturn void cage_member(struct cage *c);
 
-/* --- cage_overlay.c --- */
+/* --- cage_mount.c --- */
 
 cage_step cage_load_overlay;
 
@@ -217,7 +217,7 @@ int cage_confine_check(const struct cage *c);
 
 cage_step cage_make_ruleset, cage_add_rule, cage_confine;
 
-/* --- cage_exec.c, cage_command.c --- */
+/* --- cage.c, cage_command.c --- */
 
 /* Runs bawn's own questions in the cage; what fails ends it. */
 void cage_preflight(struct cage *c);

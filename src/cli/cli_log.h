@@ -65,14 +65,14 @@ int cli_log_read_wish(const struct cli *cli, struct cli_log_wish *ret);
 
 bool cli_log_is_wished(const struct cli_log_wish *w, const struct log_event *x);
 
-/* --- what is said again: cli_log_rows.c --- */
+/* --- what is said again: cmd_log.c --- */
 
 struct cli_log_rows {
 	struct cli_log_row *slots;
 	size_t room, count;
 };
 
-/* --- what would allow what was denied: cli_log_allow.c --- */
+/* --- what would allow what was denied: cli_log_print.c --- */
 
 #define CLI_MOST_WAYS 64
 
@@ -133,5 +133,3 @@ void cli_log_show(struct cli_log_out *out, struct log_event *x);
 /* A line that is no event; only people are shown it. */
 void cli_log_show_line(struct cli_log_out *out, const struct log_line *line);
 int cli_log_end(struct cli_log_out *out, const struct cli_log_source *s, int status);
-
-/* --- waiting for more: cli_log_wait.c --- */

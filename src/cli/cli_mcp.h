@@ -50,8 +50,6 @@ struct mcp_server {
 	struct mcp_call calls[MCP_MOST_CALLS];
 };
 
-/* --- cli_mcp_serve.c --- */
-
 /* --- cli_mcp_calls.c --- */
 
 /* Starts a call; what cannot be started is answered. */
@@ -68,7 +66,3 @@ void mcp_calls_kill_late(struct mcp_call *c);
 
 /* The call with that id; NULL: there is none. */
 struct mcp_call *mcp_calls_find(struct mcp_server *s, const struct mcp_slice *id);
-
-/* --- cli_mcp_run.c --- */
-
-/* --- cli_mcp_notes.c --- */

@@ -32,5 +32,3 @@ size_t cli_git_show(const struct cli_kept *k, size_t i, struct cli_show *out);
 /* How many they are, and how many bytes of their paths are the repository's folder. */
 size_t cli_git_count(const struct change_effects *x, size_t i);
 size_t cli_git_folder(const struct change_effect *x);
-
-/* --- cli_stat.c --- */

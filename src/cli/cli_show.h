@@ -61,8 +61,6 @@ void cli_show_hunks(struct cli_show *s, const char *bytes, size_t n);
 /* Bytes as they are, also for a person: the caller vouches for them. */
 void cli_show_raw(struct cli_show *s, const char *bytes, size_t n);
 
-/* --- cli_pager.c --- */
-
 /* --- cli_quote.c --- */
 
 /*

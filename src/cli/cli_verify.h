@@ -43,5 +43,3 @@ int cli_find_record(const struct cli_verifier *x, const char *word, struct cli_f
  */
 int cli_load_record(const struct cli_verifier *x, const char *word, struct cli_found *ret_found,
 	struct verify_record *ret, struct verify_report *report, struct err *e);
-
-/* --- cards: cli_verify_card.c --- */

@@ -65,8 +65,6 @@ int client_read_address(struct arena *arena, const char *text, size_t n, const c
 bool client_read(struct arena *arena, const struct client_question *q, const char *text,
 	struct client_found *ret);
 
-/* --- client_ask.c --- */
-
 /* --- client_apply.c --- */
 
 /*

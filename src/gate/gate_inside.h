@@ -72,7 +72,7 @@ void gate_rows_add_bytes(struct gate_rows *r, int row, uint64_t out, uint64_t in
 /* Tells the keeper what it does not know. 0; -EAGAIN: it does not listen at the moment; -errno. */
 int gate_rows_tell(struct gate_rows *r, int keeper);
 
-/* --- gate_net.c: the cage's network --- */
+/* --- gate_main.c: the cage's network --- */
 
 #define GATE_LOOPBACK      1 /* its index, in every network */
 #define GATE_PORT_OF_NAMES 53

@@ -305,7 +305,10 @@ void run_sign_interrupted(struct run *r)
 {
 	struct err e = { 0 };
 
-	if (r->state >= 0 && record_sign_interrupted(r->state, &e) < 0 && !r->sink->is_quiet)
+	if (r->state < 0 || record_sign_interrupted(r->state, &e) >= 0 || r->sink->is_quiet)
+		return;
+	/* A run that was refused for it says so itself. */
+	if (!str_eq(e.text, r->record.error.text))
 		run_tell_err(r, &e);
 }
 

@@ -364,7 +364,7 @@ static bool read_all(struct reader *r)
 
 int run_request_read(const char *text, size_t size, struct run_request *ret, struct err *e)
 {
-	struct err unused;
+	struct err unused = { 0 };
 	struct reader r = { .into = ret, .e = e ? e : &unused };
 
 	run_request_init(ret);

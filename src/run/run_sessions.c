@@ -130,6 +130,7 @@ int run_queue(const struct run_request *q, struct store *s, const struct store_s
 	struct store_run queued = { 0 };
 	int r = run_request_print(q, &request, e);
 
+	/* NOLINTNEXTLINE(misc-redundant-expression): both are written as the same number today */
 	static_assert(RUN_REQUEST_SIZE == STORE_MAX_REQUEST, "a store takes any request");
 	if (r == 0)
 		r = record_make_run(NULL, queued.id, e);

@@ -144,8 +144,6 @@ int run_load_agent(struct spec *s, const char *name, const char *home, struct ag
 int run_add_agent(
 	const struct run_request *q, struct spec *s, const struct run_place *place, struct err *e);
 
-/* --- where the project is in the cage: run_own_path.c --- */
-
 /* --- tools of the operator's home: run_toolchain.c --- */
 
 /* Puts binds and variables in the place of the names of toolchains. */

@@ -15,7 +15,8 @@
 /* --- reader --- */
 
 /* The sentence of an error, behind its place. Always -EINVAL. */
-static int filter_refuse(struct filter_reader *r, struct diag_pos at, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static int filter_refuse(
+	struct filter_reader *r, struct diag_pos at, const char *fmt, ...)
 {
 	own(buf) struct buf shown = { .max = (size_t)4 * ERR_TEXT_SIZE };
 	char text[ERR_TEXT_SIZE];

@@ -123,8 +123,6 @@ int vault_listen(const struct vault *v, int fd, uint32_t index);
 /* Tells the gate; a vault whose gate is gone ends. */
 void vault_tell(const struct vault *v, const struct wire_vault_message *m);
 
-/* --- vault_start.c --- */
-
 /* --- vault_tls.c --- */
 
 /* Of the file's bytes; -EINVAL: there is no certificate in them; -EBADMSG: one is damaged. */

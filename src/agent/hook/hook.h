@@ -63,7 +63,7 @@ void hook_call_done(struct hook_call *c);
 /* Adds what a shell command would touch, as far as that can be seen from its words. */
 void hook_shell_scan(struct hook_call *c, const char *script);
 
-/* --- hook_resolve.c --- */
+/* --- hook_answer.c --- */
 
 /* Like readlink(2), of an absolute path: the size, or -EINVAL: it is no link, or -errno. */
 typedef long hook_read_link(void *of, const char *path, char *ret, size_t size);

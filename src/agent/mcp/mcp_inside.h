@@ -73,5 +73,3 @@ void mcp_print_caching(struct json *j);
 
 /* A piece of JSON without the white space between its parts. */
 void mcp_add_compact(struct buf *out, const char *json);
-
-/* --- what is asked at the beginning: mcp_begin.c --- */

@@ -184,7 +184,7 @@ struct change_owner {
 bool change_put_owner(
 	const struct change_job *j, const struct change_put *p, struct change_owner *ret);
 
-/* --- change_put_copy.c --- */
+/* --- change_put_write.c --- */
 
 /* Opens a file or folder of the layer for reading, a link with O_PATH. A descriptor or -errno. */
 int change_put_open_layer(struct change_job *j, const char *path, int flags);
@@ -205,6 +205,12 @@ bool change_put_is_merged(const struct change_job *j, const struct change_put *p
 bool change_put_merge(const struct change_job *j, struct change_put *p, int layer, struct buf *out);
 
 /* --- change_put_same.c --- */
+
+/* Is p->old git's index, with the entries it had before the run? */
+bool change_put_is_index_before(const struct change_job *j, struct change_put *p);
+
+/* Has p->old all that the run did to it, though it is not the same: an index, or merged? */
+bool change_put_has_all(const struct change_job *j, struct change_put *p);
 
 /* --- change_put_attributes.c --- */
 

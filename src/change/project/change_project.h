@@ -27,7 +27,7 @@ struct change_project {
 int change_project_digest(const struct change_project *p, struct buf *list,
 	char ret[static SHA256_HEX_SIZE], struct err *e);
 
-/* --- change_project_git.c --- */
+/* --- change_project.c --- */
 
 /* Lines of a list are "TYPE SIZE HASH ATTRIBUTES PATH" and a NUL. */
 struct change_project_git {

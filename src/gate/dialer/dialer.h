@@ -113,7 +113,7 @@ enum dialer_source {
 	CALLER_FROM_ATTEMPT, /* and those that follow: the call's index times the attempts' */
 };
 
-/* --- dialer_answer.c --- */
+/* --- dialer.c --- */
 
 /* The end of a call: the answer is sent now or as soon as who asked listens. Owns `passed`. */
 void dialer_answer(struct dialer *c, struct dialer_call *call, enum wire_decision_kind kind,

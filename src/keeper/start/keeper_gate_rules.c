@@ -189,8 +189,9 @@ static int make_rules(struct keeper *k, struct err *e)
 	if (count > WIRE_MAX_RULES)
 		return err_set(e, ERR_REFUSED, ENOSPC,
 			"cannot use network.allow: it has more than %d entries", WIRE_MAX_RULES);
-	rules = calloc(1, size);
-	if (!rules || !record_expect_decisions(k->record))
+	if (record_expect_decisions(k->record))
+		rules = calloc(1, size);
+	if (!rules)
 		return err_set(
 			e, ERR_SYS, ENOMEM, "cannot make the rules of the network: out of memory");
 	rules->uid = k->start.ids.uid;

@@ -11,7 +11,3 @@
 
 /* The number that a line gives itself and where in it the 64 digits of `prev` are; or false. */
 bool log_split_line(const char *text, size_t size, uint64_t *ret_seq, const char **ret_prev);
-
-/* --- log_chain.c --- */
-
-/* --- log_state.c --- */

@@ -25,5 +25,3 @@ struct log_ocsf {
 	char uid[128];                  /* of the event, among all */
 	struct json json;
 };
-
-/* --- log_ocsf_classes.c --- */

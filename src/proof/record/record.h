@@ -302,7 +302,7 @@ void record_print_time(struct json *j, const char *key, const struct timespec *t
 /* Guarantees that may be missing, and are: bits 1 << enum plan_guarantee. */
 uint64_t record_degraded(const struct record *r);
 
-/* --- record_statement.c: how it is said; pure --- */
+/* --- record_keep.c: how it is said; pure --- */
 
 enum record_claim {
 	RECORD_CLAIM, /* urn:bawn:record:v1 */

@@ -278,5 +278,3 @@ void worker_drop_mount(struct worker *w, struct worker_held *held);
 
 /* Sessions were stopped. */
 void worker_hear_mounts(struct worker *w);
-
-/* --- worker_sweep.c --- */

@@ -110,19 +110,20 @@ static void tell_end(void *of, struct run_result *x)
 }
 
 /* What was queued by another bawn, or by something else, is read here and refused. */
-static void runner_run(struct one_run *one, struct run_job *job, const char *text)
+static void runner_run(struct one_run *one, const struct run_job *job, const char *text)
 {
 	own(run_request) struct run_request request = { 0 };
 	struct run_result result = { .state = STORE_FAILED, .status = RUN_FAILED };
+	struct run_job asked = *job;
 
 	if (run_request_read(text, strlen(text), &request, &result.error) < 0) {
 		metrics_count_run(&result.counted, METRICS_FAILED, 0);
 		tell_end(one, &result);
 		return;
 	}
-	job->request = &request;
+	asked.request = &request;
 	forget_signals();
-	run_in_session(job, &result);
+	run_in_session(&asked, &result);
 	buf_done(&result.record);
 }
 
