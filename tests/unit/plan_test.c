@@ -490,8 +490,8 @@ static void test_rules(void)
 	static const char *const published[] = { "0.0.0.0:8080:80", "127.0.0.1:1:2", "[::1]:3:4" };
 	static const char *const secrets[] = {
 		"name=e host=e.org:443 header=x-key from=env:KEY",
-		"name=f host=f.org:8443 header=authorization scheme=Bearer from=file:~/a\\ b "
-		"ca=/etc/c\\\\d",
+		("name=f host=f.org:8443 header=authorization scheme=Bearer from=file:~/a\\ b "
+		 "ca=/etc/c\\\\d"),
 		"name=g host=g.org:443 header=x-key from=file:/k ca=~/ca",
 	};
 	own(buf) struct buf file = { .max = 1 << 16 };
