@@ -68,7 +68,7 @@ const struct cli_option cli_common_options[] = {
 };
 
 const char *const cli_names[CLI_OPT_COUNT] = { [CLI_OPT_NONE] = "",
-#define X(name, text) [CLI_OPT_##name] = text,
+#define X(name, text) [CLI_OPT_##name] = (text),
 	CLI_NAMES(X)
 #undef X
 };

@@ -183,7 +183,7 @@ static int make_rules(struct keeper *k, struct err *e)
 	size_t count = gate_rules_count_ops(p, PLAN_ALLOW) +
 		       gate_rules_count_ops(p, PLAN_HOST_PORT) + (secrets > 0);
 	size_t size = sizeof(struct wire_rules) + count * sizeof(struct wire_rule);
-	own_free struct wire_rules *rules = NULL;
+	struct wire_rules *rules = NULL;
 	int r;
 
 	if (count > WIRE_MAX_RULES)
@@ -199,7 +199,10 @@ static int make_rules(struct keeper *k, struct err *e)
 	rules->is_landlocked = plan_find(p, PLAN_LANDLOCK, NULL) != NULL;
 	r = gate_rules_fill(&k->gate, p, rules, e);
 	k->gate.published_count = rules->publish_count;
-	return r == 0 ? seal(&k->gate, rules, size, e) : r;
+	if (r == 0)
+		r = seal(&k->gate, rules, size, e);
+	free(rules);
+	return r;
 }
 
 int keeper_gate_make(struct keeper *k, struct err *e)
