@@ -12,10 +12,10 @@
 /*
  * A cage: one process that is born into the new namespaces, carries the plan out operation by
  * operation, tells the keeper that the wall stands, and starts the command once the keeper has
- * looked. It parses nothing, chooses nothing and falls back to nothing.
+ * inspected it. It parses nothing, chooses nothing and falls back to nothing.
  */
 
-/* Who the cage's one user is on the host. */
+/* The cage's one user, by its ids on the host. */
 struct cage_ids {
 	bool is_given; /* the keeper writes the maps: root's cages run as an id of their own */
 	bool is_team;  /* so it does here: the group is the project's, another one of the operator's
@@ -23,7 +23,7 @@ struct cage_ids {
 	uint32_t uid, gid;
 };
 
-/* Where the time went, in memory that keeper and cage share. Nanoseconds, CLOCK_MONOTONIC. */
+/* Time stamps, in memory that keeper and cage share. Nanoseconds of CLOCK_MONOTONIC. */
 struct cage_times {
 	uint64_t born, mapped, ready, told, checked, started;
 	uint64_t spent[PLAN_OP_KIND_COUNT];
@@ -37,21 +37,21 @@ struct cage_source {
 	int tree; /* a detached tree made for the cage, or -1: the cage clones it by its path */
 };
 
-/* The trees that are captured, in layers of the run's folder, or written to and held. */
+/* The trees that are captured in layers of the run's folder, or written to with protected paths. */
 enum cage_layer {
 	CAGE_LAYER_PROJECT,
 	CAGE_LAYER_GIT,
 	CAGE_LAYER_COUNT,
 };
 
-/* What a session has that its runs share; the first are its layers. */
+/* The trees that a session's runs share; the layers come first. */
 enum cage_tree {
 	CAGE_TREE_HOME = CAGE_LAYER_COUNT,
 	CAGE_TREE_TMP,
 	CAGE_TREE_COUNT,
 };
 
-/* Which of them a bind shows; CAGE_TREE_COUNT: none. */
+/* The tree that a bind shows; CAGE_TREE_COUNT: none. */
 static inline int cage_tree_of_bind(const struct plan_op *op)
 {
 	if (op->a_root == PLAN_ROOT_SESSION_HOME)
@@ -59,26 +59,26 @@ static inline int cage_tree_of_bind(const struct plan_op *op)
 	return op->a_root == PLAN_ROOT_SESSION_TMP ? CAGE_TREE_TMP : CAGE_TREE_COUNT;
 }
 
-/* How a path of a writable project is held that is protected, or leads to one. */
+/* How a path of a writable project is protected. */
 enum cage_held_kind {
-	CAGE_HELD_WAY,    /* leads to one: stays where it is */
-	CAGE_HELD_THERE,  /* is there, and stays as it is */
-	CAGE_HELD_FOLDER, /* is missing, and stays so: an empty folder stands for it … */
-	CAGE_HELD_FILE,   /* … or a file with a text … */
-	CAGE_HELD_NAME,   /* … or a socket at which nobody listens */
+	CAGE_HELD_WAY,    /* leads to a protected path: cannot be renamed */
+	CAGE_HELD_THERE,  /* exists, and is read-only */
+	CAGE_HELD_FOLDER, /* is missing and stays so: its stand-in is an empty folder … */
+	CAGE_HELD_FILE,   /* … or a file with `text` … */
+	CAGE_HELD_NAME,   /* … or a socket without a listener */
 };
 
 struct cage_protected {
 	const char *path; /* below the top */
 	const char *text;
 	enum cage_held_kind kind;
-	uint32_t op; /* the operation that it is for */
+	uint32_t op; /* index of the operation it belongs to */
 };
 
 /*
- * All of them, ways before what they lead to; and what the layer takes that holds them, a folder
- * for its work. It is on the project's mount, so root's come together: as a detached tree, and both
- * open in it.
+ * All protected paths, each after the folders that lead to it, and the work folder of the layer
+ * that protects them. Overlayfs wants project and work folder in one mount: root's keeper opens
+ * both in one detached tree.
  */
 struct cage_protect {
 	const struct cage_protected *items;
@@ -87,36 +87,36 @@ struct cage_protect {
 	int project_fd, work_fd;
 };
 
-/* What the process has that holds the captured trees of a session for all of its runs. */
+/* What the workspace holder of a session starts with. */
 struct cage_member {
-	int door;    /* where runs come and ask; it listens */
-	int turn;    /* a file: who has it locked starts such a process, or ends as one */
-	int lock;    /* another, locked: somebody has the workspace */
-	int mounted; /* and another, locked: it is mounted, on this machine or another */
+	int door;    /* the listening socket to which runs connect */
+	int turn;    /* a file, locked to start a holder, or to end as one */
+	int lock;    /* a locked file: the workspace has a holder */
+	int mounted; /* a locked file: it is mounted, on this machine or another */
 };
 
 #define CAGE_NAMESPACES 7
 
-/* A cage that stands, for a command of its session. */
+/* A standing cage, for a command of its session. */
 struct cage_join {
 	int namespaces[CAGE_NAMESPACES]; /* the user's first, mounts last; -1: they are the host's
 					  */
 };
 
-/* All the first process is told. Everything in it is the keeper's and is borrowed. */
+/* The input of the first process. Borrows everything from the keeper. */
 struct cage_start {
 	const struct plan *plan;
-	const char *git_identity;               /* what $GIT_IDENTITY stands for, or NULL */
+	const char *git_identity;               /* the value of $GIT_IDENTITY, or NULL */
 	const char *project, *git, *home, *run; /* roots of the plan; git and home may be NULL */
 	const char *term; /* the operator's TERM, where the command has a terminal; or NULL */
 	struct cage_ids ids;
 	const struct cage_source *sources;           /* one per operation */
 	struct cage_source layers[CAGE_LAYER_COUNT]; /* in the run's folder, for what is captured */
-	uint64_t overlay_size;                       /* what a kept layer of the root may take */
-	struct cage_protect protects[CAGE_LAYER_COUNT]; /* of what is written to and held */
+	uint64_t overlay_size;                       /* quota of the root's kept overlay */
+	struct cage_protect protects[CAGE_LAYER_COUNT]; /* for writable trees */
 	const struct sock_filter *filter;
 	unsigned short filter_count;
-	const struct sock_filter *telling; /* the same, which tells what it denies; or NULL */
+	const struct sock_filter *telling; /* the same, but reports denied calls; or NULL */
 	unsigned short telling_count;
 	char *const *arguments;     /* of the command */
 	char *const *environment;   /* of the command and the startup commands */
@@ -124,16 +124,16 @@ struct cage_start {
 	const char *preflight;      /* its script */
 	char *command_line;         /* what ps shows of this process; wiped in the cage */
 	size_t command_line_size;
-	int stdio[3];              /* become the command's 0, 1 and 2 … */
-	unsigned terminal_streams; /* … but for these bits, which become a terminal of the cage */
-	const struct cgroup *group; /* what holds all of the cage to limits, or NULL */
+	int stdio[3];               /* become the command's 0, 1 and 2 … */
+	unsigned terminal_streams;  /* … except these bits, which become a terminal of the cage */
+	const struct cgroup *group; /* enforces the limits of the whole cage, or NULL */
 	int channel;                /* the cage's end of a wire_pair */
-	int keepers_end;            /* the keeper's, of which the cage has a copy; it closes it */
+	int keepers_end;            /* the keeper's end, a copy of which the cage closes */
 	struct cage_times *times;   /* or NULL */
-	bool is_warm; /* for whatever session comes: the preflight is run before it does */
-	bool stays;   /* there is no command: it is a session's, and ends when that is stopped */
-	const struct cage_join *join; /* the cage is another's, and this one enters it; or NULL */
-	const struct cage_member *share; /* this is no cage, but shares a session's; or NULL */
+	bool is_warm;               /* for any session: the preflight runs before one comes */
+	bool stays; /* a session's cage without a command; ends when the session is stopped */
+	const struct cage_join *join;    /* the standing cage to enter, or NULL */
+	const struct cage_member *share; /* start a workspace holder instead, or NULL */
 };
 
 /*
@@ -143,23 +143,24 @@ struct cage_start {
 int cage_spawn(const struct cage_start *start, pid_t *ret_pid, int *ret_pidfd, struct err *e);
 
 /*
- * Starts a process in the cage that start->join is, which becomes the command. It is the caller's
- * child, and tells WIRE_LOOK before it drops what keeps others of the cage from it.
+ * Starts a process in the cage start->join, which becomes the command. It is the caller's child,
+ * and sends WIRE_LOOK before it drops the capabilities that keep the cage's processes from tracing
+ * it.
  */
 int cage_spawn_join(const struct cage_start *start, pid_t *ret_pid, int *ret_pidfd, struct err *e);
 
 /*
- * Starts the process that start->share is for, in namespaces of users and mounts alone. It is
- * nobody's child, and says WIRE_READY on the channel, or WIRE_FAILED.
+ * Starts the workspace holder start->share in new user and mount namespaces. It is not the caller's
+ * child, and sends WIRE_READY or WIRE_FAILED on the channel.
  */
 int cage_spawn_share(const struct cage_start *start, struct err *e);
 
-/* Gives process `pid` its ids; `inside` is what they are called in the cage. */
+/* Writes the id maps of process `pid`; `inside` is the id in the cage. */
 int cage_write_maps(pid_t pid, const struct cage_ids *ids, unsigned inside, struct err *e);
 
 /*
- * A user namespace that shows files of one owner as those of the cage's user, for id-mapped
- * mounts. A process holds it until it is done with; where it is must not move meanwhile.
+ * A user namespace for id-mapped mounts that show files of one owner as the cage's user's. A
+ * process keeps the namespace alive until cage_idmap_done; the struct must not move meanwhile.
  */
 struct cage_idmap {
 	uid_t uid;
@@ -180,13 +181,14 @@ int cage_idmap_make(
 	struct cage_idmap *map, const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e);
 void cage_idmap_done(struct cage_idmap *map);
 
-/* Which of the trees an operation is of. */
+/* The tree that an operation belongs to. */
 static inline enum cage_layer cage_layer_of(const struct plan_op *op)
 {
 	return op->a_root == PLAN_ROOT_GIT ? CAGE_LAYER_GIT : CAGE_LAYER_PROJECT;
 }
 
-/* A path of the plan where it is for this run; false where it does not fit, or has no such root. */
+/* Replaces the root of a plan's path. Returns false if it does not fit or the run lacks the root.
+ */
 bool cage_fill_in(const struct cage_start *start, enum plan_root root, const char *path, char *ret,
 	size_t size);
 

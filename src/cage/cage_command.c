@@ -1,19 +1,32 @@
 /*
- * cage_command - the process that becomes the command.
+ * cage_command - from a finished wall to a running command.
  *
- * Runs as:     a child of the init, under everything the command will be under.
- * Enters with: the operator's memory, still. Nothing can read it: it is not dumpable until the
- *              command is executed, and its command line is wiped.
- * Leaves:      the preflight passed, the startup commands run, itself replaced by the command.
- * Must not:    start anything of the user's before the init stands.
+ * Runs as:     the first process, and its child that becomes the command; both under everything the
+ *              command will be under.
+ * Enters with: the wall standing, a channel to the keeper, and still the operator's memory. No
+ *              process can read that: both are undumpable until they execute, and their command
+ *              line is wiped.
+ * Leaves:      the preflight passed, the startup commands run, the child replaced by the command;
+ *              the first process replaced by the init, which holds nothing: no memory of the
+ *              operator's, no environment, a constant command line.
+ * Must not:    let anything of the user's run before the keeper has inspected the cage, or while
+ *              another process could read the operator's memory.
+ *
+ * The child starts at once and runs the preflight while the keeper inspects. Then it waits at the
+ * latch, a pipe, until the init stands. An image's shell is foreign: with an image the preflight
+ * waits for the init too.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -34,9 +47,9 @@ noreturn void cage_fail(const struct cage *c, const struct err *e)
 	_exit(125);
 }
 
-pid_t cage_fork(const struct cage *c, const char *what)
+static pid_t fork_child(const struct cage *c, const char *what)
 {
-	/* Not libc's fork: it would run handlers and lock what this process does not have. */
+	/* libc's fork would run handlers, and take locks of threads that this process lacks. */
 	pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
 	struct err e;
 
@@ -48,8 +61,8 @@ pid_t cage_fork(const struct cage *c, const char *what)
 	return pid;
 }
 
-/* Others that end meanwhile are reaped too; only `pid` is awaited. */
-int cage_wait_for(pid_t pid)
+/* Returns the wait status of `pid`, and reaps others that end meanwhile. */
+static int wait_for_child(pid_t pid)
 {
 	int status = 0;
 	pid_t got;
@@ -142,7 +155,7 @@ static pid_t start_preflight(const struct cage *c)
 
 void cage_preflight(struct cage *c)
 {
-	int status = cage_wait_for(start_preflight(c));
+	int status = wait_for_child(start_preflight(c));
 	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 	const char *why = "its shell did not end well";
 	struct err e;
@@ -166,7 +179,7 @@ void cage_preflight(struct cage *c)
 
 /* --- the command --- */
 
-/* What execve said, as a shell would. */
+/* Reports the error of execve as a shell would. */
 static noreturn void say_not_started(const struct cage *c, const char *name, int num)
 {
 	struct err e;
@@ -184,7 +197,7 @@ static noreturn void say_not_started(const struct cage *c, const char *name, int
 	cage_fail(c, &e);
 }
 
-/* Executes one candidate; the errno, ESRCH where only its interpreter is missing. */
+/* Executes one candidate. Returns the errno; ESRCH if only its interpreter is missing. */
 static int try_exec(const struct cage *c, const char *path)
 {
 	execve(path, c->start->arguments, c->start->environment);
@@ -247,7 +260,7 @@ static noreturn void be_startup(const struct cage *c, const char *text)
 	char *const words[] = { shell, dash_c, as_word(text), NULL };
 	int null = file_open("/dev/null", O_RDONLY);
 
-	/* The input is the command's. */
+	/* Standard input is for the command only. */
 	if (dup2(null, STDIN_FILENO) < 0)
 		_exit(126);
 	setsid();
@@ -255,7 +268,7 @@ static noreturn void be_startup(const struct cage *c, const char *text)
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
-/* Each must end well before the next begins; what they leave running stays. */
+/* Each must succeed before the next one starts; their background processes stay. */
 static void run_startup_commands(const struct cage *c)
 {
 	const struct plan *p = c->start->plan;
@@ -268,10 +281,10 @@ static void run_startup_commands(const struct cage *c)
 
 		if (op->kind != PLAN_STARTUP)
 			continue;
-		pid = cage_fork(c, "a startup command");
+		pid = fork_child(c, "a startup command");
 		if (pid == 0)
 			be_startup(c, plan_str(p, op->a));
-		status = cage_wait_for(pid);
+		status = wait_for_child(pid);
 		if (status == 0)
 			continue;
 		err_set(&e, ERR_REFUSED, ECANCELED,
@@ -283,8 +296,8 @@ static void run_startup_commands(const struct cage *c)
 }
 
 /*
- * A group of its own in the init's session, and the terminal's foreground: what a shell gives its
- * job. Its parent being in the same session, it can be stopped by ^Z.
+ * As a shell does for a job: a process group of its own in the init's session, and the terminal's
+ * foreground. ^Z can stop it because its parent is in the same session.
  */
 static void take_foreground(const struct cage *c)
 {
@@ -293,7 +306,7 @@ static void take_foreground(const struct cage *c)
 	struct err e;
 	int r = setpgid(0, 0);
 
-	/* Who takes the terminal from the background would be stopped. */
+	/* SIGTTOU would stop a background process that takes the terminal. */
 	sigemptyset(&stop);
 	sigaddset(&stop, SIGTTOU);
 	sigprocmask(SIG_BLOCK, &stop, NULL);
@@ -306,13 +319,13 @@ static void take_foreground(const struct cage *c)
 	cage_fail(c, &e);
 }
 
-noreturn void cage_be_command(struct cage *c, int latch)
+static noreturn void be_command(struct cage *c, int latch)
 {
 	char word;
 
 	if (!c->has_image && !c->is_checked)
 		cage_preflight(c);
-	/* The init says a word once it stands; the end without one is that of the cage. */
+	/* The init writes one byte once it stands; EOF without it: the cage has ended. */
 	if (read(latch, &word, 1) != 1)
 		_exit(125);
 	if (!c->is_checked)
@@ -343,4 +356,197 @@ noreturn void cage_be_joined(struct cage *c)
 	if (wire_send(c->channel, WIRE_STARTED, 0, NULL) < 0)
 		_exit(125);
 	exec_command(c);
+}
+
+/* --- the init --- */
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x0010U
+#endif
+
+extern const unsigned char cage_init_program[];
+extern const unsigned cage_init_program_size;
+
+struct init_parts {
+	int program, counter, latch;
+};
+
+/*
+ * The init as a sealed memfd, so that nobody can write to it. Nobody may read it either: that makes
+ * its process undumpable from its first instruction.
+ */
+static int init_program(void)
+{
+	int fd = (int)syscall(SYS_memfd_create, "init", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_EXEC);
+
+	/* Before kernel 6.3 every memfd could be executed. */
+	if (fd < 0 && errno == EINVAL)
+		fd = (int)syscall(SYS_memfd_create, "init", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (fd < 0)
+		return -1;
+	if (file_write_all(fd, cage_init_program, cage_init_program_size) < 0 ||
+		fchmod(fd, 0111) < 0 ||
+		fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) <
+			0) {
+		int num = errno;
+
+		close(fd);
+		errno = num;
+		return -1;
+	}
+	return fd;
+}
+
+#ifdef BAWN_BREAKABLE
+/* For the test build: an init that still has the operator's memory. */
+static noreturn void stay(const struct cage *c, pid_t command)
+{
+	int status;
+
+	/* As the init does. */
+	(void)!write(CAGE_CHANNEL + 2, "", 1);
+	status = wait_for_child(command);
+
+	/* Without a pid namespace this would kill the host's processes. */
+	if (getpid() == 1)
+		kill(-1, SIGKILL);
+	wire_send(c->channel, WIRE_EXITED, status, NULL);
+	wire_send(c->channel, WIRE_EMPTY, 0, NULL);
+	_exit(0);
+}
+#else
+static noreturn void stay(const struct cage *c, pid_t command)
+{
+	(void)c;
+	(void)command;
+	_exit(125);
+}
+#endif
+
+/*
+ * The init has three descriptors from CAGE_CHANNEL on: the channel, an eventfd with the command's
+ * pid, and the latch, to which it writes once it stands.
+ */
+static noreturn void be_init(const struct cage *c, const struct init_parts *parts, pid_t command)
+{
+	char name[] = "init";
+	char *const words[] = { name, NULL }, *const nothing[] = { NULL };
+	const int passed[] = { c->channel, parts->counter, parts->latch };
+	/* Its own pid means: no command, because the init never is one. */
+	uint64_t pid = c->start->stays ? 1 : (uint64_t)command;
+	bool is_good = write(parts->counter, &pid, sizeof(pid)) == (ssize_t)sizeof(pid);
+	struct err e;
+
+	for (int i = 0; i < 3; i++)
+		is_good = is_good && dup2(passed[i], CAGE_CHANNEL + i) >= 0 &&
+			  fcntl(CAGE_CHANNEL + i, F_SETFD, 0) == 0;
+	if (cage_is_broken("init"))
+		stay(c, command);
+	if (is_good)
+		syscall(SYS_execveat, parts->program, "", words, nothing, AT_EMPTY_PATH);
+	err_hint(&e, err_sys(&e, errno, "cannot start the cage's init"), "%s",
+		errno == EPERM || errno == ENOSYS
+			? "a profile of system calls must allow execveat, signalfd4 and ppoll"
+			: "");
+	cage_fail(c, &e);
+}
+
+/*
+ * This process and its child have the operator's memory until they execute, and foreign processes
+ * may run beside them.
+ */
+static void hide_memory(const struct cage *c)
+{
+	struct err e;
+
+	if (cage_is_broken("init"))
+		return;
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0) {
+		err_sys(&e, errno, "cannot hide the cage's first process");
+		cage_fail(c, &e);
+	}
+	/* Of an undumpable process, too, others can read the command line. */
+	memset(c->start->command_line, 0, c->start->command_line_size);
+}
+
+/*
+ * Closes everything but the command's streams and the channel, and makes the latch. The keeper
+ * inspects the open descriptors.
+ */
+static void exec_close_the_rest(struct cage *c, int latch[static 2])
+{
+	struct err e;
+	bool is_good = true;
+
+	if (c->channel != CAGE_CHANNEL)
+		c->channel = dup3(c->channel, CAGE_CHANNEL, O_CLOEXEC);
+	is_good = c->channel == CAGE_CHANNEL;
+	if (is_good && !cage_is_broken("descriptors"))
+		is_good = syscall(SYS_close_range, CAGE_CHANNEL + 1, ~0U, 0) == 0;
+	if (is_good && pipe2(latch, O_CLOEXEC) == 0)
+		return;
+	err_sys(&e, errno, "cannot close descriptors");
+	cage_fail(c, &e);
+}
+
+/* Moves a descriptor above those of the init, so that dup2 overwrites none of them. */
+static int exec_move_up(int fd)
+{
+	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, CAGE_CHANNEL + 3);
+
+	if (fd >= 0)
+		close(fd);
+	return moved;
+}
+
+static noreturn void become_init(const struct cage *c, int latch, pid_t command)
+{
+	struct init_parts parts = { .latch = exec_move_up(latch) };
+	struct err e;
+
+	parts.counter = exec_move_up(eventfd(0, EFD_CLOEXEC));
+	parts.program = exec_move_up(init_program());
+	if (parts.latch < 0 || parts.counter < 0 || parts.program < 0) {
+		err_sys(&e, errno, "cannot make the cage's init");
+		cage_fail(c, &e);
+	}
+	/* The command has the standard streams, and the init needs none. */
+	for (int fd = 0; fd < 3; fd++)
+		close(fd);
+	be_init(c, &parts, command);
+}
+
+noreturn void cage_run(struct cage *c)
+{
+	struct wire_message m = { 0 };
+	int latch[2];
+	pid_t command;
+	struct err e;
+
+	/* The keeper reads from it how full it is. */
+	if (c->pool >= 0 && wire_send_fd(c->channel, WIRE_DISK, c->pool) < 0)
+		_exit(125);
+	/* The keeper saves this one. */
+	if (c->kept >= 0 && wire_send_fd(c->channel, WIRE_KEPT, c->kept) < 0)
+		_exit(125);
+	exec_close_the_rest(c, latch);
+	if (cage_limit_files(c, &e) < 0)
+		cage_fail(c, &e);
+	if (wire_send(c->channel, WIRE_READY, c->is_confined, NULL) < 0)
+		_exit(125);
+	command = fork_child(c, "the command");
+	if (command == 0) {
+		close(latch[1]);
+		hide_memory(c);
+		be_command(c, latch[0]);
+	}
+	/* EOF on the channel: the keeper has ended. */
+	if (wire_receive(c->channel, &m, NULL) < 0 || m.kind != WIRE_GO)
+		_exit(125);
+	if (c->start->times)
+		c->start->times->told = clock_ns();
+	/* Not earlier: it shuts the keeper's inspection out too. */
+	hide_memory(c);
+	close(latch[0]);
+	become_init(c, latch[1], command);
 }

@@ -3,32 +3,36 @@
  *
  * Runs as:     the first process, after the tree is entered.
  * Enters with: all capabilities in its own user namespace.
- * Leaves:      none in any set, no groups, no keys, no way to gain privileges, the system calls of
- *              the profile and no others. Whatever is started inherits all of it.
+ * Leaves:      no capability in any set, no groups, no keys, no way to gain privileges, a Landlock
+ *              domain, and the profile's system calls. Child processes inherit all of it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <linux/keyctl.h>
 #include <linux/seccomp.h>
 #include <linux/securebits.h>
 #include <net/if.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/count.h"
+#include "base/file.h"
 #include "base/ids.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cage/cage_inside.h"
 #include "wire/wire.h"
 
-int cage_set_hostname(struct cage *c, const struct plan_op *op, struct err *e)
+static int cage_set_hostname(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *name = cage_a(c, op);
 
@@ -39,7 +43,7 @@ int cage_set_hostname(struct cage *c, const struct plan_op *op, struct err *e)
 	return 0;
 }
 
-/* A new network has a loopback that is down; programs expect theirs to work. */
+/* The loopback of a new network namespace is down; programs expect it to be up. */
 static int bring_loopback_up(int fd)
 {
 	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
@@ -48,8 +52,9 @@ static int bring_loopback_up(int fd)
 }
 
 /*
- * Without a network the keeper answers for the name server, so that nobody waits for one. This is
- * no part of the wall: where the port cannot be had, names fail as they do without an answer.
+ * Without a network the keeper answers as name server, so that programs do not wait for a timeout.
+ * It is no part of the wall: if the port cannot be bound, lookups fail
+ * without an answer.
  */
 static int hand_over_names(const struct cage *c, int fd)
 {
@@ -62,7 +67,7 @@ static int hand_over_names(const struct cage *c, int fd)
 	return wire_send_fd(c->channel, WIRE_NAMES, fd);
 }
 
-int cage_set_network(struct cage *c, const struct plan_op *op, struct err *e)
+static int cage_set_network(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	own_fd int fd = -1;
 	int r;
@@ -83,7 +88,7 @@ static int set_rlimit(
 {
 	struct rlimit limit = { 0 };
 
-	/* One that is tighter already stays. */
+	/* A tighter limit stays. */
 	if (getrlimit(resource, &limit) == 0 && limit.rlim_max > op->n)
 		limit.rlim_max = op->n;
 	limit.rlim_cur = limit.rlim_max;
@@ -93,8 +98,8 @@ static int set_rlimit(
 	return 0;
 }
 
-/* The limits that a process carries with it; the others are the keeper's and the file system's. */
-int cage_set_limit(struct cage *c, const struct plan_op *op, struct err *e)
+/* Only limits of processes; the keeper and the file systems enforce the others. */
+static int cage_set_limit(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	if (!str_eq(cage_a(c, op), "limits.pids") || !str_eq(cage_b(c, op), "user namespace"))
 		return 0;
@@ -128,7 +133,7 @@ static int drop_groups(void)
 	return num == 0 || ids_count_groups(getegid()) == 0 ? 0 : -num;
 }
 
-/* Out of all five sets, and out of the reach of uid 0. */
+/* Empties all five sets; the securebits keep uid 0 from regaining any. */
 static int cage_confine_drop_capabilities(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -142,7 +147,7 @@ static int cage_confine_drop_capabilities(void)
 	while (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
 		cap++;
 	num = errno;
-	/* The kernel says where its capabilities end: there is none of this number. */
+	/* EINVAL: the kernel has no capability of this number. */
 	if (num != EINVAL || cap == 0 || prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0)
 		return -num;
 	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
@@ -177,7 +182,7 @@ static int drop_new_privileges(void)
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }
 
-int cage_drop(struct cage *c, const struct plan_op *op, struct err *e)
+static int cage_drop(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	static const struct {
 		const char *name;
@@ -219,7 +224,7 @@ static int install(const struct sock_filter *code, unsigned short count, unsigne
 	return r < 0 ? -errno : (int)r;
 }
 
-/* Where the kernel can, who is answered soon is not interrupted meanwhile. */
+/* WAIT_KILLABLE_RECV, where the kernel has it: no EINTR while the keeper answers. */
 static int install_telling(const struct cage *c)
 {
 	const struct sock_filter *code = c->start->telling;
@@ -231,8 +236,8 @@ static int install_telling(const struct cage *c)
 }
 
 /*
- * What this filter tells has to be answered, and this process is under it from here on. So the
- * keeper gets the listener with the very next call, which it has seen to be an allowed one.
+ * A call that this filter reports waits for the keeper's answer, and this process is under the
+ * filter from here on. So its next call, which the filter allows, sends the listener to the keeper.
  */
 static int confine_tell(struct cage *c, struct err *e)
 {
@@ -253,7 +258,7 @@ int cage_confine_check(const struct cage *c)
 	const struct plan_op *op = plan_find(c->start->plan, PLAN_DROP, "groups");
 	int r = op ? drop_groups() : 0;
 
-	/* The cage records it when it is confined itself. */
+	/* A failing MAY operation is reported when the cage itself drops its groups. */
 	if (r == 0 || op->need != PLAN_MUST)
 		r = cage_confine_drop_capabilities();
 	if (r == 0)
@@ -269,7 +274,7 @@ static void skip_telling(const struct cage *c, const char *what, const struct er
 		_exit(125);
 }
 
-int cage_set_filter(struct cage *c, const struct plan_op *op, struct err *e)
+static int cage_set_filter(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	int r;
 
@@ -277,7 +282,7 @@ int cage_set_filter(struct cage *c, const struct plan_op *op, struct err *e)
 	if (c->start->telling && !cage_is_broken("tell")) {
 		if (confine_tell(c, e) == 0)
 			return 0;
-		/* The wall is the same without; that it is silent must be on record. */
+		/* The filter denies the same calls, but the missing reports must be on record. */
 		skip_telling(c, PLAN_TELL_DENIED, e);
 		skip_telling(c, PLAN_TELL_WRITES, e);
 	}
@@ -286,3 +291,139 @@ int cage_set_filter(struct cage *c, const struct plan_op *op, struct err *e)
 		return err_sys(e, -r, "cannot set the system-call filter");
 	return 0;
 }
+
+/* --- Landlock --- */
+
+/*
+ * A second wall, independent of the mounts: Landlock denies access to every path that no rule
+ * allows, ioctls on devices, and signals and abstract sockets to processes outside of the cage.
+ *
+ * TCP is left to the network namespace, which has no way out: rules would close the cage's own
+ * loopback too, and no rule can allow all of its ports.
+ */
+/* Newer than the headers this is built with. */
+#define FS_REFER               (1ULL << 13) /* ABI 2 */
+#define FS_TRUNCATE            (1ULL << 14) /* ABI 3 */
+#define FS_IOCTL_DEV           (1ULL << 15) /* ABI 5 */
+#define SCOPE_ABSTRACT_SOCKETS (1ULL << 0)  /* ABI 6 */
+#define SCOPE_SIGNALS          (1ULL << 1)
+
+struct ruleset_attr {
+	uint64_t fs, net, scoped;
+};
+
+#define READ    (LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_READ_DIR)
+#define EXECUTE LANDLOCK_ACCESS_FS_EXECUTE
+#define WRITE                                                                                      \
+	(LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_REMOVE_DIR |                           \
+		LANDLOCK_ACCESS_FS_REMOVE_FILE | LANDLOCK_ACCESS_FS_MAKE_DIR |                     \
+		LANDLOCK_ACCESS_FS_MAKE_REG | LANDLOCK_ACCESS_FS_MAKE_SOCK |                       \
+		LANDLOCK_ACCESS_FS_MAKE_FIFO | LANDLOCK_ACCESS_FS_MAKE_SYM | FS_REFER |            \
+		FS_TRUNCATE | FS_IOCTL_DEV)
+#define DEVICES (LANDLOCK_ACCESS_FS_MAKE_CHAR | LANDLOCK_ACCESS_FS_MAKE_BLOCK) /* never given */
+#define OF_FILES                                                                                   \
+	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE |                              \
+		LANDLOCK_ACCESS_FS_READ_FILE | FS_TRUNCATE | FS_IOCTL_DEV)
+
+/* The rights that a kernel of this ABI knows. */
+static uint64_t cage_landlock_known_rights(int abi)
+{
+	uint64_t rights = READ | EXECUTE | WRITE | DEVICES;
+
+	if (abi < 2)
+		rights &= ~FS_REFER;
+	if (abi < 3)
+		rights &= ~FS_TRUNCATE;
+	if (abi < 5)
+		rights &= ~FS_IOCTL_DEV;
+	return rights;
+}
+
+static int landlock_add_rule(const struct cage *c, int fd, uint64_t rights)
+{
+	struct landlock_path_beneath_attr rule = { .parent_fd = fd };
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	rule.allowed_access = rights & cage_landlock_known_rights(c->abi);
+	if (!S_ISDIR(st.st_mode))
+		rule.allowed_access &= OF_FILES;
+	if (syscall(SYS_landlock_add_rule, c->rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static int cage_make_ruleset(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	struct ruleset_attr attr = { .fs = cage_landlock_known_rights((int)op->n) };
+	size_t size = op->n >= 6 ? sizeof(attr) : sizeof(attr.fs);
+	bool has_own_network = plan_find(c->start->plan, PLAN_NAMESPACE, "net") != NULL;
+
+	c->abi = (int)op->n;
+	if (op->n >= 6)
+		attr.scoped = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
+	/* Commands of a session have a domain each and must reach each other; the namespaces
+	 * keep them from reaching others. */
+	if (op->flags & PLAN_SHARED)
+		attr.scoped &=
+			~(has_own_network ? SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS : SCOPE_SIGNALS);
+	c->rules = (int)syscall(SYS_landlock_create_ruleset, &attr, size, 0);
+	if (c->rules < 0)
+		return err_sys(e, errno, "cannot make a Landlock ruleset of ABI %d", c->abi);
+	return 0;
+}
+
+static int cage_add_rule(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	char path[CAGE_PATH_SIZE], text[PLAN_TEXT_SIZE];
+	uint64_t rights = READ;
+	own_fd int fd = -1;
+	int r;
+
+	if (!(op->flags & (PLAN_NO_EXEC | PLAN_LIST)))
+		rights |= EXECUTE;
+	if (!(op->flags & (PLAN_READ_ONLY | PLAN_LIST)))
+		rights |= WRITE;
+	if (op->flags & PLAN_LIST)
+		rights = LANDLOCK_ACCESS_FS_READ_DIR;
+	if (!cage_fill_in_place(c->start, op, path, sizeof(path)))
+		return err_set(e, ERR_SYS, ENAMETOOLONG,
+			"cannot open '%s' in Landlock: its path is too long",
+			plan_root_text(op->b_root, cage_b(c, op), text));
+	/* Other processes of the session's cage may have put a link on the way. */
+	fd = c->start->join ? file_open_real(path, O_PATH) : file_open(path, O_PATH | O_NOFOLLOW);
+	r = fd < 0 ? fd : landlock_add_rule(c, fd, rights);
+	if (r < 0)
+		return err_sys(e, -r, "cannot open '%s' in Landlock", path);
+	return 0;
+}
+
+static int cage_confine(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	char nowhere[64];
+
+	(void)op;
+	/* A name that no image has. */
+	snprintf(nowhere, sizeof(nowhere), "/.bawn-%.40s", c->start->run);
+	if (syscall(SYS_landlock_restrict_self, c->rules, 0) < 0)
+		return err_sys(e, errno, "cannot enter the Landlock domain");
+	/* No rule allows mknod of devices, but without Landlock everybody may make device 0:0
+	 * (a whiteout). EACCES shows that the domain is in force. */
+	if (mknod(nowhere, S_IFCHR, 0) == 0 || errno != EACCES)
+		return err_set(e, ERR_SYS, EINVAL,
+			"cannot rely on Landlock: it is on and refuses nothing");
+	c->is_confined = true;
+	return 0;
+}
+
+cage_step *const cage_confine_steps[PLAN_OP_KIND_COUNT] = {
+	[PLAN_HOSTNAME] = cage_set_hostname,
+	[PLAN_NETWORK] = cage_set_network,
+	[PLAN_LIMIT] = cage_set_limit,
+	[PLAN_DROP] = cage_drop,
+	[PLAN_LANDLOCK] = cage_make_ruleset,
+	[PLAN_RULE] = cage_add_rule,
+	[PLAN_CONFINE] = cage_confine,
+	[PLAN_SYSCALLS] = cage_set_filter,
+};

@@ -1,11 +1,11 @@
 /*
- * cage_ids - who the cage's one user is.
+ * cage_ids - the cage's one user, and the roots of the plan's paths.
  *
  * Runs as:     the first process, right after its birth; cage_write_maps and cage_make_idmap as
  *              the keeper.
  * Enters with: a user namespace without maps.
- * Leaves:      one user and one group in it. Outside that is the operator, or with root an id that
- *              belongs to nobody; never root itself.
+ * Leaves:      one user and one group in it. Outside it is the operator, or for root an id that
+ *              nobody has; never root itself.
  * Must not:    believe a /proc that is not the kernel's.
  */
 #include <errno.h>
@@ -63,7 +63,7 @@ static int write_maps(const char *who, const struct cage_ids *ids, unsigned insi
 		r = write_proc(who, "setgroups", "deny", e);
 	if (r == 0)
 		r = write_proc(who, "uid_map", uids, e);
-	/* The other group of the operator's takes another program. */
+	/* The keeper has another group of the operator mapped by a set-group-id program. */
 	return r == 0 && !ids->is_team ? write_proc(who, "gid_map", gids, e) : r;
 }
 
@@ -75,7 +75,7 @@ int cage_write_maps(pid_t pid, const struct cage_ids *ids, unsigned inside, stru
 	return write_maps(who, ids, inside, e);
 }
 
-/* Back to all capabilities of the own user namespace, which a change of ids may take. */
+/* A change of ids clears the effective set; raises it again. */
 static int raise_capabilities(void)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -90,15 +90,14 @@ static int raise_capabilities(void)
 
 int cage_become(unsigned inside)
 {
-	/* System calls, not libc's wrappers: those would tell threads this process does not have.
-	 */
+	/* libc's wrappers would signal threads, which this process does not have. */
 	if (prctl(PR_SET_KEEPCAPS, 1) < 0 || syscall(SYS_setresgid, inside, inside, inside) < 0 ||
 		syscall(SYS_setresuid, inside, inside, inside) < 0)
 		return -errno;
 	return raise_capabilities();
 }
 
-int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e)
+static int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	unsigned inside = (unsigned)op->n;
 	struct wire_message m = { 0 };
@@ -106,20 +105,20 @@ int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e)
 
 	if (!c->start->ids.is_given && !c->start->ids.is_team)
 		return write_maps("self", &c->start->ids, inside, e);
-	/* The end of the channel is the end of the keeper. */
+	/* EOF on the channel: the keeper has ended. */
 	if (wire_receive(c->channel, &m, NULL) < 0 || m.kind != WIRE_MAPPED)
 		_exit(125);
 	r = cage_become(inside);
 	if (r < 0)
 		return err_sys(e, -r, "cannot become user %u of the cage", inside);
-	/* The keeper of a user looks at this process from outside, and other ids forbid that. */
+	/* The change of ids made it undumpable, and a user's keeper could not inspect it. */
 	if (c->start->ids.is_team && prctl(PR_SET_DUMPABLE, 1) < 0)
 		return err_sys(e, errno, "cannot become dumpable");
 	return 0;
 }
 
-/* While the host's /proc is still in sight; the file is that of the user namespace that asks. */
-int cage_take_share(struct cage *c, const struct plan_op *op, struct err *e)
+/* Needs the host's /proc; the file shows the quota of the user namespace that opens it. */
+static int cage_take_share(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	char path[64], text[24];
 	own_fd int fd = -1;
@@ -137,12 +136,17 @@ int cage_take_share(struct cage *c, const struct plan_op *op, struct err *e)
 	return 0;
 }
 
+cage_step *const cage_ids_steps[PLAN_OP_KIND_COUNT] = {
+	[PLAN_IDS] = cage_take_ids,
+	[PLAN_SHARE] = cage_take_share,
+};
+
 /* --- as the keeper --- */
 
 /*
- * Lives in a user namespace of its own until the pipe ends, which it does with us. It shares our
- * memory, so as to be quick, and only makes system calls. It has no other descriptor of ours: who
- * waits for the end of a lock or a socket must not wait for it too.
+ * Stays in a user namespace of its own until EOF on the pipe, which comes with the keeper's end at
+ * the latest. It shares the keeper's memory, so it only makes system calls. It closes the keeper's
+ * other descriptors, because an open copy would keep locks and sockets alive.
  */
 static int be_holder(void *of)
 {
@@ -197,7 +201,7 @@ void cage_idmap_done(struct cage_idmap *map)
 	for (size_t i = 0; i < COUNT_OF(fds); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
-	/* Others may still have the pipe open. */
+	/* No EOF while another process has the pipe open. */
 	if (map->holder > 0)
 		kill(map->holder, SIGKILL);
 	while (map->holder > 0 && waitpid(map->holder, NULL, 0) < 0 && errno == EINTR)

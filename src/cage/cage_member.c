@@ -1,15 +1,15 @@
 /*
  * cage_member - holds the captured trees of a session, mounted once for all of its runs.
  *
- * Runs as:     a process of its own, the operator's, in namespaces of users and mounts; it has all
- *              capabilities there and none outside. It sees nothing of the host but the trees.
+ * Runs as:     the workspace holder: a process of the operator in user and mount namespaces of its
+ *              own; all capabilities there, none outside. It sees only the trees of the host.
  * Enters with: a listening socket, the door, and locks; ids mapped.
- * Leaves:      nothing. It ends when the last run has gone, or when it is told to end them.
+ * Leaves:      nothing. It ends with the last run, or when it is told to end them.
  * Must not:    run, read or resolve anything of the workspace.
  *
- * Two overlays must not have one upper layer, so one process mounts it and each run gets a clone,
- * which its cage attaches. A run is a connection, from its start to its end: whoever is to be told
- * that the session is stopped is told by it.
+ * Two overlays must not share an upper layer, so one process mounts it and each run gets a clone,
+ * which its cage attaches. A run keeps its connection from its start to its end, and hears by it
+ * that the session is stopped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +33,8 @@
 
 #define MOST_RUNS  1000
 #define ROOT_SIZE  ((uint64_t)64 << 10)
-#define MESSAGE_MS 1000 /* what a keeper may take to be sent one */
-#define TURN_MS    5    /* between two tries to end, while somebody may be coming */
+#define MESSAGE_MS 1000 /* timeout for sending to a keeper */
+#define TURN_MS    5    /* between two tries to end, while a run may be connecting */
 
 static const struct {
 	enum plan_op_kind kind;
@@ -49,14 +49,14 @@ static const struct {
 
 struct share {
 	int trees[CAGE_TREE_COUNT];       /* where they are attached, or -1 */
-	struct pollfd fds[1 + MOST_RUNS]; /* the door, and who came in */
-	bool is_run[1 + MOST_RUNS];       /* and not somebody who wants them ended */
-	bool is_spare[1 + MOST_RUNS];     /* keeps all of it mounted, and has nothing at work */
+	struct pollfd fds[1 + MOST_RUNS]; /* the door, and the connections */
+	bool is_run[1 + MOST_RUNS];       /* or a client that asks for the end */
+	bool is_spare[1 + MOST_RUNS];     /* keeps the trees mounted, but runs nothing */
 	nfds_t count;
 	bool is_ending;
 };
 
-/* --- made once --- */
+/* --- the trees --- */
 
 static int attach_tree(struct cage *c, const struct plan_op *op, const char *name, struct err *e)
 {
@@ -93,8 +93,7 @@ static int attach_trees(struct cage *c, struct share *s, struct err *e)
 	return r == 0 ? cage_enter(c, NULL, e) : r;
 }
 
-/* Nothing of the keeper's stays open but what is ours; moved up first, so that none is in the way
- * of another. */
+/* Closes the keeper's descriptors. Ours move up first, so that dup3 overwrites none of them. */
 static int member_close_the_rest(struct cage *c, struct share *s, struct cage_member *ret)
 {
 	int *const kept[] = { &ret->door, &ret->turn, &ret->lock, &ret->mounted, &c->channel,
@@ -111,7 +110,7 @@ static int member_close_the_rest(struct cage *c, struct share *s, struct cage_me
 	return syscall(SYS_close_range, (unsigned)count, ~0U, 0) < 0 ? -errno : 0;
 }
 
-/* What ps shows. The keeper's arguments may hold what is nobody's business for so long. */
+/* For ps: the keeper's arguments may hold secrets, and this process lives long. */
 static void member_take_name(const struct cage_start *start)
 {
 	memset(start->command_line, 0, start->command_line_size);
@@ -146,7 +145,7 @@ static void member_admit(struct share *s)
 	s->is_run[s->count++] = true;
 }
 
-/* A clone of each tree, which is the run's own to restrict and attach. */
+/* Sends a clone of each tree, which the run restricts and attaches. */
 static int send_trees(struct share *s, int to)
 {
 	struct err e;
@@ -164,7 +163,7 @@ static int send_trees(struct share *s, int to)
 	return r == 0 ? wire_send(to, WIRE_JOINED, 0, NULL) : r;
 }
 
-/* Those that have nothing at work are not waited for: they may be stopped, or have no time. */
+/* Does not wait for spare ones: they may be stopped, or busy. */
 static void member_end_runs(struct share *s)
 {
 	s->is_ending = true;
@@ -175,7 +174,7 @@ static void member_end_runs(struct share *s)
 	}
 }
 
-/* Who still runs, for somebody who may end them. */
+/* Sends the pids of the runs to a client that may end them. */
 static void tell_runs(const struct share *s, int to)
 {
 	for (nfds_t i = 1; i < s->count; i++) {
@@ -188,7 +187,7 @@ static void tell_runs(const struct share *s, int to)
 	}
 }
 
-/* False: whoever it was has gone, or says what nobody says. */
+/* Returns false on EOF or an unexpected message. */
 static bool member_hear(struct share *s, nfds_t i)
 {
 	struct wire_message m = { 0 };
@@ -217,7 +216,7 @@ static bool has_runs(const struct share *s)
 	return false;
 }
 
-/* Nobody is here. Is nobody coming either? Whoever comes has the turn until he is in. */
+/* True if no run is connecting: a run has the turn locked until it is connected. */
 static bool may_end(const struct share *s, int turn)
 {
 	struct pollfd door = s->fds[0];
@@ -227,7 +226,7 @@ static bool may_end(const struct share *s, int turn)
 
 static noreturn void serve(struct share *s, int turn)
 {
-	/* Whoever started us may be killed before he is in. */
+	/* The run that started this process may be killed before it connects. */
 	int wait = TURN_MS;
 
 	for (;;) {
@@ -241,7 +240,7 @@ static noreturn void serve(struct share *s, int turn)
 		wait = -1;
 		if (has_runs(s))
 			continue;
-		/* Whoever comes now is turned away, and starts another. */
+		/* A run that connects now gets EOF, and starts another holder. */
 		if (s->is_ending || may_end(s, turn))
 			_exit(0);
 		flock(turn, LOCK_UN);
@@ -266,7 +265,7 @@ noreturn void cage_member(struct cage *c)
 										     : SIG_DFL);
 	s.fds[0] = (struct pollfd){ .fd = own.door, .events = POLLIN };
 	s.count = 1;
-	/* The first run comes in before it gives its turn away. */
+	/* The first run connects before it unlocks the turn. */
 	if (wire_send(c->channel, WIRE_READY, 0, NULL) < 0)
 		_exit(125);
 	close(c->channel);

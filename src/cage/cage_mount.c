@@ -3,24 +3,26 @@
  *
  * Runs as:     the first process; all capabilities in its own user namespace, none outside.
  * Enters with: a mount namespace of its own that still shows the host.
- * Leaves:      every mount operation of the plan attached below the new root, the new root
- *              entered, the host's let go.
+ * Leaves:      every mount operation of the plan attached below the new root, which is the
+ *              process's root; the host's root unmounted.
  * Must not:    follow a symlink in a target, read configuration, allocate, log.
  *
- * Each tree is cloned detached, restricted while nobody can see it, and only then attached: at its
- * final path it never has more rights than planned, and a failure half way leaves nothing to undo.
+ * Each tree is cloned detached, restricted, and only then attached: at its final path it never has
+ * more rights than planned, and a failure half way leaves nothing to undo.
  *
- * One tmpfs, the pool, holds everything the cage can write that is not the host's: the root is one
- * of its folders, the layers that capture writes are others, and one quota holds for them all. It
- * is put over the host's /proc, which nobody needs once the ids are mapped, and goes away with the
- * host's root: in the cage it has no name.
+ * One tmpfs, the pool, holds everything the cage can write that is not the host's: its folders are
+ * the root and the layers that capture writes, and they share one quota. It is mounted over the
+ * host's /proc, which is not needed once the ids are mapped, and is unmounted with the host's root:
+ * in the cage it has no name.
  */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -34,27 +36,23 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "cage/cage_inside.h"
+#include "wire/wire.h"
 
 /*
- * cage_overlay - what earlier runs wrote to the root, brought back before anything else is made.
+ * --- the kept overlay of the root ---
  *
- * Runs as:     the first process; all capabilities in its own user namespace, none outside.
- * Enters with: the kept tree on the host, as its keeper opened it.
- * Leaves:      a tmpfs of the overlay's size, not yet attached, with `upper` full of a copy of it,
- *              and nothing in there that stands in the way of the plan.
- * Must not:    write to the kept tree; follow a symlink; allocate.
+ * Loads what earlier runs wrote to the root into a detached tmpfs of the overlay's size, before
+ * anything else is made. The kept tree on the host is only read.
  *
- * What is loaded was left by a stranger: where the plan makes a folder there may be a link to
- * anywhere, where it makes a link a folder of programs. All of that is taken away while nothing is
- * mounted on it yet, so that what follows meets the same root as in a first run.
+ * Its contents are hostile: where the plan makes a folder there may be a link to anywhere, where it
+ * makes a link there may be a folder of programs. Whatever is in the plan's way is removed before
+ * anything is mounted, so that the walk finds the same root as in a first run.
  */
 
 static int overlay_fail(const char *what, int num, struct err *e)
 {
 	return err_sys(e, num, "cannot %s the overlay of the root", what);
 }
-
-/* --- nothing in the way of the plan --- */
 
 /* What the plan wants to find at a place. */
 enum want {
@@ -82,7 +80,7 @@ static int clear_step(int *at, const char *name, enum want want, mode_t mode, st
 		return tree_remove(*at, name, e);
 	if (!S_ISDIR(st.st_mode))
 		return 0;
-	/* Without this the command could be kept from its own home. It is a folder, by itself. */
+	/* Without this an earlier run could lock the command out of its own home. */
 	if (!mode)
 		mode = (st.st_mode | S_IRWXU) & 07777;
 	if ((st.st_mode & 07777) != mode && fchmodat(*at, name, mode, 0) < 0)
@@ -95,7 +93,7 @@ static int clear_step(int *at, const char *name, enum want want, mode_t mode, st
 	return 1;
 }
 
-/* Every folder that leads to a place is one, and so is the place if it is to be. */
+/* Clears a path of the plan: folders on the way, and at the end what the plan wants there. */
 static int clear_place(int upper, const char *path, enum want want, mode_t mode, struct err *e)
 {
 	own_fd int at = fcntl(upper, F_DUPFD_CLOEXEC, 3);
@@ -116,7 +114,7 @@ static int clear_place(int upper, const char *path, enum want want, mode_t mode,
 	return r < 0 ? r : 0;
 }
 
-/* A bind's target is what its source is. What cannot be looked at is said when it is mounted. */
+/* A bind's target has the type of its source. If that cannot be read, the mount fails later. */
 static enum want want_like_source(const struct cage_source *source)
 {
 	own_fd int fd = source->tree >= 0 ? -1 : file_open_real(source->path, O_PATH);
@@ -165,9 +163,7 @@ static int clear_way(struct cage *c, int upper, struct err *e)
 	return r;
 }
 
-/* --- loading --- */
-
-/* As many files as its size allows, from here on: copying takes some that nobody sees. */
+/* The final limit: copying needed additional inodes. */
 static int limit_inodes(const struct cage *c)
 {
 	own_fd int fs = fspick(c->kept, "", FSPICK_EMPTY_PATH | FSPICK_CLOEXEC);
@@ -202,7 +198,7 @@ static int overlay_load(struct cage *c, int tree, struct err *e)
 	own_fd int upper = overlay_make_folder(c->kept, "upper");
 	int r = upper < 0 ? overlay_fail("load", -upper, e) : copy_tree(c, tree, upper, e);
 
-	/* The root itself is as in a first run, too. */
+	/* The root's own mode is that of a first run. */
 	if (r == 0 && fchmodat(c->kept, "upper", 0755, 0) < 0)
 		r = overlay_fail("load", errno, e);
 	if (r == 0 && !cage_is_broken("overlay-way"))
@@ -217,7 +213,7 @@ static int overlay_load(struct cage *c, int tree, struct err *e)
 	return r;
 }
 
-int cage_load_overlay(struct cage *c, const struct plan_op *op, struct err *e)
+static int cage_load_overlay(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	char bytes[24], inodes[24], size[NUM_TEXT_SIZE], text[PLAN_TEXT_SIZE];
 	const char *options[] = { "mode", "0755", "size", bytes, "nr_inodes", inodes, NULL };
@@ -243,15 +239,13 @@ int cage_load_overlay(struct cage *c, const struct plan_op *op, struct err *e)
 				plan_root_text(op->a_root, cage_a(c, op), text), size),
 			"set a larger root.overlay_size, or empty it: bawn overlay reset");
 	}
-	/* Another plan would not help: the host is not to blame for what is kept. */
+	/* Not ERR_SYS: planning again would not help. */
 	if (r < 0 && tree >= 0)
 		e->kind = ERR_REFUSED;
 	return r;
 }
 
-/* --- as the root --- */
-
-/* Puts what was loaded into the pool as `kept`: the root is made of its folder `upper`. */
+/* Attaches it in the pool as `kept`; its folder `upper` becomes the root. */
 static int cage_attach_kept(struct cage *c, struct err *e)
 {
 	own_fd int place = cage_pool_folder(c, "kept", e);
@@ -260,7 +254,7 @@ static int cage_attach_kept(struct cage *c, struct err *e)
 	return place < 0 ? place : cage_attach(c->kept, place, "kept", e);
 }
 
-/* Can it be a layer above an image? */
+/* Fails if it cannot be a layer above an image. */
 static int cage_check_kept_attributes(const struct cage *c, struct err *e)
 {
 	own_fd int work = file_open_name(c->kept, "work", O_RDONLY | O_DIRECTORY);
@@ -273,6 +267,8 @@ static int cage_check_kept_attributes(const struct cage *c, struct err *e)
 			"attributes, which a tmpfs has since Linux 6.6"),
 		"root.image: host needs none");
 }
+
+/* --- trees --- */
 
 uint64_t cage_restrictions(unsigned flags)
 {
@@ -389,8 +385,8 @@ int cage_pool_folder(struct cage *c, const char *name, struct err *e)
 }
 
 /*
- * Puts a detached tree over a folder of the host's, as this process sees it. Nothing but the new
- * root may go over "/": letting go of the host takes off one mount, and must take all of it.
+ * Attaches a detached tree over a folder of the host's root. Only the new root may go over "/",
+ * because one umount2 there must unmount all of the host's.
  */
 static int attach_over(int tree, const char *folder, struct err *e)
 {
@@ -433,7 +429,7 @@ int cage_make_root(struct cage *c, uint64_t size, unsigned flags, struct err *e)
 	return c->root < 0 ? c->root : attach_over(c->root, "/", e);
 }
 
-int cage_mount_tmpfs(struct cage *c, const struct plan_op *op, struct err *e)
+static int cage_mount_tmpfs(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *path = cage_b(c, op);
 	char mode[8], size[24];
@@ -464,7 +460,7 @@ int cage_mount_tmpfs(struct cage *c, const struct plan_op *op, struct err *e)
 	return 0;
 }
 
-/* Makes those folders of the layers that have a name, and are not there. */
+/* Makes the folders of the layers that are named and do not exist yet. */
 static int mount_make_folders(struct cage *c, const struct cage_layers *layers, struct err *e)
 {
 	const char *const names[] = { layers->lower, layers->is_kept ? NULL : layers->upper,
@@ -495,16 +491,15 @@ int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers
 	r = cage_attach(lower, place, layers->lower, e);
 	if (r < 0)
 		return r;
-	/* By names relative to the pool: what the host calls its folders does not matter. */
+	/* Relative to the pool: mountinfo then shows no name of the host. */
 	if (fchdir(c->pool) < 0)
 		return err_sys(e, errno, "cannot enter the cage's own folder");
 	snprintf(both, sizeof(both), "%s:%s", layers->lower, layers->empty ? layers->empty : "");
 	return cage_new_mount("overlay", layers->upper ? writable : read_only, attributes, e);
 }
 
-/* A folder of the host as root, below a layer that takes the writes: a kept one, or one that
- * vanishes with the run. */
-int cage_mount_image(struct cage *c, const struct plan_op *op, struct err *e)
+/* A folder of the host as root, below a writable layer: the kept overlay, or one in the pool. */
+static int cage_mount_image(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	static const struct cage_layers fresh = { "image", "root", "root-work" };
 	static const struct cage_layers kept = { "image", "kept/upper", "kept/work",
@@ -543,7 +538,7 @@ int cage_view_of(struct cage *c, const struct plan_op *op, int tree, struct err 
 	return cage_new_overlay(c, tree, &layers, cage_restrictions(op->flags), e);
 }
 
-int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
+static int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *to = cage_b(c, op);
 	int late = c->has_session ? cage_tree_of_bind(op) : CAGE_TREE_COUNT;
@@ -574,7 +569,7 @@ int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err *e)
 	return r;
 }
 
-int cage_mount_device(struct cage *c, const struct plan_op *op, struct err *e)
+static int cage_mount_device(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *path = cage_b(c, op);
 	own_fd int source = file_open(path, O_PATH | O_NOFOLLOW);
@@ -591,7 +586,134 @@ int cage_mount_device(struct cage *c, const struct plan_op *op, struct err *e)
 	return place < 0 ? place : cage_attach(tree, place, path, e);
 }
 
-int cage_mount_devpts(struct cage *c, const struct plan_op *op, struct err *e)
+/* --- /proc --- */
+
+/*
+ * A fresh /proc for the cage's pid namespace, with an empty read-only file or folder over every
+ * entry that is neither a process nor kept by the plan. Whatever the kernel lists is covered, so
+ * that the new entries of later kernels are covered too.
+ */
+#define COVER (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY)
+
+/* A cover from an empty name in the pool; attached there, because only attached trees clone. */
+static int make_cover(int plain, const char *name, struct err *e)
+{
+	own_fd int tree = plain < 0 ? plain : cage_clone_tree(plain, COVER, e);
+	int r = tree < 0 ? tree : cage_attach(tree, plain, name, e);
+
+	return r < 0 ? r : take_fd(&tree);
+}
+
+static int blank_file(struct cage *c, struct err *e)
+{
+	int fd = mknodat(c->pool, "blank", S_IFREG | 0444, 0) < 0
+			 ? -errno
+			 : file_open_beneath(c->pool, "blank", O_PATH, 0);
+
+	return fd < 0 ? err_sys(e, -fd, "cannot make the cage's own files") : fd;
+}
+
+static int proc_cover(
+	int proc, const struct file_entry *entry, const int covers[static 2], struct err *e)
+{
+	own_fd int tree = open_tree(covers[entry->type == DT_DIR], "",
+		AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	if (tree < 0)
+		return err_sys(e, errno, "cannot clone a cover for '/proc/%s'", entry->name);
+	/* The kernel listed the name; move_mount does not follow a link at its end. */
+	if (move_mount(tree, "", proc, entry->name, MOVE_MOUNT_F_EMPTY_PATH) < 0 && errno != ENOENT)
+		return err_sys(e, errno, "cannot cover '/proc/%s'", entry->name);
+	return 0;
+}
+
+static int cover_all(struct cage *c, const struct plan_op *op, int proc, struct err *e)
+{
+	own_fd int list = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	own_fd int file = blank_file(c, e), folder = cage_pool_folder(c, "empty", e);
+	own_fd int blank = make_cover(file, "blank", e), empty = make_cover(folder, "empty", e);
+	struct file_entries entries = { .fd = list };
+	const struct file_entry *entry;
+	int r = blank < 0 ? blank : empty < 0 ? empty : 0;
+
+	/* Links in /proc lead into the reader's own process. */
+	while (r == 0 && (entry = file_next_entry(&entries)))
+		if (entry->type != DT_LNK && !plan_keeps_in_proc(c->start->plan, op, entry->name))
+			r = proc_cover(proc, entry, (int[2]){ blank, empty }, e);
+	if (r == 0 && entries.failure)
+		return err_sys(e, entries.failure, "cannot list the cage's /proc");
+	return r;
+}
+
+/* In the test build without a pid namespace, a cage has the host's /proc. */
+static int new_proc(const char *const *options, uint64_t attributes, struct err *e)
+{
+	own_fd int hosts = -1;
+
+	if (!cage_is_broken("namespace:pid"))
+		return cage_new_mount("proc", options, attributes, e);
+	hosts = file_open("/proc", O_PATH);
+	return hosts < 0 ? hosts : cage_clone_tree(hosts, attributes, e);
+}
+
+static int cage_mount_proc(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	static const char *const subset[] = { "subset", "pid", NULL };
+	bool is_subset = op->flags & PLAN_SUBSET;
+	own_fd int place = cage_open_place(c, c->root, cage_b(c, op), true, e);
+	own_fd int proc = -1;
+	int r;
+
+	if (place < 0)
+		return place;
+	proc = new_proc(is_subset ? subset : NULL, cage_restrictions(op->flags), e);
+	if (proc < 0)
+		return proc;
+	r = cage_attach(proc, place, cage_b(c, op), e);
+	/* The subset has processes only. */
+	if (r < 0 || is_subset || cage_is_broken("proc") || cage_is_broken("namespace:pid"))
+		return r;
+	return cover_all(c, op, proc, e);
+}
+
+/* --- terminals --- */
+
+/*
+ * A terminal of the cage's own devpts: the far end becomes the command's standard streams and its
+ * controlling terminal, the near end goes to the keeper. The operator's terminal stays outside.
+ */
+/* Opens the far end by descriptor, without a path. */
+static int open_far_end(int near)
+{
+	int unlocked = 0;
+
+	if (ioctl(near, TIOCSPTLCK, &unlocked) < 0)
+		return -1;
+	return ioctl(near, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
+}
+
+static int take_streams(const struct cage *c, int far)
+{
+	for (int i = 0; i < 3; i++)
+		if (c->start->terminal_streams & 1U << i && dup2(far, i) < 0)
+			return -1;
+	/* In that test the process still has the operator's controlling terminal. */
+	return cage_is_broken("session") ? 0 : ioctl(far, TIOCSCTTY, 0);
+}
+
+int cage_take_terminal(struct cage *c, int devpts, struct err *e)
+{
+	own_fd int near = openat(devpts, "ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
+	own_fd int far = near < 0 ? -1 : open_far_end(near);
+	int r;
+
+	if (far < 0 || take_streams(c, far) < 0)
+		return err_sys(e, errno, "cannot make a terminal for the cage");
+	r = wire_send_fd(c->channel, WIRE_TERMINAL, near);
+	return r < 0 ? err_sys(e, -r, "cannot hand the cage's terminal over") : 0;
+}
+
+static int cage_mount_devpts(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	static const char *const options[] = { "ptmxmode", "0666", "mode", "0600", NULL };
 	own_fd int place = cage_open_place(c, c->root, cage_b(c, op), true, e);
@@ -611,8 +733,8 @@ static int let_go_of_host(struct err *e)
 {
 	if (cage_is_broken("detach"))
 		return syscall(SYS_pivot_root, ".", "mnt") < 0 || chdir("/") < 0 ? -errno : 0;
-	/* The host's root lands on top of the new one, and is taken off again: no folder for it
-	 * is needed, and nothing of it stays. */
+	/* The host's root ends up on top of the new one and is unmounted from there: it needs no
+	 * folder in the cage. */
 	if (syscall(SYS_pivot_root, ".", ".") < 0)
 		return err_sys(e, errno, "cannot enter the cage's root");
 	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
@@ -633,3 +755,14 @@ int cage_enter(struct cage *c, const struct plan_op *op, struct err *e)
 		return err_sys(e, errno, "cannot enter the cage's root");
 	return let_go_of_host(e);
 }
+
+cage_step *const cage_mount_steps[PLAN_OP_KIND_COUNT] = {
+	[PLAN_OVERLAY] = cage_load_overlay,
+	[PLAN_IMAGE] = cage_mount_image,
+	[PLAN_TMPFS] = cage_mount_tmpfs,
+	[PLAN_BIND] = cage_mount_bind,
+	[PLAN_PROC] = cage_mount_proc,
+	[PLAN_DEVICE] = cage_mount_device,
+	[PLAN_DEVPTS] = cage_mount_devpts,
+	[PLAN_ENTER] = cage_enter,
+};

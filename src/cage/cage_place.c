@@ -1,5 +1,5 @@
 /*
- * cage_place - names in the cage's tree, and what is made there.
+ * cage_place - creates directories, files and links in the cage's tree.
  *
  * Runs as:     the first process, before the tree is entered.
  * Enters with: the root of the tree and, below it, mounts of the host.
@@ -66,7 +66,7 @@ static bool place_is_own(const struct cage *c, int fd)
 	return false;
 }
 
-/* Why a name cannot be used, in the words of who declared it. */
+/* Reports why a path cannot be created, by the path of the spec. */
 static int place_fail(const struct cage *c, int num, const char *path, struct err *e)
 {
 	if (c->has_image && (num == EACCES || num == EPERM || num == EOVERFLOW))
@@ -85,7 +85,7 @@ static int place_fail(const struct cage *c, int num, const char *path, struct er
 	return err_sys(e, num, "cannot make '%s' in the cage", path);
 }
 
-/* One step down, made if it is missing: a descriptor or -errno. */
+/* Opens one component, and creates it if it is missing. A descriptor or -errno. */
 static int step_into(const struct cage *c, int at, const char *name, bool is_dir)
 {
 	int fd = file_open_beneath(at, name, O_PATH, 0);
@@ -94,7 +94,7 @@ static int step_into(const struct cage *c, int at, const char *name, bool is_dir
 		return fd;
 	if (!place_is_own(c, at))
 		return -EROFS;
-	/* In what is kept, another run that starts may have been quicker. */
+	/* In a session's tree another run that starts may have created it meanwhile. */
 	if ((is_dir ? mkdirat(at, name, 0755) : mknodat(at, name, S_IFREG | 0444, 0)) < 0 &&
 		errno != EEXIST)
 		return -errno;
@@ -153,8 +153,7 @@ int cage_open_parent(
 	return cage_open_place(c, base, parent, true, e);
 }
 
-/* A run can leave anything in what is kept for the next: a folder for a file, a file for a folder.
- */
+/* An earlier run may have left a folder in place of a file, or a file in place of a folder. */
 static int fail_kept(const struct cage *c, int num, const char *path, struct err *e)
 {
 	bool is_other = num == EISDIR || num == ENOTDIR || num == ELOOP;
@@ -169,7 +168,7 @@ static int fail_kept(const struct cage *c, int num, const char *path, struct err
 		"remove it with the session, or: bawn agent forget --all");
 }
 
-/* Opens the directory a new name goes into. */
+/* Opens the parent directory of a new name, which must be the cage's own. */
 static int open_room(struct cage *c, const char *path, const char **ret_name, struct err *e)
 {
 	own_fd int dir = cage_open_parent(c, c->root, path, ret_name, e);
@@ -182,21 +181,21 @@ static int open_room(struct cage *c, const char *path, const char **ret_name, st
 	return place_is_own(c, dir) ? take_fd(&dir) : place_fail(c, EROFS, path, e);
 }
 
-/* The same, and takes away what an image has there. */
+/* The same, and removes the image's file of that name. */
 static int place_make_room(struct cage *c, const char *path, const char **ret_name, struct err *e)
 {
 	own_fd int dir = open_room(c, path, ret_name, e);
 
 	if (dir < 0)
 		return dir;
-	/* The plain cage starts from nothing, but for what is kept. */
+	/* Otherwise the root is empty. */
 	if ((c->has_image || c->own_mount_count) && unlinkat(dir, *ret_name, 0) < 0 &&
 		errno != ENOENT)
 		return place_fail(c, errno, path, e);
 	return take_fd(&dir);
 }
 
-int cage_make_symlink(struct cage *c, const struct plan_op *op, struct err *e)
+static int cage_make_symlink(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *name;
 	own_fd int dir = place_make_room(c, cage_b(c, op), &name, e);
@@ -206,7 +205,7 @@ int cage_make_symlink(struct cage *c, const struct plan_op *op, struct err *e)
 	return symlinkat(cage_a(c, op), dir, name) < 0 ? place_fail(c, errno, cage_b(c, op), e) : 0;
 }
 
-/* Something is there already, whatever it is. */
+/* True if something exists at the path, whatever it is. */
 static bool place_is_there(const struct cage *c, const char *path)
 {
 	own_fd int fd = file_open_beneath(c->root, path + 1, O_PATH | O_NOFOLLOW, 0);
@@ -228,7 +227,7 @@ static int open_new_file(struct cage *c, const struct plan_op *op, struct err *e
 	return take_fd(&fd); /* cppcheck-suppress resourceLeak */
 }
 
-/* Under another name, and then at once: -errno. */
+/* Writes a temporary file and renames it. 0 or -errno. */
 static int put_whole(int dir, const char *name, const struct plan_op *op, const char *content)
 {
 	uint64_t number = 0;
@@ -252,8 +251,8 @@ static int put_whole(int dir, const char *name, const struct plan_op *op, const 
 }
 
 /*
- * In what is kept, others may be at work: runs that start, and agents that read what is written
- * here. It is there for them, whole, at any time.
+ * In a session's tree other runs and agents may read the file meanwhile: rename makes it appear
+ * whole.
  */
 static int make_kept_file(struct cage *c, const struct plan_op *op, struct err *e)
 {
@@ -267,7 +266,7 @@ static int make_kept_file(struct cage *c, const struct plan_op *op, struct err *
 	return kept < 0 ? kept : place_fail(c, -r, path, e);
 }
 
-int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
+static int cage_make_file(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *content = cage_a(c, op), *identity = c->start->git_identity;
 	size_t n = strlen(content);
@@ -314,7 +313,7 @@ static int write_quoted(int fd, const char *path)
 	return r;
 }
 
-/* The next string of JSON that begins with one of our names; *ret_value is what that stands for. */
+/* The next JSON string that begins with a root's name; *ret_value is the root's path. */
 static const char *place_find_name(
 	const struct cage *c, const char *json, size_t *ret_size, const char **ret_value)
 {
@@ -338,7 +337,7 @@ static const char *place_find_name(
 	return NULL;
 }
 
-int cage_make_description(struct cage *c, const struct plan_op *op, struct err *e)
+static int cage_make_description(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *at = cage_a(c, op), *name, *value = "";
 	own_fd int fd = open_new_file(c, op, e);
@@ -358,7 +357,7 @@ int cage_make_description(struct cage *c, const struct plan_op *op, struct err *
 	return r < 0 ? place_fail(c, -r, cage_b(c, op), e) : 0;
 }
 
-int cage_make_dir(struct cage *c, const struct plan_op *op, struct err *e)
+static int cage_make_dir(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *path = cage_b(c, op), *name;
 	own_fd int dir = cage_open_parent(c, c->root, path, &name, e);
@@ -374,7 +373,14 @@ int cage_make_dir(struct cage *c, const struct plan_op *op, struct err *e)
 			return place_fail(c, errno, path, e);
 		return 0;
 	}
-	/* An image may have it, and may have made it a link: then nothing goes through it. */
+	/* An image may have a link there, which must not be followed. */
 	made = errno == EEXIST ? file_open_beneath(dir, name, O_PATH | O_DIRECTORY, 0) : -errno;
 	return made < 0 ? place_fail(c, -made, path, e) : 0;
 }
+
+cage_step *const cage_place_steps[PLAN_OP_KIND_COUNT] = {
+	[PLAN_DIR] = cage_make_dir,
+	[PLAN_SYMLINK] = cage_make_symlink,
+	[PLAN_FILE] = cage_make_file,
+	[PLAN_DESCRIBE] = cage_make_description,
+};
