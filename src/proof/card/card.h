@@ -58,7 +58,7 @@ void card_from_plan(
 
 /*
  * What was seen in a run: `s` is its spec, or NULL; `digest` that of the record's file, and `key`
- * the id of who signed it. -EBADMSG where the record is of another spec. card_record.c
+ * the id of the key that signed it. -EBADMSG where the record is of another spec.
  */
 int card_from_record(const struct spec *s, const struct record_read *r, const char *digest,
 	const char *key, struct card *ret, struct err *e);
@@ -73,15 +73,13 @@ bool card_is_url(const char *url);
 int card_print(const struct card *c, const struct sign_key *key, int indent, struct buf *out,
 	struct err *e);
 
-/* The extension's parameters, and the block for older readers, as members of a map that is open:
- * card_isolation.c */
+/* Prints the extension's parameters as members of the open map. */
 void card_print_isolation(const struct card *c, struct json *j);
-void card_print_legacy(const struct card *c, struct json *j);
 
 /* The names of members that say whether something holds; NULL behind the last. */
 const char *card_mechanism(size_t i);
 
-/* --- canonical JSON and signatures: card_canonical.c, card_sign.c --- */
+/* --- canonical JSON and signatures --- */
 
 /*
  * JSON as RFC 8785 wants it, of JSON in UTF-8 whose numbers are integers below 2^53; nothing is
@@ -101,10 +99,7 @@ int card_canonicalize_signed(const char *bytes, size_t n, struct buf *out, struc
 void card_add_signed(
 	const char *protected, const void *canonical, size_t n, struct buf *ret_signed);
 
-/* A flattened JWS as the item of a list that is open. */
-void card_sign(const struct sign_key *key, const struct buf *canonical, struct json *j);
-
-/* --- reading one that may be anybody's: card_read.c --- */
+/* --- reading a card that may be anybody's --- */
 
 #define CARD_MOST_SIGNATURES 8
 
@@ -130,11 +125,10 @@ struct card_read {
 int card_read(const char *bytes, size_t n, struct card_read *ret, struct err *e);
 void card_read_done(struct card_read *c);
 
-/* What stands at a path such as "run/record/sha256" in a span. */
+/* Returns what is at a path such as "run/record/sha256" in a span. */
 struct card_span card_find(struct card_span in, const char *path);
-bool card_is(struct card_span span, const char *json);
 
-/* --- judging: card_verify.c --- */
+/* --- checking what a card says --- */
 
 enum card_result {
 	CARD_YES,
@@ -156,7 +150,7 @@ struct card_report {
 	bool has_failed;
 };
 
-/* Which of a card's signatures is by that key? -1: none. */
+/* Returns the number of the card's signature by that key, or -1. */
 int card_find_signature(const struct card_read *c, const struct sign_public *key);
 
 /* Is it signed by that key (NULL: by nobody known), and does the unsigned block say the same? */

@@ -33,19 +33,18 @@ struct sign_key {
 
 void sign_key_done(struct sign_key *key);
 
-/* The key that a secret seed stands for, with its public one. */
+/* Derives the secret key and the public key from a seed. */
 void sign_derive_key(const uint8_t seed[static SIGN_SEED_SIZE], struct sign_key *ret);
 
-/* --- keys as text: sign_pem.c; pure --- */
+/* --- keys as text; pure --- */
 
-/* Fills in the id that belongs to the bytes. */
+/* Computes the id from the bytes. */
 void sign_name_key(struct sign_public *key);
 
 /*
- * -EBADMSG where a text is anything but one such key. What sign_print_private writes is secret: who
- * asked for it wipes it.
+ * -EBADMSG where a text is anything but one such key. sign_print_private writes a secret: its
+ * caller wipes the buffer.
  */
-
 int sign_read_private(const char *pem, size_t n, struct sign_key *ret, struct err *e);
 int sign_read_public(const char *pem, size_t n, struct sign_public *ret, struct err *e);
 void sign_print_private(const struct sign_key *key, struct buf *out);
@@ -68,28 +67,22 @@ int sign_load_key(int state, struct sign_key *ret, struct err *e);
 int sign_load_public(int state, struct sign_public *ret, struct err *e);
 
 /*
- * Makes one, with the public one beside it (signing.pub), whole or not at all, and safe on disk;
- * two who do so at once end up with the same. -EEXIST, with nothing in `e`, where there is one,
- * which then is *ret; with `replaces` that one's public key is kept as former/ID.pub first.
+ * Makes a key and writes it with its public key (signing.pub), whole or not at all, and fsynced;
+ * two processes that do so at once get the same key. -EEXIST, with nothing in `e`, where there is
+ * one, which then is *ret; with `replaces` its public key is kept as former/ID.pub first.
  */
 int sign_make_key(int state, bool replaces, struct sign_key *ret, struct err *e);
-
-/* Is it the operator's own public key, now or formerly? */
-bool sign_is_own(int state, const struct sign_public *key);
 
 /* The public key with that id among the operator's own. -ENOENT, with nothing in `e`: none of them.
  */
 int sign_find_own(int state, const char *id, struct sign_public *ret, struct err *e);
 
-/* --- signatures and envelopes: sign.c, sign_envelope.c; pure --- */
+/* --- signatures and envelopes; pure --- */
 
 void sign_bytes(const struct sign_key *key, const void *bytes, size_t n,
 	uint8_t ret[static SIGN_SIGNATURE_SIZE]);
 bool sign_check(const struct sign_public *key, const void *bytes, size_t n,
 	const uint8_t signature[static SIGN_SIGNATURE_SIZE]);
-
-/* What DSSE signs: payload and type, with their sizes before them. */
-void sign_print_pae(const char *type, const void *payload, size_t n, struct buf *out);
 
 /* A DSSE envelope around a payload of SIGN_PAYLOAD_TYPE, on one line with its newline. */
 void sign_print_envelope(

@@ -3,12 +3,12 @@
  *
  * Runs as:  the operator, in commands and the keeper; never in a cage.
  * Leaves:   signing.pem, signing.pub, and former/ID.pub of every key that was replaced. Each is
- *           written whole to a draft, reaches the disk, and then gets its name; who makes keys
- * holds a lock on the folder meanwhile. Must not: leave a secret in memory that is given back, or
- * put one into a message.
+ *           written whole to a draft, fsynced, and then renamed; the maker of keys holds a lock on
+ *           the folder meanwhile.
+ * Must not: leave a secret in freed memory, or put one into a message.
  *
- * A public key is there before its private one is, and the one before is kept before that: whenever
- * power fails, whatever was signed has its public key among the operator's own.
+ * The former public key is kept first, then the new public key is written, then the private one: whenever
+ * power fails, everything signed so far has its public key among the operator's own.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -195,14 +195,6 @@ int sign_find_own(int state, const char *id, struct sign_public *ret, struct err
 	former = keys_open_folder(keys, FORMER, false, e);
 	snprintf(name, sizeof(name), "%s.pub", id);
 	return former < 0 ? former : find_public(former, name, id, ret, e);
-}
-
-bool sign_is_own(int state, const struct sign_public *key)
-{
-	struct sign_public own;
-
-	return sign_find_own(state, key->id, &own, NULL) == 0 &&
-	       memcmp(own.bytes, key->bytes, sizeof(own.bytes)) == 0;
 }
 
 /* --- making --- */
