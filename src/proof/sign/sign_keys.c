@@ -7,8 +7,8 @@
  *           the folder meanwhile.
  * Must not: leave a secret in freed memory, or put one into a message.
  *
- * The former public key is kept first, then the new public key is written, then the private one: whenever
- * power fails, everything signed so far has its public key among the operator's own.
+ * The former public key is kept first, then the new public key is written, then the private one:
+ * whenever power fails, everything signed so far has its public key among the operator's own.
  */
 #include <errno.h>
 #include <fcntl.h>

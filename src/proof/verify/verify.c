@@ -1,4 +1,12 @@
-#include "proof/verify/verify_inside.h"
+/*
+ * verify - judges a record: whether it agrees with itself, and with the files, trees and events it
+ * names.
+ *
+ * Runs as:  whoever wants to know.
+ * Must not: follow a link, block on a file that is no regular file, change anything, or report as
+ * good what could not be read.
+ */
+#include "proof/verify/verify.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,28 +14,320 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
-#include "base/clock.h"
 #include "base/count.h"
 #include "base/file.h"
-#include "base/json_fields.h"
-#include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "base/tree.h"
 #include "change/overlay/change_overlay.h"
+#include "change/project/change_project.h"
 #include "proof/log/log.h"
 #include "proof/record/record_read_values.h"
 #include "proof/verify/verify_policy.h"
 
-/*
- * verify_trees - is the image, is the overlay, still what the record tells of?
- *
- * Runs as:  whoever wants to know.
- * Must not: follow a link below their tops, change anything, or take what could not be read as
- * good.
- */
+/* --- files beside the record --- */
+
+#define MOST_EFFECTS ((size_t)1 << 30) /* bytes of effects.json */
+
+static int verify_open_file(const struct verify_record *v, const char *property, const char *name,
+	struct verify_report *report)
+{
+	own_fd int fd = v->folder < 0 ? -ENOENT
+				      : file_open_beneath(v->folder, name,
+						O_RDONLY | O_NOCTTY | O_NONBLOCK, 0);
+	struct stat st;
+
+	if (fd == -ENOENT || fd == -ENOTDIR || fd == -EXDEV)
+		verify_say(report, property, VERIFY_ABSENT, "'%s' is not beside the record", name);
+	else if (fd < 0)
+		verify_say(report, property, VERIFY_NO, "'%s' cannot be opened: %s", name,
+			fd == -ELOOP ? "it is a link" : strerror(-fd));
+	else if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		verify_say(report, property, VERIFY_NO, "'%s' is no plain file", name);
+	else
+		return take_fd(&fd);
+	return -1;
+}
+
+/* Has a file beside the record that digest? */
+static void verify_file(const struct verify_record *v, const char *property, const char *name,
+	const char *sha256, struct verify_report *report)
+{
+	own_fd int fd = verify_open_file(v, property, name, report);
+	char hex[SHA256_HEX_SIZE];
+	uint8_t bytes[SHA256_SIZE];
+	uint64_t size = 0;
+	int r;
+
+	if (fd < 0)
+		return;
+	r = sha256_file(fd, bytes, &size);
+	sha256_print(bytes, hex);
+	if (r < 0)
+		verify_say(
+			report, property, VERIFY_NO, "'%s' cannot be read: %s", name, strerror(-r));
+	else if (!str_eq(hex, sha256))
+		verify_say(report, property, VERIFY_NO,
+			"'%s' is not that of the record: its digest is %s", name, hex);
+	else
+		verify_say(report, property, VERIFY_YES, "%s", hex);
+}
+
+static void verify_plain_files(const struct verify_record *v, struct verify_report *report)
+{
+	verify_file(v, "spec", RECORD_SPEC_FILE, v->record.spec_sha256, report);
+	verify_file(v, "plan", RECORD_PLAN_FILE, v->record.plan_sha256, report);
+	if (v->record.project.list_sha256)
+		verify_file(
+			v, "project", CHANGE_PROJECT_FILE, v->record.project.list_sha256, report);
+	for (int i = 0; i < 2; i++)
+		if (v->record.output.streams[i].kept_sha256)
+			verify_file(v, record_stream_names[i], record_stream_names[i],
+				v->record.output.streams[i].kept_sha256, report);
+}
+
+/* --- effects --- */
+
+int verify_read_effects(int folder, struct change_effects *ret,
+	char ret_sha256[static SHA256_HEX_SIZE], struct err *e)
+{
+	own_fd int fd = folder < 0 ? -ENOENT
+				   : file_open_name(folder, RECORD_EFFECTS_FILE,
+					     O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	own_free char *bytes = NULL;
+	size_t n = 0;
+	int r = fd < 0 ? fd : file_read_all(fd, MOST_EFFECTS, &bytes, &n);
+
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return err_sys(e, -r, "effects.json cannot be read");
+	sha256_hex(bytes, n, ret_sha256);
+	r = change_effects_read(bytes, n, ret, e);
+	return r < 0 ? r : 1;
+}
+
+/* A run that did nothing leaves no file. */
+static void verify_no_effects(const struct verify_record *v, struct verify_report *report)
+{
+	own(change_effects) struct change_effects nothing;
+	char digest[SHA256_HEX_SIZE];
+
+	change_effects_init(&nothing);
+	change_digest(&nothing, digest);
+	if (v->folder >= 0 && str_eq(digest, v->record.effects.sha256))
+		verify_say(
+			report, "effects", VERIFY_YES, "none: the run did nothing to the project");
+	else
+		verify_say(report, "effects", VERIFY_ABSENT,
+			"'effects.json' is not beside the record");
+}
+
+static bool are_counted_so(const struct record_read *r, const struct change_effects *x)
+{
+	struct change_sum sum = { 0 };
+
+	change_sum_up(x, &sum);
+	return (int64_t)sum.added == r->effects.added &&
+	       (int64_t)sum.changed == r->effects.changed &&
+	       (int64_t)sum.deleted == r->effects.deleted &&
+	       (int64_t)sum.renamed == r->effects.renamed;
+}
+
+static void verify_effects(const struct verify_record *v, struct verify_report *report)
+{
+	const struct record_read *r = &v->record;
+	own(change_effects) struct change_effects x;
+	char file[SHA256_HEX_SIZE];
+	struct err e = { 0 };
+	int got;
+
+	change_effects_init(&x);
+	got = r->effects.sha256 ? verify_read_effects(v->folder, &x, file, &e) : 0;
+	if (!r->effects.sha256)
+		verify_say(report, "effects", VERIFY_ABSENT, "%s",
+			r->effects.error ? r->effects.error
+			: r->capture     ? "what became of the project is not in the record"
+					 : "the project was not captured");
+	else if (got < 0)
+		verify_say(report, "effects", VERIFY_NO, "%s", e.text);
+	else if (got == 0)
+		verify_no_effects(v, report);
+	else if (!str_eq(x.digest, r->effects.sha256))
+		verify_say(report, "effects", VERIFY_NO,
+			"'effects.json' tells of other effects: their digest is %s", x.digest);
+	else if (r->effects.file_sha256 && !str_eq(file, r->effects.file_sha256))
+		verify_say(report, "effects", VERIFY_NO,
+			"'effects.json' was changed: its digest is %s", file);
+	else if (!are_counted_so(r, &x))
+		verify_say(report, "effects", VERIFY_NO,
+			"'effects.json' has another number of effects than the record");
+	else
+		verify_say(report, "effects", VERIFY_YES, "%zu, as the record has them", x.count);
+}
+
+/* --- what the statement is about --- */
+
+static void verify_subjects(const struct verify_record *v, struct verify_report *report)
+{
+	const struct record_artifacts *subjects = &v->statement.subjects;
+
+	for (size_t i = 0; i < subjects->count; i++) {
+		const struct record_artifact *s = &subjects->items[i];
+		char name[256];
+
+		if (str_eq(s->name, "effects")) {
+			if (!v->record.effects.sha256 ||
+				!str_eq(s->sha256, v->record.effects.sha256))
+				verify_say(report, "subject", VERIFY_NO,
+					"the subject's effects are not those of the record");
+			continue;
+		}
+		/* Of the file as it was then: verify_events knows where that ended. */
+		if (str_eq(s->name, LOG_RUN_FILE))
+			continue;
+		snprintf(name, sizeof(name), "subject %.200s", s->name);
+		verify_file(v, name, s->name, s->sha256, report);
+	}
+}
+
+/* --- events --- */
+
+/* What is written down of a run after its record was signed. */
+static const char *const later_types[] = { "signed", "apply", "discard" };
+
+struct event {
+	const char *type, *run;
+};
+
+/* Is it an event of this run of a type that comes after the record? */
+static bool events_is_later(const struct log_line *line, const char *run, struct arena *arena)
+{
+	static const struct json_field fields[] = {
+		{ "type", record_read_text, offsetof(struct event, type), true },
+		{ "run", record_read_text, offsetof(struct event, run), true },
+	};
+	own(record_reader) struct record_reader r;
+	struct event event = { 0 };
+	struct err e;
+
+	record_reader_begin(&r, line->text, line->size, arena);
+	JSON_READ_FIELDS(&r, fields, &event);
+	if (record_reader_end(&r, "the event", &e) < 0 || !str_eq(event.run, run))
+		return false;
+	for (size_t i = 0; i < COUNT_OF(later_types); i++)
+		if (str_eq(event.type, later_types[i]))
+			return true;
+	return false;
+}
+
+/* Those that the record covers; false where something was said. */
+static bool read_covered(
+	struct log_reader *log, const struct record_read *r, struct verify_report *report)
+{
+	struct log_line line;
+	int got = 1;
+
+	while (log->tail.count < (uint64_t)r->log.events && got > 0)
+		got = log_read_line(log, &line);
+	if (got < 0)
+		verify_say(report, "events", VERIFY_NO, "%s", log->failure.text);
+	else if (got == 0)
+		verify_say(report, "events", VERIFY_NO,
+			"events.jsonl has %" PRIu64
+			" whole lines, and the record tells of %" PRId64,
+			log->tail.count, r->log.events);
+	else if (!str_eq(log->tail.last, r->log.last))
+		verify_say(report, "events", VERIFY_NO,
+			"line %" PRId64 " of events.jsonl is not the last one of the record",
+			r->log.events);
+	else
+		return true;
+	return false;
+}
+
+/* Those after it; false where something was said. */
+static bool read_later(struct log_reader *log, const struct record_read *r,
+	struct verify_report *report, uint64_t *ret_count)
+{
+	struct log_line line;
+	int got;
+
+	*ret_count = 0;
+	while ((got = log_read_line(log, &line)) > 0) {
+		own(arena) struct arena arena;
+
+		arena_init(&arena, 4 * LOG_LINE_SIZE);
+		if (!events_is_later(&line, r->run, &arena)) {
+			verify_say(report, "events", VERIFY_NO,
+				"line %" PRIu64
+				" of events.jsonl is none that comes after a record",
+				log->tail.count);
+			return false;
+		}
+		++*ret_count;
+	}
+	if (got < 0)
+		verify_say(report, "events", VERIFY_NO, "%s", log->failure.text);
+	return got == 0;
+}
+
+/* Is the file, as far as it was read, the subject of that name, where there is one? */
+static bool is_subject(int fd, const struct log_tail *tail, const struct record_artifacts *subjects)
+{
+	const char *sha256 = NULL;
+	uint8_t digest[SHA256_SIZE];
+	char bytes[16384], hex[SHA256_HEX_SIZE];
+	struct sha256 sum;
+	ssize_t n = 1;
+
+	for (size_t i = 0; i < subjects->count; i++)
+		if (str_eq(subjects->items[i].name, LOG_RUN_FILE))
+			sha256 = subjects->items[i].sha256;
+	if (!sha256)
+		return true;
+	sha256_init(&sum);
+	for (uint64_t at = 0; at < tail->size && n > 0; at += (uint64_t)n) {
+		uint64_t left = tail->size - at;
+
+		n = pread(fd, bytes, left < sizeof(bytes) ? left : sizeof(bytes), (off_t)at);
+		if (n > 0)
+			sha256_add(&sum, bytes, (size_t)n);
+	}
+	sha256_finish(&sum, digest);
+	sha256_print(digest, hex);
+	return str_eq(hex, sha256);
+}
+
+static void verify_events(const struct verify_record *v, struct verify_report *report)
+{
+	own_fd int fd = verify_open_file(v, "events", LOG_RUN_FILE, report);
+	own(log_reader) struct log_reader log = { 0 };
+	uint64_t later = 0;
+
+	if (fd < 0)
+		return;
+	log_reader_init(&log, fd);
+	if (!read_covered(&log, &v->record, report))
+		return;
+	if (!is_subject(fd, &log.tail, &v->statement.subjects)) {
+		verify_say(report, "events", VERIFY_NO,
+			"events.jsonl is not what the record is about: its digest is another one");
+		return;
+	}
+	if (!read_later(&log, &v->record, report, &later))
+		return;
+	verify_say(report, "events", VERIFY_YES, "%" PRId64 " events, as the record has them",
+		v->record.log.events);
+	if (later)
+		verify_say(report, "events.later", VERIFY_UNASKED,
+			"%" PRIu64 " more, written after the record: no signature covers them",
+			later);
+}
+
+/* --- trees: image and overlay --- */
 
 struct hashing {
 	const struct change_progress *progress;
@@ -184,381 +484,185 @@ static void verify_overlay(
 		compare_overlay(path, after, &o->progress, report);
 }
 
-/* --- events --- */
+/* --- does the record agree with itself? --- */
 
-/* What is written down of a run after its record was signed. */
-static const char *const later_types[] = { "signed", "apply", "discard" };
-
-struct event {
-	const char *type, *run;
-};
-
-/* Is it an event of this run of a type that comes after the record? */
-static bool events_is_later(const struct log_line *line, const char *run, struct arena *arena)
+/* Both unknown, or both known and the same. */
+static bool sense_are_same(const char *a, const char *b)
 {
-	static const struct json_field fields[] = {
-		{ "type", record_read_text, offsetof(struct event, type), true },
-		{ "run", record_read_text, offsetof(struct event, run), true },
-	};
-	own(record_reader) struct record_reader r;
-	struct event event = { 0 };
-	struct err e;
+	return a && b ? str_eq(a, b) : a == b;
+}
 
-	record_reader_begin(&r, line->text, line->size, arena);
-	JSON_READ_FIELDS(&r, fields, &event);
-	if (record_reader_end(&r, "the event", &e) < 0 || !str_eq(event.run, run))
+/* --- the provenance --- */
+
+static bool have_same_subjects(const struct record_artifacts *a, const struct record_artifacts *b)
+{
+	if (a->count != b->count)
 		return false;
-	for (size_t i = 0; i < COUNT_OF(later_types); i++)
-		if (str_eq(event.type, later_types[i]))
-			return true;
-	return false;
-}
-
-/* Those that the record covers; false where something was said. */
-static bool read_covered(
-	struct log_reader *log, const struct record_read *r, struct verify_report *report)
-{
-	struct log_line line;
-	int got = 1;
-
-	while (log->tail.count < (uint64_t)r->log.events && got > 0)
-		got = log_read_line(log, &line);
-	if (got < 0)
-		verify_say(report, "events", VERIFY_NO, "%s", log->failure.text);
-	else if (got == 0)
-		verify_say(report, "events", VERIFY_NO,
-			"events.jsonl has %" PRIu64
-			" whole lines, and the record tells of %" PRId64,
-			log->tail.count, r->log.events);
-	else if (!str_eq(log->tail.last, r->log.last))
-		verify_say(report, "events", VERIFY_NO,
-			"line %" PRId64 " of events.jsonl is not the last one of the record",
-			r->log.events);
-	else
-		return true;
-	return false;
-}
-
-/* Those after it; false where something was said. */
-static bool read_later(struct log_reader *log, const struct record_read *r,
-	struct verify_report *report, uint64_t *ret_count)
-{
-	struct log_line line;
-	int got;
-
-	*ret_count = 0;
-	while ((got = log_read_line(log, &line)) > 0) {
-		own(arena) struct arena arena;
-
-		arena_init(&arena, 4 * LOG_LINE_SIZE);
-		if (!events_is_later(&line, r->run, &arena)) {
-			verify_say(report, "events", VERIFY_NO,
-				"line %" PRIu64
-				" of events.jsonl is none that comes after a record",
-				log->tail.count);
+	for (size_t i = 0; i < a->count; i++)
+		if (!str_eq(a->items[i].name, b->items[i].name) ||
+			!str_eq(a->items[i].sha256, b->items[i].sha256))
 			return false;
-		}
-		++*ret_count;
-	}
-	if (got < 0)
-		verify_say(report, "events", VERIFY_NO, "%s", log->failure.text);
-	return got == 0;
+	return true;
 }
 
-/* Is the file, as far as it was read, the subject of that name, where there is one? */
-static bool is_subject(int fd, const struct log_tail *tail, const struct record_artifacts *subjects)
+/* Is the digest of what went into the run that of the record, as far as both name one? */
+static bool has_dependency(const struct record_provenance *p, const char *name, const char *sha256)
 {
-	const char *sha256 = NULL;
-	uint8_t digest[SHA256_SIZE];
-	char bytes[16384], hex[SHA256_HEX_SIZE];
-	struct sha256 sum;
-	ssize_t n = 1;
-
-	for (size_t i = 0; i < subjects->count; i++)
-		if (str_eq(subjects->items[i].name, LOG_RUN_FILE))
-			sha256 = subjects->items[i].sha256;
-	if (!sha256)
-		return true;
-	sha256_init(&sum);
-	for (uint64_t at = 0; at < tail->size && n > 0; at += (uint64_t)n) {
-		uint64_t left = tail->size - at;
-
-		n = pread(fd, bytes, left < sizeof(bytes) ? left : sizeof(bytes), (off_t)at);
-		if (n > 0)
-			sha256_add(&sum, bytes, (size_t)n);
-	}
-	sha256_finish(&sum, digest);
-	sha256_print(digest, hex);
-	return str_eq(hex, sha256);
+	for (size_t i = 0; i < p->dependencies.count; i++)
+		if (str_eq(p->dependencies.items[i].name, name))
+			return sense_are_same(p->dependencies.items[i].sha256, sha256);
+	return !sha256;
 }
 
-/* --- verify_files.c, verify_events.c, verify_trees.c: with what lies beside it? --- */
-static void verify_events(const struct verify_record *v, struct verify_report *report)
+/* What they do not agree on; NULL: nothing. */
+static const char *find_difference(const struct verify_record *v)
 {
-	own_fd int fd = verify_open_file(v, "events", LOG_RUN_FILE, report);
-	own(log_reader) struct log_reader log = { 0 };
-	uint64_t later = 0;
+	const struct record_provenance *p = &v->provenance;
+	const struct record_read *r = &v->record;
+	const struct {
+		const char *what, *one, *other;
+	} pairs[] = {
+		{ "kind", p->build_type, RECORD_BUILD_TYPE },
+		{ "run", p->run, r->run },
+		{ "name", p->name, r->name },
+		{ "level", p->level, r->level },
+		{ "spec", p->spec_sha256, r->spec_sha256 },
+		{ "plan", p->plan_sha256, r->plan_sha256 },
+		{ "filter", p->filter_sha256, r->filter_sha256 },
+		{ "engine", p->engine, r->engine },
+		{ "version", p->bawn, r->bawn },
+		{ "kernel", p->kernel, r->kernel },
+		{ "beginning", p->began, r->began },
+		{ "end", p->ended, r->ended },
+	};
 
-	if (fd < 0)
-		return;
-	log_reader_init(&log, fd);
-	if (!read_covered(&log, &v->record, report))
-		return;
-	if (!is_subject(fd, &log.tail, &v->statement.subjects)) {
-		verify_say(report, "events", VERIFY_NO,
-			"events.jsonl is not what the record is about: its digest is another one");
-		return;
-	}
-	if (!read_later(&log, &v->record, report, &later))
-		return;
-	verify_say(report, "events", VERIFY_YES, "%" PRId64 " events, as the record has them",
-		v->record.log.events);
-	if (later)
-		verify_say(report, "events.later", VERIFY_UNASKED,
-			"%" PRIu64 " more, written after the record: no signature covers them",
-			later);
+	for (size_t i = 0; i < COUNT_OF(pairs); i++)
+		if (!sense_are_same(pairs[i].one, pairs[i].other))
+			return pairs[i].what;
+	if (!have_same_subjects(&v->statement.subjects, &v->provenance_statement.subjects))
+		return "subject";
+	if (!has_dependency(p, "image", r->image.sha256))
+		return "image";
+	if (!has_dependency(p, "project", r->project.sha256))
+		return "project";
+	return has_dependency(p, "overlay", r->overlay.sha256_before) ? NULL : "overlay";
 }
 
-/* --- demands --- */
-
-#define MOST_SKEW_S 300 /* by which two clocks may differ */
-
-/* What a demand is judged by. */
-struct judging {
-	const struct verify_record *v;
-	const struct verify_options *options;
-	struct verify_report *report;
-	const struct record_texts *wanted;
-	char name[64]; /* of the property */
-};
-
-static bool demands_is_wanted(const struct judging *j, const char *text)
+static void verify_provenance(const struct verify_record *v, struct verify_report *report)
 {
-	for (size_t i = 0; text && i < j->wanted->count; i++)
-		if (str_eq(j->wanted->items[i], text))
+	const char *what = v->has_provenance ? find_difference(v) : NULL;
+
+	if (!v->has_provenance)
+		verify_say(report, "provenance", VERIFY_ABSENT, "the file has none");
+	else if (what)
+		verify_say(report, "provenance", VERIFY_NO,
+			"it is not of the record's run: it names another %s", what);
+	else
+		verify_say(report, "provenance", VERIFY_YES, "it says the same as the record");
+}
+
+/* --- guarantees --- */
+
+static bool sense_is_listed(const struct record_texts *names, const char *name)
+{
+	for (size_t i = 0; i < names->count; i++)
+		if (str_eq(names->items[i], name))
 			return true;
 	return false;
 }
 
-static const char *list_wanted(const struct judging *j, struct buf *out)
+/* The names of those that must hold and do not. */
+static size_t find_missing(const struct record_read *r, struct buf *ret)
 {
-	for (size_t i = 0; i < j->wanted->count; i++)
-		buf_printf(out, "%s%s", i ? ", " : "", j->wanted->items[i]);
-	return buf_text(out);
-}
-
-/* Is what the record has, or this other name of it, one of those that are wanted? */
-static void judge_one(struct judging *j, const char *has, const char *other)
-{
-	own(buf) struct buf list = { .max = 2048 };
-
-	if (demands_is_wanted(j, has) || demands_is_wanted(j, other))
-		verify_say(j->report, j->name, VERIFY_YES, "%s",
-			demands_is_wanted(j, has) ? has : other);
-	else if (has)
-		verify_say(j->report, j->name, VERIFY_NO, "%s, and demanded is: %s", has,
-			list_wanted(j, &list));
-	else
-		verify_say(j->report, j->name, VERIFY_NO,
-			"the record has none, and demanded is: %s", list_wanted(j, &list));
-}
-
-/* --- what a record says --- */
-
-static const char *level_of(const struct verify_record *v)
-{
-	return v->record.level;
-}
-
-static const char *demands_network_of(const struct verify_record *v)
-{
-	return verify_network(&v->record);
-}
-
-static const char *preflight_of(const struct verify_record *v)
-{
-	return v->record.preflight_passed ? "true" : "false";
-}
-
-static const char *outcome_of(const struct verify_record *v)
-{
-	return record_outcome_words[v->record.outcome];
-}
-
-static const char *key_of(const struct verify_record *v)
-{
-	return v->key.id;
-}
-
-static const char *spec_of(const struct verify_record *v)
-{
-	return v->record.spec_sha256;
-}
-
-static const char *plan_of(const struct verify_record *v)
-{
-	return v->record.plan_sha256;
-}
-
-/* A name that looks like a digest is none: who demands one means what was in the image. */
-static const char *demands_image_of(const struct verify_record *v)
-{
-	const char *name = v->record.image.name;
-	uint8_t unused[SHA256_SIZE];
-
-	return name && sha256_parse(name, unused) == 0 ? NULL : name;
-}
-
-static const char *image_digest_of(const struct verify_record *v)
-{
-	return v->record.image.sha256;
-}
-
-static const char *engine_of(const struct verify_record *v)
-{
-	return v->record.engine;
-}
-
-static const char *bawn_of(const struct verify_record *v)
-{
-	return v->record.bawn;
-}
-
-/* --- what takes more than a look --- */
-
-static void judge_status(struct judging *j)
-{
-	char text[24];
-
-	snprintf(text, sizeof(text), "%" PRId64, j->v->record.status);
-	judge_one(j, j->v->record.status < 0 ? NULL : text, NULL);
-}
-
-static void judge_each(struct judging *j, bool is_outside)
-{
-	for (size_t i = 0; i < j->wanted->count; i++) {
-		const char *name = j->wanted->items[i];
-		const struct record_read_guarantee *g = record_read_find(&j->v->record, name);
-
-		if (g && g->holds && (!is_outside || g->vantage >= RECORD_KEEPER))
-			continue;
-		verify_say(j->report, j->name, VERIFY_NO, "%s %s", name,
-			!g         ? "was not asked for in this run"
-			: g->holds ? "is only claimed from inside the cage"
-				   : "does not hold, or nobody saw it");
-		return;
-	}
-	verify_say(j->report, j->name, VERIFY_YES, "all %zu hold%s", j->wanted->count,
-		is_outside ? ", seen from outside the cage" : "");
-}
-
-static void judge_guarantees(struct judging *j)
-{
-	judge_each(j, false);
-}
-
-static void judge_outside(struct judging *j)
-{
-	judge_each(j, true);
-}
-
-/* By what was seen, not by what the record lists: verify_degraded holds that to it. */
-static void judge_degraded(struct judging *j)
-{
-	const struct record_read *r = &j->v->record;
-	size_t missing = 0;
+	size_t count = 0;
 
 	for (size_t i = 0; i < r->guarantees.count; i++) {
 		const struct record_read_guarantee *g = &r->guarantees.items[i];
 
-		if (g->holds)
-			continue;
-		missing++;
-		if (!demands_is_wanted(j, g->name)) {
-			verify_say(j->report, j->name, VERIFY_NO, "%s does not hold", g->name);
-			return;
-		}
+		if (g->is_must && !g->holds)
+			buf_printf(ret, "%s%s", count++ ? ", " : "", g->name);
 	}
-	verify_say(j->report, j->name, VERIFY_YES,
-		missing ? "%zu are missing, and may be" : "none is missing", missing);
+	return count;
 }
 
-static void judge_age(struct judging *j)
+static void verify_degraded(const struct record_read *r, struct verify_report *report)
 {
-	const char *text = j->v->record.ended ? j->v->record.ended : j->v->record.began;
-	struct timespec then;
-	uint64_t most = 0;
-	int64_t age;
+	size_t missing = 0;
 
-	if (num_parse_duration(j->wanted->items[0], &most, NULL) < 0 ||
-		clock_parse(text, &then) < 0) {
-		verify_say(j->report, j->name, VERIFY_NO, "'%s' is no time that can be read", text);
+	for (size_t i = 0; i < r->guarantees.count; i++) {
+		const struct record_read_guarantee *g = &r->guarantees.items[i];
+		bool is_degraded = !g->is_must && !g->holds;
+
+		missing += is_degraded;
+		if (is_degraded == sense_is_listed(&r->degraded, g->name))
+			continue;
+		verify_say(report, "degraded", VERIFY_NO,
+			is_degraded ? "'%s' is missing, and not said to be"
+				    : "'%s' is said to be missing, and holds or must hold",
+			g->name);
 		return;
 	}
-	age = (int64_t)j->options->now.tv_sec - (int64_t)then.tv_sec;
-	if (age < -MOST_SKEW_S)
-		verify_say(j->report, j->name, VERIFY_NO, "%s is still to come", text);
-	else if (age > 0 && (uint64_t)age * 1000 > most)
-		verify_say(j->report, j->name, VERIFY_NO, "%s is longer ago than %s", text,
-			j->wanted->items[0]);
+	if (missing != r->degraded.count)
+		verify_say(report, "degraded", VERIFY_NO,
+			"the list has names twice, or of what was not asked for");
+	else if (missing)
+		verify_say(report, "degraded", VERIFY_YES,
+			"%zu optional guarantee%s not enforced, as the record says: %s first",
+			missing, missing == 1 ? " was" : "s were", r->degraded.items[0]);
 	else
-		verify_say(j->report, j->name, VERIFY_YES, "%s", text);
+		verify_say(report, "degraded", VERIFY_YES, "nothing that was asked for is missing");
 }
 
-static void judge_checked(struct judging *j)
+static void verify_guarantees(const struct verify_record *v, struct verify_report *report)
 {
-	for (size_t i = 0; i < j->wanted->count; i++)
-		if (!verify_is_yes(j->report, j->wanted->items[i])) {
-			verify_say(j->report, j->name, VERIFY_NO, "%s was not found to be so",
-				j->wanted->items[i]);
-			return;
-		}
-	verify_say(j->report, j->name, VERIFY_YES, "all %zu", j->wanted->count);
+	const struct record_read *r = &v->record;
+	own(buf) struct buf names = { .max = 2048 };
+	size_t missing = find_missing(r, &names), must = 0;
+
+	for (size_t i = 0; i < r->guarantees.count; i++)
+		must += r->guarantees.items[i].is_must;
+	if (missing)
+		verify_say(report, "guarantees", VERIFY_NO,
+			"%zu of %zu that are required do not hold, or nobody saw it: %s", missing,
+			must, buf_text(&names));
+	else
+		verify_say(report, "guarantees", VERIFY_YES,
+			"all %zu that are required were seen to hold", must);
+	verify_degraded(r, report);
 }
 
-/* --- all of them --- */
+/* --- how it ended --- */
 
-/* in_chain is a property of every record. */
-static const struct {
-	const char *(*has)(const struct verify_record *v), *(*other)(const struct verify_record *v);
-	void (*judge)(struct judging *j);
-} rows[VERIFY_DEMAND_COUNT] = {
-	[VERIFY_LEVEL] = { level_of },
-	[VERIFY_NETWORK] = { demands_network_of },
-	[VERIFY_GUARANTEES] = { .judge = judge_guarantees },
-	[VERIFY_OUTSIDE] = { .judge = judge_outside },
-	[VERIFY_DEGRADED] = { .judge = judge_degraded },
-	[VERIFY_PREFLIGHT] = { preflight_of },
-	[VERIFY_OUTCOME] = { outcome_of },
-	[VERIFY_STATUS] = { .judge = judge_status },
-	[VERIFY_KEYS] = { key_of },
-	[VERIFY_SPEC] = { spec_of },
-	[VERIFY_PLAN] = { plan_of },
-	[VERIFY_IMAGE] = { demands_image_of, image_digest_of },
-	[VERIFY_ENGINE] = { engine_of },
-	[VERIFY_BAWN] = { bawn_of },
-	[VERIFY_MAX_AGE] = { .judge = judge_age },
-	[VERIFY_CHECKED] = { .judge = judge_checked },
-};
-
-/* --- verify_demands.c --- */
-static void verify_demands(
-	const struct verify_record *v, const struct verify_options *o, struct verify_report *report)
+static void verify_outcome(const struct verify_record *v, struct verify_report *report)
 {
-	for (enum verify_demand d = 0; d < VERIFY_DEMAND_COUNT; d++) {
-		struct judging j = { .v = v,
-			.options = o,
-			.report = report,
-			.wanted = &o->policy->demands[d].texts };
+	const struct record_read *r = &v->record;
+	bool has_status = r->status >= 0, has_signal = r->signal >= 0;
+	const char *word = record_outcome_words[r->outcome];
 
-		if (!o->policy->demands[d].is_given)
-			continue;
-		snprintf(j.name, sizeof(j.name), "policy.%s", verify_demand_defs[d].key);
-		if (rows[d].judge)
-			rows[d].judge(&j);
-		else if (rows[d].has)
-			judge_one(&j, rows[d].has(v), rows[d].other ? rows[d].other(v) : NULL);
-	}
+	if (has_status != (r->outcome == RECORD_EXITED) ||
+		has_signal != (r->outcome == RECORD_SIGNALED))
+		verify_say(report, "outcome", VERIFY_NO,
+			"'%s' does not go with the status or the signal that is there", word);
+	else if (has_status)
+		verify_say(report, "outcome", VERIFY_YES, "exited with %" PRId64, r->status);
+	else if (has_signal)
+		verify_say(report, "outcome", VERIFY_YES, "ended by signal %" PRId64, r->signal);
+	else if (r->outcome == RECORD_INTERRUPTED)
+		verify_say(report, "outcome", VERIFY_YES,
+			"interrupted: bawn ended before it signed what became of the run");
+	else
+		verify_say(report, "outcome", VERIFY_YES, "%s%s%s", word, r->error ? ": " : "",
+			r->error ? r->error : "");
+}
+
+/* --- the judgement --- */
+
+/* True if the policy accepts a relaxed run; `policy` may be NULL. */
+static bool policy_allows_relaxed(const struct verify_policy *policy)
+{
+	const struct record_texts *texts = policy ? &policy->demands[VERIFY_IN_CHAIN].texts : NULL;
+
+	return texts && texts->count && str_eq(texts->items[0], "false");
 }
 
 /* A relaxed run is recorded like any other, and nothing should be built on it. */
@@ -567,7 +671,7 @@ static void verify_in_chain(
 {
 	if (v->record.in_chain)
 		verify_say(report, "in_chain", VERIFY_YES, "nothing was relaxed");
-	else if (verify_policy_allows_relaxed(o->policy))
+	else if (policy_allows_relaxed(o->policy))
 		verify_say(report, "in_chain", VERIFY_UNASKED,
 			"the run was relaxed, which the policy does not mind");
 	else
@@ -590,5 +694,5 @@ void verify_judge(
 	verify_in_chain(v, o, report);
 	verify_outcome(v, report);
 	if (o->policy)
-		verify_demands(v, o, report);
+		verify_judge_policy(v, o, report);
 }

@@ -42,17 +42,14 @@ struct verify_report {
 	bool is_comparison; /* what is not there is unknown */
 };
 
-/* Adds one. Texts of strangers become visible, so that no output has to care. */
+/* Adds a property. Control characters in its texts are escaped. */
 void verify_say(struct verify_report *r, const char *name, enum verify_result result,
 	const char *fmt, ...) __attribute__((format(printf, 4, 5)));
 
-/* One word or two, as they are printed: "yes", "not there". */
-const char *verify_result_word(const struct verify_report *r, enum verify_result result);
-
-/* Was it checked, and is it so? */
+/* True if that property was checked and is good. */
 bool verify_is_yes(const struct verify_report *r, const char *name);
 
-/* For people, a line each; and as the list "properties" of the open map. verify_report.c */
+/* For people, a line each; and as the list "properties" of the open map. */
 void verify_print(const struct verify_report *r, bool has_color, struct buf *out);
 void verify_print_json(const struct verify_report *r, struct json *j);
 
@@ -75,11 +72,11 @@ struct verify_keys {
 /* Reads a public key from a PEM file that the verifier named. */
 int verify_add_key(struct verify_keys *keys, const char *path, struct arena *arena, struct err *e);
 
-/* One that counts and has the id; *ret_whose says whose it is. */
+/* Finds the key with that id among those that count; *ret_whose says whose it is. */
 bool verify_find_key(const struct verify_keys *keys, const char *id, struct sign_public *ret,
 	struct arena *arena, const char **ret_whose);
 
-/* --- the record: verify_load.c --- */
+/* --- the record --- */
 
 #define VERIFY_MAX_FILE  ((size_t)16 << 20)
 #define VERIFY_MAX_LINES 16
@@ -121,26 +118,29 @@ struct verify_options {
 	struct timespec now;
 };
 
-/* All that can be said of a record that is signed. verify.c */
+/* Judges a signed record; with a policy, by that too. */
 void verify_judge(const struct verify_record *v, const struct verify_options *o,
 	struct verify_report *report);
 
-/* --- a result that others can rely on: verify_attest.c --- */
+/* Which network the cage had, by its guarantees: "none", "allowlist", "host". */
+const char *verify_network(const struct record_read *r);
 
-/* An in-toto Simple Verification Result about a record that was found to be good. */
+/* --- a result that others can rely on --- */
+
+/* Prints an in-toto Simple Verification Result about a record that was found to be good. */
 void verify_print_result(const struct verify_record *v, const struct verify_options *o,
 	const struct verify_report *report, struct buf *out);
 
-/* --- two runs: verify_same.c --- */
+/* --- two runs --- */
 
-/* Which effects only one of two runs has, or has otherwise; some of them, if there are many. */
+/* Names effects in which two runs differ, at most 20. */
 void verify_name_differences(const struct change_effects *a, const struct change_effects *b,
 	struct verify_report *report);
 
-/* Reads effects.json: 1, or 0 where there is none, or -errno. `ret` is initialised. */
+/* Reads effects.json into `ret`, which is initialised: 1, or 0 where there is none, or -errno. */
 int verify_read_effects(int folder, struct change_effects *ret,
 	char ret_sha256[static SHA256_HEX_SIZE], struct err *e);
 
-/* Adds a property for each thing that can be the same; true: all that decide are. */
+/* Adds a property for each thing that can be the same. True if all that decide are. */
 bool verify_compare(
 	const struct verify_record *a, const struct verify_record *b, struct verify_report *report);

@@ -4,8 +4,8 @@
 #include "spec/diag.h"
 
 /*
- * What a verifier demands of a record beside that it is true: a YAML file, one row of the table for
- * each key. docs/verify.md has an example of all.
+ * What a verifier requires of a record besides that it is true: a YAML file, one row of the table
+ * for each key. docs/verify.md has an example of all.
  */
 
 enum verify_demand {
@@ -62,7 +62,7 @@ struct verify_policy {
 	} demands[VERIFY_DEMAND_COUNT];
 };
 
-/* Reads one; everything wrong goes to `diags`, and then it is -EINVAL. verify_policy.c */
+/* Reads one; everything wrong goes to `diags`, and then it is -EINVAL. */
 int verify_read_policy(struct verify_policy *ret, const char *path, const char *bytes, size_t n,
 	struct arena *arena, struct diags *diags);
 
@@ -73,5 +73,6 @@ int verify_read_policy(struct verify_policy *ret, const char *path, const char *
 int verify_take_policy_keys(
 	struct verify_policy *policy, struct verify_keys *keys, struct arena *arena, struct err *e);
 
-/* Does it take a run that was relaxed? `policy` may be NULL. */
-bool verify_policy_allows_relaxed(const struct verify_policy *policy);
+/* Judges a record by o->policy; each requirement that is given becomes a property. */
+void verify_judge_policy(const struct verify_record *v, const struct verify_options *o,
+	struct verify_report *report);

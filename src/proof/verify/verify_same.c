@@ -4,7 +4,7 @@
 
 #include "base/own.h"
 #include "base/str.h"
-#include "proof/verify/verify_inside.h"
+#include "proof/verify/verify.h"
 
 #define MOST_PATHS 20 /* that differ, and are named */
 
