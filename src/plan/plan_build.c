@@ -1,3 +1,10 @@
+/*
+ * Makes a plan of a settled spec: the tree (plan_build_files.c, plan_project.c), and here identity,
+ * environment, network, limits, filters, the command, the promises and the level; then packs it all
+ * into one block.
+ */
+#include "plan/plan_builder.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -6,7 +13,6 @@
 #include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "plan/plan_builder.h"
 
 static_assert(sizeof(struct plan) % 8 == 0, "operations follow the head without a gap");
 static_assert(sizeof(struct plan_op) == 24, "an operation has no padding");
@@ -14,7 +20,10 @@ static_assert(PLAN_OP_KIND_COUNT <= UINT8_MAX, "a kind has one byte");
 static_assert(sizeof(struct plan_promise) == 12, "a promise has no padding");
 static_assert(sizeof(struct plan_rule) == 52, "a rule has no padding");
 
-uint32_t plan_add_string(struct plan_builder *b, const char *text)
+/* --- operations --- */
+
+/* Adds a string and returns its place; the empty one is at 0. */
+static uint32_t add_string(struct plan_builder *b, const char *text)
 {
 	size_t at = b->strings.len;
 
@@ -32,7 +41,7 @@ static uint32_t add_operand(
 
 	if (is_path && *root == PLAN_ROOT_NONE)
 		*root = (uint8_t)plan_root_of(text, &text);
-	return plan_add_string(b, text);
+	return add_string(b, text);
 }
 
 void plan_add(struct plan_builder *b, enum plan_op_kind kind, const char *from, const char *to,
@@ -44,18 +53,20 @@ void plan_add(struct plan_builder *b, enum plan_op_kind kind, const char *from, 
 	buf_add(&b->ops, &like, sizeof(like));
 }
 
-void plan_add_rule(struct plan_builder *b, enum plan_op_kind kind, struct plan_rule rule,
+/* Adds an operation of the network and its rule; a text that is NULL is empty. */
+static void add_rule_op(struct plan_builder *b, enum plan_op_kind kind, struct plan_rule rule,
 	const char *const texts[static PLAN_RULE_TEXTS], const char *note)
 {
 	uint64_t number = b->rules.len / sizeof(rule);
 
 	for (size_t i = 0; i < PLAN_RULE_TEXTS; i++)
-		rule.texts[i] = plan_add_string(b, texts[i] ? texts[i] : "");
+		rule.texts[i] = add_string(b, texts[i] ? texts[i] : "");
 	buf_add(&b->rules, &rule, sizeof(rule));
 	plan_add(b, kind, "", note, PLAN_OP(.n = number));
 }
 
-void plan_add_entries(
+/* One operation for each entry of a list, its text as the first operand; sets in their order. */
+static void add_entries(
 	struct plan_builder *b, enum spec_key key, enum plan_op_kind kind, struct plan_op like)
 {
 	size_t n = 0;
@@ -66,6 +77,8 @@ void plan_add_entries(
 	for (size_t i = 0; items && i < n; i++)
 		plan_add(b, kind, items[i]->text, "", like);
 }
+
+/* --- identity --- */
 
 static void add_namespaces(struct plan_builder *b)
 {
@@ -125,6 +138,455 @@ static void add_ids(struct plan_builder *b)
 	plan_add(b, PLAN_HOSTNAME, "bawn", "", PLAN_OP());
 }
 
+/* --- environment: built from nothing --- */
+
+static void add_env(struct plan_builder *b, const char *name, const char *value, uint16_t flags)
+{
+	plan_add(b, PLAN_ENV, name, value, PLAN_OP(.flags = flags));
+}
+
+/* Where the project is, and which run this is: another value for every operator, and run. */
+static void add_own_names(struct plan_builder *b)
+{
+	const char *path;
+	enum plan_root root = plan_root_of(plan_project_place(b->spec, b->engine), &path);
+
+	plan_add(b, PLAN_ENV, "BAWN_PROJECT_DIR", path,
+		PLAN_OP(.b_root = (uint8_t)root, .flags = PLAN_OWN));
+	add_env(b, "BAWN_SANDBOX", "1", PLAN_OWN);
+	add_env(b, "BAWN_SANDBOX_ROOT", "/", PLAN_OWN);
+	plan_add(b, PLAN_ENV, "BAWN_SESSION_ID", "",
+		PLAN_OP(.b_root = PLAN_ROOT_RUN, .flags = PLAN_OWN));
+}
+
+/* S-09: sources bound for reading have one well-known place. */
+static bool has_sources(const struct spec *s)
+{
+	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
+
+	for (size_t i = 0; i < binds->count; i++)
+		if (str_path_within(binds->items[i].bind.to, "/srv/sources"))
+			return true;
+	return false;
+}
+
+static void add_settings(struct plan_builder *b)
+{
+	size_t n = 0;
+	own_free const struct spec_item **set =
+		spec_ordered(SPEC_ENV_SET, spec_list(b->spec, SPEC_ENV_SET), &n);
+
+	if (!set)
+		b->ops.failed = true;
+	for (size_t i = 0; set && i < n; i++)
+		add_env(b, set[i]->var.name, set[i]->var.value, 0);
+}
+
+/*
+ * Package managers try again whatever the answer was, npm for 70 seconds. Without a network the
+ * first answer is the last; and npm does not look for newer versions of itself.
+ */
+static void add_impatience(struct plan_builder *b)
+{
+	static const char *const settings[][2] = { { "CARGO_NET_RETRY", "0" },
+		{ "PIP_RETRIES", "0" }, { "npm_config_fetch_retries", "0" },
+		{ "npm_config_update_notifier", "false" } };
+
+	for (size_t i = 0; i < COUNT_OF(settings); i++)
+		add_env(b, settings[i][0], settings[i][1], PLAN_OWN);
+}
+
+static void add_environment(struct plan_builder *b)
+{
+	const struct spec *s = b->spec;
+	const char *user = spec_bool(s, SPEC_FAKEROOT) ? "root" : "agent";
+	const struct {
+		const char *name, *value;
+	} own[] = {
+		{ "HOME", "/home/agent" },
+		{ "LANG", "C.UTF-8" },
+		{ "LOGNAME", user },
+		{ "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin" },
+		{ "SHELL", b->host->has_bash ? "/bin/bash" : "/bin/sh" },
+		{ "TERM", "xterm-256color" },
+		{ "TMPDIR", "/tmp" },
+		{ "USER", user },
+	};
+
+	/* All of them, also those that a declared one replaces for the command: see PLAN_PREFLIGHT.
+	 */
+	add_own_names(b);
+	for (size_t i = 0; i < COUNT_OF(own); i++)
+		add_env(b, own[i].name, own[i].value, PLAN_OWN);
+	if (has_sources(s))
+		add_env(b, "BAWN_WORKDIR", "/srv/sources", PLAN_OWN);
+	if (spec_choice(s, SPEC_NETWORK_MODE) == SPEC_NET_NONE)
+		add_impatience(b);
+	add_settings(b);
+	add_entries(b, SPEC_ENV_PASS, PLAN_ENV_PASS, PLAN_OP_NEED(PLAN_MAY));
+}
+
+/* --- network --- */
+
+/* The items of a list in their order. The caller frees; an empty list where there is no memory. */
+static const struct spec_item **ordered(struct plan_builder *b, enum spec_key key, size_t *ret_n)
+{
+	const struct spec_item **items = spec_ordered(key, spec_list(b->spec, key), ret_n);
+
+	if (!items)
+		b->ops.failed = true;
+	return items;
+}
+
+static void add_host_ports(struct plan_builder *b)
+{
+	size_t n = 0;
+	own_free const struct spec_item **ports = ordered(b, SPEC_NETWORK_HOST_PORTS, &n);
+
+	for (size_t i = 0; ports && i < n; i++)
+		plan_add(b, PLAN_HOST_PORT, "", "", PLAN_OP(.n = ports[i]->port));
+}
+
+static void add_allowed(struct plan_builder *b)
+{
+	size_t n = 0;
+	own_free const struct spec_item **items = ordered(b, SPEC_NETWORK_ALLOW, &n);
+
+	for (size_t i = 0; items && i < n; i++) {
+		const struct spec_egress *to = &items[i]->egress;
+		/* One that has not been asked is all that is known of it. */
+		const char *const texts[PLAN_RULE_TEXTS] = {
+			[PLAN_RULE_HOST] = to->port ? to->host : to->client,
+		};
+		struct plan_rule rule = {
+			.prefix = to->prefix,
+			.protocol = (uint8_t)to->protocol,
+			.is_wildcard = to->is_wildcard,
+			.port = to->port,
+		};
+
+		memcpy(rule.address, to->address, sizeof(rule.address));
+		add_rule_op(b, PLAN_ALLOW, rule, texts, to->port && to->client ? to->client : "");
+	}
+}
+
+static void add_published(struct plan_builder *b)
+{
+	size_t n = 0;
+	own_free const struct spec_item **items = ordered(b, SPEC_NETWORK_PUBLISH, &n);
+
+	for (size_t i = 0; items && i < n; i++) {
+		const struct spec_publish *p = &items[i]->publish;
+		const char *const texts[PLAN_RULE_TEXTS] = { [PLAN_RULE_HOST] = p->address };
+
+		add_rule_op(b, PLAN_PUBLISH,
+			(struct plan_rule){ .port = p->host_port, .cage_port = p->cage_port },
+			texts, "");
+	}
+}
+
+static void add_secrets(struct plan_builder *b)
+{
+	size_t n = 0;
+	own_free const struct spec_item **items = ordered(b, SPEC_SECRETS, &n);
+
+	for (size_t i = 0; items && i < n; i++) {
+		const struct spec_secret *s = &items[i]->secret;
+		const char *source = s->source, *ca = s->ca;
+		struct plan_rule rule = { .port = s->port, .is_file = s->is_file };
+
+		if (s->is_file)
+			rule.source_root = (uint8_t)plan_root_of(s->source, &source);
+		if (s->ca)
+			rule.ca_root = (uint8_t)plan_root_of(s->ca, &ca);
+		add_rule_op(b, PLAN_SECRET, rule,
+			(const char *const[PLAN_RULE_TEXTS]){
+				[PLAN_RULE_HOST] = s->host,
+				[PLAN_RULE_NAME] = s->name,
+				[PLAN_RULE_HEADER] = s->header,
+				[PLAN_RULE_SCHEME] = s->scheme,
+				[PLAN_RULE_SOURCE] = source,
+				[PLAN_RULE_CA] = ca,
+			},
+			"");
+	}
+}
+
+static void add_network(struct plan_builder *b)
+{
+	unsigned mode = spec_choice(b->spec, SPEC_NETWORK_MODE);
+
+	plan_add(b, PLAN_NETWORK, spec_keys[SPEC_NETWORK_MODE].choices[mode], "", PLAN_OP());
+	if (mode != SPEC_NET_ALLOWLIST)
+		return;
+	add_allowed(b);
+	add_host_ports(b);
+	add_published(b);
+	add_secrets(b);
+}
+
+/* --- limits --- */
+
+static const char *cgroup_or(
+	const struct plan_builder *b, enum host_ability ability, const char *otherwise)
+{
+	if (b->engine == SPEC_ENGINE_MICROVM)
+		return "virtual machine";
+	if (!host_can(b->host, ability))
+		return otherwise;
+	return b->host->cgroup_version == 2 ? "cgroup v2" : "cgroup v1";
+}
+
+/* By what a limit holds; NULL: by nothing here. */
+static const char *limit_by(const struct plan_builder *b, enum plan_guarantee g)
+{
+	if (g == PLAN_LIMITS_MEMORY)
+		return cgroup_or(b, HOST_CGROUP_MEMORY, NULL);
+	if (g == PLAN_LIMITS_CPU)
+		return cgroup_or(b, HOST_CGROUP_CPU, NULL);
+	if (g == PLAN_LIMITS_PIDS)
+		return cgroup_or(b, HOST_CGROUP_PIDS, "user namespace");
+	if (g == PLAN_LIMITS_DISK)
+		return spec_choice(b->spec, SPEC_PROJECT_MODE) != SPEC_MODE_CAPTURED ||
+				       plan_capture(b->spec, b->host) == HOST_CAPTURE_IN_POOL
+			       ? "file system"
+			       : "file system, keeper";
+	return g == PLAN_LIMITS_FILES ? "rlimit" : "keeper";
+}
+
+static void add_limits(struct plan_builder *b)
+{
+	bool ends = spec_choice(b->spec, SPEC_LIMITS_OUTPUT_THEN) == SPEC_OUTPUT_END;
+
+	for (size_t i = 0; i < PLAN_LIMIT_COUNT; i++) {
+		enum plan_guarantee g = plan_limits[i].guarantee;
+		uint64_t n = spec_number(b->spec, plan_limits[i].key);
+		const char *by = limit_by(b, g);
+
+		if (n && by && b->choice->engines[b->engine].verdicts[g].can)
+			plan_add(b, PLAN_LIMIT, plan_guarantee_defs[g].name, by,
+				PLAN_OP_NEED(b->choice->demands[g].need, .n = n,
+					.flags = ends && g == PLAN_LIMITS_OUTPUT ? PLAN_ENDS : 0));
+	}
+}
+
+/* --- what the processes lose, and what they are held to --- */
+
+static bool gives(const struct plan_builder *b, enum plan_guarantee g)
+{
+	return b->choice->engines[b->engine].verdicts[g].can;
+}
+
+static void add_drops(struct plan_builder *b)
+{
+	static const char *const drops[] = { "capabilities", "keyring", "new-privileges" };
+
+	if (gives(b, PLAN_GROUPS))
+		plan_add(b, PLAN_DROP, "groups", "", PLAN_OP());
+	for (size_t i = 0; i < COUNT_OF(drops); i++)
+		plan_add(b, PLAN_DROP, drops[i], "", PLAN_OP());
+}
+
+static void add_rule(struct plan_builder *b, const char *path, uint16_t flags)
+{
+	plan_add(b, PLAN_RULE, "", path, PLAN_OP(.flags = flags));
+}
+
+/* Patterns elsewhere are binds, and have rules as such. */
+static void add_rule_of_part(
+	struct plan_builder *b, const char *base, uint16_t flags, const char *place)
+{
+	const char *inside = plan_path_in_project(base);
+	const char *path = inside ? arena_printf(&b->spec->arena, "%s/%s", place, inside) : NULL;
+
+	if (path)
+		add_rule(b, path, flags);
+	else if (inside)
+		b->ops.failed = true;
+}
+
+/*
+ * What Landlock opens of the project, seen at `place`: all of it, or its parts. Rules only add
+ * up, so what is less than the whole is opened piece by piece, and a protected path cannot be
+ * taken out again: that rests on the mounts.
+ */
+static void add_rules_of_project(struct plan_builder *b, const char *place, bool is_writable)
+{
+	bool is_whole = is_writable && plan_has_whole_project(b->spec, SPEC_PROJECT_WRITE);
+
+	if (!plan_has_whole_project(b->spec, SPEC_PROJECT_READ))
+		add_rule(b, place, PLAN_LIST);
+	else
+		add_rule(b, place, is_whole ? 0 : PLAN_READ_ONLY);
+	plan_walk_parts(b, SPEC_PROJECT_READ, is_writable, add_rule_of_part, place);
+	if (is_writable)
+		plan_walk_parts(b, SPEC_PROJECT_WRITE, true, add_rule_of_part, place);
+}
+
+/*
+ * Without a tree of its own, the cage is the host's tree seen through Landlock: the system and
+ * the binds' sources as they are, and the project, which only mode: writable lets be written.
+ */
+static void add_rules_of_host(struct plan_builder *b)
+{
+	static const char *const devices[] = { "/dev/full", "/dev/null", "/dev/random",
+		"/dev/urandom", "/dev/zero" };
+	const struct spec_value *binds = spec_list(b->spec, SPEC_BINDS);
+
+	for (size_t i = 0; i < HOST_SYSTEM_COUNT; i++)
+		if (b->host->system[i].kind == HOST_PATH_DIR ||
+			b->host->system[i].kind == HOST_PATH_FILE)
+			add_rule(b, host_system_paths[i], PLAN_READ_ONLY);
+	for (size_t i = 0; i < COUNT_OF(devices); i++)
+		add_rule(b, devices[i], PLAN_NO_EXEC);
+	add_rules_of_project(b, plan_roots[PLAN_ROOT_PROJECT].name,
+		spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE);
+	for (size_t i = 0; i < binds->count; i++)
+		add_rule(b, binds->items[i].bind.from,
+			binds->items[i].bind.is_writable ? 0 : PLAN_READ_ONLY);
+}
+
+/*
+ * What the root itself opens: its names, or what an image has to be read and executed. An overlay
+ * above an image is there to be written to anywhere; then that what is mounted in it stays
+ * read-only rests on the mounts.
+ */
+static uint16_t root_flags(const struct plan_builder *b, const struct plan_op *op)
+{
+	if (!plan_is_image(op))
+		return PLAN_LIST;
+	return str_eq(spec_text(b->spec, SPEC_ROOT_OVERLAY), "ephemeral") ? PLAN_READ_ONLY : 0;
+}
+
+static size_t count_ops(const struct plan_builder *b)
+{
+	return b->ops.len / sizeof(struct plan_op);
+}
+
+/*
+ * Landlock says the same as the mounts, by another mechanism: made from them, so they agree. Each
+ * mount opens itself.
+ */
+static void add_rules_of_tree(struct plan_builder *b, size_t first)
+{
+	size_t count = count_ops(b);
+
+	for (size_t i = first; i < count && !b->ops.failed && !b->strings.failed; i++) {
+		/* Copied: adding an operation may move them all, and their strings. */
+		struct plan_op op = ((const struct plan_op *)(const void *)b->ops.data)[i];
+		const char *path = arena_copy(
+			&b->spec->arena, b->strings.data + op.b, strlen(b->strings.data + op.b));
+		bool is_device = op.kind == PLAN_DEVICE || op.kind == PLAN_DEVPTS;
+		bool is_tree = op.kind == PLAN_TMPFS || op.kind == PLAN_BIND ||
+			       op.kind == PLAN_PROC || op.kind == PLAN_DIR || plan_is_image(&op) ||
+			       op.kind == PLAN_GIT;
+
+		if (!path)
+			b->ops.failed = true;
+		else if (op.kind == PLAN_PROJECT)
+			add_rules_of_project(b, plan_project_place(b->spec, b->engine),
+				spec_choice(b->spec, SPEC_PROJECT_MODE) != SPEC_MODE_READ_ONLY);
+		else if (is_device)
+			add_rule(b, path, PLAN_NO_EXEC);
+		else if (is_tree && str_eq(path, "/"))
+			add_rule(b, path, root_flags(b, &op));
+		else if (is_tree)
+			plan_add(b, PLAN_RULE, "", path,
+				PLAN_OP(.b_root = op.b_root,
+					.flags = op.flags & (PLAN_READ_ONLY | PLAN_NO_EXEC)));
+	}
+}
+
+static void add_rules(struct plan_builder *b)
+{
+	bool is_background = b->host->in_session && spec_bool(b->spec, SPEC_SESSION_BACKGROUND);
+
+	if (!gives(b, PLAN_LANDLOCKED))
+		return;
+	plan_add(b, PLAN_LANDLOCK, "", "",
+		PLAN_OP(.n = (uint64_t)b->host->landlock_abi,
+			.flags = is_background ? PLAN_SHARED : 0));
+	if (b->engine == SPEC_ENGINE_LANDLOCK)
+		add_rules_of_host(b);
+	else
+		add_rules_of_tree(b, 0);
+}
+
+/* What a session brings, when all else stands; and its rules. */
+static void add_session(struct plan_builder *b)
+{
+	size_t first;
+
+	plan_add(b, PLAN_AWAIT, "workspace", "", PLAN_OP());
+	first = count_ops(b);
+	plan_add_project(b);
+	if (gives(b, PLAN_LANDLOCKED))
+		add_rules_of_tree(b, first);
+}
+
+/* Is there anything that stays as it is in a project that is written to? */
+static bool holds_something(const struct plan_builder *b)
+{
+	const struct plan_op *ops = (const struct plan_op *)(const void *)b->ops.data;
+	size_t count = b->ops.len / sizeof(*ops);
+
+	for (size_t i = 0; i < count; i++)
+		if (ops[i].kind == PLAN_PROTECT)
+			return true;
+	return false;
+}
+
+static void add_filter(struct plan_builder *b)
+{
+	if (!gives(b, PLAN_SYSTEM_CALLS))
+		return;
+	plan_add(b, PLAN_SYSCALLS, spec_text(b->spec, SPEC_SYSCALLS), "", PLAN_OP());
+	/* What is denied is denied in any case; only the cage that is ours can hand a listener
+	 * over.
+	 */
+	if (b->engine != SPEC_ENGINE_NATIVE)
+		return;
+	plan_add(b, PLAN_TELL, PLAN_TELL_DENIED, "", PLAN_OP_NEED(PLAN_MAY));
+	if (spec_bool(b->spec, SPEC_AUDIT_WATCH_PROTECTED) && holds_something(b))
+		plan_add(b, PLAN_TELL, PLAN_TELL_WRITES, "", PLAN_OP_NEED(PLAN_MAY));
+}
+
+static void add_limits_and_filters(struct plan_builder *b)
+{
+	add_environment(b);
+	add_network(b);
+	add_limits(b);
+	if (b->engine == SPEC_ENGINE_LOGICAL)
+		return;
+	/* What is dropped first cannot be used by mistake; but what is awaited has to be mounted.
+	 */
+	if (!plan_awaits_session(b))
+		add_drops(b);
+	add_rules(b);
+	if (plan_awaits_session(b)) {
+		add_session(b);
+		add_drops(b);
+	}
+	if (gives(b, PLAN_LANDLOCKED))
+		plan_add(b, PLAN_CONFINE, "", "", PLAN_OP());
+	add_filter(b);
+}
+
+static void add_command(struct plan_builder *b)
+{
+	const char *workdir = spec_text(b->spec, SPEC_WORKDIR);
+	char digest[SHA256_HEX_SIZE];
+
+	plan_preflight_digest(digest);
+	plan_add(b, PLAN_PREFLIGHT, digest, "", PLAN_OP());
+	add_entries(b, SPEC_STARTUP_COMMANDS, PLAN_STARTUP, PLAN_OP());
+	plan_add(b, PLAN_WORKDIR, "", workdir ? workdir : plan_project_place(b->spec, b->engine),
+		PLAN_OP());
+	add_entries(b, SPEC_COMMAND, PLAN_ARGUMENT, PLAN_OP());
+}
+
+/* --- promises --- */
+
 static void add_promises(struct plan_builder *b)
 {
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
@@ -134,7 +596,7 @@ static void add_promises(struct plan_builder *b)
 			.guarantee = (uint16_t)g,
 			.need = d->need,
 			.is_given = d->need != PLAN_NONE && v->can,
-			.declared = plan_add_string(b, d->value),
+			.declared = add_string(b, d->value),
 			.ability = (uint16_t)(v->is_possible && !v->can ? v->missing + 1 : 0),
 		};
 
@@ -216,9 +678,9 @@ static int pack(struct plan_builder *b, const char *digest, struct plan **ret, s
 
 	head.engine = (uint16_t)b->engine;
 	head.is_hardened = judge_level(b->spec, &reasons);
-	head.level_reasons = plan_add_string(b, buf_text(&reasons));
-	head.name = plan_add_string(
-		b, spec_text(b->spec, SPEC_NAME) ? spec_text(b->spec, SPEC_NAME) : "");
+	head.level_reasons = add_string(b, buf_text(&reasons));
+	head.name =
+		add_string(b, spec_text(b->spec, SPEC_NAME) ? spec_text(b->spec, SPEC_NAME) : "");
 	memcpy(head.spec_digest, digest, SHA256_HEX_SIZE);
 	head.op_count = (uint32_t)(b->ops.len / sizeof(struct plan_op));
 	head.promise_count = PLAN_GUARANTEE_COUNT;
@@ -253,13 +715,13 @@ static int do_build(struct plan_builder *b, struct plan **ret, struct err *e)
 	if (canonical.failed)
 		return err_set(e, ERR_SYS, ENOMEM, "cannot make a plan: out of memory");
 	sha256_hex(canonical.data, canonical.len, digest);
-	plan_add_string(b, "");
-	plan_add_entries(b, SPEC_ENGINE_ARGS, PLAN_ENGINE_ARGUMENT, PLAN_OP());
+	add_string(b, "");
+	add_entries(b, SPEC_ENGINE_ARGS, PLAN_ENGINE_ARGUMENT, PLAN_OP());
 	add_namespaces(b);
 	add_ids(b);
 	plan_build_files(b);
-	plan_build_limits(b);
-	plan_build_command(b);
+	add_limits_and_filters(b);
+	add_command(b);
 	add_promises(b);
 	return pack(b, digest, ret, e);
 }

@@ -1,3 +1,5 @@
+#include "plan/plan_builder.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -5,199 +7,6 @@
 #include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "plan/plan_builder.h"
-#include "spec/spec_layers.h"
-
-/* --- build tools --- */
-
-/*
- * What bawn has in the cage: its program, a socket at which that is heard, and a description of the
- * wall for whoever lives in it. The description is made from the mounts that are planned, as
- * Landlock's rules are, so that it says what they do.
- */
-
-struct place {
-	const char *path;
-	size_t order;   /* a later mount covers an earlier one */
-	bool is_closed; /* nothing below can be written */
-	bool is_held;   /* by name: it is no mount of its own */
-};
-
-struct places {
-	struct place *items;
-	size_t count;
-};
-
-static void build_tools_add_place(
-	struct places *all, const char *path, bool is_closed, bool is_held)
-{
-	all->items[all->count] = (struct place){
-		.path = path, .order = all->count, .is_closed = is_closed, .is_held = is_held
-	};
-	all->count++;
-}
-
-/* Does writing to the root of an image go into a layer that is kept? */
-static bool is_root_closed(const struct plan_builder *b)
-{
-	return str_eq(spec_text(b->spec, SPEC_ROOT_OVERLAY), "ephemeral");
-}
-
-/* What an operation opens; its path is borrowed from the plan, or NULL: it opens none. */
-static void add_place_of(struct plan_builder *b, const struct plan_op *op, struct places *all)
-{
-	const char *to = b->strings.data + op->b;
-	const char *top = op->a_root == PLAN_ROOT_GIT ? plan_roots[PLAN_ROOT_GIT].name
-						      : plan_project_place(b->spec, b->engine);
-	bool is_inside = op->kind == PLAN_PART || op->kind == PLAN_PROTECT;
-	bool is_mount = op->kind == PLAN_TMPFS || op->kind == PLAN_BIND || op->kind == PLAN_DIR ||
-			op->kind == PLAN_PROC || op->kind == PLAN_GIT || op->kind == PLAN_DEVICE ||
-			op->kind == PLAN_DEVPTS ||
-			(op->kind == PLAN_PROJECT && !(op->flags & PLAN_PARTS));
-
-	if (is_inside)
-		to = arena_printf(&b->spec->arena, "%s/%s", top, to);
-	else if (op->b_root != PLAN_ROOT_NONE)
-		to = arena_printf(&b->spec->arena, "%s%s", plan_roots[op->b_root].name, to);
-	if (!to)
-		b->ops.failed = true;
-	else if (plan_is_image(op))
-		build_tools_add_place(all, to, is_root_closed(b), false);
-	else if (is_inside || (is_mount && !str_eq(to, "/")))
-		build_tools_add_place(
-			all, to, op->flags & PLAN_READ_ONLY, op->kind == PLAN_PROTECT);
-}
-
-static int build_tools_compare_places(const void *a, const void *b)
-{
-	const struct place *x = a, *y = b;
-	int order = strcmp(x->path, y->path);
-
-	return order ? order : x->order < y->order ? -1 : 1;
-}
-
-/* In the order of their paths, each once. */
-static void sort_places(struct places *all)
-{
-	size_t n = 0;
-
-	qsort(all->items, all->count, sizeof(*all->items), build_tools_compare_places);
-	for (size_t i = 0; i < all->count; i++)
-		if (i + 1 == all->count || !str_eq(all->items[i].path, all->items[i + 1].path))
-			all->items[n++] = all->items[i];
-	all->count = n;
-}
-
-/* The nearest place that holds this one: what is above a path comes before it. */
-static const struct place *find_above(const struct places *all, size_t i)
-{
-	for (size_t k = i; k-- > 0;)
-		if (str_path_within(all->items[i].path, all->items[k].path))
-			return &all->items[k];
-	return NULL;
-}
-
-enum list {
-	READ,
-	WRITE,
-	PROTECT
-};
-
-/* Does a place say anything that the one above it does not? */
-static bool build_tools_is_listed(const struct places *all, size_t i, enum list list)
-{
-	const struct place *place = &all->items[i], *above = find_above(all, i);
-
-	if (list == READ)
-		return !above && !place->is_held;
-	if (list == WRITE)
-		return !place->is_closed && (!above || above->is_closed);
-	return place->is_closed && ((above && !above->is_closed) || place->is_held);
-}
-
-static void print_places(const struct places *all, enum list list, const char *name, struct json *j)
-{
-	json_open_list(j, name);
-	for (size_t i = 0; i < all->count; i++)
-		if (build_tools_is_listed(all, i, list))
-			json_text(j, NULL, all->items[i].path);
-	json_close_list(j);
-}
-
-static void build_tools_print_network(struct plan_builder *b, struct json *j)
-{
-	unsigned mode = spec_choice(b->spec, SPEC_NETWORK_MODE);
-	size_t n = 0;
-	own_free const struct spec_item **allowed =
-		spec_ordered(SPEC_NETWORK_ALLOW, spec_list(b->spec, SPEC_NETWORK_ALLOW), &n);
-
-	if (!allowed)
-		b->ops.failed = true;
-	json_text(j, "network", spec_keys[SPEC_NETWORK_MODE].choices[mode]);
-	json_open_list(j, "allow");
-	for (size_t i = 0; allowed && mode == SPEC_NET_ALLOWLIST && i < n; i++)
-		json_text(j, NULL, allowed[i]->text);
-	json_close_list(j);
-}
-
-static void print_description(struct plan_builder *b, const struct places *all, struct buf *out)
-{
-	struct json j;
-
-	json_init(&j, out, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
-	json_text(&j, "project", plan_project_place(b->spec, b->engine));
-	json_text(&j, "home", "/home/agent");
-	print_places(all, READ, "read", &j);
-	print_places(all, WRITE, "write", &j);
-	print_places(all, PROTECT, "protect", &j);
-	build_tools_print_network(b, &j);
-	json_close_map(&j);
-	buf_putc(out, '\n');
-}
-
-static void add_description(struct plan_builder *b)
-{
-	const struct plan_op *ops = (const struct plan_op *)(const void *)b->ops.data;
-	size_t count = b->ops.len / sizeof(*ops);
-	struct places all = { .items = arena_array(
-				      &b->spec->arena, count + 1, sizeof(struct place)) };
-	own(buf) struct buf text = { .max = PLAN_MAX_SIZE };
-
-	if (!all.items || b->ops.failed || b->strings.failed) {
-		b->ops.failed = true;
-		return;
-	}
-	for (size_t i = 0; i < count; i++)
-		add_place_of(b, &ops[i], &all);
-	/* It comes later, and then can be written. */
-	if (plan_awaits_session(b))
-		build_tools_add_place(&all, plan_project_place(b->spec, b->engine), false, false);
-	sort_places(&all);
-	print_description(b, &all, &text);
-	b->ops.failed |= text.failed;
-	plan_add(b, PLAN_DESCRIBE, buf_text(&text), "/etc/bawn/cage.json", PLAN_OP(.mode = 0444));
-}
-
-/*
- * A folder of their own, so that nobody in the cage can put others there. In a session nobody
- * listens: a cage may wait for whichever one comes, or be that of many commands.
- */
-static void plan_add_tools(struct plan_builder *b)
-{
-	const uint16_t flags = PLAN_READ_ONLY | PLAN_NO_DEV;
-
-	if (!spec_bool(b->spec, SPEC_TOOLS))
-		return;
-	plan_add(b, PLAN_TMPFS, "", "/run/bawn", PLAN_OP(.mode = 0755, .flags = flags));
-	plan_add(b, PLAN_BIND, "", "/run/bawn/bawn",
-		PLAN_OP(.a_root = PLAN_ROOT_BAWN, .flags = flags));
-	if (!b->host->in_session)
-		plan_add(b, PLAN_BIND, "", "/run/bawn/told",
-			PLAN_OP(.a_root = PLAN_ROOT_TOLD, .flags = flags | PLAN_NO_EXEC));
-	add_description(b);
-}
 
 /*
  * The tree of a cage, from the root down: the system read-only, what the cage makes for itself,
@@ -375,224 +184,6 @@ static void add_scratch(struct plan_builder *b)
 		plan_add(b, PLAN_DIR, "", places[i].path, PLAN_OP(.mode = places[i].mode));
 }
 
-/* --- the project --- */
-
-const char *plan_project_place(const struct spec *s, enum spec_engine engine)
-{
-	bool has_own_tree = engine != SPEC_ENGINE_LANDLOCK && engine != SPEC_ENGINE_LOGICAL;
-
-	if (!has_own_tree || spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_PROJECT)
-		return plan_roots[PLAN_ROOT_PROJECT].name;
-	return spec_text(s, SPEC_PROJECT_AT);
-}
-
-bool plan_has_whole_project(const struct spec *s, enum spec_key key)
-{
-	const struct spec_value *patterns = spec_list(s, key);
-
-	for (size_t i = 0; i < patterns->count; i++) {
-		const char *path = plan_path_in_project(patterns->items[i].text);
-
-		if (path && str_eq(path, "**"))
-			return true;
-	}
-	return false;
-}
-
-enum host_capture plan_capture(const struct spec *s, const struct host *h)
-{
-	bool has_quota = spec_is_declared(s, SPEC_LIMITS_DISK);
-	unsigned no_capture = h->no_capture | (h->in_session ? HOST_CAPTURE_IN_POOL : 0U);
-	enum host_capture first = has_quota ? HOST_CAPTURE_IN_POOL : HOST_CAPTURE_ON_DISK;
-	enum host_capture second = has_quota ? HOST_CAPTURE_ON_DISK : HOST_CAPTURE_IN_POOL;
-
-	if (!host_can(h, HOST_OVERLAY) || (no_capture & first && no_capture & second))
-		return HOST_CAPTURE_BY_COPY;
-	return no_capture & first ? second : first;
-}
-
-static uint16_t capture_flags(const struct plan_builder *b)
-{
-	switch (plan_capture(b->spec, b->host)) {
-	case HOST_CAPTURE_BY_COPY:
-		return PLAN_CAPTURED | PLAN_COPIED;
-	case HOST_CAPTURE_IN_POOL:
-		return PLAN_CAPTURED | PLAN_IN_POOL;
-	case HOST_CAPTURE_ON_DISK:
-		break;
-	}
-	return b->host->in_session ? PLAN_CAPTURED | PLAN_SHARED : PLAN_CAPTURED;
-}
-
-static uint16_t project_flags(const struct plan_builder *b)
-{
-	unsigned mode = spec_choice(b->spec, SPEC_PROJECT_MODE);
-	uint16_t flags = PLAN_NO_DEV;
-
-	if (mode == SPEC_MODE_READ_ONLY || !plan_has_whole_project(b->spec, SPEC_PROJECT_WRITE))
-		flags |= PLAN_READ_ONLY;
-	if (!plan_has_whole_project(b->spec, SPEC_PROJECT_READ))
-		flags |= PLAN_PARTS;
-	if (mode == SPEC_MODE_CAPTURED)
-		flags |= capture_flags(b);
-	if (mode == SPEC_MODE_READ_ONLY && host_can(b->host, HOST_OVERLAY))
-		flags |= PLAN_VIEW;
-	if (plan_holds_protected(b) && plan_can_reach_protected(b))
-		flags |= PLAN_HELD;
-	if (b->host->is_root)
-		flags |= PLAN_IDMAPPED;
-	return flags;
-}
-
-/* A part of the host that the operator declared for reading. */
-static uint16_t read_only_flags(const struct plan_builder *b)
-{
-	uint16_t flags = READ_ONLY_TREE;
-
-	if (b->host->is_root)
-		flags |= PLAN_IDMAPPED;
-	return host_can(b->host, HOST_OVERLAY) ? flags | PLAN_VIEW : flags;
-}
-
-const char *plan_pattern_base(struct spec *s, const char *pattern)
-{
-	size_t n = strlen(pattern);
-
-	if (!str_ends(pattern, "/**"))
-		return pattern;
-	return n == 3 ? "/" : arena_copy(&s->arena, pattern, n - 3);
-}
-
-/* Can a path that may be read be written too? Then *ret_is_said tells if the other list has it. */
-static bool is_writable_part(
-	const struct spec *s, const struct spec_item *readable, bool *ret_is_said)
-{
-	const struct spec_value *patterns = spec_list(s, SPEC_PROJECT_WRITE);
-	bool is_writable = false;
-
-	*ret_is_said = false;
-	for (size_t i = 0; i < patterns->count; i++) {
-		is_writable |= spec_covers(SPEC_PROJECT_WRITE, &patterns->items[i], readable);
-		*ret_is_said |= str_eq(patterns->items[i].text, readable->text);
-	}
-	return is_writable;
-}
-
-/* In a writable project the parts of what is protected are for reading. */
-static bool is_protected_part(const struct plan_builder *b, const char *base)
-{
-	const char *path = plan_path_in_project(base);
-
-	return spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE && path && *path &&
-	       plan_is_in_protected(b->spec, b->host, path);
-}
-
-static bool build_files_is_project(const char *base)
-{
-	const char *path = plan_path_in_project(base);
-
-	return path && !*path;
-}
-
-void plan_walk_parts(struct plan_builder *b, enum spec_key key, bool is_writable, plan_part *emit,
-	const char *place)
-{
-	size_t n = 0;
-	own_free const struct spec_item **patterns = spec_ordered(key, spec_list(b->spec, key), &n);
-
-	if (!patterns)
-		b->ops.failed = true;
-	for (size_t i = 0; patterns && i < n; i++) {
-		const char *base = plan_pattern_base(b->spec, patterns[i]->text);
-		bool is_said = false;
-		bool can_write = is_writable;
-
-		if (key == SPEC_PROJECT_READ)
-			can_write &= is_writable_part(b->spec, patterns[i], &is_said);
-		if (base && is_protected_part(b, base))
-			can_write = false;
-		if (!base)
-			b->ops.failed = true;
-		else if (!build_files_is_project(base) && !(can_write && is_said))
-			emit(b, base, can_write ? 0 : PLAN_READ_ONLY, place);
-	}
-}
-
-/*
- * In a writable project, is a part inside another that can be written? Then it has no mount of its
- * own: what is protected there is held by mounts that no others may be in the way of.
- */
-static bool is_shown_anyway(const struct spec *s, const char *base)
-{
-	const struct spec_value *patterns = spec_list(s, SPEC_PROJECT_WRITE);
-	bool is_whole = plan_has_whole_project(s, SPEC_PROJECT_READ);
-
-	if (spec_choice(s, SPEC_PROJECT_MODE) != SPEC_MODE_WRITABLE)
-		return false;
-	for (size_t i = 0; i < patterns->count; i++) {
-		const char *text = patterns->items[i].text;
-		size_t n = strlen(text) - (str_ends(text, "/**") ? 3 : 0);
-		bool is_all = n == strlen(plan_roots[PLAN_ROOT_PROJECT].name);
-
-		if (strncmp(base, text, n) == 0 && base[n] == '/' && (is_whole || !is_all))
-			return true;
-	}
-	return false;
-}
-
-/*
- * Patterns below the project become parts with rights of their own; patterns elsewhere, which
- * only cage: project has, become read-only binds at the same place.
- */
-static void build_files_add_part(
-	struct plan_builder *b, const char *base, uint16_t flags, const char *place)
-{
-	const char *path = plan_path_in_project(base);
-
-	(void)place;
-	if (is_shown_anyway(b->spec, base))
-		return;
-	if (path)
-		plan_add(b, PLAN_PART, "", path, PLAN_OP(.flags = flags));
-	else
-		plan_add(b, PLAN_BIND, base, base, PLAN_OP(.flags = read_only_flags(b)));
-}
-
-/*
- * The folder of its git, where that is outside, with the rights of the whole project: where only
- * parts of it may be read, their history is none of them. First, because the project may be in it.
- * Where nothing would hold its hooks, it is for reading.
- */
-static void add_git(struct plan_builder *b)
-{
-	bool is_writable = spec_choice(b->spec, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE;
-	uint16_t flags = project_flags(b);
-
-	if (!b->host->has_outer_git || spec_choice(b->spec, SPEC_PROJECT_GIT) != SPEC_GIT_AUTO ||
-		!plan_has_whole_project(b->spec, SPEC_PROJECT_READ))
-		return;
-	if (is_writable && (b->host->no_git_hold || flags & PLAN_READ_ONLY || !(flags & PLAN_HELD)))
-		flags = read_only_flags(b);
-	plan_add(b, PLAN_GIT, "", "",
-		PLAN_OP(.a_root = PLAN_ROOT_GIT, .b_root = PLAN_ROOT_GIT, .flags = flags));
-	if (flags & PLAN_HELD)
-		plan_add_protected(b, PLAN_ROOT_GIT);
-}
-
-void plan_add_project(struct plan_builder *b)
-{
-	bool is_writable = spec_choice(b->spec, SPEC_PROJECT_MODE) != SPEC_MODE_READ_ONLY;
-
-	add_git(b);
-	plan_add(b, PLAN_PROJECT, "", plan_project_place(b->spec, b->engine),
-		PLAN_OP(.a_root = PLAN_ROOT_PROJECT, .flags = project_flags(b)));
-	plan_walk_parts(b, SPEC_PROJECT_READ, is_writable, build_files_add_part, NULL);
-	if (is_writable)
-		plan_walk_parts(b, SPEC_PROJECT_WRITE, true, build_files_add_part, NULL);
-	if (plan_holds_protected(b))
-		plan_add_protected(b, PLAN_ROOT_PROJECT);
-}
-
 /* --- binds --- */
 
 static int compare_targets(const void *a, const void *b)
@@ -623,7 +214,7 @@ static void add_binds(struct plan_builder *b)
 		b->ops.failed = true;
 	for (size_t i = 0; sorted && i < n; i++) {
 		const struct spec_bind *bind = &sorted[i]->bind;
-		uint16_t flags = read_only_flags(b);
+		uint16_t flags = plan_read_only_flags(b);
 
 		if (bind->is_writable)
 			flags &= (uint16_t) ~(PLAN_READ_ONLY | PLAN_VIEW);
@@ -695,6 +286,199 @@ static void add_agent_place(struct plan_builder *b)
 			PLAN_OP(.mode = 0755, .flags = PLAN_READ_ONLY | PLAN_NO_DEV));
 }
 
+/* --- bawn in the cage --- */
+
+/*
+ * What bawn has in the cage: its program, a socket at which that is heard, and a description of the
+ * wall for whoever lives in it. The description is made from the mounts that are planned, as
+ * Landlock's rules are, so that it says what they do.
+ */
+
+struct place {
+	const char *path;
+	size_t order;   /* a later mount covers an earlier one */
+	bool is_closed; /* nothing below can be written */
+	bool is_held;   /* by name: it is no mount of its own */
+};
+
+struct places {
+	struct place *items;
+	size_t count;
+};
+
+static void build_tools_add_place(
+	struct places *all, const char *path, bool is_closed, bool is_held)
+{
+	all->items[all->count] = (struct place){
+		.path = path, .order = all->count, .is_closed = is_closed, .is_held = is_held
+	};
+	all->count++;
+}
+
+/* Does writing to the root of an image go into a layer that is kept? */
+static bool is_root_closed(const struct plan_builder *b)
+{
+	return str_eq(spec_text(b->spec, SPEC_ROOT_OVERLAY), "ephemeral");
+}
+
+/* What an operation opens; its path is borrowed from the plan, or NULL: it opens none. */
+static void add_place_of(struct plan_builder *b, const struct plan_op *op, struct places *all)
+{
+	const char *to = b->strings.data + op->b;
+	const char *top = op->a_root == PLAN_ROOT_GIT ? plan_roots[PLAN_ROOT_GIT].name
+						      : plan_project_place(b->spec, b->engine);
+	bool is_inside = op->kind == PLAN_PART || op->kind == PLAN_PROTECT;
+	bool is_mount = op->kind == PLAN_TMPFS || op->kind == PLAN_BIND || op->kind == PLAN_DIR ||
+			op->kind == PLAN_PROC || op->kind == PLAN_GIT || op->kind == PLAN_DEVICE ||
+			op->kind == PLAN_DEVPTS ||
+			(op->kind == PLAN_PROJECT && !(op->flags & PLAN_PARTS));
+
+	if (is_inside)
+		to = arena_printf(&b->spec->arena, "%s/%s", top, to);
+	else if (op->b_root != PLAN_ROOT_NONE)
+		to = arena_printf(&b->spec->arena, "%s%s", plan_roots[op->b_root].name, to);
+	if (!to)
+		b->ops.failed = true;
+	else if (plan_is_image(op))
+		build_tools_add_place(all, to, is_root_closed(b), false);
+	else if (is_inside || (is_mount && !str_eq(to, "/")))
+		build_tools_add_place(
+			all, to, op->flags & PLAN_READ_ONLY, op->kind == PLAN_PROTECT);
+}
+
+static int build_tools_compare_places(const void *a, const void *b)
+{
+	const struct place *x = a, *y = b;
+	int order = strcmp(x->path, y->path);
+
+	return order ? order : x->order < y->order ? -1 : 1;
+}
+
+/* In the order of their paths, each once. */
+static void sort_places(struct places *all)
+{
+	size_t n = 0;
+
+	qsort(all->items, all->count, sizeof(*all->items), build_tools_compare_places);
+	for (size_t i = 0; i < all->count; i++)
+		if (i + 1 == all->count || !str_eq(all->items[i].path, all->items[i + 1].path))
+			all->items[n++] = all->items[i];
+	all->count = n;
+}
+
+/* The nearest place that holds this one: what is above a path comes before it. */
+static const struct place *find_above(const struct places *all, size_t i)
+{
+	for (size_t k = i; k-- > 0;)
+		if (str_path_within(all->items[i].path, all->items[k].path))
+			return &all->items[k];
+	return NULL;
+}
+
+enum list {
+	READ,
+	WRITE,
+	PROTECT
+};
+
+/* Does a place say anything that the one above it does not? */
+static bool build_tools_is_listed(const struct places *all, size_t i, enum list list)
+{
+	const struct place *place = &all->items[i], *above = find_above(all, i);
+
+	if (list == READ)
+		return !above && !place->is_held;
+	if (list == WRITE)
+		return !place->is_closed && (!above || above->is_closed);
+	return place->is_closed && ((above && !above->is_closed) || place->is_held);
+}
+
+static void print_places(const struct places *all, enum list list, const char *name, struct json *j)
+{
+	json_open_list(j, name);
+	for (size_t i = 0; i < all->count; i++)
+		if (build_tools_is_listed(all, i, list))
+			json_text(j, NULL, all->items[i].path);
+	json_close_list(j);
+}
+
+static void build_tools_print_network(struct plan_builder *b, struct json *j)
+{
+	unsigned mode = spec_choice(b->spec, SPEC_NETWORK_MODE);
+	size_t n = 0;
+	own_free const struct spec_item **allowed =
+		spec_ordered(SPEC_NETWORK_ALLOW, spec_list(b->spec, SPEC_NETWORK_ALLOW), &n);
+
+	if (!allowed)
+		b->ops.failed = true;
+	json_text(j, "network", spec_keys[SPEC_NETWORK_MODE].choices[mode]);
+	json_open_list(j, "allow");
+	for (size_t i = 0; allowed && mode == SPEC_NET_ALLOWLIST && i < n; i++)
+		json_text(j, NULL, allowed[i]->text);
+	json_close_list(j);
+}
+
+static void print_description(struct plan_builder *b, const struct places *all, struct buf *out)
+{
+	struct json j;
+
+	json_init(&j, out, 0);
+	json_open_map(&j, NULL);
+	json_int(&j, "version", 1);
+	json_text(&j, "project", plan_project_place(b->spec, b->engine));
+	json_text(&j, "home", "/home/agent");
+	print_places(all, READ, "read", &j);
+	print_places(all, WRITE, "write", &j);
+	print_places(all, PROTECT, "protect", &j);
+	build_tools_print_network(b, &j);
+	json_close_map(&j);
+	buf_putc(out, '\n');
+}
+
+static void add_description(struct plan_builder *b)
+{
+	const struct plan_op *ops = (const struct plan_op *)(const void *)b->ops.data;
+	size_t count = b->ops.len / sizeof(*ops);
+	struct places all = { .items = arena_array(
+				      &b->spec->arena, count + 1, sizeof(struct place)) };
+	own(buf) struct buf text = { .max = PLAN_MAX_SIZE };
+
+	if (!all.items || b->ops.failed || b->strings.failed) {
+		b->ops.failed = true;
+		return;
+	}
+	for (size_t i = 0; i < count; i++)
+		add_place_of(b, &ops[i], &all);
+	/* It comes later, and then can be written. */
+	if (plan_awaits_session(b))
+		build_tools_add_place(&all, plan_project_place(b->spec, b->engine), false, false);
+	sort_places(&all);
+	print_description(b, &all, &text);
+	b->ops.failed |= text.failed;
+	plan_add(b, PLAN_DESCRIBE, buf_text(&text), "/etc/bawn/cage.json", PLAN_OP(.mode = 0444));
+}
+
+/*
+ * A folder of their own, so that nobody in the cage can put others there. In a session nobody
+ * listens: a cage may wait for whichever one comes, or be that of many commands.
+ */
+static void add_own_program(struct plan_builder *b)
+{
+	const uint16_t flags = PLAN_READ_ONLY | PLAN_NO_DEV;
+
+	if (!spec_bool(b->spec, SPEC_TOOLS))
+		return;
+	plan_add(b, PLAN_TMPFS, "", "/run/bawn", PLAN_OP(.mode = 0755, .flags = flags));
+	plan_add(b, PLAN_BIND, "", "/run/bawn/bawn",
+		PLAN_OP(.a_root = PLAN_ROOT_BAWN, .flags = flags));
+	if (!b->host->in_session)
+		plan_add(b, PLAN_BIND, "", "/run/bawn/told",
+			PLAN_OP(.a_root = PLAN_ROOT_TOLD, .flags = flags | PLAN_NO_EXEC));
+	add_description(b);
+}
+
+/* --- all of it --- */
+
 void plan_build_files(struct plan_builder *b)
 {
 	/* These engines leave the host's tree as it is. */
@@ -707,7 +491,6 @@ void plan_build_files(struct plan_builder *b)
 	add_dev(b);
 	add_scratch(b);
 	if (!plan_awaits_session(b)) {
-		plan_add_session(b);
 		plan_add_project(b);
 	}
 	add_state(b);
@@ -715,6 +498,6 @@ void plan_build_files(struct plan_builder *b)
 	add_binds(b);
 	add_declared_files(b, SPEC_FILES, 0);
 	add_declared_files(b, SPEC_INITIAL_FILES, PLAN_CREATE);
-	plan_add_tools(b);
+	add_own_program(b);
 	plan_add(b, PLAN_ENTER, "", "", PLAN_OP());
 }

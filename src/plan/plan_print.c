@@ -1,11 +1,220 @@
+/* A plan as text for people, and as the line of JSON that digests are made of. */
+#include "plan/plan.h"
+
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/count.h"
 #include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "plan/plan.h"
+#include "spec/spec_grammar.h"
+
+/* --- operands: their texts are never stored, but printed from their parts --- */
+
+static const char *print_path(
+	const char *prefix, uint8_t root, const char *path, struct buf *scratch)
+{
+	if (!prefix && root == PLAN_ROOT_NONE)
+		return path;
+	if (prefix)
+		buf_puts(scratch, prefix);
+	buf_puts(scratch, plan_roots[root].name);
+	buf_puts(scratch, path);
+	return buf_text(scratch);
+}
+
+static const char *text_or_null(
+	const struct plan *p, const struct plan_rule *rule, enum plan_rule_text which)
+{
+	const char *text = plan_rule_text(p, rule, which);
+
+	return *text ? text : NULL;
+}
+
+static void print_allowed(const struct plan *p, const struct plan_rule *rule, struct buf *out)
+{
+	char text[SPEC_NET_SIZE];
+	struct spec_egress to = {
+		.client = plan_rule_text(p, rule, PLAN_RULE_HOST),
+		.host = text_or_null(p, rule, PLAN_RULE_HOST),
+		.is_wildcard = rule->is_wildcard,
+		.prefix = rule->prefix,
+		.port = rule->port,
+		.protocol = (enum spec_protocol)rule->protocol,
+	};
+
+	memcpy(to.address, rule->address, sizeof(to.address));
+	spec_print_egress(&to, text);
+	buf_puts(out, text);
+}
+
+static void print_published(const struct plan *p, const struct plan_rule *rule, struct buf *out)
+{
+	char text[SPEC_NET_SIZE];
+	const struct spec_publish port = {
+		.address = plan_rule_text(p, rule, PLAN_RULE_HOST),
+		.host_port = rule->port,
+		.cage_port = rule->cage_port,
+	};
+
+	spec_print_publish(&port, text);
+	buf_puts(out, text);
+}
+
+static void text_print_secret(const struct plan *p, const struct plan_rule *rule, struct buf *out)
+{
+	char source[PLAN_TEXT_SIZE], ca[PLAN_TEXT_SIZE];
+	const char *ca_path = text_or_null(p, rule, PLAN_RULE_CA);
+	const struct spec_secret secret = {
+		.name = plan_rule_text(p, rule, PLAN_RULE_NAME),
+		.host = plan_rule_text(p, rule, PLAN_RULE_HOST),
+		.header = plan_rule_text(p, rule, PLAN_RULE_HEADER),
+		.scheme = text_or_null(p, rule, PLAN_RULE_SCHEME),
+		.source = plan_root_text(
+			rule->source_root, plan_rule_text(p, rule, PLAN_RULE_SOURCE), source),
+		.ca = ca_path || rule->ca_root != PLAN_ROOT_NONE
+			      ? plan_root_text(rule->ca_root, ca_path ? ca_path : "", ca)
+			      : NULL,
+		.port = rule->port,
+		.is_file = rule->is_file,
+	};
+
+	spec_print_secret(&secret, out);
+}
+
+static const char *print_rule(const struct plan *p, const struct plan_op *op, struct buf *scratch)
+{
+	const struct plan_rule *rule = plan_rule_of(p, op);
+
+	if (op->kind == PLAN_ALLOW)
+		print_allowed(p, rule, scratch);
+	else if (op->kind == PLAN_PUBLISH)
+		print_published(p, rule, scratch);
+	else
+		text_print_secret(p, rule, scratch);
+	return buf_text(scratch);
+}
+
+const char *plan_text_a(const struct plan *p, const struct plan_op *op, struct buf *scratch)
+{
+	const struct plan_op_def *def = &plan_op_defs[op->kind];
+
+	scratch->len = 0;
+	if (def->a == PLAN_OPERAND_RULE)
+		return print_rule(p, op, scratch);
+	/* Of the project is what is not said to be of anything else. */
+	if (def->a == PLAN_OPERAND_TREE && op->a_root == PLAN_ROOT_PROJECT)
+		return "";
+	return print_path(def->prefix, op->a_root, plan_str(p, op->a), scratch);
+}
+
+const char *plan_text_b(const struct plan *p, const struct plan_op *op, struct buf *scratch)
+{
+	scratch->len = 0;
+	return print_path(NULL, op->b_root, plan_str(p, op->b), scratch);
+}
+
+/* --- as JSON --- */
+
+static void print_flags(const struct plan_op *op, struct json *j)
+{
+	static const char *const names[] = { "read-only", "no-exec", "no-dev", "subset", "captured",
+		"copied", "id-mapped", "create", "list", "parts", "own", "view", "ends", "in-pool",
+		"held", "shared" };
+
+	if (!op->flags)
+		return;
+	json_open_list(j, "flags");
+	for (unsigned i = 0; i < COUNT_OF(names); i++)
+		if (op->flags & 1U << i)
+			json_text(j, NULL, names[i]);
+	json_close_list(j);
+}
+
+static void json_print_op(
+	const struct plan *p, const struct plan_op *op, struct buf *scratch, struct json *j)
+{
+	const struct plan_op_def *def = &plan_op_defs[op->kind];
+	const char *text;
+
+	json_open_map(j, NULL);
+	json_text(j, "op", def->name);
+	if (op->need == PLAN_MAY)
+		json_text(j, "need", "may");
+	text = plan_text_a(p, op, scratch);
+	if (def->a != PLAN_OPERAND_NONE && (def->a != PLAN_OPERAND_TREE || *text))
+		json_text(j, "a", text);
+	text = plan_text_b(p, op, scratch);
+	if (def->b != PLAN_OPERAND_NONE && (def->b != PLAN_OPERAND_NOTE || *text))
+		json_text(j, "b", text);
+	if (op->n && def->a != PLAN_OPERAND_RULE)
+		json_int(j, "n", (int64_t)op->n);
+	if (op->mode)
+		json_int(j, "mode", op->mode);
+	print_flags(op, j);
+	json_close_map(j);
+}
+
+static void print_promise(const struct plan *p, const struct plan_promise *promise, struct json *j)
+{
+	static const char *const needs[] = { "none", "may", "must" };
+
+	json_open_map(j, plan_guarantee_defs[promise->guarantee].name);
+	json_text(j, "need", needs[promise->need]);
+	json_bool(j, "given", promise->is_given);
+	if (promise->need != PLAN_NONE)
+		json_text(j, "declared", plan_str(p, promise->declared));
+	if (promise->ability)
+		json_text(j, "missing", host_ability_defs[promise->ability - 1].name);
+	json_close_map(j);
+}
+
+void plan_print_json(const struct plan *p, struct buf *out)
+{
+	own(buf) struct buf scratch = { .max = PLAN_MAX_SIZE };
+	struct json j;
+
+	json_init(&j, out, 0);
+	json_open_map(&j, NULL);
+	json_int(&j, "version", PLAN_VERSION);
+	json_text(&j, "name", plan_str(p, p->name));
+	json_text(&j, "engine", spec_keys[SPEC_ENGINE].choices[p->engine]);
+	json_text(&j, "level", p->is_hardened ? "hardened" : "custom");
+	json_text(&j, "level_reasons", plan_str(p, p->level_reasons));
+	json_text(&j, "spec_sha256", p->spec_digest);
+	json_open_list(&j, "operations");
+	for (uint32_t i = 0; i < p->op_count; i++)
+		json_print_op(p, &plan_ops(p)[i], &scratch, &j);
+	json_close_list(&j);
+	json_open_map(&j, "guarantees");
+	for (uint32_t i = 0; i < p->promise_count; i++)
+		print_promise(p, &plan_promises(p)[i], &j);
+	json_close_map(&j);
+	json_close_map(&j);
+	buf_putc(out, '\n');
+	out->failed |= scratch.failed;
+}
+
+int plan_digest(const struct plan *p, char ret[static SHA256_HEX_SIZE])
+{
+	own(buf) struct buf text = { .max = 4 * PLAN_MAX_SIZE };
+
+	plan_print_json(p, &text);
+	if (text.failed)
+		return -ENOMEM;
+	sha256_hex(text.data, text.len, ret);
+	return 0;
+}
+
+void plan_preflight_digest(char ret[static SHA256_HEX_SIZE])
+{
+	sha256_hex(plan_preflight_script, strlen(plan_preflight_script), ret);
+}
+
+/* --- as text --- */
 
 /* One table of output sections; every kind of operation belongs to one. */
 enum section {

@@ -212,7 +212,7 @@ static void test_bare(void)
 	CHECK(change_mark_in_git("refs/heads/config", CHANGE_FILE) == CHANGE_PLAIN);
 }
 
-/* What a writable project protects; the list is in src/plan/plan_build_protect.c. */
+/* What a writable project protects; the list is in src/plan/plan_project.c. */
 static void test_as_in_writable_mode(void)
 {
 	static const char *const protected[] = { ".bash_profile", ".bashrc", ".claude", ".codex",

@@ -7,7 +7,7 @@
  * What does something on the host later by being there. HELD is what runs without being called: by
  * entering the folder, by opening it in an editor or an agent, by an ordinary `git status`. RUNS is
  * what its owner calls: a build, a test, an installation. All that is protected in a writable
- * project (src/plan/plan_build_protect.c) is HELD here; tests/unit/change_marks_test.c holds them
+ * project (src/plan/plan_project.c) is HELD here; tests/unit/change_marks_test.c holds them
  * together.
  */
 const struct change_rule change_rules[] = {

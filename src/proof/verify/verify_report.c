@@ -14,7 +14,7 @@
 #define MOST_TEXT 4096
 
 /* One word or two: "yes", "not there". */
-static const char *result_word(const struct verify_report *r, enum verify_result result)
+static const char *property_word(const struct verify_report *r, enum verify_result result)
 {
 	static const char *const words[] = { "yes", "no", "not there", "not asked" };
 
@@ -74,7 +74,7 @@ void verify_print(const struct verify_report *r, bool has_color, struct buf *out
 		const struct verify_property *p = &r->items[i];
 
 		buf_printf(out, "%-*s  %s%-9s%s  %s\n", (int)width, p->name,
-			has_color ? inks[p->result] : "", result_word(r, p->result),
+			has_color ? inks[p->result] : "", property_word(r, p->result),
 			has_color ? "\x1b[0m" : "", p->text);
 	}
 }
@@ -85,7 +85,7 @@ void verify_print_json(const struct verify_report *r, struct json *j)
 	for (size_t i = 0; i < r->count; i++) {
 		json_open_map(j, NULL);
 		json_text(j, "name", r->items[i].name);
-		json_text(j, "result", result_word(r, r->items[i].result));
+		json_text(j, "result", property_word(r, r->items[i].result));
 		json_text(j, "text", r->items[i].text);
 		json_close_map(j);
 	}
