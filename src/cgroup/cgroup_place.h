@@ -20,9 +20,6 @@ struct cgroup_places {
 /* Of this process; what cannot be read is nowhere. */
 void cgroup_place_find(struct cgroup_places *ret);
 
-/* The same of another process, in the mounts of this one. */
-void cgroup_place_find_of(pid_t pid, struct cgroup_places *ret);
-
 /* One line of /proc/self/cgroup, and after all of them one of /proc/self/mountinfo. Cut up. */
 void cgroup_place_take_own(struct cgroup_places *p, char *line);
 void cgroup_place_take_mount(struct cgroup_places *p, char *line);
@@ -51,3 +48,23 @@ void cgroup_level_done(struct cgroup_level *l);
 
 /* One level up, to the top of the mount; false beyond it. */
 bool cgroup_level_next(struct cgroup_level *l);
+
+/* --- a scope from systemd --- */
+
+/*
+ * A cgroup from systemd: where a login's own is not delegated, the user's manager makes a scope
+ * that is, and moves this process into it. As podman does.
+ */
+
+/* Which controllers a scope would have; -errno where no manager of this user's can be asked. */
+int cgroup_scope_offers(bool ret[static CGROUP_COUNT]);
+
+/*
+ * Moves this process into a new scope NAME.scope, in a cgroup of its own below it, and hands the
+ * controllers in `wanted` down from the scope: folders can be made there. The scope ends with
+ * the last process in it.
+ */
+int cgroup_scope_enter(const char *name, unsigned wanted, struct err *e);
+
+/* Part of it, for tests: asks a manager at the socket `bus` for a scope with process `pid`. */
+int cgroup_scope_ask(int bus, const char *unit, pid_t pid, struct err *e);

@@ -11,7 +11,7 @@
 
 #include "base/str.h"
 #include "cgroup/cgroup_bus.h"
-#include "cgroup/cgroup_scope.h"
+#include "cgroup/cgroup_place.h"
 #include "check.h"
 
 #define UNIT "bawn-20261115-224501-0a1b2c3d.scope"
