@@ -2,14 +2,23 @@
  * host_probe - looks at this machine once, by trying what a cage will do.
  *
  * Runs as:     the operator, in the process that asked.
- * Leaves:      a struct host; no process, mount, cgroup, descriptor or file.
- * Must not:    decide anything, believe the environment, compare versions.
+ * Leaves:      a struct host; no process, mount, cgroup, descriptor or file. A cgroup that it makes
+ *              is empty and removed at once.
+ * Must not:    decide anything, believe the environment or a /proc that is not the kernel's,
+ * compare versions, change a cgroup that exists or a process's place in one, ask the name service:
+ * bawn is linked statically, and a name service is other people's code. /etc/passwd is read as a
+ * file; a user who is not in it counts by number.
  *
  * The children that try namespaces take most of the time, much of it in the kernel that takes them
  * down again. They run while the facts that need no namespace are gathered here.
+ *
+ * A scope of the user's manager counts as a cgroup: it is made when a run needs it. With version 1
+ * each controller has a tree of its own, and a new cgroup has its controller's files always. With
+ * version 2 it has those that its parent hands down.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +27,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
+#include <sys/vfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
 
@@ -28,16 +38,304 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "base/utf8.h"
+#include "cgroup/cgroup_place.h"
 #include "host/host_probe.h"
 
+/* --- rules --- */
+
+/* The first digit of a setting; -1 where the kernel does not have it. */
+static int probe_rules_read_setting(const char *path)
+{
+	char text[32];
+
+	return file_read_small(path, text, sizeof(text)) > 0 && str_is_digit(text[0])
+		       ? text[0] - '0'
+		       : -1;
+}
+
 /*
- * host_probe_ids - the user's groups, and the ids besides the own that the user may give away.
- *
- * Runs as:     the operator, in the process that asked.
- * Leaves:      nothing but its answers.
- * Must not:    ask the name service: bawn is linked statically, and a name service is other
- * people's code. /etc/passwd is read as a file; a user who is not in it counts by number.
+ * Is the root something that pivot_root cannot leave? The list shows only mounts that can be
+ * reached: in a chroot none of them is "/", unless the tree was mounted there.
  */
+static bool has_fixed_root(void)
+{
+	own(lines) struct lines l = { .fd = -1 };
+	bool has_root = false, is_ram_disk = false;
+	char *line;
+
+	if (lines_open(&l, "/proc/self/mountinfo") < 0)
+		return false;
+	while ((line = lines_next(&l))) {
+		char *rest = strstr(line, " - ");
+
+		for (int i = 0; i < 4; i++)
+			lines_field(&line, ' ');
+		if (!line || !rest || !str_starts(line, "/ "))
+			continue;
+		has_root = true;
+		is_ram_disk = str_starts(rest, " - rootfs ");
+	}
+	return !has_root || is_ram_disk;
+}
+
+/* What root needs to give a process other ids, by number: CAP_SETGID, CAP_SETUID, CAP_SETFCAP. */
+#define ROOT_CAPABILITIES (1ULL << 6 | 1ULL << 7 | 1ULL << 31)
+
+static void probe_rules_read_status(struct host_rules *ret)
+{
+	own(lines) struct lines l = { .fd = -1 };
+	char *line;
+
+	lines_open(&l, "/proc/self/status");
+	while ((line = lines_next(&l))) {
+		const char *name = lines_field(&line, ':');
+
+		if (line && str_eq(name, "Seccomp"))
+			ret->filter = strtol(line, NULL, 10) == 2;
+		if (line && str_eq(name, "CapEff"))
+			ret->weak_root = (~strtoull(line, NULL, 16) & ROOT_CAPABILITIES) != 0;
+	}
+}
+
+/* Needs h->is_root and h->container. */
+static void host_probe_rules(struct host_rules *ret, const struct host *h)
+{
+	struct statfs fs;
+
+	*ret = (struct host_rules){ .in_container = h->container[0] != '\0' };
+	ret->no_proc = statfs("/proc", &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC;
+	if (ret->no_proc)
+		return;
+	ret->userns_off =
+		probe_rules_read_setting("/proc/sys/kernel/unprivileged_userns_clone") == 0;
+	ret->apparmor = probe_rules_read_setting(
+				"/proc/sys/kernel/apparmor_restrict_unprivileged_userns") > 0;
+	probe_rules_read_status(ret);
+	ret->weak_root &= h->is_root;
+	ret->fixed_root = has_fixed_root();
+}
+
+/*
+ * Is any namespace not the kernel's first one? Their numbers are fixed. A machine whose disk was
+ * made from a container's image still carries the container's marks, and is none.
+ */
+static bool has_own_namespaces(void)
+{
+	static const struct {
+		const char *path, *first;
+	} spaces[] = {
+		{ "/proc/self/ns/pid", "pid:[4026531836]" },
+		{ "/proc/self/ns/ipc", "ipc:[4026531839]" },
+		{ "/proc/self/ns/uts", "uts:[4026531838]" },
+		{ "/proc/self/ns/cgroup", "cgroup:[4026531835]" },
+	};
+	char link[64];
+
+	for (size_t i = 0; i < COUNT_OF(spaces); i++) {
+		ssize_t n = readlink(spaces[i].path, link, sizeof(link) - 1);
+
+		link[n < 0 ? 0 : n] = '\0';
+		if (n > 0 && !str_eq(link, spaces[i].first))
+			return true;
+	}
+	return false;
+}
+
+/* systemd-nspawn, LXC and others leave their name here; a plain word, or it is not believed. */
+static bool read_manager(char *ret, size_t size)
+{
+	char text[24];
+	ssize_t n = file_read_small("/run/systemd/container", text, sizeof(text));
+	size_t len = 0;
+
+	while (str_is_letter(text[len]) || str_is_digit(text[len]) || text[len] == '-')
+		len++;
+	if (n <= 0 || len == 0 || (text[len] != '\0' && text[len] != '\n'))
+		return false;
+	snprintf(ret, size, "%.*s", (int)len, text);
+	return true;
+}
+
+/* The container whose mark is here, if this is a container at all. */
+static bool find_container(char *ret, size_t size)
+{
+	static const struct {
+		const char *path, *name;
+	} marks[] = {
+		{ "/var/run/secrets/kubernetes.io", "kubernetes" },
+		{ "/run/.containerenv", "podman" },
+		{ "/.dockerenv", "docker" },
+	};
+
+	if (!has_own_namespaces())
+		return false;
+	for (size_t i = 0; i < COUNT_OF(marks); i++) {
+		if (faccessat(AT_FDCWD, marks[i].path, F_OK, AT_EACCESS) == 0) {
+			snprintf(ret, size, "%s", marks[i].name);
+			return true;
+		}
+	}
+	return read_manager(ret, size);
+}
+
+/* Names what we are inside of in h->container, "" outside. Files only; the environment may lie. */
+static void host_probe_container(struct host *h)
+{
+	if (!find_container(h->container, sizeof(h->container)) && !host_maps_is_initial())
+		snprintf(h->container, sizeof(h->container), "userns");
+}
+
+/* --- cgroups --- */
+
+static const struct {
+	enum host_ability ability;
+	const char *file_v1, *file_v2;
+} controllers[CGROUP_COUNT] = {
+	[CGROUP_MEMORY] = { HOST_CGROUP_MEMORY, "memory.limit_in_bytes", "memory.max" },
+	[CGROUP_CPU] = { HOST_CGROUP_CPU, "cpu.cfs_quota_us", "cpu.max" },
+	[CGROUP_PIDS] = { HOST_CGROUP_PIDS, "pids.max", "pids.max" },
+};
+
+/*
+ * Makes a cgroup below dir_fd; ret[i] says whether it has files[i]; removes it. Where nothing is to
+ * be tried, it is taken to have them if it could be made. 0 or an errno.
+ */
+static int try_child(int dir_fd, const char *const files[], bool ret[], int count, bool tries)
+{
+	char name[32], path[64];
+
+	for (int i = 0; i < count && !tries; i++)
+		ret[i] = true;
+	if (!tries)
+		return faccessat(dir_fd, ".", W_OK, AT_EACCESS) < 0 ? errno : 0;
+	snprintf(name, sizeof(name), "bawn-probe-%d", getpid());
+	if (mkdirat(dir_fd, name, 0755) < 0 && errno != EEXIST)
+		return errno;
+	for (int i = 0; i < count; i++) {
+		snprintf(path, sizeof(path), "%s/%s", name, files[i]);
+		ret[i] = faccessat(dir_fd, path, W_OK, AT_EACCESS) == 0;
+	}
+	return unlinkat(dir_fd, name, AT_REMOVEDIR) < 0 ? errno : 0;
+}
+
+static void try_v1(struct host *h, int i, const struct cgroup_place *place, bool tries)
+{
+	own_fd int fd = cgroup_place_open(place->dir, CGROUP_SUPER_MAGIC);
+	bool has_file = false;
+	int num = fd < 0 ? -fd : try_child(fd, &controllers[i].file_v1, &has_file, 1, tries);
+	enum host_cause missing = has_file ? HOST_CAUSE_NONE : HOST_CAUSE_NO_CGROUP;
+
+	host_set(h, controllers[i].ability, num ? HOST_CAUSE_CGROUP_V1 : missing, num);
+}
+
+/* What is known of the version 2 tree, from our place up to the level looked at. */
+struct climb {
+	bool found[CGROUP_COUNT];
+	bool undivided[CGROUP_COUNT]; /* a level that may be divided keeps it to itself */
+	bool exists[CGROUP_COUNT];
+	int refusal; /* the first errno */
+	bool tries;  /* or only looks */
+};
+
+static void look_at_level(struct climb *climb, const struct cgroup_level *level)
+{
+	const char *files[CGROUP_COUNT];
+	bool has_file[CGROUP_COUNT] = { 0 }, hands_down = false;
+	int num = level->refusal;
+
+	for (int i = 0; i < CGROUP_COUNT; i++) {
+		files[i] = controllers[i].file_v2;
+		hands_down |= !climb->found[i] && level->hands_down[i];
+		climb->exists[i] |= level->has[i];
+	}
+	if (num == 0 && hands_down)
+		num = try_child(level->fd, files, has_file, CGROUP_COUNT, climb->tries);
+	for (int i = 0; i < CGROUP_COUNT; i++) {
+		climb->found[i] |= num == 0 && level->hands_down[i] && has_file[i];
+		climb->undivided[i] |= num == 0 && level->has[i];
+	}
+	if (climb->refusal == 0)
+		climb->refusal = num;
+}
+
+/* Looks at each level from our place to the top of the mount, until nothing is left to find. */
+static void climb_v2(struct climb *climb, const struct cgroup_place *place)
+{
+	own(cgroup_level) struct cgroup_level level;
+
+	cgroup_level_init(&level, place);
+	while (cgroup_level_next(&level)) {
+		look_at_level(climb, &level);
+		if (climb->found[0] && climb->found[1] && climb->found[2])
+			return;
+	}
+}
+
+static void set_v2(struct host *h, int i, const struct climb *climb)
+{
+	enum host_ability ability = controllers[i].ability;
+
+	if (climb->found[i])
+		host_set(h, ability, HOST_CAUSE_NONE, 0);
+	else if (climb->undivided[i])
+		host_set(h, ability, HOST_CAUSE_UNDIVIDED, 0);
+	else if (climb->exists[i])
+		host_set(h, ability, HOST_CAUSE_NO_DELEGATION, climb->refusal);
+	else
+		host_set(h, ability, HOST_CAUSE_NO_CGROUP, 0);
+}
+
+/* Where a place of our own may not be divided, a scope of the user's manager may have it. */
+static void ask_manager(struct host *h, const struct cgroup_places *places)
+{
+	bool offered[CGROUP_COUNT] = { 0 };
+	bool has_systemd = access("/run/systemd/system", F_OK) == 0;
+	int asked = 1;
+
+	for (int i = 0; i < CGROUP_COUNT; i++) {
+		enum host_ability ability = controllers[i].ability;
+		enum host_cause cause = h->abilities[ability].cause;
+
+		if (places->v1[i].dir[0] ||
+			(cause != HOST_CAUSE_NO_DELEGATION && cause != HOST_CAUSE_UNDIVIDED))
+			continue;
+		if (asked > 0)
+			asked = cgroup_scope_offers(offered);
+		if (asked == 0)
+			host_set(h, ability,
+				offered[i] ? HOST_CAUSE_NONE : HOST_CAUSE_MANAGER_LACKS, 0);
+		else if (has_systemd && cause == HOST_CAUSE_NO_DELEGATION)
+			host_set(h, ability, HOST_CAUSE_NO_MANAGER, -asked);
+	}
+}
+
+/* With `tries` makes a cgroup to see it; otherwise only looks. */
+static void host_probe_cgroups(struct host *h, bool tries)
+{
+	struct cgroup_places places;
+	struct climb climb = { .tries = tries };
+	bool needs_v2 = false;
+
+	cgroup_place_find(&places);
+	for (int i = 0; i < CGROUP_COUNT; i++) {
+		bool has_v1 = places.v1[i].dir[0] != '\0';
+
+		if (has_v1)
+			try_v1(h, i, &places.v1[i], tries);
+		h->cgroup_version |= has_v1;
+		needs_v2 |= !has_v1;
+	}
+	if (needs_v2 && places.v2.dir[0])
+		climb_v2(&climb, &places.v2);
+	for (int i = 0; i < CGROUP_COUNT; i++)
+		if (!places.v1[i].dir[0])
+			set_v2(h, i, &climb);
+	ask_manager(h, &places);
+	if (h->cgroup_version == 0 && places.v2.dir[0])
+		h->cgroup_version = 2;
+}
+
+/* --- ids --- */
 
 #define NAME_SIZE 256
 

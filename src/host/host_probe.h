@@ -25,12 +25,6 @@ struct host_rules {
 	bool in_container;
 };
 
-/* Needs h->is_root and h->container. */
-void host_probe_rules(struct host_rules *ret, const struct host *h);
-
-/* Names what we are inside of in h->container, "" outside. Files only; the environment may lie. */
-void host_probe_container(struct host *h);
-
 /*
  * Why `ability` failed with errno `num`. Pure. What comes before `ability` in `h` is already
  * known.
@@ -52,15 +46,6 @@ struct host_maps {
 	bool has_other; /* to an id that is not our own, which only root can write */
 	char uid[48], gid[48];
 };
-
-/* has_other where `is_root` and this user namespace has an id other than 0 to give. */
-void host_maps_choose(struct host_maps *ret, bool is_root);
-
-/* Writes the maps of process `who`, "self" or a number. 0 or an errno. Does not allocate. */
-int host_maps_write(const char *who, const struct host_maps *maps);
-
-/* The map of our own id. Not for the child to call: its own id means nothing to it any more. */
-void host_maps_choose_own(struct host_maps *ret);
 
 /* Is this the user namespace that has all ids? */
 bool host_maps_is_initial(void);
@@ -102,14 +87,3 @@ void host_children_done(struct host_children *c);
 
 /* Waits for them, but not for ever, and reaps them. Sets what a killed one left untried. */
 void host_children_finish(struct host_children *c);
-
-/* What the children do: try, report, end. */
-_Noreturn void host_child_run_cage(struct host_children *c);
-_Noreturn void host_child_run_net(struct host_children *c);
-void host_try_calls(struct host_report *report);
-
-/* clone3, or clone where a filter hides it, like fork: no signal at its end, *ret_fd its pidfd. */
-pid_t host_clone(uint64_t flags, int *ret_fd);
-
-/* Facts that need no namespace, each file's own. */
-void host_probe_cgroups(struct host *h, bool tries); /* or only looks */
