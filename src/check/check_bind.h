@@ -2,9 +2,25 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
-#include "check/check_walk.h"
 #include "spec/spec.h"
+
+#define CHECK_MAX_ENTRIES ((size_t)20000)
+#define CHECK_MAX_DEPTH   40U
+
+/* Something in a tree. All is borrowed for the time of the visit. */
+struct check_entry {
+	int dir_fd;      /* the directory it is in */
+	const char *dir; /* the same as a path below the root; "" for the root */
+	const char *name;
+	unsigned depth; /* of the directory: 0 for the root */
+	mode_t type;    /* S_IFREG, S_IFDIR, … */
+	bool is_mount;  /* a directory that belongs to another mount */
+};
+
+/* Looks at an entry; answers whether to go on below it. */
+typedef bool check_visit(void *visitor, const struct check_entry *entry);
 
 /* What can be found in a bind. */
 enum check_kind {
@@ -34,36 +50,8 @@ struct check_bind {
 	bool is_capped; /* files were passed over, because too much was read before */
 };
 
-/* False when there is no memory. */
-bool check_bind_init(
-	struct check_bind *b, struct spec *s, const struct spec_item *item, const char *host_path);
-void check_bind_done(struct check_bind *b);
-
-/* Counts a finding; true when it is one of those to be said. */
-bool check_found(struct check_bind *b, enum check_kind kind);
-
-/* "binds: SOURCE: …", with the hint of the kind. */
-void check_say(struct check_bind *b, enum check_kind kind, const char *fmt, ...)
-	__attribute__((format(printf, 3, 4)));
-
-/* Says how many more there were of each kind. */
-void check_say_rest(struct check_bind *b);
-
-/*
- * A stranger's path for a message: the end of a long one, hidden characters made visible. In the
- * spec's arena.
- */
-const char *check_shown(struct spec *s, const char *path);
-const char *check_shown_entry(struct check_bind *b, const struct check_entry *entry);
-
-/* Reads the first bytes of a regular file, at most `max`, into b->bytes; 0 where it cannot. */
-size_t check_read_start(struct check_bind *b, const struct check_entry *entry, size_t max);
-
 enum check_lead {
 	CHECK_LEADS_INSIDE,
 	CHECK_LEADS_HOST, /* inside on the host, and by that path elsewhere in the cage */
 	CHECK_LEADS_OUT,
 };
-
-/* Where a path leads that stands `depth` directories below the bind, by its letters alone. */
-enum check_lead check_leads(const struct check_bind *b, const char *path, unsigned depth);

@@ -1,20 +1,23 @@
 /*
- * check_contents - looks at what the binds of a spec would bring into the cage.
+ * check_contents - looks at what the binds of a spec would bring into the cage (S-18).
  *
  * Runs as:     the operator, in the process that asked.
  * Enters with: a settled spec, and where ~ and the project are.
- * Leaves:      errors for sources that are not there, warnings for what is inside the others.
- * Must not:    follow a symlink below a source, write, wait for anybody.
+ * Leaves:      errors for sources that are not there, warnings for what is inside the others, at
+ *              the line of the bind.
+ * Must not:    follow a symlink below a source, open anything but folders and regular files, write,
+ *              wait for anybody, read or speak without bound, repeat the content of a file that may
+ *              hold a secret.
  *
  * A source is the operator's own word and is resolved by ordinary rules, once; below it nothing
- * is followed.
+ * is followed. A bind can be read-only and still lead elsewhere: what is in it was made for the
+ * host, and is read by programs in the cage.
  */
-#include "check/check.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,23 +30,167 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "check/check.h"
 #include "check/check_bind.h"
 #include "check/check_git.h"
-#include "check/check_walk.h"
 #include "plan/plan_root.h"
 
+#define MAX_READ  ((size_t)16 * 1024 * 1024) /* of one bind */
+#define MAX_SHOWN ((size_t)100)
+
+static const struct {
+	const char *many, *hint;
+} kinds[] = {
+	[CHECK_LINK_OUT] = { "symlinks that lead out of it",
+		"bind what it leads to as well, or only what is needed" },
+	[CHECK_LINK_HOST] = { "symlinks that name a path of the host", "make the link relative" },
+	[CHECK_VENV] = { "virtual environments",
+		"bind the sources only, and make the environment in the cage" },
+	[CHECK_PTH] = { ".pth files", "bind the sources only, and install them in the cage" },
+	[CHECK_GIT_SETTING] = { "settings of git that lead elsewhere",
+		"remove the setting, or bind the tree without .git" },
+	[CHECK_GIT_ELSEWHERE] = { "work trees whose repository is outside",
+		"bind the whole repository, or the tree without .git" },
+	[CHECK_CREDENTIALS] = { "names of credentials",
+		"move it out of the bind, or bind only what is needed" },
+	[CHECK_DOOR] = { "sockets and pipes",
+		"a read-only bind does not close it: bind only what is needed" },
+	[CHECK_MOUNT] = { "mounts that were not looked into",
+		"check it in a bind of its own if it matters" },
+};
+
+/* --- saying --- */
+
 /*
- * check_inside - what hides in a bind (S-18), entry by entry.
- *
- * Runs as:     the operator, in the process that asked.
- * Enters with: entries of a walk, which follows nothing.
- * Leaves:      warnings at the line of the bind.
- * Must not:    follow a symlink, open anything but regular files, read without bound, repeat the
- *              content of a file that may hold a secret.
- *
- * A bind can be read-only and still lead elsewhere: what is in it was made for the host, and is
- * read by programs in the cage.
+ * A stranger's path for a message: the end of a long one, hidden characters made visible. In the
+ * spec's arena.
  */
+static const char *check_shown(struct spec *s, const char *path)
+{
+	own(buf) struct buf shown = { .max = MAX_SHOWN * 12 };
+	size_t n = strlen(path), skip = n > MAX_SHOWN ? n - MAX_SHOWN : 0;
+	const char *copy;
+
+	/* Not from the middle of a character. */
+	while (skip && path[skip] && ((unsigned char)path[skip] & 0xc0) == 0x80)
+		skip++;
+	buf_puts(&shown, skip ? "…" : "");
+	buf_add_visible(&shown, path + skip, n - skip);
+	copy = arena_copy(&s->arena, buf_text(&shown), shown.len);
+	return copy ? copy : "";
+}
+
+static const char *check_shown_entry(struct check_bind *b, const struct check_entry *entry)
+{
+	const char *path = arena_printf(
+		&b->spec->arena, "%s%s%s", entry->dir, *entry->dir ? "/" : "", entry->name);
+
+	return check_shown(b->spec, path ? path : entry->name);
+}
+
+/* Counts a finding; true when it is one of those to be said. */
+static bool check_found(struct check_bind *b, enum check_kind kind)
+{
+	return ++b->found[kind] <= CHECK_MAX_SAID;
+}
+
+/* "binds: SOURCE: …", with the hint of the kind. */
+static void check_say(struct check_bind *b, enum check_kind kind, const char *fmt, ...)
+{
+	char text[448];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	diags_warn(&b->spec->diags, b->item->at, kinds[kind].hint, "binds: %s: %s",
+		check_shown(b->spec, b->item->bind.from), text);
+}
+
+/* Says how many more there were of each kind. */
+static void check_say_rest(struct check_bind *b)
+{
+	for (enum check_kind k = 0; k < CHECK_KIND_COUNT; k++)
+		if (b->found[k] > CHECK_MAX_SAID)
+			check_say(b, k, "and %zu more %s", b->found[k] - CHECK_MAX_SAID,
+				kinds[k].many);
+}
+
+/* --- reading --- */
+
+/* False when there is no memory. */
+static bool check_bind_init(
+	struct check_bind *b, struct spec *s, const struct spec_item *item, const char *host_path)
+{
+	*b = (struct check_bind){ .spec = s, .item = item, .host_path = host_path };
+	b->unread = MAX_READ;
+	b->bytes = malloc(CHECK_MAX_FILE);
+	return b->bytes != NULL;
+}
+
+static void check_bind_done(struct check_bind *b)
+{
+	free(b->bytes);
+}
+
+/* Reads the first bytes of a regular file, at most `max`, into b->bytes; 0 where it cannot. */
+static size_t check_read_start(struct check_bind *b, const struct check_entry *entry, size_t max)
+{
+	own_fd int fd = -1;
+	struct stat st;
+	size_t n = 0;
+	ssize_t got;
+
+	if (b->unread < max) {
+		b->is_capped = true;
+		return 0;
+	}
+	fd = file_open_beneath(
+		entry->dir_fd, entry->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0);
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return 0;
+	while (n < max && (got = pread(fd, b->bytes + n, max - n, (off_t)n)) > 0)
+		n += (size_t)got;
+	b->unread -= n;
+	return n;
+}
+
+/* --- where a path leads --- */
+
+/* Does a relative path climb out of the bind, from `depth` directories below it? */
+static bool bind_climbs(const char *path, unsigned depth)
+{
+	while (*path) {
+		size_t n;
+
+		path += strspn(path, "/");
+		n = strcspn(path, "/");
+		if (n == 2 && path[0] == '.' && path[1] == '.') {
+			if (depth == 0)
+				return true;
+			depth--;
+		} else if (n && !(n == 1 && path[0] == '.')) {
+			depth++;
+		}
+		path += n;
+	}
+	return false;
+}
+
+static bool stays_in(const char *path, const char *root)
+{
+	return str_path_within(path, root) && !bind_climbs(path + strlen(root), 0);
+}
+
+/* Where a path leads that stands `depth` directories below the bind, by its letters alone. */
+static enum check_lead check_leads(const struct check_bind *b, const char *path, unsigned depth)
+{
+	if (path[0] != '/')
+		return bind_climbs(path, depth) ? CHECK_LEADS_OUT : CHECK_LEADS_INSIDE;
+	if (stays_in(path, b->item->bind.to))
+		return CHECK_LEADS_INSIDE;
+	return stays_in(path, b->host_path) ? CHECK_LEADS_HOST : CHECK_LEADS_OUT;
+}
 
 #define MAX_PTH ((size_t)64 * 1024)
 
@@ -342,17 +489,12 @@ static void check_source_itself(struct check_bind *b, mode_t type)
 			check_shown(b->spec, from));
 }
 
+/* --- walking --- */
+
 /*
- * check_walk - goes through a tree that may be hostile, and comes back.
- *
- * Runs as:     the operator, in the process that asked.
- * Enters with: a descriptor of the tree's root.
- * Leaves:      nothing; holds one directory open at a time.
- * Must not:    follow a symlink, cross a mount, wake an automount, open what is not a directory,
- *              go on without end.
- *
  * Directories that were seen wait in a queue as paths below the root, and each is opened from the
- * root when its turn comes: a tree that is changed meanwhile can hide things, not lead out.
+ * root when its turn comes, one at a time: a tree that is changed meanwhile can hide things, not
+ * lead out. No mount is crossed and no automount woken.
  */
 
 #define ARENA_MAX ((size_t)16 * 1024 * 1024)

@@ -6,7 +6,8 @@
  * Enters with: a project, whose .git may be a stranger's.
  * Leaves:      the folder, if it says itself that the project is its working tree; otherwise why
  *              not, in half a sentence.
- * Must not:    believe the project; take what belongs to somebody else; write; wait.
+ * Must not:    believe the project; take what belongs to somebody else; follow includes of git's
+ *              configuration, or run git, which runs what a configuration names; write; wait.
  *
  * A file in a project can name any folder. What it cannot do is write into one that it was not
  * unpacked into: so the pointer back counts, and what is pointed to must be of git's making by its
@@ -21,22 +22,73 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/count.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "check/check_git_value.h"
-#include "check/check_repository_inside.h"
+#include "check/check_git.h"
 
-/*
- * check_repository_parts - what of a repository must not be taken for the project's own.
- *
- * Runs as:  the operator.
- * Reads:    git's configuration, of the repository and the operator's own; names of worktrees.
- * Must not: follow includes, or run git, which runs what a configuration names.
+#define MAX_CONFIG ((size_t)1 << 20)
+
+struct check_looking {
+	const struct check_project *project;
+	struct arena *arena;
+	struct check_repository *ret;
+	struct stat owner;         /* of the project */
+	char pointer[PATH_MAX];    /* what .git says; "": it is a folder */
+	char common[PATH_MAX];     /* what all worktrees share */
+	bool is_common_in_project; /* and needs no place of its own in the cage */
+};
+
+/* --- files --- */
+
+static int open_file(int folder, const char *name)
+{
+	own_fd int fd = file_open_name(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)))
+		return -EINVAL;
+	return take_fd(&fd);
+}
+
+/* The one line of a small file in an open folder; not through a link. 0 or -errno. */
+static int check_read_line(int folder, const char *name, char ret[static PATH_MAX])
+{
+	own_fd int fd = open_file(folder, name);
+	ssize_t n = file_read_text(fd, ret, PATH_MAX);
+
+	if (n < 0)
+		return (int)n;
+	while (n > 0 && (ret[n - 1] == '\n' || ret[n - 1] == '\r'))
+		ret[--n] = '\0';
+	/* Nothing, more than a path, or more than text. */
+	return n == 0 || n == PATH_MAX - 1 || strlen(ret) != (size_t)n ? -EINVAL : 0;
+}
+
+/* What a path in a file of `folder` leads to. 0 or -errno. */
+static int check_resolve(const char *folder, const char *path, char ret[static PATH_MAX])
+{
+	char whole[2 * PATH_MAX];
+
+	snprintf(whole, sizeof(whole), "%s/%s", folder, path);
+	return realpath(path[0] == '/' ? path : whole, ret) ? 0 : -errno;
+}
+
+/* All of a file of git's configuration, ended with a NUL; NULL where there is none. Caller frees.
  */
+static char *check_read_config(int folder, const char *name, size_t *ret_size)
+{
+	own_fd int fd = open_file(folder, name);
+	char *bytes = NULL;
+
+	return fd >= 0 && file_read_all(fd, MAX_CONFIG, &bytes, ret_size) == 0 ? bytes : NULL;
+}
+
+/* --- lists of what must not be taken for the project's own --- */
 
 /* A list that grows in the arena, to a known maximum. */
 struct list {
@@ -335,8 +387,6 @@ static void check_find_parts(struct check_looking *l)
 	l->ret->other_count = f.others.count;
 }
 
-#define MAX_CONFIG ((size_t)1 << 20)
-
 static const char own_path[] = "project.cage: project has it there";
 
 __attribute__((format(printf, 3, 4))) static void doubt(
@@ -354,46 +404,7 @@ __attribute__((format(printf, 3, 4))) static void doubt(
 	l->ret->hint = hint;
 }
 
-/* --- files --- */
-
-static int open_file(int folder, const char *name)
-{
-	own_fd int fd = file_open_name(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-
-	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)))
-		return -EINVAL;
-	return take_fd(&fd);
-}
-
-int check_read_line(int folder, const char *name, char ret[static PATH_MAX])
-{
-	own_fd int fd = open_file(folder, name);
-	ssize_t n = file_read_text(fd, ret, PATH_MAX);
-
-	if (n < 0)
-		return (int)n;
-	while (n > 0 && (ret[n - 1] == '\n' || ret[n - 1] == '\r'))
-		ret[--n] = '\0';
-	/* Nothing, more than a path, or more than text. */
-	return n == 0 || n == PATH_MAX - 1 || strlen(ret) != (size_t)n ? -EINVAL : 0;
-}
-
-int check_resolve(const char *folder, const char *path, char ret[static PATH_MAX])
-{
-	char whole[2 * PATH_MAX];
-
-	snprintf(whole, sizeof(whole), "%s/%s", folder, path);
-	return realpath(path[0] == '/' ? path : whole, ret) ? 0 : -errno;
-}
-
-char *check_read_config(int folder, const char *name, size_t *ret_size)
-{
-	own_fd int fd = open_file(folder, name);
-	char *bytes = NULL;
-
-	return fd >= 0 && file_read_all(fd, MAX_CONFIG, &bytes, ret_size) == 0 ? bytes : NULL;
-}
+/* --- what is git's by form and owner --- */
 
 static bool is_of_type(int folder, const char *name, mode_t type)
 {

@@ -6,7 +6,7 @@
 #include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "check/check_git_value.h"
+#include "check/check_git.h"
 #include "client/client.h"
 
 /* What ends an address in any of the answers. */

@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "check/check_git_value.h"
+#include "check/check_git.h"
 #include "run/run_spec.h"
 
 #define MOST_CONFIG ((size_t)1 << 20)

@@ -5,7 +5,6 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "check/check_git.h"
-#include "check/check_git_value.h"
 #include "fuzz.h"
 
 static void write_quoted(const char *value, struct buf *out)

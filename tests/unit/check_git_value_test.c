@@ -1,4 +1,4 @@
-#include "check/check_git_value.h"
+#include "check/check_git.h"
 
 #include "base/count.h"
 #include "check.h"
