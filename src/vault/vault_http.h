@@ -35,9 +35,6 @@ struct vault_text {
 	bool failed;
 };
 
-void vault_put(struct vault_text *t, const char *bytes, size_t n);
-void vault_puts(struct vault_text *t, const char *text);
-
 enum vault_verdict {
 	VAULT_MORE, /* it is not whole */
 	VAULT_GOOD,
@@ -51,7 +48,7 @@ struct vault_refusal {
 	char other[WIRE_NAME_SIZE]; /* printable */
 };
 
-/* --- vault_request.c --- */
+/* --- requests --- */
 
 struct vault_request {
 	uint32_t secret; /* index */
@@ -71,7 +68,7 @@ enum vault_verdict vault_read_request(struct gate_http *h, struct gate_span in,
 	const struct vault_secret *secrets, uint32_t count, struct vault_request *ret,
 	struct vault_text *out, struct vault_refusal *no);
 
-/* --- vault_answer.c --- */
+/* --- answers --- */
 
 #define VAULT_MAX_ANSWER 32768
 
@@ -100,15 +97,10 @@ enum vault_verdict vault_read_answer(struct gate_span in, const struct vault_sec
 	bool is_head, bool closes, struct vault_answer *ret, struct vault_text *out,
 	struct vault_refusal *no);
 
-/* --- vault_seek.c --- */
+/* --- keys --- */
 
 /* Fills in what the key is sought by. */
 void vault_prepare_key(struct vault_secret *s);
-
-bool vault_is_sought(const struct vault_secret *s);
-
-/* May a key have it? */
-bool vault_is_of_key(char c);
 
 /* What has come until now. */
 struct vault_seek {
@@ -116,14 +108,7 @@ struct vault_seek {
 	size_t run;   /* so many in a row may be the key's; not more than it has */
 };
 
-/*
- * Where in `bytes` the first key ends, or 0. It may have begun in `before`: at least the last `run`
- * of the bytes that have come. The time it takes does not depend on the key.
- */
-size_t vault_seek(struct vault_seek *k, const struct vault_secret *s, struct gate_span before,
-	struct gate_span bytes);
-
-/* --- vault_body.c --- */
+/* --- bodies --- */
 
 /*
  * A body on its way to the client, in which the key is looked for. Bytes at the end of what has
