@@ -98,12 +98,10 @@ struct change_effects {
 void change_effects_init(struct change_effects *x);
 void change_effects_done(struct change_effects *x);
 
-/* One word each, as in JSON: "file", "added", "held". */
-const char *change_type_word(enum change_type t);
 const char *change_change_word(enum change_change c);
 const char *change_mark_word(enum change_mark m);
 
-/* Of the effects as they are now; docs/effects.md says of which bytes. change_digest.c */
+/* Of the effects as they are now; docs/effects.md says of which bytes. change_effects.c */
 void change_digest(const struct change_effects *x, char ret[static SHA256_HEX_SIZE]);
 
 /* Long work tells how far it is: `total` is 0 where nobody knows; `what` is NULL when it is over.
@@ -167,7 +165,7 @@ struct change_sum {
 
 void change_sum_up(const struct change_effects *x, struct change_sum *ret);
 
-/* --- keeping: change_json.c --- */
+/* --- keeping: change_effects.c --- */
 
 /* As JSON, for effects.json and --json; with `only` (may be NULL) just the effects it is true for.
  */

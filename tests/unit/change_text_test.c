@@ -5,7 +5,6 @@
 #include "base/count.h"
 #include "base/own.h"
 #include "change/text/change_text_edits.h"
-#include "change/text/change_text_search.h"
 #include "check.h"
 
 static struct change_text text_of(const char *text)

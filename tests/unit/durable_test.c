@@ -13,7 +13,6 @@
 #include "base/tree.h"
 #include "change/apply/change_put.h"
 #include "change/overlay/change_overlay.h"
-#include "change/overlay/change_overlay_inside.h"
 #include "change_place.h"
 #include "keeper/keeper_inside.h"
 #include "proof/log/log.h"

@@ -4,10 +4,12 @@
  * Runs as:     the operator, after the run; other programs of his may be at work in the tree.
  * Enters with: the top of the tree, open; the layer, in which names and contents are a stranger's;
  *              the effects, found when the run ended.
- * Leaves:      each chosen effect carried out whole, or what was there; no file of ours, unless it
- * is killed: then the journal names them, and the next call removes them. Must not:    change
- * anything outside the tree, or where something is mounted in it: the run has not seen what lies
- * there; follow a link; replace what it has not compared.
+ * Leaves:      each chosen effect carried out whole, or what was there, and a verdict on each that
+ *              was reached; no file of ours, unless it is killed: then the journal names them, and
+ *              the next call removes them. In a dry run the verdicts alone.
+ * Must not:    change anything outside the tree, or where something is mounted in it: the run has
+ *              not seen what lies there; follow a link; replace what it has not compared; put a ref
+ *              where one of its objects could not be put, or half of a repository's state.
  *
  * Folders are made first, and files put into them; then what is deleted goes, children first; then
  * comes what takes the place of a folder. The working tree precedes git's own folders, of which the
@@ -17,6 +19,8 @@
  * descriptor. If somebody moves that folder out of the tree meanwhile, it is written to where it is
  * then: it is the same folder.
  */
+#include "change/apply/change_put.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -27,16 +31,30 @@
 
 #include "base/file.h"
 #include "base/own.h"
-#include "change/apply/change_carrier.h"
+#include "base/str.h"
+#include "change/scan/change_scanner.h"
 
-/*
- * change_carrier - takes the effects in turns, and git's state as a whole.
- *
- * Runs as:     part of change_apply.
- * Enters with: the turns in their order; the journal on the disk.
- * Leaves:      a verdict on each effect that was reached.
- * Must not:    put a ref where one of its objects could not be put; half of a repository's state.
- */
+/* Everything that one call of change_apply knows. */
+struct change_carrier {
+	struct change_job job;
+	struct change_batch batch;
+	struct change_applied *ret;
+	struct change_turn *turns;
+	size_t count;
+	uint8_t *choices, *verdicts; /* one for each effect */
+	struct change_repositories repositories;
+	const struct change_effect **moved; /* in a dry run: those with an old name, sorted by it */
+	size_t moved_count;
+	uint64_t done;
+	int failure;
+	struct err *e;
+};
+
+static inline const struct change_effect *change_carrier_effect(
+	const struct change_carrier *c, const struct change_turn *t)
+{
+	return &c->job.x->items[t->index];
+}
 
 #define OFTEN 100 /* how many between two words of progress */
 #define WHOLE "git's state is taken as a whole, and another part of it conflicts"
@@ -51,6 +69,109 @@ static bool carrier_is_over(struct change_carrier *c)
 	if (!c->ret->was_stopped && q->is_stopped && q->is_stopped(q->of))
 		c->ret->was_stopped = true;
 	return c->failure || c->ret->was_stopped;
+}
+
+/* --- a dry run: one effect by itself --- */
+
+static bool can_merge(struct change_job *j, struct change_put *p)
+{
+	own(buf) struct buf merged = { .max = 3 * CHANGE_MAX_TEXT };
+	own_fd int layer =
+		change_put_open_layer(j, p->x->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+	int r = layer < 0 ? 0 : change_put_open_old(j, p);
+
+	if (layer < 0)
+		change_put_fail_layer(p, -layer);
+	else if (r < 0)
+		change_put_fail_host(p, -r);
+	return layer >= 0 && r == 0 && change_put_merge(j, p, layer, &merged);
+}
+
+void change_put_foresee(struct change_job *j, struct change_put *p)
+{
+	bool is_merge = p->step == CHANGE_STEP_MERGE;
+
+	if (p->step == CHANGE_STEP_NONE || (is_merge && !can_merge(j, p)))
+		return;
+	p->verdict = is_merge ? CHANGE_MERGED : CHANGE_APPLIED;
+	p->step = CHANGE_STEP_NONE;
+}
+
+/* --- a dry run: with what was foreseen of others --- */
+
+static bool is_applied(const struct change_carrier *c, const struct change_effect *x)
+{
+	uint8_t verdict = c->verdicts[x - c->job.x->items];
+
+	return verdict == CHANGE_APPLIED || verdict == CHANGE_MERGED || verdict == CHANGE_THERE;
+}
+
+static void change_foresee_folder(const struct change_carrier *c, struct change_put *p)
+{
+	const struct change_effect *folder;
+
+	if (p->verdict != CHANGE_UNDECIDED || p->folder->fd >= 0)
+		return;
+	folder = change_effect_find(c->job.x, p->path, p->folder->len);
+	if (folder && folder->after.type == CHANGE_FOLDER && is_applied(c, folder))
+		p->verdict = CHANGE_APPLIED;
+}
+
+static int compare_old(const void *a, const void *b)
+{
+	const struct change_effect *const *x = a, *const *y = b;
+
+	return strcmp((*x)->from, (*y)->from);
+}
+
+static int change_foresee_init(struct change_carrier *c)
+{
+	const struct change_effects *x = c->job.x;
+
+	c->moved = calloc(x->count + 1, sizeof(*c->moved));
+	if (!c->moved)
+		return -ENOMEM;
+	for (size_t i = 0; i < x->count; i++)
+		if (x->items[i].from)
+			c->moved[c->moved_count++] = &x->items[i];
+	qsort(c->moved, c->moved_count, sizeof(const struct change_effect *), compare_old);
+	return 0;
+}
+
+/* Would nothing have this name any more? */
+static bool would_go(const struct change_carrier *c, const char *path)
+{
+	const struct change_effect key = { .from = path }, *wanted = &key;
+	const struct change_effect *found = change_effect_find(c->job.x, path, strlen(path));
+	const struct change_effect *const *moved;
+
+	if (found && found->change == CHANGE_DELETED)
+		return is_applied(c, found);
+	moved = bsearch(&wanted, c->moved, c->moved_count, sizeof(const struct change_effect *),
+		compare_old);
+	return moved && is_applied(c, *moved);
+}
+
+static void change_foresee_removal(const struct change_carrier *c, struct change_put *p)
+{
+	own(buf) struct buf path = { .max = CHANGE_MAX_PATH };
+	own_fd int folder = -1;
+	struct file_entries entries = { .fd = -1 };
+	const struct file_entry *entry;
+
+	if (p->verdict != CHANGE_UNDECIDED || p->folder->fd < 0)
+		return;
+	folder = file_open_same_mount(p->folder->fd, p->name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+	entries.fd = folder;
+	while (folder >= 0 && p->verdict == CHANGE_UNDECIDED &&
+		(entry = file_next_entry(&entries))) {
+		if (str_eq(entry->name, ".") || str_eq(entry->name, ".."))
+			continue;
+		path.len = 0;
+		buf_printf(&path, "%s/%s", p->path, entry->name);
+		if (path.failed || !would_go(c, path.data))
+			change_put_decide(p, CHANGE_CONFLICT, "it is not empty");
+	}
 }
 
 /* --- verdicts --- */
@@ -433,7 +554,7 @@ static int name_temporaries(struct change_carrier *c)
 	return 0;
 }
 
-void change_carrier_done(struct change_carrier *c)
+static void change_carrier_done(struct change_carrier *c)
 {
 	change_batch_done(&c->batch);
 	free(c->choices);

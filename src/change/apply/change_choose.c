@@ -1,9 +1,15 @@
+/* Which effects are chosen, in which order they are carried out, and which belong together. Pure.
+ */
+#include "change/apply/change_put.h"
+
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/str.h"
-#include "change/apply/change_put.h"
 #include "change/scan/change_scanner.h"
+
+/* --- which effects --- */
 
 static bool choose_is_within(const char *inner, const char *outer)
 {
@@ -112,4 +118,153 @@ void change_choose(const struct change_apply *q, const struct change_effects *x,
 	for (size_t i = 0; i < x->count; i++)
 		if (choices[i] == CHANGE_CHOSEN && x->items[i].after.type != CHANGE_NOTHING)
 			choose_folders(x, i, choices);
+}
+
+/* --- in which order --- */
+
+bool change_is_path(const char *path)
+{
+	for (;; path++) {
+		const char *end = strchrnul(path, '/');
+		size_t n = (size_t)(end - path);
+
+		if (n == 0 || (path[0] == '.' && (n == 1 || (n == 2 && path[1] == '.'))))
+			return false;
+		if (!*end)
+			return true;
+		path = end;
+	}
+}
+
+/* The later one of the kinds of its names; a new folder comes before all that may be put into it.
+ */
+static struct change_turn turn_of(const struct change_effects *x, uint32_t index)
+{
+	const struct change_effect *effect = &x->items[index];
+	struct change_git_place place = change_git_place_of(effect->path), from;
+
+	if (place.kind != CHANGE_GIT_NOT && effect->after.type == CHANGE_FOLDER &&
+		effect->before.type == CHANGE_NOTHING)
+		return (struct change_turn){ .index = index, .kind = CHANGE_GIT_OBJECT };
+	if (effect->from) {
+		from = change_git_place_of(effect->from);
+		if (from.kind > place.kind && from.kind < CHANGE_GIT_CACHE)
+			place = from;
+	}
+	return (struct change_turn){
+		.index = index,
+		.kind = (uint8_t)place.kind,
+		.order = (uint8_t)place.order,
+	};
+}
+
+/* Which repository a path belongs to, in an order among them. */
+static int compare_repositories(const char *a, const char *b)
+{
+	struct change_git_place in_a = change_git_place_of(a), in_b = change_git_place_of(b);
+	size_t n = in_a.folder < in_b.folder ? in_a.folder : in_b.folder;
+	int r = memcmp(a, b, n);
+
+	if (r == 0 && in_a.folder != in_b.folder)
+		r = in_a.folder < in_b.folder ? -1 : 1;
+	return r;
+}
+
+static int turns_compare(const void *left, const void *right, void *of)
+{
+	const struct change_turn *a = left, *b = right;
+	const struct change_effects *const *effects = of, *x = *effects;
+	int r = (int)a->kind - (int)b->kind;
+
+	if (r == 0 && a->kind == CHANGE_GIT_STATE)
+		r = compare_repositories(x->items[a->index].path, x->items[b->index].path);
+	if (r == 0)
+		r = (int)a->order - (int)b->order;
+	if (r == 0)
+		r = a->index < b->index ? -1 : 1;
+	return r;
+}
+
+void change_turns_sort(const struct change_effects *x, struct change_turn *turns, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		turns[i] = turn_of(x, turns[i].index);
+	qsort_r(turns, count, sizeof(*turns), turns_compare, &x);
+}
+
+size_t change_turns_group(
+	const struct change_effects *x, const struct change_turn *turns, size_t count)
+{
+	size_t n = 1;
+
+	while (n < count && turns[n].kind == turns->kind &&
+		(turns->kind != CHANGE_GIT_STATE ||
+			compare_repositories(
+				x->items[turns[n].index].path, x->items[turns->index].path) == 0))
+		n++;
+	return n;
+}
+
+/* --- which belong together --- */
+
+/* Found once for all effects: there may be many effects and many repositories. */
+
+/* One effect, and how much of its path is the folder. */
+struct member {
+	const char *path;
+	size_t folder;
+	size_t index;
+};
+
+static int repositories_compare(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	size_t n = x->folder < y->folder ? x->folder : y->folder;
+	int order = memcmp(x->path, y->path, n);
+
+	return order ? order : (x->folder > y->folder) - (x->folder < y->folder);
+}
+
+static void number_all(
+	const struct change_effects *x, struct member *members, struct change_repositories *ret)
+{
+	uint32_t number = 0;
+	size_t count = 0;
+
+	for (size_t i = 0; i < x->count; i++) {
+		const char *path = x->items[i].path;
+		size_t folder = change_git_place_of(path).folder;
+
+		if (folder)
+			members[count++] = (struct member){ path, folder, i };
+	}
+	if (count)
+		qsort(members, count, sizeof(*members), repositories_compare);
+	for (size_t i = 0; i < count; i++) {
+		if (i == 0 || repositories_compare(&members[i - 1], &members[i]) != 0)
+			number++;
+		ret->of[members[i].index] = number;
+	}
+}
+
+int change_repositories_init(struct change_repositories *r, const struct change_effects *x)
+{
+	struct member *members = calloc(x->count + 1, sizeof(*members));
+
+	*r = (struct change_repositories){
+		.of = calloc(x->count + 1, sizeof(*r->of)),
+		.has_state = calloc(x->count + 1, sizeof(*r->has_state)),
+		.is_left = calloc(x->count + 1, sizeof(*r->is_left)),
+	};
+	if (members && r->of && r->has_state && r->is_left)
+		number_all(x, members, r);
+	free(members);
+	return members && r->of && r->has_state && r->is_left ? 0 : -ENOMEM;
+}
+
+void change_repositories_done(struct change_repositories *r)
+{
+	free(r->of);
+	free(r->has_state);
+	free(r->is_left);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/stat.h>
@@ -9,13 +10,12 @@
 
 /*
  * What the parts of change_apply share. An effect is put on the tree in steps: look at what is
- * there (change_put_look.c), write beside it (change_put_write.c), take its place
- * (change_put_settle.c); folders and removals have their own (change_put_folder.c,
- * change_put_remove.c). None of the steps knows any effect but its own, so that several threads may
- * take them.
+ * there (change_put_look.c), write beside it (change_put_write.c), take its place (change_batch.c);
+ * folders are made by change_put_write.c too. None of the steps knows any effect but its own, so
+ * that several threads may take them.
  */
 
-/* --- which belong together: change_repositories.c, pure --- */
+/* --- which belong together: change_choose.c, pure --- */
 
 struct change_repositories {
 	uint32_t *of;    /* of each effect: its repository's number, from 1 on; 0: it is in none */
@@ -44,7 +44,7 @@ enum change_choice change_choose_one(const struct change_apply *q, const struct 
 void change_choose(const struct change_apply *q, const struct change_effects *x,
 	struct change_repositories *repositories, uint8_t *choices);
 
-/* --- in which order: change_turns.c, pure --- */
+/* --- in which order: change_choose.c, pure --- */
 
 /* A chosen effect, and when its turn comes. */
 struct change_turn {
@@ -124,7 +124,6 @@ struct change_job {
 void change_put_decide(struct change_put *p, enum change_verdict v, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 void change_put_fail(struct change_put *p, int error, const char *what);
-void change_put_conflict(const struct change_job *j, struct change_put *p, const char *why);
 
 /* The verdict where what the host has could not be read. */
 void change_put_fail_host(struct change_put *p, int error);
@@ -132,16 +131,11 @@ void change_put_fail_host(struct change_put *p, int error);
 /* The verdict where the layer could not be read, or is not what it was: EBADMSG. */
 void change_put_fail_layer(struct change_put *p, int error);
 
-/* To be told with CHANGE_APPLIED: what was left out. */
-void change_put_note(struct change_put *p, const char *what);
-
 /* The name of its temporary file; the one of a removal is another. */
 void change_put_name(
 	const struct change_job *j, const struct change_put *p, char ret[CHANGE_NAME_SIZE]);
 
 /* --- change_put_look.c --- */
-
-enum change_type change_put_type(const struct stat *st);
 
 /* Fills p->seen. False: the folder is not there, or cannot be had, and the verdict says so. */
 bool change_put_see(struct change_put *p);
@@ -158,13 +152,10 @@ int change_put_open_old(const struct change_job *j, struct change_put *p);
 /* Decides the step of an effect that leaves a file or a link, or a folder where there is none. */
 void change_put_look(const struct change_job *j, struct change_put *p);
 
-/* Is all there that a merge takes? */
-bool change_put_can_merge(const struct change_put *p);
-
 /* Decides whether p->path goes; it does if it is p->old, where that is known. */
 void change_put_look_removal(const struct change_job *j, struct change_put *p);
 
-/* Instead of the steps that would follow: the verdict they would come to. change_foresee.c */
+/* Instead of the steps that would follow: the verdict they would come to. change_apply.c */
 void change_put_foresee(struct change_job *j, struct change_put *p);
 
 /* --- change_put_write.c --- */
@@ -180,63 +171,21 @@ struct change_owner {
 	gid_t gid;
 };
 
-/* Whose it will be. False: that of whatever we make there. */
-bool change_put_owner(
-	const struct change_job *j, const struct change_put *p, struct change_owner *ret);
-
 /* --- change_put_write.c --- */
 
 /* Opens a file or folder of the layer for reading, a link with O_PATH. A descriptor or -errno. */
 int change_put_open_layer(struct change_job *j, const char *path, int flags);
 
-/* --- change_put_merge.c --- */
-
-/* What it was when the run ended, up to `max` bytes. The caller owns *ret. 0 or -errno. */
-int change_put_read_base(const struct change_job *j, const struct change_put *p, size_t max,
-	char **ret, size_t *ret_size);
-
-/* All of an open file, from its beginning. The caller owns *ret. 0 or -errno. */
-int change_put_read_whole(int fd, size_t max, char **ret, size_t *ret_size);
-
-/* Has the host's file, open at p->host, all that the run did to it already? */
-bool change_put_is_merged(const struct change_job *j, const struct change_put *p, int layer);
-
 /* All three ways; the verdict is given where that leads nowhere. */
 bool change_put_merge(const struct change_job *j, struct change_put *p, int layer, struct buf *out);
-
-/* --- change_put_same.c --- */
-
-/* Is p->old git's index, with the entries it had before the run? */
-bool change_put_is_index_before(const struct change_job *j, struct change_put *p);
-
-/* Has p->old all that the run did to it, though it is not the same: an index, or merged? */
-bool change_put_has_all(const struct change_job *j, struct change_put *p);
-
-/* --- change_put_attributes.c --- */
-
-/* What the file that is replaced has, for the one that replaces it. 0 or -errno. */
-int change_put_carry_attributes(int from, int to);
-
-/* What the run changed; `layer` has the values. 0 or -errno: -EBADMSG, they are others. */
-int change_put_change_attributes(int layer, int to, const struct change_effect *x);
 
 /* Are they as the effect leaves them? */
 bool change_put_has_attributes(int fd, const struct change_effect *x);
 
-/* --- change_put_settle.c --- */
-
-/* Takes git's lock where there is one to take. False: the verdict says why not. */
-bool change_put_lock(const struct change_job *j, struct change_put *p);
-
-/* Has somebody else taken it? Then the verdict is this. */
-bool change_put_is_locked(const struct change_put *p);
-void change_put_refuse_lock(struct change_put *p);
+/* --- change_batch.c: settling --- */
 
 /* Renames the temporary file to its place, if that is as it was seen. */
 void change_put_settle(const struct change_job *j, struct change_put *p);
-
-/* Removes the temporary file and the lock, if there are any. */
-void change_put_drop(const struct change_job *j, struct change_put *p);
 
 /* Takes the place of a thing of another type, which goes. 0 or -errno: -ENOTEMPTY, it stays. */
 int change_put_exchange(struct change_put *p, const char *temporary);
@@ -244,10 +193,7 @@ int change_put_exchange(struct change_put *p, const char *temporary);
 /* Removes p->path, if the look said so. */
 void change_put_remove(const struct change_job *j, struct change_put *p);
 
-/* Removes what `p`, which has its place by now, was renamed from. */
-void change_put_remove_old(const struct change_job *j, struct change_put *p);
-
-/* --- change_put_folder.c --- */
+/* --- change_put_write.c: folders --- */
 
 const char *change_name_of(const char *path);
 
@@ -258,9 +204,6 @@ void change_folder_open(
 /* All that was written, to the disk. 0 or -errno. */
 int change_job_sync(const struct change_job *j);
 
-/* To the disk. 0 or -errno. */
-int change_folder_sync(const struct change_folder *f);
-
 /*
  * Makes it where there is none, or changes it. Undecided afterwards: its mode would keep us from
  * putting things into it, and is given to it by the other at the end.
@@ -269,6 +212,8 @@ void change_put_make_folder(struct change_job *j, struct change_put *p);
 void change_put_finish_folder(struct change_job *j, struct change_put *p);
 
 /* --- change_batch.c --- */
+
+#define CHANGE_BATCH_BYTES ((uint64_t)256 << 20) /* of content, about */
 
 /* What is looked at and written together, and synced once. */
 struct change_batch {
@@ -283,14 +228,23 @@ struct change_batch {
 };
 
 /* Is this an error that the next file will meet too? */
-bool change_is_fatal(int error);
+static inline bool change_is_fatal(int error)
+{
+	return error == ENOSPC || error == EDQUOT || error == EROFS || error == EIO ||
+	       error == ENOMEM || error == EMFILE || error == ENFILE;
+}
 
 int change_batch_init(struct change_batch *b, struct change_job *j);
 void change_batch_done(struct change_batch *b);
 
 /* Starts an effect, of which `path` is one of the names; the batch has room for it. */
 struct change_put *change_batch_add(struct change_batch *b, const struct change_effect *x);
-bool change_batch_is_full(const struct change_batch *b);
+
+static inline bool change_batch_is_full(const struct change_batch *b)
+{
+	return b->count == b->room || b->folder_count == b->folder_room ||
+	       b->bytes >= CHANGE_BATCH_BYTES;
+}
 
 /* Looks, writes, syncs, settles; every put that was reached has its verdict then. 0 or -errno. */
 int change_batch_run(struct change_batch *b);

@@ -6,14 +6,86 @@
  * Leaves:      the step of the effect, or its verdict. Nothing is changed.
  * Must not:    follow a link; open what is neither a file nor a link; enter a mount.
  */
+#include "change/apply/change_put.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/own.h"
-#include "change/apply/change_put.h"
 #include "change/scan/change_open.h"
+#include "change/text/change_text.h"
+
+/* --- verdicts and names --- */
+
+void change_put_decide(struct change_put *p, enum change_verdict v, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(p->why, sizeof(p->why), fmt, args);
+	va_end(args);
+	p->verdict = v;
+	p->step = CHANGE_STEP_NONE;
+}
+
+void change_put_fail(struct change_put *p, int error, const char *what)
+{
+	p->error = error;
+	change_put_decide(p, CHANGE_FAILED, "%s: %s", what, strerror(error));
+}
+
+void change_put_fail_layer(struct change_put *p, int error)
+{
+	if (error == EBADMSG || error == ENOENT || error == ELOOP || error == ENOTDIR)
+		change_put_decide(p, CHANGE_FAILED,
+			"the run's layer has changed: it is not what the run left there");
+	else
+		change_put_fail(p, error, "cannot read what the run left there");
+}
+
+void change_put_fail_host(struct change_put *p, int error)
+{
+	if (error == ESTALE || error == ENOENT || error == ELOOP)
+		change_put_decide(p, CHANGE_CONFLICT, "the host is changing it at this moment");
+	else if (error == EXDEV)
+		change_put_decide(p, CHANGE_NOT_TAKEN, "something is mounted on it on the host");
+	else
+		change_put_fail(p, error, "cannot read what the host has there");
+}
+
+static void change_put_conflict(const struct change_job *j, struct change_put *p, const char *why)
+{
+	if (!j->q->is_forced)
+		change_put_decide(p, CHANGE_CONFLICT, "%s", why);
+	else
+		p->step = p->seen.st_mode ? CHANGE_STEP_REPLACE : CHANGE_STEP_ADD;
+}
+
+void change_put_name(
+	const struct change_job *j, const struct change_put *p, char ret[static CHANGE_NAME_SIZE])
+{
+	/* Among its objects, git takes no offence at files that are named like that. */
+	snprintf(ret, CHANGE_NAME_SIZE, "%s%s%zu%s",
+		p->git.kind == CHANGE_GIT_OBJECT ? CHANGE_TEMPORARY_OBJECT : "", j->prefix,
+		p->index, p->path == p->x->path ? "" : "-old");
+}
+
+static enum change_type change_put_type(const struct stat *st)
+{
+	if (st->st_mode == 0)
+		return CHANGE_NOTHING;
+	if (S_ISREG(st->st_mode))
+		return CHANGE_FILE;
+	if (S_ISDIR(st->st_mode))
+		return CHANGE_FOLDER;
+	return S_ISLNK(st->st_mode) ? CHANGE_LINK : CHANGE_SPECIAL;
+}
 
 /* --- seeing --- */
 
@@ -206,7 +278,7 @@ static int put_look_compare(
 	return 0;
 }
 
-bool change_put_can_merge(const struct change_put *p)
+static bool change_put_can_merge(const struct change_put *p)
 {
 	return p->x->has_base && p->x->is_text && !p->x->has_moved && S_ISREG(p->old.st_mode) &&
 	       p->x->after.type == CHANGE_FILE && (uint64_t)p->old.st_size <= CHANGE_MAX_TEXT;
@@ -215,6 +287,183 @@ bool change_put_can_merge(const struct change_put *p)
 static enum change_step put_look_take_step(const struct change_put *p)
 {
 	return p->seen.st_mode ? CHANGE_STEP_REPLACE : CHANGE_STEP_ADD;
+}
+
+/* --- merging --- */
+
+static int change_put_read_whole(int fd, size_t max, char **ret, size_t *ret_size)
+{
+	if (lseek(fd, 0, SEEK_SET) < 0)
+		return -errno;
+	return file_read_all(fd, max, ret, ret_size);
+}
+
+static bool has_hash(const char *bytes, size_t n, const struct change_state *state)
+{
+	uint8_t hash[SHA256_SIZE];
+	struct sha256 s;
+
+	sha256_init(&s);
+	sha256_add(&s, bytes, n);
+	sha256_finish(&s, hash);
+	return state->has_hash && memcmp(hash, state->hash, SHA256_SIZE) == 0;
+}
+
+static int change_put_read_base(const struct change_job *j, const struct change_put *p, size_t max,
+	char **ret, size_t *ret_size)
+{
+	own_free char *bytes = NULL;
+	own_fd int fd = -1;
+	char path[40];
+	int r;
+
+	snprintf(path, sizeof(path), "base/%zu", p->index);
+	fd = file_open_beneath(j->q->folder, path, O_RDONLY, 0);
+	if (fd < 0)
+		return fd;
+	r = file_read_all(fd, max, &bytes, ret_size);
+	if (r < 0)
+		return r;
+	if (!has_hash(bytes, *ret_size, &p->x->before))
+		return -EBADMSG;
+	*ret = take_ptr(bytes);
+	return 0;
+}
+
+struct three {
+	char *base, *host, *now;
+	struct change_text was, ours, theirs;
+};
+
+static void three_done(struct three *t)
+{
+	free(t->base);
+	free(t->host);
+	free(t->now);
+}
+
+/* All three; the verdict is given where one of them cannot be had. */
+static bool read_three(
+	const struct change_job *j, struct change_put *p, int layer, struct three *ret)
+{
+	int r = change_put_read_base(j, p, CHANGE_MAX_BASE, &ret->base, &ret->was.size);
+
+	if (r < 0) {
+		change_put_fail(p, -r, "cannot read what it was when the run ended");
+		return false;
+	}
+	r = change_put_read_whole(p->host, CHANGE_MAX_TEXT, &ret->host, &ret->ours.size);
+	if (r < 0) {
+		change_put_fail_host(p, -r);
+		return false;
+	}
+	r = change_put_read_whole(layer, CHANGE_MAX_TEXT, &ret->now, &ret->theirs.size);
+	if (r == 0 && !has_hash(ret->now, ret->theirs.size, &p->x->after))
+		r = -EBADMSG;
+	if (r < 0)
+		change_put_fail_layer(p, -r);
+	ret->was.bytes = ret->base;
+	ret->ours.bytes = ret->host;
+	ret->theirs.bytes = ret->now;
+	return r == 0;
+}
+
+static bool change_put_is_merged(const struct change_job *j, const struct change_put *p, int layer)
+{
+	own(buf) struct buf both = { .max = 2 * CHANGE_MAX_TEXT };
+	own(three) struct three t = { 0 };
+	struct change_put asked = *p; /* of which the verdict does not count */
+	size_t conflicts = 0;
+
+	return read_three(j, &asked, layer, &t) &&
+	       change_text_merge(&t.was, &t.ours, &t.theirs, "host", "run", &both, &conflicts) ==
+		       0 &&
+	       !both.failed && conflicts == 0 && both.len == t.ours.size &&
+	       memcmp(buf_text(&both), t.host, both.len) == 0;
+}
+
+bool change_put_merge(const struct change_job *j, struct change_put *p, int layer, struct buf *out)
+{
+	own(three) struct three t = { 0 };
+	size_t conflicts = 0;
+	int r;
+
+	if (!read_three(j, p, layer, &t))
+		return false;
+	if (!change_is_text(&t.ours)) {
+		change_put_decide(
+			p, CHANGE_CONFLICT, "the host made something of it that is no text");
+		return false;
+	}
+	r = change_text_merge(&t.was, &t.ours, &t.theirs, "host", "run", out, &conflicts);
+	if (r < 0 || out->failed)
+		change_put_fail(p, r < 0 ? -r : EFBIG, "cannot merge it");
+	else if (conflicts)
+		change_put_decide(p, CHANGE_CONFLICT,
+			"the host and the run changed the same lines, in %zu place%s", conflicts,
+			conflicts == 1 ? "" : "s");
+	return p->verdict == CHANGE_UNDECIDED;
+}
+
+/* --- as good as the same --- */
+
+/* Files that differ in bytes only: git's index, and texts that were merged before. */
+
+/* What the run left at the path of the effect. A descriptor or -errno. */
+static int put_same_open_layer(const struct change_job *j, const struct change_put *p)
+{
+	const char *path = p->x->path;
+	int top = change_layer_of(j->q->git, j->q->layer, &path);
+
+	return file_open_beneath(top, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0);
+}
+
+/* git rewrites its index to remember what it has looked at: is p->old the same one to it? */
+static bool is_same_index(
+	const struct change_job *j, struct change_put *p, const char *bytes, size_t n)
+{
+	own_free char *now = NULL;
+	size_t size = 0;
+
+	return S_ISREG(p->old.st_mode) && change_put_open_old(j, p) == 0 &&
+	       change_put_read_whole(p->host, CHANGE_GIT_MAX_INDEX, &now, &size) == 0 &&
+	       change_git_index_is_same(bytes, n, now, size);
+}
+
+static bool change_put_is_index_before(const struct change_job *j, struct change_put *p)
+{
+	own_free char *base = NULL;
+	size_t size = 0;
+
+	return p->git.is_index && p->x->has_base && !p->x->has_moved &&
+	       change_put_read_base(j, p, CHANGE_GIT_MAX_INDEX, &base, &size) == 0 &&
+	       is_same_index(j, p, base, size);
+}
+
+/* An apply put it there, and git has looked at it since. */
+static bool is_index_after(const struct change_job *j, struct change_put *p)
+{
+	own_fd int fd = put_same_open_layer(j, p);
+	own_free char *layer = NULL;
+	size_t size = 0;
+
+	return fd >= 0 && file_read_all(fd, CHANGE_GIT_MAX_INDEX, &layer, &size) == 0 &&
+	       is_same_index(j, p, layer, size);
+}
+
+/* An earlier call merged it: it must not lose now what is the host's own. */
+static bool is_merged(const struct change_job *j, struct change_put *p)
+{
+	own_fd int layer = put_same_open_layer(j, p);
+
+	return layer >= 0 && change_put_open_old(j, p) == 0 && change_put_is_merged(j, p, layer);
+}
+
+static bool change_put_has_all(const struct change_job *j, struct change_put *p)
+{
+	if (p->x->after.type != CHANGE_FILE)
+		return false;
+	return p->git.is_index ? is_index_after(j, p) : change_put_can_merge(p) && is_merged(j, p);
 }
 
 /* --- deciding --- */

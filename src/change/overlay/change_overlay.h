@@ -75,3 +75,6 @@ int change_overlay_reset(struct change_overlay *o, struct err *e);
 
 /* Removes what saves that were killed left behind; how many trees. */
 int change_overlay_prune(struct change_overlay *o, unsigned *ret_count, struct err *e);
+
+/* Writes overlay.json, whole or not at all. */
+int change_overlay_note(const struct change_overlay *o, struct err *e);

@@ -252,12 +252,6 @@ static int compare_found(const void *a, const void *b)
 	return strcmp(x->x.path, y->x.path);
 }
 
-void change_sort(struct change_scanner *s)
-{
-	if (s->count)
-		qsort(s->found, s->count, sizeof(*s->found), compare_found);
-}
-
 struct change_effect *change_effect_find(const struct change_effects *x, const char *path, size_t n)
 {
 	size_t first = 0, last = x->count;
@@ -359,8 +353,13 @@ static int name_base(struct change_scanner *s, uint32_t base, size_t index)
 int change_finish(struct change_scanner *s)
 {
 	struct change_effects *x = s->ret;
-	int r = 0;
+	int r;
 
+	if (s->count)
+		qsort(s->found, s->count, sizeof(*s->found), compare_found);
+	r = change_find_renames(s);
+	if (r < 0)
+		return r;
 	x->count = 0;
 	x->items = arena_array(&x->arena, s->count, sizeof(*x->items));
 	if (!x->items)

@@ -121,14 +121,15 @@ int change_open(int folder, const char *path, int flags, struct change_right *ri
 
 #define GIT ".git/"
 
-bool change_is_in_git(const struct change_git_tops *git, const char *path)
+/* Is it in a folder of git that is outside the project? */
+static bool open_is_in_git(const struct change_git_tops *git, const char *path)
 {
 	return git && str_starts(path, GIT);
 }
 
 int change_layer_of(const struct change_git_tops *git, int top, const char **path)
 {
-	if (!change_is_in_git(git, *path))
+	if (!open_is_in_git(git, *path))
 		return top;
 	*path += strlen(GIT);
 	return git->layer;
@@ -136,7 +137,7 @@ int change_layer_of(const struct change_git_tops *git, int top, const char **pat
 
 int change_below_of(const struct change_git_tops *git, int top, const char **path)
 {
-	if (!change_is_in_git(git, *path))
+	if (!open_is_in_git(git, *path))
 		return top;
 	*path += strlen(GIT);
 	return git->below;

@@ -30,6 +30,3 @@ void change_right_done(struct change_right *right);
  */
 int change_layer_of(const struct change_git_tops *git, int top, const char **path);
 int change_below_of(const struct change_git_tops *git, int top, const char **path);
-
-/* Is it in a folder of git that is outside the project? */
-bool change_is_in_git(const struct change_git_tops *git, const char *path);

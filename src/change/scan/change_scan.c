@@ -12,244 +12,242 @@
  * where a folder of it is gone. Folders wait as paths and are opened from the top when their turn
  * comes: no depth costs descriptors or stack.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <stdio.h>
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "change/git/change_git.h"
 #include "change/scan/change_open.h"
 #include "change/scan/change_scanner.h"
-#include "change/text/change_text.h"
 
-/*
- * change_compare - one name in the layer and in the tree: does it differ, and in what?
- *
- * Runs as:     part of change_scan.
- * Enters with: what both sides have under the name.
- * Leaves:      an effect where they differ; what a changed text was in q->base.
- * Must not:    wait for a pipe or a device; fail because the host's file cannot be read, which is
- *              said in the effect instead.
- *
- * Owner and times do not count: the layer's owner is the cage's user, and times change by looking.
- */
+/* --- paths --- */
 
-/* Pipes do not make us wait, terminals do not become ours. */
-#define READ_FLAGS (O_RDONLY | O_NONBLOCK | O_NOCTTY)
-
-/* One side, with what had to be read of it. */
-struct side {
-	struct change_attributes attributes;
-	size_t max; /* larger files are only hashed */
-	struct change_content content;
-	const char *forged;
-};
-
-static void side_done(struct side *s)
+static int change_refuse(const struct change_scanner *s, int num, const char *what)
 {
-	change_attributes_done(&s->attributes);
-	change_content_done(&s->content);
+	return err_sys(s->e, num, "cannot find out what the run changed: %s '%.200s'", what,
+		*s->path ? s->path : ".");
 }
 
-static int compare_read_link(int folder, const char *name, struct side *ret)
+void change_enter(struct change_scanner *s, const char *path)
 {
-	char target[PATH_MAX + 1];
-	ssize_t n = readlinkat(folder, name, target, sizeof(target));
-
-	if (n < 0)
-		return -errno;
-	change_content_hash(&ret->content, target, (size_t)n);
-	return 0;
+	s->folder_size = strlen(path);
+	memcpy(s->path, path, s->folder_size + 1);
 }
 
-static int compare_read_side(
-	struct change_scanner *s, const struct change_pair *p, bool is_layer, struct side *ret)
+int change_set_name(struct change_scanner *s, const char *name)
 {
-	enum change_type type = is_layer ? p->now.type : p->before.type;
-	int folder = is_layer ? p->layer : p->below;
-	own(change_right) struct change_right right = CHANGE_NO_RIGHT;
-	int flags = type == CHANGE_FOLDER ? READ_FLAGS | O_DIRECTORY : READ_FLAGS;
-	own_fd int fd = -1;
-	int r;
+	size_t n = strlen(name), at = s->folder_size;
 
-	if (type == CHANGE_LINK)
-		return compare_read_link(folder, p->name, ret);
-	if (type == CHANGE_SPECIAL)
-		return 0;
-	fd = is_layer ? change_open(folder, p->name, flags, &right)
-		      : file_open_beneath(folder, p->name, flags, 0);
-	r = fd < 0 || type == CHANGE_FOLDER ? fd
-					    : change_content_read(s, fd, ret->max, &ret->content);
-	return r < 0 ? r : change_attributes_read(fd, &ret->attributes, &ret->forged);
-}
-
-/* --- lines --- */
-
-static struct change_text text_of(const struct side *s)
-{
-	return (struct change_text){ .bytes = s->content.bytes, .size = s->content.size };
-}
-
-static int compare_count_lines(
-	const struct side *old, const struct side *now, struct change_effect *x)
-{
-	struct change_text a = text_of(old), b = text_of(now);
-	bool has_old = x->before.type == CHANGE_FILE;
-
-	if (x->after.type != CHANGE_FILE || !now->content.bytes ||
-		(has_old && !old->content.bytes) || a.size > CHANGE_MAX_TEXT ||
-		b.size > CHANGE_MAX_TEXT)
-		return 0;
-	x->is_text = change_is_text(&a) && change_is_text(&b);
-	return x->is_text ? change_text_count(&a, &b, &x->lines_added, &x->lines_removed) : 0;
-}
-
-/* What was hashed is what is kept: the host may be writing to its file. */
-static int keep_base(struct change_scanner *s, const struct side *old, struct change_found *found)
-{
-	char name[32];
-	own_fd int fd = -1;
-	int r;
-
-	if (s->q->base < 0 || found->x.before.type != CHANGE_FILE || !old->content.bytes ||
-		found->x.after.type != CHANGE_FILE)
-		return 0;
-	if (old->max == CHANGE_MAX_TEXT &&
-		(!found->x.is_text || old->content.size > CHANGE_MAX_BASE))
-		return 0;
-	snprintf(name, sizeof(name), "new-%u", s->base_count + 1);
-	fd = file_open_beneath(s->q->base, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
-	r = fd < 0 ? fd : file_write_all(fd, old->content.bytes, old->content.size);
-	if (r < 0)
-		return err_sys(s->e, -r, "cannot keep what '%.200s' was", s->path);
-	found->base = ++s->base_count;
-	found->x.has_base = true;
-	return 0;
-}
-
-/* --- both sides --- */
-
-static bool compare_is_same(
-	const struct change_pair *p, const struct side *old, const struct side *now)
-{
-	const struct statx *a = &p->before.st, *b = &p->now.st;
-
-	if (a->stx_mode != b->stx_mode) /* type and permissions */
-		return false;
-	if (p->now.type == CHANGE_SPECIAL)
-		return a->stx_rdev_major == b->stx_rdev_major &&
-		       a->stx_rdev_minor == b->stx_rdev_minor;
-	return !old->content.unread_holes && !now->content.unread_holes &&
-	       old->content.length == now->content.length &&
-	       memcmp(old->content.hash, now->content.hash, SHA256_SIZE) == 0;
-}
-
-static void set_hash(const struct side *side, struct change_state *ret)
-{
-	if (ret->type != CHANGE_FILE && ret->type != CHANGE_LINK)
-		return;
-	ret->size = side->content.length;
-	ret->has_hash = !side->content.unread_holes;
-	if (ret->has_hash)
-		memcpy(ret->hash, side->content.hash, SHA256_SIZE);
-}
-
-/*
- * What the attributes are compared with. A folder that cannot be read on the host is in the layer
- * because of what is in it: its attributes are taken to be the same.
- */
-static const struct change_attributes *old_attributes(const struct change_pair *p,
-	const struct side *old, const struct side *now, bool is_old_read)
-{
-	if (p->before.type != p->now.type)
-		return NULL;
-	if (is_old_read)
-		return &old->attributes;
-	return p->now.type == CHANGE_FOLDER ? &now->attributes : NULL;
-}
-
-/* What was too much to be read is said in the effect; that of the layer is never applied. */
-static int compare_note_unread(struct change_scanner *s, const struct side *old,
-	const struct side *now, struct change_effect *x)
-{
-	const struct change_content *which =
-		now->content.unread_holes ? &now->content : &old->content;
-
-	if (which->unread_holes)
-		x->note = arena_printf(&s->ret->arena,
-			"%s %" PRIu64 " bytes, of which %" PRIu64 " are holes: it was not read%s",
-			which == &now->content ? "a file of" : "it was a file of", which->length,
-			which->unread_holes, which == &now->content ? ", and is not applied" : "");
-	else if (!x->note && (now->content.is_unread || old->content.is_unread))
-		x->note = "its lines are not counted: too many files have several names";
-	return which->unread_holes && !x->note ? -ENOMEM : 0;
-}
-
-static int add_difference(struct change_scanner *s, const struct change_pair *p,
-	const struct side *old, const struct side *now, bool is_old_read)
-{
-	bool was_there = p->before.type != CHANGE_NOTHING;
-	bool is_known = is_old_read || p->before.type == CHANGE_FOLDER;
-	struct change_effect like = { 0 };
-	struct change_found *found;
-	int r = change_attributes_compare(
-		old_attributes(p, old, now, is_old_read), &now->attributes, &s->ret->arena, &like);
-
-	if (r < 0)
-		return change_refuse_size(s);
-	if (is_known && like.attribute_count == 0 && compare_is_same(p, old, now))
-		return 0;
-	found = change_add(s, was_there ? CHANGE_CHANGED : CHANGE_ADDED, &p->before, &p->now);
-	if (!found)
-		return -EOVERFLOW;
-	found->x.attributes = like.attributes;
-	found->x.attribute_count = like.attribute_count;
-	found->x.note = p->note;
-	set_hash(now, &found->x.after);
-	if (was_there && !is_known) {
-		found->x.note = "what it was cannot be read on the host";
-		return 0;
-	}
-	set_hash(old, &found->x.before);
-	r = compare_note_unread(s, old, now, &found->x);
-	if (r == 0)
-		r = compare_count_lines(old, now, &found->x);
-	return r < 0 ? change_refuse_size(s) : keep_base(s, old, found);
-}
-
-/* Fills in what differs, and adds an effect if anything does. change_compare.c */
-static int change_compare(struct change_scanner *s, const struct change_pair *p)
-{
-	/* git rewrites its index without changing what is in it: only by its base is that seen. */
-	size_t max = change_git_place_of(s->path).is_index ? CHANGE_GIT_MAX_INDEX : CHANGE_MAX_TEXT;
-	own(side) struct side old = { .max = max }, now = { .max = max };
-	bool was_there = p->before.type != CHANGE_NOTHING;
-	int r = compare_read_side(s, p, true, &now);
-
-	if (r < 0)
-		return err_sys(s->e, -r,
-			"cannot find out what the run changed: reading '%.200s' of its layer",
-			s->path);
-	if (now.forged && !s->q->is_copy)
+	if (at + 1 + n > CHANGE_MAX_PATH)
 		return err_hint(s->e,
-			err_set(s->e, ERR_REFUSED, EBADMSG,
-				"cannot find out what the run changed: '%.200s' of its layer has "
-				"'%s', which no run leaves, so somebody changed the layer",
-				s->path, now.forged),
-			"discard it");
-	if (was_there)
-		r = compare_read_side(s, p, false, &old);
-	return add_difference(s, p, &old, &now, was_there && r == 0);
+			err_set(s->e, ERR_REFUSED, ENAMETOOLONG,
+				"cannot find out what the run changed: a path in '%.100s…' is "
+				"longer than %zu bytes",
+				s->path, CHANGE_MAX_PATH),
+			"delete it in the run's layer");
+	if (at)
+		s->path[at++] = '/';
+	memcpy(s->path + at, name, n + 1);
+	return 0;
 }
+
+static const char *change_last_name(const struct change_scanner *s)
+{
+	return s->path + s->folder_size + (s->folder_size > 0);
+}
+
+static int change_charge_path(struct change_scanner *s)
+{
+	size_t n = strlen(s->path) + 1;
+
+	if (n > CHANGE_MAX_PATHS - s->path_bytes)
+		return err_hint(s->e,
+			err_set(s->e, ERR_REFUSED, EOVERFLOW,
+				"cannot find out what the run changed: the paths of its changes "
+				"are together longer than %zu MiB, as that of '%.100s…'",
+				CHANGE_MAX_PATHS >> 20, s->path),
+			"delete such deep folders in the run's layer, or discard it");
+	s->path_bytes += n;
+	return 0;
+}
+
+int change_place_add(
+	struct change_scanner *s, struct change_place **list, const struct change_place *like)
+{
+	size_t n = strlen(s->path);
+	struct change_place *place;
+	int r;
+
+	if (like->depth > CHANGE_MAX_DEPTH)
+		return err_hint(s->e,
+			err_set(s->e, ERR_REFUSED, ENAMETOOLONG,
+				"cannot find out what the run changed: below '%.100s…' more than "
+				"%d folders are nested",
+				s->path, CHANGE_MAX_DEPTH),
+			"delete them in the run's layer");
+	r = change_charge_path(s);
+	if (r < 0)
+		return r;
+	place = s->place_count < CHANGE_MAX_EFFECTS ? malloc(sizeof(*place) + n + 1) : NULL;
+	if (!place)
+		return change_refuse_size(s);
+	*place = *like;
+	memcpy(place->path, s->path, n + 1);
+	place->next = *list;
+	*list = place;
+	s->place_count++;
+	return 0;
+}
+
+struct change_place *change_place_take(struct change_scanner *s, struct change_place **list)
+{
+	struct change_place *place = *list;
+
+	if (place) {
+		*list = place->next;
+		s->place_count--;
+		s->path_bytes -= strlen(place->path) + 1;
+	}
+	return place;
+}
+
+static int places_compare_places(const void *a, const void *b)
+{
+	const struct change_place *const *x = a, *const *y = b;
+
+	return strcmp((*x)->path, (*y)->path);
+}
+
+static int change_places_sort(struct change_place **list)
+{
+	struct change_place **all, *place;
+	size_t count = 0;
+
+	for (place = *list; place; place = place->next)
+		count++;
+	all = calloc(count + 1, sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	count = 0;
+	for (place = *list; place; place = place->next)
+		all[count++] = place;
+	qsort(all, count, sizeof(*all), places_compare_places);
+	*list = NULL;
+	while (count > 0) {
+		all[--count]->next = *list;
+		*list = all[count];
+	}
+	free(all);
+	return 0;
+}
+
+/* --- entries and effects --- */
+
+int change_refuse_size(const struct change_scanner *s)
+{
+	return err_set(s->e, ERR_REFUSED, EOVERFLOW,
+		"cannot find out what the run changed: more than %zu changes, or more memory than "
+		"%zu MiB",
+		CHANGE_MAX_EFFECTS, CHANGE_MAX_MEMORY >> 20);
+}
+
+static enum change_type type_of(unsigned mode)
+{
+	if (S_ISREG(mode))
+		return CHANGE_FILE;
+	if (S_ISDIR(mode))
+		return CHANGE_FOLDER;
+	return S_ISLNK(mode) ? CHANGE_LINK : CHANGE_SPECIAL;
+}
+
+static int change_entry_look(int folder, const char *name, struct change_entry *ret)
+{
+	*ret = (struct change_entry){ .type = CHANGE_NOTHING };
+	if (statx(folder, name, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_EMPTY_PATH,
+		    STATX_BASIC_STATS | STATX_MNT_ID, &ret->st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	ret->type = type_of(ret->st.stx_mode);
+	return 0;
+}
+
+static int64_t nanoseconds(const struct statx_timestamp *t)
+{
+	return t->tv_sec * 1000000000 + t->tv_nsec;
+}
+
+/*
+ * By the time of change alone, which is the kernel's: the time of modification can be set, to next
+ * year too. File systems without fractions count in up to two seconds, and those are any of them.
+ */
+bool change_is_since(const struct statx_timestamp *changed, const struct timespec *began)
+{
+	if (changed->tv_nsec == 0)
+		return changed->tv_sec + 1 >= began->tv_sec;
+	if (changed->tv_sec != began->tv_sec)
+		return changed->tv_sec > began->tv_sec;
+	return changed->tv_nsec > began->tv_nsec;
+}
+
+static void entry_set_state(const struct change_entry *entry, struct change_state *ret)
+{
+	ret->type = entry->type;
+	ret->mode = entry->st.stx_mode & 07777;
+	if (entry->type == CHANGE_FILE || entry->type == CHANGE_LINK)
+		ret->size = entry->st.stx_size;
+}
+
+static bool entry_make_room(struct change_scanner *s)
+{
+	size_t room = s->room ? s->room * 2 : 256;
+	struct change_found *grown;
+
+	if (s->count < s->room)
+		return true;
+	if (s->count >= CHANGE_MAX_EFFECTS)
+		return false;
+	grown = reallocarray(s->found, room, sizeof(*grown));
+	if (!grown)
+		return false;
+	s->found = grown;
+	s->room = room;
+	return true;
+}
+
+struct change_found *change_add(struct change_scanner *s, enum change_change change,
+	const struct change_entry *before, const struct change_entry *now)
+{
+	struct change_found *found;
+	const char *path;
+
+	if (change_charge_path(s) < 0)
+		return NULL;
+	path = arena_copy(&s->ret->arena, s->path, strlen(s->path));
+	if (!path || !entry_make_room(s)) {
+		change_refuse_size(s);
+		return NULL;
+	}
+	found = &s->found[s->count++];
+	*found = (struct change_found){ .x = { .path = path, .change = change } };
+	entry_set_state(now, &found->x.after);
+	entry_set_state(before, &found->x.before);
+	if (before->type != CHANGE_NOTHING) {
+		found->x.below = (struct change_signature){
+			.inode = before->st.stx_ino,
+			.size = before->st.stx_size,
+			.modified_ns = nanoseconds(&before->st.stx_mtime),
+			.changed_ns = nanoseconds(&before->st.stx_ctime),
+		};
+		found->x.has_moved = change_is_since(&before->st.stx_ctime, &s->q->began);
+	}
+	return found;
+}
+
+/* --- folders --- */
 
 static bool is_dot(const char *name)
 {
@@ -290,7 +288,7 @@ static int scan_open_below(const struct change_scanner *s, const char *path, int
 
 static bool scan_is_elsewhere(const struct change_scanner *s, const struct change_entry *entry)
 {
-	uint64_t mount = change_is_in_git(s->q->git, s->path) ? s->git_mount : s->mount;
+	uint64_t mount = s->q->git && str_starts(s->path, ".git/") ? s->git_mount : s->mount;
 
 	return entry->type != CHANGE_NOTHING && entry->st.stx_mnt_id != mount;
 }
@@ -487,6 +485,21 @@ static int look_at_pair(struct change_scanner *s, struct change_pair *p)
 	return 0;
 }
 
+static bool is_costly(const struct change_entry *entry)
+{
+	const struct statx *st = &entry->st;
+
+	return entry->type == CHANGE_FILE && st->stx_size >= CHANGE_SMALL &&
+	       (st->stx_nlink > 1 || st->stx_blocks * 512 < st->stx_size);
+}
+
+/* Is it compared when all others were? */
+static bool scan_is_late(const struct change_pair *p)
+{
+	/* What is in a folder is told with the folder's effect. */
+	return p->before.type != CHANGE_FOLDER && (is_costly(&p->now) || is_costly(&p->before));
+}
+
 static int compare_pair(struct change_scanner *s, struct change_pair *p)
 {
 	if (scan_is_elsewhere(s, &p->before)) {
@@ -506,7 +519,7 @@ static int scan_entry(
 		return r;
 	if (scan_is_whiteout(s, p->layer, &p->now, has_x))
 		return scan_whiteout(s, place, p);
-	if (change_content_is_late(p))
+	if (scan_is_late(p))
 		return change_place_add(s, &s->late,
 			&(struct change_place){
 				.note = place->note, .has_below = place->has_below });
@@ -592,11 +605,17 @@ static void free_places(struct change_scanner *s, struct change_place **list)
 		free(place);
 }
 
+/* Files with several names are the arena's. */
+static void scan_leave_linked(void *one)
+{
+	(void)one;
+}
+
 static void scanner_free(struct change_scanner *s)
 {
 	free_places(s, &s->places);
 	free_places(s, &s->late);
-	change_content_forget(s);
+	tdestroy(s->linked, scan_leave_linked);
 	free(s->found);
 	free(s);
 }
@@ -650,9 +669,6 @@ int change_scan(const struct change_scan *q, struct change_effects *ret, struct 
 	s->ret = ret;
 	s->e = e;
 	r = scan_all(s);
-	change_sort(s);
-	if (r == 0)
-		r = change_find_renames(s);
 	if (r == 0)
 		r = change_finish(s);
 	scanner_free(s);

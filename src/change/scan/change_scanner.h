@@ -4,7 +4,7 @@
 
 #include "change/change.h"
 
-/* What the parts of a scan share: the walk, one entry, its attributes, what follows at the end. */
+/* What the parts of a scan share: the walk, the comparison, what follows at the end. */
 
 /* An effect while the others are still being found. */
 struct change_found {
@@ -62,28 +62,17 @@ struct change_pair {
 
 #define CHANGE_NOTE_MOUNT "another file system is mounted there on the host"
 
-/* Says in s->e that it is too much; that reading or the like of s->path failed. */
+/* Says in s->e that it is too much. */
 int change_refuse_size(const struct change_scanner *s);
-int change_refuse(const struct change_scanner *s, int num, const char *what);
 
-/* s->path: a folder, one name in it, and that name again. change_places.c */
+/* Sets s->path: to a folder, to one name in it. change_scan.c */
 void change_enter(struct change_scanner *s, const char *path);
 int change_set_name(struct change_scanner *s, const char *name);
-const char *change_last_name(const struct change_scanner *s);
 
-/* Counts s->path, which somebody will keep; refuses what is too much. */
-int change_charge_path(struct change_scanner *s);
-
-/* Something for later: s->path, otherwise like `like`. The last one comes first; NULL: no more. */
+/* Adds s->path, otherwise like `like`, to what waits; takes the one added last, or NULL. */
 int change_place_add(
 	struct change_scanner *s, struct change_place **list, const struct change_place *like);
 struct change_place *change_place_take(struct change_scanner *s, struct change_place **list);
-
-/* Puts them in the order of their paths. 0 or -ENOMEM. */
-int change_places_sort(struct change_place **list);
-
-/* What is at one name, "" for the folder itself. What is not there is NOTHING. 0 or -errno. */
-int change_entry_look(int folder, const char *name, struct change_entry *ret);
 
 /* Did the host change a file since the run began, by its time of change? */
 bool change_is_since(const struct statx_timestamp *changed, const struct timespec *began);
@@ -92,50 +81,19 @@ bool change_is_since(const struct statx_timestamp *changed, const struct timespe
 struct change_found *change_add(struct change_scanner *s, enum change_change change,
 	const struct change_entry *before, const struct change_entry *now);
 
-/* What is in a file or a link. change_content.c */
-struct change_content {
-	char *bytes; /* where it is not too large to be a text; else NULL */
-	size_t size;
-	uint64_t length; /* as it was read */
-	uint8_t hash[SHA256_SIZE];
-	bool is_unread;        /* bytes are missing because they were read too often */
-	uint64_t unread_holes; /* not 0: there is no hash either, for these are too many */
-};
+/* Reading a smaller file takes no longer than opening it. */
+#define CHANGE_SMALL ((uint64_t)64 << 10)
 
-/* Larger files than `max` are only hashed. 0 or -errno. */
-int change_content_read(struct change_scanner *s, int fd, size_t max, struct change_content *ret);
-void change_content_hash(struct change_content *c, const char *bytes, size_t n);
-void change_content_done(struct change_content *c);
+/* Adds an effect of s->path where the two sides differ. change_compare.c */
+int change_compare(struct change_scanner *s, const struct change_pair *p);
 
-/* Is it to be looked at when all others were? */
-bool change_content_is_late(const struct change_pair *p);
-
-/* Ends the memory of files with several names. */
-void change_content_forget(struct change_scanner *s);
-
-/* user.…, sorted by name. change_attributes.c */
-struct change_attributes {
-	struct change_attribute *items;
-	size_t count;
-	char *names;
-};
-
-/*
- * Those of an open file or folder. *ret_forged (may be NULL) is a name that an overlay obeys and
- * that no run sets, or NULL. 0 or -errno.
- */
-int change_attributes_read(int fd, struct change_attributes *ret, const char **ret_forged);
-void change_attributes_done(struct change_attributes *a);
-
-/* What became of them, as an effect has it; `before` may be NULL. 0 or -ENOMEM. */
-int change_attributes_compare(const struct change_attributes *before,
-	const struct change_attributes *now, struct arena *arena, struct change_effect *ret);
-
-/* Finds which of them, sorted, are renames. change_renames.c */
+/* Finds which effects, sorted, are renames. change_compare.c */
 int change_find_renames(struct change_scanner *s);
 
-/* Sorts them by path; marks them, names the bases, and hands over to s->ret. change_finish.c */
-void change_sort(struct change_scanner *s);
+/*
+ * Sorts the effects by path, finds renames, marks them, names the bases, and hands them over to
+ * s->ret. change_finish.c
+ */
 int change_finish(struct change_scanner *s);
 
 /* The effect of a path, or NULL. */
