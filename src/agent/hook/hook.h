@@ -23,9 +23,10 @@
 
 #define HOOK_TOLD_FILE "/run/bawn/told"
 
-/* --- hook_wall.c: what the cage says of itself --- */
+/* --- what the cage says of itself --- */
 
-/* False: it does not say enough to be judged by. It is the caller's in both cases. */
+/* Returns false if the description lacks what judging needs. The caller frees *ret in both cases.
+ */
 bool hook_wall_read(struct tool_cage *ret, const char *bytes, size_t n);
 
 enum hook_verdict {
@@ -35,10 +36,7 @@ enum hook_verdict {
 	HOOK_PROTECTED, /* it stays as it is, in something that can be written */
 };
 
-/* Of a real path: absolute, without links, "." and "..". */
-enum hook_verdict hook_wall_judge(const struct tool_cage *w, const char *real, bool writes);
-
-/* --- hook_call.c, hook_shell.c: what a call would touch --- */
+/* --- what a call would touch --- */
 
 struct hook_use {
 	const char *path, *folder; /* as it was said; where it begins, if it is relative */
@@ -63,12 +61,10 @@ void hook_call_done(struct hook_call *c);
 /* Adds what a shell command would touch, as far as that can be seen from its words. */
 void hook_shell_scan(struct hook_call *c, const char *script);
 
-/* --- hook_answer.c --- */
-
 /* Like readlink(2), of an absolute path: the size, or -EINVAL: it is no link, or -errno. */
 typedef long hook_read_link(void *of, const char *path, char *ret, size_t size);
 
-/* --- hook_answer.c --- */
+/* --- the answer --- */
 
 struct hook_denial {
 	const struct hook_use *use;

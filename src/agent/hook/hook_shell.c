@@ -231,7 +231,7 @@ static void skip_descriptor(struct hook_words *w)
 		w->at += n;
 }
 
-enum hook_token hook_words_next(struct hook_words *w)
+static enum hook_token hook_words_next(struct hook_words *w)
 {
 	static const char *const writes[] = { "&>>", "&>", ">>", ">|", ">&", "<>" };
 

@@ -40,5 +40,3 @@ struct hook_words {
 	size_t heredoc_count;
 	char bracket; /* by which the last break was made, or NUL */
 };
-
-enum hook_token hook_words_next(struct hook_words *w);

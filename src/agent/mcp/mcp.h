@@ -42,7 +42,7 @@ void mcp_lines_add(struct mcp_lines *l, const char *bytes, size_t n);
 /* The next line without its newline, borrowed until more is added. */
 enum mcp_line mcp_lines_next(struct mcp_lines *l, const char **ret, size_t *ret_size);
 
-/* --- what is asked: mcp.c --- */
+/* --- what is asked --- */
 
 /* A part of a line, as it was written; NULL: it is not there. */
 struct mcp_slice {
@@ -105,7 +105,7 @@ bool mcp_is_same_id(const struct mcp_slice *a, const struct mcp_slice *b);
 /* The answer to a line that was too long. */
 void mcp_answer_too_long(struct buf *out);
 
-/* --- calls: mcp_call.c --- */
+/* --- calls --- */
 
 /* What bash is asked for. */
 struct mcp_shell {

@@ -95,7 +95,7 @@ bool agent_search(const char *program, const struct agent_search *where,
 int agent_find(struct arena *arena, const struct agent_profile *p, const char *program,
 	const struct agent_search *where, struct agent_found *ret, struct err *e);
 
-/* --- adding it to a spec: agent_apply.c, agent_finish.c, pure --- */
+/* --- adding it to a spec: agent_apply.c, pure --- */
 
 /* Adds an entry to what is settled, unless there is one for the same. */
 void agent_add_item(struct spec *s, enum spec_key key, const struct spec_item *item);

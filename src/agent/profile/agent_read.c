@@ -1,12 +1,30 @@
-#include "agent/profile/agent_inside.h"
-
 #include <string.h>
 
+#include "agent/profile/agent.h"
+#include "agent/profile/agent_inside.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "spec/spec_grammar.h"
 #include "spec/spec_read.h"
 #include "spec/yaml.h"
+
+/* --- the built-in profiles --- */
+
+/* data/agents/NAME.yaml, as they are. */
+#define EACH_PROFILE(X)                                                                            \
+	X(any)                                                                                     \
+	X(claude)                                                                                  \
+	X(codex)                                                                                   \
+	X(gemini)                                                                                  \
+	X(opencode)                                                                                \
+	X(shell)
+
+#define DECLARE(name) extern const char agent_text_##name[];
+#define ROW(name)     { #name, agent_text_##name },
+
+EACH_PROFILE(DECLARE)
+
+const struct agent_builtin agent_builtins[] = { EACH_PROFILE(ROW){ NULL, NULL } };
 
 const char *agent_builtin_text(const char *name)
 {
@@ -15,6 +33,8 @@ const char *agent_builtin_text(const char *name)
 			return b->text;
 	return NULL;
 }
+
+/* --- reading --- */
 
 /* A profile under way. */
 struct reading {

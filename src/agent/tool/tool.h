@@ -27,7 +27,6 @@ enum tool {
 
 /* "read" … ; TOOL_COUNT: it is none. */
 enum tool tool_find(const char *name);
-const char *tool_name(enum tool tool);
 
 /*
  * Does what one JSON object of arguments says and adds the result, text in UTF-8, to `out`, whose

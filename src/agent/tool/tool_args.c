@@ -1,11 +1,14 @@
+/* The arguments of a call, and the table of the tools that take them. */
 #include "agent/tool/tool_args.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <limits.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/tool/tool_inside.h"
 #include "base/count.h"
 #include "base/json_read.h"
 #include "base/own.h"
@@ -30,7 +33,7 @@ enum tool tool_find(const char *name)
 	return i;
 }
 
-const char *tool_name(enum tool tool)
+static const char *tool_name(enum tool tool)
 {
 	return names[tool];
 }
@@ -242,4 +245,29 @@ int tool_args_read(
 void tool_args_done(struct tool_args *args)
 {
 	arena_done(&args->arena);
+}
+
+/* --- the tools --- */
+
+static int (*const tools[])(const struct tool_args *args, struct buf *out, struct err *e) = {
+	[TOOL_READ] = tool_run_read,
+	[TOOL_WRITE] = tool_run_write,
+	[TOOL_EDIT] = tool_run_edit,
+	[TOOL_GLOB] = tool_run_glob,
+	[TOOL_GREP] = tool_run_grep,
+};
+
+static_assert(COUNT_OF(tools) == TOOL_COUNT, "each has a row");
+
+int tool_run(enum tool tool, const char *arguments, size_t n, struct buf *out, struct err *e)
+{
+	own(tool_args) struct tool_args args;
+	int r = tool_args_read(tool, arguments, n, &args, e);
+
+	if (r < 0)
+		return r;
+	if (args.path && strlen(args.path) >= PATH_MAX)
+		return err_set(e, ERR_USE, ENAMETOOLONG, "path of %s is longer than %d bytes",
+			tool_name(tool), PATH_MAX - 1);
+	return tools[tool](&args, out, e);
 }

@@ -1,5 +1,5 @@
 /*
- * tool_file - reads and writes single files by their paths.
+ * tool_file - the tools read, write and edit: single files by their paths.
  *
  * Runs as:  a command in a cage, or anywhere, with the rights of who runs it.
  * Leaves:   a file with its old content or its new one. Where its folder cannot be written to, it
@@ -7,13 +7,13 @@
  *           left half written by a full disk.
  * Must not: wait for a pipe, use a device.
  */
-#include "agent/tool/tool_file.h"
-
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/random.h>
@@ -22,6 +22,10 @@
 #include <unistd.h>
 
 #include "agent/tool/tool_cage.h"
+#include "agent/tool/tool_edit.h"
+#include "agent/tool/tool_file.h"
+#include "agent/tool/tool_inside.h"
+#include "agent/tool/tool_lines.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
@@ -58,7 +62,9 @@ int tool_open_file(const char *verb, const char *path, struct err *e)
 	return take_fd(&fd);
 }
 
-int tool_load_file(const char *verb, const char *path, char **ret, size_t *ret_size, struct err *e)
+/* The whole of it, at most TOOL_MAX_FILE. The caller owns *ret. */
+static int tool_load_file(
+	const char *verb, const char *path, char **ret, size_t *ret_size, struct err *e)
 {
 	own_fd int fd = tool_open_file(verb, path, e);
 	char shown[256];
@@ -123,7 +129,8 @@ static int find_target(const char *path, struct target *ret)
 	return ret->name[0] ? 0 : -EISDIR;
 }
 
-int tool_make_folders(const char *verb, const char *path, struct err *e)
+/* Makes the folders that lead to a file. */
+static int tool_make_folders(const char *verb, const char *path, struct err *e)
 {
 	int r = str_ends(path, "/") ? -EISDIR : file_make_folders(path);
 
@@ -150,7 +157,11 @@ static int lock_folder(int folder)
  * The folder's and not the file's own: another file takes the place of that. A folder that cannot
  * be listed, or is where nobody can lock anything, is used as it is.
  */
-int tool_lock_file(const char *verb, const char *path, int *ret, struct err *e)
+/*
+ * Waits until no other of these tools changes a file of the same folder. Until the descriptor *ret
+ * is closed, which was -1 and may still be, none of them does.
+ */
+static int tool_lock_file(const char *verb, const char *path, int *ret, struct err *e)
 {
 	struct target t = { 0 };
 	char shown[256];
@@ -253,7 +264,11 @@ static int check_writable(const char *verb, const char *path, const struct targe
 	return tool_fail(verb, true, path, errno, e);
 }
 
-int tool_store_file(const char *verb, const char *path, const char *bytes, size_t n,
+/*
+ * Gives a file a content, whole or not at all where that is possible: a link is followed, a mode is
+ * kept. *ret_existed: there was one.
+ */
+static int tool_store_file(const char *verb, const char *path, const char *bytes, size_t n,
 	bool *ret_existed, struct err *e)
 {
 	struct target t = { 0 };
@@ -272,4 +287,141 @@ int tool_store_file(const char *verb, const char *path, const char *bytes, size_
 		return tool_fail(verb, true, path, -r, e);
 	*ret_existed = t.exists;
 	return 0;
+}
+
+/* What an edit may make of a file. */
+#define MAX_EDITED (4 * TOOL_MAX_FILE)
+
+/* --- the tool read --- */
+
+static int feed_lines(int fd, struct tool_lines *l)
+{
+	char bytes[65536] __attribute__((uninitialized));
+
+	for (;;) {
+		ssize_t n = read(fd, bytes, sizeof(bytes));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (n == 0)
+			tool_lines_end(l);
+		if (n == 0 || !tool_lines_feed(l, bytes, (size_t)n))
+			return 0;
+	}
+}
+
+/* What the lines were like; those that are printed already are taken back. */
+static int judge_lines(const struct tool_lines *l, const char *path, struct buf *out, struct err *e)
+{
+	char shown[256];
+
+	if (l->has_nul || l->is_foreign) {
+		out->len = 0;
+		return err_set(e, ERR_SYS, EILSEQ, "cannot read '%s': it is %s",
+			tool_shown(path, shown),
+			l->has_nul ? "binary, not text" : "text in another encoding than UTF-8");
+	}
+	if (l->printed == 0 && l->line > 0)
+		return err_set(e, ERR_SYS, ERANGE,
+			"cannot read '%s' from line %" PRIu64 " on: it has %" PRIu64 " line%s",
+			tool_shown(path, shown), l->first, l->line, l->line == 1 ? "" : "s");
+	return 0;
+}
+
+int tool_run_read(const struct tool_args *args, struct buf *out, struct err *e)
+{
+	struct tool_lines l = { .first = args->offset ? (uint64_t)args->offset : 1,
+		.count = args->limit ? (uint64_t)args->limit : TOOL_LINES,
+		.out = out };
+	own_fd int fd = tool_open_file("read", args->path, e);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = feed_lines(fd, &l);
+	if (r < 0)
+		return tool_fail("read", false, args->path, -r, e);
+	r = judge_lines(&l, args->path, out, e);
+	if (r < 0)
+		return r;
+	if (l.has_more)
+		buf_printf(out,
+			"\n(these are lines %" PRIu64 " to %" PRIu64
+			", and there are more: go on with offset %" PRIu64 ")\n",
+			l.first, l.first + l.printed - 1, l.first + l.printed);
+	else if (l.line == 0)
+		buf_puts(out, "(the file is empty)\n");
+	return 0;
+}
+
+/* --- the tools write and edit --- */
+
+static void run_put_quoted(struct buf *out, const char *path)
+{
+	buf_putc(out, '\'');
+	buf_add_visible(out, path, strlen(path));
+	buf_putc(out, '\'');
+}
+
+int tool_run_write(const struct tool_args *args, struct buf *out, struct err *e)
+{
+	size_t n = strlen(args->content);
+	own_fd int lock = -1;
+	bool existed = false;
+	int r = tool_make_folders("write", args->path, e);
+
+	if (r == 0)
+		r = tool_lock_file("write", args->path, &lock, e);
+	if (r == 0)
+		r = tool_store_file("write", args->path, args->content, n, &existed, e);
+	if (r < 0)
+		return r;
+	buf_puts(out, existed ? "replaced " : "created ");
+	run_put_quoted(out, args->path);
+	buf_printf(out, " (%zu byte%s)\n", n, n == 1 ? "" : "s");
+	return 0;
+}
+
+static void say_edited(const struct tool_edit *edit, const char *path, struct buf *out)
+{
+	size_t shown = edit->count < TOOL_EDIT_SHOWN ? edit->count : TOOL_EDIT_SHOWN;
+
+	buf_puts(out, "edited ");
+	run_put_quoted(out, path);
+	buf_printf(out, " in %zu place%s, at line%s ", edit->count, edit->count == 1 ? "" : "s",
+		edit->count == 1 ? "" : "s");
+	for (size_t i = 0; i < shown; i++)
+		buf_printf(out, "%s%" PRIu64, i ? ", " : "", edit->lines[i]);
+	buf_puts(out, shown < edit->count ? " …\n" : "\n");
+}
+
+/* Locked from before it is read until it is written: edits beside each other lose nothing. */
+int tool_run_edit(const struct tool_args *args, struct buf *out, struct err *e)
+{
+	own(buf) struct buf edited = { .max = MAX_EDITED };
+	own_free char *text = NULL;
+	struct tool_edit edit = { .old_text = args->old_text,
+		.new_text = args->new_text,
+		.replaces_all = args->replaces_all };
+	own_fd int lock = -1;
+	char shown[256];
+	bool existed;
+	int r = tool_lock_file("edit", args->path, &lock, e);
+
+	if (r == 0)
+		r = tool_load_file("edit", args->path, &text, &edit.size, e);
+	if (r < 0)
+		return r;
+	edit.text = text;
+	r = tool_edit_apply(&edit, &edited, e);
+	if (r < 0) {
+		err_prefix(e, "cannot edit '%s'", tool_shown(args->path, shown));
+		return r;
+	}
+	r = tool_store_file("edit", args->path, buf_text(&edited), edited.len, &existed, e);
+	if (r == 0)
+		say_edited(&edit, args->path, out);
+	return r;
 }

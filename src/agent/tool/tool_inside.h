@@ -1,15 +1,13 @@
 #pragma once
 
 #include "agent/tool/tool_args.h"
-#include "agent/tool/tool_walk.h"
 #include "base/buf.h"
 #include "base/err.h"
 
-/*
- * The path of an entry as it can be used from here: below `start`, which may be NULL. Borrowed from
- * `ret` until its next change.
- */
-const char *tool_join_path(struct buf *ret, const char *start, const char *path);
+/* The tools: each adds its result to `out`. Returns 0, or -errno with a sentence. */
 
-/* Says at the end of a result how many folders were not looked into, if any, and why. */
-void tool_note_folders(struct buf *out, const struct tool_walk *walk);
+int tool_run_read(const struct tool_args *args, struct buf *out, struct err *e);
+int tool_run_write(const struct tool_args *args, struct buf *out, struct err *e);
+int tool_run_edit(const struct tool_args *args, struct buf *out, struct err *e);
+int tool_run_glob(const struct tool_args *args, struct buf *out, struct err *e);
+int tool_run_grep(const struct tool_args *args, struct buf *out, struct err *e);

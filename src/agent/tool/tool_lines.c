@@ -104,7 +104,8 @@ void tool_lines_end(struct tool_lines *l)
 	l->size = 0;
 }
 
-void tool_put_text(struct buf *out, const char *bytes, size_t n)
+/* Adds text as it is, but for bytes that are not UTF-8, each of which becomes U+FFFD. */
+static void tool_put_text(struct buf *out, const char *bytes, size_t n)
 {
 	while (n) {
 		bool is_bad;

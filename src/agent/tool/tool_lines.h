@@ -29,8 +29,5 @@ bool tool_lines_feed(struct tool_lines *l, const char *bytes, size_t n);
 /* There is nothing else: prints a last line that has no newline. */
 void tool_lines_end(struct tool_lines *l);
 
-/* Adds text as it is, but for bytes that are not UTF-8, each of which becomes U+FFFD. */
-void tool_put_text(struct buf *out, const char *bytes, size_t n);
-
 /* A line of at most TOOL_LINE_SIZE bytes, cut between characters; says where it was longer. */
 void tool_put_line(struct buf *out, const char *bytes, size_t n);
