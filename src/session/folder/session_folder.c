@@ -1,19 +1,26 @@
 /*
- * session_folder - the folder of one session: made, found, opened.
+ * session_folder - the folders of sessions: their root, their names, their workspaces.
  *
  * Runs as:  the operator; a worker.
- * Leaves:   a folder that is whole, or none.
- * Must not: follow a link, or enter a mount, below the root.
+ * Leaves:   a folder or a workspace that is whole, or none; nothing of one that is removed.
+ * Must not: follow a link, or enter a mount, below the root; use a root that somebody else could
+ *           have prepared; remove or move a workspace while somebody has it locked.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
+#include "base/count.h"
 #include "base/file.h"
 #include "base/num.h"
 #include "base/own.h"
@@ -21,7 +28,273 @@
 #include "session/folder/session.h"
 #include "session/folder/session_inside.h"
 
-#define DRAFT       ".new" /* after its id: a folder that is being made */
+/* Is an open folder ours, and nobody else may write to it? */
+static bool session_is_ours(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+static int open_root(int state, const char *path)
+{
+	return path ? file_open(path, O_RDONLY | O_DIRECTORY)
+		    : file_open_name(state, SESSION_ROOT, O_RDONLY | O_DIRECTORY);
+}
+
+int session_open_root(int state, bool makes, struct err *e)
+{
+	const char *path = getenv("BAWN_SANDBOX_ROOT");
+	own_fd int root = -1;
+
+	if (path && !path[0])
+		path = NULL;
+	if (path && path[0] != '/')
+		return err_set(e, ERR_USE, EINVAL,
+			"cannot use BAWN_SANDBOX_ROOT: '%.200s' is not an absolute path", path);
+	root = path || state >= 0 ? open_root(state, path) : -ENOENT;
+	if (root == -ENOENT && !makes)
+		return -ENOENT;
+	/* Only the last of its names is made: a tree that is not mounted would be made otherwise.
+	 */
+	if (root == -ENOENT) {
+		if (mkdirat(state, path ? path : SESSION_ROOT, 0700) < 0 && errno != EEXIST)
+			root = -errno;
+		else
+			root = open_root(state, path);
+	}
+	if (root < 0)
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, -root, "cannot open the sessions' root '%s': %s",
+				path ? path : SESSION_ROOT, strerror(-root)),
+			"set BAWN_SANDBOX_ROOT to another place");
+	if (!session_is_ours(root))
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EPERM,
+				"cannot keep sessions in '%s': it is not yours, or others can "
+				"write to it",
+				path ? path : SESSION_ROOT),
+			"set BAWN_SANDBOX_ROOT to another place");
+	return take_fd(&root);
+}
+
+/* --- its id --- */
+
+static int root_fail(int num, struct err *e)
+{
+	return err_sys(e, num, "cannot read the id of the sessions' root");
+}
+
+/* 0, -ENOENT, or another -errno. */
+static int read_id(int root, char ret[static STORE_ID_SIZE])
+{
+	own_fd int fd = file_open_name(root, "id", O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	char text[STORE_ID_SIZE + 1];
+	ssize_t n = fd < 0 ? fd : file_read_text(fd, text, sizeof(text));
+
+	if (n < 0)
+		return (int)n;
+	text[strcspn(text, "\n")] = '\0';
+	if (!session_is_id(text, true))
+		return -EBADMSG;
+	memcpy(ret, text, STORE_ID_SIZE);
+	return 0;
+}
+
+/* Complete under a name of its own first, and then under the real one, unless that is taken. */
+static int write_id(int root, struct err *e)
+{
+	char id[STORE_ID_SIZE], draft[STORE_ID_SIZE + 8], line[STORE_ID_SIZE + 1];
+	own_fd int fd = -1;
+	int r = session_make_id(id, e);
+
+	if (r < 0)
+		return r;
+	snprintf(draft, sizeof(draft), "id.%s", id);
+	fd = openat(root, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return root_fail(errno, e);
+	snprintf(line, sizeof(line), "%s\n", id);
+	r = file_write_all(fd, line, strlen(line));
+	if (r == 0 && linkat(root, draft, root, "id", 0) < 0 && errno != EEXIST)
+		r = -errno;
+	unlinkat(root, draft, 0);
+	return r < 0 ? root_fail(-r, e) : 0;
+}
+
+int session_root_id(int root, char ret[static STORE_ID_SIZE], struct err *e)
+{
+	int r = read_id(root, ret);
+
+	if (r == -ENOENT) {
+		r = write_id(root, e);
+		if (r < 0)
+			return r;
+		r = read_id(root, ret);
+	}
+	return r < 0 ? root_fail(-r, e) : 0;
+}
+
+/* --- names --- */
+
+#define SHORT_ID 8 /* digits of an id that people are used to abbreviate it to */
+
+int session_make_id(char ret[static STORE_ID_SIZE], struct err *e)
+{
+	unsigned char chance[(STORE_ID_SIZE - 1) / 2];
+
+	if (getrandom(chance, sizeof(chance), 0) != (ssize_t)sizeof(chance))
+		return err_sys(e, errno, "cannot name the session: no random numbers");
+	for (size_t i = 0; i < sizeof(chance); i++)
+		snprintf(ret + 2 * i, 3, "%02x", chance[i]);
+	return 0;
+}
+
+bool session_is_id(const char *text, bool is_whole)
+{
+	size_t n = strnlen(text, STORE_ID_SIZE);
+
+	if (n == 0 || n == STORE_ID_SIZE || (is_whole && n < STORE_ID_SIZE - 1))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (str_hex_digit(text[i]) < 0)
+			return false;
+	return true;
+}
+
+const char *session_check_name(const char *text)
+{
+	size_t n = strnlen(text, STORE_NAME_SIZE);
+
+	if (n == 0)
+		return "it is empty";
+	if (n == STORE_NAME_SIZE)
+		return "it is longer than 64 bytes";
+	for (size_t i = 0; i < n; i++)
+		if (!str_is_letter(text[i]) && !str_is_digit(text[i]) && !strchr("._-", text[i]))
+			return "only letters, digits, '.', '_' and '-' are in a name";
+	if (!str_is_letter(text[0]) && !str_is_digit(text[0]))
+		return "a name begins with a letter or a digit";
+	return n >= SHORT_ID && session_is_id(text, false) ? "it could be the id of another" : NULL;
+}
+
+/* --- removing --- */
+
+/* The number that a name of a workspace stands for; 0: it is none. */
+static uint64_t session_read_number(const char *name)
+{
+	struct err e = { 0 };
+	int64_t number;
+
+	if (name[0] == '0' || num_parse_int(name, 1, INT64_MAX, &number, &e) < 0)
+		return 0;
+	return (uint64_t)number;
+}
+
+#define MOST_LOCKED 16  /* workspaces; each is its own descriptor */
+#define MOST_LOOKS  100 /* somebody who fills it all the time is not waited for */
+
+/* Workspaces that nobody uses any more. */
+struct locks {
+	size_t count;
+	int fds[MOST_LOCKED];
+};
+
+static void locks_done(const struct locks *l)
+{
+	for (size_t i = 0; i < l->count; i++)
+		close(l->fds[i]);
+}
+
+/*
+ * Locks a workspace in the folder of workspaces for ourselves: a descriptor; -EBUSY: somebody has
+ * it; -ENOENT: it has no lock, and so nobody uses it.
+ */
+static int session_lock_workspace(int workspaces, const char *name)
+{
+	char path[SESSION_NAME_SIZE];
+	own_fd int fd = -1;
+
+	snprintf(path, sizeof(path), "%s/" SESSION_LOCK, name);
+	fd = file_open_same_mount(workspaces, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? -EBUSY : -errno;
+	return take_fd(&fd);
+}
+
+static int remove_lock_all(int folder, struct locks *ret, struct err *e)
+{
+	own_fd int workspaces = session_open_workspaces(folder, e);
+	struct file_entries entries = { .fd = workspaces };
+	const struct file_entry *entry;
+
+	if (workspaces < 0)
+		return workspaces == -ENOENT ? 0 : workspaces;
+	while ((entry = file_next_entry(&entries))) {
+		int fd = session_read_number(entry->name)
+				 ? session_lock_workspace(workspaces, entry->name)
+				 : -ENOENT;
+
+		if (fd == -EBUSY)
+			return err_set(e, ERR_REFUSED, EBUSY, "something is at work in it");
+		/* What has no lock is used by nobody: somebody began to remove it. */
+		if (fd == -ENOENT || fd == -ENOTDIR)
+			continue;
+		if (fd < 0)
+			return err_set(e, ERR_SYS, -fd, "cannot lock its workspace %s: %s",
+				entry->name,
+				fd == -EXDEV ? "another file system is mounted there"
+					     : strerror(-fd));
+		if (ret->count == MOST_LOCKED) {
+			close(fd);
+			return err_set(
+				e, ERR_SYS, E2BIG, "it has more than %d workspaces", MOST_LOCKED);
+		}
+		ret->fds[ret->count++] = fd;
+	}
+	return entries.failure ? err_sys(e, entries.failure, "cannot list its workspaces") : 0;
+}
+
+/* Empties an open folder, and removes it, which has this name in `at`. */
+static int session_remove_opened(int at, const char *name, int folder, struct err *e)
+{
+	struct tree_removal o = { .goes_on = true, .stays = true, .clears = true };
+	struct err first = { 0 };
+	int r = tree_empty(folder, &o, &first);
+
+	for (int i = 0; r == 0 && i < MOST_LOOKS && unlinkat(at, name, AT_REMOVEDIR) < 0; i++) {
+		if (errno == ENOENT)
+			break;
+		if (errno != ENOTEMPTY || i == MOST_LOOKS - 1)
+			return err_sys(e, errno, "cannot remove '%s'", name);
+		r = tree_empty(folder, &o, &first);
+	}
+	if (r < 0)
+		return o.failed > 1 ? err_set(e, first.kind, first.num, "%s, and %" PRIu64 " more",
+					      first.text, o.failed - 1)
+				    : err_set(e, first.kind, first.num, "%s", first.text);
+	return 0;
+}
+
+int session_remove_folder(int root, const char *id, struct err *e)
+{
+	own(locks) struct locks locks = { 0 };
+	own_fd int folder = session_open_folder(root, id, e);
+	int r;
+
+	if (folder < 0)
+		return folder == -ENOENT ? 0 : folder;
+	r = remove_lock_all(folder, &locks, e);
+	if (r == 0)
+		r = session_remove_opened(root, id, folder, e);
+	if (r < 0)
+		err_prefix(e, "cannot remove the files of session %s", id);
+	return r;
+}
+
+/* --- folders and workspaces --- */
+
+#define DRAFT       ".new" /* after its id or number: a folder or a copy that is being made */
 #define DRAFT_AGE_S 3600
 #define MOVED_TRIES 3
 
@@ -153,17 +426,8 @@ int session_open_workspace(int root, const char *id, uint64_t workspace, struct 
 	return take_fd(&fd);
 }
 
-uint64_t session_read_number(const char *name)
-{
-	struct err e = { 0 };
-	int64_t number;
-
-	if (name[0] == '0' || num_parse_int(name, 1, INT64_MAX, &number, &e) < 0)
-		return 0;
-	return (uint64_t)number;
-}
-
-uint64_t session_find_newest(int workspaces, uint64_t to, int *ret_failure)
+/* The newest before `to`; 0: there is none. Or -errno in *ret_failure. */
+static uint64_t session_find_newest(int workspaces, uint64_t to, int *ret_failure)
 {
 	struct file_entries entries = { .fd = workspaces };
 	const struct file_entry *entry;
@@ -280,4 +544,235 @@ int session_each_folder(
 	if (r == 0 && entries.failure)
 		return err_sys(e, entries.failure, "cannot list the sessions' root");
 	return r;
+}
+
+/* --- from one lease to the next --- */
+
+/*
+ * A worker whose lease is over may not know it yet, and may still write. It keeps its workspace
+ * locked, so the next worker leaves that one alone and continues on a copy.
+ */
+
+struct move {
+	const char *id;
+	int workspaces;
+	char from[SESSION_NAME_SIZE], to[SESSION_NAME_SIZE];
+};
+
+static int move_fail(const struct move *m, int num, struct err *e)
+{
+	return err_sys(
+		e, num, "cannot move workspace %s of session %s to %s", m->from, m->id, m->to);
+}
+
+/* --- the one before --- */
+
+static int choose(struct move *m, uint64_t from, uint64_t to, struct err *e)
+{
+	struct stat st;
+	int r = 0;
+
+	snprintf(m->to, sizeof(m->to), "%" PRIu64, to);
+	snprintf(m->from, sizeof(m->from), "%" PRIu64, from);
+	if (fstatat(m->workspaces, m->to, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return move_fail(m, EEXIST, e);
+	if (fstatat(m->workspaces, m->from, &st, AT_SYMLINK_NOFOLLOW) == 0)
+		return 0;
+	if (errno == ENOENT)
+		from = session_find_newest(m->workspaces, to, &r);
+	else
+		r = -errno;
+	if (r < 0 || !from)
+		return move_fail(m, r < 0 ? -r : ENOENT, e);
+	snprintf(m->from, sizeof(m->from), "%" PRIu64, from);
+	return 0;
+}
+
+/* --- by a copy --- */
+
+static int copy_into(const struct move *m, const char *draft, struct err *e)
+{
+	/* A stranger's: what may act for somebody else does not come along. */
+	struct tree_options o = { .opens_up = true, .drops_ids = true };
+	own_fd int from = file_open_same_mount(m->workspaces, m->from, O_RDONLY | O_DIRECTORY);
+	own_fd int to = -1;
+	int r;
+
+	if (from < 0)
+		return move_fail(m, -from, e);
+	if (mkdirat(m->workspaces, draft, 0700) < 0)
+		return move_fail(m, errno, e);
+	to = file_open_same_mount(m->workspaces, draft, O_RDONLY | O_DIRECTORY);
+	if (to < 0)
+		return move_fail(m, -to, e);
+	r = tree_copy(from, to, &o, e);
+	if (r < 0)
+		err_prefix(e, "cannot copy workspace %s of session %s", m->from, m->id);
+	return r;
+}
+
+static int move_copy(const struct move *m, struct err *e)
+{
+	char draft[SESSION_NAME_SIZE + sizeof(DRAFT)];
+	int r;
+
+	snprintf(draft, sizeof(draft), "%s" DRAFT, m->to);
+	tree_remove(m->workspaces, draft, NULL);
+	r = copy_into(m, draft, e);
+	if (r == 0 && renameat(m->workspaces, draft, m->workspaces, m->to) < 0)
+		r = move_fail(m, errno, e);
+	if (r < 0)
+		tree_remove(m->workspaces, draft, NULL);
+	return r;
+}
+
+/* --- what is left of earlier ones --- */
+
+static void remove_older(const struct move *m, uint64_t to)
+{
+	int failure;
+
+	for (uint64_t number = session_find_newest(m->workspaces, to, &failure); number;
+		number = session_find_newest(m->workspaces, number, &failure)) {
+		char name[SESSION_NAME_SIZE];
+		own_fd int lock = -1, folder = -1;
+
+		snprintf(name, sizeof(name), "%" PRIu64, number);
+		lock = session_lock_workspace(m->workspaces, name);
+		if (lock < 0 && lock != -ENOENT)
+			continue;
+		folder = file_open_same_mount(m->workspaces, name, O_RDONLY | O_DIRECTORY);
+		/* What stays is removed with the session, and named then. */
+		if (folder >= 0)
+			session_remove_opened(m->workspaces, name, folder, NULL);
+	}
+}
+
+static int session_move_move(const struct move *m, bool *ret_is_copied, struct err *e)
+{
+	own_fd int lock = session_lock_workspace(m->workspaces, m->from);
+
+	*ret_is_copied = lock == -EBUSY;
+	if (lock == -EBUSY)
+		return move_copy(m, e);
+	/* Without a lock somebody began to remove it: half of it is not a workspace. */
+	if (lock < 0)
+		return move_fail(m, -lock, e);
+	return renameat(m->workspaces, m->from, m->workspaces, m->to) < 0 ? move_fail(m, errno, e)
+									  : 0;
+}
+
+int session_move_workspace(
+	int root, const char *id, uint64_t from, uint64_t to, bool *ret_is_copied, struct err *e)
+{
+	struct move m = { .id = id, .workspaces = -1 };
+	own_fd int folder = session_open_folder(root, id, e), workspaces = -1;
+	int r;
+
+	if (folder == -ENOENT)
+		return err_set(e, ERR_REFUSED, ENOENT,
+			"cannot move session %s: its folder is not here", id);
+	workspaces = folder < 0 ? folder : session_open_workspaces(folder, e);
+	if (workspaces == -ENOENT)
+		return err_set(e, ERR_REFUSED, ENOENT,
+			"cannot move session %s: it has no workspace here", id);
+	if (workspaces < 0)
+		return workspaces;
+	m.workspaces = workspaces;
+	r = choose(&m, from, to, e);
+	if (r == 0)
+		r = session_move_move(&m, ret_is_copied, e);
+	if (r == 0)
+		remove_older(&m, to);
+	return r;
+}
+
+/* --- what was written --- */
+
+/* Adds the names at the top of one layer; `called`: all of them are told as this. */
+static int count_layer(int workspace, const char *path, const char *called, struct buf *names)
+{
+	own_fd int upper = file_open_same_mount(workspace, path, O_RDONLY | O_DIRECTORY);
+	struct file_entries entries = { .fd = upper };
+	const struct file_entry *entry;
+	int count = 0;
+
+	if (upper < 0)
+		return upper == -ENOENT ? 0 : upper;
+	while ((entry = file_next_entry(&entries))) {
+		const char *name = called ? called : entry->name;
+
+		if (!strcmp(entry->name, ".") || !strcmp(entry->name, ".."))
+			continue;
+		if (names) {
+			buf_puts(names, names->len ? ", " : "");
+			buf_add_visible(names, name, strlen(name));
+		}
+		count++;
+		if (called)
+			break;
+	}
+	return entries.failure ? -entries.failure : count;
+}
+
+int session_count_writes(int root, const char *id, struct buf *names)
+{
+	uint64_t number = UINT64_MAX;
+	struct err e = { 0 };
+	own_fd int workspace = session_open_before(root, id, &number, &e);
+	int project, git;
+
+	if (workspace < 0)
+		return workspace == -ENOENT ? 0 : workspace;
+	project = count_layer(workspace, "layer/upper", NULL, names);
+	git = project < 0 ? 0 : count_layer(workspace, "git-layer/upper", ".git", names);
+	return project < 0 || git < 0 ? -EIO : project + git;
+}
+
+#define MOST_DEPTH 100 /* each level has a descriptor; what is deeper counts as written */
+
+static bool is_since(const struct timespec *a, const struct timespec *t)
+{
+	return a->tv_sec != t->tv_sec ? a->tv_sec > t->tv_sec : a->tv_nsec >= t->tv_nsec;
+}
+
+/* What was removed or renamed has changed the folder that it was in. */
+static bool was_written(int folder, const struct timespec *t, int depth)
+{
+	struct file_entries entries = { .fd = folder };
+	const struct file_entry *entry;
+	struct stat st;
+
+	/* Of the top the start of each cage changes the attributes: what counts is in it. */
+	if (fstat(folder, &st) < 0 || is_since(&st.st_mtim, t) || depth == MOST_DEPTH)
+		return true;
+	while ((entry = file_next_entry(&entries))) {
+		own_fd int inner = -1;
+
+		if (!strcmp(entry->name, ".") || !strcmp(entry->name, ".."))
+			continue;
+		if (fstatat(folder, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			is_since(&st.st_ctim, t))
+			return true;
+		if (!S_ISDIR(st.st_mode))
+			continue;
+		inner = file_open_name(folder, entry->name, O_RDONLY | O_DIRECTORY);
+		if (inner < 0 || was_written(inner, t, depth + 1))
+			return true;
+	}
+	return entries.failure != 0;
+}
+
+bool session_was_written(int workspace, const struct timespec *t)
+{
+	static const char *const layers[] = { "layer/upper", "git-layer/upper" };
+
+	for (size_t i = 0; i < COUNT_OF(layers); i++) {
+		own_fd int upper =
+			file_open_same_mount(workspace, layers[i], O_RDONLY | O_DIRECTORY);
+
+		if (upper >= 0 && was_written(upper, t, 0))
+			return true;
+	}
+	return false;
 }

@@ -82,7 +82,7 @@ bool piece_read_entry(struct piece *p, struct piece_entry *ret);
 bool piece_read_attribute(struct piece *p, struct piece_attribute *ret);
 bool piece_read_extent(struct piece *p, struct piece_extent *ret);
 
-/* --- writing: session_piece_write.c --- */
+/* --- writing: session_pack.c --- */
 
 /* Large: it has room for all attributes of a file, and for content. */
 struct piece_writer {
@@ -107,7 +107,3 @@ void piece_put_text(struct piece_writer *p, const char *text);
 /* What all entries begin with. */
 void piece_put_head(
 	struct piece_writer *p, enum piece_kind kind, const char *name, const struct stat *st);
-
-/* Of an open file or folder; of an open file. 0 or -errno. */
-int piece_put_attributes(struct piece_writer *p, int fd);
-int piece_put_content(struct piece_writer *p, int fd, off_t size);

@@ -1,5 +1,5 @@
 /*
- * session_unpack - a saved workspace becomes a folder again.
+ * session_unpack - a saved workspace is checked, and becomes a folder again.
  *
  * Runs as:  a worker that has taken the session, and has no workspace of it in its root.
  * Leaves:   the workspace, whole, under its number; or nothing.
@@ -8,6 +8,7 @@
  *
  * Everything belongs to who unpacks. Nobody else can come into the folder while it is made.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -19,9 +20,283 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "base/sha256.h"
+#include "base/str.h"
+#include "base/tree.h"
 #include "session/folder/session.h"
 #include "session/folder/session_inside.h"
 #include "session/folder/session_piece.h"
+#include "session/store/store.h"
+
+const struct piece_part piece_parts[PIECE_PART_COUNT] = {
+	{ "git", PIECE_LINK, false },
+	{ "git-layer", PIECE_FOLDER, true },
+	{ "home", PIECE_FOLDER, false },
+	{ "layer", PIECE_FOLDER, true },
+	{ "project", PIECE_LINK, false },
+	{ "protect", PIECE_FILE, false },
+};
+
+static_assert(PIECE_DIGEST_SIZE == SHA256_SIZE, "the digest ends the piece");
+
+/* --- its smallest parts --- */
+
+/* Says what is wrong, once; the first is what counts. */
+static bool blame(struct piece *p, const char *fault)
+{
+	if (!p->fault)
+		p->fault = fault;
+	return false;
+}
+
+static const uint8_t *piece_take(struct piece *p, uint64_t n)
+{
+	const uint8_t *at = p->at;
+
+	if (p->fault || n > (uint64_t)(p->end - p->at)) {
+		blame(p, "it ends in the middle of something");
+		return NULL;
+	}
+	p->at += n;
+	return at;
+}
+
+/* The least significant byte comes first. 0 where there is none left. */
+static uint64_t piece_take_number(struct piece *p, size_t size)
+{
+	const uint8_t *bytes = piece_take(p, size);
+	uint64_t number = 0;
+
+	for (size_t i = size; bytes && i-- > 0;)
+		number = number << 8 | bytes[i];
+	return number;
+}
+
+/* A text with its length before it and a NUL behind it, and none within. */
+static const char *piece_take_text(struct piece *p, size_t max)
+{
+	uint64_t n = piece_take_number(p, 2);
+	const uint8_t *bytes = piece_take(p, n + 1);
+
+	if (!bytes)
+		return NULL;
+	if (n == 0 || n > max || bytes[n] || memchr(bytes, '\0', n)) {
+		blame(p, "a text is empty, too long, or has a NUL in it");
+		return NULL;
+	}
+	return (const char *)bytes;
+}
+
+/* One component of a path, and none that leads elsewhere. */
+static const char *piece_take_name(struct piece *p)
+{
+	const char *name = piece_take_text(p, NAME_MAX);
+
+	if (name && (strchr(name, '/') || str_eq(name, ".") || str_eq(name, ".."))) {
+		blame(p, "a name is none that a folder can have");
+		return NULL;
+	}
+	return name;
+}
+
+/* --- parts of an entry --- */
+
+bool piece_read_attribute(struct piece *p, struct piece_attribute *ret)
+{
+	uint64_t size;
+
+	if (p->fault || p->at == p->end)
+		return false;
+	ret->name = piece_take_text(p, XATTR_NAME_MAX);
+	size = piece_take_number(p, 4);
+	if (size > XATTR_SIZE_MAX)
+		return blame(p, "an attribute is too large");
+	ret->size = (size_t)size;
+	ret->value = piece_take(p, size);
+	if (!p->fault && (!str_starts(ret->name, "user.") || !ret->name[strlen("user.")]))
+		return blame(p, "an attribute is not one of a user's");
+	return !p->fault;
+}
+
+bool piece_read_extent(struct piece *p, struct piece_extent *ret)
+{
+	uint64_t size;
+
+	if (p->fault || p->at == p->end)
+		return false;
+	size = piece_take_number(p, 8);
+	ret->offset = piece_take_number(p, 8);
+	ret->bytes = piece_take(p, size);
+	ret->size = (size_t)size;
+	return !p->fault;
+}
+
+/* In order, so that none is there twice; *ret is where they are. */
+static void take_attributes(struct piece *p, struct piece *ret)
+{
+	uint64_t count = piece_take_number(p, 2);
+	struct piece_attribute x, before = { .name = "" };
+
+	*ret = (struct piece){ .start = p->start, .at = p->at, .end = p->end };
+	for (; count && !p->fault; count--) {
+		if (!piece_read_attribute(p, &x))
+			blame(p, "attributes are missing");
+		else if (strcmp(before.name, x.name) >= 0)
+			blame(p, "attributes are out of order");
+		before = x;
+	}
+	ret->end = p->at;
+}
+
+/* Content, each part behind the one before and within the file; the one without content ends it. */
+static void take_extents(struct piece *p, uint64_t size, struct piece *ret)
+{
+	uint64_t reached = 0;
+
+	*ret = (struct piece){ .start = p->start, .at = p->at, .end = p->end };
+	while (!p->fault) {
+		struct piece look = *p;
+		struct piece_extent x;
+
+		ret->end = p->at;
+		if (piece_take_number(&look, 8) == 0) {
+			piece_take(p, 8);
+			return;
+		}
+		if (!piece_read_extent(p, &x))
+			blame(p, "content is missing");
+		else if (x.offset < reached || x.offset > size || x.size > size - x.offset)
+			blame(p, "content is out of order, or beyond its file");
+		else
+			reached = x.offset + x.size;
+	}
+}
+
+static void take_time(struct piece *p, struct timespec *ret)
+{
+	ret->tv_sec = (time_t)piece_take_number(p, 8);
+	ret->tv_nsec = (long)piece_take_number(p, 4);
+	if (ret->tv_nsec >= 1000000000)
+		blame(p, "a time is none");
+}
+
+static void take_mode(struct piece *p, struct piece_entry *x)
+{
+	x->mode = (mode_t)piece_take_number(p, 2);
+	if (x->mode & ~(mode_t)07777 || (x->kind == PIECE_FILE && x->mode & (S_ISUID | S_ISGID)))
+		blame(p, "a mode is none that is kept");
+}
+
+bool piece_read_entry(struct piece *p, struct piece_entry *ret)
+{
+	*ret = (struct piece_entry){ .kind = (enum piece_kind)piece_take_number(p, 1) };
+	if (p->fault || ret->kind == PIECE_END)
+		return !p->fault;
+	if (ret->kind != PIECE_FOLDER && ret->kind != PIECE_FILE && ret->kind != PIECE_LINK &&
+		ret->kind != PIECE_WHITEOUT)
+		return blame(p, "an entry is of no known kind");
+	ret->name = piece_take_name(p);
+	if (!ret->name)
+		return false;
+	take_time(p, &ret->mtime);
+	if (ret->kind == PIECE_LINK)
+		ret->target = piece_take_text(p, PATH_MAX - 1);
+	if (ret->kind == PIECE_FILE || ret->kind == PIECE_FOLDER) {
+		take_mode(p, ret);
+		take_attributes(p, &ret->attributes);
+	}
+	if (ret->kind == PIECE_FILE) {
+		ret->size = piece_take_number(p, 8);
+		if (ret->size > INT64_MAX)
+			blame(p, "a file is too large");
+		take_extents(p, ret->size, &ret->extents);
+	}
+	return !p->fault;
+}
+
+/* --- the whole --- */
+
+static const struct piece_part *piece_find_part(const char *name)
+{
+	for (size_t i = 0; i < PIECE_PART_COUNT; i++)
+		if (str_eq(piece_parts[i].name, name))
+			return &piece_parts[i];
+	return NULL;
+}
+
+/* Reads to the end of a folder; `part` is the one it is in, or NULL at the top. */
+static void piece_check_folder(struct piece *p, unsigned depth, const struct piece_part *part)
+{
+	const char *before = "";
+	struct piece_entry x;
+
+	if (depth > TREE_MAX_DEPTH)
+		blame(p, "its folders are nested too deep");
+	while (piece_read_entry(p, &x) && x.kind != PIECE_END) {
+		const struct piece_part *in = part ? part : piece_find_part(x.name);
+
+		if (strcmp(before, x.name) >= 0)
+			blame(p, "names are out of order");
+		else if (!in || (!part && in->kind != x.kind))
+			blame(p, "it has something that no workspace has");
+		else if (depth == 1 && in->is_layer && str_eq(x.name, PIECE_WORK))
+			blame(p, "it has a layer's work, which is not kept");
+		else if (x.kind == PIECE_FOLDER)
+			piece_check_folder(p, depth + 1, in);
+		if (p->fault)
+			return;
+		before = x.name;
+	}
+}
+
+/* What is before the entries and behind them; `p` is the whole, and the entries then. */
+static void check_frame(struct piece *p, size_t n)
+{
+	const uint8_t *bytes = p->at, *magic = piece_take(p, PIECE_MAGIC_SIZE);
+	uint64_t version = piece_take_number(p, 4), size = piece_take_number(p, 8);
+	uint8_t digest[SHA256_SIZE];
+	struct sha256 s;
+
+	p->left_out = piece_take_number(p, 8);
+	if (p->fault || memcmp(magic, PIECE_MAGIC, PIECE_MAGIC_SIZE) != 0)
+		p->fault = "it is none";
+	else if (version != PIECE_VERSION)
+		blame(p, "it is of another version of bawn");
+	else if (n < PIECE_HEAD_SIZE + PIECE_DIGEST_SIZE ||
+		 size != n - PIECE_HEAD_SIZE - PIECE_DIGEST_SIZE)
+		blame(p, "its length is not the one it says");
+	if (p->fault)
+		return;
+	p->end -= PIECE_DIGEST_SIZE;
+	sha256_init(&s);
+	sha256_add(&s, bytes, n - PIECE_DIGEST_SIZE);
+	sha256_finish(&s, digest);
+	if (memcmp(digest, p->end, SHA256_SIZE) != 0)
+		blame(p, "its digest is another");
+}
+
+int piece_check(const void *bytes, size_t n, struct piece *ret, struct err *e)
+{
+	struct piece p = { .start = bytes, .at = bytes, .end = (const uint8_t *)bytes + n };
+
+	if (n > STORE_MAX_SAVED)
+		return err_set(e, ERR_REFUSED, EFBIG,
+			"cannot use the saved workspace: it is larger than any that is saved");
+	check_frame(&p, n);
+	if (!p.fault) {
+		*ret = p;
+		piece_check_folder(&p, 0, NULL);
+		if (!p.fault && p.at != p.end)
+			blame(&p, "something follows its end");
+	}
+	if (p.fault)
+		return err_set(e, ERR_REFUSED, EBADMSG,
+			"cannot use the saved workspace: %s (at byte %zu of %zu)", p.fault,
+			(size_t)(p.at - p.start), n);
+	return 0;
+}
+
+/* --- unpacking --- */
 
 #define DRAFT ".unpacked" /* after its number: one that is being made */
 

@@ -6,10 +6,15 @@
 #include "session/store/store.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/count.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "session/store/store_inside.h"
 
@@ -294,4 +299,236 @@ int store_within(struct store *s, bool is_lasting,
 	for (int i = 0; i < MAX_TRIES && r == -EAGAIN; i++)
 		r = try_within(s, is_lasting, work, of, e);
 	return r;
+}
+
+/* --- spelling --- */
+
+/* What the two databases spell differently, and where it is put in. */
+
+#define MAX_SQL 16384
+
+/* By driver->dialect: SQLite, PostgreSQL. */
+static const struct {
+	const char *word, *spelt[2];
+} words[] = {
+	/*
+	 * Milliseconds since 1970. SQLite's is made by the driver: its own knows only seconds. As a
+	 * query, PostgreSQL's is asked for once in a statement, not in every row.
+	 */
+	{ "{now}",
+		{ "bawn_now()",
+			"(SELECT CAST(date_part('epoch', clock_timestamp()) * 1000 AS bigint))" } },
+	/* Rows that somebody else has at the moment are not there. */
+	{ "{skip}", { "", "FOR UPDATE SKIP LOCKED" } },
+	{ "{bytes}", { "BLOB", "BYTEA" } },
+	{ "{serial}", { "INTEGER PRIMARY KEY AUTOINCREMENT",
+			      "BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY" } },
+	{ "{has_schema}",
+		{ "SELECT count(*) FROM sqlite_master WHERE name = $1",
+			"SELECT count(*) FROM (SELECT 1) AS one WHERE to_regclass($1) IS NOT NULL" } },
+};
+
+/* What stands at `at`, if it is one of the words; how long it is. */
+static size_t spell_word(const char *at, unsigned dialect, struct buf *ret)
+{
+	for (size_t i = 0; i < COUNT_OF(words); i++)
+		if (str_starts(at, words[i].word)) {
+			const char *spelt = words[i].spelt[dialect];
+
+			for (; *spelt; spelt++)
+				buf_putc(ret, *spelt == '$' && !dialect ? '?' : *spelt);
+			return strlen(words[i].word);
+		}
+	return 0;
+}
+
+char *store_spell(const char *sql, unsigned dialect)
+{
+	own(buf) struct buf b;
+
+	buf_init(&b, MAX_SQL);
+	while (*sql) {
+		size_t n = *sql == '{' ? spell_word(sql, dialect, &b) : 0;
+
+		if (!n)
+			buf_putc(&b, *sql == '$' && !dialect ? '?' : *sql);
+		sql += n ? n : 1;
+	}
+	return b.failed ? NULL : take_ptr(b.data);
+}
+
+/* --- rows --- */
+
+int store_copy_text(const struct store_value *v, char *ret, size_t size)
+{
+	if (v->size >= size)
+		return -EOVERFLOW;
+	memcpy(ret, v->size ? v->bytes : "", v->size);
+	ret[v->size] = '\0';
+	return 0;
+}
+
+int store_copy_bytes(const struct store_value *v, char **ret, size_t *ret_size)
+{
+	char *copy = malloc(v->size + 1);
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, v->size ? v->bytes : "", v->size);
+	copy[v->size] = '\0';
+	free(*ret);
+	*ret = copy;
+	if (ret_size)
+		*ret_size = v->size;
+	return 0;
+}
+
+/* A state that a newer bawn wrote is none that can be acted upon. */
+static int copy_state(const struct store_value *v, int count, unsigned *ret)
+{
+	if (v->num < 0 || v->num >= count)
+		return -EPROTO;
+	*ret = (unsigned)v->num;
+	return 0;
+}
+
+int store_see_session(void *of, const struct store_value *v)
+{
+	struct store_session *x = of;
+	unsigned state = 0;
+	int r = store_copy_text(&v[0], x->id, sizeof(x->id));
+
+	if (!r)
+		r = store_copy_text(&v[1], x->name, sizeof(x->name));
+	if (!r)
+		r = store_copy_text(&v[2], x->place, sizeof(x->place));
+	if (!r)
+		r = copy_state(&v[4], STORE_SESSION_STATE_COUNT, &state);
+	if (!r)
+		r = store_copy_text(&v[8], x->worker, sizeof(x->worker));
+	if (!r)
+		r = store_copy_bytes(&v[15], &x->spec, NULL);
+	if (!r)
+		r = store_copy_bytes(&v[16], &x->project, NULL);
+	x->workspace = (uint64_t)v[3].num;
+	x->state = (enum store_session_state)state;
+	x->created_ms = v[5].num;
+	x->used_ms = v[6].num;
+	x->ttl_ms = v[7].num;
+	x->token = (uint64_t)v[9].num;
+	x->lease_ms = v[10].num;
+	x->is_lease_over = v[11].num;
+	x->is_expired = v[12].num;
+	x->queued = (uint64_t)v[13].num;
+	x->running = (uint64_t)v[14].num;
+	return r;
+}
+
+void store_session_done(struct store_session *x)
+{
+	free(x->spec);
+	free(x->project);
+	*x = (struct store_session){ 0 };
+}
+
+int store_see_run_short(void *of, const struct store_value *v)
+{
+	struct store_run *x = of;
+	unsigned state = 0;
+	int r = store_copy_text(&v[0], x->id, sizeof(x->id));
+
+	if (!r)
+		r = store_copy_text(&v[1], x->session, sizeof(x->session));
+	if (!r)
+		r = store_copy_text(&v[2], x->worker, sizeof(x->worker));
+	if (!r)
+		r = copy_state(&v[3], STORE_RUN_STATE_COUNT, &state);
+	if (!r)
+		r = store_copy_bytes(&v[9], &x->request, NULL);
+	if (!r)
+		r = store_copy_bytes(&v[10], &x->error, NULL);
+	if (!r)
+		r = store_copy_bytes(&v[11], &x->record, NULL);
+	x->state = (enum store_run_state)state;
+	x->token = (uint64_t)v[4].num;
+	x->queued_ms = v[5].num;
+	x->taken_ms = v[6].num;
+	x->ended_ms = v[7].num;
+	x->status = (int)v[8].num;
+	return r;
+}
+
+int store_see_run(void *of, const struct store_value *v)
+{
+	struct store_run *x = of;
+	int r = store_see_run_short(x, v);
+
+	if (!r)
+		r = store_copy_bytes(&v[13], &x->out, &x->out_size);
+	if (!r)
+		r = store_copy_bytes(&v[14], &x->err, &x->err_size);
+	return r;
+}
+
+void store_run_done(struct store_run *x)
+{
+	free(x->request);
+	free(x->error);
+	free(x->record);
+	free(x->out);
+	free(x->err);
+	*x = (struct store_run){ 0 };
+}
+
+void store_taken_done(struct store_taken *t)
+{
+	store_run_done(&t->run);
+	store_session_done(&t->session);
+	*t = (struct store_taken){ 0 };
+}
+
+/* --- the program that knows the store --- */
+
+/*
+ * libpq is not linked into bawn: it cannot be static, and loading it would cost every run
+ * milliseconds. bawn-pg is the same program with it.
+ */
+
+#define PROGRAM "bawn-pg"
+
+/* From the folder of this program: in a build, and where they are installed, whatever the prefix.
+ */
+static const char *const places[] = { PROGRAM, "../libexec/bawn/" PROGRAM };
+
+static bool program_is_elsewhere(const char *where)
+{
+	return where && (str_starts(where, "postgresql://") || str_starts(where, "postgres://"));
+}
+
+int store_prefer_program(const char *where, char *const argv[], struct err *e)
+{
+	char self[PATH_MAX], path[2 * PATH_MAX];
+	ssize_t n;
+
+	if (!program_is_elsewhere(where) || &store_postgres_driver)
+		return 0;
+	n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	if (n < 0)
+		return err_sys(e, errno,
+			"cannot open the store: /proc/self/exe does not say where bawn is");
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	for (size_t i = 0; i < COUNT_OF(places); i++) {
+		snprintf(path, sizeof(path), "%s/%s", self, places[i]);
+		execv(path, argv);
+		if (errno != ENOENT && errno != ENOTDIR)
+			return err_sys(e, errno,
+				"cannot open the store: %s, which knows PostgreSQL, cannot be "
+				"executed",
+				path);
+	}
+	return err_set(e, ERR_REFUSED, ENOENT,
+		"cannot open the store: PostgreSQL needs the program " PROGRAM
+		", which is neither in %s nor in %s/../libexec/bawn",
+		self, self);
 }

@@ -155,8 +155,3 @@ int store_cancel_runs(struct store *s, const char *session, const char *why, str
 
 /* Runs that are running in a session, whose row was changed before, are lost. */
 int store_lose_runs(struct store *s, const char *session, struct err *e);
-
-/* Changes a session's row under its lease, so that nobody else can have it till the end. -ESTALE.
- */
-int store_hold_lease(struct store *s, const char *session, uint64_t token, struct err *e);
-int store_say_stale(struct store *s, const char *session, struct err *e);

@@ -26,16 +26,15 @@
 #include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "session/store/store_bell.h"
 #include "session/store/store_inside.h"
 
 /*
- * store_bell - wakes processes that wait for a store in a file, without anybody looking again and
- * again.
- *
- * Runs as: the operator.
- * Leaves:  PATH-bell.
+ * How processes that share a file wake each other: a file beside it that is touched, and watched by
+ * those who wait. Nothing is in it.
  */
+struct store_bell {
+	int file, watch; /* -1: not open, not listening */
+};
 
 static void store_bell_init(struct store_bell *b)
 {

@@ -2,9 +2,10 @@
  * worker - the coordinator: waits for the store, for runners and for the clock, and for all of them
  * at once.
  *
- * Runs as:     the operator; the only process of the worker that has the store.
- * Leaves:      no process, no lease, no run that is neither reported nor another worker's.
- * Must not:    do anything that takes long, but for what the store itself takes.
+ * Runs as:  the operator; the only process of the worker that has the store.
+ * Leaves:   no process, no lease, no run that is neither reported nor another worker's.
+ * Must not: do anything that takes long, but for what the store itself takes; use its store in a
+ *           process that it forks: a sweep is a command, started anew.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,10 +13,13 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -28,12 +32,198 @@
 #include "session/folder/session.h"
 #include "session/worker/worker_inside.h"
 
+#define NS_PER_MS  ((uint64_t)1000000)
+#define METRICS_MS 1000  /* between two files of metrics */
+#define COUNT_MS   15000 /* between two times that all sessions are counted */
+
+void worker_tell(struct worker *w, const char *fmt, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	w->settings->tell(text, true);
+}
+
+void worker_warn(struct worker *w, const char *fmt, ...)
+{
+	char text[1024];
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(text, sizeof(text), fmt, args);
+	va_end(args);
+	w->settings->tell(text, false);
+}
+
+void worker_note_count(struct worker *w)
+{
+	if (w->settings->metrics && !w->metrics_ns)
+		w->metrics_ns = w->written_ns + METRICS_MS * NS_PER_MS;
+}
+
+static void worker_write_metrics(struct worker *w)
+{
+	struct err e = { 0 };
+
+	w->metrics_ns = 0;
+	w->written_ns = clock_ns();
+	if (w->settings->metrics && metrics_write(&w->metrics, w->settings->metrics, &e) < 0)
+		worker_warn(w, "%s", e.text);
+}
+
+/* How long a store that does not answer is left alone. */
+static uint64_t worker_retry_ns(const struct worker *w)
+{
+	uint64_t ms = w->settings->lease_ms / 15;
+
+	return (ms < 1000 ? ms : 1000) * NS_PER_MS;
+}
+
+void worker_note_failure(struct worker *w, const char *attempt, int r, const struct err *e)
+{
+	if (!w->is_cut && e->kind != ERR_NONE)
+		worker_warn(w, "%s; trying again", e->text);
+	else if (!w->is_cut)
+		worker_warn(w, "cannot %s: %s; trying again", attempt, strerror(-r));
+	w->is_cut = w->is_deaf = true;
+	if (w->renew_ns > clock_ns() + worker_retry_ns(w))
+		w->renew_ns = clock_ns() + worker_retry_ns(w);
+}
+
+void worker_log(struct worker *w, const char *type, const struct worker_slot *slot,
+	const struct store_session *x, const char *text)
+{
+	own(log) struct log l;
+	struct json *j;
+
+	log_init(&l, w->settings->state, slot ? slot->taken.run.id : NULL, x->id);
+	j = log_begin(&l, type);
+	json_text(j, "worker", w->self.name);
+	json_int(j, "token", (int64_t)x->token);
+	json_text(j, "text", text);
+	log_end(&l);
+	if (log_write(&l) < 0)
+		worker_warn(w, "%s", l.failure.text);
+}
+
+static int count_session(void *of, const struct store_session *x)
+{
+	(void)x;
+	++*(uint64_t *)of;
+	return 0;
+}
+
+static int lease_count_worker(void *of, const struct store_worker *x)
+{
+	*(uint64_t *)of += x->is_alive;
+	return 0;
+}
+
+int worker_count_all(struct worker *w, struct err *e)
+{
+	struct metrics *m = &w->metrics, before = *m;
+	uint64_t now = clock_ns();
+	struct store_queue queue;
+	int r;
+
+	if (!w->settings->metrics || (w->counted_ns && now - w->counted_ns < COUNT_MS * NS_PER_MS))
+		return 0;
+	w->counted_ns = now;
+	m->sessions = m->workers = 0;
+	r = store_each_session(w->store, count_session, &m->sessions, e);
+	if (r == 0)
+		r = store_each_worker(w->store, lease_count_worker, &m->workers, e);
+	if (r == 0)
+		r = store_measure_queue(w->store, &queue, e);
+	if (r == 0) {
+		m->queued = queue.runs;
+		m->oldest_s = queue.oldest_ms / 1000;
+	}
+	if (r < 0)
+		*m = before;
+	else if (memcmp(m, &before, sizeof(before)) != 0)
+		worker_note_count(w);
+	return r;
+}
+
+/* --- mounts --- */
+
 /*
- * worker_sweep - has expired sessions removed, now and then, by a process of its own.
- *
- * Runs as: the coordinator, which goes on meanwhile. A round is a command, started anew: a
- *          process that is forked from this one must not use the store that this one has open.
+ * A session's workspace is mounted by a process that ends when nobody is connected to it any more.
+ * Here is one connection for each session that is held, open, and under a lease of ours.
  */
+
+#define OTHER_FILES 64 /* that the coordinator has open beside those of slots and sessions */
+#define AT_ONCE     64
+
+static int worker_open_mounts(struct worker *w, struct err *e)
+{
+	struct rlimit limit = { 0 };
+	size_t others = OTHER_FILES + 4 * (size_t)w->settings->slots;
+
+	w->mounts = epoll_create1(EPOLL_CLOEXEC);
+	if (w->mounts < 0)
+		return err_set(e, ERR_SYS, errno, "cannot watch the sessions that are mounted");
+	/* For this process: those that run commands are there already, and have the usual one. */
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < limit.rlim_max) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+	w->most_mounted = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur > others
+				  ? limit.rlim_cur - others
+				  : 0;
+	return 0;
+}
+
+bool worker_wants_mount(struct worker *w, const struct store_session *x)
+{
+	const struct worker_held *held = worker_find_held(w, x->id);
+
+	return held && held->mount < 0 && w->settings->idle_ms > 0 && w->mounted < w->most_mounted;
+}
+
+void worker_keep_mount(struct worker *w, const struct store_session *x, int *fd)
+{
+	struct worker_held *held = worker_find_held(w, x->id);
+	struct epoll_event what = { .events = EPOLLIN };
+
+	if (!held || held->session.token != x->token || held->mount >= 0)
+		return;
+	what.data.fd = *fd;
+	if (epoll_ctl(w->mounts, EPOLL_CTL_ADD, *fd, &what) < 0)
+		return;
+	held->mount = take_fd(fd);
+	w->mounted++;
+}
+
+void worker_drop_mount(struct worker *w, struct worker_held *held)
+{
+	if (held->mount < 0)
+		return;
+	/* Others may have a copy of it for a moment: closing alone would not take it out. */
+	epoll_ctl(w->mounts, EPOLL_CTL_DEL, held->mount, NULL);
+	close(held->mount);
+	held->mount = -1;
+	w->mounted--;
+}
+
+/* Sessions were stopped. */
+static void worker_hear_mounts(struct worker *w)
+{
+	struct epoll_event seen[AT_ONCE];
+	int n = epoll_wait(w->mounts, seen, AT_ONCE, 0);
+
+	/* Whatever is said, the session is stopped, or its process has ended. */
+	for (int i = 0; i < n; i++)
+		for (size_t k = 0; k < w->held_count; k++)
+			if (w->held[k].mount == seen[i].data.fd)
+				worker_drop_mount(w, &w->held[k]);
+}
+
+/* --- sweeps --- */
 
 #define MAX_OUTPUT ((size_t)64 << 20) /* it names every session that it removed */
 
@@ -170,9 +360,8 @@ static void worker_end_sweep(struct worker *w)
 	buf_done(&w->sweep.text);
 }
 
-#define NS_PER_MS ((uint64_t)1000000)
-#define LOOK_MS   250  /* between two looks at sessions, however much happens */
-#define LAST_MS   5000 /* that a store which does not answer is waited for at the end */
+#define LOOK_MS 250  /* between two looks at sessions, however much happens */
+#define LAST_MS 5000 /* that a store which does not answer is waited for at the end */
 
 /* --- one round --- */
 

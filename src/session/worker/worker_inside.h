@@ -81,7 +81,7 @@ struct worker_answer {
 		error; /* of a move, an unpacking or a packing: kind ERR_NONE where all is well */
 };
 
-/* --- worker_warden.c, worker_runner.c --- */
+/* --- worker_warden.c --- */
 
 /* Memory of the coordinator and the warden. */
 struct worker_shared {
@@ -99,10 +99,7 @@ uint64_t worker_boot_ns(void);
 int worker_start_warden(const struct worker_settings *s, struct worker_shared *shared,
 	int *ret_channel, int *ret_pidfd, struct err *e);
 
-/* Does what comes over the channel, until it ends. */
-_Noreturn void worker_be_runner(const struct worker_settings *s, int channel);
-
-/* --- the coordinator --- */
+/* --- worker.c: the coordinator --- */
 
 enum worker_step {
 	WORKER_IDLE,
@@ -180,9 +177,11 @@ struct worker {
 void worker_tell(struct worker *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void worker_warn(struct worker *w, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
+/* Counts sessions, workers and queued runs for the metrics, now and then. */
+int worker_count_all(struct worker *w, struct err *e);
+
 /* Something was counted: it is written soon, and not more often than once a second. */
 void worker_note_count(struct worker *w);
-void worker_write_metrics(struct worker *w);
 
 /* The store said no: is it gone? Then it is tried again in a while, and that is said once. */
 void worker_note_failure(struct worker *w, const char *attempt, int r, const struct err *e);
@@ -209,65 +208,24 @@ void worker_bury_runner(struct worker *w, struct worker_slot *slot);
 /* Ends what it does, for a reason; the first one counts. */
 void worker_end_slot(struct worker *w, struct worker_slot *slot, enum worker_cause cause);
 
-/* Has its runner do the next step, `more` being what it needs beside the run itself. */
-void worker_send_step(struct worker *w, struct worker_slot *slot, enum worker_step step,
-	const struct worker_part *more);
-
-/* What its runner asked, if it did. */
-void worker_answer_runner(struct worker *w, struct worker_slot *slot);
-
 /* Ends a run that never began, or of which nobody heard, with a sentence. */
 void worker_fail(struct worker *w, struct worker_slot *slot, const struct err *e);
-
-/* Writes down how the run ended; tried again later where the store does not answer. */
-void worker_report(struct worker *w, struct worker_slot *slot);
-
-/* --- worker_take.c --- */
 
 /* Takes runs while there are some, and runners for them. */
 void worker_take(struct worker *w);
 
-/* The workspace is where it has to be: the store is told, and then the run begins. */
-void worker_begin_run(struct worker *w, struct worker_slot *slot);
-
-/*
- * Saves what was packed, if anything was: 0. What the store will never take is said with the run's
- * end; -errno: it does not answer.
- */
-int worker_save(struct worker *w, struct worker_slot *slot);
-
-/* --- worker_lease.c --- */
-
-/* May anything be done in sessions of ours, by our clock? */
-bool worker_is_fenced(const struct worker *w);
-
 struct worker_held *worker_find_held(struct worker *w, const char *session);
-int worker_hold(struct worker *w, const struct store_taken *t, struct err *e);
-
-/* Another has it, or nobody: what runs in it is ended, and nothing of it is reported. */
-void worker_lose(struct worker *w, const char *session);
 
 /* Renews all leases, and finds out which are lost. */
 void worker_renew(struct worker *w);
 
-/* How long a store that does not answer is left alone. */
-uint64_t worker_retry_ns(const struct worker *w);
-
 /* Ends everything if they were not renewed in time. */
 void worker_fence(struct worker *w);
-
-/* Gives one back in which nothing runs; tried again later where the store does not answer. */
-void worker_give_back(struct worker *w, struct worker_held *held);
-
-/* Those that nobody used for a while. */
-void worker_release_idle(struct worker *w);
 
 /* Are the sessions of runs that go on still open? Those of others are ended. */
 void worker_look_at_sessions(struct worker *w);
 
-/* --- worker_mount.c --- */
-
-int worker_open_mounts(struct worker *w, struct err *e);
+/* --- worker.c: what stays mounted --- */
 
 /* Is a session's workspace to stay mounted after its run? */
 bool worker_wants_mount(struct worker *w, const struct store_session *x);
@@ -275,6 +233,3 @@ bool worker_wants_mount(struct worker *w, const struct store_session *x);
 /* Takes what keeps it so, if it is wanted. */
 void worker_keep_mount(struct worker *w, const struct store_session *x, int *fd);
 void worker_drop_mount(struct worker *w, struct worker_held *held);
-
-/* Sessions were stopped. */
-void worker_hear_mounts(struct worker *w);

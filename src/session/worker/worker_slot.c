@@ -1,19 +1,270 @@
 /*
- * worker_slot - one run at a time, step by step, in a runner that may end at any moment.
+ * worker_slot - the sessions that this worker has, the runs that it takes of them, and the runners
+ * that do those, one at a time, step by step.
  *
  * Runs as:  the coordinator.
- * Must not: wait for a runner; tell a runner that it may go on without having asked the store;
- *           forget a run that was taken: it is reported, or its session is another's.
+ * Must not: wait for a runner, which may end at any moment; tell a runner that it may go on without
+ *           having asked the store; forget a run that was taken: it is reported, or its session is
+ *           another's; let a run begin in a workspace that another worker's run may still write to;
+ *           believe its own memory: whether a lease is ours is for the store to say, and until when
+ *           it surely is, for the clock that goes on while the machine sleeps.
  */
 #include <errno.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/own.h"
+#include "base/str.h"
+#include "cage/cage_break.h"
 #include "session/worker/worker_inside.h"
+
+#define NS_PER_MS ((uint64_t)1000000)
+
+static void worker_answer_runner(struct worker *w, struct worker_slot *slot);
+static void worker_report(struct worker *w, struct worker_slot *slot);
+static void worker_begin_run(struct worker *w, struct worker_slot *slot);
+static int worker_save(struct worker *w, struct worker_slot *slot);
+
+/* --- leases --- */
+
+/* --- what is held --- */
+
+struct worker_held *worker_find_held(struct worker *w, const char *session)
+{
+	for (size_t i = 0; i < w->held_count; i++)
+		if (str_eq(w->held[i].session.id, session))
+			return &w->held[i];
+	return NULL;
+}
+
+static struct worker_held *lease_add_held(struct worker *w, struct err *e)
+{
+	size_t room = w->held_room ? 2 * w->held_room : 64;
+	struct worker_held *grown = w->held;
+
+	if (w->held_count == WORKER_MAX_HELD) {
+		err_set(e, ERR_REFUSED, ENOSPC, "cannot take another session: this worker has %d",
+			WORKER_MAX_HELD);
+		return NULL;
+	}
+	if (w->held_count == w->held_room) {
+		grown = reallocarray(w->held, room, sizeof(*grown));
+		w->held_room = grown ? room : w->held_room;
+	}
+	if (!grown) {
+		err_set(e, ERR_SYS, ENOMEM, "cannot take another session: out of memory");
+		return NULL;
+	}
+	w->held = grown;
+	grown[w->held_count] = (struct worker_held){ .mount = -1 };
+	return &grown[w->held_count++];
+}
+
+static int worker_hold(struct worker *w, const struct store_taken *t, struct err *e)
+{
+	struct worker_held *held = worker_find_held(w, t->session.id);
+
+	if (!held)
+		held = lease_add_held(w, e);
+	if (!held)
+		return -e->num;
+	/* What was mounted under another lease is not this one's workspace. */
+	if (t->is_new)
+		worker_drop_mount(w, held);
+	held->must_move |= t->is_new && t->is_left_open;
+	held->session = t->session;
+	held->session.spec = held->session.project = NULL;
+	held->used_ns = clock_ns();
+	held->is_running = true;
+	return 0;
+}
+
+static void lease_forget(struct worker *w, struct worker_held *held)
+{
+	worker_drop_mount(w, held);
+	*held = w->held[--w->held_count];
+}
+
+/* Another has it, or nobody: what runs in it is ended, and nothing of it is reported. */
+static void worker_lose(struct worker *w, const char *session)
+{
+	struct worker_held *held = worker_find_held(w, session);
+	struct worker_slot *slot = NULL;
+
+	if (!held)
+		return;
+	for (unsigned i = 0; i < w->settings->slots; i++)
+		if (w->slots[i].step != WORKER_IDLE &&
+			str_eq(w->slots[i].taken.session.id, session))
+			slot = &w->slots[i];
+	if (slot) {
+		w->metrics.leases_lost++;
+		worker_note_count(w);
+		worker_log(w, "lease_lost", slot, &held->session,
+			"the session was taken by another worker: the command is ended");
+		worker_warn(w, "run %s is ended: another worker took session %s",
+			slot->taken.run.id, session);
+	}
+	/* Nothing is lost with one in which nothing runs: who had room took it. */
+	lease_forget(w, held);
+	if (slot)
+		worker_end_slot(w, slot, WORKER_LEASE_LOST);
+}
+
+/* --- giving back --- */
+
+/* Gives one back in which nothing runs; tried again later where the store does not answer. */
+static void worker_give_back(struct worker *w, struct worker_held *held)
+{
+	const struct store_session *x = &held->session;
+	struct err e = { 0 };
+	int r = held->must_move ? store_give_up(w->store, x->id, x->token, &e)
+				: store_release(w->store, x->id, x->token, &e);
+
+	if (r == 0 || r == -ESTALE)
+		lease_forget(w, held);
+	else
+		worker_note_failure(w, "give a session back", r, &e);
+}
+
+/* Those that nobody used for a while. */
+static void worker_release_idle(struct worker *w)
+{
+	uint64_t now = clock_ns(), idle = w->settings->idle_ms * NS_PER_MS;
+
+	for (size_t i = w->held_count; i-- > 0 && !w->is_cut;) {
+		struct worker_held *held = &w->held[i];
+
+		if (held->is_running || (!held->must_move && now - held->used_ns < idle))
+			continue;
+		/* Who mounts it needs a moment to end: until the next renewal. */
+		if (held->mount >= 0)
+			worker_drop_mount(w, held);
+		else
+			worker_give_back(w, held);
+	}
+}
+
+void worker_look_at_sessions(struct worker *w)
+{
+	w->look_ns = 0;
+	for (unsigned i = 0; i < w->settings->slots && !w->is_cut; i++) {
+		struct worker_slot *slot = &w->slots[i];
+		own(store_session) struct store_session x = { 0 };
+		struct err e = { 0 };
+		int r;
+
+		if (slot->step != WORKER_RUNNING || slot->cause != WORKER_NO_CAUSE)
+			continue;
+		r = store_find_session(w->store, slot->taken.session.id, &x, &e);
+		if (r == -ENOENT || (r == 0 && x.state != STORE_OPEN))
+			worker_end_slot(w, slot, WORKER_STOPPED);
+		else if (r < 0)
+			worker_note_failure(w, "look at a session", r, &e);
+	}
+}
+
+/* --- time --- */
+
+/* May anything be done in sessions of ours, by our clock? */
+static bool worker_is_fenced(const struct worker *w)
+{
+	return worker_boot_ns() >= atomic_load(&w->shared->until_ns);
+}
+
+void worker_fence(struct worker *w)
+{
+	if (!worker_is_fenced(w))
+		return;
+	for (unsigned i = 0; i < w->settings->slots; i++) {
+		if (!worker_is_busy(&w->slots[i]) || w->slots[i].cause == WORKER_FENCED ||
+			w->slots[i].cause == WORKER_LEASE_LOST)
+			continue;
+		worker_warn(w, "run %s is ended: the lease could not be renewed in time",
+			w->slots[i].taken.run.id);
+		worker_end_slot(w, &w->slots[i], WORKER_FENCED);
+	}
+}
+
+/* Those that are another's by now. */
+static int check_leases(struct worker *w, struct err *e)
+{
+	size_t count = w->held_count, n = 0;
+	own(arena) struct arena a = { .max = SIZE_MAX / 2 };
+	const struct store_session **held = arena_array(&a, count, sizeof(*held));
+	bool *is_lost = arena_array(&a, count, sizeof(*is_lost));
+	char(*lost)[STORE_ID_SIZE] = arena_array(&a, count, sizeof(*lost));
+	int r;
+
+	if (!held || !is_lost || !lost)
+		return err_set(e, ERR_SYS, ENOMEM, "cannot check the leases: out of memory");
+	for (size_t i = 0; i < count; i++)
+		held[i] = &w->held[i].session;
+	r = count ? store_check_leases(w->store, w->self.name, held, count, is_lost, e) : 0;
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (is_lost[i])
+			memcpy(lost[n++], w->held[i].session.id, STORE_ID_SIZE);
+	for (size_t i = 0; i < n; i++)
+		worker_lose(w, lost[i]);
+	return r;
+}
+
+/* What can be done now that the store answers, and could not before. */
+static void catch_up(struct worker *w)
+{
+	struct err e = { 0 };
+	int r = w->is_deaf ? store_listen(w->store, &e) : 0;
+
+	if (r < 0)
+		worker_note_failure(w, "listen", r, &e);
+	w->is_deaf = r < 0;
+	for (unsigned i = 0; i < w->settings->slots && !w->is_cut; i++) {
+		if (w->slots[i].step == WORKER_REPORTING)
+			worker_report(w, &w->slots[i]);
+		worker_answer_runner(w, &w->slots[i]);
+	}
+}
+
+void worker_renew(struct worker *w)
+{
+	uint64_t began = worker_boot_ns(), lease = w->settings->lease_ms * NS_PER_MS, lost;
+	struct err e = { 0 };
+	int r = store_renew_worker(w->store, &w->self, &e);
+
+	/* As soon as it may be there again; a third of a lease is for all that can be late. */
+	w->renew_ns = clock_ns() + lease / 3;
+	if (r < 0) {
+		worker_note_failure(w, "renew the leases", r, &e);
+		return;
+	}
+	if (w->is_cut)
+		worker_warn(w, "the store answers again");
+	w->is_cut = false;
+	/* Before anything is believed that was so until now. */
+	r = check_leases(w, &e);
+	if (r == 0)
+		atomic_store(&w->shared->until_ns, began + lease - lease / 6);
+	if (r == 0)
+		catch_up(w);
+	if (r == 0)
+		r = store_has_other_place(w->store, w->self.place, &w->has_other_place, &e);
+	if (r == 0)
+		r = store_report_lost(w->store, &lost, &e);
+	if (r == 0)
+		r = worker_count_all(w, &e);
+	if (r < 0)
+		worker_note_failure(w, "look at the leases", r, &e);
+	/* Leases of others may be over, and sessions stopped, and nobody may have said so. */
+	w->may_have_work = true;
+	worker_look_at_sessions(w);
+	worker_release_idle(w);
+}
+
+/* --- runs in slots --- */
 
 #define GRACE_NS ((uint64_t)5000000000) /* between the request to end and the end */
 
@@ -149,7 +400,8 @@ static const enum worker_kind kind_of[] = {
 	[WORKER_PACKING] = WORKER_PACK,
 };
 
-void worker_send_step(struct worker *w, struct worker_slot *slot, enum worker_step step,
+/* Has its runner do the next step, `more` being what it needs beside the run itself. */
+static void worker_send_step(struct worker *w, struct worker_slot *slot, enum worker_step step,
 	const struct worker_part *more)
 {
 	const struct store_session *x = &slot->taken.session;
@@ -183,7 +435,8 @@ void worker_send_step(struct worker *w, struct worker_slot *slot, enum worker_st
 	}
 }
 
-void worker_answer_runner(struct worker *w, struct worker_slot *slot)
+/* What its runner asked, if it did. */
+static void worker_answer_runner(struct worker *w, struct worker_slot *slot)
 {
 	const struct store_session *x = &slot->taken.session;
 	struct err e = { 0 };
@@ -346,7 +599,8 @@ static void slot_refuse(struct worker *w, struct worker_slot *slot)
 		slot->taken.run.id);
 }
 
-void worker_report(struct worker *w, struct worker_slot *slot)
+/* Writes down how the run ended; tried again later where the store does not answer. */
+static void worker_report(struct worker *w, struct worker_slot *slot)
 {
 	struct store_run x;
 	struct err e = { 0 };
@@ -367,4 +621,144 @@ void worker_report(struct worker *w, struct worker_slot *slot)
 	else if (slot->cause != WORKER_LEASE_LOST || slot->letter.count)
 		slot_refuse(w, slot);
 	clear(w, slot);
+}
+
+/* --- taking runs --- */
+
+/* From what was saved by a worker of another place. */
+static void fetch(struct worker *w, struct worker_slot *slot)
+{
+	struct store_session *x = &slot->taken.session;
+	own_free char *bytes = NULL;
+	struct worker_part part = { 0 };
+	struct err e = { 0 };
+	int r = store_load(w->store, x->id, &bytes, &part.size, &e);
+
+	if (r == -ENOENT)
+		err_set(&e, ERR_REFUSED, ENOENT,
+			"cannot run in session %s: its files are in a folder that this worker does "
+			"not have, and none of them was saved",
+			x->id);
+	else if (r < 0)
+		worker_note_failure(w, "load a workspace", r, &e);
+	if (r < 0) {
+		worker_fail(w, slot, &e);
+		return;
+	}
+	part.bytes = bytes;
+	worker_send_step(w, slot, WORKER_MOVING, &part);
+}
+
+static void worker_take_begin(struct worker *w, struct worker_slot *slot)
+{
+	struct store_session *x = &slot->taken.session;
+	struct worker_held *held = worker_find_held(w, x->id);
+	bool is_here = str_eq(x->place, w->self.place);
+
+	worker_tell(w, "run %s of session %s is taken", slot->taken.run.id, x->id);
+	if (is_here && (!held->must_move || cage_is_broken("move"))) {
+		worker_send_step(w, slot, WORKER_RUNNING, NULL);
+		return;
+	}
+	held->must_move = true;
+	slot->from = x->workspace;
+	x->workspace = x->token;
+	if (is_here)
+		worker_send_step(w, slot, WORKER_MOVING, NULL);
+	else
+		fetch(w, slot);
+}
+
+/* The workspace is where it has to be: the store is told, and then the run begins. */
+static void worker_begin_run(struct worker *w, struct worker_slot *slot)
+{
+	struct store_session *x = &slot->taken.session;
+	struct worker_held *held = worker_find_held(w, x->id);
+	struct err e = { 0 };
+	int r = slot->cause == WORKER_LEASE_LOST || !held
+			? -ESTALE
+			: store_set_workspace(
+				  w->store, x->id, x->token, w->self.place, x->workspace, &e);
+
+	if (r == -ESTALE) {
+		worker_lose(w, x->id);
+		slot->cause = WORKER_LEASE_LOST;
+		worker_report(w, slot);
+		return;
+	}
+	if (r < 0) {
+		worker_note_failure(w, "write down where a workspace is", r, &e);
+		worker_fail(w, slot, &e);
+		return;
+	}
+	held->must_move = false;
+	memcpy(x->place, w->self.place, sizeof(x->place));
+	worker_send_step(w, slot, WORKER_RUNNING, NULL);
+}
+
+/*
+ * Saves what was packed, if anything was: 0. What the store will never take is said with the run's
+ * end; -errno: it does not answer.
+ */
+static int worker_save(struct worker *w, struct worker_slot *slot)
+{
+	const struct store_session *x = &slot->taken.session;
+	const struct worker_part *bytes = &slot->packed.parts[1];
+	struct err e = { 0 };
+	int r;
+
+	if (slot->packed.count != 2)
+		return 0;
+	r = store_save(w->store, x->id, x->token, bytes->bytes, bytes->size, &e);
+	if (r == -EPIPE) {
+		worker_note_failure(w, "save a workspace", r, &e);
+		return r;
+	}
+	worker_letter_done(&slot->packed);
+	/* That it is another's by now is found when the end is written down. */
+	if (r < 0 && r != -ESTALE) {
+		slot->answer.error = e;
+		err_prefix(&slot->answer.error, "cannot save the result");
+	}
+	return 0;
+}
+
+/* One that has just told how its run ended may have been killed: what it gets is never begun. */
+static bool is_free(const struct worker *w, const struct worker_slot *slot)
+{
+	return slot->step == WORKER_IDLE && slot->channel >= 0 && slot->pidfd >= 0 &&
+	       !slot->is_doomed && !atomic_load(&w->shared->slots[slot->number].is_fenced);
+}
+
+static struct worker_slot *take_find_free(struct worker *w)
+{
+	for (unsigned i = 0; i < w->settings->slots; i++)
+		if (is_free(w, &w->slots[i]))
+			return &w->slots[i];
+	return NULL;
+}
+
+void worker_take(struct worker *w)
+{
+	struct worker_slot *slot;
+
+	while (w->may_have_work && !w->is_going && !w->is_cut && !worker_is_fenced(w) &&
+		(slot = take_find_free(w))) {
+		struct err e = { 0 };
+		int r = store_take_run(w->store, &w->self, &slot->taken, &e);
+
+		if (r == -ENODATA) {
+			worker_warn(w, "%s", e.text);
+			continue;
+		}
+		if (r < 0)
+			worker_note_failure(w, "take a run", r, &e);
+		w->may_have_work = r > 0;
+		if (r <= 0)
+			return;
+		if (worker_hold(w, &slot->taken, &e) < 0)
+			worker_fail(w, slot, &e);
+		else
+			worker_take_begin(w, slot);
+	}
 }
