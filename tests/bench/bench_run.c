@@ -196,7 +196,7 @@ static void become(const struct bench_command *c)
 
 	if (c->mount_ns >= 0 && setns(c->mount_ns, CLONE_NEWNS) < 0)
 		_exit(126);
-	if (who->id != geteuid() && (syscall(SYS_setgroups, 0, NULL) < 0 ||
+	if (who->id != geteuid() && (syscall(SYS_setgroups, 1, &who->id) < 0 ||
 					    syscall(SYS_setresgid, who->id, who->id, who->id) < 0 ||
 					    syscall(SYS_setresuid, who->id, who->id, who->id) < 0))
 		_exit(126);
@@ -228,6 +228,33 @@ static int wait_for(pid_t pid, struct rusage *ret)
 		if (errno != EINTR)
 			bench_fail("cannot wait: %s", strerror(errno));
 	return status;
+}
+
+static pid_t opened;
+
+FILE *bench_open(const struct bench_command *c)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0 || (opened = fork()) < 0)
+		bench_fail("cannot start a process: %s", strerror(errno));
+	if (opened == 0) {
+		if ((c->mount_ns >= 0 && setns(c->mount_ns, CLONE_NEWNS) < 0) ||
+			chdir(c->who->project) < 0 || dup2(ends[1], 1) < 0 || dup2(said_fd, 2) < 0)
+			_exit(126);
+		execve(c->argv[0], (char *const *)(uintptr_t)c->argv, c->who->env);
+		_exit(127);
+	}
+	close(ends[1]);
+	return fdopen(ends[0], "r");
+}
+
+int bench_close(FILE *lines)
+{
+	struct rusage used;
+
+	fclose(lines);
+	return wait_for(opened, &used);
 }
 
 double bench_start_once(struct bench_command *c)

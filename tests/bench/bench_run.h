@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 /*
@@ -62,6 +63,13 @@ void bench_add_arg(struct bench_command *c, const char *arg);
 
 /* Starts a command, what it says kept for a message; the id of its process. */
 pid_t bench_spawn(const struct bench_command *c);
+
+/*
+ * Starts a command as whoever runs the bench, in the user's project and environment, to read what
+ * it prints; one at a time. bench_close waits for its end and returns its status as wait(2) has it.
+ */
+FILE *bench_open(const struct bench_command *c);
+int bench_close(FILE *lines);
 
 /* Starts and waits: microseconds. */
 double bench_start_once(struct bench_command *c);
