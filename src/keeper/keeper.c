@@ -18,8 +18,32 @@
 #include "base/count.h"
 #include "base/own.h"
 #include "keeper/keeper_inside.h"
-#include "keeper/start/keeper_team.h"
 #include "wire/wire.h"
+
+/* --- its parts --- */
+
+/* In this order they are heard, and ended; the last are those that no descriptor wakes. */
+const struct keeper_part *const keeper_parts[KEEPER_PARTS] = {
+	&keeper_inspection_part,
+	&keeper_stdio_part,
+	&keeper_terminal_part,
+	&keeper_signals_part,
+	&keeper_sources_part,
+	&keeper_gate_part,
+	&keeper_member_part,
+	&keeper_resident_part,
+	&keeper_joined_part,
+	&keeper_notify_part,
+	&keeper_names_part,
+	&keeper_report_part,
+	&keeper_limits_part,
+	&keeper_disk_part,
+	&keeper_overlay_part,
+	&keeper_protect_part,
+	&keeper_copy_part,
+	&keeper_layer_part,
+	&keeper_warm_part,
+};
 
 /* --- a keeper --- */
 
@@ -59,21 +83,10 @@ void keeper_init(struct keeper *k, const struct keeper_request *q, struct record
 		.disk = -1,
 	};
 	cgroup_init(&k->group);
-	keeper_stdio_init(&k->stdio);
-	keeper_terminal_choose(&k->terminal, KEEPER_TTY_NEVER);
 	tell_cage(k);
-	keeper_sources_init(&k->sources);
-	keeper_layer_init(&k->layer);
-	keeper_overlay_init(&k->overlay);
-	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
-		keeper_protect_init(&k->protects[i]);
-	keeper_gate_init(&k->gate);
-	keeper_member_init(&k->member);
-	keeper_joined_init(&k->joined);
-	keeper_resident_init(&k->resident);
-	keeper_notify_init(&k->notify);
-	keeper_names_init(&k->names);
-	keeper_report_init(&k->reports);
+	for (size_t i = 0; i < KEEPER_PARTS; i++)
+		if (keeper_parts[i]->init)
+			keeper_parts[i]->init(k);
 }
 
 /* What an attempt before this one left in the record. */
@@ -114,15 +127,6 @@ int keeper_new(
 
 /* --- steps --- */
 
-static int choose_terminal(struct keeper *k, struct err *e)
-{
-	(void)e;
-	keeper_terminal_choose(&k->terminal, k->q->tty);
-	k->start.term = keeper_terminal_type(&k->terminal);
-	k->record->has_terminal = k->terminal.is_wanted;
-	return 0;
-}
-
 static int choose_ids(struct keeper *k, struct err *e)
 {
 	return keeper_choose_ids(k->q, &k->start.ids, e);
@@ -136,38 +140,6 @@ static int make_words(struct keeper *k, struct err *e)
 	k->start.environment = k->words.environment;
 	k->start.own_variables = k->words.own_variables;
 	return r;
-}
-
-static int open_sources(struct keeper *k, struct err *e)
-{
-	int r = keeper_sources_make(&k->sources, &k->start, k->q, e);
-
-	k->record->failed_op = k->sources.unmapped;
-	k->start.sources = k->sources.items;
-	return r;
-}
-
-static int open_late_sources(struct keeper *k, struct err *e)
-{
-	int r = keeper_sources_make_late(&k->sources, &k->start, k->q, e);
-
-	k->record->failed_op = k->sources.unmapped;
-	return r;
-}
-
-static int open_stdio(struct keeper *k, struct err *e)
-{
-	int r = keeper_stdio_open(&k->stdio, k->q, &k->terminal, &k->start.ids, e);
-
-	k->start.terminal_streams = keeper_stdio_on_terminal(&k->stdio);
-	return r;
-}
-
-static int watch_disk(struct keeper *k, struct err *e)
-{
-	(void)e;
-	keeper_disk_open(k);
-	return 0;
 }
 
 static int keeper_spawn(struct keeper *k, struct err *e)
@@ -217,16 +189,6 @@ static int map_ids(struct keeper *k, struct err *e)
 	return r;
 }
 
-static int prepare_inspection(struct keeper *k, struct err *e)
-{
-	return keeper_inspection_prepare(&k->inspection, &k->start, &k->sources, e);
-}
-
-static int prepare_late_inspection(struct keeper *k, struct err *e)
-{
-	return keeper_inspection_prepare_late(k->inspection, &k->sources, e);
-}
-
 static int sweep_groups(struct keeper *k, struct err *e)
 {
 	(void)e;
@@ -234,70 +196,61 @@ static int sweep_groups(struct keeper *k, struct err *e)
 	return 0;
 }
 
-static int close_sources(struct keeper *k, struct err *e)
-{
-	(void)e;
-	keeper_sources_close(&k->sources);
-	return 0;
-}
-
 /* --- which are taken for which cage --- */
 
-enum phase {
-	OPEN,
-	PREPARE,
-	START,
-	MEANWHILE, /* the cage takes a while to be made: what is needed later is done now */
-};
-
 static const struct step {
-	enum phase phase;
+	enum keeper_phase phase;
+	const struct keeper_part *part; /* that takes it; or NULL */
 	int (*take)(struct keeper *k, struct err *e);
 	bool in[KEEPER_MODE_COUNT];
 } steps[] = {
 	/* clang-format off */
-	/*                                     fresh warming warm joining resident */
-	{ OPEN,      choose_terminal,          { 1,     1,      0,   1,      1 } },
-	{ OPEN,      choose_ids,               { 1,     1,      0,   1,      1 } },
-	{ OPEN,      make_words,               { 1,     0,      0,   1,      1 } },
-	{ OPEN,      keeper_warm_share_words,  { 0,     1,      0,   0,      0 } },
-	{ OPEN,      keeper_report_make,       { 1,     0,      0,   0,      1 } },
-	{ OPEN,      open_sources,             { 1,     1,      0,   0,      1 } },
-	{ OPEN,      open_late_sources,        { 0,     0,      1,   0,      0 } },
-	{ OPEN,      keeper_overlay_find,      { 1,     0,      0,   0,      1 } },
-	{ OPEN,      keeper_join_find,         { 0,     0,      0,   1,      0 } },
-	{ PREPARE,   keeper_join_prepare,      { 0,     0,      0,   1,      0 } },
-	{ PREPARE,   keeper_overlay_take,      { 1,     0,      0,   0,      1 } },
-	{ PREPARE,   keeper_layer_make,        { 1,     0,      1,   0,      1 } },
-	{ PREPARE,   keeper_protect_make,      { 1,     0,      0,   0,      1 } },
-	{ PREPARE,   keeper_limits_make,       { 1,     1,      0,   0,      1 } },
-	{ PREPARE,   keeper_gate_make,         { 1,     1,      0,   0,      1 } },
-	{ PREPARE,   keeper_notify_make,       { 1,     1,      0,   0,      1 } },
-	{ PREPARE,   open_stdio,               { 1,     1,      0,   1,      1 } },
-	{ PREPARE,   keeper_watch_open,        { 1,     1,      0,   1,      1 } },
-	{ PREPARE,   keeper_copy_make,         { 1,     0,      0,   0,      1 } },
-	{ PREPARE,   watch_disk,               { 1,     0,      1,   0,      1 } },
-	{ START,     keeper_spawn,             { 1,     1,      0,   1,      1 } },
-	{ START,     limit_making,             { 1,     0,      1,   1,      1 } },
-	{ START,     map_ids,                  { 1,     1,      0,   0,      1 } },
-	{ START,     keeper_member_send,       { 1,     0,      1,   0,      1 } },
-	{ START,     keeper_gate_start,        { 1,     1,      0,   0,      1 } },
-	{ MEANWHILE, prepare_inspection,       { 1,     1,      0,   1,      1 } },
-	{ MEANWHILE, prepare_late_inspection,  { 1,     0,      1,   0,      1 } },
-	{ MEANWHILE, sweep_groups,             { 1,     0,      0,   0,      1 } },
-	{ MEANWHILE, keeper_digest,            { 1,     0,      1,   0,      1 } },
-	{ MEANWHILE, close_sources,            { 1,     0,      1,   1,      1 } },
-	{ MEANWHILE, keeper_overlay_digest,    { 1,     0,      0,   0,      1 } },
+	/*                                                      fresh warming warm joining resident */
+	{ KEEPER_OPEN,      &keeper_terminal_part, NULL,       { 1,     1,      0,   1,      1 } },
+	{ KEEPER_OPEN,      NULL, choose_ids,                  { 1,     1,      0,   1,      1 } },
+	{ KEEPER_OPEN,      NULL, make_words,                  { 1,     0,      0,   1,      1 } },
+	{ KEEPER_OPEN,      &keeper_warm_part, NULL,           { 0,     1,      0,   0,      0 } },
+	{ KEEPER_OPEN,      &keeper_report_part, NULL,         { 1,     0,      0,   0,      1 } },
+	{ KEEPER_OPEN,      &keeper_sources_part, NULL,        { 1,     1,      1,   0,      1 } },
+	{ KEEPER_OPEN,      &keeper_overlay_part, NULL,        { 1,     0,      0,   0,      1 } },
+	{ KEEPER_OPEN,      &keeper_joined_part, NULL,         { 0,     0,      0,   1,      0 } },
+	{ KEEPER_PREPARE,   &keeper_joined_part, NULL,         { 0,     0,      0,   1,      0 } },
+	{ KEEPER_PREPARE,   &keeper_overlay_part, NULL,        { 1,     0,      0,   0,      1 } },
+	{ KEEPER_PREPARE,   &keeper_layer_part, NULL,          { 1,     0,      1,   0,      1 } },
+	{ KEEPER_PREPARE,   &keeper_protect_part, NULL,        { 1,     0,      0,   0,      1 } },
+	{ KEEPER_PREPARE,   &keeper_limits_part, NULL,         { 1,     1,      0,   0,      1 } },
+	{ KEEPER_PREPARE,   &keeper_gate_part, NULL,           { 1,     1,      0,   0,      1 } },
+	{ KEEPER_PREPARE,   &keeper_notify_part, NULL,         { 1,     1,      0,   0,      1 } },
+	{ KEEPER_PREPARE,   &keeper_stdio_part, NULL,          { 1,     1,      0,   1,      1 } },
+	{ KEEPER_PREPARE,   &keeper_signals_part, NULL,        { 1,     1,      0,   1,      1 } },
+	{ KEEPER_PREPARE,   &keeper_copy_part, NULL,           { 1,     0,      0,   0,      1 } },
+	{ KEEPER_PREPARE,   &keeper_disk_part, NULL,           { 1,     0,      1,   0,      1 } },
+	{ KEEPER_START,     NULL, keeper_spawn,                { 1,     1,      0,   1,      1 } },
+	{ KEEPER_START,     NULL, limit_making,                { 1,     0,      1,   1,      1 } },
+	{ KEEPER_START,     NULL, map_ids,                     { 1,     1,      0,   0,      1 } },
+	{ KEEPER_START,     &keeper_member_part, NULL,         { 1,     0,      1,   0,      1 } },
+	{ KEEPER_START,     &keeper_gate_part, NULL,           { 1,     1,      0,   0,      1 } },
+	{ KEEPER_MEANWHILE, &keeper_inspection_part, NULL,     { 1,     1,      1,   1,      1 } },
+	{ KEEPER_MEANWHILE, NULL, sweep_groups,                { 1,     0,      0,   0,      1 } },
+	{ KEEPER_MEANWHILE, &keeper_copy_part, NULL,           { 1,     0,      1,   0,      1 } },
+	{ KEEPER_MEANWHILE, &keeper_sources_part, NULL,        { 1,     0,      1,   1,      1 } },
+	{ KEEPER_MEANWHILE, &keeper_overlay_part, NULL,        { 1,     0,      0,   0,      1 } },
+	{ KEEPER_INSPECT,   &keeper_inspection_part, NULL,     { 1,     0,      1,   1,      1 } },
+	{ KEEPER_INSPECT,   &keeper_overlay_part, NULL,        { 1,     0,      0,   0,      1 } },
+	{ KEEPER_INSPECTED, &keeper_layer_part, NULL,          { 1,     0,      1,   1,      1 } },
+	{ KEEPER_GO,        &keeper_resident_part, NULL,       { 0,     0,      0,   0,      1 } },
+	{ KEEPER_LET_RUN,   &keeper_names_part, NULL,          { 1,     0,      1,   0,      1 } },
+	{ KEEPER_WAIT,      &keeper_resident_part, NULL,       { 0,     0,      0,   0,      1 } },
 	/* clang-format on */
 };
 
-static int keeper_take_steps(struct keeper *k, enum phase phase, struct err *e)
+static int keeper_take_steps(struct keeper *k, enum keeper_phase phase, struct err *e)
 {
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < COUNT_OF(steps); i++)
 		if (steps[i].phase == phase && steps[i].in[k->mode])
-			r = steps[i].take(k, e);
+			r = (steps[i].part ? steps[i].part->take[phase] : steps[i].take)(k, e);
 	return r;
 }
 
@@ -324,21 +277,9 @@ int keeper_open(struct keeper *k, int *given, struct err *e)
 	int r;
 
 	k->sources.given = given;
-	r = keeper_take_steps(k, OPEN, e);
+	r = keeper_take_steps(k, KEEPER_OPEN, e);
 	k->sources.given = NULL;
 	return r;
-}
-
-const char *keeper_shown(const struct keeper *k, uint32_t i)
-{
-	const struct plan *p = k->start.plan;
-
-	if (plan_ops(p)[i].kind == PLAN_OVERLAY)
-		return k->overlay.kept.path[0] ? k->overlay.kept.path : NULL;
-	/* What a warm cage shows was approved when it was made, but for what its session brings. */
-	if (!k->sources.count || (k->mode == KEEPER_WARM && !keeper_sources_is_late(p, i)))
-		return NULL;
-	return keeper_sources_shown(&k->sources, &k->start, i);
 }
 
 bool keeper_needs_cage(const struct keeper *k)
@@ -348,14 +289,14 @@ bool keeper_needs_cage(const struct keeper *k)
 
 int keeper_prepare(struct keeper *k, struct err *e)
 {
-	return keeper_take_steps(k, PREPARE, e);
+	return keeper_take_steps(k, KEEPER_PREPARE, e);
 }
 
 int keeper_start(struct keeper *k, struct err *e)
 {
-	int r = keeper_take_steps(k, START, e);
+	int r = keeper_take_steps(k, KEEPER_START, e);
 
-	return r == 0 ? keeper_take_steps(k, MEANWHILE, e) : r;
+	return r == 0 ? keeper_take_steps(k, KEEPER_MEANWHILE, e) : r;
 }
 
 int keeper_inspect(struct keeper *k, struct err *e)
@@ -364,13 +305,11 @@ int keeper_inspect(struct keeper *k, struct err *e)
 
 	if (r < 0 || k->state != KEEPER_BUILT)
 		return r;
-	keeper_protect_end(k);
-	r = keeper_inspection_judge(k->inspection, k, k->record, e);
-	if (r == 0)
-		r = keeper_overlay_look(k, e);
+	keeper_protect_part.save(k);
+	r = keeper_take_steps(k, KEEPER_INSPECT, e);
 	k->end.has_fault = r < 0;
 	if (r == 0)
-		r = keeper_points_find(k, e);
+		r = keeper_take_steps(k, KEEPER_INSPECTED, e);
 	if (r < 0)
 		keeper_log_look(k);
 	return r;
@@ -391,7 +330,7 @@ int keeper_go(struct keeper *k, struct err *e)
 	/* It ended before it stood. */
 	if (k->state != KEEPER_BUILT)
 		return 0;
-	r = k->mode == KEEPER_RESIDENT ? keeper_resident_open(k, e) : 0;
+	r = keeper_take_steps(k, KEEPER_GO, e);
 	/* What the host changes from here on has a later time than what the command finds. */
 	clock_pass_mark(&k->layer.began);
 	/* From here on what runs is the user's: startup commands are part of the time. */
@@ -401,7 +340,8 @@ int keeper_go(struct keeper *k, struct err *e)
 	if (r == 0)
 		k->state = KEEPER_LET_GO;
 	keeper_log_look(k);
-	keeper_names_open(k);
+	if (r == 0)
+		r = keeper_take_steps(k, KEEPER_LET_RUN, e);
 	return r == 0 ? keeper_watch(k, KEEPER_UNTIL_STARTED, e) : r;
 }
 
@@ -414,9 +354,9 @@ int keeper_wait(struct keeper *k, struct err *e)
 {
 	int r;
 
-	if (k->mode == KEEPER_RESIDENT && keeper_is_running(k))
-		keeper_resident_begin(k);
-	r = keeper_watch(k, KEEPER_UNTIL_ENDED, e);
+	r = keeper_take_steps(k, KEEPER_WAIT, e);
+	if (r == 0)
+		r = keeper_watch(k, KEEPER_UNTIL_ENDED, e);
 	if (r == 0 && !keeper_has_started(k) && k->end.limit == PLAN_GUARANTEE_COUNT)
 		r = err_set(e, ERR_SYS, ECHILD, "cannot start the command: the cage ended before");
 	return r;

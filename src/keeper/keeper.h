@@ -13,18 +13,20 @@
 #include "seccomp/filter.h"
 
 /*
- * The keeper of one run: starts the cage, looks at it from outside, lets the command go, passes
- * signals and terminals' bytes, and sees to its end. Whoever has something run calls one phase
- * after the other, and does what is its own in between; the keeper calls nobody back.
+ * The keeper of one run: starts the cage, inspects it from outside, lets the command go, passes on
+ * signals and the bytes of terminals, and waits for its end. The user of a keeper calls one phase
+ * after the other, and does its own work in between; the keeper calls nobody back.
  *
- *     keeper_new      a keeper, and a record in which nothing of an earlier attempt is
- *     keeper_open     what the plan shows is open: the user approves it with keeper_shown, and
- * starts the session's cage where keeper_needs_cage keeper_prepare  what the cage is made of is
- * there keeper_start    the cage is being made keeper_inspect  it stands, and is what was planned
- *     keeper_go       the command runs
- *     keeper_wait     it has ended
- *     keeper_finish   so has all of the cage, and the record is complete
- *     keeper_free     nothing is left
+ *     keeper_new      makes a keeper, and clears the record of an earlier attempt
+ *     keeper_open     opens the sources of the plan: the user approves them with keeper_shown,
+ *                     and starts the session's cage where keeper_needs_cage
+ *     keeper_prepare  makes what the cage is made of
+ *     keeper_start    starts making the cage
+ *     keeper_inspect  waits until the cage stands, and compares it with the plan
+ *     keeper_go       starts the command
+ *     keeper_wait     waits for its end
+ *     keeper_finish   ends all of the cage, and completes the record
+ *     keeper_free     frees everything
  */
 
 enum keeper_tty {
@@ -33,13 +35,13 @@ enum keeper_tty {
 	KEEPER_TTY_NEVER,
 };
 
-/* How a run comes to its cage. */
+/* How a run gets its cage. */
 enum keeper_mode {
-	KEEPER_FRESH,    /* it has one made for itself */
-	KEEPER_WARMING,  /* it is none yet: the cage is made before anybody needs it */
-	KEEPER_WARM,     /* it uses one that was made in that way: keeper_warm.c */
-	KEEPER_JOINING,  /* it enters that of its session, in which other commands run too */
-	KEEPER_RESIDENT, /* it has no command, and is the cage that they join */
+	KEEPER_FRESH,    /* the cage is made for this run */
+	KEEPER_WARMING,  /* there is no run yet: the cage is made before one needs it */
+	KEEPER_WARM,     /* the run uses a cage that was made in that way: keeper_warm.c */
+	KEEPER_JOINING,  /* the command enters its session's cage, beside other commands */
+	KEEPER_RESIDENT, /* the cage that these commands enter; it has no command of its own */
 	KEEPER_MODE_COUNT
 };
 
@@ -67,7 +69,7 @@ struct keeper_request {
 	size_t held_count;
 	struct change_progress progress;
 	struct keeper *warm; /* a cage that waits for a session, used up by keeper_new; or NULL */
-	int *hold; /* gets what keeps the workspace mounted, where it is -1: keeper_pin_workspace */
+	int *hold;           /* gets what keeps the workspace mounted, where it is -1; or NULL */
 	enum keeper_mode mode;
 	int told;      /* resident: who had it started hears here that it stands; borrowed */
 	int workspace; /* of the session that this is a run of, borrowed; -1: of none */
@@ -83,114 +85,109 @@ struct keeper_request {
 /*
  * --- the phases ---
  *
- * Each gives 0, or -errno and a sentence. After a failure of one, or of the user's own in between,
- * keeper_finish and keeper_free are what is left.
+ * Each returns 0, or -errno and a sentence. After a failure, of a phase or of the user's own work
+ * in between, only keeper_finish and keeper_free may be called.
  */
 
 /*
- * A keeper for one attempt at a run, whose record has its `run`. Both are borrowed until
- * keeper_free. Where q->warm fits the plan, it is that cage's keeper from here on; otherwise that
- * one is ended.
+ * Makes a keeper for one attempt at a run, whose record has its `run`. Borrows `q` and `record`
+ * until keeper_free. If the warm cage of q->warm fits the plan, *ret is its keeper; otherwise that
+ * cage is ended.
  */
 int keeper_new(
 	struct keeper **ret, const struct keeper_request *q, struct record *record, struct err *e);
 
-/* Before keeper_open: is q->folder needed already? */
+/* Returns true if keeper_open needs q->folder. */
 bool keeper_needs_folder(const struct keeper *k);
 
-/* The folder of the private home that is kept, and that operation `i` shows; NULL: none. */
+/* Returns the folder of the private home that operation `i` shows, or NULL. */
 const char *keeper_state_of(const struct plan *p, uint32_t i);
 
 /*
- * Opens what the plan shows, and finds the cage of a session whose commands share one. `given` has
- * for each operation the folder that keeper_state_of names, which is taken out, or -1; NULL: there
- * is none.
+ * Opens the sources of the plan, and finds the cage of a session whose commands share one. `given`
+ * has for each operation an open descriptor of the folder that keeper_state_of names, or -1, and
+ * may be NULL. Takes ownership of the descriptors that it uses.
  */
 int keeper_open(struct keeper *k, int *given, struct err *e);
 
 /*
- * After keeper_open: the real path of what operation `i` shows of the operator's, for the user to
- * approve; NULL: it shows nothing of the kind.
+ * Returns, after keeper_open, the real path of the operator's file that operation `i` shows, for
+ * the user to approve; NULL if it shows none.
  */
 const char *keeper_shown(const struct keeper *k, uint32_t i);
 
-/* After keeper_open: has the session no cage yet? The user starts one, which is ready afterwards.
- */
+/* Returns true, after keeper_open, if the session has no cage yet. The user must start one. */
 bool keeper_needs_cage(const struct keeper *k);
 
 /* Makes layers, cgroups, the gate's rules, the filter, streams; copies what has to be copied. */
 int keeper_prepare(struct keeper *k, struct err *e);
 
 /*
- * After keeper_prepare: what of the project or its git was copied for the run; NULL: nothing.
- * *ret_what names which of the two.
+ * Returns, after keeper_prepare, how much of the project or its git was copied for the run; NULL if
+ * nothing was. *ret_what names which of the two.
  */
 const struct tree_counts *keeper_copied(
 	const struct keeper *k, enum cage_layer which, const char **ret_what);
 
 /*
- * Starts the cage. It takes a while to be made: in the meantime this finds out what is to be seen
- * in it, and takes digests; the user may do what it has to before the command runs.
+ * Starts making the cage. In the meantime this works out what the inspection must see, and takes
+ * digests. The user may do its own work before it calls keeper_inspect.
  */
 int keeper_start(struct keeper *k, struct err *e);
 
 /* Waits until cage and gate stand, looks at both from outside, and compares them with the plan. */
 int keeper_inspect(struct keeper *k, struct err *e);
 
-/* Lets the command go, and waits until it runs: keeper_is_running, unless it is over already. */
+/* Starts the command, and waits until it runs (keeper_is_running) or has ended already. */
 int keeper_go(struct keeper *k, struct err *e);
 bool keeper_is_running(const struct keeper *k);
 
-/* Waits until the command has ended, and all of the cage. A command that never ran is an error. */
+/* Waits until the command and all of the cage have ended. Fails if the command never ran. */
 int keeper_wait(struct keeper *k, struct err *e);
 
 /*
- * Ends what is left of the cage, and completes the record. `r` is what the last phase gave: with 0
- * the record says how the command ended, and `e` what else went wrong; otherwise `e` is made the
- * best reason there is. When the cage ended by itself, its first process is still on its way out.
+ * Ends what is left of the cage, and completes the record. `r` is the result of the last phase:
+ * with 0 the record says how the command ended, and `e` what else went wrong; otherwise `e` gets
+ * the best reason there is. The first process of a cage that ended by itself may still be exiting.
  */
 void keeper_finish(struct keeper *k, int r, struct err *e);
 
-/* Waits for that, removes the cgroups (record->late, if they stay) and frees all. NULL is allowed.
+/*
+ * Waits for the first process, removes the cgroups (record->late says if they stay) and frees
+ * everything. `k` may be NULL.
  */
 void keeper_free(struct keeper *k);
 
 /* --- cages that are ready before anybody needs them: keeper_warm.c --- */
 
 /*
- * The keeper of one for any session of this plan: with keeper_open, keeper_prepare and keeper_start
- * all of it stands but what a session brings, and nothing of any is in it. It is used once, as
- * q->warm, or ended by keeper_free. -EOPNOTSUPP, with nothing said: for this plan it cannot be
- * done.
+ * Makes the keeper of a cage that any session of this plan can use: after keeper_open,
+ * keeper_prepare and keeper_start all of the cage stands but what the session brings. It is used
+ * once, as q->warm, or ended by keeper_free. Returns -EOPNOTSUPP, with `e` untouched, for a plan
+ * whose cage cannot be made in advance.
  */
 int keeper_new_warm(struct keeper **ret, const struct keeper_request *q, struct err *e);
 
-/* Does the warm cage fit this plan, whatever its command is? */
+/* Returns true if the warm cage fits this plan, whatever the command is. */
 bool keeper_warm_is_for(const struct keeper *k, const struct plan *p);
 
-/* Is it alive, and do the declared names still lead to what it shows? */
+/* Returns true if the warm cage is alive and its sources still resolve to the same inodes. */
 bool keeper_warm_waits(const struct keeper *k);
 
 /*
- * Ends all that runs in a workspace: asks, and kills what has not ended after half of that time.
- * 0 also where nothing runs; -EBUSY: something still does. keeper_member.c
+ * Ends all runs in a workspace: asks them, and kills those that have not ended after three quarters
+ * of the time. Returns 0 also where nothing runs, -EBUSY if something still does. keeper_join.c
  */
 int keeper_stop_workspace(int workspace, unsigned patience_ms, struct err *e);
 
 /*
- * Keeps a workspace mounted between runs, as long as the descriptor is open that this returns;
- * -ENOENT: it is not mounted. On it a message comes when the session is stopped.
- */
-int keeper_pin_workspace(int workspace, struct err *e);
-
-/*
- * What of a plan this version carries out itself: 0, or ERR_REFUSED with the part it does not.
- * Parts that may be missing are noted in the record.
+ * Checks that this version can carry out every part of the plan: 0, or ERR_REFUSED with the part
+ * that it cannot. Parts that may be missing are noted in the record.
  */
 int keeper_check_plan(
 	const struct plan *p, bool needs_command, struct record *record, struct err *e);
 
-/* Says an event on q->status_fd, if there is one. */
+/* Write an event to q->status_fd, if there is one. */
 void keeper_say_failed(const struct keeper_request *q, const struct err *e, int status);
 void keeper_say_ended(const struct keeper_request *q, const struct record *record, int status);
 void keeper_say_reached(
@@ -198,16 +195,16 @@ void keeper_say_reached(
 
 /*
  * The same for a decision about the network, which is new or has another count. The run goes on
- * while they are told: all together they wait no longer than *q->patience_ms, and one that nobody
- * takes by then is left out. The record has them all.
+ * meanwhile: all of these events together wait no longer than *q->patience_ms, and one that nobody
+ * reads by then is dropped. The record has them all.
  */
 void keeper_say_decided(
 	const struct keeper_request *q, const struct record *record, const struct wire_decision *d);
 
 /* --- what the command prints, as an asciicast --- */
 
-/* Into an open file, which is borrowed, for a run of `p`. -ENOMEM or 0. */
+/* Writes to an open file, which is borrowed, for a run of `p`. Returns 0 or -ENOMEM. */
 int keeper_cast_open(struct keeper_cast **ret, int fd, const struct plan *p);
 
-/* Writes the rest; 0 or -errno of the first write that failed. Frees it. */
+/* Writes the rest and frees `c`. Returns 0 or -errno of the first write that failed. */
 int keeper_cast_close(struct keeper_cast *c);

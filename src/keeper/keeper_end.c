@@ -9,7 +9,9 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,6 +19,8 @@
 
 #include "base/clock.h"
 #include "base/count.h"
+#include "base/file.h"
+#include "base/lines.h"
 #include "keeper/keeper_inside.h"
 
 /* --- the cage --- */
@@ -31,7 +35,8 @@ void keeper_kill(const struct keeper *k)
 		kill(k->process.pid, SIGKILL);
 }
 
-int keeper_reap(struct keeper_process *p, struct err *e)
+/* Waits until the process, which was killed, is gone, and with it every other of the cage. */
+static int end_reap(struct keeper_process *p, struct err *e)
 {
 	struct pollfd end = { .fd = p->pidfd, .events = POLLIN };
 	struct rusage used = { 0 };
@@ -50,23 +55,68 @@ int keeper_reap(struct keeper_process *p, struct err *e)
 	return 0;
 }
 
+/* utime, stime, cutime and cstime of proc_pid_stat(5), counted from the field behind the name. */
+#define FIRST_TIME 11
+#define LAST_TIME  14
+
+/* How long its processes ran, as its first one knows it that still is there; or -1. */
+static int64_t end_ask_cpu_us(pid_t first)
+{
+	char path[64], text[1024], *rest, *field;
+	uint64_t ticks = 0;
+	int i = 0;
+
+	snprintf(path, sizeof(path), "/proc/%d/stat", first);
+	if (file_read_small(path, text, sizeof(text)) <= 0)
+		return -1;
+	/* Its name, which may have anything in it, ends with the last bracket. */
+	rest = strrchr(text, ')');
+	rest = rest && rest[1] ? rest + 2 : NULL;
+	for (; rest && i <= LAST_TIME && (field = lines_field(&rest, ' ')); i++)
+		if (i >= FIRST_TIME)
+			ticks += strtoull(field, NULL, 10);
+	return i > LAST_TIME ? (int64_t)(ticks * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK)) : -1;
+}
+
 /* Ends what is left of the cage; false: something of it does not end. */
 static bool end_cage(struct keeper *k, struct err *e)
 {
 	if (k->mode == KEEPER_JOINING)
-		return keeper_join_end(k) || keeper_reap(&k->process, e) == 0;
+		return keeper_join_end(k) || end_reap(&k->process, e) == 0;
 	(void)cgroup_count(&k->group, &k->end.counts);
 	/* Later it is reaped, and the record written before that. */
 	if (k->state == KEEPER_ENDED)
-		k->process.cpu_us = keeper_ask_cpu_us(k->process.pid);
+		k->process.cpu_us = end_ask_cpu_us(k->process.pid);
 	keeper_kill(k);
 	if (k->state == KEEPER_ENDED || k->end.is_hanging)
 		return !k->end.is_hanging;
 	cgroup_kill(&k->group);
-	return keeper_reap(&k->process, e) == 0;
+	return end_reap(&k->process, e) == 0;
 }
 
 /* --- what is said of it --- */
+
+/* A limit may be the reason why something else failed. */
+static void end_explain_limits(const struct keeper *k, struct err *e)
+{
+	if (k->end.counts.oom_kills) {
+		err_prefix(e, "cannot fit into limits.memory");
+		err_hint(e, 0, "is limits.memory too small?");
+	}
+}
+
+/* Notes in the record what was used of the limits. */
+static void end_measure(struct keeper *k)
+{
+	struct record_used *used = &k->record->used;
+
+	used->cpu_us = k->process.cpu_us;
+	used->printed = (int64_t)k->stdio.printed;
+	keeper_output_end(&k->stdio, &k->record->output);
+	/* No cgroup of the cage's has had nothing in it. */
+	used->memory_peak = k->end.counts.memory_peak ? (int64_t)k->end.counts.memory_peak : -1;
+	used->processes_peak = k->end.counts.pids_peak ? (int64_t)k->end.counts.pids_peak : -1;
+}
 
 static void judge_end(struct keeper *k, struct err *e)
 {
@@ -125,21 +175,10 @@ void keeper_release(struct keeper *k)
 			close(*fds[i]);
 		*fds[i] = -1;
 	}
-	keeper_inspection_free(k->inspection);
-	keeper_stdio_done(&k->stdio);
-	keeper_terminal_done(&k->terminal);
+	for (size_t i = 0; i < KEEPER_PARTS; i++)
+		if (keeper_parts[i]->done)
+			keeper_parts[i]->done(k);
 	cgroup_done(&k->group);
-	keeper_sources_done(&k->sources);
-	keeper_layer_done(&k->layer);
-	keeper_overlay_done(&k->overlay);
-	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
-		keeper_protect_done(&k->protects[i]);
-	keeper_gate_done(&k->gate);
-	keeper_resident_done(k);
-	keeper_joined_done(&k->joined);
-	keeper_member_done(&k->member);
-	keeper_notify_done(&k->notify);
-	keeper_names_done(&k->names);
 	keeper_words_done(&k->words);
 }
 
@@ -151,38 +190,37 @@ void keeper_finish(struct keeper *k, int r, struct err *e)
 {
 	bool is_gone = end_cage(k, r == 0 ? e : NULL);
 
-	keeper_gate_end(k);
-	keeper_notify_end(k);
-	keeper_names_end(k);
-	keeper_report_end(k);
+	for (size_t i = 0; i < KEEPER_PARTS; i++)
+		if (keeper_parts[i]->end)
+			keeper_parts[i]->end(k);
 	if (r < 0) {
 		end_explain(k, is_gone, e);
-		keeper_limits_explain(k, e);
+		end_explain_limits(k, e);
 	}
 	/* Or the end of what the cage wrote would never come. */
 	keeper_stdio_close_inside(&k->stdio);
 	keeper_relay_drain(&k->stdio, k->signals);
 	keeper_join_leave(k);
 	/* An answer that comes later would be typed into the operator's shell. */
-	if (k->terminal.is_raw)
-		keeper_relay_await_answer(&k->stdio);
-	keeper_terminal_restore(&k->terminal, keeper_relay_awaits_answer(&k->stdio));
+	keeper_terminal_restore(
+		&k->terminal, keeper_relay_await_answer(&k->stdio, k->terminal.is_raw));
 	if (keeper_has_started(k)) {
 		k->record->start_ns = k->clock.started_ns - k->clock.began_ns;
 		k->record->run_ns = clock_ns() - k->clock.started_ns;
 	}
 	if (keeper_has_started(k))
-		keeper_limits_measure(k);
+		end_measure(k);
 	if (r == 0) {
 		keeper_limits_judge(k);
 		judge_end(k, e);
 	}
-	keeper_overlay_end(k, r == 0 || k->record->outcome == RECORD_BROKEN, is_gone);
-	keeper_protect_end(k);
-	keeper_layer_end(k, r == 0 || k->record->outcome == RECORD_BROKEN, is_gone);
+	k->end.has_run = r == 0 || k->record->outcome == RECORD_BROKEN;
+	k->end.is_left = !is_gone;
+	for (size_t i = 0; i < KEEPER_PARTS; i++)
+		if (keeper_parts[i]->save)
+			keeper_parts[i]->save(k);
 	keeper_log_end(k, e);
 	k->end.is_finished = true;
-	k->end.is_left = !is_gone;
 }
 
 /* A cage that no run has used, or that could not be made for one. */
@@ -190,8 +228,8 @@ static bool end_unused(struct keeper *k)
 {
 	keeper_kill(k);
 	cgroup_kill(&k->group);
-	keeper_gate_end(k);
-	return keeper_reap(&k->process, NULL) == 0;
+	keeper_gate_part.end(k);
+	return end_reap(&k->process, NULL) == 0;
 }
 
 void keeper_free(struct keeper *k)
@@ -201,11 +239,10 @@ void keeper_free(struct keeper *k)
 	if (!k->end.is_finished)
 		k->end.is_left = !end_unused(k);
 	else if (k->state == KEEPER_ENDED && k->process.pid > 0)
-		keeper_reap(&k->process, NULL);
+		end_reap(&k->process, NULL);
 	/* What hangs is in there still; the lock goes with us, and a later run removes it. */
 	if (k->end.is_left || cgroup_remove(&k->group, &k->record->late) == 0)
 		k->record->late.kind = ERR_NONE;
 	keeper_release(k);
-	keeper_warm_done(k->warm);
 	free(k);
 }

@@ -4,7 +4,6 @@
 #include "keeper/keeper.h"
 #include "keeper/keeper_process.h"
 #include "keeper/session/keeper_join.h"
-#include "keeper/session/keeper_member.h"
 #include "keeper/start/keeper_gate.h"
 #include "keeper/start/keeper_layers.h"
 #include "keeper/start/keeper_sources.h"
@@ -15,6 +14,58 @@
 #include "keeper/stream/keeper_streams.h"
 
 /* The keeper itself, for those of its files that need more than one of its parts. */
+
+struct keeper;
+struct pollfd;
+
+/* What is done on the way of a run, in this order. */
+enum keeper_phase {
+	KEEPER_OPEN,
+	KEEPER_PREPARE,
+	KEEPER_START,
+	KEEPER_MEANWHILE, /* the cage takes a while to be made: what is needed later is done now */
+	KEEPER_INSPECT,
+	KEEPER_INSPECTED, /* and it is what was planned */
+	KEEPER_GO,
+	KEEPER_LET_RUN, /* the cage was told to start the command */
+	KEEPER_WAIT,
+	KEEPER_PHASE_COUNT
+};
+
+/*
+ * A part of the keeper: what it does in which phase, what it waits for while the cage lives, and
+ * what it does at the end. Every member may be NULL. keeper.c has the list of them, and the table
+ * that says which step is taken for which mode.
+ */
+struct keeper_part {
+	void (*init)(struct keeper *k);
+	int (*take[KEEPER_PHASE_COUNT])(struct keeper *k, struct err *e);
+
+	/* Sets the descriptor and, if it is not POLLIN, the events; untouched: nothing is awaited.
+	 */
+	void (*want)(const struct keeper *k, struct pollfd *ret);
+
+	/* Milliseconds until hear has to be called in any case, or -1. */
+	int (*wait)(const struct keeper *k);
+
+	/* Something has come; without `want`: another turn of the loop. An error ends the run. */
+	int (*hear)(struct keeper *k, const struct pollfd *seen, struct err *e);
+	bool is_after_cage; /* it is heard only when the cage itself says nothing */
+
+	void (*end)(struct keeper *k);  /* the cage has ended: nobody is heard any more */
+	void (*save)(struct keeper *k); /* keeps or removes what the run left, by k->end */
+	void (*done)(struct keeper *k);
+};
+
+#define KEEPER_PARTS 19
+
+extern const struct keeper_part *const keeper_parts[KEEPER_PARTS];
+
+extern const struct keeper_part keeper_inspection_part, keeper_stdio_part, keeper_sources_part,
+	keeper_gate_part, keeper_member_part, keeper_resident_part, keeper_joined_part,
+	keeper_notify_part, keeper_names_part, keeper_report_part, keeper_limits_part,
+	keeper_disk_part, keeper_overlay_part, keeper_protect_part, keeper_layer_part,
+	keeper_terminal_part, keeper_signals_part, keeper_copy_part, keeper_warm_part;
 
 struct keeper {
 	const struct keeper_request *q;
@@ -69,57 +120,17 @@ void keeper_release(struct keeper *k);
 
 struct keeper_inspection;
 
-/* Finds out what is to be seen; while the cage is being made there is time for that. */
-int keeper_inspection_prepare(struct keeper_inspection **ret, const struct cage_start *start,
-	const struct keeper_sources *sources, struct err *e);
-void keeper_inspection_free(struct keeper_inspection *l);
-
-/* And what a session brings, once it has. */
-int keeper_inspection_prepare_late(
-	struct keeper_inspection *l, const struct keeper_sources *sources, struct err *e);
-
 /* The first look at a process that enters a cage: at all that it does not change afterwards. */
 int keeper_inspection_begin(struct keeper_inspection *l, struct keeper *k, struct err *e);
 
-/* What was seen. */
-const struct keeper_snapshot *keeper_inspection_view(const struct keeper_inspection *l);
-
-/* Compares the cage with the plan, guarantee by guarantee. */
-int keeper_inspection_judge(
-	struct keeper_inspection *l, const struct keeper *k, struct record *record, struct err *e);
-
 /* --- keeper_warm.c --- */
-
-/* The memory in which the first process finds its words, once there are some. */
-int keeper_warm_share_words(struct keeper *k, struct err *e);
 
 /* The keeper of a cage that waits is that of this run from here on; false: it does not fit. */
 bool keeper_warm_use(struct keeper *k, const struct keeper_request *q, struct record *record);
 
-/* What a warm cage has of its own; NULL is allowed. */
-void keeper_warm_done(struct keeper_warm *w);
-
-/* --- keeper_digest.c --- */
-
-/* Digests of the image, and of the project where that was asked for, into the record. */
-int keeper_digest(struct keeper *k, struct err *e);
-
 /* --- keeper_limits.c --- */
 
-/* Makes the cgroups that the plan's limits need. */
-int keeper_limits_make(struct keeper *k, struct err *e);
-
-/* Has the command printed more than it may, and is to be ended for that? */
-bool keeper_ends_for_output(const struct keeper *k);
-
-/* A limit may be the reason why something else failed. */
-void keeper_limits_explain(const struct keeper *k, struct err *e);
-
-/* How long its processes ran, as its first one knows it that still is there; or -1. */
-int64_t keeper_ask_cpu_us(pid_t first);
-
-/* What was used of the limits goes into the record, and which were reached. */
-void keeper_limits_measure(struct keeper *k);
+/* Notes in the record which limits were reached. */
 void keeper_limits_judge(struct keeper *k);
 
 /* The controller that a limit is held by; CGROUP_COUNT: it is no limit, or by something else. */

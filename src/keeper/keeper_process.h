@@ -47,6 +47,7 @@ struct keeper_ending {
 	bool is_unwanted;            /* the session was stopped */
 	bool is_disk_full;           /* when the command ended */
 	bool has_failed;             /* the cage says so itself */
+	bool has_run;                /* the command may have */
 	bool has_fault;              /* the cage is not what was planned */
 	bool is_gone;                /* the first process ended */
 	bool is_hanging;             /* what was killed does not end */
@@ -66,7 +67,7 @@ enum keeper_state {
 	KEEPER_STATE_COUNT
 };
 
-/* --- keeper_watch.c, keeper_end.c --- */
+/* --- keeper_watch.c: the loop; keeper_end.c: keeper_kill --- */
 
 enum keeper_until {
 	KEEPER_UNTIL_BUILT,   /* and the gate stands too */
@@ -74,19 +75,17 @@ enum keeper_until {
 	KEEPER_UNTIL_ENDED,
 };
 
-/*
- * Hears, passes on and waits, until the run is so far or the cage has ended; an error: it has to be
- * ended.
- */
+/* Runs the loop until the run is so far or the cage has ended. After an error it must be ended. */
 int keeper_watch(struct keeper *k, enum keeper_until until, struct err *e);
 
-/* The first process, or of a run that joined a session the command; the kernel ends the rest. */
+/* Asks the command to end because it reached a limit, unless one is ending it already. */
+void keeper_end_for(struct keeper *k, enum plan_guarantee limit);
+
+/* Kills the first process of the cage, and with it all others; of a run that joined a cage, the
+ * command. */
 void keeper_kill(const struct keeper *k);
 
-/* Waits until the process, which was killed, is gone, and with it every other of the cage. */
-int keeper_reap(struct keeper_process *p, struct err *e);
-
-/* --- keeper_messages.c --- */
+/* --- keeper_watch.c: what the cage says --- */
 
 struct keeper_message {
 	struct wire_message said;
@@ -102,7 +101,7 @@ struct keeper_message_rule {
 	int (*take)(struct keeper *k, struct keeper_message *m, struct err *e);
 };
 
-/* The rule that allows a message; NULL: none does. */
+/* Returns the rule that allows a message, or NULL. */
 const struct keeper_message_rule *keeper_find_rule(
 	uint32_t kind, enum keeper_state state, enum keeper_mode mode, uint32_t heard);
 
@@ -110,33 +109,18 @@ const struct keeper_message_rule *keeper_find_rule(
 int keeper_take_message(struct keeper *k, struct keeper_message *m, struct err *e);
 
 /*
- * The cage is dead, and what it said last may not have been heard: its reason is the better one,
- * and what it started was started. True when all of it was heard.
+ * Reads the last messages of a cage that has ended: the reason that it gives goes into `e`, and a
+ * start that it reports is noted. Returns true when all messages were read.
  */
 bool keeper_hear_last(struct keeper *k, struct err *e);
 
-/* --- keeper_signals.c --- */
+/* --- keeper_watch.c: signals --- */
 
-/* Opens the descriptors by which signals and the clock are heard. */
-int keeper_watch_open(struct keeper *k, struct err *e);
-
-/* When it rings next; 0: never. */
+/* Sets the time limit of what goes on; 0: none. */
 void keeper_set_timer(const struct keeper_clock *c, uint64_t ms);
 
-/* For the command, or, as a stop is, for all of the cage. */
-void keeper_send_signal(const struct keeper *k, int number);
-
-/* The command is asked to end, and a while later it is ended. */
+/* Asks the command to end, and kills it if it has not ended a while later. */
 int keeper_begin_to_stop(struct keeper *k);
 
-/* Takes one signal: an error, if it ends the run. */
+/* Reads one signal. Fails if it ends the run. */
 int keeper_hear_signal(struct keeper *k, struct err *e);
-
-/* The command was stopped by a signal: if the operator did that, the keeper stops too. */
-int keeper_take_stop(struct keeper *k, int number, struct err *e);
-
-/* The keeper may be in the foreground again: takes the keys and the window's size from there. */
-int keeper_come_back(struct keeper *k, struct err *e);
-
-/* The operator's window has another size: so has the cage's terminal. */
-void keeper_take_size(struct keeper *k);

@@ -1,21 +1,443 @@
 /*
- * keeper_watch - while the cage is made and the command runs: what it says, what it is sent, when
- * it is ended.
+ * keeper_watch - the loop while the cage is made and the command runs: what the cage says, signals
+ * of the operator, the clock, and the descriptors of all parts.
  *
- * Runs as:  the keeper.
- * Must not: wait for anything but everything at once; sleep while the
- *           cage goes on, unless the operator stopped both.
+ * Runs as:  the keeper. The signals that it blocks are unblocked in the cage.
+ * Must not: wait for one thing alone; sleep while the cage goes on, unless the operator stopped
+ *           both; believe the cage out of turn. A message that the table does not allow ends the
+ *           run.
  */
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/signalfd.h>
+#include <sys/statfs.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "keeper/keeper_inside.h"
 #include "wire/wire.h"
+
+/* --- signals --- */
+
+/* They come by a descriptor, beside that of the clock. Keeper and command are one job of a shell.
+ */
+
+#define GRACE_MS 5000 /* between the request to end and the end */
+
+static int signals_open_signals(struct keeper *k, struct err *e)
+{
+	static const int watched[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP,
+		SIGCONT, SIGWINCH };
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (size_t i = 0; i < COUNT_OF(watched); i++) {
+		struct sigaction old;
+
+		/* Who was told to ignore one, as by nohup, does. */
+		if (sigaction(watched[i], NULL, &old) < 0 || old.sa_handler != SIG_IGN)
+			sigaddset(&set, watched[i]);
+	}
+	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	/* Nor be stopped for touching a terminal from the background, while the cage goes on. */
+	sigaddset(&set, SIGTTIN);
+	sigaddset(&set, SIGTTOU);
+	/* Blocked to the end of the process: a signal at the end must not cost the record. */
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	if (k->signals < 0)
+		return err_sys(e, errno, "cannot receive signals");
+	return 0;
+}
+
+/* Opens the descriptors by which signals and the clock are heard. */
+static int signals_open(struct keeper *k, struct err *e)
+{
+	k->clock.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (k->clock.timer < 0)
+		return err_sys(e, errno, "cannot make a clock");
+	return signals_open_signals(k, e);
+}
+
+const struct keeper_part keeper_signals_part = {
+	.take = { [KEEPER_PREPARE] = signals_open },
+};
+
+void keeper_set_timer(const struct keeper_clock *c, uint64_t ms)
+{
+	struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ms / 1000),
+					   .tv_nsec = (long)(ms % 1000) * 1000000L } };
+
+	timerfd_settime(c->timer, 0, &when, NULL);
+}
+
+/* --- to the command --- */
+
+/* For the command, or, as a stop is, for all of the cage. */
+static void keeper_send_signal(const struct keeper *k, int number)
+{
+	if (k->mode == KEEPER_JOINING) {
+		keeper_join_signal(&k->process, number);
+		return;
+	}
+	wire_send(k->process.channel, WIRE_SIGNAL, number, NULL);
+}
+
+int keeper_begin_to_stop(struct keeper *k)
+{
+	keeper_send_signal(k, SIGTERM);
+	/* What is stopped would not hear it. */
+	keeper_send_signal(k, SIGCONT);
+	keeper_set_timer(&k->clock, GRACE_MS);
+	return 0;
+}
+
+/* --- stopping and going on --- */
+
+/* The operator's window has another size: so has the cage's terminal. */
+static void keeper_take_size(struct keeper *k)
+{
+	unsigned rows = keeper_terminal_resize(&k->terminal);
+
+	if (rows)
+		k->stdio.streams[1].filter.state.rows = (uint16_t)rows;
+	if (k->stdio.cast && k->terminal.near >= 0)
+		keeper_cast_resize(k->stdio.cast, k->terminal.near);
+}
+
+static void wake(struct keeper *k)
+{
+	if (k->job.is_stopped)
+		keeper_send_signal(k, SIGCONT);
+	k->job.is_stopped = false;
+}
+
+/* The keeper may be in the foreground again: takes the keys and the window's size from there. */
+static int keeper_come_back(struct keeper *k, struct err *e)
+{
+	int r = keeper_has_started(k) ? keeper_terminal_pass_keys(&k->terminal, e) : 0;
+
+	keeper_take_size(k);
+	/* Brought to the foreground with a command that stopped behind our back. */
+	if (k->terminal.is_raw)
+		wake(k);
+	return r;
+}
+
+/*
+ * The command has stopped, and we do the same, as a job of the operator's shell. All of the cage
+ * is stopped first. A process that armed a timer for SIGCONT goes on nevertheless: the wall holds
+ * it, and the clock, which is looked at when we come back.
+ */
+static int signals_stop(struct keeper *k, struct err *e)
+{
+	sigset_t only;
+
+	keeper_send_signal(k, SIGSTOP);
+	keeper_relay_catch_up(&k->stdio);
+	keeper_terminal_restore(&k->terminal, false);
+	sigemptyset(&only);
+	sigaddset(&only, SIGTSTP);
+	sigprocmask(SIG_UNBLOCK, &only, NULL);
+	/* From a terminal it goes to everyone in the foreground, as if ^Z had been for us. Where
+	 * no shell is there to continue us, the kernel does not stop us, and on it goes. */
+	kill(k->terminal.near >= 0 ? 0 : getpid(), SIGTSTP);
+	sigprocmask(SIG_BLOCK, &only, NULL);
+	k->job.is_told_to_stop = false;
+	keeper_send_signal(k, SIGCONT);
+	return keeper_come_back(k, e);
+}
+
+/* The command was stopped by a signal: if the operator did that, the keeper stops too. */
+static int keeper_take_stop(struct keeper *k, int number, struct err *e)
+{
+	/* Otherwise nobody would continue us, and a command could put its keeper to sleep. */
+	if ((k->job.is_told_to_stop && number == SIGTSTP) || k->terminal.is_raw)
+		return signals_stop(k, e);
+	k->job.is_stopped = true;
+	return 0;
+}
+
+/* Before the command runs, a signal is for the keeper; afterwards for the command. */
+int keeper_hear_signal(struct keeper *k, struct err *e)
+{
+	struct signalfd_siginfo got;
+	int number;
+
+	if (read(k->signals, &got, sizeof(got)) != (ssize_t)sizeof(got))
+		return 0;
+	number = (int)got.ssi_signo;
+	if (number == SIGCONT)
+		return keeper_come_back(k, e);
+	if (number == SIGWINCH) {
+		keeper_take_size(k);
+		return 0;
+	}
+	/* Whose parent is in another session is stopped by nothing less. */
+	if (number == SIGTSTP && k->mode == KEEPER_JOINING && keeper_has_started(k))
+		return signals_stop(k, e);
+	if (number == SIGTSTP)
+		k->job.is_told_to_stop = keeper_has_started(k);
+	if (keeper_has_started(k))
+		keeper_send_signal(k, number == k->q->kill_signal ? SIGKILL : number);
+	/* What is stopped would not hear it. */
+	if (number != SIGTSTP)
+		wake(k);
+	if (keeper_has_started(k) || number == SIGTSTP)
+		return 0;
+	return err_set(
+		e, ERR_SIGNAL, number, "cannot start the command: signal %d stopped it", number);
+}
+
+/* --- what the cage says --- */
+
+/*
+ * Until the command is let go, everything that speaks is bawn's own code; from then on a command
+ * might have got hold of the channel. So the state of the run decides which messages there can be,
+ * and what the cage hands over is taken once.
+ */
+
+/* --- while the cage is being made --- */
+
+/* Nothing is to be done: it waits for what a session brings, which is sent in any case. */
+static int take_awaits(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	(void)k, (void)m, (void)e;
+	return 0;
+}
+
+static int take_skipped(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	(void)e;
+	if (m->said.n >= 0 && (uint32_t)m->said.n < k->start.plan->op_count)
+		record_note(k->record, (uint32_t)m->said.n, m->said.err.text);
+	return 0;
+}
+
+static int messages_take_terminal(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	int r = keeper_terminal_take(&k->terminal, take_fd(&m->fd), e);
+
+	if (r == 0)
+		keeper_take_size(k);
+	return r == 0 ? keeper_stdio_attach(&k->stdio, &k->terminal, false, e) : r;
+}
+
+static int take_disk(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	(void)e;
+	k->disk = take_fd(&m->fd);
+	return 0;
+}
+
+static int take_kept(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	(void)e;
+	k->overlay.loaded = take_fd(&m->fd);
+	return 0;
+}
+
+static int take_view(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	(void)e;
+	keeper_protect_take_view(k, take_fd(&m->fd));
+	return 0;
+}
+
+static int take_listener(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	(void)e;
+	k->notify.listener = take_fd(&m->fd);
+	return 0;
+}
+
+static int take_names(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	(void)e;
+	k->names.socket = take_fd(&m->fd);
+	return 0;
+}
+
+static int take_look(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	(void)m;
+	return keeper_join_look(k, e);
+}
+
+static int take_ready(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	k->state = KEEPER_BUILT;
+	k->is_landlocked = m->said.n != 0;
+	if (k->start.terminal_streams && k->terminal.near < 0)
+		return err_set(e, ERR_SYS, EPROTO,
+			"cannot use the cage's terminal: the cage did not pass it");
+	return 0;
+}
+
+/* What the cage says went wrong; it always is something. */
+static int take_failed(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	bool is_known = m->said.err.kind == ERR_SYS || m->said.err.kind == ERR_REFUSED ||
+			m->said.err.kind == ERR_NOT_FOUND || m->said.err.kind == ERR_NOT_EXEC;
+
+	k->end.has_failed = true;
+	if (!is_known || !m->said.err.text[0] || m->said.err.num < 0)
+		return err_set(e, ERR_SYS, EPROTO, "cannot make the cage: it gave no reason");
+	*e = m->said.err;
+	k->record->failed_op = m->said.n < (int32_t)k->start.plan->op_count ? m->said.n : -1;
+	return -EPROTO;
+}
+
+/* --- when it stands --- */
+
+static int take_checked(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	(void)e;
+	k->record->is_preflight_passed = true;
+	k->record->is_preflight_ours = m->said.n != 0;
+	keeper_log_preflight(k);
+	return 0;
+}
+
+static void note_start(struct keeper *k)
+{
+	k->clock.started_ns = clock_ns();
+	keeper_say_started(k->q, k->record, k->process.pid);
+}
+
+static int take_started(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	int r;
+
+	(void)m;
+	k->state = KEEPER_RUNNING;
+	note_start(k);
+	r = k->terminal.near >= 0 ? keeper_stdio_attach(&k->stdio, &k->terminal, true, e) : 0;
+	return r == 0 ? keeper_terminal_pass_keys(&k->terminal, e) : r;
+}
+
+/* --- from the init --- */
+
+static int take_stopped(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	return keeper_take_stop(k, m->said.n, e);
+}
+
+static int take_exited(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	struct statfs disk;
+
+	(void)e;
+	k->state = KEEPER_EXITED;
+	k->end.wait_status = m->said.n;
+	if (k->disk >= 0 && fstatfs(k->disk, &disk) == 0)
+		k->end.is_disk_full = disk.f_bavail == 0 || (disk.f_files && disk.f_ffree == 0);
+	keeper_set_timer(&k->clock, KEEPER_REAP_MS);
+	return 0;
+}
+
+static int take_empty(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	(void)e;
+	k->state = KEEPER_ENDED;
+	k->end.others = m->said.n;
+	return 0;
+}
+
+/* --- the table --- */
+
+#define BIT(n) (1U << (n))
+
+enum {
+	MAKING = BIT(KEEPER_MAKING),
+	BUILT = BIT(KEEPER_BUILT),
+	LET_GO = BIT(KEEPER_LET_GO),
+	RUNNING = BIT(KEEPER_RUNNING),
+	EXITED = BIT(KEEPER_EXITED),
+	ENDED = BIT(KEEPER_ENDED),
+	ALWAYS = MAKING | BUILT | LET_GO | RUNNING | EXITED | ENDED,
+};
+
+enum {
+	ANY_MODE = BIT(KEEPER_MODE_COUNT) - 1,
+	WARM = BIT(KEEPER_WARM),
+	JOINING = BIT(KEEPER_JOINING),
+};
+
+enum how_often {
+	OFTEN,
+	ONCE,
+};
+
+/* A message that no row allows is refused; no two rows allow the same. */
+static const struct keeper_message_rule rules[] = {
+	{ WIRE_AWAITS, MAKING, ANY_MODE, OFTEN, 0, take_awaits },
+	{ WIRE_SKIPPED, MAKING, ANY_MODE, OFTEN, 0, take_skipped },
+	{ WIRE_TERMINAL, MAKING, ANY_MODE, OFTEN, 0, messages_take_terminal },
+	{ WIRE_DISK, MAKING, ANY_MODE, ONCE, 0, take_disk },
+	{ WIRE_KEPT, MAKING, ANY_MODE, ONCE, 0, take_kept },
+	{ WIRE_VIEW, MAKING, ANY_MODE, OFTEN, 0, take_view },
+	{ WIRE_LISTENER, MAKING, ANY_MODE, ONCE, 0, take_listener },
+	{ WIRE_NAMES, MAKING, ANY_MODE, ONCE, 0, take_names },
+	{ WIRE_LOOK, MAKING, JOINING, OFTEN, 0, take_look },
+	{ WIRE_READY, MAKING, ANY_MODE, ONCE, 0, take_ready },
+	/* A warm cage ran its preflight while nobody needed it. */
+	{ WIRE_CHECKED, MAKING, WARM, ONCE, 0, take_checked },
+	{ WIRE_CHECKED, BUILT | LET_GO, ANY_MODE, ONCE, 0, take_checked },
+	{ WIRE_STARTED, LET_GO, ANY_MODE, ONCE, BIT(WIRE_CHECKED), take_started },
+	{ WIRE_STOPPED, RUNNING, ANY_MODE, OFTEN, 0, take_stopped },
+	{ WIRE_EXITED, LET_GO | RUNNING, ANY_MODE, ONCE, 0, take_exited },
+	{ WIRE_EMPTY, EXITED, ANY_MODE, ONCE, 0, take_empty },
+	{ WIRE_FAILED, ALWAYS, ANY_MODE, OFTEN, 0, take_failed },
+};
+
+const struct keeper_message_rule *keeper_find_rule(
+	uint32_t kind, enum keeper_state state, enum keeper_mode mode, uint32_t heard)
+{
+	for (size_t i = 0; i < COUNT_OF(rules); i++) {
+		const struct keeper_message_rule *rule = &rules[i];
+
+		if (rule->kind == kind && rule->states & BIT(state) && rule->modes & BIT(mode) &&
+			!(rule->is_once && heard & BIT(kind)) &&
+			(heard & rule->needs) == rule->needs)
+			return rule;
+	}
+	return NULL;
+}
+
+int keeper_take_message(struct keeper *k, struct keeper_message *m, struct err *e)
+{
+	const struct keeper_message_rule *rule =
+		keeper_find_rule(m->said.kind, k->state, k->mode, k->heard);
+
+	if (!rule)
+		return err_set(e, ERR_SYS, EBADMSG,
+			"cannot make the cage: unexpected message %u from it", m->said.kind);
+	k->heard |= BIT(m->said.kind);
+	return rule->take(k, m, e);
+}
+
+bool keeper_hear_last(struct keeper *k, struct err *e)
+{
+	struct keeper_message m = { .fd = -1 };
+	struct err other;
+	int r;
+
+	/* What the keeper was told stands; what it saw may be a cage on its way out. */
+	while ((r = wire_receive(k->process.channel, &m.said, NULL)) == 0) {
+		if (m.said.kind == WIRE_FAILED)
+			take_failed(k, &m, e->kind == ERR_SYS || k->end.has_fault ? e : &other);
+		if (m.said.kind == WIRE_CHECKED && !k->record->is_preflight_passed)
+			take_checked(k, &m, e);
+		if (m.said.kind == WIRE_STARTED && !keeper_has_started(k))
+			note_start(k);
+	}
+	return r == -EPIPE;
+}
 
 #define START_MS      20 /* from a start until it is written down what was seen before it */
 #define START_NS      ((uint64_t)START_MS * 1000000)
@@ -23,20 +445,12 @@
 
 /* --- signals and time --- */
 
-static void begin_to_end(struct keeper *k, enum plan_guarantee limit)
+void keeper_end_for(struct keeper *k, enum plan_guarantee limit)
 {
 	if (k->end.limit != PLAN_GUARANTEE_COUNT)
 		return;
 	k->end.limit = limit;
 	keeper_begin_to_stop(k);
-}
-
-/* At once: whoever fills the disk would go on while it is asked. */
-static void end_for_disk(struct keeper *k)
-{
-	if (k->end.limit == PLAN_GUARANTEE_COUNT)
-		k->end.limit = PLAN_LIMITS_DISK;
-	keeper_kill(k);
 }
 
 static int hear_clock(struct keeper *k, struct err *e)
@@ -58,7 +472,7 @@ static int hear_clock(struct keeper *k, struct err *e)
 	else if (k->end.limit != PLAN_GUARANTEE_COUNT || k->end.is_unwanted)
 		keeper_kill(k);
 	else
-		begin_to_end(k, PLAN_LIMITS_TIME);
+		keeper_end_for(k, PLAN_LIMITS_TIME);
 	return 0;
 }
 
@@ -119,28 +533,13 @@ static int watch_sooner(int a, int b)
 	return a < 0 || (b >= 0 && b < a) ? b : a;
 }
 
-/* Those that no kernel holds for us. */
-static void watch_limits(struct keeper *k)
-{
-	if (keeper_ends_for_output(k))
-		begin_to_end(k, PLAN_LIMITS_OUTPUT);
-	if (keeper_disk_wait(k) >= 0 && keeper_disk_is_over(k))
-		end_for_disk(k);
-}
-
-/* What is waited for; the last are the standard streams. */
+/* What is waited for: the parts in their order, and last the standard streams. */
 enum {
 	CHANNEL,
 	SIGNALS,
 	TIMER,
-	GATE,
-	NOTIFY,
-	NAMES,
-	SHARE,
-	RESIDENT,
-	JOINED,
-	TOLD,
-	STDIO,
+	PARTS,
+	STDIO = PARTS + KEEPER_PARTS,
 	ALL = STDIO + 3
 };
 
@@ -174,52 +573,63 @@ static int start_wait(const struct keeper *k, enum keeper_until until)
 static int watch_wait_for_all(
 	struct keeper *k, enum keeper_until until, struct pollfd fds[static ALL], int *ret_timeout)
 {
-	const int others[STDIO] = {
-		[CHANNEL] = k->process.channel,
-		[SIGNALS] = k->signals,
-		[TIMER] = k->clock.timer,
-		[GATE] = k->gate.channel,
-		[SHARE] = k->member.connection,
-		[RESIDENT] = k->resident.clients,
-		[JOINED] = k->mode == KEEPER_JOINING ? k->process.pidfd : -1,
-	};
-	int wait;
+	const int own[PARTS] = { k->process.channel, k->signals, k->clock.timer };
+	int wait = start_wait(k, until);
 
 	*ret_timeout = keeper_relay_want(&k->stdio, &k->terminal, fds + STDIO);
+	wait = watch_sooner(*ret_timeout, wait);
 	for (int i = 0; i < STDIO; i++)
-		fds[i] = (struct pollfd){ .fd = others[i], .events = POLLIN };
-	keeper_notify_want(&k->notify, &fds[NOTIFY]);
-	keeper_names_want(&k->names, &fds[NAMES]);
-	keeper_report_want(&k->reports, &fds[TOLD]);
-	wait = watch_sooner(
-		watch_sooner(*ret_timeout, start_wait(k, until)), keeper_names_wait(&k->names));
-	wait = watch_sooner(wait,
-		watch_sooner(keeper_notify_wait(&k->notify), keeper_report_wait(&k->reports)));
-	return poll(fds, ALL,
-		watch_sooner(wait, watch_sooner(keeper_disk_wait(k), keeper_protect_wait(k))));
+		fds[i] = (struct pollfd){ .fd = i < PARTS ? own[i] : -1, .events = POLLIN };
+	for (int i = 0; i < KEEPER_PARTS; i++) {
+		const struct keeper_part *part = keeper_parts[i];
+
+		if (part->want)
+			part->want(k, &fds[PARTS + i]);
+		if (part->wait)
+			wait = watch_sooner(wait, part->wait(k));
+	}
+	return poll(fds, ALL, wait);
 }
 
-/* All but the streams, and what the command was denied. */
+/* Those parts at whose descriptors something has come, and those without one. */
+static int watch_hear_parts(
+	struct keeper *k, const struct pollfd *fds, bool is_after_cage, struct err *e)
+{
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < KEEPER_PARTS; i++) {
+		const struct keeper_part *part = keeper_parts[i];
+
+		if (part->hear && part->is_after_cage == is_after_cage && part->want &&
+			fds[PARTS + i].revents)
+			r = part->hear(k, &fds[PARTS + i], e);
+	}
+	return r;
+}
+
+/* What no descriptor tells: limits that are counted, and what has to be done now and then. */
+static int watch_take_turns(struct keeper *k, struct err *e)
+{
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < KEEPER_PARTS; i++)
+		if (keeper_parts[i]->hear && !keeper_parts[i]->want)
+			r = keeper_parts[i]->hear(k, NULL, e);
+	return r;
+}
+
+/* The cage, the operator and the clock, and parts that come before what the command prints. */
 static int watch_hear(struct keeper *k, const struct pollfd fds[static ALL], struct err *e)
 {
-	static int (*const hearers[STDIO])(struct keeper *, struct err *) = {
-		[CHANNEL] = hear_cage,
-		[SIGNALS] = keeper_hear_signal,
-		[TIMER] = hear_clock,
-		[GATE] = keeper_gate_hear,
-		[SHARE] = keeper_member_hear,
+	static int (*const hearers[PARTS])(struct keeper *, struct err *) = {
+		[CHANNEL] = hear_cage, [SIGNALS] = keeper_hear_signal, [TIMER] = hear_clock
 	};
 	int r = 0;
 
-	for (int i = 0; r == 0 && i < STDIO; i++)
-		if (hearers[i] && fds[i].revents)
+	for (int i = 0; r == 0 && i < PARTS; i++)
+		if (fds[i].revents)
 			r = hearers[i](k, e);
-	if (r == 0 && fds[RESIDENT].revents)
-		keeper_resident_hear(k);
-	/* What it said last comes before its end. */
-	if (r == 0 && fds[JOINED].revents && !fds[CHANNEL].revents)
-		keeper_join_reap(k);
-	return r;
+	return r == 0 ? watch_hear_parts(k, fds, false, e) : r;
 }
 
 int keeper_watch(struct keeper *k, enum keeper_until until, struct err *e)
@@ -249,15 +659,13 @@ int keeper_watch(struct keeper *k, enum keeper_until until, struct err *e)
 		/* What the cage says comes first, before what the command prints. */
 		if (fds[CHANNEL].revents)
 			continue;
-		r = r == 0 ? keeper_notify_hear(k, &fds[NOTIFY], e) : r;
-		keeper_names_hear(k, &fds[NAMES]);
-		if (fds[TOLD].revents)
-			keeper_report_hear(k);
+		if (r == 0)
+			r = watch_hear_parts(k, fds, true, e);
 		keeper_relay_move(&k->stdio, fds + STDIO);
 		if (k->terminal.near >= 0 && is_terminal_over(&k->stdio))
 			hang_up(k);
-		watch_limits(k);
-		keeper_protect_refresh(k);
+		if (r == 0)
+			r = watch_take_turns(k, e);
 	}
 	return r;
 }

@@ -22,7 +22,7 @@ struct keeper_inspection {
 int keeper_inspection_compare(
 	struct keeper_inspection *l, const struct keeper *k, struct record *record, struct err *e);
 
-/* --- keeper_gate_inspect.c --- */
+/* --- the gate --- */
 
 #define KEEPER_PORTS 65536
 

@@ -1,14 +1,19 @@
 /*
- * keeper_join - a command in the cage of its session, among others.
+ * keeper_join - a run that takes part in its session: in the workspace that all of its runs share,
+ * and, where the session has one cage for all commands, in that cage.
  *
- * Runs as:  the keeper of the command. The cage has a keeper of its own, which may be nobody's
- *           child: whoever comes first starts it.
- * Leaves:   what the command left behind, which goes on until the session is stopped.
- * Must not: take a cage for the session's that another plan made; let a command start that is not
- *           in all of its namespaces, or less confined than its first process.
+ * Runs as:  the keeper of the command; whoever stops a session.
+ * Leaves:   the workspace, mounted by a process of its own as long as any run uses it: that process
+ *           ends by itself. In a session's cage: what the command left behind, until the session is
+ *           stopped.
+ * Must not: let two processes mount one workspace; take a cage for the session's that another plan
+ *           made; let a command start that is not in all of the cage's namespaces, or less confined
+ *           than its first process.
  *
- * `cage-turn` is locked while somebody looks for the cage and starts it, so that there are not
- * two.
+ * A run locks the workspace while it lasts. `turn` is locked while a run comes in or starts the
+ * process that mounts the workspace, and that process ends only when it gets `turn` itself: so
+ * nobody connects to one that is about to end. `cage-turn` is locked in the same way while a run
+ * looks for the session's cage and starts it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -21,18 +26,468 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "keeper/keeper_inside.h"
 #include "wire/wire.h"
 
-#define RETRY_MS 20
-#define GONE_MS  100
-#define ENDS_MS  20000 /* a cage that was told to end has by then */
+#define RETRY_MS      5
+#define MOUNTED_TRIES 400
+#define ANSWER_S      10  /* what it may take to be let in */
+#define EMPTY_MS      200 /* for those that were ended to let go of the workspace */
+#define CAGE_RETRY_MS 20
+#define GONE_MS       100
+#define ENDS_MS       20000 /* a cage that was told to end has by then */
+
+#define KEPT (CAGE_TREE_COUNT - CAGE_LAYER_COUNT)
+
+static void keeper_member_init(struct keeper *k)
+{
+	struct keeper_member *s = &k->member;
+
+	s->connection = s->lock = s->turn = -1;
+	for (int i = 0; i < KEPT; i++)
+		s->kept[i] = -1;
+}
+
+static void close_kept(struct keeper_member *s)
+{
+	for (int i = 0; i < KEPT; i++) {
+		if (s->kept[i] >= 0)
+			close(s->kept[i]);
+		s->kept[i] = -1;
+	}
+}
+
+static void keeper_member_done(struct keeper *k)
+{
+	struct keeper_member *s = &k->member;
+
+	close_kept(s);
+	if (s->connection >= 0)
+		close(s->connection);
+	if (s->turn >= 0)
+		close(s->turn);
+	if (s->lock >= 0)
+		close(s->lock);
+	keeper_member_init(k);
+}
+
+/* --- locks and the door --- */
+
+/* A file of the workspace to be locked, made where missing. A descriptor or -errno. */
+static int keeper_member_open_lock(int workspace, const char *name, int how)
+{
+	own_fd int fd = openat(workspace, name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		return -errno;
+	while (flock(fd, how) < 0)
+		if (errno != EINTR)
+			return -errno;
+	return take_fd(&fd);
+}
+
+static int member_fail(int num, struct err *e)
+{
+	return err_sys(e, num, "cannot take part in the session's workspace");
+}
+
+static int fail_stopped(struct err *e)
+{
+	return err_set(
+		e, ERR_REFUSED, ECANCELED, "cannot start the command: the session was stopped");
+}
+
+/* By whoever stopped the session, or by somebody else. */
+static int fail_ended(struct err *e)
+{
+	return err_set(e, ERR_REFUSED, ECANCELED,
+		"cannot use the session's workspace: the process that mounts it was stopped");
+}
+
+static struct sockaddr_un member_address_of(int workspace, const char *name)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	snprintf(
+		address.sun_path, sizeof(address.sun_path), "/proc/self/fd/%d/%s", workspace, name);
+	return address;
+}
+
+static int keeper_member_connect(int workspace, const char *name)
+{
+	own_fd int fd = wire_socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	struct sockaddr_un address = member_address_of(workspace, name);
+
+	if (fd < 0)
+		return fd;
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return errno == ECONNREFUSED ? -ENOENT : -errno;
+	return take_fd(&fd);
+}
+
+int keeper_member_listen(int workspace, const char *name)
+{
+	own_fd int fd = wire_socket(AF_UNIX, SOCK_SEQPACKET, 0);
+	struct sockaddr_un address = member_address_of(workspace, name);
+
+	if (fd < 0)
+		return fd;
+	/* One may be left of somebody who was killed. */
+	unlinkat(workspace, name, 0);
+	if (bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 || listen(fd, 128) < 0)
+		return -errno;
+	return take_fd(&fd);
+}
+
+/* --- joining --- */
+
+/* Waits until the process says that it stands, or why not. */
+static int hear_sharer(int channel, struct err *e)
+{
+	struct wire_message m = { 0 };
+	int r = wire_receive(channel, &m, NULL);
+
+	if (r == 0 && m.kind == WIRE_READY)
+		return 0;
+	if (r == 0 && m.kind == WIRE_FAILED && m.err.text[0]) {
+		*e = m.err;
+		err_prefix(e, "cannot mount the session's workspace");
+		return -EPROTO;
+	}
+	return err_set(e, ERR_SYS, EPIPE,
+		"cannot mount the session's workspace: the process for it ended");
+}
+
+/*
+ * Who has it mounted has this lock; one that is on its way out, for a moment more. On a file system
+ * that machines share it may be another's.
+ */
+static int lock_mounted(int workspace)
+{
+	int fd = -EWOULDBLOCK;
+
+	for (int i = 0; i < MOUNTED_TRIES && fd == -EWOULDBLOCK; i++) {
+		if (i)
+			usleep(RETRY_MS * 1000);
+		fd = keeper_member_open_lock(workspace, "mounted", LOCK_EX | LOCK_NB);
+	}
+	return fd;
+}
+
+static int start_sharer(struct keeper *k, struct err *e)
+{
+	own_fd int mounted = lock_mounted(k->q->workspace);
+	own_fd int door = mounted < 0 ? -1 : keeper_member_listen(k->q->workspace, "door");
+	own_fd int lock = door < 0 ? -1 : keeper_member_open_lock(k->q->workspace, "lock", LOCK_SH);
+	own_fd int own_turn =
+		lock < 0 ? -1 : keeper_member_open_lock(k->q->workspace, "turn", LOCK_UN);
+	const struct cage_member share = {
+		.door = door, .turn = own_turn, .lock = lock, .mounted = mounted
+	};
+	struct cage_start start;
+	int ends[2], r;
+
+	if (mounted == -EWOULDBLOCK)
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EBUSY,
+				"cannot use the session's workspace: it is in use on another "
+				"machine, or the process that mounts it does not answer"),
+			"bawn session exec --queue leaves the run to the worker that has it");
+	if (mounted < 0)
+		return member_fail(-mounted, e);
+	if (door < 0 || lock < 0 || own_turn < 0)
+		return member_fail(door < 0 ? -door : lock < 0 ? -lock : -own_turn, e);
+	r = keeper_layer_make_shared(k, e);
+	if (r < 0)
+		return r;
+	if (wire_pair(ends) < 0)
+		return member_fail(errno, e);
+	start = k->start;
+	start.sources = k->sources.items;
+	start.keepers_end = ends[0];
+	start.channel = ends[1];
+	start.share = &share;
+	r = cage_spawn_share(&start, e);
+	close(ends[1]);
+	if (r == 0)
+		r = hear_sharer(ends[0], e);
+	close(ends[0]);
+	return r;
+}
+
+/* Where a cage takes home and /tmp from: its channel, if it awaits them, or the plan's bind. */
+static int *place_of(struct keeper *k, int which)
+{
+	const struct plan *p = k->start.plan;
+
+	for (uint32_t i = 0; i < p->op_count && !plan_find(p, PLAN_AWAIT, NULL); i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+
+		if (op->kind == PLAN_BIND && cage_tree_of_bind(op) == which)
+			return &k->sources.items[i].tree;
+	}
+	return &k->member.kept[which - CAGE_LAYER_COUNT];
+}
+
+/* What was made for the sharer is attached there, and nowhere else. */
+static void take_tree(struct keeper *k, int which, int tree)
+{
+	int *place;
+
+	if (which < CAGE_LAYER_COUNT) {
+		keeper_sources_take_layer(&k->sources, &k->start, (enum cage_layer)which, tree);
+		return;
+	}
+	place = place_of(k, which);
+	if (*place >= 0)
+		close(*place);
+	*place = tree;
+}
+
+/* Asks for the trees: 0, -EPIPE: whoever is there is about to go. */
+static int ask_trees(struct keeper *k, int connection, struct err *e)
+{
+	const struct timeval patience = { .tv_sec = ANSWER_S };
+	struct wire_message m = { .kind = WIRE_JOIN };
+	int r = setsockopt(connection, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)) < 0
+			? -errno
+			: wire_send_message(connection, &m, sizeof(m), -1);
+
+	while (r == 0) {
+		own_fd int tree = -1;
+
+		r = wire_receive(connection, &m, &tree);
+		if (r == 0 && m.kind == WIRE_JOINED)
+			return 0;
+		if (r == 0 && m.kind == WIRE_SIGNAL)
+			return fail_stopped(e);
+		if (r == 0 &&
+			(m.kind != WIRE_TREE || m.n < 0 || m.n >= CAGE_TREE_COUNT || tree < 0))
+			return member_fail(EPROTO, e);
+		if (r == 0)
+			take_tree(k, m.n, take_fd(&tree));
+	}
+	if (r == -EAGAIN)
+		return err_set(e, ERR_REFUSED, ETIMEDOUT,
+			"cannot use the session's workspace: the process that mounts it does not "
+			"answer");
+	return r == -EPIPE || r == -ECONNRESET ? -EPIPE : member_fail(-r, e);
+}
+
+static int member_come_in(struct keeper *k, struct err *e)
+{
+	uint64_t until = clock_ns() + (uint64_t)ANSWER_S * 1000000000;
+
+	for (bool is_started = false;;) {
+		own_fd int connection = keeper_member_connect(k->q->workspace, "door");
+		int r;
+
+		if (connection == -ENOENT && !is_started) {
+			r = start_sharer(k, e);
+			if (r < 0)
+				return r;
+			is_started = true;
+			continue;
+		}
+		if (connection == -ENOENT)
+			return fail_ended(e);
+		if (connection < 0)
+			return member_fail(-connection, e);
+		r = ask_trees(k, connection, e);
+		if (r == 0)
+			k->member.connection = take_fd(&connection);
+		if (r != -EPIPE)
+			return r;
+		/* One that turns everybody away waits for those that it has told to end. */
+		if (is_started || clock_ns() >= until)
+			return fail_ended(e);
+		usleep(RETRY_MS * 1000);
+	}
+}
+
+/*
+ * A connection that wants nothing but to stay; -ENOENT: there is nobody. One that is given away is
+ * nobody's who could be ended for it: whoever made it may be at work for another session by then.
+ */
+static int member_hold(int workspace, bool is_given_away)
+{
+	own_fd int connection = keeper_member_connect(workspace, "door");
+	struct wire_message m = { .kind = WIRE_JOIN, .n = is_given_away ? 2 : 1 };
+	int r = connection < 0 ? connection : wire_send_message(connection, &m, sizeof(m), -1);
+
+	if (r == 0)
+		r = wire_receive(connection, &m, NULL);
+	if (r == 0)
+		return take_fd(&connection);
+	return r == -EPIPE ? -ENOENT : r;
+}
+
+/* Locks it with others that use it. */
+static int keeper_member_lock(struct keeper *k, struct err *e)
+{
+	/* Whoever moves or removes it has it alone. */
+	k->member.lock = keeper_member_open_lock(k->q->workspace, "lock", LOCK_SH | LOCK_NB);
+	if (k->member.lock == -EWOULDBLOCK)
+		return err_hint(e,
+			err_set(e, ERR_REFUSED, EBUSY,
+				"cannot use the session's workspace: it is being moved, applied or "
+				"removed"),
+			"try again when that is done");
+	return k->member.lock < 0 ? member_fail(-k->member.lock, e) : 0;
+}
+
+int keeper_member_join(struct keeper *k, struct err *e)
+{
+	int workspace = k->q->workspace, r = keeper_member_lock(k, e);
+	own_fd int turn = -1;
+
+	if (r < 0)
+		return r;
+	turn = keeper_member_open_lock(workspace, "turn", LOCK_EX);
+	if (turn < 0)
+		return member_fail(-turn, e);
+	/* Also where nothing is captured: who stops the session finds us there. */
+	r = member_come_in(k, e);
+	if (r == 0 && k->q->hold && *k->q->hold < 0 && k->member.connection >= 0)
+		*k->q->hold = member_hold(workspace, true);
+	return r == 0 ? keeper_layer_open_shared(k, e) : r;
+}
+
+/* Passes what the session has on to the cage that waits for it. */
+static int keeper_member_send(struct keeper *k, struct err *e)
+{
+	int r = 0;
+
+	if (!plan_find(k->start.plan, PLAN_AWAIT, NULL))
+		return 0;
+	for (int i = 0; r == 0 && i < CAGE_TREE_COUNT; i++) {
+		int tree = i < CAGE_LAYER_COUNT ? k->sources.layers[i].tree
+						: k->member.kept[i - CAGE_LAYER_COUNT];
+		struct wire_message m = { .kind = WIRE_TREE, .n = i };
+
+		if (tree >= 0)
+			r = wire_send_message(k->process.channel, &m, sizeof(m), tree);
+	}
+	if (r == 0)
+		r = wire_send(k->process.channel, WIRE_JOINED, 0, NULL);
+	close_kept(&k->member);
+	return r < 0 ? err_set(e, ERR_SYS, -r,
+			       "cannot make the cage: it ended before it was complete")
+		     : 0;
+}
+
+/* --- being told --- */
+
+/* The session is stopped, or nobody is there any more to say so. */
+static int keeper_member_hear(struct keeper *k, const struct pollfd *seen, struct err *e)
+{
+	struct wire_message m = { 0 };
+	bool is_told = wire_receive(k->member.connection, &m, NULL) == 0 && m.kind == WIRE_SIGNAL;
+
+	(void)seen;
+	k->end.is_unwanted = true;
+	if (!is_told) {
+		close(k->member.connection);
+		k->member.connection = -1;
+	}
+	if (keeper_has_started(k) && is_told)
+		return keeper_begin_to_stop(k);
+	if (is_told && k->state >= KEEPER_LET_GO)
+		return err_set(e, ERR_REFUSED, ECANCELED,
+			"cannot start the command: the session was stopped");
+	return is_told ? fail_stopped(e) : fail_ended(e);
+}
+
+/* --- for others --- */
+
+/* Is anybody in the workspace? Waits so long for them to go. */
+static int await_empty(int workspace, unsigned ms)
+{
+	own_fd int lock = keeper_member_open_lock(workspace, "lock", LOCK_UN);
+	uint64_t until = clock_ns() + (uint64_t)ms * 1000000;
+
+	if (lock < 0)
+		return lock;
+	for (;;) {
+		if (flock(lock, LOCK_EX | LOCK_NB) == 0)
+			return 0;
+		if (errno != EWOULDBLOCK && errno != EINTR)
+			return -errno;
+		if (clock_ns() >= until)
+			return -EBUSY;
+		usleep(RETRY_MS * 1000);
+	}
+}
+
+/* Those that were asked and do not end. */
+static void kill_rest(int connection, unsigned ms)
+{
+	uint64_t until = clock_ns() + (uint64_t)ms * 1000000;
+	struct pollfd fd = { .fd = connection, .events = POLLIN };
+	struct wire_message m = { 0 };
+
+	if (wire_send(connection, WIRE_END, 1, NULL) < 0)
+		return;
+	while (clock_ns() < until && poll(&fd, 1, (int)ms) > 0 &&
+		wire_receive(connection, &m, NULL) == 0) {
+		own_fd int who = m.kind == WIRE_CLIENT && m.n > 0
+					 ? (int)syscall(SYS_pidfd_open, m.n, 0)
+					 : -1;
+
+		if (who >= 0 && m.n != getpid())
+			syscall(SYS_pidfd_send_signal, who, SIGKILL, NULL, 0);
+	}
+}
+
+/* Their keepers end those that do not listen, and sign what became of them, if they can. */
+static void keeper_member_end_runs(int workspace, unsigned patience_ms)
+{
+	own_fd int connection = keeper_member_connect(workspace, "door");
+	struct pollfd end = { .fd = connection, .events = POLLIN };
+	unsigned last_ms = patience_ms / 4;
+
+	if (connection >= 0 && wire_send(connection, WIRE_END, 0, NULL) == 0 &&
+		poll(&end, 1, (int)(patience_ms - last_ms)) == 0)
+		kill_rest(connection, last_ms);
+}
+
+int keeper_stop_workspace(int workspace, unsigned patience_ms, struct err *e)
+{
+	uint64_t until = clock_ns() + (uint64_t)patience_ms * 1000000;
+	int r;
+
+	/* Somebody may be on the way in, whom nobody at the door knows yet. */
+	do {
+		keeper_member_end_runs(workspace, patience_ms);
+		r = await_empty(workspace, EMPTY_MS);
+	} while (r == -EBUSY && clock_ns() < until);
+	if (r < 0)
+		return err_set(e, ERR_REFUSED, -r, "cannot stop the runs of the session: %s",
+			r == -EBUSY ? "it does not end" : strerror(-r));
+	return 0;
+}
+
+/*
+ * Keeps a workspace mounted between runs, as long as the descriptor is open that this returns;
+ * -ENOENT: it is not mounted. On it a message comes when the session is stopped.
+ */
+static int member_pin(int workspace, struct err *e)
+{
+	own_fd int turn = keeper_member_open_lock(workspace, "turn", LOCK_EX);
+	int r = turn < 0 ? turn : member_hold(workspace, false);
+
+	return r < 0 && r != -ENOENT ? member_fail(-r, e) : r;
+}
+
+/* --- the cage of a session --- */
 
 const enum keeper_namespace keeper_join_order[CAGE_NAMESPACES] = { KEEPER_NS_USER, KEEPER_NS_PID,
 	KEEPER_NS_NET, KEEPER_NS_IPC, KEEPER_NS_UTS, KEEPER_NS_CGROUP, KEEPER_NS_MOUNT };
@@ -47,7 +502,7 @@ void keeper_joined_init(struct keeper_joined *j)
 	cgroup_init(&j->group);
 }
 
-void keeper_joined_done(struct keeper_joined *j)
+static void joined_let_go(struct keeper_joined *j)
 {
 	for (int i = 0; i < CAGE_NAMESPACES; i++)
 		if (j->enter.namespaces[i] >= 0)
@@ -60,94 +515,6 @@ void keeper_joined_done(struct keeper_joined *j)
 	keeper_snapshot_close(&j->again);
 	cgroup_done(&j->group);
 	keeper_joined_init(j);
-}
-
-/* --- is it the cage that the plan means? --- */
-
-/* Each command has its own of these. */
-static bool join_is_of_command(const struct plan *p, const struct plan_op *op)
-{
-	const char *a = plan_str(p, op->a);
-
-	switch (op->kind) {
-	case PLAN_LIMIT:
-		return str_eq(a, "limits.time") || str_eq(a, "limits.output") ||
-		       str_eq(a, "limits.files");
-	case PLAN_ENV:
-	case PLAN_ENV_PASS:
-	case PLAN_TELL:
-	case PLAN_STARTUP:
-	case PLAN_WORKDIR:
-	case PLAN_ARGUMENT:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static void join_add_text(struct sha256 *s, const char *text)
-{
-	sha256_add(s, text, strlen(text) + 1);
-}
-
-void keeper_join_digest_plan(const struct plan *p, char ret[static SHA256_HEX_SIZE])
-{
-	uint8_t digest[SHA256_SIZE];
-	struct sha256 s;
-
-	sha256_init(&s);
-	/* Another bawn may make another cage of it. */
-	join_add_text(&s, BAWN_VERSION);
-	for (uint32_t i = 0; i < p->op_count; i++) {
-		const struct plan_op *op = &plan_ops(p)[i];
-
-		if (!join_is_of_command(p, op))
-			plan_digest_op(p, op, &s);
-	}
-	sha256_finish(&s, digest);
-	sha256_print(digest, ret);
-}
-
-/*
- * Which mounts there are, and what may be done in them. Where the host's files are that they show,
- * and what the places are called, may change: those are names, which can be given others.
- */
-void keeper_join_digest_mounts(const struct keeper_snapshot *v, char ret[static SHA256_HEX_SIZE])
-{
-	uint8_t digest[SHA256_SIZE];
-	struct sha256 s;
-
-	sha256_init(&s);
-	for (size_t i = 0; i < v->mount_count; i++) {
-		sha256_add(&s, &v->mounts[i].id, sizeof(v->mounts[i].id));
-		join_add_text(&s, v->mounts[i].device);
-		join_add_text(&s, v->mounts[i].options);
-		join_add_text(&s, v->mounts[i].type);
-		/* Others may be the host's, whose options it may change. */
-		if (str_eq(v->mounts[i].type, "tmpfs"))
-			join_add_text(&s, v->mounts[i].super);
-	}
-	sha256_finish(&s, digest);
-	sha256_print(digest, ret);
-}
-
-int keeper_join_check(
-	const struct cage_start *start, const struct keeper_cage_head *h, struct err *e)
-{
-	char plan[SHA256_HEX_SIZE];
-
-	keeper_join_digest_plan(start->plan, plan);
-	if (!record_is_run(h->run, true) || h->group_count < 0 || h->group_count > CGROUP_COUNT)
-		return err_set(e, ERR_SYS, EPROTO,
-			"cannot enter the session's cage: its keeper sent something unknown");
-	if (strncmp(plan, h->plan, sizeof(plan)) != 0 || h->uid != start->ids.uid ||
-		h->gid != start->ids.gid)
-		return err_hint(e,
-			err_set(e, ERR_SYS, EXDEV,
-				"cannot enter the session's cage: another plan or another version "
-				"of bawn made it"),
-			"bawn session stop ends it, and the next command makes a new one");
-	return 0;
 }
 
 /* --- coming in --- */
@@ -244,8 +611,8 @@ static int join_come_in(struct keeper *k, struct err *e)
 		/* One that ends is not joined. */
 		if (r != -EPIPE || clock_ns() >= until)
 			return err_sys(e, -r, "cannot enter the session's cage");
-		keeper_joined_done(&k->joined);
-		usleep(RETRY_MS * 1000);
+		joined_let_go(&k->joined);
+		usleep(CAGE_RETRY_MS * 1000);
 	}
 }
 
@@ -260,7 +627,9 @@ static void note_silence(const struct keeper *k)
 				"not told: what a command leaves behind may outlive its keeper");
 }
 
-int keeper_join_find(struct keeper *k, struct err *e)
+/* Waits for the turn to look for the session's cage, and gets what it takes to enter it, if there
+ * is one. */
+static int keeper_join_find(struct keeper *k, struct err *e)
 {
 	int r = keeper_member_lock(k, e);
 
@@ -273,14 +642,15 @@ int keeper_join_find(struct keeper *k, struct err *e)
 	return r == -ENOENT ? 0 : r;
 }
 
-int keeper_join_prepare(struct keeper *k, struct err *e)
+/* The same where there was none; and what else a command in it needs. */
+static int keeper_join_prepare(struct keeper *k, struct err *e)
 {
 	int r = keeper_needs_cage(k) ? join_come_in(k, e) : 0;
 
 	if (r == -ENOENT && e->kind == ERR_NONE)
 		return err_sys(e, ENOENT, "cannot enter the session's cage");
 	if (r == 0)
-		r = keeper_pin_workspace(k->q->workspace, e);
+		r = member_pin(k->q->workspace, e);
 	k->member.connection = r >= 0 ? r : -1;
 	if (r < 0 && r != -ENOENT)
 		return r;
@@ -323,11 +693,13 @@ static bool is_cage_gone(const struct keeper *k)
 	return poll(&end, 1, GONE_MS) > 0 && end.revents & POLLHUP;
 }
 
-void keeper_join_reap(struct keeper *k)
+/* The command has ended. */
+static int keeper_join_reap(struct keeper *k, const struct pollfd *seen, struct err *e)
 {
 	struct rusage used = { 0 };
 	int status = 0;
 
+	(void)seen, (void)e;
 	/* What is ended for a reason is ended with all of its group. */
 	if (k->end.limit != PLAN_GUARANTEE_COUNT || k->end.is_unwanted)
 		keeper_join_signal(&k->process, SIGKILL);
@@ -338,10 +710,11 @@ void keeper_join_reap(struct keeper *k)
 			    used.ru_utime.tv_usec + used.ru_stime.tv_usec;
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && is_cage_gone(k)) {
 		k->end.is_gone = k->end.is_unwanted = true;
-		return;
+		return 0;
 	}
 	k->end.wait_status = status;
 	k->state = KEEPER_ENDED;
+	return 0;
 }
 
 bool keeper_join_end(struct keeper *k)
@@ -366,3 +739,42 @@ void keeper_join_leave(struct keeper *k)
 		if (k->joined.left[i] >= 0 && k->joined.connection >= 0)
 			(void)wire_send_fd(k->joined.connection, WIRE_STREAM, k->joined.left[i]);
 }
+
+/* --- both as parts of the keeper --- */
+
+static void keeper_member_want(const struct keeper *k, struct pollfd *ret)
+{
+	ret->fd = k->member.connection;
+}
+
+const struct keeper_part keeper_member_part = {
+	.init = keeper_member_init,
+	.take = { [KEEPER_START] = keeper_member_send },
+	.want = keeper_member_want,
+	.hear = keeper_member_hear,
+	.done = keeper_member_done,
+};
+
+static void joined_init(struct keeper *k)
+{
+	keeper_joined_init(&k->joined);
+}
+
+static void joined_done(struct keeper *k)
+{
+	joined_let_go(&k->joined);
+}
+
+static void joined_want(const struct keeper *k, struct pollfd *ret)
+{
+	ret->fd = k->mode == KEEPER_JOINING ? k->process.pidfd : -1;
+}
+
+const struct keeper_part keeper_joined_part = {
+	.init = joined_init,
+	.take = { [KEEPER_OPEN] = keeper_join_find, [KEEPER_PREPARE] = keeper_join_prepare },
+	.want = joined_want,
+	.hear = keeper_join_reap,
+	.is_after_cage = true,
+	.done = joined_done,
+};

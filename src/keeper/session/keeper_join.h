@@ -11,8 +11,8 @@
 #include "proof/record/record.h"
 
 /*
- * Sessions whose commands share one cage: the keeper of that cage, which has no command, and those
- * of the commands, which join it. Parts of struct keeper.
+ * Runs of a session: they share its workspace, and some also one cage. That cage has a keeper
+ * without a command, and the keepers of the commands join it. Parts of struct keeper.
  */
 
 /* What it takes to enter a cage, as its keeper tells it; descriptors follow as WIRE_PART. */
@@ -28,6 +28,14 @@ struct keeper_cage_head {
 };
 
 static_assert((int)CAGE_NAMESPACES == (int)KEEPER_NS_COUNT, "a cage has all of them");
+
+/* A run in the workspace of its session. */
+struct keeper_member {
+	int connection; /* to the process that has the workspace mounted, or -1 */
+	int lock;       /* of the workspace, shared with others that use it, or -1 */
+	int turn;       /* to look for the session's cage and start one, or -1 */
+	int kept[CAGE_TREE_COUNT - CAGE_LAYER_COUNT]; /* what it has beside its layers, or -1 */
+};
 
 /* A command in the cage of its session. */
 struct keeper_joined {
@@ -54,50 +62,36 @@ struct keeper_process;
 
 /* --- keeper_join.c --- */
 
+/* Returns a socket that listens by that name in the workspace, or -errno. */
+int keeper_member_listen(int workspace, const char *name);
+
+/* Locks the workspace, and gets the detached trees of what is captured in it. */
+int keeper_member_join(struct keeper *k, struct err *e);
+
 void keeper_joined_init(struct keeper_joined *j);
-void keeper_joined_done(struct keeper_joined *j);
 
 /* Which namespace is at a place of struct cage_join. */
 extern const enum keeper_namespace keeper_join_order[CAGE_NAMESPACES];
 
-/* Of what makes a cage, and not of what each command in it has for itself. */
-void keeper_join_digest_plan(const struct plan *p, char ret[static SHA256_HEX_SIZE]);
-void keeper_join_digest_mounts(const struct keeper_snapshot *v, char ret[static SHA256_HEX_SIZE]);
-
-/* Is this the cage that the plan makes? An error: it must not be entered. */
-int keeper_join_check(
-	const struct cage_start *start, const struct keeper_cage_head *h, struct err *e);
-
-/* Waits for the turn to look for the session's cage, and gets what it takes to enter it, if there
- * is one. */
-int keeper_join_find(struct keeper *k, struct err *e);
-
-/* The same where there was none; and what else a command in it needs. */
-int keeper_join_prepare(struct keeper *k, struct err *e);
-
-/* Looks at the process that entered, before it hides. */
+/* Inspects the process that entered the cage, before it makes itself undumpable. */
 int keeper_join_look(struct keeper *k, struct err *e);
 
-/* To the command, and what a terminal sends to all of its group. */
+/* Sends a signal to the command; one that a terminal sends goes to all of its process group. */
 void keeper_join_signal(const struct keeper_process *p, int number);
 
-/* The command has ended. */
-void keeper_join_reap(struct keeper *k);
-
-/* Ends what is ended for a reason; false: it does not end. */
+/* Kills the command unless it has ended. Returns true if nothing is left to wait for. */
 bool keeper_join_end(struct keeper *k);
 
-/* What the command left behind may go on printing: the cage's keeper reads it from here on. */
+/* Hands the pipes that the command left behind to the keeper of the cage, which reads them on. */
 void keeper_join_leave(struct keeper *k);
 
 /* --- keeper_resident.c --- */
 
-void keeper_resident_init(struct keeper_resident *r);
-void keeper_resident_done(struct keeper *k);
+/* Digests of the operations that make a cage, without those that each command has for itself, and
+ * of its mounts. */
+void keeper_join_digest_plan(const struct plan *p, char ret[static SHA256_HEX_SIZE]);
+void keeper_join_digest_mounts(const struct keeper_snapshot *v, char ret[static SHA256_HEX_SIZE]);
 
-/* The cage was looked at: takes hold of its namespaces, and a name that is known to others. */
-int keeper_resident_open(struct keeper *k, struct err *e);
-
-/* Its startup commands have ended: lets others in. */
-void keeper_resident_begin(struct keeper *k);
-void keeper_resident_hear(struct keeper *k);
+/* Checks that the cage is the one that the plan makes; after an error it must not be entered. */
+int keeper_join_check(
+	const struct cage_start *start, const struct keeper_cage_head *h, struct err *e);

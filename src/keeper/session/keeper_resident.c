@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -22,6 +23,8 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "base/str.h"
+#include "keeper/inspect/keeper_inspection.h"
 #include "keeper/keeper_inside.h"
 #include "wire/wire.h"
 
@@ -34,14 +37,16 @@ enum kind {
 	STREAM,
 };
 
-void keeper_resident_init(struct keeper_resident *r)
+static void keeper_resident_init(struct keeper *k)
 {
+	struct keeper_resident *r = &k->resident;
+
 	*r = (struct keeper_resident){ .clients = -1, .listener = -1 };
 	for (int i = 0; i < CAGE_NAMESPACES; i++)
 		r->namespaces[i] = -1;
 }
 
-void keeper_resident_done(struct keeper *k)
+static void keeper_resident_done(struct keeper *k)
 {
 	struct keeper_resident *r = &k->resident;
 
@@ -55,7 +60,95 @@ void keeper_resident_done(struct keeper *k)
 			close(r->namespaces[i]);
 	if (r->clients >= 0)
 		close(r->clients);
-	keeper_resident_init(r);
+	keeper_resident_init(k);
+}
+
+/* --- which cage it is --- */
+
+/* Each command has its own of these. */
+static bool resident_op_is_of_command(const struct plan *p, const struct plan_op *op)
+{
+	const char *a = plan_str(p, op->a);
+
+	switch (op->kind) {
+	case PLAN_LIMIT:
+		return str_eq(a, "limits.time") || str_eq(a, "limits.output") ||
+		       str_eq(a, "limits.files");
+	case PLAN_ENV:
+	case PLAN_ENV_PASS:
+	case PLAN_TELL:
+	case PLAN_STARTUP:
+	case PLAN_WORKDIR:
+	case PLAN_ARGUMENT:
+		return true;
+	default:
+		return false;
+	}
+}
+
+static void resident_add_text(struct sha256 *s, const char *text)
+{
+	sha256_add(s, text, strlen(text) + 1);
+}
+
+void keeper_join_digest_plan(const struct plan *p, char ret[static SHA256_HEX_SIZE])
+{
+	uint8_t digest[SHA256_SIZE];
+	struct sha256 s;
+
+	sha256_init(&s);
+	/* Another bawn may make another cage of it. */
+	resident_add_text(&s, BAWN_VERSION);
+	for (uint32_t i = 0; i < p->op_count; i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+
+		if (!resident_op_is_of_command(p, op))
+			plan_digest_op(p, op, &s);
+	}
+	sha256_finish(&s, digest);
+	sha256_print(digest, ret);
+}
+
+/*
+ * Which mounts there are, and what may be done in them. Where the host's files are that they show,
+ * and what the places are called, may change: those are names, which can be given others.
+ */
+void keeper_join_digest_mounts(const struct keeper_snapshot *v, char ret[static SHA256_HEX_SIZE])
+{
+	uint8_t digest[SHA256_SIZE];
+	struct sha256 s;
+
+	sha256_init(&s);
+	for (size_t i = 0; i < v->mount_count; i++) {
+		sha256_add(&s, &v->mounts[i].id, sizeof(v->mounts[i].id));
+		resident_add_text(&s, v->mounts[i].device);
+		resident_add_text(&s, v->mounts[i].options);
+		resident_add_text(&s, v->mounts[i].type);
+		/* Others may be the host's, whose options it may change. */
+		if (str_eq(v->mounts[i].type, "tmpfs"))
+			resident_add_text(&s, v->mounts[i].super);
+	}
+	sha256_finish(&s, digest);
+	sha256_print(digest, ret);
+}
+
+int keeper_join_check(
+	const struct cage_start *start, const struct keeper_cage_head *h, struct err *e)
+{
+	char plan[SHA256_HEX_SIZE];
+
+	keeper_join_digest_plan(start->plan, plan);
+	if (!record_is_run(h->run, true) || h->group_count < 0 || h->group_count > CGROUP_COUNT)
+		return err_set(e, ERR_SYS, EPROTO,
+			"cannot enter the session's cage: its keeper sent something unknown");
+	if (strncmp(plan, h->plan, sizeof(plan)) != 0 || h->uid != start->ids.uid ||
+		h->gid != start->ids.gid)
+		return err_hint(e,
+			err_set(e, ERR_SYS, EXDEV,
+				"cannot enter the session's cage: another plan or another version "
+				"of bawn made it"),
+			"bawn session stop ends it, and the next command makes a new one");
+	return 0;
 }
 
 /* --- made once --- */
@@ -64,7 +157,7 @@ static int open_namespaces(struct keeper *k)
 {
 	static const char *const files[CAGE_NAMESPACES] = { "user", "pid", "net", "ipc", "uts",
 		"cgroup", "mnt" };
-	const struct keeper_snapshot *v = keeper_inspection_view(k->inspection);
+	const struct keeper_snapshot *v = &k->inspection->cage;
 
 	for (int i = 0; i < CAGE_NAMESPACES; i++) {
 		char path[48];
@@ -87,13 +180,14 @@ static int open_namespaces(struct keeper *k)
 	return 0;
 }
 
-int keeper_resident_open(struct keeper *k, struct err *e)
+/* The cage was looked at: takes hold of its namespaces, and a name that is known to others. */
+static int keeper_resident_open(struct keeper *k, struct err *e)
 {
 	struct keeper_resident *r = &k->resident;
 	int ret = open_namespaces(k);
 
 	keeper_join_digest_plan(k->start.plan, r->plan);
-	keeper_join_digest_mounts(keeper_inspection_view(k->inspection), r->mounts);
+	keeper_join_digest_mounts(&k->inspection->cage, r->mounts);
 	if (ret == 0)
 		ret = r->listener = keeper_member_listen(k->q->workspace, "cage");
 	if (ret >= 0)
@@ -125,10 +219,14 @@ static void resident_drop(struct keeper_resident *r, int fd)
 	r->count--;
 }
 
-void keeper_resident_begin(struct keeper *k)
+static int keeper_resident_begin(struct keeper *k, struct err *e)
 {
+	(void)e;
+	if (!keeper_is_running(k))
+		return 0;
 	resident_add(&k->resident, LISTENER, k->resident.listener);
 	(void)wire_send(k->q->told, WIRE_READY, 0, NULL);
+	return 0;
 }
 
 /* --- clients --- */
@@ -230,13 +328,15 @@ static bool resident_read_stream(int fd)
 	return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-void keeper_resident_hear(struct keeper *k)
+/* Its startup commands have ended: lets others in. */
+static int keeper_resident_hear(struct keeper *k, const struct pollfd *seen, struct err *e)
 {
 	struct keeper_resident *r = &k->resident;
 	struct epoll_event event;
 
+	(void)seen, (void)e;
 	if (epoll_wait(r->clients, &event, 1, 0) != 1)
-		return;
+		return 0;
 	switch ((enum kind)(event.data.u64 >> 32)) {
 	case LISTENER:
 		resident_admit(r);
@@ -250,4 +350,18 @@ void keeper_resident_hear(struct keeper *k)
 			resident_drop(r, (int)(uint32_t)event.data.u64);
 		break;
 	}
+	return 0;
 }
+
+static void keeper_resident_want(const struct keeper *k, struct pollfd *ret)
+{
+	ret->fd = k->resident.clients;
+}
+
+const struct keeper_part keeper_resident_part = {
+	.init = keeper_resident_init,
+	.take = { [KEEPER_GO] = keeper_resident_open, [KEEPER_WAIT] = keeper_resident_begin },
+	.want = keeper_resident_want,
+	.hear = keeper_resident_hear,
+	.done = keeper_resident_done,
+};

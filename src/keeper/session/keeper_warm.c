@@ -104,7 +104,8 @@ bool keeper_warm_waits(const struct keeper *k)
 
 /* --- made --- */
 
-int keeper_warm_share_words(struct keeper *k, struct err *e)
+/* The memory in which the first process finds its words, once there are some. */
+static int warm_share_words(struct keeper *k, struct err *e)
 {
 	const int flags = MAP_SHARED | MAP_ANONYMOUS;
 	struct cage_start *start = &k->start;
@@ -138,6 +139,13 @@ static void borrow_request(struct keeper_warm *w, const struct keeper_request *q
 	w->q.printed[0] = w->q.printed[1] = &w->unused;
 }
 
+static void warm_free(struct keeper_warm *w)
+{
+	if (w)
+		free(w->plan);
+	free(w);
+}
+
 int keeper_new_warm(struct keeper **ret, const struct keeper_request *q, struct err *e)
 {
 	struct keeper *k;
@@ -150,7 +158,7 @@ int keeper_new_warm(struct keeper **ret, const struct keeper_request *q, struct 
 	if (w)
 		w->plan = malloc(q->plan->size);
 	if (!k || !w || !w->plan || record_make_run(NULL, w->record.run, e) < 0) {
-		keeper_warm_done(w);
+		warm_free(w);
 		free(k);
 		return err_set(e, ERR_SYS, ENOMEM, "cannot make a warm cage: out of memory");
 	}
@@ -162,13 +170,6 @@ int keeper_new_warm(struct keeper **ret, const struct keeper_request *q, struct 
 	k->warm = w;
 	*ret = k;
 	return 0;
-}
-
-void keeper_warm_done(struct keeper_warm *w)
-{
-	if (w)
-		free(w->plan);
-	free(w);
 }
 
 /* --- used --- */
@@ -238,3 +239,14 @@ bool keeper_warm_use(struct keeper *k, const struct keeper_request *q, struct re
 	k->stdio.streams[2].tail = q->printed[1];
 	return true;
 }
+
+static void keeper_warm_done(struct keeper *k)
+{
+	warm_free(k->warm);
+	k->warm = NULL;
+}
+
+const struct keeper_part keeper_warm_part = {
+	.take = { [KEEPER_OPEN] = warm_share_words },
+	.done = keeper_warm_done,
+};

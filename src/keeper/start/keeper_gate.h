@@ -7,8 +7,6 @@
 struct keeper;
 struct keeper_process;
 
-/* --- keeper_gate_rules.c, keeper_gate.c, keeper_gate_inspect.c --- */
-
 struct keeper_gate {
 	bool is_awaited;                 /* there has to be one, and it does not stand yet */
 	bool is_over;                    /* it has told all */
@@ -21,29 +19,13 @@ struct keeper_gate {
 	uint32_t published_count;
 };
 
-void keeper_gate_init(struct keeper_gate *g);
-void keeper_gate_done(struct keeper_gate *g);
+/* --- keeper_keys.c --- */
 
-/* Gathers the rules of the plan's network, and takes the ports of the host that lead into it. */
-int keeper_gate_make(struct keeper *k, struct err *e);
-
-/*
- * keeper_keys.c: can every key of a secret be read? And all of them, as a file without a name for
- * the vault: a descriptor, or -errno. The vault's own program.
- */
+/* Checks that every key of a secret can be read. */
 int keeper_keys_check(const struct keeper *k, struct err *e);
+
+/* Returns a file without a name that has all keys, for the vault; or -errno. */
 int keeper_keys_open(const struct keeper *k, struct err *e);
+
+/* Finds the program of the vault. */
 int keeper_vault_find(char *ret, size_t size, struct err *e);
-
-/* The cage has its namespaces: starts the gate and the dialer. */
-int keeper_gate_start(struct keeper *k, struct err *e);
-
-/* What the gate has said. An error: it will never stand. */
-int keeper_gate_hear(struct keeper *k, struct err *e);
-
-/* Is the gate what it should be? "", or what is wrong. */
-void keeper_gate_inspect(const struct keeper_gate *g, const struct keeper_process *cage,
-	const struct plan *p, char *ret, size_t size);
-
-/* The cage has ended: hears the last of the gate, and ends it. */
-void keeper_gate_end(struct keeper *k);

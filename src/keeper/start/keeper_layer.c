@@ -22,7 +22,6 @@
 #include "base/tree.h"
 #include "change/copy/change_copy.h"
 #include "keeper/keeper_inside.h"
-#include "keeper/start/keeper_team.h"
 
 /* What may be captured, and what its layer is called: in the run's folder, and in the pool. */
 static const struct tree {
@@ -36,17 +35,148 @@ static const struct tree {
 	[CAGE_LAYER_GIT] = { PLAN_GIT, "git", "git-layer", "git-upper", "git's folder" },
 };
 
+static const struct plan_op *find_shared(const struct keeper *k, enum cage_layer which)
+{
+	const struct plan_op *op = plan_find(k->start.plan, trees[which].kind, NULL);
+
+	return op && op->flags & PLAN_SHARED ? op : NULL;
+}
+
+/* Is anything captured in a session's workspace? */
+static bool layer_is_shared(const struct keeper *k)
+{
+	return find_shared(k, CAGE_LAYER_PROJECT) || find_shared(k, CAGE_LAYER_GIT);
+}
+
+/* --- places for mounts --- */
+
+/*
+ * Some mounts need a folder or file to be mounted on, which the cage makes in the layer. They are
+ * listed before the command may start, and taken out of the layer when the cage has ended, unless
+ * the command put something there. Must not remove anything else.
+ */
+
+#define DEEPEST     64
+#define MOST_MEMORY ((size_t)1 << 20)
+
+struct keeper_point {
+	struct keeper_point *next; /* what was found before: folders come before what is in them */
+	const char *path;
+	ino_t inode;
+};
+
+static int no_room(struct err *e)
+{
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, E2BIG,
+			"cannot mount in the project: too many places would be made in it"),
+		"create them first");
+}
+
+static int points_note(
+	struct keeper_layer *l, const char *path, const struct stat *st, struct err *e)
+{
+	struct keeper_point *p = arena_alloc(&l->arena, sizeof(*p));
+
+	if (!p)
+		return no_room(e);
+	*p = (struct keeper_point){ .next = l->points, .path = path, .inode = st->st_ino };
+	l->points = p;
+	return 0;
+}
+
+static int find_in(struct keeper_layer *l, int at, const char *name, const char *path, int depth,
+	struct err *e)
+{
+	own_fd int folder = file_open_name(at, name, O_RDONLY | O_DIRECTORY);
+	struct file_entries entries = { .fd = folder };
+	const struct file_entry *entry;
+	int r = 0;
+
+	if (folder < 0 || depth == DEEPEST)
+		return err_sys(
+			e, folder < 0 ? -folder : ELOOP, "cannot inspect the layer of the project");
+	while (r == 0 && (entry = file_next_entry(&entries))) {
+		const char *below;
+		struct stat st;
+
+		if (str_eq(entry->name, ".") || str_eq(entry->name, ".."))
+			continue;
+		below = arena_printf(&l->arena, "%s%s%s", path, *path ? "/" : "", entry->name);
+		if (!below)
+			return no_room(e);
+		if (fstatat(folder, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return err_sys(e, errno, "cannot inspect '%s'", below);
+		r = points_note(l, below, &st, e);
+		if (r == 0 && S_ISDIR(st.st_mode))
+			r = find_in(l, folder, entry->name, below, depth + 1, e);
+	}
+	return r;
+}
+
+/* The cage stands and the command has not started: what is in the layer now is bawn's own. */
+static int keeper_points_find(struct keeper *k, struct err *e)
+{
+	struct keeper_layer *l = &k->layer;
+	int top = l->trees[CAGE_LAYER_PROJECT].top;
+	int r = keeper_copy_list(k, e);
+
+	/* The list of a copy has them too. */
+	if (r < 0 || l->trees[CAGE_LAYER_PROJECT].is_copied ||
+		l->trees[CAGE_LAYER_PROJECT].is_filled)
+		return r;
+	/* A session keeps them: what is in its layer is of other runs too. */
+	if (l->trees[CAGE_LAYER_PROJECT].below < 0 || layer_is_shared(k))
+		return 0;
+	arena_init(&l->arena, MOST_MEMORY);
+	return find_in(l, top >= 0 ? top : k->disk, "upper", "", 0, e);
+}
+
+/* Takes that out of the layer again. */
+static void keeper_points_remove(struct keeper_layer *l, int upper)
+{
+	for (const struct keeper_point *p = l->points; p; p = p->next) {
+		const char *name = strrchr(p->path, '/');
+		own_fd int folder = -1;
+		struct stat st;
+
+		if (name) {
+			char parent[4096];
+
+			if ((size_t)(name - p->path) >= sizeof(parent))
+				continue;
+			memcpy(parent, p->path, (size_t)(name - p->path));
+			parent[name - p->path] = '\0';
+			folder = file_open_beneath(upper, parent, O_RDONLY | O_DIRECTORY, 0);
+			name++;
+		} else {
+			folder = fcntl(upper, F_DUPFD_CLOEXEC, 3);
+			name = p->path;
+		}
+		if (folder < 0 || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			st.st_ino != p->inode)
+			continue;
+		/* A folder with something in it stays; a file that was mounted over is empty. */
+		if (S_ISDIR(st.st_mode) || (S_ISREG(st.st_mode) && st.st_size == 0))
+			unlinkat(folder, name, S_ISDIR(st.st_mode) ? AT_REMOVEDIR : 0);
+	}
+}
+
 #define MOST_TEXT ((size_t)1 << 30) /* of effects.json */
 
-void keeper_layer_init(struct keeper_layer *l)
+static void keeper_layer_init(struct keeper *k)
 {
+	struct keeper_layer *l = &k->layer;
+
 	l->folder = l->disk.kept = -1;
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		l->trees[i].top = l->trees[i].below = -1;
 }
 
-void keeper_layer_done(struct keeper_layer *l)
+static void keeper_layer_done(struct keeper *k)
 {
+	struct keeper_layer *l = &k->layer;
+
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++) {
 		if (l->trees[i].top >= 0)
 			close(l->trees[i].top);
@@ -62,6 +192,23 @@ void keeper_layer_done(struct keeper_layer *l)
 }
 
 /* --- before the cage is made --- */
+
+/*
+ * Whose the layer above the open folder `below` is, and its mode: root gives it to the folder's
+ * owner, a team's has the team's group; -1 as an id: as it is made. 0 or -errno.
+ */
+static int layer_owner_of(const struct cage_ids *ids, int below, struct stat *ret)
+{
+	if (fstat(below, ret) < 0)
+		return -errno;
+	/* What is made in it has the group, as in the project. */
+	ret->st_mode &= ids->is_team && ret->st_gid == ids->gid ? S_ISGID | 0777 : 0777;
+	if (geteuid() != 0) {
+		ret->st_uid = (uid_t)-1;
+		ret->st_gid = ids->is_team ? ids->gid : (gid_t)-1;
+	}
+	return 0;
+}
 
 static int fail_as(const char *what, int num, struct err *e)
 {
@@ -93,7 +240,7 @@ static int make_top(struct keeper *k, enum cage_layer which, struct err *e)
 	const char *name = trees[which].layer;
 	bool is_copied = l->trees[which].is_copied;
 	struct stat owner;
-	int top = -1, r = keeper_team_owner(&k->start.ids, l->trees[which].below, &owner);
+	int top = -1, r = layer_owner_of(&k->start.ids, l->trees[which].below, &owner);
 
 	if (r == 0)
 		r = layer_make_folder(l->folder, name, &owner);
@@ -196,18 +343,6 @@ static int tell_protected(const struct keeper *k, struct err *e)
 
 /* --- in a session --- */
 
-static const struct plan_op *find_shared(const struct keeper *k, enum cage_layer which)
-{
-	const struct plan_op *op = plan_find(k->start.plan, trees[which].kind, NULL);
-
-	return op && op->flags & PLAN_SHARED ? op : NULL;
-}
-
-bool keeper_layer_is_shared(const struct keeper *k)
-{
-	return find_shared(k, CAGE_LAYER_PROJECT) || find_shared(k, CAGE_LAYER_GIT);
-}
-
 /* Home and /tmp, of which the sharer has to have trees too. */
 static int map_kept(struct keeper *k, struct err *e)
 {
@@ -226,7 +361,7 @@ static int map_kept(struct keeper *k, struct err *e)
 
 int keeper_layer_make_shared(struct keeper *k, struct err *e)
 {
-	int r = keeper_layer_is_shared(k) ? tell_protected(k, e) : 0;
+	int r = layer_is_shared(k) ? tell_protected(k, e) : 0;
 
 	if (r == 0)
 		r = map_kept(k, e);
@@ -282,13 +417,14 @@ int keeper_layer_join(struct keeper *k, struct err *e)
 	return keeper_layer_open_shared(k, e);
 }
 
-int keeper_layer_make(struct keeper *k, struct err *e)
+/* Makes the layer, if the plan wants one in the run's folder. */
+static int keeper_layer_make(struct keeper *k, struct err *e)
 {
 	int r = 0;
 
 	for (enum cage_layer which = 0; r == 0 && which < CAGE_LAYER_COUNT; which++)
 		r = make_layer(k, which, e);
-	if (r == 0 && k->layer.folder >= 0 && !keeper_layer_is_shared(k))
+	if (r == 0 && k->layer.folder >= 0 && !layer_is_shared(k))
 		r = tell_protected(k, e);
 	return r == 0 && k->q->workspace >= 0 ? keeper_member_join(k, e) : r;
 }
@@ -401,8 +537,7 @@ static int layer_scan(struct keeper *k, struct change_effects *ret, struct err *
 
 	if (upper < 0 || (has_git && git < 0))
 		return upper < 0 ? upper : git;
-	if ((!is_empty[CAGE_LAYER_PROJECT] || !is_empty[CAGE_LAYER_GIT]) &&
-		!keeper_layer_is_shared(k))
+	if ((!is_empty[CAGE_LAYER_PROJECT] || !is_empty[CAGE_LAYER_GIT]) && !layer_is_shared(k))
 		base = layer_open_base(l);
 	/* By it is seen that there is something to apply. */
 	if (!is_empty[CAGE_LAYER_GIT] && l->trees[CAGE_LAYER_PROJECT].top < 0) {
@@ -467,7 +602,11 @@ static void find_shared_effects(struct keeper *k)
 	keeper_log_held(k, &x);
 }
 
-void keeper_layer_end(struct keeper *k, bool has_run, bool is_gone)
+/*
+ * The cage has ended: finds out what it changed, and keeps that; or, if the command never ran,
+ * removes the layer. What goes wrong is in the record.
+ */
+static void keeper_layer_save(struct keeper *k)
 {
 	struct keeper_layer *l = &k->layer;
 	struct err *e = &k->record->effects.error;
@@ -475,16 +614,16 @@ void keeper_layer_end(struct keeper *k, bool has_run, bool is_gone)
 	if (l->folder < 0)
 		return;
 	/* What others of the session wrote is in it too, and stays for those that come. */
-	if (keeper_layer_is_shared(k)) {
-		if (has_run && is_gone)
+	if (layer_is_shared(k)) {
+		if (k->end.has_run && !k->end.is_left)
 			find_shared_effects(k);
 		return;
 	}
 	/* What is short is not told, however long the run was. */
 	change_progress_end(&k->q->progress);
-	if (!has_run) {
+	if (!k->end.has_run) {
 		remove_layers(l, &k->record->late);
-	} else if (!is_gone) {
+	} else if (k->end.is_left) {
 		err_set(e, ERR_SYS, EBUSY,
 			"cannot find out what the run changed: its processes hang in the kernel");
 		err_hint(e, 0, "bawn diff shows it once they have ended");
@@ -493,3 +632,10 @@ void keeper_layer_end(struct keeper *k, bool has_run, bool is_gone)
 		layer_find_effects(k, e);
 	}
 }
+
+const struct keeper_part keeper_layer_part = {
+	.init = keeper_layer_init,
+	.take = { [KEEPER_PREPARE] = keeper_layer_make, [KEEPER_INSPECTED] = keeper_points_find },
+	.save = keeper_layer_save,
+	.done = keeper_layer_done,
+};

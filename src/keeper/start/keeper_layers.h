@@ -6,8 +6,8 @@
 #include "keeper/keeper.h"
 
 /*
- * Where what the command writes goes: layers of a captured project and how much they take, copies,
- * the overlay of a root, and what is protected in a writable project.
+ * Where the writes of the command go: layers of a captured project, copies, the overlay of a root;
+ * and the protected paths of a writable project.
  */
 struct keeper;
 
@@ -39,56 +39,17 @@ struct keeper_layer {
 	} disk;
 };
 
-void keeper_layer_init(struct keeper_layer *l);
-void keeper_layer_done(struct keeper_layer *l);
-
-/* Makes the layer, if the plan wants one in the run's folder. */
-int keeper_layer_make(struct keeper *k, struct err *e);
-
-/* Is anything captured in a session's workspace? */
-bool keeper_layer_is_shared(const struct keeper *k);
-
-/* Opens them, for who is in a cage that has them. */
+/* Opens the layers of a cage that the run joins. */
 int keeper_layer_join(struct keeper *k, struct err *e);
 
-/* Makes the layers of a workspace, for who mounts them; and opens them, for who uses them. */
+/* Make the layers of a workspace before it is mounted, and open them for a run that uses it. */
 int keeper_layer_make_shared(struct keeper *k, struct err *e);
 int keeper_layer_open_shared(struct keeper *k, struct err *e);
 
-/*
- * The cage has ended: finds out what it changed, and keeps that; or, if the command never ran,
- * removes the layer. What goes wrong is in the record.
- */
-void keeper_layer_end(struct keeper *k, bool has_run, bool is_gone);
-
 /* --- keeper_copy.c --- */
 
-/* Copies the project, if the plan captures it in that way. Signals are heard already. */
-int keeper_copy_make(struct keeper *k, struct err *e);
-
-/* Writes down what is in the copies: what differs from it later is the run's. */
+/* Lists the copies before the command runs: what differs later was changed by it. */
 int keeper_copy_list(const struct keeper *k, struct err *e);
-
-/* --- keeper_points.c --- */
-
-/* The cage stands and the command has not started: what is in the layer now is bawn's own. */
-int keeper_points_find(struct keeper *k, struct err *e);
-
-/* Takes that out of the layer again. */
-void keeper_points_remove(struct keeper_layer *l, int upper);
-
-/* --- keeper_disk.c: how much the layer takes --- */
-
-#define KEEPER_DISK_MS 100 /* between two looks */
-
-/* Begins to watch, if a limit holds that no file system holds. */
-void keeper_disk_open(struct keeper *k);
-
-/* How long to wait for the next look, or -1. */
-int keeper_disk_wait(const struct keeper *k);
-
-/* Does the run take more than it may? */
-bool keeper_disk_is_over(struct keeper *k);
 
 /* --- keeper_overlay.c --- */
 
@@ -97,24 +58,6 @@ struct keeper_overlay {
 	const struct plan_op *op;   /* NULL: there is none */
 	int loaded;                 /* the file system that the cage loaded it into, or -1 */
 };
-
-void keeper_overlay_init(struct keeper_overlay *o);
-void keeper_overlay_done(struct keeper_overlay *o);
-
-/* Finds the plan's overlay, which may be missing, where it may be. */
-int keeper_overlay_find(struct keeper *k, struct err *e);
-
-/* Makes it, if it is missing; locks it; and hands what is in it to the cage. */
-int keeper_overlay_take(struct keeper *k, struct err *e);
-
-/* Notes what it keeps before the command runs. */
-int keeper_overlay_digest(struct keeper *k, struct err *e);
-
-/* Is what the cage loaded it into as large as it may be, and no larger? */
-int keeper_overlay_look(const struct keeper *k, struct err *e);
-
-/* Saves what the run left of it; record->overlay says whether, and why not. */
-void keeper_overlay_end(struct keeper *k, bool has_run, bool is_gone);
 
 /* --- keeper_protect.c, keeper_protect_find.c --- */
 
@@ -133,26 +76,11 @@ void keeper_protect_init(struct keeper_protect *h);
 void keeper_protect_done(struct keeper_protect *h);
 
 /*
- * Finds out what has to be held of the open project, or of git's folder, for which `whole` is the
- * operation: what is there, missing, or on the way.
+ * Finds the paths to protect in the open project, or in git's folder, which operation `whole`
+ * shows: those that exist, those that do not, and the folders on the way.
  */
 int keeper_protect_find(struct keeper_protect *h, const struct plan *p, const struct plan_op *whole,
 	int project, struct err *e);
 
-/* Makes what the cage needs to hold what is protected, if the plan wants that. */
-int keeper_protect_make(struct keeper *k, struct err *e);
-
-/* The cage has what it needs, or will never: removes what was made on disk. */
-void keeper_protect_end(struct keeper *k);
-
-/* The file system of a layer that holds, as the cage hands it over: in the order of the plan. */
+/* Takes ownership of the file system of a protecting layer; they come in the order of the plan. */
 void keeper_protect_take_view(struct keeper *k, int fd);
-
-/* How long to wait until keeper_protect_refresh, or -1. */
-int keeper_protect_wait(const struct keeper *k);
-
-/*
- * The layer remembers names, and does not notice that the host puts something else there. So it is
- * made to forget them now and then.
- */
-void keeper_protect_refresh(struct keeper *k);

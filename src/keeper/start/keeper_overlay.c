@@ -21,15 +21,19 @@
 #include "base/str.h"
 #include "keeper/keeper_inside.h"
 
-void keeper_overlay_init(struct keeper_overlay *o)
+static void keeper_overlay_init(struct keeper *k)
 {
+	struct keeper_overlay *o = &k->overlay;
+
 	change_overlay_init(&o->kept);
 	o->loaded = -1;
 	o->op = NULL;
 }
 
-void keeper_overlay_done(struct keeper_overlay *o)
+static void keeper_overlay_done(struct keeper *k)
 {
+	struct keeper_overlay *o = &k->overlay;
+
 	change_overlay_done(&o->kept);
 	if (o->loaded >= 0)
 		close(o->loaded);
@@ -78,7 +82,8 @@ static int overlay_check_place(struct keeper *k, struct err *e)
 	return r;
 }
 
-int keeper_overlay_find(struct keeper *k, struct err *e)
+/* Finds the plan's overlay, which may be missing, where it may be. */
+static int keeper_overlay_find(struct keeper *k, struct err *e)
 {
 	const struct plan_op *op = plan_find(k->start.plan, PLAN_OVERLAY, NULL);
 	const char *from = op ? plan_str(k->start.plan, op->a) : NULL;
@@ -117,7 +122,8 @@ static int make_missing(struct keeper *k, const struct plan_op *op, struct err *
 	return change_overlay_create(o, op->n, e);
 }
 
-int keeper_overlay_take(struct keeper *k, struct err *e)
+/* Makes it, if it is missing; locks it; and hands what is in it to the cage. */
+static int keeper_overlay_take(struct keeper *k, struct err *e)
 {
 	const struct plan_op *op = plan_find(k->start.plan, PLAN_OVERLAY, NULL);
 	struct change_overlay *o = &k->overlay.kept;
@@ -150,14 +156,15 @@ int keeper_overlay_take(struct keeper *k, struct err *e)
 }
 
 /* While the cage copies it. */
-int keeper_overlay_digest(struct keeper *k, struct err *e)
+static int keeper_overlay_digest(struct keeper *k, struct err *e)
 {
 	if (!k->overlay.op)
 		return 0;
 	return change_overlay_digest(&k->overlay.kept, k->record->overlay.before, e);
 }
 
-int keeper_overlay_look(const struct keeper *k, struct err *e)
+/* Is what the cage loaded it into as large as it may be, and no larger? */
+static int keeper_overlay_inspect(struct keeper *k, struct err *e)
 {
 	uint64_t size = (k->start.overlay_size + 4095) / 4096 * 4096;
 	struct statfs fs;
@@ -196,11 +203,12 @@ static void overlay_save(struct keeper *k)
 		memcpy(x->after, o->digest, sizeof(x->after));
 }
 
-void keeper_overlay_end(struct keeper *k, bool has_run, bool is_gone)
+/* Saves what the run left of it; record->overlay says whether, and why not. */
+static void keeper_overlay_save(struct keeper *k)
 {
-	if (!k->overlay.op || !has_run || k->overlay.loaded < 0)
+	if (!k->overlay.op || !k->end.has_run || k->overlay.loaded < 0)
 		return;
-	if (is_gone)
+	if (!k->end.is_left)
 		overlay_save(k);
 	else
 		err_set(&k->record->overlay.error, ERR_SYS, EBUSY,
@@ -208,3 +216,13 @@ void keeper_overlay_end(struct keeper *k, bool has_run, bool is_gone)
 			"and may still write, so it is as it was before",
 			k->overlay.kept.path);
 }
+
+const struct keeper_part keeper_overlay_part = {
+	.init = keeper_overlay_init,
+	.take = { [KEEPER_OPEN] = keeper_overlay_find,
+		[KEEPER_PREPARE] = keeper_overlay_take,
+		[KEEPER_MEANWHILE] = keeper_overlay_digest,
+		[KEEPER_INSPECT] = keeper_overlay_inspect },
+	.save = keeper_overlay_save,
+	.done = keeper_overlay_done,
+};

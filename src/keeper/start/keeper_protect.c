@@ -54,7 +54,8 @@ void keeper_protect_done(struct keeper_protect *h)
 	arena_done(&h->arena);
 }
 
-void keeper_protect_end(struct keeper *k)
+/* The cage has what it needs, or will never: removes what was made on disk. */
+static void keeper_protect_end(struct keeper *k)
 {
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++) {
 		struct keeper_protect *h = &k->protects[i];
@@ -86,7 +87,8 @@ void keeper_protect_take_view(struct keeper *k, int fd)
 	close(fd);
 }
 
-int keeper_protect_wait(const struct keeper *k)
+/* How long to wait until keeper_protect_refresh, or -1. */
+static int keeper_protect_wait(const struct keeper *k)
 {
 	bool has_view = false;
 
@@ -112,12 +114,18 @@ static void refresh(struct keeper_protect *h)
 	h->next_ns = now + took;
 }
 
-void keeper_protect_refresh(struct keeper *k)
+/*
+ * The layer remembers names, and does not notice that the host puts something else there. So it is
+ * made to forget them now and then.
+ */
+static int keeper_protect_refresh(struct keeper *k, const struct pollfd *seen, struct err *e)
 {
+	(void)seen, (void)e;
 	if (keeper_protect_wait(k) < 0 || cage_is_broken("refresh"))
-		return;
+		return 0;
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		refresh(&k->protects[i]);
+	return 0;
 }
 
 /* --- ways around it --- */
@@ -458,7 +466,8 @@ static int make_hold(struct keeper *k, const struct plan_op *op, struct err *e)
 	return r;
 }
 
-int keeper_protect_make(struct keeper *k, struct err *e)
+/* Makes what the cage needs to hold what is protected, if the plan wants that. */
+static int keeper_protect_make(struct keeper *k, struct err *e)
 {
 	static const enum plan_op_kind kinds[] = { PLAN_GIT, PLAN_PROJECT };
 	int r = 0;
@@ -471,3 +480,24 @@ int keeper_protect_make(struct keeper *k, struct err *e)
 	}
 	return r;
 }
+
+static void protects_init(struct keeper *k)
+{
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		keeper_protect_init(&k->protects[i]);
+}
+
+static void protects_done(struct keeper *k)
+{
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
+		keeper_protect_done(&k->protects[i]);
+}
+
+const struct keeper_part keeper_protect_part = {
+	.init = protects_init,
+	.take = { [KEEPER_PREPARE] = keeper_protect_make },
+	.wait = keeper_protect_wait,
+	.hear = keeper_protect_refresh,
+	.save = keeper_protect_end,
+	.done = protects_done,
+};

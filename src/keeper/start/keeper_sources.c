@@ -309,21 +309,10 @@ const char *keeper_state_of(const struct plan *p, uint32_t i)
 	return has_source(op) && op->a_root == PLAN_ROOT_STATE ? plan_str(p, op->a) + 1 : NULL;
 }
 
-const char *keeper_sources_shown(
-	const struct keeper_sources *s, const struct cage_start *start, uint32_t i)
+static void keeper_sources_init(struct keeper *k)
 {
-	const struct plan_op *op = &plan_ops(start->plan)[i];
+	struct keeper_sources *s = &k->sources;
 
-	return has_source(op) && sources_is_declared(op) ? s->items[i].path : NULL;
-}
-
-bool keeper_sources_is_late(const struct plan *p, uint32_t i)
-{
-	return sources_is_of_session(&plan_ops(p)[i]);
-}
-
-void keeper_sources_init(struct keeper_sources *s)
-{
 	s->unmapped = -1;
 	s->count = 0;
 	cage_idmap_init(&s->map);
@@ -331,7 +320,7 @@ void keeper_sources_init(struct keeper_sources *s)
 		s->layers[i] = (struct cage_source){ .tree = -1 };
 }
 
-int keeper_sources_make(struct keeper_sources *ret, const struct cage_start *start,
+static int sources_make(struct keeper_sources *ret, const struct cage_start *start,
 	const struct keeper_request *q, struct err *e)
 {
 	uint32_t n = start->plan->op_count;
@@ -367,7 +356,8 @@ bool keeper_sources_are_current(const struct keeper_sources *s, const struct cag
 	return true;
 }
 
-int keeper_sources_make_late(struct keeper_sources *s, const struct cage_start *start,
+/* Opens what a session has, once there is one; until then they are not there. */
+static int sources_make_late(struct keeper_sources *s, const struct cage_start *start,
 	const struct keeper_request *q, struct err *e)
 {
 	int r = 0;
@@ -430,7 +420,8 @@ int keeper_sources_replace(
 	return sources_add_folder(s, start, fd, "the copy", &s->items[i], e);
 }
 
-void keeper_sources_close(struct keeper_sources *s)
+/* Closes what is open; the names stay. */
+static void sources_close(struct keeper_sources *s)
 {
 	for (uint32_t i = 0; i < s->count; i++) {
 		close_one(&s->fds[i]);
@@ -441,9 +432,51 @@ void keeper_sources_close(struct keeper_sources *s)
 	cage_idmap_done(&s->map);
 }
 
-void keeper_sources_done(struct keeper_sources *s)
+static void keeper_sources_done(struct keeper *k)
 {
-	keeper_sources_close(s);
+	struct keeper_sources *s = &k->sources;
+
+	sources_close(s);
 	arena_done(&s->arena);
 	s->count = 0;
 }
+
+/* --- as a part of the keeper --- */
+
+const char *keeper_shown(const struct keeper *k, uint32_t i)
+{
+	const struct plan *p = k->start.plan;
+
+	if (plan_ops(p)[i].kind == PLAN_OVERLAY)
+		return k->overlay.kept.path[0] ? k->overlay.kept.path : NULL;
+	/* What a warm cage shows was approved when it was made, but for what its session brings. */
+	if (!k->sources.count ||
+		(k->mode == KEEPER_WARM && !sources_is_of_session(&plan_ops(p)[i])))
+		return NULL;
+	return has_source(&plan_ops(p)[i]) && sources_is_declared(&plan_ops(p)[i])
+		       ? k->sources.items[i].path
+		       : NULL;
+}
+
+static int keeper_sources_open(struct keeper *k, struct err *e)
+{
+	int r = k->mode == KEEPER_WARM ? sources_make_late(&k->sources, &k->start, k->q, e)
+				       : sources_make(&k->sources, &k->start, k->q, e);
+
+	k->record->failed_op = k->sources.unmapped;
+	k->start.sources = k->sources.items;
+	return r;
+}
+
+static int keeper_sources_close(struct keeper *k, struct err *e)
+{
+	(void)e;
+	sources_close(&k->sources);
+	return 0;
+}
+
+const struct keeper_part keeper_sources_part = {
+	.init = keeper_sources_init,
+	.take = { [KEEPER_OPEN] = keeper_sources_open, [KEEPER_MEANWHILE] = keeper_sources_close },
+	.done = keeper_sources_done,
+};

@@ -24,6 +24,12 @@ void keeper_words_done(struct keeper_words *words);
 /* The id a cage of ours has outside, and whether we must give it. */
 int keeper_choose_ids(const struct keeper_request *q, struct cage_ids *ret, struct err *e);
 
+/*
+ * Writes the map of groups of a cage whose ids are a team's: `group` is `inside` in it. Makes the
+ * program that does so in the run's folder.
+ */
+int keeper_team_map(pid_t pid, gid_t group, unsigned inside, int folder, struct err *e);
+
 /* --- keeper_sources.c --- */
 
 struct keeper_sources {
@@ -37,12 +43,6 @@ struct keeper_sources {
 	uint32_t count;
 };
 
-void keeper_sources_init(struct keeper_sources *s);
-
-int keeper_sources_make(struct keeper_sources *ret, const struct cage_start *start,
-	const struct keeper_request *q, struct err *e);
-void keeper_sources_done(struct keeper_sources *s);
-
 /* And a layer, which is an open folder of ours; `start` gets it. */
 int keeper_sources_add_layer(struct keeper_sources *s, struct cage_start *start,
 	enum cage_layer which, int fd, struct err *e);
@@ -55,19 +55,8 @@ int keeper_sources_add_overlay(struct keeper_sources *s, const struct cage_start
 void keeper_sources_take_layer(
 	struct keeper_sources *s, struct cage_start *start, enum cage_layer which, int tree);
 
-/* The real path of what operation `i` shows of the operator's; NULL: nothing of the kind. */
-const char *keeper_sources_shown(
-	const struct keeper_sources *s, const struct cage_start *start, uint32_t i);
-
-/* Is it a session that brings what operation `i` shows? */
-bool keeper_sources_is_late(const struct plan *p, uint32_t i);
-
 /* Do the names that were declared still lead to what was opened? Not asked of a session's. */
 bool keeper_sources_are_current(const struct keeper_sources *s, const struct cage_start *start);
-
-/* Opens what a session has, once there is one; until then they are not there. */
-int keeper_sources_make_late(struct keeper_sources *s, const struct cage_start *start,
-	const struct keeper_request *q, struct err *e);
 
 /* Puts a folder of ours, which is owned from here on, in the place of a source. */
 int keeper_sources_replace(struct keeper_sources *s, const struct cage_start *start, uint32_t i,
@@ -76,6 +65,3 @@ int keeper_sources_replace(struct keeper_sources *s, const struct cage_start *st
 /* Makes the tree of a source that is mapped and not needed until now. */
 int keeper_sources_map(
 	struct keeper_sources *s, const struct cage_start *start, uint32_t i, struct err *e);
-
-/* Closes what is open; the names stay. */
-void keeper_sources_close(struct keeper_sources *s);

@@ -192,34 +192,38 @@ static int keeper_reader_ask(
 #define AT_ONCE  64    /* answers in one turn */
 #define MAX_TEXT 16384 /* of counters */
 
-void keeper_names_init(struct keeper_names *n)
+static void keeper_names_init(struct keeper *k)
 {
-	*n = (struct keeper_names){ .socket = -1, .counters = { -1, -1 } };
-	keeper_reader_init(&n->reader);
+	k->names = (struct keeper_names){ .socket = -1, .counters = { -1, -1 } };
+	keeper_reader_init(&k->names.reader);
 }
 
-void keeper_names_done(struct keeper_names *n)
+static void keeper_names_done(struct keeper *k)
 {
+	struct keeper_names *n = &k->names;
 	const int fds[] = { n->socket, n->counters[0], n->counters[1] };
 
 	for (size_t i = 0; i < COUNT_OF(fds); i++)
 		if (fds[i] >= 0)
 			close(fds[i]);
 	keeper_reader_done(&n->reader);
-	keeper_names_init(n);
+	keeper_names_init(k);
 }
 
-void keeper_names_open(struct keeper *k)
+/* Opens the counters of the cage's network while its first process is there. */
+static int keeper_names_open(struct keeper *k, struct err *e)
 {
 	static const char *const files[] = { "snmp", "snmp6" };
 	char path[48];
 
-	if (!plan_find(k->q->plan, PLAN_NETWORK, "none") || k->mode == KEEPER_JOINING)
-		return;
+	(void)e;
+	if (!plan_find(k->q->plan, PLAN_NETWORK, "none"))
+		return 0;
 	for (int i = 0; i < 2; i++) {
 		snprintf(path, sizeof(path), "/proc/%d/net/%s", k->process.pid, files[i]);
 		k->names.counters[i] = file_open(path, O_RDONLY);
 	}
+	return 0;
 }
 
 /* --- what is counted --- */
@@ -291,27 +295,32 @@ static bool names_answer_one(struct keeper *k)
 
 /* --- while it runs --- */
 
-void keeper_names_want(const struct keeper_names *n, struct pollfd *ret)
+static void keeper_names_want(const struct keeper *k, struct pollfd *ret)
 {
+	const struct keeper_names *n = &k->names;
 	bool is_full = keeper_turn_is_full(&n->turn, AT_ONCE, TURN_NS);
 
-	*ret = (struct pollfd){ .fd = is_full ? -1 : n->socket, .events = POLLIN };
+	ret->fd = is_full ? -1 : n->socket;
 }
 
-int keeper_names_wait(const struct keeper_names *n)
+/* How long nobody is answered, because too many asked, or -1. */
+static int keeper_names_wait(const struct keeper *k)
 {
+	const struct keeper_names *n = &k->names;
+
 	return n->socket < 0 ? -1 : keeper_turn_wait(&n->turn, AT_ONCE, TURN_NS);
 }
 
-void keeper_names_hear(struct keeper *k, const struct pollfd *seen)
+/* Answers those that wait, but not too many. */
+static int keeper_names_hear(struct keeper *k, const struct pollfd *seen, struct err *e)
 {
 	struct keeper_turn *turn = &k->names.turn;
 
-	if (!seen->revents)
-		return;
+	(void)seen, (void)e;
 	keeper_turn_renew(turn, TURN_NS);
 	while (turn->done < AT_ONCE && names_answer_one(k))
 		turn->done++;
+	return 0;
 }
 
 /* --- at the end --- */
@@ -344,7 +353,8 @@ uint64_t keeper_names_count(const char *text)
 		  : find_below(text, "OutNoRoutes");
 }
 
-void keeper_names_end(struct keeper *k)
+/* The cage has ended: the last questions, and how often an address was tried, go on record. */
+static void keeper_names_end(struct keeper *k)
 {
 	struct keeper_names *n = &k->names;
 	uint64_t times = 0;
@@ -361,5 +371,16 @@ void keeper_names_end(struct keeper *k)
 	}
 	if (times)
 		names_count(k, "", times);
-	keeper_names_done(n);
+	keeper_names_done(k);
 }
+
+const struct keeper_part keeper_names_part = {
+	.init = keeper_names_init,
+	.take = { [KEEPER_LET_RUN] = keeper_names_open },
+	.want = keeper_names_want,
+	.wait = keeper_names_wait,
+	.hear = keeper_names_hear,
+	.is_after_cage = true,
+	.end = keeper_names_end,
+	.done = keeper_names_done,
+};

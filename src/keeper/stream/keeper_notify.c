@@ -16,6 +16,7 @@
  * flood of calls is as slow as we like: it waits for us, and we do not work for it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <stdio.h>
@@ -23,26 +24,192 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/file.h"
+#include "base/str.h"
 #include "cage/cage_break.h"
 #include "keeper/keeper_inside.h"
+
+/* --- writes --- */
+
+/*
+ * A write that the filter reports, made by a process that waits for its answer. The paths are read
+ * from its memory; what they are relative to, from /proc. Nothing is decided by it and nothing that
+ * it names is opened: the kernel refuses the write in any case, and by the time it reads the path
+ * that may be another one. No link is followed: a process that wants to stay unseen can.
+ */
+
+/* --- what is named --- */
+
+/* A text in its memory. In two pieces, since nothing may be mapped where the second begins. */
+static bool writes_read_text(pid_t pid, uint64_t address, char ret[static PATH_MAX])
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE), first = page - address % page;
+	struct iovec here = { ret, PATH_MAX }, there[2] = { 0 };
+	ssize_t n;
+
+	if (first > PATH_MAX)
+		first = PATH_MAX;
+	memcpy(&there[0].iov_base, &address, sizeof(address));
+	there[0].iov_len = first;
+	address += first;
+	memcpy(&there[1].iov_base, &address, sizeof(address));
+	there[1].iov_len = PATH_MAX - first;
+	n = process_vm_readv(pid, &here, 1, there, there[1].iov_len ? 2 : 1, 0);
+	return n > 0 && memchr(ret, '\0', (size_t)n);
+}
+
+/* The folder that a path begins at: its own, or that of a descriptor. */
+static bool read_folder(pid_t pid, int at, char ret[static PATH_MAX])
+{
+	char link[64];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/%d/cwd", pid);
+	if (at != AT_FDCWD)
+		snprintf(link, sizeof(link), "/proc/%d/fd/%d", pid, at);
+	n = readlink(link, ret, PATH_MAX - 1);
+	ret[n < 0 ? 0 : n] = '\0';
+	return ret[0] == '/';
+}
+
+bool keeper_join_path(const char *folder, const char *path, char ret[static PATH_MAX])
+{
+	const char *parts[] = { path[0] == '/' ? "" : folder, path };
+	size_t len = 0;
+
+	for (size_t i = 0; i < 2; i++) {
+		for (const char *s = parts[i]; *s;) {
+			size_t n = strcspn(s, "/");
+
+			if (n == 2 && s[0] == '.' && s[1] == '.') {
+				while (len > 0 && ret[--len] != '/')
+					continue;
+			} else if (n > 0 && !(n == 1 && s[0] == '.')) {
+				if (len + 1 + n >= PATH_MAX)
+					return false;
+				ret[len++] = '/';
+				memcpy(ret + len, s, n);
+				len += n;
+			}
+			s += n + (s[n] == '/');
+		}
+	}
+	if (len == 0)
+		ret[len++] = '/';
+	ret[len] = '\0';
+	return true;
+}
+
+static bool writes_read_path(
+	const struct seccomp_notif *call, int at, int path, char ret[static PATH_MAX])
+{
+	char text[PATH_MAX], folder[PATH_MAX] = "";
+	pid_t pid = (pid_t)call->pid;
+
+	if (!writes_read_text(pid, call->data.args[path], text) || !text[0])
+		return false;
+	if (text[0] != '/' &&
+		!read_folder(pid, at < 0 ? AT_FDCWD : (int)call->data.args[at], folder))
+		return false;
+	return keeper_join_path(folder, text, ret);
+}
+
+/* --- whether it is protected --- */
+
+/* What is held and would be touched by a write to `path` of its tree, or NULL. */
+static const char *find_held(
+	const struct keeper_protect *h, const char *path, const struct filter_watched *w)
+{
+	for (size_t i = 0; i < h->count; i++) {
+		const struct cage_protected *held = &h->items[i];
+
+		if (held->kind == CAGE_HELD_THERE && w->only_makes && str_eq(path, held->path))
+			return NULL; /* as on the host */
+		if (held->kind != CAGE_HELD_WAY && str_path_within(path, held->path))
+			return held->path;
+		if (w->takes_away && str_path_within(held->path, path))
+			return path;
+	}
+	return NULL;
+}
+
+/* The place of a tree in the cage; false where there is none. */
+static bool writes_find_place(const struct keeper *k, size_t which, char ret[static PATH_MAX])
+{
+	const struct plan *p = k->q->plan;
+
+	for (uint32_t i = 0; i < p->op_count; i++) {
+		const struct plan_op *op = &plan_ops(p)[i];
+
+		if ((op->kind == PLAN_PROJECT || op->kind == PLAN_GIT) &&
+			cage_layer_of(op) == which)
+			return cage_fill_in_place(&k->start, op, ret, PATH_MAX);
+	}
+	return false;
+}
+
+/* Puts what is said of it into `ret`: of git's folder, which is elsewhere, the whole path. */
+static bool writes_is_held(const struct keeper *k, const char *path, const struct filter_watched *w,
+	char ret[static RECORD_PATH_SIZE])
+{
+	char place[PATH_MAX];
+
+	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++) {
+		const char *inside, *held;
+		size_t n;
+
+		if (!k->protects[i].count || !writes_find_place(k, i, place) ||
+			!str_path_within(path, place))
+			continue;
+		n = strlen(place);
+		if (!path[n])
+			continue;
+		inside = path + n + (n > 1);
+		held = find_held(&k->protects[i], inside, w);
+		if (!held)
+			continue;
+		if (i == CAGE_LAYER_PROJECT)
+			path = strlen(inside) < RECORD_PATH_SIZE ? inside : held;
+		snprintf(ret, RECORD_PATH_SIZE, "%.*s", RECORD_PATH_SIZE - 1, path);
+		return true;
+	}
+	return false;
+}
+
+/* Does a call that waits write to what is protected? To what, as far as that can be seen. */
+static bool keeper_writes_see(
+	const struct keeper *k, const struct seccomp_notif *call, char ret[static RECORD_PATH_SIZE])
+{
+	const struct filter_watched *w = filter_find_watched(&call->data);
+	char path[PATH_MAX];
+
+	for (size_t i = 0; w && i < COUNT_OF(w->places); i++)
+		if (w->places[i].path >= 0 &&
+			writes_read_path(call, w->places[i].at, w->places[i].path, path) &&
+			writes_is_held(k, path, w, ret))
+			return true;
+	return false;
+}
 
 #define TURN_NS  ((uint64_t)10000000)
 #define AT_ONCE  256                   /* answers in one turn */
 #define PASSED   1024                  /* writes that go on, before others are heard */
 #define NAMED_NS ((uint64_t)100000000) /* how long a process is taken for what it was */
 
-void keeper_notify_init(struct keeper_notify *n)
+static void keeper_notify_init(struct keeper *k)
 {
-	*n = (struct keeper_notify){ .listener = -1 };
+	k->notify = (struct keeper_notify){ .listener = -1 };
 }
 
-void keeper_notify_done(struct keeper_notify *n)
+static void keeper_notify_done(struct keeper *k)
 {
+	struct keeper_notify *n = &k->notify;
+
 	if (n->listener >= 0)
 		close(n->listener);
 	filter_made_done(&n->telling);
@@ -92,7 +259,8 @@ static int notify_watch(struct keeper *k)
 	return r == -E2BIG ? 0 : r;
 }
 
-int keeper_notify_make(struct keeper *k, struct err *e)
+/* Makes the filter that tells, if the plan wants one; that there can be none is in the record. */
+static int keeper_notify_make(struct keeper *k, struct err *e)
 {
 	const char *why = NULL;
 
@@ -113,11 +281,6 @@ int keeper_notify_make(struct keeper *k, struct err *e)
 	k->start.telling = k->notify.telling.code;
 	k->start.telling_count = k->notify.telling.count;
 	return 0;
-}
-
-void keeper_notify_take(struct keeper *k, int fd)
-{
-	k->notify.listener = fd;
 }
 
 /* --- who it was --- */
@@ -280,24 +443,30 @@ static bool notify_answer_one(struct keeper *k)
 	return !n->failure;
 }
 
-int keeper_notify_wait(const struct keeper_notify *n)
+/* How long nothing is answered, because too much was, or -1. */
+static int keeper_notify_wait(const struct keeper *k)
 {
+	const struct keeper_notify *n = &k->notify;
+
 	return n->listener < 0 ? -1 : keeper_turn_wait(&n->turn, AT_ONCE, TURN_NS);
 }
 
-void keeper_notify_want(const struct keeper_notify *n, struct pollfd *ret)
+static void keeper_notify_want(const struct keeper *k, struct pollfd *ret)
 {
+	const struct keeper_notify *n = &k->notify;
 	bool is_full = keeper_turn_is_full(&n->turn, AT_ONCE, TURN_NS);
 
-	*ret = (struct pollfd){ .fd = is_full ? -1 : n->listener, .events = POLLIN };
+	ret->fd = is_full ? -1 : n->listener;
 }
 
-int keeper_notify_hear(struct keeper *k, const struct pollfd *seen, struct err *e)
+/*
+ * Answers those that wait, but not too many. An error: nobody can be answered any more, and what
+ * is allowed waits for answers too.
+ */
+static int keeper_notify_hear(struct keeper *k, const struct pollfd *seen, struct err *e)
 {
 	struct keeper_notify *n = &k->notify;
 
-	if (n->listener < 0 || !seen->revents)
-		return 0;
 	keeper_turn_renew(&n->turn, TURN_NS);
 	for (int i = 0; i < PASSED && n->turn.done < AT_ONCE && notify_answer_one(k); i++)
 		continue;
@@ -312,7 +481,8 @@ int keeper_notify_hear(struct keeper *k, const struct pollfd *seen, struct err *
 	return 0;
 }
 
-void keeper_notify_end(struct keeper *k)
+/* The cage has ended: says how often each call was denied. */
+static void keeper_notify_end(struct keeper *k)
 {
 	struct log *log = k->q->log;
 
@@ -324,3 +494,14 @@ void keeper_notify_end(struct keeper *k)
 	record_print_denials_untold(k->record, log_begin(log, RECORD_UNTOLD));
 	log_end(log);
 }
+
+const struct keeper_part keeper_notify_part = {
+	.init = keeper_notify_init,
+	.take = { [KEEPER_PREPARE] = keeper_notify_make },
+	.want = keeper_notify_want,
+	.wait = keeper_notify_wait,
+	.hear = keeper_notify_hear,
+	.is_after_cage = true,
+	.end = keeper_notify_end,
+	.done = keeper_notify_done,
+};

@@ -36,37 +36,8 @@ struct keeper_notify {
 	struct keeper_dialer dialers[16];
 };
 
-void keeper_notify_init(struct keeper_notify *n);
-void keeper_notify_done(struct keeper_notify *n);
-
 struct keeper;
 struct pollfd;
 
-/* Makes the filter that tells, if the plan wants one; that there can be none is in the record. */
-int keeper_notify_make(struct keeper *k, struct err *e);
-
-/* The listener, which is ours from here on. */
-void keeper_notify_take(struct keeper *k, int fd);
-
-/* How long nothing is answered, because too much was, or -1. */
-int keeper_notify_wait(const struct keeper_notify *n);
-
-void keeper_notify_want(const struct keeper_notify *n, struct pollfd *ret);
-
-/*
- * Answers those that wait, but not too many. An error: nobody can be answered any more, and what
- * is allowed waits for answers too.
- */
-int keeper_notify_hear(struct keeper *k, const struct pollfd *seen, struct err *e);
-
-/* The cage has ended: says how often each call was denied. */
-void keeper_notify_end(struct keeper *k);
-
-/* --- keeper_writes.c --- */
-
 /* An absolute path without ".", ".." and needless slashes, as it is written; false: too long. */
 bool keeper_join_path(const char *folder, const char *path, char ret[static PATH_MAX]);
-
-/* Does a call that waits write to what is protected? To what, as far as that can be seen. */
-bool keeper_writes_see(const struct keeper *k, const struct seccomp_notif *call,
-	char ret[static RECORD_PATH_SIZE]);

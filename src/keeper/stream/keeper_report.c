@@ -25,9 +25,9 @@
 #define TURN_NS ((uint64_t)20000000)
 #define AT_ONCE 32 /* in one turn */
 
-void keeper_report_init(struct keeper_report *t)
+static void keeper_report_init(struct keeper *k)
 {
-	*t = (struct keeper_report){ .socket = -1, .folder = -1 };
+	k->reports = (struct keeper_report){ .socket = -1, .folder = -1 };
 }
 
 /* Root's cages run as another id; the folder is closed to everybody else. */
@@ -48,7 +48,8 @@ static int listen_in(int folder)
 	return take_fd(&fd);
 }
 
-int keeper_report_make(struct keeper *k, struct err *e)
+/* Makes the socket, if the plan shows one. */
+static int keeper_report_make(struct keeper *k, struct err *e)
 {
 	struct keeper_report *t = &k->reports;
 
@@ -63,15 +64,19 @@ int keeper_report_make(struct keeper *k, struct err *e)
 
 /* --- while it runs --- */
 
-void keeper_report_want(const struct keeper_report *t, struct pollfd *ret)
+static void keeper_report_want(const struct keeper *k, struct pollfd *ret)
 {
+	const struct keeper_report *t = &k->reports;
 	bool is_full = keeper_turn_is_full(&t->turn, AT_ONCE, TURN_NS);
 
-	*ret = (struct pollfd){ .fd = is_full ? -1 : t->socket, .events = POLLIN };
+	ret->fd = is_full ? -1 : t->socket;
 }
 
-int keeper_report_wait(const struct keeper_report *t)
+/* How long nobody is heard, because too many came, or -1. */
+static int keeper_report_wait(const struct keeper *k)
 {
+	const struct keeper_report *t = &k->reports;
+
 	return t->socket < 0 ? -1 : keeper_turn_wait(&t->turn, AT_ONCE, TURN_NS);
 }
 
@@ -104,18 +109,20 @@ static bool report_hear_one(struct keeper *k)
 	return r == 0 || r == -EBADMSG || r == -EPIPE;
 }
 
-void keeper_report_hear(struct keeper *k)
+/* Hears those that wait, but not too many. */
+static int keeper_report_hear(struct keeper *k, const struct pollfd *seen, struct err *e)
 {
 	struct keeper_report *t = &k->reports;
 
-	if (t->socket < 0)
-		return;
+	(void)seen, (void)e;
 	keeper_turn_renew(&t->turn, TURN_NS);
 	while (t->turn.done < AT_ONCE && report_hear_one(k))
 		t->turn.done++;
+	return 0;
 }
 
-void keeper_report_end(struct keeper *k)
+/* The cage has ended, or there will be none: nobody is heard any more. */
+static void keeper_report_end(struct keeper *k)
 {
 	struct keeper_report *t = &k->reports;
 
@@ -130,5 +137,15 @@ void keeper_report_end(struct keeper *k)
 	}
 	unlinkat(t->folder, KEEPER_TOLD, 0);
 	close(t->socket);
-	keeper_report_init(t);
+	keeper_report_init(k);
 }
+
+const struct keeper_part keeper_report_part = {
+	.init = keeper_report_init,
+	.take = { [KEEPER_OPEN] = keeper_report_make },
+	.want = keeper_report_want,
+	.wait = keeper_report_wait,
+	.hear = keeper_report_hear,
+	.is_after_cage = true,
+	.end = keeper_report_end,
+};

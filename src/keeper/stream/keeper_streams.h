@@ -31,12 +31,6 @@ struct keeper_terminal {
 /* Is the terminal ours to read? True also where it is not our own, which then stops nobody. */
 bool keeper_is_in_foreground(int terminal);
 
-/* Will the command have a terminal? */
-void keeper_terminal_choose(struct keeper_terminal *t, enum keeper_tty wish);
-
-/* The operator's TERM, where what the command prints is shown there; or NULL. */
-const char *keeper_terminal_type(const struct keeper_terminal *t);
-
 /* The near end of the cage's, which is ours from here on in any case. */
 int keeper_terminal_take(struct keeper_terminal *t, int fd, struct err *e);
 
@@ -55,9 +49,7 @@ void keeper_terminal_hang_up(struct keeper_terminal *t);
 /* May what is typed be read? */
 bool keeper_terminal_is_ready(const struct keeper_terminal *t);
 
-void keeper_terminal_done(struct keeper_terminal *t);
-
-/* --- keeper_stdio.c: what the streams are; keeper_relay.c: passing their bytes on --- */
+/* --- keeper_stdio.c --- */
 
 enum keeper_stream_kind {
 	KEEPER_HARMLESS, /* passes as it is */
@@ -113,17 +105,10 @@ struct keeper_stdio {
 	struct keeper_cast *cast;
 };
 
-void keeper_stdio_init(struct keeper_stdio *s);
-int keeper_stdio_open(struct keeper_stdio *s, const struct keeper_request *q,
-	const struct keeper_terminal *t, const struct cage_ids *ids, struct err *e);
-void keeper_stdio_done(struct keeper_stdio *s);
 void keeper_stdio_close_inside(struct keeper_stdio *s);
 
 /* Our end: the writer hears of it as SIGPIPE or a hangup, the reader as the end. */
 void keeper_stream_close(struct keeper_stream *s);
-
-/* The streams that a terminal of the cage stands for, as bits. */
-unsigned keeper_stdio_on_terminal(const struct keeper_stdio *s);
 
 /* The cage's terminal is there: what it prints is passed on, and what is typed with `has_input`. */
 int keeper_stdio_attach(
@@ -136,29 +121,23 @@ int keeper_relay_want(
 	const struct keeper_stdio *s, const struct keeper_terminal *t, struct pollfd *ret);
 void keeper_relay_move(struct keeper_stdio *s, const struct pollfd *seen);
 
-/* The cage is gone: what it wrote and nobody has read yet. A signal ends it. */
+/* The cage has ended: passes on what it wrote and nobody has read yet. A signal ends that. */
 void keeper_relay_drain(struct keeper_stdio *s, int signals);
 
-/* What is printed already, before we sleep. */
+/* Passes on what is printed already, before the keeper stops itself. */
 void keeper_relay_catch_up(struct keeper_stdio *s);
 
-/* Takes, for a moment, the answers to what the command asked and did not live to hear. */
-void keeper_relay_await_answer(struct keeper_stdio *s);
+/*
+ * Takes, for a moment and from a terminal in raw mode, the answers to what the command asked and
+ * did not live to hear. Returns true if an answer is still to come.
+ */
+bool keeper_relay_await_answer(struct keeper_stdio *s, bool is_raw);
 
-/* Does a terminal still have to answer what the command asked it? */
-bool keeper_relay_awaits_answer(const struct keeper_stdio *s);
-
-/* Did all of it arrive? */
+/* Returns an error if not all of it arrived. */
 int keeper_relay_judge(const struct keeper_stdio *s, struct err *e);
 
-/* --- keeper_output.c --- */
-
-void keeper_output_begin(struct keeper_stdio *s, const struct keeper_request *q);
-
-/* What was printed on stream i of the two, as it came. */
-void keeper_output_add(struct keeper_stdio *s, int i, const char *bytes, size_t n);
+/* Notes for the record what was printed. */
 void keeper_output_end(const struct keeper_stdio *s, struct record_output *ret);
-void keeper_output_done(struct keeper_stdio *s);
 
 /* --- keeper_cast.c --- */
 

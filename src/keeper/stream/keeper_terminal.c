@@ -26,9 +26,10 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "keeper/stream/keeper_streams.h"
+#include "keeper/keeper_inside.h"
 
-void keeper_terminal_choose(struct keeper_terminal *t, enum keeper_tty wish)
+/* Will the command have a terminal? */
+static void terminal_choose(struct keeper_terminal *t, enum keeper_tty wish)
 {
 	*t = (struct keeper_terminal){
 		.operators = -1, .shown = -1, .near = -1, .far = -1, .alarm = -1
@@ -42,7 +43,8 @@ void keeper_terminal_choose(struct keeper_terminal *t, enum keeper_tty wish)
 		t->operators = STDIN_FILENO;
 }
 
-const char *keeper_terminal_type(const struct keeper_terminal *t)
+/* The operator's TERM, where what the command prints is shown there; or NULL. */
+static const char *terminal_type(const struct keeper_terminal *t)
 {
 	static const char letters[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-._";
@@ -240,8 +242,28 @@ void keeper_terminal_hang_up(struct keeper_terminal *t)
 	t->near = t->far = -1;
 }
 
-void keeper_terminal_done(struct keeper_terminal *t)
+static void keeper_terminal_init(struct keeper *k)
 {
-	keeper_terminal_restore(t, false);
-	keeper_terminal_hang_up(t);
+	terminal_choose(&k->terminal, KEEPER_TTY_NEVER);
 }
+
+static int keeper_terminal_open(struct keeper *k, struct err *e)
+{
+	(void)e;
+	terminal_choose(&k->terminal, k->q->tty);
+	k->start.term = terminal_type(&k->terminal);
+	k->record->has_terminal = k->terminal.is_wanted;
+	return 0;
+}
+
+static void keeper_terminal_done(struct keeper *k)
+{
+	keeper_terminal_restore(&k->terminal, false);
+	keeper_terminal_hang_up(&k->terminal);
+}
+
+const struct keeper_part keeper_terminal_part = {
+	.init = keeper_terminal_init,
+	.take = { [KEEPER_OPEN] = keeper_terminal_open },
+	.done = keeper_terminal_done,
+};
