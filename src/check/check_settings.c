@@ -7,7 +7,6 @@
 #include "check/check.h"
 #include "plan/plan_guarantees.h"
 #include "spec/spec_grammar.h"
-#include "spec/spec_layers.h"
 
 /* --- paths that are one operator's --- */
 

@@ -62,7 +62,7 @@ static bool is_entry(const char *text)
 	bool is_good;
 
 	arena_init(&arena, (size_t)64 << 10);
-	is_good = spec_grammar_egress(&arena, text, &item, NULL) == 0;
+	is_good = spec_parse(SPEC_GRAMMAR_EGRESS, &arena, text, &item, NULL) == 0;
 	to = &item.egress;
 	is_good = is_good && !to->is_wildcard && (to->host || to->prefix == 128);
 	arena_done(&arena);

@@ -243,7 +243,7 @@ static bool make_item(struct spec *s, const struct client_def *c, const char *ho
 			"it is on this machine itself");
 		return false;
 	}
-	if (spec_grammar_egress(&s->arena, host, ret, &e) < 0) {
+	if (spec_parse(SPEC_GRAMMAR_EGRESS, &s->arena, host, ret, &e) < 0) {
 		apply_refuse(s, c, at, NULL, e.text);
 		return false;
 	}

@@ -14,7 +14,6 @@
 #include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "spec/spec_layers.h"
 
 /* --- protected paths --- */
 

@@ -57,7 +57,7 @@ int run_load_agent(struct spec *s, const char *name, const char *home, struct ag
 
 	*ret = NULL;
 	/* It becomes a part of a path. */
-	if (spec_grammar_name(&s->arena, name, &unused, &unfit) < 0)
+	if (spec_parse(SPEC_GRAMMAR_NAME, &s->arena, name, &unused, &unfit) < 0)
 		return 0;
 	r = agent_read_own(s, name, home, &from, &text, &n, e);
 	if (r < 0)

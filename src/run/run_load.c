@@ -22,7 +22,6 @@
 #include "run/run_spec.h"
 #include "session/store/store.h"
 #include "spec/spec_grammar.h"
-#include "spec/spec_layers.h"
 
 /*
  * run_own_path - a project whose files name where it is on the host.
@@ -63,7 +62,7 @@ static bool run_settle_place(struct spec *s, const struct run_place *place)
 			"project.at: a project's own file cannot ask for its path on the host");
 		return false;
 	}
-	if (spec_grammar_target(&s->arena, place->project, &item, &e) < 0) {
+	if (spec_parse(SPEC_GRAMMAR_TARGET, &s->arena, place->project, &item, &e) < 0) {
 		diags_error(&s->diags, at->at, NULL, "project.at: %s", e.text);
 		return false;
 	}

@@ -164,9 +164,15 @@ uint64_t spec_number(const struct spec *s, enum spec_key key);  /* SIZE … INT;
 const char *spec_text(const struct spec *s, enum spec_key key); /* TEXT; NULL: not set */
 const struct spec_value *spec_list(const struct spec *s, enum spec_key key); /* the lists */
 
-/* Did anyone but the built-in defaults set it? */
+/* True if a layer above the built-in defaults set it. */
 bool spec_is_declared(const struct spec *s, enum spec_key key);
 struct diag_pos spec_where(const struct spec *s, enum spec_key key);
+
+/* True if the entry above allows the one below, by the key's own meaning of "within". */
+bool spec_covers(enum spec_key key, const struct spec_item *above, const struct spec_item *below);
+
+/* The hint for a file that asks for more than a project's own file may. */
+extern const char spec_loosen_hint[];
 
 /*
  * The canonical form: one line of JSON with every key in the table's order, each value in one
@@ -175,14 +181,10 @@ struct diag_pos spec_where(const struct spec *s, enum spec_key key);
  */
 void spec_print_canonical(const struct spec *s, struct buf *out);
 
-/* The same without some keys, as it was before there were these. */
-void spec_print_without(
-	const struct spec *s, const bool left_out[static SPEC_KEY_COUNT], struct buf *out);
-
 /*
  * Reads one back into a new spec, and settles it; nothing else is added to it. -EBADMSG for what
- * spec_print_canonical of the result would not print, but for later keys that are missing. The
- * bytes may be anybody's: spec_reread.c
+ * spec_print_canonical of the result would not print, except for later keys that are missing. The
+ * bytes may be anybody's.
  */
 int spec_read_canonical(struct spec *s, const char *bytes, size_t n, struct err *e);
 

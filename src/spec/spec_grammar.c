@@ -1,3 +1,5 @@
+/* How the texts of a spec are written: one parser for each grammar; those of the network are in
+ * spec_grammar_net.c. */
 #include "spec/spec_grammar.h"
 
 #include <errno.h>
@@ -18,19 +20,19 @@ static int grammar_keep(struct arena *arena, const char *text, struct spec_item 
 	return ret->text ? 0 : NO_MEMORY(e);
 }
 
-int spec_grammar_any(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int parse_any(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	if (!*text)
 		return BAD(e, "text is empty");
 	return grammar_keep(arena, text, ret, e);
 }
 
-int spec_grammar_word(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int parse_word(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	return grammar_keep(arena, text, ret, e);
 }
 
-int spec_grammar_name(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int parse_name(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	size_t n = strlen(text);
 
@@ -44,7 +46,7 @@ int spec_grammar_name(struct arena *arena, const char *text, struct spec_item *r
 	return grammar_keep(arena, text, ret, e);
 }
 
-int spec_grammar_guarantee(
+static int parse_guarantee(
 	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	if (!*text || strspn(text, "abcdefghijklmnopqrstuvwxyz.") != strlen(text))
@@ -108,7 +110,7 @@ static int check_path(const char *text, struct err *e)
 }
 
 /* Checks a path of the host and writes its one spelling into `path`; "" for the place itself. */
-static int parse_source(const char *text, char path[static PATH_LIMIT + 1], struct err *e)
+static int parse_host_path(const char *text, char path[static PATH_LIMIT + 1], struct err *e)
 {
 	const char *rest = path;
 
@@ -129,11 +131,11 @@ static int parse_source(const char *text, char path[static PATH_LIMIT + 1], stru
 	return 0;
 }
 
-int spec_grammar_project(
+static int parse_project(
 	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	char path[PATH_LIMIT + 1];
-	int r = parse_source(text, path, e);
+	int r = parse_host_path(text, path, e);
 
 	if (r < 0)
 		return r;
@@ -145,18 +147,18 @@ int spec_grammar_project(
 	return grammar_keep(arena, path[0] ? path : ".", ret, e);
 }
 
-int spec_grammar_trusted(
+static int parse_trusted(
 	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	if (text[0] && text[0] != '/' && text[0] != '~')
 		return BAD(e, "path '%.200s' must start with / or ~", text);
-	return spec_grammar_project(arena, text, ret, e);
+	return parse_project(arena, text, ret, e);
 }
 
-int spec_grammar_source(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int parse_source(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	char path[PATH_LIMIT + 1];
-	int r = parse_source(text, path, e);
+	int r = parse_host_path(text, path, e);
 
 	if (r < 0)
 		return r;
@@ -166,7 +168,7 @@ int spec_grammar_source(struct arena *arena, const char *text, struct spec_item 
 	return ret->text ? 0 : NO_MEMORY(e);
 }
 
-int spec_grammar_target(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int parse_target(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	char path[PATH_LIMIT + 1];
 
@@ -187,13 +189,13 @@ int spec_grammar_target(struct arena *arena, const char *text, struct spec_item 
 	return grammar_keep(arena, path, ret, e);
 }
 
-int spec_grammar_at(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int parse_at(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	return str_eq(text, "own") ? grammar_keep(arena, text, ret, e)
-				   : spec_grammar_target(arena, text, ret, e);
+				   : parse_target(arena, text, ret, e);
 }
 
-int spec_grammar_inside(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int parse_inside(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	char path[PATH_LIMIT + 1];
 
@@ -212,7 +214,7 @@ int spec_grammar_inside(struct arena *arena, const char *text, struct spec_item 
 	return grammar_keep(arena, path, ret, e);
 }
 
-int spec_grammar_pattern(
+static int parse_pattern(
 	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	char path[PATH_LIMIT + 1];
@@ -272,7 +274,7 @@ bool spec_join_bind(struct arena *arena, const struct spec_item *from, const str
 	return ret->text != NULL;
 }
 
-int spec_grammar_bind(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int parse_bind(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	const char *colon = strchr(text, ':'), *second = colon ? strchr(colon + 1, ':') : NULL;
 	struct spec_item source = { 0 }, target = { 0 };
@@ -293,9 +295,9 @@ int spec_grammar_bind(struct arena *arena, const char *text, struct spec_item *r
 		arena, colon + 1, second ? (size_t)(second - colon - 1) : strlen(colon + 1));
 	if (!from || !to)
 		return NO_MEMORY(e);
-	r = spec_grammar_source(arena, from, &source, e);
+	r = parse_source(arena, from, &source, e);
 	if (r == 0)
-		r = spec_grammar_target(arena, to, &target, e);
+		r = parse_target(arena, to, &target, e);
 	if (r < 0)
 		return r;
 	return spec_join_bind(arena, &source, &target, second && str_eq(second, ":rw"), ret)
@@ -307,7 +309,7 @@ int spec_grammar_bind(struct arena *arena, const char *text, struct spec_item *r
 
 const char *const spec_toolchains[] = { "bun", "cargo", "go", "nvm", "pnpm", "pyenv", "uv", NULL };
 
-int spec_grammar_toolchain(
+static int parse_toolchain(
 	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	for (size_t i = 0; spec_toolchains[i]; i++)
@@ -341,7 +343,7 @@ static int check_variable(const char *name, struct err *e)
 	return 0;
 }
 
-int spec_grammar_variable(
+static int parse_variable(
 	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	int r = check_variable(text, e);
@@ -362,7 +364,7 @@ static int grammar_split(struct arena *arena, const char *text, const char *form
 	return ret->var.name && ret->var.value ? 0 : NO_MEMORY(e);
 }
 
-int spec_grammar_setting(
+static int parse_setting(
 	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	int r = grammar_split(arena, text, "NAME=VALUE", ret, e);
@@ -374,14 +376,14 @@ int spec_grammar_setting(
 
 /* --- files --- */
 
-int spec_grammar_file(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int parse_file(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	static const char *const places[] = { "/home/agent", "/etc", "/opt", "/run" };
 	struct spec_item path = { 0 };
 	int r = grammar_split(arena, text, "PATH=TEXT", ret, e);
 
 	if (r == 0)
-		r = spec_grammar_target(arena, ret->var.name, &path, e);
+		r = parse_target(arena, ret->var.name, &path, e);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < COUNT_OF(places); i++) {
@@ -395,10 +397,10 @@ int spec_grammar_file(struct arena *arena, const char *text, struct spec_item *r
 		ret->var.name);
 }
 
-int spec_grammar_kept(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int parse_kept(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	static const char home[] = "/home/agent/";
-	int r = spec_grammar_target(arena, text, ret, e);
+	int r = parse_target(arena, text, ret, e);
 
 	if (r < 0)
 		return r;
@@ -419,7 +421,7 @@ static int keep_prefixed(struct arena *arena, const char *prefix, const char *pa
 	struct spec_item *ret, struct err *e)
 {
 	struct spec_item source = { 0 };
-	int r = spec_grammar_source(arena, path, &source, e);
+	int r = parse_source(arena, path, &source, e);
 
 	if (r < 0)
 		return r;
@@ -427,7 +429,7 @@ static int keep_prefixed(struct arena *arena, const char *prefix, const char *pa
 	return ret->text ? 0 : NO_MEMORY(e);
 }
 
-int spec_grammar_image(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int parse_image(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	static const char *const kinds[] = { "dir:", "oci:", "sif:" };
 
@@ -438,18 +440,18 @@ int spec_grammar_image(struct arena *arena, const char *text, struct spec_item *
 		return BAD(e,
 			"image '%.200s' looks like a path: write dir:, oci: or sif: before it",
 			text);
-	return spec_grammar_name(arena, text, ret, e);
+	return parse_name(arena, text, ret, e);
 }
 
-int spec_grammar_overlay(
+static int parse_overlay(
 	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	if (str_eq(text, "ephemeral"))
 		return grammar_keep(arena, text, ret, e);
-	return spec_grammar_source(arena, text, ret, e);
+	return parse_source(arena, text, ret, e);
 }
 
-int spec_grammar_syscalls(
+static int parse_syscalls(
 	struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	if (str_eq(text, "default") || str_eq(text, "strict"))
@@ -459,12 +461,12 @@ int spec_grammar_syscalls(
 			"'%.60s' is not a system-call profile: write default, strict, or the path "
 			"of a JSON file",
 			text);
-	return spec_grammar_source(arena, text, ret, e);
+	return parse_source(arena, text, ret, e);
 }
 
 /* --- ports --- */
 
-int spec_grammar_port(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
+static int parse_port(struct arena *arena, const char *text, struct spec_item *ret, struct err *e)
 {
 	int64_t port = 0;
 	int r = num_parse_int(text, 1, 65535, &port, e);
@@ -475,4 +477,41 @@ int spec_grammar_port(struct arena *arena, const char *text, struct spec_item *r
 	}
 	ret->port = (uint16_t)port;
 	return grammar_keep(arena, text, ret, e);
+}
+
+/* --- all of them --- */
+
+int spec_parse(enum spec_grammar grammar, struct arena *arena, const char *text,
+	struct spec_item *ret, struct err *e)
+{
+	static int (*const parsers[])(
+		struct arena *, const char *, struct spec_item *, struct err *) = {
+		[SPEC_GRAMMAR_ANY] = parse_any,
+		[SPEC_GRAMMAR_WORD] = parse_word,
+		[SPEC_GRAMMAR_NAME] = parse_name,
+		[SPEC_GRAMMAR_SOURCE] = parse_source,
+		[SPEC_GRAMMAR_PROJECT] = parse_project,
+		[SPEC_GRAMMAR_TRUSTED] = parse_trusted,
+		[SPEC_GRAMMAR_TOOLCHAIN] = parse_toolchain,
+		[SPEC_GRAMMAR_TARGET] = parse_target,
+		[SPEC_GRAMMAR_AT] = parse_at,
+		[SPEC_GRAMMAR_INSIDE] = parse_inside,
+		[SPEC_GRAMMAR_PATTERN] = parse_pattern,
+		[SPEC_GRAMMAR_BIND] = parse_bind,
+		[SPEC_GRAMMAR_VARIABLE] = parse_variable,
+		[SPEC_GRAMMAR_SETTING] = parse_setting,
+		[SPEC_GRAMMAR_FILE] = parse_file,
+		[SPEC_GRAMMAR_KEPT] = parse_kept,
+		[SPEC_GRAMMAR_EGRESS] = spec_grammar_egress,
+		[SPEC_GRAMMAR_ALLOW] = spec_grammar_allow,
+		[SPEC_GRAMMAR_PUBLISH] = spec_grammar_publish,
+		[SPEC_GRAMMAR_SECRET] = spec_grammar_secret,
+		[SPEC_GRAMMAR_PORT] = parse_port,
+		[SPEC_GRAMMAR_IMAGE] = parse_image,
+		[SPEC_GRAMMAR_OVERLAY] = parse_overlay,
+		[SPEC_GRAMMAR_SYSCALLS] = parse_syscalls,
+		[SPEC_GRAMMAR_GUARANTEE] = parse_guarantee,
+	};
+
+	return parsers[grammar](arena, text, ret, e);
 }

@@ -3,34 +3,20 @@
 #include "spec/spec.h"
 
 /*
- * One grammar per kind of text. Each parses the whole text or explains, in `e`, what is wrong and
- * how to write it; on success ret->text is the canonical spelling, in the arena.
+ * Parses the whole text by its grammar: fills ret->text, the canonical spelling, which lives in the
+ * arena, and the member of its kind; or explains in `e` what is wrong and how to write it.
  */
-spec_grammar spec_grammar_any;       /* any text that is not empty */
-spec_grammar spec_grammar_word;      /* any text at all */
-spec_grammar spec_grammar_name;      /* letters, digits and . _ - ; starts with one of the first */
-spec_grammar spec_grammar_source;    /* a path of the host */
-spec_grammar spec_grammar_project;   /* a directory of the host; relative to the current one */
-spec_grammar spec_grammar_trusted;   /* a directory of the host by its whole path */
-spec_grammar spec_grammar_toolchain; /* auto, or one of spec_toolchains */
-spec_grammar spec_grammar_at;        /* the same, or the word own */
-spec_grammar spec_grammar_target;    /* an absolute path in the cage */
-spec_grammar spec_grammar_inside;    /* a path below the project, relative */
-spec_grammar spec_grammar_pattern;   /* a path, or a path and "/ **" without the space */
-spec_grammar spec_grammar_bind;      /* SOURCE:TARGET[:ro|:rw] */
-spec_grammar spec_grammar_variable;  /* the name of an environment variable that may pass */
-spec_grammar spec_grammar_setting;   /* NAME=VALUE */
-spec_grammar spec_grammar_file;      /* PATH=TEXT */
-spec_grammar spec_grammar_kept;      /* a folder below /home/agent */
-spec_grammar spec_grammar_allow;     /* the same, or the name of a client */
-spec_grammar spec_grammar_egress;    /* HOST:PORT[/tls|/http|/tcp] */
-spec_grammar spec_grammar_publish;   /* [ADDRESS:]PORT:PORT */
-spec_grammar spec_grammar_secret;    /* name=… host=… header=… from=… */
-spec_grammar spec_grammar_port;      /* 1 to 65535 */
-spec_grammar spec_grammar_image;     /* host, dir:PATH, oci:PATH, sif:PATH or a name */
-spec_grammar spec_grammar_overlay;   /* ephemeral or a path of the host */
-spec_grammar spec_grammar_syscalls;  /* default, strict or the path of a profile */
-spec_grammar spec_grammar_guarantee; /* the name of a guarantee, such as limits.memory */
+int spec_parse(enum spec_grammar grammar, struct arena *arena, const char *text,
+	struct spec_item *ret, struct err *e);
+
+/* Parsers of spec_grammar_net.c, for spec_parse. */
+int spec_grammar_egress(
+	struct arena *arena, const char *text, struct spec_item *ret, struct err *e);
+int spec_grammar_allow(struct arena *arena, const char *text, struct spec_item *ret, struct err *e);
+int spec_grammar_publish(
+	struct arena *arena, const char *text, struct spec_item *ret, struct err *e);
+int spec_grammar_secret(
+	struct arena *arena, const char *text, struct spec_item *ret, struct err *e);
 
 /* A bind from a parsed source and target; false when the arena is full. */
 bool spec_join_bind(struct arena *arena, const struct spec_item *from, const struct spec_item *to,

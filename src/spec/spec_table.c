@@ -1,7 +1,24 @@
 #include "spec/spec_table.h"
 
-#include "spec/spec_grammar.h"
-#include "spec/spec_table_words.h"
+#include <string.h>
+
+#include "base/str.h"
+
+/* The words of the choices, and the patterns that rows share. */
+
+static const char *const engines[] = { "auto", "native", "bwrap", "container", "microvm",
+	"landlock", "logical", NULL };
+static const char *const project_modes[] = { "read_only", "captured", "writable", NULL };
+static const char *const project_cages[] = { "full", "project", NULL };
+static const char *const project_gits[] = { "none", "auto", NULL };
+static const char *const output_ends[] = { "end", "cut", NULL };
+static const char *const record_outputs[] = { "keep", "digest", "no", NULL };
+static const char *const network_modes[] = { "none", "allowlist", "host", NULL };
+static const char *const environments[] = { "dev", "prod", NULL };
+
+#define NAME_PATTERN   "^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$"
+#define TARGET_PATTERN "^/[^/]"
+#define SIZE_PATTERN   "^[1-9][0-9]*(K|KB|M|MB|G|GB|T|TB)?$"
 
 const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 	[SPEC_VERSION] = {
@@ -24,7 +41,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.path = "trusted_projects",
 		.type = SPEC_TYPE_SET,
 		.tighten = SPEC_OPERATOR_ONLY,
-		.grammar = spec_grammar_trusted,
+		.grammar = SPEC_GRAMMAR_TRUSTED,
 		.example = "[~/src/mine]",
 		.doc = "Directories. The spec file of a project at or below one of them counts as the "
 		       "operator's own word, as if --trust were given.",
@@ -33,7 +50,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.path = "self_governance",
 		.type = SPEC_TYPE_TEXT,
 		.tighten = SPEC_OPERATOR_ONLY,
-		.grammar = spec_grammar_trusted,
+		.grammar = SPEC_GRAMMAR_TRUSTED,
 		.example = "~/src/framework",
 		.doc = "One directory whose agents look after what governs them. A run of exactly this "
 		       "project has it writable, and may change its hooks, settings and spec; what is in "
@@ -43,7 +60,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 	[SPEC_NAME] = {
 		.path = "name",
 		.type = SPEC_TYPE_TEXT,
-		.grammar = spec_grammar_name,
+		.grammar = SPEC_GRAMMAR_NAME,
 		.pattern = NAME_PATTERN,
 		.example = "stats-auditor",
 		.doc = "A name for the records and cards.",
@@ -51,7 +68,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 	[SPEC_AGENT] = {
 		.path = "agent",
 		.type = SPEC_TYPE_TEXT,
-		.grammar = spec_grammar_name,
+		.grammar = SPEC_GRAMMAR_NAME,
 		.pattern = NAME_PATTERN,
 		.example = "claude",
 		.tighten = SPEC_SAME,
@@ -62,14 +79,14 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 	[SPEC_COMMAND] = {
 		.path = "command",
 		.type = SPEC_TYPE_LIST,
-		.grammar = spec_grammar_word,
+		.grammar = SPEC_GRAMMAR_WORD,
 		.example = "[claude, -p, audit]",
 		.doc = "The program and its arguments. What follows -- on the command line replaces it.",
 	},
 	[SPEC_STARTUP_COMMANDS] = {
 		.path = "startup_commands",
 		.type = SPEC_TYPE_LIST,
-		.grammar = spec_grammar_any,
+		.grammar = SPEC_GRAMMAR_ANY,
 		.example = "[npm ci]",
 		.doc = "Shell commands run in the cage, in order, before the command. One that fails ends "
 		       "the run.",
@@ -77,7 +94,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 	[SPEC_STARTUP_PROMPTS] = {
 		.path = "startup_prompts",
 		.type = SPEC_TYPE_LIST,
-		.grammar = spec_grammar_any,
+		.grammar = SPEC_GRAMMAR_ANY,
 		.example = "[Read AUDIT.md first.]",
 		.tighten = SPEC_ADD,
 		.doc = "Prompts handed to the agent before yours. Those of a project's file come after the "
@@ -86,7 +103,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 	[SPEC_WORKDIR] = {
 		.path = "workdir",
 		.type = SPEC_TYPE_TEXT,
-		.grammar = spec_grammar_target,
+		.grammar = SPEC_GRAMMAR_TARGET,
 		.pattern = TARGET_PATTERN,
 		.example = "/work/src",
 		.doc = "The directory in the cage where the command starts; the project's if not said.",
@@ -94,7 +111,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 	[SPEC_FILES] = {
 		.path = "files",
 		.type = SPEC_TYPE_VARS,
-		.grammar = spec_grammar_file,
+		.grammar = SPEC_GRAMMAR_FILE,
 		.example = "{ /etc/npmrc: \"fund=false\" }",
 		.doc = "Files of the cage, as a map of path to text: in the private home, /etc, /opt or "
 		       "/run. They are written anew at each start. What begins with #! can be run.",
@@ -102,7 +119,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 	[SPEC_INITIAL_FILES] = {
 		.path = "initial_files",
 		.type = SPEC_TYPE_VARS,
-		.grammar = spec_grammar_file,
+		.grammar = SPEC_GRAMMAR_FILE,
 		.example = "{ /home/agent/.config/agent.json: \"{}\" }",
 		.doc = "The same, but only where there is no such file yet: in what is kept, by state or "
 		       "in a session, they are there when it begins, and what becomes of them stays.",
@@ -111,7 +128,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.path = "state",
 		.type = SPEC_TYPE_SET,
 		.tighten = SPEC_SUBSET,
-		.grammar = spec_grammar_kept,
+		.grammar = SPEC_GRAMMAR_KEPT,
 		.pattern = "^/home/agent/[A-Za-z0-9._-]",
 		.example = "[/home/agent/.claude]",
 		.doc = "Folders of the private home that are kept from one run of this project to the next, "
@@ -133,7 +150,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.type = SPEC_TYPE_LIST,
 		.tighten = SPEC_SUBSET,
 		.makes_custom = true,
-		.grammar = spec_grammar_any,
+		.grammar = SPEC_GRAMMAR_ANY,
 		.example = "[--nested]",
 		.doc = "Arguments for the engine as they are. They make the level custom. The engine native "
 		       "takes none, and a run with some is refused.",
@@ -171,7 +188,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.path = "toolchains",
 		.type = SPEC_TYPE_SET,
 		.tighten = SPEC_SUBSET,
-		.grammar = spec_grammar_toolchain,
+		.grammar = SPEC_GRAMMAR_TOOLCHAIN,
 		.is_later = true,
 		.example = "[auto]",
 		.doc = "Tools that are installed in the operator's home, shown read-only without the "
@@ -184,7 +201,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.type = SPEC_TYPE_TEXT,
 		.tighten = SPEC_SAME,
 		.def = "host",
-		.grammar = spec_grammar_image,
+		.grammar = SPEC_GRAMMAR_IMAGE,
 		.example = "host",
 		.doc = "What the cage's root is made of, read-only: host (the system's own /usr and what "
 		       "belongs to it), dir:PATH, oci:PATH, sif:PATH, or the name of a stored image.",
@@ -194,7 +211,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.type = SPEC_TYPE_TEXT,
 		.tighten = SPEC_SAME,
 		.def = "ephemeral",
-		.grammar = spec_grammar_overlay,
+		.grammar = SPEC_GRAMMAR_OVERLAY,
 		.example = "ephemeral",
 		.doc = "Where writes to the root go: ephemeral (they vanish with the run), or the path of "
 		       "an overlay that is kept. It is in memory while the run lasts, and saved when the "
@@ -221,7 +238,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.type = SPEC_TYPE_TEXT,
 		.tighten = SPEC_SAME,
 		.def = ".",
-		.grammar = spec_grammar_project,
+		.grammar = SPEC_GRAMMAR_PROJECT,
 		.example = ".",
 		.doc = "The project on the host. A relative path starts at the current directory.",
 	},
@@ -229,7 +246,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.path = "project.at",
 		.type = SPEC_TYPE_TEXT,
 		.def = "/work",
-		.grammar = spec_grammar_at,
+		.grammar = SPEC_GRAMMAR_AT,
 		.pattern = "^(/[^/]|own$)",
 		.example = "/work",
 		.doc = "Where the project is in the cage. With own it is at its real path on the host, and the "
@@ -278,7 +295,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.type = SPEC_TYPE_SET,
 		.tighten = SPEC_SUBSET,
 		.def = "$PROJECT/**",
-		.grammar = spec_grammar_pattern,
+		.grammar = SPEC_GRAMMAR_PATTERN,
 		.example = "[$PROJECT/**]",
 		.doc = "What can be read: paths, or paths that end with /** for all below. Below the "
 		       "project, except with cage: project.",
@@ -288,7 +305,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.type = SPEC_TYPE_SET,
 		.tighten = SPEC_SUBSET,
 		.def = "$PROJECT/**",
-		.grammar = spec_grammar_pattern,
+		.grammar = SPEC_GRAMMAR_PATTERN,
 		.example = "[$PROJECT/src/**]",
 		.doc = "What can be written, in the same form; all below the project. What can be written can "
 		       "be read.",
@@ -297,7 +314,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.path = "project.protect",
 		.type = SPEC_TYPE_SET,
 		.tighten = SPEC_ADD,
-		.grammar = spec_grammar_inside,
+		.grammar = SPEC_GRAMMAR_INSIDE,
 		.example = "[.git/hooks, .git/config]",
 		.doc = "Paths below the project that stay as they are even in mode writable, also if they "
 		       "are missing; added to the built-in list. Entries of all layers add up.",
@@ -306,7 +323,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.path = "binds",
 		.type = SPEC_TYPE_BINDS,
 		.tighten = SPEC_SUBSET,
-		.grammar = spec_grammar_bind,
+		.grammar = SPEC_GRAMMAR_BIND,
 		.example = "[~/proj/lib:/home/agent/lib:ro, { from: /srv/data, to: /data, mode: ro }]",
 		.doc = "Paths of the host that are seen in the cage: SOURCE:TARGET[:ro|:rw], or a map with "
 		       "from, to and mode. Read-only if not said. ~ is the operator's home; a relative "
@@ -317,7 +334,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.path = "env.pass",
 		.type = SPEC_TYPE_SET,
 		.tighten = SPEC_SUBSET,
-		.grammar = spec_grammar_variable,
+		.grammar = SPEC_GRAMMAR_VARIABLE,
 		.pattern = "^[A-Za-z_][A-Za-z0-9_]*$",
 		.example = "[LANG]",
 		.doc = "Names of the operator's environment variables that pass into the cage.",
@@ -325,7 +342,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 	[SPEC_ENV_SET] = {
 		.path = "env.set",
 		.type = SPEC_TYPE_VARS,
-		.grammar = spec_grammar_setting,
+		.grammar = SPEC_GRAMMAR_SETTING,
 		.example = "{ CI: \"1\" }",
 		.doc = "Variables set in the cage.",
 	},
@@ -344,7 +361,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.path = "network.allow",
 		.type = SPEC_TYPE_SET,
 		.tighten = SPEC_SUBSET,
-		.grammar = spec_grammar_allow,
+		.grammar = SPEC_GRAMMAR_ALLOW,
 		.example = "[\"api.anthropic.com:443\", npm]",
 		.doc = "Destinations, as HOST:PORT[/tls|/http|/tcp]. HOST is a name, *.NAME for every name "
 		       "below NAME but not NAME itself, an address, or a network such as 10.0.0.0/8. The "
@@ -360,7 +377,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.path = "network.host_ports",
 		.type = SPEC_TYPE_PORTS,
 		.tighten = SPEC_SUBSET,
-		.grammar = spec_grammar_port,
+		.grammar = SPEC_GRAMMAR_PORT,
 		.example = "[7878]",
 		.doc = "Ports of the host's loopback that are reached as bawn-host:PORT, and nothing else "
 		       "of it.",
@@ -369,7 +386,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.path = "network.publish",
 		.type = SPEC_TYPE_SET,
 		.tighten = SPEC_SUBSET,
-		.grammar = spec_grammar_publish,
+		.grammar = SPEC_GRAMMAR_PUBLISH,
 		.example = "[\"127.0.0.1:3000:3000\"]",
 		.doc = "Ports of the cage opened on the host: [ADDRESS:]HOST_PORT:CAGE_PORT. The address is "
 		       "127.0.0.1 if not said.",
@@ -378,7 +395,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.path = "secrets",
 		.type = SPEC_TYPE_SECRETS,
 		.tighten = SPEC_SUBSET,
-		.grammar = spec_grammar_secret,
+		.grammar = SPEC_GRAMMAR_SECRET,
 		.example = "[{ name: anthropic, host: \"api.anthropic.com:443\", header: x-api-key, "
 			   "from: \"env:ANTHROPIC_API_KEY\" }]",
 		.doc = "Keys that never enter the cage. A request to http://bawn-host/NAME/PATH is sent to "
@@ -465,7 +482,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.type = SPEC_TYPE_TEXT,
 		.tighten = SPEC_SAME,
 		.def = "default",
-		.grammar = spec_grammar_syscalls,
+		.grammar = SPEC_GRAMMAR_SYSCALLS,
 		.example = "default",
 		.doc = "The system calls allowed: default, strict, or the path of a profile in the "
 		       "containers' JSON format.",
@@ -475,7 +492,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.type = SPEC_TYPE_SET,
 		.tighten = SPEC_SUBSET,
 		.makes_custom = true,
-		.grammar = spec_grammar_source,
+		.grammar = SPEC_GRAMMAR_SOURCE,
 		.example = "[~/.gitconfig]",
 		.doc = "Paths of the host whose binding would be refused as credentials, acknowledged one "
 		       "by one.",
@@ -485,7 +502,7 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		.type = SPEC_TYPE_SET,
 		.tighten = SPEC_SUBSET,
 		.makes_custom = true,
-		.grammar = spec_grammar_guarantee,
+		.grammar = SPEC_GRAMMAR_GUARANTEE,
 		.example = "[limits.memory]",
 		.doc = "Guarantees that may be missing, by name; the record says which were. One that is "
 		       "never required (groups, limits that nobody declared) can be named too: the "
@@ -551,3 +568,39 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		       "16 MiB of each; no, nothing.",
 	},
 };
+
+/* --- finding a key --- */
+
+enum spec_key spec_key_find(const char *path)
+{
+	enum spec_key key = 0;
+
+	while (key < SPEC_KEY_COUNT && !str_eq(spec_keys[key].path, path))
+		key++;
+	return key;
+}
+
+bool spec_key_section(enum spec_key key, char *ret, size_t size)
+{
+	const char *path = spec_keys[key].path;
+	size_t n = strcspn(path, ".");
+
+	if (!path[n] || n >= size)
+		return false;
+	memcpy(ret, path, n);
+	ret[n] = '\0';
+	return true;
+}
+
+const char *spec_key_leaf(enum spec_key key)
+{
+	const char *point = strchr(spec_keys[key].path, '.');
+
+	return point ? point + 1 : spec_keys[key].path;
+}
+
+bool spec_is_list(enum spec_type type)
+{
+	return type == SPEC_TYPE_LIST || type == SPEC_TYPE_SET || type == SPEC_TYPE_PORTS ||
+	       type == SPEC_TYPE_BINDS || type == SPEC_TYPE_VARS || type == SPEC_TYPE_SECRETS;
+}

@@ -104,9 +104,35 @@ enum spec_tighten {
 
 struct spec_item;
 
-/* Parses one text of a key: fills ret->text (canonical) and the member of its kind. */
-typedef int spec_grammar(
-	struct arena *arena, const char *text, struct spec_item *ret, struct err *e);
+/* How a text is written; spec_grammar.c has the rules. */
+enum spec_grammar {
+	SPEC_GRAMMAR_NONE,
+	SPEC_GRAMMAR_ANY,       /* any text that is not empty */
+	SPEC_GRAMMAR_WORD,      /* any text at all */
+	SPEC_GRAMMAR_NAME,      /* letters, digits and . _ - ; starts with a letter or a digit */
+	SPEC_GRAMMAR_SOURCE,    /* a path of the host */
+	SPEC_GRAMMAR_PROJECT,   /* a directory of the host; relative to the current one */
+	SPEC_GRAMMAR_TRUSTED,   /* a directory of the host by its whole path */
+	SPEC_GRAMMAR_TOOLCHAIN, /* auto, or one of spec_toolchains */
+	SPEC_GRAMMAR_TARGET,    /* an absolute path in the cage */
+	SPEC_GRAMMAR_AT,        /* the same, or the word own */
+	SPEC_GRAMMAR_INSIDE,    /* a path below the project, relative */
+	SPEC_GRAMMAR_PATTERN,   /* a path, or a path and "/ **" without the space */
+	SPEC_GRAMMAR_BIND,      /* SOURCE:TARGET[:ro|:rw] */
+	SPEC_GRAMMAR_VARIABLE,  /* the name of an environment variable that may pass */
+	SPEC_GRAMMAR_SETTING,   /* NAME=VALUE */
+	SPEC_GRAMMAR_FILE,      /* PATH=TEXT */
+	SPEC_GRAMMAR_KEPT,      /* a folder below /home/agent */
+	SPEC_GRAMMAR_EGRESS,    /* HOST:PORT[/tls|/http|/tcp] */
+	SPEC_GRAMMAR_ALLOW,     /* the same, or the name of a client */
+	SPEC_GRAMMAR_PUBLISH,   /* [ADDRESS:]PORT:PORT */
+	SPEC_GRAMMAR_SECRET,    /* name=… host=… header=… from=… */
+	SPEC_GRAMMAR_PORT,      /* 1 to 65535 */
+	SPEC_GRAMMAR_IMAGE,     /* host, dir:PATH, oci:PATH, sif:PATH or a name */
+	SPEC_GRAMMAR_OVERLAY,   /* ephemeral or a path of the host */
+	SPEC_GRAMMAR_SYSCALLS,  /* default, strict or the path of a profile */
+	SPEC_GRAMMAR_GUARANTEE, /* the name of a guarantee, such as limits.memory */
+};
 
 struct spec_key_def {
 	const char *path; /* "project.mode" */
@@ -116,7 +142,7 @@ struct spec_key_def {
 	const char *const *choices; /* CHOICE: tightest first, ended with NULL */
 	unsigned hardened_choices;  /* CHOICE: how many from the front keep the level `hardened` */
 	bool makes_custom;          /* true, or not empty, ends the level `hardened` */
-	spec_grammar *grammar;      /* of a TEXT, or of an entry of a list */
+	enum spec_grammar grammar;  /* of a TEXT, or of an entry of a list */
 	const char *pattern;        /* the same for editors, as a regular expression; or NULL */
 	bool is_later;              /* canonical forms of before it was there mean the default */
 	const char *example;        /* YAML, as one flow value */

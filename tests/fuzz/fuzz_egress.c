@@ -10,24 +10,24 @@
 #include "spec/spec_grammar.h"
 
 static const struct {
-	spec_grammar *grammar;
+	enum spec_grammar grammar;
 	bool is_relative; /* to the project, where it does not say otherwise */
 } grammars[] = {
-	{ spec_grammar_egress, false },
-	{ spec_grammar_publish, false },
-	{ spec_grammar_port, false },
-	{ spec_grammar_bind, true },
-	{ spec_grammar_source, true },
-	{ spec_grammar_image, true },
-	{ spec_grammar_overlay, true },
-	{ spec_grammar_syscalls, true },
-	{ spec_grammar_project, false },
-	{ spec_grammar_target, false },
-	{ spec_grammar_inside, false },
-	{ spec_grammar_pattern, false },
-	{ spec_grammar_name, false },
-	{ spec_grammar_variable, false },
-	{ spec_grammar_setting, false },
+	{ SPEC_GRAMMAR_EGRESS, false },
+	{ SPEC_GRAMMAR_PUBLISH, false },
+	{ SPEC_GRAMMAR_PORT, false },
+	{ SPEC_GRAMMAR_BIND, true },
+	{ SPEC_GRAMMAR_SOURCE, true },
+	{ SPEC_GRAMMAR_IMAGE, true },
+	{ SPEC_GRAMMAR_OVERLAY, true },
+	{ SPEC_GRAMMAR_SYSCALLS, true },
+	{ SPEC_GRAMMAR_PROJECT, false },
+	{ SPEC_GRAMMAR_TARGET, false },
+	{ SPEC_GRAMMAR_INSIDE, false },
+	{ SPEC_GRAMMAR_PATTERN, false },
+	{ SPEC_GRAMMAR_NAME, false },
+	{ SPEC_GRAMMAR_VARIABLE, false },
+	{ SPEC_GRAMMAR_SETTING, false },
 };
 
 /* $PROJECT stands at the front, or behind the "dir:" of an image. */
@@ -53,10 +53,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		struct err e = { 0 };
 		const char *canonical;
 
-		if (grammars[i].grammar(&arena, text, &item, &e) < 0)
+		if (spec_parse(grammars[i].grammar, &arena, text, &item, &e) < 0)
 			continue;
 		canonical = grammars[i].is_relative ? respell(&arena, item.text) : item.text;
-		if (grammars[i].grammar(&arena, canonical, &again, &e) < 0 ||
+		if (spec_parse(grammars[i].grammar, &arena, canonical, &again, &e) < 0 ||
 			!str_eq(item.text, again.text)) {
 			fprintf(stderr, "grammar %zu: '%s' is '%s', which is '%s'\n", i, text,
 				item.text, again.text ? again.text : e.text);

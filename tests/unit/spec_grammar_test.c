@@ -40,14 +40,14 @@ static void test_words(void)
 		{ "a b", NULL, "'a b' is not the name of a guarantee: see bawn doctor" },
 	};
 
-	CHECK_ROWS(spec_grammar_any, any);
-	CHECK_ROWS(spec_grammar_name, names);
-	CHECK_ROWS(spec_grammar_guarantee, guarantees);
+	CHECK_ROWS(SPEC_GRAMMAR_ANY, any);
+	CHECK_ROWS(SPEC_GRAMMAR_NAME, names);
+	CHECK_ROWS(SPEC_GRAMMAR_GUARANTEE, guarantees);
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
 		const struct row row = { plan_guarantee_defs[g].name, plan_guarantee_defs[g].name,
 			NULL };
 
-		check_rows(spec_grammar_guarantee, &row, 1);
+		check_rows(SPEC_GRAMMAR_GUARANTEE, &row, 1);
 	}
 }
 
@@ -92,7 +92,7 @@ static void test_sources(void)
 			"path '$HOME/x': variables are not replaced here; write ~ or a path" },
 	};
 
-	CHECK_ROWS(spec_grammar_source, rows);
+	CHECK_ROWS(SPEC_GRAMMAR_SOURCE, rows);
 }
 
 static void test_long_paths(void)
@@ -104,16 +104,16 @@ static void test_long_paths(void)
 	memset(path, 'a', sizeof(path));
 	path[0] = '/';
 	path[4095] = '\0';
-	CHECK(spec_grammar_source(&arena, path, &item, &e) == 0);
-	CHECK(spec_grammar_target(&arena, path, &item, &e) == 0);
+	CHECK(spec_parse(SPEC_GRAMMAR_SOURCE, &arena, path, &item, &e) == 0);
+	CHECK(spec_parse(SPEC_GRAMMAR_TARGET, &arena, path, &item, &e) == 0);
 	path[4095] = 'a';
 	path[4096] = '\0';
-	CHECK(spec_grammar_source(&arena, path, &item, &e) < 0);
+	CHECK(spec_parse(SPEC_GRAMMAR_SOURCE, &arena, path, &item, &e) < 0);
 	CHECK(str_ends(e.text, "\xe2\x80\xa6' is longer than 4095 bytes"));
-	CHECK(spec_grammar_target(&arena, path, &item, NULL) < 0);
-	CHECK(spec_grammar_inside(&arena, path + 1, &item, NULL) == 0);
-	CHECK(spec_grammar_pattern(&arena, path, &item, NULL) < 0);
-	CHECK(spec_grammar_project(&arena, path, &item, NULL) < 0);
+	CHECK(spec_parse(SPEC_GRAMMAR_TARGET, &arena, path, &item, NULL) < 0);
+	CHECK(spec_parse(SPEC_GRAMMAR_INSIDE, &arena, path + 1, &item, NULL) == 0);
+	CHECK(spec_parse(SPEC_GRAMMAR_PATTERN, &arena, path, &item, NULL) < 0);
+	CHECK(spec_parse(SPEC_GRAMMAR_PROJECT, &arena, path, &item, NULL) < 0);
 }
 
 static void test_projects(void)
@@ -131,7 +131,7 @@ static void test_projects(void)
 			"path '$PROJECT': variables are not replaced here; write ~ or a path" },
 	};
 
-	CHECK_ROWS(spec_grammar_project, rows);
+	CHECK_ROWS(SPEC_GRAMMAR_PROJECT, rows);
 }
 
 static void test_targets(void)
@@ -152,7 +152,7 @@ static void test_targets(void)
 		{ "/a\x7f", NULL, "a path in the cage has a control character" },
 	};
 
-	CHECK_ROWS(spec_grammar_target, rows);
+	CHECK_ROWS(SPEC_GRAMMAR_TARGET, rows);
 }
 
 static void test_insides(void)
@@ -173,7 +173,7 @@ static void test_insides(void)
 		{ "$PROJECT/../x", NULL, "path '../x' leaves the project" },
 	};
 
-	CHECK_ROWS(spec_grammar_inside, rows);
+	CHECK_ROWS(SPEC_GRAMMAR_INSIDE, rows);
 }
 
 static void test_patterns(void)
@@ -206,7 +206,7 @@ static void test_patterns(void)
 		{ "/a/..", NULL, "pattern '/a/..' has '..': write it without" },
 	};
 
-	CHECK_ROWS(spec_grammar_pattern, rows);
+	CHECK_ROWS(SPEC_GRAMMAR_PATTERN, rows);
 }
 
 static void test_inside_project(void)
@@ -250,8 +250,8 @@ static void test_binds(void)
 	};
 	struct spec_item item = { 0 };
 
-	CHECK_ROWS(spec_grammar_bind, rows);
-	CHECK(spec_grammar_bind(&arena, "~/a:/b:rw", &item, NULL) == 0);
+	CHECK_ROWS(SPEC_GRAMMAR_BIND, rows);
+	CHECK(spec_parse(SPEC_GRAMMAR_BIND, &arena, "~/a:/b:rw", &item, NULL) == 0);
 	CHECK_STR(item.bind.from, "~/a");
 	CHECK_STR(item.bind.to, "/b");
 	CHECK(item.bind.is_writable);
@@ -282,8 +282,8 @@ static void test_variables(void)
 		{ "USER=x", NULL, "variable USER is set by bawn and cannot be changed" },
 	};
 
-	CHECK_ROWS(spec_grammar_variable, names);
-	CHECK_ROWS(spec_grammar_setting, settings);
+	CHECK_ROWS(SPEC_GRAMMAR_VARIABLE, names);
+	CHECK_ROWS(SPEC_GRAMMAR_SETTING, settings);
 }
 
 /* --- images, overlays, system calls --- */
@@ -322,9 +322,9 @@ static void test_resources(void)
 		{ "", NULL, NULL },
 	};
 
-	CHECK_ROWS(spec_grammar_image, images);
-	CHECK_ROWS(spec_grammar_overlay, overlays);
-	CHECK_ROWS(spec_grammar_syscalls, syscalls);
+	CHECK_ROWS(SPEC_GRAMMAR_IMAGE, images);
+	CHECK_ROWS(SPEC_GRAMMAR_OVERLAY, overlays);
+	CHECK_ROWS(SPEC_GRAMMAR_SYSCALLS, syscalls);
 }
 
 int main(void)

@@ -9,7 +9,6 @@
 #include "base/str.h"
 #include "check.h"
 #include "make_spec.h"
-#include "spec/spec_layers.h"
 
 static struct spec spec;
 

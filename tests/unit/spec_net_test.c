@@ -4,7 +4,7 @@
 #include "base/count.h"
 #include "base/str.h"
 #include "grammar_rows.h"
-#include "spec/spec_layers.h"
+#include "spec/spec.h"
 
 static void test_names(void)
 {
@@ -67,7 +67,7 @@ static void test_names(void)
 		{ "2130706433:443", NULL, "'2130706433' is neither a host name nor an address" },
 	};
 
-	CHECK_ROWS(spec_grammar_egress, rows);
+	CHECK_ROWS(SPEC_GRAMMAR_EGRESS, rows);
 }
 
 /* Labels have at most 63 characters, names at most 253. */
@@ -80,17 +80,17 @@ static void test_long_names(void)
 
 	memset(label, 'a', sizeof(label));
 	memcpy(label + 63, ".org:443", 9);
-	CHECK(spec_grammar_egress(&arena, label, &item, &e) == 0);
+	CHECK(spec_parse(SPEC_GRAMMAR_EGRESS, &arena, label, &item, &e) == 0);
 	memset(label, 'a', sizeof(label));
 	memcpy(label + 64, ".org:443", 9);
-	CHECK(spec_grammar_egress(&arena, label, &item, &e) < 0);
+	CHECK(spec_parse(SPEC_GRAMMAR_EGRESS, &arena, label, &item, &e) < 0);
 	CHECK(str_ends(e.text, "has a part longer than 63 characters"));
 	for (; n < 252; n += 2)
 		memcpy(name + n, "a.", 2);
 	memcpy(name + n, "a:443", 6);
-	CHECK(spec_grammar_egress(&arena, name, &item, &e) == 0); /* 253 */
+	CHECK(spec_parse(SPEC_GRAMMAR_EGRESS, &arena, name, &item, &e) == 0); /* 253 */
 	memcpy(name + n, "aa:443", 7);
-	CHECK(spec_grammar_egress(&arena, name, &item, &e) < 0);
+	CHECK(spec_parse(SPEC_GRAMMAR_EGRESS, &arena, name, &item, &e) < 0);
 	CHECK(str_ends(e.text, "is longer than 253 characters"));
 }
 
@@ -148,7 +148,7 @@ static void test_networks(void)
 		{ "[fe80::1%eth0]:443", NULL, NULL },
 	};
 
-	CHECK_ROWS(spec_grammar_egress, rows);
+	CHECK_ROWS(SPEC_GRAMMAR_EGRESS, rows);
 }
 
 static void test_ports(void)
@@ -182,8 +182,8 @@ static void test_ports(void)
 		{ "127.0.0.1:3000:80:90", NULL, NULL },
 	};
 
-	CHECK_ROWS(spec_grammar_port, ports);
-	CHECK_ROWS(spec_grammar_publish, publish);
+	CHECK_ROWS(SPEC_GRAMMAR_PORT, ports);
+	CHECK_ROWS(SPEC_GRAMMAR_PUBLISH, publish);
 }
 
 /* --- what covers what --- */
@@ -193,8 +193,8 @@ static bool covers(enum spec_key key, const char *above, const char *below)
 	struct spec_item x = { 0 }, y = { 0 };
 	struct err e = { 0 };
 
-	if (spec_keys[key].grammar(&arena, above, &x, &e) < 0 ||
-		spec_keys[key].grammar(&arena, below, &y, &e) < 0) {
+	if (spec_parse(spec_keys[key].grammar, &arena, above, &x, &e) < 0 ||
+		spec_parse(spec_keys[key].grammar, &arena, below, &y, &e) < 0) {
 		CHECK_STR(e.text, ""); /* the test is wrong */
 		return false;
 	}

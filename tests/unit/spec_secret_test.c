@@ -55,7 +55,7 @@ static void test_forms(void)
 			"'1' is not the name of a variable" },
 	};
 
-	CHECK_ROWS(spec_grammar_secret, rows);
+	CHECK_ROWS(SPEC_GRAMMAR_SECRET, rows);
 }
 
 /* Every kind of field that says where a request goes or ends is bawn's own. */
@@ -70,8 +70,8 @@ static void test_headers(void)
 			&arena, "name=a host=a.example:1 header=%s from=env:K", own[i]);
 		struct spec_item item = { 0 };
 
-		check_that(spec_grammar_secret(&arena, text, &item, NULL) < 0, own[i], __FILE__,
-			__LINE__);
+		check_that(spec_parse(SPEC_GRAMMAR_SECRET, &arena, text, &item, NULL) < 0, own[i],
+			__FILE__, __LINE__);
 	}
 }
 
@@ -80,7 +80,7 @@ static void test_parts(void)
 {
 	struct spec_item item = { 0 };
 
-	CHECK(spec_grammar_secret(&arena,
+	CHECK(spec_parse(SPEC_GRAMMAR_SECRET, &arena,
 		      "name=a host=a.example:7 header=K scheme=Bearer from=file:~/k ca=/c", &item,
 		      NULL) == 0);
 	CHECK_STR(item.secret.name, "a");
@@ -90,8 +90,8 @@ static void test_parts(void)
 	CHECK_STR(item.secret.scheme, "Bearer");
 	CHECK_STR(item.secret.source, "~/k");
 	CHECK_STR(item.secret.ca, "/c");
-	CHECK(spec_grammar_secret(
-		      &arena, "name=a host=a.example:7 header=k from=env:K", &item, NULL) == 0);
+	CHECK(spec_parse(SPEC_GRAMMAR_SECRET, &arena, "name=a host=a.example:7 header=k from=env:K",
+		      &item, NULL) == 0);
 	CHECK(!item.secret.scheme && !item.secret.ca && !item.secret.is_file);
 }
 

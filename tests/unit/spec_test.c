@@ -35,7 +35,8 @@ static void test_rows(void)
 		check_that(def->doc && str_ends(def->doc, "."), def->path, __FILE__, __LINE__);
 		check_that(def->example && *def->example, def->path, __FILE__, __LINE__);
 		check_that(spec_key_find(def->path) == k, def->path, __FILE__, __LINE__);
-		check_that((def->grammar != NULL) == has_grammar, def->path, __FILE__, __LINE__);
+		check_that((def->grammar != SPEC_GRAMMAR_NONE) == has_grammar, def->path, __FILE__,
+			__LINE__);
 		check_that((def->choices != NULL) == (def->type == SPEC_TYPE_CHOICE), def->path,
 			__FILE__, __LINE__);
 		check_that(def->type != SPEC_TYPE_CHOICE || (def->def && count_choices(k) > 1),

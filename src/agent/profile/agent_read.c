@@ -55,7 +55,7 @@ static bool read_is_text(struct reading *r, const struct yaml_node *node, const 
 struct member {
 	const char *name;
 	size_t at;
-	spec_grammar *grammar;
+	enum spec_grammar grammar;
 	bool is_needed;
 };
 
@@ -86,7 +86,7 @@ static void agent_read_read_member(
 
 	if (!read_is_text(r, node, m->name))
 		return;
-	if (m->grammar(&r->s->arena, node->text, &item, &e) < 0) {
+	if (spec_parse(m->grammar, &r->s->arena, node->text, &item, &e) < 0) {
 		diags_error(&r->s->diags, node->at, NULL, "%s: %s", m->name, e.text);
 		return;
 	}
@@ -132,10 +132,10 @@ static bool agent_read_read_members(struct reading *r, const struct yaml_node *m
 static void read_program(struct reading *r, const struct yaml_node *node)
 {
 	static const struct member members[] = {
-		{ "name", OF(agent_profile, program), spec_grammar_name, false },
-		{ "package", OF(agent_profile, package), spec_grammar_any, false },
-		{ "native", OF(agent_profile, native), spec_grammar_inside, false },
-		{ "native_run", OF(agent_profile, native_run), spec_grammar_inside, false },
+		{ "name", OF(agent_profile, program), SPEC_GRAMMAR_NAME, false },
+		{ "package", OF(agent_profile, package), SPEC_GRAMMAR_ANY, false },
+		{ "native", OF(agent_profile, native), SPEC_GRAMMAR_INSIDE, false },
+		{ "native_run", OF(agent_profile, native_run), SPEC_GRAMMAR_INSIDE, false },
 		ENDS_MEMBERS,
 	};
 
@@ -149,13 +149,13 @@ static void read_program(struct reading *r, const struct yaml_node *node)
 static void agent_read_read_keys(struct reading *r, const struct yaml_node *list)
 {
 	static const struct member members[] = {
-		{ "name", OF(agent_key, name), spec_grammar_name, true },
-		{ "variable", OF(agent_key, variable), spec_grammar_variable, true },
-		{ "host", OF(agent_key, host), spec_grammar_any, true },
-		{ "header", OF(agent_key, header), spec_grammar_name, true },
-		{ "scheme", OF(agent_key, scheme), spec_grammar_name, false },
-		{ "base_url", OF(agent_key, base_url), spec_grammar_variable, false },
-		{ "path", OF(agent_key, path), spec_grammar_word, false },
+		{ "name", OF(agent_key, name), SPEC_GRAMMAR_NAME, true },
+		{ "variable", OF(agent_key, variable), SPEC_GRAMMAR_VARIABLE, true },
+		{ "host", OF(agent_key, host), SPEC_GRAMMAR_ANY, true },
+		{ "header", OF(agent_key, header), SPEC_GRAMMAR_NAME, true },
+		{ "scheme", OF(agent_key, scheme), SPEC_GRAMMAR_NAME, false },
+		{ "base_url", OF(agent_key, base_url), SPEC_GRAMMAR_VARIABLE, false },
+		{ "path", OF(agent_key, path), SPEC_GRAMMAR_WORD, false },
 		ENDS_MEMBERS,
 	};
 
@@ -204,9 +204,9 @@ static const struct {
 #define PARTS COUNT_OF(parts)
 
 static const struct member texts[] = {
-	{ "name", OF(agent_profile, name), spec_grammar_name, true },
-	{ "title", OF(agent_profile, title), spec_grammar_any, true },
-	{ "prompts", OF(agent_profile, prompts), spec_grammar_target, false },
+	{ "name", OF(agent_profile, name), SPEC_GRAMMAR_NAME, true },
+	{ "title", OF(agent_profile, title), SPEC_GRAMMAR_ANY, true },
+	{ "prompts", OF(agent_profile, prompts), SPEC_GRAMMAR_TARGET, false },
 	ENDS_MEMBERS,
 };
 
