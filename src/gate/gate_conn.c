@@ -25,15 +25,21 @@
 #include "gate/tls/gate_tls.h"
 #include "wire/wire.h"
 
+/* --- passing bytes from one side to the other --- */
+
 /*
- * gate_pump - passes bytes from one side of a connection to the other.
- *
- * Runs as:  the gate.
- * Leaves:   bytes of a stream where they are: the kernel moves its pages from socket to pipe to
- *           socket. Only requests of HTTP go through our memory, to be read.
- *
- * Pipes are borrowed while bytes are on their way, so an idle connection has none.
+ * The kernel moves the pages of a stream from socket to pipe to socket. Only requests of HTTP go
+ * through our memory, to be read. Pipes are borrowed while bytes are on their way, so an idle
+ * connection has none.
  */
+
+enum gate_pump {
+	GATE_PUMP_WAIT, /* nothing more can be done now */
+	GATE_PUMP_MORE, /* others come first; call again */
+	GATE_PUMP_OVER, /* both have said all and know it */
+	GATE_PUMP_BROKEN,
+	GATE_PUMP_DENY, /* a later request is not allowed */
+};
 
 #define LARGE_PIPE  ((size_t)1 << 20)
 #define LARGE_COUNT 16 /* the kernel counts what one user has in pipes */
@@ -273,7 +279,8 @@ static void pass_end_on(struct gate_conn *c, enum gate_way_kind kind, int to)
 	w->is_shut = true;
 }
 
-enum gate_pump gate_pump(
+/* Passes on what there is, in the directions whose bits are set. */
+static enum gate_pump gate_pump(
 	struct gate *g, struct gate_conn *c, unsigned ways, struct gate_refusal *ret)
 {
 	enum gate_pump out = GATE_PUMP_WAIT, in = GATE_PUMP_WAIT;

@@ -217,8 +217,6 @@ void gate_take_asker(struct gate *g, int fd);
 void gate_hear_asker(struct gate *g, uint32_t index);
 void gate_drop_old_askers(struct gate *g);
 
-/* --- gate_watch.c --- */
-
 void gate_hear_watch(struct gate *g, uint32_t index);
 
 /* --- gate_conn.c: a connection's life --- */
@@ -268,19 +266,11 @@ void gate_reset(int fd);
 /* Small pieces are sent at once. */
 void gate_hurry(int fd);
 
-/* --- gate_take.c, gate_head.c --- */
-
-/*
- * What an address means: the name it stands for, or NULL, and the rule for it at this port. Without
- * a rule, the reason why there is none.
- */
-enum wire_reason gate_judge(const struct gate *g, const uint8_t address[static 16], uint16_t port,
-	const char **ret_name, const struct wire_rule **ret_rule);
+/* --- gate_take.c: how connections and attempts reach the gate --- */
 
 void gate_take_conns(struct gate *g, uint32_t listener);
 
 /* The next that waits at a listening socket, or -1. */
-int gate_accept(int listener);
 void gate_hear_head(struct gate *g, struct gate_conn *c);
 
 /* --- gate_usher.c: connects into the cage --- */
@@ -292,44 +282,25 @@ int gate_usher_start(struct gate *g, const struct gate_wall *wall, struct err *e
 int gate_usher_connect(const struct gate *g, uint32_t index, bool is_v6);
 void gate_usher_end(struct gate *g);
 
-/* --- gate_vault.c: where secrets are used --- */
-
 /* Waits until it says that it is confined and has the keys. */
 int gate_vault_await(struct gate *g, struct err *e);
 
 /* Hands a connection to it, whose place is free then; or begins to say why not. */
-void gate_vault_pass(struct gate *g, struct gate_conn *c);
 void gate_hear_vault(struct gate *g);
 
 /* It is over: what was passed is still told. */
 void gate_vault_end(struct gate *g);
-
-/* --- gate_publish.c --- */
 
 void gate_take_published(struct gate *g, uint32_t index);
 
 /* The connection into the cage is made, or is not. */
 void gate_hear_inside(struct gate *g, struct gate_conn *c);
 
-/* --- gate_pump.c --- */
-
-enum gate_pump {
-	GATE_PUMP_WAIT, /* nothing more can be done now */
-	GATE_PUMP_MORE, /* others come first; call again */
-	GATE_PUMP_OVER, /* both have said all and know it */
-	GATE_PUMP_BROKEN,
-	GATE_PUMP_DENY, /* a later request is not allowed */
-};
-
 /* Why a request is not. */
 struct gate_refusal {
 	enum wire_reason reason;
 	char other[WIRE_NAME_SIZE];
 };
-
-/* Passes on what there is, in the directions whose bits are set. */
-enum gate_pump gate_pump(
-	struct gate *g, struct gate_conn *c, unsigned ways, struct gate_refusal *ret);
 
 static inline uint8_t *gate_head(struct gate *g, const struct gate_conn *c)
 {

@@ -32,16 +32,12 @@
 #include "gate/gate_inside.h"
 #include "wire/wire.h"
 
+/* --- the cage's network --- */
+
 /*
- * gate_net - the network of the cage, as the gate finds and furnishes it.
- *
- * Runs as:     the gate, before its wall.
- * Enters with: the host's network, and rights over the cage's: root's, or those of whoever made its
- *              user namespace.
- * Leaves:      the cage's network and no way back. In it loopback is all there is, every address
- *              of the world leads to this machine, and the gate listens.
- *
- * A port below 1024 is one that nobody in the cage can take: there the gate listens at every
+ * Furnished before the gate's wall, with rights over it: root's, or those of whoever made its user
+ * namespace. In it loopback is all there is, every address of the world leads to this machine, and
+ * the gate listens. Nobody in the cage can take a port below 1024: there the gate listens at every
  * address, and so sees attempts to reach any. At a port that the cage may want for itself it
  * listens only where a name stands for it, if the rules are such that these can be counted.
  */

@@ -31,12 +31,7 @@
 #include "base/own.h"
 #include "gate/gate.h"
 
-/*
- * gate_landlock - no files but those that are named, no TCP but to the ports that are.
- *
- * Runs as: the gate and the dialer, after their last change of ids.
- * Leaves:  a Landlock domain with every right that the kernel's ABI knows and bawn can name.
- */
+/* --- Landlock: no files but those that are named, no TCP but to the ports that are --- */
 
 /* Newer than the headers this is built with. */
 #define RULE_NET_PORT 2 /* ABI 4 */

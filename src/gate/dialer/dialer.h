@@ -119,6 +119,9 @@ enum dialer_source {
 void dialer_answer(struct dialer *c, struct dialer_call *call, enum wire_decision_kind kind,
 	enum wire_reason reason, const char *other, int passed);
 
+/* Tries the addresses of the call, as RFC 8305 wants it: the next one soon after the one before. */
+void dialer_connect(struct dialer *c, struct dialer_call *call);
+
 /* --- dialer_names.c --- */
 
 /* Reads how the system looks up names. */
@@ -132,16 +135,3 @@ void dialer_hear_names(struct dialer *c, int fd, uint32_t events);
 
 /* When names want to be heard again, in nanoseconds from now; `max` if that is sooner. */
 uint64_t dialer_names_wait(const struct dialer *c, uint64_t max);
-
-/* --- dialer_connect.c --- */
-
-/* Tries the addresses of the call, as RFC 8305 wants it: the next one soon after the one before. */
-void dialer_connect(struct dialer *c, struct dialer_call *call);
-
-void dialer_hear_attempt(struct dialer *c, unsigned index, uint32_t tag);
-
-/* The time for the next attempt has come. */
-void dialer_try_next(struct dialer *c, struct dialer_call *call);
-
-/* Closes all attempts. */
-void dialer_stop(struct dialer_call *call);

@@ -19,13 +19,9 @@ struct gate_why {
 	struct gate_span what;
 };
 
-/* Always false, for `return gate_http_refuse(…)`: the request can be read in two ways. */
-bool gate_http_refuse(struct gate_why *why, const char *what);
-
 /* Case does not matter. */
 bool gate_span_is(struct gate_span s, const char *lower);
 
-bool gate_span_is_token(struct gate_span s);
 struct gate_span gate_span_trim(struct gate_span s); /* blanks and tabs at both ends */
 
 /*
@@ -44,9 +40,6 @@ struct gate_field {
 };
 
 bool gate_http_read_field(struct gate_span line, struct gate_field *ret, struct gate_why *why);
-
-/* Does a field of this name say where a request goes, where it ends, or what it turns into? */
-bool gate_http_is_special(struct gate_span name);
 
 /* How much passes, and which parts of that are crossed out before; those of size 0 are none. */
 struct gate_pass {
