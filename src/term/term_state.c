@@ -2,16 +2,258 @@
  * term_state - remembers what a command switched in the terminal, for the day it dies halfway.
  *
  * Where it cannot be known, for example after a restored cursor, a thing counts as switched: to
- * switch it back once more does no harm.
+ * switch it back once more does no harm. Of answers in what the terminal sends only the shape
+ * counts: a key can look like one, which at worst has an answer taken for seen that is still on its
+ * way.
  */
-#include "term/term_state.h"
-
 #include <stdio.h>
 #include <string.h>
 
 #include "base/count.h"
 #include "base/str.h"
-#include "term/term_mode.h"
+#include "term/term_state.h"
+
+/* --- modes --- */
+
+/*
+ * Left out, so that sequences with them are dropped: 2 locks the keyboard, 12 shows what is typed
+ * (passwords too); ?2 and ?38 are other terminals, with another syntax; ?3 and ?40 resize the
+ * window; ?46 logs to a file; ?1001 has the terminal wait for the command; ?1041 moves what is
+ * selected to the clipboard; ?1042 and ?1043 raise the window; ?1050 to ?1061 are other keyboards;
+ * ?5522 hands over what is pasted with leave to read more.
+ *
+ * In the order in which they are undone: first what holds back the others.
+ */
+const struct term_mode term_modes[TERM_MODE_COUNT] = {
+	{ '?', 2026, 'l', false, false }, /* output shown as one */
+	{ '?', 47, 'l', false, true },    /* the other screen */
+	{ '?', 1047, 'l', false, true },
+	{ '?', 1049, 'l', false, true },
+	{ '?', 9, 'l', false, false }, /* the mouse */
+	{ '?', 1000, 'l', false, false },
+	{ '?', 1002, 'l', false, false },
+	{ '?', 1003, 'l', false, false },
+	{ '?', 1005, 'l', false, false },
+	{ '?', 1006, 'l', false, false },
+	{ '?', 1015, 'l', false, false },
+	{ '?', 1016, 'l', false, false },
+	{ '?', 1004, 'l', false, false }, /* focus */
+	{ '?', 2004, 'l', false, false }, /* pasted text in brackets */
+	{ '?', 2031, 'l', false, false }, /* tell when colours change */
+	{ '?', 2048, 'l', false, false }, /* tell when the size changes */
+	{ '?', 9001, 'l', false, false }, /* keys as Windows has them */
+	{ '?', 7727, 'l', false, false }, /* the escape key, in mintty */
+	{ '?', 1, 'l', true, false },     /* cursor keys for applications */
+	{ '?', 66, 'l', true, false },    /* the keypad too */
+	{ '?', 67, 'l', false, false },   /* the backspace key */
+	{ '?', 8, 'h', false, false },    /* keys repeat */
+	{ '?', 5, 'l', false, false },    /* light and dark swapped */
+	{ '?', 69, 'l', true, false },    /* margins left and right */
+	{ '?', 6, 'l', true, false },     /* the cursor stays in the region */
+	{ '?', 7, 'h', true, false },     /* lines wrap */
+	{ '?', 45, 'l', false, false },   /* and back */
+	{ '?', 25, 'h', true, false },    /* the cursor shows */
+	{ 0, 4, 'l', true, false },       /* insert */
+	{ 0, 20, 'l', true, false },      /* the return key sends two characters */
+	/* What terminals are set to differs, and nothing breaks. */
+	{ 0, 34, 0, false, false },
+	{ '?', 4, 0, false, false },
+	{ '?', 12, 0, false, false },
+	{ '?', 41, 0, false, false },
+	{ '?', 42, 0, false, false },
+	{ '?', 44, 0, false, false },
+	{ '?', 80, 0, false, false },
+	{ '?', 95, 0, false, false },
+	{ '?', 1007, 0, false, false },
+	{ '?', 1010, 0, false, false },
+	{ '?', 1011, 0, false, false },
+	{ '?', 1034, 0, false, false },
+	{ '?', 1035, 0, false, false },
+	{ '?', 1036, 0, false, false },
+	{ '?', 1037, 0, false, false },
+	{ '?', 1039, 0, false, false },
+	{ '?', 1048, 0, false, false },
+	{ '?', 1070, 0, false, false },
+	{ '?', 2027, 0, false, false },
+	{ '?', 8452, 0, false, false },
+};
+_Static_assert(TERM_MODE_COUNT <= 64, "a mode is a bit of 64");
+
+const struct term_mode *term_mode_find(char prefix, uint32_t number)
+{
+	for (size_t i = 0; i < TERM_MODE_COUNT; i++)
+		if (term_modes[i].prefix == prefix && term_modes[i].number == number)
+			return &term_modes[i];
+	return NULL;
+}
+
+/* --- sequences --- */
+
+/* Digits, semicolons and colons from *at on; leaves *at behind them. */
+static bool read_params(const char *bytes, size_t n, size_t *at, struct term_sequence *ret)
+{
+	size_t i = *at;
+	bool is_part = false;
+
+	if (i == n || !(str_is_digit(bytes[i]) || bytes[i] == ';' || bytes[i] == ':'))
+		return true;
+	for (ret->count = 1; i < n; i++) {
+		uint32_t *param = &ret->params[ret->count - 1];
+
+		if (bytes[i] == ';') {
+			if (ret->count == TERM_MAX_PARAMS)
+				return false;
+			ret->params[ret->count++] = 0;
+			is_part = false;
+		} else if (bytes[i] == ':') {
+			ret->has_colon = is_part = true;
+		} else if (!str_is_digit(bytes[i])) {
+			break;
+		} else if (!is_part) {
+			*param = *param * 10 + (uint32_t)(bytes[i] - '0');
+			if (*param > TERM_MAX_PARAM)
+				return false;
+		}
+	}
+	*at = i;
+	return true;
+}
+
+static bool is_middle(char c)
+{
+	return c >= 0x20 && c <= 0x2f;
+}
+
+static bool read_csi(const char *bytes, size_t n, struct term_sequence *ret)
+{
+	size_t at = 2;
+
+	if (at < n && bytes[at] >= '<' && bytes[at] <= '?')
+		ret->prefix = bytes[at++];
+	if (!read_params(bytes, n, &at, ret))
+		return false;
+	if (at < n && is_middle(bytes[at]))
+		ret->middle = bytes[at++];
+	if (at + 1 != n)
+		return false;
+	ret->final = bytes[at];
+	return true;
+}
+
+static bool read_osc(const char *bytes, size_t n, struct term_sequence *ret)
+{
+	size_t at = 2;
+
+	while (at < n && str_is_digit(bytes[at]))
+		at++;
+	if (at == 2 || at > 2 + 5 || (at < n && bytes[at] != ';'))
+		return false;
+	for (size_t i = 2; i < at; i++)
+		ret->params[0] = ret->params[0] * 10 + (uint32_t)(bytes[i] - '0');
+	ret->count = 1;
+	at += at < n;
+	ret->text = bytes + at;
+	ret->n = n - at;
+	return true;
+}
+
+bool term_sequence_read(const char *bytes, size_t n, struct term_sequence *ret)
+{
+	/* Not the parameters, most of which nobody will use. */
+	memset(ret, 0, offsetof(struct term_sequence, params));
+	ret->params[0] = 0;
+	if (n < 2)
+		return false;
+	if (bytes[1] == '[' || bytes[1] == ']')
+		ret->kind = bytes[1];
+	if (ret->kind == '[')
+		return read_csi(bytes, n, ret);
+	if (ret->kind == ']')
+		return read_osc(bytes, n, ret);
+	if (n > 3 || is_middle(bytes[1]) != (n == 3))
+		return false;
+	ret->middle = n == 3 ? bytes[1] : 0;
+	ret->final = bytes[n - 1];
+	return true;
+}
+
+uint32_t term_sequence_param(const struct term_sequence *s, unsigned i, uint32_t otherwise)
+{
+	return i < s->count && s->params[i] ? s->params[i] : otherwise;
+}
+
+/* --- answers --- */
+
+enum {
+	AT_KEYS,
+	AT_ESCAPE,
+	AT_CSI,
+	AT_STRING,
+	AT_STRING_ESCAPE,
+};
+
+static void count_answer(struct term_state *s, char prefix, char final)
+{
+	if (s->answers < s->queries)
+		s->answers++;
+	/* Answers come in the order of the questions, and this one comes from every terminal. */
+	if (prefix == '?' && final == 'c' && s->identities && --s->identities == 0 &&
+		s->answers < s->settled_by_identity)
+		s->answers = s->settled_by_identity;
+}
+
+static bool is_answer(char prefix, char final)
+{
+	switch (final) {
+	case 'R':
+	case 'n':
+	case 't':
+	case 'y':
+		return true;
+	case 'c':
+	case 'S':
+	case 'u':
+	case 'm':
+		return prefix != 0;
+	default:
+		return false;
+	}
+}
+
+static bool ends_string(const struct term_state *s, char c)
+{
+	return s->answer_at == AT_STRING ? c == '\a'
+					 : s->answer_at == AT_STRING_ESCAPE && c == '\\';
+}
+
+static void note_byte(struct term_state *s, char c)
+{
+	if (ends_string(s, c)) {
+		s->answer_at = AT_KEYS;
+		count_answer(s, 0, 0);
+	} else if (c == 0x1b) {
+		s->answer_at = s->answer_at == AT_STRING ? AT_STRING_ESCAPE : AT_ESCAPE;
+	} else if (s->answer_at == AT_ESCAPE) {
+		s->answer_at = c == '[' ? AT_CSI : c == 'P' || c == ']' ? AT_STRING : AT_KEYS;
+		s->answer_was = 0;
+	} else if (s->answer_at == AT_CSI && c >= '<' && c <= '?') {
+		s->answer_was = (uint8_t)c;
+	} else if (s->answer_at == AT_CSI && (c < 0x20 || c >= 0x40)) {
+		s->answer_at = AT_KEYS;
+		if (is_answer((char)s->answer_was, c))
+			count_answer(s, (char)s->answer_was, c);
+	} else if (s->answer_at == AT_STRING_ESCAPE) {
+		s->answer_at = AT_KEYS;
+	}
+}
+
+void term_state_note_input(struct term_state *s, const char *in, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		note_byte(s, in[i]);
+}
+
+/* --- what the command changed --- */
 
 enum {
 	MARK_CHARSET = 1 << 0, /* G0 is not ASCII */

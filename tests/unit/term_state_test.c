@@ -2,7 +2,6 @@
 #include "base/count.h"
 #include "check.h"
 #include "term/term_filter.h"
-#include "term/term_mode.h"
 
 #define ESC "\033"
 #define CSI "\033["
