@@ -10,7 +10,17 @@
 #include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "seccomp/filter_reader.h"
+#include "seccomp/filter_rules.h"
+#include "spec/yaml.h"
+
+/* A profile being read. The first error ends it: every function returns 0 or what went wrong. */
+struct filter_reader {
+	struct arena arena;
+	struct diags *diags;
+	struct err *e;
+	const struct filter_arch *arch;
+	struct filter_rules rules;
+};
 
 /* --- reader --- */
 

@@ -30,9 +30,6 @@ struct toolchain_def {
 
 extern const struct toolchain_def toolchain_defs[];
 
-/* Is the manager's program the first of its name on the operator's PATH? */
-bool toolchain_is_used(const struct toolchain_def *t, const struct agent_search *where);
-
 /* Adds what the named toolchains need to a settled spec; what is wrong is said in s->diags. */
 void toolchain_apply(struct spec *s, const struct agent_search *where);
 

@@ -45,7 +45,8 @@ static bool is_of(const struct toolchain_def *t, const char *path, const struct 
 	       (find_root(t->root_variable, t->root, where, root) && str_path_within(path, root));
 }
 
-bool toolchain_is_used(const struct toolchain_def *t, const struct agent_search *where)
+/* Is the manager's program the first of its name on the operator's PATH? */
+static bool toolchain_is_used(const struct toolchain_def *t, const struct agent_search *where)
 {
 	char named[PATH_MAX], real[PATH_MAX];
 

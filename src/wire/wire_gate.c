@@ -17,7 +17,8 @@ const char *const wire_decision_names[WIRE_DECISION_KIND_COUNT] = {
 
 /* --- matching --- */
 
-bool wire_rule_covers(const struct wire_rule *rule, const uint8_t address[static 16])
+/* Is the address in the rule's network? False for a rule that has a name. */
+static bool wire_rule_covers(const struct wire_rule *rule, const uint8_t address[static 16])
 {
 	static const uint8_t v4_front[12] = { [10] = 0xff, [11] = 0xff };
 	unsigned whole = rule->prefix / 8, rest = rule->prefix % 8;
@@ -31,7 +32,8 @@ bool wire_rule_covers(const struct wire_rule *rule, const uint8_t address[static
 	return !rest || ((rule->address[whole] ^ address[whole]) >> (8 - rest)) == 0;
 }
 
-bool wire_rule_names(const struct wire_rule *rule, const char *name)
+/* Does the rule's name stand for this one, which is in lower case? */
+static bool wire_rule_names(const struct wire_rule *rule, const char *name)
 {
 	size_t n = strlen(name), suffix = strlen(rule->name);
 

@@ -99,12 +99,6 @@ struct wire_keys {
 
 /* --- matching: the one meaning of a rule --- */
 
-/* Is the address in the rule's network? False for a rule that has a name. */
-bool wire_rule_covers(const struct wire_rule *rule, const uint8_t address[static 16]);
-
-/* Does the rule's name stand for this one, which is in lower case? */
-bool wire_rule_names(const struct wire_rule *rule, const char *name);
-
 /*
  * The rule for a name, or an address, at a port: the name itself before "*.", the longer before the
  * shorter. NULL: it is not allowed. With port 0, any rule for the name.
