@@ -356,7 +356,8 @@ static bool kill_listed(int folder)
 	return has_any;
 }
 
-/* Who forks faster than it is killed cannot, and who dies does not wait for its share. */
+/* Nothing can fork faster than it is killed, and a dying process does not wait for its CPU quota.
+ */
 static void prepare_end(int folder)
 {
 	cgroup_write(folder, "pids.max", "0");
@@ -594,7 +595,8 @@ static int cgroup_make(
 	if (f->fd < 0)
 		return err_sys(
 			e, -f->fd, "cannot make a cgroup for %s", cgroup_controller_names[c]);
-	/* Who moves itself, and alone, does not make the kernel stop every fork meanwhile. */
+	/* A process that moves itself, and has one thread, does not make the kernel stop every
+	 * fork. */
 	f->door = file_open_name(f->fd, f->is_v2 ? "cgroup.procs" : "tasks", O_WRONLY);
 	if (f->door < 0)
 		return err_sys(

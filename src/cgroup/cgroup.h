@@ -82,7 +82,7 @@ int cgroup_enter(const struct cgroup *g, bool was_born_there, struct err *e);
 void cgroup_look(const struct cgroup *g, enum cgroup_controller c, pid_t pid, uint64_t limit,
 	char *fault, size_t size);
 
-/* What came of the limits. What the kernel does not count is 0. */
+/* How often each limit was met. 0 for what the kernel does not count. */
 struct cgroup_counts {
 	uint64_t oom_kills;     /* processes killed because memory was used up */
 	uint64_t memory_peak;   /* bytes */

@@ -244,7 +244,7 @@ size_t cgroup_bus_size(const uint8_t head[static CGROUP_BUS_HEAD])
 	return (size_t)((CGROUP_BUS_HEAD + fields + 7) / 8 * 8 + body);
 }
 
-/* What a message's head says, as far as it matters here. */
+/* The fields of a message's head that matter here. */
 struct head {
 	const char *member;
 	uint32_t reply_to;

@@ -2,7 +2,7 @@
 
 #include "cgroup/cgroup.h"
 
-/* What the files of the module share, and its tests see. */
+/* Shared by the files of the module and its tests. */
 
 /* Is this the name of a run's folder? bawn-20261115-224501-0a1b2c3d and nothing else is. */
 bool cgroup_is_name(const char *name);

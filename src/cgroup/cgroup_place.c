@@ -342,7 +342,7 @@ static int listen_to(int fd, const char *unit, struct err *e)
 
 		if (size < CGROUP_BUS_HEAD)
 			return err_set(e, ERR_REFUSED, EPROTO, "it ended the conversation");
-		/* What is larger is about many units, and not about ours. */
+		/* A larger message is about many units, not about ours. */
 		is_read = size <= sizeof(message);
 		if (is_read ? !read_whole(fd, message + CGROUP_BUS_HEAD, size - CGROUP_BUS_HEAD)
 			    : !scope_skip(fd, size - CGROUP_BUS_HEAD))
@@ -371,7 +371,7 @@ _Noreturn static void listen_and_end(int bus, int answer, const char *unit)
 		call(SYS_exit, 0, 0, 0, 0, 0, 0);
 }
 
-/* What the child says; it is ended after a while. */
+/* Reads the child's verdict; the child is killed at a deadline. */
 static int await_answer(int answer, pid_t child, struct err *e)
 {
 	struct pollfd p = { .fd = answer, .events = POLLIN };

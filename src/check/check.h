@@ -12,7 +12,7 @@ void check_settings(struct spec *s);
 /* Of these, the settings that another one leaves without effect: every run warns of them. */
 void check_pointless(struct spec *s);
 
-/* Where "~" and $PROJECT are on this host. Borrowed. */
+/* Paths of "~" and $PROJECT on this host. Borrowed. */
 struct check_places {
 	const char *home;    /* or NULL: unknown */
 	const char *project; /* absolute */

@@ -22,7 +22,7 @@ struct check_entry {
 /* Looks at an entry; answers whether to go on below it. */
 typedef bool check_visit(void *visitor, const struct check_entry *entry);
 
-/* What can be found in a bind. */
+/* Kinds of findings in a bind. */
 enum check_kind {
 	CHECK_LINK_OUT,
 	CHECK_LINK_HOST,

@@ -182,7 +182,7 @@ static bool stays_in(const char *path, const char *root)
 	return str_path_within(path, root) && !bind_climbs(path + strlen(root), 0);
 }
 
-/* Where a path leads that stands `depth` directories below the bind, by its letters alone. */
+/* Judges by its text alone where a path leads that stands `depth` directories below the bind. */
 static enum check_lead check_leads(const struct check_bind *b, const char *path, unsigned depth)
 {
 	if (path[0] != '/')
@@ -223,7 +223,7 @@ static void inside_check_link(struct check_bind *b, const struct check_entry *en
 
 /* --- Python --- */
 
-/* Where bin/python leads through links in bin; false where it is no link, or stays inside. */
+/* Follows bin/python through links in bin; false if it is no link, or stays inside. */
 static bool leads_out_of_venv(
 	const struct check_bind *b, const struct check_entry *entry, char target[static PATH_MAX])
 {
@@ -530,7 +530,7 @@ static void walk_done(struct walk *w)
 	free(w->names);
 }
 
-/* What tells one mount from another: its id, or the file system where the kernel gives none. */
+/* The id of a mount, or its file system's where the kernel gives none. */
 static uint64_t mount_of(const struct statx *st)
 {
 	if (st->stx_mask & STATX_MNT_ID)
@@ -716,7 +716,7 @@ static int contents_open_source(struct spec *s, const struct spec_item *item, co
 	return fd;
 }
 
-/* Where a descriptor really leads; the path it was opened by where the kernel does not say. */
+/* The real path of a descriptor; the path it was opened by where the kernel does not tell. */
 static const char *real_path(struct spec *s, int fd, const char *path)
 {
 	char real[PATH_MAX];

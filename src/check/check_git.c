@@ -219,7 +219,7 @@ static bool git_value_take_section(struct check_git_values *v)
 	return c == ']';
 }
 
-/* What stands behind a backslash; 0: nothing, the line goes on. */
+/* The character that a backslash sequence stands for; 0: the line goes on. */
 static int git_value_take_escaped(struct check_git_values *v)
 {
 	static const char escapes[] = "t\tb\bn\n\\\\\"\"";

@@ -69,7 +69,7 @@ static int check_read_line(int folder, const char *name, char ret[static PATH_MA
 	return n == 0 || n == PATH_MAX - 1 || strlen(ret) != (size_t)n ? -EINVAL : 0;
 }
 
-/* What a path in a file of `folder` leads to. 0 or -errno. */
+/* Resolves a path that a file of `folder` names. 0 or -errno. */
 static int check_resolve(const char *folder, const char *path, char ret[static PATH_MAX])
 {
 	char whole[2 * PATH_MAX];
@@ -349,14 +349,14 @@ static void find_worktrees(struct check_looking *l, struct list *others)
 		snprintf(path, sizeof(path), "worktrees/%s", entry->name);
 		repository_parts_add_other(l, others, path);
 	}
-	/* What cannot be told apart is all of it. */
+	/* Without names nothing can be told apart: all of it counts. */
 	if (folder < 0 || entries.failure || others->is_short) {
 		others->count = 0;
 		repository_parts_add_other(l, others, "worktrees");
 	}
 }
 
-/* What in the worktree's own folder says where the rest is, or how git works. */
+/* Files of the worktree's own folder that say where the rest is, or how git works. */
 static void find_own(struct check_looking *l, struct list *others)
 {
 	static const char *const names[] = { "commondir", "config.worktree", "gitdir" };

@@ -10,7 +10,7 @@
 
 /* --- paths that are one operator's --- */
 
-/* What follows somebody's home in a path, "" for the home itself; NULL where there is none. */
+/* The part of a path behind somebody's home, "" for the home itself; NULL without a home. */
 static const char *below_home(const char *path)
 {
 	static const char *const parents[] = { "/home/", "/Users/" };
@@ -117,7 +117,7 @@ static void check_project_at(struct spec *s)
 			at);
 }
 
-/* Where things are: bind targets, bind sources, project.at (S-08). */
+/* Checks paths: bind targets, bind sources, project.at (S-08). */
 static void check_places(struct spec *s)
 {
 	const struct spec_value *binds = spec_list(s, SPEC_BINDS);
@@ -256,7 +256,7 @@ static void check_twins(struct spec *s, enum spec_key key)
 	copy = *clash;
 	qsort_r(items, count, sizeof(items[0]), lists_compare_items, &copy);
 	for (size_t i = 1; i < count; i++) {
-		/* Where the layers add up, two of them may well say the same. */
+		/* Lists add up over the layers, so two layers may say the same. */
 		bool is_apart = spec_keys[key].tighten == SPEC_ADD &&
 				items[i]->at.source != items[first]->at.source;
 

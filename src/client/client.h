@@ -12,7 +12,7 @@
 
 #define CLIENT_MAX_HOSTS 64
 
-/* What a client said. */
+/* A client's answer. */
 struct client_found {
 	const char *hosts[CLIENT_MAX_HOSTS]; /* as an allow-list has them */
 	size_t host_count;

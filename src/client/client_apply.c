@@ -126,7 +126,7 @@ static int ask_program(const struct client_question *q, const struct agent_searc
 	return 0;
 }
 
-/* What others can write is not the operator's word, in the home as in a repository. */
+/* A file that others can write is not the operator's word, in the home as in a repository. */
 static bool ask_is_own(int fd)
 {
 	struct stat st;

@@ -9,7 +9,7 @@
 #include "check/check_git.h"
 #include "client/client.h"
 
-/* What ends an address in any of the answers. */
+/* Bytes that end an address in any of the answers. */
 static const char ends[] = " \t\r\n\"'\\,|)<>";
 
 static const struct {
@@ -28,7 +28,7 @@ static int read_short(struct arena *arena, const char *text, size_t n, const cha
 	return *ret ? 0 : -ENOMEM;
 }
 
-/* Where the host of an address ends, in front of its port or at `end`. */
+/* The end of an address's host: its port, or `end`. */
 static const char *end_of_host(const char *host, const char *end)
 {
 	const char *bracket = *host == '[' ? memchr(host, ']', (size_t)(end - host)) : NULL;

@@ -24,7 +24,7 @@
  * All are confined before their first hostile byte: no capability, no file, few system calls.
  */
 
-/* What makes bawn's program one of the two: its argv[0]. */
+/* argv[0] by which bawn's program becomes one of the two. */
 #define GATE_PROGRAM        "bawn-gate"
 #define GATE_CALLER_PROGRAM "bawn-dialer"
 
@@ -57,7 +57,7 @@ int dialer_main(void);
 /* Maps the rules, and looks whether all that is counted in them is there; NULL and `e` if not. */
 const struct wire_rules *gate_map_rules(int fd, struct err *e);
 
-/* What is left to a process that faces strangers. */
+/* Everything that a process that faces strangers may still do. */
 struct gate_wall {
 	const struct filter *filter;
 	const char *const *readable; /* files, ended with NULL; those that are not there are none */

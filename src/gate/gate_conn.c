@@ -75,7 +75,7 @@ static void pump_give_back(struct gate_pipes *p, struct gate_way *w)
 	w->pipe = -1;
 }
 
-/* What is left in it is for nobody any more. */
+/* Bytes that are left in it are dropped. */
 static void empty_pipe(const struct gate_pipe *p)
 {
 	char nobody[4096];
@@ -161,7 +161,8 @@ static bool pump_has_ended(int fd)
 	       info.tcpi_state != TCP_ESTABLISHED;
 }
 
-/* What may go on of a head goes on. 1: all of it, 0: the receiver is full, -1: it is gone. */
+/* Sends the bytes of the head that may go on. 1: all are sent, 0: the receiver is full, -1: gone.
+ */
 static int send_good(struct gate *g, struct gate_conn *c)
 {
 	uint8_t *head = gate_head(g, c);

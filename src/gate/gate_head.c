@@ -66,7 +66,7 @@ void gate_hear_head(struct gate *g, struct gate_conn *c)
 		return;
 	}
 	c->ways[GATE_OUT].is_over = n == 0;
-	/* Who says nothing and goes has asked for nothing. */
+	/* EOF before the first byte: close without a decision. */
 	if (!c->head_len && n == 0)
 		gate_conn_end(g, c, true);
 	else if (!c->head_len)

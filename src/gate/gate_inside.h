@@ -10,7 +10,7 @@
 #include "gate/http/gate_http.h"
 
 /*
- * What the files of the gate share. Nobody else includes it.
+ * Shared by the files of the gate. Nobody else includes it.
  *
  * All memory is taken once, before the wall; a name, a packet or a connection takes a place in one
  * of these tables, or is turned away because there is none.
@@ -34,7 +34,7 @@ struct gate_book {
 	char names[GATE_MAX_NAMES][WIRE_NAME_SIZE];
 };
 
-/* Where to look for a text first, in a table (FNV-1a). A cage that makes them meet slows itself. */
+/* Hash for the gate's tables (FNV-1a). A cage that provokes collisions slows only itself. */
 uint32_t gate_hash(const char *text);
 
 /* The name's index, with a new one where it is new; -1: there is no room for it. */
@@ -99,7 +99,7 @@ int gate_watch_open(struct gate_net *net, struct err *e);
 
 /* --- the gate itself --- */
 
-/* What an event is about; the rest of its number is an index. */
+/* Source of an event, in the upper half of its number; the lower half is an index. */
 enum gate_source {
 	GATE_FROM_KEEPER,
 	GATE_FROM_CALLER,
@@ -175,7 +175,7 @@ struct gate_pipes {
 	uint32_t made, free_count, max;
 };
 
-/* Who asks for names by TCP. */
+/* A client that asks for names by TCP. */
 struct gate_asker {
 	int fd; /* -1: none */
 	uint64_t deadline_ns;
@@ -230,7 +230,7 @@ void gate_hear_watch(struct gate *g, uint32_t index);
 struct gate_conn *gate_conn_take(struct gate *g);
 void gate_conn_end(struct gate *g, struct gate_conn *c, bool is_orderly);
 
-/* What was said is good: the dialer is asked to connect. */
+/* The head agrees with the rules: asks the dialer to connect. */
 void gate_conn_call(struct gate *g, struct gate_conn *c);
 
 /* Both sides are there. */
@@ -248,7 +248,7 @@ void gate_conn_leave(struct gate *g, struct gate_conn *c, int row, enum wire_dec
 void gate_hear_conn(struct gate *g, uint32_t index, bool is_inside, uint32_t events);
 void gate_hear_dialer(struct gate *g);
 
-/* Those that have more to do than one turn allows. */
+/* Continues the connections that had more to do than one turn allows. */
 void gate_go_on(struct gate *g);
 
 /* Ends those that had their time. */

@@ -427,7 +427,7 @@ static int main_wait_ms(const struct gate *g)
 	return g->is_ending ? 10 : g->conn_count || g->has_askers ? (int)(SWEEP_NS / 1000000) : -1;
 }
 
-/* Who is asked to end passes on what was said already, and gives the receivers a while for it. */
+/* Asked to end, the gate still passes on the bytes that it has, until a deadline. */
 static bool goes_on(struct gate *g)
 {
 	if (!g->has_dialer || !g->is_ending)
@@ -507,7 +507,7 @@ static void main_count_places(struct gate *g)
 	g->pipes.max = GATE_WAY_COUNT * g->conn_max;
 }
 
-/* What is wanted may be more than what one begins with. */
+/* The soft limit may be lower than what is wanted. */
 static void raise_files(void)
 {
 	struct rlimit files;

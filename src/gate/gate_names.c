@@ -165,13 +165,13 @@ static bool names_answer(struct gate *g, const uint8_t *query, size_t n, struct 
 
 /* --- by datagram --- */
 
-/* Where a question went to: the reply comes from there. */
+/* Room for the address that a question went to, from which the reply is sent. */
 union destination {
 	struct cmsghdr head;
 	char room[CMSG_SPACE(sizeof(struct in6_pktinfo)) + CMSG_SPACE(sizeof(struct in_pktinfo))];
 };
 
-/* What came with the question goes back with the reply, but for an interface to leave by. */
+/* Turns the question's destination into the reply's source, without an interface to leave by. */
 static void turn_round(struct msghdr *h)
 {
 	struct in6_pktinfo v6;
@@ -214,7 +214,7 @@ void gate_answer_datagrams(struct gate *g)
 			continue;
 		turn_round(&h);
 		part = (struct iovec){ reply.bytes + LENGTH_BYTES, reply.size };
-		/* Who does not take it asks again. */
+		/* A client that misses the reply asks again. */
 		(void)sendmsg(g->net.names, &h, MSG_NOSIGNAL);
 	}
 }

@@ -28,7 +28,7 @@ static uint32_t rows_hash(const struct wire_decision *d)
 	return gate_hash(d->name) ^ (uint32_t)d->port << 16 ^ (uint32_t)d->kind << 8 ^ d->reason;
 }
 
-/* Where an allowed name led to is told of the first time; it may have many addresses. */
+/* Only the first address of an allowed name is told: it may have many. */
 static bool rows_is_same(const struct wire_decision *a, const struct wire_decision *b)
 {
 	return a->kind == b->kind && a->reason == b->reason && a->protocol == b->protocol &&
@@ -42,7 +42,7 @@ static void rows_note(struct gate_rows *r, uint32_t row)
 	r->is_behind = true;
 }
 
-/* What a stranger named, as something that can be printed. */
+/* Copies a stranger's text; each byte that is not printable ASCII becomes "?". */
 static void copy_text(char *ret, size_t size, const char *text)
 {
 	size_t i = 0;

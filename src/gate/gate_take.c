@@ -433,7 +433,7 @@ int gate_watch_open(struct gate_net *net, struct err *e)
 
 /* --- what is seen --- */
 
-/* Where a packet went to, as the kernel tells beside it. */
+/* The packet's destination, from the kernel's control message. */
 static bool read_destination(struct msghdr *h, uint8_t ret[static 16])
 {
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(h); c; c = CMSG_NXTHDR(h, c)) {

@@ -14,7 +14,7 @@
  * else of the machine. A fact is found by trying the thing, never by comparing versions.
  */
 
-/* What the machine can do for the user who asks. Names and meanings: host_ability_defs. */
+/* Abilities of the machine for the user who asks. Names and meanings: host_ability_defs. */
 enum host_ability {
 	HOST_NS_USER,
 	HOST_NS_MOUNT,

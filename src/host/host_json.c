@@ -59,7 +59,7 @@ void host_print_json(const struct host *h, struct json *j)
 
 /* --- in --- */
 
-/* What is being read: every function says what is wrong and goes on, so all errors come at once. */
+/* A description being read: functions report an error and go on, so all errors come at once. */
 struct reader {
 	struct host h;
 	struct diags *diags;

@@ -78,7 +78,7 @@ static bool has_fixed_root(void)
 	return !has_root || is_ram_disk;
 }
 
-/* What root needs to give a process other ids, by number: CAP_SETGID, CAP_SETUID, CAP_SETFCAP. */
+/* Capabilities that root needs to give other ids: CAP_SETGID, CAP_SETUID, CAP_SETFCAP. */
 #define ROOT_CAPABILITIES (1ULL << 6 | 1ULL << 7 | 1ULL << 31)
 
 static void probe_rules_read_status(struct host_rules *ret)
@@ -228,7 +228,7 @@ static void try_v1(struct host *h, int i, const struct cgroup_place *place, bool
 	host_set(h, controllers[i].ability, num ? HOST_CAUSE_CGROUP_V1 : missing, num);
 }
 
-/* What is known of the version 2 tree, from our place up to the level looked at. */
+/* Facts of the version 2 tree, from our place up to the current level. */
 struct climb {
 	bool found[CGROUP_COUNT];
 	bool undivided[CGROUP_COUNT]; /* a level that may be divided keeps it to itself */
@@ -285,7 +285,7 @@ static void set_v2(struct host *h, int i, const struct climb *climb)
 		host_set(h, ability, HOST_CAUSE_NO_CGROUP, 0);
 }
 
-/* Where a place of our own may not be divided, a scope of the user's manager may have it. */
+/* A scope of the user's manager may have the controllers that our own place may not hand down. */
 static void ask_manager(struct host *h, const struct cgroup_places *places)
 {
 	bool offered[CGROUP_COUNT] = { 0 };

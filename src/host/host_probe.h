@@ -8,7 +8,7 @@
 #include "host/host.h"
 
 /*
- * What the files of the probe share. Nobody but this folder and its tests includes it.
+ * Shared by the files of the probe and their tests. Nobody else includes it.
  *
  * A result is an errno, 0 for "it can", or HOST_UNTRIED. host_cause_of turns it into a cause.
  */
@@ -50,7 +50,7 @@ struct host_maps {
 /* Is this the user namespace that has all ids? */
 bool host_maps_is_initial(void);
 
-/* What the children found: in memory they share with us, so that a killed one still told it. */
+/* Results of the children, in shared memory, so that those of a killed one are not lost. */
 struct host_report {
 	int tried[HOST_ABILITY_COUNT];
 	int landlock_abi;
@@ -76,7 +76,7 @@ struct host_children {
 	bool was_filtered;   /* a filter killed one of them */
 };
 
-/* Those of a cage, but for the network. */
+/* Namespaces of a cage, but for the network. */
 #define HOST_NAMESPACES                                                                            \
 	((uint64_t)(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |     \
 		    CLONE_NEWCGROUP))

@@ -239,7 +239,7 @@ static int take_ids(struct host_children *c)
 	return 0;
 }
 
-/* What it was not born into, one by one. */
+/* Tries the namespaces that it was not cloned into, one by one. */
 static void try_namespaces(const struct host_children *c)
 {
 	static const struct {
@@ -644,7 +644,7 @@ static int probe_start_reap(struct host_children *c, struct host_process *p)
 	return is_filter_death(status) ? EPERM : EINTR;
 }
 
-/* What a child was to try and left untried, because it could not go on. */
+/* Marks the abilities that a child could not get to. */
 static void set_missing(int *tried, const enum host_ability *abilities, size_t count, int num)
 {
 	for (size_t i = 0; i < count; i++)

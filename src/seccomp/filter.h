@@ -76,7 +76,7 @@ struct filter_watched {
 	bool takes_away; /* what it names may have things below it that go with it */
 };
 
-/* What of a call is watched, or NULL. */
+/* The watched call of this number, or NULL. */
 const struct filter_watched *filter_find_watched(const struct seccomp_data *call);
 
 /*

@@ -182,7 +182,7 @@ static uint8_t watch_settle(uint8_t jump, size_t at, size_t pass)
 	return jump == MARK_TELL ? (uint8_t)(pass + 1 - at - 1) : jump;
 }
 
-/* What an allowed call is asked last: is it one that is watched? Its length. */
+/* Appends the test for watched calls, which allowed calls pass last. Returns its length. */
 static size_t make_tail(struct sock_filter ret[static MAX_TAIL])
 {
 	struct sock_filter *s = ret;

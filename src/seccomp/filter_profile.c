@@ -123,7 +123,7 @@ static int filter_read_word(struct filter_reader *r, const struct yaml_node *n, 
 	return bad ? bad : filter_refuse(r, n->at, "'%.60s' is not %s", n->text, what);
 }
 
-/* What one entry says of each of its names. */
+/* The rule that an entry gives each of its names. */
 struct entry {
 	uint32_t action;
 	bool applies;
@@ -296,7 +296,7 @@ static int read_kernel(struct filter_reader *r, const struct yaml_node *n, bool 
 	return 0;
 }
 
-/* What a condition is about: *has says what it asks for, *is whether it is so here. */
+/* Evaluates a condition of an entry: *has, whether it is there; *is, whether it holds here. */
 struct condition {
 	bool has_caps, has_arches, is_arch, has_kernel, is_kernel;
 };

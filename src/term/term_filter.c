@@ -368,7 +368,7 @@ static int judge_link(const struct term_sequence *s)
 	return TERM_DROP;
 }
 
-/* Where a prompt begins and ends. */
+/* Marks of a prompt. */
 static int judge_mark(const struct term_sequence *s)
 {
 	return s->n <= MAX_MARK && is_printable(s->text, s->n) ? 0 : TERM_DROP;
@@ -429,7 +429,7 @@ enum {
 
 #define MAX_PICTURE_START 32
 
-/* Where output goes; NULL where it has gone already. */
+/* The output; NULL where the bytes were passed already. */
 struct sink {
 	char *at;
 };
@@ -520,7 +520,7 @@ static void step_control(struct term_filter *f, unsigned char c, struct sink *s)
 		f->dropped += !f->is_raw;
 }
 
-/* What ends everything, pictures too. */
+/* CAN and SUB end any sequence, pictures too. */
 static void step_cancel(struct term_filter *f, unsigned char c, struct sink *s)
 {
 	f->dropped += !f->is_raw && f->at != AT_PICTURE;
@@ -601,7 +601,7 @@ static void step_picture(struct term_filter *f, unsigned char c, struct sink *s)
 
 static void filter_step(struct term_filter *f, unsigned char c, struct sink *s);
 
-/* What is no part of an escape or control sequence; false where it is. */
+/* Takes a byte outside of any sequence; false if it belongs to one. */
 static bool step_foreign(struct term_filter *f, unsigned char c, struct sink *s)
 {
 	if (c >= 0x20 && c < DEL)
@@ -769,7 +769,7 @@ size_t term_filter_pass(struct term_filter *f, const char *in, size_t n, char *o
 
 size_t term_filter_undo(const struct term_filter *f, char out[static TERM_FILTER_UNDO_MAX])
 {
-	/* What is held the terminal has not seen, unless it saw everything. */
+	/* The terminal has not seen the held bytes, unless nothing is filtered. */
 	bool is_open = f->is_raw ? f->at != AT_TEXT : f->base != AT_TEXT;
 
 	return term_state_undo(&f->state, is_open, out);

@@ -55,7 +55,7 @@ const struct term_mode term_modes[TERM_MODE_COUNT] = {
 	{ '?', 25, 'h', true, false },    /* the cursor shows */
 	{ 0, 4, 'l', true, false },       /* insert */
 	{ 0, 20, 'l', true, false },      /* the return key sends two characters */
-	/* What terminals are set to differs, and nothing breaks. */
+	/* Terminals start with different values of these, and nothing breaks. */
 	{ 0, 34, 0, false, false },
 	{ '?', 4, 0, false, false },
 	{ '?', 12, 0, false, false },
@@ -272,7 +272,7 @@ enum {
 	MARK_CURSOR_COLOUR = 1 << 13,
 	MARK_ORIGIN = 1 << 14, /* the mode ?6, in what was saved */
 
-	/* What a saved cursor brings back. */
+	/* A saved cursor restores these too. */
 	MARKS_SAVED = MARK_CHARSET | MARK_SHIFT | MARK_SGR | MARK_PROTECT,
 	MARKS_SOFT = MARKS_SAVED | MARK_REGION | MARK_KEYPAD,
 	/* Not every terminal forgets these in a full reset. */

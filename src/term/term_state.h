@@ -30,7 +30,7 @@ bool term_sequence_read(const char *bytes, size_t n, struct term_sequence *ret);
 /* A parameter, or what stands for it where it is missing or 0. */
 uint32_t term_sequence_param(const struct term_sequence *s, unsigned i, uint32_t otherwise);
 
-/* What becomes of a sequence: TERM_DROP, or how many answers of the terminal it brings. */
+/* The verdict on a sequence: TERM_DROP, or how many answers the terminal sends to it. */
 #define TERM_DROP (-1)
 
 /* --- modes --- */
@@ -79,9 +79,10 @@ void term_state_note(struct term_state *s, const struct term_sequence *q, int an
 /* A control character went to the terminal. */
 void term_state_note_control(struct term_state *s, unsigned char c);
 
-/* What brings the terminal back; returns its length. `is_open`: in the middle of a sequence. */
+/* Writes the sequences that restore the terminal; returns their length. `is_open`: in the middle of
+ * a sequence. */
 size_t term_state_undo(
 	const struct term_state *s, bool is_open, char out[static TERM_STATE_UNDO_MAX]);
 
-/* What the terminal sends; counts answers. */
+/* Counts answers in the terminal's input. */
 void term_state_note_input(struct term_state *s, const char *in, size_t n);

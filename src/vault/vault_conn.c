@@ -130,7 +130,7 @@ static enum vault_step pump_hear_client(
 	c->bytes_out += (uint64_t)n;
 	if (c->is_client_over && is_idle(c))
 		return VAULT_STEP_END;
-	/* Who goes does not want the answer any more, and the host need not go on with it. */
+	/* The client has gone: the host is told not to go on with the answer. */
 	if (c->is_client_over && c->answer != VAULT_ANSWER_NONE)
 		return VAULT_STEP_BREAK;
 	return VAULT_STEP_MADE;
@@ -499,7 +499,7 @@ static void conn_add_ready(struct vault *v, struct vault_conn *c)
 
 /* --- leaving --- */
 
-/* What is left to say, then the end of it, then a while to hear that it was read. */
+/* Sends the rest, then EOF, then waits a while for the client to read it. */
 static void run_leaving(struct vault *v, struct vault_conn *c)
 {
 	char nobody[4096];
@@ -539,7 +539,7 @@ static void conn_leave(struct vault *v, struct vault_conn *c)
 
 /* --- saying no --- */
 
-/* What is wrong with a request is no secret's; what is wrong with a host is that secret's. */
+/* A bad request belongs to no secret; a bad host belongs to its secret. */
 static bool is_about_request(enum wire_reason reason)
 {
 	return reason == WIRE_BECAUSE_NO_SECRET || reason == WIRE_BECAUSE_NOT_HTTP ||

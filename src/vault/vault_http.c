@@ -141,7 +141,7 @@ static bool split_line(struct gate_span line, struct line *ret)
 	return memcmp(last + 1, "HTTP/1.1", strlen("HTTP/1.1")) == 0;
 }
 
-/* What follows "http://HOST"; that HOST is ours was seen to. */
+/* The path behind "http://HOST", once HOST is known to be ours. */
 static struct gate_span skip_host(struct gate_span target)
 {
 	static const char scheme[] = "http://";
@@ -386,7 +386,7 @@ enum vault_verdict vault_read_request(struct gate_http *h, struct gate_span in,
 
 #define MAX_DIGITS 19 /* of INT64_MAX */
 
-/* What is gathered from line to line. */
+/* An answer's head as far as it is read. */
 struct head {
 	struct vault_answer *answer;
 	struct vault_refusal *no;
@@ -496,7 +496,7 @@ static bool read_field(struct head *head, struct gate_span line, struct vault_te
 	return true;
 }
 
-/* Where its body ends. */
+/* Sets how the body ends. */
 static bool frame(struct head *head, bool is_head)
 {
 	struct vault_answer *a = head->answer;
@@ -632,7 +632,7 @@ static void body_hold(struct vault_body *b, size_t n, struct gate_span bytes)
 
 /* --- writing --- */
 
-/* What was held, and then these; but for the last `keep`, which are held from now on. */
+/* Passes the held bytes and then these, but for the last `keep`, which are held from now on. */
 static void put_bytes(
 	struct vault_body *b, struct gate_span bytes, size_t keep, struct vault_text *out)
 {
@@ -707,7 +707,7 @@ static enum vault_verdict take_bytes(struct vault_body *b, struct gate_span in, 
 	return VAULT_GOOD;
 }
 
-/* What was held back was not the key after all. */
+/* The held bytes were not the key. */
 static enum vault_verdict body_finish(struct vault_body *b, struct vault_text *out)
 {
 	if (out->max - out->n < b->held_count + (size_t)2 * AROUND)

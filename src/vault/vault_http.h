@@ -16,7 +16,7 @@
  * server's.
  */
 
-/* What is known of a secret. Borrowed by all that follows. */
+/* A secret. Borrowed by everything below. */
 struct vault_secret {
 	const char *name, *host;
 	uint16_t port;
@@ -102,7 +102,7 @@ enum vault_verdict vault_read_answer(struct gate_span in, const struct vault_sec
 /* Fills in what the key is sought by. */
 void vault_prepare_key(struct vault_secret *s);
 
-/* What has come until now. */
+/* The search for a key, as far as bytes have come. */
 struct vault_seek {
 	uint64_t sum; /* of the last `run` bytes */
 	size_t run;   /* so many in a row may be the key's; not more than it has */

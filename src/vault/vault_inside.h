@@ -9,7 +9,7 @@
 #include "vault/vault_http.h"
 
 /*
- * What the files of the vault share. Nobody else includes it.
+ * Shared by the files of the vault. Nobody else includes it.
  *
  * A connection of the cage's is a place in a table, with all of its buffers; only OpenSSL takes
  * memory, for as many connections as there are places for.
@@ -149,7 +149,7 @@ void vault_tls_end(struct vault_conn *c);
 /* Takes the connection over. */
 void vault_conn_take(struct vault *v, int client);
 
-/* What the dialer says: its socket, or -1 and why not. */
+/* Takes the dialer's answer: a socket, or -1 and the reason. */
 void vault_conn_called(struct vault *v, const struct wire_called *m, int server);
 
 /* Does all that can be done now. */

@@ -58,7 +58,7 @@ static int start_close_others(struct err *e)
 	return r < 0 ? err_sys(e, -r, "cannot close descriptors") : 0;
 }
 
-/* What the dialer is asked must not wait for it: it may be waiting for us to hear it. */
+/* Sending to the dialer must not block: it may be blocked on sending to us. */
 static int free_from_waiting(int channel)
 {
 	int flags = fcntl(channel, F_GETFL);
@@ -131,7 +131,7 @@ static int take_keys(struct vault *v)
 
 /* --- certificates --- */
 
-/* Where systems keep what they trust, as one file. */
+/* Bundles of trusted certificates, as systems have them. */
 static const char *const bundles[] = { "/etc/ssl/certs/ca-certificates.crt",
 	"/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
 	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem" };
@@ -222,7 +222,7 @@ static int vault_start(struct vault *v, struct err *e)
 #define MAX_ANSWERS 64
 #define SWEEP_MS    1000
 
-/* What an event is about. */
+/* Source of an event. */
 enum source {
 	FROM_GATE,
 	FROM_CALLER,

@@ -1,5 +1,5 @@
 /*
- * What OpenSSL would ask for names, and is never given one. Taken from libc these would bring its
+ * The resolver functions that OpenSSL links and never calls here. Those of libc would bring its
  * loader of modules along, into a program that is whole by itself.
  */
 #include <netdb.h>

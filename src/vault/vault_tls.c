@@ -30,7 +30,7 @@ static int add_certificates(X509_STORE *store, BIO *bytes)
 			return -EBADMSG;
 		count++;
 	}
-	/* What it says where there is no other. */
+	/* The reason where OpenSSL gives none. */
 	error = ERR_peek_last_error();
 	if (ERR_GET_LIB(error) != ERR_LIB_PEM || ERR_GET_REASON(error) != PEM_R_NO_START_LINE)
 		return -EBADMSG;

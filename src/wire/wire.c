@@ -32,7 +32,7 @@ int wire_send_message(int fd, const void *message, size_t size, int passed)
 	struct iovec part = { .iov_len = size };
 	ssize_t sent;
 
-	/* What is sent is not written to, and the type does not say so. */
+	/* sendmsg does not write to it, though its type is not const. */
 	memcpy(&part.iov_base, &message, sizeof(part.iov_base));
 	h.msg_iov = &part;
 	if (passed >= 0) {

@@ -113,7 +113,7 @@ const char *const wire_reason_names[WIRE_REASON_COUNT] = {
 	[WIRE_BECAUSE_ECHO] = "key_echoed",
 };
 
-/* What follows "NAME:PORT "; %s stands for `other`. */
+/* The sentence after "NAME:PORT "; %s stands for `other`. */
 static const char *const reasons[WIRE_REASON_COUNT] = {
 	[WIRE_BECAUSE_ALLOWED] = "is allowed",
 	[WIRE_BECAUSE_NAME] = "is not in network.allow",

@@ -158,7 +158,7 @@ enum wire_reason {
 /* One word each, for programs: they stay what they are. */
 extern const char *const wire_reason_names[WIRE_REASON_COUNT];
 
-/* What was decided, as often as it was the same. */
+/* A decision, and how often it was made. */
 struct wire_decision {
 	uint8_t kind, reason, protocol;
 	uint16_t port;

@@ -114,7 +114,7 @@ static void succeed(struct dialer *c, struct dialer_call *call, struct dialer_at
 	char text[GATE_ADDRESS_TEXT];
 
 	gate_address_print(call->to.items[attempt->address], text);
-	/* Who gets it has the same file open, so closing ours does not end this. */
+	/* The receiver has the same socket open, so closing ours does not end the connection. */
 	epoll_ctl(c->epoll, EPOLL_CTL_DEL, attempt->fd, NULL);
 	dialer_answer(c, call, WIRE_NET_ALLOWED, WIRE_BECAUSE_ALLOWED, text, take_fd(&attempt->fd));
 }
@@ -288,7 +288,7 @@ void dialer_answer(struct dialer *c, struct dialer_call *call, enum wire_decisio
 		channel->unsent++;
 }
 
-/* What could not be sent before. */
+/* Sends the answers that had to wait. */
 static void dialer_send_answers(struct dialer *c, enum dialer_asker asker)
 {
 	struct dialer_channel *channel = &c->channels[asker];
@@ -304,7 +304,7 @@ static void dialer_send_answers(struct dialer *c, enum dialer_asker asker)
 	}
 }
 
-/* Who asked does not want it any more. */
+/* The call was withdrawn. */
 static void dialer_cancel(struct dialer *c, enum dialer_asker asker, uint32_t id)
 {
 	for (unsigned i = 0; i < c->end; i++) {

@@ -9,7 +9,7 @@
 #include "gate/gate.h"
 
 /*
- * What the files of the dialer share. Nobody else includes it.
+ * Shared by the files of the dialer. Nobody else includes it.
  *
  * A call is a place in a table from the moment it is read to the moment its answer is sent; when
  * all are taken, the gate has to wait. Only c-ares takes memory, for as many lookups as there are
@@ -48,7 +48,7 @@ struct dialer_attempt {
 	unsigned address;
 };
 
-/* Who asks. */
+/* The process that a call comes from. */
 enum dialer_asker {
 	CALLER_FOR_GATE,
 	CALLER_FOR_VAULT,
@@ -105,7 +105,7 @@ struct dialer {
 	struct dialer_known known[CALLER_MAX_KNOWN];
 };
 
-/* What an event is about, in the upper half of its number; below it the descriptor or the tag. */
+/* Source of an event, in the upper half of its number; the lower half is a descriptor or a tag. */
 enum dialer_source {
 	CALLER_FROM_GATE, /* and the vault: by enum dialer_asker */
 	CALLER_FROM_VAULT,

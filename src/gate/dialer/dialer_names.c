@@ -122,7 +122,7 @@ static uint64_t shortest_seconds(const struct ares_addrinfo *found)
 	return seconds < 0 ? 0 : (uint64_t)seconds;
 }
 
-/* What c-ares calls it is not always what happened: the same when servers fail or are not there. */
+/* c-ares has one error for servers that fail and for servers that are not there. */
 static const char *dialer_names_explain(int status)
 {
 	if (status == ARES_ETIMEOUT)

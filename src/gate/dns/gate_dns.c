@@ -28,7 +28,7 @@ static_assert(MAX_NAME - 2 < WIRE_NAME_SIZE, "every name of a host has room");
 
 /* --- reading --- */
 
-/* What is left to read. Once something is missing or wrong, all that follows is. */
+/* The bytes that are left to read. After the first error every read fails. */
 struct reader {
 	const uint8_t *bytes;
 	size_t size, at;

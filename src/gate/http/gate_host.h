@@ -18,7 +18,7 @@
  */
 bool gate_host_read_name(const char *text, size_t n, char ret[static WIRE_NAME_SIZE]);
 
-/* What a Host field or a URL names. */
+/* Host and port, as in a Host field or a URL. */
 struct gate_authority {
 	char host[WIRE_NAME_SIZE]; /* a name as above, or an address as the system prints it */
 	uint16_t port;             /* 0: not given */

@@ -94,7 +94,7 @@ bool gate_http_read_field(struct gate_span line, struct gate_field *ret, struct 
 
 /* --- heads --- */
 
-/* What is gathered from line to line. */
+/* A head as far as it is read. */
 struct head {
 	const struct gate_http *h;
 	struct gate_why *why;
@@ -561,7 +561,7 @@ static enum gate_http_verdict http_read_head(
 			*why = (struct gate_why){ .reason = WIRE_BECAUSE_NOT_HTTP };
 		return GATE_HTTP_DENY;
 	}
-	/* Who sends byte by byte does not make us read all of it each time. */
+	/* A client that sends byte by byte cannot make us read the whole head each time. */
 	if (in.n < GATE_HTTP_MAX_HEAD && in.n >= h->looked &&
 		!memchr(in.at + h->looked, '\n', in.n - h->looked)) {
 		h->looked = (uint32_t)in.n;
@@ -618,7 +618,7 @@ static enum gate_http_verdict (*const readers[])(
 	[GATE_HTTP_OPAQUE] = read_anything,
 };
 
-/* What a client said, for a terminal and a record. */
+/* Quotes the client for a terminal and a record. */
 static void print_span(struct gate_span s, char ret[static WIRE_NAME_SIZE])
 {
 	size_t n = s.n < WIRE_NAME_SIZE ? s.n : WIRE_NAME_SIZE - 1;

@@ -3,7 +3,7 @@
 #include "gate/http/gate_http.h"
 
 /*
- * What the readers of a connection's parts share; for gate_http*.c and the vault only. Each looks
+ * Shared by the readers of a connection's parts: gate_http.c and the vault. Each looks
  * at the bytes that are there and answers as gate_http_read does. They decide line by line, in
  * order: so the answer is the same however the bytes came.
  */
@@ -49,7 +49,7 @@ struct gate_pass {
 	} upgrade, settings;
 };
 
-/* What a head that may pass says about what follows it. */
+/* The body that an allowed head announces. */
 struct gate_body {
 	enum gate_http_state next;
 	uint64_t length;       /* of GATE_HTTP_LENGTH */

@@ -172,7 +172,7 @@ static enum gate_tls check_head(const uint8_t *head, size_t n, bool is_first)
 	return GATE_TLS_NAME;
 }
 
-/* What the records so far say. */
+/* The records that are read so far. */
 struct hello {
 	size_t seen;   /* bytes of the message that are there */
 	size_t size;   /* of its body, once its head is there */
