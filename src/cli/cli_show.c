@@ -208,8 +208,6 @@ void cli_show_line(struct cli_show *s, enum cli_ink ink, const char *bytes, size
 		return;
 	if (has_ink)
 		buf_puts(&s->kept, inks[ink]);
-	if (s->is_aside)
-		buf_puts(&s->kept, "# ");
 	if (s->for_person)
 		add_harmless(&s->kept, bytes, n);
 	else
@@ -273,7 +271,7 @@ static enum cli_ink show_ink_of(char first)
 
 void cli_show_hunks(struct cli_show *s, const char *bytes, size_t n)
 {
-	if (!s->for_person && !s->is_aside) {
+	if (!s->for_person) {
 		cli_show_raw(s, bytes, n);
 		return;
 	}

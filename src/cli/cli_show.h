@@ -17,7 +17,6 @@ struct cli_show {
 	pid_t pager;     /* 0: none */
 	bool for_person; /* a terminal shows it */
 	bool has_color;
-	bool is_aside;   /* lines are comments: no part of the patch they are in */
 	unsigned width;  /* of the terminal, in columns */
 	int failure;     /* errno, sticky */
 	struct buf kept; /* not written yet */
@@ -60,14 +59,3 @@ void cli_show_hunks(struct cli_show *s, const char *bytes, size_t n);
 
 /* Bytes as they are, also for a person: the caller vouches for them. */
 void cli_show_raw(struct cli_show *s, const char *bytes, size_t n);
-
-/* --- cli_quote.c --- */
-
-/*
- * A path as git writes it: in double quotes where a byte of it is special, which then is \n or
- * \033 or the like. What comes out is harmless to a terminal, and one line.
- */
-void cli_add_quoted(struct buf *out, const char *prefix, const char *path);
-
-/* The same for headers of a patch, where patch(1) wants quotes for blanks too. */
-void cli_add_quoted_blanks(struct buf *out, const char *prefix, const char *path);

@@ -14,8 +14,8 @@
 #include "base/own.h"
 #include "change/apply/change_apply.h"
 #include "change/effects/change_json.h"
+#include "change/patch/change_patch.h"
 #include "cli/cli_applied.h"
-#include "cli/cli_show.h"
 #include "cli/commands.h"
 
 /* --- applied --- */
@@ -64,7 +64,7 @@ static void cli_applied_tell(
 	if (v == CHANGE_THERE || (a->kept->cli->is_quiet && !verdicts[v].is_left))
 		return;
 	cli_progress_clear(&a->progress);
-	cli_add_quoted(&line, "", x->path);
+	change_add_quoted(&line, "", x->path);
 	buf_printf(&line, ": %s", verdicts[v].phrase);
 	if (why && *why) {
 		buf_puts(&line, ": ");
@@ -92,7 +92,7 @@ static void say_conflict(const struct cli_applied *a)
 	own(buf) struct buf files = { .max = 8 * CHANGE_MAX_PATH };
 
 	cli_complain("left alone: files that changed on the host since the %s wrote them", k->what);
-	cli_add_quoted(&files, "", a->conflict->path);
+	change_add_quoted(&files, "", a->conflict->path);
 	if (others)
 		buf_printf(&files, " and %zu more", others);
 	if (cli_value(k->cli, CLI_OPT_FORCE))

@@ -1,12 +1,12 @@
 /*
- * cli_side - the text of a file before and after a run.
+ * change_side - the text of a file before and after a run.
  *
  * Runs as:  the operator.
  * Reads:    single files of the project, the run's layer and its base; no link is followed.
  * Must not: wait for a pipe that lies where a file was; show a file that is not the one that the
  *           effects speak of as what it was.
  */
-#include "cli/cli_side.h"
+#include "change/patch/change_patch_inside.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -21,7 +21,7 @@
 #include "base/own.h"
 #include "change/scan/change_open.h"
 
-void cli_side_done(struct cli_side *s)
+void change_side_done(struct change_side *s)
 {
 	free(s->bytes);
 	s->bytes = NULL;
@@ -38,13 +38,13 @@ static bool side_is_same(const struct stat *st, const struct change_signature *s
 	       in_ns(&st->st_mtim) == s->modified_ns && in_ns(&st->st_ctim) == s->changed_ns;
 }
 
-static void side_fail(struct cli_side *s, int num)
+static void side_fail(struct change_side *s, int num)
 {
-	s->found = num == EFBIG ? CLI_SIDE_LARGE : CLI_SIDE_FAILED;
+	s->found = num == EFBIG ? CHANGE_SIDE_LARGE : CHANGE_SIDE_FAILED;
 	s->failure = num;
 }
 
-static void side_read_file(int fd, struct cli_side *ret)
+static void side_read_file(int fd, struct change_side *ret)
 {
 	int r = file_read_all(fd, CHANGE_MAX_TEXT, &ret->bytes, &ret->size);
 
@@ -52,7 +52,7 @@ static void side_read_file(int fd, struct cli_side *ret)
 		side_fail(ret, -r);
 }
 
-static void side_read_link(int fd, struct cli_side *ret)
+static void side_read_link(int fd, struct change_side *ret)
 {
 	char target[PATH_MAX];
 	ssize_t n = readlinkat(fd, "", target, sizeof(target));
@@ -88,10 +88,10 @@ static int open_side(
 	return take_fd(&fd);
 }
 
-static void side_read_side(int fd, enum change_type type, struct cli_side *ret)
+static void side_read_side(int fd, enum change_type type, struct change_side *ret)
 {
 	if (fd == -ESTALE)
-		ret->found = CLI_SIDE_CHANGED;
+		ret->found = CHANGE_SIDE_CHANGED;
 	else if (fd < 0)
 		side_fail(ret, -fd);
 	else if (type == CHANGE_LINK)
@@ -101,23 +101,24 @@ static void side_read_side(int fd, enum change_type type, struct cli_side *ret)
 }
 
 /* What the keeper put aside. */
-static int side_open_base(const struct cli_kept *k, const struct change_effect *x)
+static int side_open_base(const struct change_patch *k, const struct change_effect *x)
 {
 	char name[32];
 
 	if (!x->has_base || k->base < 0)
 		return -ESTALE;
-	snprintf(name, sizeof(name), "%zu", (size_t)(x - k->effects.items));
+	snprintf(name, sizeof(name), "%zu", (size_t)(x - k->effects->items));
 	return open_side(k->base, name, CHANGE_FILE, NULL);
 }
 
-void cli_side_before(const struct cli_kept *k, const struct change_effect *x, struct cli_side *ret)
+void change_side_before(
+	const struct change_patch *k, const struct change_effect *x, struct change_side *ret)
 {
 	const char *path = x->from ? x->from : x->path;
-	int top = change_below_of(cli_kept_git(k), k->below, &path);
+	int top = change_below_of(k->git, k->below, &path);
 	own_fd int fd = top < 0 ? -ESTALE : open_side(top, path, x->before.type, &x->below);
 
-	*ret = (struct cli_side){ 0 };
+	*ret = (struct change_side){ 0 };
 	if (fd == -ESTALE && x->before.type == CHANGE_FILE) {
 		fd = side_open_base(k, x);
 		ret->is_kept = fd >= 0;
@@ -125,15 +126,16 @@ void cli_side_before(const struct cli_kept *k, const struct change_effect *x, st
 	side_read_side(fd, x->before.type, ret);
 }
 
-void cli_side_after(const struct cli_kept *k, const struct change_effect *x, struct cli_side *ret)
+void change_side_after(
+	const struct change_patch *k, const struct change_effect *x, struct change_side *ret)
 {
 	struct change_right right = CHANGE_NO_RIGHT;
 	const char *path = x->path;
-	int top = change_layer_of(cli_kept_git(k), k->layer, &path);
+	int top = change_layer_of(k->git, k->layer, &path);
 	own_fd int fd = -1;
 
-	*ret = (struct cli_side){ 0 };
-	fd = x->after.type == CHANGE_LINK || k->is_going_on
+	*ret = (struct change_side){ 0 };
+	fd = x->after.type == CHANGE_LINK || k->is_growing
 		     ? open_side(top, path, x->after.type, NULL)
 		     : change_open(top, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, &right);
 	side_read_side(fd, x->after.type, ret);

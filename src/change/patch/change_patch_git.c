@@ -5,8 +5,7 @@
 #include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_patch.h"
-#include "cli/cli_side.h"
+#include "change/patch/change_patch_inside.h"
 
 #define MOST_NAMES 6  /* of other files */
 #define MOST_VALUE 40 /* bytes of what a ref is, where it is no hash */
@@ -55,7 +54,7 @@ static enum kind git_kind_of(const char *inside)
 	return GIT_OTHER;
 }
 
-bool cli_git_owns(const struct change_effect *x)
+bool change_is_bookkeeping(const struct change_effect *x)
 {
 	const char *inside = find_inside(x->path);
 
@@ -65,7 +64,7 @@ bool cli_git_owns(const struct change_effect *x)
 	return *inside || x->before.type == CHANGE_FOLDER || x->after.type == CHANGE_FOLDER;
 }
 
-size_t cli_git_folder(const struct change_effect *x)
+size_t change_bookkeeping_folder(const struct change_effect *x)
 {
 	const char *inside = find_inside(x->path);
 	size_t n = (size_t)(inside - x->path);
@@ -73,9 +72,9 @@ size_t cli_git_folder(const struct change_effect *x)
 	return n - (x->path[n - 1] == '/');
 }
 
-size_t cli_git_count(const struct change_effects *x, size_t i)
+size_t change_bookkeeping_count(const struct change_effects *x, size_t i)
 {
-	size_t n = cli_git_folder(&x->items[i]), end = i;
+	size_t n = change_bookkeeping_folder(&x->items[i]), end = i;
 
 	while (end < x->count && strncmp(x->items[end].path, x->items[i].path, n) == 0 &&
 		(x->items[end].path[n] == '/' || x->items[end].path[n] == '\0'))
@@ -85,11 +84,11 @@ size_t cli_git_count(const struct change_effects *x, size_t i)
 
 /* --- refs --- */
 
-static void git_add_value(struct buf *out, const struct cli_side *s)
+static void git_add_value(struct buf *out, const struct change_side *s)
 {
 	size_t n = s->size, digits = 0;
 
-	if (s->found != CLI_SIDE_HERE) {
+	if (s->found != CHANGE_SIDE_HERE) {
 		buf_puts(out, "(not known)");
 		return;
 	}
@@ -103,22 +102,22 @@ static void git_add_value(struct buf *out, const struct cli_side *s)
 	buf_add_visible(out, s->bytes, n < MOST_VALUE ? n : MOST_VALUE);
 }
 
-static void show_ref(const struct cli_kept *k, const struct change_effect *x, struct cli_show *out)
+static void show_ref(struct change_patch *k, const struct change_effect *x)
 {
-	own(cli_side) struct cli_side old = { .bytes = NULL }, new = { .bytes = NULL };
+	own(change_side) struct change_side old = { .bytes = NULL }, new = { .bytes = NULL };
 	own(buf) struct buf text = { .max = 1024 };
 
 	buf_putc(&text, ' ');
 	if (x->before.type == CHANGE_FILE)
-		cli_side_before(k, x, &old), git_add_value(&text, &old);
+		change_side_before(k, x, &old), git_add_value(&text, &old);
 	else
 		buf_puts(&text, "(new)");
 	buf_puts(&text, "..");
 	if (x->after.type == CHANGE_FILE)
-		cli_side_after(k, x, &new), git_add_value(&text, &new);
+		change_side_after(k, x, &new), git_add_value(&text, &new);
 	else
 		buf_puts(&text, "(gone)");
-	cli_patch_note(out, CLI_INK_NOTE, "git: ", x->path, buf_text(&text));
+	change_patch_note(&k->to, CHANGE_LINE_NOTE, "git: ", x->path, buf_text(&text));
 }
 
 /* --- the rest --- */
@@ -147,7 +146,7 @@ static void git_count(struct rest *r, const struct change_effect *x)
 	case GIT_OTHER:
 		if (r->others++ < MOST_NAMES) {
 			buf_puts(&r->names, r->names.len ? ", " : "");
-			cli_add_quoted(&r->names, "", inside);
+			change_add_quoted(&r->names, "", inside);
 		}
 		break;
 	case GIT_REF:
@@ -155,16 +154,16 @@ static void git_count(struct rest *r, const struct change_effect *x)
 	}
 }
 
-static void show_count(struct cli_show *out, const char *folder, const char *what, size_t n)
+static void show_count(struct change_lines *out, const char *folder, const char *what, size_t n)
 {
 	char text[128];
 
 	snprintf(text, sizeof(text), ": %s: %zu", what, n);
 	if (n)
-		cli_patch_note(out, CLI_INK_NOTE, "git: ", folder, text);
+		change_patch_note(out, CHANGE_LINE_NOTE, "git: ", folder, text);
 }
 
-static void git_show_rest(const struct rest *r, const char *folder, struct cli_show *out)
+static void git_show_rest(const struct rest *r, const char *folder, struct change_lines *out)
 {
 	show_count(out, folder, "objects added",
 		r->objects[CHANGE_ADDED] + r->objects[CHANGE_RENAMED]);
@@ -177,29 +176,30 @@ static void git_show_rest(const struct rest *r, const char *folder, struct cli_s
 		buf_printf(&line, ": %s", buf_text(&r->names));
 		if (r->others > MOST_NAMES)
 			buf_printf(&line, " and %zu others", r->others - MOST_NAMES);
-		cli_patch_note(out, CLI_INK_NOTE, "git: ", folder, buf_text(&line));
+		change_patch_note(out, CHANGE_LINE_NOTE, "git: ", folder, buf_text(&line));
 	}
 }
 
-size_t cli_git_show(const struct cli_kept *k, size_t i, struct cli_show *out)
+size_t change_patch_bookkeeping(struct change_patch *k, size_t i)
 {
-	size_t n = cli_git_count(&k->effects, i);
+	size_t n = change_bookkeeping_count(k->effects, i);
 	own(buf) struct buf folder = { .max = CHANGE_MAX_PATH };
 	struct rest rest = { .names.max = (MOST_NAMES + 1) * 4 * CHANGE_MAX_PATH };
 
 	for (size_t at = i; at < i + n; at++) {
-		const struct change_effect *x = &k->effects.items[at];
+		const struct change_effect *x = &k->effects->items[at];
 		bool is_file = x->before.type == CHANGE_FILE || x->after.type == CHANGE_FILE;
 
-		if (!cli_git_owns(x))
+		if (!change_is_bookkeeping(x))
 			continue;
 		if (is_file && git_kind_of(find_inside(x->path)) == GIT_REF)
-			show_ref(k, x, out);
+			show_ref(k, x);
 		else
 			git_count(&rest, x);
 	}
-	buf_add(&folder, k->effects.items[i].path, cli_git_folder(&k->effects.items[i]));
-	git_show_rest(&rest, buf_text(&folder), out);
+	buf_add(&folder, k->effects->items[i].path,
+		change_bookkeeping_folder(&k->effects->items[i]));
+	git_show_rest(&rest, buf_text(&folder), &k->to);
 	buf_done(&rest.names);
 	return n;
 }
