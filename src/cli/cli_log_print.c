@@ -1,8 +1,7 @@
 /*
  * cli_log_print - events for people, and in forms for programs.
  *
- * Must not: let a name that the cage asked for command the operator's terminal, or pass one on as
- *           an entry of a spec that is none.
+ * Must not: let a name that the cage asked for command the operator's terminal.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,122 +13,6 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli_log.h"
-#include "spec/spec_grammar.h"
-
-/* --- log allow --- */
-
-#define GUESSED_PORT 443
-
-/* What has to be declared; nothing does where no entry would help, or only one that asks less. */
-static const struct {
-	enum wire_reason reason;
-	enum {
-		THE_NAME,
-		THE_OTHER,
-		THE_PORT
-	} what;
-} remedies[] = {
-	{ WIRE_BECAUSE_NAME, THE_NAME },
-	{ WIRE_BECAUSE_NO_NETWORK, THE_NAME },
-	{ WIRE_BECAUSE_PORT, THE_NAME },
-	{ WIRE_BECAUSE_ADDRESS, THE_NAME },
-	{ WIRE_BECAUSE_RESERVED, THE_OTHER },
-	{ WIRE_BECAUSE_OWN_ADDRESS, THE_PORT },
-};
-
-static void log_allow_add_port(struct cli_ways *ways, uint16_t port)
-{
-	for (size_t i = 0; i < ways->port_count; i++)
-		if (ways->ports[i] == port)
-			return;
-	if (!port)
-		return;
-	if (ways->port_count == CLI_MOST_WAYS)
-		ways->has_more = true;
-	else
-		ways->ports[ways->port_count++] = port;
-}
-
-/*
- * A name is the cage's word: what no spec could say, and what would stand for more than one host,
- * is nothing to be copied into one.
- */
-static bool is_entry(const char *text)
-{
-	const struct spec_egress *to;
-	struct spec_item item;
-	struct arena arena;
-	bool is_good;
-
-	arena_init(&arena, (size_t)64 << 10);
-	is_good = spec_parse(SPEC_GRAMMAR_EGRESS, &arena, text, &item, NULL) == 0;
-	to = &item.egress;
-	is_good = is_good && !to->is_wildcard && (to->host || to->prefix == 128);
-	arena_done(&arena);
-	return is_good;
-}
-
-static void log_allow_add_entry(struct cli_ways *ways, const char *host, uint16_t port)
-{
-	char text[WIRE_WHERE_SIZE];
-
-	/* Names that stand for addresses are no hosts. */
-	if (!host[0] || strlen(host) >= WIRE_NAME_SIZE || str_ends(host, ".arpa"))
-		return;
-	wire_print_where(host, port ? port : GUESSED_PORT, text);
-	for (size_t i = 0; i < ways->allow_count; i++)
-		if (str_eq(ways->allow[i], text))
-			return;
-	if (!is_entry(text))
-		return;
-	if (ways->allow_count == CLI_MOST_WAYS) {
-		ways->has_more = true;
-		return;
-	}
-	snprintf(ways->allow[ways->allow_count++], sizeof(text), "%s", text);
-	ways->has_guess |= !port;
-}
-
-/* The other is an address, and mostly says what kind of one behind a blank. */
-static void log_allow_add_other(struct cli_ways *ways, const char *other, uint16_t port)
-{
-	char address[WIRE_NAME_SIZE];
-	size_t n = strcspn(other, " ");
-
-	if (n >= sizeof(address))
-		return;
-	snprintf(address, sizeof(address), "%.*s", (int)n, other);
-	log_allow_add_entry(ways, address, port);
-}
-
-static bool is_of_gate(const struct log_event *x)
-{
-	return str_eq(x->type, wire_decision_names[WIRE_NET_DENIED]) ||
-	       str_eq(x->type, wire_decision_names[WIRE_NAME_DENIED]);
-}
-
-/* Adds what an event calls for: entries that the grammar of a spec takes, each once. */
-static void cli_ways_add(struct cli_ways *ways, const struct log_event *x)
-{
-	const char *name = log_find_text(x, "name"), *reason = log_find_text(x, "reason");
-	int64_t number = log_find_number(x, "port");
-	uint16_t port = number > 0 && number <= UINT16_MAX ? (uint16_t)number : 0;
-
-	if (is_of_gate(x) && str_eq(reason, wire_reason_names[WIRE_BECAUSE_NO_NETWORK]))
-		ways->attempts += log_find_number(x, "times");
-	if (!is_of_gate(x) || ways->has_more || number != port)
-		return;
-	for (size_t k = 0; k < COUNT_OF(remedies); k++) {
-		if (!str_eq(reason, wire_reason_names[remedies[k].reason]))
-			continue;
-		if (remedies[k].what == THE_PORT || str_eq(name, WIRE_HOST_NAME))
-			log_allow_add_port(ways, port);
-		else if (remedies[k].what == THE_OTHER)
-			log_allow_add_other(ways, log_find_text(x, "other"), port);
-		else
-			log_allow_add_entry(ways, name, port);
-	}
-}
 
 #define MOST_LINE (16 * LOG_LINE_SIZE) /* with everything in it escaped */
 
@@ -139,7 +22,7 @@ struct cli_log_form {
 	bool is_stream;
 	void (*begin)(struct cli_log_out *out);
 	void (*show)(struct cli_log_out *out, struct log_event *x);
-	void (*end)(struct cli_log_out *out, const struct cli_log_source *s);
+	void (*end)(struct cli_log_out *out, const struct log_source *s);
 };
 
 /* --- for people --- */
@@ -231,11 +114,11 @@ static void show_text(struct cli_log_out *out, struct log_event *x)
 	begin_row(out, x->time, x->run, x->type, &line);
 	log_print_sentence(x, &line);
 	show_visibly(out, log_print_ink_of(x), buf_text(&line), line.len);
-	cli_ways_add(&out->ways, x);
+	result_ways_add(&out->ways, x);
 }
 
 /* As an option, which a shell reads: brackets mean something there. */
-static void show_options(const struct cli_ways *ways, struct cli_show *show)
+static void show_options(const struct result_ways *ways, struct cli_show *show)
 {
 	own(buf) struct buf line = { .max = MOST_LINE };
 
@@ -247,7 +130,7 @@ static void show_options(const struct cli_ways *ways, struct cli_show *show)
 	cli_show_text(show, CLI_INK_NOTE, "to allow these for one run:%s", buf_text(&line));
 }
 
-static void show_ways(const struct cli_ways *ways, bool is_run, struct cli_show *show)
+static void show_ways(const struct result_ways *ways, bool is_run, struct cli_show *show)
 {
 	own(buf) struct buf allow = { .max = MOST_LINE }, ports = { .max = MOST_LINE };
 
@@ -264,7 +147,7 @@ static void show_ways(const struct cli_ways *ways, bool is_run, struct cli_show 
 		cli_show_text(show, CLI_INK_NOTE,
 			"the port of a denied name is not known: 443 is a guess");
 	if (ways->has_more)
-		cli_show_text(show, CLI_INK_NOTE, "there are more than these %d", CLI_MOST_WAYS);
+		cli_show_text(show, CLI_INK_NOTE, "there are more than these %d", RESULT_MOST_WAYS);
 	if (allow.len || ports.len)
 		show_options(ways, show);
 	if (ports.len)
@@ -277,7 +160,7 @@ static void show_ways(const struct cli_ways *ways, bool is_run, struct cli_show 
 			buf_text(&allow));
 }
 
-static void end_text(struct cli_log_out *out, const struct cli_log_source *s)
+static void end_text(struct cli_log_out *out, const struct log_source *s)
 {
 	(void)s;
 	show_folded(out);
@@ -318,10 +201,10 @@ static void show_member(struct cli_log_out *out, struct log_event *x)
 		buf_putc(&text, ',');
 	log_add_harmless(&text, x->line, x->size, false);
 	log_print_put(out, &text);
-	cli_ways_add(&out->ways, x);
+	result_ways_add(&out->ways, x);
 }
 
-static void print_ways(struct json *j, const struct cli_ways *ways)
+static void print_ways(struct json *j, const struct result_ways *ways)
 {
 	json_open_list(j, "allow");
 	for (size_t i = 0; i < ways->allow_count; i++)
@@ -333,7 +216,7 @@ static void print_ways(struct json *j, const struct cli_ways *ways)
 	json_close_list(j);
 }
 
-static void end_object(struct cli_log_out *out, const struct cli_log_source *s)
+static void end_object(struct cli_log_out *out, const struct log_source *s)
 {
 	own(buf) struct buf text = { .max = MOST_LINE };
 	struct json j;
@@ -439,7 +322,7 @@ void cli_log_show_line(struct cli_log_out *out, const struct log_line *line)
 	show_visibly(out, CLI_INK_WARNING, line->text, line->size);
 }
 
-int cli_log_end(struct cli_log_out *out, const struct cli_log_source *s, int status)
+int cli_log_end(struct cli_log_out *out, const struct log_source *s, int status)
 {
 	if (out->form->end)
 		out->form->end(out, s);

@@ -1,62 +1,11 @@
-/*
- * cli_record - a record as it lies in a run's folder, and its row in a list of runs.
- *
- * Runs as:  the operator.
- * Must not: say that a record is good: bawn verify does that.
- */
+/* cli_record - runs as rows of a list, and in words, as their records tell of them. */
 #include "cli/cli_record.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/own.h"
-#include "cli/cli_words.h"
-#include "proof/sign/sign.h"
-
-void cli_record_done(struct cli_record *k)
-{
-	free(k->bytes);
-	arena_done(&k->arena);
-}
-
-/* A run has its folder locked while it lasts. */
-static bool is_going_on(int folder)
-{
-	bool is_locked = flock(folder, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
-
-	if (!is_locked)
-		flock(folder, LOCK_UN);
-	return is_locked;
-}
-
-int cli_record_load(struct cli_record *ret, int folder, struct err *e)
-{
-	own_fd int fd = file_open_name(folder, RECORD_FILE, O_RDONLY | O_NOCTTY | O_NONBLOCK);
-	struct sign_envelope envelope;
-	const char *end;
-	size_t n = 0;
-	int r = fd < 0 ? fd : file_read_all(fd, CLI_RECORD_MOST, &ret->bytes, &n);
-
-	arena_init(&ret->arena, RECORD_READ_MEMORY + CLI_RECORD_MOST);
-	if (r == -ENOENT) {
-		ret->state = is_going_on(folder) ? "goes on" : "has no record";
-		return 0;
-	}
-	if (r < 0)
-		return err_set(e, ERR_SYS, -r, "%s", strerror(-r));
-	end = memchr(ret->bytes, '\n', n);
-	r = sign_read_envelope(
-		ret->bytes, end ? (size_t)(end - ret->bytes) : n, &ret->arena, &envelope, e);
-	return r < 0 ? r
-		     : record_read((const char *)envelope.payload, envelope.size, &ret->arena,
-			       &ret->statement, &ret->record, e);
-}
 
 void cli_record_add_end(struct buf *out, const struct record_read *r)
 {
@@ -68,13 +17,6 @@ void cli_record_add_end(struct buf *out, const struct record_read *r)
 		buf_puts(out, record_outcome_words[r->outcome]);
 }
 
-void cli_record_read_project(int folder, char ret[static PATH_MAX])
-{
-	ssize_t n = readlinkat(folder, RECORD_PROJECT_LINK, ret, PATH_MAX - 1);
-
-	ret[n > 0 ? n : 0] = '\0';
-}
-
 void cli_record_add_changes(struct buf *out, const struct record_read *r)
 {
 	if (r->effects.sha256)
@@ -82,6 +24,22 @@ void cli_record_add_changes(struct buf *out, const struct record_read *r)
 			r->effects.changed + r->effects.renamed, r->effects.deleted);
 	else
 		buf_putc(out, '-');
+}
+
+void cli_record_add_took(struct buf *out, int64_t us)
+{
+	int64_t s = us / 1000000;
+
+	if (us < 0)
+		buf_putc(out, '-');
+	else if (s < 1)
+		buf_printf(out, "%" PRId64 "ms", us / 1000);
+	else if (s < 60)
+		buf_printf(out, "%" PRId64 ".%" PRId64 "s", s, us / 100000 % 10);
+	else if (s < 3600)
+		buf_printf(out, "%" PRId64 "m%02" PRId64 "s", s / 60, s % 60);
+	else
+		buf_printf(out, "%" PRId64 "h%02" PRId64 "m", s / 3600, s / 60 % 60);
 }
 
 #define ROW_FORM "%-24s  %-12s  %6s  %-10s  %s"
@@ -93,7 +51,7 @@ void cli_record_head(struct cli_show *show)
 			"command");
 }
 
-static void row_text(const struct cli_record_rows *l, const char *id, const struct cli_record *k,
+static void row_text(const struct cli_record_rows *l, const char *id, const struct result_record *k,
 	const char *command, const char *project)
 {
 	own(buf) struct buf line = { .max = 8 * PATH_MAX }, end = { .max = 64 };
@@ -102,7 +60,7 @@ static void row_text(const struct cli_record_rows *l, const char *id, const stru
 
 	if (!k->state) {
 		cli_record_add_end(&end, r);
-		cli_print_took(&took, r->outcome == RECORD_REFUSED ? -1 : r->run_us);
+		cli_record_add_took(&took, r->outcome == RECORD_REFUSED ? -1 : r->run_us);
 		cli_record_add_changes(&changes, r);
 	}
 	buf_printf(&line, ROW_FORM, id, k->state ? k->state : buf_text(&end),
@@ -114,7 +72,7 @@ static void row_text(const struct cli_record_rows *l, const char *id, const stru
 	cli_show_cut(l->show, CLI_INK_PLAIN, buf_text(&line));
 }
 
-static void row_json(const struct cli_record_rows *l, const char *id, const struct cli_record *k,
+static void row_json(const struct cli_record_rows *l, const char *id, const struct result_record *k,
 	const char *command, const char *project)
 {
 	const struct record_read *r = &k->record;
@@ -147,18 +105,18 @@ static void row_json(const struct cli_record_rows *l, const char *id, const stru
 
 int cli_record_row(const struct cli_record_rows *l, const char *id)
 {
-	own(cli_record) struct cli_record k = { 0 };
+	own(result_record) struct result_record k = { 0 };
 	struct err e = { 0 };
 	own_fd int folder = record_open_folder(l->runs, id, &e);
 	own(buf) struct buf command = { .max = CLI_MOST_COMMAND };
 	char project[PATH_MAX];
 
-	if (folder < 0 || cli_record_load(&k, folder, &e) < 0) {
+	if (folder < 0 || result_record_load(&k, folder, &e) < 0) {
 		cli_complain_about(&e, "cannot use the record of run %s: %s", id, e.text);
 		return CLI_FAILED;
 	}
-	cli_record_read_project(folder, project);
-	cli_read_command(folder, k.state ? NULL : k.record.plan_sha256, &command);
+	result_read_project(folder, project);
+	record_read_command(folder, k.state ? NULL : k.record.plan_sha256, &command);
 	if (l->json)
 		row_json(l, id, &k, buf_text(&command), project);
 	else

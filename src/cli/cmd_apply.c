@@ -15,31 +15,44 @@
 #include "change/apply/change_apply.h"
 #include "change/effects/change_json.h"
 #include "change/patch/change_patch.h"
-#include "cli/cli_applied.h"
+#include "cli/cli_progress.h"
+#include "cli/cli_result.h"
 #include "cli/commands.h"
 
-/* --- applied --- */
-
 #define MOST_OUTPUT ((size_t)1 << 30)
+
+/* What came of an apply, for people or as one object. */
+struct applied {
+	const struct cli *cli;
+	const struct result *kept;
+	bool is_named; /* by the command line */
+	struct cli_progress progress;
+	bool is_dry;
+	bool has_tried; /* there was something to apply */
+	struct result_applied result;
+	const struct change_effect *conflict; /* the first that was left alone; or NULL */
+	struct err error;                     /* that ended it */
+	struct buf output;                    /* with --json, until the end */
+	struct json json;
+};
 
 static const struct {
 	const char *word;   /* in JSON */
 	const char *phrase; /* in sentences */
-	bool is_left;       /* the run's layer has to stay for it */
 } verdicts[] = {
-	[CHANGE_APPLIED] = { "applied", "applied", false },
-	[CHANGE_MERGED] = { "merged", "merged", false },
-	[CHANGE_THERE] = { "there", "there already", false },
-	[CHANGE_CONFLICT] = { "conflict", "in conflict", true },
-	[CHANGE_HELD_BACK] = { "held_back", "held back", true },
-	[CHANGE_NOT_TAKEN] = { "not_taken", "never applied", false },
-	[CHANGE_FAILED] = { "failed", "failed", true },
+	[CHANGE_APPLIED] = { "applied", "applied" },
+	[CHANGE_MERGED] = { "merged", "merged" },
+	[CHANGE_THERE] = { "there", "there already" },
+	[CHANGE_CONFLICT] = { "conflict", "in conflict" },
+	[CHANGE_HELD_BACK] = { "held_back", "held back" },
+	[CHANGE_NOT_TAKEN] = { "not_taken", "never applied" },
+	[CHANGE_FAILED] = { "failed", "failed" },
 };
 
 static_assert(COUNT_OF(verdicts) == CHANGE_VERDICT_COUNT, "a row for each");
 
-static void applied_tell_json(struct cli_applied *a, const struct change_effect *x,
-	enum change_verdict v, const char *why)
+static void applied_tell_json(
+	struct applied *a, const struct change_effect *x, enum change_verdict v, const char *why)
 {
 	json_open_map(&a->json, NULL);
 	change_json_name(&a->json, "path", "path_hex", x->path);
@@ -49,19 +62,19 @@ static void applied_tell_json(struct cli_applied *a, const struct change_effect 
 }
 
 /* Each effect that is not simply applied, in a line. */
-static void cli_applied_tell(
+static void applied_tell(
 	void *of, const struct change_effect *x, enum change_verdict v, const char *why)
 {
-	struct cli_applied *a = of;
+	struct applied *a = of;
 	own(buf) struct buf line = { .max = 8 * CHANGE_MAX_PATH };
 
 	if (v == CHANGE_CONFLICT && !a->conflict)
 		a->conflict = x;
-	if (a->kept->cli->is_json) {
+	if (a->cli->is_json) {
 		applied_tell_json(a, x, v, why);
 		return;
 	}
-	if (v == CHANGE_THERE || (a->kept->cli->is_quiet && !verdicts[v].is_left))
+	if (v == CHANGE_THERE || (a->cli->is_quiet && !result_is_left(v)))
 		return;
 	cli_progress_clear(&a->progress);
 	change_add_quoted(&line, "", x->path);
@@ -74,31 +87,21 @@ static void cli_applied_tell(
 	cli_write(&line, CLI_OK);
 }
 
-/* How many effects the run's layer has to stay for. */
-static size_t cli_applied_left(const struct change_applied *r)
-{
-	size_t n = 0;
-
-	for (size_t v = 0; v < CHANGE_VERDICT_COUNT; v++)
-		n += verdicts[v].is_left ? r->counts[v] : 0;
-	return n;
-}
-
 /* What was tried already is not advised again. */
-static void say_conflict(const struct cli_applied *a)
+static void say_conflict(const struct applied *a)
 {
-	const struct cli_kept *k = a->kept;
-	size_t others = a->result.counts[CHANGE_CONFLICT] - 1;
+	const struct result *k = a->kept;
+	size_t others = a->result.counts.counts[CHANGE_CONFLICT] - 1;
 	own(buf) struct buf files = { .max = 8 * CHANGE_MAX_PATH };
 
 	cli_complain("left alone: files that changed on the host since the %s wrote them", k->what);
 	change_add_quoted(&files, "", a->conflict->path);
 	if (others)
 		buf_printf(&files, " and %zu more", others);
-	if (cli_value(k->cli, CLI_OPT_FORCE))
+	if (cli_value(a->cli, CLI_OPT_FORCE))
 		cli_hint("edit %s by hand, or drop the rest with bawn discard %s", buf_text(&files),
 			k->id);
-	else if (cli_value(k->cli, CLI_OPT_MERGE))
+	else if (cli_value(a->cli, CLI_OPT_MERGE))
 		cli_hint("edit %s by hand, take the %s's version with bawn apply --force %s, or "
 			 "drop it with bawn discard %s",
 			buf_text(&files), k->what, k->id, k->id);
@@ -108,9 +111,9 @@ static void say_conflict(const struct cli_applied *a)
 }
 
 /* What to type for what was left out. */
-static void say_ways(const struct cli_applied *a)
+static void say_ways(const struct applied *a)
 {
-	const size_t *n = a->result.counts;
+	const size_t *n = a->result.counts.counts;
 	const char *id = a->kept->id;
 
 	if (n[CHANGE_CONFLICT] && a->conflict)
@@ -123,33 +126,31 @@ static void say_ways(const struct cli_applied *a)
 	}
 	if (n[CHANGE_FAILED])
 		cli_hint("try again what failed: bawn apply %s", id);
-	if (a->result.was_stopped) {
+	if (a->result.counts.was_stopped) {
 		cli_complain("stopped before the end");
 		cli_hint("apply the rest: bawn apply %s", id);
 	}
 }
 
 /* What was not asked for is still to come; the newest run is meant without its id. */
-static void add_rest(const struct cli_applied *a, struct buf *line)
+static void add_rest(const struct applied *a, struct buf *line)
 {
-	const struct cli_kept *k = a->kept;
-	bool has_name = k->has_named_run || cli_value(k->cli, CLI_OPT_RUN);
-	const char *id = has_name ? k->id : "", *blank = has_name ? " " : "";
+	const char *id = a->is_named ? a->kept->id : "", *blank = a->is_named ? " " : "";
 
-	buf_printf(line, "; %zu left: bawn diff%s%s, bawn apply%s%s or bawn discard%s%s", a->rest,
-		blank, id, blank, id, blank, id);
+	buf_printf(line, "; %zu left: bawn diff%s%s, bawn apply%s%s or bawn discard%s%s",
+		a->result.rest, blank, id, blank, id, blank, id);
 }
 
-static void print_sum(struct cli_applied *a)
+static void print_sum(struct applied *a)
 {
 	own(buf) struct buf line = { .max = 4096 };
 	bool is_first = true;
 
-	if (a->result.was_interrupted)
+	if (a->result.counts.was_interrupted)
 		buf_puts(&line, "an earlier apply was interrupted, and is finished now\n");
 	buf_puts(&line, a->is_dry ? "would be: " : "");
 	for (size_t v = 0; v < CHANGE_VERDICT_COUNT; v++) {
-		size_t n = a->result.counts[v] - a->result.implied[v];
+		size_t n = a->result.counts.counts[v] - a->result.counts.implied[v];
 
 		if (!n)
 			continue;
@@ -157,38 +158,38 @@ static void print_sum(struct cli_applied *a)
 		is_first = false;
 	}
 	buf_puts(&line, is_first ? "nothing to apply" : "");
-	if (a->rest)
+	if (a->result.rest)
 		add_rest(a, &line);
 	buf_putc(&line, '\n');
-	if (a->is_finished)
+	if (a->result.is_finished)
 		buf_printf(
 			&line, "%s %s has no changes left to apply\n", a->kept->what, a->kept->id);
 	cli_write(&line, CLI_OK);
 }
 
-static int applied_print_json(struct cli_applied *a, int status)
+static int applied_print_json(struct applied *a, int status)
 {
 	struct json *j = &a->json;
 
 	json_close_list(j);
 	json_open_map(j, "counts");
 	for (size_t v = 0; v < CHANGE_VERDICT_COUNT; v++)
-		json_int(j, verdicts[v].word, (int64_t)a->result.counts[v]);
+		json_int(j, verdicts[v].word, (int64_t)a->result.counts.counts[v]);
 	json_close_map(j);
-	json_bool(j, "was_interrupted", a->result.was_interrupted);
-	json_bool(j, "was_stopped", a->result.was_stopped);
+	json_bool(j, "was_interrupted", a->result.counts.was_interrupted);
+	json_bool(j, "was_stopped", a->result.counts.was_stopped);
 	json_text(j, "error", a->error.kind == ERR_NONE ? NULL : a->error.text);
-	json_bool(j, "finished", a->is_finished);
+	json_bool(j, "finished", a->result.is_finished);
 	json_close_map(j);
 	buf_putc(&a->output, '\n');
 	return cli_write(&a->output, status);
 }
 
-static void cli_applied_begin(struct cli_applied *a)
+static void applied_begin(struct applied *a)
 {
 	struct json *j = &a->json;
 
-	if (!a->kept->cli->is_json)
+	if (!a->cli->is_json)
 		return;
 	buf_init(&a->output, MOST_OUTPUT);
 	json_init(j, &a->output, 0);
@@ -201,9 +202,9 @@ static void cli_applied_begin(struct cli_applied *a)
 }
 
 /* Also after a failure: what was applied stays applied. Gives back the status. */
-static int cli_applied_report(struct cli_applied *a, int status)
+static int applied_report(struct applied *a, int status)
 {
-	const struct cli *cli = a->kept->cli;
+	const struct cli *cli = a->cli;
 
 	if (cli->is_json)
 		status = applied_print_json(a, status);
@@ -224,11 +225,6 @@ const struct cli_option cmd_apply_options[] = {
 	{ "all", 0, NULL, SPEC_KEY_COUNT, NULL, "apply files too that execute by themselves" },
 	{ "dry-run", 'n', NULL, SPEC_KEY_COUNT, NULL, "print what would be done, and do nothing" },
 	{ 0 },
-};
-
-struct apply {
-	struct cli_kept kept;
-	struct cli_applied told;
 };
 
 /* --- what is done --- */
@@ -258,88 +254,35 @@ static void catch_signals(void)
 		sigaction(numbers[i], &action, NULL);
 }
 
-static int do_apply(struct apply *a, struct change_apply *q)
+static int carry_out(struct applied *a, struct result *k)
 {
+	const struct change_apply how = {
+		.is_dry = a->is_dry,
+		.is_forced = cli_value(a->cli, CLI_OPT_FORCE) != NULL,
+		.merges = cli_value(a->cli, CLI_OPT_MERGE) != NULL,
+		.takes_held = cli_value(a->cli, CLI_OPT_ALL) != NULL,
+		.progress = cli_progress_of(&a->progress),
+		.tell = applied_tell,
+		.is_stopped = is_stopped,
+		.of = a,
+	};
 	int r;
 
 	catch_signals();
-	a->told.has_tried = true;
-	a->told.progress = cli_progress_begin(a->kept.cli);
-	q->progress = cli_progress_of(&a->told.progress);
-	r = change_apply(q, &a->kept.effects, &a->told.result, &a->told.error);
-	cli_progress_done(&a->told.progress);
-	return r == 0 ? CLI_OK : CLI_FAILED;
-}
-
-/*
- * Is everything of the run on the host, after only some of it was asked for? *ret_rest: how many
- * are not.
- */
-static bool is_all_there(const struct change_apply *q, const struct cli_kept *k, size_t *ret_rest)
-{
-	struct change_apply all = *q;
-	struct change_applied result = { 0 };
-	struct err e = { 0 };
-
-	all.is_dry = all.takes_held = true;
-	all.is_forced = all.merges = false;
-	all.path_count = 0;
-	all.tell = NULL;
-	all.is_stopped = NULL;
-	all.progress = (struct change_progress){ 0 };
-	if (change_apply(&all, &k->effects, &result, &e) < 0)
-		return false;
-	for (size_t v = 0; v < CHANGE_VERDICT_COUNT; v++)
-		if (v != CHANGE_THERE && v != CHANGE_NOT_TAKEN)
-			*ret_rest += result.counts[v] - result.implied[v];
-	return result.counts[CHANGE_THERE] + result.counts[CHANGE_NOT_TAKEN] == k->effects.count;
-}
-
-/* Nothing that a run wrote is removed unless every single effect is accounted for. */
-static int apply_finish(struct apply *a, const struct change_apply *q)
-{
-	size_t left = cli_applied_left(&a->told.result), all = 0;
-
-	for (size_t v = 0; v < CHANGE_VERDICT_COUNT; v++)
-		all += a->told.result.counts[v];
-	a->told.is_finished =
-		!a->told.is_dry && !left && !a->told.result.was_stopped &&
-		(all == a->kept.effects.count || is_all_there(q, &a->kept, &a->told.rest));
-	if (a->told.is_finished && cli_kept_remove(&a->kept) != CLI_OK)
-		return CLI_FAILED;
-	return left || a->told.result.was_stopped ? CLI_NO : CLI_OK;
-}
-
-static int carry_out(struct apply *a)
-{
-	struct cli_kept *k = &a->kept;
-	struct change_apply q = {
-		.run = k->id,
-		.folder = k->folder,
-		.layer = k->layer,
-		.below = k->below,
-		.git = cli_kept_git(k),
-		.is_dry = a->told.is_dry,
-		.is_forced = cli_value(k->cli, CLI_OPT_FORCE) != NULL,
-		.merges = cli_value(k->cli, CLI_OPT_MERGE) != NULL,
-		.takes_held = cli_value(k->cli, CLI_OPT_ALL) != NULL,
-		.paths = k->paths,
-		.path_count = k->path_count,
-		.held = k->held,
-		.held_count = k->held_count,
-		.tell = cli_applied_tell,
-		.is_stopped = is_stopped,
-		.of = &a->told,
-	};
-	int status = do_apply(a, &q);
-
-	if (!q.is_dry)
-		cli_kept_log_applied(k, &a->told.result, &a->told.error);
-	if (status == CLI_OK)
-		return apply_finish(a, &q);
-	cli_complain_about(
-		&a->told.error, "cannot apply %s %s: %s", k->what, k->id, a->told.error.text);
-	return status;
+	a->has_tried = true;
+	a->progress = cli_progress_begin(a->cli);
+	r = result_apply(k, &how, &a->result, &a->error);
+	cli_progress_done(&a->progress);
+	if (a->result.unlogged.kind != ERR_NONE)
+		cli_complain_err(&a->result.unlogged);
+	if (r == 0)
+		return a->result.left || a->result.counts.was_stopped ? CLI_NO : CLI_OK;
+	if (a->result.is_finished)
+		cli_complain_err(&a->error);
+	else
+		cli_complain_about(
+			&a->error, "cannot apply %s %s: %s", k->what, k->id, a->error.text);
+	return CLI_FAILED;
 }
 
 /* --- the command --- */
@@ -353,50 +296,53 @@ static int apply_check_options(const struct cli *cli)
 }
 
 /* Nothing to do is done; what is not kept any more cannot be. */
-static int say_nothing_left(const struct cli_kept *k)
+static int say_nothing_left(const struct cli *cli, const struct result *k)
 {
 	if (k->effects.count) {
 		cli_complain(
 			"cannot apply %s %s: it was applied or discarded already", k->what, k->id);
 		return CLI_NO;
 	}
-	if (k->folder >= 0 && !k->cli->is_quiet)
+	if (k->folder >= 0 && !cli->is_quiet)
 		cli_complain("%s %s changed nothing in the project", k->what, k->id);
 	return CLI_OK;
 }
 
-static int apply_prepare(struct apply *a)
+static int apply_prepare(const struct cli *cli, struct result *k)
 {
-	struct cli_kept *k = &a->kept;
-	int status = cli_kept_lock(k);
+	struct err e = { 0 };
+	int status = CLI_OK;
 
+	if (result_lock(k, cli_command_word(cli->command), &e) < 0)
+		return cli_fail(&e);
+	status = cli_load_result(cli, k);
+	if (status == CLI_OK && k->was_interrupted && !cli->is_quiet)
+		cli_complain("%s %s: %s", k->what, k->id, result_state(k));
 	if (status == CLI_OK)
-		status = cli_kept_load(k);
-	if (status == CLI_OK && k->was_interrupted && !k->cli->is_quiet)
-		cli_complain("%s %s: %s", k->what, k->id, cli_kept_state(k));
-	if (status == CLI_OK)
-		status = cli_kept_check_paths(k);
-	if (status == CLI_OK && cli_kept_has_layer(k))
-		status = cli_kept_check_below(k);
+		status = cli_check_paths(k);
+	if (status == CLI_OK && result_has_layer(k) && result_check_below(k, &e) < 0)
+		status = cli_fail(&e);
 	return status;
 }
 
 int cmd_apply(struct cli *cli)
 {
-	struct apply a = { .told.is_dry = cli_value(cli, CLI_OPT_DRY_RUN) != NULL };
+	own(result) struct result k;
+	struct applied a = {
+		.cli = cli, .kept = &k, .is_dry = cli_value(cli, CLI_OPT_DRY_RUN) != NULL
+	};
+	struct result_words words = { 0 };
 	int status = apply_check_options(cli);
 
-	cli_kept_init(&a.kept, cli);
-	a.told.kept = &a.kept;
+	result_init(&k);
 	if (status == CLI_OK)
-		status = cli_kept_choose(&a.kept);
-	if (status == CLI_OK && a.kept.folder >= 0)
-		status = apply_prepare(&a);
-	if (status == CLI_OK) {
-		cli_applied_begin(&a.told);
-		status = cli_kept_has_layer(&a.kept) ? carry_out(&a) : say_nothing_left(&a.kept);
-		status = cli_applied_report(&a.told, status);
-	}
-	cli_kept_done(&a.kept);
-	return status;
+		status = cli_choose_result(cli, &k, &words);
+	if (status == CLI_OK && k.folder >= 0)
+		status = apply_prepare(cli, &k);
+	if (status != CLI_OK)
+		return status;
+	a.is_named = words.is_named || words.run;
+	applied_begin(&a);
+	status = result_has_layer(&k) ? carry_out(&a, &k) : say_nothing_left(cli, &k);
+	return applied_report(&a, status);
 }

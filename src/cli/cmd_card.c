@@ -13,7 +13,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
-#include "cli/cli_kept.h"
+#include "cli/cli_result.h"
 #include "cli/commands.h"
 #include "proof/card/card.h"
 #include "run/run.h"

@@ -13,7 +13,7 @@
 #include "base/own.h"
 #include "change/apply/change_apply.h"
 #include "change/patch/change_patch.h"
-#include "cli/cli_kept.h"
+#include "cli/cli_result.h"
 #include "cli/cli_show.h"
 #include "cli/commands.h"
 
@@ -56,14 +56,14 @@ static void diff_raw(void *of, const char *bytes, size_t n)
 	cli_show_raw(of, bytes, n);
 }
 
-static struct change_patch make_patch(const struct cli_kept *k, struct cli_show *out)
+static struct change_patch make_patch(const struct result *k, struct cli_show *out)
 {
 	return (struct change_patch){
 		.effects = &k->effects,
 		.layer = k->layer,
 		.below = k->below,
 		.base = k->base,
-		.git = cli_kept_git(k),
+		.git = result_git(k),
 		.is_growing = k->is_going_on,
 		.paths = k->paths,
 		.path_count = k->path_count,
@@ -74,7 +74,7 @@ static struct change_patch make_patch(const struct cli_kept *k, struct cli_show 
 /* --- what is left of it --- */
 
 /* What is shown though it may be there. */
-static void tell_unknown(const struct cli_there *f, struct change_lines *to)
+static void tell_unknown(const struct result_there *f, struct change_lines *to)
 {
 	own(buf) struct buf text = { .max = CHANGE_PATCH_LINE };
 
@@ -93,9 +93,9 @@ static void tell_unknown(const struct cli_there *f, struct change_lines *to)
 	}
 }
 
-static bool diff_is_shown(const struct cli_kept *k, const struct change_effect *x)
+static bool diff_is_shown(const struct result *k, const struct change_effect *x)
 {
-	return cli_kept_is_chosen(k, x) && !(k->is_there && k->is_there[x - k->effects.items]);
+	return result_is_chosen(k, x) && !(k->is_there && k->is_there[x - k->effects.items]);
 }
 
 /* --- as a patch --- */
@@ -112,7 +112,7 @@ static const struct {
 };
 
 static bool show_marked(
-	const struct cli_kept *k, size_t which, struct change_patch *patch, struct cli_show *out)
+	const struct result *k, size_t which, struct change_patch *patch, struct cli_show *out)
 {
 	const struct change_effects *x = &k->effects;
 	bool has_any = false;
@@ -129,8 +129,7 @@ static bool show_marked(
 	return has_any;
 }
 
-static void diff_show_rest(
-	const struct cli_kept *k, struct change_patch *patch, struct cli_show *out)
+static void diff_show_rest(const struct result *k, struct change_patch *patch, struct cli_show *out)
 {
 	const struct change_effects *x = &k->effects;
 
@@ -147,11 +146,11 @@ static void diff_show_rest(
 }
 
 static void show_patch(
-	const struct cli_kept *k, const struct cli_there *found, struct cli_show *out)
+	const struct result *k, const struct result_there *found, struct cli_show *out)
 {
 	struct change_patch patch = make_patch(k, out);
-	const char *state = cli_kept_state(k);
-	size_t there = cli_kept_count_there(k);
+	const char *state = result_state(k);
+	size_t there = result_count_there(k);
 	bool has_marked = false;
 
 	cli_show_text(out, CLI_INK_NOTE, "# %s %s%s%s", k->what, k->id, *state ? ": " : "", state);
@@ -168,15 +167,15 @@ static void show_patch(
 
 /* --- in other forms --- */
 
-static void show_names(const struct cli_kept *k, struct cli_show *out)
+static void show_names(const struct cli *cli, const struct result *k, struct cli_show *out)
 {
-	bool ends_with_nul = cli_value(k->cli, CLI_OPT_NULL) && !out->for_person;
+	bool ends_with_nul = cli_value(cli, CLI_OPT_NULL) && !out->for_person;
 
 	for (size_t i = 0; i < k->effects.count && !cli_show_is_over(out); i++) {
 		const struct change_effect *x = &k->effects.items[i];
 		own(buf) struct buf line = { .max = 8 * CHANGE_MAX_PATH };
 
-		if (x->is_implied || !cli_kept_is_chosen(k, x))
+		if (x->is_implied || !result_is_chosen(k, x))
 			continue;
 		if (ends_with_nul) {
 			cli_show_raw(out, x->path, strlen(x->path) + 1);
@@ -190,10 +189,10 @@ static void show_names(const struct cli_kept *k, struct cli_show *out)
 
 static bool is_chosen(void *of, const struct change_effect *x)
 {
-	return cli_kept_is_chosen(of, x);
+	return result_is_chosen(of, x);
 }
 
-static int diff_print_json(struct cli_kept *k)
+static int diff_print_json(struct result *k)
 {
 	own(buf) struct buf out = { .max = MOST_JSON };
 
@@ -206,21 +205,21 @@ static bool wants_content(const struct cli *cli)
 	return !cli->is_json && !cli_value(cli, CLI_OPT_STAT) && !cli_value(cli, CLI_OPT_NAME_ONLY);
 }
 
-static int diff_show(struct cli_kept *k)
+static int diff_show(const struct cli *cli, struct result *k)
 {
-	struct cli_there found = { .k = k };
+	struct result_there found = { 0 };
 	struct change_patch patch;
 	struct cli_show out;
 
-	if (k->cli->is_json)
+	if (cli->is_json)
 		return diff_print_json(k);
-	if (wants_content(k->cli))
-		cli_kept_find_there(&found);
-	cli_show_open(&out, k->cli, cli_value(k->cli, CLI_OPT_NULL) == NULL);
+	if (wants_content(cli))
+		result_find_there(k, &found);
+	cli_show_open(&out, cli, cli_value(cli, CLI_OPT_NULL) == NULL);
 	patch = make_patch(k, &out);
-	if (cli_value(k->cli, CLI_OPT_NAME_ONLY))
-		show_names(k, &out);
-	else if (cli_value(k->cli, CLI_OPT_STAT))
+	if (cli_value(cli, CLI_OPT_NAME_ONLY))
+		show_names(cli, k, &out);
+	else if (cli_value(cli, CLI_OPT_STAT))
 		change_stat_show(&patch, out.width);
 	else
 		show_patch(k, &found, &out);
@@ -246,42 +245,43 @@ static int diff_check_options(const struct cli *cli)
 	return CLI_OK;
 }
 
-static int show_effects(struct cli_kept *k)
+static int show_effects(const struct cli *cli, struct result *k)
 {
-	int status = cli_kept_check_paths(k);
+	int status = cli_check_paths(k);
 
 	if (status != CLI_OK)
 		return status;
-	if (k->effects.count == 0 && !k->cli->is_json) {
-		if (!k->cli->is_quiet)
+	if (k->effects.count == 0 && !cli->is_json) {
+		if (!cli->is_quiet)
 			cli_complain("%s %s changed nothing in the project", k->what, k->id);
 		return CLI_OK;
 	}
-	if (!cli_kept_has_layer(k) && wants_content(k->cli)) {
+	if (!result_has_layer(k) && wants_content(cli)) {
 		cli_complain("cannot show the changes of %s %s: they were applied or discarded",
 			k->what, k->id);
 		cli_hint("--stat still lists them");
 		return CLI_NO;
 	}
-	if (!wants_content(k->cli) && *cli_kept_state(k))
-		cli_complain("%s %s: %s", k->what, k->id, cli_kept_state(k));
-	return diff_show(k);
+	if (!wants_content(cli) && *result_state(k))
+		cli_complain("%s %s: %s", k->what, k->id, result_state(k));
+	return diff_show(cli, k);
 }
 
 int cmd_diff(struct cli *cli)
 {
-	own(cli_kept) struct cli_kept k;
+	own(result) struct result k;
+	struct result_words words;
 	int status = diff_check_options(cli);
 
-	cli_kept_init(&k, cli);
+	result_init(&k);
 	if (status == CLI_OK)
-		status = cli_kept_choose(&k);
+		status = cli_choose_result(cli, &k, &words);
 	if (status == CLI_OK && k.folder >= 0)
-		status = cli_kept_load(&k);
+		status = cli_load_result(cli, &k);
 	if (status != CLI_OK)
 		return status;
 	/* Nobody's effects are none: whoever wants an object gets one. */
 	if (k.folder < 0)
 		return cli->is_json ? diff_print_json(&k) : CLI_OK;
-	return show_effects(&k);
+	return show_effects(cli, &k);
 }

@@ -10,8 +10,7 @@
 #include <unistd.h>
 
 #include "base/own.h"
-#include "change/apply/change_apply.h"
-#include "cli/cli_kept.h"
+#include "cli/cli_result.h"
 #include "cli/commands.h"
 #include "session/folder/session.h"
 
@@ -31,31 +30,19 @@ struct discard {
 	int status; /* the worst of all */
 };
 
-/* Drafts in the project, and what else an interrupted apply left. */
-static int discard_clean(struct cli_kept *k)
-{
-	struct err e = { 0 };
-
-	if (k->below < 0 ||
-		change_apply_clean(k->folder, k->below, cli_kept_git(k), k->id, &e) == 0)
-		return CLI_OK;
-	cli_complain_about(&e, "cannot clean up after %s %s: %s", k->what, k->id, e.text);
-	return CLI_FAILED;
-}
-
 /* Files, and folders that are more than where files are; without those that were applied. */
-static size_t count_files(const struct cli_kept *k)
+static size_t count_files(const struct result *k)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < k->effects.count; i++)
 		n += !k->effects.items[i].is_implied;
-	return n - cli_kept_count_there(k);
+	return n - result_count_there(k);
 }
 
-static void discard_tell(struct discard *d, const struct cli_kept *k)
+static void discard_tell(struct discard *d, const struct result *k)
 {
-	size_t n = count_files(k), there = cli_kept_count_there(k);
+	size_t n = count_files(k), there = result_count_there(k);
 
 	if (d->cli->is_json) {
 		json_open_map(&d->json, NULL);
@@ -79,66 +66,78 @@ static void discard_tell(struct discard *d, const struct cli_kept *k)
  * What nobody has seen yet may be hours of work. Which run is meant is certain where it was named,
  * and where it is the only one.
  */
-static int discard_ask(const struct discard *d, const struct cli_kept *k)
+static int discard_ask(const struct discard *d, const struct result *k, size_t others)
 {
 	size_t n = count_files(k);
 	char files[64] = "";
 
 	if (n)
 		snprintf(files, sizeof(files), " (%zu file%s)", n, n == 1 ? "" : "s");
-	if (k->other_count && !cli_value(d->cli, CLI_OPT_YES))
-		cli_complain("%zu more run%s in '%s' wait%s to be applied or discarded",
-			k->other_count, k->other_count == 1 ? "" : "s", k->project,
-			k->other_count == 1 ? "s" : "");
-	return cli_confirm(d->cli, !k->other_count, "discard what %s %s wrote to '%s'%s", k->what,
-		k->id, k->project, files);
+	if (others && !cli_value(d->cli, CLI_OPT_YES))
+		cli_complain("%zu more run%s in '%s' wait%s to be applied or discarded", others,
+			others == 1 ? "" : "s", k->project, others == 1 ? "s" : "");
+	return cli_confirm(d->cli, !others, "discard what %s %s wrote to '%s'%s", k->what, k->id,
+		k->project, files);
 }
 
-static int discard(struct discard *d, struct cli_kept *k)
+static int discard(struct discard *d, struct result *k, size_t others)
 {
-	struct cli_there found = { .k = k };
-	bool has_layer = cli_kept_has_layer(k);
-	int status = cli_kept_lock(k);
+	struct result_there found = { 0 };
+	struct err e = { 0 }, unlogged = { 0 };
+	bool has_layer = result_has_layer(k);
 
-	if (status != CLI_OK)
-		return status;
+	if (result_lock(k, cli_command_word(d->cli->command), &e) < 0)
+		return cli_fail(&e);
 	/* What it did stays known, if that can be found out; a layer that cannot be read goes too.
 	 */
 	if (has_layer && k->below >= 0)
-		cli_kept_load(k);
+		cli_load_result(d->cli, k);
 	if (k->layer >= 0 && k->below >= 0 && k->effects.count)
-		cli_kept_find_there(&found);
-	if (has_layer && !d->is_all)
-		status = discard_ask(d, k);
-	if (status == CLI_OK)
-		status = discard_clean(k);
-	if (status == CLI_OK)
-		status = cli_kept_remove(k);
-	if (status == CLI_OK && has_layer)
-		cli_kept_log_discarded(k);
-	if (status == CLI_OK && has_layer)
+		result_find_there(k, &found);
+	if (has_layer && !d->is_all && discard_ask(d, k, others) != CLI_OK)
+		return CLI_NO;
+	if (result_discard(k, &unlogged, &e) < 0) {
+		cli_complain_err(&e);
+		return CLI_FAILED;
+	}
+	if (unlogged.kind != ERR_NONE)
+		cli_complain_err(&unlogged);
+	if (has_layer)
 		discard_tell(d, k);
-	else if (status == CLI_OK && !d->is_all && !d->cli->is_quiet)
+	else if (!d->is_all && !d->cli->is_quiet)
 		cli_complain("nothing that %s %s wrote is kept any more", k->what, k->id);
-	return status;
-}
-
-static int count_each(void *of, struct cli_kept *k)
-{
-	size_t *n = of;
-
-	*n += cli_kept_has_layer(k);
 	return CLI_OK;
 }
 
-static int discard_each(void *of, struct cli_kept *k)
+static int count_each(void *of, struct result *k)
+{
+	size_t *n = of;
+
+	*n += result_has_layer(k);
+	return 0;
+}
+
+static int discard_each(void *of, struct result *k)
 {
 	struct discard *d = of;
-	int status = discard(d, k);
+	int status = discard(d, k, 0);
 
 	/* The others go all the same; one that still runs is said to, and is none of them. */
 	if (status == CLI_FAILED)
 		d->status = status;
+	return 0;
+}
+
+static int each(struct discard *d, int (*see)(void *of, struct result *k), void *of)
+{
+	struct result_words where = { 0 };
+	struct err e = { 0 };
+	size_t n;
+
+	if (result_each(see, of, &where, &n, &e) < 0)
+		return cli_fail(&e);
+	if (!n)
+		cli_say_no_result(d->cli, &where);
 	return CLI_OK;
 }
 
@@ -148,11 +147,11 @@ static int discard_all(struct discard *d)
 	int status = CLI_OK;
 
 	if (!cli_value(d->cli, CLI_OPT_YES) && isatty(STDIN_FILENO))
-		status = cli_kept_each(d->cli, count_each, &n);
+		status = each(d, count_each, &n);
 	if (status == CLI_OK && n)
 		status = cli_confirm(d->cli, true, "discard what %zu run%s of this project wrote",
 			n, n == 1 ? "" : "s");
-	return status == CLI_OK ? cli_kept_each(d->cli, discard_each, d) : status;
+	return status == CLI_OK ? each(d, discard_each, d) : status;
 }
 
 /* All of a run goes, or nothing: what is wanted of it is applied before. */
@@ -164,18 +163,19 @@ static void discard_say_all(const char *word)
 
 static int discard_one(struct discard *d)
 {
-	own(cli_kept) struct cli_kept k;
+	own(result) struct result k;
+	struct result_words words;
 	int status;
 
-	cli_kept_init(&k, d->cli);
-	status = cli_kept_choose(&k);
+	result_init(&k);
+	status = cli_choose_result(d->cli, &k, &words);
 	if (status != CLI_OK)
 		return status;
-	if (d->cli->word_count && !k.has_named_run) {
+	if (d->cli->word_count && !words.is_named) {
 		discard_say_all(d->cli->words[0]);
 		return CLI_MISUSE;
 	}
-	return k.folder < 0 ? CLI_OK : discard(d, &k);
+	return k.folder < 0 ? CLI_OK : discard(d, &k, words.others);
 }
 
 /* May it be a run, or a session? */

@@ -14,109 +14,26 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "base/count.h"
 #include "base/file.h"
+#include "base/num.h"
 #include "base/own.h"
-#include "base/sha256.h"
 #include "base/str.h"
-#include "cli/cli_kept.h"
 #include "cli/cli_log.h"
+#include "cli/cli_result.h"
 #include "cli/cli_session.h"
 #include "cli/commands.h"
 
-/* --- log rows --- */
-
-#define FIRST_ROOM 1024              /* powers of two */
-#define MOST_ROOM  ((size_t)1 << 21) /* with more rows than half of that, some are shown again */
-
-/* `last` is counted from 1: 0 is a slot that is free. */
-struct cli_log_row {
-	uint8_t key[SHA256_SIZE];
-	uint64_t last;
-};
-
-static void cli_log_rows_done(struct cli_log_rows *r)
-{
-	free(r->slots);
-	*r = (struct cli_log_rows){ 0 };
-}
-
-static struct cli_log_row *log_rows_find(
-	const struct cli_log_rows *r, const uint8_t key[static SHA256_SIZE])
-{
-	uint64_t at;
-
-	memcpy(&at, key, sizeof(at));
-	for (;; at++) {
-		struct cli_log_row *slot = &r->slots[at & (r->room - 1)];
-
-		if (!slot->last || memcmp(slot->key, key, SHA256_SIZE) == 0)
-			return slot;
-	}
-}
-
-/* Half of the slots stay free. */
-static bool log_rows_grow(struct cli_log_rows *r)
-{
-	struct cli_log_rows grown = { .room = r->room ? 2 * r->room : FIRST_ROOM,
-		.count = r->count };
-
-	if (2 * r->count < r->room)
-		return true;
-	if (grown.room > MOST_ROOM)
-		return false;
-	grown.slots = calloc(grown.room, sizeof(*grown.slots));
-	if (!grown.slots)
-		return false;
-	for (size_t i = 0; i < r->room; i++)
-		if (r->slots[i].last)
-			*log_rows_find(&grown, r->slots[i].key) = r->slots[i];
-	free(r->slots);
-	*r = grown;
-	return true;
-}
-
-/* Notes that the line of this number is the last of its row, so far; true: the row is new. */
-static bool cli_log_rows_add(struct cli_log_rows *r, const struct log_event *x, uint64_t number)
-{
-	uint8_t key[SHA256_SIZE];
-	struct cli_log_row *slot;
-	bool is_new;
-
-	if (!log_event_row(x, key) || !log_rows_grow(r))
-		return true;
-	slot = log_rows_find(r, key);
-	is_new = !slot->last;
-	memcpy(slot->key, key, SHA256_SIZE);
-	slot->last = number;
-	r->count += is_new;
-	return is_new;
-}
-
-/* Is it said again, in a later line? */
-static bool cli_log_rows_is_old(
-	const struct cli_log_rows *r, const struct log_event *x, uint64_t number)
-{
-	uint8_t key[SHA256_SIZE];
-
-	return r->count && log_event_row(x, key) && log_rows_find(r, key)->last > number;
-}
-
-/*
- * cli_log_wait - waits until more is written to a log.
- *
- * Runs as:  the operator.
- * Must not: lock what it waits for, or go on when nobody reads.
- */
+/* --- waiting for more --- */
 
 #define MOMENT 200 /* ms: the end of a run is no change of a file */
 
 /* An inotify descriptor that says when something in the folder changes; -1: none to be had. */
-static int cli_log_watch(int folder)
+static int log_watch(int folder)
 {
 	own_fd int watch = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	char path[64];
@@ -128,7 +45,7 @@ static int cli_log_watch(int folder)
 }
 
 /* Waits for a change, or a moment; false: nobody reads standard output any more. */
-static bool cli_log_wait(int watch)
+static bool log_wait(int watch)
 {
 	struct pollfd fds[] = {
 		{ .fd = STDOUT_FILENO, .events = 0 },
@@ -141,15 +58,6 @@ static bool cli_log_wait(int watch)
 	while (watch >= 0 && read(watch, events, sizeof(events)) > 0)
 		; /* what it was, reading tells */
 	return !(fds[0].revents & (POLLERR | POLLHUP | POLLNVAL));
-}
-
-/* Is a run going on? It has its folder locked. */
-static bool cli_log_is_locked(int folder)
-{
-	if (flock(folder, LOCK_SH | LOCK_NB) < 0)
-		return errno == EWOULDBLOCK;
-	flock(folder, LOCK_UN);
-	return false;
 }
 
 const struct cli_option cmd_log_options[] = {
@@ -169,14 +77,110 @@ const struct cli_option cmd_log_options[] = {
 	{ 0 },
 };
 
+/* --- what is wished for --- */
+
+struct log_wish {
+	struct log_filter filter;
+	bool has_most;
+	int64_t most; /* the last so many */
+	bool is_followed;
+};
+
+static int add_type(struct log_wish *w, const char *type)
+{
+	const char *names[LOG_MOST_TYPES], *near;
+	size_t n = 0;
+
+	for (const char *name; n < LOG_MOST_TYPES && (name = log_type_name(n)); n++) {
+		names[n] = name;
+		if (!str_eq(name, type))
+			continue;
+		if (w->filter.type_count < LOG_MOST_TYPES)
+			w->filter.types[w->filter.type_count++] = name;
+		return CLI_OK;
+	}
+	near = str_nearest(type, names, n);
+	if (near)
+		cli_complain("there is no type '%s' of events; did you mean %s?", type, near);
+	else
+		cli_complain("there is no type '%s' of events; bawn(1) lists them", type);
+	return CLI_MISUSE;
+}
+
+/* As events have it, or less exactly: a T may be a blank, and what is not said is zero. */
+static bool log_wish_read_time(const char *text, struct timespec *ret)
+{
+	static const char *const ends[] = { "", "Z", ":00Z", "T00:00:00Z" };
+	char whole[CLOCK_TEXT_SIZE];
+
+	for (size_t i = 0; i < COUNT_OF(ends); i++) {
+		if (snprintf(whole, sizeof(whole), "%s%s", text, ends[i]) >= (int)sizeof(whole))
+			return false;
+		if (strlen(whole) > 10 && whole[10] == ' ')
+			whole[10] = 'T';
+		if (clock_parse(whole, ret) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A moment, or how long ago it was. */
+static int read_since(struct log_wish *w, const char *text)
+{
+	uint64_t ms;
+
+	w->filter.has_since = true;
+	if (log_wish_read_time(text, &w->filter.since))
+		return CLI_OK;
+	if (num_parse_duration(text, &ms, NULL) < 0) {
+		cli_complain(
+			"--since takes a time, such as 2026-11-15T22:45, or how long ago, such "
+			"as 1h30m; not '%s'",
+			text);
+		return CLI_MISUSE;
+	}
+	clock_gettime(CLOCK_REALTIME, &w->filter.since);
+	w->filter.since.tv_sec -= (time_t)((ms + 999) / 1000);
+	return CLI_OK;
+}
+
+static int read_most(struct log_wish *w, const char *text)
+{
+	w->has_most = true;
+	if (num_parse_int(text, 0, INT64_MAX, &w->most, NULL) == 0)
+		return CLI_OK;
+	cli_complain("--lines takes a number, not '%s'", text);
+	return CLI_MISUSE;
+}
+
+static int read_wish(const struct cli *cli, struct log_wish *ret)
+{
+	const char *since = cli_value(cli, CLI_OPT_SINCE), *most = cli_value(cli, CLI_OPT_LINES);
+	int status = CLI_OK;
+
+	*ret = (struct log_wish){
+		.filter.session = cli_value(cli, CLI_OPT_SESSION),
+		.filter.is_denials = cli_value(cli, CLI_OPT_DENIALS) != NULL,
+		.is_followed = cli_value(cli, CLI_OPT_FOLLOW) != NULL,
+	};
+	for (size_t i = 0; i < cli->given_count && status == CLI_OK; i++)
+		if (cli_is(&cli->given[i], CLI_OPT_TYPE))
+			status = add_type(ret, cli->given[i].value);
+	if (status == CLI_OK && since)
+		status = read_since(ret, since);
+	if (status == CLI_OK && most)
+		status = read_most(ret, most);
+	return status;
+}
+
 /* Everything that one call of the command holds. Large. */
 struct look {
-	struct cli_log_wish wish;
-	struct cli_log_source source;
+	struct log_wish wish;
+	struct log_source source;
 	struct cli_log_out out;
-	struct cli_log_rows rows;
+	struct log_rows rows;
 	struct log_event event;
-	struct cli_log_seen seen;
+	struct result_seen seen;
 	uint64_t total; /* of events to be shown, if it was counted */
 	uint64_t limit; /* so many lines were looked at; UINT64_MAX: all that come */
 	bool is_odd;    /* a line is no event */
@@ -189,9 +193,38 @@ static void look_free(struct look **look)
 {
 	if (!*look)
 		return;
-	cli_log_source_done(&(*look)->source);
-	cli_log_rows_done(&(*look)->rows);
+	log_source_done(&(*look)->source);
+	log_rows_done(&(*look)->rows);
 	free(*look);
+}
+
+/* What is odd about the log is said as it is found. */
+static void say_notice(void *of, const char *text, const char *hint)
+{
+	(void)of;
+	cli_complain("%s", text);
+	if (hint[0])
+		cli_hint("%s", hint);
+}
+
+/* The next line: 1, 0 where there is none yet, -errno after it was said why. */
+static int next_line(struct look *l, struct log_line *ret)
+{
+	int r = log_source_next(&l->source, ret);
+
+	if (r < 0)
+		cli_complain_err(&l->source.failure);
+	return r;
+}
+
+static void say_seen(const struct look *l)
+{
+	own(buf) struct buf seen = { .max = 1024 }, unseen = { .max = 2048 };
+
+	result_seen_print(&l->seen, &seen, &unseen);
+	if (seen.len)
+		cli_complain("%s", buf_text(&seen));
+	cli_complain("%s", buf_text(&unseen));
 }
 
 /* --- what there is --- */
@@ -204,15 +237,15 @@ static int log_find_session(struct look *l)
 	struct err e = { 0 };
 	int status;
 
-	if (!l->wish.session || session_is_id(l->wish.session, true))
+	if (!l->wish.filter.session || session_is_id(l->wish.filter.session, true))
 		return CLI_OK;
 	if (run_sessions_open(&at, false, &e) < 0) {
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
-	status = cli_sessions_find(&at, l->wish.session, &s);
+	status = cli_sessions_find(&at, l->wish.filter.session, &s);
 	snprintf(l->session, sizeof(l->session), "%s", s.id);
-	l->wish.session = l->session;
+	l->wish.filter.session = l->session;
 	return status;
 }
 
@@ -234,7 +267,7 @@ static int open_state(struct look *l)
 	if (folder < 0 && !l->out.cli->is_quiet)
 		cli_complain("there is no log yet");
 	snprintf(l->whose, sizeof(l->whose), "all runs");
-	cli_log_source_init(&l->source, folder < 0 ? -1 : folder, true, l->whose);
+	log_source_init(&l->source, folder < 0 ? -1 : folder, true, l->whose);
 	return CLI_OK;
 }
 
@@ -245,9 +278,9 @@ static int open_run(struct look *l, const char *word)
 	if (status == CLI_NO && word && !record_is_run(word, false))
 		cli_hint("of a session: bawn log --session SESSION");
 	snprintf(l->whose, sizeof(l->whose), "run %s", l->out.id);
-	cli_log_source_init(&l->source, folder, false, l->whose);
+	log_source_init(&l->source, folder, false, l->whose);
 	if (folder >= 0)
-		l->out.is_going_on = cli_log_is_locked(folder);
+		l->out.is_going_on = result_is_going_on(folder);
 	return status;
 }
 
@@ -258,19 +291,19 @@ static int log_open_source(struct look *l)
 	const char *word = cli->word_count ? cli->words[0] : NULL;
 	int status;
 
-	if (!cli_value(cli, CLI_OPT_ALL) && (word || !l->wish.session))
+	if (!cli_value(cli, CLI_OPT_ALL) && (word || !l->wish.filter.session))
 		return open_run(l, word);
 	if (word && !record_is_run(word, true)) {
 		status = open_run(l, word);
 		if (status != CLI_OK || l->source.folder < 0)
 			return status;
-		cli_log_source_done(&l->source);
+		log_source_done(&l->source);
 		l->out.is_going_on = false;
 		word = l->out.id;
 	}
 	if (word) {
 		snprintf(l->out.id, sizeof(l->out.id), "%s", word);
-		l->wish.run = l->out.id;
+		l->wish.filter.run = l->out.id;
 	}
 	return open_state(l);
 }
@@ -295,7 +328,7 @@ static bool is_wished(struct look *l, const struct log_line *line, bool *ret_is_
 
 	*ret_is_odd = log_event_read(&l->event, line->text, line->size, &e) < 0;
 	if (!*ret_is_odd)
-		return cli_log_is_wished(&l->wish, &l->event);
+		return log_filter_takes(&l->wish.filter, &l->event);
 	if (!l->is_odd)
 		cli_complain_about(&e, "line %llu of the log of %s cannot be used: %s",
 			(unsigned long long)l->source.count - 1, l->whose, e.text);
@@ -311,19 +344,19 @@ static int log_look_ahead(struct look *l)
 	bool is_odd;
 	int r;
 
-	while ((r = cli_log_next(&l->source, &line)) > 0) {
+	while ((r = next_line(l, &line)) > 0) {
 		bool is_one = is_wished(l, &line, &is_odd);
 
 		if (!is_odd) {
 			note_outcome(l);
-			cli_log_note_seen(&l->seen, &l->event);
+			result_seen_note(&l->seen, &l->event);
 		}
 		if (is_one && collapses)
-			is_one = cli_log_rows_add(&l->rows, &l->event, l->source.count);
+			is_one = log_rows_add(&l->rows, &l->event, l->source.count);
 		l->total += is_one;
 	}
 	l->limit = l->wish.is_followed ? UINT64_MAX : l->source.count;
-	cli_log_rewind(&l->source);
+	log_source_rewind(&l->source);
 	l->source.is_silent = true;
 	return r;
 }
@@ -338,13 +371,13 @@ static int log_show_lines(struct look *l, uint64_t *seen)
 	int r = 0;
 
 	while (!cli_show_is_over(&l->out.show) && l->source.count < l->limit &&
-		(r = cli_log_next(&l->source, &line)) > 0) {
+		(r = next_line(l, &line)) > 0) {
 		if (!is_wished(l, &line, &is_odd)) {
 			if (is_odd)
 				cli_log_show_line(&l->out, &line);
 			continue;
 		}
-		if (cli_log_rows_is_old(&l->rows, &l->event, l->source.count))
+		if (log_rows_is_old(&l->rows, &l->event, l->source.count))
 			continue;
 		if ((*seen)++ >= first)
 			cli_log_show(&l->out, &l->event);
@@ -354,20 +387,20 @@ static int log_show_lines(struct look *l, uint64_t *seen)
 
 static int log_follow(struct look *l, uint64_t *seen)
 {
-	own_fd int watch = cli_log_watch(l->source.folder);
+	own_fd int watch = log_watch(l->source.folder);
 	bool is_run = !l->source.is_state;
 	int r = 0;
 
 	/* What was written before it ended is read after it was seen to have ended. */
 	for (bool goes_on = true; goes_on && r == 0;) {
-		goes_on = !is_run || cli_log_is_locked(l->source.folder);
+		goes_on = !is_run || result_is_going_on(l->source.folder);
 		l->source.is_growing = goes_on;
 		l->source.is_silent = false;
 		r = log_show_lines(l, seen);
 		cli_show_flush(&l->out.show);
 		if (cli_show_is_over(&l->out.show))
 			break;
-		if (goes_on && r == 0 && !cli_log_wait(watch))
+		if (goes_on && r == 0 && !log_wait(watch))
 			break;
 	}
 	return r;
@@ -406,12 +439,12 @@ static void say_empty(const struct look *l)
 	else if (out->cli->is_quiet || l->source.folder < 0 || cli_log_is_object(out))
 		return;
 	else if (!out->count)
-		cli_complain(l->wish.is_denials ? "the log of %s has no denial"
-						: "nothing of the kind is in the log of %s",
+		cli_complain(l->wish.filter.is_denials ? "the log of %s has no denial"
+						       : "nothing of the kind is in the log of %s",
 			l->whose);
-	if (l->wish.is_denials && !l->wish.is_followed && !log_is_missing(l) &&
+	if (l->wish.filter.is_denials && !l->wish.is_followed && !log_is_missing(l) &&
 		!cli_log_is_stream(out))
-		cli_log_say_seen(&l->seen);
+		say_seen(l);
 }
 
 static bool log_is_whole(const struct look *l)
@@ -472,9 +505,10 @@ int cmd_log(struct cli *cli)
 		cli_complain("not enough memory for the log");
 		return CLI_FAILED;
 	}
-	cli_log_source_init(&l->source, -1, false, l->whose);
+	l->source.notice = say_notice;
+	log_source_init(&l->source, -1, false, l->whose);
 	l->out.cli = cli;
-	status = cli_log_read_wish(cli, &l->wish);
+	status = read_wish(cli, &l->wish);
 	if (status == CLI_OK)
 		status = cli_log_choose_form(cli, &l->out);
 	if (status == CLI_OK)
@@ -489,8 +523,8 @@ int cmd_log(struct cli *cli)
 		l->wish.has_most = true;
 		l->wish.most = 10;
 	}
-	l->out.is_denials = l->wish.is_denials;
-	l->out.folds = !l->wish.type_count;
+	l->out.is_denials = l->wish.filter.is_denials;
+	l->out.folds = !l->wish.filter.type_count;
 	uname(&l->host);
 	l->out.from = (struct log_origin){ l->host.nodename, BAWN_VERSION,
 		l->source.is_state ? LOG_STATE_DIR : l->out.id };

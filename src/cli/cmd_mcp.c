@@ -18,8 +18,8 @@
 #include "base/clock.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_kept.h"
 #include "cli/cli_mcp.h"
+#include "cli/cli_result.h"
 #include "cli/cli_session.h"
 #include "cli/commands.h"
 #include "run/run_sessions.h"
@@ -458,16 +458,19 @@ static int mcp_describe(const struct cli *cli, const struct store_session *x, st
 /* --- at the end --- */
 
 /* True also where that cannot be found out. */
-static bool has_changed(const struct cli *cli, const char *session)
+static bool has_changed(const char *session)
 {
-	own(cli_kept) struct cli_kept k;
+	own(result) struct result k;
+	struct err e = { 0 };
 
-	cli_kept_init(&k, cli);
-	return cli_kept_choose_session(&k, session, false) != CLI_OK ||
-	       cli_kept_load(&k) != CLI_OK || k.effects.count > 0;
+	result_init(&k);
+	if (result_choose_session(&k, session, &e) == 0 && result_load(&k, NULL, &e) == 0)
+		return k.effects.count > 0;
+	cli_complain_err(&e);
+	return true;
 }
 
-static int put_away(const struct cli *cli, const struct store_session *x)
+static int put_away(const struct store_session *x)
 {
 	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	struct err e = { 0 };
@@ -479,7 +482,7 @@ static int put_away(const struct cli *cli, const struct store_session *x)
 	/* Commands that share a cage may have left some running, and so may others who use the
 	 * session: nothing is to be changed any more when it is asked whether something was. */
 	(void)run_stop_session(at.root, x->id, 1000, &e);
-	if (!has_changed(cli, x->id))
+	if (!has_changed(x->id))
 		return session_remove(&at, x);
 	cli_complain("what the tools changed is in session %.8s: see it with bawn session diff "
 		     "%.8s, take it with bawn session apply %.8s",
@@ -531,6 +534,6 @@ int cmd_mcp(struct cli *cli)
 	store_close(at.store);
 	at.store = NULL;
 	status = cmd_mcp_serve(cli, &x, at.root);
-	after = is_ours ? put_away(cli, &x) : CLI_OK;
+	after = is_ours ? put_away(&x) : CLI_OK;
 	return status == CLI_OK ? after : status;
 }

@@ -18,10 +18,8 @@
 #include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_kept.h"
 #include "cli/cli_record.h"
-#include "cli/cli_tar.h"
-#include "cli/cli_words.h"
+#include "cli/cli_result.h"
 #include "cli/commands.h"
 
 #define MOST_LISTED 20
@@ -145,7 +143,7 @@ static void add_stream(struct buf *out, const struct record_read *r, int i)
 }
 
 static int record_show(
-	const struct cli *cli, const char *id, int folder, const struct cli_record *k)
+	const struct cli *cli, const char *id, int folder, const struct result_record *k)
 {
 	const struct record_read *r = &k->record;
 	own(buf) struct buf command = { .max = CLI_MOST_COMMAND }, end = { .max = 64 };
@@ -154,10 +152,10 @@ static int record_show(
 	char project[PATH_MAX];
 	struct cli_show out;
 
-	cli_read_command(folder, r->plan_sha256, &command);
-	cli_record_read_project(folder, project);
+	record_read_command(folder, r->plan_sha256, &command);
+	result_read_project(folder, project);
 	cli_record_add_end(&end, r);
-	cli_print_took(&took, r->outcome == RECORD_REFUSED ? -1 : r->run_us);
+	cli_record_add_took(&took, r->outcome == RECORD_REFUSED ? -1 : r->run_us);
 	cli_record_add_changes(&changes, r);
 	add_stream(&output, r, 0);
 	add_stream(&error, r, 1);
@@ -207,11 +205,11 @@ static int record_show(
 
 static int do_show(const struct cli *cli, const char *id, int folder)
 {
-	own(cli_record) struct cli_record k = { 0 };
-	own(buf) struct buf out = { .max = 2 * CLI_RECORD_MOST };
+	own(result_record) struct result_record k = { 0 };
+	own(buf) struct buf out = { .max = 2 * RESULT_RECORD_MOST };
 	struct err e = { 0 };
 
-	if (cli_record_load(&k, folder, &e) < 0) {
+	if (result_record_load(&k, folder, &e) < 0) {
 		cli_complain_about(&e, "cannot use the record of run %s: %s", id, e.text);
 		return CLI_FAILED;
 	}
@@ -234,7 +232,7 @@ static int do_export(const struct cli *cli, const char *id, int folder)
 	bool is_stdout = !path || str_eq(path, "-");
 	own_fd int file = -1;
 	struct err e = { 0 };
-	int to = STDOUT_FILENO, r = 0;
+	int to = STDOUT_FILENO;
 
 	if (is_stdout && isatty(STDOUT_FILENO)) {
 		cli_complain("export writes a tar archive: redirect it, or name a file with -o");
@@ -248,11 +246,7 @@ static int do_export(const struct cli *cli, const char *id, int folder)
 		}
 		to = file;
 	}
-	for (size_t i = 0; r == 0 && cli_export_files[i]; i++)
-		r = cli_tar_add(to, folder, id, cli_export_files[i], &e);
-	if (r == 0)
-		r = cli_tar_end(to, &e);
-	if (r == 0)
+	if (result_write_archive(to, folder, id, &e) == 0)
 		return CLI_OK;
 	cli_complain_about(&e, "cannot export run %s: %s", id, e.text);
 	if (!is_stdout)

@@ -5,7 +5,6 @@
  * Must not: change anything; say yes to what was not checked.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,106 +16,62 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli_progress.h"
-#include "cli/cli_verify.h"
 #include "cli/commands.h"
-#include "proof/card/card.h"
+#include "proof/verify/verify_policy.h"
+#include "result/result_record.h"
 
-/*
- * cli_verify_card - is a card signed, and is it the card of a record?
- *
- * Runs as: whoever wants to know.
- * Reads:   the card's file, which may be anybody's.
- */
+struct verifier {
+	const struct cli *cli;
+	struct result_verifier is;
+};
 
-/*
- * A key that counts and has signed it; otherwise one that counts and is named, so that it can be
- * said what is wrong. False: there is none.
- */
-static bool verify_card_find_key(const struct cli_verifier *x, const struct card_read *c,
-	struct arena *arena, struct sign_public *ret)
+static void verifier_done(struct verifier *x)
 {
-	struct sign_public key;
-	const char *whose;
-	bool is_found = false;
+	result_verifier_done(&x->is);
+}
 
-	for (size_t i = 0; i < c->signature_count; i++) {
-		if (!verify_find_key(&x->keys, c->signatures[i].key_id, &key, arena, &whose))
-			continue;
-		*ret = key;
-		is_found = true;
-		if (card_find_signature(c, &key) >= 0)
-			break;
+/* The keys of --key, or the operator's own. */
+static int take_keys(struct verifier *x, struct err *e)
+{
+	for (size_t i = 0; i < x->cli->given_count; i++) {
+		const struct cli_given *given = &x->cli->given[i];
+
+		if (cli_is(given, CLI_OPT_KEY) &&
+			verify_add_key(&x->is.keys, given->value, &x->is.arena, e) < 0) {
+			cli_complain_err(e);
+			return CLI_NO;
+		}
 	}
-	return is_found;
+	result_verifier_open(&x->is);
+	return CLI_OK;
 }
 
-static void verify_card_say_all(const struct card_report *from, struct verify_report *report)
+/* CLI_NO, after it was said, where there is no record, whyever. */
+static int load_record(const struct verifier *x, const char *word, struct result_found *found,
+	struct verify_record *ret, struct verify_report *report, struct err *e)
 {
-	static const enum verify_result results[] = {
-		[CARD_YES] = VERIFY_YES,
-		[CARD_NO] = VERIFY_NO,
-		[CARD_ABSENT] = VERIFY_ABSENT,
-	};
-
-	for (size_t i = 0; i < from->count; i++)
-		verify_say(report, from->items[i].name, results[from->items[i].result], "%s",
-			from->items[i].text);
-	report->has_failed |= from->has_failed;
+	if (result_load_record(&x->is, word, found, ret, report, e) == 0)
+		return CLI_OK;
+	cli_complain_err(e);
+	return CLI_NO;
 }
 
-static int read_card(const char *path, char **ret, size_t *ret_size, struct err *e)
+static int judge_card(const struct verifier *x, const struct verify_record *v,
+	struct verify_report *report, struct err *e)
 {
-	own_fd int fd =
-		str_eq(path, "-") ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : file_open_input(path);
-	int r = fd < 0 ? fd : file_read_all(fd, CARD_MAX_SIZE, ret, ret_size);
-
-	if (r < 0)
-		err_set(e, ERR_USE, -r, "cannot read the card '%s': %s", path, strerror(-r));
-	return r;
-}
-
-/*
- * Says of the card in a file whether it is signed and, where `v` is not NULL and signed, whether it
- * is that record's. What is wrong with the file is in `e`, and CLI_NO.
- */
-static int cli_judge_card(const struct cli_verifier *x, const char *path,
-	const struct verify_record *v, struct verify_report *report, struct err *e)
-{
-	own_free char *bytes = NULL;
-	struct card_report said = { 0 };
-	struct sign_public key;
-	struct card_read card;
-	size_t n = 0;
-	int r = read_card(path, &bytes, &n, e);
-
-	if (r == 0) {
-		r = card_read(bytes, n, &card, e);
-		if (r < 0)
-			err_prefix(e, "cannot use the card '%s'", path);
-		else
-			card_verify(&card,
-				verify_card_find_key(x, &card, report->arena, &key) ? &key : NULL,
-				&said);
-		/* Of what nobody signed nothing is compared. */
-		if (r == 0 && !said.has_failed && v && v->is_signed)
-			card_verify_record(&card, &v->record, v->sha256, v->key.id, &said);
-		card_read_done(&card);
-	}
-	if (r < 0)
-		cli_complain_err(e);
-	verify_card_say_all(&said, report);
-	return r < 0 ? CLI_NO : CLI_OK;
+	if (result_judge_card(&x->is, cli_value(x->cli, CLI_OPT_CARD), v, report, e) == 0)
+		return CLI_OK;
+	cli_complain_err(e);
+	return CLI_NO;
 }
 
 /* A card by itself, told. */
-static int cli_verify_card(struct cli_verifier *x)
+static int verify_card_alone(struct verifier *x)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
-	struct verify_report report = { .arena = &x->arena };
+	struct verify_report report = { .arena = &x->is.arena };
 	struct err e = { 0 };
-	bool is_good =
-		cli_judge_card(x, cli_value(x->cli, CLI_OPT_CARD), NULL, &report, &e) == CLI_OK &&
-		!report.has_failed;
+	bool is_good = judge_card(x, NULL, &report, &e) == CLI_OK && !report.has_failed;
 	int status = is_good ? CLI_OK : CLI_NO;
 	struct json j;
 
@@ -211,7 +166,7 @@ static int refuse_policy(const struct cli *cli, const struct diags *diags)
 	return cli_write(&out, CLI_NO);
 }
 
-static int read_policy(struct cli_verifier *x, const char *path, struct demands *ret)
+static int read_policy(struct verifier *x, const char *path, struct demands *ret)
 {
 	struct err e = { 0 };
 	size_t n = 0;
@@ -222,10 +177,10 @@ static int read_policy(struct cli_verifier *x, const char *path, struct demands 
 		cli_complain_err(&e);
 		return fail_json(x->cli, CLI_NO, &e);
 	}
-	diags_init(&ret->diags, &x->arena);
-	if (verify_read_policy(&ret->policy, path, ret->bytes, n, &x->arena, &ret->diags) < 0)
+	diags_init(&ret->diags, &x->is.arena);
+	if (verify_read_policy(&ret->policy, path, ret->bytes, n, &x->is.arena, &ret->diags) < 0)
 		return refuse_policy(x->cli, &ret->diags);
-	if (verify_take_policy_keys(&ret->policy, &x->keys, &x->arena, &e) == 0)
+	if (verify_take_policy_keys(&ret->policy, &x->is.keys, &x->is.arena, &e) == 0)
 		return CLI_OK;
 	cli_complain_err(&e);
 	return fail_json(x->cli, CLI_NO, &e);
@@ -290,13 +245,13 @@ static int verify_tell_json(const struct cli *cli, const struct verify_record *v
 
 /* --- the statement --- */
 
-static int attest(const struct cli_verifier *x, const struct verify_record *v,
+static int attest(const struct verifier *x, const struct verify_record *v,
 	const struct verify_options *o, const struct verify_report *report)
 {
 	own(buf) struct buf text = { .max = MOST_OUTPUT }, out = { .max = MOST_OUTPUT };
 	own(sign_key) struct sign_key key = { 0 };
 	struct err e = { 0 };
-	int r = x->state < 0 ? -ENOENT : sign_load_key(x->state, &key, &e);
+	int r = x->is.state < 0 ? -ENOENT : sign_load_key(x->is.state, &key, &e);
 
 	if (r < 0) {
 		cli_complain_about(&e, "%s",
@@ -328,31 +283,22 @@ static int refuse_attest(
 
 /* --- one record --- */
 
-/* The link in a run's folder that says where its project is; false where there is none. */
-static bool verify_read_project(int folder, char ret[static PATH_MAX])
-{
-	ssize_t n = folder < 0 ? -1 : readlinkat(folder, RECORD_PROJECT_LINK, ret, PATH_MAX - 1);
-
-	ret[n < 0 ? 0 : n] = '\0';
-	return ret[0] == '/';
-}
-
-static int cmd_verify_judge(struct cli_verifier *x, struct verify_record *v,
-	struct verify_options *o, struct verify_report *report)
+static int cmd_verify_judge(struct verifier *x, struct verify_record *v, struct verify_options *o,
+	struct verify_report *report)
 {
 	struct cli_progress progress = cli_progress_begin(x->cli);
-	const char *card = cli_value(x->cli, CLI_OPT_CARD);
 	struct err e = { 0 };
 	char project[PATH_MAX];
 
 	o->home = run_home();
-	o->project = verify_read_project(v->folder, project) ? project : NULL;
+	result_read_project(v->folder, project);
+	o->project = project[0] == '/' ? project : NULL;
 	o->progress = cli_progress_of(&progress);
 	clock_gettime(CLOCK_REALTIME, &o->now);
 	if (v->is_signed)
 		verify_judge(v, o, report);
 	cli_progress_done(&progress);
-	if (card && cli_judge_card(x, card, v, report, &e) != CLI_OK)
+	if (cli_value(x->cli, CLI_OPT_CARD) && judge_card(x, v, report, &e) != CLI_OK)
 		return fail_json(x->cli, CLI_NO, &e);
 	if (cli_value(x->cli, CLI_OPT_ATTEST))
 		return report->has_failed ? refuse_attest(x->cli, v, report)
@@ -361,14 +307,14 @@ static int cmd_verify_judge(struct cli_verifier *x, struct verify_record *v,
 			       : verify_tell(x->cli, v, report);
 }
 
-static int verify_one(struct cli_verifier *x)
+static int verify_one(struct verifier *x)
 {
 	const char *path = cli_value(x->cli, CLI_OPT_POLICY);
 	const char *word = x->cli->word_count ? x->cli->words[0] : NULL;
 	own(demands) struct demands demands = { 0 };
-	own(cli_found) struct cli_found found = { .folder = -1 };
+	own(result_found) struct result_found found = { .folder = -1 };
 	own(verify_record) struct verify_record v = { 0 };
-	struct verify_report report = { .arena = &x->arena };
+	struct verify_report report = { .arena = &x->is.arena };
 	struct verify_options o = { .is_quick = cli_value(x->cli, CLI_OPT_QUICK) != NULL };
 	struct err e = { 0 };
 	int status = path ? read_policy(x, path, &demands) : CLI_OK;
@@ -377,7 +323,7 @@ static int verify_one(struct cli_verifier *x)
 		return status;
 	if (path)
 		o.policy = &demands.policy;
-	status = cli_load_record(x, word, &found, &v, &report, &e);
+	status = load_record(x, word, &found, &v, &report, &e);
 	status = status == CLI_OK ? cmd_verify_judge(x, &v, &o, &report)
 				  : fail_json(x->cli, status, &e);
 	if (v.is_strange && !x->cli->is_json)
@@ -416,17 +362,17 @@ static int tell_same(const struct cli *cli, const struct verify_record v[static 
 }
 
 /* Records that are not signed are not compared: anybody can write two that are the same. */
-static int verify_same(struct cli_verifier *x)
+static int verify_same(struct verifier *x)
 {
-	own(cli_found) struct cli_found first = { .folder = -1 }, second = { .folder = -1 };
+	own(result_found) struct result_found first = { .folder = -1 }, second = { .folder = -1 };
 	struct verify_record v[2] = { { .folder = -1 }, { .folder = -1 } };
-	struct verify_report report = { .arena = &x->arena, .is_comparison = true };
+	struct verify_report report = { .arena = &x->is.arena, .is_comparison = true };
 	struct err e = { 0 };
 	bool is_same = false;
-	int status = cli_load_record(x, x->cli->words[0], &first, &v[0], &report, &e);
+	int status = load_record(x, x->cli->words[0], &first, &v[0], &report, &e);
 
 	if (status == CLI_OK)
-		status = cli_load_record(x, x->cli->words[1], &second, &v[1], &report, &e);
+		status = load_record(x, x->cli->words[1], &second, &v[1], &report, &e);
 	if (status == CLI_OK && v[0].is_signed && v[1].is_signed)
 		is_same = verify_compare(&v[0], &v[1], &report);
 	status = status == CLI_OK ? tell_same(x->cli, v, &report, is_same)
@@ -438,7 +384,7 @@ static int verify_same(struct cli_verifier *x)
 
 /* --- a card, with its record or without --- */
 
-static int verify_card(struct cli_verifier *x)
+static int verify_card(struct verifier *x)
 {
 	static const enum cli_name of_records[] = { CLI_OPT_POLICY, CLI_OPT_ATTEST, CLI_OPT_QUICK };
 
@@ -450,7 +396,7 @@ static int verify_card(struct cli_verifier *x)
 				"cannot use --%s: no record is named", cli_names[of_records[i]]);
 			return CLI_MISUSE;
 		}
-	return cli_verify_card(x);
+	return verify_card_alone(x);
 }
 
 /* --- the command --- */
@@ -461,7 +407,7 @@ static const struct mode {
 	size_t words, fewest;
 	const char *usage; /* what has to be said */
 	enum cli_name without[5];
-	int (*run)(struct cli_verifier *x);
+	int (*run)(struct verifier *x);
 } modes[] = {
 	{ CLI_OPT_SAME, 2, 2, "say which two records: bawn verify --same A B, each a run or a file",
 		{ CLI_OPT_POLICY, CLI_OPT_ATTEST, CLI_OPT_QUICK, CLI_OPT_CARD }, verify_same },
@@ -498,13 +444,13 @@ static const struct mode *verify_choose_mode(const struct cli *cli)
 int cmd_verify(struct cli *cli)
 {
 	const struct mode *mode = verify_choose_mode(cli);
-	own(cli_verifier) struct cli_verifier x;
+	own(verifier) struct verifier x = { .cli = cli };
 	struct err e = { 0 };
 
-	cli_verifier_init(&x, cli);
+	result_verifier_init(&x.is);
 	if (!mode)
 		return CLI_MISUSE;
-	if (cli_verifier_take_keys(&x, &e) == CLI_OK)
+	if (take_keys(&x, &e) == CLI_OK)
 		return mode->run(&x);
 	return fail_json(cli, CLI_NO, &e);
 }

@@ -166,3 +166,11 @@ struct record_provenance {
 
 int record_read_provenance(const struct record_statement *statement, struct arena *arena,
 	struct record_provenance *ret, struct err *e);
+
+/* --- record_command.c --- */
+
+/*
+ * The command of a run as a shell would take it, from plan.json in its folder; nothing where that
+ * is not there, or is not the plan of this digest (NULL: none is known yet).
+ */
+void record_read_command(int folder, const char *plan_sha256, struct buf *out);

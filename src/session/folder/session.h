@@ -14,7 +14,7 @@
  *   SESSION/spec.json   fixed when it was created
  *   SESSION/new         only until the session is in the store
  *   SESSION/w/N/        the workspace; N is the session's `workspace` in the store
- *     project, protect, git, layer, git-layer   as in a run's folder, see cli/cli_kept.h
+ *     project, protect, git, layer, git-layer   as in a run's folder, see result/result.h
  *     home, tmp         what the cage has at /home/agent and /tmp
  *     lock              locked shared by every run, exclusively by whoever moves or removes it
  *     door              the socket of the process that has the workspace mounted, while it runs

@@ -1,8 +1,5 @@
-/* cli_words - the command of a run, and how long it took, for people. */
-#include "cli/cli_words.h"
-
+/* record_command - the command of a run, from the plan in its folder. */
 #include <fcntl.h>
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +8,7 @@
 #include "base/own.h"
 #include "base/sha256.h"
 #include "base/str.h"
-#include "proof/record/record_folder.h"
+#include "proof/record/record_read.h"
 
 #define MOST_PLAN ((size_t)64 << 20)
 #define MOST_WORD ((size_t)4 << 20)
@@ -79,7 +76,7 @@ static void read_plan(const char *bytes, size_t n, struct buf *out)
 	json_reader_done(&r);
 }
 
-void cli_read_command(int folder, const char *plan_sha256, struct buf *out)
+void record_read_command(int folder, const char *plan_sha256, struct buf *out)
 {
 	own_fd int fd = file_open_name(folder, RECORD_PLAN_FILE, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	own_free char *bytes = NULL;
@@ -91,20 +88,4 @@ void cli_read_command(int folder, const char *plan_sha256, struct buf *out)
 	sha256_hex(bytes, n, digest);
 	if (!plan_sha256 || str_eq(digest, plan_sha256))
 		read_plan(bytes, n, out);
-}
-
-void cli_print_took(struct buf *out, int64_t us)
-{
-	int64_t s = us / 1000000;
-
-	if (us < 0)
-		buf_putc(out, '-');
-	else if (s < 1)
-		buf_printf(out, "%" PRId64 "ms", us / 1000);
-	else if (s < 60)
-		buf_printf(out, "%" PRId64 ".%" PRId64 "s", s, us / 100000 % 10);
-	else if (s < 3600)
-		buf_printf(out, "%" PRId64 "m%02" PRId64 "s", s / 60, s % 60);
-	else
-		buf_printf(out, "%" PRId64 "h%02" PRId64 "m", s / 3600, s / 60 % 60);
 }

@@ -1,9 +1,9 @@
 /*
- * cli_tar - writes a tar archive that every tar reads, and reads it back.
+ * result_archive - all files of a run as one tar archive (ustar) that every tar reads, and back.
  *
  * Must not: make a file that no export has: an archive may be anybody's.
  */
-#include "cli/cli_tar.h"
+#include "result/result_record.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -22,7 +22,7 @@
 #define BLOCK     512
 #define MOST_FILE ((uint64_t)1 << 30)
 
-const char *const cli_export_files[] = { RECORD_FILE, LOG_RUN_FILE, RECORD_SPEC_FILE,
+static const char *const archive_files[] = { RECORD_FILE, LOG_RUN_FILE, RECORD_SPEC_FILE,
 	RECORD_PLAN_FILE, RECORD_EFFECTS_FILE, CHANGE_PROJECT_FILE, RECORD_STDOUT_FILE,
 	RECORD_STDERR_FILE, NULL };
 
@@ -80,7 +80,7 @@ static int tar_copy(int to, int from, uint64_t size)
 	return r;
 }
 
-int cli_tar_add(int to, int folder, const char *prefix, const char *name, struct err *e)
+static int tar_add(int to, int folder, const char *prefix, const char *name, struct err *e)
 {
 	own_fd int fd = file_open_name(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	struct header h = { 0 };
@@ -103,12 +103,21 @@ int cli_tar_add(int to, int folder, const char *prefix, const char *name, struct
 	return r < 0 ? err_sys(e, -r, "%s", name) : 0;
 }
 
-int cli_tar_end(int to, struct err *e)
+static int tar_end(int to, struct err *e)
 {
 	static const char zeros[2 * BLOCK];
 	int r = file_write_all(to, zeros, sizeof(zeros));
 
 	return r < 0 ? err_set(e, ERR_SYS, -r, "%s", strerror(-r)) : 0;
+}
+
+int result_write_archive(int to, int folder, const char *run, struct err *e)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && archive_files[i]; i++)
+		r = tar_add(to, folder, run, archive_files[i], e);
+	return r == 0 ? tar_end(to, e) : r;
 }
 
 /* --- reading --- */
@@ -135,10 +144,10 @@ static const char *tar_find_name(const struct header *h)
 {
 	const char *slash = memchr(h->name, '/', sizeof(h->name));
 
-	for (size_t i = 0; slash && cli_export_files[i]; i++)
-		if (strncmp(slash + 1, cli_export_files[i],
+	for (size_t i = 0; slash && archive_files[i]; i++)
+		if (strncmp(slash + 1, archive_files[i],
 			    sizeof(h->name) - 1 - (size_t)(slash - h->name)) == 0)
-			return cli_export_files[i];
+			return archive_files[i];
 	return NULL;
 }
 
@@ -167,7 +176,7 @@ static int take_file(int from, int folder, const char *name, uint64_t size)
 	return r;
 }
 
-bool cli_is_tar(int fd)
+bool result_is_archive(int fd)
 {
 	struct header h = { 0 };
 
@@ -175,7 +184,7 @@ bool cli_is_tar(int fd)
 	       memcmp(h.magic, "ustar", 5) == 0 && strtoul(h.sum, NULL, 8) == sum_of(h);
 }
 
-int cli_tar_read(int from, int folder, struct err *e)
+int result_read_archive(int from, int folder, struct err *e)
 {
 	for (;;) {
 		struct header h = { 0 };
@@ -198,4 +207,11 @@ int cli_tar_read(int from, int folder, struct err *e)
 			return err_set(e, ERR_SYS, -r, "%s",
 				r == -ENODATA ? "its end is missing" : strerror(-r));
 	}
+}
+
+void result_remove_archive(int folder, const char *path)
+{
+	for (size_t i = 0; folder >= 0 && archive_files[i]; i++)
+		unlinkat(folder, archive_files[i], 0);
+	rmdir(path);
 }
