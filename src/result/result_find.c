@@ -167,7 +167,7 @@ static int name_run(
 	if (count > 1)
 		return err_hint(e,
 			err_set(e, ERR_REFUSED, ENOTUNIQ,
-				"cannot tell which run is meant: '%s' begins the names of %zu",
+				"cannot tell which run is meant: '%s' begins the names of %zu runs",
 				word, count),
 			"write more of it");
 	if (is_run || record_is_run(word, true))
@@ -213,8 +213,8 @@ static const char *locate(struct result *k, const char *here, const char *word, 
 	}
 	if (!str_path_within(path.len ? path.data : "/", k->project)) {
 		err_set(e, ERR_USE, EXDEV,
-			"cannot use '%s': it is not in the project '%s' of %s %s", word, k->project,
-			k->what, k->id);
+			"cannot use a path: '%s' is not in the project '%s' of %s %s", word,
+			k->project, k->what, k->id);
 		return NULL;
 	}
 	top += top < path.len;
@@ -230,7 +230,8 @@ static int take_paths(struct result *k, const struct result_words *w, size_t fir
 		const char *word = w->words[first + i];
 
 		if (!word[0])
-			return err_set(e, ERR_USE, EINVAL, "cannot use an empty path");
+			return err_set(e, ERR_USE, EINVAL,
+				"cannot use a path: an empty path names nothing");
 		paths[i] = locate(k, w->here, word, e);
 		if (!paths[i])
 			return -EINVAL;
