@@ -170,6 +170,22 @@ const struct gen_page gen_pages_runs[] = {
 			{ "Search", "echo '{\"pattern\":\"hello\"}' | bawn tool grep", NULL },
 		},
 		"bawn-mcp(1)" },
+	{ "preflight",
+		"bawn preflight prints the preflight: a shell script with two checks that every cage passes before its "
+		"startup commands and its command. It is the same text everywhere, and its sha256 is in each plan, "
+		"record and card. The cage's init, a program without a library, carries out what it says; nothing of "
+		"the cage's files is used for it but /proc.\n\n"
+		"It ends with 11 if root in the cage would be root outside, with 12 if HOME is not /home/agent, else "
+		"with 0. A run whose preflight does not pass ends before anything of the user's is started.",
+		NULL, NULL,
+		{
+			{ "Read the checks", "bawn preflight", NULL },
+			{ "Carry them out by hand, here: it is 12 outside of a cage, and 11 for root",
+				"bawn preflight | sh; echo $?", NULL },
+			{ "Compare its digest with that of a record", "bawn preflight | sha256sum",
+				NULL },
+		},
+		"bawn-verify(1) bawn-version(1)" },
 	{ "version",
 		"bawn version prints the version of bawn, and the digest of the preflight that it carries.",
 		NULL, NULL, { { "Print the version", "bawn version", NULL } }, "bawn-doctor(1)" },

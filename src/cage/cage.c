@@ -201,14 +201,6 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
  * ordinary user's keeper out too. So the keeper inspects before, and reads what changes once more
  * through files that it has open already.
  */
-static struct cage join_begin(const struct cage_start *start)
-{
-	struct cage c = cage_begin(start);
-
-	c.has_image = plan_find(start->plan, PLAN_IMAGE, NULL) != NULL;
-	return c;
-}
-
 static noreturn void join_fail(const struct cage *c, int num, const char *what)
 {
 	struct err e;
@@ -288,7 +280,7 @@ static void join_confine(struct cage *c)
 
 static noreturn void be_joined(const struct cage_start *start)
 {
-	struct cage c = join_begin(start);
+	struct cage c = cage_begin(start);
 	struct err e;
 
 	if (start->times)
@@ -348,7 +340,7 @@ static void enter_namespaces(const struct cage *c)
 static noreturn void be_stem(const struct cage_start *start, int told)
 {
 	const struct plan_op *ids = plan_find(start->plan, PLAN_IDS, NULL);
-	struct cage c = join_begin(start);
+	struct cage c = cage_begin(start);
 	struct err e;
 	pid_t pid;
 	int r;

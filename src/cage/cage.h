@@ -118,11 +118,9 @@ struct cage_start {
 	unsigned short filter_count;
 	const struct sock_filter *telling; /* the same, but reports denied calls; or NULL */
 	unsigned short telling_count;
-	char *const *arguments;     /* of the command */
-	char *const *environment;   /* of the command and the startup commands */
-	char *const *own_variables; /* of the preflight */
-	const char *preflight;      /* its script */
-	char *command_line;         /* what ps shows of this process; wiped in the cage */
+	char *const *arguments;   /* of the command */
+	char *const *environment; /* of the command and the startup commands */
+	char *command_line;       /* what ps shows of this process; wiped in the cage */
 	size_t command_line_size;
 	int stdio[3];               /* become the command's 0, 1 and 2 … */
 	unsigned terminal_streams;  /* … except these bits, which become a terminal of the cage */
@@ -130,7 +128,7 @@ struct cage_start {
 	int channel;                /* the cage's end of a wire_pair */
 	int keepers_end;            /* the keeper's end, a copy of which the cage closes */
 	struct cage_times *times;   /* or NULL */
-	bool is_warm;               /* for any session: the preflight runs before one comes */
+	bool is_warm;               /* for any session, whose trees come later */
 	bool stays; /* a session's cage without a command; ends when the session is stopped */
 	const struct cage_join *join;    /* the standing cage to enter, or NULL */
 	const struct cage_member *share; /* start a workspace holder instead, or NULL */

@@ -6,15 +6,13 @@
  * Enters with: the wall standing, a channel to the keeper, and still the operator's memory. No
  *              process can read that: both are undumpable until they execute, and their command
  *              line is wiped.
- * Leaves:      the preflight passed, the startup commands run, the child replaced by the command;
- *              the first process replaced by the init, which holds nothing: no memory of the
- *              operator's, no environment, a constant command line.
- * Must not:    let anything of the user's run before the keeper has inspected the cage, or while
- *              another process could read the operator's memory.
+ * Leaves:      the startup commands run, the child replaced by the command; the first process
+ * replaced by the init, which holds nothing: no memory of the operator's, no variable but HOME, a
+ * constant command line. Must not:    let anything of the user's run before the keeper has
+ * inspected the cage, or while another process could read the operator's memory.
  *
- * The child starts at once and runs the preflight while the keeper inspects. Then it waits at the
- * latch, a pipe, until the init stands. An image's shell is foreign: with an image the preflight
- * waits for the init too.
+ * The child starts at once and waits at the latch, a pipe, until the init stands and has run the
+ * preflight.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +37,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cage/cage_inside.h"
+#include "cage/init/preflight.h"
 #include "wire/wire.h"
 
 noreturn void cage_fail(const struct cage *c, const struct err *e)
@@ -73,108 +72,36 @@ static int wait_for_child(pid_t pid)
 	return got == pid ? status : -1;
 }
 
-/* --- preflight --- */
-
-static const struct {
-	int status;
-	const char *meaning;
-} preflight_answers[] = {
-	{ 11, "root in the cage would be root outside" },
-	{ 12, "the home is not the cage's own" },
-};
-
-static const char *value_of(char *const *environment, const char *name)
+static char *const *find_variable(char *const *environment, const char *name)
 {
 	size_t n = strlen(name);
 
 	for (; *environment; environment++)
 		if (strncmp(*environment, name, n) == 0 && (*environment)[n] == '=')
-			return *environment + n + 1;
-	return "";
+			return environment;
+	return NULL;
 }
 
-/* What the script looks at, for an image that has no shell to run it. */
-static int preflight_ourselves(const struct cage *c)
+/* The value of a variable; "" if there is none of this name. */
+static const char *value_of(char *const *environment, const char *name)
 {
-	char map[128];
-	uint64_t ids[2];
-	bool is_root = getuid() == 0 || geteuid() == 0;
+	char *const *pair = find_variable(environment, name);
 
-	if (file_read_small("/proc/self/uid_map", map, sizeof(map)) <= 0 ||
-		!num_scan(map, 10, ids, 2) || (is_root && ids[1] == 0))
-		return 11;
-	return str_eq(value_of(c->start->own_variables, "HOME"), "/home/agent") ? 0 : 12;
+	return pair ? *pair + strlen(name) + 1 : "";
 }
 
-/* execve does not write to its words, and its type does not say so. */
-static char *as_word(const char *text)
+/*
+ * For a process that the init does not release: the command of a session, in its standing cage. The
+ * keeper ends the cage of a preflight that did not pass.
+ */
+static void run_preflight(const struct cage *c)
 {
-	char *word;
+	enum preflight code = PREFLIGHT_PASSED;
 
-	memcpy(&word, &text, sizeof(word));
-	return word;
-}
-
-#define BY_US 64 /* in the status: there was no shell, and the script's questions were ours */
-
-/* Shares the memory of its parent, which waits until it has executed. */
-static int be_preflight(void *of)
-{
-	const struct cage *c = of;
-	char shell[] = "/bin/sh", dash_c[] = "-c", name[] = "preflight";
-	char *const words[] = { shell, dash_c, as_word(c->start->preflight), name, NULL };
-	int null = file_open("/dev/null", O_RDWR);
-
-	for (int fd = 0; fd < 3; fd++)
-		if (dup2(null, fd) < 0)
-			return 1;
-	/* A cage that waits for its session is not confined yet. */
-	if (c->start->is_warm && !c->has_session && cage_confine_check(c) < 0)
-		return 1;
-	execve(shell, words, c->start->own_variables);
-	return errno == ENOENT ? BY_US | preflight_ourselves(c) : 1;
-}
-
-static pid_t start_preflight(const struct cage *c)
-{
-	_Alignas(16) char stack[16384];
-	const struct cage *of = c;
-	pid_t pid;
-	struct err e;
-	void *argument;
-
-	memcpy(&argument, &of, sizeof(argument));
-	pid = clone(
-		be_preflight, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, argument);
-	if (pid >= 0)
-		return pid;
-	err_hint(&e, err_sys(&e, errno, "cannot start the preflight"), "%s",
-		errno == EAGAIN ? "is limits.pids too small?" : "");
-	cage_fail(c, &e);
-}
-
-void cage_preflight(struct cage *c)
-{
-	int status = wait_for_child(start_preflight(c));
-	int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-	const char *why = "its shell did not end well";
-	struct err e;
-
-	if (code == 0 || code == BY_US) {
-		if (wire_send(c->channel, WIRE_CHECKED, code == BY_US, NULL) < 0)
-			_exit(125);
-		c->is_checked = true;
-		return;
-	}
-	if (code > 0)
-		code &= ~BY_US;
-	for (size_t i = 0; i < COUNT_OF(preflight_answers); i++)
-		if (preflight_answers[i].status == code)
-			why = preflight_answers[i].meaning;
-	err_set(&e, ERR_REFUSED, EPERM,
-		"cannot start the command: the preflight in the cage failed: %s (status %d)", why,
-		code);
-	cage_fail(c, &e);
+	if (!cage_is_broken("preflight"))
+		code = preflight_run(value_of(c->start->environment, "HOME"));
+	if (wire_send(c->channel, WIRE_CHECKED, (int)code, NULL) < 0 || code != PREFLIGHT_PASSED)
+		_exit(125);
 }
 
 /* --- the command --- */
@@ -254,6 +181,15 @@ static void enter_workdir(const struct cage *c)
 	}
 }
 
+/* execve does not write to its words, and its type does not say so. */
+static char *as_word(const char *text)
+{
+	char *word;
+
+	memcpy(&word, &text, sizeof(word));
+	return word;
+}
+
 static noreturn void be_startup(const struct cage *c, const char *text)
 {
 	char shell[] = "/bin/sh", dash_c[] = "-c";
@@ -323,13 +259,9 @@ static noreturn void be_command(struct cage *c, int latch)
 {
 	char word;
 
-	if (!c->has_image && !c->is_checked)
-		cage_preflight(c);
-	/* The init writes one byte once it stands; EOF without it: the cage has ended. */
+	/* The init writes one byte after the preflight; EOF without it: the cage has ended. */
 	if (read(latch, &word, 1) != 1)
 		_exit(125);
-	if (!c->is_checked)
-		cage_preflight(c);
 	if (c->start->times)
 		c->start->times->checked = clock_ns();
 	enter_workdir(c);
@@ -347,7 +279,7 @@ static noreturn void be_command(struct cage *c, int latch)
 
 noreturn void cage_be_joined(struct cage *c)
 {
-	cage_preflight(c);
+	run_preflight(c);
 	if (c->start->times)
 		c->start->times->checked = clock_ns();
 	enter_workdir(c);
@@ -404,6 +336,7 @@ static noreturn void stay(const struct cage *c, pid_t command)
 	int status;
 
 	/* As the init does. */
+	run_preflight(c);
 	(void)!write(CAGE_CHANNEL + 2, "", 1);
 	status = wait_for_child(command);
 
@@ -430,7 +363,9 @@ static noreturn void stay(const struct cage *c, pid_t command)
 static noreturn void be_init(const struct cage *c, const struct init_parts *parts, pid_t command)
 {
 	char name[] = "init";
-	char *const words[] = { name, NULL }, *const nothing[] = { NULL };
+	char *const words[] = { name, NULL };
+	char *const *home = find_variable(c->start->environment, "HOME");
+	char *const variables[] = { home ? *home : NULL, NULL };
 	const int passed[] = { c->channel, parts->counter, parts->latch };
 	/* Its own pid means: no command, because the init never is one. */
 	uint64_t pid = c->start->stays ? 1 : (uint64_t)command;
@@ -443,7 +378,7 @@ static noreturn void be_init(const struct cage *c, const struct init_parts *part
 	if (cage_is_broken("init"))
 		stay(c, command);
 	if (is_good)
-		syscall(SYS_execveat, parts->program, "", words, nothing, AT_EMPTY_PATH);
+		syscall(SYS_execveat, parts->program, "", words, variables, AT_EMPTY_PATH);
 	err_hint(&e, err_sys(&e, errno, "cannot start the cage's init"), "%s",
 		errno == EPERM || errno == ENOSYS
 			? "a profile of system calls must allow execveat, signalfd4 and ppoll"

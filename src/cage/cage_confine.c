@@ -253,19 +253,6 @@ static int confine_tell(struct cage *c, struct err *e)
 	return 0;
 }
 
-int cage_confine_check(const struct cage *c)
-{
-	const struct plan_op *op = plan_find(c->start->plan, PLAN_DROP, "groups");
-	int r = op ? drop_groups() : 0;
-
-	/* A failing MAY operation is reported when the cage itself drops its groups. */
-	if (r == 0 || op->need != PLAN_MUST)
-		r = cage_confine_drop_capabilities();
-	if (r == 0)
-		r = drop_new_privileges();
-	return r == 0 ? install(c->start->filter, c->start->filter_count, 0) : r;
-}
-
 static void skip_telling(const struct cage *c, const char *what, const struct err *why)
 {
 	const struct plan_op *op = plan_find(c->start->plan, PLAN_TELL, what);

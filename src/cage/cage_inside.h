@@ -26,7 +26,6 @@ struct cage {
 	int abi;
 	int late[CAGE_TREE_COUNT];  /* the session's trees, detached; or -1 */
 	bool has_session;           /* they have come */
-	bool is_checked;            /* the preflight has passed */
 	bool has_image;             /* the root starts with files of an image or an overlay */
 	bool is_confined;           /* Landlock is on, and was seen to refuse something */
 	int project;                /* the whole project with all rights, in the pool */
@@ -197,16 +196,7 @@ noreturn void cage_member(struct cage *c);
 /* Sets RLIMIT_NOFILE last: building the cage needs more descriptors. */
 int cage_limit_files(const struct cage *c, struct err *e);
 
-/*
- * Confines one process alone, before the others are: no capabilities, no new privileges, and the
- * filter. 0 or -errno.
- */
-int cage_confine_check(const struct cage *c);
-
 /* --- cage_command.c --- */
-
-/* Runs the preflight; where it fails, the cage ends. */
-void cage_preflight(struct cage *c);
 
 /*
  * The wall stands: tells the keeper, starts the command's process, waits for the keeper's word and

@@ -37,8 +37,6 @@
 static int cage_await(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	(void)op;
-	if (c->start->is_warm && !c->has_image)
-		cage_preflight(c);
 	if (wire_send(c->channel, WIRE_AWAITS, 0, NULL) < 0)
 		_exit(125);
 	for (;;) {

@@ -37,7 +37,7 @@ static void cli_say_times(const struct cage_times *t, const struct record *recor
 			say_step(plan_op_defs[kind].name, t->spent[kind]);
 	say_step("= until the wall stands", t->ready - t->born);
 	say_step("look from outside", t->told - t->ready);
-	say_step("preflight, the rest of", t->checked - t->told);
+	say_step("init and preflight", t->checked - t->told);
 	say_step("startup", t->started - t->checked);
 	say_step("= until the command", t->started - began);
 	say_step("command and its end", record->run_ns);

@@ -46,6 +46,8 @@ const struct cli_command cli_commands[] = {
 		cmd_verify_options, false, cmd_verify, .takes_words = true },
 	{ "doctor", "[options]", "show what this host can guarantee, and how to get the rest",
 		cmd_doctor_options, false, cmd_doctor },
+	{ "preflight", "", "print the checks that every cage passes before its command", NULL,
+		false, cmd_preflight },
 	{ "version", "", "print the version and the digest of the preflight", NULL, false,
 		cmd_version },
 	{ 0 },

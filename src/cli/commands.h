@@ -18,6 +18,7 @@ int cmd_plan(struct cli *cli);
 int cmd_check(struct cli *cli);
 int cmd_doctor(struct cli *cli);
 int cmd_overlay(struct cli *cli);
+int cmd_preflight(struct cli *cli);
 int cmd_version(struct cli *cli);
 int cmd_agent(struct cli *cli);
 int cmd_worker(struct cli *cli);

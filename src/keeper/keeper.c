@@ -62,7 +62,6 @@ static void tell_cage(struct keeper *k)
 		.run = k->record->session ? k->record->session : k->record->run,
 		.filter = q->filter.code,
 		.filter_count = q->filter.count,
-		.preflight = plan_preflight_script,
 		.command_line = q->command_line,
 		.command_line_size = q->command_line_size,
 		.times = q->times,
@@ -95,7 +94,8 @@ static void begin_record(struct record *record)
 	record->outcome = RECORD_REFUSED;
 	record->failed_op = -1;
 	record->ended_for = PLAN_GUARANTEE_COUNT;
-	record->is_preflight_passed = record->is_preflight_ours = false;
+	record->is_preflight_passed = false;
+	record->preflight_by = NULL;
 	record_forget_decisions(record);
 	record->denial_count = 0;
 	record->denials_untold = 0;
@@ -138,7 +138,6 @@ static int make_words(struct keeper *k, struct err *e)
 
 	k->start.arguments = k->words.arguments;
 	k->start.environment = k->words.environment;
-	k->start.own_variables = k->words.own_variables;
 	return r;
 }
 

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/own.h"
+#include "cage/init/preflight.h"
 #include "keeper/keeper_inside.h"
 #include "wire/wire.h"
 
@@ -296,11 +297,23 @@ static int take_failed(struct keeper *k, struct keeper_message *m, struct err *e
 
 static int take_checked(struct keeper *k, struct keeper_message *m, struct err *e)
 {
-	(void)e;
-	k->record->is_preflight_passed = true;
-	k->record->is_preflight_ours = m->said.n != 0;
+	bool is_root = m->said.n == PREFLIGHT_ROOT;
+
+	/* A session's cage has its init already, so the command's own process does it. */
+	k->record->preflight_by = k->mode == KEEPER_JOINING ? "bawn" : "init";
+	k->record->is_preflight_passed = m->said.n == PREFLIGHT_PASSED;
 	keeper_log_preflight(k);
-	return 0;
+	if (k->record->is_preflight_passed)
+		return 0;
+	k->end.has_failed = true;
+	if (!is_root && m->said.n != PREFLIGHT_HOME)
+		return err_set(e, ERR_SYS, EPROTO,
+			"cannot start the command: unexpected code %d of the preflight", m->said.n);
+	return err_set(e, ERR_REFUSED, EPERM,
+		"cannot start the command: the preflight in the cage failed: %s (status %d)",
+		is_root ? "root in the cage would be root outside"
+			: "the home is not the cage's own",
+		m->said.n);
 }
 
 static void note_start(struct keeper *k)
@@ -364,7 +377,6 @@ enum {
 
 enum {
 	ANY_MODE = BIT(KEEPER_MODE_COUNT) - 1,
-	WARM = BIT(KEEPER_WARM),
 	JOINING = BIT(KEEPER_JOINING),
 };
 
@@ -385,9 +397,7 @@ static const struct keeper_message_rule rules[] = {
 	{ WIRE_NAMES, MAKING, ANY_MODE, ONCE, 0, take_names },
 	{ WIRE_LOOK, MAKING, JOINING, OFTEN, 0, take_look },
 	{ WIRE_READY, MAKING, ANY_MODE, ONCE, 0, take_ready },
-	/* A warm cage ran its preflight while nobody needed it. */
-	{ WIRE_CHECKED, MAKING, WARM, ONCE, 0, take_checked },
-	{ WIRE_CHECKED, BUILT | LET_GO, ANY_MODE, ONCE, 0, take_checked },
+	{ WIRE_CHECKED, LET_GO, ANY_MODE, ONCE, 0, take_checked },
 	{ WIRE_STARTED, LET_GO, ANY_MODE, ONCE, BIT(WIRE_CHECKED), take_started },
 	{ WIRE_STOPPED, RUNNING, ANY_MODE, OFTEN, 0, take_stopped },
 	{ WIRE_EXITED, LET_GO | RUNNING, ANY_MODE, ONCE, 0, take_exited },
@@ -431,8 +441,8 @@ bool keeper_hear_last(struct keeper *k, struct err *e)
 	while ((r = wire_receive(k->process.channel, &m.said, NULL)) == 0) {
 		if (m.said.kind == WIRE_FAILED)
 			take_failed(k, &m, e->kind == ERR_SYS || k->end.has_fault ? e : &other);
-		if (m.said.kind == WIRE_CHECKED && !k->record->is_preflight_passed)
-			take_checked(k, &m, e);
+		if (m.said.kind == WIRE_CHECKED && !k->record->preflight_by)
+			take_checked(k, &m, e->kind == ERR_SYS || k->end.has_fault ? e : &other);
 		if (m.said.kind == WIRE_STARTED && !keeper_has_started(k))
 			note_start(k);
 	}

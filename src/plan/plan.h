@@ -58,6 +58,6 @@ void plan_print(const struct plan *p, struct buf *out, bool color);
 void plan_print_json(const struct plan *p, struct buf *out);
 int plan_digest(const struct plan *p, char ret[static SHA256_HEX_SIZE]);
 
-/* The preflight: a shell script that is the same for every run everywhere, and its digest. */
-extern const char plan_preflight_script[];
+/* The preflight: a shell script, the same for every run everywhere, and its digest. */
+extern const char plan_preflight_text[];
 void plan_preflight_digest(char ret[static SHA256_HEX_SIZE]);

@@ -213,8 +213,7 @@ static void add_environment(struct plan_builder *b)
 		{ "USER", user },
 	};
 
-	/* All of them, also those that a declared one replaces for the command: see PLAN_PREFLIGHT.
-	 */
+	/* Before the declared variables, which may replace them. */
 	add_own_names(b);
 	for (size_t i = 0; i < COUNT_OF(own); i++)
 		add_env(b, own[i].name, own[i].value, PLAN_OWN);

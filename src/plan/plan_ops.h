@@ -50,7 +50,7 @@ enum plan_op_kind {
 	PLAN_CONFINE,   /* from here on Landlock holds */
 	PLAN_SYSCALLS,  /* a: profile */
 	PLAN_TELL,      /* a: what of it the filter tells the keeper */
-	PLAN_PREFLIGHT, /* a: digest of the script; run with the cage's own variables only */
+	PLAN_PREFLIGHT, /* a: digest of its text */
 	PLAN_STARTUP,   /* a: a shell command */
 	PLAN_WORKDIR,   /* b: where the command starts */
 	PLAN_ARGUMENT,  /* a: one word of the command */
@@ -73,7 +73,7 @@ enum plan_op_flags {
 	PLAN_IDMAPPED = 64,
 	PLAN_CREATE = 128,   /* made where it is missing */
 	PLAN_LIST = 256,     /* a rule: names can be listed, nothing more */
-	PLAN_OWN = 1024,     /* a variable of bawn's own; the preflight sees no others */
+	PLAN_OWN = 1024,     /* a variable of bawn's own */
 	PLAN_PARTS = 512,    /* a project: nothing of it is seen but its parts */
 	PLAN_VIEW = 2048,    /* a folder is shown through a layer: no socket in it can be used, and
 				where it is on the host is not seen */

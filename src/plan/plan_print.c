@@ -211,7 +211,7 @@ int plan_digest(const struct plan *p, char ret[static SHA256_HEX_SIZE])
 
 void plan_preflight_digest(char ret[static SHA256_HEX_SIZE])
 {
-	sha256_hex(plan_preflight_script, strlen(plan_preflight_script), ret);
+	sha256_hex(plan_preflight_text, strlen(plan_preflight_text), ret);
 }
 
 /* --- as text --- */

@@ -10,13 +10,12 @@
  * message has the same size and no pointers; one of another size is not a message.
  */
 enum wire_kind {
-	WIRE_MAPPED,  /* keeper → cage: your ids are mapped */
-	WIRE_READY,   /* cage → keeper: the wall stands; look at me */
-	WIRE_GO,      /* keeper → cage: run the command */
-	WIRE_FAILED,  /* cage → keeper: `err` says why, `n` at which operation, or -1 */
-	WIRE_SKIPPED, /* cage → keeper: operation `n`, which may fail, did; `err` says why */
-	WIRE_CHECKED, /* cage → keeper: the preflight passed; `n`: bawn's own code did it, no shell
-		       */
+	WIRE_MAPPED,   /* keeper → cage: your ids are mapped */
+	WIRE_READY,    /* cage → keeper: the wall stands; look at me */
+	WIRE_GO,       /* keeper → cage: run the command */
+	WIRE_FAILED,   /* cage → keeper: `err` says why, `n` at which operation, or -1 */
+	WIRE_SKIPPED,  /* cage → keeper: operation `n`, which may fail, did; `err` says why */
+	WIRE_CHECKED,  /* init → keeper: exit code `n` of the preflight; 0: it passed */
 	WIRE_STARTED,  /* cage → keeper: startup is over, the command runs */
 	WIRE_TERMINAL, /* cage → keeper: the near end of the command's terminal comes with this */
 	WIRE_DISK,     /* cage → keeper: the cage's own file system comes with this */

@@ -458,7 +458,7 @@ def an_image_is_the_root_and_stays_as_it_is(p):
 
 
 @case
-def an_image_without_a_shell_is_looked_at_by_bawn_itself(p):
+def an_image_without_a_shell_runs(p):
     image = make_image(p)
     output(p.run("run", *image_spec(p, image), "--", "/bin/tool", "ids"), "1000 1000 0\n")
     output(p.run("run", *image_spec(p, image), "--fakeroot", "--", "/bin/tool", "ids"), "0 0 0\n")

@@ -145,8 +145,7 @@ static int attack_early(char **args)
 						     : refused("in 200 looks");
 }
 
-/* As the shell of an image: it is handed the preflight, and uses the moment. /end names the canary.
- */
+/* As the shell of an image, which a startup command starts. /end names the canary. */
 static int attack_as_shell(char **args)
 {
 	char end[32] = "", name[8] = "environ", other[8] = "cmdline";

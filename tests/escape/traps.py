@@ -98,7 +98,7 @@ def at_startup(suite, place, pair):
 
 
 def image_shell(suite, place, pair):
-    """The shell of an image is handed the preflight, and looks."""
+    """The shell of an image is started by a startup command, and looks."""
     image, spec = place.top / "image", place.home / ".config/bawn/image.yaml"
     for name in ("bin", "etc", "opt", "tmp", "proc", "dev", "usr", "home", "work"):
         (image / name).mkdir(parents=True)
@@ -106,7 +106,7 @@ def image_shell(suite, place, pair):
         own(place.uid, image, image / name)
     shutil.copy(suite.files / "probe", image / "bin/sh")
     place.write(image / "end", place.end)
-    place.write(spec, f"version: 1\nroot: {{image: 'dir:{image}'}}", 0o644)
+    place.write(spec, f"version: 1\nroot: {{image: 'dir:{image}'}}\nstartup_commands: [look]\n", 0o644)
     for folder in (spec.parent, spec.parent.parent):
         folder.chmod(0o755)
     options = ("-f", str(spec), "--name", "{text}")
@@ -363,8 +363,8 @@ ROWS = [
         prepare=false_programs, check=data_changed, variables={"PATH": "{project}:" + os.environ["PATH"]}),
     Row("T201", "the first process in the first moment", (), broken("init"), custom=early),
     Row("T201", "the first process at startup commands", (), broken("init"), custom=at_startup),
-    Row("T201", "the first process at the preflight of an image", (), broken("init"), custom=image_shell, who="user"),
-    Row("T201", "the first process at the preflight of an image of root's", (), broken("init"), custom=image_shell,
+    Row("T201", "the first process at startup commands of an image", (), broken("init"), custom=image_shell, who="user"),
+    Row("T201", "the first process at startup commands of an image of root's", (), broken("init"), custom=image_shell,
         who="root"),
     Row("T113", "odd names", (), opened("the neighbour itself"), custom=odd_names),
     Row("T117", "mounts that come later", (), Outside(), custom=propagation, who="root"),

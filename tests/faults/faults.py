@@ -4,7 +4,7 @@
     faults.py BAWN INJECT WITNESS [--all] [--only TEXT] [--user UID] [--write] [--allow]        prints TAP
 
 A first run counts the calls of each process. Then, for the keeper, the cage's first process and
-the others that bawn starts (helpers, the preflight's shell, the command until it is executed):
+the others that bawn starts (helpers, the command until it is executed):
 
   once       a call fails with EMFILE, ENOMEM, ENOSPC, EINTR or EPERM
   for ever   and so do all later ones of its kind (EINTR: fifty of them, for that one is retried)
@@ -112,7 +112,7 @@ def find_roles(suite, report):
         elif label == cage:
             role = "cage"
         else:
-            role = "preflight" if label.startswith(cage + ".") else "helper"
+            role = "helper"
         found.append(Process(label, role, names))
     return found
 
@@ -149,8 +149,7 @@ def plan_once(processes, every):
             if not every:
                 yield fail(p, name, (count + 1) // 2, "once", next(rotation), 1)
                 continue
-            # The preflight is a shell's thousand small reads.
-            for n in some_of(count) if p.role == "preflight" else range(1, count + 1):
+            for n in range(1, count + 1):
                 for error in ERRORS:
                     yield fail(p, name, n, "once", error, 1)
 
@@ -177,16 +176,15 @@ def plan_for_ever(processes, every):
 
 def plan_kills(processes, every):
     for p in processes:
-        step = 25 if p.role == "preflight" else 1
         if every or p.role in ("keeper", "cage"):
-            for i in range(1, len(p.names) + 1, step if every else 5):
+            for i in range(1, len(p.names) + 1, 1 if every else 5):
                 yield Fault(p.label, p.role, i, p.names[i - 1], "killed", None, 1, False)
 
 
 def plan_orphans(processes, every):
     for p in processes:
         if p.role != "keeper":
-            step = 25 if p.role == "preflight" else 1 if every else 5
+            step = 1 if every else 5
             # At 0 it has just been born, and its parent has not gone on either.
             for i in range(0, len(p.names) + 1, step):
                 yield Fault(p.label, p.role, i, p.names[i - 1] if i else "birth", "orphaned", None, 1, False)
@@ -351,7 +349,7 @@ def run_faults(suite, tap, uid, title, faults):
     places[0].start([suite.tools.bawn, "run", "--", "true"], stdout=subprocess.DEVNULL).wait(SECONDS)
     left = before.left()
     before.clean()
-    for role in ("keeper", "cage", "preflight", "command", "helper"):
+    for role in ("keeper", "cage", "command", "helper"):
         mine = [r for r in results if r[0].role == role]
         if not mine:
             continue

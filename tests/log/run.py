@@ -109,7 +109,7 @@ def a_failed_preflight_is_told_and_so_is_the_refusal(p):
     expect(p.run("run", "--", "true", program=BREAKABLE, env={"BAWN_TEST_BREAK": "home,look"}), 125)
     told = last(p)
     assert [event["type"] for event in told[-2:]] == ["preflight", "refused"], told[-2:]
-    assert told[-2]["passed"] is False and told[-2]["by"] is None and told[-1]["kind"] == "refused", told[-2:]
+    assert told[-2]["passed"] is False and told[-2]["by"] == "init" and told[-1]["kind"] == "refused", told[-2:]
     assert "the preflight in the cage failed" in told[-1]["error"] and not of_type(told, "run_end")
     expect(p.run("run", "--", "/no/such/program"), 127)
     assert last(p)[-1]["kind"] == "not_found", last(p)[-1]

@@ -474,6 +474,7 @@ def each_has_a_record_and_names_the_cages(place):
         expect(one.sh("echo written >file"), 0)
         command = place.record()
         assert command["session"] == one.id and command["outcome"] == "exited", command
+        assert command["preflight_passed"] and command["preflight_by"] == "bawn", command
         expect(one.sh("true"), 0)
         assert place.record()["cage"] == command["cage"] != place.record()["run"]
         folder = place.state / "bawn" / "runs" / command["cage"]

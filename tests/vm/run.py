@@ -59,7 +59,7 @@ class Suite:
 # Root's runs test cages of root's and of a user's without cgroups; a user's own has those of a login. The whole
 # takes two processors less than ten minutes when it is emulated.
 SUITES = [
-    Suite("cage/preflight.py", (BAWN, BREAKABLE), {"root": [], "user": []}, slice={"root": [], "user": []}),
+    Suite("cage/preflight.py", (BAWN, BREAKABLE, "src/cage/init/init"), {"root": [], "user": []}, slice={"root": [], "user": []}),
     Suite("cage/look.py", (BAWN, BREAKABLE), {"root": ["noticed"]}, slice={"user": ["hosts"]}),
     Suite("cage/files.py", (BAWN, BREAKABLE), {"root": ["bind"], "user": []}, slice={"user": ["captured"]}),
     Suite("cage/protect.py", (BAWN, BREAKABLE), {"root": ["cannot"], "user": ["host"]}, slice={"user": ["replaces"]}),

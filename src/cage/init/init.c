@@ -2,18 +2,18 @@
  * init - the first process of a cage, once the wall stands.
  *
  * Runs as:     the cage's user, under everything the command is under.
- * Enters with: an empty environment, a constant command line, and three descriptors: 3 speaks to
- *              the keeper, 4 holds the command's pid, 5 is the latch the command waits at.
- * Leaves:      nothing. When the command ends, or the keeper does, all of the cage ends. Where 4
- *              holds 1, there is no command: it is the cage of a session, which ends when the
- *              keeper says so.
- * Must not:    know anything. It is a program of its own, without a library, so that no byte of
- *              the operator's memory, arguments or environment is in it.
+ * Enters with: the command's HOME as its only variable, a constant command line, and three
+ *              descriptors: 3 is the channel to the keeper, 4 holds the command's pid, 5 is the
+ *              latch at which the command waits.
+ * Leaves:      nothing. The whole cage ends with the command or the keeper. If 4 holds 1, there is
+ *              no command: it is the cage of a session, which ends when the keeper says so.
+ * Must not:    hold a byte of the operator's memory, arguments or environment: it is a program of
+ *              its own, without a library.
  *
- * It leads the session that the command's group is in, so that the command can be stopped and
- * continued as a shell's job can. It reaps what is left to it, passes signals on to the command,
- * tells the keeper when the command stops and how it ends, and ends itself; as it is the first
- * process, the kernel then ends all others.
+ * It runs the preflight before it releases the command. It leads the terminal session that the
+ * command's group is in, so that the command can be stopped and continued as a shell's job can. It
+ * reaps orphans, passes signals to the command, tells the keeper when the command stops and how it
+ * ends, and ends itself; the kernel then ends all other processes of the pid namespace.
  */
 #include <errno.h>
 #include <poll.h>
@@ -25,6 +25,7 @@
 #include <time.h>
 
 #include "base/call.h"
+#include "cage/init/preflight.h"
 #include "wire/wire.h"
 
 #define NAP_NS 20000000 /* between two looks whether all have ended */
@@ -40,7 +41,7 @@ static __attribute__((noreturn)) void init_end(int status)
 		call(__NR_exit_group, status, 0, 0, 0, 0, 0);
 }
 
-/* Messages are too large for the stack's taste of a program without a library to clear them. */
+/* Not on the stack: compilers clear large locals by memset, which is a library's. */
 static struct wire_message message;
 
 static void init_tell(enum wire_kind kind, int n)
@@ -61,7 +62,7 @@ static int init_reap(int command, int *status)
 
 		if (pid == 0 || pid == -ECHILD)
 			return is_over;
-		/* Nothing else is known to happen; it must not go on for ever. */
+		/* No other error is known; a new one must not loop for ever. */
 		if (pid < 0 && ++errors > 100)
 			init_end(125);
 		if (pid == command && WIFSTOPPED(one)) {
@@ -74,8 +75,8 @@ static int init_reap(int command, int *status)
 }
 
 /*
- * What a terminal sends goes to all of the command's group, as from a terminal; a halt and its end
- * are for the whole cage.
+ * A terminal's signals go to the command's whole group, as from a terminal; SIGSTOP and SIGCONT go
+ * to the whole cage.
  */
 static void send(int command, int number)
 {
@@ -87,13 +88,13 @@ static void send(int command, int number)
 		call(__NR_kill, -1, number, 0, 0, 0, 0);
 		return;
 	}
-	/* Before it leads a group, to itself. */
+	/* To the process, as long as it has no group of its own. */
 	if (command != NOBODY &&
 		(!is_terminals || call(__NR_kill, -command, number, 0, 0, 0, 0) < 0))
 		call(__NR_kill, command, number, 0, 0, 0, 0);
 }
 
-/* True when the cage is to end with the last process in it. */
+/* Returns true if the cage shall end with its last process. */
 static int pass_signal(int command)
 {
 	long n = call(__NR_read, KEEPER, (long)&message, sizeof(message), 0, 0, 0);
@@ -105,22 +106,22 @@ static int pass_signal(int command)
 	return n == sizeof(message) && command == NOBODY && message.n == SIGTERM;
 }
 
-/* Commands of a session are not children of this process: they are looked for. */
+/* A session's commands are not children of this process, so wait4 does not find them. */
 static int is_alone(void)
 {
 	return call(__NR_kill, -1, 0, 0, 0, 0, 0) == -ESRCH;
 }
 
 /*
- * The command is over: so is everything it left behind. The keeper hears of both, so that it need
- * not wait for ever for a process that hangs in the kernel.
+ * Ends with the command everything that it left behind. Two messages, so that the keeper does not
+ * wait for ever for a process that hangs in the kernel.
  */
 static __attribute__((noreturn)) void init_finish(int status)
 {
 	int others = 0;
 
 	init_tell(WIRE_EXITED, status);
-	/* As any other process it would mean the host's, or a container's. */
+	/* Without a pid namespace this would kill the host's processes. */
 	if (call(__NR_getpid, 0, 0, 0, 0, 0, 0) == 1)
 		call(__NR_kill, -1, 9, 0, 0, 0, 0);
 	while (call(__NR_wait4, -1, 0, 0, 0, 0, 0) > 0)
@@ -149,12 +150,26 @@ static void init_watch(int children, int command)
 	}
 }
 
-/* Called by the few instructions below, which the kernel starts. */
-__attribute__((noreturn)) void init_main(void);
+/* The command's HOME: the first variable of a new program, which follows its arguments. */
+static const char *home_of(char **stack)
+{
+	char **variable = stack + *(long *)stack + 2;
+	const char *at = *variable, *name = "HOME=";
 
-void init_main(void)
+	while (at && *name && *at == *name) {
+		at++;
+		name++;
+	}
+	return at && !*name ? at : "";
+}
+
+/* Called by the few instructions below, which the kernel starts. `stack`: as it is at a start. */
+__attribute__((noreturn)) void init_main(char **stack);
+
+void init_main(char **stack)
 {
 	unsigned long child_ends = 1UL << (SIGCHLD - 1), command = 0;
+	enum preflight code;
 	long children, blocked;
 
 	call(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
@@ -166,7 +181,11 @@ void init_main(void)
 		call(__NR_signalfd4, -1, (long)&child_ends, sizeof(child_ends), SFD_CLOEXEC, 0, 0);
 	if (blocked < 0 || children < 0 || command == 0)
 		init_end(125);
-	/* From here on the command may run: this process stands, and cannot be looked into. */
+	code = preflight_run(home_of(stack));
+	init_tell(WIRE_CHECKED, (int)code);
+	if (code != PREFLIGHT_PASSED)
+		init_end((int)code);
+	/* From here on the command may run: this process stands, and nobody can read it. */
 	if (call(__NR_write, GATE, (long)"", 1, 0, 0, 0) != 1)
 		init_end(125);
 	call(__NR_close, GATE, 0, 0, 0, 0, 0);
@@ -175,7 +194,7 @@ void init_main(void)
 }
 
 #if defined(__x86_64__)
-__asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tand $-16, %rsp\n\tcall init_main\n");
+__asm__(".globl _start\n_start:\n\txor %ebp, %ebp\n\tmov %rsp, %rdi\n\tand $-16, %rsp\n\tcall init_main\n");
 #else
-__asm__(".globl _start\n_start:\n\tmov x29, #0\n\tb init_main\n");
+__asm__(".globl _start\n_start:\n\tmov x29, #0\n\tmov x0, sp\n\tb init_main\n");
 #endif

@@ -109,8 +109,6 @@ static int warm_share_words(struct keeper *k, struct err *e)
 {
 	const int flags = MAP_SHARED | MAP_ANONYMOUS;
 	struct cage_start *start = &k->start;
-	/* The preflight's, which are the plan's alone. */
-	int r = keeper_words_make(&k->words, start, e);
 	/* cppcheck-suppress invalidFunctionArg ; -1 is what mmap(2) asks for here */
 	char *shared = mmap(NULL, WORDS_SIZE, PROT_READ | PROT_WRITE, flags, -1, 0);
 
@@ -118,10 +116,9 @@ static int warm_share_words(struct keeper *k, struct err *e)
 		return err_set(e, ERR_SYS, ENOMEM, "cannot make a warm cage: out of memory");
 	k->words.shared = shared;
 	k->words.shared_size = WORDS_SIZE;
-	start->own_variables = k->words.own_variables;
 	start->environment = (char **)(void *)shared;
 	start->arguments = start->environment + start->plan->op_count + 1;
-	return r;
+	return 0;
 }
 
 /* What it is made with, until a run uses it. */

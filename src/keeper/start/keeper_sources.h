@@ -11,7 +11,7 @@
 
 struct keeper_words {
 	struct arena arena;
-	char **arguments, **environment, **own_variables;
+	char **arguments, **environment;
 	char *shared; /* with a warm cage, which finds its words there later; or NULL */
 	size_t shared_size;
 };

@@ -35,7 +35,7 @@ static bool set_variable(
 }
 
 static bool words_add_variable(struct keeper_words *w, const struct cage_start *start,
-	const struct plan_op *op, size_t *count, size_t *own_count)
+	const struct plan_op *op, size_t *count)
 {
 	const char *name = plan_str(start->plan, op->a), *value = plan_str(start->plan, op->b);
 	char filled[4096];
@@ -47,8 +47,7 @@ static bool words_add_variable(struct keeper_words *w, const struct cage_start *
 	if (op->flags & PLAN_OWN) {
 		if (cage_is_broken("home") && str_eq(name, "HOME"))
 			value = "/";
-		if (!cage_fill_in(start, op->b_root, value, filled, sizeof(filled)) ||
-			!set_variable(w, w->own_variables, own_count, name, filled))
+		if (!cage_fill_in(start, op->b_root, value, filled, sizeof(filled)))
 			return false;
 		value = filled;
 		/* Its terminal is shown on the operator's, and understands what that does. */
@@ -61,27 +60,48 @@ static bool words_add_variable(struct keeper_words *w, const struct cage_start *
 #ifdef BAWN_BREAKABLE
 extern char **environ;
 
-static char **all_variables(char **made)
+/* Adds the operator's variables, but for those of the plan: the preflight would stop another HOME.
+ */
+static bool leak_variables(struct keeper_words *w, size_t count)
 {
-	return cage_is_broken("environment") ? environ : made;
+	size_t n = 0, own = count;
+	char **all;
+
+	while (environ[n])
+		n++;
+	all = arena_array(&w->arena, count + n + 1, sizeof(char *));
+	if (!all)
+		return false;
+	memcpy(all, w->environment, count * sizeof(char *));
+	for (size_t i = 0; i < n; i++) {
+		size_t name = strcspn(environ[i], "=") + 1, at = 0;
+
+		while (at < own && strncmp(all[at], environ[i], name) != 0)
+			at++;
+		if (at == own)
+			all[count++] = environ[i];
+	}
+	w->environment = all;
+	return true;
 }
 #else
-static char **all_variables(char **made)
+static bool leak_variables(struct keeper_words *w, size_t count)
 {
-	return made;
+	(void)w;
+	(void)count;
+	return true;
 }
 #endif
 
 int keeper_words_make(struct keeper_words *ret, const struct cage_start *start, struct err *e)
 {
-	size_t n = start->plan->op_count + 1, arguments = 0, variables = 0, own = 0;
+	size_t n = start->plan->op_count + 1, arguments = 0, variables = 0;
 	bool is_good;
 
 	arena_init(&ret->arena, MAX_WORDS_SIZE);
 	ret->arguments = arena_array(&ret->arena, n, sizeof(char *));
 	ret->environment = arena_array(&ret->arena, n, sizeof(char *));
-	ret->own_variables = arena_array(&ret->arena, n, sizeof(char *));
-	is_good = ret->arguments && ret->environment && ret->own_variables;
+	is_good = ret->arguments && ret->environment;
 	for (uint32_t i = 0; is_good && i < start->plan->op_count; i++) {
 		const struct plan_op *op = &plan_ops(start->plan)[i];
 		const char *a = plan_str(start->plan, op->a);
@@ -90,12 +110,13 @@ int keeper_words_make(struct keeper_words *ret, const struct cage_start *start, 
 			is_good = (ret->arguments[arguments++] =
 						  arena_copy(&ret->arena, a, strlen(a))) != NULL;
 		else if (op->kind == PLAN_ENV || op->kind == PLAN_ENV_PASS)
-			is_good = words_add_variable(ret, start, op, &variables, &own);
+			is_good = words_add_variable(ret, start, op, &variables);
 	}
+	if (is_good && cage_is_broken("environment"))
+		is_good = leak_variables(ret, variables);
 	if (!is_good)
 		return err_set(
 			e, ERR_SYS, ENOMEM, "cannot set the command's variables: out of memory");
-	ret->environment = all_variables(ret->environment);
 	return 0;
 }
 

@@ -92,11 +92,7 @@ void keeper_log_preflight(struct keeper *k)
 	j = log_begin(l, "preflight");
 	json_bool(j, "passed", r->is_preflight_passed);
 	json_text(j, "sha256", plan_str(k->start.plan, op->a));
-	/* Who ran one that failed is not told. */
-	json_text(j, "by",
-		!r->is_preflight_passed ? NULL
-		: r->is_preflight_ours  ? "bawn"
-					: "shell");
+	json_text(j, "by", r->preflight_by);
 	log_end(l);
 }
 
@@ -191,8 +187,6 @@ void keeper_log_end(struct keeper *k, const struct err *e)
 
 	if (!l)
 		return;
-	if (k->state >= KEEPER_LET_GO && k->end.has_failed && !r->is_preflight_passed)
-		keeper_log_preflight(k);
 	/* What was told when it was new has other numbers by now. */
 	for (size_t i = 0; i < r->decision_count; i++)
 		if (k->gate.is_outdated[i])

@@ -373,7 +373,7 @@ void record_print(const struct record *r, struct buf *out)
 	json_text(&j, "filter_sha256", r->filter_digest);
 	json_text(&j, "preflight_sha256", preflight ? plan_str(r->plan, preflight->a) : NULL);
 	json_bool(&j, "preflight_passed", r->is_preflight_passed);
-	json_text(&j, "preflight_by", r->is_preflight_ours ? "bawn" : "shell");
+	json_text(&j, "preflight_by", r->preflight_by);
 	json_bool(&j, "warm", r->is_warm);
 	print_tree(&j, "image", record_image_name(r, &scratch), &r->image);
 	print_tree(&j, "project", NULL, &r->project);

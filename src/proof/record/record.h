@@ -195,8 +195,9 @@ struct record {
 	char filter_digest[SHA256_HEX_SIZE];
 	struct timespec began, ended; /* of the clock on the wall */
 	uint64_t start_ns, run_ns;    /* until the command was started, and from there to its end */
-	bool is_preflight_passed, is_preflight_ours; /* passed; without a shell */
-	bool is_warm; /* its cage stood before it was asked for, and the preflight was run then */
+	bool is_preflight_passed;
+	const char *preflight_by; /* "init"; "bawn" in a session's cage; NULL: it was not run */
+	bool is_warm;             /* its cage stood before the run was requested */
 	bool has_terminal;        /* the command had one of its own */
 	uint64_t escapes_dropped; /* sequences that would have reached out of the screen */
 	struct record_observation observations[PLAN_GUARANTEE_COUNT];
