@@ -6,17 +6,17 @@
 #include <string.h>
 
 static const struct {
-	int exit_status, http_status;
+	int exit_status;
 	const char *word;
 } kinds[ERR_KIND_COUNT] = {
-	[ERR_NONE] = { 0, 200, "none" },
-	[ERR_USE] = { 2, 400, "use" },
-	[ERR_SPEC] = { 125, 422, "spec" },
-	[ERR_REFUSED] = { 125, 403, "refused" },
-	[ERR_SYS] = { 125, 500, "system" },
-	[ERR_NOT_FOUND] = { 127, 422, "not_found" },
-	[ERR_NOT_EXEC] = { 126, 422, "not_executable" },
-	[ERR_SIGNAL] = { 125, 503, "signal" },
+	[ERR_NONE] = { 0, "none" },
+	[ERR_USE] = { 2, "use" },
+	[ERR_SPEC] = { 125, "spec" },
+	[ERR_REFUSED] = { 125, "refused" },
+	[ERR_SYS] = { 125, "system" },
+	[ERR_NOT_FOUND] = { 127, "not_found" },
+	[ERR_NOT_EXEC] = { 126, "not_executable" },
+	[ERR_SIGNAL] = { 125, "signal" },
 };
 
 int err_set(struct err *e, enum err_kind kind, int num, const char *fmt, ...)
@@ -98,11 +98,6 @@ void err_prefix(struct err *e, const char *fmt, ...)
 int err_exit_status(enum err_kind kind)
 {
 	return kinds[kind].exit_status;
-}
-
-int err_http_status(enum err_kind kind)
-{
-	return kinds[kind].http_status;
 }
 
 const char *err_kind_word(enum err_kind kind)

@@ -2,7 +2,7 @@
 
 #include <stdbool.h>
 
-/* Whose fault an error is. One table in err.c maps each kind to exit and HTTP status. */
+/* Whose fault an error is. One table in err.c maps each kind to its exit status. */
 enum err_kind {
 	ERR_NONE,
 	ERR_USE,       /* the command line is wrong */
@@ -51,9 +51,8 @@ void err_end_texts(struct err *e);
 /* Puts "context: " before the sentence already there. */
 void err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* The process exit status, and the HTTP status, that a kind stands for. */
+/* Returns the exit status that a kind stands for. */
 int err_exit_status(enum err_kind kind);
-int err_http_status(enum err_kind kind);
 
 /* One word, as in JSON: "refused". */
 const char *err_kind_word(enum err_kind kind);

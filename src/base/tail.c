@@ -35,7 +35,8 @@ void tail_add(struct tail *t, const void *bytes, size_t n)
 	t->total += n;
 }
 
-size_t tail_size(const struct tail *t)
+/* How many bytes are kept. */
+static size_t kept_size(const struct tail *t)
 {
 	if (!t->bytes)
 		return 0;
@@ -45,7 +46,7 @@ size_t tail_size(const struct tail *t)
 void tail_print(const struct tail *t, struct buf *out)
 {
 	size_t at = t->max && t->total > t->max ? (size_t)(t->total % t->max) : 0;
-	size_t n = tail_size(t);
+	size_t n = kept_size(t);
 
 	if (n == 0)
 		return;

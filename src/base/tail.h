@@ -17,8 +17,5 @@ void tail_done(struct tail *t);
 
 void tail_add(struct tail *t, const void *bytes, size_t n);
 
-/* How many are kept. */
-size_t tail_size(const struct tail *t);
-
 /* Adds what is kept, in its order. */
 void tail_print(const struct tail *t, struct buf *out);

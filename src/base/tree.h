@@ -97,31 +97,12 @@ int tree_empty(int folder, struct tree_removal *o, struct err *e);
  * attributes are a hash of theirs; "-" where there is none. The tree's is that of one such entry,
  * whose name is ".". Of content only blocks of 4096 bytes count that are not all zero, each after
  * its number and a space: so holes take no time, and it does not matter where they are.
+ *
+ * Of the options (NULL: none) `counts`, `step`, `of` and `stays` have a meaning. `step` is called
+ * within long files too; the top counts as a folder, and bytes are those that were read.
  */
-int tree_digest(int fd, char ret[static SHA256_HEX_SIZE], struct err *e);
-
-/*
- * The same with counts, and told how far it is: of the options those three and `stays` count, and
- * `step` is called within long files too. The top is one of the folders; bytes are those that were
- * read.
- */
-int tree_digest_with(
+int tree_digest(
 	int fd, const struct tree_options *o, char ret[static SHA256_HEX_SIZE], struct err *e);
-
-/*
- * By which is seen, without reading anything, that a tree is still what it was: names, and of each
- * entry type, mode, size, device, inode and times, as git's index has them. Whoever changes an
- * entry changes its ctime to now: where none is younger than the clock is coarse, no change is
- * missed. Of the options only `step` counts; `stays` is meant.
- */
-struct tree_fingerprint {
-	char sha256[SHA256_HEX_SIZE];
-	int64_t newest_ns;         /* the latest ctime */
-	struct tree_counts counts; /* bytes: what a digest reads, about */
-};
-
-int tree_fingerprint(
-	int fd, const struct tree_options *o, struct tree_fingerprint *ret, struct err *e);
 
 /* --- shared by those who walk --- */
 

@@ -276,7 +276,7 @@ static int hash_folder(struct digest *d, int fd, char ret[static SHA256_HEX_SIZE
 	return 0;
 }
 
-int tree_digest_with(
+int tree_digest(
 	int fd, const struct tree_options *o, char ret[static SHA256_HEX_SIZE], struct err *e)
 {
 	struct digest d = { .hasher.options = o };
@@ -290,9 +290,4 @@ int tree_digest_with(
 	tree_digest_add_line(&s, &l, ".");
 	tree_digest_print_hash(&s, ret);
 	return 0;
-}
-
-int tree_digest(int fd, char ret[static SHA256_HEX_SIZE], struct err *e)
-{
-	return tree_digest_with(fd, NULL, ret, e);
 }

@@ -8,7 +8,7 @@ static void digest_of(int dir, const char *name, char ret[static SHA256_HEX_SIZE
 	own_fd int fd = tree_open_folder(dir, name);
 	struct err e = { 0 };
 
-	CHECK(tree_digest(fd, ret, &e) == 0);
+	CHECK(tree_digest(fd, NULL, ret, &e) == 0);
 }
 
 /* By hand, from what the header says. */
@@ -116,14 +116,14 @@ static void test_digest_told(int dir)
 	for (size_t i = 0; i < 256; i++)
 		CHECK(write(file, block, sizeof(block)) == (ssize_t)sizeof(block));
 	CHECK(symlinkat("long", top, "link") == 0 && mkdirat(top, "sub", 0700) == 0);
-	CHECK(tree_digest(top, before, NULL) == 0);
-	CHECK(tree_digest_with(top, &o, now, NULL) == 0);
+	CHECK(tree_digest(top, NULL, before, NULL) == 0);
+	CHECK(tree_digest(top, &o, now, NULL) == 0);
 	CHECK_STR(now, before);
 	CHECK(counts.files == 1 && counts.folders == 2 && counts.links == 1);
 	CHECK(counts.bytes == (uint64_t)256 * sizeof(block));
 	CHECK(left <= 10000 - 256 * sizeof(block) / 65536);
 	left = 3;
-	CHECK(tree_digest_with(top, &o, now, NULL) == -EINTR);
+	CHECK(tree_digest(top, &o, now, NULL) == -EINTR);
 }
 
 int main(void)

@@ -82,7 +82,7 @@ static uint64_t copy_again(int dir, const char *to)
 	char a[SHA256_HEX_SIZE], b[SHA256_HEX_SIZE];
 
 	CHECK(tree_copy(from, target, &o, NULL) == 0 && counts.files == 6);
-	CHECK(tree_digest(from, a, NULL) == 0 && tree_digest(target, b, NULL) == 0);
+	CHECK(tree_digest(from, NULL, a, NULL) == 0 && tree_digest(target, NULL, b, NULL) == 0);
 	CHECK_STR(b, a);
 	CHECK(tree_remove(dir, to, NULL) == 0);
 	return counts.reused;
@@ -221,7 +221,7 @@ static int copy_deep(int dir, unsigned count, struct err *e)
 	make_deep(dir, "deep", count);
 	from = tree_open_folder(dir, "deep");
 	r = tree_copy(from, to, &o, e);
-	CHECK(tree_digest(from, digest, NULL) == r);
+	CHECK(tree_digest(from, NULL, digest, NULL) == r);
 	CHECK(tree_remove(dir, "deep", e) == 0 && tree_remove(dir, "copy", e) == 0);
 	return r;
 }

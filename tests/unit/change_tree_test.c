@@ -19,7 +19,7 @@ static struct change_tree_digest find(int dir, int known)
 
 	CHECK(change_tree_digest(&q, &ret, &e) == 0);
 	/* Remembered or not, it is what it is. */
-	CHECK(tree_digest(fd, plain, &e) == 0);
+	CHECK(tree_digest(fd, NULL, plain, &e) == 0);
 	CHECK_STR(ret.sha256, plain);
 	return ret;
 }

@@ -96,7 +96,7 @@ static void test_image(void)
 	CHECK(mkdtemp(top) != NULL);
 	fd = open(top, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	file = openat(fd, "file", O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-	CHECK(write(file, "text", 4) == 4 && tree_digest(fd, digest, NULL) == 0);
+	CHECK(write(file, "text", 4) == 4 && tree_digest(fd, NULL, digest, NULL) == 0);
 	CHECK(judge_image(&v, false) == VERIFY_ABSENT);
 	snprintf(name, sizeof(name), "dir:%s", top);
 	v.record.image = (struct record_artifact){ name, digest };

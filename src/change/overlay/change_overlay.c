@@ -351,7 +351,7 @@ int change_overlay_digest(
 	const struct change_overlay *o, char ret[static SHA256_HEX_SIZE], struct err *e)
 {
 	own_fd int tree = change_overlay_tree(o, e);
-	int r = tree < 0 ? tree : tree_digest(tree, ret, e);
+	int r = tree < 0 ? tree : tree_digest(tree, NULL, ret, e);
 
 	if (tree >= 0 && r < 0)
 		err_prefix(e, "cannot digest the overlay '%s'", o->path);
@@ -428,7 +428,7 @@ static int write_new(struct change_overlay *o, int from, struct saving *s,
 	else if (fchmod(tree, 0755) < 0)
 		r = change_overlay_fail(o, "write to", errno, e);
 	if (r == 0)
-		r = tree_digest(tree, ret_digest, e);
+		r = tree_digest(tree, NULL, ret_digest, e);
 	if (r == 0 && syncfs(tree) < 0)
 		r = change_overlay_fail(o, "write to", errno, e);
 	return r;

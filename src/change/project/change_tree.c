@@ -44,6 +44,128 @@ static int tree_tell(void *of)
 	return h->q->step ? h->q->step(h->q->of) : 0;
 }
 
+/* --- fingerprints: whether a tree is still the same, without reading its files --- */
+
+/*
+ * Names, and of each entry type, mode, size, device, inode and times, as git's index has them. A
+ * change of an entry sets its ctime to now: while no ctime is younger than the coarse clock, no
+ * change is missed.
+ */
+struct fingerprint {
+	char sha256[SHA256_HEX_SIZE];
+	int64_t newest_ns;         /* the latest ctime */
+	struct tree_counts counts; /* bytes: about what a digest reads */
+};
+
+struct walk {
+	const struct tree_options *options; /* step, of; or NULL */
+	struct fingerprint *ret;
+	struct sha256 sum;
+	unsigned depth;
+	size_t names_size; /* of the folders that are open */
+	struct tree_path path;
+};
+
+/* What is hashed of an entry, before its name; no byte of it is padding. */
+struct fingerprint_line {
+	uint64_t mode, size, device, inode, special;
+	int64_t modified_s, modified_ns, changed_s, changed_ns;
+};
+
+static int look_at_entry(struct walk *w, int at, const char *name, struct stat *st, struct err *e)
+{
+	struct fingerprint_line l;
+	int64_t changed;
+	int r = 0;
+
+	if (fstatat(at, name, st, AT_SYMLINK_NOFOLLOW) < 0)
+		return tree_fail(&w->path, name, errno, "read", e);
+	l = (struct fingerprint_line){
+		.mode = st->st_mode,
+		.size = (uint64_t)st->st_size,
+		.device = st->st_dev,
+		.inode = st->st_ino,
+		.special = st->st_rdev,
+		.modified_s = st->st_mtim.tv_sec,
+		.modified_ns = st->st_mtim.tv_nsec,
+		.changed_s = st->st_ctim.tv_sec,
+		.changed_ns = st->st_ctim.tv_nsec,
+	};
+	sha256_add(&w->sum, &l, sizeof(l));
+	sha256_add(&w->sum, name, strlen(name) + 1);
+	changed = l.changed_s * 1000000000 + l.changed_ns;
+	if (changed > w->ret->newest_ns)
+		w->ret->newest_ns = changed;
+	tree_count(&w->ret->counts, st->st_mode);
+	/* A hole is not read. */
+	if (S_ISREG(st->st_mode))
+		w->ret->counts.bytes +=
+			(uint64_t)(st->st_size < st->st_blocks * 512 ? st->st_size
+								     : st->st_blocks * 512);
+	if (w->options && w->options->step)
+		r = w->options->step(w->options->of);
+	return r < 0 ? tree_fail(&w->path, name, -r, "read", e) : 0;
+}
+
+static int walk_folder(struct walk *w, int at, const char *name, struct err *e);
+
+static int walk_names(struct walk *w, int fd, struct err *e)
+{
+	own(tree_names) struct tree_names names = { 0 };
+	struct stat st;
+	int r = tree_names_read(fd, TREE_MAX_NAMES - w->names_size, &names);
+
+	if (r < 0)
+		return tree_fail(&w->path, "", -r, "list", e);
+	w->names_size += names.bytes.len;
+	for (size_t i = 0; r == 0 && i < names.count; i++) {
+		r = look_at_entry(w, fd, names.sorted[i], &st, e);
+		if (r == 0 && S_ISDIR(st.st_mode))
+			r = walk_folder(w, fd, names.sorted[i], e);
+	}
+	w->names_size -= names.bytes.len;
+	/* Where a folder ends counts too: no name is empty. */
+	sha256_add(&w->sum, "", 1);
+	return r;
+}
+
+static int walk_folder(struct walk *w, int at, const char *name, struct err *e)
+{
+	own_fd int fd = file_open_same_mount(at, name, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+	size_t before;
+	int r;
+
+	if (fd < 0 || w->depth == TREE_MAX_DEPTH)
+		return tree_fail(&w->path, name, fd < 0 ? -fd : ELOOP, "read", e);
+	before = tree_path_enter(&w->path, name);
+	w->depth++;
+	r = walk_names(w, fd, e);
+	w->depth--;
+	tree_path_leave(&w->path, before);
+	return r;
+}
+
+/* Nothing that is mounted in the tree is entered. */
+static int take_fingerprint(
+	int fd, const struct tree_options *o, struct fingerprint *ret, struct err *e)
+{
+	struct walk w = { .options = o, .ret = ret };
+	uint8_t digest[SHA256_SIZE];
+	struct stat st;
+	int r;
+
+	*ret = (struct fingerprint){ 0 };
+	sha256_init(&w.sum);
+	r = look_at_entry(&w, fd, ".", &st, e);
+	if (r == 0)
+		r = walk_folder(&w, fd, ".", e);
+	if (r < 0)
+		return r;
+	sha256_finish(&w.sum, digest);
+	sha256_print(digest, ret->sha256);
+	return 0;
+}
+
 /* --- what is known --- */
 
 /* tmpfs does not note what is written to a mapping; of others nobody has looked at it. */
@@ -174,7 +296,7 @@ static int tree_hash(
 		project.options = &o;
 		r = change_project_digest(&project, &ret->list, ret->sha256, e);
 	} else {
-		r = tree_digest_with(q->fd, &o, ret->sha256, e);
+		r = tree_digest(q->fd, &o, ret->sha256, e);
 	}
 	ret->files = h.counts.files;
 	ret->bytes = h.counts.bytes;
@@ -187,9 +309,9 @@ int change_tree_digest(const struct change_tree *q, struct change_tree_digest *r
 	int64_t settled = now_ns() - (int64_t)q->settled_ms * 1000000;
 	struct hashing walk = { .q = q };
 	struct tree_options o = { .step = tree_tell, .of = &walk };
-	struct tree_fingerprint print;
+	struct fingerprint print;
 	char name[64];
-	int r = tree_fingerprint(q->fd, &o, &print, e);
+	int r = take_fingerprint(q->fd, &o, &print, e);
 	bool has_name;
 
 	*ret = (struct change_tree_digest){ 0 };

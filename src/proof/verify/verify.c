@@ -349,7 +349,7 @@ static int digest_tree(int fd, const char *what, const struct change_progress *p
 {
 	struct hashing h = { .progress = progress, .what = what };
 	struct tree_options o = { .counts = &h.counts, .step = trees_tell, .of = &h };
-	int r = tree_digest_with(fd, &o, ret, e);
+	int r = tree_digest(fd, &o, ret, e);
 
 	change_progress_end(progress);
 	return r;
