@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/own.h"
+#include "keeper/engine/keeper_engine.h"
 #include "keeper/keeper_inside.h"
 #include "wire/wire.h"
 
@@ -73,6 +74,7 @@ void keeper_init(struct keeper *k, const struct keeper_request *q, struct record
 {
 	*k = (struct keeper){
 		.q = q,
+		.engine = keeper_engine_of(q->plan->engine),
 		.mode = q->mode,
 		.record = record,
 		.process = { .pid = -1, .pidfd = -1, .channel = -1, .cpu_us = -1 },
@@ -152,10 +154,7 @@ static int keeper_spawn(struct keeper *k, struct err *e)
 	k->start.keepers_end = ends[0];
 	for (int i = 0; i < 3; i++)
 		k->start.stdio[i] = k->stdio.streams[i].inside;
-	r = k->start.join ? cage_spawn_join(&k->start, &k->process.pid, &k->process.pidfd, e)
-			  : cage_spawn(&k->start, &k->process.pid, &k->process.pidfd, e);
-	/* From here on the channel ends with the cage. */
-	close(ends[1]);
+	r = k->engine->start(k, e);
 	keeper_stdio_close_inside(&k->stdio);
 	return r;
 }
@@ -165,27 +164,6 @@ static int limit_making(struct keeper *k, struct err *e)
 	(void)e;
 	keeper_set_timer(&k->clock, k->clock.ready_ms);
 	return 0;
-}
-
-static int map_ids(struct keeper *k, struct err *e)
-{
-	const struct plan_op *ids = plan_find(k->start.plan, PLAN_IDS, NULL);
-	unsigned inside = ids ? (unsigned)ids->n : 0;
-	int r;
-
-	if (!k->start.ids.is_given && !k->start.ids.is_team)
-		return 0;
-	r = cage_write_maps(k->process.pid, &k->start.ids, inside, e);
-	if (r == 0 && k->start.ids.is_team) {
-		r = keeper_team_map(k->process.pid, k->start.ids.gid, inside, k->q->folder, e);
-		/* What fails here is a reason to do without. */
-		if (r < 0)
-			k->record->failed_op = (int)(ids - plan_ops(k->start.plan));
-	}
-	if (r == 0 && wire_send(k->process.channel, WIRE_MAPPED, 0, NULL) < 0)
-		r = err_set(
-			e, ERR_SYS, EPIPE, "cannot make the cage: it ended before it was complete");
-	return r;
 }
 
 static int sweep_groups(struct keeper *k, struct err *e)
@@ -226,7 +204,6 @@ static const struct step {
 	{ KEEPER_PREPARE,   &keeper_disk_part, NULL,           { 1,     0,      1,   0,      1 } },
 	{ KEEPER_START,     NULL, keeper_spawn,                { 1,     1,      0,   1,      1 } },
 	{ KEEPER_START,     NULL, limit_making,                { 1,     0,      1,   1,      1 } },
-	{ KEEPER_START,     NULL, map_ids,                     { 1,     1,      0,   0,      1 } },
 	{ KEEPER_START,     &keeper_member_part, NULL,         { 1,     0,      1,   0,      1 } },
 	{ KEEPER_START,     &keeper_gate_part, NULL,           { 1,     1,      0,   0,      1 } },
 	{ KEEPER_MEANWHILE, &keeper_inspection_part, NULL,     { 1,     1,      1,   1,      1 } },

@@ -181,8 +181,9 @@ bool keeper_warm_waits(const struct keeper *k);
 int keeper_stop_workspace(int workspace, unsigned patience_ms, struct err *e);
 
 /*
- * Checks that this version can carry out every part of the plan: 0, or ERR_REFUSED with the part
- * that it cannot. Parts that may be missing are noted in the record.
+ * Checks that the plan's engine is one that runs and can carry out every part of the plan: 0, or
+ * ERR_REFUSED with the part that it cannot. Notes in the record the versions of the engine, and
+ * parts that are left out because they may be.
  */
 int keeper_check_plan(
 	const struct plan *p, bool needs_command, struct record *record, struct err *e);

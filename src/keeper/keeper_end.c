@@ -7,91 +7,31 @@
  * Whatever went wrong before, the cage is killed here, and with its first process all others end.
  */
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/count.h"
-#include "base/file.h"
-#include "base/lines.h"
+#include "keeper/engine/keeper_engine.h"
 #include "keeper/keeper_inside.h"
 
 /* --- the cage --- */
-
-void keeper_kill(const struct keeper *k)
-{
-	if (k->mode == KEEPER_JOINING)
-		keeper_join_signal(&k->process, SIGKILL);
-	else if (k->process.pidfd >= 0)
-		syscall(SYS_pidfd_send_signal, k->process.pidfd, SIGKILL, NULL, 0);
-	else if (k->process.pid > 0)
-		kill(k->process.pid, SIGKILL);
-}
-
-/* Waits until the process, which was killed, is gone, and with it every other of the cage. */
-static int end_reap(struct keeper_process *p, struct err *e)
-{
-	struct pollfd end = { .fd = p->pidfd, .events = POLLIN };
-	struct rusage used = { 0 };
-	int status = 0;
-
-	if (p->pidfd >= 0 && poll(&end, 1, KEEPER_REAP_MS) == 0)
-		return err_set(e, ERR_SYS, ETIMEDOUT,
-			"cannot end process %d of the cage: it was killed and hangs in the kernel "
-			"until a system call returns",
-			p->pid);
-	while (p->pid > 0 && wait4(p->pid, &status, 0, &used) < 0 && errno == EINTR)
-		;
-	p->cpu_us = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * (int64_t)1000000 +
-		    used.ru_utime.tv_usec + used.ru_stime.tv_usec;
-	p->pid = -1;
-	return 0;
-}
-
-/* utime, stime, cutime and cstime of proc_pid_stat(5), counted from the field behind the name. */
-#define FIRST_TIME 11
-#define LAST_TIME  14
-
-/* How long its processes ran, as its first one knows it that still is there; or -1. */
-static int64_t end_ask_cpu_us(pid_t first)
-{
-	char path[64], text[1024], *rest, *field;
-	uint64_t ticks = 0;
-	int i = 0;
-
-	snprintf(path, sizeof(path), "/proc/%d/stat", first);
-	if (file_read_small(path, text, sizeof(text)) <= 0)
-		return -1;
-	/* Its name, which may have anything in it, ends with the last bracket. */
-	rest = strrchr(text, ')');
-	rest = rest && rest[1] ? rest + 2 : NULL;
-	for (; rest && i <= LAST_TIME && (field = lines_field(&rest, ' ')); i++)
-		if (i >= FIRST_TIME)
-			ticks += strtoull(field, NULL, 10);
-	return i > LAST_TIME ? (int64_t)(ticks * 1000000 / (uint64_t)sysconf(_SC_CLK_TCK)) : -1;
-}
 
 /* Ends what is left of the cage; false: something of it does not end. */
 static bool end_cage(struct keeper *k, struct err *e)
 {
 	if (k->mode == KEEPER_JOINING)
-		return keeper_join_end(k) || end_reap(&k->process, e) == 0;
+		return keeper_join_end(k) || k->engine->wait(k, NULL, e) == 0;
 	(void)cgroup_count(&k->group, &k->end.counts);
 	/* Later it is reaped, and the record written before that. */
 	if (k->state == KEEPER_ENDED)
-		k->process.cpu_us = end_ask_cpu_us(k->process.pid);
-	keeper_kill(k);
+		k->process.cpu_us = k->engine->cpu_us(k);
+	k->engine->kill(k);
 	if (k->state == KEEPER_ENDED || k->end.is_hanging)
 		return !k->end.is_hanging;
 	cgroup_kill(&k->group);
-	return end_reap(&k->process, e) == 0;
+	return k->engine->wait(k, NULL, e) == 0;
 }
 
 /* --- what is said of it --- */
@@ -226,10 +166,10 @@ void keeper_finish(struct keeper *k, int r, struct err *e)
 /* A cage that no run has used, or that could not be made for one. */
 static bool end_unused(struct keeper *k)
 {
-	keeper_kill(k);
+	k->engine->kill(k);
 	cgroup_kill(&k->group);
 	keeper_gate_part.end(k);
-	return end_reap(&k->process, NULL) == 0;
+	return k->engine->wait(k, NULL, NULL) == 0;
 }
 
 void keeper_free(struct keeper *k)
@@ -239,7 +179,7 @@ void keeper_free(struct keeper *k)
 	if (!k->end.is_finished)
 		k->end.is_left = !end_unused(k);
 	else if (k->state == KEEPER_ENDED && k->process.pid > 0)
-		end_reap(&k->process, NULL);
+		k->engine->wait(k, NULL, NULL);
 	/* What hangs is in there still; the lock goes with us, and a later run removes it. */
 	if (k->end.is_left || cgroup_remove(&k->group, &k->record->late) == 0)
 		k->record->late.kind = ERR_NONE;

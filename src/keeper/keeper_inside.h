@@ -16,6 +16,7 @@
 /* The keeper itself, for those of its files that need more than one of its parts. */
 
 struct keeper;
+struct keeper_engine;
 struct pollfd;
 
 /* What is done on the way of a run, in this order. */
@@ -69,6 +70,7 @@ extern const struct keeper_part keeper_inspection_part, keeper_stdio_part, keepe
 
 struct keeper {
 	const struct keeper_request *q;
+	const struct keeper_engine *engine; /* its processes are reached only through this row */
 	struct record *record;
 	enum keeper_mode mode;
 	enum keeper_state state;

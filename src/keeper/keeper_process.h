@@ -67,7 +67,7 @@ enum keeper_state {
 	KEEPER_STATE_COUNT
 };
 
-/* --- keeper_watch.c: the loop; keeper_end.c: keeper_kill --- */
+/* --- keeper_watch.c: the loop --- */
 
 enum keeper_until {
 	KEEPER_UNTIL_BUILT,   /* and the gate stands too */
@@ -80,10 +80,6 @@ int keeper_watch(struct keeper *k, enum keeper_until until, struct err *e);
 
 /* Asks the command to end because it reached a limit, unless one is ending it already. */
 void keeper_end_for(struct keeper *k, enum plan_guarantee limit);
-
-/* Kills the first process of the cage, and with it all others; of a run that joined a cage, the
- * command. */
-void keeper_kill(const struct keeper *k);
 
 /* --- keeper_watch.c: what the cage says --- */
 

@@ -20,6 +20,7 @@
 #include "base/count.h"
 #include "base/own.h"
 #include "cage/init/preflight.h"
+#include "keeper/engine/keeper_engine.h"
 #include "keeper/keeper_inside.h"
 #include "wire/wire.h"
 
@@ -78,21 +79,11 @@ void keeper_set_timer(const struct keeper_clock *c, uint64_t ms)
 
 /* --- to the command --- */
 
-/* For the command, or, as a stop is, for all of the cage. */
-static void keeper_send_signal(const struct keeper *k, int number)
-{
-	if (k->mode == KEEPER_JOINING) {
-		keeper_join_signal(&k->process, number);
-		return;
-	}
-	wire_send(k->process.channel, WIRE_SIGNAL, number, NULL);
-}
-
 int keeper_begin_to_stop(struct keeper *k)
 {
-	keeper_send_signal(k, SIGTERM);
+	k->engine->signal(k, SIGTERM);
 	/* What is stopped would not hear it. */
-	keeper_send_signal(k, SIGCONT);
+	k->engine->signal(k, SIGCONT);
 	keeper_set_timer(&k->clock, GRACE_MS);
 	return 0;
 }
@@ -113,7 +104,7 @@ static void keeper_take_size(struct keeper *k)
 static void wake(struct keeper *k)
 {
 	if (k->job.is_stopped)
-		keeper_send_signal(k, SIGCONT);
+		k->engine->signal(k, SIGCONT);
 	k->job.is_stopped = false;
 }
 
@@ -138,7 +129,7 @@ static int signals_stop(struct keeper *k, struct err *e)
 {
 	sigset_t only;
 
-	keeper_send_signal(k, SIGSTOP);
+	k->engine->signal(k, SIGSTOP);
 	keeper_relay_catch_up(&k->stdio);
 	keeper_terminal_restore(&k->terminal, false);
 	sigemptyset(&only);
@@ -149,7 +140,7 @@ static int signals_stop(struct keeper *k, struct err *e)
 	kill(k->terminal.near >= 0 ? 0 : getpid(), SIGTSTP);
 	sigprocmask(SIG_BLOCK, &only, NULL);
 	k->job.is_told_to_stop = false;
-	keeper_send_signal(k, SIGCONT);
+	k->engine->signal(k, SIGCONT);
 	return keeper_come_back(k, e);
 }
 
@@ -184,7 +175,7 @@ int keeper_hear_signal(struct keeper *k, struct err *e)
 	if (number == SIGTSTP)
 		k->job.is_told_to_stop = keeper_has_started(k);
 	if (keeper_has_started(k))
-		keeper_send_signal(k, number == k->q->kill_signal ? SIGKILL : number);
+		k->engine->signal(k, number == k->q->kill_signal ? SIGKILL : number);
 	/* What is stopped would not hear it. */
 	if (number != SIGTSTP)
 		wake(k);
@@ -480,7 +471,7 @@ static int hear_clock(struct keeper *k, struct err *e)
 			"cannot end processes that the command left: they were killed and hang in "
 			"the kernel until a system call returns");
 	else if (k->end.limit != PLAN_GUARANTEE_COUNT || k->end.is_unwanted)
-		keeper_kill(k);
+		k->engine->kill(k);
 	else
 		keeper_end_for(k, PLAN_LIMITS_TIME);
 	return 0;
@@ -533,8 +524,8 @@ static void hang_up(struct keeper *k)
 	keeper_stream_close(&k->stdio.streams[0]);
 	keeper_stream_close(&k->stdio.streams[1]);
 	keeper_terminal_hang_up(&k->terminal);
-	keeper_send_signal(k, SIGHUP);
-	keeper_send_signal(k, SIGCONT);
+	k->engine->signal(k, SIGHUP);
+	k->engine->signal(k, SIGCONT);
 }
 
 /* The shorter of two times to wait, of which -1 is for ever. */

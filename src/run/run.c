@@ -434,7 +434,6 @@ static int run_prepare(struct run *r, struct err *e)
 	if (r->spec.is_self_governed)
 		r->record.self_governance = spec_text(&r->spec, SPEC_SELF_GOVERNANCE);
 	assume_host(r);
-	memcpy(r->record.kernel, r->host.kernel, sizeof(r->record.kernel));
 	ret = make_plan(r, e);
 	/* Why not is for the probe to say. */
 	if (ret < 0 && e->kind == ERR_REFUSED && !r->plan && host_probe(&r->host, &probing) == 0) {

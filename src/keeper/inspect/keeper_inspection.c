@@ -29,6 +29,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "cage/cage_break.h"
+#include "keeper/engine/keeper_engine.h"
 #include "keeper/inspect/keeper_inspection.h"
 #include "keeper/keeper_inside.h"
 #include "keeper/keeper_process.h"
@@ -713,7 +714,7 @@ static void keeper_inspection_free(struct keeper_inspection *l)
 
 int keeper_inspection_begin(struct keeper_inspection *l, struct keeper *k, struct err *e)
 {
-	int r = keeper_snapshot_read(&l->cage, k->process.pid, &l->arena, e);
+	int r = k->engine->inspect(k, &l->cage, &l->arena, e);
 
 	l->joined = &k->joined;
 	return r == 0 ? keeper_snapshot_open(&k->joined.again, k->process.pid, e) : r;
@@ -750,7 +751,7 @@ static int keeper_inspection_judge(
 	struct keeper_inspection *l, const struct keeper *k, struct record *record, struct err *e)
 {
 	int r = l->joined ? keeper_snapshot_read_again(&l->cage, &k->joined.again, &l->arena, e)
-			  : keeper_snapshot_read(&l->cage, k->process.pid, &l->arena, e);
+			  : k->engine->inspect(k, &l->cage, &l->arena, e);
 
 	if (r < 0)
 		return r;

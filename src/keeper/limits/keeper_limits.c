@@ -21,6 +21,7 @@
 #include "base/lines.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "keeper/engine/keeper_engine.h"
 #include "keeper/keeper_inside.h"
 
 static const struct {
@@ -301,7 +302,7 @@ static int disk_watch(struct keeper *k, const struct pollfd *seen, struct err *e
 		return 0;
 	if (k->end.limit == PLAN_GUARANTEE_COUNT)
 		k->end.limit = PLAN_LIMITS_DISK;
-	keeper_kill(k);
+	k->engine->kill(k);
 	return 0;
 }
 

@@ -22,7 +22,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -34,6 +33,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "keeper/engine/keeper_engine.h"
 #include "keeper/keeper_inside.h"
 #include "wire/wire.h"
 
@@ -674,17 +674,6 @@ int keeper_join_look(struct keeper *k, struct err *e)
 
 /* --- while it runs, and afterwards --- */
 
-void keeper_join_signal(const struct keeper_process *p, int number)
-{
-	bool is_for_group = number == SIGINT || number == SIGQUIT || number == SIGHUP ||
-			    number == SIGTSTP || number == SIGWINCH || number == SIGSTOP ||
-			    number == SIGCONT || number == SIGKILL;
-
-	/* It is not reaped, so the number is its own. */
-	if (p->pid > 0 && (!is_for_group || kill(-p->pid, number) < 0))
-		kill(p->pid, number);
-}
-
 /* Of a keeper that is killed the ends of its channels are seen in any order. */
 static bool is_cage_gone(const struct keeper *k)
 {
@@ -696,18 +685,15 @@ static bool is_cage_gone(const struct keeper *k)
 /* The command has ended. */
 static int keeper_join_reap(struct keeper *k, const struct pollfd *seen, struct err *e)
 {
-	struct rusage used = { 0 };
-	int status = 0;
+	int status = 0, r;
 
-	(void)seen, (void)e;
+	(void)seen;
 	/* What is ended for a reason is ended with all of its group. */
 	if (k->end.limit != PLAN_GUARANTEE_COUNT || k->end.is_unwanted)
-		keeper_join_signal(&k->process, SIGKILL);
-	while (wait4(k->process.pid, &status, 0, &used) < 0 && errno == EINTR)
-		;
-	k->process.pid = -1;
-	k->process.cpu_us = (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * (int64_t)1000000 +
-			    used.ru_utime.tv_usec + used.ru_stime.tv_usec;
+		k->engine->kill(k);
+	r = k->engine->wait(k, &status, e);
+	if (r < 0)
+		return r;
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && is_cage_gone(k)) {
 		k->end.is_gone = k->end.is_unwanted = true;
 		return 0;
@@ -729,7 +715,7 @@ bool keeper_join_end(struct keeper *k)
 			k->joined.left[i] = fcntl(s->near, F_DUPFD_CLOEXEC, 3);
 	}
 	if (k->process.pid > 0)
-		keeper_kill(k);
+		k->engine->kill(k);
 	return k->process.pid <= 0;
 }
 

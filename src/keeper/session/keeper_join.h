@@ -76,9 +76,6 @@ extern const enum keeper_namespace keeper_join_order[CAGE_NAMESPACES];
 /* Inspects the process that entered the cage, before it makes itself undumpable. */
 int keeper_join_look(struct keeper *k, struct err *e);
 
-/* Sends a signal to the command; one that a terminal sends goes to all of its process group. */
-void keeper_join_signal(const struct keeper_process *p, int number);
-
 /* Kills the command unless it has ended. Returns true if nothing is left to wait for. */
 bool keeper_join_end(struct keeper *k);
 

@@ -1,10 +1,25 @@
+/*
+ * keeper_engine - the engines that run cages, and the plans that they can carry out.
+ */
 #include <errno.h>
 
 #include "base/count.h"
+#include "keeper/engine/keeper_engine.h"
 #include "keeper/keeper.h"
 
+/* One row for each that plan_choose.c lets run; the unit test compares the two. */
+static const struct keeper_engine *const keeper_engines[] = { &keeper_native };
+
+const struct keeper_engine *keeper_engine_of(enum spec_engine engine)
+{
+	for (size_t i = 0; i < COUNT_OF(keeper_engines); i++)
+		if (keeper_engines[i]->engine == engine)
+			return keeper_engines[i];
+	return NULL;
+}
+
 /*
- * What this version does not carry out, row by row: a plan that needs it is refused before
+ * Operations that no engine of this version carries out: a plan that needs one is refused before
  * anything is started, and one that may do without says so in its record.
  */
 static const struct {
@@ -49,10 +64,11 @@ int keeper_check_plan(
 	const struct plan *p, bool needs_command, struct record *record, struct err *e)
 {
 	const char *engine = spec_keys[SPEC_ENGINE].choices[p->engine];
+	const struct keeper_engine *row = keeper_engine_of(p->engine);
 	bool has_command = false;
 	int r = 0;
 
-	if (!plan_engine_runs(p->engine))
+	if (!row)
 		return err_hint(e,
 			err_set(e, ERR_REFUSED, EOPNOTSUPP,
 				"cannot use the engine %s: this version does not have it", engine),
@@ -62,6 +78,7 @@ int keeper_check_plan(
 			err_set(e, ERR_REFUSED, EINVAL,
 				"cannot use engine_args: the engine %s takes no arguments", engine),
 			"remove them, or name the engine they are for");
+	row->versions(record);
 	for (uint32_t i = 0; r == 0 && i < p->op_count; i++) {
 		r = check_op(p, i, record, e);
 		has_command |= plan_ops(p)[i].kind == PLAN_ARGUMENT;
