@@ -1,5 +1,5 @@
 /*
- * cli_mcp_calls - the calls that are being done, each by a process of its own.
+ * mcp_calls - the calls that are being done, each by a process of its own.
  *
  * Runs as:  the operator, in the server.
  * Must not: leave a process behind, or let one of them have the protocol's streams.
@@ -18,16 +18,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/mcp/mcp_server.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
-#include "cli/cli_mcp.h"
-#include "cli/cli_run.h"
 #include "proof/record/record.h"
 #include "run/run_session.h"
 
-/* What the wall said to a command, for the model that asked for it: what, and why it is no use to
- * try again. */
+/* --- what the wall said to a command, for the model that asked for it --- */
 
 #define MOST_TOLD 5
 
@@ -112,9 +110,9 @@ static void mcp_add_notes(const struct record *r, struct buf *out)
 	add_denials(r, out);
 }
 
+/* --- one call: one run in the server's session --- */
+
 /*
- * cli_mcp_run - one call of a tool: one run in the server's session.
- *
  * Runs as:     the operator; a process of its own, which ends with the server.
  * Enters with: the session's root, and a file in memory for the answer; standard streams that are
  *              none of the protocol's.
@@ -199,7 +197,7 @@ static int take_turn(const struct mcp_server *s, enum mcp_tool tool, int *ret, s
 {
 	if (!s->takes_turns || (tool != MCP_WRITE && tool != MCP_EDIT))
 		return 0;
-	*ret = file_open_name(s->root, s->session->id, O_RDONLY | O_DIRECTORY);
+	*ret = file_open_name(s->root, s->serving->session->id, O_RDONLY | O_DIRECTORY);
 	/* Without a session there is no run: that will say it. */
 	while (*ret >= 0 && flock(*ret, LOCK_EX) < 0)
 		if (errno != EINTR)
@@ -243,7 +241,7 @@ static void mcp_run_write_answer(const struct mcp_server *s, const struct doing 
 {
 	own(buf) struct buf text = { .max = MCP_MAX_ANSWER }, line = { .max = MCP_MAX_ANSWER };
 	struct mcp_result result = { .is_error = done->status != 0,
-		.session = s->session->id,
+		.session = s->serving->session->id,
 		.run = done->run,
 		.status = done->status };
 
@@ -268,7 +266,7 @@ static void write_refusal(
 	const struct mcp_server *s, const struct doing *d, const struct err *e, int answer)
 {
 	own(buf) struct buf line = { .max = MCP_MAX_ANSWER };
-	const struct mcp_result result = { e->text, true, s->session->id, NULL, 0 };
+	const struct mcp_result result = { e->text, true, s->serving->session->id, NULL, 0 };
 
 	mcp_print_result(d->request, &result, &line);
 	if (!line.failed)
@@ -279,13 +277,10 @@ static void write_refusal(
 static void mcp_run(const struct mcp_server *s, const struct mcp_request *q, int answer)
 {
 	struct doing d = { .request = q, .notes.max = (size_t)64 << 10 };
-	const struct cli quiet = { .is_quiet = true };
-	own(cli_told) struct cli_told told;
-	const struct run_sink sink = cli_sink(&told, &quiet);
-	struct run_job job = { .session = s->session,
-		.command_line = s->cli->command_line,
-		.command_line_size = s->cli->command_line_size,
-		.sink = &sink,
+	struct run_job job = { .session = s->serving->session,
+		.command_line = s->serving->command_line,
+		.command_line_size = s->serving->command_line_size,
+		.sink = s->serving->sink,
 		.root = s->root,
 		.kill_signal = MCP_KILL_SIGNAL,
 		.printed = { &d.printed, &d.printed },
@@ -358,8 +353,7 @@ static _Noreturn void be_call(
 	_exit(0);
 }
 
-static int cli_mcp_calls_start(
-	struct mcp_server *s, struct mcp_call *c, const struct mcp_request *q)
+static int fork_call(struct mcp_server *s, struct mcp_call *c, const struct mcp_request *q)
 {
 	own_fd int answer = memfd_create("answer", MFD_CLOEXEC);
 	pid_t server = getpid();
@@ -402,7 +396,7 @@ void mcp_calls_start(struct mcp_server *s, const struct mcp_request *q)
 	else if (!place)
 		snprintf(sentence, sizeof(sentence),
 			"%d calls are being done: wait until one has ended", MCP_MOST_CALLS);
-	else if ((r = cli_mcp_calls_start(s, place, q)) < 0)
+	else if ((r = fork_call(s, place, q)) < 0)
 		snprintf(sentence, sizeof(sentence), "cannot start the call: %s", strerror(-r));
 	else
 		return;

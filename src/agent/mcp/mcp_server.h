@@ -4,11 +4,34 @@
 #include <sys/types.h>
 
 #include "agent/mcp/mcp.h"
-#include "base/buf.h"
-#include "cli/cli.h"
+#include "run/run.h"
 #include "session/store/store.h"
 
-/* What the files of `bawn mcp` share. */
+/* The server of `bawn mcp`: standard streams, and a process for each call. Prints nothing else. */
+
+/* For whom it serves, and what it serves in. All is borrowed. */
+struct mcp_serving {
+	const struct store_session *session;
+	int root;            /* the sessions', open */
+	const char *version; /* bawn's */
+	char *command_line;  /* what ps shows, in one piece of memory */
+	size_t command_line_size;
+	const struct run_sink *sink; /* hears of the runs */
+	/* What is wrong with the session's spec, or worth a warning. */
+	void (*diags)(void *of, const struct spec *s);
+	void *of;
+};
+
+/*
+ * From here on the signals to end wait until somebody serves: to be called before there is anything
+ * to leave.
+ */
+void mcp_block_signals(void);
+
+/* Serves until the end of input, or a signal to end; nothing runs any more then. 0 or -errno. */
+int mcp_serve(const struct mcp_serving *w, struct err *e);
+
+/* --- what its files share --- */
 
 #define MCP_MOST_CALLS 32 /* at one time */
 /* Of one call, the end of it: all that a file tool says, with a line about what it left out. */
@@ -17,8 +40,6 @@
 /* To a call's process: its command, which was told to end and did not, is killed. Another than
  * that which told it, or the two could become one on their way. */
 #define MCP_KILL_SIGNAL SIGUSR2
-
-struct record;
 
 /* A call that is being done, by a process of its own. */
 struct mcp_call {
@@ -33,8 +54,7 @@ struct mcp_call {
 };
 
 struct mcp_server {
-	const struct cli *cli;
-	const struct store_session *session;
+	const struct mcp_serving *serving;
 	int root;         /* the sessions', open */
 	uint64_t most_ms; /* that a run of the session may take; 0: as long as it wants */
 	bool takes_turns; /* each run sees the project through a view of its own: mcp_run */
@@ -50,7 +70,7 @@ struct mcp_server {
 	struct mcp_call calls[MCP_MOST_CALLS];
 };
 
-/* --- cli_mcp_calls.c --- */
+/* --- mcp_calls.c --- */
 
 /* Starts a call; what cannot be started is answered. */
 void mcp_calls_start(struct mcp_server *s, const struct mcp_request *q);
