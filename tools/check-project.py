@@ -50,7 +50,7 @@ ONE_TABLE = {"src/spec/spec_table.c"}  # all keys, one row each: it is read by t
 # tools say is for a model.
 REASONS = ("src/agent/profile/", "src/base/", "src/proof/card/", "src/client/", "src/seccomp/", "src/agent/mcp/",
            "src/proof/sign/sign.c", "src/spec/", "src/agent/tool/", "src/proof/verify/",
-           "src/cgroup/cgroup_bus.c", "src/cgroup/cgroup_place.c", "src/result/result_archive.c", "src/cli/cmd_card.c",
+           "src/cgroup/cgroup_bus.c", "src/cgroup/cgroup_place.c", "src/result/result_archive.c", "src/result/result_card.c",
            "src/run/run_resident.c", "src/keeper/start/keeper_copy.c", "src/keeper/start/keeper_ids.c", "src/proof/log/log_event.c", "src/proof/log/log_read.c",
            "src/proof/record/record_read.c", "src/proof/record/record_read_values.c", "src/session/folder/session_folder.c")
 SENTENCE = re.compile(r'\berr_(?:set|sys)\(\s*[^";]*?((?:"(?:[^"\\\n]|\\.)*"\s*)+)')

@@ -3,8 +3,8 @@
 #include <errno.h>
 
 #include "base/own.h"
-#include "cli/cli_progress.h"
 #include "cli/cli_result.h"
+#include "cli/cli_run.h"
 
 int cli_fail(const struct err *e)
 {

@@ -6,16 +6,151 @@
 #include "cli/cli_run.h"
 
 #include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/commands.h"
 #include "plan/plan_ops.h"
+#include "session/store/store.h"
+
+/* --- how far it is --- */
+
+#define FIRST_NS ((uint64_t)500 * 1000 * 1000) /* what is shorter needs no line */
+#define EVERY_NS ((uint64_t)100 * 1000 * 1000)
+
+struct cli_progress cli_progress_begin(const struct cli *cli)
+{
+	return (struct cli_progress){
+		.is_shown = !cli->is_quiet && isatty(STDERR_FILENO) == 1,
+		.next = clock_ns() + FIRST_NS,
+	};
+}
+
+void cli_progress_clear(struct cli_progress *p)
+{
+	if (p->has_line)
+		file_write_all(STDERR_FILENO, "\r\x1b[K", strlen("\r\x1b[K"));
+	p->has_line = false;
+}
+
+void cli_progress_done(struct cli_progress *p)
+{
+	cli_progress_clear(p);
+}
+
+static void progress_tell(void *of, const char *what, uint64_t done, uint64_t total)
+{
+	own(buf) struct buf line = { .max = 4096 };
+	struct cli_progress *p = of;
+	uint64_t now;
+
+	if (!p->is_shown)
+		return;
+	now = clock_ns();
+	if (!what) {
+		cli_progress_clear(p);
+		p->next = now + FIRST_NS;
+		return;
+	}
+	if (now < p->next)
+		return;
+	p->next = now + EVERY_NS;
+	buf_puts(&line, "\r\x1b[Kbawn: ");
+	buf_add_visible(&line, what, strnlen(what, 40));
+	buf_printf(&line, ": %" PRIu64, done);
+	if (total)
+		buf_printf(&line, " of %" PRIu64 ", %" PRIu64 " %%", total, done * 100 / total);
+	file_write_all(STDERR_FILENO, buf_text(&line), line.len);
+	p->has_line = true;
+}
+
+struct change_progress cli_progress_of(struct cli_progress *p)
+{
+	return (struct change_progress){ .tell = progress_tell, .of = p };
+}
+
+/* --- its effects --- */
+
+static void add_count(struct buf *out, size_t n, const char *what)
+{
+	if (n)
+		buf_printf(out, "%s%zu %s", out->len ? ", " : "", n, what);
+}
+
+/* "1 added, 2 changed; …"; nothing where there is none. */
+static void add_sum(struct buf *line, const struct record_effects *x)
+{
+	add_count(line, x->changed, "changed");
+	add_count(line, x->added, "added");
+	add_count(line, x->deleted, "deleted");
+	add_count(line, x->renamed, "renamed");
+}
+
+static void effects_add_held(struct buf *line, const struct record_effects *x)
+{
+	if (x->held)
+		buf_printf(line, "; %zu of them run%s on the host by %s", (size_t)x->held,
+			x->held == 1 ? "s" : "", x->held == 1 ? "itself" : "themselves");
+}
+
+static void say_sum(
+	const struct cli *cli, const struct record_effects *x, const char *run, const char *project)
+{
+	own(buf) struct buf line = { .max = 1024 };
+	char here[PATH_MAX];
+	/* Here the newest run is meant by itself. */
+	bool is_here = getcwd(here, sizeof(here)) && str_path_within(here, project);
+
+	add_sum(&line, x);
+	if (cli->is_quiet || !line.len)
+		return;
+	effects_add_held(&line, x);
+	cli_complain("files: %s; see: bawn diff%s%s, then: bawn apply%s%s or bawn discard%s%s",
+		buf_text(&line), is_here ? "" : " ", is_here ? "" : run, is_here ? "" : " ",
+		is_here ? "" : run, is_here ? "" : " ", is_here ? "" : run);
+}
+
+void cli_say_session_effects(const struct record *record, const struct store_session *s)
+{
+	own(buf) struct buf line = { .max = 1024 };
+	const char *name = s->name[0] ? s->name : s->id;
+
+	add_sum(&line, &record->effects);
+	if (!line.len)
+		return;
+	buf_printf(&line, " in session %s", name);
+	effects_add_held(&line, &record->effects);
+	cli_complain("files: %s; see: bawn session diff %s, then: bawn session apply %s",
+		buf_text(&line), name, name);
+}
+
+static void say_effects(const struct cli *cli, const struct record *record, const char *project)
+{
+	const struct record_effects *x = &record->effects;
+
+	/* What a session has done so far is said by its commands: cli_say_session_effects. */
+	if (record->session)
+		return;
+	if (x->error.kind != ERR_NONE) {
+		cli_complain_about(&x->error, "%s%s",
+			str_starts(x->error.text, "cannot find out")
+				? ""
+				: "cannot find out what the run changed: ",
+			x->error.text);
+		if (!x->error.hint[0])
+			cli_hint("bawn diff tries again");
+	} else if (x->is_known) {
+		say_sum(cli, x, record->run, project);
+	}
+}
 
 /* --- timing --- */
 
@@ -25,7 +160,7 @@ static void say_step(const char *name, uint64_t ns)
 }
 
 /* Where the time of a start went; nothing where it was not taken. */
-static void cli_say_times(const struct cage_times *t, const struct record *record, uint64_t began)
+static void say_times(const struct cage_times *t, const struct record *record, uint64_t began)
 {
 	if (!t || !t->started)
 		return;
@@ -42,6 +177,8 @@ static void cli_say_times(const struct cage_times *t, const struct record *recor
 	say_step("= until the command", t->started - began);
 	say_step("command and its end", record->run_ns);
 }
+
+/* --- while it lasts --- */
 
 static void run_say(void *of, const char *text, const char *hint)
 {
@@ -103,6 +240,40 @@ static bool is_pids_uncounted(const struct run *r)
 	       !str_starts(plan_str(r->plan, op->b), "cgroup");
 }
 
+static void say_missing(const struct cli *cli, const struct spec *s, const struct record *r)
+{
+	own(buf) struct buf names = { .max = 4096 };
+	uint64_t missing = record_degraded(r);
+	char folder[PATH_MAX];
+
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
+		if (missing >> g & 1 && !plan_may_be_missing(s, g))
+			buf_printf(
+				&names, "%s%s", names.len ? ", " : "", plan_guarantee_defs[g].name);
+	/* For a person: a script asks the record. */
+	if (names.len && !cli->is_quiet && isatty(STDERR_FILENO))
+		cli_complain("not given on this machine: %s; why: bawn doctor; to accept it: "
+			     "defaults: { allow_degraded: [%s] } in %s/policy.yaml",
+			buf_text(&names), buf_text(&names),
+			run_config_folder(run_home(), folder) == 0 ? folder : "/etc/bawn");
+}
+
+static void say_sentence(void *of, const char *sentence)
+{
+	(void)of;
+	cli_complain("%s", sentence);
+}
+
+/* That the network is gone is no matter of taste. */
+static void say_network(const struct cli *cli, const struct record *r)
+{
+	if (!cli->is_quiet)
+		record_say_network(r, say_sentence, NULL);
+	if (r->gate.kind != ERR_NONE)
+		cli_complain_about(
+			&r->gate, "the network was closed before the end: %s", r->gate.text);
+}
+
 /* For a person, as a shell would say it; who typed ^C knows. */
 static void say_signal(const struct cli *cli, const struct run *r)
 {
@@ -127,11 +298,12 @@ static void say_ended(void *of, const struct run *r, const struct err *e)
 		cli_complain_err(e);
 	say_signal(told->cli, r);
 	say_reached(r);
-	cli_say_missing(told->cli, &r->spec, &r->record);
-	cli_say_denied(told->cli, &r->record);
-	cli_say_net(told->cli, &r->record);
-	cli_say_effects(told->cli, &r->record, r->place.project);
-	cli_say_times(r->request.times, &r->record, r->began_ns);
+	say_missing(told->cli, &r->spec, &r->record);
+	if (!told->cli->is_quiet)
+		record_say_denials(&r->record, say_sentence, NULL);
+	say_network(told->cli, &r->record);
+	say_effects(told->cli, &r->record, r->place.project);
+	say_times(r->request.times, &r->record, r->began_ns);
 }
 
 struct run_sink cli_sink(struct cli_told *told, const struct cli *cli)

@@ -6,13 +6,11 @@
  *           as it is.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
@@ -21,83 +19,7 @@
 #include "session/worker/worker.h"
 #include "term/term_filter.h"
 
-#define AGAIN_MS 1000 /* until a store that is gone is asked again */
-#define ALONE_MS 1000 /* until it is said that no worker is there */
-
 /* --- what became of it --- */
-
-static bool session_queue_has_ended(const struct store_run *x)
-{
-	return x->state != STORE_QUEUED && x->state != STORE_RUNNING;
-}
-
-static int session_queue_count_worker(void *of, const struct store_worker *x)
-{
-	*(unsigned *)of += x->is_alive && x->slots > 0;
-	return 0;
-}
-
-/* A run that nobody takes waits for ever, and who waits for it should know. */
-static void say_alone(struct store *s, const char *run)
-{
-	unsigned workers = 0;
-	struct err e = { 0 };
-
-	if (store_each_worker(s, session_queue_count_worker, &workers, &e) == 0 && workers == 0)
-		cli_complain(
-			"run %s waits: the store %s has no worker; start one with: bawn worker",
-			run, store_name(s));
-}
-
-/* Until somebody says that something happened; or a while, where nobody can or `most_ms` say. */
-static int wait_for_news(struct store *s, bool *is_listening, int most_ms, struct err *e)
-{
-	struct pollfd news = { .events = POLLIN };
-	int n, r = *is_listening ? 0 : store_listen(s, e);
-
-	if (r == 0 && !*is_listening) {
-		/* What happened before we listened is asked for once more. */
-		*is_listening = true;
-		return 0;
-	}
-	news.fd = r == 0 ? store_wait_fd(s) : -1;
-	n = poll(&news, 1, r == 0 ? most_ms : AGAIN_MS);
-	if (n < 0 && errno != EINTR)
-		return -errno;
-	if (r == 0 && n != 0)
-		r = store_hear(s, e);
-	*is_listening = r == 0;
-	return 0;
-}
-
-static int wait_for_end(
-	struct store *s, const char *run, bool is_quiet, struct store_run *ret, struct err *e)
-{
-	uint64_t began = clock_ns();
-	bool is_listening = false, may_say = !is_quiet;
-
-	for (;;) {
-		struct err why = { 0 };
-		int r = store_find_run(s, run, ret, e);
-		bool is_late = clock_ns() - began >= (uint64_t)ALONE_MS * 1000000;
-
-		if (r == 0 && session_queue_has_ended(ret))
-			return 0;
-		if (r < 0 && r != -EPIPE)
-			return r;
-		if (r == 0 && may_say && is_late) {
-			may_say = false;
-			if (ret->state == STORE_QUEUED)
-				say_alone(s, run);
-		}
-		if (r == 0)
-			store_run_done(ret);
-		is_listening = is_listening && r == 0;
-		r = wait_for_news(s, &is_listening, may_say ? ALONE_MS : -1, &why);
-		if (r < 0)
-			return r;
-	}
-}
 
 static int write_filtered(int fd, const char *bytes, size_t n)
 {
@@ -141,12 +63,28 @@ static int session_queue_print(const struct store_run *x)
 	return x->state == STORE_ENDED || x->status ? x->status : CLI_FAILED;
 }
 
+struct waiting {
+	struct store *store;
+	const char *run;
+};
+
+/* A run that nobody takes waits for ever, and who waits for it should know. */
+static void say_alone(void *of)
+{
+	const struct waiting *w = of;
+
+	cli_complain("run %s waits: the store %s has no worker; start one with: bawn worker",
+		w->run, store_name(w->store));
+}
+
 static int wait_for(const struct cli *cli, struct store *s, const char *run)
 {
 	own(store_run) struct store_run x = { 0 };
+	struct waiting w = { s, run };
 	struct err e = { 0 };
-	int r = s && record_is_run(run, true) ? wait_for_end(s, run, cli->is_quiet, &x, &e)
-					      : -ENOENT;
+	int r = s && record_is_run(run, true)
+			? run_wait_queued(s, run, cli->is_quiet ? NULL : say_alone, &w, &x, &e)
+			: -ENOENT;
 
 	if (r == 0)
 		return session_queue_print(&x);

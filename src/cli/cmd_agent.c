@@ -4,20 +4,16 @@
  * Runs as: the operator.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "agent/profile/agent.h"
 #include "base/count.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "base/tree.h"
 #include "cli/commands.h"
 #include "proof/record/record.h"
 #include "run/run_home.h"
@@ -30,66 +26,13 @@ const struct cli_option cmd_agent_options[] = {
 	{ 0 },
 };
 
-#define MOST_AGENTS 256
-#define MOST_NAMES  65536 /* bytes of the names in a folder */
-
 /* What is asked for, and all that the answer is made of. */
 struct agent_job {
 	const struct cli *cli;
 	const char *home;
 	struct spec spec; /* whose arena and diagnostics profiles are read into */
-	const char *names[MOST_AGENTS];
-	size_t count;
 	struct buf out;
 };
-
-/* --- names --- */
-
-static void agent_add_name(struct agent_job *job, const char *name)
-{
-	for (size_t i = 0; i < job->count; i++)
-		if (str_eq(job->names[i], name))
-			return;
-	if (job->count < MOST_AGENTS)
-		job->names[job->count++] = name;
-}
-
-static void agent_add_folder(struct agent_job *job, const char *path)
-{
-	own_fd int folder = file_open(path, O_RDONLY | O_DIRECTORY);
-	struct tree_names names = { 0 };
-	int r = folder < 0 ? folder : tree_names_read(folder, MOST_NAMES, &names);
-
-	for (size_t i = 0; r == 0 && i < names.count; i++) {
-		const char *name = names.sorted[i];
-
-		if (!str_ends(name, ".yaml") || name[0] == '.')
-			continue;
-		name = arena_copy(&job->spec.arena, name, strlen(name) - strlen(".yaml"));
-		if (name)
-			agent_add_name(job, name);
-	}
-	tree_names_done(&names);
-}
-
-static int agent_compare_names(const void *a, const void *b)
-{
-	return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static void find_names(struct agent_job *job)
-{
-	char config[PATH_MAX], path[PATH_MAX + 16];
-
-	for (const struct agent_builtin *b = agent_builtins; b->name; b++)
-		agent_add_name(job, b->name);
-	agent_add_folder(job, "/etc/bawn/agents");
-	if (run_config_folder(job->home, config) == 0) {
-		snprintf(path, sizeof(path), "%s/agents", config);
-		agent_add_folder(job, path);
-	}
-	qsort(job->names, job->count, sizeof(job->names[0]), agent_compare_names);
-}
 
 /* --- one --- */
 
@@ -207,6 +150,7 @@ static int agent_show(struct agent_job *job, const char *name)
 
 static int agent_list(struct agent_job *job, const char *name)
 {
+	struct run_agents all;
 	struct json j;
 	int status = CLI_OK;
 
@@ -214,19 +158,19 @@ static int agent_list(struct agent_job *job, const char *name)
 		cli_complain("agent list takes no '%s'; see: bawn agent show %s", name, name);
 		return CLI_MISUSE;
 	}
-	find_names(job);
+	run_list_agents(job->home, &job->spec.arena, &all);
 	json_init(&j, &job->out, 0);
 	if (job->cli->is_json) {
 		json_open_map(&j, NULL);
 		json_int(&j, "version", 1);
 		json_open_list(&j, "agents");
 	}
-	for (size_t i = 0; i < job->count; i++) {
+	for (size_t i = 0; i < all.count; i++) {
 		struct agent_profile *p = NULL;
 		const char *program;
 
 		/* One that is wrong is said, and the others are listed all the same. */
-		if (agent_load(job, job->names[i], &p) != CLI_OK) {
+		if (agent_load(job, all.names[i], &p) != CLI_OK) {
 			status = CLI_NO;
 			continue;
 		}
@@ -253,25 +197,6 @@ static int agent_list(struct agent_job *job, const char *name)
 }
 
 /* --- what was kept --- */
-
-/* What the runs of a project called it. One that is gone is called what it was. */
-static bool agent_resolve(const char *name, char ret[static PATH_MAX])
-{
-	char above[PATH_MAX], real[PATH_MAX];
-	const char *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
-	int n = (int)(last - name);
-
-	if (realpath(name, ret))
-		return true;
-	if (errno != ENOENT || !*last || str_eq(last, "..") || n >= PATH_MAX)
-		return false;
-	snprintf(above, sizeof(above), "%.*s", n ? n : 1, n ? name : ".");
-	/* Its folder may be gone as well. */
-	if (!realpath(above, real))
-		return errno == ENOENT && name[0] == '/' &&
-		       snprintf(ret, PATH_MAX, "%s", name) < PATH_MAX;
-	return snprintf(ret, PATH_MAX, "%s/%s", str_eq(real, "/") ? "" : real, last) < PATH_MAX;
-}
 
 /* What is asked to be forgotten. */
 struct forgetting {
@@ -416,7 +341,7 @@ static int agent_forget(struct agent_job *job, const char *name)
 	int status = CLI_FAILED, r;
 
 	project = project ? project : ".";
-	if (!agent_resolve(project, f.project)) {
+	if (!run_home_resolve(project, f.project)) {
 		cli_complain("cannot use the project '%s': %s", project, strerror(errno));
 	} else {
 		r = f.state < 0 ? -ENOENT : run_home_list(f.state, f.project, &f.kept);

@@ -15,8 +15,8 @@
 #include "change/apply/change_apply.h"
 #include "change/effects/change_json.h"
 #include "change/patch/change_patch.h"
-#include "cli/cli_progress.h"
 #include "cli/cli_result.h"
+#include "cli/cli_run.h"
 #include "cli/commands.h"
 
 #define MOST_OUTPUT ((size_t)1 << 30)

@@ -6,7 +6,6 @@
  * Leaves:  a signing key, where there was none.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include "cli/cli_result.h"
 #include "cli/commands.h"
 #include "proof/card/card.h"
+#include "result/result_card.h"
 #include "run/run.h"
 
 const struct cli_option cmd_card_options[] = {
@@ -112,88 +112,18 @@ static int show_spec(const struct cli *cli)
 
 /* --- of a run --- */
 
-static int card_read_file(int folder, const char *name, char **ret, size_t *ret_size, struct err *e)
-{
-	own_fd int fd = file_open_name(folder, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
-	int r = fd < 0 ? fd : file_read_all(fd, RECORD_MAX_SIZE, ret, ret_size);
-
-	if (r == -ENOENT)
-		err_set(e, ERR_REFUSED, ENOENT,
-			"there is no %s: it still goes on, or was interrupted, or is older than "
-			"that",
-			name);
-	else if (r < 0)
-		err_sys(e, -r, "cannot read %s", name);
-	return r;
-}
-
-/* What is in the record's first envelope, which must be signed by the operator. */
-static int read_record(const char *bytes, size_t n, struct arena *arena, struct record_read *ret,
-	struct sign_public *ret_key, struct err *e)
-{
-	const char *end = memchr(bytes, '\n', n), *home = run_home();
-	own_fd int state = record_open_state(home, false, e);
-	struct record_statement statement;
-	struct sign_envelope envelope;
-	bool is_own = false;
-	int r = sign_read_envelope(bytes, end ? (size_t)(end - bytes) : n, arena, &envelope, e);
-
-	if (r < 0)
-		return r;
-	for (size_t i = 0; state >= 0 && !is_own && i < envelope.count; i++)
-		is_own = sign_find_own(state, envelope.signatures[i].key_id, ret_key, NULL) == 0 &&
-			 sign_is_by(&envelope, ret_key);
-	if (!is_own)
-		return err_set(e, ERR_REFUSED, EKEYREJECTED,
-			"cannot rely on it: it is not signed by a key of yours");
-	return record_read(
-		(const char *)envelope.payload, envelope.size, arena, &statement, ret, e);
-}
-
-static int make_run_card(const struct cli *cli, int folder, struct spec *s, struct err *e)
-{
-	own_free char *bytes = NULL, *form = NULL;
-	own(arena) struct arena arena = { .max = RECORD_READ_MEMORY };
-	char digest[SHA256_HEX_SIZE];
-	struct record_read record = { 0 };
-	struct sign_public key;
-	size_t n = 0, form_size = 0;
-	struct card c;
-	int r = card_read_file(folder, RECORD_FILE, &bytes, &n, e);
-
-	if (r == 0)
-		r = card_read_file(folder, RECORD_SPEC_FILE, &form, &form_size, e);
-	if (r < 0)
-		return r;
-	sha256_hex(bytes, n, digest);
-	r = read_record(bytes, n, &arena, &record, &key, e);
-	if (r < 0)
-		err_prefix(e, RECORD_FILE);
-	if (r == 0 && (r = spec_read_canonical(s, form, form_size, e)) < 0)
-		err_prefix(e, RECORD_SPEC_FILE);
-	/* A spec does not say it: the policy did. */
-	if (r == 0 && record.self_governance)
-		spec_let_govern(s, record.self_governance);
-	if (r == 0)
-		r = card_from_record(s, &record, digest, key.id, &c, e);
-	return r < 0 ? r : cmd_card_print(cli, &c);
-}
-
 static int card_show_run(const struct cli *cli, const char *word)
 {
 	char id[RECORD_RUN_SIZE];
 	own_fd int folder = -1;
+	own(result_card) struct result_card c = { .arena.max = 1 };
 	struct err e = { 0 };
-	struct spec s;
 	int status = cli_open_run(cli, word, id, &folder);
 
 	if (status != CLI_OK)
 		return status;
-	spec_init(&s);
-	status = make_run_card(cli, folder, &s, &e);
-	spec_done(&s);
-	if (status >= 0)
-		return status;
+	if (result_make_card(folder, &c, &e) == 0)
+		return cmd_card_print(cli, &c.card);
 	err_prefix(&e, "cannot make the card of run %s", id);
 	return card_fail(&e);
 }

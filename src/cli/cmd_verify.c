@@ -15,7 +15,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_progress.h"
+#include "cli/cli_run.h"
 #include "cli/commands.h"
 #include "proof/verify/verify_policy.h"
 #include "result/result_record.h"

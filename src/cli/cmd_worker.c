@@ -9,13 +9,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/cli_result.h"
 #include "cli/cli_run.h"
 #include "cli/cli_session.h"
 #include "cli/commands.h"
@@ -154,48 +154,6 @@ static int take_slots(const struct cli *cli, unsigned *ret)
 	return CLI_OK;
 }
 
-#define END_SIZE 9 /* what makes a name the only one: -1f2e3d4c */
-
-static void find_host(char *ret, size_t size)
-{
-	if (gethostname(ret, size - 1) < 0 && errno != ENAMETOOLONG)
-		ret[0] = '\0';
-	ret[size - 1] = '\0';
-	for (char *c = ret; *c; c++)
-		if (!str_is_letter(*c) && !str_is_digit(*c) && *c != '.' && *c != '_')
-			*c = '-';
-}
-
-/*
- * A name is one process's: under it the store has its leases, and one that is started anew must not
- * take itself for the one before.
- */
-static int worker_take_name(const struct cli *cli, char ret[static STORE_NAME_SIZE])
-{
-	const char *text = cli_value(cli, CLI_OPT_NAME);
-	const char *wrong = text ? session_check_name(text) : NULL;
-	char host[STORE_NAME_SIZE / 2] = "";
-	uint32_t random = 0;
-
-	if (!wrong && text && strlen(text) > STORE_NAME_SIZE - 1 - END_SIZE)
-		wrong = "it is too long";
-	if (wrong) {
-		cli_complain("cannot name a worker '%s': %s", text, wrong);
-		return CLI_MISUSE;
-	}
-	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random)) {
-		cli_complain("cannot make a name for the worker: %s", strerror(errno));
-		return CLI_FAILED;
-	}
-	find_host(host, sizeof(host));
-	if (text)
-		snprintf(ret, STORE_NAME_SIZE, "%s-%08x", text, random);
-	else
-		snprintf(ret, STORE_NAME_SIZE, "%s-%d-%08x", host[0] ? host : "worker",
-			(int)getpid(), random);
-	return CLI_OK;
-}
-
 static int open_places(struct worker_settings *s, struct err *e)
 {
 	s->state = record_open_state(run_home(), true, e);
@@ -234,8 +192,8 @@ int cmd_worker(struct cli *cli)
 		return worker_list(cli);
 	if (status == CLI_OK)
 		status = take_slots(cli, &s.slots);
-	if (status == CLI_OK)
-		status = worker_take_name(cli, name);
+	if (status == CLI_OK && worker_make_name(cli_value(cli, CLI_OPT_NAME), name, &e) < 0)
+		status = cli_fail(&e);
 	if (status == CLI_OK)
 		status = take_duration(
 			cli, CLI_OPT_LEASE, WORKER_MIN_LEASE_MS, STORE_LEASE_MS, &s.lease_ms);

@@ -32,23 +32,3 @@ int cmd_key(struct cli *cli);
 int cmd_card(struct cli *cli);
 int cmd_record(struct cli *cli);
 int cmd_verify(struct cli *cli);
-
-/*
- * Says in one line what a run did to the project, and what to type; nothing where it did nothing.
- * `project` is its real path.
- */
-void cli_say_effects(const struct cli *cli, const struct record *record, const char *project);
-
-struct store_session;
-
-/* The same of a session so far, after one of its commands. */
-void cli_say_session_effects(const struct record *record, const struct store_session *s);
-
-/* Says in one line what of the network was denied, and in another why it closed, where it did. */
-void cli_say_net(const struct cli *cli, const struct record *record);
-
-/* And of system calls. */
-void cli_say_denied(const struct cli *cli, const struct record *r);
-
-/* Names in one line, at a terminal, what the run was without and the spec does not accept. */
-void cli_say_missing(const struct cli *cli, const struct spec *s, const struct record *r);

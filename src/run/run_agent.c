@@ -8,6 +8,7 @@
  * The spec is settled: who may name an agent has been judged, as for any other key.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,8 +17,10 @@
 
 #include "agent/profile/agent.h"
 #include "base/buf.h"
+#include "base/file.h"
 #include "base/own.h"
 #include "base/str.h"
+#include "base/tree.h"
 #include "run/run_spec.h"
 #include "spec/spec_grammar.h"
 
@@ -81,6 +84,55 @@ int run_load_agent(struct spec *s, const char *name, const char *home, struct ag
 			"rename the file or change its name");
 	*ret = p;
 	return 0;
+}
+
+#define MOST_NAMES 65536 /* bytes of the names in a folder */
+
+static void agent_add_name(struct run_agents *ret, const char *name)
+{
+	for (size_t i = 0; i < ret->count; i++)
+		if (str_eq(ret->names[i], name))
+			return;
+	if (ret->count < RUN_MOST_AGENTS)
+		ret->names[ret->count++] = name;
+}
+
+static void agent_add_folder(struct run_agents *ret, struct arena *arena, const char *path)
+{
+	own_fd int folder = file_open(path, O_RDONLY | O_DIRECTORY);
+	struct tree_names names = { 0 };
+	int r = folder < 0 ? folder : tree_names_read(folder, MOST_NAMES, &names);
+
+	for (size_t i = 0; r == 0 && i < names.count; i++) {
+		const char *name = names.sorted[i];
+
+		if (!str_ends(name, ".yaml") || name[0] == '.')
+			continue;
+		name = arena_copy(arena, name, strlen(name) - strlen(".yaml"));
+		if (name)
+			agent_add_name(ret, name);
+	}
+	tree_names_done(&names);
+}
+
+static int agent_compare_names(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+void run_list_agents(const char *home, struct arena *arena, struct run_agents *ret)
+{
+	char config[PATH_MAX], path[PATH_MAX + 16];
+
+	ret->count = 0;
+	for (const struct agent_builtin *b = agent_builtins; b->name; b++)
+		agent_add_name(ret, b->name);
+	agent_add_folder(ret, arena, SYSTEM_AGENTS);
+	if (run_config_folder(home, config) == 0) {
+		snprintf(path, sizeof(path), "%s/agents", config);
+		agent_add_folder(ret, arena, path);
+	}
+	qsort(ret->names, ret->count, sizeof(ret->names[0]), agent_compare_names);
 }
 
 /* --- its program --- */

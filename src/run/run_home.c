@@ -21,6 +21,7 @@
 #include "base/file.h"
 #include "base/own.h"
 #include "base/sha256.h"
+#include "base/str.h"
 #include "base/tree.h"
 
 #define MOST_NAMES 65536 /* bytes */
@@ -119,6 +120,24 @@ static void change_all(char *name, char from, char to)
 	for (; *name; name++)
 		if (*name == from)
 			*name = to;
+}
+
+bool run_home_resolve(const char *name, char ret[static PATH_MAX])
+{
+	char above[PATH_MAX], real[PATH_MAX];
+	const char *last = strrchr(name, '/') ? strrchr(name, '/') + 1 : name;
+	int n = (int)(last - name);
+
+	if (realpath(name, ret))
+		return true;
+	if (errno != ENOENT || !*last || str_eq(last, "..") || n >= PATH_MAX)
+		return false;
+	snprintf(above, sizeof(above), "%.*s", n ? n : 1, n ? name : ".");
+	/* Its folder may be gone as well. */
+	if (!realpath(above, real))
+		return errno == ENOENT && name[0] == '/' &&
+		       snprintf(ret, PATH_MAX, "%s", name) < PATH_MAX;
+	return snprintf(ret, PATH_MAX, "%s/%s", str_eq(real, "/") ? "" : real, last) < PATH_MAX;
 }
 
 int run_home_list(int state, const char *project, struct run_home_kept *ret)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -11,6 +12,9 @@
  * first, is a descriptor that the caller has open for as long as the folders are used.
  */
 int run_home_open(int state, const char *project, const char *name, int *lock, struct err *e);
+
+/* What the runs of a project called it; one that is gone is called what it was. False: errno. */
+bool run_home_resolve(const char *name, char ret[static 4096]);
 
 struct run_home_kept {
 	char *names[64]; /* of its folders, as paths below the private home */

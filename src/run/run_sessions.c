@@ -10,12 +10,14 @@
 #include <assert.h>
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/own.h"
 #include "keeper/keeper.h"
 #include "proof/log/log.h"
@@ -204,4 +206,79 @@ int run_remove_session(struct run_sessions *at, const struct store_session *s, s
 	if (r < 0)
 		err_prefix(e, "cannot remove session %s", s->id);
 	return r;
+}
+
+/* --- waiting for a queued run --- */
+
+#define AGAIN_MS 1000 /* until a store that is gone is asked again */
+#define ALONE_MS 1000 /* until it is said that no worker is there */
+
+static bool has_ended(const struct store_run *x)
+{
+	return x->state != STORE_QUEUED && x->state != STORE_RUNNING;
+}
+
+static int count_worker(void *of, const struct store_worker *x)
+{
+	*(unsigned *)of += x->is_alive && x->slots > 0;
+	return 0;
+}
+
+/* True if nobody is there to take a run. */
+static bool is_alone(struct store *s)
+{
+	unsigned workers = 0;
+	struct err e = { 0 };
+
+	return store_each_worker(s, count_worker, &workers, &e) == 0 && workers == 0;
+}
+
+/* Until somebody says that something happened; or a while, where nobody can or `most_ms` say. */
+static int wait_for_news(struct store *s, bool *is_listening, int most_ms, struct err *e)
+{
+	struct pollfd news = { .events = POLLIN };
+	int n, r = *is_listening ? 0 : store_listen(s, e);
+
+	if (r == 0 && !*is_listening) {
+		/* What happened before we listened is asked for once more. */
+		*is_listening = true;
+		return 0;
+	}
+	news.fd = r == 0 ? store_wait_fd(s) : -1;
+	n = poll(&news, 1, r == 0 ? most_ms : AGAIN_MS);
+	if (n < 0 && errno != EINTR)
+		return -errno;
+	if (r == 0 && n != 0)
+		r = store_hear(s, e);
+	*is_listening = r == 0;
+	return 0;
+}
+
+int run_wait_queued(struct store *s, const char *run, void (*alone)(void *of), void *of,
+	struct store_run *ret, struct err *e)
+{
+	uint64_t began = clock_ns();
+	bool is_listening = false, may_say = alone;
+
+	for (;;) {
+		struct err why = { 0 };
+		int r = store_find_run(s, run, ret, e);
+		bool is_late = clock_ns() - began >= (uint64_t)ALONE_MS * 1000000;
+
+		if (r == 0 && has_ended(ret))
+			return 0;
+		if (r < 0 && r != -EPIPE)
+			return r;
+		if (r == 0 && may_say && is_late) {
+			may_say = false;
+			if (ret->state == STORE_QUEUED && is_alone(s))
+				alone(of);
+		}
+		if (r == 0)
+			store_run_done(ret);
+		is_listening = is_listening && r == 0;
+		r = wait_for_news(s, &is_listening, may_say ? ALONE_MS : -1, &why);
+		if (r < 0)
+			return r;
+	}
 }

@@ -46,6 +46,13 @@ int run_queue(const struct run_request *q, struct store *s, const struct store_s
 	char ret_run[static STORE_RUN_SIZE], struct err *e);
 
 /*
+ * Waits for the end of a queued run. `alone`, which may be NULL, is called once if no worker is
+ * there to take it.
+ */
+int run_wait_queued(struct store *s, const char *run, void (*alone)(void *of), void *of,
+	struct store_run *ret, struct err *e);
+
+/*
  * Ends what runs in a session in this root, also what is left in workspaces of earlier leases: a
  * cage of a session outlives the worker that made it. 0 also where nothing is.
  */

@@ -140,6 +140,16 @@ struct agent_profile;
 int run_load_agent(struct spec *s, const char *name, const char *home, struct agent_profile **ret,
 	struct err *e);
 
+#define RUN_MOST_AGENTS 256
+
+struct run_agents {
+	const char *names[RUN_MOST_AGENTS]; /* sorted, each once */
+	size_t count;
+};
+
+/* All profiles there are, by name: built in, the system's, the operator's. The arena's. */
+void run_list_agents(const char *home, struct arena *arena, struct run_agents *ret);
+
 /* Adds what the profile of the named agent says to a settled spec, if one is named. 0 or -errno. */
 int run_add_agent(
 	const struct run_request *q, struct spec *s, const struct run_place *place, struct err *e);

@@ -6,7 +6,7 @@
 
 #include "base/own.h"
 #include "check.h"
-#include "cli/commands.h"
+#include "cli/cli_run.h"
 #include "is_json.h"
 
 static struct record r = { .run = "20260102-030405-0a0b0c0d" };
@@ -189,11 +189,20 @@ static void test_sentences(void)
 static const char *said(bool is_quiet)
 {
 	static char text[8192];
+	static struct plan plan;
+	static struct run run;
+	const struct cli cli = { .is_quiet = is_quiet };
+	const struct err none = { 0 };
+	struct cli_told told;
+	struct run_sink sink;
 	own_fd int into = memfd_create("said", MFD_CLOEXEC), before = dup(STDERR_FILENO);
 	ssize_t n;
 
 	CHECK(into >= 0 && before >= 0 && dup2(into, STDERR_FILENO) >= 0);
-	cli_say_denied(&(struct cli){ .is_quiet = is_quiet }, &r);
+	run.record = r;
+	run.record.plan = &plan;
+	sink = cli_sink(&told, &cli);
+	sink.ended(sink.of, &run, &none);
 	dup2(before, STDERR_FILENO);
 	n = pread(into, text, sizeof(text) - 1, 0);
 	text[n > 0 ? n : 0] = '\0';

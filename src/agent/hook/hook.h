@@ -14,7 +14,7 @@
  * when their hooks fail, and the cage refuses all the same. So whatever is not understood here is
  * let go, and nothing is ever approved, which would skip the agent's own questions.
  *
- * All of it is pure, but for hook_resolve, which is told what the links are.
+ * All of it is pure, but for hook_run.
  */
 
 #define HOOK_MAX_INPUT ((size_t)1 << 20)
@@ -89,3 +89,8 @@ void hook_print_answer(const struct hook_call *c, const struct tool_cage *w,
 
 /* A denial as the keeper is told of it. */
 void hook_tell(const struct hook_call *c, const struct hook_denial *d, struct wire_report *ret);
+
+/* --- hook_run.c, which is not pure --- */
+
+/* Reads a call, as far as it comes in time, and prints the answer; tells the keeper. */
+void hook_run(enum wire_agent agent, int input, struct buf *out);

@@ -267,6 +267,13 @@ void record_print_blocked(const struct record *r, struct json *j);
 /* Notes that an operation was left out, and why. */
 void record_note(struct record *r, uint32_t op, const char *why);
 
+/* Gets a sentence without a full stop; what is in it may be a stranger's. */
+typedef void record_say(void *of, const char *sentence);
+
+/* What of the network, and what else, was denied: a few sentences. record_news.c */
+void record_say_network(const struct record *r, record_say *say, void *of);
+void record_say_denials(const struct record *r, record_say *say, void *of);
+
 /* Says in half a sentence that a limit was reached; nothing where it was not. */
 void record_print_reached(const struct record *r, enum plan_guarantee limit, struct buf *out);
 

@@ -45,3 +45,9 @@ struct worker_settings {
 
 /* Works until it is told to end, or with is_once until nothing is left. 0, or -errno. */
 int worker_run(const struct worker_settings *s, struct err *e);
+
+/*
+ * A name is one process's: under it the store has its leases, and one that is started anew must not
+ * take itself for the one before. It begins with `text`, or the host's name. worker_name.c
+ */
+int worker_make_name(const char *text, char ret[static STORE_NAME_SIZE], struct err *e);
