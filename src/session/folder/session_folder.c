@@ -212,7 +212,7 @@ static void locks_done(const struct locks *l)
  */
 static int session_lock_workspace(int workspaces, const char *name)
 {
-	char path[SESSION_NAME_SIZE];
+	char path[SESSION_NAME_SIZE + sizeof("/" SESSION_LOCK)];
 	own_fd int fd = -1;
 
 	snprintf(path, sizeof(path), "%s/" SESSION_LOCK, name);
