@@ -120,16 +120,6 @@ int file_open(const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-int file_open_input(const char *path)
-{
-	own_fd int fd = file_open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
-	int flags = fd < 0 ? 0 : fcntl(fd, F_GETFL);
-
-	if (fd >= 0 && (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0))
-		return -errno;
-	return take_fd(&fd);
-}
-
 ssize_t file_read_up_to(int fd, char *bytes, size_t size)
 {
 	size_t len = 0;

@@ -39,12 +39,6 @@ int file_open(const char *path, int flags);
 ssize_t file_path_of(int fd, char ret[static PATH_MAX]);
 
 /*
- * Opens for reading what may be a pipe: what somebody writes to it is waited for, and a pipe
- * that nobody has opened is empty.
- */
-int file_open_input(const char *path);
-
-/*
  * Reads all of `fd`, which may be a pipe, into new memory that ends with a NUL: at most `max`
  * bytes, -EFBIG beyond. A regular file larger than that is not read at all. The caller owns
  * *ret.

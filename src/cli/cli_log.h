@@ -9,6 +9,18 @@
 
 /* How bawn log shows events: cli_log_print.c */
 
+struct cli_log_out;
+
+/* A value of --format. A function is NULL where there is nothing to do. */
+struct cli_log_form {
+	const char *name;
+	bool is_stream; /* writes each event as it comes, without looking at later ones */
+	bool is_object; /* writes one JSON object */
+	void (*begin)(struct cli_log_out *out);
+	void (*show)(struct cli_log_out *out, struct log_event *x);
+	void (*end)(struct cli_log_out *out, const struct log_source *s);
+};
+
 struct cli_log_out {
 	const struct cli *cli;
 	const struct cli_log_form *form;
@@ -25,12 +37,6 @@ struct cli_log_out {
 	struct result_ways ways;
 	size_t count; /* of events shown */
 };
-
-/* Is each event written as it comes, without looking at those behind it? */
-bool cli_log_is_stream(const struct cli_log_out *out);
-
-/* Is it one object? */
-bool cli_log_is_object(const struct cli_log_out *out);
 
 /* CLI_MISUSE, which is said, for a form that there is not. */
 int cli_log_choose_form(const struct cli *cli, struct cli_log_out *ret);

@@ -16,15 +16,6 @@
 
 #define MOST_LINE (16 * LOG_LINE_SIZE) /* with everything in it escaped */
 
-/* Each is NULL where nothing is to be done. */
-struct cli_log_form {
-	const char *name;
-	bool is_stream;
-	void (*begin)(struct cli_log_out *out);
-	void (*show)(struct cli_log_out *out, struct log_event *x);
-	void (*end)(struct cli_log_out *out, const struct log_source *s);
-};
-
 /* --- for people --- */
 
 static enum cli_ink log_print_ink_of(const struct log_event *x)
@@ -264,11 +255,11 @@ static void show_ocsf(struct cli_log_out *out, struct log_event *x)
 /* --- all of them --- */
 
 static const struct cli_log_form forms[] = {
-	{ "text", false, begin_text, show_text, end_text },
-	{ "json", false, begin_object, show_member, end_object },
-	{ "jsonl", true, NULL, show_jsonl, NULL },
-	{ "cloudevents", true, NULL, show_cloudevent, NULL },
-	{ "ocsf", true, NULL, show_ocsf, NULL },
+	{ "text", false, false, begin_text, show_text, end_text },
+	{ "json", false, true, begin_object, show_member, end_object },
+	{ "jsonl", true, false, NULL, show_jsonl, NULL },
+	{ "cloudevents", true, false, NULL, show_cloudevent, NULL },
+	{ "ocsf", true, false, NULL, show_ocsf, NULL },
 };
 
 int cli_log_choose_form(const struct cli *cli, struct cli_log_out *ret)
@@ -289,16 +280,6 @@ int cli_log_choose_form(const struct cli *cli, struct cli_log_out *ret)
 		}
 	cli_complain("--format is text, json, jsonl, cloudevents or ocsf, not '%s'", name);
 	return CLI_MISUSE;
-}
-
-bool cli_log_is_stream(const struct cli_log_out *out)
-{
-	return out->form->is_stream;
-}
-
-bool cli_log_is_object(const struct cli_log_out *out)
-{
-	return str_eq(out->form->name, "json");
 }
 
 void cli_log_begin(struct cli_log_out *out, bool may_page)

@@ -339,7 +339,7 @@ static bool is_wished(struct look *l, const struct log_line *line, bool *ret_is_
 /* Counts what there is, and what of it is said again. */
 static int log_look_ahead(struct look *l)
 {
-	bool collapses = !cli_log_is_stream(&l->out) && !l->wish.is_followed;
+	bool collapses = !l->out.form->is_stream && !l->wish.is_followed;
 	struct log_line line;
 	bool is_odd;
 	int r;
@@ -436,14 +436,14 @@ static void say_empty(const struct look *l)
 
 	if (log_is_missing(l))
 		cli_complain("%s has no log: its %s is not there", l->whose, LOG_RUN_FILE);
-	else if (out->cli->is_quiet || l->source.folder < 0 || cli_log_is_object(out))
+	else if (out->cli->is_quiet || l->source.folder < 0 || out->form->is_object)
 		return;
 	else if (!out->count)
 		cli_complain(l->wish.filter.is_denials ? "the log of %s has no denial"
 						       : "nothing of the kind is in the log of %s",
 			l->whose);
 	if (l->wish.filter.is_denials && !l->wish.is_followed && !log_is_missing(l) &&
-		!cli_log_is_stream(out))
+		!out->form->is_stream)
 		say_seen(l);
 }
 
@@ -454,7 +454,7 @@ static bool log_is_whole(const struct look *l)
 
 static int log_show(struct look *l)
 {
-	bool is_blind = cli_log_is_stream(&l->out) && !l->wish.has_most;
+	bool is_blind = l->out.form->is_stream && !l->wish.has_most;
 	uint64_t seen = 0;
 	int r = 0;
 
@@ -467,7 +467,7 @@ static int log_show(struct look *l)
 	if (!is_blind)
 		say_state(l);
 	/* Where nothing is to be shown there is no need for a heading. */
-	if (!l->total && !is_blind && !l->wish.is_followed && !cli_log_is_object(&l->out) &&
+	if (!l->total && !is_blind && !l->wish.is_followed && !l->out.form->is_object &&
 		!l->is_odd) {
 		say_empty(l);
 		return log_is_whole(l) ? CLI_OK : CLI_NO;
@@ -488,7 +488,7 @@ static int check_use(const struct look *l)
 
 	if (cli->word_count > 1)
 		cli_complain("log shows one run, and takes no '%s'", cli->words[1]);
-	else if (l->wish.is_followed && cli_log_is_object(&l->out)) {
+	else if (l->wish.is_followed && l->out.form->is_object) {
 		cli_complain("--json cannot be combined with --follow");
 		cli_hint("--format jsonl prints an object a line");
 	} else

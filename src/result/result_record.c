@@ -178,9 +178,23 @@ static int open_parent(const char *path)
 	return fd < 0 ? -1 : fd;
 }
 
+/*
+ * Opens a file or a pipe for reading. Opening does not wait for a writer, reading does; a pipe
+ * without a writer is empty.
+ */
+static int open_input(const char *path)
+{
+	own_fd int fd = file_open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	int flags = fd < 0 ? 0 : fcntl(fd, F_GETFL);
+
+	if (fd >= 0 && (flags < 0 || fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) < 0))
+		return -errno;
+	return take_fd(&fd);
+}
+
 static int find_file(const char *path, struct result_found *ret, struct err *e)
 {
-	own_fd int fd = file_open_input(path);
+	own_fd int fd = open_input(path);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
@@ -307,7 +321,7 @@ static void say_card(const struct card_report *from, struct verify_report *repor
 static int read_card(const char *path, char **ret, size_t *ret_size, struct err *e)
 {
 	own_fd int fd =
-		str_eq(path, "-") ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : file_open_input(path);
+		str_eq(path, "-") ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3) : open_input(path);
 	int r = fd < 0 ? fd : file_read_all(fd, CARD_MAX_SIZE, ret, ret_size);
 
 	if (r < 0)

@@ -1,9 +1,17 @@
 /*
- * vault_conn - the life of a connection that uses secrets.
+ * vault_conn - one connection that uses secrets: the stages between a client and a secret's host.
  *
  * Runs as:  the vault, confined.
- * Must not: leave a client without a word where there is one to say; keep a place for who does not
- *           speak.
+ * Must not: close a connection without an answer where one can still be sent; keep a slot for a
+ *           client that sends nothing; take a request before the answer to the one before it is
+ *           whole; pass on a byte that was not read as HTTP.
+ *
+ *   client ─► hear_client ─► take_request ─► tell_server ─► host
+ *   client ◄─ tell_client ◄─ take_answer ◄─ hear_server ◄─ host
+ *
+ * Each stage reads from one buffer and writes into the next. It does nothing if there is nothing to
+ * read or no room to write, so that a slow side slows the other side of its connection and nobody
+ * else.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -17,24 +25,18 @@
 #include "vault/vault_inside.h"
 #include "wire/wire.h"
 
-/*
- * vault_pump - the stages between a client and the host of a secret.
- *
- * Runs as:  the vault, confined.
- * Must not: take a request before the answer to the one before it is whole; pass a byte on that was
- *           not read as HTTP.
- *
- *   client ─► hear_client ─► take_request ─► tell_server ─► host
- *   client ◄─ tell_client ◄─ take_answer ◄─ hear_server ◄─ host
- *
- * Each stage reads from one buffer and writes into the next, and does nothing where there is
- * nothing, or no room: so whoever is slow slows the other down, and nobody else.
- */
-
 #define HEAD_NS  (30 * VAULT_SECOND_NS)  /* from the first byte of a head to its last */
 #define IDLE_NS  (300 * VAULT_SECOND_NS) /* between two requests */
 #define CALL_NS  (20 * VAULT_SECOND_NS)  /* more than the dialer takes */
 #define SHAKE_NS (20 * VAULT_SECOND_NS)
+
+enum vault_step {
+	VAULT_STEP_NONE,   /* nothing to do, or no room to do it */
+	VAULT_STEP_MADE,   /* something moved: the stages before and behind may have work */
+	VAULT_STEP_REFUSE, /* the stage has set `no`: the reason */
+	VAULT_STEP_END,    /* close in order: everything was sent */
+	VAULT_STEP_BREAK,  /* close in the middle of a request or an answer */
+};
 
 /* --- buffers --- */
 
@@ -430,7 +432,8 @@ static enum vault_step tell_client(struct vault *v, struct vault_conn *c, struct
 	return VAULT_STEP_MADE;
 }
 
-enum vault_step vault_pump(struct vault *v, struct vault_conn *c, struct vault_refusal *no)
+/* Runs every stage once. */
+static enum vault_step vault_pump(struct vault *v, struct vault_conn *c, struct vault_refusal *no)
 {
 	static enum vault_step (*const stages[])(
 		struct vault *, struct vault_conn *, struct vault_refusal *) = { pump_hear_client,

@@ -157,16 +157,3 @@ void vault_conn_run(struct vault *v, struct vault_conn *c);
 void vault_go_on(struct vault *v);
 void vault_drop_old(struct vault *v);
 void vault_close_all(struct vault *v);
-
-/* --- vault_pump.c --- */
-
-enum vault_step {
-	VAULT_STEP_NONE,
-	VAULT_STEP_MADE,
-	VAULT_STEP_REFUSE, /* `no` says why */
-	VAULT_STEP_END,    /* in order: all was said */
-	VAULT_STEP_BREAK,  /* in the middle of it */
-};
-
-/* One round: each stage moves what it has. */
-enum vault_step vault_pump(struct vault *v, struct vault_conn *c, struct vault_refusal *no);

@@ -238,16 +238,6 @@ const char *store_name(const struct store *s)
 
 /* --- values --- */
 
-struct store_value store_text_value(const char *text)
-{
-	return (struct store_value){ .kind = STORE_TEXT, .bytes = text, .size = strlen(text) };
-}
-
-struct store_value store_string_value(const char *text)
-{
-	return VALUE_BYTES(text, strlen(text));
-}
-
 int store_see_num(void *of, const struct store_value *v)
 {
 	*(int64_t *)of = v[0].num;

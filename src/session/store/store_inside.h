@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits.h>
+#include <string.h>
 
 #include "session/store/store.h"
 
@@ -90,8 +91,16 @@ char *store_spell(const char *sql, unsigned dialect);
 #define VALUE_STRING(t) store_string_value(t)
 #define VALUE_STATE(x)  VALUE_NUM(x)
 
-struct store_value store_text_value(const char *text);
-struct store_value store_string_value(const char *text);
+static inline struct store_value store_text_value(const char *text)
+{
+	return (struct store_value){ .kind = STORE_TEXT, .bytes = text, .size = strlen(text) };
+}
+
+/* A text that a stranger wrote may hold what a database refuses in text: it is stored as bytes. */
+static inline struct store_value store_string_value(const char *text)
+{
+	return VALUE_BYTES(text, strlen(text));
+}
 
 /* A statement with its values: store_ask(s, see, of, e, "SELECT …", VALUE_NUM(1), …). */
 #define store_ask(s, see, of, e, sql, ...)                                                         \
@@ -149,9 +158,6 @@ int store_see_run(void *of, const struct store_value *v);
 
 int store_copy_text(const struct store_value *v, char *ret, size_t size);
 int store_copy_bytes(const struct store_value *v, char **ret, size_t *ret_size);
-
-/* Queued runs of a session, whose row was changed before, will not begin. */
-int store_cancel_runs(struct store *s, const char *session, const char *why, struct err *e);
 
 /* Runs that are running in a session, whose row was changed before, are lost. */
 int store_lose_runs(struct store *s, const char *session, struct err *e);

@@ -13,14 +13,6 @@ static_assert(STORE_QUEUED == 0 && STORE_RUNNING == 1 && STORE_LOST == 4 && STOR
 
 #define PAGE 16 /* runs that are read at once; each may have megabytes */
 
-int store_cancel_runs(struct store *s, const char *session, const char *why, struct err *e)
-{
-	return store_tell(s, e,
-		"UPDATE bawn_runs SET state = " SQL_CANCELLED ", ended_ms = {now}, error = $2 "
-		"WHERE session = $1 AND state = " SQL_QUEUED,
-		VALUE_TEXT(session), VALUE_STRING(why));
-}
-
 int store_lose_runs(struct store *s, const char *session, struct err *e)
 {
 	return store_tell(s, e,

@@ -28,6 +28,15 @@ static int sessions_say_missing(struct store *s, const char *id, struct err *e)
 		e, ERR_REFUSED, ECANCELED, "cannot %s: session %s is being removed", s->doing, id);
 }
 
+/* Cancels the queued runs of a session. The same transaction has changed the session's row. */
+static int cancel_runs(struct store *s, const char *session, const char *why, struct err *e)
+{
+	return store_tell(s, e,
+		"UPDATE bawn_runs SET state = " SQL_CANCELLED ", ended_ms = {now}, error = $2 "
+		"WHERE session = $1 AND state = " SQL_QUEUED,
+		VALUE_TEXT(session), VALUE_STRING(why));
+}
+
 /* --- adding and finding --- */
 
 static int sessions_add_session(struct store *s, void *of, struct err *e)
@@ -195,7 +204,7 @@ static int sessions_set_state(struct store *s, void *of, struct err *e)
 	if (r == 0)
 		return sessions_say_missing(s, w->id, e);
 	if (r > 0)
-		r = store_cancel_runs(s, w->id,
+		r = cancel_runs(s, w->id,
 			w->state == STORE_STOPPED ? "the session was stopped before it began"
 						  : "the session was removed before it began",
 			e);
@@ -237,7 +246,7 @@ static int begin_sweep(struct store *s, const char *id, struct err *e)
 
 	if (r <= 0)
 		return r;
-	cancelled = store_cancel_runs(s, id, "the session expired before it began", e);
+	cancelled = cancel_runs(s, id, "the session expired before it began", e);
 	store_ring(s);
 	return cancelled < 0 ? cancelled : 1;
 }
@@ -281,7 +290,7 @@ static int remove_session(struct store *s, void *of, struct err *e)
 	if (r > 0)
 		r = store_tell(s, e, "DELETE FROM bawn_saved WHERE session = $1", VALUE_TEXT(id));
 	if (r >= 0)
-		r = store_cancel_runs(s, id, "the session was removed before it began", e);
+		r = cancel_runs(s, id, "the session was removed before it began", e);
 	if (r >= 0)
 		r = store_lose_runs(s, id, e);
 	store_ring(s);
