@@ -15,7 +15,7 @@
 #include "cli/cli_result.h"
 #include "cli/commands.h"
 #include "proof/card/card.h"
-#include "result/result_card.h"
+#include "result/result_record.h"
 #include "run/run.h"
 
 const struct cli_option cmd_card_options[] = {

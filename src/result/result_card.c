@@ -1,8 +1,9 @@
 /*
- * result_card - the agent card of a run, by its record and its spec.
+ * result_card - the agent card of a run, made of its record and its spec.
  *
- * Runs as: the operator.
- * Reads:   the run's folder, which must be signed by a key of the operator's.
+ * Runs as:  the operator.
+ * Reads:    the run's folder.
+ * Must not: use a record that none of the operator's keys signed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
-#include "result/result_card.h"
+#include "result/result_record.h"
 
 static int read_file(int folder, const char *name, char **ret, size_t *ret_size, struct err *e)
 {
@@ -29,7 +30,7 @@ static int read_file(int folder, const char *name, char **ret, size_t *ret_size,
 	return r;
 }
 
-/* What is in the record's first envelope, which must be signed by the operator. */
+/* Reads the record's first envelope, which one of the operator's keys must have signed. */
 static int read_record(const char *bytes, size_t n, struct arena *arena, struct record_read *ret,
 	struct sign_public *ret_key, struct err *e)
 {
@@ -79,7 +80,7 @@ int result_make_card(int folder, struct result_card *ret, struct err *e)
 		err_prefix(e, RECORD_FILE);
 	if (r == 0 && (r = spec_read_canonical(&ret->spec, ret->spec_bytes, spec_size, e)) < 0)
 		err_prefix(e, RECORD_SPEC_FILE);
-	/* A spec does not say it: the policy did. */
+	/* Only a policy can say this, so the spec that was kept does not have it. */
 	if (r == 0 && record.self_governance)
 		spec_let_govern(&ret->spec, record.self_governance);
 	if (r < 0)

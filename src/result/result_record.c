@@ -1,9 +1,10 @@
 /*
- * result_record - which record is meant, and whose keys count.
+ * result_record - finds and loads the record that a word means.
  *
- * Runs as:  whoever wants to know.
- * Reads:    what words name, which may be anybody's; the operator's public keys, no private one.
- * Must not: say that a record is good: verify_judge does that.
+ * Runs as:  the operator, or anybody who verifies a record.
+ * Reads:    files that words name, which a stranger may have written; the operator's public keys,
+ *           and no private key.
+ * Must not: call a record valid: verify_judge does that.
  */
 #include "result/result_record.h"
 

@@ -1,10 +1,12 @@
 #pragma once
 
 #include "base/arena.h"
+#include "proof/card/card.h"
 #include "proof/record/record.h"
 #include "proof/record/record_read.h"
 #include "proof/verify/verify.h"
 #include "run/run.h"
+#include "run/run_spec.h"
 
 /*
  * Records: as they lie in the folders of runs, or wherever a word says, and the archives that they
@@ -85,6 +87,26 @@ int result_find_again(struct result_again *a, const struct run_request *asked, s
  */
 int result_judge_card(const struct result_verifier *x, const char *path,
 	const struct verify_record *v, struct verify_report *report, struct err *e);
+
+/* --- the card of a run: result_card.c --- */
+
+/* A card, and what it borrows from. */
+struct result_card {
+	struct card card;
+	struct spec spec;
+	struct arena arena;
+	char *record_bytes, *spec_bytes;
+	char digest[SHA256_HEX_SIZE];
+	struct sign_public key;
+};
+
+/*
+ * Makes the card of the run in `folder` from its record and its spec. Returns 0, or -errno with
+ * `e`: also if no key of the operator's signed the record. result_card_done must be called either
+ * way.
+ */
+int result_make_card(int folder, struct result_card *ret, struct err *e);
+void result_card_done(struct result_card *c);
 
 /* --- archives: result_archive.c --- */
 

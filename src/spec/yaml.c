@@ -11,7 +11,6 @@
 #include "base/str.h"
 #include "base/utf8.h"
 #include "spec/diag.h"
-#include "spec/yaml_text.h"
 
 /* --- scan --- */
 
@@ -141,7 +140,7 @@ static bool yaml_scan(struct diags *diags, unsigned source, const char *bytes, s
 		if (f) {
 			diags_error(diags, at, f->hint, "%s", f->text);
 			found++;
-			/* Once the encoding is another, every byte after it is a finding. */
+			/* In another encoding every later byte would be a finding. */
 			if (f == &not_utf8)
 				break;
 		}
@@ -155,6 +154,24 @@ static bool yaml_scan(struct diags *diags, unsigned source, const char *bytes, s
 }
 
 /* --- text --- */
+
+/* A second, simpler reading of each scalar: libfyaml misreads corners of YAML, and its result is
+ * used only if this reading agrees. */
+enum yaml_quote {
+	YAML_PLAIN,
+	YAML_SINGLE, /* '…' */
+	YAML_DOUBLE, /* "…" */
+	YAML_BLOCK,  /* | and lines below it */
+};
+
+/* A scalar where it stands: bytes[start] to bytes[end], its quotes not counted. */
+struct yaml_place {
+	enum yaml_quote quote;
+	const char *bytes;
+	size_t size; /* of the whole file */
+	size_t start, end;
+	size_t least; /* spaces that a block must be indented by */
+};
 
 struct line {
 	const char *text;

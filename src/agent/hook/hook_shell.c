@@ -1,13 +1,49 @@
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "agent/hook/hook_inside.h"
-#include "agent/hook/hook_programs.h"
-#include "agent/hook/hook_words.h"
 #include "base/count.h"
 #include "base/str.h"
 
 /* --- words --- */
+
+/*
+ * A shell command as its words: quotes taken off, what is between commands and where files are
+ * opened by it told apart. No shell: what only one that runs could know is marked as not known.
+ */
+
+enum hook_token {
+	HOOK_END,
+	HOOK_WORD,
+	HOOK_BREAK, /* another command begins */
+	HOOK_TO,    /* the next word is a file that is written */
+	HOOK_FROM,  /* … or one that is read */
+};
+
+#define HOOK_MAX_NESTED   8 /* commands in one word, as "$(ls)" */
+#define HOOK_MAX_HEREDOCS 8
+
+struct hook_words {
+	const char *at;
+	const char *home; /* what $HOME stands for */
+	char word[HOOK_PATH_SIZE];
+	size_t size;
+	bool is_known; /* nothing in it has to be filled in by a shell, and it fits */
+	size_t wild;   /* where it begins to stand for several names; its size: nowhere */
+	struct {
+		const char *at;
+		size_t size;
+	} nested[HOOK_MAX_NESTED];
+	size_t nested_count;
+	struct {
+		char end[64]; /* the line after which it is over */
+		bool has_tabs;
+	} heredocs[HOOK_MAX_HEREDOCS];
+	size_t heredoc_count;
+	char bracket; /* by which the last break was made, or NUL */
+};
 
 static void hook_words_init(struct hook_words *w, const char *script, const char *home)
 {
@@ -15,8 +51,6 @@ static void hook_words_init(struct hook_words *w, const char *script, const char
 	w->at = script;
 	w->home = home;
 }
-
-/* --- words --- */
 
 static void words_put(struct hook_words *w, char c)
 {
@@ -267,7 +301,39 @@ static enum hook_token hook_words_next(struct hook_words *w)
 	return HOOK_WORD;
 }
 
-/* --- programs --- */
+/* --- what programs do with the words of their commands --- */
+
+enum hook_habit {
+	HOOK_READS,       /* those that look like paths */
+	HOOK_SAYS,        /* nothing: it prints them, or they are of another place */
+	HOOK_SEARCHES,    /* reads, but for the first, which is a pattern or a program */
+	HOOK_WRITES,      /* all of them */
+	HOOK_MARKS,       /* writes all but the first, which says how */
+	HOOK_WRITES_LAST, /* and reads the others */
+	HOOK_LINKS,       /* writes the last */
+	HOOK_COPIES_RAW,  /* dd: if= and of= */
+	HOOK_GOES,        /* cd */
+	HOOK_RUNS,        /* a shell: what is behind -c is another script */
+	HOOK_EVALUATES,   /* its words are a script */
+	HOOK_STARTS,      /* another program, which follows */
+	HOOK_TESTS,       /* looks at what follows an option; other words are compared */
+	HOOK_FINDS,       /* reads those before the first option; then come expressions */
+};
+
+struct hook_program {
+	const char *name;
+	enum hook_habit habit;
+	/* Options of one letter: those with a value as the next word that is not written; of one
+	 * that searches those whose value is the pattern, those with a value in the same word only.
+	 */
+	const char *values, *patterns, *attached;
+};
+
+struct hook_option {
+	size_t values;   /* how many of the next words are its own */
+	bool is_pattern; /* it says what is searched for */
+	bool writes;     /* sed and perl: the files are changed in place */
+};
 
 /*
  * Programs that agents use, by what their words are. Those that are not here read what looks like a

@@ -124,3 +124,7 @@ const char *agent_program(const struct spec *s, const struct agent_profile *p);
  * profile name. `project` is where the project is in the cage.
  */
 void agent_finish(struct spec *s, const struct agent_profile *p, const char *project);
+
+/* Makes the item of `secrets` that a key of a profile stands for. Returns 0, or -errno with `e`. */
+int agent_make_secret(
+	struct spec *s, const struct agent_key *key, struct spec_item *ret, struct err *e);

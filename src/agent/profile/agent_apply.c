@@ -1,7 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/profile/agent_inside.h"
+#include "agent/profile/agent.h"
 #include "base/buf.h"
 #include "base/count.h"
 #include "base/own.h"

@@ -1,7 +1,6 @@
 #include <string.h>
 
 #include "agent/profile/agent.h"
-#include "agent/profile/agent_inside.h"
 #include "base/count.h"
 #include "base/str.h"
 #include "spec/spec_grammar.h"

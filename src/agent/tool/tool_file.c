@@ -23,7 +23,6 @@
 
 #include "agent/tool/tool_cage.h"
 #include "agent/tool/tool_edit.h"
-#include "agent/tool/tool_file.h"
 #include "agent/tool/tool_inside.h"
 #include "agent/tool/tool_lines.h"
 #include "base/clock.h"

@@ -16,7 +16,6 @@
 #include <sys/vfs.h>
 
 #include "agent/tool/tool_cage.h"
-#include "agent/tool/tool_file.h"
 #include "agent/tool/tool_glob.h"
 #include "agent/tool/tool_inside.h"
 #include "agent/tool/tool_search.h"
