@@ -69,7 +69,7 @@ struct change_effect {
 	struct change_state before, after;
 	struct change_signature below; /* of `from` where renamed */
 	bool has_moved;                /* the tree's file changed while the run lasted */
-	bool has_base;                 /* what it was is kept in the run's folder, as base/INDEX */
+	bool has_base;                 /* what it was is kept in the run's folder: change_base.h */
 	bool is_implied;               /* a folder that comes or goes with what is in it */
 	bool is_text; /* both sides: then lines are counted; deleted: not looked at */
 	uint32_t lines_added, lines_removed;

@@ -140,15 +140,14 @@ static void check_base(const struct change_effects *x, const char *path, const c
 {
 	const struct change_effect *e = find(x, path);
 	own_free char *bytes = NULL;
-	char name[64];
-	size_t n = 0;
+	own_fd int folder = open("base", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	size_t n = 0, index = (size_t)(e - x->items);
 
 	CHECK(e->has_base == (wanted != NULL));
-	if (!e->has_base)
-		return;
-	snprintf(name, sizeof(name), "base/%zu", (size_t)(e - x->items));
-	CHECK(file_read_path(name, 1 << 22, &bytes, &n) == 0);
-	CHECK_STR(bytes, wanted);
+	CHECK(change_base_read(folder, index, e->before.hash, 1 << 22, &bytes, &n) ==
+		(wanted ? 0 : -ENOENT));
+	if (wanted)
+		CHECK_STR(bytes, wanted);
 }
 
 static void put_size(const char *path, size_t n)

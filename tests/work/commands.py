@@ -493,6 +493,17 @@ def a_reader_that_has_seen_enough_is_no_failure(p):
 
 # --- states of a run ---
 
+def keep_as_before(run):
+    """What texts were, in a file for each, as bawn once kept it."""
+    text = (run.folder / "base/contents").read_bytes()
+    table = len(text) - 17 - 43 * int(text[-17:-1], 16)
+    (run.folder / "base/contents").unlink()
+    for line in text[table:-17].splitlines():
+        index, at, size = (int(word, 16) for word in line.split())
+        (run.folder / f"base/{index}").write_bytes(text[at:at + size])
+        run.own(run.folder / f"base/{index}")
+
+
 @case
 def what_changed_on_the_host_since_is_shown_against_what_it_was(p):
     fill(p)
@@ -503,6 +514,10 @@ def what_changed_on_the_host_since_is_shown_against_what_it_was(p):
     text = patch_of(p, "README").decode()
     assert "# README has changed on the host since: this is against what it was" in text, text
     assert "-two" in text and "+2" in text and "four" not in text, text
+    keep_as_before(run)
+    assert patch_of(p, "README").decode() == text
+    (run.folder / "base/0").write_text("damaged")
+    assert "diff --git" not in patch_of(p, "README").decode()
     shutil.rmtree(run.folder / "base")
     text = patch_of(p, "README").decode()
     assert "# README has changed on the host since, and what it was is not kept" in text, text

@@ -379,13 +379,24 @@ def scan(tool, uid, place, layer, base, *more):
     return done.stdout
 
 
+def read_base(folder):
+    """What docs/format-base.md says of the file: {index: content}."""
+    if not os.listdir(folder):
+        return {}
+    assert os.listdir(folder) == ["contents"], os.listdir(folder)
+    text = (folder / "contents").read_bytes()
+    table = len(text) - 17 - 43 * int(text[-17:-1], 16)
+    rows = [[int(word, 16) for word in line.split()] for line in text[table:-17].splitlines()]
+    assert text.startswith(b"bawn-base-1\n") and text.endswith(b"\n") and len(rows) == int(text[-17:-1], 16)
+    assert rows == sorted(rows) and 12 + sum(size for _, _, size in rows) == table, rows
+    return {index: text[at:at + size] for index, at, size in rows}
+
+
 def check_base(document, place):
-    kept = set(os.listdir(place / "base"))
+    kept = read_base(place / "base")
     for index, x in enumerate(document["effects"]):
         if x.get("base"):
-            kept.remove(str(index))
-            content = (place / "base" / str(index)).read_bytes()
-            assert hashlib.sha256(content).hexdigest() == x["before"]["sha256"], x
+            assert hashlib.sha256(kept.pop(index)).hexdigest() == x["before"]["sha256"], x
         else:
             assert x["change"] != "changed" or "lines" not in x or x["before"]["type"] != "file", x
     assert not kept, f"{place}: bases of nothing: {kept}"

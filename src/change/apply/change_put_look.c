@@ -18,6 +18,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "change/effects/change_base.h"
 #include "change/scan/change_open.h"
 #include "change/text/change_text.h"
 
@@ -312,22 +313,11 @@ static bool has_hash(const char *bytes, size_t n, const struct change_state *sta
 static int change_put_read_base(const struct change_job *j, const struct change_put *p, size_t max,
 	char **ret, size_t *ret_size)
 {
-	own_free char *bytes = NULL;
-	own_fd int fd = -1;
-	char path[40];
-	int r;
+	own_fd int folder = file_open_beneath(j->q->folder, "base", O_RDONLY | O_DIRECTORY, 0);
 
-	snprintf(path, sizeof(path), "base/%zu", p->index);
-	fd = file_open_beneath(j->q->folder, path, O_RDONLY, 0);
-	if (fd < 0)
-		return fd;
-	r = file_read_all(fd, max, &bytes, ret_size);
-	if (r < 0)
-		return r;
-	if (!has_hash(bytes, *ret_size, &p->x->before))
-		return -EBADMSG;
-	*ret = take_ptr(bytes);
-	return 0;
+	return folder < 0
+		       ? folder
+		       : change_base_read(folder, p->index, p->x->before.hash, max, ret, ret_size);
 }
 
 struct three {

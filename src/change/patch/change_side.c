@@ -19,6 +19,7 @@
 
 #include "base/file.h"
 #include "base/own.h"
+#include "change/effects/change_base.h"
 #include "change/scan/change_open.h"
 
 void change_side_done(struct change_side *s)
@@ -100,15 +101,19 @@ static void side_read_side(int fd, enum change_type type, struct change_side *re
 		side_read_file(fd, ret);
 }
 
-/* What the keeper put aside. */
-static int side_open_base(const struct change_patch *k, const struct change_effect *x)
+/* What the keeper put aside; false: nothing. */
+static bool side_read_base(
+	const struct change_patch *k, const struct change_effect *x, struct change_side *ret)
 {
-	char name[32];
+	int r = x->has_base && k->base >= 0
+			? change_base_read(k->base, (size_t)(x - k->effects->items), x->before.hash,
+				  CHANGE_MAX_TEXT, &ret->bytes, &ret->size)
+			: -ENOENT;
 
-	if (!x->has_base || k->base < 0)
-		return -ESTALE;
-	snprintf(name, sizeof(name), "%zu", (size_t)(x - k->effects->items));
-	return open_side(k->base, name, CHANGE_FILE, NULL);
+	ret->is_kept = r == 0;
+	if (r < 0 && r != -ENOENT)
+		side_fail(ret, -r);
+	return r != -ENOENT;
 }
 
 void change_side_before(
@@ -119,10 +124,8 @@ void change_side_before(
 	own_fd int fd = top < 0 ? -ESTALE : open_side(top, path, x->before.type, &x->below);
 
 	*ret = (struct change_side){ 0 };
-	if (fd == -ESTALE && x->before.type == CHANGE_FILE) {
-		fd = side_open_base(k, x);
-		ret->is_kept = fd >= 0;
-	}
+	if (fd == -ESTALE && x->before.type == CHANGE_FILE && side_read_base(k, x, ret))
+		return;
 	side_read_side(fd, x->before.type, ret);
 }
 

@@ -109,6 +109,8 @@ static uint64_t count_holes(int fd, const struct stat *st)
 	if (size < CHANGE_SMALL || stored >= size)
 		return 0;
 	holes = told_holes(fd, st->st_size);
+	/* Looking for them has moved it. */
+	lseek(fd, 0, SEEK_SET);
 	if (size / MOST_COMPRESSED > stored && holes < size - stored * MOST_COMPRESSED)
 		holes = size - stored * MOST_COMPRESSED;
 	return holes;
@@ -215,9 +217,6 @@ static int change_content_read(
 			 : leave_holes(s, fd, &st, ret);
 	if (is_all)
 		return 0;
-	/* Looking for holes has moved it. */
-	if (lseek(fd, 0, SEEK_SET) < 0)
-		return -errno;
 	r = content_read_bytes(fd, max, ret);
 	return r == 0 && is_linked && ret->length == size ? keep_linked(s, &st, ret->hash) : r;
 }
@@ -452,8 +451,6 @@ static int compare_count_lines(
 /* What was hashed is what is kept: the host may be writing to its file. */
 static int keep_base(struct change_scanner *s, const struct side *old, struct change_found *found)
 {
-	char name[32];
-	own_fd int fd = -1;
 	int r;
 
 	if (s->q->base < 0 || found->x.before.type != CHANGE_FILE || !old->content.bytes ||
@@ -462,12 +459,9 @@ static int keep_base(struct change_scanner *s, const struct side *old, struct ch
 	if (old->max == CHANGE_MAX_TEXT &&
 		(!found->x.is_text || old->content.size > CHANGE_MAX_BASE))
 		return 0;
-	snprintf(name, sizeof(name), "new-%u", s->base_count + 1);
-	fd = file_open_beneath(s->q->base, name, O_WRONLY | O_CREAT | O_EXCL, 0600);
-	r = fd < 0 ? fd : file_write_all(fd, old->content.bytes, old->content.size);
+	r = change_base_add(&s->base, old->content.bytes, old->content.size, &found->base_at);
 	if (r < 0)
 		return err_sys(s->e, -r, "cannot keep what '%.200s' was", s->path);
-	found->base = ++s->base_count;
 	found->x.has_base = true;
 	return 0;
 }

@@ -339,20 +339,25 @@ static int mark_all(const struct change_scan *q, struct change_effects *x)
 	return r;
 }
 
-static int name_base(struct change_scanner *s, uint32_t base, size_t index)
+/* What the effects were made of is found by their index, which is known only now. */
+static int name_base(struct change_scanner *s, const struct change_found *found, size_t *rows)
 {
-	char old[32], new[32];
+	const struct change_base_row row = {
+		.index = s->ret->count - 1,
+		.at = found->base_at,
+		.size = found->x.before.size,
+	};
 
-	snprintf(old, sizeof(old), "new-%u", base);
-	snprintf(new, sizeof(new), "%zu", index);
-	if (renameat(s->q->base, old, s->q->base, new) == 0)
+	if (!found->x.has_base)
 		return 0;
-	return err_sys(s->e, errno, "cannot keep what '%.200s' was", s->ret->items[index].path);
+	++*rows;
+	return change_base_name(&s->base, &row);
 }
 
 int change_finish(struct change_scanner *s)
 {
 	struct change_effects *x = s->ret;
+	size_t rows = 0;
 	int r;
 
 	if (s->count)
@@ -368,11 +373,14 @@ int change_finish(struct change_scanner *s)
 		if (s->found[i].is_dropped)
 			continue;
 		x->items[x->count++] = s->found[i].x;
-		if (s->found[i].base)
-			r = name_base(s, s->found[i].base, x->count - 1);
+		r = name_base(s, &s->found[i], &rows);
 	}
+	if (r == 0)
+		r = change_base_finish(&s->base, rows);
+	if (r < 0)
+		return err_sys(s->e, -r, "cannot keep what the changed files were");
 	if (mark_all(s->q, x) < 0)
 		return change_refuse_size(s);
 	change_digest(x, x->digest);
-	return r;
+	return 0;
 }

@@ -616,6 +616,7 @@ static void scanner_free(struct change_scanner *s)
 	free_places(s, &s->places);
 	free_places(s, &s->late);
 	tdestroy(s->linked, scan_leave_linked);
+	change_base_done(&s->base);
 	free(s->found);
 	free(s);
 }
@@ -668,6 +669,7 @@ int change_scan(const struct change_scan *q, struct change_effects *ret, struct 
 	s->q = q;
 	s->ret = ret;
 	s->e = e;
+	change_base_init(&s->base, q->base);
 	r = scan_all(s);
 	if (r == 0)
 		r = change_finish(s);

@@ -3,13 +3,14 @@
 #include <sys/stat.h>
 
 #include "change/change.h"
+#include "change/effects/change_base.h"
 
 /* What the parts of a scan share: the walk, the comparison, what follows at the end. */
 
 /* An effect while the others are still being found. */
 struct change_found {
 	struct change_effect x;
-	uint32_t base; /* its file in q->base is new-BASE until its index is known; 0: none */
+	uint64_t base_at; /* where what it was is in q->base, if x.has_base */
 	bool is_dropped;
 };
 
@@ -38,7 +39,7 @@ struct change_scanner {
 	uint64_t mount;    /* of the tree below */
 	uint64_t git_mount;
 	uint64_t seen; /* entries */
-	uint32_t base_count;
+	struct change_base base;
 	uint64_t unstored; /* how much was read that takes no room on the disk */
 	void *linked;      /* files that have several names, with their hashes */
 	struct err *e;
