@@ -95,6 +95,60 @@ int file_open_name(int dir_fd, const char *name, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Absolute, and no part of it is empty, "." or ".."? */
+static bool is_plain(const char *path)
+{
+	size_t n;
+
+	if (path[0] != '/')
+		return false;
+	for (; *path; path += n) {
+		path++;
+		n = strcspn(path, "/");
+		if (n == 0 || (n == 1 && path[0] == '.') ||
+			(n == 2 && path[0] == '.' && path[1] == '.'))
+			return false;
+	}
+	return true;
+}
+
+int file_open_told(const char *path, int flags, bool *ret_is_real)
+{
+	int fd = is_plain(path) ? file_open_real(path, flags) : -ELOOP;
+
+	*ret_is_real = fd >= 0;
+	/* A filter of system calls that does not know openat2 may say EPERM. */
+	return fd == -ELOOP || fd == -ENOSYS || fd == -EPERM ? file_open(path, flags) : fd;
+}
+
+static void close_run(int first, int count)
+{
+	if (count > 1 &&
+		syscall(SYS_close_range, (unsigned)first, (unsigned)(first + count - 1), 0) == 0)
+		return;
+	for (int i = 0; i < count; i++)
+		close(first + i);
+}
+
+void file_close_all(int *fds, size_t count)
+{
+	int first = 0, run = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		int fd = fds[i];
+
+		fds[i] = -1;
+		if (fd < 0 || (run && fd == first + run)) {
+			run += fd >= 0;
+			continue;
+		}
+		close_run(first, run);
+		first = fd;
+		run = 1;
+	}
+	close_run(first, run);
+}
+
 ssize_t file_path_of(int fd, char ret[static PATH_MAX])
 {
 	char link[32];
@@ -120,7 +174,8 @@ int file_open(const char *path, int flags)
 	return fd < 0 ? -errno : fd;
 }
 
-ssize_t file_read_up_to(int fd, char *bytes, size_t size)
+/* Up to `size`, to the end, or to `whole` bytes, where the end is known to be: 0 is never. */
+static ssize_t read_until(int fd, char *bytes, size_t size, size_t whole)
 {
 	size_t len = 0;
 
@@ -134,13 +189,20 @@ ssize_t file_read_up_to(int fd, char *bytes, size_t size)
 		if (n == 0)
 			break;
 		len += (size_t)n;
+		if (len == whole)
+			break;
 	}
 	return (ssize_t)len;
 }
 
+ssize_t file_read_up_to(int fd, char *bytes, size_t size)
+{
+	return read_until(fd, bytes, size, 0);
+}
+
 int file_read_all(int fd, size_t max, char **ret, size_t *ret_size)
 {
-	size_t len = 0, cap = 16 * 1024;
+	size_t len = 0, cap = 16 * 1024, whole = 0;
 	own_free char *bytes = NULL;
 	struct stat st;
 
@@ -149,8 +211,10 @@ int file_read_all(int fd, size_t max, char **ret, size_t *ret_size)
 	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > max)
 		return -EFBIG;
 	/* Files of /proc say that they are empty, and are not. */
-	if (S_ISREG(st.st_mode) && st.st_size > 0)
-		cap = (size_t)st.st_size + 2;
+	if (S_ISREG(st.st_mode) && st.st_size > 0) {
+		whole = (size_t)st.st_size;
+		cap = whole + 2;
+	}
 	for (;;) {
 		char *grown = realloc(bytes, cap);
 		ssize_t n;
@@ -158,7 +222,7 @@ int file_read_all(int fd, size_t max, char **ret, size_t *ret_size)
 		if (!grown)
 			return -ENOMEM;
 		bytes = grown;
-		n = file_read_up_to(fd, bytes + len, cap - 1 - len);
+		n = read_until(fd, bytes + len, cap - 1 - len, len ? 0 : whole);
 		if (n < 0)
 			return (int)n;
 		len += (size_t)n;

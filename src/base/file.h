@@ -35,6 +35,15 @@ int file_open_name(int dir_fd, const char *name, int flags);
 /* open(2) by ordinary rules, O_CLOEXEC. For paths the operator named. A descriptor or -errno. */
 int file_open(const char *path, int flags);
 
+/*
+ * file_open, and *ret_is_real: the path has no link in it, nor ".." or the like, so that it is what
+ * file_path_of would return. False where nobody knows.
+ */
+int file_open_told(const char *path, int flags, bool *ret_is_real);
+
+/* Closes those that are not negative, neighbours by one call, and makes all of them -1. */
+void file_close_all(int *fds, size_t count);
+
 /* The path of an open file, without links; its length, or -errno where it has no path. */
 ssize_t file_path_of(int fd, char ret[static PATH_MAX]);
 

@@ -282,13 +282,17 @@ static void repository_parts_take_setting(struct check_looking *l, struct found 
 static void repository_parts_read_config(
 	struct check_looking *l, struct found *f, const char *folder, const char *name)
 {
-	own_fd int fd = *folder ? file_open(folder, O_RDONLY | O_DIRECTORY) : -ENOENT;
-	char value[PATH_MAX];
+	char path[2 * PATH_MAX], value[PATH_MAX];
 	struct check_git_values values;
 	size_t n = 0;
-	own_free char *config = fd < 0 ? NULL : check_read_config(fd, name, &n);
+	own_free char *config = NULL;
 
-	check_git_values_init(&values, config ? config : "", n);
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	if (*folder)
+		config = check_read_config(AT_FDCWD, path, &n);
+	if (!config)
+		return;
+	check_git_values_init(&values, config, n);
 	while (check_git_values_any(&values, value, sizeof(value)))
 		if (*value)
 			repository_parts_take_setting(l, f, &values, folder, value);
@@ -596,9 +600,13 @@ static void look_behind_pointer(struct check_looking *l, int project)
 		doubt(l, own_path, ".git names %s, a path of the host", l->pointer);
 }
 
-static void repository_look_inside(struct check_looking *l)
+/* .git is a folder, or a link. */
+static void repository_look_inside(struct check_looking *l, bool is_folder)
 {
-	if (check_resolve(l->project->path, ".git", l->common) < 0)
+	/* The project's path has no links. */
+	if (is_folder)
+		snprintf(l->common, sizeof(l->common), "%.*s/.git", PATH_MAX - 8, l->project->path);
+	else if (check_resolve(l->project->path, ".git", l->common) < 0)
 		return;
 	l->is_common_in_project = str_path_within(l->common, l->project->path);
 	if (!l->is_common_in_project)
@@ -609,16 +617,21 @@ void check_repository(
 	const struct check_project *project, struct arena *arena, struct check_repository *ret)
 {
 	struct check_looking l = { .project = project, .arena = arena, .ret = ret };
-	own_fd int top = file_open_real(project->path, O_RDONLY | O_DIRECTORY);
+	char path[PATH_MAX + 8];
+	own_fd int top = -1;
 	struct stat git;
 
 	*ret = (struct check_repository){ 0 };
-	if (top < 0 || fstat(top, &l.owner) < 0 ||
-		fstatat(top, ".git", &git, AT_SYMLINK_NOFOLLOW) < 0)
+	snprintf(path, sizeof(path), "%s/.git", project->path);
+	if (lstat(path, &git) < 0)
 		return;
-	if (S_ISREG(git.st_mode))
+	if (S_ISREG(git.st_mode)) {
+		top = file_open_real(project->path, O_RDONLY | O_DIRECTORY);
+		if (top < 0 || fstat(top, &l.owner) < 0)
+			return;
 		look_behind_pointer(&l, top);
-	else
-		repository_look_inside(&l);
+	} else {
+		repository_look_inside(&l, S_ISDIR(git.st_mode));
+	}
 	check_find_parts(&l);
 }

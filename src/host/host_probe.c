@@ -220,7 +220,9 @@ static int try_child(int dir_fd, const char *const files[], bool ret[], int coun
 
 static void try_v1(struct host *h, int i, const struct cgroup_place *place, bool tries)
 {
-	own_fd int fd = cgroup_place_open(place->dir, CGROUP_SUPER_MAGIC);
+	/* One that may not be written to needs no closer look. */
+	bool is_closed = faccessat(AT_FDCWD, place->dir, W_OK, AT_EACCESS) < 0 && errno == EACCES;
+	own_fd int fd = is_closed ? -EACCES : cgroup_place_open(place->dir, CGROUP_SUPER_MAGIC);
 	bool has_file = false;
 	int num = fd < 0 ? -fd : try_child(fd, &controllers[i].file_v1, &has_file, 1, tries);
 	enum host_cause missing = has_file ? HOST_CAUSE_NONE : HOST_CAUSE_NO_CGROUP;
@@ -289,7 +291,6 @@ static void set_v2(struct host *h, int i, const struct climb *climb)
 static void ask_manager(struct host *h, const struct cgroup_places *places)
 {
 	bool offered[CGROUP_COUNT] = { 0 };
-	bool has_systemd = access("/run/systemd/system", F_OK) == 0;
 	int asked = 1;
 
 	for (int i = 0; i < CGROUP_COUNT; i++) {
@@ -304,7 +305,8 @@ static void ask_manager(struct host *h, const struct cgroup_places *places)
 		if (asked == 0)
 			host_set(h, ability,
 				offered[i] ? HOST_CAUSE_NONE : HOST_CAUSE_MANAGER_LACKS, 0);
-		else if (has_systemd && cause == HOST_CAUSE_NO_DELEGATION)
+		else if (cause == HOST_CAUSE_NO_DELEGATION &&
+			 access("/run/systemd/system", F_OK) == 0)
 			host_set(h, ability, HOST_CAUSE_NO_MANAGER, -asked);
 	}
 }
@@ -564,29 +566,42 @@ static bool probe_is_plain_text(const char *text, size_t n)
 	return n > 0;
 }
 
+/* The target of a link; 0: there is nothing, or -1: it is no link, or nobody knows. */
+static ssize_t read_system_link(const char *path, char *target, size_t size)
+{
+	ssize_t n = readlink(path, target, size);
+
+	return n < 0 && errno == ENOENT ? 0 : n;
+}
+
+static void look_at_path(struct host *h, int i)
+{
+	const char *path = host_system_paths[i];
+	char *target = h->system[i].target;
+	size_t size = sizeof(h->system[i].target);
+	/* With a merged /usr, the root has links, and one call says all of them. */
+	bool is_of_root = i > 0 && !strchr(path + 1, '/');
+	ssize_t n = is_of_root ? read_system_link(path, target, size) : -1;
+	struct stat st;
+
+	if (n == 0 || (n < 0 && lstat(path, &st) < 0))
+		return;
+	if (n < 0 && S_ISDIR(st.st_mode))
+		h->system[i].kind = HOST_PATH_DIR;
+	if (n < 0 && S_ISREG(st.st_mode))
+		h->system[i].kind = HOST_PATH_FILE;
+	if (n < 0 && S_ISLNK(st.st_mode))
+		n = readlink(path, target, size);
+	if (n > 0 && (size_t)n < size && probe_is_plain_text(target, (size_t)n))
+		h->system[i].kind = HOST_PATH_LINK;
+	else
+		memset(target, 0, size);
+}
+
 static void look_at_system(struct host *h)
 {
-	for (int i = 0; i < HOST_SYSTEM_COUNT; i++) {
-		const char *path = host_system_paths[i];
-		char *target = h->system[i].target;
-		size_t size = sizeof(h->system[i].target);
-		struct stat st;
-		ssize_t n;
-
-		if (lstat(path, &st) < 0)
-			continue;
-		if (S_ISDIR(st.st_mode))
-			h->system[i].kind = HOST_PATH_DIR;
-		if (S_ISREG(st.st_mode))
-			h->system[i].kind = HOST_PATH_FILE;
-		if (!S_ISLNK(st.st_mode))
-			continue;
-		n = readlink(path, target, size);
-		if (n > 0 && (size_t)n < size && probe_is_plain_text(target, (size_t)n))
-			h->system[i].kind = HOST_PATH_LINK;
-		else
-			memset(target, 0, size);
-	}
+	for (int i = 0; i < HOST_SYSTEM_COUNT; i++)
+		look_at_path(h, i);
 }
 
 #define PROGRAM_PATH_SIZE 128

@@ -37,14 +37,17 @@
 static const struct {
 	const char *path, *what;
 	const char *settings; /* of a virtual environment: what says whose Python it has */
+	enum run_name top;    /* the first name of the path */
 } files[] = {
-	{ ".venv/bin/activate", "the virtual environment .venv", ".venv/pyvenv.cfg" },
-	{ "venv/bin/activate", "the virtual environment venv", "venv/pyvenv.cfg" },
-	{ "env/bin/activate", "the virtual environment env", "env/pyvenv.cfg" },
-	{ "CMakeCache.txt", "CMakeCache.txt" },
-	{ "build/CMakeCache.txt", "build/CMakeCache.txt" },
-	{ "build/meson-info/meson-info.json", "Meson's folder build" },
-	{ "builddir/meson-info/meson-info.json", "Meson's folder builddir" },
+	{ ".venv/bin/activate", "the virtual environment .venv", ".venv/pyvenv.cfg",
+		RUN_NAME_DOT_VENV },
+	{ "venv/bin/activate", "the virtual environment venv", "venv/pyvenv.cfg", RUN_NAME_VENV },
+	{ "env/bin/activate", "the virtual environment env", "env/pyvenv.cfg", RUN_NAME_ENV },
+	{ "CMakeCache.txt", "CMakeCache.txt", NULL, RUN_NAME_CMAKE },
+	{ "build/CMakeCache.txt", "build/CMakeCache.txt", NULL, RUN_NAME_BUILD },
+	{ "build/meson-info/meson-info.json", "Meson's folder build", NULL, RUN_NAME_BUILD },
+	{ "builddir/meson-info/meson-info.json", "Meson's folder builddir", NULL,
+		RUN_NAME_BUILDDIR },
 };
 
 /* Puts the project's real path in the place of the word own; false: it was said what is wrong. */
@@ -119,16 +122,21 @@ static const char *missing_python(
 static void run_check_own_paths(struct spec *s, const struct run_place *place)
 {
 	const char *at = spec_text(s, SPEC_PROJECT_AT);
-	own_fd int folder = file_open(place->project, O_PATH | O_DIRECTORY);
+	own_fd int folder = -1;
 	bool is_own = str_eq(at, place->project) ||
 		      spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_PROJECT;
 
-	for (size_t i = 0; folder >= 0 && i < COUNT_OF(files); i++) {
+	for (size_t i = 0; i < COUNT_OF(files); i++) {
 		struct diag_pos where = { 0 };
-		char bytes[MAX_LOOK];
-		size_t n = own_path_look_into(folder, files[i].path, bytes);
+		char bytes[MAX_LOOK] __attribute__((uninitialized));
 		const char *missing;
+		size_t n;
 
+		if (!(place->names & 1U << files[i].top))
+			continue;
+		if (folder < 0)
+			folder = file_open(place->project, O_PATH | O_DIRECTORY);
+		n = folder < 0 ? 0 : own_path_look_into(folder, files[i].path, bytes);
 		/* One that was made in a cage is right there as it is. */
 		if (!n || !names(bytes, n, place->project))
 			continue;
@@ -224,14 +232,15 @@ static int check_owner(int fd, const char *what, const char *path, struct err *e
 int run_read_own(struct spec *s, const char *what, const char *path, const char **ret,
 	size_t *ret_size, struct err *e)
 {
-	own_fd int fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	own_fd int fd = -1;
 	struct stat st;
 	int r;
 
 	*ret = NULL;
 	/* A link that leads nowhere is a file that cannot be read, not the lack of one. */
-	if ((fd == -ENOENT || fd == -ENOTDIR) && lstat(path, &st) < 0)
+	if (lstat(path, &st) < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return 0;
+	fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
 		return run_fail_reading(what, path, -fd, e);
 	r = check_owner(fd, what, path, e);
@@ -284,9 +293,15 @@ static int load_policies(struct spec *s, const char *home, struct err *e)
 /* Resolves where the project is; 0 or -errno. */
 static int find_project(const struct spec *s, const char *here, struct run_place *place)
 {
+	const char *path = spec_text(s, SPEC_PROJECT_PATH);
 	struct stat st;
-	int r = run_resolve(spec_text(s, SPEC_PROJECT_PATH), place->home, here, place->project);
+	int r = 0;
 
+	/* Where we are has been resolved. */
+	if (str_eq(path, "."))
+		memcpy(place->project, here, strlen(here) + 1);
+	else
+		r = run_resolve(path, place->home, here, place->project);
 	if (r == 0 && stat(place->project, &st) < 0)
 		r = -errno;
 	return r == 0 && !S_ISDIR(st.st_mode) ? -ENOTDIR : r;
@@ -330,13 +345,15 @@ static void add_clients(struct spec *s, const struct run_place *place, struct sp
 	struct agent_search where = { .path = getenv("PATH"),
 		.home = place->home,
 		.only_path = true,
-		.project = place->project,
-		.here = getcwd(here, sizeof(here)) };
+		.project = place->project };
 
 	/* Without an allow-list nobody is reached; then the names say nothing. */
+	if (!allow->count)
+		return;
 	if (allow == &s->settled.v[SPEC_NETWORK_ALLOW] &&
 		spec_choice(s, SPEC_NETWORK_MODE) != SPEC_NET_ALLOWLIST)
 		return;
+	where.here = getcwd(here, sizeof(here));
 	if (place->repository.folder[0])
 		snprintf(git, sizeof(git), "%s", place->repository.folder);
 	else
@@ -357,9 +374,13 @@ static int finish_spec(const struct run_request *q, struct spec *s, struct run_p
 		return err_set(e, ERR_REFUSED, -r, "cannot use the project '%s' (%s): %s",
 			spec_text(s, SPEC_PROJECT_PATH),
 			diags_where(&s->diags, spec_where(s, SPEC_PROJECT_PATH)), strerror(-r));
+	if (run_find_home(s, place, place->project) < 0)
+		return err_set(e, ERR_SYS, ENOMEM, "cannot find your home: out of memory");
 	if (!run_settle_place(s, place))
 		return run_fail_spec(e);
 	judge_governance(q, s, place);
+	if (!place->has_names || !str_eq(place->project, here))
+		place->names = q ? run_list_names(place->project) : RUN_NAMES_UNKNOWN;
 	run_choose_own_path(s, place);
 	r = q ? run_add_agent(q, s, place, e) : 0;
 	if (r < 0)

@@ -39,6 +39,18 @@ int run_resolve(const char *path, const char *home, const char *base, char ret[s
 	return 0;
 }
 
+int run_find_home(struct spec *s, struct run_place *place, const char *here)
+{
+	char real[PATH_MAX];
+	const char *home = place->home;
+
+	/* What lies on the way to a real path has no link in it. */
+	if (home && !str_path_within(here, home))
+		home = realpath(home, real);
+	place->real_home = home ? arena_copy(&s->arena, home, strlen(home)) : NULL;
+	return home && !place->real_home ? -ENOMEM : 0;
+}
+
 /* A source as the plan writes it, as one absolute path; false where there is none. */
 static bool paths_expand(
 	const char *source, const struct run_place *place, char ret[static PATH_MAX])
@@ -62,7 +74,8 @@ static bool leads_out(
 {
 	char part[PATH_MAX], real_part[PATH_MAX];
 
-	if (str_path_within(real, place->project) ||
+	/* A path that leads to itself has no link in it. */
+	if (str_path_within(real, place->project) || str_eq(path, real) ||
 		(plan_path_in_project(source) && spec_climbs(source)))
 		return false;
 	for (const char *slash = strchr(path + 1, '/');; slash = strchr(slash + 1, '/')) {
@@ -99,7 +112,12 @@ static bool paths_resolve(
 {
 	char path[PATH_MAX];
 
-	return paths_expand(source, place, path) && realpath(path, ret);
+	if (!paths_expand(source, place, path))
+		return false;
+	if (!str_eq(path, place->project))
+		return realpath(path, ret);
+	memcpy(ret, path, strlen(path) + 1); /* resolved when the spec was read */
+	return true;
 }
 
 static bool paths_is_acknowledged(const struct spec *s, const char *source, const char *real)
@@ -114,14 +132,12 @@ static bool paths_is_acknowledged(const struct spec *s, const char *source, cons
 
 static const char *leak_of_real(struct spec *s, const char *real, const struct run_place *place)
 {
-	char home[PATH_MAX];
-	const char *form = real, *leak;
-	bool has_home = place->home && realpath(place->home, home);
+	const char *form = real, *leak, *home = place->real_home;
 
-	if (has_home && str_path_within(real, home))
+	if (home && str_path_within(real, home))
 		form = arena_printf(&s->arena, "~%s", real + strlen(home));
 	leak = form ? plan_leak_of(s, form) : "cannot be checked";
-	if (!leak && has_home && str_path_within(home, real))
+	if (!leak && home && str_path_within(home, real))
 		leak = "holds your home";
 	return leak;
 }
@@ -226,14 +242,13 @@ static void check_home(struct spec *s, const struct run_place *place)
 static void check_project(struct spec *s, const char *here, const struct run_place *place)
 {
 	struct diag_pos at = spec_where(s, SPEC_PROJECT_PATH);
-	char real[PATH_MAX], home[PATH_MAX];
+	char real[PATH_MAX];
 
 	if (s->set_by[SPEC_PROJECT_PATH] == SPEC_LAYER_FILE && !s->is_file_trusted &&
 		(!realpath(here, real) || !str_path_within(place->project, real)))
 		diags_error(&s->diags, at, NULL, "project.path: %s leads out of the project, to %s",
 			spec_text(s, SPEC_PROJECT_PATH), place->project);
-	else if (place->home && realpath(place->home, home) &&
-		 str_path_within(home, place->project))
+	else if (place->real_home && str_path_within(place->real_home, place->project))
 		check_home(s, place);
 	else
 		paths_check_source(s, SPEC_PROJECT_PATH, "$PROJECT", at, place);

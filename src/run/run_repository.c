@@ -68,11 +68,13 @@ void run_choose_own_path(struct spec *s, struct run_place *place)
 {
 	static const enum spec_key keys[] = { SPEC_PROJECT_CAGE, SPEC_PROJECT_AT, SPEC_PROJECT_READ,
 		SPEC_WORKDIR, SPEC_BINDS };
-	own_fd int project = file_open(place->project, O_PATH | O_DIRECTORY);
+	char git[PATH_MAX + 8];
 	struct stat st;
 
-	if (project < 0 || fstatat(project, ".git", &st, AT_SYMLINK_NOFOLLOW) < 0 ||
-		!S_ISREG(st.st_mode) || spec_choice(s, SPEC_PROJECT_GIT) == SPEC_GIT_NONE)
+	snprintf(git, sizeof(git), "%s/.git", place->project);
+	if (!(place->names & 1U << RUN_NAME_GIT_FILE) ||
+		spec_choice(s, SPEC_PROJECT_GIT) == SPEC_GIT_NONE || lstat(git, &st) < 0 ||
+		!S_ISREG(st.st_mode))
 		return;
 	/* Whoever says where something is has counted on the usual place. */
 	for (size_t i = 0; i < COUNT_OF(keys); i++)

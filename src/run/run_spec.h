@@ -21,13 +21,44 @@ struct run_hidden {
 	bool is_root; /* of sessions */
 };
 
+/* Names that a project's folder is asked for. run_names.c */
+enum run_name {
+	RUN_NAME_SPEC,
+	RUN_NAME_YML, /* from here on names that somebody may have taken for the one above */
+	RUN_NAME_HIDDEN_YAML,
+	RUN_NAME_HIDDEN_YML,
+	RUN_NAME_CAPITAL,
+	RUN_NAME_JSON,
+	RUN_NAME_TOML,
+	RUN_NAME_FILE,
+	RUN_NAME_CAPITAL_FILE,
+	RUN_NAME_GIT_FILE, /* .git, but not as a folder */
+	RUN_NAME_DOT_VENV,
+	RUN_NAME_VENV,
+	RUN_NAME_ENV,
+	RUN_NAME_CMAKE,
+	RUN_NAME_BUILD,
+	RUN_NAME_BUILDDIR,
+	RUN_NAME_COUNT
+};
+
+#define RUN_NAMES_UNKNOWN ((1U << RUN_NAME_COUNT) - 1)
+
+const char *run_name(enum run_name name);
+
+/* The names that a folder may have, as bits; all, where that cannot be said. */
+uint32_t run_list_names(const char *folder);
+
 struct run_place {
-	char project[4096]; /* the project's directory, resolved */
-	const char *home;   /* or NULL */
+	char project[4096];    /* the project's directory, resolved */
+	const char *home;      /* or NULL */
+	const char *real_home; /* resolved; NULL: there is none. The spec's arena */
 	/* The file of -f, really and as it was called, if only the operator or root can write it.
 	 */
 	const char *own_spec, *own_spec_name;
 	struct check_repository repository;
+	uint32_t names; /* that the project's folder may have: run_list_names */
+	bool has_names; /* … or before it is known, the current one */
 	struct run_hidden
 		*state_paths; /* what of the operator's no cage may see; the spec's arena */
 	size_t state_count;
@@ -97,6 +128,9 @@ int run_load_session_spec(const struct run_request *q, const struct store_sessio
  * -errno; ret is written only on success.
  */
 int run_resolve(const char *path, const char *home, const char *base, char ret[static 4096]);
+
+/* Resolves the home; `here` is a path without links. 0 or -errno. */
+int run_find_home(struct spec *s, struct run_place *place, const char *here);
 
 /*
  * Says in s->diags what only shows on this machine: paths inside the project that lead out of it,

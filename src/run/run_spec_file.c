@@ -158,26 +158,26 @@ static int open_spec(const char *named)
 	if (named)
 		return file_open(named, O_RDONLY | O_NOCTTY);
 	fd = file_open(SPEC_FILE, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	/* A link that leads nowhere is a spec that cannot be read, not the lack of one. */
-	if (fd == -ENOENT && lstat(SPEC_FILE, &st) == 0)
-		return -EINVAL;
 	if (fd >= 0 && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)))
 		return -EINVAL;
 	return take_fd(&fd);
 }
 
-/* Who wrote one of these meant it to count. */
-static void notice_near_misses(struct spec *s)
+static bool is_there(const struct run_place *place, enum run_name name)
 {
-	static const char *const names[] = { "bawn.yml", ".bawn.yaml", ".bawn.yml", "Bawn.yaml",
-		"bawn.json", "bawn.toml", "bawnfile", "Bawnfile" };
 	struct stat st;
 
-	for (size_t i = 0; i < COUNT_OF(names); i++)
-		if (lstat(names[i], &st) == 0)
+	return place->names & 1U << name && lstat(run_name(name), &st) == 0;
+}
+
+/* Who wrote one of these meant it to count. */
+static void notice_near_misses(struct spec *s, const struct run_place *place)
+{
+	for (enum run_name i = RUN_NAME_YML; i <= RUN_NAME_CAPITAL_FILE; i++)
+		if (is_there(place, i))
 			diags_warn(&s->diags,
-				(struct diag_pos){
-					.source = diags_add_source(&s->diags, names[i], NULL, 0) },
+				(struct diag_pos){ .source = diags_add_source(
+							   &s->diags, run_name(i), NULL, 0) },
 				"rename it to " SPEC_FILE ", or name it with -f",
 				"this file is not read: a project's spec is called " SPEC_FILE);
 }
@@ -187,16 +187,22 @@ int run_load_file(
 {
 	const char *named = q->here.file, *path = named ? named : SPEC_FILE, *bytes = NULL;
 	own_fd int fd = open_spec(named);
+	bool is_absent = fd == -ENOENT && !named;
 	bool is_trusted = q->here.is_trusted || str_eq(path, "-");
 	char file[PATH_MAX];
 	size_t n = 0;
 	int r;
 
-	if (fd == -ENOENT && !named) {
-		notice_near_misses(s);
+	if (is_absent) {
+		place->names = run_list_names(".");
+		place->has_names = true;
+	}
+	/* A link that leads nowhere is a spec that cannot be read, not the lack of one. */
+	if (is_absent && !is_there(place, RUN_NAME_SPEC)) {
+		notice_near_misses(s, place);
 		return 0;
 	}
-	if (fd == -EINVAL)
+	if (fd == -EINVAL || is_absent)
 		return err_set(e, ERR_REFUSED, EINVAL,
 			"cannot use the spec '%s': it is not a regular file", path);
 	if (fd < 0)

@@ -27,18 +27,39 @@
 /* Where the state really is. It may not be there yet: then `there` is what of it is. */
 struct own_state {
 	char path[PATH_MAX], there[PATH_MAX];
+	uint64_t mount; /* that `there` is in; 0: the kernel does not tell */
 };
+
+/* The real path of what is there, and its mount. 0 or -errno. */
+static int find_there(const char *path, struct own_state *ret)
+{
+	bool is_real;
+	own_fd int fd = file_open_told(path, O_PATH, &is_real);
+	struct statx st;
+	ssize_t n = fd;
+
+	if (fd >= 0 && is_real)
+		memcpy(ret->there, path, strlen(path) + 1);
+	else if (fd >= 0)
+		n = file_path_of(fd, ret->there);
+	if (n < 0)
+		return (int)n;
+	if (statx(fd, "", AT_EMPTY_PATH, STATX_MNT_ID, &st) == 0 && st.stx_mask & STATX_MNT_ID)
+		ret->mount = st.stx_mnt_id;
+	return 0;
+}
 
 static int find_real(const char *given, struct own_state *ret)
 {
 	char path[PATH_MAX], *slash;
 	size_t n;
+	int r;
 
 	snprintf(path, sizeof(path), "%s", given);
-	for (n = strlen(path); !realpath(path, ret->there); path[n] = '\0') {
+	for (n = strlen(path); (r = find_there(path, ret)) < 0; path[n] = '\0') {
 		slash = strrchr(path, '/');
-		if (errno != ENOENT || !slash || slash == path)
-			return -errno;
+		if (r != -ENOENT || !slash || slash == path)
+			return r;
 		n = (size_t)(slash - path);
 	}
 	if (snprintf(ret->path, PATH_MAX, "%s%s", str_eq(ret->there, "/") ? "" : ret->there,
@@ -47,16 +68,13 @@ static int find_real(const char *given, struct own_state *ret)
 	return 0;
 }
 
-/* The mount that a path is in, or NULL. */
-static const struct keeper_mount *find_mount(const struct keeper_snapshot *v, const char *path)
+/* The mount that it is in, or NULL. */
+static const struct keeper_mount *find_mount(
+	const struct keeper_snapshot *v, const struct own_state *own)
 {
-	struct statx st;
-
-	if (statx(AT_FDCWD, path, 0, STATX_MNT_ID, &st) < 0 || !(st.stx_mask & STATX_MNT_ID))
-		return NULL;
-	for (size_t i = 0; i < v->mount_count; i++)
-		if ((uint64_t)v->mounts[i].id == st.stx_mnt_id &&
-			str_path_within(path, v->mounts[i].place))
+	for (size_t i = 0; own->mount && i < v->mount_count; i++)
+		if ((uint64_t)v->mounts[i].id == own->mount &&
+			str_path_within(own->there, v->mounts[i].place))
 			return &v->mounts[i];
 	return NULL;
 }
@@ -93,7 +111,7 @@ static int state_add_path(struct spec *s, const char *path, bool is_root, struct
 static int add_aliases(struct spec *s, const struct keeper_snapshot *v, const struct own_state *own,
 	bool is_root, struct run_place *place)
 {
-	const struct keeper_mount *home = find_mount(v, own->there);
+	const struct keeper_mount *home = find_mount(v, own);
 	const char *state = home ? state_move(&s->arena, own->path, home->place, home->root) : NULL;
 	int r = home && !state ? -ENOMEM : 0;
 
@@ -112,7 +130,7 @@ static int add_aliases(struct spec *s, const struct keeper_snapshot *v, const st
 static int hide(struct spec *s, const struct keeper_snapshot *v, const char *path, bool is_root,
 	struct run_place *place)
 {
-	struct own_state own;
+	struct own_state own = { .mount = 0 };
 
 	return find_real(path, &own) < 0 ? 0 : add_aliases(s, v, &own, is_root, place);
 }

@@ -53,28 +53,20 @@ static const char *root_of(const struct keeper_mount *mount, const char *path, s
 	return arena_printf(arena, "%s%s", root, below);
 }
 
-/* Which part of which mount of the host a source is. */
-static int mounts_locate(struct keeper_expected *x, int source, const struct keeper_snapshot *host,
-	struct arena *arena, struct err *e)
+/* Which part of which mount of the host a source is, whose path has no links. */
+static int mounts_locate(struct keeper_expected *x, const char *path, uint64_t mount_id,
+	const struct keeper_snapshot *host, struct arena *arena, struct err *e)
 {
-	char path[PATH_MAX];
-	const struct keeper_mount *mount;
-	struct statx st = { 0 };
-	ssize_t n = file_path_of(source, path);
+	const struct keeper_mount *mount = mount_id ? find_by_id(host, (int)mount_id) : NULL;
 
-	if (n >= 0 && statx(source, "", AT_EMPTY_PATH, STATX_TYPE | STATX_MNT_ID, &st) < 0)
-		n = -errno;
-	if (n < 0 || !(st.stx_mask & STATX_MNT_ID))
-		return err_sys(
-			e, n < 0 ? (int)-n : ENOSYS, "cannot find the mount of '%s'", x->place);
-	mount = find_by_id(host, (int)st.stx_mnt_id);
+	if (!mount_id)
+		return err_sys(e, ENOSYS, "cannot find the mount of '%s'", x->place);
 	if (!mount || !str_path_within(path, mount->place))
 		return err_set(e, ERR_SYS, ENOENT, "cannot find the mount of '%s'", path);
-	x->is_folder = S_ISDIR(st.stx_mode);
 	x->device = mount->device;
 	x->type = mount->type;
 	x->root = root_of(mount, path, arena);
-	x->source = arena_copy(arena, path, (size_t)n);
+	x->source = arena_copy(arena, path, strlen(path));
 	return x->root && x->source ? 0 : mounts_no_memory(e);
 }
 
@@ -99,9 +91,11 @@ static const char *op_b(const struct expecting *x, const struct plan_op *op)
 static int expect_source(const struct expecting *x, struct keeper_expected *mount,
 	const struct plan_op *op, struct err *e)
 {
-	int fd = x->sources->fds[op - plan_ops(x->start->plan)];
+	ptrdiff_t i = op - plan_ops(x->start->plan);
+	const struct keeper_source_facts *facts = &x->sources->facts[i];
 
-	return mounts_locate(mount, fd, x->host, x->arena, e);
+	mount->is_folder = S_ISDIR(facts->mode);
+	return mounts_locate(mount, x->sources->items[i].path, facts->mount, x->host, x->arena, e);
 }
 
 static int expect_tmpfs(struct expecting *x, const struct plan_op *op, struct err *e)
@@ -167,13 +161,15 @@ static int expect_bind(struct expecting *x, const struct plan_op *op, struct err
 
 static int expect_device(struct expecting *x, const struct plan_op *op, struct err *e)
 {
-	struct keeper_expected *mount = mounts_add(x->m, op->kind, op_b(x, op), NULL, NULL);
-	own_fd int fd = file_open(op_b(x, op), O_PATH | O_NOFOLLOW);
+	const char *path = op_b(x, op);
+	struct keeper_expected *mount = mounts_add(x->m, op->kind, path, NULL, NULL);
+	struct statx st;
 
 	mount->flags = PLAN_NO_EXEC;
-	if (fd < 0)
-		return err_sys(e, -fd, "cannot open '%s'", op_b(x, op));
-	return mounts_locate(mount, fd, x->host, x->arena, e);
+	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_MNT_ID, &st) < 0)
+		return err_sys(e, errno, "cannot find '%s'", path);
+	return mounts_locate(
+		mount, path, st.stx_mask & STATX_MNT_ID ? st.stx_mnt_id : 0, x->host, x->arena, e);
 }
 
 static int expect_devpts(struct expecting *x, const struct plan_op *op, struct err *e)

@@ -6,7 +6,6 @@
  */
 #include "keeper/inspect/keeper_snapshot.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -167,15 +166,44 @@ int keeper_snapshot_parse_mounts(struct keeper_snapshot *v, char *text, struct a
 
 /* --- the other files --- */
 
-static int read_open(int fd, struct arena *arena, char **ret)
+/*
+ * The kernel fills at least a page with whole lines before it answers. So a file whose lines are
+ * all shorter than half a page has ended when an answer is; lines of mounts can be longer.
+ */
+#define SHORT_ANSWER ((size_t)2048)
+
+enum lines_size {
+	SHORT_LINES,
+	LONG_LINES,
+};
+
+static int read_whole(int fd, struct arena *arena, char **ret)
 {
 	own_free char *bytes = NULL;
 	size_t n = 0;
-	int r = file_read_all(fd, MAX_FILE, &bytes, &n);
+	int r = lseek(fd, 0, SEEK_SET) < 0 ? -errno : file_read_all(fd, MAX_FILE, &bytes, &n);
 
 	if (r < 0)
 		return r;
 	*ret = arena_copy(arena, bytes, n);
+	return *ret ? 0 : -ENOMEM;
+}
+
+static int read_open(int fd, enum lines_size lines, struct arena *arena, char **ret)
+{
+	char bytes[16 * 1024] __attribute__((uninitialized));
+	ssize_t n, more = 0;
+
+	do
+		n = read(fd, bytes, sizeof(bytes));
+	while (n < 0 && errno == EINTR);
+	if (n > 0 && (lines == LONG_LINES || (size_t)n >= SHORT_ANSWER))
+		more = file_read_up_to(fd, bytes + n, sizeof(bytes) - (size_t)n);
+	if (n < 0 || more < 0)
+		return n < 0 ? -errno : (int)more;
+	if ((size_t)(n + more) == sizeof(bytes))
+		return read_whole(fd, arena, ret);
+	*ret = arena_copy(arena, bytes, (size_t)(n + more));
 	return *ret ? 0 : -ENOMEM;
 }
 
@@ -267,25 +295,24 @@ static void note_terminal(struct keeper_snapshot *v, int dir, const char *number
 
 static int read_descriptors(struct keeper_snapshot *v, int proc)
 {
-	int fd = openat(proc, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	own_dir DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	const struct dirent *entry;
+	own_fd int dir = file_open_name(proc, "fd", O_RDONLY | O_DIRECTORY);
+	struct file_entries entries = { .fd = dir };
+	const struct file_entry *entry;
 
-	if (!dir)
-		return -errno;
-	/* cppcheck-suppress readdirCalled ; nobody else reads this directory */
-	while ((entry = readdir(dir))) {
+	while (dir >= 0 && (entry = file_next_entry(&entries))) {
 		char target[256];
-		ssize_t n = readlinkat(dirfd(dir), entry->d_name, target, sizeof(target) - 1);
+		ssize_t n = entry->name[0] == '.'
+				    ? -1
+				    : readlinkat(dir, entry->name, target, sizeof(target) - 1);
 
 		if (n < 0)
 			continue;
 		target[n] = '\0';
 		v->descriptor_count++;
 		if (is_terminal(target))
-			note_terminal(v, dirfd(dir), entry->d_name, target);
+			note_terminal(v, dir, entry->name, target);
 	}
-	return 0;
+	return dir < 0 ? dir : -entries.failure;
 }
 
 /* pid (name) state ppid pgrp session tty_nr …; a name may have anything in it. */
@@ -336,7 +363,8 @@ static int snapshot_read_texts(
 
 	for (int i = 0; i < (is_whole ? KEEPER_TEXT_COUNT : KEEPER_TEXT_OWN); i++) {
 		own_fd int fd = file_open_name(proc, files[i], O_RDONLY);
-		int r = fd < 0 ? fd : read_open(fd, arena, &texts[i]);
+		enum lines_size lines = i == KEEPER_TEXT_MOUNTS ? LONG_LINES : SHORT_LINES;
+		int r = fd < 0 ? fd : read_open(fd, lines, arena, &texts[i]);
 
 		if (r < 0)
 			return r;
@@ -418,12 +446,12 @@ int keeper_snapshot_read_again(struct keeper_snapshot *v, const struct keeper_sn
 	struct arena *arena, struct err *e)
 {
 	char *text = NULL;
-	int r = read_open(files->status, arena, &text);
+	int r = read_open(files->status, SHORT_LINES, arena, &text);
 
 	if (r == 0)
 		r = keeper_snapshot_parse_status(v, text);
 	if (r == 0)
-		r = read_open(files->limits, arena, &text);
+		r = read_open(files->limits, SHORT_LINES, arena, &text);
 	if (r < 0)
 		return err_sys(e, -r, "cannot inspect the cage from outside");
 	parse_limits(v, text);

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -32,6 +33,8 @@ struct opening {
 	const char *path; /* below it */
 	const char *text; /* both, for people */
 	char room[PLAN_TEXT_SIZE];
+	/* Of what was opened: its path, or "" where only the kernel knows that. */
+	char real[PATH_MAX];
 };
 
 /* Which operations have a source that the cage is shown? The overlay is loaded instead. */
@@ -54,13 +57,15 @@ static void find_source(struct opening *ret, const struct cage_start *start,
 	ret->root = op->a_root;
 	ret->path = plan_str(start->plan, op->a);
 	ret->text = plan_root_text(ret->root, ret->path, ret->room);
+	ret->real[0] = '\0';
 }
 
 /* What somebody declared by its name. */
-static int open_declared(const struct opening *o, struct err *e)
+static int open_declared(struct opening *o, struct err *e)
 {
-	char path[4096];
+	char path[PATH_MAX];
 	own_fd int project = -1;
+	bool is_real = false;
 	int fd;
 
 	if (!cage_fill_in(o->start, o->root, o->path, path, sizeof(path)))
@@ -69,12 +74,13 @@ static int open_declared(const struct opening *o, struct err *e)
 	if (o->root == PLAN_ROOT_PROJECT && !spec_climbs(o->path)) {
 		/* Resolved when the spec was read; from there on no link leads out. */
 		project = file_open_real(o->start->project, O_PATH | O_DIRECTORY);
+		is_real = !*o->path;
 		fd = project < 0 || !*o->path ? take_fd(&project)
 					      : file_open_inside(project, o->path + 1, O_PATH);
 	} else if (o->root == PLAN_ROOT_GIT) {
 		fd = file_open_real(path, O_PATH | O_DIRECTORY);
 	} else {
-		fd = file_open(path, O_PATH);
+		fd = file_open_told(path, O_PATH, &is_real);
 	}
 	if (fd == -EXDEV)
 		return err_set(e, ERR_REFUSED, EXDEV,
@@ -83,11 +89,13 @@ static int open_declared(const struct opening *o, struct err *e)
 	if (fd < 0)
 		return err_set(e, fd == -ENOSYS ? ERR_SYS : ERR_REFUSED, -fd,
 			"cannot show '%s' in the cage: %s", path, strerror(-fd));
+	if (is_real)
+		memcpy(o->real, path, strlen(path) + 1);
 	return fd;
 }
 
 /* What a session keeps is ours, and what is in it a stranger's. */
-static int sources_open_kept(const struct opening *o, struct err *e)
+static int sources_open_kept(struct opening *o, struct err *e)
 {
 	const char *name = strrchr(plan_roots[o->root].name, '/') + 1;
 	int workspace = o->q->workspace;
@@ -99,7 +107,7 @@ static int sources_open_kept(const struct opening *o, struct err *e)
 }
 
 /* The program that runs, by no name at all: another may have taken its place. */
-static int open_own_program(const struct opening *o, struct err *e)
+static int open_own_program(struct opening *o, struct err *e)
 {
 	own_fd int fd = file_open("/proc/self/exe", O_PATH);
 	struct stat st;
@@ -116,16 +124,16 @@ static int open_own_program(const struct opening *o, struct err *e)
 	return take_fd(&fd);
 }
 
-static int open_told(const struct opening *o, struct err *e)
+static int open_told(struct opening *o, struct err *e)
 {
 	int fd = file_open_name(o->q->folder, KEEPER_TOLD, O_PATH);
 
 	return fd < 0 ? err_sys(e, -fd, "cannot open the run's socket") : fd;
 }
 
-static int sources_open_source(const struct opening *o, struct err *e)
+static int sources_open_source(struct opening *o, struct err *e)
 {
-	static int (*const openers[PLAN_ROOT_COUNT])(const struct opening *o, struct err *e) = {
+	static int (*const openers[PLAN_ROOT_COUNT])(struct opening * o, struct err * e) = {
 		[PLAN_ROOT_NONE] = open_declared,
 		[PLAN_ROOT_HOME] = open_declared,
 		[PLAN_ROOT_PROJECT] = open_declared,
@@ -139,21 +147,30 @@ static int sources_open_source(const struct opening *o, struct err *e)
 	return openers[o->root](o, e);
 }
 
-/* What a descriptor is called; its links are all followed by now. */
-static int sources_find_path(
-	struct keeper_sources *s, int fd, const char *from, struct cage_source *ret, struct err *e)
+#define WANTED_FACTS (STATX_TYPE | STATX_MODE | STATX_INO | STATX_MNT_ID)
+
+/*
+ * What a descriptor is called, and what it is; its links are all followed by now. `real` is its
+ * path, or "": then the kernel is asked.
+ */
+static int sources_find_path(struct keeper_sources *s, int fd, const char *from, const char *real,
+	struct cage_source *ret, struct keeper_source_facts *ret_facts, struct err *e)
 {
 	char path[PATH_MAX];
-	struct stat st;
-	ssize_t n = file_path_of(fd, path);
+	struct statx st;
+	ssize_t n = *real ? (ssize_t)strlen(real) : file_path_of(fd, path);
 
-	if (n >= 0 && fstat(fd, &st) < 0)
+	if (n >= 0 && statx(fd, "", AT_EMPTY_PATH, WANTED_FACTS, &st) < 0)
 		n = -errno;
 	if (n < 0)
 		return err_sys(e, (int)-n, "cannot inspect '%s'", from);
-	ret->path = arena_copy(&s->arena, path, (size_t)n);
-	ret->device = st.st_dev;
-	ret->inode = st.st_ino;
+	ret->path = arena_copy(&s->arena, *real ? real : path, (size_t)n);
+	ret->device = makedev(st.stx_dev_major, st.stx_dev_minor);
+	ret->inode = st.stx_ino;
+	*ret_facts = (struct keeper_source_facts){
+		.mode = st.stx_mode,
+		.mount = st.stx_mask & STATX_MNT_ID ? st.stx_mnt_id : 0,
+	};
 	return ret->path ? 0
 			 : err_set(e, ERR_SYS, ENOMEM,
 				   "cannot show '%s' in the cage: out of memory", from);
@@ -223,11 +240,9 @@ int keeper_sources_map(
 }
 
 /* Read-only says nothing about who may talk to a socket or into a pipe. */
-static int refuse_talkers(int fd, const char *path, struct err *e)
+static int refuse_talkers(mode_t mode, const char *path, struct err *e)
 {
-	struct stat st;
-
-	if (fstat(fd, &st) == 0 && !S_ISSOCK(st.st_mode) && !S_ISFIFO(st.st_mode))
+	if (!S_ISSOCK(mode) && !S_ISFIFO(mode))
 		return 0;
 	return err_hint(e,
 		err_set(e, ERR_REFUSED, EPERM,
@@ -265,7 +280,7 @@ static int judge_source(
 	switch (plan_roots[o->root].owner) {
 	case PLAN_OWNER_OPERATOR:
 		if (op->flags & PLAN_READ_ONLY)
-			r = refuse_talkers(s->fds[i], s->items[i].path, e);
+			r = refuse_talkers(s->facts[i].mode, s->items[i].path, e);
 		return r;
 	case PLAN_OWNER_BAWN:
 		return clone_own(s, o->start, i, e);
@@ -290,7 +305,9 @@ static int make_source(struct keeper_sources *s, uint32_t i, const struct cage_s
 	find_source(&o, start, q, op);
 	s->fds[i] = keeper_state_of(start->plan, i) ? take_fd(&s->given[i])
 						    : sources_open_source(&o, e);
-	r = s->fds[i] < 0 ? s->fds[i] : sources_find_path(s, s->fds[i], o.text, &s->items[i], e);
+	r = s->fds[i];
+	if (r >= 0)
+		r = sources_find_path(s, s->fds[i], o.text, o.real, &s->items[i], &s->facts[i], e);
 	if (r == 0)
 		r = judge_source(s, i, &o, e);
 	/* What is copied needs no tree: its copy does. And what is shared is mounted by another. */
@@ -328,8 +345,9 @@ static int sources_make(struct keeper_sources *ret, const struct cage_start *sta
 
 	arena_init(&ret->arena, PLAN_MAX_SIZE * 2);
 	ret->items = arena_array(&ret->arena, n, sizeof(*ret->items));
+	ret->facts = arena_array(&ret->arena, n, sizeof(*ret->facts));
 	ret->fds = arena_array(&ret->arena, n, sizeof(*ret->fds));
-	if (!ret->items || !ret->fds)
+	if (!ret->items || !ret->facts || !ret->fds)
 		return err_set(e, ERR_SYS, ENOMEM, "cannot open the plan's sources: out of memory");
 	for (; r == 0 && ret->count < n; ret->count++)
 		r = make_source(ret, ret->count, start, q, e);
@@ -370,9 +388,10 @@ static int sources_make_late(struct keeper_sources *s, const struct cage_start *
 
 /* A folder of ours, and for root a tree in which it is the cage's. */
 static int sources_add_folder(struct keeper_sources *s, const struct cage_start *start, int fd,
-	const char *what, struct cage_source *ret, struct err *e)
+	const char *what, struct cage_source *ret, struct keeper_source_facts *ret_facts,
+	struct err *e)
 {
-	int r = sources_find_path(s, fd, what, ret, e);
+	int r = sources_find_path(s, fd, what, "", ret, ret_facts, e);
 
 	if (r == 0 && start->ids.is_given) {
 		ret->tree = sources_make_tree(s, start, fd, ret->path, e);
@@ -384,7 +403,8 @@ static int sources_add_folder(struct keeper_sources *s, const struct cage_start 
 int keeper_sources_add_layer(struct keeper_sources *s, struct cage_start *start,
 	enum cage_layer which, int fd, struct err *e)
 {
-	int r = sources_add_folder(s, start, fd, "the run's layer", &s->layers[which], e);
+	struct keeper_source_facts unused;
+	int r = sources_add_folder(s, start, fd, "the run's layer", &s->layers[which], &unused, e);
 
 	start->layers[which] = s->layers[which];
 	return r;
@@ -402,7 +422,7 @@ void keeper_sources_take_layer(
 int keeper_sources_add_overlay(
 	struct keeper_sources *s, const struct cage_start *start, uint32_t i, int fd, struct err *e)
 {
-	return sources_add_folder(s, start, fd, "the overlay", &s->items[i], e);
+	return sources_add_folder(s, start, fd, "the overlay", &s->items[i], &s->facts[i], e);
 }
 
 static void close_one(int *fd)
@@ -417,16 +437,15 @@ int keeper_sources_replace(
 {
 	close_one(&s->fds[i]);
 	s->fds[i] = fd;
-	return sources_add_folder(s, start, fd, "the copy", &s->items[i], e);
+	return sources_add_folder(s, start, fd, "the copy", &s->items[i], &s->facts[i], e);
 }
 
 /* Closes what is open; the names stay. */
 static void sources_close(struct keeper_sources *s)
 {
-	for (uint32_t i = 0; i < s->count; i++) {
-		close_one(&s->fds[i]);
+	file_close_all(s->fds, s->count);
+	for (uint32_t i = 0; i < s->count; i++)
 		close_one(&s->items[i].tree);
-	}
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++)
 		close_one(&s->layers[i].tree);
 	cage_idmap_done(&s->map);

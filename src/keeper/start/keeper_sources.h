@@ -32,11 +32,18 @@ int keeper_team_map(pid_t pid, gid_t group, unsigned inside, int folder, struct 
 
 /* --- keeper_sources.c --- */
 
+/* What a source is, beside what the cage is told of it. */
+struct keeper_source_facts {
+	mode_t mode;
+	uint64_t mount; /* its mount's id, or 0: the kernel does not tell */
+};
+
 struct keeper_sources {
 	struct arena arena;
-	struct cage_source *items; /* one per operation */
-	int *fds;                  /* the same, open with O_PATH, or -1 */
-	int *given;                /* the same, for keeper_open; or NULL */
+	struct cage_source *items;         /* one per operation */
+	struct keeper_source_facts *facts; /* the same */
+	int *fds;                          /* the same, open with O_PATH, or -1 */
+	int *given;                        /* the same, for keeper_open; or NULL */
 	struct cage_source layers[CAGE_LAYER_COUNT];
 	struct cage_idmap map; /* root's */
 	int unmapped;          /* what is captured and has no map: the operation, or -1 */
