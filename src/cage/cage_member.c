@@ -163,6 +163,47 @@ static int send_trees(struct share *s, int to)
 	return r == 0 ? wire_send(to, WIRE_JOINED, 0, NULL) : r;
 }
 
+/* Is anybody but `i` at work here? */
+static bool has_others(const struct share *s, nfds_t i)
+{
+	for (nfds_t other = 1; other < s->count; other++)
+		if (other != i && s->is_run[other] && !s->is_spare[other])
+			return true;
+	return false;
+}
+
+/*
+ * A run that has the workspace to itself sees the project as it is now, as if it were mounted for
+ * this run: an overlay remembers names of the host, also those that were missing, and drops them
+ * when it is configured anew. Those in use stay, so that whoever is at work loses nothing.
+ */
+static void refresh(const struct share *s)
+{
+	for (int i = 0; i < CAGE_LAYER_COUNT; i++) {
+		own_fd int overlay = s->trees[i] < 0 ? -1
+						     : fspick(s->trees[i], "",
+							       FSPICK_EMPTY_PATH | FSPICK_CLOEXEC);
+
+		if (overlay >= 0)
+			(void)fsconfig(overlay, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0);
+	}
+}
+
+static bool member_take_run(struct share *s, nfds_t i)
+{
+	if (!has_others(s, i))
+		refresh(s);
+	return send_trees(s, s->fds[i].fd) == 0;
+}
+
+/* Somebody wants the workspace alone: who only keeps it mounted lets go, unless a run needs it. */
+static void yield(const struct share *s, nfds_t i)
+{
+	for (nfds_t other = 1; other < s->count && !has_others(s, i); other++)
+		if (s->is_spare[other])
+			shutdown(s->fds[other].fd, SHUT_RDWR);
+}
+
 /* Does not wait for spare ones: they may be stopped, or busy. */
 static void member_end_runs(struct share *s)
 {
@@ -197,11 +238,13 @@ static bool member_hear(struct share *s, nfds_t i)
 		return false;
 	s->is_spare[i] = m.kind == WIRE_JOIN && m.n == 2;
 	if (m.kind == WIRE_JOIN && !s->is_ending)
-		return m.n ? wire_send(fd, WIRE_JOINED, 0, NULL) == 0 : send_trees(s, fd) == 0;
+		return m.n ? wire_send(fd, WIRE_JOINED, 0, NULL) == 0 : member_take_run(s, i);
 	if (m.kind != WIRE_END)
 		return false;
 	s->is_run[i] = false;
-	if (m.n)
+	if (m.n == 2)
+		yield(s, i);
+	else if (m.n)
 		tell_runs(s, fd);
 	else
 		member_end_runs(s);

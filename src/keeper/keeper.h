@@ -180,6 +180,9 @@ bool keeper_warm_waits(const struct keeper *k);
  */
 int keeper_stop_workspace(int workspace, unsigned patience_ms, struct err *e);
 
+/* Asks for a workspace in which nothing runs to be unmounted soon. Does not wait. keeper_join.c */
+void keeper_yield_workspace(int workspace);
+
 /*
  * Checks that the plan's engine is one that runs and can carry out every part of the plan: 0, or
  * ERR_REFUSED with the part that it cannot. Notes in the record the versions of the engine, and

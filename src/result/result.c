@@ -25,6 +25,7 @@
 #include "base/tree.h"
 #include "change/copy/change_copy.h"
 #include "change/patch/change_patch.h"
+#include "keeper/keeper.h"
 
 #define MOST_EFFECTS ((size_t)1 << 30) /* bytes of effects.json */
 #define MOST_PROTECT ((size_t)1 << 20)
@@ -200,6 +201,9 @@ static int try_lock(const struct result *k)
 	while (flock(k->lock >= 0 ? k->lock : k->folder, LOCK_EX | LOCK_NB) < 0) {
 		if (errno != EWOULDBLOCK || --tries == 0)
 			return -errno;
+		/* A worker, or bawn mcp, keeps it mounted for the next command. */
+		if (k->is_session && tries == SESSION_TRIES - 1)
+			keeper_yield_workspace(k->folder);
 		nanosleep(&wait, NULL);
 	}
 	return 0;

@@ -31,7 +31,8 @@ enum wire_kind {
 	WIRE_TREE, /* workspace → keeper → cage: tree `n`, an enum cage_tree, comes with this */
 	WIRE_JOINED, /* workspace → keeper → cage: these were all */
 	WIRE_AWAITS, /* cage → keeper: all stands but what a session brings */
-	WIRE_END,    /* anybody → workspace: end all runs; with `n` tell who they are */
+	WIRE_END, /* anybody → workspace: end all runs; 1: tell who they are; 2: end nothing, but
+		     if nothing runs, let go of the workspace */
 	WIRE_CLIENT, /* workspace → anybody: the keeper with pid `n` is still there */
 	WIRE_LOOK, /* cage → keeper: in the session's cage; look at me while I have capabilities */
 	WIRE_PART, /* cage's keeper → keeper: part `n` of what it takes to enter comes with this */

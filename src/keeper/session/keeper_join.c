@@ -475,6 +475,14 @@ int keeper_stop_workspace(int workspace, unsigned patience_ms, struct err *e)
 	return 0;
 }
 
+void keeper_yield_workspace(int workspace)
+{
+	own_fd int connection = keeper_member_connect(workspace, "door");
+
+	if (connection >= 0)
+		(void)wire_send(connection, WIRE_END, 2, NULL);
+}
+
 /*
  * Keeps a workspace mounted between runs, as long as the descriptor is open that this returns;
  * -ENOENT: it is not mounted. On it a message comes when the session is stopped.
