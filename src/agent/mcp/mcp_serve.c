@@ -30,6 +30,7 @@ enum {
 	AT_INPUT,
 	AT_OUTPUT,
 	AT_SIGNALS,
+	AT_HOLD,
 	AT_CALLS,
 	POLL_COUNT = AT_CALLS + MCP_MOST_CALLS
 };
@@ -148,22 +149,23 @@ static void write_output(struct mcp_server *s)
 static void kill_late(struct mcp_server *s)
 {
 	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
-		if (s->calls[i].id[0])
+		if (s->calls[i].pid)
 			mcp_calls_kill_late(&s->calls[i]);
 }
 
 static int patience(const struct mcp_server *s)
 {
 	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
-		if (s->calls[i].id[0] && s->calls[i].kill_ns)
+		if (s->calls[i].kill_ns)
 			return KILL_LATE_MS;
 	return s->is_over ? KILL_LATE_MS : touch_ms(s);
 }
 
-static bool is_busy(const struct mcp_server *s)
+/* Is any process left that does calls? */
+static bool has_runners(const struct mcp_server *s)
 {
 	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
-		if (s->calls[i].id[0])
+		if (s->calls[i].pid)
 			return true;
 	return false;
 }
@@ -183,16 +185,20 @@ static void wait_once(struct mcp_server *s, int signals)
 	fds[AT_OUTPUT] =
 		(struct pollfd){ s->out.len && !s->is_mute ? STDOUT_FILENO : -1, POLLOUT, 0 };
 	fds[AT_SIGNALS] = (struct pollfd){ signals, POLLIN, 0 };
+	fds[AT_HOLD] = (struct pollfd){ s->hold, POLLIN, 0 };
 	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
 		fds[AT_CALLS + i] =
-			(struct pollfd){ s->calls[i].id[0] && !is_full(s) ? s->calls[i].pidfd : -1,
+			(struct pollfd){ s->calls[i].pid && !is_full(s) ? s->calls[i].channel : -1,
 				POLLIN, 0 };
 	if (poll(fds, POLL_COUNT, patience(s)) < 0)
 		return;
+	/* The session was stopped, or somebody wants it for himself. */
+	if (fds[AT_HOLD].revents)
+		mcp_calls_drop_hold(s);
 	/* Ends first: a place that is free now is not taken meanwhile. */
 	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
 		if (fds[AT_CALLS + i].revents && !is_full(s))
-			mcp_calls_end(s, &s->calls[i]);
+			mcp_calls_hear(s, &s->calls[i]);
 	if (fds[AT_OUTPUT].revents)
 		write_output(s);
 	if (fds[AT_SIGNALS].revents)
@@ -234,11 +240,13 @@ static int mcp_serve_open_signals(struct err *e)
 /* Who still runs is ended, and not answered; what had ended by then is. */
 static void mcp_serve_end_call(struct mcp_call *c)
 {
-	struct pollfd end = { c->pidfd, POLLIN, 0 };
+	struct pollfd said = { c->channel, POLLIN, 0 };
 
-	if (poll(&end, 1, 0) > 0)
+	if (!c->id[0]) {
+		mcp_calls_dismiss(c, END_MS);
 		return;
-	c->is_cancelled = true;
+	}
+	c->is_cancelled |= poll(&said, 1, 0) <= 0;
 	mcp_calls_stop(c, END_MS);
 }
 
@@ -247,9 +255,9 @@ static void mcp_serve_end(struct mcp_server *s)
 {
 	s->written_ns = clock_ns();
 	for (size_t i = 0; i < MCP_MOST_CALLS; i++)
-		if (s->calls[i].id[0])
+		if (s->calls[i].pid)
 			mcp_serve_end_call(&s->calls[i]);
-	while (is_busy(s) || (s->out.len && !s->is_mute)) {
+	while (has_runners(s) || (s->out.len && !s->is_mute)) {
 		wait_once(s, -1);
 		kill_late(s);
 		s->is_mute |= s->out.len && clock_ns() - s->written_ns > (uint64_t)END_MS * 1000000;
@@ -271,6 +279,7 @@ static int serve(struct mcp_server *s, struct err *e)
 			return err_set(e, ERR_SYS, ENOMEM, "cannot answer: out of memory");
 	}
 	mcp_serve_end(s);
+	mcp_calls_drop_hold(s);
 	return 0;
 }
 
@@ -376,7 +385,7 @@ static int describe(const struct mcp_serving *w, struct wall *ret, struct err *e
 int mcp_serve(const struct mcp_serving *w, struct err *e)
 {
 	own(wall) struct wall wall = { .instructions.max = 4096 };
-	struct mcp_server s = { .serving = w, .root = w->root };
+	struct mcp_server s = { .serving = w, .root = w->root, .hold = -1 };
 	int r = describe(w, &wall, e);
 
 	if (r < 0)

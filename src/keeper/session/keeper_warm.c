@@ -61,31 +61,39 @@ static bool can_wait(const struct keeper_request *q)
 	return filter_named(profile) != NULL;
 }
 
-/* How many operations there are before the words of the command, which come last. */
-static uint32_t count_wall(const struct plan *p)
+/* True for what is each run's own: its words, and its time, which the keeper's clock is set to. */
+static bool is_of_run(const struct plan *p, const struct plan_op *op)
 {
-	uint32_t n = p->op_count;
+	return op->kind == PLAN_ARGUMENT ||
+	       (op->kind == PLAN_LIMIT && str_eq(plan_str(p, op->a), "limits.time"));
+}
 
-	while (n && plan_ops(p)[n - 1].kind == PLAN_ARGUMENT)
-		n--;
-	return n;
+/* The first operation of the wall from `i` on. */
+static uint32_t next_of_wall(const struct plan *p, uint32_t i)
+{
+	while (i < p->op_count && is_of_run(p, &plan_ops(p)[i]))
+		i++;
+	return i;
 }
 
 static bool is_same_wall(const struct plan *a, const struct plan *b)
 {
-	uint32_t n = count_wall(a);
+	uint32_t i = next_of_wall(a, 0), j = next_of_wall(b, 0);
 
-	if (a->engine != b->engine || n != count_wall(b))
+	if (a->engine != b->engine)
 		return false;
-	for (uint32_t i = 0; i < n; i++)
-		if (!plan_is_same_op(a, &plan_ops(a)[i], b, &plan_ops(b)[i]))
-			return false;
-	return true;
+	while (i < a->op_count && j < b->op_count &&
+		plan_is_same_op(a, &plan_ops(a)[i], b, &plan_ops(b)[j])) {
+		i = next_of_wall(a, i + 1);
+		j = next_of_wall(b, j + 1);
+	}
+	return i == a->op_count && j == b->op_count;
 }
 
 bool keeper_warm_is_for(const struct keeper *k, const struct plan *p)
 {
-	return k->mode == KEEPER_WARMING && is_same_wall(k->warm->plan, p);
+	return k->mode == KEEPER_WARMING && is_same_wall(k->warm->plan, p) &&
+	       keeper_stdio_has_same_input(&k->stdio);
 }
 
 /* What the gate knows of the host's name servers is from when it was made. */

@@ -303,8 +303,11 @@ static int open_stream(struct keeper_stdio *s, int i, const struct keeper_reques
 	if (cage_is_broken("tty"))
 		return 0;
 	stream->is_on_terminal = is_for_terminal(t, i, &st);
-	if (stream->kind == KEEPER_HARMLESS && !stream->is_on_terminal)
+	if (stream->kind == KEEPER_HARMLESS && !stream->is_on_terminal) {
+		if (i == 0)
+			s->device = st.st_rdev;
 		return 0;
+	}
 	if (stream->is_on_terminal) {
 		r = open_null(s, e);
 		stream->inside = s->null;
@@ -323,6 +326,15 @@ static int open_stream(struct keeper_stdio *s, int i, const struct keeper_reques
 	}
 	open_for_ourselves(stream, i);
 	return stdio_make_room(s, i, q, e);
+}
+
+bool keeper_stdio_has_same_input(const struct keeper_stdio *s)
+{
+	struct keeper_stream now = { 0 };
+	struct stat st;
+
+	return fstat(0, &st) == 0 && !classify(&now, 0, &st) && now.kind == s->streams[0].kind &&
+	       (now.kind != KEEPER_HARMLESS || st.st_rdev == s->device);
 }
 
 static void keeper_stdio_init(struct keeper_stdio *s)

@@ -98,6 +98,7 @@ struct keeper_stdio {
 	int keeper_failure;                   /* errno: what was printed could not be kept */
 	struct arena arena;
 	int null;         /* stands where a terminal will be, or -1 */
+	dev_t device;     /* that standard input passes as, where it is a harmless one */
 	uint64_t printed; /* by the command */
 	uint64_t max;     /* what it may print; UINT64_MAX: there is no limit */
 	bool is_cut;      /* it printed more */
@@ -106,6 +107,9 @@ struct keeper_stdio {
 };
 
 void keeper_stdio_close_inside(struct keeper_stdio *s);
+
+/* True if standard input is what it was when the cage was made, or another of the same kind. */
+bool keeper_stdio_has_same_input(const struct keeper_stdio *s);
 
 /* Our end: the writer hears of it as SIGPIPE or a hangup, the reader as the end. */
 void keeper_stream_close(struct keeper_stream *s);
