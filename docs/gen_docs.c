@@ -144,7 +144,7 @@ static void print_layers(void)
 		"root and that nobody else can write.");
 	gen_paragraph(
 		"A policy is a file with version: 1 and the keys environment, trusted_projects, "
-		"self_governance, defaults (a map of spec keys: what every cage starts from) and project_may (a "
+		"self_governance, keep_runs, keep_age, keep_size, defaults (a map of spec keys: what every cage starts from) and project_may (a "
 		"map of spec keys: the most that a project's own file may ask for; where it "
 		"says nothing, the defaults are the most).");
 	gen_paragraph("bawn check --explain KEY says which layer set a value.");

@@ -9,6 +9,23 @@
 #define A_CHANGE "bawn run --quiet -- sh -c 'echo hello >notes.txt; echo \"int two;\" >src/parse.c'"
 
 const struct gen_page gen_pages_results[] = {
+	{ "prune",
+		"bawn prune removes runs and files of the log of all runs that are above the operator's limits: keep_runs, "
+		"keep_age and keep_size of a policy, or the options. The oldest go first. On a terminal it prints what would be "
+		"removed, and removes it with --yes. bawn run does the same once in a while, after a run.\n\n"
+		"Never removed are runs that go on, that have changes which were neither applied nor discarded, whose record is not "
+		"signed yet, and those of a session that is there. --quiet does not name them.\n\n"
+		"Before anything is removed, a line in the log of all runs says so: an event of type pruned, with a signed in-toto "
+		"statement whose subjects are the records that go, by name and SHA-256. bawn log --all checks it where the log "
+		"begins behind files that were removed.",
+		NULL, "bawn run --quiet --read-only -- true; bawn run --quiet --read-only -- true",
+		{
+			{ "See what the limits would remove", "bawn prune --dry-run", NULL },
+			{ "Keep the hundred newest runs of the last month",
+				"bawn prune --keep-runs 100 --keep-age 30d --yes", NULL },
+			{ "Remove every run that nobody waits for", "bawn prune --keep-age 1s --yes", NULL },
+		},
+		"bawn-record(1) bawn-discard(1) bawn-log(1)" },
 	{ "diff",
 		"bawn diff prints what a run changed in the project, as a patch that git apply and patch -p1 accept. " CHOOSING
 		"\n\n"

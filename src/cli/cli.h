@@ -97,6 +97,9 @@ struct cli_setting {
 	X(IDLE, "idle")                                                                            \
 	X(JSON, "json")                                                                            \
 	X(KEY, "key")                                                                              \
+	X(KEEP_AGE, "keep-age")                                                                    \
+	X(KEEP_RUNS, "keep-runs")                                                                  \
+	X(KEEP_SIZE, "keep-size")                                                                  \
 	X(LEASE, "lease")                                                                          \
 	X(LINES, "lines")                                                                          \
 	X(LIST, "list")                                                                            \

@@ -27,6 +27,7 @@
 #include "cli/cli_result.h"
 #include "cli/cli_session.h"
 #include "cli/commands.h"
+#include "run/run_prune.h"
 
 /* --- waiting for more --- */
 
@@ -205,6 +206,15 @@ static void say_notice(void *of, const char *text, const char *hint)
 	cli_complain("%s", text);
 	if (hint[0])
 		cli_hint("%s", hint);
+}
+
+static bool is_pruned(void *of, const struct log_line *first)
+{
+	struct err e = { 0 };
+	own_fd int state = record_open_state(run_home(), false, &e);
+
+	(void)of;
+	return state >= 0 && run_check_log_start(state, first, &e) == 0;
 }
 
 /* The next line: 1, 0 where there is none yet, -errno after it was said why. */
@@ -506,6 +516,7 @@ int cmd_log(struct cli *cli)
 		return CLI_FAILED;
 	}
 	l->source.notice = say_notice;
+	l->source.is_pruned = is_pruned;
 	log_source_init(&l->source, -1, false, l->whose);
 	l->out.cli = cli;
 	status = read_wish(cli, &l->wish);

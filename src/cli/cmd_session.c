@@ -5,6 +5,7 @@
 
 #include "base/own.h"
 #include "cli/commands.h"
+#include "run/run_prune.h"
 
 /* cli_session_sweep - session sweep: what a sweep did, told. */
 
@@ -85,6 +86,22 @@ static int session_sweep_print_text(const struct run_swept *x, bool is_quiet, st
 			: cli_write(out, x->failed ? CLI_NO : CLI_OK);
 }
 
+/* Runs of sessions that are gone are runs like any others: the policies say how many stay. */
+static void prune_runs(int state)
+{
+	struct run_prune x = { .is_dry = false };
+	struct err e = { 0 };
+	struct spec policies;
+	int r = run_load_policies(&policies, &e);
+
+	x.keep = run_find_retention(&policies);
+	spec_done(&policies);
+	if (state >= 0 && r == 0)
+		r = run_prune(state, &x, &e);
+	if (r < 0 && e.kind != ERR_NONE)
+		cli_complain_err(&e);
+}
+
 static int session_sweep(struct cli *cli)
 {
 	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
@@ -108,6 +125,8 @@ static int session_sweep(struct cli *cli)
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}
+	if (!x.is_dry)
+		prune_runs(at.state);
 	if (x.kept && !cli->is_json)
 		cli_complain("hint: bawn session diff SESSION shows them; bawn session apply, "
 			     "discard or rm SESSION, or bawn session sweep --discard for all");

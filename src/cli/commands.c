@@ -22,6 +22,8 @@ const struct cli_command cli_commands[] = {
 	{ "record", "list|show|export [RUN] [options]",
 		"list or show the signed records of runs, or export one as a tar archive",
 		cmd_record_options, false, cmd_record, .takes_words = true },
+	{ "prune", "[options]", "remove old runs and logs, leaving their digests in a signed line",
+		cmd_prune_options, false, cmd_prune },
 	{ "session", "COMMAND [options]", "run several commands in one workspace", .run = NULL,
 		.subcommands = cmd_session_commands },
 	{ "agent", "list|show|forget [NAME] [options]", "list, show or forget agents",

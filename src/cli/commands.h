@@ -9,7 +9,7 @@ extern const struct cli_option cmd_run_options[], cmd_plan_options[], cmd_check_
 	cmd_doctor_options[], cmd_diff_options[], cmd_apply_options[], cmd_discard_options[],
 	cmd_overlay_options[], cmd_log_options[], cmd_key_options[], cmd_card_options[],
 	cmd_record_options[], cmd_verify_options[], cmd_worker_options[], cmd_mcp_options[],
-	cmd_agent_options[];
+	cmd_agent_options[], cmd_prune_options[];
 
 extern const struct cli_command cmd_session_commands[], cmd_tool_commands[];
 
@@ -30,5 +30,6 @@ int cmd_discard(struct cli *cli);
 int cmd_log(struct cli *cli);
 int cmd_key(struct cli *cli);
 int cmd_card(struct cli *cli);
+int cmd_prune(struct cli *cli);
 int cmd_record(struct cli *cli);
 int cmd_verify(struct cli *cli);

@@ -28,6 +28,7 @@
 #include "base/own.h"
 #include "base/str.h"
 #include "run/run.h"
+#include "run/run_prune.h"
 #include "run/run_session.h"
 
 #define HOST_NS ((uint64_t)5000000000) /* how long a host is taken to be what it was */
@@ -600,9 +601,22 @@ void run_init(struct run *r, const struct run_sink *sink, const struct run_reque
 		.request.folder = -1 };
 }
 
+/* After a run of its own, once in a while. A worker's runners have no store; its sweeps do it. */
+static void prune_state(struct run *r)
+{
+	struct err e = { 0 };
+
+	if (r->job || !r->plan || r->state < 0)
+		return;
+	run_prune_sometimes(r->state, r->record.run, &r->spec, &e);
+	if (e.kind != ERR_NONE)
+		run_tell_err(r, &e);
+}
+
 void run_done(struct run *r)
 {
 	run_sign_interrupted(r);
+	prune_state(r);
 	run_close_record(r);
 	close_cast(r);
 	if (r->cast >= 0)

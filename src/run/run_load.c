@@ -290,6 +290,15 @@ static int load_policies(struct spec *s, const char *home, struct err *e)
 	return load_policy(s, SPEC_LAYER_USER, path, e);
 }
 
+int run_load_policies(struct spec *s, struct err *e)
+{
+	int r;
+
+	spec_init(s);
+	r = load_policies(s, run_home(), e);
+	return r < 0 ? r : spec_settle(s) ? 0 : run_fail_spec(e);
+}
+
 /* Resolves where the project is; 0 or -errno. */
 static int find_project(const struct spec *s, const char *here, struct run_place *place)
 {

@@ -79,6 +79,12 @@ int run_load_spec(
 	const struct run_request *q, struct spec *s, struct run_place *ret_place, struct err *e);
 
 /*
+ * Reads the operator's policies and settles them, without any project: for what concerns all runs.
+ * Returns as run_load_spec does.
+ */
+int run_load_policies(struct spec *s, struct err *e);
+
+/*
  * The same for a spec in its canonical form, which is held to what a project's own file may ask for
  * unless --trust is given. Where it says no more than ".", --project says where the project is.
  */

@@ -667,7 +667,8 @@ void spec_read_map(struct spec *s, struct spec_layer_values *values, const struc
 void spec_read_policy(struct spec *s, struct spec_layer_values *values, const struct yaml_node *map)
 {
 	static const char *const own[] = { "version", "environment", "trusted_projects",
-		"self_governance", "defaults", "project_may" };
+		"self_governance", "keep_runs", "keep_age", "keep_size", "defaults",
+		"project_may" };
 
 	for (const struct yaml_node *node = map->first; node; node = node->next) {
 		const char *name = node->key->text;

@@ -57,6 +57,33 @@ const struct spec_key_def spec_keys[SPEC_KEY_COUNT] = {
 		       "project.protect stays. Where project.mode is declared otherwise, it is as in any "
 		       "project, and so is everything else. The level is custom.",
 	},
+	[SPEC_KEEP_RUNS] = {
+		.path = "keep_runs",
+		.type = SPEC_TYPE_INT,
+		.tighten = SPEC_OPERATOR_ONLY,
+		.def = "10000",
+		.example = "1000",
+		.doc = "How many runs are kept. bawn prune, and once in a while a run that has ended, removes "
+		       "the oldest beyond it: never those with changes that were neither applied nor "
+		       "discarded, those that go on, and those of a session.",
+	},
+	[SPEC_KEEP_AGE] = {
+		.path = "keep_age",
+		.type = SPEC_TYPE_DURATION,
+		.tighten = SPEC_OPERATOR_ONLY,
+		.def = "365d",
+		.example = "90d",
+		.doc = "How long runs, and old files of the log of all runs, are kept.",
+	},
+	[SPEC_KEEP_SIZE] = {
+		.path = "keep_size",
+		.type = SPEC_TYPE_SIZE,
+		.tighten = SPEC_OPERATOR_ONLY,
+		.def = "10G",
+		.pattern = SIZE_PATTERN,
+		.example = "2G",
+		.doc = "How much the newest runs may take together; older ones are removed.",
+	},
 	[SPEC_NAME] = {
 		.path = "name",
 		.type = SPEC_TYPE_TEXT,

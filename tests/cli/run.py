@@ -483,7 +483,7 @@ def named_by_help(p):
 # The arguments with which each has a result. RUN is the newest.
 RESULTS = {
     "version": "", "preflight": "", "doctor": "", "plan": "", "check": "", "diff": "RUN", "apply": "RUN", "discard": "RUN", "log": "RUN",
-    "record list": "", "record show": "RUN", "verify": "RUN", "key show": "", "key init": "--new", "agent list": "",
+    "record list": "", "record show": "RUN", "prune": "", "verify": "RUN", "key show": "", "key init": "--new", "agent list": "",
     "agent show": "claude", "agent forget": "claude --yes", "overlay init": "o --size 1M", "overlay digest": "o",
     "overlay prune": "o", "overlay reset": "o --yes", "session create": "--name j", "session list": "",
     "session show": "j", "session diff": "j", "session apply": "j", "session discard": "j", "session stop": "j",

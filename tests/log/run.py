@@ -21,10 +21,10 @@ from events import last, of_type, runs, same, state
 from place import BAWN, BREAKABLE, SLOW, case, expect, in_mount_namespace, main
 
 # What other suites show: of a network net.py, of denied calls tests/cage, of hooks tests/hook, of workers
-# tests/worker.
+# tests/worker, of pruning prune.py.
 ELSEWHERE = {"net_allowed", "net_denied", "net_failed", "name_denied", "published", "decisions_untold",
              "network_closed", "syscall_denied", "syscalls_untold", "write_denied", "sandbox_read_blocked",
-             "sandbox_write_blocked", "blocked_untold", "lease_lost", "result_refused"}
+             "sandbox_write_blocked", "blocked_untold", "lease_lost", "result_refused", "pruned"}
 # Of runs in sessions.
 MEMBERS_ELSEWHERE = {("run_start", "cage"), ("run_start", "worker")}
 

@@ -14,6 +14,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -201,7 +202,7 @@ static int log_add(int fd, struct log_tail *tail, const struct buf *events, bool
 #define PATIENCE_NS  ((uint64_t)10000000000)
 #define LONG_WAIT_NS 5000000
 
-#define FORMER_SIZE 48 /* events-N.jsonl */
+#define FORMER_SIZE sizeof(((struct log_former *)0)->name)
 
 static int state_open_folder(int state)
 {
@@ -278,6 +279,61 @@ static int find_former(int folder, struct log_tail *ret)
 	close(fd);
 	ret->size = 0;
 	return ret->count == highest ? 0 : -EBADMSG;
+}
+
+static int compare_former(const void *a, const void *b)
+{
+	const struct log_former *x = a, *y = b;
+
+	return (x->tail.count > y->tail.count) - (x->tail.count < y->tail.count);
+}
+
+/* Finds where the chain ends in one of them, which nobody writes to any more. */
+static int read_former(int folder, const char *name, struct log_former *ret)
+{
+	own_fd int fd = file_open_name(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fd < 0 ? fd : -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EPERM;
+	snprintf(ret->name, sizeof(ret->name), "%s", name);
+	ret->changed = st.st_mtim;
+	return find_tail(fd, (size_t)st.st_size, &ret->tail);
+}
+
+int log_list_former(int folder, struct log_former **ret, size_t *ret_count)
+{
+	struct file_entries entries = { .fd = folder };
+	own_free struct log_former *found = NULL;
+	const struct file_entry *entry;
+	size_t count = 0;
+	uint64_t number;
+
+	while ((entry = file_next_entry(&entries))) {
+		struct log_former *grown;
+		int r;
+
+		if (!is_former(entry->name, &number))
+			continue;
+		grown = reallocarray(found, count + 1, sizeof(*found));
+		if (!grown)
+			return -ENOMEM;
+		found = grown;
+		r = read_former(folder, entry->name, &found[count]);
+		if (r < 0)
+			return r;
+		/* Another name than its chain says is somebody's own file. */
+		count += found[count].tail.count == number;
+	}
+	if (entries.failure)
+		return -entries.failure;
+	if (count)
+		qsort(found, count, sizeof(*found), compare_former);
+	*ret = take_ptr(found);
+	*ret_count = count;
+	return 0;
 }
 
 static int rename_file(int folder, const struct log_tail *tail)

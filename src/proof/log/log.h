@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "base/buf.h"
 #include "base/err.h"
@@ -83,6 +84,17 @@ void log_end(struct log *l);
  * written of it is taken back, and nothing more is written to that chain.
  */
 int log_write(struct log *l);
+
+/* --- files that the log of all runs was renamed to when they had grown too large --- */
+
+struct log_former {
+	char name[48];           /* events-N.jsonl */
+	struct log_tail tail;    /* where the chain ends in it */
+	struct timespec changed; /* when its last line was written */
+};
+
+/* Lists them, the oldest first. The caller frees *ret. 0 or -errno. */
+int log_list_former(int folder, struct log_former **ret, size_t *ret_count);
 
 /* --- reading: log_read.c --- */
 

@@ -47,6 +47,8 @@ static const struct {
 	{ "discard", "what it wrote was dropped" },
 	{ "session_created", "session {session}[, called {name},] was created" },
 	{ "session_removed", "session {session}[, called {name},] was removed[: {why}]" },
+	{ "pruned",
+		"removed[ {runs} runs][ {file} of this log]; the line has the digests, signed" },
 	{ "key_made", "a signing key was made[: {key}][, after {former}]" },
 };
 

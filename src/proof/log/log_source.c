@@ -39,6 +39,7 @@ void log_source_init(struct log_source *s, int folder, bool is_state, const char
 		.whose = whose,
 		.fd = -1,
 		.notice = s->notice,
+		.is_pruned = s->is_pruned,
 		.of = s->of };
 	log_source_rewind(s);
 }
@@ -253,7 +254,14 @@ static void note_torn(struct log_source *s)
 
 static void note_beginning(const struct log_source *s, const struct log_line *first)
 {
-	if (s->count == 0 && s->is_state && first->seq)
+	if (s->count != 0 || !s->is_state || !first->seq || s->is_silent)
+		return;
+	if (s->is_pruned && s->is_pruned(s->of, first))
+		notice(s, NULL,
+			"the log of %s begins with line %" PRIu64
+			": those before were pruned, as a signed line says",
+			s->whose, first->seq);
+	else
 		notice(s, NULL,
 			"the log of %s begins with line %" PRIu64
 			": those before are in files that are not here",

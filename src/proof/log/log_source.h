@@ -17,6 +17,8 @@ struct log_source {
 	const char *whose; /* for sentences; borrowed */
 	/* Says that the log is broken, torn or not all there; may be NULL. */
 	void (*notice)(void *of, const char *text, const char *hint);
+	/* Was the log pruned up to its first line, as a signed line says? May be NULL. */
+	bool (*is_pruned)(void *of, const struct log_line *first);
 	void *of;
 	int fd;          /* the file that is being read, or -1 */
 	uint64_t file;   /* its number among the renamed ones; UINT64_MAX: the one that grows */

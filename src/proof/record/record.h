@@ -369,6 +369,9 @@ int record_make_run(const struct timespec *when, char ret[static RECORD_RUN_SIZE
  */
 void record_find_began(int runs, const char *run, struct timespec *ret);
 
+/* The id of the session that a run belongs to, as its log begins; false: it belongs to none. */
+bool record_find_session(int runs, const char *run, char ret[static 64]);
+
 struct record_run {
 	char id[RECORD_RUN_SIZE];
 	struct timespec began;

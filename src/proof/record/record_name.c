@@ -107,6 +107,25 @@ void record_find_began(int runs, const char *run, struct timespec *ret)
 	find_began(line, run, ret);
 }
 
+bool record_find_session(int runs, const char *run, char ret[static 64])
+{
+	static const char member[] = ",\"session\":\"";
+	char line[FIRST_LINE];
+	const char *id;
+	size_t n;
+
+	read_first_line(runs, run, line);
+	id = strstr(line, member);
+	if (!id)
+		return false;
+	id += sizeof(member) - 1;
+	n = strcspn(id, "\"");
+	if (n >= 64)
+		return false;
+	snprintf(ret, 64, "%.*s", (int)n, id);
+	return n > 0;
+}
+
 int record_compare_runs(const void *a, const void *b)
 {
 	const struct record_run *x = a, *y = b;
