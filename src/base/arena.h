@@ -3,8 +3,8 @@
 #include <stddef.h>
 
 /*
- * Memory that is given out piece by piece and released at once. Everything a spec or a plan
- * consists of lives in one. Grows to `max` bytes, then answers NULL.
+ * Memory that is allocated piece by piece and freed at once. Everything a spec or a plan consists
+ * of lives in one. An arena grows to `max` bytes; beyond that its functions return NULL.
  */
 struct arena_block;
 
@@ -16,14 +16,14 @@ struct arena {
 void arena_init(struct arena *a, size_t max);
 void arena_done(struct arena *a);
 
-/* Zeroed memory, aligned for anything; NULL when the arena is full. Owned by the arena. */
+/* Returns zeroed memory, aligned for any type, or NULL if the arena is full. The arena owns it. */
 void *arena_alloc(struct arena *a, size_t size);
 
-/* `count` elements of `size`, the product checked. */
+/* Returns zeroed memory for `count` elements of `size` bytes, checked for overflow; or NULL. */
 void *arena_array(struct arena *a, size_t count, size_t size);
 
-/* Copies n bytes and ends them with a NUL. */
+/* Returns a copy of n bytes with a NUL behind them, or NULL if the arena is full. */
 char *arena_copy(struct arena *a, const char *text, size_t n);
 
-/* Like asprintf; NULL when the arena is full. */
+/* Returns the formatted text, as asprintf does, or NULL if the arena is full. */
 char *arena_printf(struct arena *a, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

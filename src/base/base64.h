@@ -7,12 +7,12 @@
 
 #include "base/buf.h"
 
-/* RFC 4648. Written with the standard alphabet and padding, or url-safe and without. */
+/* Adds bytes as base64 (RFC 4648): standard alphabet and padding, or url-safe and no padding. */
 void base64_add(struct buf *out, const void *bytes, size_t n, bool is_url);
 
 /*
- * Reads either alphabet, not both in one text, with padding or, url-safe, without; nothing else in
- * between, and no bits that nobody reads. `ret` has room for n / 4 * 3 + 3 bytes. The size, or
- * -EINVAL.
+ * Decodes base64 in either alphabet. Padding may be missing in the url-safe one. Returns the number
+ * of bytes, or -EINVAL: also for a text that mixes the alphabets, has other characters in it, or
+ * sets bits behind the last byte. `ret` must have room for n / 4 * 3 + 3 bytes.
  */
 ssize_t base64_read(const char *text, size_t n, uint8_t *ret);

@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 /*
- * Text that grows up to a named maximum. A failure (no memory, or the maximum) sticks: later
- * additions do nothing, and one look at `failed` at the end is enough. Always ends with a NUL.
+ * Text that grows up to a named maximum and always ends with a NUL. A failure (out of memory, or
+ * over the maximum) sticks: later additions do nothing, and callers check `failed` once at the end.
  */
 struct buf {
 	char *data;
@@ -22,11 +22,11 @@ void buf_putc(struct buf *b, char c);
 void buf_repeat(struct buf *b, char c, size_t n);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* What was written, never NULL. Borrowed from `b` until its next change. */
+/* Returns the text, never NULL. Borrowed from `b` until its next change. */
 const char *buf_text(const struct buf *b);
 
 /*
- * Adds n bytes so that a terminal shows them and obeys nothing in them: control characters,
- * bidirectional and zero-width characters and bytes that are not UTF-8 become \xNN or \u{NNNN}.
+ * Adds n bytes in a form that cannot control a terminal: control characters, bidirectional and
+ * zero-width characters and bytes that are not UTF-8 become \xNN or \u{NNNN}.
  */
 void buf_add_visible(struct buf *b, const char *text, size_t n);

@@ -1,8 +1,9 @@
 #pragma once
 
 /*
- * A system call without a library: for the init, which has none, and for helpers that share the
- * memory of the process that started them and must not touch its errno. A result or -errno.
+ * Makes a system call without libc: for the init, which has none, and for helpers that share the
+ * memory of the process that started them and must not touch its errno. Returns the result, or
+ * -errno.
  */
 static inline long call(long number, long a, long b, long c, long d, long e, long f)
 {

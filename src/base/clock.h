@@ -3,20 +3,23 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Nanoseconds of the clock that only goes forward; the same in every process. */
+/* Returns CLOCK_MONOTONIC in nanoseconds, which all processes of the host share. */
 uint64_t clock_ns(void);
 
 /*
- * Waits until whatever is changed gets a later time than `t`, which was taken from CLOCK_REALTIME:
- * files are marked by a coarser clock, which stands behind it for up to a tick. Returns at once
- * where that tick has passed; gives up after 200 ms, because clocks can be set back.
+ * Waits until a file that changes now gets a timestamp later than `t`, which was read from
+ * CLOCK_REALTIME. The kernel's clock for files lags behind that one by up to a tick. Returns at
+ * once if the tick has passed; gives up after 200 ms, because somebody may set the clock back.
  */
 void clock_pass_mark(const struct timespec *t);
 
 #define CLOCK_TEXT_SIZE 64
 
-/* 2026-11-15T22:45:01.123456Z. Years 1970 to 9999; reads no file, as libc's would. */
+/*
+ * Prints a time as 2026-11-15T22:45:01.123456Z, for the years 1970 to 9999. Opens no file, which
+ * libc's functions do for the time zone.
+ */
 void clock_print(const struct timespec *t, char ret[static CLOCK_TEXT_SIZE]);
 
-/* Back from that form, with any number of digits of a fraction or none. 0 or -EINVAL. */
+/* Parses that form, with any number of digits in the fraction or none. Returns 0 or -EINVAL. */
 int clock_parse(const char *text, struct timespec *ret);

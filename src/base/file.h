@@ -14,65 +14,65 @@
  */
 
 /*
- * openat2 with RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | O_CLOEXEC; a path longer than PATH_MAX is
- * opened in parts, out of none of which ".." may lead. A descriptor or -errno.
+ * Opens a path with openat2, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS and O_CLOEXEC. A path longer
+ * than PATH_MAX is opened in parts, and ".." must not lead out of any of them. Returns a descriptor
+ * or -errno, as all of these do.
  */
 int file_open_beneath(int dir_fd, const char *path, int flags, mode_t mode);
 
-/* The same for what is there already, and no mount is entered: -EXDEV where one is on the way. */
+/* Opens an existing path beneath `dir_fd`. Returns -EXDEV if a mount is on the way. */
 int file_open_same_mount(int dir_fd, const char *path, int flags);
 
-/* As the first, but links are followed as long as they stay below `dir_fd`; -EXDEV: one leads out.
- */
+/* Opens an existing path and follows symlinks beneath `dir_fd`. Returns -EXDEV if one leads out. */
 int file_open_inside(int dir_fd, const char *path, int flags);
 
-/* A whole path in which no part is a symlink: -ELOOP where one is. */
+/* Opens an absolute path. Returns -ELOOP if a part of it is a symlink. */
 int file_open_real(const char *path, int flags);
 
-/* One name in an open folder, not followed if it is a link; for kernels without openat2 too. */
+/* Opens one name in a folder and follows no symlink. Works on kernels without openat2 too. */
 int file_open_name(int dir_fd, const char *name, int flags);
 
-/* open(2) by ordinary rules, O_CLOEXEC. For paths the operator named. A descriptor or -errno. */
+/* Opens a path that the operator named, by the rules of open(2), with O_CLOEXEC. */
 int file_open(const char *path, int flags);
 
 /*
- * file_open, and *ret_is_real: the path has no link in it, nor ".." or the like, so that it is what
- * file_path_of would return. False where nobody knows.
+ * file_open, and *ret_is_real: true if the path has no symlink, "..", "." or double slash in it, so
+ * that file_path_of would return the same path. False if that is unknown.
  */
 int file_open_told(const char *path, int flags, bool *ret_is_real);
 
-/* Closes those that are not negative, neighbours by one call, and makes all of them -1. */
+/* Closes the descriptors that are not negative, neighbours by one call, and sets all to -1. */
 void file_close_all(int *fds, size_t count);
 
-/* The path of an open file, without links; its length, or -errno where it has no path. */
+/* Finds the path of an open file, without symlinks. Returns its length, or -errno if it has none.
+ */
 ssize_t file_path_of(int fd, char ret[static PATH_MAX]);
 
 /*
- * Reads all of `fd`, which may be a pipe, into new memory that ends with a NUL: at most `max`
- * bytes, -EFBIG beyond. A regular file larger than that is not read at all. The caller owns
- * *ret.
+ * Reads all of `fd`, which may be a pipe, into new memory that ends with a NUL. Returns -EFBIG for
+ * more than `max` bytes; a regular file of that size is not read at all. The caller owns *ret.
  */
 int file_read_all(int fd, size_t max, char **ret, size_t *ret_size);
 
-/* file_read_all of a named file. */
+/* Opens a path with file_open and reads all of it with file_read_all. */
 int file_read_path(const char *path, size_t max, char **ret, size_t *ret_size);
 
-/* Fills `bytes` up to `size` or the file's end; how many, or -errno. */
+/* Reads up to `size` bytes, or to the end of the file. Returns how many, or -errno. */
 ssize_t file_read_up_to(int fd, char *bytes, size_t size);
 
 /*
- * Closes every descriptor from `first` on but those of `kept`, which get new numbers: `first`, and
- * so on. Where it fails, nothing may go on. 0 or -errno.
+ * Closes every descriptor from `first` on except those of `kept`, which are renumbered to `first`,
+ * `first` + 1 and so on. Returns 0, or -errno: the caller must exit then, as numbers may be wrong.
  */
 int file_keep_only(int first, int *const kept[], int count);
 
-/* Reads a small file, such as one of /proc, into `ret` and ends it with a NUL; size or -errno. */
+/* Reads a small file, such as one of /proc, and adds a NUL. Returns its size or -errno. */
 ssize_t file_read_small(const char *path, char *ret, size_t size);
 
-/* The same of an open file; a descriptor that is an error is that error. */
+/* The same for an open file. A negative `fd` is an -errno, which is returned. */
 ssize_t file_read_text(int fd, char *ret, size_t size);
 
-/* A folder's entries one by one, without memory of its own. */
+/* The entries of a folder, read one by one without allocating. */
 struct file_entry {
 	uint64_t inode;
 	int64_t next;
@@ -83,13 +83,13 @@ struct file_entry {
 
 struct file_entries {
 	int fd;       /* the folder, borrowed */
-	int failure;  /* errno that ended it, or 0 */
+	int failure;  /* the errno that ended the reading, or 0 */
 	long at, len; /* in bytes */
 	_Alignas(8) char bytes[4096];
 };
 
-/* The next entry, valid until the one after it is asked for; NULL at the end. */
+/* Returns the next entry, borrowed until the next call; NULL at the end or after a failure. */
 const struct file_entry *file_next_entry(struct file_entries *e);
 
-/* Writes all n bytes. 0 or -errno. */
+/* Writes all n bytes. Returns 0 or -errno. */
 int file_write_all(int fd, const void *bytes, size_t n);

@@ -9,5 +9,5 @@
  */
 int ids_count_groups(gid_t own);
 
-/* Is this process in the group, by one of its supplementary groups? */
+/* True if one of the process's supplementary groups is `group`. */
 bool ids_has_group(gid_t group);

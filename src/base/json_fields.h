@@ -3,20 +3,22 @@
 #include "base/count.h"
 #include "base/json_read.h"
 
-/* Maps by tables: one row for each key. */
+/* Reads a JSON map by a table: one row for each key. */
 struct json_field {
 	const char *key;
-	/* `reader` has the struct json_reader as its first member; false: something is wrong. */
+	/* Reads the value. `reader` begins with a struct json_reader. False if the value is wrong.
+	 */
 	bool (*read)(void *reader, void *into);
-	size_t at;      /* of what is read, in what the map is read into */
-	bool is_needed; /* it must be there, and not be null */
+	size_t at;      /* offset of the member that `read` fills */
+	bool is_needed; /* the key must be there and not be null */
 };
 
 #define JSON_MAX_FIELDS 64
 
 /*
- * Reads a map. A key that is not in the table may come from a later version and is skipped; one of
- * the table that comes twice may not.
+ * Reads a map into the struct at `into`. A key that is not in the table may come from a later
+ * version of bawn and is skipped. Returns false if a value is wrong, a key of the table comes twice
+ * or a needed one is missing.
  */
 bool json_read_fields(void *reader, const struct json_field *fields, size_t count, void *into);
 

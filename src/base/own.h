@@ -1,8 +1,8 @@
 #pragma once
 
 /*
- * Ownership by scope: a variable marked own_… is released when it leaves its scope, unless it is
- * taken. Always initialise one where it is declared.
+ * Ownership by scope: a variable marked own_… is released at the end of its scope, unless take_fd
+ * or take_ptr has moved its value out. It must be initialised where it is declared.
  */
 
 #include <dirent.h>

@@ -13,13 +13,13 @@ static inline bool str_is_letter(char c)
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-/* ASCII only, whatever the locale. */
+/* Ignores the locale: only ASCII letters change. */
 static inline char str_lower(char c)
 {
 	return c >= 'A' && c <= 'Z' ? (char)(c + ('a' - 'A')) : c;
 }
 
-/* The value of a lower-case hex digit; -1: it is none. */
+/* Returns the value of a lower-case hex digit, or -1. */
 static inline int str_hex_digit(char c)
 {
 	if (str_is_digit(c))
@@ -31,23 +31,24 @@ bool str_eq(const char *a, const char *b);
 bool str_starts(const char *text, const char *prefix);
 bool str_ends(const char *text, const char *suffix);
 
-/* Is path `inner` the path `outer` or below it? Both normalised; "/" holds every absolute path. */
+/* True if `inner` is `outer` or below it. Both must be normalised; all absolute paths are in "/".
+ */
 bool str_path_within(const char *inner, const char *outer);
 
 /*
- * Hides in `said`, a text of `size` bytes at most, what stands behind a '=' of `given`: a key may
- * be there. It is hidden as well where the text has only the beginning of it.
+ * Replaces in the message `said`, a buffer of `size` bytes, what follows the '=' in `given`, as it
+ * may be a key. Also finds it where the message was cut off in the middle of it.
  */
 void str_hide_value(char *said, size_t size, const char *given);
 
-/* \040 and the like back to bytes, in place: how the kernel writes paths in tables. */
+/* Decodes \040 and the like in place, as the kernel escapes paths in /proc. */
 void str_unescape_octal(char *text);
 
 /*
- * How far apart two words are in slips of the hand: letters added, dropped, changed or swapped
- * with a neighbour, case not counted. Words longer than 63 are infinitely far.
+ * Returns the edit distance of two words: letters added, dropped, changed or swapped with a
+ * neighbour. Ignores case. Words longer than 63 bytes are infinitely far from any other.
  */
 unsigned str_distance(const char *a, const char *b);
 
-/* The candidate nearest to `word`, if near enough to have been meant; NULL otherwise. */
+/* Returns the candidate that `word` is probably a typo of, or NULL. */
 const char *str_nearest(const char *word, const char *const *candidates, size_t count);

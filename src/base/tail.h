@@ -5,11 +5,11 @@
 
 #include "base/buf.h"
 
-/* The end of what may be endless: the last `max` bytes, in memory that is never more than that. */
+/* The last `max` bytes of an output of any length, in at most that much memory. */
 struct tail {
-	char *bytes; /* NULL until there are some */
+	char *bytes; /* a ring of `max` bytes; NULL before the first, or if there was no memory */
 	size_t max;
-	uint64_t total; /* that were added; where there was no memory, nothing else is known */
+	uint64_t total; /* bytes added, kept or not */
 };
 
 void tail_init(struct tail *t, size_t max);
@@ -17,5 +17,5 @@ void tail_done(struct tail *t);
 
 void tail_add(struct tail *t, const void *bytes, size_t n);
 
-/* Adds what is kept, in its order. */
+/* Adds the kept bytes to `out`, oldest first. */
 void tail_print(const struct tail *t, struct buf *out);

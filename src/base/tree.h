@@ -9,14 +9,14 @@
 #include "base/sha256.h"
 
 /*
- * Whole trees by descriptor. What is in them may be a stranger's: no link is followed, no path is
- * resolved, nothing is waited for. A failure names the path below the top.
+ * Copies, removes and digests whole trees by descriptor. A stranger may have made them: no function
+ * follows a symlink, resolves a path or waits for a pipe. Errors name the path below the top.
  */
 
-/* Folders in each other. Each takes two descriptors while it is copied, or three. */
+/* Depth of nested folders. A copy holds two or three descriptors for each level. */
 #define TREE_MAX_DEPTH 256
 
-/* Bytes of names that a walk in their order holds at one time. */
+/* Bytes of names that an ordered walk holds at one time. */
 #define TREE_MAX_NAMES ((size_t)256 << 20)
 
 struct tree_counts {
@@ -28,88 +28,85 @@ struct tree_counts {
 
 struct tree_options {
 	mode_t drops;   /* permission bits that a copy never has, such as S_ISUID */
-	bool drops_ids; /* set-id bits of files that are not those of who copies */
-	bool is_plain; /* leave out what an overlay's layer is made of: whiteouts, user.overlay.* */
-	/* The source is given up: what its owner cannot read is made readable, and so is its copy.
-	 */
-	bool opens_up;
+	bool drops_ids; /* drop set-id bits of files that somebody else owns */
+	bool is_plain;  /* leave out what makes up an overlay's layer: whiteouts, user.overlay.* */
+	bool opens_up;  /* make entries of the source readable that their owner cannot read */
 	/*
-	 * An empty folder on the file system of the copy, by which hard links stay together; it is
-	 * empty again afterwards. 0: each name becomes a file of its own.
+	 * An empty folder on the copy's file system, used to keep hard links together; it is empty
+	 * again afterwards. 0: each name becomes a file of its own.
 	 */
 	int links;
 	/*
-	 * An older copy on the same file system, of which nothing is ever changed: a file that is
-	 * there and still the same is not copied, but linked. 0: there is none.
+	 * An older copy on the same file system, which nobody changes: files that are unchanged
+	 * since then are linked instead of copied. 0: there is none.
 	 */
 	int older;
 	/*
-	 * Copies only what is not the user's and of `group`, with the folders that lead there, and
-	 * gives the copies that group. What cannot be read is left out.
+	 * Copy only entries of `group` that the user does not own, and the folders that lead to
+	 * them; the copies get that group. Unreadable entries are left out.
 	 */
 	bool others_only;
 	gid_t group;
-	bool stays; /* a digest does not enter what is mounted in the tree: -EXDEV where it is */
-	struct tree_counts *counts; /* added to as it goes; or NULL */
-	/* Told after each entry, or NULL; 0, or -errno: then that is what the copy returns. */
+	bool stays;                 /* a digest fails with -EXDEV at a mount in the tree */
+	struct tree_counts *counts; /* incremented as the walk goes; or NULL */
+	/* Called after each entry, or NULL. A return value other than 0 ends the walk with it. */
 	int (*step)(void *of);
 	void *of;
 };
 
 /*
- * Copies what is in the folder `from` into the folder `to`, which is empty, and gives `to` the
- * mode, the times and the attributes of `from`. Content with its holes, permission bits, times of
- * modification, user.* attributes, links, pipes and whiteouts are kept; owners, access-control
- * lists and other attributes are not: everything belongs to who copies. Allocates nothing.
+ * Copies the content of the folder `from` into the empty folder `to`, which also gets the mode, the
+ * times and the attributes of `from`. Keeps content with its holes, permission bits, modification
+ * times, user.* attributes, symlinks, pipes and whiteouts. Does not keep owners, ACLs and other
+ * attributes: the copy belongs to the caller's user. Allocates nothing.
  */
 int tree_copy(int from, int to, const struct tree_options *o, struct err *e);
 
 /*
- * Removes `name` in the folder `at` with all below it, however deep, also what lies in folders of
- * our own that nobody may enter. 0 where there is nothing.
+ * Removes `name` in the folder `at` with all below it, at any depth, also below folders of ours
+ * without permissions. Returns 0 also if there is nothing to remove.
  */
 int tree_remove(int at, const char *name, struct err *e);
 
 /* How a stranger's tree is removed. */
 struct tree_removal {
-	bool goes_on;    /* past what cannot be removed: the first of these is named */
-	bool stays;      /* does not enter what is mounted in it; a kernel with openat2 */
-	bool clears;     /* marks that make a file immutable, for whoever may */
-	uint64_t failed; /* set: what could not be removed, without the folders it is in */
+	bool goes_on;    /* continue after an entry that cannot be removed; `e` names the first */
+	bool stays;      /* do not enter mounts; needs openat2 */
+	bool clears;     /* clear immutable and append-only flags, if allowed to */
+	uint64_t failed; /* set: entries that could not be removed, without the folders they are in
+			  */
 };
 
 /*
- * Removes all that is in an open folder, as tree_remove does, but for what comes into it meanwhile:
- * where it cannot be removed then because it is not empty, this is done again.
+ * Empties an open folder as tree_remove does. Entries that somebody adds meanwhile may stay: the
+ * caller calls this again if rmdir(2) of the folder then fails with ENOTEMPTY.
  */
 int tree_empty(int folder, struct tree_removal *o, struct err *e);
 
 /*
- * The same content gives the same digest, wherever it lies and whoever owns it: names, types,
- * modes, sizes, contents, targets of links, numbers of devices, user.* attributes. Times and hard
- * links do not count. The digest of a folder is the SHA-256 of its entries in the order of their
- * names' bytes, each
+ * Computes the digest of a tree from names, types, modes, sizes, contents, symlink targets, device
+ * numbers and user.* attributes. Times, owners and hard links do not count. The digest of a folder
+ * is the SHA-256 of its entries in the order of their names' bytes, each
  *
  *   TYPE MODE SIZE HASH ATTRIBUTES NAME NUL
  *
- * where type is one of f d l p w s c b (file, folder, link, pipe, whiteout, socket, devices), the
- * mode has four octal digits, the hash is that of the content, the target, the folder, and the
- * attributes are a hash of theirs; "-" where there is none. The tree's is that of one such entry,
- * whose name is ".". Of content only blocks of 4096 bytes count that are not all zero, each after
- * its number and a space: so holes take no time, and it does not matter where they are.
+ * where TYPE is one of f d l p w s c b (file, folder, link, pipe, whiteout, socket, devices), MODE
+ * has four octal digits, HASH is that of the content, the target or the folder, and ATTRIBUTES is a
+ * hash of the attributes; "-" stands for none. The digest of the tree is that of one such entry
+ * named ".". The hash of a content is made of its blocks of 4096 bytes that are not all zero, each
+ * after its number and a space: holes are not read, and it does not matter where they are.
  *
- * Of the options (NULL: none) `counts`, `step`, `of` and `stays` have a meaning. `step` is called
- * within long files too; the top counts as a folder, and bytes are those that were read.
+ * Of the options (NULL: none) it uses `counts`, `step`, `of` and `stays`. It calls `step` within
+ * long files too; the top counts as a folder, and `bytes` counts bytes that were read.
  */
 int tree_digest(
 	int fd, const struct tree_options *o, char ret[static SHA256_HEX_SIZE], struct err *e);
 
-/* --- shared by those who walk --- */
+/* --- for code that walks a tree by itself --- */
 
 /*
  * Hashes of single entries, as in a tree's digest: of a file's content, of the user.* attributes of
- * a file or folder (which stays as it is where there is none), of the target of a link. 0 or
- * -errno.
+ * a file or folder (`ret` stays unchanged without any), of a symlink's target. Return 0 or -errno.
  */
 struct tree_hasher {
 	const struct tree_options *options; /* counts, step, of, stays; or NULL */
@@ -121,10 +118,10 @@ int tree_hash_attributes(struct tree_hasher *h, int fd, char ret[static SHA256_H
 int tree_hash_target(
 	struct tree_hasher *h, int at, const char *name, char ret[static SHA256_HEX_SIZE]);
 
-/* Opens a file or folder for that, no link followed. A descriptor or -errno. */
+/* Opens a file or folder to hash it; follows no symlink. Returns a descriptor or -errno. */
 int tree_open_entry(const struct tree_hasher *h, int at, const char *name, bool is_folder);
 
-/* One of f d l p w s c b, as above. */
+/* Returns the TYPE of an entry: one of f d l p w s c b. */
 struct stat;
 char tree_type_letter(const struct stat *st);
 
@@ -135,36 +132,38 @@ struct tree_names {
 	size_t count;
 };
 
-/* At most `max` bytes of them. 0 or -errno; `ret` is the caller's in both cases. */
+/* Reads at most `max` bytes of names. Returns 0 or -errno; tree_names_done must follow either way.
+ */
 int tree_names_read(int folder, size_t max, struct tree_names *ret);
 void tree_names_done(struct tree_names *names);
 
-/* Pointers to the texts that stand one behind the other in n bytes, in order. The caller's. */
+/* Returns sorted pointers to the NUL-terminated texts in n bytes; the caller frees. NULL: no
+ * memory. */
 const char **tree_sort_texts(const char *texts, size_t n, size_t *ret_count);
 
 #define TREE_PATH_SIZE 1024
 
-/* Where a walk is, for its sentences; what does not fit is not there. */
+/* The path that a walk has reached, for errors. Names that do not fit are left out. */
 struct tree_path {
 	size_t len;
 	char text[TREE_PATH_SIZE];
 };
 
-/* Adds a name, and gives back what tree_path_leave needs to take it off. */
+/* Appends a name. Returns the value that tree_path_leave needs to remove it again. */
 size_t tree_path_enter(struct tree_path *p, const char *name);
 void tree_path_leave(struct tree_path *p, size_t before);
 
-/* "cannot VERB 'PATH/NAME': reason"; -num. */
+/* Fills `e` with "cannot VERB 'PATH/NAME': REASON". Returns -num. */
 int tree_fail(
 	const struct tree_path *p, const char *name, int num, const char *verb, struct err *e);
 
-/* Room for content, and for a second one or names of attributes. */
+/* Buffers for the content of a file, and for a second content or the names of attributes. */
 struct tree_bytes {
 	char content[65536], other[65536];
 };
 
-/* A folder in a folder, to be read; no link followed. A descriptor or -errno. */
+/* Opens a folder in a folder for reading; follows no symlink. Returns a descriptor or -errno. */
 int tree_open_folder(int at, const char *name);
 
-/* Adds an entry to the counts (may be NULL), but for its bytes. */
+/* Counts one entry, without its bytes. `counts` may be NULL. */
 void tree_count(struct tree_counts *counts, mode_t mode);

@@ -5,13 +5,13 @@
 #include <stdint.h>
 
 /*
- * Decodes the character at `text` into *ret and returns its width in bytes; 0 where the bytes
- * are not UTF-8 (overlong forms, surrogates and numbers above U+10FFFF are not), *ret untouched.
+ * Decodes the character at `text` into *ret. Returns its width in bytes, or 0 if the bytes are not
+ * UTF-8: also for overlong forms, surrogates and numbers above U+10FFFF.
  */
 size_t utf8_decode(const char *text, size_t n, uint32_t *ret);
 
-/* Writes a character as bytes and returns how many; 0 where the number is no character. */
+/* Encodes a character. Returns the number of bytes, or 0 if `c` is not a character. */
 size_t utf8_encode(uint32_t c, char ret[static 4]);
 
-/* A character that shows nothing, or changes how others show: controls, bidi, zero-width. */
+/* True for characters that are invisible or change how others look: controls, bidi, zero-width. */
 bool utf8_is_hidden(uint32_t c);
