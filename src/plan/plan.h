@@ -9,55 +9,56 @@
 #include "spec/spec.h"
 
 /*
- * Making and showing plans. What a plan is, as data, is in plan_data.h, which is all that those
- * who carry one out need to know.
+ * Builds and prints plans. The plan as data is in plan_data.h, which is all that the code that
+ * carries one out includes.
  */
 
 /*
- * Says in s->diags what no host could plan: binds that open credentials nobody acknowledged or
- * cover what the cage makes itself, two binds for one target, patterns outside the project,
- * guarantees that do not exist. plan_build does it too.
+ * Adds to s->diags the errors that do not depend on the host: binds of credentials that are not
+ * acknowledged, binds over what the cage makes itself, two binds for one target, patterns outside
+ * the project, unknown guarantees. plan_build calls it too.
  */
 void plan_check_spec(struct spec *s);
 
-/* What is wrong with showing a path of the host, as "holds credentials"; NULL: nothing known. */
+/* Returns why a path of the host must not be bound, such as "holds credentials"; NULL: it may be.
+ */
 const char *plan_leak_of(struct spec *s, const char *from);
 
-/* Does the value of this key end the level `hardened`? */
+/* True if the value of the key ends the level `hardened`. */
 bool plan_ends_hardened(const struct spec *s, enum spec_key key);
 
 /*
- * Makes the plan of a settled spec on a host. What is wrong with the spec is said in s->diags and
- * answered with ERR_SPEC; what this host cannot give, with ERR_REFUSED and the choice that was
- * made of its engines in *ret_choice (which may be NULL). The caller frees *ret.
+ * Builds the plan of a settled spec for a host. The caller frees *ret. Errors of the spec go to
+ * s->diags, with ERR_SPEC in `e`. If the host cannot give a required guarantee, the error is
+ * ERR_REFUSED and *ret_choice, which may be NULL, says what each engine lacks.
  */
 int plan_build(struct spec *s, const struct host *h, struct plan **ret,
 	struct plan_choice *ret_choice, struct err *e);
 
 /*
- * The operands of an operation as people and digests see them: borrowed from the plan, or printed
- * into `scratch`, which is the caller's.
+ * Return an operand of an operation as people and digests see it. The text is borrowed from the
+ * plan, or from `scratch`.
  */
 const char *plan_text_a(const struct plan *p, const struct plan_op *op, struct buf *scratch);
 const char *plan_text_b(const struct plan *p, const struct plan_op *op, struct buf *scratch);
 
-/* Does an operation of one plan say the same as one of another? */
+/* True if operation `x` of plan `a` equals operation `y` of plan `b`. */
 bool plan_is_same_op(const struct plan *a, const struct plan_op *x, const struct plan *b,
 	const struct plan_op *y);
 
-/* Adds all that an operation says to a digest. */
+/* Adds an operation with its operands to a digest. */
 void plan_digest_op(const struct plan *p, const struct plan_op *op, struct sha256 *s);
 
-/* For people. */
+/* Prints the plan for people. */
 void plan_print(const struct plan *p, struct buf *out, bool color);
 
 /*
- * The plan as one line of JSON, and the sha256 of exactly that line: what `bawn plan --json`
- * prints can be hashed by anyone.
+ * Print the plan as one line of JSON, as `bawn plan --json` does, and compute the SHA-256 of
+ * exactly that line, so that anybody can check it.
  */
 void plan_print_json(const struct plan *p, struct buf *out);
 int plan_digest(const struct plan *p, char ret[static SHA256_HEX_SIZE]);
 
-/* The preflight: a shell script, the same for every run everywhere, and its digest. */
+/* The text of the preflight, the same for every run, and its digest. */
 extern const char plan_preflight_text[];
 void plan_preflight_digest(char ret[static SHA256_HEX_SIZE]);

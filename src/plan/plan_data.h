@@ -11,27 +11,27 @@
 #include "plan/plan_root.h"
 
 /*
- * What will be done and what it guarantees, as one block of bytes without pointers: it can be
- * copied, compared, printed and hashed. No process takes a plan from another: whoever reads one
- * built it with plan_build, or began as a copy of the process that did, and so nobody checks it
- * again. The same spec on the same host gives the same bytes, whoever the operator is: what
- * differs between operators and runs is a root (plan_root.h), which the keeper fills in. A source
- * in the project is opened beneath it: no link leads out. Values of passed variables are never in
- * the plan.
+ * A plan: the operations that make a cage and the guarantees that they give, as one block of bytes
+ * without pointers, which can be copied, compared, printed and hashed. No process receives a plan
+ * from another: a process that reads one built it with plan_build or was forked by the process that
+ * did, so nobody checks it again. The same spec on the same host gives the same bytes for every
+ * operator: what differs between operators and runs is a root (plan_root.h), which the keeper
+ * resolves. Sources in the project are opened beneath it, so that no symlink leads out. The plan
+ * never has the values of passed variables.
  */
 #define PLAN_VERSION  1U /* of what plan_print_json prints */
 #define PLAN_MAX_SIZE ((size_t)16 * 1024 * 1024)
 
 enum plan_need {
-	PLAN_NONE, /* a guarantee: not asked for */
-	PLAN_MAY,  /* done where possible; the record says whether */
-	PLAN_MUST, /* or nothing runs */
+	PLAN_NONE, /* a guarantee that nobody asked for */
+	PLAN_MAY,  /* done if possible; the record says whether it was */
+	PLAN_MUST, /* a failure ends the run before the command starts */
 };
 
-/* One small operation. Which operands count: plan_op_defs. */
+/* One small operation. plan_op_defs says which operands it uses. */
 struct plan_op {
 	uint64_t n;
-	uint32_t a, b;          /* strings: of a path, what follows its root */
+	uint32_t a, b;          /* strings; for a path, the part behind its root */
 	uint16_t flags;         /* PLAN_READ_ONLY … */
 	uint16_t mode;          /* permission bits, or 0 */
 	uint8_t kind;           /* enum plan_op_kind */
@@ -39,7 +39,7 @@ struct plan_op {
 	uint8_t a_root, b_root; /* enum plan_root */
 };
 
-/* One guarantee as this plan gives it. */
+/* One guarantee of this plan. */
 struct plan_promise {
 	uint16_t guarantee; /* enum plan_guarantee; they stand in its order */
 	uint8_t need;       /* enum plan_need */
@@ -105,13 +105,13 @@ static inline const char *plan_strings(const struct plan *p)
 	return (const char *)(plan_rules(p) + p->rule_count);
 }
 
-/* A string of the plan. */
+/* Returns a string of the plan. */
 static inline const char *plan_str(const struct plan *p, uint32_t at)
 {
 	return plan_strings(p) + at;
 }
 
-/* The rule of an operation that has one, and its texts. */
+/* Return the rule of an operation that has one, and a text of it. */
 static inline const struct plan_rule *plan_rule_of(const struct plan *p, const struct plan_op *op)
 {
 	return &plan_rules(p)[op->n];
@@ -123,7 +123,7 @@ static inline const char *plan_rule_text(
 	return plan_str(p, rule->texts[which]);
 }
 
-/* The first operation of a kind, with the text `a` unless that is NULL; NULL: there is none. */
+/* Returns the first operation of a kind, with the text `a` if that is not NULL; or NULL. */
 static inline const struct plan_op *plan_find(
 	const struct plan *p, enum plan_op_kind kind, const char *a)
 {
@@ -136,7 +136,7 @@ static inline const struct plan_op *plan_find(
 	return NULL;
 }
 
-/* The first operation of a kind whose `a` is at a root; NULL where there is none. */
+/* Returns the first operation of a kind whose operand `a` begins at a root, or NULL. */
 static inline const struct plan_op *plan_find_from(
 	const struct plan *p, enum plan_op_kind kind, enum plan_root root)
 {
@@ -146,13 +146,13 @@ static inline const struct plan_op *plan_find_from(
 	return NULL;
 }
 
-/* Is the root made of an image, of whatever kind? */
+/* True if the operation makes the root of an image, of any kind. */
 static inline bool plan_is_image(const struct plan_op *op)
 {
 	return op->kind >= PLAN_IMAGE && op->kind <= PLAN_IMAGE_NAMED;
 }
 
-/* The project, if its writes are captured; NULL otherwise. */
+/* Returns the operation of the project if its writes are captured; NULL otherwise. */
 static inline const struct plan_op *plan_find_captured(const struct plan *p)
 {
 	const struct plan_op *op = plan_find(p, PLAN_PROJECT, NULL);
@@ -160,13 +160,13 @@ static inline const struct plan_op *plan_find_captured(const struct plan *p)
 	return op && op->flags & PLAN_CAPTURED ? op : NULL;
 }
 
-/* As many files as a disk of so many bytes may have: an empty one takes memory too. */
+/* Returns the limit of files for a disk of so many bytes: an empty file takes memory too. */
 static inline uint64_t plan_inodes(uint64_t bytes)
 {
 	return 1024 + bytes / 8192;
 }
 
-/* Is a name in /proc a process, or one of the files that follow the operation and are kept? */
+/* True if a name in /proc stays visible: a process, or a PLAN_PROC_FILE that follows `proc`. */
 static inline bool plan_keeps_in_proc(
 	const struct plan *p, const struct plan_op *proc, const char *name)
 {

@@ -8,8 +8,8 @@
 #include "spec/spec.h"
 
 /*
- * The vocabulary: what bawn promises, one row each. The plan, doctor, the man page and the docs
- * come from this table; so will the card and the record.
+ * The guarantees, one row each. The plan, `bawn doctor`, cards, records, the man page and the docs
+ * all follow from this table.
  */
 enum plan_guarantee {
 	PLAN_FS_ROOT,
@@ -44,12 +44,12 @@ enum plan_guarantee {
 struct plan_guarantee_def {
 	const char *name;     /* "fs.root" */
 	const char *meaning;  /* a sentence */
-	const char *observed; /* how the keeper sees from outside that it holds */
+	const char *observed; /* how the keeper checks it from outside */
 };
 
 extern const struct plan_guarantee_def plan_guarantee_defs[PLAN_GUARANTEE_COUNT];
 
-/* The limits, and the keys that declare them. */
+/* The guarantees that are limits, and the keys that declare them. */
 #define PLAN_LIMIT_COUNT 7
 
 struct plan_limit {
@@ -59,55 +59,55 @@ struct plan_limit {
 
 extern const struct plan_limit plan_limits[PLAN_LIMIT_COUNT];
 
-/* The guarantee of a name; PLAN_GUARANTEE_COUNT where there is none. */
+/* Returns the guarantee with a name, or PLAN_GUARANTEE_COUNT. */
 enum plan_guarantee plan_guarantee_find(const char *name);
 
 #define PLAN_ENGINE_COUNT (SPEC_ENGINE_LOGICAL + 1)
 
-/* Whether an engine can give a guarantee on a host; if not, what is missing. */
+/* Says whether an engine can give a guarantee on a host and, if not, what is missing. */
 struct plan_verdict {
 	bool can;
-	bool is_possible;          /* the engine could, on a host that had … */
-	enum host_ability missing; /* … this; means something only where !can && is_possible */
+	bool is_possible;          /* the engine could give it on another host */
+	enum host_ability missing; /* what this host lacks; set if !can && is_possible */
 };
 
 struct plan_verdict plan_engine_gives(
 	enum spec_engine engine, enum plan_guarantee guarantee, const struct host *h);
 
-/* False: the engine can be planned by name, but this version runs no cages with it. */
+/* False if the engine can only be planned: this version runs no cages with it. */
 bool plan_engine_runs(enum spec_engine engine);
 
-/* What a spec asks for: PLAN_NONE, PLAN_MAY or PLAN_MUST (see plan.h), and the value. */
+/* What a spec demands: an enum plan_need, and the value. */
 struct plan_demand {
 	uint8_t need;
-	bool is_degraded; /* a must that the spec allows to be missing, so a may */
+	bool is_degraded; /* a MUST that the spec allows to be missing, and therefore a MAY */
 	char value[40];
 };
 
-/* True if allow_degraded names it, or the spec is relaxed. */
+/* True if allow_degraded names the guarantee, or the spec is relaxed. */
 bool plan_may_be_missing(const struct spec *s, enum plan_guarantee guarantee);
 
 void plan_demand(const struct spec *s, enum plan_guarantee guarantee, struct plan_demand *ret);
 
-/* The choice of an engine: for each one tried, what it would leave out. */
+/* The choice of an engine, and for each engine tried what it cannot give. */
 struct plan_choice {
 	enum spec_engine engine; /* the one chosen; SPEC_ENGINE_AUTO: none */
 	struct plan_demand demands[PLAN_GUARANTEE_COUNT];
 	struct {
 		bool is_tried;
-		bool is_unable;    /* to make any cage here, whatever may be missing */
-		unsigned lacking;  /* guarantees that are required and not given */
-		unsigned degraded; /* … that were allowed to be missing, and are */
+		bool is_unable;    /* it cannot make any cage on this host */
+		unsigned lacking;  /* required guarantees that it cannot give */
+		unsigned degraded; /* guarantees that may be missing, and are */
 		struct plan_verdict verdicts[PLAN_GUARANTEE_COUNT];
 	} engines[PLAN_ENGINE_COUNT];
 };
 
 /*
- * The engine the spec names, or with auto the first of those that run cages, give everything
- * required and leave the least of what may be missing.
+ * Chooses the engine that the spec names. With `auto` it is the first that runs cages, gives every
+ * required guarantee, and lacks the fewest of those that may be missing.
  */
 void plan_choose(const struct spec *s, const struct host *h, struct plan_choice *ret);
 
-/* Why nothing was chosen: per guarantee what is missing, the cause and the remedy. */
+/* Print why no engine was chosen: for each missing guarantee the cause and the remedy. */
 void plan_print_refusal(const struct plan_choice *c, const struct host *h, struct buf *out);
 void plan_print_refusal_json(const struct plan_choice *c, const struct host *h, struct json *j);

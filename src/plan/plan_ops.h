@@ -6,8 +6,8 @@
 #define PLAN_IDENTITY "$GIT_IDENTITY\n"
 
 /*
- * Everything a cage consists of, in the order in which it is done. An engine walks through the
- * operations once; there are no others.
+ * The operations that make a cage, in the order in which an engine carries them out. There are no
+ * others.
  */
 enum plan_op_kind {
 	PLAN_ENGINE_ARGUMENT, /* a: for the engine, as it is */
@@ -34,8 +34,8 @@ enum plan_op_kind {
 	PLAN_PROJECT, /* a: from; b: where; flags */
 	PLAN_PART,    /* b: a path of the project with rights of its own; flags */
 	PLAN_PROTECT, /* a: the project, or its git; b: a path of that, which stays as it is */
-	PLAN_ENTER,   /* the tree becomes the root, the host's is let go */
-	PLAN_AWAIT,   /* a: what follows is of a session, and comes from it */
+	PLAN_ENTER,   /* the tree becomes the root, and the host's root is unmounted */
+	PLAN_AWAIT,   /* a: the operations that follow need a session, and wait for it */
 	PLAN_ENV,     /* a: name; b: value */
 	PLAN_ENV_PASS,  /* a: name of the operator's variable */
 	PLAN_NETWORK,   /* a: mode */
@@ -49,7 +49,7 @@ enum plan_op_kind {
 	PLAN_RULE,      /* b: a path Landlock opens; flags */
 	PLAN_CONFINE,   /* from here on Landlock holds */
 	PLAN_SYSCALLS,  /* a: profile */
-	PLAN_TELL,      /* a: what of it the filter tells the keeper */
+	PLAN_TELL,      /* a: which system calls the filter notifies the keeper of */
 	PLAN_PREFLIGHT, /* a: digest of its text */
 	PLAN_STARTUP,   /* a: a shell command */
 	PLAN_WORKDIR,   /* b: where the command starts */
@@ -75,25 +75,26 @@ enum plan_op_flags {
 	PLAN_LIST = 256,     /* a rule: names can be listed, nothing more */
 	PLAN_OWN = 1024,     /* a variable of bawn's own */
 	PLAN_PARTS = 512,    /* a project: nothing of it is seen but its parts */
-	PLAN_VIEW = 2048,    /* a folder is shown through a layer: no socket in it can be used, and
-				where it is on the host is not seen */
-	PLAN_ENDS = 4096,    /* a limit: who reaches it is ended */
-	PLAN_IN_POOL = 8192, /* captured: in the cage's own file system, and saved when it ends */
-	PLAN_HELD = 16384,   /* writable: seen through a layer that holds what is protected */
+	PLAN_VIEW = 2048,    /* a folder shown through a read-only overlay: its sockets cannot be
+				used, and its path on the host is hidden */
+	PLAN_ENDS = 4096,    /* a limit that ends the run when it is reached */
+	PLAN_IN_POOL = 8192, /* captured: in the cage's own file system, and saved at its end */
+	PLAN_HELD =
+		16384, /* writable: shown through a layer that keeps protected paths as they are */
 	PLAN_SHARED = 32768, /* captured: in a session's workspace, for all of its runs */
 };
 
-/* What an operand is. */
+/* The type of an operand. */
 enum plan_operand {
-	PLAN_OPERAND_NONE,   /* not there */
+	PLAN_OPERAND_NONE,   /* not used */
 	PLAN_OPERAND_TEXT,   /* any text */
-	PLAN_OPERAND_NOTE,   /* any; "" says nothing */
-	PLAN_OPERAND_WORD,   /* not empty */
+	PLAN_OPERAND_NOTE,   /* any text; "" is not printed */
+	PLAN_OPERAND_WORD,   /* a text that is not empty */
 	PLAN_OPERAND_SOURCE, /* a path of the host, at any root */
 	PLAN_OPERAND_TARGET, /* a path of the cage: absolute, normalised */
-	PLAN_OPERAND_PLACE, /* a target, or one in the project or its git, where they always were */
-	PLAN_OPERAND_TREE,  /* the project, of which the text says nothing, or its git */
-	PLAN_OPERAND_INSIDE, /* a path below one of them: relative, normalised */
+	PLAN_OPERAND_PLACE,  /* a target, or the host's own path of the project or its git */
+	PLAN_OPERAND_TREE,   /* the project or its git: a root alone */
+	PLAN_OPERAND_INSIDE, /* a path below the project or its git: relative, normalised */
 	PLAN_OPERAND_RULE,   /* a rule of the network, whose number is n: struct plan_rule */
 };
 

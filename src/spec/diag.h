@@ -9,10 +9,10 @@
 #include "base/json.h"
 
 /*
- * Diagnostics as a good compiler gives them: file, line, column, one sentence, the source line
- * with a caret under the words meant, and a hint. All of a file's at once.
+ * Diagnostics in the manner of a compiler: file, line, column, one sentence, the source line with
+ * carets under the words that it is about, and a hint. A file's errors are reported together.
  */
-#define DIAG_MAX        100 /* kept; more are counted */
+#define DIAG_MAX        100 /* diagnostics kept; later ones are only counted */
 #define DIAG_MAX_HIDDEN 64
 
 enum diag_level {
@@ -26,7 +26,7 @@ struct diag_pos {
 	uint32_t source;
 };
 
-/* What several diagnostics have in common: people read them as one message with one hint. */
+/* A heading and a hint that several diagnostics share: diags_print makes one message of them. */
 struct diag_list {
 	const char *heading, *hint;
 };
@@ -37,7 +37,7 @@ struct diag {
 	const char *text;
 	const char *hint;             /* or NULL */
 	const struct diag_list *list; /* or NULL; static */
-	const char *brief;            /* in the list; in the arena */
+	const char *brief;            /* its line in that message; in the arena */
 };
 
 struct diag_source {
@@ -47,46 +47,45 @@ struct diag_source {
 };
 
 struct diags {
-	struct arena *arena;         /* borrowed; everything said lives there */
+	struct arena *arena;         /* borrowed; holds all texts */
 	struct diag_source *sources; /* in the arena */
 	unsigned source_count;
 	struct diag items[DIAG_MAX];
-	size_t count;            /* kept in items */
-	size_t errors, warnings; /* all that were said */
+	size_t count;            /* of items */
+	size_t errors, warnings; /* including those that were not kept */
 	struct diag_pos hidden[DIAG_MAX_HIDDEN];
-	size_t hidden_count; /* all of them: where it is more, no source is shown */
+	size_t hidden_count; /* above DIAG_MAX_HIDDEN no source line is shown at all */
 };
 
 void diags_init(struct diags *d, struct arena *arena);
 
 /*
- * Names a source and returns its number; `name` and `bytes` are borrowed until the diagnostics are
- * printed. Without memory for another, the first stands for it.
+ * Adds a source and returns its number, or that of the first source if there is no memory. Borrows
+ * `name` and `bytes` until the diagnostics are printed.
  */
 unsigned diags_add_source(struct diags *d, const char *name, const char *bytes, size_t size);
 
 /*
- * Says something about a place. `hint` may be NULL and is copied. Returns what is kept, for a list
- * that it belongs to, or NULL if it is only counted.
+ * Adds a diagnostic about a place. Copies `hint`, which may be NULL. Returns it, so that the caller
+ * can set `list` and `brief`; NULL if it was only counted.
  */
 struct diag *diags_say(struct diags *d, enum diag_level level, struct diag_pos at, const char *hint,
 	const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
-/* From here to the end of its line nothing of the source is shown, whatever is said about it. */
+/* Keeps the source from `at` to the end of its line out of every diagnostic: it may be a secret. */
 void diags_hide(struct diags *d, struct diag_pos at);
 
-/* Have all been said that will be shown? Then the rest need not be looked for. */
+/* True if no further diagnostic will be kept, so that a reader can stop. */
 bool diags_are_full(const struct diags *d);
 
 #define diags_error(d, at, hint, ...) diags_say((d), DIAG_ERROR, (at), (hint), __VA_ARGS__)
 #define diags_warn(d, at, hint, ...)  diags_say((d), DIAG_WARNING, (at), (hint), __VA_ARGS__)
 
-/* For people, each list as one message; hostile bytes of the source are made visible. `color` uses
- * the terminal's colours. */
+/* Prints the diagnostics for people; control characters of the source are made visible. */
 void diags_print(const struct diags *d, struct buf *out, bool color);
 
-/* A list member "diagnostics" of the open map. */
+/* Adds the member "diagnostics", a list, to the open map. */
 void diags_print_json(const struct diags *d, struct json *j);
 
-/* "file:line:column", "file" for a whole source; written into the arena. */
+/* Returns "file:line:column", or "file" for a whole source. The text lives in the arena. */
 const char *diags_where(const struct diags *d, struct diag_pos at);

@@ -10,11 +10,11 @@
 #include "spec/spec_table.h"
 
 /*
- * What was asked, by whom, and where it stands: the values of every key, layer by layer, and the
- * one that counts. Pure: takes bytes, touches nothing.
+ * A spec: for every key the value that each layer sets, where it stands, and the value that counts
+ * once the layers are merged. Pure: works on bytes, opens nothing.
  */
 
-/* Who speaks. A later layer overrides an earlier one; the project's own file only to tighten. */
+/* A later layer overrides an earlier one; the project's own file may only tighten. */
 enum spec_layer {
 	SPEC_LAYER_BUILTIN,
 	SPEC_LAYER_SYSTEM,  /* /etc/bawn/policy.yaml */
@@ -24,7 +24,7 @@ enum spec_layer {
 	SPEC_LAYER_COUNT,
 };
 
-/* Where a cage has the program of an agent. Nobody in the cage can write there. */
+/* The path of an agent's program in the cage, where nobody in the cage can write. */
 #define SPEC_AGENT_PLACE "/opt/agent"
 
 struct spec_bind {
@@ -41,22 +41,21 @@ enum spec_protocol {
 
 extern const char *const spec_protocol_names[]; /* by enum spec_protocol */
 
-/* A destination: a host name, "*.name", a network in CIDR form, or what a client is set up to use.
- */
+/* A destination: a host name, "*.name", a network in CIDR form, or the registry of a client. */
 struct spec_egress {
-	const char *client;  /* whose registry it is: one of spec_clients; or NULL */
+	const char *client;  /* the client whose registry it is, one of spec_clients; or NULL */
 	const char *host;    /* lower case, without "*." and trailing dot; NULL for a network */
 	bool is_wildcard;    /* any name below host, at any depth, and not host itself */
 	uint8_t address[16]; /* IPv4 as ::ffff:a.b.c.d */
 	uint8_t prefix;      /* bits of address that count, of 128 */
-	uint16_t port;       /* 0: the client has not been asked yet */
+	uint16_t port;       /* 0: the client's configuration has not been read yet */
 	enum spec_protocol protocol;
 };
 
-/* Programs whose registries an allow-list may name by the program's name; NULL at the end. */
+/* Clients whose registries an allow-list may name by the client's name; NULL at the end. */
 extern const char *const spec_clients[];
 
-/* Managers of tools that a spec may name; NULL at the end. */
+/* Toolchain managers that a spec may name; NULL at the end. */
 extern const char *const spec_toolchains[];
 
 struct spec_publish {
@@ -64,7 +63,7 @@ struct spec_publish {
 	uint16_t host_port, cage_port;
 };
 
-/* A key that only bawn's side of the wall knows, and where it is added. */
+/* A key that only the vault knows, and the requests that it is added to. */
 struct spec_secret {
 	const char *name;   /* in the cage: http://bawn-host/NAME/ */
 	const char *host;   /* lower case */
@@ -94,10 +93,10 @@ struct spec_item {
 	};
 };
 
-/* The value of a key in one layer; which member counts follows from the key's type. */
+/* The value of a key in one layer. The key's type says which member holds it. */
 struct spec_value {
 	bool is_set;
-	bool adds; /* a list: entries are added to those of the layers below */
+	bool adds; /* a list whose entries are added to those of the layers below */
 	bool yes;
 	unsigned choice;
 	uint64_t number; /* bytes, milliseconds, thousandths of a processor, or a count */
@@ -116,97 +115,101 @@ struct spec {
 	struct diags diags;
 	struct spec_layer_values layers[SPEC_LAYER_COUNT];
 	struct spec_layer_values may; /* project_may of the policies: the project file's ceiling */
-	struct spec_layer_values settled; /* what counts */
+	struct spec_layer_values settled; /* the merged values, set by spec_settle */
 	enum spec_layer set_by[SPEC_KEY_COUNT];
-	bool is_narrowing;     /* the file is what one run asks for in a session */
-	bool is_file_trusted;  /* the file is the operator's own word: no ceiling */
-	bool is_at_own_path;   /* project.at was own, and is a path of this host now */
-	bool is_self_governed; /* the project is writable, and the one of self_governance */
+	bool is_narrowing;     /* the file holds the wishes of one run in a session */
+	bool is_file_trusted;  /* the operator trusts the file: no ceiling */
+	bool is_at_own_path;   /* project.at was `own`, and was replaced by a path of this host */
+	bool is_self_governed; /* self_governance names this project, and it is writable */
 };
 
 void spec_init(struct spec *s);
 void spec_done(struct spec *s);
 
 /*
- * Add what a layer says. Names and bytes are borrowed until spec_done. Problems are in
- * s->diags; adding goes on after them, so that all are found.
+ * Add the file of a layer. Borrow `name` and `bytes` until spec_done. Errors go to s->diags;
+ * reading goes on after them, so that all are found.
  */
 void spec_add_policy(
 	struct spec *s, enum spec_layer layer, const char *name, const char *bytes, size_t n);
 void spec_add_file(struct spec *s, const char *name, const char *bytes, size_t n, bool is_trusted);
 
 /*
- * One option of the command line: sets a key, or adds to its list. A variable or a bind target
- * that a layer below has too is replaced. `option` names it in messages.
+ * Adds one option of the command line: sets a key, or adds to its list. Replaces a variable or a
+ * bind target of the layers below. `option` names it in diagnostics.
  */
 void spec_add_option(struct spec *s, enum spec_key key, const char *option, const char *text);
 
-/* Sets a whole list, whatever the layers below say: the command after "--". */
+/* Sets a whole list and drops that of the layers below: for the command after "--". */
 void spec_add_option_list(struct spec *s, enum spec_key key, const char *option,
 	const char *const *texts, size_t count);
 
 /*
- * Merges the layers and, unless s->is_file_trusted was set, holds the file to its ceiling. False
- * when there are errors.
+ * Merges the layers into s->settled and, unless s->is_file_trusted is set, checks that the file
+ * does not loosen what the layers below say. False if there are errors.
  */
 bool spec_settle(struct spec *s);
 
 /*
- * Of a settled one: the project is `path`, which self_governance names; borrowed. It is writable
- * then, unless somebody said otherwise: then it is a project like any other.
+ * Makes the project writable because self_governance names it, unless a layer has set its mode:
+ * then it stays a project like any other. `path`, which is borrowed, is the project. The spec must
+ * be settled.
  */
 void spec_let_govern(struct spec *s, const char *path);
 
-/* Values that count. Each is for keys of the types it names. */
+/* Return a settled value. Each function is for keys of the types that it names. */
 bool spec_bool(const struct spec *s, enum spec_key key);        /* BOOL */
 unsigned spec_choice(const struct spec *s, enum spec_key key);  /* CHOICE */
 uint64_t spec_number(const struct spec *s, enum spec_key key);  /* SIZE … INT; 0: not set */
 const char *spec_text(const struct spec *s, enum spec_key key); /* TEXT; NULL: not set */
 const struct spec_value *spec_list(const struct spec *s, enum spec_key key); /* the lists */
 
-/* True if a layer above the built-in defaults set it. */
+/* True if a layer above the built-in defaults sets the key. */
 bool spec_is_declared(const struct spec *s, enum spec_key key);
 struct diag_pos spec_where(const struct spec *s, enum spec_key key);
 
-/* True if the entry above allows the one below, by the key's own meaning of "within". */
+/* True if `below` is within `above`, by the key's meaning of that: a path, a network, a name. */
 bool spec_covers(enum spec_key key, const struct spec_item *above, const struct spec_item *below);
 
-/* The hint for a file that asks for more than a project's own file may. */
+/* The hint for a project's file that loosens what the operator's layers say. */
 extern const char spec_loosen_hint[];
 
 /*
- * The canonical form: one line of JSON with every key in the table's order, each value in one
- * spelling, sets sorted. The same meaning gives the same bytes, whatever the order, the comments
- * or the operator. Its digest names the spec.
+ * Prints the canonical form: one line of JSON with every key in the table's order, each value in
+ * its canonical spelling, sets sorted. Specs that mean the same have the same bytes, whatever the
+ * order of keys, the comments or the operator. The digest of these bytes identifies the spec.
  */
 void spec_print_canonical(const struct spec *s, struct buf *out);
 
 /*
- * Reads one back into a new spec, and settles it; nothing else is added to it. -EBADMSG for what
- * spec_print_canonical of the result would not print, except for later keys that are missing. The
- * bytes may be anybody's.
+ * Reads a canonical form, which a stranger may have written, into a new spec and settles it. No
+ * other layer may be added. Returns -EBADMSG for bytes that spec_print_canonical would not print
+ * for the result; only keys that a later version added may be missing.
  */
 int spec_read_canonical(struct spec *s, const char *bytes, size_t n, struct err *e);
 
 /*
- * Adds one as what the file says, with its name in messages, which is borrowed; to be settled like
- * any other. It was read back before, so that it is one.
+ * Adds a canonical form as the layer of the file; `name`, which is borrowed, names it in
+ * diagnostics. spec_read_canonical must have accepted the bytes before.
  */
 void spec_add_canonical(
 	struct spec *s, const char *name, const char *bytes, size_t n, bool is_trusted);
 
 /*
- * The entries in canonical order: as they stand for a list, sorted and once each for a set. The
- * caller frees the array; NULL without memory.
+ * Returns the entries in canonical order: as written for a list, sorted and without duplicates for
+ * a set. The caller frees the array. NULL: no memory.
  */
 const struct spec_item **spec_ordered(
 	enum spec_key key, const struct spec_value *v, size_t *ret_count);
 
-/* One value in its canonical spelling, as people read it: 2G, [a, b]. */
+/* Prints one value in its canonical spelling for people: 2G, [a, b]. */
 void spec_print_value(enum spec_key key, const struct spec_value *v, struct buf *out);
 
-/* Who says what about a key: "value", then what it "overrides" or adds to ("and"), then how far
- * the project's file may go. `where` may be NULL. Both texts live in the spec's arena. */
+/*
+ * One line of the account of a key: `role` is "value" for the settled value, "overrides" or "and"
+ * for a layer below it, or the ceiling of the project's file. `where` may be NULL. The texts live
+ * in the spec's arena.
+ */
 struct spec_account {
 	const char *role, *value, *where;
 };
@@ -216,8 +219,8 @@ struct spec_account {
 size_t spec_account(
 	const struct spec *s, enum spec_key key, struct spec_account ret[static SPEC_ACCOUNT_MAX]);
 
-/* The same as text. */
+/* Prints the account of a key, as `bawn check --explain` shows it. */
 void spec_explain(const struct spec *s, enum spec_key key, struct buf *out);
 
-/* The JSON Schema of the spec file, for editors. */
+/* Prints the JSON Schema of the spec file, for editors. */
 void spec_print_schema(struct buf *out);

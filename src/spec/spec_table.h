@@ -7,8 +7,8 @@
 #include "base/err.h"
 
 /*
- * The schema: one row per key. Parsing, defaults, layers, `bawn check`, the man page, the JSON
- * Schema and the canonical form all come from it; a key that has no row does not exist.
+ * The schema: one row per key. The parser, defaults, layers, `bawn check`, the man page, the JSON
+ * Schema and the canonical form all follow from it.
  */
 enum spec_key {
 	SPEC_VERSION,
@@ -90,19 +90,18 @@ enum spec_type {
 	SPEC_TYPE_SECRETS, /* a set of texts or maps */
 };
 
-/* How the file inside a project may differ from what the operator's layers say. */
+/* How a project's own file may differ from the operator's layers. */
 enum spec_tighten {
-	SPEC_FREE,       /* decides nothing about the wall */
-	SPEC_ONLY_FALSE, /* true needs a true above */
+	SPEC_FREE,       /* any value: the key does not concern the wall */
+	SPEC_ONLY_FALSE, /* false, or true if the operator says true */
 	SPEC_ONLY_TRUE,
-	SPEC_RANK,     /* a choice not further down the list of choices than the one above */
-	SPEC_HARDENED, /* a choice that keeps the level, unless the operator named one: then that
-			  one */
-	SPEC_AT_MOST,  /* a number not larger; no number above means no bound */
-	SPEC_SUBSET,   /* every entry is covered by one above */
-	SPEC_ADD,      /* entries are added to those above, none is lost */
-	SPEC_SAME,     /* the value above, or one that stays inside the project */
-	SPEC_OPERATOR_ONLY, /* not a key of the spec: it stands in a policy */
+	SPEC_RANK,          /* the operator's choice, or one before it in the list of choices */
+	SPEC_HARDENED,      /* the choice that the operator named; else one that keeps the level */
+	SPEC_AT_MOST,       /* a number not larger than the operator's, if there is one */
+	SPEC_SUBSET,        /* entries that the operator's entries cover */
+	SPEC_ADD,           /* entries are added to the operator's, none is removed */
+	SPEC_SAME,          /* the operator's value, or one inside the project */
+	SPEC_OPERATOR_ONLY, /* no value: the key belongs in a policy */
 };
 
 struct spec_item;
@@ -154,18 +153,19 @@ struct spec_key_def {
 
 extern const struct spec_key_def spec_keys[SPEC_KEY_COUNT];
 
-/* The key of a dotted path; SPEC_KEY_COUNT where there is none. */
+/* Returns the key of a dotted path, or SPEC_KEY_COUNT. */
 enum spec_key spec_key_find(const char *path);
 
-/* "project" for "project.mode"; false for a key at the top. Copies at most size bytes. */
+/* Copies the section of a key, "project" for "project.mode". False for a key at the top. */
 bool spec_key_section(enum spec_key key, char *ret, size_t size);
 
-/* The last part of the path: "mode" for "project.mode". */
+/* Returns the last part of the key's path: "mode" for "project.mode". */
 const char *spec_key_leaf(enum spec_key key);
 
+/* True for types whose value is a list of items. */
 bool spec_is_list(enum spec_type type);
 
-/* Choices by name, for code; each stands in the order of its row. */
+/* The values of keys of SPEC_TYPE_CHOICE, in the order of `choices` of the key's row. */
 enum spec_engine {
 	SPEC_ENGINE_AUTO,
 	SPEC_ENGINE_NATIVE,

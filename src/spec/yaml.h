@@ -8,10 +8,10 @@
 #include "spec/diag.h"
 
 /*
- * YAML reduced to what cannot be misread: one document of plain maps, lists and scalars. The
- * rest (anchors, aliases, tags, merge keys, duplicate keys, directives, tabs, hidden characters,
- * anything that is not UTF-8) is an error with a position, and so is a document that is too
- * large or too deep.
+ * A subset of YAML that all readers understand in the same way: one document of plain maps, lists
+ * and scalars. Everything else is an error with a position: anchors, aliases, tags, merge keys,
+ * duplicate keys, directives, tabs, hidden characters, bytes that are not UTF-8, and a document
+ * that is too large or too deep.
  */
 #define YAML_MAX_SIZE  ((size_t)256 * 1024)
 #define YAML_MAX_DEPTH 32
@@ -22,7 +22,8 @@ enum yaml_kind {
 	YAML_MAP,
 };
 
-/* What a plain scalar is, where all readers agree; the rest, and all that is quoted, is text. */
+/* The type of a plain scalar, if all readers agree on it. Other scalars are text, and all quoted.
+ */
 enum yaml_type {
 	YAML_TEXT,
 	YAML_NULL,
@@ -43,24 +44,24 @@ struct yaml_node {
 };
 
 /*
- * Reads n bytes, which end with a NUL that is not counted. Every problem goes to `diags` under
- * `source`. Returns the root, which is always a map, also after errors that left the tree whole,
- * so that a reader can find more; NULL otherwise.
+ * Reads n bytes, behind which there must be a NUL. Errors go to `diags` under `source`. Returns the
+ * root, which is always a map; also after errors, if the tree could still be built, so that its
+ * reader can find more of them. NULL otherwise.
  */
 const struct yaml_node *yaml_read(
 	struct arena *arena, struct diags *diags, unsigned source, const char *bytes, size_t n);
 
-/* The key of a value of a map. */
+/* Returns the key of a map's value, or "". */
 static inline const char *yaml_key(const struct yaml_node *value)
 {
 	return value->key && value->key->text ? value->key->text : "";
 }
 
-/* The value of a key, or NULL. */
+/* Returns the value of a key, or NULL. */
 const struct yaml_node *yaml_get(const struct yaml_node *map, const char *key);
 
-/* What a plain scalar is. */
+/* Returns the type of a plain scalar. */
 enum yaml_type yaml_type_of(const char *text);
 
-/* The nodes' kinds and types as words for messages: "a list", "text", "true or false". */
+/* Returns a node's kind or type in words: "a list", "text", "true or false". */
 const char *yaml_describe(const struct yaml_node *node);
