@@ -2,13 +2,13 @@
 
 #include "cgroup/cgroup.h"
 
-/* Where this process is in the trees of cgroups: its own folders are made there, or above. */
+/* Finds the cgroup of this process in each tree: folders of runs are made there, or above. */
 
 #define CGROUP_PATH_SIZE 1024
 
-/* In one tree: "" for not at all. */
+/* The place in one tree; all "" if the process is not in it. */
 struct cgroup_place {
-	char path[CGROUP_PATH_SIZE];  /* as /proc/self/cgroup says it */
+	char path[CGROUP_PATH_SIZE];  /* as in /proc/self/cgroup */
 	char mount[CGROUP_PATH_SIZE]; /* where the tree is mounted */
 	char dir[CGROUP_PATH_SIZE];   /* path below mount */
 };
@@ -17,54 +17,56 @@ struct cgroup_places {
 	struct cgroup_place v1[CGROUP_COUNT], v2;
 };
 
-/* Of this process; what cannot be read is nowhere. */
+/* Finds the places of this process. A tree that cannot be read stays empty. */
 void cgroup_place_find(struct cgroup_places *ret);
 
-/* One line of /proc/self/cgroup, and after all of them one of /proc/self/mountinfo. Cut up. */
+/*
+ * Take one line of /proc/self/cgroup and, when those are done, one of /proc/self/mountinfo. Change
+ * the line.
+ */
 void cgroup_place_take_own(struct cgroup_places *p, char *line);
 void cgroup_place_take_mount(struct cgroup_places *p, char *line);
 
-/* Opens a directory that really is a cgroup; `magic` is its file system's. A descriptor or -errno.
- */
+/* Opens a cgroup and checks the magic number of its file system. Returns a descriptor or -errno. */
 int cgroup_place_open(const char *dir, long magic);
 
 /*
- * One level of the version 2 tree. A cgroup has the controllers that its parent hands down, and a
- * parent that holds processes hands down none: so one goes up from where one is to the nearest
- * that may be divided and does.
+ * One level of the version 2 tree. A cgroup has the controllers that its parent enables for its
+ * children (cgroup.subtree_control), and a cgroup with processes in it can enable none. So callers
+ * walk up from the process to the nearest level that may be divided.
  */
 struct cgroup_level {
 	char dir[CGROUP_PATH_SIZE];
 	size_t mount_len;
 	int fd;
-	bool has[CGROUP_COUNT];        /* the controller, for itself */
-	bool hands_down[CGROUP_COUNT]; /* … to a new child */
-	int refusal;                   /* why we may not divide it: an errno, or 0 */
+	bool has[CGROUP_COUNT];        /* it has the controller */
+	bool hands_down[CGROUP_COUNT]; /* a new child would have it */
+	int refusal;                   /* the errno why we may not make a child, or 0 */
 };
 
-/* Stands before the first level, which is the place itself. */
+/* Prepares a walk. The first call of cgroup_level_next goes to the place itself. */
 void cgroup_level_init(struct cgroup_level *l, const struct cgroup_place *place);
 void cgroup_level_done(struct cgroup_level *l);
 
-/* One level up, to the top of the mount; false beyond it. */
+/* Goes to the next level, up to the top of the mount. False if there is none. */
 bool cgroup_level_next(struct cgroup_level *l);
 
 /* --- a scope from systemd --- */
 
 /*
- * A cgroup from systemd: where a login's own is not delegated, the user's manager makes a scope
- * that is, and moves this process into it. As podman does.
+ * If the cgroup of a login is not delegated, the user's systemd manager can make a scope that is,
+ * and move this process into it. podman does the same.
  */
 
-/* Which controllers a scope would have; -errno where no manager of this user's can be asked. */
+/* Says which controllers a scope would have. Returns 0, or -errno if no manager can be asked. */
 int cgroup_scope_offers(bool ret[static CGROUP_COUNT]);
 
 /*
- * Moves this process into a new scope NAME.scope, in a cgroup of its own below it, and hands the
- * controllers in `wanted` down from the scope: folders can be made there. The scope ends with
- * the last process in it.
+ * Moves this process into a cgroup below a new scope NAME.scope and enables the controllers in
+ * `wanted` for the scope's children, so that folders can be made there. The scope ends with its
+ * last process.
  */
 int cgroup_scope_enter(const char *name, unsigned wanted, struct err *e);
 
-/* Part of it, for tests: asks a manager at the socket `bus` for a scope with process `pid`. */
+/* Asks the manager at the socket `bus` for a scope with process `pid`. Exported for tests. */
 int cgroup_scope_ask(int bus, const char *unit, pid_t pid, struct err *e);

@@ -6,8 +6,8 @@
 
 /*
  * Registries by the name of their client: `npm` in an allow-list becomes the hosts that the
- * operator's npm is set up to use. The client is asked, outside of the project; nobody else knows
- * its files, its variables and its default.
+ * operator's npm is configured to use. bawn runs the client outside of the project and asks it,
+ * because only the client knows all of its files, variables and defaults.
  */
 
 #define CLIENT_MAX_HOSTS 64
@@ -17,17 +17,17 @@ struct client_found {
 	const char *hosts[CLIENT_MAX_HOSTS]; /* as an allow-list has them */
 	size_t host_count;
 	struct client_setting {
-		const char *key, *value; /* NULL: it has a password, and is not told */
-	} settings[CLIENT_MAX_HOSTS];    /* what of it the client in the cage has to be told */
+		const char *key, *value; /* NULL: it contains a password, and is not passed on */
+	} settings[CLIENT_MAX_HOSTS];    /* settings for the client in the cage */
 	size_t setting_count;
 };
 
-/* How an answer is read. */
+/* The format of an answer. */
 enum client_answer {
-	CLIENT_LINES,   /* every address in it */
+	CLIENT_LINES,   /* text; every address in it counts */
 	CLIENT_PAIRS,   /* KEY=VALUE, or JSON with one "KEY": "VALUE" a line */
-	CLIENT_DEFAULT, /* the address where nothing is set up, then what belongs to that one */
-	CLIENT_TOML,    /* addresses of the tables source.* and registries.* */
+	CLIENT_DEFAULT, /* the default address, then addresses that belong to it */
+	CLIENT_TOML,    /* TOML; addresses in the tables source.* and registries.* */
 	CLIENT_REMOTES, /* a configuration of git */
 };
 
@@ -38,17 +38,17 @@ struct client_question {
 	/* … or a file of a folder: the variable's, that of the home, or the repository's. */
 	const char *file, *folder, *variable;
 	enum client_answer answer;
-	const char *key; /* how keys end that count, or NULL: all do; of a default its own */
+	const char *key; /* keys with this ending count; NULL: all do; of a default its own key */
 };
 
 struct client_def {
 	const char *name;
 	struct client_question questions[2];
-	/* Where the client in the cage reads what the operator's has been told; or NULL: what was
-	 * said are variables, or the cage has the same files. */
+	/* The file in the cage that the settings are written to; NULL: they are variables, or the
+	 * cage has the same files. */
 	const char *file, *head, *between;
-	bool says_variables;
-	const char *nothing, *hint; /* what is said where nothing was found */
+	bool says_variables;        /* the settings are variables */
+	const char *nothing, *hint; /* the error if no host was found */
 };
 
 extern const struct client_def client_defs[];
@@ -56,20 +56,21 @@ extern const struct client_def client_defs[];
 /* --- client_read.c, pure --- */
 
 /*
- * "https://user:key@host:8443/path" as HOST:PORT/PROTOCOL, and a remote of git in its short form
- * too. -ENOENT: nothing of the network. In the arena.
+ * Reads "https://user:key@host:8443/path", or a git remote in its short form, as
+ * HOST:PORT/PROTOCOL, which lives in the arena. Returns 0, or -ENOENT if the text is not a network
+ * address.
  */
 int client_read_address(struct arena *arena, const char *text, size_t n, const char **ret);
 
-/* Adds what an answer says. False without memory. */
+/* Adds the hosts and settings of an answer. False: no memory. */
 bool client_read(struct arena *arena, const struct client_question *q, const char *text,
 	struct client_found *ret);
 
 /* --- client_apply.c --- */
 
 /*
- * Puts the hosts in the place of the names of clients in one list of destinations, and tells the
- * clients in the cage. What is wrong is said in s->diags.
+ * Replaces the names of clients in a list of destinations by their hosts, and adds the settings for
+ * the clients in the cage. Errors go to s->diags.
  */
 void client_apply(struct spec *s, struct spec_value *allow, const struct agent_search *where,
 	const char *git);

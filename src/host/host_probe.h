@@ -10,24 +10,23 @@
 /*
  * Shared by the files of the probe and their tests. Nobody else includes it.
  *
- * A result is an errno, 0 for "it can", or HOST_UNTRIED. host_cause_of turns it into a cause.
+ * The result of a try is 0, an errno or HOST_UNTRIED. host_cause_of turns it into a cause.
  */
 #define HOST_UNTRIED (-1)
 
-/* Rules of this machine that may have refused something. They explain; they decide nothing. */
+/* Rules of this machine that may have made a try fail. They only help to name the cause. */
 struct host_rules {
 	bool userns_off; /* kernel.unprivileged_userns_clone=0 */
 	bool apparmor;   /* kernel.apparmor_restrict_unprivileged_userns=1 */
-	bool filter;     /* a seccomp filter is on this process */
+	bool filter;     /* this process has a seccomp filter */
 	bool fixed_root; /* the root is a chroot or the initial ram disk */
-	bool no_proc;    /* /proc is not the kernel's */
-	bool weak_root;  /* root without the capabilities to give ids away */
+	bool no_proc;    /* /proc is not a procfs */
+	bool weak_root;  /* root without the capabilities to map ids */
 	bool in_container;
 };
 
 /*
- * Why `ability` failed with errno `num`. Pure. What comes before `ability` in `h` is already
- * known.
+ * Returns why `ability` failed with errno `num`. Pure. The abilities before it must be set in `h`.
  */
 enum host_cause host_cause_of(
 	const struct host *h, const struct host_rules *rules, enum host_ability ability, int num);
@@ -39,18 +38,18 @@ static inline void host_set(
 	h->abilities[ability].num = num;
 }
 
-/* The id maps of the probe's user namespace, which has one user and one group in it. */
+/* The id maps of the probe's user namespace, which maps one user and one group. */
 #define HOST_ID_INSIDE 1000
 
 struct host_maps {
-	bool has_other; /* to an id that is not our own, which only root can write */
+	bool has_other; /* maps to an id that is not ours, which only root can do */
 	char uid[48], gid[48];
 };
 
-/* Is this the user namespace that has all ids? */
+/* True in the initial user namespace, which maps all ids. */
 bool host_maps_is_initial(void);
 
-/* Results of the children, in shared memory, so that those of a killed one are not lost. */
+/* The children's results, in shared memory: those of a killed child are not lost. */
 struct host_report {
 	int tried[HOST_ABILITY_COUNT];
 	int landlock_abi;
@@ -62,28 +61,28 @@ struct host_process {
 	int fd;
 };
 
-/* The children that try things: one what a cage does, one the network and single calls. */
+/* The children: one tries what a cage does, the other the network and single system calls. */
 struct host_children {
 	struct host_report *report;
 	struct host_process cage, net;
-	struct host_maps maps, own_maps; /* the second for when the first is refused */
-	uint64_t namespaces; /* the cage's child is born into these, and tries the rest singly */
-	int go[2];           /* a pipe: its end says that the maps are written or refused */
-	int userns;          /* of the cage's child, where its maps are written for it, or -1 */
-	int other_ids;       /* result of giving it an id other than our own */
-	int idmap;           /* result of an id-mapped mount; HOST_UNTRIED where not root */
-	int start_error;     /* errno of the clone that failed, else 0 */
-	bool was_filtered;   /* a filter killed one of them */
+	struct host_maps maps, own_maps; /* own_maps is written if maps is refused */
+	uint64_t namespaces; /* the cage's child was cloned into these, and tries the others */
+	int go[2];           /* a pipe; EOF says that the maps were written or refused */
+	int userns;          /* the user namespace of the cage's child, if root maps ids; or -1 */
+	int other_ids;       /* result of mapping an id that is not ours */
+	int idmap;           /* result of an id-mapped mount; HOST_UNTRIED if not root */
+	int start_error;     /* errno of a clone that failed, or 0 */
+	bool was_filtered;   /* a seccomp filter killed one of the children */
 };
 
-/* Namespaces of a cage, but for the network. */
+/* The namespaces of a cage except the network. */
 #define HOST_NAMESPACES                                                                            \
 	((uint64_t)(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS |     \
 		    CLONE_NEWCGROUP))
 
-/* Starts them in as many namespaces as they get; writes the maps where root does that. */
+/* Starts the children in as many namespaces as they get; as root, writes their id maps. */
 int host_children_start(struct host_children *c, bool is_root, struct err *e);
 void host_children_done(struct host_children *c);
 
-/* Waits for them, but not for ever, and reaps them. Sets what a killed one left untried. */
+/* Waits for the children with a timeout and reaps them. Sets what a killed child left untried. */
 void host_children_finish(struct host_children *c);

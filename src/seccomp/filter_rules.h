@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "seccomp/filter.h"
 
-/* Rules about system calls and the program that obeys them: of the generator and of profiles. */
+/* Compiles rules about system calls to BPF, for the generator at build time and for profiles. */
 
 enum filter_op {
 	FILTER_EQ,
@@ -18,16 +18,16 @@ enum filter_op {
 };
 
 #define FILTER_MAX_ARGS 6
-#define FILTER_LOW      0xffffffffU /* the mask of what the kernel reads of an int */
+#define FILTER_LOW      0xffffffffU /* the mask of an argument of which the kernel reads an int */
 
-/* The bits `mask` of an argument, compared with `value` as numbers without a sign. */
+/* Compares an argument masked with `mask` and `value`, both unsigned. */
 struct filter_test {
 	unsigned arg;
 	enum filter_op op;
 	uint64_t mask, value;
 };
 
-/* If all tests hold, the action: one of SECCOMP_RET_…, with its data. */
+/* An action, one of SECCOMP_RET_… with its data, for a call for which all tests hold. */
 struct filter_rule {
 	uint32_t number, action;
 	unsigned test_count;
@@ -36,38 +36,38 @@ struct filter_rule {
 
 #define FILTER_MAX_RULES 4096
 
-/* Of the rules about one call the first that holds answers; `action` where none does. */
+/* The first rule that matches a call answers; `action` answers if none does. */
 struct filter_rules {
 	uint32_t audit_arch, action;
 	struct filter_rule *items; /* room for FILTER_MAX_RULES */
 	size_t count;
 };
 
-/* Adds a copy; -E2BIG when there is no more room. */
+/* Adds a copy of a rule. Returns 0 or -E2BIG. */
 int filter_rules_add(struct filter_rules *rules, const struct filter_rule *rule);
 
-/* Makes the program, which lives in the arena. -E2BIG when the kernel would not take so long a one.
- */
+/* Compiles the rules; the code lives in the arena. Returns 0, or -E2BIG beyond FILTER_MAX_CODE. */
 int filter_compile(const struct filter_rules *rules, struct arena *arena, struct filter *ret);
 
-/* An architecture by the names that the kernel, libseccomp and the containers have for it. */
+/* An architecture by the names that the kernel, libseccomp and containers use for it. */
 struct filter_arch {
 	const char *name, *go_name;
 	uint32_t scmp, audit;
 };
 
-/* NULL where bawn has no filters for it. */
+/* Returns an architecture by its name, or NULL if bawn has no filters for it. */
 const struct filter_arch *filter_arch_named(const char *name);
 
-/* Of this program itself. */
+/* Returns the architecture that this program was built for. */
 const struct filter_arch *filter_arch_native(void);
 
-/* The number of a call; -ENOENT where nobody knows the name, -ENOTSUP on another architecture. */
+/* Returns the number of a call; -ENOENT: the name is unknown; -ENOTSUP: not on this architecture.
+ */
 int filter_find_call(const struct filter_arch *arch, const char *name);
 
 #define FILTER_MAX_ERRNO 4095 /* the kernel's */
 
-/* The number of an error by its name, EPERM; 0 where there is none. */
+/* Returns the number of an errno by its name, such as EPERM; 0: unknown. */
 int filter_find_errno(const char *name);
 
 /* Made by gen_filter from data/syscalls. */
