@@ -99,7 +99,7 @@ enum host_path_kind {
 	HOST_PATH_ABSENT,
 	HOST_PATH_DIR,
 	HOST_PATH_FILE,
-	HOST_PATH_LINK, /* a symlink to host.system[i].target; ABSENT if that is too long */
+	HOST_PATH_LINK, /* a symlink to host.system[i].target; ABSENT if that does not fit */
 };
 
 #define HOST_SYSTEM_COUNT 21

@@ -6,19 +6,19 @@
 #include "spec/spec.h"
 
 /*
- * Profiles of agents: data, by which an agent's name in a spec becomes ordinary keys of it. After
- * that nobody needs to know that there was an agent: plan, record, card and sessions see the keys.
+ * Profiles of agents: data by which the name of an agent in a spec becomes ordinary keys. Plan,
+ * record, card and sessions see only these keys.
  */
 
-/* A key that the agent needs for its model, as its maker calls it. */
+/* A key that the agent needs for its model. */
 struct agent_key {
-	const char *name;     /* of the secret that it becomes: anthropic */
+	const char *name;     /* the secret that it becomes: anthropic */
 	const char *variable; /* ANTHROPIC_API_KEY */
-	const char *host;     /* whom it is for: HOST:PORT */
-	const char *header;   /* how it is sent … */
-	const char *scheme;   /* … and what stands before it there; or NULL */
-	const char *base_url; /* the variable that says where the model is; or NULL */
-	const char *path;     /* what follows the host in that address: "", "/v1" */
+	const char *host;     /* HOST:PORT that it is sent to */
+	const char *header;   /* the request header that it is sent in … */
+	const char *scheme;   /* … and the word before it there; or NULL */
+	const char *base_url; /* the variable with the address of the model; or NULL */
+	const char *path;     /* the path of that address: "", "/v1" */
 	struct diag_pos at;
 };
 
@@ -26,17 +26,17 @@ struct agent_key {
 
 struct agent_profile {
 	const char *name, *title;
-	const char *program; /* the name it is found by; NULL: there is none to find */
-	const char *package; /* npm's, to be installed; or NULL */
-	/* Beside a script of npm's, the folder in node_modules of what it starts, with all that
-	 * this needs, and the program in it; or NULL. */
+	const char *program; /* the name to search for on PATH; NULL: no program */
+	const char *package; /* the npm package to install; or NULL */
+	/* If npm's script starts a native program: the folder of that in node_modules, which has
+	 * all that it needs, and the program in it; or NULL. */
 	const char *native, *native_run;
-	bool takes_any;      /* the program is the first word of the command */
+	bool takes_any;      /* the first word of the command is the program */
 	const char *prompts; /* the file that startup_prompts are written to; or NULL */
 	struct agent_key keys[AGENT_MAX_KEYS];
 	size_t key_count;
-	struct spec_layer_values values; /* what it adds to a spec */
-	unsigned source;                 /* of its diagnostics */
+	struct spec_layer_values values; /* keys that it adds to a spec */
+	unsigned source;                 /* the source number for diagnostics */
 };
 
 /* --- reading: agent_read.c, pure --- */
@@ -48,80 +48,84 @@ struct agent_builtin {
 
 extern const struct agent_builtin agent_builtins[];
 
-/* NULL: there is none of that name. */
+/* Returns the text of a built-in profile, or NULL. */
 const char *agent_builtin_text(const char *name);
 
 /*
- * Reads a profile; what is wrong is said in s->diags. False: it cannot be used. The bytes, which
- * end with a NUL that is not counted, and `from`, their name, are borrowed as long as the spec is.
+ * Reads a profile. Errors go to s->diags; false if the profile cannot be used. The bytes, behind
+ * which there must be a NUL, and their name `from` are borrowed until spec_done.
  */
 bool agent_read(
 	struct spec *s, const char *from, const char *bytes, size_t n, struct agent_profile *ret);
 
-/* --- the program: agent_find.c, looks at the host --- */
+/* --- finding the program on the host: agent_find.c --- */
 
 #define AGENT_PLACE SPEC_AGENT_PLACE
 
-/* What of the host has to be shown so that the program runs in a cage. */
+/* The program of an agent, and the binds that it needs to run in a cage. */
 struct agent_found {
-	const char *path; /* of the host, all links followed */
+	const char *path; /* on the host, without symlinks */
 	struct spec_bind binds[2];
 	size_t bind_count;
-	const char *launcher; /* a script for AGENT_PLACE/bin that runs it; or NULL */
-	const char *words[2]; /* what that runs: a program, or an interpreter and a script */
+	const char *launcher; /* the text of a script for AGENT_PLACE/bin that runs it; or NULL */
+	const char *
+		words[2]; /* the words that the script runs: a program, or interpreter and script */
 };
 
-/* Where to look. */
+/* Where to search for programs. */
 struct agent_search {
 	const char *path, *home; /* $PATH and ~; either may be NULL */
 	bool shows_system;       /* the cage has the host's /usr */
-	/* Real paths, in whose repositories nothing is looked for; either may be NULL. */
+	/* Real paths. Programs in their repositories are ignored. Either may be NULL. */
 	const char *project, *here;
-	bool only_path; /* not in the folders of installers, where agents are looked for too */
+	bool only_path; /* search PATH only, and not the folders of installers */
 };
 
 /*
- * The first program of a name in the folders of $PATH, then (unless only_path) in those of
- * installers: as it is called there, and its real path. False: there is none outside of the
- * project's repository.
+ * Finds the first program of a name in the folders of $PATH and then (unless only_path) in those of
+ * installers, but never in a repository that `where` names. Sets its path there and its real path.
+ * False: not found.
  */
 bool agent_search(const char *program, const struct agent_search *where,
 	char ret_named[static 4096], char ret[static 4096]);
 
 /*
- * The program of a profile; `program` is its name, which for a profile that takes any is not its
- * own. -ENOENT: it is not installed; else -errno with a sentence. All in the arena.
+ * Finds the program of a profile. `program` is its name, which for a profile with takes_any comes
+ * from the command. Returns 0, -ENOENT if it is not installed, or -errno with `e`. The texts live
+ * in the arena.
  */
 int agent_find(struct arena *arena, const struct agent_profile *p, const char *program,
 	const struct agent_search *where, struct agent_found *ret, struct err *e);
 
 /* --- adding it to a spec: agent_apply.c, pure --- */
 
-/* Adds an entry to what is settled, unless there is one for the same. */
+/* Add an entry to a settled list, unless there is one for the same target or variable. */
 void agent_add_item(struct spec *s, enum spec_key key, const struct spec_item *item);
 void agent_add_var(
 	struct spec *s, enum spec_key key, const char *name, const char *value, struct diag_pos at);
 
-/* What stands in the cage for a key that is not there. */
+/* The value in the cage of the variable of a key that stays outside. */
 #define AGENT_NO_KEY "bawn"
 
 /*
- * Adds what the profile says to a spec that is settled, and in which the operator named the agent,
- * or let it be named: lists grow, and what nobody has declared is set. The words of the command
- * line are for the agent. A project's file that says something of the agent's own is wrong, which
- * is said in s->diags.
+ * Adds a profile to a settled spec: adds entries to lists, and sets keys that no layer has set. The
+ * words of the command become arguments of the agent. The operator must have named the agent or
+ * allowed the project to. Errors go to s->diags: also a key in the project's file that belongs to
+ * the agent.
  */
 void agent_apply(struct spec *s, const struct agent_profile *p, const struct agent_found *found);
 
-/* Declares one of its keys as a secret: it stays outside of the cage. False: it has no such key. */
+/* Declares a key of the profile as a secret, which stays outside of the cage. False: no such key.
+ */
 bool agent_add_secret(struct spec *s, const struct agent_profile *p, const char *variable);
 
-/* The program that is wanted: the profile's, or what the command begins with; NULL: none. */
+/* Returns the name of the program to find: the profile's, or the command's first word; or NULL. */
 const char *agent_program(const struct spec *s, const struct agent_profile *p);
 
 /*
- * Then: prompts, addresses of models whose keys stay outside, and the places that texts of the
- * profile name. `project` is where the project is in the cage.
+ * Completes the spec: writes prompts, sets the addresses of models whose keys stay outside, and
+ * fills in the paths that texts of the profile name. Must be called after agent_apply and
+ * agent_add_secret. `project` is the project's path in the cage.
  */
 void agent_finish(struct spec *s, const struct agent_profile *p, const char *project);
 

@@ -4,8 +4,8 @@
 #include "spec/diag.h"
 
 /*
- * What a verifier requires of a record besides that it is true: a YAML file, one row of the table
- * for each key. docs/verify.md has an example of all.
+ * Requirements that a record must meet in addition to being valid: a YAML file, with a row of the
+ * table for each key. docs/verify.md has an example of all.
  */
 
 enum verify_demand {
@@ -29,7 +29,7 @@ enum verify_demand {
 	VERIFY_DEMAND_COUNT,
 };
 
-/* What a demand's values are. */
+/* The type of a demand's values. */
 enum verify_kind {
 	VERIFY_WORD, /* one of the row's words */
 	VERIFY_GUARANTEE,
@@ -45,7 +45,7 @@ struct verify_demand_def {
 	const char *key;
 	enum verify_kind kind;
 	const char *words[12]; /* of a WORD, ended with NULL */
-	bool takes_one;        /* no list */
+	bool takes_one;        /* takes one value, not a list */
 	const char *example;
 	const char *help; /* a sentence */
 };
@@ -53,26 +53,26 @@ struct verify_demand_def {
 extern const struct verify_demand_def verify_demand_defs[VERIFY_DEMAND_COUNT];
 
 struct verify_policy {
-	const char *path; /* as it was named */
+	const char *path; /* as the verifier named it */
 	char sha256[SHA256_HEX_SIZE];
 	struct {
 		bool is_given;
-		struct record_texts texts; /* none, where that was said */
+		struct record_texts texts; /* empty for `none` */
 		struct diag_pos at;
 	} demands[VERIFY_DEMAND_COUNT];
 };
 
-/* Reads one; everything wrong goes to `diags`, and then it is -EINVAL. */
+/* Reads a policy. Returns 0, or -EINVAL with all errors in `diags`. */
 int verify_read_policy(struct verify_policy *ret, const char *path, const char *bytes, size_t n,
 	struct arena *arena, struct diags *diags);
 
 /*
- * Loads the keys that it names by their files, which lie where it does; from then on they are
- * known by their ids.
+ * Loads the keys that the policy names by files, relative to its own folder, and replaces the names
+ * by the keys' ids.
  */
 int verify_take_policy_keys(
 	struct verify_policy *policy, struct verify_keys *keys, struct arena *arena, struct err *e);
 
-/* Judges a record by o->policy; each requirement that is given becomes a property. */
+/* Judges a record by o->policy. Each requirement in it becomes a property. */
 void verify_judge_policy(const struct verify_record *v, const struct verify_options *o,
 	struct verify_report *report);

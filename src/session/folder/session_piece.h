@@ -12,8 +12,9 @@
 #include "base/err.h"
 
 /*
- * A workspace as one piece of bytes: docs/format-workspace.md. Reading is pure. The bytes may be
- * anybody's, and nothing of them counts before piece_check has found the whole piece to be one.
+ * A workspace serialised as one piece of bytes: docs/format-workspace.md. Reading is pure. A
+ * stranger may have written the bytes: piece_check must accept the whole piece before any entry is
+ * used.
  */
 
 #define PIECE_MAGIC       "BAWN-WS\n"
@@ -24,18 +25,18 @@
 #define PIECE_BLOCK       4096 /* of content: one that is all zero is a hole */
 
 enum piece_kind {
-	PIECE_END = 'e', /* of a folder, or of the whole */
+	PIECE_END = 'e', /* end of a folder, or of the piece */
 	PIECE_FOLDER = 'd',
 	PIECE_FILE = 'f',
 	PIECE_LINK = 'l',
 	PIECE_WHITEOUT = 'w', /* of an overlay: a character device 0:0 */
 };
 
-/* What a workspace has at its top, in the order of their names. */
+/* The entries at the top of a workspace, in the order of their names. */
 struct piece_part {
 	const char *name;
 	enum piece_kind kind;
-	bool is_layer; /* it may have a `work` that is not kept */
+	bool is_layer; /* an overlay's layer: its folder `work` is not saved */
 };
 
 #define PIECE_PART_COUNT 6
@@ -43,11 +44,11 @@ struct piece_part {
 
 extern const struct piece_part piece_parts[PIECE_PART_COUNT];
 
-/* Where reading is. Texts and bytes that are read are borrowed from the piece. */
+/* The position of a reader. Texts and bytes are borrowed from the piece. */
 struct piece {
 	const uint8_t *start, *at, *end;
-	uint64_t left_out; /* sockets, pipes and devices that are not in it */
-	const char *fault; /* half a sentence; NULL: all is well so far */
+	uint64_t left_out; /* sockets, pipes and devices that were not saved */
+	const char *fault; /* what is wrong, half a sentence; NULL: nothing so far */
 };
 
 struct piece_entry {
@@ -72,19 +73,19 @@ struct piece_extent {
 	size_t size;
 };
 
-/* Is it a whole piece, and every entry of it as it should be? Then *ret is at the first. */
+/* Checks the digest and every entry. Returns 0 and sets *ret to the first entry, or -EBADMSG. */
 int piece_check(const void *bytes, size_t n, struct piece *ret, struct err *e);
 
-/* The next entry; false: something is wrong, and p->fault says what. */
+/* Reads the next entry. False: p->fault says what is wrong. */
 bool piece_read_entry(struct piece *p, struct piece_entry *ret);
 
-/* The next of an entry's; false where there is none, or something is wrong. */
+/* Read the next attribute or extent of an entry. False: there is none, or p->fault is set. */
 bool piece_read_attribute(struct piece *p, struct piece_attribute *ret);
 bool piece_read_extent(struct piece *p, struct piece_extent *ret);
 
 /* --- writing: session_pack.c --- */
 
-/* Large: it has room for all attributes of a file, and for content. */
+/* Large, because it has room for all attributes of a file. */
 struct piece_writer {
 	struct buf *out; /* borrowed; empty at first */
 	size_t limit;
@@ -94,16 +95,16 @@ struct piece_writer {
 	char bytes[XATTR_SIZE_MAX];
 };
 
-/* What is put before the entries, and behind them. 0 or -errno. */
+/* Write what comes before the entries, and behind them. Return 0 or -errno. */
 int piece_begin(struct piece_writer *p);
 int piece_finish(struct piece_writer *p);
 
-/* -EFBIG: there is more than can be saved; -ENOMEM; or 0. What is put after a failure is not. */
+/* Returns 0, -EFBIG if the limit was reached, or -ENOMEM. A failure sticks. */
 int piece_how_it_went(const struct piece_writer *p);
 
 void piece_put_number(struct piece_writer *p, uint64_t number, size_t size);
 void piece_put_text(struct piece_writer *p, const char *text);
 
-/* What all entries begin with. */
+/* Writes the head that all entries begin with. */
 void piece_put_head(
 	struct piece_writer *p, enum piece_kind kind, const char *name, const struct stat *st);

@@ -8,18 +8,18 @@
 #include "proof/record/record.h"
 
 /*
- * What a worker counts, and how Prometheus reads it. A plain struct: all 0 is the beginning, and a
- * process of one's own may count in one and hand it over whole, for metrics_add. One thread counts.
+ * The counters of a worker, printed for Prometheus. A plain struct, which must be zeroed. Another
+ * process may count in a struct of its own and send it for metrics_add. Not for several threads.
  */
 
-/* How a run ended: record_outcome_words, and what has no record. */
+/* How a run ended: an outcome of record_outcome_words, or one of those without a record. */
 enum metrics_result {
-	METRICS_FAILED = RECORD_OUTCOME_COUNT, /* bawn did */
-	METRICS_LOST,                          /* its worker was */
+	METRICS_FAILED = RECORD_OUTCOME_COUNT, /* bawn itself failed */
+	METRICS_LOST,                          /* its worker was lost */
 	METRICS_RESULT_COUNT,
 };
 
-/* What was refused: the types of events. */
+/* What was refused, by type of event. */
 enum metrics_refusal {
 	METRICS_REFUSED, /* a run */
 	METRICS_NET_DENIED,
@@ -36,34 +36,34 @@ enum metrics_refusal {
 struct metrics {
 	uint64_t runs[METRICS_RESULT_COUNT];
 	uint64_t refusals[METRICS_REFUSAL_COUNT];
-	uint64_t starts[METRICS_BUCKET_COUNT]; /* each by itself; the last has what is slower */
-	uint64_t start_ns;                     /* of all together */
+	uint64_t starts[METRICS_BUCKET_COUNT]; /* not cumulative; the last has all slower starts */
+	uint64_t start_ns;                     /* sum of all starts */
 	uint64_t sweeps, swept, sweep_failures;
 	uint64_t leases_lost;
 	uint64_t pool_hits, pool_misses;
-	uint64_t sessions, workers; /* that there are now, in the store */
-	uint64_t queued, oldest_s;  /* runs that wait there, and how long the first of them has */
+	uint64_t sessions, workers; /* gauges: present in the store */
+	uint64_t queued, oldest_s;  /* gauges: queued runs, and how long the oldest has waited */
 };
 
-/* A word of record_outcome_words, "failed" or "lost"; any other is counted as "failed". */
+/* Returns the result for a word: of record_outcome_words, "failed" or "lost". Others: "failed". */
 enum metrics_result metrics_result_of(const char *word);
 
-/* A run ended. `start_ns`: until its command was let go; 0: it never was. */
+/* Counts a run that ended. `start_ns` is the time until its command started; 0: it never did. */
 void metrics_count_run(struct metrics *m, enum metrics_result result, uint64_t start_ns);
 
-/* The same by its record, with all that was refused in it; a limit counts once. */
+/* Counts a run by its record, with the refusals in it; each limit that was hit counts once. */
 void metrics_count_record(struct metrics *m, const struct record *r);
 
-/* Adds what another counted; what there is now stays as it is. */
+/* Adds another struct's counters. Gauges stay as they are. */
 void metrics_add(struct metrics *m, const struct metrics *other);
 
 #define METRICS_MAX_SIZE ((size_t)64 << 10)
 
-/* All of it in Prometheus' text format, in one order, also what is 0. */
+/* Prints all counters in Prometheus' text format in a fixed order, also those that are 0. */
 void metrics_print(const struct metrics *m, struct buf *out);
 
 /*
- * Puts it into a file, which others may read: at every moment that is the whole of one time. What
- * is there and is no plain file is refused.
+ * Writes the counters to a file that others may read, and replaces it atomically. Refuses a path
+ * that is not a regular file.
  */
 int metrics_write(const struct metrics *m, const char *path, struct err *e);
