@@ -29,6 +29,14 @@
 
 /* --- what a session brings --- */
 
+/* A standard stream of the run; a warm cage was made with none. */
+static int take_stream(int stream, int fd, struct err *e)
+{
+	if (dup2(fd, stream) == stream)
+		return 0;
+	return err_sys(e, errno, "cannot pass standard input and output");
+}
+
 /*
  * The workspace holder sends the session's trees, detached, as descriptors. The finished root has
  * no way to the host, and the first process still has the capabilities to mount with. A warm cage
@@ -48,6 +56,13 @@ static int cage_await(struct cage *c, const struct plan_op *op, struct err *e)
 			_exit(125);
 		if (m.kind == WIRE_JOINED)
 			break;
+		if (m.kind == WIRE_STDIO && m.n >= 0 && m.n < 3 && tree >= 0) {
+			int r = take_stream(m.n, tree, e);
+
+			if (r < 0)
+				return r;
+			continue;
+		}
 		if (m.kind != WIRE_TREE || m.n < 0 || m.n >= CAGE_TREE_COUNT || tree < 0)
 			return err_set(e, ERR_SYS, EPROTO,
 				"cannot use the session's workspace: an unknown folder came from "

@@ -198,7 +198,7 @@ static const struct step {
 	{ KEEPER_PREPARE,   &keeper_limits_part, NULL,         { 1,     1,      0,   0,      1 } },
 	{ KEEPER_PREPARE,   &keeper_gate_part, NULL,           { 1,     1,      0,   0,      1 } },
 	{ KEEPER_PREPARE,   &keeper_notify_part, NULL,         { 1,     1,      0,   0,      1 } },
-	{ KEEPER_PREPARE,   &keeper_stdio_part, NULL,          { 1,     1,      0,   1,      1 } },
+	{ KEEPER_PREPARE,   &keeper_stdio_part, NULL,          { 1,     1,      1,   1,      1 } },
 	{ KEEPER_PREPARE,   &keeper_signals_part, NULL,        { 1,     1,      0,   1,      1 } },
 	{ KEEPER_PREPARE,   &keeper_copy_part, NULL,           { 1,     0,      0,   0,      1 } },
 	{ KEEPER_PREPARE,   &keeper_disk_part, NULL,           { 1,     0,      1,   0,      1 } },

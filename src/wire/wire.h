@@ -29,6 +29,7 @@ enum wire_kind {
 	WIRE_JOIN, /* keeper → workspace: a run begins; 1: nothing is wanted but to stay; 2: nor is
 		      it a run */
 	WIRE_TREE, /* workspace → keeper → cage: tree `n`, an enum cage_tree, comes with this */
+	WIRE_STDIO,  /* keeper → warm cage: standard stream `n` of the run comes with this */
 	WIRE_JOINED, /* workspace → keeper → cage: these were all */
 	WIRE_AWAITS, /* cage → keeper: all stands but what a session brings */
 	WIRE_END, /* anybody → workspace: end all runs; 1: tell who they are; 2: end nothing, but

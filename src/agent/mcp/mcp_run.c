@@ -329,7 +329,7 @@ static void mcp_run_call(struct runner *r, const struct mcp_request *q, int argu
 		.look = mcp_run_look,
 		.done = mcp_run_end,
 		.of = &d,
-		.pool = q->tool == MCP_BASH ? &r->pool : NULL,
+		.pool = &r->pool,
 		.hold = &d.hold };
 	struct run_result done;
 	struct err e = { 0 };

@@ -376,6 +376,8 @@ static int keeper_member_send(struct keeper *k, struct err *e)
 		if (tree >= 0)
 			r = wire_send_message(k->process.channel, &m, sizeof(m), tree);
 	}
+	if (r == 0 && k->mode == KEEPER_WARM)
+		r = keeper_stdio_send(&k->stdio, k->process.channel);
 	if (r == 0)
 		r = wire_send(k->process.channel, WIRE_JOINED, 0, NULL);
 	close_kept(&k->member);

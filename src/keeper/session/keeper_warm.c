@@ -28,7 +28,6 @@ struct keeper_warm {
 	struct keeper_request q; /* while it waits */
 	struct record record;    /* the same */
 	struct plan *plan;       /* a copy of ours */
-	struct tail unused;      /* until there is one */
 	uint64_t made_ns;
 };
 
@@ -92,8 +91,7 @@ static bool is_same_wall(const struct plan *a, const struct plan *b)
 
 bool keeper_warm_is_for(const struct keeper *k, const struct plan *p)
 {
-	return k->mode == KEEPER_WARMING && is_same_wall(k->warm->plan, p) &&
-	       keeper_stdio_has_same_input(&k->stdio);
+	return k->mode == KEEPER_WARMING && is_same_wall(k->warm->plan, p);
 }
 
 /* What the gate knows of the host's name servers is from when it was made. */
@@ -141,7 +139,6 @@ static void borrow_request(struct keeper_warm *w, const struct keeper_request *q
 	w->q.git = NULL;
 	w->q.warm = NULL;
 	w->q.log = NULL;
-	w->q.printed[0] = w->q.printed[1] = &w->unused;
 }
 
 static void warm_free(struct keeper_warm *w)
@@ -168,7 +165,6 @@ int keeper_new_warm(struct keeper **ret, const struct keeper_request *q, struct 
 		return err_set(e, ERR_SYS, ENOMEM, "cannot make a warm cage: out of memory");
 	}
 	memcpy(w->plan, q->plan, q->plan->size);
-	tail_init(&w->unused, 0);
 	w->made_ns = clock_ns();
 	borrow_request(w, q);
 	keeper_init(k, &w->q, &w->record);
@@ -228,20 +224,19 @@ bool keeper_warm_use(struct keeper *k, const struct keeper_request *q, struct re
 	start.plan = q->plan;
 	start.project = q->project;
 	start.run = record->session ? record->session : record->run;
-	fits = keeper_warm_is_for(k, q->plan) && q->printed[0] && q->printed[1] &&
+	fits = keeper_warm_is_for(k, q->plan) && q->tty == KEEPER_TTY_NEVER &&
 	       keeper_words_make(&words, &start, &e) == 0 && put_all_words(k, &words);
 	keeper_words_done(&words);
 	if (!fits)
 		return false;
 	take_notes(&k->warm->record, record);
 	k->mode = KEEPER_WARM;
-	k->q = k->stdio.request = q;
+	k->q = q;
 	k->record = record;
 	k->start.plan = q->plan;
 	k->start.project = q->project;
 	k->start.run = start.run;
-	k->stdio.streams[1].tail = q->printed[0];
-	k->stdio.streams[2].tail = q->printed[1];
+	keeper_stdio_init(&k->stdio);
 	return true;
 }
 

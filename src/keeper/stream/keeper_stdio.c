@@ -30,6 +30,7 @@
 #include "base/file.h"
 #include "cage/cage_break.h"
 #include "keeper/keeper_inside.h"
+#include "wire/wire.h"
 
 /* --- what is kept of the output --- */
 
@@ -303,11 +304,8 @@ static int open_stream(struct keeper_stdio *s, int i, const struct keeper_reques
 	if (cage_is_broken("tty"))
 		return 0;
 	stream->is_on_terminal = is_for_terminal(t, i, &st);
-	if (stream->kind == KEEPER_HARMLESS && !stream->is_on_terminal) {
-		if (i == 0)
-			s->device = st.st_rdev;
+	if (stream->kind == KEEPER_HARMLESS && !stream->is_on_terminal)
 		return 0;
-	}
 	if (stream->is_on_terminal) {
 		r = open_null(s, e);
 		stream->inside = s->null;
@@ -328,16 +326,7 @@ static int open_stream(struct keeper_stdio *s, int i, const struct keeper_reques
 	return stdio_make_room(s, i, q, e);
 }
 
-bool keeper_stdio_has_same_input(const struct keeper_stdio *s)
-{
-	struct keeper_stream now = { 0 };
-	struct stat st;
-
-	return fstat(0, &st) == 0 && !classify(&now, 0, &st) && now.kind == s->streams[0].kind &&
-	       (now.kind != KEEPER_HARMLESS || st.st_rdev == s->device);
-}
-
-static void keeper_stdio_init(struct keeper_stdio *s)
+void keeper_stdio_init(struct keeper_stdio *s)
 {
 	memset(s, 0, sizeof(*s));
 	arena_init(&s->arena, 8UL * KEEPER_STREAM_SIZE);
@@ -753,10 +742,36 @@ static void stdio_init(struct keeper *k)
 	keeper_stdio_init(&k->stdio);
 }
 
+/* A cage that waits has the streams of no run: they come with its session. */
+static int stdio_open_none(struct keeper_stdio *s, struct err *e)
+{
+	int r = open_null(s, e);
+
+	for (int i = 0; r == 0 && i < 3; i++)
+		s->streams[i].inside = s->null;
+	return r;
+}
+
+int keeper_stdio_send(struct keeper_stdio *s, int channel)
+{
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < 3; i++) {
+		struct wire_message m = { .kind = WIRE_STDIO, .n = i };
+
+		r = wire_send_message(channel, &m, sizeof(m), s->streams[i].inside);
+	}
+	keeper_stdio_close_inside(s);
+	return r;
+}
+
 static int stdio_open(struct keeper *k, struct err *e)
 {
-	int r = keeper_stdio_open(&k->stdio, k->q, &k->terminal, &k->start.ids, e);
+	int r;
 
+	if (k->mode == KEEPER_WARMING)
+		return stdio_open_none(&k->stdio, e);
+	r = keeper_stdio_open(&k->stdio, k->q, &k->terminal, &k->start.ids, e);
 	k->start.terminal_streams = keeper_stdio_on_terminal(&k->stdio);
 	return r;
 }

@@ -98,7 +98,6 @@ struct keeper_stdio {
 	int keeper_failure;                   /* errno: what was printed could not be kept */
 	struct arena arena;
 	int null;         /* stands where a terminal will be, or -1 */
-	dev_t device;     /* that standard input passes as, where it is a harmless one */
 	uint64_t printed; /* by the command */
 	uint64_t max;     /* what it may print; UINT64_MAX: there is no limit */
 	bool is_cut;      /* it printed more */
@@ -108,8 +107,11 @@ struct keeper_stdio {
 
 void keeper_stdio_close_inside(struct keeper_stdio *s);
 
-/* True if standard input is what it was when the cage was made, or another of the same kind. */
-bool keeper_stdio_has_same_input(const struct keeper_stdio *s);
+/* Begins anew, for the run that a warm cage is used for. */
+void keeper_stdio_init(struct keeper_stdio *s);
+
+/* Passes the streams on to a warm cage, and closes our copies. 0 or -errno. */
+int keeper_stdio_send(struct keeper_stdio *s, int channel);
 
 /* Our end: the writer hears of it as SIGPIPE or a hangup, the reader as the end. */
 void keeper_stream_close(struct keeper_stream *s);
