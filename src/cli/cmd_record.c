@@ -175,7 +175,7 @@ static int list_runs(struct listing *l, size_t most)
 	int status = CLI_OK;
 	int r = l->runs == -ENOENT ? 0
 		: l->runs < 0      ? l->runs
-				   : record_list_runs(l->runs, NULL, &l->found, &l->count);
+				   : record_list_newest(l->runs, most, &l->found, &l->count);
 
 	if (r < 0) {
 		cli_complain("cannot list the runs: %s", strerror(-r));

@@ -159,8 +159,14 @@ static int name_run(
 	int runs, const char *word, bool is_run, char ret[static RECORD_RUN_SIZE], struct err *e)
 {
 	bool is_name = strlen(word) >= LEAST_PREFIX && record_is_run(word, false);
-	size_t count = is_name ? match(runs, word, ret) : 0;
+	size_t count;
 
+	/* A whole name needs no look at the others. */
+	if (record_is_run(word, true) && runs >= 0 && runs_is_there(runs, word, ".")) {
+		snprintf(ret, RECORD_RUN_SIZE, "%s", word);
+		return 0;
+	}
+	count = is_name ? match(runs, word, ret) : 0;
 	if (count == 1)
 		return 0;
 	ret[0] = '\0';
@@ -419,7 +425,7 @@ static int find_last(int runs, char ret[static RECORD_RUN_SIZE], struct err *e)
 {
 	own_free struct record_run *found = NULL;
 	size_t count = 0;
-	int r = runs < 0 ? 0 : record_list_runs(runs, NULL, &found, &count);
+	int r = runs < 0 ? 0 : record_list_newest(runs, 1, &found, &count);
 
 	if (r < 0)
 		return err_sys(e, -r, "cannot list the runs");

@@ -347,6 +347,31 @@ def runs_within_a_second_are_in_the_order_in_which_they_began(p):
     assert json.loads(expect(p.run("log", "--json"), 0).stdout)["run"] == began[-1]
 
 
+def listed(p, *options):
+    return [line.split()[0] for line in expect(p.run("record", "list", *options), 0).stdout.splitlines()]
+
+
+@case
+def the_newest_are_found_by_the_end_of_the_log_and_without_one_by_their_folders(p):
+    log = p.state / "bawn/log"
+    for _ in range(5):
+        expect(p.run("run", "-q", "--read-only", "--", "true"), 0)
+        if len(folders(p)) in (2, 4):
+            number = json.loads((log / "events.jsonl").read_bytes().splitlines()[-1])["seq"] + 1
+            (log / "events.jsonl").rename(log / f"events-{number}.jsonl")
+    ids = [folder.name for folder in folders(p)][::-1]
+    assert [listed(p, "-n", str(most)) for most in range(1, 6)] == [ids[:most] for most in range(1, 6)]
+    assert listed(p) == listed(p, "-n", "0") == ids
+    # What the log says of a run that is gone, and what is no line, is passed over.
+    shutil.rmtree(folders(p)[4])
+    with (log / "events.jsonl").open("ab") as file:
+        file.write(b'{"type":"run_start","run":"../../../../etc/passwd"}\n' + b"\0" * 70000 + b"\n" + b'"type":"run_start","run":"2026')
+    assert listed(p, "-n", "2") == ids[1:3]
+    assert ids[1] in expect(p.run("record", "show"), 0).stdout
+    shutil.rmtree(log)
+    assert listed(p, "-n", "2") == ids[1:3] and ids[1] in expect(p.run("record", "show"), 0).stdout
+
+
 @case
 def a_record_is_shown_and_exported(p):
     expect(p.sh("echo 1 >a"), 0)

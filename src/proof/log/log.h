@@ -96,6 +96,13 @@ struct log_former {
 /* Lists them, the oldest first. The caller frees *ret. 0 or -errno. */
 int log_list_former(int folder, struct log_former **ret, size_t *ret_count);
 
+/*
+ * Shows the lines of the log of all runs, without their newlines, the last one first, until `see`
+ * returns another number than 0, which is the result. No digest is compared. -errno: it cannot be
+ * read. log_back.c
+ */
+int log_read_back(int folder, int (*see)(void *of, const char *line, size_t n), void *of);
+
 /* --- reading: log_read.c --- */
 
 /* One line of a chain, borrowed from the reader until the next. */

@@ -387,6 +387,13 @@ int record_compare_runs(const void *a, const void *b);
 int record_list_runs(int runs, const char *session, struct record_run **ret, size_t *ret_count);
 
 /*
+ * The `most` newest of all runs, in that order: read from the end of the log of all runs, so that
+ * it takes no longer where there are more. Where that log does not know as many, as
+ * record_list_runs.
+ */
+int record_list_newest(int runs, size_t most, struct record_run **ret, size_t *ret_count);
+
+/*
  * Where the operator's state is: XDG's word, root's own place, or `home`, which may be NULL. It
  * need not be there. -ENOENT: nothing says where.
  */
