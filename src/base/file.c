@@ -200,7 +200,7 @@ ssize_t file_read_up_to(int fd, char *bytes, size_t size)
 	return read_until(fd, bytes, size, 0);
 }
 
-int file_read_all(int fd, size_t max, char **ret, size_t *ret_size)
+static int read_all(int fd, bool is_regular, size_t max, char **ret, size_t *ret_size)
 {
 	size_t len = 0, cap = 16 * 1024, whole = 0;
 	own_free char *bytes = NULL;
@@ -208,6 +208,8 @@ int file_read_all(int fd, size_t max, char **ret, size_t *ret_size)
 
 	if (fstat(fd, &st) < 0)
 		return -errno;
+	if (is_regular && !S_ISREG(st.st_mode))
+		return -EINVAL;
 	if (S_ISREG(st.st_mode) && (uint64_t)st.st_size > max)
 		return -EFBIG;
 	/* Files of /proc say that they are empty, and are not. */
@@ -236,6 +238,16 @@ int file_read_all(int fd, size_t max, char **ret, size_t *ret_size)
 	*ret = take_ptr(bytes);
 	*ret_size = len;
 	return 0;
+}
+
+int file_read_all(int fd, size_t max, char **ret, size_t *ret_size)
+{
+	return read_all(fd, false, max, ret, ret_size);
+}
+
+int file_read_regular(int fd, size_t max, char **ret, size_t *ret_size)
+{
+	return read_all(fd, true, max, ret, ret_size);
 }
 
 int file_read_path(const char *path, size_t max, char **ret, size_t *ret_size)

@@ -54,6 +54,9 @@ ssize_t file_path_of(int fd, char ret[static PATH_MAX]);
  */
 int file_read_all(int fd, size_t max, char **ret, size_t *ret_size);
 
+/* The same for a regular file; -EINVAL if it is none. */
+int file_read_regular(int fd, size_t max, char **ret, size_t *ret_size);
+
 /* Opens a path with file_open and reads all of it with file_read_all. */
 int file_read_path(const char *path, size_t max, char **ret, size_t *ret_size);
 

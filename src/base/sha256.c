@@ -1,8 +1,8 @@
 #include "base/sha256.h"
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
+#include <sys/platform/x86.h>
 #endif
 #include <errno.h>
 #include <sodium.h>
@@ -17,26 +17,10 @@
 /* --- the processor's own instructions, about five times as fast --- */
 
 #if defined(__x86_64__)
-static bool ask_processor(void)
-{
-	unsigned a, b, c, d;
-
-	return __get_cpuid(1, &a, &b, &c, &d) && c & bit_SSSE3 && c & bit_SSE4_1 &&
-	       __get_cpuid_count(7, 0, &a, &b, &c, &d) && b & bit_SHA;
-}
-
+/* From what libc asked the processor at the start: in a virtual machine a question is slow. */
 static bool has_instructions(void)
 {
-	/* Asked once: in a virtual machine each question goes to the host. */
-	static enum {
-		NOT_ASKED,
-		NO,
-		YES
-	} answer;
-
-	if (answer == NOT_ASKED)
-		answer = ask_processor() ? YES : NO;
-	return answer == YES;
+	return CPU_FEATURE_ACTIVE(SSSE3) && CPU_FEATURE_ACTIVE(SSE4_1) && CPU_FEATURE_ACTIVE(SHA);
 }
 
 /* clang-format off */

@@ -528,7 +528,7 @@ static unsigned find_all(struct cgroup *g, unsigned wanted)
 	struct cgroup_places places;
 	unsigned missing = 0;
 
-	cgroup_place_find(&places);
+	cgroup_place_find(NULL, &places);
 	for (int i = 0; i < CGROUP_COUNT; i++) {
 		if (!(wanted & 1U << i) || !places.v1[i].dir[0])
 			continue;

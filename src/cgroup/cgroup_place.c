@@ -122,7 +122,23 @@ void cgroup_place_take_mount(struct cgroup_places *p, char *line)
 			place_in_mount(&p->v1[i], fields[3], fields[4]);
 }
 
-static void find_of(const char *own, struct cgroup_places *ret)
+/* A line that does not fit is as far as it fits, as from a file. */
+static void take_mounts(const char *mounts, struct cgroup_places *ret)
+{
+	char line[sizeof(((struct lines *)0)->bytes)];
+
+	for (size_t n; *mounts; mounts += n + (mounts[n] == '\n')) {
+		size_t fits;
+
+		n = strcspn(mounts, "\n");
+		fits = n < sizeof(line) ? n : sizeof(line) - 1;
+		memcpy(line, mounts, fits);
+		line[fits] = '\0';
+		cgroup_place_take_mount(ret, line);
+	}
+}
+
+static void find_of(const char *own, const char *known, struct cgroup_places *ret)
 {
 	own(lines) struct lines own_paths = { .fd = -1 }, mounts = { .fd = -1 };
 	char *line;
@@ -131,14 +147,18 @@ static void find_of(const char *own, struct cgroup_places *ret)
 	lines_open(&own_paths, own);
 	while ((line = lines_next(&own_paths)))
 		cgroup_place_take_own(ret, line);
+	if (known) {
+		take_mounts(known, ret);
+		return;
+	}
 	lines_open(&mounts, "/proc/self/mountinfo");
 	while ((line = lines_next(&mounts)))
 		cgroup_place_take_mount(ret, line);
 }
 
-void cgroup_place_find(struct cgroup_places *ret)
+void cgroup_place_find(const char *mounts, struct cgroup_places *ret)
 {
-	find_of("/proc/self/cgroup", ret);
+	find_of("/proc/self/cgroup", mounts, ret);
 }
 
 /* The same of another process, in the mounts of this one. */
@@ -147,7 +167,7 @@ static void cgroup_place_find_of(pid_t pid, struct cgroup_places *ret)
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%d/cgroup", pid);
-	find_of(path, ret);
+	find_of(path, NULL, ret);
 }
 
 int cgroup_place_open(const char *dir, long magic)
@@ -428,7 +448,7 @@ static int divide(const char *unit, unsigned wanted, struct err *e)
 	const char *name;
 	int r;
 
-	cgroup_place_find(&places);
+	cgroup_place_find(NULL, &places);
 	name = strrchr(places.v2.dir, '/');
 	if (!name || !str_eq(name + 1, unit))
 		return err_set(

@@ -17,8 +17,11 @@ struct cgroup_places {
 	struct cgroup_place v1[CGROUP_COUNT], v2;
 };
 
-/* Finds the places of this process. A tree that cannot be read stays empty. */
-void cgroup_place_find(struct cgroup_places *ret);
+/*
+ * Finds the places of this process. A tree that cannot be read stays empty. `mounts` is the text of
+ * this process's mountinfo; NULL: read it.
+ */
+void cgroup_place_find(const char *mounts, struct cgroup_places *ret);
 
 /*
  * Take one line of /proc/self/cgroup and, when those are done, one of /proc/self/mountinfo. Change

@@ -82,10 +82,10 @@ static int check_resolve(const char *folder, const char *path, char ret[static P
  */
 static char *check_read_config(int folder, const char *name, size_t *ret_size)
 {
-	own_fd int fd = open_file(folder, name);
+	own_fd int fd = file_open_name(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	char *bytes = NULL;
 
-	return fd >= 0 && file_read_all(fd, MAX_CONFIG, &bytes, ret_size) == 0 ? bytes : NULL;
+	return fd >= 0 && file_read_regular(fd, MAX_CONFIG, &bytes, ret_size) == 0 ? bytes : NULL;
 }
 
 /* --- lists of what must not be taken for the project's own --- */
@@ -279,37 +279,68 @@ static void repository_parts_take_setting(struct check_looking *l, struct found 
 		}
 }
 
-static void repository_parts_read_config(
-	struct check_looking *l, struct found *f, const char *folder, const char *name)
+static void repository_parts_take_config(
+	struct check_looking *l, struct found *f, const char *folder, const char *config, size_t n)
 {
-	char path[2 * PATH_MAX], value[PATH_MAX];
+	char value[PATH_MAX];
 	struct check_git_values values;
-	size_t n = 0;
-	own_free char *config = NULL;
 
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	if (*folder)
-		config = check_read_config(AT_FDCWD, path, &n);
-	if (!config)
-		return;
 	check_git_values_init(&values, config, n);
 	while (check_git_values_any(&values, value, sizeof(value)))
 		if (*value)
 			repository_parts_take_setting(l, f, &values, folder, value);
 }
 
+static void repository_parts_read_config(
+	struct check_looking *l, struct found *f, const char *folder, const char *name)
+{
+	char path[2 * PATH_MAX];
+	size_t n = 0;
+	own_free char *config = NULL;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	if (*folder)
+		config = check_read_config(AT_FDCWD, path, &n);
+	if (config)
+		repository_parts_take_config(l, f, folder, config, n);
+}
+
+void check_read_own_config(struct check_own_config *c, const char *home, struct arena *arena)
+{
+	static const char *const names[] = { "gitconfig", "config", ".gitconfig" };
+	const char *config = getenv("XDG_CONFIG_HOME");
+
+	if (c->is_read)
+		return;
+	*c = (struct check_own_config){ .is_read = true, .files[0].folder = "/etc" };
+	if (config && config[0] == '/')
+		c->files[1].folder = arena_printf(arena, "%s/git", config);
+	else if (home)
+		c->files[1].folder = arena_printf(arena, "%s/.config/git", home);
+	c->files[2].folder = home;
+	for (size_t i = 0; i < COUNT_OF(names); i++) {
+		char path[PATH_MAX + 16];
+		own_fd int fd = -1;
+		own_free char *text = NULL;
+
+		if (!c->files[i].folder)
+			continue;
+		snprintf(path, sizeof(path), "%s/%s", c->files[i].folder, names[i]);
+		fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+		if (fd >= 0 && file_read_regular(fd, MAX_CONFIG, &text, &c->files[i].size) == 0)
+			c->files[i].text = arena_copy(arena, text, c->files[i].size);
+	}
+}
+
 static void find_obeyed(struct check_looking *l, struct found *f)
 {
-	const char *home = l->project->home, *config = getenv("XDG_CONFIG_HOME");
-	char folder[PATH_MAX];
+	struct check_own_config *own = l->project->own;
 
-	repository_parts_read_config(l, f, "/etc", "gitconfig");
-	if (config && config[0] == '/')
-		snprintf(folder, sizeof(folder), "%s/git", config);
-	else
-		snprintf(folder, sizeof(folder), "%s/.config/git", home ? home : "");
-	repository_parts_read_config(l, f, folder, "config");
-	repository_parts_read_config(l, f, home ? home : "", ".gitconfig");
+	check_read_own_config(own, l->project->home, l->arena);
+	for (size_t i = 0; i < COUNT_OF(own->files); i++)
+		if (own->files[i].text)
+			repository_parts_take_config(
+				l, f, own->files[i].folder, own->files[i].text, own->files[i].size);
 	/* Also of a repository that is not believed: git on the host may believe it. */
 	repository_parts_read_config(l, f, l->common, "config");
 	repository_parts_read_config(l, f, l->common, "config.worktree");

@@ -11,11 +11,28 @@
  * submodule has a file .git that names a folder outside of it. That file may be a stranger's, and
  * the folder is believed only if it points back: by nothing that lies in the project.
  */
+/*
+ * The operator's own configuration of git: of the system, and two of the user. Read once for all
+ * who need it; git follows links there, and so does this.
+ */
+struct check_own_config {
+	struct {
+		const char *folder; /* it is in */
+		const char *text;   /* NULL: there is none, or it cannot be read */
+		size_t size;
+	} files[3];
+	bool is_read;
+};
+
+/* Reads it, if that was not done. What is read is in `arena`; `home` may be NULL. */
+void check_read_own_config(struct check_own_config *c, const char *home, struct arena *arena);
+
 struct check_project {
-	const char *path;    /* real */
-	const char *home;    /* or NULL */
-	const char *at;      /* where the cage has it … */
-	bool is_at_own_path; /* … or there */
+	const char *path;             /* real */
+	const char *home;             /* or NULL */
+	const char *at;               /* where the cage has it … */
+	bool is_at_own_path;          /* … or there */
+	struct check_own_config *own; /* read where it is needed, and kept */
 };
 
 struct check_repository {

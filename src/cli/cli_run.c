@@ -106,12 +106,13 @@ static void say_sum(
 {
 	own(buf) struct buf line = { .max = 1024 };
 	char here[PATH_MAX];
-	/* Here the newest run is meant by itself. */
-	bool is_here = getcwd(here, sizeof(here)) && str_path_within(here, project);
+	bool is_here;
 
 	add_sum(&line, x);
 	if (cli->is_quiet || !line.len)
 		return;
+	/* Here the newest run is meant by itself. */
+	is_here = getcwd(here, sizeof(here)) && str_path_within(here, project);
 	effects_add_held(&line, x);
 	cli_complain("files: %s; see: bawn diff%s%s, then: bawn apply%s%s or bawn discard%s%s",
 		buf_text(&line), is_here ? "" : " ", is_here ? "" : run, is_here ? "" : " ",

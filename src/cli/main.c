@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -197,8 +198,12 @@ static int print_help_of(const char *word, const char *inner)
 /* A descriptor that came in closed would be taken by the next file opened. */
 static void keep_standard_descriptors(void)
 {
-	for (int fd = 0; fd <= 2; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+	struct pollfd fds[] = { { .fd = 0 }, { .fd = 1 }, { .fd = 2 } };
+
+	while (poll(fds, COUNT_OF(fds), 0) < 0 && errno == EINTR)
+		;
+	for (size_t i = 0; i < COUNT_OF(fds); i++)
+		if (fds[i].revents & POLLNVAL)
 			file_open("/dev/null", O_RDWR);
 }
 

@@ -158,9 +158,10 @@ int host_probe(struct host *ret, struct err *e);
 
 /*
  * Probes only what takes no time, and assumes that namespaces, mounts and filters work. For callers
- * that are about to use them anyway and call host_probe if that fails.
+ * that are about to use them anyway and call host_probe if that fails. `mounts` is the text of this
+ * process's mountinfo; NULL: read it.
  */
-void host_assume(struct host *ret);
+void host_assume(struct host *ret, const char *mounts);
 
 /* Adds the facts as members of the open map. */
 void host_print_json(const struct host *h, struct json *j);

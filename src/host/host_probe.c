@@ -312,13 +312,13 @@ static void ask_manager(struct host *h, const struct cgroup_places *places)
 }
 
 /* With `tries` makes a cgroup to see it; otherwise only looks. */
-static void host_probe_cgroups(struct host *h, bool tries)
+static void host_probe_cgroups(struct host *h, bool tries, const char *mounts)
 {
 	struct cgroup_places places;
 	struct climb climb = { .tries = tries };
 	bool needs_v2 = false;
 
-	cgroup_place_find(&places);
+	cgroup_place_find(mounts, &places);
 	for (int i = 0; i < CGROUP_COUNT; i++) {
 		bool has_v1 = places.v1[i].dir[0] != '\0';
 
@@ -726,7 +726,7 @@ static void look_around(struct host *h, int *tried)
 	look_at_system(h);
 	look_for_programs(h);
 	tried[HOST_KVM] = try_kvm();
-	host_probe_cgroups(h, true);
+	host_probe_cgroups(h, true, NULL);
 }
 
 static void name_kernel(struct host *h)
@@ -766,7 +766,7 @@ int host_probe(struct host *ret, struct err *e)
 	return 0;
 }
 
-void host_assume(struct host *ret)
+void host_assume(struct host *ret, const char *mounts)
 {
 	static const enum host_ability programs[] = { HOST_BWRAP, HOST_CRUN, HOST_RUNC, HOST_PODMAN,
 		HOST_QEMU, HOST_KVM };
@@ -781,7 +781,7 @@ void host_assume(struct host *ret)
 	look_at_system(&h);
 	h.has_bash = probe_is_program("/bin/bash");
 	host_probe_groups(&h);
-	host_probe_cgroups(&h, false);
+	host_probe_cgroups(&h, false, mounts);
 	if (abi < 0)
 		host_set(&h, HOST_LANDLOCK, HOST_CAUSE_KERNEL, num);
 	/* Other engines are looked for when this one cannot do it. */

@@ -78,9 +78,10 @@ void keeper_init(struct keeper *k, const struct keeper_request *q, struct record
 		.mode = q->mode,
 		.record = record,
 		.process = { .pid = -1, .pidfd = -1, .channel = -1, .cpu_us = -1 },
-		.clock = { .timer = -1, .ready_ms = KEEPER_READY_MS },
+		.clock = { .ready_ms = KEEPER_READY_MS },
 		.end.limit = PLAN_GUARANTEE_COUNT,
 		.signals = -1,
+		.own.filter_count = -1,
 		.disk = -1,
 	};
 	cgroup_init(&k->group);

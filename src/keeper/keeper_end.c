@@ -107,8 +107,7 @@ static void end_explain(struct keeper *k, bool is_gone, struct err *e)
 
 void keeper_release(struct keeper *k)
 {
-	int *const fds[] = { &k->process.channel, &k->process.pidfd, &k->signals, &k->clock.timer,
-		&k->disk };
+	int *const fds[] = { &k->process.channel, &k->process.pidfd, &k->signals, &k->disk };
 
 	for (size_t i = 0; i < COUNT_OF(fds); i++) {
 		if (*fds[i] >= 0)

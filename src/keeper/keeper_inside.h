@@ -88,6 +88,12 @@ struct keeper {
 	int disk;                 /* its own file system, or -1 */
 	struct keeper_warm *warm; /* what a warm cage has of its own; or NULL */
 
+	/* What this process is itself: signals that it ignores, as bits, and its filters. */
+	struct {
+		uint64_t ignored;
+		int filter_count; /* -1: not known yet */
+	} own;
+
 	/* Its process, and those that are watched beside it. */
 	struct keeper_process process;
 	struct keeper_clock clock;

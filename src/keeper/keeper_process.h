@@ -27,10 +27,10 @@ struct keeper_process {
 };
 
 struct keeper_clock {
-	int timer;           /* rings when the time of what goes on is over; or -1 */
-	unsigned ready_ms;   /* what the cage may take to be made */
-	uint64_t began_ns;   /* the run */
-	uint64_t started_ns; /* the command; 0: it was not */
+	uint64_t deadline_ns; /* when the time of what goes on is over; 0: it has no end */
+	unsigned ready_ms;    /* what the cage may take to be made */
+	uint64_t began_ns;    /* the run */
+	uint64_t started_ns;  /* the command; 0: it was not */
 };
 
 /* Keeper and command as one job of the operator's shell. */
@@ -113,7 +113,7 @@ bool keeper_hear_last(struct keeper *k, struct err *e);
 /* --- keeper_watch.c: signals --- */
 
 /* Sets the time limit of what goes on; 0: none. */
-void keeper_set_timer(const struct keeper_clock *c, uint64_t ms);
+void keeper_set_timer(struct keeper_clock *c, uint64_t ms);
 
 /* Asks the command to end, and kills it if it has not ended a while later. */
 int keeper_begin_to_stop(struct keeper *k);

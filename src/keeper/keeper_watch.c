@@ -8,12 +8,12 @@
  *           run.
  */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/statfs.h>
-#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -31,20 +31,39 @@
 
 #define GRACE_MS 5000 /* between the request to end and the end */
 
-static int signals_open_signals(struct keeper *k, struct err *e)
+/* One file says it of all signals, and how many filters we have, which is needed too. */
+static void read_ignored(struct keeper *k)
+{
+	struct keeper_snapshot v = { 0 };
+	char text[16 * 1024] __attribute__((uninitialized));
+
+	if (keeper_snapshot_read_status(&v, text, sizeof(text)) == 0) {
+		k->own.ignored = v.ignored;
+		k->own.filter_count = v.filter_count;
+	}
+}
+
+static bool is_ignored(const struct keeper *k, int number)
+{
+	struct sigaction old;
+
+	if (k->own.filter_count >= 0)
+		return k->own.ignored >> (number - 1) & 1;
+	return sigaction(number, NULL, &old) == 0 && old.sa_handler == SIG_IGN;
+}
+
+static int signals_open(struct keeper *k, struct err *e)
 {
 	static const int watched[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP,
 		SIGCONT, SIGWINCH };
 	sigset_t set;
 
+	read_ignored(k);
 	sigemptyset(&set);
-	for (size_t i = 0; i < COUNT_OF(watched); i++) {
-		struct sigaction old;
-
+	for (size_t i = 0; i < COUNT_OF(watched); i++)
 		/* Who was told to ignore one, as by nohup, does. */
-		if (sigaction(watched[i], NULL, &old) < 0 || old.sa_handler != SIG_IGN)
+		if (!is_ignored(k, watched[i]))
 			sigaddset(&set, watched[i]);
-	}
 	k->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 	/* Nor be stopped for touching a terminal from the background, while the cage goes on. */
 	sigaddset(&set, SIGTTIN);
@@ -56,25 +75,24 @@ static int signals_open_signals(struct keeper *k, struct err *e)
 	return 0;
 }
 
-/* Opens the descriptors by which signals and the clock are heard. */
-static int signals_open(struct keeper *k, struct err *e)
-{
-	k->clock.timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (k->clock.timer < 0)
-		return err_sys(e, errno, "cannot make a clock");
-	return signals_open_signals(k, e);
-}
-
 const struct keeper_part keeper_signals_part = {
 	.take = { [KEEPER_PREPARE] = signals_open },
 };
 
-void keeper_set_timer(const struct keeper_clock *c, uint64_t ms)
+void keeper_set_timer(struct keeper_clock *c, uint64_t ms)
 {
-	struct itimerspec when = { .it_value = { .tv_sec = (time_t)(ms / 1000),
-					   .tv_nsec = (long)(ms % 1000) * 1000000L } };
+	c->deadline_ns = ms ? clock_ns() + ms * 1000000 : 0;
+}
 
-	timerfd_settime(c->timer, 0, &when, NULL);
+/* Milliseconds until the deadline, or -1. */
+static int clock_wait(const struct keeper_clock *c)
+{
+	uint64_t now = clock_ns(), left;
+
+	if (!c->deadline_ns)
+		return -1;
+	left = c->deadline_ns > now ? (c->deadline_ns - now + 999999) / 1000000 : 0;
+	return left > INT_MAX ? INT_MAX : (int)left;
 }
 
 /* --- to the command --- */
@@ -454,12 +472,12 @@ void keeper_end_for(struct keeper *k, enum plan_guarantee limit)
 	keeper_begin_to_stop(k);
 }
 
+/* Is the time of what goes on over? */
 static int hear_clock(struct keeper *k, struct err *e)
 {
-	uint64_t unused;
-
-	if (read(k->clock.timer, &unused, sizeof(unused)) < 0)
+	if (!k->clock.deadline_ns || clock_ns() < k->clock.deadline_ns)
 		return 0;
+	k->clock.deadline_ns = 0;
 	if (k->state < KEEPER_LET_GO)
 		return err_set(e, ERR_REFUSED, ETIMEDOUT,
 			"cannot make the cage: something that it opens did not answer within %u s",
@@ -538,7 +556,6 @@ static int watch_sooner(int a, int b)
 enum {
 	CHANNEL,
 	SIGNALS,
-	TIMER,
 	PARTS,
 	STDIO = PARTS + KEEPER_PARTS,
 	ALL = STDIO + 3
@@ -574,8 +591,8 @@ static int start_wait(const struct keeper *k, enum keeper_until until)
 static int watch_wait_for_all(
 	struct keeper *k, enum keeper_until until, struct pollfd fds[static ALL], int *ret_timeout)
 {
-	const int own[PARTS] = { k->process.channel, k->signals, k->clock.timer };
-	int wait = start_wait(k, until);
+	const int own[PARTS] = { k->process.channel, k->signals };
+	int wait = watch_sooner(start_wait(k, until), clock_wait(&k->clock));
 
 	*ret_timeout = keeper_relay_want(&k->stdio, &k->terminal, fds + STDIO);
 	wait = watch_sooner(*ret_timeout, wait);
@@ -622,14 +639,15 @@ static int watch_take_turns(struct keeper *k, struct err *e)
 /* The cage, the operator and the clock, and parts that come before what the command prints. */
 static int watch_hear(struct keeper *k, const struct pollfd fds[static ALL], struct err *e)
 {
-	static int (*const hearers[PARTS])(struct keeper *, struct err *) = {
-		[CHANNEL] = hear_cage, [SIGNALS] = keeper_hear_signal, [TIMER] = hear_clock
-	};
+	static int (*const hearers[PARTS])(struct keeper *,
+		struct err *) = { [CHANNEL] = hear_cage, [SIGNALS] = keeper_hear_signal };
 	int r = 0;
 
 	for (int i = 0; r == 0 && i < PARTS; i++)
 		if (fds[i].revents)
 			r = hearers[i](k, e);
+	if (r == 0)
+		r = hear_clock(k, e);
 	return r == 0 ? watch_hear_parts(k, fds, false, e) : r;
 }
 

@@ -406,11 +406,11 @@ static void assume_host(struct run *r)
 	struct run_pool *pool = r->pool;
 
 	if (!pool) {
-		host_assume(&r->host);
+		host_assume(&r->host, r->place.mounts);
 		return;
 	}
 	if (!pool->host_ns || clock_ns() - pool->host_ns > HOST_NS) {
-		host_assume(&pool->host);
+		host_assume(&pool->host, r->place.mounts);
 		pool->host_ns = clock_ns();
 	}
 	r->host = pool->host;
@@ -430,7 +430,7 @@ static int run_prepare(struct run *r, struct err *e)
 		return err_set(
 			e, ERR_SYS, ENOMEM, "cannot list the protected paths: out of memory");
 	r->request.home = r->place.home;
-	r->request.git_identity = run_git_identity(&r->spec, r->place.home);
+	r->request.git_identity = run_git_identity(&r->spec, &r->place);
 	r->record.is_relaxed = spec_bool(&r->spec, SPEC_RELAXED);
 	if (r->spec.is_self_governed)
 		r->record.self_governance = spec_text(&r->spec, SPEC_SELF_GOVERNANCE);

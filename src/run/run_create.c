@@ -40,7 +40,7 @@ static int check_plan(struct run_creation *c, struct err *e)
 	int r;
 
 	/* In a cage there is no need to try. */
-	host_assume(&c->host);
+	host_assume(&c->host, NULL);
 	r = run_is_in_cage() ? err_set(e, ERR_REFUSED, EOPNOTSUPP, "cannot make a cage in a cage")
 			     : create_build(c, e);
 	if (r < 0 && e->kind == ERR_REFUSED && host_probe(&c->host, &probing) == 0) {

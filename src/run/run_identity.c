@@ -4,37 +4,29 @@
  * Runs as:  the operator.
  * Must not: take anything else from that configuration: it names programs, and may have keys.
  */
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
+#include "base/count.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "check/check_git.h"
 #include "run/run_spec.h"
 
-#define MOST_CONFIG ((size_t)1 << 20)
-#define MOST_VALUE  256
+#define MOST_VALUE 256
 
 struct identity {
 	char name[MOST_VALUE], email[MOST_VALUE];
 };
 
-/* Later files and lines win, as with git. A file that is not there, or cannot be read, says none.
- */
-static void identity_read_config(const char *path, struct identity *ret)
+/* Later files and lines win, as with git. */
+static void identity_take_config(const char *text, size_t n, struct identity *ret)
 {
-	own_fd int fd = file_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-	own_free char *bytes = NULL;
 	struct check_git_values values;
 	char value[MOST_VALUE];
-	size_t n = 0;
 
-	if (fd < 0 || file_read_all(fd, MOST_CONFIG, &bytes, &n) < 0)
-		return;
-	check_git_values_init(&values, bytes, n);
+	check_git_values_init(&values, text, n);
 	while (check_git_values_any(&values, value, sizeof(value))) {
 		if (values.has_subsection || !str_eq(values.section, "user"))
 			continue;
@@ -60,23 +52,18 @@ static void add_setting(struct buf *out, const char *key, const char *value)
 	buf_puts(out, "\"\n");
 }
 
-const char *run_git_identity(struct spec *s, const char *home)
+const char *run_git_identity(struct spec *s, struct run_place *place)
 {
-	const char *config = getenv("XDG_CONFIG_HOME");
 	own(buf) struct buf out = { .max = (size_t)4 * MOST_VALUE };
+	struct check_own_config *config = &place->git_config;
 	struct identity found = { 0 };
-	char path[PATH_MAX];
 
-	if (!home)
+	if (!place->home)
 		return NULL;
-	if (config && config[0] == '/')
-		snprintf(path, sizeof(path), "%s/git/config", config);
-	else
-		snprintf(path, sizeof(path), "%s/.config/git/config", home);
-	identity_read_config("/etc/gitconfig", &found);
-	identity_read_config(path, &found);
-	snprintf(path, sizeof(path), "%s/.gitconfig", home);
-	identity_read_config(path, &found);
+	check_read_own_config(config, place->home, &s->arena);
+	for (size_t i = 0; i < COUNT_OF(config->files); i++)
+		if (config->files[i].text)
+			identity_take_config(config->files[i].text, config->files[i].size, &found);
 	if (!found.name[0] && !found.email[0])
 		return NULL;
 	buf_puts(&out, "[user]\n");

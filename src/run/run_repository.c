@@ -59,6 +59,7 @@ static void repository_look(struct spec *s, struct run_place *place)
 		.home = place->home,
 		.at = spec_text(s, SPEC_PROJECT_AT),
 		.is_at_own_path = spec_choice(s, SPEC_PROJECT_CAGE) == SPEC_CAGE_PROJECT,
+		.own = &place->git_config,
 	};
 
 	check_repository(&project, &s->arena, &place->repository);

@@ -57,8 +57,10 @@ struct run_place {
 	 */
 	const char *own_spec, *own_spec_name;
 	struct check_repository repository;
-	uint32_t names; /* that the project's folder may have: run_list_names */
-	bool has_names; /* … or before it is known, the current one */
+	struct check_own_config git_config; /* of the operator; the spec's arena */
+	uint32_t names;                     /* that the project's folder may have: run_list_names */
+	bool has_names;                     /* … or before it is known, the current one */
+	const char *mounts;                 /* mountinfo of this process; the spec's arena */
 	struct run_hidden
 		*state_paths; /* what of the operator's no cage may see; the spec's arena */
 	size_t state_count;
@@ -215,7 +217,7 @@ const char *run_missing_toolchain(
  * Name and e-mail of the operator's git configuration, as a section of one; NULL: there are none.
  * What it includes is not read. Owned by the spec.
  */
-const char *run_git_identity(struct spec *s, const char *home);
+const char *run_git_identity(struct spec *s, struct run_place *place);
 
 /* --- the project's git: run_repository.c --- */
 

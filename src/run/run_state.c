@@ -147,6 +147,9 @@ int run_find_state(struct spec *s, struct run_place *place)
 
 	arena_init(&arena, KEEPER_MAX_VIEW);
 	r = file_read_path("/proc/self/mountinfo", KEEPER_MAX_VIEW, &text, &n);
+	/* The parser cuts it up. */
+	if (r == 0)
+		place->mounts = arena_copy(&s->arena, text, n);
 	if (r == 0)
 		r = keeper_snapshot_parse_mounts(&v, text, &arena);
 	if (r == 0)

@@ -21,8 +21,11 @@ static struct agent_search search_of(const struct run_place *place, char here[st
 void run_add_toolchains(struct spec *s, const struct run_place *place)
 {
 	char here[PATH_MAX];
-	struct agent_search where = search_of(place, here);
+	struct agent_search where;
 
+	if (!spec_list(s, SPEC_TOOLCHAINS)->count)
+		return;
+	where = search_of(place, here);
 	toolchain_apply(s, &where);
 }
 

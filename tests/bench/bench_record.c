@@ -112,7 +112,7 @@ static void make_record(struct bench *b, struct plan **plan, struct err *e)
 	struct host h;
 	struct spec s;
 
-	host_assume(&h);
+	host_assume(&h, NULL);
 	spec_init(&s);
 	if (!spec_settle(&s) || plan_build(&s, &h, plan, NULL, e) < 0 ||
 		record_make_run(NULL, b->record.run, e) < 0 ||

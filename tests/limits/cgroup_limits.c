@@ -164,7 +164,7 @@ static bool make_v2(struct cgroup *g)
 	groups_name_run(run);
 	cgroup_init(g);
 	snprintf(g->name, sizeof(g->name), "bawn-%.24s", run);
-	cgroup_place_find(&places);
+	cgroup_place_find(NULL, &places);
 	f->parent = cgroup_place_open(places.v2.dir, CGROUP2_SUPER_MAGIC);
 	f->is_v2 = true;
 	g->count = 1;

@@ -98,7 +98,7 @@ const char *test_place_make(struct test_place *p, uid_t uid)
 
 	*p = (struct test_place){ .uid = uid };
 	snprintf(name, sizeof(name), "bawn-test-%d", getpid());
-	cgroup_place_find(&places);
+	cgroup_place_find(NULL, &places);
 	for (unsigned i = 0; i < CGROUP_COUNT; i++) {
 		if (!places.v1[i].dir[0])
 			missing |= 1U << i;

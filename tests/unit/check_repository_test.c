@@ -28,6 +28,8 @@ static void run(const char *script)
 		check_that(0, script, __FILE__, __LINE__);
 }
 
+static struct check_own_config own;
+
 /* A repository m.git, or m/.git, with a worktree w; a submodule s of m. */
 static void begin(void)
 {
@@ -41,13 +43,14 @@ static void begin(void)
 	    "cp m/.git/HEAD m/.git/modules/s/; echo 'gitdir: ../.git/modules/s' >m/s/.git\n"
 	    "printf '[core]\\n\\tworktree = ../../../s\\n' >m/.git/modules/s/config");
 	snprintf(path, sizeof(path), "%s/w", top);
-	project = (struct check_project){ .path = path, .at = "/work" };
+	project = (struct check_project){ .path = path, .at = "/work", .own = &own };
 }
 
 static void look(void)
 {
 	arena_done(&arena);
 	arena_init(&arena, 1 << 20);
+	own.is_read = false;
 	check_repository(&project, &arena, &seen);
 }
 

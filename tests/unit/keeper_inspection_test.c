@@ -132,7 +132,7 @@ static uint64_t inspect(struct err *e)
 {
 	uint64_t broken = 0;
 
-	CHECK(keeper_snapshot_parse(&look.cage, texts, true, &look.arena) == 0);
+	CHECK(keeper_snapshot_parse(&look.cage, texts, &look.arena) == 0);
 	CHECK((keeper_inspection_compare(&look, &keeper, &record, e) < 0) ==
 		(e->kind == ERR_REFUSED));
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {

@@ -258,7 +258,7 @@ static int parse_with(struct keeper_snapshot *v, enum keeper_text changed, const
 		texts[i] = arena_copy(&arena, from, strlen(from));
 	}
 	*v = (struct keeper_snapshot){ 0 };
-	return keeper_snapshot_parse(v, texts, true, &arena);
+	return keeper_snapshot_parse(v, texts, &arena);
 }
 
 static void test_texts(void)

@@ -323,7 +323,7 @@ static int mcp_build(
 	struct host host;
 	int r;
 
-	host_assume(&host);
+	host_assume(&host, NULL);
 	run_tell_host(place, &host);
 	r = plan_build(s, &host, ret, &choice, e);
 	if (r == 0 || e->kind != ERR_REFUSED || host_probe(&host, &probing) < 0)

@@ -675,9 +675,10 @@ static void see_all(struct keeper_inspection *l, const struct keeper *k)
 			observers[i].see(l, k);
 }
 
-static int keeper_inspection_prepare(struct keeper_inspection **ret, const struct cage_start *start,
-	const struct keeper_sources *sources, struct err *e)
+static int keeper_inspection_prepare(
+	struct keeper_inspection **ret, const struct keeper *k, struct err *e)
 {
+	const struct cage_start *start = &k->start;
 	struct keeper_inspection *l = calloc(1, sizeof(*l));
 	int r;
 
@@ -685,10 +686,10 @@ static int keeper_inspection_prepare(struct keeper_inspection **ret, const struc
 		return err_set(e, ERR_SYS, ENOMEM, "cannot inspect the cage: out of memory");
 	l->start = start;
 	arena_init(&l->arena, KEEPER_MAX_VIEW);
-	r = keeper_snapshot_read_own(&l->host, &l->arena, e);
+	r = keeper_snapshot_read_own(&l->host, k->own.filter_count, &l->arena, e);
 	/* Of a cage that stands they were seen, and are to be the same. */
 	if (r == 0 && !start->join)
-		r = keeper_mounts_expect(&l->mounts, start, sources, &l->host, &l->arena, e);
+		r = keeper_mounts_expect(&l->mounts, start, &k->sources, &l->host, &l->arena, e);
 	*ret = l;
 	return r;
 }
@@ -766,9 +767,7 @@ static int keeper_inspection_judge(
 /* While the cage is being made there is time for that. What a session brings may come later. */
 static int inspection_prepare(struct keeper *k, struct err *e)
 {
-	int r = k->mode == KEEPER_WARM
-			? 0
-			: keeper_inspection_prepare(&k->inspection, &k->start, &k->sources, e);
+	int r = k->mode == KEEPER_WARM ? 0 : keeper_inspection_prepare(&k->inspection, k, e);
 
 	if (r < 0 || k->mode == KEEPER_WARMING || k->mode == KEEPER_JOINING)
 		return r;

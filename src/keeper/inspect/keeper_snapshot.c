@@ -98,6 +98,8 @@ static bool parse_status_line(struct keeper_snapshot *v, const char *key, const 
 		return parse_int(value, &v->seccomp);
 	if (str_starts(key, "Seccomp_filters:"))
 		return parse_int(value, &v->filter_count);
+	if (str_starts(key, "SigIgn:"))
+		return num_scan(value, 16, &v->ignored, 1);
 	if (str_starts(key, "Groups:"))
 		v->group_count = count_groups(value, v->gids[1]);
 	return true;
@@ -335,14 +337,14 @@ static void parse_limits(struct keeper_snapshot *v, const char *text)
 	v->max_processes = parse_limit(text, "Max processes");
 }
 
-int keeper_snapshot_parse(struct keeper_snapshot *v, char *const texts[static KEEPER_TEXT_COUNT],
-	bool is_whole, struct arena *arena)
+int keeper_snapshot_parse(
+	struct keeper_snapshot *v, char *const texts[static KEEPER_TEXT_COUNT], struct arena *arena)
 {
 	int r = keeper_snapshot_parse_status(v, texts[KEEPER_TEXT_STATUS]);
 
 	if (r == 0)
 		r = keeper_snapshot_parse_mounts(v, texts[KEEPER_TEXT_MOUNTS], arena);
-	if (r < 0 || !is_whole)
+	if (r < 0)
 		return r;
 	parse_limits(v, texts[KEEPER_TEXT_LIMITS]);
 	parse_interfaces(v, texts[KEEPER_TEXT_INTERFACES]);
@@ -354,53 +356,72 @@ int keeper_snapshot_parse(struct keeper_snapshot *v, char *const texts[static KE
 
 /* --- reading --- */
 
-static int snapshot_read_texts(
-	struct keeper_snapshot *v, int proc, bool is_whole, struct arena *arena)
+static int read_text(int proc, enum keeper_text i, struct arena *arena, char **ret)
 {
 	static const char *const files[KEEPER_TEXT_COUNT] = { "status", "mountinfo", "uid_map",
 		"gid_map", "stat", "limits", "net/dev" };
-	char *texts[KEEPER_TEXT_COUNT] = { NULL };
+	own_fd int fd = file_open_name(proc, files[i], O_RDONLY);
 
-	for (int i = 0; i < (is_whole ? KEEPER_TEXT_COUNT : KEEPER_TEXT_OWN); i++) {
-		own_fd int fd = file_open_name(proc, files[i], O_RDONLY);
-		enum lines_size lines = i == KEEPER_TEXT_MOUNTS ? LONG_LINES : SHORT_LINES;
-		int r = fd < 0 ? fd : read_open(fd, lines, arena, &texts[i]);
-
-		if (r < 0)
-			return r;
-	}
-	return keeper_snapshot_parse(v, texts, is_whole, arena);
+	return fd < 0 ? fd
+		      : read_open(
+				fd, i == KEEPER_TEXT_MOUNTS ? LONG_LINES : SHORT_LINES, arena, ret);
 }
 
-static int read_view(struct keeper_snapshot *v, const char *path, bool is_whole,
-	struct arena *arena, struct err *e)
+static int read_all_texts(struct keeper_snapshot *v, int proc, struct arena *arena)
+{
+	char *texts[KEEPER_TEXT_COUNT] = { NULL };
+	int r = 0;
+
+	for (enum keeper_text i = 0; r == 0 && i < KEEPER_TEXT_COUNT; i++)
+		r = read_text(proc, i, arena, &texts[i]);
+	return r == 0 ? keeper_snapshot_parse(v, texts, arena) : r;
+}
+
+static int read_own_texts(struct keeper_snapshot *v, int proc, int filters, struct arena *arena)
+{
+	char *text = NULL;
+	int r = filters < 0 ? read_text(proc, KEEPER_TEXT_STATUS, arena, &text) : 0;
+
+	if (r == 0 && filters < 0)
+		r = keeper_snapshot_parse_status(v, text);
+	else
+		v->filter_count = filters;
+	if (r == 0)
+		r = read_text(proc, KEEPER_TEXT_MOUNTS, arena, &text);
+	return r == 0 ? keeper_snapshot_parse_mounts(v, text, arena) : r;
+}
+
+/* A folder of the kernel's /proc; a descriptor or -errno. */
+static int open_proc(const char *path, struct err *e)
 {
 	own_fd int proc = file_open(path, O_RDONLY | O_DIRECTORY);
 	struct statfs fs;
-	int r;
 
-	memset(v, 0, sizeof(*v));
 	if (proc < 0 || fstatfs(proc, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
 		return err_set(e, ERR_SYS, proc < 0 ? -proc : EINVAL,
 			"cannot inspect the cage from outside: '%s' does not exist or is not the "
 			"kernel's",
 			path);
-	r = snapshot_read_texts(v, proc, is_whole, arena);
-	if (r == 0)
-		r = read_namespaces(v, proc);
-	if (r == 0 && is_whole)
-		r = read_descriptors(v, proc);
-	if (r < 0)
-		return err_sys(e, -r, "cannot inspect the cage from outside: '%s'", path);
-	return 0;
+	return take_fd(&proc);
 }
 
 int keeper_snapshot_read(struct keeper_snapshot *ret, pid_t pid, struct arena *arena, struct err *e)
 {
+	own_fd int proc = -1;
 	char path[32];
+	int r;
 
+	memset(ret, 0, sizeof(*ret));
 	snprintf(path, sizeof(path), "/proc/%d", pid);
-	return read_view(ret, path, true, arena, e);
+	proc = open_proc(path, e);
+	if (proc < 0)
+		return proc;
+	r = read_all_texts(ret, proc, arena);
+	if (r == 0)
+		r = read_namespaces(ret, proc);
+	if (r == 0)
+		r = read_descriptors(ret, proc);
+	return r < 0 ? err_sys(e, -r, "cannot inspect the cage from outside: '%s'", path) : 0;
 }
 
 /* --- in two parts --- */
@@ -459,7 +480,29 @@ int keeper_snapshot_read_again(struct keeper_snapshot *v, const struct keeper_sn
 	return 0;
 }
 
-int keeper_snapshot_read_own(struct keeper_snapshot *ret, struct arena *arena, struct err *e)
+int keeper_snapshot_read_own(
+	struct keeper_snapshot *ret, int filters, struct arena *arena, struct err *e)
 {
-	return read_view(ret, "/proc/self", false, arena, e);
+	own_fd int proc = open_proc("/proc/self", e);
+	int r;
+
+	memset(ret, 0, sizeof(*ret));
+	if (proc < 0)
+		return proc;
+	r = read_own_texts(ret, proc, filters, arena);
+	if (r == 0)
+		r = read_namespaces(ret, proc);
+	return r < 0 ? err_sys(e, -r, "cannot inspect the cage from outside: '/proc/self'") : 0;
+}
+
+int keeper_snapshot_read_status(struct keeper_snapshot *v, char *text, size_t size)
+{
+	own_fd int fd = file_open("/proc/self/status", O_RDONLY);
+	/* One line of the kernel's buffer: it comes whole, or there is no room for it. */
+	ssize_t n = fd < 0 ? fd : read(fd, text, size);
+
+	if (n <= 0 || (size_t)n == size)
+		return -EIO;
+	text[n] = '\0';
+	return keeper_snapshot_parse_status(v, text);
 }

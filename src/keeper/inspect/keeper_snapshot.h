@@ -49,6 +49,7 @@ struct keeper_snapshot {
 	unsigned group_count;     /* supplementary ones, without gids[1] */
 	uint64_t capabilities[5]; /* inheritable, permitted, effective, bounding, ambient */
 	int no_new_privileges, seccomp, filter_count;
+	uint64_t ignored; /* signals, as bits */
 	struct keeper_id_map uid_map, gid_map;
 	uint64_t namespaces[KEEPER_NS_COUNT]; /* inodes */
 	struct keeper_mount *mounts;
@@ -80,18 +81,24 @@ void keeper_snapshot_close(struct keeper_snapshot_files *files);
 int keeper_snapshot_read_again(struct keeper_snapshot *v, const struct keeper_snapshot_files *files,
 	struct arena *arena, struct err *e);
 
-/* What a cage is compared with: status, namespaces and mounts of this process. */
-int keeper_snapshot_read_own(struct keeper_snapshot *ret, struct arena *arena, struct err *e);
+/*
+ * What a cage is compared with: the number of filters, namespaces and mounts of this process.
+ * `filters` is that number, or -1: it is read.
+ */
+int keeper_snapshot_read_own(
+	struct keeper_snapshot *ret, int filters, struct arena *arena, struct err *e);
+
+/* What the status of this process says; `text` is room for it. 0 or -errno. */
+int keeper_snapshot_read_status(struct keeper_snapshot *v, char *text, size_t size);
 
 /* Is a word among the comma-separated options? */
 bool keeper_has_option(const char *options, const char *word);
 
-/* The kernel's files about a process; of this one the first KEEPER_TEXT_OWN are read. */
+/* The kernel's files about a process. */
 enum keeper_text {
 	KEEPER_TEXT_STATUS,
 	KEEPER_TEXT_MOUNTS,
-	KEEPER_TEXT_OWN,
-	KEEPER_TEXT_UID_MAP = KEEPER_TEXT_OWN,
+	KEEPER_TEXT_UID_MAP,
 	KEEPER_TEXT_GID_MAP,
 	KEEPER_TEXT_STAT,
 	KEEPER_TEXT_LIMITS,
@@ -101,7 +108,7 @@ enum keeper_text {
 
 /* All that they say, into a view of zeros. The view points into the text of the mounts. */
 int keeper_snapshot_parse(struct keeper_snapshot *v, char *const texts[static KEEPER_TEXT_COUNT],
-	bool is_whole, struct arena *arena);
+	struct arena *arena);
 
 /* The parts of /proc's files that are parsed, for their tests. */
 int keeper_snapshot_parse_status(struct keeper_snapshot *v, const char *text);

@@ -249,7 +249,7 @@ static int copy_check_source(const struct keeper *k, const char *source, struct 
 		return err_hint(e, err_set(e, ERR_SYS, ELOOP, "the run's folder is in it"),
 			"set XDG_STATE_HOME to another place");
 	arena_init(&arena, KEEPER_MAX_VIEW);
-	r = keeper_snapshot_read_own(&host, &arena, e);
+	r = keeper_snapshot_read_own(&host, k->own.filter_count, &arena, e);
 	if (r == 0)
 		r = keeper_refuse_nested(&host, source, e);
 	arena_done(&arena);

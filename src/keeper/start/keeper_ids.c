@@ -76,7 +76,7 @@ static int choose_team(const char *project, struct cage_ids *ret, struct err *e)
 int keeper_choose_ids(const struct keeper_request *q, struct cage_ids *ret, struct err *e)
 {
 	bool in_session = q->workspace >= 0 || plan_find(q->plan, PLAN_AWAIT, NULL);
-	uint32_t chance = in_session ? 0 : (uint32_t)getpid();
+	uint32_t chance;
 	struct stat pids;
 
 	*ret = (struct cage_ids){ .uid = geteuid(), .gid = getegid() };
@@ -87,6 +87,7 @@ int keeper_choose_ids(const struct keeper_request *q, struct cage_ids *ret, stru
 	ret->is_given = true;
 	if (cage_is_broken("ids"))
 		return 0;
+	chance = in_session ? 0 : (uint32_t)getpid();
 	if (stat("/proc/self/ns/pid", &pids) == 0)
 		chance += (uint32_t)pids.st_ino * 2654435761U;
 	ret->uid = ids_pick_id("/proc/self/uid_map", chance);

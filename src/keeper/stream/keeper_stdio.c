@@ -229,7 +229,7 @@ static const char *classify(struct keeper_stream *s, int i, const struct stat *s
 		return "a folder";
 	if (S_ISREG(st->st_mode) && i > 0 && st->st_mode & (S_ISUID | S_ISGID))
 		return "a file with a set-user-id or set-group-id bit";
-	if (isatty(i)) {
+	if (S_ISCHR(st->st_mode) && !is_harmless_device(st) && isatty(i)) {
 		s->kind = KEEPER_TERMINAL;
 		s->chunk = TERMINAL_CHUNK;
 	} else if (S_ISREG(st->st_mode)) {
