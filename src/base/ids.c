@@ -6,6 +6,24 @@
 
 static gid_t groups[NGROUPS_MAX];
 
+uid_t ids_user(void)
+{
+	static uid_t user = (uid_t)-1;
+
+	if (user == (uid_t)-1)
+		user = geteuid();
+	return user;
+}
+
+gid_t ids_group(void)
+{
+	static gid_t group = (gid_t)-1;
+
+	if (group == (gid_t)-1)
+		group = getegid();
+	return group;
+}
+
 int ids_count_groups(gid_t own)
 {
 	long n = syscall(SYS_getgroups, NGROUPS_MAX, groups);

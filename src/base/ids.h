@@ -4,6 +4,13 @@
 #include <sys/types.h>
 
 /*
+ * The effective user and group of this process, asked once. For who never changes them: a child
+ * that becomes somebody else asks the kernel.
+ */
+uid_t ids_user(void);
+gid_t ids_group(void);
+
+/*
  * Counts the supplementary groups of this process, without `own`. Returns -1 if the kernel does not
  * tell them. Allocates nothing.
  */

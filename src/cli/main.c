@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +21,8 @@
 #include "cli/cli.h"
 #include "gate/gate.h"
 #include "session/store/store.h"
+
+#define HEAP_PIECE (256 << 10)
 
 /* Names that bawn starts itself by, to be another program. */
 static const struct {
@@ -228,6 +231,9 @@ int main(int argc, char **argv)
 	const struct cli_command *command;
 	const char *name;
 
+	/* A start takes as much: the heap is asked for once, and not given back in between. */
+	mallopt(M_TOP_PAD, HEAP_PIECE);
+	mallopt(M_TRIM_THRESHOLD, 8 * HEAP_PIECE);
 	keep_standard_descriptors();
 	keep_own_rights();
 	forget_cage_variables();

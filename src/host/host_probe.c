@@ -347,7 +347,7 @@ static void host_probe_cgroups(struct host *h, bool tries, const char *mounts)
  */
 static void host_probe_groups(struct host *h)
 {
-	gid_t own = h->is_root ? (gid_t)-1 : getegid();
+	gid_t own = h->is_root ? (gid_t)-1 : ids_group();
 	int n = ids_count_groups(own);
 
 	h->groups = (n < 0 ? 1 : n) + (own == 0);
@@ -775,7 +775,7 @@ void host_assume(struct host *ret, const char *mounts)
 	int num = abi < 0 ? errno : 0;
 
 	memset(&h, 0, sizeof(h));
-	h.is_root = geteuid() == 0;
+	h.is_root = ids_user() == 0;
 	h.landlock_abi = abi > 0 ? (int)abi : 0;
 	name_kernel(&h);
 	look_at_system(&h);

@@ -18,7 +18,7 @@
 static bool is_of_others(const char *path, struct stat *ret)
 {
 	return path[0] && stat(path, ret) == 0 &&
-	       (ret->st_uid != geteuid() || ret->st_gid != getegid());
+	       (ret->st_uid != ids_user() || ret->st_gid != ids_group());
 }
 
 bool run_is_of_others(const struct run_place *place)
@@ -31,7 +31,7 @@ bool run_is_of_others(const struct run_place *place)
 /* Root's own group opens more than that of a team. */
 static bool has_team(const struct stat *project)
 {
-	return project->st_gid != getegid() && project->st_gid != 0 &&
+	return project->st_gid != ids_group() && project->st_gid != 0 &&
 	       ids_has_group(project->st_gid) && prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0;
 }
 

@@ -16,6 +16,7 @@
 
 #include "base/count.h"
 #include "base/file.h"
+#include "base/ids.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "client/client.h"
@@ -198,7 +199,7 @@ static int load_check_folder(const char *what, const char *path, struct err *e)
 	struct stat st;
 
 	snprintf(folder, sizeof(folder), "%.*s", (int)(strrchr(path, '/') - path), path);
-	if (stat(folder, &st) < 0 || (st.st_uid != 0 && st.st_uid != geteuid()) ||
+	if (stat(folder, &st) < 0 || (st.st_uid != 0 && st.st_uid != ids_user()) ||
 		st.st_mode & (S_IWGRP | S_IWOTH))
 		return err_hint(e,
 			err_set(e, ERR_REFUSED, EPERM,
@@ -216,7 +217,7 @@ static int check_owner(int fd, const char *what, const char *path, struct err *e
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return err_set(e, ERR_REFUSED, EINVAL,
 			"cannot use the %s '%s': it is not a regular file", what, path);
-	if (st.st_uid != 0 && st.st_uid != geteuid())
+	if (st.st_uid != 0 && st.st_uid != ids_user())
 		return err_hint(e,
 			err_set(e, ERR_REFUSED, EPERM,
 				"cannot use the %s '%s': it belongs to another user", what, path),

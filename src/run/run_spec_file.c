@@ -21,6 +21,7 @@
 
 #include "base/count.h"
 #include "base/file.h"
+#include "base/ids.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "run/run_spec.h"
@@ -60,7 +61,7 @@ static bool can_others_write(int fd)
 	struct stat st;
 
 	return fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
-	       (st.st_uid != 0 && st.st_uid != geteuid()) || st.st_mode & (S_IWGRP | S_IWOTH);
+	       (st.st_uid != 0 && st.st_uid != ids_user()) || st.st_mode & (S_IWGRP | S_IWOTH);
 }
 
 /* Is it in the project, or does a link that is in there lead to it? */

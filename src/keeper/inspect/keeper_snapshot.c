@@ -356,11 +356,12 @@ int keeper_snapshot_parse(
 
 /* --- reading --- */
 
-static int read_text(int proc, enum keeper_text i, struct arena *arena, char **ret)
+/* *ret_fd is left open: all of them are closed by one call. */
+static int read_text(int proc, enum keeper_text i, struct arena *arena, char **ret, int *ret_fd)
 {
 	static const char *const files[KEEPER_TEXT_COUNT] = { "status", "mountinfo", "uid_map",
 		"gid_map", "stat", "limits", "net/dev" };
-	own_fd int fd = file_open_name(proc, files[i], O_RDONLY);
+	int fd = *ret_fd = file_open_name(proc, files[i], O_RDONLY);
 
 	return fd < 0 ? fd
 		      : read_open(
@@ -370,25 +371,28 @@ static int read_text(int proc, enum keeper_text i, struct arena *arena, char **r
 static int read_all_texts(struct keeper_snapshot *v, int proc, struct arena *arena)
 {
 	char *texts[KEEPER_TEXT_COUNT] = { NULL };
-	int r = 0;
+	int fds[KEEPER_TEXT_COUNT], r = 0;
 
+	memset(fds, -1, sizeof(fds));
 	for (enum keeper_text i = 0; r == 0 && i < KEEPER_TEXT_COUNT; i++)
-		r = read_text(proc, i, arena, &texts[i]);
+		r = read_text(proc, i, arena, &texts[i], &fds[i]);
+	file_close_all(fds, COUNT_OF(fds));
 	return r == 0 ? keeper_snapshot_parse(v, texts, arena) : r;
 }
 
 static int read_own_texts(struct keeper_snapshot *v, int proc, int filters, struct arena *arena)
 {
-	char *text = NULL;
-	int r = filters < 0 ? read_text(proc, KEEPER_TEXT_STATUS, arena, &text) : 0;
+	char *status = NULL, *mounts = NULL;
+	int fds[] = { -1, -1 };
+	int r = filters < 0 ? read_text(proc, KEEPER_TEXT_STATUS, arena, &status, &fds[0]) : 0;
 
-	if (r == 0 && filters < 0)
-		r = keeper_snapshot_parse_status(v, text);
-	else
-		v->filter_count = filters;
 	if (r == 0)
-		r = read_text(proc, KEEPER_TEXT_MOUNTS, arena, &text);
-	return r == 0 ? keeper_snapshot_parse_mounts(v, text, arena) : r;
+		r = read_text(proc, KEEPER_TEXT_MOUNTS, arena, &mounts, &fds[1]);
+	file_close_all(fds, COUNT_OF(fds));
+	v->filter_count = filters;
+	if (r == 0 && status)
+		r = keeper_snapshot_parse_status(v, status);
+	return r == 0 ? keeper_snapshot_parse_mounts(v, mounts, arena) : r;
 }
 
 /* A folder of the kernel's /proc; a descriptor or -errno. */

@@ -29,6 +29,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/ids.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "base/tree.h"
@@ -297,9 +298,9 @@ static bool has_others(const struct keeper *k, enum cage_layer which, const stru
 
 	if (!(op->flags & PLAN_CAPTURED) || op->flags & (PLAN_COPIED | PLAN_IN_POOL | PLAN_SHARED))
 		return false;
-	if (geteuid() == 0 || fstat(k->layer.trees[which].below, &st) < 0)
+	if (ids_user() == 0 || fstat(k->layer.trees[which].below, &st) < 0)
 		return false;
-	return k->start.ids.is_team || st.st_uid != geteuid() || st.st_gid != getegid();
+	return k->start.ids.is_team || st.st_uid != ids_user() || st.st_gid != ids_group();
 }
 
 /* The layer begins with what an overlay could not copy up; `list.new` says that this goes on. */

@@ -79,7 +79,7 @@ int keeper_choose_ids(const struct keeper_request *q, struct cage_ids *ret, stru
 	uint32_t chance;
 	struct stat pids;
 
-	*ret = (struct cage_ids){ .uid = geteuid(), .gid = getegid() };
+	*ret = (struct cage_ids){ .uid = ids_user(), .gid = ids_group() };
 	if (plan_find(q->plan, PLAN_IDS, "team"))
 		return choose_team(q->project, ret, e);
 	if (!plan_find(q->plan, PLAN_IDS, "reserved"))

@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/count.h"
 #include "base/file.h"
+#include "base/ids.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "cage/cage_break.h"
@@ -252,7 +253,7 @@ static bool is_safe(int folder)
 {
 	struct stat st;
 
-	return fstat(folder, &st) == 0 && (st.st_uid == 0 || st.st_uid == geteuid()) &&
+	return fstat(folder, &st) == 0 && (st.st_uid == 0 || st.st_uid == ids_user()) &&
 	       (!(st.st_mode & (S_IWGRP | S_IWOTH)) || st.st_mode & S_ISVTX);
 }
 
@@ -267,7 +268,7 @@ static int make_work(struct keeper_protect *h, int project)
 	if (h->work < 0)
 		return h->work;
 	if (flock(h->work, LOCK_EX | LOCK_NB) < 0 ||
-		(geteuid() == 0 && fchown(h->work, owner.st_uid, owner.st_gid) < 0))
+		(ids_user() == 0 && fchown(h->work, owner.st_uid, owner.st_gid) < 0))
 		return -errno;
 	return 0;
 }
