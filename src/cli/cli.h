@@ -162,6 +162,9 @@ struct cli {
 	bool has_dashes;   /* there is a "--" */
 	size_t open_count; /* with takes_words: the words before it */
 	bool is_json, is_quiet, has_color;
+	/* CLOCK_MONOTONIC at the beginning of main, and how long the processor had worked for us.
+	 */
+	uint64_t began_ns, cpu_before_ns;
 	char *command_line; /* all of it, in one piece of memory, as ps shows it */
 	size_t command_line_size;
 	struct run_request request; /* with takes_spec: what the options ask for */

@@ -155,28 +155,56 @@ static void say_effects(const struct cli *cli, const struct record *record, cons
 
 /* --- timing --- */
 
-static void say_step(const char *name, uint64_t ns)
+/* A line, and what the lines so far add up to. */
+static void say_step(const char *name, uint64_t from, uint64_t to)
 {
-	fprintf(stderr, "  %-24s %8.1f µs\n", name, (double)ns / 1000);
+	fprintf(stderr, "  %-26s %8.1f µs\n", name, to > from ? (double)(to - from) / 1000 : 0);
 }
 
-/* Where the time of a start went; nothing where it was not taken. */
-static void say_times(const struct cage_times *t, const struct record *record, uint64_t began)
+/* What the cage's first process did, in parts of the plan. */
+static void say_wall(const struct cage_times *t)
 {
-	if (!t || !t->started)
+	uint64_t rest = t->ready - t->mapped;
+
+	say_step("ids", t->born, t->mapped);
+	for (int kind = 0; kind < PLAN_OP_KIND_COUNT; kind++) {
+		if (!t->spent[kind] || kind == PLAN_IDS)
+			continue;
+		say_step(plan_op_defs[kind].name, 0, t->spent[kind]);
+		rest -= t->spent[kind] < rest ? t->spent[kind] : rest;
+	}
+	say_step("the rest of the wall", 0, rest);
+	say_step("= until the wall stands", t->born, t->ready);
+}
+
+/*
+ * Where the time of a run went, from the start of our own process; nothing where the command was
+ * not started. Lines add up to the next one with "=" of the same kind: the wall's to the wall, and
+ * all of them to the run.
+ */
+static void say_times(void *of, const struct run *r)
+{
+	const struct cli *cli = ((struct cli_told *)of)->cli;
+	const struct cage_times *t = r->request.times;
+	uint64_t now = clock_ns(), exec_ns;
+
+	if (!t->started || !r->gone_ns)
 		return;
-	fprintf(stderr, "bawn: the start of run %s\n", record->run);
-	say_step("plan and clone", t->born - began);
-	say_step("ids", t->mapped - t->born);
-	for (int kind = 0; kind < PLAN_OP_KIND_COUNT; kind++)
-		if (t->spent[kind] && kind != PLAN_IDS)
-			say_step(plan_op_defs[kind].name, t->spent[kind]);
-	say_step("= until the wall stands", t->ready - t->born);
-	say_step("look from outside", t->told - t->ready);
-	say_step("init and preflight", t->checked - t->told);
-	say_step("startup", t->started - t->checked);
-	say_step("= until the command", t->started - began);
-	say_step("command and its end", record->run_ns);
+	exec_ns = cli->began_ns - cli->cpu_before_ns;
+	fprintf(stderr, "bawn: where the time of run %s went\n", r->record.run);
+	say_step("exec and libc", exec_ns, cli->began_ns);
+	say_step("spec", cli->began_ns, r->began_ns);
+	say_step("plan and clone", r->began_ns, t->born);
+	say_wall(t);
+	say_step("look from outside", t->ready, t->told);
+	say_step("init and preflight", t->told, t->checked);
+	say_step("startup", t->checked, t->started);
+	say_step("= until the command", exec_ns, t->started);
+	say_step("command", t->started, r->ended_ns);
+	say_step("effects and record", r->ended_ns, r->recorded_ns);
+	say_step("the end of the cage", r->recorded_ns, r->gone_ns);
+	say_step("what is left", r->gone_ns, now);
+	say_step("= the whole run", exec_ns, now);
 }
 
 /* --- while it lasts --- */
@@ -304,7 +332,6 @@ static void say_ended(void *of, const struct run *r, const struct err *e)
 		record_say_denials(&r->record, say_sentence, NULL);
 	say_network(told->cli, &r->record);
 	say_effects(told->cli, &r->record, r->place.project);
-	say_times(r->request.times, &r->record, r->began_ns);
 }
 
 struct run_sink cli_sink(struct cli_told *told, const struct cli *cli)
@@ -316,7 +343,8 @@ struct run_sink cli_sink(struct cli_told *told, const struct cli *cli)
 		.say = run_say,
 		.diags = say_diags,
 		.refused = say_refused,
-		.ended = say_ended };
+		.ended = say_ended,
+		.timed = say_times };
 }
 
 void cli_told_done(struct cli_told *told)

@@ -13,8 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/count.h"
 #include "base/file.h"
 #include "base/str.h"
@@ -101,6 +103,21 @@ static size_t command_line_size(int argc, char **argv)
 	return size;
 }
 
+/* When main began, and how long the processor had worked for us by then: the start of libc. */
+static uint64_t began_ns, cpu_before_ns;
+
+static void note_beginning(int argc, char **argv)
+{
+	struct timespec used;
+	bool is_timed = false;
+
+	began_ns = clock_ns();
+	for (int i = 1; i < argc && !str_eq(argv[i], "--"); i++)
+		is_timed |= str_eq(argv[i], "--timing");
+	if (is_timed && clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) == 0)
+		cpu_before_ns = (uint64_t)used.tv_sec * 1000000000 + (uint64_t)used.tv_nsec;
+}
+
 /* `words` are those by which it was chosen, bawn's own name among them. */
 static int run_command(const struct cli_command *command, int words, int argc, char **argv)
 {
@@ -110,7 +127,8 @@ static int run_command(const struct cli_command *command, int words, int argc, c
 
 	cli.command_line = argv[0];
 	cli.command_line_size = size;
-
+	cli.began_ns = began_ns;
+	cli.cpu_before_ns = cpu_before_ns;
 	if (status == CLI_OK)
 		status = choose_color(&cli);
 	if (status == CLI_OK && cli_value(&cli, CLI_OPT_HELP))
@@ -231,6 +249,7 @@ int main(int argc, char **argv)
 	const struct cli_command *command;
 	const char *name;
 
+	note_beginning(argc, argv);
 	/* A start takes as much: the heap is asked for once, and not given back in between. */
 	mallopt(M_TOP_PAD, HEAP_PIECE);
 	mallopt(M_TRIM_THRESHOLD, 8 * HEAP_PIECE);

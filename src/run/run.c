@@ -228,11 +228,14 @@ static int run_once(struct run *r, struct err *e)
 		run_record_start(r);
 	if (ret == 0)
 		ret = keeper_wait(k, e);
+	r->ended_ns = clock_ns();
 	keeper_finish(k, ret, e);
 	/* While the kernel takes the cage down. */
 	if (ret == 0)
 		run_record_end(r, e);
+	r->recorded_ns = clock_ns();
 	keeper_free(k);
+	r->gone_ns = clock_ns();
 	return ret;
 }
 
@@ -625,4 +628,6 @@ void run_done(struct run *r)
 	record_forget_decisions(&r->record);
 	free(r->plan);
 	spec_done(&r->spec);
+	if (r->request.times)
+		r->sink->timed(r->sink->of, r);
 }

@@ -28,6 +28,8 @@ struct run_sink {
 	/* The command has ended: the record says how. `e` is what failed nevertheless, if anything.
 	 */
 	void (*ended)(void *of, const struct run *r, const struct err *e);
+	/* All is done, and r->request.times says when. Called only where that was asked for. */
+	void (*timed)(void *of, const struct run *r);
 };
 
 #define RUN_MOST_SUBJECTS 64
@@ -65,6 +67,8 @@ struct run {
 	struct buf project_list;         /* what the project's digest is of */
 	uint64_t keep_ns;                /* when the keeper began */
 	uint64_t began_ns;
+	/* What the command did is over, is on record, and the cage is gone. 0: not yet. */
+	uint64_t ended_ns, recorded_ns, gone_ns;
 	struct run_pool *pool;     /* of cages that wait, or NULL */
 	bool is_unrecorded;        /* it could not be written */
 	struct buf *signed_copy;   /* and also here, or NULL */

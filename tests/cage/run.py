@@ -1046,9 +1046,23 @@ def a_relative_state_folder_is_no_state_folder(p):  # root's other place is this
 
 @case
 def timing_says_where_the_time_went(p):
+    before = time.monotonic_ns()
     done = expect(p.run("run", "--timing", "--", "echo", "out"), 0, "plan and clone", "look from outside",
-                  "= until the command")
+                  "= until the command", "effects and record")
+    outside = (time.monotonic_ns() - before) / 1000
     assert done.stdout == "out\n" and p.record()["run"] in done.stderr
+    steps = [(name.strip(), float(us)) for name, us in re.findall(r"^  (.+?) +([0-9.]+) µs$", done.stderr, re.MULTILINE)]
+    sums = {name: us for name, us in steps if name.startswith("=")}
+    names = [name for name, us in steps]
+    wall = names.index("ids"), names.index("= until the wall stands")
+    until = names.index("= until the command")
+    added = sum(us for name, us in steps[wall[0]:wall[1]])
+    assert abs(added - sums["= until the wall stands"]) < 5, done.stderr
+    added += sum(us for i, (name, us) in enumerate(steps) if i < until and not wall[0] <= i <= wall[1])
+    assert abs(added - sums["= until the command"]) < 5, done.stderr
+    added += sum(us for name, us in steps[until + 1:-1])
+    assert abs(added - sums["= the whole run"]) < 5, done.stderr
+    assert added <= outside, (added, outside)  # what is missing is our own end, and how this test is told of it
 
 
 if __name__ == "__main__":
