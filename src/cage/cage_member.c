@@ -236,15 +236,16 @@ static bool member_hear(struct share *s, nfds_t i)
 
 	if (wire_receive(fd, &m, NULL) < 0)
 		return false;
-	s->is_spare[i] = m.kind == WIRE_JOIN && m.n == 2;
+	s->is_spare[i] = m.kind == WIRE_JOIN && m.n == WIRE_JOIN_SPARE;
 	if (m.kind == WIRE_JOIN && !s->is_ending)
-		return m.n ? wire_send(fd, WIRE_JOINED, 0, NULL) == 0 : member_take_run(s, i);
+		return m.n != WIRE_JOIN_RUN ? wire_send(fd, WIRE_JOINED, 0, NULL) == 0
+					    : member_take_run(s, i);
 	if (m.kind != WIRE_END)
 		return false;
 	s->is_run[i] = false;
-	if (m.n == 2)
+	if (m.n == WIRE_END_YIELD)
 		yield(s, i);
-	else if (m.n)
+	else if (m.n != WIRE_END_RUNS)
 		tell_runs(s, fd);
 	else
 		member_end_runs(s);

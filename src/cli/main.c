@@ -32,7 +32,7 @@ static const struct {
 	int (*main)(void);
 } programs[] = {
 	{ GATE_PROGRAM, gate_main },
-	{ GATE_CALLER_PROGRAM, dialer_main },
+	{ GATE_DIALER_PROGRAM, dialer_main },
 };
 
 /* `before` is what the table's commands begin with: "", or "session ". */

@@ -365,7 +365,7 @@ static void main_hear(struct gate *g, const struct epoll_event *event)
 		g->is_ending = true;
 		epoll_ctl(g->epoll, EPOLL_CTL_DEL, GATE_FD_KEEPER, NULL);
 		return;
-	case GATE_FROM_CALLER:
+	case GATE_FROM_DIALER:
 		gate_hear_dialer(g);
 		return;
 	case GATE_FROM_VAULT:
@@ -402,7 +402,7 @@ static int main_listen_to_all(struct gate *g)
 		return -errno;
 	r = main_add(g, GATE_FD_KEEPER, GATE_FROM_KEEPER, 0, EPOLLIN | EPOLLRDHUP);
 	if (r == 0)
-		r = main_add(g, GATE_FD_OTHER, GATE_FROM_CALLER, 0, EPOLLIN | EPOLLOUT | EPOLLET);
+		r = main_add(g, GATE_FD_OTHER, GATE_FROM_DIALER, 0, EPOLLIN | EPOLLOUT | EPOLLET);
 	if (r == 0 && g->rules->secret_count)
 		r = gate_add_source(g, GATE_FD_VAULT, GATE_FROM_VAULT, 0);
 	if (r == 0)
@@ -484,7 +484,7 @@ static int await_dialer(struct err *e)
 	int r = wire_receive_message(GATE_FD_OTHER, &m, sizeof(m), NULL);
 
 	m.other[sizeof(m.other) - 1] = '\0';
-	if (r == 0 && m.id == WIRE_CALLER_READY && m.kind == WIRE_NET_ALLOWED)
+	if (r == 0 && m.id == WIRE_DIALER_READY && m.kind == WIRE_NET_ALLOWED)
 		return 0;
 	return err_set(e, ERR_SYS, EPIPE,
 		"cannot start the dialer, which connects for the gate%s%s",

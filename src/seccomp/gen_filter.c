@@ -1,7 +1,7 @@
 /*
  * gen_filter - turns the readable profiles of data/syscalls into C, when bawn is built.
  *
- *   gen_filter ARCH ALWAYS.txt DEFAULT.txt STRICT.txt GATE.txt CALLER.txt
+ *   gen_filter ARCH ALWAYS.txt DEFAULT.txt STRICT.txt GATE.txt DIALER.txt
  *              USHER.txt >filter_tables.c
  *
  * always.txt says how a profile is written. A name that nobody knows ends the build, and so does
@@ -312,7 +312,7 @@ int main(int argc, char **argv)
 
 	if (!arch) {
 		fprintf(stderr,
-			"usage: gen_filter x86_64|aarch64 ALWAYS DEFAULT STRICT GATE CALLER USHER VAULT\n");
+			"usage: gen_filter x86_64|aarch64 ALWAYS DEFAULT STRICT GATE DIALER USHER VAULT\n");
 		return 2;
 	}
 	printf("/* Made by gen_filter for %s. */\n#include \"seccomp/filter_rules.h\"\n\n",

@@ -76,7 +76,7 @@ static void vault_drop_server(struct vault *v, struct vault_conn *c)
 
 	/* If it cannot be told now, the call ends with its time. */
 	if (c->server_state == VAULT_SERVER_CALLING)
-		(void)wire_send_message(VAULT_FD_CALLER, &call, sizeof(call), -1);
+		(void)wire_send_message(VAULT_FD_DIALER, &call, sizeof(call), -1);
 	vault_tls_end(c);
 	if (c->server >= 0)
 		close(c->server);
@@ -95,7 +95,7 @@ static bool vault_call(struct vault *v, struct vault_conn *c)
 	c->server_state = VAULT_SERVER_CALLING;
 	c->deadline_ns = v->now_ns + CALL_NS;
 	/* This does not wait: a dialer that has much to do may be waiting for us. */
-	return wire_send_message(VAULT_FD_CALLER, &call, sizeof(call), -1) == 0;
+	return wire_send_message(VAULT_FD_DIALER, &call, sizeof(call), -1) == 0;
 }
 
 static enum vault_step pump_refuse(

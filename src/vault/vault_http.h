@@ -8,12 +8,11 @@
 #include "gate/http/gate_http_parts.h"
 
 /*
- * HTTP/1.1 between a cage and the host of a secret: requests get the key, answers lose it. Pure,
- * and both sides are hostile.
+ * HTTP/1.1 between a cage and the host of a secret: adds the key to requests and removes it from
+ * answers. Pure. Both sides are hostile.
  *
- * Requests are framed as gate_http.h says, so that what can be read in two ways is refused; answers
- * are taken apart and put together again, so that the client reads bawn's framing and not the
- * server's.
+ * Requests are read as in gate_http.h, which refuses what can be parsed in two ways. Answers are
+ * parsed and written anew, so that the client reads bawn's framing and not the server's.
  */
 
 /* A secret. Borrowed by everything below. */
@@ -22,13 +21,13 @@ struct vault_secret {
 	uint16_t port;
 	const char *header, *scheme; /* "": none */
 	struct gate_span key;
-	uint64_t sum, leaving; /* of vault_prepare_key */
+	uint64_t sum, leaving; /* set by vault_prepare_key */
 };
 
-/* A key shorter than this is not looked for: it would be found everywhere. */
+/* Answers are not searched for a shorter key: it would be found everywhere. */
 #define VAULT_MIN_SOUGHT 8
 
-/* Text of a fixed room; a failure sticks. */
+/* Text in a buffer of fixed size. A failure sticks. */
 struct vault_text {
 	char *at;
 	size_t n, max;
@@ -36,12 +35,12 @@ struct vault_text {
 };
 
 enum vault_verdict {
-	VAULT_MORE, /* it is not whole */
+	VAULT_MORE, /* incomplete */
 	VAULT_GOOD,
 	VAULT_BAD,
 };
 
-/* Why not, for the operator and for who asked. */
+/* Why a request or an answer is refused, for the operator and for the client. */
 struct vault_refusal {
 	enum wire_reason reason;
 	unsigned status;
@@ -53,16 +52,16 @@ struct vault_refusal {
 struct vault_request {
 	uint32_t secret; /* index */
 	size_t size;     /* of the head that was read */
-	bool is_head;    /* the answer to it has no body */
-	bool closes;     /* the client wants no other one on this connection */
+	bool is_head;    /* the method is HEAD: the answer has no body */
+	bool closes;     /* the client sends no other request on this connection */
 };
 
-/* The room that a head needs at most, with its key. */
+/* The largest head with its key. */
 #define VAULT_MAX_REQUEST (GATE_HTTP_MAX_HEAD + WIRE_MAX_KEY + 4 * WIRE_NAME_SIZE)
 
 /*
- * One head that a client sent, for http://bawn-host/NAME/…, and as it goes on to the host. On
- * VAULT_GOOD `h` knows what follows it: see gate_http_read_body.
+ * Reads the head of a client's request for http://bawn-host/NAME/… and writes the head for the
+ * secret's host to `out`. On VAULT_GOOD, gate_http_read_body with `h` reads what follows it.
  */
 enum vault_verdict vault_read_request(struct gate_http *h, struct gate_span in,
 	const struct vault_secret *secrets, uint32_t count, struct vault_request *ret,
@@ -82,16 +81,17 @@ enum vault_framing {
 struct vault_answer {
 	size_t size; /* of the head that was read */
 	unsigned status;
-	bool is_interim; /* another one follows (1xx) */
+	bool is_interim; /* another answer follows (1xx) */
 	bool closes;     /* the server takes no other request on this connection */
-	bool has_echo;   /* the key was in it, and is crossed out */
+	bool has_echo;   /* the key was in it, and was overwritten */
 	enum vault_framing framing;
 	uint64_t length;
 };
 
 /*
- * One head that the server sent, and as it goes on to the client, who is told that the connection
- * ends if `closes`. `out` has room for VAULT_MAX_ANSWER and 256 bytes.
+ * Reads the head of the server's answer and writes the head for the client to `out`, which must
+ * have room for VAULT_MAX_ANSWER + 256 bytes. With `closes` it tells the client that the connection
+ * ends.
  */
 enum vault_verdict vault_read_answer(struct gate_span in, const struct vault_secret *secret,
 	bool is_head, bool closes, struct vault_answer *ret, struct vault_text *out,
@@ -99,28 +99,27 @@ enum vault_verdict vault_read_answer(struct gate_span in, const struct vault_sec
 
 /* --- keys --- */
 
-/* Fills in what the key is sought by. */
+/* Sets the sums that the search for the key needs. */
 void vault_prepare_key(struct vault_secret *s);
 
-/* The search for a key, as far as bytes have come. */
+/* The state of the search for a key in bytes that come in pieces (rolling hash). */
 struct vault_seek {
 	uint64_t sum; /* of the last `run` bytes */
-	size_t run;   /* so many in a row may be the key's; not more than it has */
+	size_t run;   /* bytes in a row that can be in a key, at most its length */
 };
 
 /* --- bodies --- */
 
 /*
- * A body on its way to the client, in which the key is looked for. Bytes at the end of what has
- * come are held back if they may be the beginning of some key, whichever that is: a client that
- * chooses what the server sends would else see from what is missing how much of the key it has
- * guessed.
+ * A body on its way to the client, which is searched for the key. The last bytes that have come are
+ * buffered if they can be the beginning of any key. Buffering only beginnings of this key would
+ * leak: a client that chooses what the server sends could see how much of the key it has guessed.
  */
 struct vault_body {
 	enum vault_framing framing;
 	const struct vault_secret *secret;
-	uint64_t left;         /* of VAULT_LENGTH */
-	struct gate_http http; /* of VAULT_CHUNKED */
+	uint64_t left;         /* with VAULT_LENGTH */
+	struct gate_http http; /* with VAULT_CHUNKED */
 	struct vault_seek seek;
 	bool is_whole;
 	size_t held_count;
@@ -131,12 +130,13 @@ void vault_body_init(
 	struct vault_body *b, const struct vault_answer *answer, const struct vault_secret *secret);
 
 /*
- * Takes what fits into `out`; *ret_used bytes of `in` were taken. VAULT_GOOD: it is whole.
- * VAULT_MORE: it goes on. VAULT_BAD: it is none, or the key is in it.
+ * Passes bytes of the body to `out`, as many as fit, and sets *ret_used to how many of `in` it
+ * took. VAULT_GOOD: the body is complete. VAULT_MORE: it goes on. VAULT_BAD: it is malformed, or
+ * has the key in it.
  */
 enum vault_verdict vault_body_take(struct vault_body *b, struct gate_span in, size_t *ret_used,
 	struct vault_text *out, struct vault_refusal *no);
 
-/* The server has ended. VAULT_BAD: in the middle of it. */
+/* Ends the body when the server has closed the connection. VAULT_BAD: in the middle of the body. */
 enum vault_verdict vault_body_end(
 	struct vault_body *b, struct vault_text *out, struct vault_refusal *no);

@@ -1,16 +1,16 @@
 /*
- * vault - the process that has the keys.
+ * vault_main - the process that has the keys.
  *
- * Runs as:     a program of its own, which the keeper starts for a run with secrets: OpenSSL is
- *              large, and bawn is better without it.
- * Enters with: the descriptors of enum vault_fd.
- * Leaves:      what it decided, told to the gate.
- * Must not:    read a byte of the cage's before its wall stands; have a file, or a socket that the
- *              gate or the dialer did not give it; outlive the gate.
+ * Runs as:     bawn-vault, which the keeper starts with its own rights for a run with secrets. It
+ * is a program of its own so that bawn does not need OpenSSL. Enters with: the descriptors of enum
+ * vault_fd, and no memory of the keeper's. Leaves:      its decisions, sent to the gate. Must not:
+ * read a byte of the cage's before it is confined; have an open file, a socket that neither the
+ * gate nor the dialer gave it, or a capability after that; outlive the gate.
  *
- * The gate gives it the connections that the cage makes to bawn-host, port 80. It asks the dialer
- * for a connection to the host of the secret that a request names, speaks TLS over it, and passes
- * requests on with the key, and answers back without.
+ * Before it is confined it reads the keys into memory that is never swapped or dumped, and the
+ * certificates to trust. Then the gate passes it the connections that the cage makes to bawn-host,
+ * port 80. It asks the dialer for a connection to the host of the secret that a request names,
+ * speaks TLS over it, passes requests on with the key, and answers without it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,15 +32,6 @@
 #include "base/str.h"
 #include "vault/vault_inside.h"
 #include "wire/wire.h"
-
-/*
- * vault_start - what the vault takes along behind its wall, and the wall.
- *
- * Runs as:     bawn-vault, a fresh program with the keeper's rights.
- * Enters with: the descriptors of enum vault_fd, and no memory of the keeper's.
- * Leaves:      the keys in memory that is not swapped or dumped, the certificates to trust, two
- *              channels; no file, no way to open one or to make a socket, no capability.
- */
 
 #define MAX_CERTIFICATES ((size_t)8 << 20)
 
@@ -213,7 +204,7 @@ static int vault_start(struct vault *v, struct err *e)
 		return err_sys(e, -r, "cannot use secrets: their keys cannot be received");
 	r = take_certificates(v, e);
 	v->epoll = epoll_create1(EPOLL_CLOEXEC);
-	if (r == 0 && (v->epoll < 0 || free_from_waiting(VAULT_FD_CALLER) < 0))
+	if (r == 0 && (v->epoll < 0 || free_from_waiting(VAULT_FD_DIALER) < 0))
 		r = err_sys(e, errno, "cannot wait for connections");
 	return r == 0 ? gate_confine(&wall, v->rules, e) : r;
 }
@@ -225,7 +216,7 @@ static int vault_start(struct vault *v, struct err *e)
 /* Source of an event. */
 enum source {
 	FROM_GATE,
-	FROM_CALLER,
+	FROM_DIALER,
 	FROM_CONNS, /* and those that follow: one for each place */
 };
 
@@ -266,7 +257,7 @@ static void hear_dialer(struct vault *v)
 		struct wire_called m = { 0 };
 		int fd = -1;
 
-		r = wire_receive_message(VAULT_FD_CALLER, &m, sizeof(m), &fd);
+		r = wire_receive_message(VAULT_FD_DIALER, &m, sizeof(m), &fd);
 		m.other[sizeof(m.other) - 1] = '\0';
 		if (r == 0)
 			vault_conn_called(v, &m, fd);
@@ -295,7 +286,7 @@ static int vault_main_serve(struct vault *v)
 
 			if (source == FROM_GATE)
 				hear_gate(v);
-			else if (source == FROM_CALLER)
+			else if (source == FROM_DIALER)
 				hear_dialer(v);
 			else
 				vault_conn_run(v, &v->conns[source - FROM_CONNS]);
@@ -309,7 +300,7 @@ static int vault_main_serve(struct vault *v)
 static int listen_to_channels(const struct vault *v)
 {
 	static const int channels[] = {
-		[FROM_GATE] = VAULT_FD_GATE, [FROM_CALLER] = VAULT_FD_CALLER
+		[FROM_GATE] = VAULT_FD_GATE, [FROM_DIALER] = VAULT_FD_DIALER
 	};
 
 	for (uint64_t i = 0; i < FROM_CONNS; i++) {

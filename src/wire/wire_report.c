@@ -52,11 +52,11 @@ static bool report_is_shown(const char *text, size_t n)
 	return true;
 }
 
-bool wire_is_told(const struct wire_report *told)
+bool wire_is_report(const struct wire_report *report)
 {
-	size_t path = report_measure(told->path, sizeof(told->path));
+	size_t path = report_measure(report->path, sizeof(report->path));
 
-	return told->kind < WIRE_REPORT_KIND_COUNT && told->agent < WIRE_AGENT_COUNT &&
-	       report_measure(told->tool, sizeof(told->tool)) && is_tool(told->tool) && path &&
-	       told->path[0] == '/' && report_is_shown(told->path, path);
+	return report->kind < WIRE_REPORT_KIND_COUNT && report->agent < WIRE_AGENT_COUNT &&
+	       report_measure(report->tool, sizeof(report->tool)) && is_tool(report->tool) && path &&
+	       report->path[0] == '/' && report_is_shown(report->path, path);
 }

@@ -4,8 +4,8 @@
 #include <stdint.h>
 
 /*
- * What bawn's program in a cage tells the keeper: that it refused a path to an agent. Anybody in
- * the cage can send one; so it is a claim, and is recorded as one.
+ * The report that a hook in the cage sends to the keeper when it has refused a path to an agent.
+ * Any process in the cage can send one, so the record has it as a claim.
  */
 
 enum wire_agent {
@@ -23,7 +23,7 @@ enum wire_report_kind {
 	WIRE_REPORT_KIND_COUNT,
 };
 
-/* As events. */
+/* The types of the events in the log. */
 extern const char *const wire_report_names[WIRE_REPORT_KIND_COUNT];
 
 #define WIRE_TOOL_SIZE   64
@@ -32,9 +32,9 @@ extern const char *const wire_report_names[WIRE_REPORT_KIND_COUNT];
 struct wire_report {
 	uint32_t kind;               /* enum wire_report_kind */
 	uint32_t agent;              /* enum wire_agent */
-	char tool[WIRE_TOOL_SIZE];   /* as the agent calls it: letters, digits and _ */
-	char path[WIRE_REPORT_PATH]; /* absolute; of characters that show */
+	char tool[WIRE_TOOL_SIZE];   /* the agent's name for it: letters, digits and _ */
+	char path[WIRE_REPORT_PATH]; /* absolute; of visible characters */
 };
 
-/* Is it one, whoever sent it? What follows the end of a text is zero. */
-bool wire_is_told(const struct wire_report *told);
+/* True if a report from the cage is valid: its texts are, and the bytes behind them are zero. */
+bool wire_is_report(const struct wire_report *report);

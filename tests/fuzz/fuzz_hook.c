@@ -50,7 +50,7 @@ static void check_answer(const struct hook_call *c, const struct tool_cage *w)
 	demand(!strstr(buf_text(&out), "allow\"") && !out.failed, "nothing is approved");
 	for (size_t i = 0; i < a.count; i++) {
 		hook_tell(c, &a.denials[i], &told);
-		demand(wire_is_told(&told), "what is told is taken");
+		demand(wire_is_report(&told), "what is told is taken");
 		demand(a.denials[i].real[0] == '/' && !strstr(a.denials[i].real, "/../"),
 			"a path is real");
 	}

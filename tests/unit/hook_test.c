@@ -57,7 +57,7 @@ static const char *denied_by(const struct tool_cage *w, enum wire_agent agent, c
 		struct wire_report told;
 
 		hook_tell(&c, &a.denials[i], &told);
-		CHECK(wire_is_told(&told));
+		CHECK(wire_is_report(&told));
 		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %s", i ? ", " : "",
 			told.kind == WIRE_WRITE_BLOCKED ? "write" : "read", told.path);
 	}

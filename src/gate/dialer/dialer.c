@@ -81,14 +81,14 @@ static int dialer_connect_judge(
 /* Closes all attempts. */
 static void dialer_stop(struct dialer_call *call)
 {
-	for (size_t i = 0; i < CALLER_MAX_ATTEMPTS; i++)
+	for (size_t i = 0; i < DIALER_MAX_ATTEMPTS; i++)
 		if (call->attempts[i].fd >= 0)
 			close(take_fd(&call->attempts[i].fd));
 }
 
 static bool is_trying(const struct dialer_call *call)
 {
-	for (size_t i = 0; i < CALLER_MAX_ATTEMPTS; i++)
+	for (size_t i = 0; i < DIALER_MAX_ATTEMPTS; i++)
 		if (call->attempts[i].fd >= 0)
 			return true;
 	return false;
@@ -139,7 +139,7 @@ static int set_options(int fd, bool is_host)
 static int dialer_connect_begin(
 	struct dialer *c, struct dialer_call *call, struct dialer_attempt *attempt)
 {
-	size_t index = (size_t)(call - c->calls) * CALLER_MAX_ATTEMPTS +
+	size_t index = (size_t)(call - c->calls) * DIALER_MAX_ATTEMPTS +
 		       (size_t)(attempt - call->attempts);
 	struct sockaddr_storage to;
 	socklen_t size =
@@ -152,7 +152,7 @@ static int dialer_connect_begin(
 	if (r == 0 && connect(fd, (const struct sockaddr *)&to, size) < 0)
 		r = -errno;
 	attempt->tag = ++c->tag;
-	event.data.u64 = (uint64_t)(CALLER_FROM_ATTEMPT + index) << 32 | attempt->tag;
+	event.data.u64 = (uint64_t)(DIALER_FROM_ATTEMPT + index) << 32 | attempt->tag;
 	if (r == -EINPROGRESS && epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &event) < 0)
 		r = -errno;
 	if (r == 0 || r == -EINPROGRESS)
@@ -162,7 +162,7 @@ static int dialer_connect_begin(
 
 static struct dialer_attempt *dialer_connect_find_free(struct dialer_call *call)
 {
-	for (size_t i = 0; i < CALLER_MAX_ATTEMPTS; i++)
+	for (size_t i = 0; i < DIALER_MAX_ATTEMPTS; i++)
 		if (call->attempts[i].fd < 0)
 			return &call->attempts[i];
 	return NULL;
@@ -196,11 +196,11 @@ static int judge_and_begin(struct dialer *c, struct dialer_call *call, unsigned 
 static void dialer_try_next(struct dialer *c, struct dialer_call *call)
 {
 	call->next_ns = UINT64_MAX;
-	while (call->next < call->to.count && call->tried < CALLER_MAX_ATTEMPTS) {
+	while (call->next < call->to.count && call->tried < DIALER_MAX_ATTEMPTS) {
 		int r = judge_and_begin(c, call, call->next++);
 
 		if (r == -EINPROGRESS)
-			call->next_ns = c->now_ns + CALLER_NEXT_NS;
+			call->next_ns = c->now_ns + DIALER_NEXT_NS;
 		if (r == 0 || r == -EINPROGRESS)
 			return;
 	}
@@ -210,18 +210,18 @@ static void dialer_try_next(struct dialer *c, struct dialer_call *call)
 
 void dialer_connect(struct dialer *c, struct dialer_call *call)
 {
-	call->state = CALLER_CONNECTING;
+	call->state = DIALER_CONNECTING;
 	dialer_try_next(c, call);
 }
 
 static void dialer_hear_attempt(struct dialer *c, unsigned index, uint32_t tag)
 {
-	struct dialer_call *call = &c->calls[index / CALLER_MAX_ATTEMPTS];
-	struct dialer_attempt *attempt = &call->attempts[index % CALLER_MAX_ATTEMPTS];
+	struct dialer_call *call = &c->calls[index / DIALER_MAX_ATTEMPTS];
+	struct dialer_attempt *attempt = &call->attempts[index % DIALER_MAX_ATTEMPTS];
 	int failure = 0;
 	socklen_t size = sizeof(failure);
 
-	if (call->state != CALLER_CONNECTING || attempt->fd < 0 || attempt->tag != tag)
+	if (call->state != DIALER_CONNECTING || attempt->fd < 0 || attempt->tag != tag)
 		return;
 	if (getsockopt(attempt->fd, SOL_SOCKET, SO_ERROR, &failure, &size) < 0)
 		failure = errno;
@@ -242,10 +242,10 @@ static void free_place(struct dialer *c, struct dialer_call *call)
 {
 	if (call->passed >= 0)
 		close(take_fd(&call->passed));
-	call->state = CALLER_FREE;
+	call->state = DIALER_FREE;
 	c->channels[call->asker].count--;
 	c->count--;
-	while (c->end && c->calls[c->end - 1].state == CALLER_FREE)
+	while (c->end && c->calls[c->end - 1].state == DIALER_FREE)
 		c->end--;
 }
 
@@ -283,7 +283,7 @@ void dialer_answer(struct dialer *c, struct dialer_call *call, enum wire_decisio
 	};
 	snprintf(call->answer.other, sizeof(call->answer.other), "%s", other);
 	call->passed = passed;
-	call->state = CALLER_ANSWERED;
+	call->state = DIALER_ANSWERED;
 	if (channel->unsent || !dialer_answer_send_answer(c, call))
 		channel->unsent++;
 }
@@ -296,7 +296,7 @@ static void dialer_send_answers(struct dialer *c, enum dialer_asker asker)
 	for (unsigned i = 0; i < c->end && channel->unsent; i++) {
 		struct dialer_call *call = &c->calls[i];
 
-		if (call->state != CALLER_ANSWERED || call->asker != asker)
+		if (call->state != DIALER_ANSWERED || call->asker != asker)
 			continue;
 		if (!dialer_answer_send_answer(c, call))
 			return;
@@ -310,9 +310,9 @@ static void dialer_cancel(struct dialer *c, enum dialer_asker asker, uint32_t id
 	for (unsigned i = 0; i < c->end; i++) {
 		struct dialer_call *call = &c->calls[i];
 
-		if (call->state == CALLER_FREE || call->asker != asker || call->asked.id != id)
+		if (call->state == DIALER_FREE || call->asker != asker || call->asked.id != id)
 			continue;
-		c->channels[asker].unsent -= call->state == CALLER_ANSWERED;
+		c->channels[asker].unsent -= call->state == DIALER_ANSWERED;
 		dialer_stop(call);
 		free_place(c, call);
 		return;
@@ -393,14 +393,14 @@ static void connect_to_secret(struct dialer *c, struct dialer_call *call, uint32
 /* The vault has one more than its part: to be told that there are too many, or that one ends. */
 static bool dialer_has_place(const struct dialer *c, enum dialer_asker asker)
 {
-	return c->count < CALLER_MAX_CALLS &&
-	       (asker != CALLER_FOR_VAULT || c->channels[asker].count <= CALLER_MAX_VAULTS);
+	return c->count < DIALER_MAX_CALLS &&
+	       (asker != DIALER_FOR_VAULT || c->channels[asker].count <= DIALER_MAX_VAULTS);
 }
 
 static struct dialer_call *dialer_find_free(struct dialer *c, enum dialer_asker asker)
 {
-	for (unsigned i = 0; i < CALLER_MAX_CALLS && dialer_has_place(c, asker); i++)
-		if (c->calls[i].state == CALLER_FREE)
+	for (unsigned i = 0; i < DIALER_MAX_CALLS && dialer_has_place(c, asker); i++)
+		if (c->calls[i].state == DIALER_FREE)
 			return &c->calls[i];
 	return NULL;
 }
@@ -411,9 +411,9 @@ static void dialer_take_place(struct dialer *c, struct dialer_call *call, enum d
 
 	memset(call, 0, sizeof(*call));
 	call->asker = asker;
-	call->deadline_ns = c->now_ns + CALLER_LIMIT_NS;
+	call->deadline_ns = c->now_ns + DIALER_LIMIT_NS;
 	call->passed = -1;
-	for (size_t i = 0; i < CALLER_MAX_ATTEMPTS; i++)
+	for (size_t i = 0; i < DIALER_MAX_ATTEMPTS; i++)
 		call->attempts[i].fd = -1;
 	c->channels[asker].count++;
 	c->count++;
@@ -429,7 +429,7 @@ static int read_gates(struct dialer *c, struct dialer_call *call)
 
 	if (r < 0)
 		return r;
-	dialer_take_place(c, call, CALLER_FOR_GATE);
+	dialer_take_place(c, call, DIALER_FOR_GATE);
 	call->asked = asked;
 	if (asked.has_address)
 		connect_to_address(c, call);
@@ -441,17 +441,17 @@ static int read_gates(struct dialer *c, struct dialer_call *call)
 static int read_vaults(struct dialer *c, struct dialer_call *call)
 {
 	struct wire_vault_call asked = { 0 };
-	int r = wire_receive_message(c->channels[CALLER_FOR_VAULT].fd, &asked, sizeof(asked), NULL);
+	int r = wire_receive_message(c->channels[DIALER_FOR_VAULT].fd, &asked, sizeof(asked), NULL);
 
 	if (r < 0)
 		return r;
 	if (asked.secret == WIRE_NO_SECRET) {
-		dialer_cancel(c, CALLER_FOR_VAULT, asked.id);
+		dialer_cancel(c, DIALER_FOR_VAULT, asked.id);
 		return 0;
 	}
-	dialer_take_place(c, call, CALLER_FOR_VAULT);
+	dialer_take_place(c, call, DIALER_FOR_VAULT);
 	call->asked.id = asked.id;
-	if (c->channels[CALLER_FOR_VAULT].count > CALLER_MAX_VAULTS)
+	if (c->channels[DIALER_FOR_VAULT].count > DIALER_MAX_VAULTS)
 		dialer_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_MANY, "", -1);
 	else
 		connect_to_secret(c, call, asked.secret);
@@ -465,7 +465,7 @@ static int read_calls(struct dialer *c, enum dialer_asker asker)
 	int r = 0;
 
 	while (r == 0 && (call = dialer_find_free(c, asker)) != NULL)
-		r = asker == CALLER_FOR_GATE ? read_gates(c, call) : read_vaults(c, call);
+		r = asker == DIALER_FOR_GATE ? read_gates(c, call) : read_vaults(c, call);
 	return r == -EAGAIN ? 0 : r;
 }
 
@@ -474,14 +474,14 @@ static int read_calls(struct dialer *c, enum dialer_asker asker)
 static void dialer_end_call(struct dialer *c, struct dialer_call *call)
 {
 	enum wire_reason reason =
-		call->state == CALLER_NAMING ? WIRE_BECAUSE_RESOLVER : WIRE_BECAUSE_UNREACHABLE;
+		call->state == DIALER_NAMING ? WIRE_BECAUSE_RESOLVER : WIRE_BECAUSE_UNREACHABLE;
 
 	dialer_answer(c, call, WIRE_NET_FAILED, reason, "no answer within 15 s", -1);
 }
 
 static bool is_under_way(const struct dialer_call *call)
 {
-	return call->state == CALLER_NAMING || call->state == CALLER_CONNECTING;
+	return call->state == DIALER_NAMING || call->state == DIALER_CONNECTING;
 }
 
 static void look_at_times(struct dialer *c)
@@ -492,7 +492,7 @@ static void look_at_times(struct dialer *c)
 
 		if (is_under_way(call) && call->deadline_ns <= c->now_ns)
 			dialer_end_call(c, call);
-		else if (call->state == CALLER_CONNECTING && call->next_ns <= c->now_ns)
+		else if (call->state == DIALER_CONNECTING && call->next_ns <= c->now_ns)
 			dialer_try_next(c, call);
 	}
 }
@@ -508,7 +508,7 @@ static int next_time(const struct dialer *c)
 
 		if (!is_under_way(call))
 			continue;
-		if (call->state == CALLER_CONNECTING && call->next_ns < at)
+		if (call->state == DIALER_CONNECTING && call->next_ns < at)
 			at = call->next_ns;
 		at = at > c->now_ns ? at - c->now_ns : 0;
 		if (at < ns)
@@ -545,9 +545,9 @@ static int hear_asker(struct dialer *c, enum dialer_asker asker, uint32_t events
 /* The network goes on without it; what it asked for is answered to nobody. */
 static void lose_vault(struct dialer *c)
 {
-	if (c->channels[CALLER_FOR_VAULT].fd >= 0)
-		close(take_fd(&c->channels[CALLER_FOR_VAULT].fd));
-	dialer_send_answers(c, CALLER_FOR_VAULT);
+	if (c->channels[DIALER_FOR_VAULT].fd >= 0)
+		close(take_fd(&c->channels[DIALER_FOR_VAULT].fd));
+	dialer_send_answers(c, DIALER_FOR_VAULT);
 }
 
 static int dialer_hear(struct dialer *c, const struct epoll_event *event)
@@ -555,13 +555,13 @@ static int dialer_hear(struct dialer *c, const struct epoll_event *event)
 	unsigned source = (unsigned)(event->data.u64 >> 32);
 	uint32_t rest = (uint32_t)event->data.u64;
 
-	if (source >= CALLER_FROM_ATTEMPT)
-		dialer_hear_attempt(c, source - CALLER_FROM_ATTEMPT, rest);
-	else if (source == CALLER_FROM_NAMES)
+	if (source >= DIALER_FROM_ATTEMPT)
+		dialer_hear_attempt(c, source - DIALER_FROM_ATTEMPT, rest);
+	else if (source == DIALER_FROM_NAMES)
 		dialer_hear_names(c, (int)rest, event->events);
-	else if (source == CALLER_FROM_GATE)
-		return hear_asker(c, CALLER_FOR_GATE, event->events);
-	else if (hear_asker(c, CALLER_FOR_VAULT, event->events) < 0)
+	else if (source == DIALER_FROM_GATE)
+		return hear_asker(c, DIALER_FOR_GATE, event->events);
+	else if (hear_asker(c, DIALER_FOR_VAULT, event->events) < 0)
 		lose_vault(c);
 	return 0;
 }
@@ -582,10 +582,10 @@ static int dialer_serve(struct dialer *c)
 			r = dialer_hear(c, &events[i]);
 		if (r == 0) {
 			look_at_times(c);
-			r = watch_channel(c, CALLER_FOR_GATE);
+			r = watch_channel(c, DIALER_FOR_GATE);
 		}
 		if (r == 0)
-			r = watch_channel(c, CALLER_FOR_VAULT);
+			r = watch_channel(c, DIALER_FOR_VAULT);
 	}
 	return r;
 }
@@ -624,7 +624,7 @@ static int open_channels(struct dialer *c, struct err *e)
 {
 	int r = 0;
 
-	c->channels[CALLER_FOR_VAULT].fd = -1;
+	c->channels[DIALER_FOR_VAULT].fd = -1;
 	/* Whatever there may be at this number: before anything of ours could be. */
 	if (!c->rules->secret_count)
 		close(GATE_FD_VAULT);
@@ -632,9 +632,9 @@ static int open_channels(struct dialer *c, struct err *e)
 	if (c->epoll < 0)
 		r = -errno;
 	if (r == 0)
-		r = open_channel(c, CALLER_FOR_GATE, CHANNEL);
+		r = open_channel(c, DIALER_FOR_GATE, CHANNEL);
 	if (r == 0 && c->rules->secret_count)
-		r = open_channel(c, CALLER_FOR_VAULT, GATE_FD_VAULT);
+		r = open_channel(c, DIALER_FOR_VAULT, GATE_FD_VAULT);
 	return r < 0 ? err_sys(e, -r, "cannot listen to the gate") : 0;
 }
 
@@ -669,7 +669,7 @@ static int dialer_confine(const struct dialer *c, struct err *e)
 		.readable = readable,
 		.ports = ports,
 		.port_count = list_ports(c->rules, ports),
-		.max_files = CALLER_MAX_FILES,
+		.max_files = DIALER_MAX_FILES,
 		.channel = CHANNEL };
 
 	return gate_confine(&wall, c->rules, e);
@@ -694,7 +694,7 @@ int dialer_main(void)
 {
 	static struct dialer c;
 	struct err e = { 0 };
-	struct wire_called ready = { .id = WIRE_CALLER_READY, .kind = WIRE_NET_ALLOWED };
+	struct wire_called ready = { .id = WIRE_DIALER_READY, .kind = WIRE_NET_ALLOWED };
 	int r = dialer_start(&c, &e);
 
 	if (r < 0) {

@@ -47,7 +47,7 @@ int getservbyport_r(int port, const char *protocol, struct servent *ret, char *r
 
 static const struct dialer_known *find_known(const struct dialer *c, const char *name)
 {
-	for (size_t i = 0; i < CALLER_MAX_KNOWN; i++)
+	for (size_t i = 0; i < DIALER_MAX_KNOWN; i++)
 		if (str_eq(c->known[i].name, name) && c->known[i].until_ns > c->now_ns)
 			return &c->known[i];
 	return NULL;
@@ -62,7 +62,7 @@ static void dialer_names_remember(struct dialer *c, const char *name,
 
 	if (seconds == 0 || addresses->count == 0)
 		return;
-	for (size_t i = 0; i < CALLER_MAX_KNOWN; i++) {
+	for (size_t i = 0; i < DIALER_MAX_KNOWN; i++) {
 		if (c->known[i].until_ns < place->until_ns)
 			place = &c->known[i];
 		if (str_eq(c->known[i].name, name)) {
@@ -72,9 +72,9 @@ static void dialer_names_remember(struct dialer *c, const char *name,
 	}
 	memcpy(place->name, name, strlen(name) + 1);
 	place->addresses = *addresses;
-	place->until_ns = c->now_ns + CALLER_KNOWN_NS;
-	if (seconds < CALLER_KNOWN_NS / CALLER_SECOND_NS)
-		place->until_ns = c->now_ns + seconds * CALLER_SECOND_NS;
+	place->until_ns = c->now_ns + DIALER_KNOWN_NS;
+	if (seconds < DIALER_KNOWN_NS / DIALER_SECOND_NS)
+		place->until_ns = c->now_ns + seconds * DIALER_SECOND_NS;
 }
 
 /* --- answers --- */
@@ -84,7 +84,7 @@ static void interleave(
 	const struct dialer_addresses families[static 2], struct dialer_addresses *ret)
 {
 	ret->count = 0;
-	for (unsigned i = 0; i < CALLER_MAX_ADDRESSES; i++)
+	for (unsigned i = 0; i < DIALER_MAX_ADDRESSES; i++)
 		for (unsigned f = 0; f < 2; f++)
 			if (i < families[f].count)
 				memcpy(ret->items[ret->count++], families[f].items[i], 16);
@@ -99,7 +99,7 @@ static void dialer_names_collect(const struct ares_addrinfo *found, struct diale
 		struct sockaddr_storage from = { 0 };
 		uint16_t port;
 
-		if (n->ai_addrlen > sizeof(from) || family->count == CALLER_MAX_ADDRESSES)
+		if (n->ai_addrlen > sizeof(from) || family->count == DIALER_MAX_ADDRESSES)
 			continue;
 		memcpy(&from, n->ai_addr, n->ai_addrlen);
 		if (gate_address_read(&from, family->items[family->count], &port))
@@ -162,7 +162,7 @@ static void hear_lookup(void *of, int status, int timeouts, struct ares_addrinfo
 	}
 	ares_freeaddrinfo(found);
 	for (unsigned i = 0; i < c->end; i++)
-		if (c->calls[i].state == CALLER_NAMING && c->calls[i].lookup == index)
+		if (c->calls[i].state == DIALER_NAMING && c->calls[i].lookup == index)
 			dialer_names_hand_out(c, &c->calls[i], status, &addresses);
 }
 
@@ -173,7 +173,7 @@ static struct dialer_lookup *find_lookup(struct dialer *c, const char *name, boo
 	struct dialer_lookup *free_one = NULL;
 
 	*ret_is_new = false;
-	for (size_t i = 0; i < CALLER_MAX_LOOKUPS; i++) {
+	for (size_t i = 0; i < DIALER_MAX_LOOKUPS; i++) {
 		struct dialer_lookup *lookup = &c->lookups[i];
 
 		if (lookup->dialer && str_eq(lookup->name, name))
@@ -193,7 +193,7 @@ void dialer_find(struct dialer *c, struct dialer_call *call)
 	struct dialer_lookup *lookup;
 	bool is_new;
 
-	call->state = CALLER_NAMING;
+	call->state = DIALER_NAMING;
 	if (known) {
 		dialer_names_hand_out(c, call, ARES_SUCCESS, &known->addresses);
 		return;
@@ -217,7 +217,7 @@ void dialer_find(struct dialer *c, struct dialer_call *call)
 static void watch_socket(void *of, ares_socket_t fd, int is_readable, int is_writable)
 {
 	const struct dialer *c = of;
-	struct epoll_event event = { .data.u64 = (uint64_t)CALLER_FROM_NAMES << 32 | (uint32_t)fd };
+	struct epoll_event event = { .data.u64 = (uint64_t)DIALER_FROM_NAMES << 32 | (uint32_t)fd };
 
 	if (is_readable)
 		event.events |= EPOLLIN;
@@ -242,7 +242,7 @@ uint64_t dialer_names_wait(const struct dialer *c, uint64_t max)
 
 	if (!ares_timeout(c->names, NULL, &left))
 		return max;
-	ns = (uint64_t)left.tv_sec * CALLER_SECOND_NS + (uint64_t)left.tv_usec * 1000;
+	ns = (uint64_t)left.tv_sec * DIALER_SECOND_NS + (uint64_t)left.tv_usec * 1000;
 	return ns < max ? ns : max;
 }
 

@@ -7,25 +7,25 @@
 #include "wire/wire_gate.h"
 
 /*
- * Hosts as clients write them, in one form each so that two can be compared. Pure, and reads
- * hostile bytes, which do not end with a NUL.
+ * Reads the names of hosts, which come from the cage and are hostile, in a normal form that can be
+ * compared. Pure. The texts need no NUL.
  */
 
 /*
- * The name of a host: labels of letters, digits, - and _, in lower case in `ret`, without a
- * trailing dot. False: it is none. What ends in a number is none either: resolvers take that for an
+ * Reads a host name: labels of letters, digits, - and _. Sets `ret` in lower case without trailing
+ * dot. False for other texts, and for a name that ends in a number, which resolvers take for an
  * address.
  */
 bool gate_host_read_name(const char *text, size_t n, char ret[static WIRE_NAME_SIZE]);
 
 /* Host and port, as in a Host field or a URL. */
 struct gate_authority {
-	char host[WIRE_NAME_SIZE]; /* a name as above, or an address as the system prints it */
+	char host[WIRE_NAME_SIZE]; /* a name in normal form, or an address as inet_ntop prints it */
 	uint16_t port;             /* 0: not given */
 };
 
-/* HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT. False: it is none of these. */
+/* Reads HOST, HOST:PORT, [ADDRESS] or [ADDRESS]:PORT. False for other texts. */
 bool gate_host_read_authority(const char *text, size_t n, struct gate_authority *ret);
 
-/* Is `host`, as read above, this name, or this address in whatever spelling? */
+/* True if `host`, in normal form, is this name, or this address in any spelling. */
 bool gate_host_is(const char *host, const char *name);

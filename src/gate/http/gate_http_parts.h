@@ -3,35 +3,36 @@
 #include "gate/http/gate_http.h"
 
 /*
- * Shared by the readers of a connection's parts: gate_http.c and the vault. Each looks
- * at the bytes that are there and answers as gate_http_read does. They decide line by line, in
- * order: so the answer is the same however the bytes came.
+ * Readers for the parts of a connection, for gate_http.c and the vault. Each judges the bytes that
+ * have come and answers as gate_http_read does. They decide line by line, in order, so that the
+ * answer does not depend on how the bytes were divided into packets.
  */
 
 struct gate_span {
-	const char *at; /* borrowed from the dialer's bytes */
+	const char *at; /* borrowed from the connection's buffer */
 	size_t n;
 };
 
-/* Why not. Either a sentence of ours, or what the client said. */
+/* Why something is refused. `what` is a sentence of ours, or a text that the client sent. */
 struct gate_why {
 	enum wire_reason reason;
 	struct gate_span what;
 };
 
-/* Case does not matter. */
+/* True if the span is `lower`, ignoring case. */
 bool gate_span_is(struct gate_span s, const char *lower);
 
-struct gate_span gate_span_trim(struct gate_span s); /* blanks and tabs at both ends */
+/* Returns the span without blanks and tabs at both ends. */
+struct gate_span gate_span_trim(struct gate_span s);
 
 /*
- * The first line, without its CR LF, of at most `max` bytes with them. A line that ends otherwise,
- * or has a control byte other than a tab in it, is refused.
+ * Reads the first line, of at most `max` bytes with its CR LF, which *ret does not have. Refuses a
+ * line that ends otherwise or has a control character other than a tab.
  */
 enum gate_http_verdict gate_http_read_line(struct gate_span in, size_t max, const char *too_long,
 	struct gate_span *ret, struct gate_why *why);
 
-/* The size of a line, and of what ends it. */
+/* The size of a line with its CR LF. */
 #define GATE_HTTP_LINE_SIZE(line) ((line).n + 2)
 
 /* NAME: VALUE */
@@ -41,7 +42,7 @@ struct gate_field {
 
 bool gate_http_read_field(struct gate_span line, struct gate_field *ret, struct gate_why *why);
 
-/* How much passes, and which parts of that are crossed out before; those of size 0 are none. */
+/* How many bytes pass, and the parts of them to overwrite before; a part of size 0 is none. */
 struct gate_pass {
 	size_t n;
 	struct gate_part {
@@ -53,13 +54,13 @@ struct gate_pass {
 struct gate_body {
 	enum gate_http_state next;
 	uint64_t length;       /* of GATE_HTTP_LENGTH */
-	struct gate_pass pass; /* the head itself */
+	struct gate_pass pass; /* of the head itself */
 };
 
 enum gate_http_verdict gate_http_read_head(const struct gate_http *h, struct gate_span in,
 	struct gate_body *ret, struct gate_why *why);
 
-/* One line each, in the state of the same name; GATE_HTTP_PASS has set the next. */
+/* Each reads one line in the state of its name. With GATE_HTTP_PASS it has set the next state. */
 enum gate_http_verdict gate_http_read_chunk_size(
 	struct gate_http *h, struct gate_span in, struct gate_pass *ret, struct gate_why *why);
 enum gate_http_verdict gate_http_read_chunk_end(

@@ -320,7 +320,8 @@ static int member_come_in(struct keeper *k, struct err *e)
 static int member_hold(int workspace, bool is_given_away)
 {
 	own_fd int connection = keeper_member_connect(workspace, "door");
-	struct wire_message m = { .kind = WIRE_JOIN, .n = is_given_away ? 2 : 1 };
+	struct wire_message m = { .kind = WIRE_JOIN,
+		.n = is_given_away ? WIRE_JOIN_SPARE : WIRE_JOIN_STAY };
 	int r = connection < 0 ? connection : wire_send_message(connection, &m, sizeof(m), -1);
 
 	if (r == 0)
@@ -436,7 +437,7 @@ static void kill_rest(int connection, unsigned ms)
 	struct pollfd fd = { .fd = connection, .events = POLLIN };
 	struct wire_message m = { 0 };
 
-	if (wire_send(connection, WIRE_END, 1, NULL) < 0)
+	if (wire_send(connection, WIRE_END, WIRE_END_TELL, NULL) < 0)
 		return;
 	while (clock_ns() < until && poll(&fd, 1, (int)ms) > 0 &&
 		wire_receive(connection, &m, NULL) == 0) {
@@ -456,7 +457,7 @@ static void keeper_member_end_runs(int workspace, unsigned patience_ms)
 	struct pollfd end = { .fd = connection, .events = POLLIN };
 	unsigned last_ms = patience_ms / 4;
 
-	if (connection >= 0 && wire_send(connection, WIRE_END, 0, NULL) == 0 &&
+	if (connection >= 0 && wire_send(connection, WIRE_END, WIRE_END_RUNS, NULL) == 0 &&
 		poll(&end, 1, (int)(patience_ms - last_ms)) == 0)
 		kill_rest(connection, last_ms);
 }
@@ -482,7 +483,7 @@ void keeper_yield_workspace(int workspace)
 	own_fd int connection = keeper_member_connect(workspace, "door");
 
 	if (connection >= 0)
-		(void)wire_send(connection, WIRE_END, 2, NULL);
+		(void)wire_send(connection, WIRE_END, WIRE_END_YIELD, NULL);
 }
 
 /*
@@ -583,7 +584,7 @@ static int join_ask(struct keeper *k, int connection, struct err *e)
 {
 	struct keeper_joined *j = &k->joined;
 	struct keeper_cage_head h = { 0 };
-	int r = wire_send(connection, WIRE_JOIN, 0, NULL);
+	int r = wire_send(connection, WIRE_JOIN, WIRE_JOIN_RUN, NULL);
 
 	if (r == 0)
 		r = wire_receive_message(connection, &h, sizeof(h), NULL);

@@ -363,7 +363,7 @@ static int start_vault(struct keeper *k, int null, const struct channels *c, str
 		return r;
 	gate_give(&given, null);
 	given.fds[VAULT_FD_GATE] = c->visits[1];
-	given.fds[VAULT_FD_CALLER] = c->calls[0];
+	given.fds[VAULT_FD_DIALER] = c->calls[0];
 	given.fds[VAULT_FD_RULES] = k->gate.rules;
 	given.fds[VAULT_FD_KEYS] = keys;
 	r = start_one(path, GATE_VAULT_PROGRAM, &given, &k->gate.pids[2]);
@@ -392,7 +392,7 @@ static int start_both(struct keeper *k, int null, const struct channels *c)
 	given.fds[GATE_FD_OTHER] = c->dialer[1];
 	given.fds[GATE_FD_RULES] = g->rules;
 	given.fds[GATE_FD_VAULT] = c->calls[1];
-	return start_one(self, GATE_CALLER_PROGRAM, &given, &g->pids[1]);
+	return start_one(self, GATE_DIALER_PROGRAM, &given, &g->pids[1]);
 }
 
 static void close_published(struct keeper_gate *g)

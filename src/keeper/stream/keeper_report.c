@@ -103,7 +103,7 @@ static bool report_hear_one(struct keeper *k)
 	struct wire_report told = { 0 };
 	int r = wire_receive_message(k->reports.socket, &told, sizeof(told), NULL);
 
-	if (r == 0 && wire_is_told(&told))
+	if (r == 0 && wire_is_report(&told))
 		report_note(k, &told);
 	/* Of no size at all, which elsewhere is the end. */
 	return r == 0 || r == -EBADMSG || r == -EPIPE;
