@@ -57,6 +57,6 @@ bool wire_is_report(const struct wire_report *report)
 	size_t path = report_measure(report->path, sizeof(report->path));
 
 	return report->kind < WIRE_REPORT_KIND_COUNT && report->agent < WIRE_AGENT_COUNT &&
-	       report_measure(report->tool, sizeof(report->tool)) && is_tool(report->tool) && path &&
-	       report->path[0] == '/' && report_is_shown(report->path, path);
+	       report_measure(report->tool, sizeof(report->tool)) && is_tool(report->tool) &&
+	       path && report->path[0] == '/' && report_is_shown(report->path, path);
 }
