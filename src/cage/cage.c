@@ -103,8 +103,9 @@ static void take_standard_descriptors(const struct cage *c)
 	struct err e;
 
 	for (int fd = 0; fd < 3; fd++) {
-		if ((c->start->stdio[fd] == fd || dup2(c->start->stdio[fd], fd) == fd) &&
-			fcntl(fd, F_SETFD, 0) == 0)
+		/* dup2 clears the close-on-exec flag of what it makes. */
+		if ((c->start->stdio[fd] == fd ? fcntl(fd, F_SETFD, 0)
+					       : dup2(c->start->stdio[fd], fd)) >= 0)
 			continue;
 		err_sys(&e, errno, "cannot pass standard input and output");
 		cage_fail(c, &e);
@@ -122,9 +123,43 @@ static void leave_session(const struct cage *c)
 	cage_fail(c, &e);
 }
 
+/* One of the masks of /proc/PID/status; all signals, if it is not there. */
+static uint64_t status_mask(const char *status, const char *name)
+{
+	const char *at = strstr(status, name);
+	uint64_t mask = 0;
+
+	if (!at)
+		return ~UINT64_C(0);
+	for (at += strlen(name); *at && *at != '\n'; at++)
+		mask = mask << 4 | (uint64_t)(*at <= '9' ? *at - '0' : *at - 'a' + 10);
+	return mask;
+}
+
+/*
+ * Resets every signal that is ignored or handled: bawn's own, and those that the operator's shell
+ * had ignored. One look at /proc tells which they are, where asking for each would take 64 calls.
+ */
+static void reset_signals(void)
+{
+	char status[4096] __attribute__((uninitialized));
+	own_fd int fd = file_open("/proc/self/status", O_RDONLY);
+	ssize_t n = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
+	uint64_t changed;
+	sigset_t none;
+
+	status[n < 0 ? 0 : n] = '\0';
+	changed = status_mask(status, "\nSigIgn:\t") | status_mask(status, "\nSigCgt:\t");
+	for (int number = 1; number < NSIG; number++)
+		if (changed >> (number - 1) & 1)
+			signal(number, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 /*
  * Enters the cage's cgroups before it makes the cgroup namespace, because the namespace's root is
- * the cgroup in which it is made.
+ * the cgroup in which it is made. Without cgroups of its own it was born into the namespace.
  */
 static void enter_cgroups(const struct cage *c, bool was_born_there)
 {
@@ -134,7 +169,8 @@ static void enter_cgroups(const struct cage *c, bool was_born_there)
 	if (c->start->group && !cage_is_broken("limits") &&
 		cgroup_enter(c->start->group, was_born_there, &e) < 0)
 		cage_fail(c, &e);
-	if (!op || cage_is_broken("namespace:cgroup") || unshare(CLONE_NEWCGROUP) == 0)
+	if (!op || !c->start->group || cage_is_broken("namespace:cgroup") ||
+		unshare(CLONE_NEWCGROUP) == 0)
 		return;
 	err_sys(&e, errno, "cannot make the cage's cgroup namespace");
 	cage_fail(c, &e);
@@ -144,7 +180,6 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
 {
 	struct cage c = cage_begin(start);
 	const struct plan_op *ops = plan_ops(start->plan);
-	sigset_t none;
 	struct err e;
 
 	if (start->times)
@@ -161,22 +196,20 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
 	}
 	take_standard_descriptors(&c);
 	leave_session(&c);
-	for (int n = 1; n < NSIG; n++)
-		signal(n, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
+	reset_signals();
 	umask(022);
 	for (uint32_t i = 0; i < start->plan->op_count; i++) {
 		c.at = (int)i;
 		carry_operation_out(&c, &ops[i]);
-		if (ops[i].kind == PLAN_IDS) {
-			die_with_keeper(&c); /* a change of ids clears the signal */
-			if (start->times)
-				start->times->mapped = clock_ns();
-		}
+		if (ops[i].kind != PLAN_IDS)
+			continue;
+		/* A change of ids clears the signal; a map written by this process is none. */
+		if (start->ids.is_given || start->ids.is_team)
+			die_with_keeper(&c);
+		if (start->times)
+			start->times->mapped = clock_ns();
 	}
 	c.at = -1;
-	die_with_keeper(&c);
 	if (start->times)
 		start->times->ready = clock_ns();
 	cage_run(&c);
@@ -228,17 +261,11 @@ static void join_take_terminal(struct cage *c)
 
 static void become_ordinary(const struct cage *c)
 {
-	sigset_t none;
-
 	if (!cage_is_broken("descriptors") &&
 		syscall(SYS_close_range, 3, ~0U, CLOSE_RANGE_CLOEXEC) < 0)
 		join_fail(c, errno, "closing descriptors");
 	take_standard_descriptors(c);
 	leave_session(c);
-	for (int n = 1; n < NSIG; n++)
-		signal(n, SIG_DFL);
-	sigemptyset(&none);
-	sigprocmask(SIG_SETMASK, &none, NULL);
 	umask(022);
 }
 
@@ -298,7 +325,6 @@ static noreturn void be_joined(const struct cage_start *start)
 	join_close_the_rest(&c);
 	if (cage_limit_files(&c, &e) < 0)
 		cage_fail(&c, &e);
-	die_with_keeper(&c);
 	if (start->times)
 		start->times->ready = clock_ns();
 	if (wire_send(c.channel, WIRE_READY, c.is_confined, NULL) < 0)
@@ -349,6 +375,8 @@ static noreturn void be_stem(const struct cage_start *start, int told)
 	die_with_keeper(&c);
 	if (start->group && !cage_is_broken("limits") && cgroup_enter(start->group, false, &e) < 0)
 		cage_fail(&c, &e);
+	/* Here, where /proc is the host's; its child inherits it. */
+	reset_signals();
 	/* Every process of the cage can read its child's command line. */
 	memset(start->command_line, 0, start->command_line_size);
 	enter_namespaces(&c);
@@ -415,15 +443,20 @@ int cage_spawn_share(const struct cage_start *start, struct err *e)
 
 /* --- as the keeper --- */
 
-static uint64_t namespace_flag(const char *name)
+static uint64_t namespace_flag(const struct cage_start *start, const char *name)
 {
-	static const struct {
+	const struct {
 		const char *name;
 		uint64_t flag;
 	} namespaces[] = {
-		{ "user", CLONE_NEWUSER }, { "mount", CLONE_NEWNS }, { "pid", CLONE_NEWPID },
-		{ "net", CLONE_NEWNET }, { "ipc", CLONE_NEWIPC }, { "uts", CLONE_NEWUTS },
-		{ "cgroup", 0 }, /* made by enter_cgroups */
+		{ "user", CLONE_NEWUSER },
+		{ "mount", CLONE_NEWNS },
+		{ "pid", CLONE_NEWPID },
+		{ "net", CLONE_NEWNET },
+		{ "ipc", CLONE_NEWIPC },
+		{ "uts", CLONE_NEWUTS },
+		/* Otherwise enter_cgroups makes it. */
+		{ "cgroup", start->group ? 0 : CLONE_NEWCGROUP },
 	};
 
 	for (size_t i = 0; i < COUNT_OF(namespaces); i++)
@@ -432,8 +465,9 @@ static uint64_t namespace_flag(const char *name)
 	return 0;
 }
 
-static uint64_t namespaces_of(const struct plan *p)
+static uint64_t namespaces_of(const struct cage_start *start)
 {
+	const struct plan *p = start->plan;
 	const struct plan_op *ops = plan_ops(p);
 	uint64_t flags = 0;
 	char broken[32];
@@ -443,7 +477,7 @@ static uint64_t namespaces_of(const struct plan *p)
 			continue;
 		snprintf(broken, sizeof(broken), "namespace:%s", plan_str(p, ops[i].a));
 		if (!cage_is_broken(broken))
-			flags |= namespace_flag(plan_str(p, ops[i].a));
+			flags |= namespace_flag(start, plan_str(p, ops[i].a));
 	}
 	return flags;
 }
@@ -453,7 +487,7 @@ int cage_spawn(const struct cage_start *start, pid_t *ret_pid, int *ret_pidfd, s
 	int pidfd = -1, group = start->group ? cgroup_clone_fd(start->group) : -1;
 	bool was_born_there = group >= 0 && !cage_is_broken("limits");
 	struct clone_args args = {
-		.flags = namespaces_of(start->plan) | CLONE_PIDFD,
+		.flags = namespaces_of(start) | CLONE_PIDFD,
 		.pidfd = (uint64_t)(uintptr_t)&pidfd,
 		.exit_signal = SIGCHLD,
 	};
@@ -468,8 +502,8 @@ int cage_spawn(const struct cage_start *start, pid_t *ret_pid, int *ret_pidfd, s
 	if (pid < 0 && errno == ENOSYS) {
 		was_born_there = false;
 		pid = syscall(SYS_clone,
-			(unsigned long)namespaces_of(start->plan) | CLONE_PIDFD | SIGCHLD, NULL,
-			&pidfd, NULL, NULL);
+			(unsigned long)namespaces_of(start) | CLONE_PIDFD | SIGCHLD, NULL, &pidfd,
+			NULL, NULL);
 	}
 	if (pid < 0)
 		return err_sys(e, errno, "cannot make the cage's namespaces");

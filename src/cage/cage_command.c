@@ -21,7 +21,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -237,18 +236,21 @@ static void run_startup_commands(const struct cage *c)
  */
 static void take_foreground(const struct cage *c)
 {
-	pid_t group = getpid();
-	sigset_t stop;
+	bool has_terminal = c->start->terminal_streams && !cage_is_broken("session");
 	struct err e;
 	int r = setpgid(0, 0);
 
-	/* SIGTTOU would stop a background process that takes the terminal. */
-	sigemptyset(&stop);
-	sigaddset(&stop, SIGTTOU);
-	sigprocmask(SIG_BLOCK, &stop, NULL);
-	if (r == 0 && c->start->terminal_streams && !cage_is_broken("session"))
+	if (r == 0 && has_terminal) {
+		pid_t group = getpid();
+		sigset_t stop;
+
+		/* SIGTTOU would stop a background process that takes the terminal. */
+		sigemptyset(&stop);
+		sigaddset(&stop, SIGTTOU);
+		sigprocmask(SIG_BLOCK, &stop, NULL);
 		r = ioctl(STDIN_FILENO, TIOCSPGRP, &group);
-	sigprocmask(SIG_UNBLOCK, &stop, NULL);
+		sigprocmask(SIG_UNBLOCK, &stop, NULL);
+	}
 	if (r == 0)
 		return;
 	err_sys(&e, errno, "cannot give the command its terminal");
@@ -299,10 +301,6 @@ noreturn void cage_be_joined(struct cage *c)
 extern const unsigned char cage_init_program[];
 extern const unsigned cage_init_program_size;
 
-struct init_parts {
-	int program, counter, latch;
-};
-
 /*
  * The init as a sealed memfd, so that nobody can write to it. Nobody may read it either: that makes
  * its process undumpable from its first instruction.
@@ -337,7 +335,7 @@ static noreturn void stay(const struct cage *c, pid_t command)
 
 	/* As the init does. */
 	run_preflight(c);
-	(void)!write(CAGE_CHANNEL + 2, "", 1);
+	(void)!write(CAGE_CHANNEL + 1, "", 1);
 	status = wait_for_child(command);
 
 	/* Without a pid namespace this would kill the host's processes. */
@@ -357,28 +355,28 @@ static noreturn void stay(const struct cage *c, pid_t command)
 #endif
 
 /*
- * The init has three descriptors from CAGE_CHANNEL on: the channel, an eventfd with the command's
- * pid, and the latch, to which it writes once it stands.
+ * The init has two descriptors from CAGE_CHANNEL on, the channel and the latch, to which it writes
+ * once it stands, and two variables: the command's pid and its HOME.
  */
-static noreturn void be_init(const struct cage *c, const struct init_parts *parts, pid_t command)
+static noreturn void be_init(const struct cage *c, int program, int latch, pid_t command)
 {
-	char name[] = "init";
+	char name[] = "init", pid[24];
 	char *const words[] = { name, NULL };
 	char *const *home = find_variable(c->start->environment, "HOME");
-	char *const variables[] = { home ? *home : NULL, NULL };
-	const int passed[] = { c->channel, parts->counter, parts->latch };
-	/* Its own pid means: no command, because the init never is one. */
-	uint64_t pid = c->start->stays ? 1 : (uint64_t)command;
-	bool is_good = write(parts->counter, &pid, sizeof(pid)) == (ssize_t)sizeof(pid);
+	char *const variables[] = { pid, home ? *home : NULL, NULL };
 	struct err e;
+	bool is_good;
 
-	for (int i = 0; i < 3; i++)
-		is_good = is_good && dup2(passed[i], CAGE_CHANNEL + i) >= 0 &&
-			  fcntl(CAGE_CHANNEL + i, F_SETFD, 0) == 0;
+	/* Its own pid means: no command, because the init never is one. */
+	snprintf(pid, sizeof(pid), "COMMAND=%d", c->start->stays ? 1 : command);
+	/* In place of the latch's other end. dup2 clears the close-on-exec flag. */
+	is_good = dup2(latch, CAGE_CHANNEL + 1) >= 0 && fcntl(CAGE_CHANNEL, F_SETFD, 0) == 0;
+	/* The command has the standard streams, and the init needs none. */
+	is_good = is_good && syscall(SYS_close_range, 0, 2, 0) == 0;
 	if (cage_is_broken("init"))
 		stay(c, command);
 	if (is_good)
-		syscall(SYS_execveat, parts->program, "", words, variables, AT_EMPTY_PATH);
+		syscall(SYS_execveat, program, "", words, variables, AT_EMPTY_PATH);
 	err_hint(&e, err_sys(&e, errno, "cannot start the cage's init"), "%s",
 		errno == EPERM || errno == ENOSYS
 			? "a profile of system calls must allow execveat, signalfd4 and ppoll"
@@ -424,31 +422,16 @@ static void exec_close_the_rest(struct cage *c, int latch[static 2])
 	cage_fail(c, &e);
 }
 
-/* Moves a descriptor above those of the init, so that dup2 overwrites none of them. */
-static int exec_move_up(int fd)
-{
-	int moved = fd < 0 ? -1 : fcntl(fd, F_DUPFD_CLOEXEC, CAGE_CHANNEL + 3);
-
-	if (fd >= 0)
-		close(fd);
-	return moved;
-}
-
 static noreturn void become_init(const struct cage *c, int latch, pid_t command)
 {
-	struct init_parts parts = { .latch = exec_move_up(latch) };
+	int program = init_program();
 	struct err e;
 
-	parts.counter = exec_move_up(eventfd(0, EFD_CLOEXEC));
-	parts.program = exec_move_up(init_program());
-	if (parts.latch < 0 || parts.counter < 0 || parts.program < 0) {
+	if (program < 0) {
 		err_sys(&e, errno, "cannot make the cage's init");
 		cage_fail(c, &e);
 	}
-	/* The command has the standard streams, and the init needs none. */
-	for (int fd = 0; fd < 3; fd++)
-		close(fd);
-	be_init(c, &parts, command);
+	be_init(c, program, latch, command);
 }
 
 noreturn void cage_run(struct cage *c)
@@ -482,6 +465,5 @@ noreturn void cage_run(struct cage *c)
 		c->start->times->told = clock_ns();
 	/* Not earlier: it shuts the keeper's inspection out too. */
 	hide_memory(c);
-	close(latch[0]);
 	become_init(c, latch[1], command);
 }

@@ -83,16 +83,25 @@ static int cage_set_network(struct cage *c, const struct plan_op *op, struct err
 	return 0;
 }
 
+/* Sets a limit for good. A tighter one stays: only root outside of user namespaces can raise it. */
+static int confine_limit(enum __rlimit_resource resource, rlim_t n)
+{
+	struct rlimit limit = { .rlim_cur = n, .rlim_max = n }, old;
+	int r = prlimit(0, resource, &limit, &old);
+
+	if (r == 0 && old.rlim_max >= n)
+		return 0;
+	if (r < 0 && (errno != EPERM || getrlimit(resource, &old) < 0))
+		return -errno;
+	old.rlim_cur = old.rlim_max;
+	return setrlimit(resource, &old) < 0 ? -errno : 0;
+}
+
 static int set_rlimit(
 	enum __rlimit_resource resource, const struct plan_op *op, const char *name, struct err *e)
 {
-	struct rlimit limit = { 0 };
-
-	/* A tighter limit stays. */
-	if (getrlimit(resource, &limit) == 0 && limit.rlim_max > op->n)
-		limit.rlim_max = op->n;
-	limit.rlim_cur = limit.rlim_max;
-	if (setrlimit(resource, &limit) < 0)
+	errno = -confine_limit(resource, op->n);
+	if (errno)
 		return err_hint(e, err_sys(e, errno, "cannot set %s", name), "%s",
 			errno == EPERM ? "a profile of system calls must allow prlimit64" : "");
 	return 0;
@@ -126,38 +135,43 @@ int cage_limit_files(const struct cage *c, struct err *e)
  * A user's cage has given setgroups up, and the kernel refuses even an empty list. A login puts the
  * user's own group into the list as well, where it gives no right that the group itself does not.
  */
-static int drop_groups(void)
+static int drop_groups(const struct cage *c)
 {
-	int num = syscall(SYS_setgroups, 0, NULL) < 0 ? errno : 0;
+	int num = EPERM;
+
+	if (c->start->ids.is_given)
+		num = syscall(SYS_setgroups, 0, NULL) < 0 ? errno : 0;
 
 	return num == 0 || ids_count_groups(getegid()) == 0 ? 0 : -num;
 }
 
-/* Empties all five sets; the securebits keep uid 0 from regaining any. */
-static int cage_confine_drop_capabilities(void)
+/*
+ * Empties all five sets; the securebits keep uid 0 from regaining any. An ambient capability must
+ * be permitted and inheritable, so capset clears those too.
+ */
+static int cage_confine_drop_capabilities(const struct cage *c)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct none[2] = { { 0 }, { 0 } };
 	unsigned long cap = 0;
-	int num;
 
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0 ||
-		prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0)
+	(void)c;
+	if (prctl(PR_SET_SECUREBITS, SECUREBITS, 0, 0, 0) < 0)
 		return -errno;
 	while (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
 		cap++;
-	num = errno;
 	/* EINVAL: the kernel has no capability of this number. */
-	if (num != EINVAL || cap == 0 || prctl(PR_CAPBSET_READ, cap, 0, 0, 0) >= 0)
-		return -num;
+	if (errno != EINVAL || cap == 0)
+		return -errno;
 	return syscall(SYS_capset, &head, none) < 0 ? -errno : 0;
 }
 
 /* A session keyring of its own, empty: the operator's is not reached any more. */
-static int drop_keyring(void)
+static int drop_keyring(const struct cage *c)
 {
 	long r = syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL);
 
+	(void)c;
 	/* A kernel without keys has none to reach. */
 	return r < 0 && errno != ENOSYS ? -errno : 0;
 }
@@ -166,17 +180,15 @@ static int drop_keyring(void)
  * For good also: the host's handler of crashes. A core limit of 1 is the one value that keeps the
  * kernel from starting it; the filter keeps the limit.
  */
-static int drop_new_privileges(void)
+static int drop_new_privileges(const struct cage *c)
 {
 	struct rlimit no_core = { .rlim_cur = 1, .rlim_max = 1 };
 	/* Counted for the operator too, as what PLAN_SHARE is about. */
-	struct rlimit pending = { .rlim_cur = MAX_PENDING, .rlim_max = MAX_PENDING };
-	struct rlimit now;
+	int r = cage_is_broken("share") ? 0 : confine_limit(RLIMIT_SIGPENDING, MAX_PENDING);
 
-	if (!cage_is_broken("share") && getrlimit(RLIMIT_SIGPENDING, &now) == 0 &&
-		now.rlim_max > MAX_PENDING && setrlimit(RLIMIT_SIGPENDING, &pending) < 0)
-		return -errno;
-
+	(void)c;
+	if (r < 0)
+		return r;
 	if (!cage_is_broken("core") && setrlimit(RLIMIT_CORE, &no_core) < 0)
 		return -errno;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
@@ -186,7 +198,7 @@ static int cage_drop(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	static const struct {
 		const char *name;
-		int (*drop)(void);
+		int (*drop)(const struct cage *c);
 	} drops[] = {
 		{ "groups", drop_groups },
 		{ "capabilities", cage_confine_drop_capabilities },
@@ -195,7 +207,7 @@ static int cage_drop(struct cage *c, const struct plan_op *op, struct err *e)
 	};
 
 	for (size_t i = 0; i < COUNT_OF(drops); i++) {
-		int r = str_eq(drops[i].name, cage_a(c, op)) ? drops[i].drop() : 1;
+		int r = str_eq(drops[i].name, cage_a(c, op)) ? drops[i].drop(c) : 1;
 
 		if (r == 0)
 			return 0;

@@ -63,10 +63,11 @@ def in_world(p, world, *command, fds=(), **more):
             accounts.become(p.uid)
 
     files = ["none" if text is None else "." + text for text in world[:2]]
+    # COMMAND=1: there is no command
     home = [] if world[2] is None else [f"HOME={world[2]}"]
     return subprocess.Popen(
         ["unshare", "--user", "--map-root-user", "--mount", "/bin/sh", "-c", WORLD, "sh", *files,
-         "/usr/bin/env", "-i", *home, *command], cwd="/", preexec_fn=prepare, close_fds=False, **more)
+         "/usr/bin/env", "-i", "COMMAND=1", *home, *command], cwd="/", preexec_fn=prepare, close_fds=False, **more)
 
 
 def code_of_text(p, world):
@@ -77,11 +78,9 @@ def code_of_text(p, world):
 def code_of_init(p, world):
     """The code that it sends to the keeper; it opens the latch only after a 0, and ends with the keeper."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    counter = os.eventfd(1)  # there is no command
     latch = os.pipe()
-    child = in_world(p, world, str(FILES / "init"), fds=(theirs.fileno(), counter, latch[1]))
-    for fd in (counter, latch[1]):
-        os.close(fd)
+    child = in_world(p, world, str(FILES / "init"), fds=(theirs.fileno(), latch[1]))
+    os.close(latch[1])
     theirs.close()
     _, code = struct.unpack_from("=Ii", ours.recv(4096) or bytes(8))
     opened = os.read(latch[0], 2)

@@ -2,11 +2,11 @@
  * init - the first process of a cage, once the wall stands.
  *
  * Runs as:     the cage's user, under everything the command is under.
- * Enters with: the command's HOME as its only variable, a constant command line, and three
- *              descriptors: 3 is the channel to the keeper, 4 holds the command's pid, 5 is the
- *              latch at which the command waits.
- * Leaves:      nothing. The whole cage ends with the command or the keeper. If 4 holds 1, there is
- *              no command: it is the cage of a session, which ends when the keeper says so.
+ * Enters with: the command's pid and HOME as its only variables, a constant command line, and two
+ *              descriptors: 3 is the channel to the keeper, 4 is the latch at which the command
+ *              waits.
+ * Leaves:      nothing. The whole cage ends with the command or the keeper. If the pid is 1, there
+ *              is no command: it is the cage of a session, which ends when the keeper says so.
  * Must not:    hold a byte of the operator's memory, arguments or environment: it is a program of
  *              its own, without a library.
  *
@@ -32,8 +32,7 @@
 
 #define NOBODY 1 /* this process itself is never the command */
 #define KEEPER 3
-#define PID    4
-#define GATE   5
+#define GATE   4
 
 static __attribute__((noreturn)) void init_end(int status)
 {
@@ -150,17 +149,29 @@ static void init_watch(int children, int command)
 	}
 }
 
-/* The command's HOME: the first variable of a new program, which follows its arguments. */
-static const char *home_of(char **stack)
+/* The value of a variable of a new program; they follow its arguments. "" if it is not there. */
+static const char *value_of(char **stack, const char *name)
 {
-	char **variable = stack + *(long *)stack + 2;
-	const char *at = *variable, *name = "HOME=";
+	for (char **variable = stack + *(long *)stack + 2; *variable; variable++) {
+		const char *at = *variable, *rest = name;
 
-	while (at && *name && *at == *name) {
-		at++;
-		name++;
+		while (*rest && *at == *rest) {
+			at++;
+			rest++;
+		}
+		if (!*rest)
+			return at;
 	}
-	return at && !*name ? at : "";
+	return "";
+}
+
+static int number_of(const char *text)
+{
+	int n = 0;
+
+	for (; *text >= '0' && *text <= '9'; text++)
+		n = n * 10 + (*text - '0');
+	return n;
 }
 
 /* Called by the few instructions below, which the kernel starts. `stack`: as it is at a start. */
@@ -168,20 +179,19 @@ __attribute__((noreturn)) void init_main(char **stack);
 
 void init_main(char **stack)
 {
-	unsigned long child_ends = 1UL << (SIGCHLD - 1), command = 0;
+	unsigned long child_ends = 1UL << (SIGCHLD - 1);
+	int command = number_of(value_of(stack, "COMMAND="));
 	enum preflight code;
 	long children, blocked;
 
 	call(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0, 0);
-	call(__NR_read, PID, (long)&command, sizeof(command), 0, 0, 0);
-	call(__NR_close, PID, 0, 0, 0, 0, 0);
 	blocked = call(
 		__NR_rt_sigprocmask, SIG_BLOCK, (long)&child_ends, 0, sizeof(child_ends), 0, 0);
 	children =
 		call(__NR_signalfd4, -1, (long)&child_ends, sizeof(child_ends), SFD_CLOEXEC, 0, 0);
 	if (blocked < 0 || children < 0 || command == 0)
 		init_end(125);
-	code = preflight_run(home_of(stack));
+	code = preflight_run(value_of(stack, "HOME="));
 	init_tell(WIRE_CHECKED, (int)code);
 	if (code != PREFLIGHT_PASSED)
 		init_end((int)code);
@@ -189,7 +199,7 @@ void init_main(char **stack)
 	if (call(__NR_write, GATE, (long)"", 1, 0, 0, 0) != 1)
 		init_end(125);
 	call(__NR_close, GATE, 0, 0, 0, 0, 0);
-	init_watch((int)children, (int)command);
+	init_watch((int)children, command);
 	init_end(125);
 }
 
