@@ -197,7 +197,7 @@ static noreturn void be_first_process(const struct cage_start *start, bool was_b
 	take_standard_descriptors(&c);
 	leave_session(&c);
 	reset_signals();
-	umask(022);
+	umask(0); /* what the cage makes has the mode that is planned */
 	for (uint32_t i = 0; i < start->plan->op_count; i++) {
 		c.at = (int)i;
 		carry_operation_out(&c, &ops[i]);

@@ -3,6 +3,7 @@
 #include <linux/filter.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -178,6 +179,14 @@ static inline void cage_idmap_init(struct cage_idmap *map)
 int cage_idmap_make(
 	struct cage_idmap *map, const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e);
 void cage_idmap_done(struct cage_idmap *map);
+
+/* The folder of the pool that is a file system of the plan's in the cage. */
+static inline void cage_name_in_pool(const char *path, char *ret, size_t size)
+{
+	snprintf(ret, size, "own%s", path);
+	for (char *at = ret; *at; at++)
+		*at = *at == '/' ? '-' : *at;
+}
 
 /* The tree that an operation belongs to. */
 static inline enum cage_layer cage_layer_of(const struct plan_op *op)

@@ -448,6 +448,7 @@ noreturn void cage_run(struct cage *c)
 	if (c->kept >= 0 && wire_send_fd(c->channel, WIRE_KEPT, c->kept) < 0)
 		_exit(125);
 	exec_close_the_rest(c, latch);
+	umask(022);
 	if (cage_limit_files(c, &e) < 0)
 		cage_fail(c, &e);
 	if (wire_send(c->channel, WIRE_READY, c->is_confined, NULL) < 0)

@@ -338,15 +338,12 @@ static uint64_t cage_landlock_known_rights(int abi)
 	return rights;
 }
 
-static int landlock_add_rule(const struct cage *c, int fd, uint64_t rights)
+static int landlock_add_rule(const struct cage *c, int fd, bool is_dir, uint64_t rights)
 {
 	struct landlock_path_beneath_attr rule = { .parent_fd = fd };
-	struct stat st;
 
-	if (fstat(fd, &st) < 0)
-		return -errno;
 	rule.allowed_access = rights & cage_landlock_known_rights(c->abi);
-	if (!S_ISDIR(st.st_mode))
+	if (!is_dir)
 		rule.allowed_access &= OF_FILES;
 	if (syscall(SYS_landlock_add_rule, c->rules, LANDLOCK_RULE_PATH_BENEATH, &rule, 0) < 0)
 		return -errno;
@@ -373,11 +370,33 @@ static int cage_make_ruleset(struct cage *c, const struct plan_op *op, struct er
 	return 0;
 }
 
+/*
+ * Opens what the plan means by a path. Of a mount that this process attached the tree is open
+ * already, and of a folder that it made it is known what it is.
+ */
+static int open_in_landlock(const struct cage *c, const char *path, uint64_t rights)
+{
+	const struct cage_shown *shown = cage_find_shown(c, path);
+	cage_fd int fd = -1;
+	struct stat st;
+
+	if (shown)
+		return landlock_add_rule(c, shown->tree, shown->is_dir, rights);
+	/* Other processes of the session's cage may have put a link on the way. */
+	fd = c->start->join ? file_open_real(path, O_PATH) : file_open(path, O_PATH | O_NOFOLLOW);
+	if (fd < 0)
+		return fd;
+	if (cage_is_known(c, path))
+		return landlock_add_rule(c, fd, true, rights);
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	return landlock_add_rule(c, fd, S_ISDIR(st.st_mode), rights);
+}
+
 static int cage_add_rule(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	char path[CAGE_PATH_SIZE], text[PLAN_TEXT_SIZE];
 	uint64_t rights = READ;
-	own_fd int fd = -1;
 	int r;
 
 	if (!(op->flags & (PLAN_NO_EXEC | PLAN_LIST)))
@@ -390,9 +409,7 @@ static int cage_add_rule(struct cage *c, const struct plan_op *op, struct err *e
 		return err_set(e, ERR_SYS, ENAMETOOLONG,
 			"cannot open '%s' in Landlock: its path is too long",
 			plan_root_text(op->b_root, cage_b(c, op), text));
-	/* Other processes of the session's cage may have put a link on the way. */
-	fd = c->start->join ? file_open_real(path, O_PATH) : file_open(path, O_PATH | O_NOFOLLOW);
-	r = fd < 0 ? fd : landlock_add_rule(c, fd, rights);
+	r = open_in_landlock(c, path, rights);
 	if (r < 0)
 		return err_sys(e, -r, "cannot open '%s' in Landlock", path);
 	return 0;

@@ -3,16 +3,37 @@
 #include <linux/landlock.h>
 #include <stdnoreturn.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cage/cage.h"
 #include "cage/cage_break.h"
 
 /* Shared by the files of this folder only. */
 
-#define CAGE_MAX_OWN    16 /* file systems of the cage's own */
-#define CAGE_MAX_SEALED 8  /* those among them that become read-only */
-#define CAGE_PATH_SIZE  4096
-#define CAGE_CHANNEL    3 /* the channel's descriptor once the wall stands */
+#define CAGE_MAX_OWN   16 /* file systems of the cage's own */
+#define CAGE_MAX_KNOWN 256
+#define CAGE_MAX_SHOWN 64
+#define CAGE_FEW_FDS   200
+#define CAGE_PATH_SIZE 4096
+#define CAGE_CHANNEL   3 /* the channel's descriptor once the wall stands */
+
+/*
+ * A folder of the cage's tree that only this process has changed and nothing is mounted over: a
+ * name below it can be made in one call, because no link and no mount is on the way.
+ */
+struct cage_known {
+	const char *path; /* in the cage; borrowed from the plan, not terminated */
+	size_t size;
+	int base;    /* the folder that the rest of the path is relative to, which can be written */
+	size_t skip; /* this much of a path leads to the base */
+};
+
+/* What a mount shows, by the tree that was attached. */
+struct cage_shown {
+	const char *path;
+	int tree;
+	bool is_dir;
+};
 
 /* The first process's state. Its descriptors are closed by exec, or by its end. */
 struct cage {
@@ -30,14 +51,31 @@ struct cage {
 	bool is_confined;           /* Landlock is on, and was seen to refuse something */
 	int project;                /* the whole project with all rights, in the pool */
 	char place[CAGE_PATH_SIZE]; /* the project's path in the cage */
-	dev_t own[CAGE_MAX_OWN];
+	struct {
+		int fd; /* of what `device` was not asked of yet, or -1 */
+		dev_t device;
+	} own[CAGE_MAX_OWN];
 	unsigned own_count;
 	/* On a file system of the host: the copy of a project, the trees of a session. */
 	uint64_t own_mounts[CAGE_MAX_OWN];
 	unsigned own_mount_count;
-	int sealed[CAGE_MAX_SEALED];
-	unsigned sealed_count;
+	struct cage_known known[CAGE_MAX_KNOWN];
+	unsigned known_count;
+	struct cage_shown shown[CAGE_MAX_SHOWN];
+	unsigned shown_count;
 };
+
+/*
+ * A descriptor that stays open until all are closed together, once the wall stands; at once only
+ * where there are many.
+ */
+static inline void cage_fd_(const int *fd)
+{
+	if (*fd >= CAGE_FEW_FDS)
+		close(*fd);
+}
+
+#define cage_fd __attribute__((cleanup(cage_fd_)))
 
 /* The state at the start. */
 static inline struct cage cage_begin(const struct cage_start *start)
@@ -102,6 +140,27 @@ int cage_own_mount(struct cage *c, int tree, struct err *e);
  */
 int cage_open_place(struct cage *c, int base, const char *path, bool is_dir, struct err *e);
 
+/* A known folder; `skip` as in struct cage_known. Forgotten if something is mounted there. */
+void cage_know(struct cage *c, const char *path, size_t size, int base, size_t skip);
+
+/*
+ * The base of a name whose parent is known; makes missing folders on the way. *ret_name is the path
+ * relative to it. -1: the parent is not known, and has to be walked to.
+ */
+int cage_find_known(struct cage *c, const char *path, const char **ret_name);
+
+/* Attaches a detached tree at a path of the cage's tree, and makes that if it is missing. */
+int cage_put(struct cage *c, int tree, const char *path, bool is_dir, struct err *e);
+
+/* The same, and keeps `path` and `tree` in mind: both must stay. */
+int cage_show(struct cage *c, int tree, const char *path, bool is_dir, struct err *e);
+
+/* What cage_show attached at a path, if nothing is mounted above it since; or NULL. */
+const struct cage_shown *cage_find_shown(const struct cage *c, const char *path);
+
+/* True if it is a known folder. */
+bool cage_is_known(const struct cage *c, const char *path);
+
 /* The same for the parent directory of a path; *ret_name is the path's last part. */
 int cage_open_parent(
 	struct cage *c, int base, const char *path, const char **ret_name, struct err *e);
@@ -129,15 +188,20 @@ int cage_attach(int tree, int place, const char *name, struct err *e);
 
 /*
  * Opens a source by its real path, with O_PATH, and compares it with what the keeper approved.
- * Returns a descriptor or -errno.
+ * Returns a descriptor or -errno. `ret_is_dir` may be NULL.
  */
-int cage_open_source(const struct cage_source *source, struct err *e);
+int cage_open_source(const struct cage_source *source, bool *ret_is_dir, struct err *e);
 
-/* The detached tree of a source: the keeper's, or a clone. Returns a descriptor or -errno. */
-int cage_tree_of(const struct cage_source *source, uint64_t attributes, struct err *e);
+/*
+ * The detached tree of a source: the keeper's, or a clone. Returns a descriptor or -errno.
+ * `ret_is_dir` may be NULL.
+ */
+int cage_tree_of(
+	const struct cage_source *source, uint64_t attributes, bool *ret_is_dir, struct err *e);
 
 /* The same for the source of an operation. */
-int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e);
+int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attributes,
+	bool *ret_is_dir, struct err *e);
 
 /* Makes the pool, and in it the root, which is attached over the host's root. */
 int cage_make_root(struct cage *c, uint64_t size, unsigned flags, struct err *e);

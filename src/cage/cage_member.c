@@ -61,7 +61,7 @@ struct share {
 static int attach_tree(struct cage *c, const struct plan_op *op, const char *name, struct err *e)
 {
 	own_fd int tree = op->kind == PLAN_BIND
-				  ? cage_source_tree(c, op, cage_restrictions(op->flags), e)
+				  ? cage_source_tree(c, op, cage_restrictions(op->flags), NULL, e)
 				  : cage_capture(c, op, e);
 	own_fd int place = -1;
 	int r = tree;

@@ -228,7 +228,8 @@ static int cage_load_overlay(struct cage *c, const struct plan_op *op, struct er
 	if (r < 0)
 		return r;
 	tree = cage_source_tree(c, op,
-		MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, e);
+		MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, NULL,
+		e);
 	r = tree < 0 ? tree : overlay_load(c, tree, e);
 	if (r == -ENOSPC) {
 		num_print_size(c->start->overlay_size, size);
@@ -334,7 +335,7 @@ int cage_attach(int tree, int place, const char *name, struct err *e)
 	return 0;
 }
 
-int cage_open_source(const struct cage_source *source, struct err *e)
+int cage_open_source(const struct cage_source *source, bool *ret_is_dir, struct err *e)
 {
 	own_fd int fd = file_open_real(source->path, O_PATH);
 	struct stat st;
@@ -346,19 +347,27 @@ int cage_open_source(const struct cage_source *source, struct err *e)
 		!cage_is_broken("source"))
 		return err_set(e, ERR_REFUSED, ESTALE,
 			"cannot show '%s' in the cage: it was replaced just now", source->path);
+	if (ret_is_dir)
+		*ret_is_dir = S_ISDIR(st.st_mode);
 	return take_fd(&fd);
 }
 
-int cage_tree_of(const struct cage_source *source, uint64_t attributes, struct err *e)
+int cage_tree_of(
+	const struct cage_source *source, uint64_t attributes, bool *ret_is_dir, struct err *e)
 {
-	own_fd int fd = -1;
+	cage_fd int fd = -1;
+	struct stat st;
 	int tree, r;
 
 	if (source->tree >= 0) {
 		r = cage_restrict_tree(source->tree, attributes, e);
+		if (r == 0 && ret_is_dir && fstat(source->tree, &st) < 0)
+			r = err_sys(e, errno, "cannot show '%s' in the cage", source->path);
+		if (r == 0 && ret_is_dir)
+			*ret_is_dir = S_ISDIR(st.st_mode);
 		return r < 0 ? r : source->tree;
 	}
-	fd = cage_open_source(source, e);
+	fd = cage_open_source(source, ret_is_dir, e);
 	if (fd < 0)
 		return fd;
 	tree = cage_clone_tree(fd, attributes, e);
@@ -367,9 +376,10 @@ int cage_tree_of(const struct cage_source *source, uint64_t attributes, struct e
 	return tree;
 }
 
-int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attributes, struct err *e)
+int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attributes,
+	bool *ret_is_dir, struct err *e)
 {
-	return cage_tree_of(&c->start->sources[cage_op_index(c, op)], attributes, e);
+	return cage_tree_of(&c->start->sources[cage_op_index(c, op)], attributes, ret_is_dir, e);
 }
 
 /* --- the pool and the root --- */
@@ -426,38 +436,35 @@ int cage_make_root(struct cage *c, uint64_t size, unsigned flags, struct err *e)
 	if (folder < 0)
 		return r < 0 ? r : folder;
 	c->root = cage_clone_tree(folder, cage_restrictions(flags), e);
-	return c->root < 0 ? c->root : attach_over(c->root, "/", e);
+	r = c->root < 0 ? c->root : attach_over(c->root, "/", e);
+	/* What an earlier run left in a kept overlay may be in the way. */
+	if (r == 0 && c->kept < 0)
+		cage_know(c, "", 0, c->root, 1);
+	return r;
 }
 
+/*
+ * A folder of the pool, which is read-only where it is seen from the start: its contents are made
+ * in the pool.
+ */
 static int cage_mount_tmpfs(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *path = cage_b(c, op);
-	char mode[8], size[24];
-	const char *options[] = { "mode", mode, op->n ? "size" : NULL, size, NULL };
-	own_fd int place = -1;
-	int tree, r;
+	char name[CAGE_PATH_SIZE];
+	cage_fd int folder = -1, tree = -1;
+	int r;
 
 	if (str_eq(path, "/"))
 		return cage_make_root(c, op->n, op->flags, e);
-	snprintf(mode, sizeof(mode), "%04o", (unsigned)op->mode);
-	snprintf(size, sizeof(size), "%" PRIu64, op->n);
-	place = cage_open_place(c, c->root, path, true, e);
-	if (place < 0)
-		return place;
-	tree = cage_new_mount(
-		"tmpfs", options, cage_restrictions(op->flags & ~(unsigned)PLAN_READ_ONLY), e);
-	if (tree < 0)
-		return tree;
-	r = cage_attach(tree, place, path, e);
-	if (r == 0)
-		r = cage_own(c, tree, e);
-	if (r < 0 || !(op->flags & PLAN_READ_ONLY))
-		return r;
-	if (c->sealed_count == CAGE_MAX_SEALED)
-		return err_set(e, ERR_SYS, EMFILE,
-			"cannot make the cage: it has too many read-only parts");
-	c->sealed[c->sealed_count++] = tree;
-	return 0;
+	cage_name_in_pool(path, name, sizeof(name));
+	folder = cage_pool_folder(c, name, e);
+	if (folder < 0)
+		return folder;
+	tree = cage_clone_tree(folder, cage_restrictions(op->flags), e);
+	r = tree < 0 ? tree : cage_show(c, tree, path, true, e);
+	if (r == 0 && folder < CAGE_FEW_FDS)
+		cage_know(c, path, strlen(path), folder, strlen(path) + 1);
+	return r;
 }
 
 /* Makes the folders of the layers that are named and do not exist yet. */
@@ -515,7 +522,8 @@ static int cage_mount_image(struct cage *c, const struct plan_op *op, struct err
 	if (r < 0)
 		return r;
 	c->has_image = true;
-	tree = cage_source_tree(c, op, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY, e);
+	tree = cage_source_tree(
+		c, op, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY, NULL, e);
 	if (tree < 0)
 		return tree;
 	c->root = cage_new_overlay(
@@ -542,28 +550,24 @@ static int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err 
 {
 	const char *to = cage_b(c, op);
 	int late = c->has_session ? cage_tree_of_bind(op) : CAGE_TREE_COUNT;
-	own_fd int tree = late < CAGE_TREE_COUNT
-				  ? -1
-				  : cage_source_tree(c, op, cage_restrictions(op->flags), e);
-	own_fd int view = -1, place = -1;
-	char text[PLAN_TEXT_SIZE];
-	struct stat st;
+	bool is_dir = false;
+	cage_fd int tree =
+		late < CAGE_TREE_COUNT
+			? -1
+			: cage_source_tree(c, op, cage_restrictions(op->flags), &is_dir, e);
+	cage_fd int view = -1;
 	int r;
 
 	if (late < CAGE_TREE_COUNT)
 		return cage_attach_late(c, op, (unsigned)late, to, e);
 	if (tree < 0)
 		return tree;
-	if (fstat(tree, &st) < 0)
-		return err_sys(e, errno, "cannot inspect '%s'",
-			plan_root_text(op->a_root, cage_a(c, op), text));
-	if (op->flags & PLAN_VIEW && S_ISDIR(st.st_mode) && !cage_is_broken("read-only")) {
+	if (op->flags & PLAN_VIEW && is_dir && !cage_is_broken("read-only")) {
 		view = cage_view_of(c, op, tree, e);
 		if (view < 0)
 			return view;
 	}
-	place = cage_open_place(c, c->root, to, S_ISDIR(st.st_mode), e);
-	r = place < 0 ? place : cage_attach(view >= 0 ? view : tree, place, to, e);
+	r = cage_show(c, view >= 0 ? view : tree, to, is_dir, e);
 	if (r == 0 && plan_roots[op->a_root].owner == PLAN_OWNER_CAGE)
 		r = cage_own_mount(c, tree, e);
 	return r;
@@ -572,18 +576,14 @@ static int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err 
 static int cage_mount_device(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *path = cage_b(c, op);
-	own_fd int source = file_open(path, O_PATH | O_NOFOLLOW);
-	own_fd int tree = -1, place = -1;
+	cage_fd int source = file_open(path, O_PATH | O_NOFOLLOW), tree = -1;
 	struct stat st;
 
 	if (source < 0 || fstat(source, &st) < 0 || !S_ISCHR(st.st_mode))
 		return err_set(e, ERR_SYS, ENODEV,
 			"cannot show '%s' in the cage: it is not a device of this host", path);
 	tree = cage_clone_tree(source, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
-	if (tree < 0)
-		return tree;
-	place = cage_open_place(c, c->root, path, false, e);
-	return place < 0 ? place : cage_attach(tree, place, path, e);
+	return tree < 0 ? tree : cage_show(c, tree, path, false, e);
 }
 
 /* --- /proc --- */
@@ -595,51 +595,50 @@ static int cage_mount_device(struct cage *c, const struct plan_op *op, struct er
  */
 #define COVER (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY)
 
-/* A cover from an empty name in the pool; attached there, because only attached trees clone. */
-static int make_cover(int plain, const char *name, struct err *e)
-{
-	own_fd int tree = plain < 0 ? plain : cage_clone_tree(plain, COVER, e);
-	int r = tree < 0 ? tree : cage_attach(tree, plain, name, e);
+/* Their place in the pool, and with it: the pool is over the host's /proc until the tree is
+ * entered. */
+#define COVERS       "covers"
+#define POOLS_COVERS "/proc/" COVERS
 
-	return r < 0 ? r : take_fd(&tree);
+/*
+ * An empty file and an empty folder in a mount that has a cover's restrictions. It is attached,
+ * because a bind must be of a mount with a place; every bind of it has the same restrictions.
+ */
+static int make_covers(struct cage *c, struct err *e)
+{
+	cage_fd int folder = cage_pool_folder(c, COVERS, e), tree = -1;
+
+	if (folder < 0)
+		return folder;
+	if (mknodat(folder, "blank", S_IFREG | 0444, 0) < 0 || mkdirat(folder, "empty", 0755) < 0)
+		return err_sys(e, errno, "cannot make the cage's own files");
+	tree = cage_clone_tree(folder, COVER, e);
+	return tree < 0 ? tree : cage_attach(tree, folder, COVERS, e);
 }
 
-static int blank_file(struct cage *c, struct err *e)
+/* One call for each of about 45. The kernel listed the name, which is no link. */
+static int proc_cover(const struct file_entry *entry, struct err *e)
 {
-	int fd = mknodat(c->pool, "blank", S_IFREG | 0444, 0) < 0
-			 ? -errno
-			 : file_open_beneath(c->pool, "blank", O_PATH, 0);
+	const char *cover = entry->type == DT_DIR ? POOLS_COVERS "/empty" : POOLS_COVERS "/blank";
 
-	return fd < 0 ? err_sys(e, -fd, "cannot make the cage's own files") : fd;
-}
-
-static int proc_cover(
-	int proc, const struct file_entry *entry, const int covers[static 2], struct err *e)
-{
-	own_fd int tree = open_tree(covers[entry->type == DT_DIR], "",
-		AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
-
-	if (tree < 0)
-		return err_sys(e, errno, "cannot clone a cover for '/proc/%s'", entry->name);
-	/* The kernel listed the name; move_mount does not follow a link at its end. */
-	if (move_mount(tree, "", proc, entry->name, MOVE_MOUNT_F_EMPTY_PATH) < 0 && errno != ENOENT)
+	if (mount(cover, entry->name, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
 		return err_sys(e, errno, "cannot cover '/proc/%s'", entry->name);
 	return 0;
 }
 
 static int cover_all(struct cage *c, const struct plan_op *op, int proc, struct err *e)
 {
-	own_fd int list = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	own_fd int file = blank_file(c, e), folder = cage_pool_folder(c, "empty", e);
-	own_fd int blank = make_cover(file, "blank", e), empty = make_cover(folder, "empty", e);
+	cage_fd int list = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct file_entries entries = { .fd = list };
 	const struct file_entry *entry;
-	int r = blank < 0 ? blank : empty < 0 ? empty : 0;
+	int r = make_covers(c, e);
 
+	if (r == 0 && fchdir(proc) < 0)
+		r = err_sys(e, errno, "cannot enter the cage's /proc");
 	/* Links in /proc lead into the reader's own process. */
 	while (r == 0 && (entry = file_next_entry(&entries)))
 		if (entry->type != DT_LNK && !plan_keeps_in_proc(c->start->plan, op, entry->name))
-			r = proc_cover(proc, entry, (int[2]){ blank, empty }, e);
+			r = proc_cover(entry, e);
 	if (r == 0 && entries.failure)
 		return err_sys(e, entries.failure, "cannot list the cage's /proc");
 	return r;
@@ -660,16 +659,9 @@ static int cage_mount_proc(struct cage *c, const struct plan_op *op, struct err 
 {
 	static const char *const subset[] = { "subset", "pid", NULL };
 	bool is_subset = op->flags & PLAN_SUBSET;
-	own_fd int place = cage_open_place(c, c->root, cage_b(c, op), true, e);
-	own_fd int proc = -1;
-	int r;
+	cage_fd int proc = new_proc(is_subset ? subset : NULL, cage_restrictions(op->flags), e);
+	int r = proc < 0 ? proc : cage_show(c, proc, cage_b(c, op), true, e);
 
-	if (place < 0)
-		return place;
-	proc = new_proc(is_subset ? subset : NULL, cage_restrictions(op->flags), e);
-	if (proc < 0)
-		return proc;
-	r = cage_attach(proc, place, cage_b(c, op), e);
 	/* The subset has processes only. */
 	if (r < 0 || is_subset || cage_is_broken("proc") || cage_is_broken("namespace:pid"))
 		return r;
@@ -716,14 +708,9 @@ int cage_take_terminal(struct cage *c, int devpts, struct err *e)
 static int cage_mount_devpts(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	static const char *const options[] = { "ptmxmode", "0666", "mode", "0600", NULL };
-	own_fd int place = cage_open_place(c, c->root, cage_b(c, op), true, e);
-	own_fd int tree = -1;
-	int r;
+	cage_fd int tree = cage_new_mount("devpts", options, cage_restrictions(op->flags), e);
+	int r = tree < 0 ? tree : cage_show(c, tree, cage_b(c, op), true, e);
 
-	if (place < 0)
-		return place;
-	tree = cage_new_mount("devpts", options, cage_restrictions(op->flags), e);
-	r = tree < 0 ? tree : cage_attach(tree, place, cage_b(c, op), e);
 	return r == 0 && c->start->terminal_streams ? cage_take_terminal(c, tree, e) : r;
 }
 
@@ -744,13 +731,7 @@ static int let_go_of_host(struct err *e)
 
 int cage_enter(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	struct mount_attr read_only = { .attr_set = MOUNT_ATTR_RDONLY };
-
 	(void)op;
-	for (unsigned i = 0; i < c->sealed_count && !cage_is_broken("read-only"); i++)
-		if (mount_setattr(c->sealed[i], "", AT_EMPTY_PATH, &read_only, sizeof(read_only)) <
-			0)
-			return err_sys(e, errno, "cannot make a mount read-only");
 	if (fchdir(c->root) < 0)
 		return err_sys(e, errno, "cannot enter the cage's root");
 	return let_go_of_host(e);

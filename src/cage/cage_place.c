@@ -12,6 +12,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,14 +26,16 @@
 
 int cage_own(struct cage *c, int fd, struct err *e)
 {
-	struct stat st;
+	struct stat st = { 0 };
+	bool is_later = fd < CAGE_FEW_FDS; /* it stays open, and few cages need the answer */
 
 	if (c->own_count == CAGE_MAX_OWN)
 		return err_set(
 			e, ERR_SYS, EMFILE, "cannot make the cage: it has too many file systems");
-	if (fstat(fd, &st) < 0)
+	if (!is_later && fstat(fd, &st) < 0)
 		return err_sys(e, errno, "cannot inspect a new file system");
-	c->own[c->own_count++] = st.st_dev;
+	c->own[c->own_count].fd = is_later ? fd : -1;
+	c->own[c->own_count++].device = st.st_dev;
 	return 0;
 }
 
@@ -49,10 +52,10 @@ int cage_own_mount(struct cage *c, int tree, struct err *e)
 	return 0;
 }
 
-static bool place_is_own(const struct cage *c, int fd)
+static bool place_is_own(struct cage *c, int fd)
 {
 	struct statx mount;
-	struct stat st;
+	struct stat st, own;
 
 	if (fstat(fd, &st) < 0)
 		return false;
@@ -60,9 +63,14 @@ static bool place_is_own(const struct cage *c, int fd)
 		for (unsigned i = 0; i < c->own_mount_count; i++)
 			if (c->own_mounts[i] == mount.stx_mnt_id)
 				return true;
-	for (unsigned i = 0; i < c->own_count; i++)
-		if (c->own[i] == st.st_dev)
+	for (unsigned i = 0; i < c->own_count; i++) {
+		if (c->own[i].fd >= 0 && fstat(c->own[i].fd, &own) == 0) {
+			c->own[i].fd = -1;
+			c->own[i].device = own.st_dev;
+		}
+		if (c->own[i].fd < 0 && c->own[i].device == st.st_dev)
 			return true;
+	}
 	return false;
 }
 
@@ -86,7 +94,7 @@ static int place_fail(const struct cage *c, int num, const char *path, struct er
 }
 
 /* Opens one component, and creates it if it is missing. A descriptor or -errno. */
-static int step_into(const struct cage *c, int at, const char *name, bool is_dir)
+static int step_into(struct cage *c, int at, const char *name, bool is_dir)
 {
 	int fd = file_open_beneath(at, name, O_PATH, 0);
 
@@ -140,6 +148,130 @@ int cage_open_place(struct cage *c, int base, const char *path, bool is_dir, str
 			path, is_dir ? "not a directory" : "a directory");
 	}
 	return fd;
+}
+
+/* --- known folders --- */
+
+void cage_know(struct cage *c, const char *path, size_t size, int base, size_t skip)
+{
+	if (c->known_count < CAGE_MAX_KNOWN)
+		c->known[c->known_count++] = (struct cage_known){ path, size, base, skip };
+}
+
+static const struct cage_known *find_known(const struct cage *c, const char *path, size_t size)
+{
+	for (unsigned i = c->known_count; i-- > 0;)
+		if (c->known[i].size == size && memcmp(c->known[i].path, path, size) == 0)
+			return &c->known[i];
+	return NULL;
+}
+
+bool cage_is_known(const struct cage *c, const char *path)
+{
+	return find_known(c, path, strlen(path)) != NULL;
+}
+
+static size_t parent_size(const char *path, size_t size)
+{
+	while (size > 0 && path[size - 1] != '/')
+		size--;
+	return size > 0 ? size - 1 : 0;
+}
+
+/* A known folder, which is made if it is missing below one; or NULL. */
+static const struct cage_known *know_folder(struct cage *c, const char *path, size_t size)
+{
+	const struct cage_known *known = find_known(c, path, size), *parent;
+	char name[CAGE_PATH_SIZE];
+
+	if (known || size == 0)
+		return known;
+	parent = know_folder(c, path, parent_size(path, size));
+	if (!parent || size - parent->skip >= sizeof(name))
+		return NULL;
+	memcpy(name, path + parent->skip, size - parent->skip);
+	name[size - parent->skip] = '\0';
+	/* What is there already may be anything. */
+	if (mkdirat(parent->base, name, 0755) < 0)
+		return NULL;
+	cage_know(c, path, size, parent->base, parent->skip);
+	return find_known(c, path, size);
+}
+
+int cage_find_known(struct cage *c, const char *path, const char **ret_name)
+{
+	size_t size = strlen(path);
+	const struct cage_known *parent =
+		*path == '/' && size > 1 ? know_folder(c, path, parent_size(path, size)) : NULL;
+
+	if (!parent)
+		return -1;
+	*ret_name = path + parent->skip;
+	return parent->base;
+}
+
+/* --- mounts at their places --- */
+
+static bool is_below(const char *path, size_t size, const char *top)
+{
+	size_t n = strlen(top);
+
+	return size >= n && memcmp(path, top, n) == 0 && (size == n || path[n] == '/');
+}
+
+/* What was known of a place and of everything below is covered by a mount. */
+static void forget(struct cage *c, const char *top)
+{
+	unsigned left = 0;
+
+	for (unsigned i = 0; i < c->known_count; i++)
+		if (!is_below(c->known[i].path, c->known[i].size, top))
+			c->known[left++] = c->known[i];
+	c->known_count = left;
+	left = 0;
+	for (unsigned i = 0; i < c->shown_count; i++)
+		if (!is_below(c->shown[i].path, strlen(c->shown[i].path), top))
+			c->shown[left++] = c->shown[i];
+	c->shown_count = left;
+}
+
+const struct cage_shown *cage_find_shown(const struct cage *c, const char *path)
+{
+	for (unsigned i = 0; i < c->shown_count; i++)
+		if (str_eq(c->shown[i].path, path))
+			return &c->shown[i];
+	return NULL;
+}
+
+int cage_put(struct cage *c, int tree, const char *path, bool is_dir, struct err *e)
+{
+	cage_fd int place = cage_open_place(c, c->root, path, is_dir, e);
+	int r = place < 0 ? place : cage_attach(tree, place, path, e);
+
+	if (r == 0)
+		forget(c, path);
+	return r;
+}
+
+int cage_show(struct cage *c, int tree, const char *path, bool is_dir, struct err *e)
+{
+	const char *name;
+	int base = cage_find_known(c, path, &name), r = 0;
+
+	/* A new name in a known folder is what was made there and nothing else. */
+	if (base >= 0 && (is_dir ? mkdirat(base, name, 0755)
+				 : mknodat(base, name, S_IFREG | 0444, 0)) == 0) {
+		if (move_mount(tree, "", c->root, path + 1, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+			return err_sys(e, errno, "cannot attach '%s' in the cage", path);
+	} else {
+		r = cage_put(c, tree, path, is_dir, e);
+	}
+	if (r < 0)
+		return r;
+	/* Others are closed by the caller. */
+	if (tree < CAGE_FEW_FDS && c->shown_count < CAGE_MAX_SHOWN)
+		c->shown[c->shown_count++] = (struct cage_shown){ path, tree, is_dir };
+	return 0;
 }
 
 int cage_open_parent(
@@ -198,10 +330,13 @@ static int place_make_room(struct cage *c, const char *path, const char **ret_na
 static int cage_make_symlink(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *name;
-	own_fd int dir = place_make_room(c, cage_b(c, op), &name, e);
+	int base = cage_find_known(c, cage_b(c, op), &name);
+	own_fd int dir = base >= 0 ? -1 : place_make_room(c, cage_b(c, op), &name, e);
 
-	if (dir < 0)
-		return dir;
+	if (base >= 0 && symlinkat(cage_a(c, op), base, name) < 0)
+		return place_fail(c, errno, cage_b(c, op), e);
+	if (base >= 0 || dir < 0)
+		return base >= 0 ? 0 : dir;
 	return symlinkat(cage_a(c, op), dir, name) < 0 ? place_fail(c, errno, cage_b(c, op), e) : 0;
 }
 
@@ -216,12 +351,14 @@ static bool place_is_there(const struct cage *c, const char *path)
 static int open_new_file(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *name;
-	own_fd int dir = place_make_room(c, cage_b(c, op), &name, e);
+	int base = cage_find_known(c, cage_b(c, op), &name);
+	own_fd int dir = base >= 0 ? -1 : place_make_room(c, cage_b(c, op), &name, e);
 	own_fd int fd = -1;
 
-	if (dir < 0)
+	if (base < 0 && dir < 0)
 		return dir;
-	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, op->mode);
+	fd = openat(base >= 0 ? base : dir, name,
+		O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, op->mode);
 	if (fd < 0)
 		return place_fail(c, errno, cage_b(c, op), e);
 	return take_fd(&fd); /* cppcheck-suppress resourceLeak */
@@ -271,7 +408,7 @@ static int cage_make_file(struct cage *c, const struct plan_op *op, struct err *
 	const char *content = cage_a(c, op), *identity = c->start->git_identity;
 	size_t n = strlen(content);
 	bool has_name = str_eq(cage_b(c, op), "/etc/gitconfig") && str_ends(content, PLAN_IDENTITY);
-	own_fd int fd = -1;
+	cage_fd int fd = -1;
 	int r;
 
 	if (op->flags & PLAN_CREATE && place_is_there(c, cage_b(c, op)))
@@ -340,7 +477,7 @@ static const char *place_find_name(
 static int cage_make_description(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *at = cage_a(c, op), *name, *value = "";
-	own_fd int fd = open_new_file(c, op, e);
+	cage_fd int fd = open_new_file(c, op, e);
 	size_t n = 0;
 	int r = 0;
 
@@ -360,19 +497,20 @@ static int cage_make_description(struct cage *c, const struct plan_op *op, struc
 static int cage_make_dir(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *path = cage_b(c, op), *name;
-	own_fd int dir = cage_open_parent(c, c->root, path, &name, e);
-	own_fd int made = -1;
+	int base = cage_find_known(c, path, &name);
+	own_fd int dir = -1, made = -1;
 
+	if (base >= 0 && mkdirat(base, name, op->mode) == 0) {
+		cage_know(c, path, strlen(path), base, (size_t)(name - path));
+		return 0;
+	}
+	dir = cage_open_parent(c, c->root, path, &name, e);
 	if (dir < 0)
 		return dir;
 	if (!place_is_own(c, dir))
 		return place_fail(c, EROFS, path, e);
-	if (mkdirat(dir, name, 0755) == 0) {
-		/* The mode as planned, not as the mask left it. */
-		if (fchmodat(dir, name, op->mode, 0) < 0)
-			return place_fail(c, errno, path, e);
+	if (mkdirat(dir, name, op->mode) == 0)
 		return 0;
-	}
 	/* An image may have a link there, which must not be followed. */
 	made = errno == EEXIST ? file_open_beneath(dir, name, O_PATH | O_DIRECTORY, 0) : -errno;
 	return made < 0 ? place_fail(c, -made, path, e) : 0;

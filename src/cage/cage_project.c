@@ -5,7 +5,8 @@
  * Runs as:     the first process, while the tree is built.
  * Enters with: the root of the tree; the pool.
  * Leaves:      the project at its place with the planned rights, and each part with its own rights.
- *              The whole project with all rights is in the pool, which has no name in the cage.
+ *              With parts, the whole project with all rights is in the pool, which has no name in
+ *              the cage.
  * Must not:    create anything in the project on the host.
  *
  * Captured: an overlay above the project whose upper layer is in the run's folder, or in the pool;
@@ -76,7 +77,6 @@ static int cage_await(struct cage *c, const struct plan_op *op, struct err *e)
 int cage_attach_late(
 	struct cage *c, const struct plan_op *op, unsigned which, const char *path, struct err *e)
 {
-	own_fd int place = -1;
 	int r;
 
 	if (c->late[which] < 0)
@@ -85,8 +85,7 @@ int cage_attach_late(
 	r = cage_restrict_tree(c->late[which], cage_restrictions(op->flags), e);
 	if (r < 0)
 		return r;
-	place = cage_open_place(c, c->root, path, true, e);
-	return place < 0 ? place : cage_attach(c->late[which], place, path, e);
+	return cage_put(c, c->late[which], path, true, e);
 }
 
 /* --- protected paths --- */
@@ -176,9 +175,9 @@ static int open_sides(
 		*ret_work = fcntl(h->work_fd, F_DUPFD_CLOEXEC, 3);
 		return r;
 	}
-	r = *ret_project = cage_open_source(&c->start->sources[cage_op_index(c, op)], e);
+	r = *ret_project = cage_open_source(&c->start->sources[cage_op_index(c, op)], NULL, e);
 	if (r >= 0)
-		r = *ret_work = cage_open_source(&h->work, e);
+		r = *ret_work = cage_open_source(&h->work, NULL, e);
 	return r < 0 ? r : 0;
 }
 
@@ -292,7 +291,7 @@ static const struct names git_names = { CAGE_LAYER_GIT, "git-layer",
 static int attach_layer(struct cage *c, const struct names *names, struct err *e)
 {
 	own_fd int tree = cage_tree_of(
-		&c->start->layers[names->which], MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
+		&c->start->layers[names->which], MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, NULL, e);
 	own_fd int folder = tree < 0 ? -1 : cage_pool_folder(c, names->layer, e);
 
 	if (tree < 0 || folder < 0)
@@ -332,8 +331,8 @@ static int whole_tree(
 		return cage_protect_project(c, op, base, e);
 	/* A clone from the workspace holder, which has it mounted. */
 	if (op->flags & PLAN_SHARED && !c->start->share && !cage_is_broken("project"))
-		return cage_tree_of(&c->start->layers[names->which], base, e);
-	tree = cage_source_tree(c, op, is_captured(op) ? base | MOUNT_ATTR_RDONLY : base, e);
+		return cage_tree_of(&c->start->layers[names->which], base, NULL, e);
+	tree = cage_source_tree(c, op, is_captured(op) ? base | MOUNT_ATTR_RDONLY : base, NULL, e);
 	if (tree >= 0 && op->flags & PLAN_VIEW && !cage_is_broken("project"))
 		return cage_view_of(c, op, tree, e);
 	if (tree < 0 || !is_captured(op))
@@ -352,7 +351,7 @@ int cage_capture(struct cage *c, const struct plan_op *op, struct err *e)
 static int cage_mount_git(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	char path[CAGE_PATH_SIZE];
-	own_fd int tree = -1, place = -1;
+	own_fd int tree = -1;
 	int r;
 
 	if (!cage_fill_in_place(c->start, op, path, sizeof(path)))
@@ -360,10 +359,7 @@ static int cage_mount_git(struct cage *c, const struct plan_op *op, struct err *
 			e, ERR_SYS, ENAMETOOLONG, "cannot show git's folder: its path is too long");
 	tree = whole_tree(c, op, &git_names, e);
 	r = tree < 0 ? tree : cage_restrict_tree(tree, cage_restrictions(op->flags), e);
-	if (r < 0)
-		return r;
-	place = cage_open_place(c, c->root, path, true, e);
-	return place < 0 ? place : cage_attach(tree, place, path, e);
+	return r < 0 ? r : cage_put(c, tree, path, true, e);
 }
 
 /* A read-only tree that has only the names of the project's parts. */
@@ -388,9 +384,41 @@ static int empty_view(struct cage *c, const struct plan_op *op, struct err *e)
 	return cage_clone_tree(view, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_RDONLY, e);
 }
 
+/* The whole stays in the pool, and what is seen of it is cloned from there. */
+static int show_in_parts(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	own_fd int hidden = cage_pool_folder(c, "project", e), tree = -1;
+	int r = hidden < 0 ? hidden : cage_attach(c->project, hidden, "project", e);
+
+	if (r < 0)
+		return r;
+	tree = op->flags & PLAN_PARTS
+		       ? empty_view(c, op, e)
+		       : cage_clone_tree(c->project, cage_restrictions(op->flags), e);
+	r = tree < 0 ? tree : cage_put(c, tree, c->place, true, e);
+	return r == 0 && op->flags & PLAN_COPIED ? cage_own_mount(c, tree, e) : r;
+}
+
+static int show_whole(struct cage *c, const struct plan_op *op, struct err *e)
+{
+	uint64_t base = cage_restrictions(op->flags & ~(unsigned)PLAN_READ_ONLY);
+	uint64_t wanted = cage_restrictions(op->flags);
+	int r = wanted == base ? 0 : cage_restrict_tree(c->project, wanted, e);
+
+	if (r == 0)
+		r = cage_show(c, c->project, c->place, true, e);
+	return r == 0 && op->flags & PLAN_COPIED ? cage_own_mount(c, c->project, e) : r;
+}
+
+static bool has_parts(const struct cage *c, const struct plan_op *op)
+{
+	const struct plan_op *end = plan_ops(c->start->plan) + c->start->plan->op_count;
+
+	return op->flags & PLAN_PARTS || (op + 1 < end && op[1].kind == PLAN_PART);
+}
+
 static int cage_mount_project(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	own_fd int hidden = -1, place = -1, tree = -1;
 	int r;
 
 	if (!cage_fill_in_place(c->start, op, c->place, sizeof(c->place)))
@@ -401,20 +429,8 @@ static int cage_mount_project(struct cage *c, const struct plan_op *op, struct e
 	c->project = whole_tree(c, op, &project_names, e);
 	if (c->project < 0)
 		return c->project;
-	hidden = cage_pool_folder(c, "project", e);
-	r = hidden < 0 ? hidden : cage_attach(c->project, hidden, "project", e);
-	if (r == 0 && is_captured(op))
-		r = cage_own(c, c->project, e);
-	if (r < 0)
-		return r;
-	tree = op->flags & PLAN_PARTS
-		       ? empty_view(c, op, e)
-		       : cage_clone_tree(c->project, cage_restrictions(op->flags), e);
-	if (tree < 0)
-		return tree;
-	place = cage_open_place(c, c->root, c->place, true, e);
-	r = place < 0 ? place : cage_attach(tree, place, c->place, e);
-	return r == 0 && op->flags & PLAN_COPIED ? cage_own_mount(c, tree, e) : r;
+	r = has_parts(c, op) ? show_in_parts(c, op, e) : show_whole(c, op, e);
+	return r == 0 && is_captured(op) ? cage_own(c, c->project, e) : r;
 }
 
 static int cage_mount_part(struct cage *c, const struct plan_op *op, struct err *e)
@@ -422,7 +438,7 @@ static int cage_mount_part(struct cage *c, const struct plan_op *op, struct err 
 	const char *inside = cage_b(c, op);
 	char path[CAGE_PATH_SIZE];
 	own_fd int source = file_open_beneath(c->project, inside, O_PATH, 0);
-	own_fd int place = -1, tree = -1;
+	own_fd int tree = -1;
 	struct stat st;
 
 	if (source < 0 || fstat(source, &st) < 0)
@@ -432,10 +448,7 @@ static int cage_mount_part(struct cage *c, const struct plan_op *op, struct err 
 		return err_set(
 			e, ERR_SYS, ENAMETOOLONG, "cannot show '%s': its path is too long", inside);
 	tree = cage_clone_tree(source, cage_restrictions(op->flags | PLAN_NO_DEV), e);
-	if (tree < 0)
-		return tree;
-	place = cage_open_place(c, c->root, path, S_ISDIR(st.st_mode), e);
-	return place < 0 ? place : cage_attach(tree, place, path, e);
+	return tree < 0 ? tree : cage_put(c, tree, path, S_ISDIR(st.st_mode), e);
 }
 
 cage_step *const cage_project_steps[PLAN_OP_KIND_COUNT] = {

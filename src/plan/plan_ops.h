@@ -20,7 +20,7 @@ enum plan_op_kind {
 	PLAN_IMAGE_SIF,   /* … nor this, … */
 	PLAN_IMAGE_NAMED, /* … nor one that is known by a name alone */
 	PLAN_OVERLAY,     /* a: a kept layer for writes; b: above what; n: bytes, or 0: as it has */
-	PLAN_TMPFS,       /* b: where; n: bytes, or 0; mode; read-only once the tree is complete */
+	PLAN_TMPFS,       /* b: where; n: bytes, or 0; mode; with a flag read-only for the cage */
 	PLAN_DIR,         /* b: where; mode */
 	PLAN_BIND,        /* a: from; b: where; flags */
 	PLAN_SYMLINK,     /* a: its content; b: where */

@@ -43,9 +43,10 @@ static void make_good(void)
 			.is_pool = true },
 		[ETC] = { .place = "/etc",
 			.type = "tmpfs",
-			.root = "/",
+			.root = "/own-etc",
 			.flags = READ_ONLY,
-			.kind = PLAN_TMPFS },
+			.kind = PLAN_TMPFS,
+			.is_pool = true },
 		[USR] = { .place = "/usr",
 			.type = "ext4",
 			.device = "8:1",
@@ -60,7 +61,7 @@ static void make_good(void)
 			.kind = PLAN_PROC },
 		[COVER] = { .place = "/proc/sys",
 			.type = "tmpfs",
-			.root = "/empty",
+			.root = "/covers/empty",
 			.flags = READ_ONLY | PLAN_NO_EXEC,
 			.kind = PLAN_PROC,
 			.is_pool = true },
@@ -103,11 +104,11 @@ static void make_good(void)
 	};
 	static const struct keeper_mount there[COUNT] = {
 		[ROOT] = { 1, "0:40", "/root", "/", "rw,nosuid,nodev", "tmpfs", "rw,size=8k" },
-		[ETC] = { 2, "0:41", "/", "/etc", "ro,nosuid,nodev", "tmpfs", "rw" },
+		[ETC] = { 2, "0:40", "/own-etc", "/etc", "ro,nosuid,nodev", "tmpfs", "rw" },
 		[USR] = { 3, "8:1", "/usr", "/usr", "ro,nosuid,nodev,relatime", "ext4", "rw" },
 		[PROC] = { 4, "0:42", "/", "/proc", "rw,nosuid,nodev,noexec", "proc", "rw" },
-		[COVER] = { 5, "0:40", "/empty", "/proc/sys", "ro,nosuid,nodev,noexec", "tmpfs",
-			"rw" },
+		[COVER] = { 5, "0:40", "/covers/empty", "/proc/sys", "ro,nosuid,nodev,noexec",
+			"tmpfs", "rw" },
 		[NULL_DEVICE] = { 6, "0:5", "/null", "/dev/null", "rw,nosuid,noexec", "devtmpfs",
 			"rw" },
 		[PTS] = { 7, "0:43", "/", "/dev/pts", "rw,nosuid,noexec", "devpts", "rw" },
@@ -348,10 +349,14 @@ static void test_carried(void)
 static void test_pool(void)
 {
 	make_good();
-	seen[ROOT].device = "0:50";
+	seen[COVER].device = "0:50";
 	compare();
 	CHECK(is_only(faults.proc));
-	CHECK_STR(mounts.pool, "0:50");
+	CHECK_STR(mounts.pool, "0:40");
+	make_good();
+	seen[ETC].device = "0:50";
+	compare();
+	CHECK(is_only(faults.reads));
 }
 
 /* Names of any length and any content are told within the room there is. */

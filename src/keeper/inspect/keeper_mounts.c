@@ -102,15 +102,18 @@ static int expect_tmpfs(struct expecting *x, const struct plan_op *op, struct er
 {
 	bool is_root = str_eq(op_b(x, op), "/");
 	bool is_kept = is_root && plan_find(x->start->plan, PLAN_OVERLAY, NULL);
-	struct keeper_expected *mount = mounts_add(x->m, op->kind, op_b(x, op), "tmpfs",
-		is_kept   ? "/upper"
-		: is_root ? "/root"
-			  : "/");
+	char name[4096];
+	const char *root = is_kept ? "/upper" : "/root";
+	struct keeper_expected *mount;
 
-	(void)e;
-	mount->is_pool = is_root && !is_kept;
+	if (!is_root) {
+		cage_name_in_pool(op_b(x, op), name, sizeof(name));
+		root = arena_printf(x->arena, "/%s", name);
+	}
+	mount = mounts_add(x->m, op->kind, op_b(x, op), "tmpfs", root);
+	mount->is_pool = !is_kept;
 	mount->flags = op->flags;
-	return 0;
+	return root ? 0 : mounts_no_memory(e);
 }
 
 static int expect_image(struct expecting *x, const struct plan_op *op, struct err *e)
@@ -186,8 +189,8 @@ static int expect_cover(struct expecting *x, const struct file_entry *entry, str
 
 	if (!place || x->m->count == x->m->max)
 		return mounts_no_memory(e);
-	mount = mounts_add(
-		x->m, PLAN_PROC, place, "tmpfs", entry->type == DT_DIR ? "/empty" : "/blank");
+	mount = mounts_add(x->m, PLAN_PROC, place, "tmpfs",
+		entry->type == DT_DIR ? "/covers/empty" : "/covers/blank");
 	mount->is_pool = true;
 	mount->flags = PLAN_READ_ONLY | PLAN_NO_EXEC | PLAN_NO_DEV;
 	return 0;
