@@ -42,7 +42,7 @@
 static cage_step *step_of(uint32_t kind)
 {
 	static cage_step *const *const tables[] = { cage_ids_steps, cage_place_steps,
-		cage_mount_steps, cage_project_steps, cage_confine_steps };
+		cage_mount_steps, cage_kernel_steps, cage_project_steps, cage_confine_steps };
 
 	for (size_t i = 0; i < COUNT_OF(tables); i++)
 		if (tables[i][kind])
@@ -143,7 +143,7 @@ static uint64_t status_mask(const char *status, const char *name)
 static void reset_signals(void)
 {
 	char status[4096] __attribute__((uninitialized));
-	own_fd int fd = file_open("/proc/self/status", O_RDONLY);
+	cage_fd int fd = file_open("/proc/self/status", O_RDONLY);
 	ssize_t n = fd < 0 ? -1 : read(fd, status, sizeof(status) - 1);
 	uint64_t changed;
 	sigset_t none;

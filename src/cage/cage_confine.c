@@ -69,7 +69,7 @@ static int hand_over_names(const struct cage *c, int fd)
 
 static int cage_set_network(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	own_fd int fd = -1;
+	cage_fd int fd = -1;
 	int r;
 
 	if (str_eq(cage_a(c, op), "host") || cage_is_broken("namespace:net"))
@@ -253,7 +253,7 @@ static int install_telling(const struct cage *c)
  */
 static int confine_tell(struct cage *c, struct err *e)
 {
-	own_fd int listener = install_telling(c);
+	cage_fd int listener = install_telling(c);
 
 	if (listener < 0)
 		return err_set(e, ERR_SYS, -listener,

@@ -31,40 +31,49 @@
 #include "cage/cage_inside.h"
 #include "wire/wire.h"
 
-static int write_proc(const char *who, const char *name, const char *text, struct err *e)
+/* The folder of a process in /proc, if that is the kernel's. Returns a descriptor or -errno. */
+static int open_process(const char *who, struct err *e)
 {
 	char path[64];
 	own_fd int fd = -1;
 	struct statfs fs;
-	int r;
 
-	snprintf(path, sizeof(path), "/proc/%s/%s", who, name);
-	fd = file_open(path, O_WRONLY);
-	r = fd < 0 ? fd : 0;
-	if (r == 0 && (fstatfs(fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC))
+	snprintf(path, sizeof(path), "/proc/%s", who);
+	fd = file_open(path, O_PATH | O_DIRECTORY);
+	if (fd < 0)
+		return err_sys(e, -fd, "cannot map the cage's ids: opening '%s'", path);
+	if (fstatfs(fd, &fs) < 0 || fs.f_type != PROC_SUPER_MAGIC)
 		return err_set(e, ERR_SYS, EINVAL,
 			"cannot map the cage's ids: '/proc' is not the kernel's");
-	if (r == 0)
-		r = file_write_all(fd, text, strlen(text));
+	return take_fd(&fd);
+}
+
+/* Nothing may be mounted over the file. */
+static int write_proc(int process, const char *name, const char *text, struct err *e)
+{
+	own_fd int fd = file_open_same_mount(process, name, O_WRONLY);
+	int r = fd < 0 ? fd : file_write_all(fd, text, strlen(text));
+
 	if (r < 0)
-		return err_sys(e, -r, "cannot map the cage's ids: writing '%s'", path);
+		return err_sys(e, -r, "cannot map the cage's ids: writing '%s'", name);
 	return 0;
 }
 
 static int write_maps(const char *who, const struct cage_ids *ids, unsigned inside, struct err *e)
 {
+	own_fd int process = open_process(who, e);
 	char uids[48], gids[48];
-	int r = 0;
+	int r = process < 0 ? process : 0;
 
 	snprintf(uids, sizeof(uids), "%u %u 1\n", inside, ids->uid);
 	snprintf(gids, sizeof(gids), "%u %u 1\n", inside, ids->gid);
 	/* Without rights over the outer groups the kernel wants setgroups given up first. */
-	if (!ids->is_given)
-		r = write_proc(who, "setgroups", "deny", e);
+	if (r == 0 && !ids->is_given)
+		r = write_proc(process, "setgroups", "deny", e);
 	if (r == 0)
-		r = write_proc(who, "uid_map", uids, e);
+		r = write_proc(process, "uid_map", uids, e);
 	/* The keeper has another group of the operator mapped by a set-group-id program. */
-	return r == 0 && !ids->is_team ? write_proc(who, "gid_map", gids, e) : r;
+	return r == 0 && !ids->is_team ? write_proc(process, "gid_map", gids, e) : r;
 }
 
 int cage_write_maps(pid_t pid, const struct cage_ids *ids, unsigned inside, struct err *e)
@@ -121,7 +130,7 @@ static int cage_take_ids(struct cage *c, const struct plan_op *op, struct err *e
 static int cage_take_share(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	char path[64], text[24];
-	own_fd int fd = -1;
+	cage_fd int fd = -1;
 
 	snprintf(path, sizeof(path), "/proc/sys/user/max_%s", cage_a(c, op));
 	snprintf(text, sizeof(text), "%" PRIu64, op->n);
@@ -164,15 +173,19 @@ static int be_holder(void *of)
 static int map_holder(pid_t pid, const struct cage_ids *ids, uid_t uid, gid_t gid, struct err *e)
 {
 	char who[16], path[32], uids[48], gids[48];
+	own_fd int process = -1;
 	int fd, r;
 
 	snprintf(who, sizeof(who), "%d", pid);
+	process = open_process(who, e);
+	if (process < 0)
+		return process;
 	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
 	snprintf(uids, sizeof(uids), "%u %u 1\n", uid, ids->uid);
 	snprintf(gids, sizeof(gids), "%u %u 1\n", gid, ids->gid);
-	r = write_proc(who, "uid_map", uids, e);
+	r = write_proc(process, "uid_map", uids, e);
 	if (r == 0)
-		r = write_proc(who, "gid_map", gids, e);
+		r = write_proc(process, "gid_map", gids, e);
 	if (r < 0)
 		return r;
 	fd = file_open(path, O_RDONLY);

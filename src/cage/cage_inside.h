@@ -61,6 +61,7 @@ struct cage {
 	unsigned own_mount_count;
 	struct cage_known known[CAGE_MAX_KNOWN];
 	unsigned known_count;
+	bool is_in_root; /* the root is the working directory */
 	struct cage_shown shown[CAGE_MAX_SHOWN];
 	unsigned shown_count;
 };
@@ -117,6 +118,7 @@ static inline size_t cage_op_index(const struct cage *c, const struct plan_op *o
 extern cage_step *const cage_ids_steps[PLAN_OP_KIND_COUNT];
 extern cage_step *const cage_place_steps[PLAN_OP_KIND_COUNT];
 extern cage_step *const cage_mount_steps[PLAN_OP_KIND_COUNT];
+extern cage_step *const cage_kernel_steps[PLAN_OP_KIND_COUNT];
 extern cage_step *const cage_project_steps[PLAN_OP_KIND_COUNT];
 extern cage_step *const cage_confine_steps[PLAN_OP_KIND_COUNT];
 
@@ -155,6 +157,9 @@ int cage_put(struct cage *c, int tree, const char *path, bool is_dir, struct err
 /* The same, and keeps `path` and `tree` in mind: both must stay. */
 int cage_show(struct cage *c, int tree, const char *path, bool is_dir, struct err *e);
 
+/* Keeps in mind what is at a path: both must stay. */
+void cage_remember(struct cage *c, int tree, const char *path, bool is_dir);
+
 /* What cage_show attached at a path, if nothing is mounted above it since; or NULL. */
 const struct cage_shown *cage_find_shown(const struct cage *c, const char *path);
 
@@ -183,6 +188,12 @@ int cage_restrict_tree(int tree, uint64_t attributes, struct err *e);
 /* A detached, restricted clone of what is at `fd`. Returns a descriptor or -errno. */
 int cage_clone_tree(int fd, uint64_t attributes, struct err *e);
 
+/*
+ * The same of a name in an open folder; it is not followed. The name has to be the cage's own, or
+ * the kernel's.
+ */
+int cage_clone_name(int at, const char *name, uint64_t attributes, struct err *e);
+
 /* Attaches a detached tree to an open place. `name` is for the error. */
 int cage_attach(int tree, int place, const char *name, struct err *e);
 
@@ -206,8 +217,14 @@ int cage_source_tree(struct cage *c, const struct plan_op *op, uint64_t attribut
 /* Makes the pool, and in it the root, which is attached over the host's root. */
 int cage_make_root(struct cage *c, uint64_t size, unsigned flags, struct err *e);
 
+/* Makes the new root the working directory. */
+int cage_enter_root(struct cage *c, struct err *e);
+
 /* Makes the root the process's root, and unmounts the host's. A cage_step; `op` may be NULL. */
 int cage_enter(struct cage *c, const struct plan_op *op, struct err *e);
+
+/* Attaches a detached tree at a name in the pool, where nothing in the cage finds it. */
+int cage_put_in_pool(struct cage *c, int tree, const char *name, struct err *e);
 
 /* Makes a folder in the pool and opens it with O_PATH. Returns a descriptor or -errno. */
 int cage_pool_folder(struct cage *c, const char *name, struct err *e);
@@ -234,6 +251,8 @@ int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers
  * host. Returns a descriptor or -errno.
  */
 int cage_view_of(struct cage *c, const struct plan_op *op, int tree, struct err *e);
+
+/* --- cage_kernel.c --- */
 
 /*
  * Opens a terminal in the cage's own devpts: one end becomes the command's streams, the other goes

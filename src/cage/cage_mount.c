@@ -7,22 +7,21 @@
  *              process's root; the host's root unmounted.
  * Must not:    follow a symlink in a target, read configuration, allocate, log.
  *
- * Each tree is cloned detached, restricted, and only then attached: at its final path it never has
- * more rights than planned, and a failure half way leaves nothing to undo.
+ * Each tree of the host is cloned detached, restricted, and only then attached: at its final path
+ * it never has more rights than planned, and a failure half way leaves nothing to undo. A new file
+ * system is mounted with its restrictions.
  *
  * One tmpfs, the pool, holds everything the cage can write that is not the host's: its folders are
  * the root and the layers that capture writes, and they share one quota. It is mounted over the
  * host's /proc, which is not needed once the ids are mapped, and is unmounted with the host's root:
  * in the cage it has no name.
  */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -36,7 +35,6 @@
 #include "base/str.h"
 #include "base/tree.h"
 #include "cage/cage_inside.h"
-#include "wire/wire.h"
 
 /*
  * --- the kept overlay of the root ---
@@ -249,10 +247,8 @@ static int cage_load_overlay(struct cage *c, const struct plan_op *op, struct er
 /* Attaches it in the pool as `kept`; its folder `upper` becomes the root. */
 static int cage_attach_kept(struct cage *c, struct err *e)
 {
-	own_fd int place = cage_pool_folder(c, "kept", e);
-
 	c->has_image = true;
-	return place < 0 ? place : cage_attach(c->kept, place, "kept", e);
+	return cage_put_in_pool(c, c->kept, "kept", e);
 }
 
 /* Fails if it cannot be a layer above an image. */
@@ -286,7 +282,7 @@ uint64_t cage_restrictions(unsigned flags)
 
 int cage_new_mount(const char *type, const char *const *options, uint64_t attributes, struct err *e)
 {
-	own_fd int fs = fsopen(type, FSOPEN_CLOEXEC);
+	cage_fd int fs = fsopen(type, FSOPEN_CLOEXEC);
 	int fd;
 
 	if (fs < 0)
@@ -316,16 +312,35 @@ int cage_restrict_tree(int tree, uint64_t attributes, struct err *e)
 	return 0;
 }
 
-int cage_clone_tree(int fd, uint64_t attributes, struct err *e)
+#ifndef SYS_open_tree_attr
+#define SYS_open_tree_attr 467
+#endif
+
+/* Linux 6.15 clones and restricts at once; for every other one these are two calls. */
+int cage_clone_name(int at, const char *name, uint64_t attributes, struct err *e)
 {
-	own_fd int tree = open_tree(
-		fd, "", AT_EMPTY_PATH | AT_RECURSIVE | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	static bool is_missing;
+	const unsigned flags = AT_EMPTY_PATH | AT_RECURSIVE | AT_SYMLINK_NOFOLLOW |
+			       OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC;
+	struct mount_attr attr = { .attr_set = attributes, .propagation = MS_PRIVATE };
+	own_fd int tree =
+		is_missing ? -1
+			   : (int)syscall(SYS_open_tree_attr, at, name, flags, &attr, sizeof(attr));
 	int r;
 
+	if (tree >= 0)
+		return take_fd(&tree);
+	is_missing = true;
+	tree = open_tree(at, name, flags);
 	if (tree < 0)
 		return err_sys(e, errno, "cannot clone a mount");
 	r = cage_restrict_tree(tree, attributes, e);
 	return r < 0 ? r : take_fd(&tree);
+}
+
+int cage_clone_tree(int fd, uint64_t attributes, struct err *e)
+{
+	return cage_clone_name(fd, "", attributes, e);
 }
 
 int cage_attach(int tree, int place, const char *name, struct err *e)
@@ -394,6 +409,15 @@ int cage_pool_folder(struct cage *c, const char *name, struct err *e)
 	return fd;
 }
 
+int cage_put_in_pool(struct cage *c, int tree, const char *name, struct err *e)
+{
+	if (mkdirat(c->pool, name, 0755) < 0 && errno != EEXIST)
+		return err_sys(e, errno, "cannot make the cage's own folder '%s'", name);
+	if (move_mount(tree, "", c->pool, name, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return err_sys(e, errno, "cannot attach '%s' in the cage", name);
+	return 0;
+}
+
 /*
  * Attaches a detached tree over a folder of the host's root. Only the new root may go over "/",
  * because one umount2 there must unmount all of the host's.
@@ -405,42 +429,51 @@ static int attach_over(int tree, const char *folder, struct err *e)
 	return 0;
 }
 
+int cage_enter_root(struct cage *c, struct err *e)
+{
+	if (fchdir(c->root) < 0)
+		return err_sys(e, errno, "cannot enter the cage's root");
+	c->is_in_root = true;
+	return 0;
+}
+
 static int make_pool(struct cage *c, uint64_t size, struct err *e)
 {
-	char bytes[24], inodes[24];
-	const char *options[] = { "mode", "0755", size ? "size" : NULL, bytes, "nr_inodes", inodes,
-		NULL };
-	int r;
+	const char *place = cage_is_broken("namespace:pid") ? "/sys" : "/proc";
+	char options[80], bytes[32] = "";
 
-	snprintf(bytes, sizeof(bytes), "%" PRIu64, size);
-	snprintf(inodes, sizeof(inodes), "%" PRIu64, plan_inodes(size));
-	c->pool = cage_new_mount("tmpfs", options, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, e);
+	if (size)
+		snprintf(bytes, sizeof(bytes), ",size=%" PRIu64, size);
+	snprintf(options, sizeof(options), "mode=0755,nr_inodes=%" PRIu64 "%s", plan_inodes(size),
+		bytes);
+	if (mount("none", place, "tmpfs", MS_NOSUID | MS_NODEV, options) < 0)
+		return err_sys(e, errno, "cannot make a file system of type tmpfs");
+	c->pool = file_open(place, O_PATH | O_DIRECTORY);
 	if (c->pool < 0)
-		return c->pool;
-	r = attach_over(c->pool, cage_is_broken("namespace:pid") ? "/sys" : "/proc", e);
-	return r < 0 ? r : cage_own(c, c->pool, e);
+		return err_sys(e, -c->pool, "cannot open the cage's own file system");
+	return cage_own(c, c->pool, e);
 }
 
 int cage_make_root(struct cage *c, uint64_t size, unsigned flags, struct err *e)
 {
-	own_fd int folder = -1;
 	int r = make_pool(c, size, e);
 
-	if (r == 0 && c->kept >= 0) {
+	if (r == 0 && c->kept >= 0)
 		r = cage_attach_kept(c, e);
-		if (r == 0)
-			folder = file_open_beneath(c->pool, "kept/upper", O_PATH, 0);
-	} else if (r == 0) {
-		folder = cage_pool_folder(c, "root", e);
-	}
-	if (folder < 0)
-		return r < 0 ? r : folder;
-	c->root = cage_clone_tree(folder, cage_restrictions(flags), e);
+	else if (r == 0 && mkdirat(c->pool, "root", 0755) < 0)
+		r = err_sys(e, errno, "cannot make the cage's own folder 'root'");
+	if (r < 0)
+		return r;
+	c->root = cage_clone_name(
+		c->pool, c->kept >= 0 ? "kept/upper" : "root", cage_restrictions(flags), e);
 	r = c->root < 0 ? c->root : attach_over(c->root, "/", e);
+	if (r == 0)
+		cage_remember(c, c->root, "/", true);
 	/* What an earlier run left in a kept overlay may be in the way. */
-	if (r == 0 && c->kept < 0)
-		cage_know(c, "", 0, c->root, 1);
-	return r;
+	if (r < 0 || c->kept >= 0)
+		return r;
+	cage_know(c, "", 0, c->root, 1);
+	return cage_enter_root(c, e);
 }
 
 /*
@@ -470,14 +503,13 @@ static int cage_mount_tmpfs(struct cage *c, const struct plan_op *op, struct err
 /* Makes the folders of the layers that are named and do not exist yet. */
 static int mount_make_folders(struct cage *c, const struct cage_layers *layers, struct err *e)
 {
-	const char *const names[] = { layers->lower, layers->is_kept ? NULL : layers->upper,
+	const char *const names[] = { layers->is_kept ? NULL : layers->upper,
 		layers->is_kept ? NULL : layers->work, layers->empty };
 
 	for (size_t i = 0; i < COUNT_OF(names); i++) {
-		own_fd int made = names[i] ? cage_pool_folder(c, names[i], e) : -1;
-
-		if (names[i] && made < 0)
-			return made;
+		if (names[i] && mkdirat(c->pool, names[i], 0755) < 0)
+			return err_sys(
+				e, errno, "cannot make the cage's own folder '%s'", names[i]);
 	}
 	return 0;
 }
@@ -489,18 +521,16 @@ int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers
 	const char *writable[] = { "lowerdir", layers->lower, "upperdir", layers->upper, "workdir",
 		layers->work, "userxattr", NULL, NULL };
 	const char *read_only[] = { "lowerdir", both, "userxattr", NULL, NULL };
-	own_fd int place = -1;
 	int r = mount_make_folders(c, layers, e);
 
-	if (r < 0)
-		return r;
-	place = file_open_beneath(c->pool, layers->lower, O_PATH, 0);
-	r = cage_attach(lower, place, layers->lower, e);
+	if (r == 0)
+		r = cage_put_in_pool(c, lower, layers->lower, e);
 	if (r < 0)
 		return r;
 	/* Relative to the pool: mountinfo then shows no name of the host. */
 	if (fchdir(c->pool) < 0)
 		return err_sys(e, errno, "cannot enter the cage's own folder");
+	c->is_in_root = false;
 	snprintf(both, sizeof(both), "%s:%s", layers->lower, layers->empty ? layers->empty : "");
 	return cage_new_mount("overlay", layers->upper ? writable : read_only, attributes, e);
 }
@@ -573,147 +603,6 @@ static int cage_mount_bind(struct cage *c, const struct plan_op *op, struct err 
 	return r;
 }
 
-static int cage_mount_device(struct cage *c, const struct plan_op *op, struct err *e)
-{
-	const char *path = cage_b(c, op);
-	cage_fd int source = file_open(path, O_PATH | O_NOFOLLOW), tree = -1;
-	struct stat st;
-
-	if (source < 0 || fstat(source, &st) < 0 || !S_ISCHR(st.st_mode))
-		return err_set(e, ERR_SYS, ENODEV,
-			"cannot show '%s' in the cage: it is not a device of this host", path);
-	tree = cage_clone_tree(source, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
-	return tree < 0 ? tree : cage_show(c, tree, path, false, e);
-}
-
-/* --- /proc --- */
-
-/*
- * A fresh /proc for the cage's pid namespace, with an empty read-only file or folder over every
- * entry that is neither a process nor kept by the plan. Whatever the kernel lists is covered, so
- * that the new entries of later kernels are covered too.
- */
-#define COVER (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY)
-
-/* Their place in the pool, and with it: the pool is over the host's /proc until the tree is
- * entered. */
-#define COVERS       "covers"
-#define POOLS_COVERS "/proc/" COVERS
-
-/*
- * An empty file and an empty folder in a mount that has a cover's restrictions. It is attached,
- * because a bind must be of a mount with a place; every bind of it has the same restrictions.
- */
-static int make_covers(struct cage *c, struct err *e)
-{
-	cage_fd int folder = cage_pool_folder(c, COVERS, e), tree = -1;
-
-	if (folder < 0)
-		return folder;
-	if (mknodat(folder, "blank", S_IFREG | 0444, 0) < 0 || mkdirat(folder, "empty", 0755) < 0)
-		return err_sys(e, errno, "cannot make the cage's own files");
-	tree = cage_clone_tree(folder, COVER, e);
-	return tree < 0 ? tree : cage_attach(tree, folder, COVERS, e);
-}
-
-/* One call for each of about 45. The kernel listed the name, which is no link. */
-static int proc_cover(const struct file_entry *entry, struct err *e)
-{
-	const char *cover = entry->type == DT_DIR ? POOLS_COVERS "/empty" : POOLS_COVERS "/blank";
-
-	if (mount(cover, entry->name, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
-		return err_sys(e, errno, "cannot cover '/proc/%s'", entry->name);
-	return 0;
-}
-
-static int cover_all(struct cage *c, const struct plan_op *op, int proc, struct err *e)
-{
-	cage_fd int list = openat(proc, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	struct file_entries entries = { .fd = list };
-	const struct file_entry *entry;
-	int r = make_covers(c, e);
-
-	if (r == 0 && fchdir(proc) < 0)
-		r = err_sys(e, errno, "cannot enter the cage's /proc");
-	/* Links in /proc lead into the reader's own process. */
-	while (r == 0 && (entry = file_next_entry(&entries)))
-		if (entry->type != DT_LNK && !plan_keeps_in_proc(c->start->plan, op, entry->name))
-			r = proc_cover(entry, e);
-	if (r == 0 && entries.failure)
-		return err_sys(e, entries.failure, "cannot list the cage's /proc");
-	return r;
-}
-
-/* In the test build without a pid namespace, a cage has the host's /proc. */
-static int new_proc(const char *const *options, uint64_t attributes, struct err *e)
-{
-	own_fd int hosts = -1;
-
-	if (!cage_is_broken("namespace:pid"))
-		return cage_new_mount("proc", options, attributes, e);
-	hosts = file_open("/proc", O_PATH);
-	return hosts < 0 ? hosts : cage_clone_tree(hosts, attributes, e);
-}
-
-static int cage_mount_proc(struct cage *c, const struct plan_op *op, struct err *e)
-{
-	static const char *const subset[] = { "subset", "pid", NULL };
-	bool is_subset = op->flags & PLAN_SUBSET;
-	cage_fd int proc = new_proc(is_subset ? subset : NULL, cage_restrictions(op->flags), e);
-	int r = proc < 0 ? proc : cage_show(c, proc, cage_b(c, op), true, e);
-
-	/* The subset has processes only. */
-	if (r < 0 || is_subset || cage_is_broken("proc") || cage_is_broken("namespace:pid"))
-		return r;
-	return cover_all(c, op, proc, e);
-}
-
-/* --- terminals --- */
-
-/*
- * A terminal of the cage's own devpts: the far end becomes the command's standard streams and its
- * controlling terminal, the near end goes to the keeper. The operator's terminal stays outside.
- */
-/* Opens the far end by descriptor, without a path. */
-static int open_far_end(int near)
-{
-	int unlocked = 0;
-
-	if (ioctl(near, TIOCSPTLCK, &unlocked) < 0)
-		return -1;
-	return ioctl(near, TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC);
-}
-
-static int take_streams(const struct cage *c, int far)
-{
-	for (int i = 0; i < 3; i++)
-		if (c->start->terminal_streams & 1U << i && dup2(far, i) < 0)
-			return -1;
-	/* In that test the process still has the operator's controlling terminal. */
-	return cage_is_broken("session") ? 0 : ioctl(far, TIOCSCTTY, 0);
-}
-
-int cage_take_terminal(struct cage *c, int devpts, struct err *e)
-{
-	own_fd int near = openat(devpts, "ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC);
-	own_fd int far = near < 0 ? -1 : open_far_end(near);
-	int r;
-
-	if (far < 0 || take_streams(c, far) < 0)
-		return err_sys(e, errno, "cannot make a terminal for the cage");
-	r = wire_send_fd(c->channel, WIRE_TERMINAL, near);
-	return r < 0 ? err_sys(e, -r, "cannot hand the cage's terminal over") : 0;
-}
-
-static int cage_mount_devpts(struct cage *c, const struct plan_op *op, struct err *e)
-{
-	static const char *const options[] = { "ptmxmode", "0666", "mode", "0600", NULL };
-	cage_fd int tree = cage_new_mount("devpts", options, cage_restrictions(op->flags), e);
-	int r = tree < 0 ? tree : cage_show(c, tree, cage_b(c, op), true, e);
-
-	return r == 0 && c->start->terminal_streams ? cage_take_terminal(c, tree, e) : r;
-}
-
 /* --- the last step --- */
 
 static int let_go_of_host(struct err *e)
@@ -721,20 +610,20 @@ static int let_go_of_host(struct err *e)
 	if (cage_is_broken("detach"))
 		return syscall(SYS_pivot_root, ".", "mnt") < 0 || chdir("/") < 0 ? -errno : 0;
 	/* The host's root ends up on top of the new one and is unmounted from there: it needs no
-	 * folder in the cage. */
+	 * folder in the cage. The working directory stays the new root. */
 	if (syscall(SYS_pivot_root, ".", ".") < 0)
 		return err_sys(e, errno, "cannot enter the cage's root");
-	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+	if (umount2(".", MNT_DETACH) < 0)
 		return err_sys(e, errno, "cannot unmount the host's root");
 	return 0;
 }
 
 int cage_enter(struct cage *c, const struct plan_op *op, struct err *e)
 {
+	int r = c->is_in_root ? 0 : cage_enter_root(c, e);
+
 	(void)op;
-	if (fchdir(c->root) < 0)
-		return err_sys(e, errno, "cannot enter the cage's root");
-	return let_go_of_host(e);
+	return r < 0 ? r : let_go_of_host(e);
 }
 
 cage_step *const cage_mount_steps[PLAN_OP_KIND_COUNT] = {
@@ -742,8 +631,5 @@ cage_step *const cage_mount_steps[PLAN_OP_KIND_COUNT] = {
 	[PLAN_IMAGE] = cage_mount_image,
 	[PLAN_TMPFS] = cage_mount_tmpfs,
 	[PLAN_BIND] = cage_mount_bind,
-	[PLAN_PROC] = cage_mount_proc,
-	[PLAN_DEVICE] = cage_mount_device,
-	[PLAN_DEVPTS] = cage_mount_devpts,
 	[PLAN_ENTER] = cage_enter,
 };

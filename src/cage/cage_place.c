@@ -243,6 +243,14 @@ const struct cage_shown *cage_find_shown(const struct cage *c, const char *path)
 	return NULL;
 }
 
+void cage_remember(struct cage *c, int tree, const char *path, bool is_dir)
+{
+	forget(c, path);
+	/* Others are closed by the caller. */
+	if (tree < CAGE_FEW_FDS && c->shown_count < CAGE_MAX_SHOWN)
+		c->shown[c->shown_count++] = (struct cage_shown){ path, tree, is_dir };
+}
+
 int cage_put(struct cage *c, int tree, const char *path, bool is_dir, struct err *e)
 {
 	cage_fd int place = cage_open_place(c, c->root, path, is_dir, e);
@@ -266,12 +274,9 @@ int cage_show(struct cage *c, int tree, const char *path, bool is_dir, struct er
 	} else {
 		r = cage_put(c, tree, path, is_dir, e);
 	}
-	if (r < 0)
-		return r;
-	/* Others are closed by the caller. */
-	if (tree < CAGE_FEW_FDS && c->shown_count < CAGE_MAX_SHOWN)
-		c->shown[c->shown_count++] = (struct cage_shown){ path, tree, is_dir };
-	return 0;
+	if (r == 0)
+		cage_remember(c, tree, path, is_dir);
+	return r;
 }
 
 int cage_open_parent(

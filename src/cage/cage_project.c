@@ -157,9 +157,7 @@ static int make_below(struct cage *c, const struct cage_protect *h, const char *
 static int attach_host(
 	struct cage *c, const struct cage_protect *h, const char *name, struct err *e)
 {
-	own_fd int folder = cage_pool_folder(c, name, e);
-
-	return folder < 0 ? folder : cage_attach(h->work.tree, folder, name, e);
+	return cage_put_in_pool(c, h->work.tree, name, e);
 }
 
 static int open_sides(
@@ -290,13 +288,10 @@ static const struct names git_names = { CAGE_LAYER_GIT, "git-layer",
 /* Attaches the layer of the run's folder in the pool, where the overlay can name it. */
 static int attach_layer(struct cage *c, const struct names *names, struct err *e)
 {
-	own_fd int tree = cage_tree_of(
+	cage_fd int tree = cage_tree_of(
 		&c->start->layers[names->which], MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, NULL, e);
-	own_fd int folder = tree < 0 ? -1 : cage_pool_folder(c, names->layer, e);
 
-	if (tree < 0 || folder < 0)
-		return tree < 0 ? tree : folder;
-	return cage_attach(tree, folder, names->layer, e);
+	return tree < 0 ? tree : cage_put_in_pool(c, tree, names->layer, e);
 }
 
 /*
@@ -324,7 +319,7 @@ static int whole_tree(
 	struct cage *c, const struct plan_op *op, const struct names *names, struct err *e)
 {
 	uint64_t base = cage_restrictions(op->flags & ~(unsigned)PLAN_READ_ONLY);
-	own_fd int tree = -1;
+	cage_fd int tree = -1;
 	int r;
 
 	if (op->flags & PLAN_HELD && !cage_is_broken("protect"))
@@ -387,8 +382,8 @@ static int empty_view(struct cage *c, const struct plan_op *op, struct err *e)
 /* The whole stays in the pool, and what is seen of it is cloned from there. */
 static int show_in_parts(struct cage *c, const struct plan_op *op, struct err *e)
 {
-	own_fd int hidden = cage_pool_folder(c, "project", e), tree = -1;
-	int r = hidden < 0 ? hidden : cage_attach(c->project, hidden, "project", e);
+	own_fd int tree = -1;
+	int r = cage_put_in_pool(c, c->project, "project", e);
 
 	if (r < 0)
 		return r;

@@ -463,8 +463,23 @@ static size_t count_ops(const struct plan_builder *b)
 }
 
 /*
+ * Has a rule for a folder above given the same already? Landlock adds up what the rules on the way
+ * from the root to a file give, across mounts.
+ */
+static bool is_given_above(const struct plan_builder *b, const char *path, unsigned flags)
+{
+	const struct plan_op *ops = (const struct plan_op *)(const void *)b->ops.data;
+
+	for (size_t i = 0; i < count_ops(b); i++)
+		if (ops[i].kind == PLAN_RULE && ops[i].b_root == PLAN_ROOT_NONE &&
+			ops[i].flags == flags && str_path_within(path, b->strings.data + ops[i].b))
+			return true;
+	return false;
+}
+
+/*
  * Landlock says the same as the mounts, by another mechanism: made from them, so they agree. Each
- * mount opens itself.
+ * mount opens itself, unless the one that it is in has.
  */
 static void add_rules_of_tree(struct plan_builder *b, size_t first)
 {
@@ -476,6 +491,7 @@ static void add_rules_of_tree(struct plan_builder *b, size_t first)
 		const char *path = arena_copy(
 			&b->spec->arena, b->strings.data + op.b, strlen(b->strings.data + op.b));
 		bool is_device = op.kind == PLAN_DEVICE || op.kind == PLAN_DEVPTS;
+		uint16_t flags = op.flags & (PLAN_READ_ONLY | PLAN_NO_EXEC);
 		bool is_tree = op.kind == PLAN_TMPFS || op.kind == PLAN_BIND ||
 			       op.kind == PLAN_PROC || op.kind == PLAN_DIR || plan_is_image(&op) ||
 			       op.kind == PLAN_GIT;
@@ -489,10 +505,10 @@ static void add_rules_of_tree(struct plan_builder *b, size_t first)
 			add_rule(b, path, PLAN_NO_EXEC);
 		else if (is_tree && str_eq(path, "/"))
 			add_rule(b, path, root_flags(b, &op));
-		else if (is_tree)
+		else if (is_tree &&
+			 (op.b_root != PLAN_ROOT_NONE || !is_given_above(b, path, flags)))
 			plan_add(b, PLAN_RULE, "", path,
-				PLAN_OP(.b_root = op.b_root,
-					.flags = op.flags & (PLAN_READ_ONLY | PLAN_NO_EXEC)));
+				PLAN_OP(.b_root = op.b_root, .flags = flags));
 	}
 }
 

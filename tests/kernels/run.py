@@ -110,13 +110,15 @@ ROWS = [
      Refused("namespace", remedy=False)),
 
     # The tree.
-    ("fsopen", ["fsopen"], [], Refused(DETACHED)),
-    ("fsmount", ["fsmount"], [], Refused(DETACHED)),
+    # Only an overlay is made by these two; without it the project is copied.
+    ("fsopen", ["fsopen"], [], RUNS),
+    ("fsmount", ["fsmount"], [], RUNS),
     ("move_mount", ["move_mount"], [], Refused(DETACHED)),
-    ("open_tree", ["open_tree"], [], Refused(DETACHED)),
-    ("mount_setattr", ["mount_setattr"], [], Refused(DETACHED)),
+    ("open_tree", ["open_tree", "open_tree_attr"], [], Refused(DETACHED)),
+    ("open_tree_attr", ["open_tree_attr"], [], RUNS),
+    ("mount_setattr", ["mount_setattr", "open_tree_attr"], [], Refused(DETACHED)),
     ("pivot_root", ["pivot_root=EPERM"], [], Refused(DETACHED)),
-    ("mount, which the newer calls replace", ["mount=EPERM"], [], Either(RUNS, Refused("a private tree of mounts"))),
+    ("mount", ["mount=EPERM"], [], Refused("a private tree of mounts")),
     ("umount2", ["umount2=EPERM"], [], Refused(remedy=False)),
     ("openat2", ["openat2"], [], Refused("paths opened without leaving a directory")),
     ("a fresh /proc", ["fsopen:proc=EPERM", "mount:proc=EPERM"], [], Refused("proc", "/proc")),
@@ -127,7 +129,7 @@ ROWS = [
      RUNS),
     ("overlay, with the project read-only", ["fsopen:overlay=ENODEV", "mount:overlay=ENODEV"], ["--read-only"],
      Runs(["project"])),
-    ("tmpfs", ["fsopen:tmpfs=ENODEV"], [], Refused(DETACHED)),
+    ("tmpfs", ["fsopen:tmpfs=ENODEV", "mount:tmpfs=ENODEV"], [], Refused(DETACHED)),
 
     # Landlock: every version before the one at hand, none, and none with leave.
     *[(f"Landlock after version {version}", [f"landlock:{version}"], [], RUNS) for version in range(1, 7)],

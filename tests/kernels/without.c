@@ -86,6 +86,7 @@ static const struct name calls[] = {
 	CALL(mount_setattr),
 	CALL(move_mount),
 	CALL(open_tree),
+	{ "open_tree_attr", 467 }, /* newer than the headers */
 	CALL(openat2),
 	CALL(pidfd_getfd),
 	CALL(pidfd_open),
