@@ -409,6 +409,23 @@ def attributes_and_access_lists(place):
     work.apply().expect(there=4)
 
 
+@case
+def a_folder_gives_its_access_list_to_new_files_only(place):
+    work = Work(place, {"gives/old": "old\n", "gives/other": "old\n", "none/old": "old\n"})
+    listed = acl((1, 7, 0xffffffff), (2, 6, 4711), (4, 5, 0xffffffff), (16, 7, 0xffffffff), (32, 5, 0xffffffff))
+    try:
+        os.setxattr(work.tree / "gives", "system.posix_acl_default", listed)
+    except OSError as e:
+        raise Skip(f"no access lists here: {e}") from None
+    work.begin()
+    for name in ("gives/old", "gives/other", "gives/new", "none/old", "none/new"):
+        work.write(name, "new\n")
+    work.scan().apply().expect(applied=5)
+    has = [name for name in ("gives/old", "gives/other", "gives/new", "none/old", "none/new")
+           if "system.posix_acl_access" in os.listxattr(work.tree / name)]
+    assert has == ["gives/new"], has
+
+
 # --- conflicts ---
 
 def conflicting(place):

@@ -33,7 +33,8 @@
 #define SPARE       128 /* descriptors that others need, and the threads */
 #define RECENT      64
 #define THREADS_MAX 4
-#define PER_THREAD  32 /* fewer are not worth starting one */
+#define PER_THREAD  32  /* fewer are not worth starting one */
+#define PER_SHARE   512 /* that a thread takes at once */
 
 /*
  * Folders are held open: as many as the process may have, but for some. Where it may have more than
@@ -342,8 +343,9 @@ struct share {
 };
 
 /*
- * The next ones of the batch, for whichever thread asks; false where there are none. They are of
- * one folder: two threads that make files in the same one would wait for each other.
+ * The next ones of the batch, for whichever thread asks; false where there are none. They are all
+ * of one folder, unless there are very many: two threads that make files in the same one would wait
+ * for each other.
  */
 static bool take_share(struct change_batch *b, struct share *ret)
 {
@@ -353,7 +355,7 @@ static bool take_share(struct change_batch *b, struct share *ret)
 		if (at >= b->count)
 			return false;
 		end = at + 1;
-		while (end < b->count && end < at + PER_THREAD &&
+		while (end < b->count && end < at + PER_SHARE &&
 			b->puts[end].folder == b->puts[at].folder)
 			end++;
 	} while (!atomic_compare_exchange_weak(&b->next, &at, end));

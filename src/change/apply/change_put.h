@@ -77,6 +77,12 @@ struct change_folder {
 	gid_t gid;
 	bool gives_group; /* to what is made in it */
 	atomic_bool has_changed;
+	/* Does it give an access-control list too? Asked when the first file needs to know. */
+	_Atomic enum {
+		CHANGE_NOT_ASKED,
+		CHANGE_GIVES_NONE,
+		CHANGE_GIVES_LIST
+	} list;
 };
 
 enum change_step {

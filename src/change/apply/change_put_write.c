@@ -32,7 +32,8 @@
 
 /* --- attributes --- */
 
-#define ACCESS_LIST "system.posix_acl_access"
+#define ACCESS_LIST  "system.posix_acl_access"
+#define DEFAULT_LIST "system.posix_acl_default" /* of a folder, for what is made in it */
 
 static bool is_of_people(const char *name)
 {
@@ -77,7 +78,22 @@ static int carry_one(int from, int to, const char *name)
 	return fsetxattr(to, name, value, (size_t)n, 0) < 0 ? -errno : 0;
 }
 
-static int change_put_carry_attributes(int from, int to)
+/* Most folders give none, so one question saves one for each of their files. */
+static bool put_attributes_gives_list(struct change_folder *f)
+{
+	char path[32];
+
+	if (atomic_load(&f->list) == CHANGE_NOT_ASKED) {
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", f->fd);
+		atomic_store(&f->list, getxattr(path, DEFAULT_LIST, NULL, 0) < 0 &&
+						       put_attributes_is_missing(errno)
+					       ? CHANGE_GIVES_NONE
+					       : CHANGE_GIVES_LIST);
+	}
+	return atomic_load(&f->list) == CHANGE_GIVES_LIST;
+}
+
+static int change_put_carry_attributes(int from, int to, struct change_folder *folder)
 {
 	char names[XATTR_LIST_MAX] __attribute__((uninitialized));
 	ssize_t n = flistxattr(from, names, sizeof(names));
@@ -92,8 +108,8 @@ static int change_put_carry_attributes(int from, int to)
 			r = carry_one(from, to, name);
 	}
 	/* One that the folder gives to whatever is made in it. */
-	if (r == 0 && !has_list && fremovexattr(to, ACCESS_LIST) < 0 &&
-		!put_attributes_is_missing(errno))
+	if (r == 0 && !has_list && put_attributes_gives_list(folder) &&
+		fremovexattr(to, ACCESS_LIST) < 0 && !put_attributes_is_missing(errno))
 		r = -errno;
 	return r;
 }
@@ -358,7 +374,7 @@ static int put_write_finish(struct change_job *j, struct change_put *p, int laye
 	int r = give_owner(j, p, fd);
 
 	if (r == 0 && S_ISREG(p->old.st_mode))
-		r = change_put_carry_attributes(p->host, fd);
+		r = change_put_carry_attributes(p->host, fd, p->folder);
 	if (r == 0)
 		r = change_put_change_attributes(layer, fd, p->x);
 	if (r == 0 && fchmod(fd, put_write_choose_mode(p)) < 0)
