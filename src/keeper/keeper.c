@@ -43,6 +43,7 @@ const struct keeper_part *const keeper_parts[KEEPER_PARTS] = {
 	&keeper_protect_part,
 	&keeper_copy_part,
 	&keeper_layer_part,
+	&keeper_large_part,
 	&keeper_warm_part,
 };
 

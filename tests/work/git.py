@@ -11,6 +11,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.dont_write_bytecode = True
@@ -105,6 +106,27 @@ def read_only_it_can_be_looked_at(p):
                  "--read-only"), " M a\n1\n2\nb\n")
     expect(caged(p, "git commit -qam second", "--read-only"), 128, "Read-only file system")
     assert picture(p.project) == before
+
+
+@case
+def mounts_of_a_large_project_go_after_the_run(p):
+    """bawn does not wait until the kernel has taken them down; it does that nevertheless, and soon."""
+    if os.geteuid() != 0:
+        raise Skip("only root can mount a project of its own")
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"uid={p.uid},gid={p.uid},mode=755", "tmpfs", p.project], check=True)
+    try:
+        repository(p)
+        blob = git(p, "hash-object", "-w", "a").strip()
+        p.write("listed", "".join(f"100644 {blob}\tfolder/{'x' * 20}{i}\n" for i in range(20000)))
+        git(p, "update-index", "--index-info", stdin=(p.home / "listed").open("rb"))
+        assert (p.project / ".git/index").stat().st_size > 1 << 20
+        output(caged(p, "sleep 0.3; git ls-files | wc -l"), "20003\n")
+        assert (p.project / "a").exists()
+    finally:
+        deadline = time.monotonic() + 60
+        while subprocess.run(["umount", p.project], stderr=subprocess.DEVNULL, check=False).returncode != 0:
+            assert time.monotonic() < deadline, "something still uses the project's file system"
+            time.sleep(0.01)
 
 
 @case

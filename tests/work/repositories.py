@@ -12,10 +12,10 @@ CAGED = [word for name, value in PERSON.items() for word in ("-e", f"{name}={val
 PERSON |= {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": "/dev/null"}
 
 
-def git(place, *args, cwd=None, status=0):
+def git(place, *args, cwd=None, status=0, stdin=None):
     """git on the host, run by the person; what it printed."""
     done = subprocess.run(place.words(args, program="git"), cwd=cwd or place.project, env=place.environ(PERSON),
-                          capture_output=True, text=True, check=False)
+                          stdin=stdin, capture_output=True, text=True, check=False)
     assert done.returncode == status, f"git {args}: exit {done.returncode}:\n{done.stdout}{done.stderr}"
     return done.stdout
 

@@ -39,6 +39,12 @@ struct keeper_layer {
 	} disk;
 };
 
+/* The mounts of a cage in a large project: keeper_large.c */
+struct keeper_large {
+	int mounts; /* their namespace, or -1 */
+	bool was_asked;
+};
+
 /* Opens the layers of a cage that the run joins. */
 int keeper_layer_join(struct keeper *k, struct err *e);
 
