@@ -3,25 +3,26 @@
 #include "spec/spec.h"
 
 /*
- * Lints a settled spec. Everything found is said in s->diags at the line it stands on.
+ * Lints a settled spec. Findings go to s->diags, at the line that they are about.
  */
 
-/* Pure: contradictory or pointless settings, and bind targets that mirror a host (S-08). */
+/* Warns of contradictory or pointless settings, and of bind targets with host paths (S-08). Pure.
+ */
 void check_settings(struct spec *s);
 
-/* Of these, the settings that another one leaves without effect: every run warns of them. */
+/* Warns only of settings that another setting makes ineffective. Every run calls it. */
 void check_pointless(struct spec *s);
 
-/* Paths of "~" and $PROJECT on this host. Borrowed. */
+/* The paths of "~" and $PROJECT on this host, borrowed. */
 struct check_places {
 	const char *home;    /* or NULL: unknown */
 	const char *project; /* absolute */
 };
 
 /*
- * What hides inside what is bound (S-18): symlinks that leave it, virtual environments, .pth
- * files, url rewrites in .git/config, credential folders; and sources that do not exist. Looks,
- * follows no symlink, crosses no mount, writes nothing, and stops after a bounded number of
- * entries, saying so.
+ * Warns of what is hidden in bound folders (S-18): symlinks that lead out, virtual environments,
+ * .pth files, URL rewrites in .git/config, credential folders; and of missing sources. Only reads:
+ * follows no symlink, crosses no mount, and stops after a limited number of entries, with a
+ * warning.
  */
 void check_contents(struct spec *s, const struct check_places *places);

@@ -9,17 +9,17 @@
 #define CHECK_MAX_ENTRIES ((size_t)20000)
 #define CHECK_MAX_DEPTH   40U
 
-/* Something in a tree. All is borrowed for the time of the visit. */
+/* An entry of a tree, borrowed during the visit. */
 struct check_entry {
-	int dir_fd;      /* the directory it is in */
-	const char *dir; /* the same as a path below the root; "" for the root */
+	int dir_fd;      /* the directory of the entry */
+	const char *dir; /* its path below the root; "" for the root */
 	const char *name;
 	unsigned depth; /* of the directory: 0 for the root */
 	mode_t type;    /* S_IFREG, S_IFDIR, … */
-	bool is_mount;  /* a directory that belongs to another mount */
+	bool is_mount;  /* a directory on another mount */
 };
 
-/* Looks at an entry; answers whether to go on below it. */
+/* Visits an entry. Returns true to go on below it. */
 typedef bool check_visit(void *visitor, const struct check_entry *entry);
 
 /* Kinds of findings in a bind. */
@@ -36,22 +36,22 @@ enum check_kind {
 	CHECK_KIND_COUNT,
 };
 
-#define CHECK_MAX_SAID ((size_t)5)          /* of a kind in one bind; more are counted */
-#define CHECK_MAX_FILE ((size_t)256 * 1024) /* bytes of one file that are read */
+#define CHECK_MAX_SAID ((size_t)5)          /* warnings of a kind per bind; more are counted */
+#define CHECK_MAX_FILE ((size_t)256 * 1024) /* bytes read of one file */
 
-/* A bind that is being looked into. */
+/* The bind that is being searched. */
 struct check_bind {
 	struct spec *spec;
 	const struct spec_item *item;
-	const char *host_path; /* where its source really is; borrowed */
+	const char *host_path; /* the real path of its source; borrowed */
 	size_t found[CHECK_KIND_COUNT];
 	size_t unread;  /* bytes that may still be read */
-	char *bytes;    /* CHECK_MAX_FILE to read into; owned */
-	bool is_capped; /* files were passed over, because too much was read before */
+	char *bytes;    /* a buffer of CHECK_MAX_FILE; owned */
+	bool is_capped; /* files were skipped because `unread` was used up */
 };
 
 enum check_lead {
 	CHECK_LEADS_INSIDE,
-	CHECK_LEADS_HOST, /* inside on the host, and by that path elsewhere in the cage */
+	CHECK_LEADS_HOST, /* inside on the host, but the same path leads elsewhere in the cage */
 	CHECK_LEADS_OUT,
 };

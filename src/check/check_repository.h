@@ -7,9 +7,9 @@
 #include "base/arena.h"
 
 /*
- * Where the project's repository is on this host. A project that is a linked worktree or a
- * submodule has a file .git that names a folder outside of it. That file may be a stranger's, and
- * the folder is believed only if it points back: by nothing that lies in the project.
+ * Finds the project's repository on this host. A linked worktree or a submodule has a file .git
+ * that names a folder outside of the project. A stranger may have written that file, so the folder
+ * is trusted only if a file outside of the project points back to it.
  */
 /*
  * The operator's own configuration of git: of the system, and two of the user. Read once for all
@@ -36,28 +36,29 @@ struct check_project {
 };
 
 struct check_repository {
-	char folder[PATH_MAX]; /* of git, outside the project and believed; "": there is none */
-	bool holds_project;    /* and the project is in it */
-	char named[PATH_MAX];  /* what .git names, believed or not; "": it is no file */
-	/* Half a sentence: why git will not work in the cage. NULL: it will, or is not wanted. */
+	char folder[PATH_MAX]; /* git's folder outside of the project, if it is trusted; or "" */
+	bool holds_project;    /* the project is in that folder */
+	char named[PATH_MAX]; /* the folder that .git names, trusted or not; "": it is not a file */
+	/* Why git will not work in the cage, half a sentence. NULL: it will, or is not wanted. */
 	const char *why;
 	const char *hint;    /* what to do about that, or NULL */
-	bool wants_own_path; /* it would work with the project at its own path */
-	/* Paths of the project, beside .git, that its git has hooks, programs or settings from. */
+	bool wants_own_path; /* git would work if the project kept its own path */
+	/* Paths of the project, outside of .git, that its git takes hooks, programs or settings
+	 * from. */
 	const char *const *hooks;
 	size_t hook_count;
-	bool has_more; /* … and more of them than anybody needs, which nothing would hold */
+	bool has_more; /* there are more than CHECK_MAX_HOOKS, which would not be protected */
 	/*
-	 * Paths in git's folder, wherever that is, as ".git/…": other worktrees, hooks under a name
-	 * of their own, and of a worktree what says where the rest is.
+	 * Paths in git's folder as ".git/…" that belong to other worktrees, hold hooks under
+	 * another name, or tell a worktree where the rest of its repository is.
 	 */
 	const char *const *others;
 	size_t other_count;
 };
 
 #define CHECK_MAX_HOOKS     256
-#define CHECK_MAX_WORKTREES 1024 /* with more of them in a repository, all are others */
+#define CHECK_MAX_WORKTREES 1024 /* with more worktrees, all of them count as others */
 
-/* Looks, follows no link of the project's without asking where it led, writes nothing. */
+/* Only reads; checks where a symlink of the project leads before it follows it. */
 void check_repository(
 	const struct check_project *project, struct arena *arena, struct check_repository *ret);

@@ -2,10 +2,10 @@
 
 #include "agent/hook/hook.h"
 
-/* What the files of the hook share. Nobody else includes it. */
+/* Shared by the files of the hook. Nobody else includes it. */
 
-/* Notes that a call touches a path, which is copied; what is no path is not noted. */
+/* Adds a path that a call uses. Copies it; ignores what is not a path. */
 void hook_add_use(struct hook_call *c, const char *path, size_t n, const char *folder, bool writes);
 
-/* The files that a patch in the form of apply_patch names. */
+/* Adds the files that a patch in the format of apply_patch names. */
 void hook_patch_scan(struct hook_call *c, const char *patch);

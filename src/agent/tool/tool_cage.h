@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-/* What a cage says of itself, and refusals in its words. */
+/* Reads the cage's description of itself, and explains refusals by it. */
 
 #define TOOL_CAGE_FILE "/etc/bawn/cage.json"
 #define TOOL_CAGE_MAX  ((size_t)1 << 20)
@@ -23,33 +23,34 @@ struct tool_cage {
 	struct tool_paths read, write, protect;
 };
 
-/* False: it is not such a file, and nothing is known. Members that it has besides are skipped. */
+/* Reads a description; skips unknown members. False: it is not one, and `ret` is empty. */
 bool tool_cage_read(const char *bytes, size_t n, struct tool_cage *ret);
 void tool_cage_done(struct tool_cage *cage);
 
-/* What was attempted on a path, for its sentence. */
+/* An attempt that was refused. */
 struct tool_attempt {
 	const char *verb; /* read, write, edit, search */
-	const char *path; /* as it was given */
-	const char *full; /* the same from the root, without "." and ".." */
-	const char *link; /* what it is a link to, in the same form; or NULL */
+	const char *path; /* as the agent gave it */
+	const char *full; /* absolute, without "." and ".." */
+	const char *link; /* the target if it is a symlink, in the same form; or NULL */
 	bool writes;
 };
 
 /*
- * "cannot read 'P': it is not in this cage, which has …". Pure. `cage` may be NULL. Returns -num.
+ * Fills `e` with "cannot read 'P': it is not in this cage, which has …". Pure. `cage` may be NULL.
+ * Returns -num.
  */
 int tool_cage_explain(
 	const struct tool_cage *cage, const struct tool_attempt *attempt, int num, struct err *e);
 
 /*
- * `path` as seen from `from`, which is absolute, without "." and "..": for sentences only, since no
- * link is looked at. False: it does not fit.
+ * Makes `path` absolute, starting at `from`, and removes "." and "..". Ignores symlinks, so the
+ * result is only for messages. False: it does not fit.
  */
 bool tool_full_path(const char *from, const char *path, char *ret, size_t size);
 
-/* The same with what this cage says of itself, where it does, and what lies at the path. */
+/* Explains a failure by the description of this cage and what is at the path. Returns -num. */
 int tool_fail(const char *verb, bool writes, const char *path, int num, struct err *e);
 
-/* The end of a long path behind "…", for sentences that have to say more than it. */
+/* Returns a path for a message: of a long one only the end, behind "…". */
 const char *tool_shown(const char *path, char ret[static 256]);

@@ -14,28 +14,29 @@
  *   {a,b}               either, also nested
  *   \                   the next character as it is
  *
- * A leading dot is a character like any other. Time grows with the product of the lengths at most.
+ * A leading dot is a character like any other. Matching takes at most time proportional to the
+ * product of the lengths of pattern and path.
  */
 #define TOOL_MAX_PATTERN  4096
-#define TOOL_GLOB_CHOICES 1024 /* that {a,b} may stand for */
+#define TOOL_GLOB_CHOICES 1024 /* patterns that braces may expand to */
 
 struct tool_glob {
 	struct arena arena;
-	const char **choices; /* without braces */
+	const char **choices; /* the patterns after expanding braces */
 	size_t count;
 };
 
 int tool_glob_parse(const char *pattern, struct tool_glob *ret, struct err *e);
 void tool_glob_done(struct tool_glob *g);
 
-/* A relative path, without "." and "..". */
+/* True if the pattern matches a relative path, which must have no "." or "..". */
 bool tool_glob_matches(const struct tool_glob *g, const char *path);
 
-/* May there be a match below a folder with this path? */
+/* True if a path below this folder may match. */
 bool tool_glob_enters(const struct tool_glob *g, const char *folder);
 
-/* Does it have this name in it, as it is, between slashes? */
+/* True if the pattern has this name, without wildcards, as one of its parts. */
 bool tool_glob_names(const struct tool_glob *g, const char *name);
 
-/* The number of bytes of a pattern, up to a slash, that are folders without any wildcard. */
+/* Returns the length of the leading folders of a pattern that have no wildcard. */
 size_t tool_glob_fixed(const char *pattern);

@@ -6,8 +6,8 @@
 #include "base/buf.h"
 
 /*
- * Numbers the lines of a text that comes in pieces of any size. Pure. Prints lines `first` to
- * `first + count - 1`, each of at most TOOL_LINE_SIZE bytes.
+ * Prints lines `first` to `first + count - 1` of a text that comes in pieces, with their numbers,
+ * each cut to TOOL_LINE_SIZE bytes. Pure.
  */
 #define TOOL_LINE_SIZE 2000
 #define TOOL_LINES     2000
@@ -15,19 +15,19 @@
 struct tool_lines {
 	uint64_t first, count; /* from 1 */
 	struct buf *out;       /* at most TOOL_MAX_OUTPUT bytes are added to it */
-	uint64_t line;         /* lines that ended */
+	uint64_t line;         /* complete lines so far */
 	uint64_t printed;
-	bool has_nul, is_foreign; /* the text is not UTF-8 */
-	bool has_more;            /* there is something behind the last printed line */
-	size_t size, kept;        /* of the line that has not ended, and how much is in `text` */
+	bool has_nul, is_foreign; /* is_foreign: the text is not UTF-8 */
+	bool has_more;            /* the text goes on behind the last printed line */
+	size_t size, kept;        /* size of the incomplete line, and bytes of it in `text` */
 	char text[TOOL_LINE_SIZE + 4];
 };
 
-/* False: what else there is does not matter. */
+/* Takes the next piece. False: the rest of the text is not needed. */
 bool tool_lines_feed(struct tool_lines *l, const char *bytes, size_t n);
 
-/* There is nothing else: prints a last line that has no newline. */
+/* Ends the text: prints a last line without newline. */
 void tool_lines_end(struct tool_lines *l);
 
-/* A line of at most TOOL_LINE_SIZE bytes, cut between characters; says where it was longer. */
+/* Prints a line, cut between characters at TOOL_LINE_SIZE bytes, with a note if it was longer. */
 void tool_put_line(struct buf *out, const char *bytes, size_t n);

@@ -8,7 +8,7 @@
 #include "agent/tool/tool_regex.h"
 #include "base/buf.h"
 
-/* Searches texts one after the other, and prints what is asked for. Pure but for libc's locale. */
+/* Searches texts one after the other and prints what `mode` asks for. Pure. */
 struct tool_search {
 	struct tool_regex *regex;
 	enum tool_mode mode;
@@ -17,14 +17,14 @@ struct tool_search {
 	uint64_t limit;         /* lines that are printed; 0: no limit */
 	struct buf *out;        /* at most TOOL_MAX_OUTPUT bytes are added to it */
 
-	struct buf lowered; /* a text without its capitals; its maximum is that of a text */
+	struct buf lowered; /* a text in lower case; its maximum limits the size of a text */
 	uint64_t printed;   /* lines */
-	bool is_cut;        /* by the limit of lines */
-	bool is_full;       /* by that of bytes */
-	bool has_failed;    /* there was no memory to search the last text to its end */
+	bool is_cut;        /* the limit of lines was reached */
+	bool is_full;       /* the limit of bytes was reached */
+	bool has_failed;    /* no memory: the last text was not searched to its end */
 };
 
 void tool_search_done(struct tool_search *s);
 
-/* `path` is printed before each line, visibly. False: no more text is needed. */
+/* Searches one text. Prints `path`, escaped, before each line. False: a limit was reached. */
 bool tool_search_text(struct tool_search *s, const char *path, const char *text, size_t n);
