@@ -13,8 +13,9 @@
 #include "spec/spec.h"
 
 /*
- * The command line: a table of subcommands, each in its own file. A subcommand returns the exit
- * status; what went wrong is told once, here at the edge.
+ * The command line: a table of commands, each in a file of its own. A command returns the exit
+ * status; errors are printed once, here at the edge. Functions that return a status have printed
+ * the error.
  */
 
 enum cli_status {
@@ -32,14 +33,14 @@ struct cli_command {
 	const char *usage;                /* what follows the name */
 	const char *help;                 /* one line */
 	const struct cli_option *options; /* of its own, ended with a NULL name; or NULL */
-	bool takes_spec; /* the options of a spec as well, and a command after -- */
+	bool takes_spec; /* takes the options of a spec too, and a command after -- */
 	int (*run)(struct cli *cli);
-	bool returns_another;     /* its status is a program's; where it is bawn's own it is 125 */
-	bool takes_words;         /* its own, between and after the options */
-	bool names_session;       /* the first word is one */
-	const char *no_json;      /* why it has no result to print as JSON; NULL: it has one */
+	bool returns_another;     /* its status is a program's; 125 means that bawn itself failed */
+	bool takes_words;         /* takes words between and after the options */
+	bool names_session;       /* the first word is a session */
+	const char *no_json;      /* why it takes no --json; NULL: it does */
 	enum run_purpose purpose; /* with takes_spec */
-	/* What its first word chooses from, each with both words as its name; or NULL. */
+	/* The commands that its first word chooses from, each named by both words; or NULL. */
 	const struct cli_command *subcommands;
 };
 
@@ -57,21 +58,21 @@ struct cli_option {
 struct cli_given {
 	const struct cli_option *option;
 	const char *value; /* or NULL */
-	const char *unit;  /* it is a setting, with what follows its value; NULL: an option */
+	const char *unit;  /* of a setting: the unit to add to the value; NULL: an option */
 };
 
-/* A variable of the environment that stands for an option. */
+/* An environment variable that stands for an option. */
 struct cli_setting {
 	struct cli_option option; /* its name is the variable's */
-	const char *unit;         /* what its value counts, as the spec writes it; or "" */
-	const char *counts;       /* the same in words: it is a whole number; or NULL */
+	const char *unit;         /* the unit to add to the value, as in a spec; or "" */
+	const char *counts;       /* the unit in words, for a whole number; or NULL */
 };
 
 #define CLI_MAX_OPTIONS 4096
 
 /*
- * The options that code asks for, of whatever command. One that is misspelt here is in no table,
- * which a unit test finds; one that is misspelt elsewhere is not compiled.
+ * The options that code reads, of all commands. A unit test finds a name here that is in no table
+ * of options; the compiler finds a misspelt CLI_OPT_… elsewhere.
  */
 #define CLI_NAMES(X)                                                                               \
 	X(AGAIN, "again")                                                                          \
@@ -175,40 +176,41 @@ extern const struct cli_option cli_spec_options[];
 extern const struct cli_option cli_common_options[];
 extern const struct cli_setting cli_settings[]; /* ended with a NULL name */
 
-/* --- what people type by habit: cli_habits.c --- */
+/* --- names that people know from other tools: cli_habits.c --- */
 
 extern const struct cli_option cli_habit_options[];
 
-/* The word that is meant by another, as "list" by "session ls"; or NULL. */
+/* Returns the command that an alias stands for, as "list" for "session ls"; or NULL. */
 const char *cli_habit_same(const char *words);
 
-/* The command's first word, or the one that is meant by it; "" where there is none. */
+/* Returns the command's first word, or the word that it is an alias for; "" without. */
 const char *cli_habit_verb(const struct cli *cli);
 
-/* What to type instead of a command, or an option with its dashes, that is not there; or NULL. */
+/* Return what to type instead of an unknown command, or option with its dashes; or NULL. */
 const char *cli_habit_command(const char *words);
 const char *cli_habit_option(const struct cli_command *command, const char *option);
 
-/* Sorts the arguments into options and words. Says what is wrong and returns CLI_MISUSE. */
+/* Sorts the arguments into options and words. Returns CLI_OK or CLI_MISUSE. */
 int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char **argv);
 
-/* The first word was one of the command's own: goes on behind it, as cli_parse. */
+/* Continues cli_parse behind the first word, which a command has taken for itself. */
 int cli_parse_rest(struct cli *cli);
 
-/* Makes cli->request of what was given. A status, after it was said what is wrong. */
+/* Makes cli->request of the options and words. Returns a status. */
 int cli_fill_request(struct cli *cli);
 
 void cli_done(struct cli *cli);
 
-/* The last value of one of the command's own options; "" for one without; NULL: not given. */
+/* Returns the last value of an option; "" for one without a value; NULL: not given. */
 const char *cli_value(const struct cli *cli, enum cli_name name);
 
+/* True if `g` is that option. */
 bool cli_is(const struct cli_given *g, enum cli_name name);
 
 /*
- * Puts the settings of the environment before what was given, so that an option wins against
- * one; for commands that a service calls. An empty variable says nothing. Says what is wrong and
- * returns CLI_MISUSE. The values are the environment's.
+ * Adds the settings of the environment in front of the options, so that an option wins. For
+ * commands that services start. Ignores empty variables. Returns a status. Borrows the values from
+ * the environment.
  */
 int cli_add_settings(struct cli *cli);
 
@@ -216,36 +218,37 @@ void cli_print_help(void);
 void cli_print_command_help(const struct cli_command *command);
 void cli_print_subcommands(const struct cli_command *command);
 
-/* The word by which a command is chosen: the last of its name. */
+/* Returns the last word of a command's name. */
 const char *cli_command_word(const struct cli_command *command);
 
-/* From then on no message shows what stands behind a '=' of these, which are borrowed for good.
- * False without memory. */
+/*
+ * Makes all later messages hide what follows a '=' in these arguments, which are borrowed for good.
+ * False: no memory.
+ */
 bool cli_remember_arguments(int argc, char **argv);
 
-/* Hides it in a message that is not said by cli_complain. */
+/* Hides these values in a message that cli_complain does not print. */
 void cli_hide_values(char *text, size_t size);
 
-/* Says one sentence on stderr, as "bawn: …", visibly. */
+/* Prints one sentence on stderr as "bawn: …", with control characters escaped. */
 void cli_complain(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* Why no cage can be made here, if the plan was refused because this is a cage; else NULL. The
- * hint is what to do. */
+/* Returns the error to print if a plan was refused because bawn runs inside a cage; else NULL. */
 #define CLI_NESTED_HINT "start the command without bawn: this cage holds it too"
 const char *cli_find_nested(const struct plan_choice *choice, const struct err *e);
 
-/* Says the error's sentence, or the one given about it, and below it the error's hint. */
+/* Print the sentence of an error, or another one about it, and its hint below. */
 void cli_complain_err(const struct err *e);
 void cli_complain_about(const struct err *e, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Says below it what to do, as "hint: …". */
+/* Prints "hint: …" below an error. */
 void cli_hint(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * Asks on the terminal whether to do what the text says, which begins with a verb; --yes answers.
- * CLI_OK or, after it was said, CLI_NO. Where there is no terminal, what is_certain goes on: the
- * command line left no doubt about what is removed. cli_confirm.c
+ * Asks on the terminal whether to do what the text says, which begins with a verb; --yes answers
+ * the question. Without a terminal the answer is yes if is_certain: the command line left no doubt
+ * about what is removed. Returns CLI_OK or CLI_NO.
  */
 int cli_confirm(const struct cli *cli, bool is_certain, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -253,13 +256,13 @@ int cli_confirm(const struct cli *cli, bool is_certain, const char *fmt, ...)
 /* True if somebody at a terminal can answer a question. */
 bool cli_can_ask(void);
 
-/* In the options of each command that asks so. */
+/* An option of all commands that call cli_confirm. */
 #define CLI_YES                                                                                    \
 	{                                                                                          \
 		"yes", 'y', NULL, SPEC_KEY_COUNT, NULL, "do not ask"                               \
 	}
 
-/* Of all commands that run something. */
+/* Options of all commands that run something. */
 #define CLI_RUN_OPTIONS                                                                            \
 	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to FILE too" },             \
 		{ "subject", 0, "PATH", SPEC_KEY_COUNT, NULL,                                      \
@@ -277,19 +280,19 @@ bool cli_can_ask(void);
 			"print how long each step of the start took"                               \
 	}
 
-/* Writes a buffer to stdout; CLI_FAILED and a complaint where that fails, else `status`. */
+/* Writes a buffer to stdout. Returns `status`, or CLI_FAILED. */
 int cli_write(const struct buf *out, int status);
 
 /* --- what commands on a spec share: cli_load.c --- */
 
 /*
- * Loads the spec that the request of the command line means: run_load_spec. 0; CLI_NO where its
- * diagnostics say what is wrong; CLI_FAILED after it was said.
+ * Loads the spec of cli->request: run_load_spec. Returns 0; CLI_NO if the spec's diagnostics say
+ * what is wrong, which the caller prints; or CLI_FAILED.
  */
 int cli_load_spec(const struct cli *cli, struct spec *s, struct run_place *ret_place);
 
-/* Prints what s->diags hold, as text on stderr; nothing with --json. */
+/* Prints s->diags on stderr; with --json nothing. */
 void cli_print_diags(const struct cli *cli, const struct spec *s);
 
-/* host_probe, or the host described by the file of --host. */
+/* Probes this machine, or reads the file of --host. Returns a status. */
 int cli_probe(const struct cli *cli, struct host *ret);

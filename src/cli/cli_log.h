@@ -7,7 +7,7 @@
 #include "proof/record/record.h"
 #include "result/result_log.h"
 
-/* How bawn log shows events: cli_log_print.c */
+/* Prints events for `bawn log`: cli_log_print.c */
 
 struct cli_log_out;
 
@@ -25,25 +25,25 @@ struct cli_log_out {
 	const struct cli *cli;
 	const struct cli_log_form *form;
 	struct cli_show show;
-	char id[RECORD_RUN_SIZE]; /* the run's; "": of all runs */
-	char outcome[32];         /* of it; "": not known */
+	char id[RECORD_RUN_SIZE]; /* the run; "": all runs */
+	char outcome[32];         /* of the run; "": unknown */
 	bool is_going_on, is_denials;
-	bool folds; /* guarantees that hold are one line for people */
+	bool folds; /* text: show all guarantees that hold in one line */
 	struct {
 		char run[RECORD_RUN_SIZE], time[CLOCK_TEXT_SIZE];
 		size_t holding, count;
 	} folded;
 	struct log_origin from;
 	struct result_ways ways;
-	size_t count; /* of events shown */
+	size_t count; /* events shown */
 };
 
-/* CLI_MISUSE, which is said, for a form that there is not. */
+/* Sets ret->form by --format and --json. Returns a status. */
 int cli_log_choose_form(const struct cli *cli, struct cli_log_out *ret);
 
 void cli_log_begin(struct cli_log_out *out, bool may_page);
 void cli_log_show(struct cli_log_out *out, struct log_event *x);
 
-/* A line that is no event; only people are shown it. */
+/* Shows a line that is not an event, in the form for people only. */
 void cli_log_show_line(struct cli_log_out *out, const struct log_line *line);
 int cli_log_end(struct cli_log_out *out, const struct log_source *s, int status);

@@ -3,23 +3,22 @@
 #include "cli/cli.h"
 #include "result/result.h"
 
-/* What the commands on a run's result share. Each returns a status, after it was said what is
- * wrong. */
+/* For commands on the result of a run. Functions that return a status have printed the error. */
 
-/* Says it: CLI_MISUSE, CLI_NO for what is not there, ambiguous or locked, or CLI_FAILED. */
+/* Prints an error. Returns CLI_MISUSE; CLI_NO: not found, ambiguous or locked; or CLI_FAILED. */
 int cli_fail(const struct err *e);
 
-/* The run or session that is meant, with no folder where there is none, which is said. */
+/* Opens the run or session that the command means. If there is none, says so; k->folder is -1. */
 int cli_choose_result(const struct cli *cli, struct result *k, struct result_words *ret);
 void cli_say_no_result(const struct cli *cli, const struct result_words *w);
 
-/* Its effects. */
+/* Loads its effects. */
 int cli_load_result(const struct cli *cli, struct result *k);
 
-/* CLI_NO where one of the paths has no effect. */
+/* Returns CLI_NO if a chosen path has no effect. */
 int cli_check_paths(const struct result *k);
 
-/* The folder of a run by its word, or with NULL of the newest; CLI_OK with -1 where there is none.
+/* Opens the folder of the run that a word names, or with NULL of the newest; -1: there is no run.
  */
 int cli_open_run(
 	const struct cli *cli, const char *word, char ret[static RECORD_RUN_SIZE], int *ret_folder);

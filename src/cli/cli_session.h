@@ -17,38 +17,37 @@ int session_stop(struct cli *cli);
 int session_wait(struct cli *cli); /* cli_session_queue.c */
 
 /*
- * The session of a word; CLI_NO, which is said, where there is none. `ret` is the caller's:
- * store_session_done.
+ * Finds the session that a word names. Returns a status: CLI_NO if there is none. The caller must
+ * call store_session_done(ret).
  */
 int cli_sessions_find(struct run_sessions *x, const char *word, struct store_session *ret);
 
 /* --- cli_session_create.c --- */
 
 struct session_wish {
-	const char *name;     /* what it may be called by, or NULL */
-	int64_t usual_ttl_ms; /* how long it is kept where nobody says; 0: as the spec has it */
+	const char *name;     /* its name, or NULL */
+	int64_t usual_ttl_ms; /* default time to live; 0: as the spec has it */
 };
 
 /*
- * Makes a session of the spec that the options and files say, if its commands could be caged so.
- * Opens the store and the root for that; `at` and `ret` are the caller's in any case. A status,
- * after it was said what is wrong.
+ * Makes a session of the spec that options and files give, if a cage for its commands can be
+ * planned. Opens the store and the root in `at`. The caller owns `at` and `ret` in any case.
+ * Returns a status.
  */
 int session_make(const struct cli *cli, const struct session_wish *wish, struct run_sessions *at,
 	struct store_session *ret);
 
-/* Removes one that was found, with all that is in it, and says so in the log. A status.
- * cli_session_remove.c */
+/* Removes a session with its folder and logs it: cli_session_remove.c. Returns a status. */
 int session_remove(struct run_sessions *at, const struct store_session *s);
 
-/* --- cli_session_queue.c: runs that a worker does --- */
+/* --- queued runs: cli_session_queue.c --- */
 
-/* `session exec --queue [--wait]`: prints the run's id, or waits. A status. */
+/* Queues a run and prints its id or, with --wait, waits for it. Returns a status. */
 int session_queue(struct cli *cli, struct store *s, const struct store_session *x);
 
-/* In a word, for people and in JSON: the store's, "expired", "no folder" or "elsewhere". */
+/* Returns the state of a session in a word: the store's, "expired", "no folder" or "elsewhere". */
 const char *session_state_word(const struct run_sessions *x, const struct store_session *s);
 
-/* Its members, in an open map. */
+/* Adds the members of a session to the open map. */
 void session_print_json(
 	const struct run_sessions *x, const struct store_session *s, struct json *j);

@@ -8,9 +8,9 @@
 #include "cli/cli.h"
 
 /*
- * Where long output goes: a pager on a terminal, else standard output. For a person every line is
- * made harmless; into a file or a pipe go the bytes as they are. A reader that has seen enough is
- * no failure.
+ * Long output: through a pager on a terminal, otherwise to standard output. For a terminal, control
+ * characters are escaped; a file or a pipe gets the bytes as they are. It is no failure if the
+ * reader quits early.
  */
 struct cli_show {
 	int fd;
@@ -19,7 +19,7 @@ struct cli_show {
 	bool has_color;
 	unsigned width;  /* of the terminal, in columns */
 	int failure;     /* errno, sticky */
-	struct buf kept; /* not written yet */
+	struct buf kept; /* output that is not written yet */
 };
 
 enum cli_ink {
@@ -35,27 +35,27 @@ enum cli_ink {
 
 void cli_show_open(struct cli_show *s, const struct cli *cli, bool may_page);
 
-/* Waits for the pager; CLI_FAILED and a complaint where something could not be written. */
+/* Writes the rest and waits for the pager. Returns `status`, or CLI_FAILED if writing failed. */
 int cli_show_close(struct cli_show *s, int status);
 
-/* Writes what is not written yet. */
+/* Writes the buffered output. */
 void cli_show_flush(struct cli_show *s);
 
-/* Has the reader gone, or did writing fail? Then there is no need to go on. */
+/* True if the reader has quit or writing has failed, so that the caller can stop. */
 bool cli_show_is_over(const struct cli_show *s);
 
-/* One line of n bytes, without its newline. */
+/* Shows one line of n bytes, without newline. */
 void cli_show_line(struct cli_show *s, enum cli_ink ink, const char *bytes, size_t n);
 
-/* The same, as printf has it. */
+/* Shows a formatted line. */
 void cli_show_text(struct cli_show *s, enum cli_ink ink, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* A row of a list, which on a terminal is cut off where that ends. */
+/* Shows a row of a list, cut to the width of the terminal. */
 void cli_show_cut(struct cli_show *s, enum cli_ink ink, const char *text);
 
-/* The hunks of a unified diff, each line in its colour. */
+/* Shows the hunks of a unified diff in colour. */
 void cli_show_hunks(struct cli_show *s, const char *bytes, size_t n);
 
-/* Bytes as they are, also for a person: the caller vouches for them. */
+/* Writes bytes unchanged, also to a terminal. The caller must have made them harmless. */
 void cli_show_raw(struct cli_show *s, const char *bytes, size_t n);

@@ -5,6 +5,8 @@
 #include "keeper/keeper.h"
 #include "proof/sign/sign.h"
 
+/* The commands, for the table in commands.c, and their options. */
+
 extern const struct cli_option cmd_run_options[], cmd_plan_options[], cmd_check_options[],
 	cmd_doctor_options[], cmd_diff_options[], cmd_apply_options[], cmd_discard_options[],
 	cmd_overlay_options[], cmd_log_options[], cmd_key_options[], cmd_card_options[],

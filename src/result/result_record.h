@@ -9,11 +9,11 @@
 #include "run/run_spec.h"
 
 /*
- * Records: as they lie in the folders of runs, or wherever a word says, and the archives that they
- * are exported as. Errors as in result.h.
+ * Finds and loads records: in the folders of runs, or wherever a word points to; and writes and
+ * reads the archives that they are exported as. Errors as in result.h.
  */
 
-/* --- in a run's folder, signed by whomever --- */
+/* --- in a run's folder; signatures are not checked --- */
 
 #define RESULT_RECORD_MOST (4 * RECORD_MAX_SIZE)
 
@@ -22,45 +22,45 @@ struct result_record {
 	char *bytes;
 	struct record_statement statement;
 	struct record_read record;
-	const char *state; /* why there is none: "goes on", …; NULL: there is one */
+	const char *state; /* why there is no record: "goes on", …; NULL: there is one */
 };
 
-/* Must be done in any case, as it was zeroed before. */
+/* Loads the record in `folder`. `ret` must be zeroed before, and done in any case. */
 int result_record_load(struct result_record *ret, int folder, struct err *e);
 void result_record_done(struct result_record *k);
 
-/* The project of a run, by its folder; "" where that does not say. */
+/* Reads the path of a run's project from its folder; "" if it is unknown. */
 void result_read_project(int folder, char ret[static 4096]);
 
-/* --- wherever a word says, to be verified --- */
+/* --- wherever a word points to, for verification --- */
 
-/* Whose signatures count. */
+/* The keys whose signatures count. */
 struct result_verifier {
 	struct arena arena;
 	struct verify_keys keys;
-	int state; /* the operator's, or -1 */
+	int state; /* the folder of the operator's state, or -1 */
 };
 
 void result_verifier_init(struct result_verifier *x);
 void result_verifier_done(struct result_verifier *x);
 
-/* Beside the keys that were added, the operator's own are used; whoever has no state has none. */
+/* Opens the operator's state, so that the operator's own keys count if no others are added. */
 void result_verifier_open(struct result_verifier *x);
 
 /* A record that was found, and the folder it is in. */
 struct result_found {
 	char *bytes;
 	size_t size;
-	int folder;        /* -1: there is none, as with standard input */
-	char unpacked[64]; /* the path of a folder made for an archive; "": there is none */
+	int folder;        /* -1: none, as for standard input */
+	char unpacked[64]; /* path of a folder that an archive was unpacked to; "": none */
 };
 
 void result_found_done(struct result_found *f);
 
 /*
- * Finds and loads the record that a word means: of a run by the beginning of its id, in a file, in
- * a folder, in an archive, or "-"; with NULL that of the newest run. The folder is borrowed from
- * *ret_found. What is wrong with the signature is in the report, and 0.
+ * Finds and loads the record that a word means: the beginning of a run's id, a file, a folder, an
+ * archive, or "-" for standard input; with NULL the newest run's. `ret` borrows the folder from
+ * *ret_found. A wrong signature is not an error: the report has it as a property.
  */
 int result_load_record(const struct result_verifier *x, const char *word,
 	struct result_found *ret_found, struct verify_record *ret, struct verify_report *report,
@@ -78,12 +78,12 @@ struct result_again {
 void result_again_init(struct result_again *a);
 void result_again_done(struct result_again *a);
 
-/* Finds and verifies it. */
+/* Finds, loads and verifies the record. */
 int result_find_again(struct result_again *a, const struct run_request *asked, struct err *e);
 
 /*
- * Says of the card in a file, or "-", whether it is signed and, where `v` is not NULL and signed,
- * whether it is that record's. What is wrong with the file is in `e`.
+ * Adds to the report whether the card in a file, or "-", is signed and, if `v` is a signed record,
+ * whether it is the card of that. Returns 0, or -errno with `e` if the file cannot be read.
  */
 int result_judge_card(const struct result_verifier *x, const char *path,
 	const struct verify_record *v, struct verify_report *report, struct err *e);
@@ -110,14 +110,15 @@ void result_card_done(struct result_card *c);
 
 /* --- archives: result_archive.c --- */
 
-/* Writes all that there is of a run in its folder. */
+/* Writes the files of a run's folder as an archive to `to`. */
 int result_write_archive(int to, int folder, const char *run, struct err *e);
 
-/* Does a file that can be read from anywhere begin as an archive does? */
+/* True if a file, which must be seekable, begins as an archive. */
 bool result_is_archive(int fd);
 
-/* Puts the files of an archive into an empty folder. Nothing but those is made. */
+/* Unpacks an archive into an empty folder. Refuses all files that result_write_archive never
+ * writes. */
 int result_read_archive(int from, int folder, struct err *e);
 
-/* Removes that folder. */
+/* Removes the folder of an unpacked archive. */
 void result_remove_archive(int folder, const char *path);
