@@ -185,11 +185,15 @@ static void print_guarantees_md(void)
 	puts("# Guarantees\n");
 	puts("The vocabulary of plans, doctor, cards and records. This page is printed from the "
 	     "table in");
-	puts("`src/plan/plan_guarantees.c`; a test compares the two.\n");
-	puts("| name | what it means | how it is seen from outside |\n|---|---|---|");
+	puts("`src/plan/plan_guarantees.c`; a test compares the two. The last column is what is said of "
+	     "one that");
+	puts("holds where the log of a run says nothing else.\n");
+	puts("| name | what it means | how it is seen from outside | what is seen in most runs "
+	     "|\n|---|---|---|---|");
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
-		printf("| `%s` | %s | %s |\n", plan_guarantee_defs[g].name,
-			plan_guarantee_defs[g].meaning, plan_guarantee_defs[g].observed);
+		printf("| `%s` | %s | %s | %s |\n", plan_guarantee_defs[g].name,
+			plan_guarantee_defs[g].meaning, plan_guarantee_defs[g].observed,
+			plan_guarantee_defs[g].usual ? plan_guarantee_defs[g].usual : "");
 }
 
 int main(int argc, char **argv)

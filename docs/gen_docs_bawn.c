@@ -93,8 +93,10 @@ static void print_files(void)
 		{ "~/.local/state/bawn",
 			"The state folder; for root /var/lib/bawn. Never visible in a cage." },
 		{ "~/.local/state/bawn/runs/RUN",
-			"A run: record.intoto.jsonl, events.jsonl, spec.json, plan.json, effects.json and, until they are "
-			"applied or discarded, its changes." },
+			"A run: record.intoto.jsonl, events.jsonl, effects.json and, until they are applied or "
+			"discarded, its changes." },
+		{ "~/.local/state/bawn/specs, plans",
+			"What runs were of, each text once, under its SHA-256." },
 		{ "~/.local/state/bawn/keys",
 			"The signing key, and the public halves of former ones." },
 		{ "~/.local/state/bawn/log", "The log of all runs." },

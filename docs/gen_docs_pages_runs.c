@@ -40,7 +40,7 @@ const struct gen_page gen_pages_runs[] = {
 		"when the output limit is reached.\n\n"
 		"# REPEATING A RUN\n\n"
 		"--again RECORD repeats the command of a record, with its spec, in a fresh cage. RECORD is a run, its "
-		"folder, or the file of a record with spec.json beside it. bawn refuses unless your key or one of "
+		"folder, or the file of a record with spec.json beside it, as an export has it. bawn refuses unless your key or one of "
 		"--key signed the record, spec.json is that of the record, your policies allow it, and image, project "
 		"and overlay have the recorded digests. A record may ask for as much as a project's spec, unless you "
 		"say --trust. Variables of env.pass have today's values. If an earlier bawn wrote the record, keys "

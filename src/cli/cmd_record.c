@@ -266,16 +266,17 @@ static void add_stream(struct buf *out, const struct record_read *r, int i)
 			s->kept_sha256 ? ", kept" : "");
 }
 
-static int record_show(
-	const struct cli *cli, const char *id, int folder, const struct result_record *k)
+static int record_show(const struct cli *cli, const char *id, int folder, struct result_record *k)
 {
-	const struct record_read *r = &k->record;
+	bool is_all = cli_value(cli, CLI_OPT_ALL) != NULL;
+	struct record_read *r = &k->record;
 	own(buf) struct buf command = { .max = MOST_COMMAND }, end = { .max = 64 };
 	own(buf) struct buf took = { .max = 32 }, changes = { .max = 128 };
 	own(buf) struct buf output = { .max = 256 }, error = { .max = 256 };
 	char project[PATH_MAX];
 	struct cli_show out;
 
+	record_read_seen(folder, &k->arena, r);
 	record_read_command(folder, r->plan_sha256, &command);
 	result_read_project(folder, project);
 	record_add_end(&end, r);
@@ -318,7 +319,7 @@ static int record_show(
 	if (!r->in_chain)
 		cli_show_text(&out, CLI_INK_WARNING,
 			"it was relaxed: signed, and outside the chain of trust");
-	show_guarantees(r, cli_value(cli, CLI_OPT_ALL) != NULL, &out);
+	show_guarantees(r, is_all, &out);
 	if (r->events.count)
 		cli_show_text(&out, CLI_INK_HEAD, "denials, decisions and limits");
 	for (size_t i = 0; i < r->events.count; i++)

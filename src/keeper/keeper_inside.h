@@ -77,6 +77,11 @@ struct keeper {
 	enum keeper_state state;
 	uint32_t heard;     /* kinds of messages of the cage that have come, as bits */
 	bool is_landlocked; /* the cage says so */
+	enum {
+		KEEPER_LOOK_NONE,
+		KEEPER_LOOK_DUE, /* the log has it with what comes next, or at the end */
+		KEEPER_LOOK_TOLD,
+	} look; /* what was seen of the cage */
 
 	/* What the cage is made of. */
 	struct cage_start start;

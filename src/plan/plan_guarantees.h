@@ -45,6 +45,7 @@ struct plan_guarantee_def {
 	const char *name;     /* "fs.root" */
 	const char *meaning;  /* a sentence */
 	const char *observed; /* how the keeper checks it from outside */
+	const char *usual;    /* what it then says it saw, if it says the same of most runs */
 };
 
 extern const struct plan_guarantee_def plan_guarantee_defs[PLAN_GUARANTEE_COUNT];

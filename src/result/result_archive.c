@@ -80,9 +80,17 @@ static int tar_copy(int to, int from, uint64_t size)
 	return r;
 }
 
+static int open_file(int folder, const char *name)
+{
+	for (enum record_part part = RECORD_SPEC; part <= RECORD_PLAN; part++)
+		if (str_eq(name, record_part_name(part)))
+			return record_open_part(folder, part, NULL);
+	return file_open_name(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+}
+
 static int tar_add(int to, int folder, const char *prefix, const char *name, struct err *e)
 {
-	own_fd int fd = file_open_name(folder, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	own_fd int fd = open_file(folder, name);
 	struct header h = { 0 };
 	struct stat st;
 	int r = fd < 0 ? fd : fstat(fd, &st) < 0 ? -errno : 0;

@@ -15,9 +15,9 @@
 #include "base/own.h"
 #include "result/result_record.h"
 
-static int read_file(int folder, const char *name, char **ret, size_t *ret_size, struct err *e)
+/* All of an open file, or why it could not be opened. */
+static int read_file(int fd, const char *name, char **ret, size_t *ret_size, struct err *e)
 {
-	own_fd int fd = file_open_name(folder, name, O_RDONLY | O_NOCTTY | O_NONBLOCK);
 	int r = fd < 0 ? fd : file_read_all(fd, RECORD_MAX_SIZE, ret, ret_size);
 
 	if (r == -ENOENT)
@@ -64,21 +64,27 @@ void result_card_done(struct result_card *c)
 int result_make_card(int folder, struct result_card *ret, struct err *e)
 {
 	struct record_read record = { 0 };
+	own_fd int file = -1, spec = -1;
 	size_t n = 0, spec_size = 0;
 	int r;
 
 	*ret = (struct result_card){ .arena.max = RECORD_READ_MEMORY };
 	spec_init(&ret->spec);
-	r = read_file(folder, RECORD_FILE, &ret->record_bytes, &n, e);
-	if (r == 0)
-		r = read_file(folder, RECORD_SPEC_FILE, &ret->spec_bytes, &spec_size, e);
+	file = file_open_name(folder, RECORD_FILE, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+	r = read_file(file, RECORD_FILE, &ret->record_bytes, &n, e);
 	if (r < 0)
 		return r;
 	sha256_hex(ret->record_bytes, n, ret->digest);
 	r = read_record(ret->record_bytes, n, &ret->arena, &record, &ret->key, e);
 	if (r < 0)
 		err_prefix(e, RECORD_FILE);
-	if (r == 0 && (r = spec_read_canonical(&ret->spec, ret->spec_bytes, spec_size, e)) < 0)
+	if (r == 0) {
+		spec = record_open_part(folder, RECORD_SPEC, record.spec_sha256);
+		r = read_file(spec, RECORD_SPEC_FILE, &ret->spec_bytes, &spec_size, e);
+	}
+	if (r < 0)
+		return r;
+	if ((r = spec_read_canonical(&ret->spec, ret->spec_bytes, spec_size, e)) < 0)
 		err_prefix(e, RECORD_SPEC_FILE);
 	/* Only a policy can say this, so the spec that was kept does not have it. */
 	if (r == 0 && record.self_governance)

@@ -131,6 +131,12 @@ void result_ways_add(struct result_ways *ways, const struct log_event *x)
 
 /* --- what could be seen at all --- */
 
+static bool has_network(const struct log_event *x, const char *network)
+{
+	return str_eq(x->type, "run_start") && str_eq(log_find_text(x, "network"), network);
+}
+
+/* Before November 2026 each guarantee was an event. */
 static bool is_guarantee(const struct log_event *x, enum plan_guarantee g)
 {
 	return str_eq(x->type, "guarantee") &&
@@ -142,8 +148,8 @@ void result_seen_note(struct result_seen *seen, const struct log_event *x)
 	if (str_eq(x->type, "run_start"))
 		snprintf(seen->cage, sizeof(seen->cage), "%s", log_find_text(x, "cage"));
 	seen->has_run |= str_eq(x->type, "run_start");
-	seen->is_none |= is_guarantee(x, PLAN_NET_NONE);
-	seen->is_allowlist |= is_guarantee(x, PLAN_NET_ALLOWLIST);
+	seen->is_none |= has_network(x, "none") || is_guarantee(x, PLAN_NET_NONE);
+	seen->is_allowlist |= has_network(x, "allowlist") || is_guarantee(x, PLAN_NET_ALLOWLIST);
 	seen->is_deaf |= str_eq(x->type, "degraded") && str_eq(log_find_text(x, "op"), "tell");
 }
 

@@ -74,9 +74,9 @@ static int read_spec(struct run *r, struct err *e)
 {
 	struct run_again *a = r->again;
 	const struct record_read *record = &a->of->record;
-	own_fd int fd = a->folder < 0 ? -ENOENT
-				      : file_open_name(a->folder, RECORD_SPEC_FILE,
-						O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	own_fd int fd = a->folder < 0
+				? -ENOENT
+				: record_open_part(a->folder, RECORD_SPEC, record->spec_sha256);
 	char digest[SHA256_HEX_SIZE];
 	struct spec alone;
 	int ret = fd < 0 ? fd : file_read_all(fd, YAML_MAX_SIZE, &a->spec, &a->spec_size);

@@ -2,7 +2,8 @@
  * run_record - what is written down of a run, from before it starts until it is signed.
  *
  * Runs as: the operator.
- * Leaves:  in the run's folder spec.json, plan.json, events.jsonl and the signed record.
+ * Leaves:  in the run's folder events.jsonl and the signed record; in the state the spec and the
+ * plan, each under its digest.
  *
  * The key is loaded when it is needed and wiped at once: a cage begins as a copy of this process.
  */
@@ -116,10 +117,13 @@ static int print_parts(struct run *r, struct err *e)
 
 static int record_write_parts(struct run *r, struct err *e)
 {
-	int ret = record_write_file(r->folder, RECORD_PLAN_FILE, &r->plan_text, false, e);
+	bool is_synced = r->log.is_synced;
+	int ret = record_keep_part(r->state, RECORD_PLAN, r->record.run, r->record.plan_digest,
+		&r->plan_text, is_synced, e);
 
 	if (ret == 0)
-		ret = record_write_file(r->folder, RECORD_SPEC_FILE, &r->spec_text, false, e);
+		ret = record_keep_part(r->state, RECORD_SPEC, r->record.run, r->plan->spec_digest,
+			&r->spec_text, is_synced, e);
 	buf_done(&r->plan_text);
 	buf_done(&r->spec_text);
 	return ret;
@@ -137,33 +141,44 @@ static void write_late_parts(struct run *r)
 		complain_unrecorded(r, &e);
 }
 
+/* Which network it has, so that who reads of a denial knows what could be seen at all. */
+static const char *network_of(const struct plan *p)
+{
+	const struct plan_promise *promises = plan_promises(p);
+
+	return promises[PLAN_NET_NONE].need != PLAN_NONE        ? "none"
+	       : promises[PLAN_NET_ALLOWLIST].need != PLAN_NONE ? "allowlist"
+								: "host";
+}
+
+/* What both logs have of the start: enough to say what it was. */
+static void print_start(const struct run *r, struct json *j)
+{
+	const struct plan_op *command = plan_find(r->plan, PLAN_ARGUMENT, NULL);
+
+	json_text(j, "project", r->place.project);
+	json_text(j, "command", command ? plan_str(r->plan, command->a) : NULL);
+	json_text(j, "network", network_of(r->plan));
+	if (r->record.again.run[0])
+		json_text(j, "again", r->record.again.run);
+}
+
 static int say_start(struct run *r, struct err *e)
 {
 	const struct record *record = &r->record;
-	const struct plan_op *command = plan_find(r->plan, PLAN_ARGUMENT, NULL);
 	own(buf) struct buf scratch = { .max = RECORD_MAX_SIZE };
 	struct json *j = log_begin(&r->log, "run_start");
 
-	record_print_time(j, "began", &record->began);
-	json_text(j, "bawn", BAWN_VERSION);
-	json_text(j, "kernel", record->kernel);
-	json_text(j, "engine", spec_keys[SPEC_ENGINE].choices[r->plan->engine]);
-	json_text(j, "level", r->plan->is_hardened ? "hardened" : "custom");
-	if (record->self_governance)
-		json_text(j, "self_governance", record->self_governance);
-	json_text(j, "spec_sha256", r->plan->spec_digest);
-	json_text(j, "plan_sha256", record->plan_digest);
-	json_text(j, "image", record_image_name(record, &scratch));
-	json_text(j, "project", r->place.project);
+	json_int(j, "version", LOG_VERSION);
+	record_print_identity(record, j);
 	json_int(j, "uid", (int64_t)getuid());
-	if (record->worker)
-		json_text(j, "worker", record->worker);
-	if (record->cage[0])
-		json_text(j, "cage", record->cage);
-	json_text(j, "command", command ? plan_str(r->plan, command->a) : NULL);
-	if (record->again.run[0])
-		json_text(j, "again", record->again.run);
-	log_end(&r->log);
+	print_start(r, j);
+	json_text(j, "image", record_image_name(record, &scratch));
+	record_print_tree(j, "image_tree", record_image_name(record, &scratch), &record->image);
+	record_print_tree(j, "project_tree", NULL, &record->project);
+	log_end_of_run(&r->log);
+	print_start(r, log_begin(&r->log, "run_start"));
+	log_end_of_state(&r->log);
 	if (log_write(&r->log) == 0)
 		return 0;
 	*e = r->log.failure;
@@ -186,11 +201,12 @@ int run_prepare_record(struct run *r, struct err *e)
 	if (ret == 0 && r->record.project.list[0])
 		ret = record_write_file(
 			r->folder, CHANGE_PROJECT_FILE, &r->project_list, r->log.is_synced, e);
-	if (ret == 0)
-		ret = record_begin(r->state, &r->record, r->log.is_synced, e);
 	/* With another plan there is another start. */
-	if (ret == 0 && r->log.chain < 0)
+	if (ret == 0 && r->log.chain < 0) {
 		ret = log_open_chain(&r->log, r->folder, e);
+		if (ret == 0)
+			ret = record_begin(r->state, r->folder, r->record.run, e);
+	}
 	if (ret == 0)
 		ret = say_start(r, e);
 	/* That there was a run survives from here on: its folder, what it is of, what is signed if
@@ -203,10 +219,6 @@ int run_prepare_record(struct run *r, struct err *e)
 
 void run_record_start(struct run *r)
 {
-	struct err e;
-
-	/* If it cannot be written now, the one from before the start stays. */
-	(void)record_begin(r->state, &r->record, r->log.is_synced, &e);
 	write_late_parts(r);
 }
 
@@ -233,16 +245,18 @@ static void sign_record(struct run *r)
 	struct record_subject subjects[1 + RUN_MOST_SUBJECTS] = { { .name = "effects" } };
 	struct record_end end = { .subjects = subjects,
 		.count = r->record.effects.is_known,
-		.log = &r->log.tail,
+		.log = &r->log,
 		.is_synced = r->log.is_synced };
 	struct err e = { 0 };
+	bool was_broken;
 
 	write_late_parts(r);
 	clock_gettime(CLOCK_REALTIME, &r->record.ended);
 	memcpy(subjects[0].sha256, r->record.effects.digest, sizeof(subjects[0].sha256));
 	end.count += run_find_subjects(r, subjects + end.count);
 	/* A run that was refused for it says so itself. */
-	if (r->log.failure.kind != ERR_NONE && !str_eq(r->log.failure.text, r->record.error.text))
+	was_broken = r->log.failure.kind != ERR_NONE;
+	if (was_broken && !str_eq(r->log.failure.text, r->record.error.text))
 		complain_unrecorded(r, &r->log.failure);
 	if (record_sign(r->state, r->folder, &r->record, &end, &text, &e) < 0)
 		complain_unrecorded(r, &e);
@@ -250,10 +264,9 @@ static void sign_record(struct run *r)
 		write_copy(r, &text);
 	if (r->signed_copy)
 		buf_add(r->signed_copy, text.data, text.len);
-	/* Signed, and the log of all runs does not say so; where it was broken before, that is
-	 * said. */
-	if (e.kind != ERR_NONE && !r->is_unrecorded && r->log.failure.kind == ERR_NONE)
-		complain_unrecorded(r, &e);
+	/* Signed, and the log of all runs does not say so. */
+	if (!was_broken && r->log.failure.kind != ERR_NONE && !r->is_unrecorded)
+		complain_unrecorded(r, &r->log.failure);
 }
 
 /* A session that another worker has taken is not this one's any more: so the run says itself. */

@@ -81,8 +81,9 @@ def a_record_is_meant_by_its_run_its_folder_or_its_file(p):
     fill(p)
     one = first(p, MADE)
     copy = p.make("elsewhere")
+    shutil.copy(records.part(one, "spec"), copy / "spec.json")
+    shutil.copy(one / records.FILE, copy / records.FILE)
     for name in ("spec.json", records.FILE):
-        shutil.copy(one / name, copy / name)
         p.own(copy / name)
     for word in (one.name, one.name[:-2], one, one / records.FILE, copy, copy / records.FILE):
         expect(p.run("run", "--again", word), 0, f"again: the effects are the same as in run {one.name}")
@@ -238,13 +239,14 @@ def an_image_that_changed_is_refused(p):
 @case
 def a_spec_that_was_changed_is_refused(p):
     one = first(p, "echo x >a")
-    good = (one / "spec.json").read_text()
+    spec = records.part(one, "spec")
+    good = spec.read_text()
     for bad in (good.replace("echo x", "echo y"), good[:-1], "{}\n", ""):
-        p.write(one / "spec.json", bad, mode=0o600)
+        p.write(spec, bad, mode=0o600)
         expect_refusal(again(p, one), "cannot use spec.json: its digest")
-    (one / "spec.json").unlink()
+    spec.unlink()
     expect_refusal(again(p, one), "cannot read spec.json")
-    p.write(one / "spec.json", good, mode=0o600)
+    p.write(spec, good, mode=0o600)
     expect(again(p, one), 0)
 
 
@@ -252,6 +254,7 @@ def a_spec_that_was_changed_is_refused(p):
 def a_record_of_before_there_were_some_keys_is_repeated(p):
     """Their defaults then are their defaults now; any other key that is missing makes it no spec."""
     one = first(p, "echo x >a; echo said")
+    records.bring(p, one)
     spec, good = (one / "spec.json").read_text(), (one / records.FILE).read_bytes()
     for key, status in ((r'"toolchains":\[\],', 0), (r',"record\.output":"digest"', 0), (r'"relaxed":false,', 125)):
         older = re.sub(key, "", spec)
@@ -277,8 +280,9 @@ def a_record_that_was_changed_or_is_anothers_is_refused(p):
     # Another operator: the same files, another state, another key.
     other = p.make("other-state", mode=0o700)
     copy = p.make("elsewhere")
+    shutil.copy(records.part(one, "spec"), copy / "spec.json")
+    shutil.copy(one / records.FILE, copy / records.FILE)
     for name in ("spec.json", records.FILE):
-        shutil.copy(one / name, copy / name)
         p.own(copy / name)
     env = {"XDG_STATE_HOME": str(other)}
     expect_refusal(p.run("run", "--again", copy, env=env), "cannot repeat the record", "signed by none of your keys")

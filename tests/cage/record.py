@@ -48,8 +48,8 @@ def the_record_binds_spec_plan_log_and_effects(p):
     expect(p.sh("echo text >new"), 0)
     (folder,) = folders(p)
     record, (statement, provenance) = records.read(folder), records.statements(folder / records.FILE)
-    assert record["spec_sha256"] == sha256(folder / "spec.json")
-    assert record["plan_sha256"] == sha256(folder / "plan.json")
+    assert record["spec_sha256"] == sha256(records.part(folder, "spec"))
+    assert record["plan_sha256"] == sha256(records.part(folder, "plan"))
     assert record["effects"]["file_sha256"] == sha256(folder / "effects.json")
     effects = json.loads((folder / "effects.json").read_bytes())["digest"]
     assert record["effects"]["sha256"] == effects
@@ -57,7 +57,7 @@ def the_record_binds_spec_plan_log_and_effects(p):
     assert record["log"] == {"events": len(events), "last": last}
     assert statement["_type"] == provenance["_type"] == "https://in-toto.io/Statement/v1"
     assert statement["subject"] == provenance["subject"] == [{"name": "effects", "digest": {"sha256": effects}}]
-    assert statement["predicateType"] == "urn:bawn:record:v1"
+    assert statement["predicateType"] == "urn:bawn:record:v2"
     assert provenance["predicateType"] == "https://slsa.dev/provenance/v1"
     made = provenance["predicate"]
     assert made["buildDefinition"]["externalParameters"]["spec"]["sha256"] == record["spec_sha256"]
@@ -153,7 +153,9 @@ def a_key_that_a_run_makes_is_an_event(p):
     events, _ = chain(p.state / "bawn/log/events.jsonl")
     made = [event for event in events if event["type"] == "key_made"]
     assert len(made) == 1 and made[0]["key"] == json.loads(p.run("key", "show", "--json").stdout)["id"], made
-    assert {event["key"] for event in events if event["type"] == "signed"} == {made[0]["key"]}
+    signed = [json.loads(line)["signatures"][0]["keyid"] for folder in folders(p)
+              for line in (folder / records.FILE).read_bytes().splitlines()]
+    assert len(signed) == 4 and set(signed) == {made[0]["key"]}, signed
 
 
 @case
@@ -287,19 +289,99 @@ def with_sync_a_run_that_began_is_on_the_disk_before_its_command_runs(p):
     strace, said = shutil.which("strace"), p.home / "said"
     if not strace:
         raise Skip("there is no strace")
-    calls = "trace=write,fsync,fdatasync,syncfs,renameat,sendmsg"
+    calls = "trace=write,fsync,fdatasync,syncfs,renameat,linkat,sendmsg"
     synced = {}
     for options in ((), ("--sync",)):
         expect(p.run("-e", calls, "-o", said, BAWN, "run", *options, "--", "true", program=strace), 0)
         lines = said.read_text().splitlines()
         (record,) = [i for i, line in enumerate(lines) if f'"{records.FILE}")' in line and "renameat" in line]
-        draft = next(i for i, line in enumerate(lines) if ".new" in line and "-" in line and "json" not in line
-                     and "signing" not in line and "renameat" in line)
+        noted = max(i for i, line in enumerate(lines) if '"unsigned/' in line and "linkat(" in line)
         synced[options] = [[line.split("(")[0] for line in part if "sync" in line.split("(")[0]]
-                           for part in (lines[draft - 1:record], lines[record:])]
+                           for part in (lines[noted:record], lines[record:])]
     assert not any("syncfs" in part for part in synced[()]), synced
     before, after = synced[("--sync",)]
-    assert before.count("syncfs") == 2 and before[0] == "fsync" and "fsync" in after, synced
+    assert before.count("syncfs") == 2 and before[0] == "fdatasync" and "fsync" in after, synced
+
+
+@case
+def a_spec_and_a_plan_are_written_once_and_never_believed(p):
+    expect(p.sh("true"), 0)
+    (folder,) = folders(p)
+    parts = [records.part(folder, name) for name in ("spec", "plan")]
+    before = [(path.read_bytes(), path.stat().st_ino, path.stat().st_mtime_ns) for path in parts]
+    assert all(sha256(path) == path.name.removesuffix(".json") and path.stat().st_mode & 0o777 == 0o600 for path in parts)
+    expect(p.sh("true"), 0)
+    assert before == [(path.read_bytes(), path.stat().st_ino, path.stat().st_mtime_ns) for path in parts], "once"
+
+    def cut(path, content):
+        path.write_bytes(content[:-1])
+
+    def flip(path, content):
+        path.write_bytes(content[:-1] + b"X")
+
+    def empty(path, _):
+        path.write_bytes(b"")
+
+    def remove(path, _):
+        path.unlink()
+
+    def link(path, content):
+        (p.home / "other").write_bytes(content)
+        path.unlink()
+        path.symlink_to(p.home / "other")
+
+    def pipe(path, _):
+        path.unlink()
+        os.mkfifo(path)
+
+    def open_to_all(path, content):
+        path.write_bytes(content)
+        path.chmod(0o666)
+
+    def of_another(path, content):
+        path.write_bytes(content)
+        os.chown(path, 54321, 54321)
+
+    for spoil in (cut, flip, empty, remove, link, pipe, open_to_all) + ((of_another,) if os.geteuid() == 0 else ()):
+        for path, (content, *_) in zip(parts, before):
+            spoil(path, content)
+        if spoil in (cut, flip, empty):
+            assert "not that of the record" in expect(p.run("verify", folder.name), 1).stdout
+            assert "command" not in expect(p.run("record", "show", folder.name), 0).stdout, "its plan is not believed"
+            expect(p.run("card", folder.name), 1)
+        if spoil is remove:
+            assert "plan        not there" in expect(p.run("verify", folder.name), 0).stdout
+        expect(p.sh("true"), 0)
+        assert [path.read_bytes() for path in parts] == [content for content, *_ in before], spoil
+        assert all(path.is_file() and not path.is_symlink() and path.stat().st_uid == p.uid and
+                   path.stat().st_mode & 0o777 == 0o600 for path in parts), spoil
+        expect(p.run("verify", folder.name), 0)
+    assert not [path for name in ("specs", "plans") for path in (p.state / "bawn" / name).glob("*.new")]
+
+
+@case
+def a_draft_of_an_earlier_bawn_is_signed_as_it_is(p):
+    expect(p.sh("true"), 0)
+    (whole,) = folders(p)
+    kill_in_the_middle(p)
+    (draft,) = p.state.glob("bawn/unsigned/*")
+    folder = p.state / "bawn/runs" / draft.name
+    drafts = []
+    for statement in records.first_version(whole):
+        text = json.dumps(statement["predicate"], separators=(",", ":")).replace(whole.name, folder.name)
+        drafts.append(json.loads(text))
+    record, provenance = drafts
+    for member in ("log", "effects", "status"):
+        record.pop(member, None)
+    del provenance["runDetails"]["byproducts"]
+    record = {"version": 1, **record, "outcome": "interrupted"}
+    draft.unlink()
+    p.write(draft, "".join(json.dumps(x, separators=(",", ":")) + "\n" for x in (record, provenance)), mode=0o600)
+    expect(p.run("record", "list"), 0)
+    statement = records.statements(folder / records.FILE)[0]
+    assert statement["predicateType"] == "urn:bawn:record:v1" and statement["predicate"]["run"] == folder.name
+    assert statement["predicate"]["outcome"] == "interrupted" and not draft.exists(), statement
+    assert "signature   yes" in expect(p.run("verify", folder.name), 0).stdout
 
 
 @case
@@ -382,12 +464,14 @@ def a_record_is_shown_and_exported(p):
     assert re.search(r"guarantees: (\d+) of \d+ hold; --all shows them", shown), shown
     assert "seen from outside" in expect(p.run("record", "show", "--all"), 0).stdout
     expect(p.run("record", "export", "--json"), 2, "takes no --json")
-    assert json.loads(expect(p.run("record", "show", folder.name, "--json"), 0).stdout) == records.read(folder)
+    assert json.loads(expect(p.run("record", "show", folder.name, "--json"), 0).stdout) == \
+        records.statements(folder / records.FILE)[0]["predicate"]
     path = p.home / "run.tar"
     expect(p.run("record", "export", "-o", path), 0)
     with tarfile.open(fileobj=io.BytesIO(path.read_bytes())) as tar:
         names = {member.name: tar.extractfile(member).read() for member in tar}
-    assert names == {f"{folder.name}/{name}": (folder / name).read_bytes() for name in (*records.FILES, "effects.json")}
+    assert names == {**{f"{folder.name}/{name}": (folder / name).read_bytes() for name in (*records.FILES, "effects.json")},
+                     **{f"{folder.name}/{name}.json": records.part(folder, name).read_bytes() for name in ("spec", "plan")}}
     expect(p.run("record", "export", "-o", path), 125, "File exists")
     assert os.stat(path).st_mode & 0o777 == 0o600
     expect(p.run("verify", path), 0, "signature   yes")

@@ -12,6 +12,7 @@ import shutil
 import sys
 
 sys.dont_write_bytecode = True
+import records  # noqa: E402
 from place import Skip, case, expect, main  # noqa: E402
 
 NPM = """#!/bin/sh
@@ -55,9 +56,9 @@ def plan_and_record_show_it_and_the_cages_client_is_told(p):
     done = expect(p.run("run", "--allow", "npm", "--", "cat", "/home/agent/.npmrc", env=env), 0)
     assert done.stdout == "registry=https://mirror.example.com/\n", done.stdout
     folder = max(p.state.glob("bawn/runs/*"), key=lambda path: path.stat().st_ctime_ns)
-    spec = json.loads((folder / "spec.json").read_text())
+    spec = json.loads(records.part(folder, "spec").read_text())
     assert spec["network.allow"] == ["mirror.example.com:443/tls"], spec["network.allow"]
-    assert '"b":"npm"' in (folder / "plan.json").read_text()
+    assert '"b":"npm"' in records.part(folder, "plan").read_text()
 
 
 @case

@@ -24,6 +24,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1]))
 import accounts  # noqa: E402
 import machine  # noqa: E402
 
+KEPT = ("runs", "keys", "log", "unsigned", "plans", "specs", "layers")  # in the state, of runs that were
 USER = 12347  # an id that owns nothing here
 KINDS = ("user", "mnt", "pid", "net", "ipc", "uts", "cgroup")
 PR_SET_CHILD_SUBREAPER = 36
@@ -109,7 +110,7 @@ class Place:
         found = set()
         for folder, folders, names in os.walk(self.top):
             if folder == str(self.state / "bawn"):
-                folders[:] = [name for name in folders if name not in ("runs", "keys", "log", "unsigned")]
+                folders[:] = [name for name in folders if name not in KEPT]
             found.update(os.path.join(folder, name) for name in folders + names)
         return found - {str(self.state / "bawn")}
 

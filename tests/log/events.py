@@ -78,19 +78,28 @@ def runs(p, **more):
     return [read(path, **more) for path in sorted(p.state.glob("bawn/runs/*/events.jsonl"))]
 
 
+# What the two logs say differently of a run, or only one of them says.
+APART = {"run_start", "inspected", "preflight", "run_end", "signed"}
+
+
+def in_both(events):
+    return [same(event) for event in events if event["type"] not in APART]
+
+
 def last(p):
-    """The events of the last run, which are all in the state's log too, in that order."""
+    """The events of the last run; what was denied and what became of it is in the state's log too, in that order."""
     path = max(p.state.glob("bawn/runs/*/events.jsonl"), key=lambda path: path.stat().st_ctime_ns)
     events = read(path)
-    told = [same(event) for event in state(p) if event["run"] == path.parent.name and event["type"] != "signed"]
-    assert [same(event) for event in events] == told, "both logs have the same events"
-    note(p)
+    told = [event for event in state(p) if event["run"] == path.parent.name]
+    assert in_both(events) == in_both(told), "both logs have the same events"
+    assert {"inspected", "preflight"}.isdisjoint(event["type"] for event in told), told
+    note(p, events)
     return events
 
 
-def note(p):
+def note(p, events=()):
     """Notes which members were seen."""
-    for event in state(p):
+    for event in (*events, *state(p)):
         SEEN[p.uid][event["type"]] |= set(event) - set(COMMON) - {"prev"}
 
 

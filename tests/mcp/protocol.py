@@ -15,6 +15,8 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
+import records  # noqa: E402
 from server import KEY, LEGACY, META, MODERN, TOOLS, Result, Server, cage, expect, sessions  # noqa: E402
 
 case, for_root = sessions.case, sessions.for_root
@@ -209,7 +211,7 @@ def a_file_tool_has_its_time_too(place):
         with Server(place, *options) as s:
             runs = [s.call("glob", pattern="*").run, s.call("write", path="a", content="").run, s.sh("true").run]
         for run in runs:
-            spec = json.loads((place.state / "bawn" / "runs" / run / "spec.json").read_text())
+            spec = json.loads(records.part(place.state / "bawn" / "runs" / run, "spec").read_text())
             assert spec["limits.time"] == limit, (options, spec["limits.time"])
 
 

@@ -18,6 +18,7 @@ sys.dont_write_bytecode = True
 BUILD = sys.argv.pop(1)
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "cage"))
 import npm  # noqa: E402
+import records  # noqa: E402
 import place as place_module  # noqa: E402
 from place import case, expect  # noqa: E402
 
@@ -59,8 +60,7 @@ def run_of(place, *options):
 
 
 def predicate(file):
-    line = file.read_bytes().splitlines()[0]
-    return json.loads(base64.b64decode(json.loads(line)["payload"]))["predicate"]
+    return records.read(file)
 
 
 def check_good(place, *cards):
@@ -250,7 +250,7 @@ def a_run_is_not_planned_again(place):
 @case
 def a_record_that_was_changed_has_no_card(place):
     run, file = run_of(place)
-    whole, spec = file.read_bytes(), file.with_name("spec.json")
+    whole, spec = file.read_bytes(), records.part(file.parent, "spec")
     for content in (b"", whole[:100], whole.replace(b'"payload":"e', b'"payload":"f', 1),
                     whole.replace(b'"sig":"', b'"sig":"A', 1)):
         file.write_bytes(content)

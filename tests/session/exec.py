@@ -260,7 +260,7 @@ def each_command_has_a_record_of_its_own(place):
     assert len({record["run"] for record in found}) == 3
     log = [json.loads(line) for line in (s.all.state / "log/events.jsonl").read_text().splitlines()]
     assert [event["session"] for event in log if event["type"] == "refused"] == [s.id], "of what is refused, an event"
-    assert [event["session"] for event in log if event["type"] == "signed"] == [s.id] * 3 + [other.id]
+    assert [event["session"] for event in log if event["type"] == "run_end"] == [s.id] * 3 + [other.id]
     for folder in sorted(s.all.state.glob("runs/*")):
         expect(place.run("verify", folder.name), 0)
     assert "layer" not in {path.name for path in s.all.state.glob("runs/*/*")}, "its writes are the session's"

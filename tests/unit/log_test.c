@@ -88,7 +88,7 @@ static void test_many(void)
 	log_init(&l, -1, "r", NULL);
 	CHECK(log_open_chain(&l, place.fd, &e) == 0);
 	log_place_say(&l, 20000);
-	CHECK(l.tail.count > 10000 && l.waiting.len < (size_t)1 << 20);
+	CHECK(l.tail.count > 10000 && l.for_run.len < (size_t)1 << 20);
 	CHECK(log_write(&l) == 0);
 	log_done(&l);
 	CHECK(log_place_read(place.fd, LOG_RUN_FILE, NULL) == 20000);

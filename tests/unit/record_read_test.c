@@ -112,7 +112,7 @@ static void test_bad(void)
 		{ "{}", "expected _type" },
 		{ "[]", "a map" },
 		{ "{\"_type\":\"https://in-toto.io/Statement/v0.1\"}", "an in-toto statement" },
-		{ STATEMENT("urn:bawn:record:v2", "{" SMALL "}"), "no record of a run" },
+		{ STATEMENT("urn:bawn:record:v3", "{" SMALL "}"), "no record of a run" },
 		{ RECORD("{" SMALL "}") "x", "the end" },
 		{ RECORD("{" SMALL ",\"run\":\"20261116-112233-0a1b2c3d\"}"), "each key once" },
 		{ RECORD("{" SMALL ",\"filter_sha256\":\"abc\"}"), "a SHA-256" },
@@ -125,6 +125,7 @@ static void test_bad(void)
 		{ RECORD("{" SMALL ",\"events\":[{\"times\":1}]}"), "type" },
 		{ RECORD("{" SMALL ",\"skipped\":[{}]}"), "op" },
 		{ RECORD("{\"version\":2}"), "version 1" },
+		{ STATEMENT("urn:bawn:record:v2", "{\"version\":1}"), "version 2" },
 		{ RECORD("{}"), "expected version" },
 		{ RECORD("null"), "expected predicate" },
 		{ "{\"_type\":\"https://in-toto.io/Statement/v1\",\"subject\":[],"
@@ -229,13 +230,84 @@ static void test_many(void)
 			buf_printf(&text, "%s{\"type\":\"t%zu\"}", k ? "," : "", k);
 		buf_puts(&text, "]}");
 		CHECK(!text.failed);
-		s = (struct record_statement){ .type = RECORD_PREDICATE_TYPE,
+		s = (struct record_statement){ .type = RECORD_PREDICATE_V1,
 			.predicate = buf_text(&text),
 			.predicate_size = text.len };
 		ret = record_read_predicate(&s, &own_arena, &r, &e);
 		CHECK(counts[i] > 65536 ? ret == -EBADMSG : ret == 0);
 		for (size_t k = 0; ret == 0 && k < r.events.count; k++)
 			CHECK(strtoul(r.events.items[k].type + 1, NULL, 10) == k);
+	}
+}
+
+/* What version 2 does not say goes without saying. */
+static void test_second(void)
+{
+	static const char text[] = STATEMENT("urn:bawn:record:v2",
+		"{\"version\":2,\"run\":\"20261116-112233-0a1b2c3d\",\"bawn\":\"0.1.0\","
+		"\"engine\":\"native\",\"level\":\"hardened\",\"spec_sha256\":\"" A
+		"\",\"plan_sha256\":\"" B
+		"\",\"began\":\"2026-11-16T11:22:33Z\",\"outcome\":\"exited\","
+		"\"status\":0,\"output\":{\"stdout\":{\"bytes\":0}},\"effects\":{\"added\":2},"
+		"\"guarantees\":{\"seen\":{\"groups\":\"s\"},\"must\":{\"outside\":[\"fs.root\",\"ids\"],"
+		"\"inside\":[\"landlock\"]},\"may\":{\"missing\":{\"groups\":\"none\"}},"
+		"\"declared\":{\"ids\":\"1\"}},\"log\":{\"events\":3,\"last\":\"" A "\"}}");
+	const struct record_read_guarantee *g;
+	struct record_read r;
+	struct err e;
+
+	CHECK(read_text(text, &r, &e) == 0);
+	CHECK_STR(e.text, "");
+	CHECK(r.version == 2 && r.in_chain && r.is_hardened && !r.session && r.lease == 0);
+	CHECK_STR(r.effects.sha256, A);
+	CHECK(r.effects.added == 2 && r.effects.deleted == 0);
+	CHECK(r.output.streams[0].sha256 && r.output.streams[1].bytes < 0);
+	CHECK_STR(r.image.name, "host");
+	CHECK(r.guarantees.count == 4 && r.degraded.count == 1);
+	CHECK_STR(r.degraded.items[0], "groups");
+	g = record_read_find(&r, "ids");
+	CHECK(g && g->is_must && g->holds && g->vantage == RECORD_OUTSIDE);
+	CHECK_STR(g->declared, "1");
+	CHECK_STR(record_read_find(&r, "fs.root")->declared, "yes");
+	g = record_read_find(&r, "groups");
+	CHECK(g && !g->is_must && !g->holds && g->vantage == RECORD_UNSEEN);
+	CHECK_STR(g->seen, "s");
+}
+
+static void test_second_bad(void)
+{
+	static const struct {
+		const char *guarantees, *says;
+	} bad[] = {
+		{ "{\"must\":{\"outside\":[\"a\",\"a\"]}}", "each guarantee once" },
+		{ "{\"must\":{\"outside\":[\"a\"]},\"may\":{\"missing\":{\"a\":\"none\"}}}",
+			"each guarantee once" },
+		{ "{\"must\":{\"beside\":[\"a\"]}}", "a vantage" },
+		{ "{\"must\":{\"none\":[\"a\"]}}", "a vantage" },
+		{ "{\"must\":{\"missing\":{\"a\":\"far\"}}}", "a known word" },
+		{ "{\"must\":[\"a\"]}", "" },
+		{ "{\"must\":{\"outside\":[1]}}", "" },
+		{ "{\"seen\":{\"a\":\"b\"}}", "guarantees that are named" },
+		{ "{\"declared\":{\"a\":null}}", "a text" },
+	};
+	struct record_read r;
+	struct err e;
+
+	for (size_t i = 0; i < COUNT_OF(bad); i++) {
+		own(buf) struct buf text = { .max = 4096 };
+
+		buf_printf(&text,
+			STATEMENT("urn:bawn:record:v2",
+				"{\"version\":2,\"run\":\"20261116-112233-0a1b2c3d\",\"bawn\":\"0\","
+				"\"engine\":\"native\",\"level\":\"hardened\",\"spec_sha256\":\"" A
+				"\",\"plan_sha256\":\"" B
+				"\",\"began\":\"2026\",\"outcome\":\"refused\","
+				"\"guarantees\":%s,\"log\":{\"events\":3,\"last\":\"" A "\"}}"),
+			bad[i].guarantees);
+		CHECK(read_text(buf_text(&text), &r, &e) == -EBADMSG);
+		CHECK(strstr(e.text, bad[i].says) != NULL);
+		if (!strstr(e.text, bad[i].says))
+			printf("%zu: %s\n", i, e.text);
 	}
 }
 
@@ -278,6 +350,8 @@ int main(void)
 	test_changed();
 	test_cut();
 	test_many();
+	test_second();
+	test_second_bad();
 	test_provenance();
 	arena_done(&arena);
 	return check_report();

@@ -62,8 +62,7 @@ static void test_head(void)
 	struct record r = make_record();
 	const char *text = print(&r);
 
-	CHECK(str_starts(text,
-		"{\"version\":1,\"run\":\"20260102-030405-0a0b0c0d\",\"session\":null,\"worker\":null,\"lease\":0,\"cage\":null,\"bawn\":\""));
+	CHECK(str_starts(text, "{\"version\":2,\"run\":\"20260102-030405-0a0b0c0d\",\"began\":\""));
 	CHECK(has(text, "\"name\":\"one\",\"engine\":\"native\",\"level\":\"hardened\""));
 	CHECK(has(text, "\"plan_sha256\":\"aaaaaaaa"));
 	CHECK(has(text, "\"filter_sha256\":\"ffffffff"));
@@ -72,7 +71,9 @@ static void test_head(void)
 	CHECK(has(text, "\"began\":\"2001-09-09T01:46:40.000005000Z\""));
 	CHECK(has(text, "\"ended\":\"2001-09-09T01:46:41.999999999Z\""));
 	CHECK(has(text, "\"start_us\":1,\"run_us\":2000,"));
-	CHECK(has(text, "\"skipped\":[],\"skipped_count\":0}"));
+	/* What goes without saying is not said. */
+	CHECK(!strstr(text, "null") && !strstr(text, "\"skipped") && !strstr(text, "\"image"));
+	CHECK(!strstr(text, "in_chain") && !strstr(text, "degraded") && !strstr(text, "lease"));
 	memcpy(r.kernel, "6.1.2-x", 8);
 	CHECK(has(print(&r), "\"kernel\":\"6.1.2-x\",\"landlock_abi\":4,"));
 }
@@ -83,12 +84,12 @@ static void test_outcomes(void)
 		enum record_outcome outcome;
 		const char *part, *never;
 	} rows[] = {
-		{ RECORD_REFUSED, "\"outcome\":\"refused\",\"began\"", "\"status\"" },
-		{ RECORD_EXITED, "\"outcome\":\"exited\",\"status\":3,\"began\"", "\"signal\"" },
-		{ RECORD_SIGNALED, "\"outcome\":\"signaled\",\"signal\":3,\"began\"",
+		{ RECORD_REFUSED, "\"outcome\":\"refused\",\"ended\"", "\"status\"" },
+		{ RECORD_EXITED, "\"outcome\":\"exited\",\"status\":3,\"ended\"", "\"signal\"" },
+		{ RECORD_SIGNALED, "\"outcome\":\"signaled\",\"signal\":3,\"ended\"",
 			"\"status\"" },
-		{ RECORD_TIMED_OUT, "\"outcome\":\"timed_out\",\"began\"", "\"status\"" },
-		{ RECORD_BROKEN, "\"outcome\":\"broken\",\"began\"", "\"status\"" },
+		{ RECORD_TIMED_OUT, "\"outcome\":\"timed_out\",\"ended\"", "\"status\"" },
+		{ RECORD_BROKEN, "\"outcome\":\"broken\",\"ended\"", "\"status\"" },
 	};
 	struct record r = make_record();
 
@@ -106,27 +107,25 @@ static void test_guarantees(void)
 	struct record r = make_record();
 	const char *text = print(&r);
 
-	CHECK(has(text, "\"fs.root\":{\"need\":\"must\",\"declared\":\"yes\",\"holds\":true,"
-			"\"vantage\":\"outside\",\"seen\":\"seen\"}"));
-	CHECK(has(text, "\"groups\":{\"need\":\"may\""));
+	CHECK(has(text, "\"guarantees\":{\"must\":{\"outside\":[\"fs.root\",\"fs.reads\","));
+	CHECK(has(text, "\"may\":{\"outside\":[\"groups\","));
+	CHECK(has(text, "\"declared\":{\"fs.project\":\"captured\",") && has(text, "\"seen\":{}}"));
 	/* What was not asked for is not in it. */
 	CHECK(!strstr(text, "\"net.allowlist\"") && !strstr(text, "\"fs.protect\""));
 	r.observations[PLAN_FS_ROOT].holds = false;
-	CHECK(has(
-		print(&r), "\"fs.root\":{\"need\":\"must\",\"declared\":\"yes\",\"holds\":false"));
+	CHECK(has(print(&r), "\"missing\":{\"fs.root\":\"outside\"}"));
+	CHECK(has(print(&r), "\"seen\":{\"fs.root\":\"seen\"}}"));
 	/* Nobody looked, so it does not hold, whatever was written there. */
 	r.observations[PLAN_FS_ROOT] = (struct record_observation){ RECORD_UNSEEN, true, "" };
-	CHECK(has(print(&r), "\"fs.root\":{\"need\":\"must\",\"declared\":\"yes\",\"holds\":false,"
-			     "\"vantage\":\"none\",\"seen\":\"\"}"));
+	CHECK(has(print(&r), "\"missing\":{\"fs.root\":\"none\"}") &&
+		has(print(&r), "\"seen\":{}}"));
 	r.observations[PLAN_IPC].vantage = RECORD_KEEPER;
 	r.observations[PLAN_UTS].vantage = RECORD_INSIDE;
-	CHECK(has(print(&r), "\"ipc\":{\"need\":\"must\",\"declared\":\"yes\",\"holds\":true,"
-			     "\"vantage\":\"keeper\""));
-	CHECK(has(print(&r), "\"uts\":{\"need\":\"must\",\"declared\":\"yes\",\"holds\":true,"
-			     "\"vantage\":\"inside\""));
+	CHECK(has(print(&r), "\"keeper\":[\"ipc\"],\"inside\":[\"uts\"],"));
+	r.observations[PLAN_DEV].holds = false;
 	/* A name of the cage's choosing is text and nothing else. */
 	memcpy(r.observations[PLAN_DEV].seen, "\",\"holds\":true,\x7f\xff", 18);
-	CHECK(has(print(&r), "\"seen\":\"\\\",\\\"holds\\\":true,"));
+	CHECK(has(print(&r), "\"seen\":{\"dev\":\"\\\",\\\"holds\\\":true,"));
 }
 
 static void test_notes(void)
@@ -184,7 +183,7 @@ static void test_decisions(void)
 	};
 	struct record r = make_record();
 
-	CHECK(has(print(&r), "\"events\":[],"));
+	CHECK(!strstr(print(&r), "\"events\""));
 	r.decisions = rows;
 	r.decision_count = COUNT_OF(rows);
 	CHECK(has(print(&r),

@@ -16,7 +16,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
 from place import case, expect, main  # noqa: E402
-from records import statements  # noqa: E402
+from records import first_version, statements  # noqa: E402
 from verifying import FILE, copied, found, results, run, sign, verify  # noqa: E402
 
 
@@ -44,7 +44,7 @@ def at(path, value):
 
 @case
 def guarantees_are_held_to_what_was_seen(p):
-    payloads = statements(run(p) / FILE)
+    payloads = first_version(run(p))
     names = payloads[0]["predicate"]["guarantees"]
     must = next(name for name in names if names[name]["need"] == "must")
     already = payloads[0]["predicate"]["degraded"]  # what this machine cannot give
@@ -67,6 +67,43 @@ def guarantees_are_held_to_what_was_seen(p):
 
 
 @case
+def what_version_2_groups_is_held_to_what_was_seen(p):
+    folder = run(p)
+    payloads = statements(folder / FILE)
+    groups = payloads[0]["predicate"]["guarantees"]
+    must, may = groups["must"]["outside"], groups["may"]["outside"]
+    twin = forged(p, payloads, lambda predicate: None)
+    assert twin["guarantees"][0] == twin["degraded"][0] == twin["provenance"][0] == "yes"
+    rows = forged(p, payloads, lambda x: (at("guarantees/must/outside", must[1:])(x),
+                                          at("guarantees/must/missing", {must[0]: "outside"})(x)))
+    assert rows["guarantees"][0] == "no" and must[0] in rows["guarantees"][1], rows
+    rows = forged(p, payloads, lambda x: (at("guarantees/may/outside", may[1:])(x),
+                                          at("guarantees/may/missing", {may[0]: "none", **groups["may"].get("missing", {})})(x)))
+    assert rows["degraded"][0] == "yes" and "optional guarantee" in rows["degraded"][1], rows
+    rows = forged(p, payloads, at("degraded", [must[0]]))
+    assert rows["degraded"][0] == "no", rows
+    other = "0" * 64
+    for path, value in (("run", "20200101-000000-00000000"), ("spec_sha256", other), ("bawn", "9.9.9"),
+                        ("began", "2020-01-01T00:00:00.000000Z"), ("image", {"name": "dir:/x", "sha256": other})):
+        assert forged(p, payloads, at(path, value))["provenance"][0] == "no", path
+    # What a version does not know is not read as if it were of the other.
+    for version, type_ in ((1, "v2"), (2, "v1"), (3, "v2")):
+        record, provenance = copy.deepcopy(payloads)
+        record["predicate"]["version"], record["predicateType"] = version, f"urn:bawn:record:{type_}"
+        expect(verify(p, "-", stdin=sign(p, [record, provenance])), 1, "version")
+
+
+@case
+def a_record_of_version_1_is_read(p):
+    folder = run(p)
+    (folder / FILE).write_bytes(sign(p, first_version(folder)))
+    assert results(p, folder)["guarantees"] == results(p, folder)["provenance"] == results(p, folder)["effects"] == "yes"
+    expect(p.run("record", "show", folder.name), 0)
+    expect(p.run("run", "--again", folder.name), 0, "the effects are the same")
+    expect(p.run("card", folder.name), 0)
+
+
+@case
 def the_end_is_held_to_its_numbers(p):
     payloads = statements(run(p) / FILE)
     for changes, result in (((), "yes"), ((at("outcome", "signaled"),), "no"), ((at("signal", 9),), "no"),
@@ -79,7 +116,7 @@ def the_end_is_held_to_its_numbers(p):
 
 @case
 def both_envelopes_must_tell_the_same(p):
-    payloads = statements(run(p) / FILE)
+    payloads = first_version(run(p))
     other = "0" * 64
     for path, value in (("run", "20200101-000000-00000000"), ("name", "other"), ("level", "custom"),
                         ("spec_sha256", other), ("plan_sha256", other), ("filter_sha256", other), ("engine", "other"),
@@ -99,7 +136,7 @@ def both_envelopes_must_tell_the_same(p):
 @case
 def digests_are_those_of_the_files(p):
     folder = run(p)
-    payloads, other = statements(folder / FILE), "0" * 64
+    payloads, other = first_version(folder), "0" * 64
     beside = copied(p, folder)
 
     def judged(change):
@@ -156,7 +193,7 @@ def texts_command_no_terminal(p):
     payloads = statements(run(p) / FILE)
     evil = "\x1b]52;c;eA==\x07\u202e\r\n\x9b2J"
     change = lambda x: (at("outcome", "refused")(x), at("status", None)(x), at("error", evil)(x),
-                        at("guarantees/" + next(iter(x["guarantees"])) + "/holds", False)(x))
+                        at("guarantees/must/missing", {evil: "none"})(x))
     record, provenance = copy.deepcopy(payloads)
     change(record["predicate"])
     for statement in (record, provenance):
@@ -172,7 +209,7 @@ def texts_command_no_terminal(p):
 
 @case
 def nonsense_in_a_signed_payload_is_told(p):
-    payloads = statements(run(p) / FILE)
+    payloads = first_version(run(p))
     record = payloads[0]
     for body, part in ((b"", "expected"), (b"[]", "expected"), (b"{}", "_type"), (b"{" * 5000, "expected"),
                        (json.dumps(record).encode()[:-1], "expected"),

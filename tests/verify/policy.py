@@ -15,6 +15,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
 from place import case, expect, main  # noqa: E402
+from records import part  # noqa: E402
 from verifying import FILE, foreign_key, found, key_id, run, verify  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -190,7 +191,7 @@ def a_result_is_attested_by_the_verifiers_key(p):
     assert {"BAWN_SIGNATURE", "BAWN_PROVENANCE", "BAWN_EVENTS", "BAWN_EFFECTS", "BAWN_SPEC", "BAWN_PLAN",
             "BAWN_GUARANTEES", "BAWN_IN_CHAIN", "BAWN_HARDENED", "BAWN_NETWORK_NONE", "BAWN_POLICY"} <= names, names
     assert "BAWN_IMAGE" not in names and "BAWN_OVERLAY" not in names  # were not checked
-    (folder / "spec.json").unlink()
+    part(folder, "spec").unlink()
     done = expect(verify(p, folder, "--attest"), 0)
     names = json.loads(base64.b64decode(json.loads(done.stdout)["payload"]))["predicate"]["properties"]
     assert "BAWN_SPEC" not in names and "BAWN_POLICY" not in names and "BAWN_PLAN" in names, names
@@ -199,11 +200,12 @@ def a_result_is_attested_by_the_verifiers_key(p):
 @case
 def nothing_is_attested_of_what_is_not_good(p):
     folder = run(p)
-    (folder / "plan.json").write_text("{}")
+    plan = part(folder, "plan")
+    plan.write_text("{}")
     done = expect(verify(p, folder, "--attest"), 1, "plan: ", "cannot attest the record")
     assert done.stdout == ""
     path = p.write("policy.yaml", "version: 1\nlevel: custom\n")
-    (folder / "plan.json").unlink()
+    plan.unlink()
     done = expect(verify(p, folder, "--policy", path, "--attest"), 1, "policy.level: ")
     assert done.stdout == ""
     own = p.write("own.pub", (p.state / "bawn/keys/signing.pub").read_text())

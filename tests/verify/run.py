@@ -16,7 +16,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "cage"))
 from place import BREAKABLE, case, descendants, expect, main, reap, wait_until  # noqa: E402
-from records import statements  # noqa: E402
+from records import bring, part, statements  # noqa: E402
 from verifying import FILE, copied, foreign_key, found, results, run, sign, verify  # noqa: E402
 
 FLIP = BREAKABLE  # the second program
@@ -93,6 +93,7 @@ def what_comes_after_the_record_is_said(p):
 @case
 def every_flipped_byte_is_noticed(p):
     folder = run(p, "echo text >new; mkdir sub; echo more >sub/other; ln -s new link")
+    bring(p, folder)
     done = expect(p.run(p.state / "bawn", folder, program=FLIP), 0)
     scores = {row["what"]: row for row in map(json.loads, done.stdout.splitlines())}
     assert set(scores) == {"envelope", "cut", "spec.json", "plan.json", "effects.json", "events.jsonl"}

@@ -6,6 +6,7 @@ import json
 import shutil
 import subprocess
 
+import records
 from place import expect
 
 FILE = "record.intoto.jsonl"
@@ -37,7 +38,10 @@ def copied(p, folder, name="copy"):
     """What belongs to a record, in another place."""
     to = p.home / name
     to.mkdir()
-    for file in (FILE, "events.jsonl", "effects.json", "spec.json", "plan.json"):
+    for name in ("spec", "plan"):
+        shutil.copy(records.part(folder, name), to / f"{name}.json")
+        p.own(to / f"{name}.json")
+    for file in (FILE, "events.jsonl", "effects.json"):
         if (folder / file).exists():
             shutil.copy(folder / file, to / file)
             p.own(to / file)

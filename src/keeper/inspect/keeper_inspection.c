@@ -260,6 +260,7 @@ static void keeper_gate_inspect(const struct keeper_gate *g, const struct keeper
 #define WITHOUT_LATCH 4
 
 /* Notes what was seen; a fault that is "" is none. */
+/* `good` is NULL where what is seen is what is seen usually. */
 static void inspection_see(struct keeper_inspection *l, enum plan_guarantee g,
 	enum record_vantage vantage, const char *fault, const char *good)
 {
@@ -267,6 +268,8 @@ static void inspection_see(struct keeper_inspection *l, enum plan_guarantee g,
 
 	o->vantage = vantage;
 	o->holds = !fault[0];
+	if (!good)
+		good = plan_guarantee_defs[g].usual;
 	snprintf(o->seen, sizeof(o->seen), "%s", fault[0] ? fault : good);
 }
 
@@ -336,15 +339,13 @@ static void see_network(struct keeper_inspection *l, const struct keeper *k)
 	else if (!has_only_loopback(l->cage.interfaces))
 		snprintf(fault, sizeof(fault), "its interfaces are %.64s", l->cage.interfaces);
 	if (promises[PLAN_NET_NONE].need != PLAN_NONE) {
-		inspection_see(l, PLAN_NET_NONE, RECORD_OUTSIDE, fault,
-			"a network of its own with loopback only");
+		inspection_see(l, PLAN_NET_NONE, RECORD_OUTSIDE, fault, NULL);
 		return;
 	}
 	if (!fault[0] && !l->joined)
 		keeper_gate_inspect(&k->gate, &k->process, l->start->plan, fault, sizeof(fault));
 	inspection_see(l, PLAN_NET_ALLOWLIST, RECORD_OUTSIDE, fault,
-		l->joined ? "loopback only, in the network of the session's cage"
-			  : "loopback only, and a confined gate at the planned ports");
+		l->joined ? "loopback only, in the network of the session's cage" : NULL);
 }
 
 /* --- files --- */
@@ -380,22 +381,19 @@ static void see_files(struct keeper_inspection *l, const struct keeper *k)
 	snprintf(root, sizeof(root), "%s",
 		inspection_is_own(l, KEEPER_NS_MOUNT) ? f->root
 						      : "the mount namespace is not the cage's");
-	inspection_see(l, PLAN_FS_ROOT, RECORD_OUTSIDE, root, "every mount is one of the plan's");
-	inspection_see(l, PLAN_FS_READS, RECORD_OUTSIDE, root[0] ? root : f->reads,
-		"every source is declared");
-	inspection_see(l, PLAN_FS_WRITES, RECORD_OUTSIDE, root[0] ? root : f->writes,
-		"every mount has the planned restrictions");
-	inspection_see(l, PLAN_FS_PROJECT, RECORD_OUTSIDE, f->project, "mounted as planned");
+	inspection_see(l, PLAN_FS_ROOT, RECORD_OUTSIDE, root, NULL);
+	inspection_see(l, PLAN_FS_READS, RECORD_OUTSIDE, root[0] ? root : f->reads, NULL);
+	inspection_see(l, PLAN_FS_WRITES, RECORD_OUTSIDE, root[0] ? root : f->writes, NULL);
+	inspection_see(l, PLAN_FS_PROJECT, RECORD_OUTSIDE, f->project, NULL);
 	inspection_see(l, PLAN_HOME, RECORD_OUTSIDE, root,
 		plan_find_from(l->start->plan, PLAN_BIND, PLAN_ROOT_SESSION_HOME)
 			? "the session's own"
-			: "in the cage's own root");
-	inspection_see(
-		l, PLAN_DEV, RECORD_OUTSIDE, f->dev[0] ? f->dev : root, "the planned devices");
+			: NULL);
+	inspection_see(l, PLAN_DEV, RECORD_OUTSIDE, f->dev[0] ? f->dev : root, NULL);
 	inspection_see(l, PLAN_PROCESSES, RECORD_OUTSIDE,
 		inspection_is_own(l, KEEPER_NS_PID) ? f->proc
 						    : "the pid namespace is not the cage's",
-		"pids of its own, and a fresh /proc");
+		NULL);
 	see_protected(l);
 }
 
@@ -451,7 +449,7 @@ static void see_groups(struct keeper_inspection *l, const struct keeper *k)
 		snprintf(fault, sizeof(fault), "%u supplementary groups", l->cage.group_count);
 	else if (l->start->ids.gid == 0)
 		snprintf(fault, sizeof(fault), "the own group is root's");
-	inspection_see(l, PLAN_GROUPS, RECORD_OUTSIDE, fault, "none");
+	inspection_see(l, PLAN_GROUPS, RECORD_OUTSIDE, fault, NULL);
 }
 
 /* What will be passed to execve, against the plan: every variable is one of its. */
@@ -476,8 +474,7 @@ static void see_environment(struct keeper_inspection *l, const struct keeper *k)
 			snprintf(fault, sizeof(fault), "the variable %.*s is not planned",
 				n < 64 ? (int)n : 64, *pair);
 	}
-	inspection_see(
-		l, PLAN_ENVIRONMENT, RECORD_KEEPER, fault, "the planned variables and no others");
+	inspection_see(l, PLAN_ENVIRONMENT, RECORD_KEEPER, fault, NULL);
 }
 
 /* --- what it is held to --- */
@@ -491,16 +488,14 @@ static void see_filter(struct keeper_inspection *l, const struct keeper *k)
 	if (v->seccomp != 2 || v->filter_count != l->host.filter_count + 1)
 		snprintf(fault, sizeof(fault), "seccomp mode %d with %d filters", v->seccomp,
 			v->filter_count);
-	inspection_see(
-		l, PLAN_SYSTEM_CALLS, RECORD_OUTSIDE, fault, "seccomp mode 2 with the filter");
+	inspection_see(l, PLAN_SYSTEM_CALLS, RECORD_OUTSIDE, fault, NULL);
 }
 
 static void see_landlock(struct keeper_inspection *l, const struct keeper *k)
 {
 	if (plan_find(l->start->plan, PLAN_LANDLOCK, NULL))
 		inspection_see(l, PLAN_LANDLOCKED, RECORD_INSIDE,
-			k->is_landlocked ? "" : "the cage did not enter its domain",
-			"a write was refused by it");
+			k->is_landlocked ? "" : "the cage did not enter its domain", NULL);
 }
 
 /* The first descriptor that is a terminal, but not the cage's own; or NULL. */
@@ -535,8 +530,7 @@ static void see_terminal(struct keeper_inspection *l, const struct keeper *k)
 		snprintf(fault, sizeof(fault), "it holds %u descriptors, not %u",
 			l->cage.descriptor_count, wanted);
 	inspection_see(l, PLAN_TTY, RECORD_OUTSIDE, fault,
-		has_own ? "a terminal of its own, and no other"
-			: "no terminal among its descriptors");
+		has_own ? "a terminal of its own, and no other" : NULL);
 }
 
 /* The size of the cage's own file system, as the kernel prints it. */

@@ -2,7 +2,8 @@
  * keeper_log - says in the log what happens in a run, as it becomes known.
  *
  * Runs as:  the keeper.
- * Leaves:   events in the run's log and in the state's; docs/format-events.md has their members.
+ * Leaves:   events in the run's log, and what was denied in the state's too; docs/format-events.md
+ *           has their members.
  * Must not: write more than once in a turn of the keeper's loop, or before the command is let go
  *           what can be written in the moment after. Nothing in the cage decides how much that is:
  *           whatever it can do often is counted, and told again at the end.
@@ -12,7 +13,6 @@
 #include <stdio.h>
 
 #include "base/own.h"
-#include "host/host.h"
 #include "keeper/keeper_inside.h"
 #include "proof/log/log.h"
 
@@ -26,74 +26,70 @@ void keeper_log_write(struct keeper *k)
 
 /* --- the start --- */
 
-static void say_degraded(struct log *l, const char *key, const char *name, const char *text)
+/* A part of the plan that may be left out was. */
+static void say_degraded(struct log *l, const char *op, const char *text)
 {
 	struct json *j = log_begin(l, "degraded");
 
-	json_text(j, key, name);
+	json_text(j, "op", op);
 	json_text(j, "text", text);
 	log_end(l);
 }
 
-/* Why a guarantee is missing, as far as that is known. */
-static const char *log_reason_of(
-	const struct plan_promise *p, const struct record_observation *o, char ret[static 128])
+static void add_preflight(const struct keeper *k, struct json *j)
 {
-	if (o->seen[0])
-		return o->seen;
-	if (!p->ability)
-		return "nothing was seen of it";
-	snprintf(ret, 128, "this machine does not give %s",
-		host_ability_defs[p->ability - 1].meaning);
-	return ret;
+	const struct plan_op *op = plan_find(k->start.plan, PLAN_PREFLIGHT, NULL);
+
+	if (!op || !k->record->preflight_by)
+		return;
+	json_bool(j, "preflight_passed", k->record->is_preflight_passed);
+	json_text(j, "preflight_sha256", plan_str(k->start.plan, op->a));
+	json_text(j, "preflight_by", k->record->preflight_by);
 }
 
-/* A guarantee, and that it is missing where it may. */
-static void say_guarantee(struct log *l, const struct record *r, enum plan_guarantee g)
+/* What was seen of the cage, from outside and by its init. */
+static void say_inspected(struct keeper *k)
 {
-	const struct plan_promise *p = &plan_promises(r->plan)[g];
-	const char *name = plan_guarantee_defs[g].name;
-	char reason[128];
+	const struct record *r = k->record;
+	struct log *l = k->q->log;
+	struct json *j = log_begin(l, "inspected");
 
-	if (p->need == PLAN_NONE)
-		return;
-	json_text(log_begin(l, "guarantee"), "name", name);
-	record_print_guarantee(r, g, &l->json);
-	log_end(l);
-	if (record_degraded(r) >> g & 1)
-		say_degraded(l, "name", name, log_reason_of(p, &r->observations[g], reason));
+	k->look = KEEPER_LOOK_TOLD;
+	add_preflight(k, j);
+	record_print_guarantees(r, true, j);
+	log_end_of_run(l);
+	for (unsigned i = 0; i < r->note_count && i < RECORD_MAX_NOTES; i++) {
+		const struct plan_op *op = &plan_ops(r->plan)[r->notes[i].op];
+
+		say_degraded(l, plan_op_defs[op->kind].name, r->notes[i].text);
+	}
 }
 
 void keeper_log_look(struct keeper *k)
 {
-	const struct record *r = k->record;
-	struct log *l = k->q->log;
+	/* The preflight is carried out in a moment: one event has both. */
+	bool waits = k->state == KEEPER_LET_GO && k->mode != KEEPER_RESIDENT &&
+		     plan_find(k->start.plan, PLAN_PREFLIGHT, NULL);
 
-	if (!l)
+	if (!k->q->log || k->look == KEEPER_LOOK_TOLD)
 		return;
-	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
-		say_guarantee(l, r, g);
-	for (unsigned i = 0; i < r->note_count && i < RECORD_MAX_NOTES; i++) {
-		const struct plan_op *op = &plan_ops(r->plan)[r->notes[i].op];
-
-		say_degraded(l, "op", plan_op_defs[op->kind].name, r->notes[i].text);
-	}
+	k->look = KEEPER_LOOK_DUE;
+	if (!waits)
+		say_inspected(k);
 }
 
 void keeper_log_preflight(struct keeper *k)
 {
-	const struct plan_op *op = plan_find(k->start.plan, PLAN_PREFLIGHT, NULL);
-	const struct record *r = k->record;
 	struct log *l = k->q->log;
-	struct json *j;
 
-	if (!l || !op)
+	if (!l)
 		return;
-	j = log_begin(l, "preflight");
-	json_bool(j, "passed", r->is_preflight_passed);
-	json_text(j, "sha256", plan_str(k->start.plan, op->a));
-	json_text(j, "by", r->preflight_by);
-	log_end(l);
+	if (k->look != KEEPER_LOOK_TOLD) {
+		say_inspected(k);
+		return;
+	}
+	add_preflight(k, log_begin(l, "preflight"));
+	log_end_of_run(l);
 }
 
 /* --- the network --- */
@@ -177,7 +173,7 @@ static void say_end(struct log *l, const struct record *r, const struct err *e)
 	if (r->effects.is_known)
 		json_text(j, "effects", r->effects.digest);
 	record_print_used(r, j);
-	log_end(l);
+	log_end_of_run(l);
 }
 
 void keeper_log_end(struct keeper *k, const struct err *e)
@@ -187,6 +183,8 @@ void keeper_log_end(struct keeper *k, const struct err *e)
 
 	if (!l)
 		return;
+	if (k->look == KEEPER_LOOK_DUE)
+		say_inspected(k);
 	/* What was told when it was new has other numbers by now. */
 	for (size_t i = 0; i < r->decision_count; i++)
 		if (k->gate.is_outdated[i])

@@ -19,7 +19,7 @@ void keeper_say_denied(
 /* Writes what was said. */
 void keeper_log_write(struct keeper *k);
 
-/* The cage was looked at: its guarantees, and what is missing. */
+/* The cage was looked at: its guarantees, and what is missing. With the preflight, if one comes. */
 void keeper_log_look(struct keeper *k);
 
 /* The preflight has been run. */

@@ -6,7 +6,7 @@
  * Must not: write over what is there; go on after a failure, which would leave a hole that nobody
  *           sees.
  *
- * The text of an event is the same in both chains; its number and the digest are not.
+ * What both chains have is the same text in both; its number and the digest are not.
  */
 #include "proof/log/log.h"
 
@@ -109,35 +109,48 @@ static int look_far_back(int fd, size_t size, struct log_tail *ret)
 static int find_tail(int fd, size_t size, struct log_tail *ret)
 {
 	char bytes[NEAR];
-	int r = look_back(fd, size, sizeof(bytes), bytes, ret);
+	int r;
 
+	if (!size) {
+		*ret = (struct log_tail){ 0 };
+		memcpy(ret->last, log_no_line, sizeof(ret->last));
+		return 0;
+	}
+	r = look_back(fd, size, sizeof(bytes), bytes, ret);
 	return r == 1 ? look_far_back(fd, size, ret) : r;
+}
+
+/* Where a chain ends in a file of this size, which has nothing behind it then. 0 or -errno. */
+static int settle_tail(int fd, uint64_t size, struct log_tail *ret)
+{
+	struct log_tail tail;
+	int r = find_tail(fd, (size_t)size, &tail);
+
+	if (r < 0)
+		return r;
+	if (tail.size < size && ftruncate(fd, (off_t)tail.size) < 0)
+		return -errno;
+	*ret = tail;
+	return 0;
 }
 
 /*
  * Opens a file of a chain, and makes it where missing: -EPERM if it is not a plain file of ours.
  * *ret is the tail; what stands behind it has been cut off.
  */
-static int log_open_file(int folder, const char *name, struct log_tail *ret)
+static int log_open_file(int folder, const char *name, struct log_tail *ret, struct stat *st)
 {
 	own_fd int fd = -1;
-	struct log_tail tail;
-	struct stat st;
 	int r;
 
 	fd = openat(folder, name,
 		O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0 || fstat(fd, st) < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+	if (!S_ISREG(st->st_mode) || st->st_uid != geteuid() || st->st_mode & (S_IWGRP | S_IWOTH))
 		return -EPERM; /* cppcheck-suppress resourceLeak */
-	r = find_tail(fd, (size_t)st.st_size, &tail);
-	if (r < 0)
-		return r;
-	if (tail.size < (uint64_t)st.st_size && ftruncate(fd, (off_t)tail.size) < 0)
-		return -errno;
-	*ret = tail;
-	return take_fd(&fd);
+	r = settle_tail(fd, (uint64_t)st->st_size, ret);
+	return r < 0 ? r : take_fd(&fd);
 }
 
 /* --- adding --- */
@@ -195,8 +208,8 @@ static int log_add(int fd, struct log_tail *tail, const struct buf *events, bool
  * Runs as:  whoever says what happened; alone, because the folder is locked meanwhile.
  * Leaves:   STATE/log/events.jsonl, and what it was called before it grew too large.
  *
- * Nothing is kept open between two writes: many bawns write at the same time, and each finds the
- * end where the one before left it.
+ * Folder and file stay open from the first write on. Many bawns write at the same time: each finds
+ * the end where the one before left it, and sees when the file was renamed.
  */
 
 #define PATIENCE_NS  ((uint64_t)10000000000)
@@ -261,6 +274,7 @@ static int find_former(int folder, struct log_tail *ret)
 	const struct file_entry *entry;
 	char newest[FORMER_SIZE] = "";
 	uint64_t highest = 0, number;
+	struct stat st;
 	int fd;
 
 	while ((entry = file_next_entry(&entries))) {
@@ -273,7 +287,7 @@ static int find_former(int folder, struct log_tail *ret)
 		return -entries.failure;
 	if (!newest[0])
 		return 0;
-	fd = log_open_file(folder, newest, ret);
+	fd = log_open_file(folder, newest, ret, &st);
 	if (fd < 0)
 		return fd;
 	close(fd);
@@ -350,9 +364,9 @@ static int rename_file(int folder, const struct log_tail *tail)
 /* --- adding --- */
 
 /* Opens what is written to, and finds where the chain ends. */
-static int open_end(int folder, uint64_t most, struct log_tail *ret)
+static int open_end(int folder, uint64_t most, struct log_tail *ret, struct stat *st)
 {
-	own_fd int fd = log_open_file(folder, LOG_STATE_FILE, ret);
+	own_fd int fd = log_open_file(folder, LOG_STATE_FILE, ret, st);
 	struct log_tail none;
 	int r = 0;
 
@@ -366,19 +380,61 @@ static int open_end(int folder, uint64_t most, struct log_tail *ret)
 	if (r < 0)
 		return r;
 	ret->size = 0;
-	return log_open_file(folder, LOG_STATE_FILE, &none);
+	return log_open_file(folder, LOG_STATE_FILE, &none, st);
 }
 
-static int state_add(const struct log *l)
+/* Is the file that is open still the one that is written to? Then *ret is its size. */
+static bool state_is_current(const struct log_state *s, uint64_t most, uint64_t *ret)
 {
-	own_fd int folder = state_open_folder(l->state), fd = -1;
-	struct log_tail tail;
-	int r = folder < 0 ? folder : lock(folder);
+	struct stat st;
 
+	if (s->fd < 0 || fstatat(s->folder, LOG_STATE_FILE, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	*ret = (uint64_t)st.st_size;
+	return st.st_ino == s->inode && st.st_dev == s->device && *ret && *ret <= most;
+}
+
+/* The folder is locked: opens the file, or goes on with it. */
+static int state_find_end(struct log_state *s, uint64_t most)
+{
+	uint64_t size;
+	struct stat st = { 0 };
+
+	if (state_is_current(s, most, &size))
+		return size == s->tail.size ? 0 : settle_tail(s->fd, size, &s->tail);
+	if (s->fd >= 0)
+		close(s->fd);
+	s->fd = open_end(s->folder, most, &s->tail, &st);
+	s->inode = st.st_ino;
+	s->device = st.st_dev;
+	return s->fd < 0 ? s->fd : 0;
+}
+
+static int state_add(struct log *l)
+{
+	struct log_state *s = &l->of_state;
+	int r;
+
+	if (s->folder < 0)
+		s->folder = state_open_folder(l->state);
+	r = s->folder < 0 ? s->folder : lock(s->folder);
 	if (r < 0)
 		return r;
-	fd = open_end(folder, l->state_size, &tail);
-	return fd < 0 ? fd : log_add(fd, &tail, &l->waiting, l->is_synced);
+	r = state_find_end(s, l->state_size);
+	if (r == 0)
+		r = log_add(s->fd, &s->tail, &l->for_state, l->is_synced);
+	/* A process that was started meanwhile may have the descriptor too. */
+	flock(s->folder, LOCK_UN);
+	return r;
+}
+
+static void state_close(struct log_state *s)
+{
+	if (s->fd >= 0)
+		close(s->fd);
+	if (s->folder >= 0)
+		close(s->folder);
+	s->fd = s->folder = -1;
 }
 
 static const char *reason(int num)
@@ -396,7 +452,7 @@ static const char *reason(int num)
 }
 
 /* Adds what waits to the state's chain, alone. */
-static int log_add_to_state(const struct log *l, struct err *e)
+static int log_add_to_state(struct log *l, struct err *e)
 {
 	int r = state_add(l);
 
@@ -417,9 +473,11 @@ void log_init(struct log *l, int state, const char *run, const char *session)
 		.session = session,
 		.chain = -1,
 		.state = state,
-		.state_size = LOG_STATE_SIZE };
+		.state_size = LOG_STATE_SIZE,
+		.of_state = { -1, -1 } };
 	buf_init(&l->event, LOG_LINE_SIZE - LOG_FRAME_SIZE);
-	buf_init(&l->waiting, MOST_WAITING + LOG_LINE_SIZE);
+	buf_init(&l->for_run, MOST_WAITING + LOG_LINE_SIZE);
+	buf_init(&l->for_state, MOST_WAITING + LOG_LINE_SIZE);
 	memcpy(l->tail.last, log_no_line, sizeof(l->tail.last));
 }
 
@@ -428,13 +486,16 @@ void log_done(struct log *l)
 	if (l->chain >= 0)
 		close(l->chain);
 	l->chain = -1;
+	state_close(&l->of_state);
 	buf_done(&l->event);
-	buf_done(&l->waiting);
+	buf_done(&l->for_run);
+	buf_done(&l->for_state);
 }
 
 int log_open_chain(struct log *l, int folder, struct err *e)
 {
-	int fd = log_open_file(folder, LOG_RUN_FILE, &l->tail);
+	struct stat st;
+	int fd = log_open_file(folder, LOG_RUN_FILE, &l->tail, &st);
 
 	if (fd == -EBADMSG)
 		return err_set(e, ERR_REFUSED, EBADMSG,
@@ -471,28 +532,54 @@ struct json *log_begin(struct log *l, const char *type)
 	return &l->json;
 }
 
-static bool log_is_over(const struct log *l)
+static bool takes_run(const struct log *l)
 {
-	return (l->chain < 0 || l->is_chain_over) && (l->state < 0 || l->is_state_over);
+	return l->chain >= 0 && !l->is_chain_over;
 }
 
-void log_end(struct log *l)
+static bool takes_state(const struct log *l)
+{
+	return l->state >= 0 && !l->is_state_over;
+}
+
+static void wait_to_write(const struct log *l, struct buf *waiting)
+{
+	/* Without its brackets: what is around it depends on the chain. */
+	if (!l->event.failed) {
+		buf_add(waiting, l->event.data + 1, l->event.len - 2);
+		buf_putc(waiting, '\n');
+	}
+	waiting->failed |= l->event.failed;
+}
+
+static void say(struct log *l, bool is_for_run, bool is_for_state)
 {
 	json_close_map(&l->json);
 	if (l->event.failed) {
 		json_bool(log_begin(l, l->type), "cut", true);
 		json_close_map(&l->json);
 	}
-	if (log_is_over(l))
-		return;
-	if (!l->event.failed) {
-		/* Without its brackets: what is around it depends on the chain. */
-		buf_add(&l->waiting, l->event.data + 1, l->event.len - 2);
-		buf_putc(&l->waiting, '\n');
-	}
-	l->waiting.failed |= l->event.failed;
-	if (l->waiting.len >= MOST_WAITING)
+	if (is_for_run && takes_run(l))
+		wait_to_write(l, &l->for_run);
+	if (is_for_state && takes_state(l))
+		wait_to_write(l, &l->for_state);
+	if (l->for_run.len >= MOST_WAITING || l->for_state.len >= MOST_WAITING)
 		log_write(l);
+}
+
+void log_end(struct log *l)
+{
+	say(l, true, true);
+}
+
+void log_end_of_run(struct log *l)
+{
+	say(l, true, false);
+}
+
+void log_end_of_state(struct log *l)
+{
+	say(l, false, true);
 }
 
 /* --- writing --- */
@@ -505,7 +592,7 @@ static void note_failure(struct log *l, const struct err *e)
 
 static void write_chain(struct log *l)
 {
-	int r = log_add(l->chain, &l->tail, &l->waiting, l->is_synced);
+	int r = log_add(l->chain, &l->tail, &l->for_run, l->is_synced);
 	struct err e;
 
 	if (r == 0)
@@ -525,15 +612,24 @@ static void write_state(struct log *l)
 	note_failure(l, &e);
 }
 
+static bool waits(const struct buf *b)
+{
+	return b->len || b->failed;
+}
+
+static void forget(struct buf *b)
+{
+	b->len = 0;
+	b->failed = false;
+}
+
 int log_write(struct log *l)
 {
-	if (l->waiting.len || l->waiting.failed) {
-		if (l->chain >= 0 && !l->is_chain_over)
-			write_chain(l);
-		if (l->state >= 0 && !l->is_state_over)
-			write_state(l);
-	}
-	l->waiting.len = 0;
-	l->waiting.failed = false;
+	if (waits(&l->for_run) && takes_run(l))
+		write_chain(l);
+	if (waits(&l->for_state) && takes_state(l))
+		write_state(l);
+	forget(&l->for_run);
+	forget(&l->for_state);
 	return l->failure.kind == ERR_NONE ? 0 : -l->failure.num;
 }

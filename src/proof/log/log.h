@@ -2,6 +2,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <time.h>
 
 #include "base/buf.h"
@@ -10,15 +11,17 @@
 #include "base/sha256.h"
 
 /*
- * What happened, as lines of JSON that are only ever added: docs/format-events.md. Each event goes
- * into two chains, that of its run (RUN/events.jsonl) and that of all the operator's runs
- * (STATE/log/events.jsonl). A line has the SHA-256 of the one before it, so that nothing can be
- * taken out, changed or put between without being noticed from there on.
+ * What happened, as lines of JSON that are only ever added: docs/format-events.md. There are two
+ * chains, that of a run (RUN/events.jsonl) and that of all the operator's runs
+ * (STATE/log/events.jsonl): what was denied goes into both, what every run says into its own, and
+ * its beginning and end in few words into the other. A line has the SHA-256 of the one before it,
+ * so that nothing can be taken out, changed or put between without being noticed from there on.
  *
  * Written by the keeper and by commands on the host, never by anything in a cage.
  */
 
 #define LOG_LINE_SIZE  ((size_t)32 << 10) /* the longest line, its newline included */
+#define LOG_VERSION    2 /* of what a run's log says; its first event has it, from 2 on */
 #define LOG_RUN_FILE   "events.jsonl"
 #define LOG_STATE_DIR  "log"
 #define LOG_STATE_FILE "events.jsonl"
@@ -34,16 +37,25 @@ struct log_tail {
 	char last[SHA256_HEX_SIZE]; /* digest of the last one, without its newline */
 };
 
+/* The state's chain, once it was written to. */
+struct log_state {
+	int folder, fd; /* or -1; the file may be another one by now */
+	ino_t inode;    /* of the file that is open */
+	dev_t device;
+	struct log_tail tail;
+};
+
 struct log {
-	const char *run, *session;         /* borrowed; NULL: it concerns none */
-	int chain;                         /* the run's, or -1 */
-	int state;                         /* the folder of the operator's state, or -1; borrowed */
-	uint64_t state_size;               /* LOG_STATE_SIZE */
+	const char *run, *session; /* borrowed; NULL: it concerns none */
+	int chain;                 /* the run's, or -1 */
+	int state;                 /* the folder of the operator's state, or -1; borrowed */
+	uint64_t state_size;       /* LOG_STATE_SIZE */
+	struct log_state of_state;
 	struct log_tail tail;              /* of the run's chain */
 	struct json json;                  /* the event that is being said */
 	const char *type;                  /* its own */
 	struct buf event;                  /* its text */
-	struct buf waiting;                /* said and not written, each ended by a newline */
+	struct buf for_run, for_state;     /* said and not written, each ended by a newline */
 	bool is_synced;                    /* every write reaches the disk before it counts */
 	bool is_chain_over, is_state_over; /* writing there failed, so nothing more is written */
 	struct err failure;                /* the first */
@@ -72,12 +84,15 @@ int log_open_chain(struct log *l, int folder, struct err *e);
  *	json_text(j, "name", name);
  *	log_end(l);
  *
- * It is written by log_write, with all that wait: a start says some forty, and writes once. Of one
- * that is too long for a line only the type is said, and that it was. The type is borrowed until
- * log_end.
+ * It is written by log_write, with all that wait. Of one that is too long for a line only the type
+ * is said, and that it was. The type is borrowed until log_end.
  */
 struct json *log_begin(struct log *l, const char *type);
 void log_end(struct log *l);
+
+/* The same for one of the two chains: what all runs say alike; what their log says of one. */
+void log_end_of_run(struct log *l);
+void log_end_of_state(struct log *l);
 
 /*
  * Writes what waits, to each chain at once. 0 or -errno, and then l->failure says what; what was

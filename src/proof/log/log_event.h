@@ -76,6 +76,17 @@ bool log_event_row(const struct log_event *x, uint8_t ret[static SHA256_SIZE]);
  */
 void log_add_harmless(struct buf *out, const char *bytes, size_t n, bool is_strict);
 
+/* --- log_guarantees.c --- */
+
+struct log_guarantees {
+	size_t holding, missing, must_missing;
+	struct buf names; /* of those that are missing, with commas */
+};
+
+/* What an event says of them; false: it does not say. To be done in any case. */
+bool log_count_guarantees(const struct log_event *x, struct log_guarantees *ret);
+void log_guarantees_done(struct log_guarantees *x);
+
 /* --- log_sentence.c --- */
 
 /* The types that docs/format-events.md has, in its order; NULL behind the last. */

@@ -50,6 +50,14 @@ static bool is_false(const struct log_event *x, const char *key)
 	return m && m->kind == LOG_BOOL && !m->number;
 }
 
+static void judge_inspection(struct log_ocsf *o)
+{
+	own(log_guarantees) struct log_guarantees g;
+	bool is_known = log_count_guarantees(o->event, &g);
+
+	o->severity = !is_known || g.must_missing ? 4 : g.missing ? 3 : 1;
+}
+
 /* What an event says that its type does not: that it failed, that a file was made and not changed.
  */
 static void log_ocsf_judge(struct log_ocsf *o)
@@ -60,7 +68,10 @@ static void log_ocsf_judge(struct log_ocsf *o)
 	} changes[] = { { "added", 1 }, { "changed", 3 }, { "deleted", 4 }, { "renamed", 5 } };
 	const char *change = log_find_text(o->event, "change");
 
-	if (is_false(o->event, "holds") || is_false(o->event, "passed"))
+	if (str_eq(o->event->type, "inspected"))
+		judge_inspection(o);
+	if (is_false(o->event, "holds") || is_false(o->event, "passed") ||
+		is_false(o->event, "preflight_passed"))
 		o->severity = 4;
 	if (str_eq(o->event->type, "run_end"))
 		o->status = str_eq(log_find_text(o->event, "outcome"), "exited") ? 1 : 2;
@@ -265,7 +276,31 @@ static void log_ocsf_print_compliance(struct log_ocsf *o)
 		json_close_list(j);
 	}
 	json_close_map(j);
-	log_take(x, is_missing ? "" : str_eq(x->type, "preflight") ? "passed" : "holds");
+	if (!is_missing)
+		log_take(x, str_eq(x->type, "preflight") ? "passed" : "holds");
+	log_take(x, "preflight_passed");
+}
+
+/* All of them at once. */
+static void log_ocsf_print_inspection(struct log_ocsf *o)
+{
+	static const char *const names[] = { "", "Pass", "Warning", "Fail" };
+	own(log_guarantees) struct log_guarantees g;
+	bool is_known = log_count_guarantees(o->event, &g);
+	int status = !is_known || o->severity == 4 ? 3 : g.missing ? 2 : 1;
+	struct json *j = &o->json;
+
+	print_finding(o, "guarantees");
+	json_open_map(j, "compliance");
+	json_text(j, "control", "guarantees");
+	json_int(j, "status_id", status);
+	json_text(j, "status", names[status]);
+	if (g.missing) {
+		json_open_list(j, "status_details");
+		json_text(j, NULL, buf_text(&g.names));
+		json_close_list(j);
+	}
+	json_close_map(j);
 }
 
 static void log_ocsf_print_limit(struct log_ocsf *o)
@@ -311,6 +346,7 @@ static const struct log_ocsf_row rows[] = {
 	{ "refused", 1007, 1, 3, 2, 2, 2, log_ocsf_print_process },
 	{ "run_end", 1007, 2, 1, 0, 0, 0, log_ocsf_print_end },
 	{ "preflight", 2003, 1, 1, 1, 0, 0, log_ocsf_print_compliance },
+	{ "inspected", 2003, 1, 1, 1, 0, 0, log_ocsf_print_inspection },
 	{ "guarantee", 2003, 1, 1, 1, 0, 0, log_ocsf_print_compliance },
 	{ "degraded", 2003, 1, 3, 1, 0, 0, log_ocsf_print_compliance },
 	{ "net_allowed", 4001, 1, 1, 1, 1, 1, log_ocsf_print_network },

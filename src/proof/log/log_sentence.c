@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "base/count.h"
+#include "base/own.h"
 #include "base/str.h"
 #include "proof/log/log_event.h"
 
@@ -15,7 +16,10 @@ static const struct {
 	{ "run_start",
 		"[{command}][ in {project}][: {level}][, governs itself as {self_governance}]"
 		"[, engine {engine}][, repeats {again}]" },
-	{ "preflight", "the preflight {passed?passed|failed}[, done by {by}]" },
+	{ "preflight",
+		"the preflight [{passed?passed|failed}][{preflight_passed?passed|failed}][, done by "
+		"{by}][, done by {preflight_by}]" },
+	{ "inspected", NULL },
 	{ "guarantee", "{name} {holds?holds|does not hold}[: {seen} ({vantage})]" },
 	{ "degraded", NULL },
 	{ "net_allowed", NULL },
@@ -167,6 +171,22 @@ static void add_counts(const struct log_event *x, struct buf *out)
 		buf_putc(out, ')');
 }
 
+/* How many guarantees hold; false: the event does not say. */
+static bool add_guarantees(const struct log_event *x, struct buf *out)
+{
+	const struct log_member *passed = log_find(x, "preflight_passed");
+	own(log_guarantees) struct log_guarantees g;
+
+	if (!log_count_guarantees(x, &g))
+		return false;
+	buf_printf(out, "%zu of %zu guarantees hold", g.holding, g.holding + g.missing);
+	if (g.missing)
+		buf_printf(out, "; not %s", buf_text(&g.names));
+	if (passed && passed->kind == LOG_BOOL)
+		buf_printf(out, "; the preflight %s", passed->number ? "passed" : "failed");
+	return true;
+}
+
 void log_print_sentence(const struct log_event *x, struct buf *out)
 {
 	const char *text = log_find_text(x, "text");
@@ -176,6 +196,8 @@ void log_print_sentence(const struct log_event *x, struct buf *out)
 		add_counts(x, out);
 		return;
 	}
+	if (str_eq(x->type, "inspected") && add_guarantees(x, out))
+		return;
 	for (size_t i = 0; i < COUNT_OF(types); i++)
 		if (types[i].form && str_eq(types[i].type, x->type)) {
 			add_form(x, types[i].form, types[i].form + strlen(types[i].form), out);

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/count.h"
@@ -19,6 +20,25 @@ const char *const record_outcome_words[RECORD_OUTCOME_COUNT] = { "refused", "exi
 const char *const record_stream_names[2] = { "stdout", "stderr" };
 static const char *const needs[] = { "none", "may", "must" };
 
+/* What goes without saying is not said: null, "", 0, and what a reader takes for granted. */
+static void print_text(struct json *j, const char *key, const char *text)
+{
+	if (text && text[0])
+		json_text(j, key, text);
+}
+
+static void print_count(struct json *j, const char *key, uint64_t count)
+{
+	if (count)
+		json_int(j, key, (int64_t)count);
+}
+
+static void print_bool(struct json *j, const char *key, bool value, bool usual)
+{
+	if (value != usual)
+		json_bool(j, key, value);
+}
+
 void record_print_time(struct json *j, const char *key, const struct timespec *t)
 {
 	char text[CLOCK_TEXT_SIZE];
@@ -27,28 +47,109 @@ void record_print_time(struct json *j, const char *key, const struct timespec *t
 	json_text(j, key, text);
 }
 
-void record_print_guarantee(const struct record *r, enum plan_guarantee g, struct json *j)
+/* --- guarantees --- */
+
+#define REASON_SIZE 160
+
+bool record_holds(const struct record *r, enum plan_guarantee g)
+{
+	const struct record_observation *o = &r->observations[g];
+
+	return o->vantage != RECORD_UNSEEN && o->holds;
+}
+
+/* Why one does not hold, as far as that is known. */
+static const char *why_missing(
+	const struct record *r, enum plan_guarantee g, char ret[static REASON_SIZE])
 {
 	const struct plan_promise *p = &plan_promises(r->plan)[g];
 	const struct record_observation *o = &r->observations[g];
 
-	json_text(j, "need", needs[p->need]);
-	json_text(j, "declared", plan_str(r->plan, p->declared));
-	json_bool(j, "holds", o->vantage != RECORD_UNSEEN && o->holds);
-	json_text(j, "vantage", record_vantage_words[o->vantage]);
-	json_text(j, "seen", o->seen);
+	if (o->seen[0] || !p->ability)
+		return o->seen;
+	snprintf(ret, REASON_SIZE, "this machine does not give %s",
+		host_ability_defs[p->ability - 1].meaning);
+	return ret;
 }
 
-static void print_guarantees(const struct record *r, struct json *j)
+/* Is it what is seen of it in most runs? */
+static bool is_usual(enum plan_guarantee g, const char *seen)
 {
-	json_open_map(j, "guarantees");
+	return plan_guarantee_defs[g].usual && str_eq(plan_guarantee_defs[g].usual, seen);
+}
+
+/* Names of those that hold, by from where that was seen; none of them, no list. */
+static void print_holding(
+	const struct record *r, enum plan_need need, enum record_vantage vantage, struct json *j)
+{
+	bool is_open = false;
+
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
-		if (plan_promises(r->plan)[g].need == PLAN_NONE)
+		if (plan_promises(r->plan)[g].need != need || !record_holds(r, g) ||
+			r->observations[g].vantage != vantage)
 			continue;
-		json_open_map(j, plan_guarantee_defs[g].name);
-		record_print_guarantee(r, g, j);
-		json_close_map(j);
+		if (!is_open)
+			json_open_list(j, record_vantage_words[vantage]);
+		is_open = true;
+		json_text(j, NULL, plan_guarantee_defs[g].name);
 	}
+	if (is_open)
+		json_close_list(j);
+}
+
+/* Those that do not, and from where that was seen. */
+static void print_missing(const struct record *r, enum plan_need need, struct json *j)
+{
+	bool is_open = false;
+
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
+		if (plan_promises(r->plan)[g].need != need || record_holds(r, g))
+			continue;
+		if (!is_open)
+			json_open_map(j, "missing");
+		is_open = true;
+		json_text(j, plan_guarantee_defs[g].name,
+			record_vantage_words[r->observations[g].vantage]);
+	}
+	if (is_open)
+		json_close_map(j);
+}
+
+static void print_need(const struct record *r, enum plan_need need, struct json *j)
+{
+	json_open_map(j, needs[need]);
+	for (enum record_vantage v = RECORD_VANTAGE_COUNT; v-- > RECORD_UNSEEN + 1;)
+		print_holding(r, need, v, j);
+	print_missing(r, need, j);
+	json_close_map(j);
+}
+
+void record_print_guarantees(const struct record *r, bool has_all_seen, struct json *j)
+{
+	const struct plan_promise *promises = plan_promises(r->plan);
+
+	json_open_map(j, "guarantees");
+	print_need(r, PLAN_MUST, j);
+	print_need(r, PLAN_MAY, j);
+	json_open_map(j, "declared");
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
+		const char *declared = plan_str(r->plan, promises[g].declared);
+
+		if (promises[g].need != PLAN_NONE && !str_eq(declared, RECORD_USUAL))
+			json_text(j, plan_guarantee_defs[g].name, declared);
+	}
+	json_close_map(j);
+	json_open_map(j, "seen");
+	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
+		char reason[REASON_SIZE];
+		const char *seen =
+			record_holds(r, g) ? r->observations[g].seen : why_missing(r, g, reason);
+
+		if (promises[g].need != PLAN_NONE && seen[0] && !is_usual(g, seen) &&
+			(has_all_seen || (!record_holds(r, g) && r->observations[g].seen[0])))
+			json_text(j, plan_guarantee_defs[g].name, seen);
+	}
+	json_close_map(j);
 	json_close_map(j);
 }
 
@@ -68,7 +169,6 @@ void record_print_outcome(const struct record *r, const struct err *e, struct js
 static void print_end(const struct record *r, struct json *j)
 {
 	record_print_outcome(r, &r->error, j);
-	record_print_time(j, "began", &r->began);
 	if (r->ended.tv_sec)
 		record_print_time(j, "ended", &r->ended);
 	json_int(j, "start_us", (int64_t)(r->start_ns / 1000));
@@ -119,9 +219,13 @@ void record_print_limit(
 	json_text(j, "text", text);
 }
 
-static void print_events(const struct record *r, struct json *j)
+static void print_events(const struct record *r, struct json *out)
 {
-	json_open_list(j, "events");
+	own(buf) struct buf all = { .max = RECORD_MAX_SIZE };
+	struct json events, *j = &events;
+
+	json_init(j, &all, 0);
+	json_open_list(j, NULL);
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
 		own(buf) struct buf text = { .max = 512 };
 
@@ -137,6 +241,9 @@ static void print_events(const struct record *r, struct json *j)
 	record_print_blocked(r, j);
 	record_print_net(r, j);
 	json_close_list(j);
+	out->out->failed |= all.failed;
+	if (all.len > strlen("[]"))
+		json_raw(out, "events", buf_text(&all));
 }
 
 /* Where the project's writes were kept; NULL: they were not captured. */
@@ -157,16 +264,16 @@ static void print_effects(const struct record *r, struct json *j)
 
 	if (!x->is_known && x->error.kind == ERR_NONE)
 		return;
+	/* Their digest is that of the subject. */
 	json_open_map(j, "effects");
 	if (x->is_known) {
-		json_text(j, "sha256", x->digest);
 		if (x->file[0])
 			json_text(j, "file_sha256", x->file);
-		json_int(j, "added", (int64_t)x->added);
-		json_int(j, "changed", (int64_t)x->changed);
-		json_int(j, "deleted", (int64_t)x->deleted);
-		json_int(j, "renamed", (int64_t)x->renamed);
-		json_int(j, "runs_on_host", (int64_t)x->held);
+		print_count(j, "added", x->added);
+		print_count(j, "changed", x->changed);
+		print_count(j, "deleted", x->deleted);
+		print_count(j, "renamed", x->renamed);
+		print_count(j, "runs_on_host", x->held);
 	} else {
 		json_text(j, "error", x->error.text);
 	}
@@ -219,15 +326,15 @@ static void record_print_overlay(const struct record *r, struct json *j)
 	json_close_map(j);
 }
 
-static void print_tree(
+void record_print_tree(
 	struct json *j, const char *key, const char *name, const struct record_tree *t)
 {
-	if (!name && !t->sha256[0])
+	if ((!name || str_eq(name, RECORD_HOST_IMAGE)) && !t->sha256[0] &&
+		t->error.kind == ERR_NONE)
 		return;
 	json_open_map(j, key);
-	if (name)
-		json_text(j, "name", name);
-	json_text(j, "sha256", t->sha256[0] ? t->sha256 : NULL);
+	print_text(j, "name", name);
+	print_text(j, "sha256", t->sha256);
 	if (t->sha256[0]) {
 		json_int(j, "files", (int64_t)t->files);
 		json_int(j, "bytes", (int64_t)t->bytes);
@@ -266,7 +373,7 @@ static void print_output(const struct record *r, struct json *j)
 	if (!x->is_told)
 		return;
 	json_open_map(j, "output");
-	json_bool(j, "together", x->is_together);
+	print_bool(j, "together", x->is_together, false);
 	for (int i = 0; i < 2; i++) {
 		const struct record_stream *s = &x->streams[i];
 
@@ -274,7 +381,8 @@ static void print_output(const struct record *r, struct json *j)
 			continue;
 		json_open_map(j, record_stream_names[i]);
 		json_int(j, "bytes", (int64_t)s->bytes);
-		json_text(j, "sha256", s->sha256);
+		if (s->bytes)
+			json_text(j, "sha256", s->sha256);
 		if (s->is_kept) {
 			json_int(j, "kept", (int64_t)s->kept);
 			json_text(j, "kept_sha256", s->kept_sha256);
@@ -297,10 +405,12 @@ uint64_t record_degraded(const struct record *r)
 	return ret;
 }
 
-static void record_print_degraded(const struct record *r, struct json *j)
+void record_print_degraded(const struct record *r, struct json *j)
 {
 	uint64_t degraded = record_degraded(r);
 
+	if (!degraded)
+		return;
 	json_open_list(j, "degraded");
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++)
 		if (degraded >> g & 1)
@@ -313,7 +423,7 @@ const char *record_image_name(const struct record *r, struct buf *scratch)
 	for (uint32_t i = 0; i < r->plan->op_count; i++)
 		if (plan_is_image(&plan_ops(r->plan)[i]))
 			return plan_text_a(r->plan, &plan_ops(r->plan)[i], scratch);
-	return "host";
+	return RECORD_HOST_IMAGE;
 }
 
 void record_note(struct record *r, uint32_t op, const char *why)
@@ -330,6 +440,8 @@ static void print_skipped(const struct record *r, struct json *j)
 {
 	own(buf) struct buf scratch = { .max = RECORD_MAX_SIZE };
 
+	if (!r->note_count)
+		return;
 	json_open_list(j, "skipped");
 	for (unsigned i = 0; i < r->note_count && i < RECORD_MAX_NOTES; i++) {
 		const struct plan_op *op = &plan_ops(r->plan)[r->notes[i].op];
@@ -344,42 +456,50 @@ static void print_skipped(const struct record *r, struct json *j)
 	json_close_list(j);
 }
 
+void record_print_identity(const struct record *r, struct json *j)
+{
+	const struct plan_op *landlock = plan_find(r->plan, PLAN_LANDLOCK, NULL);
+
+	/* First, so that whoever lists runs need not read far. */
+	record_print_time(j, "began", &r->began);
+	print_text(j, "worker", r->worker);
+	print_count(j, "lease", r->lease);
+	print_text(j, "cage", r->cage);
+	json_text(j, "bawn", BAWN_VERSION);
+	json_text(j, "kernel", r->kernel);
+	print_count(j, "landlock_abi", landlock ? (uint64_t)landlock->n : 0);
+	print_text(j, "name", plan_str(r->plan, r->plan->name));
+	json_text(j, "engine", spec_keys[SPEC_ENGINE].choices[r->plan->engine]);
+	json_text(j, "level", r->plan->is_hardened ? "hardened" : "custom");
+	print_text(j, "level_reasons", plan_str(r->plan, r->plan->level_reasons));
+	print_text(j, "self_governance", r->self_governance);
+	print_bool(j, "in_chain", !r->is_relaxed, true);
+	json_text(j, "spec_sha256", r->plan->spec_digest);
+	json_text(j, "plan_sha256", r->plan_digest);
+	json_text(j, "filter_sha256", r->filter_digest);
+	print_text(j, "capture", capture_of(r->plan));
+}
+
 void record_print(const struct record *r, struct buf *out)
 {
 	own(buf) struct buf scratch = { .max = RECORD_MAX_SIZE };
-	const struct plan_op *landlock = plan_find(r->plan, PLAN_LANDLOCK, NULL);
 	const struct plan_op *preflight = plan_find(r->plan, PLAN_PREFLIGHT, NULL);
 	struct json j;
 
 	json_init(&j, out, 0);
 	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
+	json_int(&j, "version", RECORD_VERSION);
 	json_text(&j, "run", r->run);
-	json_text(&j, "session", r->session);
-	json_text(&j, "worker", r->worker);
-	json_int(&j, "lease", (int64_t)r->lease);
-	json_text(&j, "cage", r->cage[0] ? r->cage : NULL);
-	json_text(&j, "bawn", BAWN_VERSION);
-	json_text(&j, "kernel", r->kernel);
-	json_int(&j, "landlock_abi", landlock ? (int64_t)landlock->n : 0);
-	json_text(&j, "name", plan_str(r->plan, r->plan->name));
-	json_text(&j, "engine", spec_keys[SPEC_ENGINE].choices[r->plan->engine]);
-	json_text(&j, "level", r->plan->is_hardened ? "hardened" : "custom");
-	json_text(&j, "level_reasons", plan_str(r->plan, r->plan->level_reasons));
-	json_text(&j, "self_governance", r->self_governance);
-	json_bool(&j, "in_chain", !r->is_relaxed);
-	json_text(&j, "spec_sha256", r->plan->spec_digest);
-	json_text(&j, "plan_sha256", r->plan_digest);
-	json_text(&j, "filter_sha256", r->filter_digest);
-	json_text(&j, "preflight_sha256", preflight ? plan_str(r->plan, preflight->a) : NULL);
+	print_text(&j, "session", r->session);
+	record_print_identity(r, &j);
+	print_text(&j, "preflight_sha256", preflight ? plan_str(r->plan, preflight->a) : NULL);
 	json_bool(&j, "preflight_passed", r->is_preflight_passed);
-	json_text(&j, "preflight_by", r->preflight_by);
-	json_bool(&j, "warm", r->is_warm);
-	print_tree(&j, "image", record_image_name(r, &scratch), &r->image);
-	print_tree(&j, "project", NULL, &r->project);
-	json_text(&j, "capture", capture_of(r->plan));
-	json_bool(&j, "terminal", r->has_terminal);
-	json_int(&j, "escapes_dropped", (int64_t)r->escapes_dropped);
+	print_text(&j, "preflight_by", r->preflight_by);
+	print_bool(&j, "warm", r->is_warm, false);
+	record_print_tree(&j, "image", record_image_name(r, &scratch), &r->image);
+	record_print_tree(&j, "project", NULL, &r->project);
+	print_bool(&j, "terminal", r->has_terminal, false);
+	print_count(&j, "escapes_dropped", r->escapes_dropped);
 	print_end(r, &j);
 	record_print_used(r, &j);
 	print_output(r, &j);
@@ -391,9 +511,8 @@ void record_print(const struct record *r, struct buf *out)
 		record_print_again(r, &j);
 		json_close_map(&j);
 	}
-	print_guarantees(r, &j);
-	record_print_degraded(r, &j);
+	record_print_guarantees(r, false, &j);
 	print_skipped(r, &j);
-	json_int(&j, "skipped_count", r->note_count);
+	print_count(&j, "skipped_count", r->note_count);
 	json_close_map(&j);
 }

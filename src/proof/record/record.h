@@ -24,6 +24,9 @@
 #define RECORD_RUN_SIZE   32
 #define RECORD_RUN_LENGTH 24 /* 20260102-030405-0a0b0c0d */
 #define RECORD_MAX_NOTES  16
+#define RECORD_VERSION    2
+#define RECORD_USUAL      "yes"  /* what is declared of a guarantee that has nothing to choose */
+#define RECORD_HOST_IMAGE "host" /* the root is the system's own */
 #define RECORD_MAX_SIZE   ((size_t)4 << 20) /* printed: as many decisions as there may be */
 
 /* From where something was seen. */
@@ -279,12 +282,14 @@ void record_print_reached(const struct record *r, enum plan_guarantee limit, str
 
 /*
  * The members of what a record and events have in common, into a map that is open: a decision
- * without its kind, how many were not told, a guarantee without its name, a limit that was reached
- * with the text for it, and how the run ended.
+ * without its kind, how many were not told, all guarantees (an event has what was seen of each, a
+ * record of those that are missing), names of those that may be missing and are, a limit that was
+ * reached with the text for it, and how the run ended.
  */
 void record_print_decision(const struct wire_decision *d, struct json *j);
 void record_print_untold(const struct record *r, struct json *j);
-void record_print_guarantee(const struct record *r, enum plan_guarantee g, struct json *j);
+void record_print_guarantees(const struct record *r, bool has_all_seen, struct json *j);
+void record_print_degraded(const struct record *r, struct json *j);
 void record_print_limit(
 	const struct record *r, enum plan_guarantee limit, const char *text, struct json *j);
 void record_print_outcome(const struct record *r, const struct err *e, struct json *j);
@@ -298,27 +303,31 @@ void record_print_net(const struct record *r, struct json *j);
 
 /*
  * Two predicates, each one object of JSON: the record, and the same facts as SLSA provenance.
- * Where the log ends is not in them: record_print_statement adds it.
+ * Where the log ends is not in them: whoever signs adds it.
  */
 void record_print(const struct record *r, struct buf *out);
 void record_print_provenance(const struct record *r, struct buf *out);
 
-/* What they share. */
+/* What they share, and what is known when a run begins: an event says it in the same members. */
+void record_print_identity(const struct record *r, struct json *j);
+void record_print_tree(
+	struct json *j, const char *key, const char *name, const struct record_tree *t);
 const char *record_image_name(const struct record *r, struct buf *scratch);
 void record_print_time(struct json *j, const char *key, const struct timespec *t);
+
+/* Was it seen to hold? */
+bool record_holds(const struct record *r, enum plan_guarantee g);
 
 /* Guarantees that may be missing, and are: bits 1 << enum plan_guarantee. */
 uint64_t record_degraded(const struct record *r);
 
-/* --- record_keep.c: how it is said; pure --- */
+/* --- record_keep.c --- */
 
 enum record_claim {
-	RECORD_CLAIM, /* urn:bawn:record:v1 */
+	RECORD_CLAIM, /* urn:bawn:record:v2 */
 	RECORD_PROVENANCE,
 	RECORD_CLAIM_COUNT,
 };
-
-extern const char *const record_predicate_types[RECORD_CLAIM_COUNT];
 
 struct record_subject {
 	const char *name;
@@ -328,23 +337,23 @@ struct record_subject {
 /* --- record_keep.c: signed, in the run's folder --- */
 
 /*
- * Writes down what the record will say if nobody lives to say more: STATE/unsigned/RUN, which goes
- * when the record is signed.
+ * Notes that the run has no record yet, by a second name of its log: STATE/unsigned/RUN, which goes
+ * when the record is signed. Whoever finds it signs what the log says, if nobody lives to say more.
  */
-int record_begin(int state, const struct record *r, bool is_synced, struct err *e);
+int record_begin(int state, int folder, const char *run, struct err *e);
 
 /* What is known when a run has ended and its log has been written. */
 struct record_end {
 	const struct record_subject *subjects; /* without any, the log is the subject */
 	size_t count;
-	const struct log_tail *log;
-	bool is_synced; /* the record is to be there after a power cut too */
+	struct log *log; /* the run's; gets the event that the run has ended, for all runs */
+	bool is_synced;  /* the record is to be there after a power cut too */
 };
 
 /*
  * Signs what is said of a run, and writes it to the run's folder whole or not at all. *ret_text
- * (may be NULL) gets the same. 0 with a sentence in `e`: it is signed, and the log of all runs does
- * not say so.
+ * (may be NULL) gets the same. 0: it is signed; whether the log of all runs says so, end->log
+ * knows.
  */
 int record_sign(int state, int folder, const struct record *r, const struct record_end *end,
 	struct buf *ret_text, struct err *e);
@@ -405,6 +414,34 @@ int record_find_state(const char *home, char ret[static PATH_MAX]);
  * `home` may be NULL. The caller owns the descriptor.
  */
 int record_open_state(const char *home, bool makes, struct err *e);
+
+/* --- record_parts.c: what many runs have in common --- */
+
+enum record_part {
+	RECORD_SPEC,
+	RECORD_PLAN,
+};
+
+/*
+ * Keeps a text under its digest, STATE/specs/DIGEST.json or STATE/plans/…, where it is not kept
+ * yet; what is there and is not that text, is replaced. `run` is who does it: no other file has its
+ * name.
+ */
+int record_keep_part(int state, enum record_part part, const char *run, const char *sha256,
+	const struct buf *text, bool is_synced, struct err *e);
+
+/* The digest of a run's text, as the first event in its folder says; false: it says none. */
+bool record_find_part(int folder, enum record_part part, char ret[static SHA256_HEX_SIZE]);
+
+/*
+ * Opens the text of a run: in its folder, as exports and runs of before November 2026 have it, or
+ * under its digest (NULL: as the log says), if the folder is in a state. Whoever reads it compares
+ * the digest. A descriptor or -errno.
+ */
+int record_open_part(int folder, enum record_part part, const char *sha256);
+
+/* What it is called in an export: spec.json, plan.json. */
+const char *record_part_name(enum record_part part);
 
 /* Makes the folder of a run below it, opens and locks it. The caller owns the descriptor. */
 int record_make_folder(int state, const char *run, struct err *e);

@@ -78,14 +78,17 @@ static void read_plan(const char *bytes, size_t n, struct buf *out)
 
 void record_read_command(int folder, const char *plan_sha256, struct buf *out)
 {
-	own_fd int fd = file_open_name(folder, RECORD_PLAN_FILE, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	char found[SHA256_HEX_SIZE], digest[SHA256_HEX_SIZE];
+	const char *wanted = plan_sha256                                    ? plan_sha256
+			     : record_find_part(folder, RECORD_PLAN, found) ? found
+									    : NULL;
+	own_fd int fd = record_open_part(folder, RECORD_PLAN, wanted);
 	own_free char *bytes = NULL;
-	char digest[SHA256_HEX_SIZE];
 	size_t n = 0;
 
 	if (fd < 0 || file_read_all(fd, MOST_PLAN, &bytes, &n) < 0)
 		return;
 	sha256_hex(bytes, n, digest);
-	if (!plan_sha256 || str_eq(digest, plan_sha256))
+	if (!wanted || str_eq(digest, wanted))
 		read_plan(bytes, n, out);
 }

@@ -20,6 +20,8 @@
 #include "base/str.h"
 #include "proof/record/record.h"
 
+#define RUNS "runs" /* in the state */
+
 int record_find_state(const char *home, char ret[static PATH_MAX])
 {
 	const char *state = getenv("XDG_STATE_HOME");
@@ -55,18 +57,6 @@ static int open_path(char *path)
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return -errno;
 	return file_open(path, O_RDONLY | O_DIRECTORY);
-}
-
-/* Opens a folder below another by its one name, no link followed, and makes it where missing. */
-static int folder_open_below(int at, const char *name)
-{
-	int fd = file_open_name(at, name, O_RDONLY | O_DIRECTORY);
-
-	if (fd != -ENOENT)
-		return fd;
-	if (mkdirat(at, name, 0700) < 0 && errno != EEXIST)
-		return -errno;
-	return file_open_name(at, name, O_RDONLY | O_DIRECTORY);
 }
 
 /* Nobody else may have put anything into it. */
@@ -120,8 +110,10 @@ static int fail_run(const char *run, int num, struct err *e)
 
 int record_make_folder(int state, const char *run, struct err *e)
 {
-	own_fd int runs = folder_open_below(state, "runs"), fd = -1;
+	own_fd int runs = file_open_name(state, RUNS, O_RDONLY | O_DIRECTORY), fd = -1;
 
+	if (runs == -ENOENT && (mkdirat(state, RUNS, 0700) == 0 || errno == EEXIST))
+		runs = file_open_name(state, RUNS, O_RDONLY | O_DIRECTORY);
 	if (runs < 0)
 		return fail_run(run, -runs, e);
 	if (mkdirat(runs, run, 0700) < 0)
@@ -141,7 +133,7 @@ int record_open_runs(const char *home, struct err *e)
 
 	if (state < 0)
 		return state;
-	runs = file_open_name(state, "runs", O_RDONLY | O_DIRECTORY);
+	runs = file_open_name(state, RUNS, O_RDONLY | O_DIRECTORY);
 	if (runs == -ENOENT)
 		return -ENOENT;
 	if (runs < 0)
@@ -173,9 +165,11 @@ int record_write_file(
 	int r;
 
 	snprintf(draft, sizeof(draft), "%s.new", name);
-	/* One may be left of somebody who was killed; nobody else writes now. */
-	unlinkat(folder, draft, 0);
 	fd = openat(folder, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	/* One may be left of somebody who was killed; nobody else writes now. */
+	if (fd < 0 && errno == EEXIST && unlinkat(folder, draft, 0) == 0)
+		fd = openat(
+			folder, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	r = fd < 0 ? -errno : text->failed ? -ENOMEM : file_write_all(fd, text->data, text->len);
 	if (r == 0 && is_synced && fsync(fd) < 0)
 		r = -errno;

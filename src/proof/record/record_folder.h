@@ -7,6 +7,8 @@
 #define RECORD_FILE         "record.intoto.jsonl" /* signed; it has the digests of the others */
 #define RECORD_SPEC_FILE    "spec.json"           /* the settled spec, canonical */
 #define RECORD_PLAN_FILE    "plan.json"
+#define RECORD_SPECS_DIR    "specs" /* in the state: each under its digest */
+#define RECORD_PLANS_DIR    "plans"
 #define RECORD_EFFECTS_FILE "effects.json" /* what it did to the project */
 #define RECORD_PROJECT_LINK "project"      /* leads to the project; not signed */
 #define RECORD_LAYER        "layer"        /* what it wrote, until that is applied or discarded */

@@ -1,8 +1,12 @@
+#include "base/count.h"
 #include "base/json.h"
+#include "proof/record/record_inside.h"
 #include "proof/record/record_read.h"
-#include "spec/spec.h"
 
-/* The record's facts in the words of SLSA: a run is a build whose product is what it changed. */
+/*
+ * The record's facts in the words of SLSA: a run is a build whose product is what it changed. What
+ * SLSA does not ask for is in the record, which is signed beside it.
+ */
 
 static void provenance_print_digest(struct json *j, const char *key, const char *sha256)
 {
@@ -11,61 +15,80 @@ static void provenance_print_digest(struct json *j, const char *key, const char 
 	json_close_map(j);
 }
 
-/* What has no digest is named all the same: it was used. */
-static void print_dependency(struct json *j, const char *name, const char *sha256)
+/* What went into the run and has a digest. */
+static void print_dependencies(const struct record_facts *x, struct json *j)
 {
-	json_open_map(j, NULL);
-	json_text(j, "name", name);
-	if (sha256[0])
-		provenance_print_digest(j, "digest", sha256);
-	json_close_map(j);
+	const struct {
+		const char *name, *sha256;
+	} parts[] = {
+		{ "image", x->image_sha256 },
+		{ "project", x->project_sha256 },
+		{ "overlay", x->overlay_sha256 },
+	};
+	bool is_open = false;
+
+	for (size_t i = 0; i < COUNT_OF(parts); i++) {
+		if (!parts[i].sha256 || !parts[i].sha256[0])
+			continue;
+		if (!is_open)
+			json_open_list(j, "resolvedDependencies");
+		is_open = true;
+		json_open_map(j, NULL);
+		json_text(j, "name", parts[i].name);
+		provenance_print_digest(j, "digest", parts[i].sha256);
+		json_close_map(j);
+	}
+	if (is_open)
+		json_close_list(j);
 }
 
-static void print_definition(const struct record *r, struct json *j)
+static void print_definition(const struct record_facts *x, struct json *j)
 {
 	json_open_map(j, "buildDefinition");
 	json_text(j, "buildType", RECORD_BUILD_TYPE);
 	json_open_map(j, "externalParameters");
-	json_text(j, "name", plan_str(r->plan, r->plan->name));
-	provenance_print_digest(j, "spec", r->plan->spec_digest);
-	json_text(j, "level", r->plan->is_hardened ? "hardened" : "custom");
+	if (x->name && x->name[0])
+		json_text(j, "name", x->name);
+	provenance_print_digest(j, "spec", x->spec_sha256);
 	json_close_map(j);
-	json_open_map(j, "internalParameters");
-	provenance_print_digest(j, "plan", r->plan_digest);
-	provenance_print_digest(j, "filter", r->filter_digest);
-	json_text(j, "engine", spec_keys[SPEC_ENGINE].choices[r->plan->engine]);
-	json_close_map(j);
-	json_open_list(j, "resolvedDependencies");
-	print_dependency(j, "image", r->image.sha256);
-	if (r->project.sha256[0])
-		print_dependency(j, "project", r->project.sha256);
-	if (r->overlay.before[0])
-		print_dependency(j, "overlay", r->overlay.before);
-	json_close_list(j);
+	print_dependencies(x, j);
 	json_close_map(j);
 }
 
-void record_print_provenance(const struct record *r, struct buf *out)
+void record_print_facts(const struct record_facts *x, struct buf *out)
 {
 	struct json j;
 
 	json_init(&j, out, 0);
 	json_open_map(&j, NULL);
-	print_definition(r, &j);
+	print_definition(x, &j);
 	json_open_map(&j, "runDetails");
 	json_open_map(&j, "builder");
 	json_text(&j, "id", "urn:bawn:keeper:v1");
 	json_open_map(&j, "version");
-	json_text(&j, "bawn", BAWN_VERSION);
-	json_text(&j, "linux", r->kernel);
+	json_text(&j, "bawn", x->bawn);
 	json_close_map(&j);
 	json_close_map(&j);
 	json_open_map(&j, "metadata");
-	json_text(&j, "invocationId", r->run);
-	record_print_time(&j, "startedOn", &r->began);
-	if (r->ended.tv_sec)
-		record_print_time(&j, "finishedOn", &r->ended);
+	json_text(&j, "invocationId", x->run);
+	json_text(&j, "startedOn", x->began);
 	json_close_map(&j);
 	json_close_map(&j);
 	json_close_map(&j);
+}
+
+void record_print_provenance(const struct record *r, struct buf *out)
+{
+	char began[CLOCK_TEXT_SIZE];
+	const struct record_facts x = { .run = r->run,
+		.name = plan_str(r->plan, r->plan->name),
+		.spec_sha256 = r->plan->spec_digest,
+		.image_sha256 = r->image.sha256,
+		.project_sha256 = r->project.sha256,
+		.overlay_sha256 = r->overlay.before,
+		.bawn = BAWN_VERSION,
+		.began = began };
+
+	clock_print(&r->began, began);
+	record_print_facts(&x, out);
 }

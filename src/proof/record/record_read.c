@@ -7,8 +7,6 @@
 #include "base/str.h"
 #include "proof/record/record_read_values.h"
 
-#define RECORD_VERSION 1
-
 #define AT(member) offsetof(struct record_read, member)
 
 /* --- the parts of a record --- */
@@ -16,12 +14,14 @@
 static bool record_read_read_version(void *reader, void *into)
 {
 	struct json_reader *json = reader;
+	const struct record_read *ret = into;
 	int64_t version;
 
-	(void)into;
 	if (!json_read_int(json, &version))
 		return false;
-	return version == RECORD_VERSION ? true : json_wrong(json, "version 1");
+	return version == ret->version
+		       ? true
+		       : json_wrong(json, ret->version == 1 ? "version 1" : "version 2");
 }
 
 static bool read_level(void *reader, void *into)
@@ -91,7 +91,7 @@ static bool record_read_read_stream(void *reader, void *into)
 {
 	static const struct json_field fields[] = {
 		{ "bytes", record_read_count, offsetof(struct record_read_stream, bytes), true },
-		{ "sha256", record_read_sha256, offsetof(struct record_read_stream, sha256), true },
+		{ "sha256", record_read_sha256, offsetof(struct record_read_stream, sha256) },
 		{ "kept", record_read_count, offsetof(struct record_read_stream, kept) },
 		{ "kept_sha256", record_read_sha256,
 			offsetof(struct record_read_stream, kept_sha256) },
@@ -103,7 +103,7 @@ static bool record_read_read_stream(void *reader, void *into)
 static bool read_output(void *reader, void *into)
 {
 	static const struct json_field fields[] = {
-		{ "together", record_read_bool, AT(output.is_together), true },
+		{ "together", record_read_bool, AT(output.is_together) },
 		{ "stdout", record_read_read_stream, AT(output.streams[0]) },
 		{ "stderr", record_read_read_stream, AT(output.streams[1]) },
 		{ "error", record_read_text, AT(output.error) },
@@ -152,87 +152,6 @@ static bool read_overlay(void *reader, void *into)
 	};
 
 	return READ_PART(reader, fields, into);
-}
-
-/* --- guarantees --- */
-
-static bool read_need(void *reader, void *into)
-{
-	static const char *const words[] = { "may", "must" };
-	unsigned which = 0;
-
-	if (!record_read_word(reader, words, 2, &which))
-		return false;
-	*(bool *)into = which == 1;
-	return true;
-}
-
-static bool read_vantage(void *reader, void *into)
-{
-	enum record_vantage *ret = into;
-	unsigned which = 0;
-
-	if (!record_read_word(reader, record_vantage_words, RECORD_VANTAGE_COUNT, &which))
-		return false;
-	*ret = which;
-	return true;
-}
-
-static bool read_guarantee(void *reader, struct record_read_guarantee *into)
-{
-	static const struct json_field fields[] = {
-		{ "need", read_need, offsetof(struct record_read_guarantee, is_must), true },
-		{ "declared", record_read_text, offsetof(struct record_read_guarantee, declared) },
-		{ "holds", record_read_bool, offsetof(struct record_read_guarantee, holds), true },
-		{ "vantage", read_vantage, offsetof(struct record_read_guarantee, vantage), true },
-		{ "seen", record_read_text, offsetof(struct record_read_guarantee, seen) },
-	};
-	struct record_reader *r = reader;
-
-	if (!JSON_READ_FIELDS(reader, fields, into))
-		return false;
-	/* What nobody saw does not hold. */
-	if (into->holds && into->vantage == RECORD_UNSEEN)
-		return json_wrong(&r->json, "a vantage");
-	return true;
-}
-
-#define MAX_GUARANTEES 256
-
-static bool read_guarantees(void *reader, void *into)
-{
-	struct record_reader *r = reader;
-	struct record_read *ret = into;
-	void *items = NULL;
-	const char *name;
-
-	if (!json_enter_map(&r->json))
-		return false;
-	while (json_next_key(&r->json, &name)) {
-		struct record_read_guarantee *one;
-
-		if (record_read_find(ret, name))
-			return json_wrong(&r->json, "each guarantee once");
-		one = ret->guarantees.count < MAX_GUARANTEES
-			      ? record_grow(r, &items, &ret->guarantees.count, sizeof(*one))
-			      : NULL;
-		ret->guarantees.items = items;
-		if (one)
-			one->name = arena_copy(r->arena, name, strlen(name));
-		if (!one || !one->name)
-			return json_wrong(&r->json, "fewer guarantees");
-		if (!read_guarantee(reader, one))
-			return false;
-	}
-	return !r->json.wrong;
-}
-
-const struct record_read_guarantee *record_read_find(const struct record_read *r, const char *name)
-{
-	for (size_t i = 0; i < r->guarantees.count; i++)
-		if (str_eq(r->guarantees.items[i].name, name))
-			return &r->guarantees.items[i];
-	return NULL;
 }
 
 /* --- lists --- */
@@ -313,7 +232,7 @@ static const struct json_field record_fields[] = {
 	{ "level", read_level, 0, true },
 	{ "level_reasons", record_read_text, AT(level_reasons) },
 	{ "self_governance", record_read_text, AT(self_governance) },
-	{ "in_chain", record_read_bool, AT(in_chain), true },
+	{ "in_chain", record_read_bool, AT(in_chain) },
 	{ "spec_sha256", record_read_sha256, AT(spec_sha256), true },
 	{ "plan_sha256", record_read_sha256, AT(plan_sha256), true },
 	{ "filter_sha256", record_read_sha256, AT(filter_sha256) },
@@ -340,8 +259,8 @@ static const struct json_field record_fields[] = {
 	{ "events", record_read_read_events, 0 },
 	{ "effects", record_read_read_effects, 0 },
 	{ "overlay", read_overlay, 0 },
-	{ "guarantees", read_guarantees, 0, true },
-	{ "degraded", record_read_texts, AT(degraded), true },
+	{ "guarantees", record_read_guarantees, 0, true },
+	{ "degraded", record_read_texts, AT(degraded) },
 	{ "skipped", read_skipped, 0 },
 	{ "skipped_count", record_read_count, AT(skipped_count) },
 };
@@ -363,6 +282,76 @@ static const struct record_read nothing = {
 	.skipped_count = -1,
 };
 
+/* --- what goes without saying --- */
+
+/* Digests of nothing: what a stream without bytes has. */
+static const char empty_sha256[] =
+	"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+static void fill_texts(struct record_read *x)
+{
+	if (!x->name)
+		x->name = "";
+	if (!x->level_reasons)
+		x->level_reasons = "";
+	if (!x->image.name)
+		x->image.name = RECORD_HOST_IMAGE;
+	for (int i = 0; i < 2; i++)
+		if (x->output.streams[i].bytes == 0 && !x->output.streams[i].sha256)
+			x->output.streams[i].sha256 = empty_sha256;
+}
+
+static void fill_numbers(struct record_read *x)
+{
+	int64_t *const numbers[] = { &x->landlock_abi, &x->escapes_dropped, &x->skipped_count };
+	int64_t *const effects[] = { &x->effects.added, &x->effects.changed, &x->effects.deleted,
+		&x->effects.renamed, &x->effects.runs_on_host };
+
+	for (size_t i = 0; i < COUNT_OF(numbers); i++)
+		if (*numbers[i] < 0)
+			*numbers[i] = 0;
+	for (size_t i = 0; x->effects.sha256 && i < COUNT_OF(effects); i++)
+		if (*effects[i] < 0)
+			*effects[i] = 0;
+}
+
+/* What a run did has its digest as the subject of the statement. */
+static void fill_effects(const struct record_statement *statement, struct record_read *x)
+{
+	for (size_t i = 0; i < statement->subjects.count; i++)
+		if (!x->effects.error && !x->effects.sha256 &&
+			str_eq(statement->subjects.items[i].name, RECORD_EFFECTS_SUBJECT))
+			x->effects.sha256 = statement->subjects.items[i].sha256;
+}
+
+/* Those that may be missing, and are: from version 2 on the guarantees alone say it. */
+static void fill_degraded(struct record_reader *r, struct record_read *x)
+{
+	void *items = NULL;
+
+	for (size_t i = 0; i < x->guarantees.count; i++) {
+		const struct record_read_guarantee *g = &x->guarantees.items[i];
+		const char **name =
+			g->holds || g->is_must
+				? NULL
+				: record_grow(r, &items, &x->degraded.count, sizeof(*name));
+
+		if (name)
+			*name = g->name;
+	}
+	x->degraded.items = items;
+}
+
+static void fill_in(
+	struct record_reader *r, const struct record_statement *statement, struct record_read *x)
+{
+	fill_effects(statement, x);
+	fill_texts(x);
+	fill_numbers(x);
+	if (!x->degraded.count)
+		fill_degraded(r, x);
+}
+
 /* Do the parts make sense together? */
 static void check_sense(struct record_reader *r, const struct record_read *x)
 {
@@ -370,8 +359,32 @@ static void check_sense(struct record_reader *r, const struct record_read *x)
 		json_wrong(&r->json, "a run's id");
 	if (!r->json.wrong && x->outcome == RECORD_EXITED && x->status < 0)
 		json_wrong(&r->json, "a status");
+	for (int i = 0; i < 2; i++)
+		if (!r->json.wrong && x->output.streams[i].bytes >= 0 &&
+			!x->output.streams[i].sha256)
+			json_wrong(&r->json, "a stream's SHA-256");
 	if (!r->json.wrong && x->effects.sha256 && x->effects.error)
 		json_wrong(&r->json, "effects or an error");
+}
+
+bool record_is_predicate(const char *type)
+{
+	return str_eq(type, RECORD_PREDICATE_TYPE) || str_eq(type, RECORD_PREDICATE_V1);
+}
+
+/* What version 1 always says, and later ones only if it is not as usual. */
+static const char *const said_in_v1[] = { "in_chain", "degraded" };
+
+static void read_record(struct record_reader *r, struct record_read *ret)
+{
+	struct json_field fields[COUNT_OF(record_fields)];
+
+	memcpy(fields, record_fields, sizeof(fields));
+	for (size_t i = 0; i < COUNT_OF(fields); i++)
+		for (size_t k = 0; k < COUNT_OF(said_in_v1); k++)
+			if (ret->version == 1 && str_eq(fields[i].key, said_in_v1[k]))
+				fields[i].is_needed = true;
+	JSON_READ_FIELDS(r, fields, ret);
 }
 
 int record_read_predicate(const struct record_statement *statement, struct arena *arena,
@@ -380,13 +393,17 @@ int record_read_predicate(const struct record_statement *statement, struct arena
 	own(record_reader) struct record_reader r = { 0 };
 
 	*ret = nothing;
-	if (!str_eq(statement->type, RECORD_PREDICATE_TYPE))
+	if (!record_is_predicate(statement->type))
 		return err_set(e, ERR_SYS, EBADMSG,
 			"it is no record of a run, which is of the type " RECORD_PREDICATE_TYPE
 			", but '%.100s'",
 			statement->type);
+	ret->version = str_eq(statement->type, RECORD_PREDICATE_V1) ? 1 : RECORD_VERSION;
+	ret->in_chain = ret->version > 1;
 	record_reader_begin(&r, statement->predicate, statement->predicate_size, arena);
-	JSON_READ_FIELDS(&r, record_fields, ret);
+	read_record(&r, ret);
+	if (!r.json.wrong && ret->version > 1)
+		fill_in(&r, statement, ret);
 	check_sense(&r, ret);
 	if (record_reader_end(&r, "the record", e) == 0)
 		return 0;

@@ -15,8 +15,11 @@
  * A digest has the form of one.
  */
 
+#define RECORD_EFFECTS_SUBJECT "effects"
+
 #define RECORD_STATEMENT_TYPE  "https://in-toto.io/Statement/v1"
-#define RECORD_PREDICATE_TYPE  "urn:bawn:record:v1"
+#define RECORD_PREDICATE_TYPE  "urn:bawn:record:v2"
+#define RECORD_PREDICATE_V1    "urn:bawn:record:v1" /* before November 2026 */
 #define RECORD_PROVENANCE_TYPE "https://slsa.dev/provenance/v1"
 #define RECORD_BUILD_TYPE      "urn:bawn:run:v1"
 
@@ -58,8 +61,8 @@ int record_read_statement(const char *bytes, size_t n, struct arena *arena,
 /* --- the record --- */
 
 struct record_read_guarantee {
-	const char *name, *declared, *seen;
-	bool is_must; /* otherwise it may be missing */
+	const char *name, *declared, *seen; /* `seen` of one that holds is in the log, from 2 on */
+	bool is_must;                       /* otherwise it may be missing */
 	bool holds;
 	enum record_vantage vantage;
 };
@@ -76,6 +79,7 @@ struct record_read_skipped {
 };
 
 struct record_read {
+	int version;
 	const char *run, *session, *worker, *cage;
 	uint64_t lease;
 	const char *bawn, *kernel, *engine;
@@ -142,7 +146,11 @@ struct record_read {
 	int64_t skipped_count; /* may be more than are there */
 };
 
-/* Reads the predicate of a statement of RECORD_PREDICATE_TYPE. */
+/* Is it a predicate of a record, of whichever version? */
+bool record_is_predicate(const char *type);
+
+/* Reads the predicate of a statement of such a type; what it leaves to be understood is filled in.
+ */
 int record_read_predicate(const struct record_statement *statement, struct arena *arena,
 	struct record_read *ret, struct err *e);
 
@@ -152,6 +160,12 @@ int record_read(const char *bytes, size_t n, struct arena *arena,
 
 /* What is said of a guarantee; NULL: nothing, it was not asked for. */
 const struct record_read_guarantee *record_read_find(const struct record_read *r, const char *name);
+
+/*
+ * What was seen of guarantees that hold, from the log in the run's folder, as far as the record
+ * does not say it. record_read_guarantees.c
+ */
+void record_read_seen(int folder, struct arena *arena, struct record_read *r);
 
 /* --- the provenance: record_read_provenance.c --- */
 

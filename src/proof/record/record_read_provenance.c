@@ -31,7 +31,7 @@ static bool read_definition(void *reader, void *into)
 		{ "buildType", record_read_text, offsetof(struct record_provenance, build_type),
 			true },
 		{ "externalParameters", read_external, 0, true },
-		{ "internalParameters", read_internal, 0, true },
+		{ "internalParameters", read_internal, 0 },
 		{ "resolvedDependencies", record_read_artifacts,
 			offsetof(struct record_provenance, dependencies) },
 	};

@@ -34,6 +34,9 @@ bool record_read_count(void *reader, void *into);
 bool record_read_texts(void *reader, void *into);
 bool record_read_artifacts(void *reader, void *into);
 
+/* Into a struct record_read that knows its version: record_read_guarantees.c */
+bool record_read_guarantees(void *reader, void *into);
+
 /* A list that grows in the arena: room for one more of `size` bytes, zeroed; NULL: too many. */
 void *record_grow(struct record_reader *r, void **items, size_t *count, size_t size);
 

@@ -31,39 +31,49 @@
 
 #define MOST_EFFECTS ((size_t)1 << 30) /* bytes of effects.json */
 
+static void say_unopened(
+	const char *property, const char *name, int failure, struct verify_report *report)
+{
+	if (failure == -ENOENT || failure == -ENOTDIR || failure == -EXDEV)
+		verify_say(report, property, VERIFY_ABSENT, "'%s' is not beside the record", name);
+	else
+		verify_say(report, property, VERIFY_NO, "'%s' cannot be opened: %s", name,
+			failure == -ELOOP ? "it is a link" : strerror(-failure));
+}
+
+static bool is_plain(int fd, const char *property, const char *name, struct verify_report *report)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		return true;
+	verify_say(report, property, VERIFY_NO, "'%s' is no plain file", name);
+	return false;
+}
+
 static int verify_open_file(const struct verify_record *v, const char *property, const char *name,
 	struct verify_report *report)
 {
 	own_fd int fd = v->folder < 0 ? -ENOENT
 				      : file_open_beneath(v->folder, name,
 						O_RDONLY | O_NOCTTY | O_NONBLOCK, 0);
-	struct stat st;
 
-	if (fd == -ENOENT || fd == -ENOTDIR || fd == -EXDEV)
-		verify_say(report, property, VERIFY_ABSENT, "'%s' is not beside the record", name);
-	else if (fd < 0)
-		verify_say(report, property, VERIFY_NO, "'%s' cannot be opened: %s", name,
-			fd == -ELOOP ? "it is a link" : strerror(-fd));
-	else if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		verify_say(report, property, VERIFY_NO, "'%s' is no plain file", name);
-	else
+	if (fd < 0)
+		say_unopened(property, name, fd, report);
+	else if (is_plain(fd, property, name, report))
 		return take_fd(&fd);
 	return -1;
 }
 
-/* Has a file beside the record that digest? */
-static void verify_file(const struct verify_record *v, const char *property, const char *name,
-	const char *sha256, struct verify_report *report)
+/* Has an open file that digest? */
+static void verify_content(int fd, const char *property, const char *name, const char *sha256,
+	struct verify_report *report)
 {
-	own_fd int fd = verify_open_file(v, property, name, report);
 	char hex[SHA256_HEX_SIZE];
 	uint8_t bytes[SHA256_SIZE];
 	uint64_t size = 0;
-	int r;
+	int r = sha256_file(fd, bytes, &size);
 
-	if (fd < 0)
-		return;
-	r = sha256_file(fd, bytes, &size);
 	sha256_print(bytes, hex);
 	if (r < 0)
 		verify_say(
@@ -75,10 +85,33 @@ static void verify_file(const struct verify_record *v, const char *property, con
 		verify_say(report, property, VERIFY_YES, "%s", hex);
 }
 
+static void verify_file(const struct verify_record *v, const char *property, const char *name,
+	const char *sha256, struct verify_report *report)
+{
+	own_fd int fd = verify_open_file(v, property, name, report);
+
+	if (fd >= 0)
+		verify_content(fd, property, name, sha256, report);
+}
+
+/* The spec or the plan: beside the record, or where the state keeps it for all runs that have it.
+ */
+static void verify_part(const struct verify_record *v, enum record_part part, const char *property,
+	const char *sha256, struct verify_report *report)
+{
+	own_fd int fd = v->folder < 0 ? -ENOENT : record_open_part(v->folder, part, sha256);
+	const char *name = record_part_name(part);
+
+	if (fd < 0)
+		say_unopened(property, name, fd, report);
+	else if (is_plain(fd, property, name, report))
+		verify_content(fd, property, name, sha256, report);
+}
+
 static void verify_plain_files(const struct verify_record *v, struct verify_report *report)
 {
-	verify_file(v, "spec", RECORD_SPEC_FILE, v->record.spec_sha256, report);
-	verify_file(v, "plan", RECORD_PLAN_FILE, v->record.plan_sha256, report);
+	verify_part(v, RECORD_SPEC, "spec", v->record.spec_sha256, report);
+	verify_part(v, RECORD_PLAN, "plan", v->record.plan_sha256, report);
 	if (v->record.project.list_sha256)
 		verify_file(
 			v, "project", CHANGE_PROJECT_FILE, v->record.project.list_sha256, report);
@@ -521,23 +554,25 @@ static const char *find_difference(const struct verify_record *v)
 	const struct record_read *r = &v->record;
 	const struct {
 		const char *what, *one, *other;
+		bool may_be_unsaid; /* in a provenance: the record has it */
 	} pairs[] = {
-		{ "kind", p->build_type, RECORD_BUILD_TYPE },
-		{ "run", p->run, r->run },
-		{ "name", p->name, r->name },
-		{ "level", p->level, r->level },
-		{ "spec", p->spec_sha256, r->spec_sha256 },
-		{ "plan", p->plan_sha256, r->plan_sha256 },
-		{ "filter", p->filter_sha256, r->filter_sha256 },
-		{ "engine", p->engine, r->engine },
-		{ "version", p->bawn, r->bawn },
-		{ "kernel", p->kernel, r->kernel },
-		{ "beginning", p->began, r->began },
-		{ "end", p->ended, r->ended },
+		{ "kind", p->build_type, RECORD_BUILD_TYPE, false },
+		{ "run", p->run, r->run, false },
+		{ "spec", p->spec_sha256, r->spec_sha256, false },
+		{ "name", p->name, r->name, true },
+		{ "level", p->level, r->level, true },
+		{ "plan", p->plan_sha256, r->plan_sha256, true },
+		{ "filter", p->filter_sha256, r->filter_sha256, true },
+		{ "engine", p->engine, r->engine, true },
+		{ "version", p->bawn, r->bawn, true },
+		{ "kernel", p->kernel, r->kernel, true },
+		{ "beginning", p->began, r->began, true },
+		{ "end", p->ended, r->ended, true },
 	};
 
 	for (size_t i = 0; i < COUNT_OF(pairs); i++)
-		if (!sense_are_same(pairs[i].one, pairs[i].other))
+		if (!sense_are_same(pairs[i].one, pairs[i].other) &&
+			(pairs[i].one || !pairs[i].may_be_unsaid))
 			return pairs[i].what;
 	if (!have_same_subjects(&v->statement.subjects, &v->provenance_statement.subjects))
 		return "subject";

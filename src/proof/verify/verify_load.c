@@ -181,7 +181,7 @@ static int take_statement(struct verify_record *v, const struct sign_envelope *x
 
 	if (r < 0)
 		return r;
-	if (str_eq(s.type, RECORD_PREDICATE_TYPE)) {
+	if (record_is_predicate(s.type)) {
 		if (*has_record)
 			return err_set(e, ERR_SYS, EBADMSG, "it holds two records");
 		*has_record = true;

@@ -1,0 +1,126 @@
+/*
+ * record_parts - the spec and the plan of a run, which most runs share with others.
+ *
+ * Runs as:  the keeper; whoever looks at runs later.
+ * Leaves:   STATE/specs and STATE/plans, where a file's name is the digest of what is in it. It is
+ *           written once; who removes those that no run names any more may do so at any time.
+ * Must not: take a file for what its name says without having read it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/own.h"
+#include "proof/record/record.h"
+
+static const struct {
+	const char *name, *folder; /* in a run's folder, in the state */
+	const char *member;        /* of the first line of a run's log */
+} parts[] = {
+	[RECORD_SPEC] = { RECORD_SPEC_FILE, RECORD_SPECS_DIR, ",\"spec_sha256\":\"" },
+	[RECORD_PLAN] = { RECORD_PLAN_FILE, RECORD_PLANS_DIR, ",\"plan_sha256\":\"" },
+};
+
+#define PATH_SIZE 128
+
+static void print_path(enum record_part part, const char *sha256, char ret[static PATH_SIZE])
+{
+	snprintf(ret, PATH_SIZE, "%s/%.64s.json", parts[part].folder, sha256);
+}
+
+const char *record_part_name(enum record_part part)
+{
+	return parts[part].name;
+}
+
+/* Is the text there already, in a plain file that nobody else can write to? */
+static bool is_kept(int state, const char *path, const struct buf *text)
+{
+	own_fd int fd =
+		openat(state, path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	own_free char *bytes = malloc(text->len + 1);
+	struct stat st;
+
+	return fd >= 0 && bytes && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	       st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
+	       (uint64_t)st.st_size == text->len &&
+	       file_read_up_to(fd, bytes, text->len) == (ssize_t)text->len &&
+	       memcmp(bytes, text->data, text->len) == 0;
+}
+
+/* Under a name that is nobody else's, and then under its own. */
+static int write_part(int state, enum record_part part, const char *run, const char *path,
+	const struct buf *text, bool is_synced)
+{
+	char draft[PATH_SIZE];
+	own_fd int fd = -1;
+	int r = 0;
+
+	snprintf(draft, sizeof(draft), "%s/%s.new", parts[part].folder, run);
+	fd = openat(state, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 && errno == ENOENT && mkdirat(state, parts[part].folder, 0700) == 0)
+		fd = openat(
+			state, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	/* The run is tried a second time, in another way. */
+	if (fd < 0 && errno == EEXIST)
+		fd = openat(state, draft, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	r = fd < 0 ? -errno : file_write_all(fd, text->data, text->len);
+	if (r == 0 && is_synced && fdatasync(fd) < 0)
+		r = -errno;
+	if (r == 0 && renameat(state, draft, state, path) < 0)
+		r = -errno;
+	if (r < 0 && fd >= 0)
+		unlinkat(state, draft, 0);
+	return r;
+}
+
+int record_keep_part(int state, enum record_part part, const char *run, const char *sha256,
+	const struct buf *text, bool is_synced, struct err *e)
+{
+	char path[PATH_SIZE];
+	int r;
+
+	print_path(part, sha256, path);
+	if (is_kept(state, path, text))
+		return 0;
+	r = write_part(state, part, run, path, text, is_synced);
+	return r < 0 ? err_sys(e, -r, "cannot write the run's %s", parts[part].name) : 0;
+}
+
+bool record_find_part(int folder, enum record_part part, char ret[static SHA256_HEX_SIZE])
+{
+	own_fd int fd = file_open_name(folder, LOG_RUN_FILE, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	own_free char *line = malloc(LOG_LINE_SIZE);
+	uint8_t bytes[SHA256_SIZE];
+	const char *at;
+
+	if (!line || file_read_text(fd, line, LOG_LINE_SIZE) < 0)
+		return false;
+	line[strcspn(line, "\n")] = '\0';
+	/* No text in a line of JSON can look like a member. */
+	at = strstr(line, parts[part].member);
+	if (!at)
+		return false;
+	snprintf(ret, SHA256_HEX_SIZE, "%.64s", at + strlen(parts[part].member));
+	return sha256_parse(ret, bytes) == 0;
+}
+
+int record_open_part(int folder, enum record_part part, const char *sha256)
+{
+	int fd = file_open_name(folder, parts[part].name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	char path[PATH_SIZE], up[PATH_SIZE + sizeof("../../")], found[SHA256_HEX_SIZE];
+
+	if (fd != -ENOENT || (!sha256 && !record_find_part(folder, part, found)))
+		return fd;
+	if (!sha256)
+		sha256 = found;
+	print_path(part, sha256, path);
+	snprintf(up, sizeof(up), "../../%s", path);
+	fd = openat(folder, up, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
