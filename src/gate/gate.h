@@ -33,7 +33,6 @@ enum gate_fd {
 	GATE_FD_KEEPER = 3, /* the gate's channel to the keeper; the dialer has none */
 	GATE_FD_OTHER = 4,  /* the channel between gate and dialer */
 	GATE_FD_RULES = 5,  /* sealed memory: struct wire_rules */
-	GATE_FD_CAGE = 6,   /* the gate's: a pidfd of the cage's first process */
 	GATE_FD_VAULT = 7,  /* with secrets: the channel to the vault, for both */
 	GATE_FD_PUBLISH = 8 /* the gate's first listening socket; the others follow */
 };

@@ -518,12 +518,25 @@ static void raise_files(void)
 	setrlimit(RLIMIT_NOFILE, &files);
 }
 
+/* The keeper starts us before the cage. A pidfd of its first process, or an error. */
+static int main_await_cage(struct err *e)
+{
+	int cage = -1, r;
+	uint8_t entry;
+
+	r = wire_receive_message(GATE_FD_KEEPER, &entry, sizeof(entry), &cage);
+	if (r == 0 && cage < 0)
+		r = -EBADMSG;
+	return r < 0 ? err_sys(e, -r, "cannot be told which cage it is") : cage;
+}
+
 static int main_start(struct gate *g, struct err *e)
 {
 	const struct gate_wall wall = { .filter = &filter_gate,
 		.max_files = WANTED_FILES,
 		.is_root = geteuid() == 0,
 		.channel = GATE_FD_KEEPER };
+	own_fd int cage = -1;
 	int r;
 
 	g->rules = gate_map_rules(GATE_FD_RULES, e);
@@ -533,10 +546,11 @@ static int main_start(struct gate *g, struct err *e)
 	for (uint32_t i = 0; i < GATE_MAX_ASKERS; i++)
 		g->askers[i].fd = -1;
 	raise_files();
-	r = gate_net_open(&g->net, &g->book, g->rules, GATE_FD_CAGE, e);
+	cage = main_await_cage(e);
+	r = cage < 0 ? cage : gate_net_open(&g->net, &g->book, g->rules, cage, e);
 	if (r < 0)
 		return r;
-	close(GATE_FD_CAGE);
+	close(take_fd(&cage));
 	r = main_listen_to_all(g);
 	if (r < 0)
 		return err_sys(e, -r, "cannot listen in the cage's network");

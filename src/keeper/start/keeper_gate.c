@@ -249,7 +249,7 @@ static int keeper_gate_make(struct keeper *k, struct err *e)
 
 static void keeper_gate_init(struct keeper *k)
 {
-	k->gate = (struct keeper_gate){ .channel = -1, .rules = -1 };
+	k->gate = (struct keeper_gate){ .channel = -1, .rules = -1, .for_vault = { -1, -1 } };
 }
 
 /* --- starting --- */
@@ -350,23 +350,26 @@ static int channels_open(struct channels *c, bool has_vault)
 	return 0;
 }
 
-static int start_vault(struct keeper *k, int null, const struct channels *c, struct err *e)
+/* After the clone: a cage begins as a copy of us, and shall have nothing of the keys. */
+static int start_vault(struct keeper *k, struct err *e)
 {
+	struct keeper_gate *g = &k->gate;
+	own_fd int null = file_open("/dev/null", O_RDWR), keys = -1;
 	char path[PATH_MAX];
 	struct given given;
-	own_fd int keys = -1;
-	int r = keeper_vault_find(path, sizeof(path), e);
+	int r = null < 0 ? err_sys(e, -null, "cannot open '/dev/null'")
+			 : keeper_vault_find(path, sizeof(path), e);
 
 	if (r == 0)
 		r = keys = keeper_keys_open(k, e);
 	if (r < 0)
 		return r;
 	gate_give(&given, null);
-	given.fds[VAULT_FD_GATE] = c->visits[1];
-	given.fds[VAULT_FD_DIALER] = c->calls[0];
-	given.fds[VAULT_FD_RULES] = k->gate.rules;
+	given.fds[VAULT_FD_GATE] = g->for_vault[0];
+	given.fds[VAULT_FD_DIALER] = g->for_vault[1];
+	given.fds[VAULT_FD_RULES] = g->rules;
 	given.fds[VAULT_FD_KEYS] = keys;
-	r = start_one(path, GATE_VAULT_PROGRAM, &given, &k->gate.pids[2]);
+	r = start_one(path, GATE_VAULT_PROGRAM, &given, &g->pids[2]);
 	return r < 0 ? err_sys(e, -r, "cannot start %s", path) : 0;
 }
 
@@ -381,7 +384,6 @@ static int start_both(struct keeper *k, int null, const struct channels *c)
 	given.fds[GATE_FD_KEEPER] = c->keeper[1];
 	given.fds[GATE_FD_OTHER] = c->dialer[0];
 	given.fds[GATE_FD_RULES] = g->rules;
-	given.fds[GATE_FD_CAGE] = k->process.pidfd;
 	given.fds[GATE_FD_VAULT] = c->visits[0];
 	for (uint32_t i = 0; i < g->published_count; i++)
 		given.fds[given.count++] = g->published[i];
@@ -402,15 +404,16 @@ static void close_published(struct keeper_gate *g)
 	g->published_count = 0;
 }
 
-/* The cage has its namespaces: starts the gate and the dialer. */
+/*
+ * Starts the gate and the dialer, which takes both as long as the cage: they become what they are
+ * while it is made, and the gate then waits for the cage.
+ */
 static int keeper_gate_start(struct keeper *k, struct err *e)
 {
 	own(channels) struct channels c = { { -1, -1 }, { -1, -1 }, { -1, -1 }, { -1, -1 } };
 	own_fd int null = -1;
 	int r;
 
-	if (!k->gate.is_awaited)
-		return 0;
 	null = file_open("/dev/null", O_RDWR);
 	r = null < 0 ? null : channels_open(&c, k->gate.has_secrets);
 	if (r == 0)
@@ -418,16 +421,21 @@ static int keeper_gate_start(struct keeper *k, struct err *e)
 	if (r < 0)
 		return err_hint(e, err_sys(e, -r, "cannot start the gate"), "%s",
 			r == -EMFILE ? "raise the limit: ulimit -n" : "");
-	if (k->gate.has_secrets && (r = start_vault(k, null, &c, e)) < 0)
-		return r;
 	k->gate.channel = take_fd(&c.keeper[0]);
+	k->gate.for_vault[0] = take_fd(&c.visits[1]);
+	k->gate.for_vault[1] = take_fd(&c.calls[0]);
 	/* It never makes us wait. */
 	fcntl(k->gate.channel, F_SETFL, O_RDWR | O_NONBLOCK);
 	/* Theirs from here on: the ports close with the gate. */
 	close_published(&k->gate);
-	close(k->gate.rules);
-	k->gate.rules = -1;
 	return 0;
+}
+
+static int keeper_gate_prepare(struct keeper *k, struct err *e)
+{
+	int r = keeper_gate_make(k, e);
+
+	return r == 0 && k->gate.is_awaited ? keeper_gate_start(k, e) : r;
 }
 
 /* --- what it says --- */
@@ -516,6 +524,31 @@ static int gate_hear_one(struct keeper *k, struct err *e)
 	return 1;
 }
 
+static void close_for_start(struct keeper_gate *g)
+{
+	int fds[] = { g->rules, g->for_vault[0], g->for_vault[1] };
+
+	file_close_all(fds, COUNT_OF(fds));
+	g->rules = g->for_vault[0] = g->for_vault[1] = -1;
+}
+
+/* The cage has its namespaces: the gate can enter its network. */
+static int keeper_gate_enter(struct keeper *k, struct err *e)
+{
+	const uint8_t entry = 0;
+	int r;
+
+	if (!k->gate.is_awaited)
+		return 0;
+	r = wire_send_message(k->gate.channel, &entry, sizeof(entry), k->process.pidfd);
+	/* One that has ended says itself why. */
+	if (r < 0 && r != -EPIPE)
+		return err_sys(e, -r, "cannot tell the gate its cage");
+	r = k->gate.has_secrets ? start_vault(k, e) : 0;
+	close_for_start(&k->gate);
+	return r;
+}
+
 /* What the gate has said. An error: it will never stand. */
 static int keeper_gate_hear(struct keeper *k, const struct pollfd *seen, struct err *e)
 {
@@ -578,8 +611,7 @@ static void keeper_gate_done(struct keeper *k)
 
 	if (g->channel >= 0)
 		close(g->channel);
-	if (g->rules >= 0)
-		close(g->rules);
+	close_for_start(g);
 	close_published(g);
 }
 
@@ -590,7 +622,7 @@ static void keeper_gate_want(const struct keeper *k, struct pollfd *ret)
 
 const struct keeper_part keeper_gate_part = {
 	.init = keeper_gate_init,
-	.take = { [KEEPER_PREPARE] = keeper_gate_make, [KEEPER_START] = keeper_gate_start },
+	.take = { [KEEPER_PREPARE] = keeper_gate_prepare, [KEEPER_START] = keeper_gate_enter },
 	.want = keeper_gate_want,
 	.hear = keeper_gate_hear,
 	.end = keeper_gate_end,

@@ -14,6 +14,7 @@ struct keeper_gate {
 	pid_t pids[3];                   /* the gate, the dialer, and the vault if there is one */
 	int channel;                     /* to the gate; -1: there is none, or it has ended */
 	int rules;                       /* sealed, until they have them */
+	int for_vault[2]; /* ends of its channels to gate and dialer, until it is started; or -1 */
 	bool has_secrets;
 	int published[WIRE_MAX_PUBLISH];
 	uint32_t published_count;
