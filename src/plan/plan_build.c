@@ -464,16 +464,21 @@ static size_t count_ops(const struct plan_builder *b)
 
 /*
  * Has a rule for a folder above given the same already? Landlock adds up what the rules on the way
- * from the root to a file give, across mounts.
+ * from the root to a file give, across mounts. A rule for the same path may be for the folder that
+ * is mounted over, and that one is not on the way.
  */
 static bool is_given_above(const struct plan_builder *b, const char *path, unsigned flags)
 {
 	const struct plan_op *ops = (const struct plan_op *)(const void *)b->ops.data;
 
-	for (size_t i = 0; i < count_ops(b); i++)
+	for (size_t i = 0; i < count_ops(b); i++) {
+		const char *above = b->strings.data + ops[i].b;
+
 		if (ops[i].kind == PLAN_RULE && ops[i].b_root == PLAN_ROOT_NONE &&
-			ops[i].flags == flags && str_path_within(path, b->strings.data + ops[i].b))
+			ops[i].flags == flags && !str_eq(path, above) &&
+			str_path_within(path, above))
 			return true;
+	}
 	return false;
 }
 
