@@ -12,6 +12,8 @@
 
 #include "base/own.h"
 
+#define SMALL_ANSWER 2048
+
 static int open_how(int dir_fd, const char *path, int flags, mode_t mode, uint64_t resolve)
 {
 	struct open_how how = {
@@ -268,8 +270,21 @@ ssize_t file_read_text(int fd, char *ret, size_t size)
 ssize_t file_read_small(const char *path, char *ret, size_t size)
 {
 	own_fd int fd = file_open(path, O_RDONLY);
+	ssize_t n;
 
-	return file_read_text(fd, ret, size);
+	do
+		n = fd < 0 ? fd : read(fd, ret, size - 1);
+	while (fd >= 0 && n < 0 && errno == EINTR);
+	if (fd >= 0 && n < 0)
+		n = -errno;
+	/* The kernel fills at least a page with lines before it answers: less is all. */
+	if (n >= SMALL_ANSWER && (size_t)n < size - 1) {
+		ssize_t more = file_read_up_to(fd, ret + n, size - 1 - (size_t)n);
+
+		n = more < 0 ? more : n + more;
+	}
+	ret[n < 0 ? 0 : n] = '\0';
+	return n;
 }
 
 int file_write_all(int fd, const void *bytes, size_t n)

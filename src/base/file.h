@@ -69,7 +69,10 @@ ssize_t file_read_up_to(int fd, char *bytes, size_t size);
  */
 int file_keep_only(int first, int *const kept[], int count);
 
-/* Reads a small file, such as one of /proc, and adds a NUL. Returns its size or -errno. */
+/*
+ * Reads a small file with lines shorter than half a page, such as one of /proc, and adds a NUL.
+ * Returns its size or -errno.
+ */
 ssize_t file_read_small(const char *path, char *ret, size_t size);
 
 /* The same for an open file. A negative `fd` is an -errno, which is returned. */

@@ -29,7 +29,7 @@
 struct cli_progress cli_progress_begin(const struct cli *cli)
 {
 	return (struct cli_progress){
-		.is_shown = !cli->is_quiet && isatty(STDERR_FILENO) == 1,
+		.is_shown = !cli->is_quiet,
 		.next = clock_ns() + FIRST_NS,
 	};
 }
@@ -61,6 +61,11 @@ static void progress_tell(void *of, const char *what, uint64_t done, uint64_t to
 		return;
 	}
 	if (now < p->next)
+		return;
+	/* Most runs never come this far. */
+	if (!p->is_terminal)
+		p->is_shown = p->is_terminal = isatty(STDERR_FILENO) == 1;
+	if (!p->is_shown)
 		return;
 	p->next = now + EVERY_NS;
 	buf_puts(&line, "\r\x1b[Kbawn: ");

@@ -9,9 +9,10 @@
 
 /* A line on the terminal with the progress of long work; it is removed at the end. */
 struct cli_progress {
-	bool is_shown; /* progress is wanted */
-	bool has_line; /* the line is on the screen */
-	uint64_t next; /* time of the next update */
+	bool is_shown;    /* progress is wanted, as far as is known */
+	bool is_terminal; /* and there is one to show it on */
+	bool has_line;    /* the line is on the screen */
+	uint64_t next;    /* time of the next update */
 };
 
 struct cli_progress cli_progress_begin(const struct cli *cli);

@@ -24,7 +24,7 @@
 #include "gate/gate.h"
 #include "session/store/store.h"
 
-#define HEAP_PIECE (256 << 10)
+#define HEAP_PIECE (512 << 10)
 
 /* Names that bawn starts itself by, to be another program. */
 static const struct {

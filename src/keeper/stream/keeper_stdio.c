@@ -309,7 +309,7 @@ static int open_stream(struct keeper_stdio *s, int i, const struct keeper_reques
 	if (stream->is_on_terminal) {
 		r = open_null(s, e);
 		stream->inside = s->null;
-	} else if (shares_output(i, &st) && s->streams[1].near >= 0) {
+	} else if (s->streams[1].near >= 0 && shares_output(i, &st)) {
 		stream->inside = s->streams[1].inside;
 		s->is_together = true;
 		return 0;

@@ -9,6 +9,7 @@
  * What both chains have is the same text in both; its number and the digest are not.
  */
 #include "proof/log/log.h"
+#include "base/ids.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -147,7 +148,7 @@ static int log_open_file(int folder, const char *name, struct log_tail *ret, str
 		O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
 	if (fd < 0 || fstat(fd, st) < 0)
 		return -errno;
-	if (!S_ISREG(st->st_mode) || st->st_uid != geteuid() || st->st_mode & (S_IWGRP | S_IWOTH))
+	if (!S_ISREG(st->st_mode) || st->st_uid != ids_user() || st->st_mode & (S_IWGRP | S_IWOTH))
 		return -EPERM; /* cppcheck-suppress resourceLeak */
 	r = settle_tail(fd, (uint64_t)st->st_size, ret);
 	return r < 0 ? r : take_fd(&fd);
@@ -231,7 +232,7 @@ static int state_open_folder(int state)
 		return take_fd(&fd);
 	if (fstat(fd, &st) < 0)
 		return -errno;
-	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+	if (st.st_uid != ids_user() || st.st_mode & (S_IWGRP | S_IWOTH))
 		return -EPERM;
 	return take_fd(&fd);
 }

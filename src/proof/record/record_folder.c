@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/ids.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "proof/record/record.h"
@@ -29,7 +30,7 @@ int record_find_state(const char *home, char ret[static PATH_MAX])
 
 	if (state && state[0] == '/')
 		n = snprintf(ret, PATH_MAX, "%s/bawn", state);
-	else if (geteuid() == 0)
+	else if (ids_user() == 0)
 		n = snprintf(ret, PATH_MAX, "/var/lib/bawn");
 	else if (home)
 		n = snprintf(ret, PATH_MAX, "%s/.local/state/bawn", home);
@@ -64,7 +65,8 @@ static bool folder_is_ours(int fd)
 {
 	struct stat st;
 
-	return fstat(fd, &st) == 0 && st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH));
+	return fstat(fd, &st) == 0 && st.st_uid == ids_user() &&
+	       !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
 static int folder_fail(const char *path, int num, struct err *e)

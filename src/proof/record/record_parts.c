@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/ids.h"
 #include "base/own.h"
 #include "proof/record/record.h"
 
@@ -47,7 +48,7 @@ static bool is_kept(int state, const char *path, const struct buf *text)
 	struct stat st;
 
 	return fd >= 0 && bytes && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	       st.st_uid == geteuid() && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
+	       st.st_uid == ids_user() && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
 	       (uint64_t)st.st_size == text->len &&
 	       file_read_up_to(fd, bytes, text->len) == (ssize_t)text->len &&
 	       memcmp(bytes, text->data, text->len) == 0;

@@ -19,6 +19,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/ids.h"
 #include "base/own.h"
 #include "base/str.h"
 #include "proof/sign/sign.h"
@@ -50,7 +51,7 @@ static int keys_open_folder(int at, const char *name, bool makes, struct err *e)
 		return keys_fail(makes ? "make" : "find", name, -fd, e);
 	if (fstat(fd, &st) < 0)
 		return keys_fail("find", name, errno, e);
-	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+	if (st.st_uid != ids_user() || st.st_mode & (S_IWGRP | S_IWOTH))
 		return err_set(e, ERR_REFUSED, EPERM,
 			"cannot use the folder '%s' of the state: it is not yours, or others can "
 			"write to it",
@@ -70,7 +71,7 @@ static int open_plain(int folder, const char *name, bool is_secret, struct err *
 		return keys_fail("read", name, -fd, e);
 	if (fstat(fd, &st) < 0)
 		return keys_fail("read", name, errno, e);
-	if (!S_ISREG(st.st_mode) || st.st_uid != geteuid())
+	if (!S_ISREG(st.st_mode) || st.st_uid != ids_user())
 		return err_set(e, ERR_REFUSED, EPERM,
 			"cannot use the signing key: %s is not a plain file of yours", name);
 	if (is_secret && st.st_mode & 0177)
