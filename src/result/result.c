@@ -30,7 +30,6 @@
 #define MOST_EFFECTS ((size_t)1 << 30) /* bytes of effects.json */
 #define MOST_PROTECT ((size_t)1 << 20)
 #define MOST_PATHS   ((size_t)64 << 20)
-#define GONE         "layer.gone" /* a layer that is being removed */
 
 /* What had a session's workspace mounted goes a moment after the last command does. */
 #define SESSION_TRIES 50
@@ -264,20 +263,31 @@ static int begin_anew(const struct result *k)
 	return 0;
 }
 
+static void forget_pending(const struct result *k)
+{
+	own_fd int runs = openat(k->folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (runs >= 0)
+		record_forget_pending(runs, k->id);
+}
+
 int result_remove(struct result *k, struct err *e)
 {
-	static const char *const names[] = { GONE, "git-layer", "base" };
+	static const char *const names[] = { RECORD_LAYER_GONE, "git-layer", "base" };
 
 	close_fd(&k->layer);
 	close_fd(&k->git.layer);
 	close_fd(&k->base);
 	k->has_copy = false;
 	/* One step: half a layer would be taken for what the run did. */
-	if (tree_remove(k->folder, GONE, e) == 0 &&
-		renameat(k->folder, RECORD_LAYER, k->folder, GONE) < 0 && errno != ENOENT)
+	if (tree_remove(k->folder, RECORD_LAYER_GONE, e) == 0 &&
+		renameat(k->folder, RECORD_LAYER, k->folder, RECORD_LAYER_GONE) < 0 &&
+		errno != ENOENT)
 		err_sys(e, errno, "cannot rename the layer");
 	for (size_t i = 0; i < COUNT_OF(names) && e->kind == ERR_NONE; i++)
 		tree_remove(k->folder, names[i], e);
+	if (e->kind == ERR_NONE && !k->is_session)
+		forget_pending(k);
 	if (e->kind == ERR_NONE && k->is_session && begin_anew(k) < 0)
 		err_sys(e, errno, "cannot update the session's timestamp");
 	if (e->kind == ERR_NONE)

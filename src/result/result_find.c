@@ -23,19 +23,13 @@
 #define LEAST_PREFIX 8 /* a day */
 #define MOST_RUNS    ((size_t)64 << 20)
 
-/* A run of this project. */
-struct seen {
-	struct record_run run;
-	bool has_layer;
-};
-
 struct runs {
 	int fd; /* -1: no run was ever kept */
 	char here[PATH_MAX];
 	char project[PATH_MAX]; /* the nearest folder that was a run's project; "": none was */
 	struct arena arena;
-	struct seen *items; /* the newest first */
-	size_t count, room;
+	struct record_run *items; /* that wait, the newest first */
+	size_t count;
 };
 
 static void runs_done(struct runs *r)
@@ -60,15 +54,6 @@ static int runs_open(struct runs *r, struct err *e)
 	return r->fd;
 }
 
-static bool runs_is_there(int runs, const char *id, const char *name)
-{
-	char path[RECORD_RUN_SIZE + 32];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "%s/%s", id, name);
-	return fstatat(runs, path, &st, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 /* The project of a run; false where it has none. */
 static bool runs_read_project(int runs, const char *id, char ret[static PATH_MAX])
 {
@@ -83,54 +68,29 @@ static bool runs_read_project(int runs, const char *id, char ret[static PATH_MAX
 	return ret[0] == '/';
 }
 
-static int runs_add(struct runs *r, const char *id)
-{
-	struct seen *s;
-
-	if (r->count == r->room) {
-		size_t room = r->room ? 2 * r->room : 64;
-		struct seen *grown = arena_array(&r->arena, room, sizeof(*grown));
-
-		if (!grown)
-			return -ENOMEM;
-		if (r->count)
-			memcpy(grown, r->items, r->count * sizeof(*grown));
-		r->items = grown;
-		r->room = room;
-	}
-	s = &r->items[r->count++];
-	snprintf(s->run.id, sizeof(s->run.id), "%s", id);
-	record_find_began(r->fd, id, &s->run.began);
-	s->has_layer =
-		runs_is_there(r->fd, id, "layer/upper") || runs_is_there(r->fd, id, "layer/copy");
-	return 0;
-}
-
-/* The runs of the nearest folder, from here upwards, that was the project of one. */
+/* Those that wait in the nearest folder, from here upwards, that is the project of one. */
 static int runs_find(struct runs *r, struct err *e)
 {
-	struct file_entries entries = { .fd = r->fd };
-	const struct file_entry *entry;
-	int failure = 0;
+	own_free struct record_run *found = NULL;
+	size_t count = 0;
+	int failure = r->fd < 0 ? 0 : record_list_pending(r->fd, &found, &count);
 
-	while (r->fd >= 0 && !failure && (entry = file_next_entry(&entries))) {
+	if (failure < 0)
+		return err_sys(e, -failure, "cannot list the runs with changes");
+	r->items = arena_array(&r->arena, count + 1, sizeof(*r->items));
+	if (!r->items)
+		return err_set(e, ERR_SYS, ENOMEM, "cannot list the runs: out of memory");
+	for (size_t i = 0; i < count; i++) {
 		char project[PATH_MAX];
 
-		if (!record_is_run(entry->name, true) ||
-			!runs_read_project(r->fd, entry->name, project) ||
+		if (!runs_read_project(r->fd, found[i].id, project) ||
 			!str_path_within(r->here, project) || strlen(project) < strlen(r->project))
 			continue;
 		if (!str_eq(project, r->project))
 			r->count = 0;
 		memcpy(r->project, project, strlen(project) + 1);
-		failure = -runs_add(r, entry->name);
+		r->items[r->count++] = found[i];
 	}
-	if (!failure)
-		failure = entries.failure;
-	if (failure)
-		return err_sys(e, failure, "cannot list the runs");
-	if (r->count)
-		qsort(r->items, r->count, sizeof(*r->items), record_compare_runs);
 	return 0;
 }
 
@@ -159,10 +119,12 @@ static int name_run(
 	int runs, const char *word, bool is_run, char ret[static RECORD_RUN_SIZE], struct err *e)
 {
 	bool is_name = strlen(word) >= LEAST_PREFIX && record_is_run(word, false);
+	struct stat st;
 	size_t count;
 
 	/* A whole name needs no look at the others. */
-	if (record_is_run(word, true) && runs >= 0 && runs_is_there(runs, word, ".")) {
+	if (record_is_run(word, true) && runs >= 0 &&
+		fstatat(runs, word, &st, AT_SYMLINK_NOFOLLOW) == 0) {
 		snprintf(ret, RECORD_RUN_SIZE, "%s", word);
 		return 0;
 	}
@@ -348,16 +310,13 @@ bool result_find_session(const char *here, char ret[static RESULT_NAME_SIZE])
 /* --- the one that is meant --- */
 
 /* How many others wait beside it. */
-static size_t choose_newest(struct runs *r, char ret[static RECORD_RUN_SIZE])
+static size_t choose_newest(const struct runs *r, char ret[static RECORD_RUN_SIZE])
 {
 	size_t waiting = 0;
 
-	for (size_t i = 0; i < r->count; i++) {
-		if (!r->items[i].has_layer)
-			continue;
-		if (!waiting++)
-			memcpy(ret, r->items[i].run.id, RECORD_RUN_SIZE);
-	}
+	for (size_t i = 0; i < r->count; i++)
+		if (record_has_layer(r->fd, r->items[i].id) && !waiting++)
+			memcpy(ret, r->items[i].id, RECORD_RUN_SIZE);
 	return waiting ? waiting - 1 : 0;
 }
 
@@ -464,11 +423,8 @@ int result_each(int (*see)(void *of, struct result *k), void *of, struct result_
 		own(result) struct result k;
 
 		result_init(&k);
-		if (!runs_is_there(r.fd, r.items[i].run.id, RECORD_LAYER) &&
-			!runs_is_there(r.fd, r.items[i].run.id, "layer.gone"))
-			continue;
 		++*ret_count;
-		ok = result_open(&k, r.fd, r.items[i].run.id, e);
+		ok = result_open(&k, r.fd, r.items[i].id, e);
 		if (ok == 0)
 			ok = see(of, &k);
 	}

@@ -286,9 +286,31 @@ static void check_lease(struct run *r)
 	(void)log_write(&r->log);
 }
 
+/*
+ * Before it is signed, and so before it is no longer among those that are unsigned: what it wrote
+ * is to be found without a look at all runs. One that cannot be noted is found by a name only.
+ */
+static void note_pending(struct run *r)
+{
+	const struct record_effects *x = &r->record.effects;
+	own_fd int runs = -1;
+	struct err e;
+	int failure;
+
+	if ((x->is_known && !(x->added + x->changed + x->deleted + x->renamed)) || r->folder < 0)
+		return;
+	runs = openat(r->folder, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	failure = runs < 0 ? -errno : record_note_pending(runs, r->record.run);
+	if (failure < 0) {
+		err_sys(&e, -failure, "cannot note that run %s has changes", r->record.run);
+		run_tell_err(r, &e);
+	}
+}
+
 void run_record_end(struct run *r, const struct err *e)
 {
 	r->record.error = *e;
+	note_pending(r);
 	run_compare_again(r);
 	check_lease(r);
 	sign_record(r);

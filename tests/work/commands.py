@@ -947,6 +947,40 @@ def a_run_ends_with_what_it_changed_and_what_to_type(p):
     assert "+x" in expect(bawn(p, *command, cwd=p.home), 0).stdout
 
 
+def pending(p):
+    folder = p.state / "bawn/pending"
+    return sorted(path.name for path in folder.iterdir()) if folder.exists() else None
+
+
+@case
+def runs_with_changes_are_noted_until_these_are_applied_or_discarded(p):
+    fill(p)
+    expect(p.sh("true", "-q"), 0)
+    assert pending(p) is None, "a run without changes notes nothing"
+    expect(p.sh("echo one >one", "-q"), 0)
+    first, = pending(p)
+    assert (p.state / "bawn/pending" / first).resolve() == p.state / "bawn/runs" / first
+    expect(p.sh("echo two >two", "-q"), 0)
+    assert len(pending(p)) == 2 and pending(p)[0] == first
+    expect(bawn(p, "apply", "--run", first), 0)
+    assert first not in pending(p) and len(pending(p)) == 1
+    expect(bawn(p, "discard"), 0)
+    assert pending(p) == []
+    # Whose keeper is killed is found before it is signed, and after.
+    process = p.start("run", "--", "sh", "-c", "echo three >three; echo there; read x")
+    assert process.stdout.readline() == b"there\n"
+    process.kill()
+    process.communicate(timeout=20)
+    assert pending(p) == [] and "three" in expect(bawn(p, "diff", "--name-only"), 0).stdout
+    expect(p.sh("true", "-q"), 0)
+    assert len(pending(p)) == 1 and "three" in expect(bawn(p, "diff", "--name-only"), 0).stdout
+    # The folder decides, not the link.
+    (p.state / "bawn/pending/20200102-030405-0a0b0c0d").symlink_to("/etc")
+    shutil.rmtree(p.state / "bawn/runs" / pending(p)[1] / "layer")
+    expect(bawn(p, "diff"), 0, "no changes of a run are waiting")
+    assert pending(p) == []
+
+
 @case
 def a_run_is_looked_at_while_it_goes_on(p):
     fill(p)

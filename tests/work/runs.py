@@ -26,6 +26,8 @@ class Run:
         for folder in (self.folder, self.layer.parent, self.layer, self.layer.parent / "work"):
             folder.mkdir(mode=0o700)
             os.chown(folder, place.uid, place.uid)
+        # As in a state of before November 2026, where nobody has noted which runs have changes.
+        shutil.rmtree(place.state / "bawn/pending", ignore_errors=True)
         link = self.folder / "project"
         link.symlink_to(self.project.resolve())
         os.chown(link, place.uid, place.uid, follow_symlinks=False)

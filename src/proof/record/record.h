@@ -402,6 +402,21 @@ int record_list_runs(int runs, const char *session, struct record_run **ret, siz
  */
 int record_list_newest(int runs, size_t most, struct record_run **ret, size_t *ret_count);
 
+/* --- runs with changes that were neither applied nor discarded: record_pending.c --- */
+
+/* True if the run's folder has what it wrote to its project. */
+bool record_has_layer(int runs, const char *run);
+
+/* Notes that a run has ended, if it has such changes; that it has none any more. 0 or -errno. */
+int record_note_pending(int runs, const char *run);
+void record_forget_pending(int runs, const char *run);
+
+/*
+ * Lists them, with those that go on or were interrupted, the newest first. It takes as long as
+ * there are such runs, whatever else is kept. The caller frees *ret. 0 or -errno.
+ */
+int record_list_pending(int runs, struct record_run **ret, size_t *ret_count);
+
 /*
  * Where the operator's state is: XDG's word, root's own place, or `home`, which may be NULL. It
  * need not be there. -ENOENT: nothing says where.

@@ -12,5 +12,7 @@
 #define RECORD_EFFECTS_FILE "effects.json" /* what it did to the project */
 #define RECORD_PROJECT_LINK "project"      /* leads to the project; not signed */
 #define RECORD_LAYER        "layer"        /* what it wrote, until that is applied or discarded */
+#define RECORD_GIT_LAYER    "git-layer"    /* the same of git's folder, where that is outside */
+#define RECORD_LAYER_GONE   "layer.gone"   /* the same, half removed */
 #define RECORD_STDOUT_FILE  "stdout"       /* what it printed, where that is kept */
 #define RECORD_STDERR_FILE  "stderr"

@@ -396,8 +396,11 @@ static int look_at_run(int state, int runs, int drafts, const char *run, struct 
 		return err_sys(e, -r, "cannot read what is to be signed");
 	if (r == 0)
 		r = sign_unsigned(state, folder, run, draft, n, e);
-	if (r == 0 || r == -ENOENT || r == -ENODATA)
+	/* Among those that are unsigned it was found; now it is one that has changes to review. */
+	if (r == 0 || r == -ENOENT || r == -ENODATA) {
+		(void)record_note_pending(runs, run);
 		keep_forget(state, run);
+	}
 	return r == 0 ? 1 : r == -ENOENT || r == -ENODATA ? 0 : r;
 }
 
