@@ -451,6 +451,11 @@ int run_prune(int state, struct run_prune *x, struct err *e)
 	if (!x->is_dry)
 		p.pruned = pruned = prune_open_pruned(state, e);
 	r = x->is_dry || pruned >= 0 ? prune_runs(&p, e) : pruned;
+	if (r == 0 && x->runs && !x->is_dry) {
+		r = record_prune_parts(state, runs);
+		if (r < 0)
+			err_sys(e, -r, "cannot remove the specs and plans of pruned runs");
+	}
 	if (r == 0)
 		r = prune_logs(&p, e);
 	if (p.has_sessions)

@@ -92,6 +92,24 @@ def nothing_is_removed_on_a_terminal_before_somebody_says_so(p):
 
 
 @case
+def specs_and_plans_that_no_run_has_any_more_go_too(p):
+    parts = lambda: sorted(path.name for kind in ("plans", "specs") for path in p.state.glob(f"bawn/{kind}/*"))  # noqa: E731
+    expect(p.run("run", *QUICK, "-m", "1G", "--allow-degraded", "limits.memory", "--", "true"), 0)
+    first = parts()
+    ids = some_runs(p, 2)
+    both = parts()
+    assert len(first) == 2 and len(both) == 4
+    prune(p, "--keep-runs", "2")
+    assert runs_of(p) == ids[1:] and parts() == both, "they are young: a run that begins just now may use them"
+    for path in p.state.glob("bawn/*s/*.json"):
+        os.utime(path, (time.time() - 100000,) * 2)
+    some_runs(p, 1)
+    prune(p, "--keep-runs", "2")
+    assert parts() == sorted(set(both) - set(first))
+    assert expect(p.run("record", "show"), 0) and expect(p.run("verify"), 0)
+
+
+@case
 def by_age_and_by_size(p):
     ids = some_runs(p, 3)
     one = sum(path.lstat().st_size for path in (p.state / "bawn/runs" / ids[2]).iterdir() if not path.is_symlink())

@@ -455,6 +455,11 @@ bool record_find_part(int folder, enum record_part part, char ret[static SHA256_
  */
 int record_open_part(int folder, enum record_part part, const char *sha256);
 
+/*
+ * Removes the texts that no run's log names, and that nobody has used for a day. 0 or -errno.
+ */
+int record_prune_parts(int state, int runs);
+
 /* What it is called in an export: spec.json, plan.json. */
 const char *record_part_name(enum record_part part);
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -39,6 +40,16 @@ const char *record_part_name(enum record_part part)
 	return parts[part].name;
 }
 
+#define TOUCH_S  3600         /* a text that is used again is touched, once in an hour */
+#define UNUSED_S (24 * 3600L) /* one that nobody has touched since may be removed */
+
+/* Whoever prunes at this moment may not know of the run that uses the text yet. */
+static void touch_part(int fd, const struct stat *st)
+{
+	if (time(NULL) - st->st_mtime > TOUCH_S)
+		(void)futimens(fd, NULL);
+}
+
 /* Is the text there already, in a plain file that nobody else can write to? */
 static bool is_kept(int state, const char *path, const struct buf *text)
 {
@@ -47,11 +58,14 @@ static bool is_kept(int state, const char *path, const struct buf *text)
 	own_free char *bytes = malloc(text->len + 1);
 	struct stat st;
 
-	return fd >= 0 && bytes && fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	       st.st_uid == ids_user() && !(st.st_mode & (S_IWGRP | S_IWOTH)) &&
-	       (uint64_t)st.st_size == text->len &&
-	       file_read_up_to(fd, bytes, text->len) == (ssize_t)text->len &&
-	       memcmp(bytes, text->data, text->len) == 0;
+	if (fd < 0 || !bytes || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+		st.st_uid != ids_user() || st.st_mode & (S_IWGRP | S_IWOTH) ||
+		(uint64_t)st.st_size != text->len ||
+		file_read_up_to(fd, bytes, text->len) != (ssize_t)text->len ||
+		memcmp(bytes, text->data, text->len) != 0)
+		return false;
+	touch_part(fd, &st);
+	return true;
 }
 
 /* Under a name that is nobody else's, and then under its own. */
@@ -124,4 +138,76 @@ int record_open_part(int folder, enum record_part part, const char *sha256)
 	snprintf(up, sizeof(up), "../../%s", path);
 	fd = openat(folder, up, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
+}
+
+/* --- those that no run names --- */
+
+struct part_names {
+	char (*items)[SHA256_HEX_SIZE];
+	size_t count;
+};
+
+static int compare_names(const void *a, const void *b)
+{
+	return strcmp(a, b);
+}
+
+/* The digests that the logs of all runs name, in order. */
+static int find_used(int runs, enum record_part part, struct part_names *ret)
+{
+	own_fd int fd = openat(runs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct file_entries entries = { .fd = fd };
+	const struct file_entry *entry;
+	size_t room = 0;
+
+	while (fd >= 0 && (entry = file_next_entry(&entries))) {
+		own_fd int folder = file_open_name(runs, entry->name, O_RDONLY | O_DIRECTORY);
+
+		if (ret->count == room) {
+			void *grown = reallocarray(
+				ret->items, room ? 2 * room : 256, sizeof(*ret->items));
+
+			if (!grown)
+				return -ENOMEM;
+			ret->items = grown;
+			room = room ? 2 * room : 256;
+		}
+		if (folder >= 0)
+			ret->count += record_find_part(folder, part, ret->items[ret->count]);
+	}
+	if (ret->count)
+		qsort(ret->items, ret->count, sizeof(*ret->items), compare_names);
+	return fd < 0 ? -errno : -entries.failure;
+}
+
+static int prune_part(int state, int runs, enum record_part part)
+{
+	own_fd int folder = file_open_name(state, parts[part].folder, O_RDONLY | O_DIRECTORY);
+	struct file_entries entries = { .fd = folder };
+	struct part_names used = { NULL, 0 };
+	const struct file_entry *entry;
+	int r = folder == -ENOENT ? 0 : folder < 0 ? folder : find_used(runs, part, &used);
+
+	while (r == 0 && folder >= 0 && (entry = file_next_entry(&entries))) {
+		char name[SHA256_HEX_SIZE];
+		struct stat st;
+
+		snprintf(name, sizeof(name), "%s", entry->name);
+		if (fstatat(folder, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+			!S_ISREG(st.st_mode) || time(NULL) - st.st_mtime <= UNUSED_S ||
+			(used.count && bsearch(name, used.items, used.count, sizeof(*used.items),
+					       compare_names)))
+			continue;
+		if (unlinkat(folder, entry->name, 0) < 0)
+			r = -errno;
+	}
+	free(used.items);
+	return r;
+}
+
+int record_prune_parts(int state, int runs)
+{
+	int r = prune_part(state, runs, RECORD_SPEC);
+
+	return r < 0 ? r : prune_part(state, runs, RECORD_PLAN);
 }
