@@ -44,7 +44,8 @@ int file_open_told(const char *path, int flags, bool *ret_is_real);
 /* Closes the descriptors that are not negative, neighbours by one call, and sets all to -1. */
 void file_close_all(int *fds, size_t count);
 
-/* Finds the path of an open file, without symlinks. Returns its length, or -errno if it has none.
+/*
+ * Finds the path of an open file, without symlinks. Returns its length, or -errno if it has none.
  */
 ssize_t file_path_of(int fd, char ret[static PATH_MAX]);
 

@@ -34,7 +34,7 @@ void json_put_character(struct buf *out, uint32_t c, const char *bytes, size_t w
 		buf_add(out, bytes, width);
 }
 
-/* How many bytes from here on stand for themselves: most do. */
+/* Returns how many of the next bytes need no escaping. */
 static size_t plain_size(const char *text)
 {
 	size_t n = 0;

@@ -6,7 +6,8 @@
 /* Reads a JSON map by a table: one row for each key. */
 struct json_field {
 	const char *key;
-	/* Reads the value. `reader` begins with a struct json_reader. False if the value is wrong.
+	/*
+	 * Reads the value. `reader` begins with a struct json_reader. False if the value is wrong.
 	 */
 	bool (*read)(void *reader, void *into);
 	size_t at;      /* offset of the member that `read` fills */

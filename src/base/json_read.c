@@ -71,7 +71,7 @@ static bool read_hex4(struct json_reader *r, uint32_t *ret)
 	return true;
 }
 
-/* What follows \u: a character, or the first half of one with the second behind it. */
+/* Reads what follows \u: a character, or a surrogate pair. */
 static bool read_unicode(struct json_reader *r, uint32_t *ret)
 {
 	uint32_t low;
@@ -89,7 +89,7 @@ static bool read_unicode(struct json_reader *r, uint32_t *ret)
 	return true;
 }
 
-/* What follows a backslash. */
+/* Reads what follows a backslash. */
 static bool json_read_escape(struct json_reader *r)
 {
 	static const char names[] = "\"\\/bfnrt", meant[] = "\"\\/\b\f\n\r\t";
@@ -184,7 +184,7 @@ bool json_enter_list(struct json_reader *r)
 	return json_read_enter(r, '[', "a list");
 }
 
-/* Is there another one? Takes the comma before it, or the bracket that ends it all. */
+/* True if there is another item. Reads the comma before it, or the closing bracket. */
 static bool json_read_go_on(struct json_reader *r, char bracket)
 {
 	bool is_first = !r->has_items[r->depth];

@@ -120,7 +120,7 @@ static void put_word(uint8_t *ret, uint32_t word)
 		ret[i] = (uint8_t)(word >> (24 - 8 * i));
 }
 
-/* What is kept, a one, zeros and the length in bits: one block more, or two. */
+/* Adds the padding: a one bit, zeros and the length in bits, in one or two blocks. */
 static void finish_fast(struct sha256_fast *f, uint8_t ret[static SHA256_SIZE])
 {
 	size_t kept = (size_t)(f->size % BLOCK);

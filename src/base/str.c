@@ -120,7 +120,8 @@ void str_hide_value(char *said, size_t size, const char *given)
 
 			if (n == 0)
 				continue;
-			/* At the end of a full text there may be no room for more than was there.
+			/*
+			 * At the end of a full text there may be no room for more than was there.
 			 */
 			if ((size_t)(at + 1 - said) + sizeof(shown) - 1 + rest > size) {
 				memmove(at + 1, at + 1 + n, rest);

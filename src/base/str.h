@@ -31,7 +31,8 @@ bool str_eq(const char *a, const char *b);
 bool str_starts(const char *text, const char *prefix);
 bool str_ends(const char *text, const char *suffix);
 
-/* True if `inner` is `outer` or below it. Both must be normalised; all absolute paths are in "/".
+/*
+ * True if `inner` is `outer` or below it. Both must be normalised; all absolute paths are in "/".
  */
 bool str_path_within(const char *inner, const char *outer);
 

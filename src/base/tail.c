@@ -35,7 +35,7 @@ void tail_add(struct tail *t, const void *bytes, size_t n)
 	t->total += n;
 }
 
-/* How many bytes are kept. */
+/* Returns the number of bytes kept. */
 static size_t kept_size(const struct tail *t)
 {
 	if (!t->bytes)

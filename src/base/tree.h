@@ -132,7 +132,8 @@ struct tree_names {
 	size_t count;
 };
 
-/* Reads at most `max` bytes of names. Returns 0 or -errno; tree_names_done must follow either way.
+/*
+ * Reads at most `max` bytes of names. Returns 0 or -errno; tree_names_done must follow either way.
  */
 int tree_names_read(int folder, size_t max, struct tree_names *ret);
 void tree_names_done(struct tree_names *names);

@@ -131,7 +131,7 @@ static ssize_t tree_content_read_at(int fd, char *bytes, size_t size, off_t at)
 	return (ssize_t)len;
 }
 
-/* Have two files the same bytes? False also where that cannot be seen. */
+/* True if two files have the same bytes; false also if that is unknown. */
 static bool tree_same_content(int one, int other, struct tree_bytes *b)
 {
 	off_t at = 0;
@@ -192,7 +192,7 @@ static int copy_attributes(struct copy *c, int from, int to)
 	return 0;
 }
 
-/* What a file may do for whoever runs it is its owner's to say, and the copy has another one. */
+/* File capabilities are granted by the file's owner, and the copy has another owner. */
 static mode_t mode_of(const struct copy *c, const struct stat *st)
 {
 	mode_t mode = st->st_mode & 07777 & ~c->o->drops;
@@ -206,13 +206,13 @@ static mode_t mode_of(const struct copy *c, const struct stat *st)
 	return mode;
 }
 
-/* Is it left where it is? */
+/* True if others_only leaves the entry out. */
 static bool tree_copy_is_own(const struct copy *c, const struct stat *st)
 {
 	return c->o->others_only && st->st_uid == geteuid() && st->st_gid == c->o->group;
 }
 
-/* What nobody lets us read stays where it is, too. */
+/* Unreadable entries are left out too. */
 static int tree_copy_leave_out(
 	struct copy *c, const char *name, int num, const char *verb, struct err *e)
 {
@@ -303,7 +303,7 @@ static int remember_linked(const struct copy *c, const struct entry *x)
 	return linkat(x->to, x->name, c->o->links, known, 0) < 0 ? -errno : 0;
 }
 
-/* Has a file attributes that would be copied, or may it? */
+/* True if a file has, or may have, attributes that would be copied. */
 static bool has_attributes(struct copy *c, int fd)
 {
 	ssize_t n = flistxattr(fd, c->bytes.other, sizeof(c->bytes.other));
@@ -363,7 +363,7 @@ static int copy_file(struct copy *c, struct entry *x, struct err *e)
 	if (r == 0) {
 		from = tree_copy_open_source(c, x);
 		r = from < 0 ? from : fstat(from, &x->st) < 0 ? -errno : 0;
-		/* What it was a moment ago does not count. */
+		/* The entry may have changed since it was read. */
 		if (r == 0 && !S_ISREG(x->st.st_mode))
 			r = -ESTALE;
 		if (r < 0)
@@ -376,7 +376,7 @@ static int copy_file(struct copy *c, struct entry *x, struct err *e)
 	return 0;
 }
 
-/* Of what has no descriptor. */
+/* Sets times and group of an entry without a descriptor. */
 static int finish_name(const struct copy *c, const struct entry *x)
 {
 	const struct timespec times[] = { x->st.st_atim, x->st.st_mtim };

@@ -35,7 +35,7 @@ struct digest {
 static_assert(sizeof(((struct tree_hasher *)0)->names) >= XATTR_LIST_MAX, "all names fit");
 static_assert(sizeof(((struct tree_hasher *)0)->bytes) >= XATTR_SIZE_MAX, "each value fits");
 
-/* What stands for an entry, and is hashed into its folder. */
+/* The line of an entry, which is hashed into its folder. */
 struct line {
 	struct stat st;
 	char hash[SHA256_HEX_SIZE], attributes[SHA256_HEX_SIZE];

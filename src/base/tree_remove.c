@@ -51,7 +51,7 @@ static int tree_remove_open_folder(const struct removal *w, int at, const char *
 
 /* --- what stands in the way --- */
 
-/* Was it immutable, or only to be appended to, and is so no more? */
+/* True if the entry was immutable or append-only and that was cleared. */
 static bool clear_marks(int fd)
 {
 	int marks = 0;
@@ -140,7 +140,7 @@ static int tree_remove_move_up(struct removal *w, int at, const char *name)
 	return r;
 }
 
-/* Has it no room for another folder in it? */
+/* True if the file system has no room for another folder. */
 static bool is_deep(const struct removal *w, int at)
 {
 	return at != w->top && (w->depth >= TREE_MAX_DEPTH || at >= w->last_fd - SPARE_FDS);
@@ -189,7 +189,7 @@ static int remove_folder(struct removal *w, int at, const char *name)
 	if (w->top < 0)
 		w->top = folder;
 	r = remove_opened(w, at, name, folder);
-	/* What is in the way of it was named already. */
+	/* The entry that is in the way was named already. */
 	return r < 0 && w->failed == failed ? tree_remove_fail(w, name, -r, "remove") : r;
 }
 
@@ -249,7 +249,7 @@ int tree_empty(int folder, struct tree_removal *o, struct err *e)
 	int r;
 
 	w.depth = 1;
-	/* What was moved up meanwhile is found by the next look; the last one counts. */
+	/* The next walk finds entries that were moved up meanwhile; the last walk counts. */
 	do {
 		unsigned moved = w.moved;
 

@@ -277,7 +277,7 @@ static int cgroup_lock(int folder, unsigned ms)
 	return 0;
 }
 
-/* Is it this folder that has the name, and not one made after it? */
+/* True if the name still belongs to this folder, and not to a newer one. */
 static bool cgroup_is_at(int parent, const char *name, int folder)
 {
 	struct stat named, held;
@@ -356,7 +356,8 @@ static bool kill_listed(int folder)
 	return has_any;
 }
 
-/* Nothing can fork faster than it is killed, and a dying process does not wait for its CPU quota.
+/*
+ * Nothing can fork faster than it is killed, and a dying process does not wait for its CPU quota.
  */
 static void prepare_end(int folder)
 {
@@ -571,7 +572,7 @@ static int cgroup_make_folder(int parent, const char *name)
 		own_fd int folder = -1;
 		int r;
 
-		/* Nobody else may open it, and so nobody else can lock it. */
+		/* Nobody else may open the folder, so nobody else can lock it. */
 		if (mkdirat(parent, name, 0700) < 0)
 			return -errno;
 		folder = file_open_name(parent, name, O_RDONLY | O_DIRECTORY);

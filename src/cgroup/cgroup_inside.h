@@ -25,7 +25,8 @@ struct cgroup_knob {
 
 #define CGROUP_MAX_KNOBS 2
 
-/* Finds the files of a limit, in the order to write them. Returns how many; 0: not a valid limit.
+/*
+ * Finds the files of a limit, in the order to write them. Returns how many; 0: not a valid limit.
  */
 int cgroup_knobs(enum cgroup_controller c, bool is_v2, uint64_t limit,
 	struct cgroup_knob ret[static CGROUP_MAX_KNOBS]);

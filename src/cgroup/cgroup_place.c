@@ -45,7 +45,7 @@ const char *const cgroup_controller_names[CGROUP_COUNT] = {
 	[CGROUP_PIDS] = "pids",
 };
 
-/* Is `word` one of a list, as in "rw,cpu,cpuacct" or "cpuset cpu io"? */
+/* True if `word` is in a list such as "rw,cpu,cpuacct" or "cpuset cpu io". */
 static bool cgroup_has_word(const char *list, const char *word)
 {
 	size_t n = strlen(word);
@@ -161,7 +161,7 @@ void cgroup_place_find(const char *mounts, struct cgroup_places *ret)
 	find_of("/proc/self/cgroup", mounts, ret);
 }
 
-/* The same of another process, in the mounts of this one. */
+/* Finds the places of another process, in the mounts of this one. */
 static void cgroup_place_find_of(pid_t pid, struct cgroup_places *ret)
 {
 	char path[32];
@@ -275,7 +275,7 @@ static int connect_to_manager(pid_t *ret_pid)
 		return fd;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
 		return -errno;
-	/* Of another process namespace it has the number 0 here. */
+	/* A process of another pid namespace has pid 0 here. */
 	if (peer.uid != geteuid() || peer.pid <= 0)
 		return -EPERM;
 	*ret_pid = peer.pid;

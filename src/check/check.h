@@ -6,7 +6,8 @@
  * Lints a settled spec. Findings go to s->diags, at the line that they are about.
  */
 
-/* Warns of contradictory or pointless settings, and of bind targets with host paths (S-08). Pure.
+/*
+ * Warns of contradictory or pointless settings, and of bind targets with host paths (S-08). Pure.
  */
 void check_settings(struct spec *s);
 

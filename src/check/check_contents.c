@@ -107,7 +107,7 @@ static void check_say(struct check_bind *b, enum check_kind kind, const char *fm
 		check_shown(b->spec, b->item->bind.from), text);
 }
 
-/* Says how many more there were of each kind. */
+/* Warns how many more findings of each kind there were. */
 static void check_say_rest(struct check_bind *b)
 {
 	for (enum check_kind k = 0; k < CHECK_KIND_COUNT; k++)
@@ -157,7 +157,7 @@ static size_t check_read_start(struct check_bind *b, const struct check_entry *e
 
 /* --- where a path leads --- */
 
-/* Does a relative path climb out of the bind, from `depth` directories below it? */
+/* True if a relative path, `depth` directories below the bind, leads out of it. */
 static bool bind_climbs(const char *path, unsigned depth)
 {
 	while (*path) {
@@ -363,7 +363,7 @@ static bool names_credentials(const char *name, size_t n, mode_t type)
 	return false;
 }
 
-/* Has the operator acknowledged the source, or this below it? */
+/* True if the operator has acknowledged the source, or this path below it. */
 static bool inside_is_acknowledged(const struct check_bind *b, const struct check_entry *entry)
 {
 	const struct spec_value *allowed = spec_list(b->spec, SPEC_PREFLIGHT_ALLOW);
@@ -389,7 +389,7 @@ static bool check_credentials(struct check_bind *b, const struct check_entry *en
 	return true;
 }
 
-/* Is a part of the path, or its last part as a file, the name of credentials? */
+/* True if a folder in the path, or the file, has the name of credentials. */
 static bool passes_credentials(const char *path, mode_t type)
 {
 	while (*path) {

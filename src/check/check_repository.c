@@ -78,7 +78,8 @@ static int check_resolve(const char *folder, const char *path, char ret[static P
 	return realpath(path[0] == '/' ? path : whole, ret) ? 0 : -errno;
 }
 
-/* All of a file of git's configuration, ended with a NUL; NULL where there is none. Caller frees.
+/*
+ * All of a file of git's configuration, ended with a NUL; NULL where there is none. Caller frees.
  */
 static char *check_read_config(int folder, const char *name, size_t *ret_size)
 {
@@ -528,7 +529,7 @@ static bool is_module_of_ours(struct check_looking *l, int named)
 	return is_ours;
 }
 
-/* Is it, or lies it in, something that is called as folders of git are? */
+/* True if the path is, or is below, a folder with the name of a git folder. */
 static bool is_gits_by_name(const char *path)
 {
 	while (*path) {

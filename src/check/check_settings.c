@@ -397,7 +397,7 @@ static int env_compare_names(const void *name, const void *row)
 	return strcmp(name, ((const struct variable *)row)->name);
 }
 
-/* Does one part of NAME_OF_IT end with the word? A plural counts. */
+/* True if a part of NAME_OF_IT ends with the word, also in the plural. */
 static bool env_has_word(const char *name, const char *word)
 {
 	size_t m = strlen(word);

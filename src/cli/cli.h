@@ -163,7 +163,8 @@ struct cli {
 	bool has_dashes;   /* there is a "--" */
 	size_t open_count; /* with takes_words: the words before it */
 	bool is_json, is_quiet, has_color;
-	/* CLOCK_MONOTONIC at the beginning of main, and how long the processor had worked for us.
+	/*
+	 * CLOCK_MONOTONIC at the beginning of main, and how long the processor had worked for us.
 	 */
 	uint64_t began_ns, cpu_before_ns;
 	char *command_line; /* all of it, in one piece of memory, as ps shows it */

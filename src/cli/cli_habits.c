@@ -95,7 +95,7 @@ static const struct habit options[] = {
 	{ 0 },
 };
 
-/* What is meant by another word. */
+/* Aliases. */
 static const struct habit same[] = {
 	{ "logs", "log" },
 	{ "-v", "version" },

@@ -62,7 +62,7 @@ static void begin_row(const struct cli_log_out *out, const char *time, const cha
 	buf_printf(line, "  %-16s  ", type);
 }
 
-/* What was folded until now, in one line. */
+/* Shows the folded events in one line. */
 static void show_folded(struct cli_log_out *out)
 {
 	own(buf) struct buf line = { .max = MOST_LINE };
@@ -76,7 +76,7 @@ static void show_folded(struct cli_log_out *out)
 	out->folded.holding = out->folded.count = 0;
 }
 
-/* Is it one of a run's guarantees, which holds? Those that do not are shown where they stand. */
+/* True for the guarantee of a run that holds, which is folded. Others are shown in place. */
 static bool folds(struct cli_log_out *out, const struct log_event *x)
 {
 	const struct log_member *holds = log_find(x, "holds");

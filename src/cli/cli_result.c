@@ -1,4 +1,5 @@
-/* cli_result - the run or session that a command line means: which it is, and what is said of it.
+/*
+ * cli_result - the run or session that a command line means: which it is, and what is said of it.
  */
 #include <errno.h>
 

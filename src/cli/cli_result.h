@@ -18,7 +18,8 @@ int cli_load_result(const struct cli *cli, struct result *k);
 /* Returns CLI_NO if a chosen path has no effect. */
 int cli_check_paths(const struct result *k);
 
-/* Opens the folder of the run that a word names, or with NULL of the newest; -1: there is no run.
+/*
+ * Opens the folder of the run that a word names, or with NULL of the newest; -1: there is no run.
  */
 int cli_open_run(
 	const struct cli *cli, const char *word, char ret[static RECORD_RUN_SIZE], int *ret_folder);

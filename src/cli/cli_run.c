@@ -142,7 +142,7 @@ static void say_effects(const struct cli *cli, const struct record *record, cons
 {
 	const struct record_effects *x = &record->effects;
 
-	/* What a session has done so far is said by its commands: cli_say_session_effects. */
+	/* The session's commands print this: cli_say_session_effects. */
 	if (record->session)
 		return;
 	if (x->error.kind != ERR_NONE) {
@@ -166,7 +166,7 @@ static void say_step(const char *name, uint64_t from, uint64_t to)
 	fprintf(stderr, "  %-26s %8.1f µs\n", name, to > from ? (double)(to - from) / 1000 : 0);
 }
 
-/* What the cage's first process did, in parts of the plan. */
+/* Prints the steps of the cage's first process, by parts of the plan. */
 static void say_wall(const struct cage_times *t)
 {
 	uint64_t rest = t->ready - t->mapped;
@@ -265,7 +265,7 @@ static void say_reached(const struct run *r)
 	}
 }
 
-/* May it be why a program aborted? Only a cgroup counts the threads that it refuses. */
+/* True if a limit may be why a program aborted. Only a cgroup counts refused threads. */
 static bool is_pids_uncounted(const struct run *r)
 {
 	const struct plan_op *op = plan_find(r->plan, PLAN_LIMIT, "limits.pids");

@@ -34,7 +34,8 @@ say(const char *before, const char *fmt, va_list args)
 	char text[4096];
 
 	vsnprintf(text, sizeof(text), fmt, args);
-	/* Whatever a message shows of an argument, it shows no value of a variable: keys get there.
+	/*
+	 * Whatever a message shows of an argument, it shows no value of a variable: keys get there.
 	 */
 	cli_hide_values(text, sizeof(text));
 	buf_puts(&line, before);

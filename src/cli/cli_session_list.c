@@ -68,7 +68,7 @@ struct listing {
 	size_t count;
 };
 
-/* How long it is kept yet, if nobody uses it. */
+/* Adds the time that is left until an unused session expires. */
 static void print_left(
 	const struct listing *l, const struct store_session *s, char ret[static NUM_TEXT_SIZE])
 {

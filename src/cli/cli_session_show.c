@@ -288,7 +288,7 @@ static int show_named_session(const struct cli *cli, struct run_sessions *at, co
 
 	if (status != CLI_OK)
 		return status;
-	/* What a keeper left that was killed is signed first, as by record list. */
+	/* First signs the records of killed keepers, as `record list` does. */
 	if (at->state >= 0 && record_sign_interrupted(at->state, &e) < 0)
 		cli_complain_err(&e);
 	e = (struct err){ 0 };

@@ -39,7 +39,7 @@ const struct cli_setting cli_settings[] = {
 
 #define COUNT (COUNT_OF(cli_settings) - 1)
 
-/* Is this, up to its "=", one of them? */
+/* True if the part before "=" is one of the settings. */
 static bool is_setting(const char *variable)
 {
 	for (size_t i = 0; i < COUNT; i++) {
@@ -75,7 +75,7 @@ static int settings_check_names(void)
 	return CLI_OK;
 }
 
-/* The same rules as for an option, and a sentence about the variable. */
+/* Checks a value by the rules of its option. The error names the variable. */
 static int check_value(const struct cli_setting *x, const char *value)
 {
 	const char *name = x->option.name, *text;
@@ -122,7 +122,7 @@ int cli_add_settings(struct cli *cli)
 		cli_complain("not enough memory for the settings");
 		return CLI_FAILED;
 	}
-	/* What comes later counts: the command line. */
+	/* The command line comes later and wins. */
 	memcpy(given, found, n * sizeof(*given));
 	memcpy(given + n, cli->given, cli->given_count * sizeof(*given));
 	free(cli->given);

@@ -26,7 +26,7 @@ const struct cli_option cmd_agent_options[] = {
 	{ 0 },
 };
 
-/* What is asked for, and all that the answer is made of. */
+/* The question, and all that the answer is made of. */
 struct agent_job {
 	const struct cli *cli;
 	const char *home;
@@ -198,7 +198,7 @@ static int agent_list(struct agent_job *job, const char *name)
 
 /* --- what was kept --- */
 
-/* What is asked to be forgotten. */
+/* The state to forget. */
 struct forgetting {
 	int state;
 	char project[PATH_MAX];
@@ -232,7 +232,7 @@ static size_t name_wanted(const struct forgetting *f, struct buf *ret)
 	return n;
 }
 
-/* Who says neither which agent nor --all: it is shown what there is. */
+/* Without an agent or --all, lists what there is. */
 static int say_which(const struct forgetting *f)
 {
 	own(buf) struct buf names = { .max = 4096 };

@@ -21,7 +21,7 @@
 
 #define MOST_OUTPUT ((size_t)1 << 30)
 
-/* What came of an apply, for people or as one object. */
+/* The outcome of an apply, to be printed for people or as JSON. */
 struct applied {
 	const struct cli *cli;
 	const struct result *kept;
@@ -87,7 +87,7 @@ static void applied_tell(
 	cli_write(&line, CLI_OK);
 }
 
-/* What was tried already is not advised again. */
+/* Does not suggest what was just tried. */
 static void say_conflict(const struct applied *a)
 {
 	const struct result *k = a->kept;
@@ -110,7 +110,7 @@ static void say_conflict(const struct applied *a)
 			k->id, k->id);
 }
 
-/* What to type for what was left out. */
+/* Suggests a command for the effects that were not applied. */
 static void say_ways(const struct applied *a)
 {
 	const size_t *n = a->result.counts.counts;
@@ -132,7 +132,7 @@ static void say_ways(const struct applied *a)
 	}
 }
 
-/* What was not asked for is still to come; the newest run is meant without its id. */
+/* Other effects are pending. Without an id a command means the newest run. */
 static void add_rest(const struct applied *a, struct buf *line)
 {
 	const char *id = a->is_named ? a->kept->id : "", *blank = a->is_named ? " " : "";

@@ -73,7 +73,7 @@ static struct change_patch make_patch(const struct result *k, struct cli_show *o
 
 /* --- what is left of it --- */
 
-/* What is shown though it may be there. */
+/* Effects that are shown even if the host may have them already. */
 static void tell_unknown(const struct result_there *f, struct change_lines *to)
 {
 	own(buf) struct buf text = { .max = CHANGE_PATCH_LINE };
@@ -100,7 +100,7 @@ static bool diff_is_shown(const struct result *k, const struct change_effect *x)
 
 /* --- as a patch --- */
 
-/* What is in front, and under which heading. */
+/* The effects to show first, and their headings. */
 static const struct {
 	enum change_mark mark;
 	const char *heading;
@@ -280,7 +280,7 @@ int cmd_diff(struct cli *cli)
 		status = cli_load_result(cli, &k);
 	if (status != CLI_OK)
 		return status;
-	/* Nobody's effects are none: whoever wants an object gets one. */
+	/* --json prints an object even if there is no run. */
 	if (k.folder < 0)
 		return cli->is_json ? diff_print_json(&k) : CLI_OK;
 	return show_effects(cli, &k);

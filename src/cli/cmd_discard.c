@@ -88,7 +88,8 @@ static int discard(struct discard *d, struct result *k, size_t others)
 
 	if (result_lock(k, cli_command_word(d->cli->command), &e) < 0)
 		return cli_fail(&e);
-	/* What it did stays known, if that can be found out; a layer that cannot be read goes too.
+	/*
+	 * What it did stays known, if that can be found out; a layer that cannot be read goes too.
 	 */
 	if (has_layer && k->below >= 0)
 		cli_load_result(d->cli, k);
@@ -178,7 +179,7 @@ static int discard_one(struct discard *d)
 	return k.folder < 0 ? CLI_OK : discard(d, &k, words.others);
 }
 
-/* May it be a run, or a session? */
+/* True if the word can name a run or a session. */
 static bool discard_is_name(const char *word)
 {
 	return record_is_run(word, false) || session_is_id(word, false) ||

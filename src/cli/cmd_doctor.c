@@ -14,7 +14,7 @@ static const char *engine_name(enum spec_engine e)
 	return spec_keys[SPEC_ENGINE].choices[e];
 }
 
-/* What one guarantee comes to on this host. */
+/* The result for one guarantee on this host. */
 struct finding {
 	bool is_possible;
 	enum host_cause cause; /* why not */

@@ -27,7 +27,7 @@ const struct cli_option cmd_key_options[] = {
 	{ 0 },
 };
 
-/* What is done with a key, and where it is. */
+/* The request, and where the key is. */
 struct key_job {
 	const struct cli *cli;
 	struct sign_key key;
@@ -38,7 +38,7 @@ struct key_job {
 	struct buf out;
 };
 
-/* Says what went wrong, and of what is in the state also where that is. */
+/* Prints an error and, if it is about the state, the path of that. */
 static int key_fail(const struct key_job *job, const struct err *e)
 {
 	if (job->state < 0)

@@ -199,7 +199,7 @@ static void look_free(struct look **look)
 	free(*look);
 }
 
-/* What is odd about the log is said as it is found. */
+/* Prints a warning about the log as soon as it is found. */
 static void say_notice(void *of, const char *text, const char *hint)
 {
 	(void)of;
@@ -320,7 +320,7 @@ static int log_open_source(struct look *l)
 
 /* --- what is shown --- */
 
-/* How it ended, as far as the events say. */
+/* Notes how the run ended, if the event says so. */
 static void note_outcome(struct look *l)
 {
 	const struct log_event *x = &l->event;
@@ -331,7 +331,7 @@ static void note_outcome(struct look *l)
 		snprintf(l->out.outcome, sizeof(l->out.outcome), "%s", x->type);
 }
 
-/* Is the line an event, and wished for? */
+/* True if the line is an event that the filter takes. */
 static bool is_wished(struct look *l, const struct log_line *line, bool *ret_is_odd)
 {
 	struct err e = { 0 };
@@ -401,7 +401,7 @@ static int log_follow(struct look *l, uint64_t *seen)
 	bool is_run = !l->source.is_state;
 	int r = 0;
 
-	/* What was written before it ended is read after it was seen to have ended. */
+	/* After the end is seen, one more round reads what was written before it. */
 	for (bool goes_on = true; goes_on && r == 0;) {
 		goes_on = !is_run || result_is_going_on(l->source.folder);
 		l->source.is_growing = goes_on;

@@ -131,7 +131,7 @@ static void mcp_diags(void *of, const struct spec *s)
 
 static int serve_session(struct cli *cli, const struct store_session *x, int root)
 {
-	/* What its runs say is the agent's to hear, in their answers. */
+	/* Messages about its runs go to the agent, in the answers. */
 	const struct cli quiet = { .is_quiet = true };
 	own(cli_told) struct cli_told told;
 	const struct run_sink sink = cli_sink(&told, &quiet);

@@ -25,7 +25,7 @@ const struct cli_option cmd_overlay_options[] = {
 	{ 0 },
 };
 
-/* What is printed about one overlay. */
+/* The facts that are printed about an overlay. */
 struct report {
 	const struct cli *cli;
 	struct buf text;

@@ -16,7 +16,7 @@
 
 static int run_tool(struct cli *cli);
 
-/* What is read from standard input stands where others have their arguments. */
+/* Standard input holds what other commands have as arguments. */
 const struct cli_command cmd_tool_commands[] = {
 	{ "tool read", "[options] <{\"path\", \"offset\"?, \"limit\"?}",
 		"print the lines of a text file with their numbers", NULL, false, run_tool },

@@ -268,7 +268,7 @@ static int attest(const struct verifier *x, const struct verify_record *v,
 	return cli_write(&out, CLI_OK);
 }
 
-/* What fails is told where it does not stand for the statement. */
+/* Failures go to stderr, where they cannot be taken for the attestation. */
 static int refuse_attest(
 	const struct cli *cli, const struct verify_record *v, const struct verify_report *report)
 {
@@ -401,7 +401,7 @@ static int verify_card(struct verifier *x)
 
 /* --- the command --- */
 
-/* What can be done, by the option that asks for it; the last one without. */
+/* The actions, by the option that selects them; the last needs none. */
 static const struct mode {
 	enum cli_name option; /* or none */
 	size_t words, fewest;

@@ -67,7 +67,7 @@ static int worker_list(const struct cli *cli)
 	struct err e = { 0 };
 	int status = CLI_FAILED, r = run_open_store(false, &s, &e);
 
-	/* Nobody has made one: so nobody is connected to it. */
+	/* Without a store no worker is connected. */
 	if (r == 0 || e.kind == ERR_NONE)
 		r = worker_list_print_text(&l, s, &e);
 	if (r < 0)
@@ -185,7 +185,7 @@ int cmd_worker(struct cli *cli)
 		.open_store = worker_open_store,
 		.tell = cmd_worker_tell };
 	struct err e = { 0 };
-	/* What is fixed in a session is not for a worker to say; but what is misspelt is told. */
+	/* A worker does not use these settings, but reports a misspelt one. */
 	int status = cli_add_settings(cli);
 
 	if (status == CLI_OK && cli_value(cli, CLI_OPT_LIST))

@@ -200,7 +200,7 @@ static const struct client_def *find_def(const char *name)
 	return NULL;
 }
 
-/* Says where the operator's client goes, so that the one in the cage goes there too. */
+/* Passes the settings of the operator's client to the one in the cage. */
 static void apply_tell(struct spec *s, const struct client_def *c, const struct client_found *found,
 	struct diag_pos at)
 {

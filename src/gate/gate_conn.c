@@ -151,7 +151,7 @@ static enum gate_pump pump_stream(struct gate *g, struct gate_way *w, int from, 
 
 /* --- heads --- */
 
-/* Has the other end said all? Also where some of it is not read yet. */
+/* True if the other end has sent EOF, even if not all bytes are read yet. */
 static bool pump_has_ended(int fd)
 {
 	struct tcp_info info = { 0 };
@@ -161,7 +161,8 @@ static bool pump_has_ended(int fd)
 	       info.tcpi_state != TCP_ESTABLISHED;
 }
 
-/* Sends the bytes of the head that may go on. 1: all are sent, 0: the receiver is full, -1: gone.
+/*
+ * Sends the bytes of the head that may go on. 1: all are sent, 0: the receiver is full, -1: gone.
  */
 static int send_good(struct gate *g, struct gate_conn *c)
 {
@@ -396,7 +397,7 @@ static size_t gate_conn_write_answer(const struct gate *g, const struct gate_con
 	return gate_http_write(kind == WIRE_NET_FAILED ? 502 : 403, sentence, ret, size);
 }
 
-/* Of a client whose words did not matter until now: they tell which ones it understands. */
+/* Reads the first bytes of a refused client: they tell which protocol the answer has to use. */
 static void hear_first(struct gate *g, struct gate_conn *c)
 {
 	ssize_t n = c->head_len ? 0 : recv(c->inside, gate_head(g, c), GATE_HEAD_SIZE, 0);
@@ -563,7 +564,7 @@ static unsigned ways_of(const struct gate_conn *c, bool is_inside, uint32_t even
 	return ways;
 }
 
-/* Has it broken down after it had said all? Nobody reads on there, who would see it. */
+/* True if the connection was reset after EOF. Nobody reads there, so only this check sees it. */
 static bool is_broken(const struct gate_conn *c, bool is_inside, uint32_t events)
 {
 	const struct gate_way *from = &c->ways[is_inside ? GATE_OUT : GATE_IN];

@@ -34,7 +34,8 @@ struct gate_book {
 	char names[GATE_MAX_NAMES][WIRE_NAME_SIZE];
 };
 
-/* Returns a hash for the gate's tables (FNV-1a). A cage that forces collisions slows only itself.
+/*
+ * Returns a hash for the gate's tables (FNV-1a). A cage that forces collisions slows only itself.
  */
 uint32_t gate_hash(const char *text);
 

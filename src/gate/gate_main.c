@@ -230,7 +230,7 @@ static int listen_at_name(
 	return listen_at(net, address, rule->port, e);
 }
 
-/* May the gate listen at each of a port's addresses, and leave the others to the cage? */
+/* True if the gate may listen at each address of a port and leave the others to the cage. */
 static bool is_countable(const struct wire_rules *rules, uint16_t port)
 {
 	uint32_t n = 0;

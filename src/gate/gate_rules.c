@@ -25,7 +25,7 @@ static bool is_secret(const struct wire_secret *s)
 	       s->name[0] && s->host[0] && s->port;
 }
 
-/* Is everything there that is counted, in `size` bytes, and does every text end? */
+/* True if `size` bytes hold all rules that are counted, and every text ends with NUL. */
 static bool are_rules(const struct wire_rules *rules, uint64_t size)
 {
 	if (size < sizeof(*rules) || rules->rule_count > WIRE_MAX_RULES ||

@@ -258,7 +258,7 @@ static int connect_inside(struct gate *g, struct gate_conn *c)
 	return gate_add_conn(g, c, true);
 }
 
-/* Nobody listens at 127.0.0.1: maybe at ::1, as servers do that were told "localhost". */
+/* No server listens at 127.0.0.1; one that was given "localhost" may listen at ::1. */
 static void try_other(struct gate *g, struct gate_conn *c, int num)
 {
 	bool is_last = !g->net.has_v6 || c->is_v6;

@@ -119,7 +119,8 @@ struct host {
 	bool has_bash;      /* /bin/bash */
 	int landlock_abi;   /* 0: none */
 	int cgroup_version; /* 0 none, 1, 2 */
-	/* Facts about the project of this plan, not about the machine; host_print_json skips them.
+	/*
+	 * Facts about the project of this plan, not about the machine; host_print_json skips them.
 	 */
 	unsigned no_capture;      /* ways that failed for the project: HOST_CAPTURE_… */
 	bool has_team;            /* the project's group is a supplementary one of the operator */

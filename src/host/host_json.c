@@ -80,7 +80,7 @@ static void read_say_unknown(struct reader *r, const struct yaml_node *word, con
 	diags_error(r->diags, word->at, nearest ? hint : NULL, "unknown %s '%s'", what, word->text);
 }
 
-/* Is the node a map that has these keys and no others? */
+/* True for a map with exactly these keys. */
 static bool check_map(struct reader *r, const struct yaml_node *map, const char *what,
 	const char *const *known, size_t count)
 {

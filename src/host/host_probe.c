@@ -375,7 +375,7 @@ static void find_user_name(char ret[static NAME_SIZE])
 	}
 }
 
-/* Has the file a line NAME:START:COUNT for the name or the number, with a count above 0? */
+/* True if the file has a line NAME:START:COUNT for the name or the id, with a count above 0. */
 static bool has_range(const char *path, const char *name)
 {
 	own(lines) struct lines l = { .fd = -1 };
@@ -475,7 +475,7 @@ static enum host_cause cause_of_namespace(
 	return refused_by(rules, num);
 }
 
-/* Of mounts in the new namespaces. What no mount can do is no fault of proc or overlay. */
+/* Returns why a mount failed. If no mount works at all, proc and overlay are not to blame. */
 static enum host_cause cause_of_mount(
 	const struct host *h, const struct host_rules *rules, enum host_ability ability, int num)
 {
@@ -552,7 +552,7 @@ static void host_set_tried(
 	host_set(h, ability, cause, num == HOST_UNTRIED ? 0 : num);
 }
 
-/* Can a target be written down and read back as it is: whole, UTF-8, and shown as it is? */
+/* True if a target can be printed and read back: complete, UTF-8, without hidden characters. */
 static bool probe_is_plain_text(const char *text, size_t n)
 {
 	for (size_t i = 0; i < n;) {

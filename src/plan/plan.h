@@ -20,7 +20,8 @@
  */
 void plan_check_spec(struct spec *s);
 
-/* Returns why a path of the host must not be bound, such as "holds credentials"; NULL: it may be.
+/*
+ * Returns why a path of the host must not be bound, such as "holds credentials"; NULL: it may be.
  */
 const char *plan_leak_of(struct spec *s, const char *from);
 

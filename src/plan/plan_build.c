@@ -532,7 +532,7 @@ static void add_rules(struct plan_builder *b)
 		add_rules_of_tree(b, 0);
 }
 
-/* What a session brings, when all else stands; and its rules. */
+/* Adds what a session brings, when everything else is mounted; and its rules. */
 static void add_session(struct plan_builder *b)
 {
 	size_t first;
@@ -544,7 +544,7 @@ static void add_session(struct plan_builder *b)
 		add_rules_of_tree(b, first);
 }
 
-/* Is there anything that stays as it is in a project that is written to? */
+/* True if a writable project has protected paths. */
 static bool holds_something(const struct plan_builder *b)
 {
 	const struct plan_op *ops = (const struct plan_op *)(const void *)b->ops.data;
@@ -578,7 +578,8 @@ static void add_limits_and_filters(struct plan_builder *b)
 	add_limits(b);
 	if (b->engine == SPEC_ENGINE_LOGICAL)
 		return;
-	/* What is dropped first cannot be used by mistake; but what is awaited has to be mounted.
+	/*
+	 * What is dropped first cannot be used by mistake; but what is awaited has to be mounted.
 	 */
 	if (!plan_awaits_session(b))
 		add_drops(b);

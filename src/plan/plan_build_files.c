@@ -270,7 +270,7 @@ static void add_declared_files(struct plan_builder *b, enum spec_key key, uint16
 	}
 }
 
-/* Is something put there? Then in a folder of its own, so that nobody in the cage puts others. */
+/* Makes SPEC_AGENT_PLACE read-only if something is in it: no process in the cage adds files. */
 static void add_agent_place(struct plan_builder *b)
 {
 	const struct spec_value *binds = spec_list(b->spec, SPEC_BINDS);
@@ -315,13 +315,13 @@ static void build_tools_add_place(
 	all->count++;
 }
 
-/* Does writing to the root of an image go into a layer that is kept? */
+/* True if no layer is kept for writes to the root of an image. */
 static bool is_root_closed(const struct plan_builder *b)
 {
 	return str_eq(spec_text(b->spec, SPEC_ROOT_OVERLAY), "ephemeral");
 }
 
-/* What an operation opens; its path is borrowed from the plan, or NULL: it opens none. */
+/* Adds the path that an operation makes visible, if it does. */
 static void add_place_of(struct plan_builder *b, const struct plan_op *op, struct places *all)
 {
 	const char *to = b->strings.data + op->b;
@@ -381,7 +381,7 @@ enum list {
 	PROTECT
 };
 
-/* Does a place say anything that the one above it does not? */
+/* True if the list has to name a place, because that differs from the place above it. */
 static bool build_tools_is_listed(const struct places *all, size_t i, enum list list)
 {
 	const struct place *place = &all->items[i], *above = find_above(all, i);

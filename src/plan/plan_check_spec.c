@@ -6,7 +6,8 @@
 #include "base/str.h"
 #include "plan/plan_builder.h"
 
-/* Where the operator's keys, tokens and sessions live; a bind of one, or of what holds it, leaks.
+/*
+ * Where the operator's keys, tokens and sessions live; a bind of one, or of what holds it, leaks.
  */
 static const char *const credentials[] = { "~/.aws", "~/.azure", "~/.bash_history", "~/.claude",
 	"~/.claude.json", "~/.codex", "~/.config/anthropic", "~/.config/gcloud", "~/.config/gh",
@@ -26,7 +27,8 @@ static bool check_spec_is_acknowledged(const struct spec *s, const char *path)
 	return false;
 }
 
-/* Directories that hold homes, sockets or the kernel's own files: to bind one is to bind the host.
+/*
+ * Directories that hold homes, sockets or the kernel's own files: to bind one is to bind the host.
  */
 static bool is_host_itself(const char *from)
 {
@@ -168,7 +170,7 @@ static void check_spec_check_targets(struct spec *s)
 				diags_where(&s->diags, sorted[i - 1]->at));
 }
 
-/* What is protected cannot be named as writable in the same breath. */
+/* A path must not be protected and writable at once. */
 static void check_writable_parts(struct spec *s)
 {
 	const struct spec_value *patterns = spec_list(s, SPEC_PROJECT_WRITE);
@@ -218,7 +220,7 @@ static void check_files(struct spec *s, enum spec_key key)
 					files->items[i].var.name);
 }
 
-/* What is put over a folder that is kept would hide it, and what is put above it as well. */
+/* A bind at or above a kept folder would hide it. */
 static void check_kept(struct spec *s, enum spec_key key, const char *what, const char *to,
 	const char *kept, struct diag_pos at)
 {

@@ -166,7 +166,7 @@ static void try_engine(enum spec_engine engine, const struct host *h, struct pla
 	}
 }
 
-/* Is the engine better than the one chosen so far? It gives all musts, and leaves out less. */
+/* True if the engine gives all musts and lacks less than the one chosen so far. */
 static bool is_better(const struct plan_choice *c, enum spec_engine engine)
 {
 	if (c->engines[engine].lacking || c->engines[engine].is_unable)
@@ -183,7 +183,7 @@ void plan_choose(const struct spec *s, const struct host *h, struct plan_choice 
 	memset(ret, 0, sizeof(*ret));
 	for (enum plan_guarantee g = 0; g < PLAN_GUARANTEE_COUNT; g++) {
 		plan_demand(s, g, &ret->demands[g]);
-		/* Whoever names the engine that enforces nothing has been told so. */
+		/* An operator who names the engine that enforces nothing knows that. */
 		if (wanted == SPEC_ENGINE_LOGICAL && ret->demands[g].need == PLAN_MUST)
 			ret->demands[g].need = PLAN_MAY;
 	}

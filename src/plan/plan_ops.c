@@ -94,7 +94,7 @@ bool plan_is_same_op(const struct plan *a, const struct plan_op *x, const struct
 {
 	const struct said one = take_apart(a, x), other = take_apart(b, y);
 
-	/* Of the same kind, both have a rule, or none. */
+	/* Both are of the same kind, so both have a rule or neither. */
 	if (memcmp(one.numbers, other.numbers, sizeof(one.numbers)) != 0 ||
 		(one.rule && memcmp(one.rule, other.rule, RULE_SIZE) != 0))
 		return false;

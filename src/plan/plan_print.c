@@ -105,7 +105,7 @@ const char *plan_text_a(const struct plan *p, const struct plan_op *op, struct b
 	scratch->len = 0;
 	if (def->a == PLAN_OPERAND_RULE)
 		return print_rule(p, op, scratch);
-	/* Of the project is what is not said to be of anything else. */
+	/* The root alone is not printed for the project, as it is for git. */
 	if (def->a == PLAN_OPERAND_TREE && op->a_root == PLAN_ROOT_PROJECT)
 		return "";
 	return print_path(def->prefix, op->a_root, plan_str(p, op->a), scratch);

@@ -53,7 +53,7 @@ static const char *path_at(const struct spec *s, const struct host *h, size_t i)
 	return !h->has_outer_git && i < h->git_other_count ? h->git_others[i] : NULL;
 }
 
-/* The same for git's folder outside the project, as paths that begin with ".git/". */
+/* Protected paths in git's folder outside of the project; they begin with ".git/". */
 static const char *git_path_at(const struct host *h, size_t i)
 {
 	for (size_t k = 0; k < BUILT_IN; k++)
@@ -233,7 +233,7 @@ const char *plan_pattern_base(struct spec *s, const char *pattern)
 	return n == 3 ? "/" : arena_copy(&s->arena, pattern, n - 3);
 }
 
-/* Can a path that may be read be written too? Then *ret_is_said tells if the other list has it. */
+/* True if a readable path is writable too. Sets *ret_is_said if the other list names it. */
 static bool is_writable_part(
 	const struct spec *s, const struct spec_item *readable, bool *ret_is_said)
 {
@@ -360,7 +360,7 @@ static const struct {
 
 #define KEPT COUNT_OF(session_folders)
 
-/* Is a place in what comes later? */
+/* True if a place is in a folder that a session keeps. */
 static bool build_session_is_kept(const char *place)
 {
 	for (size_t i = 0; i < KEPT; i++)
@@ -369,7 +369,8 @@ static bool build_session_is_kept(const char *place)
 	return false;
 }
 
-/* Is anything put into what comes later, or bound from the project? Then it has to wait for it. */
+/* True if something is mounted into a session's folders or bound from the project, and so after
+ * them. */
 static bool has_more_inside(const struct spec *s, const char *project)
 {
 	static const enum spec_key files[] = { SPEC_FILES, SPEC_INITIAL_FILES };
@@ -405,7 +406,7 @@ bool plan_awaits_session(const struct plan_builder *b)
 	       !has_more_inside(b->spec, place);
 }
 
-/* What a session keeps from one run to the next. */
+/* Adds the folders that a session keeps from one run to the next. */
 static void add_session_folders(struct plan_builder *b)
 {
 	uint16_t flags = PLAN_NO_DEV | (b->host->is_root ? PLAN_IDMAPPED : 0);

@@ -41,7 +41,8 @@ extern const struct plan_root_def plan_roots[PLAN_ROOT_COUNT];
  */
 enum plan_root plan_root_of(const char *text, const char **ret_path);
 
-/* Returns such a path relative to the project, "" for the project itself, or NULL if it is outside.
+/*
+ * Returns such a path relative to the project, "" for the project itself, or NULL if it is outside.
  */
 const char *plan_path_in_project(const char *text);
 

@@ -31,7 +31,7 @@
 #define MOST_PROTECT ((size_t)1 << 20)
 #define MOST_PATHS   ((size_t)64 << 20)
 
-/* What had a session's workspace mounted goes a moment after the last command does. */
+/* The workspace holder exits a moment after the last command. */
 #define SESSION_TRIES 50
 
 void result_init(struct result *k)
@@ -139,7 +139,8 @@ static bool has_file(const struct result *k, const char *name)
 
 static int open_layer(struct result *k, struct err *e)
 {
-	/* As long as one of these is there, a layer is not only what the run wrote: change_copy.h.
+	/*
+	 * As long as one of these is there, a layer is not only what the run wrote: change_copy.h.
 	 */
 	static const char *const unfinished[] = { "layer/copy", "layer/list", "layer/list.new",
 		"git-layer/list", "git-layer/list.new" };
@@ -219,7 +220,7 @@ int result_lock(struct result *k, const char *verb, struct err *e)
 
 	if (r == 0) {
 		k->is_locked = true;
-		/* Whoever had it before may have applied or discarded everything. */
+		/* The process that had the lock before may have applied or discarded everything. */
 		return reopen(k, e);
 	}
 	if (r != -EWOULDBLOCK)
@@ -318,7 +319,7 @@ static int read_effects(struct result *k, struct err *e)
 	return r < 0 ? r : 1;
 }
 
-/* What the operator protects, as the keeper wrote it down; owned by the arena. */
+/* Reads the paths that the operator protects, as the keeper wrote them; the arena owns them. */
 static int read_protected(struct result *k)
 {
 	own_fd int fd = file_open_name(k->folder, "protect", O_RDONLY | O_NOCTTY);
@@ -366,7 +367,7 @@ static int write_effects(struct result *k, struct err *e)
 	return record_write_file(k->folder, RECORD_EFFECTS_FILE, &out, false, e);
 }
 
-/* What the keeper does when a run ends whose project was captured by copying it. */
+/* Does what the keeper does at the end of a run whose project was captured by copying. */
 static int finish_in(const struct result *k, const char *name,
 	const struct change_progress *progress, struct err *e)
 {
@@ -404,7 +405,7 @@ static int scan(struct result *k, const struct change_progress *progress, struct
 		.held = k->held,
 		.held_count = k->held_count,
 		.progress = *progress };
-	/* What is found is for now: nobody will ask for it again. */
+	/* The effects are not kept: they may change at any moment. */
 	bool is_fleeting = k->is_going_on || (k->is_session && !k->is_locked);
 	int r = k->has_copy ? finish_copy(k, &q.progress, e) : 1;
 
@@ -439,7 +440,7 @@ static int find_out(struct result *k, const struct change_progress *progress, st
 	return r;
 }
 
-/* Nobody wrote the effects down: the run goes on, or its keeper did not live to. */
+/* Finds the effects if effects.json is missing: the run goes on, or its keeper was killed. */
 static int find_effects(struct result *k, const struct change_progress *progress, struct err *e)
 {
 	bool was_locked = k->is_locked;

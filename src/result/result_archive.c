@@ -99,7 +99,7 @@ static int tar_add(int to, int folder, const char *prefix, const char *name, str
 		return 0;
 	if (r == 0 && !S_ISREG(st.st_mode))
 		r = -EINVAL;
-	/* What the digits of a size have room for. */
+	/* The largest size that fits into the octal digits. */
 	if (r == 0 && st.st_size > 0777777777777LL)
 		r = -EFBIG;
 	if (r == 0) {

@@ -96,7 +96,7 @@ static int runs_find(struct runs *r, struct err *e)
 
 /* --- a run by its name --- */
 
-/* How many runs begin so; the last of them in `ret`. */
+/* Returns how many runs begin with the word; sets `ret` to the last of them. */
 static size_t match(int runs, const char *prefix, char ret[static RECORD_RUN_SIZE])
 {
 	struct file_entries entries = { .fd = runs };
@@ -301,7 +301,7 @@ bool result_find_session(const char *here, char ret[static RESULT_NAME_SIZE])
 	struct err e = { 0 };
 
 	ret[0] = '\0';
-	/* What cannot be found out is no hint. */
+	/* On an error there is no hint. */
 	if (run_sessions_open(&at, false, &e) == 0 && at.store && at.root >= 0)
 		(void)store_each_session(at.store, see_session, &q, &e);
 	return ret[0] != '\0';
@@ -309,7 +309,7 @@ bool result_find_session(const char *here, char ret[static RESULT_NAME_SIZE])
 
 /* --- the one that is meant --- */
 
-/* How many others wait beside it. */
+/* Finds the newest run with pending changes; returns how many others have some. */
 static size_t choose_newest(const struct runs *r, char ret[static RECORD_RUN_SIZE])
 {
 	size_t waiting = 0;

@@ -19,7 +19,7 @@
 
 #define GUESSED_PORT 443
 
-/* What has to be declared; nothing does where no entry would help, or only one that asks less. */
+/* The entry that allows what was denied, by reason. A reason is missing if no entry would help. */
 static const struct {
 	enum wire_reason reason;
 	enum {
@@ -153,7 +153,7 @@ void result_seen_note(struct result_seen *seen, const struct log_event *x)
 	seen->is_deaf |= str_eq(x->type, "degraded") && str_eq(log_find_text(x, "op"), "tell");
 }
 
-/* Of the network; NULL: nothing. Of no run in particular all of it. */
+/* Returns which denials of the network bawn sees in such runs; NULL: none. */
 static const char *seen_network_of(const struct result_seen *seen)
 {
 	if (!seen->has_run || (seen->is_none && seen->is_allowlist))

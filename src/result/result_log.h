@@ -24,7 +24,8 @@ void result_ways_add(struct result_ways *ways, const struct log_event *x);
 
 /* --- the denials that bawn could see --- */
 
-/* The kind of run that the events are about, so that no event is not taken for "nothing happened".
+/*
+ * The kind of run that the events are about, so that no event is not taken for "nothing happened".
  */
 struct result_seen {
 	bool has_run, is_none, is_allowlist; /* is_none, is_allowlist: its network */

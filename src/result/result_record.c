@@ -84,7 +84,7 @@ void result_verifier_open(struct result_verifier *x)
 {
 	struct err missing = { 0 };
 
-	/* Whoever has no state has no keys either; that is said when one is missed. */
+	/* Without a state there are no keys; a missing key is reported when it is needed. */
 	x->state = record_open_state(run_home(), false, &missing);
 	x->keys.state = x->state;
 }
@@ -166,7 +166,8 @@ static int find_run(const char *word, struct result_found *ret, struct err *e)
 			: "it has no signed record");
 }
 
-/* The folder that a file is in, by its path. -1 where it cannot be opened: then nothing is there.
+/*
+ * The folder that a file is in, by its path. -1 where it cannot be opened: then nothing is there.
  */
 static int open_parent(const char *path)
 {
@@ -347,7 +348,7 @@ int result_judge_card(const struct result_verifier *x, const char *path,
 		else
 			card_verify(&card,
 				find_card_key(x, &card, report->arena, &key) ? &key : NULL, &said);
-		/* Of what nobody signed nothing is compared. */
+		/* An unsigned record is not compared with anything. */
 		if (r == 0 && !said.has_failed && v && v->is_signed)
 			card_verify_record(&card, &v->record, v->sha256, v->key.id, &said);
 		card_read_done(&card);

@@ -118,7 +118,7 @@ static int compare_rules(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-/* Of the rules about one call: behind one without tests no other is reached. */
+/* A rule without tests ends the rules about its call: no later one is reached. */
 static size_t count_reached(const struct filter_rule **rules, size_t count)
 {
 	for (size_t i = 0; i < count; i++)

@@ -33,7 +33,7 @@ int filter_make_telling(const struct filter *plain, struct filter_made *ret)
 	return 0;
 }
 
-/* How many instructions a jump leaves out. */
+/* Returns how many instructions a jump skips. */
 static uint32_t distance(const struct sock_filter *s, uint32_t a)
 {
 	switch (BPF_OP(s->code)) {

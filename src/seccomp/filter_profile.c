@@ -63,7 +63,7 @@ static int filter_check_text(struct filter_reader *r, const struct yaml_node *n)
 	return filter_refuse(r, n->at, "this must be text, not %s", yaml_describe(n));
 }
 
-/* Is it a map, and are all its keys among these? */
+/* True for a map with no other keys than these. */
 static int filter_check_map(
 	struct filter_reader *r, const struct yaml_node *map, const char *const *keys, size_t count)
 {
@@ -274,7 +274,7 @@ static void profile_narrow(struct filter_rule *rule, const char *name)
 
 /* --- where an entry applies --- */
 
-/* Is the running kernel at least this one, "4.8"? */
+/* True if the running kernel is at least this version, such as "4.8". */
 static int read_kernel(struct filter_reader *r, const struct yaml_node *n, bool *ret)
 {
 	struct utsname here;

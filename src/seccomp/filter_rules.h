@@ -61,7 +61,8 @@ const struct filter_arch *filter_arch_named(const char *name);
 /* Returns the architecture that this program was built for. */
 const struct filter_arch *filter_arch_native(void);
 
-/* Returns the number of a call; -ENOENT: the name is unknown; -ENOTSUP: not on this architecture.
+/*
+ * Returns the number of a call; -ENOENT: the name is unknown; -ENOTSUP: not on this architecture.
  */
 int filter_find_call(const struct filter_arch *arch, const char *name);
 

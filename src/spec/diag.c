@@ -221,7 +221,7 @@ static void print_item(const struct diags *d, const struct diag *item, struct bu
 	print_hint(out, item->hint);
 }
 
-/* How many of the items belong to the list. */
+/* Returns how many items belong to the list. */
 static size_t count_listed(
 	const struct diag *const *items, size_t count, const struct diag_list *list)
 {
@@ -261,11 +261,11 @@ static int diag_compare_items(const void *a, const void *b)
 	for (size_t i = 0; i < 3; i++)
 		if (left[i] != right[i])
 			return left[i] < right[i] ? -1 : 1;
-	/* Said at the same place: in the order they were said. */
+	/* At the same place, the order of adding counts. */
 	return x < y ? -1 : x > y;
 }
 
-/* What was said, in the order of the source. */
+/* Sorts the diagnostics in the order of the source. */
 static void diag_sort_items(const struct diags *d, const struct diag *ret[static DIAG_MAX])
 {
 	for (size_t i = 0; i < d->count; i++)

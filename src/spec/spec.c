@@ -132,7 +132,7 @@ static const struct spec_value *spec_ceiling(
 
 static bool egress_covers(const struct spec_egress *above, const struct spec_egress *below)
 {
-	/* What a client uses covers itself only: which hosts these are is not known yet. */
+	/* A client covers only itself: its hosts are not known yet. */
 	if (!above->port || !below->port)
 		return above->port == below->port && str_eq(above->client, below->client);
 	/* Another protocol is another check of the name, so it is never the same destination. */
@@ -184,7 +184,8 @@ static bool layers_is_harmless(
 			if (str_eq(item->text, harmless_variables[i]))
 				return true;
 	}
-	/* A path of the project read at another place shows nothing new, if it may be read at all.
+	/*
+	 * A path of the project read at another place shows nothing new, if it may be read at all.
 	 */
 	if (key == SPEC_BINDS && !item->bind.is_writable &&
 		spec_is_inside_project(item->bind.from)) {
@@ -327,7 +328,7 @@ static void check_subset(struct spec *s, enum spec_key key, const struct spec_va
 		key == SPEC_NETWORK_ALLOW ? layers_sort_items(&s->arena, above, compare_egress)
 					  : NULL;
 
-	/* What will not be shown is not looked for. */
+	/* Diagnostics that will not be shown are not worth finding. */
 	for (size_t i = 0; i < below->count && !diags_are_full(&s->diags); i++) {
 		const struct spec_item *item = &below->items[i];
 		bool is_covered =
@@ -361,7 +362,7 @@ static void check_same(struct spec *s, enum spec_key key, const struct spec_valu
 
 	if (above->text && str_eq(above->text, below->text))
 		return;
-	/* Whom the operator names on the command line, the file may have named too. */
+	/* The file may name an agent that the operator names on the command line too. */
 	if (key == SPEC_AGENT && s->layers[SPEC_LAYER_OPTIONS].v[key].is_set)
 		return;
 	/* strict tightens whatever the operator chose; the rest only what nobody chose. */
@@ -423,7 +424,7 @@ static void layers_check_file(struct spec *s)
 
 /* --- merging --- */
 
-/* What an entry of a list is called there; NULL: there may be many of the same. */
+/* Returns the key of an entry in its list; NULL: entries have no key. */
 static const char *entry_name(enum spec_key key, const struct spec_item *item)
 {
 	if (spec_keys[key].type == SPEC_TYPE_VARS)
@@ -433,7 +434,7 @@ static const char *entry_name(enum spec_key key, const struct spec_item *item)
 	return key == SPEC_SECRETS ? item->secret.name : NULL;
 }
 
-/* Is the entry replaced by another for the same: a variable, a file, a bind target, a secret? */
+/* True if a higher layer has an entry with the same key, such as a variable or a bind target. */
 static bool is_replaced(
 	enum spec_key key, const struct spec_item *item, const struct spec_value *above)
 {
@@ -470,17 +471,17 @@ static void add_to_settled(struct spec *s, enum spec_key key, const struct spec_
 	sum->count = n;
 }
 
-/* Does a layer's list go behind that of the layers below, or stand in its place? */
+/* True if a layer's list is added to that of the layers below, and does not replace it. */
 static bool layers_is_added(enum spec_key key, const struct spec_value *v)
 {
 	enum spec_type type = spec_keys[key].type;
 
-	/* Of a map, each entry is a word of its own. */
+	/* Each entry of a map is merged by itself. */
 	return spec_is_list(type) &&
 	       (v->adds || spec_keys[key].tighten == SPEC_ADD || type == SPEC_TYPE_VARS);
 }
 
-/* What the layers come to for one key. */
+/* Merges the layers for one key. */
 static void merge(struct spec *s, enum spec_key key)
 {
 	for (enum spec_layer i = SPEC_LAYER_BUILTIN; i < SPEC_LAYER_COUNT; i++) {

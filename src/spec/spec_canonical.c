@@ -151,7 +151,7 @@ void spec_print_canonical(const struct spec *s, struct buf *out)
 
 /* --- reading it back: entries whose canonical form nobody may write --- */
 
-/* What the canonical form writes with $PROJECT stands in a spec as a relative path. */
+/* A spec has as a relative path what the canonical form writes with $PROJECT. */
 static const char *relative(struct arena *arena, const char *path)
 {
 	if (str_eq(path, "$PROJECT"))
@@ -291,7 +291,7 @@ static void take_member(struct target *t, const char *path, struct json_reader *
 		take_scalar(t, key, r);
 }
 
-/* What is expected instead of what is there, or NULL. */
+/* Reads all members. Returns NULL, or what the reader expected and did not find. */
 static const char *read_into(struct target *t, const char *bytes, size_t n)
 {
 	own(json_reader) struct json_reader r;

@@ -91,7 +91,7 @@ static void grammar_normalise(const char *text, char *out)
 	out[n] = '\0';
 }
 
-/* Is ".." a component of the path? */
+/* True if ".." is a component of the path. */
 static bool grammar_climbs(const char *path)
 {
 	for (const char *p = path; (p = strstr(p, "..")) != NULL; p += 2)
@@ -322,7 +322,7 @@ static int parse_toolchain(
 
 /* --- environment --- */
 
-/* What bawn sets itself and a preflight or an agent relies on. */
+/* Variables that bawn sets itself and that the preflight or an agent relies on. */
 static const char *const own_variables[] = { "HOME", "USER", "LOGNAME", "TMPDIR" };
 
 static int check_variable(const char *name, struct err *e)

@@ -1,4 +1,4 @@
-/* How destinations, published ports and the secrets of hosts are written. */
+/* Parses and prints destinations, published ports and secrets. */
 #include "spec/spec_grammar.h"
 
 #include <arpa/inet.h>
@@ -514,7 +514,7 @@ static int read_from(struct arena *arena, const char *text, struct spec_secret *
 		ret->is_file = true;
 		r = secret_read_path(arena, text + strlen("file:"), &ret->source, e);
 	} else {
-		/* Whatever it is, it may be the key itself. */
+		/* The text may be the key itself. */
 		r = BAD(e, "'from' says where the key is kept, env:NAME or file:PATH, and is never "
 			   "the key itself");
 	}

@@ -13,7 +13,7 @@
 
 /* --- values: what to write instead of one that is refused --- */
 
-/* What to write instead of a value that is no choice, or not a list; or NULL. */
+/* Returns what to write instead of a value that is not a choice, or not a list; or NULL. */
 static const char *spec_hint_choice(
 	struct arena *arena, const struct spec_key_def *def, const char *text)
 {
@@ -47,7 +47,7 @@ struct slot {
 	const char *prefix;
 };
 
-/* Says an error about `text`, without what stands behind a '=' in it: that may be a key. */
+/* Adds an error about `text` without what follows a '=' in it, which may be a key. */
 #define SAY_OF(slot, pos, hint, text, ...)                                                         \
 	do {                                                                                       \
 		char said_[ERR_TEXT_SIZE];                                                         \
@@ -204,7 +204,7 @@ static void set_scalar(struct slot *slot, const char *text, struct diag_pos at)
 	}
 }
 
-/* Is a plain scalar of this type what the key takes? Quoted scalars are text. */
+/* True if the key takes a plain scalar of this type. Quoted scalars are text. */
 static bool takes(enum spec_type type, enum yaml_type scalar)
 {
 	switch (type) {
@@ -275,7 +275,7 @@ static bool value_check_scalar(const struct slot *slot, const struct yaml_node *
 	}
 	if (node->kind == YAML_SCALAR && node->type != YAML_NULL && takes(type, YAML_TEXT) &&
 		type != SPEC_TYPE_CHOICE && type != SPEC_TYPE_SIZE && type != SPEC_TYPE_DURATION)
-		/* Of a secret, it may be the key. */
+		/* In a secret, the value may be the key. */
 		hint = type == SPEC_TYPE_SECRETS
 			       ? "put it in quotes"
 			       : arena_printf(&slot->s->arena, "put it in quotes: \"%.60s\"",
@@ -319,7 +319,7 @@ static bool find_parts(const struct slot *slot, const struct yaml_node *node, co
 	return true;
 }
 
-/* Is it, as the map of a secret has it, certainly not a key? */
+/* True if a member of a secret's map cannot be the key. */
 static bool is_no_key(const struct yaml_node *part)
 {
 	size_t i = 0;
@@ -332,7 +332,7 @@ static bool is_no_key(const struct yaml_node *part)
 	return i < SPEC_SECRET_PARTS;
 }
 
-/* Who writes the key itself into a spec should not find it in a log as well. */
+/* A key that somebody wrote into a spec must not get into a log too. */
 static void hide_keys(const struct slot *slot, const struct yaml_node *node)
 {
 	if (node->kind != YAML_MAP)
@@ -498,7 +498,7 @@ void spec_value_from_text(struct spec *s, struct spec_layer_values *values, enum
 	v->at = at;
 	if (!fill_item(&slot, &v->items[v->count], text, at))
 		return;
-	/* The same variable again: the last one counts. */
+	/* If a variable is set twice, the last one counts. */
 	for (size_t i = 0; slot.def->type == SPEC_TYPE_VARS && i < v->count; i++) {
 		if (str_eq(v->items[i].var.name, v->items[v->count].var.name)) {
 			v->items[i] = v->items[v->count];
@@ -518,7 +518,7 @@ bool spec_value_add(struct spec *s, struct spec_value *v, const struct spec_item
 
 /* --- keys: what may have been meant by one that does not exist --- */
 
-/* Is there a key "name.…" in the schema? */
+/* True if the schema has a key "name.…". */
 static bool is_section(const char *name)
 {
 	char section[32];
@@ -570,7 +570,7 @@ static bool is_policy_key(const char *name)
 	       str_eq(name, "defaults") || str_eq(name, "project_may");
 }
 
-/* What people know from compose files and the like, and what it is here. */
+/* Names from compose files and the like, and the keys that they correspond to. */
 static const char *hint_habit(const char *name)
 {
 	static const char *const habits[][2] = {
@@ -599,7 +599,7 @@ static const char *hint_habit(const char *name)
 	return NULL;
 }
 
-/* What may have been meant by a key that is not there. */
+/* Returns the key that an unknown key was probably meant to be. */
 static const char *hint_key(
 	struct spec *s, const char *prefix, const char *section, const char *name, bool is_map)
 {
@@ -628,7 +628,8 @@ static const char *hint_key(
 static void read_section(struct spec *s, struct spec_layer_values *values,
 	const struct yaml_node *map, const char *prefix, const char *section)
 {
-	/* What will not be shown is not looked for: a file of slips costs no more than a hundred.
+	/*
+	 * What will not be shown is not looked for: a file of slips costs no more than a hundred.
 	 */
 	for (const struct yaml_node *node = map->first; node && !diags_are_full(&s->diags);
 		node = node->next) {

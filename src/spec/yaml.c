@@ -198,7 +198,7 @@ static size_t indent_of(struct line l)
 	return i;
 }
 
-/* Does the line before the block end with its mark, and does that keep the last line's end? */
+/* True if the line before the block ends with `|`. Sets whether the last newline is kept. */
 static bool yaml_text_read_mark(const char *bytes, size_t start, bool *ret_keeps_end)
 {
 	size_t end = start;
@@ -353,7 +353,7 @@ static bool yaml_text_is_sure(const struct yaml_place *p, const char *text, size
 	       memcmp(buf_text(&sure), text, len) == 0;
 }
 
-/* What grows while the events of one document come in. */
+/* The tree under construction, while the events of a document come in. */
 struct reader {
 	struct arena *arena;
 	struct diags *diags;
@@ -626,7 +626,7 @@ static int yaml_compare_keys(const void *a, const void *b)
 	return order;
 }
 
-/* Says every key of a map that stands there twice; the map goes on, so that more is found. */
+/* Reports every duplicate key of a map; the map is still read, so that more errors are found. */
 static bool check_duplicates(struct reader *r, const struct yaml_node *map)
 {
 	const struct yaml_node **keys;

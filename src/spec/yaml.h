@@ -22,7 +22,8 @@ enum yaml_kind {
 	YAML_MAP,
 };
 
-/* The type of a plain scalar, if all readers agree on it. Other scalars are text, and all quoted.
+/*
+ * The type of a plain scalar, if all readers agree on it. Other scalars are text, and all quoted.
  */
 enum yaml_type {
 	YAML_TEXT,

@@ -194,7 +194,7 @@ static bool has_known_modes(const struct term_sequence *s)
 	return !s->has_colon;
 }
 
-/* Is it working, where is the cursor; light or dark? */
+/* True for queries of the terminal's status, the cursor's position, or light and dark colours. */
 static bool is_status_query(const struct term_sequence *s)
 {
 	uint32_t what = term_sequence_param(s, 0, 0);

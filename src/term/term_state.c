@@ -365,7 +365,7 @@ static void reset_hard(struct term_state *s)
 	memset(s->are_keys_set, 0, sizeof(s->are_keys_set));
 }
 
-/* How: 'h' on, 'l' off, 'r' as it was saved, which may be either. */
+/* 'h' sets the mode, 'l' resets it, 'r' restores the saved value, which may be either. */
 static void state_note_mode(struct term_state *s, const struct term_mode *mode, char how)
 {
 	bool is_saving = mode->prefix == '?' && (mode->number == 1048 || mode->number == 1049);

@@ -34,7 +34,7 @@ static bool find_root(const char *variable, const char *folder, const struct age
 	return snprintf(ret, PATH_MAX, "%s/%s", where->home, folder) < PATH_MAX;
 }
 
-/* Is a path of the manager's? */
+/* True if the path belongs to the manager. */
 static bool is_of(const struct toolchain_def *t, const char *path, const struct agent_search *where)
 {
 	char root[PATH_MAX];
@@ -45,7 +45,7 @@ static bool is_of(const struct toolchain_def *t, const char *path, const struct 
 	       (find_root(t->root_variable, t->root, where, root) && str_path_within(path, root));
 }
 
-/* Is the manager's program the first of its name on the operator's PATH? */
+/* True if the manager's program is the first of its name on the operator's PATH. */
 static bool toolchain_is_used(const struct toolchain_def *t, const struct agent_search *where)
 {
 	char named[PATH_MAX], real[PATH_MAX];
@@ -53,7 +53,7 @@ static bool toolchain_is_used(const struct toolchain_def *t, const struct agent_
 	return agent_search(t->program, where, named, real) && is_of(t, named, where);
 }
 
-/* Is it in one of the folders that the manager has whatever is on PATH? */
+/* True if the path is in one of the manager's fixed folders. */
 static bool is_in_part(
 	const struct toolchain_def *t, const char *path, const struct agent_search *where)
 {

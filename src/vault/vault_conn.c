@@ -154,7 +154,8 @@ static enum vault_step take_head(struct vault *v, struct vault_conn *c, struct v
 	struct vault_text out = { c->server_out, 0, sizeof(c->server_out), false };
 	struct vault_request request;
 
-	/* Also not before the last answer has gone: if this one is refused, that is said behind it.
+	/*
+	 * Also not before the last answer has gone: if this one is refused, that is said behind it.
 	 */
 	if (c->answer != VAULT_ANSWER_NONE || held(&c->to_server) || held(&c->to_client) ||
 		!held(&c->from_client))
@@ -559,7 +560,7 @@ static enum wire_decision_kind conn_kind_of(enum wire_reason reason)
 		       : WIRE_NET_DENIED;
 }
 
-/* The same sentence that the operator reads. */
+/* Writes the answer to the client: the sentence that the operator reads too. */
 static void conn_write_answer(const struct vault *v, struct vault_conn *c,
 	const struct vault_refusal *no, const struct wire_vault_message *m)
 {

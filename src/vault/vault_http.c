@@ -17,7 +17,7 @@
 /* Any odd number that does not repeat itself would do. */
 #define BASE 0x9e3779b97f4a7c15ULL
 
-/* May a key have it? */
+/* True if a key may have this byte. */
 static bool vault_is_of_key(char c)
 {
 	return c > 0x20 && c < 0x7f;
@@ -230,7 +230,7 @@ static bool next_field(struct fields *f)
 	return true;
 }
 
-/* Is the word in a list, with commas between its words? */
+/* True if the word is in a comma-separated list. */
 static bool request_has_word(struct gate_span list, struct gate_span word)
 {
 	while (list.n > 0) {
@@ -246,7 +246,7 @@ static bool request_has_word(struct gate_span list, struct gate_span word)
 	return false;
 }
 
-/* Does a Connection field of this head name it? */
+/* True if a Connection field of this head names the field. */
 static bool is_connected(struct fields all, struct gate_span word)
 {
 	while (next_field(&all))
@@ -621,7 +621,7 @@ static size_t count_held(const struct vault_body *b, struct gate_span bytes)
 	return b->held_count < max - n ? n + b->held_count : max;
 }
 
-/* Of what is held the first `n` are gone, and these come behind the others. */
+/* Drops the first `n` buffered bytes and appends these. */
 static void body_hold(struct vault_body *b, size_t n, struct gate_span bytes)
 {
 	b->held_count -= n;

@@ -127,7 +127,7 @@ static const char *const bundles[] = { "/etc/ssl/certs/ca-certificates.crt",
 	"/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem",
 	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem" };
 
-/* Is read now, and understood when it is first needed: that takes a while, as they are many. */
+/* Reads the file now and parses it when it is first needed, because that takes long. */
 static int start_read_system(struct vault_trust *t, struct err *e)
 {
 	for (size_t i = 0; i < COUNT_OF(bundles); i++)
@@ -184,7 +184,8 @@ static int vault_start(struct vault *v, struct err *e)
 		.channel = VAULT_FD_GATE };
 	int r = start_close_others(e);
 
-	/* OpenSSL writes to sockets in its own way, and asks for the time zone where none matters.
+	/*
+	 * OpenSSL writes to sockets in its own way, and asks for the time zone where none matters.
 	 */
 	signal(SIGPIPE, SIG_IGN);
 	setenv("TZ", "UTC0", 1);
@@ -195,7 +196,8 @@ static int vault_start(struct vault *v, struct err *e)
 	close(VAULT_FD_RULES);
 	if (!v->rules)
 		return -EINVAL;
-	/* No configuration of the machine's: nothing is read or loaded that is not in the program.
+	/*
+	 * No configuration of the machine's: nothing is read or loaded that is not in the program.
 	 */
 	if (OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG | OPENSSL_INIT_NO_ATEXIT, NULL) != 1)
 		return err_set(e, ERR_SYS, ENOMEM, "cannot use secrets: TLS cannot be set up");

@@ -128,7 +128,7 @@ void vault_tls_end(struct vault_conn *c)
 {
 	if (!c->tls)
 		return;
-	/* Said once, and not waited for. */
+	/* Sends close_notify once and does not wait for the answer. */
 	if (SSL_is_init_finished(c->tls))
 		SSL_shutdown(c->tls);
 	SSL_free(c->tls);

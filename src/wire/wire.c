@@ -82,7 +82,8 @@ int wire_receive_message(int fd, void *ret, size_t size, int *ret_fd)
 		.msg_iov = &part,
 		.msg_iovlen = 1,
 		.msg_control = ret_fd ? &control : NULL,
-		/* Room for one, and what the kernel adds for its own alignment would be another's.
+		/*
+		 * Room for one, and what the kernel adds for its own alignment would be another's.
 		 */
 		.msg_controllen = ret_fd ? CMSG_LEN(sizeof(int)) : 0,
 	};
@@ -101,7 +102,7 @@ int wire_receive_message(int fd, void *ret, size_t size, int *ret_fd)
 		*ret_fd = take_passed(&h);
 	if (n == 0)
 		return -EPIPE;
-	/* Of several descriptors the kernel has closed all but the first. */
+	/* If several descriptors came, the kernel has closed all but the first. */
 	if (ret_fd && h.msg_flags & MSG_CTRUNC)
 		return -EBADMSG;
 	return n != (ssize_t)size || h.msg_flags & MSG_TRUNC ? -EBADMSG : 0;

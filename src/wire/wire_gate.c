@@ -17,7 +17,7 @@ const char *const wire_decision_names[WIRE_DECISION_KIND_COUNT] = {
 
 /* --- matching --- */
 
-/* Is the address in the rule's network? False for a rule that has a name. */
+/* True if the address is in the rule's network; false for a rule with a name. */
 static bool wire_rule_covers(const struct wire_rule *rule, const uint8_t address[static 16])
 {
 	static const uint8_t v4_front[12] = { [10] = 0xff, [11] = 0xff };
@@ -32,7 +32,7 @@ static bool wire_rule_covers(const struct wire_rule *rule, const uint8_t address
 	return !rest || ((rule->address[whole] ^ address[whole]) >> (8 - rest)) == 0;
 }
 
-/* Does the rule's name stand for this one, which is in lower case? */
+/* True if the rule's name matches `name`, which is in lower case. */
 static bool wire_rule_names(const struct wire_rule *rule, const char *name)
 {
 	size_t n = strlen(name), suffix = strlen(rule->name);

@@ -177,7 +177,8 @@ void wire_print_where(const char *name, uint16_t port, char ret[static WIRE_WHER
 /* Prints a decision as a sentence without a full stop, for the record, the log and the client. */
 void wire_print_decision(const struct wire_decision *d, char *ret, size_t size);
 
-/* True if a decision from another process is valid, and its texts are printable and end with NUL.
+/*
+ * True if a decision from another process is valid, and its texts are printable and end with NUL.
  */
 bool wire_is_decision(const struct wire_decision *d);
 

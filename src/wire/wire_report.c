@@ -19,7 +19,7 @@ const char *const wire_report_names[WIRE_REPORT_KIND_COUNT] = {
 	[WIRE_WRITE_BLOCKED] = "sandbox_write_blocked",
 };
 
-/* Is there an end, and nothing behind it? Its place, or 0. */
+/* Returns the length of a text that ends with NUL and has only zeros behind it; otherwise 0. */
 static size_t report_measure(const char *text, size_t size)
 {
 	size_t n = strnlen(text, size);

@@ -25,7 +25,8 @@
 
 /* --- the description of the cage --- */
 
-/* Returns false if the description lacks what judging needs. The caller frees *ret in both cases.
+/*
+ * Returns false if the description lacks what judging needs. The caller frees *ret in both cases.
  */
 bool hook_wall_read(struct tool_cage *ret, const char *bytes, size_t n);
 
@@ -61,7 +62,8 @@ void hook_call_done(struct hook_call *c);
 /* Adds the paths that a shell command would use, as far as its words tell. */
 void hook_shell_scan(struct hook_call *c, const char *script);
 
-/* Like readlink(2), for an absolute path. Returns the size, -EINVAL if it is no symlink, or -errno.
+/*
+ * Like readlink(2), for an absolute path. Returns the size, -EINVAL if it is no symlink, or -errno.
  */
 typedef long hook_read_link(void *of, const char *path, char *ret, size_t size);
 
@@ -93,6 +95,7 @@ void hook_tell(const struct hook_call *c, const struct hook_denial *d, struct wi
 
 /* --- hook_run.c, which is not pure --- */
 
-/* Reads a call from `input` until EOF or a timeout, prints the answer, and reports to the keeper.
+/*
+ * Reads a call from `input` until EOF or a timeout, prints the answer, and reports to the keeper.
  */
 void hook_run(enum wire_agent agent, int input, struct buf *out);

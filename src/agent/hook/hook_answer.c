@@ -24,7 +24,7 @@ bool hook_wall_read(struct tool_cage *ret, const char *bytes, size_t n)
 	       are_absolute(&ret->write) && are_absolute(&ret->protect);
 }
 
-/* How long the nearest path is that covers this one; 0: none does. */
+/* Returns the length of the nearest listed path that covers this one; 0: none does. */
 static size_t wall_cover(const struct tool_paths *paths, const char *real)
 {
 	size_t longest = 0;
@@ -38,7 +38,7 @@ static size_t wall_cover(const struct tool_paths *paths, const char *real)
 	return longest;
 }
 
-/* Is it on the way to something that is there? Then its names can be listed. */
+/* True if a path in the cage is below this folder, so that it can be listed. */
 static bool is_above(const struct tool_paths *paths, const char *real)
 {
 	for (size_t i = 0; i < paths->count; i++)
@@ -47,7 +47,7 @@ static bool is_above(const struct tool_paths *paths, const char *real)
 	return false;
 }
 
-/* Of a real path: absolute, without links, "." and "..". */
+/* Judges a real path: absolute, without symlinks, "." and "..". */
 static enum hook_verdict hook_wall_judge(const struct tool_cage *w, const char *real, bool writes)
 {
 	size_t write = wall_cover(&w->write, real), protect = wall_cover(&w->protect, real);
@@ -66,7 +66,7 @@ static enum hook_verdict hook_wall_judge(const struct tool_cage *w, const char *
 
 #define MOST_LINKS 40 /* as many as the kernel follows */
 
-/* What is still to be walked, from its end in room that is large enough. */
+/* The rest of the path, stored at the end of a buffer that is large enough. */
 struct rest {
 	char room[2 * HOOK_PATH_SIZE];
 	size_t at;
@@ -156,7 +156,7 @@ static bool hook_resolve(const struct hook_use *use, hook_read_link *read_link, 
 	return true;
 }
 
-/* Whatever process looks at these sees its own. */
+/* True for folders in which each process sees its own files. */
 static bool is_ones_own(const char *path)
 {
 	return str_starts(path, "/dev/fd/") || str_starts(path, "/dev/std") ||

@@ -6,7 +6,7 @@
 #include "base/own.h"
 #include "base/str.h"
 
-/* What an argument of a tool is. */
+/* The type of a tool's argument. */
 enum kind {
 	READ,
 	WRITE,
@@ -260,7 +260,7 @@ static bool call_read_arguments(
 	return is_good;
 }
 
-/* What every call has; of the arguments, where they stand. */
+/* The members of every call; the arguments as a part of the text. */
 struct head {
 	const char *event, *tool, *folder;
 	const char *input;

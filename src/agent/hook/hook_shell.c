@@ -97,7 +97,7 @@ static void take_nested(struct hook_words *w, const char *from, char open, char 
 	w->at = *end ? end + 1 : end;
 }
 
-/* What begins with a dollar. Of all variables only the home is known. */
+/* Reads an expansion. Of all variables only $HOME is known. */
 static void take_dollar(struct hook_words *w)
 {
 	const char *name = w->at + 1, *end;
@@ -755,7 +755,7 @@ static void shell_take_word(struct scan *s, const struct hook_words *w)
 
 /* --- scripts --- */
 
-/* Who goes elsewhere in brackets comes back at their end. */
+/* A `cd` in parentheses ends with them. */
 static void take_bracket(struct scan *s, char bracket)
 {
 	if (bracket == '(' && s->brackets++ < MOST_NESTED)

@@ -115,7 +115,8 @@ void agent_add_var(
  */
 void agent_apply(struct spec *s, const struct agent_profile *p, const struct agent_found *found);
 
-/* Declares a key of the profile as a secret, which stays outside of the cage. False: no such key.
+/*
+ * Declares a key of the profile as a secret, which stays outside of the cage. False: no such key.
  */
 bool agent_add_secret(struct spec *s, const struct agent_profile *p, const char *variable);
 

@@ -22,7 +22,7 @@ static bool agent_is_projects(const struct spec *s, enum spec_key key)
 	return s->set_by[key] == SPEC_LAYER_FILE && !s->is_file_trusted && !s->is_narrowing;
 }
 
-/* The same of one entry of a list. */
+/* True if the project's file set this entry of a list. */
 static bool agent_is_projects_item(
 	const struct spec *s, enum spec_key key, const struct spec_item *item)
 {
@@ -44,7 +44,7 @@ static size_t own_part(const char *path)
 	return n;
 }
 
-/* Is one of the two in the other? `n` bytes of the second count. */
+/* True if one of the paths is in the other. Only `n` bytes of the second count. */
 static bool meets(const char *path, const char *place, size_t n)
 {
 	size_t shorter = strlen(path) < n ? strlen(path) : n;
@@ -53,7 +53,7 @@ static bool meets(const char *path, const char *place, size_t n)
 	       (shorter == n || place[shorter] == '/');
 }
 
-/* Is a path the agent's own, in what is, or above it? */
+/* True if a path belongs to the agent, or is above one that does. */
 static bool is_place(const struct agent_profile *p, const char *path)
 {
 	static const enum spec_key keys[] = { SPEC_FILES, SPEC_INITIAL_FILES };
@@ -107,7 +107,7 @@ static void say_agents(struct spec *s, const struct agent_profile *p, enum spec_
 	said->list = said->brief ? &agents_list : NULL;
 }
 
-/* What counts of one key, and was said by the project. */
+/* Reports the entries of a list that the project's file set and that belong to the agent. */
 static void project_check(struct spec *s, const struct agent_profile *p, enum spec_key key,
 	bool (*is_agents)(const struct agent_profile *p, const char *name))
 {
@@ -122,7 +122,7 @@ static void project_check(struct spec *s, const struct agent_profile *p, enum sp
 	}
 }
 
-/* Says what the project's file says of the agent's own; before anything is added. */
+/* Reports keys of the project's file that belong to the agent. Runs before anything is added. */
 static void agent_check_project(struct spec *s, const struct agent_profile *p)
 {
 	const char *place = spec_text(s, SPEC_PROJECT_AT);
@@ -281,7 +281,7 @@ static void add_program(
 		else
 			agent_say_no_memory(s);
 		file = path ? agent_find_var(s, SPEC_FILES, path) : NULL;
-		/* What the operator wrote there is run as it is. */
+		/* A command that the operator gave is run as it is. */
 		if (file && file->var.value == found->launcher)
 			start_directly(s, program, found);
 	}
@@ -301,7 +301,8 @@ const char *agent_program(const struct spec *s, const struct agent_profile *p)
 	return command->count ? command->items[0].text : NULL;
 }
 
-/* Who names an agent on the command line wants that, whatever the project's file would run. */
+/* True if the profile may set a key: not if it is set, unless the project's file set the command.
+ */
 static bool is_open(const struct spec *s, enum spec_key key)
 {
 	return !spec_is_declared(s, key) || (key == SPEC_COMMAND && agent_is_projects(s, key) &&
@@ -317,7 +318,8 @@ void agent_apply(struct spec *s, const struct agent_profile *p, const struct age
 
 		if (!v->is_set)
 			continue;
-		/* Who wants no network, or all of it, needs no list. Its mode comes before it. */
+		/* With no network or the host's, no list is needed. The mode is settled before the
+		 * list. */
 		if (k == SPEC_NETWORK_ALLOW &&
 			spec_choice(s, SPEC_NETWORK_MODE) != SPEC_NET_ALLOWLIST)
 			continue;
@@ -387,7 +389,7 @@ static const char *join_prompts(struct spec *s)
 	return text.failed ? NULL : arena_copy(&s->arena, buf_text(&text), text.len);
 }
 
-/* Has the profile a text with a place for them? */
+/* True if the profile has a text with a placeholder for them. */
 static bool has_place_for_prompts(const struct agent_profile *p)
 {
 	const struct spec_value *files = &p->values.v[SPEC_FILES];
@@ -483,7 +485,7 @@ static bool put_place(struct buf *out, const char **at, const char *name, const 
 	return true;
 }
 
-/* What texts of a profile name. */
+/* The placeholders in texts of a profile. */
 struct places {
 	const char *project, *address, *prompts;
 };

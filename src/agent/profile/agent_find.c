@@ -91,7 +91,8 @@ static bool look_in(const char *folder, size_t n, const char *program,
 {
 	char dir[PATH_MAX], real[PATH_MAX];
 
-	/* A relative one means another folder wherever one stands, and in a project the project's.
+	/*
+	 * A relative one means another folder wherever one stands, and in a project the project's.
 	 */
 	if (n == 0 || folder[0] != '/' || n >= sizeof(dir))
 		return false;

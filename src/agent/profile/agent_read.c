@@ -189,7 +189,7 @@ static void read_skip(struct reading *r, const struct yaml_node *node)
 		diags_error(&r->s->diags, node->at, NULL, "this bawn understands version 1");
 }
 
-/* Whose parts are maps and lists. */
+/* Members that are maps and lists. */
 static const struct {
 	const char *name;
 	void (*read)(struct reading *r, const struct yaml_node *node);
@@ -209,7 +209,7 @@ static const struct member texts[] = {
 	ENDS_MEMBERS,
 };
 
-/* What a profile cannot say: it is added to other people's specs. */
+/* Keys that a profile must not set, because it is added to other people's specs. */
 static void check_values(struct reading *r)
 {
 	static const enum spec_key allowed[] = { SPEC_COMMAND, SPEC_FILES, SPEC_INITIAL_FILES,

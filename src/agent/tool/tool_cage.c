@@ -170,7 +170,7 @@ static void list_path(struct list *l, const char *path)
 		buf_printf(&l->text, "%s%s%s", l->text.len ? ", " : "", path, mark);
 }
 
-/* What every cage has, and nobody looks for. */
+/* True for paths that every cage has, which messages leave out. */
 static bool cage_is_of_system(const char *path)
 {
 	return str_path_within(path, "/dev") || str_path_within(path, "/proc");
@@ -243,7 +243,7 @@ static void lead(const struct tool_attempt *a, char ret[static 300])
 		snprintf(ret, 300, "leads to '%s', and that ", tool_shown(a->link, shown));
 }
 
-/* What the cage has to do with it, where it has. */
+/* Explains the refusal by the description of the cage, if that is the reason. */
 static void say_refusal(
 	const struct tool_cage *cage, const struct tool_attempt *a, int num, struct err *e)
 {
@@ -295,7 +295,7 @@ static bool load_cage(struct tool_cage *ret)
 	       tool_cage_read(bytes, n, ret);
 }
 
-/* What a link says, as seen from where it lies; false: it is none. */
+/* Reads a symlink's target, relative to the folder of the link. False: not a symlink. */
 static bool fail_read_link(const char *full, char ret[static PATH_MAX])
 {
 	char target[PATH_MAX], folder[PATH_MAX];

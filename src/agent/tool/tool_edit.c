@@ -7,7 +7,7 @@
 #include "base/own.h"
 #include "base/str.h"
 
-/* What is looked for, and what takes its place. */
+/* The text to find, and its replacement. */
 struct change {
 	const char *from, *to;
 	size_t from_size, to_size;
@@ -80,7 +80,7 @@ static void put_with_crlf(struct buf *out, const char *text)
 	}
 }
 
-/* Does it begin as the tool read prints a line: blanks, digits, a tab? */
+/* True if a text begins like a line of the tool `read`: blanks, digits, a tab. */
 static bool has_line_number(const char *text)
 {
 	text += strspn(text, " ");

@@ -100,7 +100,7 @@ static int file_make_folders(const char *path)
 		if (mkdir(part, 0777) == 0 || errno == EEXIST)
 			continue;
 		r = -errno;
-		/* What is there may be a folder that we could not make: the file will tell. */
+		/* The folder may exist nevertheless; opening the file will show. */
 		if (access(part, F_OK) < 0)
 			return r;
 	}
@@ -176,7 +176,7 @@ static int tool_lock_file(const char *verb, const char *path, int *ret, struct e
 	return 0;
 }
 
-/* Is another file under its name as good as the same one? */
+/* True if replacing the file by a new one of its name keeps all that matters. */
 static bool may_replace(const struct target *t)
 {
 	return !t->exists || (t->st.st_nlink == 1 && t->st.st_uid == geteuid());
@@ -230,7 +230,8 @@ static int write_in_place(const char *path, const char *bytes, size_t n)
 	return r;
 }
 
-/* A refusal to make a file in that folder, or to move one there, says nothing of the file itself.
+/*
+ * A refusal to make a file in that folder, or to move one there, says nothing of the file itself.
  */
 static bool is_about_folder(int r)
 {
@@ -288,7 +289,7 @@ static int tool_store_file(const char *verb, const char *path, const char *bytes
 	return 0;
 }
 
-/* What an edit may make of a file. */
+/* The maximum size of an edited file. */
 #define MAX_EDITED (4 * TOOL_MAX_FILE)
 
 /* --- the tool read --- */
@@ -311,7 +312,7 @@ static int feed_lines(int fd, struct tool_lines *l)
 	}
 }
 
-/* What the lines were like; those that are printed already are taken back. */
+/* Adds notes about the lines; removes printed lines if the text is not UTF-8. */
 static int judge_lines(const struct tool_lines *l, const char *path, struct buf *out, struct err *e)
 {
 	char shown[256];

@@ -6,7 +6,7 @@
 #include "agent/tool/tool.h"
 #include "base/utf8.h"
 
-/* How much of a text is whole characters, at most `max` bytes; *ret_bad: one is none. */
+/* Returns how many of at most `max` bytes are complete characters. *ret_bad: one is invalid. */
 static size_t lines_measure(const char *text, size_t n, size_t max, bool *ret_bad)
 {
 	size_t at = 0, width;

@@ -116,7 +116,7 @@ static bool take_literal(struct runs *r, const char **at)
 		return false;
 	}
 	*at += 1 + is_escape;
-	/* What may be missing does not count, and what may come again ends a run. */
+	/* An optional part does not count, and a repeated one ends a literal. */
 	if (**at && strchr("*?{", **at))
 		return false;
 	buf_putc(&r->run, c);

@@ -111,7 +111,7 @@ static bool is_done(const struct tool_search *s)
 	return s->is_cut || s->is_full;
 }
 
-/* Is there room for one line more, of so many bytes? */
+/* True if there is room for one more line of that size. */
 static bool may_print(struct tool_search *s, size_t bytes)
 {
 	if (s->limit && s->printed == s->limit)
@@ -246,7 +246,7 @@ static const char *lower_text(struct tool_search *s, const char *text, size_t n)
 	size_t i = 0;
 	uint64_t eight;
 
-	/* What was too large for one text says nothing of the next. */
+	/* The next text may fit even if this one did not. */
 	s->lowered.len = 0;
 	s->lowered.failed = false;
 	buf_add(&s->lowered, text, n);

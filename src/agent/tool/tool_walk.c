@@ -194,7 +194,7 @@ static const char *join_entry_path(struct buf *ret, const char *start, const cha
 	return buf_text(ret);
 }
 
-/* Says at the end of a result how many folders were not looked into, if any, and why. */
+/* Adds to the end of a result how many folders were skipped, if any, and why. */
 static void note_folders(struct buf *out, const struct tool_walk *walk)
 {
 	if (walk->left_out)
@@ -448,7 +448,7 @@ static bool find_visit(void *of, const struct tool_entry *entry)
 
 	if (!tool_glob_matches(f->glob, entry->path))
 		return true;
-	/* What is gone meanwhile is not there. */
+	/* Entries that vanished meanwhile are ignored. */
 	if (fstatat(entry->folder, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return true;
 	if (!find_make_room(f)) {

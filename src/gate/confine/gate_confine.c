@@ -196,7 +196,8 @@ static int confine_drop_capabilities(void)
 
 /* --- others --- */
 
-/* No debugger, no dump, no life without the parent: the channel's end tells if it is gone already.
+/*
+ * No debugger, no dump, no life without the parent: the channel's end tells if it is gone already.
  */
 static int hold_to_parent(const struct gate_wall *wall)
 {

@@ -62,7 +62,8 @@ static int dialer_connect_judge(
 {
 	int r;
 
-	/* Ports of the loopback are declared one by one; no network that holds it stands for them.
+	/*
+	 * Ports of the loopback are declared one by one; no network that holds it stands for them.
 	 */
 	if (call->is_host)
 		return WIRE_BECAUSE_ALLOWED;
@@ -236,7 +237,7 @@ static void dialer_hear_attempt(struct dialer *c, unsigned index, uint32_t tag)
 
 /* --- answers --- */
 
-/* Nobody who asked waits because another does not listen. */
+/* A full socket of one asker must not delay the other. */
 
 static void free_place(struct dialer *c, struct dialer_call *call)
 {
@@ -325,7 +326,7 @@ static void dialer_cancel(struct dialer *c, enum dialer_asker asker, uint32_t id
 
 /* --- calls --- */
 
-/* Is it one, in the form that rules have? */
+/* True for a host name in the form that rules have. */
 static bool is_host_name(const char name[static WIRE_NAME_SIZE])
 {
 	size_t n = strnlen(name, WIRE_NAME_SIZE);
@@ -376,7 +377,7 @@ static void connect_to_name(struct dialer *c, struct dialer_call *call)
 		dialer_answer(c, call, WIRE_NET_DENIED, WIRE_BECAUSE_NAME, "", -1);
 }
 
-/* Of the rules, and nothing of what was asked but which one. */
+/* Takes host and port from the rules; the request only says which rule. */
 static void connect_to_secret(struct dialer *c, struct dialer_call *call, uint32_t index)
 {
 	const struct wire_secret *secret = &c->rules->secrets[index];
@@ -625,7 +626,7 @@ static int open_channels(struct dialer *c, struct err *e)
 	int r = 0;
 
 	c->channels[DIALER_FOR_VAULT].fd = -1;
-	/* Whatever there may be at this number: before anything of ours could be. */
+	/* Without a vault this descriptor is something else, if anything. */
 	if (!c->rules->secret_count)
 		close(GATE_FD_VAULT);
 	c->epoll = epoll_create1(EPOLL_CLOEXEC);

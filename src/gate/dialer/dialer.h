@@ -105,7 +105,8 @@ struct dialer {
 	struct dialer_known known[DIALER_MAX_KNOWN];
 };
 
-/* The source of an event: the upper half of its epoll data; the lower half is a descriptor or tag.
+/*
+ * The source of an event: the upper half of its epoll data; the lower half is a descriptor or tag.
  */
 enum dialer_source {
 	DIALER_FROM_GATE, /* the first two are in the order of enum dialer_asker */

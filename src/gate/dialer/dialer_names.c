@@ -108,7 +108,7 @@ static void dialer_names_collect(const struct ares_addrinfo *found, struct diale
 	interleave(families, ret);
 }
 
-/* How long all that led to the addresses may be remembered. */
+/* Returns how long the addresses may be cached: the smallest TTL on the way to them. */
 static uint64_t shortest_seconds(const struct ares_addrinfo *found)
 {
 	int64_t seconds = INT32_MAX;

@@ -6,7 +6,7 @@
 
 #include "base/str.h"
 
-/* Of DNS: nothing longer can be looked up. */
+/* The limits of DNS. */
 #define MAX_LABEL 63
 #define MAX_NAME  253
 
@@ -31,7 +31,7 @@ static bool has_good_labels(const char *name)
 	return label > 0;
 }
 
-/* Is the last label one that makes the whole an IPv4 address to some: 1, 0177, 0x7f? */
+/* True if the last label makes some resolvers take the name for an IPv4 address: 1, 0177, 0x7f. */
 static bool ends_in_number(const char *name)
 {
 	const char *dot = strrchr(name, '.'), *label = dot ? dot + 1 : name;

@@ -205,7 +205,7 @@ static bool http_head_read_settings(struct head *head, const struct gate_field *
 	return true;
 }
 
-/* Does a field of this name say where a request goes, where it ends, or what it turns into? */
+/* True for a field that decides where a request goes, where it ends, or what it becomes. */
 static bool gate_http_is_special(struct gate_span name);
 
 /* A list of fields that the next server takes away, which leaves another request. */

@@ -75,7 +75,8 @@ enum gate_http_verdict gate_http_read_body(struct gate_http *h, uint8_t *bytes, 
  */
 bool gate_http_hear_server(struct gate_http *h, const uint8_t *bytes, size_t n);
 
-/* True if the first bytes can be the start of an HTTP/1 request, so that an HTTP error is useful.
+/*
+ * True if the first bytes can be the start of an HTTP/1 request, so that an HTTP error is useful.
  */
 bool gate_http_is_request(const uint8_t *bytes, size_t n);
 

@@ -209,7 +209,7 @@ static enum gate_tls read_records(const uint8_t *bytes, size_t n, struct hello *
 			continue;
 		if (hello->size > GATE_TLS_MAX_HELLO)
 			return GATE_TLS_BAD;
-		/* Whole, unless the record goes on behind its end: nothing may follow in there. */
+		/* Complete, unless its record goes on: nothing may follow in the same record. */
 		if (hello->seen - here + size > HELLO_HEAD + hello->size)
 			return GATE_TLS_BAD;
 		if (hello->seen == HELLO_HEAD + hello->size)

@@ -60,7 +60,7 @@ static int wrong(struct err *e, const char *what)
 	return err_set(e, ERR_SPEC, EBADMSG, "%s", what);
 }
 
-/* Is it the spec that the record names, and does it make the level that the record says? */
+/* True if the record names this spec, and the spec gives the level that the record has. */
 static int record_check_spec(const struct spec *s, const struct record_read *r, struct err *e)
 {
 	own(buf) struct buf form = { .max = PLAN_MAX_SIZE };

@@ -37,7 +37,7 @@ static int canonical_compare_keys(const char *a, const char *b)
 		uint32_t x = (unsigned char)*a, y = (unsigned char)*b;
 		size_t width = utf8_decode(a, na, &x);
 
-		/* What is equal up to here is cut at the same places. */
+		/* Texts that are equal up to here are cut at the same places. */
 		utf8_decode(b, nb, &y);
 		if (x != y && canonical_order_of(x) != canonical_order_of(y))
 			return canonical_order_of(x) < canonical_order_of(y) ? -1 : 1;
@@ -566,7 +566,7 @@ static void compare_all(
 		compare_group(c, meant, &mechanisms, ret);
 }
 
-/* Does the card name this file? */
+/* Adds whether the card names the record's file. */
 static void compare_record(
 	const struct card_read *c, const char *digest, bool is_of_run, struct card_report *ret)
 {

@@ -183,7 +183,7 @@ static bool pem_read_form(
 	return is_one;
 }
 
-/* Says what is there instead, as far as one can see that; none of it is repeated. */
+/* Explains what the text is instead, if that is visible. Never quotes it: it may be a key. */
 static int pem_fail(const struct form *wanted, const struct form *other, const char *pem, size_t n,
 	struct err *e)
 {
@@ -215,7 +215,7 @@ int sign_read_public(const char *pem, size_t n, struct sign_public *ret, struct 
 
 /* --- envelopes: writing --- */
 
-/* What DSSE signs: payload and type, with their sizes before them. */
+/* Adds what DSSE signs: type and payload with their sizes. */
 static void print_pae(const char *type, const void *payload, size_t n, struct buf *out)
 {
 	buf_printf(out, "DSSEv1 %zu %s %zu ", strlen(type), type, n);
@@ -249,7 +249,8 @@ struct reader {
 	bool is_full; /* the arena is */
 };
 
-/* Notes that a member is there; false: it was already, and readers would differ about which holds.
+/*
+ * Notes that a member is there; false: it was already, and readers would differ about which holds.
  */
 static bool envelope_is_first(struct reader *r, bool *seen)
 {

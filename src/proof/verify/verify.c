@@ -65,7 +65,7 @@ static int verify_open_file(const struct verify_record *v, const char *property,
 	return -1;
 }
 
-/* Has an open file that digest? */
+/* Adds a property: whether an open file has that digest. */
 static void verify_content(int fd, const char *property, const char *name, const char *sha256,
 	struct verify_report *report)
 {
@@ -218,7 +218,7 @@ static void verify_subjects(const struct verify_record *v, struct verify_report 
 					"the subject's effects are not those of the record");
 			continue;
 		}
-		/* Of the file as it was then: verify_events knows where that ended. */
+		/* For the file as it was then; verify_events knows where that ended. */
 		if (str_eq(s->name, LOG_RUN_FILE))
 			continue;
 		snprintf(name, sizeof(name), "subject %.200s", s->name);
@@ -228,14 +228,14 @@ static void verify_subjects(const struct verify_record *v, struct verify_report 
 
 /* --- events --- */
 
-/* What is written down of a run after its record was signed. */
+/* The types of events that are written after the record was signed. */
 static const char *const later_types[] = { "signed", "apply", "discard" };
 
 struct event {
 	const char *type, *run;
 };
 
-/* Is it an event of this run of a type that comes after the record? */
+/* True for an event of this run of a type that comes after the record. */
 static bool events_is_later(const struct log_line *line, const char *run, struct arena *arena)
 {
 	static const struct json_field fields[] = {
@@ -307,7 +307,7 @@ static bool read_later(struct log_reader *log, const struct record_read *r,
 	return got == 0;
 }
 
-/* Is the file, as far as it was read, the subject of that name, where there is one? */
+/* True if the part of the file that was read is the subject of that name, if there is one. */
 static bool is_subject(int fd, const struct log_tail *tail, const struct record_artifacts *subjects)
 {
 	const char *sha256 = NULL;
@@ -538,7 +538,7 @@ static bool have_same_subjects(const struct record_artifacts *a, const struct re
 	return true;
 }
 
-/* Is the digest of what went into the run that of the record, as far as both name one? */
+/* True if the provenance has an input of that name and digest; or none, if there is no digest. */
 static bool has_dependency(const struct record_provenance *p, const char *name, const char *sha256)
 {
 	for (size_t i = 0; i < p->dependencies.count; i++)
@@ -547,7 +547,7 @@ static bool has_dependency(const struct record_provenance *p, const char *name, 
 	return !sha256;
 }
 
-/* What they do not agree on; NULL: nothing. */
+/* Returns what two records disagree on; NULL: nothing. */
 static const char *find_difference(const struct verify_record *v)
 {
 	const struct record_provenance *p = &v->provenance;

@@ -74,7 +74,7 @@ bool verify_find_key(const struct verify_keys *keys, const char *id, struct sign
 	return true;
 }
 
-/* Is it signed by a key that counts, and which it names? */
+/* True if the envelope has a valid signature by a key that it names and that counts. */
 static bool check_envelope(
 	struct verify_record *v, const struct sign_envelope *x, const struct verify_keys *keys)
 {

@@ -1,4 +1,4 @@
-/* What a verifier requires of a record: reads it from YAML, and judges a record by it. */
+/* Reads the requirements of a verifier from YAML, and judges a record by them. */
 #include "proof/verify/verify_policy.h"
 
 #include <assert.h>
@@ -256,7 +256,7 @@ int verify_take_policy_keys(
 
 #define MOST_SKEW_S 300 /* by which two clocks may differ */
 
-/* What a demand is judged by. */
+/* The facts that a demand is judged by. */
 struct judging {
 	const struct verify_record *v;
 	const struct verify_options *options;
@@ -280,7 +280,7 @@ static const char *list_wanted(const struct judging *j, struct buf *out)
 	return buf_text(out);
 }
 
-/* Is what the record has, or this other name of it, one of those that are wanted? */
+/* Adds a property: whether the record's value, or its other name, is among the wanted ones. */
 static void judge_one(struct judging *j, const char *has, const char *other)
 {
 	own(buf) struct buf list = { .max = 2048 };

@@ -41,7 +41,7 @@ void verify_say(
 	va_start(args, fmt);
 	vsnprintf(text, sizeof(text), fmt, args);
 	va_end(args);
-	/* What has no room counts all the same. */
+	/* A property that does not fit still counts as failed. */
 	r->has_failed |= result == VERIFY_NO || r->count == VERIFY_MAX_PROPERTIES;
 	if (r->count == VERIFY_MAX_PROPERTIES)
 		return;
@@ -137,7 +137,7 @@ static const struct {
 	{ "BAWN_IN_CHAIN", "in_chain" },
 };
 
-/* Does all that was asked for hold, and nothing short of it? */
+/* True if every guarantee of the record holds. */
 static bool attest_is_whole(const struct record_read *r)
 {
 	for (size_t i = 0; i < r->guarantees.count; i++)

@@ -51,7 +51,7 @@ static const char *print_outcome(const struct record_read *r, char ret[static 64
 	return ret;
 }
 
-/* What was printed otherwise cannot be compared: on a terminal, or both streams as one. */
+/* Output on a terminal, or with both streams merged, cannot be compared with another kind. */
 static const char *output_of(const struct record_read *r, const struct record_read *other, int i)
 {
 	bool is_alike = r->has_terminal == other->has_terminal &&
@@ -125,7 +125,7 @@ static void compare_effects(
 	other = verify_read_effects(b->folder, &y, file, &e);
 	if (one < 0 || other < 0)
 		verify_say(report, "effect", VERIFY_ABSENT, "%s", e.text);
-	/* What is told of them must be what was signed. */
+	/* The effects must be those that were signed. */
 	else if (!(one && str_eq(x.digest, a->record.effects.sha256)) ||
 		 !(other && str_eq(y.digest, b->record.effects.sha256)))
 		verify_say(report, "effect", VERIFY_ABSENT,

@@ -28,7 +28,7 @@
 #include "session/folder/session.h"
 #include "session/folder/session_inside.h"
 
-/* Is an open folder ours, and nobody else may write to it? */
+/* True if we own an open folder and nobody else may write to it. */
 static bool session_is_ours(int fd)
 {
 	struct stat st;
@@ -55,7 +55,8 @@ int session_open_root(int state, bool makes, struct err *e)
 	root = path || state >= 0 ? open_root(state, path) : -ENOENT;
 	if (root == -ENOENT && !makes)
 		return -ENOENT;
-	/* Only the last of its names is made: a tree that is not mounted would be made otherwise.
+	/*
+	 * Only the last of its names is made: a tree that is not mounted would be made otherwise.
 	 */
 	if (root == -ENOENT) {
 		if (mkdirat(state, path ? path : SESSION_ROOT, 0700) < 0 && errno != EEXIST)
@@ -237,7 +238,7 @@ static int remove_lock_all(int folder, struct locks *ret, struct err *e)
 
 		if (fd == -EBUSY)
 			return err_set(e, ERR_REFUSED, EBUSY, "something is at work in it");
-		/* What has no lock is used by nobody: somebody began to remove it. */
+		/* A workspace without a lock is unused: its removal was interrupted. */
 		if (fd == -ENOENT || fd == -ENOTDIR)
 			continue;
 		if (fd < 0)
@@ -322,7 +323,7 @@ static int folder_make_workspace(int folder)
 	workspace = file_open_same_mount(folder, "w/1", O_RDONLY | O_DIRECTORY);
 	if (workspace < 0)
 		return workspace;
-	/* Whoever is in the cage finds /tmp as it is everywhere; nobody else comes this far. */
+	/* In the cage /tmp is open to all as usual; outside nobody else can enter the root. */
 	if (mkdirat(workspace, "home", 0700) < 0 || mkdirat(workspace, "tmp", 0700) < 0 ||
 		fchmodat(workspace, "tmp", 01777, 0) < 0)
 		return -errno;
@@ -642,7 +643,7 @@ static void remove_older(const struct move *m, uint64_t to)
 		if (lock < 0 && lock != -ENOENT)
 			continue;
 		folder = file_open_same_mount(m->workspaces, name, O_RDONLY | O_DIRECTORY);
-		/* What stays is removed with the session, and named then. */
+		/* Entries that stay are removed with the session, which reports them. */
 		if (folder >= 0)
 			session_remove_opened(m->workspaces, name, folder, NULL);
 	}
@@ -736,14 +737,14 @@ static bool is_since(const struct timespec *a, const struct timespec *t)
 	return a->tv_sec != t->tv_sec ? a->tv_sec > t->tv_sec : a->tv_nsec >= t->tv_nsec;
 }
 
-/* What was removed or renamed has changed the folder that it was in. */
+/* True if an entry was written since `t`. Removing or renaming one changes its folder. */
 static bool was_written(int folder, const struct timespec *t, int depth)
 {
 	struct file_entries entries = { .fd = folder };
 	const struct file_entry *entry;
 	struct stat st;
 
-	/* Of the top the start of each cage changes the attributes: what counts is in it. */
+	/* Each start of a cage changes the attributes of the top, so only its content counts. */
 	if (fstat(folder, &st) < 0 || is_since(&st.st_mtim, t) || depth == MOST_DEPTH)
 		return true;
 	while ((entry = file_next_entry(&entries))) {

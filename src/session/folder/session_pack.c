@@ -183,7 +183,7 @@ static void put_blocks(struct piece_writer *p, struct extent *x, off_t offset, s
 	}
 }
 
-/* Of an open file or folder; of an open file. 0 or -errno. */
+/* Writes the content of an open file as extents. Returns 0 or -errno. */
 static int piece_put_content(struct piece_writer *p, int fd, off_t size)
 {
 	struct extent x = { 0 };
@@ -293,7 +293,8 @@ static int pack_opened(struct pack *p, struct entry *x, int fd, bool is_layer, s
 	int r;
 
 	piece_put_head(&p->writer, is_folder ? PIECE_FOLDER : PIECE_FILE, x->name, &x->st);
-	/* What a file may do for who runs it is its owner's to say, and there it has another. */
+	/* File capabilities and set-id bits are the owner's to grant, and the copy has another
+	 * owner. */
 	piece_put_number(&p->writer, x->st.st_mode & (is_folder ? 07777U : 01777U), 2);
 	r = piece_put_attributes(&p->writer, fd);
 	if (r == 0 && !is_folder)
@@ -321,7 +322,7 @@ static int pack_tree(struct pack *p, struct entry *x, bool is_layer, struct err 
 
 	if (fd == -ENOENT)
 		return 0;
-	/* What it was a moment ago does not count. */
+	/* The entry may have changed since it was read. */
 	if (fd == -ENOTDIR || fd == -ELOOP)
 		return -EAGAIN;
 	if (fd < 0 || fstat(fd, &x->st) < 0)
@@ -415,7 +416,7 @@ static int pack_parts(struct pack *p, int workspace, struct err *e)
 		size_t at = p->writer.out->len;
 
 		r = pack_name(p, workspace, part->name, part->is_layer, e);
-		/* What could not be read again need not be saved. */
+		/* An entry that cannot be unpacked need not be saved. */
 		if (r == 0 && p->writer.out->len > at &&
 			p->writer.out->data[at] != (char)part->kind)
 			return tree_fail(&p->path, part->name, ESTALE, "save", e);

@@ -41,7 +41,7 @@ static_assert(PIECE_DIGEST_SIZE == SHA256_SIZE, "the digest ends the piece");
 
 /* --- its smallest parts --- */
 
-/* Says what is wrong, once; the first is what counts. */
+/* Sets the fault; the first one counts. */
 static bool blame(struct piece *p, const char *fault)
 {
 	if (!p->fault)
@@ -249,7 +249,7 @@ static void piece_check_folder(struct piece *p, unsigned depth, const struct pie
 	}
 }
 
-/* What is before the entries and behind them; `p` is the whole, and the entries then. */
+/* Checks what comes before and behind the entries. `p` is the whole piece; then the entries. */
 static void check_frame(struct piece *p, size_t n)
 {
 	const uint8_t *bytes = p->at, *magic = piece_take(p, PIECE_MAGIC_SIZE);
@@ -432,7 +432,7 @@ static int make_lock(int workspace)
 	return fd < 0 ? -errno : file_write_all(fd, "", 0);
 }
 
-/* What a workspace has beside that; as session_make_folder makes it. */
+/* Makes the other entries of a workspace, as session_make_folder does. */
 static int complete(int workspace)
 {
 	if ((mkdirat(workspace, "home", 0700) < 0 && errno != EEXIST) ||
@@ -477,7 +477,7 @@ static int unpack_make_workspace(struct unpack *u, int workspaces, uint64_t numb
 	snprintf(draft, sizeof(draft), "%s" DRAFT, name);
 	if (fstatat(workspaces, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
 		return tree_fail(&u->path, name, EEXIST, "make", e);
-	/* What one left that was killed here. */
+	/* Removes what a killed process left here. */
 	r = tree_remove(workspaces, draft, e);
 	if (r < 0)
 		return r;

@@ -14,7 +14,7 @@
 #include "base/own.h"
 #include "base/str.h"
 
-/* What a reader may rely on: names and words stay, and every series is there from the start. */
+/* Readers rely on this: names and labels never change, and every series exists from the start. */
 
 static const char *const refusal_words[METRICS_REFUSAL_COUNT] = {
 	[METRICS_REFUSED] = "refused",

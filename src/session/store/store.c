@@ -64,7 +64,7 @@ static const char *const steps[][8] = {
 
 #define STEP_COUNT ((int64_t)COUNT_OF(steps))
 
-/* How many steps were taken. */
+/* Reads the number of upgrade steps that were taken. */
 static int schema_read_version(struct store *s, int64_t *ret, struct err *e)
 {
 	int r = store_ask(s, store_see_num, ret, e,
@@ -74,7 +74,7 @@ static int schema_read_version(struct store *s, int64_t *ret, struct err *e)
 	return r < 0 ? r : 0;
 }
 
-/* The same without changing anything; 0 as well where there is no table that would say it. */
+/* Reads the number of upgrade steps outside of a transaction; 0 also if there are no tables. */
 static int look_at_version(struct store *s, int64_t *ret, struct err *e)
 {
 	int64_t has_table = 0;
@@ -160,7 +160,7 @@ static const struct {
 	{ "postgres://", &store_postgres_driver, true },
 };
 
-/* How often a transaction is begun anew that the database gave up in favour of another. */
+/* Attempts of a transaction that the database aborts in favour of another. */
 #define MAX_TRIES 5
 
 int store_open(const char *where, struct store **ret, struct err *e)
@@ -293,7 +293,7 @@ int store_within(struct store *s, bool is_lasting,
 
 /* --- spelling --- */
 
-/* What the two databases spell differently, and where it is put in. */
+/* The words that the two databases spell differently. */
 
 #define MAX_SQL 16384
 
@@ -318,7 +318,7 @@ static const struct {
 			"SELECT count(*) FROM (SELECT 1) AS one WHERE to_regclass($1) IS NOT NULL" } },
 };
 
-/* What stands at `at`, if it is one of the words; how long it is. */
+/* Replaces a word in braces at `at`. Returns its length, or 0 if it is not one. */
 static size_t spell_word(const char *at, unsigned dialect, struct buf *ret)
 {
 	for (size_t i = 0; i < COUNT_OF(words); i++)
@@ -486,7 +486,8 @@ void store_taken_done(struct store_taken *t)
 
 #define PROGRAM "bawn-pg"
 
-/* From the folder of this program: in a build, and where they are installed, whatever the prefix.
+/*
+ * From the folder of this program: in a build, and where they are installed, whatever the prefix.
  */
 static const char *const places[] = { PROGRAM, "../libexec/bawn/" PROGRAM };
 

@@ -198,7 +198,8 @@ struct store_worker {
 	uint64_t sessions, runs; /* sessions that it has a lease on, and runs in them */
 };
 
-/* Registers a worker, or notes that it is alive and renews its leases that nobody else has taken.
+/*
+ * Registers a worker, or notes that it is alive and renews its leases that nobody else has taken.
  */
 int store_renew_worker(struct store *s, const struct store_worker *w, struct err *e);
 

@@ -150,7 +150,8 @@ bool store_is_word(const char *word, size_t size);
 	"error, record, seq"
 #define SQL_RUN SQL_RUN_SHORT ", out, err"
 
-/* Each a store_see that fills a struct from a row. The struct owns its texts, also after an error.
+/*
+ * Each a store_see that fills a struct from a row. The struct owns its texts, also after an error.
  */
 int store_see_session(void *of, const struct store_value *v);
 int store_see_run_short(void *of, const struct store_value *v);

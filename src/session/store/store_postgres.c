@@ -194,7 +194,7 @@ static int set_up_connection(struct postgres *p, struct err *e)
 
 static int postgres_connect(struct postgres *p, struct err *e)
 {
-	/* What the URL says itself comes last, and counts. */
+	/* The URL's own parameters come last and win. */
 	const char *keys[] = { "connect_timeout", "tcp_user_timeout", "keepalives_idle",
 		"fallback_application_name", "client_encoding", "dbname", NULL };
 	const char *values[] = { "10", "15000", "15", "bawn", "UTF8", p->url, NULL };
@@ -263,7 +263,7 @@ static int postgres_wait_fd(const struct store *s)
 	return p->listens ? p->wait : -1;
 }
 
-/* Of the driver. */
+/* The driver's functions. */
 static int postgres_hear(struct store *s, struct err *e)
 {
 	struct postgres *p = postgres_of(s);
@@ -306,7 +306,7 @@ static const char *option_of(const PQconninfoOption *options, const char *key)
 	return NULL;
 }
 
-/* What it is called in errors, and which word must never be. What is wrong is not repeated. */
+/* Reads the store's name for errors, without the password. An error never quotes the URL. */
 static int read_url(struct postgres *p, const char *url, struct err *e)
 {
 	char *said = NULL;
@@ -515,7 +515,7 @@ static int show_rows(
 	return rows;
 }
 
-/* How many rows a command changed. */
+/* Returns how many rows a command changed. */
 static int read_count(PGresult *result)
 {
 	long long n = strtoll(PQcmdTuples(result), NULL, 10);

@@ -364,7 +364,8 @@ int store_renew_worker(struct store *s, const struct store_worker *w, struct err
 static int remove_worker(struct store *s, void *of, struct err *e)
 {
 	const char *name = *(const char **)of;
-	/* What it did not end is not given back: somebody may still write there. */
+	/* is_held: the worker has not ended its runs, so a process may still write to the
+	 * workspace. */
 	int r = store_tell(s, e,
 		"UPDATE bawn_sessions SET worker = '', lease_ms = 0, running = 0, "
 		"is_held = CASE WHEN running > 0 THEN 1 ELSE 0 END "

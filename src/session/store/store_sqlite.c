@@ -429,7 +429,8 @@ static int open_database(struct sqlite *q, struct err *e)
 	if (code == SQLITE_OK)
 		code = sqlite3_create_function(q->db, "bawn_now", 0,
 			SQLITE_UTF8 | SQLITE_DIRECTONLY, NULL, tell_now, NULL, NULL);
-	/* The last to close would write all of it to the database: a run's end is no time for that.
+	/*
+	 * The last to close would write all of it to the database: a run's end is no time for that.
 	 */
 	if (code == SQLITE_OK)
 		code = sqlite3_db_config(q->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, NULL);
