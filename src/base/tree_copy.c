@@ -1,10 +1,11 @@
 /*
- * tree_copy - one tree into another.
+ * tree_copy - copies a tree.
  *
  * Runs as:  the cage's first process, which loads a layer; the operator, who saves or captures one.
- * Must not: follow a link, allocate, change the source unless it is given up.
+ * Must not: follow a symlink, allocate, change the source (except with opens_up).
  *
- * Each file is complete before it gets its mode, and each folder before it gets its times.
+ * Each file is complete before it gets its mode, and each folder before it gets its times. Holes
+ * stay holes and are never read.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -22,12 +23,7 @@
 #include "base/str.h"
 #include "base/tree.h"
 
-/*
- * tree_content - the bytes of one file: copied, compared. Holes stay holes, and take no time.
- *
- * Runs as:  the cage's first process; the operator.
- * Must not: allocate.
- */
+/* --- content --- */
 
 static int copy_bytes(int from, int to, off_t at, off_t end, struct tree_bytes *b)
 {

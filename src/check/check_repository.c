@@ -406,7 +406,7 @@ static void find_own(struct check_looking *l, struct list *others)
 	}
 }
 
-/* Fills in ret->hooks and ret->others. check_repository_parts.c */
+/* Sets ret->hooks and ret->others. */
 static void check_find_parts(struct check_looking *l)
 {
 	struct found f = { .hooks.max = CHECK_MAX_HOOKS, .others.max = CHECK_MAX_WORKTREES };

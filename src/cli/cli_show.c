@@ -1,3 +1,9 @@
+/*
+ * cli_show - shows long output, on a terminal through a pager.
+ *
+ * Runs as:  the operator, with the operator's own environment.
+ * Starts:   the program that PAGER names, without a shell.
+ */
 #include "cli/cli_show.h"
 
 #include <errno.h>
@@ -16,12 +22,7 @@
 #include "base/own.h"
 #include "base/str.h"
 
-/*
- * cli_pager - shows long output page by page.
- *
- * Runs as:  the operator, with the operator's own environment.
- * Starts:   the program that PAGER names, by its words and without a shell.
- */
+/* --- the pager --- */
 
 #define MOST_WORDS 32
 

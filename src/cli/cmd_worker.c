@@ -59,7 +59,7 @@ static int worker_list_print_text(struct listing *l, struct store *s, struct err
 	return r == 0 && s ? store_each_worker(s, worker_list_see_text, l, e) : r;
 }
 
-/* bawn worker --list: who is connected to the store. cli_worker_list.c */
+/* bawn worker --list: prints the workers that are connected to the store. */
 static int worker_list(const struct cli *cli)
 {
 	struct listing l = { .out.max = MOST_LIST };

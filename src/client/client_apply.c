@@ -1,3 +1,12 @@
+/*
+ * client_apply - asks the operator's clients which registries they are configured to use.
+ *
+ * Runs as:  the operator, before anything is planned.
+ * Runs:     the client, in the operator's home: found on $PATH, outside of the project's
+ * repository. Reads:    its configuration; for git also the configuration of the project's
+ * repository. Must not: run the client in the project, whose files it would obey; wait without a
+ * timeout.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -20,14 +29,7 @@
 #include "client/client.h"
 #include "spec/spec_grammar.h"
 
-/*
- * client_ask - what the operator's own clients are set up to use.
- *
- * Runs as:  the operator, before anything is planned.
- * Runs:     the client, in the operator's home: found by $PATH outside of the project's repository.
- * Reads:    its configuration; of the project the configuration of its repository, for git only.
- * Must not: stand in the project, whose files the client would obey; wait for ever.
- */
+/* --- asking a client --- */
 
 #define PATIENCE_NS ((uint64_t)60 * 1000000000)
 #define MAX_ANSWER  ((size_t)1 << 20)

@@ -1,18 +1,18 @@
 /*
- * term_filter - follows the operator's terminal through what a caged command prints.
+ * term_filter - filters the output of a caged command for the operator's terminal. Pure.
  *
- * Text is passed in runs. A sequence is held from its first byte to its last and then passed or
- * dropped as a whole, so the terminal never sees the beginning of something whose end is kept
- * from it. The one exception are pictures (sixel), which are too long to be held: they are passed
- * as they come, and `base` says that the terminal is inside one. A sequence that interrupts a
- * picture and is dropped has not interrupted it for the terminal, nor for us.
+ * Text passes in runs. The filter buffers a sequence from its first byte to its last and then
+ * passes or drops it as a whole, so that the terminal never gets the beginning of a sequence
+ * without its end. Only pictures (sixel) are too long to buffer: they pass as they come, and `base`
+ * says that the terminal is inside one. A dropped sequence in a picture does not end the picture,
+ * neither for the terminal nor for the filter.
  *
- * C1 controls (U+0080 to U+009F) are other spellings of ESC sequences that few terminals know,
- * and that turn up in text which was encoded twice. They are dropped by themselves, as are single
- * bytes 80 to 9f, and what follows is text: for the terminal, too.
+ * C1 controls (U+0080 to U+009F) are other spellings of ESC sequences. Few terminals know them, and
+ * they turn up in text that was encoded twice. The filter drops them, and single bytes 80 to 9f,
+ * one by one; what follows is text, for the terminal too.
  *
- * Nearly all that a command prints is text, so nearly all of the filter's time is spent on finding
- * where text ends. That is done sixteen bytes at a time, with the compilers' vector types.
+ * Nearly all output is text, so nearly all time goes into finding where text ends. The filter does
+ * that sixteen bytes at a time, with the compilers' vector types.
  */
 #include <stdbool.h>
 #include <stdint.h>
@@ -139,10 +139,8 @@ static size_t term_text_run(const char *text, size_t n)
 /* --- the filter --- */
 
 /*
- * term_rules - which sequences a caged command may send to the operator's terminal.
- *
- * What is not in these tables is dropped, and so is what nobody has thought of yet. Among what is
- * left out on purpose:
+ * The tables of sequences that a caged command may send to the operator's terminal. The filter
+ * drops all others. Among those that are left out on purpose:
  *
  *   CSI i, ?i          prints, and may hand the screen to a program
  *   CSI t              moves, resizes and raises the window; 20 and 21 type the title, which the

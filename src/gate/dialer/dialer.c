@@ -127,7 +127,7 @@ static int set_options(int fd, bool is_host)
 	static const char plain[] = "reno";
 	const int on = 1;
 
-	/* As in the cage's network (gate_net.c), and no harm either if it fails. */
+	/* As for connections in the cage; a failure does no harm. */
 	if (is_host)
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof(plain) - 1);
 	return setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0 ||
