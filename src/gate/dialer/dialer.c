@@ -127,7 +127,7 @@ static int set_options(int fd, bool is_host)
 	static const char plain[] = "reno";
 	const int on = 1;
 
-	/* As for connections in the cage; a failure does no harm. */
+	/* reno, as in the cage (gate_main.c): needs no timer per packet. A failure does no harm. */
 	if (is_host)
 		(void)setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof(plain) - 1);
 	return setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on)) < 0 ||
