@@ -137,12 +137,14 @@ int cage_limit_files(const struct cage *c, struct err *e)
  */
 static int drop_groups(const struct cage *c)
 {
+	const struct plan_op *ids = plan_find(c->start->plan, PLAN_IDS, NULL);
+	gid_t own = ids ? (gid_t)ids->n : getegid();
 	int num = EPERM;
 
 	if (c->start->ids.is_given)
 		num = syscall(SYS_setgroups, 0, NULL) < 0 ? errno : 0;
 
-	return num == 0 || ids_count_groups(getegid()) == 0 ? 0 : -num;
+	return num == 0 || ids_count_groups(own) == 0 ? 0 : -num;
 }
 
 /*

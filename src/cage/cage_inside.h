@@ -239,8 +239,8 @@ struct cage_layers {
 };
 
 /*
- * Makes an overlay above the detached tree `lower`, which is attached for it. Returns a descriptor
- * or -errno.
+ * Makes an overlay above the detached tree `lower`, which is attached for it in the pool. The
+ * overlay is there too, until it is attached elsewhere. Returns a descriptor or -errno.
  */
 int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers,
 	uint64_t attributes, struct err *e);

@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -23,14 +24,14 @@
 #include "cage/cage_inside.h"
 #include "wire/wire.h"
 
+/* The keeper asks whether it is a device, before anything runs. */
 static int cage_mount_device(struct cage *c, const struct plan_op *op, struct err *e)
 {
 	const char *path = cage_b(c, op);
 	cage_fd int tree =
 		cage_clone_name(AT_FDCWD, path, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, e);
-	struct stat st;
 
-	if (tree < 0 || fstat(tree, &st) < 0 || !S_ISCHR(st.st_mode))
+	if (tree < 0)
 		return err_set(e, ERR_SYS, ENODEV,
 			"cannot show '%s' in the cage: it is not a device of this host", path);
 	return cage_show(c, tree, path, false, e);
@@ -66,11 +67,13 @@ static int make_covers(struct cage *c, struct err *e)
 }
 
 /* One call for each of about 45. The kernel listed the name, which is no link. */
-static int proc_cover(const struct file_entry *entry, struct err *e)
+static int proc_cover(const struct file_entry *entry, const char *place, struct err *e)
 {
 	const char *cover = entry->type == DT_DIR ? POOLS_COVERS "/empty" : POOLS_COVERS "/blank";
+	char path[NAME_MAX + sizeof("proc/")];
 
-	if (mount(cover, entry->name, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
+	snprintf(path, sizeof(path), "%s/%s", place, entry->name);
+	if (mount(cover, path, NULL, MS_BIND, NULL) < 0 && errno != ENOENT)
 		return err_sys(e, errno, "cannot cover '/proc/%s'", entry->name);
 	return 0;
 }
@@ -81,13 +84,12 @@ static int cover_all(struct cage *c, const struct plan_op *op, int proc, struct 
 	const struct file_entry *entry;
 	int r = make_covers(c, e);
 
-	if (r == 0 && fchdir(proc) < 0)
-		r = err_sys(e, errno, "cannot enter the cage's /proc");
-	c->is_in_root = false;
+	if (r == 0 && !c->is_in_root)
+		r = cage_enter_root(c, e);
 	/* Links in /proc lead into the reader's own process. */
 	while (r == 0 && (entry = file_next_entry(&entries)))
 		if (entry->type != DT_LNK && !plan_keeps_in_proc(c->start->plan, op, entry->name))
-			r = proc_cover(entry, e);
+			r = proc_cover(entry, cage_b(c, op) + 1, e);
 	if (r == 0 && entries.failure)
 		return err_sys(e, entries.failure, "cannot list the cage's /proc");
 	return r;

@@ -517,11 +517,8 @@ static int mount_make_folders(struct cage *c, const struct cage_layers *layers, 
 int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers,
 	uint64_t attributes, struct err *e)
 {
-	char both[64];
-	const char *writable[] = { "lowerdir", layers->lower, "upperdir", layers->upper, "workdir",
-		layers->work, "userxattr", NULL, NULL };
-	const char *read_only[] = { "lowerdir", both, "userxattr", NULL, NULL };
-	int r = mount_make_folders(c, layers, e);
+	char options[128];
+	int r = mount_make_folders(c, layers, e), fd;
 
 	if (r == 0)
 		r = cage_put_in_pool(c, lower, layers->lower, e);
@@ -531,8 +528,17 @@ int cage_new_overlay(struct cage *c, int lower, const struct cage_layers *layers
 	if (fchdir(c->pool) < 0)
 		return err_sys(e, errno, "cannot enter the cage's own folder");
 	c->is_in_root = false;
-	snprintf(both, sizeof(both), "%s:%s", layers->lower, layers->empty ? layers->empty : "");
-	return cage_new_mount("overlay", layers->upper ? writable : read_only, attributes, e);
+	if (layers->upper)
+		snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s,userxattr",
+			layers->lower, layers->upper, layers->work);
+	else
+		snprintf(options, sizeof(options), "lowerdir=%s:%s,userxattr", layers->lower,
+			layers->empty);
+	/* Above the tree that it shows, until it is moved to its place. */
+	if (mount("none", layers->lower, "overlay", (unsigned long)attributes, options) < 0)
+		return err_sys(e, errno, "cannot make a file system of type overlay");
+	fd = file_open(layers->lower, O_PATH | O_DIRECTORY);
+	return fd < 0 ? err_sys(e, -fd, "cannot open an overlay") : fd;
 }
 
 /* A folder of the host as root, below a writable layer: the kept overlay, or one in the pool. */

@@ -171,6 +171,9 @@ static int expect_device(struct expecting *x, const struct plan_op *op, struct e
 	mount->flags = PLAN_NO_EXEC;
 	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, STATX_TYPE | STATX_MNT_ID, &st) < 0)
 		return err_sys(e, errno, "cannot find '%s'", path);
+	if (!S_ISCHR(st.stx_mode))
+		return err_set(e, ERR_SYS, ENODEV,
+			"cannot show '%s' in the cage: it is not a device of this host", path);
 	return mounts_locate(
 		mount, path, st.stx_mask & STATX_MNT_ID ? st.stx_mnt_id : 0, x->host, x->arena, e);
 }
