@@ -3,12 +3,13 @@
 
     tools/check-project.py [ROOT]
 
-  modules    a module includes only what stands to its left in MODULES
+  modules    a module includes only what stands to its left in MODULES, and docs/architecture.md has that order
   size       no C file is longer than MAX_LINES
   coverage   docs/coverage.yaml has every requirement, and every test it names exists
   promises   every table row of docs/promises.md names a test that exists, or says pending
   errors     the sentence of an error begins with "cannot", and advice is in its hint, not behind a semicolon
   links      relative links in Markdown lead somewhere
+  names      files of the code that Markdown or a comment names exist
   texts      no path of the machine it was written on; no tab where YAML wants spaces
 
 Prints file:line: what is wrong; the status is 1 when anything is.
@@ -24,8 +25,9 @@ from pathlib import Path
 MODULES = [
     {"base"}, {"proof/log", "proof/sign"}, {"wire"}, {"term"}, {"cage/init"}, {"spec"}, {"cgroup"}, {"host"}, {"plan"},
     {"seccomp"}, {"cage", "change", "gate", "proof/record", "session/store"},
-    {"check", "proof/verify", "proof/card", "session/folder", "session/metrics", "agent/tool"}, {"keeper", "vault", "agent/profile"}, {"client", "toolchain"}, {"run"}, {"result"},
-    {"session/worker"}, {"agent/mcp", "agent/hook"}, {"serve"}, {"cli"},
+    {"check", "proof/verify", "proof/card", "session/folder", "session/metrics", "agent/tool"},
+    {"keeper", "vault", "agent/profile"}, {"client", "toolchain"}, {"run"}, {"result"},
+    {"session/worker"}, {"agent/mcp", "agent/hook"}, {"cli"},
 ]
 # The cage runs finished plans: the parser must not even be linked into it.
 NEVER = {("cage", "spec")}
@@ -119,6 +121,18 @@ def check_modules(project):
                     project.error(name, number, f"'{header}' is in no module")
             elif (module, other) in NEVER or (other != module and PLACE[other] >= PLACE[module]):
                 project.error(name, number, f"module '{module}' may not include '{other}'")
+
+
+def check_order(project):
+    """docs/architecture.md tells the order of the modules as MODULES has it: a → b · c → d."""
+    name = "docs/architecture.md"
+    if name not in project.files:
+        return
+    text = (project.root / name).read_text(encoding="utf-8")
+    told = [set(part.split(" · ")) for line in re.findall(r"^    (.+ → .+(?:\n    .+)*)", text, re.M)
+            for part in re.sub(r"\s+", " ", line).split(" → ")]
+    if told != MODULES:
+        project.error(name, 1, "the order of the modules is not that of MODULES in tools/check-project.py")
 
 
 def check_size(project):
@@ -226,6 +240,24 @@ def check_links(project):
                     project.error(name, number, f"the link '{link}' leads nowhere")
 
 
+def check_names(project):
+    """A file that was renamed or merged must not live on in words."""
+    known = {name.rsplit("/", 1)[-1] for name in project.files}
+    for name in project.select(r"(^|/)meson\.build$"):  # what a build makes
+        known |= set(re.findall(r"\b\w+\.[ch]\b", (project.root / name).read_text(encoding="utf-8")))
+    for name in project.select(r"^(docs/.*|[A-Z]+)\.md$|^src/.*\.[ch]$"):
+        for number, line in project.lines(name):
+            if re.match(r"\s*#\s*include", line):
+                continue
+            if name.endswith(".md"):
+                paths = re.findall(r"`(src/[\w/.-]+\.[ch])(?::\d+)?`", line)
+                gone = [path for path in paths if path not in project.files and "NAME" not in path]
+            else:
+                gone = [file for file in re.findall(r"\b[a-z]+_[a-z0-9_]+\.[ch]\b", line) if file not in known]
+            for file in gone:
+                project.error(name, number, f"there is no file '{file}'")
+
+
 def check_texts(project):
     for name in project.files:
         content = (project.root / name).read_bytes()
@@ -242,8 +274,8 @@ def check_texts(project):
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).parent.parent).resolve()
     project = Project(root)
-    for check in (check_modules, check_size, check_coverage, check_promises, check_errors,
-                  check_links, check_texts):
+    for check in (check_modules, check_order, check_size, check_coverage, check_promises, check_errors,
+                  check_links, check_names, check_texts):
         check(project)
     for error in project.errors:
         print(error)

@@ -49,7 +49,7 @@ static bool is_in_one_of(const char *path, const struct folder *folders, size_t 
 	return false;
 }
 
-/* What was removed from a repository together with its HEAD is held. change_heads.c */
+/* What was removed from a repository together with its HEAD is held. */
 static int change_hold_headless(struct change_effects *x)
 {
 	struct folder *folders;
@@ -229,7 +229,7 @@ static void mark_one(struct folders *f, struct change_effect *one)
 		one->mark = gravest;
 }
 
-/* Files of folders that git would take for repositories are marked like .git's. change_bare.c */
+/* Files of folders that git would take for repositories are marked like .git's. */
 static int change_mark_bare(const struct change_scan *q, struct change_effects *x)
 {
 	struct folders *f = arena_alloc(&x->arena, sizeof(*f));
