@@ -6,6 +6,7 @@ The tree is Debian's kernel source, about 78,000 files. Outside and inside take 
 import contextlib
 import os
 import pathlib
+import resource
 import shutil
 import statistics
 import subprocess
@@ -17,17 +18,29 @@ ROUNDS = 5
 GIT = ["git", "-c", "user.name=bench", "-c", "user.email=bench@localhost", "-c", "gc.auto=0"]
 STATUS = ["git", "status", "--porcelain"]
 SEARCH = ["rg", "--count-matches", "--no-config", "spin_lock_irqsave"]
+# As the cage's /etc/gitconfig: an overlay has inodes and devices of its own.
+BARE_GIT = {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": "core.checkStat", "GIT_CONFIG_VALUE_0": "minimal"}
 BUILD = ["make", "-s", "-j2", "lib/"]
 
 
-def seconds(command, wanted=(0,), **how):
-    start = time.perf_counter()
+def measured(command, wanted=(0,), **how):
+    """Wall time, and CPU time of the command and its children: the latter is steadier on a busy machine."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                           text=True, check=False, **how)
-    spent = time.perf_counter() - start
+    spent, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode not in wanted:
         raise SystemExit(f"{' '.join(map(str, command))} ended with status {done.returncode}: {done.stderr[-500:]}")
-    return spent
+    return spent, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def seconds(command, wanted=(0,), **how):
+    return measured(command, wanted, **how)[0]
+
+
+def medians(spent):
+    """Of pairs as measured() gives them."""
+    return [statistics.median(column) for column in zip(*spent)]
 
 
 def quietly(command, **how):
@@ -64,19 +77,54 @@ def clean(tree):
     quietly(["git", "clean", "-xdfq", "lib"], cwd=tree)
 
 
-def compare(name, options, env, tree, command, before=lambda: None):
-    """Medians of the command outside and in a cage, in turn, and of a cage that does nothing."""
+def compare(name, options, env, tree, command, limit, before=lambda: None):
+    """Medians of the command outside and in a new cage, in turn, and of a cage that does nothing."""
     outside, inside, empty = [], [], []
     for _ in range(ROUNDS):
         before()
-        outside.append(seconds(command, cwd=tree))
+        outside.append(measured(command, cwd=tree))
         before()
-        inside.append(seconds([options.bawn, "run", "--no-tty", "--", *command], cwd=tree, env=env))
+        inside.append(measured([options.bawn, "run", "--no-tty", "--", *command], cwd=tree, env=env))
         empty.append(seconds([options.bawn, "run", "--no-tty", "--", "true"], cwd=tree, env=env))
         quietly([options.bawn, "discard", "--all"], cwd=tree, env=env, wanted=(0, 1))
-    there, here = statistics.median(outside), statistics.median(inside)
-    show_goal(name, here / there, 1.10, more=f"   ({there:.2f} s outside, {here:.2f} s inside, of which a start "
-                                             f"is {statistics.median(empty) * 1000:.0f} ms)")
+    (there, there_cpu), (here, here_cpu) = medians(outside), medians(inside)
+    show_goal(name, here / there, limit, more=f"   ({there:.2f} s outside, {here:.2f} s inside, of which a start "
+                                              f"is {statistics.median(empty) * 1000:.0f} ms; CPU time "
+                                              f"{here_cpu / there_cpu:.2f})")
+
+
+# In a user's namespace of its own, an overlay and nothing else of bawn: what any cage would cost.
+BARE = """
+mount -t overlay overlay -o lowerdir=.,upperdir={top}/upper,workdir={top}/work,userxattr {top}/merged
+cd {top}/merged
+exec python3 -c 'import subprocess, sys, time
+for _ in range(2):
+    start = time.perf_counter()
+    subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL, check=True)
+    print(time.perf_counter() - start)' {words}
+"""
+
+
+def show_bare(name, tree, folder, command):
+    """The floor: the first and the second time above an overlay without a cage."""
+    outside, first, second = [], [], []
+    for _ in range(ROUNDS):
+        with tempfile.TemporaryDirectory(dir=folder) as top:
+            for inner in ("upper", "work", "merged"):
+                pathlib.Path(top, inner).mkdir()
+            outside.append(seconds(command, cwd=tree))
+            script = BARE.format(top=top, words=" ".join(command))
+            done = subprocess.run(["unshare", "-Urm", "sh", "-ec", script], cwd=tree, stdout=subprocess.PIPE, text=True,
+                                  check=False, env=os.environ | BARE_GIT)
+            if done.returncode != 0:
+                print("  an overlay alone cannot be measured here")
+                return
+            for times, text in zip((first, second), done.stdout.split()):
+                times.append(float(text))
+            subprocess.run(["chmod", "-R", "u+rwX", top], check=True)
+    there = statistics.median(outside)
+    print(f"  … above an overlay alone, {name:21}{statistics.median(first) / there:8.2f}   the second time "
+          f"{statistics.median(second) / there:.2f}", flush=True)
 
 
 def show_first_write(options, env, folder):
@@ -115,15 +163,23 @@ def make_tree(folder, count):
 
 
 CHANGE = """
-import os
+import sys, time
 for i in range({0}):
     with open(f"d{{i // 10}}/f{{i % 10}}.txt", "a") as file:
         file.write("one more line\\n")
+print(time.clock_gettime(time.CLOCK_BOOTTIME), file=sys.stderr)
 """
 
 
 def median_of(command, rounds=ROUNDS, **how):
     return statistics.median(seconds(command, **how) for _ in range(rounds))
+
+
+def change_in_cage(options, env, project, changed):
+    """Changes so many files; how long the run takes after the command's last word."""
+    done = subprocess.run([options.bawn, "run", "--no-tty", "-q", "--", "python3", "-c", CHANGE.format(changed)],
+                          cwd=project, env=env, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, check=True)
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - float(done.stderr.split()[0])
 
 
 def show_effects(options, env, folder):
@@ -132,15 +188,16 @@ def show_effects(options, env, folder):
     for total, changed in ((100_000, 10_000), (20_000, 2_000)):
         project = folder / f"tree{total}"
         make_tree(project, total)
-        start = time.perf_counter()
-        quietly([options.bawn, "run", "--no-tty", "--", "python3", "-c", CHANGE.format(changed)],
-                cwd=project, env=env)
-        ran = time.perf_counter() - start
+        spent = []
+        for last in range(3):
+            spent.append(change_in_cage(options, env, project, changed))
+            if last < 2:
+                quietly([options.bawn, "discard", "--all"], cwd=project, env=env, wanted=(0, 1))
         stats[total] = median_of([options.bawn, "diff", "--stat"], cwd=project, env=env)
         if total == 100_000:
             with changed_copy(project, changed) as copy:
                 status = median_of(["git", "status", "--porcelain"], cwd=copy)
-            print(f"  the run that changes them takes {ran:.2f} s with the search for its effects")
+            show_goal("10,000 changed files, found at the end", statistics.median(spent), 0.8, " s")
             show_goal("bawn diff --stat, to git status", stats[total] / status, 1.0,
                       more=f"   ({stats[total] * 1000:.0f} ms, {status * 1000:.0f} ms)")
             show_apply(options, env, project, folder)
@@ -164,19 +221,22 @@ def changed_copy(project, changed):
 
 def show_apply(options, env, project, folder):
     """The same files by cp -r: what apply writes, from its layer to another folder of the same disk."""
-    (layer,) = (folder / "state" / "bawn" / "runs").glob("*/layer/upper")
-    plain, synced = [], []
-    for times, after in ((plain, []), (synced, ["&&", "sync", "-f", folder])):
-        for _ in range(3):
-            shutil.rmtree(folder / "copied", ignore_errors=True)
+    plain, synced, applied = [], [], []
+    for turn in range(3):
+        (layer,) = (folder / "state" / "bawn" / "runs").glob("*/layer/upper")
+        for times, after in ((plain, []), (synced, ["&&", "sync", "-f", folder])):
             quietly(["sync"])
-            words = ["cp", "-r", layer, folder / "copied", *after]
-            times.append(seconds(["sh", "-c", " ".join(map(str, words))]))
-    quietly(["sync"])
-    applied = seconds([options.bawn, "apply"], cwd=project, env=env)
-    show_goal("bawn apply of 10,000 files, to cp -r", applied / statistics.median(plain), 1.0,
-              more=f"   ({applied:.2f} s, {statistics.median(plain):.2f} s)")
-    print(f"  … to cp -r and sync -f, as apply syncs too   {applied / statistics.median(synced):8.2f}")
+            # Nothing is deleted in between: some file systems look at what was before they make a file.
+            words = ["cp", "-r", layer, folder / f"copied-{turn}-{len(after)}", *after]
+            times.append(measured(["sh", "-c", " ".join(map(str, words))]))
+        quietly(["sync"])
+        applied.append(measured([options.bawn, "apply"], cwd=project, env=env))
+        if turn < 2:
+            change_in_cage(options, env, project, 10_000)
+    (wall, cpu), (copy, copy_cpu) = medians(applied), medians(plain)
+    show_goal("bawn apply of 10,000 files, to cp -r", wall / copy, 1.2,
+              more=f"   ({wall:.2f} s, {copy:.2f} s; CPU time {cpu / copy_cpu:.2f})")
+    print(f"  … to cp -r and sync -f, as apply syncs too   {wall / medians(synced)[0]:8.2f}")
 
 
 def show(options):
@@ -185,8 +245,10 @@ def show(options):
     with tempfile.TemporaryDirectory(prefix="bawn-bench.", dir=options.bench) as name:
         folder = pathlib.Path(name)
         env = {"PATH": os.defpath, "HOME": name, "XDG_STATE_HOME": str(folder / "state")}
-        compare("git status, 78,000 files", options, env, tree, STATUS)
-        compare("rg over them", options, env, tree, SEARCH)
-        compare("make -j2 of lib/", options, env, tree, BUILD, before=lambda: clean(tree))
+        compare("git status, 78,000 files", options, env, tree, STATUS, 1.5)
+        show_bare("git status", tree, folder, STATUS)
+        compare("rg over them", options, env, tree, SEARCH, 1.4)
+        show_bare("rg", tree, folder, SEARCH)
+        compare("make -j2 of lib/", options, env, tree, BUILD, 1.10, before=lambda: clean(tree))
         show_first_write(options, env, folder)
         show_effects(options, env, folder)
