@@ -285,6 +285,8 @@ int result_remove(struct result *k, struct err *e)
 		renameat(k->folder, RECORD_LAYER, k->folder, RECORD_LAYER_GONE) < 0 &&
 		errno != ENOENT)
 		err_sys(e, errno, "cannot rename the layer");
+	if (e->kind == ERR_NONE)
+		change_clear(k->folder, RECORD_LAYER_GONE "/upper");
 	for (size_t i = 0; i < COUNT_OF(names) && e->kind == ERR_NONE; i++)
 		tree_remove(k->folder, names[i], e);
 	if (e->kind == ERR_NONE && !k->is_session)

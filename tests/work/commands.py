@@ -546,6 +546,29 @@ def a_run_that_goes_on_is_shown_and_left_alone(p):
 
 
 @case
+def a_layer_of_many_folders_goes_with_all_of_them(p):
+    """Several threads remove it, whatever modes its folders have and however deep they are."""
+    fill(p)
+    for top in ("", "only/one/"):
+        run = Run(p, 2 if top else 1)
+        for i in range(40):
+            run.write(f"{top}f{i}/x", "x\n")
+            run.write(f"{top}f{i}/in/it", "x\n")
+            run.link(f"{top}f{i}/link", "/etc")
+            (run.layer / f"{top}f{i}/in").chmod(0o500 if i % 2 else 0)
+        deep = run.layer / f"{top}f3"
+        for _ in range(300):
+            deep = deep / "d"
+            deep.mkdir()
+            run.own(deep)
+        if not top:
+            run.write("beside", "x\n")
+        expect(bawn(p, "discard", "--yes"), 0, "discarded")
+        assert not list(run.folder.glob("layer*")) and not (run.folder / "base").exists()
+    assert os.path.isdir("/etc")
+
+
+@case
 def two_commands_on_one_run_exclude_each_other(p):
     fill(p)
     run = changed(p)

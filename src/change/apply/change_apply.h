@@ -70,5 +70,11 @@ int change_apply(const struct change_apply *q, const struct change_effects *x,
 int change_apply_clean(
 	int folder, int below, const struct change_git_tops *git, const char *run, struct err *e);
 
+/*
+ * Removes what is in a layer, a path below `folder`, by several threads where it is large. What
+ * cannot be removed stays, and is removed with the layer or named as the reason why not.
+ */
+void change_clear(int folder, const char *layer);
+
 /* Is one of the effect's names `path`, or below it? Both normalised; "." holds everything. */
 bool change_effect_is_within(const struct change_effect *x, const char *path);

@@ -395,11 +395,10 @@ static void *batch_write_some(void *of)
 	return NULL;
 }
 
-/* Some work on all puts, by as many threads as are worth it. */
-static void run_threads(struct change_batch *b, void *(*work)(void *of))
+void change_run_threads(size_t wanted, void *(*work)(void *of), void *of)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-	size_t wanted = b->count / PER_THREAD, started = 0;
+	size_t started = 0;
 	pthread_t threads[THREADS_MAX];
 	sigset_t all, before;
 
@@ -407,16 +406,22 @@ static void run_threads(struct change_batch *b, void *(*work)(void *of))
 		wanted = THREADS_MAX;
 	if (cores > 0 && wanted > (size_t)cores)
 		wanted = (size_t)cores;
-	atomic_store(&b->next, 0);
 	/* Signals are for the one who started us. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	while (started + 1 < wanted && pthread_create(&threads[started], NULL, work, b) == 0)
+	while (started + 1 < wanted && pthread_create(&threads[started], NULL, work, of) == 0)
 		started++;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	work(b);
+	work(of);
 	while (started > 0)
 		pthread_join(threads[--started], NULL);
+}
+
+/* Some work on all puts. */
+static void run_threads(struct change_batch *b, void *(*work)(void *of))
+{
+	atomic_store(&b->next, 0);
+	change_run_threads(b->count / PER_THREAD, work, b);
 }
 
 /* --- settling --- */

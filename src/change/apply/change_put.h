@@ -261,6 +261,9 @@ const struct change_put *change_batch_find_conflict(struct change_batch *b);
 /* Forgets the puts, and closes the folders. */
 void change_batch_clear(struct change_batch *b);
 
+/* Calls work(of) in this thread and in up to wanted - 1 others, as many as there are processors. */
+void change_run_threads(size_t wanted, void *(*work)(void *of), void *of);
+
 /* --- change_journal.c --- */
 
 struct change_journal {
