@@ -14,8 +14,8 @@ terminal='htop less tmux vim' # run in cages, or from outside
 net='bind9-dnsutils curl iproute2 nodejs openjdk-17-jdk-headless openssl python3-pip wget'
 test="$build $vm $terminal $net bash bubblewrap git groff-base mount patch postgresql ripgrep util-linux"
 clang='clang libclang-rt-dev'
-# A large tree, to be built, and what else carries bytes.
-bench='bc bison flex libelf-dev linux-source-6.1 make passt socat'
+# A large tree, to be built, what else carries bytes, and what else starts containers.
+bench='bc bison crun flex libelf-dev linux-source-6.1 make passt runc socat'
 
 # What the packages are wanted for, to ask a system that has no dpkg. Virtual machines are made of
 # Debian's packages, and elsewhere of none.
@@ -32,7 +32,7 @@ lint)
 	;;
 bench)
 	wanted="$test $bench"
-	tools="$test_tools bc bison bwrap flex make pasta socat"
+	tools="$test_tools bc bison bwrap crun flex make pasta runc socat"
 	;;
 fuzz) wanted="$test $clang" tools="$test_tools clang" ;;
 *)

@@ -2,6 +2,7 @@
 
 #include <stdalign.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 struct arena_block {
 	struct arena_block *next;
 	size_t size, used;
+	bool is_zero;
 	alignas(max_align_t) unsigned char bytes[];
 };
 
@@ -32,11 +34,16 @@ void arena_done(struct arena *a)
 static struct arena_block *arena_grow(struct arena *a, size_t size)
 {
 	size_t want = size > BLOCK_SIZE / 4 ? size : BLOCK_SIZE;
-	struct arena_block *b = calloc(1, sizeof(*b) + want);
+	/* What of a block is never used need not be touched: a large piece may be a table with a
+	 * long end, and calloc knows memory that is zero already. */
+	struct arena_block *b =
+		want == size ? calloc(1, sizeof(*b) + want) : malloc(sizeof(*b) + want);
 
 	if (!b)
 		return NULL;
 	b->size = want;
+	b->used = 0;
+	b->is_zero = want == size;
 	/* A large piece gets a block of its own, behind the one that still has room. */
 	if (want == size && a->blocks) {
 		b->next = a->blocks->next;
@@ -67,7 +74,7 @@ void *arena_alloc(struct arena *a, size_t size)
 	p = b->bytes + b->used;
 	b->used += size;
 	a->used += size;
-	return p;
+	return b->is_zero ? p : memset(p, 0, size);
 }
 
 void *arena_array(struct arena *a, size_t count, size_t size)

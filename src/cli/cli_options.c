@@ -231,7 +231,7 @@ int cli_parse(struct cli *cli, const struct cli_command *command, int argc, char
 	*cli = (struct cli){ .command = command };
 	run_request_init(&cli->request);
 	/* One argument may be several options. */
-	cli->given = calloc(CLI_MAX_OPTIONS, sizeof(*cli->given));
+	cli->given = malloc(CLI_MAX_OPTIONS * sizeof(*cli->given));
 	if (!cli->given) {
 		cli_complain("not enough memory for the options");
 		return CLI_FAILED;
