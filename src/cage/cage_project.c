@@ -322,7 +322,7 @@ static int whole_tree(
 	cage_fd int tree = -1;
 	int r;
 
-	if (op->flags & PLAN_HELD && !cage_is_broken("protect"))
+	if (op->flags & PLAN_PROTECTS && !cage_is_broken("protect"))
 		return cage_protect_project(c, op, base, e);
 	/* A clone from the workspace holder, which has it mounted. */
 	if (op->flags & PLAN_SHARED && !c->start->share && !cage_is_broken("project"))

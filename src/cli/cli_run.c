@@ -189,7 +189,7 @@ static void say_wall(const struct cage_times *t)
  */
 static void say_times(void *of, const struct run *r)
 {
-	const struct cli *cli = ((struct cli_told *)of)->cli;
+	const struct cli *cli = ((struct cli_printer *)of)->cli;
 	const struct cage_times *t = r->request.times;
 	uint64_t now = clock_ns(), exec_ns;
 
@@ -216,7 +216,7 @@ static void say_times(void *of, const struct run *r)
 
 static void run_say(void *of, const char *text, const char *hint)
 {
-	struct cli_told *told = of;
+	struct cli_printer *told = of;
 
 	cli_progress_clear(&told->progress);
 	if (text)
@@ -227,7 +227,7 @@ static void run_say(void *of, const char *text, const char *hint)
 
 static void say_diags(void *of, const struct spec *s)
 {
-	struct cli_told *told = of;
+	struct cli_printer *told = of;
 
 	cli_print_diags(told->cli, s);
 }
@@ -235,7 +235,7 @@ static void say_diags(void *of, const struct spec *s)
 static void say_refused(void *of, const struct run *r, const struct err *e)
 {
 	own(buf) struct buf out = { .max = (size_t)1 << 20 };
-	struct cli_told *told = of;
+	struct cli_printer *told = of;
 	bool is_unplannable = e->kind == ERR_REFUSED && e->num == EOPNOTSUPP &&
 			      r->choice.engine == SPEC_ENGINE_AUTO;
 	const char *nested = cli_find_nested(&r->choice, e);
@@ -325,7 +325,7 @@ static void say_signal(const struct cli *cli, const struct run *r)
 
 static void say_ended(void *of, const struct run *r, const struct err *e)
 {
-	struct cli_told *told = of;
+	struct cli_printer *told = of;
 
 	cli_progress_clear(&told->progress);
 	if (e->kind != ERR_NONE)
@@ -339,9 +339,9 @@ static void say_ended(void *of, const struct run *r, const struct err *e)
 	say_effects(told->cli, &r->record, r->place.project);
 }
 
-struct run_sink cli_sink(struct cli_told *told, const struct cli *cli)
+struct run_sink cli_sink(struct cli_printer *told, const struct cli *cli)
 {
-	*told = (struct cli_told){ .cli = cli, .progress = cli_progress_begin(cli) };
+	*told = (struct cli_printer){ .cli = cli, .progress = cli_progress_begin(cli) };
 	return (struct run_sink){ .of = told,
 		.is_quiet = cli->is_quiet,
 		.progress = cli_progress_of(&told->progress),
@@ -352,7 +352,7 @@ struct run_sink cli_sink(struct cli_told *told, const struct cli *cli)
 		.timed = say_times };
 }
 
-void cli_told_done(struct cli_told *told)
+void cli_printer_done(struct cli_printer *told)
 {
 	cli_progress_done(&told->progress);
 }

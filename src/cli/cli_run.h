@@ -25,14 +25,14 @@ void cli_progress_clear(struct cli_progress *p);
 struct change_progress cli_progress_of(struct cli_progress *p);
 
 /* Prints the course of a run for people. */
-struct cli_told {
+struct cli_printer {
 	const struct cli *cli;
 	struct cli_progress progress;
 };
 
 /* Returns the sink that prints a run's messages on standard error. Borrows both. */
-struct run_sink cli_sink(struct cli_told *told, const struct cli *cli);
-void cli_told_done(struct cli_told *told);
+struct run_sink cli_sink(struct cli_printer *told, const struct cli *cli);
+void cli_printer_done(struct cli_printer *told);
 
 struct store_session;
 

@@ -51,7 +51,7 @@ static void session_exec_look(void *of, const struct record *record)
 static int run_here(struct cli *cli, struct run_sessions *at, const struct store_session *s)
 {
 	struct here here = { .cli = cli, .at = at, .session = s };
-	own(cli_told) struct cli_told told;
+	own(cli_printer) struct cli_printer told;
 	const struct run_sink sink = cli_sink(&told, cli);
 	struct run_job job = { .session = s,
 		.look = session_exec_look,

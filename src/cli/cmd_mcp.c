@@ -133,7 +133,7 @@ static int serve_session(struct cli *cli, const struct store_session *x, int roo
 {
 	/* Messages about its runs go to the agent, in the answers. */
 	const struct cli quiet = { .is_quiet = true };
-	own(cli_told) struct cli_told told;
+	own(cli_printer) struct cli_printer told;
 	const struct run_sink sink = cli_sink(&told, &quiet);
 	const struct mcp_serving serving = { .session = x,
 		.root = root,

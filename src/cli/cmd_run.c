@@ -53,7 +53,7 @@ static int load_run(const struct cli *cli, struct result_again *a, struct run *r
 int cmd_run(struct cli *cli)
 {
 	const struct run_request_here *here = &cli->request.here;
-	own(cli_told) struct cli_told told;
+	own(cli_printer) struct cli_printer told;
 	const struct run_sink sink = cli_sink(&told, cli);
 	own(result_again) struct result_again again;
 	struct run r;

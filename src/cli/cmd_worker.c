@@ -171,7 +171,7 @@ int cmd_worker(struct cli *cli)
 	char name[STORE_NAME_SIZE];
 	/* The runs are told to whoever waits for them. */
 	const struct cli quiet = { .is_quiet = true };
-	own(cli_told) struct cli_told told;
+	own(cli_printer) struct cli_printer told;
 	const struct run_sink sink = cli_sink(&told, &quiet);
 	struct worker_settings s = { .name = name,
 		.root = -1,

@@ -126,8 +126,8 @@ struct host {
 	bool has_team;            /* the project's group is a supplementary one of the operator */
 	bool no_team;             /* … and the kernel refused to map it */
 	bool in_session;          /* it has a session's workspace */
-	bool no_hold;             /* protecting paths in it failed */
-	bool no_git_hold;         /* the same in the folder of its git, or it cannot be tried */
+	bool no_protect;          /* protecting paths in it failed */
+	bool no_git_protect;      /* the same in the folder of its git, or it cannot be tried */
 	bool has_outer_git;       /* the folder of its git is outside of it, and may be shown */
 	const char *const *hooks; /* paths of the project that its git runs hooks from; borrowed */
 	size_t hook_count;

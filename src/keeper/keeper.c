@@ -243,7 +243,7 @@ bool keeper_needs_folder(const struct keeper *k)
 		return false;
 	for (const struct plan_op *op = plan_ops(p); op < end; op++)
 		if ((op->kind == PLAN_PROJECT || op->kind == PLAN_GIT) &&
-			(op->flags & PLAN_HELD ||
+			(op->flags & PLAN_PROTECTS ||
 				(op->flags & (PLAN_CAPTURED | PLAN_SHARED)) == PLAN_CAPTURED))
 			return true;
 	return plan_find(p, PLAN_OVERLAY, NULL) || plan_find_from(p, PLAN_BIND, PLAN_ROOT_TOLD) ||

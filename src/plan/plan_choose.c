@@ -142,7 +142,7 @@ struct plan_verdict plan_engine_gives(
 		verdict.missing = HOST_LANDLOCK;
 	}
 	/* Whether it works with this project shows only when it is tried. */
-	if (guarantee == PLAN_FS_PROTECT && h->no_hold)
+	if (guarantee == PLAN_FS_PROTECT && h->no_protect)
 		verdict = (struct plan_verdict){ 0 };
 	if (verdict.can)
 		verdict.missing = 0;

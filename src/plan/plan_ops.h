@@ -79,7 +79,7 @@ enum plan_op_flags {
 				used, and its path on the host is hidden */
 	PLAN_ENDS = 4096,    /* a limit that ends the run when it is reached */
 	PLAN_IN_POOL = 8192, /* captured: in the cage's own file system, and saved at its end */
-	PLAN_HELD =
+	PLAN_PROTECTS =
 		16384, /* writable: shown through a layer that keeps protected paths as they are */
 	PLAN_SHARED = 32768, /* captured: in a session's workspace, for all of its runs */
 };

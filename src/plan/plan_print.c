@@ -348,8 +348,8 @@ static void print_tree_op(
 		buf_puts(out, "  (by copying: no overlay here)");
 	if (op->flags & PLAN_SHARED)
 		buf_puts(out, "  (for all runs of the session)");
-	if (op->flags & PLAN_HELD)
-		buf_puts(out, "  (what is protected is held)");
+	if (op->flags & PLAN_PROTECTS)
+		buf_puts(out, "  (protected paths stay as they are)");
 	if (op->kind == PLAN_PROC)
 		buf_puts(out,
 			op->flags & PLAN_SUBSET ? "processes only" : "processes, and what follows");

@@ -208,7 +208,7 @@ static uint16_t project_flags(const struct plan_builder *b)
 	if (mode == SPEC_MODE_READ_ONLY && host_can(b->host, HOST_OVERLAY))
 		flags |= PLAN_VIEW;
 	if (holds_protected(b) && can_reach_protected(b))
-		flags |= PLAN_HELD;
+		flags |= PLAN_PROTECTS;
 	if (b->host->is_root)
 		flags |= PLAN_IDMAPPED;
 	return flags;
@@ -341,11 +341,12 @@ static void add_git(struct plan_builder *b)
 	if (!b->host->has_outer_git || spec_choice(b->spec, SPEC_PROJECT_GIT) != SPEC_GIT_AUTO ||
 		!plan_has_whole_project(b->spec, SPEC_PROJECT_READ))
 		return;
-	if (is_writable && (b->host->no_git_hold || flags & PLAN_READ_ONLY || !(flags & PLAN_HELD)))
+	if (is_writable &&
+		(b->host->no_git_protect || flags & PLAN_READ_ONLY || !(flags & PLAN_PROTECTS)))
 		flags = plan_read_only_flags(b);
 	plan_add(b, PLAN_GIT, "", "",
 		PLAN_OP(.a_root = PLAN_ROOT_GIT, .b_root = PLAN_ROOT_GIT, .flags = flags));
-	if (flags & PLAN_HELD)
+	if (flags & PLAN_PROTECTS)
 		add_protected(b, PLAN_ROOT_GIT);
 }
 

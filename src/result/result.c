@@ -342,9 +342,9 @@ static int read_protected(struct result *k)
 	held = arena_array(&k->arena, count + 1, sizeof(*held));
 	if (!text || !held)
 		return -ENOMEM;
-	for (; k->held_count < count; text += strlen(text) + 1)
-		held[k->held_count++] = text;
-	k->held = held;
+	for (; k->protected_count < count; text += strlen(text) + 1)
+		held[k->protected_count++] = text;
+	k->protected = held;
 	return 0;
 }
 
@@ -404,8 +404,8 @@ static int finish_copy(struct result *k, const struct change_progress *progress,
 static int scan(struct result *k, const struct change_progress *progress, struct err *e)
 {
 	struct change_scan q = { .began = k->began,
-		.held = k->held,
-		.held_count = k->held_count,
+		.held = k->protected,
+		.held_count = k->protected_count,
 		.progress = *progress };
 	/* The effects are not kept: they may change at any moment. */
 	bool is_fleeting = k->is_going_on || (k->is_session && !k->is_locked);

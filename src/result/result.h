@@ -49,8 +49,8 @@ struct result {
 	struct arena arena;   /* owns the paths */
 	const char *const *paths; /* chosen paths, below the project's top; none: everything */
 	size_t path_count;
-	const char *const *held; /* paths that the operator protects */
-	size_t held_count;
+	const char *const *protected; /* paths that the operator protects */
+	size_t protected_count;
 	struct change_effects effects;
 	bool *is_there; /* for each effect: it is applied already; NULL: not known */
 };

@@ -144,8 +144,8 @@ int result_apply(
 	q.git = result_git(k);
 	q.paths = k->paths;
 	q.path_count = k->path_count;
-	q.held = k->held;
-	q.held_count = k->held_count;
+	q.held = k->protected;
+	q.held_count = k->protected_count;
 	*ret = (struct result_applied){ 0 };
 	r = change_apply(&q, &k->effects, &ret->counts, e);
 	if (!q.is_dry)

@@ -267,13 +267,13 @@ static bool plan_other_way(struct run *r, struct err *told, struct err *e)
 		/* The first reason is the better one. */
 		take_back(r, take_ptr(old));
 		*e = why;
-		if (r->host.no_hold && !why.hint[0])
+		if (r->host.no_protect && !why.hint[0])
 			err_hint(e, -1, ways_to_do_without);
 		return false;
 	}
 	if (!str_eq(why.text, told->text))
 		run_tell(r, "%s; %s", why.text,
-			r->host.no_hold ? "going on without" : "trying another way");
+			r->host.no_protect ? "going on without" : "trying another way");
 	*told = why;
 	return true;
 }

@@ -61,7 +61,7 @@ static unsigned failed_capture(const struct plan_op *op)
 
 static bool failed_to_hold(const struct plan_op *op)
 {
-	return op->kind == PLAN_PROTECT || op->flags & PLAN_HELD;
+	return op->kind == PLAN_PROTECT || op->flags & PLAN_PROTECTS;
 }
 
 bool run_note_failed_way(struct host *h, const struct plan *p, int failed_op, const struct err *e)
@@ -76,9 +76,9 @@ bool run_note_failed_way(struct host *h, const struct plan *p, int failed_op, co
 	if (op && failed_to_hold(op)) {
 		/* Git's folder can be shown for reading; the project has nothing else. */
 		if (cage_layer_of(op) == CAGE_LAYER_GIT)
-			h->no_git_hold = true;
+			h->no_git_protect = true;
 		else
-			h->no_hold = true;
+			h->no_protect = true;
 		return true;
 	}
 	if (e->kind != ERR_SYS || !capture || capture == HOST_CAPTURE_BY_COPY)

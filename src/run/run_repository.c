@@ -113,7 +113,7 @@ void run_tell_host(const struct run_place *place, struct host *ret)
 
 	ret->has_outer_git = r->folder[0];
 	/* Two layers that are written to must not lie in each other. */
-	ret->no_git_hold |= r->holds_project;
+	ret->no_git_protect |= r->holds_project;
 	ret->hooks = r->hooks;
 	ret->hook_count = r->hook_count;
 	ret->git_others = r->others;

@@ -82,7 +82,7 @@ static void open_session(struct resident *r, const struct bench_who *who, int nu
 {
 	static const char *const command[] = { "/bin/true" };
 	static const struct cli quiet = { .is_quiet = true };
-	static struct cli_told told;
+	static struct cli_printer told;
 	static struct run_sink sink;
 	static const struct run_request request = { .command = command, .command_count = 1 };
 	const char *root = bench_print("%s/sessions-%d", who->home, number);

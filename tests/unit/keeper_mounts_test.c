@@ -79,7 +79,7 @@ static void make_good(void)
 		[WORK] = { .place = "/work",
 			.type = "overlay",
 			.root = "/",
-			.flags = PLAN_NO_DEV | PLAN_HELD,
+			.flags = PLAN_NO_DEV | PLAN_PROTECTS,
 			.kind = PLAN_PROJECT,
 			.layer = 1 },
 		[GIT] = { .place = "/work/.git",

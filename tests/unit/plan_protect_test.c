@@ -72,7 +72,7 @@ static void test_held(void)
 		part = find(p, PLAN_PART, NULL);
 		check_that(!find(p, PLAN_PROTECT, ".git/hooks") != rows[i].is_protected,
 			rows[i].project, __FILE__, __LINE__);
-		check_that(!(find(p, PLAN_PROJECT, NULL)->flags & PLAN_HELD) != rows[i].is_held,
+		check_that(!(find(p, PLAN_PROJECT, NULL)->flags & PLAN_PROTECTS) != rows[i].is_held,
 			rows[i].project, __FILE__, __LINE__);
 		check_that(!part == !rows[i].part, rows[i].project, __FILE__, __LINE__);
 		check_that(!part || str_eq(plan_str(p, part->b), rows[i].part), rows[i].project,
@@ -97,10 +97,10 @@ static void test_not_held(void)
 			fake_host_lose(&host, HOST_OVERLAY);
 			fake_host_lose(&host, HOST_KVM);
 		}
-		host.no_hold = i == 1;
+		host.no_protect = i == 1;
 		p = build(file);
 		CHECK(!find(p, PLAN_PROTECT, NULL));
-		CHECK(!(find(p, PLAN_PROJECT, NULL)->flags & PLAN_HELD));
+		CHECK(!(find(p, PLAN_PROJECT, NULL)->flags & PLAN_PROTECTS));
 		CHECK(!plan_promises(p)[PLAN_FS_PROTECT].is_given);
 		fake_host_init(&host);
 	}
@@ -120,7 +120,7 @@ static void test_hooks(void)
 	inside = build("version: 1\nproject: {mode: writable, write_allowlist: "
 		       "[$PROJECT/.husky/_/a/**]}\n");
 	CHECK(find(whole, PLAN_PROTECT, ".husky/_") && find(part, PLAN_PROTECT, ".husky/_"));
-	CHECK(find(part, PLAN_PROJECT, NULL)->flags & PLAN_HELD);
+	CHECK(find(part, PLAN_PROJECT, NULL)->flags & PLAN_PROTECTS);
 	CHECK(find(part, PLAN_PART, ".husky")->flags == 0);
 	CHECK(find(inside, PLAN_PART, ".husky/_/a")->flags == PLAN_READ_ONLY);
 	fake_host_init(&host);

@@ -427,7 +427,7 @@ static void test_git(void)
 			PLAN_NO_DEV | PLAN_READ_ONLY | PLAN_VIEW },
 		{ "version: 1\nproject: {write_allowlist: [$PROJECT/a]}\n",
 			PLAN_NO_DEV | PLAN_CAPTURED | PLAN_READ_ONLY },
-		{ "version: 1\nproject: {mode: writable}\n", PLAN_NO_DEV | PLAN_HELD },
+		{ "version: 1\nproject: {mode: writable}\n", PLAN_NO_DEV | PLAN_PROTECTS },
 		{ "version: 1\nproject: {mode: writable, write_allowlist: [$PROJECT/a]}\n",
 			PLAN_NO_DEV | PLAN_READ_ONLY | PLAN_VIEW },
 		{ "version: 1\nproject: {read_allowlist: [$PROJECT/a]}\n", 0 },
@@ -474,7 +474,7 @@ static void test_git_protected(void)
 	CHECK(find(outside, PLAN_PROTECT, "$GIT", "info/attributes"));
 	CHECK(find(outside, PLAN_PROTECT, "$GIT", "worktrees/x"));
 	CHECK(!find(outside, PLAN_PROTECT, "$GIT", ".envrc"));
-	host.no_git_hold = true;
+	host.no_git_protect = true;
 	without = build_good(file);
 	CHECK(find(without, PLAN_GIT, NULL, NULL)->flags & PLAN_READ_ONLY);
 	CHECK(!find(without, PLAN_PROTECT, "$GIT", NULL));

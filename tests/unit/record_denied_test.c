@@ -193,7 +193,7 @@ static const char *said(bool is_quiet)
 	static struct run run;
 	const struct cli cli = { .is_quiet = is_quiet };
 	const struct err none = { 0 };
-	struct cli_told told;
+	struct cli_printer told;
 	struct run_sink sink;
 	own_fd int into = memfd_create("said", MFD_CLOEXEC), before = dup(STDERR_FILENO);
 	ssize_t n;

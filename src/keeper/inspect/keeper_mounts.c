@@ -254,7 +254,7 @@ static int expect_whole(const struct expecting *x, const struct plan_op *op,
 		return mounts_no_memory(e);
 	r = expect_source(x, ret, op, e);
 	if (r < 0 || op->flags & PLAN_COPIED ||
-		!(op->flags & (PLAN_CAPTURED | PLAN_VIEW | PLAN_HELD)))
+		!(op->flags & (PLAN_CAPTURED | PLAN_VIEW | PLAN_PROTECTS)))
 		return r;
 	ret->layer = 1 + cage_layer_of(op);
 	r = expect_overlay(x, ret, e);

@@ -476,7 +476,7 @@ static int keeper_protect_make(struct keeper *k, struct err *e)
 	for (size_t i = 0; r == 0 && i < COUNT_OF(kinds); i++) {
 		const struct plan_op *op = plan_find(k->start.plan, kinds[i], NULL);
 
-		if (op && op->flags & PLAN_HELD)
+		if (op && op->flags & PLAN_PROTECTS)
 			r = make_hold(k, op, e);
 	}
 	return r;
