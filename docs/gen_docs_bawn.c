@@ -102,8 +102,8 @@ static void print_files(void)
 		{ "~/.local/state/bawn/log", "The log of all runs." },
 		{ "~/.local/state/bawn/store.db, sessions",
 			"Sessions and queued runs, unless BAWN_STORE and BAWN_SANDBOX_ROOT name others." },
-		{ "~/.local/state/bawn/unsigned, digests",
-			"Runs without a record yet; digests of trees, which may be removed." },
+		{ "~/.local/state/bawn/unsigned, digests, layers",
+			"Runs without a record yet; digests of trees and spare layers, which may be removed." },
 	};
 
 	puts(".SH FILES");

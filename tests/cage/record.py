@@ -23,7 +23,7 @@ import time
 sys.dont_write_bytecode = True
 import records  # noqa: E402
 from records import chain  # noqa: E402
-from place import BAWN, Skip, case, descendants, expect, expect_refusal, main, reap, wait_until  # noqa: E402
+from place import BAWN, BREAKABLE, Skip, case, descendants, expect, expect_refusal, main, reap, wait_until  # noqa: E402
 
 
 def folders(p):
@@ -357,6 +357,88 @@ def a_spec_and_a_plan_are_written_once_and_never_believed(p):
                    path.stat().st_mode & 0o777 == 0o600 for path in parts), spoil
         expect(p.run("verify", folder.name), 0)
     assert not [path for name in ("specs", "plans") for path in (p.state / "bawn" / name).glob("*.new")]
+
+
+def spares(p):
+    """What is another's cannot be taken, and stays where it is."""
+    folder = p.state / "bawn/layers"
+    return sorted(path for path in folder.iterdir() if path.lstat().st_uid == p.uid) if folder.exists() else []
+
+
+@case
+def a_layer_that_nobody_wrote_to_is_handed_on(p):
+    expect(p.sh("ls -A; touch -c .; cat nothing 2>/dev/null; true"), 0)
+    (spare,) = spares(p)
+    inode = (spare / "upper").stat().st_ino
+    expect(p.sh("echo one >a; rm a"), 0)
+    assert [(path / "upper").stat().st_ino for path in spares(p)] == [inode], "the same one"
+    assert not list((p.state / "bawn/runs").glob("*/layer"))
+    p.project.chmod(0o750)
+    assert expect(p.sh("stat -c %a . && echo two >b"), 0).stdout == "750\n"
+    assert not spares(p), "one that was written to is nobody else's"
+    (layer,) = (p.state / "bawn/runs").glob("*/layer")
+    assert (layer / "upper").stat().st_ino == inode and (layer / "upper/b").read_text() == "two\n"
+    began = time.time()
+    p.project.chmod(0o755)
+    expect(p.sh("true"), 0)
+    (spare,) = spares(p)
+    os.utime(spare / "upper", (1, 1))
+    mode, changed = expect(p.sh("stat -c '%a %Y' ."), 0).stdout.split()
+    assert mode == "755" and int(changed) >= int(began), "times of now"
+    many = [p.start("run", "--", "sh", "-c", "ls -A; read line") for _ in range(7)]
+    for keeper in many:
+        assert keeper.communicate(b"\n", timeout=60)[0] == b"", "nothing of another"
+    assert 1 <= len(spares(p)) <= 4
+
+
+@case
+def a_spare_layer_that_somebody_was_in_is_made_anew(p):
+    def file_in(name):
+        return lambda spare: p.write(spare / name / "planted", "x")
+
+    def attribute(name, key):
+        return lambda spare: os.setxattr(spare / name, key, b"x")
+
+    def mode(name):
+        return lambda spare: (spare / name).chmod(0o777)
+
+    def file_instead(spare):
+        shutil.rmtree(spare)
+        spare.write_text("x")
+
+    def link_instead(spare):
+        away = p.home / "away"
+        if not away.exists():
+            spare.rename(away)
+        else:
+            shutil.rmtree(spare)
+        spare.symlink_to(away)
+
+    def untried(spare):
+        os.removexattr(spare / "work", "user.bawn")
+
+    def of_another(spare):
+        for path in (spare, spare / "upper", spare / "work"):
+            os.chown(path, 54321, 54321)
+
+    ways = [file_in("upper"), file_in("work"), file_in("."), attribute("upper", "user.overlay.opaque"),
+            attribute("upper", "user.mine"), attribute("work", "user.mine"), mode("upper"), mode("work"), mode("."),
+            lambda spare: (spare / "upper").rmdir(), lambda spare: p.write(spare / "work/work2/x", "x"),
+            file_instead, link_instead, untried] + ([of_another] if os.geteuid() == 0 else [])
+    expect(p.sh("true"), 0)
+    for number, spoil in enumerate(ways):
+        (spare,) = spares(p)
+        spoil(spare)
+        assert expect(p.sh("ls -A; stat -c %a ."), 0).stdout == f"{p.project.stat().st_mode & 0o777:o}\n", number
+        (spare,) = spares(p)
+        assert spare.is_dir() and not spare.is_symlink() and spare.stat().st_uid == p.uid, number
+        assert sorted(path.name for path in spare.iterdir()) == ["upper", "work"], number
+        assert not list((spare / "upper").iterdir()) and os.listxattr(spare / "work") == ["user.bawn"], number
+        assert expect(p.run("diff"), 0).stdout == "", "nothing of it is an effect"
+    # The twin: who does not look takes it.
+    p.write(spare / "upper/planted", "x")
+    done = p.run("run", "--", "ls", "-A", program=BREAKABLE, env={"BAWN_TEST_BREAK": "spare"})
+    assert done.stdout == "planted\n", done
 
 
 @case

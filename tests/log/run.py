@@ -27,7 +27,8 @@ ELSEWHERE = {"net_allowed", "net_denied", "net_failed", "name_denied", "publishe
              "network_closed", "syscall_denied", "syscalls_untold", "write_denied", "sandbox_read_blocked",
              "sandbox_write_blocked", "blocked_untold", "lease_lost", "result_refused", "preflight", "pruned"}
 # Of runs in sessions.
-MEMBERS_ELSEWHERE = {("run_start", "cage"), ("run_start", "worker"), ("run_start", "lease"), ("run_start", "image_tree")}
+MEMBERS_ELSEWHERE = {("run_start", "cage"), ("run_start", "worker"), ("run_start", "lease"), ("run_start", "image_tree"),
+                     ("inspected", "warm"), ("inspected", "terminal"), ("inspected", "overlay")}
 
 
 # --- one run ---

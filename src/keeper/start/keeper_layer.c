@@ -242,6 +242,14 @@ static int make_top(struct keeper *k, enum cage_layer which, struct err *e)
 	struct stat owner;
 	int top = -1, r = layer_owner_of(&k->start.ids, l->trees[which].below, &owner);
 
+	if (r == 0 && !is_copied && !layer_is_shared(k)) {
+		top = keeper_spare_take(l->folder, name, &owner);
+		l->trees[which].is_spare = top >= 0;
+		r = top == -ENOENT ? 0 : top;
+	}
+	l->trees[which].top = top < 0 ? -1 : top;
+	if (r < 0 || top >= 0)
+		return r < 0 ? layer_fail(-r, e) : 0;
 	if (r == 0)
 		r = layer_make_folder(l->folder, name, &owner);
 	if (r == 0)
@@ -261,7 +269,7 @@ static int try_attribute(int top, struct err *e)
 {
 	own_fd int work = file_open_name(top, "work", O_RDONLY | O_DIRECTORY);
 
-	if (work < 0 || fsetxattr(work, "user.bawn", "", 0, 0) < 0)
+	if (work < 0 || fsetxattr(work, KEEPER_LAYER_ATTRIBUTE, "", 0, 0) < 0)
 		return fail_as("set attributes", work < 0 ? -work : errno, e);
 	return 0;
 }
@@ -295,7 +303,7 @@ static int make_on_disk(struct keeper *k, enum cage_layer which, struct err *e)
 	struct keeper_layer *l = &k->layer;
 	int r = make_top(k, which, e);
 
-	if (r == 0)
+	if (r == 0 && !l->trees[which].is_spare)
 		r = try_attribute(l->trees[which].top, e);
 	if (r < 0)
 		return r;
@@ -431,13 +439,29 @@ static int keeper_layer_make(struct keeper *k, struct err *e)
 
 /* --- when the cage has ended --- */
 
-static void remove_layers(struct keeper_layer *l, struct err *e)
+/* Was nothing written to it, and is it in no mount any more? */
+static bool layer_is_spare(const struct keeper *k, enum cage_layer which)
 {
+	const struct keeper_layer *l = &k->layer;
+
+	return l->trees[which].is_empty && !l->trees[which].is_copied &&
+	       !l->trees[which].is_filled && k->large.mounts < 0;
+}
+
+/* There is nothing in them that anybody would miss: what is as new is handed on. */
+static void remove_layers(struct keeper *k, struct err *e)
+{
+	struct keeper_layer *l = &k->layer;
+	bool has_written = false;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < CAGE_LAYER_COUNT; i++)
-		r = tree_remove(l->folder, trees[i].layer, e);
-	if (r == 0)
+	for (enum cage_layer i = 0; r == 0 && i < CAGE_LAYER_COUNT; i++) {
+		has_written |= l->trees[i].below >= 0 && !l->trees[i].is_empty;
+		if (l->trees[i].top >= 0 &&
+			!(layer_is_spare(k, i) && keeper_spare_give(l->folder, trees[i].layer)))
+			r = tree_remove(l->folder, trees[i].layer, e);
+	}
+	if (r == 0 && has_written)
 		tree_remove(l->folder, "base", e);
 }
 
@@ -500,7 +524,7 @@ static int open_upper(struct keeper *k, enum cage_layer which, bool *ret_is_empt
 		return err_sys(e, -upper, "cannot open the run's layer");
 	if (which == CAGE_LAYER_PROJECT)
 		keeper_points_remove(l, upper);
-	*ret_is_empty = has_nothing(upper);
+	*ret_is_empty = l->trees[which].is_empty = has_nothing(upper);
 	if (is_saved || *ret_is_empty)
 		return take_fd(&upper);
 	r = layer_save(k, which, upper, e);
@@ -576,7 +600,7 @@ static int layer_find_effects(struct keeper *k, struct err *e)
 		k->record->used.written += (int64_t)x.items[i].after.size;
 	keeper_log_held(k, &x);
 	if (x.count == 0) {
-		remove_layers(&k->layer, &k->record->late);
+		remove_layers(k, &k->record->late);
 		return 0;
 	}
 	remove_work(&k->layer, &k->record->late);
@@ -622,7 +646,7 @@ static void keeper_layer_save(struct keeper *k)
 	/* What is short is not told, however long the run was. */
 	change_progress_end(&k->q->progress);
 	if (!k->end.has_run) {
-		remove_layers(l, &k->record->late);
+		remove_layers(k, &k->record->late);
 	} else if (k->end.is_left) {
 		err_set(e, ERR_SYS, EBUSY,
 			"cannot find out what the run changed: its processes hang in the kernel");

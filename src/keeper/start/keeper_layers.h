@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/stat.h>
+
 #include "base/arena.h"
 #include "cage/cage.h"
 #include "change/overlay/change_overlay.h"
@@ -25,6 +27,8 @@ struct keeper_layer {
 		int below;      /* the project, or the folder of its git; -1: it is not captured */
 		bool is_copied; /* instead of being under an overlay */
 		bool is_filled; /* under one whose layer begins with what is others' in it */
+		bool is_spare;  /* it was another run's, and is as new */
+		bool is_empty;  /* when the run had ended: nothing was written to it */
 		struct tree_counts copied; /* for the run */
 	} trees[CAGE_LAYER_COUNT];
 	struct {
@@ -51,6 +55,21 @@ int keeper_layer_join(struct keeper *k, struct err *e);
 /* Make the layers of a workspace before it is mounted, and open them for a run that uses it. */
 int keeper_layer_make_shared(struct keeper *k, struct err *e);
 int keeper_layer_open_shared(struct keeper *k, struct err *e);
+
+/* --- keeper_spare.c --- */
+
+/* Work folders have it: a file system without attributes cannot be used. */
+#define KEEPER_LAYER_ATTRIBUTE "user.bawn"
+
+/*
+ * Takes a spare layer for the run whose folder is open: as new, and of this owner, -1 being who we
+ * are. A descriptor, -ENOENT where one has to be made, or -errno.
+ */
+int keeper_spare_take(int folder, const char *name, const struct stat *owner);
+
+/* Hands on a layer that nobody wrote to and no mount uses; false: there are enough, or it cannot
+ * be. */
+bool keeper_spare_give(int folder, const char *name);
 
 /* --- keeper_copy.c --- */
 

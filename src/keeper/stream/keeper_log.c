@@ -56,6 +56,7 @@ static void say_inspected(struct keeper *k)
 
 	k->look = KEEPER_LOOK_TOLD;
 	add_preflight(k, j);
+	record_print_cage(r, j);
 	record_print_guarantees(r, true, j);
 	log_end_of_run(l);
 	for (unsigned i = 0; i < r->note_count && i < RECORD_MAX_NOTES; i++) {

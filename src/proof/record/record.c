@@ -305,7 +305,7 @@ void record_print_again(const struct record *r, struct json *j)
 			json_bool(j, parts[i].key, parts[i].same == RECORD_SAME);
 }
 
-static void record_print_overlay(const struct record *r, struct json *j)
+static void print_overlay(const struct record *r, struct json *j)
 {
 	const struct plan_op *op = plan_find(r->plan, PLAN_OVERLAY, NULL);
 	const struct record_overlay *x = &r->overlay;
@@ -480,6 +480,13 @@ void record_print_identity(const struct record *r, struct json *j)
 	print_text(j, "capture", capture_of(r->plan));
 }
 
+void record_print_cage(const struct record *r, struct json *j)
+{
+	print_bool(j, "warm", r->is_warm, false);
+	print_bool(j, "terminal", r->has_terminal, false);
+	print_overlay(r, j);
+}
+
 void record_print(const struct record *r, struct buf *out)
 {
 	own(buf) struct buf scratch = { .max = RECORD_MAX_SIZE };
@@ -495,17 +502,15 @@ void record_print(const struct record *r, struct buf *out)
 	print_text(&j, "preflight_sha256", preflight ? plan_str(r->plan, preflight->a) : NULL);
 	json_bool(&j, "preflight_passed", r->is_preflight_passed);
 	print_text(&j, "preflight_by", r->preflight_by);
-	print_bool(&j, "warm", r->is_warm, false);
 	record_print_tree(&j, "image", record_image_name(r, &scratch), &r->image);
 	record_print_tree(&j, "project", NULL, &r->project);
-	print_bool(&j, "terminal", r->has_terminal, false);
 	print_count(&j, "escapes_dropped", r->escapes_dropped);
 	print_end(r, &j);
 	record_print_used(r, &j);
 	print_output(r, &j);
 	print_events(r, &j);
 	print_effects(r, &j);
-	record_print_overlay(r, &j);
+	record_print_cage(r, &j);
 	if (r->again.run[0]) {
 		json_open_map(&j, "again");
 		record_print_again(r, &j);

@@ -310,6 +310,7 @@ void record_print_provenance(const struct record *r, struct buf *out);
 
 /* What they share, and what is known when a run begins: an event says it in the same members. */
 void record_print_identity(const struct record *r, struct json *j);
+void record_print_cage(const struct record *r, struct json *j);
 void record_print_tree(
 	struct json *j, const char *key, const char *name, const struct record_tree *t);
 const char *record_image_name(const struct record *r, struct buf *scratch);

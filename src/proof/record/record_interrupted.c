@@ -41,10 +41,14 @@ static const struct {
 	{ "run_start", "plan_sha256", "plan_sha256" },
 	{ "run_start", "filter_sha256", "filter_sha256" },
 	{ "run_start", "capture", "capture" },
+	{ "run_start", "again", "again" },
 	{ "run_start", "began", "began" },
 	{ "run_start", "image_tree", "image" },
 	{ "run_start", "project_tree", "project" },
 	{ "inspected", "guarantees", "guarantees" },
+	{ "inspected", "warm", "warm" },
+	{ "inspected", "terminal", "terminal" },
+	{ "inspected", "overlay", "overlay" },
 	{ "inspected", "preflight_passed", "preflight_passed" },
 	{ "inspected", "preflight_sha256", "preflight_sha256" },
 	{ "inspected", "preflight_by", "preflight_by" },
@@ -69,11 +73,14 @@ struct reading {
 /* The digest of a tree, or "". */
 static void add_digest(struct buf *out, const char *value)
 {
-	static const char key[] = "\"sha256\":\"";
-	const char *at = strstr(value, key);
+	static const char *const keys[] = { "\"sha256\":\"", "\"sha256_before\":\"" };
 
-	if (at)
-		buf_printf(out, "%.*s", SHA256_HEX_SIZE - 1, at + strlen(key));
+	for (size_t i = 0; i < COUNT_OF(keys); i++) {
+		const char *at = strstr(value, keys[i]);
+
+		if (at)
+			buf_printf(out, "%.*s", SHA256_HEX_SIZE - 1, at + strlen(keys[i]));
+	}
 	buf_putc(out, '\0');
 }
 
@@ -85,7 +92,14 @@ static void take_member(struct reading *x, size_t i)
 	if (!m || x->has[i])
 		return;
 	buf_add(&value, m->bytes, m->size);
-	json_raw(&x->claim, members[i].name, buf_text(&value));
+	/* Nobody lived to compare it with that run. */
+	if (str_eq(members[i].name, "again")) {
+		json_open_map(&x->claim, "again");
+		json_raw(&x->claim, "of", buf_text(&value));
+		json_close_map(&x->claim);
+	} else {
+		json_raw(&x->claim, members[i].name, buf_text(&value));
+	}
 	x->claim.out->failed |= value.failed;
 	x->has[i] = true;
 	x->where[i] = x->facts.len;
@@ -157,6 +171,7 @@ static void print_facts(const struct reading *x, struct buf *out)
 		.spec_sha256 = find_fact(x, "spec_sha256"),
 		.image_sha256 = find_fact(x, "image"),
 		.project_sha256 = find_fact(x, "project"),
+		.overlay_sha256 = find_fact(x, "overlay"),
 		.bawn = find_fact(x, "bawn"),
 		.began = find_fact(x, "began") };
 

@@ -1,0 +1,175 @@
+/*
+ * keeper_spare - empty layers, handed on from a run that wrote nothing to one that comes later.
+ *
+ * Runs as:  the keeper.
+ * Leaves:   in the state a few layers as new: STATE/layers/0, 1 …
+ * Must not: hand on a layer that was written to, or one that a mount still uses; take one for empty
+ *           without having looked.
+ *
+ * To make and delete the folders of a layer is what a run that writes nothing costs a disk: a file
+ * system without a journal looks at every inode that was deleted a moment ago before it makes
+ * another. A rename makes none. It is also what keeps two keepers from the same layer.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#include "base/count.h"
+#include "base/file.h"
+#include "base/own.h"
+#include "base/str.h"
+#include "base/tree.h"
+#include "cage/cage_break.h"
+#include "keeper/start/keeper_layers.h"
+
+/* As seen from a run's folder, STATE/runs/RUN. */
+#define SPARES      "../../layers"
+#define MOST_SPARES 4 /* as many runs as mostly go on at a time */
+#define PATH_SIZE   (sizeof(SPARES) + 16)
+#define LIST_SIZE   256 /* names of attributes */
+
+static void spare_print_path(unsigned n, char ret[static PATH_SIZE])
+{
+	snprintf(ret, PATH_SIZE, SPARES "/%u", n);
+}
+
+/* --- is it as new? --- */
+
+/* Has a folder no entry but those, of which there are so many? */
+static bool has_only(int folder, const char *one, const char *other, int *ret_count)
+{
+	struct file_entries entries = { .fd = folder };
+	const struct file_entry *entry;
+
+	*ret_count = 0;
+	while ((entry = file_next_entry(&entries))) {
+		if (str_eq(entry->name, ".") || str_eq(entry->name, ".."))
+			continue;
+		if (!(one && str_eq(entry->name, one)) && !(other && str_eq(entry->name, other)))
+			return false;
+		++*ret_count;
+	}
+	return entries.failure == 0;
+}
+
+/* Has it no attribute but that one, and those that the machine gives to every file? */
+static bool has_only_attribute(int folder, const char *name)
+{
+	char names[LIST_SIZE];
+	ssize_t n = flistxattr(folder, names, sizeof(names));
+
+	for (ssize_t at = 0; at < n; at += (ssize_t)strlen(names + at) + 1)
+		if (!(name && str_eq(names + at, name)) && !str_eq(names + at, "security.selinux"))
+			return false;
+	return n >= 0;
+}
+
+/* An overlay gives its upper folder a number of its own; the next one is another. */
+static bool forget_mount(int upper)
+{
+	static const char *const marks[] = { "user.overlay.uuid", "trusted.overlay.uuid" };
+
+	if (has_only_attribute(upper, NULL))
+		return true;
+	for (size_t i = 0; i < COUNT_OF(marks); i++)
+		if (has_only_attribute(upper, marks[i]))
+			return fremovexattr(upper, marks[i]) == 0;
+	return false;
+}
+
+static bool is_of(int folder, const struct stat *owner, struct stat *ret)
+{
+	uid_t uid = owner->st_uid == (uid_t)-1 ? geteuid() : owner->st_uid;
+	gid_t gid = owner->st_gid == (gid_t)-1 ? getegid() : owner->st_gid;
+
+	return fstat(folder, ret) == 0 && ret->st_uid == uid && ret->st_gid == gid &&
+	       !(ret->st_mode & (S_IWGRP | S_IWOTH) & ~owner->st_mode);
+}
+
+/* Nothing in it, the project's mode, and times of now. */
+static bool renew_upper(int top, const struct stat *owner)
+{
+	own_fd int upper = file_open_name(top, "upper", O_RDONLY | O_DIRECTORY);
+	struct stat st;
+	int count;
+
+	return upper >= 0 && is_of(upper, owner, &st) && has_only(upper, NULL, NULL, &count) &&
+	       forget_mount(upper) &&
+	       ((st.st_mode & 07777) == owner->st_mode || fchmod(upper, owner->st_mode) == 0) &&
+	       futimens(upper, NULL) == 0;
+}
+
+/* What the overlay made for itself is empty, and goes: it makes its own each time. */
+static bool renew_work(int top, const struct stat *owner)
+{
+	own_fd int work = file_open_name(top, "work", O_RDONLY | O_DIRECTORY);
+	struct stat st;
+	int count;
+
+	return work >= 0 && is_of(work, owner, &st) && has_only(work, "work", NULL, &count) &&
+	       fgetxattr(work, KEEPER_LAYER_ATTRIBUTE, NULL, 0) == 0 &&
+	       has_only_attribute(work, KEEPER_LAYER_ATTRIBUTE) &&
+	       (!count || unlinkat(work, "work", AT_REMOVEDIR) == 0);
+}
+
+static bool renew(int top, const struct stat *owner)
+{
+	struct stat st;
+	int count;
+
+	if (cage_is_broken("spare"))
+		return true;
+	return is_of(top, owner, &st) && has_only(top, "upper", "work", &count) && count == 2 &&
+	       renew_upper(top, owner) && renew_work(top, owner);
+}
+
+/* --- taking and giving --- */
+
+int keeper_spare_take(int folder, const char *name, const struct stat *owner)
+{
+	own_fd int top = -1;
+	char path[PATH_SIZE];
+	struct err e;
+	int r = -ENOENT;
+
+	for (unsigned n = 0; r < 0 && n < MOST_SPARES; n++) {
+		spare_print_path(n, path);
+		r = renameat(folder, path, folder, name) < 0 ? -errno : 0;
+	}
+	if (r < 0)
+		return -ENOENT;
+	top = file_open_name(folder, name, O_RDONLY | O_DIRECTORY);
+	if (top >= 0 && renew(top, owner))
+		return take_fd(&top);
+	/* Somebody was in it. What cannot be removed is put aside, and the run's own is made anew.
+	 */
+	if (tree_remove(folder, name, &e) == 0 || renameat(folder, name, folder, "spoiled") == 0)
+		return -ENOENT;
+	return -errno;
+}
+
+bool keeper_spare_give(int folder, const char *name)
+{
+	char path[PATH_SIZE];
+	bool is_made = false;
+
+	for (unsigned n = 0; n < MOST_SPARES;) {
+		spare_print_path(n, path);
+		if (renameat2(folder, name, folder, path, RENAME_NOREPLACE) == 0)
+			return true;
+		if (errno == EEXIST) {
+			n++;
+		} else if (errno == ENOENT && !is_made) {
+			is_made = true;
+			if (mkdirat(folder, SPARES, 0700) < 0)
+				return false;
+		} else {
+			return false;
+		}
+	}
+	return false;
+}
