@@ -5,6 +5,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/json.h"
 #include "base/tree.h"
 #include "host/host.h"
 #include "plan/plan.h"
@@ -53,6 +54,12 @@ struct cli_option {
 	const char *fixed; /* what an option without argument sets the key to */
 	const char *help;
 };
+
+/* An option of a command's own, in its table. */
+#define CLI_OWN(name, letter, argument, help)                                                      \
+	{                                                                                          \
+		name, letter, argument, SPEC_KEY_COUNT, NULL, help                                 \
+	}
 
 /* An option as given. */
 struct cli_given {
@@ -258,28 +265,24 @@ int cli_confirm(const struct cli *cli, bool is_certain, const char *fmt, ...)
 bool cli_can_ask(void);
 
 /* An option of all commands that call cli_confirm. */
-#define CLI_YES                                                                                    \
-	{                                                                                          \
-		"yes", 'y', NULL, SPEC_KEY_COUNT, NULL, "do not ask"                               \
-	}
+#define CLI_YES CLI_OWN("yes", 'y', NULL, "do not ask")
 
 /* Options of all commands that run something. */
 #define CLI_RUN_OPTIONS                                                                            \
-	{ "record", 0, "FILE", SPEC_KEY_COUNT, NULL, "write the record to FILE too" },             \
-		{ "subject", 0, "PATH", SPEC_KEY_COUNT, NULL,                                      \
-			"record the digest of a project file after the run" },                     \
-		{ "sync", 0, NULL, SPEC_KEY_COUNT, NULL, "fsync the log and the record" },         \
-		{ "status-fd", 0, "N", SPEC_KEY_COUNT, NULL,                                       \
-			"write events to descriptor N as lines of JSON" },                         \
-		{ "tty", 't', NULL, SPEC_KEY_COUNT, NULL, "always allocate a terminal" },          \
-		{ "no-tty", 0, NULL, SPEC_KEY_COUNT, NULL, "never allocate a terminal" },          \
-		{ "raw", 0, NULL, SPEC_KEY_COUNT, NULL, "do not filter escape sequences" },        \
-		{ "cast", 0, "FILE", SPEC_KEY_COUNT, NULL,                                         \
-			"write the output to FILE as an asciicast" },                              \
-	{                                                                                          \
-		"timing", 0, NULL, SPEC_KEY_COUNT, NULL,                                           \
-			"print how long each step of the start took"                               \
-	}
+	CLI_OWN("record", 0, "FILE", "write the record to FILE too"),                              \
+		CLI_OWN("subject", 0, "PATH",                                                      \
+			"record the digest of a project file after the run"),                      \
+		CLI_OWN("sync", 0, NULL, "fsync the log and the record"),                          \
+		CLI_OWN("status-fd", 0, "N", "write events to descriptor N as lines of JSON"),     \
+		CLI_OWN("tty", 't', NULL, "always allocate a terminal"),                           \
+		CLI_OWN("no-tty", 0, NULL, "never allocate a terminal"),                           \
+		CLI_OWN("raw", 0, NULL, "do not filter escape sequences"),                         \
+		CLI_OWN("cast", 0, "FILE", "write the output to FILE as an asciicast"),            \
+		CLI_OWN("timing", 0, NULL, "print how long each step of the start took")
+
+/* Begin and end the object that a command prints with --json: one line with a version. */
+void cli_json_begin(struct json *j, struct buf *out);
+void cli_json_end(struct json *j);
 
 /* Writes a buffer to stdout. Returns `status`, or CLI_FAILED. */
 int cli_write(const struct buf *out, int status);

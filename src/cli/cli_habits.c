@@ -10,9 +10,9 @@
 
 /* Of commands that take a spec. Not in the help: each has another name there, or is always so. */
 const struct cli_option cli_habit_options[] = {
-	{ "interactive", 'i', NULL, SPEC_KEY_COUNT, NULL, "" }, /* standard input is always there */
-	{ "rm", 0, NULL, SPEC_KEY_COUNT, NULL, "" },            /* no cage outlives its command */
-	{ "init", 0, NULL, SPEC_KEY_COUNT, NULL, "" },          /* every cage has one */
+	CLI_OWN("interactive", 'i', NULL, ""), /* standard input is always there */
+	CLI_OWN("rm", 0, NULL, ""),            /* no cage outlives its command */
+	CLI_OWN("init", 0, NULL, ""),          /* every cage has one */
 	{ "net", 0, "MODE", SPEC_NETWORK_MODE, NULL, "" },
 	{ "timeout", 0, "DURATION", SPEC_LIMITS_TIME, NULL, "" },
 	{ "mem", 0, "SIZE", SPEC_LIMITS_MEMORY, NULL, "" },

@@ -174,9 +174,7 @@ static void begin_object(struct cli_log_out *out)
 	own(buf) struct buf text = { .max = MOST_LINE };
 	struct json j;
 
-	json_init(&j, &text, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
+	cli_json_begin(&j, &text);
 	json_text(&j, "run", out->id[0] ? out->id : NULL);
 	json_text(&j, "outcome", out->outcome[0] ? out->outcome : NULL);
 	json_bool(&j, "going_on", out->is_going_on);
@@ -220,8 +218,7 @@ static void end_object(struct cli_log_out *out, const struct log_source *s)
 	json_text(&j, "chain", s->is_broken ? "broken" : s->is_torn ? "torn" : "whole");
 	if (out->is_denials)
 		print_ways(&j, &out->ways);
-	json_close_map(&j);
-	buf_putc(&text, '\n');
+	cli_json_end(&j);
 	log_print_put(out, &text);
 }
 

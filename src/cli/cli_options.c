@@ -10,9 +10,8 @@
 
 /* Options follow docker's names where docker has one. */
 const struct cli_option cli_spec_options[] = {
-	{ "file", 'f', "FILE", SPEC_KEY_COUNT, NULL,
-		"read the spec from FILE [bawn.yaml, if it exists]" },
-	{ "trust", 0, NULL, SPEC_KEY_COUNT, NULL, "trust the spec file as if you had written it" },
+	CLI_OWN("file", 'f', "FILE", "read the spec from FILE [bawn.yaml, if it exists]"),
+	CLI_OWN("trust", 0, NULL, "trust the spec file as if you had written it"),
 	{ "project", 0, "DIR", SPEC_PROJECT_PATH, NULL, "cage this directory [the current one]" },
 	{ "read-only", 0, NULL, SPEC_PROJECT_MODE, "read_only", "mount the project read-only" },
 	{ "write", 0, NULL, SPEC_PROJECT_MODE, "writable", "let writes reach the project at once" },
@@ -23,7 +22,7 @@ const struct cli_option cli_spec_options[] = {
 	{ "toolchain", 0, "NAME", SPEC_TOOLCHAINS, NULL,
 		"show tools of your home: auto, cargo, nvm, pyenv …" },
 	{ "env", 'e', "NAME[=VALUE]", SPEC_ENV_SET, NULL, "set a variable, or pass yours" },
-	{ "env-file", 0, "FILE", SPEC_KEY_COUNT, NULL, "set the variables that FILE lists" },
+	CLI_OWN("env-file", 0, "FILE", "set the variables that FILE lists"),
 	{ "workdir", 'w', "DIR", SPEC_WORKDIR, NULL,
 		"start the command in this directory of the cage" },
 	{ "network", 0, "MODE", SPEC_NETWORK_MODE, NULL, "choose none, allowlist or host [none]" },
@@ -42,8 +41,7 @@ const struct cli_option cli_spec_options[] = {
 	{ "name", 0, "NAME", SPEC_NAME, NULL, "name the run in records and cards" },
 	{ "agent", 0, "NAME", SPEC_AGENT, NULL,
 		"use the profile of an agent; see: bawn agent list" },
-	{ "secret", 0, "VARIABLE", SPEC_KEY_COUNT, NULL,
-		"use an agent's key without showing it to the cage" },
+	CLI_OWN("secret", 0, "VARIABLE", "use an agent's key without showing it to the cage"),
 	{ "engine", 0, "NAME", SPEC_ENGINE, NULL, "choose the engine that builds the cage [auto]" },
 	{ "syscalls", 0, "PROFILE", SPEC_SYSCALLS, NULL,
 		"choose a system call filter: default, strict or a file" },
@@ -55,15 +53,15 @@ const struct cli_option cli_spec_options[] = {
 	{ "relaxed", 0, NULL, SPEC_RELAXED, "true", "run even if guarantees are unavailable" },
 	{ "digest-project", 0, NULL, SPEC_AUDIT_DIGEST_PROJECT, "true",
 		"record a digest of the project before the run" },
-	{ "host", 0, "FILE", SPEC_KEY_COUNT, NULL, "plan for a host that doctor --json described" },
+	CLI_OWN("host", 0, "FILE", "plan for a host that doctor --json described"),
 	{ 0 },
 };
 
 const struct cli_option cli_common_options[] = {
-	{ "json", 0, NULL, SPEC_KEY_COUNT, NULL, "print one JSON object" },
-	{ "color", 0, "WHEN", SPEC_KEY_COUNT, NULL, "use colour: auto, always or never [auto]" },
-	{ "quiet", 'q', NULL, SPEC_KEY_COUNT, NULL, "print nothing but errors" },
-	{ "help", 'h', NULL, SPEC_KEY_COUNT, NULL, "print this help" },
+	CLI_OWN("json", 0, NULL, "print one JSON object"),
+	CLI_OWN("color", 0, "WHEN", "use colour: auto, always or never [auto]"),
+	CLI_OWN("quiet", 'q', NULL, "print nothing but errors"),
+	CLI_OWN("help", 'h', NULL, "print this help"),
 	{ 0 },
 };
 

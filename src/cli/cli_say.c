@@ -86,6 +86,19 @@ void cli_complain_about(const struct err *e, const char *fmt, ...)
 		cli_hint("%s", e->hint);
 }
 
+void cli_json_begin(struct json *j, struct buf *out)
+{
+	json_init(j, out, 0);
+	json_open_map(j, NULL);
+	json_int(j, "version", 1);
+}
+
+void cli_json_end(struct json *j)
+{
+	json_close_map(j);
+	buf_putc(j->out, '\n');
+}
+
 int cli_write(const struct buf *out, int status)
 {
 	int r = out->failed ? -ENOMEM : file_write_all(STDOUT_FILENO, buf_text(out), out->len);

@@ -19,9 +19,9 @@
 #include "run/run_home.h"
 
 const struct cli_option cmd_agent_options[] = {
-	{ "all", 0, NULL, SPEC_KEY_COUNT, NULL, "forget: delete what is kept of all agents" },
-	{ "project", 0, "DIR", SPEC_KEY_COUNT, NULL,
-		"forget: choose a project, which may be gone [the current directory]" },
+	CLI_OWN("all", 0, NULL, "forget: delete what is kept of all agents"),
+	CLI_OWN("project", 0, "DIR",
+		"forget: choose a project, which may be gone [the current directory]"),
 	CLI_YES,
 	{ 0 },
 };
@@ -127,9 +127,7 @@ static int agent_show(struct agent_job *job, const char *name)
 		print_values(job, p, NULL, &job->out);
 		return CLI_OK;
 	}
-	json_init(&j, &job->out, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
+	cli_json_begin(&j, &job->out);
 	json_text(&j, "name", p->name);
 	json_text(&j, "title", p->title);
 	json_text(&j, "program", p->program);
@@ -141,8 +139,7 @@ static int agent_show(struct agent_job *job, const char *name)
 	json_open_map(&j, "spec");
 	print_values(job, p, &j, NULL);
 	json_close_map(&j);
-	json_close_map(&j);
-	buf_putc(&job->out, '\n');
+	cli_json_end(&j);
 	return CLI_OK;
 }
 
@@ -190,8 +187,7 @@ static int agent_list(struct agent_job *job, const char *name)
 	}
 	if (job->cli->is_json) {
 		json_close_list(&j);
-		json_close_map(&j);
-		buf_putc(&job->out, '\n');
+		cli_json_end(&j);
 	}
 	return status;
 }
@@ -262,9 +258,7 @@ static void tell_forgotten_json(struct agent_job *job, const struct forgetting *
 {
 	struct json j;
 
-	json_init(&j, &job->out, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
+	cli_json_begin(&j, &job->out);
 	json_text(&j, "agent", f->whose);
 	json_text(&j, "project", f->project);
 	json_open_list(&j, "forgotten");
@@ -272,8 +266,7 @@ static void tell_forgotten_json(struct agent_job *job, const struct forgetting *
 		if (agent_is_wanted(f, f->kept.names[i]))
 			json_text(&j, NULL, f->kept.names[i]);
 	json_close_list(&j);
-	json_close_map(&j);
-	buf_putc(&job->out, '\n');
+	cli_json_end(&j);
 }
 
 static int forget_kept(struct agent_job *job, struct forgetting *f)

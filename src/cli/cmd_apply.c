@@ -180,8 +180,7 @@ static int applied_print_json(struct applied *a, int status)
 	json_bool(j, "was_stopped", a->result.counts.was_stopped);
 	json_text(j, "error", a->error.kind == ERR_NONE ? NULL : a->error.text);
 	json_bool(j, "finished", a->result.is_finished);
-	json_close_map(j);
-	buf_putc(&a->output, '\n');
+	cli_json_end(j);
 	return cli_write(&a->output, status);
 }
 
@@ -192,9 +191,7 @@ static void applied_begin(struct applied *a)
 	if (!a->cli->is_json)
 		return;
 	buf_init(&a->output, MOST_OUTPUT);
-	json_init(j, &a->output, 0);
-	json_open_map(j, NULL);
-	json_int(j, "version", 1);
+	cli_json_begin(j, &a->output);
 	json_text(j, a->kept->what, a->kept->folder < 0 ? NULL : a->kept->id);
 	json_text(j, "project", a->kept->project[0] ? a->kept->project : NULL);
 	json_bool(j, "dry_run", a->is_dry);
@@ -218,12 +215,11 @@ static int applied_report(struct applied *a, int status)
 
 /* The first is for runs: what follows it goes for sessions too. */
 const struct cli_option cmd_apply_options[] = {
-	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "choose a run [the newest with changes]" },
-	{ "merge", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"merge with what changed on the host (three-way)" },
-	{ "force", 0, NULL, SPEC_KEY_COUNT, NULL, "overwrite what changed on the host" },
-	{ "all", 0, NULL, SPEC_KEY_COUNT, NULL, "apply files too that execute by themselves" },
-	{ "dry-run", 'n', NULL, SPEC_KEY_COUNT, NULL, "print what would be done, and do nothing" },
+	CLI_OWN("run", 0, "RUN", "choose a run [the newest with changes]"),
+	CLI_OWN("merge", 0, NULL, "merge with what changed on the host (three-way)"),
+	CLI_OWN("force", 0, NULL, "overwrite what changed on the host"),
+	CLI_OWN("all", 0, NULL, "apply files too that execute by themselves"),
+	CLI_OWN("dry-run", 'n', NULL, "print what would be done, and do nothing"),
 	{ 0 },
 };
 

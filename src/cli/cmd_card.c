@@ -19,8 +19,8 @@
 #include "run/run.h"
 
 const struct cli_option cmd_card_options[] = {
-	{ "url", 0, "URL", SPEC_KEY_COUNT, NULL, "name the URL at which others reach this agent" },
-	{ "unsigned", 0, NULL, SPEC_KEY_COUNT, NULL, "print the card without a signature" },
+	CLI_OWN("url", 0, "URL", "name the URL at which others reach this agent"),
+	CLI_OWN("unsigned", 0, NULL, "print the card without a signature"),
 	{ 0 },
 };
 

@@ -7,12 +7,9 @@
 #include "cli/commands.h"
 
 const struct cli_option cmd_check_options[] = {
-	{ "explain", 0, "KEY", SPEC_KEY_COUNT, NULL,
-		"explain which layer set KEY, and what a project may set" },
-	{ "schema", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"print the JSON Schema of bawn.yaml, for editors" },
-	{ "canonical", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"print the canonical form, which is what digests are of" },
+	CLI_OWN("explain", 0, "KEY", "explain which layer set KEY, and what a project may set"),
+	CLI_OWN("schema", 0, NULL, "print the JSON Schema of bawn.yaml, for editors"),
+	CLI_OWN("canonical", 0, NULL, "print the canonical form, which is what digests are of"),
 	{ 0 },
 };
 
@@ -30,9 +27,7 @@ static void explain_json(const struct spec *s, enum spec_key key, struct buf *ou
 	size_t n = spec_account(s, key, rows);
 	struct json j;
 
-	json_init(&j, out, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
+	cli_json_begin(&j, out);
 	json_text(&j, "key", spec_keys[key].path);
 	json_open_list(&j, "says");
 	for (size_t i = 0; i < n; i++) {
@@ -43,8 +38,7 @@ static void explain_json(const struct spec *s, enum spec_key key, struct buf *ou
 		json_close_map(&j);
 	}
 	json_close_list(&j);
-	json_close_map(&j);
-	buf_putc(out, '\n');
+	cli_json_end(&j);
 }
 
 static int check_explain(const struct cli *cli, const struct spec *s)
@@ -73,16 +67,13 @@ static void check_print_json(const struct spec *s, const char *digest, struct bu
 {
 	struct json j;
 
-	json_init(&j, out, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
+	cli_json_begin(&j, out);
 	json_bool(&j, "ok", s->diags.errors == 0);
 	json_int(&j, "errors", (int64_t)s->diags.errors);
 	json_int(&j, "warnings", (int64_t)s->diags.warnings);
 	json_text(&j, "spec_sha256", *digest ? digest : NULL);
 	diags_print_json(&s->diags, &j);
-	json_close_map(&j);
-	buf_putc(out, '\n');
+	cli_json_end(&j);
 }
 
 static int report(const struct cli *cli, const struct spec *s)

@@ -21,11 +21,10 @@
 
 /* The first is for runs: what follows it goes for sessions too. */
 const struct cli_option cmd_diff_options[] = {
-	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "choose a run [the newest with changes]" },
-	{ "stat", 0, NULL, SPEC_KEY_COUNT, NULL, "print one line per file" },
-	{ "name-only", 0, NULL, SPEC_KEY_COUNT, NULL, "print paths only, quoted as git does" },
-	{ "null", 'z', NULL, SPEC_KEY_COUNT, NULL,
-		"with --name-only: end each path with NUL, unquoted" },
+	CLI_OWN("run", 0, "RUN", "choose a run [the newest with changes]"),
+	CLI_OWN("stat", 0, NULL, "print one line per file"),
+	CLI_OWN("name-only", 0, NULL, "print paths only, quoted as git does"),
+	CLI_OWN("null", 'z', NULL, "with --name-only: end each path with NUL, unquoted"),
 	{ 0 },
 };
 

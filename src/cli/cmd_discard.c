@@ -15,9 +15,8 @@
 #include "session/folder/session.h"
 
 const struct cli_option cmd_discard_options[] = {
-	{ "all", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"discard all runs of this project that have ended" },
-	{ "run", 0, "RUN", SPEC_KEY_COUNT, NULL, "choose a run [the newest with changes]" },
+	CLI_OWN("all", 0, NULL, "discard all runs of this project that have ended"),
+	CLI_OWN("run", 0, "RUN", "choose a run [the newest with changes]"),
 	CLI_YES,
 	{ 0 },
 };
@@ -214,9 +213,7 @@ int cmd_discard(struct cli *cli)
 		return status;
 	buf_init(&d.output, (size_t)16 << 20);
 	if (cli->is_json) {
-		json_init(&d.json, &d.output, 0);
-		json_open_map(&d.json, NULL);
-		json_int(&d.json, "version", 1);
+		cli_json_begin(&d.json, &d.output);
 		json_open_list(&d.json, "discarded");
 	}
 	status = d.is_all ? discard_all(&d) : discard_one(&d);
@@ -224,8 +221,7 @@ int cmd_discard(struct cli *cli)
 		status = d.status;
 	if (cli->is_json) {
 		json_close_list(&d.json);
-		json_close_map(&d.json);
-		buf_putc(&d.output, '\n');
+		cli_json_end(&d.json);
 	}
 	status = cli_write(&d.output, status);
 	buf_done(&d.output);

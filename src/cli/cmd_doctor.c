@@ -5,7 +5,7 @@
 #include "cli/commands.h"
 
 const struct cli_option cmd_doctor_options[] = {
-	{ "host", 0, "FILE", SPEC_KEY_COUNT, NULL, "judge a host that doctor --json described" },
+	CLI_OWN("host", 0, "FILE", "judge a host that doctor --json described"),
 	{ 0 },
 };
 
@@ -130,8 +130,7 @@ static void doctor_print_json(const struct host *h, const struct plan_choice *c,
 	json_open_map(&j, "host");
 	host_print_json(h, &j);
 	json_close_map(&j);
-	json_close_map(&j);
-	buf_putc(out, '\n');
+	cli_json_end(&j);
 }
 
 int cmd_doctor(struct cli *cli)

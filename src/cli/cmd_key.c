@@ -22,8 +22,8 @@
 #include "run/run.h"
 
 const struct cli_option cmd_key_options[] = {
-	{ "new", 0, NULL, SPEC_KEY_COUNT, NULL, "init: replace the key; keep the old public half" },
-	{ "pem", 0, NULL, SPEC_KEY_COUNT, NULL, "show: print the public half only, as PEM" },
+	CLI_OWN("new", 0, NULL, "init: replace the key; keep the old public half"),
+	CLI_OWN("pem", 0, NULL, "show: print the public half only, as PEM"),
 	{ 0 },
 };
 
@@ -54,9 +54,7 @@ static void key_print_json(struct key_job *job)
 	own(buf) struct buf path = { .max = PATH_MAX * 2 }, pem = { .max = 1000 };
 	struct json j;
 
-	json_init(&j, &job->out, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
+	cli_json_begin(&j, &job->out);
 	json_text(&j, "id", job->key.public.id);
 	buf_printf(&path, "%s/" SIGN_KEY_FOLDER "/" SIGN_KEY_FILE, job->path);
 	json_text(&j, "private", buf_text(&path));
@@ -67,8 +65,7 @@ static void key_print_json(struct key_job *job)
 	json_text(&j, "pem", buf_text(&pem));
 	if (job->former[0])
 		json_text(&j, "former", job->former);
-	json_close_map(&j);
-	buf_putc(&job->out, '\n');
+	cli_json_end(&j);
 }
 
 /* A line that begins with a word and ends with a file of the folder. */

@@ -62,19 +62,14 @@ static bool log_wait(int watch)
 }
 
 const struct cli_option cmd_log_options[] = {
-	{ "all", 'a', NULL, SPEC_KEY_COUNT, NULL,
-		"show all runs, or every event of the one named" },
-	{ "denials", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"show denials only, and what would allow them" },
-	{ "type", 't', "TYPE", SPEC_KEY_COUNT, NULL,
-		"show events of this type only; may be repeated" },
-	{ "since", 0, "TIME", SPEC_KEY_COUNT, NULL,
-		"show events since a time, or so long ago: 1h30m" },
-	{ "session", 0, "SESSION", SPEC_KEY_COUNT, NULL, "show the runs of this session only" },
-	{ "lines", 'n', "NUMBER", SPEC_KEY_COUNT, NULL, "show the last NUMBER only" },
-	{ "follow", 'f', NULL, SPEC_KEY_COUNT, NULL, "wait for more, until the run ends" },
-	{ "format", 0, "FORM", SPEC_KEY_COUNT, NULL,
-		"choose text, json, jsonl, cloudevents or ocsf [text]" },
+	CLI_OWN("all", 'a', NULL, "show all runs, or every event of the one named"),
+	CLI_OWN("denials", 0, NULL, "show denials only, and what would allow them"),
+	CLI_OWN("type", 't', "TYPE", "show events of this type only; may be repeated"),
+	CLI_OWN("since", 0, "TIME", "show events since a time, or so long ago: 1h30m"),
+	CLI_OWN("session", 0, "SESSION", "show the runs of this session only"),
+	CLI_OWN("lines", 'n', "NUMBER", "show the last NUMBER only"),
+	CLI_OWN("follow", 'f', NULL, "wait for more, until the run ends"),
+	CLI_OWN("format", 0, "FORM", "choose text, json, jsonl, cloudevents or ocsf [text]"),
 	{ 0 },
 };
 

@@ -20,7 +20,7 @@
 #include "cli/commands.h"
 
 const struct cli_option cmd_overlay_options[] = {
-	{ "size", 's', "SIZE", SPEC_KEY_COUNT, NULL, "init: limit the overlay, such as 5G" },
+	CLI_OWN("size", 's', "SIZE", "init: limit the overlay, such as 5G"),
 	CLI_YES,
 	{ 0 },
 };

@@ -6,7 +6,7 @@
 #include "cli/commands.h"
 
 const struct cli_option cmd_plan_options[] = {
-	{ "digest", 0, NULL, SPEC_KEY_COUNT, NULL, "print the plan's sha256 only" },
+	CLI_OWN("digest", 0, NULL, "print the plan's sha256 only"),
 	{ 0 },
 };
 
@@ -22,8 +22,7 @@ static void print_refusal_json(const struct spec *s, const struct host *h,
 	if (e->kind == ERR_REFUSED)
 		plan_print_refusal_json(choice, h, &j);
 	diags_print_json(&s->diags, &j);
-	json_close_map(&j);
-	buf_putc(out, '\n');
+	cli_json_end(&j);
 }
 
 static int plan_refuse(const struct cli *cli, const struct spec *s, const struct host *h,

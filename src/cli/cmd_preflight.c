@@ -14,12 +14,9 @@ int cmd_preflight(struct cli *cli)
 		return cli_write(&out, CLI_OK);
 	}
 	plan_preflight_digest(digest);
-	json_init(&j, &out, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
+	cli_json_begin(&j, &out);
 	json_text(&j, "sha256", digest);
 	json_text(&j, "text", plan_preflight_text);
-	json_close_map(&j);
-	buf_putc(&out, '\n');
+	cli_json_end(&j);
 	return cli_write(&out, CLI_OK);
 }

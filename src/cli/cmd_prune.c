@@ -19,14 +19,12 @@
 #include "run/run_spec.h"
 
 const struct cli_option cmd_prune_options[] = {
-	{ "keep-runs", 0, "N", SPEC_KEY_COUNT, NULL,
-		"keep the N newest runs, 0: any number [10000]" },
-	{ "keep-age", 0, "TIME", SPEC_KEY_COUNT, NULL, "keep what is younger, 0: any age [365d]" },
-	{ "keep-size", 0, "SIZE", SPEC_KEY_COUNT, NULL,
-		"keep that much of the newest runs, 0: any size [10G]" },
-	{ "dry-run", 'n', NULL, SPEC_KEY_COUNT, NULL,
-		"print what would be removed, and do nothing [on a terminal]" },
-	{ "yes", 'y', NULL, SPEC_KEY_COUNT, NULL, "remove it, also on a terminal" },
+	CLI_OWN("keep-runs", 0, "N", "keep the N newest runs, 0: any number [10000]"),
+	CLI_OWN("keep-age", 0, "TIME", "keep what is younger, 0: any age [365d]"),
+	CLI_OWN("keep-size", 0, "SIZE", "keep that much of the newest runs, 0: any size [10G]"),
+	CLI_OWN("dry-run", 'n', NULL,
+		"print what would be removed, and do nothing [on a terminal]"),
+	CLI_OWN("yes", 'y', NULL, "remove it, also on a terminal"),
 	{ 0 },
 };
 
@@ -147,8 +145,7 @@ static void prune_print_sum(struct pruning *p, const struct run_prune *x)
 		json_int(&p->json, "spared", (int64_t)x->spared);
 		json_int(&p->json, "failed", (int64_t)x->failed);
 		json_bool(&p->json, "other_prune", x->is_other);
-		json_close_map(&p->json);
-		buf_putc(&p->out, '\n');
+		cli_json_end(&p->json);
 		return;
 	}
 	if (x->is_other)
@@ -168,9 +165,7 @@ static int prune_state(struct pruning *p, int state, const struct run_retention 
 	int r = 0;
 
 	if (p->cli->is_json) {
-		json_init(&p->json, &p->out, 0);
-		json_open_map(&p->json, NULL);
-		json_int(&p->json, "version", 1);
+		cli_json_begin(&p->json, &p->out);
 		json_open_list(&p->json, "items");
 	}
 	if (state >= 0)

@@ -27,10 +27,10 @@
 #define MOST_COMMAND ((size_t)1 << 20) /* bytes of a command that are shown */
 
 const struct cli_option cmd_record_options[] = {
-	{ "lines", 'n', "N", SPEC_KEY_COUNT, NULL, "list: show the N newest, 0 for all [20]" },
-	{ "all", 'a', NULL, SPEC_KEY_COUNT, NULL, "show: print every guarantee" },
-	{ "output", 'o', "FILE", SPEC_KEY_COUNT, NULL,
-		"export: write the tar archive to FILE, - for standard output" },
+	CLI_OWN("lines", 'n', "N", "list: show the N newest, 0 for all [20]"),
+	CLI_OWN("all", 'a', NULL, "show: print every guarantee"),
+	CLI_OWN("output", 'o', "FILE",
+		"export: write the tar archive to FILE, - for standard output"),
 	{ 0 },
 };
 
@@ -201,8 +201,7 @@ static int list_runs(struct listing *l, size_t most)
 	if (!l->cli->is_json)
 		return cli_show_close(&l->show, status);
 	json_close_list(&l->json);
-	json_close_map(&l->json);
-	buf_putc(&l->out, '\n');
+	cli_json_end(&l->json);
 	return cli_write(&l->out, status);
 }
 

@@ -6,12 +6,9 @@
 #include "result/result_record.h"
 
 const struct cli_option cmd_run_options[] = {
-	{ "again", 0, "RECORD", SPEC_KEY_COUNT, NULL,
-		"repeat a recorded run, and compare the results" },
-	{ "same", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"with --again: exit 0 if the results are the same, else 1" },
-	{ "key", 'k', "FILE", SPEC_KEY_COUNT, NULL,
-		"with --again: accept this signer's public key [yours]" },
+	CLI_OWN("again", 0, "RECORD", "repeat a recorded run, and compare the results"),
+	CLI_OWN("same", 0, NULL, "with --again: exit 0 if the results are the same, else 1"),
+	CLI_OWN("key", 'k', "FILE", "with --again: accept this signer's public key [yours]"),
 	CLI_RUN_OPTIONS,
 	{ 0 },
 };

@@ -10,10 +10,8 @@
 /* cli_session_sweep - session sweep: what a sweep did, told. */
 
 const struct cli_option session_sweep_options[] = {
-	{ "dry-run", 'n', NULL, SPEC_KEY_COUNT, NULL,
-		"print what would be removed, and do nothing" },
-	{ "discard", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"also remove sessions with changes that were not applied" },
+	CLI_OWN("dry-run", 'n', NULL, "print what would be removed, and do nothing"),
+	CLI_OWN("discard", 0, NULL, "also remove sessions with changes that were not applied"),
 	{ 0 },
 };
 
@@ -69,8 +67,7 @@ static int session_sweep_print_json(const struct run_swept *x, struct buf *out, 
 	json_int(j, "kept", (int64_t)x->kept);
 	json_int(j, "failed", (int64_t)x->failed);
 	json_bool(j, "other_sweep", x->is_other);
-	json_close_map(j);
-	buf_putc(out, '\n');
+	cli_json_end(j);
 	return cli_write(out, x->failed ? CLI_NO : CLI_OK);
 }
 

@@ -38,12 +38,9 @@ static void tool_print_json(const struct buf *text, struct buf *out)
 {
 	struct json j;
 
-	json_init(&j, out, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
+	cli_json_begin(&j, out);
 	json_text(&j, "text", buf_text(text));
-	json_close_map(&j);
-	buf_putc(out, '\n');
+	cli_json_end(&j);
 }
 
 static int tool_read_arguments(char **ret, size_t *ret_size)

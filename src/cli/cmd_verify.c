@@ -77,15 +77,12 @@ static int verify_card_alone(struct verifier *x)
 
 	cli_hide_values(e.text, sizeof(e.text));
 	if (x->cli->is_json) {
-		json_init(&j, &out, 0);
-		json_open_map(&j, NULL);
-		json_int(&j, "version", 1);
+		cli_json_begin(&j, &out);
 		json_bool(&j, "good", is_good);
 		if (e.text[0])
 			json_text(&j, "error", e.text);
 		verify_print_json(&report, &j);
-		json_close_map(&j);
-		buf_putc(&out, '\n');
+		cli_json_end(&j);
 		return cli_write(&out, status);
 	}
 	if (e.text[0] || (x->cli->is_quiet && is_good))
@@ -98,16 +95,13 @@ static int verify_card_alone(struct verifier *x)
 #define MOST_OUTPUT ((size_t)16 << 20)
 
 const struct cli_option cmd_verify_options[] = {
-	{ "key", 'k', "FILE", SPEC_KEY_COUNT, NULL,
-		"accept this public key (PEM); may be repeated [yours]" },
-	{ "policy", 0, "FILE", SPEC_KEY_COUNT, NULL, "check the requirements in FILE too" },
-	{ "same", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"compare two records: 0 if spec, plan, image and effects are the same" },
-	{ "card", 0, "FILE", SPEC_KEY_COUNT, NULL,
-		"verify an agent card too, and that it is the record's" },
-	{ "attest", 0, NULL, SPEC_KEY_COUNT, NULL,
-		"print the result as a statement signed with your key" },
-	{ "quick", 0, NULL, SPEC_KEY_COUNT, NULL, "do not hash image and overlay again" },
+	CLI_OWN("key", 'k', "FILE", "accept this public key (PEM); may be repeated [yours]"),
+	CLI_OWN("policy", 0, "FILE", "check the requirements in FILE too"),
+	CLI_OWN("same", 0, NULL,
+		"compare two records: 0 if spec, plan, image and effects are the same"),
+	CLI_OWN("card", 0, "FILE", "verify an agent card too, and that it is the record's"),
+	CLI_OWN("attest", 0, NULL, "print the result as a statement signed with your key"),
+	CLI_OWN("quick", 0, NULL, "do not hash image and overlay again"),
 	{ 0 },
 };
 
@@ -121,13 +115,10 @@ static int fail_json(const struct cli *cli, int status, const struct err *e)
 	if (!cli->is_json)
 		return status;
 	cli_hide_values(shown.text, sizeof(shown.text));
-	json_init(&j, &out, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
+	cli_json_begin(&j, &out);
 	json_bool(&j, "good", false);
 	json_text(&j, "error", shown.text[0] ? shown.text : "there is no record to verify");
-	json_close_map(&j);
-	buf_putc(&out, '\n');
+	cli_json_end(&j);
 	return cli_write(&out, status);
 }
 
@@ -155,14 +146,11 @@ static int refuse_policy(const struct cli *cli, const struct diags *diags)
 		file_write_all(STDERR_FILENO, buf_text(&out), out.len);
 		return CLI_NO;
 	}
-	json_init(&j, &out, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
+	cli_json_begin(&j, &out);
 	json_bool(&j, "good", false);
 	json_text(&j, "error", "the policy has errors");
 	diags_print_json(diags, &j);
-	json_close_map(&j);
-	buf_putc(&out, '\n');
+	cli_json_end(&j);
 	return cli_write(&out, CLI_NO);
 }
 
@@ -229,17 +217,14 @@ static int verify_tell_json(const struct cli *cli, const struct verify_record *v
 	struct json j;
 
 	(void)cli;
-	json_init(&j, &out, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
+	cli_json_begin(&j, &out);
 	json_bool(&j, "good", !report->has_failed);
 	json_text(&j, "record_sha256", v->sha256);
 	json_text(&j, "key", v->is_signed ? v->key.id : NULL);
 	json_text(&j, "run", v->is_signed ? v->record.run : NULL);
 	json_text(&j, "policy_sha256", o->policy ? o->policy->sha256 : NULL);
 	verify_print_json(report, &j);
-	json_close_map(&j);
-	buf_putc(&out, '\n');
+	cli_json_end(&j);
 	return cli_write(&out, report->has_failed ? CLI_NO : CLI_OK);
 }
 
@@ -347,17 +332,14 @@ static int tell_same(const struct cli *cli, const struct verify_record v[static 
 		buf_puts(&out, is_same ? "the same\n" : "not the same, or not known to be\n");
 		return cli->is_quiet && is_same ? status : cli_write(&out, status);
 	}
-	json_init(&j, &out, 0);
-	json_open_map(&j, NULL);
-	json_int(&j, "version", 1);
+	cli_json_begin(&j, &out);
 	json_bool(&j, "same", is_same);
 	json_open_list(&j, "runs");
 	for (size_t i = 0; i < 2; i++)
 		json_text(&j, NULL, v[i].is_signed ? v[i].record.run : NULL);
 	json_close_list(&j);
 	verify_print_json(report, &j);
-	json_close_map(&j);
-	buf_putc(&out, '\n');
+	cli_json_end(&j);
 	return cli_write(&out, status);
 }
 

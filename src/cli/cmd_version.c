@@ -9,13 +9,10 @@ int cmd_version(struct cli *cli)
 
 	plan_preflight_digest(preflight);
 	if (cli->is_json) {
-		json_init(&j, &out, 0);
-		json_open_map(&j, NULL);
-		json_int(&j, "version", 1);
+		cli_json_begin(&j, &out);
 		json_text(&j, "bawn", BAWN_VERSION);
 		json_text(&j, "preflight_sha256", preflight);
-		json_close_map(&j);
-		buf_putc(&out, '\n');
+		cli_json_end(&j);
 	} else {
 		buf_printf(&out, "bawn %s\npreflight sha256:%s\n", BAWN_VERSION, preflight);
 	}
