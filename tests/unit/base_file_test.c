@@ -50,6 +50,78 @@ static int try_open(int dir, const char *path, int flags)
 	return fd < 0 ? fd : 0;
 }
 
+/* A spelling is the real path only where no part of it is a link, or climbs. */
+static void test_open_told(const char *base)
+{
+	static const struct {
+		const char *path;
+		int error;
+		bool is_real;
+	} rows[] = {
+		{ "/in/file", 0, true },
+		{ "/in", 0, true },
+		{ "/in/link", 0, false },
+		{ "/in/parent/file", 0, false },
+		{ "/in/deep/../file", 0, false },
+		{ "/in/./file", 0, false },
+		{ "/in//file", 0, false },
+		{ "/in/", 0, false },
+		{ "/nothing", -ENOENT, false },
+		{ "/in/file/more", -ENOTDIR, false },
+	};
+
+	for (size_t i = 0; i < COUNT_OF(rows); i++) {
+		char path[PATH_MAX], real[PATH_MAX];
+		bool is_real = !rows[i].is_real;
+		own_fd int fd = -1;
+
+		snprintf(path, sizeof(path), "%s%s", base, rows[i].path);
+		fd = file_open_told(path, O_PATH, &is_real);
+		CHECK(rows[i].error ? fd == rows[i].error : fd >= 0);
+		CHECK(is_real == rows[i].is_real);
+		if (is_real && file_path_of(fd, real) > 0)
+			CHECK_STR(real, path);
+	}
+}
+
+static void test_close_all(int dir)
+{
+	int fds[7], ours;
+
+	for (size_t i = 0; i < COUNT_OF(fds); i++)
+		fds[i] = file_open_name(dir, "secret", O_RDONLY);
+	/* One that is not there, and one that stays open between two that do not. */
+	close(fds[1]);
+	fds[1] = -1;
+	ours = fds[4];
+	fds[4] = -1;
+	{
+		int copies[7];
+
+		memcpy(copies, fds, sizeof(fds));
+		file_close_all(fds, COUNT_OF(fds));
+		for (size_t i = 0; i < COUNT_OF(fds); i++) {
+			CHECK(fds[i] == -1);
+			CHECK(copies[i] < 0 || fcntl(copies[i], F_GETFD) < 0);
+		}
+	}
+	CHECK(fcntl(ours, F_GETFD) >= 0 && close(ours) == 0);
+	file_close_all(fds, COUNT_OF(fds));
+	file_close_all(fds, 0);
+}
+
+static void test_read_regular(int dir)
+{
+	own_fd int fd = file_open_name(dir, "in/file", O_RDONLY);
+	own_fd int folder = file_open_name(dir, "in", O_RDONLY);
+	own_free char *text = NULL;
+	size_t n = 0;
+
+	CHECK(file_read_regular(fd, 100, &text, &n) == 0 && n == 6);
+	CHECK_STR(text, "inside");
+	CHECK(file_read_regular(folder, 100, &text, &n) == -EINVAL);
+}
+
 /* /proc is mounted wherever tests run. */
 static void test_path_of(int dir)
 {
@@ -293,6 +365,9 @@ int main(void)
 	make_tree(dir);
 	test_open_beneath(dir);
 	test_path_of(dir);
+	test_open_told(base);
+	test_close_all(dir);
+	test_read_regular(dir);
 	test_open_same_mount(dir);
 	test_open_long(dir);
 	test_open(dir, base);

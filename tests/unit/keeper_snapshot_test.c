@@ -1,5 +1,7 @@
 /* What the kernel's files about a process are read as; and that half a file is never a whole one.
  */
+#include <signal.h>
+
 #include <errno.h>
 
 #include "base/count.h"
@@ -19,6 +21,8 @@ static const char status[] = "Name:\tinit\n"
 			     "FDSize:\t64\n"
 			     "Groups:\t4 24 27 \n"
 			     "NStgid:\t100\t1\n"
+			     "SigBlk:\t0000000000000000\n"
+			     "SigIgn:\t0000000000001001\n"
 			     "CapInh:\t0000000000000001\n"
 			     "CapPrm:\t0000000000000002\n"
 			     "CapEff:\t0000000000000003\n"
@@ -41,6 +45,23 @@ static void test_status(void)
 	CHECK(v.capabilities[0] == 1 && v.capabilities[1] == 2 && v.capabilities[2] == 3);
 	CHECK(v.capabilities[3] == 0x1ffffffffff && v.capabilities[4] == 0);
 	CHECK(v.no_new_privileges == 1 && v.seccomp == 2 && v.filter_count == 3);
+	/* SIGHUP, as of nohup, and SIGPIPE. */
+	CHECK(v.ignored == (1U << (SIGHUP - 1) | 1U << (SIGPIPE - 1)));
+}
+
+/* What this process says of itself. */
+static void test_own_status(void)
+{
+	struct keeper_snapshot v = { 0 };
+	char text[16 * 1024];
+
+	signal(SIGUSR2, SIG_IGN);
+	CHECK(keeper_snapshot_read_status(&v, text, sizeof(text)) == 0);
+	CHECK(v.ignored >> (SIGUSR2 - 1) & 1 && !(v.ignored >> (SIGUSR1 - 1) & 1));
+	CHECK(v.filter_count >= 0);
+	signal(SIGUSR2, SIG_DFL);
+	/* Half of it is nothing. */
+	CHECK(keeper_snapshot_read_status(&v, text, 64) < 0);
 }
 
 /* The status without the lines that start with `key`, and with `line` at its end. */
@@ -314,6 +335,7 @@ int main(void)
 {
 	arena_init(&arena, (size_t)64 * 1024 * 1024);
 	test_status();
+	test_own_status();
 	test_groups();
 	test_missing_lines();
 	test_bad_lines();

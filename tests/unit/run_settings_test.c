@@ -166,6 +166,37 @@ static void test_resolve(void)
 	CHECK(run_resolve_source("/etc", &at, got) == 0);
 }
 
+/* --- names of a folder --- */
+
+static bool may_have(const char *folder, enum run_name name)
+{
+	return run_list_names(folder) >> name & 1;
+}
+
+static void test_names(void)
+{
+	char many[32];
+
+	CHECK(mkdir("names", 0700) == 0 && mkdir("names/.git", 0700) == 0);
+	CHECK(run_list_names("names") == 0);
+	CHECK(mkdir("names/build", 0700) == 0 && symlink("nowhere", "names/bawn.yml") == 0);
+	CHECK(may_have("names", RUN_NAME_BUILD) && may_have("names", RUN_NAME_YML));
+	CHECK(!may_have("names", RUN_NAME_BUILDDIR) && !may_have("names", RUN_NAME_SPEC));
+	/* Either spelling may be one file. */
+	CHECK(rename("names/build", "names/Build") == 0 && may_have("names", RUN_NAME_BUILD));
+	/* A worktree's is a file. */
+	CHECK(rmdir("names/.git") == 0 && symlink("x", "names/.git") == 0);
+	CHECK(may_have("names", RUN_NAME_GIT_FILE));
+	/* Nobody knows: then each is asked for. */
+	CHECK(run_list_names("nowhere") == RUN_NAMES_UNKNOWN);
+	for (int i = 0; i < 600; i++) {
+		snprintf(many, sizeof(many), "names/%d", i);
+		CHECK(mkdir(many, 0700) == 0);
+	}
+	CHECK(run_list_names("names") == RUN_NAMES_UNKNOWN);
+	CHECK(system("rm -r names") == 0);
+}
+
 int main(void)
 {
 	CHECK(mkdtemp(place) && chdir(place) == 0 && mkdir("folder", 0700) == 0);
@@ -175,6 +206,7 @@ int main(void)
 	test_env_file();
 	test_home();
 	test_resolve();
+	test_names();
 	CHECK(unlink("folder/out") == 0 && rmdir("folder") == 0 && unlink("vars") == 0);
 	CHECK(chdir("/") == 0 && rmdir(place) == 0);
 	return check_report();
