@@ -52,6 +52,8 @@ static const struct {
 	{ "BAWN_STORE",
 		"The store of sessions and queued runs: sqlite:PATH or postgresql://USER@HOST/DATABASE "
 		"[store.db in the state folder]. libpq's own variables, such as PGPASSWORD, PGPASSFILE and PGSSLMODE, hold for PostgreSQL." },
+	{ "BAWN_STAY_SECONDS",
+		"How long a process stays after bawn session exec, ready for the session's next command [10]; 0: none does." },
 	{ "BAWN_SANDBOX", "Set in every cage: bawn run says that this is already a cage." },
 };
 

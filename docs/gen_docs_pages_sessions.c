@@ -7,6 +7,8 @@ const struct gen_page gen_pages_sessions[] = {
 		"create takes the spec and options of bawn run, and fixes them for all commands of the session; it prints the "
 		"session's id. SESSION is an id, its beginning, or a name. Each command is a run with its own cage and record.\n\n"
 		"diff, apply and discard are about what the session wrote to the project so far. They need the session to be idle.\n\n"
+		"After exec, a process stays for BAWN_STAY_SECONDS [10], keeps the workspace mounted and a cage ready, and does the next "
+		"command of a process without a terminal that has the same limits and cgroups. show names it.\n\n"
 		"A session expires when it is unused for --ttl. sweep removes expired sessions, as bawn worker does; it keeps and names those "
 		"with changes of the project that nobody applied or discarded, unless --discard is given. "
 		"rm ends what runs in a session, and removes it. Changes that were not applied go with it after a question, or with --yes; rm names them. Records of its runs stay. list and show print the state of a session: "

@@ -4,6 +4,7 @@
  * Runs as: the operator.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +14,10 @@
 #include "cli/cli_session.h"
 #include "cli/commands.h"
 #include "keeper/keeper.h"
+#include "proof/record/record.h"
 #include "run/run_session.h"
+#include "run/run_stay.h"
+#include "session/folder/session.h"
 
 #define PATIENCE_MS 10000 /* for what runs to end */
 
@@ -29,9 +33,11 @@ const struct cli_option session_exec_options[] = {
 /* A command of `session exec`, for what is said when it has ended. */
 struct here {
 	struct cli *cli;
-	const struct run_sessions *at;
+	int root; /* the sessions' */
 	const struct store_session *session;
 	struct timespec began;
+	struct cli_printer told;
+	struct run_sink sink;
 };
 
 /* The effects are those of all commands of the session: said after one that had a part in them. */
@@ -43,16 +49,28 @@ static void session_exec_look(void *of, const struct record *record)
 
 	if (h->cli->is_quiet || !record->effects.is_known)
 		return;
-	workspace = session_open_present(h->at->root, h->session, &e);
+	workspace = session_open_present(h->root, h->session, &e);
 	if (workspace >= 0 && session_was_written(workspace, &h->began))
 		cli_say_session_effects(record, h->session);
 }
 
+static void session_exec_begin(void *of, int root, bool is_quiet)
+{
+	struct here *h = of;
+
+	h->root = root;
+	h->cli->is_quiet = is_quiet;
+	h->sink = cli_sink(&h->told, h->cli);
+	clock_gettime(CLOCK_REALTIME_COARSE, &h->began);
+}
+
 static int run_here(struct cli *cli, struct run_sessions *at, const struct store_session *s)
 {
-	struct here here = { .cli = cli, .at = at, .session = s };
-	own(cli_printer) struct cli_printer told;
-	const struct run_sink sink = cli_sink(&told, cli);
+	struct here here = { .cli = cli, .session = s };
+	const struct run_stay_begin begin = { session_exec_begin, &here };
+	char identity[SHA256_HEX_SIZE];
+	bool may_stay = run_stay_is_possible(&cli->request);
+	int hold = -1;
 	struct run_job job = { .session = s,
 		.look = session_exec_look,
 		.of = &here,
@@ -60,7 +78,8 @@ static int run_here(struct cli *cli, struct run_sessions *at, const struct store
 		.request = &cli->request,
 		.command_line = cli->command_line,
 		.command_line_size = cli->command_line_size,
-		.sink = &sink };
+		.hold = may_stay ? &hold : NULL,
+		.sink = &here.sink };
 	struct run_result result;
 	struct err e = { 0 };
 
@@ -71,10 +90,42 @@ static int run_here(struct cli *cli, struct run_sessions *at, const struct store
 	/* A cage begins as a copy of this process: it shall have nothing of the store. */
 	store_close(at->store);
 	at->store = NULL;
-	clock_gettime(CLOCK_REALTIME_COARSE, &here.began);
+	if (may_stay)
+		run_stay_identify(identity);
+	session_exec_begin(&here, at->root, cli->is_quiet);
 	run_in_session(&job, &result);
 	buf_done(&result.record);
+	cli_printer_done(&here.told);
+	if (may_stay)
+		run_stay_start(&job, &begin, at->state, identity);
 	return result.status;
+}
+
+/* Has the process do it that stayed after the command before this one; -1: there is none. */
+static int run_by_stay(struct cli *cli, int root, const char *id)
+{
+	int status, r;
+
+	if (cli_value(cli, CLI_OPT_QUEUE) || cli_value(cli, CLI_OPT_WAIT) ||
+		!run_stay_is_possible(&cli->request))
+		return -1;
+	r = run_stay_ask(root, id, &cli->request, cli->is_quiet, &status);
+	if (r == 0)
+		return status;
+	if (r != -EPIPE)
+		return -1;
+	cli_complain("cannot tell how the command ended: the process that ran it was killed");
+	return 128 + SIGKILL;
+}
+
+/* A whole id says where the session is; anything else is for the store to tell. */
+static int run_by_stay_of_id(struct cli *cli, const char *id)
+{
+	struct err e = { 0 };
+	own_fd int state = session_is_id(id, true) ? record_open_state(run_home(), false, &e) : -1;
+	own_fd int root = state < 0 ? -1 : session_open_root(state, false, &e);
+
+	return root < 0 ? -1 : run_by_stay(cli, root, id);
 }
 
 static int leave_to_worker(struct cli *cli, struct run_sessions *at, const struct store_session *s)
@@ -91,9 +142,14 @@ static int leave_to_worker(struct cli *cli, struct run_sessions *at, const struc
 static int exec_in(struct cli *cli, struct run_sessions *at, const char *name)
 {
 	own(store_session) struct store_session s = { 0 };
+	int status;
 
 	if (cli_sessions_find(at, name, &s) != CLI_OK)
 		return CLI_FAILED;
+	status =
+		at->root >= 0 && !session_is_id(name, true) ? run_by_stay(cli, at->root, s.id) : -1;
+	if (status >= 0)
+		return status;
 	if (cli_value(cli, CLI_OPT_QUEUE))
 		return leave_to_worker(cli, at, &s);
 	if (!cli_value(cli, CLI_OPT_WAIT))
@@ -108,6 +164,7 @@ int session_exec(struct cli *cli)
 	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	struct err e = { 0 };
 	const char *name;
+	int status;
 
 	/* A session stands before the "--". */
 	if (cli->word_count < 1 || cli->has_dashes) {
@@ -124,7 +181,10 @@ int session_exec(struct cli *cli)
 		cli_print_command_help(cli->command);
 		return CLI_OK;
 	}
-	if (run_check_session(&cli->request, &e) < 0 || run_sessions_open(&at, false, &e) < 0) {
+	status = run_check_session(&cli->request, &e) == 0 ? run_by_stay_of_id(cli, name) : -1;
+	if (status >= 0)
+		return status;
+	if (e.kind != ERR_NONE || run_sessions_open(&at, false, &e) < 0) {
 		cli_complain_err(&e);
 		return CLI_FAILED;
 	}

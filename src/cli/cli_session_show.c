@@ -17,6 +17,7 @@
 #include "cli/cli_record.h"
 #include "cli/cli_session.h"
 #include "proof/record/record.h"
+#include "run/run_stay.h"
 
 #define MOST_SHOWN ((size_t)256 << 20)
 
@@ -212,6 +213,27 @@ static int see_run_json(void *of, const struct store_run *x)
 	return 0;
 }
 
+/* Who stays for its next command: text for people, or NULL. */
+static const char *session_show_print_stay(
+	const struct run_sessions *at, const struct store_session *s, char ret[static 64])
+{
+	pid_t pid = at->root < 0 ? 0 : run_stay_find(at->root, s->id);
+
+	snprintf(ret, 64, "process %d stays for the next command", (int)pid);
+	return pid ? ret : NULL;
+}
+
+static void print_stay_json(
+	const struct run_sessions *at, const struct store_session *s, struct json *j)
+{
+	pid_t pid = at->root < 0 ? 0 : run_stay_find(at->root, s->id);
+
+	if (pid)
+		json_int(j, "stay", pid);
+	else
+		json_text(j, "stay", NULL);
+}
+
 static int show_session_json(struct run_sessions *at, const struct store_session *s, struct err *e)
 {
 	own(buf) struct buf out = { .max = MOST_SHOWN }, spec = { .max = MOST_SHOWN };
@@ -223,6 +245,7 @@ static int show_session_json(struct run_sessions *at, const struct store_session
 	json_open_map(&j, NULL);
 	json_int(&j, "version", 1);
 	session_print_json(at, s, &j);
+	print_stay_json(at, s, &j);
 	json_open_list(&j, "records");
 	status = show_runs(&runs);
 	json_close_list(&j);
@@ -243,7 +266,7 @@ static int show_session(const struct cli *cli, struct run_sessions *at,
 {
 	struct cli_show out;
 	own(runs) struct runs runs = { .folder = -1, .show = &out };
-	char text[CLOCK_TEXT_SIZE], ttl[NUM_TEXT_SIZE];
+	char text[CLOCK_TEXT_SIZE], ttl[NUM_TEXT_SIZE], stay[64];
 	int status, r = find_runs(&runs, s->id, e);
 
 	num_print_duration((uint64_t)s->ttl_ms, ttl);
@@ -256,6 +279,7 @@ static int show_session(const struct cli *cli, struct run_sessions *at,
 	session_show_row(&out, "used", print_second(s->used_ms, text));
 	session_show_row(&out, "kept for", s->ttl_ms ? ttl : "ever");
 	session_show_row(&out, "worker", s->is_lease_over ? "" : s->worker);
+	session_show_row(&out, "stays", session_show_print_stay(at, s, stay));
 	status = show_runs(&runs);
 	if (r == 0)
 		r = store_each_run(at->store, s->id, see_run_text, &runs, e);

@@ -29,6 +29,7 @@ const struct keeper_part *const keeper_parts[KEEPER_PARTS] = {
 	&keeper_stdio_part,
 	&keeper_terminal_part,
 	&keeper_signals_part,
+	&keeper_caller_part,
 	&keeper_sources_part,
 	&keeper_gate_part,
 	&keeper_member_part,

@@ -79,7 +79,9 @@ struct keeper_request {
 	int digests;              /* the folder of those that are known, borrowed; or -1 */
 	int folder; /* the run's, borrowed; it may be opened late: keeper_needs_folder; or -1 */
 	bool is_start_late; /* keeper_go returns a moment after the start, if it still runs then */
-	int kill_signal;    /* this one is not passed on: it kills the command; 0: none does */
+	int caller;      /* the process that the command is run for, where that is another, or -1;
+			    borrowed. Its signals come by this, and the command ends with it */
+	int kill_signal; /* this one is not passed on: it kills the command; 0: none does */
 };
 
 /*

@@ -58,7 +58,7 @@ struct keeper_part {
 	void (*done)(struct keeper *k);
 };
 
-#define KEEPER_PARTS 20
+#define KEEPER_PARTS 21
 
 extern const struct keeper_part *const keeper_parts[KEEPER_PARTS];
 
@@ -66,8 +66,8 @@ extern const struct keeper_part keeper_inspection_part, keeper_stdio_part, keepe
 	keeper_gate_part, keeper_member_part, keeper_resident_part, keeper_joined_part,
 	keeper_notify_part, keeper_names_part, keeper_report_part, keeper_limits_part,
 	keeper_disk_part, keeper_overlay_part, keeper_protect_part, keeper_layer_part,
-	keeper_terminal_part, keeper_signals_part, keeper_copy_part, keeper_warm_part,
-	keeper_large_part;
+	keeper_terminal_part, keeper_signals_part, keeper_caller_part, keeper_copy_part,
+	keeper_warm_part, keeper_large_part;
 
 struct keeper {
 	const struct keeper_request *q;

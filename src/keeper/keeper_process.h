@@ -37,6 +37,7 @@ struct keeper_clock {
 struct keeper_job {
 	bool is_told_to_stop; /* and the command was told */
 	bool is_stopped;      /* the command, and we are not */
+	bool is_caller_gone;  /* q->caller has ended */
 };
 
 /* How it came to an end. */

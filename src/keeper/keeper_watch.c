@@ -139,6 +139,21 @@ static int keeper_come_back(struct keeper *k, struct err *e)
 }
 
 /*
+ * The caller is the job of the operator's shell: it stops itself, and we wait until it goes on.
+ * What it is sent meanwhile the command hears then.
+ */
+static void caller_stop(struct keeper *k)
+{
+	struct wire_message m = { 0 };
+
+	if (wire_send(k->q->caller, WIRE_STOPPED, SIGTSTP, NULL) == 0)
+		while (wire_receive(k->q->caller, &m, NULL) == 0 && m.n != SIGCONT)
+			k->engine->signal(k, m.n);
+	k->job.is_told_to_stop = false;
+	k->engine->signal(k, SIGCONT);
+}
+
+/*
  * The command has stopped, and we do the same, as a job of the operator's shell. All of the cage
  * is stopped first. A process that armed a timer for SIGCONT goes on nevertheless: the wall holds
  * it, and the clock, which is looked at when we come back.
@@ -149,6 +164,10 @@ static int signals_stop(struct keeper *k, struct err *e)
 
 	k->engine->signal(k, SIGSTOP);
 	keeper_relay_catch_up(&k->stdio);
+	if (k->q->caller >= 0) {
+		caller_stop(k);
+		return 0;
+	}
 	keeper_terminal_restore(&k->terminal, false);
 	sigemptyset(&only);
 	sigaddset(&only, SIGTSTP);
@@ -173,14 +192,8 @@ static int keeper_take_stop(struct keeper *k, int number, struct err *e)
 }
 
 /* Before the command runs, a signal is for the keeper; afterwards for the command. */
-int keeper_hear_signal(struct keeper *k, struct err *e)
+static int signals_take(struct keeper *k, int number, struct err *e)
 {
-	struct signalfd_siginfo got;
-	int number;
-
-	if (read(k->signals, &got, sizeof(got)) != (ssize_t)sizeof(got))
-		return 0;
-	number = (int)got.ssi_signo;
 	if (number == SIGCONT)
 		return keeper_come_back(k, e);
 	if (number == SIGWINCH) {
@@ -202,6 +215,43 @@ int keeper_hear_signal(struct keeper *k, struct err *e)
 	return err_set(
 		e, ERR_SIGNAL, number, "cannot start the command: signal %d stopped it", number);
 }
+
+int keeper_hear_signal(struct keeper *k, struct err *e)
+{
+	struct signalfd_siginfo got;
+
+	if (read(k->signals, &got, sizeof(got)) != (ssize_t)sizeof(got))
+		return 0;
+	return signals_take(k, (int)got.ssi_signo, e);
+}
+
+/* --- a caller that is another process --- */
+
+static void caller_want(const struct keeper *k, struct pollfd *ret)
+{
+	ret->fd = k->job.is_caller_gone ? -1 : k->q->caller;
+}
+
+/* It passes its signals on. Its end is that of the command, as that of a keeper would be. */
+static int caller_hear(struct keeper *k, const struct pollfd *seen, struct err *e)
+{
+	struct wire_message m = { 0 };
+
+	(void)seen;
+	if (wire_receive(k->q->caller, &m, NULL) == 0 && m.kind == WIRE_SIGNAL)
+		return signals_take(k, m.n, e);
+	k->job.is_caller_gone = true;
+	if (!keeper_has_started(k))
+		return err_set(e, ERR_SIGNAL, SIGKILL,
+			"cannot start the command: the process that asked for it has ended");
+	k->engine->signal(k, SIGKILL);
+	return 0;
+}
+
+const struct keeper_part keeper_caller_part = {
+	.want = caller_want,
+	.hear = caller_hear,
+};
 
 /* --- what the cage says --- */
 

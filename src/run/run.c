@@ -419,7 +419,7 @@ static void assume_host(struct run *r)
 	r->host = pool->host;
 }
 
-static int run_prepare(struct run *r, struct err *e)
+int run_plan(struct run *r, struct err *e)
 {
 	struct err probing;
 	int ret;
@@ -538,7 +538,7 @@ int run_to_end(struct run *r)
 	if (failure == 0)
 		failure = run_take_subjects(r, &e);
 	run_open_log(r);
-	failure = failure < 0 ? failure : run_prepare(r, &e);
+	failure = failure < 0 ? failure : run_plan(r, &e);
 	r->sink->diags(r->sink->of, &r->spec);
 	if (failure < 0) {
 		run_record_refusal(r, &e);
@@ -601,6 +601,7 @@ void run_init(struct run *r, const struct run_sink *sink, const struct run_reque
 		.request.command_line = line,
 		.request.command_line_size = line_size,
 		.request.workspace = -1,
+		.request.caller = -1,
 		.request.folder = -1 };
 }
 

@@ -89,6 +89,9 @@ int run_open_status(struct run *r, struct err *e);
 void run_tell(const struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void run_tell_err(const struct run *r, const struct err *e);
 
+/* Makes the plan of the settled spec, and opens what the run needs beside its cage. */
+int run_plan(struct run *r, struct err *e);
+
 /* Has a keeper make the cage of the run's plan, in which nothing runs yet. */
 int run_start_cage(struct run *r, struct keeper *k, struct err *e);
 

@@ -134,6 +134,7 @@ static void run_asked(const struct run_job *job, struct run_result *ret)
 	r.request.is_start_late = job->pool != NULL;
 	r.request.hold = job->hold;
 	r.request.kill_signal = job->kill_signal;
+	r.request.caller = job->caller ? job->caller : -1;
 	memcpy(r.request.printed, job->printed, sizeof(r.request.printed));
 	if (job->run)
 		snprintf(r.record.run, sizeof(r.record.run), "%s", job->run);
@@ -166,6 +167,27 @@ static void run_asked(const struct run_job *job, struct run_result *ret)
 	/* What was refused may have come to a plan, and not to all that a cage needs. */
 	if (r.pool && r.plan && r.record.outcome != RECORD_REFUSED)
 		run_pool_fill(r.pool, &r);
+	run_done(&r);
+}
+
+void run_warm_session(const struct run_job *job)
+{
+	struct err e = { 0 };
+	own_fd int workspace = run_open_workspace(job, &e);
+	struct run_sink nobody = *job->sink;
+	struct run r;
+
+	nobody.is_quiet = true;
+	run_init(&r, &nobody, job->request, job->command_line, job->command_line_size);
+	r.record.session = job->session->id;
+	r.pool = job->pool;
+	r.request.workspace = workspace;
+	run_open_log(&r);
+	if (workspace >= 0 && session_prepare(job, &r, &e) == 0 && r.pool &&
+		run_plan(&r, &e) == 0) {
+		session_close_all(&r, &workspace);
+		run_pool_fill(r.pool, &r);
+	}
 	run_done(&r);
 }
 

@@ -36,6 +36,7 @@ struct run_job {
 	const struct run_sink *sink;
 	int root;        /* the sessions', open; borrowed */
 	int kill_signal; /* keeper_request; or 0 */
+	int caller;      /* the same; 0: there is none */
 	struct tail
 		*printed[2]; /* output and error are kept here instead: keeper_request; or NULL */
 	const struct run_request *request; /* its settings narrow the session's spec */
@@ -64,6 +65,9 @@ struct run_result {
 
 /* May it be asked in a session? What is fixed when that is created may not. */
 int run_check_session(const struct run_request *q, struct err *e);
+
+/* Makes a warm cage for such jobs. Without one the next is run as any other. */
+void run_warm_session(const struct run_job *job);
 
 /* Runs it to its end. */
 void run_in_session(const struct run_job *job, struct run_result *ret);

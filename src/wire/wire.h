@@ -23,9 +23,10 @@ enum wire_kind {
 	WIRE_VIEW, /* cage → keeper, with the mount that protects paths of a writable project */
 	WIRE_LISTENER, /* cage → keeper, with the seccomp listener */
 	WIRE_NAMES, /* cage → keeper, with the socket for name queries of a cage without network */
-	WIRE_SIGNAL,  /* keeper → init: send signal `n` to the command, or to the whole cage */
-	WIRE_STOPPED, /* init → keeper: signal `n` has stopped the command */
-	WIRE_EXITED,  /* init → keeper: the command has exited with wait status `n` */
+	WIRE_SIGNAL, /* caller → keeper → init: send signal `n` to the command, or to the whole cage
+		      */
+	WIRE_STOPPED, /* init → keeper → caller: signal `n` has stopped the command */
+	WIRE_EXITED,  /* init → keeper → caller: the command has exited with wait status `n` */
 	WIRE_JOIN,    /* keeper → workspace holder: `n` is an enum wire_join */
 	WIRE_TREE,  /* workspace holder → keeper → cage, with the tree `n`, an enum cage_tree */
 	WIRE_STDIO, /* keeper → warm cage, with standard stream `n` of the run */

@@ -101,7 +101,8 @@ class Place:
         return [*accounts.login(self.uid, *groups), *command]
 
     def environ(self, env):
-        base = {"HOME": str(self.home), "PATH": os.environ["PATH"], "XDG_STATE_HOME": str(self.state)}
+        base = {"HOME": str(self.home), "PATH": os.environ["PATH"], "XDG_STATE_HOME": str(self.state),
+                "BAWN_STAY_SECONDS": os.environ.get("BAWN_TEST_STAY", "0")}
         return {**base, **(env or {})}
 
     def start(self, *args, env=None, cwd=None, program=BAWN, groups=(), **more):

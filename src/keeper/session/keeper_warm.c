@@ -135,6 +135,7 @@ static void borrow_request(struct keeper_warm *w, const struct keeper_request *q
 	w->q.plan = w->record.plan = w->plan;
 	w->q.workspace = -1;
 	w->q.folder = -1;
+	w->q.caller = -1;
 	w->q.project = "";
 	w->q.git = NULL;
 	w->q.warm = NULL;

@@ -14,6 +14,8 @@
  *   id                  identifies the root for workers on machines that share it
  *   SESSION/spec.json   the canonical spec, fixed at creation
  *   SESSION/new         exists until the session is in the store
+ *   SESSION/stay, stay-door, stay-turn
+ *                       of the process that stays for the next command: run/run_stay.h
  *   SESSION/w/N/        the workspace; N is the session's `workspace` in the store
  *     project, protect, git, layer, git-layer   as in a run's folder, see result/result.h
  *     home, tmp         mounted at /home/agent and /tmp in the cage
