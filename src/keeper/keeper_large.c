@@ -11,7 +11,7 @@
  *
  * The keeper holds the cage's mount namespace when the first process ends, and gives it to a socket
  * that is sent over itself. Nobody can receive it: the kernel collects such a cycle as soon as it
- * is closed, in a thread of its own since Linux 6.8, otherwise at once, as if there were none.
+ * is closed, in a thread of its own since Linux 6.9, otherwise at once, as if there were none.
  *
  * A run of a tenth of a second costs two system calls more, a shorter one none.
  */
