@@ -15,6 +15,7 @@ const struct gen_page gen_pages_results[] = {
 		"removed, and removes it with --yes. bawn run does the same once in a while, after a run.\n\n"
 		"Never removed are runs that go on, that have changes which were neither applied nor discarded, whose record is not "
 		"signed yet, and those of a session that is there. --quiet does not name them.\n\n"
+		"Rows of the store about queued runs go by the same limits, once their session is removed.\n\n"
 		"Before anything is removed, a line in the log of all runs says so: an event of type pruned, with a signed in-toto "
 		"statement whose subjects are the records that go, by name and SHA-256. bawn log --all checks it where the log "
 		"begins behind files that were removed.",

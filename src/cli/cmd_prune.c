@@ -13,9 +13,9 @@
 #include "base/num.h"
 #include "base/own.h"
 #include "base/str.h"
-#include "cli/cli_result.h"
 #include "cli/commands.h"
 #include "run/run_prune.h"
+#include "run/run_sessions.h"
 #include "run/run_spec.h"
 
 const struct cli_option cmd_prune_options[] = {
@@ -142,6 +142,7 @@ static void prune_print_sum(struct pruning *p, const struct run_prune *x)
 		json_int(&p->json, "runs", (int64_t)x->runs);
 		json_int(&p->json, "logs", (int64_t)x->logs);
 		json_int(&p->json, "bytes", (int64_t)x->bytes);
+		json_int(&p->json, "rows", (int64_t)x->rows);
 		json_int(&p->json, "spared", (int64_t)x->spared);
 		json_int(&p->json, "failed", (int64_t)x->failed);
 		json_bool(&p->json, "other_prune", x->is_other);
@@ -158,9 +159,12 @@ static void prune_print_sum(struct pruning *p, const struct run_prune *x)
 			x->logs, x->logs == 1 ? "" : "s", x->bytes);
 }
 
-static int prune_state(struct pruning *p, int state, const struct run_retention *keep)
+static int prune_state(
+	struct pruning *p, const struct run_sessions *at, const struct run_retention *keep)
 {
-	struct run_prune x = { .keep = *keep, .is_dry = p->is_dry, .see = prune_tell, .of = p };
+	struct run_prune x = {
+		.keep = *keep, .is_dry = p->is_dry, .store = at->store, .see = prune_tell, .of = p
+	};
 	struct err e = { 0 };
 	int r = 0;
 
@@ -168,8 +172,8 @@ static int prune_state(struct pruning *p, int state, const struct run_retention 
 		cli_json_begin(&p->json, &p->out);
 		json_open_list(&p->json, "items");
 	}
-	if (state >= 0)
-		r = run_prune(state, &x, &e);
+	if (at->state >= 0)
+		r = run_prune(at->state, &x, &e);
 	if (r < 0) {
 		cli_complain_err(&e);
 		return CLI_FAILED;
@@ -187,7 +191,7 @@ int cmd_prune(struct cli *cli)
 	struct pruning p = { .cli = cli, .out.max = (size_t)256 << 20 };
 	struct run_retention keep = { 0 };
 	struct err e = { 0 };
-	own_fd int state = -1;
+	own(run_sessions) struct run_sessions at = { .state = -1, .root = -1 };
 	struct spec policies;
 	int status;
 
@@ -201,10 +205,11 @@ int cmd_prune(struct cli *cli)
 		status = prune_read_limits(cli, &keep);
 	if (status != CLI_OK)
 		return status;
-	state = record_open_state(run_home(), false, &e);
-	if (state < 0 && e.kind != ERR_NONE)
-		return cli_fail(&e);
-	status = prune_state(&p, state, &keep);
+	if (run_sessions_open(&at, false, &e) < 0) {
+		cli_complain_err(&e);
+		return CLI_FAILED;
+	}
+	status = prune_state(&p, &at, &keep);
 	buf_done(&p.out);
 	return status;
 }

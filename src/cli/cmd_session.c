@@ -84,17 +84,17 @@ static int session_sweep_print_text(const struct run_swept *x, bool is_quiet, st
 }
 
 /* Runs of sessions that are gone are runs like any others: the policies say how many stay. */
-static void prune_runs(int state)
+static void prune_runs(const struct run_sessions *at)
 {
-	struct run_prune x = { .is_dry = false };
+	struct run_prune x = { .store = at->store };
 	struct err e = { 0 };
 	struct spec policies;
 	int r = run_load_policies(&policies, &e);
 
 	x.keep = run_find_retention(&policies);
 	spec_done(&policies);
-	if (state >= 0 && r == 0)
-		r = run_prune(state, &x, &e);
+	if (at->state >= 0 && r == 0)
+		r = run_prune(at->state, &x, &e);
 	if (r < 0 && e.kind != ERR_NONE)
 		cli_complain_err(&e);
 }
@@ -123,7 +123,7 @@ static int session_sweep(struct cli *cli)
 		return CLI_FAILED;
 	}
 	if (!x.is_dry)
-		prune_runs(at.state);
+		prune_runs(&at);
 	if (x.kept && !cli->is_json)
 		cli_complain("hint: bawn session diff SESSION shows them; bawn session apply, "
 			     "discard or rm SESSION, or bawn session sweep --discard for all");

@@ -458,6 +458,8 @@ int run_prune(int state, struct run_prune *x, struct err *e)
 	}
 	if (r == 0)
 		r = prune_logs(&p, e);
+	if (r == 0 && x->store && !x->is_dry)
+		r = store_prune_runs(x->store, x->keep.age_ms, x->keep.runs, &x->rows, e);
 	if (p.has_sessions)
 		run_sessions_done(&p.sessions);
 	if (pruned >= 0)

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "proof/log/log.h"
 #include "proof/record/record.h"
+#include "session/store/store.h"
 #include "spec/spec.h"
 
 /*
@@ -34,12 +35,14 @@ struct run_prunable {
 
 struct run_prune {
 	struct run_retention keep;
-	bool is_dry; /* nothing is removed: `see` is told what would be */
+	bool is_dry;         /* nothing is removed: `see` is told what would be */
+	struct store *store; /* rows of runs whose session is gone go too; or NULL */
 	/* Told of each; `e` says why one could not be removed. May be NULL. */
 	void (*see)(void *of, const struct run_prunable *x, const struct err *e);
 	void *of;
 	uint64_t runs, logs, bytes; /* that were removed, or would be */
 	uint64_t spared, failed;
+	uint64_t rows; /* of the store */
 	bool is_other; /* somebody else prunes at this moment, and nothing was done */
 };
 

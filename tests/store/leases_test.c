@@ -265,6 +265,35 @@ static void test_saved(struct store *s)
 	CHECK(store_load(s, session_id(10), &back, &size, NULL) == -ENOENT);
 }
 
+/* Rows of runs go with their age or number, once their session is gone and they have ended. */
+static void test_pruned(struct store *s)
+{
+	struct store_worker a = worker_named("pruner", 4, 60000);
+	own(store_run) struct store_run x = { 0 };
+	struct took t;
+	uint64_t count = 9;
+
+	CHECK(store_renew_worker(s, &a, NULL) == 0);
+	CHECK(add_session(s, 70, "", 0) == 0 && add_session(s, 71, "", 0) == 0);
+	CHECK(queue_run(s, 70, 1) == 0 && take(s, &a, &t) == 1 && end(s, &t, 0) == 0);
+	CHECK(queue_run(s, 71, 1) == 0 && take(s, &a, &t) == 1 && end(s, &t, 0) == 0);
+	CHECK(queue_run(s, 71, 2) == 0);
+	CHECK(store_remove_session(s, session_id(70), NULL) == 0);
+	/* No limit; none that is above one. */
+	CHECK(store_prune_runs(s, 0, 0, &count, NULL) == 0 && count == 0);
+	CHECK(store_prune_runs(s, 3600000, 1000000, &count, NULL) == 0 && count == 0);
+	CHECK(store_find_run(s, "70-1", &x, NULL) == 0);
+	sleep_ms(20);
+	CHECK(store_prune_runs(s, 1, 0, &count, NULL) == 0 && count >= 1);
+	CHECK(store_find_run(s, "70-1", &x, NULL) == -ENOENT);
+	/* Whose session is there stays, ended or not. */
+	CHECK(run_state(s, "71-1") == STORE_ENDED && run_state(s, "71-2") == STORE_QUEUED);
+	CHECK(store_remove_session(s, session_id(71), NULL) == 0);
+	CHECK(store_prune_runs(s, 0, 1, &count, NULL) == 0 && count == 1);
+	CHECK(store_find_run(s, "71-1", &x, NULL) == -ENOENT);
+	CHECK(run_state(s, "71-2") == STORE_CANCELLED);
+}
+
 int main(int argc, char **argv)
 {
 	own_store struct store *s = argc == 2 ? open_store(argv[1]) : NULL;
@@ -281,5 +310,6 @@ int main(int argc, char **argv)
 	test_closed(s);
 	test_lost(s);
 	test_saved(s);
+	test_pruned(s);
 	return check_report();
 }

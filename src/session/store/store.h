@@ -170,6 +170,13 @@ void store_run_done(struct store_run *x);
  */
 int store_queue_run(struct store *s, const struct store_run *x, struct err *e);
 
+/*
+ * Deletes the rows of runs that have ended, of sessions that were removed: those that ended longer
+ * ago than `age_ms`, or have more than `count` runs behind them. 0: no limit. *ret_count is set.
+ */
+int store_prune_runs(
+	struct store *s, uint64_t age_ms, uint64_t count, uint64_t *ret_count, struct err *e);
+
 int store_find_run(struct store *s, const char *id, struct store_run *ret, struct err *e);
 
 /* Calls `see` for each run of a session, or with NULL of all, oldest first, without its output. */

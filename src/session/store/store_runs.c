@@ -457,6 +457,44 @@ int store_report_lost(struct store *s, uint64_t *ret_count, struct err *e)
 	return r < 0 ? r : 0;
 }
 
+/* --- runs that nobody waits for --- */
+
+#define PRUNED_AT_ONCE 1000 /* so that others may write in between */
+
+struct limits {
+	int64_t age_ms, count;
+};
+
+/* Such a run has no session whose row could be locked: it was removed with its last run. */
+static int prune_some(struct store *s, void *of, struct err *e)
+{
+	const struct limits *keep = of;
+
+	return store_tell(s, e,
+		"DELETE FROM bawn_runs WHERE seq IN (SELECT r.seq FROM bawn_runs r WHERE r.state > 1 "
+		"AND NOT EXISTS (SELECT 1 FROM bawn_sessions s WHERE s.id = r.session) AND "
+		"(r.ended_ms < {now} - $1 OR r.seq <= (SELECT max(seq) FROM bawn_runs) - $2) "
+		"LIMIT $3)",
+		VALUE_NUM(keep->age_ms), VALUE_NUM(keep->count), VALUE_NUM(PRUNED_AT_ONCE));
+}
+
+int store_prune_runs(
+	struct store *s, uint64_t age_ms, uint64_t count, uint64_t *ret_count, struct err *e)
+{
+	/* Without a limit: longer than anybody has counted. */
+	struct limits keep = { age_ms ? (int64_t)age_ms : INT64_MAX / 4,
+		count ? (int64_t)count : INT64_MAX / 4 };
+	int r;
+
+	s->doing = "prune runs";
+	*ret_count = 0;
+	do {
+		r = store_within(s, false, prune_some, &keep, e);
+		*ret_count += r > 0 ? (uint64_t)r : 0;
+	} while (r == PRUNED_AT_ONCE);
+	return r < 0 ? r : 0;
+}
+
 /* --- taking a run --- */
 
 /*
