@@ -215,6 +215,27 @@ def nothing_is_created_on_the_host_for_a_target(p):
 
 
 @case
+def what_is_bound_over_a_folder_of_the_cage_is_the_hosts(p):
+    """The cage makes names in its own folders without looking; what is mounted over one is not its own any more."""
+    outer, inner, file = p.make("outer"), p.make("inner"), p.write("file", "")
+    before = picture(p.home)
+    for top in ("/opt", "/srv"):
+        for source in (inner, file):
+            for mode in ("ro", "rw"):
+                expect_refusal(p.sh("echo ran", "-v", f"{outer}:{top}:{mode}", "-v", f"{source}:{top}/new/place"),
+                               "it does not exist, and bawn creates nothing on the host")
+    assert picture(p.home) == before
+    p.make("outer/there")
+    p.write("outer/there/file", "outer\n")
+    p.write("inner/file", "inner\n")
+    before = picture(outer)
+    output(p.sh("cat /opt/there/file; echo more >> /opt/there/file; cat /opt/there/file; ls /opt",
+                "-v", f"{outer}:/opt:ro", "-v", f"{inner}:/opt/there:rw"), "inner\ninner\nmore\nthere\n")
+    assert (inner / "file").read_text() == "inner\nmore\n"
+    assert picture(outer) == before
+
+
+@case
 def a_target_in_a_captured_project_is_created_there_only(p):
     folder = p.make("folder")
     p.write("folder/file", "text\n")
