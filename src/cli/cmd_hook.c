@@ -30,7 +30,7 @@ int cmd_hook(struct cli *cli)
 	enum wire_agent agent = find_agent(cli);
 
 	if (agent == WIRE_AGENT_COUNT) {
-		cli_complain("bawn hook is for claude, codex or gemini, and says which");
+		cli_complain("cannot run the hook: name one agent: claude, codex or gemini");
 		return NOT_UNDERSTOOD;
 	}
 	hook_run(agent, STDIN_FILENO, &out);

@@ -425,7 +425,7 @@ static void say_state(const struct look *l)
 			out->id);
 	else if (!l->source.is_state && l->limit && !out->outcome[0])
 		cli_complain(
-			"run %s was interrupted: what happened behind this is not known", out->id);
+			"run %s was interrupted: what happened after this is not known", out->id);
 }
 
 /* A run begins by writing it. */

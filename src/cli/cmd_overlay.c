@@ -216,8 +216,8 @@ static const struct verb *overlay_choose_verb(const struct cli *cli)
 			"overlay %s takes one path, and not '%s' too", verb->name, cli->words[2]);
 	else if (cli_value(cli, CLI_OPT_SIZE) && !verb->takes_size)
 		cli_complain(
-			"overlay %s takes no --size: an overlay gets another one by a run with "
-			"root.overlay_size",
+			"overlay %s takes no --size: a run with root.overlay_size changes the size "
+			"of an overlay",
 			verb->name);
 	else
 		return verb;

@@ -214,7 +214,7 @@ static int do_list(const struct cli *cli, int state)
 	int status;
 
 	if (cli->word_count > 1 || (text && num_parse_int(text, 0, INT32_MAX, &most, &e) < 0)) {
-		cli_complain("record list takes no words, and -n a number of runs");
+		cli_complain("record list takes only options, and -n takes a number");
 		return CLI_MISUSE;
 	}
 	if (state >= 0)

@@ -527,7 +527,7 @@ static int main_await_cage(struct err *e)
 	r = wire_receive_message(GATE_FD_KEEPER, &entry, sizeof(entry), &cage);
 	if (r == 0 && cage < 0)
 		r = -EBADMSG;
-	return r < 0 ? err_sys(e, -r, "cannot be told which cage it is") : cage;
+	return r < 0 ? err_sys(e, -r, "cannot learn which cage it belongs to") : cage;
 }
 
 static int main_start(struct gate *g, struct err *e)

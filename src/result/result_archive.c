@@ -208,7 +208,7 @@ int result_read_archive(int from, int folder, struct err *e)
 		if (r == 0 && (memcmp(h.magic, "ustar", 5) != 0 || h.type != '0' || !name ||
 				      size > MOST_FILE || strtoul(h.sum, NULL, 8) != sum_of(h)))
 			return err_set(e, ERR_REFUSED, EBADMSG,
-				"it has something in it that bawn record export does not write");
+				"it has an entry that bawn record export never writes");
 		if (r == 0)
 			r = take_file(from, folder, name, size);
 		if (r < 0)

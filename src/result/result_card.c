@@ -22,8 +22,7 @@ static int read_file(int fd, const char *name, char **ret, size_t *ret_size, str
 
 	if (r == -ENOENT)
 		err_set(e, ERR_REFUSED, ENOENT,
-			"there is no %s: it still goes on, or was interrupted, or is older than "
-			"that",
+			"there is no %s: the run goes on, was interrupted, or was made by an older bawn",
 			name);
 	else if (r < 0)
 		err_sys(e, -r, "cannot read %s", name);
@@ -47,8 +46,7 @@ static int read_record(const char *bytes, size_t n, struct arena *arena, struct 
 		is_own = sign_find_own(state, envelope.signatures[i].key_id, ret_key, NULL) == 0 &&
 			 sign_is_by(&envelope, ret_key);
 	if (!is_own)
-		return err_set(e, ERR_REFUSED, EKEYREJECTED,
-			"cannot rely on it: it is not signed by a key of yours");
+		return err_set(e, ERR_REFUSED, EKEYREJECTED, "it is not signed by a key of yours");
 	return record_read(
 		(const char *)envelope.payload, envelope.size, arena, &statement, ret, e);
 }

@@ -307,7 +307,7 @@ def nothing_is_removed_while_somebody_is_at_work(place):
         before = cage.picture(root.top)
         done = root.run("remove", ONE)
         assert cage.picture(root.top) == before
-        expect(done, 3, "something is at work in it")
+        expect(done, 3, "a process is using it")
     expect(root.run("remove", ONE), 0)
 
 

@@ -461,8 +461,8 @@ def wrong_use_is_told(p):
             (("init",), "say which overlay: bawn overlay init PATH; bawn keeps no list of them"),
             (("prune",), "say which overlay: bawn overlay prune PATH…; bawn keeps no list of them"),
             (("reset", "x", "y"), "overlay reset takes one path, and not 'y' too"),
-            (("reset", "x", "--size", "1M"), "overlay reset takes no --size: an overlay gets another one by a run with "
-                                             "root.overlay_size"),
+            (("reset", "x", "--size", "1M"), "overlay reset takes no --size: a run with root.overlay_size changes the "
+                                             "size of an overlay"),
             (("init", "..", "--size", "1M"), "cannot use '..' as an overlay: its path does not end with a name")):
         done = expect(p.run("overlay", *words), 2)
         assert done.stderr == f"bawn: {said}\n" and not done.stdout, done.stderr

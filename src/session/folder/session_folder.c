@@ -237,7 +237,7 @@ static int remove_lock_all(int folder, struct locks *ret, struct err *e)
 				 : -ENOENT;
 
 		if (fd == -EBUSY)
-			return err_set(e, ERR_REFUSED, EBUSY, "something is at work in it");
+			return err_set(e, ERR_REFUSED, EBUSY, "a process is using it");
 		/* A workspace without a lock is unused: its removal was interrupted. */
 		if (fd == -ENOENT || fd == -ENOTDIR)
 			continue;

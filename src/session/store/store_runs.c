@@ -65,7 +65,7 @@ int store_queue_run(struct store *s, const struct store_run *x, struct err *e)
 	s->doing = "queue a run";
 	if (strlen(x->request) > STORE_MAX_REQUEST)
 		return err_set(e, ERR_USE, EFBIG,
-			"cannot queue a run: what it asks for is longer than %zu bytes",
+			"cannot queue a run: its request is larger than %zu bytes",
 			STORE_MAX_REQUEST);
 	r = store_within(s, true, queue_run, &x, e);
 	if (r == -EEXIST)

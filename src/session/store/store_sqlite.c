@@ -469,7 +469,7 @@ static int sqlite_open_store(const char *path, struct store **ret, struct err *e
 
 	if (!*path)
 		return err_set(e, ERR_USE, EINVAL,
-			"cannot open the store: the path of its file is missing behind sqlite:");
+			"cannot open the store: sqlite: needs the path of a file");
 	q = calloc(1, sizeof(*q));
 	if (!q)
 		return err_set(e, ERR_SYS, ENOMEM, "cannot open the store: no memory");
