@@ -34,7 +34,7 @@ static int open_how(int dir_fd, const char *path, int flags, mode_t mode, uint64
 	return -errno;
 }
 
-/* As much of a path as the kernel takes at once, up to a slash: its length; 0 if there is none. */
+/* Returns the length of the longest part, up to a slash, that the kernel takes at once; or 0. */
 static size_t first_part(const char *path)
 {
 	const char *slash = memrchr(path, '/', PATH_MAX - 1);

@@ -17,7 +17,8 @@
 /* --- the processor's own instructions, about five times as fast --- */
 
 #if defined(__x86_64__)
-/* From what libc asked the processor at the start: in a virtual machine a question is slow. */
+/* True with SHA instructions. Uses what libc has read at its start: CPUID is slow in virtual
+ * machines. */
 static bool has_instructions(void)
 {
 	return CPU_FEATURE_ACTIVE(SSSE3) && CPU_FEATURE_ACTIVE(SSE4_1) && CPU_FEATURE_ACTIVE(SHA);
@@ -211,7 +212,7 @@ static void sha256_add_zeros(struct sha256 *s, uint64_t n)
 	sha256_add(s, zeros, (size_t)n);
 }
 
-/* Where the next data is, at `at` or behind; the end where there is none. */
+/* Returns the offset of the next data at or behind `at`; the end of the file if there is none. */
 static off_t sha256_next_data(int fd, off_t at, off_t end)
 {
 	off_t data = lseek(fd, at, SEEK_DATA);

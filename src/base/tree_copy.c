@@ -51,7 +51,7 @@ static int copy_bytes(int from, int to, off_t at, off_t end, struct tree_bytes *
 	return 0;
 }
 
-/* By the kernel, which may share what is on disk; by hand where it cannot. */
+/* Lets the kernel copy, which may share blocks on disk; copies by hand where it cannot. */
 static int copy_range(int from, int to, off_t at, off_t end, struct tree_bytes *b)
 {
 	off_t in = at, out = at;
@@ -99,7 +99,7 @@ static int tree_copy_content(
 	return 0;
 }
 
-/* Where the next content is at or after `at`; -1: there is none. */
+/* Returns the offset of the next data at or behind `at`; -1: there is none. */
 static off_t tree_content_next_data(int fd, off_t at)
 {
 	off_t data = lseek(fd, at, SEEK_DATA);

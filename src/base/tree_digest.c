@@ -130,7 +130,7 @@ static int tree_digest_tell(const struct tree_hasher *d, uint64_t bytes)
 	return d->options && d->options->step ? d->options->step(d->options->of) : 0;
 }
 
-/* As much as there is of whole blocks at a place; how much, or -errno. */
+/* Reads whole blocks at an offset, as many as there are. Returns the size or -errno. */
 static ssize_t read_blocks(struct tree_hasher *d, int fd, off_t at)
 {
 	size_t len = 0;

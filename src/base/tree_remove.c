@@ -63,7 +63,7 @@ static bool clear_marks(int fd)
 	return ioctl(fd, FS_IOC_SETFLAGS, &marks) == 0;
 }
 
-/* Only files and folders have marks, and only they are opened without consequences. */
+/* Only files and folders have these flags, and opening one has no side effects. */
 static bool clear_entry(const struct removal *w, int at, const char *name)
 {
 	own_fd int fd = -1;

@@ -451,8 +451,8 @@ static int divide(const char *unit, unsigned wanted, struct err *e)
 	cgroup_place_find(NULL, &places);
 	name = strrchr(places.v2.dir, '/');
 	if (!name || !str_eq(name + 1, unit))
-		return err_set(
-			e, ERR_REFUSED, ENOENT, "%s was made, but this process was not moved into it", unit);
+		return err_set(e, ERR_REFUSED, ENOENT,
+			"%s was made, but this process was not moved into it", unit);
 	scope = cgroup_place_open(places.v2.dir, CGROUP2_SUPER_MAGIC);
 	r = scope < 0 ? scope : mkdirat(scope, KEEPERS_GROUP, 0755) < 0 ? -errno : 0;
 	if (r == 0)

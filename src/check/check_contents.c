@@ -332,7 +332,7 @@ static void check_git_file(struct check_bind *b, const struct check_entry *entry
 		check_shown(b->spec, path));
 }
 
-/* In a repository: below .git, or below name.git, as bare ones are called. */
+/* True below .git, or below NAME.git as bare repositories are called. */
 static bool is_in_git(const char *dir)
 {
 	while ((dir = strstr(dir, ".git")) != NULL) {

@@ -154,7 +154,7 @@ struct found {
 	struct list hooks, others;
 };
 
-/* By what it is called and by where it is: git finds it by either. */
+/* Adds a path by its spelling and by its real place: git finds it by either. */
 static void repository_parts_add_part(struct check_looking *l, struct found *f, const char *path)
 {
 	const char *project = l->project->path;

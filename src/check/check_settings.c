@@ -211,7 +211,7 @@ static const struct clash {
 
 static const struct clash same_text = { .compare = lists_compare_texts };
 
-/* By what they stand for, then by where they are written. */
+/* Sorts by meaning, then by place in the source. */
 static int lists_compare_items(const void *a, const void *b, void *clash)
 {
 	const struct spec_item *x = *(const struct spec_item *const *)a;
@@ -634,7 +634,7 @@ static void check_opt_outs(struct spec *s)
 			spec_keys[SPEC_ENGINE].choices[engine]);
 }
 
-/* Only where somebody chose how long sessions are kept: most runs belong to none. */
+/* Only if a layer sets session.ttl: most runs belong to no session. */
 static void check_times(struct spec *s)
 {
 	uint64_t run = spec_number(s, SPEC_LIMITS_TIME), kept = spec_number(s, SPEC_SESSION_TTL);

@@ -108,7 +108,7 @@ static void show_text(struct cli_log_out *out, struct log_event *x)
 	result_ways_add(&out->ways, x);
 }
 
-/* As an option, which a shell reads: brackets mean something there. */
+/* Prints options for a shell; an address in brackets has to be quoted there. */
 static void show_options(const struct result_ways *ways, struct cli_show *show)
 {
 	own(buf) struct buf line = { .max = MOST_LINE };

@@ -298,7 +298,7 @@ static void say_sentence(void *of, const char *sentence)
 	cli_complain("%s", sentence);
 }
 
-/* That the network is gone is no matter of taste. */
+/* --quiet does not hide that the network is gone. */
 static void say_network(const struct cli *cli, const struct record *r)
 {
 	if (!cli->is_quiet)
@@ -308,7 +308,7 @@ static void say_network(const struct cli *cli, const struct record *r)
 			&r->gate, "the network was closed before the end: %s", r->gate.text);
 }
 
-/* For a person, as a shell would say it; who typed ^C knows. */
+/* Prints the signal that ended the command, as a shell does; not after ^C. */
 static void say_signal(const struct cli *cli, const struct run *r)
 {
 	int number = r->record.status;

@@ -103,7 +103,7 @@ static int add_type(struct log_wish *w, const char *type)
 	return CLI_MISUSE;
 }
 
-/* As events have it, or less exactly: a T may be a blank, and what is not said is zero. */
+/* Reads a time as in events, or shorter: a blank may replace the T, and missing parts are zero. */
 static bool log_wish_read_time(const char *text, struct timespec *ret)
 {
 	static const char *const ends[] = { "", "Z", ":00Z", "T00:00:00Z" };

@@ -224,7 +224,7 @@ static const struct verb *overlay_choose_verb(const struct cli *cli)
 	return NULL;
 }
 
-/* As a shell completes it, with slashes at the end. */
+/* Removes the slashes that a shell's completion adds. */
 static int overlay_run_verb(struct report *r, const struct verb *verb, const char *path)
 {
 	own(change_overlay) struct change_overlay o;

@@ -15,7 +15,7 @@ const struct cli_option session_sweep_options[] = {
 	{ 0 },
 };
 
-/* Where it is told: a map for each in an open list of JSON, or sentences and lines. */
+/* The output: a map for each in an open JSON list, or lines for people. */
 struct telling {
 	struct buf *out;
 	struct json json;

@@ -105,7 +105,7 @@ const struct cli_option cmd_verify_options[] = {
 	{ 0 },
 };
 
-/* Where even that was not to be found out; what it is was said already. */
+/* With --json, prints the object of a verification that failed; the error is printed already. */
 static int fail_json(const struct cli *cli, int status, const struct err *e)
 {
 	own(buf) struct buf out = { .max = MOST_OUTPUT };
@@ -135,7 +135,7 @@ static void demands_done(struct demands *d)
 	free(d->bytes);
 }
 
-/* As bawn check shows what is wrong with a spec. */
+/* Prints the errors of a policy as `bawn check` prints those of a spec. */
 static int refuse_policy(const struct cli *cli, const struct diags *diags)
 {
 	own(buf) struct buf out = { .max = MOST_OUTPUT };

@@ -329,7 +329,7 @@ struct gate_conn *gate_conn_take(struct gate *g)
 	return NULL;
 }
 
-/* With what is not read yet thrown away on both sides, which the other end hears at once. */
+/* Resets the connection: unread bytes are dropped on both sides, and the peer notices at once. */
 void gate_reset(int fd)
 {
 	struct linger now = { .l_onoff = 1 };
@@ -376,7 +376,7 @@ void gate_hurry(int fd)
 
 /* --- saying no --- */
 
-/* In the words of what the client has begun to speak; 0: nothing it would understand. */
+/* Writes a refusal in the client's protocol. Returns its size; 0: no answer would be understood. */
 static size_t gate_conn_write_answer(const struct gate *g, const struct gate_conn *c, int row,
 	enum wire_decision_kind kind, enum wire_reason reason, char *ret, size_t size)
 {
@@ -536,7 +536,7 @@ void gate_hear_dialer(struct gate *g)
 
 /* --- all of them --- */
 
-/* For a while: who goes on and on speaks until the time is over. */
+/* Bounded drain: the deadline ends a sender that never stops. */
 static void hear_leaving(struct gate *g, struct gate_conn *c)
 {
 	char nobody[4096];

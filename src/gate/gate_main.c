@@ -164,7 +164,7 @@ static int furnish(struct gate_net *net, struct err *e)
 
 /* --- listening --- */
 
-/* At an address, or with NULL at all of both families. A descriptor or -errno. */
+/* Listens at an address, or with NULL at all of both families. Returns a descriptor or -errno. */
 static int net_open_socket(
 	const struct gate_net *net, int type, const uint8_t *address, uint16_t port, struct err *e)
 {
@@ -491,7 +491,7 @@ static int await_dialer(struct err *e)
 		r == 0 && m.other[0] ? ": " : "", r == 0 ? m.other : "");
 }
 
-/* As many connections as there are descriptors for. */
+/* Sets the number of connections by the limit of descriptors. */
 static void main_count_places(struct gate *g)
 {
 	uint64_t taken =

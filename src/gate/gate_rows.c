@@ -28,7 +28,7 @@ static uint32_t rows_hash(const struct wire_decision *d)
 	return gate_hash(d->name) ^ (uint32_t)d->port << 16 ^ (uint32_t)d->kind << 8 ^ d->reason;
 }
 
-/* Only the first address of an allowed name is told: it may have many. */
+/* Only the first address of an allowed name is part of the row: it may have many. */
 static bool rows_is_same(const struct wire_decision *a, const struct wire_decision *b)
 {
 	return a->kind == b->kind && a->reason == b->reason && a->protocol == b->protocol &&

@@ -311,7 +311,7 @@ static void ask_manager(struct host *h, const struct cgroup_places *places)
 	}
 }
 
-/* With `tries` makes a cgroup to see it; otherwise only looks. */
+/* With `tries`, makes a cgroup to find out; otherwise only reads. */
 static void host_probe_cgroups(struct host *h, bool tries, const char *mounts)
 {
 	struct cgroup_places places;
@@ -614,7 +614,7 @@ static bool probe_is_program(const char *path)
 	       faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
 }
 
-/* In the system's directories alone: what $PATH says is the user's business, or an attacker's. */
+/* Searches only the system's directories: an attacker may have set $PATH. */
 static bool probe_find_program(const char *name, char ret[static PROGRAM_PATH_SIZE])
 {
 	static const char *const dirs[] = { "/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin",

@@ -358,7 +358,7 @@ static int try_proc(const char *dir, bool has_subset)
 	return fd < 0 ? -fd : attach_at(fd, dir);
 }
 
-/* From the empty root to the change of root, which comes last: it hides what the others need. */
+/* Tries mounts in an empty root; the change of root comes last, as it hides what others need. */
 static void try_mounts(int *tried)
 {
 	int num = tried[HOST_NS_MOUNT];

@@ -145,7 +145,7 @@ static void add_env(struct plan_builder *b, const char *name, const char *value,
 	plan_add(b, PLAN_ENV, name, value, PLAN_OP(.flags = flags));
 }
 
-/* Where the project is, and which run this is: another value for every operator, and run. */
+/* Adds the variables with the project's path and the run's id, which differ for each run. */
 static void add_own_names(struct plan_builder *b)
 {
 	const char *path;
@@ -336,7 +336,7 @@ static const char *cgroup_or(
 	return b->host->cgroup_version == 2 ? "cgroup v2" : "cgroup v1";
 }
 
-/* By what a limit holds; NULL: by nothing here. */
+/* Returns what enforces a limit; NULL: nothing on this host. */
 static const char *limit_by(const struct plan_builder *b, enum plan_guarantee g)
 {
 	if (g == PLAN_LIMITS_MEMORY)

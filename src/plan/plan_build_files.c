@@ -224,7 +224,7 @@ static void add_binds(struct plan_builder *b)
 
 /* --- what the private home keeps, and files --- */
 
-/* In a session, all of the home is kept. */
+/* Adds the kept folders of the home. A session keeps the whole home instead. */
 static void add_state(struct plan_builder *b)
 {
 	size_t n = 0;
@@ -354,7 +354,7 @@ static int build_tools_compare_places(const void *a, const void *b)
 	return order ? order : x->order < y->order ? -1 : 1;
 }
 
-/* In the order of their paths, each once. */
+/* Sorts the places by path and removes duplicates. */
 static void sort_places(struct places *all)
 {
 	size_t n = 0;

@@ -248,7 +248,7 @@ static bool is_writable_part(
 	return is_writable;
 }
 
-/* In a writable project the parts of what is protected are for reading. */
+/* True if a part is protected: in a writable project it is read-only then. */
 static bool is_protected_part(const struct plan_builder *b, const char *base)
 {
 	const char *path = plan_path_in_project(base);
@@ -352,7 +352,7 @@ static void add_git(struct plan_builder *b)
 
 /* --- the workspace of a session --- */
 
-/* Where it is in the cage, but for the project. */
+/* The folders that a session keeps, and their paths in the cage. */
 static const struct {
 	enum plan_root from;
 	const char *to;

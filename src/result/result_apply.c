@@ -53,7 +53,7 @@ static void log_discarded(const struct result *k, struct err *ret_unlogged)
 	write_logs(k, &l, ret_unlogged);
 }
 
-/* As people are told: without folders that come and go with what is in them. */
+/* Counts for people, without folders that are implied by their content. */
 static size_t count_told(const struct change_applied *done, enum change_verdict v)
 {
 	return done->counts[v] - done->implied[v];

@@ -60,7 +60,7 @@ static void tar_fill(struct header *h, const char *prefix, const char *name, con
 	snprintf(h->sum, sizeof(h->sum), "%06o", sum_of(*h));
 }
 
-/* As many bytes as the header says, whatever becomes of the file meanwhile. */
+/* Copies exactly as many bytes as the header says, even if the file changes meanwhile. */
 static int tar_copy(int to, int from, uint64_t size)
 {
 	char bytes[65536];

@@ -68,7 +68,7 @@ static bool runs_read_project(int runs, const char *id, char ret[static PATH_MAX
 	return ret[0] == '/';
 }
 
-/* Those that wait in the nearest folder, from here upwards, that is the project of one. */
+/* Finds the pending runs of the nearest folder, from here upwards, that is a run's project. */
 static int runs_find(struct runs *r, struct err *e)
 {
 	own_free struct record_run *found = NULL;

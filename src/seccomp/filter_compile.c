@@ -107,7 +107,7 @@ static void add_leaf(struct compiler *c, struct leaf leaf)
 	c->leaves[c->leaf_count++] = leaf;
 }
 
-/* By number; rules about one call stay in their order. */
+/* Compares by number; rules about one call keep their order. */
 static int compare_rules(const void *a, const void *b)
 {
 	const struct filter_rule *x = *(const struct filter_rule *const *)a;

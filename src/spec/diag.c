@@ -67,7 +67,7 @@ void diags_hide(struct diags *d, struct diag_pos at)
 	d->hidden_count++;
 }
 
-/* Without memory for even one source, there is still something to say. */
+/* Returns the source of a place; a stand-in if there was no memory for any. */
 static const struct diag_source *source_of(const struct diags *d, struct diag_pos at)
 {
 	static const struct diag_source unknown = { .name = "?" };

@@ -215,7 +215,7 @@ static bool read_bind(struct arena *arena, const char *text, struct spec_item *r
 
 /* --- reading it back: values --- */
 
-/* Where what is read goes. */
+/* The layer of a spec that a canonical form is read into. */
 struct target {
 	struct spec *s;
 	struct spec_layer_values *layer;

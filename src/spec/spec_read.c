@@ -1,4 +1,4 @@
-/* From texts and YAML to the values of the table's keys; what is wrong is said at its place. */
+/* Reads the values of the table's keys from texts and YAML. Errors have their place. */
 #include "spec/spec_read.h"
 
 #include <inttypes.h>
@@ -294,7 +294,7 @@ static bool value_check_scalar(const struct slot *slot, const struct yaml_node *
 	return false;
 }
 
-/* Where the parts of an entry that is a map stand; what is not said is NULL. */
+/* Finds the members of an entry that is a map; a missing one is NULL. False after an error. */
 static bool find_parts(const struct slot *slot, const struct yaml_node *node, const char *what,
 	const char *const *names, size_t count, const struct yaml_node **ret)
 {

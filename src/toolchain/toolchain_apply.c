@@ -78,7 +78,7 @@ const struct toolchain_def *toolchain_of(const char *path, const struct agent_se
 	return NULL;
 }
 
-/* As the spec writes a path of the home: for every operator the same. */
+/* Writes a path of the home as the spec does, the same for every operator. */
 static const char *apply_source(struct spec *s, const struct agent_search *where, const char *path)
 {
 	return str_path_within(path, where->home)
@@ -152,7 +152,7 @@ static void add_toolchain(struct spec *s, const struct toolchain_def *t,
 	}
 }
 
-/* Before the system's programs, behind the agent's own; a PATH that somebody declared stays. */
+/* Adds to PATH before the system's programs and behind the agent's; keeps a declared PATH. */
 static void apply_add_path(struct spec *s, const char *more, struct diag_pos at)
 {
 	struct spec_value *v = &s->settled.v[SPEC_ENV_SET];

@@ -609,7 +609,7 @@ static size_t max_held(const struct vault_secret *s)
 	return vault_is_sought(s) ? (s->key.n + HELD_STEP - 1) / HELD_STEP * HELD_STEP : 0;
 }
 
-/* So many at the end of what is held, and of these, could go on to be a key. */
+/* Returns how many of the last bytes, buffered and new, can be the beginning of a key. */
 static size_t count_held(const struct vault_body *b, struct gate_span bytes)
 {
 	size_t max = max_held(b->secret), n = 0;
@@ -672,7 +672,7 @@ void vault_body_init(
 	b->http.state = GATE_HTTP_CHUNK_SIZE;
 }
 
-/* So many of these bytes are the body's own. */
+/* Returns how many of these bytes belong to the body. */
 static size_t count_own(const struct vault_body *b, size_t n)
 {
 	uint64_t left = b->framing == VAULT_LENGTH ? b->left : b->http.left;

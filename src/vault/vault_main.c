@@ -314,7 +314,7 @@ static int listen_to_channels(const struct vault *v)
 	return 0;
 }
 
-/* By hand, or by a bawn of another kind. */
+/* Started by hand, or by another version of bawn. */
 static int say_what_it_is(void)
 {
 	static const char sentence[] =

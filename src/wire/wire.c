@@ -62,7 +62,7 @@ int wire_send_fd(int fd, enum wire_kind kind, int passed)
 	return wire_send_message(fd, &m, sizeof(m), passed);
 }
 
-/* Without room for it, a descriptor that comes along is closed by the kernel. */
+/* Without a buffer for it, the kernel closes a descriptor that comes with the message. */
 static int take_passed(struct msghdr *h)
 {
 	struct cmsghdr *c = CMSG_FIRSTHDR(h);

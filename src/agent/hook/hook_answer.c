@@ -224,7 +224,7 @@ static bool answer_holds(const struct tool_paths *paths, const char *path)
 	return false;
 }
 
-/* Where to work instead: in the project, if it is one of these, or where everybody may. */
+/* Returns the folder to suggest: the project or the home, if the list has it; otherwise /tmp. */
 static const char *best_place(const struct tool_cage *w, const struct tool_paths *paths)
 {
 	return answer_holds(paths, w->project) ? w->project

@@ -142,7 +142,7 @@ void hook_patch_scan(struct hook_call *c, const char *patch)
 	}
 }
 
-/* Where the others begin is a place as well as any. */
+/* The base folder of relative paths is a path of the call too. */
 static void call_add_folder(struct hook_call *c, const char *text)
 {
 	const struct hook_use *use = &c->uses[c->count];

@@ -65,7 +65,7 @@ static bool words_is_name(char c)
 	return str_is_letter(c) || str_is_digit(c) || c == '_';
 }
 
-/* Behind what ends with `close`, which may be in itself. At the end, if it does not. */
+/* Returns the matching `close`, counting nested ones; the end of the script without one. */
 static const char *find_close(const char *at, char open, char close)
 {
 	for (size_t depth = 1; *at; at++) {
@@ -565,7 +565,7 @@ static bool looks_like_path(const char *word, size_t n)
 	return false;
 }
 
-/* As far as a word is one path: the folder of what stands for several. */
+/* Returns how much of a word is one path: with wildcards, its leading folder. */
 static size_t shell_measure(const struct hook_words *w)
 {
 	size_t n = w->wild;

@@ -463,7 +463,7 @@ static void add_key(struct spec *s, const struct agent_key *key)
 
 /* --- texts that name places --- */
 
-/* As it stands between the quotes of a JSON or TOML string. */
+/* Escapes a text for a JSON or TOML string. */
 static void put_escaped(struct buf *out, const char *text)
 {
 	for (; *text; text++) {

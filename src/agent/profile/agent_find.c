@@ -28,7 +28,7 @@
 #include "base/str.h"
 #include "host/host.h"
 
-/* Where installers put programs beside what $PATH names. */
+/* Folders that installers use in addition to $PATH. */
 static const char *const usual[] = { "~/.local/bin", "~/.npm-global/bin", "~/.bun/bin",
 	"~/.opencode/bin", "~/.volta/bin" };
 
@@ -132,7 +132,7 @@ static bool find_is_shown(const struct agent_search *where, const char *path)
 	return false;
 }
 
-/* As the spec writes it, so that it is the same for every operator. */
+/* Writes the path as a spec does, so that it is the same for every operator. */
 static const char *agent_find_source(
 	struct arena *arena, const struct agent_search *where, const char *path)
 {
@@ -219,7 +219,7 @@ static size_t outer_part(const char *path, const char *package)
 	return first ? (size_t)(first - path) + strlen(modules) - 1 : 0;
 }
 
-/* Where a script is in the cage: with what it needs beside it, or by itself. */
+/* Binds a script, in its package or by itself, and sets `ret` to its path in the cage. */
 static bool show_script(struct arena *arena, const struct agent_profile *p, const char *program,
 	const struct agent_search *where, char ret[static PATH_MAX], struct agent_found *found)
 {

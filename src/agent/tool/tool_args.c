@@ -148,7 +148,7 @@ static size_t args_find_field(enum tool tool, const char *key)
 	return i;
 }
 
-/* With what was meant, or else with all there are. */
+/* Suggests the member that was meant, or lists all. */
 static int args_say_unknown(enum tool tool, const char *key, struct err *e)
 {
 	const char *keys[FIELD_COUNT], *near;

@@ -107,7 +107,7 @@ static int file_make_folders(const char *path)
 	return 0;
 }
 
-/* Where a path leads; a link that leads to nothing leads to where the file is to be. */
+/* Follows symlinks; a dangling one leads to the path where the file will be made. */
 static int find_target(const char *path, struct target *ret)
 {
 	char real[PATH_MAX], *slash;
@@ -136,7 +136,7 @@ static int tool_make_folders(const char *verb, const char *path, struct err *e)
 	return r < 0 ? tool_fail(verb, true, path, -r, e) : 0;
 }
 
-/* As flock, but not for ever: any command of the cage may hold the lock. */
+/* Like flock with a timeout: any command in the cage may hold the lock. */
 static int lock_folder(int folder)
 {
 	const struct timespec pause = { .tv_nsec = LOCK_LOOK_MS * 1000000L };
@@ -201,7 +201,7 @@ static int write_beside(
 	return r;
 }
 
-/* By another file that takes its name. */
+/* Replaces the file by a new one of its name. */
 static int replace_file(const struct target *t, const char *bytes, size_t n)
 {
 	own_fd int folder = file_open(t->folder, O_PATH | O_DIRECTORY);

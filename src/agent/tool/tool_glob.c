@@ -116,7 +116,7 @@ static bool is_any_depth(const struct piece *name)
 	return name->at && name->end - name->at == 2 && memcmp(name->at, "**", 2) == 0;
 }
 
-/* As match_name, with names for characters. */
+/* Like match_name, for names in a path instead of characters in a name. */
 static bool match_path(const char *pattern, const char *path)
 {
 	const char *behind_star = NULL, *from = NULL;
@@ -246,7 +246,7 @@ static bool find_braces(const char *text, struct braces *ret)
 	return false;
 }
 
-/* Where the choice that begins at `i` ends: a comma, or the brace. */
+/* Returns the end of the choice that begins at `i`: a comma or the closing brace. */
 static size_t glob_end_of_choice(const char *text, size_t i, size_t close)
 {
 	size_t depth = 0;

@@ -44,7 +44,7 @@ static const char *start_of_line(const struct text *t, const char *at)
 	return newline ? newline + 1 : t->start;
 }
 
-/* Behind the newline; the end where there is none. */
+/* Returns the start of the next line, or the end of the text. */
 static const char *search_next_line(const struct text *t, const char *end)
 {
 	return end < t->end ? end + 1 : t->end;
@@ -61,7 +61,7 @@ static bool line_matches(const struct text *t, const struct line *line)
 	return r > 0;
 }
 
-/* Where the first of the literals is, at or behind `at`; the end: nowhere. */
+/* Returns the first literal at or behind `at`, or the end of the text. */
 static const char *search_find_literal(struct text *t, const char *at)
 {
 	const struct tool_literals *literals = &t->s->regex->literals;
@@ -167,7 +167,7 @@ static void print_around(struct text *t, const char *to, uint64_t count)
 	}
 }
 
-/* Where the lines before a match begin; not before what was printed. */
+/* Returns the start of the context before a match, but not before what was printed. */
 static const char *lines_before(const struct text *t, const char *at)
 {
 	for (uint64_t i = 0; i < t->s->before && at > t->printed; i++)

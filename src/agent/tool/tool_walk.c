@@ -48,7 +48,7 @@ struct tool_walk {
 	uint64_t unread;   /* set: folders that could not be read to their end, or are too deep */
 };
 
-/* Before each name, so that sorting puts folders behind the rest. */
+/* A prefix of each name, by which sorting puts folders behind files. */
 enum mark {
 	MARK_FILE = '1',
 	MARK_OTHER = '2',
@@ -208,7 +208,7 @@ static void note_folders(struct buf *out, const struct tool_walk *walk)
 
 /* --- grep --- */
 
-/* So much is looked at for a NUL, which makes a file binary, before the rest is read. */
+/* Bytes that are searched for a NUL, which makes a file binary, before the rest is read. */
 #define BINARY_LOOK 8192
 
 struct grep {

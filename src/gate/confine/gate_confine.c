@@ -154,7 +154,7 @@ static int set_limits(const struct gate_wall *wall)
 		.version = _LINUX_CAPABILITY_VERSION_3                                             \
 	}
 
-/* Without a capability to do it with there is nothing in the set that could come back. */
+/* Does nothing without CAP_SETPCAP: such a process can regain nothing from its bounding set. */
 static int drop_bounding_set(void)
 {
 	struct __user_cap_header_struct head = HEAD;

@@ -169,7 +169,7 @@ static struct dialer_attempt *dialer_connect_find_free(struct dialer_call *call)
 	return NULL;
 }
 
-/* As dialer_connect_begin(), of the address at `index`; -EACCES: it was refused, and not tried. */
+/* Starts an attempt to the address at `index`. Returns -EACCES if the address is refused. */
 static int judge_and_begin(struct dialer *c, struct dialer_call *call, unsigned index)
 {
 	const uint8_t *address = call->to.items[index];
@@ -459,7 +459,7 @@ static int read_vaults(struct dialer *c, struct dialer_call *call)
 	return 0;
 }
 
-/* As many as there are places for. */
+/* Reads as many calls as there are free slots. */
 static int read_calls(struct dialer *c, enum dialer_asker asker)
 {
 	struct dialer_call *call;
@@ -498,7 +498,7 @@ static void look_at_times(struct dialer *c)
 	}
 }
 
-/* In milliseconds, rounded up; -1: nothing is under way. */
+/* Returns the timeout in milliseconds, rounded up; -1: nothing is under way. */
 static int next_time(const struct dialer *c)
 {
 	uint64_t ns = dialer_names_wait(c, UINT64_MAX);

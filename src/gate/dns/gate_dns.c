@@ -254,7 +254,7 @@ static void write_address(
 	write_bytes(w, a->address, size);
 }
 
-/* As much of the explanation as has room, and no part of a character. */
+/* Adds as much of the explanation as fits, cut between characters. */
 static size_t measure_why(const char *why, size_t room)
 {
 	size_t n = strnlen(why, room + 1);

@@ -396,7 +396,7 @@ static size_t skip_token(struct gate_span s, size_t at)
 	return at;
 }
 
-/* Behind the closing quote; where there is none, or anything escaped, at the opening one. */
+/* Returns the position behind the closing quote; of the opening one, without it or with escapes. */
 static size_t skip_quoted(struct gate_span s, size_t at)
 {
 	for (size_t i = at + 1; i < s.n && s.at[i] >= 0x20 && s.at[i] <= 0x7e; i++) {

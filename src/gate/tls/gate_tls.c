@@ -152,7 +152,7 @@ static enum gate_tls read_body(struct walk *w, size_t left, char name[static WIR
 
 /* --- the records --- */
 
-/* As many of a head's bytes as are there. GATE_TLS_NAME: all, and good. */
+/* Reads as much of a head as has come. GATE_TLS_NAME: it is complete and valid. */
 static enum gate_tls check_head(const uint8_t *head, size_t n, bool is_first)
 {
 	size_t version;

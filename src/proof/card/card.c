@@ -288,7 +288,7 @@ static void print_egress(const struct card *c, struct json *j)
 	json_close_map(j);
 }
 
-/* Those that hold; of those that do not, `degraded` has the names. */
+/* Prints the limits that hold; `degraded` names the others. */
 static void print_limits(const struct card *c, struct json *j)
 {
 	bool is_open = false;

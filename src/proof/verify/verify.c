@@ -256,7 +256,7 @@ static bool events_is_later(const struct log_line *line, const char *run, struct
 	return false;
 }
 
-/* Those that the record covers; false where something was said. */
+/* Checks the events that the record covers. False if it has added a property. */
 static bool read_covered(
 	struct log_reader *log, const struct record_read *r, struct verify_report *report)
 {
@@ -281,7 +281,7 @@ static bool read_covered(
 	return false;
 }
 
-/* Those after it; false where something was said. */
+/* Checks the events after the record. False if it has added a property. */
 static bool read_later(struct log_reader *log, const struct record_read *r,
 	struct verify_report *report, uint64_t *ret_count)
 {
@@ -388,7 +388,7 @@ static int digest_tree(int fd, const char *what, const struct change_progress *p
 	return r;
 }
 
-/* Where a path leads that is written as plans have it; false: that cannot be known. */
+/* Resolves a path of a plan on this host. False if that is not possible. */
 static bool trees_resolve(
 	const char *path, const struct verify_options *o, char ret[static PATH_MAX])
 {

@@ -395,7 +395,7 @@ static void judge_outside(struct judging *j)
 	judge_each(j, true);
 }
 
-/* By what was seen, not by what the record lists: verify_degraded holds that to it. */
+/* Judges by the guarantees seen, not by the record's list, which verify_degraded compares. */
 static void judge_degraded(struct judging *j)
 {
 	const struct record_read *r = &j->v->record;

@@ -118,7 +118,7 @@ static int piece_put_attributes(struct piece_writer *p, int fd)
 	return r;
 }
 
-/* Where the content goes on at or after `at`, at the beginning of a block; `size`: nowhere. */
+/* Returns the next block with data at or behind `at`; `size` if there is none. */
 static off_t next_content(int fd, off_t at, off_t size)
 {
 	off_t data = lseek(fd, at, SEEK_DATA);

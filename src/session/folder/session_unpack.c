@@ -131,7 +131,7 @@ bool piece_read_extent(struct piece *p, struct piece_extent *ret)
 	return !p->fault;
 }
 
-/* In order, so that none is there twice; *ret is where they are. */
+/* Reads attributes, which must be sorted and unique. *ret is their position. */
 static void take_attributes(struct piece *p, struct piece *ret)
 {
 	uint64_t count = piece_take_number(p, 2);

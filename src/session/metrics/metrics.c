@@ -49,7 +49,7 @@ static const struct {
 	{ UINT64_MAX, "+Inf" },
 };
 
-/* Those that are one number each. */
+/* The metrics without labels. */
 #define OF(member) offsetof(struct metrics, member)
 
 static const struct {

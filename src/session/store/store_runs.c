@@ -514,7 +514,7 @@ int store_prune_runs(
 	"worker IN (" SQL_FULL "))) OR (running > 0 AND worker <> $1 AND lease_ms <= {now})) "     \
 	"AND (place = $2 OR place NOT IN (" SQL_PEOPLED ")) "
 
-/* These do not depend on the session: so they are found out once. */
+/* These conditions do not depend on the session, so that a query evaluates them once. */
 #define SQL_FULL                                                                                   \
 	"SELECT h.name FROM bawn_workers h WHERE h.slots <= (SELECT count(*) FROM bawn_runs r "    \
 	"WHERE r.worker = h.name AND r.state = " SQL_RUNNING ")"

@@ -66,7 +66,7 @@ static void store_bell_ring(const struct store_bell *b)
 	futimens(b->file, NULL);
 }
 
-/* From here on `watch` is readable once somebody rang; store_bell_hear makes it unreadable. */
+/* Makes `watch` readable whenever another process rings, until store_bell_hear. */
 static int store_bell_listen(struct store_bell *b, const char *path, struct err *e)
 {
 	char name[64];
