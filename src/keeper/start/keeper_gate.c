@@ -13,13 +13,14 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -245,7 +246,8 @@ static int keeper_gate_make(struct keeper *k, struct err *e)
 
 #define MAX_AT_ONCE 64
 #define END_MS      4000 /* for the last words of the gate, which passes on what was said */
-#define ABOVE_ALL   128  /* descriptors are first moved above those that are given away */
+#define STACK       16384
+#define ABOVE_ALL   128 /* descriptors are first moved above those that are given away */
 
 static void keeper_gate_init(struct keeper *k)
 {
@@ -276,29 +278,45 @@ static int lift(struct given *given)
 	return 0;
 }
 
-/* As a fresh program, with nothing of our memory, our environment or the operator's terminal. */
-static int spawn_program(
-	const char *path, const char *program, const struct given *given, pid_t *ret)
-{
-	posix_spawn_file_actions_t actions;
-	posix_spawnattr_t attributes;
-	char *const nothing[] = { NULL };
-	char *named[] = { NULL, NULL };
-	int r = posix_spawn_file_actions_init(&actions);
+struct program {
+	const char *path, *name;
+	const struct given *given;
+	int failure;
+};
 
-	if (r)
-		return -r;
-	memcpy(&named[0], &program, sizeof(program)); /* which nobody writes to */
-	for (int i = 0; r == 0 && i < given->count; i++)
-		if (given->fds[i] >= 0)
-			r = posix_spawn_file_actions_adddup2(&actions, given->fds[i], i);
-	if (r == 0 && (r = posix_spawnattr_init(&attributes)) == 0) {
-		posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSID);
-		r = posix_spawn(ret, path, &actions, &attributes, named, nothing);
-		posix_spawnattr_destroy(&attributes);
+/* In our memory, while we wait: posix_spawn would first ask what happens at each of 64 signals. */
+static int become_program(void *of)
+{
+	struct program *p = of;
+	const char *const named[] = { p->name, NULL }, *const nothing[] = { NULL };
+
+	bool has_all = true;
+
+	for (int i = 0; has_all && i < p->given->count; i++)
+		has_all = p->given->fds[i] < 0 || dup2(p->given->fds[i], i) >= 0;
+	if (has_all && setsid() >= 0)
+		syscall(SYS_execve, p->path, named, nothing);
+	p->failure = errno;
+	_exit(127);
+}
+
+/* As a fresh program, with nothing of our memory, our environment or the operator's terminal. */
+static int spawn_program(const char *path, const char *name, const struct given *given, pid_t *ret)
+{
+	char stack[STACK] __attribute__((aligned(16), uninitialized));
+	struct program p = { .path = path, .name = name, .given = given };
+	pid_t pid =
+		clone(become_program, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &p);
+
+	if (pid < 0)
+		return -errno;
+	if (!p.failure) {
+		*ret = pid;
+		return 0;
 	}
-	posix_spawn_file_actions_destroy(&actions);
-	return -r;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return -p.failure;
 }
 
 static int start_one(const char *path, const char *program, struct given *given, pid_t *ret)
