@@ -35,14 +35,14 @@ def show_runs(options):
         for what, text in (("resident", "until its end is known"), ("signed", "until its record is signed")):
             row = found[f"{what}-{name}"]
             median, p95 = ((row[key] - spawn[key]) / 1000 for key in ("median_us", "p95_us"))
-            goal(f"{text}, median", median, 0.6, "ms")
+            goal(f"{text}, median", median, 1, "ms")
             goal(f"{text}, p95", p95, 2, "ms")
         print(f"  posix_spawn itself: median {spawn['median_us'] / 1000:.2f} ms, p95 {spawn['p95_us'] / 1000:.2f} ms")
         rate = found[f"rate-{name}"]
         if rate["bwrap_loop_per_second"]:
             goal(f"{rate['resident_per_second']:.0f} runs a second, to those of a loop of bwrap "
                  f"({rate['bwrap_loop_per_second']:.0f})", rate["resident_per_second"] / rate["bwrap_loop_per_second"],
-                 3, "times", at_least=True)
+                 2, "times", at_least=True)
             print(f"  to those of two loops of bwrap ({rate['bwrap_per_second']:.0f}): "
                   f"{rate['resident_per_second'] / rate['bwrap_per_second']:.2f} times")
         idle = found[f"idle-{name}"]
@@ -85,7 +85,7 @@ def show_queue(options):
             finally:
                 worker.terminate()
         waits.sort()
-        goal("median", statistics.median(waits), 5, "ms")
+        goal("median", statistics.median(waits), 3, "ms")
         print(f"  p95 {waits[len(waits) * 95 // 100]:.2f} ms")
 
 

@@ -128,9 +128,10 @@ static int seal(const struct mcp_slice *arguments)
 
 static int begin_call(struct mcp_server *s, struct mcp_call *c, const struct mcp_request *q)
 {
-	struct mcp_note note = {
-		.kind = MCP_NOTE_CALL, .tool = q->tool, .is_modern = q->is_modern
-	};
+	struct mcp_note note = { .kind = MCP_NOTE_CALL,
+		.tool = q->tool,
+		.is_modern = q->is_modern,
+		.wants_hold = s->hold < 0 };
 	own_fd int arguments = seal(&q->arguments);
 	int r = arguments < 0 ? arguments : c->pid ? 0 : start_runner(s, c);
 

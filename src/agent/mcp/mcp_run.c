@@ -168,8 +168,12 @@ static int ask_shell(const struct mcp_server *s, struct doing *d, struct err *e)
 
 	if (r < 0)
 		return r;
-	set_command(
-		d, (const char *const[]){ "sh", "-c", shell_script, "bash", d->shell.command }, 5);
+	if (s->has_bash)
+		set_command(d, (const char *const[]){ "bash", "-c", "--", d->shell.command }, 4);
+	else
+		set_command(d,
+			(const char *const[]){ "sh", "-c", shell_script, "bash", d->shell.command },
+			5);
 	return set_time(s, d, d->shell.timeout_ms, e);
 }
 
@@ -309,7 +313,8 @@ static void mcp_run_refuse(const struct doing *d, const struct err *e)
 
 /* --- the process --- */
 
-static void mcp_run_call(struct runner *r, const struct mcp_request *q, int arguments)
+static void mcp_run_call(
+	struct runner *r, const struct mcp_request *q, int arguments, bool wants_hold)
 {
 	const struct mcp_server *s = r->server;
 	struct doing d = { .runner = r,
@@ -330,7 +335,7 @@ static void mcp_run_call(struct runner *r, const struct mcp_request *q, int argu
 		.done = mcp_run_end,
 		.of = &d,
 		.pool = &r->pool,
-		.hold = &d.hold };
+		.hold = wants_hold ? &d.hold : NULL };
 	struct run_result done;
 	struct err e = { 0 };
 	int failure;
@@ -372,7 +377,7 @@ static bool mcp_run_next(struct runner *r)
 	q.id = (struct mcp_slice){ note.id, strnlen(note.id, sizeof(note.id)) };
 	q.is_modern = note.is_modern;
 	q.tool = note.tool;
-	mcp_run_call(r, &q, arguments);
+	mcp_run_call(r, &q, arguments, note.wants_hold);
 	mcp_run_tell(r, MCP_NOTE_READY, -1);
 	return true;
 }

@@ -289,6 +289,7 @@ struct wall {
 	char digest[SHA256_HEX_SIZE];
 	const char *level;
 	uint64_t most_ms;
+	bool has_bash;
 	bool is_seen_anew; /* the project, by each run */
 	struct buf instructions;
 };
@@ -357,6 +358,8 @@ static int describe_spec(const struct mcp_serving *w, struct spec *s, const stru
 	ret->most_ms = spec_number(s, SPEC_LIMITS_TIME);
 	ret->is_seen_anew = spec_choice(s, SPEC_PROJECT_MODE) == SPEC_MODE_WRITABLE &&
 			    !spec_bool(s, SPEC_SESSION_BACKGROUND);
+	/* The system's programs are the host's; an image is asked when it is there. */
+	ret->has_bash = !plan_find(plan, PLAN_IMAGE, NULL) && access("/usr/bin/bash", X_OK) == 0;
 	ret->level = plan->is_hardened ? "hardened" : "custom";
 	memcpy(ret->digest, plan->spec_digest, sizeof(ret->digest));
 	instruct(s, &ret->instructions);
@@ -391,6 +394,7 @@ int mcp_serve(const struct mcp_serving *w, struct err *e)
 	if (r < 0)
 		return r;
 	s.most_ms = wall.most_ms;
+	s.has_bash = wall.has_bash;
 	s.takes_turns = wall.is_seen_anew;
 	s.about = (struct mcp_about){ w->version, buf_text(&wall.instructions), w->session->id,
 		wall.level, wall.digest };

@@ -57,6 +57,7 @@ struct mcp_note {
 	enum mcp_note_kind kind;
 	enum mcp_tool tool; /* of a call, like what follows */
 	bool is_modern;
+	bool wants_hold; /* the workspace is not kept mounted yet */
 	char id[MCP_MAX_ID + 1];
 };
 
@@ -76,6 +77,7 @@ struct mcp_server {
 	const struct mcp_serving *serving;
 	int root;         /* the sessions', open */
 	uint64_t most_ms; /* that a run of the session may take; 0: as long as it wants */
+	bool has_bash;    /* a cage of the session surely has it */
 	bool takes_turns; /* each run sees the project through a view of its own: mcp_run */
 	struct mcp mcp;
 	struct mcp_about about;
