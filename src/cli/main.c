@@ -24,8 +24,6 @@
 #include "gate/gate.h"
 #include "session/store/store.h"
 
-#define HEAP_PIECE (512 << 10)
-
 /* Names that bawn starts itself by, to be another program. */
 static const struct {
 	const char *name;
@@ -250,9 +248,8 @@ int main(int argc, char **argv)
 	const char *name;
 
 	note_beginning(argc, argv);
-	/* A start takes as much: the heap is asked for once, and not given back in between. */
-	mallopt(M_TOP_PAD, HEAP_PIECE);
-	mallopt(M_TRIM_THRESHOLD, 8 * HEAP_PIECE);
+	/* What is freed is needed again a moment later. */
+	mallopt(M_TRIM_THRESHOLD, 4 << 20);
 	keep_standard_descriptors();
 	keep_own_rights();
 	forget_cage_variables();
