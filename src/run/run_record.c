@@ -76,26 +76,20 @@ static void complain_unrecorded(struct run *r, const struct err *e)
 }
 
 /*
- * There has to be a key that works before anything runs that is to be signed. A worker asks only
- * when another was made.
+ * There has to be a key before anything runs that is to be signed. It is read when that is signed:
+ * one that has the form of ours and does not work is found then, and leaves the run unsigned.
  */
 static int record_check_key(struct run *r, struct err *e)
 {
 	own(sign_key) struct sign_key key = { 0 };
 	struct err unlogged = { 0 };
-	struct stat st = { 0 };
 	int ret;
 
-	if (r->pool && fstatat(r->state, "keys/signing.pem", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		st.st_ino == r->pool->key && st.st_mode == r->pool->key_mode)
+	if (sign_has_key(r->state))
 		return 0;
 	ret = run_take_key(r->state, &key, &unlogged, e);
 	if (unlogged.kind != ERR_NONE)
 		run_tell_err(r, &unlogged);
-	if (ret == 0 && r->pool) {
-		r->pool->key = st.st_ino;
-		r->pool->key_mode = st.st_mode;
-	}
 	return ret;
 }
 
@@ -185,6 +179,21 @@ static int say_start(struct run *r, struct err *e)
 	return -e->num;
 }
 
+/* A log that nobody would find, if this process died, is not begun. */
+static int begin_log(struct run *r, struct err *e)
+{
+	int ret = log_open_chain(&r->log, r->folder, e);
+
+	if (ret < 0)
+		return ret;
+	ret = record_begin(r->state, r->folder, r->record.run, e);
+	if (ret < 0) {
+		close(r->log.chain);
+		r->log.chain = -1;
+	}
+	return ret;
+}
+
 int run_prepare_record(struct run *r, struct err *e)
 {
 	int ret = run_open_folder(r, e);
@@ -202,11 +211,8 @@ int run_prepare_record(struct run *r, struct err *e)
 		ret = record_write_file(
 			r->folder, CHANGE_PROJECT_FILE, &r->project_list, r->log.is_synced, e);
 	/* With another plan there is another start. */
-	if (ret == 0 && r->log.chain < 0) {
-		ret = log_open_chain(&r->log, r->folder, e);
-		if (ret == 0)
-			ret = record_begin(r->state, r->folder, r->record.run, e);
-	}
+	if (ret == 0 && r->log.chain < 0)
+		ret = begin_log(r, e);
 	if (ret == 0)
 		ret = say_start(r, e);
 	/* That there was a run survives from here on: its folder, what it is of, what is signed if

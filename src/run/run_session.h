@@ -22,8 +22,6 @@ struct run_pool {
 	uint64_t hits, misses;
 	struct host host; /* as it was assumed to be */
 	uint64_t host_ns; /* when; 0: never */
-	uint64_t key;     /* the file of the one that was seen to work, or 0 */
-	unsigned key_mode;
 };
 
 struct run_job {

@@ -167,6 +167,28 @@ def without_a_usable_key_nothing_runs(p):
     key.chmod(0o600)
     key.write_bytes(b"-----BEGIN PRIVATE KEY-----\n")
     expect_refusal(p.sh("echo ran"), "signing.pem")
+    key.unlink()
+    os.mkfifo(key, 0o600)
+    os.chown(key, p.uid, p.uid)
+    expect_refusal(p.sh("echo ran"), "signing.pem")
+
+
+@case
+def a_key_that_only_looks_like_one_leaves_the_run_to_be_signed_later(p):
+    """It is read once, when there is something to be signed."""
+    expect(p.sh("true"), 0)
+    before, key = folders(p), p.state / "bawn/keys/signing.pem"
+    good = key.read_bytes()
+    key.write_bytes(b"x" * len(good))
+    done = expect(p.sh("echo ran; echo kept >file"), 125, "cannot sign the run's record", "signing.pem")
+    assert done.stdout == "ran\n", done
+    (folder,) = set(folders(p)) - set(before)
+    assert not (folder / records.FILE).exists() and (folder / "layer/upper/file").read_text() == "kept\n"
+    assert chain(p.state / "bawn/log/events.jsonl")[0][-1]["type"] == "run_end"
+    key.write_bytes(good)
+    expect(p.run("record", "list"), 0)
+    assert records.read(folder)["outcome"] == "interrupted"
+    assert [event["type"] for event in chain(folder / "events.jsonl")[0]][-2:] == ["run_end", "interrupted"]
 
 
 @case

@@ -56,86 +56,106 @@ static bool has_only(int folder, const char *one, const char *other, int *ret_co
 	return entries.failure == 0;
 }
 
-/* Has it no attribute but that one, and those that the machine gives to every file? */
-static bool has_only_attribute(int folder, const char *name)
+/* An overlay gives its upper folder a number of its own; the next one is another. */
+static const char *const marks[] = { "user.overlay.uuid", "trusted.overlay.uuid" };
+
+/* What is taken for as new: who we are where the owner is -1. */
+struct spare_wish {
+	uid_t uid;
+	gid_t gid;
+	mode_t mode; /* of the upper folder */
+};
+
+/*
+ * Which of those attributes a folder has, as bits; -1: it has another, which does not come from the
+ * machine.
+ */
+static int find_attributes(int folder, const char *const *known, size_t count)
 {
 	char names[LIST_SIZE];
 	ssize_t n = flistxattr(folder, names, sizeof(names));
+	int found = 0;
 
-	for (ssize_t at = 0; at < n; at += (ssize_t)strlen(names + at) + 1)
-		if (!(name && str_eq(names + at, name)) && !str_eq(names + at, "security.selinux"))
-			return false;
-	return n >= 0;
+	for (ssize_t at = 0; at < n; at += (ssize_t)strlen(names + at) + 1) {
+		size_t i = 0;
+
+		while (i < count && !str_eq(names + at, known[i]))
+			i++;
+		if (i < count)
+			found |= 1 << i;
+		else if (!str_eq(names + at, "security.selinux"))
+			return -1;
+	}
+	return n < 0 ? -1 : found;
 }
 
-/* An overlay gives its upper folder a number of its own; the next one is another. */
 static bool forget_mount(int upper)
 {
-	static const char *const marks[] = { "user.overlay.uuid", "trusted.overlay.uuid" };
+	int found = find_attributes(upper, marks, COUNT_OF(marks));
 
-	if (has_only_attribute(upper, NULL))
-		return true;
-	for (size_t i = 0; i < COUNT_OF(marks); i++)
-		if (has_only_attribute(upper, marks[i]))
-			return fremovexattr(upper, marks[i]) == 0;
-	return false;
+	for (size_t i = 0; found > 0 && i < COUNT_OF(marks); i++)
+		if (found & 1 << i && fremovexattr(upper, marks[i]) < 0)
+			return false;
+	return found >= 0;
 }
 
-static bool is_of(int folder, const struct stat *owner, struct stat *ret)
+static bool is_of(int folder, const struct spare_wish *wish, struct stat *ret)
 {
-	uid_t uid = owner->st_uid == (uid_t)-1 ? geteuid() : owner->st_uid;
-	gid_t gid = owner->st_gid == (gid_t)-1 ? getegid() : owner->st_gid;
-
-	return fstat(folder, ret) == 0 && ret->st_uid == uid && ret->st_gid == gid &&
-	       !(ret->st_mode & (S_IWGRP | S_IWOTH) & ~owner->st_mode);
+	return fstat(folder, ret) == 0 && ret->st_uid == wish->uid && ret->st_gid == wish->gid &&
+	       !(ret->st_mode & (S_IWGRP | S_IWOTH) & ~wish->mode);
 }
 
 /* Nothing in it, the project's mode, and times of now. */
-static bool renew_upper(int top, const struct stat *owner)
+static bool renew_upper(int top, const struct spare_wish *wish)
 {
 	own_fd int upper = file_open_name(top, "upper", O_RDONLY | O_DIRECTORY);
 	struct stat st;
 	int count;
 
-	return upper >= 0 && is_of(upper, owner, &st) && has_only(upper, NULL, NULL, &count) &&
+	return upper >= 0 && is_of(upper, wish, &st) && has_only(upper, NULL, NULL, &count) &&
 	       forget_mount(upper) &&
-	       ((st.st_mode & 07777) == owner->st_mode || fchmod(upper, owner->st_mode) == 0) &&
+	       ((st.st_mode & 07777) == wish->mode || fchmod(upper, wish->mode) == 0) &&
 	       futimens(upper, NULL) == 0;
 }
 
 /* What the overlay made for itself is empty, and goes: it makes its own each time. */
-static bool renew_work(int top, const struct stat *owner)
+static bool renew_work(int top, const struct spare_wish *wish)
 {
+	static const char *const tried[] = { KEEPER_LAYER_ATTRIBUTE };
 	own_fd int work = file_open_name(top, "work", O_RDONLY | O_DIRECTORY);
 	struct stat st;
 	int count;
 
-	return work >= 0 && is_of(work, owner, &st) && has_only(work, "work", NULL, &count) &&
-	       fgetxattr(work, KEEPER_LAYER_ATTRIBUTE, NULL, 0) == 0 &&
-	       has_only_attribute(work, KEEPER_LAYER_ATTRIBUTE) &&
+	return work >= 0 && is_of(work, wish, &st) && has_only(work, "work", NULL, &count) &&
+	       find_attributes(work, tried, COUNT_OF(tried)) == 1 &&
 	       (!count || unlinkat(work, "work", AT_REMOVEDIR) == 0);
 }
 
-static bool renew(int top, const struct stat *owner)
+static bool renew(int top, const struct spare_wish *wish)
 {
 	struct stat st;
 	int count;
 
 	if (cage_is_broken("spare"))
 		return true;
-	return is_of(top, owner, &st) && has_only(top, "upper", "work", &count) && count == 2 &&
-	       renew_upper(top, owner) && renew_work(top, owner);
+	return is_of(top, wish, &st) && has_only(top, "upper", "work", &count) && count == 2 &&
+	       renew_upper(top, wish) && renew_work(top, wish);
 }
 
 /* --- taking and giving --- */
 
 int keeper_spare_take(int folder, const char *name, const struct stat *owner)
 {
+	struct spare_wish wish = { owner->st_uid, owner->st_gid, owner->st_mode };
 	own_fd int top = -1;
 	char path[PATH_SIZE];
 	struct err e;
 	int r = -ENOENT;
 
+	if (wish.uid == (uid_t)-1)
+		wish.uid = geteuid();
+	if (wish.gid == (gid_t)-1)
+		wish.gid = getegid();
 	for (unsigned n = 0; r < 0 && n < MOST_SPARES; n++) {
 		spare_print_path(n, path);
 		r = renameat(folder, path, folder, name) < 0 ? -errno : 0;
@@ -143,7 +163,7 @@ int keeper_spare_take(int folder, const char *name, const struct stat *owner)
 	if (r < 0)
 		return -ENOENT;
 	top = file_open_name(folder, name, O_RDONLY | O_DIRECTORY);
-	if (top >= 0 && renew(top, owner))
+	if (top >= 0 && renew(top, &wish))
 		return take_fd(&top);
 	/* Somebody was in it. What cannot be removed is put aside, and the run's own is made anew.
 	 */

@@ -114,8 +114,10 @@ int record_make_folder(int state, const char *run, struct err *e)
 {
 	own_fd int runs = file_open_name(state, RUNS, O_RDONLY | O_DIRECTORY), fd = -1;
 
-	if (runs == -ENOENT && (mkdirat(state, RUNS, 0700) == 0 || errno == EEXIST))
-		runs = file_open_name(state, RUNS, O_RDONLY | O_DIRECTORY);
+	if (runs == -ENOENT)
+		runs = mkdirat(state, RUNS, 0700) < 0 && errno != EEXIST
+			       ? -errno
+			       : file_open_name(state, RUNS, O_RDONLY | O_DIRECTORY);
 	if (runs < 0)
 		return fail_run(run, -runs, e);
 	if (mkdirat(runs, run, 0700) < 0)

@@ -83,8 +83,9 @@ int record_begin(int state, int folder, const char *run, struct err *e)
 	snprintf(name, sizeof(name), UNSIGNED "/%s", run);
 	if (linkat(folder, LOG_RUN_FILE, state, name, 0) == 0)
 		return 0;
-	if (errno == ENOENT && mkdirat(state, UNSIGNED, 0700) == 0 &&
-		linkat(folder, LOG_RUN_FILE, state, name, 0) == 0)
+	if (errno == ENOENT && mkdirat(state, UNSIGNED, 0700) < 0 && errno != EEXIST)
+		return err_sys(e, errno, "cannot make the folder of unsigned runs");
+	if (linkat(folder, LOG_RUN_FILE, state, name, 0) == 0)
 		return 0;
 	/* On a file system without hard links a file of that name does. */
 	made = openat(state, name, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);

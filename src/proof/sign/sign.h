@@ -62,6 +62,12 @@ void sign_print_public(const struct sign_public *key, struct buf *out);
  */
 int sign_load_key(int state, struct sign_key *ret, struct err *e);
 
+/*
+ * Is there a key file as bawn makes them, by all that shows without reading it: whose, which mode,
+ * how many bytes? If not, sign_load_key says what is wrong, or takes a key that somebody else made.
+ */
+bool sign_has_key(int state);
+
 /* Loads the public key in STATE/keys/signing.pub. Returns 0, -ENOENT with `e` unset, or -errno. */
 int sign_load_public(int state, struct sign_public *ret, struct err *e);
 

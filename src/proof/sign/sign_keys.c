@@ -149,6 +149,18 @@ int sign_load_key(int state, struct sign_key *ret, struct err *e)
 	return keys < 0 ? keys : load_private(keys, ret, e);
 }
 
+bool sign_has_key(int state)
+{
+	/* The digits of an Ed25519 key between the lines around them. */
+	static const off_t size = sizeof("-----BEGIN PRIVATE KEY-----\n") - 1 + 65 +
+				  sizeof("-----END PRIVATE KEY-----\n") - 1;
+	struct stat st;
+
+	return fstatat(state, SIGN_KEY_FOLDER "/" SIGN_KEY_FILE, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       S_ISREG(st.st_mode) && (st.st_mode & 07777) == 0600 && st.st_uid == geteuid() &&
+	       st.st_size == size;
+}
+
 int sign_load_public(int state, struct sign_public *ret, struct err *e)
 {
 	own_fd int keys = keys_open_folder(state, SIGN_KEY_FOLDER, false, e);
