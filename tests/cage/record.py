@@ -326,6 +326,19 @@ def with_sync_a_run_that_began_is_on_the_disk_before_its_command_runs(p):
 
 
 @case
+def many_runs_at_once_begin_in_a_state_that_is_new(p):
+    for _ in range(4):
+        for name in ("runs", "log", "unsigned", "plans", "specs", "layers"):
+            shutil.rmtree(p.state / "bawn" / name, ignore_errors=True)
+        many = [p.start("run", "--", "true") for _ in range(8)]
+        for keeper in many:
+            _, said = keeper.communicate(timeout=60)
+            assert keeper.returncode == 0, said
+        assert len(folders(p)) == 8 and all(records.read(folder)["outcome"] == "exited" for folder in folders(p))
+        expect(p.run("verify", folders(p)[-1].name), 0)
+
+
+@case
 def a_spec_and_a_plan_are_written_once_and_never_believed(p):
     expect(p.sh("true"), 0)
     (folder,) = folders(p)

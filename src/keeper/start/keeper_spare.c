@@ -185,7 +185,7 @@ bool keeper_spare_give(int folder, const char *name)
 			n++;
 		} else if (errno == ENOENT && !is_made) {
 			is_made = true;
-			if (mkdirat(folder, SPARES, 0700) < 0)
+			if (mkdirat(folder, SPARES, 0700) < 0 && errno != EEXIST)
 				return false;
 		} else {
 			return false;

@@ -78,7 +78,9 @@ static int write_part(int state, enum record_part part, const char *run, const c
 
 	snprintf(draft, sizeof(draft), "%s/%s.new", parts[part].folder, run);
 	fd = openat(state, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 && errno == ENOENT && mkdirat(state, parts[part].folder, 0700) == 0)
+	/* Another run may make the folder at the same time. */
+	if (fd < 0 && errno == ENOENT &&
+		(mkdirat(state, parts[part].folder, 0700) == 0 || errno == EEXIST))
 		fd = openat(
 			state, draft, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	/* The run is tried a second time, in another way. */
