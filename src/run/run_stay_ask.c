@@ -139,12 +139,16 @@ int run_stay_open_folder(int root, const char *session)
 /* Locked, or -errno. */
 int run_stay_open_lock(int folder, const char *name, bool makes)
 {
-	own_fd int fd = openat(folder, name,
-		O_RDWR | (makes ? O_CREAT : 0) | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
+	int flags = O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK | (makes ? O_CREAT : 0);
+	int fd = openat(folder, name, flags, 0600), failure;
 
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+	if (fd < 0)
 		return -errno;
-	return take_fd(&fd);
+	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+		return fd;
+	failure = -errno;
+	close(fd);
+	return failure;
 }
 
 pid_t run_stay_find(int root, const char *session)

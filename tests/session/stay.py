@@ -106,7 +106,7 @@ def each_command_has_a_cage_of_its_own(place):
     s.ready()
     said = []
     for _ in range(3):
-        said.append(s.says("readlink /proc/self/ns/pid /proc/self/ns/mnt /proc/self/ns/ipc; ls /dev/shm; >/dev/shm/mine"))
+        said.append(s.says("cut -d' ' -f22 /proc/1/stat; ls /dev/shm; >/dev/shm/mine"))
         assert s.is_by_stay()
         s.stay()
     assert len(set(said)) == 3, said

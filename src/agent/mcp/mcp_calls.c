@@ -251,7 +251,7 @@ void mcp_calls_drop_hold(struct mcp_server *s)
 
 void mcp_calls_hear(struct mcp_server *s, struct mcp_call *c)
 {
-	struct mcp_note note;
+	struct mcp_note note = { 0 };
 	own_fd int fd = -1;
 
 	if (wire_receive_message(c->channel, &note, sizeof(note), &fd) < 0) {

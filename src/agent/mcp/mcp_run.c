@@ -362,7 +362,7 @@ static void mcp_run_call(
 /* Waits for a call, and does it; false: the server has no more of them. */
 static bool mcp_run_next(struct runner *r)
 {
-	struct mcp_note note;
+	struct mcp_note note = { 0 };
 	own_fd int arguments = -1;
 	own_free char *bytes = NULL;
 	struct mcp_request q = { 0 };
