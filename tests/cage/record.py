@@ -615,7 +615,7 @@ def wrong_use_is_explained(p):
     expect(p.run("record", "list", "-o", "x"), 2, "-o is for record export")
     expect(p.run("record", "show", "20260102-030405-0a0b0c0d"), 1, "there is no run")
     expect(p.sh("true"), 0)
-    expect(p.run("record", "list", "-n", "x"), 2, "number of runs")
+    expect(p.run("record", "list", "-n", "x"), 2, "takes a number")
     (folder,) = folders(p)
     (folder / records.FILE).write_bytes(b"{}\n")
     expect(p.run("record", "show"), 125, f"cannot use the record of run {folder.name}")
