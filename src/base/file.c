@@ -310,7 +310,8 @@ const struct file_entry *file_next_entry(struct file_entries *e)
 
 	if (e->at >= e->len) {
 		e->at = 0;
-		e->len = syscall(SYS_getdents64, e->fd, e->bytes, sizeof(e->bytes));
+		e->len = syscall(
+			SYS_getdents64, e->fd, e->bytes, e->most ? e->most : sizeof(e->bytes));
 		if (e->len < 0)
 			e->failure = errno;
 		if (e->len <= 0)

@@ -92,6 +92,9 @@ struct file_entries {
 	int fd;       /* the folder, borrowed */
 	int failure;  /* the errno that ended the reading, or 0 */
 	long at, len; /* in bytes */
+	/* Bytes asked for at one time, where not all entries are wanted; 0: as many as there is
+	 * room for. */
+	size_t most;
 	_Alignas(8) char bytes[4096];
 };
 

@@ -206,7 +206,8 @@ static int expect_cover(struct expecting *x, const struct file_entry *entry, str
 static int expect_covers(struct expecting *x, const struct plan_op *op, struct err *e)
 {
 	own_fd int proc = file_open("/proc", O_RDONLY | O_DIRECTORY);
-	struct file_entries entries = { .fd = proc };
+	/* The kernel looks up each process that it lists. */
+	struct file_entries entries = { .fd = proc, .most = 1024 };
 	const struct file_entry *entry;
 	int r = 0;
 
