@@ -48,10 +48,10 @@ test-vm: deps-test all
 	@tools/run-tests.py build --suite vm
 
 test-net: deps-test all
-	@tests/net/attacks.py build/bawn build/src/cli/bawn-breakable --all
+	@tests/net/attacks.py build/bawn build/src/cli/bawn-breakable --all | tools/sum-tap.awk
 
 test-agents: deps-test all
-	@tests/agents/all.sh build
+	@tests/agents/all.sh build | tools/sum-tap.awk
 
 test-workers: deps-test all
 	@tools/run-tests.py build --suite workers
