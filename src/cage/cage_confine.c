@@ -180,18 +180,20 @@ static int drop_keyring(const struct cage *c)
 
 /*
  * For good also: the host's handler of crashes. A core limit of 1 is the one value that keeps the
- * kernel from starting it; the filter keeps the limit.
+ * kernel from starting it; the filter keeps the limit. An account whose limit is 0 cannot have it:
+ * the keeper has seen that there is no handler.
  */
 static int drop_new_privileges(const struct cage *c)
 {
-	struct rlimit no_core = { .rlim_cur = 1, .rlim_max = 1 };
+	struct rlimit no_core = { .rlim_cur = 1, .rlim_max = 1 }, none = { 0, 0 };
 	/* Counted for the operator too, as what PLAN_SHARE is about. */
 	int r = cage_is_broken("share") ? 0 : confine_limit(RLIMIT_SIGPENDING, MAX_PENDING);
 
 	(void)c;
 	if (r < 0)
 		return r;
-	if (!cage_is_broken("core") && setrlimit(RLIMIT_CORE, &no_core) < 0)
+	if (!cage_is_broken("core") && setrlimit(RLIMIT_CORE, &no_core) < 0 &&
+		(errno != EPERM || setrlimit(RLIMIT_CORE, &none) < 0))
 		return -errno;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
 }

@@ -130,6 +130,19 @@ def an_account_with_sub_ids_but_without_newuidmap(_):
 
 
 @case
+@of_users
+def an_account_that_may_not_have_core_dumps(p):
+    """Hardened machines say `* hard core 0`; the 1 that stops a host's handler of crashes is more than that."""
+    if pathlib.Path("/proc/sys/kernel/core_pattern").read_text(encoding="utf-8").startswith("|"):
+        return  # then it is refused: keeper_engine_test
+    words = [*p.words([])[:-1], "prlimit", "--core=0:0", "--", str(BAWN), "run", "-q", "--", "sh", "-c",
+             "ulimit -Hc; kill -SEGV $$"]
+    done = subprocess.run(words, cwd=p.project, env=p.environ(None), capture_output=True, text=True, check=False,
+                          timeout=20 * SLOW, stdin=subprocess.DEVNULL)
+    assert (done.returncode, done.stdout) == (139, "0\n"), done
+
+
+@case
 @of_root
 def a_project_of_another_group(_):
     with accounts.Group() as team, login_of(team) as p:

@@ -113,8 +113,21 @@ static void test_row_is_used(void)
 	keeper_release(&k);
 }
 
+/* A limit of 0 stops files of core dumps, and no handler. */
+static void test_crashes(void)
+{
+	struct err e = { 0 };
+
+	CHECK(keeper_check_crashes(0, "core", &e) == 0 && keeper_check_crashes(0, "", &e) == 0);
+	CHECK(keeper_check_crashes(1, "|/usr/bin/handler %p", &e) == 0);
+	CHECK(keeper_check_crashes(UINT64_MAX, "|/usr/bin/handler", &e) == 0);
+	CHECK(keeper_check_crashes(0, "|/usr/bin/handler %p", &e) == -EPERM);
+	CHECK(e.kind == ERR_REFUSED && strstr(e.hint, "hard core 1"));
+}
+
 int main(void)
 {
+	test_crashes();
 	test_rows();
 	test_check();
 	test_row_is_used();

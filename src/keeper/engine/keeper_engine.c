@@ -2,8 +2,10 @@
  * keeper_engine - the engines that run cages, and the plans that they can carry out.
  */
 #include <errno.h>
+#include <sys/resource.h>
 
 #include "base/count.h"
+#include "base/file.h"
 #include "keeper/engine/keeper_engine.h"
 #include "keeper/keeper.h"
 
@@ -60,6 +62,29 @@ static int check_op(const struct plan *p, uint32_t i, struct record *record, str
 	return 0;
 }
 
+int keeper_check_crashes(uint64_t most, const char *pattern, struct err *e)
+{
+	if (most > 0 || pattern[0] != '|')
+		return 0;
+	return err_hint(e,
+		err_set(e, ERR_REFUSED, EPERM,
+			"cannot keep this machine's handler of crashes from a cage: the limit of "
+			"core dumps of your account is 0"),
+		"a limit of 1 does: put '* hard core 1' in /etc/security/limits.conf, and log in "
+		"again");
+}
+
+static int check_crashes(struct err *e)
+{
+	struct rlimit core;
+	char pattern[256];
+
+	if (getrlimit(RLIMIT_CORE, &core) < 0 || core.rlim_max > 0 ||
+		file_read_small("/proc/sys/kernel/core_pattern", pattern, sizeof(pattern)) < 0)
+		return 0;
+	return keeper_check_crashes(core.rlim_max, pattern, e);
+}
+
 int keeper_check_plan(
 	const struct plan *p, bool needs_command, struct record *record, struct err *e)
 {
@@ -79,6 +104,7 @@ int keeper_check_plan(
 				"cannot use engine_args: the engine %s takes no arguments", engine),
 			"remove them, or name the engine they are for");
 	row->versions(record);
+	r = check_crashes(e);
 	for (uint32_t i = 0; r == 0 && i < p->op_count; i++) {
 		r = check_op(p, i, record, e);
 		has_command |= plan_ops(p)[i].kind == PLAN_ARGUMENT;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <stdint.h>
+
 #include <sys/types.h>
 
 #include "base/arena.h"
@@ -53,5 +55,12 @@ struct keeper_engine {
 
 /* Returns the row of an engine that runs cages, or NULL. */
 const struct keeper_engine *keeper_engine_of(enum spec_engine engine);
+
+/*
+ * Refuses where a crash in a cage would start the host's handler, which the kernel does as root and
+ * with what was in the process: where core_pattern is a pipe, whatever the limit of core dumps is,
+ * but for the limit 1. `most` is the account's hard limit, which cannot be raised from 0 to that.
+ */
+int keeper_check_crashes(uint64_t most, const char *pattern, struct err *e);
 
 extern const struct keeper_engine keeper_native;
