@@ -15,17 +15,17 @@ uint64_t clock_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000U + (uint64_t)t.tv_nsec;
 }
 
-static bool clock_is_later(const struct timespec *a, const struct timespec *b)
+bool clock_is_later(const struct timespec *a, const struct timespec *b)
 {
 	return a->tv_sec != b->tv_sec ? a->tv_sec > b->tv_sec : a->tv_nsec > b->tv_nsec;
 }
 
 void clock_pass_mark(const struct timespec *t)
 {
-	const struct timespec wait = { .tv_nsec = 200000 };
+	const struct timespec wait = { .tv_nsec = 100000 };
 	struct timespec mark;
 
-	for (int tries = 1000; tries > 0; tries--) {
+	for (int tries = 2000; tries > 0; tries--) {
 		clock_gettime(CLOCK_REALTIME_COARSE, &mark);
 		if (clock_is_later(&mark, t))
 			return;

@@ -1,10 +1,14 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
 /* Returns CLOCK_MONOTONIC in nanoseconds, which all processes of the host share. */
 uint64_t clock_ns(void);
+
+/* Returns true if `a` is a later time than `b`. */
+bool clock_is_later(const struct timespec *a, const struct timespec *b);
 
 /*
  * Waits until a file that changes now gets a timestamp later than `t`, which was read from

@@ -311,7 +311,7 @@ int keeper_go(struct keeper *k, struct err *e)
 		return 0;
 	r = keeper_take_steps(k, KEEPER_GO, e);
 	/* What the host changes from here on has a later time than what the command finds. */
-	clock_pass_mark(&k->layer.began);
+	clock_pass_mark(&k->layer.to_pass);
 	/* From here on what runs is the user's: startup commands are part of the time. */
 	keeper_set_timer(&k->clock, time_limit(k));
 	if (r == 0 && wire_send(k->process.channel, WIRE_GO, 0, NULL) < 0)

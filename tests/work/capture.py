@@ -13,6 +13,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.dont_write_bytecode = True
@@ -300,6 +301,23 @@ def what_the_host_wrote_just_before_is_no_conflict(p):
     done = expect(p.run("-eu", script, BAWN, program="sh"), 0)
     assert done.stdout == "run\nhost\n" * 6, done.stdout
     assert (p.project / "a").read_text() == (p.project / "plain").read_text() == "run\n"
+
+
+@case
+def what_the_host_writes_as_soon_as_the_command_runs_is_a_conflict(p):
+    """However little later than the start: on the device of the state, whose files' times bawn can split, and on another."""
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as elsewhere:
+        os.chown(elsewhere, p.uid, p.uid)
+        for state in (None, {"XDG_STATE_HOME": elsewhere}):
+            for count in range(8):
+                p.write("project/a", f"{count}\n")
+                process = p.start("run", "-q", "--", "sh", "-c", "echo ready; echo run >a; read line", env=state)
+                assert process.stdout.readline() == b"ready\n"
+                (p.project / "a").write_text("host's own\n", encoding="utf-8")
+                process.communicate(b"\n", timeout=20)
+                said = expect(p.run("apply", env=state), 1).stdout
+                assert "conflict" in said and (p.project / "a").read_text() == "host's own\n", (state, count, said)
+                expect(p.run("discard", "--yes", env=state), 0)
 
 
 @case

@@ -274,25 +274,71 @@ static int try_attribute(int top, struct err *e)
 	return 0;
 }
 
+/*
+ * Since Linux 6.13 a file whose time of change was asked for gets the next one from the fine clock,
+ * on file systems that take part, and no file on any of them gets an earlier one from then on. So a
+ * link that is asked, changed and asked again has a time that splits those of all files on its
+ * device in two. True if that came true: the time is between two looks at the fine clock, and later
+ * than the ticking one, by which files are marked otherwise.
+ */
+static bool split_times(
+	const struct keeper_layer *l, const char *link, int below, struct timespec *ret)
+{
+	struct timespec before, after, tick;
+	struct stat st, project;
+
+	if (fstat(below, &project) < 0 || fstatat(l->folder, link, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+		st.st_dev != project.st_dev)
+		return false;
+	clock_gettime(CLOCK_REALTIME, &before);
+	if (utimensat(l->folder, link, NULL, AT_SYMLINK_NOFOLLOW) < 0 ||
+		fstatat(l->folder, link, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return false;
+	clock_gettime(CLOCK_REALTIME_COARSE, &tick);
+	clock_gettime(CLOCK_REALTIME, &after);
+	*ret = st.st_ctim;
+	return clock_is_later(ret, &tick) && !clock_is_later(&before, ret) &&
+	       !clock_is_later(ret, &after);
+}
+
+/*
+ * Marks the link with the time that the run began to see the folder: files of the host with a later
+ * one were changed since. Without a time that splits all others that is the start of the run, and
+ * the command has to wait until the ticking clock has passed it.
+ */
+static int mark_folder(struct keeper *k, const char *link, int below)
+{
+	struct keeper_layer *l = &k->layer;
+	struct timespec times[2] = { { .tv_nsec = UTIME_OMIT }, k->record->began };
+	struct timespec split;
+
+	if (split_times(l, link, below, &split) && split.tv_nsec > 0) {
+		/* What changes from here on has this time at least. */
+		split.tv_nsec--;
+		times[1] = split;
+	} else {
+		if (!times[1].tv_sec)
+			clock_gettime(CLOCK_REALTIME, &times[1]);
+		l->to_pass = times[1];
+	}
+	return utimensat(l->folder, link, times, AT_SYMLINK_NOFOLLOW);
+}
+
 /* Which folder it is, and since when: whoever finds the layer later needs both. */
 static int tell_folder(struct keeper *k, enum cage_layer which, struct err *e)
 {
 	struct keeper_layer *l = &k->layer;
 	const char *target = which == CAGE_LAYER_GIT ? k->q->git : k->q->project;
 	const char *link = trees[which].link;
-	struct timespec now[2];
 	struct stat st;
-	bool is_new;
+	bool is_new = symlinkat(target, l->folder, link) == 0;
 
-	/* No file was marked with a later time so far; clock_pass_mark takes care of those after.
-	 */
-	clock_gettime(CLOCK_REALTIME, &now[0]);
-	now[1] = now[0];
-	is_new = symlinkat(target, l->folder, link) == 0;
 	if ((!is_new && errno != EEXIST) ||
-		(is_new && utimensat(l->folder, link, now, AT_SYMLINK_NOFOLLOW) < 0) ||
+		(is_new && mark_folder(k, link, l->trees[which].below) < 0) ||
 		fstatat(l->folder, link, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return layer_fail(errno, e);
+	if (!is_new)
+		l->to_pass = st.st_mtim;
 	if (which == CAGE_LAYER_PROJECT)
 		l->began = st.st_mtim;
 	return 0;

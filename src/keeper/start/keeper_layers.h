@@ -20,6 +20,7 @@ struct keeper_point;
 struct keeper_layer {
 	int folder;                  /* the run's, borrowed; -1: it has none */
 	struct timespec began;       /* no file had a later time then */
+	struct timespec to_pass;     /* what changes later has a later time once this has passed */
 	struct keeper_point *points; /* places for mounts, which bawn made in the project's */
 	struct arena arena;          /* of these */
 	struct {
