@@ -36,6 +36,10 @@ bool plan_ends_hardened(const struct spec *s, enum spec_key key);
 int plan_build(struct spec *s, const struct host *h, struct plan **ret,
 	struct plan_choice *ret_choice, struct err *e);
 
+/* Does the same, and prints the spec's canonical form, of which the plan has the digest. */
+int plan_build_with_spec(struct spec *s, const struct host *h, struct plan **ret,
+	struct buf *ret_spec, struct plan_choice *ret_choice, struct err *e);
+
 /*
  * Return an operand of an operation as people and digests see it. The text is borrowed from the
  * plan, or from `scratch`.

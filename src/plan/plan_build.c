@@ -727,15 +727,15 @@ static int pack(struct plan_builder *b, const char *digest, struct plan **ret, s
 	return 0; /* cppcheck-suppress memleak */
 }
 
-static int do_build(struct plan_builder *b, struct plan **ret, struct err *e)
+static int do_build(struct plan_builder *b, struct plan **ret, struct buf *ret_spec, struct err *e)
 {
-	own(buf) struct buf canonical = { .max = PLAN_MAX_SIZE };
 	char digest[SHA256_HEX_SIZE];
 
-	spec_print_canonical(b->spec, &canonical);
-	if (canonical.failed)
+	ret_spec->len = 0;
+	spec_print_canonical(b->spec, ret_spec);
+	if (ret_spec->failed)
 		return err_set(e, ERR_SYS, ENOMEM, "cannot make a plan: out of memory");
-	sha256_hex(canonical.data, canonical.len, digest);
+	sha256_hex(ret_spec->data, ret_spec->len, digest);
 	add_string(b, "");
 	add_entries(b, SPEC_ENGINE_ARGS, PLAN_ENGINE_ARGUMENT, PLAN_OP());
 	add_namespaces(b);
@@ -749,6 +749,14 @@ static int do_build(struct plan_builder *b, struct plan **ret, struct err *e)
 
 int plan_build(struct spec *s, const struct host *h, struct plan **ret,
 	struct plan_choice *ret_choice, struct err *e)
+{
+	own(buf) struct buf canonical = { .max = PLAN_MAX_SIZE };
+
+	return plan_build_with_spec(s, h, ret, &canonical, ret_choice, e);
+}
+
+int plan_build_with_spec(struct spec *s, const struct host *h, struct plan **ret,
+	struct buf *ret_spec, struct plan_choice *ret_choice, struct err *e)
 {
 	struct plan_choice choice;
 	struct plan_builder b = { .spec = s, .host = h, .choice = &choice };
@@ -766,7 +774,7 @@ int plan_build(struct spec *s, const struct host *h, struct plan **ret,
 			"required");
 	b.engine = choice.engine;
 	b.ops.max = b.promises.max = b.rules.max = b.strings.max = PLAN_MAX_SIZE;
-	r = do_build(&b, ret, e);
+	r = do_build(&b, ret, ret_spec, e);
 	buf_done(&b.ops);
 	buf_done(&b.promises);
 	buf_done(&b.rules);

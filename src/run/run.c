@@ -92,7 +92,8 @@ static int make_plan(struct run *r, struct err *e)
 	run_tell_host(&r->place, &r->host);
 	r->host.in_session = r->request.workspace >= 0;
 	run_look_at_project(&r->host, &r->place);
-	ret = plan_build(&r->spec, &r->host, &r->plan, &r->choice, e);
+	r->spec_text.max = PLAN_MAX_SIZE;
+	ret = plan_build_with_spec(&r->spec, &r->host, &r->plan, &r->spec_text, &r->choice, e);
 
 	if (ret < 0)
 		return ret;

@@ -97,11 +97,13 @@ static int record_check_key(struct run *r, struct err *e)
 static int print_parts(struct run *r, struct err *e)
 {
 	buf_done(&r->plan_text);
-	buf_done(&r->spec_text);
 	r->plan_text.max = 4 * PLAN_MAX_SIZE;
-	r->spec_text.max = PLAN_MAX_SIZE;
 	plan_print_json(r->plan, &r->plan_text);
-	spec_print_canonical(&r->spec, &r->spec_text);
+	/* Planning has printed the spec, for its digest; it may be written already. */
+	if (!r->spec_text.len) {
+		r->spec_text.max = PLAN_MAX_SIZE;
+		spec_print_canonical(&r->spec, &r->spec_text);
+	}
 	if (r->plan_text.failed || r->spec_text.failed)
 		return err_set(
 			e, ERR_REFUSED, ENOMEM, "cannot make the plan's digest: out of memory");

@@ -145,6 +145,8 @@ def make_project(top, build, programs, jobs):
     """The tests and the programs, at /bawn as they lie here."""
     shutil.copytree(ROOT / "tests", top / "tests", ignore=shutil.ignore_patterns("fuzz", "golden", "unit"))
     shutil.copytree(ROOT / "data", top / "data")
+    (top / "docs").mkdir()
+    shutil.copy(ROOT / "docs/guarantees.md", top / "docs")  # tests/cage/records.py reads records with it
     for name in programs:
         (top / "build" / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(build / name, top / "build" / name)
