@@ -54,7 +54,7 @@ def the_named_folder_governs_itself(p):
     assert record["level_reasons"] == "self_governance ~/project, project.mode writable", record
     assert "fs.protect" not in record["guarantees"] and record["guarantees"]["fs.project"]["declared"] == "writable"
     expect(p.run("verify", record["run"]), 0)
-    events = records.chain(p.state / "bawn/log/events.jsonl")[0]
+    events = records.chain(p.state / "bawn/runs" / record["run"] / "events.jsonl")[0]
     assert [event["self_governance"] for event in events if event["type"] == "run_start"] == ["~/project"], events
 
 
