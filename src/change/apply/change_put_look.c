@@ -412,22 +412,26 @@ static int put_same_open_layer(const struct change_job *j, const struct change_p
 static bool is_same_index(
 	const struct change_job *j, struct change_put *p, const char *bytes, size_t n)
 {
-	own_free char *now = NULL;
+	char *now = NULL;
 	size_t size = 0;
+	bool is_same = S_ISREG(p->old.st_mode) && change_put_open_old(j, p) == 0 &&
+		       change_put_read_whole(p->host, CHANGE_GIT_MAX_INDEX, &now, &size) == 0 &&
+		       change_git_index_is_same(bytes, n, now, size);
 
-	return S_ISREG(p->old.st_mode) && change_put_open_old(j, p) == 0 &&
-	       change_put_read_whole(p->host, CHANGE_GIT_MAX_INDEX, &now, &size) == 0 &&
-	       change_git_index_is_same(bytes, n, now, size);
+	free(now);
+	return is_same;
 }
 
 static bool change_put_is_index_before(const struct change_job *j, struct change_put *p)
 {
-	own_free char *base = NULL;
+	char *base = NULL;
 	size_t size = 0;
+	bool is_same = p->git.is_index && p->x->has_base && !p->x->has_moved &&
+		       change_put_read_base(j, p, CHANGE_GIT_MAX_INDEX, &base, &size) == 0 &&
+		       is_same_index(j, p, base, size);
 
-	return p->git.is_index && p->x->has_base && !p->x->has_moved &&
-	       change_put_read_base(j, p, CHANGE_GIT_MAX_INDEX, &base, &size) == 0 &&
-	       is_same_index(j, p, base, size);
+	free(base);
+	return is_same;
 }
 
 /* An apply put it there, and git has looked at it since. */

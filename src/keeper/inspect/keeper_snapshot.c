@@ -233,7 +233,7 @@ static int parse_map(struct keeper_id_map *ret, const char *text)
 
 static uint64_t parse_limit(const char *text, const char *name)
 {
-	const char *line = strstr(text, name);
+	const char *line = text ? strstr(text, name) : NULL;
 	uint64_t n;
 
 	return line && num_scan(line + strlen(name), 10, &n, 1) ? n : UINT64_MAX;

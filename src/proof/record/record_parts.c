@@ -139,71 +139,67 @@ int record_open_part(int folder, enum record_part part, const char *sha256)
 	print_path(part, sha256, path);
 	snprintf(up, sizeof(up), "../../%s", path);
 	fd = openat(folder, up, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	/* cppcheck-suppress resourceLeak */
 	return fd < 0 ? -errno : fd;
 }
 
 /* --- those that no run names --- */
-
-struct part_names {
-	char (*items)[SHA256_HEX_SIZE];
-	size_t count;
-};
 
 static int compare_names(const void *a, const void *b)
 {
 	return strcmp(a, b);
 }
 
-/* The digests that the logs of all runs name, in order. */
-static int find_used(int runs, enum record_part part, struct part_names *ret)
+/* The digests that the logs of all runs name, in order, each with its NUL. */
+static int find_used(int runs, enum record_part part, struct buf *ret)
 {
 	own_fd int fd = openat(runs, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct file_entries entries = { .fd = fd };
 	const struct file_entry *entry;
-	size_t room = 0;
 
 	while (fd >= 0 && (entry = file_next_entry(&entries))) {
 		own_fd int folder = file_open_name(runs, entry->name, O_RDONLY | O_DIRECTORY);
+		char sha256[SHA256_HEX_SIZE];
 
-		if (ret->count == room) {
-			void *grown = reallocarray(
-				ret->items, room ? 2 * room : 256, sizeof(*ret->items));
-
-			if (!grown)
-				return -ENOMEM;
-			ret->items = grown;
-			room = room ? 2 * room : 256;
-		}
-		if (folder >= 0)
-			ret->count += record_find_part(folder, part, ret->items[ret->count]);
+		if (folder >= 0 && record_find_part(folder, part, sha256))
+			buf_add(ret, sha256, sizeof(sha256));
 	}
-	if (ret->count)
-		qsort(ret->items, ret->count, sizeof(*ret->items), compare_names);
-	return fd < 0 ? -errno : -entries.failure;
+	if (fd < 0 || entries.failure)
+		return fd < 0 ? -errno : -entries.failure;
+	if (ret->failed)
+		return -ENOMEM;
+	if (ret->len)
+		qsort(ret->data, ret->len / SHA256_HEX_SIZE, SHA256_HEX_SIZE, compare_names);
+	return 0;
+}
+
+static bool is_used(const struct buf *used, const char *name)
+{
+	char sha256[SHA256_HEX_SIZE];
+
+	snprintf(sha256, sizeof(sha256), "%s", name);
+	return used->len && bsearch(sha256, used->data, used->len / SHA256_HEX_SIZE,
+				    SHA256_HEX_SIZE, compare_names);
 }
 
 static int prune_part(int state, int runs, enum record_part part)
 {
 	own_fd int folder = file_open_name(state, parts[part].folder, O_RDONLY | O_DIRECTORY);
 	struct file_entries entries = { .fd = folder };
-	struct part_names used = { NULL, 0 };
+	own(buf) struct buf used = { .max = (size_t)1 << 30 };
 	const struct file_entry *entry;
 	int r = folder == -ENOENT ? 0 : folder < 0 ? folder : find_used(runs, part, &used);
 
 	while (r == 0 && folder >= 0 && (entry = file_next_entry(&entries))) {
-		char name[SHA256_HEX_SIZE];
 		struct stat st;
 
-		snprintf(name, sizeof(name), "%s", entry->name);
 		if (fstatat(folder, entry->name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
 			!S_ISREG(st.st_mode) || time(NULL) - st.st_mtime <= UNUSED_S ||
-			(used.count && bsearch(name, used.items, used.count, sizeof(*used.items),
-					       compare_names)))
+			is_used(&used, entry->name))
 			continue;
 		if (unlinkat(folder, entry->name, 0) < 0)
 			r = -errno;
 	}
-	free(used.items);
 	return r;
 }
 

@@ -654,8 +654,16 @@ static void worker_take_begin(struct worker *w, struct worker_slot *slot)
 	struct store_session *x = &slot->taken.session;
 	struct worker_held *held = worker_find_held(w, x->id);
 	bool is_here = str_eq(x->place, w->self.place);
+	struct err e = { 0 };
 
 	worker_tell(w, "run %s of session %s is taken", slot->taken.run.id, x->id);
+	/* Taking it has added it. */
+	if (!held) {
+		err_set(&e, ERR_SYS, ENOENT, "cannot find session %s among those that are held",
+			x->id);
+		worker_fail(w, slot, &e);
+		return;
+	}
 	if (is_here && (!held->must_move || cage_is_broken("move"))) {
 		worker_send_step(w, slot, WORKER_RUNNING, NULL);
 		return;
