@@ -36,6 +36,7 @@ struct keeper_clock {
 /* Keeper and command as one job of the operator's shell. */
 struct keeper_job {
 	bool is_told_to_stop; /* and the command was told */
+	uint64_t passed_ns;   /* when the command was sent a signal of the operator's; 0: never */
 	bool is_stopped;      /* the command, and we are not */
 	bool is_caller_gone;  /* q->caller has ended */
 };

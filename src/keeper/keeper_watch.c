@@ -108,6 +108,8 @@ int keeper_begin_to_stop(struct keeper *k)
 
 /* --- stopping and going on --- */
 
+#define LATE_STOP_NS ((uint64_t)1000000000) /* a busy machine tells that late of a stop */
+
 /* The operator's window has another size: so has the cage's terminal. */
 static void keeper_take_size(struct keeper *k)
 {
@@ -181,6 +183,15 @@ static int signals_stop(struct keeper *k, struct err *e)
 	return keeper_come_back(k, e);
 }
 
+/*
+ * Was a signal passed on just now? The command may have stopped before that, which the init had not
+ * told yet: the signal waits for it to go on, and nobody else would let it.
+ */
+static bool has_just_passed(const struct keeper *k)
+{
+	return k->job.passed_ns && clock_ns() - k->job.passed_ns < LATE_STOP_NS;
+}
+
 /* The command was stopped by a signal: if the operator did that, the keeper stops too. */
 static int keeper_take_stop(struct keeper *k, int number, struct err *e)
 {
@@ -188,6 +199,8 @@ static int keeper_take_stop(struct keeper *k, int number, struct err *e)
 	if ((k->job.is_told_to_stop && number == SIGTSTP) || k->terminal.is_raw)
 		return signals_stop(k, e);
 	k->job.is_stopped = true;
+	if (has_just_passed(k))
+		wake(k);
 	return 0;
 }
 
@@ -208,8 +221,10 @@ static int signals_take(struct keeper *k, int number, struct err *e)
 	if (keeper_has_started(k))
 		k->engine->signal(k, number == k->q->kill_signal ? SIGKILL : number);
 	/* What is stopped would not hear it. */
-	if (number != SIGTSTP)
+	if (number != SIGTSTP) {
+		k->job.passed_ns = clock_ns();
 		wake(k);
+	}
 	if (keeper_has_started(k) || number == SIGTSTP)
 		return 0;
 	return err_set(
