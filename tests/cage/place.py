@@ -155,7 +155,7 @@ class Place:
     def done(self):
         # Of a run that was killed, or a session, an overlay's own folder, which nobody may enter.
         for work in ("runs/*/*layer", "sessions/*/w/*/*layer", "layers/*"):
-            for path in self.state.glob(f"bawn/{work}/work/work"):
+            for path in self.top.glob(f"**/bawn/{work}/work/work"):
                 path.chmod(0o700)
         shutil.rmtree(self.top)
 
