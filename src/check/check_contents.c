@@ -95,7 +95,8 @@ static bool check_found(struct check_bind *b, enum check_kind kind)
 }
 
 /* "binds: SOURCE: …", with the hint of the kind. */
-static void check_say(struct check_bind *b, enum check_kind kind, const char *fmt, ...)
+static void __attribute__((format(printf, 3, 4)))
+check_say(struct check_bind *b, enum check_kind kind, const char *fmt, ...)
 {
 	char text[448];
 	va_list args;
