@@ -10,7 +10,11 @@
 static const char *said(const struct record *r, bool is_quiet)
 {
 	static char text[8192];
-	static struct plan plan;
+	/* A plan without operations has its promises next. */
+	static struct {
+		struct plan head;
+		struct plan_promise promises[PLAN_GUARANTEE_COUNT];
+	} plan = { .head.promise_count = PLAN_GUARANTEE_COUNT };
 	static struct run run;
 	const struct cli cli = { .is_quiet = is_quiet };
 	const struct err none = { 0 };
@@ -21,7 +25,7 @@ static const char *said(const struct record *r, bool is_quiet)
 
 	CHECK(into >= 0 && before >= 0 && dup2(into, STDERR_FILENO) >= 0);
 	run.record = *r;
-	run.record.plan = &plan;
+	run.record.plan = &plan.head;
 	sink = cli_sink(&told, &cli);
 	sink.ended(sink.of, &run, &none);
 	dup2(before, STDERR_FILENO);
