@@ -57,9 +57,11 @@ static bool has_large_index(const struct keeper *k)
 	own_fd int inner = -1;
 	struct stat st;
 
-	if (git < 0)
-		git = inner = file_open_beneath(
+	if (git < 0) {
+		inner = file_open_beneath(
 			k->layer.trees[CAGE_LAYER_PROJECT].below, ".git", O_PATH | O_DIRECTORY, 0);
+		git = inner;
+	}
 	return git >= 0 && fstatat(git, "index", &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 	       S_ISREG(st.st_mode) && st.st_size >= MIN_INDEX;
 }

@@ -309,7 +309,7 @@ static int prune_add(struct prune *p, struct prune_batch *b, const struct run_pr
 		prune_tell(p, &told, &why);
 		return 0;
 	}
-	fd = -1;
+	(void)take_fd(&fd);
 	b->count++;
 	return b->count == BATCH ? prune_finish_batch(p, b, e) : 0;
 }
@@ -352,6 +352,7 @@ static int prune_runs(struct prune *p, struct err *e)
 		if (folder >= 0)
 			r = prune_add(p, &batch, &above[above_count], folder, e);
 	}
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): own_free frees it */
 	if (r == 0)
 		return prune_finish_batch(p, &batch, e);
 	for (size_t i = 0; i < batch.count; i++)
@@ -566,7 +567,7 @@ int run_check_log_start(int state, const struct log_line *first, struct err *e)
 	char prev[SHA256_HEX_SIZE] = "";
 	uint64_t number = first->seq;
 	int folder = file_open_name(state, LOG_STATE_DIR, O_RDONLY | O_DIRECTORY);
-	int ret = -ENOENT, r;
+	int ret = -ENOENT;
 
 	if (folder < 0)
 		return err_sys(e, -folder, "cannot open the log of all runs");
@@ -574,10 +575,11 @@ int run_check_log_start(int state, const struct log_line *first, struct err *e)
 	if (first->size > SHA256_HEX_SIZE + 1)
 		memcpy(prev, first->text + first->size - SHA256_HEX_SIZE - 1, SHA256_HEX_SIZE - 1);
 	log_source_init(&source, folder, true, "all runs");
-	while (ret != 0 && (r = log_source_next(&source, &line)) > 0) {
-		if (!memmem(line.text, line.size, PRUNED_MARK, strlen(PRUNED_MARK)))
-			continue;
-		r = prune_check_line(state, &line, number, prev);
+	while (ret != 0 && log_source_next(&source, &line) > 0) {
+		int r = memmem(line.text, line.size, PRUNED_MARK, strlen(PRUNED_MARK))
+				? prune_check_line(state, &line, number, prev)
+				: 0;
+
 		ret = r == 1 ? 0 : r < 0 ? r : ret;
 	}
 	log_source_done(&source);

@@ -625,6 +625,7 @@ static void answer_unusable(const char *line, size_t n, struct buf *out)
 	struct message x = { 0 };
 
 	if (!mended || !mcp_is_json(mended, n))
+		/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): own_free frees it */
 		mcp_print_error(out, NULL, MCP_NOT_JSON,
 			"the line is not JSON, or nested more than 32 deep");
 	else if (mcp_find_fault(&x, &all) || x.id.bytes)

@@ -206,11 +206,9 @@ static void mcp_calls_end(struct mcp_server *s, struct mcp_call *c, int answer)
 			? -EIO
 			: file_read_all(answer, MCP_MAX_ANSWER, &line, &n);
 
-	if (c->is_cancelled || s->is_mute)
-		r = 0;
-	else if (r == 0 && n && line[n - 1] == '\n')
+	if (!c->is_cancelled && !s->is_mute && r == 0 && n && line[n - 1] == '\n')
 		buf_add(&s->out, line, n);
-	else
+	else if (!c->is_cancelled && !s->is_mute)
 		mcp_print_failure(&(struct mcp_slice){ c->id, strlen(c->id) },
 			"the run of this call was ended before it could say how it went", &s->out);
 	c->id[0] = '\0';

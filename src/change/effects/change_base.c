@@ -117,6 +117,7 @@ static bool base_parse(const char **text, int width, char end, uint64_t *ret)
 {
 	*ret = 0;
 	for (int i = 0; i < width; i++) {
+		/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): it was read whole */
 		char c = *(*text)++;
 
 		if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f')))

@@ -353,6 +353,7 @@ static int change_attributes_compare(const struct change_attributes *before,
 		int order = i == old->count ? 1 : k == now->count ? -1 : 0;
 
 		if (order == 0)
+			/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): both go on */
 			order = strcmp(old->items[i].name, now->items[k].name);
 		if (order < 0)
 			is_good = attributes_add(list, ret, &old->items[i], CHANGE_DELETED, arena);

@@ -43,6 +43,7 @@ static bool is_blank(char c)
 
 struct gate_span gate_span_trim(struct gate_span s)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): there are bytes */
 	for (; s.n > 0 && is_blank(s.at[0]); s.n--)
 		s.at++;
 	while (s.n > 0 && is_blank(s.at[s.n - 1]))

@@ -402,6 +402,7 @@ static int look_at_run(int state, int runs, int drafts, const char *run, struct 
 	if (r == 0)
 		r = sign_unsigned(state, folder, run, draft, n, e);
 	/* Among those that are unsigned it was found; now it is one that has changes to review. */
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): own_free frees the draft */
 	if (r == 0 || r == -ENOENT || r == -ENODATA) {
 		(void)record_note_pending(runs, run);
 		keep_forget(state, run);

@@ -324,5 +324,6 @@ void record_read_seen(int folder, struct arena *arena, struct record_read *ret)
 	while (fd >= 0 && event && log_read_line(&reader, &line) > 0)
 		if (take_seen(event, &line, arena, ret))
 			break;
+	/* NOLINTNEXTLINE(clang-analyzer-unix.Malloc): own_free frees the event */
 	log_reader_done(&reader);
 }

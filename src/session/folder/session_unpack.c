@@ -235,6 +235,7 @@ static void piece_check_folder(struct piece *p, unsigned depth, const struct pie
 	while (piece_read_entry(p, &x) && x.kind != PIECE_END) {
 		const struct piece_part *in = part ? part : piece_find_part(x.name);
 
+		/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): an entry has a name */
 		if (strcmp(before, x.name) >= 0)
 			blame(p, "names are out of order");
 		else if (!in || (!part && in->kind != x.kind))
@@ -369,6 +370,7 @@ static int make_link(int at, const struct piece_entry *x)
 
 static int make_whiteout(int at, const struct piece_entry *x)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-core.NonNullParamChecker): an entry has a name */
 	return mknodat(at, x->name, S_IFCHR, 0) < 0 ? -errno : set_link_time(at, x);
 }
 
