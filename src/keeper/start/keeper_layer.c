@@ -176,8 +176,13 @@ static void keeper_layer_init(struct keeper *k)
 static void keeper_layer_done(struct keeper *k)
 {
 	struct keeper_layer *l = &k->layer;
+	struct err e;
 
 	for (size_t i = 0; i < CAGE_LAYER_COUNT; i++) {
+		/* The cage has been reaped; what hangs in the kernel has its layer still. */
+		if (l->trees[i].is_handed && !k->end.is_left &&
+			!keeper_spare_give(l->folder, trees[i].layer))
+			(void)tree_remove(l->folder, trees[i].layer, &e);
 		if (l->trees[i].top >= 0)
 			close(l->trees[i].top);
 		if (l->trees[i].below >= 0)
@@ -485,7 +490,7 @@ static int keeper_layer_make(struct keeper *k, struct err *e)
 
 /* --- when the cage has ended --- */
 
-/* Was nothing written to it, and is it in no mount any more? */
+/* Was nothing written to it? */
 static bool layer_is_spare(const struct keeper *k, enum cage_layer which)
 {
 	const struct keeper_layer *l = &k->layer;
@@ -503,8 +508,9 @@ static void remove_layers(struct keeper *k, struct err *e)
 
 	for (enum cage_layer i = 0; r == 0 && i < CAGE_LAYER_COUNT; i++) {
 		has_written |= l->trees[i].below >= 0 && !l->trees[i].is_empty;
-		if (l->trees[i].top >= 0 &&
-			!(layer_is_spare(k, i) && keeper_spare_give(l->folder, trees[i].layer)))
+		/* Its mount goes with the last process, which is not awaited here. */
+		l->trees[i].is_handed = l->trees[i].top >= 0 && layer_is_spare(k, i);
+		if (l->trees[i].top >= 0 && !l->trees[i].is_handed)
 			r = tree_remove(l->folder, trees[i].layer, e);
 	}
 	if (r == 0 && has_written)

@@ -29,6 +29,7 @@ struct keeper_layer {
 		bool is_copied; /* instead of being under an overlay */
 		bool is_filled; /* under one whose layer begins with what is others' in it */
 		bool is_spare;  /* it was another run's, and is as new */
+		bool is_handed; /* it is the next run's, once the kernel has unmounted it */
 		bool is_empty;  /* when the run had ended: nothing was written to it */
 		struct tree_counts copied; /* for the run */
 	} trees[CAGE_LAYER_COUNT];

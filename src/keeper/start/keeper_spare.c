@@ -174,9 +174,13 @@ int keeper_spare_take(int folder, const char *name, const struct stat *owner)
 
 bool keeper_spare_give(int folder, const char *name)
 {
-	char path[PATH_SIZE];
+	char path[PATH_SIZE], inner[64];
 	bool is_made = false;
 
+	/* The overlay's own folder, which nobody may enter: du and backups would complain of it.
+	 * Where it stays, the one who takes the layer removes it. */
+	snprintf(inner, sizeof(inner), "%s/work/work", name);
+	(void)unlinkat(folder, inner, AT_REMOVEDIR);
 	for (unsigned n = 0; n < MOST_SPARES;) {
 		spare_print_path(n, path);
 		if (renameat2(folder, name, folder, path, RENAME_NOREPLACE) == 0)
